@@ -1,0 +1,114 @@
+//! Checking numerics: the table of tolerances and central finite differences.
+//!
+//! Public because every crate's tests use it, and so can whoever writes one more operation with
+//! its own gradient.
+
+use crate::Real;
+
+/// How far two numbers that should be equal may lie apart, by type.
+///
+/// With $E = \max|\text{expected}|$, the bound on the largest absolute error is
+/// `relative * max(E, floor) + absolute`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// Part of the bound that grows with the expected values.
+    pub relative: f64,
+    /// Smallest size of the expected values that counts.
+    pub floor: f64,
+    /// Part of the bound that is always there.
+    pub absolute: f64,
+}
+
+impl Tolerance {
+    /// The bound on outputs: `1e-9 (1 + E)` in `f64`, `2e-4 max(E, 0.01)` in `f32`.
+    pub fn outputs<T: Real>() -> Self {
+        Self::pick::<T>(2e-4)
+    }
+
+    /// The bound on gradients: `1e-9 (1 + E)` in `f64`, `2e-3 max(E, 0.01)` in `f32`.
+    pub fn gradients<T: Real>() -> Self {
+        Self::pick::<T>(2e-3)
+    }
+
+    fn pick<T: Real>(single: f64) -> Self {
+        match T::NAME {
+            "f64" => Self {
+                relative: 1e-9,
+                floor: 0.0,
+                absolute: 1e-9,
+            },
+            _ => Self {
+                relative: single,
+                floor: 0.01,
+                absolute: 0.0,
+            },
+        }
+    }
+
+    /// The largest absolute error allowed when `expected` was to come out.
+    pub fn bound(&self, expected: impl IntoIterator<Item = f64>) -> f64 {
+        let largest = expected.into_iter().map(f64::abs).fold(0.0, f64::max);
+        self.relative * largest.max(self.floor) + self.absolute
+    }
+}
+
+/// The gradient of `f` at `x` by central differences, in `f64`.
+///
+/// The step is `2e-4 * max(1, |x_i|)` with one Richardson extrapolation, so that the error is of
+/// order $h^4$ and a relative error of 1e-8 is within reach for smooth functions.
+pub fn finite_difference(x: &[f64], mut f: impl FnMut(&[f64]) -> f64) -> Vec<f64> {
+    let mut point = x.to_vec();
+    let mut central = |i: usize, h: f64| {
+        point[i] = x[i] + h;
+        let up = f(&point);
+        point[i] = x[i] - h;
+        let down = f(&point);
+        point[i] = x[i];
+        (up - down) / (2.0 * h)
+    };
+    (0..x.len())
+        .map(|i| {
+            let h = 2e-4 * x[i].abs().max(1.0);
+            (4.0 * central(i, h / 2.0) - central(i, h)) / 3.0
+        })
+        .collect()
+}
+
+/// `max |a - b| / max(|a|, |b|, tiny)`, the largest taken over each whole array: the relative
+/// error of a gradient as a vector.
+///
+/// NaN or a difference in length gives infinity.
+pub fn relative_error(a: &[f64], b: &[f64]) -> f64 {
+    if a.len() != b.len() || a.iter().chain(b).any(|x| x.is_nan()) {
+        return f64::INFINITY;
+    }
+    let largest = |x: &mut dyn Iterator<Item = f64>| x.fold(0.0, |m: f64, v| m.max(v.abs()));
+    let scale = largest(&mut a.iter().chain(b).copied()).max(1e-12);
+    largest(&mut a.iter().zip(b).map(|(x, y)| x - y)) / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_of_a_smooth_function_are_accurate() {
+        let x = [0.3, -1.2, 4.0];
+        let got = finite_difference(&x, |x| x[0].sin() * x[1].exp() + x[2].powi(3));
+        let want = [
+            x[0].cos() * x[1].exp(),
+            x[0].sin() * x[1].exp(),
+            3.0 * x[2] * x[2],
+        ];
+        assert!(relative_error(&got, &want) < 1e-9);
+    }
+
+    #[test]
+    fn errors_are_seen() {
+        assert!(relative_error(&[1.0], &[1.1]) > 0.05);
+        assert_eq!(relative_error(&[f64::NAN], &[1.0]), f64::INFINITY);
+        assert_eq!(relative_error(&[1.0], &[]), f64::INFINITY);
+        assert_eq!(Tolerance::outputs::<f64>().bound([3.0, -4.0]), 5e-9);
+        assert_eq!(Tolerance::gradients::<f32>().bound([0.0]), 2e-5);
+    }
+}

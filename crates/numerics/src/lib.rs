@@ -1,0 +1,47 @@
+//! The ground floor of bochner: real numbers, matrix products, work splitting and random streams.
+//!
+//! Every crate of the workspace computes on [`Real`] (`f32` or `f64`), multiplies matrices with
+//! [`matmul`], splits work with [`parallel`], and draws random numbers from a [`Stream`] that is
+//! opened by purpose, so that a changed number of draws in one place changes nothing elsewhere.
+//!
+//! Two rules hold throughout:
+//!
+//! * **Results do not depend on the number of threads.** Work is split by the problem's shape,
+//!   never by the pool's size, and reductions run in a fixed order.
+//! * **Unsafe code lives only here**, in [`matmul`]'s call of the GEMM kernels.
+//!
+//! # Example
+//!
+//! ```
+//! use bochner_numerics::{Mat, MatMut, Seed, matmul, standard_normal};
+//!
+//! let mut stream = Seed::new(7).stream("weights");
+//! let w: Vec<f32> = (0..6).map(|_| standard_normal(&mut stream)).collect();
+//! let x = [1.0, 2.0, 3.0];
+//!
+//! let mut y = [0.0_f32; 2];
+//! // y = W x, with W of shape [2, 3].
+//! matmul(1.0, Mat::new(&w, 2, 3), Mat::new(&x, 3, 1), 0.0, MatMut::new(&mut y, 2, 1));
+//! assert!((y[0] - (w[0] + 2.0 * w[1] + 3.0 * w[2])).abs() < 1e-5);
+//! ```
+//!
+//! # Map
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`real`] | [`Real`], the numbers everything is generic over |
+//! | [`matrix`] | [`Mat`], [`MatMut`], [`matmul`] |
+//! | [`parallel`] | splitting work over rayon's current pool |
+//! | [`random`] | [`Seed`], [`Stream`], [`Dropout`] |
+//! | [`check`] | finite differences and the one table of tolerances |
+
+pub mod check;
+pub mod matrix;
+pub mod parallel;
+pub mod random;
+pub mod real;
+
+pub use check::{Tolerance, finite_difference, relative_error};
+pub use matrix::{Mat, MatMut, matmul};
+pub use random::{Dropout, Seed, Stream, StreamState, standard_normal};
+pub use real::Real;

@@ -1,0 +1,40 @@
+//! Splitting work over rayon's current pool.
+//!
+//! The caller decides the pieces by the problem's shape alone; results come back in order. No
+//! pool is ever started here: install your own with `rayon::ThreadPool::install`.
+
+use rayon::prelude::*;
+
+/// `[f(0), f(1), ..., f(n - 1)]`, computed on the current pool.
+pub fn map<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
+    (0..n).into_par_iter().map(f).collect()
+}
+
+/// Calls `f(i, piece)` for the consecutive pieces of `data`, each of `size` elements (the last may
+/// be shorter).
+///
+/// # Panics
+/// If `size` is zero.
+pub fn for_each_chunk<T: Send>(
+    data: &mut [T],
+    size: usize,
+    f: impl Fn(usize, &mut [T]) + Send + Sync,
+) {
+    data.par_chunks_mut(size)
+        .enumerate()
+        .for_each(|(i, piece)| f(i, piece));
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn results_keep_their_order() {
+        assert_eq!(
+            super::map(100, |i| i * i),
+            (0..100).map(|i| i * i).collect::<Vec<_>>()
+        );
+        let mut data = vec![0; 10];
+        super::for_each_chunk(&mut data, 3, |i, piece| piece.fill(i));
+        assert_eq!(data, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]);
+    }
+}

@@ -1,0 +1,220 @@
+//! Seeds, random streams opened by purpose, and dropout masks.
+
+use crate::Real;
+use rand::{Error, Rng, RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::StandardNormal;
+use serde::{Deserialize, Serialize};
+
+/// The root of everything random in one computation.
+///
+/// A seed is a value, not a generator: it can be passed around and split by name or number, and
+/// what is drawn under one name never depends on what is drawn under another.
+///
+/// ```
+/// use bochner_numerics::Seed;
+/// use rand::RngCore;
+///
+/// let seed = Seed::new(2021);
+/// let first = seed.stream("dropout").next_u64();
+/// let _other = seed.stream("initial values").next_u64();
+/// assert_eq!(first, seed.stream("dropout").next_u64());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Seed(u64);
+
+impl Seed {
+    /// A seed with the given value.
+    pub const fn new(value: u64) -> Self {
+        Self(value)
+    }
+
+    /// The value the seed was made of.
+    pub const fn value(self) -> u64 {
+        self.0
+    }
+
+    /// The seed of a part, by name.
+    pub fn child(self, name: &str) -> Self {
+        Self(mix(self.0 ^ hash(name)))
+    }
+
+    /// The seed of a part, by number: a layer, a fold, a step.
+    pub fn nth(self, index: u64) -> Self {
+        Self(mix(self.0 ^ mix(index.wrapping_add(GOLDEN))))
+    }
+
+    /// Opens the stream of one purpose.
+    pub fn stream(self, purpose: &str) -> Stream {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.0);
+        rng.set_stream(hash(purpose));
+        Stream(rng)
+    }
+}
+
+/// A ChaCha8 generator whose position can be saved and restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stream(ChaCha8Rng);
+
+/// Where a [`Stream`] stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamState {
+    /// The 256-bit key.
+    pub key: [u8; 32],
+    /// The stream's number, from its purpose.
+    pub stream: u64,
+    /// Words drawn so far.
+    pub position: u128,
+}
+
+impl Stream {
+    /// Where the stream stands now.
+    pub fn state(&self) -> StreamState {
+        StreamState {
+            key: self.0.get_seed(),
+            stream: self.0.get_stream(),
+            position: self.0.get_word_pos(),
+        }
+    }
+
+    /// The stream that goes on from a saved state.
+    pub fn from_state(state: &StreamState) -> Self {
+        let mut rng = ChaCha8Rng::from_seed(state.key);
+        rng.set_stream(state.stream);
+        rng.set_word_pos(state.position);
+        Self(rng)
+    }
+}
+
+impl RngCore for Stream {
+    fn next_u32(&mut self) -> u32 {
+        self.0.next_u32()
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    fn fill_bytes(&mut self, dest: &mut [u8]) {
+        self.0.fill_bytes(dest);
+    }
+
+    fn try_fill_bytes(&mut self, dest: &mut [u8]) -> Result<(), Error> {
+        self.0.try_fill_bytes(dest)
+    }
+}
+
+/// One draw from the standard normal distribution.
+///
+/// Drawn in double precision and rounded, so that `f32` and `f64` see the same numbers.
+pub fn standard_normal<T: Real>(rng: &mut (impl RngCore + ?Sized)) -> T {
+    T::of(rng.sample(StandardNormal))
+}
+
+/// A dropout mask that is a function of the seed and the element's index alone.
+///
+/// No array is stored, any part can be computed anywhere, and so the mask is the same whatever
+/// the number of threads or the blocking.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dropout {
+    key: u64,
+    threshold: u64,
+    scale: f64,
+}
+
+impl Dropout {
+    /// A mask that drops elements with probability `rate`; `None` unless `0 <= rate < 1`.
+    pub fn new(rate: f64, seed: Seed) -> Option<Self> {
+        (0.0..1.0).contains(&rate).then(|| Self {
+            key: seed.child("dropout mask").0,
+            threshold: (rate * (1u64 << 53) as f64) as u64,
+            scale: 1.0 / (1.0 - rate),
+        })
+    }
+
+    /// The factor of element `index`: `0` with the probability given, `1 / (1 - rate)` otherwise.
+    #[inline]
+    pub fn factor<T: Real>(&self, index: u64) -> T {
+        if mix(self.key ^ mix(index.wrapping_add(GOLDEN))) >> 11 < self.threshold {
+            T::zero()
+        } else {
+            T::of(self.scale)
+        }
+    }
+}
+
+/// 2^64 divided by the golden ratio: keeps index 0 from mixing to 0.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+#[inline]
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// FNV-1a.
+fn hash(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |h, byte| {
+        (h ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn purposes_do_not_disturb_each_other() {
+        let seed = Seed::new(3);
+        let mut a = seed.stream("a");
+        let want = [a.next_u64(), a.next_u64()];
+        let (mut a, mut b) = (seed.stream("a"), seed.stream("b"));
+        let first = a.next_u64();
+        for _ in 0..1000 {
+            b.next_u32();
+        }
+        assert_eq!(want, [first, a.next_u64()]);
+        assert_ne!(seed.stream("a").next_u64(), seed.stream("b").next_u64());
+        assert_ne!(seed.child("a"), seed.child("b"));
+        assert_ne!(seed.nth(0), seed.nth(1));
+        assert_ne!(seed.nth(0), seed);
+    }
+
+    #[test]
+    fn a_restored_stream_goes_on_where_it_stood() {
+        let mut stream = Seed::new(9).stream("noise");
+        for _ in 0..37 {
+            stream.next_u32();
+        }
+        let mut restored = Stream::from_state(&stream.state());
+        for _ in 0..100 {
+            assert_eq!(stream.next_u32(), restored.next_u32());
+        }
+    }
+
+    #[test]
+    fn normal_draws_have_mean_0_and_variance_1() {
+        let mut stream = Seed::new(5).stream("normal");
+        let n = 100_000;
+        let draws: Vec<f64> = (0..n).map(|_| standard_normal(&mut stream)).collect();
+        let mean = draws.iter().sum::<f64>() / n as f64;
+        let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64;
+        assert!(mean.abs() < 0.015 && (variance - 1.0).abs() < 0.03);
+    }
+
+    #[test]
+    fn dropout_drops_at_its_rate_and_keeps_the_mean() {
+        assert!(Dropout::new(1.0, Seed::new(0)).is_none());
+        assert!(Dropout::new(f64::NAN, Seed::new(0)).is_none());
+        for rate in [0.0, 0.1, 0.5] {
+            let dropout = Dropout::new(rate, Seed::new(11)).unwrap();
+            let n = 200_000u64;
+            let factors: Vec<f64> = (0..n).map(|i| dropout.factor(i)).collect();
+            let dropped = factors.iter().filter(|&&f| f == 0.0).count() as f64 / n as f64;
+            assert!((dropped - rate).abs() < 0.005);
+            assert!((factors.iter().sum::<f64>() / n as f64 - 1.0).abs() < 0.01);
+        }
+    }
+}
