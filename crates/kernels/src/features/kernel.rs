@@ -1,0 +1,194 @@
+//! The kernel matrix that the features give, and its gradient.
+
+use super::{SpectralPoints, feature_map, feature_map_vjp};
+use crate::Error;
+use crate::error::expect_shape;
+use bochner_numerics::{Mat, MatMut, Real, matmul};
+use ndarray::{Array2, ArrayView2};
+
+/// The kernel between every row of `x` and every row of `y`.
+///
+/// $$f_S(x, y) = \frac1R \sum_r \cos w_r \cdot (x - y), \qquad
+/// f_{NS}(x, y) = \frac1{4R} \sum_r \sum_{i,j \in \{1,2\}} \cos(w_{ir} \cdot x - w_{jr} \cdot y)$$
+///
+/// # Shapes
+/// `x` is `[Tx, d]`, `y` is `[Ty, d]`, the result `[Tx, Ty]`.
+///
+/// # Errors
+/// [`Error::ShapeMismatch`] if `x`, `y` or `w2` does not fit the points, [`Error::Empty`] if there
+/// are none.
+///
+/// # Numerics
+/// $|f| \le 1$ up to rounding. Computed as $\phi(x) \cdot \phi(y) / c$ with
+/// [`feature_map`], in $O((T_x + T_y) R d + T_x T_y R)$ time; attention uses the features and
+/// never forms this matrix.
+///
+/// # Example
+/// ```
+/// use bochner_kernels::{SpectralPoints, kernel_matrix};
+/// use ndarray::array;
+///
+/// let w = array![[3.0], [-1.0]];
+/// let x = array![[0.5], [0.9]];
+/// let f = kernel_matrix(x.view(), x.view(), &SpectralPoints::Stationary { w: w.view() })?;
+/// let want = (1.2_f64.cos() + 0.4_f64.cos()) / 2.0;
+/// assert!((f[[0, 1]] - want).abs() < 1e-12 && (f[[0, 0]] - 1.0).abs() < 1e-12);
+/// # Ok::<(), bochner_kernels::Error>(())
+/// ```
+pub fn kernel_matrix<T: Real>(
+    x: ArrayView2<T>,
+    y: ArrayView2<T>,
+    points: &SpectralPoints<T>,
+) -> Result<Array2<T>, Error> {
+    let (phi_x, phi_y) = features_of_both(x, y, points)?;
+    let scale = T::one() / points.normaliser();
+    Ok(scaled_product(scale, mat(&phi_x), mat(&phi_y).t()))
+}
+
+/// The gradients of [`kernel_matrix`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelMatrixGradients<T> {
+    /// Along the left inputs, `[Tx, d]`.
+    pub x: Array2<T>,
+    /// Along the right inputs, `[Ty, d]`.
+    pub y: Array2<T>,
+    /// Along the points, or along the first of each pair, `[R, d]`.
+    pub w1: Array2<T>,
+    /// Along the second point of each pair, `[R, d]`; `None` for a stationary kernel.
+    pub w2: Option<Array2<T>>,
+}
+
+/// The vector-Jacobian product of [`kernel_matrix`].
+///
+/// $$\dot\phi(x) = \dot f \, \phi(y) / c, \qquad \dot\phi(y) = \dot f^\top \phi(x) / c,$$
+/// and from there by [`feature_map_vjp`]; the points take the sum of both sides.
+///
+/// # Shapes
+/// `cotangent` is `[Tx, Ty]`. With `y = x` the whole gradient along `x` is the sum of the two.
+///
+/// # Errors
+/// As [`kernel_matrix`], and [`Error::ShapeMismatch`] if `cotangent` does not fit.
+pub fn kernel_matrix_vjp<T: Real>(
+    x: ArrayView2<T>,
+    y: ArrayView2<T>,
+    points: &SpectralPoints<T>,
+    cotangent: ArrayView2<T>,
+) -> Result<KernelMatrixGradients<T>, Error> {
+    let (phi_x, phi_y) = features_of_both(x, y, points)?;
+    expect_shape("cotangent", [x.nrows(), y.nrows()], cotangent.shape())?;
+    let cotangent = cotangent.as_standard_layout().into_owned();
+    let scale = T::one() / points.normaliser();
+    let along_phi_x = scaled_product(scale, mat(&cotangent), mat(&phi_y));
+    let along_phi_y = scaled_product(scale, mat(&cotangent).t(), mat(&phi_x));
+    let left = feature_map_vjp(x, points, along_phi_x.view())?;
+    let right = feature_map_vjp(y, points, along_phi_y.view())?;
+    Ok(KernelMatrixGradients {
+        x: left.x,
+        y: right.x,
+        w1: left.w1 + right.w1,
+        w2: left.w2.zip(right.w2).map(|(left, right)| left + right),
+    })
+}
+
+fn features_of_both<T: Real>(
+    x: ArrayView2<T>,
+    y: ArrayView2<T>,
+    points: &SpectralPoints<T>,
+) -> Result<(Array2<T>, Array2<T>), Error> {
+    points.check()?;
+    points.check_input("y", &y)?;
+    Ok((feature_map(x, points)?, feature_map(y, points)?))
+}
+
+fn mat<T>(a: &Array2<T>) -> Mat<'_, T> {
+    let data = a.as_slice().expect("an owned row-major array");
+    Mat::new(data, a.nrows(), a.ncols())
+}
+
+fn scaled_product<T: Real>(scale: T, a: Mat<T>, b: Mat<T>) -> Array2<T> {
+    let (rows, cols) = (a.shape().0, b.shape().1);
+    let mut product = vec![T::zero(); rows * cols];
+    matmul(
+        scale,
+        a,
+        b,
+        T::zero(),
+        MatMut::new(&mut product, rows, cols),
+    );
+    Array2::from_shape_vec((rows, cols), product).expect("allocated with this shape")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+
+    fn random(rows: usize, cols: usize, purpose: &str) -> Array2<f64> {
+        let mut stream = Seed::new(6).stream(purpose);
+        Array2::from_shape_simple_fn((rows, cols), || standard_normal(&mut stream))
+    }
+
+    fn at<'a>(values: &'a [f64], like: &Array2<f64>) -> ArrayView2<'a, f64> {
+        ArrayView2::from_shape(like.dim(), values).unwrap()
+    }
+
+    #[test]
+    fn the_matrix_agrees_with_the_double_sum() {
+        let (x, y) = (random(3, 2, "x"), random(4, 2, "y"));
+        let (w1, w2) = (random(5, 2, "w1"), random(5, 2, "w2"));
+        let points = SpectralPoints::Nonstationary {
+            w1: w1.view(),
+            w2: w2.view(),
+        };
+        let f = kernel_matrix(x.view(), y.view(), &points).unwrap();
+        for ((i, j), &got) in f.indexed_iter() {
+            let term = |a: &Array2<f64>, b: &Array2<f64>, r| {
+                (a.row(r).dot(&x.row(i)) - b.row(r).dot(&y.row(j))).cos()
+            };
+            let pair =
+                |r| term(&w1, &w1, r) + term(&w1, &w2, r) + term(&w2, &w1, r) + term(&w2, &w2, r);
+            let want = (0..5).map(pair).sum::<f64>() / 20.0;
+            assert!((got - want).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let (x, y) = (random(3, 2, "x"), random(4, 2, "y"));
+        let (w1, w2) = (random(5, 2, "w1"), random(5, 2, "w2"));
+        let cotangent = random(3, 4, "cotangent");
+        type View<'a> = ArrayView2<'a, f64>;
+        let value = |x: View, y: View, w1: View, w2: View| {
+            let points = SpectralPoints::Nonstationary { w1, w2 };
+            (kernel_matrix(x, y, &points).unwrap() * &cotangent).sum()
+        };
+        let (xv, yv, w1v, w2v) = (x.view(), y.view(), w1.view(), w2.view());
+        let points = SpectralPoints::Nonstationary { w1: w1v, w2: w2v };
+        let got = kernel_matrix_vjp(xv, yv, &points, cotangent.view()).unwrap();
+        let w2_gradient = got.w2.unwrap();
+        let slice = |a: &Array2<f64>| a.as_slice().unwrap().to_vec();
+        let along_x = finite_difference(&slice(&x), |v| value(at(v, &x), yv, w1v, w2v));
+        let along_y = finite_difference(&slice(&y), |v| value(xv, at(v, &y), w1v, w2v));
+        let along_w1 = finite_difference(&slice(&w1), |v| value(xv, yv, at(v, &w1), w2v));
+        let along_w2 = finite_difference(&slice(&w2), |v| value(xv, yv, w1v, at(v, &w2)));
+        assert!(relative_error(&slice(&got.x), &along_x) < 1e-6);
+        assert!(relative_error(&slice(&got.y), &along_y) < 1e-6);
+        assert!(relative_error(&slice(&got.w1), &along_w1) < 1e-6);
+        assert!(relative_error(&slice(&w2_gradient), &along_w2) < 1e-6);
+    }
+
+    #[test]
+    fn the_side_that_does_not_fit_is_named() {
+        let (x, narrow, w) = (random(3, 2, "x"), random(4, 1, "y"), random(5, 2, "w"));
+        let points = SpectralPoints::Stationary { w: w.view() };
+        let error =
+            |x: &Array2<f64>, y: &Array2<f64>| match kernel_matrix(x.view(), y.view(), &points)
+                .unwrap_err()
+            {
+                Error::ShapeMismatch { what, .. } => what,
+                Error::Empty { what, .. } => what,
+            };
+        assert_eq!(error(&x, &narrow), "y");
+        assert_eq!(error(&narrow, &x), "x");
+    }
+}

@@ -1,0 +1,326 @@
+//! The feature map and its gradient.
+
+use super::blocks::{Block, for_each_block};
+use super::{SpectralPoints, nonstationary, stationary};
+use crate::Error;
+use crate::error::expect_shape;
+use bochner_numerics::{Mat, MatMut, Real, matmul};
+use ndarray::{Array2, ArrayView2, s};
+
+/// The random Fourier features of the rows of `x`: their inner products are the kernel.
+///
+/// $$\phi_S(x) = [\cos w_r \cdot x]_r \mathbin{+\mkern-8mu+} [\sin w_r \cdot x]_r, \qquad
+/// \phi_{NS}(x) = [\cos w_{1r} \cdot x + \cos w_{2r} \cdot x]_r \mathbin{+\mkern-8mu+}
+/// [\sin w_{1r} \cdot x + \sin w_{2r} \cdot x]_r$$
+///
+/// *where* $f(x, y) = \phi(x) \cdot \phi(y) / c$, with $c$ the points'
+/// [`normaliser`](SpectralPoints::normaliser).
+///
+/// # Shapes
+/// `x` is `[T, d]`, the result `[T, 2R]`: all cosines, then all sines.
+///
+/// # Errors
+/// [`Error::ShapeMismatch`] if `x` or `w2` does not fit the points, [`Error::Empty`] if there are
+/// none.
+///
+/// # Numerics
+/// $O(T R d)$ time; besides the result, memory does not grow with $T$. A row of `x` that is not
+/// finite makes its own row of the result NaN and no other.
+///
+/// # Reference
+/// Rahimi and Recht, *Random features for large-scale kernel machines*, 2007 (stationary);
+/// Song, Jung, Kim, Moon, *Implicit kernel attention*, 2021, eq. 12 and 14.
+///
+/// # Example
+/// ```
+/// use bochner_kernels::{SpectralPoints, feature_map};
+/// use ndarray::array;
+///
+/// let w = array![[0.5, -1.0]];
+/// let phi = feature_map(array![[2.0, 1.0]].view(), &SpectralPoints::Stationary { w: w.view() })?;
+/// assert_eq!(phi, array![[1.0, 0.0]]); // cos 0, sin 0
+/// # Ok::<(), bochner_kernels::Error>(())
+/// ```
+pub fn feature_map<T: Real>(
+    x: ArrayView2<T>,
+    points: &SpectralPoints<T>,
+) -> Result<Array2<T>, Error> {
+    points.check()?;
+    points.check_input("x", &x)?;
+    let count = points.count();
+    let mut phi = Array2::zeros((x.nrows(), 2 * count));
+    let features = phi.as_slice_mut().expect("a new array is row-major");
+    for_each_block(x, points, |block| {
+        let features = &mut features[block.range(2 * count)];
+        match points {
+            SpectralPoints::Stationary { .. } => {
+                stationary::combine(count, block.sin, block.cos, features);
+            }
+            SpectralPoints::Nonstationary { .. } => {
+                nonstationary::combine(count, block.sin, block.cos, features);
+            }
+        }
+    });
+    Ok(phi)
+}
+
+/// The gradients of [`feature_map`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct FeatureMapGradients<T> {
+    /// Along the inputs, `[T, d]`.
+    pub x: Array2<T>,
+    /// Along the points, or along the first of each pair, `[R, d]`.
+    pub w1: Array2<T>,
+    /// Along the second point of each pair, `[R, d]`; `None` for a stationary kernel.
+    pub w2: Option<Array2<T>>,
+}
+
+/// The vector-Jacobian product of [`feature_map`].
+///
+/// With $\dot\phi = [\dot c_r]_r \mathbin{+\mkern-8mu+} [\dot s_r]_r$ the cotangent of a row and
+/// $a_r = w_r \cdot x$ its angles,
+/// $$\dot a_r = \cos a_r \, \dot s_r - \sin a_r \, \dot c_r, \qquad
+/// \dot x = \sum_r \dot a_r w_r, \qquad \dot w_r = \sum_t \dot a_{tr} x_t.$$
+/// The two points of a pair each have their own angles and see the same cotangent.
+///
+/// # Shapes
+/// `cotangent` is `[T, 2R]`, like the features.
+///
+/// # Errors
+/// As [`feature_map`], and [`Error::ShapeMismatch`] if `cotangent` does not fit.
+///
+/// # Numerics
+/// The angles are computed again, by blocks of rows: besides the gradients, memory does not grow
+/// with $T$. A row of `x` that is not finite makes the gradients along the points NaN even where
+/// its cotangent is zero; replace the rows that are masked out by zeros first.
+pub fn feature_map_vjp<T: Real>(
+    x: ArrayView2<T>,
+    points: &SpectralPoints<T>,
+    cotangent: ArrayView2<T>,
+) -> Result<FeatureMapGradients<T>, Error> {
+    points.check()?;
+    points.check_input("x", &x)?;
+    let (count, width) = (points.count(), points.width());
+    expect_shape("cotangent", [x.nrows(), 2 * count], cotangent.shape())?;
+    let cotangent = cotangent.as_standard_layout();
+    let cotangent = cotangent.as_slice().expect("brought to row-major order");
+
+    let length = x.nrows();
+    let stacked = points.stacked_rows();
+    let mut along_x = vec![T::zero(); length * width];
+    let mut along_points = vec![T::zero(); stacked * width];
+    for_each_block(x, points, |block| {
+        let cotangent = &cotangent[block.range(2 * count)];
+        let along_x = &mut along_x[block.range(width)];
+        pull_back(block, points, cotangent, along_x, &mut along_points);
+    });
+    let along_x = array(length, width, along_x);
+    let along_points = array(stacked, width, along_points);
+    Ok(unstack(points, along_x, along_points))
+}
+
+/// Writes the gradient along the block's inputs and adds that along the points.
+fn pull_back<T: Real>(
+    block: Block<T>,
+    points: &SpectralPoints<T>,
+    cotangent: &[T],
+    along_x: &mut [T],
+    along_points: &mut [T],
+) {
+    let ((rows, width), count) = (block.x.shape(), points.count());
+    let Block {
+        sin, cos, angles, ..
+    } = block;
+    match points {
+        SpectralPoints::Stationary { .. } => {
+            stationary::pull_back(count, sin, cos, cotangent, angles);
+        }
+        SpectralPoints::Nonstationary { .. } => {
+            nonstationary::pull_back(count, sin, cos, cotangent, angles);
+        }
+    }
+    let stacked = points.stacked_rows();
+    let angles = Mat::new(angles, rows, stacked);
+    let along_x = MatMut::new(along_x, rows, width);
+    matmul(T::one(), angles, block.points, T::zero(), along_x);
+    let along_points = MatMut::new(along_points, stacked, width);
+    matmul(T::one(), angles.t(), block.x, T::one(), along_points);
+}
+
+fn array<T>(rows: usize, cols: usize, data: Vec<T>) -> Array2<T> {
+    Array2::from_shape_vec((rows, cols), data).expect("allocated with this shape")
+}
+
+fn unstack<T: Real>(
+    points: &SpectralPoints<T>,
+    x: Array2<T>,
+    w: Array2<T>,
+) -> FeatureMapGradients<T> {
+    match points {
+        SpectralPoints::Stationary { .. } => FeatureMapGradients { x, w1: w, w2: None },
+        SpectralPoints::Nonstationary { .. } => FeatureMapGradients {
+            x,
+            w1: w.slice(s![..points.count(), ..]).to_owned(),
+            w2: Some(w.slice(s![points.count().., ..]).to_owned()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::blocks::BLOCK;
+    use super::*;
+    use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+
+    fn random<T: Real>(rows: usize, cols: usize, purpose: &str) -> Array2<T> {
+        let mut stream = Seed::new(4).stream(purpose);
+        Array2::from_shape_simple_fn((rows, cols), || standard_normal(&mut stream))
+    }
+
+    fn at(values: &[f64], shape: (usize, usize)) -> ArrayView2<'_, f64> {
+        ArrayView2::from_shape(shape, values).unwrap()
+    }
+
+    fn pairing(phi: &Array2<f64>, cotangent: &Array2<f64>) -> f64 {
+        (phi * cotangent).sum()
+    }
+
+    #[test]
+    fn features_agree_with_the_definition_across_blocks() {
+        let length = 2 * BLOCK + 3;
+        let (x, w1) = (random::<f64>(length, 3, "x"), random(5, 3, "w1"));
+        let w2 = random(5, 3, "w2");
+        let nonstationary = SpectralPoints::Nonstationary {
+            w1: w1.view(),
+            w2: w2.view(),
+        };
+        let phi_s = feature_map(x.view(), &SpectralPoints::Stationary { w: w1.view() }).unwrap();
+        let phi_ns = feature_map(x.view(), &nonstationary).unwrap();
+        for t in [0, BLOCK - 1, BLOCK, length - 1] {
+            for r in 0..5 {
+                let a: f64 = x.row(t).dot(&w1.row(r));
+                let b: f64 = x.row(t).dot(&w2.row(r));
+                let close = |got: f64, want: f64| assert!((got - want).abs() < 1e-12);
+                close(phi_s[[t, r]], a.cos());
+                close(phi_s[[t, 5 + r]], a.sin());
+                close(phi_ns[[t, r]], a.cos() + b.cos());
+                close(phi_ns[[t, 5 + r]], a.sin() + b.sin());
+            }
+        }
+    }
+
+    #[test]
+    fn stationary_gradients_agree_with_finite_differences() {
+        let (x, w) = (random(4, 3, "x"), random(5, 3, "w"));
+        let cotangent = random(4, 10, "cotangent");
+        let points = SpectralPoints::Stationary { w: w.view() };
+        let got = feature_map_vjp(x.view(), &points, cotangent.view()).unwrap();
+        let along_x = finite_difference(x.as_slice().unwrap(), |x| {
+            pairing(&feature_map(at(x, (4, 3)), &points).unwrap(), &cotangent)
+        });
+        let along_w = finite_difference(w.as_slice().unwrap(), |w| {
+            let points = SpectralPoints::Stationary { w: at(w, (5, 3)) };
+            pairing(&feature_map(x.view(), &points).unwrap(), &cotangent)
+        });
+        assert!(relative_error(got.x.as_slice().unwrap(), &along_x) < 1e-6);
+        assert!(relative_error(got.w1.as_slice().unwrap(), &along_w) < 1e-6);
+        assert_eq!(got.w2, None);
+    }
+
+    #[test]
+    fn nonstationary_gradients_agree_with_finite_differences_across_blocks() {
+        let length = BLOCK + 2;
+        let x = random(length, 2, "x");
+        let (w1, w2) = (random(3, 2, "w1"), random(3, 2, "w2"));
+        let cotangent = random(length, 6, "cotangent");
+        let value = |x: ArrayView2<f64>, w1: ArrayView2<f64>, w2: ArrayView2<f64>| {
+            let points = SpectralPoints::Nonstationary { w1, w2 };
+            pairing(&feature_map(x, &points).unwrap(), &cotangent)
+        };
+        let points = SpectralPoints::Nonstationary {
+            w1: w1.view(),
+            w2: w2.view(),
+        };
+        let got = feature_map_vjp(x.view(), &points, cotangent.view()).unwrap();
+        let along_x = finite_difference(x.as_slice().unwrap(), |x| {
+            value(at(x, (length, 2)), w1.view(), w2.view())
+        });
+        let along_w1 = finite_difference(w1.as_slice().unwrap(), |w1| {
+            value(x.view(), at(w1, (3, 2)), w2.view())
+        });
+        let along_w2 = finite_difference(w2.as_slice().unwrap(), |w2| {
+            value(x.view(), w1.view(), at(w2, (3, 2)))
+        });
+        assert!(relative_error(got.x.as_slice().unwrap(), &along_x) < 1e-6);
+        assert!(relative_error(got.w1.as_slice().unwrap(), &along_w1) < 1e-6);
+        assert!(relative_error(got.w2.unwrap().as_slice().unwrap(), &along_w2) < 1e-6);
+    }
+
+    #[test]
+    fn the_memory_layout_of_the_arguments_does_not_matter() {
+        let (x, w1) = (random::<f32>(6, 4, "x"), random(3, 4, "w1"));
+        let (w2, cotangent) = (random(3, 4, "w2"), random(6, 6, "cotangent"));
+        let turned = [&x, &w1, &w2, &cotangent].map(|a| a.t().as_standard_layout().into_owned());
+        let points = SpectralPoints::Nonstationary {
+            w1: w1.view(),
+            w2: w2.view(),
+        };
+        let turned_points = SpectralPoints::Nonstationary {
+            w1: turned[1].t(),
+            w2: turned[2].t(),
+        };
+        assert_eq!(
+            feature_map(x.view(), &points),
+            feature_map(turned[0].t(), &turned_points)
+        );
+        assert_eq!(
+            feature_map_vjp(x.view(), &points, cotangent.view()),
+            feature_map_vjp(turned[0].t(), &turned_points, turned[3].t())
+        );
+    }
+
+    #[test]
+    fn a_row_that_is_not_finite_spoils_no_other() {
+        let (mut x, w) = (random::<f32>(9, 4, "x"), random(3, 4, "w"));
+        let points = SpectralPoints::Stationary { w: w.view() };
+        let want = feature_map(x.view(), &points).unwrap();
+        x.row_mut(4).fill(f32::INFINITY);
+        let got = feature_map(x.view(), &points).unwrap();
+        for t in (0..9).filter(|&t| t != 4) {
+            assert_eq!(got.row(t), want.row(t));
+        }
+        assert!(got.row(4).iter().all(|v| v.is_nan()));
+    }
+
+    #[test]
+    fn no_rows_give_no_features_and_zero_gradients() {
+        let (x, w) = (random::<f64>(0, 4, "x"), random(3, 4, "w"));
+        let points = SpectralPoints::Stationary { w: w.view() };
+        let phi = feature_map(x.view(), &points).unwrap();
+        assert_eq!(phi.dim(), (0, 6));
+        let gradients = feature_map_vjp(x.view(), &points, phi.view()).unwrap();
+        assert_eq!(gradients.w1, Array2::zeros((3, 4)));
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_are_named() {
+        let (x, w) = (random::<f64>(2, 3, "x"), random(5, 3, "w"));
+        let points = SpectralPoints::Stationary { w: w.view() };
+        let narrow = random(2, 2, "x");
+        assert_eq!(
+            feature_map(narrow.view(), &points),
+            Err(Error::ShapeMismatch {
+                what: "x",
+                expected: vec![2, 3],
+                got: vec![2, 2]
+            })
+        );
+        assert!(matches!(
+            feature_map_vjp(x.view(), &points, x.view()),
+            Err(Error::ShapeMismatch {
+                what: "cotangent",
+                ..
+            })
+        ));
+    }
+}

@@ -1,0 +1,145 @@
+//! Spectral points and the features they give.
+
+mod blocks;
+mod kernel;
+mod map;
+mod nonstationary;
+mod stationary;
+
+pub use kernel::{KernelMatrixGradients, kernel_matrix, kernel_matrix_vjp};
+pub use map::{FeatureMapGradients, feature_map, feature_map_vjp};
+
+use crate::Error;
+use crate::error::expect_shape;
+use bochner_numerics::Real;
+use ndarray::{Array2, ArrayView2, CowArray, Ix2, s};
+
+/// The frequencies at which a kernel is sampled: $R$ points in $\mathbb{R}^d$ for a stationary
+/// kernel, $R$ pairs of points for a non-stationary one.
+///
+/// Bochner's theorem writes a stationary kernel as an average of $\cos w \cdot (x - y)$ over a
+/// density of frequencies $w$; Yaglom's writes a non-stationary one as an average over a density
+/// of pairs $(w_1, w_2)$. The points are draws from that density, or parameters in its place.
+///
+/// # Shapes
+/// Every array is `[R, d]`.
+#[derive(Clone, Copy, Debug)]
+pub enum SpectralPoints<'a, T> {
+    /// Points of $f_S(x, y) = \frac1R \sum_r \cos w_r \cdot (x - y)$.
+    Stationary {
+        /// The points $w_r$.
+        w: ArrayView2<'a, T>,
+    },
+    /// Pairs of points of $f_{NS}$; with `w1 = w2` it is $f_S$.
+    Nonstationary {
+        /// The first point of each pair.
+        w1: ArrayView2<'a, T>,
+        /// The second point of each pair.
+        w2: ArrayView2<'a, T>,
+    },
+}
+
+impl<T: Real> SpectralPoints<'_, T> {
+    /// The number $R$ of points, or of pairs.
+    pub fn count(&self) -> usize {
+        self.first().nrows()
+    }
+
+    /// The width $d$ of the inputs.
+    pub fn width(&self) -> usize {
+        self.first().ncols()
+    }
+
+    /// The $c$ of $f(x, y) = \phi(x) \cdot \phi(y) / c$: $R$ or $4R$.
+    pub fn normaliser(&self) -> T {
+        let features_per_point = match self {
+            Self::Stationary { .. } => 1.0,
+            Self::Nonstationary { .. } => 4.0,
+        };
+        T::of(features_per_point * self.count() as f64)
+    }
+
+    fn first(&self) -> ArrayView2<'_, T> {
+        match self {
+            Self::Stationary { w } => w.view(),
+            Self::Nonstationary { w1, .. } => w1.view(),
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let (what, shape) = match self {
+            Self::Stationary { w } => ("w", w.dim()),
+            Self::Nonstationary { w1, w2 } => {
+                expect_shape("w2", w1.dim().into(), w2.shape())?;
+                ("w1", w1.dim())
+            }
+        };
+        if shape.0 == 0 || shape.1 == 0 {
+            let got = vec![shape.0, shape.1];
+            return Err(Error::Empty { what, got });
+        }
+        Ok(())
+    }
+
+    fn check_input(&self, what: &'static str, x: &ArrayView2<T>) -> Result<(), Error> {
+        expect_shape(what, [x.nrows(), self.width()], x.shape())
+    }
+
+    /// Rows of [`stacked`](Self::stacked).
+    fn stacked_rows(&self) -> usize {
+        match self {
+            Self::Stationary { .. } => self.count(),
+            Self::Nonstationary { .. } => 2 * self.count(),
+        }
+    }
+
+    /// All points as the rows of one row-major matrix, `w1` above `w2`, so that one product
+    /// projects on both.
+    fn stacked(&self) -> CowArray<'_, T, Ix2> {
+        match self {
+            Self::Stationary { w } => w.as_standard_layout(),
+            Self::Nonstationary { w1, w2 } => {
+                let mut both = Array2::zeros((self.stacked_rows(), self.width()));
+                both.slice_mut(s![..w1.nrows(), ..]).assign(w1);
+                both.slice_mut(s![w1.nrows().., ..]).assign(w2);
+                both.into()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn the_normaliser_counts_pairs_four_times() {
+        let w = array![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];
+        let stationary = SpectralPoints::Stationary { w: w.view() };
+        let (w1, w2) = (w.view(), w.view());
+        let nonstationary = SpectralPoints::Nonstationary { w1, w2 };
+        assert_eq!((stationary.count(), stationary.width()), (2, 3));
+        assert_eq!(stationary.normaliser(), 2.0);
+        assert_eq!(nonstationary.normaliser(), 8.0);
+    }
+
+    #[test]
+    fn ill_formed_points_are_named() {
+        let [none, one, two] = [0, 1, 2].map(|count| Array2::<f32>::zeros((count, 3)));
+        let empty = SpectralPoints::Stationary { w: none.view() };
+        assert!(matches!(empty.check(), Err(Error::Empty { what: "w", .. })));
+        let uneven = SpectralPoints::Nonstationary {
+            w1: one.view(),
+            w2: two.view(),
+        };
+        assert_eq!(
+            uneven.check(),
+            Err(Error::ShapeMismatch {
+                what: "w2",
+                expected: vec![1, 3],
+                got: vec![2, 3]
+            })
+        );
+    }
+}

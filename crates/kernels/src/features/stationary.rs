@@ -1,0 +1,60 @@
+//! The stationary feature map: cosines and sines of the angles $w_r \cdot x$ as they are.
+
+use bochner_numerics::Real;
+
+/// Writes rows $[\cos a_r]_r \mathbin{+\mkern-8mu+} [\sin a_r]_r$ for rows of `count` angles.
+pub(super) fn combine<T: Real>(count: usize, sin: &[T], cos: &[T], phi: &mut [T]) {
+    let angles = cos.chunks_exact(count).zip(sin.chunks_exact(count));
+    for (row, (cos, sin)) in phi.chunks_exact_mut(2 * count).zip(angles) {
+        row[..count].copy_from_slice(cos);
+        row[count..].copy_from_slice(sin);
+    }
+}
+
+/// The cotangent of the angles, $\sin'$ and $\cos'$ applied to the cotangent of the features.
+pub(super) fn pull_back<T: Real>(
+    count: usize,
+    sin: &[T],
+    cos: &[T],
+    cotangent: &[T],
+    angles: &mut [T],
+) {
+    let turned = cos.chunks_exact(count).zip(sin.chunks_exact(count));
+    let rows = angles
+        .chunks_exact_mut(count)
+        .zip(cotangent.chunks_exact(2 * count));
+    for ((angles, cotangent), (cos, sin)) in rows.zip(turned) {
+        let (along_cos, along_sin) = cotangent.split_at(count);
+        turn(cos, sin, along_cos, along_sin, angles);
+    }
+}
+
+/// $\cos a \, \dot s - \sin a \, \dot c$ elementwise.
+#[inline]
+pub(super) fn turn<T: Real>(cos: &[T], sin: &[T], along_cos: &[T], along_sin: &[T], out: &mut [T]) {
+    let n = out.len();
+    let (cos, sin) = (&cos[..n], &sin[..n]);
+    let (along_cos, along_sin) = (&along_cos[..n], &along_sin[..n]);
+    for i in 0..n {
+        out[i] = cos[i] * along_sin[i] - sin[i] * along_cos[i];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cosines_come_before_sines_in_every_row() {
+        let mut phi = [0.0; 8];
+        combine(2, &[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0], &mut phi);
+        assert_eq!(phi, [5.0, 6.0, 1.0, 2.0, 7.0, 8.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn sines_turn_into_cosines_and_cosines_into_minus_sines() {
+        let mut angle = [0.0];
+        pull_back(1, &[0.6], &[0.8], &[10.0, 1.0], &mut angle);
+        assert_eq!(angle, [0.8 - 6.0]);
+    }
+}
