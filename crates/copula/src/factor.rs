@@ -1,0 +1,343 @@
+//! Correlation matrices from lower-triangular factors.
+//!
+//! A factor is lower-triangular with a positive diagonal. Only the lower part is ever read, so
+//! that whatever stands above the diagonal is without effect and has a zero gradient.
+
+use crate::error::{Error, not_empty, same_shape};
+use bochner_numerics::Real;
+use ndarray::{Array1, Array3, ArrayView1, ArrayView3, ArrayView4, CowArray, Ix3};
+use std::borrow::Cow;
+
+/// Divides each row of each factor by its norm, so that the factor is one of a correlation matrix.
+///
+/// $$\hat L_{mk} = L_{mk} \Big/ \sqrt{\textstyle\sum_{j \le m} L_{mj}^2}, \qquad k \le m$$
+///
+/// # Shapes
+/// `factor: [n, M, M]`, a stack of `n` factors, to `[n, M, M]`; zero above the diagonal.
+///
+/// # Errors
+/// [`Error::Diagonal`] where a diagonal entry is not positive, [`Error::NonFinite`] where an entry
+/// of the lower part is not finite, [`Error::ShapeMismatch`] if the matrices are not square,
+/// [`Error::Empty`].
+///
+/// # Numerics
+/// In double precision, without overflow in the squares. A row with nothing left of the diagonal
+/// gives exactly a row of the identity.
+pub fn normalise<T: Real>(factor: ArrayView3<T>) -> Result<Array3<T>, Error> {
+    let stack = Stack::new("factor", factor)?;
+    let mut lh = Array3::zeros(stack.shape());
+    stack.write(&mut lh, |_, row, target| {
+        let norm = norm(row);
+        for (y, x) in target.iter_mut().zip(row) {
+            *y = T::of(x.as_f64() / norm);
+        }
+    });
+    Ok(lh)
+}
+
+/// The vector-Jacobian product of [`normalise`].
+///
+/// $$\bar L_m = \big(\bar y - y \, (y \cdot \bar y)\big) / |L_m|, \qquad y = \hat L_m$$
+///
+/// # Shapes
+/// `factor` and `cotangent: [n, M, M]` to `[n, M, M]`; zero above the diagonal, whatever the
+/// cotangent holds there.
+///
+/// # Errors
+/// As [`normalise`].
+pub fn normalise_vjp<T: Real>(
+    factor: ArrayView3<T>,
+    cotangent: ArrayView3<T>,
+) -> Result<Array3<T>, Error> {
+    let stack = Stack::new("factor", factor)?;
+    same_shape("cotangent", factor.shape(), cotangent.shape())?;
+    let mut gradient = Array3::zeros(stack.shape());
+    stack.write(&mut gradient, |(i, m), row, target| {
+        let norm = norm(row);
+        let g = |k: usize| cotangent[[i, m, k]].as_f64();
+        let along: f64 = (0..=m).map(|k| row[k].as_f64() / norm * g(k)).sum();
+        for (k, x) in target.iter_mut().take(m + 1).enumerate() {
+            *x = T::of((g(k) - row[k].as_f64() / norm * along) / norm);
+        }
+    });
+    Ok(gradient)
+}
+
+/// The correlation matrices $\hat L \hat L^\top$ of normalised factors.
+///
+/// # Shapes
+/// `lh: [n, M, M]` to `[n, M, M]`. With rows of norm one, as from [`normalise`], the diagonal is
+/// one.
+///
+/// # Errors
+/// As [`normalise`].
+pub fn correlation<T: Real>(lh: ArrayView3<T>) -> Result<Array3<T>, Error> {
+    let stack = Stack::new("lh", lh)?;
+    Ok(Array3::from_shape_fn(stack.shape(), |(i, m, k)| {
+        T::of(dot(stack.row(i, m), stack.row(i, k)))
+    }))
+}
+
+/// The vector-Jacobian product of [`correlation`].
+///
+/// $$\bar L = (G + G^\top) \hat L, \qquad \text{lower part}$$
+///
+/// # Shapes
+/// `lh` and `cotangent` (*G*): `[n, M, M]` to `[n, M, M]`; zero above the diagonal.
+///
+/// # Errors
+/// As [`normalise`].
+pub fn correlation_vjp<T: Real>(
+    lh: ArrayView3<T>,
+    cotangent: ArrayView3<T>,
+) -> Result<Array3<T>, Error> {
+    let stack = Stack::new("lh", lh)?;
+    same_shape("cotangent", lh.shape(), cotangent.shape())?;
+    let mut gradient = Array3::zeros(stack.shape());
+    stack.write(&mut gradient, |(i, m), _, target| {
+        for k in 0..stack.heads {
+            let g = cotangent[[i, m, k]].as_f64() + cotangent[[i, k, m]].as_f64();
+            for (x, y) in target.iter_mut().take(m + 1).zip(stack.row(i, k)) {
+                *x += T::of(g * y.as_f64());
+            }
+        }
+    });
+    Ok(gradient)
+}
+
+/// Half the negative log determinant of each correlation matrix, which is never negative.
+///
+/// $$-\tfrac12 \log \det \mathrm{Corr} = -\sum_m \log \hat L_{mm}$$
+///
+/// # Shapes
+/// `lh: [n, M, M]` to `[n]`.
+///
+/// # Errors
+/// As [`normalise`].
+///
+/// # Numerics
+/// Computed as $\tfrac12 \sum_m \log\big(1 + \sum_{k<m} (L_{mk} / L_{mm})^2\big)$, which is the
+/// same on rows of norm one, keeps its relative precision near independence and is exactly zero
+/// for the identity. The rows' norms cancel: a factor that was not normalised gives the value of
+/// its normalised one.
+pub fn half_neg_log_det<T: Real>(lh: ArrayView3<T>) -> Result<Array1<T>, Error> {
+    let stack = Stack::new("lh", lh)?;
+    let value = |i| (0..stack.heads).map(|m| log_secant(stack.row(i, m))).sum();
+    Ok(Array1::from_shape_fn(stack.n, |i| T::of(value(i))))
+}
+
+/// The vector-Jacobian product of [`half_neg_log_det`].
+///
+/// $$\bar L_m = g \, \big(L_m / |L_m|^2 - e_m / L_{mm}\big)$$
+///
+/// The first term is that of the rows' norms, which [`normalise_vjp`] would remove.
+///
+/// # Shapes
+/// `lh: [n, M, M]`, `cotangent` (*g*): `[n]`, to `[n, M, M]`; zero above the diagonal.
+///
+/// # Errors
+/// As [`normalise`].
+pub fn half_neg_log_det_vjp<T: Real>(
+    lh: ArrayView3<T>,
+    cotangent: ArrayView1<T>,
+) -> Result<Array3<T>, Error> {
+    let stack = Stack::new("lh", lh)?;
+    same_shape("cotangent", &[stack.n], cotangent.shape())?;
+    let mut gradient = Array3::zeros(stack.shape());
+    stack.write(&mut gradient, |(i, m), row, target| {
+        let (norm, diagonal) = (norm(row), row[m].as_f64());
+        let g = cotangent[i].as_f64();
+        for (y, x) in target.iter_mut().zip(&row[..m]) {
+            *y = T::of(g * (x.as_f64() / norm / norm));
+        }
+        // 1/|L|^2 L_mm - 1/L_mm without the cancellation of the two near independence.
+        let sine = self::norm(&row[..m]) / norm;
+        target[m] = T::of(-g * sine * sine / diagonal);
+    });
+    Ok(gradient)
+}
+
+/// A checked stack of factors, row-major; only the lower parts are handed out.
+pub(crate) struct Stack<'a, T: Clone> {
+    data: Cow<'a, [T]>,
+    n: usize,
+    heads: usize,
+}
+
+impl<'a, T: Real> Stack<'a, T> {
+    pub(crate) fn new(what: &'static str, view: ArrayView3<'a, T>) -> Result<Self, Error> {
+        let (n, heads, columns) = view.dim();
+        not_empty(what, view.shape())?;
+        same_shape(what, &[n, heads, heads], &[n, heads, columns])?;
+        let data = match view.to_slice() {
+            Some(slice) => Cow::Borrowed(slice),
+            None => Cow::Owned(view.iter().copied().collect()),
+        };
+        let stack = Self { data, n, heads };
+        stack.check(what)?;
+        Ok(stack)
+    }
+
+    fn check(&self, what: &'static str) -> Result<(), Error> {
+        for (matrix, row) in self.indices() {
+            let entries = self.row(matrix, row);
+            if entries.iter().any(|x| !x.is_finite()) {
+                return Err(Error::NonFinite { what, matrix, row });
+            }
+            let got = entries[row].as_f64();
+            if got <= 0.0 {
+                return Err(Error::Diagonal {
+                    what,
+                    matrix,
+                    row,
+                    got,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn shape(&self) -> (usize, usize, usize) {
+        (self.n, self.heads, self.heads)
+    }
+
+    fn indices(&self) -> impl Iterator<Item = (usize, usize)> + use<T> {
+        let heads = self.heads;
+        (0..self.n).flat_map(move |i| (0..heads).map(move |m| (i, m)))
+    }
+
+    /// Row `m` of matrix `i` up to its diagonal entry.
+    pub(crate) fn row(&self, i: usize, m: usize) -> &[T] {
+        let start = (i * self.heads + m) * self.heads;
+        &self.data[start..=start + m]
+    }
+
+    /// Calls `f` with the index, the lower part and the whole target of each row.
+    fn write(&self, target: &mut Array3<T>, f: impl Fn((usize, usize), &[T], &mut [T])) {
+        for ((i, m), mut row) in self.indices().zip(target.rows_mut()) {
+            let target = row.as_slice_mut().expect("made in standard layout");
+            f((i, m), self.row(i, m), target);
+        }
+    }
+}
+
+/// `[n, d, M, K]` as `[n d, M, K]`.
+pub(crate) fn flat<'a, T: Real>(lh: &'a ArrayView4<T>) -> CowArray<'a, T, Ix3> {
+    let (n, d, rows, columns) = lh.dim();
+    lh.to_shape((n * d, rows, columns))
+        .expect("the same number of elements")
+}
+
+fn norm<T: Real>(row: &[T]) -> f64 {
+    row.iter().fold(0.0, |r: f64, x| r.hypot(x.as_f64()))
+}
+
+/// `sum a_k b_k` over the shorter of the two.
+fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x.as_f64() * y.as_f64()).sum()
+}
+
+/// `log(|row| / diagonal)`, accurate where the row hardly leans to the left.
+fn log_secant<T: Real>(row: &[T]) -> f64 {
+    let (diagonal, left) = row.split_last().expect("a row ends on its diagonal");
+    let tangent = norm(left) / diagonal.as_f64();
+    if tangent < 1.0 {
+        0.5 * (tangent * tangent).ln_1p()
+    } else {
+        tangent.hypot(1.0).ln()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+    use ndarray::{array, aview1};
+
+    fn random(purpose: &str) -> Array3<f64> {
+        let mut stream = Seed::new(4).stream(purpose);
+        Array3::from_shape_fn((3, 4, 4), |(_, m, k)| {
+            let x: f64 = standard_normal(&mut stream);
+            if m == k { 0.3 + x.abs() } else { x }
+        })
+    }
+
+    fn reshaped(x: &[f64]) -> ArrayView3<'_, f64> {
+        ArrayView3::from_shape((3, 4, 4), x).unwrap()
+    }
+
+    fn gradient_error(
+        at: &Array3<f64>,
+        gradient: &Array3<f64>,
+        loss: impl Fn(ArrayView3<f64>) -> f64,
+    ) -> f64 {
+        let want = finite_difference(at.as_slice().unwrap(), |x| loss(reshaped(x)));
+        relative_error(gradient.as_slice().unwrap(), &want)
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let (x, g) = (random("x"), random("g"));
+        let got = normalise_vjp(x.view(), g.view()).unwrap();
+        let loss = |x: ArrayView3<f64>| (&normalise(x).unwrap() * &g).sum();
+        assert!(gradient_error(&x, &got, loss) < 1e-6);
+
+        let got = correlation_vjp(x.view(), g.view()).unwrap();
+        let loss = |x: ArrayView3<f64>| (&correlation(x).unwrap() * &g).sum();
+        assert!(gradient_error(&x, &got, loss) < 1e-6);
+
+        let g = array![0.7, -1.3, 2.0];
+        let got = half_neg_log_det_vjp(x.view(), g.view()).unwrap();
+        let loss = |x: ArrayView3<f64>| (&half_neg_log_det(x).unwrap() * &g).sum();
+        assert!(gradient_error(&x, &got, loss) < 1e-6);
+    }
+
+    #[test]
+    fn two_heads_by_hand() {
+        let lh = normalise(array![[[2.0, f64::NAN], [3.0, 4.0]]].view()).unwrap();
+        assert_eq!(lh, array![[[1.0, 0.0], [0.6, 0.8]]]);
+        let corr = correlation(lh.view()).unwrap();
+        let want = array![[[1.0, 0.6], [0.6, 1.0]]];
+        assert!(corr.iter().zip(&want).all(|(a, b)| (a - b).abs() < 1e-15));
+        let value = half_neg_log_det(lh.view()).unwrap()[0];
+        assert!((value + 0.5 * (1.0_f64 - 0.36).ln()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn extreme_factors_do_not_overflow() {
+        let lh = normalise(array![[[1e-200, 0.0], [1e200, 1e200]]].view()).unwrap();
+        assert!((lh[[0, 1, 1]] - 0.5_f64.sqrt()).abs() < 1e-15);
+        let weak = array![[[1.0_f32, 0.0], [1e-6, 1.0]]];
+        let value = half_neg_log_det(weak.view()).unwrap()[0];
+        assert!((value - 5e-13).abs() < 1e-18);
+    }
+
+    #[test]
+    fn what_is_no_factor_is_refused() {
+        let zero = normalise(array![[[1.0, 0.0], [1.0, 0.0]]].view());
+        assert!(matches!(zero, Err(Error::Diagonal { row: 1, got, .. }) if got == 0.0));
+        let nan = normalise(array![[[1.0, 0.0], [f64::NAN, 1.0]]].view());
+        assert!(matches!(nan, Err(Error::NonFinite { row: 1, .. })));
+        let wide = correlation(Array3::<f32>::ones((1, 2, 3)).view());
+        assert!(matches!(wide, Err(Error::ShapeMismatch { .. })));
+        let none = half_neg_log_det(Array3::<f32>::ones((0, 2, 2)).view());
+        assert!(matches!(none, Err(Error::Empty { .. })));
+        let short = half_neg_log_det_vjp(Array3::<f32>::ones((2, 2, 2)).view(), aview1(&[1.0]));
+        assert!(matches!(
+            short,
+            Err(Error::ShapeMismatch {
+                what: "cotangent",
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn strides_do_not_matter() {
+        let x = random("x");
+        let mut fortran = Array3::zeros((4, 4, 3));
+        fortran.assign(&x.view().permuted_axes([1, 2, 0]));
+        let same = fortran.view().permuted_axes([2, 0, 1]);
+        assert_eq!(normalise(same).unwrap(), normalise(x.view()).unwrap());
+    }
+}

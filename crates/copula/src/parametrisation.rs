@@ -1,0 +1,274 @@
+//! Where a factor comes from: parameters of a layer, or the features of an example.
+
+use crate::error::{Error, not_empty, same_shape};
+use bochner_numerics::{Mat, MatMut, Real, matmul};
+use ndarray::{Array1, Array2, Array3, Array4, ArrayView1, ArrayView2, ArrayView3, ArrayView4};
+
+/// The factor whose strict lower part is free and whose diagonal is one.
+///
+/// # Shapes
+/// `raw: [d, M, M]` to `[d, M, M]`; on and above the diagonal `raw` is not read.
+///
+/// # Errors
+/// [`Error::ShapeMismatch`] if the matrices are not square, [`Error::Empty`].
+///
+/// # Example
+///
+/// ```
+/// use bochner_copula::{correlation, free, normalise};
+/// use ndarray::array;
+///
+/// let factor = free(array![[[9.0, 9.0], [0.75, 9.0]]].view())?;
+/// assert_eq!(factor, array![[[1.0, 0.0], [0.75, 1.0]]]);
+/// let corr = correlation(normalise(factor.view())?.view())?;
+/// assert!((corr[[0, 1, 0]] - 0.6_f64).abs() < 1e-12);
+/// # Ok::<(), bochner_copula::Error>(())
+/// ```
+pub fn free<T: Real>(raw: ArrayView3<T>) -> Result<Array3<T>, Error> {
+    square("raw", raw)?;
+    Ok(unit_lower(raw.dim(), |index| raw[index]))
+}
+
+/// The vector-Jacobian product of [`free`]: the strict lower part of the cotangent.
+///
+/// # Shapes
+/// `cotangent: [d, M, M]` to `[d, M, M]`.
+///
+/// # Errors
+/// As [`free`].
+pub fn free_vjp<T: Real>(cotangent: ArrayView3<T>) -> Result<Array3<T>, Error> {
+    square("cotangent", cotangent)?;
+    Ok(Array3::from_shape_fn(cotangent.dim(), |(i, m, k)| {
+        if k < m {
+            cotangent[[i, m, k]]
+        } else {
+            T::zero()
+        }
+    }))
+}
+
+fn square<T>(what: &'static str, x: ArrayView3<T>) -> Result<(), Error> {
+    let (n, heads, _) = x.dim();
+    not_empty(what, x.shape())?;
+    same_shape(what, &[n, heads, heads], x.shape())
+}
+
+fn unit_lower<T: Real>(shape: (usize, usize, usize), below: impl Fn([usize; 3]) -> T) -> Array3<T> {
+    Array3::from_shape_fn(shape, |(i, m, k)| match k.cmp(&m) {
+        std::cmp::Ordering::Less => below([i, m, k]),
+        std::cmp::Ordering::Equal => T::one(),
+        std::cmp::Ordering::Greater => T::zero(),
+    })
+}
+
+/// The factors amortised over the features: one per example and latent dimension.
+///
+/// $$t_{bm} = \tanh(W_c h_{bm} + b_c), \qquad
+///   L_{bl} = \mathrm{strictly\ lower}(t_{b \cdot l} \, t_{b \cdot l}^\top) + I$$
+///
+/// *where* the product is taken over the heads `m`, for each latent dimension `l` on its own, and
+/// `W_c`, `b_c` are shared by the heads.
+///
+/// # Shapes
+/// `hidden: [B, M, d]`, `wc: [d, d]` (output, input), `bc: [d]` to `[B, d, M, M]`.
+///
+/// # Errors
+/// [`Error::ShapeMismatch`], [`Error::Empty`].
+pub fn amortised<T: Real>(
+    hidden: ArrayView3<T>,
+    wc: ArrayView2<T>,
+    bc: ArrayView1<T>,
+) -> Result<Array4<T>, Error> {
+    let t = squashed(hidden, wc, bc)?;
+    let (batch, heads, width) = t.dim();
+    let factor = unit_lower((batch * width, heads, heads), |[i, m, k]| {
+        let (b, l) = (i / width, i % width);
+        t[[b, m, l]] * t[[b, k, l]]
+    });
+    Ok(factor
+        .into_shape_with_order((batch, width, heads, heads))
+        .expect("the same number of elements"))
+}
+
+/// The gradients of [`amortised`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct AmortisedGradients<T> {
+    /// `[B, M, d]`.
+    pub hidden: Array3<T>,
+    /// `[d, d]`.
+    pub wc: Array2<T>,
+    /// `[d]`.
+    pub bc: Array1<T>,
+}
+
+/// The vector-Jacobian product of [`amortised`].
+///
+/// $$\bar t_m = \sum_{k<m} G_{mk} t_k + \sum_{k>m} G_{km} t_k, \qquad
+///   \bar u = (1 - t^2) \, \bar t, \qquad
+///   \bar h = W_c^\top \bar u, \quad \bar W_c = \sum \bar u h^\top, \quad \bar b_c = \sum \bar u$$
+///
+/// # Shapes
+/// `hidden`, `wc`, `bc` as in [`amortised`], `cotangent` (*G*): `[B, d, M, M]`; on and above the
+/// diagonal it is not read.
+///
+/// # Errors
+/// As [`amortised`].
+pub fn amortised_vjp<T: Real>(
+    hidden: ArrayView3<T>,
+    wc: ArrayView2<T>,
+    bc: ArrayView1<T>,
+    cotangent: ArrayView4<T>,
+) -> Result<AmortisedGradients<T>, Error> {
+    let t = squashed(hidden, wc, bc)?;
+    let (batch, heads, width) = t.dim();
+    same_shape(
+        "cotangent",
+        &[batch, width, heads, heads],
+        cotangent.shape(),
+    )?;
+    let pre = Array3::from_shape_fn(t.dim(), |(b, m, l)| {
+        let g = |k: usize| cotangent[[b, l, m.max(k), m.min(k)]];
+        let others = (0..heads).filter(|&k| k != m);
+        let bar: T = others.map(|k| g(k) * t[[b, k, l]]).sum();
+        bar * (T::one() - t[[b, m, l]] * t[[b, m, l]])
+    });
+    Ok(through_the_layer(&pre, hidden, wc))
+}
+
+/// `tanh(Wc hidden + bc)`, `[B, M, d]`.
+fn squashed<T: Real>(
+    hidden: ArrayView3<T>,
+    wc: ArrayView2<T>,
+    bc: ArrayView1<T>,
+) -> Result<Array3<T>, Error> {
+    not_empty("hidden", hidden.shape())?;
+    let (batch, heads, width) = hidden.dim();
+    same_shape("wc", &[width, width], wc.shape())?;
+    same_shape("bc", &[width], bc.shape())?;
+    let (hidden, wc) = (hidden.as_standard_layout(), wc.as_standard_layout());
+    let mut t = Array3::from_shape_fn((batch, heads, width), |(_, _, l)| bc[l]);
+    let rows = batch * heads;
+    matmul(
+        T::one(),
+        Mat::new(slice(hidden.as_slice()), rows, width),
+        Mat::new(slice(wc.as_slice()), width, width).t(),
+        T::one(),
+        MatMut::new(t.as_slice_mut().expect("standard layout"), rows, width),
+    );
+    t.mapv_inplace(T::tanh);
+    Ok(t)
+}
+
+/// Back through `u = Wc hidden + bc`.
+fn through_the_layer<T: Real>(
+    pre: &Array3<T>,
+    hidden: ArrayView3<T>,
+    wc: ArrayView2<T>,
+) -> AmortisedGradients<T> {
+    let (batch, heads, width) = pre.dim();
+    let rows = batch * heads;
+    let (h, w) = (hidden.as_standard_layout(), wc.as_standard_layout());
+    let bar = Mat::new(slice(pre.as_slice()), rows, width);
+    let mut gradients = AmortisedGradients {
+        hidden: Array3::zeros(pre.dim()),
+        wc: Array2::zeros((width, width)),
+        bc: Array1::zeros(width),
+    };
+    let into = gradients.hidden.as_slice_mut().expect("standard layout");
+    let w = Mat::new(slice(w.as_slice()), width, width);
+    let (one, zero) = (T::one(), T::zero());
+    matmul(one, bar, w, zero, MatMut::new(into, rows, width));
+    let into = gradients.wc.as_slice_mut().expect("standard layout");
+    let h = Mat::new(slice(h.as_slice()), rows, width);
+    matmul(one, bar.t(), h, zero, MatMut::new(into, width, width));
+    for row in pre.rows() {
+        gradients.bc += &row;
+    }
+    gradients
+}
+
+fn slice<T>(slice: Option<&[T]>) -> &[T] {
+    slice.expect("brought into standard layout before")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+    use ndarray::array;
+
+    const SHAPE: (usize, usize, usize) = (2, 4, 3);
+
+    fn random(n: usize, purpose: &str) -> Vec<f64> {
+        let mut stream = Seed::new(6).stream(purpose);
+        (0..n).map(|_| standard_normal(&mut stream)).collect()
+    }
+
+    fn hidden(x: &[f64]) -> ArrayView3<'_, f64> {
+        ArrayView3::from_shape(SHAPE, x).unwrap()
+    }
+
+    fn wc(x: &[f64]) -> ArrayView2<'_, f64> {
+        ArrayView2::from_shape((3, 3), x).unwrap()
+    }
+
+    #[test]
+    fn two_heads_by_hand() {
+        let h = array![[[0.5], [-0.25]]];
+        let factor = amortised(h.view(), array![[2.0]].view(), array![0.1].view()).unwrap();
+        let want = 1.1_f64.tanh() * (-0.4_f64).tanh();
+        assert_eq!(factor, array![[[[1.0, 0.0], [want, 1.0]]]]);
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let (h, w, b) = (random(24, "h"), random(9, "w"), random(3, "b"));
+        let g = Array4::from_shape_vec((2, 3, 4, 4), random(96, "g")).unwrap();
+        let loss = |h: &[f64], w: &[f64], b: &[f64]| {
+            (&amortised(hidden(h), wc(w), b.into()).unwrap() * &g).sum()
+        };
+        let got = amortised_vjp(hidden(&h), wc(&w), (&b).into(), g.view()).unwrap();
+        let check = |got: &[f64], want: Vec<f64>| assert!(relative_error(got, &want) < 1e-6);
+        check(
+            got.hidden.as_slice().unwrap(),
+            finite_difference(&h, |h| loss(h, &w, &b)),
+        );
+        check(
+            got.wc.as_slice().unwrap(),
+            finite_difference(&w, |w| loss(&h, w, &b)),
+        );
+        check(
+            got.bc.as_slice().unwrap(),
+            finite_difference(&b, |b| loss(&h, &w, b)),
+        );
+    }
+
+    #[test]
+    fn the_free_factor_passes_gradients_below_the_diagonal_only() {
+        let (x, g) = (random(24, "h"), random(24, "g"));
+        fn raw(x: &[f64]) -> ArrayView3<'_, f64> {
+            ArrayView3::from_shape((6, 2, 2), x).unwrap()
+        }
+        let want = finite_difference(&x, |x| (&free(raw(x)).unwrap() * &raw(&g)).sum());
+        let got = free_vjp(raw(&g)).unwrap();
+        assert!(relative_error(got.as_slice().unwrap(), &want) < 1e-6);
+        assert_eq!(got.iter().filter(|&&x| x != 0.0).count(), 6);
+    }
+
+    #[test]
+    fn shapes_are_checked() {
+        let (h, w, b) = (random(24, "h"), random(9, "w"), random(2, "b"));
+        let short = amortised(hidden(&h), wc(&w), (&b).into());
+        assert!(matches!(
+            short,
+            Err(Error::ShapeMismatch { what: "bc", .. })
+        ));
+        let flat = free(Array3::<f32>::zeros((2, 3, 2)).view());
+        assert!(matches!(
+            flat,
+            Err(Error::ShapeMismatch { what: "raw", .. })
+        ));
+        let none = free(Array3::<f32>::zeros((0, 3, 3)).view());
+        assert!(matches!(none, Err(Error::Empty { .. })));
+    }
+}

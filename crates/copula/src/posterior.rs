@@ -1,0 +1,376 @@
+//! MIKAN's joint posterior: Gaussian marginals, tied over the heads by a Gaussian copula.
+
+use crate::error::{Error, not_empty, same_shape};
+use crate::factor::{Stack, flat};
+use bochner_numerics::{Real, parallel};
+use ndarray::{Array3, Array4, ArrayView3, ArrayView4, Axis};
+use std::ops::Range;
+
+/// One set of draws from the joint posterior.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JointDraw<T> {
+    /// The draws, `[B, M, R, d]`.
+    pub z: Array4<T>,
+    /// The standard normal variables behind them, correlated over the heads, `[B, M, R, d]`.
+    pub x: Array4<T>,
+}
+
+/// Draws from the joint posterior over the heads, from independent standard normal numbers.
+///
+/// $$x_{mlr} = \sum_{k \le m} \hat L_{l,mk} \, \epsilon_{klr}, \qquad
+///   z_{mlr} = \mu_{ml} + \sigma_{ml} \, x_{mlr}$$
+///
+/// *where* `m`, `k` run over the heads, `l` over the latent dimensions and `r` over the draws. The
+/// marginals are Gaussian, so that the copula's quantile functions cancel and nothing is clamped.
+/// With the identity as factor the result is the independent posterior's, value for value.
+///
+/// # Shapes
+/// `mu` and `log_sigma: [B, M, d]`, `lh: [1 or B, d, M, M]` (shared by the batch or one per
+/// example), `eps: [B, M, R, d]`; `z` and `x: [B, M, R, d]`.
+///
+/// # Errors
+/// [`Error::ShapeMismatch`], [`Error::Empty`]; [`Error::Diagonal`] and [`Error::NonFinite`] for
+/// `lh`. The rows of `lh` are taken as they are: normalise them first.
+///
+/// # Numerics
+/// O(B d R M^2).
+///
+/// # Reference
+/// Song, Jung, Kim, Moon, *Implicit Kernel Attention*, AAAI 2021, MIKAN. The authors' code
+/// contracts each head with itself only, which leaves the heads independent; here they are not.
+///
+/// # Example
+///
+/// ```
+/// use bochner_copula::joint_posterior;
+/// use ndarray::{Array, array};
+///
+/// let (mu, log_sigma) = (Array::ones((1, 2, 1)), Array::zeros((1, 2, 1)));
+/// let lh = array![[[[1.0, 0.0], [0.6, 0.8]]]];
+/// let eps = array![[[[1.0]], [[-0.5]]]];
+/// let draw = joint_posterior(mu.view(), log_sigma.view(), lh.view(), eps.view())?;
+/// assert_eq!(draw.x, array![[[[1.0]], [[0.6 * 1.0 - 0.8 * 0.5]]]]);
+/// assert_eq!(draw.z, 1.0 + &draw.x);
+/// # Ok::<(), bochner_copula::Error>(())
+/// ```
+pub fn joint_posterior<T: Real>(
+    mu: ArrayView3<T>,
+    log_sigma: ArrayView3<T>,
+    lh: ArrayView4<T>,
+    eps: ArrayView4<T>,
+) -> Result<JointDraw<T>, Error> {
+    let size = Size::of(log_sigma, lh, eps)?;
+    same_shape("mu", log_sigma.shape(), mu.shape())?;
+    let weights = heads_first(lh);
+    let source = eps.as_standard_layout();
+    let source = slice(source.as_slice());
+    let mut x = Array4::zeros(eps.dim());
+    let target = x.as_slice_mut().expect("made in standard layout");
+    parallel::for_each_chunk(target, size.heads * size.head(), |b, x| {
+        mix(size, size.factor(&weights, b), size.nth(source, b), x);
+    });
+    let z = Array4::from_shape_fn(x.dim(), |(b, m, r, l)| {
+        mu[[b, m, l]] + log_sigma[[b, m, l]].exp() * x[[b, m, r, l]]
+    });
+    Ok(JointDraw { z, x })
+}
+
+/// The gradients of [`joint_posterior`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct JointGradients<T> {
+    /// `[B, M, d]`.
+    pub mu: Array3<T>,
+    /// `[B, M, d]`.
+    pub log_sigma: Array3<T>,
+    /// `[1 or B, d, M, M]`, zero above the diagonals.
+    pub lh: Array4<T>,
+    /// `[B, M, R, d]`.
+    pub eps: Array4<T>,
+}
+
+/// The vector-Jacobian product of [`joint_posterior`]'s `z`.
+///
+/// $$\bar x_{mlr} = \sigma_{ml} \bar z_{mlr}, \quad
+///   \bar \mu_{ml} = \sum_r \bar z_{mlr}, \quad
+///   \bar L_{l,mk} = \sum_r \bar x_{mlr} \epsilon_{klr}, \quad
+///   \overline{\log \sigma}_{ml} = \sum_{k \le m} \hat L_{l,mk} \bar L_{l,mk}, \quad
+///   \bar \epsilon_{klr} = \sum_{m \ge k} \hat L_{l,mk} \bar x_{mlr}$$
+///
+/// # Shapes
+/// `log_sigma`, `lh`, `eps` as in [`joint_posterior`] (the mean does not matter), `cotangent:
+/// [B, M, R, d]`. The gradient of a factor shared by the batch is the sum over the examples.
+///
+/// # Errors
+/// As [`joint_posterior`].
+pub fn joint_posterior_vjp<T: Real>(
+    log_sigma: ArrayView3<T>,
+    lh: ArrayView4<T>,
+    eps: ArrayView4<T>,
+    cotangent: ArrayView4<T>,
+) -> Result<JointGradients<T>, Error> {
+    let size = Size::of(log_sigma, lh, eps)?;
+    same_shape("cotangent", eps.shape(), cotangent.shape())?;
+    let weights = heads_first(lh);
+    let eps = eps.as_standard_layout();
+    let mut bar = Array4::zeros(eps.dim());
+    bar.assign(&cotangent);
+    let mu = bar.sum_axis(Axis(2));
+    bar *= &log_sigma.mapv(T::exp).insert_axis(Axis(2));
+    let (source, bar) = (slice(eps.as_slice()), slice(bar.as_slice()));
+    let examples = parallel::map(size.batch, |b| {
+        let weights = size.factor(&weights, b);
+        unmix(size, weights, size.nth(source, b), size.nth(bar, b))
+    });
+    let (log_sigma, lh, eps) = gather(size, &weights, examples);
+    Ok(JointGradients {
+        mu,
+        log_sigma,
+        lh,
+        eps,
+    })
+}
+
+/// The lengths of the axes.
+#[derive(Clone, Copy)]
+struct Size {
+    batch: usize,
+    heads: usize,
+    draws: usize,
+    width: usize,
+    /// 1 or `batch`.
+    factors: usize,
+}
+
+impl Size {
+    fn of<T: Real>(
+        log_sigma: ArrayView3<T>,
+        lh: ArrayView4<T>,
+        eps: ArrayView4<T>,
+    ) -> Result<Self, Error> {
+        not_empty("eps", eps.shape())?;
+        let (batch, heads, draws, width) = eps.dim();
+        same_shape("log_sigma", &[batch, heads, width], log_sigma.shape())?;
+        let factors = if lh.dim().0 == 1 { 1 } else { batch };
+        same_shape("lh", &[factors, width, heads, heads], lh.shape())?;
+        Stack::new("lh", flat(&lh).view())?;
+        Ok(Self {
+            batch,
+            heads,
+            draws,
+            width,
+            factors,
+        })
+    }
+
+    /// Elements of one head's draws.
+    fn head(self) -> usize {
+        self.draws * self.width
+    }
+
+    /// Example `b` of `[B, M, R, d]`.
+    fn nth<T>(self, data: &[T], b: usize) -> &[T] {
+        let length = self.heads * self.head();
+        &data[b * length..][..length]
+    }
+
+    /// The weights `[M, M, d]` of example `b`.
+    fn factor<T>(self, weights: &[T], b: usize) -> &[T] {
+        let length = self.heads * self.heads * self.width;
+        &weights[b % self.factors * length..][..length]
+    }
+
+    /// Where the weights of head `k` in head `m` stand in `[M, M, d]`.
+    fn pair(self, m: usize, k: usize) -> Range<usize> {
+        let start = (m * self.heads + k) * self.width;
+        start..start + self.width
+    }
+}
+
+/// `[n, d, M, M]` as rows over the latent dimensions, `[n, M, M, d]`: the innermost loops then run
+/// over consecutive numbers.
+fn heads_first<T: Real>(lh: ArrayView4<T>) -> Vec<T> {
+    lh.permuted_axes([0, 2, 3, 1]).iter().copied().collect()
+}
+
+/// Adds `x_m = sum_(k <= m) Lh_mk eps_k` of one example to `x`.
+fn mix<T: Real>(size: Size, weights: &[T], eps: &[T], x: &mut [T]) {
+    for (m, x) in x.chunks_exact_mut(size.head()).enumerate() {
+        for (k, eps) in eps.chunks_exact(size.head()).take(m + 1).enumerate() {
+            add_scaled(&weights[size.pair(m, k)], eps, x);
+        }
+    }
+}
+
+/// The cotangents `[M, M, d]` of the weights and `[M, R, d]` of `eps` of one example, from that
+/// of `x`.
+fn unmix<T: Real>(size: Size, weights: &[T], eps: &[T], bar: &[T]) -> (Vec<T>, Vec<T>) {
+    let mut to_weights = vec![T::zero(); weights.len()];
+    let mut to_eps = vec![T::zero(); eps.len()];
+    for (m, bar) in bar.chunks_exact(size.head()).enumerate() {
+        let heads = eps.chunks_exact(size.head());
+        let targets = to_eps.chunks_exact_mut(size.head());
+        for (k, (eps, to_eps)) in heads.zip(targets).take(m + 1).enumerate() {
+            add_scaled(&weights[size.pair(m, k)], bar, to_eps);
+            add_products(bar, eps, &mut to_weights[size.pair(m, k)]);
+        }
+    }
+    (to_weights, to_eps)
+}
+
+/// `y_rl += w_l x_rl`.
+#[inline]
+fn add_scaled<T: Real>(w: &[T], x: &[T], y: &mut [T]) {
+    for (x, y) in x.chunks_exact(w.len()).zip(y.chunks_exact_mut(w.len())) {
+        for ((y, &x), &w) in y.iter_mut().zip(x).zip(w) {
+            *y += w * x;
+        }
+    }
+}
+
+/// `w_l += sum_r x_rl y_rl`.
+#[inline]
+fn add_products<T: Real>(x: &[T], y: &[T], w: &mut [T]) {
+    for (x, y) in x.chunks_exact(w.len()).zip(y.chunks_exact(w.len())) {
+        for ((w, &x), &y) in w.iter_mut().zip(x).zip(y) {
+            *w += x * y;
+        }
+    }
+}
+
+/// Puts the examples' cotangents together, in order: of `log_sigma`, `lh` and `eps`.
+fn gather<T: Real>(
+    size: Size,
+    weights: &[T],
+    examples: Vec<(Vec<T>, Vec<T>)>,
+) -> (Array3<T>, Array4<T>, Array4<T>) {
+    let Size { heads, width, .. } = size;
+    let mut log_sigma = Array3::zeros((size.batch, heads, width));
+    let mut lh = Array4::zeros((size.factors, heads, heads, width));
+    let mut eps = Vec::with_capacity(size.batch * heads * size.head());
+    for (b, (to_weights, to_eps)) in examples.into_iter().enumerate() {
+        let shape = (heads, heads, width);
+        let bar = ArrayView3::from_shape(shape, &to_weights).expect("M M d elements");
+        let w = ArrayView3::from_shape(shape, size.factor(weights, b)).expect("M M d elements");
+        log_sigma
+            .index_axis_mut(Axis(0), b)
+            .assign(&(&w * &bar).sum_axis(Axis(1)));
+        lh.index_axis_mut(Axis(0), b % size.factors)
+            .scaled_add(T::one(), &bar);
+        eps.extend(to_eps);
+    }
+    let eps = Array4::from_shape_vec((size.batch, heads, size.draws, width), eps);
+    let lh = lh
+        .permuted_axes([0, 3, 1, 2])
+        .as_standard_layout()
+        .into_owned();
+    (log_sigma, lh, eps.expect("B M R d elements"))
+}
+
+fn slice<T>(slice: Option<&[T]>) -> &[T] {
+    slice.expect("brought into standard layout before")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+
+    fn random(n: usize, purpose: &str) -> Vec<f64> {
+        let mut stream = Seed::new(12).stream(purpose);
+        (0..n).map(|_| standard_normal(&mut stream)).collect()
+    }
+
+    /// Lower-triangular with a positive diagonal, `[n, 2, 3, 3]`; not normalised, as the function
+    /// does not ask for it.
+    fn factors(n: usize) -> Array4<f64> {
+        let mut entries = random(n * 18, "lh").into_iter();
+        Array4::from_shape_fn((n, 2, 3, 3), |(_, _, m, k)| {
+            let x: f64 = entries.next().unwrap();
+            if m == k { 0.2 + x.abs() } else { x }
+        })
+    }
+
+    fn view3(x: &[f64]) -> ArrayView3<'_, f64> {
+        ArrayView3::from_shape((2, 3, 2), x).unwrap()
+    }
+
+    fn view4(x: &[f64]) -> ArrayView4<'_, f64> {
+        ArrayView4::from_shape((2, 3, 4, 2), x).unwrap()
+    }
+
+    fn gradients_agree(factors: Array4<f64>) {
+        let [mu, ls] = ["mu", "log sigma"].map(|name| random(12, name));
+        let [eps, g] = ["eps", "g"].map(|name| random(48, name));
+        let lh = factors.as_slice().unwrap();
+        fn lhs(x: &[f64]) -> ArrayView4<'_, f64> {
+            ArrayView4::from_shape((x.len() / 18, 2, 3, 3), x).unwrap()
+        }
+        let loss = |mu: &[f64], ls: &[f64], lh: &[f64], eps: &[f64]| {
+            let draw = joint_posterior(view3(mu), view3(ls), lhs(lh), view4(eps)).unwrap();
+            (draw.z * view4(&g)).sum()
+        };
+        let got = joint_posterior_vjp(view3(&ls), lhs(lh), view4(&eps), view4(&g)).unwrap();
+        let check = |got: Option<&[f64]>, want: Vec<f64>| {
+            assert!(relative_error(got.unwrap(), &want) < 1e-6);
+        };
+        check(
+            got.mu.as_slice(),
+            finite_difference(&mu, |x| loss(x, &ls, lh, &eps)),
+        );
+        check(
+            got.log_sigma.as_slice(),
+            finite_difference(&ls, |x| loss(&mu, x, lh, &eps)),
+        );
+        check(
+            got.lh.as_slice(),
+            finite_difference(lh, |x| loss(&mu, &ls, x, &eps)),
+        );
+        check(
+            got.eps.as_slice(),
+            finite_difference(&eps, |x| loss(&mu, &ls, lh, x)),
+        );
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        gradients_agree(factors(1));
+        gradients_agree(factors(2));
+    }
+
+    #[test]
+    fn independent_heads_are_the_mean_field_posterior_value_for_value() {
+        let (mu, ls, eps) = (random(12, "mu"), random(12, "log sigma"), random(48, "eps"));
+        let (mu, ls, eps) = (view3(&mu), view3(&ls), view4(&eps));
+        let identity = Array4::from_shape_fn((1, 2, 3, 3), |(_, _, m, k)| f64::from(m == k));
+        let draw = joint_posterior(mu, ls, identity.view(), eps).unwrap();
+        assert_eq!(draw.x, eps);
+        for ((b, m, r, l), &z) in draw.z.indexed_iter() {
+            assert_eq!(z, mu[[b, m, l]] + ls[[b, m, l]].exp() * eps[[b, m, r, l]]);
+        }
+    }
+
+    #[test]
+    fn shapes_are_checked() {
+        let (three, four) = (
+            Array3::<f32>::zeros((2, 3, 2)),
+            Array4::<f32>::zeros((2, 3, 4, 2)),
+        );
+        let lh = factors(2).mapv(|x| x as f32);
+        let call = |mu: &Array3<f32>, lh: &Array4<f32>, eps: &Array4<f32>| {
+            joint_posterior(mu.view(), three.view(), lh.view(), eps.view()).unwrap_err()
+        };
+        let what = |error| match error {
+            Error::ShapeMismatch { what, .. } | Error::Empty { what, .. } => what,
+            _ => "something else",
+        };
+        assert_eq!(what(call(&Array3::zeros((2, 3, 1)), &lh, &four)), "mu");
+        assert_eq!(what(call(&three, &Array4::ones((3, 2, 3, 3)), &four)), "lh");
+        assert_eq!(
+            what(call(&three, &lh, &Array4::zeros((2, 2, 4, 2)))),
+            "log_sigma"
+        );
+        assert_eq!(what(call(&three, &lh, &Array4::zeros((2, 3, 0, 2)))), "eps");
+        let zero = call(&three, &Array4::zeros((1, 2, 3, 3)), &four);
+        assert!(matches!(zero, Error::Diagonal { .. }));
+    }
+}
