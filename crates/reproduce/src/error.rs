@@ -1,0 +1,149 @@
+//! What can go wrong while experiments run.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An error of the reproduction runs.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or directory could not be read or written.
+    #[error("cannot {action} {}: {source}; {}", path.display(), advice(source))]
+    Io {
+        /// What was tried: "write", "read", "create".
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// A result file is not what was written there.
+    #[error(
+        "the result file {} is damaged ({reason}); move it away and its unit is run again",
+        path.display()
+    )]
+    CorruptResult {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, with line and column where known.
+        reason: String,
+    },
+    /// A result file holds the result of another unit than its name says.
+    #[error(
+        "the result file {} holds the unit {found}, not the one it is named after; rename it or \
+         move it away",
+        path.display()
+    )]
+    ForeignResult {
+        /// The file.
+        path: PathBuf,
+        /// The unit that the file's content names.
+        found: String,
+    },
+    /// Another run holds the output directory.
+    #[error(
+        "another run is writing to {}; wait for it, or give this one another directory with --out \
+         and copy the two together afterwards",
+        path.display()
+    )]
+    Locked {
+        /// The output directory.
+        path: PathBuf,
+    },
+    /// A model could not be built, trained or evaluated.
+    #[error("unit {unit}: {message}")]
+    Trial {
+        /// The unit's id.
+        unit: String,
+        /// What the model said.
+        message: String,
+    },
+    /// A training run left the finite numbers.
+    #[error(
+        "unit {unit}: {what} is {value} in epoch {epoch}; the run is not recorded, and a smaller \
+         learning rate or clipping norm may keep it finite"
+    )]
+    NotFinite {
+        /// The unit's id.
+        unit: String,
+        /// The quantity.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+        /// The epoch, counted from one.
+        epoch: usize,
+    },
+    /// An option has a value that cannot be used.
+    #[error("{option} was given as {given:?}; expected {expected}")]
+    InvalidOption {
+        /// The option.
+        option: &'static str,
+        /// What was given.
+        given: String,
+        /// What would do.
+        expected: String,
+    },
+    /// Two series that belong together have different lengths, or are too short.
+    #[error("{what}: expected {expected} values, got {got}")]
+    Length {
+        /// The argument.
+        what: &'static str,
+        /// Values needed.
+        expected: usize,
+        /// Values given.
+        got: usize,
+    },
+    /// The threads of a run could not be started.
+    #[error("cannot start the worker threads: {source}; try fewer with --threads")]
+    Threads {
+        /// What the pool said.
+        #[from]
+        source: rayon::ThreadPoolBuildError,
+    },
+}
+
+impl Error {
+    /// An [`Error::Io`] made from what the system answered.
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl AsRef<Path>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.as_ref().to_owned();
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
+    }
+
+    /// Whether the error concerns one unit only, so that the others can go on.
+    pub(crate) fn concerns_one_unit(&self) -> bool {
+        matches!(self, Self::Trial { .. } | Self::NotFinite { .. })
+    }
+}
+
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free some space, or copy the directory elsewhere and name it with --out: finished \
+             units are kept"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "name a directory that can be written with --out"
+        }
+        _ => "check the path; finished units are kept",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_from_a_missing_permission() {
+        let full = Error::io("write", "a/b")(io::ErrorKind::StorageFull.into()).to_string();
+        assert!(full.contains("a/b") && full.contains("free some space"));
+        let denied = Error::io("write", "a/b")(io::ErrorKind::PermissionDenied.into()).to_string();
+        assert!(denied.contains("--out") && !denied.contains("free some space"));
+    }
+}

@@ -1,0 +1,260 @@
+//! Runs units, several at a time, and loses nothing when it is stopped.
+
+use crate::progress::{Progress, Worker};
+use crate::store::{History, Row};
+use crate::{Error, Store, Suite, Trial, Unit};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How units are run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// Units that run at a time.
+    pub jobs: usize,
+    /// Threads of all units together.
+    pub threads: usize,
+    /// Time between two checkpoints of a unit.
+    pub checkpoint_every: Duration,
+    /// Recorded in every row.
+    pub code_version: &'a str,
+    /// Stops the run after the running epochs when set.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// What a run has done.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Units that this run finished.
+    pub computed: usize,
+    /// Units that were finished before.
+    pub found: usize,
+    /// Units that could not be run, and why.
+    pub failed: Vec<(Unit, Error)>,
+    /// Whether the run was interrupted before its end.
+    pub interrupted: bool,
+}
+
+/// Runs the units that are not finished yet and records their results.
+///
+/// Each unit computes on its own pool of `threads / jobs` threads; the results do not depend on
+/// either number. A unit whose training fails does not stop the others.
+///
+/// # Errors
+/// What concerns all units: a directory that cannot be written, a damaged result. Units that are
+/// finished by then stay recorded.
+pub fn run(
+    units: &[Unit],
+    suite: &dyn Suite,
+    store: &Store,
+    options: &Options<'_>,
+) -> Result<Outcome, Error> {
+    let todo = unfinished(units, store)?;
+    let found = units.len() - todo.len();
+    let run = Run {
+        suite,
+        store,
+        options,
+        progress: Progress::new(todo.len(), found),
+        next: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+        outcome: Mutex::new(Outcome {
+            found,
+            ..Outcome::default()
+        }),
+    };
+    run.work(&todo)?;
+    let mut outcome = run.outcome.into_inner().unwrap_or_else(|e| e.into_inner());
+    outcome.interrupted = outcome.computed + outcome.failed.len() < todo.len();
+    Ok(outcome)
+}
+
+fn unfinished(units: &[Unit], store: &Store) -> Result<Vec<Unit>, Error> {
+    let mut todo = Vec::new();
+    for unit in units {
+        if store.row(unit)?.is_none() {
+            todo.push(unit.clone());
+        }
+    }
+    Ok(todo)
+}
+
+struct Run<'a> {
+    suite: &'a dyn Suite,
+    store: &'a Store,
+    options: &'a Options<'a>,
+    progress: Progress,
+    next: AtomicUsize,
+    stop: AtomicBool,
+    outcome: Mutex<Outcome>,
+}
+
+impl Run<'_> {
+    fn work(&self, todo: &[Unit]) -> Result<(), Error> {
+        let jobs = self.options.jobs.clamp(1, todo.len().max(1));
+        let pools = (0..jobs)
+            .map(|_| self.pool(jobs))
+            .collect::<Result<Vec<_>, _>>()?;
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = pools
+                .into_iter()
+                .map(|pool| scope.spawn(move || self.worker(&pool, todo)))
+                .collect();
+            workers.into_iter().try_for_each(|worker| {
+                worker
+                    .join()
+                    .unwrap_or_else(|p| std::panic::resume_unwind(p))
+            })
+        })
+    }
+
+    fn pool(&self, jobs: usize) -> Result<ThreadPool, Error> {
+        let threads = (self.options.threads / jobs).max(1);
+        Ok(ThreadPoolBuilder::new().num_threads(threads).build()?)
+    }
+
+    /// Takes unit after unit until none is left.
+    fn worker(&self, pool: &ThreadPool, todo: &[Unit]) -> Result<(), Error> {
+        let mut display = self.progress.worker();
+        while !self.stopped() {
+            let Some(unit) = todo.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
+                break;
+            };
+            let result = pool.install(|| self.unit(unit, &mut display));
+            self.settle(unit, result)
+                .inspect_err(|_| self.stop.store(true, Ordering::Relaxed))?;
+        }
+        Ok(())
+    }
+
+    fn stopped(&self) -> bool {
+        self.options.interrupt.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Books a unit; passes on the errors that concern all of them.
+    fn settle(&self, unit: &Unit, result: Result<Option<Row>, Error>) -> Result<(), Error> {
+        let mut outcome = self.outcome.lock().unwrap_or_else(|e| e.into_inner());
+        match result {
+            Ok(Some(row)) => {
+                self.progress.finished(&row);
+                outcome.computed += 1;
+            }
+            Ok(None) => {}
+            Err(error) if error.concerns_one_unit() => {
+                self.progress.failed(&error);
+                outcome.failed.push((unit.clone(), error));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Runs one unit to its end; `None` if it was stopped before.
+    fn unit(&self, unit: &Unit, display: &mut Worker) -> Result<Option<Row>, Error> {
+        let checkpoint = self.store.checkpoint(unit);
+        let version = self.options.code_version;
+        let (mut trial, mut history) = self.begin(unit)?;
+        let mut clock = Instant::now();
+        let mut saved = Instant::now();
+        display.start(unit, history.loss.len());
+        while history.loss.len() < unit.settings.epochs {
+            step(unit, trial.as_mut(), &mut history)?;
+            history.seconds += clock.elapsed().as_secs_f64();
+            clock = Instant::now();
+            display.epoch(&history);
+            let stopped = self.stopped();
+            if stopped || saved.elapsed() >= self.options.checkpoint_every {
+                checkpoint.save(&history, version, |path| trial.save(path))?;
+                saved = Instant::now();
+            }
+            if stopped && history.loss.len() < unit.settings.epochs {
+                return Ok(None);
+            }
+        }
+        let row = summarise(unit, self.suite.table(), trial.as_ref(), &history, version);
+        self.store.record(&row, &trial.artefacts(&history)?)?;
+        Ok(Some(row))
+    }
+
+    /// The trial where its last checkpoint left it, or at its beginning.
+    fn begin(&self, unit: &Unit) -> Result<(Box<dyn Trial + '_>, History), Error> {
+        let mut trial = self.suite.start(unit)?;
+        let checkpoint = self.store.checkpoint(unit);
+        if let Some((model, history)) = checkpoint.load(self.options.code_version) {
+            let resumed = trial.resume(&model).is_ok() && trial.epochs_done() == history.loss.len();
+            if resumed {
+                return Ok((trial, history));
+            }
+            trial = self.suite.start(unit)?;
+        }
+        Ok((trial, History::default()))
+    }
+}
+
+/// One epoch and its measurements.
+fn step(unit: &Unit, trial: &mut dyn Trial, history: &mut History) -> Result<(), Error> {
+    let step = trial.epoch()?;
+    let evaluation = trial.evaluate()?;
+    let epoch = history.loss.len() + 1;
+    let validation = evaluation.validation.unwrap_or_default();
+    for (what, value) in [
+        ("the training loss", step.loss),
+        ("the training error", step.mse),
+        ("the validation error", validation),
+        ("the test error", evaluation.test),
+    ] {
+        if !value.is_finite() {
+            return Err(Error::NotFinite {
+                unit: unit.id(),
+                what,
+                value,
+                epoch,
+            });
+        }
+    }
+    history.loss.push(step.loss);
+    history.mse.push(step.mse);
+    history.validation.extend(evaluation.validation);
+    history.test.push(evaluation.test);
+    Ok(())
+}
+
+fn summarise(
+    unit: &Unit,
+    table: &str,
+    trial: &dyn Trial,
+    history: &History,
+    code_version: &str,
+) -> Row {
+    let facts = trial.facts();
+    let r = smallest(&history.test).unwrap_or(0);
+    let v = smallest(&history.validation);
+    let last = |values: &[f64]| values.last().copied().unwrap_or_default();
+    Row {
+        id: unit.id(),
+        table: table.to_owned(),
+        unit: unit.clone(),
+        parameters: facts.parameters,
+        train_rows: facts.train_rows,
+        validation_rows: facts.validation_rows,
+        test_rows: facts.test_rows,
+        r_number: history.test.get(r).copied().unwrap_or_default(),
+        r_epoch: r + 1,
+        v_number: v.map(|v| history.test[v]),
+        v_epoch: v.map(|v| v + 1),
+        last: last(&history.test),
+        first_mse: history.mse.first().copied().unwrap_or_default(),
+        last_mse: last(&history.mse),
+        seconds: history.seconds,
+        code_version: code_version.to_owned(),
+    }
+}
+
+/// The place of the smallest value; the first of equal ones.
+fn smallest(values: &[f64]) -> Option<usize> {
+    (0..values.len()).min_by(|&a, &b| values[a].total_cmp(&values[b]))
+}
+
+#[cfg(test)]
+mod tests;

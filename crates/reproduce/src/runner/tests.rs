@@ -1,0 +1,253 @@
+//! The runner, with a model small enough to be checked by hand.
+
+use super::*;
+use crate::trial::{Evaluation, Facts, Step};
+use crate::unit::tests::unit;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// `state <- 3.7 state (1 - state)`: chaotic, so that one lost bit shows.
+struct Logistic {
+    state: f64,
+    epochs: usize,
+    breaks_in: Option<usize>,
+}
+
+impl Trial for Logistic {
+    fn facts(&self) -> Facts {
+        Facts {
+            parameters: 1,
+            train_rows: 8,
+            validation_rows: 1,
+            test_rows: 1,
+        }
+    }
+
+    fn epoch(&mut self) -> Result<Step, Error> {
+        self.state *= 3.7 * (1.0 - self.state);
+        self.epochs += 1;
+        let broken = self.breaks_in.is_some_and(|epoch| self.epochs >= epoch);
+        let loss = if broken { f64::NAN } else { self.state };
+        Ok(Step {
+            loss,
+            mse: self.state * self.state,
+        })
+    }
+
+    fn evaluate(&self) -> Result<Evaluation, Error> {
+        Ok(Evaluation {
+            validation: Some(1.0 - self.state),
+            test: self.state,
+        })
+    }
+
+    fn save(&self, path: &Path) -> Result<(), Error> {
+        let text = format!("{} {}", self.state.to_bits(), self.epochs);
+        fs::write(path, text).map_err(Error::io("write", path))
+    }
+
+    fn resume(&mut self, path: &Path) -> Result<(), Error> {
+        let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let (bits, epochs) = text.split_once(' ').unwrap();
+        self.state = f64::from_bits(bits.parse().unwrap());
+        self.epochs = epochs.parse().unwrap();
+        Ok(())
+    }
+
+    fn epochs_done(&self) -> usize {
+        self.epochs
+    }
+}
+
+/// Runs [`Logistic`], counts the units started, and can interrupt or break.
+#[derive(Default)]
+struct Toy {
+    started: AtomicUsize,
+    interrupt: AtomicBool,
+    interrupt_at_start: Option<usize>,
+    breaks: Option<usize>,
+}
+
+impl Suite for Toy {
+    fn table(&self) -> &str {
+        "Toy"
+    }
+
+    fn start(&self, unit: &Unit) -> Result<Box<dyn Trial + '_>, Error> {
+        let started = self.started.fetch_add(1, Ordering::Relaxed);
+        if self.interrupt_at_start == Some(started) {
+            self.interrupt.store(true, Ordering::Relaxed);
+        }
+        Ok(Box::new(Logistic {
+            state: 0.1 + 0.01 * unit.split as f64,
+            epochs: 0,
+            breaks_in: (self.breaks == Some(unit.split)).then_some(2),
+        }))
+    }
+}
+
+impl Toy {
+    fn run(&self, units: &[Unit], store: &Store, jobs: usize) -> Result<Outcome, Error> {
+        let options = Options {
+            jobs,
+            threads: 2,
+            checkpoint_every: Duration::ZERO,
+            code_version: "test",
+            interrupt: &self.interrupt,
+        };
+        run(units, self, store, &options)
+    }
+}
+
+fn units(n: usize) -> Vec<Unit> {
+    let unit = |split| {
+        let mut unit = Unit { split, ..unit() };
+        unit.settings.epochs = 20;
+        unit
+    };
+    (0..n).map(unit).collect()
+}
+
+fn store() -> (tempfile::TempDir, Store) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    (directory, store)
+}
+
+/// All rows, but for the time they took.
+fn rows(units: &[Unit], store: &Store) -> Vec<Row> {
+    let row = |unit: &Unit| Row {
+        seconds: 0.0,
+        ..store.row(unit).unwrap().unwrap()
+    };
+    units.iter().map(row).collect()
+}
+
+#[test]
+fn numbers_are_taken_in_the_right_epochs() {
+    let (_directory, store) = store();
+    let units = units(1);
+    Toy::default().run(&units, &store, 1).unwrap();
+    let states: Vec<f64> = (0..20)
+        .scan(0.1, |state, _| {
+            *state *= 3.7 * (1.0 - *state);
+            Some(*state)
+        })
+        .collect();
+    let row = &rows(&units, &store)[0];
+    let best = states.iter().copied().fold(f64::INFINITY, f64::min);
+    let validated = states.iter().copied().fold(0.0, f64::max);
+    assert_eq!(row.r_number, best);
+    assert_eq!(states[row.r_epoch - 1], best);
+    assert_eq!(row.v_number, Some(validated));
+    assert_eq!(states[row.v_epoch.unwrap() - 1], validated);
+    assert_eq!(row.last, states[19]);
+    assert_eq!(row.first_mse, states[0] * states[0]);
+    let artefacts = store.artefacts(&units[0]).unwrap().unwrap();
+    assert_eq!(artefacts.test.values, states);
+}
+
+#[test]
+fn finished_units_are_not_run_again() {
+    let (_directory, store) = store();
+    let toy = Toy::default();
+    let units = units(5);
+    assert_eq!(toy.run(&units[..3], &store, 2).unwrap().computed, 3);
+    let outcome = toy.run(&units, &store, 2).unwrap();
+    assert_eq!((outcome.computed, outcome.found), (2, 3));
+    assert_eq!(toy.started.load(Ordering::Relaxed), 5);
+}
+
+#[test]
+fn an_interrupted_run_goes_on_with_the_same_bits() {
+    let units = units(4);
+    let (_whole, whole) = store();
+    Toy::default().run(&units, &whole, 1).unwrap();
+
+    let (_parts, parts) = store();
+    let interrupted = Toy {
+        interrupt_at_start: Some(2),
+        ..Toy::default()
+    };
+    let outcome = interrupted.run(&units, &parts, 1).unwrap();
+    assert!(outcome.interrupted);
+    assert_eq!(outcome.computed, 2);
+    let (_, history) = parts.checkpoint(&units[2]).load("test").unwrap();
+    assert_eq!(history.loss.len(), 1, "the flag is seen after one epoch");
+
+    let outcome = Toy::default().run(&units, &parts, 1).unwrap();
+    assert!(!outcome.interrupted);
+    assert_eq!((outcome.computed, outcome.found), (2, 2));
+    assert_eq!(rows(&units, &parts), rows(&units, &whole));
+    assert!(parts.checkpoint(&units[2]).load("test").is_none());
+}
+
+#[test]
+fn a_damaged_model_file_only_costs_time() {
+    let units = units(1);
+    let (_whole, whole) = store();
+    Toy::default().run(&units, &whole, 1).unwrap();
+    let (_parts, parts) = store();
+    let interrupted = Toy {
+        interrupt_at_start: Some(0),
+        ..Toy::default()
+    };
+    interrupted.run(&units, &parts, 1).unwrap();
+    let (model, _) = parts.checkpoint(&units[0]).load("test").unwrap();
+    fs::write(model, format!("{} 7", 0.5_f64.to_bits())).unwrap();
+    Toy::default().run(&units, &parts, 1).unwrap();
+    assert_eq!(rows(&units, &parts), rows(&units, &whole));
+}
+
+#[test]
+fn jobs_do_not_change_results() {
+    let units = units(6);
+    let (_one, one) = store();
+    let (_three, three) = store();
+    Toy::default().run(&units, &one, 1).unwrap();
+    Toy::default().run(&units, &three, 3).unwrap();
+    assert_eq!(rows(&units, &one), rows(&units, &three));
+}
+
+#[test]
+fn a_unit_that_diverges_does_not_stop_the_others() {
+    let units = units(3);
+    let (_directory, store) = store();
+    let toy = Toy {
+        breaks: Some(1),
+        ..Toy::default()
+    };
+    let outcome = toy.run(&units, &store, 1).unwrap();
+    assert_eq!(outcome.computed, 2);
+    assert!(!outcome.interrupted);
+    let (unit, error) = &outcome.failed[0];
+    assert_eq!(unit, &units[1]);
+    assert!(matches!(error, Error::NotFinite { epoch: 2, .. }));
+    assert!(store.row(&units[1]).unwrap().is_none());
+}
+
+/// The kernel's own answer for a device without space, in the middle of a run.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_fills_up_keeps_what_is_finished() {
+    let units = units(4);
+    let (directory, store) = store();
+    Toy::default().run(&units[..1], &store, 1).unwrap();
+    let row = directory.path().join(format!(
+        "units/regression/{}.json.unfinished",
+        units[2].id()
+    ));
+    std::os::unix::fs::symlink("/dev/full", &row).unwrap();
+    let error = Toy::default().run(&units, &store, 1).unwrap_err();
+    let Error::Io { path, source, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(source.kind(), ErrorKind::StorageFull);
+    assert!(path.to_string_lossy().contains(&units[2].id()));
+    assert!(store.row(&units[1]).unwrap().is_some());
+    assert!(store.row(&units[2]).unwrap().is_none());
+
+    let outcome = Toy::default().run(&units, &store, 1).unwrap();
+    assert_eq!((outcome.computed, outcome.found), (2, 2));
+}

@@ -1,0 +1,284 @@
+//! The results of finished units, on disk.
+
+mod atomic;
+mod checkpoint;
+mod row;
+
+pub use checkpoint::{Checkpoint, History};
+pub use row::{Artefacts, Curve, Heads, Predictions, Row};
+
+use crate::{Error, Unit};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// A directory of results.
+///
+/// | path | holds |
+/// |---|---|
+/// | `units/<suite>/<id>.json` | one line: the [`Row`] of a finished unit |
+/// | `artefacts/<suite>/<id>.json` | one line: its [`Artefacts`], curves and pictures |
+/// | `checkpoints/<suite>/` | how far the running units are |
+/// | `rows.jsonl` | the rows of the last run's units, one per line |
+/// | `report.md`, `report.html` | what they say |
+///
+/// Files are written next to their place, synchronised, and renamed into it: a file that exists
+/// is whole, whenever the machine stops. A unit is finished when its row exists; its artefacts
+/// are written before. Directories of several runs are merged by copying `units` and `artefacts`
+/// together, since equal names mean equal units.
+///
+/// One process at a time writes to a directory; the lock is given up when the process ends,
+/// however it ends.
+#[derive(Debug)]
+pub struct Store {
+    root: PathBuf,
+    _lock: File,
+}
+
+impl Store {
+    /// Opens a directory, making it where needed, and removes what an interrupted run left half
+    /// written.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be written, [`Error::Locked`] if another process writes to it.
+    pub fn open(root: impl Into<PathBuf>) -> Result<Self, Error> {
+        let root = root.into();
+        fs::create_dir_all(&root).map_err(Error::io("create", &root))?;
+        let lock = lock(&root)?;
+        for part in ["units", "artefacts", "checkpoints"] {
+            let directory = root.join(part);
+            fs::create_dir_all(&directory).map_err(Error::io("create", &directory))?;
+            atomic::clean(&directory)?;
+        }
+        atomic::clean_level(&root)?;
+        Ok(Self { root, _lock: lock })
+    }
+
+    /// The directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The result of a unit; `None` if it is not finished.
+    ///
+    /// # Errors
+    /// [`Error::CorruptResult`] and [`Error::ForeignResult`], naming the file: results are never
+    /// dropped silently.
+    pub fn row(&self, unit: &Unit) -> Result<Option<Row>, Error> {
+        let path = self.place("units", unit);
+        let Some(row) = read_json::<Row>(&path)? else {
+            return Ok(None);
+        };
+        if row.unit != *unit || row.id != unit.id() {
+            return Err(Error::ForeignResult {
+                path,
+                found: row.unit.id(),
+            });
+        }
+        Ok(Some(row))
+    }
+
+    /// The curves and pictures of a finished unit; `None` where they were not copied along.
+    ///
+    /// # Errors
+    /// [`Error::CorruptResult`], naming the file.
+    pub fn artefacts(&self, unit: &Unit) -> Result<Option<Artefacts>, Error> {
+        read_json(&self.place("artefacts", unit))
+    }
+
+    /// Records a finished unit and removes its checkpoint.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; the units recorded before stay as they are.
+    pub fn record(&self, row: &Row, artefacts: &Artefacts) -> Result<(), Error> {
+        atomic::write(&self.place("artefacts", &row.unit), &line(artefacts))?;
+        atomic::write(&self.place("units", &row.unit), &line(row))?;
+        self.checkpoint(&row.unit).remove()
+    }
+
+    /// The checkpoint of a unit that runs.
+    pub fn checkpoint(&self, unit: &Unit) -> Checkpoint {
+        Checkpoint::new(self.root.join("checkpoints").join(&unit.suite), unit.id())
+    }
+
+    /// Writes rows, one JSON object per line, to `rows.jsonl`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn export<'a>(&self, rows: impl IntoIterator<Item = &'a Row>) -> Result<PathBuf, Error> {
+        let lines: Vec<u8> = rows.into_iter().flat_map(line).collect();
+        self.write("rows.jsonl", &lines)
+    }
+
+    /// Writes a file at the top of the directory.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
+        let path = self.root.join(name);
+        atomic::write(&path, bytes)?;
+        Ok(path)
+    }
+
+    fn place(&self, part: &str, unit: &Unit) -> PathBuf {
+        self.root
+            .join(part)
+            .join(&unit.suite)
+            .join(format!("{}.json", unit.id()))
+    }
+}
+
+fn lock(root: &Path) -> Result<File, Error> {
+    let path = root.join(".lock");
+    let file = File::create(&path).map_err(Error::io("write", &path))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Error::Locked { path: root.into() }),
+        // Some network file systems have no locks; without one, the user must keep runs apart.
+        Err(TryLockError::Error(source)) if source.kind() != ErrorKind::Unsupported => {
+            Err(Error::io("lock", &path)(source))
+        }
+        _ => Ok(file),
+    }
+}
+
+fn line(value: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(value).expect("rows have string keys only");
+    line.push(b'\n');
+    line
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
+    let bytes = match fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(Error::io("read", path))?,
+    };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| Error::CorruptResult {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::row::tests::row;
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        (directory, store)
+    }
+
+    #[test]
+    fn a_recorded_row_is_found_again_bit_for_bit() {
+        let (_directory, store) = store();
+        let row = row();
+        assert!(store.row(&row.unit).unwrap().is_none());
+        store.record(&row, &Artefacts::default()).unwrap();
+        let found = store.row(&row.unit).unwrap().unwrap();
+        assert_eq!(found, row);
+        assert_eq!(found.r_number.to_bits(), row.r_number.to_bits());
+        let mut other = row.unit.clone();
+        other.settings.epochs += 1;
+        assert!(
+            store.row(&other).unwrap().is_none(),
+            "other epochs, other unit"
+        );
+    }
+
+    #[test]
+    fn a_damaged_result_is_named() {
+        let (_directory, store) = store();
+        let row = row();
+        store.record(&row, &Artefacts::default()).unwrap();
+        let path = store.place("units", &row.unit);
+        let text = fs::read_to_string(&path).unwrap();
+        for damaged in [&text[..text.len() / 2], "", "{}", "\u{0}\u{0}"] {
+            fs::write(&path, damaged).unwrap();
+            let error = store.row(&row.unit).unwrap_err();
+            assert!(matches!(&error, Error::CorruptResult { path: p, .. } if *p == path));
+        }
+    }
+
+    #[test]
+    fn a_result_under_another_name_is_foreign() {
+        let (_directory, store) = store();
+        let row = row();
+        store.record(&row, &Artefacts::default()).unwrap();
+        let mut other = row.unit.clone();
+        other.split += 1;
+        fs::rename(
+            store.place("units", &row.unit),
+            store.place("units", &other),
+        )
+        .unwrap();
+        let error = store.row(&other).unwrap_err();
+        assert!(matches!(error, Error::ForeignResult { found, .. } if found == row.id));
+    }
+
+    #[test]
+    fn half_written_files_are_swept_away_and_results_stay() {
+        let (directory, store) = store();
+        let row = row();
+        store.record(&row, &Artefacts::default()).unwrap();
+        let half = atomic::beside(&store.place("units", &row.unit));
+        fs::write(&half, "{\"id\":").unwrap();
+        drop(store);
+        let store = Store::open(directory.path()).unwrap();
+        assert!(!half.exists());
+        assert_eq!(store.row(&row.unit).unwrap(), Some(row));
+    }
+
+    #[test]
+    fn two_runs_do_not_share_a_directory() {
+        let (directory, store) = store();
+        let error = Store::open(directory.path()).unwrap_err();
+        assert!(matches!(error, Error::Locked { .. }));
+        drop(store);
+        Store::open(directory.path()).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = Store::open(file.join("results")).unwrap_err();
+        assert!(matches!(&error, Error::Io { path, .. } if path.starts_with(&file)));
+    }
+
+    #[test]
+    fn copied_directories_are_merged() {
+        let (_a, first) = store();
+        let (_b, second) = store();
+        let row_a = row();
+        let mut row_b = row();
+        row_b.unit.split += 1;
+        row_b.id = row_b.unit.id();
+        first.record(&row_a, &Artefacts::default()).unwrap();
+        second.record(&row_b, &Artefacts::default()).unwrap();
+        fs::copy(
+            first.place("units", &row_a.unit),
+            second.place("units", &row_a.unit),
+        )
+        .unwrap();
+        assert_eq!(second.row(&row_a.unit).unwrap(), Some(row_a));
+        assert_eq!(second.row(&row_b.unit).unwrap(), Some(row_b));
+    }
+
+    #[test]
+    fn exported_rows_are_one_json_object_per_line() {
+        let (directory, store) = store();
+        store.export([&row(), &row()]).unwrap();
+        let text = fs::read_to_string(directory.path().join("rows.jsonl")).unwrap();
+        let rows: Vec<Row> = text
+            .lines()
+            .map(|l| serde_json::from_str(l).unwrap())
+            .collect();
+        assert_eq!(rows, [row(), row()]);
+    }
+}

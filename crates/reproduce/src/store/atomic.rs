@@ -1,0 +1,120 @@
+//! Files that exist whole or not at all.
+
+use crate::Error;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Ends the names of files that are not in their place yet.
+const UNFINISHED: &str = ".unfinished";
+
+/// Where a file is written before it is renamed into its place.
+pub(crate) fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(UNFINISHED);
+    name.into()
+}
+
+/// Writes a file so that a reader sees the old content or the new, never a part.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let unfinished = beside(path);
+    write_synced(&unfinished, bytes).map_err(|error| {
+        // A part of a file on a full disk only takes space from the others.
+        let _ = fs::remove_file(&unfinished);
+        Error::io("write", path)(error)
+    })?;
+    put_in_place(&unfinished, path)
+}
+
+/// Renames a file that another writer wrote to [`beside`] into its place.
+pub(crate) fn put_in_place(unfinished: &Path, path: &Path) -> Result<(), Error> {
+    File::open(unfinished)
+        .and_then(|file| file.sync_all())
+        .and_then(|()| fs::rename(unfinished, path))
+        .and_then(|()| sync_parent(path))
+        .map_err(Error::io("write", path))
+}
+
+/// Removes the unfinished files of a directory and those below.
+pub(crate) fn clean(directory: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(directory).map_err(Error::io("read", directory))? {
+        let entry = entry.map_err(Error::io("read", directory))?;
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            clean(&entry.path())?;
+        }
+    }
+    clean_level(directory)
+}
+
+/// Removes the unfinished files of a directory, not of those below.
+pub(crate) fn clean_level(directory: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(directory).map_err(Error::io("read", directory))? {
+        let path = entry.map_err(Error::io("read", directory))?.path();
+        if path.to_string_lossy().ends_with(UNFINISHED) {
+            fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file that may be gone already.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// A rename survives a power cut once the directory is on disk, too.
+#[cfg(unix)]
+fn sync_parent(path: &Path) -> io::Result<()> {
+    path.parent()
+        .map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+}
+
+#[cfg(not(unix))]
+fn sync_parent(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_content_replaces_the_old_and_leaves_nothing_beside() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("deep/er/file.json");
+        write(&path, b"old").unwrap();
+        write(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    /// The kernel's own answer for a device without space, not a simulated one.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_keeps_the_old_content() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file.json");
+        write(&path, b"old").unwrap();
+        std::os::unix::fs::symlink("/dev/full", beside(&path)).unwrap();
+        let error = write(&path, b"new").unwrap_err();
+        assert!(
+            matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull)
+        );
+        assert!(error.to_string().contains("file.json"));
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        write(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+}

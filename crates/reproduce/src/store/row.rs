@@ -1,0 +1,252 @@
+//! What a finished unit leaves behind.
+
+use crate::{Unit, base64};
+use serde::{Deserialize, Serialize};
+
+/// Points that a stored curve has at most.
+const CURVE_POINTS: usize = 200;
+
+/// Rows and columns that a stored picture of weights has at most.
+const PICTURE_SIDE: usize = 144;
+
+/// The result of one unit.
+///
+/// | field | |
+/// |---|---|
+/// | `r_number` | the best test value over all epochs: the test part chose the epoch |
+/// | `v_number` | the test value in the epoch that is best on the validation part |
+/// | `last` | the test value after the last epoch |
+///
+/// Errors are root mean square errors in units of the scaled target. Epochs count from one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// [`Unit::id`].
+    pub id: String,
+    /// The table of the paper.
+    pub table: String,
+    /// What was run.
+    #[serde(flatten)]
+    pub unit: Unit,
+    /// Numbers that were trained.
+    pub parameters: usize,
+    /// Rows trained on.
+    pub train_rows: usize,
+    /// Rows that choose the epoch of the V-number.
+    pub validation_rows: usize,
+    /// Rows tested on.
+    pub test_rows: usize,
+    /// The best test error over all epochs.
+    pub r_number: f64,
+    /// The epoch of the R-number.
+    pub r_epoch: usize,
+    /// The test error in the epoch of the best validation error; absent without validation part.
+    pub v_number: Option<f64>,
+    /// The epoch of the V-number.
+    pub v_epoch: Option<usize>,
+    /// The test error after the last epoch.
+    pub last: f64,
+    /// The mean square training error in the first epoch.
+    pub first_mse: f64,
+    /// The mean square training error in the last epoch.
+    pub last_mse: f64,
+    /// Wall-clock time, summed over the attempts of an interrupted unit up to their last
+    /// checkpoints; the one field that differs between two runs of the same unit.
+    pub seconds: f64,
+    /// The version of the code.
+    pub code_version: String,
+}
+
+/// Curves and pictures of one unit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Artefacts {
+    /// The training loss.
+    pub loss: Curve,
+    /// The validation error.
+    pub validation: Curve,
+    /// The test error.
+    pub test: Curve,
+    /// Predictions after the last epoch, for the time series.
+    pub predictions: Option<Predictions>,
+    /// The attention layer after the last epoch.
+    pub heads: Option<Heads>,
+}
+
+/// A quantity over the epochs, thinned to at most 200 points with the first and the last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// The epochs, counted from one.
+    pub epochs: Vec<usize>,
+    /// The values.
+    pub values: Vec<f64>,
+}
+
+impl Curve {
+    /// Thins a quantity that was recorded in every epoch.
+    pub fn thinned(values: &[f64]) -> Self {
+        let places = places(values.len());
+        Self {
+            epochs: places.iter().map(|place| place + 1).collect(),
+            values: places.iter().map(|&place| values[place]).collect(),
+        }
+    }
+}
+
+fn places(n: usize) -> Vec<usize> {
+    if n <= CURVE_POINTS {
+        return (0..n).collect();
+    }
+    (0..CURVE_POINTS)
+        .map(|i| i * (n - 1) / (CURVE_POINTS - 1))
+        .collect()
+}
+
+/// Predictions beside the truth, in the rows' order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Predictions {
+    /// The first input: the time.
+    pub time: Vec<f32>,
+    /// The target.
+    pub truth: Vec<f32>,
+    /// What the model says.
+    pub predicted: Vec<f32>,
+    /// The test rows.
+    pub test: Vec<usize>,
+}
+
+/// What the heads of an attention layer have learnt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Heads {
+    /// The attention weights of each head.
+    pub weights: Vec<Shades>,
+    /// The spectral points of each head, `R` points of `dimensions` numbers each.
+    pub points: Option<Vec<Vec<f32>>>,
+    /// Numbers per spectral point.
+    pub dimensions: usize,
+    /// The correlation of the heads, row by row, averaged over the latent dimensions.
+    pub correlation: Option<Vec<f32>>,
+}
+
+/// A matrix of weights as a picture: averaged down to at most 144 rows and columns, in 256 shades.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shades {
+    /// Rows and columns.
+    pub side: usize,
+    /// The weight of the darkest shade; the lightest stands for zero.
+    pub largest: f32,
+    /// One byte per cell, row by row, in base 64.
+    pub levels: String,
+}
+
+impl Shades {
+    /// Draws an `n` by `n` matrix of weights that are not negative.
+    pub fn draw(matrix: &[f32], n: usize) -> Self {
+        let (side, cells) = shrink(matrix, n);
+        let largest = cells.iter().copied().fold(0.0, f32::max);
+        let scale = if largest > 0.0 { 255.0 / largest } else { 0.0 };
+        let levels: Vec<u8> = cells.iter().map(|c| (c * scale).round() as u8).collect();
+        Self {
+            side,
+            largest,
+            levels: base64::encode(&levels),
+        }
+    }
+
+    /// The shades, row by row; `None` if the text is damaged.
+    pub fn levels(&self) -> Option<Vec<u8>> {
+        base64::decode(&self.levels).filter(|levels| levels.len() == self.side * self.side)
+    }
+}
+
+/// Averages an `n` by `n` matrix down to at most [`PICTURE_SIDE`] rows and columns.
+fn shrink(matrix: &[f32], n: usize) -> (usize, Vec<f32>) {
+    let side = n.min(PICTURE_SIDE);
+    let edge = |i: usize| i * n / side;
+    let cell = |i: usize, j: usize| {
+        let (rows, columns) = (edge(i)..edge(i + 1), edge(j)..edge(j + 1));
+        let count = (rows.len() * columns.len()) as f32;
+        rows.map(|r| {
+            matrix[r * n + columns.start..r * n + columns.end]
+                .iter()
+                .sum::<f32>()
+        })
+        .sum::<f32>()
+            / count
+    };
+    let cells = (0..side * side).map(|c| cell(c / side, c % side));
+    (side, cells.collect())
+}
+
+/// Four significant digits are more than a picture shows, and keep its file short.
+pub(crate) fn round(value: f32) -> f32 {
+    format!("{value:.3e}").parse().unwrap_or(value)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::unit::tests::unit;
+
+    pub(crate) fn row() -> Row {
+        Row {
+            id: unit().id(),
+            table: "Table 4".into(),
+            unit: unit(),
+            parameters: 10,
+            train_rows: 100,
+            validation_rows: 20,
+            test_rows: 24,
+            r_number: 0.1 + 0.2,
+            r_epoch: 3,
+            v_number: Some(1.0 / 3.0),
+            v_epoch: Some(2),
+            last: 0.7,
+            first_mse: 1.0,
+            last_mse: 0.25,
+            seconds: 1.5,
+            code_version: "0.1.0".into(),
+        }
+    }
+
+    #[test]
+    fn a_curve_keeps_its_ends_and_at_most_200_points() {
+        for n in [0, 1, 199, 200, 201, 1000] {
+            let values: Vec<f64> = (0..n).map(|i| i as f64).collect();
+            let curve = Curve::thinned(&values);
+            assert_eq!(curve.epochs.len(), n.min(CURVE_POINTS));
+            assert_eq!(curve.epochs.last().copied().unwrap_or(0), n);
+            assert!(curve.epochs.windows(2).all(|w| w[0] < w[1]));
+            assert!(
+                curve
+                    .epochs
+                    .iter()
+                    .zip(&curve.values)
+                    .all(|(&e, &v)| v == (e - 1) as f64)
+            );
+        }
+    }
+
+    #[test]
+    fn shrinking_keeps_the_mean() {
+        let (side, same) = shrink(&[1.0, 2.0, 3.0, 4.0], 2);
+        assert_eq!((side, same), (2, vec![1.0, 2.0, 3.0, 4.0]));
+        let n = 2 * PICTURE_SIDE;
+        let matrix: Vec<f32> = (0..n * n).map(|i| ((i % n) / 2) as f32).collect();
+        let (side, cells) = shrink(&matrix, n);
+        assert_eq!(side, PICTURE_SIDE);
+        assert_eq!(&cells[..3], [0.0, 1.0, 2.0]);
+        assert_eq!(cells[side * side - 1], (PICTURE_SIDE - 1) as f32);
+    }
+
+    #[test]
+    fn shades_are_relative_to_the_largest_weight() {
+        let shades = Shades::draw(&[0.0, 0.5, 1.0, 0.25], 2);
+        assert_eq!(shades.largest, 1.0);
+        assert_eq!(shades.levels().unwrap(), [0, 128, 255, 64]);
+        assert_eq!(Shades::draw(&[0.0; 4], 2).levels().unwrap(), [0; 4]);
+        let damaged = Shades {
+            levels: "AA".into(),
+            ..shades
+        };
+        assert!(damaged.levels().is_none());
+    }
+}
