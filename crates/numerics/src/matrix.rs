@@ -48,6 +48,25 @@ impl<'a, T> Mat<'a, T> {
         (self.rows, self.cols)
     }
 
+    /// The elements, in the order of the underlying slice.
+    #[inline]
+    pub fn data(&self) -> &'a [T] {
+        self.data
+    }
+
+    /// The element in row `i` and column `j`.
+    ///
+    /// # Panics
+    /// If it lies outside.
+    #[inline]
+    pub fn get(&self, i: usize, j: usize) -> T
+    where
+        T: Copy,
+    {
+        assert!(i < self.rows && j < self.cols);
+        self.data[i * self.row_stride + j * self.col_stride]
+    }
+
     /// The rows in `range` of a row-major matrix.
     ///
     /// # Panics

@@ -1,0 +1,177 @@
+//! The backward pass of one chunk of queries.
+
+use super::product::add_product;
+use super::sweep::{Relative, RowBlock, sum, weights_and_slopes};
+use super::{Head, QUERY_BLOCK, RowStatistics, Score, blocks};
+use bochner_numerics::{Mat, MatMut, Real, matmul};
+use std::ops::Range;
+
+/// What a chunk of queries contributes to the gradients of one head.
+pub(crate) struct HeadGradients<T> {
+    /// With respect to the chunk's rows of `left`.
+    pub(crate) left: Vec<T>,
+    /// With respect to all of `right`.
+    pub(crate) right: Vec<T>,
+    /// With respect to all values.
+    pub(crate) values: Vec<T>,
+    /// With respect to the keys' part of the exponent (for an exponential score, the bias).
+    pub(crate) keys: Vec<T>,
+    /// With respect to the chunk's queries' part of the exponent.
+    pub(crate) queries: Vec<T>,
+}
+
+impl<T: Real> HeadGradients<T> {
+    fn zeros(head: &Head<T>, queries: usize) -> Self {
+        let keys = head.right.shape().0;
+        let zeros = |n| vec![T::zero(); n];
+        Self {
+            left: zeros(queries * head.width()),
+            right: zeros(keys * head.width()),
+            values: zeros(keys * head.value_width()),
+            keys: zeros(keys),
+            queries: zeros(queries),
+        }
+    }
+
+    /// Appends the next chunk's rows and adds its sums.
+    pub(crate) fn join(&mut self, next: Self) {
+        let add = |sum: &mut [T], more: &[T]| sum.iter_mut().zip(more).for_each(|(a, &b)| *a += b);
+        self.left.extend(next.left);
+        self.queries.extend(next.queries);
+        add(&mut self.right, &next.right);
+        add(&mut self.values, &next.values);
+        add(&mut self.keys, &next.keys);
+    }
+}
+
+/// The forward pass's results and the cotangent of its output, all for the whole head.
+pub(crate) struct Cotangent<'a, T> {
+    pub(crate) statistics: &'a [RowStatistics<T>],
+    pub(crate) output: Mat<'a, T>,
+    pub(crate) cotangent: Mat<'a, T>,
+}
+
+impl<T: Real> Head<'_, T> {
+    /// The contribution of a chunk of queries to the gradients.
+    ///
+    /// With $P$ the weights, $G_{ij} = dO_i \cdot v_j - dO_i \cdot O_i$: $dV = P^T dO$,
+    /// $du_{ij} = P_{ij} G_{ij}$, and $dx_{ij} = G_{ij}\, \partial P_{ij} / \partial x_{ij}$ at a
+    /// fixed normaliser.
+    pub(crate) fn backward(&self, chunk: Range<usize>, given: &Cotangent<T>) -> HeadGradients<T> {
+        let mut gradients = HeadGradients::zeros(self, chunk.len());
+        for queries in blocks(chunk.clone(), QUERY_BLOCK) {
+            for keys in self.key_blocks(&queries) {
+                self.backward_block(queries.clone(), keys, chunk.start, given, &mut gradients);
+            }
+        }
+        gradients
+    }
+
+    fn backward_block(
+        &self,
+        queries: Range<usize>,
+        keys: Range<usize>,
+        first: usize,
+        given: &Cotangent<T>,
+        gradients: &mut HeadGradients<T>,
+    ) {
+        let (rows, cols, width) = (queries.len(), keys.len(), self.width());
+        let mut x = self.raw_scores(queries.clone(), &keys);
+        let cotangent = given.cotangent.row_range(queries.clone());
+        let mut dp = vec![T::zero(); rows * cols];
+        let values = self.values.row_range(keys.clone());
+        matmul(T::one(), cotangent, values.t(), T::zero(), MatMut::new(&mut dp, rows, cols));
+
+        let own = queries.start - first..queries.end - first;
+        self.backward_rows(&queries, &keys, given, &mut x, &mut dp, &own, gradients);
+
+        let (dx, weights) = (Mat::new(&x, rows, cols), Mat::new(&dp, rows, cols));
+        let at = |range: &Range<usize>, width: usize| range.start * width..range.end * width;
+        add_product(
+            weights.t(),
+            cotangent,
+            true,
+            &mut gradients.values[at(&keys, self.value_width())],
+        );
+        add_product(
+            dx,
+            self.right.row_range(keys.clone()),
+            self.finite.right,
+            &mut gradients.left[at(&own, width)],
+        );
+        add_product(
+            dx.t(),
+            self.left.row_range(queries),
+            self.finite.left,
+            &mut gradients.right[at(&keys, width)],
+        );
+    }
+
+    /// Replaces raw scores by their gradients and `dp` by the weights after dropout.
+    #[expect(clippy::too_many_arguments, reason = "one block's state, used in one place")]
+    fn backward_rows(
+        &self,
+        queries: &Range<usize>,
+        keys: &Range<usize>,
+        given: &Cotangent<T>,
+        x: &mut [T],
+        dp: &mut [T],
+        own: &Range<usize>,
+        gradients: &mut HeadGradients<T>,
+    ) {
+        let cols = keys.len();
+        let mut relative = Relative::new(cols);
+        let mut p = vec![T::zero(); cols];
+        let key_sums = &mut gradients.keys[keys.clone()];
+        for (r, i) in queries.clone().enumerate() {
+            let row = &mut x[r * cols..(r + 1) * cols];
+            let dp = &mut dp[r * cols..(r + 1) * cols];
+            let at = RowBlock::new(self, i, keys);
+            weights_and_slopes(self.score, &at, &mut relative, &given.statistics[i], row, &mut p);
+            at.fill_masked(dp, T::zero());
+            let delta = dot(given.cotangent.row(i), given.output.row(i));
+            if self.dropout.is_some() {
+                self.pull_row(|j| self.dropout_factor(i, keys.start + j), delta, &mut p, row, dp);
+            } else {
+                self.pull_row(|_| T::one(), delta, &mut p, row, dp);
+            }
+            self.add_exponents(i, keys.start, &mut p, key_sums, &mut gradients.queries[own.start + r]);
+        }
+    }
+
+    /// One row: `p` becomes the gradient of the exponents, `row` that of the raw scores, `dp` the
+    /// weights after dropout.
+    #[inline(always)]
+    fn pull_row(
+        &self,
+        factor: impl Fn(usize) -> T,
+        delta: T,
+        p: &mut [T],
+        row: &mut [T],
+        dp: &mut [T],
+    ) {
+        for (j, ((p, x), dp)) in p.iter_mut().zip(row).zip(dp).enumerate() {
+            let factor = factor(j);
+            let gradient = *dp * factor - delta;
+            *dp = *p * factor;
+            *x *= gradient;
+            *p *= gradient;
+        }
+    }
+
+    fn add_exponents(&self, i: usize, start: usize, du: &mut [T], keys: &mut [T], query: &mut T) {
+        if let Score::Squared { exponents, .. } = self.score
+            && exponents.has_pairs()
+        {
+            for (j, du) in du.iter_mut().enumerate() {
+                *du *= exponents.factor(i, start + j);
+            }
+            *query += sum(du);
+        }
+        keys.iter_mut().zip(du).for_each(|(sum, du)| *sum += *du);
+    }
+}
+
+fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+    a.iter().zip(b).map(|(&a, &b)| a * b).sum()
+}

@@ -1,0 +1,178 @@
+//! The exponents $u_{ij}$ that a magnitude adds to the logarithm of a weight.
+
+use crate::magnitude::PNorm;
+use bochner_numerics::{Dropout, Mat, Real};
+
+/// The exponents of one head's pairs: $u_{ij} = m_j$, or with the dropout of the released code
+/// $u_{ij} = \delta_{ij} (m_i + m_j)$.
+///
+/// Held in double precision together with their logarithms: differences of huge magnitudes decide
+/// who wins, and for small p a magnitude can be far above f32's range.
+pub(crate) struct Exponents {
+    keys: Vec<Level>,
+    pairs: Option<Pairs>,
+}
+
+/// The query part and the dropout of the released code.
+struct Pairs {
+    queries: Vec<f64>,
+    dropout: Dropout,
+    base: u64,
+}
+
+/// One exponent and its logarithm (which stays finite where the exponent overflows).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Level {
+    value: f64,
+    log: f64,
+}
+
+impl Level {
+    /// Below every exponent.
+    pub(crate) const NONE: Self = Self {
+        value: f64::NEG_INFINITY,
+        log: f64::NEG_INFINITY,
+    };
+
+    pub(crate) fn plain(value: f64) -> Self {
+        Self { value, log: value }
+    }
+
+    pub(crate) fn value(self) -> f64 {
+        self.value
+    }
+
+    /// Whether it exceeds `other`, overflowed or not; NaN exceeds nothing.
+    fn exceeds(self, other: Self) -> bool {
+        self.log > other.log
+    }
+
+    /// `exp(self - reference)`.
+    fn relative_to(self, reference: Self) -> f64 {
+        if reference.value.is_finite() {
+            (self.value - reference.value).exp()
+        } else if self.log >= reference.log {
+            1.0
+        } else {
+            // Both lie beyond 1e308: any difference that f64 can tell is astronomical.
+            0.0
+        }
+    }
+}
+
+impl Exponents {
+    /// No magnitude: all exponents zero.
+    pub(crate) fn zero(keys: usize) -> Self {
+        Self {
+            keys: vec![Level { value: 0.0, log: f64::NEG_INFINITY }; keys],
+            pairs: None,
+        }
+    }
+
+    /// $m_j = |k_j|_p^2 / \text{divisor}$.
+    pub(crate) fn of_keys<T: Real>(keys: Mat<T>, p: f64, divisor: f64) -> Self {
+        Self {
+            keys: levels(keys, p, divisor),
+            pairs: None,
+        }
+    }
+
+    /// Adds the queries' magnitudes and the dropout that falls on the sum, element
+    /// `base + i * keys + j`.
+    pub(crate) fn with_pairs<T: Real>(
+        self,
+        queries: Mat<T>,
+        p: f64,
+        divisor: f64,
+        dropout: Dropout,
+        base: u64,
+    ) -> Self {
+        let queries = levels(queries, p, divisor).iter().map(|l| l.value).collect();
+        Self {
+            pairs: Some(Pairs { queries, dropout, base }),
+            ..self
+        }
+    }
+
+    /// The exponent of key `j` alone.
+    pub(crate) fn value(&self, j: usize) -> f64 {
+        self.keys[j].value
+    }
+
+    pub(crate) fn has_pairs(&self) -> bool {
+        self.pairs.is_some()
+    }
+
+    /// The largest exponent of row `i` among the keys before `limit` that `kept` lets through.
+    pub(crate) fn reference(&self, i: usize, limit: usize, kept: Option<&[bool]>) -> Level {
+        (0..limit)
+            .filter(|&j| kept.is_none_or(|kept| kept[j]))
+            .map(|j| self.level(i, j))
+            .fold(Level::NONE, |best, level| {
+                if level.exceeds(best) || best == Level::NONE {
+                    level
+                } else {
+                    best
+                }
+            })
+    }
+
+    /// The references of `rows` when each row keeps exactly the keys before its limit, and limits
+    /// never decrease: one running maximum serves all.
+    pub(crate) fn running_references(&self, limits: &[usize]) -> Vec<Level> {
+        let (mut best, mut seen) = (Level::NONE, 0);
+        limits
+            .iter()
+            .map(|&limit| {
+                for &level in &self.keys[seen..limit] {
+                    if level.exceeds(best) || best == Level::NONE {
+                        best = level;
+                    }
+                }
+                seen = limit;
+                best
+            })
+            .collect()
+    }
+
+    /// `out[j] = exp(u[i, start + j] - reference)`.
+    pub(crate) fn fill<T: Real>(&self, i: usize, start: usize, reference: Level, out: &mut [T]) {
+        for (j, g) in out.iter_mut().enumerate() {
+            *g = T::of(self.level(i, start + j).relative_to(reference));
+        }
+    }
+
+    /// The derivative of $u_{ij}$ with respect to $m_j$ (and to $m_i$, where queries count).
+    pub(crate) fn factor<T: Real>(&self, i: usize, j: usize) -> T {
+        self.pairs.as_ref().map_or(T::one(), |pairs| pairs.factor(i, j, self.keys.len()))
+    }
+
+    fn level(&self, i: usize, j: usize) -> Level {
+        match &self.pairs {
+            None => self.keys[j],
+            Some(pairs) => {
+                let factor: f64 = pairs.factor(i, j, self.keys.len());
+                Level::plain(if factor == 0.0 {
+                    0.0
+                } else {
+                    factor * (pairs.queries[i] + self.keys[j].value)
+                })
+            }
+        }
+    }
+}
+
+impl Pairs {
+    fn factor<T: Real>(&self, i: usize, j: usize, keys: usize) -> T {
+        self.dropout.factor(self.base + (i * keys + j) as u64)
+    }
+}
+
+fn levels<T: Real>(x: Mat<T>, p: f64, divisor: f64) -> Vec<Level> {
+    (0..x.shape().0)
+        .map(|i| {
+            let log = PNorm::of(x.row(i), p).log_square() - divisor.ln();
+            Level { value: log.exp(), log }
+        })
+        .collect()
+}

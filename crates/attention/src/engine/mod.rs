@@ -1,0 +1,131 @@
+//! Blocked attention of one head: no `[Tq, Tk]` array is ever stored.
+//!
+//! Queries are taken in blocks, keys in blocks within; the raw scores of a block come from one
+//! matrix product, a sweep over each row turns them into unnormalised weights relative to the
+//! row's reference exponent, and a second product adds the weighted values. The backward pass
+//! recomputes the same blocks from the row statistics. Blocks depend on the shapes alone, and
+//! every sum has a fixed order, so the bits do not depend on the number of threads.
+
+mod backward;
+mod exponents;
+mod forward;
+mod product;
+mod sweep;
+
+pub(crate) use backward::{Cotangent, HeadGradients};
+pub(crate) use exponents::Exponents;
+pub(crate) use product::all_finite;
+
+use exponents::Level;
+
+use crate::Mask;
+use bochner_numerics::{Dropout, Mat, Real};
+use std::ops::Range;
+
+/// Queries of a block. With [`KEY_BLOCK`] keys, one block of f32 scores fills 256 KiB of L2.
+pub(crate) const QUERY_BLOCK: usize = 128;
+/// Keys of a block.
+const KEY_BLOCK: usize = 512;
+
+/// How raw scores become unnormalised weights.
+pub(crate) enum Score {
+    /// $a_{ij} = ((x_{ij}/c)^2 + e) \exp u_{ij}$, with $x = \phi_q \phi_k^T$.
+    Squared {
+        normaliser: f64,
+        floor: f64,
+        exponents: Exponents,
+    },
+    /// $a_{ij} = \exp(x_{ij} \cdot \text{scale} + b_j)$, with $x = q k^T$; no bias means $b = 0$.
+    Exponential { scale: f64, bias: Option<Vec<f64>> },
+}
+
+/// One head of one example.
+pub(crate) struct Head<'a, T> {
+    /// Queries or their features, `[Tq, w]`.
+    pub(crate) left: Mat<'a, T>,
+    /// Keys or their features, `[Tk, w]`, padding cut off.
+    pub(crate) right: Mat<'a, T>,
+    /// Values, `[Tk, dv]`, padding cut off.
+    pub(crate) values: Mat<'a, T>,
+    pub(crate) score: &'a Score,
+    pub(crate) rows: Rows<'a>,
+    pub(crate) dropout: Option<WeightDropout>,
+    pub(crate) finite: Finite,
+}
+
+/// Dropout on the normalised weights; element `base + i * keys + j` belongs to the pair (i, j).
+#[derive(Clone, Copy)]
+pub(crate) struct WeightDropout {
+    pub(crate) mask: Dropout,
+    pub(crate) base: u64,
+}
+
+/// Which of a head's operands hold only finite numbers.
+///
+/// NaN behind a mask must not reach a kept row through `0 * NaN` inside a matrix product; such
+/// products then skip the zeros one by one.
+#[derive(Clone, Copy)]
+pub(crate) struct Finite {
+    pub(crate) left: bool,
+    pub(crate) right: bool,
+    pub(crate) values: bool,
+}
+
+/// The mask as the rows of one example see it.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    pub(crate) mask: &'a Mask,
+    pub(crate) example: usize,
+    pub(crate) queries: usize,
+    pub(crate) keys: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// Keys before this one are kept, as far as the matrix lets them.
+    fn limit(&self, i: usize) -> usize {
+        self.mask.row_limit(self.example, i, self.queries, self.keys)
+    }
+
+    fn matrix(&self, i: usize) -> Option<&'a [bool]> {
+        self.mask.matrix_row(i)
+    }
+
+    /// Whether row `i` keeps any key.
+    fn keeps_any(&self, i: usize) -> bool {
+        let limit = self.limit(i);
+        self.matrix(i).map_or(limit > 0, |row| row[..limit].contains(&true))
+    }
+}
+
+/// What the backward pass needs of one row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowStatistics<T> {
+    /// The exponent that the row's weights are relative to.
+    pub(crate) reference: Level,
+    /// The sum of the weights relative to it; zero if no key is kept.
+    pub(crate) normaliser: T,
+    /// All kept similarities vanish: the weights are those of the magnitudes alone.
+    pub(crate) level: bool,
+}
+
+impl<T: Real> Head<'_, T> {
+    fn width(&self) -> usize {
+        self.left.shape().1
+    }
+
+    fn value_width(&self) -> usize {
+        self.values.shape().1
+    }
+
+    /// The key blocks that a block of queries needs.
+    fn key_blocks(&self, queries: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<T> {
+        let end = queries.clone().map(|i| self.rows.limit(i)).max().unwrap_or(0);
+        blocks(0..end, KEY_BLOCK)
+    }
+}
+
+/// `range` in consecutive pieces of at most `size`.
+pub(crate) fn blocks(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = range.end;
+    range.step_by(size).map(move |start| start..(start + size).min(end))
+}

@@ -1,0 +1,193 @@
+//! Sweeps over the rows of a block: what happens between two matrix products.
+
+use super::{Exponents, Head, Level, RowStatistics, Score};
+use bochner_numerics::Real;
+use std::ops::Range;
+
+/// The keys of a block as one row sees them.
+pub(super) struct RowBlock<'m> {
+    /// The row.
+    pub(super) i: usize,
+    /// The first key of the block.
+    pub(super) start: usize,
+    /// How many keys of the block the lengths and causality keep.
+    kept: usize,
+    /// What the matrix says of those.
+    matrix: Option<&'m [bool]>,
+}
+
+impl<'m> RowBlock<'m> {
+    pub(super) fn new<T: Real>(head: &Head<'m, T>, i: usize, keys: &Range<usize>) -> Self {
+        let kept = head.rows.limit(i).clamp(keys.start, keys.end) - keys.start;
+        Self {
+            i,
+            start: keys.start,
+            kept,
+            matrix: head.rows.matrix(i).map(|row| &row[keys.start..keys.start + kept]),
+        }
+    }
+
+    /// Overwrites what the row does not keep, whatever stands there.
+    pub(super) fn fill_masked<T: Copy>(&self, row: &mut [T], value: T) {
+        row[self.kept..].fill(value);
+        for (x, &keep) in row.iter_mut().zip(self.matrix.unwrap_or_default()) {
+            if !keep {
+                *x = value;
+            }
+        }
+    }
+}
+
+/// The relative exponentials of a key block, kept from row to row while the reference stays.
+pub(super) struct Relative<T> {
+    reference: Option<Level>,
+    values: Vec<T>,
+}
+
+impl<T: Real> Relative<T> {
+    pub(super) fn new(keys: usize) -> Self {
+        Self { reference: None, values: vec![T::zero(); keys] }
+    }
+
+    fn get(&mut self, exponents: &Exponents, block: &RowBlock, reference: Level) -> &[T] {
+        if exponents.has_pairs() || self.reference != Some(reference) {
+            exponents.fill(block.i, block.start, reference, &mut self.values);
+            self.reference = Some(reference);
+        }
+        &self.values
+    }
+}
+
+/// Turns raw scores into weights relative to the row's reference and adds them to the normaliser.
+///
+/// Returns the factor by which what was summed up before must be multiplied.
+pub(super) fn weigh<T: Real>(
+    score: &Score,
+    block: &RowBlock,
+    relative: &mut Relative<T>,
+    row: &mut [T],
+    statistics: &mut RowStatistics<T>,
+) -> T {
+    let factor = match score {
+        Score::Squared { normaliser, floor, exponents } => {
+            let g = relative.get(exponents, block, statistics.reference);
+            if statistics.level {
+                row.copy_from_slice(g);
+            } else {
+                square(row, g, T::of(1.0 / normaliser), T::of(*floor));
+            }
+            block.fill_masked(row, T::zero());
+            T::one()
+        }
+        Score::Exponential { scale, bias } => {
+            logits(row, *scale, bias.as_deref(), block.start);
+            block.fill_masked(row, T::neg_infinity());
+            online_exponential(row, &mut statistics.reference)
+        }
+    };
+    statistics.normaliser = factor * statistics.normaliser + sum(row);
+    factor
+}
+
+fn square<T: Real>(row: &mut [T], g: &[T], inverse: T, floor: T) {
+    for (x, &g) in row.iter_mut().zip(g) {
+        let f = *x * inverse;
+        *x = (f * f + floor) * g;
+    }
+}
+
+fn logits<T: Real>(row: &mut [T], scale: f64, bias: Option<&[f64]>, start: usize) {
+    let scale = T::of(scale);
+    match bias {
+        None => row.iter_mut().for_each(|x| *x *= scale),
+        Some(bias) => {
+            for (x, &b) in row.iter_mut().zip(&bias[start..]) {
+                *x = *x * scale + T::of(b);
+            }
+        }
+    }
+}
+
+/// `exp(x - max)` with a running maximum; returns what the old maximum costs.
+fn online_exponential<T: Real>(row: &mut [T], reference: &mut Level) -> T {
+    let before = T::of(reference.value());
+    let now = max(row).max(before);
+    if now == T::neg_infinity() {
+        row.fill(T::zero());
+        return T::one();
+    }
+    *reference = Level::plain(now.as_f64());
+    row.iter_mut().for_each(|x| *x -= now);
+    for y in row.iter_mut() { *y = y.exp(); }
+    (before - now).exp()
+}
+
+/// Recomputes the normalised weights of a row into `p` and replaces its raw scores by
+/// $\partial \log a_{ij} / \partial x_{ij}$ times the weight.
+pub(super) fn weights_and_slopes<T: Real>(
+    score: &Score,
+    block: &RowBlock,
+    relative: &mut Relative<T>,
+    statistics: &RowStatistics<T>,
+    row: &mut [T],
+    p: &mut [T],
+) {
+    // At e = 0 the normaliser can be so small that its reciprocal overflows; 0 * inf is no weight.
+    let inverse = statistics.normaliser.recip().min(T::max_value());
+    match score {
+        Score::Squared { normaliser, floor, exponents } => {
+            let g = relative.get(exponents, block, statistics.reference);
+            if statistics.level {
+                p.iter_mut().zip(g).for_each(|(p, &g)| *p = g * inverse);
+                row.fill(T::zero());
+            } else {
+                square_slopes(row, p, g, inverse, T::of(1.0 / normaliser), T::of(*floor));
+            }
+        }
+        Score::Exponential { scale, bias } => {
+            logits(row, *scale, bias.as_deref(), block.start);
+            let reference = T::of(statistics.reference.value());
+            p.iter_mut().zip(&*row).for_each(|(p, &x)| *p = x - reference);
+            for y in p.iter_mut() { *y = y.exp(); }
+            let scale = T::of(*scale);
+            for (x, p) in row.iter_mut().zip(p.iter_mut()) {
+                *p *= inverse;
+                *x = *p * scale;
+            }
+        }
+    }
+    block.fill_masked(p, T::zero());
+    block.fill_masked(row, T::zero());
+}
+
+fn square_slopes<T: Real>(row: &mut [T], p: &mut [T], g: &[T], inverse: T, scale: T, floor: T) {
+    let double = scale + scale;
+    for ((x, p), &g) in row.iter_mut().zip(p).zip(g) {
+        let f = *x * scale;
+        *p = (f * f + floor) * g * inverse;
+        *x = f * g * inverse * double;
+    }
+}
+
+/// The row's maximum, in sixteen lanes so that it vectorises; NaN counts as nothing.
+fn max<T: Real>(row: &[T]) -> T {
+    lanes(row, T::neg_infinity(), |a, b| if b > a { b } else { a })
+}
+
+/// The row's sum, in sixteen lanes: always the same order, whatever the machine.
+pub(super) fn sum<T: Real>(row: &[T]) -> T {
+    lanes(row, T::zero(), |a, b| a + b)
+}
+
+#[inline(always)]
+fn lanes<T: Real>(row: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
+    let mut lanes = [start; 16];
+    let chunks = row.chunks_exact(16);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (lane, &x) in lanes.iter_mut().zip(chunk) {
+            *lane = f(*lane, x);
+        }
+    }
+    lanes.iter().chain(rest).fold(start, |a, &b| f(a, b))
+}

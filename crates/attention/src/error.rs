@@ -1,0 +1,103 @@
+//! What can go wrong, and what to do about it.
+
+use thiserror::Error;
+
+/// An error of this crate.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two arrays do not fit together.
+    #[error("{what} must have shape {expected:?}, but has {got:?}; check the order of the axes (batch, heads, time, width)")]
+    ShapeMismatch {
+        /// The argument.
+        what: &'static str,
+        /// The shape that the other arguments call for.
+        expected: Vec<usize>,
+        /// The shape given.
+        got: Vec<usize>,
+    },
+    /// An axis has length zero.
+    #[error("{what} has no elements along its {axis} axis; every axis needs at least one")]
+    Empty {
+        /// The argument.
+        what: &'static str,
+        /// The axis.
+        axis: &'static str,
+    },
+    /// A setting lies outside its range.
+    #[error("{name} must be {range}, but is {got}")]
+    OutOfRange {
+        /// The setting.
+        name: &'static str,
+        /// What is allowed.
+        range: &'static str,
+        /// What was given.
+        got: f64,
+    },
+    /// A mask does not fit the sequences.
+    #[error("the mask's {what} does not fit: expected {expected}, got {got}")]
+    Mask {
+        /// Which part of the mask.
+        what: &'static str,
+        /// What the sequences call for.
+        expected: String,
+        /// What was given.
+        got: String,
+    },
+    /// A causal mask was combined with spectral points inferred from the same sequence.
+    #[error(
+        "a causal mask cannot be used with spectral points inferred from the whole sequence: \
+         the mean over time would leak the future into every row; use points that do not depend \
+         on the sequence (IKAN-direct)"
+    )]
+    CausalLeak,
+    /// A parameter vector has the wrong length.
+    #[error("{mechanism} takes {expected} parameters at this size, but {got} were given")]
+    ParameterCount {
+        /// The mechanism.
+        mechanism: &'static str,
+        /// How many it takes.
+        expected: usize,
+        /// How many were given.
+        got: usize,
+    },
+    /// A saved forward pass of another mechanism or call was given to the backward pass.
+    #[error("the forward pass given to {mechanism} is not one of its own; pass what its attend returned")]
+    ForeignForward {
+        /// The mechanism.
+        mechanism: &'static str,
+    },
+    /// From the feature maps.
+    #[error(transparent)]
+    Kernels(#[from] bochner_kernels::Error),
+}
+
+/// `Ok` if `value` is finite and positive.
+pub(crate) fn positive(name: &'static str, value: f64) -> Result<(), Error> {
+    if value > 0.0 && value.is_finite() {
+        Ok(())
+    } else {
+        Err(Error::OutOfRange {
+            name,
+            range: "finite and above 0",
+            got: value,
+        })
+    }
+}
+
+/// `Ok` if `got == expected`.
+pub(crate) fn same_shape(
+    what: &'static str,
+    expected: &[usize],
+    got: &[usize],
+) -> Result<(), Error> {
+    if expected == got {
+        Ok(())
+    } else {
+        Err(Error::ShapeMismatch {
+            what,
+            expected: expected.to_vec(),
+            got: got.to_vec(),
+        })
+    }
+}

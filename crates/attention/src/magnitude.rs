@@ -1,0 +1,208 @@
+//! The magnitude: the squared p-norm of a key.
+
+use crate::Error;
+use crate::error::{positive, same_shape};
+use bochner_numerics::Real;
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Zip};
+
+/// $\log |x|_p^2$ of each row of `x`.
+///
+/// $$\log |x|_p^2 = 2 \log s + \frac{2}{p} \log \sum_n |x_n / s|^p, \qquad s = \max_n |x_n|$$
+///
+/// # Shapes
+/// `x: [N, d]` to `[N]`.
+///
+/// # Errors
+/// [`Error::OutOfRange`] unless `p` is finite and positive, [`Error::Empty`] if there is no row or
+/// no column.
+///
+/// # Numerics
+/// Computed in double precision with the largest entry factored out: finite for every finite
+/// non-zero row, even where $|x|_p^2$ itself overflows. A zero row gives $-\infty$.
+pub fn log_norm_sq<T: Real>(x: ArrayView2<T>, p: f64) -> Result<Array1<T>, Error> {
+    check(x, p)?;
+    Ok(rows(x, |row| T::of(PNorm::of(row, p).log_square())))
+}
+
+/// The magnitude $m = |x|_p^2 / (2 \sqrt d)$ of each row of `x`, the square of the p-norm.
+///
+/// *where* `p > 0` (for `p < 1` a quasi-norm) and `d` is the width of a row. In softmax attention
+/// `p = 2`.
+///
+/// # Shapes
+/// `x: [N, d]` to `[N]`.
+///
+/// # Errors
+/// [`Error::OutOfRange`] unless `p` is finite and positive, [`Error::Empty`] if there is no row or
+/// no column.
+///
+/// # Numerics
+/// Overflows to infinity for small `p` and many coordinates; attention itself works on the
+/// logarithms ([`log_norm_sq`]) and is not affected.
+///
+/// # Reference
+/// Song et al. 2021, equation 9.
+///
+/// ```
+/// use bochner_attention::magnitude;
+/// use ndarray::array;
+///
+/// let m = magnitude(array![[3.0_f64, -4.0]].view(), 1.0)?;
+/// assert!((m[0] - 49.0 / (2.0 * 2.0_f64.sqrt())).abs() < 1e-12);
+/// # Ok::<(), bochner_attention::Error>(())
+/// ```
+pub fn magnitude<T: Real>(x: ArrayView2<T>, p: f64) -> Result<Array1<T>, Error> {
+    check(x, p)?;
+    let divisor = divisor(x.ncols());
+    Ok(rows(x, |row| T::of(PNorm::of(row, p).log_square().exp() / divisor)))
+}
+
+/// The vector-Jacobian product of [`magnitude`].
+///
+/// $$\frac{\partial |x|_p^2}{\partial x_n} = 2\, |x|_p^{2-p}\, |x_n|^{p-1} \operatorname{sign} x_n$$
+///
+/// # Shapes
+/// `x: [N, d]`, `cotangent: [N]` to `[N, d]`.
+///
+/// # Errors
+/// As [`magnitude`], and [`Error::ShapeMismatch`] if the cotangent does not fit.
+///
+/// # Numerics
+/// Zero at `x_n = 0`. For `p < 1`, `|x_n|` is clamped from below at `1e-6 max |x_n|` (in this
+/// gradient only). Where the cotangent is zero the product is zero even if the derivative
+/// overflows.
+pub fn magnitude_vjp<T: Real>(
+    x: ArrayView2<T>,
+    p: f64,
+    cotangent: ArrayView1<T>,
+) -> Result<Array2<T>, Error> {
+    check(x, p)?;
+    same_shape("cotangent", &[x.nrows()], cotangent.shape())?;
+    let divisor = divisor(x.ncols());
+    let mut gradient = Array2::zeros(x.raw_dim());
+    Zip::from(gradient.rows_mut()).and(x.rows()).and(&cotangent).for_each(|mut out, row, &c| {
+        let norm = PNorm::of(row, p);
+        for (g, &value) in out.iter_mut().zip(row) {
+            *g = T::of(norm.pull_back(value.as_f64(), c.as_f64() / divisor));
+        }
+    });
+    Ok(gradient)
+}
+
+/// $2 \sqrt d$.
+fn divisor(width: usize) -> f64 {
+    2.0 * (width as f64).sqrt()
+}
+
+fn check<T>(x: ArrayView2<T>, p: f64) -> Result<(), Error> {
+    positive("p", p)?;
+    for (axis, length) in [("row", x.nrows()), ("width", x.ncols())] {
+        if length == 0 {
+            return Err(Error::Empty { what: "x", axis });
+        }
+    }
+    Ok(())
+}
+
+fn rows<T: Real>(x: ArrayView2<T>, f: impl Fn(ArrayView1<T>) -> T) -> Array1<T> {
+    x.rows().into_iter().map(f).collect()
+}
+
+/// The p-norm of one row, kept in the parts that neither overflow nor underflow.
+pub(crate) struct PNorm {
+    p: f64,
+    /// The largest `|x_n|`.
+    scale: f64,
+    /// $\log \sum_n |x_n / s|^p$, between 0 and $\log d$.
+    log_sum: f64,
+}
+
+impl PNorm {
+    pub(crate) fn of<'a, T: Real>(row: impl IntoIterator<Item = &'a T> + Clone, p: f64) -> Self {
+        let values = || row.clone().into_iter().map(|x| x.as_f64().abs());
+        let scale = values().fold(0.0, f64::max);
+        let sum: f64 = if p == 2.0 {
+            values().map(|x| (x / scale) * (x / scale)).sum()
+        } else if p == 1.0 {
+            values().map(|x| x / scale).sum()
+        } else {
+            values().map(|x| (x / scale).powf(p)).sum()
+        };
+        Self { p, scale, log_sum: sum.ln() }
+    }
+
+    /// $\log |x|_p^2$; $-\infty$ for a zero row.
+    pub(crate) fn log_square(&self) -> f64 {
+        if self.scale == 0.0 {
+            f64::NEG_INFINITY
+        } else {
+            2.0 * self.scale.ln() + 2.0 / self.p * self.log_sum
+        }
+    }
+
+    /// `cotangent` times the derivative of $|x|_p^2$ with respect to the entry `value`.
+    pub(crate) fn pull_back(&self, value: f64, cotangent: f64) -> f64 {
+        if value == 0.0 || cotangent == 0.0 {
+            return 0.0;
+        }
+        let ratio = value.abs() / self.scale;
+        let clamped = if self.p < 1.0 { ratio.max(1e-6) } else { ratio };
+        let p = self.p;
+        let power = ((2.0 - p) / p * self.log_sum + (p - 1.0) * clamped.ln()).exp();
+        cotangent * 2.0 * self.scale * power * value.signum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::{finite_difference, relative_error};
+    use ndarray::array;
+
+    #[test]
+    fn the_gradient_agrees_with_finite_differences() {
+        let x = array![[0.7, -1.3, 0.4], [2.0, 0.9, -0.5]];
+        let cotangent = array![1.5, -0.3];
+        for p in [0.3, 0.5, 1.0, 1.5, 2.0, 3.0, 20.0] {
+            let got = magnitude_vjp(x.view(), p, cotangent.view()).unwrap();
+            let want = finite_difference(x.as_slice().unwrap(), |flat| {
+                let x = ArrayView2::from_shape((2, 3), flat).unwrap();
+                (magnitude(x, p).unwrap() * &cotangent).sum()
+            });
+            assert!(relative_error(got.as_slice().unwrap(), &want) < 1e-6, "p = {p}");
+        }
+    }
+
+    #[test]
+    fn it_is_homogeneous_of_degree_two() {
+        let x = array![[0.7, -1.3, 0.4]];
+        for p in [0.5, 1.0, 2.0, 3.0] {
+            let one = magnitude(x.view(), p).unwrap()[0];
+            let three = magnitude((&x * 3.0).view(), p).unwrap()[0];
+            assert!((three / one - 9.0).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn extremes_stay_finite_where_the_mathematics_is() {
+        let wide = Array2::from_elem((1, 64), 1e30_f32);
+        assert!(magnitude(wide.view(), 0.05).unwrap()[0].is_infinite());
+        assert!(log_norm_sq(wide.view(), 0.05).unwrap()[0].is_finite());
+        let tiny = Array2::from_elem((1, 64), 1e-30_f32);
+        assert!(log_norm_sq(tiny.view(), 3.0).unwrap()[0].is_finite());
+        let zero = Array2::<f32>::zeros((1, 4));
+        assert_eq!(magnitude(zero.view(), 0.5).unwrap()[0], 0.0);
+        let pulled = magnitude_vjp(zero.view(), 0.5, array![1.0].view()).unwrap();
+        assert!(pulled.iter().all(|&g| g == 0.0));
+        let pulled = magnitude_vjp(wide.view(), 0.01, array![0.0].view()).unwrap();
+        assert!(pulled.iter().all(|&g| g == 0.0));
+    }
+
+    #[test]
+    fn bad_exponents_are_refused() {
+        for p in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let got = magnitude(array![[1.0_f64]].view(), p);
+            assert!(matches!(got, Err(Error::OutOfRange { name: "p", .. })));
+        }
+    }
+}
