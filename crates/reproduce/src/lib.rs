@@ -11,3 +11,5 @@ pub use error::Error;
 pub use store::Store;
 pub use trial::{Suite, Trial};
 pub use unit::{Preset, Protocol, Scale, Settings, Shard, Unit};
+pub mod published;
+pub mod statistics;

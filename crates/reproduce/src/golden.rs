@@ -1,0 +1,155 @@
+//! Golden cases: our results against reference values computed elsewhere.
+//!
+//! A golden case is one `.safetensors` file of the format `bochner-golden-1`: inputs, parameters,
+//! the outputs that should come out and, where there are gradients, a cotangent and what it should
+//! become. [`check_directory`] runs every case of a directory through the crates, in `f64` and,
+//! where the case allows it, in `f32`, and compares each tensor with the bounds of
+//! [`bochner_numerics::Tolerance`].
+//!
+//! Nothing is skipped in silence. A file that does not hold to the format fails, naming the tensor
+//! or the entry at fault; an output or gradient that is listed but not computed fails; so does an
+//! input that no one reads, and a NaN in a result. Only cases whose mathematics is not part of the
+//! crates yet are set aside, listed and counted as not served.
+//!
+//! ```no_run
+//! use bochner_reproduce::golden;
+//! use std::path::Path;
+//!
+//! let report = golden::check_directory(Path::new("golden"))?;
+//! println!("{report}");
+//! assert_eq!(report.failed(), 0);
+//! # Ok::<(), golden::Error>(())
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`error`] | [`Error`], [`Fault`] |
+//! | [`report`] | [`GoldenReport`], [`Row`], [`Verdict`] |
+//! | `case_file` | reading and checking one file |
+//! | `comparison` | results against expected tensors |
+//! | `cases` | the table of cases, one file for each group |
+
+mod case_file;
+mod cases;
+mod comparison;
+pub mod error;
+pub mod report;
+mod tensor;
+
+pub use error::{Error, Fault};
+pub use report::{GoldenReport, Row, Verdict, Worst};
+
+use bochner_numerics::Real;
+use case_file::CaseFile;
+use cases::{Compute, Entry};
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+/// Checks every `.safetensors` file of `dir`, in the order of their names.
+///
+/// # Errors
+/// [`Error::Directory`] if the directory cannot be read, [`Error::NoCases`] if it holds no case.
+/// What is wrong with a single file is part of the report.
+pub fn check_directory(dir: &Path) -> Result<GoldenReport, Error> {
+    let rows = case_files(dir)?.iter().flat_map(|path| check_file(path));
+    Ok(GoldenReport::new(rows.collect()))
+}
+
+fn case_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let failed = |source| Error::Directory {
+        dir: dir.to_owned(),
+        source,
+    };
+    let entries = fs::read_dir(dir).map_err(failed)?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths: Vec<PathBuf> = paths.collect::<Result<_, _>>().map_err(failed)?;
+    paths.retain(|path| path.extension().is_some_and(|end| end == "safetensors"));
+    paths.sort();
+    if paths.is_empty() {
+        return Err(Error::NoCases {
+            dir: dir.to_owned(),
+        });
+    }
+    Ok(paths)
+}
+
+/// One row for each precision the case is checked in, or one for the file as a whole.
+fn check_file(path: &Path) -> Vec<Row> {
+    let row = |case: &str, dtype, verdict| Row {
+        name: stem(path),
+        case: case.to_owned(),
+        dtype,
+        verdict,
+    };
+    let faulty = |fault| {
+        Verdict::Faulty(Error::Case {
+            file: path.to_owned(),
+            fault,
+        })
+    };
+    let (file, entry) = match open(path) {
+        Ok(opened) => opened,
+        Err(fault) => return vec![row("", None, faulty(fault))],
+    };
+    let Some(compute) = &entry.compute else {
+        let what = Verdict::NotServed(entry.name.to_owned());
+        return vec![row(entry.name, None, what)];
+    };
+    let mut rows = Vec::new();
+    for run in precisions(&file) {
+        let (dtype, verdict) = match run(&file, compute) {
+            (_, Err(Fault::NotServed { what })) => {
+                return vec![row(entry.name, None, Verdict::NotServed(what))];
+            }
+            (dtype, Err(fault)) => (dtype, faulty(fault)),
+            (dtype, Ok(verdict)) => (dtype, verdict),
+        };
+        rows.push(row(entry.name, Some(dtype), verdict));
+    }
+    rows
+}
+
+fn stem(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
+fn open(path: &Path) -> Result<(CaseFile, &'static Entry), Fault> {
+    let bytes = fs::read(path).map_err(|error| Fault::Unreadable {
+        reason: error.to_string(),
+    })?;
+    let file = CaseFile::parse(&bytes, &stem(path))?;
+    let case = file.word("case")?;
+    let entry = cases::find(case).ok_or_else(|| Fault::UnknownCase {
+        case: case.to_owned(),
+    })?;
+    file.check_cotangent(entry.cotangent_of)?;
+    Ok((file, entry))
+}
+
+type Run = fn(&CaseFile, &Compute) -> (&'static str, Result<Verdict, Fault>);
+
+fn precisions(file: &CaseFile) -> Vec<Run> {
+    let double: Run = |file, compute| check::<f64>(file, compute.double);
+    let single: Run = |file, compute| check::<f32>(file, compute.single);
+    if file.in_f32() {
+        vec![double, single]
+    } else {
+        vec![double]
+    }
+}
+
+/// Runs one case and compares; a panic in it is a failure of this case, not the end of the run.
+fn check<T: Real>(
+    file: &CaseFile,
+    compute: cases::Function,
+) -> (&'static str, Result<Verdict, Fault>) {
+    let run = || {
+        let computed = compute(file)?;
+        file.check_all_inputs_read()?;
+        comparison::compare::<T>(file, &computed)
+    };
+    let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(Fault::Panicked));
+    (T::NAME, result)
+}

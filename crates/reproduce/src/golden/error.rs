@@ -1,0 +1,162 @@
+//! What can go wrong with a directory of golden cases, and with a case.
+
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// An error of the golden checks.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The directory cannot be read.
+    #[error("cannot read the directory {}: {source}; check the path", dir.display())]
+    Directory {
+        /// The directory.
+        dir: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The directory holds no case.
+    #[error(
+        "no .safetensors file lies in {}; name the directory that holds the cases themselves",
+        dir.display()
+    )]
+    NoCases {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// One case could not be checked.
+    #[error("{}: {fault}", file.display())]
+    Case {
+        /// Its file.
+        file: PathBuf,
+        /// What is wrong.
+        fault: Fault,
+    },
+}
+
+/// Why one case could not be checked, or cannot have passed.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The file cannot be read.
+    #[error("cannot be read: {reason}")]
+    Unreadable {
+        /// What the system said.
+        reason: String,
+    },
+    /// The file is not a safetensors file.
+    #[error("is not a safetensors file, or only a part of one: {reason}")]
+    NotSafetensors {
+        /// What the reader said.
+        reason: String,
+    },
+    /// An entry of the metadata is missing.
+    #[error("the metadata lacks `{key}`, which should be {expected}")]
+    MissingEntry {
+        /// Its key.
+        key: String,
+        /// What it should be.
+        expected: String,
+    },
+    /// An entry of the metadata has a value that is not allowed.
+    #[error("the metadata's `{key}` is `{got}`, which should be {expected}")]
+    Entry {
+        /// Its key.
+        key: String,
+        /// What it should be.
+        expected: String,
+        /// What it is.
+        got: String,
+    },
+    /// No case of this name is known.
+    #[error("`{case}` is no case of this format; check the metadata's `case`")]
+    UnknownCase {
+        /// The name.
+        case: String,
+    },
+    /// A tensor is missing.
+    #[error("lacks the tensor `{tensor}`")]
+    MissingTensor {
+        /// Its name.
+        tensor: String,
+    },
+    /// A tensor has no place in this case.
+    #[error("holds the tensor `{tensor}`, {reason}")]
+    UnexpectedTensor {
+        /// Its name.
+        tensor: String,
+        /// Why it has none.
+        reason: &'static str,
+    },
+    /// A tensor has elements of the wrong type.
+    #[error("`{tensor}` is stored as {got}, which should be {expected}")]
+    Dtype {
+        /// Its name.
+        tensor: String,
+        /// The type it should have.
+        expected: &'static str,
+        /// The type it has.
+        got: String,
+    },
+    /// A tensor has the wrong shape.
+    #[error("`{tensor}` has shape {got:?}, which should be {expected}")]
+    Shape {
+        /// Its name.
+        tensor: String,
+        /// The shape it should have.
+        expected: String,
+        /// The shape it has.
+        got: Vec<usize>,
+    },
+    /// A tensor has an element that is not allowed.
+    #[error("`{tensor}` holds {got}, where {expected} are allowed")]
+    Element {
+        /// Its name.
+        tensor: String,
+        /// What is allowed.
+        expected: &'static str,
+        /// What was found.
+        got: String,
+    },
+    /// An expected tensor has no counterpart among our results.
+    #[error("asks for `{tensor}`, which this case does not have; check the name")]
+    NotComputed {
+        /// Its name.
+        tensor: String,
+    },
+    /// Our result has another shape than the expected one.
+    #[error("our `{tensor}` has shape {got:?}, and {expected:?} was expected")]
+    ResultShape {
+        /// Its name.
+        tensor: String,
+        /// The shape in the file.
+        expected: Vec<usize>,
+        /// The shape of our result.
+        got: Vec<usize>,
+    },
+    /// Our own code refused the inputs.
+    #[error("our code refused the inputs: {message}")]
+    Refused {
+        /// What it said.
+        message: String,
+    },
+    /// Our own code panicked.
+    #[error("our code panicked, which is a defect of ours; the message is on standard error")]
+    Panicked,
+    /// The mathematics of the case is not part of the crates yet.
+    #[error("{what} is not served yet")]
+    NotServed {
+        /// What is missing.
+        what: String,
+    },
+}
+
+impl Fault {
+    /// What our own crates answered.
+    pub(crate) fn refused(error: impl std::fmt::Display) -> Self {
+        Self::Refused {
+            message: error.to_string(),
+        }
+    }
+}

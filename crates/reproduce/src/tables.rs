@@ -1,0 +1,3 @@
+//! One module per table of the paper.
+
+pub mod regression;
