@@ -1,0 +1,5 @@
+//! placeholder
+/// x
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointError {}

@@ -1,0 +1,191 @@
+//! The linear layer.
+
+use super::EndsWith;
+use super::initial::{UniformWithin, tensor};
+use crate::parameters::{Parameter, ParameterMut, Parameters, join};
+use crate::rows::{affine, affine_vjp};
+use crate::{BoxError, Element, Error, Inputs, Operation, record_one};
+use bochner_numerics::Real;
+use dfdx::dtypes::Dtype;
+use dfdx::nn::tensor_collection::{ModuleVisitor, TensorCollection, TensorOptions};
+use dfdx::nn::{BuildModule, BuildOnDevice, Module, NonMutableModule};
+use dfdx::shapes::{Const, ConstDim, Dim, HasShape};
+use dfdx::tensor::{Cpu, CpuError, Storage, Tape, Tensor};
+use dfdx::tensor_ops::Device;
+use ndarray::{ArrayD, ArrayViewD};
+use rand::Rng;
+
+/// A linear map with a bias, over the last axis.
+///
+/// $$ y = x W^\top + b $$
+///
+/// * $x$: the input, last axis `I`, of one to four axes
+/// * $W$: `weight`, `[O, I]`
+/// * $b$: `bias`, `[O]`
+///
+/// Both start uniform in $\pm 1/\sqrt I$, as in PyTorch. The sizes are `Const<N>` (checked by the
+/// compiler) or `usize` (checked at run time).
+///
+/// ```
+/// use bochner_nn::Linear;
+/// use bochner_numerics::Seed;
+/// use dfdx::prelude::*;
+///
+/// let device = Cpu::default();
+/// let mut rng = Seed::new(1).stream("initial values");
+/// let layer: Linear<usize, Const<2>, f32> = Linear::try_new(&device, 3, Const, &mut rng)?;
+/// let x: Tensor<(usize, usize), f32, Cpu> = device.ones_like(&(4, 3));
+/// let y = layer.apply(x)?;
+/// assert_eq!(y.shape(), &(4, Const::<2>));
+/// # Ok::<(), bochner_nn::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Linear<I: Dim, O: Dim, E: Dtype, D: Storage<E> = Cpu> {
+    /// The matrix $W$.
+    pub weight: Tensor<(O, I), E, D>,
+    /// The vector $b$.
+    pub bias: Tensor<(O,), E, D>,
+}
+
+impl<I: Dim, O: Dim, E: Element> Linear<I, O, E> {
+    /// A layer with random initial values.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] if a size is zero.
+    pub fn try_new(device: &Cpu, inputs: I, outputs: O, rng: &mut impl Rng) -> Result<Self, Error> {
+        let distribution = UniformWithin::fan_in(inputs.size());
+        Ok(Self {
+            weight: tensor(device, (outputs, inputs), &distribution, rng)?,
+            bias: tensor(device, (outputs,), &distribution, rng)?,
+        })
+    }
+
+    /// The output; one operation on the tape.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if the last axis of `x` is not the layer's, [`Error::Empty`] if `x`
+    /// has no elements.
+    pub fn apply<S, T>(
+        &self,
+        x: Tensor<S, E, Cpu, T>,
+    ) -> Result<Tensor<S::With<O>, E, Cpu, T>, Error>
+    where
+        S: EndsWith<I>,
+        T: Tape<E, Cpu>,
+    {
+        let (outputs, inputs) = *self.weight.shape();
+        let shape = super::checked(*x.shape(), inputs)?.with_last(outputs);
+        let inputs = Inputs::<E, T>::new()
+            .with(x)?
+            .with(self.weight.clone())?
+            .with(self.bias.clone())?;
+        record_one(Affine, inputs, shape)
+    }
+}
+
+/// [`Linear`] as an operation on `x`, `weight`, `bias`.
+struct Affine;
+
+impl<T: Real> Operation<T> for Affine {
+    type Saved = ();
+
+    fn forward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+    ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
+        let [x, weight, bias] = super::slices(inputs);
+        let shape = super::with_last(inputs[0].shape(), bias.len());
+        let y = affine(x, weight, bias);
+        Ok((vec![ArrayD::from_shape_vec(shape, y)?], ()))
+    }
+
+    fn backward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        _: &Self::Saved,
+        cotangents: &[ArrayViewD<'_, T>],
+    ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
+        let [x, weight, bias] = super::slices(inputs);
+        let [dy] = super::slices(cotangents);
+        let (dx, dw, db) = affine_vjp(x, weight, dy, bias.len());
+        super::gradients(inputs, [dx, dw, db])
+    }
+}
+
+impl<I: Dim, O: Dim, E: Element> Parameters<E> for Linear<I, O, E> {
+    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
+        self.weight.for_each(&join(prefix, "weight"), f);
+        self.bias.for_each(&join(prefix, "bias"), f);
+    }
+
+    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
+        self.weight.for_each_mut(&join(prefix, "weight"), f);
+        self.bias.for_each_mut(&join(prefix, "bias"), f);
+    }
+}
+
+impl<I: Dim, O: Dim, E: Dtype, D: Storage<E>> NonMutableModule for Linear<I, O, E, D> {}
+
+impl<I, O, E, S, T> Module<Tensor<S, E, Cpu, T>> for Linear<I, O, E>
+where
+    I: Dim,
+    O: Dim,
+    E: Element,
+    S: EndsWith<I>,
+    T: Tape<E, Cpu>,
+{
+    type Output = Tensor<S::With<O>, E, Cpu, T>;
+    type Error = CpuError;
+
+    fn try_forward(&self, x: Tensor<S, E, Cpu, T>) -> Result<Self::Output, CpuError> {
+        self.apply(x).map_err(Error::into_device_error)
+    }
+}
+
+impl<I: ConstDim, O: ConstDim, E: Element, D: Device<E>> TensorCollection<E, D>
+    for Linear<I, O, E, D>
+{
+    type To<E2: Dtype, D2: Device<E2>> = Linear<I, O, E2, D2>;
+
+    fn iter_tensors<V: ModuleVisitor<Self, E, D>>(
+        visitor: &mut V,
+    ) -> Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
+        visitor.visit_fields(
+            (
+                Self::tensor(
+                    "weight",
+                    |s| &s.weight,
+                    |s| &mut s.weight,
+                    TensorOptions::reset_with(|t| {
+                        t.try_fill_with_distr(UniformWithin::fan_in(I::SIZE))
+                    }),
+                ),
+                Self::tensor(
+                    "bias",
+                    |s| &s.bias,
+                    |s| &mut s.bias,
+                    TensorOptions::reset_with(|t| {
+                        t.try_fill_with_distr(UniformWithin::fan_in(I::SIZE))
+                    }),
+                ),
+            ),
+            |(weight, bias)| Linear { weight, bias },
+        )
+    }
+}
+
+pub(super) mod builder {
+    //! The layer's name without its element type and device.
+
+    /// Builds a [`Linear`](crate::Linear) of compile-time sizes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Linear<const I: usize, const O: usize>;
+}
+
+impl<const I: usize, const O: usize, E: Element, D: Device<E>> BuildOnDevice<D, E>
+    for builder::Linear<I, O>
+where
+    Linear<Const<I>, Const<O>, E, D>: BuildModule<D, E>,
+{
+    type Built = Linear<Const<I>, Const<O>, E, D>;
+}

@@ -1,0 +1,158 @@
+//! Work over the rows of a matrix, split by the matrix's shape alone.
+//!
+//! The same pieces, in the same order, for any number of threads: hence the same results to the
+//! bit.
+
+use bochner_numerics::{Mat, MatMut, Real, matmul, parallel};
+use std::ops::Range;
+
+/// Rows handed to one matrix product, at most.
+const BLOCK: usize = 256;
+/// Below this many multiplications threads cost more than they save.
+const LARGE: usize = 1 << 20;
+/// Partial sums of a reduction over the rows, at most: each takes the memory of a result.
+const PARTS: usize = 8;
+
+/// Calls `f(rows, piece)` for consecutive blocks of the rows of `out`, each row `width` long.
+///
+/// `work` is the number of multiplications in all.
+pub(crate) fn for_each_block<T: Real>(
+    out: &mut [T],
+    width: usize,
+    work: usize,
+    f: impl Fn(Range<usize>, &mut [T]) + Send + Sync,
+) {
+    let block = block_rows(out.len() / width);
+    let call = |i: usize, piece: &mut [T]| {
+        let start = i * block;
+        f(start..start + piece.len() / width, piece);
+    };
+    if work < LARGE {
+        let pieces = out.chunks_mut(block * width).enumerate();
+        pieces.for_each(|(i, piece)| call(i, piece));
+    } else {
+        parallel::for_each_chunk(out, block * width, call);
+    }
+}
+
+/// The sum of `f(rows)` over consecutive ranges of `rows` rows, added in order.
+///
+/// `f` returns vectors of one length each; `work` is the number of multiplications in all.
+pub(crate) fn sum_over<T: Real, const N: usize>(
+    rows: usize,
+    work: usize,
+    f: impl Fn(Range<usize>) -> [Vec<T>; N] + Send + Sync,
+) -> [Vec<T>; N] {
+    let parts = rows.div_ceil(BLOCK).clamp(1, PARTS);
+    let part = |i: usize| f(i * rows / parts..(i + 1) * rows / parts);
+    let sums: Vec<_> = if work < LARGE {
+        (0..parts).map(part).collect()
+    } else {
+        parallel::map(parts, part)
+    };
+    let mut sums = sums.into_iter();
+    let first = sums.next().expect("at least one part");
+    sums.fold(first, |mut totals, sum| {
+        for (total, part) in totals.iter_mut().zip(&sum) {
+            add(total, part);
+        }
+        totals
+    })
+}
+
+/// `total += part`, elementwise.
+#[inline]
+pub(crate) fn add<T: Real>(total: &mut [T], part: &[T]) {
+    debug_assert_eq!(total.len(), part.len());
+    for (t, &p) in total.iter_mut().zip(part) {
+        *t += p;
+    }
+}
+
+/// Few rows still fill eight threads, many rows keep a block in the cache.
+fn block_rows(rows: usize) -> usize {
+    rows.div_ceil(PARTS).next_multiple_of(32).min(BLOCK)
+}
+
+/// $y = x W^\top + b$ for row-major `x` of `inputs` columns and `weight` of shape
+/// `[outputs, inputs]`.
+pub(crate) fn affine<T: Real>(x: &[T], weight: &[T], bias: &[T]) -> Vec<T> {
+    let outputs = bias.len();
+    let inputs = weight.len() / outputs;
+    let rows = x.len() / inputs;
+    let (x, w) = (
+        Mat::new(x, rows, inputs),
+        Mat::new(weight, outputs, inputs).t(),
+    );
+    let mut y = vec![T::zero(); rows * outputs];
+    for_each_block(&mut y, outputs, rows * inputs * outputs, |range, piece| {
+        for row in piece.chunks_exact_mut(outputs) {
+            row.copy_from_slice(bias);
+        }
+        let target = MatMut::new(piece, range.len(), outputs);
+        matmul(T::one(), x.row_range(range), w, T::one(), target);
+    });
+    y
+}
+
+/// The gradients of [`affine`] with respect to `x`, `weight` and a bias of `dy`'s width.
+pub(crate) fn affine_vjp<T: Real>(
+    x: &[T],
+    weight: &[T],
+    dy: &[T],
+    outputs: usize,
+) -> (Vec<T>, Vec<T>, Vec<T>) {
+    let inputs = weight.len() / outputs;
+    let rows = x.len() / inputs;
+    let work = rows * inputs * outputs;
+    let (x, w, dy) = (
+        Mat::new(x, rows, inputs),
+        Mat::new(weight, outputs, inputs),
+        Mat::new(dy, rows, outputs),
+    );
+    let mut dx = vec![T::zero(); rows * inputs];
+    for_each_block(&mut dx, inputs, work, |range, piece| {
+        let target = MatMut::new(piece, range.len(), inputs);
+        matmul(T::one(), dy.row_range(range), w, T::zero(), target);
+    });
+    let [dw, db] = sum_over(rows, work, |range| {
+        let mut dw = vec![T::zero(); outputs * inputs];
+        let mut db = vec![T::zero(); outputs];
+        range.clone().for_each(|i| add(&mut db, dy.row(i)));
+        let target = MatMut::new(&mut dw, outputs, inputs);
+        let (left, right) = (dy.row_range(range.clone()).t(), x.row_range(range));
+        matmul(T::one(), left, right, T::zero(), target);
+        [dw, db]
+    });
+    (dx, dw, db)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_cover_every_row_once() {
+        for rows in [1, 31, 32, 33, 255, 256, 257, 2048, 5000] {
+            for work in [0, LARGE] {
+                let mut out = vec![0.0_f32; rows * 3];
+                for_each_block(&mut out, 3, work, |range, piece| {
+                    for (i, row) in range.zip(piece.chunks_exact_mut(3)) {
+                        row.iter_mut().for_each(|x| *x += 1.0 + i as f32);
+                    }
+                });
+                assert!(
+                    out.iter()
+                        .enumerate()
+                        .all(|(j, &x)| x == 1.0 + (j / 3) as f32)
+                );
+                let [sum] = sum_over(rows, work, |range| {
+                    vec![[range.map(|i| i as f64).sum::<f64>()].to_vec()]
+                        .try_into()
+                        .unwrap()
+                });
+                assert_eq!(sum, [(rows * (rows - 1) / 2) as f64]);
+            }
+        }
+    }
+}
