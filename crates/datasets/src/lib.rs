@@ -1,1 +1,73 @@
-//! Placeholder.
+//! Data sets for the kernel attention experiments: found, verified, read, scaled and split.
+//!
+//! A comparison of models stands on the rows it was made with, and most disputes about numbers
+//! end at a loader. So this crate is strict where loaders are usually lenient:
+//!
+//! * **Every file is pinned.** The [`manifest`] knows the length and the SHA-256 of each; bytes
+//!   that differ are an error that names the file, what was expected, what was found, and the
+//!   first line that is wrong. What was read is handed on as [`FileProvenance`].
+//! * **Every format is exact.** A line too few or too many, a byte-order mark, a carriage return,
+//!   a NaN: an error with file and line, never a row less.
+//! * **Every split is fixed.** Published folds are read, others are dealt by a seeded rule
+//!   ([`deal`]) whose first outputs are tests. Nothing depends on a random number library.
+//! * **Every column is scaled over all rows**, to $[-1, 1]$ by [`MinMax`], inputs and target
+//!   alike, as the published numbers were. That shows the model the range of the test rows, and
+//!   keeps errors comparable with those published.
+//!
+//! Files come from a directory of the user's, from the cache, or from the network by `curl` or
+//! `wget`; nothing is fetched unless [`Policy::Download`] allows it, and an [`Error`] of a file
+//! that is not there holds the command that fetches it. The airline series and the index lists
+//! are part of the crate, so this runs anywhere:
+//!
+//! ```
+//! use bochner_datasets::{DataStore, Policy, Protocol, RegressionSet, Rows, load};
+//!
+//! let store = DataStore::new(Policy::Offline);
+//! let data = load(RegressionSet::Passenger, Protocol::P10, Rows::All, &store)?;
+//! assert_eq!((data.inputs.rows(), data.inputs.columns()), (144, 1));
+//!
+//! // How well does the mean of the training months predict the test months?
+//! let split = &data.splits[0];
+//! assert_eq!((split.train.len(), split.validation.len(), split.test.len()), (114, 15, 15));
+//! let mean = |rows: &[usize], value: &dyn Fn(usize) -> f64| {
+//!     rows.iter().map(|&i| value(i)).sum::<f64>() / rows.len() as f64
+//! };
+//! let centre = mean(&split.train, &|i| data.target[i]);
+//! let rmse = mean(&split.test, &|i| (data.target[i] - centre).powi(2)).sqrt();
+//! assert!(0.3 < rmse && rmse < 0.7);
+//! # Ok::<(), bochner_datasets::Error>(())
+//! ```
+//!
+//! # Map
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`manifest`] | the pinned files: [`Entry`], [`Pin`] |
+//! | [`store`] | where files are found: [`DataStore`], [`Policy`], [`FileProvenance`] |
+//! | [`regression`] | the five regression sets: [`load`], [`RegressionSet`], [`Protocol`], and one module per set for its raw file |
+//! | [`table`] | [`Table`], numbers in rows and columns |
+//! | [`scale`] | [`MinMax`] |
+//! | [`folds`] | the fold rule: [`deal`], [`unite_repeats`], [`SplitMix64`] |
+//! | [`splits`] | [`Split`], and the files that hold folds and masks |
+
+mod download;
+mod embedded;
+mod error;
+pub mod folds;
+mod lines;
+pub mod manifest;
+pub mod regression;
+pub mod scale;
+pub mod splits;
+pub mod store;
+pub mod table;
+
+pub use error::Error;
+pub use folds::{FOLD_SEED, FOLDS, SplitMix64, deal, unite_repeats};
+pub use manifest::{Entry, Pin};
+pub use regression::passenger::AIRLINE_PASSENGERS;
+pub use regression::{Protocol, RegressionData, RegressionSet, Rows, load};
+pub use scale::MinMax;
+pub use splits::Split;
+pub use store::{DataStore, FileProvenance, Origin, Policy, Stored};
+pub use table::Table;

@@ -1,0 +1,165 @@
+//! What can go wrong between a data set's name and its numbers.
+
+use crate::manifest::Pin;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a data set could not be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused a file operation.
+    #[error("cannot access {}: {source}; check the path and its permissions", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The data directory does not exist or is a file.
+    #[error("{} is not a directory; give the directory that holds one folder per data set", path.display())]
+    NotADirectory {
+        /// The path given.
+        path: PathBuf,
+    },
+    /// No pinned file has this name.
+    #[error("no data file is called `{file}`; see `manifest::entries()` for the names")]
+    UnknownFile {
+        /// The name given.
+        file: String,
+    },
+    /// No data set has this name.
+    #[error("`{given}` is not one of {known}")]
+    UnknownName {
+        /// The name given.
+        given: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A file was found, but its bytes are not the pinned ones.
+    #[error(
+        "{place} is not the pinned `{file}`: expected {expected}, found {found}{}; \
+         remove or replace it",
+        first_defect(defect)
+    )]
+    Checksum {
+        /// The name in the manifest.
+        file: String,
+        /// The path or address it was read from.
+        place: String,
+        /// The pin.
+        expected: Pin,
+        /// What was read.
+        found: Pin,
+        /// The first line that is not even well formed, where one was found.
+        defect: Option<Box<Error>>,
+    },
+    /// A file is in none of the places searched.
+    #[error(
+        "`{file}` of the data set {set} is not available ({}); {}",
+        tried.join("; "),
+        remedy(command)
+    )]
+    Unavailable {
+        /// The name in the manifest.
+        file: String,
+        /// The data set it belongs to.
+        set: String,
+        /// The places searched, each with what was found there.
+        tried: Vec<String>,
+        /// The shell command that fetches the file to where it is looked for; `None` for a
+        /// file that was derived from others and is published nowhere.
+        command: Option<String>,
+    },
+    /// A line is not what the format asks for.
+    #[error("{file}, line {line}: expected {expected}, found {found}")]
+    Malformed {
+        /// Where the text came from.
+        file: String,
+        /// Line number, from 1.
+        line: usize,
+        /// What the format asks for.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
+    /// A line is not UTF-8.
+    #[error(
+        "{file}, line {line}: byte {column} (0x{byte:02x}) is not UTF-8; the file must be text"
+    )]
+    Encoding {
+        /// Where the text came from.
+        file: String,
+        /// Line number, from 1.
+        line: usize,
+        /// Position in the line, from 1.
+        column: usize,
+        /// The offending byte.
+        byte: u8,
+    },
+    /// Values do not fill a table.
+    #[error("{what}: expected {expected}, got {got}")]
+    ShapeMismatch {
+        /// The argument.
+        what: &'static str,
+        /// What was asked for.
+        expected: String,
+        /// What was given.
+        got: String,
+    },
+    /// A number is NaN or infinite.
+    #[error("row {row}, column {column} (from 0) is {value}; every value must be finite")]
+    NotFinite {
+        /// Row, from 0.
+        row: usize,
+        /// Column, from 0.
+        column: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A split has no rows in one of its parts.
+    #[error(
+        "split {split} of {set} has no {part} rows when only every {every}th row is kept; \
+         keep more rows"
+    )]
+    EmptySplit {
+        /// The data set.
+        set: &'static str,
+        /// The split, from 0.
+        split: usize,
+        /// Train, validation or test.
+        part: &'static str,
+        /// One row in how many is kept.
+        every: usize,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { path, source }
+    }
+
+    pub(crate) fn shape(what: &'static str, expected: impl ToString, got: impl ToString) -> Self {
+        Self::ShapeMismatch {
+            what,
+            expected: expected.to_string(),
+            got: got.to_string(),
+        }
+    }
+}
+
+fn first_defect(defect: &Option<Box<Error>>) -> String {
+    defect
+        .as_ref()
+        .map_or_else(String::new, |error| format!(" (first defect: {error})"))
+}
+
+fn remedy(command: &Option<String>) -> String {
+    match command {
+        Some(command) => format!("fetch it with: {command}"),
+        None => "it is derived from other files and published nowhere: \
+                 put it in the data directory"
+            .to_owned(),
+    }
+}

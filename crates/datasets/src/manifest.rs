@@ -1,0 +1,191 @@
+//! The pinned files: name, length, SHA-256, address and licence of each.
+
+use crate::Error;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../manifest.json")).expect("the embedded manifest is valid")
+});
+
+/// Every pinned file, set by set.
+pub fn entries() -> &'static [Entry] {
+    &ENTRIES
+}
+
+/// The pinned file of the given name, such as `housing/housing.data`.
+///
+/// # Errors
+/// [`Error::UnknownFile`].
+pub fn entry(file: &str) -> Result<&'static Entry, Error> {
+    ENTRIES
+        .iter()
+        .find(|entry| entry.file == file)
+        .ok_or_else(|| Error::UnknownFile {
+            file: file.to_owned(),
+        })
+}
+
+/// One pinned file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The data set it belongs to.
+    pub set: String,
+    /// Its path below the data directory, with `/` between the parts.
+    pub file: String,
+    /// What its bytes must be.
+    #[serde(flatten)]
+    pub pin: Pin,
+    /// Where to download it, at a fixed commit; `None` for a file derived from others.
+    pub url: Option<String>,
+    /// Addresses of the files a derived file was made from.
+    #[serde(default)]
+    pub derived_from: Vec<String>,
+    /// The terms it is under, as far as known.
+    pub licence: String,
+    /// What is in it.
+    pub note: String,
+}
+
+impl Entry {
+    /// The path of the file below a data directory.
+    pub fn path_in(&self, directory: &Path) -> PathBuf {
+        directory.join(self.file.split('/').collect::<PathBuf>())
+    }
+
+    /// The shell command that fetches the file into a data directory; `None` if it is published
+    /// nowhere.
+    ///
+    /// ```
+    /// use bochner_datasets::manifest;
+    ///
+    /// let command = manifest::entry("housing/housing.data")?.fetch_command("data".as_ref());
+    /// assert!(command.unwrap().starts_with("curl --fail --location --create-dirs --output 'data"));
+    /// # Ok::<(), bochner_datasets::Error>(())
+    /// ```
+    pub fn fetch_command(&self, directory: &Path) -> Option<String> {
+        let url = quote(self.url.as_ref()?);
+        let output = quote(&self.path_in(directory).to_string_lossy());
+        Some(format!(
+            "curl --fail --location --create-dirs --output {output} {url}"
+        ))
+    }
+
+    /// Checks bytes that were read from `place` against the pin.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`].
+    pub fn verify(&self, place: &str, bytes: &[u8]) -> Result<(), Error> {
+        let found = Pin::of(bytes);
+        if found == self.pin {
+            return Ok(());
+        }
+        Err(Error::Checksum {
+            file: self.file.clone(),
+            place: place.to_owned(),
+            expected: self.pin.clone(),
+            found,
+            defect: None,
+        })
+    }
+}
+
+/// Length and SHA-256 of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pin {
+    /// Length in bytes.
+    pub bytes: u64,
+    /// SHA-256 in lower-case hexadecimal digits.
+    pub sha256: String,
+}
+
+impl Pin {
+    /// The pin that exactly these bytes fulfil.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self {
+            bytes: bytes.len() as u64,
+            sha256: hex(&Sha256::digest(bytes)),
+        }
+    }
+}
+
+impl fmt::Display for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes with SHA-256 {}", self.bytes, self.sha256)
+    }
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// `text` as one word of a POSIX shell.
+fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn the_digest_is_sha_256() {
+        // FIPS 180-4, example of one block.
+        assert_eq!(
+            Pin::of(b"abc").sha256,
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+    }
+
+    #[test]
+    fn entries_are_well_formed() {
+        let names: HashSet<_> = entries().iter().map(|entry| &entry.file).collect();
+        assert_eq!((entries().len(), names.len()), (80, 80));
+        for entry in entries() {
+            assert!(entry.file.starts_with(&format!("{}/", entry.set)));
+            assert!(
+                entry
+                    .file
+                    .split('/')
+                    .all(|part| part != ".." && !part.is_empty())
+            );
+            assert_eq!(entry.pin.sha256.len(), 64);
+            assert!(
+                entry
+                    .pin
+                    .sha256
+                    .bytes()
+                    .all(|b| b"0123456789abcdef".contains(&b))
+            );
+            assert!(entry.url.iter().all(|url| url.starts_with("https://")));
+        }
+    }
+
+    #[test]
+    fn one_changed_byte_is_found() {
+        let pinned = Entry {
+            pin: Pin::of(b"1,2\n"),
+            ..entry("co2/train.csv").unwrap().clone()
+        };
+        assert!(pinned.verify("here", b"1,2\n").is_ok());
+        let message = pinned.verify("here", b"1,3\n").unwrap_err().to_string();
+        assert!(message.contains("co2/train.csv") && message.contains(&pinned.pin.sha256));
+        assert!(message.contains(&Pin::of(b"1,3\n").sha256));
+    }
+
+    #[test]
+    fn commands_survive_a_shell() {
+        assert_eq!(quote("it's $HOME"), r"'it'\''s $HOME'");
+        let derived = entry("housing/folds10.txt").unwrap();
+        assert_eq!(derived.fetch_command(Path::new("/d")), None);
+    }
+
+    #[test]
+    fn unknown_names_are_errors() {
+        assert!(matches!(entry("a/b"), Err(Error::UnknownFile { .. })));
+    }
+}

@@ -1,0 +1,203 @@
+//! The five regression sets, each as scaled inputs, scaled target and ten splits.
+
+pub mod co2;
+pub mod concrete;
+pub mod housing;
+pub mod parkinsons;
+pub mod passenger;
+mod set;
+
+pub use set::{Protocol, RegressionSet, Rows};
+
+use crate::folds::deal;
+use crate::splits::{parse_folds, parse_masks};
+use crate::store::{DataStore, FileProvenance};
+use crate::table::Format;
+use crate::{Error, MinMax, Split, Table, manifest};
+use std::fmt;
+
+/// Loads a set with its splits; every column is scaled to $[-1, 1]$ over all rows.
+///
+/// The scale is that of the full table also when only some rows are kept.
+///
+/// | protocol | set | table | splits |
+/// |---|---|---|---|
+/// | P10 | CO2 | scaled files of the source, in time order | [`deal`] |
+/// | P10 | Passenger | embedded series | [`deal`] |
+/// | P10 | Housing, Concrete, Parkinsons | raw file | `folds10.txt` |
+/// | R90 | CO2, Concrete | scaled files of the source, `train.csv` then `test.csv` | `released_test_mask.csv` |
+/// | R90 | Passenger | embedded series | `released_test_mask.csv` |
+/// | R90 | Housing, Parkinsons | raw file | `released_test_mask.csv` |
+///
+/// # Errors
+/// What [`DataStore::load`] returns; [`Error::EmptySplit`] if so few rows are kept that a part of
+/// a split is empty.
+///
+/// # Numerics
+/// The scaled files are taken as they are: their columns were scaled over all rows at the source.
+pub fn load(
+    set: RegressionSet,
+    protocol: Protocol,
+    rows: Rows,
+    store: &DataStore,
+) -> Result<RegressionData, Error> {
+    let mut loader = Loader {
+        store,
+        provenance: Vec::new(),
+    };
+    let table = loader.table(set, protocol)?.every(rows.step());
+    let splits = loader.splits(set, protocol, rows)?;
+    check_parts(set, protocol, rows, &splits)?;
+    let (inputs, target) = table.split_target();
+    Ok(RegressionData {
+        set,
+        inputs,
+        target,
+        splits,
+        provenance: loader.provenance,
+    })
+}
+
+/// A regression set, scaled and split.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegressionData {
+    /// Which set it is.
+    pub set: RegressionSet,
+    /// Inputs, shape `[n, d]`.
+    pub inputs: Table,
+    /// Target, length `n`.
+    pub target: Vec<f64>,
+    /// The ten splits, as row numbers of `inputs` and `target`.
+    pub splits: Vec<Split>,
+    /// The files it was made from.
+    pub provenance: Vec<FileProvenance>,
+}
+
+/// Reads files and remembers which.
+struct Loader<'a> {
+    store: &'a DataStore,
+    provenance: Vec<FileProvenance>,
+}
+
+impl Loader<'_> {
+    fn read<T>(
+        &mut self,
+        set: RegressionSet,
+        name: &str,
+        parse: impl Fn(&str, &[u8]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let entry = manifest::entry(&format!("{set}/{name}"))?;
+        let (value, provenance) = self.store.load(entry, parse)?;
+        self.provenance.push(provenance);
+        Ok(value)
+    }
+
+    /// The full table, scaled, target last, in the row order of the protocol.
+    fn table(&mut self, set: RegressionSet, protocol: Protocol) -> Result<Table, Error> {
+        let raw = match (set, protocol) {
+            (RegressionSet::Co2, _) | (RegressionSet::Concrete, Protocol::R90) => {
+                return self.scaled(set);
+            }
+            (RegressionSet::Concrete, Protocol::P10) => {
+                self.read(set, concrete::FILE, concrete::parse)?
+            }
+            (RegressionSet::Passenger, _) => {
+                self.provenance.extend(passenger::check_given(self.store)?);
+                passenger::table()
+            }
+            (RegressionSet::Housing, _) => self.read(set, housing::FILE, housing::parse)?,
+            (RegressionSet::Parkinsons, _) => {
+                self.read(set, parkinsons::FILE, parkinsons::parse)?
+            }
+        };
+        MinMax::fit(&raw).transform(&raw)
+    }
+
+    /// `train.csv`, then `test.csv`.
+    fn scaled(&mut self, set: RegressionSet) -> Result<Table, Error> {
+        let mut part = |part| self.read(set, &format!("{part}.csv"), scaled_parser(set, part));
+        Ok(part(Part::Train)?.stack(&part(Part::Test)?))
+    }
+
+    fn splits(
+        &mut self,
+        set: RegressionSet,
+        protocol: Protocol,
+        rows: Rows,
+    ) -> Result<Vec<Split>, Error> {
+        let n = set.rows();
+        match protocol {
+            Protocol::P10 => {
+                let folds = if set.has_published_folds() {
+                    self.read(set, "folds10.txt", |file, bytes| {
+                        parse_folds(file, bytes, n)
+                    })?
+                } else {
+                    deal(&vec![0; n])
+                };
+                Ok(Split::cross_validation(&every(&folds, rows)))
+            }
+            Protocol::R90 => {
+                let parse = |file: &str, bytes: &[u8]| parse_masks(file, bytes, n);
+                let masks = self.read(set, "released_test_mask.csv", parse)?;
+                Ok(Split::held_out(&every(&masks, rows)))
+            }
+        }
+    }
+}
+
+/// The two scaled files of a set.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Train,
+    Test,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Train => "train",
+            Self::Test => "test",
+        })
+    }
+}
+
+fn scaled_parser(set: RegressionSet, part: Part) -> impl Fn(&str, &[u8]) -> Result<Table, Error> {
+    let (train, test) = set.scaled_rows().expect("sets that have scaled files");
+    let rows = match part {
+        Part::Train => train,
+        Part::Test => test,
+    };
+    move |file, bytes| Format::csv(rows, set.inputs() + 1).read(file, bytes)
+}
+
+fn every<T: Clone>(items: &[T], rows: Rows) -> Vec<T> {
+    items.iter().step_by(rows.step()).cloned().collect()
+}
+
+fn check_parts(
+    set: RegressionSet,
+    protocol: Protocol,
+    rows: Rows,
+    splits: &[Split],
+) -> Result<(), Error> {
+    for (split, parts) in splits.iter().enumerate() {
+        let mut parts = vec![
+            ("train", &parts.train),
+            ("test", &parts.test),
+            ("validation", &parts.validation),
+        ];
+        if protocol == Protocol::R90 {
+            parts.pop();
+        }
+        if let Some((part, _)) = parts.into_iter().find(|(_, rows)| rows.is_empty()) {
+            return Err(Error::EmptySplit {
+                set: set.name(),
+                split,
+                part,
+                every: rows.step(),
+            });
+        }
+    }
+    Ok(())
+}

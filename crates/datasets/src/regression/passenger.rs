@@ -1,0 +1,125 @@
+//! Passengers of international airlines, in thousands a month, 1949 to 1960.
+//!
+//! The series is small and public (G. E. P. Box, G. M. Jenkins, *Time Series Analysis*, series G),
+//! so it is part of the crate, and something real runs on a machine without files or network.
+
+use crate::lines::{Lines, excerpt};
+use crate::store::{DataStore, FileProvenance};
+use crate::{Error, RegressionSet, Table, manifest};
+
+use super::{Part, scaled_parser};
+
+/// The raw file of the set.
+pub const FILE: &str = "international-airline-passengers.csv";
+
+/// Thousands of passengers in each month, from January 1949 on.
+#[rustfmt::skip] // One year per line.
+pub const AIRLINE_PASSENGERS: [u16; 144] = [
+    112, 118, 132, 129, 121, 135, 148, 148, 136, 119, 104, 118, // 1949
+    115, 126, 141, 135, 125, 149, 170, 170, 158, 133, 114, 140, // 1950
+    145, 150, 178, 163, 172, 178, 199, 199, 184, 162, 146, 166, // 1951
+    171, 180, 193, 181, 183, 218, 230, 242, 209, 191, 172, 194, // 1952
+    196, 196, 236, 235, 229, 243, 264, 272, 237, 211, 180, 201, // 1953
+    204, 188, 235, 227, 234, 264, 302, 293, 259, 229, 203, 229, // 1954
+    242, 233, 267, 269, 270, 315, 364, 347, 312, 274, 237, 278, // 1955
+    284, 277, 317, 313, 318, 374, 413, 405, 355, 306, 271, 306, // 1956
+    315, 301, 356, 348, 355, 422, 465, 467, 404, 347, 305, 336, // 1957
+    340, 318, 362, 348, 363, 435, 491, 505, 404, 359, 310, 337, // 1958
+    360, 342, 406, 396, 420, 472, 548, 559, 463, 407, 362, 405, // 1959
+    417, 391, 419, 461, 472, 535, 622, 606, 508, 461, 390, 432, // 1960
+];
+
+/// The series as a table: number of the month, from 0, and thousands of passengers.
+pub fn table() -> Table {
+    let months = AIRLINE_PASSENGERS.iter().enumerate();
+    let values = months.flat_map(|(i, &thousands)| [i as f64, f64::from(thousands)]);
+    Table::new(values.collect(), 2).expect("the series is a table")
+}
+
+/// Reads the raw file: column names, then 144 lines such as `"1949-01",112`. What follows is not
+/// part of the series.
+///
+/// # Errors
+/// [`Error::Malformed`], [`Error::Encoding`].
+pub fn parse(file: &str, bytes: &[u8]) -> Result<Vec<u16>, Error> {
+    let mut lines = Lines::new(file, bytes);
+    let header = lines.require(|| "the column names".into())?;
+    if !header.starts_with("\"Month\",") {
+        return Err(lines.malformed("the column names, \"Month\" first", excerpt(header)));
+    }
+    (0..AIRLINE_PASSENGERS.len())
+        .map(|i| {
+            let month = format!("\"{}-{:02}\",", 1949 + i / 12, i % 12 + 1);
+            let line = lines.require(|| format!("month {month}"))?;
+            let count = line
+                .strip_prefix(&month)
+                .and_then(|count| count.parse().ok());
+            count.ok_or_else(|| lines.malformed(format!("{month} and a count"), excerpt(line)))
+        })
+        .collect()
+}
+
+/// Checks those files of the set that stand in the given directory. None of them is needed, but
+/// one that is wrong must not go unnoticed.
+pub(super) fn check_given(store: &DataStore) -> Result<Vec<FileProvenance>, Error> {
+    let set = RegressionSet::Passenger;
+    let entry = |name: &str| manifest::entry(&format!("{set}/{name}"));
+    let raw = store.load_given(entry(FILE)?, |file, bytes| parse(file, bytes).map(drop))?;
+    let mut found: Vec<FileProvenance> = raw.into_iter().map(|(_, file)| file).collect();
+    for part in [Part::Train, Part::Test] {
+        let scaled = store.load_given(entry(&format!("{part}.csv"))?, scaled_parser(set, part))?;
+        found.extend(scaled.map(|(_, file)| file));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn synthetic() -> Vec<String> {
+        let mut lines = vec!["\"Month\",\"passengers\"".to_owned()];
+        let months = AIRLINE_PASSENGERS.iter().enumerate();
+        lines.extend(
+            months.map(|(i, count)| format!("\"{}-{:02}\",{count}", 1949 + i / 12, i % 12 + 1)),
+        );
+        lines.extend(["", "a title", ""].map(str::to_owned));
+        lines
+    }
+
+    #[test]
+    fn the_series_is_read_up_to_the_title() {
+        let text = synthetic().join("\n");
+        assert_eq!(parse("f", text.as_bytes()).unwrap(), AIRLINE_PASSENGERS);
+    }
+
+    #[test]
+    fn a_wrong_month_is_named() {
+        for (line, text) in [
+            (0, "month,passengers"),
+            (9, "\"1949-10\",136"),
+            (9, "\"1949-09\",-136"),
+            (9, "\"1949-09\",13.6"),
+            (9, "\"1949-09\",136 "),
+            (9, ""),
+        ] {
+            let mut lines = synthetic();
+            lines[line] = text.to_owned();
+            let error = parse("f", lines.join("\n").as_bytes()).unwrap_err();
+            assert!(
+                matches!(error, Error::Malformed { line: l, .. } if l == line + 1),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_series_sums_to_its_published_mean() {
+        // The mean of series G is 280.30 thousand.
+        let sum: u32 = AIRLINE_PASSENGERS
+            .iter()
+            .map(|&count| u32::from(count))
+            .sum();
+        assert_eq!(sum, 40363);
+    }
+}

@@ -1,0 +1,438 @@
+//! Where files are looked for: a given directory, the crate itself, the user's cache, the network.
+
+use crate::download::{Tool, download};
+use crate::manifest::Entry;
+use crate::{Error, embedded};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Finds pinned files and hands out their bytes, verified.
+///
+/// Each file is looked for, in this order,
+///
+/// 1. in the directory given with [`DataStore::with_directory`],
+/// 2. in the crate (the index lists of the regression sets only),
+/// 3. in the user's cache, `$XDG_CACHE_HOME/bochner` or `~/.cache/bochner`,
+/// 4. on the network, with [`Policy::Download`]: `curl`, or `wget` where there is no `curl`,
+///    fetches the pinned address into the cache.
+///
+/// Every file read is compared with its pin. What was found in the given directory is never
+/// replaced or passed over: if its bytes are wrong, that is the error. A wrong file in the cache
+/// is an error with [`Policy::Offline`] and fetched again with [`Policy::Download`].
+///
+/// ```
+/// use bochner_datasets::{DataStore, Error, Policy, manifest};
+///
+/// let cache = std::env::temp_dir().join("bochner-nothing-here");
+/// let store = DataStore::new(Policy::Offline).with_cache(cache);
+/// let error = store.fetch(manifest::entry("housing/housing.data")?).unwrap_err();
+/// let Error::Unavailable { command: Some(command), .. } = error else { panic!() };
+/// assert!(command.starts_with("curl"));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DataStore {
+    directory: Option<PathBuf>,
+    cache: Option<PathBuf>,
+    policy: Policy,
+    tools: Vec<Tool>,
+}
+
+/// Whether files may be downloaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// Use what is on this machine.
+    Offline,
+    /// Fetch what is missing.
+    Download,
+}
+
+/// Where a file was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// The given directory.
+    Directory,
+    /// The crate itself.
+    Embedded,
+    /// The user's cache.
+    Cache,
+    /// Downloaded just now.
+    Download,
+}
+
+/// What numbers were made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileProvenance {
+    /// The name in the manifest.
+    pub file: String,
+    /// SHA-256 of the bytes read.
+    pub sha256: String,
+    /// Where they were found.
+    pub origin: Origin,
+}
+
+/// The verified bytes of a pinned file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The bytes.
+    pub bytes: Cow<'static, [u8]>,
+    /// The path or address they were read from.
+    pub place: String,
+    /// What kind of place that is.
+    pub origin: Origin,
+}
+
+/// Finds the first defect of bytes that fail their pin, for the message.
+type Diagnose<'a> = &'a dyn Fn(&str, &[u8]) -> Option<Error>;
+
+impl DataStore {
+    /// A store over the crate and the user's cache.
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            directory: None,
+            cache: cache_of(env::var_os("XDG_CACHE_HOME"), env::var_os("HOME")),
+            policy,
+            tools: Tool::defaults(),
+        }
+    }
+
+    /// The same store, looking in `directory` first.
+    ///
+    /// # Errors
+    /// [`Error::NotADirectory`].
+    pub fn with_directory(self, directory: impl Into<PathBuf>) -> Result<Self, Error> {
+        let path = directory.into();
+        if !path.is_dir() {
+            return Err(Error::NotADirectory { path });
+        }
+        Ok(Self {
+            directory: Some(path),
+            ..self
+        })
+    }
+
+    /// The same store with another cache, which is created when something is downloaded.
+    pub fn with_cache(self, cache: impl Into<PathBuf>) -> Self {
+        Self {
+            cache: Some(cache.into()),
+            ..self
+        }
+    }
+
+    /// The verified bytes of a pinned file.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`], [`Error::Unavailable`], [`Error::Io`].
+    pub fn fetch(&self, entry: &Entry) -> Result<Stored, Error> {
+        self.find(entry, &|_, _| None)
+    }
+
+    /// What `parse` makes of a pinned file; it is given the place and the bytes.
+    ///
+    /// A file that fails its pin is parsed all the same, so that the error can name the first
+    /// line that is wrong.
+    ///
+    /// # Errors
+    /// Those of [`DataStore::fetch`] and of `parse`.
+    pub fn load<T>(
+        &self,
+        entry: &Entry,
+        parse: impl Fn(&str, &[u8]) -> Result<T, Error>,
+    ) -> Result<(T, FileProvenance), Error> {
+        let stored = self.find(entry, &|place, bytes| parse(place, bytes).err())?;
+        Ok((
+            parse(&stored.place, &stored.bytes)?,
+            provenance(entry, stored.origin),
+        ))
+    }
+
+    /// Like [`DataStore::load`], but only from the given directory: `None` if it is not there.
+    pub(crate) fn load_given<T>(
+        &self,
+        entry: &Entry,
+        parse: impl Fn(&str, &[u8]) -> Result<T, Error>,
+    ) -> Result<Option<(T, FileProvenance)>, Error> {
+        let diagnose = |place: &str, bytes: &[u8]| parse(place, bytes).err();
+        let found = self.in_directory(entry, &mut Vec::new(), &diagnose)?;
+        found
+            .map(|stored| {
+                let value = parse(&stored.place, &stored.bytes)?;
+                Ok((value, provenance(entry, stored.origin)))
+            })
+            .transpose()
+    }
+
+    fn find(&self, entry: &Entry, diagnose: Diagnose) -> Result<Stored, Error> {
+        let mut tried = Vec::new();
+        if let Some(stored) = self.in_directory(entry, &mut tried, diagnose)? {
+            return Ok(stored);
+        }
+        if let Some(stored) = in_crate(entry)? {
+            return Ok(stored);
+        }
+        if let Some(stored) = self.in_cache(entry, &mut tried, diagnose)? {
+            return Ok(stored);
+        }
+        if let Some(stored) = self.on_network(entry, &mut tried)? {
+            return Ok(stored);
+        }
+        Err(self.unavailable(entry, tried))
+    }
+
+    fn in_directory(
+        &self,
+        entry: &Entry,
+        tried: &mut Vec<String>,
+        diagnose: Diagnose,
+    ) -> Result<Option<Stored>, Error> {
+        let Some(directory) = &self.directory else {
+            return Ok(None);
+        };
+        let found = read(entry, directory, Origin::Directory, tried)?;
+        found
+            .map(|stored| verified(entry, stored, diagnose))
+            .transpose()
+    }
+
+    fn in_cache(
+        &self,
+        entry: &Entry,
+        tried: &mut Vec<String>,
+        diagnose: Diagnose,
+    ) -> Result<Option<Stored>, Error> {
+        let Some(cache) = &self.cache else {
+            tried.push("no cache: neither XDG_CACHE_HOME nor HOME is an absolute path".to_owned());
+            return Ok(None);
+        };
+        let Some(stored) = read(entry, cache, Origin::Cache, tried)? else {
+            return Ok(None);
+        };
+        match verified(entry, stored, diagnose) {
+            Err(error) if self.policy == Policy::Download && entry.url.is_some() => {
+                tried.push(error.to_string());
+                Ok(None)
+            }
+            outcome => outcome.map(Some),
+        }
+    }
+
+    fn on_network(&self, entry: &Entry, tried: &mut Vec<String>) -> Result<Option<Stored>, Error> {
+        let (Some(cache), Policy::Download) = (&self.cache, self.policy) else {
+            return Ok(None);
+        };
+        let target = entry.path_in(cache);
+        let bytes = download(entry, &target, &self.tools, tried)?;
+        Ok(bytes.map(|bytes| Stored {
+            bytes: bytes.into(),
+            place: target.display().to_string(),
+            origin: Origin::Download,
+        }))
+    }
+
+    fn unavailable(&self, entry: &Entry, mut tried: Vec<String>) -> Error {
+        if self.policy == Policy::Offline {
+            tried.push("downloads are off".to_owned());
+        }
+        let into = self.directory.as_ref().or(self.cache.as_ref());
+        Error::Unavailable {
+            file: entry.file.clone(),
+            set: entry.set.clone(),
+            tried,
+            command: entry.fetch_command(into.map_or(Path::new("."), PathBuf::as_path)),
+        }
+    }
+}
+
+fn provenance(entry: &Entry, origin: Origin) -> FileProvenance {
+    FileProvenance {
+        file: entry.file.clone(),
+        sha256: entry.pin.sha256.clone(),
+        origin,
+    }
+}
+
+fn read(
+    entry: &Entry,
+    directory: &Path,
+    origin: Origin,
+    tried: &mut Vec<String>,
+) -> Result<Option<Stored>, Error> {
+    let path = entry.path_in(directory);
+    match fs::read(&path) {
+        Ok(bytes) => Ok(Some(Stored {
+            bytes: bytes.into(),
+            place: path.display().to_string(),
+            origin,
+        })),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            tried.push(format!("{}: not there", path.display()));
+            Ok(None)
+        }
+        Err(error) => Err(Error::io(&path)(error)),
+    }
+}
+
+fn in_crate(entry: &Entry) -> Result<Option<Stored>, Error> {
+    let Some(bytes) = embedded::find(&entry.file) else {
+        return Ok(None);
+    };
+    let place = format!("{} (embedded)", entry.file);
+    entry.verify(&place, bytes)?;
+    Ok(Some(Stored {
+        bytes: bytes.into(),
+        place,
+        origin: Origin::Embedded,
+    }))
+}
+
+fn verified(entry: &Entry, stored: Stored, diagnose: Diagnose) -> Result<Stored, Error> {
+    match entry.verify(&stored.place, &stored.bytes) {
+        Ok(()) => Ok(stored),
+        Err(mut error) => {
+            if let Error::Checksum { defect, .. } = &mut error {
+                *defect = diagnose(&stored.place, &stored.bytes).map(Box::new);
+            }
+            Err(error)
+        }
+    }
+}
+
+/// The XDG rule: relative and empty paths count as not set.
+fn cache_of(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let absolute = |path: Option<OsString>| path.map(PathBuf::from).filter(|p| p.is_absolute());
+    let base = absolute(xdg).or_else(|| absolute(home).map(|home| home.join(".cache")));
+    base.map(|base| base.join("bochner"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Pin;
+    use tempfile::TempDir;
+
+    const GOOD: &[u8] = b"1,2\n";
+
+    fn entry() -> Entry {
+        Entry {
+            set: "toy".into(),
+            file: "toy/a.csv".into(),
+            pin: Pin::of(GOOD),
+            url: Some("https://example.org/a.csv".into()),
+            derived_from: vec![],
+            licence: String::new(),
+            note: String::new(),
+        }
+    }
+
+    fn folder(content: Option<&[u8]>) -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("toy")).unwrap();
+        if let Some(bytes) = content {
+            fs::write(folder.path().join("toy/a.csv"), bytes).unwrap();
+        }
+        folder
+    }
+
+    fn store(directory: &TempDir, cache: &TempDir) -> DataStore {
+        DataStore::new(Policy::Offline)
+            .with_cache(cache.path())
+            .with_directory(directory.path())
+            .unwrap()
+    }
+
+    #[test]
+    fn the_given_directory_comes_before_the_cache() {
+        let (directory, cache) = (folder(Some(GOOD)), folder(Some(GOOD)));
+        let both = store(&directory, &cache);
+        assert_eq!(both.fetch(&entry()).unwrap().origin, Origin::Directory);
+        fs::remove_file(directory.path().join("toy/a.csv")).unwrap();
+        assert_eq!(both.fetch(&entry()).unwrap().origin, Origin::Cache);
+    }
+
+    #[test]
+    fn a_wrong_file_in_the_given_directory_is_neither_passed_over_nor_touched() {
+        let (directory, cache) = (folder(Some(b"1,3\n")), folder(Some(GOOD)));
+        let error = store(&directory, &cache).fetch(&entry()).unwrap_err();
+        let Error::Checksum { place, .. } = &error else {
+            panic!("{error}");
+        };
+        let path = directory.path().join("toy/a.csv");
+        assert_eq!(place, &path.display().to_string());
+        assert_eq!(fs::read(path).unwrap(), b"1,3\n");
+    }
+
+    #[test]
+    fn the_first_defect_is_part_of_the_message() {
+        let (directory, cache) = (folder(Some(b"1,x\n")), folder(None));
+        let parse = |file: &str, _: &[u8]| -> Result<(), Error> {
+            Err(Error::Malformed {
+                file: file.into(),
+                line: 17,
+                expected: "a number".into(),
+                found: "x".into(),
+            })
+        };
+        let error = store(&directory, &cache).load(&entry(), parse).unwrap_err();
+        assert!(error.to_string().contains("line 17: expected a number"));
+    }
+
+    #[test]
+    fn what_is_nowhere_is_named_with_its_command() {
+        let (directory, cache) = (folder(None), folder(None));
+        let error = store(&directory, &cache).fetch(&entry()).unwrap_err();
+        let path = directory.path().join("toy/a.csv").display().to_string();
+        let Error::Unavailable {
+            set,
+            tried,
+            command,
+            ..
+        } = &error
+        else {
+            panic!("{error}");
+        };
+        assert_eq!((set.as_str(), tried.len()), ("toy", 3));
+        let command = command.as_ref().unwrap();
+        assert!(command.ends_with(&format!("--output '{path}' 'https://example.org/a.csv'")));
+        assert!(error.to_string().contains(command));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_an_error() {
+        let error = DataStore::new(Policy::Offline).with_directory("/no/such/place");
+        assert!(matches!(error, Err(Error::NotADirectory { .. })));
+    }
+
+    #[test]
+    fn a_wrong_file_in_the_cache_is_fetched_again_only_if_allowed() {
+        let (directory, cache) = (folder(None), folder(Some(b"1,3\n")));
+        let offline = store(&directory, &cache);
+        let refused = offline.fetch(&entry());
+        assert!(matches!(refused, Err(Error::Checksum { .. })));
+        let online = DataStore {
+            policy: Policy::Download,
+            tools: vec![],
+            ..offline
+        };
+        let Err(Error::Unavailable { tried, .. }) = online.fetch(&entry()) else {
+            panic!("no tool, no file");
+        };
+        assert!(tried[1].contains("is not the pinned"));
+    }
+
+    #[test]
+    fn relative_cache_paths_count_as_not_set() {
+        let home = || Some(OsString::from("/home/a"));
+        let of = |xdg: &str| cache_of(Some(xdg.into()), home()).unwrap();
+        assert_eq!(of("/c"), Path::new("/c/bochner"));
+        assert_eq!(of("c"), Path::new("/home/a/.cache/bochner"));
+        assert_eq!(of(""), Path::new("/home/a/.cache/bochner"));
+        assert_eq!(cache_of(None, None), None);
+    }
+}
