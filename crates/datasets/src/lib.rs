@@ -43,7 +43,8 @@
 //! | module | holds |
 //! |---|---|
 //! | [`manifest`] | the pinned files: [`Entry`], [`Pin`] |
-//! | [`store`] | where files are found: [`DataStore`], [`Policy`], [`FileProvenance`] |
+//! | [`store`] | where files are found: [`DataStore`], [`Policy`] |
+//! | [`provenance`] | what was found: [`Stored`], [`FileProvenance`], [`Origin`] |
 //! | [`regression`] | the five regression sets: [`load`], [`RegressionSet`], [`Protocol`], and one module per set for its raw file |
 //! | [`table`] | [`Table`], numbers in rows and columns |
 //! | [`scale`] | [`MinMax`] |
@@ -56,6 +57,7 @@ mod error;
 pub mod folds;
 mod lines;
 pub mod manifest;
+pub mod provenance;
 pub mod regression;
 pub mod scale;
 pub mod splits;
@@ -65,9 +67,10 @@ pub mod table;
 pub use error::Error;
 pub use folds::{FOLD_SEED, FOLDS, SplitMix64, deal, unite_repeats};
 pub use manifest::{Entry, Pin};
+pub use provenance::{FileProvenance, Origin, Stored};
 pub use regression::passenger::AIRLINE_PASSENGERS;
 pub use regression::{Protocol, RegressionData, RegressionSet, Rows, load};
 pub use scale::MinMax;
 pub use splits::Split;
-pub use store::{DataStore, FileProvenance, Origin, Policy, Stored};
+pub use store::{DataStore, Policy};
 pub use table::Table;

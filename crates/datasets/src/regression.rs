@@ -10,8 +10,9 @@ mod set;
 pub use set::{Protocol, RegressionSet, Rows};
 
 use crate::folds::deal;
+use crate::provenance::FileProvenance;
 use crate::splits::{parse_folds, parse_masks};
-use crate::store::{DataStore, FileProvenance};
+use crate::store::DataStore;
 use crate::table::Format;
 use crate::{Error, MinMax, Split, Table, manifest};
 use std::fmt;

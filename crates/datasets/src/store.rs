@@ -2,9 +2,9 @@
 
 use crate::download::{Tool, download};
 use crate::manifest::Entry;
+use crate::provenance::{FileProvenance, Origin, Stored};
 use crate::{Error, embedded};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
@@ -51,42 +51,6 @@ pub enum Policy {
     Offline,
     /// Fetch what is missing.
     Download,
-}
-
-/// Where a file was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Origin {
-    /// The given directory.
-    Directory,
-    /// The crate itself.
-    Embedded,
-    /// The user's cache.
-    Cache,
-    /// Downloaded just now.
-    Download,
-}
-
-/// What numbers were made from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileProvenance {
-    /// The name in the manifest.
-    pub file: String,
-    /// SHA-256 of the bytes read.
-    pub sha256: String,
-    /// Where they were found.
-    pub origin: Origin,
-}
-
-/// The verified bytes of a pinned file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
-    /// The bytes.
-    pub bytes: Cow<'static, [u8]>,
-    /// The path or address they were read from.
-    pub place: String,
-    /// What kind of place that is.
-    pub origin: Origin,
 }
 
 /// Finds the first defect of bytes that fail their pin, for the message.
@@ -149,7 +113,7 @@ impl DataStore {
         let stored = self.find(entry, &|place, bytes| parse(place, bytes).err())?;
         Ok((
             parse(&stored.place, &stored.bytes)?,
-            provenance(entry, stored.origin),
+            FileProvenance::of(entry, stored.origin),
         ))
     }
 
@@ -164,7 +128,7 @@ impl DataStore {
         found
             .map(|stored| {
                 let value = parse(&stored.place, &stored.bytes)?;
-                Ok((value, provenance(entry, stored.origin)))
+                Ok((value, FileProvenance::of(entry, stored.origin)))
             })
             .transpose()
     }
@@ -247,14 +211,6 @@ impl DataStore {
             tried,
             command: entry.fetch_command(into.map_or(Path::new("."), PathBuf::as_path)),
         }
-    }
-}
-
-fn provenance(entry: &Entry, origin: Origin) -> FileProvenance {
-    FileProvenance {
-        file: entry.file.clone(),
-        sha256: entry.pin.sha256.clone(),
-        origin,
     }
 }
 

@@ -21,7 +21,7 @@ fn both_protocols_load_without_files() {
     let r90 = load(RegressionSet::Passenger, Protocol::R90, Rows::All, &store).unwrap();
     assert_eq!((&r90.inputs, &r90.target), (&p10.inputs, &p10.target));
     assert_eq!(r90.provenance[0].origin, Origin::Embedded);
-    // January 1949 had 112, the least, November 1949, 104, and July 1960 the most, 622.
+    // The fewest, 104, flew in November 1949, the most, 622, in July 1960.
     assert_eq!((p10.target[10], p10.target[138]), (-1.0, 1.0));
     assert_eq!(
         (p10.inputs.row(0), p10.inputs.row(143)),

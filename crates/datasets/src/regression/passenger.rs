@@ -3,11 +3,11 @@
 //! The series is small and public (G. E. P. Box, G. M. Jenkins, *Time Series Analysis*, series G),
 //! so it is part of the crate, and something real runs on a machine without files or network.
 
-use crate::lines::{Lines, excerpt};
-use crate::store::{DataStore, FileProvenance};
-use crate::{Error, RegressionSet, Table, manifest};
-
 use super::{Part, scaled_parser};
+use crate::lines::{Lines, excerpt};
+use crate::provenance::FileProvenance;
+use crate::store::DataStore;
+use crate::{Error, RegressionSet, Table, manifest};
 
 /// The raw file of the set.
 pub const FILE: &str = "international-airline-passengers.csv";

@@ -1,0 +1,51 @@
+//! What numbers were made from: files, their digests, and where they were found.
+
+use crate::manifest::Entry;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// Where a file was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// The given directory.
+    Directory,
+    /// The crate itself.
+    Embedded,
+    /// The user's cache.
+    Cache,
+    /// Downloaded just now.
+    Download,
+}
+
+/// What numbers were made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileProvenance {
+    /// The name in the manifest.
+    pub file: String,
+    /// SHA-256 of the bytes read.
+    pub sha256: String,
+    /// Where they were found.
+    pub origin: Origin,
+}
+
+impl FileProvenance {
+    pub(crate) fn of(entry: &Entry, origin: Origin) -> Self {
+        Self {
+            file: entry.file.clone(),
+            sha256: entry.pin.sha256.clone(),
+            origin,
+        }
+    }
+}
+
+/// The verified bytes of a pinned file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The bytes.
+    pub bytes: Cow<'static, [u8]>,
+    /// The path or address they were read from.
+    pub place: String,
+    /// What kind of place that is.
+    pub origin: Origin,
+}
