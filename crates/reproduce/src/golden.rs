@@ -52,7 +52,8 @@ use std::path::{Path, PathBuf};
 /// [`Error::Directory`] if the directory cannot be read, [`Error::NoCases`] if it holds no case.
 /// What is wrong with a single file is part of the report.
 pub fn check_directory(dir: &Path) -> Result<GoldenReport, Error> {
-    let rows = case_files(dir)?.iter().flat_map(|path| check_file(path));
+    let paths = case_files(dir)?;
+    let rows = paths.iter().flat_map(|path| check_file(path));
     Ok(GoldenReport::new(rows.collect()))
 }
 

@@ -43,7 +43,12 @@ pub(crate) fn compare<T: Real>(file: &CaseFile, computed: &Computed) -> Result<V
         let tensor = format!("grad.{name}");
         let expected = file.tensor(&tensor)?.float(&tensor)?;
         let got = computed.gradients.get(name);
-        deviations.push(deviation(tensor, got, expected, Tolerance::gradients::<T>())?);
+        deviations.push(deviation(
+            tensor,
+            got,
+            expected,
+            Tolerance::gradients::<T>(),
+        )?);
     }
     let worst = deviations
         .into_iter()
@@ -83,6 +88,10 @@ fn deviation(
 fn largest_difference(got: &ArrayD<f64>, expected: &ArrayD<f64>) -> f64 {
     let differences = got.iter().zip(expected).map(|(a, b)| (a - b).abs());
     differences.fold(0.0, |largest: f64, x| {
-        if x.is_nan() || x > largest { x } else { largest }
+        if x.is_nan() || x > largest {
+            x
+        } else {
+            largest
+        }
     })
 }
