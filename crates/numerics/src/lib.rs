@@ -8,7 +8,8 @@
 //!
 //! * **Results do not depend on the number of threads.** Work is split by the problem's shape,
 //!   never by the pool's size, and reductions run in a fixed order.
-//! * **Unsafe code lives only here**, in [`matmul`]'s call of the GEMM kernels.
+//! * **Unsafe code lives only here**, in [`matmul`]'s call of the GEMM kernels and in
+//!   [`elementary`]'s call of functions compiled for a newer processor.
 //!
 //! # Example
 //!
@@ -31,11 +32,13 @@
 //! |---|---|
 //! | [`real`] | [`Real`], the numbers everything is generic over |
 //! | [`matrix`] | [`Mat`], [`MatMut`], [`matmul`] |
+//! | [`elementary`] | exponential, sine and cosine, powers of whole slices |
 //! | [`parallel`] | splitting work over rayon's current pool |
 //! | [`random`] | [`Seed`], [`Stream`], [`Dropout`] |
 //! | [`check`] | finite differences and the one table of tolerances |
 
 pub mod check;
+pub mod elementary;
 pub mod matrix;
 pub mod parallel;
 pub mod random;

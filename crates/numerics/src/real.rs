@@ -32,7 +32,7 @@ pub trait Real:
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait Sealed: crate::elementary::lane::Lane {}
     impl Sealed for f32 {}
     impl Sealed for f64 {}
 }

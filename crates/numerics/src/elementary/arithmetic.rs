@@ -1,0 +1,82 @@
+//! Multiplication with and without the fused instruction, and sums and products with their
+//! rounding errors.
+
+use super::lane::Lane;
+
+/// How $ab + c$ is computed.
+///
+/// Chosen by the instruction set and never emulated: a fused multiply-add in software would cost
+/// more than the whole function.
+pub trait Arithmetic {
+    /// $ab + c$.
+    fn mul_add<T: Lane>(a: T, b: T, c: T) -> T;
+
+    /// $ab$ and its rounding error.
+    fn product<T: Lane>(a: T, b: T) -> (T, T);
+}
+
+/// Rounds once, as the instruction does.
+#[derive(Debug)]
+pub(crate) struct Fused;
+
+impl Arithmetic for Fused {
+    #[inline(always)]
+    fn mul_add<T: Lane>(a: T, b: T, c: T) -> T {
+        T::fused(a, b, c)
+    }
+
+    #[inline(always)]
+    fn product<T: Lane>(a: T, b: T) -> (T, T) {
+        let ab = a * b;
+        (ab, T::fused(a, b, -ab))
+    }
+}
+
+/// Rounds the product and the sum.
+#[derive(Debug)]
+pub(crate) struct Separate;
+
+impl Arithmetic for Separate {
+    #[inline(always)]
+    fn mul_add<T: Lane>(a: T, b: T, c: T) -> T {
+        a * b + c
+    }
+
+    #[inline(always)]
+    fn product<T: Lane>(a: T, b: T) -> (T, T) {
+        let ab = a * b;
+        let ((a0, a1), (b0, b1)) = (halves(a), halves(b));
+        (ab, ((a0 * b0 - ab) + a0 * b1 + a1 * b0) + a1 * b1)
+    }
+}
+
+/// Veltkamp's splitting: two numbers of half the digits that add up to `a`.
+#[inline(always)]
+fn halves<T: Lane>(a: T) -> (T, T) {
+    let spread = T::SPLITTER * a;
+    let high = spread - (spread - a);
+    (high, a - high)
+}
+
+/// $a + b$ and its rounding error (Knuth).
+#[inline(always)]
+pub(super) fn sum<T: Lane>(a: T, b: T) -> (T, T) {
+    let s = a + b;
+    let b_seen = s - a;
+    (s, (a - (s - b_seen)) + (b - b_seen))
+}
+
+/// $a + b$ and its rounding error where $a = 0$ or $|a| \ge |b|$ (Dekker).
+#[inline(always)]
+pub(super) fn ordered_sum<T: Lane>(a: T, b: T) -> (T, T) {
+    let s = a + b;
+    (s, b - (s - a))
+}
+
+/// $\sum_k c_k x^k$ by Horner's rule.
+#[inline(always)]
+pub(super) fn polynomial<T: Lane, A: Arithmetic>(coefficients: &[T], x: T) -> T {
+    let mut descending = coefficients.iter().rev();
+    let leading = descending.next().copied().unwrap_or(T::zero());
+    descending.fold(leading, |value, &c| A::mul_add(value, x, c))
+}

@@ -1,0 +1,115 @@
+//! Slices cut into blocks of one size.
+
+use super::arithmetic::Arithmetic;
+use super::instruction_set::Task;
+use super::lane::Lane;
+
+/// Elements in a block: enough to fill the widest registers several times over, few enough that
+/// padding a short slice costs little.
+pub(super) const BLOCK: usize = 32;
+
+/// A function of one variable with `N` values, on a block at a time.
+///
+/// The fixed size leaves the compiler no remainder to compute in another way, and the values in
+/// arrays of their own leave it no overlap to fear.
+pub(super) trait Blockwise<T, const N: usize> {
+    /// Must be `#[inline(always)]`, see [`Task::run`].
+    fn block<A: Arithmetic>(&self, x: &[T; BLOCK]) -> [[T; BLOCK]; N];
+}
+
+/// One function of one slice, into `N` others.
+pub(super) struct Map<'a, T, F, const N: usize> {
+    pub(super) function: F,
+    pub(super) x: &'a [T],
+    pub(super) out: [&'a mut [T]; N],
+}
+
+impl<T: Lane, F: Blockwise<T, N>, const N: usize> Task for Map<'_, T, F, N> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(mut self) {
+        let (blocks, rest) = self.x.as_chunks();
+        for (i, x) in blocks.iter().enumerate() {
+            let values = self.function.block::<A>(x);
+            for (out, values) in self.out.iter_mut().zip(&values) {
+                out.as_chunks_mut().0[i] = *values;
+            }
+        }
+        if rest.is_empty() {
+            return;
+        }
+        let values = self.function.block::<A>(&padded(rest));
+        for (out, values) in self.out.iter_mut().zip(&values) {
+            let out = out.as_chunks_mut::<BLOCK>().1;
+            out.copy_from_slice(&values[..out.len()]);
+        }
+    }
+}
+
+/// One function of one slice, in place.
+pub(super) struct MapInPlace<'a, T, F> {
+    pub(super) function: F,
+    pub(super) x: &'a mut [T],
+}
+
+impl<T: Lane, F: Blockwise<T, 1>> Task for MapInPlace<'_, T, F> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let (blocks, rest) = self.x.as_chunks_mut();
+        for x in blocks {
+            [*x] = self.function.block::<A>(x);
+        }
+        if rest.is_empty() {
+            return;
+        }
+        let [values] = self.function.block::<A>(&padded(rest));
+        rest.copy_from_slice(&values[..rest.len()]);
+    }
+}
+
+#[inline(always)]
+fn padded<T: Lane>(x: &[T]) -> [T; BLOCK] {
+    let mut block = [T::one(); BLOCK];
+    block[..x.len()].copy_from_slice(x);
+    block
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Real;
+    use crate::elementary::accuracy::{log_uniform, on_every_set};
+    use crate::elementary::exponential::Exponential;
+    use crate::elementary::lane::Lane;
+    use crate::elementary::power::Power;
+    use crate::elementary::trigonometry::SinCos;
+
+    use super::{BLOCK, Blockwise};
+
+    fn a_part_gives_a_part<T, F, const N: usize>(function: F)
+    where
+        T: Lane + Real,
+        F: Blockwise<T, N> + Copy,
+    {
+        let x: Vec<T> = log_uniform(0.01, 1e7, 3 * BLOCK + 5);
+        let whole = on_every_set(function, &x);
+        for from in [0, 1, 7, BLOCK, BLOCK + 3] {
+            for to in [from, from + 1, from + 6, from + BLOCK, x.len()] {
+                let part = on_every_set(function, &x[from..to]);
+                for ((set, whole), (_, part)) in whole.iter().zip(&part) {
+                    for (whole, part) in whole.iter().zip(part) {
+                        assert_eq!(whole[from..to], part[..], "{set:?}, {from}..{to}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_does_not_depend_on_its_place() {
+        a_part_gives_a_part::<f32, _, 1>(Exponential);
+        a_part_gives_a_part::<f64, _, 1>(Exponential);
+        a_part_gives_a_part::<f32, _, 2>(SinCos);
+        a_part_gives_a_part::<f64, _, 2>(SinCos);
+        a_part_gives_a_part(Power::new(0.7_f32));
+        a_part_gives_a_part(Power::new(0.7_f64));
+    }
+}

@@ -1,0 +1,184 @@
+//! The exponential function.
+
+use super::arithmetic::{Arithmetic, polynomial};
+use super::block::{BLOCK, Blockwise, Map, MapInPlace};
+use super::instruction_set::InstructionSet;
+use super::lane::Lane;
+use crate::Real;
+use num_traits::{WrappingAdd, WrappingSub};
+
+/// $\text{out}_i = e^{x_i}$.
+///
+/// # Numerics
+/// The error is below 1 ulp. $e^0$ is exactly 1; results below the smallest normal number are
+/// rounded, not flushed to zero; $e^{-\infty} = 0$, and what is too large becomes infinite. NaN
+/// stays NaN.
+///
+/// # Panics
+/// If the lengths differ.
+///
+/// ```
+/// let mut weights = [0.0; 3];
+/// bochner_numerics::elementary::exp(&[0.0, -1e3, f64::INFINITY], &mut weights);
+/// assert_eq!(weights, [1.0, 0.0, f64::INFINITY]);
+/// ```
+pub fn exp<T: Real>(x: &[T], out: &mut [T]) {
+    assert_eq!(x.len(), out.len(), "exp: lengths of `x` and `out`");
+    InstructionSet::fastest().run(Map {
+        function: Exponential,
+        x,
+        out: [out],
+    });
+}
+
+/// $x_i \leftarrow e^{x_i}$, as [`exp`] computes it.
+pub fn exp_in_place<T: Real>(x: &mut [T]) {
+    InstructionSet::fastest().run(MapInPlace {
+        function: Exponential,
+        x,
+    });
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Exponential;
+
+impl<T: Lane> Blockwise<T, 1> for Exponential {
+    #[inline(always)]
+    fn block<A: Arithmetic>(&self, x: &[T; BLOCK]) -> [[T; BLOCK]; 1] {
+        let mut values = *x;
+        for x in &mut values {
+            *x = exponential::<T, A>(*x, T::zero());
+        }
+        [values]
+    }
+}
+
+/// Numbers of the exponential.
+#[derive(Debug)]
+pub struct Constants<T: 'static> {
+    /// From here on downwards the result is zero.
+    lowest: T,
+    /// From here on upwards the result is infinite.
+    highest: T,
+    log2_e: T,
+    /// $\ln 2$ in two parts, the first so short that its product with an exponent is exact.
+    ln_2: [T; 2],
+    /// $(e^r - 1 - r) / r^2$ for $|r| \le \tfrac12 \ln 2$.
+    polynomial: &'static [T],
+}
+
+// The polynomials of this and the sibling modules are minimax (Remez's exchange in 60 digits),
+// rounded at the end.
+
+pub(super) const SINGLE: Constants<f32> = Constants {
+    lowest: -104.5,
+    highest: 89.0,
+    log2_e: std::f32::consts::LOG2_E,
+    ln_2: LN_2_SINGLE,
+    polynomial: &[0.5, 0.16666576, 0.041666374, 0.008363205, 0.0013941166],
+};
+
+pub(super) const DOUBLE: Constants<f64> = Constants {
+    lowest: -746.0,
+    highest: 710.0,
+    log2_e: std::f64::consts::LOG2_E,
+    ln_2: LN_2_DOUBLE,
+    polynomial: &[
+        0.5000000000000001,
+        0.16666666666666674,
+        0.04166666666662399,
+        0.00833333333332217,
+        0.0013888888917283474,
+        0.00019841269886701975,
+        2.480152118799987e-5,
+        2.7557242211534724e-6,
+        2.762013963881873e-7,
+        2.5110096949930776e-8,
+    ],
+};
+
+pub(super) const LN_2_SINGLE: [f32; 2] = [0.693_145_75, 1.4286068e-6];
+pub(super) const LN_2_DOUBLE: [f64; 2] = [0.6931471803691238, 1.9082149292705877e-10];
+
+/// $e^{\text{high} + \text{low}}$, where `low` is below an ulp or so of `high`.
+///
+/// With $n$ the integer nearest to $x / \ln 2$ and $r = x - n \ln 2$, the result is $2^n e^r$.
+#[inline(always)]
+pub(super) fn exponential<T: Lane, A: Arithmetic>(high: T, low: T) -> T {
+    let k = &T::EXPONENTIAL;
+    let x = if high < k.lowest { k.lowest } else { high };
+    let x = if x > k.highest { k.highest } else { x };
+    // Beyond the bounds an ulp of `high`, and with it `low`, may be large.
+    let low = if x == high { low } else { T::zero() };
+    let shifted = A::mul_add(x, k.log2_e, T::SHIFTER);
+    let n = shifted - T::SHIFTER;
+    let r_high = A::mul_add(-n, k.ln_2[0], x);
+    let r_low = A::mul_add(-n, k.ln_2[1], low);
+    let r = r_high + r_low;
+    let r_lost = r_low - (r - r_high);
+    let curved = A::mul_add(r * r, polynomial::<T, A>(k.polynomial, r), r_lost);
+    scale(T::one() + (r + curved), shifted)
+}
+
+/// $2^n y$, with $n$ in the low bits of `shifted`.
+///
+/// By two factors, since neither $2^{\text{BIAS} + 1}$ nor the smallest powers are numbers.
+#[inline(always)]
+fn scale<T: Lane>(y: T, shifted: T) -> T {
+    let bits = T::bits(shifted).wrapping_sub(&T::bits(T::SHIFTER));
+    let biased = bits.wrapping_add(&(T::BIAS + T::BIAS));
+    let first = biased >> 1;
+    let second = biased.wrapping_sub(&first);
+    y * T::of_bits(first << T::SIGNIFICAND) * T::of_bits(second << T::SIGNIFICAND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elementary::accuracy::{self, Pair, largest_error, on_every_set, uniform};
+
+    #[test]
+    fn errors_are_below_one_ulp() {
+        let reference = |x: f64| [accuracy::exp(Pair::from(x))];
+        for bound in [745.1, 2.0, 1e-3] {
+            let x: Vec<f64> = uniform(-bound, bound.min(709.78), 10_000);
+            assert!(largest_error(Exponential, &x, reference) < 1.0);
+            let x: Vec<f32> = uniform(-bound.min(103.9), bound.min(88.72), 10_000);
+            assert!(largest_error(Exponential, &x, |x| reference(x.as_f64())) < 1.0);
+        }
+    }
+
+    fn the_ends_are_exact<T: Real>(just_zero: f64, smallest: f64, just_infinite: f64) {
+        let x = [0.0, -0.0, just_zero, smallest, just_infinite].map(T::of);
+        let ends = [
+            T::infinity(),
+            T::neg_infinity(),
+            T::max_value(),
+            T::min_value(),
+            T::nan(),
+        ];
+        let x = [&x[..], &ends].concat();
+        for (set, [y]) in on_every_set(Exponential, &x) {
+            assert_eq!(y[..3], [T::one(), T::one(), T::zero()], "{set:?}");
+            assert!(y[3] > T::zero() && !y[3].is_normal(), "{set:?}");
+            assert_eq!(y[4..6], [T::infinity(); 2], "{set:?}");
+            assert_eq!(y[6..9], [T::zero(), T::infinity(), T::zero()], "{set:?}");
+            assert!(y[9].is_nan(), "{set:?}");
+        }
+    }
+
+    #[test]
+    fn the_ends_of_the_range_are_exact() {
+        the_ends_are_exact::<f32>(-104.0, -103.2, 88.73);
+        the_ends_are_exact::<f64>(-745.2, -745.1, 709.79);
+    }
+
+    #[test]
+    fn in_place_gives_the_same() {
+        let x: Vec<f64> = uniform(-5.0, 5.0, 77);
+        let (mut separate, mut in_place) = (vec![0.0; 77], x.clone());
+        exp(&x, &mut separate);
+        exp_in_place(&mut in_place);
+        assert_eq!(separate, in_place);
+    }
+}

@@ -1,0 +1,110 @@
+//! What the algorithms have to know about a type.
+
+use super::arithmetic::Arithmetic;
+use super::{exponential, logarithm, trigonometry};
+use num_traits::{Float, PrimInt, WrappingAdd, WrappingSub};
+
+/// The constants and bits of `f32` and `f64`.
+///
+/// Functions instead of methods, so that nothing is added to what can be called on a
+/// [`Real`](crate::Real).
+pub trait Lane: Float + 'static {
+    /// The unsigned integer of the same size.
+    type Bits: PrimInt + WrappingAdd + WrappingSub;
+
+    /// Bits of the significand that are stored.
+    const SIGNIFICAND: usize;
+    /// Bits of the whole number.
+    const WIDTH: usize;
+    /// What is added to an exponent before it is stored.
+    const BIAS: Self::Bits;
+    /// $1.5 \cdot 2^{\text{SIGNIFICAND}}$: adding it rounds to an integer, which then stands in the
+    /// low bits.
+    const SHIFTER: Self;
+    /// $2^{\lceil \text{digits} / 2 \rceil} + 1$.
+    const SPLITTER: Self;
+    /// Of the exponential.
+    const EXPONENTIAL: exponential::Constants<Self>;
+    /// Of the logarithm.
+    const LOGARITHM: logarithm::Constants<Self>;
+    /// Of the sine and cosine.
+    const TRIGONOMETRY: trigonometry::Constants<Self>;
+
+    /// The number's bits.
+    fn bits(x: Self) -> Self::Bits;
+
+    /// The number with these bits.
+    fn of_bits(bits: Self::Bits) -> Self;
+
+    /// $ab + c$, rounded once.
+    fn fused(a: Self, b: Self, c: Self) -> Self;
+
+    /// `x` modulo a quarter turn.
+    fn reduce<A: Arithmetic>(x: Self) -> trigonometry::Reduced<Self>;
+}
+
+impl Lane for f32 {
+    type Bits = u32;
+
+    const SIGNIFICAND: usize = 23;
+    const WIDTH: usize = 32;
+    const BIAS: u32 = 127;
+    const SHIFTER: f32 = 12_582_912.0;
+    const SPLITTER: f32 = 4097.0;
+    const EXPONENTIAL: exponential::Constants<f32> = exponential::SINGLE;
+    const LOGARITHM: logarithm::Constants<f32> = logarithm::SINGLE;
+    const TRIGONOMETRY: trigonometry::Constants<f32> = trigonometry::SINGLE;
+
+    #[inline(always)]
+    fn bits(x: f32) -> u32 {
+        x.to_bits()
+    }
+
+    #[inline(always)]
+    fn of_bits(bits: u32) -> f32 {
+        f32::from_bits(bits)
+    }
+
+    #[inline(always)]
+    fn fused(a: f32, b: f32, c: f32) -> f32 {
+        a.mul_add(b, c)
+    }
+
+    #[inline(always)]
+    fn reduce<A: Arithmetic>(x: f32) -> trigonometry::Reduced<f32> {
+        trigonometry::reduce_single::<A>(x)
+    }
+}
+
+impl Lane for f64 {
+    type Bits = u64;
+
+    const SIGNIFICAND: usize = 52;
+    const WIDTH: usize = 64;
+    const BIAS: u64 = 1023;
+    const SHIFTER: f64 = 6_755_399_441_055_744.0;
+    const SPLITTER: f64 = 134_217_729.0;
+    const EXPONENTIAL: exponential::Constants<f64> = exponential::DOUBLE;
+    const LOGARITHM: logarithm::Constants<f64> = logarithm::DOUBLE;
+    const TRIGONOMETRY: trigonometry::Constants<f64> = trigonometry::DOUBLE;
+
+    #[inline(always)]
+    fn bits(x: f64) -> u64 {
+        x.to_bits()
+    }
+
+    #[inline(always)]
+    fn of_bits(bits: u64) -> f64 {
+        f64::from_bits(bits)
+    }
+
+    #[inline(always)]
+    fn fused(a: f64, b: f64, c: f64) -> f64 {
+        a.mul_add(b, c)
+    }
+
+    #[inline(always)]
+    fn reduce<A: Arithmetic>(x: f64) -> trigonometry::Reduced<f64> {
+        trigonometry::reduce_double::<A>(x)
+    }
+}

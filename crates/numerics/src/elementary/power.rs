@@ -1,0 +1,166 @@
+//! Powers with a real exponent.
+
+use super::arithmetic::Arithmetic;
+use super::block::{BLOCK, Blockwise, Map};
+use super::exponential::exponential;
+use super::instruction_set::InstructionSet;
+use super::lane::Lane;
+use super::logarithm::logarithm;
+use crate::Real;
+
+/// $\text{out}_i = x_i^p$ for $x_i \ge 0$.
+///
+/// # Numerics
+/// $e^{p \ln x}$ with the logarithm and the product in two parts each, so that the error is below
+/// 1 ulp however large $p \ln x$ is. $x^0 = 1$ for every $x$;
+/// $0^p$ is 0 for $p > 0$ and infinite for $p < 0$, whatever the sign of the zero. A negative $x$
+/// gives NaN, even where $p$ is an integer.
+///
+/// # Panics
+/// If the lengths differ.
+///
+/// ```
+/// let mut roots = [0.0_f32; 3];
+/// bochner_numerics::elementary::powf(&[0.0, 1.0, 32.0], 0.2, &mut roots);
+/// assert_eq!(roots, [0.0, 1.0, 2.0]);
+/// ```
+pub fn powf<T: Real>(x: &[T], p: T, out: &mut [T]) {
+    assert_eq!(x.len(), out.len(), "powf: lengths of `x` and `out`");
+    if p == T::zero() {
+        out.fill(T::one());
+        return;
+    }
+    InstructionSet::fastest().run(Map {
+        function: Power::new(p),
+        x,
+        out: [out],
+    });
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Power<T> {
+    exponent: T,
+    of_zero: T,
+    of_infinity: T,
+}
+
+impl<T: Lane> Power<T> {
+    /// The power with exponent `p`, which is not zero.
+    pub(super) fn new(p: T) -> Self {
+        Self {
+            exponent: bounded(p),
+            of_zero: T::zero().powf(p),
+            of_infinity: T::infinity().powf(p),
+        }
+    }
+
+    #[inline(always)]
+    fn at<A: Arithmetic>(&self, x: T) -> T {
+        let (high, low) = logarithm::<T, A>(x);
+        let (high, lost) = A::product(self.exponent, high);
+        let low = A::mul_add(self.exponent, low, lost);
+        let power = exponential::<T, A>(high, low);
+        let power = if x == T::infinity() {
+            self.of_infinity
+        } else {
+            power
+        };
+        let power = if x == T::zero() { self.of_zero } else { power };
+        if x >= T::zero() { power } else { T::nan() }
+    }
+}
+
+impl<T: Lane> Blockwise<T, 1> for Power<T> {
+    #[inline(always)]
+    fn block<A: Arithmetic>(&self, x: &[T; BLOCK]) -> [[T; BLOCK]; 1] {
+        let mut values = *x;
+        for x in &mut values {
+            *x = self.at::<A>(*x);
+        }
+        [values]
+    }
+}
+
+/// `p`, brought to where its product with a logarithm cannot overflow.
+///
+/// Nothing is lost: the logarithm of any number but 1 is at least half an epsilon, and so every
+/// power beyond the bound is zero or infinite.
+fn bounded<T: Lane>(p: T) -> T {
+    let bound = T::epsilon().powi(-3);
+    if p.abs() > bound {
+        bound.copysign(p)
+    } else {
+        p
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elementary::accuracy::{self, Pair, largest_error, log_uniform, on_every_set};
+
+    /// Over the bases between the bounds whose power is an ordinary number.
+    fn error<T: Lane + Real>(p: f64, from: f64, to: f64, logarithms: (f64, f64)) -> f64 {
+        let mut x: Vec<T> = log_uniform(from, to, 3_000);
+        x.retain(|x| (logarithms.0..logarithms.1).contains(&(p * x.as_f64().ln())));
+        assert!(!x.is_empty());
+        largest_error(Power::new(T::of(p)), &x, |x| {
+            [accuracy::exp(
+                Pair::from(T::of(p).as_f64()) * accuracy::ln(x.as_f64()),
+            )]
+        })
+    }
+
+    #[test]
+    fn errors_are_below_one_ulp() {
+        for p in [0.003, 0.5, 1.0, -1.7, 2.0, 13.3, -40.0] {
+            for (from, to) in [(1e-43, 1e38), (0.5, 2.0), (1.0 - 1e-5, 1.0 + 1e-5)] {
+                assert!(error::<f32>(p, from, to, (-103.9, 88.7)) < 1.0);
+            }
+            for (from, to) in [(1e-322, 1e308), (0.5, 2.0), (1.0 - 1e-13, 1.0 + 1e-13)] {
+                assert!(error::<f64>(p, from, to, (-745.0, 709.7)) < 1.0);
+            }
+        }
+        // Bases one part in 2^13 and 2^43 from 1, powers as large as they come.
+        assert!(error::<f32>(7e5, 1.0 - 1e-4, 1.0 + 1e-4, (-103.9, 88.7)) < 1.0);
+        assert!(error::<f64>(6e15, 1.0 - 1e-13, 1.0 + 1e-13, (-745.0, 709.7)) < 1.0);
+    }
+
+    fn the_ends_are_exact<T: Real>() {
+        let inf = T::infinity();
+        let x = [T::zero(), -T::zero(), T::one(), inf, T::max_value()];
+        let x = [&x[..], &[-T::one(), T::neg_infinity(), T::nan()]].concat();
+        for (p, want) in [
+            (T::of(2.5), [T::zero(), T::zero(), T::one(), inf, inf]),
+            (T::of(-3e7), [inf, inf, T::one(), T::zero(), T::zero()]),
+            (inf, [T::zero(), T::zero(), T::one(), inf, inf]),
+            (T::of(-2.5), [inf, inf, T::one(), T::zero(), T::zero()]),
+            (T::min_value(), [inf, inf, T::one(), T::zero(), T::zero()]),
+        ] {
+            for (set, [y]) in on_every_set(Power::new(p), &x) {
+                assert_eq!(y[..5], want, "{set:?}, {p}");
+                assert!(y[5..].iter().all(|y| y.is_nan()), "{set:?}, {p}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_ends_of_the_range_are_exact() {
+        the_ends_are_exact::<f32>();
+        the_ends_are_exact::<f64>();
+    }
+
+    #[test]
+    fn exponent_zero_gives_one() {
+        let mut y = [0.0; 3];
+        powf(&[0.0, -1.0, f64::NAN], 0.0, &mut y);
+        assert_eq!(y, [1.0; 3]);
+    }
+
+    #[test]
+    fn exponent_nan_gives_nan() {
+        let mut y = [0.0; 3];
+        powf(&[0.0, 2.0, f64::INFINITY], f64::NAN, &mut y);
+        assert!(y.iter().all(|y| y.is_nan()));
+    }
+}

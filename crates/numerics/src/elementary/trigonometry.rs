@@ -1,0 +1,271 @@
+//! Sine and cosine.
+
+use super::arithmetic::{Arithmetic, ordered_sum, polynomial, sum};
+use super::block::{BLOCK, Blockwise, Map};
+use super::instruction_set::InstructionSet;
+use super::lane::Lane;
+use crate::Real;
+use num_traits::{One, WrappingAdd, Zero};
+
+/// $\text{sin}_i = \sin x_i$ and $\text{cos}_i = \cos x_i$.
+///
+/// # Numerics
+/// The error is below 1 ulp, close to the zeros too. Angles beyond $2^{20}$ are left to the
+/// standard library, one at a time. Infinite angles and NaN give NaN.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn sin_cos<T: Real>(x: &[T], sin: &mut [T], cos: &mut [T]) {
+    assert_eq!(x.len(), sin.len(), "sin_cos: lengths of `x` and `sin`");
+    assert_eq!(x.len(), cos.len(), "sin_cos: lengths of `x` and `cos`");
+    InstructionSet::fastest().run(Map {
+        function: SinCos,
+        x,
+        out: [sin, cos],
+    });
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct SinCos;
+
+impl<T: Lane> Blockwise<T, 2> for SinCos {
+    #[inline(always)]
+    fn block<A: Arithmetic>(&self, x: &[T; BLOCK]) -> [[T; BLOCK]; 2] {
+        let mut r = [T::zero(); BLOCK];
+        let mut lost = [T::zero(); BLOCK];
+        let mut quarters = [T::Bits::zero(); BLOCK];
+        for i in 0..BLOCK {
+            let reduced = T::reduce::<A>(x[i].abs());
+            (r[i], lost[i], quarters[i]) = (reduced.r, reduced.lost, reduced.quarters);
+        }
+        let mut sin = [T::zero(); BLOCK];
+        let mut cos = [T::zero(); BLOCK];
+        for i in 0..BLOCK {
+            let reduced = Reduced {
+                r: r[i],
+                lost: lost[i],
+                quarters: quarters[i],
+            };
+            (sin[i], cos[i]) = of_reduced::<T, A>(reduced, x[i]);
+        }
+        if x.iter()
+            .fold(false, |any, x| any | (x.abs() > T::TRIGONOMETRY.largest))
+        {
+            replace_large(x, &mut sin, &mut cos);
+        }
+        [sin, cos]
+    }
+}
+
+#[cold]
+fn replace_large<T: Lane>(x: &[T; BLOCK], sin: &mut [T; BLOCK], cos: &mut [T; BLOCK]) {
+    for i in 0..BLOCK {
+        if x[i].abs() > T::TRIGONOMETRY.largest {
+            (sin[i], cos[i]) = x[i].sin_cos();
+        }
+    }
+}
+
+/// Numbers of the sine and cosine.
+#[derive(Debug)]
+pub struct Constants<T: 'static> {
+    /// The largest angle whose reduction is accurate.
+    largest: T,
+    /// $(\sin(r) / r - 1) / z$ with $z = r^2$, $|r| \le \pi / 4$.
+    sine: &'static [T],
+    /// $(\cos r - 1 + z / 2) / z^2$.
+    cosine: &'static [T],
+}
+
+pub(super) const SINGLE: Constants<f32> = Constants {
+    largest: 1_048_576.0,
+    sine: &[-0.16666655, 0.008332158, -0.00019514958],
+    cosine: &[0.041666646, -0.0013887313, 2.4432786e-5],
+};
+
+pub(super) const DOUBLE: Constants<f64> = Constants {
+    largest: 1_048_576.0,
+    sine: &[
+        -0.1666666666666663,
+        0.008333333333322063,
+        -0.00019841269829542577,
+        2.7557313604515405e-6,
+        -2.5050745036157526e-8,
+        1.5896067418133192e-10,
+    ],
+    cosine: &[
+        0.041666666666666595,
+        -0.0013888888888872975,
+        2.4801587288800055e-5,
+        -2.755731416398443e-7,
+        2.0875698709561005e-9,
+        -1.1358423567664991e-11,
+    ],
+};
+
+/// An angle modulo a quarter turn.
+#[derive(Clone, Copy, Debug)]
+pub struct Reduced<T: Lane> {
+    /// The remainder, between $-\pi / 4$ and $\pi / 4$.
+    r: T,
+    /// What the remainder lost by rounding.
+    lost: T,
+    /// The number of quarter turns in the low bits.
+    quarters: T::Bits,
+}
+
+/// $\pi / 2$ in four parts, of which three have 33 bits: their products with a number of quarter
+/// turns below $2^{20}$ are exact (Cody and Waite).
+const QUARTER: [f64; 4] = [
+    1.5707963267341256,
+    6.077100506303966e-11,
+    2.0222662487111665e-21,
+    8.4784276603689e-32,
+];
+
+/// What is left of $\pi / 2$ after the first part.
+const QUARTER_REST: f64 = 6.077100506506192e-11;
+
+/// In double precision, whose digits leave enough for any angle up to the largest.
+#[inline(always)]
+pub(super) fn reduce_single<A: Arithmetic>(x: f32) -> Reduced<f32> {
+    let x = f64::from(x);
+    let shifted = A::mul_add(x, std::f64::consts::FRAC_2_PI, f64::SHIFTER);
+    let n = shifted - f64::SHIFTER;
+    let remainder = A::mul_add(-n, QUARTER_REST, A::mul_add(-n, QUARTER[0], x));
+    let r = remainder as f32;
+    Reduced {
+        r,
+        lost: (remainder - f64::from(r)) as f32,
+        quarters: shifted.to_bits() as u32,
+    }
+}
+
+/// With every rounding error carried along: a `f64` comes as close as $2^{-60}$ to a multiple of
+/// $\pi / 2$.
+#[inline(always)]
+pub(super) fn reduce_double<A: Arithmetic>(x: f64) -> Reduced<f64> {
+    let shifted = A::mul_add(x, std::f64::consts::FRAC_2_PI, f64::SHIFTER);
+    let n = shifted - f64::SHIFTER;
+    let first = A::mul_add(-n, QUARTER[0], x);
+    let (second, second_lost) = sum(first, -n * QUARTER[1]);
+    let (third, third_lost) = sum(second, -n * QUARTER[2]);
+    let fourth = A::mul_add(-n, QUARTER[3], second_lost + third_lost);
+    let (r, lost) = ordered_sum(third, fourth);
+    Reduced {
+        r,
+        lost,
+        quarters: shifted.to_bits(),
+    }
+}
+
+/// Sine and cosine of an angle with the sign of `x` and this remainder.
+#[inline(always)]
+fn of_reduced<T: Lane, A: Arithmetic>(reduced: Reduced<T>, x: T) -> (T, T) {
+    let (one, zero) = (T::Bits::one(), T::Bits::zero());
+    let two = one << 1;
+    let (sine, cosine) = of_remainder::<T, A>(reduced.r, reduced.lost);
+    let odd = reduced.quarters & one != zero;
+    let sin = if odd { cosine } else { sine };
+    let cos = if odd { sine } else { cosine };
+    let sin_sign = (reduced.quarters & two) << (T::WIDTH - 2);
+    let cos_sign = (reduced.quarters.wrapping_add(&one) & two) << (T::WIDTH - 2);
+    let x_sign = T::bits(x) & (one << (T::WIDTH - 1));
+    (
+        T::of_bits(T::bits(sin) ^ sin_sign ^ x_sign),
+        T::of_bits(T::bits(cos) ^ cos_sign),
+    )
+}
+
+/// $\sin(r + \text{lost})$ and $\cos(r + \text{lost})$.
+#[inline(always)]
+fn of_remainder<T: Lane, A: Arithmetic>(r: T, lost: T) -> (T, T) {
+    let k = &T::TRIGONOMETRY;
+    let z = r * r;
+    let half_z = z / (T::one() + T::one());
+    let near_one = T::one() - half_z;
+    let sine = polynomial::<T, A>(k.sine, z);
+    let sine = r + A::mul_add(r * z, sine, lost * near_one);
+    let cosine = polynomial::<T, A>(k.cosine, z);
+    let cosine = A::mul_add(z * z, cosine, ((T::one() - near_one) - half_z) - r * lost);
+    (sine, near_one + cosine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elementary::accuracy::{
+        self, HARD_ANGLE, Reference, largest_error, log_uniform, on_every_set, uniform,
+    };
+
+    fn reference<T: Real>(x: T) -> [Reference; 2] {
+        let (sine, cosine) = accuracy::sin_cos(x.as_f64());
+        [sine.into(), cosine.into()]
+    }
+
+    fn errors_are_below<T: Lane + Real>(bound: f64, smallest: f64) {
+        let largest = T::TRIGONOMETRY.largest.as_f64();
+        for to in [largest, 1e3, 4.0] {
+            let x: Vec<T> = uniform(-to, to, 10_000);
+            assert!(largest_error(SinCos, &x, reference) < bound);
+        }
+        let x: Vec<T> = log_uniform(smallest, largest, 10_000);
+        assert!(largest_error(SinCos, &x, reference) < bound);
+        // Next to the zeros, where a reduction by too few digits of pi shows.
+        let x: Vec<T> = (1..10_000)
+            .map(|k| T::of(f64::from(k) * std::f64::consts::FRAC_PI_2))
+            .collect();
+        assert!(largest_error(SinCos, &x, reference) < bound);
+    }
+
+    #[test]
+    fn errors_are_below_one_ulp() {
+        errors_are_below::<f32>(1.0, 1e-44);
+        errors_are_below::<f64>(1.0, 1e-320);
+        assert!(largest_error(SinCos, &[HARD_ANGLE], reference) < 1.0);
+    }
+
+    fn large_angles_are_the_standard_librarys<T: Lane + Real>() {
+        let largest = T::TRIGONOMETRY.largest;
+        let mut x: Vec<T> = log_uniform(largest.as_f64() * 1.1, T::max_value().as_f64(), 50);
+        x.insert(3, T::one());
+        for (set, [sin, cos]) in on_every_set(SinCos, &x) {
+            for i in (0..51).filter(|&i| i != 3) {
+                assert_eq!((sin[i], cos[i]), x[i].sin_cos(), "{set:?}, {}", x[i]);
+            }
+            let sin_error = (sin[3].as_f64() - 1f64.sin()).abs();
+            assert!(sin_error < T::epsilon().as_f64(), "{set:?}");
+        }
+    }
+
+    #[test]
+    fn large_angles_are_left_to_the_standard_library() {
+        large_angles_are_the_standard_librarys::<f32>();
+        large_angles_are_the_standard_librarys::<f64>();
+    }
+
+    #[test]
+    fn sine_is_odd_and_cosine_even_to_the_bit() {
+        let x: Vec<f64> = uniform(-50.0, 50.0, 500);
+        let negative: Vec<f64> = x.iter().map(|x| -x).collect();
+        let pairs = on_every_set(SinCos, &x);
+        for ((_, a), (set, b)) in pairs.into_iter().zip(on_every_set(SinCos, &negative)) {
+            assert!(a[0].iter().zip(&b[0]).all(|(a, b)| *a == -b), "{set:?}");
+            assert_eq!(a[1], b[1], "{set:?}");
+        }
+    }
+
+    #[test]
+    fn zeros_keep_their_sign_and_no_angle_gives_nan() {
+        let x = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+        for (set, [sin, cos]) in on_every_set(SinCos, &x) {
+            let bits = |x: f32| x.to_bits();
+            assert_eq!([sin[0], sin[1]].map(bits), [0.0, -0.0].map(bits), "{set:?}");
+            assert_eq!(cos[..2], [1.0, 1.0], "{set:?}");
+            assert!(
+                sin[2..].iter().chain(&cos[2..]).all(|y| y.is_nan()),
+                "{set:?}"
+            );
+        }
+    }
+}
