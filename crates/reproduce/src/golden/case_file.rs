@@ -105,9 +105,9 @@ impl CaseFile {
         checked.collect()
     }
 
-    /// Whether the input `in.<name>` is there.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.tensors.contains_key(&format!("in.{name}"))
+    /// Whether the output `out.<name>` is expected.
+    pub(crate) fn asks_for(&self, name: &str) -> bool {
+        self.tensors.contains_key(&format!("out.{name}"))
     }
 
     /// The cotangent, of any number of axes; `None` if the case is forward only.

@@ -1,7 +1,9 @@
 //! The table of cases: what each is called, what its gradients are of, and who computes it.
 
+mod attention;
 mod copula;
 mod feature_map;
+mod magnitude;
 
 use super::case_file::CaseFile;
 use super::comparison::Computed;
@@ -49,7 +51,12 @@ const fn not_served(name: &'static str, cotangent_of: &'static str) -> Entry {
 }
 
 static TABLE: [Entry; 17] = [
-    not_served("attention", "output"),
+    served(
+        "attention",
+        "output",
+        attention::attention::<f64>,
+        attention::attention::<f32>,
+    ),
     not_served("quadratic_vs_linear", "output"),
     served(
         "feature_map",
@@ -58,7 +65,12 @@ static TABLE: [Entry; 17] = [
         feature_map::feature_map::<f32>,
     ),
     not_served("kernel_matrix", "kernel"),
-    not_served("magnitude", "magnitude"),
+    served(
+        "magnitude",
+        "magnitude",
+        magnitude::magnitude::<f64>,
+        magnitude::magnitude::<f32>,
+    ),
     not_served("implicit_density", "w"),
     not_served("inference_network", "z"),
     not_served("copula_density", "log_density"),

@@ -1,0 +1,145 @@
+//! `attention`: every variant over every mask.
+
+use super::is_stationary;
+use crate::golden::case_file::CaseFile;
+use crate::golden::comparison::Computed;
+use crate::golden::error::Fault;
+use bochner_attention::{
+    Magnitude, Mask, Points, PointsGradients, Settings, Similarity, attend, attend_vjp, weights,
+};
+use bochner_numerics::Real;
+use ndarray::{Array4, Axis, Ix3, Ix4};
+
+/// Outputs, weights and gradients of one variant.
+pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
+    let kernel = kernel(file)?;
+    let q: Array4<T> = file.array("q")?;
+    let (k, v): (Array4<T>, Array4<T>) = (file.array("k")?, file.array("v")?);
+    let points = match kernel {
+        Kernel::Rbf => None,
+        Kernel::Squared => Some(GivenPoints::read(file)?),
+    };
+    let similarity = match &points {
+        None => Similarity::Rbf,
+        Some(points) => points.similarity(file.number("floor")?),
+    };
+    let settings = Settings {
+        similarity,
+        magnitude: magnitude(file)?,
+        mask: &mask(file)?,
+        dropout: None,
+    };
+    let (q, k, v) = (q.view(), k.view(), v.view());
+    let attended = attend(q, k, v, &settings).map_err(Fault::refused)?;
+    let mut computed = Computed::default();
+    computed.output("output", &attended.output);
+    if file.asks_for("weights") {
+        let weights = weights(q, k, &settings).map_err(Fault::refused)?;
+        computed.output("weights", &weights);
+    }
+    if let Some(g) = file.ranked_cotangent::<T, Ix4>()? {
+        let g = attend_vjp(q, k, v, &settings, &attended, g.view()).map_err(Fault::refused)?;
+        computed.gradient("q", &g.q);
+        computed.gradient("k", &g.k);
+        computed.gradient("v", &g.v);
+        if let (Some(points), Some(g)) = (&points, &g.points) {
+            points.gradients(g, &mut computed);
+        }
+    }
+    Ok(computed)
+}
+
+enum Kernel {
+    Rbf,
+    Squared,
+}
+
+const RBF: [&str; 2] = ["softmax", "rbf_only"];
+const SQUARED: [&str; 5] = ["ika_s", "ika_ns", "ikan", "ikan_direct", "mikan"];
+const LATER: [&str; 2] = ["expsin", "linear"];
+
+fn kernel(file: &CaseFile) -> Result<Kernel, Fault> {
+    let all = [RBF.as_slice(), &SQUARED, &LATER].concat();
+    match file.choice("variant", &all)? {
+        variant if LATER.contains(&variant) => Err(Fault::NotServed {
+            what: format!("attention, variant {variant}"),
+        }),
+        variant if RBF.contains(&variant) => Ok(Kernel::Rbf),
+        _ => Ok(Kernel::Squared),
+    }
+}
+
+/// The magnitude that the entry `p` asks for.
+pub(super) fn magnitude(file: &CaseFile) -> Result<Magnitude, Fault> {
+    Ok(match file.number_or_none("p")? {
+        None => Magnitude::None,
+        Some(p) => Magnitude::Norm { p },
+    })
+}
+
+/// The mask that the entries `mask` and `causal` and the inputs ask for.
+pub(super) fn mask(file: &CaseFile) -> Result<Mask, Fault> {
+    let kinds = ["none", "lengths", "causal", "matrix", "lengths_causal"];
+    let kind = file.choice("mask", &kinds)?;
+    let causal = kind.ends_with("causal");
+    if (file.choice("causal", &["true", "false"])? == "true") != causal {
+        return Err(file.wrong("causal", "what `mask` implies"));
+    }
+    let mut mask = Mask::none();
+    if kind.starts_with("lengths") {
+        mask = mask.with_key_lengths(file.lengths("lengths")?);
+    }
+    if kind == "matrix" {
+        mask = mask.with_matrix(file.mask("mask")?.view());
+    }
+    Ok(if causal { mask.with_causality() } else { mask })
+}
+
+/// The spectral points, `[1 or B, M, R, d]`.
+struct GivenPoints<T> {
+    w1: Array4<T>,
+    w2: Option<Array4<T>>,
+    shared: bool,
+}
+
+impl<T: Real> GivenPoints<T> {
+    fn read(file: &CaseFile) -> Result<Self, Fault> {
+        let shared = file.choice("points", &["shared", "per_example"])? == "shared";
+        let read = |name| -> Result<Array4<T>, Fault> {
+            if shared {
+                Ok(file.array::<T, Ix3>(name)?.insert_axis(Axis(0)))
+            } else {
+                file.array(name)
+            }
+        };
+        let stationary = is_stationary(file)?;
+        Ok(Self {
+            w1: read("w1")?,
+            w2: (!stationary).then(|| read("w2")).transpose()?,
+            shared,
+        })
+    }
+
+    fn similarity(&self, floor: f64) -> Similarity<'_, T> {
+        let w1 = self.w1.view();
+        let points = match &self.w2 {
+            None => Points::Stationary { w: w1 },
+            Some(w2) => Points::Nonstationary { w1, w2: w2.view() },
+        };
+        Similarity::Squared { points, floor }
+    }
+
+    fn gradients(&self, gradients: &PointsGradients<T>, computed: &mut Computed) {
+        let mut record = |name, gradient: &Array4<T>| {
+            if self.shared {
+                computed.gradient(name, &gradient.index_axis(Axis(0), 0).to_owned());
+            } else {
+                computed.gradient(name, gradient);
+            }
+        };
+        record("w1", &gradients.w1);
+        if let Some(w2) = &gradients.w2 {
+            record("w2", w2);
+        }
+    }
+}
