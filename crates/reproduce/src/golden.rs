@@ -35,6 +35,8 @@ mod comparison;
 pub mod error;
 pub mod report;
 mod tensor;
+#[cfg(test)]
+mod tests;
 
 pub use error::{Error, Fault};
 pub use report::{GoldenReport, Row, Verdict, Worst};
