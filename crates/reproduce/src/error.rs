@@ -50,11 +50,22 @@ pub enum Error {
         /// The output directory.
         path: PathBuf,
     },
+    /// A data set is there and wrong.
+    #[error(transparent)]
+    Data(#[from] bochner_datasets::Error),
     /// A model could not be built, trained or evaluated.
     #[error("unit {unit}: {message}")]
     Trial {
         /// The unit's id.
         unit: String,
+        /// What the model said.
+        message: String,
+    },
+    /// A model could not be saved or restored.
+    #[error("cannot keep the checkpoint {}: {message}; finished units are kept", path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
         /// What the model said.
         message: String,
     },

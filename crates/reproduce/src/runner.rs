@@ -243,6 +243,7 @@ fn summarise(
         r_epoch: r + 1,
         v_number: v.map(|v| history.test[v]),
         v_epoch: v.map(|v| v + 1),
+        validation: v.map(|v| history.validation[v]),
         last: last(&history.test),
         first_mse: history.mse.first().copied().unwrap_or_default(),
         last_mse: last(&history.mse),

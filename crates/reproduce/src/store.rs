@@ -5,7 +5,7 @@ mod checkpoint;
 mod row;
 
 pub use checkpoint::{Checkpoint, History};
-pub use row::{Artefacts, Curve, Heads, Predictions, Row};
+pub use row::{Artefacts, Curve, Heads, Predictions, Row, Shades};
 
 use crate::{Error, Unit};
 use serde::Serialize;

@@ -1,6 +1,7 @@
 //! A unit of work: one model trained once on one split of one data set.
 
 use crate::Error;
+use bochner_datasets::Protocol;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -68,25 +69,6 @@ impl Preset {
         match self {
             Self::Paper => "paper",
             Self::Released => "released",
-        }
-    }
-}
-
-/// How the rows are divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Protocol {
-    /// Ten folds: one for testing, the next for validation, eight for training.
-    P10,
-    /// Ten random splits into nine tenths and one tenth, without validation.
-    R90,
-}
-
-impl Protocol {
-    /// The name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::P10 => "P10",
-            Self::R90 => "R90",
         }
     }
 }

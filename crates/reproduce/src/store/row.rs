@@ -43,6 +43,8 @@ pub struct Row {
     pub v_number: Option<f64>,
     /// The epoch of the V-number.
     pub v_epoch: Option<usize>,
+    /// The best validation error, which may choose between models; absent without.
+    pub validation: Option<f64>,
     /// The test error after the last epoch.
     pub last: f64,
     /// The mean square training error in the first epoch.
@@ -176,11 +178,6 @@ fn shrink(matrix: &[f32], n: usize) -> (usize, Vec<f32>) {
     (side, cells.collect())
 }
 
-/// Four significant digits are more than a picture shows, and keep its file short.
-pub(crate) fn round(value: f32) -> f32 {
-    format!("{value:.3e}").parse().unwrap_or(value)
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -199,6 +196,7 @@ pub(crate) mod tests {
             r_epoch: 3,
             v_number: Some(1.0 / 3.0),
             v_epoch: Some(2),
+            validation: Some(0.3),
             last: 0.7,
             first_mse: 1.0,
             last_mse: 0.25,
