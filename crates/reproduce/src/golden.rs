@@ -127,6 +127,7 @@ fn open(path: &Path) -> Result<(CaseFile, &'static Entry), Fault> {
     let entry = cases::find(case).ok_or_else(|| Fault::UnknownCase {
         case: case.to_owned(),
     })?;
+    file.check_outputs(entry.outputs)?;
     file.check_cotangent(entry.cotangent_of)?;
     Ok((file, entry))
 }

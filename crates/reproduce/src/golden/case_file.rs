@@ -181,6 +181,12 @@ impl CaseFile {
         self.expect_shape("cotangent", output)
     }
 
+    /// That the file holds these outputs.
+    pub(crate) fn check_outputs(&self, names: &[&str]) -> Result<(), Fault> {
+        let mut names = names.iter().map(|name| format!("out.{name}"));
+        names.try_for_each(|name| self.tensor(&name).map(drop))
+    }
+
     fn entry(&self, key: &str, expected: &str) -> Result<&str, Fault> {
         let value = self.metadata.get(key).map(String::as_str);
         value.ok_or_else(|| Fault::MissingEntry {

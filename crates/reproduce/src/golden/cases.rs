@@ -25,74 +25,68 @@ pub(super) struct Entry {
     pub(super) name: &'static str,
     /// The output that the cotangent multiplies.
     pub(super) cotangent_of: &'static str,
+    /// The outputs that every file of this case holds.
+    pub(super) outputs: &'static [&'static str],
     /// `None`: not served yet.
     pub(super) compute: Option<Compute>,
 }
 
-const fn served(
-    name: &'static str,
-    cotangent_of: &'static str,
-    double: Function,
-    single: Function,
-) -> Entry {
-    Entry {
-        name,
-        cotangent_of,
-        compute: Some(Compute { double, single }),
+impl Entry {
+    /// A line whose cotangent belongs to the first of the outputs.
+    const fn later(name: &'static str, outputs: &'static [&'static str]) -> Self {
+        Self {
+            name,
+            cotangent_of: outputs[0],
+            outputs,
+            compute: None,
+        }
     }
-}
 
-const fn not_served(name: &'static str, cotangent_of: &'static str) -> Entry {
-    Entry {
-        name,
-        cotangent_of,
-        compute: None,
+    const fn by(self, double: Function, single: Function) -> Self {
+        Self {
+            compute: Some(Compute { double, single }),
+            ..self
+        }
+    }
+
+    /// For a case whose files need not hold the outputs listed.
+    const fn optional(self) -> Self {
+        Self {
+            outputs: &[],
+            ..self
+        }
     }
 }
 
 static TABLE: [Entry; 17] = [
-    served(
-        "attention",
-        "output",
-        attention::attention::<f64>,
-        attention::attention::<f32>,
-    ),
-    not_served("quadratic_vs_linear", "output"),
-    served(
-        "feature_map",
-        "phi",
+    Entry::later("attention", &["output"])
+        .by(attention::attention::<f64>, attention::attention::<f32>),
+    Entry::later("quadratic_vs_linear", &["output"]),
+    Entry::later("feature_map", &["phi", "f"]).by(
         feature_map::feature_map::<f64>,
         feature_map::feature_map::<f32>,
     ),
-    not_served("kernel_matrix", "kernel"),
-    served(
-        "magnitude",
-        "magnitude",
-        magnitude::magnitude::<f64>,
-        magnitude::magnitude::<f32>,
+    Entry::later("kernel_matrix", &["kernel"]),
+    Entry::later("magnitude", &["magnitude"])
+        .optional()
+        .by(magnitude::magnitude::<f64>, magnitude::magnitude::<f32>),
+    Entry::later("implicit_density", &["w"]),
+    Entry::later(
+        "inference_network",
+        &["z", "h", "hidden", "mu", "log_sigma"],
     ),
-    not_served("implicit_density", "w"),
-    not_served("inference_network", "z"),
-    not_served("copula_density", "log_density"),
-    not_served("copula_joint_density", "log_density"),
-    served(
-        "copula_factor",
-        "corr",
-        copula::factor::<f64>,
-        copula::factor::<f32>,
-    ),
-    served(
-        "mikan_posterior",
-        "z",
-        copula::posterior::<f64>,
-        copula::posterior::<f32>,
-    ),
-    not_served("kl_mean_field", "kl"),
-    not_served("kl_copula", "kl"),
-    not_served("elbo", "elbo"),
-    not_served("pipeline", "output"),
-    not_served("gat_classic", "output"),
-    not_served("gat_kernel", "output"),
+    Entry::later("copula_density", &["log_density"]),
+    Entry::later("copula_joint_density", &["log_density"]),
+    Entry::later("copula_factor", &["corr", "normalised", "half_neg_log_det"])
+        .by(copula::factor::<f64>, copula::factor::<f32>),
+    Entry::later("mikan_posterior", &["z", "x"])
+        .by(copula::posterior::<f64>, copula::posterior::<f32>),
+    Entry::later("kl_mean_field", &["kl"]),
+    Entry::later("kl_copula", &["kl"]),
+    Entry::later("elbo", &["elbo"]),
+    Entry::later("pipeline", &["output", "weights", "z", "w1", "w2", "kl"]),
+    Entry::later("gat_classic", &["output", "alpha", "score"]),
+    Entry::later("gat_kernel", &["output", "alpha", "score"]),
 ];
 
 /// The line of a case.

@@ -20,6 +20,7 @@ impl Draft {
             ("name", "case"),
             ("f32", "yes"),
             ("p", "1.0"),
+            ("log", "yes"),
             ("gradients", "x"),
             ("cotangent_of", "magnitude"),
         ];
@@ -152,7 +153,13 @@ fn tensors_that_should_be_there_are_missed() {
     let missing = |tensor: &str| Fault::MissingTensor {
         tensor: tensor.to_owned(),
     };
-    for name in ["in.x", "grad.x", "cotangent", "out.magnitude"] {
+    for name in [
+        "in.x",
+        "grad.x",
+        "cotangent",
+        "out.magnitude",
+        "out.log_norm_sq",
+    ] {
         assert_eq!(Draft::magnitude().lacking(name).fault(), missing(name));
     }
     let none = Draft::magnitude().lacking("out.magnitude");
@@ -200,6 +207,7 @@ fn wrong_entries_are_named() {
         ("f32", "maybe"),
         ("p", "one"),
         ("p", "inf"),
+        ("log", "perhaps"),
         ("cotangent_of", "log_norm_sq"),
     ];
     for (key, word) in wrong {
@@ -239,7 +247,10 @@ fn damaged_files_are_named_and_do_not_stop_the_others() {
 fn what_is_not_served_is_counted_apart() {
     let draft = Draft::magnitude().with("case", "kernel_matrix");
     let draft = draft.without("gradients").lacking("grad.x");
-    let report = draft.lacking("cotangent").report();
+    let draft = draft.lacking("cotangent");
+    let fault = draft.fault();
+    assert!(matches!(fault, Fault::MissingTensor { tensor } if tensor == "out.kernel"));
+    let report = draft.tensor("out.kernel", &[1, 1], &[1.0]).report();
     assert_eq!(
         [report.passed(), report.failed(), report.not_served()],
         [0, 0, 1]

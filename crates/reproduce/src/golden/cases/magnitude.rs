@@ -14,8 +14,11 @@ pub(super) fn magnitude<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let mut computed = Computed::default();
     let m = of_rows(x.view(), p).map_err(Fault::refused)?;
     computed.output("magnitude", &m);
-    let log = log_norm_sq(x.view(), p).map_err(Fault::refused)?;
-    computed.output("log_norm_sq", &log);
+    if file.choice("log", &["yes", "no"])? == "yes" {
+        file.check_outputs(&["log_norm_sq"])?;
+        let log = log_norm_sq(x.view(), p).map_err(Fault::refused)?;
+        computed.output("log_norm_sq", &log);
+    }
     if let Some(g) = file.ranked_cotangent::<T, Ix1>()? {
         let g = magnitude_vjp(x.view(), p, g.view()).map_err(Fault::refused)?;
         computed.gradient("x", &g);
