@@ -4,6 +4,7 @@ mod checkpoint;
 mod element;
 mod error;
 pub mod layers;
+mod loss;
 mod parameters;
 mod rows;
 
@@ -11,7 +12,11 @@ pub use bridge::{Inputs, Operation, Outputs, record, record_one};
 pub use checkpoint::CheckpointError;
 pub use element::Element;
 pub use error::{BoxError, Error};
-pub use layers::{EndsWith, Linear, builders};
+pub use layers::{
+    Activation, Dropout, EndsWith, FeedForward, FeedForwardConfig, LayerNorm, Linear, Mode,
+    builders,
+};
+pub use loss::{Rows, mean_squared_error};
 pub use parameters::{
     Collection, Parameter, ParameterMut, Parameters, alloc_gradients, join, parameter_count,
     zero_gradients,

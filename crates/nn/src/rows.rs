@@ -69,14 +69,34 @@ pub(crate) fn add<T: Real>(total: &mut [T], part: &[T]) {
     }
 }
 
+/// The sum of `f(0) + ... + f(n - 1)` in eight lanes, which the compiler can vectorise.
+#[inline]
+pub(crate) fn sum<T: Real>(n: usize, f: impl Fn(usize) -> T) -> T {
+    let mut lanes = [T::zero(); 8];
+    let whole = n - n % 8;
+    for start in (0..whole).step_by(8) {
+        for (j, lane) in lanes.iter_mut().enumerate() {
+            *lane += f(start + j);
+        }
+    }
+    let rest = (whole..n).fold(T::zero(), |total, i| total + f(i));
+    lanes.into_iter().fold(rest, |total, lane| total + lane)
+}
+
 /// Few rows still fill eight threads, many rows keep a block in the cache.
 fn block_rows(rows: usize) -> usize {
     rows.div_ceil(PARTS).next_multiple_of(32).min(BLOCK)
 }
 
 /// $y = x W^\top + b$ for row-major `x` of `inputs` columns and `weight` of shape
-/// `[outputs, inputs]`.
-pub(crate) fn affine<T: Real>(x: &[T], weight: &[T], bias: &[T]) -> Vec<T> {
+/// `[outputs, inputs]`; `finish(i, piece)` then sees each block of `y`, which starts at element `i`,
+/// while it is still in the cache.
+pub(crate) fn affine<T: Real>(
+    x: &[T],
+    weight: &[T],
+    bias: &[T],
+    finish: impl Fn(usize, &mut [T]) + Send + Sync,
+) -> Vec<T> {
     let outputs = bias.len();
     let inputs = weight.len() / outputs;
     let rows = x.len() / inputs;
@@ -89,8 +109,9 @@ pub(crate) fn affine<T: Real>(x: &[T], weight: &[T], bias: &[T]) -> Vec<T> {
         for row in piece.chunks_exact_mut(outputs) {
             row.copy_from_slice(bias);
         }
-        let target = MatMut::new(piece, range.len(), outputs);
+        let (start, target) = (range.start, MatMut::new(piece, range.len(), outputs));
         matmul(T::one(), x.row_range(range), w, T::one(), target);
+        finish(start * outputs, piece);
     });
     y
 }

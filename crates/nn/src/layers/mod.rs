@@ -1,14 +1,24 @@
 //! Layers of which each forward pass is one operation on the tape.
 
+mod dropout;
+mod feed_forward;
 mod initial;
 mod last_axis;
+mod layer_norm;
 mod linear;
+mod mode;
 
+pub use dropout::Dropout;
+pub use feed_forward::{Activation, FeedForward, FeedForwardConfig};
 pub use last_axis::EndsWith;
+pub use layer_norm::LayerNorm;
 pub use linear::Linear;
+pub use mode::Mode;
 
 /// Names for building layers of compile-time sizes with `dev.build_module::<..>()`.
 pub mod builders {
+    pub use super::feed_forward::builder::FeedForward;
+    pub use super::layer_norm::builder::LayerNorm;
     pub use super::linear::builder::Linear;
 }
 
@@ -40,7 +50,7 @@ fn with_last(dims: &[usize], last: usize) -> Vec<usize> {
 }
 
 /// The elements of the arrays the bridge hands out, which are row-major.
-fn slices<'a, T: Real, const N: usize>(arrays: &'a [ArrayViewD<'_, T>]) -> [&'a [T]; N] {
+pub(crate) fn slices<'a, T: Real, const N: usize>(arrays: &'a [ArrayViewD<'_, T>]) -> [&'a [T]; N] {
     assert_eq!(arrays.len(), N, "number of arrays");
     std::array::from_fn(|i| arrays[i].as_slice().expect("a row-major array"))
 }
