@@ -1,0 +1,150 @@
+//! Spectral points that are parameters themselves, and where they start.
+
+use crate::Error;
+use crate::error::expect_some;
+use crate::linear::uniform;
+use bochner_numerics::{Real, standard_normal};
+use ndarray::Array3;
+use rand::RngCore;
+use serde::{Deserialize, Serialize};
+
+/// Where spectral points that are learned directly start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum DirectInit {
+    /// $w_1 \sim N(0, I/(2\sqrt d))$ and $w_2 = w_1 + w'/10$ with $w'$ a second such draw.
+    ///
+    /// The squared kernel starts near softmax attention's own similarity
+    /// $\exp(-|q - k|^2/(2\sqrt d))$, and the two points of a pair are already told apart.
+    #[default]
+    NearSoftmax,
+    /// Both uniform in $\pm 1/\sqrt{M R}$, Kaiming's bound for the array the points are kept in.
+    KaimingUniform,
+}
+
+/// Pairs of spectral points for every head.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DirectPoints<T> {
+    /// The first point of each pair, `[M, R, d]`.
+    pub w1: Array3<T>,
+    /// The second point of each pair, `[M, R, d]`.
+    pub w2: Array3<T>,
+}
+
+/// Initial spectral points, to be learned directly.
+///
+/// # Shapes
+/// Both arrays are `[heads, points, width]`, $M \times R \times d$.
+///
+/// # Errors
+/// [`Error::Empty`] if one of the three is zero.
+///
+/// # Numerics
+/// Drawn in double precision and rounded, so that `f32` and `f64` start alike.
+///
+/// # Example
+/// ```
+/// use bochner_numerics::Seed;
+/// use bochner_spectral::{DirectInit, direct_points};
+///
+/// let mut stream = Seed::new(1).stream("spectral points");
+/// let points = direct_points::<f32>(4, 16, 8, DirectInit::NearSoftmax, &mut stream)?;
+/// assert_eq!(points.w1.dim(), (4, 16, 8));
+/// assert_ne!(points.w1, points.w2);
+/// # Ok::<(), bochner_spectral::Error>(())
+/// ```
+pub fn direct_points<T: Real>(
+    heads: usize,
+    points: usize,
+    width: usize,
+    init: DirectInit,
+    rng: &mut dyn RngCore,
+) -> Result<DirectPoints<T>, Error> {
+    expect_some("heads", heads)?;
+    expect_some("points", points)?;
+    expect_some("width", width)?;
+    let shape = (heads, points, width);
+    Ok(match init {
+        DirectInit::NearSoftmax => near_softmax(shape, rng),
+        DirectInit::KaimingUniform => kaiming_uniform(shape, rng),
+    })
+}
+
+/// How far the second point of a pair starts from the first, in standard deviations.
+const SPREAD: f64 = 0.1;
+
+fn near_softmax<T: Real>(shape: (usize, usize, usize), rng: &mut dyn RngCore) -> DirectPoints<T> {
+    let std = (2.0 * (shape.2 as f64).sqrt()).sqrt().recip();
+    let mut draw = || Array3::from_shape_simple_fn(shape, || std * standard_normal::<f64>(rng));
+    let w1 = draw();
+    let w2 = &w1 + draw() * SPREAD;
+    DirectPoints {
+        w1: w1.mapv(T::of),
+        w2: w2.mapv(T::of),
+    }
+}
+
+fn kaiming_uniform<T: Real>(
+    shape: (usize, usize, usize),
+    rng: &mut dyn RngCore,
+) -> DirectPoints<T> {
+    let bound = 1.0 / ((shape.0 * shape.1) as f64).sqrt();
+    let mut draw = || Array3::from_shape_simple_fn(shape, || uniform(bound, rng));
+    DirectPoints {
+        w1: draw(),
+        w2: draw(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::Seed;
+
+    fn points<T: Real>(
+        shape: (usize, usize, usize),
+        init: DirectInit,
+    ) -> Result<DirectPoints<T>, Error> {
+        let mut stream = Seed::new(3).stream("spectral points");
+        direct_points(shape.0, shape.1, shape.2, init, &mut stream)
+    }
+
+    fn variance(w: &Array3<f64>) -> f64 {
+        w.mapv(|w| w * w).mean().unwrap()
+    }
+
+    #[test]
+    fn near_softmax_has_the_variances_of_its_definition() {
+        let p = points((4, 200, 16), DirectInit::NearSoftmax).unwrap();
+        assert!((variance(&p.w1) - 0.125).abs() < 0.005);
+        let spread = variance(&(&p.w2 - &p.w1));
+        assert!((spread - 0.125 * 0.01).abs() < 5e-5);
+    }
+
+    #[test]
+    fn kaiming_fills_its_range() {
+        let p = points::<f64>((4, 25, 16), DirectInit::KaimingUniform).unwrap();
+        for w in [&p.w1, &p.w2] {
+            let largest = w.iter().fold(0.0_f64, |m, w| m.max(w.abs()));
+            assert!(largest <= 0.1 && largest > 0.099);
+        }
+        let product = (&p.w1 * &p.w2).mean().unwrap();
+        assert!(product.abs() < 3e-4, "the two points are independent");
+    }
+
+    #[test]
+    fn single_and_double_precision_start_alike() {
+        for init in [DirectInit::NearSoftmax, DirectInit::KaimingUniform] {
+            let double = points::<f64>((2, 3, 4), init).unwrap();
+            let single = points::<f32>((2, 3, 4), init).unwrap();
+            assert_eq!(single.w1, double.w1.mapv(|w| w as f32));
+            assert_eq!(single.w2, double.w2.mapv(|w| w as f32));
+        }
+    }
+
+    #[test]
+    fn what_is_empty_is_named() {
+        let error = points::<f32>((2, 0, 4), DirectInit::NearSoftmax).unwrap_err();
+        assert_eq!(error, Error::Empty { what: "points" });
+    }
+}

@@ -1,0 +1,121 @@
+//! The objective: likelihood against divergence.
+
+use crate::Error;
+use crate::error::{expect_non_negative, expect_shape, expect_some};
+use bochner_numerics::Real;
+use ndarray::{Array1, ArrayView1};
+
+/// The objective to maximise, per example.
+///
+/// $$\mathcal L_b = \log p(y_b \mid z_b, h_b) - \frac{\beta}{N} \mathrm{KL}_b$$
+///
+/// *where* $\beta$ is `beta` and $N$ is `n_train`, the number of training examples.
+///
+/// It has the form of an evidence lower bound, but only with $\beta \ge 1$ and without the
+/// division is it one: here every example has its own latent variable, whose divergence counts in
+/// full in the bound. With $\beta < 1$, and the divergence of a latent per example divided by $N$,
+/// it is **not strictly a lower bound** on the log evidence; it is the practice of the method's
+/// authors, a weak pull towards the prior.
+///
+/// # Shapes
+/// `log_likelihood`, `kl` and the result are `[B]`.
+///
+/// # Errors
+/// [`Error::ShapeMismatch`] if they do not fit, [`Error::OutOfRange`] if `beta` is negative or not
+/// finite, [`Error::Empty`] if `n_train` is zero.
+///
+/// # Reference
+/// Higgins et al., *beta-VAE*, 2017, for the weight of the divergence.
+///
+/// # Example
+/// ```
+/// use bochner_spectral::elbo;
+/// use ndarray::array;
+///
+/// let objective = elbo(array![-1.0].view(), array![200.0].view(), 0.1, 100)?;
+/// assert_eq!(objective, array![-1.2]);
+/// # Ok::<(), bochner_spectral::Error>(())
+/// ```
+pub fn elbo<T: Real>(
+    log_likelihood: ArrayView1<T>,
+    kl: ArrayView1<T>,
+    beta: T,
+    n_train: usize,
+) -> Result<Array1<T>, Error> {
+    let weight = weight(beta, n_train)?;
+    expect_shape("kl", log_likelihood.shape(), kl.shape())?;
+    let examples = log_likelihood.iter().zip(kl);
+    Ok(examples.map(|(&fit, &kl)| fit - weight * kl).collect())
+}
+
+/// The gradients of [`elbo`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ElboGradients<T> {
+    /// Along the log likelihood, `[B]`.
+    pub log_likelihood: Array1<T>,
+    /// Along the divergence, `[B]`.
+    pub kl: Array1<T>,
+}
+
+/// The vector-Jacobian product of [`elbo`]: the cotangent, and $-\beta/N$ times it.
+///
+/// # Shapes
+/// `cotangent` is `[B]`.
+///
+/// # Errors
+/// [`Error::OutOfRange`] or [`Error::Empty`] as [`elbo`].
+pub fn elbo_vjp<T: Real>(
+    cotangent: ArrayView1<T>,
+    beta: T,
+    n_train: usize,
+) -> Result<ElboGradients<T>, Error> {
+    let weight = weight(beta, n_train)?;
+    Ok(ElboGradients {
+        log_likelihood: cotangent.to_owned(),
+        kl: cotangent.mapv(|c| -weight * c),
+    })
+}
+
+fn weight<T: Real>(beta: T, n_train: usize) -> Result<T, Error> {
+    expect_non_negative("beta", beta)?;
+    expect_some("n_train", n_train)?;
+    Ok(T::of(beta.as_f64() / n_train as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{finite, random};
+    use bochner_numerics::relative_error;
+    use ndarray::array;
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let [fit, kl, cotangent] = ["fit", "kl", "cotangent"].map(|name| random(4, name));
+        let value = |fit: ArrayView1<f64>, kl: ArrayView1<f64>| {
+            (elbo(fit, kl, 0.3, 7).unwrap() * &cotangent).sum()
+        };
+        let got = elbo_vjp(cotangent.view(), 0.3, 7).unwrap();
+        let along_fit = finite(&fit, |fit| value(fit, kl.view()));
+        let along_kl = finite(&kl, |kl| value(fit.view(), kl));
+        assert!(relative_error(got.log_likelihood.as_slice().unwrap(), &along_fit) < 1e-6);
+        assert!(relative_error(got.kl.as_slice().unwrap(), &along_kl) < 1e-6);
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_named() {
+        let (one, two) = (array![1.0], array![1.0, 2.0]);
+        assert!(matches!(
+            elbo(one.view(), two.view(), 0.1, 3),
+            Err(Error::ShapeMismatch { what: "kl", .. })
+        ));
+        assert!(matches!(
+            elbo(one.view(), one.view(), -0.1, 3),
+            Err(Error::OutOfRange { what: "beta", .. })
+        ));
+        assert_eq!(
+            elbo_vjp(one.view(), 0.1, 0),
+            Err(Error::Empty { what: "n_train" })
+        );
+    }
+}

@@ -1,0 +1,375 @@
+//! The implicit spectral density: a sampler of spectral points without a formula for its density.
+
+use crate::Error;
+use crate::error::{expect_non_negative, expect_shape, expect_some};
+use crate::linear::{Linear, LinearGradients, leaky_relu, leaky_relu_pull_back};
+use bochner_numerics::{Real, parallel};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+
+/// Draws taken at a time: a unit of parallel work, and of the fixed order of summation.
+const BLOCK: usize = 512;
+
+/// The network that turns noise into spectral points.
+///
+/// $$w = \operatorname{sign}(z) \odot \mathrm{NN}(|z|), \qquad
+/// \mathrm{NN}(x) = W_3\, \lambda(W_2\, \lambda(W_1 x + b_1) + b_2) + b_3$$
+///
+/// *where* $\lambda$ is LeakyReLU with the given slope and everything outside the layers is
+/// elementwise, with $\operatorname{sign}(0) = 0$.
+///
+/// The function is odd, so noise with a symmetric density gives points with a symmetric density,
+/// which is what makes the kernel real-valued. A network that saw $z$ itself would not be odd.
+///
+/// # Shapes
+/// Weights `[d, d]`, biases `[d]`.
+///
+/// # Reference
+/// Song, Jung, Kim, Moon, *Implicit kernel attention*, 2021, section on implicit spectral
+/// density.
+///
+/// # Example
+/// ```
+/// use bochner_spectral::ImplicitDensity;
+/// use ndarray::{Array1, Array2, array};
+///
+/// let (eye, zero) = (Array2::eye(2), Array1::zeros(2));
+/// let density = ImplicitDensity {
+///     w1: eye.view(), b1: zero.view(),
+///     w2: eye.view(), b2: zero.view(),
+///     w3: eye.view(), b3: zero.view(),
+///     slope: 0.2,
+/// };
+/// let z = array![[1.5, -0.5], [0.0, 2.0]];
+/// assert_eq!(density.points(z.view())?, z); // NN is the identity on |z|
+/// # Ok::<(), bochner_spectral::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct ImplicitDensity<'a, T> {
+    /// Weights of the first layer.
+    pub w1: ArrayView2<'a, T>,
+    /// Biases of the first layer.
+    pub b1: ArrayView1<'a, T>,
+    /// Weights of the second layer.
+    pub w2: ArrayView2<'a, T>,
+    /// Biases of the second layer.
+    pub b2: ArrayView1<'a, T>,
+    /// Weights of the third layer.
+    pub w3: ArrayView2<'a, T>,
+    /// Biases of the third layer.
+    pub b3: ArrayView1<'a, T>,
+    /// Slope of LeakyReLU on the negative side.
+    pub slope: T,
+}
+
+/// The gradients of [`ImplicitDensity::points`], named and shaped as what they belong to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImplicitGradients<T> {
+    /// Along the noise, `[n, d]`.
+    pub z: Array2<T>,
+    /// Along the weights of the first layer.
+    pub w1: Array2<T>,
+    /// Along the biases of the first layer.
+    pub b1: Array1<T>,
+    /// Along the weights of the second layer.
+    pub w2: Array2<T>,
+    /// Along the biases of the second layer.
+    pub b2: Array1<T>,
+    /// Along the weights of the third layer.
+    pub w3: Array2<T>,
+    /// Along the biases of the third layer.
+    pub b3: Array1<T>,
+}
+
+impl<T: Real> ImplicitDensity<'_, T> {
+    /// The spectral points of the noise `z`, one row each.
+    ///
+    /// # Shapes
+    /// `z` and the result are `[n, d]`; batch, heads and points are all rows here.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if a weight or a bias does not fit `z`, [`Error::Empty`] if
+    /// $d = 0$, [`Error::OutOfRange`] if the slope is negative or not finite.
+    ///
+    /// # Numerics
+    /// $O(n d^2)$ time, on rayon's current pool; the result does not depend on its size.
+    pub fn points(&self, z: ArrayView2<T>) -> Result<Array2<T>, Error> {
+        let network = self.network(z.ncols())?;
+        let z = z.as_standard_layout();
+        let mut w = z.to_owned();
+        let target = w.as_slice_mut().expect("copied from row-major order");
+        parallel::for_each_chunk(target, BLOCK * z.ncols(), |_, block| {
+            let signs: Vec<T> = block.iter().map(|&z| sign(z)).collect();
+            block.copy_from_slice(&network.trace(block).output);
+            multiply(block, &signs);
+        });
+        Ok(w)
+    }
+
+    /// The vector-Jacobian product of [`points`](Self::points).
+    ///
+    /// With $\dot w$ the cotangent, the network's output has the cotangent
+    /// $\operatorname{sign}(z) \odot \dot w$, and what comes back to $|z|$ is again multiplied by
+    /// $\operatorname{sign}(z)$. The jump at $z = 0$ has no derivative; 0 is taken there, and for
+    /// LeakyReLU at 0 the slope of its negative side.
+    ///
+    /// # Shapes
+    /// `z` and `cotangent` are `[n, d]`.
+    ///
+    /// # Errors
+    /// As [`points`](Self::points), and [`Error::ShapeMismatch`] if `cotangent` does not fit.
+    ///
+    /// # Numerics
+    /// Gradients along the parameters are summed over blocks of rows in their order, whatever the
+    /// number of threads.
+    pub fn points_vjp(
+        &self,
+        z: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<ImplicitGradients<T>, Error> {
+        let network = self.network(z.ncols())?;
+        expect_shape("cotangent", z.shape(), cotangent.shape())?;
+        let (rows, width) = z.dim();
+        let (z, cotangent) = (z.as_standard_layout(), cotangent.as_standard_layout());
+        let z = z.as_slice().expect("brought to row-major order");
+        let cotangent = cotangent.as_slice().expect("brought to row-major order");
+
+        let parts = parallel::map(rows.div_ceil(BLOCK), |i| {
+            let range = i * BLOCK * width..((i + 1) * BLOCK).min(rows) * width;
+            network.pull_back(&z[range.clone()], &cotangent[range])
+        });
+        let mut total = ImplicitGradients::zeros(rows, width);
+        let along_z = total.z.as_slice_mut().expect("a new array is row-major");
+        let mut blocks = along_z.chunks_mut(BLOCK * width);
+        for [first, second, third] in parts {
+            let block = blocks.next().expect("as many blocks as parts");
+            block.copy_from_slice(&first.x);
+            total.w1 += &first.weight;
+            total.b1 += &first.bias;
+            total.w2 += &second.weight;
+            total.b2 += &second.bias;
+            total.w3 += &third.weight;
+            total.b3 += &third.bias;
+        }
+        Ok(total)
+    }
+
+    fn network(&self, width: usize) -> Result<Network<'_, T>, Error> {
+        expect_some("width", width)?;
+        expect_non_negative("slope", self.slope)?;
+        Ok(Network {
+            layers: [
+                Linear::new(("w1", &self.w1), ("b1", &self.b1), width, width)?,
+                Linear::new(("w2", &self.w2), ("b2", &self.b2), width, width)?,
+                Linear::new(("w3", &self.w3), ("b3", &self.b3), width, width)?,
+            ],
+            slope: self.slope,
+            width,
+        })
+    }
+}
+
+impl<T: Real> ImplicitGradients<T> {
+    fn zeros(rows: usize, width: usize) -> Self {
+        let (weight, bias) = (Array2::zeros((width, width)), Array1::zeros(width));
+        Self {
+            z: Array2::zeros((rows, width)),
+            w1: weight.clone(),
+            b1: bias.clone(),
+            w2: weight.clone(),
+            b2: bias.clone(),
+            w3: weight,
+            b3: bias,
+        }
+    }
+}
+
+/// The network with its shapes checked.
+struct Network<'a, T> {
+    layers: [Linear<'a, T>; 3],
+    slope: T,
+    width: usize,
+}
+
+/// What the layers saw and gave.
+struct Trace<T> {
+    magnitudes: Vec<T>,
+    first: Vec<T>,
+    second: Vec<T>,
+    output: Vec<T>,
+}
+
+impl<T: Real> Network<'_, T> {
+    fn trace(&self, z: &[T]) -> Trace<T> {
+        let rows = z.len() / self.width;
+        let magnitudes: Vec<T> = z.iter().map(|z| z.abs()).collect();
+        let mut first = self.layers[0].apply(&magnitudes, rows);
+        leaky_relu(self.slope, &mut first);
+        let mut second = self.layers[1].apply(&first, rows);
+        leaky_relu(self.slope, &mut second);
+        let output = self.layers[2].apply(&second, rows);
+        Trace {
+            magnitudes,
+            first,
+            second,
+            output,
+        }
+    }
+
+    /// The gradients of each layer; the first one's `x` is that along `z`.
+    fn pull_back(&self, z: &[T], cotangent: &[T]) -> [LinearGradients<T>; 3] {
+        let rows = z.len() / self.width;
+        let trace = self.trace(z);
+        let signs: Vec<T> = z.iter().map(|&z| sign(z)).collect();
+        let mut along_output = cotangent.to_vec();
+        multiply(&mut along_output, &signs);
+        let mut third = self.layers[2].pull_back(&trace.second, &along_output, rows);
+        leaky_relu_pull_back(self.slope, &trace.second, &mut third.x);
+        let mut second = self.layers[1].pull_back(&trace.first, &third.x, rows);
+        leaky_relu_pull_back(self.slope, &trace.first, &mut second.x);
+        let mut first = self.layers[0].pull_back(&trace.magnitudes, &second.x, rows);
+        multiply(&mut first.x, &signs);
+        [first, second, third]
+    }
+}
+
+/// -1, 0 or 1; not a number stays so.
+fn sign<T: Real>(x: T) -> T {
+    if x > T::zero() {
+        T::one()
+    } else if x < T::zero() {
+        -T::one()
+    } else {
+        x
+    }
+}
+
+fn multiply<T: Real>(x: &mut [T], factors: &[T]) {
+    for (x, &factor) in x.iter_mut().zip(factors) {
+        *x *= factor;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{finite, random};
+    use bochner_numerics::relative_error;
+
+    struct Parameters {
+        weights: [Array2<f64>; 3],
+        biases: [Array1<f64>; 3],
+    }
+
+    fn parameters(width: usize) -> Parameters {
+        Parameters {
+            weights: ["w1", "w2", "w3"].map(|name| random((width, width), name)),
+            biases: ["b1", "b2", "b3"].map(|name| random(width, name)),
+        }
+    }
+
+    fn density(p: &Parameters) -> ImplicitDensity<'_, f64> {
+        ImplicitDensity {
+            w1: p.weights[0].view(),
+            b1: p.biases[0].view(),
+            w2: p.weights[1].view(),
+            b2: p.biases[1].view(),
+            w3: p.weights[2].view(),
+            b3: p.biases[2].view(),
+            slope: 0.2,
+        }
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let (p, z): (_, Array2<f64>) = (parameters(3), random((5, 3), "z"));
+        let cotangent: Array2<f64> = random((5, 3), "cotangent");
+        let value = |density: &ImplicitDensity<f64>, z: ArrayView2<f64>| {
+            (density.points(z).unwrap() * &cotangent).sum()
+        };
+        let d = density(&p);
+        let got = d.points_vjp(z.view(), cotangent.view()).unwrap();
+        let close = |got: &[f64], want: Vec<f64>| assert!(relative_error(got, &want) < 1e-6);
+        close(got.z.as_slice().unwrap(), finite(&z, |z| value(&d, z)));
+        let [w1, w2, w3] = &p.weights;
+        let along = finite(w1, |w1| {
+            value(&ImplicitDensity { w1, ..density(&p) }, z.view())
+        });
+        close(got.w1.as_slice().unwrap(), along);
+        let along = finite(w2, |w2| {
+            value(&ImplicitDensity { w2, ..density(&p) }, z.view())
+        });
+        close(got.w2.as_slice().unwrap(), along);
+        let along = finite(w3, |w3| {
+            value(&ImplicitDensity { w3, ..density(&p) }, z.view())
+        });
+        close(got.w3.as_slice().unwrap(), along);
+        let [b1, b2, b3] = &p.biases;
+        let along = finite(b1, |b1| {
+            value(&ImplicitDensity { b1, ..density(&p) }, z.view())
+        });
+        close(got.b1.as_slice().unwrap(), along);
+        let along = finite(b2, |b2| {
+            value(&ImplicitDensity { b2, ..density(&p) }, z.view())
+        });
+        close(got.b2.as_slice().unwrap(), along);
+        let along = finite(b3, |b3| {
+            value(&ImplicitDensity { b3, ..density(&p) }, z.view())
+        });
+        close(got.b3.as_slice().unwrap(), along);
+    }
+
+    #[test]
+    fn blocks_are_rows_of_one_function() {
+        let (p, rows) = (parameters(2), 2 * BLOCK + 7);
+        let z: Array2<f64> = random((rows, 2), "z");
+        let w = density(&p).points(z.view()).unwrap();
+        let ones = Array2::ones((rows, 2));
+        let gradients = density(&p).points_vjp(z.view(), ones.view()).unwrap();
+        for t in [0, BLOCK - 1, BLOCK, rows - 1] {
+            let row = z.slice(ndarray::s![t..t + 1, ..]);
+            let alone = density(&p).points(row).unwrap();
+            let one = ndarray::Array2::ones((1, 2));
+            let gradient = density(&p).points_vjp(row, one.view()).unwrap();
+            for l in 0..2 {
+                assert!((w[[t, l]] - alone[[0, l]]).abs() < 1e-12);
+                assert!((gradients.z[[t, l]] - gradient.z[[0, l]]).abs() < 1e-12);
+            }
+        }
+        // The last bias goes straight to the output, with the sign.
+        let want: f64 = z.column(0).iter().map(|z| z.signum()).sum();
+        assert!((gradients.b3[0] - want).abs() < 1e-9);
+    }
+
+    #[test]
+    fn zero_noise_gives_zero_points_and_zero_gradients() {
+        let (p, z) = (parameters(3), Array2::zeros((2, 3)));
+        assert_eq!(density(&p).points(z.view()).unwrap(), z);
+        let ones = Array2::ones((2, 3));
+        let gradients = density(&p).points_vjp(z.view(), ones.view()).unwrap();
+        assert_eq!(gradients, ImplicitGradients::zeros(2, 3));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let (p, z) = (parameters(3), Array2::<f64>::zeros((2, 3)));
+        let wide = Array2::zeros((2, 4));
+        let error = density(&p).points(wide.view()).unwrap_err();
+        assert!(matches!(error, Error::ShapeMismatch { what: "w1", .. }));
+        let error = density(&p).points_vjp(z.view(), wide.view()).unwrap_err();
+        assert!(matches!(
+            error,
+            Error::ShapeMismatch {
+                what: "cotangent",
+                ..
+            }
+        ));
+        let steep = ImplicitDensity {
+            slope: -0.1,
+            ..density(&p)
+        };
+        assert!(matches!(
+            steep.points(z.view()),
+            Err(Error::OutOfRange { what: "slope", .. })
+        ));
+    }
+}

@@ -1,0 +1,117 @@
+//! Means of queries and keys over the positions that are kept.
+
+use crate::Error;
+use crate::error::expect_shape;
+use bochner_numerics::{Real, parallel};
+use ndarray::{Array4, ArrayView1, ArrayView2, ArrayView4, Zip, s};
+
+/// Queries or keys `[B, M, T, d]` with the positions `[B, T]` that count; `None` for all.
+pub(crate) struct Positions<'a, T> {
+    x: ArrayView4<'a, T>,
+    kept: Option<ArrayView2<'a, bool>>,
+}
+
+impl<'a, T: Real> Positions<'a, T> {
+    pub(crate) fn new(
+        x: ArrayView4<'a, T>,
+        what: &'static str,
+        kept: Option<ArrayView2<'a, bool>>,
+    ) -> Result<Self, Error> {
+        let (batch, _, length, _) = x.dim();
+        if let Some(kept) = &kept {
+            expect_shape(what, &[batch, length], kept.shape())?;
+        }
+        Ok(Self { x, kept })
+    }
+
+    /// The mean of head `m` of example `b`, in double precision; zero if nothing is kept.
+    pub(crate) fn mean(&self, b: usize, m: usize, mean: &mut [T]) {
+        let x = self.x.slice(s![b, m, .., ..]);
+        let mut sum = vec![0.0; mean.len()];
+        for (_, row) in x
+            .outer_iter()
+            .enumerate()
+            .filter(|&(t, _)| self.keeps(b, t))
+        {
+            Zip::from(&mut sum[..])
+                .and(row)
+                .for_each(|sum, x| *sum += x.as_f64());
+        }
+        let share = self.share(b);
+        for (mean, sum) in mean.iter_mut().zip(sum) {
+            *mean = T::of(sum * share);
+        }
+    }
+
+    /// The gradient along all positions, given `along_mean(b, m)`, that along each mean: every
+    /// kept position takes an equal share, and the others none.
+    pub(crate) fn spread<'b>(
+        &self,
+        along_mean: impl Fn(usize, usize) -> ArrayView1<'b, T> + Send + Sync,
+    ) -> Array4<T>
+    where
+        T: 'b,
+    {
+        let (_, heads, length, width) = self.x.dim();
+        let mut along_x = Array4::zeros(self.x.dim());
+        if along_x.is_empty() {
+            return along_x;
+        }
+        let data = along_x.as_slice_mut().expect("a new array is row-major");
+        parallel::for_each_chunk(data, length * width, |i, head| {
+            let (b, m) = (i / heads, i % heads);
+            let share = T::of(self.share(b));
+            let each: Vec<T> = along_mean(b, m).iter().map(|&x| x * share).collect();
+            let rows = head.chunks_exact_mut(width).enumerate();
+            for (_, row) in rows.filter(|&(t, _)| self.keeps(b, t)) {
+                row.copy_from_slice(&each);
+            }
+        });
+        along_x
+    }
+
+    fn keeps(&self, b: usize, t: usize) -> bool {
+        self.kept.is_none_or(|kept| kept[[b, t]])
+    }
+
+    /// One over the number of kept positions, or zero.
+    fn share(&self, b: usize) -> f64 {
+        let count = (0..self.x.dim().2).filter(|&t| self.keeps(b, t)).count();
+        if count == 0 { 0.0 } else { 1.0 / count as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array4, array};
+
+    #[test]
+    fn only_kept_positions_count() {
+        let x = Array4::from_shape_vec(
+            (2, 1, 3, 1),
+            vec![1.0, 2.0, f64::NAN, f64::NAN, f64::INFINITY, f64::NAN],
+        )
+        .unwrap();
+        let kept = array![[true, true, false], [false, false, false]];
+        let positions = Positions::new(x.view(), "kept", Some(kept.view())).unwrap();
+        let mut mean = [f64::NAN];
+        positions.mean(0, 0, &mut mean);
+        assert_eq!(mean, [1.5]);
+        positions.mean(1, 0, &mut mean);
+        assert_eq!(mean, [0.0]);
+
+        let along_mean = array![3.0];
+        let along_x = positions.spread(|_, _| along_mean.view());
+        assert_eq!(along_x.as_slice().unwrap(), [1.5, 1.5, 0.0, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn without_a_mask_every_position_counts() {
+        let x = array![[[[1.0_f32], [2.0], [6.0]]]];
+        let positions = Positions::new(x.view(), "kept", None).unwrap();
+        let mut mean = [0.0];
+        positions.mean(0, 0, &mut mean);
+        assert_eq!(mean, [3.0]);
+    }
+}

@@ -1,0 +1,134 @@
+//! Draws from the posterior as a differentiable function of its parameters.
+
+use crate::Error;
+use crate::error::expect_shape;
+use bochner_numerics::Real;
+use ndarray::{Array3, Array4, ArrayView3, ArrayView4, Axis};
+
+/// Noise with the posterior's mean and standard deviation.
+///
+/// $$z_{bmr} = \mu_{bm} + \exp(\log\sigma_{bm}) \odot x_{bmr}$$
+///
+/// *where* $x$ has standard normal coordinates: independent ones, or correlated over the heads.
+///
+/// # Shapes
+/// `mu` and `log_sigma` are `[B, M, d]`, `x` and the result `[B, M, R, d]`.
+///
+/// # Errors
+/// [`Error::ShapeMismatch`] if they do not fit.
+///
+/// # Reference
+/// Kingma and Welling, *Auto-encoding variational Bayes*, 2014.
+///
+/// # Example
+/// ```
+/// use bochner_spectral::reparameterise;
+/// use ndarray::array;
+///
+/// let (mu, log_sigma) = (array![[[1.0_f64]]], array![[[2.0_f64.ln()]]]);
+/// let z = reparameterise(mu.view(), log_sigma.view(), array![[[[0.5], [-1.0]]]].view())?;
+/// assert!((z[[0, 0, 0, 0]] - 2.0).abs() < 1e-12 && (z[[0, 0, 1, 0]] + 1.0).abs() < 1e-12);
+/// # Ok::<(), bochner_spectral::Error>(())
+/// ```
+pub fn reparameterise<T: Real>(
+    mu: ArrayView3<T>,
+    log_sigma: ArrayView3<T>,
+    x: ArrayView4<T>,
+) -> Result<Array4<T>, Error> {
+    check(mu, log_sigma, x)?;
+    let sigma = log_sigma.mapv(T::exp).insert_axis(Axis(2));
+    let mut z = &x * &sigma;
+    z += &mu.insert_axis(Axis(2));
+    Ok(z)
+}
+
+/// The gradients of [`reparameterise`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReparameteriseGradients<T> {
+    /// Along the mean, `[B, M, d]`.
+    pub mu: Array3<T>,
+    /// Along the logarithm of the standard deviation, `[B, M, d]`.
+    pub log_sigma: Array3<T>,
+    /// Along the standard normal draws, `[B, M, R, d]`.
+    pub x: Array4<T>,
+}
+
+/// The vector-Jacobian product of [`reparameterise`].
+///
+/// $$\dot\mu = \sum_r \dot z_r, \qquad \dot{\log\sigma} = \sum_r \dot z_r \odot \sigma \odot x_r,
+/// \qquad \dot x_r = \sigma \odot \dot z_r$$
+///
+/// # Shapes
+/// `cotangent` is `[B, M, R, d]`.
+///
+/// # Errors
+/// As [`reparameterise`], and [`Error::ShapeMismatch`] if `cotangent` does not fit.
+pub fn reparameterise_vjp<T: Real>(
+    mu: ArrayView3<T>,
+    log_sigma: ArrayView3<T>,
+    x: ArrayView4<T>,
+    cotangent: ArrayView4<T>,
+) -> Result<ReparameteriseGradients<T>, Error> {
+    check(mu, log_sigma, x)?;
+    expect_shape("cotangent", x.shape(), cotangent.shape())?;
+    let sigma = log_sigma.mapv(T::exp).insert_axis(Axis(2));
+    let along_x = &cotangent * &sigma;
+    Ok(ReparameteriseGradients {
+        mu: cotangent.sum_axis(Axis(2)),
+        log_sigma: (&along_x * &x).sum_axis(Axis(2)),
+        x: along_x,
+    })
+}
+
+fn check<T: Real>(
+    mu: ArrayView3<T>,
+    log_sigma: ArrayView3<T>,
+    x: ArrayView4<T>,
+) -> Result<(), Error> {
+    let (batch, heads, width) = mu.dim();
+    expect_shape("log_sigma", mu.shape(), log_sigma.shape())?;
+    expect_shape("x", &[batch, heads, x.dim().2, width], x.shape())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{finite, random};
+    use bochner_numerics::relative_error;
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let mu: Array3<f64> = random((2, 2, 3), "mu");
+        let log_sigma: Array3<f64> = random((2, 2, 3), "log sigma");
+        let x: Array4<f64> = random((2, 2, 4, 3), "x");
+        let cotangent: Array4<f64> = random((2, 2, 4, 3), "cotangent");
+        let value = |mu: ArrayView3<f64>, log_sigma: ArrayView3<f64>, x: ArrayView4<f64>| {
+            (reparameterise(mu, log_sigma, x).unwrap() * &cotangent).sum()
+        };
+        let (m, s, e) = (mu.view(), log_sigma.view(), x.view());
+        let got = reparameterise_vjp(m, s, e, cotangent.view()).unwrap();
+        let close = |got: Option<&[f64]>, want: Vec<f64>| {
+            assert!(relative_error(got.unwrap(), &want) < 1e-6);
+        };
+        close(got.mu.as_slice(), finite(&mu, |mu| value(mu, s, e)));
+        close(
+            got.log_sigma.as_slice(),
+            finite(&log_sigma, |s| value(m, s, e)),
+        );
+        close(got.x.as_slice(), finite(&x, |x| value(m, s, x)));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let (mu, x): (Array3<f32>, Array4<f32>) =
+            (random((2, 1, 3), "mu"), random((2, 2, 4, 3), "x"));
+        assert_eq!(
+            reparameterise(mu.view(), mu.view(), x.view()),
+            Err(Error::ShapeMismatch {
+                what: "x",
+                expected: vec![2, 1, 4, 3],
+                got: vec![2, 2, 4, 3]
+            })
+        );
+    }
+}
