@@ -150,6 +150,16 @@ impl CaseFile {
         finite.ok_or_else(|| self.wrong(key, "a finite number"))
     }
 
+    /// An entry of the metadata that counts something.
+    pub(crate) fn count(&self, key: &str) -> Result<usize, Fault> {
+        let number = self.number(key)?;
+        if number >= 0.0 && number.fract() == 0.0 {
+            Ok(number as usize)
+        } else {
+            Err(self.wrong(key, "a whole number of at least 0"))
+        }
+    }
+
     /// An entry of the metadata that is a finite number or the word `none`.
     pub(crate) fn number_or_none(&self, key: &str) -> Result<Option<f64>, Fault> {
         match self.entry(key, "a number or none")? {

@@ -2,6 +2,8 @@
 
 mod attention;
 mod copula;
+mod density;
+mod divergence;
 mod feature_map;
 mod magnitude;
 
@@ -70,20 +72,22 @@ static TABLE: [Entry; 17] = [
     Entry::later("magnitude", &["magnitude"])
         .optional()
         .by(magnitude::magnitude::<f64>, magnitude::magnitude::<f32>),
-    Entry::later("implicit_density", &["w"]),
+    Entry::later("implicit_density", &["w"]).by(density::implicit::<f64>, density::implicit::<f32>),
     Entry::later(
         "inference_network",
         &["z", "h", "hidden", "mu", "log_sigma"],
-    ),
+    )
+    .by(density::inference::<f64>, density::inference::<f32>),
     Entry::later("copula_density", &["log_density"]),
     Entry::later("copula_joint_density", &["log_density"]),
     Entry::later("copula_factor", &["corr", "normalised", "half_neg_log_det"])
         .by(copula::factor::<f64>, copula::factor::<f32>),
     Entry::later("mikan_posterior", &["z", "x"])
         .by(copula::posterior::<f64>, copula::posterior::<f32>),
-    Entry::later("kl_mean_field", &["kl"]),
-    Entry::later("kl_copula", &["kl"]),
-    Entry::later("elbo", &["elbo"]),
+    Entry::later("kl_mean_field", &["kl"])
+        .by(divergence::mean_field::<f64>, divergence::mean_field::<f32>),
+    Entry::later("kl_copula", &["kl"]).by(divergence::joint::<f64>, divergence::joint::<f32>),
+    Entry::later("elbo", &["elbo"]).by(divergence::elbo::<f64>, divergence::elbo::<f32>),
     Entry::later("pipeline", &["output", "weights", "z", "w1", "w2", "kl"]),
     Entry::later("gat_classic", &["output", "alpha", "score"]),
     Entry::later("gat_kernel", &["output", "alpha", "score"]),
