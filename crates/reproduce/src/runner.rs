@@ -94,7 +94,7 @@ impl Run<'_> {
     fn work(&self, todo: &[Unit]) -> Result<(), Error> {
         let jobs = self.options.jobs.clamp(1, todo.len().max(1));
         let pools = (0..jobs)
-            .map(|_| self.pool(jobs))
+            .map(|_| pool(self.options.threads, jobs))
             .collect::<Result<Vec<_>, _>>()?;
         std::thread::scope(|scope| {
             let workers: Vec<_> = pools
@@ -107,11 +107,6 @@ impl Run<'_> {
                     .unwrap_or_else(|p| std::panic::resume_unwind(p))
             })
         })
-    }
-
-    fn pool(&self, jobs: usize) -> Result<ThreadPool, Error> {
-        let threads = (self.options.threads / jobs).max(1);
-        Ok(ThreadPoolBuilder::new().num_threads(threads).build()?)
     }
 
     /// Takes unit after unit until none is left.
@@ -190,6 +185,12 @@ impl Run<'_> {
         }
         Ok((trial, History::default()))
     }
+}
+
+/// The threads of one of several jobs.
+pub(crate) fn pool(threads: usize, jobs: usize) -> Result<ThreadPool, Error> {
+    let threads = (threads / jobs).max(1);
+    Ok(ThreadPoolBuilder::new().num_threads(threads).build()?)
 }
 
 /// One epoch and its measurements.

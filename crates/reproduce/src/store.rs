@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 /// | `units/<suite>/<id>.json` | one line: the [`Row`] of a finished unit |
 /// | `artefacts/<suite>/<id>.json` | one line: its [`Artefacts`], curves and pictures |
 /// | `checkpoints/<suite>/` | how far the running units are |
-/// | `rows.jsonl` | the rows of the last run's units, one per line |
-/// | `report.md`, `report.html` | what they say |
+/// | `<scale>/rows.jsonl` | the rows of a scale, one per line |
+/// | `<scale>/report.md`, `<scale>/report.html` | what they say |
 ///
 /// Files are written next to their place, synchronised, and renamed into it: a file that exists
 /// is whole, whenever the machine stops. A unit is finished when its row exists; its artefacts
@@ -37,6 +37,9 @@ pub struct Store {
     _lock: File,
 }
 
+/// What is a store's own; other files of the directory are never touched.
+const PARTS: [&str; 6] = ["units", "artefacts", "checkpoints", "smoke", "desk", "paper"];
+
 impl Store {
     /// Opens a directory, making it where needed, and removes what an interrupted run left half
     /// written.
@@ -50,9 +53,12 @@ impl Store {
         for part in ["units", "artefacts", "checkpoints"] {
             let directory = root.join(part);
             fs::create_dir_all(&directory).map_err(Error::io("create", &directory))?;
-            atomic::clean(&directory)?;
         }
-        atomic::clean_level(&root)?;
+        for part in PARTS.map(|part| root.join(part)) {
+            if part.is_dir() {
+                atomic::clean(&part)?;
+            }
+        }
         Ok(Self { root, _lock: lock })
     }
 
@@ -103,16 +109,20 @@ impl Store {
         Checkpoint::new(self.root.join("checkpoints").join(&unit.suite), unit.id())
     }
 
-    /// Writes rows, one JSON object per line, to `rows.jsonl`.
+    /// Writes rows, one JSON object per line, to a file of this name.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn export<'a>(&self, rows: impl IntoIterator<Item = &'a Row>) -> Result<PathBuf, Error> {
+    pub fn export<'a>(
+        &self,
+        name: &str,
+        rows: impl IntoIterator<Item = &'a Row>,
+    ) -> Result<PathBuf, Error> {
         let lines: Vec<u8> = rows.into_iter().flat_map(line).collect();
-        self.write("rows.jsonl", &lines)
+        self.write(name, &lines)
     }
 
-    /// Writes a file at the top of the directory.
+    /// Writes a file of the directory.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -120,6 +130,14 @@ impl Store {
         let path = self.root.join(name);
         atomic::write(&path, bytes)?;
         Ok(path)
+    }
+
+    /// Reads a JSON file of the directory; `None` if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::CorruptResult`].
+    pub(crate) fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
+        read_json(&self.root.join(name))
     }
 
     fn place(&self, part: &str, unit: &Unit) -> PathBuf {
@@ -273,7 +291,7 @@ mod tests {
     #[test]
     fn exported_rows_are_one_json_object_per_line() {
         let (directory, store) = store();
-        store.export([&row(), &row()]).unwrap();
+        store.export("rows.jsonl", [&row(), &row()]).unwrap();
         let text = fs::read_to_string(directory.path().join("rows.jsonl")).unwrap();
         let rows: Vec<Row> = text
             .lines()

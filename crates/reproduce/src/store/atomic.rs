@@ -39,18 +39,10 @@ pub(crate) fn put_in_place(unfinished: &Path, path: &Path) -> Result<(), Error> 
 pub(crate) fn clean(directory: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(directory).map_err(Error::io("read", directory))? {
         let entry = entry.map_err(Error::io("read", directory))?;
+        let path = entry.path();
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            clean(&entry.path())?;
-        }
-    }
-    clean_level(directory)
-}
-
-/// Removes the unfinished files of a directory, not of those below.
-pub(crate) fn clean_level(directory: &Path) -> Result<(), Error> {
-    for entry in fs::read_dir(directory).map_err(Error::io("read", directory))? {
-        let path = entry.map_err(Error::io("read", directory))?.path();
-        if path.to_string_lossy().ends_with(UNFINISHED) {
+            clean(&path)?;
+        } else if path.to_string_lossy().ends_with(UNFINISHED) {
             fs::remove_file(&path).map_err(Error::io("remove", &path))?;
         }
     }

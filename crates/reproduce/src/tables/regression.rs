@@ -2,6 +2,8 @@
 
 mod criteria;
 mod plan;
+pub(crate) mod projection;
+pub mod report;
 mod results;
 mod trial;
 

@@ -1,0 +1,328 @@
+//! Lines and dots over two axes, as SVG.
+
+use super::html::escape;
+use std::fmt::Write;
+
+/// Told apart also by people who do not tell red from green (Okabe and Ito 2008).
+const COLOURS: [&str; 8] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#777777",
+];
+
+const WIDTH: f64 = 460.0;
+const HEIGHT: f64 = 280.0;
+const LEFT: f64 = 58.0;
+const RIGHT: f64 = 12.0;
+const TOP: f64 = 48.0;
+const BOTTOM: f64 = 40.0;
+
+/// A chart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// What it shows.
+    pub title: String,
+    /// The name of the horizontal axis.
+    pub x: String,
+    /// The vertical axis.
+    pub y: Axis,
+    /// What is drawn.
+    pub series: Vec<Series>,
+}
+
+/// A vertical axis and its name.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Axis {
+    /// Equal steps.
+    Linear(String),
+    /// Equal factors; values that are not positive are left out.
+    Log(String),
+}
+
+/// Points of one colour.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// The name in the legend.
+    pub name: String,
+    /// How they are drawn.
+    pub marks: Marks,
+    /// The points.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// How points are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marks {
+    /// Joined, in their order.
+    Line,
+    /// Each for itself.
+    Dots,
+}
+
+impl Axis {
+    fn name(&self) -> &str {
+        match self {
+            Self::Linear(name) | Self::Log(name) => name,
+        }
+    }
+
+    /// The value on a scale of equal steps.
+    fn place(&self, value: f64) -> Option<f64> {
+        match self {
+            Self::Linear(_) => Some(value),
+            Self::Log(_) => (value > 0.0).then(|| value.log10()),
+        }
+        .filter(|place| place.is_finite())
+    }
+
+    fn label(&self, place: f64) -> String {
+        match self {
+            Self::Linear(_) => number(place),
+            Self::Log(_) => number(10f64.powf(place)),
+        }
+    }
+}
+
+impl Chart {
+    /// The chart as an SVG element.
+    pub fn to_svg(&self) -> String {
+        let series: Vec<Vec<(f64, f64)>> = self.series.iter().map(|s| self.places(s)).collect();
+        let x = Range::of(series.iter().flatten().map(|point| point.0));
+        let y = Range::of(series.iter().flatten().map(|point| point.1));
+        let frame = Frame { x, y };
+        let mut svg = format!(
+            "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" role=\"img\">\
+             <text x=\"{LEFT}\" y=\"16\" class=\"title\">{}</text>",
+            escape(&self.title)
+        );
+        self.axes(&mut svg, &frame);
+        for (i, (series, points)) in self.series.iter().zip(&series).enumerate() {
+            let colour = COLOURS[i % COLOURS.len()];
+            draw(&mut svg, &frame, series.marks, points, colour);
+        }
+        self.legend(&mut svg);
+        svg.push_str("</svg>");
+        svg
+    }
+
+    fn places(&self, series: &Series) -> Vec<(f64, f64)> {
+        let points = series.points.iter().filter(|(x, _)| x.is_finite());
+        points
+            .filter_map(|&(x, y)| Some((x, self.y.place(y)?)))
+            .collect()
+    }
+
+    fn axes(&self, svg: &mut String, frame: &Frame) {
+        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+        for tick in frame.y.ticks() {
+            let at = frame.y(tick);
+            let _ = write!(
+                svg,
+                "<line x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\" class=\"grid\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                LEFT - 6.0,
+                at + 4.0,
+                self.y.label(tick)
+            );
+        }
+        for tick in frame.x.ticks() {
+            let _ = write!(
+                svg,
+                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                frame.x(tick),
+                bottom + 16.0,
+                number(tick)
+            );
+        }
+        let _ = write!(
+            svg,
+            "<text x=\"{right}\" y=\"{}\" text-anchor=\"end\">{}</text>\
+             <text x=\"4\" y=\"{}\">{}</text>",
+            HEIGHT - 6.0,
+            escape(&self.x),
+            TOP - 8.0,
+            escape(self.y.name()),
+        );
+    }
+
+    fn legend(&self, svg: &mut String) {
+        let mut x = LEFT + 60.0;
+        for (i, series) in self.series.iter().enumerate() {
+            let colour = COLOURS[i % COLOURS.len()];
+            let _ = write!(
+                svg,
+                "<rect x=\"{x:.0}\" y=\"30\" width=\"10\" height=\"10\" fill=\"{colour}\"/>\
+                 <text x=\"{:.0}\" y=\"39\">{}</text>",
+                x + 14.0,
+                escape(&series.name)
+            );
+            x += 24.0 + 6.2 * series.name.chars().count() as f64;
+        }
+    }
+}
+
+fn draw(svg: &mut String, frame: &Frame, marks: Marks, points: &[(f64, f64)], colour: &str) {
+    match marks {
+        Marks::Line => {
+            let path: Vec<String> = points
+                .iter()
+                .map(|&(x, y)| format!("{:.1},{:.1}", frame.x(x), frame.y(y)))
+                .collect();
+            let _ = write!(
+                svg,
+                "<polyline class=\"line\" stroke=\"{colour}\" points=\"{}\"/>",
+                path.join(" ")
+            );
+        }
+        Marks::Dots => {
+            for &(x, y) in points {
+                let _ = write!(
+                    svg,
+                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.2\" fill=\"{colour}\"/>",
+                    frame.x(x),
+                    frame.y(y)
+                );
+            }
+        }
+    }
+}
+
+struct Frame {
+    x: Range,
+    y: Range,
+}
+
+impl Frame {
+    fn x(&self, value: f64) -> f64 {
+        LEFT + self.x.share(value) * (WIDTH - LEFT - RIGHT)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        HEIGHT - BOTTOM - self.y.share(value) * (HEIGHT - TOP - BOTTOM)
+    }
+}
+
+/// The values that an axis spans.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Range {
+    low: f64,
+    high: f64,
+}
+
+impl Range {
+    /// From the smallest to the largest value, never empty.
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
+        if low > high {
+            return Self {
+                low: 0.0,
+                high: 1.0,
+            };
+        }
+        let room = if high > low {
+            0.02 * (high - low)
+        } else {
+            low.abs().max(1.0) * 0.1
+        };
+        Self {
+            low: low - room,
+            high: high + room,
+        }
+    }
+
+    fn share(self, value: f64) -> f64 {
+        (value - self.low) / (self.high - self.low)
+    }
+
+    /// Round numbers inside the range: steps of 1, 2 or 5 times a power of ten.
+    fn ticks(self) -> Vec<f64> {
+        let rough = (self.high - self.low) / 5.0;
+        let power = 10f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0]
+            .map(|factor| factor * power)
+            .into_iter()
+            .find(|step| *step >= rough)
+            .unwrap_or(rough);
+        let first = (self.low / step).ceil() as i64;
+        let last = (self.high / step).floor() as i64;
+        (first..=last).map(|i| i as f64 * step).collect()
+    }
+}
+
+/// At most three significant digits, without zeros at the end.
+fn number(value: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    let exponent = value.abs().log10().floor();
+    if !(-4.0..6.0).contains(&exponent) {
+        return format!("{value:.1e}");
+    }
+    let digits = (2.0 - exponent).clamp(0.0, 6.0) as usize;
+    let text = format!("{value:.digits$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_inside() {
+        let range = Range {
+            low: -0.03,
+            high: 1.07,
+        };
+        let ticks = range.ticks();
+        assert!(ticks.len() >= 3 && ticks.len() <= 7, "{ticks:?}");
+        assert!(ticks.iter().all(|t| (range.low..=range.high).contains(t)));
+        let labels: Vec<String> = Range {
+            low: 0.0,
+            high: 1.0,
+        }
+        .ticks()
+        .into_iter()
+        .map(number)
+        .collect();
+        assert_eq!(labels, ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        for (value, text) in [
+            (0.0, "0"),
+            (500.0, "500"),
+            (1500.0, "1500"),
+            (-0.25, "-0.25"),
+            (0.001234, "0.00123"),
+            (1e-7, "1.0e-7"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn points_stay_inside_the_frame() {
+        let chart = Chart {
+            title: "t".into(),
+            x: "x".into(),
+            y: Axis::Log("y".into()),
+            series: vec![Series {
+                name: "s".into(),
+                marks: Marks::Dots,
+                points: vec![(0.0, 0.0), (1.0, 1e-3), (2.0, 10.0), (f64::NAN, 1.0)],
+            }],
+        };
+        let svg = chart.to_svg();
+        assert_eq!(svg.matches("<circle").count(), 2, "0 has no logarithm");
+        let empty = Chart {
+            series: vec![],
+            ..chart
+        };
+        assert!(!empty.to_svg().contains("NaN"));
+    }
+}

@@ -1,0 +1,196 @@
+//! From a configuration to a report.
+
+use crate::runner::{Options, Outcome, run};
+use crate::store::Row;
+use crate::tables::regression::report::{Account, write};
+use crate::tables::regression::{
+    Check, Claim, Cut, Mark, Plan, Regression, Results, Skipped, checks, claims, projection, title,
+};
+use crate::{Config, Error, Scale, Store, Unit};
+use bochner_datasets::DataStore;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+/// What a reproduction has done.
+#[derive(Debug)]
+pub struct Reproduction {
+    /// What the runner did.
+    pub outcome: Outcome,
+    /// Sets that could not be had.
+    pub skipped: Vec<Skipped>,
+    /// The checks of scale `smoke`; none at other scales.
+    pub checks: Vec<Check>,
+    /// The claims of the paper.
+    pub claims: Vec<Claim>,
+    /// The report, in both forms, and the rows.
+    pub files: Vec<PathBuf>,
+}
+
+/// Runs what the configuration asks for and is not finished yet, and reports on all of it.
+///
+/// When `interrupt` is set the running units save how far they are, and the report covers what
+/// is finished; the next call goes on from there.
+///
+/// # Errors
+/// An option that cannot be used, data that are there and wrong, an output directory that cannot
+/// be written, a damaged result.
+pub fn reproduce(config: &Config, interrupt: &AtomicBool) -> Result<Reproduction, Error> {
+    config.check()?;
+    let store = Store::open(&config.out)?;
+    let (plan, suite, skipped) = prepare(config, &store)?;
+    let units: Vec<Unit> = plan.units();
+    let mine = units
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| config.shard.holds(*place))
+        .map(|(_, unit)| unit.clone());
+    let options = Options {
+        jobs: config.jobs,
+        threads: config.threads,
+        checkpoint_every: config.checkpoint_every,
+        code_version: &config.code_version,
+        interrupt,
+    };
+    let outcome = run(&mine.collect::<Vec<_>>(), &suite, &store, &options)?;
+    conclude(config, &store, &plan, outcome, skipped)
+}
+
+fn prepare(config: &Config, store: &Store) -> Result<(Plan, Regression, Vec<Skipped>), Error> {
+    let data = DataStore::new(config.downloads);
+    let data = match &config.data {
+        Some(directory) => data.with_directory(directory)?,
+        None => data,
+    };
+    let sets = config.regression_sets()?;
+    let load = |cut| {
+        let plan = Plan::new(config.scale, &sets, cut);
+        let (suite, skipped) = Regression::load(&plan, &data)?;
+        Ok::<_, Error>((plan.without(&skipped), suite, skipped))
+    };
+    let cut = match config.cut {
+        Some(cut) => cut,
+        None => projection::decide(config, store, |cut| {
+            load(cut).map(|(plan, suite, _)| (plan, suite))
+        })?,
+    };
+    let (plan, suite, skipped) = load(cut)?;
+    let plan = match config.epochs {
+        Some(epochs) => plan.with_epochs(epochs),
+        None => plan,
+    };
+    Ok((plan, suite, skipped))
+}
+
+fn conclude(
+    config: &Config,
+    store: &Store,
+    plan: &Plan,
+    outcome: Outcome,
+    skipped: Vec<Skipped>,
+) -> Result<Reproduction, Error> {
+    let results = Results::collect(plan, store)?;
+    let notes = notes(config, plan, &outcome);
+    let account = Account {
+        plan,
+        results: &results,
+        skipped: &skipped,
+        notes: &notes,
+    };
+    // A picture that cannot be read is left out; the numbers do not depend on it.
+    let document = write(&account, |unit| store.artefacts(unit).ok().flatten());
+    let rows: Vec<Row> = plan
+        .units()
+        .iter()
+        .filter_map(|unit| results.row(unit).cloned())
+        .collect();
+    let file = |name: &str| format!("{}/{name}", plan.scale());
+    let files = vec![
+        store.write(&file("report.md"), document.to_markdown().as_bytes())?,
+        store.write(&file("report.html"), document.to_html().as_bytes())?,
+        store.export(&file("rows.jsonl"), &rows)?,
+    ];
+    Ok(Reproduction {
+        outcome,
+        skipped,
+        checks: match plan.scale() {
+            Scale::Smoke => checks(plan, &results),
+            _ => Vec::new(),
+        },
+        claims: claims(plan, &results),
+        files,
+    })
+}
+
+fn notes(config: &Config, plan: &Plan, outcome: &Outcome) -> Vec<String> {
+    let mut notes = Vec::new();
+    if plan.cut() != Cut::None {
+        notes.push(format!("To save time, {}.", plan.cut().describe()));
+    }
+    if let Some(epochs) = config.epochs {
+        notes.push(format!(
+            "**Training was set to {epochs} epochs**, which is not the protocol of this scale."
+        ));
+    } else if plan.scale() == Scale::Smoke {
+        notes.push(SMOKE_SIZES.to_owned());
+    }
+    if outcome.interrupted {
+        notes.push("The run was interrupted; run it again and it goes on.".to_owned());
+    }
+    let failed = outcome.failed.iter();
+    notes.extend(failed.map(|(_, error)| format!("**Failed**: {error}.")));
+    notes
+}
+
+const SMOKE_SIZES: &str = "Passenger is trained for 60 epochs, the other sets for 20; of \
+                           Parkinsons every 10th row is used. 16 spectral points.";
+
+impl Reproduction {
+    /// Whether everything ran and nothing that was checked failed.
+    pub fn is_good(&self) -> bool {
+        let passed = |check: &Check| !matches!(check.mark, Mark::Failed(_));
+        self.outcome.failed.is_empty() && (self.outcome.interrupted || self.checks.iter().all(passed))
+    }
+
+    /// A few lines for the terminal.
+    pub fn summary(&self) -> String {
+        let mut text = String::new();
+        let outcome = &self.outcome;
+        let _ = writeln!(
+            text,
+            "{} units run, {} finished before, {} failed{}",
+            outcome.computed,
+            outcome.found,
+            outcome.failed.len(),
+            if outcome.interrupted {
+                "; interrupted, run it again to go on"
+            } else {
+                ""
+            }
+        );
+        for check in &self.checks {
+            let (mark, seen) = match &check.mark {
+                Mark::Passed(seen) => ("passed", seen),
+                Mark::Failed(seen) => ("FAILED", seen),
+                Mark::NotRun(seen) => ("not run", seen),
+            };
+            let _ = writeln!(text, "{mark:>8}  {} ({seen})", check.name);
+        }
+        for claim in &self.claims {
+            let _ = writeln!(text, "{:>8}  {}", claim.name, claim.verdict);
+        }
+        for skipped in &self.skipped {
+            let _ = writeln!(
+                text,
+                " skipped  {}: {}\n          get it with: {}",
+                title(skipped.set),
+                skipped.reason,
+                skipped.command
+            );
+        }
+        for file in &self.files {
+            let _ = writeln!(text, " written  {}", file.display());
+        }
+        text
+    }
+}

@@ -1,0 +1,208 @@
+//! The tables of the report.
+
+use super::super::{Arm, Model, Number, Plan, Results, title};
+use super::Account;
+use crate::report::Document;
+use crate::statistics::{Paired, mean, population_deviation};
+use crate::{Preset, Scale, published};
+use bochner_datasets::RegressionSet;
+
+/// What stands in a cell without value.
+const NOTHING: &str = "-";
+
+pub(super) fn write(document: &mut Document, account: &Account<'_>) {
+    let (plan, results) = (account.plan, account.results);
+    document.heading("Paper and ours");
+    document.text(
+        "Mean ± population standard deviation over the splits, R-numbers in both columns. The \
+         last column judges each row by itself; the claims above are judged over all sets.",
+    );
+    document.table(
+        &["set", "model", "preset", "splits", "paper (R)", "ours (R)", "difference", "verdict"],
+        plan.sets()
+            .into_iter()
+            .flat_map(|set| against_paper(plan, results, set))
+            .collect(),
+    );
+    document.heading("Our numbers");
+    document.text("Every model has its V-number, R-number and last error; R - V is the optimism.");
+    document.table(
+        &[
+            "set", "model", "preset", "splits", "p", "R", "parameters", "V", "R-number", "R - V",
+            "last", "n", "s per split",
+        ],
+        plan.arms().iter().filter_map(|arm| own(results, arm)).collect(),
+    );
+    document.heading("Against the Transformer, split by split");
+    document.text(
+        "d = error of the model - error of the Transformer on the same split, starting from the \
+         same seed: mean ± SE (SE'), wins of n. A difference counts from 2 SE. Published \
+         differences are unpaired.",
+    );
+    document.table(
+        &["set", "model", "preset", "splits", "published d", "d of V", "found in V", "d of R", "found in R"],
+        plan.arms().iter().filter_map(|arm| paired(plan, results, arm)).collect(),
+    );
+    document.list(gaps(plan, results));
+}
+
+fn against_paper(plan: &Plan, results: &Results, set: RegressionSet) -> Vec<Vec<String>> {
+    let arms = plan.arms().iter().filter(|arm| arm.set == set);
+    let mut rows: Vec<Vec<String>> = arms
+        .filter_map(|arm| {
+            let numbers = results.numbers(arm, Number::R)?;
+            let ours = mean(&numbers).ok()?;
+            let published = comparable(arm);
+            Some(cells(
+                names(arm),
+                [
+                    published.map_or(NOTHING.into(), |p| spread(p.mean, p.deviation)),
+                    spread(ours, population_deviation(&numbers).ok()?),
+                    published.map_or(NOTHING.into(), |p| format!("{:+.3}", ours - p.mean)),
+                    row_verdict(plan, results, arm),
+                ],
+            ))
+        })
+        .collect();
+    if plan.scale() == Scale::Paper || set != RegressionSet::Parkinsons {
+        rows.extend(["GP (RBF)", "GP (SM)"].into_iter().filter_map(|model| {
+            let p = published::regression(model, title(set))?;
+            let name = [title(set).to_owned(), format!("{model}*")];
+            let rest = [NOTHING, NOTHING, &spread(p.mean, p.deviation), NOTHING, NOTHING, "not run"];
+            Some(cells(name, rest.map(str::to_owned)))
+        }));
+    }
+    rows
+}
+
+/// The published value of an arm's model; none beside a thinned set, which is another set.
+fn comparable(arm: &Arm) -> Option<published::Published> {
+    let published = published::regression(arm.model.name(), title(arm.set))?;
+    (arm.every == 1 && arm.candidate.is_none()).then_some(published)
+}
+
+fn row_verdict(plan: &Plan, results: &Results, arm: &Arm) -> String {
+    match plan.scale() {
+        Scale::Smoke => "not tested".into(),
+        Scale::Desk | Scale::Paper if arm.model == Model::Transformer => "baseline".into(),
+        _ => plan
+            .baseline(arm)
+            .and_then(|baseline| {
+                let on = |number| Some(results.compare(arm, baseline, number)?.finding());
+                let r = on(Number::R)?;
+                Some(match on(Number::V) {
+                    Some(v) => format!("against the Transformer: {v} (V), {r} (R)"),
+                    None => format!("against the Transformer: {r} (R)"),
+                })
+            })
+            .unwrap_or_else(|| "not tested".into()),
+    }
+}
+
+fn own(results: &Results, arm: &Arm) -> Option<Vec<String>> {
+    let rows = results.of(arm);
+    let first = rows.first()?;
+    let statistics = |number| {
+        let numbers = results.numbers(arm, number)?;
+        Some((mean(&numbers).ok()?, population_deviation(&numbers).ok()?))
+    };
+    let (r, v) = (statistics(Number::R)?, statistics(Number::V));
+    let (last, deviation) = statistics(Number::Last)?;
+    let seconds = rows.iter().map(|row| row.seconds).sum::<f64>() / rows.len() as f64;
+    let settings = &first.unit.settings;
+    Some(cells(
+        names(arm),
+        [
+            settings.p.map_or(NOTHING.into(), |p| p.to_string()),
+            settings.points.map_or(NOTHING.into(), |r| r.to_string()),
+            first.parameters.to_string(),
+            v.map_or(NOTHING.into(), |(mean, sd)| spread(mean, sd)),
+            spread(r.0, r.1),
+            v.map_or(NOTHING.into(), |(v, _)| format!("{:+.4}", r.0 - v)),
+            spread(last, deviation),
+            rows.len().to_string(),
+            format!("{seconds:.1}"),
+        ],
+    ))
+}
+
+fn paired(plan: &Plan, results: &Results, arm: &Arm) -> Option<Vec<String>> {
+    if arm.model == Model::Transformer {
+        return None;
+    }
+    let baseline = plan.baseline(arm)?;
+    let on = |number| results.compare(arm, baseline, number);
+    let (v, r) = (on(Number::V), on(Number::R)?);
+    let published = comparable(arm)
+        .zip(comparable(baseline))
+        .map(|(p, b)| format!("{:+.3}", p.mean - b.mean));
+    Some(cells(
+        names(arm),
+        [
+            published.unwrap_or(NOTHING.into()),
+            v.map_or(NOTHING.into(), |v| difference(&v)),
+            v.map_or(NOTHING.into(), |v| v.finding().to_string()),
+            difference(&r),
+            r.finding().to_string(),
+        ],
+    ))
+}
+
+/// Names the models whose optimism differs from the Transformer's by as much as the models do.
+fn gaps(plan: &Plan, results: &Results) -> Vec<String> {
+    plan.arms()
+        .iter()
+        .filter(|arm| arm.model != Model::Transformer)
+        .filter_map(|arm| {
+            let baseline = plan.baseline(arm)?;
+            let v = results.compare(arm, baseline, Number::V)?.mean;
+            let gap = results.compare(arm, baseline, Number::R)?.mean - v;
+            let [set, model, preset, splits] = &names(arm);
+            (gap.abs() >= v.abs()).then(|| {
+                format!(
+                    "{set}, {model} ({preset}, {splits}): R - V differs from the Transformer's by \
+                     {gap:+.4}, as much as the models differ ({v:+.4}); a comparison of best test \
+                     errors says nothing here."
+                )
+            })
+        })
+        .collect()
+}
+
+fn names(arm: &Arm) -> [String; 4] {
+    let model = match arm.candidate {
+        Some(p) => format!("{} (p = {p})", arm.model.name()),
+        None => arm.model.name().to_owned(),
+    };
+    let preset = if arm.model.is_implicit() {
+        arm.preset.name()
+    } else {
+        debug_assert_eq!(arm.preset, Preset::Paper);
+        "both"
+    };
+    [
+        title(arm.set).to_owned(),
+        model,
+        preset.to_owned(),
+        arm.protocol.name().to_owned(),
+    ]
+}
+
+fn cells<const A: usize, const B: usize>(first: [String; A], rest: [String; B]) -> Vec<String> {
+    first.into_iter().chain(rest).collect()
+}
+
+fn spread(mean: f64, deviation: f64) -> String {
+    format!("{mean:.3} ± {deviation:.3}")
+}
+
+fn difference(paired: &Paired) -> String {
+    let wins = format!("{} of {}", paired.wins, paired.n);
+    match (paired.error, paired.corrected_error) {
+        (Some(error), Some(corrected)) => format!(
+            "{:+.4} ± {error:.4} ({corrected:.4}), {wins}",
+            paired.mean
+        ),
+        _ => format!("{:+.4}, {wins}", paired.mean),
+    }
+}
