@@ -1,5 +1,223 @@
-//! placeholder
-/// x
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CheckpointError {}
+//! Saving and restoring a training run in one safetensors file.
+
+mod error;
+mod file;
+
+pub use error::CheckpointError;
+
+use crate::optim::{AdamState, Moments};
+use crate::parameters::Parameters;
+use crate::{Adam, Element};
+use bochner_numerics::StreamState;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The version of the format written here, and the only one read.
+const VERSION: u32 = 1;
+
+/// How far a training run has come.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The number of steps taken.
+    pub step: u64,
+    /// Where each random stream stands, by its purpose.
+    pub streams: BTreeMap<String, StreamState>,
+    /// Whatever else the caller needs to go on.
+    pub extra: serde_json::Value,
+}
+
+/// The values of one parameter.
+#[derive(Clone, Debug, PartialEq)]
+struct Array<E> {
+    dims: Vec<usize>,
+    values: Vec<E>,
+}
+
+/// A training run at rest: parameters, optimiser, progress.
+///
+/// The file is a safetensors file, readable from Python: each parameter under its name, Adam's
+/// moments under `optimizer.m.<name>` and `optimizer.v.<name>`, everything else as JSON under the
+/// key `bochner` of `__metadata__`. The same run gives the same bytes.
+///
+/// ```
+/// use bochner_nn::{Adam, AdamConfig, Checkpoint, Linear, Progress};
+/// use bochner_numerics::{Seed, Stream};
+/// use dfdx::prelude::*;
+///
+/// let device = Cpu::default();
+/// let mut stream = Seed::new(1).stream("initial values");
+/// let model: Linear<usize, usize, f32> = Linear::try_new(&device, 3, 2, &mut stream)?;
+/// let adam = Adam::new(AdamConfig::adamw())?;
+///
+/// let directory = tempfile::tempdir().unwrap();
+/// let path = directory.path().join("run.safetensors");
+/// let mut progress = Progress { step: 7, ..Default::default() };
+/// progress.streams.insert("initial values".into(), stream.state());
+/// Checkpoint::of("linear 3 to 2", &model)
+///     .with_adam(&adam)
+///     .with_progress(progress)
+///     .write(&path)?;
+///
+/// let saved = Checkpoint::<f32>::read(&path)?;
+/// let mut other: Linear<usize, usize, f32> = Linear::try_new(&device, 3, 2, &mut stream)?;
+/// saved.restore("linear 3 to 2", &mut other)?;
+/// let adam = Adam::with_state(AdamConfig::adamw(), saved.adam().unwrap().clone())?;
+/// let stream = Stream::from_state(&saved.progress().streams["initial values"]);
+/// assert_eq!(other.weight.as_vec(), model.weight.as_vec());
+/// # Ok::<(), bochner_nn::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint<E> {
+    description: String,
+    parameters: Vec<(String, Array<E>)>,
+    adam: Option<AdamState<E>>,
+    progress: Progress,
+}
+
+impl<E: Element> Checkpoint<E> {
+    /// A copy of the model's parameters.
+    ///
+    /// `description` says which model this is, beyond the names and shapes of its parameters: its
+    /// variant, its settings. Restoring demands the same.
+    pub fn of(description: impl Into<String>, model: &(impl Parameters<E> + ?Sized)) -> Self {
+        let mut parameters = Vec::new();
+        model.for_each("", &mut |name, parameter| {
+            let (dims, mut values) = (parameter.dims(), Vec::new());
+            parameter.read_into(&mut values);
+            parameters.push((name.to_string(), Array { dims, values }));
+        });
+        Self {
+            description: description.into(),
+            parameters,
+            adam: None,
+            progress: Progress::default(),
+        }
+    }
+
+    /// Adds a copy of the optimiser's state.
+    pub fn with_adam(self, adam: &Adam<E>) -> Self {
+        Self {
+            adam: Some(adam.state().clone()),
+            ..self
+        }
+    }
+
+    /// Adds how far the run has come.
+    pub fn with_progress(self, progress: Progress) -> Self {
+        Self { progress, ..self }
+    }
+
+    /// The optimiser's state, if it was saved.
+    pub fn adam(&self) -> Option<&AdamState<E>> {
+        self.adam.as_ref()
+    }
+
+    /// How far the run had come.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Which model this is.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Copies the parameters into the model.
+    ///
+    /// # Errors
+    /// [`CheckpointError::OtherDescription`], [`CheckpointError::MissingParameter`],
+    /// [`CheckpointError::UnknownParameter`] or [`CheckpointError::OtherShape`] if the checkpoint
+    /// is another model's; the model is not touched then.
+    pub fn restore(
+        &self,
+        description: &str,
+        model: &mut (impl Parameters<E> + ?Sized),
+    ) -> Result<(), CheckpointError> {
+        let mut arrays = self.fitting(description, model)?.into_iter();
+        model.for_each_mut("", &mut |_, parameter| {
+            let array = arrays.next().expect("one for each, in order");
+            parameter.write(&array.values);
+        });
+        Ok(())
+    }
+
+    /// The array of each parameter of the model, in the model's order.
+    fn fitting(
+        &self,
+        description: &str,
+        model: &(impl Parameters<E> + ?Sized),
+    ) -> Result<Vec<&Array<E>>, CheckpointError> {
+        if self.description != description {
+            return Err(CheckpointError::OtherDescription {
+                expected: description.to_string(),
+                got: self.description.clone(),
+            });
+        }
+        let mut left: BTreeMap<&str, &Array<E>> =
+            self.parameters.iter().map(|(n, a)| (&**n, a)).collect();
+        let mut found = Ok(Vec::new());
+        model.for_each("", &mut |name, parameter| {
+            if let Ok(arrays) = &mut found {
+                match take(&mut left, name, parameter.dims()) {
+                    Ok(array) => arrays.push(array),
+                    Err(error) => found = Err(error),
+                }
+            }
+        });
+        match left.keys().next() {
+            Some(name) if found.is_ok() => Err(CheckpointError::UnknownParameter {
+                name: name.to_string(),
+            }),
+            _ => found,
+        }
+    }
+
+    /// Writes the file: first beside its place, then moved into it, so that a crash leaves either
+    /// the old file or the new one.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Io`] if the disk is full or the place cannot be written;
+    /// [`CheckpointError::UnusableName`] if two parameters share a name, or one looks like the
+    /// optimiser's.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), CheckpointError> {
+        let bytes = file::encode(self)?;
+        file::write_atomically(path.as_ref(), &bytes)
+    }
+
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Io`], [`CheckpointError::Truncated`],
+    /// [`CheckpointError::NotACheckpoint`], [`CheckpointError::OtherVersion`] or
+    /// [`CheckpointError::OtherType`].
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, CheckpointError> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(|source| CheckpointError::Io {
+            doing: "read",
+            path: path.to_path_buf(),
+            source,
+        })?;
+        file::decode(path, &bytes)
+    }
+}
+
+/// Removes the array of a parameter, if it has the right shape.
+fn take<'a, E>(
+    left: &mut BTreeMap<&str, &'a Array<E>>,
+    name: &str,
+    expected: Vec<usize>,
+) -> Result<&'a Array<E>, CheckpointError> {
+    let name = || name.to_string();
+    let Some(array) = left.remove(&*name()) else {
+        return Err(CheckpointError::MissingParameter { name: name() });
+    };
+    if array.dims != expected {
+        return Err(CheckpointError::OtherShape {
+            name: name(),
+            expected,
+            got: array.dims.clone(),
+        });
+    }
+    Ok(array)
+}

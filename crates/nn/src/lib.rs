@@ -5,11 +5,12 @@ mod element;
 mod error;
 pub mod layers;
 mod loss;
+mod optim;
 mod parameters;
 mod rows;
 
 pub use bridge::{Inputs, Operation, Outputs, record, record_one};
-pub use checkpoint::CheckpointError;
+pub use checkpoint::{Checkpoint, CheckpointError, Progress};
 pub use element::Element;
 pub use error::{BoxError, Error};
 pub use layers::{
@@ -17,6 +18,7 @@ pub use layers::{
     builders,
 };
 pub use loss::{Rows, mean_squared_error};
+pub use optim::{Adam, AdamConfig, AdamState, Moments, WeightDecay, clip_by_norm};
 pub use parameters::{
     Collection, Parameter, ParameterMut, Parameters, alloc_gradients, join, parameter_count,
     zero_gradients,

@@ -1,0 +1,115 @@
+//! What can go wrong with a checkpoint.
+
+use std::path::PathBuf;
+
+/// Why a checkpoint was not written, read or restored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// The file system refused.
+    #[error("could not {doing} the checkpoint {}: {source}; check the path and the free space", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+
+    /// The file ends too early, or has more bytes than it declares.
+    #[error(
+        "the checkpoint {} has {got} bytes but declares {expected}; it was cut off or damaged, use \
+         an earlier one",
+        path.display()
+    )]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// The number of bytes declared, as far as the header can be read.
+        expected: u64,
+        /// The number of bytes there.
+        got: u64,
+    },
+
+    /// The file is something else.
+    #[error("{} is not a checkpoint of this crate: {reason}", path.display())]
+    NotACheckpoint {
+        /// The file.
+        path: PathBuf,
+        /// How it can be told.
+        reason: String,
+    },
+
+    /// The file has another version of the format.
+    #[error(
+        "the checkpoint {} has format version {got}, this program reads version {expected}; use the \
+         program that wrote it",
+        path.display()
+    )]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+        /// The version read here.
+        expected: u32,
+        /// The file's version.
+        got: u64,
+    },
+
+    /// The tensors have another element type.
+    #[error("{name} in the checkpoint has type {got}, the model has {expected}; use that type")]
+    OtherType {
+        /// The tensor's name.
+        name: String,
+        /// The type asked for.
+        expected: &'static str,
+        /// The type in the file.
+        got: String,
+    },
+
+    /// The checkpoint was made of a model described otherwise.
+    #[error("the checkpoint is of the model {got:?}, not of {expected:?}; build the same model")]
+    OtherDescription {
+        /// The description of the model to be restored.
+        expected: String,
+        /// The checkpoint's description.
+        got: String,
+    },
+
+    /// The model has a parameter that the checkpoint lacks.
+    #[error("the checkpoint has no parameter {name}, the model has; build the same model")]
+    MissingParameter {
+        /// The parameter's name.
+        name: String,
+    },
+
+    /// The checkpoint has a parameter that the model lacks.
+    #[error("the checkpoint has a parameter {name}, the model has not; build the same model")]
+    UnknownParameter {
+        /// The parameter's name.
+        name: String,
+    },
+
+    /// A parameter has another shape.
+    #[error(
+        "the parameter {name} has shape {got:?} in the checkpoint and {expected:?} in the model; \
+         build the same model"
+    )]
+    OtherShape {
+        /// The parameter's name.
+        name: String,
+        /// The model's shape.
+        expected: Vec<usize>,
+        /// The checkpoint's shape.
+        got: Vec<usize>,
+    },
+
+    /// A tensor cannot be stored under its name.
+    #[error("a parameter cannot be saved under the name {name:?}: {reason}; rename it")]
+    UnusableName {
+        /// The name.
+        name: String,
+        /// Why not.
+        reason: &'static str,
+    },
+}

@@ -1,0 +1,279 @@
+//! The bytes of a checkpoint.
+
+use super::{AdamState, Array, Checkpoint, CheckpointError, Moments, Progress, VERSION};
+use crate::Element;
+use bochner_numerics::Real;
+use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The one key of `__metadata__`: several would be written in random order.
+const KEY: &str = "bochner";
+const FIRST: &str = "optimizer.m.";
+const SECOND: &str = "optimizer.v.";
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    version: u32,
+    description: String,
+    /// The parameters in the model's order, which safetensors does not keep.
+    parameters: Vec<String>,
+    /// The steps of the optimiser, if it was saved.
+    adam_steps: Option<u64>,
+    progress: Progress,
+}
+
+/// The part of the header that every version has.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u64,
+}
+
+pub(super) fn encode<E: Element>(checkpoint: &Checkpoint<E>) -> Result<Vec<u8>, CheckpointError> {
+    let header = Header {
+        version: VERSION,
+        description: checkpoint.description.clone(),
+        parameters: names(checkpoint)?,
+        adam_steps: checkpoint.adam.as_ref().map(|adam| adam.steps),
+        progress: checkpoint.progress.clone(),
+    };
+    let header = serde_json::to_string(&header).expect("plain data");
+
+    let mut tensors: Vec<(String, Vec<usize>, Vec<u8>)> = Vec::new();
+    for (name, array) in &checkpoint.parameters {
+        tensors.push((name.clone(), array.dims.clone(), to_bytes(&array.values)));
+    }
+    for (name, moments) in checkpoint.adam.iter().flat_map(|adam| &adam.moments) {
+        // The moments of a parameter that is gone have no shape left but their length.
+        let known = checkpoint.parameters.iter().find(|(n, _)| n == name);
+        let dims = known.map_or_else(|| vec![moments.first.len()], |(_, a)| a.dims.clone());
+        for (prefix, values) in [(FIRST, &moments.first), (SECOND, &moments.second)] {
+            tensors.push((format!("{prefix}{name}"), dims.clone(), to_bytes(values)));
+        }
+    }
+    let views = tensors.iter().map(|(name, dims, bytes)| {
+        let view = TensorView::new(dtype::<E>(), dims.clone(), bytes);
+        (name.as_str(), view.expect("as many bytes as the shape"))
+    });
+    let metadata = HashMap::from([(KEY.to_string(), header)]);
+    Ok(safetensors::serialize(views, Some(metadata)).expect("a header of names and shapes"))
+}
+
+/// The parameters' names, if they can be told apart.
+fn names<E>(checkpoint: &Checkpoint<E>) -> Result<Vec<String>, CheckpointError> {
+    let unusable = |name: &String, reason| CheckpointError::UnusableName {
+        name: name.clone(),
+        reason,
+    };
+    let mut seen = std::collections::BTreeSet::new();
+    for (name, _) in &checkpoint.parameters {
+        if name.starts_with("optimizer.") || name == "__metadata__" {
+            return Err(unusable(name, "the name is reserved"));
+        }
+        if !seen.insert(name) {
+            return Err(unusable(name, "two parameters have this name"));
+        }
+    }
+    Ok(checkpoint.parameters.iter().map(|p| p.0.clone()).collect())
+}
+
+pub(super) fn decode<E: Element>(
+    path: &Path,
+    bytes: &[u8],
+) -> Result<Checkpoint<E>, CheckpointError> {
+    let foreign = |reason: String| CheckpointError::NotACheckpoint {
+        path: path.to_path_buf(),
+        reason,
+    };
+    let (tensors, header) = open(path, bytes)?;
+    let version: Versioned =
+        serde_json::from_str(&header).map_err(|error| foreign(error.to_string()))?;
+    if version.version != u64::from(VERSION) {
+        return Err(CheckpointError::OtherVersion {
+            path: path.to_path_buf(),
+            expected: VERSION,
+            got: version.version,
+        });
+    }
+    let header: Header =
+        serde_json::from_str(&header).map_err(|error| foreign(error.to_string()))?;
+
+    let mut arrays = BTreeMap::new();
+    for (name, view) in tensors.tensors() {
+        arrays.insert(name.clone(), array::<E>(&name, &view)?);
+    }
+    let adam = match header.adam_steps {
+        Some(steps) => Some(AdamState {
+            steps,
+            moments: moments(&mut arrays).map_err(foreign)?,
+        }),
+        None => None,
+    };
+    let mut parameters = Vec::new();
+    for name in header.parameters {
+        let array = arrays
+            .remove(&name)
+            .ok_or_else(|| foreign(format!("the tensor {name} is announced but missing")))?;
+        parameters.push((name, array));
+    }
+    if let Some(name) = arrays.keys().next() {
+        return Err(foreign(format!("the tensor {name} is not announced")));
+    }
+    Ok(Checkpoint {
+        description: header.description,
+        parameters,
+        adam,
+        progress: header.progress,
+    })
+}
+
+/// The tensors and the header's JSON.
+fn open<'b>(path: &Path, bytes: &'b [u8]) -> Result<(SafeTensors<'b>, String), CheckpointError> {
+    let path = || path.to_path_buf();
+    let truncated = |expected: u64| CheckpointError::Truncated {
+        path: path(),
+        expected,
+        got: bytes.len() as u64,
+    };
+    let foreign = |reason: String| CheckpointError::NotACheckpoint {
+        path: path(),
+        reason,
+    };
+    let Some(length) = bytes.first_chunk::<8>().map(|b| u64::from_le_bytes(*b)) else {
+        return Err(truncated(8));
+    };
+    // The limit of safetensors: a larger number is text or some other format.
+    if length > 100_000_000 {
+        return Err(foreign("it is no safetensors file".to_string()));
+    }
+    if bytes.len() as u64 - 8 < length {
+        return Err(truncated(8 + length));
+    }
+    let tensors = SafeTensors::deserialize(bytes).map_err(|error| match error {
+        SafeTensorError::MetadataIncompleteBuffer => {
+            truncated(8 + length + declared(&bytes[8..8 + length as usize]))
+        }
+        error => foreign(error.to_string()),
+    })?;
+    let (_, metadata) =
+        SafeTensors::read_metadata(bytes).map_err(|error| foreign(error.to_string()))?;
+    let header = metadata.metadata().as_ref().and_then(|m| m.get(KEY));
+    let missing = || foreign(format!("its metadata has no key {KEY:?}"));
+    Ok((tensors, header.cloned().ok_or_else(missing)?))
+}
+
+/// The bytes of data that a safetensors header announces.
+fn declared(header: &[u8]) -> u64 {
+    #[derive(Deserialize)]
+    struct Entry {
+        data_offsets: (u64, u64),
+    }
+    let entries: BTreeMap<String, serde_json::Value> =
+        serde_json::from_slice(header).unwrap_or_default();
+    let ends = entries
+        .into_values()
+        .filter_map(|value| serde_json::from_value::<Entry>(value).ok())
+        .map(|entry| entry.data_offsets.1);
+    ends.max().unwrap_or(0)
+}
+
+/// Takes the moments out of the arrays.
+fn moments<E: Element>(
+    arrays: &mut BTreeMap<String, Array<E>>,
+) -> Result<BTreeMap<String, Moments<E>>, String> {
+    let firsts: Vec<String> = arrays
+        .keys()
+        .filter_map(|name| name.strip_prefix(FIRST).map(str::to_string))
+        .collect();
+    let mut moments = BTreeMap::new();
+    for name in firsts {
+        let first = arrays.remove(&format!("{FIRST}{name}")).expect("a key");
+        let second = arrays.remove(&format!("{SECOND}{name}"));
+        let second = second.ok_or_else(|| format!("the tensor {SECOND}{name} is missing"))?;
+        let pair = Moments {
+            first: first.values,
+            second: second.values,
+        };
+        moments.insert(name, pair);
+    }
+    Ok(moments)
+}
+
+fn dtype<E: Real>() -> Dtype {
+    match E::NAME {
+        "f32" => Dtype::F32,
+        _ => Dtype::F64,
+    }
+}
+
+fn to_bytes<E: Real>(values: &[E]) -> Vec<u8> {
+    let values = values.iter().map(|x| x.as_f64());
+    match dtype::<E>() {
+        // Exact: the number was an `f32`.
+        Dtype::F32 => values.flat_map(|x| (x as f32).to_le_bytes()).collect(),
+        _ => values.flat_map(f64::to_le_bytes).collect(),
+    }
+}
+
+fn array<E: Real>(name: &str, view: &TensorView<'_>) -> Result<Array<E>, CheckpointError> {
+    if view.dtype() != dtype::<E>() {
+        return Err(CheckpointError::OtherType {
+            name: name.to_string(),
+            expected: E::NAME,
+            got: view.dtype().to_string().to_lowercase(),
+        });
+    }
+    let (singles, _) = view.data().as_chunks::<4>();
+    let (doubles, _) = view.data().as_chunks::<8>();
+    let values = match view.dtype() {
+        Dtype::F32 => singles
+            .iter()
+            .map(|b| E::of(f64::from(f32::from_le_bytes(*b))))
+            .collect(),
+        _ => doubles
+            .iter()
+            .map(|b| E::of(f64::from_le_bytes(*b)))
+            .collect(),
+    };
+    let dims = view.shape().to_vec();
+    Ok(Array { dims, values })
+}
+
+pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), CheckpointError> {
+    let temporary = beside(path);
+    let result = write_and_move(&temporary, path, bytes);
+    if result.is_err() {
+        // The first error is the one to report; what is left behind is only a stray file.
+        let _ = fs::remove_file(&temporary);
+    }
+    result.map_err(|source| CheckpointError::Io {
+        doing: "write",
+        path: path.to_path_buf(),
+        source,
+    })
+}
+
+fn write_and_move(temporary: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = File::create(temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    drop(file);
+    fs::rename(temporary, path)?;
+    // The rename itself has to survive a power failure too, where directories can be opened.
+    if let Some(directory) = temporary.parent().filter(|_| cfg!(unix)) {
+        let here = Path::new(".");
+        let empty = directory.as_os_str().is_empty();
+        File::open(if empty { here } else { directory })?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// A name in the same directory, since only there a rename is atomic.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.partial", std::process::id()));
+    path.with_file_name(name)
+}

@@ -1,0 +1,517 @@
+//! Adam and AdamW.
+
+use crate::parameters::{Collection, ParameterMut, Parameters, try_for_each};
+use crate::{Element, Error};
+use bochner_numerics::parallel;
+use dfdx::nn::tensor_collection::TensorCollection;
+use dfdx::optim::{Optimizer, OptimizerUpdateError};
+use dfdx::tensor::{Cpu, CpuError, Gradients};
+use dfdx::tensor_ops::Device;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How weights are drawn towards zero.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WeightDecay {
+    /// Adds the factor times the weight to the gradient (Adam).
+    L2(f64),
+    /// Shrinks the weight by the learning rate times the factor, past the moments (AdamW).
+    Decoupled(f64),
+}
+
+/// The settings of [`Adam`]; the defaults are PyTorch's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdamConfig {
+    /// The learning rate, not negative; `1e-3` by default.
+    pub learning_rate: f64,
+    /// The decay rates of the two moments, at least 0 and below 1; `0.9` and `0.999` by default.
+    pub betas: [f64; 2],
+    /// Added to the denominator, positive; `1e-8` by default.
+    pub epsilon: f64,
+    /// The weight decay, not negative; none by default.
+    pub weight_decay: WeightDecay,
+}
+
+impl Default for AdamConfig {
+    fn default() -> Self {
+        Self {
+            learning_rate: 1e-3,
+            betas: [0.9, 0.999],
+            epsilon: 1e-8,
+            weight_decay: WeightDecay::L2(0.0),
+        }
+    }
+}
+
+impl AdamConfig {
+    /// The settings of AdamW: decoupled weight decay, `1e-2` as in PyTorch.
+    pub fn adamw() -> Self {
+        Self {
+            weight_decay: WeightDecay::Decoupled(1e-2),
+            ..Self::default()
+        }
+    }
+
+    fn validate(&self) -> Result<(), Error> {
+        let (WeightDecay::L2(decay) | WeightDecay::Decoupled(decay)) = self.weight_decay;
+        learning_rate_in_range(self.learning_rate)?;
+        let rate = "at least 0 and below 1";
+        let checks = [
+            ("betas[0]", self.betas[0], rate, self.betas[0] < 1.0),
+            ("betas[1]", self.betas[1], rate, self.betas[1] < 1.0),
+            ("epsilon", self.epsilon, "positive", self.epsilon > 0.0),
+            ("the weight decay", decay, "finite and not negative", true),
+        ];
+        for (what, got, requirement, below) in checks {
+            if !(got >= 0.0 && got.is_finite() && below) {
+                return Err(Error::OutOfRange {
+                    what,
+                    got,
+                    requirement,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn learning_rate_in_range(got: f64) -> Result<(), Error> {
+    if got >= 0.0 && got.is_finite() {
+        return Ok(());
+    }
+    Err(Error::OutOfRange {
+        what: "the learning rate",
+        got,
+        requirement: "finite and not negative",
+    })
+}
+
+/// The running moments of one parameter's gradient, in row-major order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Moments<E> {
+    /// The running mean of the gradient.
+    pub first: Vec<E>,
+    /// The running mean of its square.
+    pub second: Vec<E>,
+}
+
+/// All that [`Adam`] remembers from step to step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AdamState<E> {
+    /// The number of steps taken.
+    pub steps: u64,
+    /// The moments of each trained parameter, by name.
+    pub moments: BTreeMap<String, Moments<E>>,
+}
+
+/// Adam, or AdamW with [`WeightDecay::Decoupled`].
+///
+/// $$ m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad v \leftarrow \beta_2 v + (1 - \beta_2) g^2,
+/// \quad \theta \leftarrow \theta - \frac{\eta}{1 - \beta_1^t} \,
+/// \frac{m}{\sqrt{v / (1 - \beta_2^t)} + \epsilon} $$
+///
+/// * $\theta$: a parameter, $g$: its gradient, plus $\lambda\theta$ for [`WeightDecay::L2`]
+/// * $m, v$: [`Moments`], zero at first; $t$: the step, from 1
+/// * $\eta$: `learning_rate`; $\beta_1, \beta_2$: `betas`; $\epsilon$: `epsilon`
+/// * $\lambda$: the weight decay; [`WeightDecay::Decoupled`] first takes
+///   $\theta \leftarrow (1 - \eta\lambda)\theta$
+///
+/// A parameter that the backward pass did not reach has a zero gradient and is stepped like any
+/// other: its moments decay, and so does its weight. (PyTorch skips a parameter whose gradient is
+/// `None`; dfdx does not tell a missing gradient from a zero one.)
+///
+/// # Reference
+/// Kingma, Ba, *Adam*, 2015; Loshchilov, Hutter, *Decoupled Weight Decay Regularization*, 2019.
+///
+/// ```
+/// use bochner_nn::{Adam, AdamConfig, Linear, Rows, alloc_gradients, clip_by_norm};
+/// use bochner_nn::{mean_squared_error, zero_gradients};
+/// use bochner_numerics::Seed;
+/// use dfdx::prelude::*;
+///
+/// let device = Cpu::default();
+/// let mut rng = Seed::new(1).stream("initial values");
+/// let mut model: Linear<usize, usize, f32> = Linear::try_new(&device, 2, 1, &mut rng)?;
+/// let x: Tensor<(usize, usize), f32, Cpu> = device.ones_like(&(8, 2));
+/// let target: Tensor<(usize, usize), f32, Cpu> = device.zeros_like(&(8, 1));
+///
+/// let mut adam = Adam::new(AdamConfig { learning_rate: 0.05, ..Default::default() })?;
+/// let mut gradients = alloc_gradients(&model)?;
+/// for _ in 0..100 {
+///     let y = model.apply(x.clone().traced(gradients))?;
+///     let loss = mean_squared_error(y, target.clone(), Rows::All)?;
+///     gradients = loss.backward();
+///     clip_by_norm(&mut gradients, &model, 1.0)?;
+///     adam.step(&mut model, &mut gradients)?;
+///     zero_gradients(&model, &mut gradients)?;
+/// }
+/// assert!(model.apply(x)?.as_vec().iter().all(|y| y.abs() < 0.05));
+/// # Ok::<(), bochner_nn::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Adam<E> {
+    config: AdamConfig,
+    state: AdamState<E>,
+}
+
+impl<E: Element> Adam<E> {
+    /// An optimiser that has taken no step.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for a setting outside its range.
+    pub fn new(config: AdamConfig) -> Result<Self, Error> {
+        Self::with_state(config, AdamState::default())
+    }
+
+    /// An optimiser that goes on from a saved state.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for a setting outside its range.
+    pub fn with_state(config: AdamConfig, state: AdamState<E>) -> Result<Self, Error> {
+        config.validate()?;
+        Ok(Self { config, state })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &AdamConfig {
+        &self.config
+    }
+
+    /// All that is needed to go on from here.
+    pub fn state(&self) -> &AdamState<E> {
+        &self.state
+    }
+
+    /// Steps all trained parameters of the model.
+    ///
+    /// # Errors
+    /// [`Error::ForeignState`] if the moments belong to a model of other sizes; nothing is changed
+    /// then.
+    pub fn step(
+        &mut self,
+        model: &mut (impl Parameters<E> + ?Sized),
+        gradients: &mut Gradients<E, Cpu>,
+    ) -> Result<(), Error> {
+        self.step_at(self.config.learning_rate, model, gradients)
+    }
+
+    /// [`step`](Self::step) with the learning rate of a schedule.
+    ///
+    /// # Errors
+    /// Those of [`step`](Self::step); [`Error::OutOfRange`] if the learning rate is negative or not
+    /// finite.
+    pub fn step_at(
+        &mut self,
+        learning_rate: f64,
+        model: &mut (impl Parameters<E> + ?Sized),
+        gradients: &mut Gradients<E, Cpu>,
+    ) -> Result<(), Error> {
+        learning_rate_in_range(learning_rate)?;
+        self.prepare(model, gradients)?;
+        self.state.steps += 1;
+        let rule = Rule::new(&self.config, learning_rate, self.state.steps);
+        let (moments, mut values) = (&mut self.state.moments, Vec::new());
+        let mut result = Ok(());
+        model.for_each_mut("", &mut |name, parameter| {
+            if result.is_ok() && parameter.is_trained() {
+                let moments = moments.get_mut(name).expect("prepared above");
+                result = rule.step(parameter, moments, gradients, &mut values);
+            }
+        });
+        result
+    }
+
+    /// Makes sure that every trained parameter has moments and a gradient, so that no step stops
+    /// half way.
+    fn prepare(
+        &mut self,
+        model: &(impl Parameters<E> + ?Sized),
+        gradients: &mut Gradients<E, Cpu>,
+    ) -> Result<(), Error> {
+        let moments = &self.state.moments;
+        try_for_each(model, |name, parameter| {
+            let expected = parameter.len();
+            match moments.get(name) {
+                Some(m) if (m.first.len(), m.second.len()) != (expected, expected) => {
+                    Err(Error::ForeignState {
+                        parameter: name.to_string(),
+                        expected,
+                        got: m.first.len(),
+                    })
+                }
+                _ => parameter.gradient(gradients).map(|_| ()),
+            }
+        })?;
+        model.for_each("", &mut |name, parameter| {
+            if parameter.is_trained() && !self.state.moments.contains_key(name) {
+                let zeros = vec![E::default(); parameter.len()];
+                let (first, second) = (zeros.clone(), zeros);
+                let moments = Moments { first, second };
+                self.state.moments.insert(name.to_string(), moments);
+            }
+        });
+        Ok(())
+    }
+}
+
+/// The factors of one step, in the order in which PyTorch applies them.
+struct Rule<E> {
+    /// What is left of the weight.
+    keep: E,
+    /// The weight's part in the gradient.
+    l2: E,
+    betas: [E; 2],
+    /// One minus each of them, taken in double precision.
+    rest: [E; 2],
+    step_size: E,
+    /// $\sqrt{1 - \beta_2^t}$.
+    correction: E,
+    epsilon: E,
+}
+
+impl<E: Element> Rule<E> {
+    fn new(config: &AdamConfig, learning_rate: f64, steps: u64) -> Self {
+        let (l2, decoupled) = match config.weight_decay {
+            WeightDecay::L2(factor) => (factor, 0.0),
+            WeightDecay::Decoupled(factor) => (0.0, factor),
+        };
+        let bias = config.betas.map(|beta| 1.0 - beta.powf(steps as f64));
+        Self {
+            keep: E::of(1.0 - learning_rate * decoupled),
+            l2: E::of(l2),
+            betas: config.betas.map(E::of),
+            rest: config.betas.map(|beta| E::of(1.0 - beta)),
+            step_size: E::of(learning_rate / bias[0]),
+            correction: E::of(bias[1].sqrt()),
+            epsilon: E::of(config.epsilon),
+        }
+    }
+
+    fn step(
+        &self,
+        parameter: &mut dyn ParameterMut<E>,
+        moments: &mut Moments<E>,
+        gradients: &mut Gradients<E, Cpu>,
+        values: &mut Vec<E>,
+    ) -> Result<(), Error> {
+        /// Elements one thread takes at a time.
+        const PIECE: usize = 1 << 14;
+        parameter.read_into(values);
+        let gradient = &*parameter.gradient(gradients)?;
+        let mut pieces: Vec<_> = values
+            .chunks_mut(PIECE)
+            .zip(moments.first.chunks_mut(PIECE))
+            .zip(moments.second.chunks_mut(PIECE))
+            .zip(gradient.chunks(PIECE))
+            .collect();
+        parallel::for_each_chunk(&mut pieces, 1, |_, piece| {
+            for (((values, first), second), gradient) in piece {
+                self.update(values, first, second, gradient);
+            }
+        });
+        parameter.write(values);
+        Ok(())
+    }
+
+    #[inline]
+    fn update(&self, values: &mut [E], first: &mut [E], second: &mut [E], gradient: &[E]) {
+        let moments = first.iter_mut().zip(second);
+        for ((x, (m, v)), &g) in values.iter_mut().zip(moments).zip(gradient) {
+            *x *= self.keep;
+            let g = g + self.l2 * *x;
+            *m = self.betas[0] * *m + self.rest[0] * g;
+            *v = self.betas[1] * *v + self.rest[1] * g * g;
+            *x -= self.step_size * *m / (v.sqrt() / self.correction + self.epsilon);
+        }
+    }
+}
+
+/// Steps any model of dfdx; a parameter without a gradient has a zero one.
+///
+/// dfdx lends the gradients read-only, so they are copied: [`Adam::step`] with a [`Collection`]
+/// does without.
+impl<E: Element, M: TensorCollection<E, Cpu>> Optimizer<M, Cpu, E> for Adam<E>
+where
+    Cpu: Device<E>,
+{
+    fn update(
+        &mut self,
+        model: &mut M,
+        gradients: &Gradients<E, Cpu>,
+    ) -> Result<(), OptimizerUpdateError<CpuError>> {
+        self.step(&mut Collection(model), &mut gradients.clone())
+            .map_err(|error| OptimizerUpdateError::DeviceError(error.into_device_error()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Adam, AdamConfig, WeightDecay};
+    use crate::Error;
+    use bochner_numerics::relative_error;
+    use dfdx::prelude::*;
+    use dfdx::tensor_ops::{AdamConfig as DfdxConfig, WeightDecay as DfdxDecay};
+
+    type Vector = Tensor<(usize,), f64, Cpu>;
+
+    fn vector(values: &[f64]) -> Vector {
+        Cpu::default().tensor_from_vec(values.to_vec(), (values.len(),))
+    }
+
+    fn gradient(i: usize, step: usize) -> f64 {
+        ((1 + i) * (1 + step)) as f64 * if step.is_multiple_of(3) { -0.1 } else { 0.3 }
+    }
+
+    fn gradients(model: &Vector, step: usize) -> Gradients<f64, Cpu> {
+        let mut gradients = Gradients::leaky();
+        let values = gradients.get_or_alloc_mut(model).unwrap();
+        for (i, g) in values.iter_mut().enumerate() {
+            *g = gradient(i, step);
+        }
+        gradients
+    }
+
+    /// The published algorithm, one number at a time.
+    fn textbook(config: &AdamConfig, steps: usize, mut x: f64, i: usize) -> f64 {
+        let ([b1, b2], lr) = (config.betas, config.learning_rate);
+        let (mut m, mut v) = (0.0, 0.0);
+        for step in 0..steps {
+            let mut g = gradient(i, step);
+            match config.weight_decay {
+                WeightDecay::L2(l) => g += l * x,
+                WeightDecay::Decoupled(l) => x -= lr * l * x,
+            }
+            m = b1 * m + (1.0 - b1) * g;
+            v = b2 * v + (1.0 - b2) * g * g;
+            let t = step as i32 + 1;
+            let (m_hat, v_hat) = (m / (1.0 - b1.powi(t)), v / (1.0 - b2.powi(t)));
+            x -= lr * m_hat / (f64::sqrt(v_hat) + config.epsilon);
+        }
+        x
+    }
+
+    fn configs() -> [AdamConfig; 3] {
+        let l2 = AdamConfig {
+            learning_rate: 0.05,
+            betas: [0.8, 0.95],
+            epsilon: 1e-3,
+            weight_decay: WeightDecay::L2(0.3),
+        };
+        let decoupled = AdamConfig {
+            weight_decay: WeightDecay::Decoupled(0.3),
+            ..l2
+        };
+        [AdamConfig::default(), l2, decoupled]
+    }
+
+    #[test]
+    fn steps_follow_the_published_algorithm() {
+        let start = [1.0, -2.0, 0.5];
+        for config in configs() {
+            let (mut model, mut adam) = (vector(&start), Adam::new(config).unwrap());
+            for step in 0..10 {
+                let mut gradients = gradients(&model, step);
+                adam.step(&mut model, &mut gradients).unwrap();
+            }
+            let want: Vec<f64> = (0..3).map(|i| textbook(&config, 10, start[i], i)).collect();
+            assert!(relative_error(&model.as_vec(), &want) < 1e-13);
+            assert_ne!(model.as_vec(), start);
+        }
+    }
+
+    #[test]
+    fn steps_are_those_of_dfdx_through_its_trait() {
+        for config in configs() {
+            let (mut ours, mut theirs) = (
+                Cpu::default().tensor([1.0_f64, -2.0]),
+                Cpu::default().tensor([1.0_f64, -2.0]),
+            );
+            let decay = match config.weight_decay {
+                WeightDecay::L2(l) => DfdxDecay::L2(l),
+                WeightDecay::Decoupled(l) => DfdxDecay::Decoupled(l),
+            };
+            let dfdx_config = DfdxConfig {
+                lr: config.learning_rate,
+                betas: config.betas,
+                eps: config.epsilon,
+                weight_decay: Some(decay),
+            };
+            let mut dfdx = dfdx::optim::Adam::new(&theirs, dfdx_config);
+            let mut adam = Adam::new(config).unwrap();
+            for _ in 0..5 {
+                let loss = |x: &Tensor<Rank1<2>, f64, Cpu>| x.leaky_trace().exp().sum().backward();
+                let (g, h) = (loss(&ours), loss(&theirs));
+                adam.update(&mut ours, &g).unwrap();
+                dfdx.update(&mut theirs, &h).unwrap();
+            }
+            assert!(relative_error(&ours.as_vec(), &theirs.as_vec()) < 1e-6);
+        }
+    }
+
+    #[test]
+    fn long_parameters_are_stepped_to_their_end() {
+        let n = 3 * (1 << 14) + 5;
+        let (mut model, mut adam) = (vector(&vec![0.0; n]), Adam::new(configs()[0]).unwrap());
+        let mut gradients = gradients(&model, 1);
+        adam.step(&mut model, &mut gradients).unwrap();
+        assert!(model.as_vec().iter().all(|x| (x + 1e-3).abs() < 1e-9));
+    }
+
+    #[test]
+    fn a_missing_gradient_is_a_zero_one() {
+        let (mut model, mut adam) = (vector(&[1.0]), Adam::new(configs()[2]).unwrap());
+        adam.step(&mut model, &mut Gradients::leaky()).unwrap();
+        assert_eq!(model.as_vec(), [1.0 - 0.05 * 0.3]);
+    }
+
+    #[test]
+    fn foreign_states_and_wrong_settings_are_refused() {
+        let mut adam = Adam::new(AdamConfig::default()).unwrap();
+        let (mut short, mut long) = (vector(&[1.0]), vector(&[1.0, 2.0]));
+        adam.step(&mut short, &mut Gradients::leaky()).unwrap();
+        let error = adam.step(&mut long, &mut Gradients::leaky()).unwrap_err();
+        assert!(matches!(
+            error,
+            Error::ForeignState {
+                expected: 2,
+                got: 1,
+                ..
+            }
+        ));
+        assert_eq!(adam.state().steps, 1);
+        assert!(
+            adam.step_at(f64::NAN, &mut short, &mut Gradients::leaky())
+                .is_err()
+        );
+
+        let good = AdamConfig::adamw();
+        assert!(Adam::<f32>::new(good).is_ok());
+        let wrong = [
+            AdamConfig {
+                learning_rate: -1.0,
+                ..good
+            },
+            AdamConfig {
+                betas: [1.0, 0.9],
+                ..good
+            },
+            AdamConfig {
+                betas: [0.9, f64::NAN],
+                ..good
+            },
+            AdamConfig {
+                epsilon: 0.0,
+                ..good
+            },
+            AdamConfig {
+                weight_decay: WeightDecay::L2(f64::INFINITY),
+                ..good
+            },
+        ];
+        for config in wrong {
+            assert!(Adam::<f32>::new(config).is_err(), "{config:?}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Every way in which a file can be wrong has its own error, and leaves the model as it was.
+
+use bochner_nn::{Adam, AdamConfig, Checkpoint, CheckpointError, Linear, Parameters};
+use bochner_numerics::Seed;
+use dfdx::prelude::*;
+use std::path::{Path, PathBuf};
+
+type Layer = Linear<usize, usize, f32>;
+
+fn layer(inputs: usize, outputs: usize) -> Layer {
+    let mut rng = Seed::new(1).stream("initial values");
+    Linear::try_new(&Cpu::default(), inputs, outputs, &mut rng).unwrap()
+}
+
+fn saved(directory: &Path) -> PathBuf {
+    let path = directory.join("model.safetensors");
+    let mut model = layer(3, 2);
+    let mut adam = Adam::new(AdamConfig::default()).unwrap();
+    adam.step(&mut model, &mut Gradients::leaky()).unwrap();
+    let checkpoint = Checkpoint::of("model", &model).with_adam(&adam);
+    checkpoint.write(&path).unwrap();
+    path
+}
+
+fn read(path: &Path) -> CheckpointError {
+    Checkpoint::<f32>::read(path).unwrap_err()
+}
+
+#[test]
+fn a_file_cut_off_anywhere_is_truncated() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = saved(directory.path());
+    let bytes = std::fs::read(&path).unwrap();
+    for length in [0, 5, 8, 100, bytes.len() / 2, bytes.len() - 1] {
+        std::fs::write(&path, &bytes[..length]).unwrap();
+        let error = read(&path);
+        let CheckpointError::Truncated { expected, got, .. } = error else {
+            panic!("{length}: {error}");
+        };
+        assert_eq!(got, length as u64);
+        assert!(expected > got);
+    }
+}
+
+#[test]
+fn other_files_are_no_checkpoints() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    let foreign = |error| matches!(error, CheckpointError::NotACheckpoint { .. });
+    std::fs::write(&path, "Not a checkpoint at all, but text.").unwrap();
+    assert!(foreign(read(&path)));
+    // A safetensors file of somebody else.
+    std::fs::write(&path, b"\x02\0\0\0\0\0\0\0{}").unwrap();
+    assert!(foreign(read(&path)));
+    let missing = read(&directory.path().join("missing"));
+    assert!(matches!(missing, CheckpointError::Io { doing: "read", .. }));
+}
+
+#[test]
+fn other_versions_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = saved(directory.path());
+    let mut bytes = std::fs::read(&path).unwrap();
+    let key = br#"\"version\":1"#;
+    let at = bytes.windows(key.len()).position(|w| w == key).unwrap();
+    bytes[at + key.len() - 1] = b'7';
+    std::fs::write(&path, &bytes).unwrap();
+    assert!(matches!(
+        read(&path),
+        CheckpointError::OtherVersion {
+            expected: 1,
+            got: 7,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn other_types_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = Checkpoint::<f64>::read(saved(directory.path())).unwrap_err();
+    assert!(
+        matches!(error, CheckpointError::OtherType { expected: "f64", ref got, .. } if got == "f32")
+    );
+}
+
+/// Restoring fails, says why, and changes nothing.
+fn refused<M: Parameters<f32>>(description: &str, mut model: M) -> CheckpointError {
+    let directory = tempfile::tempdir().unwrap();
+    let checkpoint = Checkpoint::<f32>::read(saved(directory.path())).unwrap();
+    let before = Checkpoint::of("", &model);
+    let error = checkpoint.restore(description, &mut model).unwrap_err();
+    assert!(before == Checkpoint::of("", &model));
+    error
+}
+
+#[test]
+fn other_models_are_refused_untouched() {
+    let error = refused("another", layer(3, 2));
+    assert!(matches!(error, CheckpointError::OtherDescription { .. }));
+
+    let error = refused("model", layer(3, 5));
+    let CheckpointError::OtherShape {
+        name,
+        expected,
+        got,
+    } = error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!((&*name, expected, got), ("weight", vec![5, 3], vec![2, 3]));
+
+    let error = refused("model", vec![layer(3, 2)]);
+    assert!(matches!(error, CheckpointError::MissingParameter { name } if name == "0.weight"));
+
+    let error = refused("model", None::<Layer>);
+    assert!(matches!(error, CheckpointError::UnknownParameter { name } if name == "bias"));
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_an_error_and_leaves_nothing_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let checkpoint = Checkpoint::of("model", &layer(3, 2));
+    let nowhere = directory.path().join("missing").join("file");
+    let error = checkpoint.write(&nowhere).unwrap_err();
+    assert!(matches!(error, CheckpointError::Io { doing: "write", .. }));
+    assert!(error.to_string().contains("missing"), "{error}");
+
+    // The name is taken by a directory: the new file is complete, but cannot take its place.
+    let taken = directory.path().join("taken");
+    std::fs::create_dir_all(taken.join("inside")).unwrap();
+    assert!(checkpoint.write(&taken).is_err());
+    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
+    assert_eq!(left.len(), 1);
+}
+
+#[test]
+fn names_that_clash_are_refused() {
+    let twice = [("a", layer(1, 1)), ("a", layer(1, 1))];
+    let path = Path::new("never written");
+    let error = Checkpoint::of("", &Named(twice.into()))
+        .write(path)
+        .unwrap_err();
+    assert!(matches!(error, CheckpointError::UnusableName { .. }));
+    let reserved = [("optimizer", layer(1, 1))];
+    let error = Checkpoint::of("", &Named(reserved.into()))
+        .write(path)
+        .unwrap_err();
+    assert!(matches!(error, CheckpointError::UnusableName { .. }));
+    assert!(!path.exists());
+}
+
+struct Named(Vec<(&'static str, Layer)>);
+
+impl Parameters<f32> for Named {
+    fn for_each(&self, _: &str, f: &mut dyn FnMut(&str, &dyn bochner_nn::Parameter<f32>)) {
+        self.0
+            .iter()
+            .for_each(|(name, layer)| layer.for_each(name, f));
+    }
+
+    fn for_each_mut(
+        &mut self,
+        _: &str,
+        f: &mut dyn FnMut(&str, &mut dyn bochner_nn::ParameterMut<f32>),
+    ) {
+        self.0
+            .iter_mut()
+            .for_each(|(name, layer)| layer.for_each_mut(name, f));
+    }
+}
