@@ -6,6 +6,7 @@ mod density;
 mod divergence;
 mod feature_map;
 mod magnitude;
+mod pipeline;
 
 use super::case_file::CaseFile;
 use super::comparison::Computed;
@@ -88,7 +89,8 @@ static TABLE: [Entry; 17] = [
         .by(divergence::mean_field::<f64>, divergence::mean_field::<f32>),
     Entry::later("kl_copula", &["kl"]).by(divergence::joint::<f64>, divergence::joint::<f32>),
     Entry::later("elbo", &["elbo"]).by(divergence::elbo::<f64>, divergence::elbo::<f32>),
-    Entry::later("pipeline", &["output", "weights", "z", "w1", "w2", "kl"]),
+    Entry::later("pipeline", &["output", "weights", "z", "w1", "w2", "kl"])
+        .by(pipeline::pipeline::<f64>, pipeline::pipeline::<f32>),
     Entry::later("gat_classic", &["output", "alpha", "score"]),
     Entry::later("gat_kernel", &["output", "alpha", "score"]),
 ];
