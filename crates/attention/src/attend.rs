@@ -61,7 +61,9 @@ struct HeadState<T> {
 
 impl<T> std::fmt::Debug for HeadState<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HeadState").field("rows", &self.statistics.len()).finish_non_exhaustive()
+        f.debug_struct("HeadState")
+            .field("rows", &self.statistics.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -135,7 +137,10 @@ pub fn attend<T: Real>(
         output.extend(rows);
         heads[task / pieces.len()].statistics.extend(statistics);
     }
-    Ok(Attended { output: call.array(call.queries, call.value_width(), output), heads })
+    Ok(Attended {
+        output: call.array(call.queries, call.value_width(), output),
+        heads,
+    })
 }
 
 /// The vector-Jacobian product of [`attend`].
@@ -163,7 +168,11 @@ pub fn attend_vjp<T: Real>(
 ) -> Result<AttentionGradients<T>, Error> {
     let call = Call::new(q.reborrow(), k.reborrow(), v.reborrow(), settings)?;
     same_shape("cotangent", attended.output.shape(), cotangent.shape())?;
-    same_shape("attended output", &call.shape(call.queries, call.value_width()), attended.output.shape())?;
+    same_shape(
+        "attended output",
+        &call.shape(call.queries, call.value_width()),
+        attended.output.shape(),
+    )?;
     let cotangent = cotangent.as_standard_layout();
     let chunk = call.backward_chunk();
     let pieces: Vec<_> = blocks(0..call.queries, chunk).collect();
@@ -181,7 +190,10 @@ pub fn attend_vjp<T: Real>(
     let joined: Vec<HeadGradients<T>> = (0..attended.heads.len())
         .map(|_| {
             let mut whole = parts.next().expect("every head has a first chunk");
-            parts.by_ref().take(pieces.len() - 1).for_each(|part| whole.join(part));
+            parts
+                .by_ref()
+                .take(pieces.len() - 1)
+                .for_each(|part| whole.join(part));
             whole
         })
         .collect();
@@ -212,7 +224,9 @@ pub fn weights<T: Real>(
         let (b, m) = (h / call.heads, h % call.heads);
         let kept = call.settings.mask.key_limit(b, call.keys);
         let rows = ArrayView2::from_shape((piece.len(), kept), &rows).expect("one row a query");
-        weights.slice_mut(s![b, m, piece.clone(), ..kept]).assign(&rows);
+        weights
+            .slice_mut(s![b, m, piece.clone(), ..kept])
+            .assign(&rows);
     }
     Ok(weights)
 }
@@ -244,7 +258,10 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
         for (what, array) in [("q", &q), ("k", &k), ("v", &v)] {
             let axes = ["batch", "heads", "time", "width"];
             if let Some(empty) = array.shape().iter().position(|&length| length == 0) {
-                return Err(Error::Empty { what, axis: axes[empty] });
+                return Err(Error::Empty {
+                    what,
+                    axis: axes[empty],
+                });
             }
         }
         settings.mask.validate(batch, queries, keys)?;
@@ -254,7 +271,17 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
             false => CowArray::from(array.as_standard_layout().into_owned()),
         };
         let (q, k, v) = (contiguous(q), contiguous(k), contiguous(v));
-        Ok(Self { batch, heads, queries, keys, width, q, k, v, settings })
+        Ok(Self {
+            batch,
+            heads,
+            queries,
+            keys,
+            width,
+            q,
+            k,
+            v,
+            settings,
+        })
     }
 
     fn value_width(&self) -> usize {
@@ -283,7 +310,9 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
 
     /// Features and exponents of every head.
     fn prepare(&self) -> Result<Vec<HeadState<T>>, Error> {
-        parallel::map(self.batch * self.heads, |h| self.prepare_head(h)).into_iter().collect()
+        parallel::map(self.batch * self.heads, |h| self.prepare_head(h))
+            .into_iter()
+            .collect()
     }
 
     fn prepare_head(&self, h: usize) -> Result<HeadState<T>, Error> {
@@ -296,10 +325,21 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
                 let features = (map(self.rows(&self.q, h))?, map(self.kept_rows(h))?);
                 let exponents = self.exponents(h, keys);
                 let normaliser = points.normaliser();
-                (Some(features), Score::Squared { normaliser, floor: *floor, exponents })
+                (
+                    Some(features),
+                    Score::Squared {
+                        normaliser,
+                        floor: *floor,
+                        exponents,
+                    },
+                )
             }
         };
-        Ok(HeadState { features, score, statistics: Vec::with_capacity(self.queries) })
+        Ok(HeadState {
+            features,
+            score,
+            statistics: Vec::with_capacity(self.queries),
+        })
     }
 
     /// $\log a_{ij} = q_i k_j / \sqrt d - |k_j|^2/(2\sqrt d) + m_j$, up to a constant of the row;
@@ -316,7 +356,10 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
                 Some((0..count).map(|j| norm.value(j) - square(j)).collect())
             }
         };
-        Score::Exponential { scale: 1.0 / root, bias }
+        Score::Exponential {
+            scale: 1.0 / root,
+            bias,
+        }
     }
 
     fn exponents(&self, h: usize, keys: Mat<T>) -> Exponents {
@@ -354,13 +397,17 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
     }
 
     fn kept_rows(&self, h: usize) -> ArrayView2<'_, T> {
-        self.k.slice(s![h / self.heads, h % self.heads, ..self.kept(h), ..])
+        self.k
+            .slice(s![h / self.heads, h % self.heads, ..self.kept(h), ..])
     }
 
     fn head<'b>(&'b self, h: usize, state: &'b HeadState<T>) -> Head<'b, T> {
         let kept = self.kept(h);
         let (left, right) = match &state.features {
-            None => (slab(self.q.view(), h), slab(self.k.view(), h).row_range(0..kept)),
+            None => (
+                slab(self.q.view(), h),
+                slab(self.k.view(), h).row_range(0..kept),
+            ),
             Some((left, right)) => (matrix(left), matrix(right)),
         };
         let values = slab(self.v.view(), h).row_range(0..kept);
@@ -380,7 +427,10 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
                 queries: self.queries,
                 keys: self.keys,
             },
-            dropout: self.settings.dropout.map(|mask| WeightDropout { mask, base: self.pair_base(h) }),
+            dropout: self.settings.dropout.map(|mask| WeightDropout {
+                mask,
+                base: self.pair_base(h),
+            }),
         }
     }
 
@@ -400,14 +450,19 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
                 Similarity::Squared { points, .. } => Some(points.zero_gradients()),
             },
         };
-        let heads = parallel::map(parts.len(), |h| self.pull_back_head(h, &states[h], &parts[h]));
+        let heads = parallel::map(parts.len(), |h| {
+            self.pull_back_head(h, &states[h], &parts[h])
+        });
         for (h, (head, part)) in heads.into_iter().zip(parts).enumerate() {
             let head = head?;
             let (b, m, kept) = (h / self.heads, h % self.heads, self.kept(h));
             let values = Array2::from_shape_vec((kept, self.value_width()), part.values);
             gradients.q.slice_mut(s![b, m, .., ..]).assign(&head.q);
             gradients.k.slice_mut(s![b, m, ..kept, ..]).assign(&head.k);
-            gradients.v.slice_mut(s![b, m, ..kept, ..]).assign(&values.expect("one row a value"));
+            gradients
+                .v
+                .slice_mut(s![b, m, ..kept, ..])
+                .assign(&values.expect("one row a value"));
             if let (Some(all), Some(own)) = (&mut gradients.points, head.points)
                 && let Similarity::Squared { points, .. } = &self.settings.similarity
             {
@@ -429,9 +484,16 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
         let shaped = |data: &[T], rows: usize| {
             Array2::from_shape_vec((rows, width), data.to_vec()).expect("one row a position")
         };
-        let (left, right) = (shaped(&part.left, self.queries), shaped(&part.right, self.kept(h)));
+        let (left, right) = (
+            shaped(&part.left, self.queries),
+            shaped(&part.right, self.kept(h)),
+        );
         let mut head = match &self.settings.similarity {
-            Similarity::Rbf => OneHead { q: left, k: right, points: None },
+            Similarity::Rbf => OneHead {
+                q: left,
+                k: right,
+                points: None,
+            },
             Similarity::Squared { points, .. } => {
                 let own = points.head(h / self.heads, h % self.heads);
                 let mut q = feature_map_vjp(queries, &own, left.view())?;
@@ -440,7 +502,11 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
                 if let (Some(sum), Some(more)) = (&mut q.w2, &k.w2) {
                     *sum += more;
                 }
-                OneHead { q: q.x, k: k.x, points: Some((q.w1, q.w2)) }
+                OneHead {
+                    q: q.x,
+                    k: k.x,
+                    points: Some((q.w1, q.w2)),
+                }
             }
         };
         self.add_magnitude(&state.score, keys, &part.keys, &mut head.k);
@@ -464,14 +530,18 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
             (Magnitude::Norm { p }, Score::Exponential { .. }) => (Some(p), root.recip()),
             (Magnitude::Norm { p } | Magnitude::Released { p, .. }, _) => (Some(p), 0.0),
         };
-        for ((mut gradient, row), &c) in gradient.rows_mut().into_iter().zip(x.rows()).zip(cotangent) {
+        for ((mut gradient, row), &c) in
+            gradient.rows_mut().into_iter().zip(x.rows()).zip(cotangent)
+        {
             if c == T::zero() {
                 continue;
             }
             let norm = p.map(|p| crate::magnitude::PNorm::of(row, p));
             for (g, &x) in gradient.iter_mut().zip(row) {
                 let (x, c) = (x.as_f64(), c.as_f64());
-                let pulled = norm.as_ref().map_or(0.0, |n| n.pull_back(x, c / self.divisor()));
+                let pulled = norm
+                    .as_ref()
+                    .map_or(0.0, |n| n.pull_back(x, c / self.divisor()));
                 *g += T::of(pulled - square * c * x);
             }
         }
@@ -506,7 +576,11 @@ impl<T: Real> Settings<'_, T> {
             return Ok(());
         };
         if !(*floor >= 0.0 && floor.is_finite()) {
-            return Err(Error::OutOfRange { name: "floor", range: "finite and at least 0", got: *floor });
+            return Err(Error::OutOfRange {
+                name: "floor",
+                range: "finite and at least 0",
+                got: *floor,
+            });
         }
         points.validate(batch, heads, width)
     }

@@ -7,7 +7,9 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum Error {
     /// Two arrays do not fit together.
-    #[error("{what} must have shape {expected:?}, but has {got:?}; check the order of the axes (batch, heads, time, width)")]
+    #[error(
+        "{what} must have shape {expected:?}, but has {got:?}; check the order of the axes (batch, heads, time, width)"
+    )]
     ShapeMismatch {
         /// The argument.
         what: &'static str,
@@ -62,7 +64,9 @@ pub enum Error {
         got: usize,
     },
     /// A saved forward pass of another mechanism or call was given to the backward pass.
-    #[error("the forward pass given to {mechanism} is not one of its own; pass what its attend returned")]
+    #[error(
+        "the forward pass given to {mechanism} is not one of its own; pass what its attend returned"
+    )]
     ForeignForward {
         /// The mechanism.
         mechanism: &'static str,
@@ -70,6 +74,16 @@ pub enum Error {
     /// From the feature maps.
     #[error(transparent)]
     Kernels(#[from] bochner_kernels::Error),
+    /// From the spectral densities.
+    #[error(transparent)]
+    Spectral(#[from] bochner_spectral::Error),
+    /// From the copula.
+    #[error(transparent)]
+    Copula(#[from] bochner_copula::Error),
+    /// From the layers on the tape.
+    #[cfg(feature = "dfdx")]
+    #[error(transparent)]
+    Nn(#[from] bochner_nn::Error),
 }
 
 /// `Ok` if `value` is finite and positive.

@@ -1,12 +1,92 @@
-//! draft
+//! Attention as a kernel: similarity times magnitude.
+//!
+//! Softmax attention weighs a key by $\exp(q \cdot k / \sqrt d)$. Complete the square, and the
+//! weight falls apart into an RBF kernel of the distance and a factor that grows with the key's
+//! norm:
+//!
+//! $$\exp\frac{q \cdot k}{\sqrt d} = \underbrace{\exp\frac{-|q-k|^2}{2\sqrt d}}_{\text{similarity}}
+//! \cdot \underbrace{\exp\frac{|q|^2 + |k|^2}{2\sqrt d}}_{\text{magnitude}}$$
+//!
+//! The query's own magnitude cancels when the weights are normalised. What remains are two
+//! independent choices: which kernel says that a query and a key are alike ([`Similarity`]), and
+//! which norm says how loud a key is ([`Magnitude`]). This crate computes attention for any pair
+//! of them, forward and backward, without ever storing a `[Tq, Tk]` array ([`attend`],
+//! [`attend_vjp`]); a weight of the kernel family needs no exponential of its own, one a key is
+//! enough.
+//!
+//! On top stand the mechanisms of the [`REGISTRY`], each with its own parameters, initial values
+//! and gradients ([`Mechanism`]): softmax attention ([`Softmax`]), kernel attention with learned
+//! spectral points ([`IkanDirect`]), and with points drawn from an implicit density jointly over
+//! the heads ([`Mikan`]). All of this is plain functions of arrays: no framework, no tape. With the
+//! default feature `dfdx` there is also a trainable layer, `MultiHead`, which puts any of them on
+//! the tape of dfdx as a single operation.
+//!
+//! # Example
+//!
+//! The decomposition, checked on the weights of one query:
+//!
+//! ```
+//! use bochner_attention::{Magnitude, Mask, Settings, Similarity, magnitude, weights};
+//! use ndarray::Array4;
+//!
+//! let q = Array4::from_shape_fn((1, 1, 1, 4), |(.., n)| 0.3 * n as f64);
+//! let k = Array4::from_shape_fn((1, 1, 3, 4), |(_, _, t, n)| (t as f64 - 1.0) * 0.5 + 0.1 * n as f64);
+//! let mask = Mask::none();
+//! let of = |magnitude| Settings { similarity: Similarity::Rbf, magnitude, mask: &mask, dropout: None };
+//!
+//! let softmax = weights(q.view(), k.view(), &of(Magnitude::Norm { p: 2.0 }))?;
+//! let similarity = weights(q.view(), k.view(), &of(Magnitude::None))?;
+//! let m = magnitude(k.view().into_shape_with_order((3, 4)).unwrap(), 2.0)?;
+//!
+//! let product: Vec<f64> = (0..3).map(|j| similarity[[0, 0, 0, j]] * m[j].exp()).collect();
+//! let total: f64 = product.iter().sum();
+//! for j in 0..3 {
+//!     assert!((softmax[[0, 0, 0, j]] - product[j] / total).abs() < 1e-12);
+//! }
+//! # Ok::<(), bochner_attention::Error>(())
+//! ```
+//!
+//! # Conventions
+//!
+//! Arrays are row-major, heads before time: queries `[B, M, Tq, d]`, keys `[B, M, Tk, d]`, values
+//! `[B, M, Tk, dv]`. In a [`Mask`], `true` means *may attend*. A row without a kept key has zero
+//! weights, a zero output and zero gradients; what stands behind a mask never matters, not even
+//! NaN. Results are the same to the bit for any number of threads.
+//!
+//! # Map
+//!
+//! | item | is |
+//! |---|---|
+//! | [`attend`], [`attend_vjp`], [`weights`] | attention for any [`Settings`] |
+//! | [`Similarity`], [`Points`] | which kernel |
+//! | [`Magnitude`], [`magnitude()`], [`log_norm_sq`] | which norm |
+//! | [`Mask`] | which keys |
+//! | [`Mechanism`], [`REGISTRY`], [`Variant`] | mechanisms with parameters, by name |
+//! | [`Softmax`], [`IkanDirect`], [`Mikan`] | the mechanisms |
+//! | `MultiHead` | the trainable layer (feature `dfdx`) |
+
 mod attend;
 mod engine;
 mod error;
 mod magnitude;
 mod mask;
+mod mechanism;
+#[cfg(feature = "dfdx")]
+mod multi_head;
+mod registry;
 mod similarity;
+mod variants;
+
 pub use attend::{Attended, AttentionGradients, Magnitude, Settings, attend, attend_vjp, weights};
+pub use bochner_spectral::DirectInit;
 pub use error::Error;
 pub use magnitude::{log_norm_sq, magnitude, magnitude_vjp};
 pub use mask::Mask;
+pub use mechanism::{
+    Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, ParameterSpec, Pass, Size,
+};
+#[cfg(feature = "dfdx")]
+pub use multi_head::{Attention, MultiHead, MultiHeadConfig, StaticConfig};
+pub use registry::{Described, Entry, REGISTRY, Variant, find};
 pub use similarity::{Points, PointsGradients, Similarity};
+pub use variants::{Copula, Draw, IkanDirect, Mikan, MikanGradients, Preset, Softmax};

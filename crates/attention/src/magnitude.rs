@@ -54,7 +54,9 @@ pub fn log_norm_sq<T: Real>(x: ArrayView2<T>, p: f64) -> Result<Array1<T>, Error
 pub fn magnitude<T: Real>(x: ArrayView2<T>, p: f64) -> Result<Array1<T>, Error> {
     check(x, p)?;
     let divisor = divisor(x.ncols());
-    Ok(rows(x, |row| T::of(PNorm::of(row, p).log_square().exp() / divisor)))
+    Ok(rows(x, |row| {
+        T::of(PNorm::of(row, p).log_square().exp() / divisor)
+    }))
 }
 
 /// The vector-Jacobian product of [`magnitude`].
@@ -80,12 +82,15 @@ pub fn magnitude_vjp<T: Real>(
     same_shape("cotangent", &[x.nrows()], cotangent.shape())?;
     let divisor = divisor(x.ncols());
     let mut gradient = Array2::zeros(x.raw_dim());
-    Zip::from(gradient.rows_mut()).and(x.rows()).and(&cotangent).for_each(|mut out, row, &c| {
-        let norm = PNorm::of(row, p);
-        for (g, &value) in out.iter_mut().zip(row) {
-            *g = T::of(norm.pull_back(value.as_f64(), c.as_f64() / divisor));
-        }
-    });
+    Zip::from(gradient.rows_mut())
+        .and(x.rows())
+        .and(&cotangent)
+        .for_each(|mut out, row, &c| {
+            let norm = PNorm::of(row, p);
+            for (g, &value) in out.iter_mut().zip(row) {
+                *g = T::of(norm.pull_back(value.as_f64(), c.as_f64() / divisor));
+            }
+        });
     Ok(gradient)
 }
 
@@ -128,7 +133,11 @@ impl PNorm {
         } else {
             values().map(|x| (x / scale).powf(p)).sum()
         };
-        Self { p, scale, log_sum: sum.ln() }
+        Self {
+            p,
+            scale,
+            log_sum: sum.ln(),
+        }
     }
 
     /// $\log |x|_p^2$; $-\infty$ for a zero row.
@@ -169,7 +178,10 @@ mod tests {
                 let x = ArrayView2::from_shape((2, 3), flat).unwrap();
                 (magnitude(x, p).unwrap() * &cotangent).sum()
             });
-            assert!(relative_error(got.as_slice().unwrap(), &want) < 1e-6, "p = {p}");
+            assert!(
+                relative_error(got.as_slice().unwrap(), &want) < 1e-6,
+                "p = {p}"
+            );
         }
     }
 
@@ -177,8 +189,8 @@ mod tests {
     fn it_is_homogeneous_of_degree_two() {
         let x = array![[0.7, -1.3, 0.4]];
         for p in [0.5, 1.0, 2.0, 3.0] {
-            let one = magnitude(x.view(), p).unwrap()[0];
-            let three = magnitude((&x * 3.0).view(), p).unwrap()[0];
+            let one: f64 = magnitude(x.view(), p).unwrap()[0];
+            let three: f64 = magnitude((&x * 3.0).view(), p).unwrap()[0];
             assert!((three / one - 9.0).abs() < 1e-12);
         }
     }

@@ -120,7 +120,12 @@ impl Mask {
     /// beyond the sequence, or if the matrix is not `[Tq, Tk]`.
     pub fn validate(&self, batch: usize, queries: usize, keys: usize) -> Result<(), Error> {
         check_lengths("key lengths", self.key_lengths.as_deref(), batch, keys)?;
-        check_lengths("query lengths", self.query_lengths.as_deref(), batch, queries)?;
+        check_lengths(
+            "query lengths",
+            self.query_lengths.as_deref(),
+            batch,
+            queries,
+        )?;
         let Some(rows) = &self.matrix else {
             return Ok(());
         };
@@ -174,7 +179,9 @@ mod tests {
     fn causality_aligns_the_last_query_with_the_last_key() {
         let mask = Mask::none().with_causality();
         let kept = |queries, keys| -> Vec<usize> {
-            (0..queries).map(|i| mask.row_limit(0, i, queries, keys)).collect()
+            (0..queries)
+                .map(|i| mask.row_limit(0, i, queries, keys))
+                .collect()
         };
         assert_eq!(kept(3, 3), [1, 2, 3]);
         assert_eq!(kept(2, 4), [3, 4]);
@@ -186,11 +193,20 @@ mod tests {
         let mask = Mask::none()
             .with_key_lengths(vec![2])
             .with_causality()
-            .with_matrix(array![[true, true, true], [false, true, true], [true, true, true]].view());
+            .with_matrix(
+                array![[true, true, true], [false, true, true], [true, true, true]].view(),
+            );
         let kept: Vec<Vec<bool>> = (0..3)
             .map(|i| (0..3).map(|j| mask.keeps(0, i, j, 3, 3)).collect())
             .collect();
-        assert_eq!(kept, [[true, false, false], [false, true, false], [true, true, false]]);
+        assert_eq!(
+            kept,
+            [
+                [true, false, false],
+                [false, true, false],
+                [true, true, false]
+            ]
+        );
     }
 
     #[test]
@@ -203,8 +219,16 @@ mod tests {
             Mask::none().with_matrix(Array2::from_elem((2, 4), true).view()),
         ];
         for mask in wrong {
-            assert!(matches!(mask.validate(2, 3, 4), Err(Error::Mask { .. })), "{mask:?}");
+            assert!(
+                matches!(mask.validate(2, 3, 4), Err(Error::Mask { .. })),
+                "{mask:?}"
+            );
         }
-        assert!(Mask::none().with_key_lengths(vec![0, 4]).validate(2, 3, 4).is_ok());
+        assert!(
+            Mask::none()
+                .with_key_lengths(vec![0, 4])
+                .validate(2, 3, 4)
+                .is_ok()
+        );
     }
 }

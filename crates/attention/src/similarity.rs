@@ -50,7 +50,9 @@ pub struct PointsGradients<T> {
 impl<'a, T: Real> Points<'a, T> {
     /// Stationary points `[M, R, d]` shared by all examples.
     pub fn shared_stationary(w: ArrayView3<'a, T>) -> Self {
-        Self::Stationary { w: w.insert_axis(Axis(0)) }
+        Self::Stationary {
+            w: w.insert_axis(Axis(0)),
+        }
     }
 
     /// Non-stationary points `[M, R, d]` shared by all examples.
@@ -65,19 +67,25 @@ impl<'a, T: Real> Points<'a, T> {
     pub(crate) fn head(&self, example: usize, head: usize) -> SpectralPoints<'a, T> {
         let pick = |w: ArrayView4<'a, T>| {
             let set = self.set(example);
-            w.index_axis_move(Axis(0), set).index_axis_move(Axis(0), head)
+            w.index_axis_move(Axis(0), set)
+                .index_axis_move(Axis(0), head)
         };
         match *self {
             Self::Stationary { w } => SpectralPoints::Stationary { w: pick(w) },
-            Self::Nonstationary { w1, w2 } => {
-                SpectralPoints::Nonstationary { w1: pick(w1), w2: pick(w2) }
-            }
+            Self::Nonstationary { w1, w2 } => SpectralPoints::Nonstationary {
+                w1: pick(w1),
+                w2: pick(w2),
+            },
         }
     }
 
     /// Which set of points an example uses.
     pub(crate) fn set(&self, example: usize) -> usize {
-        if self.first().len_of(Axis(0)) == 1 { 0 } else { example }
+        if self.first().len_of(Axis(0)) == 1 {
+            0
+        } else {
+            example
+        }
     }
 
     /// The normaliser c of $f = \phi \cdot \phi / c$.
@@ -96,9 +104,16 @@ impl<'a, T: Real> Points<'a, T> {
     pub(crate) fn validate(&self, batch: usize, heads: usize, width: usize) -> Result<(), Error> {
         let shape = self.first().shape().to_vec();
         let sets = if shape[0] == 1 { 1 } else { batch };
-        same_shape("spectral points w1", &[sets, heads, shape[2], width], &shape)?;
+        same_shape(
+            "spectral points w1",
+            &[sets, heads, shape[2], width],
+            &shape,
+        )?;
         if shape[2] == 0 {
-            return Err(Error::Empty { what: "spectral points", axis: "R" });
+            return Err(Error::Empty {
+                what: "spectral points",
+                axis: "R",
+            });
         }
         match self {
             Self::Stationary { .. } => Ok(()),

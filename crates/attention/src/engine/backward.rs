@@ -80,7 +80,13 @@ impl<T: Real> Head<'_, T> {
         let cotangent = given.cotangent.row_range(queries.clone());
         let mut dp = vec![T::zero(); rows * cols];
         let values = self.values.row_range(keys.clone());
-        matmul(T::one(), cotangent, values.t(), T::zero(), MatMut::new(&mut dp, rows, cols));
+        matmul(
+            T::one(),
+            cotangent,
+            values.t(),
+            T::zero(),
+            MatMut::new(&mut dp, rows, cols),
+        );
 
         let own = queries.start - first..queries.end - first;
         self.backward_rows(&queries, &keys, given, &mut x, &mut dp, &own, gradients);
@@ -108,7 +114,10 @@ impl<T: Real> Head<'_, T> {
     }
 
     /// Replaces raw scores by their gradients and `dp` by the weights after dropout.
-    #[expect(clippy::too_many_arguments, reason = "one block's state, used in one place")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one block's state, used in one place"
+    )]
     fn backward_rows(
         &self,
         queries: &Range<usize>,
@@ -127,15 +136,34 @@ impl<T: Real> Head<'_, T> {
             let row = &mut x[r * cols..(r + 1) * cols];
             let dp = &mut dp[r * cols..(r + 1) * cols];
             let at = RowBlock::new(self, i, keys);
-            weights_and_slopes(self.score, &at, &mut relative, &given.statistics[i], row, &mut p);
+            weights_and_slopes(
+                self.score,
+                &at,
+                &mut relative,
+                &given.statistics[i],
+                row,
+                &mut p,
+            );
             at.fill_masked(dp, T::zero());
             let delta = dot(given.cotangent.row(i), given.output.row(i));
             if self.dropout.is_some() {
-                self.pull_row(|j| self.dropout_factor(i, keys.start + j), delta, &mut p, row, dp);
+                self.pull_row(
+                    |j| self.dropout_factor(i, keys.start + j),
+                    delta,
+                    &mut p,
+                    row,
+                    dp,
+                );
             } else {
                 self.pull_row(|_| T::one(), delta, &mut p, row, dp);
             }
-            self.add_exponents(i, keys.start, &mut p, key_sums, &mut gradients.queries[own.start + r]);
+            self.add_exponents(
+                i,
+                keys.start,
+                &mut p,
+                key_sums,
+                &mut gradients.queries[own.start + r],
+            );
         }
     }
 

@@ -64,7 +64,13 @@ impl Exponents {
     /// No magnitude: all exponents zero.
     pub(crate) fn zero(keys: usize) -> Self {
         Self {
-            keys: vec![Level { value: 0.0, log: f64::NEG_INFINITY }; keys],
+            keys: vec![
+                Level {
+                    value: 0.0,
+                    log: f64::NEG_INFINITY
+                };
+                keys
+            ],
             pairs: None,
         }
     }
@@ -87,9 +93,16 @@ impl Exponents {
         dropout: Dropout,
         base: u64,
     ) -> Self {
-        let queries = levels(queries, p, divisor).iter().map(|l| l.value).collect();
+        let queries = levels(queries, p, divisor)
+            .iter()
+            .map(|l| l.value)
+            .collect();
         Self {
-            pairs: Some(Pairs { queries, dropout, base }),
+            pairs: Some(Pairs {
+                queries,
+                dropout,
+                base,
+            }),
             ..self
         }
     }
@@ -144,7 +157,9 @@ impl Exponents {
 
     /// The derivative of $u_{ij}$ with respect to $m_j$ (and to $m_i$, where queries count).
     pub(crate) fn factor<T: Real>(&self, i: usize, j: usize) -> T {
-        self.pairs.as_ref().map_or(T::one(), |pairs| pairs.factor(i, j, self.keys.len()))
+        self.pairs
+            .as_ref()
+            .map_or(T::one(), |pairs| pairs.factor(i, j, self.keys.len()))
     }
 
     fn level(&self, i: usize, j: usize) -> Level {
@@ -172,7 +187,10 @@ fn levels<T: Real>(x: Mat<T>, p: f64, divisor: f64) -> Vec<Level> {
     (0..x.shape().0)
         .map(|i| {
             let log = PNorm::of(x.row(i), p).log_square() - divisor.ln();
-            Level { value: log.exp(), log }
+            Level {
+                value: log.exp(),
+                log,
+            }
         })
         .collect()
 }

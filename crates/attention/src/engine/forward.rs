@@ -46,7 +46,9 @@ impl<T: Real> Head<'_, T> {
         for keys in self.key_blocks(&queries) {
             let mut weights = self.unnormalised(queries.clone(), &keys, statistics, |r, factor| {
                 if factor != T::one() {
-                    output[r * width..(r + 1) * width].iter_mut().for_each(|x| *x *= factor);
+                    output[r * width..(r + 1) * width]
+                        .iter_mut()
+                        .for_each(|x| *x *= factor);
                 }
             });
             self.drop_out(queries.clone(), &keys, &mut weights);
@@ -76,7 +78,10 @@ impl<T: Real> Head<'_, T> {
         let mut relative = Relative::new(keys.len());
         for (r, row) in block.chunks_exact_mut(keys.len()).enumerate() {
             let at = RowBlock::new(self, queries.start + r, keys);
-            rescale(r, weigh(self.score, &at, &mut relative, row, &mut statistics[r]));
+            rescale(
+                r,
+                weigh(self.score, &at, &mut relative, row, &mut statistics[r]),
+            );
         }
         block
     }
@@ -109,7 +114,9 @@ impl<T: Real> Head<'_, T> {
 
     pub(super) fn dropout_factor(&self, i: usize, j: usize) -> T {
         self.dropout.map_or(T::one(), |dropout| {
-            dropout.mask.factor(dropout.base + (i * self.rows.keys + j) as u64)
+            dropout
+                .mask
+                .factor(dropout.base + (i * self.rows.keys + j) as u64)
         })
     }
 
@@ -128,7 +135,11 @@ impl<T: Real> Head<'_, T> {
         };
         references
             .into_iter()
-            .map(|reference| RowStatistics { reference, normaliser: T::zero(), level: false })
+            .map(|reference| RowStatistics {
+                reference,
+                normaliser: T::zero(),
+                level: false,
+            })
             .collect()
     }
 

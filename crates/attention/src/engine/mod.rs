@@ -83,7 +83,8 @@ pub(crate) struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// Keys before this one are kept, as far as the matrix lets them.
     fn limit(&self, i: usize) -> usize {
-        self.mask.row_limit(self.example, i, self.queries, self.keys)
+        self.mask
+            .row_limit(self.example, i, self.queries, self.keys)
     }
 
     fn matrix(&self, i: usize) -> Option<&'a [bool]> {
@@ -93,7 +94,8 @@ impl<'a> Rows<'a> {
     /// Whether row `i` keeps any key.
     fn keeps_any(&self, i: usize) -> bool {
         let limit = self.limit(i);
-        self.matrix(i).map_or(limit > 0, |row| row[..limit].contains(&true))
+        self.matrix(i)
+            .map_or(limit > 0, |row| row[..limit].contains(&true))
     }
 }
 
@@ -119,7 +121,11 @@ impl<T: Real> Head<'_, T> {
 
     /// The key blocks that a block of queries needs.
     fn key_blocks(&self, queries: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<T> {
-        let end = queries.clone().map(|i| self.rows.limit(i)).max().unwrap_or(0);
+        let end = queries
+            .clone()
+            .map(|i| self.rows.limit(i))
+            .max()
+            .unwrap_or(0);
         blocks(0..end, KEY_BLOCK)
     }
 }
@@ -127,5 +133,7 @@ impl<T: Real> Head<'_, T> {
 /// `range` in consecutive pieces of at most `size`.
 pub(crate) fn blocks(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
-    range.step_by(size).map(move |start| start..(start + size).min(end))
+    range
+        .step_by(size)
+        .map(move |start| start..(start + size).min(end))
 }

@@ -6,12 +6,7 @@ use bochner_numerics::{Mat, MatMut, Real, matmul};
 ///
 /// A plain product would turn `0 * NaN` into NaN and let a masked key reach a row that does not
 /// keep it.
-pub(super) fn add_product<T: Real>(
-    a: Mat<T>,
-    b: Mat<T>,
-    b_is_finite: bool,
-    c: &mut [T],
-) {
+pub(super) fn add_product<T: Real>(a: Mat<T>, b: Mat<T>, b_is_finite: bool, c: &mut [T]) {
     let ((rows, inner), (_, cols)) = (a.shape(), b.shape());
     if b_is_finite {
         matmul(T::one(), a, b, T::one(), MatMut::new(c, rows, cols));

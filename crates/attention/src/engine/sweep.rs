@@ -1,7 +1,7 @@
 //! Sweeps over the rows of a block: what happens between two matrix products.
 
 use super::{Exponents, Head, Level, RowStatistics, Score};
-use bochner_numerics::Real;
+use bochner_numerics::{Real, elementary};
 use std::ops::Range;
 
 /// The keys of a block as one row sees them.
@@ -23,7 +23,10 @@ impl<'m> RowBlock<'m> {
             i,
             start: keys.start,
             kept,
-            matrix: head.rows.matrix(i).map(|row| &row[keys.start..keys.start + kept]),
+            matrix: head
+                .rows
+                .matrix(i)
+                .map(|row| &row[keys.start..keys.start + kept]),
         }
     }
 
@@ -46,7 +49,10 @@ pub(super) struct Relative<T> {
 
 impl<T: Real> Relative<T> {
     pub(super) fn new(keys: usize) -> Self {
-        Self { reference: None, values: vec![T::zero(); keys] }
+        Self {
+            reference: None,
+            values: vec![T::zero(); keys],
+        }
     }
 
     fn get(&mut self, exponents: &Exponents, block: &RowBlock, reference: Level) -> &[T] {
@@ -69,7 +75,11 @@ pub(super) fn weigh<T: Real>(
     statistics: &mut RowStatistics<T>,
 ) -> T {
     let factor = match score {
-        Score::Squared { normaliser, floor, exponents } => {
+        Score::Squared {
+            normaliser,
+            floor,
+            exponents,
+        } => {
             let g = relative.get(exponents, block, statistics.reference);
             if statistics.level {
                 row.copy_from_slice(g);
@@ -118,7 +128,7 @@ fn online_exponential<T: Real>(row: &mut [T], reference: &mut Level) -> T {
     }
     *reference = Level::plain(now.as_f64());
     row.iter_mut().for_each(|x| *x -= now);
-    for y in row.iter_mut() { *y = y.exp(); }
+    elementary::exp_in_place(row);
     (before - now).exp()
 }
 
@@ -135,7 +145,11 @@ pub(super) fn weights_and_slopes<T: Real>(
     // At e = 0 the normaliser can be so small that its reciprocal overflows; 0 * inf is no weight.
     let inverse = statistics.normaliser.recip().min(T::max_value());
     match score {
-        Score::Squared { normaliser, floor, exponents } => {
+        Score::Squared {
+            normaliser,
+            floor,
+            exponents,
+        } => {
             let g = relative.get(exponents, block, statistics.reference);
             if statistics.level {
                 p.iter_mut().zip(g).for_each(|(p, &g)| *p = g * inverse);
@@ -147,8 +161,10 @@ pub(super) fn weights_and_slopes<T: Real>(
         Score::Exponential { scale, bias } => {
             logits(row, *scale, bias.as_deref(), block.start);
             let reference = T::of(statistics.reference.value());
-            p.iter_mut().zip(&*row).for_each(|(p, &x)| *p = x - reference);
-            for y in p.iter_mut() { *y = y.exp(); }
+            p.iter_mut()
+                .zip(&*row)
+                .for_each(|(p, &x)| *p = x - reference);
+            elementary::exp_in_place(p);
             let scale = T::of(*scale);
             for (x, p) in row.iter_mut().zip(p.iter_mut()) {
                 *p *= inverse;

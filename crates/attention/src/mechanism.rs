@@ -1,0 +1,304 @@
+//! What every attention mechanism offers, whatever its kernel, normaliser and parameters.
+
+use crate::{Error, Mask};
+use bochner_numerics::{Dropout, Real, Seed};
+use ndarray::{Array1, Array3, Array4, ArrayD, ArrayView1, ArrayView4, ArrayViewD, IxDyn};
+use rand::RngCore;
+use std::any::Any;
+use std::fmt::Debug;
+
+/// An attention mechanism: from queries, keys, values and its own parameters to an output.
+///
+/// One file under `variants/` implements it, one line in the registry makes it known; the
+/// conformance tests, the trainable layer and the experiments need nothing else. Parameters travel
+/// as one flat slice, laid out by [`Mechanism::parameters`].
+pub trait Mechanism<T: Real>: Debug + Send + Sync {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] naming the setting.
+    fn validate(&self) -> Result<(), Error>;
+
+    /// The parameters at a given size, in the order in which they are laid out.
+    fn parameters(&self, size: Size) -> Vec<ParameterSpec>;
+
+    /// Initial values of all parameters.
+    ///
+    /// # Errors
+    /// Those of [`Mechanism::validate`]; [`Error::Empty`] for a size of zero.
+    fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error>;
+
+    /// The forward pass.
+    ///
+    /// # Errors
+    /// Whatever does not fit: shapes, the mask, the number of parameters, a setting.
+    fn forward(
+        &self,
+        inputs: &Inputs<T>,
+        parameters: &[T],
+        pass: &Pass,
+    ) -> Result<Forward<T>, Error>;
+
+    /// The vector-Jacobian product of [`Mechanism::forward`], given what it returned and the
+    /// cotangents of the output and the penalty.
+    ///
+    /// # Errors
+    /// As the forward pass; [`Error::ForeignForward`] if `forward` is another mechanism's.
+    fn backward(
+        &self,
+        inputs: &Inputs<T>,
+        parameters: &[T],
+        pass: &Pass,
+        forward: &Forward<T>,
+        cotangent: Cotangents<T>,
+    ) -> Result<Gradients<T>, Error>;
+
+    /// What there is to see: weights of every head, spectral points, correlation of the heads.
+    ///
+    /// # Errors
+    /// As the forward pass.
+    fn inspect(
+        &self,
+        inputs: &Inputs<T>,
+        parameters: &[T],
+        pass: &Pass,
+    ) -> Result<Inspection<T>, Error>;
+}
+
+/// The sizes that a mechanism's parameters depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Number of heads, M.
+    pub heads: usize,
+    /// Width of one head's queries and keys, d.
+    pub width: usize,
+}
+
+/// Name and shape of one parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParameterSpec {
+    /// Its name, unique within the mechanism.
+    pub name: &'static str,
+    /// Its shape.
+    pub shape: Vec<usize>,
+}
+
+impl ParameterSpec {
+    /// A parameter of the given name and shape.
+    pub fn new(name: &'static str, shape: &[usize]) -> Self {
+        Self {
+            name,
+            shape: shape.to_vec(),
+        }
+    }
+
+    /// The number of its elements.
+    pub fn count(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+/// Queries, keys, values `[B, M, T, .]` and the mask.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a, T> {
+    /// Queries, `[B, M, Tq, d]`.
+    pub q: ArrayView4<'a, T>,
+    /// Keys, `[B, M, Tk, d]`.
+    pub k: ArrayView4<'a, T>,
+    /// Values, `[B, M, Tk, dv]`.
+    pub v: ArrayView4<'a, T>,
+    /// Which keys count.
+    pub mask: &'a Mask,
+}
+
+impl<T> Inputs<'_, T> {
+    /// The sizes of the parameters that fit.
+    pub fn size(&self) -> Size {
+        let (_, heads, _, width) = self.q.dim();
+        Size { heads, width }
+    }
+}
+
+/// Training or evaluation, and the seed of everything drawn in this pass.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pass {
+    /// Noise is drawn from the seed and weights are dropped at the given rate.
+    Training {
+        /// Another one in every step.
+        seed: Seed,
+        /// Rate of dropout on the normalised weights, in `0..1`.
+        dropout: f64,
+    },
+    /// Noise is drawn from the seed, nothing is dropped.
+    Evaluation {
+        /// Usually the same in every evaluation.
+        seed: Seed,
+    },
+}
+
+impl Pass {
+    /// The seed of the pass.
+    pub fn seed(&self) -> Seed {
+        match *self {
+            Self::Training { seed, .. } | Self::Evaluation { seed } => seed,
+        }
+    }
+
+    /// Dropout on the weights, if any.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless the rate lies in `0..1`.
+    pub fn weight_dropout(&self) -> Result<Option<Dropout>, Error> {
+        self.dropout(|rate| rate, "weight dropout")
+    }
+
+    /// A dropout mask of its own rate in training; `None` in evaluation or at rate 0.
+    pub(crate) fn dropout(
+        &self,
+        rate: impl Fn(f64) -> f64,
+        purpose: &'static str,
+    ) -> Result<Option<Dropout>, Error> {
+        let Self::Training { seed, dropout } = *self else {
+            return Ok(None);
+        };
+        let rate = rate(dropout);
+        let mask = Dropout::new(rate, seed.child(purpose)).ok_or(Error::OutOfRange {
+            name: purpose,
+            range: "at least 0 and below 1",
+            got: rate,
+        })?;
+        Ok((rate > 0.0).then_some(mask))
+    }
+}
+
+/// What a forward pass gives.
+#[derive(Debug)]
+pub struct Forward<T> {
+    /// The attended values, `[B, M, Tq, dv]`.
+    pub output: Array4<T>,
+    /// What the objective adds for each example, already weighted (for a latent kernel
+    /// $\beta\,\mathrm{KL}$), `[B]`; divide by the number of training examples.
+    pub penalty: Array1<T>,
+    saved: Box<dyn Any + Send + Sync>,
+}
+
+impl<T: Real> Forward<T> {
+    /// Output and penalty, with whatever the mechanism wants to see again in its backward pass.
+    pub fn new(output: Array4<T>, penalty: Array1<T>, saved: impl Any + Send + Sync) -> Self {
+        Self {
+            output,
+            penalty,
+            saved: Box::new(saved),
+        }
+    }
+
+    /// A forward pass without a penalty.
+    pub fn unpenalised(output: Array4<T>, saved: impl Any + Send + Sync) -> Self {
+        let batch = output.dim().0;
+        Self::new(output, Array1::zeros(batch), saved)
+    }
+
+    /// What was saved.
+    ///
+    /// # Errors
+    /// [`Error::ForeignForward`] if it was saved by another mechanism.
+    pub fn saved<S: 'static>(&self, mechanism: &'static str) -> Result<&S, Error> {
+        self.saved
+            .downcast_ref()
+            .ok_or(Error::ForeignForward { mechanism })
+    }
+}
+
+/// Cotangents of a forward pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Cotangents<'a, T> {
+    /// Of the output, `[B, M, Tq, dv]`.
+    pub output: ArrayView4<'a, T>,
+    /// Of the penalty, `[B]`.
+    pub penalty: ArrayView1<'a, T>,
+}
+
+/// Gradients of a forward pass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gradients<T> {
+    /// With respect to the queries.
+    pub q: Array4<T>,
+    /// With respect to the keys.
+    pub k: Array4<T>,
+    /// With respect to the values.
+    pub v: Array4<T>,
+    /// With respect to the parameters, laid out like them.
+    pub parameters: Vec<T>,
+}
+
+/// What [`Mechanism::inspect`] shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inspection<T> {
+    /// The weights of every head, `[B, M, Tq, Tk]`.
+    pub weights: Array4<T>,
+    /// The spectral points w1 and w2, `[1 or B, M, R, d]`.
+    pub points: Option<(Array4<T>, Array4<T>)>,
+    /// The correlation of the heads, for each latent dimension of the first example, `[d, M, M]`.
+    pub correlation: Option<Array3<T>>,
+}
+
+/// A flat slice of parameters, seen through their specification.
+#[derive(Debug)]
+pub(crate) struct Named<'a, T> {
+    specs: Vec<ParameterSpec>,
+    flat: &'a [T],
+}
+
+impl<'a, T: Real> Named<'a, T> {
+    pub(crate) fn new(
+        mechanism: &'static str,
+        specs: Vec<ParameterSpec>,
+        flat: &'a [T],
+    ) -> Result<Self, Error> {
+        let expected = specs.iter().map(ParameterSpec::count).sum();
+        if flat.len() == expected {
+            Ok(Self { specs, flat })
+        } else {
+            Err(Error::ParameterCount {
+                mechanism,
+                expected,
+                got: flat.len(),
+            })
+        }
+    }
+
+    /// The parameter called `name`.
+    ///
+    /// # Panics
+    /// If there is none, or of another rank: a bug of the mechanism.
+    pub(crate) fn get<D: ndarray::Dimension>(&self, name: &str) -> ndarray::ArrayView<'a, T, D> {
+        let at = self
+            .specs
+            .iter()
+            .position(|spec| spec.name == name)
+            .expect("a known name");
+        let start: usize = self.specs[..at].iter().map(ParameterSpec::count).sum();
+        let spec = &self.specs[at];
+        ArrayViewD::from_shape(IxDyn(&spec.shape), &self.flat[start..start + spec.count()])
+            .expect("cut to its shape")
+            .into_dimensionality()
+            .expect("the rank of its specification")
+    }
+}
+
+/// Lays arrays out by a specification.
+///
+/// # Panics
+/// If one is missing or has another shape: a bug of the mechanism.
+pub(crate) fn flatten<T: Real>(specs: &[ParameterSpec], named: Vec<(&str, ArrayD<T>)>) -> Vec<T> {
+    let mut flat = Vec::new();
+    for spec in specs {
+        let (_, array) = named
+            .iter()
+            .find(|(name, _)| *name == spec.name)
+            .expect("a known name");
+        assert_eq!(array.shape(), spec.shape, "shape of {}", spec.name);
+        flat.extend(array.iter().copied());
+    }
+    flat
+}

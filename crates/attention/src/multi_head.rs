@@ -1,0 +1,536 @@
+//! The trainable multi-head layer on the tape of dfdx.
+
+use crate::mechanism::{Cotangents, Forward, Inputs, Inspection, ParameterSpec, Pass, Size};
+use crate::registry::Variant;
+use crate::variants::Softmax;
+use crate::{Error, Mask};
+use bochner_nn::{
+    BoxError, Element, Inputs as TapeInputs, Linear, Operation, Parameter, ParameterMut,
+    Parameters, join, record,
+};
+use bochner_numerics::{Real, Seed};
+use dfdx::dtypes::Dtype;
+use dfdx::nn::tensor_collection::{ModuleVisitor, TensorCollection, TensorOptions};
+use dfdx::nn::{Module, ModuleMut};
+use dfdx::shapes::{ConstDim, Dim, HasShape};
+use dfdx::tensor::{Cpu, Storage, Tape, Tensor, TensorFromVec};
+use dfdx::tensor_ops::Device;
+use ndarray::{Array4, ArrayD, ArrayView3, ArrayView4, ArrayViewD, Ix3, IxDyn};
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+use std::marker::PhantomData;
+
+/// Settings of a [`MultiHead`] layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MultiHeadConfig {
+    /// Number of heads; must divide the layer's width.
+    pub heads: usize,
+    /// The mechanism, with its own settings.
+    pub variant: Variant,
+    /// Rate of dropout on the normalised weights in training, in `0..1`.
+    pub dropout: f64,
+    /// Seed of what is drawn in evaluation (one fixed draw by default), and of
+    /// [`ModuleMut`]'s training passes.
+    pub seed: Seed,
+}
+
+impl Default for MultiHeadConfig {
+    fn default() -> Self {
+        Self {
+            heads: 8,
+            variant: Variant::Softmax(Softmax {}),
+            dropout: 0.0,
+            seed: Seed::new(0),
+        }
+    }
+}
+
+/// Multi-head attention with any mechanism of the registry.
+///
+/// $$\operatorname{MultiHead}(x, y) = \operatorname{concat}_m(o_m)\, W_o^\top + b_o$$
+///
+/// where $o_m$ attends from $x W_q^\top + b_q$ to $y W_k^\top + b_k$ and $y W_v^\top + b_v$, head by
+/// head. The sizes are `Const<N>` or `usize`, like those of [`Linear`]; `Count` is the number of
+/// the mechanism's own parameters ([`MultiHead::kernel_specs`]).
+///
+/// With sizes known at compile time and settings from a [`StaticConfig`] the layer is an ordinary
+/// dfdx module: it builds on a device, saves to safetensors, and fits into tuples of modules.
+///
+/// ```
+/// use bochner_attention::{IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass};
+/// use bochner_numerics::Seed;
+/// use dfdx::prelude::*;
+///
+/// let device = Cpu::default();
+/// let variant = IkanDirect { p: 1.5, points: 4, ..Default::default() }.into();
+/// let config = MultiHeadConfig { heads: 2, variant, ..Default::default() };
+/// let mut rng = Seed::new(1).stream("initial values");
+/// let layer: MultiHead<usize, f32> = MultiHead::try_new(&device, 8, config, &mut rng)?;
+///
+/// let x: Tensor<(usize, usize, usize), f32, Cpu> = device.ones_like(&(3, 5, 8));
+/// let mask = Mask::none().with_key_lengths(vec![5, 2, 4]);
+/// let pass = Pass::Training { seed: Seed::new(2), dropout: 0.1 };
+/// let attended = layer.attend_self(x.leaky_trace(), &mask, pass)?;
+/// let loss = attended.output.square().mean() + attended.penalty;
+/// let gradients = loss.backward();
+/// assert_eq!(gradients.get(&layer.query.weight).shape(), &(8, 8));
+/// # Ok::<(), bochner_attention::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct MultiHead<Embed: Dim, E: Dtype, D: Storage<E> = Cpu, Count: Dim = usize, S = ()> {
+    /// The map to the queries.
+    pub query: Linear<Embed, Embed, E, D>,
+    /// The map to the keys.
+    pub key: Linear<Embed, Embed, E, D>,
+    /// The map to the values.
+    pub value: Linear<Embed, Embed, E, D>,
+    /// The map from the concatenated heads to the output.
+    pub output: Linear<Embed, Embed, E, D>,
+    /// The mechanism's own parameters, laid out by [`MultiHead::kernel_specs`].
+    pub kernel: Tensor<(Count,), E, D>,
+    config: MultiHeadConfig,
+    steps: u64,
+    source: PhantomData<S>,
+}
+
+/// What a layer gives: the output, and the penalty summed over the batch.
+#[derive(Clone, Debug)]
+pub struct Attention<Out, Penalty> {
+    /// The attended values, `[B, Tq, Embed]`.
+    pub output: Out,
+    /// What the objective adds, already weighted ($\beta\,\mathrm{KL}$), summed over the batch;
+    /// divide by the number of training examples.
+    pub penalty: Penalty,
+}
+
+/// Settings known at compile time, for layers built by dfdx.
+///
+/// ```
+/// use bochner_attention::{IkanDirect, MultiHead, MultiHeadConfig, StaticConfig};
+/// use dfdx::prelude::*;
+///
+/// struct Mine;
+/// impl StaticConfig for Mine {
+///     fn config() -> MultiHeadConfig {
+///         let variant = IkanDirect { points: 4, ..Default::default() }.into();
+///         MultiHeadConfig { heads: 2, variant, ..Default::default() }
+///     }
+/// }
+/// // Two sets of 2 heads x 4 points x 4 numbers.
+/// type Layer = MultiHead<Const<8>, f32, Cpu, Const<64>, Mine>;
+///
+/// let device = Cpu::default();
+/// let layer = Layer::build(&device);
+/// let y: Tensor<Rank3<1, 5, 8>, f32, Cpu> = layer.forward(device.ones::<Rank3<1, 5, 8>>());
+/// ```
+pub trait StaticConfig: 'static {
+    /// The settings.
+    fn config() -> MultiHeadConfig;
+}
+
+impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
+    /// A layer with random initial values.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if the heads do not divide the width or a setting is out of range,
+    /// [`Error::ParameterCount`] if `Count` is known at compile time and another.
+    pub fn try_new(
+        device: &Cpu,
+        embed: Embed,
+        config: MultiHeadConfig,
+        rng: &mut impl Rng,
+    ) -> Result<Self, Error> {
+        let size = config.size(embed.size())?;
+        // The maps first: variants that share a stream then share their initial values too.
+        let mut linear = || Linear::try_new(device, embed, embed, &mut *rng);
+        let [query, key, value, output] = [linear()?, linear()?, linear()?, linear()?];
+        let values = config.variant.mechanism::<E>().initial(size, rng)?;
+        let count = Count::from_size(values.len()).ok_or(Error::ParameterCount {
+            mechanism: config.variant.name(),
+            expected: values.len(),
+            got: 0,
+        })?;
+        Ok(Self {
+            query,
+            key,
+            value,
+            output,
+            kernel: device
+                .try_tensor_from_vec(values, (count,))
+                .map_err(bochner_nn::Error::from)?,
+            config,
+            steps: 0,
+            source: PhantomData,
+        })
+    }
+
+    /// The layer's settings.
+    pub fn config(&self) -> &MultiHeadConfig {
+        &self.config
+    }
+
+    /// Names and shapes of the mechanism's own parameters, in the order of `kernel`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if the heads do not divide the width.
+    pub fn kernel_specs(&self) -> Result<Vec<ParameterSpec>, Error> {
+        let size = self.config.size(self.embed().size())?;
+        Ok(self.config.variant.mechanism::<E>().parameters(size))
+    }
+
+    /// Attention of a sequence to itself.
+    ///
+    /// # Errors
+    /// As [`MultiHead::attend`].
+    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
+    pub fn attend_self<B: Dim, Q: Dim, T: Tape<E, Cpu>>(
+        &self,
+        x: Tensor<(B, Q, Embed), E, Cpu, T>,
+        mask: &Mask,
+        pass: Pass,
+    ) -> Result<Attention<Tensor<(B, Q, Embed), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error> {
+        let memory = x.retaped::<T>();
+        self.attend(x, memory, mask, pass)
+    }
+
+    /// Attention of one sequence to another.
+    ///
+    /// # Shapes
+    /// `query: [B, Tq, Embed]`, `memory: [B, Tk, Embed]` to `[B, Tq, Embed]`.
+    ///
+    /// # Errors
+    /// Whatever does not fit: shapes, the mask, the pass's dropout rate.
+    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
+    pub fn attend<B: Dim, Q: Dim, K: Dim, T: Tape<E, Cpu>>(
+        &self,
+        query: Tensor<(B, Q, Embed), E, Cpu, T>,
+        memory: Tensor<(B, K, Embed), E, Cpu, T>,
+        mask: &Mask,
+        pass: Pass,
+    ) -> Result<Attention<Tensor<(B, Q, Embed), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error> {
+        let shape = *query.shape();
+        let values = self.value.apply(memory.retaped::<T>())?;
+        let keys = self.key.apply(memory)?;
+        let mut inputs = TapeInputs::<E, T>::new()
+            .with(self.query.apply(query)?)?
+            .with(keys)?
+            .with(values)?;
+        if self.kernel.shape().0.size() > 0 {
+            inputs = inputs.with(self.kernel.clone())?;
+        }
+        let mut outputs = record(self.operation(mask, pass), inputs)?;
+        let attended = outputs.take(shape)?;
+        Ok(Attention {
+            penalty: outputs.take(())?,
+            output: self.output.apply(attended)?,
+        })
+    }
+
+    /// What there is to see: weights of every head, spectral points, correlation of the heads.
+    ///
+    /// # Errors
+    /// As [`MultiHead::attend`].
+    pub fn inspect<B: Dim, Q: Dim, K: Dim>(
+        &self,
+        query: Tensor<(B, Q, Embed), E, Cpu>,
+        memory: Tensor<(B, K, Embed), E, Cpu>,
+        mask: &Mask,
+        pass: Pass,
+    ) -> Result<Inspection<E>, Error> {
+        let array = |x: Vec<E>, dims: [usize; 3]| {
+            ArrayD::from_shape_vec(IxDyn(&dims), x).expect("as many values as the shape holds")
+        };
+        let (queries, keys) = (dims(query.shape()), dims(memory.shape()));
+        let values = self.value.apply(memory.clone())?;
+        let sequences = [
+            array(self.query.apply(query)?.as_vec(), queries),
+            array(self.key.apply(memory)?.as_vec(), keys),
+            array(values.as_vec(), keys),
+        ];
+        let heads = self.config.heads;
+        let views = sequences.each_ref().map(|x| split_heads(x.view(), heads));
+        let [q, k, v] = views.each_ref().map(|x| x.view());
+        let mechanism = self.config.variant.mechanism::<E>();
+        mechanism.inspect(&Inputs { q, k, v, mask }, &self.kernel.as_vec(), &pass)
+    }
+
+    fn operation(&self, mask: &Mask, pass: Pass) -> Heads {
+        Heads {
+            variant: self.config.variant.clone(),
+            heads: self.config.heads,
+            mask: mask.clone(),
+            pass,
+        }
+    }
+
+    fn embed(&self) -> Embed {
+        self.query.bias.shape().0
+    }
+}
+
+fn dims<B: Dim, T: Dim, N: Dim>(shape: &(B, T, N)) -> [usize; 3] {
+    [shape.0.size(), shape.1.size(), shape.2.size()]
+}
+
+impl MultiHeadConfig {
+    /// The size of one head in a layer of width `embed`.
+    fn size(&self, embed: usize) -> Result<Size, Error> {
+        if self.heads == 0 || !embed.is_multiple_of(self.heads) || embed == 0 {
+            return Err(Error::OutOfRange {
+                name: "heads",
+                range: "at least 1 and a divisor of the layer's width",
+                got: self.heads as f64,
+            });
+        }
+        Ok(Size {
+            heads: self.heads,
+            width: embed / self.heads,
+        })
+    }
+}
+
+/// All heads as one operation on projected queries, keys, values and the kernel's parameters.
+struct Heads {
+    variant: Variant,
+    heads: usize,
+    mask: Mask,
+    pass: Pass,
+}
+
+/// The three sequences split into heads, and the forward pass over them.
+struct Saved<T> {
+    sequences: [Array4<T>; 3],
+    forward: Forward<T>,
+}
+
+impl Heads {
+    fn inputs<'a, T: Real>(&'a self, sequences: &'a [Array4<T>; 3]) -> Inputs<'a, T> {
+        let [q, k, v] = sequences.each_ref().map(|x| x.view());
+        Inputs {
+            q,
+            k,
+            v,
+            mask: &self.mask,
+        }
+    }
+}
+
+/// The fourth input, if there is one.
+fn kernel<'a, T>(inputs: &'a [ArrayViewD<'_, T>]) -> &'a [T] {
+    inputs
+        .get(3)
+        .map_or(&[], |x| x.as_slice().expect("one contiguous axis"))
+}
+
+impl<T: Real> Operation<T> for Heads {
+    type Saved = Saved<T>;
+
+    fn forward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+    ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
+        let sequences = [0, 1, 2].map(|i| split_heads(inputs[i].view(), self.heads));
+        let forward = self.variant.mechanism::<T>().forward(
+            &self.inputs(&sequences),
+            kernel(inputs),
+            &self.pass,
+        )?;
+        let output = join_heads(forward.output.view());
+        let penalty = ArrayD::from_elem(IxDyn(&[]), forward.penalty.sum());
+        Ok((vec![output, penalty], Saved { sequences, forward }))
+    }
+
+    fn backward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        Saved { sequences, forward }: &Saved<T>,
+        cotangents: &[ArrayViewD<'_, T>],
+    ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
+        let output = split_heads(cotangents[0].view(), self.heads);
+        let penalty = forward.penalty.mapv(|_| cotangents[1][IxDyn(&[])]);
+        let gradients = self.variant.mechanism::<T>().backward(
+            &self.inputs(sequences),
+            kernel(inputs),
+            &self.pass,
+            forward,
+            Cotangents {
+                output: output.view(),
+                penalty: penalty.view(),
+            },
+        )?;
+        let mut all: Vec<_> = [gradients.q, gradients.k, gradients.v]
+            .map(|g| Some(join_heads(g.view())))
+            .into();
+        if let Some(x) = inputs.get(3) {
+            all.push(Some(ArrayD::from_shape_vec(
+                x.raw_dim(),
+                gradients.parameters,
+            )?));
+        }
+        Ok(all)
+    }
+}
+
+/// `[B, T, M w]` to `[B, M, T, w]`.
+fn split_heads<T: Real>(x: ArrayViewD<'_, T>, heads: usize) -> Array4<T> {
+    let x: ArrayView3<T> = x.into_dimensionality::<Ix3>().expect("batch, time, width");
+    let (batch, time, width) = x.dim();
+    let split: ArrayView4<T> = x
+        .into_shape_with_order((batch, time, heads, width / heads))
+        .expect("contiguous, and the heads divide the width");
+    split
+        .permuted_axes([0, 2, 1, 3])
+        .as_standard_layout()
+        .into_owned()
+}
+
+/// `[B, M, T, w]` to `[B, T, M w]`.
+fn join_heads<T: Real>(x: ArrayView4<'_, T>) -> ArrayD<T> {
+    let (batch, heads, time, width) = x.dim();
+    let joined = x
+        .permuted_axes([0, 2, 1, 3])
+        .as_standard_layout()
+        .into_owned();
+    joined
+        .into_shape_with_order(IxDyn(&[batch, time, heads * width]))
+        .expect("contiguous")
+}
+
+impl<Embed: Dim, E: Element, Count: Dim, S> Parameters<E> for MultiHead<Embed, E, Cpu, Count, S> {
+    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
+        self.query.for_each(&join(prefix, "query"), f);
+        self.key.for_each(&join(prefix, "key"), f);
+        self.value.for_each(&join(prefix, "value"), f);
+        self.output.for_each(&join(prefix, "output"), f);
+        if self.kernel.shape().0.size() > 0 {
+            self.kernel.for_each(&join(prefix, "kernel"), f);
+        }
+    }
+
+    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
+        self.query.for_each_mut(&join(prefix, "query"), f);
+        self.key.for_each_mut(&join(prefix, "key"), f);
+        self.value.for_each_mut(&join(prefix, "value"), f);
+        self.output.for_each_mut(&join(prefix, "output"), f);
+        if self.kernel.shape().0.size() > 0 {
+            self.kernel.for_each_mut(&join(prefix, "kernel"), f);
+        }
+    }
+}
+
+impl<Embed, E, Count, S, B, Q, T> Module<Tensor<(B, Q, Embed), E, Cpu, T>>
+    for MultiHead<Embed, E, Cpu, Count, S>
+where
+    Embed: Dim,
+    E: Element,
+    Count: Dim,
+    B: Dim,
+    Q: Dim,
+    T: Tape<E, Cpu>,
+{
+    type Output = Tensor<(B, Q, Embed), E, Cpu, T>;
+    type Error = Error;
+
+    /// Self-attention without a mask, in evaluation.
+    fn try_forward(&self, x: Tensor<(B, Q, Embed), E, Cpu, T>) -> Result<Self::Output, Error> {
+        let pass = Pass::Evaluation {
+            seed: self.config.seed,
+        };
+        Ok(self.attend_self(x, &Mask::none(), pass)?.output)
+    }
+}
+
+impl<Embed, E, Count, S, B, Q, T> ModuleMut<Tensor<(B, Q, Embed), E, Cpu, T>>
+    for MultiHead<Embed, E, Cpu, Count, S>
+where
+    Embed: Dim,
+    E: Element,
+    Count: Dim,
+    B: Dim,
+    Q: Dim,
+    T: Tape<E, Cpu>,
+{
+    type Output = Tensor<(B, Q, Embed), E, Cpu, T>;
+    type Error = Error;
+
+    /// Self-attention without a mask, in training; the seed changes with every call.
+    fn try_forward_mut(
+        &mut self,
+        x: Tensor<(B, Q, Embed), E, Cpu, T>,
+    ) -> Result<Self::Output, Error> {
+        let seed = self.config.seed.child("training").nth(self.steps);
+        self.steps += 1;
+        let pass = Pass::Training {
+            seed,
+            dropout: self.config.dropout,
+        };
+        Ok(self.attend_self(x, &Mask::none(), pass)?.output)
+    }
+}
+
+impl<Embed, E, D, Count, S> TensorCollection<E, D> for MultiHead<Embed, E, D, Count, S>
+where
+    Embed: ConstDim,
+    E: Element,
+    D: Device<E>,
+    Count: ConstDim,
+    S: StaticConfig,
+{
+    type To<E2: Dtype, D2: Device<E2>> = MultiHead<Embed, E2, D2, Count, S>;
+
+    fn iter_tensors<V: ModuleVisitor<Self, E, D>>(
+        visitor: &mut V,
+    ) -> Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
+        visitor.visit_fields(
+            (
+                Self::module("query", |s| &s.query, |s| &mut s.query),
+                Self::module("key", |s| &s.key, |s| &mut s.key),
+                Self::module("value", |s| &s.value, |s| &mut s.value),
+                Self::module("output", |s| &s.output, |s| &mut s.output),
+                Self::tensor(
+                    "kernel",
+                    |s| &s.kernel,
+                    |s| &mut s.kernel,
+                    TensorOptions::reset_with(reset_kernel::<Embed, E, D, Count, S>),
+                ),
+            ),
+            |(query, key, value, output, kernel)| MultiHead {
+                query,
+                key,
+                value,
+                output,
+                kernel,
+                config: S::config(),
+                steps: 0,
+                source: PhantomData,
+            },
+        )
+    }
+}
+
+/// Initial values from the device's own generator, as dfdx's layers take them.
+///
+/// # Panics
+/// If the settings do not fit the sizes: they are constants of the program.
+fn reset_kernel<Embed, E, D, Count, S>(kernel: &mut Tensor<(Count,), E, D>) -> Result<(), D::Err>
+where
+    Embed: ConstDim,
+    E: Element,
+    D: Device<E>,
+    Count: ConstDim,
+    S: StaticConfig,
+{
+    let config = S::config();
+    let mut rng = Seed::new(kernel.device().random_u64()).stream("initial values");
+    let values = config
+        .size(Embed::SIZE)
+        .and_then(|size| config.variant.mechanism::<E>().initial(size, &mut rng))
+        .unwrap_or_else(|error| panic!("the settings of this layer: {error}"));
+    assert_eq!(
+        values.len(),
+        Count::SIZE,
+        "the number of the mechanism's own parameters"
+    );
+    kernel.copy_from(&values);
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! IKAN-direct: the spectral points are parameters.
+
+use super::squared::{Preset, SquaredKernel};
+use crate::attend::Attended;
+use crate::error::Error;
+use crate::mechanism::{
+    Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass,
+    Size, flatten,
+};
+use crate::registry::Described;
+use bochner_numerics::Real;
+use bochner_spectral::{DirectInit, direct_points};
+use ndarray::{Array4, ArrayView3, Axis, Ix3};
+use rand::RngCore;
+use serde::{Deserialize, Serialize};
+
+/// Kernel attention whose spectral points w1, w2 `[M, R, d]` are parameters.
+///
+/// $$\alpha_{ij} \propto (f_{NS}(q_i, k_j)^2 + e)\, \exp(|k_j|_p^2 / (2\sqrt d))$$
+///
+/// # Reference
+/// Song et al. 2021, section "Implicit kernel attention", variant IKAN-direct.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IkanDirect {
+    /// The exponent of the magnitude's norm, above 0.
+    pub p: f64,
+    /// The number of distinct frequencies R of each head.
+    pub points: usize,
+    /// The floor e under the squared kernel.
+    pub floor: f64,
+    /// Where the points start. The released code's is [`DirectInit::KaimingUniform`].
+    pub start: DirectInit,
+    /// Whose equations are followed.
+    pub preset: Preset,
+}
+
+impl Default for IkanDirect {
+    fn default() -> Self {
+        Self {
+            p: 2.0,
+            points: 64,
+            floor: 1e-5,
+            start: DirectInit::NearSoftmax,
+            preset: Preset::Paper,
+        }
+    }
+}
+
+impl Described for IkanDirect {
+    const NAME: &'static str = "ikan-direct";
+    const SUMMARY: &'static str = "a squared non-stationary kernel with learned spectral points";
+    const REFERENCE: &'static str = "Song et al. 2021";
+}
+
+impl IkanDirect {
+    fn kernel(&self) -> SquaredKernel {
+        SquaredKernel {
+            p: self.p,
+            floor: self.floor,
+            preset: self.preset,
+        }
+    }
+
+    fn checked<T: Real>(&self, inputs: &Inputs<T>, flat: &[T]) -> Result<[Array4<T>; 2], Error> {
+        Mechanism::<T>::validate(self)?;
+        let specs = Mechanism::<T>::parameters(self, inputs.size());
+        let named = Named::new(Self::NAME, specs, flat)?;
+        Ok(["w1", "w2"].map(|name| {
+            let points: ArrayView3<T> = named.get::<Ix3>(name);
+            self.kernel().frequencies(points.insert_axis(Axis(0)))
+        }))
+    }
+}
+
+/// The frequencies used and the forward pass over them.
+struct Saved<T> {
+    points: [Array4<T>; 2],
+    attended: Attended<T>,
+}
+
+impl<T: Real> Mechanism<T> for IkanDirect {
+    fn validate(&self) -> Result<(), Error> {
+        if self.points == 0 {
+            return Err(Error::Empty {
+                what: "spectral points",
+                axis: "R",
+            });
+        }
+        self.kernel().validate()
+    }
+
+    fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
+        let shape = [size.heads, self.points, size.width];
+        ["w1", "w2"]
+            .map(|name| ParameterSpec::new(name, &shape))
+            .into()
+    }
+
+    fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
+        Mechanism::<T>::validate(self)?;
+        let points = direct_points(size.heads, self.points, size.width, self.start, rng)?;
+        let named = vec![("w1", points.w1.into_dyn()), ("w2", points.w2.into_dyn())];
+        Ok(flatten(&Mechanism::<T>::parameters(self, size), named))
+    }
+
+    fn forward(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
+        let points = self.checked(inputs, flat)?;
+        let attended = self.kernel().attend(inputs, &points, pass)?;
+        Ok(Forward::unpenalised(
+            attended.output.clone(),
+            Saved { points, attended },
+        ))
+    }
+
+    fn backward(
+        &self,
+        inputs: &Inputs<T>,
+        _: &[T],
+        pass: &Pass,
+        forward: &Forward<T>,
+        cotangent: Cotangents<T>,
+    ) -> Result<Gradients<T>, Error> {
+        let Saved { points, attended } = forward.saved::<Saved<T>>(Self::NAME)?;
+        let (g, points) =
+            self.kernel()
+                .attend_vjp(inputs, points, pass, attended, cotangent.output)?;
+        let parameters = points.into_iter().flatten().collect();
+        Ok(Gradients {
+            q: g.q,
+            k: g.k,
+            v: g.v,
+            parameters,
+        })
+    }
+
+    fn inspect(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Inspection<T>, Error> {
+        let points = self.checked(inputs, flat)?;
+        let weights = self.kernel().weights(inputs, &points, pass)?;
+        let [w1, w2] = points;
+        Ok(Inspection {
+            weights,
+            points: Some((w1, w2)),
+            correlation: None,
+        })
+    }
+}
