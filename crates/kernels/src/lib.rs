@@ -9,8 +9,8 @@
 //! With draws of *pairs* of frequencies the same construction reaches kernels that depend on where
 //! $x$ and $y$ lie, not only on how far apart they are (Yaglom):
 //!
-//! $$f_{NS}(x, y) = \frac1{4R} \sum_r \sum_{i,j \in \{1,2\}} \cos(w_{ir} \cdot x - w_{jr} \cdot y)
-//! = \frac{\phi(x) \cdot \phi(y)}{4R}.$$
+//! $$f_{NS}(x, y) = \frac1{4R} \sum_r \sum_{i=1}^2 \sum_{j=1}^2
+//! \cos(w_{ir} \cdot x - w_{jr} \cdot y) = \frac{\phi(x) \cdot \phi(y)}{4R}.$$
 //!
 //! The two differ in the features alone, so [`SpectralPoints`] carries the choice, and everything
 //! else is written once. The features are what matters to attention: the matrix of all pairs is

@@ -7,8 +7,8 @@ use ndarray::{Array1, Array3, ArrayView1, ArrayView3, Axis};
 
 /// The Kullback-Leibler divergence of independent normal posteriors from the prior, per example.
 ///
-/// $$\mathrm{KL}_b = \sum_{m,l} \left[ \log\frac{s_0}{\sigma_{bml}}
-/// + \frac{\sigma_{bml}^2 + \mu_{bml}^2}{2 s_0^2} - \frac12 \right]$$
+/// $$\mathrm{KL} = \sum_{m,l} \left( \log\frac{s_0}{\sigma_{ml}} +
+/// \frac{\sigma_{ml}^2 + \mu_{ml}^2}{2 s_0^2} - \frac12 \right)$$
 ///
 /// *where* $s_0$ is `prior_std`, the prior being $N(0, s_0^2 I)$.
 ///
@@ -63,8 +63,9 @@ pub struct KlGradients<T> {
 
 /// The vector-Jacobian product of [`kl_mean_field`].
 ///
-/// $$\dot\mu = \dot{\mathrm{KL}} \, \mu / s_0^2, \qquad
-/// \dot{\log\sigma} = \dot{\mathrm{KL}} \, (\sigma^2 / s_0^2 - 1)$$
+/// $$\dot\mu = c \mu / s_0^2, \qquad \dot{\log\sigma} = c (\sigma^2 / s_0^2 - 1)$$
+///
+/// *where* $c$ is the example's cotangent.
 ///
 /// # Shapes
 /// `cotangent` is `[B]`.

@@ -7,7 +7,7 @@ use ndarray::{Array1, ArrayView1};
 
 /// The objective to maximise, per example.
 ///
-/// $$\mathcal L_b = \log p(y_b \mid z_b, h_b) - \frac{\beta}{N} \mathrm{KL}_b$$
+/// $$\mathcal L = \log p(y \mid z, h) - \frac{\beta}{N} \mathrm{KL}$$
 ///
 /// *where* $\beta$ is `beta` and $N$ is `n_train`, the number of training examples.
 ///

@@ -12,7 +12,7 @@ const BLOCK: usize = 512;
 /// The network that turns noise into spectral points.
 ///
 /// $$w = \operatorname{sign}(z) \odot \mathrm{NN}(|z|), \qquad
-/// \mathrm{NN}(x) = W_3\, \lambda(W_2\, \lambda(W_1 x + b_1) + b_2) + b_3$$
+/// \mathrm{NN}(x) = W_3 \lambda(W_2 \lambda(W_1 x + b_1) + b_2) + b_3$$
 ///
 /// *where* $\lambda$ is LeakyReLU with the given slope and everything outside the layers is
 /// elementwise, with $\operatorname{sign}(0) = 0$.

@@ -11,10 +11,10 @@ use ndarray::{
 
 /// The network $q(z \mid h)$, shared by the heads of a layer.
 ///
-/// $$h = \bar q \mathbin{+\mkern-8mu+} \bar k, \qquad
+/// $$h = (\bar q, \bar k), \qquad
 /// \mathrm{hidden} = \lambda(W_1 h + b_1), \qquad
-/// \mu = W_2\, \mathrm{hidden} + b_2, \qquad
-/// \log\sigma = W_3\, \mathrm{hidden} + b_3 + \log s_0$$
+/// \mu = W_2 \mathrm{hidden} + b_2, \qquad
+/// \log\sigma = W_3 \mathrm{hidden} + b_3 + \log s_0$$
 ///
 /// *where*
 /// * $\bar q$, $\bar k$: means over the kept positions, zero if there is none

@@ -11,9 +11,9 @@
 //! so that the density of $w$ can take any shape and needs no formula; only draws from it are ever
 //! used. Being odd in $z$, the network keeps the density symmetric. The noise comes from a
 //! posterior that an [`InferenceNetwork`] reads off the queries and keys at hand,
-//! $z = \mu + \sigma \odot x$ ([`reparameterise`]), so the kernel adapts to the example. What keeps
+//! $z = \mu + \sigma \odot x$ ([`reparameterise()`]), so the kernel adapts to the example. What keeps
 //! the posterior from drifting off is its divergence from the prior ([`kl_mean_field`]), weighed
-//! against the likelihood in the objective ([`elbo`]).
+//! against the likelihood in the objective ([`elbo()`]).
 //!
 //! Every function that can be trained through stands next to its vector-Jacobian product, in
 //! closed form: nothing here needs an automatic differentiator. Randomness is always an argument,

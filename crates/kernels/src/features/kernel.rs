@@ -9,7 +9,7 @@ use ndarray::{Array2, ArrayView2};
 /// The kernel between every row of `x` and every row of `y`.
 ///
 /// $$f_S(x, y) = \frac1R \sum_r \cos w_r \cdot (x - y), \qquad
-/// f_{NS}(x, y) = \frac1{4R} \sum_r \sum_{i,j \in \{1,2\}} \cos(w_{ir} \cdot x - w_{jr} \cdot y)$$
+/// f_{NS}(x, y) = \frac1{4R} \sum_r \sum_{i=1}^2 \sum_{j=1}^2 \cos(w_{ir} \cdot x - w_{jr} \cdot y)$$
 ///
 /// # Shapes
 /// `x` is `[Tx, d]`, `y` is `[Ty, d]`, the result `[Tx, Ty]`.
@@ -60,7 +60,7 @@ pub struct KernelMatrixGradients<T> {
 
 /// The vector-Jacobian product of [`kernel_matrix`].
 ///
-/// $$\dot\phi(x) = \dot f \, \phi(y) / c, \qquad \dot\phi(y) = \dot f^\top \phi(x) / c,$$
+/// $$\dot\phi(x) = \dot f \phi(y) / c, \qquad \dot\phi(y) = \dot f^\top \phi(x) / c,$$
 /// and from there by [`feature_map_vjp`]; the points take the sum of both sides.
 ///
 /// # Shapes

@@ -9,11 +9,14 @@ use ndarray::{Array2, ArrayView2, s};
 
 /// The random Fourier features of the rows of `x`: their inner products are the kernel.
 ///
-/// $$\phi_S(x) = [\cos w_r \cdot x]_r \mathbin{+\mkern-8mu+} [\sin w_r \cdot x]_r, \qquad
-/// \phi_{NS}(x) = [\cos w_{1r} \cdot x + \cos w_{2r} \cdot x]_r \mathbin{+\mkern-8mu+}
-/// [\sin w_{1r} \cdot x + \sin w_{2r} \cdot x]_r$$
+/// $$\phi(x) = (c_1, \dots, c_R, s_1, \dots, s_R)$$
 ///
-/// *where* $f(x, y) = \phi(x) \cdot \phi(y) / c$, with $c$ the points'
+/// *where*
+/// * stationary: $c_r = \cos w_r \cdot x$ and $s_r = \sin w_r \cdot x$
+/// * non-stationary: $c_r = \cos w_{1r} \cdot x + \cos w_{2r} \cdot x$ and
+///   $s_r = \sin w_{1r} \cdot x + \sin w_{2r} \cdot x$
+///
+/// In both cases $f(x, y) = \phi(x) \cdot \phi(y) / c$, with $c$ the points'
 /// [`normaliser`](SpectralPoints::normaliser).
 ///
 /// # Shapes
@@ -77,9 +80,9 @@ pub struct FeatureMapGradients<T> {
 
 /// The vector-Jacobian product of [`feature_map`].
 ///
-/// With $\dot\phi = [\dot c_r]_r \mathbin{+\mkern-8mu+} [\dot s_r]_r$ the cotangent of a row and
-/// $a_r = w_r \cdot x$ its angles,
-/// $$\dot a_r = \cos a_r \, \dot s_r - \sin a_r \, \dot c_r, \qquad
+/// With $\dot\phi = (\dot c_1, \dots, \dot c_R, \dot s_1, \dots, \dot s_R)$ the cotangent of a row
+/// and $a_r = w_r \cdot x$ its angles,
+/// $$\dot a_r = \dot s_r \cos a_r - \dot c_r \sin a_r, \qquad
 /// \dot x = \sum_r \dot a_r w_r, \qquad \dot w_r = \sum_t \dot a_{tr} x_t.$$
 /// The two points of a pair each have their own angles and see the same cotangent.
 ///

@@ -3,8 +3,8 @@
 use super::stationary::turn;
 use bochner_numerics::Real;
 
-/// Writes rows $[\cos a_r + \cos b_r]_r \mathbin{+\mkern-8mu+} [\sin a_r + \sin b_r]_r$ for rows
-/// of `2 count` angles, the $a_r$ first.
+/// Writes rows of all $\cos a_r + \cos b_r$, then all $\sin a_r + \sin b_r$, for rows of
+/// `2 count` angles, the $a_r$ first.
 pub(super) fn combine<T: Real>(count: usize, sin: &[T], cos: &[T], phi: &mut [T]) {
     let angles = cos.chunks_exact(2 * count).zip(sin.chunks_exact(2 * count));
     for (row, (cos, sin)) in phi.chunks_exact_mut(2 * count).zip(angles) {

@@ -2,7 +2,7 @@
 
 use bochner_numerics::Real;
 
-/// Writes rows $[\cos a_r]_r \mathbin{+\mkern-8mu+} [\sin a_r]_r$ for rows of `count` angles.
+/// Writes rows of all $\cos a_r$, then all $\sin a_r$, for rows of `count` angles $a_r$.
 pub(super) fn combine<T: Real>(count: usize, sin: &[T], cos: &[T], phi: &mut [T]) {
     let angles = cos.chunks_exact(count).zip(sin.chunks_exact(count));
     for (row, (cos, sin)) in phi.chunks_exact_mut(2 * count).zip(angles) {
@@ -29,7 +29,7 @@ pub(super) fn pull_back<T: Real>(
     }
 }
 
-/// $\cos a \, \dot s - \sin a \, \dot c$ elementwise.
+/// $\dot s \cos a - \dot c \sin a$ elementwise.
 #[inline]
 pub(super) fn turn<T: Real>(cos: &[T], sin: &[T], along_cos: &[T], along_sin: &[T], out: &mut [T]) {
     let n = out.len();
