@@ -181,8 +181,9 @@ impl<E: Element> Checkpoint<E> {
     /// [`CheckpointError::UnusableName`] if two parameters share a name, or one looks like the
     /// optimiser's.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), CheckpointError> {
-        let bytes = file::encode(self)?;
-        file::write_atomically(path.as_ref(), &bytes)
+        let path = path.as_ref();
+        let bytes = file::encode(path, self)?;
+        file::write_atomically(path, &bytes)
     }
 
     /// Reads and checks a file.

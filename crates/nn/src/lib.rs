@@ -1,9 +1,88 @@
-//! Placeholder.
+//! Training with analytic gradients on the tensors of dfdx.
+//!
+//! The mathematics of this workspace is free of automatic differentiation: a function that can be
+//! trained through stands next to its vector-Jacobian product, on plain arrays. This crate is where
+//! the two meet. [`record`] runs such an [`Operation`] and puts it on dfdx's tape as **one** step,
+//! whatever the shapes, strides and tapes of its inputs; from there on it is an operation of dfdx
+//! like any other, and the layers here fit into models of dfdx and its layers into ours.
+//!
+//! Why not compose everything from dfdx's own operations? Each of those allocates its result, its
+//! gradient and its copies of broadcast operands; a layer that is one fused operation reads its
+//! input once, multiplies with the workspace's own matrix product, and keeps no more than its
+//! backward pass needs. The composed forms are in the tests, where they check the fused ones.
+//!
+//! Three rules hold throughout:
+//!
+//! * **Sizes are types or numbers.** Every layer takes `Const<N>` or `usize` for each of its sizes.
+//!   With `Const` it also follows dfdx's conventions (`dev.build_module::<builders::Linear<8, 2>,
+//!   f32>()`, `Module`, safetensors).
+//! * **Randomness is an argument**: initial values take a generator, a training pass carries its
+//!   seed in [`Mode`]. Results do not depend on the number of threads.
+//! * **A run can stop anywhere.** [`Parameters`] visits a model by name, and a [`Checkpoint`] holds
+//!   parameters, moments, steps and streams: the continued run ends with the same bits.
+//!
+//! dfdx's `Module` traits know one error type with two values. [`Linear::apply`] and its like
+//! return an [`Error`] that says what was wrong; prefer them where no container of dfdx is in
+//! between.
+//!
+//! # Example
+//!
+//! An operation of one's own, `y = x sin(x)`, and its derivative from the tape:
+//!
+//! ```
+//! use bochner_nn::{BoxError, Inputs, Operation, record_one};
+//! use bochner_numerics::Real;
+//! use dfdx::prelude::*;
+//! use ndarray::{ArrayD, ArrayViewD, Zip};
+//!
+//! struct XSinX;
+//!
+//! impl<T: Real> Operation<T> for XSinX {
+//!     type Saved = ();
+//!
+//!     fn forward(&self, inputs: &[ArrayViewD<T>]) -> Result<(Vec<ArrayD<T>>, ()), BoxError> {
+//!         Ok((vec![inputs[0].mapv(|x| x * x.sin())], ()))
+//!     }
+//!
+//!     fn backward(
+//!         &self,
+//!         inputs: &[ArrayViewD<T>],
+//!         _saved: &(),
+//!         cotangents: &[ArrayViewD<T>],
+//!     ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
+//!         let vjp = |&x: &T, &dy: &T| dy * (x.sin() + x * x.cos());
+//!         let dx = Zip::from(&inputs[0]).and(&cotangents[0]).map_collect(vjp);
+//!         Ok(vec![Some(dx)])
+//!     }
+//! }
+//!
+//! let x = Cpu::default().tensor([0.0_f64, 1.0, 2.0]);
+//! let y = record_one(XSinX, Inputs::new().with(x.leaky_trace())?, (Const::<3>,))?;
+//! let dx = y.sum().backward().get(&x).array();
+//! assert!((dx[1] - (1.0_f64.sin() + 1.0_f64.cos())).abs() < 1e-15);
+//! # Ok::<(), bochner_nn::Error>(())
+//! ```
+//!
+//! A whole training loop stands at [`Adam`], saving and loading at [`Checkpoint`].
+//!
+//! # Map
+//!
+//! | module | holds |
+//! |---|---|
+//! | `bridge` | [`Operation`], [`record`], [`record_one`], [`Inputs`], [`Outputs`] |
+//! | `parameters` | [`Parameters`], [`Parameter`], [`Collection`] for models of dfdx, [`alloc_gradients`] |
+//! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Dropout`], [`Mode`], [`builders`] |
+//! | `loss` | [`mean_squared_error`], [`Rows`] |
+//! | `optim` | [`Adam`] and AdamW, [`clip_by_norm`], [`Schedule`] |
+//! | `checkpoint` | [`Checkpoint`], [`Progress`] |
+//! | `element` | [`Element`], the bound on element types |
+//! | `error` | [`Error`], [`CheckpointError`] |
+
 mod bridge;
 mod checkpoint;
 mod element;
 mod error;
-pub mod layers;
+mod layers;
 mod loss;
 mod optim;
 mod parameters;
@@ -18,7 +97,7 @@ pub use layers::{
     builders,
 };
 pub use loss::{Rows, mean_squared_error};
-pub use optim::{Adam, AdamConfig, AdamState, Moments, WeightDecay, clip_by_norm};
+pub use optim::{Adam, AdamConfig, AdamState, Moments, Schedule, WeightDecay, clip_by_norm};
 pub use parameters::{
     Collection, Parameter, ParameterMut, Parameters, alloc_gradients, join, parameter_count,
     zero_gradients,

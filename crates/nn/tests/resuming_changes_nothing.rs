@@ -180,3 +180,17 @@ fn the_same_run_gives_the_same_bytes() {
     };
     assert!(bytes("a") == bytes("b"));
 }
+
+#[test]
+fn far_streams_keep_their_position() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("far");
+    let mut state = Seed::new(3).stream("noise").state();
+    state.position = (1 << 67) + 3;
+    let mut progress = Progress::default();
+    progress.streams.insert("noise".to_string(), state);
+    let nothing: Option<Tensor<(usize,), f32, Cpu>> = None;
+    let checkpoint = Checkpoint::of("", &nothing).with_progress(progress);
+    checkpoint.write(&path).unwrap();
+    assert!(Checkpoint::read(&path).unwrap() == checkpoint);
+}

@@ -32,7 +32,10 @@ struct Versioned {
     version: u64,
 }
 
-pub(super) fn encode<E: Element>(checkpoint: &Checkpoint<E>) -> Result<Vec<u8>, CheckpointError> {
+pub(super) fn encode<E: Element>(
+    path: &Path,
+    checkpoint: &Checkpoint<E>,
+) -> Result<Vec<u8>, CheckpointError> {
     let header = Header {
         version: VERSION,
         description: checkpoint.description.clone(),
@@ -59,7 +62,12 @@ pub(super) fn encode<E: Element>(checkpoint: &Checkpoint<E>) -> Result<Vec<u8>, 
         (name.as_str(), view.expect("as many bytes as the shape"))
     });
     let metadata = HashMap::from([(KEY.to_string(), header)]);
-    Ok(safetensors::serialize(views, Some(metadata)).expect("a header of names and shapes"))
+    // Only a header above the format's limit is refused, so only too large an `extra`.
+    safetensors::serialize(views, Some(metadata)).map_err(|error| CheckpointError::Io {
+        doing: "write",
+        path: path.to_path_buf(),
+        source: std::io::Error::other(error),
+    })
 }
 
 /// The parameters' names, if they can be told apart.

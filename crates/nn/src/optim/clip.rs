@@ -88,10 +88,13 @@ mod tests {
     use super::*;
     use dfdx::prelude::*;
 
-    fn gradients<E: Element>(parts: &[(&Tensor<(usize,), E, Cpu>, &[E])]) -> Gradients<E, Cpu> {
+    fn gradients<E: Element>(
+        model: &[Tensor<(usize,), E, Cpu>],
+        values: &[&[E]],
+    ) -> Gradients<E, Cpu> {
         let mut gradients = Gradients::leaky();
-        for (tensor, values) in parts {
-            let gradient = gradients.get_or_alloc_mut(*tensor).unwrap();
+        for (tensor, values) in model.iter().zip(values) {
+            let gradient = gradients.get_or_alloc_mut(tensor).unwrap();
             gradient.copy_from_slice(values);
         }
         gradients
@@ -105,7 +108,7 @@ mod tests {
     #[test]
     fn the_norm_is_joint_and_cut_to_the_maximum() {
         let model = model::<f64>();
-        let mut g = gradients(&[(&model[0], &[2.0, -3.0]), (&model[1], &[6.0])]);
+        let mut g = gradients(&model, &[&[2.0, -3.0], &[6.0]]);
         assert_eq!(clip_by_norm(&mut g, &model, 7.1).unwrap(), 7.0);
         assert_eq!(g.get(&model[0]).as_vec(), [2.0, -3.0]);
         assert_eq!(clip_by_norm(&mut g, &model, 3.5).unwrap(), 7.0);
@@ -118,7 +121,7 @@ mod tests {
     fn huge_and_tiny_gradients_have_a_norm() {
         for scale in [1e-300, 1e300] {
             let model = model::<f64>();
-            let mut g = gradients(&[(&model[0], &[3.0 * scale, 4.0 * scale])]);
+            let mut g = gradients(&model, &[&[3.0 * scale, 4.0 * scale]]);
             let norm = clip_by_norm(&mut g, &model, f64::INFINITY).unwrap();
             assert!((norm / scale - 5.0).abs() < 1e-12);
         }
@@ -127,7 +130,7 @@ mod tests {
     #[test]
     fn a_gradient_that_is_not_finite_is_named_and_nothing_changes() {
         let model = model::<f32>();
-        let mut g = gradients(&[(&model[0], &[100.0, 1.0]), (&model[1], &[f32::NAN])]);
+        let mut g = gradients(&model, &[&[100.0, 1.0], &[f32::NAN]]);
         let error = clip_by_norm(&mut g, &model, 1.0).unwrap_err();
         assert!(
             matches!(error, Error::NonFiniteGradient { parameter, index: 0, .. } if parameter == "1")

@@ -1,0 +1,42 @@
+//! Learning rates that follow the step.
+
+use serde::{Deserialize, Serialize};
+
+/// The factor on the learning rate, by step.
+///
+/// ```
+/// use bochner_nn::Schedule;
+///
+/// let schedule = Schedule::InverseSquareRoot { warmup: 400 };
+/// assert_eq!(schedule.factor(100), 0.25);
+/// assert_eq!(schedule.factor(400), 1.0);
+/// assert_eq!(schedule.factor(1600), 0.5);
+/// assert_eq!(Schedule::Constant.factor(1600), 1.0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Schedule {
+    /// Always 1.
+    #[default]
+    Constant,
+    /// Rises linearly to 1 at the step `warmup`, then falls with the root of the step:
+    /// $\min(t / w, \sqrt{w / t})$; without warm-up, $1 / \sqrt t$.
+    InverseSquareRoot {
+        /// The step $w$ of the largest factor.
+        warmup: u64,
+    },
+}
+
+impl Schedule {
+    /// The factor at a step, counted from 1 (0 is taken as 1).
+    pub fn factor(&self, step: u64) -> f64 {
+        let step = step.max(1) as f64;
+        match self {
+            Self::Constant => 1.0,
+            Self::InverseSquareRoot { warmup } => {
+                let warmup = (*warmup).max(1) as f64;
+                (step / warmup).min((warmup / step).sqrt())
+            }
+        }
+    }
+}
