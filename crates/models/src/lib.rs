@@ -1,1 +1,46 @@
-//! Placeholder.
+//! Models built from kernel attention.
+//!
+//! So far one: the paper's [regressor](regressor::Regressor), which reads a whole data set as one
+//! sequence. Each row is a position; its prediction attends to the inputs of all rows, those of the
+//! test part included, while the loss counts the training rows alone. With attention as a kernel
+//! this is a relative of kernel regression in which the kernel is learned: which rows are alike is
+//! the similarity, which rows speak loudest the magnitude.
+//!
+//! The attention mechanism is a setting ([`bochner_attention::Variant`]); everything else stays the
+//! same, initial values included, so that two runs differ in nothing but the attention.
+//!
+//! # Example
+//!
+//! ```
+//! use bochner_attention::Mikan;
+//! use bochner_models::regressor::{RegressorConfig, Task, Trainer, TrainingConfig};
+//! use bochner_numerics::Seed;
+//! use ndarray::Array2;
+//!
+//! let x = Array2::from_shape_fn((30, 1), |(i, _)| i as f32 / 15.0 - 1.0);
+//! let y = x.column(0).mapv(|x| x * x);
+//! let task = Task::new(x, y, (0..30).step_by(2).collect())?;
+//! let mikan = Mikan { p: 3.0, points: 16, ..Default::default() };
+//! let config = RegressorConfig::new(1, mikan.into());
+//! let mut trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(7))?;
+//! for _ in 0..5 {
+//!     let report = trainer.epoch()?;
+//!     assert!(report.loss.is_finite() && report.penalty > 0.0);
+//! }
+//! let seen = trainer.inspect()?;
+//! assert_eq!(seen.weights.dim(), (1, 8, 30, 30));
+//! assert!(seen.correlation.is_some());
+//! # Ok::<(), bochner_models::Error>(())
+//! ```
+//!
+//! # Map
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`regressor`] | [`Regressor`](regressor::Regressor), [`Task`](regressor::Task), [`Trainer`](regressor::Trainer) |
+//! | [`Error`] | what can go wrong |
+
+mod error;
+pub mod regressor;
+
+pub use error::Error;

@@ -1,0 +1,65 @@
+//! What can go wrong, and what to do about it.
+
+use thiserror::Error;
+
+/// An error of this crate.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two arrays do not fit together.
+    #[error("{what} must have {expected}, but has {got}; every row of the data set needs one")]
+    ShapeMismatch {
+        /// The argument.
+        what: &'static str,
+        /// What the other arguments call for.
+        expected: usize,
+        /// What was given.
+        got: usize,
+    },
+    /// There is nothing to learn from.
+    #[error("{what} is empty; give at least one")]
+    Empty {
+        /// The argument.
+        what: &'static str,
+    },
+    /// A row index is outside the data set.
+    #[error("training row {index} does not exist in a data set of {rows} rows")]
+    RowOutOfRange {
+        /// The index.
+        index: usize,
+        /// The number of rows.
+        rows: usize,
+    },
+    /// A number that must be finite is not.
+    #[error("{what} holds {value} at position {index}; remove or repair that row")]
+    NotFinite {
+        /// The argument.
+        what: &'static str,
+        /// The position in row-major order.
+        index: usize,
+        /// What stands there.
+        value: f64,
+    },
+    /// A setting lies outside its range.
+    #[error("{name} must be {range}, but is {got}")]
+    OutOfRange {
+        /// The setting.
+        name: &'static str,
+        /// What is allowed.
+        range: &'static str,
+        /// What was given.
+        got: f64,
+    },
+    /// A checkpoint lacks the optimiser or the random stream.
+    #[error("{} holds no optimiser state or random stream: it was not written by a trainer", path.display())]
+    IncompleteCheckpoint {
+        /// The file.
+        path: std::path::PathBuf,
+    },
+    /// From the attention layer.
+    #[error(transparent)]
+    Attention(#[from] bochner_attention::Error),
+    /// From the layers, the optimiser or a checkpoint.
+    #[error(transparent)]
+    Nn(#[from] bochner_nn::Error),
+}

@@ -1,0 +1,461 @@
+//! Training a regressor, one full-batch step an epoch.
+
+use super::{Regressor, RegressorConfig, Task};
+use crate::Error;
+use bochner_attention::{Inspection, Pass, Preset, Variant};
+use bochner_nn::{
+    Adam, AdamConfig, Checkpoint, Progress, Rows, alloc_gradients, clip_by_norm,
+    mean_squared_error, parameter_count, zero_gradients,
+};
+use bochner_numerics::{Seed, Stream};
+use dfdx::prelude::{AsArray, Backward, HasShape, OwnedTape, ReshapeTo, Trace};
+use dfdx::tensor::{Cpu, Gradients, NoneTape, Tape, Tensor, TensorFromVec};
+use dfdx::tensor_ops::{TryAdd, TryMul};
+use ndarray::Array1;
+use rand::RngCore;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Settings of the training.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrainingConfig {
+    /// Adam's learning rate.
+    pub learning_rate: f64,
+    /// Gradients of a larger norm are scaled down to this one.
+    pub clip_norm: f64,
+}
+
+impl Default for TrainingConfig {
+    /// The released code's: learning rate 0.01, norm at most 1000.
+    fn default() -> Self {
+        Self {
+            learning_rate: 0.01,
+            clip_norm: 1000.0,
+        }
+    }
+}
+
+/// What one epoch did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EpochReport {
+    /// The objective: mean squared error plus penalty over the number of training rows.
+    pub loss: f64,
+    /// The mean squared error of the training rows, before the step.
+    pub mse: f64,
+    /// The mechanism's penalty ($\beta\,\mathrm{KL}$), not divided.
+    pub penalty: f64,
+    /// The gradient's norm before it was clipped.
+    pub gradient_norm: f64,
+}
+
+/// A regressor in training, with its data, optimiser and random stream.
+///
+/// The objective is $\mathrm{MSE} + \beta\,\mathrm{KL} / N_\text{train}$ over the training rows,
+/// minimised by Adam in full-batch steps. With $\beta < 1$ and a latent of the one sequence divided
+/// by the number of rows it is the practice of the released code, not strictly a bound.
+///
+/// ```
+/// use bochner_attention::Softmax;
+/// use bochner_models::regressor::{RegressorConfig, Task, Trainer, TrainingConfig};
+/// use bochner_numerics::Seed;
+/// use ndarray::{Array1, Array2};
+///
+/// let x = Array2::from_shape_fn((20, 1), |(i, _)| i as f32 / 10.0 - 1.0);
+/// let y: Array1<f32> = x.column(0).mapv(|x| (2.0 * x).sin());
+/// let task = Task::new(x, y, (0..20).filter(|i| i % 4 != 0).collect())?;
+/// let config = RegressorConfig::new(1, Softmax {}.into());
+/// let mut trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(1))?;
+///
+/// let first = trainer.epoch()?.mse;
+/// for _ in 0..30 {
+///     trainer.epoch()?;
+/// }
+/// assert!(trainer.epoch()?.mse < 0.5 * first);
+/// assert_eq!(trainer.predict()?.len(), 20);
+/// # Ok::<(), bochner_models::Error>(())
+/// ```
+pub struct Trainer {
+    model: Regressor<f32>,
+    adam: Adam<f32>,
+    clip_norm: f64,
+    rows: Tensor<(usize, usize, usize), f32, Cpu>,
+    target: Tensor<(usize,), f32, Cpu>,
+    train: Vec<usize>,
+    /// Reused from step to step.
+    gradients: Option<Gradients<f32, Cpu>>,
+    stream: Stream,
+    seed: Seed,
+    dropout: f64,
+    evaluation: Evaluation,
+    epochs: u64,
+    description: String,
+}
+
+/// How spectral points are drawn in evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Evaluation {
+    /// One fixed draw.
+    Fixed,
+    /// A new draw after every epoch, as the released code has it.
+    Fresh,
+}
+
+impl Evaluation {
+    fn of(attention: &Variant) -> Self {
+        match attention {
+            Variant::Mikan(mikan) if mikan.preset == Preset::Released => Self::Fresh,
+            _ => Self::Fixed,
+        }
+    }
+}
+
+impl Trainer {
+    /// A regressor with random initial values and everything to train it.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if the rows do not have the regressor's number of inputs; whatever
+    /// setting is out of range.
+    pub fn new(
+        config: &RegressorConfig,
+        training: &TrainingConfig,
+        task: Task,
+        seed: Seed,
+    ) -> Result<Self, Error> {
+        let (n, inputs) = task.inputs().dim();
+        if inputs != config.inputs {
+            return Err(Error::ShapeMismatch {
+                what: "a row",
+                expected: config.inputs,
+                got: inputs,
+            });
+        }
+        if training.clip_norm.is_nan() || training.clip_norm <= 0.0 {
+            return Err(Error::OutOfRange {
+                name: "clip_norm",
+                range: "above 0",
+                got: training.clip_norm,
+            });
+        }
+        let device = Cpu::default();
+        let model = Regressor::try_new(&device, config, seed)?;
+        let adam = Adam::new(AdamConfig {
+            learning_rate: training.learning_rate,
+            ..AdamConfig::default()
+        })?;
+        let flat = task.inputs().iter().copied().collect();
+        let rows = device
+            .try_tensor_from_vec(flat, (1, n, inputs))
+            .map_err(device_error)?;
+        let target = device
+            .try_tensor_from_vec(task.target().to_vec(), (n,))
+            .map_err(device_error)?;
+        Ok(Self {
+            gradients: Some(alloc_gradients(&model)?),
+            model,
+            adam,
+            clip_norm: training.clip_norm,
+            rows,
+            target,
+            train: task.train().to_vec(),
+            stream: seed.stream("training"),
+            seed,
+            dropout: config.dropout,
+            evaluation: Evaluation::of(&config.attention),
+            epochs: 0,
+            description:
+                serde_json::json!({ "regressor": config, "training": training, "seed": seed })
+                    .to_string(),
+        })
+    }
+
+    /// One full-batch step.
+    ///
+    /// # Errors
+    /// `NonFiniteGradient` of the layers' crate if the gradient overflowed; nothing is changed
+    /// then.
+    pub fn epoch(&mut self) -> Result<EpochReport, Error> {
+        let pass = Pass::Training {
+            seed: Seed::new(self.stream.next_u64()),
+            dropout: self.dropout,
+        };
+        let gradients = match self.gradients.take() {
+            Some(gradients) => gradients,
+            // A step failed in between and took them along.
+            None => alloc_gradients(&self.model)?,
+        };
+        let traced: Tensor<_, _, _, OwnedTape<f32, Cpu>> = self.rows.trace(gradients);
+        let predicted = self.model.apply(traced, pass)?;
+        let penalty = f64::from(predicted.penalty.array());
+        let error = self.squared_error(predicted.output)?;
+        let mse = f64::from(error.array());
+        let share = 1.0 / self.train.len() as f32;
+        let weighted = predicted.penalty.try_mul(share).map_err(device_error)?;
+        let loss = error.try_add(weighted).map_err(device_error)?;
+        let value = f64::from(loss.array());
+        let mut gradients = loss.try_backward().map_err(device_error)?;
+        let gradient_norm = clip_by_norm(&mut gradients, &self.model, self.clip_norm)?;
+        self.adam.step(&mut self.model, &mut gradients)?;
+        zero_gradients(&self.model, &mut gradients)?;
+        self.gradients = Some(gradients);
+        self.epochs += 1;
+        Ok(EpochReport {
+            loss: value,
+            mse,
+            penalty,
+            gradient_norm,
+        })
+    }
+
+    fn squared_error<T: Tape<f32, Cpu>>(
+        &self,
+        prediction: Tensor<(usize, usize, usize), f32, Cpu, T>,
+    ) -> Result<Tensor<(), f32, Cpu, T>, Error> {
+        let n = self.target.shape().0;
+        let flat = prediction.try_reshape_like(&(n,)).map_err(device_error)?;
+        Ok(mean_squared_error(
+            flat,
+            self.target.clone(),
+            Rows::At(&self.train),
+        )?)
+    }
+
+    /// Predictions for all rows, in evaluation.
+    ///
+    /// # Errors
+    /// As [`Trainer::epoch`], but for the gradient.
+    pub fn predict(&self) -> Result<Array1<f32>, Error> {
+        let predicted = self
+            .model
+            .apply::<NoneTape>(self.rows.clone(), self.evaluation())?;
+        Ok(Array1::from_vec(predicted.output.as_vec()))
+    }
+
+    /// What the attention looks like on all rows, in evaluation.
+    ///
+    /// # Errors
+    /// As [`Trainer::predict`].
+    pub fn inspect(&self) -> Result<Inspection<f32>, Error> {
+        self.model.inspect(self.rows.clone(), self.evaluation())
+    }
+
+    /// The number of trained parameters.
+    pub fn parameter_count(&self) -> usize {
+        parameter_count(&self.model)
+    }
+
+    /// Epochs done so far.
+    pub fn epochs_done(&self) -> usize {
+        self.epochs as usize
+    }
+
+    /// The model as it stands.
+    pub fn model(&self) -> &Regressor<f32> {
+        &self.model
+    }
+
+    /// Writes a checkpoint: parameters, optimiser, random stream, epochs done.
+    ///
+    /// # Errors
+    /// If the place cannot be written.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        let progress = Progress {
+            step: self.epochs,
+            streams: BTreeMap::from([(STREAM.to_string(), self.stream.state())]),
+            extra: serde_json::Value::Null,
+        };
+        Checkpoint::of(self.description.clone(), &self.model)
+            .with_adam(&self.adam)
+            .with_progress(progress)
+            .write(path)
+            .map_err(bochner_nn::Error::from)?;
+        Ok(())
+    }
+
+    /// Goes on from a checkpoint: what follows is the same to the bit as if the run had never
+    /// stopped.
+    ///
+    /// # Errors
+    /// If the file is truncated, not a checkpoint, of another version, or of another model,
+    /// training or seed; nothing is changed then.
+    pub fn resume(&mut self, path: &Path) -> Result<(), Error> {
+        let saved = Checkpoint::<f32>::read(path).map_err(bochner_nn::Error::from)?;
+        let (Some(state), Some(stream)) = (saved.adam(), saved.progress().streams.get(STREAM))
+        else {
+            return Err(Error::IncompleteCheckpoint {
+                path: path.to_path_buf(),
+            });
+        };
+        let adam = Adam::with_state(self.adam.config().clone(), state.clone())?;
+        saved
+            .restore(&self.description, &mut self.model)
+            .map_err(bochner_nn::Error::from)?;
+        self.adam = adam;
+        self.stream = Stream::from_state(stream);
+        self.epochs = saved.progress().step;
+        Ok(())
+    }
+
+    fn evaluation(&self) -> Pass {
+        let seed = self.seed.child("evaluation");
+        Pass::Evaluation {
+            seed: match self.evaluation {
+                Evaluation::Fixed => seed,
+                Evaluation::Fresh => seed.nth(self.epochs),
+            },
+        }
+    }
+}
+
+/// The purpose of the one stream that advances in training.
+const STREAM: &str = "training";
+
+fn device_error(error: dfdx::tensor::CpuError) -> Error {
+    bochner_nn::Error::from(error).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_attention::{IkanDirect, Mikan, Softmax};
+    use ndarray::Array2;
+
+    fn task() -> Task {
+        let x = Array2::from_shape_fn((24, 2), |(i, n)| ((i * (n + 3)) % 24) as f32 / 12.0 - 1.0);
+        let y = x.column(0).mapv(|x| (2.0 * x).sin() * 0.7);
+        Task::new(x, y, (0..24).filter(|i| i % 4 != 0).collect()).unwrap()
+    }
+
+    fn variants() -> Vec<Variant> {
+        let mut variants: Vec<Variant> = vec![Softmax {}.into()];
+        for preset in [Preset::Paper, Preset::Released] {
+            variants.push(
+                IkanDirect {
+                    points: 8,
+                    preset,
+                    ..Default::default()
+                }
+                .into(),
+            );
+            variants.push(
+                Mikan {
+                    points: 8,
+                    preset,
+                    ..Default::default()
+                }
+                .into(),
+            );
+        }
+        variants
+    }
+
+    fn trainer(variant: Variant) -> Trainer {
+        let config = RegressorConfig {
+            width: 16,
+            hidden: 16,
+            heads: 2,
+            ..RegressorConfig::new(2, variant)
+        };
+        Trainer::new(&config, &TrainingConfig::default(), task(), Seed::new(5)).unwrap()
+    }
+
+    #[test]
+    fn every_variant_learns() {
+        for variant in variants() {
+            let mut trainer = trainer(variant.clone());
+            let first = trainer.epoch().unwrap().mse;
+            let last = (0..80).map(|_| trainer.epoch().unwrap()).last().unwrap();
+            assert!(
+                last.mse < 0.5 * first,
+                "{variant:?}: {first} to {}",
+                last.mse
+            );
+            assert!(last.loss.is_finite() && last.gradient_norm.is_finite());
+        }
+    }
+
+    #[test]
+    fn a_resumed_run_ends_with_the_same_bits() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.safetensors");
+        for variant in variants() {
+            let mut whole = trainer(variant.clone());
+            let mut stopped = trainer(variant.clone());
+            for epoch in 0..12 {
+                whole.epoch().unwrap();
+                if epoch < 5 {
+                    stopped.epoch().unwrap();
+                }
+            }
+            stopped.save(&path).unwrap();
+            let mut resumed = trainer(variant);
+            resumed.resume(&path).unwrap();
+            assert_eq!(resumed.epochs_done(), 5);
+            for _ in 5..12 {
+                resumed.epoch().unwrap();
+            }
+            assert_eq!(whole.predict().unwrap(), resumed.predict().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_of_another_run_is_refused_and_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.safetensors");
+        trainer(Softmax {}.into()).save(&path).unwrap();
+        let mut other = trainer(
+            IkanDirect {
+                points: 8,
+                ..Default::default()
+            }
+            .into(),
+        );
+        let before = other.predict().unwrap();
+        assert!(matches!(other.resume(&path), Err(Error::Nn(_))));
+        assert_eq!(before, other.predict().unwrap());
+    }
+
+    #[test]
+    fn variants_share_the_initial_values_of_what_they_share() {
+        use bochner_nn::Parameters;
+        let values = |variant| {
+            let mut all = BTreeMap::new();
+            trainer(variant)
+                .model()
+                .for_each("", &mut |name, parameter| {
+                    let mut values = Vec::new();
+                    parameter.read_into(&mut values);
+                    all.insert(name.to_string(), values);
+                });
+            all.remove("attention.kernel");
+            all
+        };
+        let of_softmax = values(Softmax {}.into());
+        assert_eq!(
+            of_softmax,
+            values(
+                Mikan {
+                    points: 8,
+                    ..Default::default()
+                }
+                .into()
+            )
+        );
+        assert!(of_softmax.contains_key("attention.query.weight"));
+    }
+
+    #[test]
+    fn the_released_preset_differs() {
+        for of in [0, 1] {
+            let run = |variant: Variant| {
+                let mut trainer = trainer(variant);
+                for _ in 0..3 {
+                    trainer.epoch().unwrap();
+                }
+                trainer.predict().unwrap()
+            };
+            let all = variants();
+            assert_ne!(run(all[1 + of].clone()), run(all[3 + of].clone()));
+        }
+    }
+}
