@@ -1,11 +1,13 @@
 //! Small cases written here, right and wrong: whatever is wrong with a file has to be found.
 
+mod ranks;
+
 use super::*;
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use std::collections::{BTreeMap, HashMap};
 
-/// A case to be written: `|(3, -4)|_1^2 / (2 sqrt 2)`, with its gradient.
+/// A case to be written.
 #[derive(Clone)]
 struct Draft {
     metadata: BTreeMap<&'static str, String>,
@@ -13,29 +15,32 @@ struct Draft {
 }
 
 impl Draft {
-    fn magnitude() -> Self {
+    fn new(case: &str) -> Self {
         let metadata = [
             ("format", "bochner-golden-1"),
-            ("case", "magnitude"),
+            ("case", case),
             ("name", "case"),
             ("f32", "yes"),
-            ("p", "1.0"),
-            ("log", "yes"),
-            ("gradients", "x"),
-            ("cotangent_of", "magnitude"),
-        ];
-        let slope = 7.0 / 2.0_f64.sqrt();
-        let tensors = [
-            ("in.x", (vec![1, 2], vec![3.0, -4.0])),
-            ("out.magnitude", (vec![1], vec![49.0 / 8.0_f64.sqrt()])),
-            ("out.log_norm_sq", (vec![1], vec![49.0_f64.ln()])),
-            ("cotangent", (vec![1], vec![2.0])),
-            ("grad.x", (vec![1, 2], vec![2.0 * slope, -2.0 * slope])),
         ];
         Self {
             metadata: metadata.map(|(key, word)| (key, word.to_owned())).into(),
-            tensors: tensors.into(),
+            tensors: BTreeMap::new(),
         }
+    }
+
+    /// `|(3, -4)|_1^2 / (2 sqrt 2)`, with its gradient.
+    fn magnitude() -> Self {
+        let slope = 7.0 / 2.0_f64.sqrt();
+        Self::new("magnitude")
+            .with("p", "1.0")
+            .with("log", "yes")
+            .with("gradients", "x")
+            .with("cotangent_of", "magnitude")
+            .tensor("in.x", &[1, 2], &[3.0, -4.0])
+            .tensor("out.magnitude", &[1], &[49.0 / 8.0_f64.sqrt()])
+            .tensor("out.log_norm_sq", &[1], &[49.0_f64.ln()])
+            .tensor("cotangent", &[1], &[2.0])
+            .tensor("grad.x", &[1, 2], &[2.0 * slope, -2.0 * slope])
     }
 
     fn with(mut self, key: &'static str, word: &str) -> Self {
