@@ -1,0 +1,30 @@
+//! Networks with random parameters.
+
+use bochner_numerics::{Real, Seed, standard_normal};
+use ndarray::{Array, Array1, Array2, ShapeBuilder};
+
+/// An array of standard normal draws.
+pub(crate) fn random<T: Real, Sh: ShapeBuilder>(
+    shape: Sh,
+    seed: u64,
+    purpose: &str,
+) -> Array<T, Sh::Dim> {
+    let mut stream = Seed::new(seed).stream(purpose);
+    Array::from_shape_simple_fn(shape, || standard_normal(&mut stream))
+}
+
+/// Three layers `[d, inputs]`, `[d, d]`, `[d, d]` with biases that are not zero.
+pub(crate) struct Parameters<T> {
+    pub(crate) weights: [Array2<T>; 3],
+    pub(crate) biases: [Array1<T>; 3],
+}
+
+impl<T: Real> Parameters<T> {
+    pub(crate) fn new(width: usize, inputs: usize, seed: u64) -> Self {
+        Self {
+            weights: [("w1", inputs), ("w2", width), ("w3", width)]
+                .map(|(name, inputs)| random((width, inputs), seed, name)),
+            biases: ["b1", "b2", "b3"].map(|name| random(width, seed, name)),
+        }
+    }
+}
