@@ -70,7 +70,8 @@
 //! | module | holds |
 //! |---|---|
 //! | `bridge` | [`Operation`], [`record`], [`record_one`], [`Inputs`], [`Outputs`] |
-//! | `parameters` | [`Parameters`], [`Parameter`], [`Collection`] for models of dfdx, [`alloc_gradients`] |
+//! | `parameters` | [`Parameters`], [`Parameter`], [`ParameterMut`], [`alloc_gradients`] |
+//! | `collection` | [`Collection`], models of dfdx as [`Parameters`] |
 //! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Dropout`], [`Mode`], [`builders`] |
 //! | `loss` | [`mean_squared_error`], [`Rows`] |
 //! | `optim` | [`Adam`] and AdamW, [`clip_by_norm`], [`Schedule`] |
@@ -80,6 +81,7 @@
 
 mod bridge;
 mod checkpoint;
+mod collection;
 mod element;
 mod error;
 mod layers;
@@ -90,6 +92,7 @@ mod rows;
 
 pub use bridge::{Inputs, Operation, Outputs, record, record_one};
 pub use checkpoint::{Checkpoint, CheckpointError, Progress};
+pub use collection::Collection;
 pub use element::Element;
 pub use error::{BoxError, Error};
 pub use layers::{
@@ -99,6 +102,5 @@ pub use layers::{
 pub use loss::{Rows, mean_squared_error};
 pub use optim::{Adam, AdamConfig, AdamState, Moments, Schedule, WeightDecay, clip_by_norm};
 pub use parameters::{
-    Collection, Parameter, ParameterMut, Parameters, alloc_gradients, join, parameter_count,
-    zero_gradients,
+    Parameter, ParameterMut, Parameters, alloc_gradients, join, parameter_count, zero_gradients,
 };

@@ -1,7 +1,7 @@
 //! Adam and AdamW.
 
-use crate::parameters::{Collection, ParameterMut, Parameters, try_for_each};
-use crate::{Element, Error};
+use crate::parameters::try_for_each;
+use crate::{Collection, Element, Error, ParameterMut, Parameters};
 use bochner_numerics::parallel;
 use dfdx::nn::tensor_collection::TensorCollection;
 use dfdx::optim::{Optimizer, OptimizerUpdateError};
