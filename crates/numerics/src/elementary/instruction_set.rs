@@ -1,6 +1,7 @@
 //! The choice of instructions at run time.
 
 use super::arithmetic::{Arithmetic, Separate};
+use std::sync::LazyLock;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::arithmetic::Fused;
@@ -68,9 +69,12 @@ impl InstructionSet {
 
     /// The fastest that this processor has.
     pub(super) fn fastest() -> Self {
-        Self::available()
-            .next()
-            .expect("the portable instructions are always available")
+        static FASTEST: LazyLock<InstructionSet> = LazyLock::new(|| {
+            InstructionSet::available()
+                .next()
+                .expect("the portable instructions are always available")
+        });
+        *FASTEST
     }
 
     #[allow(unsafe_code)]

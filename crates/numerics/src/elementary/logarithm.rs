@@ -51,9 +51,9 @@ pub(super) const DOUBLE: Constants<f64> = Constants {
 
 /// $\ln x$ as the sum of two numbers, for finite $x > 0$.
 ///
-/// With $x = 2^e m$, $\sqrt{1/2} \le m < \sqrt 2$, the result is $e \ln 2 + \ln m$. The relative
-/// error of the sum is about the square root's of that of one number, in digits half as many
-/// again.
+/// With $x = 2^e m$, $\sqrt{1/2} \le m < \sqrt 2$, the result is $e \ln 2 + \ln m$. The sum of the
+/// two numbers is accurate to about $2^{-12}$ ulp of the first, so that even the largest exponent
+/// of a power leaves an error of a fraction of an ulp.
 #[inline(always)]
 pub(super) fn logarithm<T: Lane, A: Arithmetic>(x: T) -> (T, T) {
     let k = &T::LOGARITHM;

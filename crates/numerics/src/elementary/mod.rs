@@ -11,13 +11,15 @@
 //!
 //! # Numerics
 //!
-//! Largest error in units in the last place, over every input:
+//! Bounds on the error over the whole range in units in the last place, and in brackets the
+//! largest error found: on every `f32`, on a few million numbers in `f64`, and for [`powf`] on some
+//! millions of bases with a few exponents.
 //!
 //! | | `f32` | `f64` |
 //! |---|---|---|
-//! | [`exp`] | 1 | 1 |
-//! | [`sin_cos`] | 1 | 1 |
-//! | [`powf`] | 1 | 1 |
+//! | [`exp`] | 1 (0.97) | 1 (0.85) |
+//! | [`sin_cos`] | 1 (0.85) | 1 (0.80) |
+//! | [`powf`] | 1 (0.98) | 1.5 (1.12) |
 //!
 //! # Example
 //!

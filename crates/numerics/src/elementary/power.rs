@@ -12,7 +12,7 @@ use crate::Real;
 ///
 /// # Numerics
 /// $e^{p \ln x}$ with the logarithm and the product in two parts each, so that the error is below
-/// 1 ulp however large $p \ln x$ is. $x^0 = 1$ for every $x$;
+/// 1 ulp in `f32` and 1.5 ulp in `f64` however large $p \ln x$ is. $x^0 = 1$ for every $x$;
 /// $0^p$ is 0 for $p > 0$ and infinite for $p < 0$, whatever the sign of the zero. A negative $x$
 /// gives NaN, even where $p$ is an integer.
 ///
@@ -54,28 +54,35 @@ impl<T: Lane> Power<T> {
         }
     }
 
+    /// $p \ln x$ in two parts, for finite $x > 0$.
     #[inline(always)]
-    fn at<A: Arithmetic>(&self, x: T) -> T {
+    fn logarithm<A: Arithmetic>(&self, x: T) -> (T, T) {
         let (high, low) = logarithm::<T, A>(x);
         let (high, lost) = A::product(self.exponent, high);
-        let low = A::mul_add(self.exponent, low, lost);
-        let power = exponential::<T, A>(high, low);
-        let power = if x == T::infinity() {
-            self.of_infinity
-        } else {
-            power
-        };
+        (high, A::mul_add(self.exponent, low, lost))
+    }
+
+    /// `power`, or what takes its place where $x$ has no logarithm.
+    #[inline(always)]
+    fn or_end(&self, x: T, power: T) -> T {
+        let infinite = x == T::infinity();
+        let power = if infinite { self.of_infinity } else { power };
         let power = if x == T::zero() { self.of_zero } else { power };
         if x >= T::zero() { power } else { T::nan() }
     }
 }
 
 impl<T: Lane> Blockwise<T, 1> for Power<T> {
+    /// In two passes, since the constants of both do not fit into the registers together.
     #[inline(always)]
     fn block<A: Arithmetic>(&self, x: &[T; BLOCK]) -> [[T; BLOCK]; 1] {
-        let mut values = *x;
-        for x in &mut values {
-            *x = self.at::<A>(*x);
+        let (mut high, mut low) = ([T::zero(); BLOCK], [T::zero(); BLOCK]);
+        for i in 0..BLOCK {
+            (high[i], low[i]) = self.logarithm::<A>(x[i]);
+        }
+        let mut values = [T::zero(); BLOCK];
+        for i in 0..BLOCK {
+            values[i] = self.or_end(x[i], exponential::<T, A>(high[i], low[i]));
         }
         [values]
     }
@@ -112,18 +119,23 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_below_one_ulp() {
+    fn errors_are_below_the_bound() {
         for p in [0.003, 0.5, 1.0, -1.7, 2.0, 13.3, -40.0] {
             for (from, to) in [(1e-43, 1e38), (0.5, 2.0), (1.0 - 1e-5, 1.0 + 1e-5)] {
                 assert!(error::<f32>(p, from, to, (-103.9, 88.7)) < 1.0);
             }
             for (from, to) in [(1e-322, 1e308), (0.5, 2.0), (1.0 - 1e-13, 1.0 + 1e-13)] {
-                assert!(error::<f64>(p, from, to, (-745.0, 709.7)) < 1.0);
+                assert!(error::<f64>(p, from, to, (-745.0, 709.7)) < 1.5);
             }
+        }
+        // Where the logarithm of the significand is all there is and the exponent the largest.
+        for p in [-2e3, 2e3] {
+            assert!(error::<f32>(p / 8.0, 0.71, 1.41, (-103.9, 88.7)) < 1.0);
+            assert!(error::<f64>(p, 0.71, 1.41, (-745.0, 709.7)) < 1.5);
         }
         // Bases one part in 2^13 and 2^43 from 1, powers as large as they come.
         assert!(error::<f32>(7e5, 1.0 - 1e-4, 1.0 + 1e-4, (-103.9, 88.7)) < 1.0);
-        assert!(error::<f64>(6e15, 1.0 - 1e-13, 1.0 + 1e-13, (-745.0, 709.7)) < 1.0);
+        assert!(error::<f64>(6e15, 1.0 - 1e-13, 1.0 + 1e-13, (-745.0, 709.7)) < 1.5);
     }
 
     fn the_ends_are_exact<T: Real>() {

@@ -29,6 +29,7 @@ pub fn sin_cos<T: Real>(x: &[T], sin: &mut [T], cos: &mut [T]) {
 pub(super) struct SinCos;
 
 impl<T: Lane> Blockwise<T, 2> for SinCos {
+    /// In two passes, since the first computes in `f64` and fits fewer elements into a register.
     #[inline(always)]
     fn block<A: Arithmetic>(&self, x: &[T; BLOCK]) -> [[T; BLOCK]; 2] {
         let mut r = [T::zero(); BLOCK];
