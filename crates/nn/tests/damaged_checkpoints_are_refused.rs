@@ -3,6 +3,7 @@
 use bochner_nn::{Adam, AdamConfig, Checkpoint, CheckpointError, Linear, Parameters};
 use bochner_numerics::Seed;
 use dfdx::prelude::*;
+use proptest::prelude::{any, prop, proptest};
 use std::path::{Path, PathBuf};
 
 type Layer = Linear<usize, usize, f32>;
@@ -167,5 +168,29 @@ impl Parameters<f32> for Named {
         self.0
             .iter_mut()
             .for_each(|(name, layer)| layer.for_each_mut(name, f));
+    }
+}
+
+proptest! {
+    /// Whatever the bytes are, reading ends in a value or an error; and what was read either fits
+    /// or leaves the model alone.
+    #[test]
+    fn damage_never_panics(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = saved(directory.path());
+        let mut bytes = std::fs::read(&path).unwrap();
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        let mut model = layer(3, 2);
+        let before = Checkpoint::of("", &model);
+        let restored = Checkpoint::read(&path).and_then(|c| c.restore("model", &mut model));
+        if restored.is_err() {
+            assert!(before == Checkpoint::of("", &model));
+        }
     }
 }
