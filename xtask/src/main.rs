@@ -1,2 +1,57 @@
-//! The command line of the workspace.
-fn main() {}
+//! `cargo xtask`: the command line of the workspace.
+
+mod cargo;
+mod golden;
+mod reproduce;
+mod tidy;
+
+use clap::{Parser, Subcommand};
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What a command ends with: the exit code, or why it could not run.
+type Ending = Result<ExitCode, Box<dyn Error>>;
+
+/// The tasks of the bochner workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Runs the experiments of the paper and reports paper, ours, difference and verdict.
+    Reproduce(reproduce::Arguments),
+    /// Runs all tests: every crate, attention without its training layer, doc tests.
+    Test,
+    /// Runs everything that a change must pass, the tests last.
+    Ci,
+    /// Compares the crates with reference values.
+    Golden {
+        /// A directory of golden cases.
+        #[arg(long, value_name = "DIR", default_value = golden::COMMITTED)]
+        check: PathBuf,
+    },
+    /// Checks the walls between the crates and the rules of their sources.
+    Tidy,
+    /// Builds the documentation; a warning is an error.
+    Docs,
+}
+
+fn main() -> ExitCode {
+    let ending = match Arguments::parse().task {
+        Task::Reproduce(arguments) => reproduce::run(arguments),
+        Task::Test => cargo::test(),
+        Task::Ci => cargo::ci(),
+        Task::Golden { check } => golden::check(&check),
+        Task::Tidy => tidy::run(),
+        Task::Docs => cargo::docs(),
+    };
+    ending.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}

@@ -19,7 +19,7 @@ pub struct Reproduction {
     pub outcome: Outcome,
     /// Sets that could not be had.
     pub skipped: Vec<Skipped>,
-    /// The checks of scale `smoke`; none at other scales.
+    /// The checks of scale `smoke`; none at other scales, or with other epochs.
     pub checks: Vec<Check>,
     /// The claims of the paper.
     pub claims: Vec<Claim>,
@@ -90,10 +90,15 @@ fn conclude(
     skipped: Vec<Skipped>,
 ) -> Result<Reproduction, Error> {
     let results = Results::collect(plan, store)?;
+    let checks = match (plan.scale(), config.epochs) {
+        (Scale::Smoke, None) => checks(plan, &results),
+        _ => Vec::new(),
+    };
     let notes = notes(config, plan, &outcome);
     let account = Account {
         plan,
         results: &results,
+        checks: &checks,
         skipped: &skipped,
         notes: &notes,
     };
@@ -113,10 +118,7 @@ fn conclude(
     Ok(Reproduction {
         outcome,
         skipped,
-        checks: match plan.scale() {
-            Scale::Smoke => checks(plan, &results),
-            _ => Vec::new(),
-        },
+        checks,
         claims: claims(plan, &results),
         files,
     })
@@ -149,7 +151,8 @@ impl Reproduction {
     /// Whether everything ran and nothing that was checked failed.
     pub fn is_good(&self) -> bool {
         let passed = |check: &Check| !matches!(check.mark, Mark::Failed(_));
-        self.outcome.failed.is_empty() && (self.outcome.interrupted || self.checks.iter().all(passed))
+        self.outcome.failed.is_empty()
+            && (self.outcome.interrupted || self.checks.iter().all(passed))
     }
 
     /// A few lines for the terminal.

@@ -73,8 +73,10 @@ pub fn run(
 fn unfinished(units: &[Unit], store: &Store) -> Result<Vec<Unit>, Error> {
     let mut todo = Vec::new();
     for unit in units {
-        if store.row(unit)?.is_none() {
-            todo.push(unit.clone());
+        match store.row(unit)? {
+            None => todo.push(unit.clone()),
+            // A run may have been killed between recording the row and removing this.
+            Some(_) => store.checkpoint(unit).remove()?,
         }
     }
     Ok(todo)

@@ -38,7 +38,14 @@ pub struct Store {
 }
 
 /// What is a store's own; other files of the directory are never touched.
-const PARTS: [&str; 6] = ["units", "artefacts", "checkpoints", "smoke", "desk", "paper"];
+const PARTS: [&str; 6] = [
+    "units",
+    "artefacts",
+    "checkpoints",
+    "smoke",
+    "desk",
+    "paper",
+];
 
 impl Store {
     /// Opens a directory, making it where needed, and removes what an interrupted run left half

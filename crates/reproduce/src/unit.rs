@@ -1,6 +1,7 @@
 //! A unit of work: one model trained once on one split of one data set.
 
 use crate::Error;
+use bochner_attention::Variant;
 use bochner_datasets::Protocol;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -73,12 +74,14 @@ impl Preset {
     }
 }
 
-/// The numbers that fix a training run besides data, model and seed.
+/// What fixes a training run besides data and seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The norm of the magnitudes; absent where the model has no choice.
+    /// The attention mechanism with all its settings.
+    pub attention: Variant,
+    /// The norm of its magnitudes; absent where it has no choice.
     pub p: Option<f64>,
-    /// Spectral points R; absent for models without.
+    /// Its spectral points R; absent where it has none.
     pub points: Option<usize>,
     /// Heads of the attention layer.
     pub heads: usize,
@@ -235,6 +238,7 @@ impl FromStr for Shard {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use bochner_attention::Softmax;
 
     pub(crate) fn unit() -> Unit {
         Unit {
@@ -248,6 +252,7 @@ pub(crate) mod tests {
             seed: 0,
             repeat: 0,
             settings: Settings {
+                attention: Softmax {}.into(),
                 p: Some(2.0),
                 points: None,
                 heads: 8,
@@ -300,7 +305,7 @@ pub(crate) mod tests {
     #[test]
     fn a_fingerprint_is_the_same_for_ever() {
         // Results on disk are found by it: a change here orphans them all.
-        assert_eq!(unit().fingerprint(), 8_328_838_583_739_018_254);
+        assert_eq!(unit().fingerprint(), 12_085_429_819_339_155_323);
     }
 
     #[test]

@@ -41,11 +41,17 @@ fn block(html: &mut String, part: &Block) {
 }
 
 fn table(head: &[String], rows: &[Vec<String>]) -> String {
-    let head: String = head.iter().map(|cell| wrapped("th", &inline(cell))).collect();
+    let head: String = head
+        .iter()
+        .map(|cell| wrapped("th", &inline(cell)))
+        .collect();
     let body: String = rows
         .iter()
         .map(|row| {
-            let cells: String = row.iter().map(|cell| wrapped("td", &inline(cell))).collect();
+            let cells: String = row
+                .iter()
+                .map(|cell| wrapped("td", &inline(cell)))
+                .collect();
             wrapped("tr", &cells)
         })
         .collect();

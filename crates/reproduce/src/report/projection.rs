@@ -58,7 +58,10 @@ fn leading(matrix: &[f64], d: usize) -> Vec<f64> {
 /// Takes an eigenvector's part away from a matrix.
 fn deflate(matrix: &mut [f64], vector: &[f64]) {
     let d = vector.len();
-    let image: Vec<f64> = matrix.chunks(d.max(1)).map(|row| dot(row, vector)).collect();
+    let image: Vec<f64> = matrix
+        .chunks(d.max(1))
+        .map(|row| dot(row, vector))
+        .collect();
     let value = dot(&image, vector);
     for (place, cell) in matrix.iter_mut().enumerate() {
         *cell -= value * vector[place / d] * vector[place % d];

@@ -98,7 +98,10 @@ fn smaller_error(plan: &Plan, results: &Results, model: Model) -> Verdict {
         }
     }
     if !missing.is_empty() {
-        return Verdict::NotTested(format!("all five sets are needed; not finished: {}", missing.join(", ")));
+        return Verdict::NotTested(format!(
+            "all five sets are needed; not finished: {}",
+            missing.join(", ")
+        ));
     }
     match (holds(&v), holds(&r)) {
         (true, true) => Verdict::Reproduced,
@@ -351,7 +354,10 @@ mod tests {
     }
 
     fn verdicts(plan: &Plan, results: &Results) -> Vec<Verdict> {
-        claims(plan, results).into_iter().map(|c| c.verdict).collect()
+        claims(plan, results)
+            .into_iter()
+            .map(|c| c.verdict)
+            .collect()
     }
 
     /// Noise that differs between splits and models, of standard error about .003.
@@ -363,7 +369,11 @@ mod tests {
     fn a_clear_gain_everywhere_is_reproduced() {
         let plan = plan(Scale::Desk);
         let results = results(&plan, |arm, split| {
-            let gain = if arm.model == Model::Transformer { 0.0 } else { 0.05 };
+            let gain = if arm.model == Model::Transformer {
+                0.0
+            } else {
+                0.05
+            };
             Some(0.3 - gain + noise(arm, split))
         });
         let verdicts = verdicts(&plan, &results);
@@ -404,7 +414,10 @@ mod tests {
         assert!(why.ends_with("Concrete"));
         let smoke = self::plan(Scale::Smoke);
         let all = super::super::results::tests::results(&smoke, |_, _| Some(0.3));
-        assert!(matches!(claims(&smoke, &all)[0].verdict, Verdict::NotTested(_)));
+        assert!(matches!(
+            claims(&smoke, &all)[0].verdict,
+            Verdict::NotTested(_)
+        ));
     }
 
     #[test]
@@ -431,10 +444,17 @@ mod tests {
     fn checks_see_what_is_wrong() {
         let plan = plan(Scale::Smoke);
         let fine = results(&plan, |arm, _| {
-            Some(if arm.preset == Preset::Paper { 0.3 } else { 0.31 })
+            Some(if arm.preset == Preset::Paper {
+                0.3
+            } else {
+                0.31
+            })
         });
         let marks: Vec<Mark> = checks(&plan, &fine).into_iter().map(|c| c.mark).collect();
-        assert!(matches!(marks[0], Mark::Failed(_)), "the repeats are missing");
+        assert!(
+            matches!(marks[0], Mark::Failed(_)),
+            "the repeats are missing"
+        );
         assert!(matches!(marks[1], Mark::Passed(_)));
         assert!(matches!(marks[2], Mark::Passed(_)));
         assert!(matches!(marks[3], Mark::NotRun(_)));

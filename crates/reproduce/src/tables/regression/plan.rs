@@ -2,6 +2,7 @@
 
 use super::{SUITE, Skipped, title};
 use crate::{Preset, Scale, Settings, Unit};
+use bochner_attention::{DirectInit, IkanDirect, Mikan, Softmax, Variant};
 use bochner_datasets::{Protocol, RegressionSet};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,35 @@ impl Model {
             (Self::Transformer, RegressionSet::Co2) => 8,
             (Self::Transformer, _) => 4,
             _ => 8,
+        }
+    }
+
+    /// The attention mechanism; everything not given is the mechanism's own default.
+    fn attention(self, p: Option<f64>, points: usize, preset: Preset) -> Variant {
+        let followed = match preset {
+            Preset::Paper => bochner_attention::Preset::Paper,
+            Preset::Released => bochner_attention::Preset::Released,
+        };
+        match (self, p) {
+            (Self::IkanDirect, Some(p)) => IkanDirect {
+                p,
+                points,
+                preset: followed,
+                start: match preset {
+                    Preset::Paper => DirectInit::NearSoftmax,
+                    Preset::Released => DirectInit::KaimingUniform,
+                },
+                ..IkanDirect::default()
+            }
+            .into(),
+            (Self::Mikan, Some(p)) => Mikan {
+                p,
+                points,
+                preset: followed,
+                ..Mikan::default()
+            }
+            .into(),
+            _ => Softmax {}.into(),
         }
     }
 
@@ -198,7 +228,11 @@ fn size(scale: Scale, set: RegressionSet, cut: Cut) -> Size {
         Scale::Smoke => Size {
             splits: 2,
             points: 16,
-            epochs: if set == RegressionSet::Passenger { 60 } else { 20 },
+            epochs: if set == RegressionSet::Passenger {
+                60
+            } else {
+                20
+            },
             every: if parkinsons { 10 } else { 1 },
         },
         Scale::Desk => Size {
@@ -280,6 +314,7 @@ fn candidates(set: RegressionSet) -> impl Iterator<Item = Choice> {
 
 fn arm(scale: Scale, set: RegressionSet, size: Size, choice: Choice) -> Arm {
     let (model, preset, protocol, candidate) = choice;
+    let p = candidate.or(model.released_p(set));
     let unit = |split| Unit {
         suite: SUITE.to_owned(),
         scale,
@@ -292,7 +327,8 @@ fn arm(scale: Scale, set: RegressionSet, size: Size, choice: Choice) -> Arm {
         seed: split as u64,
         repeat: 0,
         settings: Settings {
-            p: candidate.or(model.released_p(set)),
+            attention: model.attention(p, size.points, preset),
+            p,
             points: model.is_implicit().then_some(size.points),
             heads: model.heads(set),
             width: 64,
@@ -363,7 +399,10 @@ mod tests {
     fn norms_and_heads_are_those_released() {
         let plan = plan(Scale::Desk);
         let of = |set, model| {
-            let arm = plan.arms().iter().find(|a| a.set == set && a.model == model);
+            let arm = plan
+                .arms()
+                .iter()
+                .find(|a| a.set == set && a.model == model);
             let settings = &arm.unwrap().units[0].settings;
             (settings.p, settings.heads, settings.points)
         };
@@ -380,6 +419,25 @@ mod tests {
         assert_eq!(of(Co2, Model::Transformer), (None, 8, None));
         assert_eq!(of(Housing, Model::Transformer), (None, 4, None));
         assert_eq!(of(Housing, Model::Mikan).2, Some(32));
+    }
+
+    #[test]
+    fn mechanisms_are_set_up_as_the_unit_says() {
+        for unit in plan(Scale::Paper).units() {
+            let (p, points, preset) = match &unit.settings.attention {
+                Variant::Softmax(_) => (None, None, bochner_attention::Preset::Paper),
+                Variant::IkanDirect(m) => (Some(m.p), Some(m.points), m.preset),
+                Variant::Mikan(m) => (Some(m.p), Some(m.points), m.preset),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!((p, points), (unit.settings.p, unit.settings.points));
+            assert_eq!(
+                preset == bochner_attention::Preset::Released,
+                unit.preset == Preset::Released
+            );
+            let implicit = unit.variant == "MIKAN" || unit.variant == "IKAN-direct";
+            assert_eq!(p.is_some(), implicit, "{}", unit.label());
+        }
     }
 
     #[test]

@@ -42,7 +42,11 @@ pub(crate) fn decide(
     for cut in Cut::ALL {
         let (plan, suite) = load(cut)?;
         let seconds = project(config, &plan, &suite)?;
-        eprintln!("projected time: {:.1} h ({})", seconds / 3600.0, cut.describe());
+        eprintln!(
+            "projected time: {:.1} h ({})",
+            seconds / 3600.0,
+            cut.describe()
+        );
         decision = Some(Decision {
             cut,
             projected_seconds: seconds,

@@ -3,7 +3,7 @@
 mod pictures;
 mod tables;
 
-use super::{Check, Claim, Mark, Plan, Results, Skipped, checks, claims};
+use super::{Check, Claim, Mark, Plan, Results, Skipped, claims};
 use crate::report::Document;
 use crate::statistics::Verdict;
 use crate::store::Artefacts;
@@ -17,6 +17,8 @@ pub struct Account<'a> {
     pub plan: &'a Plan,
     /// What is finished.
     pub results: &'a Results,
+    /// The checks that were made; none unless the scale is `smoke`, unchanged.
+    pub checks: &'a [Check],
     /// Sets that could not be had.
     pub skipped: &'a [Skipped],
     /// What else the reader must know: cuts, changed epochs, units that failed.
@@ -24,10 +26,7 @@ pub struct Account<'a> {
 }
 
 /// Writes the report; `artefacts` finds the curves and pictures of a unit.
-pub fn write(
-    account: &Account<'_>,
-    artefacts: impl Fn(&Unit) -> Option<Artefacts>,
-) -> Document {
+pub fn write(account: &Account<'_>, artefacts: impl Fn(&Unit) -> Option<Artefacts>) -> Document {
     let mut document = Document::new(format!(
         "Table 4, regression, at scale {}",
         account.plan.scale()
@@ -74,20 +73,21 @@ fn scope(scale: Scale) -> &'static str {
 }
 
 fn judgement(document: &mut Document, account: &Account<'_>) {
-    if account.plan.scale() == Scale::Smoke {
+    if !account.checks.is_empty() {
         document.heading("Does the machinery work?");
-        let checks = checks(account.plan, account.results);
         document.table(
             &["check", "outcome", "seen"],
-            checks.iter().map(check_row).collect(),
+            account.checks.iter().map(check_row).collect(),
         );
     }
     document.heading("Claims of the paper");
-    let rows = claims(account.plan, account.results)
-        .into_iter()
-        .map(|Claim { name, text, verdict }| {
-            vec![name.to_owned(), text.to_owned(), emphasised(&verdict)]
-        });
+    let rows = claims(account.plan, account.results).into_iter().map(
+        |Claim {
+             name,
+             text,
+             verdict,
+         }| { vec![name.to_owned(), text.to_owned(), emphasised(&verdict)] },
+    );
     document.table(&["", "claim", "verdict"], rows.collect());
 }
 
@@ -162,7 +162,7 @@ fn duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::results::tests::results;
-    use super::super::{Cut, Model};
+    use super::super::{Cut, Model, checks};
     use super::*;
     use bochner_datasets::RegressionSet;
 
@@ -181,6 +181,7 @@ mod tests {
         let account = Account {
             plan: &plan,
             results: &results,
+            checks: &checks(&plan, &results),
             skipped: &skipped,
             notes: &notes,
         };

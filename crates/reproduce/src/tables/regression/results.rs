@@ -125,10 +125,7 @@ pub(super) mod tests {
     use crate::Scale;
 
     /// Results with the V-numbers that a function gives, R-numbers .01 below.
-    pub(crate) fn results(
-        plan: &Plan,
-        value: impl Fn(&Arm, usize) -> Option<f64>,
-    ) -> Results {
+    pub(crate) fn results(plan: &Plan, value: impl Fn(&Arm, usize) -> Option<f64>) -> Results {
         let mut rows = BTreeMap::new();
         for arm in plan.arms() {
             for unit in &arm.units {
@@ -169,8 +166,13 @@ pub(super) mod tests {
             _ => None,
         });
         let arm = |model| {
-            plan.arm(RegressionSet::Passenger, model, Preset::Paper, Protocol::P10)
-                .unwrap()
+            plan.arm(
+                RegressionSet::Passenger,
+                model,
+                Preset::Paper,
+                Protocol::P10,
+            )
+            .unwrap()
         };
         let baseline = plan.baseline(arm(Model::Mikan)).unwrap();
         let paired = results

@@ -2,12 +2,12 @@
 
 use crate::store::{Artefacts, Heads, History, Predictions, Shades};
 use crate::trial::{Evaluation, Facts, Step};
-use crate::{Error, Preset, Trial, Unit};
-use bochner_attention::Variant;
+use crate::{Error, Trial, Unit};
+use bochner_attention::Inspection;
 use bochner_datasets::{RegressionData, RegressionSet, Split};
-use bochner_models::regressor::{Inspection, RegressorConfig, Task, Trainer, TrainingConfig};
+use bochner_models::regressor::{RegressorConfig, Task, Trainer, TrainingConfig};
 use bochner_numerics::Seed;
-use ndarray::{Array1, Array2, Array3, Axis};
+use ndarray::{Array1, Array2, ArrayView2, ArrayView3, Axis};
 use std::fmt::Display;
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(super) fn start<'a>(
     let trainer = Trainer::new(
         &config(unit, data.inputs.columns()),
         &training(unit),
-        task(data, split),
+        task(data, split).map_err(|error| failed(&error))?,
         Seed::new(unit.seed),
     )
     .map_err(|error| failed(&error))?;
@@ -39,25 +39,10 @@ pub(super) fn start<'a>(
 fn config(unit: &Unit, inputs: usize) -> RegressorConfig {
     let settings = &unit.settings;
     RegressorConfig {
-        inputs,
         width: settings.width,
         heads: settings.heads,
         hidden: settings.hidden,
-        attention: attention(unit),
-    }
-}
-
-fn attention(unit: &Unit) -> Variant {
-    let preset = match unit.preset {
-        Preset::Paper => bochner_attention::Preset::Paper,
-        Preset::Released => bochner_attention::Preset::Released,
-    };
-    match (unit.settings.p, unit.settings.points) {
-        (Some(p), Some(points)) if unit.variant == super::Model::Mikan.name() => {
-            Variant::Mikan { p, points, preset }
-        }
-        (Some(p), Some(points)) => Variant::IkanDirect { p, points, preset },
-        _ => Variant::Softmax,
+        ..RegressorConfig::new(inputs, settings.attention.clone())
     }
 }
 
@@ -68,14 +53,14 @@ fn training(unit: &Unit) -> TrainingConfig {
     }
 }
 
-fn task(data: &RegressionData, split: &Split) -> Task {
+fn task(data: &RegressionData, split: &Split) -> Result<Task, bochner_models::Error> {
     let shape = (data.inputs.rows(), data.inputs.columns());
     let value = |(i, j): (usize, usize)| data.inputs.row(i)[j] as f32;
-    Task {
-        inputs: Array2::from_shape_fn(shape, value),
-        target: data.target.iter().map(|&y| y as f32).collect(),
-        train: split.train.clone(),
-    }
+    Task::new(
+        Array2::from_shape_fn(shape, value),
+        data.target.iter().map(|&y| y as f32).collect(),
+        split.train.clone(),
+    )
 }
 
 /// Wraps what a model says, with the unit's name.
@@ -176,10 +161,7 @@ impl Trial for Regression<'_> {
 
     /// Pictures are kept of the first split only.
     fn artefacts(&self, history: &History) -> Result<Artefacts, Error> {
-        let series = matches!(
-            self.data.set,
-            RegressionSet::Passenger | RegressionSet::Co2
-        );
+        let series = matches!(self.data.set, RegressionSet::Passenger | RegressionSet::Co2);
         let pictured = self.unit.split == 0;
         Ok(Artefacts {
             predictions: (pictured && series)
@@ -191,16 +173,23 @@ impl Trial for Regression<'_> {
     }
 }
 
-fn heads(inspection: &Inspection) -> Heads {
-    let draw = |head: ndarray::ArrayView2<'_, f32>| {
+/// The one sequence's heads.
+fn heads(inspection: &Inspection<f32>) -> Heads {
+    let draw = |head: ArrayView2<'_, f32>| {
         let n = head.nrows();
         Shades::draw(&head.iter().copied().collect::<Vec<_>>(), n)
     };
-    let points = inspection.points.as_ref().map(|(first, _)| first);
+    let points = inspection.points.as_ref();
+    let points = points.map(|(first, _)| first.index_axis(Axis(0), 0));
     Heads {
-        weights: inspection.weights.outer_iter().map(draw).collect(),
+        weights: inspection
+            .weights
+            .index_axis(Axis(0), 0)
+            .outer_iter()
+            .map(draw)
+            .collect(),
         dimensions: points.map_or(0, |points| points.len_of(Axis(2))),
-        points: points.map(rows),
+        points: points.map(by_head),
         correlation: inspection
             .correlation
             .as_ref()
@@ -209,10 +198,9 @@ fn heads(inspection: &Inspection) -> Heads {
     }
 }
 
-/// Each outermost part of an array, flat.
-fn rows(array: &Array3<f32>) -> Vec<Vec<f32>> {
-    array
+fn by_head(points: ArrayView3<'_, f32>) -> Vec<Vec<f32>> {
+    points
         .outer_iter()
-        .map(|part| part.iter().copied().collect())
+        .map(|head| head.iter().copied().collect())
         .collect()
 }

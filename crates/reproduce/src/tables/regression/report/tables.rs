@@ -17,8 +17,23 @@ pub(super) fn write(document: &mut Document, account: &Account<'_>) {
         "Mean ± population standard deviation over the splits, R-numbers in both columns. The \
          last column judges each row by itself; the claims above are judged over all sets.",
     );
+    if plan.scale() != Scale::Paper {
+        document.text(
+            "**The difference is no measure of agreement at this scale**: models, training and \
+             splits are smaller or other than the paper's.",
+        );
+    }
     document.table(
-        &["set", "model", "preset", "splits", "paper (R)", "ours (R)", "difference", "verdict"],
+        &[
+            "set",
+            "model",
+            "preset",
+            "splits",
+            "paper (R)",
+            "ours (R)",
+            "difference",
+            "verdict",
+        ],
         plan.sets()
             .into_iter()
             .flat_map(|set| against_paper(plan, results, set))
@@ -28,10 +43,24 @@ pub(super) fn write(document: &mut Document, account: &Account<'_>) {
     document.text("Every model has its V-number, R-number and last error; R - V is the optimism.");
     document.table(
         &[
-            "set", "model", "preset", "splits", "p", "R", "parameters", "V", "R-number", "R - V",
-            "last", "n", "s per split",
+            "set",
+            "model",
+            "preset",
+            "splits",
+            "p",
+            "R",
+            "parameters",
+            "V",
+            "R-number",
+            "R - V",
+            "last",
+            "n",
+            "s per split",
         ],
-        plan.arms().iter().filter_map(|arm| own(results, arm)).collect(),
+        plan.arms()
+            .iter()
+            .filter_map(|arm| own(results, arm))
+            .collect(),
     );
     document.heading("Against the Transformer, split by split");
     document.text(
@@ -40,8 +69,21 @@ pub(super) fn write(document: &mut Document, account: &Account<'_>) {
          differences are unpaired.",
     );
     document.table(
-        &["set", "model", "preset", "splits", "published d", "d of V", "found in V", "d of R", "found in R"],
-        plan.arms().iter().filter_map(|arm| paired(plan, results, arm)).collect(),
+        &[
+            "set",
+            "model",
+            "preset",
+            "splits",
+            "published d",
+            "d of V",
+            "found in V",
+            "d of R",
+            "found in R",
+        ],
+        plan.arms()
+            .iter()
+            .filter_map(|arm| paired(plan, results, arm))
+            .collect(),
     );
     document.list(gaps(plan, results));
 }
@@ -68,7 +110,14 @@ fn against_paper(plan: &Plan, results: &Results, set: RegressionSet) -> Vec<Vec<
         rows.extend(["GP (RBF)", "GP (SM)"].into_iter().filter_map(|model| {
             let p = published::regression(model, title(set))?;
             let name = [title(set).to_owned(), format!("{model}*")];
-            let rest = [NOTHING, NOTHING, &spread(p.mean, p.deviation), NOTHING, NOTHING, "not run"];
+            let rest = [
+                NOTHING,
+                NOTHING,
+                &spread(p.mean, p.deviation),
+                NOTHING,
+                NOTHING,
+                "not run",
+            ];
             Some(cells(name, rest.map(str::to_owned)))
         }));
     }
@@ -199,10 +248,9 @@ fn spread(mean: f64, deviation: f64) -> String {
 fn difference(paired: &Paired) -> String {
     let wins = format!("{} of {}", paired.wins, paired.n);
     match (paired.error, paired.corrected_error) {
-        (Some(error), Some(corrected)) => format!(
-            "{:+.4} ± {error:.4} ({corrected:.4}), {wins}",
-            paired.mean
-        ),
+        (Some(error), Some(corrected)) => {
+            format!("{:+.4} ± {error:.4} ({corrected:.4}), {wins}", paired.mean)
+        }
         _ => format!("{:+.4}, {wins}", paired.mean),
     }
 }

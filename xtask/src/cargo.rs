@@ -1,0 +1,100 @@
+//! The tasks that are calls of cargo.
+
+use crate::{Ending, golden, tidy};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+/// The workspace's directory.
+pub(crate) fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_owned()
+}
+
+/// A call of cargo in the workspace.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(root());
+    command
+}
+
+/// `cargo xtask test`.
+pub(crate) fn test() -> Ending {
+    let without_training = [
+        "test",
+        "--release",
+        "--package",
+        "bochner-attention",
+        "--no-default-features",
+    ];
+    steps(&[&|| run(&without_training), &|| {
+        run(&["test", "--release", "--workspace"])
+    }])
+}
+
+/// `cargo xtask ci`: the tests come last, so that the output ends with their count.
+pub(crate) fn ci() -> Ending {
+    steps(&[
+        &tidy::run,
+        &|| with_tool("fmt", &["fmt", "--all", "--check"]),
+        &|| with_tool("clippy", &CLIPPY),
+        &docs,
+        &|| golden::check(&root().join(golden::COMMITTED)),
+        &test,
+    ])
+}
+
+const CLIPPY: [&str; 6] = [
+    "clippy",
+    "--workspace",
+    "--all-targets",
+    "--",
+    "-D",
+    "warnings",
+];
+
+/// `cargo xtask docs`.
+pub(crate) fn docs() -> Ending {
+    // The variable replaces the flags of `.cargo/config.toml`, so the header is named again.
+    let flags = "--html-in-header docs/katex-header.html -D warnings";
+    let mut command = cargo(&["doc", "--no-deps", "--workspace"]);
+    finish(command.env("RUSTDOCFLAGS", flags))
+}
+
+/// Runs steps up to the first that fails.
+fn steps(steps: &[&dyn Fn() -> Ending]) -> Ending {
+    for step in steps {
+        let code = step()?;
+        if code != ExitCode::SUCCESS {
+            return Ok(code);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a part of cargo that some machines lack; there it is left out, and said so.
+fn with_tool(tool: &str, arguments: &[&str]) -> Ending {
+    let probe = cargo(&[tool, "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    if probe.success() {
+        return run(arguments);
+    }
+    println!("cargo {tool} is not installed: left out");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run(arguments: &[&str]) -> Ending {
+    finish(&mut cargo(arguments))
+}
+
+fn finish(command: &mut Command) -> Ending {
+    let arguments: Vec<_> = command.get_args().map(|a| a.to_string_lossy()).collect();
+    println!("\n> cargo {}", arguments.join(" "));
+    Ok(if command.status()?.success() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

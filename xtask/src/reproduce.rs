@@ -1,0 +1,150 @@
+//! `cargo xtask reproduce`.
+
+use crate::Ending;
+use crate::cargo::root;
+use bochner_datasets::Policy;
+use bochner_reproduce::tables::regression::Cut;
+use bochner_reproduce::{Config, Error, Scale, Shard};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What a shell reports for a command that was interrupted.
+const INTERRUPTED: u8 = 130;
+
+/// The options of `reproduce`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The suites to run [default: all; there is: regression]
+    #[arg(value_name = "SUITE")]
+    suites: Vec<String>,
+    /// How large: smoke takes minutes, desk hours, paper wants a cluster
+    #[arg(long, default_value = "smoke", value_parser = str::parse::<Scale>)]
+    scale: Scale,
+    /// Where data files are looked for before the user's cache and the network
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where results are kept; finished units found there are not run again
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    out: PathBuf,
+    /// Units that run at a time
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    jobs: usize,
+    /// Threads of all jobs together [default: the processor's]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Run the i-th of n parts; merge the directories by copying them together
+    #[arg(long, value_name = "i/n", default_value = "1/1", value_parser = str::parse::<Shard>)]
+    shard: Shard,
+    /// Run only this data set; may be given several times
+    #[arg(long = "set", value_name = "NAME")]
+    sets: Vec<String>,
+    /// Never download anything
+    #[arg(long)]
+    offline: bool,
+    /// What is given up at scale desk [default: measured, so that it takes at most 3 hours]
+    #[arg(long, value_enum)]
+    cut: Option<CutName>,
+    /// Train for another number of epochs than the scale's
+    #[arg(long, value_name = "N")]
+    epochs: Option<usize>,
+    /// Seconds between two checkpoints of a running unit
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    checkpoint_every: f64,
+}
+
+/// The names of the cuts.
+#[derive(Clone, Copy, ValueEnum)]
+enum CutName {
+    /// Nothing is cut
+    None,
+    /// Every 10th row of Parkinsons
+    Rows,
+    /// Every 10th row of Parkinsons, and 300 epochs
+    Epochs,
+}
+
+impl From<CutName> for Cut {
+    fn from(name: CutName) -> Self {
+        match name {
+            CutName::None => Self::None,
+            CutName::Rows => Self::Rows,
+            CutName::Epochs => Self::Epochs,
+        }
+    }
+}
+
+pub(crate) fn run(arguments: Arguments) -> Ending {
+    let config = config(arguments)?;
+    let interrupt = listen()?;
+    let done = bochner_reproduce::reproduce(&config, &interrupt)?;
+    print!("{}", done.summary());
+    Ok(if done.outcome.interrupted {
+        INTERRUPTED.into()
+    } else if done.is_good() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn config(arguments: Arguments) -> Result<Config, Error> {
+    let defaults = Config::default();
+    let every = arguments.checkpoint_every;
+    Ok(Config {
+        suites: arguments.suites,
+        scale: arguments.scale,
+        sets: arguments.sets,
+        data: arguments.data,
+        downloads: if arguments.offline {
+            Policy::Offline
+        } else {
+            Policy::Download
+        },
+        out: arguments.out,
+        jobs: arguments.jobs,
+        threads: arguments.threads.unwrap_or(defaults.threads),
+        shard: arguments.shard,
+        cut: arguments.cut.map(Cut::from),
+        epochs: arguments.epochs,
+        checkpoint_every: Duration::try_from_secs_f64(every).map_err(|_| Error::InvalidOption {
+            option: "--checkpoint-every",
+            given: every.to_string(),
+            expected: "a number of seconds, zero or more".to_owned(),
+        })?,
+        code_version: code_version(&defaults.code_version),
+    })
+}
+
+/// A flag that the first interrupt sets; the second ends the process at once.
+fn listen() -> Result<Arc<AtomicBool>, ctrlc::Error> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupt);
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(INTERRUPTED.into());
+        }
+        eprintln!("saving after the running epoch; interrupt once more to stop at once");
+    })?;
+    Ok(interrupt)
+}
+
+/// The release, with the commit where there is one.
+fn code_version(release: &str) -> String {
+    let described = Command::new("git")
+        .args(["describe", "--always", "--dirty", "--abbrev=12"])
+        .current_dir(root())
+        .output();
+    match described {
+        Ok(output) if output.status.success() => {
+            format!(
+                "{release}+{}",
+                String::from_utf8_lossy(&output.stdout).trim()
+            )
+        }
+        _ => release.to_owned(),
+    }
+}

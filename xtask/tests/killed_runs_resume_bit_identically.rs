@@ -1,0 +1,165 @@
+//! A run that is killed at any moment, any number of times, ends with the rows of a run that is
+//! not; and neither threads nor jobs change a bit.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::{TempDir, tempdir};
+
+/// Deaths that the killed runs must survive together.
+const KILLS: usize = 24;
+
+/// A small run that saves a checkpoint after every epoch.
+fn reproduce(out: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command
+        .args(["reproduce", "regression", "--set", "passenger", "--offline"])
+        .args(["--epochs", "8", "--checkpoint-every", "0", "--out"])
+        .arg(out)
+        .args(more)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
+fn finish(out: &Path, more: &[&str]) {
+    let status = reproduce(out, more).status().unwrap();
+    assert!(status.success(), "{status}");
+}
+
+/// The results by file name, without the time they took.
+fn results(out: &Path) -> BTreeMap<String, String> {
+    let mut results = BTreeMap::new();
+    for part in ["units/regression", "artefacts/regression"] {
+        for entry in fs::read_dir(out.join(part)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let text = without_seconds(&fs::read_to_string(&path).unwrap());
+            results.insert(format!("{part}/{name}"), text);
+        }
+    }
+    results
+}
+
+fn without_seconds(row: &str) -> String {
+    let Some((before, after)) = row.split_once("\"seconds\":") else {
+        return row.to_owned();
+    };
+    let (_, rest) = after.split_once(',').unwrap();
+    format!("{before}{rest}")
+}
+
+fn leftovers(out: &Path) -> Vec<String> {
+    let checkpoints = out.join("checkpoints/regression");
+    let entries = fs::read_dir(checkpoints).into_iter().flatten();
+    entries
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Starts the run, waits, and kills it; `false` if it was through before.
+fn kill_after(out: &Path, wait: Duration) -> bool {
+    let mut child = reproduce(out, &[]).spawn().unwrap();
+    sleep(wait);
+    let alive = child.try_wait().unwrap().is_none();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    alive
+}
+
+#[test]
+fn killed_runs_resume_bit_identically() {
+    let whole = tempdir().unwrap();
+    let clock = Instant::now();
+    finish(whole.path(), &[]);
+    let whole_time = clock.elapsed();
+    let expected = results(whole.path());
+    assert!(expected.len() >= 30, "{} files", expected.len());
+
+    let (mut kills, mut runs, mut state) = (0, 0, 7_u64);
+    while kills < KILLS {
+        let killed = tempdir().unwrap();
+        loop {
+            // Any moment between the start and a sixth of the whole run.
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let share = (state >> 33) as f64 / (1_u64 << 31) as f64;
+            if !kill_after(killed.path(), whole_time.mul_f64(share / 6.0)) {
+                break;
+            }
+            kills += 1;
+            if kills % KILLS == 0 {
+                break;
+            }
+        }
+        finish(killed.path(), &[]);
+        assert_eq!(results(killed.path()), expected);
+        assert!(leftovers(killed.path()).is_empty());
+        runs += 1;
+    }
+    assert!(runs >= 1);
+}
+
+#[test]
+fn threads_and_jobs_do_not_change_results() {
+    let runs: Vec<TempDir> = (0..3).map(|_| tempdir().unwrap()).collect();
+    finish(runs[0].path(), &["--threads", "1"]);
+    finish(runs[1].path(), &["--threads", "2"]);
+    finish(runs[2].path(), &["--threads", "3", "--jobs", "2"]);
+    let expected = results(runs[0].path());
+    assert_eq!(results(runs[1].path()), expected);
+    assert_eq!(results(runs[2].path()), expected);
+}
+
+#[test]
+fn shards_merge_by_copying() {
+    let (whole, first, second) = (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
+    finish(whole.path(), &[]);
+    finish(first.path(), &["--shard", "1/2"]);
+    finish(second.path(), &["--shard", "2/2"]);
+    let expected = results(whole.path());
+    let (one, two) = (results(first.path()), results(second.path()));
+    assert!(!one.is_empty() && one.len() + two.len() == expected.len());
+    for name in two.keys() {
+        fs::copy(second.path().join(name), first.path().join(name)).unwrap();
+    }
+    finish(first.path(), &[]);
+    assert_eq!(results(first.path()), expected);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_saves_and_says_so() {
+    let (whole, interrupted) = (tempdir().unwrap(), tempdir().unwrap());
+    let clock = Instant::now();
+    finish(whole.path(), &[]);
+    let mut child = reproduce(interrupted.path(), &[]).spawn().unwrap();
+    sleep(clock.elapsed() / 3);
+    if child.try_wait().unwrap().is_none() {
+        let id = child.id().to_string();
+        Command::new("kill").args(["-INT", &id]).status().unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert!(interrupted.path().join("smoke/report.md").is_file());
+    }
+    finish(interrupted.path(), &[]);
+    assert_eq!(results(interrupted.path()), results(whole.path()));
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_named() {
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "").unwrap();
+    let out = file.join("results");
+    let run = reproduce(&out, &[])
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(1));
+    let message = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(message.contains(out.to_str().unwrap()), "{message}");
+}
