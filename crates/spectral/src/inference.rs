@@ -425,6 +425,16 @@ mod tests {
     }
 
     #[test]
+    fn zero_weights_leave_the_prior() {
+        let mut c = case();
+        c.square.iter_mut().for_each(|w| w.fill(0.0));
+        c.biases[1..].iter_mut().for_each(|b| b.fill(0.0));
+        let got = c.infer(&c.network());
+        assert!(got.mu.iter().all(|&mu| mu == 0.0));
+        assert!(got.log_sigma.iter().all(|&s| s == 0.1_f64.ln()));
+    }
+
+    #[test]
     fn what_does_not_fit_is_named() {
         let c = case();
         let (q, k) = (c.q.view(), c.k.view());
