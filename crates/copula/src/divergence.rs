@@ -7,11 +7,11 @@ use ndarray::{Array1, Array4, ArrayView1, ArrayView4};
 
 /// The part of the divergence that is due to the dependence between the heads, never negative.
 ///
-/// $$\mathrm{KL}(q \,\|\, p) = \mathrm{KL}_{\text{mean field}}
-///   + \sum_l -\tfrac12 \log \det \mathrm{Corr}_l$$
+/// $$\mathrm{KL}(q, p) = \mathrm{KL}_0 - \tfrac12 \sum_l \log \det \mathrm{Corr}_l$$
 ///
-/// *where* the prior `p` is independent over heads and latent dimensions, the first term is that
-/// of the marginals of `q`, and the second, computed here, is zero exactly for independent heads.
+/// *where* the prior `p` is independent over heads and latent dimensions, $\mathrm{KL}_0$ is the
+/// mean field's divergence, that of the marginals of the posterior `q`, and the rest, computed
+/// here, is zero exactly for independent heads.
 ///
 /// # Shapes
 /// `lh: [1 or B, d, M, M]`, normalised factors, to `[1 or B]`: a factor shared by the batch gives

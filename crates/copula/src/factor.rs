@@ -37,7 +37,7 @@ pub fn normalise<T: Real>(factor: ArrayView3<T>) -> Result<Array3<T>, Error> {
 
 /// The vector-Jacobian product of [`normalise`].
 ///
-/// $$\bar L_m = \big(\bar y - y \, (y \cdot \bar y)\big) / |L_m|, \qquad y = \hat L_m$$
+/// $$\bar L_m = \big(\bar y - y (y \cdot \bar y)\big) / |L_m|, \qquad y = \hat L_m$$
 ///
 /// # Shapes
 /// `factor` and `cotangent: [n, M, M]` to `[n, M, M]`; zero above the diagonal, whatever the
@@ -128,7 +128,7 @@ pub fn half_neg_log_det<T: Real>(lh: ArrayView3<T>) -> Result<Array1<T>, Error> 
 
 /// The vector-Jacobian product of [`half_neg_log_det`].
 ///
-/// $$\bar L_m = g \, \big(L_m / |L_m|^2 - e_m / L_{mm}\big)$$
+/// $$\bar L_m = g \big(L_m / |L_m|^2 - e_m / L_{mm}\big)$$
 ///
 /// The first term is that of the rows' norms, which [`normalise_vjp`] would remove.
 ///

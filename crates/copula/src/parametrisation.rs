@@ -64,10 +64,10 @@ fn unit_lower<T: Real>(shape: (usize, usize, usize), below: impl Fn([usize; 3]) 
 /// The factors amortised over the features: one per example and latent dimension.
 ///
 /// $$t_{bm} = \tanh(W_c h_{bm} + b_c), \qquad
-///   L_{bl} = \mathrm{strictly\ lower}(t_{b \cdot l} \, t_{b \cdot l}^\top) + I$$
+///   L_{bl} = \mathrm{lower}(t_{bl} t_{bl}^\top) + I$$
 ///
-/// *where* the product is taken over the heads `m`, for each latent dimension `l` on its own, and
-/// `W_c`, `b_c` are shared by the heads.
+/// *where* $t_{bl}$ collects the heads of one latent dimension `l`, *lower* keeps what stands
+/// strictly below the diagonal, and the map $W_c$, $b_c$ is shared by the heads.
 ///
 /// # Shapes
 /// `hidden: [B, M, d]`, `wc: [d, d]` (output, input), `bc: [d]` to `[B, d, M, M]`.
@@ -104,7 +104,7 @@ pub struct AmortisedGradients<T> {
 /// The vector-Jacobian product of [`amortised`].
 ///
 /// $$\bar t_m = \sum_{k<m} G_{mk} t_k + \sum_{k>m} G_{km} t_k, \qquad
-///   \bar u = (1 - t^2) \, \bar t, \qquad
+///   \bar u = (1 - t^2) \bar t, \qquad
 ///   \bar h = W_c^\top \bar u, \quad \bar W_c = \sum \bar u h^\top, \quad \bar b_c = \sum \bar u$$
 ///
 /// # Shapes

@@ -17,8 +17,8 @@ pub struct JointDraw<T> {
 
 /// Draws from the joint posterior over the heads, from independent standard normal numbers.
 ///
-/// $$x_{mlr} = \sum_{k \le m} \hat L_{l,mk} \, \epsilon_{klr}, \qquad
-///   z_{mlr} = \mu_{ml} + \sigma_{ml} \, x_{mlr}$$
+/// $$x_{mlr} = \sum_{k \le m} \hat L_{l,mk} \epsilon_{klr}, \qquad
+///   z_{mlr} = \mu_{ml} + \sigma_{ml} x_{mlr}$$
 ///
 /// *where* `m`, `k` run over the heads, `l` over the latent dimensions and `r` over the draws. The
 /// marginals are Gaussian, so that the copula's quantile functions cancel and nothing is clamped.
@@ -93,8 +93,10 @@ pub struct JointGradients<T> {
 /// $$\bar x_{mlr} = \sigma_{ml} \bar z_{mlr}, \quad
 ///   \bar \mu_{ml} = \sum_r \bar z_{mlr}, \quad
 ///   \bar L_{l,mk} = \sum_r \bar x_{mlr} \epsilon_{klr}, \quad
-///   \overline{\log \sigma}_{ml} = \sum_{k \le m} \hat L_{l,mk} \bar L_{l,mk}, \quad
+///   \bar \lambda_{ml} = \sum_{k \le m} \hat L_{l,mk} \bar L_{l,mk}, \quad
 ///   \bar \epsilon_{klr} = \sum_{m \ge k} \hat L_{l,mk} \bar x_{mlr}$$
+///
+/// *where* a bar marks the cotangent of what is below it, and $\lambda = \log \sigma$.
 ///
 /// # Shapes
 /// `log_sigma`, `lh`, `eps` as in [`joint_posterior`] (the mean does not matter), `cotangent:
