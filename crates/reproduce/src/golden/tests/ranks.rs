@@ -36,7 +36,7 @@ fn one_factor_serves_every_latent_dimension() {
     passes(&draft);
     // Gradients of some of the inputs only. Along the second row, the latent dimensions add up to
     // (1 - 2, -1 - 0.5), of which (0.8, -0.6) / 1.25 times its part along that direction is left.
-    let along = (0.8 * -1.0 - 0.6 * -1.5) / 1.25;
+    let along = (0.6 * 1.5 - 0.8) / 1.25;
     let draft = draft
         .with("gradients", "eps factor")
         .with("cotangent_of", "z")
