@@ -1,0 +1,21 @@
+//! What holds for every mechanism of the registry, and for attention with any settings: a file a
+//! property.
+
+mod common;
+mod plain;
+
+mod attention_is_what_its_formula_says;
+mod dropout_keeps_the_mean;
+mod empty_rows_are_zero;
+mod gradients_agree_with_finite_differences;
+mod keys_and_queries_have_no_order;
+mod misuse_is_named;
+mod nothing_behind_a_mask_matters;
+mod padding_changes_nothing;
+mod seeds_decide_every_draw;
+mod settings_survive_serde;
+mod shapes_follow_the_inputs;
+mod the_copula_mixes_the_heads;
+mod the_future_does_not_matter;
+mod threads_change_nothing;
+mod weights_are_distributions;

@@ -1,0 +1,98 @@
+use crate::common::*;
+use bochner_attention::Mask;
+use ndarray::{Array4, s};
+
+const POISON: [f64; 3] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+
+fn is_clean(x: &Array4<f64>) -> bool {
+    x.iter().all(|x| x.is_finite())
+}
+
+/// Puts `poison` wherever no query of the example looks.
+fn poisoned(example: &Example<f64>, mask: &Mask, poison: f64, keys_too: bool) -> Example<f64> {
+    let mut example = example.clone();
+    let (queries, keys) = (example.q.dim().2, example.k.dim().2);
+    for b in 0..BATCH {
+        for j in 0..keys {
+            if (0..queries).any(|i| mask.keeps(b, i, j, queries, keys)) {
+                continue;
+            }
+            example.v.slice_mut(s![b, .., j, ..]).fill(poison);
+            if keys_too {
+                example.k.slice_mut(s![b, .., j, ..]).fill(poison);
+            }
+        }
+    }
+    example
+}
+
+#[test]
+fn keys_and_values_that_no_query_sees() {
+    for_all(5, 6, |case, example, mask, label| {
+        // The inference network's mean knows lengths, but no matrix.
+        let keys_too = !(case.is_latent() && label.contains("matrix"));
+        let want = case.output(example, mask, &EVALUATION);
+        let want_gradients = case.gradients(example, mask, &EVALUATION);
+        for poison in POISON {
+            let poisoned = poisoned(example, mask, poison, keys_too);
+            let label = format!("{label}, {poison}");
+            assert_close(&case.output(&poisoned, mask, &EVALUATION), &want, &label);
+            let got = case.gradients(&poisoned, mask, &EVALUATION);
+            assert_same_gradients(&got, &want_gradients, &label);
+            if !label.contains("none") {
+                continue;
+            }
+            assert_eq!(got, want_gradients, "nothing was masked");
+        }
+    });
+}
+
+/// Rows before the last do not see the last key.
+#[test]
+fn the_future() {
+    let mask = Mask::none().with_causality();
+    let example = Example::<f64>::new(6, 6);
+    let earlier = s![.., .., ..5, ..];
+    for case in cases::<f64>().iter().filter(|case| case.takes(&mask)) {
+        let want = case.output(&example, &mask, &EVALUATION);
+        let want_gradient = case.gradients(&example, &mask, &EVALUATION).q;
+        for poison in POISON {
+            let mut poisoned = example.clone();
+            poisoned.k.slice_mut(s![.., .., 5, ..]).fill(poison);
+            poisoned.v.slice_mut(s![.., .., 5, ..]).fill(poison);
+            let got = case.output(&poisoned, &mask, &EVALUATION);
+            let cut = |x: &Array4<f64>| x.slice(earlier).to_owned();
+            assert_close(&cut(&got), &cut(&want), &case.name);
+            let got = case.gradients(&poisoned, &mask, &EVALUATION).q;
+            assert_close(&cut(&got), &cut(&want_gradient), &case.name);
+        }
+    }
+}
+
+/// A query that sees no key has no influence, whatever it is.
+#[test]
+fn queries_that_see_nothing() {
+    let mask = Mask::none().with_matrix(matrix(5, 6).view());
+    let example = Example::<f64>::new(5, 6);
+    for case in cases::<f64>().iter().filter(|case| !case.is_latent()) {
+        let want = case.gradients(&example, &mask, &EVALUATION);
+        for poison in POISON {
+            let mut poisoned = example.clone();
+            poisoned.q.slice_mut(s![.., .., 1, ..]).fill(poison);
+            assert!(is_clean(&case.output(&poisoned, &mask, &EVALUATION)));
+            let got = case.gradients(&poisoned, &mask, &EVALUATION);
+            assert_same_gradients(&got, &want, &case.name);
+        }
+    }
+}
+
+/// What a query does see is not swept under the mask.
+#[test]
+fn a_kept_nan_shows() {
+    let mask = Mask::none().with_key_lengths(vec![5, 6]);
+    let mut example = Example::<f64>::new(5, 6);
+    example.v[[0, 0, 4, 0]] = f64::NAN;
+    for case in cases::<f64>() {
+        assert!(!is_clean(&case.output(&example, &mask, &EVALUATION)));
+    }
+}
