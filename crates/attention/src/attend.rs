@@ -1,15 +1,15 @@
 //! Attention itself: weights, outputs and their vector-Jacobian product.
 
 use crate::engine::{
-    Cotangent, Exponents, Finite, Head, HeadGradients, QUERY_BLOCK, RowStatistics, Rows, Score,
-    WeightDropout, all_finite, blocks,
+    Cotangent, Exponents, Finite, Head, HeadGradients, PairDropout, QUERY_BLOCK, RowStatistics,
+    Rows, Score, all_finite, blocks,
 };
 use crate::error::{positive, same_shape};
 use crate::similarity::{PointsGradients, Similarity};
 use crate::{Error, Mask};
 use bochner_kernels::{feature_map, feature_map_vjp};
 use bochner_numerics::{Dropout, Mat, Real, parallel};
-use ndarray::{Array2, Array4, ArrayView2, ArrayView4, Axis, CowArray, Ix4, s};
+use ndarray::{Array2, Array4, ArrayView2, ArrayView4, Axis, CowArray, Ix2, Ix4, Zip, s};
 
 /// What multiplies the similarity: $\exp m_j$.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -372,7 +372,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
                     None => alone,
                     Some(mask) => {
                         let queries = slab(self.q.view(), h);
-                        alone.with_pairs(queries, p, self.divisor(), mask, self.pair_base(h))
+                        alone.with_pairs(queries, p, self.divisor(), self.pairs(h, mask))
                     }
                 }
             }
@@ -387,9 +387,13 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
         }
     }
 
-    /// The index of a head's first pair, for dropout masks.
-    fn pair_base(&self, h: usize) -> u64 {
-        (h * self.queries * self.keys) as u64
+    /// A dropout mask on the pairs of a head.
+    fn pairs(&self, h: usize, mask: Dropout) -> PairDropout {
+        PairDropout {
+            mask,
+            base: (h * self.queries * self.keys) as u64,
+            keys: self.keys,
+        }
     }
 
     fn rows<'b>(&self, x: &'b CowArray<T, Ix4>, h: usize) -> ArrayView2<'b, T> {
@@ -427,10 +431,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
                 queries: self.queries,
                 keys: self.keys,
             },
-            dropout: self.settings.dropout.map(|mask| WeightDropout {
-                mask,
-                base: self.pair_base(h),
-            }),
+            dropout: self.settings.dropout.map(|mask| self.pairs(h, mask)),
         }
     }
 
@@ -496,8 +497,10 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
             },
             Similarity::Squared { points, .. } => {
                 let own = points.head(h / self.heads, h % self.heads);
-                let mut q = feature_map_vjp(queries, &own, left.view())?;
-                let k = feature_map_vjp(keys, &own, right.view())?;
+                let pull = |x, cotangent: Array2<T>| {
+                    feature_map_vjp(without_masked(x, &cotangent).view(), &own, cotangent.view())
+                };
+                let (mut q, k) = (pull(queries, left)?, pull(keys, right)?);
                 q.w1 += &k.w1;
                 if let (Some(sum), Some(more)) = (&mut q.w2, &k.w2) {
                     *sum += more;
@@ -584,6 +587,25 @@ impl<T: Real> Settings<'_, T> {
         }
         points.validate(batch, heads, width)
     }
+}
+
+/// `x` with zeros in place of the rows that are not finite and had no influence: behind a mask they
+/// may hold anything, and `0 * NaN` would carry it into the gradient of the points.
+fn without_masked<'a, T: Real>(
+    x: ArrayView2<'a, T>,
+    cotangent: &Array2<T>,
+) -> CowArray<'a, T, Ix2> {
+    let mut x = CowArray::from(x);
+    if x.iter().any(|x| !x.is_finite()) {
+        Zip::from(x.rows_mut())
+            .and(cotangent.rows())
+            .for_each(|mut row, cotangent| {
+                if cotangent.iter().all(|&c| c == T::zero()) {
+                    row.fill(T::zero());
+                }
+            });
+    }
+    x
 }
 
 /// Head `h` of a contiguous `[B, M, T, w]` array as a matrix.

@@ -1,7 +1,8 @@
 //! The exponents $u_{ij}$ that a magnitude adds to the logarithm of a weight.
 
+use super::PairDropout;
 use crate::magnitude::PNorm;
-use bochner_numerics::{Dropout, Mat, Real};
+use bochner_numerics::{Mat, Real};
 
 /// The exponents of one head's pairs: $u_{ij} = m_j$, or with the dropout of the released code
 /// $u_{ij} = \delta_{ij} (m_i + m_j)$.
@@ -16,8 +17,7 @@ pub(crate) struct Exponents {
 /// The query part and the dropout of the released code.
 struct Pairs {
     queries: Vec<f64>,
-    dropout: Dropout,
-    base: u64,
+    dropout: PairDropout,
 }
 
 /// One exponent and its logarithm (which stays finite where the exponent overflows).
@@ -83,26 +83,18 @@ impl Exponents {
         }
     }
 
-    /// Adds the queries' magnitudes and the dropout that falls on the sum, element
-    /// `base + i * keys + j`.
+    /// Adds the queries' magnitudes and the dropout that falls on the sum.
     pub(crate) fn with_pairs<T: Real>(
         self,
         queries: Mat<T>,
         p: f64,
         divisor: f64,
-        dropout: Dropout,
-        base: u64,
+        dropout: PairDropout,
     ) -> Self {
-        let queries = levels(queries, p, divisor)
-            .iter()
-            .map(|l| l.value)
-            .collect();
+        let levels = levels(queries, p, divisor);
+        let queries = levels.iter().map(|level| level.value).collect();
         Self {
-            pairs: Some(Pairs {
-                queries,
-                dropout,
-                base,
-            }),
+            pairs: Some(Pairs { queries, dropout }),
             ..self
         }
     }
@@ -159,14 +151,14 @@ impl Exponents {
     pub(crate) fn factor<T: Real>(&self, i: usize, j: usize) -> T {
         self.pairs
             .as_ref()
-            .map_or(T::one(), |pairs| pairs.factor(i, j, self.keys.len()))
+            .map_or(T::one(), |pairs| pairs.dropout.factor(i, j))
     }
 
     fn level(&self, i: usize, j: usize) -> Level {
         match &self.pairs {
             None => self.keys[j],
             Some(pairs) => {
-                let factor: f64 = pairs.factor(i, j, self.keys.len());
+                let factor: f64 = pairs.dropout.factor(i, j);
                 Level::plain(if factor == 0.0 {
                     0.0
                 } else {
@@ -174,12 +166,6 @@ impl Exponents {
                 })
             }
         }
-    }
-}
-
-impl Pairs {
-    fn factor<T: Real>(&self, i: usize, j: usize, keys: usize) -> T {
-        self.dropout.factor(self.base + (i * keys + j) as u64)
     }
 }
 

@@ -113,11 +113,8 @@ impl<T: Real> Head<'_, T> {
     }
 
     pub(super) fn dropout_factor(&self, i: usize, j: usize) -> T {
-        self.dropout.map_or(T::one(), |dropout| {
-            dropout
-                .mask
-                .factor(dropout.base + (i * self.rows.keys + j) as u64)
-        })
+        self.dropout
+            .map_or(T::one(), |dropout| dropout.factor(i, j))
     }
 
     fn initial_statistics(&self, queries: Range<usize>) -> Vec<RowStatistics<T>> {

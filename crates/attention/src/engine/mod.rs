@@ -49,15 +49,28 @@ pub(crate) struct Head<'a, T> {
     pub(crate) values: Mat<'a, T>,
     pub(crate) score: &'a Score,
     pub(crate) rows: Rows<'a>,
-    pub(crate) dropout: Option<WeightDropout>,
+    pub(crate) dropout: Option<PairDropout>,
     pub(crate) finite: Finite,
 }
 
-/// Dropout on the normalised weights; element `base + i * keys + j` belongs to the pair (i, j).
+/// Dropout on the pairs of one head.
+///
+/// The mask is one of the whole `[B, M, Tq, Tk]` array, so that it depends neither on the blocks
+/// nor on the mask.
 #[derive(Clone, Copy)]
-pub(crate) struct WeightDropout {
+pub(crate) struct PairDropout {
     pub(crate) mask: Dropout,
+    /// The index of the head's first pair.
     pub(crate) base: u64,
+    /// Tk, padding included.
+    pub(crate) keys: usize,
+}
+
+impl PairDropout {
+    #[inline]
+    fn factor<T: Real>(&self, i: usize, j: usize) -> T {
+        self.mask.factor(self.base + (i * self.keys + j) as u64)
+    }
 }
 
 /// Which of a head's operands hold only finite numbers.

@@ -77,9 +77,9 @@ impl<T: Real> Case<T> {
         let mut rng = Seed::new(8).stream("initial values");
         let mechanism = variant.mechanism::<T>();
         let mut parameters = mechanism.initial(size(), &mut rng).unwrap();
-        let shift = random::<T, _>(parameters.len(), "general position");
+        let shift = random::<T, _>(parameters.len(), "shift");
         for (x, shift) in parameters.iter_mut().zip(shift) {
-            *x += shift * T::of(0.4);
+            *x += shift * T::of(0.2);
         }
         Self {
             name: serde_json::to_string(&variant).unwrap(),
@@ -173,6 +173,8 @@ pub(crate) fn loss(forward: &Forward<f64>) -> f64 {
 pub(crate) fn variants() -> Vec<Variant> {
     let alternatives = [
         ("points", json!([4])),
+        // A floor that finite differences can see across.
+        ("floor", json!([1e-2])),
         ("p", json!([0.5, 1.0, 2.0, 3.0])),
         ("preset", json!(["paper", "released"])),
         ("copula", json!(["independent", "free", "amortised"])),
