@@ -153,7 +153,12 @@ impl Unit {
         if self.preset == Preset::Released {
             label.push_str(" (released)");
         }
-        format!("{label} {} split {}", self.protocol.name(), self.split)
+        let again = if self.repeat > 0 { ", again" } else { "" };
+        format!(
+            "{label} {} split {}{again}",
+            self.protocol.name(),
+            self.split
+        )
     }
 
     /// FNV-1a over the unit's JSON, whose field order is fixed by the type.

@@ -12,8 +12,9 @@ const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 280.0;
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 12.0;
-const TOP: f64 = 48.0;
 const BOTTOM: f64 = 40.0;
+const LEGEND: f64 = 26.0;
+const LEGEND_LINE: f64 = 16.0;
 
 /// A chart.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,10 +74,11 @@ impl Axis {
         .filter(|place| place.is_finite())
     }
 
-    fn label(&self, place: f64) -> String {
+    /// Where the lines across the chart go, and what stands beside them.
+    fn ticks(&self, range: Range) -> Vec<(f64, String)> {
         match self {
-            Self::Linear(_) => number(place),
-            Self::Log(_) => number(10f64.powf(place)),
+            Self::Linear(_) => range.ticks().into_iter().map(|t| (t, number(t))).collect(),
+            Self::Log(_) => range.powers(),
         }
     }
 }
@@ -87,18 +89,23 @@ impl Chart {
         let series: Vec<Vec<(f64, f64)>> = self.series.iter().map(|s| self.places(s)).collect();
         let x = Range::of(series.iter().flatten().map(|point| point.0));
         let y = Range::of(series.iter().flatten().map(|point| point.1));
-        let frame = Frame { x, y };
+        let legend = self.legend();
+        let frame = Frame {
+            x,
+            y,
+            top: LEGEND + LEGEND_LINE * (legend.lines + 1) as f64,
+        };
         let mut svg = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" role=\"img\">\
-             <text x=\"{LEFT}\" y=\"16\" class=\"title\">{}</text>",
-            escape(&self.title)
+             <text x=\"4\" y=\"16\" class=\"title\">{}</text>{}",
+            escape(&self.title),
+            legend.svg
         );
         self.axes(&mut svg, &frame);
         for (i, (series, points)) in self.series.iter().zip(&series).enumerate() {
             let colour = COLOURS[i % COLOURS.len()];
             draw(&mut svg, &frame, series.marks, points, colour);
         }
-        self.legend(&mut svg);
         svg.push_str("</svg>");
         svg
     }
@@ -112,15 +119,14 @@ impl Chart {
 
     fn axes(&self, svg: &mut String, frame: &Frame) {
         let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-        for tick in frame.y.ticks() {
+        for (tick, label) in self.y.ticks(frame.y) {
             let at = frame.y(tick);
             let _ = write!(
                 svg,
                 "<line x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\" class=\"grid\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
                 LEFT - 6.0,
                 at + 4.0,
-                self.y.label(tick)
             );
         }
         for tick in frame.x.ticks() {
@@ -138,25 +144,38 @@ impl Chart {
              <text x=\"4\" y=\"{}\">{}</text>",
             HEIGHT - 6.0,
             escape(&self.x),
-            TOP - 8.0,
+            frame.top - 8.0,
             escape(self.y.name()),
         );
     }
 
-    fn legend(&self, svg: &mut String) {
-        let mut x = LEFT + 60.0;
+    /// Names in their colours, in as many lines as they need.
+    fn legend(&self) -> Legend {
+        let (mut x, mut lines, mut svg) = (4.0, 1, String::new());
         for (i, series) in self.series.iter().enumerate() {
-            let colour = COLOURS[i % COLOURS.len()];
+            let width = 24.0 + 6.4 * series.name.chars().count() as f64;
+            if x > 4.0 && x + width > WIDTH - RIGHT {
+                (x, lines) = (4.0, lines + 1);
+            }
+            let y = LEGEND + LEGEND_LINE * (lines - 1) as f64;
             let _ = write!(
                 svg,
-                "<rect x=\"{x:.0}\" y=\"30\" width=\"10\" height=\"10\" fill=\"{colour}\"/>\
-                 <text x=\"{:.0}\" y=\"39\">{}</text>",
+                "<rect x=\"{x:.0}\" y=\"{y}\" width=\"10\" height=\"10\" fill=\"{}\"/>\
+                 <text x=\"{:.0}\" y=\"{}\">{}</text>",
+                COLOURS[i % COLOURS.len()],
                 x + 14.0,
+                y + 9.0,
                 escape(&series.name)
             );
-            x += 24.0 + 6.2 * series.name.chars().count() as f64;
+            x += width;
         }
+        Legend { lines, svg }
     }
+}
+
+struct Legend {
+    lines: usize,
+    svg: String,
 }
 
 fn draw(svg: &mut String, frame: &Frame, marks: Marks, points: &[(f64, f64)], colour: &str) {
@@ -188,6 +207,7 @@ fn draw(svg: &mut String, frame: &Frame, marks: Marks, points: &[(f64, f64)], co
 struct Frame {
     x: Range,
     y: Range,
+    top: f64,
 }
 
 impl Frame {
@@ -196,7 +216,7 @@ impl Frame {
     }
 
     fn y(&self, value: f64) -> f64 {
-        HEIGHT - BOTTOM - self.y.share(value) * (HEIGHT - TOP - BOTTOM)
+        HEIGHT - BOTTOM - self.y.share(value) * (HEIGHT - self.top - BOTTOM)
     }
 }
 
@@ -246,6 +266,23 @@ impl Range {
         let first = (self.low / step).ceil() as i64;
         let last = (self.high / step).floor() as i64;
         (first..=last).map(|i| i as f64 * step).collect()
+    }
+}
+
+impl Range {
+    /// Powers of ten inside a range of logarithms, with their doubles and halves where there are
+    /// few of them.
+    fn powers(self) -> Vec<(f64, String)> {
+        let factors: &[f64] = match self.high - self.low {
+            decades if decades < 2.5 => &[1.0, 2.0, 5.0],
+            _ => &[1.0],
+        };
+        let decades = self.low.floor() as i32..=self.high.ceil() as i32;
+        let values = decades.flat_map(|d| factors.iter().map(move |f| f * 10f64.powi(d)));
+        values
+            .map(|value| (value.log10(), number(value)))
+            .filter(|(place, _)| (self.low..=self.high).contains(place))
+            .collect()
     }
 }
 
@@ -303,6 +340,17 @@ mod tests {
         ] {
             assert_eq!(number(value), text);
         }
+    }
+
+    #[test]
+    fn logarithms_are_marked_at_round_values() {
+        let labels = |low, high| {
+            let range = Range { low, high };
+            let ticks = Axis::Log(String::new()).ticks(range).into_iter();
+            ticks.map(|(_, label)| label).collect::<Vec<_>>()
+        };
+        assert_eq!(labels(-1.1, 0.4), ["0.1", "0.2", "0.5", "1", "2"]);
+        assert_eq!(labels(-2.0, 1.0), ["0.01", "0.1", "1", "10"]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl History {
 /// Two files: the model, written by itself, and the note that names it.
 ///
 /// The note is renamed into its place last, so it always names a whole model of the same epoch;
-/// a model without note is a leftover.
+/// a model without note, or a part of one, is a leftover.
 #[derive(Debug)]
 pub struct Checkpoint {
     directory: PathBuf,
@@ -80,7 +80,7 @@ impl Checkpoint {
             history: history.clone(),
         };
         atomic::write(&self.note(), &line(&note))?;
-        self.remove_models(Some(&model))
+        self.remove_all_but(&model)
     }
 
     /// The saved model's file and what was measured; `None` if there is nothing to go on from.
@@ -98,27 +98,26 @@ impl Checkpoint {
     /// [`Error::Io`].
     pub fn remove(&self) -> Result<(), Error> {
         atomic::remove(&self.note())?;
-        self.remove_models(None)
+        self.remove_all_but("")
     }
 
     fn note(&self) -> PathBuf {
         self.directory.join(format!("{}.json", self.id))
     }
 
-    fn remove_models(&self, keep: Option<&str>) -> Result<(), Error> {
+    /// Removes the unit's files, but for the note and one model.
+    fn remove_all_but(&self, model: &str) -> Result<(), Error> {
         let Ok(entries) = fs::read_dir(&self.directory) else {
             return Ok(());
         };
+        let note = format!("{}.json", self.id);
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        for name in names.filter(|name| self.is_model(name) && Some(name.as_str()) != keep) {
-            atomic::remove(&self.directory.join(name))?;
+        for name in names.filter(|name| name.starts_with(&self.id)) {
+            if name != note && name != model {
+                atomic::remove(&self.directory.join(name))?;
+            }
         }
         Ok(())
-    }
-
-    fn is_model(&self, name: &str) -> bool {
-        name.strip_prefix(&self.id)
-            .is_some_and(|rest| rest.ends_with(".safetensors"))
     }
 }
 
@@ -156,7 +155,10 @@ mod tests {
             checkpoint.load("2").is_none(),
             "another version starts again"
         );
-        assert_eq!(fs::read_dir(&checkpoint.directory).unwrap().count(), 2);
+        // What a process leaves that is killed while it writes a model.
+        let part = format!("{}.3.safetensors.unfinished.77.partial", checkpoint.id);
+        fs::write(checkpoint.directory.join(part), "").unwrap();
+        assert_eq!(fs::read_dir(&checkpoint.directory).unwrap().count(), 3);
         checkpoint.remove().unwrap();
         assert_eq!(fs::read_dir(&checkpoint.directory).unwrap().count(), 0);
     }

@@ -228,11 +228,7 @@ fn size(scale: Scale, set: RegressionSet, cut: Cut) -> Size {
         Scale::Smoke => Size {
             splits: 2,
             points: 16,
-            epochs: if set == RegressionSet::Passenger {
-                60
-            } else {
-                20
-            },
+            epochs: 60,
             every: if parkinsons { 10 } else { 1 },
         },
         Scale::Desk => Size {
