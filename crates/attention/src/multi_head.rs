@@ -251,7 +251,10 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         let views = sequences.each_ref().map(|x| split_heads(x.view(), heads));
         let [q, k, v] = views.each_ref().map(|x| x.view());
         let mechanism = self.config.variant.mechanism::<E>();
-        mechanism.inspect(&Inputs { q, k, v, mask }, &self.kernel.as_vec(), &pass)
+        // Not as_vec, which panics on a tensor without elements.
+        let mut kernel = vec![E::default(); self.kernel.shape().0.size()];
+        self.kernel.copy_into(&mut kernel);
+        mechanism.inspect(&Inputs { q, k, v, mask }, &kernel, &pass)
     }
 
     fn operation(&self, mask: &Mask, pass: Pass) -> Heads {

@@ -445,6 +445,22 @@ mod tests {
     }
 
     #[test]
+    fn every_variant_can_be_looked_into() {
+        for variant in variants() {
+            let seen = trainer(variant.clone()).inspect().unwrap();
+            let rows = seen.weights.sum_axis(ndarray::Axis(3));
+            assert!(
+                rows.iter().all(|sum| (sum - 1.0).abs() < 1e-5),
+                "{variant:?}"
+            );
+            assert_eq!(
+                seen.points.is_some(),
+                !matches!(variant, Variant::Softmax(_))
+            );
+        }
+    }
+
+    #[test]
     fn the_released_preset_differs() {
         for of in [0, 1] {
             let run = |variant: Variant| {
