@@ -78,16 +78,16 @@ pub struct Size {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterSpec {
     /// Its name, unique within the mechanism.
-    pub name: &'static str,
+    pub name: String,
     /// Its shape.
     pub shape: Vec<usize>,
 }
 
 impl ParameterSpec {
     /// A parameter of the given name and shape.
-    pub fn new(name: &'static str, shape: &[usize]) -> Self {
+    pub fn new(name: impl Into<String>, shape: &[usize]) -> Self {
         Self {
-            name,
+            name: name.into(),
             shape: shape.to_vec(),
         }
     }
@@ -290,7 +290,7 @@ impl<'a, T: Real> Named<'a, T> {
 ///
 /// # Panics
 /// If one is missing or has another shape: a bug of the mechanism.
-pub(crate) fn flatten<T: Real>(specs: &[ParameterSpec], named: Vec<(&str, ArrayD<T>)>) -> Vec<T> {
+pub(crate) fn flatten<T: Real>(specs: &[ParameterSpec], named: Vec<(String, ArrayD<T>)>) -> Vec<T> {
     let mut flat = Vec::new();
     for spec in specs {
         let (_, array) = named

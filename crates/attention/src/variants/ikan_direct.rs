@@ -99,7 +99,10 @@ impl<T: Real> Mechanism<T> for IkanDirect {
     fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
         Mechanism::<T>::validate(self)?;
         let points = direct_points(size.heads, self.points, size.width, self.start, rng)?;
-        let named = vec![("w1", points.w1.into_dyn()), ("w2", points.w2.into_dyn())];
+        let named = vec![
+            ("w1".into(), points.w1.into_dyn()),
+            ("w2".into(), points.w2.into_dyn()),
+        ];
         Ok(flatten(&Mechanism::<T>::parameters(self, size), named))
     }
 

@@ -74,7 +74,7 @@ fn draws_are_correlated_by_the_factor() {
         let inputs = example.inputs(&mask);
         let (eps, parameters) = (noise(), parameters(&mikan));
         let draw = mikan.draw(&inputs, &parameters, eps.clone()).unwrap();
-        let factor = draw.factor.as_ref().unwrap();
+        let factor = draw.factor().unwrap();
         let mut leaning = 0;
         for ((b, m, r, l), &z) in draw.z.indexed_iter() {
             let set = b.min(factor.dim().0 - 1);
@@ -110,7 +110,7 @@ fn the_penalty_is_beta_times_the_divergence() {
                     let (s0, mu) = (mikan.prior_std, draw.inferred.mu[[b, m, l]]);
                     let sigma = draw.inferred.log_sigma[[b, m, l]].exp();
                     kl += (s0 / sigma).ln() + (sigma * sigma + mu * mu) / (2.0 * s0 * s0) - 0.5;
-                    if let Some(factor) = &draw.factor {
+                    if let Some(factor) = draw.factor() {
                         kl -= factor[[b.min(factor.dim().0 - 1), l, m, m]].ln();
                     }
                 }

@@ -38,8 +38,8 @@ pub(super) fn pipeline<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let mut computed = Computed::default();
     computed.output("output", &forward.output);
     computed.output("z", &draw.z);
-    computed.output("w1", &draw.w1);
-    computed.output("w2", &draw.w2);
+    computed.output("w1", &draw.points[0]);
+    computed.output("w2", &draw.points[1]);
     computed.output("kl", &draw.kl);
     computed.output("weights", &weights_of(&mikan, &inputs, draw)?);
     if let Some(g) = file.ranked_cotangent::<T, Ix4>()? {
@@ -109,7 +109,7 @@ fn name_in_file(parameter: &str) -> String {
 fn flat_parameters<T: Real>(file: &CaseFile, specs: &[ParameterSpec]) -> Result<Vec<T>, Fault> {
     let mut flat = Vec::new();
     for spec in specs {
-        let name = name_in_file(spec.name);
+        let name = name_in_file(&spec.name);
         let array: ArrayD<T> = file.floats(&name)?;
         if array.shape() != spec.shape {
             return Err(Fault::Shape {
@@ -129,8 +129,8 @@ fn weights_of<T: Real>(
     draw: &Draw<T>,
 ) -> Result<Array4<T>, Fault> {
     let points = Points::Nonstationary {
-        w1: draw.w1.view(),
-        w2: draw.w2.view(),
+        w1: draw.points[0].view(),
+        w2: draw.points[1].view(),
     };
     let settings = Settings {
         similarity: Similarity::Squared {
@@ -154,6 +154,6 @@ fn record<T: Real>(g: &MikanGradients<T>, specs: &[ParameterSpec], computed: &mu
         let (own, after) = rest.split_at(spec.count());
         rest = after;
         let own = ArrayView1::from(own).to_owned().into_dyn();
-        computed.gradient(&name_in_file(spec.name), &reshaped(own, &spec.shape));
+        computed.gradient(&name_in_file(&spec.name), &reshaped(own, &spec.shape));
     }
 }

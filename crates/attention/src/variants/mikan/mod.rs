@@ -1,6 +1,8 @@
 //! MIKAN: spectral points from an implicit density, drawn jointly over the heads.
 
-use super::released;
+mod coupling;
+mod networks;
+
 use super::squared::{Preset, SquaredKernel};
 use crate::attend::Attended;
 use crate::error::{Error, positive, same_shape};
@@ -12,10 +14,11 @@ use crate::registry::Described;
 use bochner_copula as copula;
 use bochner_numerics::{Real, standard_normal};
 use bochner_spectral::{
-    ImplicitDensity, InferenceNetwork, Inferred, InferredCotangents, kl_mean_field,
-    kl_mean_field_vjp, linear_init, reparameterise, reparameterise_vjp,
+    Inferred, InferredCotangents, kl_mean_field, kl_mean_field_vjp, linear_init,
 };
-use ndarray::{Array1, Array2, Array3, Array4, ArrayD, Axis, Ix1, Ix2, Ix3};
+use coupling::Coupling;
+use ndarray::{Array1, Array2, Array3, Array4, Axis, Ix1, Ix2, Ix3};
+use networks::{DENSITIES, INFERENCE, NamedArrays};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
@@ -91,26 +94,27 @@ impl Described for Mikan {
     const REFERENCE: &'static str = "Song et al. 2021";
 }
 
-/// One draw of the spectral points, with all that led to it.
+/// One draw of the spectral points, with what led to it.
 #[derive(Debug)]
 pub struct Draw<T> {
     /// What the inference network says.
     pub inferred: Inferred<T>,
-    /// The normalised factors of the correlation, `[1 or B, d, M, M]`.
-    pub factor: Option<Array4<T>>,
     /// The latent draws, `[B, M, R, d]`.
     pub z: Array4<T>,
-    /// The first frequencies, `[B, M, R, d]`.
-    pub w1: Array4<T>,
-    /// The second frequencies, `[B, M, R, d]`.
-    pub w2: Array4<T>,
+    /// The points w1 and w2, `[B, M, R, d]`.
+    pub points: [Array4<T>; 2],
     /// $\mathrm{KL}(q \| p)$ of each example.
     pub kl: Array1<T>,
-    /// The factors before normalisation.
-    raw_factor: Option<Array4<T>>,
+    coupling: Coupling<T>,
     eps: Array4<T>,
-    /// What the released code calls the copula's entropy, weighted 1.
-    entropy: Option<Vec<f64>>,
+}
+
+impl<T: Real> Draw<T> {
+    /// The normalised factors of the heads' correlation, `[1 or B, d, M, M]`; none without a
+    /// copula.
+    pub fn factor(&self) -> Option<&Array4<T>> {
+        self.coupling.factor()
+    }
 }
 
 /// Gradients of [`Mikan`]'s forward pass with given noise.
@@ -144,9 +148,7 @@ impl Mikan {
         let frequencies = self.frequencies(&draw);
         let attended = self.kernel().attend(inputs, &frequencies, pass)?;
         let mut penalty = draw.kl.mapv(|kl| kl * T::of(self.beta));
-        for (penalty, &entropy) in penalty.iter_mut().zip(draw.entropy.iter().flatten()) {
-            *penalty += T::of(entropy);
-        }
+        draw.coupling.add_entropy(&mut penalty);
         let output = attended.output.clone();
         Ok(Forward::new(
             output,
@@ -189,11 +191,11 @@ impl Mikan {
             draw.kl.shape(),
             cotangent.penalty.shape(),
         )?;
-        let (attention, [dw1, dw2]) =
+        let (attention, points) =
             self.kernel()
                 .attend_vjp(inputs, frequencies, pass, attended, cotangent.output)?;
         let named = self.named(inputs.size(), parameters)?;
-        let mut pulled = self.pull_back(inputs, &named, draw, [&dw1, &dw2], cotangent)?;
+        let mut pulled = self.pull_back(inputs, &named, draw, points, cotangent)?;
         pulled.gradients.q += &attention.q;
         pulled.gradients.k += &attention.k;
         pulled.gradients.v = attention.v;
@@ -212,219 +214,105 @@ impl Mikan {
     ) -> Result<Draw<T>, Error> {
         Mechanism::<T>::validate(self)?;
         let (batch, heads, queries, width) = inputs.q.dim();
-        let keys = inputs.k.dim().2;
-        inputs.mask.validate(batch, queries, keys)?;
+        inputs.mask.validate(batch, queries, inputs.k.dim().2)?;
         if inputs.mask.is_causal() {
             return Err(Error::CausalLeak);
         }
         same_shape("noise", &[batch, heads, self.points, width], eps.shape())?;
         let named = self.named(inputs.size(), parameters)?;
-        let inferred = self.network(&named).infer(
+        let kept = Kept::of(inputs);
+        let inferred = networks::inference(&named, self.slope, self.prior_std).infer(
             inputs.q,
             inputs.k,
-            inputs
-                .mask
-                .kept_queries(batch, queries)
-                .as_ref()
-                .map(|kept| kept.view()),
-            inputs
-                .mask
-                .kept_keys(batch, keys)
-                .as_ref()
-                .map(|kept| kept.view()),
+            kept.queries.as_ref().map(|kept| kept.view()),
+            kept.keys.as_ref().map(|kept| kept.view()),
         )?;
         let raw_factor = self.raw_factor(&named, &inferred)?;
-        let mut kl = kl_mean_field(
-            inferred.mu.view(),
-            inferred.log_sigma.view(),
-            T::of(self.prior_std),
-        )?;
-        let mut draw = match (self.preset, &raw_factor) {
-            (Preset::Released, Some(raw)) => {
-                let (mu, log_sigma) = (inferred.mu.view(), inferred.log_sigma.view());
-                let drawn = released::draw(mu, log_sigma, raw.view(), eps.view());
-                (None, drawn.z, Some(drawn.entropy))
-            }
-            (_, Some(raw)) => {
-                let factor = normalise(raw)?;
-                kl += &copula::dependence_kl(factor.view())?;
-                let (mu, log_sigma) = (inferred.mu.view(), inferred.log_sigma.view());
-                let drawn = copula::joint_posterior(mu, log_sigma, factor.view(), eps.view())?;
-                (Some(factor), drawn.z, None)
-            }
-            (_, None) => {
-                let (mu, log_sigma) = (inferred.mu.view(), inferred.log_sigma.view());
-                (None, reparameterise(mu, log_sigma, eps.view())?, None)
-            }
-        };
-        let z = std::mem::take(&mut draw.1);
+        let (mu, log_sigma) = (inferred.mu.view(), inferred.log_sigma.view());
+        let (coupling, z) = Coupling::draw(self.preset, raw_factor, mu, log_sigma, eps.view())?;
+        let mut kl = kl_mean_field(mu, log_sigma, T::of(self.prior_std))?;
+        coupling.add_dependence(&mut kl)?;
         let points = |prefix| -> Result<Array4<T>, Error> {
-            let w = self.density(&named, prefix).points(rows(&z).view())?;
+            let w = networks::density(&named, prefix, self.slope).points(rows(&z).view())?;
             Ok(w.into_shape_with_order(z.raw_dim())
                 .expect("one point a draw"))
         };
-        let (w1, w2) = (points(DENSITIES[0])?, points(DENSITIES[1])?);
+        let points = [points(DENSITIES[0])?, points(DENSITIES[1])?];
         Ok(Draw {
             inferred,
-            factor: draw.0,
             z,
-            w1,
-            w2,
+            points,
             kl,
-            raw_factor,
+            coupling,
             eps,
-            entropy: draw.2,
         })
     }
 
+    /// From gradients of the points back to the parameters, and to q and k through the inference
+    /// network.
     fn pull_back<T: Real>(
         &self,
         inputs: &Inputs<T>,
         named: &Named<T>,
         draw: &Draw<T>,
-        points: [&Array4<T>; 2],
+        points: [Array4<T>; 2],
         cotangent: Cotangents<T>,
     ) -> Result<MikanGradients<T>, Error> {
-        let mut parameters: Vec<(&str, ArrayD<T>)> = Vec::new();
+        let mut parameters = NamedArrays::new();
         let mut dz = Array4::zeros(draw.z.raw_dim());
-        for (names, dw) in DENSITIES.into_iter().zip(points) {
-            let g = self
-                .density(named, names)
-                .points_vjp(rows(&draw.z).view(), rows(dw).view())?;
+        for (prefix, dw) in DENSITIES.into_iter().zip(points) {
+            let density = networks::density(named, prefix, self.slope);
+            let g = density.points_vjp(rows(&draw.z).view(), rows(&dw).view())?;
             dz +=
                 &g.z.into_shape_with_order(dz.raw_dim())
                     .expect("one gradient a draw");
-            parameters.extend([
-                (names[0], g.w1.into_dyn()),
-                (names[1], g.b1.into_dyn()),
-                (names[2], g.w2.into_dyn()),
-                (names[3], g.b2.into_dyn()),
-                (names[4], g.w3.into_dyn()),
-                (names[5], g.b3.into_dyn()),
-            ]);
+            parameters.push_layers(prefix, [g.w1, g.w2, g.w3], [g.b1, g.b2, g.b3]);
         }
 
+        let Inferred { mu, log_sigma, .. } = &draw.inferred;
         let d_kl = cotangent.penalty.mapv(|c| c * T::of(self.beta));
-        let Posterior {
-            mut mu,
-            mut log_sigma,
-            raw_factor,
-            eps,
-        } = self.posterior_vjp(draw, &dz, &d_kl, cotangent)?;
+        let mut posterior = draw.coupling.draw_vjp(
+            (mu.view(), log_sigma.view()),
+            draw.eps.view(),
+            dz.view(),
+            (d_kl.view(), cotangent.penalty),
+        )?;
         let divergence = kl_mean_field_vjp(
-            draw.inferred.mu.view(),
-            draw.inferred.log_sigma.view(),
+            mu.view(),
+            log_sigma.view(),
             T::of(self.prior_std),
             d_kl.view(),
         )?;
-        mu += &divergence.mu;
-        log_sigma += &divergence.log_sigma;
-        let hidden = self.factor_vjp(named, &draw.inferred, raw_factor, &mut parameters)?;
+        posterior.mu += &divergence.mu;
+        posterior.log_sigma += &divergence.log_sigma;
+        let hidden =
+            self.factor_vjp(named, &draw.inferred, posterior.raw_factor, &mut parameters)?;
 
-        let (batch, _, queries, _) = inputs.q.dim();
-        let keys = inputs.k.dim().2;
-        let g = self.network(named).infer_vjp(
+        let kept = Kept::of(inputs);
+        let g = networks::inference(named, self.slope, self.prior_std).infer_vjp(
             inputs.q,
             inputs.k,
-            inputs
-                .mask
-                .kept_queries(batch, queries)
-                .as_ref()
-                .map(|kept| kept.view()),
-            inputs
-                .mask
-                .kept_keys(batch, keys)
-                .as_ref()
-                .map(|kept| kept.view()),
+            kept.queries.as_ref().map(|kept| kept.view()),
+            kept.keys.as_ref().map(|kept| kept.view()),
             &draw.inferred,
             &InferredCotangents {
                 hidden: hidden.as_ref().map(|hidden| hidden.view()),
-                mu: mu.view(),
-                log_sigma: log_sigma.view(),
+                mu: posterior.mu.view(),
+                log_sigma: posterior.log_sigma.view(),
             },
         )?;
-        parameters.extend([
-            (INFERENCE[0], g.w1.into_dyn()),
-            (INFERENCE[1], g.b1.into_dyn()),
-            (INFERENCE[2], g.w2.into_dyn()),
-            (INFERENCE[3], g.b2.into_dyn()),
-            (INFERENCE[4], g.w3.into_dyn()),
-            (INFERENCE[5], g.b3.into_dyn()),
-        ]);
+        parameters.push_layers(INFERENCE, [g.w1, g.w2, g.w3], [g.b1, g.b2, g.b3]);
         let specs = Mechanism::<T>::parameters(self, inputs.size());
         let gradients = Gradients {
             q: g.q,
             k: g.k,
             v: Array4::zeros(inputs.v.raw_dim()),
-            parameters: flatten(&specs, parameters),
+            parameters: flatten(&specs, parameters.into()),
         };
-        Ok(MikanGradients { gradients, eps })
-    }
-
-    /// From the latent draws back to the posterior's parameters; the mean-field part of the
-    /// divergence is not included.
-    fn posterior_vjp<T: Real>(
-        &self,
-        draw: &Draw<T>,
-        dz: &Array4<T>,
-        d_kl: &Array1<T>,
-        cotangent: Cotangents<T>,
-    ) -> Result<Posterior<T>, Error> {
-        let log_sigma = draw.inferred.log_sigma.view();
-        match (&draw.factor, &draw.raw_factor) {
-            (Some(factor), Some(raw)) => {
-                let g = copula::joint_posterior_vjp(
-                    log_sigma,
-                    factor.view(),
-                    draw.eps.view(),
-                    dz.view(),
-                )?;
-                let shared = factor.dim().0 == 1;
-                let d_dependence = if shared {
-                    Array1::from_elem(1, d_kl.sum())
-                } else {
-                    d_kl.clone()
-                };
-                let d_factor =
-                    g.lh + copula::dependence_kl_vjp(factor.view(), d_dependence.view())?;
-                Ok(Posterior {
-                    mu: g.mu,
-                    log_sigma: g.log_sigma,
-                    raw_factor: Some(normalise_vjp(raw, &d_factor)?),
-                    eps: g.eps,
-                })
-            }
-            (None, Some(raw)) => {
-                let d_entropy: Vec<f64> = cotangent.penalty.iter().map(|c| c.as_f64()).collect();
-                let g = released::draw_vjp(
-                    log_sigma,
-                    raw.view(),
-                    draw.eps.view(),
-                    dz.view(),
-                    &d_entropy,
-                );
-                Ok(Posterior {
-                    mu: g.mu,
-                    log_sigma: g.log_sigma,
-                    raw_factor: Some(g.factor),
-                    eps: g.eps,
-                })
-            }
-            _ => {
-                let g = reparameterise_vjp(
-                    draw.inferred.mu.view(),
-                    log_sigma,
-                    draw.eps.view(),
-                    dz.view(),
-                )?;
-                Ok(Posterior {
-                    mu: g.mu,
-                    log_sigma: g.log_sigma,
-                    raw_factor: None,
-                    eps: g.x,
-                })
-            }
-        }
+        Ok(MikanGradients {
+            gradients,
+            eps: posterior.eps,
+        })
     }
 
     /// The factors before normalisation, `[1 or B, d, M, M]`.
@@ -452,18 +340,18 @@ impl Mikan {
         named: &Named<T>,
         inferred: &Inferred<T>,
         raw_factor: Option<Array4<T>>,
-        parameters: &mut Vec<(&str, ArrayD<T>)>,
+        parameters: &mut NamedArrays<T>,
     ) -> Result<Option<Array3<T>>, Error> {
         match (self.copula, raw_factor) {
             (Copula::Free, Some(d)) => {
                 let raw = copula::free_vjp(d.index_axis(Axis(0), 0))?;
-                parameters.push(("copula.raw", raw.into_dyn()));
+                parameters.push("copula.raw", raw);
             }
             (Copula::Amortised, Some(d)) => {
                 let (w, b) = (named.get::<Ix2>("copula.w"), named.get::<Ix1>("copula.b"));
                 let g = copula::amortised_vjp(inferred.hidden.view(), w, b, d.view())?;
-                parameters.push(("copula.w", g.wc.into_dyn()));
-                parameters.push(("copula.b", g.bc.into_dyn()));
+                parameters.push("copula.w", g.wc);
+                parameters.push("copula.b", g.bc);
                 return Ok(Some(g.hidden));
             }
             _ => {}
@@ -480,40 +368,13 @@ impl Mikan {
     }
 
     fn frequencies<T: Real>(&self, draw: &Draw<T>) -> [Array4<T>; 2] {
-        [&draw.w1, &draw.w2].map(|w| self.kernel().frequencies(w.view()))
+        draw.points
+            .each_ref()
+            .map(|w| self.kernel().frequencies(w.view()))
     }
 
     fn named<'a, T: Real>(&self, size: Size, flat: &'a [T]) -> Result<Named<'a, T>, Error> {
         Named::new(Self::NAME, Mechanism::<T>::parameters(self, size), flat)
-    }
-
-    fn network<'a, T: Real>(&self, named: &Named<'a, T>) -> InferenceNetwork<'a, T> {
-        InferenceNetwork {
-            w1: named.get(INFERENCE[0]),
-            b1: named.get(INFERENCE[1]),
-            w2: named.get(INFERENCE[2]),
-            b2: named.get(INFERENCE[3]),
-            w3: named.get(INFERENCE[4]),
-            b3: named.get(INFERENCE[5]),
-            slope: T::of(self.slope),
-            prior_std: T::of(self.prior_std),
-        }
-    }
-
-    fn density<'a, T: Real>(
-        &self,
-        named: &Named<'a, T>,
-        names: [&'static str; 6],
-    ) -> ImplicitDensity<'a, T> {
-        ImplicitDensity {
-            w1: named.get(names[0]),
-            b1: named.get(names[1]),
-            w2: named.get(names[2]),
-            b2: named.get(names[3]),
-            w3: named.get(names[4]),
-            b3: named.get(names[5]),
-            slope: T::of(self.slope),
-        }
     }
 
     fn noise<T: Real>(&self, inputs: &Inputs<T>, pass: &Pass) -> Array4<T> {
@@ -525,41 +386,20 @@ impl Mikan {
     }
 }
 
-/// Names of the inference network's parameters, layer by layer.
-const INFERENCE: [&str; 6] = [
-    "inference.w1",
-    "inference.b1",
-    "inference.w2",
-    "inference.b2",
-    "inference.w3",
-    "inference.b3",
-];
-/// Names of the two odd networks' parameters, layer by layer.
-const DENSITIES: [[&str; 6]; 2] = [
-    [
-        "density1.w1",
-        "density1.b1",
-        "density1.w2",
-        "density1.b2",
-        "density1.w3",
-        "density1.b3",
-    ],
-    [
-        "density2.w1",
-        "density2.b1",
-        "density2.w2",
-        "density2.b2",
-        "density2.w3",
-        "density2.b3",
-    ],
-];
+/// The positions that count in the inference network's means.
+struct Kept {
+    queries: Option<Array2<bool>>,
+    keys: Option<Array2<bool>>,
+}
 
-/// Gradients of the posterior's parameters.
-struct Posterior<T> {
-    mu: Array3<T>,
-    log_sigma: Array3<T>,
-    raw_factor: Option<Array4<T>>,
-    eps: Array4<T>,
+impl Kept {
+    fn of<T>(inputs: &Inputs<T>) -> Self {
+        let (batch, _, queries, _) = inputs.q.dim();
+        Self {
+            queries: inputs.mask.kept_queries(batch, queries),
+            keys: inputs.mask.kept_keys(batch, inputs.k.dim().2),
+        }
+    }
 }
 
 /// `[B, M, R, d]` as `[B M R, d]`.
@@ -569,28 +409,6 @@ fn rows<T: Real>(x: &Array4<T>) -> Array2<T> {
         .into_owned()
         .into_shape_with_order((b * m * r, d))
         .expect("contiguous")
-}
-
-fn stack<T: Real>(factor: &Array4<T>) -> Array3<T> {
-    let (n, d, m, _) = factor.dim();
-    factor
-        .as_standard_layout()
-        .into_owned()
-        .into_shape_with_order((n * d, m, m))
-        .expect("contiguous")
-}
-
-fn normalise<T: Real>(raw: &Array4<T>) -> Result<Array4<T>, Error> {
-    let lh = copula::normalise(stack(raw).view())?;
-    Ok(lh
-        .into_shape_with_order(raw.raw_dim())
-        .expect("the same factors"))
-}
-
-fn normalise_vjp<T: Real>(raw: &Array4<T>, cotangent: &Array4<T>) -> Result<Array4<T>, Error> {
-    let g = copula::normalise_vjp(stack(raw).view(), stack(cotangent).view())?;
-    Ok(g.into_shape_with_order(raw.raw_dim())
-        .expect("the same factors"))
 }
 
 impl<T: Real> Mechanism<T> for Mikan {
@@ -625,25 +443,10 @@ impl<T: Real> Mechanism<T> for Mikan {
     }
 
     fn parameters(&self, Size { heads, width }: Size) -> Vec<ParameterSpec> {
-        let layers = |names: [&'static str; 6], inputs: usize| {
-            let shapes: [&[usize]; 6] = [
-                &[width, inputs],
-                &[width],
-                &[width, width],
-                &[width],
-                &[width, width],
-                &[width],
-            ];
-            names
-                .into_iter()
-                .zip(shapes)
-                .map(|(name, shape)| ParameterSpec::new(name, shape))
-                .collect::<Vec<_>>()
-        };
-        let mut specs = layers(INFERENCE, 2 * width);
+        let mut specs = networks::specs(INFERENCE, 2 * width, width);
         DENSITIES
             .into_iter()
-            .for_each(|names| specs.extend(layers(names, width)));
+            .for_each(|prefix| specs.extend(networks::specs(prefix, width, width)));
         match self.copula {
             Copula::Independent => {}
             Copula::Free => specs.push(ParameterSpec::new("copula.raw", &[width, heads, heads])),
@@ -689,17 +492,15 @@ impl<T: Real> Mechanism<T> for Mikan {
         let draw = self.draw(inputs, flat, self.noise(inputs, pass))?;
         let frequencies = self.frequencies(&draw);
         let weights = self.kernel().weights(inputs, &frequencies, pass)?;
-        let first = |x: &Array4<T>| x.index_axis(Axis(0), 0).to_owned();
         let correlation = draw
-            .factor
-            .as_ref()
-            .map(|lh| copula::correlation(first(lh).view()))
-            .transpose()?;
+            .coupling
+            .factor()
+            .map(|lh| copula::correlation(lh.index_axis(Axis(0), 0)));
         let [w1, w2] = frequencies;
         Ok(Inspection {
             weights,
             points: Some((w1, w2)),
-            correlation,
+            correlation: correlation.transpose()?,
         })
     }
 }
