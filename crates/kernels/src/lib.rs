@@ -57,9 +57,17 @@
 
 mod error;
 pub mod features;
+mod kernel;
+mod lengthscale;
+pub mod stationary;
+#[cfg(test)]
+mod testing;
 
 pub use error::Error;
 pub use features::{
     FeatureMapGradients, KernelMatrixGradients, SpectralPoints, feature_map, feature_map_vjp,
     kernel_matrix, kernel_matrix_vjp,
 };
+pub use kernel::{Domain, GramGradients, Kernel, Parameter};
+pub use lengthscale::Lengthscale;
+pub use stationary::{Rbf, RbfConfig};

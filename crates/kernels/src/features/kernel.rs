@@ -187,6 +187,7 @@ mod tests {
             {
                 Error::ShapeMismatch { what, .. } => what,
                 Error::Empty { what, .. } => what,
+                other => panic!("{other}"),
             };
         assert_eq!(error(&x, &narrow), "y");
         assert_eq!(error(&narrow, &x), "x");

@@ -1,0 +1,137 @@
+//! What every kernel can do, whatever its formula.
+
+use crate::Error;
+use crate::error::{expect_finite, expect_length, expect_positive, expect_shape, expect_some};
+use bochner_numerics::Real;
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
+use std::fmt::Debug;
+
+/// A covariance function $k(x, y)$ of two points of $\mathbb{R}^d$, with its gradients.
+///
+/// Object safe: sums and products hold `Box<dyn Kernel<T>>`. The hyper-parameters are a flat,
+/// named list, in the same order wherever they appear, so that an optimiser needs to know nothing
+/// about the kernel it trains.
+///
+/// # Shapes
+/// Points are the rows of `x: [N, d]` and `y: [N', d]`; either may have no rows.
+///
+/// # Numerics
+/// Everything runs on the calling thread, in a fixed order. A row that is not finite spoils its
+/// own row or column of the Gram matrix only.
+pub trait Kernel<T: Real>: Debug + Send + Sync {
+    /// The Gram matrix $K_{ij} = k(x_i, y_j)$, `[N, N']`.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] unless `x`, `y` and the parameters have the same width,
+    /// [`Error::Empty`] if it is zero.
+    fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error>;
+
+    /// The vector-Jacobian product of [`gram`](Self::gram) along the points and the parameters.
+    ///
+    /// # Shapes
+    /// `cotangent: [N, N']`. With `y = x` the whole gradient along `x` is the sum of the two.
+    ///
+    /// # Errors
+    /// As [`gram`](Self::gram), and [`Error::ShapeMismatch`] if `cotangent` does not fit.
+    fn gram_vjp(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<GramGradients<T>, Error>;
+
+    /// The hyper-parameters, with their names and where they may lie.
+    fn parameters(&self) -> Vec<Parameter<T>>;
+
+    /// Replaces the values of all hyper-parameters, in the order of
+    /// [`parameters`](Self::parameters); where one is refused, none is replaced.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if there are too few or too many, [`Error::OutOfRange`] if one
+    /// lies outside its [`Domain`].
+    fn set_parameters(&mut self, values: &[T]) -> Result<(), Error>;
+
+    /// The kernel of one pair of points, $k(x, y)$.
+    ///
+    /// # Errors
+    /// As [`gram`](Self::gram).
+    fn value(&self, x: ArrayView1<T>, y: ArrayView1<T>) -> Result<T, Error> {
+        let (x, y) = (x.insert_axis(Axis(0)), y.insert_axis(Axis(0)));
+        Ok(self.gram(x, y)?[[0, 0]])
+    }
+}
+
+/// A hyper-parameter of a kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter<T> {
+    /// What it is called; for a part of a sum or product with the part's place in front.
+    pub name: String,
+    /// Its present value.
+    pub value: T,
+    /// Where it may lie.
+    pub domain: Domain,
+}
+
+/// Where a hyper-parameter may lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// Finite and greater than zero: train its logarithm, or clip.
+    Positive,
+    /// Any finite number.
+    Finite,
+}
+
+impl<T: Real> Parameter<T> {
+    pub(crate) fn positive(name: impl Into<String>, value: T) -> Self {
+        let (name, domain) = (name.into(), Domain::Positive);
+        Self {
+            name,
+            value,
+            domain,
+        }
+    }
+
+    fn check(&self, value: T) -> Result<(), Error> {
+        match self.domain {
+            Domain::Positive => expect_positive(&self.name, value),
+            Domain::Finite => expect_finite(&self.name, value),
+        }
+    }
+}
+
+/// The gradients of a Gram matrix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GramGradients<T> {
+    /// Along the left points, `[N, d]`.
+    pub x: Array2<T>,
+    /// Along the right points, `[N', d]`.
+    pub y: Array2<T>,
+    /// Along the hyper-parameters, in the order of [`Kernel::parameters`].
+    pub parameters: Vec<T>,
+}
+
+/// Whether the values can replace those of the parameters.
+pub(crate) fn check_values<T: Real>(
+    parameters: &[Parameter<T>],
+    values: &[T],
+) -> Result<(), Error> {
+    expect_length("values", parameters.len(), values.len())?;
+    let mut pairs = parameters.iter().zip(values);
+    pairs.try_for_each(|(parameter, &value)| parameter.check(value))
+}
+
+/// The width that the points of both sides share.
+pub(crate) fn common_width<T>(x: &ArrayView2<T>, y: &ArrayView2<T>) -> Result<usize, Error> {
+    let width = x.ncols();
+    expect_shape("y", [y.nrows(), width], y.shape())?;
+    expect_some("x", &[width])?;
+    Ok(width)
+}
+
+pub(crate) fn check_cotangent<T>(
+    x: &ArrayView2<T>,
+    y: &ArrayView2<T>,
+    cotangent: &ArrayView2<T>,
+) -> Result<(), Error> {
+    expect_shape("cotangent", [x.nrows(), y.nrows()], cotangent.shape())
+}

@@ -1,0 +1,101 @@
+//! One lengthscale for all dimensions, or one for each.
+
+use crate::error::{Error, expect_positive, expect_shape, expect_some};
+use crate::kernel::Parameter;
+use bochner_numerics::Real;
+
+/// How far apart two points must lie to be unlike, along every dimension or along each.
+///
+/// With one lengthscale per dimension (automatic relevance determination), training makes that of
+/// a dimension which explains nothing large, and the dimension disappears.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lengthscale<T> {
+    /// One for all dimensions; fits any width. Its parameter is called `lengthscale`.
+    Shared(T),
+    /// One per dimension, `[d]`. Its parameters are called `lengthscale[0]`, `lengthscale[1]`, ...
+    PerDimension(Vec<T>),
+}
+
+impl<T: Real> Lengthscale<T> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        expect_some("lengthscale", &[self.values().len()])?;
+        let mut parameters = self.parameters().into_iter();
+        parameters.try_for_each(|p| expect_positive(&p.name, p.value))
+    }
+
+    pub(crate) fn values(&self) -> &[T] {
+        match self {
+            Self::Shared(value) => std::slice::from_ref(value),
+            Self::PerDimension(values) => values,
+        }
+    }
+
+    pub(crate) fn assign(&mut self, values: &[T]) {
+        match self {
+            Self::Shared(value) => *value = values[0],
+            Self::PerDimension(own) => own.copy_from_slice(values),
+        }
+    }
+
+    pub(crate) fn parameters(&self) -> Vec<Parameter<T>> {
+        match self {
+            Self::Shared(value) => vec![Parameter::positive("lengthscale", *value)],
+            Self::PerDimension(values) => {
+                let named = values.iter().enumerate();
+                named
+                    .map(|(n, &value)| Parameter::positive(format!("lengthscale[{n}]"), value))
+                    .collect()
+            }
+        }
+    }
+
+    /// $1/l_n$ of each of `width` dimensions, for inputs `x` of `rows` rows.
+    pub(crate) fn inverse(&self, rows: usize, width: usize) -> Result<Vec<T>, Error> {
+        if let Self::PerDimension(values) = self {
+            expect_shape("x", [rows, values.len()], &[rows, width])?;
+        }
+        let values = self.values().iter().cycle().take(width);
+        Ok(values.map(|&l| l.recip()).collect())
+    }
+
+    /// The gradient along the parameters from that along each dimension's lengthscale.
+    pub(crate) fn gather(&self, each: Vec<T>) -> Vec<T> {
+        match self {
+            Self::Shared(_) => vec![each.into_iter().sum()],
+            Self::PerDimension(_) => each,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_are_not_positive_are_named() {
+        assert!(Lengthscale::Shared(0.5).check().is_ok());
+        for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let error = Lengthscale::PerDimension(vec![1.0, value]).check();
+            assert!(
+                matches!(error, Err(Error::OutOfRange { what, .. }) if what == "lengthscale[1]")
+            );
+        }
+        let none = Lengthscale::<f64>::PerDimension(Vec::new()).check();
+        assert!(matches!(none, Err(Error::Empty { .. })));
+    }
+
+    #[test]
+    fn one_lengthscale_fits_any_width_and_one_each_only_its_own() {
+        assert_eq!(Lengthscale::Shared(2.0).inverse(1, 3).unwrap(), [0.5; 3]);
+        let each = Lengthscale::PerDimension(vec![2.0, 4.0]);
+        assert_eq!(each.inverse(1, 2).unwrap(), [0.5, 0.25]);
+        assert_eq!(
+            each.inverse(7, 3),
+            Err(Error::ShapeMismatch {
+                what: "x",
+                expected: vec![7, 2],
+                got: vec![7, 3]
+            })
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! Kernels that see only a scaled distance: pairs, and the gradients through it.
+//!
+//! The squared distance is summed from differences, not expanded into $|x|^2 + |y|^2 - 2 x \cdot y$
+//! and left to one matrix product: the expansion loses all digits of a small distance, and the
+//! kernels that are not smooth at zero take its root.
+
+use crate::kernel::GramGradients;
+use crate::lengthscale::Lengthscale;
+use bochner_numerics::Real;
+use ndarray::{Array2, ArrayView2};
+
+/// `profile` of $s = \sum_n (x_n - y_n)^2 / l_n^2$ for all pairs of rows.
+pub(super) fn gram<T: Real>(
+    x: ArrayView2<T>,
+    y: ArrayView2<T>,
+    inverse: &[T],
+    profile: impl Fn(T) -> T,
+) -> Array2<T> {
+    let mut values = Vec::with_capacity(x.nrows() * y.nrows());
+    for_each_pair(x, y, |x, y| {
+        values.push(profile(squared_distance(x, y, inverse)));
+    });
+    Array2::from_shape_vec((x.nrows(), y.nrows()), values).expect("one value per pair")
+}
+
+/// The gradients of [`gram`] along both sides and along the lengthscales, for the derivative
+/// `slope` of the profile along $s$.
+pub(super) fn gram_vjp<T: Real>(
+    x: ArrayView2<T>,
+    y: ArrayView2<T>,
+    lengthscale: &Lengthscale<T>,
+    inverse: &[T],
+    cotangent: ArrayView2<T>,
+    slope: impl Fn(T) -> T,
+) -> GramGradients<T> {
+    let width = inverse.len();
+    let (mut along_x, mut along_y) = (vec![T::zero(); x.len()], vec![T::zero(); y.len()]);
+    let mut along_scale = vec![T::zero(); width];
+    let (columns, mut pair) = (y.nrows(), 0);
+    let cotangent = cotangent.as_standard_layout();
+    let cotangent = cotangent.as_slice().expect("brought to row-major order");
+    for_each_pair(x, y, |a, b| {
+        let (i, j) = (pair / columns, pair % columns);
+        let weight = T::of(2.0) * cotangent[pair] * slope(squared_distance(a, b, inverse));
+        pair += 1;
+        let along_a = &mut along_x[i * width..(i + 1) * width];
+        let along_b = &mut along_y[j * width..(j + 1) * width];
+        for n in 0..width {
+            let scaled = (a[n] - b[n]) * inverse[n];
+            let step = weight * scaled * inverse[n];
+            along_a[n] += step;
+            along_b[n] -= step;
+            along_scale[n] -= step * scaled;
+        }
+    });
+    GramGradients {
+        x: Array2::from_shape_vec(x.dim(), along_x).expect("allocated with this shape"),
+        y: Array2::from_shape_vec(y.dim(), along_y).expect("allocated with this shape"),
+        parameters: lengthscale.gather(along_scale),
+    }
+}
+
+/// Calls `f` with every row of `x` and, for each, every row of `y`.
+pub(super) fn for_each_pair<T: Real>(
+    x: ArrayView2<T>,
+    y: ArrayView2<T>,
+    mut f: impl FnMut(&[T], &[T]),
+) {
+    let width = x.ncols();
+    let (x, y) = (x.as_standard_layout(), y.as_standard_layout());
+    let x = x.as_slice().expect("brought to row-major order");
+    let y = y.as_slice().expect("brought to row-major order");
+    for a in x.chunks_exact(width) {
+        for b in y.chunks_exact(width) {
+            f(a, b);
+        }
+    }
+}
+
+#[inline]
+fn squared_distance<T: Real>(x: &[T], y: &[T], inverse: &[T]) -> T {
+    let scaled = x
+        .iter()
+        .zip(y)
+        .zip(inverse)
+        .map(|((&x, &y), &i)| (x - y) * i);
+    scaled.fold(T::zero(), |sum, t| sum + t * t)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn a_small_distance_keeps_its_digits_far_from_the_origin() {
+        let (x, y) = (array![[1e6, -1e6]], array![[1e6 + 0.25, -1e6]]);
+        let s = gram(x.view(), y.view(), &[2.0, 1.0], |s| s);
+        assert_eq!(s, array![[0.25]]);
+    }
+}

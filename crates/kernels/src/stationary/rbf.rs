@@ -1,0 +1,141 @@
+//! The radial basis function, or squared exponential.
+
+use super::distance;
+use crate::Error;
+use crate::kernel::{
+    GramGradients, Kernel, Parameter, check_cotangent, check_values, common_width,
+};
+use crate::lengthscale::Lengthscale;
+use bochner_numerics::Real;
+use ndarray::{Array2, ArrayView2};
+
+/// The radial basis function kernel.
+///
+/// $$k(x, y) = \exp\Bigl(-\frac12 \sum_n \frac{(x_n - y_n)^2}{l_n^2}\Bigr)$$
+///
+/// *where* $l_n > 0$ is the [`Lengthscale`].
+///
+/// # Example
+/// ```
+/// use bochner_kernels::{Kernel, Lengthscale, RbfConfig};
+/// use ndarray::array;
+///
+/// let kernel = RbfConfig { lengthscale: Lengthscale::Shared(2.0) }.build()?;
+/// let k = kernel.value(array![0.0, 3.0].view(), array![4.0, 0.0].view())?;
+/// assert!((k - (-25.0_f64 / 8.0).exp()).abs() < 1e-15);
+/// # Ok::<(), bochner_kernels::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rbf<T> {
+    lengthscale: Lengthscale<T>,
+}
+
+/// The settings of an [`Rbf`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct RbfConfig<T> {
+    /// Positive.
+    pub lengthscale: Lengthscale<T>,
+}
+
+impl<T: Real> RbfConfig<T> {
+    /// The kernel of these settings.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless every lengthscale is finite and positive, [`Error::Empty`] if
+    /// there is none.
+    pub fn build(self) -> Result<Rbf<T>, Error> {
+        self.lengthscale.check()?;
+        Ok(Rbf {
+            lengthscale: self.lengthscale,
+        })
+    }
+}
+
+impl<T: Real> Rbf<T> {
+    /// The lengthscales.
+    pub fn lengthscale(&self) -> &Lengthscale<T> {
+        &self.lengthscale
+    }
+}
+
+impl<T: Real> Kernel<T> for Rbf<T> {
+    fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
+        let width = common_width(&x, &y)?;
+        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
+        Ok(distance::gram(x, y, &inverse, |s| (-s / T::of(2.0)).exp()))
+    }
+
+    fn gram_vjp(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<GramGradients<T>, Error> {
+        let width = common_width(&x, &y)?;
+        check_cotangent(&x, &y, &cotangent)?;
+        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
+        let half = T::of(0.5);
+        let slope = |s: T| -half * (-half * s).exp();
+        let lengthscale = &self.lengthscale;
+        Ok(distance::gram_vjp(
+            x,
+            y,
+            lengthscale,
+            &inverse,
+            cotangent,
+            slope,
+        ))
+    }
+
+    fn parameters(&self) -> Vec<Parameter<T>> {
+        self.lengthscale.parameters()
+    }
+
+    fn set_parameters(&mut self, values: &[T]) -> Result<(), Error> {
+        check_values(&self.parameters(), values)?;
+        self.lengthscale.assign(values);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{gradients_agree, points, values_are_replaced_or_refused};
+    use ndarray::array;
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let lengthscales = [
+            Lengthscale::Shared(0.7),
+            Lengthscale::PerDimension(vec![0.7, 1.9, 0.4]),
+        ];
+        for lengthscale in lengthscales {
+            let mut kernel = RbfConfig { lengthscale }.build().unwrap();
+            gradients_agree(&mut kernel, &points(4, 3, "x"), &points(5, 3, "y"));
+            values_are_replaced_or_refused(&mut kernel);
+        }
+    }
+
+    #[test]
+    fn every_dimension_has_its_own_lengthscale() {
+        let lengthscale = Lengthscale::PerDimension(vec![1.0, 2.0]);
+        let kernel = RbfConfig { lengthscale }.build().unwrap();
+        let k = kernel.gram(array![[1.0, 2.0]].view(), array![[0.0, 0.0]].view());
+        assert_eq!(k.unwrap(), array![[(-1.0_f64).exp()]]);
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_are_named() {
+        let lengthscale = Lengthscale::Shared(1.0);
+        let kernel = RbfConfig { lengthscale }.build().unwrap();
+        let (x, narrow) = (points(2, 3, "x"), points(2, 2, "y"));
+        let named = |result: Result<_, Error>, name| matches!(result, Err(Error::ShapeMismatch { what, .. }) if what == name);
+        assert!(named(kernel.gram(x.view(), narrow.view()), "y"));
+        let vjp = kernel.gram_vjp(x.view(), x.view(), x.view());
+        assert!(named(vjp.map(|g| g.x), "cotangent"));
+        let none = Array2::<f64>::zeros((2, 0));
+        let empty = kernel.gram(none.view(), none.view());
+        assert!(matches!(empty, Err(Error::Empty { what: "x", .. })));
+    }
+}

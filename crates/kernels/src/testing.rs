@@ -1,0 +1,73 @@
+//! What is tested of every kernel.
+
+use crate::{Domain, Error, Kernel};
+use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+use ndarray::{Array2, ArrayView2};
+
+/// Rows of standard normal numbers.
+pub(crate) fn points(rows: usize, width: usize, purpose: &str) -> Array2<f64> {
+    let mut stream = Seed::new(12).stream(purpose);
+    Array2::from_shape_simple_fn((rows, width), || standard_normal(&mut stream))
+}
+
+/// Compares each of the gradients with finite differences.
+pub(crate) fn gradients_agree(kernel: &mut dyn Kernel<f64>, x: &Array2<f64>, y: &Array2<f64>) {
+    let cotangent = points(x.nrows(), y.nrows(), "cotangent");
+    let got = kernel
+        .gram_vjp(x.view(), y.view(), cotangent.view())
+        .unwrap();
+    let pair = |kernel: &dyn Kernel<f64>, x: ArrayView2<f64>, y: ArrayView2<f64>| {
+        (&kernel.gram(x, y).unwrap() * &cotangent).sum()
+    };
+    let along_x = finite_difference(x.as_slice().unwrap(), |v| {
+        pair(
+            kernel,
+            ArrayView2::from_shape(x.dim(), v).unwrap(),
+            y.view(),
+        )
+    });
+    let along_y = finite_difference(y.as_slice().unwrap(), |v| {
+        pair(
+            kernel,
+            x.view(),
+            ArrayView2::from_shape(y.dim(), v).unwrap(),
+        )
+    });
+    let values: Vec<f64> = kernel.parameters().iter().map(|p| p.value).collect();
+    let along_parameters = finite_difference(&values, |v| {
+        kernel.set_parameters(v).unwrap();
+        pair(kernel, x.view(), y.view())
+    });
+    kernel.set_parameters(&values).unwrap();
+    assert!(relative_error(got.x.as_slice().unwrap(), &along_x) < 1e-6);
+    assert!(relative_error(got.y.as_slice().unwrap(), &along_y) < 1e-6);
+    assert!(relative_error(&got.parameters, &along_parameters) < 1e-6);
+}
+
+/// Replaces the parameters by others, and tries values that may not stand.
+pub(crate) fn values_are_replaced_or_refused(kernel: &mut dyn Kernel<f64>) {
+    let values = |kernel: &dyn Kernel<f64>| -> Vec<f64> {
+        kernel.parameters().iter().map(|p| p.value).collect()
+    };
+    let others: Vec<f64> = values(kernel).iter().map(|v| 1.5 * v).collect();
+    kernel.set_parameters(&others).unwrap();
+    assert_eq!(values(kernel), others);
+
+    for (i, parameter) in kernel.parameters().iter().enumerate() {
+        let mut wrong = values(kernel);
+        // The one before it is good, and must not be taken either.
+        wrong[0] = 0.25;
+        wrong[i] = match parameter.domain {
+            Domain::Positive => -1.0,
+            Domain::Finite => f64::NAN,
+        };
+        let error = kernel.set_parameters(&wrong).unwrap_err();
+        assert!(matches!(error, Error::OutOfRange { what, .. } if what == parameter.name));
+        assert_eq!(values(kernel), others);
+    }
+    let short = kernel.set_parameters(&others[1..]);
+    assert!(matches!(
+        short,
+        Err(Error::ShapeMismatch { what: "values", .. })
+    ));
+}
