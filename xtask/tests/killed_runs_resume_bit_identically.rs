@@ -79,7 +79,7 @@ fn killed_runs_resume_bit_identically() {
     let expected = results(whole.path());
     assert!(expected.len() >= 30, "{} files", expected.len());
 
-    let (mut kills, mut runs, mut state) = (0, 0, 7_u64);
+    let (mut kills, mut in_training, mut state) = (0, 0, 7_u64);
     while kills < KILLS {
         let killed = tempdir().unwrap();
         loop {
@@ -92,6 +92,7 @@ fn killed_runs_resume_bit_identically() {
                 break;
             }
             kills += 1;
+            in_training += usize::from(!leftovers(killed.path()).is_empty());
             if kills % KILLS == 0 {
                 break;
             }
@@ -99,9 +100,8 @@ fn killed_runs_resume_bit_identically() {
         finish(killed.path(), &[]);
         assert_eq!(results(killed.path()), expected);
         assert!(leftovers(killed.path()).is_empty());
-        runs += 1;
     }
-    assert!(runs >= 1);
+    assert!(in_training > 0, "no kill met a unit in the middle");
 }
 
 #[test]

@@ -7,6 +7,12 @@ use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+/// The template of the bar over all units.
+const TOTAL: &str = "{bar:30} {pos}/{len} units, {elapsed} so far{msg}";
+
+/// The template of the bar of one unit.
+const UNIT: &str = "{bar:30} {prefix}: epoch {pos}/{len}, {msg}, {eta} to go";
+
 /// Time between two plain lines of the same unit.
 const QUIET: Duration = Duration::from_secs(30);
 
@@ -27,9 +33,7 @@ impl Progress {
         let bars = (std::io::stderr().is_terminal() && units > 0).then(|| {
             let all = MultiProgress::new();
             let total = all.add(ProgressBar::new(units as u64));
-            total.set_style(style(
-                "{bar:30} {pos}/{len} units, {elapsed} so far, {eta} to go",
-            ));
+            total.set_style(style(TOTAL));
             total.enable_steady_tick(Duration::from_millis(500));
             Bars { all, total }
         });
@@ -48,7 +52,7 @@ impl Progress {
     pub(crate) fn worker(&self) -> Worker {
         let bar = self.bars.as_ref().map(|bars| {
             let bar = bars.all.insert_before(&bars.total, ProgressBar::new(1));
-            bar.set_style(style("{bar:30} {prefix} {msg}, {eta} to go"));
+            bar.set_style(style(UNIT));
             bar
         });
         Worker {
@@ -79,6 +83,10 @@ impl Progress {
         let settled = self.settled.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(bars) = &self.bars {
             bars.total.inc(1);
+            let each = bars.total.elapsed() / u32::try_from(settled).unwrap_or(1);
+            let left = each * u32::try_from(self.units - settled).unwrap_or(0);
+            bars.total
+                .set_message(format!(", about {} s to go", left.as_secs()));
         }
         self.say(&format!("[{settled}/{}] {what}", self.units));
     }

@@ -167,9 +167,7 @@ impl Trial for Regression<'_> {
             predictions: (pictured && series)
                 .then(|| self.predictions())
                 .transpose()?,
-            heads: (pictured && self.unit.settings.points.is_some())
-                .then(|| self.heads())
-                .transpose()?,
+            heads: pictured.then(|| self.heads()).transpose()?,
             ..history.artefacts()
         })
     }
