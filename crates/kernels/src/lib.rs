@@ -70,4 +70,4 @@ pub use features::{
 };
 pub use kernel::{Domain, GramGradients, Kernel, Parameter};
 pub use lengthscale::Lengthscale;
-pub use stationary::{Rbf, RbfConfig};
+pub use stationary::{Expsin, ExpsinConfig, Matern, MaternConfig, Rbf, RbfConfig, Smoothness};

@@ -1,0 +1,215 @@
+//! The exponentiated sine, or periodic, kernel.
+
+use super::distance;
+use crate::Error;
+use crate::error::expect_positive;
+use crate::kernel::{
+    GramGradients, Kernel, Parameter, check_cotangent, check_values, common_width,
+};
+use crate::lengthscale::Lengthscale;
+use bochner_numerics::Real;
+use ndarray::{Array2, ArrayView2};
+
+/// The exponentiated sine kernel, which repeats itself with the distance.
+///
+/// $$k(x, y) = \exp\Bigl(-\frac{2 \sin^2(\pi |x - y| / P)}{l^2}\Bigr)$$
+///
+/// *where* $P > 0$ is the `period` and $l > 0$ the `lengthscale`, without a unit.
+///
+/// # Numerics
+/// **Positive semi-definite for `d = 1` only.** The spectrum on the line is discrete, at the
+/// multiples of $2 \pi / P$; in more dimensions no kernel of the Euclidean distance but the
+/// constant one is periodic, and a Gram matrix can have negative eigenvalues. Attention, which
+/// needs positive weights and no positive definiteness, may use it there all the same; a Gaussian
+/// process takes a product of one per dimension. At coincident points the gradients are zero.
+///
+/// # Example
+/// ```
+/// use bochner_kernels::{ExpsinConfig, Kernel};
+/// use ndarray::array;
+///
+/// let kernel = ExpsinConfig { period: 12.0, lengthscale: 0.8 }.build()?;
+/// let k = kernel.value(array![0.0].view(), array![24.0].view())?;
+/// assert!((k - 1.0_f64).abs() < 1e-12);
+/// # Ok::<(), bochner_kernels::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expsin<T> {
+    period: T,
+    lengthscale: T,
+}
+
+/// The settings of an [`Expsin`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpsinConfig<T> {
+    /// The distance after which the kernel repeats itself; positive.
+    pub period: T,
+    /// How different two points of a period are; positive.
+    pub lengthscale: T,
+}
+
+impl<T: Real> ExpsinConfig<T> {
+    /// The kernel of these settings.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless both are finite and positive.
+    pub fn build(self) -> Result<Expsin<T>, Error> {
+        expect_positive("period", self.period)?;
+        expect_positive("lengthscale", self.lengthscale)?;
+        Ok(Expsin {
+            period: self.period,
+            lengthscale: self.lengthscale,
+        })
+    }
+}
+
+impl<T: Real> Expsin<T> {
+    /// The distance after which the kernel repeats itself.
+    pub fn period(&self) -> T {
+        self.period
+    }
+
+    /// How different two points of a period are.
+    pub fn lengthscale(&self) -> T {
+        self.lengthscale
+    }
+
+    /// The sine of half a turn per period, at the squared distance `s`.
+    fn sine(&self, s: T) -> T {
+        (T::PI() * s.sqrt() / self.period).sin()
+    }
+
+    fn profile(&self, s: T) -> T {
+        let sine = self.sine(s) / self.lengthscale;
+        (-T::of(2.0) * sine * sine).exp()
+    }
+
+    /// $\sin(2 \pi r / P)$, from which all derivatives but one come.
+    fn double_sine(&self, r: T) -> T {
+        (T::of(2.0) * T::PI() * r / self.period).sin()
+    }
+
+    /// The derivative along the squared distance.
+    fn slope(&self, s: T) -> T {
+        let r = s.sqrt();
+        let rate = T::PI() / self.period;
+        let along_r = if r == T::zero() {
+            rate
+        } else {
+            self.double_sine(r) / (T::of(2.0) * r)
+        };
+        let squared = self.lengthscale * self.lengthscale;
+        -T::of(2.0) * rate * along_r * self.profile(s) / squared
+    }
+
+    /// The derivatives along the period and the lengthscale.
+    fn along_parameters(&self, s: T) -> [T; 2] {
+        let (k, sine, r) = (self.profile(s), self.sine(s), s.sqrt());
+        let double = T::of(2.0) * k / (self.lengthscale * self.lengthscale);
+        let along_period = double * self.double_sine(r) * T::PI() * r / self.period.powi(2);
+        [
+            along_period,
+            T::of(2.0) * double * sine * sine / self.lengthscale,
+        ]
+    }
+}
+
+impl<T: Real> Kernel<T> for Expsin<T> {
+    fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
+        let width = common_width(&x, &y)?;
+        let unit = vec![T::one(); width];
+        Ok(distance::gram(x, y, &unit, |s| self.profile(s)))
+    }
+
+    fn gram_vjp(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<GramGradients<T>, Error> {
+        let width = common_width(&x, &y)?;
+        check_cotangent(&x, &y, &cotangent)?;
+        let unit = vec![T::one(); width];
+        let plain = Lengthscale::Shared(T::one());
+        let slope = |s| self.slope(s);
+        let along_points = distance::gram_vjp(x, y, &plain, &unit, cotangent, slope);
+        let mut parameters = vec![T::zero(); 2];
+        for (&s, &g) in distance::gram(x, y, &unit, |s| s).iter().zip(&cotangent) {
+            for (sum, along) in parameters.iter_mut().zip(self.along_parameters(s)) {
+                *sum += g * along;
+            }
+        }
+        Ok(GramGradients {
+            parameters,
+            ..along_points
+        })
+    }
+
+    fn parameters(&self) -> Vec<Parameter<T>> {
+        vec![
+            Parameter::positive("period", self.period),
+            Parameter::positive("lengthscale", self.lengthscale),
+        ]
+    }
+
+    fn set_parameters(&mut self, values: &[T]) -> Result<(), Error> {
+        check_values(&self.parameters(), values)?;
+        [self.period, self.lengthscale] = [values[0], values[1]];
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{gradients_agree, points, values_are_replaced_or_refused};
+    use ndarray::array;
+
+    fn expsin() -> Expsin<f64> {
+        let config = ExpsinConfig {
+            period: 1.7,
+            lengthscale: 0.9,
+        };
+        config.build().unwrap()
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        for width in [1, 3] {
+            let (x, y) = (points(4, width, "x"), points(5, width, "y"));
+            gradients_agree(&mut expsin(), &x, &y);
+        }
+        values_are_replaced_or_refused(&mut expsin());
+    }
+
+    #[test]
+    fn gradients_vanish_at_coincident_points() {
+        let (x, one) = (array![[0.3, -2.0]], array![[1.0]]);
+        let vjp = expsin().gram_vjp(x.view(), x.view(), one.view()).unwrap();
+        assert!(vjp.x.iter().chain(&vjp.y).all(|&g| g == 0.0));
+        assert_eq!(vjp.parameters, [0.0, 0.0]);
+    }
+
+    #[test]
+    fn the_curvature_at_coincidence_is_finite() {
+        let (x, y) = (array![[1e-9]], array![[0.0]]);
+        let vjp = expsin().gram_vjp(x.view(), y.view(), array![[1.0]].view());
+        let curvature = 4.0 * (std::f64::consts::PI / (1.7 * 0.9)).powi(2);
+        assert!((vjp.unwrap().x[[0, 0]] / (-curvature * 1e-9) - 1.0).abs() < 1e-7);
+    }
+
+    /// Four corners of a square whose side is one period: neighbours are as like as can be, and
+    /// what lies across, 1.41 periods away, is not.
+    #[test]
+    fn in_the_plane_it_is_not_positive_semi_definite() {
+        let config = ExpsinConfig {
+            period: 2.0,
+            lengthscale: 3.0,
+        };
+        let kernel = config.build().unwrap();
+        let corners = array![[0.0, 0.0], [0.0, 2.0], [2.0, 2.0], [2.0, 0.0]];
+        let weights = array![1.0, -1.0, 1.0, -1.0];
+        let k = kernel.gram(corners.view(), corners.view()).unwrap();
+        assert!(weights.dot(&k.dot(&weights)) < -0.1);
+    }
+}

@@ -1,0 +1,251 @@
+//! The Matérn family at the three half-integer smoothnesses that have a short closed form.
+
+use super::distance;
+use crate::Error;
+use crate::kernel::{
+    GramGradients, Kernel, Parameter, check_cotangent, check_values, common_width,
+};
+use crate::lengthscale::Lengthscale;
+use bochner_numerics::Real;
+use ndarray::{Array2, ArrayView2};
+
+/// A Matérn kernel.
+///
+/// $$k_{1/2} = e^{-r}, \qquad k_{3/2} = (1 + a) e^{-a},\ a = \sqrt3 r, \qquad
+/// k_{5/2} = \bigl(1 + a + \tfrac{a^2}{3}\bigr) e^{-a},\ a = \sqrt5 r$$
+///
+/// *where* $r^2 = \sum_n (x_n - y_n)^2 / l_n^2$ and $l_n > 0$ is the [`Lengthscale`].
+///
+/// # Numerics
+/// At coincident points the gradients are zero. For $\nu = 1/2$ this is a convention: the kernel
+/// has a cusp there, and zero is the middle of its one-sided derivatives.
+///
+/// # Reference
+/// Rasmussen, Williams, *Gaussian Processes for Machine Learning*, 2006, equations 4.16, 4.17.
+///
+/// # Example
+/// ```
+/// use bochner_kernels::{Kernel, Lengthscale, MaternConfig, Smoothness};
+/// use ndarray::array;
+///
+/// let lengthscale = Lengthscale::Shared(2.0);
+/// let kernel = MaternConfig { smoothness: Smoothness::Half, lengthscale }.build()?;
+/// let k = kernel.value(array![0.0, 3.0].view(), array![4.0, 0.0].view())?;
+/// assert!((k - (-2.5_f64).exp()).abs() < 1e-15);
+/// # Ok::<(), bochner_kernels::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matern<T> {
+    smoothness: Smoothness,
+    lengthscale: Lengthscale<T>,
+}
+
+/// The settings of a [`Matern`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct MaternConfig<T> {
+    /// How often functions under the kernel can be differentiated.
+    pub smoothness: Smoothness,
+    /// Positive.
+    pub lengthscale: Lengthscale<T>,
+}
+
+/// The smoothness $\nu$ of a [`Matern`]: functions under it are differentiable
+/// $\lceil \nu \rceil - 1$ times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Smoothness {
+    /// $\nu = 1/2$, the exponential kernel: continuous, nowhere differentiable.
+    Half,
+    /// $\nu = 3/2$.
+    ThreeHalves,
+    /// $\nu = 5/2$.
+    FiveHalves,
+}
+
+impl Smoothness {
+    /// All of them, the roughest first.
+    pub const ALL: [Self; 3] = [Self::Half, Self::ThreeHalves, Self::FiveHalves];
+
+    /// $2 \nu$.
+    pub fn doubled(self) -> usize {
+        match self {
+            Self::Half => 1,
+            Self::ThreeHalves => 3,
+            Self::FiveHalves => 5,
+        }
+    }
+
+    /// The kernel at the squared distance `s`.
+    fn profile<T: Real>(self, s: T) -> T {
+        let (a, decay) = self.decay(s);
+        let polynomial = match self {
+            Self::Half => T::one(),
+            Self::ThreeHalves => T::one() + a,
+            Self::FiveHalves => T::one() + a + a * a / T::of(3.0),
+        };
+        damped(polynomial, decay)
+    }
+
+    /// The kernel's derivative along the squared distance, at `s`.
+    fn slope<T: Real>(self, s: T) -> T {
+        let (a, decay) = self.decay(s);
+        match self {
+            Self::Half if s == T::zero() => T::zero(),
+            Self::Half => -decay / (T::of(2.0) * a),
+            Self::ThreeHalves => -T::of(1.5) * decay,
+            Self::FiveHalves => -T::of(5.0 / 6.0) * damped(T::one() + a, decay),
+        }
+    }
+
+    fn decay<T: Real>(self, s: T) -> (T, T) {
+        let a = (T::of(self.doubled() as f64) * s).sqrt();
+        (a, (-a).exp())
+    }
+}
+
+/// `polynomial * decay`, zero where the polynomial has overflowed.
+fn damped<T: Real>(polynomial: T, decay: T) -> T {
+    if decay == T::zero() {
+        T::zero()
+    } else {
+        polynomial * decay
+    }
+}
+
+impl<T: Real> MaternConfig<T> {
+    /// The kernel of these settings.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless every lengthscale is finite and positive, [`Error::Empty`] if
+    /// there is none.
+    pub fn build(self) -> Result<Matern<T>, Error> {
+        self.lengthscale.check()?;
+        Ok(Matern {
+            smoothness: self.smoothness,
+            lengthscale: self.lengthscale,
+        })
+    }
+}
+
+impl<T: Real> Matern<T> {
+    /// The smoothness.
+    pub fn smoothness(&self) -> Smoothness {
+        self.smoothness
+    }
+
+    /// The lengthscales.
+    pub fn lengthscale(&self) -> &Lengthscale<T> {
+        &self.lengthscale
+    }
+}
+
+impl<T: Real> Kernel<T> for Matern<T> {
+    fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
+        let width = common_width(&x, &y)?;
+        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
+        Ok(distance::gram(x, y, &inverse, |s| {
+            self.smoothness.profile(s)
+        }))
+    }
+
+    fn gram_vjp(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<GramGradients<T>, Error> {
+        let width = common_width(&x, &y)?;
+        check_cotangent(&x, &y, &cotangent)?;
+        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
+        let slope = |s| self.smoothness.slope(s);
+        let lengthscale = &self.lengthscale;
+        Ok(distance::gram_vjp(
+            x,
+            y,
+            lengthscale,
+            &inverse,
+            cotangent,
+            slope,
+        ))
+    }
+
+    fn parameters(&self) -> Vec<Parameter<T>> {
+        self.lengthscale.parameters()
+    }
+
+    fn set_parameters(&mut self, values: &[T]) -> Result<(), Error> {
+        check_values(&self.parameters(), values)?;
+        self.lengthscale.assign(values);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{gradients_agree, points, values_are_replaced_or_refused};
+    use ndarray::array;
+
+    fn matern(smoothness: Smoothness, lengthscale: Lengthscale<f64>) -> Matern<f64> {
+        let config = MaternConfig {
+            smoothness,
+            lengthscale,
+        };
+        config.build().unwrap()
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        for smoothness in Smoothness::ALL {
+            for lengthscale in [
+                Lengthscale::Shared(1.3),
+                Lengthscale::PerDimension(vec![0.7, 1.9, 0.4]),
+            ] {
+                let mut kernel = matern(smoothness, lengthscale);
+                gradients_agree(&mut kernel, &points(4, 3, "x"), &points(5, 3, "y"));
+                values_are_replaced_or_refused(&mut kernel);
+            }
+        }
+    }
+
+    #[test]
+    fn gradients_vanish_at_coincident_points() {
+        let (x, one) = (array![[0.3, -2.0]], array![[1.0]]);
+        for smoothness in Smoothness::ALL {
+            let kernel = matern(smoothness, Lengthscale::Shared(0.5));
+            assert_eq!(kernel.gram(x.view(), x.view()).unwrap(), one);
+            let vjp = kernel.gram_vjp(x.view(), x.view(), one.view()).unwrap();
+            assert!(vjp.x.iter().chain(&vjp.y).all(|&g| g == 0.0));
+            assert_eq!(vjp.parameters, [0.0]);
+        }
+    }
+
+    #[test]
+    fn the_smooth_ones_keep_their_curvature_close_to_coincidence() {
+        // dk/dx is -3 t for nu = 3/2 and -5/3 t for nu = 5/2, to first order in the distance t.
+        for (smoothness, curvature) in [
+            (Smoothness::ThreeHalves, 3.0),
+            (Smoothness::FiveHalves, 5.0 / 3.0),
+        ] {
+            let kernel = matern(smoothness, Lengthscale::Shared(1.0));
+            let (x, y) = (array![[1e-9]], array![[0.0]]);
+            let vjp = kernel.gram_vjp(x.view(), y.view(), array![[1.0]].view());
+            assert!((vjp.unwrap().x[[0, 0]] / (-curvature * 1e-9) - 1.0).abs() < 1e-7);
+        }
+    }
+
+    #[test]
+    fn far_points_give_zero_even_where_the_distance_overflows() {
+        for smoothness in Smoothness::ALL {
+            let lengthscale = Lengthscale::Shared(1.0_f32);
+            let config = MaternConfig {
+                smoothness,
+                lengthscale,
+            };
+            let kernel = config.build().unwrap();
+            let (x, y) = (array![[1e30]], array![[-1e30]]);
+            assert_eq!(kernel.gram(x.view(), y.view()).unwrap(), array![[0.0]]);
+            let vjp = kernel.gram_vjp(x.view(), y.view(), array![[1.0]].view());
+            assert_eq!(vjp.unwrap().x, array![[0.0]]);
+        }
+    }
+}
