@@ -36,6 +36,14 @@ pub enum Error {
         /// What was given.
         got: f64,
     },
+    /// Two settings do not go together.
+    #[error("{what} is not supported; use {instead}")]
+    Unsupported {
+        /// The combination.
+        what: &'static str,
+        /// What there is.
+        instead: &'static str,
+    },
     /// A mask does not fit the sequences.
     #[error("the mask's {what} does not fit: expected {expected}, got {got}")]
     Mask {
@@ -94,6 +102,19 @@ pub(crate) fn positive(name: &'static str, value: f64) -> Result<(), Error> {
         Err(Error::OutOfRange {
             name,
             range: "finite and above 0",
+            got: value,
+        })
+    }
+}
+
+/// `Ok` if `value` is finite and not negative.
+pub(crate) fn non_negative(name: &'static str, value: f64) -> Result<(), Error> {
+    if value >= 0.0 && value.is_finite() {
+        Ok(())
+    } else {
+        Err(Error::OutOfRange {
+            name,
+            range: "finite and at least 0",
             got: value,
         })
     }

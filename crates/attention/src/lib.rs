@@ -66,6 +66,7 @@
 //! | `MultiHead` | the trainable layer (feature `dfdx`) |
 
 mod attend;
+mod call;
 mod engine;
 mod error;
 mod magnitude;
@@ -74,13 +75,14 @@ mod mechanism;
 #[cfg(feature = "dfdx")]
 mod multi_head;
 mod registry;
+mod settings;
 mod similarity;
 mod variants;
 
-pub use attend::{Attended, AttentionGradients, Magnitude, Settings, attend, attend_vjp, weights};
+pub use attend::{Attended, AttentionGradients, attend, attend_vjp, weights};
 pub use bochner_spectral::DirectInit;
 pub use error::Error;
-pub use magnitude::{log_norm_sq, magnitude, magnitude_vjp};
+pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
 pub use mask::Mask;
 pub use mechanism::{
     Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, ParameterSpec, Pass, Size,
@@ -88,5 +90,6 @@ pub use mechanism::{
 #[cfg(feature = "dfdx")]
 pub use multi_head::{Attention, MultiHead, MultiHeadConfig, StaticConfig};
 pub use registry::{Described, Entry, REGISTRY, Variant, find};
+pub use settings::Settings;
 pub use similarity::{Points, PointsGradients, Similarity};
 pub use variants::{Copula, Draw, IkanDirect, Mikan, MikanGradients, Preset, Softmax};

@@ -1,9 +1,29 @@
-//! The magnitude: the squared p-norm of a key.
+//! The magnitude: how loud a key is.
 
 use crate::Error;
 use crate::error::{positive, same_shape};
-use bochner_numerics::Real;
+use bochner_numerics::{Dropout, Real};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Zip};
+
+/// What multiplies the similarity: $\exp m_j$.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Magnitude {
+    /// Nothing: the similarity alone.
+    None,
+    /// $m_j = |k_j|_p^2 / (2 \sqrt d)$; `p = 2` in softmax attention.
+    Norm {
+        /// The exponent of the norm, above 0.
+        p: f64,
+    },
+    /// As the authors' released code has it: $(|q_i|_p^2 + |k_j|_p^2) / (2 d^{1/4})$ with dropout
+    /// on the sum.
+    Released {
+        /// The exponent of the norm, above 0.
+        p: f64,
+        /// Dropout on the `[Tq, Tk]` sums, in training.
+        dropout: Option<Dropout>,
+    },
+}
 
 /// $\log |x|_p^2$ of each row of `x`.
 ///
@@ -113,6 +133,9 @@ fn rows<T: Real>(x: ArrayView2<T>, f: impl Fn(ArrayView1<T>) -> T) -> Array1<T> 
     x.rows().into_iter().map(f).collect()
 }
 
+/// Below this, a number's exponential does not overflow.
+const LARGEST_EXPONENT: f64 = 709.0;
+
 /// The p-norm of one row, kept in the parts that neither overflow nor underflow.
 pub(crate) struct PNorm {
     p: f64,
@@ -157,8 +180,14 @@ impl PNorm {
         let ratio = value.abs() / self.scale;
         let clamped = if self.p < 1.0 { ratio.max(1e-6) } else { ratio };
         let p = self.p;
-        let power = ((2.0 - p) / p * self.log_sum + (p - 1.0) * clamped.ln()).exp();
-        cotangent * 2.0 * self.scale * power * value.signum()
+        let log_power = (2.0 - p) / p * self.log_sum + (p - 1.0) * clamped.ln();
+        let factor = cotangent * 2.0 * self.scale * value.signum();
+        if log_power < LARGEST_EXPONENT {
+            factor * log_power.exp()
+        } else {
+            // In one exponential: a factor that underflowed times an infinity would be NaN.
+            factor.signum() * (factor.abs().ln() + log_power).exp()
+        }
     }
 }
 

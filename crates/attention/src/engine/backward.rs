@@ -35,7 +35,6 @@ impl<T: Real> HeadGradients<T> {
 
     /// Appends the next chunk's rows and adds its sums.
     pub(crate) fn join(&mut self, next: Self) {
-        let add = |sum: &mut [T], more: &[T]| sum.iter_mut().zip(more).for_each(|(a, &b)| *a += b);
         self.left.extend(next.left);
         self.queries.extend(next.queries);
         add(&mut self.right, &next.right);
@@ -76,7 +75,6 @@ impl<T: Real> Head<'_, T> {
         gradients: &mut HeadGradients<T>,
     ) {
         let (rows, cols, width) = (queries.len(), keys.len(), self.width());
-        let mut x = self.raw_scores(queries.clone(), &keys);
         let cotangent = given.cotangent.row_range(queries.clone());
         let mut dp = vec![T::zero(); rows * cols];
         let values = self.values.row_range(keys.clone());
@@ -87,55 +85,56 @@ impl<T: Real> Head<'_, T> {
             T::zero(),
             MatMut::new(&mut dp, rows, cols),
         );
+        let mut block = Block {
+            x: self.raw_scores(queries.clone(), &keys),
+            dp,
+            queries,
+            keys,
+            first,
+        };
+        self.backward_rows(&mut block, given, gradients);
 
-        let own = queries.start - first..queries.end - first;
-        self.backward_rows(&queries, &keys, given, &mut x, &mut dp, &own, gradients);
-
-        let (dx, weights) = (Mat::new(&x, rows, cols), Mat::new(&dp, rows, cols));
+        let (dx, weights) = (
+            Mat::new(&block.x, rows, cols),
+            Mat::new(&block.dp, rows, cols),
+        );
         let at = |range: &Range<usize>, width: usize| range.start * width..range.end * width;
         add_product(
             weights.t(),
             cotangent,
             true,
-            &mut gradients.values[at(&keys, self.value_width())],
+            &mut gradients.values[at(&block.keys, self.value_width())],
         );
         add_product(
             dx,
-            self.right.row_range(keys.clone()),
+            self.right.row_range(block.keys.clone()),
             self.finite.right,
-            &mut gradients.left[at(&own, width)],
+            &mut gradients.left[at(&block.own(), width)],
         );
         add_product(
             dx.t(),
-            self.left.row_range(queries),
+            self.left.row_range(block.queries.clone()),
             self.finite.left,
-            &mut gradients.right[at(&keys, width)],
+            &mut gradients.right[at(&block.keys, width)],
         );
     }
 
     /// Replaces raw scores by their gradients and `dp` by the weights after dropout.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one block's state, used in one place"
-    )]
     fn backward_rows(
         &self,
-        queries: &Range<usize>,
-        keys: &Range<usize>,
+        block: &mut Block<T>,
         given: &Cotangent<T>,
-        x: &mut [T],
-        dp: &mut [T],
-        own: &Range<usize>,
         gradients: &mut HeadGradients<T>,
     ) {
-        let cols = keys.len();
+        let (keys, cols, own) = (block.keys.clone(), block.keys.len(), block.own());
         let mut relative = Relative::new(cols);
         let mut p = vec![T::zero(); cols];
-        let key_sums = &mut gradients.keys[keys.clone()];
-        for (r, i) in queries.clone().enumerate() {
-            let row = &mut x[r * cols..(r + 1) * cols];
-            let dp = &mut dp[r * cols..(r + 1) * cols];
-            let at = RowBlock::new(self, i, keys);
+        let rows = block
+            .x
+            .chunks_exact_mut(cols)
+            .zip(block.dp.chunks_exact_mut(cols));
+        for ((i, own), (row, dp)) in block.queries.clone().zip(own).zip(rows) {
+            let at = RowBlock::new(self, i, &keys);
             weights_and_slopes(
                 self.score,
                 &at,
@@ -146,58 +145,72 @@ impl<T: Real> Head<'_, T> {
             );
             at.fill_masked(dp, T::zero());
             let delta = dot(given.cotangent.row(i), given.output.row(i));
-            if self.dropout.is_some() {
-                self.pull_row(
-                    |j| self.dropout_factor(i, keys.start + j),
-                    delta,
-                    &mut p,
-                    row,
-                    dp,
-                );
-            } else {
-                self.pull_row(|_| T::one(), delta, &mut p, row, dp);
+            match &self.dropout {
+                None => pull_row(|_| T::one(), delta, &mut p, row, dp),
+                Some(dropout) => {
+                    let factor = |j| dropout.factor(i, keys.start + j);
+                    pull_row(factor, delta, &mut p, row, dp);
+                }
             }
-            self.add_exponents(
-                i,
-                keys.start,
-                &mut p,
-                key_sums,
-                &mut gradients.queries[own.start + r],
-            );
+            self.pull_pairs(&at, &mut p, &mut gradients.queries[own]);
+            add(&mut gradients.keys[keys.clone()], &p);
         }
     }
 
-    /// One row: `p` becomes the gradient of the exponents, `row` that of the raw scores, `dp` the
-    /// weights after dropout.
-    #[inline(always)]
-    fn pull_row(
-        &self,
-        factor: impl Fn(usize) -> T,
-        delta: T,
-        p: &mut [T],
-        row: &mut [T],
-        dp: &mut [T],
-    ) {
-        for (j, ((p, x), dp)) in p.iter_mut().zip(row).zip(dp).enumerate() {
-            let factor = factor(j);
-            let gradient = *dp * factor - delta;
-            *dp = *p * factor;
-            *x *= gradient;
-            *p *= gradient;
-        }
-    }
-
-    fn add_exponents(&self, i: usize, start: usize, du: &mut [T], keys: &mut [T], query: &mut T) {
+    /// Replaces gradients of a row's exponents by those of the keys' magnitudes, where the two are
+    /// not the same, and adds their sum to that of the query's.
+    fn pull_pairs(&self, block: &RowBlock, du: &mut [T], query: &mut T) {
         if let Score::Squared { exponents, .. } = self.score
             && exponents.has_pairs()
         {
             for (j, du) in du.iter_mut().enumerate() {
-                *du *= exponents.factor(i, start + j);
+                *du *= exponents.factor(block.i, block.start + j);
             }
             *query += sum(du);
         }
-        keys.iter_mut().zip(du).for_each(|(sum, du)| *sum += *du);
     }
+}
+
+/// A block between the products before it and after it.
+struct Block<T> {
+    queries: Range<usize>,
+    keys: Range<usize>,
+    /// The first query of the chunk.
+    first: usize,
+    /// Raw scores, then their gradients.
+    x: Vec<T>,
+    /// Gradients of the weights, then the weights after dropout.
+    dp: Vec<T>,
+}
+
+impl<T> Block<T> {
+    /// The queries, counted from the start of the chunk.
+    fn own(&self) -> Range<usize> {
+        self.queries.start - self.first..self.queries.end - self.first
+    }
+}
+
+/// One row: `p` becomes the gradient of the exponents, `row` that of the raw scores, `dp` the
+/// weights after dropout.
+#[inline(always)]
+fn pull_row<T: Real>(
+    factor: impl Fn(usize) -> T,
+    delta: T,
+    p: &mut [T],
+    row: &mut [T],
+    dp: &mut [T],
+) {
+    for (j, ((p, x), dp)) in p.iter_mut().zip(row).zip(dp).enumerate() {
+        let factor = factor(j);
+        let gradient = *dp * factor - delta;
+        *dp = *p * factor;
+        *x *= gradient;
+        *p *= gradient;
+    }
+}
+
+fn add<T: Real>(sum: &mut [T], more: &[T]) {
+    sum.iter_mut().zip(more).for_each(|(a, &b)| *a += b);
 }
 
 fn dot<T: Real>(a: &[T], b: &[T]) -> T {

@@ -99,11 +99,6 @@ impl Exponents {
         }
     }
 
-    /// The exponent of key `j` alone.
-    pub(crate) fn value(&self, j: usize) -> f64 {
-        self.keys[j].value
-    }
-
     pub(crate) fn has_pairs(&self) -> bool {
         self.pairs.is_some()
     }

@@ -102,19 +102,12 @@ impl<T: Real> Head<'_, T> {
 
     /// Multiplies weights by their dropout factors.
     fn drop_out(&self, queries: Range<usize>, keys: &Range<usize>, weights: &mut [T]) {
-        if self.dropout.is_none() {
-            return;
-        }
+        let Some(dropout) = self.dropout else { return };
         for (i, row) in queries.zip(weights.chunks_exact_mut(keys.len())) {
             for (j, weight) in keys.clone().zip(row) {
-                *weight *= self.dropout_factor(i, j);
+                *weight *= dropout.factor(i, j);
             }
         }
-    }
-
-    pub(super) fn dropout_factor(&self, i: usize, j: usize) -> T {
-        self.dropout
-            .map_or(T::one(), |dropout| dropout.factor(i, j))
     }
 
     fn initial_statistics(&self, queries: Range<usize>) -> Vec<RowStatistics<T>> {

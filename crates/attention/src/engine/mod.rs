@@ -35,7 +35,7 @@ pub(crate) enum Score {
         floor: f64,
         exponents: Exponents,
     },
-    /// $a_{ij} = \exp(x_{ij} \cdot \text{scale} + b_j)$, with $x = q k^T$; no bias means $b = 0$.
+    /// $a_{ij} = \exp((x_{ij} + b_j) \cdot \text{scale})$, with $x = q k^T$; no bias means $b = 0$.
     Exponential { scale: f64, bias: Option<Vec<f64>> },
 }
 

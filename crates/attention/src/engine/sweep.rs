@@ -90,9 +90,9 @@ pub(super) fn weigh<T: Real>(
             T::one()
         }
         Score::Exponential { scale, bias } => {
-            logits(row, *scale, bias.as_deref(), block.start);
+            add_bias(row, bias.as_deref(), block.start);
             block.fill_masked(row, T::neg_infinity());
-            online_exponential(row, &mut statistics.reference)
+            online_exponential(row, saturated(*scale), &mut statistics.reference)
         }
     };
     statistics.normaliser = factor * statistics.normaliser + sum(row);
@@ -106,20 +106,22 @@ fn square<T: Real>(row: &mut [T], g: &[T], inverse: T, floor: T) {
     }
 }
 
-fn logits<T: Real>(row: &mut [T], scale: f64, bias: Option<&[f64]>, start: usize) {
-    let scale = T::of(scale);
-    match bias {
-        None => row.iter_mut().for_each(|x| *x *= scale),
-        Some(bias) => {
-            for (x, &b) in row.iter_mut().zip(&bias[start..]) {
-                *x = *x * scale + T::of(b);
-            }
-        }
+fn add_bias<T: Real>(row: &mut [T], bias: Option<&[f64]>, start: usize) {
+    let Some(bias) = bias else { return };
+    for (x, &b) in row.iter_mut().zip(&bias[start..]) {
+        *x += T::of(b);
     }
 }
 
-/// `exp(x - max)` with a running maximum; returns what the old maximum costs.
-fn online_exponential<T: Real>(row: &mut [T], reference: &mut Level) -> T {
+/// `x`, or the largest finite number: a scale multiplies differences, of which zero must stay zero.
+fn saturated<T: Real>(x: f64) -> T {
+    T::of(x).min(T::max_value())
+}
+
+/// `exp((x - max) scale)` with a running maximum; returns what the old maximum costs.
+///
+/// The difference comes first: it is exact where it decides anything, and never inf - inf.
+fn online_exponential<T: Real>(row: &mut [T], scale: T, reference: &mut Level) -> T {
     let before = T::of(reference.value());
     let now = max(row).max(before);
     if now == T::neg_infinity() {
@@ -127,13 +129,14 @@ fn online_exponential<T: Real>(row: &mut [T], reference: &mut Level) -> T {
         return T::one();
     }
     *reference = Level::plain(now.as_f64());
-    row.iter_mut().for_each(|x| *x -= now);
+    row.iter_mut().for_each(|x| *x = (*x - now) * scale);
     elementary::exp_in_place(row);
-    (before - now).exp()
+    ((before - now) * scale).exp()
 }
 
 /// Recomputes the normalised weights of a row into `p` and replaces its raw scores by
-/// $\partial \log a_{ij} / \partial x_{ij}$ times the weight.
+/// $\partial \log a_{ij} / \partial x_{ij}$ times the weight, for an exponential score in units of
+/// its scale.
 pub(super) fn weights_and_slopes<T: Real>(
     score: &Score,
     block: &RowBlock,
@@ -159,16 +162,14 @@ pub(super) fn weights_and_slopes<T: Real>(
             }
         }
         Score::Exponential { scale, bias } => {
-            logits(row, *scale, bias.as_deref(), block.start);
+            add_bias(row, bias.as_deref(), block.start);
             let reference = T::of(statistics.reference.value());
-            p.iter_mut()
-                .zip(&*row)
-                .for_each(|(p, &x)| *p = x - reference);
-            elementary::exp_in_place(p);
-            let scale = T::of(*scale);
+            let scale = saturated::<T>(*scale);
+            row.iter_mut().for_each(|x| *x = (*x - reference) * scale);
+            elementary::exp_in_place(row);
             for (x, p) in row.iter_mut().zip(p.iter_mut()) {
-                *p *= inverse;
-                *x = *p * scale;
+                *x *= inverse;
+                *p = *x;
             }
         }
     }

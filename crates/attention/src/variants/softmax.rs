@@ -1,12 +1,12 @@
 //! Softmax attention: an RBF similarity times the magnitude at p = 2 (Proposition 1).
 
-use crate::attend::{Attended, Magnitude, Settings, attend, attend_vjp, weights};
+use crate::attend::{Attended, attend, attend_vjp, weights};
 use crate::error::Error;
 use crate::mechanism::{
     Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
 };
 use crate::registry::Described;
-use crate::similarity::Similarity;
+use crate::{Magnitude, Settings, Similarity};
 use bochner_numerics::Real;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};

@@ -1,14 +1,11 @@
 //! What the squared-kernel mechanisms share: attention over given spectral points, in the paper's
 //! form or as the released code has it.
 
-use crate::attend::{
-    Attended, AttentionGradients, Magnitude, Settings, attend, attend_vjp, weights,
-};
-use crate::error::{Error, positive};
-use crate::mask::Mask;
+use crate::attend::{Attended, AttentionGradients, attend, attend_vjp, weights};
+use crate::error::{Error, non_negative, positive};
 use crate::mechanism::{Inputs, Pass};
-use crate::similarity::{Points, Similarity};
 use crate::variants::released;
+use crate::{Magnitude, Mask, Points, Settings, Similarity};
 use bochner_numerics::Real;
 use ndarray::{Array4, ArrayView4};
 use serde::{Deserialize, Serialize};
@@ -34,15 +31,7 @@ pub(super) struct SquaredKernel {
 impl SquaredKernel {
     pub(super) fn validate(&self) -> Result<(), Error> {
         positive("p", self.p)?;
-        if self.floor >= 0.0 && self.floor.is_finite() {
-            Ok(())
-        } else {
-            Err(Error::OutOfRange {
-                name: "floor",
-                range: "finite and at least 0",
-                got: self.floor,
-            })
-        }
+        non_negative("floor", self.floor)
     }
 
     /// The frequencies that enter the kernel: the released code multiplies them by 2 pi.

@@ -55,7 +55,7 @@ fn parameters_are_as_specified() {
         let specs = case.mechanism().parameters(size());
         let count: usize = specs.iter().map(|spec| spec.count()).sum();
         assert_eq!(count, case.parameters.len(), "{}", case.name);
-        let names: HashSet<_> = specs.iter().map(|spec| spec.name).collect();
+        let names: HashSet<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
         assert_eq!(names.len(), specs.len(), "{}", case.name);
     }
 }

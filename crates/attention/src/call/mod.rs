@@ -1,0 +1,170 @@
+//! One call of attention: its arguments, checked and cut into heads.
+
+mod prepare;
+mod pull_back;
+
+pub(crate) use prepare::Prepared;
+
+use crate::engine::{Finite, Head, PairDropout, QUERY_BLOCK, Rows, all_finite, blocks};
+use crate::error::same_shape;
+use crate::{Error, Settings};
+use bochner_numerics::{Dropout, Mat, Real, parallel};
+use ndarray::{Array2, Array4, ArrayView2, ArrayView4, Axis, CowArray, Ix4, s};
+use std::ops::Range;
+
+/// One call's arguments, checked and contiguous.
+pub(crate) struct Call<'a, 'p, T> {
+    batch: usize,
+    pub(crate) heads: usize,
+    pub(crate) queries: usize,
+    pub(crate) keys: usize,
+    width: usize,
+    q: CowArray<'a, T, Ix4>,
+    k: CowArray<'a, T, Ix4>,
+    v: CowArray<'a, T, Ix4>,
+    settings: &'a Settings<'p, T>,
+}
+
+impl<'a, 'p, T: Real> Call<'a, 'p, T> {
+    pub(crate) fn new(
+        q: ArrayView4<'a, T>,
+        k: ArrayView4<'a, T>,
+        v: ArrayView4<'a, T>,
+        settings: &'a Settings<'p, T>,
+    ) -> Result<Self, Error> {
+        let (batch, heads, queries, width) = q.dim();
+        let keys = k.len_of(Axis(2));
+        same_shape("k", &[batch, heads, keys, width], k.shape())?;
+        same_shape("v", &[batch, heads, keys, v.len_of(Axis(3))], v.shape())?;
+        for (what, array) in [("q", &q), ("k", &k), ("v", &v)] {
+            let axes = ["batch", "heads", "time", "width"];
+            if let Some(empty) = array.shape().iter().position(|&length| length == 0) {
+                return Err(Error::Empty {
+                    what,
+                    axis: axes[empty],
+                });
+            }
+        }
+        settings.mask.validate(batch, queries, keys)?;
+        settings.validate(batch, heads, width)?;
+        let contiguous = |array: ArrayView4<'a, T>| match array.is_standard_layout() {
+            true => CowArray::from(array),
+            false => CowArray::from(array.as_standard_layout().into_owned()),
+        };
+        let (q, k, v) = (contiguous(q), contiguous(k), contiguous(v));
+        Ok(Self {
+            batch,
+            heads,
+            queries,
+            keys,
+            width,
+            q,
+            k,
+            v,
+            settings,
+        })
+    }
+
+    pub(crate) fn value_width(&self) -> usize {
+        self.v.len_of(Axis(3))
+    }
+
+    pub(crate) fn shape(&self, rows: usize, width: usize) -> [usize; 4] {
+        [self.batch, self.heads, rows, width]
+    }
+
+    pub(crate) fn array(&self, rows: usize, width: usize, data: Vec<T>) -> Array4<T> {
+        Array4::from_shape_vec(self.shape(rows, width), data).expect("one slab a head")
+    }
+
+    /// The number of keys of head `h` that are not padding.
+    pub(crate) fn kept(&self, h: usize) -> usize {
+        self.settings.mask.key_limit(h / self.heads, self.keys)
+    }
+
+    /// Queries of one backward task: whole heads if there are many, halves and quarters of a few
+    /// long ones. At most sixteen accumulators exist beyond one a head, whatever the machine.
+    pub(crate) fn backward_chunk(&self) -> usize {
+        let parts = 16usize.div_ceil(self.batch * self.heads);
+        self.queries.div_ceil(parts).next_multiple_of(QUERY_BLOCK)
+    }
+
+    /// `f(head, block)` for every block of `size` queries of every head, in parallel; the results
+    /// come in order.
+    pub(crate) fn by_blocks<R: Send>(
+        &self,
+        size: usize,
+        f: impl Fn(usize, Range<usize>) -> R + Send + Sync,
+    ) -> impl Iterator<Item = (usize, Range<usize>, R)> {
+        let pieces: Vec<_> = blocks(0..self.queries, size).collect();
+        let task = move |task: usize| (task / pieces.len(), pieces[task % pieces.len()].clone());
+        let tasks = self.batch * self.heads * self.queries.div_ceil(size);
+        let results = parallel::map(tasks, |i| {
+            let (h, block) = task(i);
+            f(h, block)
+        });
+        results.into_iter().enumerate().map(move |(i, result)| {
+            let (h, block) = task(i);
+            (h, block, result)
+        })
+    }
+
+    /// A dropout mask on the pairs of a head.
+    fn pairs(&self, h: usize, mask: Dropout) -> PairDropout {
+        PairDropout {
+            mask,
+            base: (h * self.queries * self.keys) as u64,
+            keys: self.keys,
+        }
+    }
+
+    fn rows<'b>(&self, x: &'b CowArray<T, Ix4>, h: usize) -> ArrayView2<'b, T> {
+        x.slice(s![h / self.heads, h % self.heads, .., ..])
+    }
+
+    fn kept_rows(&self, h: usize) -> ArrayView2<'_, T> {
+        self.k
+            .slice(s![h / self.heads, h % self.heads, ..self.kept(h), ..])
+    }
+
+    pub(crate) fn head<'b>(&'b self, h: usize, state: &'b Prepared<T>) -> Head<'b, T> {
+        let kept = self.kept(h);
+        let (left, right) = match &state.operands {
+            None => (
+                slab(self.q.view(), h),
+                slab(self.k.view(), h).row_range(0..kept),
+            ),
+            Some((left, right)) => (matrix(left), matrix(right)),
+        };
+        let values = slab(self.v.view(), h).row_range(0..kept);
+        Head {
+            finite: Finite {
+                left: all_finite(left.data()),
+                right: all_finite(right.data()),
+                values: all_finite(values.data()),
+            },
+            left,
+            right,
+            values,
+            score: &state.score,
+            rows: Rows {
+                mask: self.settings.mask,
+                example: h / self.heads,
+                queries: self.queries,
+                keys: self.keys,
+            },
+            dropout: self.settings.dropout.map(|mask| self.pairs(h, mask)),
+        }
+    }
+}
+
+/// Head `h` of a contiguous `[B, M, T, w]` array as a matrix.
+pub(crate) fn slab<T: Real>(x: ArrayView4<'_, T>, h: usize) -> Mat<'_, T> {
+    let (_, _, rows, width) = x.dim();
+    let data = x.to_slice().expect("contiguous");
+    Mat::new(&data[h * rows * width..(h + 1) * rows * width], rows, width)
+}
+
+fn matrix<T: Real>(x: &Array2<T>) -> Mat<'_, T> {
+    Mat::new(x.as_slice().expect("contiguous"), x.nrows(), x.ncols())
+}

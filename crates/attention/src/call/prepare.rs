@@ -1,0 +1,160 @@
+//! What each head's scores are computed from: features or scaled operands, and exponents.
+
+use super::{Call, slab};
+use crate::engine::{Exponents, Score};
+use crate::magnitude::PNorm;
+use crate::{Error, Magnitude, Points, Similarity};
+use bochner_kernels::feature_map;
+use bochner_numerics::{Mat, Real, parallel};
+use ndarray::Array2;
+
+/// What is kept of one head between the passes: O(T) numbers.
+pub(crate) struct Prepared<T> {
+    /// What is multiplied in place of queries and keys: features, or scaled copies.
+    pub(super) operands: Option<(Array2<T>, Array2<T>)>,
+    pub(super) scaling: Scaling,
+    pub(super) score: Score,
+}
+
+impl<T> std::fmt::Debug for Prepared<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared").finish_non_exhaustive()
+    }
+}
+
+/// The powers of two by which queries and keys were divided so that no product overflows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Scaling {
+    pub(super) left: i32,
+    pub(super) right: i32,
+}
+
+impl<T: Real> Call<'_, '_, T> {
+    /// Features and exponents of every head.
+    pub(crate) fn prepare(&self) -> Result<Vec<Prepared<T>>, Error> {
+        parallel::map(self.batch * self.heads, |h| {
+            match &self.settings.similarity {
+                Similarity::Rbf => Ok(self.exponential(h)),
+                Similarity::Squared { points, floor } => self.squared(h, points, *floor),
+            }
+        })
+        .into_iter()
+        .collect()
+    }
+
+    fn squared(&self, h: usize, points: &Points<T>, floor: f64) -> Result<Prepared<T>, Error> {
+        let own = points.head(h / self.heads, h % self.heads);
+        let map = |x| feature_map(x, &own);
+        Ok(Prepared {
+            operands: Some((map(self.rows(&self.q, h))?, map(self.kept_rows(h))?)),
+            scaling: Scaling::default(),
+            score: Score::Squared {
+                normaliser: points.normaliser(),
+                floor,
+                exponents: self.exponents(h),
+            },
+        })
+    }
+
+    /// $\log a_{ij} = (q_i \cdot k_j + b_j) / \sqrt d$ up to a constant of the row, with
+    /// $b_j = (|k_j|_p^2 - |k_j|^2) / 2$, which vanishes at p = 2.
+    fn exponential(&self, h: usize) -> Prepared<T> {
+        let (queries, keys) = (slab(self.q.view(), h), self.kept_keys(h));
+        let biased = !matches!(self.settings.magnitude, Magnitude::Norm { p: 2.0 });
+        let scaling = Scaling::of(queries, keys, biased);
+        let scale = exp2(scaling.left + scaling.right) / (self.width as f64).sqrt();
+        Prepared {
+            operands: (scaling != Scaling::default())
+                .then(|| (scaled(queries, scaling.left), scaled(keys, scaling.right))),
+            scaling,
+            score: Score::Exponential {
+                scale: scale.min(f64::MAX),
+                bias: biased.then(|| self.bias(keys, scaling)),
+            },
+        }
+    }
+
+    fn bias(&self, keys: Mat<T>, scaling: Scaling) -> Vec<f64> {
+        let (down, largest) = (exp2(-scaling.right), T::max_value().as_f64());
+        let of_key = |row: &[T]| {
+            let square: f64 = row.iter().map(|x| (x.as_f64() * down).powi(2)).sum();
+            let norm = match self.settings.magnitude {
+                Magnitude::Norm { p } => (PNorm::of(row, p).log_square() + 2.0 * down.ln()).exp(),
+                _ => 0.0,
+            };
+            ((norm - square) / 2.0).clamp(-largest, largest)
+        };
+        (0..keys.shape().0).map(|j| of_key(keys.row(j))).collect()
+    }
+
+    fn exponents(&self, h: usize) -> Exponents {
+        let (keys, divisor) = (self.kept_keys(h), self.divisor());
+        match self.settings.magnitude {
+            Magnitude::None => Exponents::zero(keys.shape().0),
+            Magnitude::Norm { p } | Magnitude::Released { p, dropout: None } => {
+                Exponents::of_keys(keys, p, divisor)
+            }
+            Magnitude::Released {
+                p,
+                dropout: Some(mask),
+            } => {
+                let (queries, pairs) = (slab(self.q.view(), h), self.pairs(h, mask));
+                Exponents::of_keys(keys, p, divisor).with_pairs(queries, p, divisor, pairs)
+            }
+        }
+    }
+
+    /// What the squared norms are divided by.
+    pub(super) fn divisor(&self) -> f64 {
+        let root = (self.width as f64).sqrt();
+        match self.settings.magnitude {
+            Magnitude::Released { .. } => 2.0 * root.sqrt(),
+            _ => 2.0 * root,
+        }
+    }
+
+    fn kept_keys(&self, h: usize) -> Mat<'_, T> {
+        slab(self.k.view(), h).row_range(0..self.kept(h))
+    }
+}
+
+impl Scaling {
+    /// None wherever the products of `queries` with `keys` (and, if `biased`, of keys with
+    /// themselves) are in range anyway.
+    fn of<T: Real>(queries: Mat<T>, keys: Mat<T>, biased: bool) -> Self {
+        let range = T::max_value().as_f64().log2();
+        let (q, k) = (log2_largest(queries), log2_largest(keys));
+        let width = (keys.shape().1 as f64).log2();
+        let partner = if biased { q.max(k) } else { q };
+        if partner + k + width < range - 8.0 {
+            return Self::default();
+        }
+        let excess = |log: f64| (log.ceil() - (range / 2.0 - 16.0)).max(0.0) as i32;
+        let (left, right) = (excess(q), excess(k));
+        if biased {
+            // One unit for products and squares.
+            let both = left.max(right);
+            return Self {
+                left: both,
+                right: both,
+            };
+        }
+        Self { left, right }
+    }
+}
+
+/// The logarithm of the largest finite entry.
+fn log2_largest<T: Real>(x: Mat<T>) -> f64 {
+    let finite = x.data().iter().filter(|x| x.is_finite());
+    finite.fold(0.0, |m: f64, x| m.max(x.as_f64().abs())).log2()
+}
+
+fn scaled<T: Real>(x: Mat<T>, down: i32) -> Array2<T> {
+    let factor = T::of(exp2(-down));
+    let data = x.data().iter().map(|&x| x * factor).collect();
+    Array2::from_shape_vec(x.shape(), data).expect("as many as before")
+}
+
+pub(super) fn exp2(power: i32) -> f64 {
+    f64::from(power).exp2()
+}
