@@ -55,6 +55,156 @@ pub enum Error {
         /// The row.
         row: usize,
     },
+    /// A matrix is not square.
+    #[error("{what} must be a square matrix, but has {rows} rows and {columns} columns")]
+    NotSquare {
+        /// The argument.
+        what: &'static str,
+        /// Its rows.
+        rows: usize,
+        /// Its columns.
+        columns: usize,
+    },
+    /// An entry is not a finite number.
+    #[error("{what}: the entry in row {row}, column {column} must be finite, but is {got}")]
+    NotFinite {
+        /// The argument.
+        what: &'static str,
+        /// The row.
+        row: usize,
+        /// The column.
+        column: usize,
+        /// The entry.
+        got: f64,
+    },
+    /// A matrix is not symmetric.
+    #[error(
+        "{what} must be symmetric, but has {lower} in row {row}, column {column}, and {upper} \
+         mirrored; take the mean of the two, or pass the triangular factor as such"
+    )]
+    NotSymmetric {
+        /// The argument.
+        what: &'static str,
+        /// The row, the larger of the two indices.
+        row: usize,
+        /// The column.
+        column: usize,
+        /// The entry below the diagonal.
+        lower: f64,
+        /// Its mirror image.
+        upper: f64,
+    },
+    /// A correlation matrix has something other than one on its diagonal.
+    #[error(
+        "{what}: a correlation matrix has ones on its diagonal, but row {row} has {got}; divide a \
+         covariance matrix by the standard deviations of its rows and columns"
+    )]
+    UnitDiagonal {
+        /// The argument.
+        what: &'static str,
+        /// The row.
+        row: usize,
+        /// The entry.
+        got: f64,
+    },
+    /// A matrix is not positive definite.
+    #[error(
+        "{what} must be positive definite, but elimination meets the pivot {pivot:e} in row {row}, \
+         and the smallest eigenvalue is {smallest:e}; `nearest_correlation` gives the closest \
+         matrix that is"
+    )]
+    NotPositiveDefinite {
+        /// The argument.
+        what: &'static str,
+        /// The first row that depends on those before it.
+        row: usize,
+        /// What is left of its diagonal entry.
+        pivot: f64,
+        /// The smallest eigenvalue of the matrix.
+        smallest: f64,
+    },
+    /// A parameter lies outside of its range.
+    #[error("{what} must be {expected}, but is {got}")]
+    OutOfRange {
+        /// The parameter.
+        what: &'static str,
+        /// Its range, in words.
+        expected: &'static str,
+        /// The value.
+        got: f64,
+    },
+    /// A uniform score lies outside of the unit interval.
+    #[error(
+        "u, row {row}, coordinate {coordinate}: uniform scores lie strictly between 0 and 1, but \
+         this one is {got}; `pseudo_observations` turns data into such scores"
+    )]
+    Score {
+        /// The row.
+        row: usize,
+        /// The coordinate.
+        coordinate: usize,
+        /// The score.
+        got: f64,
+    },
+    /// A coordinate that is to be conditioned on does not exist, or is given twice.
+    #[error(
+        "coordinate {coordinate} is given, but every coordinate given must be below {dimension} \
+         and occur once"
+    )]
+    Coordinate {
+        /// The coordinate.
+        coordinate: usize,
+        /// How many there are.
+        dimension: usize,
+    },
+    /// A joint distribution does not have one marginal for each coordinate of its copula.
+    #[error("a copula of {dimension} coordinates needs as many marginals, but {got} were given")]
+    Marginals {
+        /// The copula's coordinates.
+        dimension: usize,
+        /// The marginals.
+        got: usize,
+    },
+    /// A marginal distribution returned something that is no density or probability.
+    #[error(
+        "the {function} of marginal {coordinate} is {got} at {at}; the distribution's parameters \
+         are beyond what its implementation can evaluate"
+    )]
+    Marginal {
+        /// Which marginal.
+        coordinate: usize,
+        /// Which of its functions.
+        function: &'static str,
+        /// The argument.
+        at: f64,
+        /// The value.
+        got: f64,
+    },
+    /// There are too few observations to see a dependence.
+    #[error("at least two observations are needed, but {got} were given")]
+    TooFew {
+        /// The observations.
+        got: usize,
+    },
+    /// A column of the observations is constant.
+    #[error(
+        "column {column} of the observations is constant: no rank correlation is defined with it; \
+         leave it out"
+    )]
+    Constant {
+        /// The column.
+        column: usize,
+    },
+    /// An iteration did not arrive.
+    #[error("{what} did not converge: after {iterations} iterations the residual is {residual:e}")]
+    NoConvergence {
+        /// The iteration.
+        what: &'static str,
+        /// How many were done.
+        iterations: usize,
+        /// What is left.
+        residual: f64,
+    },
 }
 
 /// `Ok` if `got == expected`.

@@ -61,16 +61,25 @@
 //! | [`divergence`] | [`dependence_kl`] |
 //! | [`error`] | [`Error`] |
 
+pub mod density;
 pub mod divergence;
+mod eigen;
 pub mod error;
 pub mod factor;
+pub mod gaussian;
+pub mod normal;
 pub mod parametrisation;
 pub mod posterior;
+mod sampling;
+mod triangular;
 
+pub use density::{CopulaGradients, copula_log_density, copula_log_density_vjp};
 pub use divergence::{dependence_kl, dependence_kl_vjp};
 pub use error::Error;
 pub use factor::{
     correlation, correlation_vjp, half_neg_log_det, half_neg_log_det_vjp, normalise, normalise_vjp,
 };
+pub use gaussian::{CopulaConfig, GaussianCopula};
+pub use normal::{ln_normal_cdf, normal_cdf, normal_quantile};
 pub use parametrisation::{AmortisedGradients, amortised, amortised_vjp, free, free_vjp};
 pub use posterior::{JointDraw, JointGradients, joint_posterior, joint_posterior_vjp};

@@ -1,0 +1,390 @@
+//! The Gaussian copula: a validated correlation matrix and the density it gives.
+
+use crate::density::{log_density_at_scores, normal_scores};
+use crate::eigen::smallest_eigenvalue;
+use crate::error::{Error, same_shape};
+use crate::factor::{half_neg_log_det, normalise};
+use crate::triangular::{check_square, cholesky};
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use serde::{Deserialize, Serialize};
+
+/// How far a matrix may be from symmetric with ones on its diagonal: what rounding to single
+/// precision leaves behind.
+const ROUNDING: f64 = 1e-6;
+
+/// The dependence of jointly normal variables, whatever their marginals.
+///
+/// $$C(u) = \Phi_R\big(\Phi^{-1}(u_1), \dots, \Phi^{-1}(u_M)\big), \qquad
+///   \log c(u) = -\tfrac12 \log \det R - \tfrac12 x^\top (R^{-1} - I) x$$
+///
+/// *where* $x_m = \Phi^{-1}(u_m)$ are the normal scores of the uniform scores *u*, and *R* is a
+/// correlation matrix, held with its triangular factor of unit rows.
+///
+/// Serialised as the rows of the factor up to the diagonal, because a correlation matrix close to
+/// singular would not survive its own rounding; checked again when read.
+///
+/// # Example
+///
+/// ```
+/// use bochner_copula::GaussianCopula;
+/// use bochner_numerics::Seed;
+/// use ndarray::array;
+///
+/// let copula = GaussianCopula::from_correlation(array![[1.0, 0.6], [0.6, 1.0]].view())?;
+/// let density = copula.density(array![[0.5, 0.5], [0.9, 0.95], [0.9, 0.05]].view())?;
+/// assert!((density[0] - 1.25).abs() < 1e-12);
+/// assert!(density[1] > 2.0 && density[2] < 0.2);
+///
+/// let u = copula.sample(100, &mut Seed::new(1).stream("scores"));
+/// assert_eq!(u.dim(), (100, 2));
+/// # Ok::<(), bochner_copula::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "CopulaConfig", into = "CopulaConfig")]
+pub struct GaussianCopula {
+    correlation: Array2<f64>,
+    factor: Array2<f64>,
+}
+
+impl GaussianCopula {
+    /// The copula of a correlation matrix.
+    ///
+    /// # Shapes
+    /// `correlation: [M, M]`.
+    ///
+    /// # Errors
+    /// [`Error::Empty`], [`Error::NotSquare`], [`Error::NotFinite`], [`Error::NotSymmetric`] and
+    /// [`Error::UnitDiagonal`] (beyond 1e-6; what is below is rounding and is removed),
+    /// [`Error::NotPositiveDefinite`] where a pivot is not above `M` units of rounding.
+    pub fn from_correlation(correlation: ArrayView2<f64>) -> Result<Self, Error> {
+        let correlation = checked_symmetric("correlation", correlation)?;
+        if let Some((row, &got)) = correlation
+            .diag()
+            .indexed_iter()
+            .find(|(_, x)| (*x - 1.0).abs() > ROUNDING)
+        {
+            let what = "correlation";
+            return Err(Error::UnitDiagonal { what, row, got });
+        }
+        let correlation = with_unit_diagonal(correlation);
+        let factor = positive_definite_factor("correlation", correlation.view())?;
+        Ok(Self::of_unit_rows(factor))
+    }
+
+    /// The copula of a lower-triangular factor, whose rows are divided by their norms.
+    ///
+    /// # Shapes
+    /// `factor: [M, M]`; above the diagonal it is not read.
+    ///
+    /// # Errors
+    /// [`Error::NotSquare`], and as [`normalise`](crate::normalise).
+    ///
+    /// # Numerics
+    /// Rows whose norm is one within rounding are kept bit for bit.
+    pub fn from_factor(factor: ArrayView2<f64>) -> Result<Self, Error> {
+        let (rows, columns) = factor.dim();
+        let what = "factor";
+        if rows != columns {
+            return Err(Error::NotSquare {
+                what,
+                rows,
+                columns,
+            });
+        }
+        let mut unit = normalise(factor.insert_axis(Axis(0)))?.index_axis_move(Axis(0), 0);
+        let rounding = 2.0 * rows as f64 * f64::EPSILON;
+        for m in 0..rows {
+            if (unit[[m, m]] / factor[[m, m]] - 1.0).abs() < rounding {
+                unit.slice_mut(s![m, ..=m])
+                    .assign(&factor.slice(s![m, ..=m]));
+            }
+        }
+        Ok(Self::of_unit_rows(unit))
+    }
+
+    fn of_unit_rows(factor: Array2<f64>) -> Self {
+        // Made from the factor in every case, so that what is written and read again is equal.
+        let correlation = with_unit_diagonal(factor.dot(&factor.t()));
+        Self {
+            correlation,
+            factor,
+        }
+    }
+
+    /// The number of coordinates, *M*.
+    pub fn dimension(&self) -> usize {
+        self.factor.nrows()
+    }
+
+    /// The correlation matrix *R* of the normal scores, `[M, M]`.
+    pub fn correlation(&self) -> ArrayView2<'_, f64> {
+        self.correlation.view()
+    }
+
+    /// The lower-triangular factor of unit rows, `[M, M]`.
+    pub fn factor(&self) -> ArrayView2<'_, f64> {
+        self.factor.view()
+    }
+
+    /// The logarithm of the density at uniform scores.
+    ///
+    /// # Shapes
+    /// `u: [n, M]` to `[n]`.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`], [`Error::Score`] for a score not strictly between 0 and 1.
+    ///
+    /// # Numerics
+    /// Finite for every valid score. Near 1 a score has few digits left: where the survival
+    /// probabilities are known, use [`Joint`](crate::Joint).
+    pub fn log_density(&self, u: ArrayView2<f64>) -> Result<Array1<f64>, Error> {
+        let scores = normal_scores(u, self.dimension())?;
+        Ok(log_density_at_scores(self.factor(), scores.view()))
+    }
+
+    /// The density at uniform scores, `exp` of [`log_density`](Self::log_density).
+    ///
+    /// # Shapes
+    /// `u: [n, M]` to `[n]`.
+    ///
+    /// # Errors
+    /// As [`log_density`](Self::log_density).
+    ///
+    /// # Numerics
+    /// The density is unbounded: for strong dependence in a far corner it may overflow to
+    /// infinity, where its logarithm does not.
+    pub fn density(&self, u: ArrayView2<f64>) -> Result<Array1<f64>, Error> {
+        Ok(self.log_density(u)?.mapv_into(f64::exp))
+    }
+
+    /// The divergence from independence, the mutual information of the coordinates in nats.
+    ///
+    /// $$\mathrm{KL}(c, 1) = -\tfrac12 \log \det R \ge 0$$
+    ///
+    /// # Numerics
+    /// As [`half_neg_log_det`](crate::half_neg_log_det): zero exactly at independence.
+    pub fn kl_to_independence(&self) -> f64 {
+        let stack = self.factor().insert_axis(Axis(0));
+        half_neg_log_det(stack).expect("a checked factor")[0]
+    }
+}
+
+/// What a [`GaussianCopula`] is written as and read from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CopulaConfig {
+    /// The rows of the lower-triangular factor, row `m` with its `m + 1` entries.
+    pub factor: Vec<Vec<f64>>,
+}
+
+impl TryFrom<CopulaConfig> for GaussianCopula {
+    type Error = Error;
+
+    fn try_from(config: CopulaConfig) -> Result<Self, Error> {
+        let rows = config.factor;
+        let mut factor = Array2::zeros((rows.len(), rows.len()));
+        for (m, row) in rows.iter().enumerate() {
+            same_shape("a row of factor", &[m + 1], &[row.len()])?;
+            row.iter()
+                .enumerate()
+                .for_each(|(k, &x)| factor[[m, k]] = x);
+        }
+        Self::from_factor(factor.view())
+    }
+}
+
+impl From<GaussianCopula> for CopulaConfig {
+    fn from(copula: GaussianCopula) -> Self {
+        let rows = copula.factor.rows().into_iter().enumerate();
+        Self {
+            factor: rows
+                .map(|(m, row)| row.iter().take(m + 1).copied().collect())
+                .collect(),
+        }
+    }
+}
+
+/// The matrix, exactly symmetric, if it was so within rounding.
+pub(crate) fn checked_symmetric(
+    what: &'static str,
+    a: ArrayView2<f64>,
+) -> Result<Array2<f64>, Error> {
+    check_square(what, a)?;
+    for ((row, column), &lower) in a.indexed_iter().filter(|((i, j), _)| i > j) {
+        let upper = a[[column, row]];
+        if (lower - upper).abs() > ROUNDING * lower.abs().max(upper.abs()).max(1.0) {
+            return Err(Error::NotSymmetric {
+                what,
+                row,
+                column,
+                lower,
+                upper,
+            });
+        }
+    }
+    Ok(0.5 * (&a + &a.t()))
+}
+
+/// The Cholesky factor, or the error that names the pivot and the smallest eigenvalue.
+fn positive_definite_factor(what: &'static str, a: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
+    cholesky(a).map_err(|(row, pivot)| Error::NotPositiveDefinite {
+        what,
+        row,
+        pivot,
+        smallest: smallest_eigenvalue(a),
+    })
+}
+
+fn with_unit_diagonal(mut a: Array2<f64>) -> Array2<f64> {
+    a.diag_mut().fill(1.0);
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array3, array};
+
+    fn three() -> GaussianCopula {
+        let r = array![[1.0, 0.5, -0.3], [0.5, 1.0, 0.2], [-0.3, 0.2, 1.0]];
+        GaussianCopula::from_correlation(r.view()).unwrap()
+    }
+
+    fn refused(r: Array2<f64>) -> Error {
+        GaussianCopula::from_correlation(r.view()).unwrap_err()
+    }
+
+    #[test]
+    fn matrix_and_factor_give_the_same_copula() {
+        let copula = three();
+        let scaled = &copula.factor() * &array![[2.0], [0.3], [7.0]];
+        let same = GaussianCopula::from_factor(scaled.view()).unwrap();
+        let close = |a: ArrayView2<f64>, b: ArrayView2<f64>| {
+            a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-15)
+        };
+        assert!(close(same.correlation(), copula.correlation()));
+        assert!(close(same.factor(), copula.factor()));
+        assert_eq!(copula.correlation()[[2, 0]], -0.3);
+        assert_eq!(copula.dimension(), 3);
+    }
+
+    #[test]
+    fn the_divergence_is_half_the_negative_log_determinant() {
+        let r = [0.5_f64, -0.3, 0.2];
+        let squares: f64 = r.iter().map(|r| r * r).sum();
+        let determinant = 1.0 + 2.0 * r.iter().product::<f64>() - squares;
+        assert!((three().kl_to_independence() + 0.5 * determinant.ln()).abs() < 1e-15);
+        let free = GaussianCopula::from_correlation(Array2::eye(4).view()).unwrap();
+        assert_eq!(free.kl_to_independence(), 0.0);
+    }
+
+    #[test]
+    fn what_is_written_and_read_again_is_equal() {
+        let random =
+            Array3::from_shape_fn((1, 9, 9), |(_, m, k)| (m * 7 + k * 3) as f64 % 5.0 - 1.5);
+        let strict = crate::free(random.view())
+            .unwrap()
+            .index_axis_move(Axis(0), 0);
+        for copula in [three(), GaussianCopula::from_factor(strict.view()).unwrap()] {
+            let text = serde_json::to_string(&copula).unwrap();
+            assert_eq!(
+                serde_json::from_str::<GaussianCopula>(&text).unwrap(),
+                copula
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_read_is_checked() {
+        let read = |text: &str| {
+            serde_json::from_str::<GaussianCopula>(text)
+                .unwrap_err()
+                .to_string()
+        };
+        let ok = serde_json::from_str::<GaussianCopula>(r#"{"factor": [[2.0], [3.0, 4.0]]}"#);
+        assert_eq!(ok.unwrap().correlation()[[0, 1]], 0.6);
+        assert!(read(r#"{"factor": [[1.0], [3.0, -4.0]]}"#).contains("must be positive"));
+        assert!(read(r#"{"factor": [[1.0], [3.0]]}"#).contains("a row of factor"));
+        assert!(read(r#"{"factor": []}"#).contains("at least one"));
+        assert!(read(r#"{"factor": [[1.0]], "extra": 1}"#).contains("extra"));
+    }
+
+    #[test]
+    fn what_is_no_correlation_matrix_is_refused_by_name() {
+        assert!(matches!(
+            refused(Array2::zeros((0, 0))),
+            Error::Empty { .. }
+        ));
+        assert!(matches!(
+            refused(Array2::ones((2, 3))),
+            Error::NotSquare {
+                rows: 2,
+                columns: 3,
+                ..
+            }
+        ));
+        assert!(matches!(
+            refused(array![[1.0, f64::NAN], [0.0, 1.0]]),
+            Error::NotFinite {
+                row: 0,
+                column: 1,
+                ..
+            }
+        ));
+        assert!(matches!(
+            refused(array![[1.0, 0.25], [0.5, 1.0]]),
+            Error::NotSymmetric {
+                row: 1,
+                column: 0,
+                lower: 0.5,
+                upper: 0.25,
+                ..
+            }
+        ));
+        assert!(matches!(
+            refused(array![[1.0, 0.0], [0.0, 4.0]]),
+            Error::UnitDiagonal {
+                row: 1,
+                got: 4.0,
+                ..
+            }
+        ));
+        let indefinite = array![[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]];
+        let Error::NotPositiveDefinite {
+            row,
+            pivot,
+            smallest,
+            ..
+        } = refused(indefinite)
+        else {
+            panic!("a matrix with a negative eigenvalue");
+        };
+        assert_eq!(row, 2);
+        assert!(pivot < 0.0 && (smallest + 0.8).abs() < 1e-14);
+        let singular = refused(Array2::ones((2, 2)));
+        assert!(matches!(
+            singular,
+            Error::NotPositiveDefinite { row: 1, .. }
+        ));
+        assert!(singular.to_string().contains("nearest_correlation"));
+    }
+
+    #[test]
+    fn what_is_no_factor_is_refused_by_name() {
+        let refused = |l: Array2<f64>| GaussianCopula::from_factor(l.view()).unwrap_err();
+        assert!(matches!(
+            refused(Array2::zeros((2, 2))),
+            Error::Diagonal { .. }
+        ));
+        assert!(matches!(
+            refused(Array2::ones((2, 1))),
+            Error::NotSquare { .. }
+        ));
+        let infinite = array![[1.0, 0.0], [f64::INFINITY, 1.0]];
+        assert!(matches!(refused(infinite), Error::NonFinite { .. }));
+        assert!(matches!(
+            refused(Array2::zeros((0, 0))),
+            Error::Empty { .. }
+        ));
+    }
+}

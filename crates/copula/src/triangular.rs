@@ -1,0 +1,166 @@
+//! Lower-triangular factors of small symmetric matrices.
+//!
+//! Written out rather than taken from a linear algebra library: the matrices are M x M over heads
+//! or coordinates, M up to about 64, where the plain loops cost microseconds, and a library would
+//! cost this crate most of its compile time. The factors are also turned, which no library does
+//! for row-normalised ones without forming the correlation again.
+
+use crate::error::Error;
+use ndarray::{Array2, ArrayView2};
+
+/// The lower-triangular `L` with a positive diagonal and `L L^T` the symmetric matrix given, of
+/// which only the lower part is read; or the row and the pivot where positive definiteness ends.
+///
+/// A pivot counts as positive above `M` units of rounding of its diagonal entry.
+pub(crate) fn cholesky(a: ArrayView2<f64>) -> Result<Array2<f64>, (usize, f64)> {
+    let size = a.nrows();
+    let mut l = Array2::<f64>::zeros((size, size));
+    for i in 0..size {
+        for j in 0..=i {
+            let inner: f64 = (0..j).map(|k| l[[i, k]] * l[[j, k]]).sum();
+            let rest = a[[i, j]] - inner;
+            if i > j {
+                l[[i, j]] = rest / l[[j, j]];
+            } else if rest > size as f64 * f64::EPSILON * a[[i, i]] {
+                l[[i, i]] = rest.sqrt();
+            } else {
+                return Err((i, rest));
+            }
+        }
+    }
+    Ok(l)
+}
+
+/// The factor of the matrix with rows and columns in another order: `order[i]` comes to place `i`.
+///
+/// Rotates the reordered rows of the factor back into triangular form, so that nothing is squared
+/// and a factor close to singular stays one.
+pub(crate) fn reordered(factor: ArrayView2<f64>, order: &[usize]) -> Array2<f64> {
+    let size = order.len();
+    let mut l = Array2::from_shape_fn((size, size), |(i, k)| factor[[order[i], k]]);
+    for i in 0..size {
+        for k in i + 1..size {
+            rotate(&mut l, i, k);
+        }
+        if l[[i, i]] < 0.0 {
+            l.column_mut(i).mapv_inplace(|x| -x);
+        }
+    }
+    l
+}
+
+/// Turns columns `i` and `k` so that the entry `(i, k)` vanishes.
+fn rotate(l: &mut Array2<f64>, i: usize, k: usize) {
+    let radius = l[[i, i]].hypot(l[[i, k]]);
+    if l[[i, k]] == 0.0 {
+        return;
+    }
+    let (cos, sin) = (l[[i, i]] / radius, l[[i, k]] / radius);
+    for row in i..l.nrows() {
+        let (a, b) = (l[[row, i]], l[[row, k]]);
+        l[[row, i]] = cos * a + sin * b;
+        l[[row, k]] = cos * b - sin * a;
+    }
+    l[[i, k]] = 0.0;
+}
+
+/// Replaces `x` by `L^-1 x`.
+pub(crate) fn solve(l: ArrayView2<f64>, x: &mut [f64]) {
+    for i in 0..x.len() {
+        let inner: f64 = (0..i).map(|k| l[[i, k]] * x[k]).sum();
+        x[i] = (x[i] - inner) / l[[i, i]];
+    }
+}
+
+/// Replaces `x` by `L^-T x`.
+pub(crate) fn solve_transposed(l: ArrayView2<f64>, x: &mut [f64]) {
+    for i in (0..x.len()).rev() {
+        let inner: f64 = (i + 1..x.len()).map(|k| l[[k, i]] * x[k]).sum();
+        x[i] = (x[i] - inner) / l[[i, i]];
+    }
+}
+
+/// Replaces `x` by `L x`.
+pub(crate) fn multiply(l: ArrayView2<f64>, x: &mut [f64]) {
+    for i in (0..x.len()).rev() {
+        x[i] = (0..=i).map(|k| l[[i, k]] * x[k]).sum();
+    }
+}
+
+/// `Ok` if the matrix is square, has at least one row and only finite entries.
+pub(crate) fn check_square(what: &'static str, a: ArrayView2<f64>) -> Result<(), Error> {
+    crate::error::not_empty(what, a.shape())?;
+    if !a.is_square() {
+        let (rows, columns) = a.dim();
+        return Err(Error::NotSquare {
+            what,
+            rows,
+            columns,
+        });
+    }
+    check_finite(what, a)
+}
+
+/// `Ok` if every entry is finite.
+pub(crate) fn check_finite(what: &'static str, a: ArrayView2<f64>) -> Result<(), Error> {
+    match a.indexed_iter().find(|(_, x)| !x.is_finite()) {
+        Some(((row, column), &got)) => Err(Error::NotFinite {
+            what,
+            row,
+            column,
+            got,
+        }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    fn factor() -> Array2<f64> {
+        array![[1.0, 0.0, 0.0], [-0.6, 0.8, 0.0], [0.48, 0.64, 0.6]]
+    }
+
+    fn close(a: &Array2<f64>, b: &Array2<f64>) -> bool {
+        a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-14)
+    }
+
+    #[test]
+    fn cholesky_finds_the_factor_back() {
+        let l = factor();
+        assert!(close(&cholesky(l.dot(&l.t()).view()).unwrap(), &l));
+    }
+
+    #[test]
+    fn the_pivot_that_fails_is_named() {
+        let a = array![[1.0, 0.0, 2.0], [0.0, 1.0, 0.0], [2.0, 0.0, 1.0]];
+        assert_eq!(cholesky(a.view()), Err((2, -3.0)));
+        assert_eq!(cholesky(Array2::ones((2, 2)).view()), Err((1, 0.0)));
+    }
+
+    #[test]
+    fn a_reordered_factor_is_that_of_the_reordered_matrix() {
+        let (l, order) = (factor(), [2, 0, 1]);
+        let a = l.dot(&l.t());
+        let want = Array2::from_shape_fn((3, 3), |(i, j)| a[[order[i], order[j]]]);
+        assert!(close(
+            &reordered(l.view(), &order),
+            &cholesky(want.view()).unwrap()
+        ));
+    }
+
+    #[test]
+    fn solving_undoes_multiplying() {
+        let (l, x) = (factor(), [0.3, -1.7, 2.2]);
+        let mut y = x;
+        multiply(l.view(), &mut y);
+        assert!((y[1] - (-0.6 * 0.3 - 0.8 * 1.7)).abs() < 1e-15);
+        solve(l.view(), &mut y);
+        assert!(x.iter().zip(y).all(|(x, y)| (x - y).abs() < 1e-14));
+        solve_transposed(l.view(), &mut y);
+        let back = l.t().dot(&ndarray::aview1(&y));
+        assert!(x.iter().zip(back).all(|(x, y)| (x - y).abs() < 1e-14));
+    }
+}
