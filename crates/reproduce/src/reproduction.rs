@@ -7,7 +7,7 @@ use crate::tables::regression::{
     Check, Claim, Cut, Mark, Plan, Regression, Results, Skipped, checks, claims, projection, title,
 };
 use crate::{Config, Error, Scale, Store, Unit};
-use bochner_datasets::DataStore;
+use bochner_datasets::{DataStore, RegressionSet};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -64,7 +64,7 @@ fn prepare(config: &Config, store: &Store) -> Result<(Plan, Regression, Vec<Skip
     };
     let sets = config.regression_sets()?;
     let load = |cut| {
-        let plan = Plan::new(config.scale, &sets, cut);
+        let plan = sized(config, &sets, cut);
         let (suite, skipped) = Regression::load(&plan, &data)?;
         Ok::<_, Error>((plan.without(&skipped), suite, skipped))
     };
@@ -74,12 +74,7 @@ fn prepare(config: &Config, store: &Store) -> Result<(Plan, Regression, Vec<Skip
             load(cut).map(|(plan, suite, _)| (plan, suite))
         })?,
     };
-    let (plan, suite, skipped) = load(cut)?;
-    let plan = match config.epochs {
-        Some(epochs) => plan.with_epochs(epochs),
-        None => plan,
-    };
-    Ok((plan, suite, skipped))
+    load(cut)
 }
 
 fn conclude(
@@ -89,14 +84,15 @@ fn conclude(
     outcome: Outcome,
     skipped: Vec<Skipped>,
 ) -> Result<Reproduction, Error> {
-    let results = Results::collect(plan, store)?;
+    let mut results = Results::collect(plan, store)?;
+    let shown = with_what_is_there(config, store, plan, &mut results)?;
     let checks = match (plan.scale(), config.epochs) {
         (Scale::Smoke, None) => checks(plan, &results),
         _ => Vec::new(),
     };
     let notes = notes(config, plan, &outcome);
     let account = Account {
-        plan,
+        plan: &shown,
         results: &results,
         checks: &checks,
         skipped: &skipped,
@@ -104,7 +100,7 @@ fn conclude(
     };
     // A picture that cannot be read is left out; the numbers do not depend on it.
     let document = write(&account, |unit| store.artefacts(unit).ok().flatten());
-    let rows: Vec<Row> = plan
+    let rows: Vec<Row> = shown
         .units()
         .iter()
         .filter_map(|unit| results.row(unit).cloned())
@@ -119,14 +115,37 @@ fn conclude(
         outcome,
         skipped,
         checks,
-        claims: claims(plan, &results),
+        claims: claims(&shown, &results),
         files,
     })
 }
 
+/// The plan with the sets that earlier runs have left results of, which become part of `results`.
+fn with_what_is_there(
+    config: &Config,
+    store: &Store,
+    plan: &Plan,
+    results: &mut Results,
+) -> Result<Plan, Error> {
+    let all = sized(config, &RegressionSet::ALL, plan.cut());
+    results.extend(Results::collect(&all, store)?);
+    let mut sets = plan.sets();
+    let there = all.arms().iter().filter(|arm| !results.of(arm).is_empty());
+    sets.extend(there.map(|arm| arm.set));
+    Ok(sized(config, &sets, plan.cut()))
+}
+
+fn sized(config: &Config, sets: &[RegressionSet], cut: Cut) -> Plan {
+    let plan = Plan::new(config.scale, sets, cut);
+    match config.epochs {
+        Some(epochs) => plan.with_epochs(epochs),
+        None => plan,
+    }
+}
+
 fn notes(config: &Config, plan: &Plan, outcome: &Outcome) -> Vec<String> {
     let mut notes = Vec::new();
-    if plan.cut() != Cut::None {
+    if plan.scale() == Scale::Desk && plan.cut() != Cut::None {
         notes.push(format!("To save time, {}.", plan.cut().describe()));
     }
     if let Some(epochs) = config.epochs {

@@ -151,7 +151,7 @@ struct Size {
 }
 
 impl Plan {
-    /// The plan for some sets; cheap sets first, whatever the order given.
+    /// The plan for some sets, each once; cheap sets first, whatever the order given.
     pub fn new(scale: Scale, sets: &[RegressionSet], cut: Cut) -> Self {
         let mut sets = sets.to_vec();
         sets.sort_by_key(|set| set.rows());

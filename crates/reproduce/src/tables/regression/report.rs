@@ -1,5 +1,7 @@
 //! What is written about the table.
 
+mod choice;
+mod comparison;
 mod pictures;
 mod tables;
 
@@ -34,6 +36,8 @@ pub fn write(account: &Account<'_>, artefacts: impl Fn(&Unit) -> Option<Artefact
     opening(&mut document, account);
     judgement(&mut document, account);
     tables::write(&mut document, account);
+    comparison::write(&mut document, account);
+    choice::write(&mut document, account);
     conditions(&mut document, account);
     pictures::write(&mut document, account, artefacts);
     document

@@ -50,6 +50,11 @@ impl Results {
         Ok(Self { rows })
     }
 
+    /// Adds other results.
+    pub fn extend(&mut self, other: Self) {
+        self.rows.extend(other.rows);
+    }
+
     /// The row of a unit.
     pub fn row(&self, unit: &Unit) -> Option<&Row> {
         self.rows.get(&unit.id())
@@ -105,9 +110,20 @@ impl Plan {
         })
     }
 
-    /// The Transformer that an arm is compared with: it has one reading, `paper`.
+    /// The Transformer that an arm is judged against: it has one reading, `paper`.
     pub fn baseline(&self, arm: &Arm) -> Option<&Arm> {
         self.arm(arm.set, Model::Transformer, Preset::Paper, arm.protocol)
+    }
+
+    /// The Transformers that an arm is compared with: that one, and the one with as many heads.
+    pub fn baselines(&self, arm: &Arm) -> Vec<&Arm> {
+        let eight = Model::TransformerEightHeads;
+        let eight = self.arm(arm.set, eight, Preset::Paper, arm.protocol);
+        match arm.model {
+            Model::Transformer => Vec::new(),
+            Model::TransformerEightHeads => self.baseline(arm).into_iter().collect(),
+            _ => self.baseline(arm).into_iter().chain(eight).collect(),
+        }
     }
 
     /// The sets of the plan.
@@ -155,6 +171,16 @@ pub(super) mod tests {
             }
         }
         Results { rows }
+    }
+
+    impl Results {
+        /// The results with every row changed.
+        pub(crate) fn mapped(self, change: impl Fn(Row) -> Row) -> Self {
+            let rows = self.rows.into_iter().map(|(id, row)| (id, change(row)));
+            Self {
+                rows: rows.collect(),
+            }
+        }
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use super::super::{Arm, Model, Number, Plan, Results, title};
 use super::Account;
 use crate::report::Document;
-use crate::statistics::{Paired, mean, population_deviation};
+use crate::statistics::{mean, population_deviation};
 use crate::{Preset, Scale, published};
 use bochner_datasets::RegressionSet;
 
 /// What stands in a cell without value.
-const NOTHING: &str = "-";
+pub(super) const NOTHING: &str = "-";
 
 pub(super) fn write(document: &mut Document, account: &Account<'_>) {
     let (plan, results) = (account.plan, account.results);
@@ -62,30 +62,6 @@ pub(super) fn write(document: &mut Document, account: &Account<'_>) {
             .filter_map(|arm| own(results, arm))
             .collect(),
     );
-    document.heading("Against the Transformer, split by split");
-    document.text(
-        "d = error of the model - error of the Transformer on the same split, starting from the \
-         same seed: mean ± SE (SE'), wins of n. A difference counts from 2 SE. Published \
-         differences are unpaired.",
-    );
-    document.table(
-        &[
-            "set",
-            "model",
-            "preset",
-            "splits",
-            "published d",
-            "d of V",
-            "found in V",
-            "d of R",
-            "found in R",
-        ],
-        plan.arms()
-            .iter()
-            .filter_map(|arm| paired(plan, results, arm))
-            .collect(),
-    );
-    document.list(gaps(plan, results));
 }
 
 fn against_paper(plan: &Plan, results: &Results, set: RegressionSet) -> Vec<Vec<String>> {
@@ -125,7 +101,7 @@ fn against_paper(plan: &Plan, results: &Results, set: RegressionSet) -> Vec<Vec<
 }
 
 /// The published value of an arm's model; none beside a thinned set, which is another set.
-fn comparable(arm: &Arm) -> Option<published::Published> {
+pub(super) fn comparable(arm: &Arm) -> Option<published::Published> {
     let published = published::regression(arm.model.name(), title(arm.set))?;
     (arm.every == 1 && arm.candidate.is_none()).then_some(published)
 }
@@ -175,50 +151,7 @@ fn own(results: &Results, arm: &Arm) -> Option<Vec<String>> {
     ))
 }
 
-fn paired(plan: &Plan, results: &Results, arm: &Arm) -> Option<Vec<String>> {
-    if arm.model == Model::Transformer {
-        return None;
-    }
-    let baseline = plan.baseline(arm)?;
-    let on = |number| results.compare(arm, baseline, number);
-    let (v, r) = (on(Number::V), on(Number::R)?);
-    let published = comparable(arm)
-        .zip(comparable(baseline))
-        .map(|(p, b)| format!("{:+.3}", p.mean - b.mean));
-    Some(cells(
-        names(arm),
-        [
-            published.unwrap_or(NOTHING.into()),
-            v.map_or(NOTHING.into(), |v| difference(&v)),
-            v.map_or(NOTHING.into(), |v| v.finding().to_string()),
-            difference(&r),
-            r.finding().to_string(),
-        ],
-    ))
-}
-
-/// Names the models whose optimism differs from the Transformer's by as much as the models do.
-fn gaps(plan: &Plan, results: &Results) -> Vec<String> {
-    plan.arms()
-        .iter()
-        .filter(|arm| arm.model != Model::Transformer)
-        .filter_map(|arm| {
-            let baseline = plan.baseline(arm)?;
-            let v = results.compare(arm, baseline, Number::V)?.mean;
-            let gap = results.compare(arm, baseline, Number::R)?.mean - v;
-            let [set, model, preset, splits] = &names(arm);
-            (gap.abs() >= v.abs()).then(|| {
-                format!(
-                    "{set}, {model} ({preset}, {splits}): R - V differs from the Transformer's by \
-                     {gap:+.4}, as much as the models differ ({v:+.4}); a comparison of best test \
-                     errors says nothing here."
-                )
-            })
-        })
-        .collect()
-}
-
-fn names(arm: &Arm) -> [String; 4] {
+pub(super) fn names(arm: &Arm) -> [String; 4] {
     let model = match arm.candidate {
         Some(p) => format!("{} (p = {p})", arm.model.name()),
         None => arm.model.name().to_owned(),
@@ -237,20 +170,13 @@ fn names(arm: &Arm) -> [String; 4] {
     ]
 }
 
-fn cells<const A: usize, const B: usize>(first: [String; A], rest: [String; B]) -> Vec<String> {
+pub(super) fn cells<const A: usize, const B: usize>(
+    first: [String; A],
+    rest: [String; B],
+) -> Vec<String> {
     first.into_iter().chain(rest).collect()
 }
 
-fn spread(mean: f64, deviation: f64) -> String {
+pub(super) fn spread(mean: f64, deviation: f64) -> String {
     format!("{mean:.3} ± {deviation:.3}")
-}
-
-fn difference(paired: &Paired) -> String {
-    let wins = format!("{} of {}", paired.wins, paired.n);
-    match (paired.error, paired.corrected_error) {
-        (Some(error), Some(corrected)) => {
-            format!("{:+.4} ± {error:.4} ({corrected:.4}), {wins}", paired.mean)
-        }
-        _ => format!("{:+.4}, {wins}", paired.mean),
-    }
 }

@@ -1,0 +1,115 @@
+//! Models against each other, split by split.
+
+use super::super::{Arm, Model, Number, Plan, Results};
+use super::Account;
+use super::tables::{NOTHING, cells, comparable, names};
+use crate::report::Document;
+use crate::statistics::Paired;
+
+pub(super) fn write(document: &mut Document, account: &Account<'_>) {
+    let (plan, results) = (account.plan, account.results);
+    document.heading("Against the Transformer, split by split");
+    document.text(
+        "d = error of the model - error of the other on the same split, starting from the same \
+         seed: mean ± SE (SE'), wins of n. A difference counts from 2 SE. Published differences \
+         are unpaired.",
+    );
+    let head = [
+        "set",
+        "model",
+        "preset",
+        "splits",
+        "against",
+        "published d",
+        "d of V",
+        "found in V",
+        "d of R",
+        "found in R",
+    ];
+    let pairs = plan.arms().iter().flat_map(|arm| {
+        let baselines = plan.baselines(arm).into_iter();
+        baselines.map(move |baseline| (arm, baseline))
+    });
+    let rows = pairs.filter_map(|(arm, baseline)| row(results, arm, baseline));
+    document.table(&head, rows.collect());
+    document.list(gaps(plan, results));
+}
+
+fn row(results: &Results, arm: &Arm, baseline: &Arm) -> Option<Vec<String>> {
+    let on = |number| results.compare(arm, baseline, number);
+    let (v, r) = (on(Number::V), on(Number::R)?);
+    let published = comparable(arm)
+        .zip(comparable(baseline))
+        .map(|(p, b)| format!("{:+.3}", p.mean - b.mean));
+    Some(cells(
+        names(arm),
+        [
+            baseline.model.name().to_owned(),
+            published.unwrap_or(NOTHING.into()),
+            v.map_or(NOTHING.into(), |v| difference(&v)),
+            v.map_or(NOTHING.into(), |v| v.finding().to_string()),
+            difference(&r),
+            r.finding().to_string(),
+        ],
+    ))
+}
+
+fn difference(paired: &Paired) -> String {
+    let wins = format!("{} of {}", paired.wins, paired.n);
+    match (paired.error, paired.corrected_error) {
+        (Some(error), Some(corrected)) => {
+            format!("{:+.4} ± {error:.4} ({corrected:.4}), {wins}", paired.mean)
+        }
+        _ => format!("{:+.4}, {wins}", paired.mean),
+    }
+}
+
+/// Names the models whose optimism differs from the Transformer's by as much as the models do.
+fn gaps(plan: &Plan, results: &Results) -> Vec<String> {
+    plan.arms()
+        .iter()
+        .filter(|arm| arm.model != Model::Transformer)
+        .filter_map(|arm| {
+            let baseline = plan.baseline(arm)?;
+            let v = results.compare(arm, baseline, Number::V)?.mean;
+            let gap = results.compare(arm, baseline, Number::R)?.mean - v;
+            let [set, model, preset, splits] = &names(arm);
+            (gap.abs() >= v.abs()).then(|| {
+                format!(
+                    "{set}, {model} ({preset}, {splits}): R - V differs from the Transformer's by \
+                     {gap:+.4}, as much as the models differ ({v:+.4}); a comparison of best test \
+                     errors says nothing here."
+                )
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::results::tests::results;
+    use super::super::super::{Cut, Plan};
+    use super::*;
+    use crate::Scale;
+    use crate::store::Row;
+    use bochner_datasets::RegressionSet;
+
+    #[test]
+    fn an_optimism_as_large_as_the_difference_is_named() {
+        let plan = Plan::new(Scale::Desk, &[RegressionSet::Co2], Cut::None);
+        let even = results(&plan, |arm, _| Some(0.3 - 0.1 * arm.model as usize as f64));
+        assert!(gaps(&plan, &even).is_empty());
+        let tilted = even.mapped(|row| Row {
+            r_number: row.r_number
+                - if row.unit.variant == "MIKAN" {
+                    0.5
+                } else {
+                    0.0
+                },
+            ..row
+        });
+        let named = gaps(&plan, &tilted);
+        assert_eq!(named.len(), 1);
+        assert!(named[0].starts_with("CO2, MIKAN"), "{}", named[0]);
+    }
+}
