@@ -91,6 +91,15 @@ impl<T: Real> Parameter<T> {
         }
     }
 
+    pub(crate) fn finite(name: impl Into<String>, value: T) -> Self {
+        let (name, domain) = (name.into(), Domain::Finite);
+        Self {
+            name,
+            value,
+            domain,
+        }
+    }
+
     fn check(&self, value: T) -> Result<(), Error> {
         match self.domain {
             Domain::Positive => expect_positive(&self.name, value),

@@ -59,6 +59,7 @@ mod error;
 pub mod features;
 mod kernel;
 mod lengthscale;
+pub mod nonstationary;
 pub mod stationary;
 #[cfg(test)]
 mod testing;
@@ -70,4 +71,8 @@ pub use features::{
 };
 pub use kernel::{Domain, GramGradients, Kernel, Parameter};
 pub use lengthscale::Lengthscale;
-pub use stationary::{Expsin, ExpsinConfig, Matern, MaternConfig, Rbf, RbfConfig, Smoothness};
+pub use nonstationary::{Linear, LinearConfig};
+pub use stationary::{
+    Cosine, Expsin, ExpsinConfig, Matern, MaternConfig, Rbf, RbfConfig, Smoothness,
+    SpectralMixture, SpectralMixtureConfig,
+};

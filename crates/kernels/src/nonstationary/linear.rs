@@ -1,0 +1,152 @@
+//! The inner product.
+
+use crate::Error;
+use crate::kernel::{
+    GramGradients, Kernel, Parameter, check_cotangent, check_values, common_width,
+};
+use crate::lengthscale::Lengthscale;
+use bochner_numerics::{Mat, MatMut, Real, matmul};
+use ndarray::{Array2, ArrayView1, ArrayView2};
+
+/// The linear kernel.
+///
+/// $$k(x, y) = \sum_n \frac{x_n y_n}{l_n^2}$$
+///
+/// *where* $l_n > 0$ is the [`Lengthscale`]. It is the covariance of linear functions whose slopes
+/// have the standard deviations $1 / l_n$.
+///
+/// # Example
+/// ```
+/// use bochner_kernels::{Kernel, Lengthscale, LinearConfig};
+/// use ndarray::array;
+///
+/// let kernel = LinearConfig { lengthscale: Lengthscale::Shared(2.0) }.build()?;
+/// let k = kernel.value(array![1.0, 3.0].view(), array![4.0, -2.0].view())?;
+/// assert_eq!(k, -0.5);
+/// # Ok::<(), bochner_kernels::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Linear<T> {
+    lengthscale: Lengthscale<T>,
+}
+
+/// The settings of a [`Linear`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinearConfig<T> {
+    /// Positive.
+    pub lengthscale: Lengthscale<T>,
+}
+
+impl<T: Real> LinearConfig<T> {
+    /// The kernel of these settings.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless every lengthscale is finite and positive, [`Error::Empty`] if
+    /// there is none.
+    pub fn build(self) -> Result<Linear<T>, Error> {
+        self.lengthscale.check()?;
+        Ok(Linear {
+            lengthscale: self.lengthscale,
+        })
+    }
+}
+
+impl<T: Real> Linear<T> {
+    /// The lengthscales.
+    pub fn lengthscale(&self) -> &Lengthscale<T> {
+        &self.lengthscale
+    }
+}
+
+impl<T: Real> Kernel<T> for Linear<T> {
+    fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
+        let width = common_width(&x, &y)?;
+        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
+        let (x, y) = (scaled(x, &inverse), scaled(y, &inverse));
+        Ok(product(mat(&x), mat(&y).t()))
+    }
+
+    fn gram_vjp(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<GramGradients<T>, Error> {
+        let width = common_width(&x, &y)?;
+        check_cotangent(&x, &y, &cotangent)?;
+        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
+        let (x, y) = (scaled(x, &inverse), scaled(y, &inverse));
+        let cotangent = cotangent.as_standard_layout().into_owned();
+        let along_x = product(mat(&cotangent), mat(&y));
+        let along_y = product(mat(&cotangent).t(), mat(&x));
+        let columns = x.columns().into_iter().zip(along_x.columns());
+        let along_scale = columns.zip(&inverse).map(|((x, g), &i)| {
+            let sum: T = x.iter().zip(g).map(|(&x, &g)| x * g).sum();
+            -T::of(2.0) * i * sum
+        });
+        Ok(GramGradients {
+            parameters: self.lengthscale.gather(along_scale.collect()),
+            x: scaled(along_x.view(), &inverse),
+            y: scaled(along_y.view(), &inverse),
+        })
+    }
+
+    fn parameters(&self) -> Vec<Parameter<T>> {
+        self.lengthscale.parameters()
+    }
+
+    fn set_parameters(&mut self, values: &[T]) -> Result<(), Error> {
+        check_values(&self.parameters(), values)?;
+        self.lengthscale.assign(values);
+        Ok(())
+    }
+}
+
+/// Each column times its factor, in row-major order.
+fn scaled<T: Real>(x: ArrayView2<T>, factors: &[T]) -> Array2<T> {
+    let mut x = x.as_standard_layout().into_owned();
+    x *= &ArrayView1::from(factors);
+    x
+}
+
+fn mat<T>(x: &Array2<T>) -> Mat<'_, T> {
+    let data = x.as_slice().expect("kept in row-major order");
+    Mat::new(data, x.nrows(), x.ncols())
+}
+
+fn product<T: Real>(a: Mat<T>, b: Mat<T>) -> Array2<T> {
+    let (rows, cols) = (a.shape().0, b.shape().1);
+    let mut out = vec![T::zero(); rows * cols];
+    let target = MatMut::new(&mut out, rows, cols);
+    matmul(T::one(), a, b, T::zero(), target);
+    Array2::from_shape_vec((rows, cols), out).expect("allocated with this shape")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{gradients_agree, points, values_are_replaced_or_refused};
+    use ndarray::array;
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        for lengthscale in [
+            Lengthscale::Shared(1.3),
+            Lengthscale::PerDimension(vec![0.7, 1.9, 0.4]),
+        ] {
+            let mut kernel = LinearConfig { lengthscale }.build().unwrap();
+            gradients_agree(&mut kernel, &points(4, 3, "x"), &points(5, 3, "y"));
+            values_are_replaced_or_refused(&mut kernel);
+        }
+    }
+
+    #[test]
+    fn every_dimension_has_its_own_lengthscale() {
+        let lengthscale = Lengthscale::PerDimension(vec![1.0, 2.0]);
+        let kernel = LinearConfig { lengthscale }.build().unwrap();
+        let (x, y) = (array![[1.0, 2.0], [0.0, 4.0]], array![[3.0, -2.0]]);
+        // The second input in column-major order.
+        let k = kernel.gram(x.t().to_owned().t(), y.view()).unwrap();
+        assert_eq!(k, array![[2.0], [-2.0]]);
+    }
+}
