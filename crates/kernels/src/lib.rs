@@ -55,6 +55,7 @@
 //! | [`features`] | the module of all of these |
 //! | [`Error`] | what can be wrong with the arguments |
 
+pub mod compose;
 mod error;
 pub mod features;
 mod kernel;
@@ -64,6 +65,7 @@ pub mod stationary;
 #[cfg(test)]
 mod testing;
 
+pub use compose::{Product, Scale, ScaleConfig, Sum};
 pub use error::Error;
 pub use features::{
     FeatureMapGradients, KernelMatrixGradients, SpectralPoints, feature_map, feature_map_vjp,

@@ -1,6 +1,8 @@
 //! What is tested of every kernel.
 
-use crate::{Domain, Error, Kernel};
+use crate::{
+    Domain, Error, Kernel, Lengthscale, LinearConfig, MaternConfig, RbfConfig, Smoothness,
+};
 use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
 use ndarray::{Array2, ArrayView2};
 
@@ -70,4 +72,23 @@ pub(crate) fn values_are_replaced_or_refused(kernel: &mut dyn Kernel<f64>) {
         short,
         Err(Error::ShapeMismatch { what: "values", .. })
     ));
+}
+
+/// Three kernels for inputs of three dimensions.
+pub(crate) fn parts() -> Vec<Box<dyn Kernel<f64>>> {
+    let each = Lengthscale::PerDimension(vec![0.9, 1.4, 2.0]);
+    let shared = Lengthscale::Shared(1.2);
+    let rbf = RbfConfig { lengthscale: each }.build().unwrap();
+    let matern = MaternConfig {
+        smoothness: Smoothness::ThreeHalves,
+        lengthscale: shared.clone(),
+    };
+    let linear = LinearConfig {
+        lengthscale: shared,
+    };
+    vec![
+        Box::new(rbf),
+        Box::new(matern.build().unwrap()),
+        Box::new(linear.build().unwrap()),
+    ]
 }

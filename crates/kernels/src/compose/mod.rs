@@ -1,0 +1,54 @@
+//! Kernels made of kernels: sums, products and multiples are positive semi-definite again.
+
+mod product;
+mod scale;
+mod sum;
+
+pub use product::Product;
+pub use scale::{Scale, ScaleConfig};
+pub use sum::Sum;
+
+use crate::error::{Error, expect_some};
+use crate::kernel::{Kernel, Parameter, check_values};
+use bochner_numerics::Real;
+
+/// The kernels a sum or product is made of: at least one.
+#[derive(Debug)]
+struct Parts<T>(Vec<Box<dyn Kernel<T>>>);
+
+impl<T: Real> Parts<T> {
+    fn new(parts: Vec<Box<dyn Kernel<T>>>) -> Result<Self, Error> {
+        expect_some("parts", &[parts.len()])?;
+        Ok(Self(parts))
+    }
+
+    /// Those of the first part, then those of the second, ..., each with its part's number.
+    fn parameters(&self) -> Vec<Parameter<T>> {
+        let parts = self.0.iter().enumerate();
+        parts
+            .flat_map(|(i, part)| within(&i.to_string(), part.as_ref()))
+            .collect()
+    }
+
+    fn set_parameters(&mut self, values: &[T]) -> Result<(), Error> {
+        // All of them first: a part must not change when a later one refuses.
+        check_values(&self.parameters(), values)?;
+        let mut rest = values;
+        for part in &mut self.0 {
+            let own;
+            (own, rest) = rest.split_at(part.parameters().len());
+            part.set_parameters(own)?;
+        }
+        Ok(())
+    }
+}
+
+/// The parameters of a part, with the part's name in front.
+fn within<T: Real>(name: &str, part: &dyn Kernel<T>) -> Vec<Parameter<T>> {
+    let own = part.parameters().into_iter();
+    own.map(|p| Parameter {
+        name: format!("{name}.{}", p.name),
+        ..p
+    })
+    .collect()
+}

@@ -1,0 +1,141 @@
+//! The product of kernels.
+
+use super::Parts;
+use crate::Error;
+use crate::kernel::{GramGradients, Kernel, Parameter, check_cotangent};
+use bochner_numerics::Real;
+use ndarray::{Array2, ArrayView2};
+
+/// The product of kernels, $k = \prod_i k_i$: two points are alike if all parts find them so.
+///
+/// The parameters of part `i` are called `i.name`.
+///
+/// # Example
+///
+/// Seasons that change slowly:
+///
+/// ```
+/// use bochner_kernels::{ExpsinConfig, Kernel, Lengthscale, Product, RbfConfig};
+/// use ndarray::array;
+///
+/// let season = ExpsinConfig { period: 12.0, lengthscale: 1.0 }.build()?;
+/// let drift = RbfConfig { lengthscale: Lengthscale::Shared(24.0) }.build()?;
+/// let kernel = Product::of(vec![Box::new(season), Box::new(drift)])?;
+/// let k = kernel.value(array![0.0].view(), array![24.0].view())?;
+/// assert!((k - (-0.5_f64).exp()).abs() < 1e-12);
+/// # Ok::<(), bochner_kernels::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Product<T> {
+    parts: Parts<T>,
+}
+
+impl<T: Real> Product<T> {
+    /// The product of these kernels.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] if there is none.
+    pub fn of(parts: Vec<Box<dyn Kernel<T>>>) -> Result<Self, Error> {
+        let parts = Parts::new(parts)?;
+        Ok(Self { parts })
+    }
+}
+
+impl<T: Real> Kernel<T> for Product<T> {
+    fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
+        let mut product = Array2::ones((x.nrows(), y.nrows()));
+        for part in &self.parts.0 {
+            product *= &part.gram(x, y)?;
+        }
+        Ok(product)
+    }
+
+    fn gram_vjp(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<GramGradients<T>, Error> {
+        let parts = &self.parts.0;
+        let grams = parts.iter().map(|part| part.gram(x, y));
+        let grams = grams.collect::<Result<Vec<_>, _>>()?;
+        check_cotangent(&x, &y, &cotangent)?;
+        let mut sum = GramGradients::zeros(x.dim(), y.dim());
+        for (part, others) in parts.iter().zip(products_of_others(&grams)) {
+            sum.append(part.gram_vjp(x, y, (others * cotangent).view())?);
+        }
+        Ok(sum)
+    }
+
+    fn parameters(&self) -> Vec<Parameter<T>> {
+        self.parts.parameters()
+    }
+
+    fn set_parameters(&mut self, values: &[T]) -> Result<(), Error> {
+        self.parts.set_parameters(values)
+    }
+}
+
+/// For each factor the product of all others, without dividing: a factor may be zero.
+fn products_of_others<T: Real>(factors: &[Array2<T>]) -> Vec<Array2<T>> {
+    let mut before = Array2::ones(factors[0].raw_dim());
+    let mut products = Vec::with_capacity(factors.len());
+    for factor in factors {
+        products.push(before.clone());
+        before *= factor;
+    }
+    let mut after = Array2::ones(factors[0].raw_dim());
+    for (product, factor) in products.iter_mut().zip(factors).rev() {
+        *product *= &after;
+        after *= factor;
+    }
+    products
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{gradients_agree, parts, points, values_are_replaced_or_refused};
+    use crate::{Lengthscale, LinearConfig};
+    use ndarray::array;
+
+    #[test]
+    fn it_is_the_product() {
+        let (x, y) = (points(4, 3, "x"), points(5, 3, "y"));
+        let product = Product::of(parts()).unwrap().gram(x.view(), y.view());
+        let each = parts().into_iter();
+        let want = each.fold(Array2::ones((4, 5)), |product, part| {
+            product * part.gram(x.view(), y.view()).unwrap()
+        });
+        assert_eq!(product.unwrap(), want);
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let mut kernel = Product::of(parts()).unwrap();
+        gradients_agree(&mut kernel, &points(4, 3, "x"), &points(5, 3, "y"));
+        values_are_replaced_or_refused(&mut kernel);
+    }
+
+    #[test]
+    fn a_factor_that_is_zero_still_has_a_gradient() {
+        let linear = |l| -> Box<dyn Kernel<f64>> {
+            let lengthscale = Lengthscale::Shared(l);
+            Box::new(LinearConfig { lengthscale }.build().unwrap())
+        };
+        let kernel = Product::of(vec![linear(1.0), linear(0.5)]).unwrap();
+        let (x, y, one) = (array![[1.0, 1.0]], array![[1.0, -1.0]], array![[1.0]]);
+        let vjp = kernel.gram_vjp(x.view(), y.view(), one.view()).unwrap();
+        // Both factors are zero, and so is the gradient of their product.
+        assert_eq!(vjp.x, array![[0.0, 0.0]]);
+        let wide = array![[1.0, 1.0, 0.0]];
+        assert!(kernel.gram_vjp(x.view(), wide.view(), one.view()).is_err());
+    }
+
+    #[test]
+    fn others_are_multiplied_not_divided() {
+        let factors = [array![[0.0]], array![[2.0]], array![[5.0]]];
+        let want = vec![array![[10.0]], array![[0.0]], array![[0.0]]];
+        assert_eq!(products_of_others(&factors), want);
+    }
+}

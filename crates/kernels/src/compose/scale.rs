@@ -1,0 +1,114 @@
+//! A multiple of a kernel.
+
+use super::within;
+use crate::Error;
+use crate::error::expect_positive;
+use crate::kernel::{GramGradients, Kernel, Parameter, check_values};
+use bochner_numerics::Real;
+use ndarray::{Array2, ArrayView2};
+
+/// A multiple of a kernel, $k = v k_0$.
+///
+/// *where* $v > 0$ is the `variance`, the first parameter; those of $k_0$ follow as `base.name`.
+///
+/// # Example
+/// ```
+/// use bochner_kernels::{Kernel, Lengthscale, RbfConfig, ScaleConfig};
+/// use ndarray::array;
+///
+/// let base = RbfConfig { lengthscale: Lengthscale::Shared(1.0) }.build()?;
+/// let kernel = ScaleConfig { variance: 3.0, base: Box::new(base) }.build()?;
+/// let x = array![0.5];
+/// assert_eq!(kernel.value(x.view(), x.view())?, 3.0);
+/// # Ok::<(), bochner_kernels::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Scale<T> {
+    variance: T,
+    base: Box<dyn Kernel<T>>,
+}
+
+/// The settings of a [`Scale`].
+#[derive(Debug)]
+pub struct ScaleConfig<T> {
+    /// The factor; positive.
+    pub variance: T,
+    /// The kernel that is multiplied.
+    pub base: Box<dyn Kernel<T>>,
+}
+
+impl<T: Real> ScaleConfig<T> {
+    /// The kernel of these settings.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless the variance is finite and positive.
+    pub fn build(self) -> Result<Scale<T>, Error> {
+        expect_positive("variance", self.variance)?;
+        Ok(Scale {
+            variance: self.variance,
+            base: self.base,
+        })
+    }
+}
+
+impl<T: Real> Kernel<T> for Scale<T> {
+    fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
+        let base = self.base.gram(x, y)?;
+        Ok(base.mapv_into(|k| self.variance * k))
+    }
+
+    fn gram_vjp(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<GramGradients<T>, Error> {
+        let scaled = cotangent.mapv(|g| self.variance * g);
+        let mut gradients = self.base.gram_vjp(x, y, scaled.view())?;
+        let base = self.base.gram(x, y)?;
+        let along_variance = base.iter().zip(&cotangent).map(|(&k, &g)| k * g);
+        gradients.parameters.insert(0, along_variance.sum());
+        Ok(gradients)
+    }
+
+    fn parameters(&self) -> Vec<Parameter<T>> {
+        let mut parameters = vec![Parameter::positive("variance", self.variance)];
+        parameters.extend(within("base", self.base.as_ref()));
+        parameters
+    }
+
+    fn set_parameters(&mut self, values: &[T]) -> Result<(), Error> {
+        check_values(&self.parameters(), values)?;
+        self.base.set_parameters(&values[1..])?;
+        self.variance = values[0];
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sum;
+    use crate::testing::{gradients_agree, parts, points, values_are_replaced_or_refused};
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let base = Box::new(Sum::of(parts()).unwrap());
+        let variance = 1.7;
+        let mut kernel = ScaleConfig { variance, base }.build().unwrap();
+        gradients_agree(&mut kernel, &points(4, 3, "x"), &points(5, 3, "y"));
+        values_are_replaced_or_refused(&mut kernel);
+        let names = kernel.parameters();
+        assert_eq!(names[0].name, "variance");
+        assert_eq!(names[1].name, "base.0.lengthscale[0]");
+    }
+
+    #[test]
+    fn a_variance_that_is_not_positive_is_refused() {
+        for variance in [0.0, -2.0, f64::NAN] {
+            let base = parts().remove(0);
+            let refused = ScaleConfig { variance, base }.build();
+            assert!(matches!(refused, Err(Error::OutOfRange { what, .. }) if what == "variance"));
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The sum of kernels.
+
+use super::Parts;
+use crate::Error;
+use crate::kernel::{GramGradients, Kernel, Parameter};
+use bochner_numerics::Real;
+use ndarray::{Array2, ArrayView2};
+
+/// The sum of kernels, $k = \sum_i k_i$: two points are alike if one part finds them so.
+///
+/// The parameters of part `i` are called `i.name`.
+///
+/// # Example
+/// ```
+/// use bochner_kernels::{ExpsinConfig, Kernel, Lengthscale, LinearConfig, Sum};
+/// use ndarray::array;
+///
+/// let season = ExpsinConfig { period: 12.0, lengthscale: 1.0 }.build()?;
+/// let trend = LinearConfig { lengthscale: Lengthscale::Shared(10.0) }.build()?;
+/// let kernel = Sum::of(vec![Box::new(season), Box::new(trend)])?;
+/// let k = kernel.value(array![12.0].view(), array![24.0].view())?;
+/// assert!((k - (1.0 + 2.88_f64)).abs() < 1e-12);
+///
+/// let names: Vec<_> = kernel.parameters().into_iter().map(|p| p.name).collect();
+/// assert_eq!(names, ["0.period", "0.lengthscale", "1.lengthscale"]);
+/// # Ok::<(), bochner_kernels::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Sum<T> {
+    parts: Parts<T>,
+}
+
+impl<T: Real> Sum<T> {
+    /// The sum of these kernels.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] if there is none.
+    pub fn of(parts: Vec<Box<dyn Kernel<T>>>) -> Result<Self, Error> {
+        let parts = Parts::new(parts)?;
+        Ok(Self { parts })
+    }
+}
+
+impl<T: Real> Kernel<T> for Sum<T> {
+    fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
+        let mut sum = Array2::zeros((x.nrows(), y.nrows()));
+        for part in &self.parts.0 {
+            sum += &part.gram(x, y)?;
+        }
+        Ok(sum)
+    }
+
+    fn gram_vjp(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<GramGradients<T>, Error> {
+        let mut sum = GramGradients::zeros(x.dim(), y.dim());
+        for part in &self.parts.0 {
+            sum.append(part.gram_vjp(x, y, cotangent)?);
+        }
+        Ok(sum)
+    }
+
+    fn parameters(&self) -> Vec<Parameter<T>> {
+        self.parts.parameters()
+    }
+
+    fn set_parameters(&mut self, values: &[T]) -> Result<(), Error> {
+        self.parts.set_parameters(values)
+    }
+}
+
+impl<T: Real> GramGradients<T> {
+    pub(super) fn zeros(x: (usize, usize), y: (usize, usize)) -> Self {
+        Self {
+            x: Array2::zeros(x),
+            y: Array2::zeros(y),
+            parameters: Vec::new(),
+        }
+    }
+
+    /// Adds what one more part says of the points, and puts its parameters last.
+    pub(super) fn append(&mut self, part: Self) {
+        self.x += &part.x;
+        self.y += &part.y;
+        self.parameters.extend(part.parameters);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{gradients_agree, parts, points, values_are_replaced_or_refused};
+
+    #[test]
+    fn it_is_the_sum() {
+        let (x, y) = (points(4, 3, "x"), points(5, 3, "y"));
+        let sum = Sum::of(parts()).unwrap().gram(x.view(), y.view()).unwrap();
+        let each = parts().into_iter();
+        let want = each.fold(Array2::zeros((4, 5)), |sum, part| {
+            sum + part.gram(x.view(), y.view()).unwrap()
+        });
+        assert_eq!(sum, want);
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let mut kernel = Sum::of(parts()).unwrap();
+        gradients_agree(&mut kernel, &points(4, 3, "x"), &points(5, 3, "y"));
+        values_are_replaced_or_refused(&mut kernel);
+    }
+
+    #[test]
+    fn there_is_no_empty_sum() {
+        let none = Sum::<f64>::of(Vec::new());
+        assert!(matches!(none, Err(Error::Empty { what: "parts", .. })));
+    }
+}
