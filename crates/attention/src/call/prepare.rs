@@ -1,8 +1,7 @@
 //! What each head's scores are computed from: features or scaled operands, and exponents.
 
 use super::{Call, slab};
-use crate::engine::{Exponents, Score};
-use crate::magnitude::PNorm;
+use crate::engine::{Bias, Exponents, Score};
 use crate::{Error, Magnitude, Points, Similarity};
 use bochner_kernels::feature_map;
 use bochner_numerics::{Mat, Real, parallel};
@@ -56,8 +55,8 @@ impl<T: Real> Call<'_, '_, T> {
         })
     }
 
-    /// $\log a_{ij} = (q_i \cdot k_j + b_j) / \sqrt d$ up to a constant of the row, with
-    /// $b_j = (|k_j|_p^2 - |k_j|^2) / 2$, which vanishes at p = 2.
+    /// $\log a_{ij} = (q_i \cdot k_j - |k_j|^2 / 2) / \sqrt d + m_j$ up to a constant of the row; the
+    /// last two cancel at p = 2.
     fn exponential(&self, h: usize) -> Prepared<T> {
         let (queries, keys) = (slab(self.q.view(), h), self.kept_keys(h));
         let biased = !matches!(self.settings.magnitude, Magnitude::Norm { p: 2.0 });
@@ -69,22 +68,21 @@ impl<T: Real> Call<'_, '_, T> {
             scaling,
             score: Score::Exponential {
                 scale: scale.min(f64::MAX),
-                bias: biased.then(|| self.bias(keys, scaling)),
+                bias: biased.then(|| self.bias(h, scaling)),
             },
         }
     }
 
-    fn bias(&self, keys: Mat<T>, scaling: Scaling) -> Vec<f64> {
-        let (down, largest) = (exp2(-scaling.right), T::max_value().as_f64());
-        let of_key = |row: &[T]| {
-            let square: f64 = row.iter().map(|x| (x.as_f64() * down).powi(2)).sum();
-            let norm = match self.settings.magnitude {
-                Magnitude::Norm { p } => (PNorm::of(row, p).log_square() + 2.0 * down.ln()).exp(),
-                _ => 0.0,
-            };
-            ((norm - square) / 2.0).clamp(-largest, largest)
+    fn bias(&self, h: usize, scaling: Scaling) -> Bias {
+        let (keys, down) = (self.kept_keys(h), exp2(-scaling.right));
+        let square = |j| {
+            let row = keys.row(j).iter().map(|x| (x.as_f64() * down).powi(2));
+            row.sum::<f64>() / 2.0
         };
-        (0..keys.shape().0).map(|j| of_key(keys.row(j))).collect()
+        Bias {
+            squares: (0..keys.shape().0).map(square).collect(),
+            exponents: self.exponents(h),
+        }
     }
 
     fn exponents(&self, h: usize) -> Exponents {

@@ -2,7 +2,7 @@
 
 use super::product::add_product;
 use super::sweep::{Relative, RowBlock, sum, weights_and_slopes};
-use super::{Head, QUERY_BLOCK, RowStatistics, Score, blocks};
+use super::{Head, QUERY_BLOCK, RowStatistics, blocks};
 use bochner_numerics::{Mat, MatMut, Real, matmul};
 use std::ops::Range;
 
@@ -160,7 +160,7 @@ impl<T: Real> Head<'_, T> {
     /// Replaces gradients of a row's exponents by those of the keys' magnitudes, where the two are
     /// not the same, and adds their sum to that of the query's.
     fn pull_pairs(&self, block: &RowBlock, du: &mut [T], query: &mut T) {
-        if let Score::Squared { exponents, .. } = self.score
+        if let Some(exponents) = self.score.exponents()
             && exponents.has_pairs()
         {
             for (j, du) in du.iter_mut().enumerate() {

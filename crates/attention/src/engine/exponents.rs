@@ -34,12 +34,8 @@ impl Level {
         log: f64::NEG_INFINITY,
     };
 
-    pub(crate) fn plain(value: f64) -> Self {
+    fn plain(value: f64) -> Self {
         Self { value, log: value }
-    }
-
-    pub(crate) fn value(self) -> f64 {
-        self.value
     }
 
     /// Whether it exceeds `other`, overflowed or not; NaN exceeds nothing.
@@ -47,15 +43,15 @@ impl Level {
         self.log > other.log
     }
 
-    /// `exp(self - reference)`.
-    fn relative_to(self, reference: Self) -> f64 {
+    /// `self - reference`.
+    fn minus(self, reference: Self) -> f64 {
         if reference.value.is_finite() {
-            (self.value - reference.value).exp()
+            self.value - reference.value
         } else if self.log >= reference.log {
-            1.0
-        } else {
-            // Both lie beyond 1e308: any difference that f64 can tell is astronomical.
             0.0
+        } else {
+            // The reference lies beyond 1e308: any difference that f64 can tell is astronomical.
+            f64::NEG_INFINITY
         }
     }
 }
@@ -135,11 +131,9 @@ impl Exponents {
             .collect()
     }
 
-    /// `out[j] = exp(u[i, start + j] - reference)`.
-    pub(crate) fn fill<T: Real>(&self, i: usize, start: usize, reference: Level, out: &mut [T]) {
-        for (j, g) in out.iter_mut().enumerate() {
-            *g = T::of(self.level(i, start + j).relative_to(reference));
-        }
+    /// `u[i, j] - reference`.
+    pub(crate) fn difference(&self, i: usize, j: usize, reference: Level) -> f64 {
+        self.level(i, j).minus(reference)
     }
 
     /// The derivative of $u_{ij}$ with respect to $m_j$ (and to $m_i$, where queries count).

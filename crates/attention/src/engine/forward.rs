@@ -2,7 +2,7 @@
 
 use super::product::add_product;
 use super::sweep::{Relative, RowBlock, weigh};
-use super::{Head, Level, RowStatistics, Score};
+use super::{Head, Level, RowStatistics};
 use bochner_numerics::{Mat, MatMut, Real, matmul};
 use std::ops::Range;
 
@@ -111,9 +111,9 @@ impl<T: Real> Head<'_, T> {
     }
 
     fn initial_statistics(&self, queries: Range<usize>) -> Vec<RowStatistics<T>> {
-        let references = match self.score {
-            Score::Exponential { .. } => vec![Level::NONE; queries.len()],
-            Score::Squared { exponents, .. } => {
+        let references = match self.score.exponents() {
+            None => vec![Level::NONE; queries.len()],
+            Some(exponents) => {
                 let limits: Vec<usize> = queries.clone().map(|i| self.rows.limit(i)).collect();
                 if exponents.has_pairs() || self.rows.matrix(0).is_some() {
                     let row = |(i, &limit)| exponents.reference(i, limit, self.rows.matrix(i));
@@ -127,6 +127,7 @@ impl<T: Real> Head<'_, T> {
             .into_iter()
             .map(|reference| RowStatistics {
                 reference,
+                largest: T::neg_infinity(),
                 normaliser: T::zero(),
                 level: false,
             })

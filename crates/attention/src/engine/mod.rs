@@ -35,8 +35,25 @@ pub(crate) enum Score {
         floor: f64,
         exponents: Exponents,
     },
-    /// $a_{ij} = \exp((x_{ij} + b_j) \cdot \text{scale})$, with $x = q k^T$; no bias means $b = 0$.
-    Exponential { scale: f64, bias: Option<Vec<f64>> },
+    /// $a_{ij} = \exp(x_{ij} \cdot \text{scale})$, with $x = q k^T$, unless there is a [`Bias`].
+    Exponential { scale: f64, bias: Option<Bias> },
+}
+
+/// $a_{ij} = \exp((x_{ij} - b_j) \cdot \text{scale} + u_{ij})$.
+pub(crate) struct Bias {
+    /// $b_j = |k_j|^2 / 2$.
+    pub(crate) squares: Vec<f64>,
+    pub(crate) exponents: Exponents,
+}
+
+impl Score {
+    /// What a magnitude adds, if it is not part of the product already.
+    fn exponents(&self) -> Option<&Exponents> {
+        match self {
+            Self::Squared { exponents, .. } => Some(exponents),
+            Self::Exponential { bias, .. } => bias.as_ref().map(|bias| &bias.exponents),
+        }
+    }
 }
 
 /// One head of one example.
@@ -117,7 +134,9 @@ impl<'a> Rows<'a> {
 pub(crate) struct RowStatistics<T> {
     /// The exponent that the row's weights are relative to.
     pub(crate) reference: Level,
-    /// The sum of the weights relative to it; zero if no key is kept.
+    /// The largest logit beside it so far; unused without an exponential.
+    pub(crate) largest: T,
+    /// The sum of the weights relative to both; zero if no key is kept.
     pub(crate) normaliser: T,
     /// All kept similarities vanish: the weights are those of the magnitudes alone.
     pub(crate) level: bool,

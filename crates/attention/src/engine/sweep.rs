@@ -1,6 +1,6 @@
 //! Sweeps over the rows of a block: what happens between two matrix products.
 
-use super::{Exponents, Head, Level, RowStatistics, Score};
+use super::{Bias, Exponents, Head, Level, RowStatistics, Score};
 use bochner_numerics::{Real, elementary};
 use std::ops::Range;
 
@@ -41,7 +41,7 @@ impl<'m> RowBlock<'m> {
     }
 }
 
-/// The relative exponentials of a key block, kept from row to row while the reference stays.
+/// What the exponents of a key block come to, kept from row to row while the reference stays.
 pub(super) struct Relative<T> {
     reference: Option<Level>,
     values: Vec<T>,
@@ -55,12 +55,37 @@ impl<T: Real> Relative<T> {
         }
     }
 
-    fn get(&mut self, exponents: &Exponents, block: &RowBlock, reference: Level) -> &[T] {
+    /// `f(j, u_ij - reference)` of each key j of the block.
+    fn get(
+        &mut self,
+        exponents: &Exponents,
+        block: &RowBlock,
+        reference: Level,
+        f: impl Fn(usize, f64) -> f64,
+    ) -> &[T] {
         if exponents.has_pairs() || self.reference != Some(reference) {
-            exponents.fill(block.i, block.start, reference, &mut self.values);
+            for (j, value) in (block.start..).zip(&mut self.values) {
+                *value = T::of(f(j, exponents.difference(block.i, j, reference)));
+            }
             self.reference = Some(reference);
         }
         &self.values
+    }
+
+    /// Relative exponentials, of which one a key is enough.
+    fn exponentials(&mut self, exponents: &Exponents, block: &RowBlock, reference: Level) -> &[T] {
+        self.get(exponents, block, reference, |_, difference| {
+            difference.exp()
+        })
+    }
+
+    /// What to add to the raw scores, in their own units; never so low that a sum with them would
+    /// overflow.
+    fn biases(&mut self, bias: &Bias, scale: f64, block: &RowBlock, reference: Level) -> &[T] {
+        let lowest = T::min_value().as_f64() / 4.0;
+        self.get(&bias.exponents, block, reference, |j, difference| {
+            (difference / scale - bias.squares[j]).max(lowest)
+        })
     }
 }
 
@@ -80,7 +105,7 @@ pub(super) fn weigh<T: Real>(
             floor,
             exponents,
         } => {
-            let g = relative.get(exponents, block, statistics.reference);
+            let g = relative.exponentials(exponents, block, statistics.reference);
             if statistics.level {
                 row.copy_from_slice(g);
             } else {
@@ -90,9 +115,14 @@ pub(super) fn weigh<T: Real>(
             T::one()
         }
         Score::Exponential { scale, bias } => {
-            add_bias(row, bias.as_deref(), block.start);
+            if let Some(bias) = bias {
+                add(
+                    row,
+                    relative.biases(bias, *scale, block, statistics.reference),
+                );
+            }
             block.fill_masked(row, T::neg_infinity());
-            online_exponential(row, saturated(*scale), &mut statistics.reference)
+            online_exponential(row, saturated(*scale), &mut statistics.largest)
         }
     };
     statistics.normaliser = factor * statistics.normaliser + sum(row);
@@ -106,11 +136,8 @@ fn square<T: Real>(row: &mut [T], g: &[T], inverse: T, floor: T) {
     }
 }
 
-fn add_bias<T: Real>(row: &mut [T], bias: Option<&[f64]>, start: usize) {
-    let Some(bias) = bias else { return };
-    for (x, &b) in row.iter_mut().zip(&bias[start..]) {
-        *x += T::of(b);
-    }
+fn add<T: Real>(row: &mut [T], more: &[T]) {
+    row.iter_mut().zip(more).for_each(|(x, &b)| *x += b);
 }
 
 /// `x`, or the largest finite number: a scale multiplies differences, of which zero must stay zero.
@@ -121,14 +148,14 @@ fn saturated<T: Real>(x: f64) -> T {
 /// `exp((x - max) scale)` with a running maximum; returns what the old maximum costs.
 ///
 /// The difference comes first: it is exact where it decides anything, and never inf - inf.
-fn online_exponential<T: Real>(row: &mut [T], scale: T, reference: &mut Level) -> T {
-    let before = T::of(reference.value());
+fn online_exponential<T: Real>(row: &mut [T], scale: T, largest: &mut T) -> T {
+    let before = *largest;
     let now = max(row).max(before);
     if now == T::neg_infinity() {
         row.fill(T::zero());
         return T::one();
     }
-    *reference = Level::plain(now.as_f64());
+    *largest = now;
     row.iter_mut().for_each(|x| *x = (*x - now) * scale);
     elementary::exp_in_place(row);
     ((before - now) * scale).exp()
@@ -153,7 +180,7 @@ pub(super) fn weights_and_slopes<T: Real>(
             floor,
             exponents,
         } => {
-            let g = relative.get(exponents, block, statistics.reference);
+            let g = relative.exponentials(exponents, block, statistics.reference);
             if statistics.level {
                 p.iter_mut().zip(g).for_each(|(p, &g)| *p = g * inverse);
                 row.fill(T::zero());
@@ -162,10 +189,14 @@ pub(super) fn weights_and_slopes<T: Real>(
             }
         }
         Score::Exponential { scale, bias } => {
-            add_bias(row, bias.as_deref(), block.start);
-            let reference = T::of(statistics.reference.value());
-            let scale = saturated::<T>(*scale);
-            row.iter_mut().for_each(|x| *x = (*x - reference) * scale);
+            if let Some(bias) = bias {
+                add(
+                    row,
+                    relative.biases(bias, *scale, block, statistics.reference),
+                );
+            }
+            let (largest, scale) = (statistics.largest, saturated::<T>(*scale));
+            row.iter_mut().for_each(|x| *x = (*x - largest) * scale);
             elementary::exp_in_place(row);
             for (x, p) in row.iter_mut().zip(p.iter_mut()) {
                 *x *= inverse;

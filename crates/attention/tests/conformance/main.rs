@@ -7,6 +7,7 @@ mod plain;
 mod attention_is_what_its_formula_says;
 mod dropout_keeps_the_mean;
 mod empty_rows_are_zero;
+mod extremes_are_never_nan;
 mod gradients_agree_with_finite_differences;
 mod keys_and_queries_have_no_order;
 mod misuse_is_named;

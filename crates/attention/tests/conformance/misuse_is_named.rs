@@ -169,6 +169,12 @@ fn settings_of_plain_attention() {
         );
         assert!(matches!(got, Error::OutOfRange { name: "p", .. }));
     }
+    let released = Magnitude::Released {
+        p: 2.0,
+        dropout: None,
+    };
+    let got = attended(x.view(), &with(Similarity::Rbf, released, &mask, None));
+    assert!(matches!(got, Error::Unsupported { .. }));
     let squared = |w: &Array3<f64>, floor| {
         let points = Points::shared_stationary(w.view());
         attended(

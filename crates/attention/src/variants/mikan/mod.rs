@@ -1,5 +1,6 @@
 //! MIKAN: spectral points from an implicit density, drawn jointly over the heads.
 
+mod bounds;
 mod coupling;
 mod networks;
 
@@ -16,6 +17,7 @@ use bochner_numerics::{Real, standard_normal};
 use bochner_spectral::{
     Inferred, InferredCotangents, kl_mean_field, kl_mean_field_vjp, linear_init,
 };
+use bounds::Bounds;
 use coupling::Coupling;
 use ndarray::{Array1, Array2, Array3, Array4, Axis, Ix1, Ix2, Ix3};
 use networks::{DENSITIES, INFERENCE, NamedArrays};
@@ -36,7 +38,9 @@ use serde::{Deserialize, Serialize};
 /// # Numerics
 /// R counts distinct frequencies: the mirrored half of equation 7 repeats the same kernel values
 /// and is never computed. A causal mask is refused, since the network's mean over time would leak
-/// the future.
+/// the future. So that inputs of any size give finite draws, $|\mu|$ is held below $10^3 s_0$ and
+/// $\log(\sigma / s_0)$ between -60 and 7; at the upper bounds the divergence is half a million nats
+/// for each coordinate.
 ///
 /// # Reference
 /// Song et al. 2021, equations 7, 14-19.
@@ -221,12 +225,13 @@ impl Mikan {
         same_shape("noise", &[batch, heads, self.points, width], eps.shape())?;
         let named = self.named(inputs.size(), parameters)?;
         let kept = Kept::of(inputs);
-        let inferred = networks::inference(&named, self.slope, self.prior_std).infer(
+        let mut inferred = networks::inference(&named, self.slope, self.prior_std).infer(
             inputs.q,
             inputs.k,
             kept.queries.as_ref().map(|kept| kept.view()),
             kept.keys.as_ref().map(|kept| kept.view()),
         )?;
+        Bounds::around(self.prior_std).hold(&mut inferred);
         let raw_factor = self.raw_factor(&named, &inferred)?;
         let (mu, log_sigma) = (inferred.mu.view(), inferred.log_sigma.view());
         let (coupling, z) = Coupling::draw(self.preset, raw_factor, mu, log_sigma, eps.view())?;
@@ -285,6 +290,8 @@ impl Mikan {
         )?;
         posterior.mu += &divergence.mu;
         posterior.log_sigma += &divergence.log_sigma;
+        let bounds = Bounds::around(self.prior_std);
+        bounds.release(&draw.inferred, &mut posterior.mu, &mut posterior.log_sigma);
         let hidden =
             self.factor_vjp(named, &draw.inferred, posterior.raw_factor, &mut parameters)?;
 
