@@ -55,7 +55,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`tables`] | one module per table: plan, criteria, report |
-//! | [`unit`] | [`Unit`], [`Scale`], [`Preset`], [`Shard`] |
+//! | [`mod@unit`] | [`Unit`], [`Scale`], [`Preset`], [`Shard`] |
 //! | [`trial`] | what a suite offers so that its units can run: [`Suite`], [`Trial`] |
 //! | [`runner`] | several units at a time, interrupts, checkpoints |
 //! | [`store`] | [`Store`], the rows and the artefacts |

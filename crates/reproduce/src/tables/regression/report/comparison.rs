@@ -3,6 +3,7 @@
 use super::super::{Arm, Model, Number, Plan, Results};
 use super::Account;
 use super::tables::{NOTHING, cells, comparable, names};
+use crate::Scale;
 use crate::report::Document;
 use crate::statistics::Paired;
 
@@ -30,13 +31,19 @@ pub(super) fn write(document: &mut Document, account: &Account<'_>) {
         let baselines = plan.baselines(arm).into_iter();
         baselines.map(move |baseline| (arm, baseline))
     });
-    let rows = pairs.filter_map(|(arm, baseline)| row(results, arm, baseline));
+    let rows = pairs.filter_map(|(arm, baseline)| row(account, arm, baseline));
     document.table(&head, rows.collect());
-    document.list(gaps(plan, results));
+    if plan.scale() != Scale::Smoke {
+        document.list(gaps(plan, results));
+    }
 }
 
-fn row(results: &Results, arm: &Arm, baseline: &Arm) -> Option<Vec<String>> {
-    let on = |number| results.compare(arm, baseline, number);
+fn row(account: &Account<'_>, arm: &Arm, baseline: &Arm) -> Option<Vec<String>> {
+    let on = |number| account.results.compare(arm, baseline, number);
+    let found = |paired: &Paired| match account.plan.scale() {
+        Scale::Smoke => "not tested".to_owned(),
+        _ => paired.finding().to_string(),
+    };
     let (v, r) = (on(Number::V), on(Number::R)?);
     let published = comparable(arm)
         .zip(comparable(baseline))
@@ -47,9 +54,9 @@ fn row(results: &Results, arm: &Arm, baseline: &Arm) -> Option<Vec<String>> {
             baseline.model.name().to_owned(),
             published.unwrap_or(NOTHING.into()),
             v.map_or(NOTHING.into(), |v| difference(&v)),
-            v.map_or(NOTHING.into(), |v| v.finding().to_string()),
+            v.map_or(NOTHING.into(), |v| found(&v)),
             difference(&r),
-            r.finding().to_string(),
+            found(&r),
         ],
     ))
 }
@@ -90,7 +97,6 @@ mod tests {
     use super::super::super::results::tests::results;
     use super::super::super::{Cut, Plan};
     use super::*;
-    use crate::Scale;
     use crate::store::Row;
     use bochner_datasets::RegressionSet;
 
