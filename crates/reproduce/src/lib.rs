@@ -65,7 +65,6 @@
 //! | [`golden`] | the crates against reference values computed elsewhere |
 //! | [`Error`] | what can go wrong |
 
-mod base64;
 mod config;
 mod error;
 pub mod golden;
@@ -87,3 +86,8 @@ pub use reproduction::{Reproduction, reproduce};
 pub use store::Store;
 pub use trial::{Suite, Trial};
 pub use unit::{Preset, Scale, Settings, Shard, Unit};
+
+/// The README's examples, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

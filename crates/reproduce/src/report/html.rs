@@ -1,6 +1,8 @@
 //! The document as one HTML file: styles and pictures inside, nothing loaded from anywhere.
 
 use super::{Block, Document, Picture, png};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("report.css");
@@ -71,7 +73,7 @@ fn picture(picture: &Picture) -> String {
             "<div class=\"tile\"><img alt=\"{0}\" src=\"data:image/png;base64,{1}\">\
              <span>{0}</span></div>",
             escape(title),
-            crate::base64::encode(&png::shades(*side, levels)),
+            BASE64_STANDARD.encode(png::shades(*side, levels).expect("one level a cell")),
         ),
         Picture::Correlation {
             title,

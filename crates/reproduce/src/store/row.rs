@@ -1,6 +1,8 @@
 //! What a finished unit leaves behind.
 
-use crate::{Unit, base64};
+use crate::Unit;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 
 /// Points that a stored curve has at most.
@@ -149,13 +151,14 @@ impl Shades {
         Self {
             side,
             largest,
-            levels: base64::encode(&levels),
+            levels: BASE64_STANDARD.encode(&levels),
         }
     }
 
     /// The shades, row by row; `None` if the text is damaged.
     pub fn levels(&self) -> Option<Vec<u8>> {
-        base64::decode(&self.levels).filter(|levels| levels.len() == self.side * self.side)
+        let levels = BASE64_STANDARD.decode(&self.levels).ok()?;
+        (levels.len() == self.side * self.side).then_some(levels)
     }
 }
 
