@@ -55,7 +55,9 @@
 //! | [`features`] | the module of all of these |
 //! | [`Error`] | what can be wrong with the arguments |
 
+pub mod bounds;
 pub mod compose;
+pub mod density;
 mod error;
 pub mod features;
 mod kernel;
@@ -65,7 +67,12 @@ pub mod stationary;
 #[cfg(test)]
 mod testing;
 
+pub use bounds::{UniformBound, UniformBoundConfig};
 pub use compose::{Product, Scale, ScaleConfig, Sum};
+pub use density::{
+    GaussianDensity, MixtureDensity, RandomFeatures, SpectralDensity, Stationary, StudentTDensity,
+    orthogonal_features, random_features, squared_rbf_density,
+};
 pub use error::Error;
 pub use features::{
     FeatureMapGradients, KernelMatrixGradients, SpectralPoints, feature_map, feature_map_vjp,

@@ -1,0 +1,163 @@
+//! Proposition 4, in the form that is true: the number of points that bounds the error of $f_{NS}$
+//! everywhere on a bounded set, and what goes wrong without the condition on the error.
+
+use bochner_kernels::{Error, SpectralPoints, UniformBound, UniformBoundConfig, kernel_matrix};
+use bochner_numerics::{Seed, standard_normal};
+use ndarray::{Array2, Axis};
+use proptest::prelude::*;
+
+/// Pairs of points from $N(0, s^2 I)$, independent of each other.
+#[derive(Clone, Debug)]
+struct Setting {
+    width: usize,
+    std: f64,
+    diameter: f64,
+    /// Where the set lies, along every coordinate.
+    centre: f64,
+}
+
+impl Setting {
+    /// $\sqrt{\mathbb{E} |w_1|^2 + \mathbb{E} |w_2|^2}$.
+    fn spread(&self) -> f64 {
+        self.std * (2.0 * self.width as f64).sqrt()
+    }
+
+    fn bound(&self) -> UniformBound {
+        let config = UniformBoundConfig {
+            width: self.width,
+            diameter: self.diameter,
+            spread: self.spread(),
+        };
+        config.build().unwrap()
+    }
+
+    /// Points of the set: the ends of a cube's diagonal, and random ones in the cube.
+    fn set(&self) -> Array2<f64> {
+        let mut stream = Seed::new(31).stream("set");
+        let side = self.diameter / (self.width as f64).sqrt();
+        Array2::from_shape_fn((9, self.width), |(i, _)| {
+            let inside = match i {
+                0 => -0.5,
+                1 => 0.5,
+                _ => 0.5 * standard_normal::<f64>(&mut stream).tanh(),
+            };
+            self.centre + side * inside
+        })
+    }
+
+    /// $\frac12 (e^{-s^2 |x - y|^2 / 2} + e^{-s^2 (|x|^2 + |y|^2) / 2})$, the mean of $f_{NS}$.
+    fn mean(&self, x: &Array2<f64>) -> Array2<f64> {
+        let damped = |square: f64| (-0.5 * self.std * self.std * square).exp();
+        let norms = (x * x).sum_axis(Axis(1));
+        Array2::from_shape_fn((x.nrows(), x.nrows()), |(i, j)| {
+            let t = &x.row(i) - &x.row(j);
+            0.5 * (damped(t.dot(&t)) + damped(norms[i] + norms[j]))
+        })
+    }
+
+    /// The largest error on the set, of `count` pairs drawn from `seed`.
+    fn largest_error(&self, count: usize, seed: Seed) -> f64 {
+        let draw = |purpose| {
+            let mut stream = seed.stream(purpose);
+            let shape = (count, self.width);
+            Array2::from_shape_simple_fn(shape, || self.std * standard_normal::<f64>(&mut stream))
+        };
+        let (w1, w2, x) = (draw("first"), draw("second"), self.set());
+        let points = SpectralPoints::Nonstationary {
+            w1: w1.view(),
+            w2: w2.view(),
+        };
+        let f = kernel_matrix(x.view(), x.view(), &points).unwrap();
+        let off = f - self.mean(&x);
+        off.iter().fold(0.0, |largest, e| largest.max(e.abs()))
+    }
+
+    /// How often the error somewhere reaches `error`.
+    fn frequency(&self, error: f64, count: usize, draws: u64, seed: Seed) -> f64 {
+        let failed = (0..draws).filter(|&i| self.largest_error(count, seed.nth(i)) >= error);
+        failed.count() as f64 / draws as f64
+    }
+}
+
+fn setting() -> impl Strategy<Value = Setting> {
+    (1..4usize, 0.5..2.0f64, 0.5..3.0f64, -3.0..3.0f64).prop_map(
+        |(width, std, diameter, centre)| Setting {
+            width,
+            std,
+            diameter,
+            centre,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn the_points_that_suffice_do(setting in setting(), error in 0.3..0.6f64, seed in any::<u64>()) {
+        let bound = setting.bound();
+        prop_assume!(error <= bound.largest_error());
+        let enough = bound.points(error, 0.05).unwrap();
+        let seed = Seed::new(seed);
+        prop_assert_eq!(setting.frequency(error, enough, 10, seed), 0.0);
+    }
+
+    #[test]
+    fn the_number_is_the_smallest_the_bound_allows(
+        setting in setting(),
+        error in 0.01..1.0f64,
+        probability in 0.001..0.5f64,
+    ) {
+        let bound = setting.bound();
+        prop_assume!(error <= bound.largest_error());
+        let enough = bound.points(error, probability).unwrap();
+        prop_assert!(bound.probability(error, enough).unwrap() <= probability * (1.0 + 1e-9));
+        prop_assert!(bound.probability(error, enough - 1).unwrap() > probability * (1.0 - 1e-9));
+        // Twice the accuracy takes four times the points, and some.
+        let finer = bound.points(error / 2.0, probability).unwrap();
+        prop_assert!(finer >= 4 * (enough - 1));
+    }
+}
+
+#[test]
+fn a_few_points_are_not_enough() {
+    let setting = Setting {
+        width: 2,
+        std: 1.0,
+        diameter: 2.0,
+        centre: 1.0,
+    };
+    let seed = Seed::new(33);
+    assert!(setting.frequency(0.4, 1, 50, seed) > 0.9);
+    assert!(setting.frequency(0.4, 4, 50, seed) > 0.2);
+    assert_eq!(setting.bound().probability(0.4, 4).unwrap(), 1.0);
+}
+
+/// A set so small that its points are one, far from the origin: $f_{NS}(x, x)$ of one pair is
+/// $(1 + \cos \vartheta) / 2$ with a uniform angle, its mean is $1/2$, and it is off by a quarter
+/// or more with probability $2/3$.
+#[test]
+fn without_the_condition_the_bound_is_false() {
+    let setting = Setting {
+        width: 1,
+        std: 1.0,
+        diameter: 1e-6,
+        centre: 100.0,
+    };
+    let (error, count) = (0.25, 1);
+    let ratio = setting.diameter * setting.spread() / error;
+    let printed = 256.0 * ratio * ratio * (-error * error / 16.0_f64).exp();
+    assert!(printed < 1e-7, "{printed}");
+    let seen = setting.frequency(error, count, 2000, Seed::new(34));
+    assert!((seen - 2.0 / 3.0).abs() < 0.06, "{seen}");
+
+    let bound = setting.bound();
+    assert!(error > bound.largest_error());
+    let refused = bound.probability(error, count);
+    assert!(matches!(refused, Err(Error::OutOfRange { what, .. }) if what == "error"));
+    // Where it does speak, it does not claim what is not so.
+    assert_eq!(
+        bound.probability(bound.largest_error(), count).unwrap(),
+        1.0
+    );
+}
