@@ -129,15 +129,14 @@ fn along_one_row(lh: ArrayView2<f64>, g: f64, x: &mut [f64], to_lh: &mut Array2<
 /// `log c` of rows of normal scores `[n, M]`, from a factor of unit rows.
 pub(crate) fn log_density_at_scores(lh: ArrayView2<f64>, scores: ArrayView2<f64>) -> Array1<f64> {
     let constant = half_neg_log_det(lh.insert_axis(Axis(0))).expect("a checked factor")[0];
-    let mut y = vec![0.0; lh.nrows()];
-    let mut value = |x: ArrayView1<f64>| {
-        y.iter_mut().zip(&x).for_each(|(y, x)| *y = *x);
+    let value = |x: ArrayView1<f64>| {
+        let mut y = x.to_vec();
         solve(lh, &mut y);
         // Term by term, so that a coordinate on which nothing depends cancels exactly.
         let terms = x.iter().zip(&y).map(|(x, y)| (x - y) * (x + y));
         constant + 0.5 * terms.sum::<f64>()
     };
-    scores.rows().into_iter().map(|x| value(x)).collect()
+    scores.rows().into_iter().map(value).collect()
 }
 
 /// The normal scores of uniform scores `[n, M]`.

@@ -61,18 +61,27 @@
 //! | [`divergence`] | [`dependence_kl`] |
 //! | [`error`] | [`Error`] |
 
+pub mod cdf;
 pub mod density;
 pub mod divergence;
 mod eigen;
 pub mod error;
 pub mod factor;
+mod fit;
 pub mod gaussian;
+pub mod joint;
+pub mod marginal;
+pub mod measures;
+pub mod nearest;
 pub mod normal;
+pub mod normal_joint;
 pub mod parametrisation;
 pub mod posterior;
+pub mod ranks;
 mod sampling;
 mod triangular;
 
+pub use cdf::{Lattice, Probability};
 pub use density::{CopulaGradients, copula_log_density, copula_log_density_vjp};
 pub use divergence::{dependence_kl, dependence_kl_vjp};
 pub use error::Error;
@@ -80,6 +89,17 @@ pub use factor::{
     correlation, correlation_vjp, half_neg_log_det, half_neg_log_det_vjp, normalise, normalise_vjp,
 };
 pub use gaussian::{CopulaConfig, GaussianCopula};
+pub use joint::Joint;
+pub use marginal::Marginal;
+pub use measures::{
+    correlation_of_kendall, correlation_of_spearman, kendall_of_correlation,
+    spearman_of_correlation,
+};
+pub use nearest::nearest_correlation;
 pub use normal::{ln_normal_cdf, normal_cdf, normal_quantile};
+pub use normal_joint::{
+    NormalJointGradients, normal_joint_log_density, normal_joint_log_density_vjp,
+};
 pub use parametrisation::{AmortisedGradients, amortised, amortised_vjp, free, free_vjp};
 pub use posterior::{JointDraw, JointGradients, joint_posterior, joint_posterior_vjp};
+pub use ranks::{kendall_tau_b, pseudo_observations};

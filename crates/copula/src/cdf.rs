@@ -1,0 +1,291 @@
+//! The distribution function of the Gaussian copula, by quasi Monte Carlo.
+
+use crate::error::{Error, same_shape};
+use crate::gaussian::GaussianCopula;
+use crate::normal::{clamped_quantile, normal_cdf, normal_quantile};
+use crate::triangular::reordered;
+use ndarray::{Array2, ArrayView1};
+use rand::{Rng, RngCore};
+use serde::{Deserialize, Serialize};
+
+/// How much work goes into a distribution function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Lattice {
+    /// Points of the lattice. The error falls faster than their inverse.
+    pub points: usize,
+    /// Random shifts of the lattice, at least 2; their spread gives the error estimate.
+    pub shifts: usize,
+}
+
+impl Default for Lattice {
+    /// 2000 points, 12 shifts: an error of about 1e-6 in two dimensions and 1e-5 in ten.
+    fn default() -> Self {
+        Self {
+            points: 2000,
+            shifts: 12,
+        }
+    }
+}
+
+impl Lattice {
+    fn check(self) -> Result<(), Error> {
+        let refuse = |what, expected, got: usize| {
+            Err(Error::OutOfRange {
+                what,
+                expected,
+                got: got as f64,
+            })
+        };
+        match self {
+            Self { points: 0, .. } => refuse("the number of points", "at least 1", 0),
+            Self { shifts, .. } if shifts < 2 => {
+                refuse("the number of shifts", "at least 2", shifts)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A probability and how well it is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Probability {
+    /// The estimate, without bias.
+    pub value: f64,
+    /// Three standard errors of the mean over the shifts.
+    pub error: f64,
+}
+
+impl GaussianCopula {
+    /// The distribution function, $C(u) = P(U_1 \le u_1, \dots, U_M \le u_M)$.
+    ///
+    /// $$C(u) = \int_{[0, 1]^{M-1}} \prod_m e_m(w) \, dw, \qquad
+    ///   e_m = \Phi\Big(\big(b_m - \textstyle\sum_{k<m} \hat L_{mk} y_k\big) / \hat L_{mm}\Big),
+    ///   \quad y_k = \Phi^{-1}(w_k e_k)$$
+    ///
+    /// *where* $b = \Phi^{-1}(u)$ with the coordinates in ascending order of *u*, so that the
+    /// factors that vary most come last. The points *w* are a Richtmyer lattice, multiples of the
+    /// square roots of primes, folded by the tent map and shifted at random. The mean over the
+    /// points is weighted with a parabola, `k (n + 1 - k)`, which removes the error of cutting an
+    /// almost periodic sequence off.
+    ///
+    /// # Shapes
+    /// `u: [M]`, from 0 to 1 inclusive.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`], [`Error::Score`] (of row 0), [`Error::OutOfRange`] for no points
+    /// or fewer than two shifts.
+    ///
+    /// # Numerics
+    /// `points * shifts` products of `M` factors. Exact within rounding in one dimension and at
+    /// independence.
+    ///
+    /// # Reference
+    /// Genz, *Numerical computation of multivariate normal probabilities*, Journal of
+    /// Computational and Graphical Statistics 1992; Genz and Bretz, *Computation of Multivariate
+    /// Normal and t Probabilities*, 2009, section 4.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use bochner_copula::{GaussianCopula, Lattice};
+    /// use bochner_numerics::Seed;
+    /// use ndarray::{array, aview1};
+    ///
+    /// let copula = GaussianCopula::from_correlation(array![[1.0, 0.5], [0.5, 1.0]].view())?;
+    /// let mut rng = Seed::new(1).stream("shifts");
+    /// let c = copula.cdf(aview1(&[0.5, 0.5]), Lattice::default(), &mut rng)?;
+    /// assert!((c.value - 1.0 / 3.0).abs() <= c.error && c.error < 1e-6);
+    /// # Ok::<(), bochner_copula::Error>(())
+    /// ```
+    pub fn cdf(
+        &self,
+        u: ArrayView1<f64>,
+        lattice: Lattice,
+        rng: &mut impl RngCore,
+    ) -> Result<Probability, Error> {
+        same_shape("u", &[self.dimension()], u.shape())?;
+        let outside = u.indexed_iter().find(|&(_, u)| !(0.0..=1.0).contains(u));
+        if let Some((coordinate, &got)) = outside {
+            let row = 0;
+            return Err(Error::Score {
+                row,
+                coordinate,
+                got,
+            });
+        }
+        let bounds: Vec<f64> = u.iter().map(|&u| normal_quantile(u)).collect();
+        self.cdf_at_scores(&bounds, lattice, rng)
+    }
+
+    /// The probability that every normal score is below its bound.
+    pub(crate) fn cdf_at_scores(
+        &self,
+        bounds: &[f64],
+        lattice: Lattice,
+        rng: &mut impl RngCore,
+    ) -> Result<Probability, Error> {
+        lattice.check()?;
+        let integrand = Integrand::new(self, bounds);
+        let generator = richtmyer(bounds.len() - 1);
+        let mut mean = || integrand.shifted_mean(&generator, lattice.points, rng);
+        let means: Vec<f64> = (0..lattice.shifts).map(|_| mean()).collect();
+        Ok(summary(&means))
+    }
+}
+
+/// Genz's product of one-dimensional probabilities.
+struct Integrand {
+    factor: Array2<f64>,
+    bounds: Vec<f64>,
+}
+
+impl Integrand {
+    fn new(copula: &GaussianCopula, bounds: &[f64]) -> Self {
+        let mut order: Vec<usize> = (0..bounds.len()).collect();
+        order.sort_by(|&i, &j| bounds[i].total_cmp(&bounds[j]));
+        Self {
+            factor: reordered(copula.factor(), &order),
+            bounds: order.iter().map(|&m| bounds[m]).collect(),
+        }
+    }
+
+    fn shifted_mean(&self, generator: &[f64], points: usize, rng: &mut impl RngCore) -> f64 {
+        let shift: Vec<f64> = generator.iter().map(|_| rng.r#gen()).collect();
+        let mut w = vec![0.0; generator.len()];
+        let mut y = vec![0.0; generator.len()];
+        let (mut sum, mut total) = (0.0, 0.0);
+        for k in 1..=points {
+            for ((w, z), s) in w.iter_mut().zip(generator).zip(&shift) {
+                *w = tent((k as f64 * z + s).fract());
+            }
+            let weight = (k * (points + 1 - k)) as f64;
+            sum += weight * self.at(&w, &mut y);
+            total += weight;
+        }
+        sum / total
+    }
+
+    /// The integrand at a point of the unit cube; `y` is working space.
+    fn at(&self, w: &[f64], y: &mut [f64]) -> f64 {
+        let mut product = 1.0;
+        for (m, (row, bound)) in self.factor.rows().into_iter().zip(&self.bounds).enumerate() {
+            let known: f64 = row.iter().zip(&y[..m]).map(|(l, y)| l * y).sum();
+            let e = normal_cdf((bound - known) / row[m]);
+            product *= e;
+            if product == 0.0 || m == w.len() {
+                break;
+            }
+            y[m] = clamped_quantile(w[m] * e);
+        }
+        product
+    }
+}
+
+/// Fractional parts of the square roots of the first primes.
+fn richtmyer(dimensions: usize) -> Vec<f64> {
+    let prime = |n: &u32| {
+        (2..)
+            .take_while(|d| d * d <= *n)
+            .all(|d| !n.is_multiple_of(d))
+    };
+    let primes = (2u32..).filter(prime).take(dimensions);
+    primes.map(|p| f64::from(p).sqrt().fract()).collect()
+}
+
+/// Makes the integrand periodic, which is what a lattice integrates well.
+fn tent(x: f64) -> f64 {
+    (2.0 * x - 1.0).abs()
+}
+
+fn summary(means: &[f64]) -> Probability {
+    let n = means.len() as f64;
+    let value = means.iter().sum::<f64>() / n;
+    let squares: f64 = means.iter().map(|x| (x - value).powi(2)).sum();
+    Probability {
+        value,
+        error: 3.0 * (squares / (n * (n - 1.0))).sqrt(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::Seed;
+    use ndarray::{array, aview1};
+    use std::f64::consts::PI;
+
+    fn cdf(r: Array2<f64>, u: &[f64]) -> Probability {
+        let copula = GaussianCopula::from_correlation(r.view()).unwrap();
+        let mut rng = Seed::new(6).stream("shifts");
+        copula.cdf(aview1(u), Lattice::default(), &mut rng).unwrap()
+    }
+
+    #[test]
+    fn orthants_in_two_dimensions() {
+        for r in [-0.99, -0.5, 0.3, 0.9, 0.9999] {
+            let want = 0.25 + f64::asin(r) / (2.0 * PI);
+            let got = cdf(array![[1.0, r], [r, 1.0]], &[0.5, 0.5]);
+            assert!(
+                (got.value - want).abs() <= got.error + 1e-14,
+                "{r} {got:?} {want}"
+            );
+            assert!(got.error < 2e-5, "{r} {got:?}");
+        }
+    }
+
+    #[test]
+    fn orthants_in_three_dimensions() {
+        let (a, b, c) = (0.5_f64, -0.3_f64, 0.4_f64);
+        let want = 0.125 + (a.asin() + b.asin() + c.asin()) / (4.0 * PI);
+        let r = array![[1.0, a, b], [a, 1.0, c], [b, c, 1.0]];
+        let got = cdf(r, &[0.5; 3]);
+        assert!(
+            (got.value - want).abs() <= got.error && got.error < 3e-5,
+            "{got:?} {want}"
+        );
+    }
+
+    #[test]
+    fn independence_and_one_dimension_are_exact() {
+        let got = cdf(Array2::eye(3), &[0.5, 0.2, 0.9]);
+        assert!((got.value - 0.09).abs() < 1e-13 && got.error < 1e-13);
+        let got = cdf(array![[1.0]], &[1e-200]);
+        assert!((got.value / 1e-200 - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_borders_of_the_cube_are_exact() {
+        let r = array![[1.0, 0.7, 0.2], [0.7, 1.0, 0.5], [0.2, 0.5, 1.0]];
+        assert_eq!(cdf(r.clone(), &[0.3, 0.0, 0.9]).value, 0.0);
+        assert_eq!(cdf(r.clone(), &[1.0, 1.0, 1.0]).value, 1.0);
+        let got = cdf(r, &[1.0, 0.3, 1.0]);
+        assert!((got.value - 0.3).abs() < 1e-13 && got.error < 1e-13);
+    }
+
+    #[test]
+    fn the_order_of_the_coordinates_does_not_matter() {
+        let r = array![[1.0, 0.6, -0.2], [0.6, 1.0, 0.3], [-0.2, 0.3, 1.0]];
+        let turned = array![[1.0, -0.2, 0.3], [-0.2, 1.0, 0.6], [0.3, 0.6, 1.0]];
+        let (a, b) = (cdf(r, &[0.2, 0.8, 0.5]), cdf(turned, &[0.5, 0.2, 0.8]));
+        assert!((a.value - b.value).abs() < 1e-14);
+    }
+
+    #[test]
+    fn what_cannot_be_integrated_is_refused() {
+        let copula = GaussianCopula::from_correlation(Array2::eye(2).view()).unwrap();
+        let mut rng = Seed::new(6).stream("shifts");
+        let mut call = |u: &[f64], points, shifts| {
+            let lattice = Lattice { points, shifts };
+            copula.cdf(aview1(u), lattice, &mut rng).unwrap_err()
+        };
+        assert!(matches!(call(&[0.5], 9, 9), Error::ShapeMismatch { .. }));
+        assert!(matches!(
+            call(&[0.5, 1.1], 9, 9),
+            Error::Score { coordinate: 1, .. }
+        ));
+        assert!(matches!(call(&[0.5, f64::NAN], 9, 9), Error::Score { .. }));
+        assert!(matches!(call(&[0.5, 0.5], 0, 9), Error::OutOfRange { .. }));
+        assert!(matches!(call(&[0.5, 0.5], 9, 1), Error::OutOfRange { .. }));
+    }
+}

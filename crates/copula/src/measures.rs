@@ -1,0 +1,127 @@
+//! Rank correlations of the Gaussian copula, and back.
+
+use crate::error::Error;
+use crate::gaussian::GaussianCopula;
+use ndarray::Array2;
+use std::f64::consts::{FRAC_PI_2, PI};
+
+/// Kendall's tau of a pair with correlation `r` of its normal scores.
+///
+/// $$\tau = \tfrac2\pi \arcsin r$$
+///
+/// # Errors
+/// [`Error::OutOfRange`] unless `r` lies in `[-1, 1]`.
+///
+/// # Reference
+/// Kruskal, *Ordinal measures of association*, JASA 1958.
+pub fn kendall_of_correlation(r: f64) -> Result<f64, Error> {
+    Ok(within_one("the correlation", r)?.asin() / FRAC_PI_2)
+}
+
+/// The correlation of normal scores that has the given Kendall's tau.
+///
+/// $$r = \sin\big(\tfrac\pi2 \tau\big)$$
+///
+/// # Errors
+/// [`Error::OutOfRange`] unless `tau` lies in `[-1, 1]`.
+pub fn correlation_of_kendall(tau: f64) -> Result<f64, Error> {
+    Ok((within_one("Kendall's tau", tau)? * FRAC_PI_2).sin())
+}
+
+/// Spearman's rho of a pair with correlation `r` of its normal scores.
+///
+/// $$\rho_S = \tfrac6\pi \arcsin \tfrac r2$$
+///
+/// # Errors
+/// [`Error::OutOfRange`] unless `r` lies in `[-1, 1]`.
+///
+/// # Reference
+/// Kruskal, *Ordinal measures of association*, JASA 1958.
+pub fn spearman_of_correlation(r: f64) -> Result<f64, Error> {
+    Ok(6.0 / PI * (0.5 * within_one("the correlation", r)?).asin())
+}
+
+/// The correlation of normal scores that has the given Spearman's rho.
+///
+/// $$r = 2 \sin\big(\tfrac\pi6 \rho_S\big)$$
+///
+/// # Errors
+/// [`Error::OutOfRange`] unless `rho` lies in `[-1, 1]`.
+pub fn correlation_of_spearman(rho: f64) -> Result<f64, Error> {
+    Ok(2.0 * (within_one("Spearman's rho", rho)? * PI / 6.0).sin())
+}
+
+impl GaussianCopula {
+    /// Kendall's tau of every pair of coordinates, `[M, M]`.
+    ///
+    /// As [`kendall_of_correlation`], entry by entry.
+    pub fn kendall_tau(&self) -> Array2<f64> {
+        self.pairwise(kendall_of_correlation)
+    }
+
+    /// Spearman's rho of every pair of coordinates, `[M, M]`.
+    ///
+    /// As [`spearman_of_correlation`], entry by entry.
+    pub fn spearman_rho(&self) -> Array2<f64> {
+        self.pairwise(spearman_of_correlation)
+    }
+
+    fn pairwise(&self, measure: fn(f64) -> Result<f64, Error>) -> Array2<f64> {
+        // Entries of a positive definite matrix may still round to just beyond one.
+        let entry = |&r: &f64| measure(r.clamp(-1.0, 1.0)).expect("clamped");
+        self.correlation().map(entry)
+    }
+}
+
+fn within_one(what: &'static str, got: f64) -> Result<f64, Error> {
+    if (-1.0..=1.0).contains(&got) {
+        Ok(got)
+    } else {
+        let expected = "between -1 and 1";
+        Err(Error::OutOfRange {
+            what,
+            expected,
+            got,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn both_measures_invert() {
+        for r in [-1.0, -0.7, 0.0, 1e-9, 0.3, 1.0] {
+            let tau = kendall_of_correlation(r).unwrap();
+            assert!((correlation_of_kendall(tau).unwrap() - r).abs() < 1e-15);
+            let rho = spearman_of_correlation(r).unwrap();
+            assert!((correlation_of_spearman(rho).unwrap() - r).abs() < 1e-15);
+        }
+    }
+
+    #[test]
+    fn a_half_by_hand() {
+        assert!((kendall_of_correlation(0.5).unwrap() - 1.0 / 3.0).abs() < 1e-15);
+        let r = 2.0 * (PI / 12.0).sin();
+        assert!((spearman_of_correlation(r).unwrap() - 0.5).abs() < 1e-15);
+    }
+
+    #[test]
+    fn matrices_are_measured_entry_by_entry() {
+        let copula = GaussianCopula::from_correlation(array![[1.0, 0.5], [0.5, 1.0]].view());
+        let tau = copula.as_ref().unwrap().kendall_tau();
+        assert!((tau[[0, 1]] - 1.0 / 3.0).abs() < 1e-15 && tau[[1, 1]] == 1.0);
+        let rho = copula.unwrap().spearman_rho();
+        assert!((rho[[1, 0]] - 6.0 / PI * 0.25_f64.asin()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn what_is_no_correlation_is_refused() {
+        for got in [1.5, f64::NAN] {
+            assert!(kendall_of_correlation(got).is_err() && spearman_of_correlation(got).is_err());
+            assert!(correlation_of_kendall(got).is_err() && correlation_of_spearman(got).is_err());
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The correlation matrix nearest to a symmetric matrix.
+
+use crate::eigen::{eigen, smallest_eigenvalue};
+use crate::error::Error;
+use crate::gaussian::checked_symmetric;
+use ndarray::{Array2, ArrayView2};
+
+const ITERATIONS: usize = 10_000;
+const TOLERANCE: f64 = 1e-10;
+
+/// The correlation matrix with no eigenvalue below `smallest` that is nearest to a symmetric
+/// matrix, in the Frobenius norm.
+///
+/// Alternates between the matrices with eigenvalues of at least `smallest` and those with a unit
+/// diagonal, with Dykstra's correction on the first, without which the limit would lie in both
+/// sets but not be the nearest such matrix.
+///
+/// # Shapes
+/// `a: [M, M]` to `[M, M]`.
+///
+/// # Errors
+/// [`Error::Empty`], [`Error::NotSquare`], [`Error::NotFinite`], [`Error::NotSymmetric`];
+/// [`Error::OutOfRange`] unless `smallest` is at least 0 and below 1; [`Error::NoConvergence`].
+///
+/// # Numerics
+/// A matrix that is one already comes back as it is. Otherwise the entries are within about 1e-9
+/// of the nearest matrix's, the diagonal is one, and the bound on the eigenvalues holds within
+/// rounding. For a Gaussian copula `smallest` must be positive. The convergence is linear, each
+/// step an eigendecomposition.
+///
+/// # Reference
+/// Higham, *Computing the nearest correlation matrix: a problem from finance*, IMA Journal of
+/// Numerical Analysis 2002, algorithm 3.3.
+///
+/// # Example
+///
+/// ```
+/// use bochner_copula::{GaussianCopula, nearest_correlation};
+/// use ndarray::array;
+///
+/// let a = array![[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0]];
+/// let r = nearest_correlation(a.view(), 1e-6)?;
+/// assert!((r[[0, 1]] - 0.7607).abs() < 1e-4 && (r[[0, 2]] - 0.1573).abs() < 1e-4);
+/// GaussianCopula::from_correlation(r.view())?;
+/// # Ok::<(), bochner_copula::Error>(())
+/// ```
+pub fn nearest_correlation(a: ArrayView2<f64>, smallest: f64) -> Result<Array2<f64>, Error> {
+    let a = checked_symmetric("a", a)?;
+    if !(0.0..1.0).contains(&smallest) {
+        return Err(Error::OutOfRange {
+            what: "the smallest eigenvalue",
+            expected: "at least 0 and below 1",
+            got: smallest,
+        });
+    }
+    let unit = a.diag().iter().all(|&x| x == 1.0);
+    if unit && smallest_eigenvalue(a.view()) >= smallest - rounding(&a) {
+        return Ok(a);
+    }
+    Ok(feasible(alternate(a, smallest)?, smallest))
+}
+
+fn alternate(a: Array2<f64>, smallest: f64) -> Result<Array2<f64>, Error> {
+    let mut y = a;
+    let mut correction = Array2::zeros(y.dim());
+    let mut residual = f64::INFINITY;
+    for _ in 0..ITERATIONS {
+        let shifted = &y - &correction;
+        let x = with_eigenvalues_from(smallest, shifted.view());
+        correction = &x - &shifted;
+        let mut next = x.clone();
+        next.diag_mut().fill(1.0);
+        residual = distance(&next, &x).max(distance(&next, &y));
+        y = next;
+        if residual < TOLERANCE {
+            return Ok(x);
+        }
+    }
+    Err(Error::NoConvergence {
+        what: "the projection to the nearest correlation matrix",
+        iterations: ITERATIONS,
+        residual,
+    })
+}
+
+/// The nearest matrix with no eigenvalue below `smallest`.
+fn with_eigenvalues_from(smallest: f64, a: ArrayView2<f64>) -> Array2<f64> {
+    let (values, vectors) = eigen(a);
+    let raised = values.mapv(|x| x.max(smallest));
+    let x = (&vectors * &raised).dot(&vectors.t());
+    0.5 * (&x + &x.t())
+}
+
+/// The last step of at most the tolerance: both conditions at once, within rounding.
+fn feasible(mut x: Array2<f64>, smallest: f64) -> Array2<f64> {
+    let scale = x.diag().mapv(f64::sqrt);
+    x.indexed_iter_mut()
+        .for_each(|((i, j), x)| *x /= scale[i] * scale[j]);
+    let least = smallest_eigenvalue(x.view());
+    if least < smallest {
+        x *= (1.0 - smallest) / (1.0 - least);
+    }
+    x.diag_mut().fill(1.0);
+    x
+}
+
+fn distance(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
+    let square: f64 = a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum();
+    square.sqrt()
+}
+
+/// What the eigenvalues of a correlation matrix may be off by.
+fn rounding(a: &Array2<f64>) -> f64 {
+    32.0 * a.nrows() as f64 * f64::EPSILON
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::{Seed, standard_normal};
+    use ndarray::array;
+
+    fn random(size: usize) -> Array2<f64> {
+        let mut stream = Seed::new(9).stream("matrix");
+        let b = Array2::<f64>::from_shape_simple_fn((size, size), || standard_normal(&mut stream));
+        0.5 * (&b + &b.t())
+    }
+
+    #[test]
+    fn the_result_is_a_correlation_matrix_and_its_own_nearest() {
+        for (size, smallest) in [(2, 0.0), (3, 0.0), (6, 1e-6), (8, 0.1)] {
+            let r = nearest_correlation(random(size).view(), smallest).unwrap();
+            assert!(r.diag().iter().all(|&x| x == 1.0));
+            assert_eq!(r, r.t());
+            assert!(smallest_eigenvalue(r.view()) >= smallest - rounding(&r));
+            assert_eq!(nearest_correlation(r.view(), smallest).unwrap(), r);
+        }
+    }
+
+    #[test]
+    fn no_correlation_matrix_nearby_is_nearer() {
+        let a = random(5);
+        let r = nearest_correlation(a.view(), 0.0).unwrap();
+        let best = distance(&a, &r);
+        for seed in 0..50 {
+            let mut stream = Seed::new(seed).stream("other");
+            let noise = || 0.05 * standard_normal::<f64>(&mut stream);
+            let noise = Array2::from_shape_simple_fn((5, 5), noise);
+            let other = nearest_correlation((&r + &noise + noise.t()).view(), 0.0).unwrap();
+            assert!(distance(&a, &other) >= best - 1e-8);
+        }
+    }
+
+    #[test]
+    fn highams_example_in_closed_form() {
+        // By symmetry [[1, x, y], [x, 1, x], [y, x, 1]], singular: 2 x^2 = 1 + y. Minimising
+        // 4 (1 - x)^2 + 2 y^2 along it gives 4 x^3 - x - 1 = 0.
+        let a = array![[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0]];
+        let r = nearest_correlation(a.view(), 0.0).unwrap();
+        let mut x = 0.76_f64;
+        for _ in 0..5 {
+            x -= (4.0 * x.powi(3) - x - 1.0) / (12.0 * x * x - 1.0);
+        }
+        assert!((r[[0, 1]] - x).abs() < 1e-9 && (r[[0, 2]] - (2.0 * x * x - 1.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_not_symmetric_or_not_in_range_is_refused() {
+        let skew = nearest_correlation(array![[1.0, 0.1], [0.2, 1.0]].view(), 0.0);
+        assert!(matches!(skew, Err(Error::NotSymmetric { .. })));
+        for smallest in [-0.1, 1.0, f64::NAN] {
+            let got = nearest_correlation(Array2::eye(2).view(), smallest);
+            assert!(matches!(got, Err(Error::OutOfRange { .. })));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Normal marginals under a Gaussian copula, as a function that can be trained through.
+
+use crate::density::{ScoreGradients, log_density_at_scores, unit_rows};
+use crate::error::{Error, same_shape};
+use crate::normal::ln_normal_density;
+use bochner_numerics::Real;
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
+
+/// The logarithm of the joint density of normal marginals tied by a Gaussian copula.
+///
+/// $$\log p(z) = \log c(u) + \sum_m \log \mathcal N(z_m; \mu_m, \sigma_m^2), \qquad
+///   \Phi^{-1}(u_m) = (z_m - \mu_m) / \sigma_m$$
+///
+/// For normal marginals the distribution functions and the quantiles cancel, so that nothing is
+/// clamped. For any other marginals see [`Joint`](crate::Joint).
+///
+/// # Shapes
+/// `z: [n, M]`, `mu` and `sigma`: `[M]`, `factor: [M, M]` to `[n]`.
+///
+/// # Errors
+/// [`Error::ShapeMismatch`], [`Error::OutOfRange`] for a `sigma` that is not positive and finite,
+/// and as [`normalise`](crate::normalise).
+///
+/// # Numerics
+/// In double precision for either type.
+///
+/// # Example
+///
+/// ```
+/// use bochner_copula::normal_joint_log_density;
+/// use ndarray::{array, aview1};
+///
+/// let (z, factor) = (array![[1.0, 2.0]], array![[1.0, 0.0], [0.75, 1.0]]);
+/// let (mu, sigma) = (aview1(&[1.0, 2.0]), aview1(&[1.0, 1.0]));
+/// let value = normal_joint_log_density(z.view(), mu, sigma, factor.view())?;
+/// assert!((value[0] + 0.8_f64.ln() + std::f64::consts::TAU.ln()).abs() < 1e-12);
+/// # Ok::<(), bochner_copula::Error>(())
+/// ```
+pub fn normal_joint_log_density<T: Real>(
+    z: ArrayView2<T>,
+    mu: ArrayView1<T>,
+    sigma: ArrayView1<T>,
+    factor: ArrayView2<T>,
+) -> Result<Array1<T>, Error> {
+    let scores = standardised(z, mu, sigma, factor.nrows())?;
+    let copula = log_density_at_scores(unit_rows(factor)?.view(), scores.view());
+    let scale: f64 = sigma.iter().map(|s| s.as_f64().ln()).sum();
+    let marginals = scores.mapv(ln_normal_density).sum_axis(Axis(1)) - scale;
+    Ok((copula + marginals).mapv(T::of))
+}
+
+/// The gradients of [`normal_joint_log_density`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct NormalJointGradients<T> {
+    /// `[n, M]`.
+    pub z: Array2<T>,
+    /// `[M]`.
+    pub mu: Array1<T>,
+    /// `[M]`.
+    pub sigma: Array1<T>,
+    /// `[M, M]`, zero above the diagonal.
+    pub factor: Array2<T>,
+}
+
+/// The vector-Jacobian product of [`normal_joint_log_density`].
+///
+/// $$\bar x_i = -g_i R^{-1} x_i, \qquad \bar z = \bar x / \sigma, \qquad
+///   \bar \mu = -\sum_i \bar z_i, \qquad
+///   \bar \sigma = -\sum_i (\bar x_i x_i + g_i) / \sigma$$
+///
+/// *where* $x = (z - \mu) / \sigma$, and the factor's gradient is that of the copula's density at
+/// *x*.
+///
+/// # Shapes
+/// As [`normal_joint_log_density`], and `cotangent` (*g*): `[n]`.
+///
+/// # Errors
+/// As [`normal_joint_log_density`].
+pub fn normal_joint_log_density_vjp<T: Real>(
+    z: ArrayView2<T>,
+    mu: ArrayView1<T>,
+    sigma: ArrayView1<T>,
+    factor: ArrayView2<T>,
+    cotangent: ArrayView1<T>,
+) -> Result<NormalJointGradients<T>, Error> {
+    let scores = standardised(z, mu, sigma, factor.nrows())?;
+    let along = ScoreGradients::of(scores.view(), factor, cotangent)?;
+    let g = cotangent.mapv(T::as_f64).insert_axis(Axis(1));
+    let deviation = sigma.mapv(T::as_f64);
+    // The copula's part and that of the marginals, whose sum is -g R^-1 x.
+    let to_scores = along.scores - &scores * &g;
+    let to_z = &to_scores / &deviation;
+    let to_sigma = -((&to_scores * &scores + &g) / &deviation).sum_axis(Axis(0));
+    Ok(NormalJointGradients {
+        mu: to_z.sum_axis(Axis(0)).mapv(|x| T::of(-x)),
+        z: to_z.mapv(T::of),
+        sigma: to_sigma.mapv(T::of),
+        factor: along.factor.mapv(T::of),
+    })
+}
+
+/// `(z - mu) / sigma`.
+fn standardised<T: Real>(
+    z: ArrayView2<T>,
+    mu: ArrayView1<T>,
+    sigma: ArrayView1<T>,
+    dimension: usize,
+) -> Result<Array2<f64>, Error> {
+    same_shape("z", &[z.nrows(), dimension], z.shape())?;
+    same_shape("mu", &[dimension], mu.shape())?;
+    same_shape("sigma", &[dimension], sigma.shape())?;
+    if let Some(got) = sigma.iter().find(|s| !(s.is_finite() && **s > T::zero())) {
+        return Err(Error::OutOfRange {
+            what: "sigma",
+            expected: "positive and finite",
+            got: got.as_f64(),
+        });
+    }
+    let centred = z.mapv(T::as_f64) - mu.mapv(T::as_f64);
+    Ok(centred / sigma.mapv(T::as_f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{GaussianCopula, Joint};
+    use bochner_numerics::{finite_difference, relative_error};
+    use ndarray::array;
+    use statrs::distribution::Normal;
+
+    const SHAPE: [usize; 4] = [6, 3, 3, 9];
+
+    /// `z`, `mu`, `sigma` and the factor, one after the other.
+    const POINT: [f64; 21] = [
+        0.2, -1.0, 3.0, 1.5, 0.4, -2.0, // z
+        0.1, -0.3, 0.7, // mu
+        1.3, 0.6, 2.1, // sigma
+        1.3, 0.0, 0.0, -0.4, 0.7, 0.0, 0.9, 0.5, 1.1, // factor
+    ];
+
+    type Inputs = (Array2<f64>, Array1<f64>, Array1<f64>, Array2<f64>);
+
+    fn inputs(point: &[f64]) -> Inputs {
+        let (z, rest) = point.split_at(SHAPE[0]);
+        let (mu, rest) = rest.split_at(SHAPE[1]);
+        let (sigma, factor) = rest.split_at(SHAPE[2]);
+        (
+            Array2::from_shape_vec((2, 3), z.to_vec()).unwrap(),
+            Array1::from(mu.to_vec()),
+            Array1::from(sigma.to_vec()),
+            Array2::from_shape_vec((3, 3), factor.to_vec()).unwrap(),
+        )
+    }
+
+    fn value((z, mu, sigma, factor): &Inputs) -> Array1<f64> {
+        normal_joint_log_density(z.view(), mu.view(), sigma.view(), factor.view()).unwrap()
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let g = array![0.8, -1.7];
+        let (z, mu, sigma, l) = inputs(&POINT);
+        let (z, mu, sigma, l) = (z.view(), mu.view(), sigma.view(), l.view());
+        let got = normal_joint_log_density_vjp(z, mu, sigma, l, g.view()).unwrap();
+        let want = finite_difference(&POINT, |x| value(&inputs(x)).dot(&g));
+        let got = got
+            .z
+            .iter()
+            .chain(&got.mu)
+            .chain(&got.sigma)
+            .chain(&got.factor);
+        let got: Vec<f64> = got.copied().collect();
+        assert!(relative_error(&got, &want) < 1e-6);
+    }
+
+    #[test]
+    fn it_is_the_joint_distribution_of_normal_marginals() {
+        let point = inputs(&POINT);
+        let (z, mu, sigma, factor) = &point;
+        let marginals = mu.iter().zip(sigma);
+        let marginals = marginals
+            .map(|(&m, &s)| Normal::new(m, s).unwrap())
+            .collect();
+        let copula = GaussianCopula::from_factor(factor.view()).unwrap();
+        let want = Joint::new(copula, marginals)
+            .unwrap()
+            .log_density(z.view())
+            .unwrap();
+        let got = value(&point);
+        for (got, want) in got.iter().zip(want) {
+            // What statrs' error function is good for.
+            assert!((got / want - 1.0).abs() < 1e-10, "{got} {want}");
+        }
+    }
+
+    #[test]
+    fn shapes_and_ranges_are_checked() {
+        let (z, mu, sigma, l) = inputs(&POINT);
+        let call = |z: &Array2<f64>, sigma: &Array1<f64>| {
+            normal_joint_log_density(z.view(), mu.view(), sigma.view(), l.view()).unwrap_err()
+        };
+        let wide = Array2::zeros((1, 4));
+        assert!(matches!(
+            call(&wide, &sigma),
+            Error::ShapeMismatch { what: "z", .. }
+        ));
+        let negative = array![1.0, -1.0, 1.0];
+        assert!(matches!(
+            call(&z, &negative),
+            Error::OutOfRange { what: "sigma", .. }
+        ));
+    }
+}
