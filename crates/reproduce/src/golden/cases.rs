@@ -2,6 +2,7 @@
 
 mod attention;
 mod copula;
+mod copula_density;
 mod density;
 mod divergence;
 mod feature_map;
@@ -79,8 +80,14 @@ static TABLE: [Entry; 17] = [
         &["z", "h", "hidden", "mu", "log_sigma"],
     )
     .by(density::inference::<f64>, density::inference::<f32>),
-    Entry::later("copula_density", &["log_density"]),
-    Entry::later("copula_joint_density", &["log_density"]),
+    Entry::later("copula_density", &["log_density"]).by(
+        copula_density::density::<f64>,
+        copula_density::density::<f32>,
+    ),
+    Entry::later("copula_joint_density", &["log_density"]).by(
+        copula_density::joint::<f64>,
+        copula_density::joint::<f32>,
+    ),
     Entry::later("copula_factor", &["corr", "normalised", "half_neg_log_det"])
         .by(copula::factor::<f64>, copula::factor::<f32>),
     Entry::later("mikan_posterior", &["z", "x"])
