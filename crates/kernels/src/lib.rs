@@ -1,8 +1,15 @@
-//! Kernels written as inner products of spectral features, with their gradients.
+//! Kernels, their spectral densities and their random features, with all gradients.
 //!
-//! A positive-definite function of the difference $x - y$ is the Fourier transform of a density of
-//! frequencies (Bochner), so averaging cosines over $R$ draws $w_r$ from that density approximates
-//! it:
+//! A kernel says how alike two points are. There are two ways to have one, and this crate joins
+//! them.
+//!
+//! **In closed form**, as a [`Kernel`]: its Gram matrix, the gradients along points and
+//! hyper-parameters, and sums, products and multiples of kernels, which are kernels again. The
+//! hyper-parameters are a flat, named list, so that whoever trains a kernel need not know which.
+//!
+//! **By its frequencies.** A positive-definite function of the difference $x - y$ is the Fourier
+//! transform of a density of frequencies (Bochner), so averaging cosines over $R$ draws $w_r$ from
+//! that density approximates it:
 //!
 //! $$f_S(x, y) = \frac1R \sum_r \cos w_r \cdot (x - y) = \frac{\phi(x) \cdot \phi(y)}{R}.$$
 //!
@@ -18,41 +25,53 @@
 //! learning where its points lie, so each function stands next to its vector-Jacobian product,
 //! which goes to the points as well as to the inputs.
 //!
-//! Nothing here draws a point: where the points come from (fixed draws, parameters, a network) is
-//! the business of the crate above. Everything runs on the calling thread; attention has many
+//! **From one to the other** leads the [`SpectralDensity`] of a [`Stationary`] kernel: Gaussian for
+//! the RBF, Student's t for the Matérn family, a mixture for the spectral mixture.
+//! [`random_features`] draws from it, [`orthogonal_features`] does so with less waste, and
+//! [`UniformBound`] says how many draws are enough. Where points come from otherwise (parameters,
+//! a network) is the business of the crate above.
+//!
+//! A generator is always an argument. Everything runs on the calling thread; attention has many
 //! heads, and calls these functions from inside its own parallel loop.
 //!
 //! # Example
 //!
-//! One step towards a kernel in which two given inputs are less alike:
+//! A kernel, its random features, and one step of training that makes two given inputs less alike:
 //!
 //! ```
-//! use bochner_kernels::{SpectralPoints, kernel_matrix, kernel_matrix_vjp};
+//! use bochner_kernels::{Kernel, Lengthscale, RbfConfig, random_features};
+//! use bochner_numerics::Seed;
 //! use ndarray::array;
 //!
 //! let (x, y) = (array![[0.3, 0.1]], array![[-0.2, 0.4]]);
-//! let w1 = array![[1.0, 0.5], [-0.3, 2.0]];
-//! let w2 = array![[0.8, 0.6], [-0.1, 1.5]];
-//! let points = SpectralPoints::Nonstationary { w1: w1.view(), w2: w2.view() };
-//! let before = kernel_matrix(x.view(), y.view(), &points)?;
+//! let lengthscale = Lengthscale::PerDimension(vec![0.5, 2.0]);
+//! let mut kernel = RbfConfig { lengthscale }.build()?;
+//! let before = kernel.gram(x.view(), y.view())?[[0, 0]];
 //!
-//! let slope = kernel_matrix_vjp(x.view(), y.view(), &points, array![[1.0]].view())?;
-//! let w1 = &w1 - slope.w1 * 0.1;
-//! let w2 = &w2 - slope.w2.expect("pairs of points") * 0.1;
-//! let points = SpectralPoints::Nonstationary { w1: w1.view(), w2: w2.view() };
-//! let after = kernel_matrix(x.view(), y.view(), &points)?;
-//! assert!(after[[0, 0]] < before[[0, 0]]);
+//! let mut stream = Seed::new(2021).stream("frequencies");
+//! let features = random_features(&kernel, 2, 4096, &mut stream)?;
+//! let approximately: f64 = features.gram(x.view(), y.view())?[[0, 0]];
+//! assert!((approximately - before).abs() < 0.05);
+//!
+//! let slope = kernel.gram_vjp(x.view(), y.view(), array![[1.0]].view())?.parameters;
+//! let parameters = kernel.parameters().into_iter().zip(slope);
+//! let values: Vec<f64> = parameters.map(|(p, slope)| p.value - 0.1 * slope).collect();
+//! kernel.set_parameters(&values)?;
+//! assert!(kernel.gram(x.view(), y.view())?[[0, 0]] < before);
 //! # Ok::<(), bochner_kernels::Error>(())
 //! ```
 //!
 //! # Map
 //!
-//! | item | is |
+//! | module | holds |
 //! |---|---|
-//! | [`SpectralPoints`] | the frequencies, stationary or in pairs |
-//! | [`feature_map`], [`feature_map_vjp`] | $\phi$, linear in the length |
-//! | [`kernel_matrix`], [`kernel_matrix_vjp`] | $f$ for all pairs of two sets |
-//! | [`features`] | the module of all of these |
+//! | [`stationary`] | [`Rbf`], [`Matern`], [`Expsin`], [`SpectralMixture`] |
+//! | [`nonstationary`] | [`Linear`] |
+//! | [`compose`] | [`Sum`], [`Product`], [`Scale`] |
+//! | [`density`] | [`SpectralDensity`] and the closed forms, [`random_features`] |
+//! | [`features`] | [`SpectralPoints`], [`feature_map`], [`kernel_matrix`], their squares |
+//! | [`bounds`] | [`UniformBound`]: how many points are enough |
+//! | [`Kernel`] | what every kernel can do; [`Lengthscale`], [`Parameter`] |
 //! | [`Error`] | what can be wrong with the arguments |
 
 pub mod bounds;
@@ -76,7 +95,7 @@ pub use density::{
 pub use error::Error;
 pub use features::{
     FeatureMapGradients, KernelMatrixGradients, SpectralPoints, feature_map, feature_map_vjp,
-    kernel_matrix, kernel_matrix_vjp,
+    kernel_matrix, kernel_matrix_vjp, squared_kernel_matrix, squared_kernel_matrix_vjp,
 };
 pub use kernel::{Domain, GramGradients, Kernel, Parameter};
 pub use lengthscale::Lengthscale;

@@ -4,10 +4,12 @@ mod blocks;
 mod kernel;
 mod map;
 mod nonstationary;
+mod squared;
 mod stationary;
 
 pub use kernel::{KernelMatrixGradients, kernel_matrix, kernel_matrix_vjp};
 pub use map::{FeatureMapGradients, feature_map, feature_map_vjp};
+pub use squared::{squared_kernel_matrix, squared_kernel_matrix_vjp};
 
 use crate::Error;
 use crate::error::expect_shape;

@@ -6,6 +6,7 @@ mod copula_density;
 mod density;
 mod divergence;
 mod feature_map;
+mod kernel_matrix;
 mod magnitude;
 mod pipeline;
 
@@ -70,7 +71,10 @@ static TABLE: [Entry; 17] = [
         feature_map::feature_map::<f64>,
         feature_map::feature_map::<f32>,
     ),
-    Entry::later("kernel_matrix", &["kernel"]),
+    Entry::later("kernel_matrix", &["kernel"]).by(
+        kernel_matrix::kernel_matrix::<f64>,
+        kernel_matrix::kernel_matrix::<f32>,
+    ),
     Entry::later("magnitude", &["magnitude"])
         .optional()
         .by(magnitude::magnitude::<f64>, magnitude::magnitude::<f32>),

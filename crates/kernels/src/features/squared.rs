@@ -1,0 +1,116 @@
+//! The square of the kernel that the features give: a similarity that is never negative.
+
+use super::{KernelMatrixGradients, SpectralPoints, kernel_matrix, kernel_matrix_vjp};
+use crate::Error;
+use crate::error::expect_shape;
+use bochner_numerics::Real;
+use ndarray::{Array2, ArrayView2, Zip};
+
+/// The squared kernel $f(x, y)^2$ between every row of `x` and every row of `y`.
+///
+/// The product of a kernel with itself is a kernel, and can be normalised into weights, which
+/// averages of cosines cannot. Where $f$ goes to an RBF kernel, $f^2$ goes to another, whose
+/// lengthscale is shorter by $\sqrt2$ (Proposition 3; see
+/// [`squared_rbf_density`](crate::squared_rbf_density)).
+///
+/// # Shapes
+/// `x` is `[Tx, d]`, `y` is `[Ty, d]`, the result `[Tx, Ty]`.
+///
+/// # Errors
+/// As [`kernel_matrix`].
+///
+/// # Example
+/// ```
+/// use bochner_kernels::{Lengthscale, RbfConfig, SpectralDensity, SpectralPoints};
+/// use bochner_kernels::{Kernel, squared_kernel_matrix, squared_rbf_density};
+/// use bochner_numerics::Seed;
+/// use ndarray::array;
+///
+/// let kernel = RbfConfig { lengthscale: Lengthscale::Shared(0.8_f64) }.build()?;
+/// let mut stream = Seed::new(3).stream("frequencies");
+/// let w = squared_rbf_density(&kernel, 2)?.sample(10_000, &mut stream)?;
+/// let (x, y) = (array![[0.5, -0.2]], array![[0.1, 0.6]]);
+/// let points = SpectralPoints::Stationary { w: w.view() };
+/// let squared = squared_kernel_matrix(x.view(), y.view(), &points)?;
+/// assert!((squared[[0, 0]] - kernel.value(x.row(0), y.row(0))?).abs() < 0.05);
+/// # Ok::<(), bochner_kernels::Error>(())
+/// ```
+pub fn squared_kernel_matrix<T: Real>(
+    x: ArrayView2<T>,
+    y: ArrayView2<T>,
+    points: &SpectralPoints<T>,
+) -> Result<Array2<T>, Error> {
+    Ok(kernel_matrix(x, y, points)?.mapv_into(|f| f * f))
+}
+
+/// The vector-Jacobian product of [`squared_kernel_matrix`]: that of [`kernel_matrix`] for the
+/// cotangent times $2 f$.
+///
+/// # Shapes
+/// `cotangent` is `[Tx, Ty]`.
+///
+/// # Errors
+/// As [`kernel_matrix`], and [`Error::ShapeMismatch`] if `cotangent` does not fit.
+pub fn squared_kernel_matrix_vjp<T: Real>(
+    x: ArrayView2<T>,
+    y: ArrayView2<T>,
+    points: &SpectralPoints<T>,
+    cotangent: ArrayView2<T>,
+) -> Result<KernelMatrixGradients<T>, Error> {
+    let mut along_f = kernel_matrix(x, y, points)?;
+    expect_shape("cotangent", [x.nrows(), y.nrows()], cotangent.shape())?;
+    Zip::from(&mut along_f)
+        .and(cotangent)
+        .for_each(|f, &g| *f *= T::of(2.0) * g);
+    kernel_matrix_vjp(x, y, points, along_f.view())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::points as random;
+    use bochner_numerics::{finite_difference, relative_error};
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let (x, y, cotangent) = (random(3, 2, "x"), random(4, 2, "y"), random(3, 4, "g"));
+        let both = random(10, 2, "w");
+        let value = |x: ArrayView2<f64>, y: ArrayView2<f64>, both: ArrayView2<f64>| {
+            let (w1, w2) = both.split_at(ndarray::Axis(0), 5);
+            let points = SpectralPoints::Nonstationary { w1, w2 };
+            (squared_kernel_matrix(x, y, &points).unwrap() * &cotangent).sum()
+        };
+        let (w1, w2) = both.view().split_at(ndarray::Axis(0), 5);
+        let points = SpectralPoints::Nonstationary { w1, w2 };
+        let got = squared_kernel_matrix_vjp(x.view(), y.view(), &points, cotangent.view());
+        let got = got.unwrap();
+        let at = |v, rows| ArrayView2::from_shape((rows, 2), v).unwrap();
+        let along_x = finite_difference(x.as_slice().unwrap(), |v| {
+            value(at(v, 3), y.view(), both.view())
+        });
+        let along_y = finite_difference(y.as_slice().unwrap(), |v| {
+            value(x.view(), at(v, 4), both.view())
+        });
+        let along_w = finite_difference(both.as_slice().unwrap(), |v| {
+            value(x.view(), y.view(), at(v, 10))
+        });
+        let w: Vec<f64> = got.w1.iter().chain(&got.w2.unwrap()).copied().collect();
+        assert!(relative_error(got.x.as_slice().unwrap(), &along_x) < 1e-6);
+        assert!(relative_error(got.y.as_slice().unwrap(), &along_y) < 1e-6);
+        assert!(relative_error(&w, &along_w) < 1e-6);
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_are_named() {
+        let (x, w) = (random(3, 2, "x"), random(5, 2, "w"));
+        let points = SpectralPoints::Stationary { w: w.view() };
+        let error = squared_kernel_matrix_vjp(x.view(), x.view(), &points, x.view());
+        assert!(matches!(
+            error,
+            Err(Error::ShapeMismatch {
+                what: "cotangent",
+                ..
+            })
+        ));
+    }
+}
