@@ -1,0 +1,241 @@
+//! The logarithm of the marginal likelihood, and its gradient.
+
+use crate::check::expect_data;
+use crate::cholesky::Cholesky;
+use crate::{Error, GaussianProcess};
+use bochner_kernels::Domain;
+use ndarray::{Array2, ArrayView1, ArrayView2};
+use std::f64::consts::TAU;
+
+/// How likely the observations are under a process.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Evidence {
+    /// $\ln p(y \mid x)$.
+    pub log_likelihood: f64,
+    /// The jitter that was added to the noise.
+    pub jitter: f64,
+}
+
+/// The [`Evidence`] with its gradient.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EvidenceGradient {
+    /// The value.
+    pub evidence: Evidence,
+    /// Along the hyper-parameters themselves, in the order of [`GaussianProcess::parameters`].
+    pub parameters: Vec<f64>,
+    /// Along the [`GaussianProcess::coordinates`]: $\theta\, \partial / \partial \theta$ for those
+    /// that must be positive.
+    pub coordinates: Vec<f64>,
+}
+
+impl GaussianProcess {
+    /// The logarithm of the marginal likelihood.
+    ///
+    /// $$\ln p(y \mid x) = -\frac12 r^\top A^{-1} r - \frac12 \ln \det A - \frac n2 \ln 2 \pi,
+    /// \qquad A = K + (\sigma^2 + j) I, \quad r = y - m$$
+    ///
+    /// *where* $K$ is the Gram matrix of `x` and $j$ the jitter.
+    ///
+    /// # Shapes
+    /// `x: [n, d]`, `y: [n]`. No observations have the likelihood one.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`], [`Error::NotFinite`] for the data; [`Error::Kernel`] if the
+    /// kernel refuses the width; [`Error::NotPositiveDefinite`] if all jitter is in vain.
+    ///
+    /// # Numerics
+    /// $O(n^3)$ time and $O(n^2)$ memory.
+    ///
+    /// # Reference
+    /// Rasmussen, Williams, 2006, equation 2.30.
+    pub fn evidence(&self, x: ArrayView2<f64>, y: ArrayView1<f64>) -> Result<Evidence, Error> {
+        Ok(self.observe(x, y)?.evidence())
+    }
+
+    /// The [`evidence`](Self::evidence) with its gradient along all hyper-parameters.
+    ///
+    /// $$\frac{\partial \ln p}{\partial K} = \frac12 (\alpha \alpha^\top - A^{-1}), \qquad
+    /// \frac{\partial \ln p}{\partial \sigma^2} = \operatorname{tr} \frac{\partial \ln p}
+    /// {\partial K}, \qquad \frac{\partial \ln p}{\partial m} = \sum_i \alpha_i, \qquad
+    /// \alpha = A^{-1} r$$
+    ///
+    /// The kernel's own vector-Jacobian product carries the first one to its parameters. The
+    /// jitter counts as a constant, also where it escalates.
+    ///
+    /// # Errors
+    /// As [`evidence`](Self::evidence).
+    ///
+    /// # Reference
+    /// Rasmussen, Williams, 2006, equation 5.9.
+    pub fn evidence_gradient(
+        &self,
+        x: ArrayView2<f64>,
+        y: ArrayView1<f64>,
+    ) -> Result<EvidenceGradient, Error> {
+        let observed = self.observe(x, y)?;
+        let along_gram = observed.along_gram();
+        let along_noise = along_gram.diag().sum();
+        let mut parameters = vec![observed.alpha.iter().sum(), along_noise];
+        parameters.extend(self.kernel.gram_vjp(x, x, along_gram.view())?.parameters);
+        let own = self.parameters();
+        let coordinates = own.iter().zip(&parameters).map(|(p, g)| match p.domain {
+            Domain::Positive => p.value * g,
+            Domain::Finite => *g,
+        });
+        Ok(EvidenceGradient {
+            evidence: observed.evidence(),
+            coordinates: coordinates.collect(),
+            parameters,
+        })
+    }
+
+    /// What the observations come down to.
+    pub(crate) fn observe(
+        &self,
+        x: ArrayView2<f64>,
+        y: ArrayView1<f64>,
+    ) -> Result<Observed, Error> {
+        expect_data(&x, &y)?;
+        let gram = self.kernel.gram(x, x)?;
+        let factor = Cholesky::new(gram.view(), self.noise, self.jitter)?;
+        let residuals: Vec<f64> = y.iter().map(|y| y - self.mean).collect();
+        let mut alpha = residuals.clone();
+        factor.solve(&mut alpha);
+        Ok(Observed {
+            factor,
+            residuals,
+            alpha,
+        })
+    }
+}
+
+/// Observations, solved for.
+#[derive(Clone, Debug)]
+pub(crate) struct Observed {
+    /// Of $A$.
+    pub(crate) factor: Cholesky,
+    residuals: Vec<f64>,
+    /// $A^{-1} r$.
+    pub(crate) alpha: Vec<f64>,
+}
+
+impl Observed {
+    fn evidence(&self) -> Evidence {
+        let pairs = self.residuals.iter().zip(&self.alpha);
+        let misfit: f64 = pairs.map(|(r, a)| r * a).sum();
+        let constant = self.alpha.len() as f64 * TAU.ln();
+        Evidence {
+            log_likelihood: -0.5 * (misfit + self.factor.log_determinant() + constant),
+            jitter: self.factor.jitter(),
+        }
+    }
+
+    fn along_gram(&self) -> Array2<f64> {
+        let alpha = &self.alpha;
+        let mut along = self.factor.inverse();
+        for ((i, j), entry) in along.indexed_iter_mut() {
+            *entry = 0.5 * (alpha[i] * alpha[j] - *entry);
+        }
+        along
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Jitter;
+    use crate::testing::{kernels, points, process, scaled_rbf, targets};
+    use bochner_numerics::{finite_difference, relative_error};
+    use ndarray::{Array1, array};
+
+    #[test]
+    fn one_observation_has_the_density_of_a_normal_number() {
+        let process = process(scaled_rbf(2.0, 1.0), 0.5, 0.25);
+        let evidence = process.evidence(array![[7.0]].view(), array![2.0].view());
+        let want = -0.5 * (1.5 * 1.5 / 2.25 + (TAU * 2.25).ln());
+        assert!((evidence.unwrap().log_likelihood - want).abs() < 1e-14);
+    }
+
+    #[test]
+    fn two_observations_have_the_density_of_a_pair() {
+        let process = process(scaled_rbf(1.5, 2.0), -1.0, 0.5);
+        let (x, y) = (array![[0.0], [2.0]], array![0.3, -2.0]);
+        let (a, b) = (2.0, 1.5 * (-0.5_f64).exp());
+        let determinant = a * a - b * b;
+        let (r, s) = (1.3, -1.0);
+        let misfit = (a * (r * r + s * s) - 2.0 * b * r * s) / determinant;
+        let want = -0.5 * (misfit + determinant.ln() + 2.0 * TAU.ln());
+        let evidence = process.evidence(x.view(), y.view()).unwrap();
+        assert!((evidence.log_likelihood - want).abs() < 1e-14);
+    }
+
+    #[test]
+    fn nothing_observed_is_certain() {
+        let process = process(scaled_rbf(1.5, 2.0), -1.0, 0.5);
+        let (x, y) = (Array2::zeros((0, 3)), Array1::zeros(0));
+        let got = process.evidence_gradient(x.view(), y.view()).unwrap();
+        assert_eq!(got.evidence.log_likelihood, 0.0);
+        assert_eq!(got.parameters, [0.0; 4]);
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences_for_every_kernel() {
+        for kernel in kernels() {
+            let (x, y) = (points(9, 2, "x"), targets(9, "y"));
+            let mut process = process(kernel, 0.3, 0.2);
+            let got = process.evidence_gradient(x.view(), y.view()).unwrap();
+
+            let values: Vec<f64> = process.parameters().iter().map(|p| p.value).collect();
+            let want = finite_difference(&values, |v| {
+                process.set_parameters(v).unwrap();
+                let evidence = process.evidence(x.view(), y.view()).unwrap();
+                evidence.log_likelihood
+            });
+            process.set_parameters(&values).unwrap();
+            let name = format!("{:?}", process.kernel());
+            assert!(relative_error(&got.parameters, &want) < 1e-6, "{name}");
+
+            let coordinates = process.coordinates();
+            let want = finite_difference(&coordinates, |c| {
+                process.set_coordinates(c).unwrap();
+                let evidence = process.evidence(x.view(), y.view()).unwrap();
+                evidence.log_likelihood
+            });
+            assert!(relative_error(&got.coordinates, &want) < 1e-6, "{name}");
+        }
+    }
+
+    #[test]
+    fn repeated_inputs_need_noise_or_jitter_and_say_so() {
+        let (x, y) = (Array2::ones((6, 1)), targets(6, "y"));
+        let mut process = process(scaled_rbf(1.0, 1.0), 0.0, 1e-18);
+        let error = process.evidence(x.view(), y.view()).unwrap_err();
+        assert!(
+            matches!(error, Error::NotPositiveDefinite { order: 6, jitter, row: 1, pivot }
+            if jitter == 0.0 && pivot.abs() < 1e-15)
+        );
+        process.jitter = Jitter::Escalating {
+            first: 1e-18,
+            last: 1e-6,
+        };
+        let evidence = process.evidence(x.view(), y.view()).unwrap();
+        assert!(evidence.jitter > 1e-18 && evidence.jitter < 1e-12);
+    }
+
+    #[test]
+    fn data_that_do_not_fit_are_named() {
+        let process = process(scaled_rbf(1.0, 1.0), 0.0, 0.1);
+        let (x, y) = (points(3, 2, "x"), targets(3, "y"));
+        let short = process.evidence(x.view(), targets(2, "y").view());
+        assert!(matches!(short, Err(Error::ShapeMismatch { what: "y", .. })));
+        let mut gap = x.clone();
+        gap[[1, 1]] = f64::NAN;
+        let error = process.evidence(gap.view(), y.view()).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { what: "x", index, .. } if index == [1, 1]));
+        let infinite = array![0.0, 1.0, f64::INFINITY];
+        let error = process.evidence(x.view(), infinite.view()).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { what: "y", index, .. } if index == [2]));
+        let none = process.evidence(Array2::zeros((3, 0)).view(), y.view());
+        assert!(matches!(none, Err(Error::Kernel(_))));
+    }
+}

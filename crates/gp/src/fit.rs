@@ -1,0 +1,320 @@
+//! Choosing the hyper-parameters: the evidence is maximised by Adam.
+
+use crate::check::{expect, expect_positive, expect_some};
+use crate::{Error, Evidence, GaussianProcess};
+use ndarray::{ArrayView1, ArrayView2};
+use std::ops::ControlFlow;
+
+/// How the evidence is maximised.
+///
+/// # Example
+/// ```
+/// let brief = bochner_gp::FitConfig { steps: 100, ..Default::default() };
+/// assert_eq!(brief.learning_rate, 0.01);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct FitConfig {
+    /// How many steps to take; 1000 by default.
+    pub steps: usize,
+    /// The size of a step in each coordinate, about; 0.01 by default.
+    pub learning_rate: f64,
+    /// How slowly the averages of the gradient and of its square forget; (0.9, 0.999) by default.
+    pub betas: (f64, f64),
+    /// What keeps the division by a vanishing average finite; 1e-8 by default.
+    pub epsilon: f64,
+}
+
+impl Default for FitConfig {
+    fn default() -> Self {
+        Self {
+            steps: 1000,
+            learning_rate: 0.01,
+            betas: (0.9, 0.999),
+            epsilon: 1e-8,
+        }
+    }
+}
+
+impl FitConfig {
+    fn check(&self) -> Result<(), Error> {
+        expect_positive("learning_rate", self.learning_rate)?;
+        expect_positive("epsilon", self.epsilon)?;
+        let below_one = |what, beta: f64| {
+            let holds = (0.0..1.0).contains(&beta);
+            expect(holds, what, "at least zero and below one", beta)
+        };
+        below_one("betas.0", self.betas.0)?;
+        below_one("betas.1", self.betas.1)
+    }
+}
+
+/// What came of maximising the evidence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// Before each step, and after the last: one entry more than steps were taken.
+    pub trace: Vec<Step>,
+    /// The entry with the largest evidence: where the process was left.
+    pub best: usize,
+}
+
+/// One point of the path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The evidence, with the jitter that it took.
+    pub evidence: Evidence,
+    /// The Euclidean norm of its gradient along the coordinates.
+    pub gradient_norm: f64,
+}
+
+impl GaussianProcess {
+    /// Maximises the [`evidence`](Self::evidence) of `y: [n]` at `x: [n, d]` by Adam, from where
+    /// the process stands.
+    ///
+    /// The steps are taken in the [`coordinates`](Self::coordinates), on the evidence divided by
+    /// `n`. The process is left at the best point seen, which need not be the last, for a step of
+    /// Adam can lead down. A process that begins as symmetric stays so: components of a spectral
+    /// mixture that start alike have the same gradient at every step, and stay alike for ever.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] without observations; [`Error::OutOfRange`] for the settings; those of
+    /// [`evidence`](Self::evidence), at any step: the process is then left at the best point
+    /// seen before.
+    ///
+    /// # Reference
+    /// Kingma, Ba, *Adam: a method for stochastic optimization*, ICLR 2015.
+    pub fn fit(
+        &mut self,
+        x: ArrayView2<f64>,
+        y: ArrayView1<f64>,
+        config: &FitConfig,
+    ) -> Result<Fit, Error> {
+        self.fit_observed(x, y, config, |_, _| ControlFlow::Continue(()))
+    }
+
+    /// [`fit`](Self::fit), showing every point of the path to `observe`, which may end it: for
+    /// early stopping, progress, or the error on other data.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit).
+    pub fn fit_observed(
+        &mut self,
+        x: ArrayView2<f64>,
+        y: ArrayView1<f64>,
+        config: &FitConfig,
+        mut observe: impl FnMut(&Self, &Step) -> ControlFlow<()>,
+    ) -> Result<Fit, Error> {
+        config.check()?;
+        expect_some("y", y.len())?;
+        let mut best = self.values();
+        let mut fit = Fit {
+            trace: Vec::with_capacity(config.steps.saturating_add(1).min(1 << 16)),
+            best: 0,
+        };
+        let walked = self.walk(x, y, config, &mut |process, step| {
+            let at = fit.trace.len();
+            fit.trace.push(step);
+            if at == 0 || fit.trace[fit.best].value() < step.value() {
+                (fit.best, best) = (at, process.values());
+            }
+            observe(process, &step)
+        });
+        self.set_parameters(&best)?;
+        walked.map(|()| fit)
+    }
+
+    fn values(&self) -> Vec<f64> {
+        self.parameters().iter().map(|p| p.value).collect()
+    }
+
+    fn walk(
+        &mut self,
+        x: ArrayView2<f64>,
+        y: ArrayView1<f64>,
+        config: &FitConfig,
+        visit: &mut dyn FnMut(&Self, Step) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let mut coordinates = self.coordinates();
+        let mut adam = Adam::new(config, coordinates.len());
+        for taken in 0.. {
+            let got = self.evidence_gradient(x, y)?;
+            let norm = got.coordinates.iter().map(|g| g * g).sum::<f64>();
+            let step = Step {
+                evidence: got.evidence,
+                gradient_norm: norm.sqrt(),
+            };
+            if visit(self, step).is_break() || taken == config.steps {
+                break;
+            }
+            let each = got.coordinates.iter().map(|g| g / y.len() as f64);
+            adam.climb(&mut coordinates, each);
+            self.set_coordinates(&coordinates)?;
+        }
+        Ok(())
+    }
+}
+
+impl Step {
+    fn value(&self) -> f64 {
+        self.evidence.log_likelihood
+    }
+}
+
+struct Adam<'a> {
+    config: &'a FitConfig,
+    /// The running averages of the gradient and of its square.
+    moments: Vec<(f64, f64)>,
+    taken: i32,
+}
+
+impl<'a> Adam<'a> {
+    fn new(config: &'a FitConfig, count: usize) -> Self {
+        Self {
+            config,
+            moments: vec![(0.0, 0.0); count],
+            taken: 0,
+        }
+    }
+
+    fn climb(&mut self, point: &mut [f64], gradient: impl Iterator<Item = f64>) {
+        let FitConfig {
+            learning_rate,
+            betas: (b1, b2),
+            epsilon,
+            ..
+        } = *self.config;
+        self.taken = self.taken.saturating_add(1);
+        let (c1, c2) = (1.0 - b1.powi(self.taken), 1.0 - b2.powi(self.taken));
+        for ((p, (m, v)), g) in point.iter_mut().zip(&mut self.moments).zip(gradient) {
+            *m = b1 * *m + (1.0 - b1) * g;
+            *v = b2 * *v + (1.0 - b2) * g * g;
+            *p += learning_rate * (*m / c1) / ((*v / c2).sqrt() + epsilon);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{points, process, scaled_rbf, targets};
+    use ndarray::{Array1, Array2};
+
+    fn data() -> (Array2<f64>, Array1<f64>) {
+        let x = points(25, 1, "x");
+        let y = x.column(0).mapv(|x| (2.0 * x).sin() + 3.0) + targets(25, "y") * 0.1;
+        (x, y)
+    }
+
+    #[test]
+    fn the_maximum_is_found_from_either_side() {
+        let (x, y) = data();
+        let config = FitConfig {
+            steps: 1200,
+            learning_rate: 0.03,
+            ..Default::default()
+        };
+        let arrive = |variance, lengthscale, noise| {
+            let mut process = process(scaled_rbf(variance, lengthscale), 2.0, noise);
+            let fit = process.fit(x.view(), y.view(), &config).unwrap();
+            assert_eq!(fit.trace.len(), 1201);
+            assert!(fit.trace[fit.best].gradient_norm < 0.05);
+            assert!(fit.trace[0].gradient_norm > 1.0);
+            let left = process.evidence(x.view(), y.view()).unwrap();
+            let best = fit.trace[fit.best].evidence.log_likelihood;
+            assert_eq!(left.log_likelihood, best);
+            process.coordinates()
+        };
+        let (a, b) = (arrive(1.0, 1.0, 0.5), arrive(3.0, 0.4, 0.01));
+        for (a, b) in a.iter().zip(&b) {
+            assert!((a - b).abs() < 0.05, "{a} {b}");
+        }
+        // The noise of the data is 0.01.
+        assert!(a[1].exp() > 0.004 && a[1].exp() < 0.025);
+    }
+
+    #[test]
+    fn the_first_step_is_the_learning_rate_uphill() {
+        let (x, y) = data();
+        let mut process = process(scaled_rbf(1.0, 1.0), 2.0, 0.5);
+        let before = process.coordinates();
+        let gradient = process.evidence_gradient(x.view(), y.view()).unwrap();
+        let config = FitConfig {
+            steps: 1,
+            ..Default::default()
+        };
+        process.fit(x.view(), y.view(), &config).unwrap();
+        let pairs = process.coordinates().into_iter().zip(before);
+        for ((after, before), g) in pairs.zip(gradient.coordinates) {
+            assert!((after - before - 0.01 * g.signum()).abs() < 1e-5);
+        }
+    }
+
+    #[test]
+    fn the_observer_sees_every_point_and_can_end_it() {
+        let (x, y) = data();
+        let mut process = process(scaled_rbf(1.0, 1.0), 2.0, 0.5);
+        let mut seen = Vec::new();
+        let fit = process.fit_observed(x.view(), y.view(), &FitConfig::default(), |now, step| {
+            let evidence = now.evidence(x.view(), y.view()).unwrap();
+            assert_eq!(evidence, step.evidence);
+            seen.push(*step);
+            match seen.len() {
+                4 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        });
+        let fit = fit.unwrap();
+        assert_eq!(fit.trace, seen);
+        assert_eq!(fit.best, 3);
+    }
+
+    #[test]
+    fn the_best_point_is_kept_where_the_path_overshoots_or_fails() {
+        let (x, y) = data();
+        let mut process = process(scaled_rbf(1.0, 0.8), 3.0, 0.01);
+        let start = process.parameters();
+        // So long a stride that the noise underflows, or nothing is explained any more.
+        let config = FitConfig {
+            steps: 3,
+            learning_rate: 900.0,
+            ..Default::default()
+        };
+        let failed = process.fit(x.view(), y.view(), &config);
+        assert!(failed.is_err());
+        assert_eq!(process.parameters(), start);
+        let config = FitConfig {
+            steps: 1,
+            learning_rate: 4.0,
+            ..config
+        };
+        let fit = process.fit(x.view(), y.view(), &config).unwrap();
+        assert_eq!(fit.best, 0);
+        assert_eq!(process.parameters(), start);
+    }
+
+    #[test]
+    fn settings_and_data_that_cannot_stand_are_named() {
+        let (x, y) = data();
+        let mut process = process(scaled_rbf(1.0, 1.0), 2.0, 0.5);
+        let none = process.fit(
+            Array2::zeros((0, 1)).view(),
+            Array1::zeros(0).view(),
+            &FitConfig::default(),
+        );
+        assert_eq!(none, Err(Error::Empty { what: "y" }));
+        let mut refused = |config, name| {
+            let error = process.fit(x.view(), y.view(), &config).unwrap_err();
+            assert!(matches!(error, Error::OutOfRange { what, .. } if what == name));
+        };
+        let default = FitConfig::default;
+        let learning_rate = 0.0;
+        refused(
+            FitConfig {
+                learning_rate,
+                ..default()
+            },
+            "learning_rate",
+        );
+        let betas = (0.9, 1.0);
+        refused(FitConfig { betas, ..default() }, "betas.1");
+    }
+}

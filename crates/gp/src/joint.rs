@@ -1,0 +1,173 @@
+//! The joint distribution of the function's values at several inputs, and draws from it.
+
+use crate::check::{expect_finite_matrix, expect_length};
+use crate::cholesky::Cholesky;
+use crate::{Error, Jitter};
+use bochner_numerics::{Mat, MatMut, matmul, standard_normal};
+use ndarray::{Array1, Array2};
+use rand::RngCore;
+
+/// A normal distribution of several values.
+///
+/// From [`GaussianProcess::prior`](crate::GaussianProcess::prior) or
+/// [`Posterior::joint`](crate::Posterior::joint).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Joint {
+    /// `[m]`.
+    pub mean: Array1<f64>,
+    /// `[m, m]`, symmetric and positive semi-definite up to rounding.
+    pub covariance: Array2<f64>,
+}
+
+/// Draws of several values at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draws {
+    /// One draw for each row, `[count, m]`.
+    pub values: Array2<f64>,
+    /// The jitter that was added to the variances.
+    pub jitter: f64,
+}
+
+impl Joint {
+    /// Independent draws, $\mu + L z$ with $L L^\top = \Sigma + j I$.
+    ///
+    /// The covariance of a smooth function at many inputs is singular but for rounding, and that
+    /// of a posterior is where it was observed without noise, so that some jitter is needed;
+    /// draws of observations instead of the function's values are had with the noise as
+    /// [`Jitter::Fixed`].
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`] if all jitter is in vain, [`Error::OutOfRange`] for a jitter
+    /// that cannot stand; [`Error::ShapeMismatch`], [`Error::NotFinite`] if mean or covariance
+    /// were changed into something else.
+    ///
+    /// # Numerics
+    /// $O(m^3)$ time, and $O(m^2)$ for each draw.
+    ///
+    /// # Example
+    /// ```
+    /// use bochner_gp::{Jitter, Joint};
+    /// use bochner_numerics::Seed;
+    /// use ndarray::array;
+    ///
+    /// let joint = Joint {
+    ///     mean: array![1.0, 2.0],
+    ///     covariance: array![[1.0, 1.0], [1.0, 1.0]],
+    /// };
+    /// let jitter = Jitter::Escalating { first: 1e-14, last: 1e-9 };
+    /// let draws = joint.sample(3, jitter, &mut Seed::new(1).stream("draws"))?;
+    /// assert_eq!(draws.values.dim(), (3, 2));
+    /// for draw in draws.values.rows() {
+    ///     assert!((draw[1] - draw[0] - 1.0).abs() < 1e-3);
+    /// }
+    /// # Ok::<(), bochner_gp::Error>(())
+    /// ```
+    pub fn sample(
+        &self,
+        count: usize,
+        jitter: Jitter,
+        rng: &mut (impl RngCore + ?Sized),
+    ) -> Result<Draws, Error> {
+        jitter.check()?;
+        let m = self.mean.len();
+        expect_length("covariance", m, self.covariance.nrows())?;
+        expect_length("covariance", m, self.covariance.ncols())?;
+        expect_finite_matrix("covariance", &self.covariance.view())?;
+        let factor = Cholesky::new(self.covariance.view(), 0.0, jitter)?;
+        let z: Vec<f64> = (0..count * m).map(|_| standard_normal(rng)).collect();
+        let mut values = Array2::zeros((count, m));
+        values += &self.mean;
+        let out = values.as_slice_mut().expect("allocated in row-major order");
+        let out = MatMut::new(out, count, m);
+        matmul(1.0, Mat::new(&z, count, m), factor.upper(), 1.0, out);
+        let jitter = factor.jitter();
+        Ok(Draws { values, jitter })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{points, process, scaled_rbf, targets};
+    use bochner_numerics::Seed;
+    use ndarray::array;
+
+    /// Mean and covariance of many draws are within five standard errors of the joint's.
+    fn moments_agree(joint: &Joint) {
+        let count = 20_000;
+        let mut stream = Seed::new(5).stream("draws");
+        let draws = joint.sample(count, Jitter::Fixed(1e-12), &mut stream);
+        let values = draws.unwrap().values;
+        let n = count as f64;
+        let covariance = &joint.covariance;
+        for i in 0..joint.mean.len() {
+            let (mean, variance) = (joint.mean[i], covariance[[i, i]]);
+            let off = values.column(i).sum() / n - mean;
+            assert!(off.abs() < 5.0 * (variance / n).sqrt());
+            for j in 0..joint.mean.len() {
+                let pairs = values.column(i).into_iter().zip(values.column(j));
+                let products = pairs.map(|(a, b)| (a - mean) * (b - joint.mean[j]));
+                let off = products.sum::<f64>() / n - covariance[[i, j]];
+                let spread = variance * covariance[[j, j]] + covariance[[i, j]].powi(2);
+                assert!(off.abs() < 5.0 * (spread / n).sqrt());
+            }
+        }
+    }
+
+    #[test]
+    fn draws_have_the_moments_of_prior_and_posterior() {
+        let process = process(scaled_rbf(1.5, 0.8), 0.7, 0.1);
+        let (x, y) = (points(5, 2, "x"), targets(5, "y"));
+        let at = points(4, 2, "at");
+        moments_agree(&process.prior(at.view()).unwrap());
+        let posterior = process.condition(x.view(), y.view()).unwrap();
+        moments_agree(&posterior.joint(at.view()).unwrap());
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_draws_and_none_is_none() {
+        let process = process(scaled_rbf(1.0, 1.0), 0.0, 0.1);
+        let joint = process.prior(points(3, 1, "at").view()).unwrap();
+        let draw = |count, seed| {
+            let mut stream = Seed::new(seed).stream("draws");
+            joint
+                .sample(count, Jitter::Fixed(0.0), &mut stream)
+                .unwrap()
+        };
+        assert_eq!(draw(4, 1), draw(4, 1));
+        assert_ne!(draw(4, 1), draw(4, 2));
+        assert_eq!(draw(0, 1).values.dim(), (0, 3));
+    }
+
+    #[test]
+    fn a_singular_covariance_is_refused_without_jitter_and_reported_with_it() {
+        let joint = Joint {
+            mean: array![0.0, 0.0],
+            covariance: array![[1.0, 1.0], [1.0, 1.0]],
+        };
+        let draw = |jitter| joint.sample(1, jitter, &mut Seed::new(1).stream("draws"));
+        assert!(matches!(
+            draw(Jitter::Fixed(0.0)),
+            Err(Error::NotPositiveDefinite {
+                order: 2,
+                row: 1,
+                pivot: 0.0,
+                ..
+            })
+        ));
+        assert_eq!(draw(Jitter::Fixed(1e-9)).unwrap().jitter, 1e-9);
+        assert!(draw(Jitter::Fixed(-1.0)).is_err());
+        let short = Joint {
+            mean: array![0.0],
+            ..joint.clone()
+        };
+        let short = short.sample(1, Jitter::Fixed(0.1), &mut Seed::new(1).stream("draws"));
+        assert!(matches!(
+            short,
+            Err(Error::ShapeMismatch {
+                what: "covariance",
+                ..
+            })
+        ));
+    }
+}

@@ -1,0 +1,247 @@
+//! What is known of the function once observations are in.
+
+use crate::check::expect_finite_matrix;
+use crate::evidence::Observed;
+use crate::{Error, GaussianProcess, Joint};
+use bochner_numerics::{Mat, MatMut, matmul};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+
+/// A process conditioned on observations.
+///
+/// Made by [`GaussianProcess::condition`], with the process's parameters as they were then.
+#[derive(Clone, Debug)]
+pub struct Posterior<'a> {
+    process: &'a GaussianProcess,
+    x: Array2<f64>,
+    observed: Observed,
+}
+
+/// The predicted marginals at a set of inputs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// The mean of the function's values and of observations of them, `[m]`.
+    pub mean: Array1<f64>,
+    /// The variance of the function's values, `[m]`.
+    pub latent_variance: Array1<f64>,
+    /// The variance of observations: the above and the noise, `[m]`.
+    pub observed_variance: Array1<f64>,
+}
+
+impl GaussianProcess {
+    /// The process as it is known after the observations `y: [n]` at `x: [n, d]`.
+    ///
+    /// Without observations this is the process itself.
+    ///
+    /// # Errors
+    /// As [`evidence`](Self::evidence).
+    ///
+    /// # Numerics
+    /// $O(n^3)$ time, once; $O(n^2)$ memory.
+    pub fn condition(
+        &self,
+        x: ArrayView2<f64>,
+        y: ArrayView1<f64>,
+    ) -> Result<Posterior<'_>, Error> {
+        Ok(Posterior {
+            process: self,
+            observed: self.observe(x, y)?,
+            x: x.to_owned(),
+        })
+    }
+
+    /// The function's values at `x: [m, d]` before anything is observed.
+    ///
+    /// # Errors
+    /// [`Error::NotFinite`], and [`Error::Kernel`] if the kernel refuses the width.
+    pub fn prior(&self, x: ArrayView2<f64>) -> Result<Joint, Error> {
+        expect_finite_matrix("x", &x)?;
+        Ok(Joint {
+            mean: Array1::from_elem(x.nrows(), self.mean),
+            covariance: self.kernel.gram(x, x)?,
+        })
+    }
+}
+
+impl Posterior<'_> {
+    /// The jitter that was added to the noise of the observations.
+    pub fn jitter(&self) -> f64 {
+        self.observed.factor.jitter()
+    }
+
+    /// The mean and variance at each of the inputs.
+    ///
+    /// $$\mu_* = m + k_*^\top A^{-1} r, \qquad
+    /// \sigma_*^2 = k(x_*, x_*) - |L^{-1} k_*|^2, \qquad L L^\top = A$$
+    ///
+    /// *where* $k_*$ are the covariances of $x_*$ and the observed inputs, and $A$, $r$ are those
+    /// of [`GaussianProcess::evidence`].
+    ///
+    /// # Shapes
+    /// `x: [m, d]`.
+    ///
+    /// # Errors
+    /// [`Error::NotFinite`], and [`Error::Kernel`] if the width is not that of the observations.
+    ///
+    /// # Numerics
+    /// $O(m n^2)$ time. Where the two terms of a variance cancel, rounding can leave it below
+    /// zero, by about $10^{-16} k(x_*, x_*)$ times the condition of $A$; it is then zero.
+    ///
+    /// # Reference
+    /// Rasmussen, Williams, 2006, algorithm 2.1.
+    pub fn predict(&self, x: ArrayView2<f64>) -> Result<Prediction, Error> {
+        let (mean, whitened) = self.project(x)?;
+        let kernel = self.process.kernel();
+        let rows = x.rows().into_iter().zip(whitened.rows());
+        let latent_variance: Result<Array1<f64>, Error> = rows
+            .map(|(x, v)| Ok((kernel.value(x, x)? - v.dot(&v)).max(0.0)))
+            .collect();
+        let latent_variance = latent_variance?;
+        Ok(Prediction {
+            mean,
+            observed_variance: &latent_variance + self.process.noise,
+            latent_variance,
+        })
+    }
+
+    /// The joint distribution of the function's values at all of the inputs.
+    ///
+    /// $$\Sigma_{ij} = k(x_i, x_j) - (L^{-1} k_i)^\top (L^{-1} k_j)$$
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict).
+    ///
+    /// # Numerics
+    /// $O(m n^2 + m^2 n)$ time, $O(m^2 + m n)$ memory. Nothing is clamped: the diagonal may lie
+    /// below zero by rounding.
+    pub fn joint(&self, x: ArrayView2<f64>) -> Result<Joint, Error> {
+        let (mean, whitened) = self.project(x)?;
+        let mut covariance = self.process.kernel.gram(x, x)?;
+        let (m, n) = whitened.dim();
+        let rows = whitened
+            .as_slice()
+            .expect("a Gram matrix in row-major order");
+        let v = Mat::new(rows, m, n);
+        let out = covariance.as_slice_mut().expect("in row-major order");
+        matmul(-1.0, v, v.t(), 1.0, MatMut::new(out, m, m));
+        Ok(Joint { mean, covariance })
+    }
+
+    /// The means, and $L^{-1} k_*$ for each input as a row.
+    fn project(&self, x: ArrayView2<f64>) -> Result<(Array1<f64>, Array2<f64>), Error> {
+        expect_finite_matrix("x", &x)?;
+        let cross = self.process.kernel.gram(x, self.x.view())?;
+        expect_finite_matrix("gram", &cross.view())?;
+        let mut cross = cross.as_standard_layout().into_owned();
+        let alpha = ArrayView1::from(&self.observed.alpha);
+        let means = cross.rows().into_iter().map(|k| k.dot(&alpha));
+        let mean = means.map(|shift| self.process.mean + shift).collect();
+        let rows = cross.as_slice_mut().expect("in row-major order");
+        self.observed.factor.whiten(rows);
+        Ok((mean, cross))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{kernels, points, process, scaled_rbf, targets};
+    use ndarray::array;
+
+    #[test]
+    fn one_observation_pulls_in_closed_form() {
+        let process = process(scaled_rbf(2.0, 1.0), 0.5, 0.25);
+        let posterior = process
+            .condition(array![[0.0]].view(), array![2.0].view())
+            .unwrap();
+        let got = posterior.predict(array![[1.0]].view()).unwrap();
+        let k = 2.0 * (-0.5_f64).exp();
+        assert!((got.mean[0] - (0.5 + k * 1.5 / 2.25)).abs() < 1e-15);
+        assert!((got.latent_variance[0] - (2.0 - k * k / 2.25)).abs() < 1e-15);
+        assert_eq!(got.observed_variance[0], got.latent_variance[0] + 0.25);
+        assert_eq!(posterior.jitter(), 0.0);
+    }
+
+    #[test]
+    fn two_observations_pull_in_closed_form() {
+        let process = process(scaled_rbf(1.0, 1.0), 0.0, 0.5);
+        let posterior = process
+            .condition(array![[-1.0], [1.0]].view(), array![1.0, 3.0].view())
+            .unwrap();
+        let got = posterior.joint(array![[0.0]].view()).unwrap();
+        // By symmetry only the sum of the two observations counts.
+        let (k, b) = ((-0.5_f64).exp(), (-2.0_f64).exp());
+        assert!((got.mean[0] - k * 4.0 / (1.5 + b)).abs() < 1e-15);
+        let variance = 1.0 - 2.0 * k * k / (1.5 + b);
+        assert!((got.covariance[[0, 0]] - variance).abs() < 1e-15);
+    }
+
+    #[test]
+    fn without_noise_the_observations_are_met() {
+        let x = array![[0.0], [0.7], [1.9], [3.2]];
+        let y = array![1.0, -0.4, 0.3, 2.0];
+        let distance = |noise| {
+            let process = process(scaled_rbf(1.5, 0.8), 0.2, noise);
+            let posterior = process.condition(x.view(), y.view()).unwrap();
+            let got = posterior.predict(x.view()).unwrap();
+            let variance = got.latent_variance.iter().copied().fold(0.0, f64::max);
+            (&got.mean - &y).mapv(f64::abs).sum() + variance
+        };
+        assert!(distance(1e-12) < 1e-10);
+        assert!(distance(1e-3) > 1e-4);
+    }
+
+    #[test]
+    fn variances_lie_between_zero_and_the_prior_and_agree_with_the_joint() {
+        for kernel in kernels() {
+            let process = process(kernel, 0.1, 1e-3);
+            let (x, y) = (points(12, 2, "x"), targets(12, "y"));
+            // Observed inputs are among those asked for.
+            let mut at = points(15, 2, "at");
+            at.row_mut(0).assign(&x.row(4));
+            let posterior = process.condition(x.view(), y.view()).unwrap();
+            let got = posterior.predict(at.view()).unwrap();
+            let joint = posterior.joint(at.view()).unwrap();
+            let prior = process.prior(at.view()).unwrap();
+            for i in 0..15 {
+                let variance = got.latent_variance[i];
+                assert!(variance >= 0.0);
+                assert!(variance <= prior.covariance[[i, i]] + 1e-12);
+                assert!((variance - joint.covariance[[i, i]]).abs() < 1e-10);
+            }
+            assert_eq!(got.mean, joint.mean);
+            let asymmetry = &joint.covariance - &joint.covariance.t();
+            assert!(asymmetry.iter().all(|a| a.abs() < 1e-12));
+            assert!(got.latent_variance[0] < 1.1e-3);
+        }
+    }
+
+    #[test]
+    fn without_observations_the_prior_is_left() {
+        let process = process(scaled_rbf(1.5, 0.8), 0.2, 0.1);
+        let none = Array2::zeros((0, 2));
+        let posterior = process
+            .condition(none.view(), Array1::zeros(0).view())
+            .unwrap();
+        let at = points(4, 2, "at");
+        assert_eq!(
+            posterior.joint(at.view()).unwrap(),
+            process.prior(at.view()).unwrap()
+        );
+        let got = posterior.predict(at.view()).unwrap();
+        assert_eq!(got.latent_variance, Array1::from_elem(4, 1.5));
+        // And nothing can be asked for.
+        let nothing = posterior.predict(none.view()).unwrap();
+        assert_eq!(nothing.mean.len(), 0);
+    }
+
+    #[test]
+    fn inputs_that_do_not_fit_are_named() {
+        let process = process(scaled_rbf(1.0, 1.0), 0.0, 0.1);
+        let (x, y) = (points(3, 2, "x"), targets(3, "y"));
+        let posterior = process.condition(x.view(), y.view()).unwrap();
+        let wide = posterior.predict(points(3, 3, "x").view());
+        assert!(matches!(wide, Err(Error::Kernel(_))));
+        let gap = posterior.joint(array![[0.0, f64::NAN]].view());
+        assert!(matches!(gap, Err(Error::NotFinite { what: "x", .. })));
+    }
+}

@@ -1,0 +1,58 @@
+//! A smooth function without structure.
+
+use super::Scales;
+use crate::{Error, GaussianProcess};
+use bochner_kernels::{Lengthscale, RbfConfig, ScaleConfig};
+use ndarray::{ArrayView1, ArrayView2};
+
+/// The process of a scaled radial basis function with one lengthscale, started by the data.
+///
+/// $$m = \bar y, \qquad k(x, y) = s_y^2 \exp\Bigl(-\frac{|x - y|^2}{2 l^2}\Bigr), \qquad
+/// l^2 = \sum_n s_n^2, \qquad \sigma^2 = \frac{s_y^2}{10}$$
+///
+/// *where* $s_y^2$ is the variance of the targets and $s_n^2$ that of input $n$: the mean squared
+/// distance of two inputs is $2 l^2$. The jitter escalates from $10^{-10} s_y^2$ to
+/// $10^{-4} s_y^2$.
+///
+/// # Shapes
+/// `x: [n, d]`, `y: [n]`.
+///
+/// # Errors
+/// [`Error::Empty`] without observations, [`Error::ShapeMismatch`], [`Error::NotFinite`].
+pub fn rbf(x: ArrayView2<f64>, y: ArrayView1<f64>) -> Result<GaussianProcess, Error> {
+    let scales = Scales::of(x, y)?;
+    let squares = scales.spreads.iter().map(|s| s * s);
+    let lengthscale = Lengthscale::Shared(squares.sum::<f64>().sqrt());
+    let base = Box::new(RbfConfig { lengthscale }.build()?);
+    let variance = scales.variance;
+    let kernel = ScaleConfig { variance, base }.build()?;
+    scales.process(Box::new(kernel), 0.1 * variance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array1, Array2, array};
+
+    #[test]
+    fn it_starts_at_the_scales_of_the_data() {
+        let x = array![[0.0, 7.0], [6.0, 7.0], [0.0, 15.0], [6.0, 15.0]];
+        let y = array![1.0, 1.0, 5.0, 5.0];
+        let process = rbf(x.view(), y.view()).unwrap();
+        let values: Vec<f64> = process.parameters().iter().map(|p| p.value).collect();
+        for (got, want) in values.iter().zip([3.0, 0.4, 4.0, 5.0]) {
+            assert!((got - want).abs() < 1e-12);
+        }
+        assert!(process.evidence(x.view(), y.view()).is_ok());
+    }
+
+    #[test]
+    fn data_without_any_variation_have_a_process_and_no_data_have_none() {
+        let process = rbf(Array2::ones((3, 1)).view(), Array1::ones(3).view()).unwrap();
+        assert_eq!(process.kernel().parameters()[0].value, 1.0);
+        let one = rbf(array![[1.0, 2.0]].view(), array![3.0].view()).unwrap();
+        assert_eq!(one.mean(), 3.0);
+        let none = rbf(Array2::zeros((0, 1)).view(), Array1::zeros(0).view());
+        assert!(matches!(none, Err(Error::Empty { what: "y" })));
+    }
+}

@@ -1,0 +1,202 @@
+//! A function with oscillations, known or not.
+
+use super::Scales;
+use super::spectrum::{Lines, strongest};
+use crate::check::expect_some;
+use crate::{Error, GaussianProcess};
+use bochner_kernels::{Cosine, SpectralMixtureConfig};
+use bochner_numerics::{Seed, standard_normal};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use std::f64::consts::TAU;
+
+/// The process of a spectral mixture, started by the data's spectrum or scales.
+///
+/// Components that start alike have the same gradient, and stay alike for ever: a mixture of five
+/// that are begun with one default is a mixture of one. Here all starts are distinct.
+///
+/// * **One input** (`d = 1`, four observations or more): the components sit on the strongest lines
+///   of the Lomb-Scargle periodogram, which needs no regular spacing. Each is the peak of what
+///   those before it leave, up to half of the mean sampling rate; its weight is the variance that
+///   it explains, its width a quarter of the series' resolution $1 / T$. What none explains is
+///   the noise.
+/// * **Several inputs**: the first component is smooth, with the lengthscales
+///   $s_n \sqrt d$ in dimension $n$ of standard deviation $s_n$. The others are drawn from `seed`:
+///   lengthscales that differ from these by factors $e^{z / 2}$, and frequencies
+///   $|z'| / (4 s_n \sqrt d)$, with $z$, $z'$ standard normal. Their weights are equal, and a tenth
+///   of the variance is noise.
+///
+/// No weight starts below a thousandth of the targets' variance, and no noise below a hundredth.
+/// The mean is that of the targets; the jitter escalates from $10^{-10}$ to $10^{-4}$ of their
+/// variance.
+///
+/// # Shapes
+/// `x: [n, d]`, `y: [n]`.
+///
+/// # Errors
+/// [`Error::Empty`] without observations or components, [`Error::ShapeMismatch`],
+/// [`Error::NotFinite`].
+///
+/// # Numerics
+/// $O(n^2)$ time for each component where there is one input.
+///
+/// # Reference
+/// Wilson, Adams, *Gaussian process kernels for pattern discovery and extrapolation*, ICML 2013;
+/// Scargle, *Studies in astronomical time series analysis II*, 1982.
+pub fn spectral_mixture(
+    x: ArrayView2<f64>,
+    y: ArrayView1<f64>,
+    components: usize,
+    seed: Seed,
+) -> Result<GaussianProcess, Error> {
+    expect_some("components", components)?;
+    let scales = Scales::of(x, y)?;
+    let lines = match x.ncols() {
+        1 => strongest(x.column(0), y, components),
+        _ => None,
+    };
+    let (mixture, noise) = match lines {
+        Some(lines) => (on_lines(&lines, &scales), lines.rest),
+        None => (by_scales(components, &scales, seed), 0.1 * scales.variance),
+    };
+    let noise = noise.max(0.01 * scales.variance);
+    scales.process(Box::new(mixture.build()?), noise)
+}
+
+fn on_lines(lines: &Lines, scales: &Scales) -> SpectralMixtureConfig<f64> {
+    let floor = 1e-3 * scales.variance;
+    let weights = lines.lines.iter().map(|l| l.variance.max(floor));
+    let means: Vec<f64> = lines.lines.iter().map(|l| l.frequency).collect();
+    let shape = (means.len(), 1);
+    SpectralMixtureConfig {
+        weights: weights.collect(),
+        means: Array2::from_shape_vec(shape, means).expect("one for each line"),
+        variances: Array2::from_elem(shape, lines.step * lines.step),
+        cosine: Cosine::Joint,
+    }
+}
+
+fn by_scales(count: usize, scales: &Scales, seed: Seed) -> SpectralMixtureConfig<f64> {
+    let width = scales.spreads.len();
+    let mut stream = seed.stream("spectral mixture");
+    let mut draw = |q: usize| match q {
+        0 => 0.0,
+        _ => standard_normal::<f64>(&mut stream),
+    };
+    let reach = |n: usize| scales.spreads[n] * (width as f64).sqrt();
+    let means = Array2::from_shape_fn((count, width), |(q, n)| draw(q).abs() / (4.0 * reach(n)));
+    let variances = Array2::from_shape_fn((count, width), |(q, n)| {
+        let lengthscale = reach(n) * (draw(q) / 2.0).exp();
+        (TAU * lengthscale).powi(-2)
+    });
+    SpectralMixtureConfig {
+        weights: Array1::from_elem(count, scales.variance / count as f64),
+        means,
+        variances,
+        cosine: Cosine::Joint,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{points, targets};
+    use crate::{FitConfig, GaussianProcessConfig, Jitter};
+    use bochner_kernels::SpectralMixture;
+
+    fn rows(process: &GaussianProcess, components: usize) -> Vec<Vec<f64>> {
+        let values = process.kernel().parameters().into_iter().map(|p| p.value);
+        let values: Vec<f64> = values.collect();
+        let (weights, rest) = values.split_at(components);
+        let (means, variances) = rest.split_at(rest.len() / 2);
+        let width = means.len() / components;
+        let row = |a: &[f64], q: usize| a[q * width..(q + 1) * width].to_vec();
+        let each = (0..components).map(|q| [vec![weights[q]], row(means, q), row(variances, q)]);
+        each.map(|parts| parts.concat()).collect()
+    }
+
+    fn assert_distinct(rows: &[Vec<f64>]) {
+        for (q, row) in rows.iter().enumerate() {
+            assert!(!rows[..q].contains(row));
+        }
+    }
+
+    #[test]
+    fn one_input_starts_on_the_lines_of_its_spectrum() {
+        let x = Array2::from_shape_fn((60, 1), |(i, _)| {
+            0.1 * i as f64 + 0.03 * (1.9 * i as f64).sin()
+        });
+        let wave = |f: f64| x.column(0).mapv(|t| (TAU * f * t).sin());
+        let y = wave(0.8) * 2.0 + wave(2.5) + targets(60, "y") * 0.1;
+        let process = spectral_mixture(x.view(), y.view(), 3, Seed::new(1)).unwrap();
+        let rows = rows(&process, 3);
+        assert!((rows[0][1] - 0.8).abs() < 0.05 && (rows[0][0] - 2.0).abs() < 0.3);
+        assert!((rows[1][1] - 2.5).abs() < 0.05 && (rows[1][0] - 0.5).abs() < 0.1);
+        assert_distinct(&rows);
+        assert!(process.noise() < 0.1);
+    }
+
+    #[test]
+    fn several_inputs_start_apart_and_stay_apart() {
+        let (x, y) = (points(20, 3, "x"), targets(20, "y"));
+        let start = |seed| spectral_mixture(x.view(), y.view(), 4, Seed::new(seed)).unwrap();
+        let mut process = start(1);
+        assert_eq!(rows(&process, 4), rows(&start(1), 4));
+        assert_ne!(rows(&process, 4), rows(&start(2), 4));
+        assert_distinct(&rows(&process, 4));
+        let config = FitConfig {
+            steps: 20,
+            ..Default::default()
+        };
+        let fit = process.fit(x.view(), y.view(), &config).unwrap();
+        assert!(fit.trace[fit.best].evidence.log_likelihood > fit.trace[0].evidence.log_likelihood);
+        assert_distinct(&rows(&process, 4));
+    }
+
+    #[test]
+    fn components_that_start_alike_stay_alike() {
+        let (x, y) = (points(20, 2, "x"), targets(20, "y"));
+        let mixture = SpectralMixtureConfig {
+            weights: Array1::from_elem(3, 0.3),
+            means: Array2::from_elem((3, 2), 0.2),
+            variances: Array2::from_elem((3, 2), 0.05),
+            cosine: Cosine::Joint,
+        };
+        let kernel: SpectralMixture<f64> = mixture.build().unwrap();
+        let config = GaussianProcessConfig {
+            kernel: Box::new(kernel),
+            mean: 0.0,
+            noise: 0.3,
+            jitter: Jitter::Fixed(0.0),
+        };
+        let mut process = config.build().unwrap();
+        let brief = FitConfig {
+            steps: 30,
+            ..Default::default()
+        };
+        process.fit(x.view(), y.view(), &brief).unwrap();
+        let rows = rows(&process, 3);
+        assert_ne!(rows[0][0], 0.3);
+        assert_eq!(rows[0], rows[1]);
+        assert_eq!(rows[0], rows[2]);
+    }
+
+    #[test]
+    fn data_without_a_spectrum_have_a_process_all_the_same() {
+        let start = |x: Array2<f64>, y: Array1<f64>, q| {
+            let process = spectral_mixture(x.view(), y.view(), q, Seed::new(1))?;
+            assert_distinct(&rows(&process, q));
+            process.evidence(x.view(), y.view())
+        };
+        assert!(start(Array2::ones((9, 1)), targets(9, "y"), 3).is_ok());
+        assert!(start(points(9, 1, "x"), Array1::ones(9), 3).is_ok());
+        assert!(start(points(2, 1, "x"), targets(2, "y"), 5).is_ok());
+        assert!(start(points(1, 2, "x"), targets(1, "y"), 2).is_ok());
+        let none = spectral_mixture(
+            points(4, 1, "x").view(),
+            targets(4, "y").view(),
+            0,
+            Seed::new(1),
+        );
+        assert!(matches!(none, Err(Error::Empty { what: "components" })));
+    }
+}

@@ -1,0 +1,160 @@
+//! The empirical spectrum of a series whose times need not be regular.
+
+use ndarray::ArrayView1;
+use std::f64::consts::TAU;
+
+/// An oscillation found in a series.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Line {
+    /// In cycles per unit.
+    pub(super) frequency: f64,
+    /// How much of the variance it explains.
+    pub(super) variance: f64,
+}
+
+/// The strongest oscillations, and the variance that they leave.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Lines {
+    pub(super) lines: Vec<Line>,
+    pub(super) rest: f64,
+    /// The spacing of the frequencies searched, a quarter of the resolution of the series.
+    pub(super) step: f64,
+}
+
+/// The `count` strongest oscillations, found one after the other: each is the peak of the
+/// Lomb-Scargle periodogram of what those before it leave, so that neither its own side lobes nor
+/// its own frequency are found again.
+///
+/// `None` if the series is too short to hold so many, or has no extent.
+pub(super) fn strongest(t: ArrayView1<f64>, y: ArrayView1<f64>, count: usize) -> Option<Lines> {
+    let extent = t.fold(f64::MIN, |m, &t| m.max(t)) - t.fold(f64::MAX, |m, &t| m.min(t));
+    let n = y.len();
+    let step = 1.0 / (4.0 * extent);
+    if n < 4 || !step.is_finite() || count > 2 * (n - 1) {
+        return None;
+    }
+    // Up to half of the mean sampling rate.
+    let mut frequencies: Vec<f64> = (1..=2 * (n - 1)).map(|k| k as f64 * step).collect();
+    let mean = y.sum() / n as f64;
+    let mut rest: Vec<f64> = y.iter().map(|y| y - mean).collect();
+    let lines = (0..count).map(|_| {
+        let waves = frequencies.iter().map(|&f| Wave::fit(t, &rest, f));
+        let strongest = waves
+            .enumerate()
+            .max_by(|a, b| a.1.power.total_cmp(&b.1.power));
+        let (k, wave) = strongest.expect("no more lines than frequencies");
+        wave.subtract(t, &mut rest);
+        Line {
+            frequency: frequencies.remove(k),
+            variance: wave.power / n as f64,
+        }
+    });
+    let lines = lines.collect();
+    let rest = rest.iter().map(|r| r * r).sum::<f64>() / n as f64;
+    Some(Lines { lines, rest, step })
+}
+
+/// The sinusoid of one frequency that fits best, in the phase that parts cosine and sine.
+struct Wave {
+    rate: f64,
+    shift: f64,
+    cosine: f64,
+    sine: f64,
+    /// The sum of squares that it explains: the periodogram, but for a factor.
+    power: f64,
+}
+
+impl Wave {
+    fn fit(t: ArrayView1<f64>, y: &[f64], frequency: f64) -> Self {
+        let rate = TAU * frequency;
+        let doubled = t.iter().map(|t| (2.0 * rate * t).sin_cos());
+        let (s, c) = doubled.fold((0.0, 0.0), |(a, b), (s, c)| (a + s, b + c));
+        let shift = s.atan2(c) / 2.0;
+        let mut sums = [0.0; 4];
+        for (t, y) in t.iter().zip(y) {
+            let (s, c) = (rate * t - shift).sin_cos();
+            let terms = [c * y, c * c, s * y, s * s];
+            sums.iter_mut().zip(terms).for_each(|(sum, t)| *sum += t);
+        }
+        let [cy, cc, sy, ss] = sums;
+        // At half of a regular sampling rate one of the two is zero at all times.
+        let floor = 1e-9 * y.len() as f64;
+        let amplitude = |products: f64, squares: f64| match squares > floor {
+            true => products / squares,
+            false => 0.0,
+        };
+        let (cosine, sine) = (amplitude(cy, cc), amplitude(sy, ss));
+        Self {
+            rate,
+            shift,
+            cosine,
+            sine,
+            power: cosine * cy + sine * sy,
+        }
+    }
+
+    fn subtract(&self, t: ArrayView1<f64>, y: &mut [f64]) {
+        for (t, y) in t.iter().zip(y) {
+            let (s, c) = (self.rate * t - self.shift).sin_cos();
+            *y -= self.cosine * c + self.sine * s;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::Array1;
+
+    fn irregular(n: usize) -> Array1<f64> {
+        Array1::from_shape_fn(n, |i| 0.1 * i as f64 + 0.04 * (2.7 * i as f64).sin())
+    }
+
+    #[test]
+    fn the_frequencies_of_an_irregular_series_are_found_in_order() {
+        let t = irregular(120);
+        let wave = |a: f64, f: f64| t.mapv(|t| a * (TAU * f * t + 0.4).sin());
+        let y = wave(2.0, 0.5) + wave(1.0, 1.7) + 5.0;
+        let found = strongest(t.view(), y.view(), 2).unwrap();
+        for (line, (frequency, variance)) in found.lines.iter().zip([(0.5, 2.0), (1.7, 0.5)]) {
+            assert!((line.frequency - frequency).abs() < found.step);
+            assert!((line.variance - variance).abs() < 0.1 * variance);
+        }
+        assert!(found.rest < 0.1);
+    }
+
+    #[test]
+    fn no_frequency_is_found_twice() {
+        let t = Array1::from_iter((0..20).map(f64::from));
+        let y = t.mapv(|t| (TAU * t / 5.0).sin());
+        let found = strongest(t.view(), y.view(), 38).unwrap();
+        let mut frequencies: Vec<f64> = found.lines.iter().map(|l| l.frequency).collect();
+        frequencies.sort_by(f64::total_cmp);
+        assert!(
+            frequencies
+                .windows(2)
+                .all(|w| w[1] - w[0] > 0.5 * found.step)
+        );
+        assert!(found.lines.iter().all(|l| l.variance >= 0.0));
+    }
+
+    #[test]
+    fn what_is_explained_and_the_rest_make_the_whole() {
+        let t = irregular(50);
+        let y = t.mapv(|t| (3.0 * t).sin() + 0.3 * (t * t).cos());
+        let found = strongest(t.view(), y.view(), 4).unwrap();
+        let mean = y.sum() / 50.0;
+        let whole = y.mapv(|y| (y - mean).powi(2)).sum() / 50.0;
+        let explained: f64 = found.lines.iter().map(|l| l.variance).sum();
+        assert!((explained + found.rest - whole).abs() < 1e-12 * whole);
+    }
+
+    #[test]
+    fn a_series_without_extent_has_no_spectrum() {
+        let (t, y) = (Array1::ones(9), irregular(9));
+        assert_eq!(strongest(t.view(), y.view(), 2), None);
+        assert_eq!(strongest(y.view(), y.view(), 17), None);
+        let three = irregular(3);
+        assert_eq!(strongest(three.view(), three.view(), 1), None);
+    }
+}

@@ -1,0 +1,210 @@
+//! The process: a kernel, a constant mean and the variance of the noise.
+
+use crate::check::{expect_finite, expect_length, expect_positive};
+use crate::{Error, Jitter};
+use bochner_kernels::{Domain, Kernel, Parameter};
+
+/// A Gaussian process observed through noise.
+///
+/// $$f \sim \mathcal{GP}(m, k), \qquad y_i = f(x_i) + \varepsilon_i, \qquad
+/// \varepsilon_i \sim \mathcal N(0, \sigma^2)$$
+///
+/// *where* $m$ is the constant `mean`, $k$ the `kernel` and $\sigma^2 > 0$ the variance `noise`.
+///
+/// # Numerics
+/// Double precision only: the smallest eigenvalues of a smooth kernel's Gram matrix are far below
+/// the rounding of single precision, and the jitter that would lift them is noise of its own.
+///
+/// # Reference
+/// Rasmussen, Williams, *Gaussian Processes for Machine Learning*, 2006, chapters 2 and 5.
+#[derive(Debug)]
+pub struct GaussianProcess {
+    pub(crate) kernel: Box<dyn Kernel<f64>>,
+    pub(crate) mean: f64,
+    pub(crate) noise: f64,
+    pub(crate) jitter: Jitter,
+}
+
+/// The settings of a [`GaussianProcess`].
+#[derive(Debug)]
+pub struct GaussianProcessConfig {
+    /// The covariance of the function's values.
+    pub kernel: Box<dyn Kernel<f64>>,
+    /// The mean of the function's values, the same everywhere.
+    pub mean: f64,
+    /// The variance of the noise of an observation; positive. For a function known exactly, give
+    /// a small part of its variance.
+    pub noise: f64,
+    /// What is added to diagonals beyond the noise.
+    pub jitter: Jitter,
+}
+
+impl GaussianProcessConfig {
+    /// The process of these settings.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless the mean is finite, the noise finite and positive, and the
+    /// jitter finite and not negative.
+    pub fn build(self) -> Result<GaussianProcess, Error> {
+        expect_finite("mean", self.mean)?;
+        expect_positive("noise", self.noise)?;
+        self.jitter.check()?;
+        Ok(GaussianProcess {
+            kernel: self.kernel,
+            mean: self.mean,
+            noise: self.noise,
+            jitter: self.jitter,
+        })
+    }
+}
+
+impl GaussianProcess {
+    /// The covariance function.
+    pub fn kernel(&self) -> &dyn Kernel<f64> {
+        self.kernel.as_ref()
+    }
+
+    /// The constant mean.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// The variance of the noise.
+    pub fn noise(&self) -> f64 {
+        self.noise
+    }
+
+    /// What is added to diagonals beyond the noise.
+    pub fn jitter(&self) -> Jitter {
+        self.jitter
+    }
+
+    /// The hyper-parameters: `mean`, `noise`, and the kernel's as `kernel.name`.
+    pub fn parameters(&self) -> Vec<Parameter<f64>> {
+        let own = |name: &str, value, domain| Parameter {
+            name: name.to_owned(),
+            value,
+            domain,
+        };
+        let mut parameters = vec![
+            own("mean", self.mean, Domain::Finite),
+            own("noise", self.noise, Domain::Positive),
+        ];
+        let kernel = self.kernel.parameters().into_iter();
+        parameters.extend(kernel.map(|p| Parameter {
+            name: format!("kernel.{}", p.name),
+            ..p
+        }));
+        parameters
+    }
+
+    /// Replaces all hyper-parameters, in the order of [`parameters`](Self::parameters); where one
+    /// is refused, none is replaced.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if there are too few or too many; [`Error::OutOfRange`] or
+    /// [`Error::Kernel`] if one lies outside its domain.
+    pub fn set_parameters(&mut self, values: &[f64]) -> Result<(), Error> {
+        expect_length("values", self.parameters().len(), values.len())?;
+        expect_finite("mean", values[0])?;
+        expect_positive("noise", values[1])?;
+        self.kernel.set_parameters(&values[2..])?;
+        (self.mean, self.noise) = (values[0], values[1]);
+        Ok(())
+    }
+
+    /// The hyper-parameters as coordinates without bounds: $\ln \theta$ of those that must be
+    /// positive, $\theta$ of the others.
+    pub fn coordinates(&self) -> Vec<f64> {
+        let parameters = self.parameters().into_iter();
+        parameters.map(|p| coordinate(p.domain, p.value)).collect()
+    }
+
+    /// The inverse of [`coordinates`](Self::coordinates).
+    ///
+    /// # Errors
+    /// As [`set_parameters`](Self::set_parameters); an exponential that overflows, or that
+    /// underflows to zero, lies outside its domain.
+    pub fn set_coordinates(&mut self, coordinates: &[f64]) -> Result<(), Error> {
+        let parameters = self.parameters();
+        expect_length("coordinates", parameters.len(), coordinates.len())?;
+        let pairs = parameters.iter().zip(coordinates);
+        let values = pairs.map(|(p, &c)| match p.domain {
+            Domain::Positive => c.exp(),
+            Domain::Finite => c,
+        });
+        self.set_parameters(&values.collect::<Vec<_>>())
+    }
+}
+
+fn coordinate(domain: Domain, value: f64) -> f64 {
+    match domain {
+        Domain::Positive => value.ln(),
+        Domain::Finite => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{process, scaled_rbf};
+
+    #[test]
+    fn settings_that_cannot_stand_are_named() {
+        let refused = |mean, noise, jitter, name| {
+            let kernel = scaled_rbf(1.0, 1.0);
+            let config = GaussianProcessConfig {
+                kernel,
+                mean,
+                noise,
+                jitter,
+            };
+            let error = config.build().unwrap_err();
+            assert!(matches!(error, Error::OutOfRange { what, .. } if what == name));
+        };
+        refused(f64::NAN, 0.1, Jitter::Fixed(0.0), "mean");
+        refused(0.0, 0.0, Jitter::Fixed(0.0), "noise");
+        refused(0.0, 0.1, Jitter::Fixed(-1.0), "jitter");
+    }
+
+    #[test]
+    fn parameters_are_replaced_together_or_not_at_all() {
+        let mut process = process(scaled_rbf(2.0, 0.5), 0.3, 0.1);
+        let names: Vec<_> = process.parameters().into_iter().map(|p| p.name).collect();
+        assert_eq!(
+            names,
+            [
+                "mean",
+                "noise",
+                "kernel.variance",
+                "kernel.base.lengthscale"
+            ]
+        );
+        let before = process.parameters();
+        for wrong in [
+            &[f64::INFINITY, 1.0, 1.0, 1.0][..],
+            &[5.0, -1.0, 1.0, 1.0],
+            &[5.0, 1.0, 1.0, 0.0],
+            &[5.0, 1.0, 1.0],
+        ] {
+            assert!(process.set_parameters(wrong).is_err());
+            assert_eq!(process.parameters(), before);
+        }
+        process.set_parameters(&[-1.0, 0.2, 3.0, 4.0]).unwrap();
+        assert_eq!(process.mean(), -1.0);
+        assert_eq!(process.noise(), 0.2);
+        assert_eq!(process.kernel().parameters()[1].value, 4.0);
+    }
+
+    #[test]
+    fn coordinates_are_logarithms_but_for_the_mean() {
+        let mut process = process(scaled_rbf(2.0, 0.5), -0.3, 0.1);
+        let coordinates = process.coordinates();
+        let want = [-0.3, 0.1_f64.ln(), 2.0_f64.ln(), 0.5_f64.ln()];
+        assert_eq!(coordinates, want);
+        process.set_coordinates(&[0.1, 0.0, 1.0, -1.0]).unwrap();
+        assert_eq!(process.noise(), 1.0);
+        assert!(process.set_coordinates(&[0.1, -1e6, 1.0, -1.0]).is_err());
+        assert!(process.set_coordinates(&[0.1]).is_err());
+    }
+}
