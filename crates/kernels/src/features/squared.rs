@@ -71,6 +71,10 @@ mod tests {
     use crate::testing::points as random;
     use bochner_numerics::{finite_difference, relative_error};
 
+    fn at(values: &[f64], rows: usize) -> ArrayView2<'_, f64> {
+        ArrayView2::from_shape((rows, 2), values).unwrap()
+    }
+
     #[test]
     fn gradients_agree_with_finite_differences() {
         let (x, y, cotangent) = (random(3, 2, "x"), random(4, 2, "y"), random(3, 4, "g"));
@@ -84,7 +88,6 @@ mod tests {
         let points = SpectralPoints::Nonstationary { w1, w2 };
         let got = squared_kernel_matrix_vjp(x.view(), y.view(), &points, cotangent.view());
         let got = got.unwrap();
-        let at = |v, rows| ArrayView2::from_shape((rows, 2), v).unwrap();
         let along_x = finite_difference(x.as_slice().unwrap(), |v| {
             value(at(v, 3), y.view(), both.view())
         });
