@@ -1,5 +1,6 @@
 //! Choosing the hyper-parameters: the evidence is maximised by Adam.
 
+use crate::adam::Adam;
 use crate::check::{expect, expect_positive, expect_some};
 use crate::{Error, Evidence, GaussianProcess};
 use ndarray::{ArrayView1, ArrayView2};
@@ -156,39 +157,6 @@ impl GaussianProcess {
 impl Step {
     fn value(&self) -> f64 {
         self.evidence.log_likelihood
-    }
-}
-
-struct Adam<'a> {
-    config: &'a FitConfig,
-    /// The running averages of the gradient and of its square.
-    moments: Vec<(f64, f64)>,
-    taken: i32,
-}
-
-impl<'a> Adam<'a> {
-    fn new(config: &'a FitConfig, count: usize) -> Self {
-        Self {
-            config,
-            moments: vec![(0.0, 0.0); count],
-            taken: 0,
-        }
-    }
-
-    fn climb(&mut self, point: &mut [f64], gradient: impl Iterator<Item = f64>) {
-        let FitConfig {
-            learning_rate,
-            betas: (b1, b2),
-            epsilon,
-            ..
-        } = *self.config;
-        self.taken = self.taken.saturating_add(1);
-        let (c1, c2) = (1.0 - b1.powi(self.taken), 1.0 - b2.powi(self.taken));
-        for ((p, (m, v)), g) in point.iter_mut().zip(&mut self.moments).zip(gradient) {
-            *m = b1 * *m + (1.0 - b1) * g;
-            *v = b2 * *v + (1.0 - b2) * g * g;
-            *p += learning_rate * (*m / c1) / ((*v / c2).sqrt() + epsilon);
-        }
     }
 }
 

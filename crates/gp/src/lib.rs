@@ -99,6 +99,7 @@
 //! | [`presets`] | [`rbf`], [`spectral_mixture`] |
 //! | [`error`] | [`Error`] |
 
+mod adam;
 mod check;
 mod cholesky;
 pub mod error;

@@ -144,6 +144,7 @@ impl Posterior<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Jitter;
     use crate::testing::{kernels, points, process, scaled_rbf, targets};
     use ndarray::array;
 
@@ -191,6 +192,21 @@ mod tests {
     }
 
     #[test]
+    fn rounding_leaves_no_variance_below_zero() {
+        let mut below = 0;
+        for i in 1..=100 {
+            let process = process(scaled_rbf(0.1 * f64::from(i), 1.0), 0.0, 1e-20);
+            let x = array![[0.5]];
+            let posterior = process.condition(x.view(), array![1.0].view()).unwrap();
+            let predicted = posterior.predict(x.view()).unwrap();
+            assert!(predicted.latent_variance[0] >= 0.0);
+            let joint = posterior.joint(x.view()).unwrap();
+            below += usize::from(joint.covariance[[0, 0]] < 0.0);
+        }
+        assert!(below > 0);
+    }
+
+    #[test]
     fn variances_lie_between_zero_and_the_prior_and_agree_with_the_joint() {
         for kernel in kernels() {
             let process = process(kernel, 0.1, 1e-3);
@@ -213,6 +229,29 @@ mod tests {
             assert!(asymmetry.iter().all(|a| a.abs() < 1e-12));
             assert!(got.latent_variance[0] < 1.1e-3);
         }
+    }
+
+    #[test]
+    fn jitter_is_noise_of_the_past_not_of_the_future() {
+        let with = |noise, jitter| GaussianProcess {
+            jitter: Jitter::Fixed(jitter),
+            ..process(scaled_rbf(1.5, 0.8), 0.2, noise)
+        };
+        let (x, y, at) = (points(5, 2, "x"), targets(5, "y"), points(3, 2, "at"));
+        let (jittered, noisy) = (with(0.25, 0.125), with(0.375, 0.0));
+        let a = jittered.evidence(x.view(), y.view()).unwrap();
+        let b = noisy.evidence(x.view(), y.view()).unwrap();
+        assert_eq!(a.log_likelihood, b.log_likelihood);
+        assert_eq!((a.jitter, b.jitter), (0.125, 0.0));
+        let (a, b) = (
+            jittered.condition(x.view(), y.view()).unwrap(),
+            noisy.condition(x.view(), y.view()).unwrap(),
+        );
+        assert_eq!(a.jitter(), 0.125);
+        let (a, b) = (a.predict(at.view()).unwrap(), b.predict(at.view()).unwrap());
+        assert_eq!(a.mean, b.mean);
+        assert_eq!(a.latent_variance, b.latent_variance);
+        assert_eq!(a.observed_variance, &a.latent_variance + 0.25);
     }
 
     #[test]
