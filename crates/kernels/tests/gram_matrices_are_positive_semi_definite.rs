@@ -1,56 +1,12 @@
 //! No weights give a negative variance, and the order of the two points does not matter.
 
-use bochner_kernels::{
-    Cosine, ExpsinConfig, Kernel, Lengthscale, LinearConfig, MaternConfig, Product, RbfConfig,
-    ScaleConfig, Smoothness, SpectralMixtureConfig, Sum,
-};
+mod kernels;
+
+use bochner_kernels::{ExpsinConfig, Kernel};
+use kernels::with_compositions;
 use ndarray::{Array2, array};
 use proptest::collection::vec;
 use proptest::prelude::*;
-
-type Boxed = Box<dyn Kernel<f64>>;
-
-/// One of each kernel for two dimensions, at the given lengthscales.
-fn kernels(first: f64, second: f64) -> Vec<Boxed> {
-    let lengthscale = Lengthscale::PerDimension(vec![first, second]);
-    let mut kernels: Vec<Boxed> = Vec::new();
-    for smoothness in Smoothness::ALL {
-        let lengthscale = lengthscale.clone();
-        let config = MaternConfig {
-            smoothness,
-            lengthscale,
-        };
-        kernels.push(Box::new(config.build().unwrap()));
-    }
-    for cosine in [Cosine::Joint, Cosine::Product] {
-        let config = SpectralMixtureConfig {
-            weights: array![first, 1.0],
-            means: array![[first, -second], [0.2, 0.0]],
-            variances: array![[0.1, second], [0.5, 0.1]],
-            cosine,
-        };
-        kernels.push(Box::new(config.build().unwrap()));
-    }
-    let linear = LinearConfig {
-        lengthscale: lengthscale.clone(),
-    };
-    kernels.push(Box::new(linear.build().unwrap()));
-    kernels.push(Box::new(RbfConfig { lengthscale }.build().unwrap()));
-    kernels
-}
-
-/// Each of them, their sum, and their product three times.
-fn with_compositions(first: f64, second: f64) -> Vec<Boxed> {
-    let mut all = kernels(first, second);
-    all.push(Box::new(Sum::of(kernels(first, second)).unwrap()));
-    let base = Box::new(Product::of(kernels(first, second)).unwrap());
-    let scaled = ScaleConfig {
-        variance: 3.0,
-        base,
-    };
-    all.push(Box::new(scaled.build().unwrap()));
-    all
-}
 
 /// Whether elimination finds positive pivots only, after the diagonal was raised by more than
 /// rounding can have lowered an eigenvalue.
