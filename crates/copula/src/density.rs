@@ -128,13 +128,30 @@ fn along_one_row(lh: ArrayView2<f64>, g: f64, x: &mut [f64], to_lh: &mut Array2<
 
 /// `log c` of rows of normal scores `[n, M]`, from a factor of unit rows.
 pub(crate) fn log_density_at_scores(lh: ArrayView2<f64>, scores: ArrayView2<f64>) -> Array1<f64> {
+    // Term by term, so that a coordinate on which nothing depends cancels exactly.
+    let term = |(x, y): (&f64, &f64)| 0.5 * (x - y) * (x + y);
+    over_whitened(lh, scores, |x, y| x.iter().zip(y).map(term).sum())
+}
+
+/// `-1/2 log det R` and the value of `f(x, L^-1 x)`, added up for each row `x` of the scores.
+pub(crate) fn over_whitened(
+    lh: ArrayView2<f64>,
+    scores: ArrayView2<f64>,
+    f: impl Fn(&[f64], &[f64]) -> f64,
+) -> Array1<f64> {
     let constant = half_neg_log_det(lh.insert_axis(Axis(0))).expect("a checked factor")[0];
     let value = |x: ArrayView1<f64>| {
-        let mut y = x.to_vec();
+        let x = x.to_vec();
+        let mut y = x.clone();
         solve(lh, &mut y);
-        // Term by term, so that a coordinate on which nothing depends cancels exactly.
-        let terms = x.iter().zip(&y).map(|(x, y)| (x - y) * (x + y));
-        constant + 0.5 * terms.sum::<f64>()
+        let value = constant + f(&x, &y);
+        // The only way to NaN is an overflow on the way to `y`, and `y` enters by minus its
+        // square.
+        if value.is_nan() {
+            f64::NEG_INFINITY
+        } else {
+            value
+        }
     };
     scores.rows().into_iter().map(value).collect()
 }
@@ -206,6 +223,14 @@ mod tests {
         let u = array![[1e-300, 1.0 - 1e-16], [0.3, 0.4]];
         let value = copula_log_density(u.view(), Array2::eye(2).view()).unwrap();
         assert_eq!(value, array![0.0, 0.0]);
+    }
+
+    #[test]
+    fn an_almost_degenerate_factor_does_not_give_nan() {
+        let factor = array![[1.0, 0.0, 0.0], [1.0, 1e-300, 0.0], [0.0, 1.0, 1e-300]];
+        let u = array![[0.1, 0.9, 0.5], [0.5, 0.5, 0.5], [0.9, 0.1, 1e-300]];
+        let value = copula_log_density(u.view(), factor.view()).unwrap();
+        assert!(value[0] == f64::NEG_INFINITY && value[1] > 1000.0 && !value[2].is_nan());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::measures::correlation_of_kendall;
 use crate::nearest::nearest_correlation;
 use crate::normal::normal_quantile;
 use crate::ranks::{kendall_tau_b, pseudo_observations};
-use crate::triangular::check_finite;
+use crate::symmetric::check_finite;
 use ndarray::{Array2, ArrayView2, Axis};
 
 /// The smallest eigenvalue of a fitted correlation matrix.
@@ -58,7 +58,7 @@ impl GaussianCopula {
     ///
     /// $$R = \mathrm{Corr}(x), \qquad x_{im} = \Phi^{-1}(u_{im})$$
     ///
-    /// *where* `u` are the [`pseudo_observations`](crate::pseudo_observations). Asymptotically
+    /// *where* `u` are the [`pseudo_observations`]. Asymptotically
     /// as good as if the marginals were known. Where the observations are so dependent, or so
     /// few, that an eigenvalue is below 1e-6, the nearest correlation matrix without one.
     ///

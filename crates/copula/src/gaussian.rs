@@ -1,16 +1,14 @@
 //! The Gaussian copula: a validated correlation matrix and the density it gives.
 
+use crate::config::CopulaConfig;
 use crate::density::{log_density_at_scores, normal_scores};
 use crate::eigen::smallest_eigenvalue;
-use crate::error::{Error, same_shape};
+use crate::error::Error;
 use crate::factor::{half_neg_log_det, normalise};
-use crate::triangular::{check_square, cholesky};
+use crate::symmetric::{ROUNDING, checked_symmetric};
+use crate::triangular::cholesky;
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use serde::{Deserialize, Serialize};
-
-/// How far a matrix may be from symmetric with ones on its diagonal: what rounding to single
-/// precision leaves behind.
-const ROUNDING: f64 = 1e-6;
 
 /// The dependence of jointly normal variables, whatever their marginals.
 ///
@@ -77,7 +75,7 @@ impl GaussianCopula {
     /// `factor: [M, M]`; above the diagonal it is not read.
     ///
     /// # Errors
-    /// [`Error::NotSquare`], and as [`normalise`](crate::normalise).
+    /// [`Error::NotSquare`], and as [`normalise`].
     ///
     /// # Numerics
     /// Rows whose norm is one within rounding are kept bit for bit.
@@ -162,67 +160,11 @@ impl GaussianCopula {
     /// $$\mathrm{KL}(c, 1) = -\tfrac12 \log \det R \ge 0$$
     ///
     /// # Numerics
-    /// As [`half_neg_log_det`](crate::half_neg_log_det): zero exactly at independence.
+    /// As [`half_neg_log_det`]: zero exactly at independence.
     pub fn kl_to_independence(&self) -> f64 {
         let stack = self.factor().insert_axis(Axis(0));
         half_neg_log_det(stack).expect("a checked factor")[0]
     }
-}
-
-/// What a [`GaussianCopula`] is written as and read from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CopulaConfig {
-    /// The rows of the lower-triangular factor, row `m` with its `m + 1` entries.
-    pub factor: Vec<Vec<f64>>,
-}
-
-impl TryFrom<CopulaConfig> for GaussianCopula {
-    type Error = Error;
-
-    fn try_from(config: CopulaConfig) -> Result<Self, Error> {
-        let rows = config.factor;
-        let mut factor = Array2::zeros((rows.len(), rows.len()));
-        for (m, row) in rows.iter().enumerate() {
-            same_shape("a row of factor", &[m + 1], &[row.len()])?;
-            row.iter()
-                .enumerate()
-                .for_each(|(k, &x)| factor[[m, k]] = x);
-        }
-        Self::from_factor(factor.view())
-    }
-}
-
-impl From<GaussianCopula> for CopulaConfig {
-    fn from(copula: GaussianCopula) -> Self {
-        let rows = copula.factor.rows().into_iter().enumerate();
-        Self {
-            factor: rows
-                .map(|(m, row)| row.iter().take(m + 1).copied().collect())
-                .collect(),
-        }
-    }
-}
-
-/// The matrix, exactly symmetric, if it was so within rounding.
-pub(crate) fn checked_symmetric(
-    what: &'static str,
-    a: ArrayView2<f64>,
-) -> Result<Array2<f64>, Error> {
-    check_square(what, a)?;
-    for ((row, column), &lower) in a.indexed_iter().filter(|((i, j), _)| i > j) {
-        let upper = a[[column, row]];
-        if (lower - upper).abs() > ROUNDING * lower.abs().max(upper.abs()).max(1.0) {
-            return Err(Error::NotSymmetric {
-                what,
-                row,
-                column,
-                lower,
-                upper,
-            });
-        }
-    }
-    Ok(0.5 * (&a + &a.t()))
 }
 
 /// The Cholesky factor, or the error that names the pivot and the smallest eigenvalue.
@@ -243,7 +185,7 @@ fn with_unit_diagonal(mut a: Array2<f64>) -> Array2<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::{Array3, array};
+    use ndarray::array;
 
     fn three() -> GaussianCopula {
         let r = array![[1.0, 0.5, -0.3], [0.5, 1.0, 0.2], [-0.3, 0.2, 1.0]];
@@ -276,37 +218,6 @@ mod tests {
         assert!((three().kl_to_independence() + 0.5 * determinant.ln()).abs() < 1e-15);
         let free = GaussianCopula::from_correlation(Array2::eye(4).view()).unwrap();
         assert_eq!(free.kl_to_independence(), 0.0);
-    }
-
-    #[test]
-    fn what_is_written_and_read_again_is_equal() {
-        let random =
-            Array3::from_shape_fn((1, 9, 9), |(_, m, k)| (m * 7 + k * 3) as f64 % 5.0 - 1.5);
-        let strict = crate::free(random.view())
-            .unwrap()
-            .index_axis_move(Axis(0), 0);
-        for copula in [three(), GaussianCopula::from_factor(strict.view()).unwrap()] {
-            let text = serde_json::to_string(&copula).unwrap();
-            assert_eq!(
-                serde_json::from_str::<GaussianCopula>(&text).unwrap(),
-                copula
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_read_is_checked() {
-        let read = |text: &str| {
-            serde_json::from_str::<GaussianCopula>(text)
-                .unwrap_err()
-                .to_string()
-        };
-        let ok = serde_json::from_str::<GaussianCopula>(r#"{"factor": [[2.0], [3.0, 4.0]]}"#);
-        assert_eq!(ok.unwrap().correlation()[[0, 1]], 0.6);
-        assert!(read(r#"{"factor": [[1.0], [3.0, -4.0]]}"#).contains("must be positive"));
-        assert!(read(r#"{"factor": [[1.0], [3.0]]}"#).contains("a row of factor"));
-        assert!(read(r#"{"factor": []}"#).contains("at least one"));
-        assert!(read(r#"{"factor": [[1.0]], "extra": 1}"#).contains("extra"));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use crate::cdf::{Lattice, Probability};
 use crate::density::log_density_at_scores;
 use crate::error::{Error, same_shape};
 use crate::gaussian::GaussianCopula;
-use crate::marginal::{Marginal, at_normal_score, normal_score};
-use crate::triangular::check_finite;
+use crate::marginal::{Marginal, normal_score};
+use crate::symmetric::check_finite;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use rand::RngCore;
 
@@ -19,7 +19,9 @@ use rand::RngCore;
 /// # Numerics
 /// The scores $x_m = \Phi^{-1}(F_m(z_m))$ come from the smaller of the two tails, so that they
 /// keep their digits as far out as the marginal's functions do; where those underflow, beyond
-/// 38.5, the scores are clamped. A finite *z* never gives NaN.
+/// 38.5, the scores are clamped. A finite *z* never gives NaN. The precision is that of the
+/// marginal's functions: for the normal distribution of statrs 0.18 a relative 1e-10;
+/// [`normal_joint_log_density`](crate::normal_joint_log_density) does without them.
 ///
 /// # Example
 ///
@@ -92,8 +94,9 @@ impl<D: Marginal> Joint<D> {
         let mut value = log_density_at_scores(self.copula.factor(), scores.view());
         for (value, z) in value.iter_mut().zip(z.rows()) {
             let marginals = self.log_marginals(z)?;
-            *value = if marginals == f64::NEG_INFINITY {
-                marginals
+            let impossible = value.min(marginals) == f64::NEG_INFINITY;
+            *value = if impossible {
+                f64::NEG_INFINITY
             } else {
                 *value + marginals
             };
@@ -134,56 +137,6 @@ impl<D: Marginal> Joint<D> {
         self.copula.cdf_at_scores(bounds, lattice, rng)
     }
 
-    /// Independent draws, through the quantile functions of the marginals.
-    ///
-    /// # Shapes
-    /// `[n, M]`.
-    ///
-    /// # Numerics
-    /// The marginals' quantiles are corrected by their distribution functions, to full precision.
-    pub fn sample(&self, n: usize, rng: &mut impl RngCore) -> Array2<f64> {
-        self.at_scores(self.copula.sample_scores(n, rng))
-    }
-
-    /// Independent draws with some coordinates held at given values.
-    ///
-    /// # Shapes
-    /// `given`: pairs of a coordinate below `M` and its value, in any order, to `[n, M]`.
-    ///
-    /// # Errors
-    /// [`Error::Coordinate`], [`Error::NotFinite`] (of row 0), [`Error::Marginal`].
-    pub fn conditional_sample(
-        &self,
-        given: &[(usize, f64)],
-        n: usize,
-        rng: &mut impl RngCore,
-    ) -> Result<Array2<f64>, Error> {
-        let score = |&(coordinate, z)| Ok((coordinate, self.given_score(coordinate, z)?));
-        let scores: Vec<_> = given.iter().map(score).collect::<Result<_, Error>>()?;
-        let mut z = self.at_scores(self.copula.conditional_scores(&scores, n, rng)?);
-        for &(coordinate, given) in given {
-            z.column_mut(coordinate).fill(given);
-        }
-        Ok(z)
-    }
-
-    fn given_score(&self, coordinate: usize, z: f64) -> Result<f64, Error> {
-        let dimension = self.marginals.len();
-        let marginal = self.marginals.get(coordinate).ok_or(Error::Coordinate {
-            coordinate,
-            dimension,
-        })?;
-        if !z.is_finite() {
-            return Err(Error::NotFinite {
-                what: "given",
-                row: 0,
-                column: coordinate,
-                got: z,
-            });
-        }
-        normal_score(marginal, coordinate, z)
-    }
-
     /// The normal scores of points `[n, M]`.
     fn scores(&self, z: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
         same_shape("z", &[z.nrows(), self.marginals.len()], z.shape())?;
@@ -195,13 +148,6 @@ impl<D: Marginal> Joint<D> {
             }
         }
         Ok(scores.as_standard_layout().into_owned())
-    }
-
-    fn at_scores(&self, mut scores: Array2<f64>) -> Array2<f64> {
-        for (mut column, marginal) in scores.columns_mut().into_iter().zip(&self.marginals) {
-            column.mapv_inplace(|x| at_normal_score(marginal, x));
-        }
-        scores
     }
 
     /// `sum_m log p_m(z_m)`, minus infinity as soon as one term is.
@@ -301,31 +247,6 @@ mod tests {
     }
 
     #[test]
-    fn draws_have_the_moments_of_the_normal_distribution() {
-        let mut rng = Seed::new(1).stream("draws");
-        let n = 20_000;
-        let z = normals(-0.6).sample(n, &mut rng);
-        let (x, y) = ((&z.column(0) - 1.0) / 2.0, (&z.column(1) + 3.0) / 0.5);
-        let error = 5.0 / (n as f64).sqrt();
-        assert!(x.mean().unwrap().abs() < error && y.mean().unwrap().abs() < error);
-        assert!(((&x * &y).mean().unwrap() + 0.6).abs() < 1.2 * error);
-        assert!(((&x * &x).mean().unwrap() - 1.0).abs() < 1.5 * error);
-    }
-
-    #[test]
-    fn conditional_draws_follow_the_regression_line() {
-        let mut rng = Seed::new(1).stream("draws");
-        let n = 20_000;
-        let z = normals(-0.6)
-            .conditional_sample(&[(0, 5.0)], n, &mut rng)
-            .unwrap();
-        assert!(z.column(0).iter().all(|&z| z == 5.0));
-        let y = (&z.column(1) + 3.0) / 0.5;
-        assert!((y.mean().unwrap() + 1.2).abs() < 5.0 * 0.8 / (n as f64).sqrt());
-        assert!((y.var(1.0) / 0.64 - 1.0).abs() < 0.05);
-    }
-
-    #[test]
     fn what_does_not_fit_is_refused() {
         let few = Joint::new(copula(0.1), vec![Normal::new(0.0, 1.0).unwrap()]);
         let (dimension, got) = (2, 1);
@@ -334,20 +255,6 @@ mod tests {
         assert!(matches!(call(array![[1.0]]), Error::ShapeMismatch { .. }));
         assert!(matches!(
             call(array![[1.0, f64::NAN]]),
-            Error::NotFinite { column: 1, .. }
-        ));
-        let mut rng = Seed::new(1).stream("draws");
-        let mut given = |at| {
-            normals(0.1)
-                .conditional_sample(&[at], 1, &mut rng)
-                .unwrap_err()
-        };
-        assert!(matches!(
-            given((2, 0.0)),
-            Error::Coordinate { coordinate: 2, .. }
-        ));
-        assert!(matches!(
-            given((1, f64::INFINITY)),
             Error::NotFinite { column: 1, .. }
         ));
     }

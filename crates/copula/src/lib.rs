@@ -1,4 +1,4 @@
-//! The Gaussian copula that ties the heads of an attention layer together.
+//! The Gaussian copula, which ties the heads of an attention layer together, or any marginals.
 //!
 //! A copula is what is left of a joint distribution once its marginals are taken out: the
 //! dependence alone. In MIKAN the latent variables behind the spectral points of the heads have
@@ -24,6 +24,11 @@
 //!
 //! The factor itself is either [`free`], parameters of a layer, or [`amortised`], a function of
 //! the features, one per example.
+//!
+//! Outside of attention the same copula joins any marginals, and that is the other half of this
+//! crate. A [`GaussianCopula`] is a checked correlation matrix with its density, distribution
+//! function, draws and rank correlations; it can be fitted to observations without knowing their
+//! marginals. A [`Joint`] puts marginals of any family of statrs under it.
 //!
 //! # Example
 //!
@@ -51,6 +56,27 @@
 //! # Ok::<(), bochner_copula::Error>(())
 //! ```
 //!
+//! Data with marginals of two kinds, whose dependence is estimated from the ranks alone:
+//!
+//! ```
+//! use bochner_copula::{GaussianCopula, Joint, Marginal};
+//! use bochner_numerics::Seed;
+//! use ndarray::array;
+//! use statrs::distribution::{Gamma, Normal};
+//!
+//! let copula = GaussianCopula::from_correlation(array![[1.0, 0.6], [0.6, 1.0]].view())?;
+//! let marginals: Vec<Box<dyn Marginal>> = vec![
+//!     Box::new(Normal::new(0.0, 1.0).unwrap()),
+//!     Box::new(Gamma::new(2.0, 1.0).unwrap()),
+//! ];
+//! let joint = Joint::new(copula, marginals)?;
+//! let z = joint.sample(2000, &mut Seed::new(1).stream("data"));
+//!
+//! let fitted = GaussianCopula::fit_kendall(z.view())?;
+//! assert!((fitted.correlation()[[0, 1]] - 0.6).abs() < 0.05);
+//! # Ok::<(), bochner_copula::Error>(())
+//! ```
+//!
 //! # Map
 //!
 //! | module | holds |
@@ -59,9 +85,20 @@
 //! | [`parametrisation`] | [`free`], [`amortised`] |
 //! | [`posterior`] | [`joint_posterior`] |
 //! | [`divergence`] | [`dependence_kl`] |
+//! | [`gaussian`] | [`GaussianCopula`]: constructors, density, divergence, draws, fits |
+//! | [`config`] | [`CopulaConfig`], what a copula is written as |
+//! | [`cdf`] | its distribution function: [`Lattice`], [`Probability`] |
+//! | [`density`] | [`copula_log_density`] with its gradients |
+//! | [`normal_joint`] | [`normal_joint_log_density`] with its gradients |
+//! | [`joint`], [`marginal`] | [`Joint`], [`Marginal`] |
+//! | [`measures`] | Kendall's tau and Spearman's rho in closed form |
+//! | [`ranks`] | [`pseudo_observations`], [`kendall_tau_b`] |
+//! | [`nearest`] | [`nearest_correlation`] |
+//! | [`normal`] | [`normal_cdf`], [`normal_quantile`] |
 //! | [`error`] | [`Error`] |
 
 pub mod cdf;
+pub mod config;
 pub mod density;
 pub mod divergence;
 mod eigen;
@@ -70,6 +107,7 @@ pub mod factor;
 mod fit;
 pub mod gaussian;
 pub mod joint;
+mod joint_draws;
 pub mod marginal;
 pub mod measures;
 pub mod nearest;
@@ -79,16 +117,18 @@ pub mod parametrisation;
 pub mod posterior;
 pub mod ranks;
 mod sampling;
+mod symmetric;
 mod triangular;
 
 pub use cdf::{Lattice, Probability};
+pub use config::CopulaConfig;
 pub use density::{CopulaGradients, copula_log_density, copula_log_density_vjp};
 pub use divergence::{dependence_kl, dependence_kl_vjp};
 pub use error::Error;
 pub use factor::{
     correlation, correlation_vjp, half_neg_log_det, half_neg_log_det_vjp, normalise, normalise_vjp,
 };
-pub use gaussian::{CopulaConfig, GaussianCopula};
+pub use gaussian::GaussianCopula;
 pub use joint::Joint;
 pub use marginal::Marginal;
 pub use measures::{

@@ -2,7 +2,7 @@
 
 use crate::eigen::{eigen, smallest_eigenvalue};
 use crate::error::Error;
-use crate::gaussian::checked_symmetric;
+use crate::symmetric::checked_symmetric;
 use ndarray::{Array2, ArrayView2};
 
 const ITERATIONS: usize = 10_000;

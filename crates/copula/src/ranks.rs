@@ -1,7 +1,7 @@
 //! What the ranks of observations say: uniform scores and Kendall's tau.
 
 use crate::error::{Error, not_empty, same_shape};
-use crate::triangular::check_finite;
+use crate::symmetric::check_finite;
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 
 /// The uniform scores of observations: their ranks over `n + 1`, ties sharing their mean rank.

@@ -5,7 +5,6 @@
 //! cost this crate most of its compile time. The factors are also turned, which no library does
 //! for row-normalised ones without forming the correlation again.
 
-use crate::error::Error;
 use ndarray::{Array2, ArrayView2};
 
 /// The lower-triangular `L` with a positive diagonal and `L L^T` the symmetric matrix given, of
@@ -84,33 +83,6 @@ pub(crate) fn solve_transposed(l: ArrayView2<f64>, x: &mut [f64]) {
 pub(crate) fn multiply(l: ArrayView2<f64>, x: &mut [f64]) {
     for i in (0..x.len()).rev() {
         x[i] = (0..=i).map(|k| l[[i, k]] * x[k]).sum();
-    }
-}
-
-/// `Ok` if the matrix is square, has at least one row and only finite entries.
-pub(crate) fn check_square(what: &'static str, a: ArrayView2<f64>) -> Result<(), Error> {
-    crate::error::not_empty(what, a.shape())?;
-    if !a.is_square() {
-        let (rows, columns) = a.dim();
-        return Err(Error::NotSquare {
-            what,
-            rows,
-            columns,
-        });
-    }
-    check_finite(what, a)
-}
-
-/// `Ok` if every entry is finite.
-pub(crate) fn check_finite(what: &'static str, a: ArrayView2<f64>) -> Result<(), Error> {
-    match a.indexed_iter().find(|(_, x)| !x.is_finite()) {
-        Some(((row, column), &got)) => Err(Error::NotFinite {
-            what,
-            row,
-            column,
-            got,
-        }),
-        None => Ok(()),
     }
 }
 
