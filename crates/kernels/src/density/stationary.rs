@@ -10,7 +10,9 @@ use bochner_numerics::Real;
 
 /// A kernel of the difference alone whose spectral density has a closed form.
 ///
-/// [`Expsin`](crate::Expsin) is not among them: its spectrum is discrete, and has no density.
+/// [`Expsin`](crate::Expsin) is not among them: its spectrum is discrete, and has no density. Nor
+/// are compositions: the features of a multiple have its `variance` for a factor, those of a sum
+/// are the features of its parts side by side.
 ///
 /// # Example
 /// ```

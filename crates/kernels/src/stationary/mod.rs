@@ -1,5 +1,6 @@
 //! Kernels of the difference of two points, and the densities that are their Fourier transforms.
 
+mod component;
 mod cosine;
 mod distance;
 mod expsin;

@@ -1,5 +1,6 @@
 //! The spectral mixture kernel: any stationary kernel, by a mixture of Gaussians as its density.
 
+use super::component::{Along, Component};
 use super::cosine::Cosine;
 use super::distance::for_each_pair;
 use crate::Error;
@@ -117,61 +118,6 @@ impl<T: Real> SpectralMixture<T> {
             cosine: settings.cosine,
         })
     }
-}
-
-/// One term of the sum.
-struct Component<'a, T> {
-    weight: T,
-    mean: &'a [T],
-    variance: &'a [T],
-    cosine: Cosine,
-}
-
-impl<T: Real> Component<'_, T> {
-    /// The term at the difference `t`; `phases` is scratch.
-    fn value(&self, t: &[T], phases: &mut [T]) -> T {
-        self.turn(t, phases);
-        self.weight * self.envelope(t) * self.cosine.value(phases)
-    }
-
-    fn envelope(&self, t: &[T]) -> T {
-        let terms = t.iter().zip(self.variance).map(|(&t, &v)| t * t * v);
-        let exponent: T = terms.sum();
-        (-T::of(2.0) * T::PI() * T::PI() * exponent).exp()
-    }
-
-    fn turn(&self, t: &[T], phases: &mut [T]) {
-        let turn = T::of(2.0) * T::PI();
-        for ((phase, &t), &mean) in phases.iter_mut().zip(t).zip(self.mean) {
-            *phase = turn * t * mean;
-        }
-    }
-
-    /// Adds the gradients of `cotangent` times the term at the difference `t`: that along the
-    /// difference, and those along this component's own parameters.
-    fn pull_back(&self, cotangent: T, t: &[T], phases: &mut [T], along: &mut Along<T>) {
-        self.turn(t, phases);
-        let turn = T::of(2.0) * T::PI();
-        let damped = cotangent * self.envelope(t);
-        let cosine = self.cosine.derive(phases);
-        *along.weight += damped * cosine;
-        let whole = damped * self.weight;
-        for (n, &t) in t.iter().enumerate() {
-            let along_phase = whole * phases[n] * turn;
-            let along_exponent = -whole * cosine * turn * turn * t;
-            along.t[n] += along_phase * self.mean[n] + along_exponent * self.variance[n];
-            along.mean[n] += along_phase * t;
-            along.variance[n] += along_exponent * t / T::of(2.0);
-        }
-    }
-}
-
-/// Where the gradients of one pair and one component are added.
-struct Along<'a, T> {
-    t: &'a mut [T],
-    weight: &'a mut T,
-    mean: &'a mut [T],
-    variance: &'a mut [T],
 }
 
 impl<T: Real> Kernel<T> for SpectralMixture<T> {
