@@ -21,11 +21,18 @@ fn main() -> Result<(), Error> {
             scale * standard_normal::<f32>(&mut stream)
         })
     };
-    let (q, k, v) = (normal(LENGTH, 1.0), normal(LENGTH, 1.0), normal(LENGTH, 1.0));
+    let (q, k, v) = (
+        normal(LENGTH, 1.0),
+        normal(LENGTH, 1.0),
+        normal(LENGTH, 1.0),
+    );
     let (w1, w2) = (normal(POINTS, 0.1), normal(POINTS, 0.1));
     let settings = Settings {
         similarity: Similarity::Squared {
-            points: Points::Nonstationary { w1: w1.view(), w2: w2.view() },
+            points: Points::Nonstationary {
+                w1: w1.view(),
+                w2: w2.view(),
+            },
             floor: 1e-5,
         },
         magnitude: Magnitude::Norm { p: 1.5 },
@@ -50,6 +57,8 @@ fn main() -> Result<(), Error> {
 /// The process's largest resident set, where Linux tells it.
 fn peak_memory() -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().to_owned())
 }

@@ -2,6 +2,7 @@
 
 mod adam;
 mod clip;
+mod rule;
 mod schedule;
 
 pub use adam::{Adam, AdamConfig, AdamState, Moments, WeightDecay};
