@@ -90,6 +90,7 @@ impl GaussianCopula {
         let factor = reordered(self.factor(), &order);
         let mut innovations: Vec<f64> = given.iter().map(|&(_, x)| x).collect();
         solve(factor.view(), &mut innovations);
+        innovations.iter_mut().for_each(|e| *e = bounded(*e));
         let mut scores = draw(factor.view(), &order, &innovations, n, rng);
         for &(m, x) in given {
             scores.column_mut(m).fill(x);
@@ -132,6 +133,15 @@ fn given_first(given: &[(usize, f64)], dimension: usize) -> Result<Vec<usize>, E
     let rest: Vec<_> = (0..dimension).filter(|m| !order.contains(m)).collect();
     order.extend(rest);
     Ok(order)
+}
+
+/// An innovation of values that contradict a factor next to degenerate, with room for sums.
+fn bounded(e: f64) -> f64 {
+    if e.is_nan() {
+        0.0
+    } else {
+        e.clamp(-1e100, 1e100)
+    }
 }
 
 fn uniform(x: f64) -> f64 {
@@ -194,6 +204,16 @@ mod tests {
                 .unwrap();
             assert!(u.iter().all(|&u| u > 0.0 && u < 1.0));
         }
+    }
+
+    #[test]
+    fn values_that_contradict_a_degenerate_factor_do_not_give_nan() {
+        let factor = array![[1.0, 0.0, 0.0], [1.0, 1e-300, 0.0], [0.0, 1.0, 1e-300]];
+        let copula = GaussianCopula::from_factor(factor.view()).unwrap();
+        let mut rng = Seed::new(2).stream("draws");
+        let given = [(0, 1e-300), (1, 0.9)];
+        let u = copula.conditional_sample(&given, 5, &mut rng).unwrap();
+        assert!(u.iter().all(|&u| u > 0.0 && u < 1.0));
     }
 
     #[test]
