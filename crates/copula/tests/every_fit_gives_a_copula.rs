@@ -22,17 +22,17 @@ fn has_constant_column(x: &Array2<f64>) -> bool {
         .any(|column| column.iter().all(|v| *v == column[0]))
 }
 
-fn fits() -> [fn(ArrayView2<f64>) -> Result<GaussianCopula, Error>; 2] {
-    [
-        GaussianCopula::fit_kendall,
-        GaussianCopula::fit_normal_scores,
-    ]
-}
+type Fit = fn(ArrayView2<f64>) -> Result<GaussianCopula, Error>;
+
+const FITS: [Fit; 2] = [
+    GaussianCopula::fit_kendall,
+    GaussianCopula::fit_normal_scores,
+];
 
 proptest! {
     #[test]
     fn or_names_the_constant_column(x in observations()) {
-        for fit in fits() {
+        for fit in FITS {
             match fit(x.view()) {
                 Ok(copula) => {
                     let u = pseudo_observations(x.view()).unwrap();
@@ -52,7 +52,7 @@ proptest! {
     fn the_order_of_the_columns_does_not_matter(x in observations()) {
         prop_assume!(!has_constant_column(&x));
         let reversed = x.slice(ndarray::s![.., ..;-1]);
-        for fit in fits() {
+        for fit in FITS {
             let (a, b) = (fit(x.view()).unwrap(), fit(reversed).unwrap());
             let b = b.correlation().slice(ndarray::s![..;-1, ..;-1]).to_owned();
             prop_assert!((&b - &a.correlation()).iter().all(|d| d.abs() < 1e-7));
