@@ -1,21 +1,19 @@
 //! The trainable multi-head layer on the tape of dfdx.
 
-use crate::mechanism::{Cotangents, Forward, Inputs, Inspection, ParameterSpec, Pass, Size};
+mod module;
+mod operation;
+
+use crate::mechanism::{Inputs, Inspection, ParameterSpec, Pass, Size};
 use crate::registry::Variant;
 use crate::variants::Softmax;
 use crate::{Error, Mask};
-use bochner_nn::{
-    BoxError, Element, Inputs as TapeInputs, Linear, Operation, Parameter, ParameterMut,
-    Parameters, join, record,
-};
-use bochner_numerics::{Real, Seed};
+use bochner_nn::{Element, Inputs as TapeInputs, Linear, record};
+use bochner_numerics::{Dropout, Seed};
 use dfdx::dtypes::Dtype;
-use dfdx::nn::tensor_collection::{ModuleVisitor, TensorCollection, TensorOptions};
-use dfdx::nn::{Module, ModuleMut};
-use dfdx::shapes::{ConstDim, Dim, HasShape};
+use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Storage, Tape, Tensor, TensorFromVec};
-use dfdx::tensor_ops::Device;
-use ndarray::{Array4, ArrayD, ArrayView3, ArrayView4, ArrayViewD, Ix3, IxDyn};
+use ndarray::{ArrayD, IxDyn};
+use operation::{Heads, split_heads};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
@@ -133,7 +131,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the heads do not divide the width or a setting is out of range,
-    /// [`Error::ParameterCount`] if `Count` is known at compile time and another.
+    /// [`Error::ParameterCount`] if `Count` is known at compile time and is another number.
     pub fn try_new(
         device: &Cpu,
         embed: Embed,
@@ -145,10 +143,10 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         let mut linear = || Linear::try_new(device, embed, embed, &mut *rng);
         let [query, key, value, output] = [linear()?, linear()?, linear()?, linear()?];
         let values = config.variant.mechanism::<E>().initial(size, rng)?;
-        let count = Count::from_size(values.len()).ok_or(Error::ParameterCount {
+        let count = Count::from_size(values.len()).ok_or_else(|| Error::ParameterCount {
             mechanism: config.variant.name(),
             expected: values.len(),
-            got: 0,
+            got: compiled_size::<Count>(),
         })?;
         Ok(Self {
             query,
@@ -218,7 +216,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         if self.kernel.shape().0.size() > 0 {
             inputs = inputs.with(self.kernel.clone())?;
         }
-        let mut outputs = record(self.operation(mask, pass), inputs)?;
+        let mut outputs = record(self.operation(mask, pass), inputs).map_err(own)?;
         let attended = outputs.take(shape)?;
         Ok(Attention {
             penalty: outputs.take(())?,
@@ -275,9 +273,34 @@ fn dims<B: Dim, T: Dim, N: Dim>(shape: &(B, T, N)) -> [usize; 3] {
     [shape.0.size(), shape.1.size(), shape.2.size()]
 }
 
+/// This crate's own error, if it is one that came through the tape.
+fn own(error: bochner_nn::Error) -> Error {
+    match error {
+        bochner_nn::Error::Operation { operation, source } => match source.downcast() {
+            Ok(own) => *own,
+            Err(source) => bochner_nn::Error::Operation { operation, source }.into(),
+        },
+        error => error.into(),
+    }
+}
+
+/// The size of a dimension known at compile time, which its type tells only by accepting it.
+fn compiled_size<N: Dim>() -> usize {
+    (0..)
+        .find(|&size| N::from_size(size).is_some())
+        .expect("a dimension has a size")
+}
+
 impl MultiHeadConfig {
     /// The size of one head in a layer of width `embed`.
     fn size(&self, embed: usize) -> Result<Size, Error> {
+        if Dropout::new(self.dropout, self.seed).is_none() {
+            return Err(Error::OutOfRange {
+                name: "dropout",
+                range: "at least 0 and below 1",
+                got: self.dropout,
+            });
+        }
         if self.heads == 0 || !embed.is_multiple_of(self.heads) || embed == 0 {
             return Err(Error::OutOfRange {
                 name: "heads",
@@ -290,250 +313,4 @@ impl MultiHeadConfig {
             width: embed / self.heads,
         })
     }
-}
-
-/// All heads as one operation on projected queries, keys, values and the kernel's parameters.
-struct Heads {
-    variant: Variant,
-    heads: usize,
-    mask: Mask,
-    pass: Pass,
-}
-
-/// The three sequences split into heads, and the forward pass over them.
-struct Saved<T> {
-    sequences: [Array4<T>; 3],
-    forward: Forward<T>,
-}
-
-impl Heads {
-    fn inputs<'a, T: Real>(&'a self, sequences: &'a [Array4<T>; 3]) -> Inputs<'a, T> {
-        let [q, k, v] = sequences.each_ref().map(|x| x.view());
-        Inputs {
-            q,
-            k,
-            v,
-            mask: &self.mask,
-        }
-    }
-}
-
-/// The fourth input, if there is one.
-fn kernel<'a, T>(inputs: &'a [ArrayViewD<'_, T>]) -> &'a [T] {
-    inputs
-        .get(3)
-        .map_or(&[], |x| x.as_slice().expect("one contiguous axis"))
-}
-
-impl<T: Real> Operation<T> for Heads {
-    type Saved = Saved<T>;
-
-    fn forward(
-        &self,
-        inputs: &[ArrayViewD<'_, T>],
-    ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
-        let sequences = [0, 1, 2].map(|i| split_heads(inputs[i].view(), self.heads));
-        let forward = self.variant.mechanism::<T>().forward(
-            &self.inputs(&sequences),
-            kernel(inputs),
-            &self.pass,
-        )?;
-        let output = join_heads(forward.output.view());
-        let penalty = ArrayD::from_elem(IxDyn(&[]), forward.penalty.sum());
-        Ok((vec![output, penalty], Saved { sequences, forward }))
-    }
-
-    fn backward(
-        &self,
-        inputs: &[ArrayViewD<'_, T>],
-        Saved { sequences, forward }: &Saved<T>,
-        cotangents: &[ArrayViewD<'_, T>],
-    ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
-        let output = split_heads(cotangents[0].view(), self.heads);
-        let penalty = forward.penalty.mapv(|_| cotangents[1][IxDyn(&[])]);
-        let gradients = self.variant.mechanism::<T>().backward(
-            &self.inputs(sequences),
-            kernel(inputs),
-            &self.pass,
-            forward,
-            Cotangents {
-                output: output.view(),
-                penalty: penalty.view(),
-            },
-        )?;
-        let mut all: Vec<_> = [gradients.q, gradients.k, gradients.v]
-            .map(|g| Some(join_heads(g.view())))
-            .into();
-        if let Some(x) = inputs.get(3) {
-            all.push(Some(ArrayD::from_shape_vec(
-                x.raw_dim(),
-                gradients.parameters,
-            )?));
-        }
-        Ok(all)
-    }
-}
-
-/// `[B, T, M w]` to `[B, M, T, w]`.
-fn split_heads<T: Real>(x: ArrayViewD<'_, T>, heads: usize) -> Array4<T> {
-    let x: ArrayView3<T> = x.into_dimensionality::<Ix3>().expect("batch, time, width");
-    let (batch, time, width) = x.dim();
-    let split: ArrayView4<T> = x
-        .into_shape_with_order((batch, time, heads, width / heads))
-        .expect("contiguous, and the heads divide the width");
-    split
-        .permuted_axes([0, 2, 1, 3])
-        .as_standard_layout()
-        .into_owned()
-}
-
-/// `[B, M, T, w]` to `[B, T, M w]`.
-fn join_heads<T: Real>(x: ArrayView4<'_, T>) -> ArrayD<T> {
-    let (batch, heads, time, width) = x.dim();
-    let joined = x
-        .permuted_axes([0, 2, 1, 3])
-        .as_standard_layout()
-        .into_owned();
-    joined
-        .into_shape_with_order(IxDyn(&[batch, time, heads * width]))
-        .expect("contiguous")
-}
-
-impl<Embed: Dim, E: Element, Count: Dim, S> Parameters<E> for MultiHead<Embed, E, Cpu, Count, S> {
-    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
-        self.query.for_each(&join(prefix, "query"), f);
-        self.key.for_each(&join(prefix, "key"), f);
-        self.value.for_each(&join(prefix, "value"), f);
-        self.output.for_each(&join(prefix, "output"), f);
-        if self.kernel.shape().0.size() > 0 {
-            self.kernel.for_each(&join(prefix, "kernel"), f);
-        }
-    }
-
-    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
-        self.query.for_each_mut(&join(prefix, "query"), f);
-        self.key.for_each_mut(&join(prefix, "key"), f);
-        self.value.for_each_mut(&join(prefix, "value"), f);
-        self.output.for_each_mut(&join(prefix, "output"), f);
-        if self.kernel.shape().0.size() > 0 {
-            self.kernel.for_each_mut(&join(prefix, "kernel"), f);
-        }
-    }
-}
-
-impl<Embed, E, Count, S, B, Q, T> Module<Tensor<(B, Q, Embed), E, Cpu, T>>
-    for MultiHead<Embed, E, Cpu, Count, S>
-where
-    Embed: Dim,
-    E: Element,
-    Count: Dim,
-    B: Dim,
-    Q: Dim,
-    T: Tape<E, Cpu>,
-{
-    type Output = Tensor<(B, Q, Embed), E, Cpu, T>;
-    type Error = Error;
-
-    /// Self-attention without a mask, in evaluation.
-    fn try_forward(&self, x: Tensor<(B, Q, Embed), E, Cpu, T>) -> Result<Self::Output, Error> {
-        let pass = Pass::Evaluation {
-            seed: self.config.seed,
-        };
-        Ok(self.attend_self(x, &Mask::none(), pass)?.output)
-    }
-}
-
-impl<Embed, E, Count, S, B, Q, T> ModuleMut<Tensor<(B, Q, Embed), E, Cpu, T>>
-    for MultiHead<Embed, E, Cpu, Count, S>
-where
-    Embed: Dim,
-    E: Element,
-    Count: Dim,
-    B: Dim,
-    Q: Dim,
-    T: Tape<E, Cpu>,
-{
-    type Output = Tensor<(B, Q, Embed), E, Cpu, T>;
-    type Error = Error;
-
-    /// Self-attention without a mask, in training; the seed changes with every call.
-    fn try_forward_mut(
-        &mut self,
-        x: Tensor<(B, Q, Embed), E, Cpu, T>,
-    ) -> Result<Self::Output, Error> {
-        let seed = self.config.seed.child("training").nth(self.steps);
-        self.steps += 1;
-        let pass = Pass::Training {
-            seed,
-            dropout: self.config.dropout,
-        };
-        Ok(self.attend_self(x, &Mask::none(), pass)?.output)
-    }
-}
-
-impl<Embed, E, D, Count, S> TensorCollection<E, D> for MultiHead<Embed, E, D, Count, S>
-where
-    Embed: ConstDim,
-    E: Element,
-    D: Device<E>,
-    Count: ConstDim,
-    S: StaticConfig,
-{
-    type To<E2: Dtype, D2: Device<E2>> = MultiHead<Embed, E2, D2, Count, S>;
-
-    fn iter_tensors<V: ModuleVisitor<Self, E, D>>(
-        visitor: &mut V,
-    ) -> Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
-        visitor.visit_fields(
-            (
-                Self::module("query", |s| &s.query, |s| &mut s.query),
-                Self::module("key", |s| &s.key, |s| &mut s.key),
-                Self::module("value", |s| &s.value, |s| &mut s.value),
-                Self::module("output", |s| &s.output, |s| &mut s.output),
-                Self::tensor(
-                    "kernel",
-                    |s| &s.kernel,
-                    |s| &mut s.kernel,
-                    TensorOptions::reset_with(reset_kernel::<Embed, E, D, Count, S>),
-                ),
-            ),
-            |(query, key, value, output, kernel)| MultiHead {
-                query,
-                key,
-                value,
-                output,
-                kernel,
-                config: S::config(),
-                steps: 0,
-                source: PhantomData,
-            },
-        )
-    }
-}
-
-/// Initial values from the device's own generator, as dfdx's layers take them.
-///
-/// # Panics
-/// If the settings do not fit the sizes: they are constants of the program.
-fn reset_kernel<Embed, E, D, Count, S>(kernel: &mut Tensor<(Count,), E, D>) -> Result<(), D::Err>
-where
-    Embed: ConstDim,
-    E: Element,
-    D: Device<E>,
-    Count: ConstDim,
-    S: StaticConfig,
-{
-    let config = S::config();
-    let mut rng = Seed::new(kernel.device().random_u64()).stream("initial values");
-    let values = config
-        .size(Embed::SIZE)
-        .and_then(|size| config.variant.mechanism::<E>().initial(size, &mut rng))
-        .unwrap_or_else(|error| panic!("the settings of this layer: {error}"));
-    assert_eq!(
-        values.len(),
-        Count::SIZE,
-        "the number of the mechanism's own parameters"
-    );
-    kernel.copy_from(&values);
-    Ok(())
 }

@@ -1,0 +1,189 @@
+use bochner_attention::{
+    Copula, IkanDirect, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Softmax, StaticConfig,
+    Variant,
+};
+use bochner_numerics::Seed;
+use dfdx::nn::{LoadFromSafetensors, SaveToSafetensors};
+use dfdx::optim::{Sgd, SgdConfig};
+use dfdx::prelude::*;
+
+const EMBED: usize = 6;
+
+macro_rules! settings {
+    ($name:ident, $variant:expr) => {
+        #[derive(Clone, Debug)]
+        struct $name;
+
+        impl StaticConfig for $name {
+            fn config() -> MultiHeadConfig {
+                MultiHeadConfig {
+                    heads: 2,
+                    variant: $variant.into(),
+                    dropout: 0.1,
+                    seed: Seed::new(17),
+                }
+            }
+        }
+    };
+}
+
+settings!(Plain, Softmax {});
+settings!(
+    Direct,
+    IkanDirect {
+        p: 1.5,
+        points: 2,
+        ..Default::default()
+    }
+);
+settings!(
+    Latent,
+    Mikan {
+        points: 2,
+        copula: Copula::Free,
+        ..Default::default()
+    }
+);
+
+type PlainLayer = MultiHead<Const<EMBED>, f32, Cpu, Const<0>, Plain>;
+/// Two sets of two heads, two points, three numbers.
+type DirectLayer = MultiHead<Const<EMBED>, f32, Cpu, Const<24>, Direct>;
+/// Three networks of 3 x 3 and 3, the first with 3 x 6, and a factor of each of three dimensions.
+type LatentLayer = MultiHead<Const<EMBED>, f32, Cpu, Const<129>, Latent>;
+type Sequence = Tensor<Rank3<2, 4, EMBED>, f32, Cpu>;
+
+fn sequence(device: &Cpu) -> Sequence {
+    let values = (0..48).map(|i| (i as f32 * 0.7).sin()).collect();
+    device.tensor_from_vec(values, Default::default())
+}
+
+macro_rules! check_round_trip {
+    ($layer:ty) => {{
+        let device = Cpu::default();
+        let layer = <$layer>::build(&device);
+        let mut other = <$layer>::build(&device);
+        let x = sequence(&device);
+        let want = layer.forward(x.clone()).array();
+        assert_ne!(other.forward(x.clone()).array(), want);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        layer.save_safetensors(file.path()).unwrap();
+        other.load_safetensors(file.path()).unwrap();
+        assert_eq!(other.forward(x).array(), want);
+    }};
+}
+
+#[test]
+fn it_saves_to_safetensors_and_loads_again() {
+    check_round_trip!(DirectLayer);
+    check_round_trip!(LatentLayer);
+}
+
+/// A step of dfdx's own optimiser moves every tensor, and lowers the loss.
+macro_rules! check_training {
+    ($layer:ty) => {{
+        let device = Cpu::default();
+        let mut layer = <$layer>::build(&device);
+        let before = layer.clone();
+        let x = sequence(&device);
+        let pass = Pass::Evaluation { seed: Seed::new(1) };
+        let loss = |layer: &$layer| {
+            let attended = layer
+                .attend_self(x.leaky_trace(), &Mask::none(), pass)
+                .unwrap();
+            (attended.output - 1.0).square().mean::<Rank0, _>() + attended.penalty * 0.01
+        };
+        let config = SgdConfig {
+            lr: 0.02,
+            ..Default::default()
+        };
+        let mut optimiser = Sgd::new(&layer, config);
+        let start = loss(&layer).array();
+        for _ in 0..10 {
+            let gradients = loss(&layer).backward();
+            optimiser.update(&mut layer, &gradients).unwrap();
+        }
+        assert!(loss(&layer).array() < start);
+        assert_ne!(layer.kernel.as_vec(), before.kernel.as_vec());
+        assert_ne!(layer.query.weight.array(), before.query.weight.array());
+        assert_ne!(layer.output.bias.array(), before.output.bias.array());
+    }};
+}
+
+#[test]
+fn it_trains_with_an_optimiser_of_dfdx() {
+    check_training!(DirectLayer);
+    check_training!(LatentLayer);
+}
+
+/// Without parameters of its own a mechanism has no tensor to build or to save.
+#[test]
+fn a_mechanism_without_parameters_trains_as_well() {
+    let device = Cpu::default();
+    let config = Plain::config();
+    let mut rng = Seed::new(2).stream("initial values");
+    let layer = PlainLayer::try_new(&device, Const, config, &mut rng).unwrap();
+    let x = sequence(&device);
+    let gradients = layer
+        .forward(x.leaky_trace())
+        .square()
+        .mean::<Rank0, _>()
+        .backward();
+    assert!(
+        gradients
+            .get(&layer.key.weight)
+            .as_vec()
+            .iter()
+            .any(|&g| g != 0.0)
+    );
+}
+
+#[test]
+fn training_passes_draw_anew_and_evaluation_does_not() {
+    let device = Cpu::default();
+    let mut layer = DirectLayer::build(&device);
+    let x = sequence(&device);
+    let evaluated = layer.forward(x.clone()).array();
+    assert_eq!(layer.forward(x.clone()).array(), evaluated);
+    let first = layer.forward_mut(x.clone()).array();
+    assert_ne!(first, evaluated);
+    assert_ne!(layer.forward_mut(x).array(), first);
+}
+
+/// Sizes that are only known at run time give the same numbers.
+#[test]
+fn sizes_may_be_types_or_numbers() {
+    let device = Cpu::default();
+    let variants: [Variant; 3] =
+        [Plain::config(), Direct::config(), Latent::config()].map(|c| c.variant);
+    for variant in variants {
+        let config = MultiHeadConfig {
+            heads: 2,
+            variant,
+            ..Default::default()
+        };
+        let rng = || Seed::new(6).stream("initial values");
+        let known: MultiHead<Const<EMBED>, f64> =
+            MultiHead::try_new(&device, Const, config.clone(), &mut rng()).unwrap();
+        let unknown: MultiHead<usize, f64> =
+            MultiHead::try_new(&device, EMBED, config, &mut rng()).unwrap();
+        let values: Vec<f64> = sequence(&device)
+            .as_vec()
+            .into_iter()
+            .map(f64::from)
+            .collect();
+        let a: Tensor<Rank3<2, 4, EMBED>, f64, Cpu> =
+            device.tensor_from_vec(values.clone(), Default::default());
+        let b: Tensor<(usize, usize, usize), f64, Cpu> =
+            device.tensor_from_vec(values, (2, 4, EMBED));
+        assert_eq!(known.forward(a).as_vec(), unknown.forward(b).as_vec());
+    }
+}
+
+#[test]
+fn it_fits_between_other_modules() {
+    let device = Cpu::default();
+    let model = (DirectLayer::build(&device), DirectLayer::build(&device));
+    let x = sequence(&device);
+    let want = model.1.forward(model.0.forward(x.clone())).array();
+    assert_eq!(model.forward(x).array(), want);
+}

@@ -1,0 +1,8 @@
+//! The trainable layer on the tape of dfdx.
+#![cfg(feature = "dfdx")]
+
+mod composed;
+
+mod it_agrees_with_composed_operations;
+mod it_is_a_module_of_dfdx;
+mod misuse_is_named;

@@ -1,0 +1,189 @@
+use bochner_attention::{
+    Error, IkanDirect, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Variant,
+};
+use bochner_numerics::Seed;
+use dfdx::prelude::*;
+
+type Layer<Count = usize> = MultiHead<usize, f32, Cpu, Count>;
+
+fn build<Count: Dim>(embed: usize, config: MultiHeadConfig) -> Result<Layer<Count>, Error> {
+    let mut rng = Seed::new(1).stream("initial values");
+    MultiHead::try_new(&Cpu::default(), embed, config, &mut rng)
+}
+
+fn direct(p: f64, points: usize) -> Variant {
+    let settings = IkanDirect {
+        p,
+        points,
+        ..Default::default()
+    };
+    settings.into()
+}
+
+fn config(heads: usize, variant: Variant) -> MultiHeadConfig {
+    MultiHeadConfig {
+        heads,
+        variant,
+        ..Default::default()
+    }
+}
+
+fn refused(embed: usize, config: MultiHeadConfig) -> Error {
+    build::<usize>(embed, config).unwrap_err()
+}
+
+#[test]
+fn settings() {
+    for (embed, heads) in [(6, 4), (6, 0), (0, 1), (6, 7)] {
+        let got = refused(embed, config(heads, direct(2.0, 4)));
+        assert!(
+            matches!(got, Error::OutOfRange { name: "heads", .. }),
+            "{got}"
+        );
+    }
+    for p in [0.0, -2.0, f64::NAN, f64::INFINITY] {
+        let got = refused(6, config(2, direct(p, 4)));
+        assert!(matches!(got, Error::OutOfRange { name: "p", .. }), "{got}");
+    }
+    let got = refused(6, config(2, direct(2.0, 0)));
+    assert!(
+        matches!(
+            got,
+            Error::Empty {
+                what: "spectral points",
+                ..
+            }
+        ),
+        "{got}"
+    );
+    let variant = Mikan {
+        prior_std: f64::NAN,
+        ..Default::default()
+    };
+    let got = refused(6, config(2, variant.into()));
+    assert!(
+        matches!(
+            got,
+            Error::OutOfRange {
+                name: "prior_std",
+                ..
+            }
+        ),
+        "{got}"
+    );
+    for dropout in [1.0, -0.1, f64::NAN] {
+        let config = MultiHeadConfig {
+            dropout,
+            ..config(2, direct(2.0, 4))
+        };
+        let got = refused(6, config);
+        assert!(
+            matches!(
+                got,
+                Error::OutOfRange {
+                    name: "dropout",
+                    ..
+                }
+            ),
+            "{got}"
+        );
+    }
+}
+
+#[test]
+fn a_number_of_parameters_that_is_another() {
+    let right = build::<Const<48>>(6, config(2, direct(2.0, 4)));
+    assert!(right.is_ok());
+    let got = build::<Const<47>>(6, config(2, direct(2.0, 4))).unwrap_err();
+    let named = matches!(
+        got,
+        Error::ParameterCount {
+            mechanism: "ikan-direct",
+            expected: 48,
+            got: 47,
+        }
+    );
+    assert!(named, "{got}");
+}
+
+#[test]
+#[should_panic(expected = "heads must be")]
+fn constants_of_the_program_that_are_wrong() {
+    struct Wrong;
+    impl bochner_attention::StaticConfig for Wrong {
+        fn config() -> MultiHeadConfig {
+            config(5, direct(2.0, 4))
+        }
+    }
+    MultiHead::<Const<6>, f32, Cpu, Const<48>, Wrong>::build(&Cpu::default());
+}
+
+type Sequence = Tensor<(usize, usize, usize), f32, Cpu>;
+
+fn sequence(shape: (usize, usize, usize)) -> Sequence {
+    Cpu::default().ones_like(&shape)
+}
+
+fn attended(x: Sequence, memory: Sequence, mask: &Mask, pass: Pass) -> Result<(), Error> {
+    let layer: Layer = build(6, config(2, direct(2.0, 4))).unwrap();
+    layer.attend(x, memory, mask, pass).map(|_| ())
+}
+
+const EVALUATION: Pass = Pass::Evaluation { seed: Seed::new(1) };
+
+#[test]
+fn sequences_and_masks() {
+    let x = || sequence((2, 4, 6));
+    let try_masked = |mask: &Mask| attended(x(), x(), mask, EVALUATION).unwrap_err();
+    let got = try_masked(&Mask::none().with_key_lengths(vec![4]));
+    assert!(
+        matches!(
+            got,
+            Error::Mask {
+                what: "key lengths",
+                ..
+            }
+        ),
+        "{got}"
+    );
+    let matrix = ndarray::Array2::from_elem((3, 4), true);
+    let got = try_masked(&Mask::none().with_matrix(matrix.view()));
+    assert!(matches!(got, Error::Mask { what: "matrix", .. }), "{got}");
+
+    let none = Mask::none();
+    let got = attended(x(), sequence((3, 4, 6)), &none, EVALUATION).unwrap_err();
+    assert!(
+        matches!(got, Error::ShapeMismatch { what: "k", .. }),
+        "{got}"
+    );
+    let got = attended(x(), sequence((2, 4, 8)), &none, EVALUATION).unwrap_err();
+    assert!(got.to_string().contains("8"), "{got}");
+    for empty in [(2, 0, 6), (0, 4, 6)] {
+        let got = attended(sequence(empty), sequence(empty), &none, EVALUATION).unwrap_err();
+        assert!(got.to_string().contains("empty"), "{got}");
+    }
+    let (seed, dropout) = (Seed::new(1), 1.0);
+    let got = attended(x(), x(), &none, Pass::Training { seed, dropout }).unwrap_err();
+    assert!(
+        matches!(
+            got,
+            Error::OutOfRange {
+                name: "weight dropout",
+                ..
+            }
+        ),
+        "{got}"
+    );
+}
+
+#[test]
+fn points_that_would_leak_the_future() {
+    let variant = Mikan {
+        points: 4,
+        ..Default::default()
+    };
+    let layer: Layer = build(6, config(2, variant.into())).unwrap();
+    let causal = Mask::none().with_causality();
+    let got = layer.attend_self(sequence((2, 4, 6)), &causal, EVALUATION);
+    assert!(matches!(got, Err(Error::CausalLeak)));
+}
