@@ -123,6 +123,7 @@ fn factor(mut a: Vec<f64>, order: usize) -> Result<Vec<f64>, usize> {
     match done {
         Err(llt::factor::LltError::NonPositivePivot { index }) => Err(index),
         Ok(_) => {
+            // What lay above the diagonal may still be there.
             for (j, column) in a.chunks_exact_mut(order.max(1)).enumerate() {
                 column[..j].fill(0.0);
             }
@@ -172,6 +173,22 @@ mod tests {
         let inverse = factor.inverse();
         let want = array![[5.0, -2.0], [-2.0, 4.0]] / 16.0;
         assert!((inverse - want).iter().all(|e| e.abs() < 1e-16));
+    }
+
+    #[test]
+    fn a_factor_of_many_blocks_is_triangular_and_multiplies_back() {
+        let n = 150;
+        let a = Array2::from_shape_fn((n, n), |(i, j)| {
+            (-0.05 * (i as f64 - j as f64).powi(2)).exp()
+        });
+        let factor = Cholesky::new(a.view(), 0.1, Jitter::Fixed(0.0)).unwrap();
+        let upper = Array2::from_shape_vec((n, n), factor.lower.clone()).unwrap();
+        let below = upper.indexed_iter().filter(|((i, j), _)| i > j);
+        assert!(below.into_iter().all(|(_, &u)| u == 0.0));
+        let off = upper.t().dot(&upper) - &a - Array2::<f64>::eye(n) * 0.1;
+        assert!(off.iter().all(|o| o.abs() < 1e-14));
+        let off = factor.inverse().dot(&(a + Array2::<f64>::eye(n) * 0.1)) - Array2::<f64>::eye(n);
+        assert!(off.iter().all(|o| o.abs() < 1e-12));
     }
 
     #[test]
