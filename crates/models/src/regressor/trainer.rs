@@ -286,7 +286,7 @@ impl Trainer {
                 path: path.to_path_buf(),
             });
         };
-        let adam = Adam::with_state(self.adam.config().clone(), state.clone())?;
+        let adam = Adam::with_state(*self.adam.config(), state.clone())?;
         saved
             .restore(&self.description, &mut self.model)
             .map_err(bochner_nn::Error::from)?;

@@ -88,10 +88,8 @@ static TABLE: [Entry; 17] = [
         copula_density::density::<f64>,
         copula_density::density::<f32>,
     ),
-    Entry::later("copula_joint_density", &["log_density"]).by(
-        copula_density::joint::<f64>,
-        copula_density::joint::<f32>,
-    ),
+    Entry::later("copula_joint_density", &["log_density"])
+        .by(copula_density::joint::<f64>, copula_density::joint::<f32>),
     Entry::later("copula_factor", &["corr", "normalised", "half_neg_log_det"])
         .by(copula::factor::<f64>, copula::factor::<f32>),
     Entry::later("mikan_posterior", &["z", "x"])
