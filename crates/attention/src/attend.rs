@@ -13,6 +13,12 @@ use ndarray::{Array4, ArrayView2, ArrayView4, s};
 pub struct Attended<T> {
     /// The attended values, `[B, M, Tq, dv]`.
     pub output: Array4<T>,
+    pub(crate) state: State<T>,
+}
+
+/// What is kept between the passes besides the output.
+#[derive(Debug)]
+pub(crate) struct State<T> {
     heads: Vec<Prepared<T>>,
     /// Of each row of each head.
     statistics: Vec<Vec<RowStatistics<T>>>,
@@ -87,8 +93,7 @@ pub fn attend<T: Real>(
     }
     Ok(Attended {
         output: call.array(call.queries, call.value_width(), output),
-        heads,
-        statistics,
+        state: State { heads, statistics },
     })
 }
 
@@ -115,29 +120,45 @@ pub fn attend_vjp<T: Real>(
     attended: &Attended<T>,
     cotangent: ArrayView4<T>,
 ) -> Result<AttentionGradients<T>, Error> {
-    let call = Call::new(q, k, v, settings)?;
-    let shape = call.shape(call.queries, call.value_width());
-    same_shape("attended output", &shape, attended.output.shape())?;
-    same_shape("cotangent", &shape, cotangent.shape())?;
-    let cotangent = cotangent.as_standard_layout();
-    let mut joined: Vec<Option<HeadGradients<T>>> = Vec::new();
-    joined.resize_with(attended.heads.len(), || None);
-    let backward = |h: usize, chunk| {
-        let given = Cotangent {
-            statistics: &attended.statistics[h],
-            output: slab(attended.output.view(), h),
-            cotangent: slab(cotangent.view(), h),
+    let Attended { output, state } = attended;
+    state.pull_back(q, k, v, settings, output.view(), cotangent)
+}
+
+impl<T: Real> State<T> {
+    /// [`attend_vjp`], for callers that keep the output elsewhere.
+    pub(crate) fn pull_back(
+        &self,
+        q: ArrayView4<T>,
+        k: ArrayView4<T>,
+        v: ArrayView4<T>,
+        settings: &Settings<T>,
+        output: ArrayView4<T>,
+        cotangent: ArrayView4<T>,
+    ) -> Result<AttentionGradients<T>, Error> {
+        let call = Call::new(q, k, v, settings)?;
+        let shape = call.shape(call.queries, call.value_width());
+        same_shape("attended output", &shape, output.shape())?;
+        same_shape("cotangent", &shape, cotangent.shape())?;
+        let (output, cotangent) = (output.as_standard_layout(), cotangent.as_standard_layout());
+        let mut joined: Vec<Option<HeadGradients<T>>> = Vec::new();
+        joined.resize_with(self.heads.len(), || None);
+        let backward = |h: usize, chunk| {
+            let given = Cotangent {
+                statistics: &self.statistics[h],
+                output: slab(output.view(), h),
+                cotangent: slab(cotangent.view(), h),
+            };
+            call.head(h, &self.heads[h]).backward(chunk, &given)
         };
-        call.head(h, &attended.heads[h]).backward(chunk, &given)
-    };
-    for (h, _, part) in call.by_blocks(call.backward_chunk(), backward) {
-        match &mut joined[h] {
-            Some(whole) => whole.join(part),
-            none => *none = Some(part),
+        for (h, _, part) in call.by_blocks(call.backward_chunk(), backward) {
+            match &mut joined[h] {
+                Some(whole) => whole.join(part),
+                none => *none = Some(part),
+            }
         }
+        let parts = joined.into_iter().flatten().collect();
+        call.pull_back(&self.heads, parts)
     }
-    let parts = joined.into_iter().flatten().collect();
-    call.pull_back(&attended.heads, parts)
 }
 
 /// The normalised weights $\alpha$, `[B, M, Tq, Tk]`, before dropout.

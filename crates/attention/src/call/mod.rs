@@ -5,11 +5,11 @@ mod pull_back;
 
 pub(crate) use prepare::Prepared;
 
-use crate::engine::{Finite, Head, PairDropout, QUERY_BLOCK, Rows, all_finite, blocks};
+use crate::engine::{Head, PairDropout, QUERY_BLOCK, Rows, blocks};
 use crate::error::same_shape;
 use crate::{Error, Settings};
 use bochner_numerics::{Dropout, Mat, Real, parallel};
-use ndarray::{Array2, Array4, ArrayView2, ArrayView4, Axis, CowArray, Ix4, s};
+use ndarray::{Array4, ArrayView2, ArrayView4, Axis, CowArray, Ix4, s};
 use std::ops::Range;
 
 /// One call's arguments, checked and contiguous.
@@ -127,25 +127,21 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
             .slice(s![h / self.heads, h % self.heads, ..self.kept(h), ..])
     }
 
+    fn kept_keys(&self, h: usize) -> Mat<'_, T> {
+        slab(self.k.view(), h).row_range(0..self.kept(h))
+    }
+
+    fn kept_values(&self, h: usize) -> Mat<'_, T> {
+        slab(self.v.view(), h).row_range(0..self.kept(h))
+    }
+
     pub(crate) fn head<'b>(&'b self, h: usize, state: &'b Prepared<T>) -> Head<'b, T> {
-        let kept = self.kept(h);
-        let (left, right) = match &state.operands {
-            None => (
-                slab(self.q.view(), h),
-                slab(self.k.view(), h).row_range(0..kept),
-            ),
-            Some((left, right)) => (matrix(left), matrix(right)),
-        };
-        let values = slab(self.v.view(), h).row_range(0..kept);
+        let (left, right) = self.factors(h, &state.operands);
         Head {
-            finite: Finite {
-                left: all_finite(left.data()),
-                right: all_finite(right.data()),
-                values: all_finite(values.data()),
-            },
             left,
             right,
-            values,
+            values: self.kept_values(h),
+            finite: state.finite,
             score: &state.score,
             rows: Rows {
                 mask: self.settings.mask,
@@ -163,8 +159,4 @@ pub(crate) fn slab<T: Real>(x: ArrayView4<'_, T>, h: usize) -> Mat<'_, T> {
     let (_, _, rows, width) = x.dim();
     let data = x.to_slice().expect("contiguous");
     Mat::new(&data[h * rows * width..(h + 1) * rows * width], rows, width)
-}
-
-fn matrix<T: Real>(x: &Array2<T>) -> Mat<'_, T> {
-    Mat::new(x.as_slice().expect("contiguous"), x.nrows(), x.ncols())
 }

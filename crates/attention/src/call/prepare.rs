@@ -1,7 +1,7 @@
 //! What each head's scores are computed from: features or scaled operands, and exponents.
 
 use super::{Call, slab};
-use crate::engine::{Bias, Exponents, Score};
+use crate::engine::{Bias, Exponents, Finite, Score, all_finite};
 use crate::{Error, Magnitude, Points, Similarity};
 use bochner_kernels::feature_map;
 use bochner_numerics::{Mat, Real, parallel};
@@ -9,10 +9,11 @@ use ndarray::Array2;
 
 /// What is kept of one head between the passes: O(T) numbers.
 pub(crate) struct Prepared<T> {
-    /// What is multiplied in place of queries and keys: features, or scaled copies.
-    pub(super) operands: Option<(Array2<T>, Array2<T>)>,
+    pub(super) operands: Operands<T>,
     pub(super) scaling: Scaling,
     pub(super) score: Score,
+    /// Found out once: every block asks.
+    pub(super) finite: Finite,
 }
 
 impl<T> std::fmt::Debug for Prepared<T> {
@@ -20,6 +21,11 @@ impl<T> std::fmt::Debug for Prepared<T> {
         f.debug_struct("Prepared").finish_non_exhaustive()
     }
 }
+
+/// What is multiplied in place of queries and keys: features, or scaled copies.
+type Operands<T> = Option<(Array2<T>, Array2<T>)>;
+
+type Parts<T> = (Operands<T>, Scaling, Score);
 
 /// The powers of two by which queries and keys were divided so that no product overflows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,46 +37,66 @@ pub(super) struct Scaling {
 impl<T: Real> Call<'_, '_, T> {
     /// Features and exponents of every head.
     pub(crate) fn prepare(&self) -> Result<Vec<Prepared<T>>, Error> {
-        parallel::map(self.batch * self.heads, |h| {
-            match &self.settings.similarity {
-                Similarity::Rbf => Ok(self.exponential(h)),
-                Similarity::Squared { points, floor } => self.squared(h, points, *floor),
-            }
-        })
-        .into_iter()
-        .collect()
+        let prepare = |h| {
+            let (operands, scaling, score) = match &self.settings.similarity {
+                Similarity::Rbf => self.exponential(h),
+                Similarity::Squared { points, floor } => self.squared(h, points, *floor)?,
+            };
+            let (left, right) = self.factors(h, &operands);
+            let finite = Finite {
+                left: all_finite(left.data()),
+                right: all_finite(right.data()),
+                values: all_finite(self.kept_values(h).data()),
+            };
+            Ok(Prepared {
+                operands,
+                scaling,
+                score,
+                finite,
+            })
+        };
+        let heads = parallel::map(self.batch * self.heads, prepare);
+        heads.into_iter().collect()
     }
 
-    fn squared(&self, h: usize, points: &Points<T>, floor: f64) -> Result<Prepared<T>, Error> {
+    /// What is multiplied: the operands, or queries and keys themselves.
+    pub(super) fn factors<'b>(
+        &'b self,
+        h: usize,
+        operands: &'b Operands<T>,
+    ) -> (Mat<'b, T>, Mat<'b, T>) {
+        match operands {
+            None => (slab(self.q.view(), h), self.kept_keys(h)),
+            Some((left, right)) => (matrix(left), matrix(right)),
+        }
+    }
+
+    fn squared(&self, h: usize, points: &Points<T>, floor: f64) -> Result<Parts<T>, Error> {
         let own = points.head(h / self.heads, h % self.heads);
         let map = |x| feature_map(x, &own);
-        Ok(Prepared {
-            operands: Some((map(self.rows(&self.q, h))?, map(self.kept_rows(h))?)),
-            scaling: Scaling::default(),
-            score: Score::Squared {
-                normaliser: points.normaliser(),
-                floor,
-                exponents: self.exponents(h),
-            },
-        })
+        let operands = Some((map(self.rows(&self.q, h))?, map(self.kept_rows(h))?));
+        let score = Score::Squared {
+            normaliser: points.normaliser(),
+            floor,
+            exponents: self.exponents(h),
+        };
+        Ok((operands, Scaling::default(), score))
     }
 
     /// $\log a_{ij} = (q_i \cdot k_j - |k_j|^2 / 2) / \sqrt d + m_j$ up to a constant of the row; the
     /// last two cancel at p = 2.
-    fn exponential(&self, h: usize) -> Prepared<T> {
+    fn exponential(&self, h: usize) -> Parts<T> {
         let (queries, keys) = (slab(self.q.view(), h), self.kept_keys(h));
         let biased = !matches!(self.settings.magnitude, Magnitude::Norm { p: 2.0 });
         let scaling = Scaling::of(queries, keys, biased);
         let scale = exp2(scaling.left + scaling.right) / (self.width as f64).sqrt();
-        Prepared {
-            operands: (scaling != Scaling::default())
-                .then(|| (scaled(queries, scaling.left), scaled(keys, scaling.right))),
-            scaling,
-            score: Score::Exponential {
-                scale: scale.min(f64::MAX),
-                bias: biased.then(|| self.bias(h, scaling)),
-            },
-        }
+        let operands = (scaling != Scaling::default())
+            .then(|| (scaled(queries, scaling.left), scaled(keys, scaling.right)));
+        let score = Score::Exponential {
+            scale: scale.min(f64::MAX),
+            bias: biased.then(|| self.bias(h, scaling)),
+        };
+        (operands, scaling, score)
     }
 
     fn bias(&self, h: usize, scaling: Scaling) -> Bias {
@@ -110,10 +136,6 @@ impl<T: Real> Call<'_, '_, T> {
             _ => 2.0 * root,
         }
     }
-
-    fn kept_keys(&self, h: usize) -> Mat<'_, T> {
-        slab(self.k.view(), h).row_range(0..self.kept(h))
-    }
 }
 
 impl Scaling {
@@ -139,6 +161,10 @@ impl Scaling {
         }
         Self { left, right }
     }
+}
+
+fn matrix<T: Real>(x: &Array2<T>) -> Mat<'_, T> {
+    Mat::new(x.as_slice().expect("contiguous"), x.nrows(), x.ncols())
 }
 
 /// The logarithm of the largest finite entry.

@@ -1,7 +1,7 @@
 //! IKAN-direct: the spectral points are parameters.
 
 use super::squared::{Preset, SquaredKernel};
-use crate::attend::Attended;
+use crate::attend::State;
 use crate::error::Error;
 use crate::mechanism::{
     Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass,
@@ -75,7 +75,7 @@ impl IkanDirect {
 /// The frequencies used and the forward pass over them.
 struct Saved<T> {
     points: [Array4<T>; 2],
-    attended: Attended<T>,
+    state: State<T>,
 }
 
 impl<T: Real> Mechanism<T> for IkanDirect {
@@ -110,8 +110,11 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         let points = self.checked(inputs, flat)?;
         let attended = self.kernel().attend(inputs, &points, pass)?;
         Ok(Forward::unpenalised(
-            attended.output.clone(),
-            Saved { points, attended },
+            attended.output,
+            Saved {
+                points,
+                state: attended.state,
+            },
         ))
     }
 
@@ -123,10 +126,14 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        let Saved { points, attended } = forward.saved::<Saved<T>>(Self::NAME)?;
-        let (g, points) =
-            self.kernel()
-                .attend_vjp(inputs, points, pass, attended, cotangent.output)?;
+        let Saved { points, state } = forward.saved::<Saved<T>>(Self::NAME)?;
+        let (g, points) = self.kernel().attend_vjp(
+            inputs,
+            points,
+            pass,
+            (state, forward.output.view()),
+            cotangent.output,
+        )?;
         let parameters = points.into_iter().flatten().collect();
         Ok(Gradients {
             q: g.q,

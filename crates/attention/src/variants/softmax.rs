@@ -1,6 +1,6 @@
 //! Softmax attention: an RBF similarity times the magnitude at p = 2 (Proposition 1).
 
-use crate::attend::{Attended, attend, attend_vjp, weights};
+use crate::attend::{State, attend, weights};
 use crate::error::Error;
 use crate::mechanism::{
     Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
@@ -51,7 +51,7 @@ impl<T: Real> Mechanism<T> for Softmax {
     fn forward(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
         Named::new(Self::NAME, Vec::new(), flat)?;
         let attended = attend(inputs.q, inputs.k, inputs.v, &settings(inputs, pass)?)?;
-        Ok(Forward::unpenalised(attended.output.clone(), attended))
+        Ok(Forward::unpenalised(attended.output, attended.state))
     }
 
     fn backward(
@@ -62,10 +62,11 @@ impl<T: Real> Mechanism<T> for Softmax {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        let attended: &Attended<T> = forward.saved(Self::NAME)?;
+        let state: &State<T> = forward.saved(Self::NAME)?;
         let settings = settings(inputs, pass)?;
         let Inputs { q, k, v, .. } = *inputs;
-        let g = attend_vjp(q, k, v, &settings, attended, cotangent.output)?;
+        let output = forward.output.view();
+        let g = state.pull_back(q, k, v, &settings, output, cotangent.output)?;
         Ok(Gradients {
             q: g.q,
             k: g.k,

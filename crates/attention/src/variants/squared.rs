@@ -1,7 +1,7 @@
 //! What the squared-kernel mechanisms share: attention over given spectral points, in the paper's
 //! form or as the released code has it.
 
-use crate::attend::{Attended, AttentionGradients, attend, attend_vjp, weights};
+use crate::attend::{Attended, AttentionGradients, State, attend, weights};
 use crate::error::{Error, non_negative, positive};
 use crate::mechanism::{Inputs, Pass};
 use crate::variants::released;
@@ -59,12 +59,12 @@ impl SquaredKernel {
         inputs: &Inputs<T>,
         points: &[Array4<T>; 2],
         pass: &Pass,
-        attended: &Attended<T>,
+        (state, output): (&State<T>, ArrayView4<T>),
         cotangent: ArrayView4<T>,
     ) -> Result<(AttentionGradients<T>, [Array4<T>; 2]), Error> {
         let settings = self.settings(inputs.mask, points, pass)?;
         let Inputs { q, k, v, .. } = *inputs;
-        let mut gradients = attend_vjp(q, k, v, &settings, attended, cotangent)?;
+        let mut gradients = state.pull_back(q, k, v, &settings, output, cotangent)?;
         let points = gradients
             .points
             .take()

@@ -6,7 +6,7 @@ mod draw;
 mod networks;
 
 use super::squared::{Preset, SquaredKernel};
-use crate::attend::Attended;
+use crate::attend::State;
 use crate::error::{Error, positive, same_shape};
 use crate::mechanism::{
     Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
@@ -107,7 +107,7 @@ pub struct MikanGradients<T> {
 struct Saved<T> {
     draw: Draw<T>,
     frequencies: [Array4<T>; 2],
-    attended: Attended<T>,
+    state: State<T>,
 }
 
 impl Mikan {
@@ -127,14 +127,13 @@ impl Mikan {
         let attended = self.kernel().attend(inputs, &frequencies, pass)?;
         let mut penalty = draw.kl.mapv(|kl| kl * T::of(self.beta));
         draw.coupling.add_entropy(&mut penalty);
-        let output = attended.output.clone();
         Ok(Forward::new(
-            output,
+            attended.output,
             penalty,
             Saved {
                 draw,
                 frequencies,
-                attended,
+                state: attended.state,
             },
         ))
     }
@@ -162,16 +161,20 @@ impl Mikan {
         let Saved {
             draw,
             frequencies,
-            attended,
+            state,
         } = forward.saved::<Saved<T>>(Self::NAME)?;
         same_shape(
             "penalty cotangent",
             draw.kl.shape(),
             cotangent.penalty.shape(),
         )?;
-        let (attention, points) =
-            self.kernel()
-                .attend_vjp(inputs, frequencies, pass, attended, cotangent.output)?;
+        let (attention, points) = self.kernel().attend_vjp(
+            inputs,
+            frequencies,
+            pass,
+            (state, forward.output.view()),
+            cotangent.output,
+        )?;
         let named = self.named(inputs.size(), parameters)?;
         let mut pulled = self.pull_back(inputs, &named, draw, points, cotangent)?;
         pulled.gradients.q += &attention.q;
