@@ -39,8 +39,8 @@ pub struct AttentionGradients<T> {
 
 /// Attention: $o_i = \sum_j \alpha_{ij} v_j$, $\alpha_{ij} = s_{ij} e^{m_j} / \sum_l s_{il} e^{m_l}$.
 ///
-/// *where* s is the [`Similarity`], m the [`Magnitude`], and j, l run over the keys that the
-/// [`Mask`] keeps.
+/// *where* s is the [`Similarity`](crate::Similarity), m the [`Magnitude`](crate::Magnitude), and
+/// j, l run over the keys that the [`Mask`](crate::Mask) keeps.
 ///
 /// # Shapes
 /// `q: [B, M, Tq, d]`, `k: [B, M, Tk, d]`, `v: [B, M, Tk, dv]` to `[B, M, Tq, dv]`; spectral

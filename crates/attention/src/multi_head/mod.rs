@@ -28,7 +28,7 @@ pub struct MultiHeadConfig {
     /// Rate of dropout on the normalised weights in training, in `0..1`.
     pub dropout: f64,
     /// Seed of what is drawn in evaluation (one fixed draw by default), and of
-    /// [`ModuleMut`]'s training passes.
+    /// [`ModuleMut`](dfdx::nn::ModuleMut)'s training passes.
     pub seed: Seed,
 }
 
