@@ -2,7 +2,8 @@
 
 use crate::common::*;
 use crate::plain::*;
-use bochner_attention::{Magnitude, Points, Settings, Similarity, attend, weights};
+use bochner_attention::{Magnitude, Points, Settings, Similarity, attend, attend_vjp, weights};
+use bochner_numerics::{finite_difference, relative_error};
 use ndarray::{Array4, ArrayView1, s};
 
 type Vector<'a> = ArrayView1<'a, f64>;
@@ -132,29 +133,52 @@ fn across_blocks() {
     }
 }
 
-/// The floor is the weight that is left where a kernel vanishes: the magnitudes decide.
+/// Queries and keys whose kernel is exactly zero: `1 + cos(pi)` against no sine.
+fn orthogonal() -> (Array4<f64>, Array4<f64>, [Array4<f64>; 2]) {
+    let q = Array4::from_shape_fn((1, 1, 2, 2), |(.., n)| [1.0, 0.0][n]);
+    let k = Array4::from_shape_fn((1, 1, 4, 2), |(.., j, n)| {
+        [0.0, [0.5, -2.0, 0.7, 1.0][j]][n]
+    });
+    let w = |first: f64| Array4::from_shape_fn((1, 1, 1, 2), |(.., n)| [first, 0.0][n]);
+    (q, k, [w(0.0), w(std::f64::consts::PI)])
+}
+
+/// The limit of a vanishing floor: where every kept similarity is zero, the magnitudes decide.
 #[test]
 fn where_every_similarity_vanishes_the_magnitudes_decide() {
-    // One frequency, and keys a quarter of a wave from the query: f = cos(pi/2).
-    let w = Array4::from_elem((1, 1, 1, 1), std::f64::consts::FRAC_PI_2);
-    let (q, keys) = (Array4::zeros((1, 1, 2, 1)), [1.0, -3.0, 1.0, 5.0]);
-    let k = Array4::from_shape_vec((1, 1, 4, 1), keys.to_vec()).unwrap();
+    let (q, k, [w1, w2]) = orthogonal();
     let matrix = ndarray::array![[true, true, false, true], [false, false, true, false]];
     let mask = bochner_attention::Mask::none().with_matrix(matrix.view());
-    let magnitudes = keys.map(|k: f64| (k * k / 2.0).exp());
-    let want = |j: usize| magnitudes[j] / (magnitudes[0] + magnitudes[1] + magnitudes[3]);
+    let magnitude = |j: usize| (k[[0, 0, j, 1]].powi(2) / (2.0 * 2.0_f64.sqrt())).exp();
+    let total = magnitude(0) + magnitude(1) + magnitude(3);
     for floor in [0.0, 1e-30, 1e-5] {
-        let points = Points::Stationary { w: w.view() };
+        let (w1, w2) = (w1.view(), w2.view());
+        let points = Points::Nonstationary { w1, w2 };
         let similarity = Similarity::Squared { points, floor };
         let settings = with(similarity, Magnitude::Norm { p: 2.0 }, &mask, None);
         let got = weights(q.view(), k.view(), &settings).unwrap();
-        // cos(pi/2) is not exactly zero in floating point; its square is below 1e-32.
         for j in [0, 1, 3] {
-            assert!(
-                (got[[0, 0, 0, j]] - want(j)).abs() < 0.1,
-                "{floor:e}: {got}"
-            );
+            let want = magnitude(j) / total;
+            assert!((got[[0, 0, 0, j]] - want).abs() < 1e-12, "{floor:e}: {got}");
         }
         assert_eq!(got[[0, 0, 1, 2]], 1.0);
+
+        let v = Array4::from_shape_fn((1, 1, 4, 1), |(.., j, _)| j as f64);
+        let sum = |k: &Array4<f64>| attend(q.view(), k.view(), v.view(), &settings).unwrap();
+        let cotangent = Array4::ones((1, 1, 2, 1));
+        let attended = sum(&k);
+        assert_eq!(attended.output[[0, 0, 1, 0]], 2.0);
+        let (q, v) = (q.view(), v.view());
+        let got = attend_vjp(q, k.view(), v, &settings, &attended, cotangent.view()).unwrap();
+        // Along the second axis the kernel stays zero.
+        let start: Vec<f64> = (0..4).map(|j| k[[0, 0, j, 1]]).collect();
+        let want = finite_difference(&start, |moved| {
+            let mut k = k.clone();
+            (0..4).for_each(|j| k[[0, 0, j, 1]] = moved[j]);
+            sum(&k).output.sum()
+        });
+        let along: Vec<f64> = (0..4).map(|j| got.k[[0, 0, j, 1]]).collect();
+        assert!(relative_error(&along, &want) < 1e-6, "{along:?} {want:?}");
+        assert!(got.q.iter().chain(&got.k).all(|x| x.is_finite()));
     }
 }
