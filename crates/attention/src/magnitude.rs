@@ -237,6 +237,11 @@ mod tests {
         assert!(pulled.iter().all(|&g| g == 0.0));
         let pulled = magnitude_vjp(wide.view(), 0.01, array![0.0].view()).unwrap();
         assert!(pulled.iter().all(|&g| g == 0.0));
+        // The derivative overflows and what it is multiplied with underflows, but not the product.
+        let tiny = Array2::from_elem((1, 64), 1e-30_f64);
+        let pulled = magnitude_vjp(tiny.view(), 0.01, array![1e-300].view()).unwrap();
+        let want = (199.0 * 64.0_f64.ln() + (2e-30_f64 / 16.0).ln() + 1e-300_f64.ln()).exp();
+        assert!(pulled.iter().all(|&g| (g / want - 1.0).abs() < 1e-10));
     }
 
     #[test]

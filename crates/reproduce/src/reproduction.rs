@@ -4,7 +4,8 @@ use crate::runner::{Options, Outcome, run};
 use crate::store::Row;
 use crate::tables::regression::report::{Account, write};
 use crate::tables::regression::{
-    Check, Claim, Cut, Mark, Plan, Regression, Results, Skipped, checks, claims, projection, title,
+    Check, Claim, Cut, Mark, Plan, Regression, Remedy, Results, Skipped, checks, claims,
+    projection, title,
 };
 use crate::{Config, Error, Scale, Store, Unit};
 use bochner_datasets::{DataStore, RegressionSet};
@@ -17,8 +18,10 @@ use std::sync::atomic::AtomicBool;
 pub struct Reproduction {
     /// What the runner did.
     pub outcome: Outcome,
-    /// Sets that could not be had.
+    /// Sets that were left out.
     pub skipped: Vec<Skipped>,
+    /// Whether the sets were asked for by name.
+    pub by_name: bool,
     /// The checks of scale `smoke`; none at other scales, or with other epochs.
     pub checks: Vec<Check>,
     /// The claims of the paper.
@@ -33,8 +36,7 @@ pub struct Reproduction {
 /// is finished; the next call goes on from there.
 ///
 /// # Errors
-/// An option that cannot be used, data that are there and wrong, an output directory that cannot
-/// be written, a damaged result.
+/// An option that cannot be used, an output directory that cannot be written, a damaged result.
 pub fn reproduce(config: &Config, interrupt: &AtomicBool) -> Result<Reproduction, Error> {
     config.check()?;
     let store = Store::open(&config.out)?;
@@ -65,7 +67,7 @@ fn prepare(config: &Config, store: &Store) -> Result<(Plan, Regression, Vec<Skip
     let sets = config.regression_sets()?;
     let load = |cut| {
         let plan = sized(config, &sets, cut);
-        let (suite, skipped) = Regression::load(&plan, &data)?;
+        let (suite, skipped) = Regression::load(&plan, &data);
         Ok::<_, Error>((plan.without(&skipped), suite, skipped))
     };
     let cut = match config.cut {
@@ -114,6 +116,7 @@ fn conclude(
     Ok(Reproduction {
         outcome,
         skipped,
+        by_name: !config.sets.is_empty(),
         checks,
         claims: claims(&shown, &results),
         files,
@@ -168,10 +171,17 @@ const SMOKE_SIZES: &str = "Two splits, 16 spectral points, 60 epochs; of Parkins
                            sets run where they can be had.";
 
 impl Reproduction {
-    /// Whether everything ran and nothing that was checked failed.
+    /// Whether everything that was asked for ran and nothing that was checked failed.
+    ///
+    /// A set that cannot be had may be missing unless it was asked for by name; a wrong file never.
     pub fn is_good(&self) -> bool {
         let passed = |check: &Check| !matches!(check.mark, Mark::Failed(_));
+        let wrong = |skipped: &Skipped| skipped.remedy == Remedy::Repair;
         self.outcome.failed.is_empty()
+            && !self
+                .skipped
+                .iter()
+                .any(|skipped| self.by_name || wrong(skipped))
             && (self.outcome.interrupted || self.checks.iter().all(passed))
     }
 
@@ -205,10 +215,10 @@ impl Reproduction {
         for skipped in &self.skipped {
             let _ = writeln!(
                 text,
-                " skipped  {}: {}\n          get it with: {}",
+                " skipped  {}: {}\n          {}",
                 title(skipped.set),
                 skipped.reason,
-                skipped.command
+                skipped.remedy
             );
         }
         for file in &self.files {

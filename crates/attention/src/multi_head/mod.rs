@@ -25,7 +25,8 @@ pub struct MultiHeadConfig {
     pub heads: usize,
     /// The mechanism, with its own settings.
     pub variant: Variant,
-    /// Rate of dropout on the normalised weights in training, in `0..1`.
+    /// Rate of dropout on the normalised weights in [`ModuleMut`](dfdx::nn::ModuleMut)'s training
+    /// passes, in `0..1`; elsewhere the [`Pass`] says it.
     pub dropout: f64,
     /// Seed of what is drawn in evaluation (one fixed draw by default), and of
     /// [`ModuleMut`](dfdx::nn::ModuleMut)'s training passes.

@@ -28,15 +28,36 @@ pub fn title(set: RegressionSet) -> &'static str {
     published::REGRESSION_SETS[column.unwrap_or_default()]
 }
 
-/// A data set that could not be had.
+/// A data set that was left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
     /// Which one.
     pub set: RegressionSet,
-    /// Where it was looked for.
+    /// Where it was looked for, or what is wrong with its files.
     pub reason: String,
-    /// What fetches it.
-    pub command: String,
+    /// What to do about it, before the same run again.
+    pub remedy: Remedy,
+}
+
+/// What brings a data set back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// A command that fetches a file.
+    Fetch(String),
+    /// A file that has to be put into the directory given by `--data`.
+    Supply(String),
+    /// A file is there and wrong: it has to be replaced.
+    Repair,
+}
+
+impl std::fmt::Display for Remedy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Fetch(command) => write!(f, "get it with `{command}`, then run this again"),
+            Self::Supply(file) => write!(f, "put {file} into the directory given by --data"),
+            Self::Repair => write!(f, "replace the file, then run this again"),
+        }
+    }
 }
 
 /// The data of the suite.
@@ -46,11 +67,9 @@ pub struct Regression {
 }
 
 impl Regression {
-    /// Loads what the units of a plan need; sets that cannot be had come back beside it.
-    ///
-    /// # Errors
-    /// [`Error::Data`] for a file that is there and wrong: it is never passed over.
-    pub fn load(plan: &Plan, store: &DataStore) -> Result<(Self, Vec<Skipped>), Error> {
+    /// Loads what the units of a plan need; sets that cannot be had, or whose files are wrong, come
+    /// back beside it, so that one bad file does not keep the others from running.
+    pub fn load(plan: &Plan, store: &DataStore) -> (Self, Vec<Skipped>) {
         let mut suite = Self::default();
         let mut skipped: Vec<Skipped> = Vec::new();
         for arm in plan.arms() {
@@ -62,13 +81,13 @@ impl Regression {
                 Ok(data) => {
                     suite.data.insert(key, data);
                 }
-                Err(error) => skipped.push(Skipped::new(arm.set, error)?),
+                Err(error) => skipped.push(Skipped::new(arm.set, &error)),
             }
         }
         suite
             .data
             .retain(|(set, ..), _| !skipped.iter().any(|s| s.set == *set));
-        Ok((suite, skipped))
+        (suite, skipped)
     }
 
     /// The data of a unit.
@@ -99,25 +118,28 @@ impl Suite for Regression {
 }
 
 impl Skipped {
-    fn new(set: RegressionSet, error: bochner_datasets::Error) -> Result<Self, Error> {
-        let bochner_datasets::Error::Unavailable {
-            file,
-            tried,
-            command,
-            ..
-        } = error
-        else {
-            return Err(error.into());
+    fn new(set: RegressionSet, error: &bochner_datasets::Error) -> Self {
+        use bochner_datasets::Error::Unavailable;
+        let (reason, remedy) = match error {
+            Unavailable {
+                file,
+                tried,
+                command,
+                ..
+            } => (
+                format!("{file}: {}", tried.join("; ")),
+                match command {
+                    Some(command) => Remedy::Fetch(command.clone()),
+                    None => Remedy::Supply(file.clone()),
+                },
+            ),
+            wrong => (wrong.to_string(), Remedy::Repair),
         };
-        let again = format!("cargo xtask reproduce {SUITE} --set {set}");
-        Ok(Self {
+        Self {
             set,
-            reason: format!("{file}: {}", tried.join("; ")),
-            command: match command {
-                Some(command) => format!("{command} && {again}"),
-                None => format!("{again} --data DIR, with {file} in DIR"),
-            },
-        })
+            reason,
+            remedy,
+        }
     }
 }
 
@@ -139,17 +161,17 @@ mod tests {
         let nowhere = tempfile::tempdir().unwrap();
         let store = DataStore::new(Policy::Offline).with_cache(nowhere.path());
         let plan = Plan::new(Scale::Smoke, &RegressionSet::ALL, Cut::None);
-        let (suite, skipped) = Regression::load(&plan, &store).unwrap();
+        let (suite, skipped) = Regression::load(&plan, &store);
         assert_eq!(skipped.len(), 4);
-        assert!(skipped.iter().all(|s| s.command.contains("curl")
-            && s.command.contains("cargo xtask reproduce regression --set")));
+        let fetch = |s: &Skipped| matches!(&s.remedy, Remedy::Fetch(with) if with.contains("curl"));
+        assert!(skipped.iter().all(fetch));
         let plan = plan.without(&skipped);
         assert!(plan.units().iter().all(|unit| unit.set == "Passenger"));
         assert!(suite.data(&plan.units()[0]).is_ok());
     }
 
     #[test]
-    fn a_wrong_file_is_an_error_and_not_skipped() {
+    fn a_wrong_file_is_named_and_the_other_sets_run() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("housing")).unwrap();
         std::fs::write(directory.path().join("housing/housing.data"), "1 2\n").unwrap();
@@ -157,8 +179,16 @@ mod tests {
             .with_cache(directory.path().join("cache"))
             .with_directory(directory.path())
             .unwrap();
-        let plan = Plan::new(Scale::Smoke, &[RegressionSet::Housing], Cut::None);
-        let error = Regression::load(&plan, &store).unwrap_err();
-        assert!(error.to_string().contains("housing.data"), "{error}");
+        let sets = [RegressionSet::Housing, RegressionSet::Passenger];
+        let plan = Plan::new(Scale::Smoke, &sets, Cut::None);
+        let (suite, skipped) = Regression::load(&plan, &store);
+        assert_eq!(skipped.len(), 1);
+        assert_eq!(skipped[0].remedy, Remedy::Repair);
+        assert!(
+            skipped[0].reason.contains("housing.data"),
+            "{}",
+            skipped[0].reason
+        );
+        assert!(suite.data(&plan.without(&skipped).units()[0]).is_ok());
     }
 }

@@ -7,7 +7,7 @@ mod networks;
 
 use super::squared::{Preset, SquaredKernel};
 use crate::attend::State;
-use crate::error::{Error, positive, same_shape};
+use crate::error::{Error, non_negative, positive, same_shape};
 use crate::mechanism::{
     Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
 };
@@ -214,16 +214,8 @@ impl<T: Real> Mechanism<T> for Mikan {
     fn validate(&self) -> Result<(), Error> {
         self.kernel().validate()?;
         positive("prior_std", self.prior_std)?;
-        for (name, value) in [("beta", self.beta), ("slope", self.slope)] {
-            if !(value >= 0.0 && value.is_finite()) {
-                let range = "finite and at least 0";
-                return Err(Error::OutOfRange {
-                    name,
-                    range,
-                    got: value,
-                });
-            }
-        }
+        non_negative("beta", self.beta)?;
+        non_negative("slope", self.slope)?;
         if self.points == 0 {
             return Err(Error::Empty {
                 what: "spectral points",

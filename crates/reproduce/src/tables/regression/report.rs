@@ -131,10 +131,10 @@ fn conditions(document: &mut Document, account: &Account<'_>) {
     )];
     points.extend(account.skipped.iter().map(|skipped| {
         format!(
-            "**{} was skipped**: {}. To get it: `{}`",
+            "**{} was skipped**: {}. To have it: {}.",
             super::title(skipped.set),
             skipped.reason,
-            skipped.command
+            skipped.remedy
         )
     }));
     points.extend(account.notes.iter().cloned());
@@ -179,7 +179,7 @@ mod tests {
         let skipped = [Skipped {
             set: RegressionSet::Co2,
             reason: "not there".into(),
-            command: "curl x".into(),
+            remedy: super::super::Remedy::Fetch("curl x".into()),
         }];
         let notes = ["Something else.".to_owned()];
         let account = Account {
