@@ -250,17 +250,17 @@ fn damaged_files_are_named_and_do_not_stop_the_others() {
 
 #[test]
 fn what_is_not_served_is_counted_apart() {
-    let draft = Draft::magnitude().with("case", "kernel_matrix");
+    let draft = Draft::magnitude().with("case", "quadratic_vs_linear");
     let draft = draft.without("gradients").lacking("grad.x");
     let draft = draft.lacking("cotangent");
     let fault = draft.fault();
-    assert!(matches!(fault, Fault::MissingTensor { tensor } if tensor == "out.kernel"));
-    let report = draft.tensor("out.kernel", &[1, 1], &[1.0]).report();
+    assert!(matches!(fault, Fault::MissingTensor { tensor } if tensor == "out.output"));
+    let report = draft.tensor("out.output", &[1, 1], &[1.0]).report();
     assert_eq!(
         [report.passed(), report.failed(), report.not_served()],
         [0, 0, 1]
     );
-    assert!(report.to_string().contains("not served yet  kernel_matrix"));
+    assert!(report.to_string().contains("not served yet  quadratic_vs_linear"));
 }
 
 #[test]
