@@ -181,12 +181,12 @@ impl PNorm {
         let clamped = if self.p < 1.0 { ratio.max(1e-6) } else { ratio };
         let p = self.p;
         let log_power = (2.0 - p) / p * self.log_sum + (p - 1.0) * clamped.ln();
-        let factor = cotangent * 2.0 * self.scale * value.signum();
         if log_power < LARGEST_EXPONENT {
-            factor * log_power.exp()
+            cotangent * 2.0 * self.scale * log_power.exp() * value.signum()
         } else {
-            // In one exponential: a factor that underflowed times an infinity would be NaN.
-            factor.signum() * (factor.abs().ln() + log_power).exp()
+            // In one exponential: a product that underflows times one that overflows would be NaN.
+            let log = cotangent.abs().ln() + (2.0 * self.scale).ln() + log_power;
+            log.exp() * value.signum() * cotangent.signum()
         }
     }
 }

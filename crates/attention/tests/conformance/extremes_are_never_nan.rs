@@ -158,35 +158,39 @@ fn huge_products_are_still_compared() {
     assert_eq!(output(Magnitude::None), 0.0);
 }
 
-/// At p = 0.05 and 64 numbers, squared norms lie far beyond f32; the largest takes it all.
+/// At p = 0.05 and 64 numbers, squared norms lie far beyond f32, and at p = 0.005 far beyond f64;
+/// the largest takes it all.
 #[test]
 fn overflowing_norms_are_still_compared() {
-    let (p, width) = (0.05, 64);
-    let k: Array4<f32> = random((1, 1, 9, width), "wide keys");
-    let rows = k.to_shape((9, width)).unwrap();
-    let norms = log_norm_sq(rows.mapv(f64::from).view(), p).unwrap();
-    let largest = |rows: std::ops::Range<usize>| {
-        let in_order = |&a: &usize, &b: &usize| norms[a].total_cmp(&norms[b]);
-        rows.max_by(in_order).unwrap()
-    };
-    assert!(norms[largest(0..9)] > 128.0, "they do not overflow");
-    let w: Array4<f32> = random((1, 1, 3, width), "wide points");
-    let points = Points::Stationary { w: w.view() };
-    let squared = Similarity::Squared {
-        points,
-        floor: 1e-5,
-    };
-    let mask = Mask::none().with_causality();
-    for similarity in [Similarity::Rbf, squared] {
-        let settings = Settings {
-            similarity,
-            magnitude: Magnitude::Norm { p },
-            mask: &mask,
-            dropout: None,
+    for (p, beyond) in [(0.05, 128.0), (0.005, 1024.0)] {
+        let width = 64;
+        let k: Array4<f32> = random((1, 1, 9, width), "wide keys");
+        let rows = k.to_shape((9, width)).unwrap();
+        let norms = log_norm_sq(rows.mapv(f64::from).view(), p).unwrap();
+        let largest = |rows: std::ops::Range<usize>| {
+            let in_order = |&a: &usize, &b: &usize| norms[a].total_cmp(&norms[b]);
+            rows.max_by(in_order).unwrap()
         };
-        let weights = weights(k.view(), k.view(), &settings).unwrap();
-        for i in 0..9 {
-            assert_eq!(weights[[0, 0, i, largest(0..i + 1)]], 1.0, "row {i}");
+        assert!(norms[largest(0..9)] > beyond * 2.0_f64.ln());
+        let w: Array4<f32> = random((1, 1, 3, width), "wide points");
+        let points = Points::Stationary { w: w.view() };
+        let floor = 1e-5;
+        let mask = Mask::none().with_causality();
+        for similarity in [Similarity::Rbf, Similarity::Squared { points, floor }] {
+            let settings = Settings {
+                similarity,
+                magnitude: Magnitude::Norm { p },
+                mask: &mask,
+                dropout: None,
+            };
+            let weights = weights(k.view(), k.view(), &settings).unwrap();
+            for i in 0..9 {
+                assert_eq!(
+                    weights[[0, 0, i, largest(0..i + 1)]],
+                    1.0,
+                    "p = {p}, row {i}"
+                );
+            }
         }
     }
 }

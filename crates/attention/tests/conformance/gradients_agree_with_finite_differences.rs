@@ -250,6 +250,28 @@ fn mechanisms_with_every_mask() {
     });
 }
 
+/// Beyond its bounds nothing flows into the posterior's mean and deviation.
+#[test]
+fn a_posterior_at_its_bounds() {
+    let (example, mask) = (Example::new(4, 5), Mask::none());
+    for case in few_cases::<f64>().iter().filter(|case| case.is_latent()) {
+        let mut settings = serde_json::to_value(&case.variant).unwrap();
+        // Bounds at which the kernel is still smooth enough for differences.
+        settings["prior_std"] = 1e-3.into();
+        // A divergence of a million nats would drown them in its rounding.
+        settings["beta"] = 0.0.into();
+        let mut case = Case::of(serde_json::from_value(settings).unwrap());
+        for (name, bias) in [("inference.b2", 5.0), ("inference.b3", 9.0)] {
+            let specs = case.mechanism().parameters(size());
+            let before = specs.iter().take_while(|spec| spec.name != name);
+            let at = before.map(|spec| spec.count()).sum::<usize>();
+            case.parameters[at] = bias;
+        }
+        let label = format!("at its bounds: {}", case.name);
+        check_mechanism(&case, &example, &mask, &[EVALUATION], 8, &label);
+    }
+}
+
 #[test]
 fn mechanisms_across_blocks() {
     let (queries, keys) = (130, 515);
