@@ -260,7 +260,11 @@ fn what_is_not_served_is_counted_apart() {
         [report.passed(), report.failed(), report.not_served()],
         [0, 0, 1]
     );
-    assert!(report.to_string().contains("not served yet  quadratic_vs_linear"));
+    assert!(
+        report
+            .to_string()
+            .contains("not served yet  quadratic_vs_linear")
+    );
 }
 
 #[test]
