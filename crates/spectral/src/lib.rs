@@ -80,6 +80,7 @@
 //! |---|---|
 //! | [`implicit`] | [`ImplicitDensity`]: from noise to spectral points |
 //! | [`inference`] | [`InferenceNetwork`]: from queries and keys to the posterior of the noise |
+//! | [`unconditional`] | [`UnconditionalPosterior`]: a posterior that sees nothing, as a causal mask asks for |
 //! | [`reparameterise`](mod@reparameterise) | draws from the posterior |
 //! | [`divergence`] | [`kl_mean_field`]: posterior against prior |
 //! | [`elbo`](mod@elbo) | the objective |
@@ -98,6 +99,7 @@ mod means;
 pub mod reparameterise;
 #[cfg(test)]
 mod testing;
+pub mod unconditional;
 
 pub use direct::{DirectInit, DirectPoints, direct_points};
 pub use divergence::{KlGradients, kl_mean_field, kl_mean_field_vjp};
@@ -107,3 +109,6 @@ pub use implicit::{ImplicitDensity, ImplicitGradients};
 pub use inference::{InferenceGradients, InferenceNetwork, Inferred, InferredCotangents};
 pub use linear::linear_init;
 pub use reparameterise::{ReparameteriseGradients, reparameterise, reparameterise_vjp};
+pub use unconditional::{
+    MeanField, UnconditionalGradients, UnconditionalPosterior, unconditional_init,
+};

@@ -1,0 +1,218 @@
+//! The posterior that sees nothing: its mean and standard deviation are parameters.
+
+use crate::Error;
+use crate::error::{expect_positive, expect_shape, expect_some};
+use bochner_numerics::Real;
+use ndarray::{Array2, Array3, ArrayView2, ArrayView3, Axis, Zip};
+
+/// The posterior $q(z) = N(\mu, \operatorname{diag} \sigma^2)$, the same for every example.
+///
+/// The [`InferenceNetwork`](crate::InferenceNetwork) reads the mean of the whole sequence; under a
+/// causal mask over that same sequence it would show every position its future. This posterior
+/// reads nothing, so that it can stand there, and anywhere else.
+///
+/// # Shapes
+/// `mu` and `log_sigma` are `[M, d]`.
+///
+/// # Example
+/// ```
+/// use bochner_spectral::{UnconditionalPosterior, kl_mean_field, unconditional_init};
+///
+/// let (mu, log_sigma) = unconditional_init(4, 8, 0.1_f64)?;
+/// let posterior = UnconditionalPosterior { mu: mu.view(), log_sigma: log_sigma.view() };
+/// let shared = posterior.infer(32)?;
+/// assert_eq!(shared.mu.dim(), (32, 4, 8));
+/// let kl = kl_mean_field(shared.mu.view(), shared.log_sigma.view(), 0.1)?;
+/// assert!(kl.iter().all(|kl| kl.abs() < 1e-12)); // it starts at the prior
+/// # Ok::<(), bochner_spectral::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct UnconditionalPosterior<'a, T> {
+    /// The mean.
+    pub mu: ArrayView2<'a, T>,
+    /// The logarithm of the standard deviation.
+    pub log_sigma: ArrayView2<'a, T>,
+}
+
+/// A posterior of independent normals for each head of each example.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeanField<T> {
+    /// The mean, `[B, M, d]`.
+    pub mu: Array3<T>,
+    /// The logarithm of the standard deviation, `[B, M, d]`.
+    pub log_sigma: Array3<T>,
+}
+
+/// The gradients of [`UnconditionalPosterior::infer`], each `[M, d]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnconditionalGradients<T> {
+    /// Along the mean.
+    pub mu: Array2<T>,
+    /// Along the logarithm of the standard deviation.
+    pub log_sigma: Array2<T>,
+}
+
+impl<T: Real> UnconditionalPosterior<'_, T> {
+    /// The posterior of `batch` examples: as many copies of the one there is.
+    ///
+    /// # Shapes
+    /// Both parts of the result are `[batch, M, d]`, as [`kl_mean_field`](crate::kl_mean_field())
+    /// and [`reparameterise`](crate::reparameterise()) take them.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if `log_sigma` does not fit `mu`, [`Error::Empty`] without heads
+    /// or without width.
+    pub fn infer(&self, batch: usize) -> Result<MeanField<T>, Error> {
+        let (heads, width) = self.check()?;
+        let copies = |x: ArrayView2<T>| {
+            let copies = x.broadcast((batch, heads, width));
+            copies.expect("an axis is put in front").to_owned()
+        };
+        Ok(MeanField {
+            mu: copies(self.mu),
+            log_sigma: copies(self.log_sigma),
+        })
+    }
+
+    /// The vector-Jacobian product of [`infer`](Self::infer): sums over the examples.
+    ///
+    /// # Shapes
+    /// `mu` and `log_sigma` are the cotangents, `[B, M, d]`.
+    ///
+    /// # Errors
+    /// As [`infer`](Self::infer), and [`Error::ShapeMismatch`] if a cotangent does not fit.
+    ///
+    /// # Numerics
+    /// Summed in double precision, in the order of the examples.
+    pub fn infer_vjp(
+        &self,
+        mu: ArrayView3<T>,
+        log_sigma: ArrayView3<T>,
+    ) -> Result<UnconditionalGradients<T>, Error> {
+        let (heads, width) = self.check()?;
+        let shape = [mu.dim().0, heads, width];
+        expect_shape("cotangent of mu", &shape, mu.shape())?;
+        expect_shape("cotangent of log_sigma", &shape, log_sigma.shape())?;
+        Ok(UnconditionalGradients {
+            mu: sum_over_examples(mu),
+            log_sigma: sum_over_examples(log_sigma),
+        })
+    }
+
+    fn check(&self) -> Result<(usize, usize), Error> {
+        let (heads, width) = self.mu.dim();
+        expect_some("heads", heads)?;
+        expect_some("width", width)?;
+        expect_shape("log_sigma", &[heads, width], self.log_sigma.shape())?;
+        Ok((heads, width))
+    }
+}
+
+/// Where an [`UnconditionalPosterior`] starts: at the prior, $\mu = 0$ and $\sigma = s_0$.
+///
+/// # Shapes
+/// Both arrays are `[heads, width]`.
+///
+/// # Errors
+/// [`Error::Empty`] if one of the two counts is zero, [`Error::OutOfRange`] if `prior_std` is not
+/// finite and positive.
+pub fn unconditional_init<T: Real>(
+    heads: usize,
+    width: usize,
+    prior_std: T,
+) -> Result<(Array2<T>, Array2<T>), Error> {
+    expect_some("heads", heads)?;
+    expect_some("width", width)?;
+    expect_positive("prior_std", prior_std)?;
+    let mu = Array2::zeros((heads, width));
+    Ok((mu, Array2::from_elem((heads, width), prior_std.ln())))
+}
+
+fn sum_over_examples<T: Real>(x: ArrayView3<T>) -> Array2<T> {
+    let (_, heads, width) = x.dim();
+    let mut sum = Array2::zeros((heads, width));
+    for example in x.axis_iter(Axis(0)) {
+        Zip::from(&mut sum)
+            .and(example)
+            .for_each(|sum, x| *sum += x.as_f64());
+    }
+    sum.mapv(T::of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{finite, random};
+    use bochner_numerics::relative_error;
+    use ndarray::Axis;
+
+    fn posterior<'a>(mu: &'a Array2<f64>, s: &'a Array2<f64>) -> UnconditionalPosterior<'a, f64> {
+        UnconditionalPosterior {
+            mu: mu.view(),
+            log_sigma: s.view(),
+        }
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let [mu, log_sigma]: [Array2<f64>; 2] =
+            ["mu", "log sigma"].map(|name| random((2, 3), name));
+        let cotangents: [Array3<f64>; 2] = ["mu", "log sigma"].map(|name| random((4, 2, 3), name));
+        let value = |mu: ArrayView2<f64>, log_sigma: ArrayView2<f64>| {
+            let shared = UnconditionalPosterior { mu, log_sigma }.infer(4).unwrap();
+            (shared.mu * &cotangents[0]).sum() + (shared.log_sigma * &cotangents[1]).sum()
+        };
+        let got = posterior(&mu, &log_sigma)
+            .infer_vjp(cotangents[0].view(), cotangents[1].view())
+            .unwrap();
+        let want = finite(&mu, |mu| value(mu, log_sigma.view()));
+        assert!(relative_error(got.mu.as_slice().unwrap(), &want) < 1e-6);
+        let want = finite(&log_sigma, |log_sigma| value(mu.view(), log_sigma));
+        assert!(relative_error(got.log_sigma.as_slice().unwrap(), &want) < 1e-6);
+    }
+
+    #[test]
+    fn every_example_has_the_same_posterior() {
+        let [mu, log_sigma]: [Array2<f64>; 2] =
+            ["mu", "log sigma"].map(|name| random((2, 3), name));
+        let shared = posterior(&mu, &log_sigma).infer(3).unwrap();
+        assert_eq!(shared.mu.dim(), (3, 2, 3));
+        for b in 0..3 {
+            assert_eq!(shared.mu.index_axis(Axis(0), b), mu);
+            assert_eq!(shared.log_sigma.index_axis(Axis(0), b), log_sigma);
+        }
+        assert!(posterior(&mu, &log_sigma).infer(0).unwrap().mu.is_empty());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let (two, three): (Array2<f64>, Array2<f64>) =
+            (Array2::zeros((2, 3)), Array2::zeros((3, 3)));
+        let mismatch = |what, expected: &[usize], got: &[usize]| Error::ShapeMismatch {
+            what,
+            expected: expected.to_vec(),
+            got: got.to_vec(),
+        };
+        assert_eq!(
+            posterior(&two, &three).infer(1),
+            Err(mismatch("log_sigma", &[2, 3], &[3, 3]))
+        );
+        let none = Array2::zeros((0, 3));
+        assert_eq!(
+            posterior(&none, &none).infer(1),
+            Err(Error::Empty { what: "heads" })
+        );
+        let (right, short) = (Array3::zeros((4, 2, 3)), Array3::zeros((3, 2, 3)));
+        assert_eq!(
+            posterior(&two, &two).infer_vjp(right.view(), short.view()),
+            Err(mismatch("cotangent of log_sigma", &[4, 2, 3], &[3, 2, 3]))
+        );
+        assert!(matches!(
+            unconditional_init(2, 3, 0.0),
+            Err(Error::OutOfRange {
+                what: "prior_std",
+                ..
+            })
+        ));
+    }
+}
