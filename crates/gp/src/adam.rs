@@ -1,32 +1,37 @@
 //! Adam, uphill.
 
 use crate::FitConfig;
+use serde::{Deserialize, Serialize};
 
 /// The state of Adam: running averages, corrected for their start at zero.
-pub(crate) struct Adam<'a> {
-    config: &'a FitConfig,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Adam {
     /// The running averages of the gradient and of its square.
     moments: Vec<(f64, f64)>,
     taken: i32,
 }
 
-impl<'a> Adam<'a> {
-    pub(crate) fn new(config: &'a FitConfig, count: usize) -> Self {
+impl Adam {
+    pub(crate) fn new(count: usize) -> Self {
         Self {
-            config,
             moments: vec![(0.0, 0.0); count],
             taken: 0,
         }
     }
 
     /// One step uphill.
-    pub(crate) fn climb(&mut self, point: &mut [f64], gradient: impl Iterator<Item = f64>) {
+    pub(crate) fn climb(
+        &mut self,
+        config: &FitConfig,
+        point: &mut [f64],
+        gradient: impl Iterator<Item = f64>,
+    ) {
         let FitConfig {
             learning_rate,
             betas: (b1, b2),
             epsilon,
             ..
-        } = *self.config;
+        } = *config;
         self.taken = self.taken.saturating_add(1);
         let (c1, c2) = (1.0 - b1.powi(self.taken), 1.0 - b2.powi(self.taken));
         for ((p, (m, v)), g) in point.iter_mut().zip(&mut self.moments).zip(gradient) {
@@ -48,11 +53,11 @@ mod tests {
             betas: (0.5, 0.75),
             ..Default::default()
         };
-        let mut adam = Adam::new(&config, 1);
+        let mut adam = Adam::new(1);
         let mut point = [1.0];
-        adam.climb(&mut point, [2.0].into_iter());
+        adam.climb(&config, &mut point, [2.0].into_iter());
         assert!((point[0] - 1.1).abs() < 1e-8);
-        adam.climb(&mut point, [-4.0].into_iter());
+        adam.climb(&config, &mut point, [-4.0].into_iter());
         // The averages 1 and 1 become -1.5 and 4.75, each by its correction.
         let (mean, square) = (-1.5_f64 / 0.75, 4.75_f64 / 0.4375);
         assert!((point[0] - (1.1 + 0.1 * mean / square.sqrt())).abs() < 1e-8);

@@ -14,6 +14,8 @@ pub struct Evidence {
     pub log_likelihood: f64,
     /// The jitter that was added to the noise.
     pub jitter: f64,
+    /// How many observations these were.
+    pub observations: usize,
 }
 
 /// The [`Evidence`] with its gradient.
@@ -72,21 +74,7 @@ impl GaussianProcess {
         x: ArrayView2<f64>,
         y: ArrayView1<f64>,
     ) -> Result<EvidenceGradient, Error> {
-        let observed = self.observe(x, y)?;
-        let along_gram = observed.along_gram();
-        let along_noise = along_gram.diag().sum();
-        let mut parameters = vec![observed.alpha.iter().sum(), along_noise];
-        parameters.extend(self.kernel.gram_vjp(x, x, along_gram.view())?.parameters);
-        let own = self.parameters();
-        let coordinates = own.iter().zip(&parameters).map(|(p, g)| match p.domain {
-            Domain::Positive => p.value * g,
-            Domain::Finite => *g,
-        });
-        Ok(EvidenceGradient {
-            evidence: observed.evidence(),
-            coordinates: coordinates.collect(),
-            parameters,
-        })
+        self.observe(x, y)?.gradient(self, x)
     }
 
     /// What the observations come down to.
@@ -114,20 +102,44 @@ impl GaussianProcess {
 pub(crate) struct Observed {
     /// Of $A$.
     pub(crate) factor: Cholesky,
-    residuals: Vec<f64>,
+    pub(crate) residuals: Vec<f64>,
     /// $A^{-1} r$.
     pub(crate) alpha: Vec<f64>,
 }
 
 impl Observed {
-    fn evidence(&self) -> Evidence {
+    pub(crate) fn evidence(&self) -> Evidence {
         let pairs = self.residuals.iter().zip(&self.alpha);
         let misfit: f64 = pairs.map(|(r, a)| r * a).sum();
         let constant = self.alpha.len() as f64 * TAU.ln();
         Evidence {
             log_likelihood: -0.5 * (misfit + self.factor.log_determinant() + constant),
             jitter: self.factor.jitter(),
+            observations: self.alpha.len(),
         }
+    }
+
+    /// The gradient of the evidence of a process that has been observed at `x`.
+    pub(crate) fn gradient(
+        &self,
+        process: &GaussianProcess,
+        x: ArrayView2<f64>,
+    ) -> Result<EvidenceGradient, Error> {
+        let along_gram = self.along_gram();
+        let along_noise = along_gram.diag().sum();
+        let mut parameters = vec![self.alpha.iter().sum(), along_noise];
+        let along_kernel = process.kernel.gram_vjp(x, x, along_gram.view())?;
+        parameters.extend(along_kernel.parameters);
+        let own = process.parameters();
+        let coordinates = own.iter().zip(&parameters).map(|(p, g)| match p.domain {
+            Domain::Positive => p.value * g,
+            Domain::Finite => *g,
+        });
+        Ok(EvidenceGradient {
+            evidence: self.evidence(),
+            coordinates: coordinates.collect(),
+            parameters,
+        })
     }
 
     fn along_gram(&self) -> Array2<f64> {

@@ -1,9 +1,9 @@
 //! Choosing the hyper-parameters: the evidence is maximised by Adam.
 
-use crate::adam::Adam;
 use crate::check::{expect, expect_positive, expect_some};
-use crate::{Error, Evidence, GaussianProcess};
+use crate::{Ascent, Error, Evidence, GaussianProcess};
 use ndarray::{ArrayView1, ArrayView2};
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
 /// How the evidence is maximised.
@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 /// let brief = bochner_gp::FitConfig { steps: 100, ..Default::default() };
 /// assert_eq!(brief.learning_rate, 0.01);
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FitConfig {
     /// How many steps to take; 1000 by default.
     pub steps: usize,
@@ -37,7 +37,7 @@ impl Default for FitConfig {
 }
 
 impl FitConfig {
-    fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         expect_positive("learning_rate", self.learning_rate)?;
         expect_positive("epsilon", self.epsilon)?;
         let below_one = |what, beta: f64| {
@@ -71,10 +71,10 @@ impl GaussianProcess {
     /// Maximises the [`evidence`](Self::evidence) of `y: [n]` at `x: [n, d]` by Adam, from where
     /// the process stands.
     ///
-    /// The steps are taken in the [`coordinates`](Self::coordinates), on the evidence divided by
-    /// `n`. The process is left at the best point seen, which need not be the last, for a step of
-    /// Adam can lead down. A process that begins as symmetric stays so: components of a spectral
-    /// mixture that start alike have the same gradient at every step, and stay alike for ever.
+    /// The steps are those of an [`Ascent`], which takes them one at a time. The process is left at
+    /// the best point seen, which need not be the last, for a step of Adam can lead down. A process
+    /// that begins as symmetric stays so: components of a spectral mixture that start alike have
+    /// the same gradient at every step, and stay alike for ever.
     ///
     /// # Errors
     /// [`Error::Empty`] without observations; [`Error::OutOfRange`] for the settings; those of
@@ -104,14 +104,14 @@ impl GaussianProcess {
         config: &FitConfig,
         mut observe: impl FnMut(&Self, &Step) -> ControlFlow<()>,
     ) -> Result<Fit, Error> {
-        config.check()?;
+        let ascent = Ascent::new(self, config)?;
         expect_some("y", y.len())?;
         let mut best = self.values();
         let mut fit = Fit {
             trace: Vec::with_capacity(config.steps.saturating_add(1).min(1 << 16)),
             best: 0,
         };
-        let walked = self.walk(x, y, config, &mut |process, step| {
+        let walked = self.walk(x, y, ascent, config.steps, &mut |process, step| {
             let at = fit.trace.len();
             fit.trace.push(step);
             if at == 0 || fit.trace[fit.best].value() < step.value() {
@@ -131,11 +131,10 @@ impl GaussianProcess {
         &mut self,
         x: ArrayView2<f64>,
         y: ArrayView1<f64>,
-        config: &FitConfig,
+        mut ascent: Ascent,
+        steps: usize,
         visit: &mut dyn FnMut(&Self, Step) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        let mut coordinates = self.coordinates();
-        let mut adam = Adam::new(config, coordinates.len());
         for taken in 0.. {
             let got = self.evidence_gradient(x, y)?;
             let norm = got.coordinates.iter().map(|g| g * g).sum::<f64>();
@@ -143,12 +142,10 @@ impl GaussianProcess {
                 evidence: got.evidence,
                 gradient_norm: norm.sqrt(),
             };
-            if visit(self, step).is_break() || taken == config.steps {
+            if visit(self, step).is_break() || taken == steps {
                 break;
             }
-            let each = got.coordinates.iter().map(|g| g / y.len() as f64);
-            adam.climb(&mut coordinates, each);
-            self.set_coordinates(&coordinates)?;
+            ascent.step(self, &got)?;
         }
         Ok(())
     }

@@ -96,10 +96,12 @@
 //! | [`posterior`] | [`Posterior`], [`Prediction`] |
 //! | [`joint`] | [`Joint`], [`Draws`] |
 //! | [`fit`] | [`FitConfig`], [`Fit`] |
+//! | [`ascent`] | [`Ascent`]: the steps of a fit, one at a time |
 //! | [`presets`] | [`rbf`], [`spectral_mixture`] |
 //! | [`error`] | [`Error`] |
 
 mod adam;
+pub mod ascent;
 mod check;
 mod cholesky;
 pub mod error;
@@ -113,6 +115,7 @@ pub mod process;
 #[cfg(test)]
 mod testing;
 
+pub use ascent::Ascent;
 pub use error::Error;
 pub use evidence::{Evidence, EvidenceGradient};
 pub use fit::{Fit, FitConfig, Step};

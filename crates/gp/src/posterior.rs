@@ -2,7 +2,7 @@
 
 use crate::check::expect_finite_matrix;
 use crate::evidence::Observed;
-use crate::{Error, GaussianProcess, Joint};
+use crate::{Error, Evidence, EvidenceGradient, GaussianProcess, Joint};
 use bochner_numerics::{Mat, MatMut, matmul};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
@@ -68,6 +68,42 @@ impl Posterior<'_> {
         self.observed.factor.jitter()
     }
 
+    /// How likely the observations were, as [`GaussianProcess::evidence`] has it.
+    pub fn evidence(&self) -> Evidence {
+        self.observed.evidence()
+    }
+
+    /// As [`GaussianProcess::evidence_gradient`], from the factor that is there already.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the kernel has no gradient where it had a value.
+    pub fn evidence_gradient(&self) -> Result<EvidenceGradient, Error> {
+        self.observed.gradient(self.process, self.x.view())
+    }
+
+    /// The mean at the inputs that were observed, without any product with the Gram matrix.
+    ///
+    /// $$m + K A^{-1} r = y - (\sigma^2 + j) A^{-1} r$$
+    ///
+    /// # Shapes
+    /// `[n]`, in the order of the observations.
+    pub fn fitted(&self) -> Array1<f64> {
+        let (mean, noise) = (self.process.mean, self.process.noise + self.jitter());
+        let pairs = self.observed.residuals.iter().zip(&self.observed.alpha);
+        pairs.map(|(r, a)| mean + (r - noise * a)).collect()
+    }
+
+    /// The means of [`predict`](Self::predict) alone.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict).
+    ///
+    /// # Numerics
+    /// $O(m n)$ time.
+    pub fn predict_mean(&self, x: ArrayView2<f64>) -> Result<Array1<f64>, Error> {
+        Ok(self.mean_of(&self.cross(x)?))
+    }
+
     /// The mean and variance at each of the inputs.
     ///
     /// $$\mu_* = m + k_*^\top A^{-1} r, \qquad
@@ -128,16 +164,25 @@ impl Posterior<'_> {
 
     /// The means, and $L^{-1} k_*$ for each input as a row.
     fn project(&self, x: ArrayView2<f64>) -> Result<(Array1<f64>, Array2<f64>), Error> {
-        expect_finite_matrix("x", &x)?;
-        let cross = self.process.kernel.gram(x, self.x.view())?;
-        expect_finite_matrix("gram", &cross.view())?;
-        let mut cross = cross.as_standard_layout().into_owned();
-        let alpha = ArrayView1::from(&self.observed.alpha);
-        let means = cross.rows().into_iter().map(|k| k.dot(&alpha));
-        let mean = means.map(|shift| self.process.mean + shift).collect();
+        let mut cross = self.cross(x)?;
+        let mean = self.mean_of(&cross);
         let rows = cross.as_slice_mut().expect("in row-major order");
         self.observed.factor.whiten(rows);
         Ok((mean, cross))
+    }
+
+    /// The covariances of the inputs asked for with those observed, $k_*$ for each as a row.
+    fn cross(&self, x: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
+        expect_finite_matrix("x", &x)?;
+        let cross = self.process.kernel.gram(x, self.x.view())?;
+        expect_finite_matrix("gram", &cross.view())?;
+        Ok(cross.as_standard_layout().into_owned())
+    }
+
+    fn mean_of(&self, cross: &Array2<f64>) -> Array1<f64> {
+        let alpha = ArrayView1::from(&self.observed.alpha);
+        let means = cross.rows().into_iter().map(|k| k.dot(&alpha));
+        means.map(|shift| self.process.mean + shift).collect()
     }
 }
 
@@ -228,6 +273,26 @@ mod tests {
             let asymmetry = &joint.covariance - &joint.covariance.t();
             assert!(asymmetry.iter().all(|a| a.abs() < 1e-12));
             assert!(got.latent_variance[0] < 1.1e-3);
+        }
+    }
+
+    #[test]
+    fn one_factor_serves_evidence_gradient_and_means() {
+        for kernel in kernels() {
+            let process = GaussianProcess {
+                jitter: Jitter::Fixed(0.125),
+                ..process(kernel, 0.1, 0.25)
+            };
+            let (x, y, at) = (points(12, 2, "x"), targets(12, "y"), points(5, 2, "at"));
+            let posterior = process.condition(x.view(), y.view()).unwrap();
+            let evidence = process.evidence(x.view(), y.view()).unwrap();
+            assert_eq!(posterior.evidence(), evidence);
+            let gradient = process.evidence_gradient(x.view(), y.view()).unwrap();
+            assert_eq!(posterior.evidence_gradient().unwrap(), gradient);
+            let predicted = posterior.predict(at.view()).unwrap().mean;
+            assert_eq!(posterior.predict_mean(at.view()).unwrap(), predicted);
+            let off = posterior.fitted() - posterior.predict_mean(x.view()).unwrap();
+            assert!(off.iter().all(|o| o.abs() < 1e-12), "{off}");
         }
     }
 
