@@ -2,7 +2,7 @@
 
 use crate::check::expect_data;
 use crate::cholesky::Cholesky;
-use crate::{Error, GaussianProcess};
+use crate::{Error, GaussianProcess, symmetric};
 use bochner_kernels::Domain;
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use std::f64::consts::TAU;
@@ -84,7 +84,7 @@ impl GaussianProcess {
         y: ArrayView1<f64>,
     ) -> Result<Observed, Error> {
         expect_data(&x, &y)?;
-        let gram = self.kernel.gram(x, x)?;
+        let gram = symmetric::gram(self.kernel.as_ref(), x)?;
         let factor = Cholesky::new(gram.view(), self.noise, self.jitter)?;
         let residuals: Vec<f64> = y.iter().map(|y| y - self.mean).collect();
         let mut alpha = residuals.clone();
@@ -128,8 +128,8 @@ impl Observed {
         let along_gram = self.along_gram();
         let along_noise = along_gram.diag().sum();
         let mut parameters = vec![self.alpha.iter().sum(), along_noise];
-        let along_kernel = process.kernel.gram_vjp(x, x, along_gram.view())?;
-        parameters.extend(along_kernel.parameters);
+        let kernel = process.kernel.as_ref();
+        parameters.extend(symmetric::gram_vjp(kernel, x, along_gram.view())?);
         let own = process.parameters();
         let coordinates = own.iter().zip(&parameters).map(|(p, g)| match p.domain {
             Domain::Positive => p.value * g,

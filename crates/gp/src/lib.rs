@@ -112,6 +112,7 @@ pub mod joint;
 pub mod posterior;
 pub mod presets;
 pub mod process;
+mod symmetric;
 #[cfg(test)]
 mod testing;
 

@@ -1,0 +1,85 @@
+//! The covariances of a set of inputs with itself: the half that suffices.
+
+use crate::Error;
+use bochner_kernels::Kernel;
+use ndarray::{Array2, ArrayView2, s};
+use std::ops::Range;
+
+/// How many rows are computed at a time; only in the squares on the diagonal is work done twice.
+const ROWS: usize = 64;
+
+/// The Gram matrix of `x` with itself.
+pub(crate) fn gram(kernel: &dyn Kernel<f64>, x: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
+    let mut gram = Array2::zeros((x.nrows(), x.nrows()));
+    for rows in blocks(x.nrows()) {
+        let (own, before) = (x.slice(s![rows.clone(), ..]), x.slice(s![..rows.end, ..]));
+        let block = kernel.gram(own, before)?;
+        gram.slice_mut(s![..rows.end, rows.clone()])
+            .assign(&block.t());
+        gram.slice_mut(s![rows.clone(), ..rows.end]).assign(&block);
+    }
+    Ok(gram)
+}
+
+/// The gradient of [`gram`] along the parameters, for a cotangent that is symmetric too.
+pub(crate) fn gram_vjp(
+    kernel: &dyn Kernel<f64>,
+    x: ArrayView2<f64>,
+    cotangent: ArrayView2<f64>,
+) -> Result<Vec<f64>, Error> {
+    let mut parameters = vec![0.0; kernel.parameters().len()];
+    for rows in blocks(x.nrows()) {
+        let (own, before) = (x.slice(s![rows.clone(), ..]), x.slice(s![..rows.end, ..]));
+        let mut weights = cotangent.slice(s![rows.clone(), ..rows.end]).to_owned();
+        // What lies before the square stands for its mirror image as well.
+        weights
+            .slice_mut(s![.., ..rows.start])
+            .mapv_inplace(|g| 2.0 * g);
+        let along = kernel.gram_vjp(own, before, weights.view())?.parameters;
+        parameters
+            .iter_mut()
+            .zip(along)
+            .for_each(|(sum, g)| *sum += g);
+    }
+    Ok(parameters)
+}
+
+/// No rows are one empty block, so that the kernel sees the width of the inputs.
+fn blocks(rows: usize) -> impl Iterator<Item = Range<usize>> {
+    let starts = (0..rows.max(1)).step_by(ROWS);
+    starts.map(move |start| start..rows.min(start + ROWS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{kernels, points};
+    use bochner_numerics::relative_error;
+
+    #[test]
+    fn half_is_enough() {
+        for kernel in kernels() {
+            for rows in [1, ROWS, 2 * ROWS + 3] {
+                let x = points(rows, 2, "x");
+                let whole = kernel.gram(x.view(), x.view()).unwrap();
+                let off = gram(kernel.as_ref(), x.view()).unwrap() - whole;
+                assert!(off.iter().all(|o| o.abs() < 1e-12), "{kernel:?}");
+
+                let any = points(rows, rows, "cotangent");
+                let cotangent = &any + &any.t();
+                let whole = kernel.gram_vjp(x.view(), x.view(), cotangent.view());
+                let half = gram_vjp(kernel.as_ref(), x.view(), cotangent.view()).unwrap();
+                let error = relative_error(&half, &whole.unwrap().parameters);
+                assert!(error < 1e-10, "{kernel:?} {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn inputs_without_width_are_refused_also_where_there_are_none() {
+        for kernel in kernels() {
+            let none = Array2::zeros((0, 0));
+            assert!(gram(kernel.as_ref(), none.view()).is_err());
+        }
+    }
+}
