@@ -2,7 +2,9 @@
 
 use crate::common::*;
 use crate::plain::*;
-use bochner_attention::{Magnitude, Points, Settings, Similarity, attend, attend_vjp, weights};
+use bochner_attention::{
+    Magnitude, Pass, Points, Settings, Similarity, attend, attend_vjp, weights,
+};
 use bochner_numerics::{finite_difference, relative_error};
 use ndarray::{Array4, ArrayView1, s};
 
@@ -95,22 +97,61 @@ fn expected(settings: &Settings<f64>, example: &Example<f64>) -> [Array4<f64>; 2
     [weights, dropped]
 }
 
+fn weighted(weights: &Array4<f64>, v: &Array4<f64>) -> Array4<f64> {
+    let (batch, heads, queries, _) = weights.dim();
+    Array4::from_shape_fn((batch, heads, queries, v.dim().3), |(b, m, i, n)| {
+        let weights = weights.slice(s![b, m, i, ..]);
+        weights.dot(&v.slice(s![b, m, .., n]))
+    })
+}
+
 fn check(settings: &Settings<f64>, example: &Example<f64>, label: &str) {
-    let [want_weights, dropped] = expected(settings, example);
+    let [want, dropped] = expected(settings, example);
     let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
-    assert_near(&weights(q, k, settings).unwrap(), &want_weights, label);
-    let mut want = Array4::zeros((BATCH, HEADS, example.q.dim().2, VALUE_WIDTH));
-    for ((b, m, i, n), want) in want.indexed_iter_mut() {
-        *want = dropped
-            .slice(s![b, m, i, ..])
-            .dot(&v.slice(s![b, m, .., n]));
-    }
+    assert_near(&weights(q, k, settings).unwrap(), &want, label);
+    let want = weighted(&dropped, &example.v);
     assert_near(&attend(q, k, v, settings).unwrap().output, &want, label);
+}
+
+/// Weights and outputs of a mechanism, from the points that it shows.
+pub(crate) fn weights_follow_the_formula(case: &Case<f64>) {
+    // Where dropout falls on the magnitudes, its draw is not shown.
+    let passes: &[Pass] = match case.formula().magnitude {
+        Magnitude::Released { .. } => &[EVALUATION],
+        _ => &[EVALUATION, TRAINING],
+    };
+    case.with_every_mask(5, 6, |case, example, mask, label| {
+        for pass in passes {
+            let inputs = example.inputs(mask);
+            let shown = case.mechanism().inspect(&inputs, &case.parameters, pass);
+            let shown = shown.unwrap();
+            let Formula { kernel, magnitude } = case.formula();
+            let similarity = match (kernel, &shown.points) {
+                (Kernel::Squared { floor }, Some((w1, w2))) => {
+                    let (w1, w2) = (w1.view(), w2.view());
+                    let points = Points::Nonstationary { w1, w2 };
+                    Similarity::Squared { points, floor }
+                }
+                _ => Similarity::Rbf,
+            };
+            let dropout = pass.weight_dropout().unwrap();
+            let settings = with(similarity, magnitude, mask, dropout);
+            let [want, dropped] = expected(&settings, example);
+            assert_near(&shown.weights, &want, label);
+            let want = weighted(&dropped, &example.v);
+            assert_near(&case.output(example, mask, pass), &want, label);
+        }
+    });
 }
 
 fn assert_near(got: &Array4<f64>, want: &Array4<f64>, label: &str) {
     let error = (got - want).iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     assert!(error < 1e-12, "{label}: {error:e}");
+}
+
+#[test]
+fn for_every_mechanism() {
+    cases().iter().for_each(weights_follow_the_formula);
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Small examples, every mechanism with several settings, and every kind of mask.
 
-use bochner_attention::{
-    Cotangents, Error, Forward, Gradients, Inputs, Mask, Mechanism, Pass, REGISTRY, Size, Variant,
-};
+pub(crate) use crate::case::{Case, Drawn, Formula, Kernel, Latent, Source, Traits};
+use bochner_attention::{Forward, Gradients, Inputs, Mask, Pass, REGISTRY, Size, Variant};
 use bochner_numerics::{Real, Seed, relative_error, standard_normal};
 use ndarray::{Array, Array1, Array2, Array4, Dimension, ShapeBuilder};
 use serde_json::{Value, json};
@@ -65,96 +64,6 @@ impl<T: Real> Example<T> {
     }
 }
 
-/// A mechanism with its settings and parameters in general position.
-pub(crate) struct Case<T> {
-    pub(crate) name: String,
-    pub(crate) variant: Variant,
-    pub(crate) parameters: Vec<T>,
-}
-
-impl<T: Real> Case<T> {
-    pub(crate) fn of(variant: Variant) -> Self {
-        let mut rng = Seed::new(8).stream("initial values");
-        let mechanism = variant.mechanism::<T>();
-        let mut parameters = mechanism.initial(size(), &mut rng).unwrap();
-        let shift = random::<T, _>(parameters.len(), "shift");
-        for (x, shift) in parameters.iter_mut().zip(shift) {
-            *x += shift * T::of(0.2);
-        }
-        Self {
-            name: serde_json::to_string(&variant).unwrap(),
-            variant,
-            parameters,
-        }
-    }
-
-    pub(crate) fn mechanism(&self) -> &dyn Mechanism<T> {
-        self.variant.mechanism()
-    }
-
-    pub(crate) fn forward(
-        &self,
-        example: &Example<T>,
-        mask: &Mask,
-        pass: &Pass,
-    ) -> Result<Forward<T>, Error> {
-        self.mechanism()
-            .forward(&example.inputs(mask), &self.parameters, pass)
-    }
-
-    pub(crate) fn output(&self, example: &Example<T>, mask: &Mask, pass: &Pass) -> Array4<T> {
-        self.forward(example, mask, pass).unwrap().output
-    }
-
-    /// Gradients of the loss that [`loss`] computes.
-    pub(crate) fn gradients(&self, example: &Example<T>, mask: &Mask, pass: &Pass) -> Gradients<T> {
-        let forward = self.forward(example, mask, pass).unwrap();
-        let (output, penalty) = cotangents(&forward);
-        self.pull_back(example, mask, pass, &forward, &output, &penalty)
-    }
-
-    pub(crate) fn pull_back(
-        &self,
-        example: &Example<T>,
-        mask: &Mask,
-        pass: &Pass,
-        forward: &Forward<T>,
-        output: &Array4<T>,
-        penalty: &Array1<T>,
-    ) -> Gradients<T> {
-        let cotangents = Cotangents {
-            output: output.view(),
-            penalty: penalty.view(),
-        };
-        let inputs = example.inputs(mask);
-        self.mechanism()
-            .backward(&inputs, &self.parameters, pass, forward, cotangents)
-            .unwrap()
-    }
-
-    pub(crate) fn weights(&self, example: &Example<T>, mask: &Mask, pass: &Pass) -> Array4<T> {
-        let inputs = example.inputs(mask);
-        self.mechanism()
-            .inspect(&inputs, &self.parameters, pass)
-            .unwrap()
-            .weights
-    }
-
-    /// Whether spectral points are inferred from the sequence.
-    pub(crate) fn is_latent(&self) -> bool {
-        self.variant.name() == "mikan"
-    }
-
-    pub(crate) fn is_released(&self) -> bool {
-        self.name.contains("released")
-    }
-
-    /// Whether the mechanism can work with the mask at all.
-    pub(crate) fn takes(&self, mask: &Mask) -> bool {
-        !(self.is_latent() && mask.is_causal())
-    }
-}
-
 /// Cotangents of outputs and penalties, in general position.
 pub(crate) fn cotangents<T: Real>(forward: &Forward<T>) -> (Array4<T>, Array1<T>) {
     (
@@ -212,11 +121,18 @@ pub(crate) fn cases<T: Real>() -> Vec<Case<T>> {
     variants().into_iter().map(Case::of).collect()
 }
 
-/// [`cases`] with p = 3 where a p can be chosen: one for each combination of the other settings.
+/// [`variants`] with p = 3 where a p can be chosen: one for each combination of the other
+/// settings.
+pub(crate) fn few_variants() -> Vec<Variant> {
+    let is_one = |variant: &Variant| {
+        let settings = serde_json::to_value(variant).unwrap();
+        settings.get("p").is_none_or(|p| *p == json!(3.0))
+    };
+    variants().into_iter().filter(is_one).collect()
+}
+
 pub(crate) fn few_cases<T: Real>() -> Vec<Case<T>> {
-    let mut cases = cases();
-    cases.retain(|case| !case.name.contains("\"p\":") || case.name.contains("\"p\":3.0"));
-    cases
+    few_variants().into_iter().map(Case::of).collect()
 }
 
 /// Key lengths of which one is zero.
@@ -246,23 +162,6 @@ pub(crate) fn masks(queries: usize, keys: usize) -> Vec<(&'static str, Mask)> {
             with_lengths().with_matrix(matrix.view()),
         ),
     ]
-}
-
-/// Calls `check` for every mechanism with every mask that it takes.
-pub(crate) fn for_all<T: Real>(
-    queries: usize,
-    keys: usize,
-    check: impl Fn(&Case<T>, &Example<T>, &Mask, &str),
-) {
-    let example = Example::new(queries, keys);
-    for case in cases() {
-        for (name, mask) in masks(queries, keys) {
-            if case.takes(&mask) {
-                let label = format!("{}, mask: {name}", case.name);
-                check(&case, &example, &mask, &label);
-            }
-        }
-    }
 }
 
 pub(crate) fn assert_close<D: Dimension>(got: &Array<f64, D>, want: &Array<f64, D>, label: &str) {

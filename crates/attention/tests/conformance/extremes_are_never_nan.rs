@@ -22,9 +22,9 @@ struct Extreme {
 }
 
 fn extreme() -> impl Strategy<Value = Extreme> {
-    let variant = (0..few_cases::<f64>().len(), -2.0..1.3, 0..3usize);
-    let variant = variant.prop_map(|(case, log_p, floor)| {
-        let mut settings = serde_json::to_value(&few_cases::<f64>()[case].variant).unwrap();
+    let variant = (0..few_variants().len(), -2.0..1.3, 0..3usize);
+    let variant = variant.prop_map(|(variant, log_p, floor)| {
+        let mut settings = serde_json::to_value(&few_variants()[variant]).unwrap();
         if settings.get("p").is_some() {
             settings["p"] = f64::powf(10.0, log_p).into();
             settings["floor"] = [0.0, 1e-5, 1.0][floor].into();

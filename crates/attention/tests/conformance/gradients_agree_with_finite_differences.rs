@@ -3,7 +3,8 @@
 use crate::common::*;
 use crate::plain::*;
 use bochner_attention::{
-    AttentionGradients, Magnitude, Mask, Pass, Points, Settings, Similarity, attend, attend_vjp,
+    AttentionGradients, Magnitude, Mask, Pass, Points, Settings, Similarity, Variant, attend,
+    attend_vjp,
 };
 use bochner_numerics::{Seed, finite_difference, relative_error};
 use ndarray::Array4;
@@ -243,19 +244,24 @@ fn check_mechanism(
     }
 }
 
-#[test]
-fn mechanisms_with_every_mask() {
-    for_all(5, 6, |case, example, mask, label| {
+pub(crate) fn gradients_are_derivatives(case: &Case<f64>) {
+    case.with_every_mask(5, 6, |case, example, mask, label| {
         check_mechanism(case, example, mask, &[EVALUATION, TRAINING], 3, label);
     });
+}
+
+#[test]
+fn mechanisms_with_every_mask() {
+    cases().iter().for_each(gradients_are_derivatives);
 }
 
 /// Beyond its bounds nothing flows into the posterior's mean and deviation.
 #[test]
 fn a_posterior_at_its_bounds() {
     let (example, mask) = (Example::new(4, 5), Mask::none());
-    for case in few_cases::<f64>().iter().filter(|case| case.is_latent()) {
-        let mut settings = serde_json::to_value(&case.variant).unwrap();
+    let is_latent = |variant: &Variant| Case::<f64>::of(variant.clone()).is_latent();
+    for variant in few_variants().into_iter().filter(is_latent) {
+        let mut settings = serde_json::to_value(&variant).unwrap();
         // Bounds at which the kernel is still smooth enough for differences.
         settings["prior_std"] = 1e-3.into();
         // A divergence of a million nats would drown them in its rounding.

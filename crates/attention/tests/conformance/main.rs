@@ -1,8 +1,10 @@
 //! What holds for every mechanism of the registry, and for attention with any settings: a file a
 //! property.
 
+mod case;
 mod common;
 mod plain;
+mod reference;
 
 mod attention_is_what_its_formula_says;
 mod dropout_keeps_the_mean;
@@ -13,6 +15,7 @@ mod keys_and_queries_have_no_order;
 mod misuse_is_named;
 mod nothing_behind_a_mask_matters;
 mod padding_changes_nothing;
+mod planted_errors_are_caught;
 mod seeds_decide_every_draw;
 mod settings_survive_serde;
 mod shapes_follow_the_inputs;

@@ -1,6 +1,8 @@
 use crate::common::*;
 use crate::plain::with;
-use bochner_attention::{Error, Magnitude, Mask, Pass, Points, Settings, Similarity, attend};
+use bochner_attention::{
+    Error, Magnitude, Mask, Pass, Points, Settings, Similarity, Variant, attend,
+};
 use bochner_numerics::Seed;
 use ndarray::{Array3, Array4, ArrayView4};
 use serde_json::json;
@@ -22,7 +24,7 @@ fn settings_out_of_range() {
                 continue;
             }
             settings[key] = value.clone();
-            let variant: bochner_attention::Variant = serde_json::from_value(settings).unwrap();
+            let variant: Variant = serde_json::from_value(settings).unwrap();
             let mut rng = Seed::new(0).stream("initial values");
             let mechanism = variant.mechanism::<f64>();
             for got in [
@@ -45,7 +47,7 @@ fn no_points() {
             continue;
         }
         settings["points"] = json!(0);
-        let variant: bochner_attention::Variant = serde_json::from_value(settings).unwrap();
+        let variant: Variant = serde_json::from_value(settings).unwrap();
         let got = variant.mechanism::<f64>().validate();
         let named = matches!(
             got,
@@ -127,12 +129,10 @@ fn masks_and_parameters_that_do_not_fit() {
 fn the_forward_pass_of_another_mechanism() {
     let example = Example::<f64>::new(3, 4);
     let mask = Mask::none();
-    let cases = few_cases::<f64>();
-    for case in &cases {
-        for other in cases
-            .iter()
-            .filter(|other| other.variant.name() != case.variant.name())
-        {
+    let named = |variant: Variant| (variant.name(), Case::<f64>::of(variant));
+    let cases: Vec<_> = few_variants().into_iter().map(named).collect();
+    for (name, case) in &cases {
+        for (_, other) in cases.iter().filter(|(other, _)| other != name) {
             let forward = other.forward(&example, &mask, &EVALUATION).unwrap();
             let (output, penalty) = cotangents(&forward);
             let got = case.mechanism().backward(

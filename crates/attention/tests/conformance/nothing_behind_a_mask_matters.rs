@@ -26,11 +26,11 @@ fn poisoned(example: &Example<f64>, mask: &Mask, poison: f64, keys_too: bool) ->
     example
 }
 
-#[test]
-fn keys_and_values_that_no_query_sees() {
-    for_all(5, 6, |case, example, mask, label| {
+/// Keys and values that no query sees have no influence.
+pub(crate) fn the_unseen_does_not_matter(case: &Case<f64>) {
+    case.with_every_mask(5, 6, |case, example, mask, label| {
         // The inference network's mean knows lengths, but no matrix.
-        let keys_too = !(case.is_latent() && label.contains("matrix"));
+        let keys_too = !(case.is_inferred() && label.contains("matrix"));
         let want = case.output(example, mask, &EVALUATION);
         let want_gradients = case.gradients(example, mask, &EVALUATION);
         for poison in POISON {
@@ -45,6 +45,11 @@ fn keys_and_values_that_no_query_sees() {
             assert_eq!(got, want_gradients, "nothing was masked");
         }
     });
+}
+
+#[test]
+fn keys_and_values_that_no_query_sees() {
+    cases().iter().for_each(the_unseen_does_not_matter);
 }
 
 /// Rows before the last do not see the last key.
@@ -74,7 +79,7 @@ fn the_future() {
 fn queries_that_see_nothing() {
     let mask = Mask::none().with_matrix(matrix(5, 6).view());
     let example = Example::<f64>::new(5, 6);
-    for case in cases::<f64>().iter().filter(|case| !case.is_latent()) {
+    for case in cases::<f64>().iter().filter(|case| !case.is_inferred()) {
         let want = case.gradients(&example, &mask, &EVALUATION);
         for poison in POISON {
             let mut poisoned = example.clone();

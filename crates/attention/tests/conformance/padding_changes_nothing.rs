@@ -26,31 +26,30 @@ fn cut(gradients: Gradients<f64>, queries: usize, keys: usize) -> Gradients<f64>
     }
 }
 
-#[test]
-fn padded_keys() {
+fn keys_can_be_padded_by(more: usize, case: &Case<f64>) {
     let (queries, keys) = (5, 6);
     let short = Example::<f64>::new(queries, keys);
-    for more in [1, 3, 600] {
-        let long = Example {
-            q: short.q.clone(),
-            k: padded(&short.k, more),
-            v: padded(&short.v, more),
-        };
-        let mask = Mask::none().with_key_lengths(vec![6, 4]);
-        for case in cases::<f64>() {
-            let want = case.output(&short, &mask, &EVALUATION);
-            let got = case.output(&long, &mask, &EVALUATION);
-            assert_eq!(got, want, "{} {more}", case.name);
-            let want = case.gradients(&short, &mask, &EVALUATION);
-            let got = cut(case.gradients(&long, &mask, &EVALUATION), queries, keys);
-            assert_eq!(got, want, "{} {more}", case.name);
-        }
-    }
+    let long = Example {
+        q: short.q.clone(),
+        k: padded(&short.k, more),
+        v: padded(&short.v, more),
+    };
+    let mask = Mask::none().with_key_lengths(vec![6, 4]);
+    let want = case.output(&short, &mask, &EVALUATION);
+    let got = case.output(&long, &mask, &EVALUATION);
+    assert_eq!(got, want, "{} {more}", case.name);
+    let want = case.gradients(&short, &mask, &EVALUATION);
+    let got = cut(case.gradients(&long, &mask, &EVALUATION), queries, keys);
+    assert_eq!(got, want, "{} {more}", case.name);
+}
+
+pub(crate) fn keys_can_be_padded(case: &Case<f64>) {
+    keys_can_be_padded_by(1, case);
+    keys_can_be_padded_by(3, case);
 }
 
 /// Self-attention of sequences that are padded as a whole, causal where it can be.
-#[test]
-fn padded_sequences() {
+pub(crate) fn sequences_can_be_padded(case: &Case<f64>) {
     let (length, more) = (6, 3);
     let short = Example::<f64>::new(length, length);
     let long = Example {
@@ -63,19 +62,37 @@ fn padded_sequences() {
         .with_key_lengths(lengths.clone())
         .with_query_lengths(lengths);
     for mask in [mask.clone(), mask.with_causality()] {
-        for case in cases::<f64>().iter().filter(|case| case.takes(&mask)) {
-            let forward = case.forward(&short, &mask, &EVALUATION).unwrap();
-            let (mut output, penalty) = cotangents(&forward);
-            let want = case.pull_back(&short, &mask, &EVALUATION, &forward, &output, &penalty);
-
-            let padded = case.forward(&long, &mask, &EVALUATION).unwrap();
-            assert_close(&first(&padded.output, length), &forward.output, &case.name);
-            assert_close(&padded.penalty, &forward.penalty, &case.name);
-            let (batch, heads, _, width) = output.dim();
-            let nothing = Array4::zeros((batch, heads, more, width));
-            output.append(Axis(2), nothing.view()).unwrap();
-            let got = case.pull_back(&long, &mask, &EVALUATION, &padded, &output, &penalty);
-            assert_same_gradients(&cut(got, length, length), &want, &case.name);
+        if !case.takes(&mask) {
+            continue;
         }
+        let forward = case.forward(&short, &mask, &EVALUATION).unwrap();
+        let (mut output, penalty) = cotangents(&forward);
+        let want = case.pull_back(&short, &mask, &EVALUATION, &forward, &output, &penalty);
+
+        let padded = case.forward(&long, &mask, &EVALUATION).unwrap();
+        assert_close(&first(&padded.output, length), &forward.output, &case.name);
+        assert_close(&padded.penalty, &forward.penalty, &case.name);
+        let (batch, heads, _, width) = output.dim();
+        let nothing = Array4::zeros((batch, heads, more, width));
+        output.append(Axis(2), nothing.view()).unwrap();
+        let got = case.pull_back(&long, &mask, &EVALUATION, &padded, &output, &penalty);
+        assert_same_gradients(&cut(got, length, length), &want, &case.name);
     }
+}
+
+#[test]
+fn padded_keys() {
+    cases().iter().for_each(keys_can_be_padded);
+}
+
+#[test]
+fn many_padded_keys() {
+    cases()
+        .iter()
+        .for_each(|case| keys_can_be_padded_by(600, case));
+}
+
+#[test]
+fn padded_sequences() {
+    cases().iter().for_each(sequences_can_be_padded);
 }

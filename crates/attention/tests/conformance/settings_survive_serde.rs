@@ -29,10 +29,10 @@ fn masks() {
 fn layers() {
     use bochner_attention::MultiHeadConfig;
     use bochner_numerics::Seed;
-    for case in crate::common::cases::<f32>() {
+    for variant in crate::common::variants() {
         let config = MultiHeadConfig {
             heads: 3,
-            variant: case.variant,
+            variant,
             dropout: 0.25,
             seed: Seed::new(9),
         };

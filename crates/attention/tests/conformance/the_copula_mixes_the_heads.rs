@@ -1,7 +1,7 @@
 use crate::common::*;
 use bochner_attention::{Copula, Cotangents, Mask, Mikan, Preset};
 use bochner_numerics::relative_error;
-use ndarray::Array4;
+use ndarray::{Array4, s};
 
 fn mikan(copula: Copula) -> Mikan {
     Mikan {
@@ -64,64 +64,98 @@ fn the_identity_factor_is_independence() {
     assert_close(&b.eps, &a.eps, "noise");
 }
 
+/// The draw of a case from the noise, if it is one by the formulas below.
+fn drawn(case: &Case<f64>) -> Option<(Array4<f64>, Drawn<f64>)> {
+    let latent = case.latent().filter(|_| !case.is_released())?;
+    let (example, mask, eps) = (Example::<f64>::new(5, 6), Mask::none(), noise());
+    let drawn = latent.drawn(&example.inputs(&mask), &case.parameters, &eps);
+    Some((eps, drawn))
+}
+
 /// $z_{mlr} = \mu_{ml} + \sigma_{ml} \sum_k \hat L_{l,mk} \varepsilon_{klr}$.
-#[test]
-fn draws_are_correlated_by_the_factor() {
-    for copula in [Copula::Free, Copula::Amortised] {
-        let mikan = mikan(copula);
-        let example = Example::<f64>::new(5, 6);
-        let mask = Mask::none();
-        let inputs = example.inputs(&mask);
-        let (eps, parameters) = (noise(), parameters(&mikan));
-        let draw = mikan.draw(&inputs, &parameters, eps.clone()).unwrap();
-        let factor = draw.factor().unwrap();
-        let mut leaning = 0;
-        for ((b, m, r, l), &z) in draw.z.indexed_iter() {
-            let set = b.min(factor.dim().0 - 1);
-            let x: f64 = (0..HEADS)
-                .map(|k| factor[[set, l, m, k]] * eps[[b, k, r, l]])
-                .sum();
-            let sigma = draw.inferred.log_sigma[[b, m, l]].exp();
-            let want = draw.inferred.mu[[b, m, l]] + sigma * x;
-            assert!((z - want).abs() < 1e-12, "{copula:?}");
-            leaning += usize::from(m > 0 && factor[[set, l, m, 0]].abs() > 0.01);
-        }
-        assert!(leaning > 0, "{copula:?}: the factor is the identity");
-        assert!(draw.kl.iter().all(|&kl| kl > 0.0), "{copula:?}");
+pub(crate) fn draws_are_correlated_by_the_factor(case: &Case<f64>) {
+    let Some((eps, draw)) = drawn(case) else {
+        return;
+    };
+    let mut leaning = 0;
+    for ((b, m, r, l), &z) in draw.z.indexed_iter() {
+        let x: f64 = match &draw.factor {
+            None => eps[[b, m, r, l]],
+            Some(factor) => {
+                let row = factor.slice(s![b.min(factor.dim().0 - 1), l, m, ..]);
+                leaning += usize::from(m > 0 && row[0].abs() > 0.01);
+                row.dot(&eps.slice(s![b, .., r, l]))
+            }
+        };
+        let want = draw.mu[[b, m, l]] + draw.log_sigma[[b, m, l]].exp() * x;
+        assert!((z - want).abs() < 1e-12, "{}: {z} {want}", case.name);
+    }
+    let has_factor = draw.factor.is_some();
+    assert!(leaning > 0 || !has_factor, "{}: no dependence", case.name);
+}
+
+/// Every head keeps its own marginal: the rows of a factor have norm one.
+pub(crate) fn factors_give_correlations(case: &Case<f64>) {
+    let Some((_, draw)) = drawn(case) else {
+        return;
+    };
+    for row in draw.factor.iter().flat_map(|factor| factor.rows()) {
+        assert!((row.dot(&row) - 1.0).abs() < 1e-12, "{}: {row}", case.name);
+    }
+    let (example, mask) = (Example::<f64>::new(5, 6), Mask::none());
+    let inputs = example.inputs(&mask);
+    let shown = case
+        .mechanism()
+        .inspect(&inputs, &case.parameters, &EVALUATION);
+    for matrix in shown
+        .unwrap()
+        .correlation
+        .iter()
+        .flat_map(|c| c.outer_iter())
+    {
+        assert!(
+            matrix.diag().iter().all(|x| (x - 1.0).abs() < 1e-12),
+            "{matrix}"
+        );
     }
 }
 
 /// The divergence, from its definition: mean field plus $-\frac12 \log\det$ of the correlation.
-#[test]
-fn the_penalty_is_beta_times_the_divergence() {
-    for copula in [Copula::Independent, Copula::Free, Copula::Amortised] {
-        let mikan = mikan(copula);
-        let example = Example::<f64>::new(5, 6);
-        let mask = Mask::none();
-        let parameters = parameters(&mikan);
-        let forward = mikan
-            .forward_with(&example.inputs(&mask), &parameters, &EVALUATION, noise())
-            .unwrap();
-        let draw = mikan.draw_of(&forward).unwrap();
-        for b in 0..BATCH {
-            let mut kl = 0.0;
-            for m in 0..HEADS {
-                for l in 0..WIDTH {
-                    let (s0, mu) = (mikan.prior_std, draw.inferred.mu[[b, m, l]]);
-                    let sigma = draw.inferred.log_sigma[[b, m, l]].exp();
-                    kl += (s0 / sigma).ln() + (sigma * sigma + mu * mu) / (2.0 * s0 * s0) - 0.5;
-                    if let Some(factor) = draw.factor() {
-                        kl -= factor[[b.min(factor.dim().0 - 1), l, m, m]].ln();
-                    }
-                }
-            }
-            let (got, want) = (forward.penalty[b], mikan.beta * kl);
-            assert!(
-                (got - want).abs() < 1e-10 * want.abs(),
-                "{copula:?}: {got} {want}"
-            );
+pub(crate) fn the_penalty_is_beta_times_the_divergence(case: &Case<f64>) {
+    let Some((_, draw)) = drawn(case) else {
+        return;
+    };
+    let s0 = draw.prior_std;
+    let mut kl = vec![0.0; BATCH];
+    for ((b, m, l), &mu) in draw.mu.indexed_iter() {
+        let sigma = draw.log_sigma[[b, m, l]].exp();
+        kl[b] += (s0 / sigma).ln() + (sigma * sigma + mu * mu) / (2.0 * s0 * s0) - 0.5;
+        if let Some(factor) = &draw.factor {
+            kl[b] -= factor[[b.min(factor.dim().0 - 1), l, m, m]].ln();
         }
     }
+    for (got, kl) in draw.penalty.iter().zip(kl) {
+        let want = draw.beta * kl;
+        assert!(want > 0.0, "{}: {want}", case.name);
+        let error = (got - want).abs() / want;
+        assert!(error < 1e-10, "{}: {got} {want}", case.name);
+    }
+}
+
+#[test]
+fn draws() {
+    cases().iter().for_each(draws_are_correlated_by_the_factor);
+}
+
+#[test]
+fn factors() {
+    cases().iter().for_each(factors_give_correlations);
+}
+
+#[test]
+fn penalties() {
+    let check = the_penalty_is_beta_times_the_divergence;
+    cases().iter().for_each(check);
 }
 
 /// Gradients along the noise, which only [`Mikan::backward_with`] gives.
