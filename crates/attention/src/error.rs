@@ -120,6 +120,20 @@ pub(crate) fn non_negative(name: &'static str, value: f64) -> Result<(), Error> 
     }
 }
 
+/// `Ok` if a kernel can repeat itself after `value`: distances are measured in its power of two,
+/// which has to be a number in single precision as well.
+pub(crate) fn period(value: f64) -> Result<(), Error> {
+    if (1e-30..=1e30).contains(&value) {
+        Ok(())
+    } else {
+        Err(Error::OutOfRange {
+            name: "period",
+            range: "from 1e-30 to 1e30",
+            got: value,
+        })
+    }
+}
+
 /// `Ok` if `got == expected`.
 pub(crate) fn same_shape(
     what: &'static str,

@@ -15,7 +15,8 @@
 //! enough.
 //!
 //! On top stand the mechanisms of the [`REGISTRY`], each with its own parameters, initial values
-//! and gradients ([`Mechanism`]): softmax attention ([`Softmax`]), kernel attention with learned
+//! and gradients ([`Mechanism`]): softmax attention ([`Softmax`]), its similarity alone
+//! ([`RbfOnly`]), two other closed forms ([`Expsin`], [`Linear`]), kernel attention with learned
 //! spectral points ([`IkanDirect`]), and with points drawn from an implicit density jointly over
 //! the heads ([`Mikan`]). All of this is plain functions of arrays: no framework, no tape. With the
 //! default feature `dfdx` there is also a trainable layer, `MultiHead`, which puts any of them on
@@ -62,7 +63,7 @@
 //! | [`Magnitude`], [`magnitude()`], [`log_norm_sq`] | which norm |
 //! | [`Mask`] | which keys |
 //! | [`Mechanism`], [`REGISTRY`], [`Variant`] | mechanisms with parameters, by name |
-//! | [`Softmax`], [`IkanDirect`], [`Mikan`] | the mechanisms |
+//! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`] | the mechanisms |
 //! | `MultiHead` | the trainable layer (feature `dfdx`) |
 
 mod attend;
@@ -92,4 +93,6 @@ pub use multi_head::{Attention, MultiHead, MultiHeadConfig, StaticConfig};
 pub use registry::{Described, Entry, REGISTRY, Variant, find};
 pub use settings::Settings;
 pub use similarity::{Points, PointsGradients, Similarity};
-pub use variants::{Copula, Draw, IkanDirect, Mikan, MikanGradients, Preset, Softmax};
+pub use variants::{
+    Copula, Draw, Expsin, IkanDirect, Linear, Mikan, MikanGradients, Preset, RbfOnly, Softmax,
+};

@@ -1,7 +1,7 @@
 //! The mechanisms there are.
 
 use crate::mechanism::Mechanism;
-use crate::variants::{IkanDirect, Mikan, Softmax};
+use crate::variants::{Expsin, IkanDirect, Linear, Mikan, RbfOnly, Softmax};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,12 @@ macro_rules! registry {
 registry! {
     /// Softmax attention.
     Softmax,
+    /// Softmax attention's similarity without its magnitude.
+    RbfOnly,
+    /// A similarity that repeats itself with the distance.
+    Expsin,
+    /// A squared linear similarity.
+    Linear,
     /// Kernel attention with spectral points as parameters.
     IkanDirect,
     /// Kernel attention with an implicit spectral density and a copula over the heads.

@@ -1,6 +1,6 @@
 //! One kind of attention, put together from its parts.
 
-use crate::error::{non_negative, positive};
+use crate::error::{non_negative, period, positive};
 use crate::{Error, Magnitude, Mask, Similarity};
 use bochner_numerics::{Dropout, Real};
 
@@ -27,10 +27,11 @@ impl<T: Real> Settings<'_, T> {
             Similarity::Rbf if matches!(self.magnitude, Magnitude::Released { .. }) => {
                 Err(Error::Unsupported {
                     what: "the released code's magnitude with an RBF similarity",
-                    instead: "a squared kernel, or Magnitude::Norm",
+                    instead: "another similarity, or Magnitude::Norm",
                 })
             }
-            Similarity::Rbf => Ok(()),
+            Similarity::Rbf | Similarity::Linear => Ok(()),
+            Similarity::Expsin { period: p } => period(*p),
             Similarity::Squared { points, floor } => {
                 non_negative("floor", *floor)?;
                 points.validate(batch, heads, width)

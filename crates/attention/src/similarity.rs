@@ -11,6 +11,13 @@ use ndarray::{Array4, ArrayView3, ArrayView4, Axis};
 pub enum Similarity<'a, T> {
     /// $s = \exp(-|q-k|^2 / (2\sqrt d))$, softmax attention's own kernel (Proposition 1).
     Rbf,
+    /// $s = \exp(-2 \sin^2(\pi |q-k| / P) / \sqrt d)$: alike at every whole number of periods.
+    Expsin {
+        /// The period P, from 1e-30 to 1e30.
+        period: f64,
+    },
+    /// $s = (q \cdot k / \sqrt d)^2$, squared so that it is not negative.
+    Linear,
     /// $s = f(q,k)^2 + e$ with a kernel given by its spectral points (equations 12-16).
     Squared {
         /// The spectral points of every head.

@@ -1,5 +1,6 @@
 //! One call of attention: its arguments, checked and cut into heads.
 
+mod linear;
 mod prepare;
 mod pull_back;
 
@@ -135,6 +136,16 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
         slab(self.v.view(), h).row_range(0..self.kept(h))
     }
 
+    /// What the mask says of the rows of a head.
+    fn mask_rows(&self, h: usize) -> Rows<'_> {
+        Rows {
+            mask: self.settings.mask,
+            example: h / self.heads,
+            queries: self.queries,
+            keys: self.keys,
+        }
+    }
+
     pub(crate) fn head<'b>(&'b self, h: usize, state: &'b Prepared<T>) -> Head<'b, T> {
         let (left, right) = self.factors(h, &state.operands);
         Head {
@@ -143,12 +154,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
             values: self.kept_values(h),
             finite: state.finite,
             score: &state.score,
-            rows: Rows {
-                mask: self.settings.mask,
-                example: h / self.heads,
-                queries: self.queries,
-                keys: self.keys,
-            },
+            rows: self.mask_rows(h),
             dropout: self.settings.dropout.map(|mask| self.pairs(h, mask)),
         }
     }

@@ -1,7 +1,7 @@
 //! What each head's scores are computed from: features or scaled operands, and exponents.
 
 use super::{Call, slab};
-use crate::engine::{Bias, Exponents, Finite, Score, all_finite};
+use crate::engine::{Bias, Exponents, Finite, Score, Wave, all_finite};
 use crate::{Error, Magnitude, Points, Similarity};
 use bochner_kernels::feature_map;
 use bochner_numerics::{Mat, Real, parallel};
@@ -22,10 +22,10 @@ impl<T> std::fmt::Debug for Prepared<T> {
     }
 }
 
-/// What is multiplied in place of queries and keys: features, or scaled copies.
-type Operands<T> = Option<(Array2<T>, Array2<T>)>;
+/// What stands in place of queries and of keys: features, or scaled copies.
+type Operands<T> = (Option<Array2<T>>, Option<Array2<T>>);
 
-type Parts<T> = (Operands<T>, Scaling, Score);
+pub(super) type Parts<T> = (Operands<T>, Scaling, Score);
 
 /// The powers of two by which queries and keys were divided so that no product overflows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -40,6 +40,8 @@ impl<T: Real> Call<'_, '_, T> {
         let prepare = |h| {
             let (operands, scaling, score) = match &self.settings.similarity {
                 Similarity::Rbf => self.exponential(h),
+                Similarity::Expsin { period } => self.periodic(h, *period),
+                Similarity::Linear => self.linear(h),
                 Similarity::Squared { points, floor } => self.squared(h, points, *floor)?,
             };
             let (left, right) = self.factors(h, &operands);
@@ -65,16 +67,20 @@ impl<T: Real> Call<'_, '_, T> {
         h: usize,
         operands: &'b Operands<T>,
     ) -> (Mat<'b, T>, Mat<'b, T>) {
-        match operands {
-            None => (slab(self.q.view(), h), self.kept_keys(h)),
-            Some((left, right)) => (matrix(left), matrix(right)),
-        }
+        let (left, right) = operands;
+        (
+            left.as_ref().map_or_else(|| slab(self.q.view(), h), matrix),
+            right.as_ref().map_or_else(|| self.kept_keys(h), matrix),
+        )
     }
 
     fn squared(&self, h: usize, points: &Points<T>, floor: f64) -> Result<Parts<T>, Error> {
         let own = points.head(h / self.heads, h % self.heads);
         let map = |x| feature_map(x, &own);
-        let operands = Some((map(self.rows(&self.q, h))?, map(self.kept_rows(h))?));
+        let operands = (
+            Some(map(self.rows(&self.q, h))?),
+            Some(map(self.kept_rows(h))?),
+        );
         let score = Score::Squared {
             normaliser: points.normaliser(),
             floor,
@@ -90,11 +96,33 @@ impl<T: Real> Call<'_, '_, T> {
         let biased = !matches!(self.settings.magnitude, Magnitude::Norm { p: 2.0 });
         let scaling = Scaling::of(queries, keys, biased);
         let scale = exp2(scaling.left + scaling.right) / (self.width as f64).sqrt();
-        let operands = (scaling != Scaling::default())
-            .then(|| (scaled(queries, scaling.left), scaled(keys, scaling.right)));
+        let operands = (scaled(queries, scaling.left), scaled(keys, scaling.right));
         let score = Score::Exponential {
             scale: scale.min(f64::MAX),
             bias: biased.then(|| self.bias(h, scaling)),
+        };
+        (operands, scaling, score)
+    }
+
+    /// Distances in units of the period's power of two: where they overflow or vanish, so does
+    /// what can be told of the phase.
+    fn periodic(&self, h: usize, period: f64) -> Parts<T> {
+        let unit = period.log2().floor() as i32;
+        let operands = (
+            scaled(slab(self.q.view(), h), unit),
+            scaled(self.kept_keys(h), unit),
+        );
+        let wave = Wave {
+            period: period * exp2(-unit),
+            sharpness: 2.0 / (self.width as f64).sqrt(),
+        };
+        let score = Score::Periodic {
+            wave,
+            exponents: self.exponents(h),
+        };
+        let scaling = Scaling {
+            left: unit,
+            right: unit,
         };
         (operands, scaling, score)
     }
@@ -111,7 +139,7 @@ impl<T: Real> Call<'_, '_, T> {
         }
     }
 
-    fn exponents(&self, h: usize) -> Exponents {
+    pub(super) fn exponents(&self, h: usize) -> Exponents {
         let (keys, divisor) = (self.kept_keys(h), self.divisor());
         match self.settings.magnitude {
             Magnitude::None => Exponents::zero(keys.shape().0),
@@ -143,7 +171,7 @@ impl Scaling {
     /// themselves) are in range anyway.
     fn of<T: Real>(queries: Mat<T>, keys: Mat<T>, biased: bool) -> Self {
         let range = T::max_value().as_f64().log2();
-        let (q, k) = (log2_largest(queries), log2_largest(keys));
+        let (q, k) = (log2_largest(queries.data()), log2_largest(keys.data()));
         let width = (keys.shape().1 as f64).log2();
         let partner = if biased { q.max(k) } else { q };
         if partner + k + width < range - 8.0 {
@@ -168,15 +196,16 @@ fn matrix<T: Real>(x: &Array2<T>) -> Mat<'_, T> {
 }
 
 /// The logarithm of the largest finite entry.
-fn log2_largest<T: Real>(x: Mat<T>) -> f64 {
-    let finite = x.data().iter().filter(|x| x.is_finite());
+pub(super) fn log2_largest<T: Real>(x: &[T]) -> f64 {
+    let finite = x.iter().filter(|x| x.is_finite());
     finite.fold(0.0, |m: f64, x| m.max(x.as_f64().abs())).log2()
 }
 
-fn scaled<T: Real>(x: Mat<T>, down: i32) -> Array2<T> {
+/// A copy divided by a power of two, if that is not one.
+fn scaled<T: Real>(x: Mat<T>, down: i32) -> Option<Array2<T>> {
     let factor = T::of(exp2(-down));
-    let data = x.data().iter().map(|&x| x * factor).collect();
-    Array2::from_shape_vec(x.shape(), data).expect("as many as before")
+    let copy = || x.data().iter().map(|&x| x * factor).collect();
+    (down != 0).then(|| Array2::from_shape_vec(x.shape(), copy()).expect("as many as before"))
 }
 
 pub(super) fn exp2(power: i32) -> f64 {

@@ -24,8 +24,8 @@ impl<T: Real> Call<'_, '_, T> {
             k: Array4::zeros(self.k.raw_dim()),
             v: Array4::zeros(self.v.raw_dim()),
             points: match &self.settings.similarity {
-                Similarity::Rbf => None,
                 Similarity::Squared { points, .. } => Some(points.zero_gradients()),
+                _ => None,
             },
         };
         let heads = parallel::map(parts.len(), |h| {
@@ -69,16 +69,22 @@ impl<T: Real> Call<'_, '_, T> {
         let mut head = match &self.settings.similarity {
             Similarity::Rbf => {
                 let root = (self.width as f64).sqrt();
-                let unscaled = |x: Array2<T>, up: i32| {
-                    let factor = exp2(up) / root;
-                    x.mapv_into(|x| T::of(x.as_f64() * factor))
-                };
                 OneHead {
-                    q: unscaled(left, state.scaling.right),
-                    k: unscaled(right, state.scaling.left),
+                    q: times(left, exp2(state.scaling.right) / root),
+                    k: times(right, exp2(state.scaling.left) / root),
                     points: None,
                 }
             }
+            Similarity::Expsin { .. } => OneHead {
+                q: times(left, exp2(-state.scaling.left)),
+                k: times(right, exp2(-state.scaling.right)),
+                points: None,
+            },
+            Similarity::Linear => OneHead {
+                q: self.by_powers(h, left),
+                k: right,
+                points: None,
+            },
             Similarity::Squared { points, .. } => {
                 let own = points.head(h / self.heads, h % self.heads);
                 let pull = |x, cotangent: Array2<T>| {
@@ -112,8 +118,8 @@ impl<T: Real> Call<'_, '_, T> {
         let root = (self.width as f64).sqrt();
         let (p, square) = match (self.settings.magnitude, score) {
             (_, Score::Exponential { bias: None, .. }) => return,
-            (Magnitude::None, Score::Squared { .. }) => return,
             (Magnitude::None, Score::Exponential { .. }) => (None, root.recip()),
+            (Magnitude::None, _) => return,
             (Magnitude::Norm { p }, Score::Exponential { .. }) => (Some(p), root.recip()),
             (Magnitude::Norm { p } | Magnitude::Released { p, .. }, _) => (Some(p), 0.0),
         };
@@ -140,6 +146,10 @@ struct OneHead<T> {
     q: Array2<T>,
     k: Array2<T>,
     points: Option<(Array2<T>, Option<Array2<T>>)>,
+}
+
+fn times<T: Real>(x: Array2<T>, factor: f64) -> Array2<T> {
+    x.mapv_into(|x| T::of(x.as_f64() * factor))
 }
 
 impl<T: Real> PointsGradients<T> {

@@ -1,8 +1,9 @@
 //! The backward pass of one chunk of queries.
 
+use super::distance::pull_distances;
 use super::product::add_product;
 use super::sweep::{Relative, RowBlock, sum, weights_and_slopes};
-use super::{Head, QUERY_BLOCK, RowStatistics, blocks};
+use super::{Head, QUERY_BLOCK, RowStatistics, Score, blocks};
 use bochner_numerics::{Mat, MatMut, Real, matmul};
 use std::ops::Range;
 
@@ -105,18 +106,20 @@ impl<T: Real> Head<'_, T> {
             true,
             &mut gradients.values[at(&block.keys, self.value_width())],
         );
-        add_product(
-            dx,
-            self.right.row_range(block.keys.clone()),
-            self.finite.right,
-            &mut gradients.left[at(&block.own(), width)],
-        );
-        add_product(
-            dx.t(),
+        let (left, right) = (
             self.left.row_range(block.queries.clone()),
-            self.finite.left,
+            self.right.row_range(block.keys.clone()),
+        );
+        let (d_left, d_right) = (
+            &mut gradients.left[at(&block.own(), width)],
             &mut gradients.right[at(&block.keys, width)],
         );
+        if let Score::Periodic { .. } = self.score {
+            pull_distances(dx, left, right, d_left, d_right);
+        } else {
+            add_product(dx, right, self.finite.right, d_left);
+            add_product(dx.t(), left, self.finite.left, d_right);
+        }
     }
 
     /// Replaces raw scores by their gradients and `dp` by the weights after dropout.

@@ -1,8 +1,9 @@
 //! The forward pass of one block of queries.
 
+use super::distance::squared_distances;
 use super::product::add_product;
 use super::sweep::{Relative, RowBlock, weigh};
-use super::{Head, Level, RowStatistics};
+use super::{Head, Level, RowStatistics, Score};
 use bochner_numerics::{Mat, MatMut, Real, matmul};
 use std::ops::Range;
 
@@ -86,14 +87,21 @@ impl<T: Real> Head<'_, T> {
         block
     }
 
-    /// $x = $ left right$^T$, `[queries, keys]`.
+    /// $x = $ left right$^T$, or the squared distances between the two, `[queries, keys]`.
     pub(super) fn raw_scores(&self, queries: Range<usize>, keys: &Range<usize>) -> Vec<T> {
         let (rows, cols) = (queries.len(), keys.len());
+        let (left, right) = (
+            self.left.row_range(queries),
+            self.right.row_range(keys.clone()),
+        );
+        if let Score::Periodic { .. } = self.score {
+            return squared_distances(left, right);
+        }
         let mut block = vec![T::zero(); rows * cols];
         matmul(
             T::one(),
-            self.left.row_range(queries),
-            self.right.row_range(keys.clone()).t(),
+            left,
+            right.t(),
             T::zero(),
             MatMut::new(&mut block, rows, cols),
         );

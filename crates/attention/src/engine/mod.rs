@@ -7,13 +7,16 @@
 //! every sum has a fixed order, so the bits do not depend on the number of threads.
 
 mod backward;
+mod distance;
 mod exponents;
 mod forward;
+mod periodic;
 mod product;
 mod sweep;
 
 pub(crate) use backward::{Cotangent, HeadGradients};
 pub(crate) use exponents::Exponents;
+pub(crate) use periodic::Wave;
 pub(crate) use product::all_finite;
 
 use exponents::Level;
@@ -35,6 +38,8 @@ pub(crate) enum Score {
         floor: f64,
         exponents: Exponents,
     },
+    /// $a_{ij} = s(x_{ij}) \exp u_{ij}$, with $x = |q_i - k_j|^2$.
+    Periodic { wave: Wave, exponents: Exponents },
     /// $a_{ij} = \exp(x_{ij} \cdot \text{scale})$, with $x = q k^T$, unless there is a [`Bias`].
     Exponential { scale: f64, bias: Option<Bias> },
 }
@@ -50,7 +55,7 @@ impl Score {
     /// What a magnitude adds, if it is not part of the product already.
     fn exponents(&self) -> Option<&Exponents> {
         match self {
-            Self::Squared { exponents, .. } => Some(exponents),
+            Self::Squared { exponents, .. } | Self::Periodic { exponents, .. } => Some(exponents),
             Self::Exponential { bias, .. } => bias.as_ref().map(|bias| &bias.exponents),
         }
     }
@@ -112,12 +117,12 @@ pub(crate) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// Keys before this one are kept, as far as the matrix lets them.
-    fn limit(&self, i: usize) -> usize {
+    pub(crate) fn limit(&self, i: usize) -> usize {
         self.mask
             .row_limit(self.example, i, self.queries, self.keys)
     }
 
-    fn matrix(&self, i: usize) -> Option<&'a [bool]> {
+    pub(crate) fn matrix(&self, i: usize) -> Option<&'a [bool]> {
         self.mask.matrix_row(i)
     }
 

@@ -114,6 +114,13 @@ pub(super) fn weigh<T: Real>(
             block.fill_masked(row, T::zero());
             T::one()
         }
+        Score::Periodic { wave, exponents } => {
+            let g = relative.exponentials(exponents, block, statistics.reference);
+            wave.similarities(row);
+            row.iter_mut().zip(g).for_each(|(s, &g)| *s *= g);
+            block.fill_masked(row, T::zero());
+            T::one()
+        }
         Score::Exponential { scale, bias } => {
             if let Some(bias) = bias {
                 add(
@@ -163,7 +170,7 @@ fn online_exponential<T: Real>(row: &mut [T], scale: T, largest: &mut T) -> T {
 
 /// Recomputes the normalised weights of a row into `p` and replaces its raw scores by
 /// $\partial \log a_{ij} / \partial x_{ij}$ times the weight, for an exponential score in units of
-/// its scale.
+/// its scale, for a periodic one doubled.
 pub(super) fn weights_and_slopes<T: Real>(
     score: &Score,
     block: &RowBlock,
@@ -186,6 +193,14 @@ pub(super) fn weights_and_slopes<T: Real>(
                 row.fill(T::zero());
             } else {
                 square_slopes(row, p, g, inverse, T::of(1.0 / normaliser), T::of(*floor));
+            }
+        }
+        Score::Periodic { wave, exponents } => {
+            let g = relative.exponentials(exponents, block, statistics.reference);
+            wave.similarities_and_slopes(row, p);
+            for ((x, p), &g) in row.iter_mut().zip(p.iter_mut()).zip(g) {
+                *p = *p * g * inverse;
+                *x *= *p;
             }
         }
         Score::Exponential { scale, bias } => {

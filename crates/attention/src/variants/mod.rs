@@ -1,12 +1,19 @@
 //! The mechanisms, a file each.
 
+mod closed;
+mod expsin;
 mod ikan_direct;
+mod linear;
 mod mikan;
+mod rbf_only;
 mod released;
 mod softmax;
 mod squared;
 
+pub use expsin::Expsin;
 pub use ikan_direct::IkanDirect;
+pub use linear::Linear;
 pub use mikan::{Copula, Draw, Mikan, MikanGradients};
+pub use rbf_only::RbfOnly;
 pub use softmax::Softmax;
 pub use squared::Preset;

@@ -38,11 +38,15 @@ fn kernel(points: &Points<f64>, b: usize, m: usize, q: Vector, k: Vector) -> f64
 }
 
 fn similarity(settings: &Settings<f64>, b: usize, m: usize, q: Vector, k: Vector) -> f64 {
+    let root = (q.len() as f64).sqrt();
+    let distance: f64 = q.iter().zip(k).map(|(q, k)| (q - k).powi(2)).sum();
     match &settings.similarity {
-        Similarity::Rbf => {
-            let distance: f64 = q.iter().zip(k).map(|(q, k)| (q - k).powi(2)).sum();
-            (-distance / (2.0 * (q.len() as f64).sqrt())).exp()
+        Similarity::Rbf => (-distance / (2.0 * root)).exp(),
+        Similarity::Expsin { period } => {
+            let sine = (std::f64::consts::PI * distance.sqrt() / period).sin();
+            (-2.0 * sine.powi(2) / root).exp()
         }
+        Similarity::Linear => (q.dot(&k) / root).powi(2),
         Similarity::Squared { points, floor } => kernel(points, b, m, q, k).powi(2) + floor,
     }
 }

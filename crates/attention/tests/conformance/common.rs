@@ -86,6 +86,7 @@ pub(crate) fn variants() -> Vec<Variant> {
         ("floor", json!([1e-2])),
         ("p", json!([0.5, 1.0, 2.0, 3.0])),
         ("preset", json!(["paper", "released"])),
+        ("period", json!([1.0, 2.5])),
         ("copula", json!(["independent", "free", "amortised"])),
     ];
     let mut settings: Vec<Value> = REGISTRY

@@ -177,7 +177,7 @@ fn attention_with_every_setting() {
 fn attention_across_blocks() {
     let (queries, keys) = (130, 515);
     let (example, sets) = (Example::new(queries, keys), PointSets::new());
-    for name in ["rbf", "non-stationary, own"] {
+    for name in ["rbf", "expsin", "linear", "non-stationary, own"] {
         for (mask_name, mask) in masks(queries, keys) {
             let (similarity, magnitude) = (sets.similarity(name), Magnitude::Norm { p: 1.5 });
             let settings = with(similarity, magnitude, &mask, dropout(0.3, "weights"));

@@ -16,6 +16,8 @@ fn settings_out_of_range() {
         ("prior_std", json!(0.0), "prior_std"),
         ("beta", json!(-1.0), "beta"),
         ("slope", json!(-0.1), "slope"),
+        ("period", json!(0.0), "period"),
+        ("period", json!(1e31), "period"),
     ];
     for variant in variants() {
         for (key, value, name) in &wrong {
@@ -168,6 +170,11 @@ fn settings_of_plain_attention() {
             &with(Similarity::Rbf, Magnitude::Norm { p }, &mask, None),
         );
         assert!(matches!(got, Error::OutOfRange { name: "p", .. }));
+    }
+    for period in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let similarity = Similarity::Expsin { period };
+        let got = attended(x.view(), &with(similarity, Magnitude::None, &mask, None));
+        assert!(matches!(got, Error::OutOfRange { name: "period", .. }));
     }
     let released = Magnitude::Released {
         p: 2.0,

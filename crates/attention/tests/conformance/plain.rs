@@ -6,6 +6,7 @@ use bochner_numerics::{Dropout, Seed};
 use ndarray::Array4;
 
 pub(crate) const FLOOR: f64 = 1e-3;
+pub(crate) const PERIOD: f64 = 2.7;
 const R: usize = 3;
 
 /// Spectral points: one set for all examples, and one for each.
@@ -27,6 +28,8 @@ impl PointSets {
     pub(crate) fn similarity(&self, name: &str) -> Similarity<'_, f64> {
         match name {
             "rbf" => Similarity::Rbf,
+            "expsin" => Similarity::Expsin { period: PERIOD },
+            "linear" => Similarity::Linear,
             "stationary, shared" => stationary(&self.shared),
             "stationary, own" => stationary(&self.own),
             "non-stationary, shared" => nonstationary(&self.shared),
@@ -36,8 +39,10 @@ impl PointSets {
     }
 }
 
-pub(crate) const SIMILARITIES: [&str; 5] = [
+pub(crate) const SIMILARITIES: [&str; 7] = [
     "rbf",
+    "expsin",
+    "linear",
     "stationary, shared",
     "stationary, own",
     "non-stationary, shared",

@@ -16,12 +16,14 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let q: Array4<T> = file.array("q")?;
     let (k, v): (Array4<T>, Array4<T>) = (file.array("k")?, file.array("v")?);
     let points = match kernel {
-        Kernel::Rbf => None,
         Kernel::Squared => Some(GivenPoints::read(file)?),
+        _ => None,
     };
-    let similarity = match &points {
-        None => Similarity::Rbf,
-        Some(points) => points.similarity(file.number("floor")?),
+    let similarity = match (&points, kernel) {
+        (Some(points), _) => points.similarity(file.number("floor")?),
+        (None, Kernel::Expsin) => Similarity::Expsin { period: 1.0 },
+        (None, Kernel::Linear) => Similarity::Linear,
+        (None, _) => Similarity::Rbf,
     };
     let settings = Settings {
         similarity,
@@ -51,22 +53,29 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
 
 enum Kernel {
     Rbf,
+    Expsin,
+    Linear,
     Squared,
 }
 
-const RBF: [&str; 2] = ["softmax", "rbf_only"];
-const SQUARED: [&str; 5] = ["ika_s", "ika_ns", "ikan", "ikan_direct", "mikan"];
-const LATER: [&str; 2] = ["expsin", "linear"];
-
 fn kernel(file: &CaseFile) -> Result<Kernel, Fault> {
-    let all = [RBF.as_slice(), &SQUARED, &LATER].concat();
-    match file.choice("variant", &all)? {
-        variant if LATER.contains(&variant) => Err(Fault::NotServed {
-            what: format!("attention, variant {variant}"),
-        }),
-        variant if RBF.contains(&variant) => Ok(Kernel::Rbf),
-        _ => Ok(Kernel::Squared),
-    }
+    let all = [
+        "softmax",
+        "rbf_only",
+        "expsin",
+        "linear",
+        "ika_s",
+        "ika_ns",
+        "ikan",
+        "ikan_direct",
+        "mikan",
+    ];
+    Ok(match file.choice("variant", &all)? {
+        "softmax" | "rbf_only" => Kernel::Rbf,
+        "expsin" => Kernel::Expsin,
+        "linear" => Kernel::Linear,
+        _ => Kernel::Squared,
+    })
 }
 
 /// The magnitude that the entry `p` asks for.

@@ -1,0 +1,68 @@
+//! The similarity that repeats itself with the distance.
+
+use bochner_numerics::{Real, elementary};
+use std::f64::consts::PI;
+
+/// $s = \exp(-c \sin^2(\pi D / P))$ of a squared distance $D^2$.
+///
+/// Only the fraction of a period counts, and it is found exactly. Beyond the type's resolution
+/// every distance is a whole number of periods, and so is one whose square overflows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wave {
+    /// The period P.
+    pub(crate) period: f64,
+    /// What the squared sine is multiplied with, c.
+    pub(crate) sharpness: f64,
+}
+
+impl Wave {
+    /// Replaces squared distances by similarities.
+    pub(super) fn similarities<T: Real>(&self, row: &mut [T]) {
+        let turn = T::of(self.period.recip());
+        row.iter_mut()
+            .for_each(|x| *x = T::PI() * fraction(x.sqrt() * turn));
+        let (mut sin, mut cos) = (row.to_vec(), row.to_vec());
+        elementary::sin_cos(row, &mut sin, &mut cos);
+        self.exponentials(&sin, row);
+    }
+
+    /// Replaces squared distances by $2\, \partial \log s / \partial D^2$ and fills in the
+    /// similarities.
+    pub(super) fn similarities_and_slopes<T: Real>(&self, row: &mut [T], s: &mut [T]) {
+        let turn = T::of(self.period.recip());
+        let angles: Vec<T> = row
+            .iter()
+            .map(|x| T::PI() * fraction(x.sqrt() * turn))
+            .collect();
+        let (mut sin, mut cos) = (angles.clone(), angles.clone());
+        elementary::sin_cos(&angles, &mut sin, &mut cos);
+        self.exponentials(&sin, s);
+        let rate = PI / self.period;
+        let (first, limit) = (
+            T::of(-2.0 * self.sharpness * rate),
+            T::of(-2.0 * self.sharpness * rate * rate),
+        );
+        for ((x, &sin), &cos) in row.iter_mut().zip(&sin).zip(&cos) {
+            *x = if sin == T::zero() {
+                // At coincident points the limit of sin / D; at a whole number of periods nothing.
+                if *x == T::zero() { limit } else { T::zero() }
+            } else {
+                first * sin * cos / x.sqrt()
+            };
+        }
+    }
+
+    fn exponentials<T: Real>(&self, sin: &[T], s: &mut [T]) {
+        let c = T::of(-self.sharpness);
+        s.iter_mut()
+            .zip(sin)
+            .for_each(|(s, &sin)| *s = c * sin * sin);
+        elementary::exp_in_place(s);
+    }
+}
+
+/// What is left of `y` beside the nearest whole number; nothing of what is not finite.
+fn fraction<T: Real>(y: T) -> T {
+    let rest = y - y.round();
+    if rest.is_nan() { T::zero() } else { rest }
+}

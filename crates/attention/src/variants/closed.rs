@@ -1,0 +1,101 @@
+//! What the mechanisms without parameters share: a similarity in closed form and a magnitude.
+
+use crate::attend::{State, attend, weights};
+use crate::error::Error;
+use crate::mechanism::{
+    Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
+};
+use crate::registry::Described;
+use crate::{Magnitude, Settings, Similarity};
+use bochner_numerics::Real;
+use rand::RngCore;
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+/// A row of the table: everything else follows.
+pub(crate) trait Closed: Described + Debug + Send + Sync + 'static {
+    fn similarity<'a, T>(&self) -> Similarity<'a, T>;
+
+    fn magnitude(&self) -> Magnitude {
+        Magnitude::Norm { p: 2.0 }
+    }
+
+    /// Checks the settings, if there are any.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// The forward pass, marked with the mechanism it is one of.
+struct Saved<T, C> {
+    state: State<T>,
+    mechanism: PhantomData<C>,
+}
+
+fn settings<'a, T: Real>(
+    row: &impl Closed,
+    inputs: &Inputs<'a, T>,
+    pass: &Pass,
+) -> Result<Settings<'a, T>, Error> {
+    Ok(Settings {
+        similarity: row.similarity(),
+        magnitude: row.magnitude(),
+        mask: inputs.mask,
+        dropout: pass.weight_dropout()?,
+    })
+}
+
+impl<T: Real, C: Closed> Mechanism<T> for C {
+    fn validate(&self) -> Result<(), Error> {
+        self.check()
+    }
+
+    fn parameters(&self, _: Size) -> Vec<ParameterSpec> {
+        Vec::new()
+    }
+
+    fn initial(&self, _: Size, _: &mut dyn RngCore) -> Result<Vec<T>, Error> {
+        self.check()?;
+        Ok(Vec::new())
+    }
+
+    fn forward(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
+        Named::new(C::NAME, Vec::new(), flat)?;
+        let settings = settings(self, inputs, pass)?;
+        let attended = attend(inputs.q, inputs.k, inputs.v, &settings)?;
+        let saved = Saved {
+            state: attended.state,
+            mechanism: PhantomData::<C>,
+        };
+        Ok(Forward::unpenalised(attended.output, saved))
+    }
+
+    fn backward(
+        &self,
+        inputs: &Inputs<T>,
+        _: &[T],
+        pass: &Pass,
+        forward: &Forward<T>,
+        cotangent: Cotangents<T>,
+    ) -> Result<Gradients<T>, Error> {
+        let Saved { state, .. } = forward.saved::<Saved<T, C>>(C::NAME)?;
+        let settings = settings(self, inputs, pass)?;
+        let Inputs { q, k, v, .. } = *inputs;
+        let output = forward.output.view();
+        let g = state.pull_back(q, k, v, &settings, output, cotangent.output)?;
+        Ok(Gradients {
+            q: g.q,
+            k: g.k,
+            v: g.v,
+            parameters: Vec::new(),
+        })
+    }
+
+    fn inspect(&self, inputs: &Inputs<T>, _: &[T], pass: &Pass) -> Result<Inspection<T>, Error> {
+        Ok(Inspection {
+            weights: weights(inputs.q, inputs.k, &settings(self, inputs, pass)?)?,
+            points: None,
+            correlation: None,
+        })
+    }
+}

@@ -1,0 +1,32 @@
+//! The RBF kernel alone: softmax attention without its magnitude.
+
+use super::closed::Closed;
+use crate::registry::Described;
+use crate::{Magnitude, Similarity};
+use serde::{Deserialize, Serialize};
+
+/// The similarity of softmax attention without its magnitude; it has neither settings nor
+/// parameters.
+///
+/// $$\alpha_{ij} \propto \exp(-|q_i - k_j|^2 / (2\sqrt d))$$
+///
+/// # Reference
+/// Tsai et al. 2019, as Song et al. 2021 compare with it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RbfOnly {}
+
+impl Described for RbfOnly {
+    const NAME: &'static str = "rbf-only";
+    const SUMMARY: &'static str = "an RBF similarity without a magnitude";
+    const REFERENCE: &'static str = "Tsai et al. 2019";
+}
+
+impl Closed for RbfOnly {
+    fn similarity<'a, T>(&self) -> Similarity<'a, T> {
+        Similarity::Rbf
+    }
+
+    fn magnitude(&self) -> Magnitude {
+        Magnitude::None
+    }
+}
