@@ -108,6 +108,68 @@ pub(crate) fn softmax_attention<const Q: usize, const K: usize, D: Device<f32>>(
     (logits + barred).softmax::<Axis<3>>().matmul(v)
 }
 
+/// The closed forms, up to a factor of the row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Closed {
+    Softmax,
+    RbfOnly,
+    Expsin { period: f64 },
+    Linear,
+}
+
+/// Squared distances of all pairs, by the differences of their coordinates.
+fn distances<const Q: usize, const K: usize, D: Device<f32>>(
+    q: Heads<Q, D>,
+    k: Heads<K, D>,
+) -> Pairs<Q, K, D> {
+    let q = q.broadcast::<Rank5<BATCH, HEADS, Q, K, WIDTH>, Axis<3>>();
+    let k = k.broadcast::<Rank5<BATCH, HEADS, Q, K, WIDTH>, Axis<2>>();
+    (q - k).square().sum()
+}
+
+fn similarity<const Q: usize, const K: usize, D: Device<f32>>(
+    kernel: Closed,
+    q: Heads<Q, D>,
+    k: Heads<K, D>,
+) -> Pairs<Q, K, D> {
+    let root = (WIDTH as f32).sqrt();
+    match kernel {
+        Closed::Softmax | Closed::RbfOnly => (distances(q, k) / (-2.0 * root)).exp(),
+        Closed::Expsin { period } => {
+            let phase = distances(q, k).sqrt() * (std::f64::consts::PI / period) as f32;
+            (phase.sin().square() * (-2.0 / root)).exp()
+        }
+        Closed::Linear => {
+            let products = q.matmul(k.permute::<_, Axes4<0, 1, 3, 2>>());
+            (products / root).square()
+        }
+    }
+}
+
+/// Weights `s exp(|k|^2 / (2 sqrt d))`, or `s` alone.
+pub(crate) fn closed_attention<const Q: usize, const K: usize, D: Device<f32>>(
+    kernel: Closed,
+    (q, k, v): (Heads<Q, D>, Heads<K, D>, Heads<K, D>),
+    lengths: &[usize],
+) -> Heads<Q, D> {
+    let device = v.device().clone();
+    let s = similarity(kernel, q, again(&k));
+    let norm = k.square().sum::<Rank3<BATCH, HEADS, K>, _>();
+    let share = match kernel {
+        Closed::RbfOnly => 0.0,
+        _ => 1.0 / (2.0 * (WIDTH as f32).sqrt()),
+    };
+    let weight = s * (norm * share).exp().broadcast::<_, Axis<2>>();
+    normalised(weight * kept::<Q, K, D>(&device, lengths)).matmul(v)
+}
+
+fn normalised<const Q: usize, const K: usize, D: Device<f32>>(
+    weight: Pairs<Q, K, D>,
+) -> Pairs<Q, K, D> {
+    let total = again(&weight).sum::<Rank3<BATCH, HEADS, Q>, _>();
+    weight / total.broadcast::<_, Axis<3>>()
+}
+
 /// `cos w1.x + cos w2.x` and the same of sines.
 fn features<const T: usize, D: Device<f32>>(
     x: Heads<T, D>,
@@ -137,9 +199,7 @@ fn kernel_attention<const Q: usize, const K: usize, D: Device<f32>>(
     let norm = k.abs().powf(p as f32).sum::<Rank3<BATCH, HEADS, K>, _>();
     let magnitude = norm.powf(2.0 / p as f32) / (2.0 * (WIDTH as f32).sqrt());
     let weight = (f.square() + floor as f32) * magnitude.exp().broadcast::<_, Axis<2>>();
-    let weight: Pairs<Q, K, D> = weight * kept::<Q, K, D>(&device, lengths);
-    let total = again(&weight).sum::<Rank3<BATCH, HEADS, Q>, _>();
-    (weight / total.broadcast::<_, Axis<3>>()).matmul(v)
+    normalised(weight * kept::<Q, K, D>(&device, lengths)).matmul(v)
 }
 
 pub(crate) fn ikan_direct<const Q: usize, const K: usize, D: Device<f32>>(

@@ -1,6 +1,7 @@
 use crate::composed::*;
 use bochner_attention::{
-    Attention, Copula, IkanDirect, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Softmax, Variant,
+    Attention, Copula, Expsin, IkanDirect, Linear, Mask, Mikan, MultiHead, MultiHeadConfig, Pass,
+    RbfOnly, Softmax, Variant,
 };
 use bochner_numerics::{Seed, relative_error, standard_normal};
 use dfdx::prelude::*;
@@ -171,6 +172,39 @@ fn softmax() {
         let [q, k, v] = [0, 1, 2].map(|i| maps.heads::<Q, { BATCH * Q }>(i, &a));
         let output = maps.output::<Q, { BATCH * Q }>(softmax_attention(q, k, v, &kept));
         compare(&layer, (&x, &x), fused.unwrap(), (output, nothing()));
+    }
+}
+
+#[test]
+fn closed_forms() {
+    let period = 2.3;
+    let rows: [(Variant, Closed); 4] = [
+        (Softmax {}.into(), Closed::Softmax),
+        (RbfOnly {}.into(), Closed::RbfOnly),
+        (Expsin { period }.into(), Closed::Expsin { period }),
+        (Linear {}.into(), Closed::Linear),
+    ];
+    for (variant, kernel) in rows {
+        let layer = layer(variant);
+        let maps = maps(&layer);
+        let (x, memory) = (random("x"), random("memory"));
+        for (mask, kept) in lengths(K) {
+            let fused = layer.attend(x.leaky_trace(), memory.leaky_trace(), &mask, PASS);
+            let (a, b) = (x.leaky_trace(), memory.leaky_trace());
+            let q = maps.heads::<Q, { BATCH * Q }>(0, &a);
+            let [k, v] = [1, 2].map(|i| maps.heads::<K, { BATCH * K }>(i, &b));
+            let output =
+                maps.output::<Q, { BATCH * Q }>(closed_attention(kernel, (q, k, v), &kept));
+            compare(&layer, (&x, &memory), fused.unwrap(), (output, nothing()));
+        }
+        for (mask, kept) in lengths(Q) {
+            let fused = layer.attend_self(x.leaky_trace(), &mask, PASS);
+            let a = x.leaky_trace();
+            let [q, k, v] = [0, 1, 2].map(|i| maps.heads::<Q, { BATCH * Q }>(i, &a));
+            let output =
+                maps.output::<Q, { BATCH * Q }>(closed_attention(kernel, (q, k, v), &kept));
+            compare(&layer, (&x, &x), fused.unwrap(), (output, nothing()));
+        }
     }
 }
 
