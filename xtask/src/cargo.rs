@@ -40,6 +40,7 @@ pub(crate) fn ci() -> Ending {
         &|| with_tool("clippy", &CLIPPY),
         &docs,
         &|| golden::check(&root().join(golden::COMMITTED)),
+        &lapack,
         &test,
     ])
 }
@@ -52,6 +53,32 @@ const CLIPPY: [&str; 6] = [
     "-D",
     "warnings",
 ];
+
+/// The crates whose linear algebra the system's OpenBLAS can do, with it; left out where it is
+/// missing, and said so, since the default build must not need it.
+fn lapack() -> Ending {
+    if !has_openblas() {
+        println!("OpenBLAS (Debian: libopenblas-dev) is not installed: feature lapack left out");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let with = |task: &[&'static str], rest: &[&'static str]| {
+        let crates = ["--package", "bochner-copula", "--package", "bochner-gp"];
+        [task, &crates, &["--features", "lapack"], rest].concat()
+    };
+    let lint = with(&["clippy"], &["--all-targets", "--", "-D", "warnings"]);
+    let test = with(&["test", "--release"], &[]);
+    steps(&[&|| with_tool("clippy", &lint), &|| run(&test)])
+}
+
+/// Whether the C compiler, which links for Rust, finds the library.
+fn has_openblas() -> bool {
+    let library = "libopenblas.so";
+    let found = Command::new("cc")
+        .arg(format!("-print-file-name={library}"))
+        .output();
+    // What is not found is printed as it was asked for.
+    found.is_ok_and(|found| String::from_utf8_lossy(&found.stdout).trim() != library)
+}
 
 /// `cargo xtask docs`.
 pub(crate) fn docs() -> Ending {

@@ -1,9 +1,9 @@
 //! The distribution function of the Gaussian copula, by quasi Monte Carlo.
 
+use crate::dense::reordered;
 use crate::error::{Error, same_shape};
 use crate::gaussian::GaussianCopula;
 use crate::normal::{clamped_quantile, normal_cdf, normal_quantile};
-use crate::triangular::reordered;
 use ndarray::{Array2, ArrayView1};
 use rand::{Rng, RngCore};
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! The density of the Gaussian copula as a function that can be trained through.
 
+use crate::dense::{solve, solve_transposed};
 use crate::error::{Error, same_shape};
 use crate::factor::{half_neg_log_det, normalise, normalise_vjp};
 use crate::normal::{ln_normal_density, normal_quantile};
-use crate::triangular::{solve, solve_transposed};
 use bochner_numerics::Real;
 use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, Axis};
 

@@ -1,12 +1,11 @@
 //! The Gaussian copula: a validated correlation matrix and the density it gives.
 
 use crate::config::CopulaConfig;
+use crate::dense::{cholesky, smallest_eigenvalue};
 use crate::density::{log_density_at_scores, normal_scores};
-use crate::eigen::smallest_eigenvalue;
 use crate::error::Error;
 use crate::factor::{half_neg_log_det, normalise};
 use crate::symmetric::{ROUNDING, checked_symmetric};
-use crate::triangular::cholesky;
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! The correlation matrix nearest to a symmetric matrix.
 
-use crate::eigen::{eigen, smallest_eigenvalue};
+use crate::dense::{eigen, smallest_eigenvalue};
 use crate::error::Error;
 use crate::symmetric::checked_symmetric;
 use ndarray::{Array2, ArrayView2};

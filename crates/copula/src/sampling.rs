@@ -1,9 +1,9 @@
 //! Draws from the Gaussian copula, with and without some coordinates given.
 
+use crate::dense::{multiply, reordered, solve};
 use crate::error::Error;
 use crate::gaussian::GaussianCopula;
 use crate::normal::{inside, normal_cdf, normal_quantile};
-use crate::triangular::{multiply, reordered, solve};
 use bochner_numerics::standard_normal;
 use ndarray::{Array2, ArrayView2};
 use rand::RngCore;

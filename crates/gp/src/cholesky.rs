@@ -1,19 +1,12 @@
 //! The Cholesky factor, and what is solved with it.
 
 use crate::check::expect_finite_matrix;
+use crate::dense::{self, factor};
 use crate::{Error, Jitter};
 use bochner_numerics::Mat;
-use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::cholesky::llt;
-use faer::linalg::triangular_solve::{
-    solve_lower_triangular_in_place, solve_upper_triangular_in_place,
-};
-use faer::{MatMut, MatRef, Par};
 use ndarray::{Array2, ArrayView2};
 
 /// $L L^\top = A$ with $L$ lower-triangular.
-///
-/// One thread throughout, so that results do not depend on the number of threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Cholesky {
     /// $L$ column by column, zero above the diagonal; read row by row it is $L^\top$.
@@ -68,35 +61,20 @@ impl Cholesky {
 
     /// Replaces each row $b$ by $L^{-1} b$.
     pub(crate) fn whiten(&self, rows: &mut [f64]) {
-        solve_lower_triangular_in_place(self.view(), self.columns(rows), Par::Seq);
+        dense::whiten(&self.lower, self.order, rows);
     }
 
     /// Replaces each row $b$ by $A^{-1} b$.
     pub(crate) fn solve(&self, rows: &mut [f64]) {
-        self.whiten(rows);
-        let upper = self.view().transpose();
-        solve_upper_triangular_in_place(upper, self.columns(rows), Par::Seq);
+        dense::solve(&self.lower, self.order, rows);
     }
 
     /// $A^{-1}$.
     pub(crate) fn inverse(&self) -> Array2<f64> {
         let n = self.order;
-        let mut inverse = vec![0.0; n * n];
-        let out = MatMut::from_column_major_slice_mut(&mut inverse, n, n);
-        let mut memory = MemBuffer::new(llt::inverse::inverse_scratch::<f64>(n, Par::Seq));
-        let stack = MemStack::new(&mut memory);
-        llt::inverse::inverse(out, self.view(), Par::Seq, stack);
+        let inverse = dense::inverse(&self.lower, n);
         // Only the lower triangle is computed: read row by row, the upper one.
         Array2::from_shape_fn((n, n), |(i, j)| inverse[i.min(j) * n + i.max(j)])
-    }
-
-    fn view(&self) -> MatRef<'_, f64> {
-        MatRef::from_column_major_slice(&self.lower, self.order, self.order)
-    }
-
-    fn columns<'a>(&self, rows: &'a mut [f64]) -> MatMut<'a, f64> {
-        let count = rows.len() / self.order.max(1);
-        MatMut::from_column_major_slice_mut(rows, self.order, count)
     }
 }
 
@@ -105,31 +83,6 @@ fn shifted(a: ArrayView2<f64>, shift: f64) -> Vec<f64> {
     let order = a.len().isqrt();
     a.iter_mut().step_by(order + 1).for_each(|d| *d += shift);
     a
-}
-
-/// The factor of a symmetric matrix, or the first row whose pivot is not positive.
-fn factor(mut a: Vec<f64>, order: usize) -> Result<Vec<f64>, usize> {
-    let view = MatMut::from_column_major_slice_mut(&mut a, order, order);
-    let scratch =
-        llt::factor::cholesky_in_place_scratch::<f64>(order, Par::Seq, Default::default());
-    let mut memory = MemBuffer::new(scratch);
-    let done = llt::factor::cholesky_in_place(
-        view,
-        Default::default(),
-        Par::Seq,
-        MemStack::new(&mut memory),
-        Default::default(),
-    );
-    match done {
-        Err(llt::factor::LltError::NonPositivePivot { index }) => Err(index),
-        Ok(_) => {
-            // What lay above the diagonal may still be there.
-            for (j, column) in a.chunks_exact_mut(order.max(1)).enumerate() {
-                column[..j].fill(0.0);
-            }
-            Ok(a)
-        }
-    }
 }
 
 /// The first row whose pivot is not positive, at most `row`, and its pivot.

@@ -25,6 +25,14 @@
 //! Time is cubic in the number of observations, and memory quadratic; a few thousand are
 //! comfortable. Everything is in double precision and on the calling thread.
 //!
+//! # Features
+//!
+//! `lapack` has the system's OpenBLAS factorise and solve, through ndarray-linalg, instead of faer
+//! (Debian: `libopenblas-dev`). Nothing else changes: both agree to 1e-10. faer is the default
+//! because it needs no C and no system library, and is no slower. OpenBLAS brings threads of its
+//! own, and with them results that differ in their last digits from one number of threads to the
+//! next; `OPENBLAS_NUM_THREADS` sets it.
+//!
 //! # Example
 //!
 //! A noisy sine, fitted, and predicted with error bars:
@@ -104,6 +112,7 @@ mod adam;
 pub mod ascent;
 mod check;
 mod cholesky;
+mod dense;
 pub mod error;
 pub mod evidence;
 pub mod fit;

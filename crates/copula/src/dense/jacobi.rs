@@ -18,11 +18,6 @@ pub(crate) fn eigen(a: ArrayView2<f64>) -> (Array1<f64>, Array2<f64>) {
     (a.diag().to_owned(), vectors)
 }
 
-/// The smallest eigenvalue.
-pub(crate) fn smallest_eigenvalue(a: ArrayView2<f64>) -> f64 {
-    eigen(a).0.fold(f64::INFINITY, |m, &x| m.min(x))
-}
-
 /// Rotates every pair of coordinates once; whether there was anything left to rotate.
 fn sweep(a: &mut Array2<f64>, vectors: &mut Array2<f64>) -> bool {
     let size = a.nrows();
@@ -105,8 +100,6 @@ mod tests {
         values.sort_by(f64::total_cmp);
         let want = [0.5, 0.5, 2.0];
         assert!(values.iter().zip(want).all(|(x, y)| (x - y).abs() < 1e-15));
-        let bad = array![[1.0, 0.75], [0.75, 0.25]];
-        assert!((smallest_eigenvalue(bad.view()) + 0.2135).abs() < 1e-4);
     }
 
     #[test]
