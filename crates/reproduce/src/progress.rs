@@ -126,7 +126,7 @@ impl Worker {
     pub(crate) fn start(&mut self, unit: &Unit, epochs_done: usize) {
         let label = unit.label();
         if let Some(bar) = &self.bar {
-            bar.set_length(unit.settings.epochs as u64);
+            bar.set_length(unit.settings.epochs() as u64);
             bar.set_prefix(label.clone());
             bar.set_message("starts");
             bar.set_position(epochs_done as u64);
@@ -135,7 +135,7 @@ impl Worker {
         let now = Instant::now();
         self.line = Line {
             label,
-            epochs: unit.settings.epochs,
+            epochs: unit.settings.epochs(),
             begun: Some((now, epochs_done)),
             written: Some(now),
         };

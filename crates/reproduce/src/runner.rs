@@ -155,7 +155,7 @@ impl Run<'_> {
         let mut clock = Instant::now();
         let mut saved = Instant::now();
         display.start(unit, history.loss.len());
-        while history.loss.len() < unit.settings.epochs {
+        while history.loss.len() < unit.settings.epochs() {
             step(unit, trial.as_mut(), &mut history)?;
             history.seconds += clock.elapsed().as_secs_f64();
             clock = Instant::now();
@@ -165,7 +165,7 @@ impl Run<'_> {
                 checkpoint.save(&history, version, |path| trial.save(path))?;
                 saved = Instant::now();
             }
-            if stopped && history.loss.len() < unit.settings.epochs {
+            if stopped && history.loss.len() < unit.settings.epochs() {
                 return Ok(None);
             }
         }

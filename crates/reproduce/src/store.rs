@@ -174,7 +174,8 @@ fn line(value: &impl Serialize) -> Vec<u8> {
     line
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
+/// Reads a JSON file; `None` if it is not there.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
     let bytes = match fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         read => read.map_err(Error::io("read", path))?,
@@ -208,7 +209,7 @@ mod tests {
         assert_eq!(found, row);
         assert_eq!(found.r_number.to_bits(), row.r_number.to_bits());
         let mut other = row.unit.clone();
-        other.settings.epochs += 1;
+        other.settings = other.settings.with_epochs(61);
         assert!(
             store.row(&other).unwrap().is_none(),
             "other epochs, other unit"

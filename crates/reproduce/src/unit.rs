@@ -1,7 +1,6 @@
 //! A unit of work: one model trained once on one split of one data set.
 
-use crate::Error;
-use bochner_attention::Variant;
+use crate::{Error, Settings};
 use bochner_datasets::Protocol;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -72,31 +71,6 @@ impl Preset {
             Self::Released => "released",
         }
     }
-}
-
-/// What fixes a training run besides data and seed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
-    /// The attention mechanism with all its settings.
-    pub attention: Variant,
-    /// The norm of its magnitudes; absent where it has no choice.
-    pub p: Option<f64>,
-    /// Its spectral points R; absent where it has none.
-    pub points: Option<usize>,
-    /// Heads of the attention layer.
-    pub heads: usize,
-    /// Width of the model.
-    pub width: usize,
-    /// Width of the feed-forward layer.
-    pub hidden: usize,
-    /// Passes over the training rows.
-    pub epochs: usize,
-    /// Adam's step size.
-    pub learning_rate: f64,
-    /// Largest norm of a gradient.
-    pub clip_norm: f64,
-    /// Every how many rows of the data set are used; one for all.
-    pub every: usize,
 }
 
 /// One model trained once on one split of one data set.
@@ -243,7 +217,8 @@ impl FromStr for Shard {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use bochner_attention::Softmax;
+    use crate::settings::tests::{attention, process};
+    use crate::settings::{AttentionSettings, Covariance, ProcessSettings};
 
     pub(crate) fn unit() -> Unit {
         Unit {
@@ -256,18 +231,7 @@ pub(crate) mod tests {
             split: 3,
             seed: 0,
             repeat: 0,
-            settings: Settings {
-                attention: Softmax {}.into(),
-                p: Some(2.0),
-                points: None,
-                heads: 8,
-                width: 64,
-                hidden: 64,
-                epochs: 60,
-                learning_rate: 0.01,
-                clip_norm: 1000.0,
-                every: 1,
-            },
+            settings: Settings::Attention(attention()),
         }
     }
 
@@ -287,11 +251,7 @@ pub(crate) mod tests {
     #[test]
     fn every_field_changes_the_id() {
         let mut ids = vec![unit().id()];
-        let changes: [fn(&mut Unit); 8] = [
-            |u| u.settings.epochs += 1,
-            |u| u.settings.p = None,
-            |u| u.settings.every = 5,
-            |u| u.settings.learning_rate = 0.02,
+        let changes: [fn(&mut Unit); 4] = [
             |u| u.split = 4,
             |u| u.repeat = 1,
             |u| u.seed = 1,
@@ -302,9 +262,35 @@ pub(crate) mod tests {
             change(&mut other);
             ids.push(other.id());
         }
+        let of_attention: [fn(&mut AttentionSettings); 4] = [
+            |s| s.epochs += 1,
+            |s| s.p = None,
+            |s| s.every = 5,
+            |s| s.learning_rate = 0.02,
+        ];
+        for change in of_attention {
+            let mut settings = attention();
+            change(&mut settings);
+            let settings = Settings::Attention(settings);
+            ids.push(Unit { settings, ..unit() }.id());
+        }
+        let of_process: [fn(&mut ProcessSettings); 5] = [
+            |_| {},
+            |s| s.covariance = Covariance::Rbf,
+            |s| s.covariance = Covariance::SpectralMixture { components: 4 },
+            |s| s.epochs += 1,
+            |s| s.every = 5,
+        ];
+        for change in of_process {
+            let mut settings = process();
+            change(&mut settings);
+            let settings = Settings::Process(settings);
+            ids.push(Unit { settings, ..unit() }.id());
+        }
+        let all = ids.len();
         ids.sort();
         ids.dedup();
-        assert_eq!(ids.len(), changes.len() + 1);
+        assert_eq!(ids.len(), all);
     }
 
     #[test]

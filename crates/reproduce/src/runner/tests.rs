@@ -103,7 +103,7 @@ impl Toy {
 fn units(n: usize) -> Vec<Unit> {
     let unit = |split| {
         let mut unit = Unit { split, ..unit() };
-        unit.settings.epochs = 20;
+        unit.settings = unit.settings.with_epochs(20);
         unit
     };
     (0..n).map(unit).collect()

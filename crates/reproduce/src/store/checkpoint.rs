@@ -67,7 +67,7 @@ impl Checkpoint {
         save: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
         fs::create_dir_all(&self.directory).map_err(Error::io("create", &self.directory))?;
-        let model = format!("{}.{}.safetensors", self.id, history.loss.len());
+        let model = format!("{}.{}.model", self.id, history.loss.len());
         let path = self.directory.join(&model);
         let unfinished = atomic::beside(&path);
         save(&unfinished).inspect_err(|_| {
@@ -156,7 +156,7 @@ mod tests {
             "another version starts again"
         );
         // What a process leaves that is killed while it writes a model.
-        let part = format!("{}.3.safetensors.unfinished.77.partial", checkpoint.id);
+        let part = format!("{}.3.model.unfinished.77.partial", checkpoint.id);
         fs::write(checkpoint.directory.join(part), "").unwrap();
         assert_eq!(fs::read_dir(&checkpoint.directory).unwrap().count(), 3);
         checkpoint.remove().unwrap();

@@ -1,6 +1,7 @@
 //! Table 4: regression on five data sets.
 
 mod criteria;
+mod model;
 mod plan;
 pub(crate) mod projection;
 pub mod report;
@@ -8,7 +9,8 @@ mod results;
 mod trial;
 
 pub use criteria::{Check, Claim, Mark, checks, claims};
-pub use plan::{Arm, Cut, Model, Plan};
+pub use model::Model;
+pub use plan::{Arm, Cut, Plan};
 pub use results::{Number, Results};
 
 use crate::{Error, Suite, Trial, Unit, published};
@@ -97,7 +99,7 @@ impl Regression {
             .find(|((set, protocol, every), _)| {
                 title(*set) == unit.set
                     && *protocol == unit.protocol
-                    && *every == unit.settings.every
+                    && *every == unit.settings.every()
             })
             .map(|(_, data)| data)
             .ok_or_else(|| Error::Trial {

@@ -1,7 +1,8 @@
 //! What the runs must show: the checks of `smoke`, the claims of the paper.
 //!
 //! The comparisons are named here, before anything is run: IKAN-direct and MIKAN, each against
-//! the Transformer, on each of the five sets.
+//! the Transformer, on each of the five sets. All other models are reported, not judged: the other
+//! attention models against the Transformer, and the pairs of [`Model::simpler`].
 
 use super::results::{Number, Results};
 use super::{Arm, Model, Plan, title};
@@ -212,7 +213,7 @@ fn near_published(
     set: RegressionSet,
     model: Model,
 ) -> Option<bool> {
-    let preset = if model.is_implicit() {
+    let preset = if model.is_judged() {
         Preset::Released
     } else {
         Preset::Paper
@@ -234,8 +235,8 @@ pub fn checks(plan: &Plan, results: &Results) -> Vec<Check> {
             mark: all_finished(plan, results),
         },
         Check {
-            name: "the training error falls by half",
-            mark: each(results, plan.arms(), |row| {
+            name: "the training error of attention models falls by half",
+            mark: each(results, attention(plan), |row| {
                 (row.last_mse > 0.5 * row.first_mse)
                     .then(|| format!("{:.3} to {:.3}", row.first_mse, row.last_mse))
             }),
@@ -262,6 +263,12 @@ pub fn checks(plan: &Plan, results: &Results) -> Vec<Check> {
 pub(crate) fn mean_predictor(set: RegressionSet) -> f64 {
     let column = RegressionSet::ALL.iter().position(|other| *other == set);
     published::REGRESSION_MEAN_PREDICTOR[column.unwrap_or_default()]
+}
+
+/// Gaussian processes start near their best; their errors need not fall.
+fn attention(plan: &Plan) -> impl Iterator<Item = &Arm> {
+    let arms = plan.arms().iter();
+    arms.filter(|arm| !arm.model.is_process())
 }
 
 fn passenger(plan: &Plan) -> impl Iterator<Item = &Arm> {

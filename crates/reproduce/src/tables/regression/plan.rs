@@ -1,90 +1,10 @@
 //! Which models run on which sets, and how.
 
-use super::{SUITE, Skipped, title};
-use crate::{Preset, Scale, Settings, Unit};
-use bochner_attention::{DirectInit, IkanDirect, Mikan, Softmax, Variant};
+use super::model::Size;
+use super::{Model, SUITE, Skipped, title};
+use crate::{Preset, Scale, Unit};
 use bochner_datasets::{Protocol, RegressionSet};
 use serde::{Deserialize, Serialize};
-
-/// A model of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Model {
-    /// Softmax attention with the heads of the released code: 8 on CO2, 4 elsewhere.
-    Transformer,
-    /// Softmax attention with 8 heads, as many as the others have.
-    TransformerEightHeads,
-    /// Kernel attention whose spectral points are parameters.
-    IkanDirect,
-    /// Kernel attention whose spectral points are drawn jointly over the heads.
-    Mikan,
-}
-
-impl Model {
-    /// The name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Transformer => "Transformer",
-            Self::TransformerEightHeads => "Transformer (8 heads)",
-            Self::IkanDirect => "IKAN-direct",
-            Self::Mikan => "MIKAN",
-        }
-    }
-
-    /// Whether it draws on spectral points, and so has presets and a norm to choose.
-    pub const fn is_implicit(self) -> bool {
-        matches!(self, Self::IkanDirect | Self::Mikan)
-    }
-
-    const fn heads(self, set: RegressionSet) -> usize {
-        match (self, set) {
-            (Self::Transformer, RegressionSet::Co2) => 8,
-            (Self::Transformer, _) => 4,
-            _ => 8,
-        }
-    }
-
-    /// The attention mechanism; everything not given is the mechanism's own default.
-    fn attention(self, p: Option<f64>, points: usize, preset: Preset) -> Variant {
-        let followed = match preset {
-            Preset::Paper => bochner_attention::Preset::Paper,
-            Preset::Released => bochner_attention::Preset::Released,
-        };
-        match (self, p) {
-            (Self::IkanDirect, Some(p)) => IkanDirect {
-                p,
-                points,
-                preset: followed,
-                start: match preset {
-                    Preset::Paper => DirectInit::NearSoftmax,
-                    Preset::Released => DirectInit::KaimingUniform,
-                },
-                ..IkanDirect::default()
-            }
-            .into(),
-            (Self::Mikan, Some(p)) => Mikan {
-                p,
-                points,
-                preset: followed,
-                ..Mikan::default()
-            }
-            .into(),
-            _ => Softmax {}.into(),
-        }
-    }
-
-    /// The norm p that the released code uses.
-    fn released_p(self, set: RegressionSet) -> Option<f64> {
-        use RegressionSet::{Co2, Concrete, Housing, Parkinsons, Passenger};
-        match (self, set) {
-            (Self::IkanDirect, Passenger | Concrete) => Some(2.0),
-            (Self::IkanDirect, _) => Some(3.0),
-            (Self::Mikan, Co2 | Passenger) => Some(3.0),
-            (Self::Mikan, Housing | Concrete) => Some(1.8),
-            (Self::Mikan, Parkinsons) => Some(2.0),
-            _ => None,
-        }
-    }
-}
 
 /// One model on one set in one reading, over the splits.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,7 +13,7 @@ pub struct Arm {
     pub set: RegressionSet,
     /// The model.
     pub model: Model,
-    /// The reading of the method. Models without spectral points have one reading, `paper`.
+    /// The reading of the method. Models that are not in the released code have one, `paper`.
     pub preset: Preset,
     /// How the rows are divided.
     pub protocol: Protocol,
@@ -141,15 +61,6 @@ pub struct Plan {
     repeats: Vec<Unit>,
 }
 
-/// The sizes that differ between the scales.
-#[derive(Clone, Copy)]
-struct Size {
-    splits: usize,
-    points: usize,
-    epochs: usize,
-    every: usize,
-}
-
 impl Plan {
     /// The plan for some sets, each once; cheap sets first, whatever the order given.
     pub fn new(scale: Scale, sets: &[RegressionSet], cut: Cut) -> Self {
@@ -173,7 +84,7 @@ impl Plan {
     pub fn with_epochs(mut self, epochs: usize) -> Self {
         let units = self.arms.iter_mut().flat_map(|arm| arm.units.iter_mut());
         for unit in units.chain(&mut self.repeats) {
-            unit.settings.epochs = epochs;
+            unit.settings = unit.settings.clone().with_epochs(epochs);
         }
         self
     }
@@ -262,26 +173,46 @@ fn arms(scale: Scale, set: RegressionSet, cut: Cut) -> Vec<Arm> {
 }
 
 fn choices(scale: Scale, set: RegressionSet) -> Vec<Choice> {
-    use Model::{IkanDirect, Mikan, Transformer, TransformerEightHeads};
-    let mut choices: Vec<Choice> = Vec::new();
     let protocols: &[Protocol] = match scale {
         Scale::Paper => &[Protocol::P10, Protocol::R90],
         _ => &[Protocol::P10],
     };
+    let mut choices: Vec<Choice> = Vec::new();
     for &protocol in protocols {
-        choices.push((Transformer, Preset::Paper, protocol, None));
-        if scale == Scale::Paper && Transformer.heads(set) != 8 {
-            choices.push((TransformerEightHeads, Preset::Paper, protocol, None));
-        }
-        for preset in presets(scale, set) {
-            choices.push((IkanDirect, *preset, protocol, None));
-            choices.push((Mikan, *preset, protocol, None));
+        let models = models(scale, set);
+        let (judged, others): (Vec<Model>, _) = models.iter().partition(|m| m.is_judged());
+        choices.extend(others.iter().map(|&m| (m, Preset::Paper, protocol, None)));
+        for &preset in presets(scale, set) {
+            choices.extend(judged.iter().map(|&m| (m, preset, protocol, None)));
         }
     }
     if scale == Scale::Paper {
         choices.extend(candidates(set));
     }
     choices
+}
+
+/// The models that are run on a set.
+fn models(scale: Scale, set: RegressionSet) -> Vec<Model> {
+    use RegressionSet::{Co2, Concrete, Housing, Passenger};
+    let reduced = [Model::Transformer, Model::IkanDirect, Model::Mikan];
+    match (scale, set) {
+        (Scale::Smoke, Passenger) | (Scale::Desk, Passenger | Co2 | Housing) => Model::ALL.to_vec(),
+        (Scale::Desk, Concrete) => [&[Model::GpRbf, Model::GpSm], &reduced[..]].concat(),
+        (Scale::Smoke | Scale::Desk, _) => reduced.to_vec(),
+        (Scale::Paper, _) => with_eight_heads(set),
+    }
+}
+
+/// All models, and the Transformer with as many heads as the others where it has fewer.
+fn with_eight_heads(set: RegressionSet) -> Vec<Model> {
+    let (own, eight) = (Model::Transformer, Model::TransformerEightHeads);
+    let mut models = Model::ALL.to_vec();
+    if own.heads(set) != eight.heads(set) {
+        let place = models.iter().position(|model| *model == own);
+        models.insert(place.map_or(0, |place| place + 1), eight);
+    }
+    models
 }
 
 fn presets(scale: Scale, set: RegressionSet) -> &'static [Preset] {
@@ -303,14 +234,14 @@ fn candidates(set: RegressionSet) -> impl Iterator<Item = Choice> {
     models.flat_map(move |model| {
         [1.0, 1.5, 1.8, 2.0, 3.0]
             .into_iter()
-            .filter(move |p| Some(*p) != model.released_p(set))
+            .filter(move |p| Some(*p) != model.p(set))
             .map(move |p| (model, Preset::Paper, Protocol::P10, Some(p)))
     })
 }
 
 fn arm(scale: Scale, set: RegressionSet, size: Size, choice: Choice) -> Arm {
     let (model, preset, protocol, candidate) = choice;
-    let p = candidate.or(model.released_p(set));
+    let p = candidate.or(model.p(set));
     let unit = |split| Unit {
         suite: SUITE.to_owned(),
         scale,
@@ -322,18 +253,7 @@ fn arm(scale: Scale, set: RegressionSet, size: Size, choice: Choice) -> Arm {
         // All models of a split start from the same seed.
         seed: split as u64,
         repeat: 0,
-        settings: Settings {
-            attention: model.attention(p, size.points, preset),
-            p,
-            points: model.is_implicit().then_some(size.points),
-            heads: model.heads(set),
-            width: 64,
-            hidden: 64,
-            epochs: size.epochs,
-            learning_rate: 0.01,
-            clip_norm: 1000.0,
-            every: size.every,
-        },
+        settings: model.settings(set, size, preset, p),
     };
     Arm {
         set,
@@ -363,6 +283,8 @@ fn repeats(arms: &[Arm]) -> Vec<Unit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Row;
+    use bochner_attention::Variant;
 
     fn plan(scale: Scale) -> Plan {
         Plan::new(scale, &RegressionSet::ALL, Cut::None)
@@ -371,9 +293,10 @@ mod tests {
     #[test]
     fn smoke_has_both_presets_on_passenger_and_repeats_them() {
         let plan = plan(Scale::Smoke);
-        // Transformer, and two models in two readings, on two splits; each once more.
+        // All models, two of them in two readings, on two splits; each once more.
+        let arms = Model::ALL.len() + 2;
         let passenger = plan.units().iter().filter(|u| u.set == "Passenger").count();
-        assert_eq!(passenger, 5 * 2 + 5);
+        assert_eq!(passenger, arms * 2 + arms);
         assert_eq!(plan.units().len(), passenger + 4 * 3 * 2);
         assert_eq!(plan.units()[0].set, "Passenger");
     }
@@ -381,14 +304,16 @@ mod tests {
     #[test]
     fn desk_is_what_the_protocol_says() {
         let plan = plan(Scale::Desk);
-        assert_eq!(plan.units().len(), (5 * 3 + 2 * 2) * 10);
+        // Two more for the released readings on Passenger and Housing.
+        let arms = 3 * Model::ALL.len() + 2 * 2 + 5 + 3;
+        assert_eq!(plan.units().len(), arms * 10);
         for unit in plan.units() {
-            assert_eq!(unit.settings.epochs, 500);
+            assert_eq!(unit.settings.epochs(), 500);
             let thinned = if unit.set == "Parkinsons" { 5 } else { 1 };
-            assert_eq!(unit.settings.every, thinned);
+            assert_eq!(unit.settings.every(), thinned);
         }
         let cut = Plan::new(Scale::Desk, &RegressionSet::ALL, Cut::Epochs);
-        assert!(cut.units().iter().all(|u| u.settings.epochs == 300));
+        assert!(cut.units().iter().all(|u| u.settings.epochs() == 300));
     }
 
     #[test]
@@ -399,7 +324,7 @@ mod tests {
                 .arms()
                 .iter()
                 .find(|a| a.set == set && a.model == model);
-            let settings = &arm.unwrap().units[0].settings;
+            let settings = arm.unwrap().units[0].settings.attention().unwrap();
             (settings.p, settings.heads, settings.points)
         };
         use RegressionSet::{Co2, Concrete, Housing, Parkinsons, Passenger};
@@ -420,13 +345,17 @@ mod tests {
     #[test]
     fn mechanisms_are_set_up_as_the_unit_says() {
         for unit in plan(Scale::Paper).units() {
-            let (p, points, preset) = match &unit.settings.attention {
+            let Some(settings) = unit.settings.attention() else {
+                assert!(unit.variant.starts_with("GP"));
+                continue;
+            };
+            let (p, points, preset) = match &settings.attention {
                 Variant::Softmax(_) => (None, None, bochner_attention::Preset::Paper),
                 Variant::IkanDirect(m) => (Some(m.p), Some(m.points), m.preset),
                 Variant::Mikan(m) => (Some(m.p), Some(m.points), m.preset),
                 other => panic!("{other:?}"),
             };
-            assert_eq!((p, points), (unit.settings.p, unit.settings.points));
+            assert_eq!((p, points), (settings.p, settings.points));
             assert_eq!(
                 preset == bochner_attention::Preset::Released,
                 unit.preset == Preset::Released
@@ -434,6 +363,27 @@ mod tests {
             let implicit = unit.variant == "MIKAN" || unit.variant == "IKAN-direct";
             assert_eq!(p.is_some(), implicit, "{}", unit.label());
         }
+    }
+
+    #[test]
+    fn what_was_run_before_is_still_found() {
+        let rows = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/results/table4-desk/rows.jsonl"
+        );
+        let rows = std::fs::read_to_string(rows).unwrap();
+        let rows: Vec<Row> = rows
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert!(rows.iter().all(|row| row.id == row.unit.id()));
+        let units = plan(Scale::Desk).units();
+        let recorded = |unit: &&Unit| rows.iter().any(|row| row.unit == **unit);
+        // Four sets in ten splits with three models, two sets with two of them once more.
+        let first = ["Transformer", "IKAN-direct", "MIKAN"];
+        let first = |unit: &&Unit| first.contains(&unit.variant.as_str());
+        let found = units.iter().filter(first).filter(recorded).count();
+        assert_eq!(found, (4 * 3 + 2 * 2) * 10);
     }
 
     #[test]

@@ -85,7 +85,7 @@ fn seconds(suite: &Regression, arm: &Arm) -> Result<f64, Error> {
         trial.evaluate()?;
     }
     let epoch = clock.elapsed().as_secs_f64() / f64::from(TIMED);
-    Ok(epoch * (unit.settings.epochs * arm.units.len()) as f64)
+    Ok(epoch * (unit.settings.epochs() * arm.units.len()) as f64)
 }
 
 #[cfg(test)]

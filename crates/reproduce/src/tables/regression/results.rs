@@ -116,14 +116,23 @@ impl Plan {
     }
 
     /// The Transformers that an arm is compared with: that one, and the one with as many heads.
+    /// Gaussian processes are not: they share neither architecture nor initial values with it.
     pub fn baselines(&self, arm: &Arm) -> Vec<&Arm> {
         let eight = Model::TransformerEightHeads;
         let eight = self.arm(arm.set, eight, Preset::Paper, arm.protocol);
         match arm.model {
             Model::Transformer => Vec::new(),
+            model if model.is_process() => Vec::new(),
             Model::TransformerEightHeads => self.baseline(arm).into_iter().collect(),
             _ => self.baseline(arm).into_iter().chain(eight).collect(),
         }
+    }
+
+    /// The arm of the model that lacks one thing that this one has, in the paper's reading.
+    pub fn simpler(&self, arm: &Arm) -> Option<&Arm> {
+        let comparable = arm.preset == Preset::Paper && arm.candidate.is_none();
+        let model = arm.model.simpler().filter(|_| comparable)?;
+        self.arm(arm.set, model, Preset::Paper, arm.protocol)
     }
 
     /// The sets of the plan.

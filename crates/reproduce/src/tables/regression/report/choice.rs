@@ -87,7 +87,7 @@ fn best<'a>(results: &'a Results, candidates: &[&Arm], split: usize) -> Option<&
 /// How often each p was chosen.
 fn counted(rows: &[&Row]) -> String {
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
-    for p in rows.iter().filter_map(|row| row.unit.settings.p) {
+    for p in rows.iter().filter_map(|row| row.unit.settings.p()) {
         *times.entry(p.to_string()).or_default() += 1;
     }
     let shown = times

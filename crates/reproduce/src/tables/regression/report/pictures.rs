@@ -1,6 +1,6 @@
 //! The pictures of the report: the first split of each arm.
 
-use super::super::{Arm, title};
+use super::super::{Arm, Model, title};
 use super::Account;
 use crate::report::{Axis, Chart, Document, Marks, Picture, Series, principal_plane};
 use crate::store::{Artefacts, Curve, Heads, Predictions};
@@ -64,24 +64,43 @@ fn label(arm: &Arm) -> String {
 }
 
 fn curves(found: &[(&Arm, Artefacts)]) -> Vec<Picture> {
-    let chart = |title: &str, curve: fn(&Artefacts) -> &Curve| {
-        let series = found.iter().map(|(arm, artefacts)| Series {
+    let series = |curve: fn(&Artefacts) -> &Curve, shown: fn(Model) -> bool| {
+        let found = found.iter().filter(|(arm, _)| shown(arm.model));
+        let series = found.map(|(arm, artefacts)| Series {
             name: label(arm),
             marks: Marks::Line,
             points: points_of(curve(artefacts)),
         });
-        Picture::Chart(Chart {
-            title: title.into(),
-            x: "epoch".into(),
-            y: Axis::Log("log scale".into()),
-            series: series.filter(|series| !series.points.is_empty()).collect(),
-        })
+        series.filter(|s| !s.points.is_empty()).collect::<Vec<_>>()
     };
-    vec![
-        chart("training loss", |a| &a.loss),
-        chart("validation error", |a| &a.validation),
-        chart("test error", |a| &a.test),
-    ]
+    let log = || Axis::Log("log scale".into());
+    let any = |_| true;
+    let charts = [
+        (
+            "training loss",
+            log(),
+            series(|a| &a.loss, |model| !model.is_process()),
+        ),
+        // A density may exceed one, so this may lie below zero.
+        (
+            "minus the log evidence per training row",
+            Axis::Linear("nats".into()),
+            series(|a| &a.loss, Model::is_process),
+        ),
+        ("validation error", log(), series(|a| &a.validation, any)),
+        ("test error", log(), series(|a| &a.test, any)),
+    ];
+    let charts = charts.into_iter().filter(|(.., series)| !series.is_empty());
+    charts
+        .map(|(title, y, series)| {
+            Picture::Chart(Chart {
+                title: title.into(),
+                x: "epoch".into(),
+                y,
+                series,
+            })
+        })
+        .collect()
 }
 
 fn points_of(curve: &Curve) -> Vec<(f64, f64)> {

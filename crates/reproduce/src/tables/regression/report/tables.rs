@@ -83,9 +83,16 @@ fn against_paper(plan: &Plan, results: &Results, set: RegressionSet) -> Vec<Vec<
         })
         .collect();
     if plan.scale() == Scale::Paper || set != RegressionSet::Parkinsons {
-        rows.extend(["GP (RBF)", "GP (SM)"].into_iter().filter_map(|model| {
-            let p = published::regression(model, title(set))?;
-            let name = [title(set).to_owned(), format!("{model}*")];
+        let quoted = Model::ALL.into_iter().filter(|model| {
+            let own = plan
+                .arms()
+                .iter()
+                .any(|arm| (arm.set, arm.model) == (set, *model));
+            model.is_process() && !own
+        });
+        rows.extend(quoted.filter_map(|model| {
+            let p = published::regression(model.name(), title(set))?;
+            let name = [title(set).to_owned(), format!("{}*", model.name())];
             let rest = [
                 NOTHING,
                 NOTHING,
@@ -110,6 +117,7 @@ fn row_verdict(plan: &Plan, results: &Results, arm: &Arm) -> String {
     match plan.scale() {
         Scale::Smoke => "not tested".into(),
         Scale::Desk | Scale::Paper if arm.model == Model::Transformer => "baseline".into(),
+        _ if !arm.model.is_judged() => "reported, not judged".into(),
         _ => plan
             .baseline(arm)
             .and_then(|baseline| {
@@ -138,8 +146,8 @@ fn own(results: &Results, arm: &Arm) -> Option<Vec<String>> {
     Some(cells(
         names(arm),
         [
-            settings.p.map_or(NOTHING.into(), |p| p.to_string()),
-            settings.points.map_or(NOTHING.into(), |r| r.to_string()),
+            settings.p().map_or(NOTHING.into(), |p| p.to_string()),
+            settings.points().map_or(NOTHING.into(), |r| r.to_string()),
             first.parameters.to_string(),
             v.map_or(NOTHING.into(), |(mean, sd)| spread(mean, sd)),
             spread(r.0, r.1),
@@ -156,11 +164,11 @@ pub(super) fn names(arm: &Arm) -> [String; 4] {
         Some(p) => format!("{} (p = {p})", arm.model.name()),
         None => arm.model.name().to_owned(),
     };
-    let preset = if arm.model.is_implicit() {
-        arm.preset.name()
-    } else {
-        debug_assert_eq!(arm.preset, Preset::Paper);
-        "both"
+    let preset = match arm.model {
+        model if model.is_judged() => arm.preset.name(),
+        model if model.is_process() => NOTHING,
+        Model::Transformer | Model::TransformerEightHeads => "both",
+        _ => Preset::Paper.name(),
     };
     [
         title(arm.set).to_owned(),
