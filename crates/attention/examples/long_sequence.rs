@@ -4,7 +4,9 @@
 //!
 //! One `[16384, 16384]` array of eight heads alone would take 8.6 GB in f32.
 
-use bochner_attention::{Error, Magnitude, Mask, Points, Settings, Similarity, attend, attend_vjp};
+use bochner_attention::{
+    Error, Form, Magnitude, Mask, Points, Settings, Similarity, attend, attend_vjp,
+};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::Array4;
 use std::time::Instant;
@@ -38,6 +40,7 @@ fn main() -> Result<(), Error> {
         magnitude: Magnitude::Norm { p: 1.5 },
         mask: &Mask::none(),
         dropout: None,
+        form: Form::Automatic,
     };
 
     let start = Instant::now();

@@ -1,10 +1,11 @@
 //! Attention itself: weights, outputs and their vector-Jacobian product.
 
 use crate::call::{Call, Prepared, slab};
+use crate::engine::linear_time::Sums;
 use crate::engine::{Cotangent, HeadGradients, QUERY_BLOCK, RowStatistics};
 use crate::error::same_shape;
 use crate::similarity::PointsGradients;
-use crate::{Error, Settings};
+use crate::{Error, Form, Settings};
 use bochner_numerics::Real;
 use ndarray::{Array4, ArrayView2, ArrayView4, s};
 
@@ -22,6 +23,8 @@ pub(crate) struct State<T> {
     heads: Vec<Prepared<T>>,
     /// Of each row of each head.
     statistics: Vec<Vec<RowStatistics<T>>>,
+    /// Of the parts of each head, if the linear-time form was taken.
+    starts: Option<Vec<Vec<Sums<T>>>>,
 }
 
 /// Gradients of [`attend`], shaped as its arguments.
@@ -47,11 +50,12 @@ pub struct AttentionGradients<T> {
 /// points `[1 or B, M, R, d]`.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`], [`Error::Empty`], [`Error::Mask`], or [`Error::OutOfRange`] for a
-/// `p` or floor out of range.
+/// [`Error::ShapeMismatch`], [`Error::Empty`], [`Error::Mask`], [`Error::OutOfRange`] for a
+/// `p` or floor out of range, or [`Error::Unsupported`] for settings that do not go together.
 ///
 /// # Numerics
-/// Blocked: no `[Tq, Tk]` array is stored; O(Tq Tk (R + dv)) time, O(T (R + dv)) memory.
+/// Blocked: no `[Tq, Tk]` array is stored; O(Tq Tk (R + dv)) time, O(T (R + dv)) memory, or for long
+/// sequences under a squared kernel O(T R² dv) time, see [`Form`].
 /// Magnitudes are compared by their logarithms, so weights are right even where a magnitude
 /// overflows. A row without a kept key has a zero output; if all kept similarities of a row are
 /// exactly zero, its weights are those of the magnitudes alone. The result is the same to the bit
@@ -61,7 +65,7 @@ pub struct AttentionGradients<T> {
 /// Song et al. 2021, equations 8, 9, 12-16.
 ///
 /// ```
-/// use bochner_attention::{Magnitude, Mask, Settings, Similarity, attend};
+/// use bochner_attention::{Form, Magnitude, Mask, Settings, Similarity, attend};
 /// use ndarray::Array4;
 ///
 /// let q = Array4::from_shape_fn((1, 2, 3, 4), |(_, m, t, n)| (m + t * n) as f64 * 0.1);
@@ -70,6 +74,7 @@ pub struct AttentionGradients<T> {
 ///     magnitude: Magnitude::Norm { p: 2.0 },
 ///     mask: &Mask::none().with_causality(),
 ///     dropout: None,
+///     form: Form::Automatic,
 /// };
 /// let attended = attend(q.view(), q.view(), q.view(), &settings)?;
 /// // The first row sees only itself.
@@ -83,7 +88,29 @@ pub fn attend<T: Real>(
     settings: &Settings<T>,
 ) -> Result<Attended<T>, Error> {
     let call = Call::new(q, k, v, settings)?;
+    let form = settings.form_for(call.queries, call.keys, call.value_width())?;
     let heads = call.prepare()?;
+    let (output, statistics, starts) = match form {
+        Form::LinearTime => call.in_linear_time(&heads),
+        _ => {
+            let (output, statistics) = pair_by_pair(&call, &heads);
+            (output, statistics, None)
+        }
+    };
+    Ok(Attended {
+        output: call.array(call.queries, call.value_width(), output),
+        state: State {
+            heads,
+            statistics,
+            starts,
+        },
+    })
+}
+
+fn pair_by_pair<T: Real>(
+    call: &Call<T>,
+    heads: &[Prepared<T>],
+) -> (Vec<T>, Vec<Vec<RowStatistics<T>>>) {
     let mut output = Vec::with_capacity(heads.len() * call.queries * call.value_width());
     let mut statistics = vec![Vec::with_capacity(call.queries); heads.len()];
     let forward = |h, block| call.head(h, &heads[h]).forward(block);
@@ -91,10 +118,7 @@ pub fn attend<T: Real>(
         output.extend(rows);
         statistics[h].extend(more);
     }
-    Ok(Attended {
-        output: call.array(call.queries, call.value_width(), output),
-        state: State { heads, statistics },
-    })
+    (output, statistics)
 }
 
 /// The vector-Jacobian product of [`attend`].
@@ -140,24 +164,30 @@ impl<T: Real> State<T> {
         same_shape("attended output", &shape, output.shape())?;
         same_shape("cotangent", &shape, cotangent.shape())?;
         let (output, cotangent) = (output.as_standard_layout(), cotangent.as_standard_layout());
+        let given = (0..self.heads.len()).map(|h| Cotangent {
+            statistics: &self.statistics[h],
+            output: slab(output.view(), h),
+            cotangent: slab(cotangent.view(), h),
+        });
+        let given: Vec<Cotangent<T>> = given.collect();
+        let parts = match &self.starts {
+            Some(starts) => call.back_in_linear_time(&self.heads, starts, &given),
+            None => self.back_pair_by_pair(&call, &given),
+        };
+        call.pull_back(&self.heads, parts)
+    }
+
+    fn back_pair_by_pair(&self, call: &Call<T>, given: &[Cotangent<T>]) -> Vec<HeadGradients<T>> {
         let mut joined: Vec<Option<HeadGradients<T>>> = Vec::new();
         joined.resize_with(self.heads.len(), || None);
-        let backward = |h: usize, chunk| {
-            let given = Cotangent {
-                statistics: &self.statistics[h],
-                output: slab(output.view(), h),
-                cotangent: slab(cotangent.view(), h),
-            };
-            call.head(h, &self.heads[h]).backward(chunk, &given)
-        };
+        let backward = |h: usize, chunk| call.head(h, &self.heads[h]).backward(chunk, &given[h]);
         for (h, _, part) in call.by_blocks(call.backward_chunk(), backward) {
             match &mut joined[h] {
                 Some(whole) => whole.join(part),
                 none => *none = Some(part),
             }
         }
-        let parts = joined.into_iter().flatten().collect();
-        call.pull_back(&self.heads, parts)
+        joined.into_iter().flatten().collect()
     }
 }
 

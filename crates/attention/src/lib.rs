@@ -12,7 +12,8 @@
 //! which norm says how loud a key is ([`Magnitude`]). This crate computes attention for any pair
 //! of them, forward and backward, without ever storing a `[Tq, Tk]` array ([`attend`],
 //! [`attend_vjp`]); a weight of the kernel family needs no exponential of its own, one a key is
-//! enough.
+//! enough. Long sequences of the kernel family are attended to in linear time, without
+//! approximation ([`Form`]).
 //!
 //! On top stand the mechanisms of the [`REGISTRY`], each with its own parameters, initial values
 //! and gradients ([`Mechanism`]): softmax attention ([`Softmax`]), its similarity alone
@@ -27,13 +28,19 @@
 //! The decomposition, checked on the weights of one query:
 //!
 //! ```
-//! use bochner_attention::{Magnitude, Mask, Settings, Similarity, magnitude, weights};
+//! use bochner_attention::{Form, Magnitude, Mask, Settings, Similarity, magnitude, weights};
 //! use ndarray::Array4;
 //!
 //! let q = Array4::from_shape_fn((1, 1, 1, 4), |(.., n)| 0.3 * n as f64);
 //! let k = Array4::from_shape_fn((1, 1, 3, 4), |(_, _, t, n)| (t as f64 - 1.0) * 0.5 + 0.1 * n as f64);
 //! let mask = Mask::none();
-//! let of = |magnitude| Settings { similarity: Similarity::Rbf, magnitude, mask: &mask, dropout: None };
+//! let of = |magnitude| Settings {
+//!     similarity: Similarity::Rbf,
+//!     magnitude,
+//!     mask: &mask,
+//!     dropout: None,
+//!     form: Form::Automatic,
+//! };
 //!
 //! let softmax = weights(q.view(), k.view(), &of(Magnitude::Norm { p: 2.0 }))?;
 //! let similarity = weights(q.view(), k.view(), &of(Magnitude::None))?;
@@ -59,6 +66,7 @@
 //! | item | is |
 //! |---|---|
 //! | [`attend`], [`attend_vjp`], [`weights`] | attention for any [`Settings`] |
+//! | [`Form`], [`linear_time_state`] | pair by pair, or in linear time |
 //! | [`Similarity`], [`Points`] | which kernel |
 //! | [`Magnitude`], [`magnitude()`], [`log_norm_sq`] | which norm |
 //! | [`Mask`] | which keys |
@@ -70,6 +78,8 @@ mod attend;
 mod call;
 mod engine;
 mod error;
+mod form;
+mod linear_time_state;
 mod magnitude;
 mod mask;
 mod mechanism;
@@ -83,6 +93,8 @@ mod variants;
 pub use attend::{Attended, AttentionGradients, attend, attend_vjp, weights};
 pub use bochner_spectral::DirectInit;
 pub use error::Error;
+pub use form::Form;
+pub use linear_time_state::{LinearTimeState, linear_time_state};
 pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
 pub use mask::Mask;
 pub use mechanism::{

@@ -83,6 +83,11 @@ impl Mask {
         self.causal
     }
 
+    /// Whether a boolean matrix is part of the mask.
+    pub(crate) fn has_matrix(&self) -> bool {
+        self.matrix.is_some()
+    }
+
     /// The keys before this index are kept by lengths and causality.
     pub(crate) fn row_limit(&self, b: usize, i: usize, queries: usize, keys: usize) -> usize {
         let length = self.key_limit(b, keys);

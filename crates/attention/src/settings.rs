@@ -1,7 +1,7 @@
 //! One kind of attention, put together from its parts.
 
 use crate::error::{non_negative, period, positive};
-use crate::{Error, Magnitude, Mask, Similarity};
+use crate::{Error, Form, Magnitude, Mask, Similarity};
 use bochner_numerics::{Dropout, Real};
 
 /// One kind of attention, with everything but the queries, keys and values.
@@ -15,6 +15,8 @@ pub struct Settings<'a, T> {
     pub mask: &'a Mask,
     /// Dropout on the normalised weights.
     pub dropout: Option<Dropout>,
+    /// In which form a squared kernel is computed; of the others there is one.
+    pub form: Form,
 }
 
 impl<T: Real> Settings<'_, T> {

@@ -95,6 +95,11 @@ impl<'a, T: Real> Points<'a, T> {
         }
     }
 
+    /// The number R of points.
+    pub(crate) fn count(&self) -> usize {
+        self.first().len_of(Axis(2))
+    }
+
     /// The normaliser c of $f = \phi \cdot \phi / c$.
     pub(crate) fn normaliser(&self) -> f64 {
         self.head(0, 0).normaliser().as_f64()

@@ -1,6 +1,7 @@
 //! One call of attention: its arguments, checked and cut into heads.
 
 mod linear;
+mod linear_time;
 mod prepare;
 mod pull_back;
 

@@ -7,31 +7,77 @@ use super::{Head, QUERY_BLOCK, RowStatistics, Score, blocks};
 use bochner_numerics::{Mat, MatMut, Real, matmul};
 use std::ops::Range;
 
-/// What a chunk of queries contributes to the gradients of one head.
+/// What some queries and keys contribute to the gradients of one head.
 pub(crate) struct HeadGradients<T> {
-    /// With respect to the chunk's rows of `left`.
+    /// The first query and the first key.
+    first: (usize, usize),
+    /// With respect to the queries' rows of `left`.
     pub(crate) left: Vec<T>,
-    /// With respect to all of `right`.
+    /// With respect to the keys' rows of `right`.
     pub(crate) right: Vec<T>,
-    /// With respect to all values.
+    /// With respect to the keys' values.
     pub(crate) values: Vec<T>,
     /// With respect to the keys' part of the exponent (for an exponential score, the bias).
     pub(crate) keys: Vec<T>,
-    /// With respect to the chunk's queries' part of the exponent.
+    /// With respect to the queries' part of the exponent.
     pub(crate) queries: Vec<T>,
 }
 
 impl<T: Real> HeadGradients<T> {
-    fn zeros(head: &Head<T>, queries: usize) -> Self {
-        let keys = head.right.shape().0;
+    pub(super) fn zeros(head: &Head<T>, queries: Range<usize>, keys: Range<usize>) -> Self {
         let zeros = |n| vec![T::zero(); n];
         Self {
-            left: zeros(queries * head.width()),
-            right: zeros(keys * head.width()),
-            values: zeros(keys * head.value_width()),
-            keys: zeros(keys),
-            queries: zeros(queries),
+            first: (queries.start, keys.start),
+            left: zeros(queries.len() * head.width()),
+            right: zeros(keys.len() * head.width()),
+            values: zeros(keys.len() * head.value_width()),
+            keys: zeros(keys.len()),
+            queries: zeros(queries.len()),
         }
+    }
+
+    /// The rows of `left` of some queries.
+    pub(super) fn left_rows(&mut self, queries: &Range<usize>, width: usize) -> &mut [T] {
+        &mut self.left[elements(queries, self.first.0, width)]
+    }
+
+    /// The rows of `right` of some keys.
+    pub(super) fn right_rows(&mut self, keys: &Range<usize>, width: usize) -> &mut [T] {
+        &mut self.right[elements(keys, self.first.1, width)]
+    }
+
+    /// The rows of `left` of some queries and the rows of `right` of some keys.
+    fn operand_rows(
+        &mut self,
+        queries: &Range<usize>,
+        keys: &Range<usize>,
+        width: usize,
+    ) -> (&mut [T], &mut [T]) {
+        (
+            &mut self.left[elements(queries, self.first.0, width)],
+            &mut self.right[elements(keys, self.first.1, width)],
+        )
+    }
+
+    /// The values of some keys.
+    fn value_rows(&mut self, keys: &Range<usize>, width: usize) -> &mut [T] {
+        &mut self.values[elements(keys, self.first.1, width)]
+    }
+
+    /// Adds gradients with respect to one key's value and exponent.
+    pub(super) fn add_key(&mut self, key: usize, value: &[T], exponent: T) {
+        add(self.value_rows(&(key..key + 1), value.len()), value);
+        self.keys[key - self.first.1] += exponent;
+    }
+
+    /// Adds those of queries and keys among one's own.
+    pub(super) fn add(&mut self, head: &Head<T>, part: &Self) {
+        let queries = part.first.0..part.first.0 + part.queries.len();
+        let keys = part.first.1..part.first.1 + part.keys.len();
+        add(self.left_rows(&queries, head.width()), &part.left);
+        add(self.right_rows(&keys, head.width()), &part.right);
+        add(self.value_rows(&keys, head.value_width()), &part.values);
+        add(&mut self.keys[elements(&keys, self.first.1, 1)], &part.keys);
     }
 
     /// Appends the next chunk's rows and adds its sums.
@@ -58,20 +104,21 @@ impl<T: Real> Head<'_, T> {
     /// $du_{ij} = P_{ij} G_{ij}$, and $dx_{ij} = G_{ij}\, \partial P_{ij} / \partial x_{ij}$ at a
     /// fixed normaliser.
     pub(crate) fn backward(&self, chunk: Range<usize>, given: &Cotangent<T>) -> HeadGradients<T> {
-        let mut gradients = HeadGradients::zeros(self, chunk.len());
+        let all = 0..self.right.shape().0;
+        let mut gradients = HeadGradients::zeros(self, chunk.clone(), all);
         for queries in blocks(chunk.clone(), QUERY_BLOCK) {
             for keys in self.key_blocks(&queries) {
-                self.backward_block(queries.clone(), keys, chunk.start, given, &mut gradients);
+                self.backward_block(queries.clone(), keys, given, &mut gradients);
             }
         }
         gradients
     }
 
-    fn backward_block(
+    /// What the pairs of a block contribute.
+    pub(super) fn backward_block(
         &self,
         queries: Range<usize>,
         keys: Range<usize>,
-        first: usize,
         given: &Cotangent<T>,
         gradients: &mut HeadGradients<T>,
     ) {
@@ -91,7 +138,6 @@ impl<T: Real> Head<'_, T> {
             dp,
             queries,
             keys,
-            first,
         };
         self.backward_rows(&mut block, given, gradients);
 
@@ -99,21 +145,17 @@ impl<T: Real> Head<'_, T> {
             Mat::new(&block.x, rows, cols),
             Mat::new(&block.dp, rows, cols),
         );
-        let at = |range: &Range<usize>, width: usize| range.start * width..range.end * width;
         add_product(
             weights.t(),
             cotangent,
             true,
-            &mut gradients.values[at(&block.keys, self.value_width())],
+            gradients.value_rows(&block.keys, self.value_width()),
         );
         let (left, right) = (
             self.left.row_range(block.queries.clone()),
             self.right.row_range(block.keys.clone()),
         );
-        let (d_left, d_right) = (
-            &mut gradients.left[at(&block.own(), width)],
-            &mut gradients.right[at(&block.keys, width)],
-        );
+        let (d_left, d_right) = gradients.operand_rows(&block.queries, &block.keys, width);
         if let Score::Periodic { .. } = self.score {
             pull_distances(dx, left, right, d_left, d_right);
         } else {
@@ -129,7 +171,9 @@ impl<T: Real> Head<'_, T> {
         given: &Cotangent<T>,
         gradients: &mut HeadGradients<T>,
     ) {
-        let (keys, cols, own) = (block.keys.clone(), block.keys.len(), block.own());
+        let (keys, cols) = (block.keys.clone(), block.keys.len());
+        let own = elements(&block.queries, gradients.first.0, 1);
+        let own_keys = elements(&keys, gradients.first.1, 1);
         let mut relative = Relative::new(cols);
         let mut p = vec![T::zero(); cols];
         let rows = block
@@ -156,7 +200,7 @@ impl<T: Real> Head<'_, T> {
                 }
             }
             self.pull_pairs(&at, &mut p, &mut gradients.queries[own]);
-            add(&mut gradients.keys[keys.clone()], &p);
+            add(&mut gradients.keys[own_keys.clone()], &p);
         }
     }
 
@@ -178,19 +222,15 @@ impl<T: Real> Head<'_, T> {
 struct Block<T> {
     queries: Range<usize>,
     keys: Range<usize>,
-    /// The first query of the chunk.
-    first: usize,
     /// Raw scores, then their gradients.
     x: Vec<T>,
     /// Gradients of the weights, then the weights after dropout.
     dp: Vec<T>,
 }
 
-impl<T> Block<T> {
-    /// The queries, counted from the start of the chunk.
-    fn own(&self) -> Range<usize> {
-        self.queries.start - self.first..self.queries.end - self.first
-    }
+/// Where the rows of `range` lie in an array of rows that begins with the row `first`.
+fn elements(range: &Range<usize>, first: usize, width: usize) -> Range<usize> {
+    (range.start - first) * width..(range.end - first) * width
 }
 
 /// One row: `p` becomes the gradient of the exponents, `row` that of the raw scores, `dp` the

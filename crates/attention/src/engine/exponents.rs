@@ -3,6 +3,7 @@
 use super::PairDropout;
 use crate::magnitude::PNorm;
 use bochner_numerics::{Mat, Real};
+use std::ops::Range;
 
 /// The exponents of one head's pairs: $u_{ij} = m_j$, or with the dropout of the released code
 /// $u_{ij} = \delta_{ij} (m_i + m_j)$.
@@ -44,7 +45,7 @@ impl Level {
     }
 
     /// `self - reference`.
-    fn minus(self, reference: Self) -> f64 {
+    pub(crate) fn minus(self, reference: Self) -> f64 {
         if reference.value.is_finite() {
             self.value - reference.value
         } else if self.log >= reference.log {
@@ -134,6 +135,14 @@ impl Exponents {
     /// `u[i, j] - reference`.
     pub(crate) fn difference(&self, i: usize, j: usize, reference: Level) -> f64 {
         self.level(i, j).minus(reference)
+    }
+
+    /// $\exp(m_j - \text{reference})$ of keys, where queries do not count.
+    pub(crate) fn relative<T: Real>(&self, keys: Range<usize>, reference: Level) -> Vec<T> {
+        let levels = self.keys[keys].iter();
+        levels
+            .map(|level| T::of(level.minus(reference).exp()))
+            .collect()
     }
 
     /// The derivative of $u_{ij}$ with respect to $m_j$ (and to $m_i$, where queries count).

@@ -65,7 +65,7 @@ impl<T: Real> Head<'_, T> {
 
     /// The weights of a block relative to the rows' references; `rescale` is told by how much what
     /// came before must be multiplied.
-    fn unnormalised(
+    pub(super) fn unnormalised(
         &self,
         queries: Range<usize>,
         keys: &Range<usize>,

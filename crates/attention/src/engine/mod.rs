@@ -10,6 +10,7 @@ mod backward;
 mod distance;
 mod exponents;
 mod forward;
+pub(crate) mod linear_time;
 mod periodic;
 mod product;
 mod sweep;

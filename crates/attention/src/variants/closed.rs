@@ -6,7 +6,7 @@ use crate::mechanism::{
     Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
 };
 use crate::registry::Described;
-use crate::{Magnitude, Settings, Similarity};
+use crate::{Form, Magnitude, Settings, Similarity};
 use bochner_numerics::Real;
 use rand::RngCore;
 use std::fmt::Debug;
@@ -42,6 +42,7 @@ fn settings<'a, T: Real>(
         magnitude: row.magnitude(),
         mask: inputs.mask,
         dropout: pass.weight_dropout()?,
+        form: Form::Quadratic,
     })
 }
 

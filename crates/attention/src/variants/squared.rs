@@ -5,7 +5,7 @@ use crate::attend::{Attended, AttentionGradients, State, attend, weights};
 use crate::error::{Error, non_negative, positive};
 use crate::mechanism::{Inputs, Pass};
 use crate::variants::released;
-use crate::{Magnitude, Mask, Points, Settings, Similarity};
+use crate::{Form, Magnitude, Mask, Points, Settings, Similarity};
 use bochner_numerics::Real;
 use ndarray::{Array4, ArrayView4};
 use serde::{Deserialize, Serialize};
@@ -112,6 +112,8 @@ impl SquaredKernel {
             },
             mask,
             dropout: pass.weight_dropout()?,
+            // The bits of models trained before there was another form stay what they were.
+            form: Form::Quadratic,
         })
     }
 }

@@ -1,6 +1,6 @@
 use crate::common::*;
 use bochner_attention::{
-    Magnitude, Mask, Points, Settings, Similarity, Variant, attend, attend_vjp, log_norm_sq,
+    Form, Magnitude, Mask, Points, Settings, Similarity, Variant, attend, attend_vjp, log_norm_sq,
     weights,
 };
 use bochner_numerics::Real;
@@ -94,6 +94,7 @@ fn check_rbf<T: Real>(extreme: &Extreme, magnitude: Magnitude) {
         magnitude,
         mask: &extreme.mask,
         dropout: None,
+        form: Form::Automatic,
     };
     let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
     assert!(is_mean(&attended.output, &v), "{}", attended.output);
@@ -146,6 +147,7 @@ fn huge_products_are_still_compared() {
         magnitude,
         mask: &mask,
         dropout: None,
+        form: Form::Automatic,
     };
     let output = |magnitude| {
         let attended = attend(q.view(), k.view(), v.view(), &settings(magnitude));
@@ -182,6 +184,7 @@ fn overflowing_norms_are_still_compared() {
                 magnitude: Magnitude::Norm { p },
                 mask: &mask,
                 dropout: None,
+                form: Form::Automatic,
             };
             let weights = weights(k.view(), k.view(), &settings).unwrap();
             for i in 0..9 {

@@ -1,7 +1,7 @@
 //! Every setting of attention without a mechanism around it.
 
 use crate::common::*;
-use bochner_attention::{Magnitude, Mask, Points, Settings, Similarity};
+use bochner_attention::{Form, Magnitude, Mask, Points, Settings, Similarity};
 use bochner_numerics::{Dropout, Seed};
 use ndarray::Array4;
 
@@ -113,5 +113,6 @@ pub(crate) fn with<'a>(
         magnitude,
         mask,
         dropout,
+        form: Form::Automatic,
     }
 }

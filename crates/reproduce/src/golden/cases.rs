@@ -6,6 +6,7 @@ mod copula_density;
 mod density;
 mod divergence;
 mod feature_map;
+mod forms;
 mod kernel_matrix;
 mod magnitude;
 mod pipeline;
@@ -66,7 +67,8 @@ impl Entry {
 static TABLE: [Entry; 17] = [
     Entry::later("attention", &["output"])
         .by(attention::attention::<f64>, attention::attention::<f32>),
-    Entry::later("quadratic_vs_linear", &["output"]),
+    Entry::later("quadratic_vs_linear", &["output"])
+        .by(forms::both_forms::<f64>, forms::both_forms::<f32>),
     Entry::later("feature_map", &["phi", "f"]).by(
         feature_map::feature_map::<f64>,
         feature_map::feature_map::<f32>,

@@ -10,20 +10,28 @@ use std::collections::BTreeMap;
 /// What our code made of the inputs of a case, by name.
 #[derive(Default)]
 pub(crate) struct Computed {
-    outputs: BTreeMap<String, ArrayD<f64>>,
-    gradients: BTreeMap<String, ArrayD<f64>>,
+    outputs: Results,
+    gradients: Results,
 }
+
+/// By name; whatever is computed in several ways must be right in each.
+type Results = BTreeMap<String, Vec<ArrayD<f64>>>;
 
 impl Computed {
     /// Records an output; one that the file does not hold is not looked at.
     pub(crate) fn output<T: Real, D: Dimension>(&mut self, name: &str, x: &Array<T, D>) {
-        self.outputs.insert(name.to_owned(), widened(x));
+        record(&mut self.outputs, name, x);
     }
 
     /// Records the gradient with respect to the input `name`.
     pub(crate) fn gradient<T: Real, D: Dimension>(&mut self, name: &str, x: &Array<T, D>) {
-        self.gradients.insert(name.to_owned(), widened(x));
+        record(&mut self.gradients, name, x);
     }
+}
+
+fn record<T: Real, D: Dimension>(results: &mut Results, name: &str, x: &Array<T, D>) {
+    let ways = results.entry(name.to_owned()).or_default();
+    ways.push(widened(x));
 }
 
 fn widened<T: Real, D: Dimension>(x: &Array<T, D>) -> ArrayD<f64> {
@@ -36,24 +44,16 @@ pub(crate) fn compare<T: Real>(file: &CaseFile, computed: &Computed) -> Result<V
     for (name, expected) in file.outputs() {
         let tensor = format!("out.{name}");
         let expected = expected.float(&tensor)?;
-        let got = computed.outputs.get(name);
-        deviations.push(deviation(tensor, got, expected, Tolerance::outputs::<T>())?);
+        let ways = computed.outputs.get(name);
+        deviations.push(worst(tensor, ways, expected, Tolerance::outputs::<T>())?);
     }
     for name in file.gradients() {
         let tensor = format!("grad.{name}");
         let expected = file.tensor(&tensor)?.float(&tensor)?;
-        let got = computed.gradients.get(name);
-        deviations.push(deviation(
-            tensor,
-            got,
-            expected,
-            Tolerance::gradients::<T>(),
-        )?);
+        let ways = computed.gradients.get(name);
+        deviations.push(worst(tensor, ways, expected, Tolerance::gradients::<T>())?);
     }
-    let worst = deviations
-        .into_iter()
-        .max_by(|a, b| a.ratio().total_cmp(&b.ratio()));
-    let worst = worst.expect("a case has at least one output");
+    let worst = largest(deviations).expect("a case has at least one output");
     Ok(if worst.within() {
         Verdict::Passed(worst)
     } else {
@@ -61,15 +61,30 @@ pub(crate) fn compare<T: Real>(file: &CaseFile, computed: &Computed) -> Result<V
     })
 }
 
-fn deviation(
+/// The worst of all ways in which a tensor was computed.
+fn worst(
     tensor: String,
-    got: Option<&ArrayD<f64>>,
+    ways: Option<&Vec<ArrayD<f64>>>,
     expected: &ArrayD<f64>,
     tolerance: Tolerance,
 ) -> Result<Worst, Fault> {
-    let Some(got) = got else {
-        return Err(Fault::NotComputed { tensor });
-    };
+    let ways = ways.into_iter().flatten();
+    let deviations = ways.map(|got| deviation(tensor.clone(), got, expected, tolerance));
+    let deviations: Vec<Worst> = deviations.collect::<Result<_, _>>()?;
+    largest(deviations).ok_or(Fault::NotComputed { tensor })
+}
+
+fn largest(deviations: Vec<Worst>) -> Option<Worst> {
+    let deviations = deviations.into_iter();
+    deviations.max_by(|a, b| a.ratio().total_cmp(&b.ratio()))
+}
+
+fn deviation(
+    tensor: String,
+    got: &ArrayD<f64>,
+    expected: &ArrayD<f64>,
+    tolerance: Tolerance,
+) -> Result<Worst, Fault> {
     if got.shape() != expected.shape() {
         return Err(Fault::ResultShape {
             tensor,

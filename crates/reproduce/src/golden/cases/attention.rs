@@ -5,7 +5,8 @@ use crate::golden::case_file::CaseFile;
 use crate::golden::comparison::Computed;
 use crate::golden::error::Fault;
 use bochner_attention::{
-    Magnitude, Mask, Points, PointsGradients, Settings, Similarity, attend, attend_vjp, weights,
+    AttentionGradients, Form, Magnitude, Mask, Points, PointsGradients, Settings, Similarity,
+    attend, attend_vjp, weights,
 };
 use bochner_numerics::Real;
 use ndarray::{Array4, Axis, Ix3, Ix4};
@@ -30,6 +31,7 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
         magnitude: magnitude(file)?,
         mask: &mask(file)?,
         dropout: None,
+        form: Form::Automatic,
     };
     let (q, k, v) = (q.view(), k.view(), v.view());
     let attended = attend(q, k, v, &settings).map_err(Fault::refused)?;
@@ -41,14 +43,23 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     }
     if let Some(g) = file.ranked_cotangent::<T, Ix4>()? {
         let g = attend_vjp(q, k, v, &settings, &attended, g.view()).map_err(Fault::refused)?;
-        computed.gradient("q", &g.q);
-        computed.gradient("k", &g.k);
-        computed.gradient("v", &g.v);
-        if let (Some(points), Some(g)) = (&points, &g.points) {
-            points.gradients(g, &mut computed);
-        }
+        record(&g, points.as_ref(), &mut computed);
     }
     Ok(computed)
+}
+
+/// Records the gradients of attention.
+pub(super) fn record<T: Real>(
+    g: &AttentionGradients<T>,
+    points: Option<&GivenPoints<T>>,
+    computed: &mut Computed,
+) {
+    computed.gradient("q", &g.q);
+    computed.gradient("k", &g.k);
+    computed.gradient("v", &g.v);
+    if let (Some(points), Some(g)) = (points, &g.points) {
+        points.gradients(g, computed);
+    }
 }
 
 enum Kernel {
@@ -105,14 +116,14 @@ pub(super) fn mask(file: &CaseFile) -> Result<Mask, Fault> {
 }
 
 /// The spectral points, `[1 or B, M, R, d]`.
-struct GivenPoints<T> {
+pub(super) struct GivenPoints<T> {
     w1: Array4<T>,
     w2: Option<Array4<T>>,
     shared: bool,
 }
 
 impl<T: Real> GivenPoints<T> {
-    fn read(file: &CaseFile) -> Result<Self, Fault> {
+    pub(super) fn read(file: &CaseFile) -> Result<Self, Fault> {
         let shared = file.choice("points", &["shared", "per_example"])? == "shared";
         let read = |name| -> Result<Array4<T>, Fault> {
             if shared {
@@ -129,7 +140,7 @@ impl<T: Real> GivenPoints<T> {
         })
     }
 
-    fn similarity(&self, floor: f64) -> Similarity<'_, T> {
+    pub(super) fn similarity(&self, floor: f64) -> Similarity<'_, T> {
         let w1 = self.w1.view();
         let points = match &self.w2 {
             None => Points::Stationary { w: w1 },

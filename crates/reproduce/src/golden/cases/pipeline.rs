@@ -6,7 +6,7 @@ use crate::golden::case_file::CaseFile;
 use crate::golden::comparison::Computed;
 use crate::golden::error::Fault;
 use bochner_attention::{
-    Copula, Cotangents, Draw, Inputs, Magnitude, Mask, Mechanism, Mikan, MikanGradients,
+    Copula, Cotangents, Draw, Form, Inputs, Magnitude, Mask, Mechanism, Mikan, MikanGradients,
     ParameterSpec, Pass, Points, Preset, Settings, Similarity, weights,
 };
 use bochner_numerics::{Real, Seed};
@@ -140,6 +140,7 @@ fn weights_of<T: Real>(
         magnitude: Magnitude::Norm { p: mikan.p },
         mask: inputs.mask,
         dropout: None,
+        form: Form::Automatic,
     };
     weights(inputs.q, inputs.k, &settings).map_err(Fault::refused)
 }

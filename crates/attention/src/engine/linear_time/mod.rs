@@ -1,0 +1,121 @@
+//! Squared-kernel attention without pairs: time grows with the length, not with its square.
+//!
+//! With the features $\psi$ of which $f^2$ is the inner product, everything that any query needs
+//! of the keys is the matrix $S = \sum_j g_j \psi_j [v_j | 1]^T$. Keys are summed up a block at a
+//! time, queries read a block at a time. Causal rows read what the keys of the blocks before theirs
+//! come to, and meet the keys of their own block pair by pair, as in the quadratic form; the sums
+//! are relative to the largest exponent so far, because relative to that of the whole sequence one
+//! late, large key would wipe out the early rows.
+//!
+//! The backward pass runs the same two steps with queries and keys exchanged. It recomputes the
+//! causal sums block by block from those kept at the start of each task: kept at every block they
+//! would take O(T R² dv / 128) memory, more than the sequence itself.
+//!
+//! Tasks are cut by the shapes alone and joined in order, so the bits do not depend on the number
+//! of threads.
+
+mod backward;
+mod features;
+mod forward;
+mod plan;
+mod sums;
+
+use super::{Exponents, Head, Score};
+use bochner_numerics::{Real, parallel};
+use features::count;
+use plan::{Part, Plan};
+
+pub(crate) use backward::backward;
+pub(crate) use forward::forward;
+pub(crate) use sums::Sums;
+
+/// One head in the linear-time form.
+pub(crate) struct LinearTime<'a, T> {
+    head: Head<'a, T>,
+    exponents: &'a Exponents,
+    /// $1 / \sqrt c$: the product of features scaled by it is f itself.
+    scale: T,
+    floor: T,
+    plan: Plan,
+}
+
+impl<'a, T: Real> LinearTime<'a, T> {
+    /// One of `heads` heads; `None` if its score is not a squared kernel.
+    pub(crate) fn new(head: Head<'a, T>, heads: usize) -> Option<Self> {
+        let Score::Squared {
+            normaliser,
+            floor,
+            exponents,
+        } = head.score
+        else {
+            return None;
+        };
+        Some(Self {
+            exponents,
+            scale: T::of(normaliser.sqrt().recip()),
+            floor: T::of(*floor),
+            plan: Plan::new(&head.rows, exponents, head.right.shape().0, heads),
+            head,
+        })
+    }
+
+    fn zeros(&self) -> Sums<T> {
+        Sums::zeros(count(self.head.width()), self.columns())
+    }
+
+    /// Of a row of features.
+    pub(crate) fn width(&self) -> usize {
+        self.head.width()
+    }
+
+    /// $g_j$ of the keys in sums over all of them.
+    pub(crate) fn key_weights(&self, sums: &Sums<T>) -> Vec<T> {
+        let keys = 0..self.head.right.shape().0;
+        self.exponents.relative(keys, sums.reference)
+    }
+
+    /// Calls `f(a, b, x)` with every entry of $\sum_j g_j y_{jn} \phi_j \phi_j^T$, `n` being a
+    /// column of $[v | 1]$.
+    pub(crate) fn second_moment(
+        &self,
+        sums: &Sums<T>,
+        n: usize,
+        mut f: impl FnMut(usize, usize, T),
+    ) {
+        let unscaled = (self.scale * self.scale).recip();
+        let pairs = (0..self.width()).flat_map(|a| (a..self.width()).map(move |b| (a, b)));
+        for (p, (a, b)) in pairs.enumerate() {
+            let x = sums.matrix().get(p, n) * unscaled;
+            let x = if a == b { x } else { x * T::FRAC_1_SQRT_2() };
+            f(a, b, x);
+            f(b, a, x);
+        }
+    }
+
+    /// Of $[v | 1]$.
+    fn columns(&self) -> usize {
+        self.head.value_width() + 1
+    }
+}
+
+/// `f(head, part)` for every part of every head, in parallel; a list a head.
+fn by_parts<'a, T: Real, R: Send>(
+    heads: &'a [LinearTime<T>],
+    parts: impl Fn(&'a Plan) -> Vec<&'a Part>,
+    f: impl Fn(usize, usize, &'a Part) -> R + Send + Sync,
+) -> Vec<Vec<R>> {
+    let cut = heads.iter().map(|head| parts(&head.plan));
+    let cut: Vec<Vec<&Part>> = cut.collect();
+    let tasks = cut.iter().enumerate();
+    let tasks = tasks.flat_map(|(h, parts)| parts.iter().enumerate().map(move |(p, x)| (h, p, *x)));
+    let tasks: Vec<(usize, usize, &Part)> = tasks.collect();
+    let run = |i: usize| {
+        let (h, p, part) = tasks[i];
+        f(h, p, part)
+    };
+    let mut results = parallel::map(tasks.len(), run).into_iter();
+    let lists = cut
+        .iter()
+        .map(|parts| results.by_ref().take(parts.len()).collect());
+    lists.collect()
+}

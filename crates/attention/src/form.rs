@@ -1,0 +1,138 @@
+//! The two forms of squared-kernel attention, and which one is faster.
+
+use crate::{Error, Magnitude, Settings, Similarity};
+use bochner_numerics::Real;
+use serde::{Deserialize, Serialize};
+
+/// In which of two forms squared-kernel attention is computed.
+///
+/// A squared kernel of R frequencies is an inner product of R (2R + 1) features,
+/// $f(q, k)^2 = \psi(q) \cdot \psi(k)$, so that the sums over the keys can be taken before any
+/// query is looked at. In exact arithmetic both forms give the same numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// Whichever [`Settings::form_for`] expects to be faster.
+    #[default]
+    Automatic,
+    /// Pair by pair, in O(Tq Tk (R + dv)) time and O(T (R + dv)) memory: for everything.
+    Quadratic,
+    /// Key by key, then query by query, in O(T R² dv) time and O(T (R + dv) + R² dv) memory.
+    ///
+    /// For squared kernels with a floor of at least 1e-6, key lengths and causality; not for a
+    /// boolean matrix nor for dropout, which need the pairs.
+    ///
+    /// The error is one of rounding, but absolute in $f^2$, about 1e-7 of the largest
+    /// $e^{m_j} f_{ij}^2$ of a row in `f32`, where that of the quadratic form is relative to each
+    /// pair's own. It shows where all kept keys of a query lie near zeros of f: there the
+    /// normaliser is little more than its floor part, below which it is never let fall.
+    LinearTime,
+}
+
+/// The smallest floor at which the linear-time form's rounding errors are still small beside it.
+const LOWEST_FLOOR: f64 = 1e-6;
+
+/// The smallest floor at which it is chosen without being asked for.
+const LOWEST_AUTOMATIC_FLOOR: f64 = 1e-5;
+
+impl<T: Real> Settings<'_, T> {
+    /// The form in which attention from `queries` to `keys` positions with values of
+    /// `value_width` numbers is computed: [`Form::Quadratic`] or [`Form::LinearTime`].
+    ///
+    /// # Errors
+    /// If the linear-time form is asked for where there is none: [`Error::OutOfRange`] for a floor
+    /// below 1e-6, [`Error::Unsupported`] for everything else.
+    ///
+    /// # Numerics
+    /// [`Form::Automatic`] compares counts of operations,
+    /// $n_{pairs} (4R + 2 d_v + 24)$ with $(T_q + T_k) (2 d_v + 12) R (2R + 1)$ (if causal, plus
+    /// the pairs of the diagonal blocks), and takes the linear-time form only at a floor of at
+    /// least 1e-5.
+    pub fn form_for(&self, queries: usize, keys: usize, value_width: usize) -> Result<Form, Error> {
+        match self.form {
+            Form::Quadratic => Ok(Form::Quadratic),
+            Form::LinearTime => self.check_linear_time().map(|_| Form::LinearTime),
+            Form::Automatic => Ok(match self.check_linear_time() {
+                Ok(kernel)
+                    if kernel.floor >= LOWEST_AUTOMATIC_FLOOR
+                        && self.gain(kernel, queries, keys, value_width) > 1.0 =>
+                {
+                    Form::LinearTime
+                }
+                _ => Form::Quadratic,
+            }),
+        }
+    }
+
+    /// What the linear-time form needs to know of the kernel, if there is such a form.
+    fn check_linear_time(&self) -> Result<Kernel, Error> {
+        let unsupported = |what, instead| Err(Error::Unsupported { what, instead });
+        let Similarity::Squared { points, floor } = &self.similarity else {
+            return unsupported(
+                "the linear-time form of a similarity without spectral points",
+                "a squared kernel, or Form::Quadratic",
+            );
+        };
+        if self.mask.has_matrix() {
+            return unsupported(
+                "the linear-time form with a boolean matrix as mask",
+                "key lengths and causality, or Form::Quadratic",
+            );
+        }
+        let drops_magnitudes = matches!(
+            self.magnitude,
+            Magnitude::Released {
+                dropout: Some(_),
+                ..
+            }
+        );
+        if self.dropout.is_some() || drops_magnitudes {
+            return unsupported(
+                "the linear-time form with dropout on pairs",
+                "no dropout, or Form::Quadratic",
+            );
+        }
+        if *floor < LOWEST_FLOOR {
+            return Err(Error::OutOfRange {
+                name: "floor of the linear-time form",
+                range: "at least 1e-6",
+                got: *floor,
+            });
+        }
+        Ok(Kernel {
+            floor: *floor,
+            points: points.count(),
+        })
+    }
+
+    /// How many times less work the linear-time form is.
+    fn gain(&self, kernel: Kernel, queries: usize, keys: usize, value_width: usize) -> f64 {
+        let (queries, keys) = (queries as f64, keys as f64);
+        let (points, width) = (kernel.points as f64, value_width as f64);
+        let pair = 4.0 * points + 2.0 * width + PAIR;
+        let position = points * (2.0 * points + 1.0) * (2.0 * width + FEATURE);
+        let linear = (queries + keys) * position;
+        if self.mask.is_causal() {
+            let seen = queries.min(keys);
+            let pairs = seen * (keys - seen / 2.0);
+            pairs * pair / (linear + seen * DIAGONAL * pair)
+        } else {
+            queries * keys * pair / linear
+        }
+    }
+}
+
+/// A squared kernel that has a linear-time form.
+#[derive(Clone, Copy)]
+struct Kernel {
+    floor: f64,
+    points: usize,
+}
+
+/// What a pair costs beside its two products, and a feature beside its own, measured in the time of
+/// one operation of a product.
+const PAIR: f64 = 24.0;
+const FEATURE: f64 = 12.0;
+
+/// Keys that a causal row meets in its diagonal block, whether it keeps them or not.
+const DIAGONAL: f64 = 128.0;

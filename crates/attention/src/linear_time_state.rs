@@ -1,0 +1,85 @@
+//! What the linear-time form knows of a sequence.
+
+use crate::call::Call;
+use crate::{Error, Form, Settings};
+use bochner_numerics::Real;
+use ndarray::{Array3, Array4, Array5, ArrayView4};
+
+/// The sums over the keys that a squared kernel's attention comes down to.
+///
+/// With $g_j = \exp(m_j - \max_l m_l)$ and the kernel $f = \phi \cdot \phi / c$:
+///
+/// $$A = \sum_j g_j \phi_j \phi_j^T, \quad B_n = \sum_j g_j v_{jn} \phi_j \phi_j^T, \quad
+/// o_{in} = \frac{\phi_i^T B_n \phi_i / c^2 + e \sum_j g_j v_{jn}}{Z_i}, \quad
+/// Z_i = \phi_i^T A \phi_i / c^2 + e \sum_j g_j$$
+///
+/// Their size does not depend on the number of keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinearTimeState<T> {
+    /// $g$, `[B, M, Tk]`; zero for padding.
+    pub g: Array3<T>,
+    /// $A$, `[B, M, 2R, 2R]`, positive semi-definite.
+    pub a: Array4<T>,
+    /// $B_n$, `[B, M, dv, 2R, 2R]`, symmetric.
+    pub b: Array5<T>,
+    /// The normaliser $Z$ of each query, `[B, M, Tq]`; zero where no key is kept.
+    pub z: Array3<T>,
+}
+
+/// The sums that [`attend`](crate::attend) takes in [`Form::LinearTime`], whatever form `settings`
+/// ask for.
+///
+/// For looking at, and for attention over a stream of keys: the sums of two sequences add up once
+/// they are relative to the same maximum.
+///
+/// # Shapes
+/// Those of [`attend`](crate::attend).
+///
+/// # Errors
+/// As [`attend`](crate::attend) with [`Form::LinearTime`], and [`Error::Unsupported`] for a causal
+/// mask, under which every query has sums of its own.
+///
+/// ```
+/// use bochner_attention::{
+///     Form, Magnitude, Mask, Points, Settings, Similarity, linear_time_state,
+/// };
+/// use ndarray::{Array4, Array3};
+///
+/// let x = Array4::from_shape_fn((1, 1, 5, 2), |(.., t, n)| (t + 3 * n) as f64 * 0.3);
+/// let w = Array3::from_shape_fn((1, 4, 2), |(_, r, n)| (r as f64 - n as f64) * 0.5);
+/// let settings = Settings {
+///     similarity: Similarity::Squared {
+///         points: Points::shared_stationary(w.view()),
+///         floor: 1e-5,
+///     },
+///     magnitude: Magnitude::Norm { p: 2.0 },
+///     mask: &Mask::none(),
+///     dropout: None,
+///     form: Form::Automatic,
+/// };
+/// let state = linear_time_state(x.view(), x.view(), x.view(), &settings)?;
+/// // Of the features' squares, cosine and sine of one frequency add up to one.
+/// let trace: f64 = (0..8).map(|r| state.a[[0, 0, r, r]]).sum();
+/// assert!((trace - 4.0 * state.g.sum()).abs() < 1e-12);
+/// # Ok::<(), bochner_attention::Error>(())
+/// ```
+pub fn linear_time_state<T: Real>(
+    q: ArrayView4<T>,
+    k: ArrayView4<T>,
+    v: ArrayView4<T>,
+    settings: &Settings<T>,
+) -> Result<LinearTimeState<T>, Error> {
+    let call = Call::new(q, k, v, settings)?;
+    let settings = Settings {
+        form: Form::LinearTime,
+        ..*settings
+    };
+    settings.form_for(call.queries, call.keys, call.value_width())?;
+    if settings.mask.is_causal() {
+        return Err(Error::Unsupported {
+            what: "the one state of a causal sequence",
+            instead: "a mask without causality, for the prefix that a query sees",
+        });
+    }
+    Ok(call.linear_time_state(&call.prepare()?))
+}
