@@ -136,6 +136,8 @@ pub(crate) fn weights_follow_the_formula(case: &Case<f64>) {
                     let points = Points::Nonstationary { w1, w2 };
                     Similarity::Squared { points, floor }
                 }
+                (Kernel::Expsin { period }, _) => Similarity::Expsin { period },
+                (Kernel::Linear, _) => Similarity::Linear,
                 _ => Similarity::Rbf,
             };
             let dropout = pass.weight_dropout().unwrap();

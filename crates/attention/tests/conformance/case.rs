@@ -81,6 +81,8 @@ pub(crate) struct Formula {
 #[derive(Clone, Copy)]
 pub(crate) enum Kernel {
     Rbf,
+    Expsin { period: f64 },
+    Linear,
     Squared { floor: f64 },
 }
 
@@ -90,12 +92,17 @@ impl Formula {
         let number = |key: &str| settings[key].as_f64();
         let p = number("p").unwrap_or(2.0);
         Self {
-            kernel: match number("floor") {
-                None => Kernel::Rbf,
-                Some(floor) => Kernel::Squared { floor },
+            kernel: match (variant.name(), number("floor")) {
+                (_, Some(floor)) => Kernel::Squared { floor },
+                ("expsin", _) => Kernel::Expsin {
+                    period: number("period").unwrap(),
+                },
+                ("linear", _) => Kernel::Linear,
+                _ => Kernel::Rbf,
             },
             magnitude: match settings["preset"].as_str() {
                 Some("released") => Magnitude::Released { p, dropout: None },
+                _ if variant.name() == "rbf-only" => Magnitude::None,
                 _ => Magnitude::Norm { p },
             },
         }
