@@ -58,7 +58,7 @@ pub enum Error {
     #[error(
         "a causal mask cannot be used with spectral points inferred from the whole sequence: \
          the mean over time would leak the future into every row; use points that do not depend \
-         on the sequence (IKAN-direct)"
+         on the sequence (an unconditional posterior, or IKAN-direct)"
     )]
     CausalLeak,
     /// A parameter vector has the wrong length.

@@ -106,5 +106,6 @@ pub use registry::{Described, Entry, REGISTRY, Variant, find};
 pub use settings::Settings;
 pub use similarity::{Points, PointsGradients, Similarity};
 pub use variants::{
-    Copula, Draw, Expsin, IkanDirect, Linear, Mikan, MikanGradients, Preset, RbfOnly, Softmax,
+    Copula, Draw, Expsin, IkanDirect, Linear, Mikan, MikanGradients, Posterior, Preset, RbfOnly,
+    Softmax, Stationarity,
 };

@@ -1,7 +1,9 @@
 //! The mechanisms there are.
 
 use crate::mechanism::Mechanism;
-use crate::variants::{Expsin, IkanDirect, Linear, Mikan, RbfOnly, Softmax};
+use crate::variants::{
+    Expsin, IkanDirect, Linear, Mikan, RbfOnly, Softmax, ika_ns::IKA_NS, ika_s::IKA_S, ikan::IKAN,
+};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -26,14 +28,20 @@ pub trait Described: Default {
     const SUMMARY: &'static str;
     /// Where it is defined.
     const REFERENCE: &'static str;
+
+    /// The name that these settings go by.
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
 }
 
-/// Makes [`Variant`], [`REGISTRY`] and the dispatch out of one line a mechanism.
+/// Makes [`Variant`], [`REGISTRY`] and the dispatch out of one line a mechanism, with the rows that
+/// are presets of it.
 ///
 /// A macro, because the enum that settings are stored in, the list that tests run over and the
 /// dispatch would otherwise be three places to forget a line in.
 macro_rules! registry {
-    ($($(#[$doc:meta])* $name:ident,)+) => {
+    ($($(#[$doc:meta])* $name:ident $(with $($preset:path),+)?;)+) => {
         /// Any mechanism of the registry, with its settings.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "mechanism")]
@@ -43,10 +51,10 @@ macro_rules! registry {
         }
 
         impl Variant {
-            /// The name in the registry.
+            /// The name in the registry that its settings go by.
             pub fn name(&self) -> &'static str {
                 match self {
-                    $(Self::$name(_) => $name::NAME,)+
+                    $(Self::$name(mechanism) => mechanism.name(),)+
                 }
             }
 
@@ -65,7 +73,7 @@ macro_rules! registry {
         })+
 
         /// Every mechanism, with its default settings.
-        pub const REGISTRY: &[Entry] = &[$(Entry {
+        pub const REGISTRY: &[Entry] = &[$($($($preset,)+)? Entry {
             name: $name::NAME,
             summary: $name::SUMMARY,
             reference: $name::REFERENCE,
@@ -76,17 +84,17 @@ macro_rules! registry {
 
 registry! {
     /// Softmax attention.
-    Softmax,
+    Softmax;
     /// Softmax attention's similarity without its magnitude.
-    RbfOnly,
+    RbfOnly;
     /// A similarity that repeats itself with the distance.
-    Expsin,
+    Expsin;
     /// A squared linear similarity.
-    Linear,
+    Linear;
     /// Kernel attention with spectral points as parameters.
-    IkanDirect,
-    /// Kernel attention with an implicit spectral density and a copula over the heads.
-    Mikan,
+    IkanDirect;
+    /// Kernel attention with an implicit spectral density, with or without a copula over the heads.
+    Mikan with IKA_S, IKA_NS, IKAN;
 }
 
 /// The line called `name`.

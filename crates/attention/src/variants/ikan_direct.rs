@@ -1,22 +1,23 @@
 //! IKAN-direct: the spectral points are parameters.
 
-use super::squared::{Preset, SquaredKernel};
+use super::squared::{Preset, Sets, SquaredKernel, Stationarity, shown};
 use crate::attend::State;
 use crate::error::Error;
 use crate::mechanism::{
-    Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass,
-    Size, flatten,
+    Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
 };
 use crate::registry::Described;
 use bochner_numerics::Real;
 use bochner_spectral::{DirectInit, direct_points};
-use ndarray::{Array4, ArrayView3, Axis, Ix3};
+use ndarray::{ArrayView3, Axis, Ix3};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
-/// Kernel attention whose spectral points w1, w2 `[M, R, d]` are parameters.
+/// Kernel attention whose spectral points `[M, R, d]` are parameters.
 ///
-/// $$\alpha_{ij} \propto (f_{NS}(q_i, k_j)^2 + e)\, \exp(|k_j|_p^2 / (2\sqrt d))$$
+/// $$\alpha_{ij} \propto (f(q_i, k_j)^2 + e)\, \exp(|k_j|_p^2 / (2\sqrt d))$$
+///
+/// where f is $f_{NS}$ over the points w1 and w2, or $f_S$ over w1 alone.
 ///
 /// # Reference
 /// Song et al. 2021, section "Implicit kernel attention", variant IKAN-direct.
@@ -32,6 +33,9 @@ pub struct IkanDirect {
     pub start: DirectInit,
     /// Whose equations are followed.
     pub preset: Preset,
+    /// Which kernel the points belong to.
+    #[serde(default, skip_serializing_if = "Stationarity::is_usual")]
+    pub stationarity: Stationarity,
 }
 
 impl Default for IkanDirect {
@@ -42,13 +46,14 @@ impl Default for IkanDirect {
             floor: 1e-5,
             start: DirectInit::NearSoftmax,
             preset: Preset::Paper,
+            stationarity: Stationarity::Nonstationary,
         }
     }
 }
 
 impl Described for IkanDirect {
     const NAME: &'static str = "ikan-direct";
-    const SUMMARY: &'static str = "a squared non-stationary kernel with learned spectral points";
+    const SUMMARY: &'static str = "a squared kernel whose spectral points are parameters";
     const REFERENCE: &'static str = "Song et al. 2021";
 }
 
@@ -61,20 +66,26 @@ impl IkanDirect {
         }
     }
 
-    fn checked<T: Real>(&self, inputs: &Inputs<T>, flat: &[T]) -> Result<[Array4<T>; 2], Error> {
+    /// Names of the sets of points.
+    fn names(&self) -> &'static [&'static str] {
+        &["w1", "w2"][..self.stationarity.sets()]
+    }
+
+    fn checked<T: Real>(&self, inputs: &Inputs<T>, flat: &[T]) -> Result<Sets<T>, Error> {
         Mechanism::<T>::validate(self)?;
         let specs = Mechanism::<T>::parameters(self, inputs.size());
         let named = Named::new(Self::NAME, specs, flat)?;
-        Ok(["w1", "w2"].map(|name| {
+        let set = |name: &&str| {
             let points: ArrayView3<T> = named.get::<Ix3>(name);
             self.kernel().frequencies(points.insert_axis(Axis(0)))
-        }))
+        };
+        Ok(self.names().iter().map(set).collect())
     }
 }
 
 /// The frequencies used and the forward pass over them.
 struct Saved<T> {
-    points: [Array4<T>; 2],
+    points: Sets<T>,
     state: State<T>,
 }
 
@@ -91,19 +102,15 @@ impl<T: Real> Mechanism<T> for IkanDirect {
 
     fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
         let shape = [size.heads, self.points, size.width];
-        ["w1", "w2"]
-            .map(|name| ParameterSpec::new(name, &shape))
-            .into()
+        let spec = |name: &&str| ParameterSpec::new(*name, &shape);
+        self.names().iter().map(spec).collect()
     }
 
     fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
         Mechanism::<T>::validate(self)?;
         let points = direct_points(size.heads, self.points, size.width, self.start, rng)?;
-        let named = vec![
-            ("w1".into(), points.w1.into_dyn()),
-            ("w2".into(), points.w2.into_dyn()),
-        ];
-        Ok(flatten(&Mechanism::<T>::parameters(self, size), named))
+        let sets = [points.w1, points.w2].into_iter();
+        Ok(sets.take(self.stationarity.sets()).flatten().collect())
     }
 
     fn forward(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
@@ -146,10 +153,9 @@ impl<T: Real> Mechanism<T> for IkanDirect {
     fn inspect(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Inspection<T>, Error> {
         let points = self.checked(inputs, flat)?;
         let weights = self.kernel().weights(inputs, &points, pass)?;
-        let [w1, w2] = points;
         Ok(Inspection {
             weights,
-            points: Some((w1, w2)),
+            points: Some(shown(points)),
             correlation: None,
         })
     }

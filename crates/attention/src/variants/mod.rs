@@ -2,6 +2,9 @@
 
 mod closed;
 mod expsin;
+pub(crate) mod ika_ns;
+pub(crate) mod ika_s;
+pub(crate) mod ikan;
 mod ikan_direct;
 mod linear;
 mod mikan;
@@ -13,7 +16,7 @@ mod squared;
 pub use expsin::Expsin;
 pub use ikan_direct::IkanDirect;
 pub use linear::Linear;
-pub use mikan::{Copula, Draw, Mikan, MikanGradients};
+pub use mikan::{Copula, Draw, Mikan, MikanGradients, Posterior};
 pub use rbf_only::RbfOnly;
 pub use softmax::Softmax;
-pub use squared::Preset;
+pub use squared::{Preset, Stationarity};

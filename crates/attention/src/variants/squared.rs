@@ -10,6 +10,37 @@ use bochner_numerics::Real;
 use ndarray::{Array4, ArrayView4};
 use serde::{Deserialize, Serialize};
 
+/// Whether a kernel sees the difference of its arguments only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stationarity {
+    /// $f_S(x, y) = \frac1R \sum_r \cos(w_r \cdot (x - y))$, with one set of spectral points.
+    Stationary,
+    /// $f_{NS}$, with two.
+    #[default]
+    Nonstationary,
+}
+
+impl Stationarity {
+    /// How many sets of spectral points the kernel has.
+    pub(super) const fn sets(self) -> usize {
+        match self {
+            Self::Stationary => 1,
+            Self::Nonstationary => 2,
+        }
+    }
+
+    /// Settings are written down without what is usual, so that what was written down before there
+    /// was a choice still says the same.
+    pub(super) fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Spectral points of all heads, `[1 or B, M, R, d]`: one set of a stationary kernel, w1 and w2 of a
+/// non-stationary one.
+pub(super) type Sets<T> = Vec<Array4<T>>;
+
 /// Whose equations are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -21,7 +52,7 @@ pub enum Preset {
     Released,
 }
 
-/// $(f_{NS}^2 + e)\, e^{m_j}$ over spectral points that somebody else provides.
+/// $(f^2 + e)\, e^{m_j}$ over spectral points that somebody else provides.
 pub(super) struct SquaredKernel {
     pub(super) p: f64,
     pub(super) floor: f64,
@@ -45,7 +76,7 @@ impl SquaredKernel {
     pub(super) fn attend<T: Real>(
         &self,
         inputs: &Inputs<T>,
-        points: &[Array4<T>; 2],
+        points: &Sets<T>,
         pass: &Pass,
     ) -> Result<Attended<T>, Error> {
         let settings = self.settings(inputs.mask, points, pass)?;
@@ -57,11 +88,11 @@ impl SquaredKernel {
     pub(super) fn attend_vjp<T: Real>(
         &self,
         inputs: &Inputs<T>,
-        points: &[Array4<T>; 2],
+        points: &Sets<T>,
         pass: &Pass,
         (state, output): (&State<T>, ArrayView4<T>),
         cotangent: ArrayView4<T>,
-    ) -> Result<(AttentionGradients<T>, [Array4<T>; 2]), Error> {
+    ) -> Result<(AttentionGradients<T>, Sets<T>), Error> {
         let settings = self.settings(inputs.mask, points, pass)?;
         let Inputs { q, k, v, .. } = *inputs;
         let mut gradients = state.pull_back(q, k, v, &settings, output, cotangent)?;
@@ -69,17 +100,15 @@ impl SquaredKernel {
             .points
             .take()
             .expect("a squared kernel has points");
-        let points = [
-            points.w1,
-            points.w2.expect("a non-stationary kernel has two sets"),
-        ];
-        Ok((gradients, points.map(|w| self.frequencies(w.view()))))
+        let sets = [points.w1].into_iter().chain(points.w2);
+        let sets = sets.map(|w| self.frequencies(w.view())).collect();
+        Ok((gradients, sets))
     }
 
     pub(super) fn weights<T: Real>(
         &self,
         inputs: &Inputs<T>,
-        points: &[Array4<T>; 2],
+        points: &Sets<T>,
         pass: &Pass,
     ) -> Result<Array4<T>, Error> {
         weights(
@@ -92,14 +121,18 @@ impl SquaredKernel {
     fn settings<'a, T: Real>(
         &self,
         mask: &'a Mask,
-        [w1, w2]: &'a [Array4<T>; 2],
+        points: &'a Sets<T>,
         pass: &Pass,
     ) -> Result<Settings<'a, T>, Error> {
         Ok(Settings {
             similarity: Similarity::Squared {
-                points: Points::Nonstationary {
-                    w1: w1.view(),
-                    w2: w2.view(),
+                points: match points.as_slice() {
+                    [w] => Points::Stationary { w: w.view() },
+                    [w1, w2] => Points::Nonstationary {
+                        w1: w1.view(),
+                        w2: w2.view(),
+                    },
+                    sets => unreachable!("{} sets of spectral points", sets.len()),
                 },
                 floor: self.floor,
             },
@@ -116,4 +149,12 @@ impl SquaredKernel {
             form: Form::Quadratic,
         })
     }
+}
+
+/// What an inspection shows: w1 and w2, which are the same for a stationary kernel.
+pub(super) fn shown<T: Real>(points: Sets<T>) -> (Array4<T>, Array4<T>) {
+    let mut sets = points.into_iter();
+    let first = sets.next().expect("a kernel has spectral points");
+    let second = sets.next().unwrap_or_else(|| first.clone());
+    (first, second)
 }

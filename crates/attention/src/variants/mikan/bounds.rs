@@ -1,7 +1,7 @@
 //! How far a posterior may lie from its prior.
 
 use bochner_numerics::Real;
-use bochner_spectral::Inferred;
+use bochner_spectral::MeanField;
 use ndarray::{Array3, Zip};
 
 /// Bound of $|\mu| / s_0$.
@@ -25,7 +25,7 @@ impl<T: Real> Bounds<T> {
         }
     }
 
-    pub(super) fn hold(&self, inferred: &mut Inferred<T>) {
+    pub(super) fn hold(&self, posterior: &mut MeanField<T>) {
         // Not max and min, which would sweep NaN under the bounds.
         let clamp = |[low, high]: [T; 2]| {
             move |x: T| match x {
@@ -34,18 +34,13 @@ impl<T: Real> Bounds<T> {
                 x => x,
             }
         };
-        inferred.mu.mapv_inplace(clamp(self.mu));
-        inferred.log_sigma.mapv_inplace(clamp(self.log_sigma));
+        posterior.mu.mapv_inplace(clamp(self.mu));
+        posterior.log_sigma.mapv_inplace(clamp(self.log_sigma));
     }
 
     /// The vector-Jacobian product of [`Bounds::hold`], given what it returned: nothing flows
     /// through a bound.
-    pub(super) fn release(
-        &self,
-        held: &Inferred<T>,
-        mu: &mut Array3<T>,
-        log_sigma: &mut Array3<T>,
-    ) {
+    pub(super) fn release(&self, held: &MeanField<T>, cotangent: &mut MeanField<T>) {
         let cut = |gradient: &mut Array3<T>, held: &Array3<T>, [low, high]: [T; 2]| {
             Zip::from(gradient).and(held).for_each(|g, &x| {
                 if x <= low || x >= high {
@@ -53,7 +48,7 @@ impl<T: Real> Bounds<T> {
                 }
             });
         };
-        cut(mu, &held.mu, self.mu);
-        cut(log_sigma, &held.log_sigma, self.log_sigma);
+        cut(&mut cotangent.mu, &held.mu, self.mu);
+        cut(&mut cotangent.log_sigma, &held.log_sigma, self.log_sigma);
     }
 }

@@ -1,11 +1,14 @@
 //! MIKAN: spectral points from an implicit density, drawn jointly over the heads.
 
+mod average;
 mod bounds;
 mod coupling;
 mod draw;
 mod networks;
+mod posterior;
 
-use super::squared::{Preset, SquaredKernel};
+use super::{ika_ns::IKA_NS, ika_s::IKA_S, ikan::IKAN};
+use super::squared::{Preset, Sets, SquaredKernel, Stationarity, shown};
 use crate::attend::State;
 use crate::error::{Error, non_negative, positive, same_shape};
 use crate::mechanism::{
@@ -17,7 +20,9 @@ use bochner_numerics::{Real, standard_normal};
 use bochner_spectral::linear_init;
 pub use draw::Draw;
 use ndarray::{Array4, Axis};
-use networks::{DENSITIES, INFERENCE};
+use networks::DENSITIES;
+pub use posterior::Posterior;
+use posterior::UNCONDITIONAL;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
@@ -27,15 +32,26 @@ use serde::{Deserialize, Serialize};
 /// For each head an inference network gives $\mu$ and $\log\sigma$ of the latent
 /// $z_{mlr} = \mu_{ml} + \sigma_{ml} x_{mlr}$, where $x_{\cdot lr} = \hat L_l\, \varepsilon_{\cdot lr}$
 /// is correlated over the heads; two odd networks turn z into the points w1, w2 of a squared
-/// non-stationary kernel. Without a copula it is IKAN.
+/// non-stationary kernel, or one into those of a stationary kernel.
+///
+/// It is the most general of the implicit kernels. The others are presets of it, and whatever they
+/// do not fix stays free: [`Mikan::ikan`] has no copula, [`Mikan::ika_ns`] has p = 2 besides, and
+/// [`Mikan::ika_s`] a stationary kernel besides.
+///
+/// ```
+/// use bochner_attention::{Mikan, Stationarity};
+///
+/// let stationary = Mikan { p: 1.5, stationarity: Stationarity::Stationary, ..Mikan::default() };
+/// let few_points = Mikan { points: 16, ..Mikan::ika_ns() };
+/// ```
 ///
 /// The penalty is $\beta\,\mathrm{KL}(q \| p)$ of one draw. With $\beta < 1$, and a latent of each
 /// example divided by the number of examples, the objective is not strictly a lower bound.
 ///
 /// # Numerics
 /// R counts distinct frequencies: the mirrored half of equation 7 repeats the same kernel values
-/// and is never computed. A causal mask is refused, since the network's mean over time would leak
-/// the future. So that inputs of any size give finite draws, $|\mu|$ is held below $10^3 s_0$ and
+/// and is never computed. A causal mask is refused unless the posterior is unconditional, since the
+/// network's mean over time would leak the future. So that inputs of any size give finite draws, $|\mu|$ is held below $10^3 s_0$ and
 /// $\log(\sigma / s_0)$ between -60 and 7; at the upper bounds the divergence is half a million nats
 /// for each coordinate.
 ///
@@ -57,9 +73,18 @@ pub struct Mikan {
     pub slope: f64,
     /// How the heads depend on each other.
     pub copula: Copula,
-    /// Whose equations are followed. The released code's need an even number of points and the
-    /// amortised copula.
+    /// Whose equations are followed. The released code's need an even number of points and what is
+    /// usual of everything else.
     pub preset: Preset,
+    /// Which kernel the points belong to.
+    #[serde(default, skip_serializing_if = "Stationarity::is_usual")]
+    pub stationarity: Stationarity,
+    /// Where the latent's mean and spread come from.
+    #[serde(default, skip_serializing_if = "Posterior::is_usual")]
+    pub posterior: Posterior,
+    /// The number S of draws over which evaluation averages; training always uses one.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub draws: usize,
 }
 
 /// Where the correlation of the heads comes from.
@@ -85,14 +110,36 @@ impl Default for Mikan {
             slope: 0.2,
             copula: Copula::Amortised,
             preset: Preset::Paper,
+            stationarity: Stationarity::Nonstationary,
+            posterior: Posterior::Inferred,
+            draws: 1,
         }
     }
+}
+
+fn one() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(draws: &usize) -> bool {
+    *draws == 1
 }
 
 impl Described for Mikan {
     const NAME: &'static str = "mikan";
     const SUMMARY: &'static str = "an implicit spectral density, joint over the heads by a copula";
     const REFERENCE: &'static str = "Song et al. 2021";
+
+    /// What the settings make of it: without a copula it is one of its own presets.
+    fn name(&self) -> &'static str {
+        match (self.copula, self.stationarity, self.p) {
+            (Copula::Independent, Stationarity::Stationary, 2.0) => IKA_S.name,
+            (Copula::Independent, Stationarity::Nonstationary, 2.0) => IKA_NS.name,
+            (Copula::Independent, ..) => IKAN.name,
+            _ => Self::NAME,
+        }
+    }
 }
 
 /// Gradients of [`Mikan`]'s forward pass with given noise.
@@ -106,7 +153,7 @@ pub struct MikanGradients<T> {
 
 struct Saved<T> {
     draw: Draw<T>,
-    frequencies: [Array4<T>; 2],
+    frequencies: Sets<T>,
     state: State<T>,
 }
 
@@ -191,22 +238,81 @@ impl Mikan {
         }
     }
 
-    fn frequencies<T: Real>(&self, draw: &Draw<T>) -> [Array4<T>; 2] {
-        draw.points
-            .each_ref()
-            .map(|w| self.kernel().frequencies(w.view()))
+    /// Prefixes of the odd networks' parameters.
+    fn densities(&self) -> &'static [&'static str] {
+        &DENSITIES[..self.stationarity.sets()]
+    }
+
+    fn frequencies<T: Real>(&self, draw: &Draw<T>) -> Sets<T> {
+        let frequencies = |w: &Array4<T>| self.kernel().frequencies(w.view());
+        draw.points.iter().map(frequencies).collect()
     }
 
     fn named<'a, T: Real>(&self, size: Size, flat: &'a [T]) -> Result<Named<'a, T>, Error> {
         Named::new(Self::NAME, Mechanism::<T>::parameters(self, size), flat)
     }
 
-    fn noise<T: Real>(&self, inputs: &Inputs<T>, pass: &Pass) -> Array4<T> {
-        let (batch, heads, _, width) = inputs.q.dim();
-        let mut stream = pass.seed().stream("spectral noise");
-        Array4::from_shape_simple_fn((batch, heads, self.points, width), || {
-            standard_normal(&mut stream)
+    fn inspect_draw<T: Real>(
+        &self,
+        inputs: &Inputs<T>,
+        flat: &[T],
+        pass: &Pass,
+        eps: Array4<T>,
+    ) -> Result<Inspection<T>, Error> {
+        let draw = self.draw(inputs, flat, eps)?;
+        let frequencies = self.frequencies(&draw);
+        let weights = self.kernel().weights(inputs, &frequencies, pass)?;
+        let correlation = draw
+            .coupling
+            .factor()
+            .map(|lh| copula::correlation(lh.index_axis(Axis(0), 0)));
+        Ok(Inspection {
+            weights,
+            points: Some(shown(frequencies)),
+            correlation: correlation.transpose()?,
         })
+    }
+
+    /// The noise of each draw of a pass.
+    fn noise<T: Real>(&self, inputs: &Inputs<T>, pass: &Pass) -> Vec<Array4<T>> {
+        let (batch, heads, _, width) = inputs.q.dim();
+        let draws = match pass {
+            Pass::Training { .. } => 1,
+            Pass::Evaluation { .. } => self.draws,
+        };
+        // One stream, so that the first draw is the only one of a single draw.
+        let mut stream = pass.seed().stream("spectral noise");
+        let mut draw = |_| {
+            Array4::from_shape_simple_fn((batch, heads, self.points, width), || {
+                standard_normal(&mut stream)
+            })
+        };
+        (0..draws).map(&mut draw).collect()
+    }
+
+    fn refused(&self) -> Option<Error> {
+        let usual = Self::default();
+        let unusual = self.copula != usual.copula
+            || self.stationarity != usual.stationarity
+            || self.posterior != usual.posterior;
+        let released = self.preset == Preset::Released;
+        let unsupported = |what, instead| Some(Error::Unsupported { what, instead });
+        match (self.posterior, self.copula) {
+            _ if released && unusual => unsupported(
+                "the released preset with settings that the released code does not have",
+                "the amortised copula, an inferred posterior and a non-stationary kernel",
+            ),
+            (Posterior::Unconditional, Copula::Amortised) => unsupported(
+                "an amortised copula with an unconditional posterior, which has no features",
+                "Copula::Free or Copula::Independent",
+            ),
+            _ if released && self.points % 2 == 1 => Some(Error::OutOfRange {
+                name: "points",
+                range: "even in the released preset",
+                got: self.points as f64,
+            }),
+            _ => None,
+        }
     }
 }
 
@@ -222,22 +328,21 @@ impl<T: Real> Mechanism<T> for Mikan {
                 axis: "R",
             });
         }
-        let released = self.preset == Preset::Released;
-        if released && (self.points % 2 == 1 || self.copula != Copula::Amortised) {
-            return Err(Error::OutOfRange {
-                name: "points",
-                range: "even, with the amortised copula, in the released preset",
-                got: self.points as f64,
+        if self.draws == 0 {
+            return Err(Error::Empty {
+                what: "the average over draws",
+                axis: "S",
             });
         }
-        Ok(())
+        self.refused().map_or(Ok(()), Err)
     }
 
-    fn parameters(&self, Size { heads, width }: Size) -> Vec<ParameterSpec> {
-        let mut specs = networks::specs(INFERENCE, 2 * width, width);
-        DENSITIES
-            .into_iter()
-            .for_each(|prefix| specs.extend(networks::specs(prefix, width, width)));
+    fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
+        let Size { heads, width } = size;
+        let mut specs = self.posterior.specs(size);
+        for prefix in self.densities() {
+            specs.extend(networks::specs(prefix, width, width));
+        }
         match self.copula {
             Copula::Independent => {}
             Copula::Free => specs.push(ParameterSpec::new("copula.raw", &[width, heads, heads])),
@@ -254,7 +359,11 @@ impl<T: Real> Mechanism<T> for Mikan {
         let mut flat = Vec::new();
         for spec in Mechanism::<T>::parameters(self, size) {
             match spec.shape[..] {
-                [outputs, inputs] => flat.extend(linear_init::<T>(outputs, inputs, rng).0),
+                _ if spec.name == UNCONDITIONAL[1] => {
+                    // At the prior, where the divergence is zero.
+                    flat.extend(std::iter::repeat_n(T::of(self.prior_std.ln()), spec.count()));
+                }
+                [outputs, inputs] if spec.name != UNCONDITIONAL[0] => flat.extend(linear_init::<T>(outputs, inputs, rng).0),
                 // Biases start at zero, and a free copula at independence.
                 _ => flat.extend(std::iter::repeat_n(T::zero(), spec.count())),
             }
@@ -263,7 +372,11 @@ impl<T: Real> Mechanism<T> for Mikan {
     }
 
     fn forward(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
-        self.forward_with(inputs, flat, pass, self.noise(inputs, pass))
+        let mut noise = self.noise(inputs, pass);
+        match noise.len() {
+            1 => self.forward_with(inputs, flat, pass, noise.remove(0)),
+            _ => self.average(inputs, flat, pass, noise),
+        }
     }
 
     fn backward(
@@ -274,24 +387,26 @@ impl<T: Real> Mechanism<T> for Mikan {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        Ok(self
-            .backward_with(inputs, flat, pass, forward, cotangent)?
-            .gradients)
+        if forward.saved::<Saved<T>>(Self::NAME).is_ok() {
+            return Ok(self
+                .backward_with(inputs, flat, pass, forward, cotangent)?
+                .gradients);
+        }
+        self.average_vjp(inputs, flat, pass, forward, cotangent)
     }
 
+    /// Weights are averaged over the draws, like the output; the rest is that of the first draw.
     fn inspect(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Inspection<T>, Error> {
-        let draw = self.draw(inputs, flat, self.noise(inputs, pass))?;
-        let frequencies = self.frequencies(&draw);
-        let weights = self.kernel().weights(inputs, &frequencies, pass)?;
-        let correlation = draw
-            .coupling
-            .factor()
-            .map(|lh| copula::correlation(lh.index_axis(Axis(0), 0)));
-        let [w1, w2] = frequencies;
-        Ok(Inspection {
-            weights,
-            points: Some((w1, w2)),
-            correlation: correlation.transpose()?,
-        })
+        let noise = self.noise(inputs, pass);
+        let share = T::of(1.0 / noise.len() as f64);
+        let mut inspections = Vec::with_capacity(noise.len());
+        for eps in noise {
+            inspections.push(self.inspect_draw(inputs, flat, pass, eps)?);
+        }
+        let mut inspections = inspections.into_iter();
+        let mut first = inspections.next().expect("at least one draw");
+        first.weights *= share;
+        inspections.for_each(|more| first.weights.scaled_add(share, &more.weights));
+        Ok(first)
     }
 }
