@@ -119,8 +119,10 @@ fn check(settings: &Settings<f64>, example: &Example<f64>, label: &str) {
 
 /// Weights and outputs of a mechanism, from the points that it shows.
 pub(crate) fn weights_follow_the_formula(case: &Case<f64>) {
-    // Where dropout falls on the magnitudes, its draw is not shown.
     let passes: &[Pass] = match case.formula().magnitude {
+        // Of several draws only one is shown.
+        _ if case.is_averaged() => &[TRAINING],
+        // Where dropout falls on the magnitudes, its draw is not shown.
         Magnitude::Released { .. } => &[EVALUATION],
         _ => &[EVALUATION, TRAINING],
     };

@@ -2,7 +2,8 @@
 
 use crate::common::*;
 use bochner_attention::{
-    Cotangents, Error, Forward, Gradients, Inputs, Magnitude, Mask, Mechanism, Mikan, Pass, Variant,
+    Cotangents, Error, Forward, Gradients, Inputs, Magnitude, Mask, Mechanism, Mikan, Pass, Posterior,
+    Variant,
 };
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array1, Array3, Array4};
@@ -49,8 +50,8 @@ impl<T: Real> Latent<T> for Mikan {
             .unwrap();
         let draw = self.draw_of(&forward).unwrap();
         Drawn {
-            mu: draw.inferred.mu.clone(),
-            log_sigma: draw.inferred.log_sigma.clone(),
+            mu: draw.posterior().mu.clone(),
+            log_sigma: draw.posterior().log_sigma.clone(),
             factor: draw.factor().cloned(),
             z: draw.z.clone(),
             penalty: forward.penalty.clone(),
@@ -66,6 +67,8 @@ pub(crate) struct Traits {
     pub(crate) latent: bool,
     /// The draw depends on the sequence.
     pub(crate) inferred: bool,
+    /// Evaluation averages over several draws.
+    pub(crate) averaged: bool,
     /// It follows the authors' released code.
     pub(crate) released: bool,
     pub(crate) formula: Formula,
@@ -111,11 +114,15 @@ impl Formula {
 
 impl Traits {
     fn of(variant: &Variant) -> Self {
-        let latent = variant.name() == "mikan";
+        let latent = match variant {
+            Variant::Mikan(mikan) => Some(mikan),
+            _ => None,
+        };
         let settings = serde_json::to_value(variant).unwrap();
         Self {
-            latent,
-            inferred: latent,
+            latent: latent.is_some(),
+            inferred: latent.is_some_and(|mikan| mikan.posterior == Posterior::Inferred),
+            averaged: latent.is_some_and(|mikan| mikan.draws > 1),
             released: settings.get("preset") == Some(&json!("released")),
             formula: Formula::of(variant),
         }
@@ -142,7 +149,7 @@ impl<T: Real> Case<T> {
         case.parameters = case.mechanism().initial(size(), &mut rng).unwrap();
         let shift = random::<T, _>(case.parameters.len(), "shift");
         for (x, shift) in case.parameters.iter_mut().zip(shift) {
-            *x += shift * T::of(0.2);
+            *x += shift * T::of(0.18);
         }
         case
     }
@@ -218,6 +225,10 @@ impl<T: Real> Case<T> {
 
     pub(crate) fn is_inferred(&self) -> bool {
         self.traits.inferred
+    }
+
+    pub(crate) fn is_averaged(&self) -> bool {
+        self.traits.averaged
     }
 
     pub(crate) fn is_released(&self) -> bool {

@@ -102,6 +102,24 @@ pub(crate) fn variants() -> Vec<Variant> {
             })
             .collect();
     }
+    // What is usual is not written down, and the alternatives are tried one at a time.
+    let unusual = settings
+        .iter()
+        .filter(|given| given.get("p") == Some(&json!(3.0)));
+    let unusual = unusual.flat_map(|given| match given["mechanism"].as_str() {
+        Some("Mikan") => [
+            with_each(given, "stationarity", &[json!("stationary")]),
+            with_each(given, "posterior", &[json!("unconditional")]),
+            with_each(given, "draws", &[json!(3)]),
+        ]
+        .concat(),
+        Some("IkanDirect") => with_each(given, "stationarity", &[json!("stationary")]),
+        other => panic!("{other:?}"),
+    });
+    let mut settings = [settings.clone(), unusual.collect()].concat();
+    // The presets of one configuration meet where the rest is the same.
+    let mut seen = std::collections::HashSet::new();
+    settings.retain(|given| seen.insert(given.to_string()));
     settings
         .into_iter()
         .map(|settings| serde_json::from_value::<Variant>(settings).unwrap())

@@ -259,8 +259,13 @@ fn mechanisms_with_every_mask() {
 #[test]
 fn a_posterior_at_its_bounds() {
     let (example, mask) = (Example::new(4, 5), Mask::none());
-    let is_latent = |variant: &Variant| Case::<f64>::of(variant.clone()).is_latent();
-    for variant in few_variants().into_iter().filter(is_latent) {
+    // A stationary kernel is too sharp there for differences, and more draws meet more kinks.
+    let smooth = |variant: &Variant| {
+        let case = Case::<f64>::of(variant.clone());
+        let stationary = case.name.contains("\"stationary\"");
+        case.is_inferred() && !case.is_averaged() && !stationary
+    };
+    for variant in few_variants().into_iter().filter(smooth) {
         let mut settings = serde_json::to_value(&variant).unwrap();
         // Bounds at which the kernel is still smooth enough for differences.
         settings["prior_std"] = 1e-3.into();

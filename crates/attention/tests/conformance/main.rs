@@ -17,6 +17,7 @@ mod misuse_is_named;
 mod nothing_behind_a_mask_matters;
 mod padding_changes_nothing;
 mod planted_errors_are_caught;
+mod presets_are_one_configuration;
 mod seeds_decide_every_draw;
 mod settings_survive_serde;
 mod shapes_follow_the_inputs;

@@ -25,10 +25,10 @@ fn another_seed_gives_another_draw() {
             let seed = Seed::new(seed);
             case.output(&example, &mask, &Pass::Evaluation { seed })
         };
-        // Only latent points are drawn in evaluation.
+        // Only spectral points are drawn in evaluation.
         assert_eq!(
             evaluated(1) != evaluated(2),
-            case.is_latent(),
+            case.is_drawn(),
             "{}",
             case.name
         );

@@ -1,7 +1,7 @@
 use crate::composed::*;
 use bochner_attention::{
     Attention, Copula, Expsin, IkanDirect, Linear, Mask, Mikan, MultiHead, MultiHeadConfig, Pass,
-    RbfOnly, Softmax, Variant,
+    RbfOnly, Softmax, Stationarity, Variant,
 };
 use bochner_numerics::{Seed, relative_error, standard_normal};
 use dfdx::prelude::*;
@@ -175,6 +175,14 @@ fn softmax() {
     }
 }
 
+/// The names of two sets; a stationary kernel is the non-stationary one of the same set twice.
+fn sets(stationarity: Stationarity, names: [&'static str; 2]) -> [&'static str; 2] {
+    match stationarity {
+        Stationarity::Stationary => [names[0]; 2],
+        Stationarity::Nonstationary => names,
+    }
+}
+
 #[test]
 fn closed_forms() {
     let period = 2.3;
@@ -210,18 +218,25 @@ fn closed_forms() {
 
 #[test]
 fn kernels_with_points_as_parameters() {
-    for p in [0.7, 1.0, 2.0, 3.0] {
+    let kernels = [0.7, 1.0, 2.0, 3.0].map(|p| (p, Stationarity::Nonstationary));
+    for (p, stationarity) in kernels.into_iter().chain([(2.0, Stationarity::Stationary)]) {
         let settings = IkanDirect {
             p,
             points: POINTS,
             floor: 1e-2,
+            stationarity,
             ..Default::default()
         };
         let layer = layer(settings.clone().into());
         let maps = maps(&layer);
-        let points = ["w1", "w2"].map(|name| part::<Rank3<HEADS, POINTS, WIDTH>>(&layer, name));
+        let names = sets(stationarity, ["w1", "w2"]);
+        let first = part::<Rank3<HEADS, POINTS, WIDTH>>(&layer, names[0]);
+        let points = match stationarity {
+            Stationarity::Stationary => [first.clone(), first],
+            Stationarity::Nonstationary => [first, part(&layer, names[1])],
+        };
         let compare_points = |found: (Found, Found)| {
-            for (name, leaf) in ["w1", "w2"].iter().zip(&points) {
+            for (name, leaf) in names.iter().zip(&points) {
                 compare_part(&layer, &found, name, leaf);
             }
         };
@@ -248,7 +263,8 @@ fn kernels_with_points_as_parameters() {
     }
 }
 
-fn mikan_parameters(layer: &Fused, copula: Copula) -> MikanParameters<Cpu> {
+fn mikan_parameters(layer: &Fused, settings: &Mikan) -> MikanParameters<Cpu> {
+    let copula = settings.copula;
     let device = Cpu::default();
     let first = part::<Rank2<WIDTH, { 2 * WIDTH }>>(layer, "inference.w1").as_vec();
     let half = |start: usize| {
@@ -260,13 +276,18 @@ fn mikan_parameters(layer: &Fused, copula: Copula) -> MikanParameters<Cpu> {
     let density = |prefix: &str| {
         [1, 2, 3].map(|n| affine(&format!("{prefix}.w{n}"), &format!("{prefix}.b{n}")))
     };
+    let first = density("density1");
+    let densities = match settings.stationarity {
+        Stationarity::Stationary => [first.clone(), first],
+        Stationarity::Nonstationary => [first, density("density2")],
+    };
     MikanParameters {
         inference_q: half(0),
         inference_k: half(WIDTH),
         inference_b: part(layer, "inference.b1"),
         mu: affine("inference.w2", "inference.b2"),
         log_sigma: affine("inference.w3", "inference.b3"),
-        densities: [density("density1"), density("density2")],
+        densities,
         free: match copula {
             Copula::Free => part(layer, "copula.raw"),
             _ => device.zeros(),
@@ -281,7 +302,7 @@ fn mikan_parameters(layer: &Fused, copula: Copula) -> MikanParameters<Cpu> {
 fn compare_mikan(
     layer: &Fused,
     parameters: &MikanParameters<Cpu>,
-    copula: Copula,
+    settings: &Mikan,
     found: &(Found, Found),
 ) {
     let halves = [&parameters.inference_q, &parameters.inference_k];
@@ -299,14 +320,15 @@ fn compare_mikan(
         ("inference", 2, &parameters.mu),
         ("inference", 3, &parameters.log_sigma),
     ];
-    for (prefix, density) in ["density1", "density2"].iter().zip(&parameters.densities) {
+    let prefixes = sets(settings.stationarity, ["density1", "density2"]);
+    for (prefix, density) in prefixes.iter().zip(&parameters.densities) {
         layers.extend((1..).zip(density).map(|(n, layer)| (*prefix, n, layer)));
     }
     for (prefix, n, (weight, bias)) in layers {
         compare_part(layer, found, &format!("{prefix}.w{n}"), weight);
         compare_part(layer, found, &format!("{prefix}.b{n}"), bias);
     }
-    match copula {
+    match settings.copula {
         Copula::Independent => {}
         Copula::Free => compare_part(layer, found, "copula.raw", &parameters.free),
         Copula::Amortised => {
@@ -321,32 +343,36 @@ fn kernels_with_an_implicit_density() {
     let mut stream = SEED.stream("spectral noise");
     let draws = (0..BATCH * HEADS * POINTS * WIDTH).map(|_| standard_normal(&mut stream));
     let eps = Cpu::default().tensor_from_vec(draws.collect(), Default::default());
-    for copula in [Copula::Independent, Copula::Free, Copula::Amortised] {
-        for p in [1.0, 2.0, 2.5] {
-            let settings = Mikan {
-                p,
-                points: POINTS,
-                floor: 1e-2,
-                copula,
-                ..Default::default()
+    let copulas = [Copula::Independent, Copula::Free, Copula::Amortised];
+    let norms = |copula| {
+        [1.0, 2.0, 2.5].map(|p| Mikan {
+            p,
+            copula,
+            ..Mikan::default()
+        })
+    };
+    for settings in copulas.into_iter().flat_map(norms).chain([Mikan::ika_s()]) {
+        let settings = Mikan {
+            points: POINTS,
+            floor: 1e-2,
+            ..settings
+        };
+        let layer = layer(settings.clone().into());
+        let maps = maps(&layer);
+        let parameters = mikan_parameters(&layer, &settings);
+        let x = random("x");
+        for (mask, keys) in lengths(Q) {
+            let fused = layer.attend_self(x.leaky_trace(), &mask, PASS);
+            let a = x.leaky_trace();
+            let [q, k, v] = [0, 1, 2].map(|i| maps.heads::<Q, { BATCH * Q }>(i, &a));
+            let kept = Kept {
+                queries: &[Q; BATCH],
+                keys: &keys,
             };
-            let layer = layer(settings.clone().into());
-            let maps = maps(&layer);
-            let parameters = mikan_parameters(&layer, copula);
-            let x = random("x");
-            for (mask, keys) in lengths(Q) {
-                let fused = layer.attend_self(x.leaky_trace(), &mask, PASS);
-                let a = x.leaky_trace();
-                let [q, k, v] = [0, 1, 2].map(|i| maps.heads::<Q, { BATCH * Q }>(i, &a));
-                let kept = Kept {
-                    queries: &[Q; BATCH],
-                    keys: &keys,
-                };
-                let (attended, penalty) = mikan(&settings, (q, k, v), &parameters, &eps, &kept);
-                let output = maps.output::<Q, { BATCH * Q }>(attended);
-                let found = compare(&layer, (&x, &x), fused.unwrap(), (output, penalty));
-                compare_mikan(&layer, &parameters, copula, &found);
-            }
+            let (attended, penalty) = mikan(&settings, (q, k, v), &parameters, &eps, &kept);
+            let output = maps.output::<Q, { BATCH * Q }>(attended);
+            let found = compare(&layer, (&x, &x), fused.unwrap(), (output, penalty));
+            compare_mikan(&layer, &parameters, &settings, &found);
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::{Mikan, MikanGradients};
 use crate::error::Error;
-use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Mechanism, Pass};
+use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Pass};
 use bochner_numerics::Real;
-use ndarray::Array4;
+use ndarray::{Array, Array4};
 
 /// The passes that an average is made of.
 struct Averaged<T>(Vec<Forward<T>>);
@@ -22,11 +22,12 @@ impl Mikan {
         let forward = |eps| self.forward_with(inputs, flat, pass, eps);
         let passes = noise.into_iter().map(forward);
         let passes = passes.collect::<Result<Vec<_>, _>>()?;
-        let (first, rest) = passes.split_first().expect("at least one draw");
-        let (mut output, mut penalty) = (&first.output * share, &first.penalty * share);
-        for more in rest {
-            output.scaled_add(share, &more.output);
-            penalty.scaled_add(share, &more.penalty);
+        let first = passes.first().expect("at least one draw");
+        let mut output = Array::zeros(first.output.raw_dim());
+        let mut penalty = Array::zeros(first.penalty.raw_dim());
+        for each in &passes {
+            output.scaled_add(share, &each.output);
+            penalty.scaled_add(share, &each.penalty);
         }
         Ok(Forward::new(output, penalty, Averaged(passes)))
     }
@@ -43,30 +44,37 @@ impl Mikan {
         let Averaged(passes) = forward.saved(<Self as crate::Described>::NAME)?;
         let share = T::of(1.0 / passes.len() as f64);
         let (output, penalty) = (
-            &cotangent.output * share,
-            &cotangent.penalty * share,
+            cotangent.output.mapv(|c| c * share),
+            cotangent.penalty.mapv(|c| c * share),
         );
         let cotangent = Cotangents {
             output: output.view(),
             penalty: penalty.view(),
         };
-        let mut sum: Option<Gradients<T>> = None;
+        let mut sum = Gradients {
+            q: Array::zeros(inputs.q.raw_dim()),
+            k: Array::zeros(inputs.k.raw_dim()),
+            v: Array::zeros(inputs.v.raw_dim()),
+            parameters: vec![T::zero(); flat.len()],
+        };
         for forward in passes {
             let MikanGradients { gradients, .. } =
                 self.backward_with(inputs, flat, pass, forward, cotangent)?;
-            match &mut sum {
-                None => sum = Some(gradients),
-                Some(sum) => add(sum, &gradients),
-            }
+            sum.q.zip_mut_with(&gradients.q, add);
+            sum.k.zip_mut_with(&gradients.k, add);
+            sum.v.zip_mut_with(&gradients.v, add);
+            let parameters = sum.parameters.iter_mut().zip(&gradients.parameters);
+            parameters.for_each(|(sum, more)| add(sum, more));
         }
-        Ok(sum.expect("at least one draw"))
+        Ok(sum)
     }
 }
 
-fn add<T: Real>(sum: &mut Gradients<T>, more: &Gradients<T>) {
-    sum.q += &more.q;
-    sum.k += &more.k;
-    sum.v += &more.v;
-    let parameters = sum.parameters.iter_mut().zip(&more.parameters);
-    parameters.for_each(|(sum, &more)| *sum += more);
+/// A draw's gradient may overflow; of two opposite infinities nothing but NaN would remain.
+fn add<T: Real>(sum: &mut T, &more: &T) {
+    *sum += if more.is_infinite() {
+        more.signum() * T::max_value()
+    } else {
+        more
+    };
 }

@@ -6,9 +6,9 @@ use super::posterior::{Found, Posterior};
 use super::{Copula, Mikan, MikanGradients};
 use crate::error::{Error, same_shape};
 use crate::mechanism::{Cotangents, Gradients, Inputs, Mechanism, Named, flatten};
+use crate::variants::squared::Sets;
 use bochner_copula as copula;
 use bochner_numerics::Real;
-use crate::variants::squared::Sets;
 use bochner_spectral::{MeanField, kl_mean_field, kl_mean_field_vjp};
 use ndarray::{Array1, Array2, Array3, Array4, Axis, Ix1, Ix2, Ix3};
 

@@ -7,8 +7,8 @@ mod draw;
 mod networks;
 mod posterior;
 
-use super::{ika_ns::IKA_NS, ika_s::IKA_S, ikan::IKAN};
 use super::squared::{Preset, Sets, SquaredKernel, Stationarity, shown};
+use super::{ika_ns::IKA_NS, ika_s::IKA_S, ikan::IKAN};
 use crate::attend::State;
 use crate::error::{Error, non_negative, positive, same_shape};
 use crate::mechanism::{
@@ -121,7 +121,10 @@ fn one() -> usize {
     1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_one(draws: &usize) -> bool {
     *draws == 1
 }
@@ -152,6 +155,7 @@ pub struct MikanGradients<T> {
 }
 
 struct Saved<T> {
+    settings: Mikan,
     draw: Draw<T>,
     frequencies: Sets<T>,
     state: State<T>,
@@ -178,6 +182,7 @@ impl Mikan {
             attended.output,
             penalty,
             Saved {
+                settings: self.clone(),
                 draw,
                 frequencies,
                 state: attended.state,
@@ -190,7 +195,7 @@ impl Mikan {
     /// # Errors
     /// [`Error::ForeignForward`] if it is another mechanism's.
     pub fn draw_of<'f, T: Real>(&self, forward: &'f Forward<T>) -> Result<&'f Draw<T>, Error> {
-        Ok(&forward.saved::<Saved<T>>(Self::NAME)?.draw)
+        Ok(&self.saved(forward)?.draw)
     }
 
     /// The vector-Jacobian product of [`Mikan::forward_with`], noise included.
@@ -209,7 +214,8 @@ impl Mikan {
             draw,
             frequencies,
             state,
-        } = forward.saved::<Saved<T>>(Self::NAME)?;
+            ..
+        } = self.saved(forward)?;
         same_shape(
             "penalty cotangent",
             draw.kl.shape(),
@@ -228,6 +234,15 @@ impl Mikan {
         pulled.gradients.k += &attention.k;
         pulled.gradients.v = attention.v;
         Ok(pulled)
+    }
+
+    /// What was saved under the same settings.
+    fn saved<'f, T: Real>(&self, forward: &'f Forward<T>) -> Result<&'f Saved<T>, Error> {
+        let mechanism = Self::NAME;
+        let saved: &Saved<T> = forward.saved(mechanism)?;
+        let own = saved.settings == *self;
+        own.then_some(saved)
+            .ok_or(Error::ForeignForward { mechanism })
     }
 
     fn kernel(&self) -> SquaredKernel {
@@ -361,9 +376,14 @@ impl<T: Real> Mechanism<T> for Mikan {
             match spec.shape[..] {
                 _ if spec.name == UNCONDITIONAL[1] => {
                     // At the prior, where the divergence is zero.
-                    flat.extend(std::iter::repeat_n(T::of(self.prior_std.ln()), spec.count()));
+                    flat.extend(std::iter::repeat_n(
+                        T::of(self.prior_std.ln()),
+                        spec.count(),
+                    ));
                 }
-                [outputs, inputs] if spec.name != UNCONDITIONAL[0] => flat.extend(linear_init::<T>(outputs, inputs, rng).0),
+                [outputs, inputs] if spec.name != UNCONDITIONAL[0] => {
+                    flat.extend(linear_init::<T>(outputs, inputs, rng).0)
+                }
                 // Biases start at zero, and a free copula at independence.
                 _ => flat.extend(std::iter::repeat_n(T::zero(), spec.count())),
             }
@@ -405,7 +425,7 @@ impl<T: Real> Mechanism<T> for Mikan {
         }
         let mut inspections = inspections.into_iter();
         let mut first = inspections.next().expect("at least one draw");
-        first.weights *= share;
+        first.weights.mapv_inplace(|w| w * share);
         inspections.for_each(|more| first.weights.scaled_add(share, &more.weights));
         Ok(first)
     }

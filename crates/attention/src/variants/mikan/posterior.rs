@@ -55,7 +55,10 @@ impl<T: Real> Found<T> {
     /// Without an inference network: what reads it is refused with one missing.
     pub(super) fn hidden(&self) -> ArrayView3<'_, T> {
         let inferred = self.inferred.as_ref();
-        inferred.expect("validated: there is a network").hidden.view()
+        inferred
+            .expect("validated: there is a network")
+            .hidden
+            .view()
     }
 }
 

@@ -90,6 +90,7 @@ fn traits(latent: bool, inferred: bool) -> Traits {
     Traits {
         latent,
         inferred,
+        averaged: false,
         released: false,
         formula: Formula {
             kernel: Kernel::Squared { floor: FLOOR },

@@ -7,7 +7,7 @@ use crate::golden::comparison::Computed;
 use crate::golden::error::Fault;
 use bochner_attention::{
     Copula, Cotangents, Draw, Form, Inputs, Magnitude, Mask, Mechanism, Mikan, MikanGradients,
-    ParameterSpec, Pass, Points, Preset, Settings, Similarity, weights,
+    ParameterSpec, Pass, Points, Preset, Settings, Similarity, Stationarity, weights,
 };
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array1, Array4, ArrayD, ArrayView1, Ix4};
@@ -38,8 +38,9 @@ pub(super) fn pipeline<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let mut computed = Computed::default();
     computed.output("output", &forward.output);
     computed.output("z", &draw.z);
-    computed.output("w1", &draw.points[0]);
-    computed.output("w2", &draw.points[1]);
+    for (name, points) in ["w1", "w2"].iter().zip(&draw.points) {
+        computed.output(name, points);
+    }
     computed.output("kl", &draw.kl);
     computed.output("weights", &weights_of(&mikan, &inputs, draw)?);
     if let Some(g) = file.ranked_cotangent::<T, Ix4>()? {
@@ -65,11 +66,10 @@ fn mechanism(file: &CaseFile, points: usize) -> Result<Mikan, Fault> {
             _ => Copula::Amortised,
         },
     };
-    if super::is_stationary(file)? {
-        return Err(Fault::NotServed {
-            what: "pipeline, stationary".to_owned(),
-        });
-    }
+    let stationarity = match super::is_stationary(file)? {
+        true => Stationarity::Stationary,
+        false => Stationarity::Nonstationary,
+    };
     Ok(Mikan {
         p: file.number("p")?,
         points,
@@ -79,6 +79,8 @@ fn mechanism(file: &CaseFile, points: usize) -> Result<Mikan, Fault> {
         beta: 1.0,
         copula,
         preset: Preset::Paper,
+        stationarity,
+        ..Mikan::default()
     })
 }
 
@@ -128,9 +130,12 @@ fn weights_of<T: Real>(
     inputs: &Inputs<T>,
     draw: &Draw<T>,
 ) -> Result<Array4<T>, Fault> {
-    let points = Points::Nonstationary {
-        w1: draw.points[0].view(),
-        w2: draw.points[1].view(),
+    let points = match draw.points.as_slice() {
+        [w1, w2] => Points::Nonstationary {
+            w1: w1.view(),
+            w2: w2.view(),
+        },
+        sets => Points::Stationary { w: sets[0].view() },
     };
     let settings = Settings {
         similarity: Similarity::Squared {
