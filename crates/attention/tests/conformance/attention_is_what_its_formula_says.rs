@@ -120,10 +120,10 @@ fn check(settings: &Settings<f64>, example: &Example<f64>, label: &str) {
 /// Weights and outputs of a mechanism, from the points that it shows.
 pub(crate) fn weights_follow_the_formula(case: &Case<f64>) {
     let passes: &[Pass] = match case.formula().magnitude {
-        // Of several draws only one is shown.
-        _ if case.is_averaged() => &[TRAINING],
-        // Where dropout falls on the magnitudes, its draw is not shown.
+        // Where dropout falls on the magnitudes, its draw is not shown; of several draws only one is.
+        Magnitude::Released { .. } if case.is_averaged() => &[],
         Magnitude::Released { .. } => &[EVALUATION],
+        _ if case.is_averaged() => &[TRAINING],
         _ => &[EVALUATION, TRAINING],
     };
     case.with_every_mask(5, 6, |case, example, mask, label| {

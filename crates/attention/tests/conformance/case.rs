@@ -2,8 +2,8 @@
 
 use crate::common::*;
 use bochner_attention::{
-    Cotangents, Error, Forward, Gradients, Inputs, Magnitude, Mask, Mechanism, Mikan, Pass, Posterior,
-    Variant,
+    Cotangents, Error, Forward, Gradients, Inputs, Magnitude, Mask, Mechanism, Mikan, Pass,
+    Posterior, Variant,
 };
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array1, Array3, Array4};

@@ -28,7 +28,7 @@ fn another_seed_gives_another_draw() {
         // Only spectral points are drawn in evaluation.
         assert_eq!(
             evaluated(1) != evaluated(2),
-            case.is_drawn(),
+            case.is_latent(),
             "{}",
             case.name
         );
