@@ -34,6 +34,17 @@ pub enum Error {
         /// The value given.
         got: f64,
     },
+    /// The steps of a fit left the numbers that can be computed with.
+    #[error("step {step} of the fit led to the error {loss}: give a smaller learning rate")]
+    Diverged {
+        /// The step after which it was seen.
+        step: usize,
+        /// The squared error there.
+        loss: f64,
+    },
+    /// The kernel refused the inputs or the spectral points.
+    #[error(transparent)]
+    Kernel(#[from] bochner_kernels::Error),
 }
 
 /// Compares the shape of the argument `what` with the one expected.
@@ -57,6 +68,14 @@ pub(crate) fn expect_some(what: &'static str, count: usize) -> Result<(), Error>
         return Err(Error::Empty { what });
     }
     Ok(())
+}
+
+pub(crate) fn expect_finite<'a>(
+    what: &'static str,
+    mut values: impl Iterator<Item = &'a f64>,
+) -> Result<(), Error> {
+    let wrong = values.find(|x| !x.is_finite());
+    wrong.map_or(Ok(()), |&x| expect(false, what, "finite", x))
 }
 
 pub(crate) fn expect_positive<T: Real>(what: &'static str, value: T) -> Result<(), Error> {

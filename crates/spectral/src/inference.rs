@@ -441,6 +441,7 @@ mod tests {
         let what = |result: Result<Inferred<f64>, Error>| match result.unwrap_err() {
             Error::ShapeMismatch { what, .. } | Error::OutOfRange { what, .. } => what,
             Error::Empty { what } => what,
+            other => panic!("{other}"),
         };
         let network = c.network();
         assert_eq!(

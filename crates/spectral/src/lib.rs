@@ -1,10 +1,13 @@
 //! Spectral densities that are learned, and the posterior their noise is drawn from.
 //!
 //! A kernel is as good as the frequencies it is sampled at. Fixed Gaussian draws give back the RBF
-//! kernel; here the frequencies are learned, in one of two ways.
+//! kernel; here the frequencies are learned, in one of three ways.
 //!
 //! **Directly** ([`direct_points`]): the points are parameters, started near softmax attention's
 //! own kernel or as the method's authors start them.
+//!
+//! **As a Gaussian** ([`GaussianPoints`]): only the standard deviations are learned, the inverse
+//! lengthscales of an RBF kernel.
 //!
 //! **Implicitly** ([`ImplicitDensity`]): a small network turns noise into points,
 //! $$w = \operatorname{sign}(z) \odot \mathrm{NN}(|z|),$$
@@ -83,8 +86,11 @@
 //! | [`unconditional`] | [`UnconditionalPosterior`]: a posterior that sees nothing, as a causal mask asks for |
 //! | [`reparameterise`](mod@reparameterise) | draws from the posterior |
 //! | [`divergence`] | [`kl_mean_field`]: posterior against prior |
+//! | [`prior`] | [`Prior`]: its density and draws |
 //! | [`elbo`](mod@elbo) | the objective |
 //! | [`direct`] | [`direct_points`]: points that are parameters |
+//! | [`gaussian`] | [`GaussianPoints`]: normal points of learned standard deviation |
+//! | [`fit`] | [`fit_stationary`], [`fit_nonstationary`]: densities fitted to a kernel or to samples |
 //! | [`linear`] | [`linear_init`]: where the networks start |
 //! | [`Error`] | what can be wrong with the arguments |
 
@@ -92,10 +98,13 @@ pub mod direct;
 pub mod divergence;
 pub mod elbo;
 mod error;
+pub mod fit;
+pub mod gaussian;
 pub mod implicit;
 pub mod inference;
 pub mod linear;
 mod means;
+pub mod prior;
 pub mod reparameterise;
 #[cfg(test)]
 mod testing;
@@ -105,9 +114,15 @@ pub use direct::{DirectInit, DirectPoints, direct_points};
 pub use divergence::{KlGradients, kl_mean_field, kl_mean_field_vjp};
 pub use elbo::{ElboGradients, elbo, elbo_vjp};
 pub use error::Error;
+pub use fit::{
+    DensityFit, DensityFitConfig, DirectEstimator, Estimator, GaussianEstimator, ImplicitEstimator,
+    KernelValues, empirical_kernel, fit_nonstationary, fit_stationary,
+};
+pub use gaussian::{GaussianGradients, GaussianPoints, softmax_log_std};
 pub use implicit::{ImplicitDensity, ImplicitGradients};
 pub use inference::{InferenceGradients, InferenceNetwork, Inferred, InferredCotangents};
 pub use linear::linear_init;
+pub use prior::Prior;
 pub use reparameterise::{ReparameteriseGradients, reparameterise, reparameterise_vjp};
 pub use unconditional::{
     MeanField, UnconditionalGradients, UnconditionalPosterior, unconditional_init,

@@ -1,0 +1,160 @@
+//! The three estimators with parameters of their own, so that they can be fitted.
+
+use crate::error::expect_shape;
+use crate::{Error, GaussianPoints, ImplicitDensity};
+use ndarray::{Array1, Array2, ArrayView2};
+use std::fmt::Debug;
+
+/// A density of spectral points that is given by a list of numbers.
+///
+/// The noise behind the points, where there is any, is part of the estimator and stays as it is,
+/// so that the points are a smooth function of the parameters.
+pub trait Estimator: Debug {
+    /// The parameters.
+    fn parameters(&self) -> Vec<f64>;
+
+    /// Replaces all parameters, in the order of [`parameters`](Self::parameters).
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if there are too few or too many.
+    fn set_parameters(&mut self, values: &[f64]) -> Result<(), Error>;
+
+    /// The spectral points, `[R, d]`.
+    ///
+    /// # Errors
+    /// Whatever does not fit, see the estimator.
+    fn points(&self) -> Result<Array2<f64>, Error>;
+
+    /// The vector-Jacobian product of [`points`](Self::points) along the parameters.
+    ///
+    /// # Errors
+    /// As [`points`](Self::points), and [`Error::ShapeMismatch`] unless `cotangent` is `[R, d]`.
+    fn points_vjp(&self, cotangent: ArrayView2<f64>) -> Result<Vec<f64>, Error>;
+}
+
+/// Points that are parameters themselves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DirectEstimator {
+    /// The points, `[R, d]`.
+    pub w: Array2<f64>,
+}
+
+/// [`GaussianPoints`] with parameter and noise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GaussianEstimator {
+    /// The parameter, `[d]` or `[1]`.
+    pub log_std: Array1<f64>,
+    /// Standard normal draws, `[R, d]`.
+    pub eps: Array2<f64>,
+}
+
+/// [`ImplicitDensity`] with parameters and noise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImplicitEstimator {
+    /// The weights of the three layers, `[d, d]`.
+    pub weights: [Array2<f64>; 3],
+    /// The biases of the three layers, `[d]`.
+    pub biases: [Array1<f64>; 3],
+    /// Slope of LeakyReLU on the negative side.
+    pub slope: f64,
+    /// The noise, `[R, d]`.
+    pub z: Array2<f64>,
+}
+
+impl Estimator for DirectEstimator {
+    fn parameters(&self) -> Vec<f64> {
+        self.w.iter().copied().collect()
+    }
+
+    fn set_parameters(&mut self, values: &[f64]) -> Result<(), Error> {
+        replace(values, self.w.iter_mut().collect())
+    }
+
+    fn points(&self) -> Result<Array2<f64>, Error> {
+        Ok(self.w.clone())
+    }
+
+    fn points_vjp(&self, cotangent: ArrayView2<f64>) -> Result<Vec<f64>, Error> {
+        expect_shape("cotangent", self.w.shape(), cotangent.shape())?;
+        Ok(cotangent.iter().copied().collect())
+    }
+}
+
+impl GaussianEstimator {
+    fn density(&self) -> GaussianPoints<'_, f64> {
+        let log_std = self.log_std.view();
+        GaussianPoints { log_std }
+    }
+}
+
+impl Estimator for GaussianEstimator {
+    fn parameters(&self) -> Vec<f64> {
+        self.log_std.to_vec()
+    }
+
+    fn set_parameters(&mut self, values: &[f64]) -> Result<(), Error> {
+        replace(values, self.log_std.iter_mut().collect())
+    }
+
+    fn points(&self) -> Result<Array2<f64>, Error> {
+        self.density().points(self.eps.view())
+    }
+
+    fn points_vjp(&self, cotangent: ArrayView2<f64>) -> Result<Vec<f64>, Error> {
+        let along = self.density().points_vjp(self.eps.view(), cotangent)?;
+        Ok(along.log_std.to_vec())
+    }
+}
+
+impl ImplicitEstimator {
+    fn density(&self) -> ImplicitDensity<'_, f64> {
+        let ([w1, w2, w3], [b1, b2, b3]) = (&self.weights, &self.biases);
+        ImplicitDensity {
+            w1: w1.view(),
+            b1: b1.view(),
+            w2: w2.view(),
+            b2: b2.view(),
+            w3: w3.view(),
+            b3: b3.view(),
+            slope: self.slope,
+        }
+    }
+}
+
+impl Estimator for ImplicitEstimator {
+    fn parameters(&self) -> Vec<f64> {
+        let weights = self.weights.iter().flatten();
+        weights
+            .chain(self.biases.iter().flatten())
+            .copied()
+            .collect()
+    }
+
+    fn set_parameters(&mut self, values: &[f64]) -> Result<(), Error> {
+        let weights = self.weights.iter_mut().flatten();
+        let all = weights.chain(self.biases.iter_mut().flatten());
+        replace(values, all.collect())
+    }
+
+    fn points(&self) -> Result<Array2<f64>, Error> {
+        self.density().points(self.z.view())
+    }
+
+    fn points_vjp(&self, cotangent: ArrayView2<f64>) -> Result<Vec<f64>, Error> {
+        let along = self.density().points_vjp(self.z.view(), cotangent)?;
+        let weights = [along.w1, along.w2, along.w3];
+        let biases = [along.b1, along.b2, along.b3];
+        Ok(weights
+            .into_iter()
+            .flatten()
+            .chain(biases.into_iter().flatten())
+            .collect())
+    }
+}
+
+fn replace(values: &[f64], parameters: Vec<&mut f64>) -> Result<(), Error> {
+    expect_shape("values", &[parameters.len()], &[values.len()])?;
+    let pairs = parameters.into_iter().zip(values);
+    pairs.for_each(|(parameter, &value)| *parameter = value);
+    Ok(())
+}

@@ -1,0 +1,276 @@
+//! Densities fitted to a kernel, or to samples of functions, by gradient.
+//!
+//! The features of spectral points give a kernel; the fit moves the points, or what they are drawn
+//! from, until it is the one wanted.
+
+mod adam;
+mod estimator;
+mod target;
+
+pub use estimator::{DirectEstimator, Estimator, GaussianEstimator, ImplicitEstimator};
+pub use target::{KernelValues, empirical_kernel};
+
+use crate::Error;
+use crate::error::{expect_positive, expect_some};
+use adam::Adam;
+use bochner_kernels::{SpectralPoints, kernel_matrix, kernel_matrix_vjp};
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+/// How a density is fitted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DensityFitConfig {
+    /// The steps of Adam; at least one.
+    pub steps: usize,
+    /// The learning rate of the first step, falling linearly to zero; positive.
+    pub learning_rate: f64,
+}
+
+impl Default for DensityFitConfig {
+    fn default() -> Self {
+        Self {
+            steps: 1000,
+            learning_rate: 0.05,
+        }
+    }
+}
+
+/// What a fit led to; the estimator is left with the best parameters seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DensityFit {
+    /// The squared error before each step and after the last one.
+    pub losses: Vec<f64>,
+    /// Which of them is the least.
+    pub best: usize,
+}
+
+/// Fits a density of points to a stationary kernel.
+///
+/// $$\min \frac{1}{N N'} \sum_{ij} \bigl(f_S(x_i, y_j) - k_{ij}\bigr)^2, \qquad
+/// f_S(x, y) = \frac1R \sum_r \cos w_r \cdot (x - y)$$
+///
+/// The squared error of two stationary kernels is a squared distance of their spectral densities,
+/// smoothed by the Fourier transform of the lags' density. Lags with heavy tails let points feel
+/// the mass they lack from afar; equally spaced lags give a smoothing with side lobes, in which
+/// points get stuck.
+///
+/// # Errors
+/// [`Error::ShapeMismatch`], [`Error::Empty`], [`Error::OutOfRange`] for the values, the settings
+/// or the estimator; [`Error::Kernel`] if inputs and points differ in width;
+/// [`Error::Diverged`].
+///
+/// # Example
+/// ```
+/// use bochner_numerics::{Seed, standard_normal};
+/// use bochner_spectral::{
+///     DensityFitConfig, GaussianEstimator, KernelValues, fit_stationary,
+/// };
+/// use ndarray::{Array2, array};
+///
+/// // An RBF kernel of lengthscale 2, at lags from the origin.
+/// let x = Array2::from_shape_fn((30, 1), |(i, _)| 0.2 * i as f64);
+/// let values = x.mapv(|t| (-t * t / 8.0_f64).exp());
+/// let y = array![[0.0]];
+/// let target = KernelValues { x: x.view(), y: y.view(), values: values.view() };
+///
+/// let mut stream = Seed::new(1).stream("noise");
+/// let eps = Array2::from_shape_simple_fn((2000, 1), || standard_normal(&mut stream));
+/// let mut density = GaussianEstimator { log_std: array![0.0], eps };
+/// let config = DensityFitConfig { steps: 200, ..Default::default() };
+/// fit_stationary(&mut density, &target, &config)?;
+/// assert!((density.log_std[0].exp() - 0.5).abs() < 0.03);
+/// # Ok::<(), bochner_spectral::Error>(())
+/// ```
+pub fn fit_stationary(
+    estimator: &mut dyn Estimator,
+    target: &KernelValues,
+    config: &DensityFitConfig,
+) -> Result<DensityFit, Error> {
+    descend(&mut [estimator], target, config)
+}
+
+/// Fits densities of pairs of points to any kernel, as [`fit_stationary`] does.
+///
+/// $$f_{NS}(x, y) = \frac{1}{4R} \sum_r \sum_{a, b \in \{1, 2\}}
+/// \cos(w_{ar} \cdot x - w_{br} \cdot y)$$
+///
+/// # Errors
+/// As [`fit_stationary`].
+pub fn fit_nonstationary(
+    first: &mut dyn Estimator,
+    second: &mut dyn Estimator,
+    target: &KernelValues,
+    config: &DensityFitConfig,
+) -> Result<DensityFit, Error> {
+    descend(&mut [first, second], target, config)
+}
+
+fn descend(
+    estimators: &mut [&mut dyn Estimator],
+    target: &KernelValues,
+    config: &DensityFitConfig,
+) -> Result<DensityFit, Error> {
+    target.check()?;
+    expect_some("steps", config.steps)?;
+    expect_positive("learning_rate", config.learning_rate)?;
+    let mut parameters: Vec<_> = estimators.iter().map(|e| e.parameters()).collect();
+    let mut states: Vec<_> = parameters.iter().map(|p| Adam::new(p.len())).collect();
+    let (mut losses, mut best, mut best_parameters) = (Vec::new(), 0, parameters.clone());
+    for step in 0..=config.steps {
+        let (loss, gradients) = objective(estimators, target)?;
+        if !loss.is_finite() {
+            return Err(Error::Diverged { step, loss });
+        }
+        losses.push(loss);
+        if loss < losses[best] {
+            best = step;
+            best_parameters.clone_from(&parameters);
+        }
+        let rate = config.learning_rate * (1.0 - step as f64 / config.steps as f64);
+        for (i, gradient) in gradients.iter().enumerate() {
+            states[i].step(rate, &mut parameters[i], gradient);
+        }
+        assign(estimators, &parameters)?;
+    }
+    assign(estimators, &best_parameters)?;
+    Ok(DensityFit { losses, best })
+}
+
+fn assign(estimators: &mut [&mut dyn Estimator], parameters: &[Vec<f64>]) -> Result<(), Error> {
+    let mut pairs = estimators.iter_mut().zip(parameters);
+    pairs.try_for_each(|(estimator, parameters)| estimator.set_parameters(parameters))
+}
+
+/// The mean squared error, and its gradient along each estimator's parameters.
+fn objective(
+    estimators: &[&mut dyn Estimator],
+    target: &KernelValues,
+) -> Result<(f64, Vec<Vec<f64>>), Error> {
+    let points = estimators.iter().map(|e| e.points());
+    let points = points.collect::<Result<Vec<_>, _>>()?;
+    let spectral = spectral_points(&points);
+    let off = kernel_matrix(target.x, target.y, &spectral)? - target.values;
+    let count = off.len() as f64;
+    let loss = off.iter().map(|o| o * o).sum::<f64>() / count;
+    let cotangent = off * (2.0 / count);
+    let along = kernel_matrix_vjp(target.x, target.y, &spectral, cotangent.view())?;
+    let along = [Some(along.w1), along.w2].into_iter().flatten();
+    let gradients = estimators.iter().zip(along);
+    let gradients = gradients.map(|(e, along)| e.points_vjp(along.view()));
+    Ok((loss, gradients.collect::<Result<_, _>>()?))
+}
+
+fn spectral_points(points: &[Array2<f64>]) -> SpectralPoints<'_, f64> {
+    match points {
+        [w] => SpectralPoints::Stationary { w: w.view() },
+        [w1, w2] => SpectralPoints::Nonstationary {
+            w1: w1.view(),
+            w2: w2.view(),
+        },
+        _ => unreachable!("one estimator, or one for each point of a pair"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::random;
+    use bochner_numerics::{finite_difference, relative_error};
+    use ndarray::array;
+
+    fn direct(purpose: &str) -> Box<dyn Estimator> {
+        Box::new(DirectEstimator {
+            w: random((5, 2), purpose),
+        })
+    }
+
+    fn gaussian() -> Box<dyn Estimator> {
+        Box::new(GaussianEstimator {
+            log_std: array![0.2, -0.3],
+            eps: random((5, 2), "eps"),
+        })
+    }
+
+    fn implicit() -> Box<dyn Estimator> {
+        Box::new(ImplicitEstimator {
+            weights: ["w1", "w2", "w3"].map(|name| random((2, 2), name)),
+            biases: ["b1", "b2", "b3"].map(|name| random(2, name)),
+            slope: 0.2,
+            z: random((5, 2), "z"),
+        })
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let (x, y): (Array2<f64>, Array2<f64>) = (random((4, 2), "x"), random((3, 2), "y"));
+        let values: Array2<f64> = random((4, 3), "values");
+        let (x, y, values) = (x.view(), y.view(), values.view());
+        let target = KernelValues { x, y, values };
+        for mut estimators in [
+            vec![direct("w")],
+            vec![gaussian()],
+            vec![implicit()],
+            vec![implicit(), direct("w2")],
+        ] {
+            let mut all: Vec<&mut dyn Estimator> =
+                estimators.iter_mut().map(|e| e.as_mut() as _).collect();
+            let (_, gradients) = objective(&all, &target).unwrap();
+            for i in 0..all.len() {
+                let parameters = all[i].parameters();
+                let want = finite_difference(&parameters, |values| {
+                    all[i].set_parameters(values).unwrap();
+                    objective(&all, &target).unwrap().0
+                });
+                all[i].set_parameters(&parameters).unwrap();
+                assert!(relative_error(&gradients[i], &want) < 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_fitted_is_named() {
+        let (x, y) = (array![[0.0], [1.0]], array![[0.0]]);
+        let fit = |values: Array2<f64>, steps, learning_rate| {
+            let (x, y, values) = (x.view(), y.view(), values.view());
+            let target = KernelValues { x, y, values };
+            let (log_std, eps) = (array![0.0], random((3, 1), "eps"));
+            let mut density = GaussianEstimator { log_std, eps };
+            let config = DensityFitConfig {
+                steps,
+                learning_rate,
+            };
+            fit_stationary(&mut density, &target, &config).unwrap_err()
+        };
+        let good = array![[1.0], [0.5]];
+        let what = |error| match error {
+            Error::ShapeMismatch { what, .. } | Error::OutOfRange { what, .. } => what,
+            Error::Empty { what } => what,
+            other => panic!("{other}"),
+        };
+        assert_eq!(what(fit(array![[1.0]], 1, 0.1)), "values");
+        assert_eq!(what(fit(array![[1.0], [f64::NAN]], 1, 0.1)), "values");
+        assert_eq!(what(fit(good.clone(), 0, 0.1)), "steps");
+        assert_eq!(what(fit(good.clone(), 1, -0.1)), "learning_rate");
+        assert!(matches!(
+            fit(good, 3, 1e4),
+            Error::Diverged { step: 1 | 2, .. }
+        ));
+    }
+
+    #[test]
+    fn the_best_parameters_seen_are_kept() {
+        let (x, y) = (array![[0.5], [1.5]], array![[0.0]]);
+        let values = x.mapv(|t: f64| (2.0 * t).cos());
+        let (x, y, values) = (x.view(), y.view(), values.view());
+        let target = KernelValues { x, y, values };
+        let mut density = DirectEstimator { w: array![[2.001]] };
+        let config = DensityFitConfig {
+            steps: 1,
+            learning_rate: 1.0,
+        };
+        let fit = fit_stationary(&mut density, &target, &config).unwrap();
+        assert!(fit.best == 0 && fit.losses[1] > fit.losses[0]);
+        assert_eq!(density.w, array![[2.001]]);
+    }
+}

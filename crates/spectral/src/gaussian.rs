@@ -1,0 +1,171 @@
+//! The Gaussian estimator: normal spectral points whose standard deviations are learned.
+
+use crate::Error;
+use crate::error::{expect_shape, expect_some};
+use bochner_numerics::Real;
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+
+/// The density $N(0, \operatorname{diag} s^2)$ of spectral points, as a function of $\log s$.
+///
+/// $$w_r = \exp(\log s) \odot \varepsilon_r$$
+///
+/// *where* $\varepsilon$ are standard normal draws. The kernel is the RBF kernel of lengthscales
+/// $1 / s_n$, so this is the estimator that learns nothing but lengthscales. With one $s$ for all
+/// coordinates and $s^2 = 1 / (2 l^2)$, the squared kernel tends to $\exp(-|x - y|^2 / (2 l^2))$.
+///
+/// # Shapes
+/// `log_std` is `[d]`, or `[1]` for one standard deviation that all coordinates share.
+///
+/// # Example
+/// ```
+/// use bochner_spectral::{GaussianPoints, softmax_log_std};
+/// use ndarray::array;
+///
+/// let log_std = array![softmax_log_std::<f64>(4)?];
+/// let density = GaussianPoints { log_std: log_std.view() };
+/// let w = density.points(array![[1.0, -2.0, 0.0, 4.0]].view())?;
+/// assert_eq!(w, array![[0.5, -1.0, 0.0, 2.0]]); // variance 1 / (2 sqrt 4)
+/// # Ok::<(), bochner_spectral::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct GaussianPoints<'a, T> {
+    /// The logarithm of the standard deviation, for each coordinate or for all.
+    pub log_std: ArrayView1<'a, T>,
+}
+
+/// The gradients of [`GaussianPoints::points`], named and shaped as what they belong to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GaussianGradients<T> {
+    /// Along the logarithm of the standard deviation, `[d]` or `[1]`.
+    pub log_std: Array1<T>,
+    /// Along the standard normal draws, `[n, d]`.
+    pub eps: Array2<T>,
+}
+
+impl<T: Real> GaussianPoints<'_, T> {
+    /// The spectral points of standard normal draws, one row each.
+    ///
+    /// # Shapes
+    /// `eps` and the result are `[n, d]`; batch, heads and points are all rows here.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if `log_std` has neither one entry nor as many as `eps` has
+    /// columns, [`Error::Empty`] if $d = 0$.
+    pub fn points(&self, eps: ArrayView2<T>) -> Result<Array2<T>, Error> {
+        self.check(&eps)?;
+        Ok(&eps * &self.log_std.mapv(T::exp))
+    }
+
+    /// The vector-Jacobian product of [`points`](Self::points).
+    ///
+    /// $$\dot{\log s} = \sum_r \dot w_r \odot w_r, \qquad \dot\varepsilon_r = s \odot \dot w_r$$
+    ///
+    /// # Shapes
+    /// `eps` and `cotangent` are `[n, d]`.
+    ///
+    /// # Errors
+    /// As [`points`](Self::points), and [`Error::ShapeMismatch`] if `cotangent` does not fit.
+    ///
+    /// # Numerics
+    /// Summed in double precision, in the order of the rows.
+    pub fn points_vjp(
+        &self,
+        eps: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<GaussianGradients<T>, Error> {
+        self.check(&eps)?;
+        expect_shape("cotangent", eps.shape(), cotangent.shape())?;
+        let along_eps = &cotangent * &self.log_std.mapv(T::exp);
+        let mut log_std = vec![0.0; self.log_std.len()];
+        let shared = log_std.len() == 1;
+        for ((r, n), &eps) in eps.indexed_iter() {
+            log_std[if shared { 0 } else { n }] += eps.as_f64() * along_eps[[r, n]].as_f64();
+        }
+        Ok(GaussianGradients {
+            log_std: log_std.into_iter().map(T::of).collect(),
+            eps: along_eps,
+        })
+    }
+
+    fn check(&self, eps: &ArrayView2<T>) -> Result<(), Error> {
+        expect_some("width", eps.ncols())?;
+        if self.log_std.len() == 1 {
+            return Ok(());
+        }
+        expect_shape("log_std", &[eps.ncols()], self.log_std.shape())
+    }
+}
+
+/// The $\log s$ at which the squared kernel is softmax attention's own similarity,
+/// $s^2 = 1 / (2 \sqrt d)$.
+///
+/// # Errors
+/// [`Error::Empty`] if `width`, $d$, is zero.
+pub fn softmax_log_std<T: Real>(width: usize) -> Result<T, Error> {
+    expect_some("width", width)?;
+    Ok(T::of(-0.5 * (2.0 * (width as f64).sqrt()).ln()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{finite, random};
+    use bochner_kernels::{SpectralPoints, squared_kernel_matrix};
+    use bochner_numerics::relative_error;
+    use ndarray::array;
+
+    fn points(log_std: ArrayView1<f64>, eps: ArrayView2<f64>) -> Array2<f64> {
+        GaussianPoints { log_std }.points(eps).unwrap()
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let (eps, cotangent): (Array2<f64>, Array2<f64>) =
+            (random((5, 3), "eps"), random((5, 3), "cotangent"));
+        for log_std in [array![0.3, -0.7, 0.1], array![-0.4]] {
+            let density = GaussianPoints {
+                log_std: log_std.view(),
+            };
+            let got = density.points_vjp(eps.view(), cotangent.view()).unwrap();
+            let value = |s: ArrayView1<f64>, e: ArrayView2<f64>| (points(s, e) * &cotangent).sum();
+            let along = finite(&log_std, |s| value(s, eps.view()));
+            assert!(relative_error(got.log_std.as_slice().unwrap(), &along) < 1e-6);
+            let along = finite(&eps, |e| value(log_std.view(), e));
+            assert!(relative_error(got.eps.as_slice().unwrap(), &along) < 1e-6);
+        }
+    }
+
+    #[test]
+    fn it_starts_at_the_similarity_of_softmax() {
+        let (eps, x): (Array2<f64>, Array2<f64>) =
+            (random((20_000, 4), "eps"), random((6, 4), "x"));
+        let log_std = array![softmax_log_std::<f64>(4).unwrap()];
+        let w = points(log_std.view(), eps.view());
+        let w = SpectralPoints::Stationary { w: w.view() };
+        let got = squared_kernel_matrix(x.view(), x.view(), &w).unwrap();
+        for ((i, j), got) in got.indexed_iter() {
+            let t = &x.row(i) - &x.row(j);
+            let want = (-t.dot(&t) / (2.0 * 4.0_f64.sqrt())).exp();
+            assert!((got - want).abs() < 0.03);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let (two, eps) = (array![0.0, 0.0], Array2::zeros((1, 3)));
+        let density = GaussianPoints {
+            log_std: two.view(),
+        };
+        assert!(matches!(
+            density.points(eps.view()),
+            Err(Error::ShapeMismatch {
+                what: "log_std",
+                ..
+            })
+        ));
+        let none: Array2<f64> = Array2::zeros((2, 0));
+        let empty = density.points(none.view());
+        assert_eq!(empty, Err(Error::Empty { what: "width" }));
+        assert!(softmax_log_std::<f64>(0).is_err());
+    }
+}
