@@ -1,5 +1,8 @@
-//! The error of random features falls like the root of their number, and orthogonal ones are
-//! closer.
+//! The error of random features falls like $1 / \sqrt R$, for every kernel with a density and in any
+//! number of dimensions, and orthogonal ones are closer.
+//!
+//! Wrong versions it catches: another kernel's density, frequencies without their $2 \pi$, and
+//! features that are not averaged.
 
 use bochner_kernels::{
     Cosine, Kernel, Lengthscale, MaternConfig, RandomFeatures, Rbf, RbfConfig, Smoothness,
@@ -7,11 +10,16 @@ use bochner_kernels::{
 };
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array2, array};
+use proptest::prelude::*;
 
 type Boxed = Box<dyn Stationary<f64>>;
 
-fn kernels() -> Vec<Boxed> {
-    let lengthscale = Lengthscale::PerDimension(vec![0.8, 1.7]);
+/// Every kernel with a density, as wide as standard normal inputs are apart.
+fn kernels(width: usize) -> Vec<Boxed> {
+    let scale = (width as f64 / 2.0).sqrt();
+    let along = |axis: usize| if axis.is_multiple_of(2) { 0.8 } else { 1.7 };
+    let lengths = (0..width).map(|axis| along(axis) * scale).collect();
+    let lengthscale = Lengthscale::PerDimension(lengths);
     let rbf = RbfConfig {
         lengthscale: lengthscale.clone(),
     };
@@ -25,10 +33,25 @@ fn kernels() -> Vec<Boxed> {
         kernels.push(Box::new(config.build().unwrap()));
     }
     for cosine in [Cosine::Joint, Cosine::Product] {
+        let of = |component: usize, even: f64, odd: f64| {
+            move |axis: usize| {
+                if (axis + component).is_multiple_of(2) {
+                    even
+                } else {
+                    odd
+                }
+            }
+        };
+        let (means, variances) = (
+            [of(0, 0.2, -0.3), of(0, 0.4, 0.1)],
+            [of(0, 0.02, 0.01), of(1, 0.03, 0.01)],
+        );
         let config = SpectralMixtureConfig {
             weights: array![0.5, 1.5],
-            means: array![[0.2, -0.3], [0.4, 0.1]],
-            variances: array![[0.02, 0.01], [0.01, 0.03]],
+            means: Array2::from_shape_fn((2, width), |(q, axis)| means[q](axis) / scale),
+            variances: Array2::from_shape_fn((2, width), |(q, axis)| {
+                variances[q](axis) / (scale * scale)
+            }),
             cosine,
         };
         kernels.push(Box::new(config.build().unwrap()));
@@ -81,26 +104,51 @@ fn slope(points: &[(f64, f64)]) -> f64 {
 
 #[test]
 fn the_error_falls_like_the_root_of_the_number_of_points() {
-    let x = inputs(10, 2);
-    for kernel in kernels() {
-        let measured = [64_usize, 256, 1024, 4096].map(|count| {
-            let features = |seed| independent(kernel.as_ref(), 2, count, seed);
-            let error = error(kernel.as_ref(), &x, 20, features);
-            ((count as f64).ln(), error.ln())
-        });
-        let slope = slope(&measured);
-        assert!((-0.65..=-0.35).contains(&slope), "{kernel:?}: {slope}");
-        // A wrong density has an error that stays; this one is what one draw of a cosine allows.
-        let last = measured[3].1.exp() / kernel.variance();
-        assert!(last < 1.0 / 64.0, "{kernel:?}: {last}");
+    for width in [1, 2, 64] {
+        let x = inputs(10, width);
+        for kernel in kernels(width) {
+            let measured = [64_usize, 256, 1024, 4096].map(|count| {
+                let features = |seed| independent(kernel.as_ref(), width, count, seed);
+                let error = error(kernel.as_ref(), &x, 20, features);
+                ((count as f64).ln(), error.ln())
+            });
+            let slope = slope(&measured);
+            let label = format!("width {width}, {kernel:?}");
+            assert!((-0.65..=-0.35).contains(&slope), "{label}: {slope}");
+            // A wrong density has an error that stays; this one is what one draw of a cosine
+            // allows.
+            let last = measured[3].1.exp() / kernel.variance();
+            assert!(last < 1.0 / 64.0, "{label}: {last}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Seven standard deviations of a mean of cosines, which vary by at most one.
+    #[test]
+    fn the_error_is_within_its_bound(
+        width in 1..=64_usize,
+        kernel in 0..6_usize,
+        count in 256..2048_usize,
+        seed in any::<u64>(),
+    ) {
+        let kernel = &kernels(width)[kernel];
+        let x = inputs(4, width);
+        let features = independent(kernel.as_ref(), width, count, Seed::new(seed));
+        let exact = kernel.gram(x.view(), x.view()).unwrap();
+        let off = features.gram(x.view(), x.view()).unwrap() - exact;
+        let bound = 7.0 * kernel.variance() / (count as f64).sqrt();
+        prop_assert!(off.iter().all(|e| e.abs() < bound), "{:?}: {}", kernel, off);
     }
 }
 
 #[test]
 fn the_error_of_another_kernels_features_stays() {
     let x = inputs(10, 2);
-    let rbf = &kernels()[0];
-    let matern = &kernels()[1];
+    let rbf = &kernels(2)[0];
+    let matern = &kernels(2)[1];
     let features = |seed| independent(matern.as_ref(), 2, 4096, seed);
     assert!(error(rbf.as_ref(), &x, 5, features) > 0.05);
 }
