@@ -31,6 +31,21 @@ pub(crate) fn expect_length(what: &'static str, expected: usize, got: usize) -> 
     })
 }
 
+pub(crate) fn expect_width(
+    what: &'static str,
+    expected: usize,
+    x: &ArrayView2<f64>,
+) -> Result<(), Error> {
+    if x.ncols() == expected {
+        return Ok(());
+    }
+    Err(Error::ShapeMismatch {
+        what,
+        expected: vec![x.nrows(), expected],
+        got: x.shape().to_vec(),
+    })
+}
+
 pub(crate) fn expect_some(what: &'static str, count: usize) -> Result<(), Error> {
     if count == 0 {
         return Err(Error::Empty { what });

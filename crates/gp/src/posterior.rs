@@ -1,6 +1,6 @@
 //! What is known of the function once observations are in.
 
-use crate::check::expect_finite_matrix;
+use crate::check::{expect_finite_matrix, expect_width};
 use crate::evidence::Observed;
 use crate::{Error, Evidence, EvidenceGradient, GaussianProcess, Joint};
 use bochner_numerics::{Mat, MatMut, matmul};
@@ -116,7 +116,7 @@ impl Posterior<'_> {
     /// `x: [m, d]`.
     ///
     /// # Errors
-    /// [`Error::NotFinite`], and [`Error::Kernel`] if the width is not that of the observations.
+    /// [`Error::NotFinite`], and [`Error::ShapeMismatch`] if the width is not that of the observations.
     ///
     /// # Numerics
     /// $O(m n^2)$ time. Where the two terms of a variance cancel, rounding can leave it below
@@ -126,12 +126,9 @@ impl Posterior<'_> {
     /// Rasmussen, Williams, 2006, algorithm 2.1.
     pub fn predict(&self, x: ArrayView2<f64>) -> Result<Prediction, Error> {
         let (mean, whitened) = self.project(x)?;
-        let kernel = self.process.kernel();
-        let rows = x.rows().into_iter().zip(whitened.rows());
-        let latent_variance: Result<Array1<f64>, Error> = rows
-            .map(|(x, v)| Ok((kernel.value(x, x)? - v.dot(&v)).max(0.0)))
-            .collect();
-        let latent_variance = latent_variance?;
+        let mut latent_variance = self.process.kernel.diagonal(x)?;
+        let rows = latent_variance.iter_mut().zip(whitened.rows());
+        rows.for_each(|(variance, v)| *variance = (*variance - v.dot(&v)).max(0.0));
         Ok(Prediction {
             mean,
             observed_variance: &latent_variance + self.process.noise,
@@ -174,6 +171,7 @@ impl Posterior<'_> {
     /// The covariances of the inputs asked for with those observed, $k_*$ for each as a row.
     fn cross(&self, x: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
         expect_finite_matrix("x", &x)?;
+        expect_width("x", self.x.ncols(), &x)?;
         let cross = self.process.kernel.gram(x, self.x.view())?;
         expect_finite_matrix("gram", &cross.view())?;
         Ok(cross.as_standard_layout().into_owned())
@@ -344,7 +342,17 @@ mod tests {
         let (x, y) = (points(3, 2, "x"), targets(3, "y"));
         let posterior = process.condition(x.view(), y.view()).unwrap();
         let wide = posterior.predict(points(3, 3, "x").view());
-        assert!(matches!(wide, Err(Error::Kernel(_))));
+        let got = vec![3, 3];
+        let expected = vec![3, 2];
+        let what = "x";
+        assert_eq!(
+            wide,
+            Err(Error::ShapeMismatch {
+                what,
+                expected,
+                got
+            })
+        );
         let gap = posterior.joint(array![[0.0, f64::NAN]].view());
         assert!(matches!(gap, Err(Error::NotFinite { what: "x", .. })));
     }

@@ -17,7 +17,7 @@ use bochner_kernels::{Domain, Kernel, Parameter};
 ///
 /// # Reference
 /// Rasmussen, Williams, *Gaussian Processes for Machine Learning*, 2006, chapters 2 and 5.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct GaussianProcess {
     pub(crate) kernel: Box<dyn Kernel<f64>>,
     pub(crate) mean: f64,
@@ -26,7 +26,7 @@ pub struct GaussianProcess {
 }
 
 /// The settings of a [`GaussianProcess`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct GaussianProcessConfig {
     /// The covariance of the function's values.
     pub kernel: Box<dyn Kernel<f64>>,

@@ -35,7 +35,7 @@ pub(crate) fn gram_vjp(
         weights
             .slice_mut(s![.., ..rows.start])
             .mapv_inplace(|g| 2.0 * g);
-        let along = kernel.gram_vjp(own, before, weights.view())?.parameters;
+        let along = kernel.gram_vjp_parameters(own, before, weights.view())?;
         parameters
             .iter_mut()
             .zip(along)

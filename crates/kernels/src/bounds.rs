@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::error::{expect, expect_positive, expect_some};
+use serde::{Deserialize, Serialize};
 
 /// The uniform error of a non-stationary kernel's random features.
 ///
@@ -47,7 +48,8 @@ pub struct UniformBound {
 }
 
 /// The settings of a [`UniformBound`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct UniformBoundConfig {
     /// The number $d$ of coordinates; at least one.
     pub width: usize,

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::error::{expect_finite, expect_length, expect_positive, expect_shape, expect_some};
 use bochner_numerics::Real;
-use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use std::fmt::Debug;
 
 /// A covariance function $k(x, y)$ of two points of $\mathbb{R}^d$, with its gradients.
@@ -18,7 +18,7 @@ use std::fmt::Debug;
 /// # Numerics
 /// Everything runs on the calling thread, in a fixed order. A row that is not finite spoils its
 /// own row or column of the Gram matrix only.
-pub trait Kernel<T: Real>: Debug + Send + Sync {
+pub trait Kernel<T: Real>: CloneKernel<T> + Debug + Send + Sync {
     /// The Gram matrix $K_{ij} = k(x_i, y_j)$, `[N, N']`.
     ///
     /// # Errors
@@ -40,6 +40,19 @@ pub trait Kernel<T: Real>: Debug + Send + Sync {
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error>;
 
+    /// The part of [`gram_vjp`](Self::gram_vjp) along the parameters.
+    ///
+    /// # Errors
+    /// As [`gram_vjp`](Self::gram_vjp).
+    fn gram_vjp_parameters(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<Vec<T>, Error> {
+        Ok(self.gram_vjp(x, y, cotangent)?.parameters)
+    }
+
     /// The hyper-parameters, with their names and where they may lie.
     fn parameters(&self) -> Vec<Parameter<T>>;
 
@@ -58,6 +71,38 @@ pub trait Kernel<T: Real>: Debug + Send + Sync {
     fn value(&self, x: ArrayView1<T>, y: ArrayView1<T>) -> Result<T, Error> {
         let (x, y) = (x.insert_axis(Axis(0)), y.insert_axis(Axis(0)));
         Ok(self.gram(x, y)?[[0, 0]])
+    }
+
+    /// The diagonal of the Gram matrix of points with themselves, $k(x_i, x_i)$, `[N]`.
+    ///
+    /// # Errors
+    /// As [`gram`](Self::gram).
+    fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
+        // Without rows, the width still has to be one that the kernel takes.
+        if x.nrows() == 0 {
+            return Ok(self.gram(x, x)?.diag().to_owned());
+        }
+        x.rows().into_iter().map(|x| self.value(x, x)).collect()
+    }
+}
+
+/// A kernel that can be copied without knowing its type; every [`Kernel`] that is `Clone` is one.
+///
+/// It makes `Box<dyn Kernel<T>>` `Clone`.
+pub trait CloneKernel<T: Real> {
+    /// A copy in a box of its own.
+    fn clone_box(&self) -> Box<dyn Kernel<T>>;
+}
+
+impl<T: Real, K: Kernel<T> + Clone + 'static> CloneKernel<T> for K {
+    fn clone_box(&self) -> Box<dyn Kernel<T>> {
+        Box::new(self.clone())
+    }
+}
+
+impl<T: Real> Clone for Box<dyn Kernel<T>> {
+    fn clone(&self) -> Self {
+        self.as_ref().clone_box()
     }
 }
 

@@ -3,12 +3,16 @@
 use crate::error::{Error, expect_positive, expect_shape, expect_some};
 use crate::kernel::Parameter;
 use bochner_numerics::Real;
+use serde::{Deserialize, Serialize};
 
 /// How far apart two points must lie to be unlike, along every dimension or along each.
 ///
 /// With one lengthscale per dimension (automatic relevance determination), training makes that of
 /// a dimension which explains nothing large, and the dimension disappears.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Written as a number, or as a list of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
 pub enum Lengthscale<T> {
     /// One for all dimensions; fits any width. Its parameter is called `lengthscale`.
     Shared(T),

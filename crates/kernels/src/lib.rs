@@ -85,6 +85,7 @@ pub mod nonstationary;
 pub mod stationary;
 #[cfg(test)]
 mod testing;
+mod written;
 
 pub use bounds::{UniformBound, UniformBoundConfig};
 pub use compose::{Product, Scale, ScaleConfig, Sum};
@@ -97,7 +98,7 @@ pub use features::{
     FeatureMapGradients, KernelMatrixGradients, SpectralPoints, feature_map, feature_map_vjp,
     kernel_matrix, kernel_matrix_vjp, squared_kernel_matrix, squared_kernel_matrix_vjp,
 };
-pub use kernel::{Domain, GramGradients, Kernel, Parameter};
+pub use kernel::{CloneKernel, Domain, GramGradients, Kernel, Parameter};
 pub use lengthscale::Lengthscale;
 pub use nonstationary::{Linear, LinearConfig};
 pub use stationary::{

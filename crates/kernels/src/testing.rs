@@ -41,9 +41,24 @@ pub(crate) fn gradients_agree(kernel: &mut dyn Kernel<f64>, x: &Array2<f64>, y: 
         pair(kernel, x.view(), y.view())
     });
     kernel.set_parameters(&values).unwrap();
+    let alone = kernel.gram_vjp_parameters(x.view(), y.view(), cotangent.view());
+    assert!(relative_error(&alone.unwrap(), &got.parameters) < 1e-14);
+    diagonal_is_that_of_the_gram_matrix(kernel, x);
     assert!(relative_error(got.x.as_slice().unwrap(), &along_x) < 1e-6);
     assert!(relative_error(got.y.as_slice().unwrap(), &along_y) < 1e-6);
     assert!(relative_error(&got.parameters, &along_parameters) < 1e-6);
+}
+
+fn diagonal_is_that_of_the_gram_matrix(kernel: &dyn Kernel<f64>, x: &Array2<f64>) {
+    let mut x = x.clone();
+    let got = kernel.diagonal(x.view()).unwrap();
+    let want = kernel.gram(x.view(), x.view()).unwrap().diag().to_vec();
+    assert!(relative_error(got.as_slice().unwrap(), &want) < 1e-14);
+    x[[1, 0]] = f64::NAN;
+    let spoilt = kernel.diagonal(x.view()).unwrap();
+    assert!(spoilt[1].is_nan() && !spoilt[0].is_nan());
+    let none = Array2::zeros((2, 0));
+    assert!(kernel.diagonal(none.view()).is_err());
 }
 
 /// Replaces the parameters by others, and tries values that may not stand.
@@ -52,8 +67,10 @@ pub(crate) fn values_are_replaced_or_refused(kernel: &mut dyn Kernel<f64>) {
         kernel.parameters().iter().map(|p| p.value).collect()
     };
     let others: Vec<f64> = values(kernel).iter().map(|v| 1.5 * v).collect();
+    let (before, copy) = (values(kernel), kernel.clone_box());
     kernel.set_parameters(&others).unwrap();
     assert_eq!(values(kernel), others);
+    assert_eq!(values(copy.as_ref()), before);
 
     for (i, parameter) in kernel.parameters().iter().enumerate() {
         let mut wrong = values(kernel);

@@ -16,6 +16,12 @@ use bochner_numerics::Real;
 #[derive(Debug)]
 struct Parts<T>(Vec<Box<dyn Kernel<T>>>);
 
+impl<T: Real> Clone for Parts<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
 impl<T: Real> Parts<T> {
     fn new(parts: Vec<Box<dyn Kernel<T>>>) -> Result<Self, Error> {
         expect_some("parts", &[parts.len()])?;

@@ -4,7 +4,7 @@ use super::Parts;
 use crate::Error;
 use crate::kernel::{GramGradients, Kernel, Parameter, check_cotangent};
 use bochner_numerics::Real;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2};
 
 /// The product of kernels, $k = \prod_i k_i$: two points are alike if all parts find them so.
 ///
@@ -30,6 +30,14 @@ pub struct Product<T> {
     parts: Parts<T>,
 }
 
+impl<T: Real> Clone for Product<T> {
+    fn clone(&self) -> Self {
+        Self {
+            parts: self.parts.clone(),
+        }
+    }
+}
+
 impl<T: Real> Product<T> {
     /// The product of these kernels.
     ///
@@ -38,6 +46,19 @@ impl<T: Real> Product<T> {
     pub fn of(parts: Vec<Box<dyn Kernel<T>>>) -> Result<Self, Error> {
         let parts = Parts::new(parts)?;
         Ok(Self { parts })
+    }
+
+    /// For each part the product of the others' Gram matrices.
+    fn others(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: &ArrayView2<T>,
+    ) -> Result<Vec<Array2<T>>, Error> {
+        let grams = self.parts.0.iter().map(|part| part.gram(x, y));
+        let grams = grams.collect::<Result<Vec<_>, _>>()?;
+        check_cotangent(&x, &y, cotangent)?;
+        Ok(products_of_others(&grams))
     }
 }
 
@@ -56,15 +77,33 @@ impl<T: Real> Kernel<T> for Product<T> {
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error> {
-        let parts = &self.parts.0;
-        let grams = parts.iter().map(|part| part.gram(x, y));
-        let grams = grams.collect::<Result<Vec<_>, _>>()?;
-        check_cotangent(&x, &y, &cotangent)?;
         let mut sum = GramGradients::zeros(x.dim(), y.dim());
-        for (part, others) in parts.iter().zip(products_of_others(&grams)) {
+        for (part, others) in self.parts.0.iter().zip(self.others(x, y, &cotangent)?) {
             sum.append(part.gram_vjp(x, y, (others * cotangent).view())?);
         }
         Ok(sum)
+    }
+
+    fn gram_vjp_parameters(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<Vec<T>, Error> {
+        let mut parameters = Vec::new();
+        for (part, others) in self.parts.0.iter().zip(self.others(x, y, &cotangent)?) {
+            let along = others * cotangent;
+            parameters.extend(part.gram_vjp_parameters(x, y, along.view())?);
+        }
+        Ok(parameters)
+    }
+
+    fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
+        let mut diagonal = Array1::ones(x.nrows());
+        for part in &self.parts.0 {
+            diagonal *= &part.diagonal(x)?;
+        }
+        Ok(diagonal)
     }
 
     fn parameters(&self) -> Vec<Parameter<T>> {

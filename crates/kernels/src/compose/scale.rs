@@ -5,7 +5,7 @@ use crate::Error;
 use crate::error::expect_positive;
 use crate::kernel::{GramGradients, Kernel, Parameter, check_values};
 use bochner_numerics::Real;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2};
 
 /// A multiple of a kernel, $k = v k_0$.
 ///
@@ -28,6 +28,15 @@ pub struct Scale<T> {
     base: Box<dyn Kernel<T>>,
 }
 
+impl<T: Real> Clone for Scale<T> {
+    fn clone(&self) -> Self {
+        Self {
+            variance: self.variance,
+            base: self.base.clone(),
+        }
+    }
+}
+
 /// The settings of a [`Scale`].
 #[derive(Debug)]
 pub struct ScaleConfig<T> {
@@ -35,6 +44,15 @@ pub struct ScaleConfig<T> {
     pub variance: T,
     /// The kernel that is multiplied.
     pub base: Box<dyn Kernel<T>>,
+}
+
+impl<T: Real> Clone for ScaleConfig<T> {
+    fn clone(&self) -> Self {
+        Self {
+            variance: self.variance,
+            base: self.base.clone(),
+        }
+    }
 }
 
 impl<T: Real> ScaleConfig<T> {
@@ -48,6 +66,18 @@ impl<T: Real> ScaleConfig<T> {
             variance: self.variance,
             base: self.base,
         })
+    }
+}
+
+impl<T: Real> Scale<T> {
+    fn along_variance(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: &ArrayView2<T>,
+    ) -> Result<T, Error> {
+        let base = self.base.gram(x, y)?;
+        Ok(base.iter().zip(cotangent).map(|(&k, &g)| k * g).sum())
     }
 }
 
@@ -65,10 +95,26 @@ impl<T: Real> Kernel<T> for Scale<T> {
     ) -> Result<GramGradients<T>, Error> {
         let scaled = cotangent.mapv(|g| self.variance * g);
         let mut gradients = self.base.gram_vjp(x, y, scaled.view())?;
-        let base = self.base.gram(x, y)?;
-        let along_variance = base.iter().zip(&cotangent).map(|(&k, &g)| k * g);
-        gradients.parameters.insert(0, along_variance.sum());
+        let along_variance = self.along_variance(x, y, &cotangent)?;
+        gradients.parameters.insert(0, along_variance);
         Ok(gradients)
+    }
+
+    fn gram_vjp_parameters(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<Vec<T>, Error> {
+        let scaled = cotangent.mapv(|g| self.variance * g);
+        let base = self.base.gram_vjp_parameters(x, y, scaled.view())?;
+        let mut parameters = vec![self.along_variance(x, y, &cotangent)?];
+        parameters.extend(base);
+        Ok(parameters)
+    }
+
+    fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
+        Ok(self.base.diagonal(x)?.mapv_into(|k| self.variance * k))
     }
 
     fn parameters(&self) -> Vec<Parameter<T>> {

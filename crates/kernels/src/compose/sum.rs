@@ -4,7 +4,7 @@ use super::Parts;
 use crate::Error;
 use crate::kernel::{GramGradients, Kernel, Parameter};
 use bochner_numerics::Real;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2};
 
 /// The sum of kernels, $k = \sum_i k_i$: two points are alike if one part finds them so.
 ///
@@ -28,6 +28,14 @@ use ndarray::{Array2, ArrayView2};
 #[derive(Debug)]
 pub struct Sum<T> {
     parts: Parts<T>,
+}
+
+impl<T: Real> Clone for Sum<T> {
+    fn clone(&self) -> Self {
+        Self {
+            parts: self.parts.clone(),
+        }
+    }
 }
 
 impl<T: Real> Sum<T> {
@@ -61,6 +69,27 @@ impl<T: Real> Kernel<T> for Sum<T> {
             sum.append(part.gram_vjp(x, y, cotangent)?);
         }
         Ok(sum)
+    }
+
+    fn gram_vjp_parameters(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<Vec<T>, Error> {
+        let mut parameters = Vec::new();
+        for part in &self.parts.0 {
+            parameters.extend(part.gram_vjp_parameters(x, y, cotangent)?);
+        }
+        Ok(parameters)
+    }
+
+    fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
+        let mut diagonal = Array1::zeros(x.nrows());
+        for part in &self.parts.0 {
+            diagonal += &part.diagonal(x)?;
+        }
+        Ok(diagonal)
     }
 
     fn parameters(&self) -> Vec<Parameter<T>> {

@@ -96,6 +96,10 @@ fn features_of_both<T: Real>(
     points: &SpectralPoints<T>,
 ) -> Result<(Array2<T>, Array2<T>), Error> {
     points.check()?;
+    if x.ncols() == y.ncols() {
+        // Then it is not one of the inputs that stands out.
+        points.check_width(x.ncols())?;
+    }
     points.check_input("y", &y)?;
     Ok((feature_map(x, points)?, feature_map(y, points)?))
 }
@@ -191,5 +195,6 @@ mod tests {
             };
         assert_eq!(error(&x, &narrow), "y");
         assert_eq!(error(&narrow, &x), "x");
+        assert_eq!(error(&narrow, &narrow), "w");
     }
 }

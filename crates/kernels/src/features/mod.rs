@@ -83,6 +83,15 @@ impl<T: Real> SpectralPoints<'_, T> {
         Ok(())
     }
 
+    /// Whether the points have the width of the inputs.
+    fn check_width(&self, width: usize) -> Result<(), Error> {
+        let what = match self {
+            Self::Stationary { .. } => "w",
+            Self::Nonstationary { .. } => "w1",
+        };
+        expect_shape(what, [self.count(), width], self.first().shape())
+    }
+
     fn check_input(&self, what: &'static str, x: &ArrayView2<T>) -> Result<(), Error> {
         expect_shape(what, [x.nrows(), self.width()], x.shape())
     }

@@ -6,7 +6,8 @@ use crate::kernel::{
 };
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::{Mat, MatMut, Real, matmul};
-use ndarray::{Array2, ArrayView1, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use serde::{Deserialize, Serialize};
 
 /// The linear kernel.
 ///
@@ -31,7 +32,8 @@ pub struct Linear<T> {
 }
 
 /// The settings of a [`Linear`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LinearConfig<T> {
     /// Positive.
     pub lengthscale: Lengthscale<T>,
@@ -56,6 +58,16 @@ impl<T: Real> Linear<T> {
     pub fn lengthscale(&self) -> &Lengthscale<T> {
         &self.lengthscale
     }
+
+    /// The gradient along the lengthscales from scaled inputs and the gradient along them.
+    fn along_parameters(&self, x: &Array2<T>, along_x: &Array2<T>, inverse: &[T]) -> Vec<T> {
+        let columns = x.columns().into_iter().zip(along_x.columns());
+        let along_scale = columns.zip(inverse).map(|((x, g), &i)| {
+            let sum: T = x.iter().zip(g).map(|(&x, &g)| x * g).sum();
+            -T::of(2.0) * i * sum
+        });
+        self.lengthscale.gather(along_scale.collect())
+    }
 }
 
 impl<T: Real> Kernel<T> for Linear<T> {
@@ -79,16 +91,33 @@ impl<T: Real> Kernel<T> for Linear<T> {
         let cotangent = cotangent.as_standard_layout().into_owned();
         let along_x = product(mat(&cotangent), mat(&y));
         let along_y = product(mat(&cotangent).t(), mat(&x));
-        let columns = x.columns().into_iter().zip(along_x.columns());
-        let along_scale = columns.zip(&inverse).map(|((x, g), &i)| {
-            let sum: T = x.iter().zip(g).map(|(&x, &g)| x * g).sum();
-            -T::of(2.0) * i * sum
-        });
         Ok(GramGradients {
-            parameters: self.lengthscale.gather(along_scale.collect()),
+            parameters: self.along_parameters(&x, &along_x, &inverse),
             x: scaled(along_x.view(), &inverse),
             y: scaled(along_y.view(), &inverse),
         })
+    }
+
+    fn gram_vjp_parameters(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<Vec<T>, Error> {
+        let width = common_width(&x, &y)?;
+        check_cotangent(&x, &y, &cotangent)?;
+        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
+        let (x, y) = (scaled(x, &inverse), scaled(y, &inverse));
+        let cotangent = cotangent.as_standard_layout().into_owned();
+        let along_x = product(mat(&cotangent), mat(&y));
+        Ok(self.along_parameters(&x, &along_x, &inverse))
+    }
+
+    fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
+        let width = common_width(&x, &x)?;
+        let x = scaled(x, &self.lengthscale.inverse(x.nrows(), width)?);
+        let rows = x.rows().into_iter();
+        Ok(rows.map(|x| x.dot(&x)).collect())
     }
 
     fn parameters(&self) -> Vec<Parameter<T>> {

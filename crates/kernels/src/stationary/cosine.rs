@@ -1,12 +1,13 @@
 //! How the phases of the dimensions make one oscillation.
 
 use bochner_numerics::Real;
+use serde::{Deserialize, Serialize};
 
 /// The oscillation of a component of a [`SpectralMixture`](super::SpectralMixture), $C$ as a
 /// function of the phases $\vartheta_n = 2 \pi t_n \mu_n$.
 ///
 /// On the line the two are the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Cosine {
     /// $C = \cos \sum_n \vartheta_n$, the Fourier transform of a mixture of Gaussians at
     /// $\pm 2 \pi \mu$: the form as corrected by its first author.

@@ -7,7 +7,7 @@
 use crate::kernel::GramGradients;
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::Real;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2};
 
 /// `profile` of $s = \sum_n (x_n - y_n)^2 / l_n^2$ for all pairs of rows.
 pub(super) fn gram<T: Real>(
@@ -58,6 +58,43 @@ pub(super) fn gram_vjp<T: Real>(
         y: Array2::from_shape_vec(y.dim(), along_y).expect("allocated with this shape"),
         parameters: lengthscale.gather(along_scale),
     }
+}
+
+/// The part of [`gram_vjp`] along the lengthscales.
+pub(super) fn gram_vjp_parameters<T: Real>(
+    x: ArrayView2<T>,
+    y: ArrayView2<T>,
+    lengthscale: &Lengthscale<T>,
+    inverse: &[T],
+    cotangent: ArrayView2<T>,
+    slope: impl Fn(T) -> T,
+) -> Vec<T> {
+    let mut along_scale = vec![T::zero(); inverse.len()];
+    let mut cotangent = cotangent.iter();
+    for_each_pair(x, y, |a, b| {
+        let cotangent = *cotangent.next().expect("one for each pair");
+        let weight = T::of(2.0) * cotangent * slope(squared_distance(a, b, inverse));
+        let each = along_scale.iter_mut().zip(a.iter().zip(b).zip(inverse));
+        for (along, ((&a, &b), &inverse)) in each {
+            let scaled = (a - b) * inverse;
+            *along -= weight * scaled * inverse * scaled;
+        }
+    });
+    lengthscale.gather(along_scale)
+}
+
+/// The diagonal of a kernel that is `variance` at equal points; not a number where a point is not.
+pub(super) fn diagonal<T: Real>(x: ArrayView2<T>, variance: T) -> Array1<T> {
+    let finite = |x: &T| x.is_finite();
+    let rows = x.rows().into_iter();
+    rows.map(|x| {
+        if x.iter().all(finite) {
+            variance
+        } else {
+            T::nan()
+        }
+    })
+    .collect()
 }
 
 /// Calls `f` with every row of `x` and, for each, every row of `y`.

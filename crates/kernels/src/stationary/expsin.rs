@@ -8,7 +8,8 @@ use crate::kernel::{
 };
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::Real;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
 
 /// The exponentiated sine kernel, which repeats itself with the distance.
 ///
@@ -40,7 +41,8 @@ pub struct Expsin<T> {
 }
 
 /// The settings of an [`Expsin`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ExpsinConfig<T> {
     /// The distance after which the kernel repeats itself; positive.
     pub period: T,
@@ -133,16 +135,33 @@ impl<T: Real> Kernel<T> for Expsin<T> {
         let plain = Lengthscale::Shared(T::one());
         let slope = |s| self.slope(s);
         let along_points = distance::gram_vjp(x, y, &plain, &unit, cotangent, slope);
+        Ok(GramGradients {
+            parameters: self.gram_vjp_parameters(x, y, cotangent)?,
+            ..along_points
+        })
+    }
+
+    fn gram_vjp_parameters(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<Vec<T>, Error> {
+        let width = common_width(&x, &y)?;
+        check_cotangent(&x, &y, &cotangent)?;
+        let unit = vec![T::one(); width];
         let mut parameters = vec![T::zero(); 2];
         for (&s, &g) in distance::gram(x, y, &unit, |s| s).iter().zip(&cotangent) {
             for (sum, along) in parameters.iter_mut().zip(self.along_parameters(s)) {
                 *sum += g * along;
             }
         }
-        Ok(GramGradients {
-            parameters,
-            ..along_points
-        })
+        Ok(parameters)
+    }
+
+    fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
+        common_width(&x, &x)?;
+        Ok(distance::diagonal(x, T::one()))
     }
 
     fn parameters(&self) -> Vec<Parameter<T>> {

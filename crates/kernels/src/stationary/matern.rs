@@ -7,7 +7,8 @@ use crate::kernel::{
 };
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::Real;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
 
 /// A Matérn kernel.
 ///
@@ -41,7 +42,8 @@ pub struct Matern<T> {
 }
 
 /// The settings of a [`Matern`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MaternConfig<T> {
     /// How often functions under the kernel can be differentiated.
     pub smoothness: Smoothness,
@@ -51,7 +53,7 @@ pub struct MaternConfig<T> {
 
 /// The smoothness $\nu$ of a [`Matern`]: functions under it are differentiable
 /// $\lceil \nu \rceil - 1$ times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Smoothness {
     /// $\nu = 1/2$, the exponential kernel: continuous, nowhere differentiable.
     Half,
@@ -166,6 +168,33 @@ impl<T: Real> Kernel<T> for Matern<T> {
             cotangent,
             slope,
         ))
+    }
+
+    fn gram_vjp_parameters(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<Vec<T>, Error> {
+        let width = common_width(&x, &y)?;
+        check_cotangent(&x, &y, &cotangent)?;
+        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
+        let slope = |s| self.smoothness.slope(s);
+        let lengthscale = &self.lengthscale;
+        Ok(distance::gram_vjp_parameters(
+            x,
+            y,
+            lengthscale,
+            &inverse,
+            cotangent,
+            slope,
+        ))
+    }
+
+    fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
+        let width = common_width(&x, &x)?;
+        self.lengthscale.inverse(x.nrows(), width)?;
+        Ok(distance::diagonal(x, T::one()))
     }
 
     fn parameters(&self) -> Vec<Parameter<T>> {

@@ -7,7 +7,8 @@ use crate::kernel::{
 };
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::Real;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
 
 /// The radial basis function kernel.
 ///
@@ -31,7 +32,8 @@ pub struct Rbf<T> {
 }
 
 /// The settings of an [`Rbf`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RbfConfig<T> {
     /// Positive.
     pub lengthscale: Lengthscale<T>,
@@ -74,8 +76,6 @@ impl<T: Real> Kernel<T> for Rbf<T> {
         let width = common_width(&x, &y)?;
         check_cotangent(&x, &y, &cotangent)?;
         let inverse = self.lengthscale.inverse(x.nrows(), width)?;
-        let half = T::of(0.5);
-        let slope = |s: T| -half * (-half * s).exp();
         let lengthscale = &self.lengthscale;
         Ok(distance::gram_vjp(
             x,
@@ -87,6 +87,32 @@ impl<T: Real> Kernel<T> for Rbf<T> {
         ))
     }
 
+    fn gram_vjp_parameters(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<Vec<T>, Error> {
+        let width = common_width(&x, &y)?;
+        check_cotangent(&x, &y, &cotangent)?;
+        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
+        let lengthscale = &self.lengthscale;
+        Ok(distance::gram_vjp_parameters(
+            x,
+            y,
+            lengthscale,
+            &inverse,
+            cotangent,
+            slope,
+        ))
+    }
+
+    fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
+        let width = common_width(&x, &x)?;
+        self.lengthscale.inverse(x.nrows(), width)?;
+        Ok(distance::diagonal(x, T::one()))
+    }
+
     fn parameters(&self) -> Vec<Parameter<T>> {
         self.lengthscale.parameters()
     }
@@ -96,6 +122,12 @@ impl<T: Real> Kernel<T> for Rbf<T> {
         self.lengthscale.assign(values);
         Ok(())
     }
+}
+
+/// The kernel's derivative along the squared distance, at `s`.
+fn slope<T: Real>(s: T) -> T {
+    let half = T::of(0.5);
+    -half * (-half * s).exp()
 }
 
 #[cfg(test)]

@@ -2,14 +2,16 @@
 
 use super::component::{Along, Component};
 use super::cosine::Cosine;
-use super::distance::for_each_pair;
+use super::distance::{self, for_each_pair};
 use crate::Error;
 use crate::error::{expect_finite, expect_positive, expect_shape, expect_some};
 use crate::kernel::{
     GramGradients, Kernel, Parameter, check_cotangent, check_values, common_width,
 };
+use crate::written;
 use bochner_numerics::Real;
 use ndarray::{Array1, Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
 
 /// The spectral mixture kernel of $Q$ components.
 ///
@@ -53,13 +55,18 @@ pub struct SpectralMixture<T> {
 }
 
 /// The settings of a [`SpectralMixture`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[serde(bound(serialize = "T: Serialize", deserialize = "T: Deserialize<'de>"))]
 pub struct SpectralMixtureConfig<T> {
     /// The components' shares of $k(x, x)$, `[Q]`; positive.
+    #[serde(with = "written::list")]
     pub weights: Array1<T>,
     /// Their frequencies in cycles per unit, `[Q, d]`.
+    #[serde(with = "written::rows")]
     pub means: Array2<T>,
     /// The variances of the frequencies, `[Q, d]`; positive.
+    #[serde(with = "written::rows")]
     pub variances: Array2<T>,
     /// How the dimensions oscillate together.
     pub cosine: Cosine,
@@ -176,6 +183,12 @@ impl<T: Real> Kernel<T> for SpectralMixture<T> {
             y: Array2::from_shape_vec(y.dim(), along_y).expect("allocated with this shape"),
             parameters,
         })
+    }
+
+    fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
+        self.check_width(&x, &x)?;
+        let weights = self.settings.weights.iter();
+        Ok(distance::diagonal(x, weights.copied().sum()))
     }
 
     /// The weights, then the means row by row, then the variances row by row.
