@@ -1,4 +1,4 @@
-//! Attention over a long sequence, forward and backward, and what it costs.
+//! Attention over long sequences in both forms, forward and backward, and what it costs.
 //!
 //! `cargo run --release --package bochner-attention --no-default-features --example long_sequence`
 //!
@@ -8,11 +8,11 @@ use bochner_attention::{
     Error, Form, Magnitude, Mask, Points, Settings, Similarity, attend, attend_vjp,
 };
 use bochner_numerics::{Seed, standard_normal};
-use ndarray::Array4;
+use ndarray::{Array4, ArrayView4, s};
 use std::time::Instant;
 
 const HEADS: usize = 8;
-const LENGTH: usize = 16_384;
+const LENGTHS: [usize; 6] = [512, 1024, 2048, 4096, 8192, 16_384];
 const WIDTH: usize = 64;
 const POINTS: usize = 16;
 
@@ -23,38 +23,54 @@ fn main() -> Result<(), Error> {
             scale * standard_normal::<f32>(&mut stream)
         })
     };
-    let (q, k, v) = (
-        normal(LENGTH, 1.0),
-        normal(LENGTH, 1.0),
-        normal(LENGTH, 1.0),
-    );
+    let longest = LENGTHS[LENGTHS.len() - 1];
+    let [q, k, v] = [(); 3].map(|()| normal(longest, 1.0));
     let (w1, w2) = (normal(POINTS, 0.1), normal(POINTS, 0.1));
-    let settings = Settings {
-        similarity: Similarity::Squared {
-            points: Points::Nonstationary {
-                w1: w1.view(),
-                w2: w2.view(),
-            },
-            floor: 1e-5,
-        },
-        magnitude: Magnitude::Norm { p: 1.5 },
-        mask: &Mask::none(),
-        dropout: None,
-        form: Form::Automatic,
-    };
-
-    let start = Instant::now();
-    let attended = attend(q.view(), k.view(), v.view(), &settings)?;
-    println!("forward   {:.1} s", start.elapsed().as_secs_f64());
-    let start = Instant::now();
-    let gradients = attend_vjp(q.view(), k.view(), v.view(), &settings, &attended, v.view())?;
-    println!("backward  {:.1} s", start.elapsed().as_secs_f64());
-    assert!(gradients.q.iter().all(|g| g.is_finite()));
+    println!("causal  length  form        forward  backward");
+    for mask in [Mask::none(), Mask::none().with_causality()] {
+        for length in LENGTHS {
+            let cut = |x: &'_ Array4<f32>| x.slice(s![.., .., ..length, ..]).to_owned();
+            let inputs = [cut(&q), cut(&k), cut(&v)];
+            for form in [Form::LinearTime, Form::Quadratic] {
+                let settings = Settings {
+                    similarity: Similarity::Squared {
+                        points: Points::Nonstationary {
+                            w1: w1.view(),
+                            w2: w2.view(),
+                        },
+                        floor: 1e-5,
+                    },
+                    magnitude: Magnitude::Norm { p: 1.5 },
+                    mask: &mask,
+                    dropout: None,
+                    form,
+                };
+                let [forward, backward] = times(inputs.each_ref().map(Array4::view), &settings)?;
+                let (causal, form) = (mask.is_causal(), format!("{form:?}"));
+                println!("{causal:6}  {length:6}  {form:10}  {forward:5.0} ms  {backward:5.0} ms");
+            }
+        }
+    }
     match peak_memory() {
-        Some(peak) => println!("peak      {peak}"),
-        None => println!("peak      not told by this system"),
+        Some(peak) => println!("peak memory: {peak}"),
+        None => println!("peak memory: not told by this system"),
     }
     Ok(())
+}
+
+/// Milliseconds forward and backward, the best of three.
+fn times([q, k, v]: [ArrayView4<f32>; 3], settings: &Settings<f32>) -> Result<[f64; 2], Error> {
+    let mut best = [f64::INFINITY; 2];
+    for _ in 0..3 {
+        let start = Instant::now();
+        let attended = attend(q, k, v, settings)?;
+        best[0] = best[0].min(start.elapsed().as_secs_f64() * 1e3);
+        let start = Instant::now();
+        let gradients = attend_vjp(q, k, v, settings, &attended, v)?;
+        best[1] = best[1].min(start.elapsed().as_secs_f64() * 1e3);
+        assert!(gradients.q.iter().all(|g| g.is_finite()));
+    }
+    Ok(best)
 }
 
 /// The process's largest resident set, where Linux tells it.

@@ -136,3 +136,45 @@ const FEATURE: f64 = 12.0;
 
 /// Keys that a causal row meets in its diagonal block, whether it keeps them or not.
 const DIAGONAL: f64 = 128.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Mask, Points};
+    use ndarray::Array4;
+
+    fn chosen(mask: &Mask, floor: f64, length: usize) -> Form {
+        let w = Array4::<f32>::zeros((1, 1, 16, 2));
+        let settings = Settings {
+            similarity: Similarity::Squared {
+                points: Points::Stationary { w: w.view() },
+                floor,
+            },
+            magnitude: Magnitude::None,
+            mask,
+            dropout: None,
+            form: Form::Automatic,
+        };
+        settings.form_for(length, length, 64).unwrap()
+    }
+
+    #[test]
+    fn long_sequences_are_attended_to_in_linear_time() {
+        for mask in [Mask::none(), Mask::none().with_causality()] {
+            let lengths = [64, 512, 1024, 2048, 4096, 16_384];
+            let forms = lengths.map(|length| chosen(&mask, 1e-5, length));
+            assert_eq!(forms[0], Form::Quadratic);
+            assert_eq!(forms[5], Form::LinearTime);
+            assert!(forms.is_sorted_by_key(|&form| form == Form::LinearTime));
+        }
+    }
+
+    #[test]
+    fn nothing_is_chosen_that_has_to_be_asked_for() {
+        assert_eq!(chosen(&Mask::none(), 1e-5, 16_384), Form::LinearTime);
+        assert_eq!(chosen(&Mask::none(), 9e-6, 16_384), Form::Quadratic);
+        let matrix = ndarray::Array2::from_elem((2, 2), true);
+        let mask = Mask::none().with_matrix(matrix.view());
+        assert_eq!(chosen(&mask, 1e-5, 16_384), Form::Quadratic);
+    }
+}

@@ -3,7 +3,7 @@
 use crate::common::*;
 use crate::plain::*;
 use bochner_attention::{
-    AttentionGradients, Magnitude, Mask, Pass, Points, Settings, Similarity, Variant, attend,
+    AttentionGradients, Form, Magnitude, Mask, Pass, Points, Settings, Similarity, Variant, attend,
     attend_vjp,
 };
 use bochner_numerics::{Seed, finite_difference, relative_error};
@@ -101,13 +101,10 @@ fn with_points<'a>(
     floor: f64,
     points: Points<'a, f64>,
 ) -> Settings<'a, f64> {
-    let similarity = Similarity::Squared { points, floor };
-    with(
-        similarity,
-        settings.magnitude,
-        settings.mask,
-        settings.dropout,
-    )
+    Settings {
+        similarity: Similarity::Squared { points, floor },
+        ..*settings
+    }
 }
 
 fn check_points(
@@ -170,6 +167,34 @@ fn attention_with_every_setting() {
         for_all_settings(queries, keys, |settings, example, label| {
             check_settings(settings, example, count, label);
         });
+    }
+}
+
+#[test]
+fn attention_in_linear_time() {
+    for (queries, keys, count) in [(5, 6, 6), (6, 4, 1)] {
+        for_all_settings_in_linear_time(queries, keys, |settings, example, label| {
+            check_settings(settings, example, count, label);
+        });
+    }
+}
+
+/// Several blocks in several parts, at each of whose ends sums are handed on.
+#[test]
+fn attention_in_linear_time_across_blocks() {
+    let (queries, keys) = (530, 700);
+    let (example, sets) = (Example::new(queries, keys), PointSets::new());
+    for (name, mask) in masks(queries, keys) {
+        if name.contains("matrix") {
+            continue;
+        }
+        let similarity = sets.similarity("non-stationary, own");
+        let settings = Settings {
+            form: Form::LinearTime,
+            ..with(similarity, Magnitude::Norm { p: 1.5 }, &mask, None)
+        };
+        let label = format!("across blocks, in linear time, mask: {name}");
+        check_settings(&settings, &example, 4, &label);
     }
 }
 

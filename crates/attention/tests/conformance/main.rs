@@ -18,6 +18,7 @@ mod nothing_behind_a_mask_matters;
 mod padding_changes_nothing;
 mod planted_errors_are_caught;
 mod presets_are_one_configuration;
+mod rounding_stays_within_its_bound;
 mod seeds_decide_every_draw;
 mod settings_survive_serde;
 mod shapes_follow_the_inputs;

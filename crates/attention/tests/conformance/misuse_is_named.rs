@@ -1,7 +1,8 @@
 use crate::common::*;
-use crate::plain::with;
+use crate::plain::{PointSets, dropout, with};
 use bochner_attention::{
-    Error, Magnitude, Mask, Pass, Points, Settings, Similarity, Variant, attend,
+    Error, Form, Magnitude, Mask, Pass, Points, Settings, Similarity, Variant, attend,
+    linear_time_state,
 };
 use bochner_numerics::Seed;
 use ndarray::{Array3, Array4, ArrayView4};
@@ -215,4 +216,53 @@ fn settings_of_plain_attention() {
             ..
         }
     ));
+}
+
+#[test]
+fn the_linear_time_form_where_there_is_none() {
+    let (example, sets, none) = (Example::<f64>::new(3, 4), PointSets::new(), Mask::none());
+    let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
+    let matrix = Mask::none().with_matrix(matrix(3, 4).view());
+    let squared = sets.similarity("stationary, own");
+    let norm = Magnitude::Norm { p: 2.0 };
+    let released = Magnitude::Released {
+        p: 2.0,
+        dropout: dropout(0.3, "magnitude"),
+    };
+    let weight_dropout = dropout(0.3, "weights");
+    for (settings, says) in [
+        (with(Similarity::Rbf, norm, &none, None), "spectral points"),
+        (with(squared, norm, &matrix, None), "matrix"),
+        (with(squared, norm, &none, weight_dropout), "dropout"),
+        (with(squared, released, &none, None), "dropout"),
+    ] {
+        let form = Form::LinearTime;
+        let got = attend(q, k, v, &Settings { form, ..settings }).unwrap_err();
+        assert!(matches!(got, Error::Unsupported { what, .. } if what.contains(says)));
+        assert!(linear_time_state(q, k, v, &settings).is_err());
+        assert!(attend(q, k, v, &settings).is_ok());
+    }
+    let causal = Mask::none().with_causality();
+    let got = linear_time_state(q, k, v, &with(squared, norm, &causal, None));
+    assert!(matches!(got, Err(Error::Unsupported { .. })));
+}
+
+#[test]
+fn a_floor_too_low_for_the_linear_time_form() {
+    let (example, sets, mask) = (Example::<f64>::new(3, 4), PointSets::new(), Mask::none());
+    let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
+    let [w1, w2] = &sets.own;
+    let (w1, w2) = (w1.view(), w2.view());
+    let attended = |floor| {
+        let points = Points::Nonstationary { w1, w2 };
+        let similarity = Similarity::Squared { points, floor };
+        let settings = with(similarity, Magnitude::None, &mask, None);
+        let form = Form::LinearTime;
+        attend(q, k, v, &Settings { form, ..settings })
+    };
+    for floor in [0.0, 9e-7] {
+        let got = attended(floor).unwrap_err();
+        assert!(matches!(got, Error::OutOfRange { got, .. } if got == floor));
+    }
+    assert!(attended(1e-6).is_ok());
 }

@@ -1,5 +1,6 @@
 use crate::common::*;
-use bochner_attention::Mask;
+use crate::plain::*;
+use bochner_attention::{AttentionGradients, Mask, Settings, attend, attend_vjp};
 use ndarray::{Array4, s};
 
 const POISON: [f64; 3] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
@@ -100,4 +101,58 @@ fn a_kept_nan_shows() {
     for case in cases::<f64>() {
         assert!(!is_clean(&case.output(&example, &mask, &EVALUATION)));
     }
+}
+
+fn run(
+    settings: &Settings<f64>,
+    Example { q, k, v }: &Example<f64>,
+) -> (Array4<f64>, AttentionGradients<f64>) {
+    let (q, k, v) = (q.view(), k.view(), v.view());
+    let attended = attend(q, k, v, settings).unwrap();
+    let g: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");
+    let g = attend_vjp(q, k, v, settings, &attended, g.view()).unwrap();
+    (attended.output, g)
+}
+
+/// The same for sums over the sequence: padding, and queries before the first key.
+#[test]
+fn the_unseen_in_linear_time() {
+    for (queries, keys) in [(5, 6), (6, 4)] {
+        for_all_settings_in_linear_time(queries, keys, |settings, example, label| {
+            let (want, want_gradients) = run(settings, example);
+            for poison in POISON {
+                let mut poisoned = poisoned(example, settings.mask, poison, true);
+                if settings.mask.is_causal() {
+                    let blind = queries.saturating_sub(keys);
+                    poisoned.q.slice_mut(s![.., .., ..blind, ..]).fill(poison);
+                }
+                let (got, gradients) = run(settings, &poisoned);
+                assert_close(&got, &want, label);
+                assert_close(&gradients.q, &want_gradients.q, label);
+                assert_close(&gradients.k, &want_gradients.k, label);
+                assert_close(&gradients.v, &want_gradients.v, label);
+                let points = |g: AttentionGradients<f64>| g.points.unwrap().w1;
+                assert_close(&points(gradients), &points(want_gradients.clone()), label);
+            }
+        });
+    }
+}
+
+#[test]
+fn the_future_in_linear_time() {
+    let length = 6;
+    for_all_settings_in_linear_time(length, length, |settings, example, label| {
+        if !settings.mask.is_causal() {
+            return;
+        }
+        let (want, want_gradients) = run(settings, example);
+        let mut poisoned = example.clone();
+        let last = s![.., .., length - 1, ..];
+        poisoned.k.slice_mut(last).fill(f64::NAN);
+        poisoned.v.slice_mut(last).fill(f64::NAN);
+        let (got, gradients) = run(settings, &poisoned);
+        let earlier = |x: &Array4<f64>| x.slice(s![.., .., ..length - 1, ..]).to_owned();
+        assert_close(&earlier(&got), &earlier(&want), label);
+        assert_close(&earlier(&gradients.q), &earlier(&want_gradients.q), label);
+    });
 }

@@ -102,6 +102,21 @@ pub(crate) fn for_all_settings(
     }
 }
 
+/// Calls `check` with all settings that have a linear-time form, in that form.
+pub(crate) fn for_all_settings_in_linear_time(
+    queries: usize,
+    keys: usize,
+    mut check: impl FnMut(&Settings<f64>, &Example<f64>, &str),
+) {
+    let form = Form::LinearTime;
+    for_all_settings(queries, keys, |settings, example, label| {
+        let settings = Settings { form, ..*settings };
+        if settings.form_for(queries, keys, VALUE_WIDTH).is_ok() {
+            check(&settings, example, &format!("{label}, in linear time"));
+        }
+    });
+}
+
 pub(crate) fn with<'a>(
     similarity: Similarity<'a, f64>,
     magnitude: Magnitude,

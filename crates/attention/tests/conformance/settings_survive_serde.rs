@@ -1,4 +1,4 @@
-use bochner_attention::{Mask, Variant};
+use bochner_attention::{Form, Mask, Variant};
 use ndarray::Array2;
 
 #[test]
@@ -22,6 +22,18 @@ fn masks() {
         .with_matrix(Array2::from_elem((1, 1), true).view());
     let text = serde_json::to_string(&mask).unwrap();
     assert_eq!(serde_json::from_str::<Mask>(&text).unwrap(), mask);
+}
+
+#[test]
+fn forms() {
+    for (form, text) in [
+        (Form::Automatic, r#""automatic""#),
+        (Form::Quadratic, r#""quadratic""#),
+        (Form::LinearTime, r#""linear_time""#),
+    ] {
+        assert_eq!(serde_json::to_string(&form).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Form>(text).unwrap(), form);
+    }
 }
 
 #[cfg(feature = "dfdx")]

@@ -1,5 +1,6 @@
 use crate::common::*;
-use bochner_attention::{Error, Mask};
+use crate::plain::{PointSets, with};
+use bochner_attention::{Error, Form, Magnitude, Mask, Settings, attend};
 use ndarray::{Array4, s};
 
 fn causal() -> Mask {
@@ -102,4 +103,31 @@ fn more_queries_than_keys() {
 fn points_inferred_from_the_sequence() {
     let check = points_inferred_from_the_sequence_are_refused;
     cases().iter().for_each(check);
+}
+
+/// Sums handed on from block to block and from part to part hold nothing of what comes later, not
+/// even in what they are relative to.
+#[test]
+fn changing_a_key_in_linear_time() {
+    let (length, sets, mask) = (1300, PointSets::new(), causal());
+    let example = Example::<f64>::new(length, length);
+    let similarity = sets.similarity("non-stationary, own");
+    let settings = Settings {
+        form: Form::LinearTime,
+        ..with(similarity, Magnitude::Norm { p: 2.0 }, &mask, None)
+    };
+    let output = |Example { q, k, v }: &Example<f64>| {
+        let attended = attend(q.view(), k.view(), v.view(), &settings);
+        attended.unwrap().output
+    };
+    let want = output(&example);
+    for changed in [1, 127, 128, 500, 512, 700, 1299] {
+        let mut other = example.clone();
+        other.k.slice_mut(s![.., .., changed.., ..]).fill(7.5);
+        other.v.slice_mut(s![.., .., changed.., ..]).fill(-1e3);
+        let got = output(&other);
+        let earlier = |x: &Array4<f64>| x.slice(s![.., .., ..changed, ..]).to_owned();
+        assert_eq!(earlier(&got), earlier(&want), "{changed}");
+        assert_ne!(got, want);
+    }
 }
