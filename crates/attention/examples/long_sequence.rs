@@ -29,7 +29,7 @@ fn main() -> Result<(), Error> {
     println!("causal  length  form        forward  backward");
     for mask in [Mask::none(), Mask::none().with_causality()] {
         for length in LENGTHS {
-            let cut = |x: &'_ Array4<f32>| x.slice(s![.., .., ..length, ..]).to_owned();
+            let cut = |x: &Array4<f32>| x.slice(s![.., .., ..length, ..]).to_owned();
             let inputs = [cut(&q), cut(&k), cut(&v)];
             for form in [Form::LinearTime, Form::Quadratic] {
                 let settings = Settings {
@@ -45,7 +45,7 @@ fn main() -> Result<(), Error> {
                     dropout: None,
                     form,
                 };
-                let [forward, backward] = times(inputs.each_ref().map(Array4::view), &settings)?;
+                let [forward, backward] = times(inputs.each_ref().map(|x| x.view()), &settings)?;
                 let (causal, form) = (mask.is_causal(), format!("{form:?}"));
                 println!("{causal:6}  {length:6}  {form:10}  {forward:5.0} ms  {backward:5.0} ms");
             }

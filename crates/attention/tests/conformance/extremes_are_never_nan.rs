@@ -99,7 +99,7 @@ fn check_rbf<T: Real>(extreme: &Extreme, magnitude: Magnitude) {
         dropout: None,
         form: Form::Automatic,
     };
-    check_settings(extreme, &settings, 1e-5);
+    check_settings::<T>(extreme, &settings, 1e-5);
 }
 
 fn check_linear_time<T: Real>(extreme: &Extreme, magnitude: Magnitude, floor: f64) {
