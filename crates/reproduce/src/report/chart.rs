@@ -103,8 +103,7 @@ impl Chart {
         );
         self.axes(&mut svg, &frame);
         for (i, (series, points)) in self.series.iter().zip(&series).enumerate() {
-            let colour = COLOURS[i % COLOURS.len()];
-            draw(&mut svg, &frame, series.marks, points, colour);
+            draw(&mut svg, &frame, series.marks, points, i);
         }
         svg.push_str("</svg>");
         svg
@@ -160,9 +159,9 @@ impl Chart {
             let y = LEGEND + LEGEND_LINE * (lines - 1) as f64;
             let _ = write!(
                 svg,
-                "<rect x=\"{x:.0}\" y=\"{y}\" width=\"10\" height=\"10\" fill=\"{}\"/>\
+                "<rect x=\"{x:.0}\" y=\"{y}\" width=\"10\" height=\"10\" {}/>\
                  <text x=\"{:.0}\" y=\"{}\">{}</text>",
-                COLOURS[i % COLOURS.len()],
+                filled(i),
                 x + 14.0,
                 y + 9.0,
                 escape(&series.name)
@@ -178,7 +177,25 @@ struct Legend {
     svg: String,
 }
 
-fn draw(svg: &mut String, frame: &Frame, marks: Marks, points: &[(f64, f64)], colour: &str) {
+/// How the line of a series is drawn: dashed once the colours are used up.
+fn drawn(series: usize) -> String {
+    let colour = COLOURS[series % COLOURS.len()];
+    match series < COLOURS.len() {
+        true => format!("stroke=\"{colour}\""),
+        false => format!("stroke=\"{colour}\" stroke-dasharray=\"5 3\""),
+    }
+}
+
+/// How the marks of a series are filled: hollow once the colours are used up.
+fn filled(series: usize) -> String {
+    let colour = COLOURS[series % COLOURS.len()];
+    match series < COLOURS.len() {
+        true => format!("fill=\"{colour}\""),
+        false => format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\""),
+    }
+}
+
+fn draw(svg: &mut String, frame: &Frame, marks: Marks, points: &[(f64, f64)], series: usize) {
     match marks {
         Marks::Line => {
             let path: Vec<String> = points
@@ -187,15 +204,17 @@ fn draw(svg: &mut String, frame: &Frame, marks: Marks, points: &[(f64, f64)], co
                 .collect();
             let _ = write!(
                 svg,
-                "<polyline class=\"line\" stroke=\"{colour}\" points=\"{}\"/>",
+                "<polyline class=\"line\" {} points=\"{}\"/>",
+                drawn(series),
                 path.join(" ")
             );
         }
         Marks::Dots => {
+            let filled = filled(series);
             for &(x, y) in points {
                 let _ = write!(
                     svg,
-                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.2\" fill=\"{colour}\"/>",
+                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.2\" {filled}/>",
                     frame.x(x),
                     frame.y(y)
                 );
@@ -351,6 +370,16 @@ mod tests {
         };
         assert_eq!(labels(-1.1, 0.4), ["0.1", "0.2", "0.5", "1", "2"]);
         assert_eq!(labels(-2.0, 1.0), ["0.01", "0.1", "1", "10"]);
+    }
+
+    #[test]
+    fn no_two_of_sixteen_series_look_alike() {
+        for look in [drawn, filled] {
+            let mut looks: Vec<String> = (0..16).map(look).collect();
+            looks.sort();
+            looks.dedup();
+            assert_eq!(looks.len(), 16);
+        }
     }
 
     #[test]

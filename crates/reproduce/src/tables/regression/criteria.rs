@@ -435,7 +435,7 @@ mod tests {
                 Model::TransformerEightHeads => "Transformer",
                 model => model.name(),
             };
-            Some(published::regression(name, title(arm.set)).unwrap().mean)
+            Some(published::regression(name, title(arm.set))?.mean)
         };
         // The R-numbers of these results are .01 lower, which only CO2 and Parkinsons resolve.
         let results = results(&plan, published);

@@ -2,7 +2,7 @@
 
 use crate::settings::{AttentionSettings, Covariance, ProcessSettings};
 use crate::{Preset, Settings};
-use bochner_attention::{DirectInit, IkanDirect, Mikan, Softmax, Variant};
+use bochner_attention::{DirectInit, Expsin, IkanDirect, Linear, Mikan, RbfOnly, Softmax, Variant};
 use bochner_datasets::RegressionSet;
 
 /// A model of the table.
@@ -16,9 +16,21 @@ pub enum Model {
     Transformer,
     /// Softmax attention with 8 heads, as many as the others have.
     TransformerEightHeads,
+    /// The similarity of softmax attention without its magnitude.
+    RbfOnly,
+    /// A similarity that repeats itself with the distance.
+    Expsin,
+    /// A squared linear similarity.
+    Linear,
+    /// An implicit stationary kernel with the Euclidean norm.
+    IkaS,
+    /// An implicit non-stationary kernel with the Euclidean norm.
+    IkaNs,
+    /// The same with a norm to choose.
+    Ikan,
     /// Kernel attention whose spectral points are parameters.
     IkanDirect,
-    /// Kernel attention whose spectral points are drawn jointly over the heads.
+    /// IKAN with spectral points that are drawn jointly over the heads.
     Mikan,
 }
 
@@ -33,10 +45,16 @@ pub(super) struct Size {
 
 impl Model {
     /// All models, in the order of the tables; but for the Transformer's second number of heads.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 11] = [
         Self::GpRbf,
         Self::GpSm,
         Self::Transformer,
+        Self::RbfOnly,
+        Self::Expsin,
+        Self::Linear,
+        Self::IkaS,
+        Self::IkaNs,
+        Self::Ikan,
         Self::IkanDirect,
         Self::Mikan,
     ];
@@ -48,6 +66,12 @@ impl Model {
             Self::GpSm => "GP (SM)",
             Self::Transformer => "Transformer",
             Self::TransformerEightHeads => "Transformer (8 heads)",
+            Self::RbfOnly => "RBF-only",
+            Self::Expsin => "Expsin",
+            Self::Linear => "Linear",
+            Self::IkaS => "IKA-S",
+            Self::IkaNs => "IKA-NS",
+            Self::Ikan => "IKAN",
             Self::IkanDirect => "IKAN-direct",
             Self::Mikan => "MIKAN",
         }
@@ -68,19 +92,14 @@ impl Model {
     pub const fn simpler(self) -> Option<Self> {
         match self {
             Self::GpSm => Some(Self::GpRbf),
+            Self::IkaNs => Some(Self::IkaS),
+            Self::Ikan => Some(Self::IkaNs),
+            Self::Mikan => Some(Self::Ikan),
             _ => None,
         }
     }
 
-    const fn covariance(self) -> Option<Covariance> {
-        match self {
-            Self::GpRbf => Some(Covariance::Rbf),
-            Self::GpSm => Some(Covariance::SpectralMixture { components: 5 }),
-            _ => None,
-        }
-    }
-
-    /// Heads of the attention layer.
+    /// Heads of the attention layer: those of the released code, and 8 where it lacks the model.
     pub(super) const fn heads(self, set: RegressionSet) -> usize {
         match (self, set) {
             (Self::Transformer, RegressionSet::Co2) => 8,
@@ -89,20 +108,23 @@ impl Model {
         }
     }
 
-    /// The norm p: where the released code has the model, that of the released code.
+    /// The norm p. That of IKAN-direct and MIKAN is the released code's; IKAN has MIKAN's, so that
+    /// the two differ by the copula alone. Where that is 2, IKAN is IKA-NS.
     pub(super) fn p(self, set: RegressionSet) -> Option<f64> {
         use RegressionSet::{Co2, Concrete, Housing, Parkinsons, Passenger};
         match (self, set) {
             (Self::IkanDirect, Passenger | Concrete) => Some(2.0),
             (Self::IkanDirect, _) => Some(3.0),
-            (Self::Mikan, Co2 | Passenger) => Some(3.0),
-            (Self::Mikan, Housing | Concrete) => Some(1.8),
-            (Self::Mikan, Parkinsons) => Some(2.0),
+            (Self::IkaS | Self::IkaNs, _) => Some(2.0),
+            (Self::Ikan | Self::Mikan, Co2 | Passenger) => Some(3.0),
+            (Self::Ikan | Self::Mikan, Housing | Concrete) => Some(1.8),
+            (Self::Ikan | Self::Mikan, Parkinsons) => Some(2.0),
             _ => None,
         }
     }
 
-    /// The settings of a unit; `p` where it has a norm to choose.
+    /// The settings of a unit, with the norm `p` where the model has one. Everything not given is
+    /// the mechanism's own default.
     pub(super) fn settings(
         self,
         set: RegressionSet,
@@ -110,56 +132,137 @@ impl Model {
         preset: Preset,
         p: Option<f64>,
     ) -> Settings {
-        let Size { epochs, every, .. } = size;
-        if let Some(covariance) = self.covariance() {
-            return Settings::Process(ProcessSettings {
-                covariance,
-                epochs,
-                learning_rate: 0.01,
-                every,
-            });
-        }
-        let points = p.is_some().then_some(size.points);
+        let process = |covariance| process(covariance, size);
+        let implicit = |settings: Mikan| {
+            let (p, points) = (p.unwrap_or(settings.p), size.points);
+            Variant::from(Mikan {
+                p,
+                points,
+                ..settings
+            })
+        };
+        let attention = match self {
+            Self::GpRbf => return process(Covariance::Rbf),
+            Self::GpSm => return process(Covariance::SpectralMixture { components: 5 }),
+            Self::Transformer | Self::TransformerEightHeads => Softmax {}.into(),
+            Self::RbfOnly => RbfOnly {}.into(),
+            Self::Expsin => Expsin::default().into(),
+            Self::Linear => Linear {}.into(),
+            Self::IkaS => implicit(Mikan::ika_s()),
+            Self::IkaNs => implicit(Mikan::ika_ns()),
+            Self::Ikan => implicit(Mikan::ikan()),
+            Self::IkanDirect => direct(preset, p, size.points),
+            Self::Mikan => implicit(Mikan {
+                preset: followed(preset),
+                ..Mikan::default()
+            }),
+        };
         Settings::Attention(AttentionSettings {
-            attention: self.attention(p, size.points, preset),
+            attention,
             p,
-            points,
+            points: p.map(|_| size.points),
             heads: self.heads(set),
             width: 64,
             hidden: 64,
-            epochs,
+            epochs: size.epochs,
             learning_rate: 0.01,
             clip_norm: 1000.0,
-            every,
+            every: size.every,
         })
     }
+}
 
-    /// The attention mechanism; everything not given is the mechanism's own default.
-    fn attention(self, p: Option<f64>, points: usize, preset: Preset) -> Variant {
-        let followed = match preset {
-            Preset::Paper => bochner_attention::Preset::Paper,
-            Preset::Released => bochner_attention::Preset::Released,
-        };
-        match (self, p) {
-            (Self::IkanDirect, Some(p)) => IkanDirect {
-                p,
-                points,
-                preset: followed,
-                start: match preset {
-                    Preset::Paper => DirectInit::NearSoftmax,
-                    Preset::Released => DirectInit::KaimingUniform,
-                },
-                ..IkanDirect::default()
-            }
-            .into(),
-            (Self::Mikan, Some(p)) => Mikan {
-                p,
-                points,
-                preset: followed,
-                ..Mikan::default()
-            }
-            .into(),
-            _ => Softmax {}.into(),
+fn process(covariance: Covariance, size: Size) -> Settings {
+    Settings::Process(ProcessSettings {
+        covariance,
+        epochs: size.epochs,
+        learning_rate: 0.01,
+        every: size.every,
+    })
+}
+
+fn direct(preset: Preset, p: Option<f64>, points: usize) -> Variant {
+    let usual = IkanDirect::default();
+    let mechanism = IkanDirect {
+        p: p.unwrap_or(usual.p),
+        points,
+        preset: followed(preset),
+        start: match preset {
+            Preset::Paper => DirectInit::NearSoftmax,
+            Preset::Released => DirectInit::KaimingUniform,
+        },
+        ..usual
+    };
+    mechanism.into()
+}
+
+fn followed(preset: Preset) -> bochner_attention::Preset {
+    match preset {
+        Preset::Paper => bochner_attention::Preset::Paper,
+        Preset::Released => bochner_attention::Preset::Released,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Size = Size {
+        splits: 10,
+        points: 32,
+        epochs: 500,
+        every: 1,
+    };
+
+    fn attention(model: Model, set: RegressionSet) -> AttentionSettings {
+        let settings = model.settings(set, SIZE, Preset::Paper, model.p(set));
+        settings.attention().unwrap().clone()
+    }
+
+    #[test]
+    fn every_model_is_the_mechanism_of_its_name() {
+        for model in Model::ALL.into_iter().filter(|model| !model.is_process()) {
+            let settings = attention(model, RegressionSet::Housing);
+            let name = match model {
+                Model::Transformer => "softmax".to_owned(),
+                model => model.name().to_lowercase(),
+            };
+            assert_eq!(settings.attention.name(), name);
+            assert_eq!(
+                settings.heads,
+                if model == Model::Transformer { 4 } else { 8 }
+            );
+        }
+    }
+
+    #[test]
+    fn every_step_adds_one_thing() {
+        for set in RegressionSet::ALL {
+            let of = |model| match attention(model, set).attention {
+                Variant::Mikan(mikan) => mikan,
+                other => panic!("{other:?}"),
+            };
+            let (s, ns) = (of(Model::IkaS), of(Model::IkaNs));
+            let (ikan, mikan) = (of(Model::Ikan), of(Model::Mikan));
+            assert_ne!(s, ns);
+            let stationarity = ns.stationarity;
+            assert_eq!(Mikan { stationarity, ..s }, ns);
+            let p = ikan.p;
+            assert_eq!(Mikan { p, ..ns }, ikan);
+            assert_ne!(ikan, mikan);
+            let copula = mikan.copula;
+            assert_eq!(Mikan { copula, ..ikan }, mikan);
+        }
+    }
+
+    #[test]
+    fn models_are_compared_with_one_that_is_run_too() {
+        for model in Model::ALL {
+            assert!(
+                model
+                    .simpler()
+                    .is_none_or(|other| Model::ALL.contains(&other))
+            );
         }
     }
 }

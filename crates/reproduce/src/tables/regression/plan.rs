@@ -350,7 +350,10 @@ mod tests {
                 continue;
             };
             let (p, points, preset) = match &settings.attention {
-                Variant::Softmax(_) => (None, None, bochner_attention::Preset::Paper),
+                Variant::Softmax(_)
+                | Variant::RbfOnly(_)
+                | Variant::Expsin(_)
+                | Variant::Linear(_) => (None, None, bochner_attention::Preset::Paper),
                 Variant::IkanDirect(m) => (Some(m.p), Some(m.points), m.preset),
                 Variant::Mikan(m) => (Some(m.p), Some(m.points), m.preset),
                 other => panic!("{other:?}"),
@@ -360,7 +363,7 @@ mod tests {
                 preset == bochner_attention::Preset::Released,
                 unit.preset == Preset::Released
             );
-            let implicit = unit.variant == "MIKAN" || unit.variant == "IKAN-direct";
+            let implicit = unit.variant.starts_with("IKA") || unit.variant == "MIKAN";
             assert_eq!(p.is_some(), implicit, "{}", unit.label());
         }
     }

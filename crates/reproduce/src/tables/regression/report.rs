@@ -150,8 +150,9 @@ const CHOICES: [&str; 5] = [
      the paper and nothing was run.",
     "The whole set is one sequence: the inputs of validation and test rows are keys and values \
      during training, as in the released code; their targets are not used.",
-    "The Transformer has 4 heads (8 on CO2), the others 8, as in the released code; the norms p \
-     are the released ones.",
+    "The Transformer has 4 heads (8 on CO2), IKAN-direct and MIKAN 8 and their norms p, as in the \
+     released code. What that lacks is chosen here: the others have 8 heads, IKA-S and IKA-NS \
+     p = 2, and IKAN the p of MIKAN, so that the two differ by the copula alone.",
     "Preset `paper` follows the paper's equations, preset `released` the authors' code. The \
      Transformer is the same in both.",
     "SE is too small, since folds share training rows; SE' corrects for it.",

@@ -20,8 +20,9 @@ const HEAD: [&str; 10] = [
     "found in R",
 ];
 
-const STEPS: &str = "Pairs named before anything was run, in which one thing is added: to GP (RBF) \
-                     a spectral mixture. Reported, not judged.";
+const STEPS: &str = "Pairs named before anything was run, in which one thing is added: a spectral \
+                     mixture to GP (RBF), a second set of spectral points to IKA-S, a norm of its \
+                     own to IKA-NS, the copula to IKAN. Reported, not judged.";
 
 pub(super) fn write(document: &mut Document, account: &Account<'_>) {
     let (plan, results) = (account.plan, account.results);
@@ -117,8 +118,48 @@ mod tests {
     use super::super::super::results::tests::results;
     use super::super::super::{Cut, Plan};
     use super::*;
+    use crate::report::Block;
     use crate::store::Row;
     use bochner_datasets::RegressionSet;
+
+    #[test]
+    fn the_pairs_named_in_advance_are_compared_and_no_process_with_the_transformer() {
+        let plan = Plan::new(Scale::Desk, &[RegressionSet::Passenger], Cut::None);
+        let results = results(&plan, |arm, split| {
+            Some(0.3 + 0.001 * (arm.model as usize * split) as f64)
+        });
+        let account = Account {
+            plan: &plan,
+            results: &results,
+            checks: &[],
+            skipped: &[],
+            notes: &[],
+        };
+        let mut document = Document::new("");
+        write(&mut document, &account);
+        let tables = document.blocks.iter().filter_map(|block| match block {
+            Block::Table { rows, .. } => Some(rows),
+            _ => None,
+        });
+        let tables: Vec<_> = tables.collect();
+        let pairs = |table: &[Vec<String>]| {
+            let pairs = table.iter().map(|row| (row[1].clone(), row[4].clone()));
+            pairs.collect::<Vec<_>>()
+        };
+        let steps = [
+            ("GP (SM)", "GP (RBF)"),
+            ("IKA-NS", "IKA-S"),
+            ("IKAN", "IKA-NS"),
+            ("MIKAN", "IKAN"),
+        ];
+        let steps = steps.map(|(a, b)| (a.to_owned(), b.to_owned()));
+        assert_eq!(pairs(tables[1]), steps);
+        // Eight attention models, two of them in two readings.
+        let against = pairs(tables[0]);
+        assert_eq!(against.len(), 10);
+        assert!(against.iter().all(|(_, other)| other == "Transformer"));
+        assert!(against.iter().all(|(model, _)| !model.starts_with("GP")));
+    }
 
     #[test]
     fn an_optimism_as_large_as_the_difference_is_named() {
