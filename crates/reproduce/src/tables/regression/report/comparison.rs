@@ -169,7 +169,7 @@ mod tests {
         let tilted = even.mapped(|row| Row {
             r_number: row.r_number
                 - if row.unit.variant == "MIKAN" {
-                    0.5
+                    2.0
                 } else {
                     0.0
                 },
