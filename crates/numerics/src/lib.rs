@@ -34,17 +34,20 @@
 //! | [`matrix`] | [`Mat`], [`MatMut`], [`matmul`] |
 //! | [`elementary`] | exponential, sine and cosine, powers of whole slices |
 //! | [`parallel`] | splitting work over rayon's current pool |
+//! | [`operations`] | counting multiplications, exponentials, sines and powers |
 //! | [`random`] | [`Seed`], [`Stream`], [`Dropout`] |
 //! | [`check`] | finite differences and the one table of tolerances |
 
 pub mod check;
 pub mod elementary;
 pub mod matrix;
+pub mod operations;
 pub mod parallel;
 pub mod random;
 pub mod real;
 
 pub use check::{Tolerance, finite_difference, relative_error};
 pub use matrix::{Mat, MatMut, matmul};
+pub use operations::Operations;
 pub use random::{Dropout, Seed, Stream, StreamState, standard_normal};
 pub use real::Real;

@@ -1,6 +1,7 @@
 //! Strided matrix views and their product.
 
 use crate::Real;
+use crate::operations::{Operations, record};
 use std::ops::Range;
 
 /// A read-only matrix over a slice, with a stride (in elements) for each axis.
@@ -131,6 +132,7 @@ pub fn matmul<T: Real>(alpha: T, a: Mat<T>, b: Mat<T>, beta: T, c: MatMut<T>) {
         scale(beta, c.data);
         return;
     }
+    record(Operations::multiply_adds(m * n * k));
     // SAFETY: each view was built over a slice of exactly rows * cols elements, and transposing
     // only swaps the two strides, so every index (i, j) inside the shape lies inside the slice.
     // `c` is borrowed mutably, hence aliases neither `a` nor `b`.

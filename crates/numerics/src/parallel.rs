@@ -3,11 +3,14 @@
 //! The caller decides the pieces by the problem's shape alone; results come back in order. No
 //! pool is ever started here: install your own with `rayon::ThreadPool::install`.
 
+use crate::operations::Scope;
 use rayon::prelude::*;
 
 /// `[f(0), f(1), ..., f(n - 1)]`, computed on the current pool.
 pub fn map<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
-    (0..n).into_par_iter().map(f).collect()
+    let scope = Scope::current();
+    let counted = |i| scope.run(|| f(i));
+    (0..n).into_par_iter().map(counted).collect()
 }
 
 /// Calls `f(i, piece)` for the consecutive pieces of `data`, each of `size` elements (the last may
@@ -20,9 +23,10 @@ pub fn for_each_chunk<T: Send>(
     size: usize,
     f: impl Fn(usize, &mut [T]) + Send + Sync,
 ) {
+    let scope = Scope::current();
     data.par_chunks_mut(size)
         .enumerate()
-        .for_each(|(i, piece)| f(i, piece));
+        .for_each(|(i, piece)| scope.run(|| f(i, piece)));
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::block::{BLOCK, Blockwise, Map, MapInPlace};
 use super::instruction_set::InstructionSet;
 use super::lane::Lane;
 use crate::Real;
+use crate::operations::{Operations, record};
 use num_traits::{WrappingAdd, WrappingSub};
 
 /// $\text{out}_i = e^{x_i}$.
@@ -24,6 +25,7 @@ use num_traits::{WrappingAdd, WrappingSub};
 /// ```
 pub fn exp<T: Real>(x: &[T], out: &mut [T]) {
     assert_eq!(x.len(), out.len(), "exp: lengths of `x` and `out`");
+    record(Operations::exponentials(x.len()));
     InstructionSet::fastest().run(Map {
         function: Exponential,
         x,
@@ -33,6 +35,7 @@ pub fn exp<T: Real>(x: &[T], out: &mut [T]) {
 
 /// $x_i \leftarrow e^{x_i}$, as [`exp`] computes it.
 pub fn exp_in_place<T: Real>(x: &mut [T]) {
+    record(Operations::exponentials(x.len()));
     InstructionSet::fastest().run(MapInPlace {
         function: Exponential,
         x,

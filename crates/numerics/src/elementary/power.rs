@@ -7,6 +7,7 @@ use super::instruction_set::InstructionSet;
 use super::lane::Lane;
 use super::logarithm::logarithm;
 use crate::Real;
+use crate::operations::{Operations, record};
 
 /// $\text{out}_i = x_i^p$ for $x_i \ge 0$.
 ///
@@ -30,6 +31,7 @@ pub fn powf<T: Real>(x: &[T], p: T, out: &mut [T]) {
         out.fill(T::one());
         return;
     }
+    record(Operations::powers(x.len()));
     InstructionSet::fastest().run(Map {
         function: Power::new(p),
         x,

@@ -5,6 +5,7 @@ use super::block::{BLOCK, Blockwise, Map};
 use super::instruction_set::InstructionSet;
 use super::lane::Lane;
 use crate::Real;
+use crate::operations::{Operations, record};
 use num_traits::{One, WrappingAdd, Zero};
 
 /// $\text{sin}_i = \sin x_i$ and $\text{cos}_i = \cos x_i$.
@@ -18,6 +19,7 @@ use num_traits::{One, WrappingAdd, Zero};
 pub fn sin_cos<T: Real>(x: &[T], sin: &mut [T], cos: &mut [T]) {
     assert_eq!(x.len(), sin.len(), "sin_cos: lengths of `x` and `sin`");
     assert_eq!(x.len(), cos.len(), "sin_cos: lengths of `x` and `cos`");
+    record(Operations::sines_cosines(x.len()));
     InstructionSet::fastest().run(Map {
         function: SinCos,
         x,

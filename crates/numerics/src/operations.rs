@@ -1,0 +1,274 @@
+//! Counting the operations of a computation.
+//!
+//! A count belongs to the closure it was asked for, whichever threads of
+//! [`parallel`](crate::parallel) that closure's work runs on, and to nothing else: two counts at the
+//! same time do not see each other. Where nothing is counted, [`record`] is one look at a
+//! thread-local variable, once a matrix product or a slice.
+
+use std::cell::RefCell;
+use std::ops::{Add, Sub};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many operations of each kind a computation has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Operations {
+    /// Multiplications or divisions, each with the addition that goes with it, if any.
+    pub multiply_adds: u64,
+    /// Exponentials.
+    pub exponentials: u64,
+    /// Angles of which sine and cosine were taken, both or one.
+    pub sines_cosines: u64,
+    /// Powers with an arbitrary exponent.
+    pub powers: u64,
+}
+
+impl Operations {
+    /// Only multiplications with additions.
+    pub const fn multiply_adds(count: usize) -> Self {
+        let count = count as u64;
+        Self {
+            multiply_adds: count,
+            ..Self::NONE
+        }
+    }
+
+    /// Only exponentials.
+    pub const fn exponentials(count: usize) -> Self {
+        let count = count as u64;
+        Self {
+            exponentials: count,
+            ..Self::NONE
+        }
+    }
+
+    /// Only sines and cosines.
+    pub const fn sines_cosines(count: usize) -> Self {
+        let count = count as u64;
+        Self {
+            sines_cosines: count,
+            ..Self::NONE
+        }
+    }
+
+    /// Only powers.
+    pub const fn powers(count: usize) -> Self {
+        let count = count as u64;
+        Self {
+            powers: count,
+            ..Self::NONE
+        }
+    }
+
+    const NONE: Self = Self {
+        multiply_adds: 0,
+        exponentials: 0,
+        sines_cosines: 0,
+        powers: 0,
+    };
+}
+
+impl Add for Operations {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            multiply_adds: self.multiply_adds + other.multiply_adds,
+            exponentials: self.exponentials + other.exponentials,
+            sines_cosines: self.sines_cosines + other.sines_cosines,
+            powers: self.powers + other.powers,
+        }
+    }
+}
+
+impl Sub for Operations {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            multiply_adds: self.multiply_adds - other.multiply_adds,
+            exponentials: self.exponentials - other.exponentials,
+            sines_cosines: self.sines_cosines - other.sines_cosines,
+            powers: self.powers - other.powers,
+        }
+    }
+}
+
+/// The operations of `f`, with what it returns.
+///
+/// What is counted: [`matmul`](crate::matmul) by its shape, the functions of
+/// [`elementary`](crate::elementary) by their elements, and what other crates [`record`] of the
+/// sweeps between them. Additions on their own, comparisons and copies are not.
+///
+/// A count inside a count is part of the outer one.
+///
+/// ```
+/// use bochner_numerics::{Mat, MatMut, matmul, operations::count};
+///
+/// let (a, b, mut c) = ([1.0; 6], [1.0; 12], [0.0; 8]);
+/// let product = || matmul(1.0, Mat::new(&a, 2, 3), Mat::new(&b, 3, 4), 0.0, MatMut::new(&mut c, 2, 4));
+/// let ((), operations) = count(product);
+/// assert_eq!(operations.multiply_adds, 2 * 3 * 4);
+/// ```
+pub fn count<R>(f: impl FnOnce() -> R) -> (R, Operations) {
+    let counter = Arc::new(Counter::default());
+    let result = Scope(Some(Arc::clone(&counter))).run(f);
+    let counted = counter.read();
+    record(counted);
+    (result, counted)
+}
+
+/// Adds to the count that is running, if one is.
+#[inline]
+pub fn record(operations: Operations) {
+    CURRENT.with_borrow(|current| {
+        if let Some(counter) = current {
+            counter.add(operations);
+        }
+    });
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<Counter>>> = const { RefCell::new(None) };
+}
+
+#[derive(Debug, Default)]
+struct Counter {
+    multiply_adds: AtomicU64,
+    exponentials: AtomicU64,
+    sines_cosines: AtomicU64,
+    powers: AtomicU64,
+}
+
+impl Counter {
+    fn add(&self, operations: Operations) {
+        let Operations {
+            multiply_adds,
+            exponentials,
+            sines_cosines,
+            powers,
+        } = operations;
+        for (counter, more) in [
+            (&self.multiply_adds, multiply_adds),
+            (&self.exponentials, exponentials),
+            (&self.sines_cosines, sines_cosines),
+            (&self.powers, powers),
+        ] {
+            if more > 0 {
+                counter.fetch_add(more, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn read(&self) -> Operations {
+        Operations {
+            multiply_adds: self.multiply_adds.load(Ordering::Relaxed),
+            exponentials: self.exponentials.load(Ordering::Relaxed),
+            sines_cosines: self.sines_cosines.load(Ordering::Relaxed),
+            powers: self.powers.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// The count, or none, that a piece of work belongs to.
+#[derive(Clone)]
+pub(crate) struct Scope(Option<Arc<Counter>>);
+
+impl Scope {
+    /// That of the calling thread.
+    pub(crate) fn current() -> Self {
+        Self(CURRENT.with_borrow(Clone::clone))
+    }
+
+    /// Runs `f` as a part of it, on whatever thread.
+    ///
+    /// Also where nothing is counted: a thread that waits for its own work may have taken up
+    /// somebody else's.
+    pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _before = Restore(CURRENT.replace(self.0.clone()));
+        f()
+    }
+}
+
+/// Puts back what was counted before, after a panic too.
+struct Restore(Option<Arc<Counter>>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        CURRENT.set(self.0.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Mat, MatMut, elementary, matmul, parallel};
+
+    fn product(m: usize, k: usize, n: usize) {
+        let (a, b, mut c) = (vec![1.0_f32; m * k], vec![1.0; k * n], vec![0.0; m * n]);
+        let c = MatMut::new(&mut c, m, n);
+        matmul(1.0, Mat::new(&a, m, k), Mat::new(&b, k, n), 0.0, c);
+    }
+
+    #[test]
+    fn every_kind_is_counted_by_its_elements() {
+        let ((), counted) = count(|| {
+            product(2, 3, 5);
+            let (mut x, mut y) = ([0.5_f64; 7], [0.0; 7]);
+            elementary::exp_in_place(&mut x);
+            elementary::exp(&x[..2], &mut y[..2]);
+            elementary::powf(&x[..3], 1.5, &mut y[..3]);
+            let (sin, cos) = y.split_at_mut(3);
+            elementary::sin_cos(&x[..3], sin, &mut cos[..3]);
+        });
+        let want = Operations {
+            multiply_adds: 30,
+            exponentials: 9,
+            sines_cosines: 3,
+            powers: 3,
+        };
+        assert_eq!(counted, want);
+    }
+
+    #[test]
+    fn the_work_of_all_threads_is_counted_once() {
+        let work = || {
+            parallel::map(50, |_| parallel::map(4, |n| product(1, n, 1)));
+            parallel::for_each_chunk(&mut [0; 10], 3, |_, piece| product(piece.len(), 1, 1));
+        };
+        for threads in 1..4 {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            let ((), counted) = pool.build().unwrap().install(|| count(work));
+            assert_eq!(counted, Operations::multiply_adds(50 * 6 + 10));
+        }
+    }
+
+    #[test]
+    fn counts_do_not_see_each_other() {
+        let counts = parallel::map(40, |i| {
+            let work = || parallel::map(i, |_| product(1, 2, 3)).len();
+            // Every other one is not counted, on the threads that count the others.
+            if i % 2 == 0 {
+                return count(work).1;
+            }
+            work();
+            Operations::NONE
+        });
+        for (i, counted) in counts.into_iter().enumerate() {
+            let want = if i % 2 == 0 { 6 * i } else { 0 };
+            assert_eq!(counted, Operations::multiply_adds(want));
+        }
+    }
+
+    #[test]
+    fn a_count_inside_is_part_of_the_outer_and_ends_with_it() {
+        let (inner, outer) = count(|| {
+            product(1, 1, 1);
+            count(|| product(2, 2, 2)).1
+        });
+        assert_eq!((inner.multiply_adds, outer.multiply_adds), (8, 9));
+        let panicked = std::panic::catch_unwind(|| count(|| panic!("stop")));
+        assert!(panicked.is_err());
+        assert!(Scope::current().0.is_none());
+    }
+}
