@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::error::{positive, same_shape};
-use bochner_numerics::{Dropout, Real};
+use bochner_numerics::{Dropout, Operations, Real};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Zip};
 
 /// What multiplies the similarity: $\exp m_j$.
@@ -167,6 +167,16 @@ impl PNorm {
             p,
             scale,
             log_sum: sum.ln(),
+        }
+    }
+
+    /// What the norms of this many entries take: a division, then a square or a power.
+    pub(crate) fn cost(p: f64, entries: usize) -> Operations {
+        let divisions = Operations::multiply_adds(entries);
+        match p {
+            1.0 => divisions,
+            2.0 => divisions + divisions,
+            _ => divisions + Operations::powers(entries),
         }
     }
 

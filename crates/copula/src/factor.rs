@@ -4,7 +4,8 @@
 //! that whatever stands above the diagonal is without effect and has a zero gradient.
 
 use crate::error::{Error, not_empty, same_shape};
-use bochner_numerics::Real;
+use bochner_numerics::operations::record;
+use bochner_numerics::{Operations, Real};
 use ndarray::{Array1, Array3, ArrayView1, ArrayView3, ArrayView4, CowArray, Ix3};
 use std::borrow::Cow;
 
@@ -26,6 +27,10 @@ use std::borrow::Cow;
 pub fn normalise<T: Real>(factor: ArrayView3<T>) -> Result<Array3<T>, Error> {
     let stack = Stack::new("factor", factor)?;
     let mut lh = Array3::zeros(stack.shape());
+    // Of each entry of the lower parts, a square and a division.
+    record(Operations::multiply_adds(
+        stack.n * stack.heads * (stack.heads + 1),
+    ));
     stack.write(&mut lh, |_, row, target| {
         let norm = norm(row);
         for (y, x) in target.iter_mut().zip(row) {
@@ -122,6 +127,9 @@ pub fn correlation_vjp<T: Real>(
 /// its normalised one.
 pub fn half_neg_log_det<T: Real>(lh: ArrayView3<T>) -> Result<Array1<T>, Error> {
     let stack = Stack::new("lh", lh)?;
+    record(Operations::multiply_adds(
+        stack.n * stack.heads * (stack.heads + 1) / 2,
+    ));
     let value = |i| (0..stack.heads).map(|m| log_secant(stack.row(i, m))).sum();
     Ok(Array1::from_shape_fn(stack.n, |i| T::of(value(i))))
 }

@@ -1,7 +1,8 @@
 //! Where a factor comes from: parameters of a layer, or the features of an example.
 
 use crate::error::{Error, not_empty, same_shape};
-use bochner_numerics::{Mat, MatMut, Real, matmul};
+use bochner_numerics::operations::record;
+use bochner_numerics::{Mat, MatMut, Operations, Real, matmul};
 use ndarray::{Array1, Array2, Array3, Array4, ArrayView1, ArrayView2, ArrayView3, ArrayView4};
 
 /// The factor whose strict lower part is free and whose diagonal is one.
@@ -81,6 +82,9 @@ pub fn amortised<T: Real>(
 ) -> Result<Array4<T>, Error> {
     let t = squashed(hidden, wc, bc)?;
     let (batch, heads, width) = t.dim();
+    record(Operations::multiply_adds(
+        batch * width * heads * (heads - 1) / 2,
+    ));
     let factor = unit_lower((batch * width, heads, heads), |[i, m, k]| {
         let (b, l) = (i / width, i % width);
         t[[b, m, l]] * t[[b, k, l]]

@@ -2,7 +2,8 @@
 
 use crate::error::{Error, not_empty, same_shape};
 use crate::factor::{Stack, flat};
-use bochner_numerics::{Real, parallel};
+use bochner_numerics::operations::record;
+use bochner_numerics::{Operations, Real, parallel};
 use ndarray::{Array3, Array4, ArrayView3, ArrayView4, Axis};
 use std::ops::Range;
 
@@ -69,6 +70,7 @@ pub fn joint_posterior<T: Real>(
     parallel::for_each_chunk(target, size.heads * size.head(), |b, x| {
         mix(size, size.factor(&weights, b), size.nth(source, b), x);
     });
+    record(Operations::multiply_adds(x.len()) + Operations::exponentials(x.len()));
     let z = Array4::from_shape_fn(x.dim(), |(b, m, r, l)| {
         mu[[b, m, l]] + log_sigma[[b, m, l]].exp() * x[[b, m, r, l]]
     });
@@ -196,6 +198,8 @@ fn heads_first<T: Real>(lh: ArrayView4<T>) -> Vec<T> {
 
 /// Adds `x_m = sum_(k <= m) Lh_mk eps_k` of one example to `x`.
 fn mix<T: Real>(size: Size, weights: &[T], eps: &[T], x: &mut [T]) {
+    let pairs = size.heads * (size.heads + 1) / 2;
+    record(Operations::multiply_adds(pairs * size.head()));
     for (m, x) in x.chunks_exact_mut(size.head()).enumerate() {
         for (k, eps) in eps.chunks_exact(size.head()).take(m + 1).enumerate() {
             add_scaled(&weights[size.pair(m, k)], eps, x);

@@ -2,7 +2,8 @@
 
 use crate::Error;
 use crate::error::expect_shape;
-use bochner_numerics::Real;
+use bochner_numerics::operations::record;
+use bochner_numerics::{Operations, Real};
 use ndarray::{Array3, Array4, ArrayView3, ArrayView4, Axis};
 
 /// Noise with the posterior's mean and standard deviation.
@@ -36,6 +37,7 @@ pub fn reparameterise<T: Real>(
     x: ArrayView4<T>,
 ) -> Result<Array4<T>, Error> {
     check(mu, log_sigma, x)?;
+    record(Operations::multiply_adds(x.len()) + Operations::exponentials(log_sigma.len()));
     let sigma = log_sigma.mapv(T::exp).insert_axis(Axis(2));
     let mut z = &x * &sigma;
     z += &mu.insert_axis(Axis(2));

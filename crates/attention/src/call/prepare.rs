@@ -4,7 +4,8 @@ use super::{Call, slab};
 use crate::engine::{Bias, Exponents, Finite, Score, Wave, all_finite};
 use crate::{Error, Magnitude, Points, Similarity};
 use bochner_kernels::feature_map;
-use bochner_numerics::{Mat, Real, parallel};
+use bochner_numerics::operations::record;
+use bochner_numerics::{Mat, Operations, Real, parallel};
 use ndarray::Array2;
 
 /// What is kept of one head between the passes: O(T) numbers.
@@ -129,6 +130,7 @@ impl<T: Real> Call<'_, '_, T> {
 
     fn bias(&self, h: usize, scaling: Scaling) -> Bias {
         let (keys, down) = (self.kept_keys(h), exp2(-scaling.right));
+        record(Operations::multiply_adds(keys.data().len()));
         let square = |j| {
             let row = keys.row(j).iter().map(|x| (x.as_f64() * down).powi(2));
             row.sum::<f64>() / 2.0

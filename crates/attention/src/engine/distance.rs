@@ -1,10 +1,12 @@
 //! Squared distances by direct differences, exact where the expanded square would cancel.
 
-use bochner_numerics::{Mat, Real};
+use bochner_numerics::operations::record;
+use bochner_numerics::{Mat, Operations, Real};
 
 /// $|l_i - r_j|^2$ of all rows, `[rows of left, rows of right]`.
 pub(super) fn squared_distances<T: Real>(left: Mat<T>, right: Mat<T>) -> Vec<T> {
     let ((rows, width), (cols, _)) = (left.shape(), right.shape());
+    record(Operations::multiply_adds(rows * cols * width));
     // Coordinate by coordinate, so that a row of distances is one vectorised sum.
     let columns: Vec<T> = (0..width)
         .flat_map(|n| (0..cols).map(move |j| right.get(j, n)))

@@ -2,7 +2,8 @@
 
 use super::PairDropout;
 use crate::magnitude::PNorm;
-use bochner_numerics::{Mat, Real};
+use bochner_numerics::operations::record;
+use bochner_numerics::{Mat, Operations, Real};
 use std::ops::Range;
 
 /// The exponents of one head's pairs: $u_{ij} = m_j$, or with the dropout of the released code
@@ -168,7 +169,9 @@ impl Exponents {
 }
 
 fn levels<T: Real>(x: Mat<T>, p: f64, divisor: f64) -> Vec<Level> {
-    (0..x.shape().0)
+    let (rows, width) = x.shape();
+    record(PNorm::cost(p, rows * width) + Operations::exponentials(rows));
+    (0..rows)
         .map(|i| {
             let log = PNorm::of(x.row(i), p).log_square() - divisor.ln();
             Level {

@@ -4,7 +4,8 @@ use super::distance::squared_distances;
 use super::product::add_product;
 use super::sweep::{Relative, RowBlock, weigh};
 use super::{Head, Level, RowStatistics, Score};
-use bochner_numerics::{Mat, MatMut, Real, matmul};
+use bochner_numerics::operations::record;
+use bochner_numerics::{Mat, MatMut, Operations, Real, matmul};
 use std::ops::Range;
 
 impl<T: Real> Head<'_, T> {
@@ -16,6 +17,7 @@ impl<T: Real> Head<'_, T> {
             output = self.accumulate(queries, &mut statistics);
         }
         let width = self.value_width();
+        record(Operations::multiply_adds(output.len()));
         for (out, row) in output.chunks_exact_mut(width).zip(&statistics) {
             if row.normaliser > T::zero() {
                 out.iter_mut().for_each(|x| *x /= row.normaliser);
@@ -32,6 +34,7 @@ impl<T: Real> Head<'_, T> {
         if self.mark_level_rows(queries.clone(), &mut statistics) {
             weights = self.unnormalised(queries, &all, &mut statistics, |_, _| {});
         }
+        record(Operations::multiply_adds(weights.len()));
         for (row, statistics) in weights.chunks_exact_mut(all.len().max(1)).zip(&statistics) {
             if statistics.normaliser > T::zero() {
                 row.iter_mut().for_each(|x| *x /= statistics.normaliser);

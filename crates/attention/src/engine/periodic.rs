@@ -1,6 +1,7 @@
 //! The similarity that repeats itself with the distance.
 
-use bochner_numerics::{Real, elementary};
+use bochner_numerics::operations::record;
+use bochner_numerics::{Operations, Real, elementary};
 use std::f64::consts::PI;
 
 /// $s = \exp(-c \sin^2(\pi D / P))$ of a squared distance $D^2$.
@@ -19,6 +20,8 @@ impl Wave {
     /// Replaces squared distances by similarities.
     pub(super) fn similarities<T: Real>(&self, row: &mut [T]) {
         let turn = T::of(self.period.recip());
+        // Of each pair the turns and the angle here, the square and its factor below.
+        record(Operations::multiply_adds(4 * row.len()));
         row.iter_mut()
             .for_each(|x| *x = T::PI() * fraction(x.sqrt() * turn));
         let (mut sin, mut cos) = (row.to_vec(), row.to_vec());

@@ -1,7 +1,8 @@
 //! Sweeps over the rows of a block: what happens between two matrix products.
 
 use super::{Bias, Exponents, Head, Level, RowStatistics, Score};
-use bochner_numerics::{Real, elementary};
+use bochner_numerics::operations::record;
+use bochner_numerics::{Operations, Real, elementary};
 use std::ops::Range;
 
 /// The keys of a block as one row sees them.
@@ -55,15 +56,17 @@ impl<T: Real> Relative<T> {
         }
     }
 
-    /// `f(j, u_ij - reference)` of each key j of the block.
+    /// `f(j, u_ij - reference)` of each key j of the block, at the given cost a key.
     fn get(
         &mut self,
         exponents: &Exponents,
         block: &RowBlock,
         reference: Level,
+        cost: fn(usize) -> Operations,
         f: impl Fn(usize, f64) -> f64,
     ) -> &[T] {
         if exponents.has_pairs() || self.reference != Some(reference) {
+            record(cost(self.values.len()));
             for (j, value) in (block.start..).zip(&mut self.values) {
                 *value = T::of(f(j, exponents.difference(block.i, j, reference)));
             }
@@ -74,7 +77,8 @@ impl<T: Real> Relative<T> {
 
     /// Relative exponentials, of which one a key is enough.
     fn exponentials(&mut self, exponents: &Exponents, block: &RowBlock, reference: Level) -> &[T] {
-        self.get(exponents, block, reference, |_, difference| {
+        let cost = Operations::exponentials;
+        self.get(exponents, block, reference, cost, |_, difference| {
             difference.exp()
         })
     }
@@ -83,7 +87,8 @@ impl<T: Real> Relative<T> {
     /// overflow.
     fn biases(&mut self, bias: &Bias, scale: f64, block: &RowBlock, reference: Level) -> &[T] {
         let lowest = T::min_value().as_f64() / 4.0;
-        self.get(&bias.exponents, block, reference, |j, difference| {
+        let cost = Operations::multiply_adds;
+        self.get(&bias.exponents, block, reference, cost, |j, difference| {
             (difference / scale - bias.squares[j]).max(lowest)
         })
     }
@@ -117,6 +122,7 @@ pub(super) fn weigh<T: Real>(
         Score::Periodic { wave, exponents } => {
             let g = relative.exponentials(exponents, block, statistics.reference);
             wave.similarities(row);
+            record(Operations::multiply_adds(row.len()));
             row.iter_mut().zip(g).for_each(|(s, &g)| *s *= g);
             block.fill_masked(row, T::zero());
             T::one()
@@ -137,6 +143,7 @@ pub(super) fn weigh<T: Real>(
 }
 
 fn square<T: Real>(row: &mut [T], g: &[T], inverse: T, floor: T) {
+    record(Operations::multiply_adds(3 * row.len()));
     for (x, &g) in row.iter_mut().zip(g) {
         let f = *x * inverse;
         *x = (f * f + floor) * g;
@@ -163,6 +170,7 @@ fn online_exponential<T: Real>(row: &mut [T], scale: T, largest: &mut T) -> T {
         return T::one();
     }
     *largest = now;
+    record(Operations::multiply_adds(row.len() + 1) + Operations::exponentials(1));
     row.iter_mut().for_each(|x| *x = (*x - now) * scale);
     elementary::exp_in_place(row);
     ((before - now) * scale).exp()
