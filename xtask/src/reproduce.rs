@@ -18,7 +18,7 @@ const INTERRUPTED: u8 = 130;
 /// The options of `reproduce`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The suites to run [default: all; there is: regression]
+    /// The suites to run: propositions, complexity, regression [default: all]
     #[arg(value_name = "SUITE")]
     suites: Vec<String>,
     /// How large: smoke takes minutes, desk hours, paper wants a cluster
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     /// Run the i-th of n parts; merge the directories by copying them together
     #[arg(long, value_name = "i/n", default_value = "1/1", value_parser = str::parse::<Shard>)]
     shard: Shard,
-    /// Run only this data set; may be given several times
+    /// Run only this data set of the suite regression; may be given several times
     #[arg(long = "set", value_name = "NAME")]
     sets: Vec<String>,
     /// Never download anything
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: Arguments) -> Ending {
     let interrupt = listen()?;
     let done = bochner_reproduce::reproduce(&config, &interrupt)?;
     print!("{}", done.summary());
-    Ok(if done.outcome.interrupted {
+    Ok(if done.is_interrupted() {
         INTERRUPTED.into()
     } else if done.is_good() {
         ExitCode::SUCCESS

@@ -1,7 +1,7 @@
 //! What is to be reproduced, and how.
 
-use crate::tables::regression::{Cut, SUITE};
-use crate::{Error, Scale, Shard};
+use crate::tables::regression::Cut;
+use crate::{Error, Scale, Shard, SuiteName};
 use bochner_datasets::{Policy, RegressionSet};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -67,6 +67,30 @@ impl Config {
         self.sets.iter().map(named).collect()
     }
 
+    /// The suites asked for, in the order in which they are run.
+    pub(crate) fn selected(&self) -> Result<Vec<SuiteName>, Error> {
+        if self.suites.is_empty() {
+            return Ok(SuiteName::ALL.to_vec());
+        }
+        let named = self.suites.iter().map(|name| name.parse());
+        let mut suites = named.collect::<Result<Vec<SuiteName>, Error>>()?;
+        suites.sort();
+        suites.dedup();
+        Ok(suites)
+    }
+
+    /// An option that was given and means something to the suite regression only.
+    fn of_regression_alone(&self) -> Option<(&'static str, String)> {
+        let sets = (!self.sets.is_empty()).then(|| ("--set", self.sets.join(", ")));
+        let cut = self.cut.map(|cut| ("--cut", format!("{cut:?}").to_lowercase()));
+        let epochs = self.epochs.map(|epochs| ("--epochs", epochs.to_string()));
+        let data = self.data.as_ref();
+        let data = data.map(|data| ("--data", data.display().to_string()));
+        let whole = self.shard == Shard::WHOLE;
+        let shard = (!whole).then(|| ("--shard", self.shard.to_string()));
+        sets.or(cut).or(epochs).or(data).or(shard)
+    }
+
     /// Refuses what cannot be run.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let refuse = |option, given: String, expected: &str| {
@@ -76,8 +100,10 @@ impl Config {
                 expected: expected.to_owned(),
             })
         };
-        if let Some(unknown) = self.suites.iter().find(|name| *name != SUITE) {
-            return refuse("SUITE", unknown.clone(), SUITE);
+        if !self.selected()?.contains(&SuiteName::Regression)
+            && let Some((option, given)) = self.of_regression_alone()
+        {
+            return refuse(option, given, "nothing: only the suite regression has it");
         }
         for (option, number) in [
             ("--jobs", Some(self.jobs)),
@@ -104,6 +130,11 @@ mod tests {
                 ..Config::default()
             },
             Config {
+                suites: vec!["propositions".into()],
+                sets: vec!["co2".into()],
+                ..Config::default()
+            },
+            Config {
                 jobs: 0,
                 ..Config::default()
             },
@@ -112,11 +143,23 @@ mod tests {
                 ..Config::default()
             },
         ];
-        for (config, option) in bad.iter().zip(["SUITE", "--jobs", "--epochs"]) {
+        for (config, option) in bad.iter().zip(["SUITE", "--set", "--jobs", "--epochs"]) {
             let error = config.check().unwrap_err();
             assert!(matches!(error, Error::InvalidOption { option: o, .. } if o == option));
         }
         assert!(Config::default().check().is_ok());
+    }
+
+    #[test]
+    fn suites_run_once_and_in_their_order() {
+        let config = |names: &[&str]| Config {
+            suites: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..Config::default()
+        };
+        assert_eq!(config(&[]).selected().unwrap(), SuiteName::ALL);
+        let twice = config(&["regression", "propositions", "regression"]);
+        let order = [SuiteName::Propositions, SuiteName::Regression];
+        assert_eq!(twice.selected().unwrap(), order);
     }
 
     #[test]

@@ -104,6 +104,24 @@ pub enum Error {
         /// Values given.
         got: usize,
     },
+    /// Attention refused what a suite gave it.
+    #[error(transparent)]
+    Attention(#[from] bochner_attention::Error),
+    /// A kernel refused what a suite gave it.
+    #[error(transparent)]
+    Kernel(#[from] bochner_kernels::Error),
+    /// A layer refused what a suite gave it.
+    #[error(transparent)]
+    Layer(#[from] bochner_nn::Error),
+    /// A mechanism of the registry that the complexity suite does not know.
+    #[error(
+        "the mechanism {name} has no row in Table 1; say in complexity/class.rs which complexity is \
+         expected of it"
+    )]
+    Unclassified {
+        /// Its name in the registry.
+        name: String,
+    },
     /// The threads of a run could not be started.
     #[error("cannot start the worker threads: {source}; try fewer with --threads")]
     Threads {

@@ -18,8 +18,9 @@
 //!   ([`tables::regression::claims`]) before anything is run, and a claim that fails is reported
 //!   with the same prominence as one that holds.
 //!
-//! So far there is one suite, `regression`: Table 4, with every attention of the paper and two
-//! Gaussian processes.
+//! Three suites ([`SuiteName`]): [`propositions`] measures the paper's propositions on random cases,
+//! [`complexity`] counts and times what Table 1 states, and [`tables::regression`] is Table 4, with
+//! every attention of the paper and two Gaussian processes.
 //!
 //! # Example
 //!
@@ -33,6 +34,7 @@
 //!
 //! let directory = tempfile::tempdir()?;
 //! let config = Config {
+//!     suites: vec!["regression".into()],
 //!     sets: vec!["passenger".into()],
 //!     downloads: Policy::Offline,
 //!     out: directory.path().into(),
@@ -40,11 +42,11 @@
 //!     ..Config::default()
 //! };
 //! let interrupt = AtomicBool::new(false);
-//! let done = reproduce(&config, &interrupt)?;
+//! let done = reproduce(&config, &interrupt)?.regression.unwrap();
 //! assert_eq!((done.outcome.computed, done.outcome.found), (39, 0));
 //! assert!(directory.path().join("smoke/report.html").is_file());
 //!
-//! let again = reproduce(&config, &interrupt)?;
+//! let again = reproduce(&config, &interrupt)?.regression.unwrap();
 //! assert_eq!((again.outcome.computed, again.outcome.found), (0, 39));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -55,6 +57,8 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`propositions`] | one module per proposition |
+//! | [`complexity`] | Table 1: operations counted, forms timed |
 //! | [`tables`] | one module per table: plan, criteria, report |
 //! | [`mod@unit`] | [`Unit`], [`Scale`], [`Preset`], [`Shard`] |
 //! | [`settings`] | [`Settings`]: what fixes a training run besides data and seed |
@@ -67,10 +71,13 @@
 //! | [`golden`] | the crates against reference values computed elsewhere |
 //! | [`Error`] | what can go wrong |
 
+mod assessment;
+pub mod complexity;
 mod config;
 mod error;
 pub mod golden;
 mod progress;
+pub mod propositions;
 pub mod published;
 pub mod report;
 mod reproduction;
@@ -78,16 +85,19 @@ pub mod runner;
 pub mod settings;
 pub mod statistics;
 pub mod store;
+mod suite_name;
 pub mod tables;
 pub mod trial;
 pub mod unit;
 
+pub use assessment::Assessment;
 pub use bochner_datasets::Protocol;
 pub use config::Config;
 pub use error::Error;
-pub use reproduction::{Reproduction, reproduce};
+pub use reproduction::{RegressionRun, Reproduction, reproduce};
 pub use settings::Settings;
 pub use store::Store;
+pub use suite_name::SuiteName;
 pub use trial::{Suite, Trial};
 pub use unit::{Preset, Scale, Shard, Unit};
 

@@ -46,6 +46,49 @@ fn at_least(what: &'static str, expected: usize, got: usize) -> Result<(), Error
     Ok(())
 }
 
+/// A straight line through points, by least squares.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// How much it rises for each unit.
+    pub slope: f64,
+    /// The standard error of the slope, from what the line leaves over.
+    pub error: f64,
+}
+
+/// The line through points with the least squared distances along the second coordinate.
+///
+/// # Errors
+/// [`Error::Length`] with fewer than three points, or where all have the same first coordinate.
+pub fn line(points: &[(f64, f64)]) -> Result<Line, Error> {
+    at_least("points", 3, points.len())?;
+    let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+    let (mean_x, mean_y) = (mean(&x)?, mean(&y)?);
+    let spread = squares(&x)?;
+    if spread == 0.0 {
+        at_least("different places of the points", 2, 1)?;
+    }
+    let product = |(x, y): &(f64, f64)| (x - mean_x) * (y - mean_y);
+    let slope = points.iter().map(product).sum::<f64>() / spread;
+    let left_over = |(x, y): &(f64, f64)| (y - mean_y - slope * (x - mean_x)).powi(2);
+    let variance = points.iter().map(left_over).sum::<f64>() / (points.len() - 2) as f64;
+    Ok(Line {
+        slope,
+        error: (variance / spread).sqrt(),
+    })
+}
+
+/// The value in the middle, or the mean of the two.
+///
+/// # Errors
+/// [`Error::Length`] without values.
+pub fn median(values: &[f64]) -> Result<f64, Error> {
+    at_least("values", 1, values.len())?;
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+    Ok((low + high) / 2.0)
+}
+
 /// A variant against a baseline on the same splits.
 ///
 /// $$ d_s = \mathrm{error}(\text{variant}, s) - \mathrm{error}(\text{baseline}, s), \qquad
@@ -181,6 +224,23 @@ mod tests {
         );
         close(sample_deviation(&values).unwrap(), 13.0_f64.sqrt());
         assert!(mean(&[]).is_err() && sample_deviation(&[1.0]).is_err());
+    }
+
+    #[test]
+    fn a_line_worked_out_by_hand() {
+        // Means 1 and 2; sums of squares 2 and products 3; left over .5, -1, .5.
+        let fitted = line(&[(0.0, 1.0), (1.0, 1.0), (2.0, 4.0)]).unwrap();
+        close(fitted.slope, 1.5);
+        close(fitted.error, (1.5_f64 / 1.0 / 2.0).sqrt());
+        assert!(line(&[(0.0, 1.0), (1.0, 1.0)]).is_err());
+        assert!(line(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]).is_err());
+    }
+
+    #[test]
+    fn the_median_lies_in_the_middle() {
+        close(median(&[3.0, 1.0, 2.0]).unwrap(), 2.0);
+        close(median(&[4.0, 1.0, 2.0, 3.0]).unwrap(), 2.5);
+        assert!(median(&[]).is_err());
     }
 
     #[test]

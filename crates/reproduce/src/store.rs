@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 /// | `checkpoints/<suite>/` | how far the running units are |
 /// | `<scale>/rows.jsonl` | the rows of a scale, one per line |
 /// | `<scale>/report.md`, `<scale>/report.html` | what they say |
+/// | `<scale>/<suite>/` | rows and report of a suite without units |
 ///
 /// Files are written next to their place, synchronised, and renamed into it: a file that exists
 /// is whole, whenever the machine stops. A unit is finished when its row exists; its artefacts
@@ -123,7 +124,7 @@ impl Store {
     pub fn export<'a>(
         &self,
         name: &str,
-        rows: impl IntoIterator<Item = &'a Row>,
+        rows: impl IntoIterator<Item = &'a (impl Serialize + 'a)>,
     ) -> Result<PathBuf, Error> {
         let lines: Vec<u8> = rows.into_iter().flat_map(line).collect();
         self.write(name, &lines)

@@ -4,8 +4,9 @@ use super::html::escape;
 use std::fmt::Write;
 
 /// Told apart also by people who do not tell red from green (Okabe and Ito 2008).
-const COLOURS: [&str; 8] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#777777",
+const COLOURS: [&str; 10] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#777777", "#7b3fbf",
+    "#b8b800",
 ];
 
 const WIDTH: f64 = 460.0;
@@ -21,15 +22,15 @@ const LEGEND_LINE: f64 = 16.0;
 pub struct Chart {
     /// What it shows.
     pub title: String,
-    /// The name of the horizontal axis.
-    pub x: String,
+    /// The horizontal axis.
+    pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
     /// What is drawn.
     pub series: Vec<Series>,
 }
 
-/// A vertical axis and its name.
+/// An axis and its name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Axis {
     /// Equal steps.
@@ -56,6 +57,13 @@ pub enum Marks {
     Line,
     /// Each for itself.
     Dots,
+}
+
+impl From<&str> for Axis {
+    /// Equal steps.
+    fn from(name: &str) -> Self {
+        Self::Linear(name.to_owned())
+    }
 }
 
 impl Axis {
@@ -110,9 +118,9 @@ impl Chart {
     }
 
     fn places(&self, series: &Series) -> Vec<(f64, f64)> {
-        let points = series.points.iter().filter(|(x, _)| x.is_finite());
+        let points = series.points.iter();
         points
-            .filter_map(|&(x, y)| Some((x, self.y.place(y)?)))
+            .filter_map(|&(x, y)| Some((self.x.place(x)?, self.y.place(y)?)))
             .collect()
     }
 
@@ -128,13 +136,12 @@ impl Chart {
                 at + 4.0,
             );
         }
-        for tick in frame.x.ticks() {
+        for (tick, label) in self.x.ticks(frame.x) {
             let _ = write!(
                 svg,
-                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
                 frame.x(tick),
                 bottom + 16.0,
-                number(tick)
             );
         }
         let _ = write!(
@@ -142,7 +149,7 @@ impl Chart {
             "<text x=\"{right}\" y=\"{}\" text-anchor=\"end\">{}</text>\
              <text x=\"4\" y=\"{}\">{}</text>",
             HEIGHT - 6.0,
-            escape(&self.x),
+            escape(self.x.name()),
             frame.top - 8.0,
             escape(self.y.name()),
         );

@@ -1,0 +1,273 @@
+//! Wall-clock time of attention's forward pass.
+
+use super::class::{has_points, with_points};
+use crate::statistics::{Line, line, median};
+use crate::{Error, Scale};
+use bochner_attention::{Inputs, Mask, Pass, REGISTRY, Variant};
+use bochner_numerics::{Seed, standard_normal};
+use ndarray::Array4;
+use serde::Serialize;
+use std::time::Instant;
+
+/// Width over all heads.
+pub(super) const WIDTH: usize = 64;
+
+/// Heads.
+const HEADS: usize = super::counts::HEADS;
+
+/// Slopes are taken over lengths from this one on.
+pub(super) const SLOPE_FROM: usize = 1024;
+
+/// What is timed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plan {
+    pub(super) tokens: Vec<usize>,
+    pub(super) points: Vec<usize>,
+    pub(super) repetitions: usize,
+}
+
+impl Plan {
+    /// What a scale times; nothing at scale smoke.
+    pub(super) fn of(scale: Scale) -> Self {
+        let (longest, repetitions) = match scale {
+            Scale::Smoke => (0, 0),
+            Scale::Desk => (4096, 7),
+            Scale::Paper => (32_768, 5),
+        };
+        let lengths = std::iter::successors(Some(256), |t| Some(2 * t));
+        Self {
+            tokens: lengths.take_while(|t| *t <= longest).collect(),
+            points: vec![16, 64],
+            repetitions,
+        }
+    }
+}
+
+/// In which form attention is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Form {
+    /// All pairs of queries and keys.
+    Quadratic,
+    /// Sums over the keys, exact, of a squared kernel.
+    Linear,
+}
+
+/// The times of one mechanism at one size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Timed {
+    /// The mechanism's name.
+    pub(super) mechanism: String,
+    /// The form.
+    pub(super) form: Form,
+    /// R; zero for mechanisms without spectral points.
+    pub(super) points: usize,
+    /// T.
+    pub(super) tokens: usize,
+    /// d, over all heads.
+    pub(super) width: usize,
+    /// M.
+    pub(super) heads: usize,
+    /// Threads.
+    pub(super) threads: usize,
+    /// The times of all repetitions.
+    pub(super) seconds: Vec<f64>,
+}
+
+impl Timed {
+    /// The median time.
+    pub(super) fn median(&self) -> Result<f64, Error> {
+        median(&self.seconds)
+    }
+}
+
+/// Times everything, one repetition of all after the other, so that a busy spell of the machine
+/// meets all alike; stops early when `go_on` says so.
+pub(super) fn measure(plan: &Plan, go_on: impl Fn() -> bool) -> Result<Vec<Timed>, Error> {
+    let jobs = jobs(plan);
+    let mut timed: Vec<Timed> = jobs.iter().map(|job| job.untimed()).collect();
+    for repetition in 1..=plan.repetitions {
+        eprintln!("complexity: timing, repetition {repetition} of {}", plan.repetitions);
+        for (job, timed) in jobs.iter().zip(&mut timed).take_while(|_| go_on()) {
+            timed.seconds.push(job.run()?);
+        }
+    }
+    timed.retain(|timed| !timed.seconds.is_empty());
+    Ok(timed)
+}
+
+/// One mechanism at one size.
+struct Job {
+    name: &'static str,
+    variant: Variant,
+    form: Form,
+    points: usize,
+    tokens: usize,
+}
+
+fn jobs(plan: &Plan) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for &tokens in &plan.tokens {
+        for entry in REGISTRY {
+            let default = (entry.default)();
+            let points = match has_points(&default) {
+                true => &plan.points[..],
+                false => &[0],
+            };
+            jobs.extend(points.iter().map(|&points| Job {
+                name: entry.name,
+                variant: with_points(&default, points),
+                form: Form::Quadratic,
+                points,
+                tokens,
+            }));
+        }
+    }
+    jobs
+}
+
+impl Job {
+    fn untimed(&self) -> Timed {
+        Timed {
+            mechanism: self.name.to_owned(),
+            form: self.form,
+            points: self.points,
+            tokens: self.tokens,
+            width: WIDTH,
+            heads: HEADS,
+            threads: rayon::current_num_threads(),
+            seconds: Vec::new(),
+        }
+    }
+
+    /// Seconds of one forward pass.
+    fn run(&self) -> Result<f64, Error> {
+        let seed = Seed::new(2021);
+        let mut stream = seed.stream("inputs");
+        let shape = (1, HEADS, self.tokens, WIDTH / HEADS);
+        let mut x = || Array4::from_shape_simple_fn(shape, || standard_normal::<f32>(&mut stream));
+        let (q, k, v) = (x(), x(), x());
+        let mask = Mask::none();
+        let inputs = Inputs {
+            q: q.view(),
+            k: k.view(),
+            v: v.view(),
+            mask: &mask,
+        };
+        let mechanism = self.variant.mechanism::<f32>();
+        let parameters = mechanism.initial(inputs.size(), &mut seed.stream("initial values"))?;
+        let pass = Pass::Evaluation { seed };
+        let clock = Instant::now();
+        let forward = mechanism.forward(&inputs, &parameters, &pass)?;
+        let seconds = clock.elapsed().as_secs_f64();
+        drop(forward);
+        Ok(seconds)
+    }
+}
+
+/// How the time grows with the length: one mechanism in one form with one number of points.
+pub(super) struct Growth {
+    pub(super) mechanism: String,
+    pub(super) form: Form,
+    pub(super) points: usize,
+    /// Lengths and median times.
+    pub(super) medians: Vec<(usize, f64)>,
+    /// The slope of the logarithms over all repetitions from [`SLOPE_FROM`] on.
+    pub(super) slope: Option<Line>,
+}
+
+impl Growth {
+    /// Where the slope must lie.
+    pub(super) fn allowed(&self) -> (f64, f64) {
+        match self.form {
+            Form::Quadratic => (1.8, 2.2),
+            Form::Linear => (0.8, 1.2),
+        }
+    }
+
+    /// Whether it does; `None` without a slope.
+    pub(super) fn holds(&self) -> Option<bool> {
+        let (low, high) = self.allowed();
+        self.slope.map(|line| (low..=high).contains(&line.slope))
+    }
+
+    /// The median at a length.
+    pub(super) fn at(&self, tokens: usize) -> Option<f64> {
+        let found = self.medians.iter().find(|(other, _)| *other == tokens);
+        found.map(|(_, seconds)| *seconds)
+    }
+}
+
+/// The times by mechanism, form and number of points.
+pub(super) fn growths(timed: &[Timed]) -> Result<Vec<Growth>, Error> {
+    let key = |t: &Timed| (t.mechanism.clone(), t.form, t.points);
+    let mut keys: Vec<_> = Vec::new();
+    for timed in timed {
+        if !keys.contains(&key(timed)) {
+            keys.push(key(timed));
+        }
+    }
+    let growth = |(mechanism, form, points)| {
+        let wanted = (mechanism, form, points);
+        let own: Vec<&Timed> = timed.iter().filter(|t| key(t) == wanted).collect();
+        let medians = own.iter().map(|t| Ok((t.tokens, t.median()?)));
+        let long = own.iter().filter(|t| t.tokens >= SLOPE_FROM);
+        let logs: Vec<(f64, f64)> = long
+            .flat_map(|t| t.seconds.iter().map(|s| ((t.tokens as f64).ln(), s.ln())))
+            .collect();
+        Ok(Growth {
+            medians: medians.collect::<Result<_, Error>>()?,
+            slope: line(&logs).ok(),
+            mechanism: wanted.0,
+            form,
+            points,
+        })
+    };
+    keys.into_iter().map(growth).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timed(form: Form, power: i32) -> Vec<Timed> {
+        let times = [256, 512, 1024, 2048, 4096].map(|tokens: usize| Timed {
+            mechanism: "x".to_owned(),
+            form,
+            points: 16,
+            tokens,
+            width: WIDTH,
+            heads: HEADS,
+            threads: 1,
+            seconds: [0.9, 1.0, 1.2].map(|s| s * (tokens as f64).powi(power)).to_vec(),
+        });
+        times.to_vec()
+    }
+
+    #[test]
+    fn the_slope_is_the_power_of_the_length() {
+        let quadratic = growths(&timed(Form::Quadratic, 2)).unwrap();
+        assert_eq!(quadratic.len(), 1);
+        assert!((quadratic[0].slope.unwrap().slope - 2.0).abs() < 1e-9);
+        assert_eq!(quadratic[0].holds(), Some(true));
+        assert_eq!(quadratic[0].at(1024), Some(1024.0 * 1024.0));
+        let linear = growths(&timed(Form::Linear, 2)).unwrap();
+        assert_eq!(linear[0].holds(), Some(false));
+        let short = growths(&timed(Form::Linear, 1)[..2]).unwrap();
+        assert_eq!(short[0].holds(), None);
+    }
+
+    #[test]
+    fn everything_planned_is_timed() {
+        let plan = Plan {
+            tokens: vec![16, 32],
+            points: vec![2, 4],
+            repetitions: 2,
+        };
+        let all = measure(&plan, || true).unwrap();
+        assert_eq!(all.len(), jobs(&plan).len());
+        assert!(all.iter().all(|t| t.seconds.len() == 2 && t.seconds[0] > 0.0));
+        assert!(measure(&plan, || false).unwrap().is_empty());
+        assert!(Plan::of(Scale::Smoke).tokens.is_empty());
+    }
+}

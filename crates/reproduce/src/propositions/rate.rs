@@ -1,0 +1,94 @@
+//! How fast an error falls with the number of spectral points.
+
+use crate::Error;
+use crate::report::{Axis, Chart, Marks, Series};
+use crate::statistics::{line, mean, sample_deviation};
+
+/// The numbers of spectral points, R.
+pub(super) const POINTS: [usize; 9] = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
+
+/// Independent groups of cases: their slopes' spread is the standard error.
+const GROUPS: usize = 16;
+
+/// Mean errors by number of points, and the slope of their logarithms.
+pub(super) struct Rate {
+    errors: [f64; POINTS.len()],
+    pub(super) slope: f64,
+    /// The standard error of the slope.
+    pub(super) error: f64,
+}
+
+impl Rate {
+    /// From the errors of each case; the groups are taken by turns.
+    pub(super) fn of(cases: &[[f64; POINTS.len()]]) -> Result<Self, Error> {
+        let slopes = (0..GROUPS).map(|group| {
+            let own: Vec<_> = cases.iter().skip(group).step_by(GROUPS).copied().collect();
+            slope(&averaged(&own))
+        });
+        let slopes = slopes.collect::<Result<Vec<f64>, Error>>()?;
+        Ok(Self {
+            errors: averaged(cases),
+            slope: mean(&slopes)?,
+            error: sample_deviation(&slopes)? / (GROUPS as f64).sqrt(),
+        })
+    }
+
+    /// The errors over the number of points.
+    pub(super) fn series(&self, name: &str) -> Series {
+        series(name, Marks::Dots, self.errors)
+    }
+
+    /// A line of slope -1/2 through the first error.
+    pub(super) fn root_law(&self) -> Series {
+        let first = self.errors[0] * (POINTS[0] as f64).sqrt();
+        let law = POINTS.map(|points| first / (points as f64).sqrt());
+        series("slope -1/2", Marks::Line, law)
+    }
+}
+
+/// The root mean square over the cases, for each number of points.
+fn averaged(cases: &[[f64; POINTS.len()]]) -> [f64; POINTS.len()] {
+    std::array::from_fn(|i| {
+        let squares: f64 = cases.iter().map(|errors| errors[i].powi(2)).sum();
+        (squares / cases.len() as f64).sqrt()
+    })
+}
+
+fn slope(errors: &[f64; POINTS.len()]) -> Result<f64, Error> {
+    let points = POINTS.iter().zip(errors);
+    let logs: Vec<_> = points.map(|(&r, e)| ((r as f64).ln(), e.ln())).collect();
+    Ok(line(&logs)?.slope)
+}
+
+fn series(name: &str, marks: Marks, errors: [f64; POINTS.len()]) -> Series {
+    let places = POINTS.map(|points| points as f64);
+    Series {
+        name: name.to_owned(),
+        marks,
+        points: places.into_iter().zip(errors).collect(),
+    }
+}
+
+/// Errors over the number of points, both by equal factors.
+pub(super) fn chart(title: &str, series: Vec<Series>) -> Chart {
+    Chart {
+        title: title.to_owned(),
+        x: Axis::Log("spectral points R".to_owned()),
+        y: Axis::Log("error".to_owned()),
+        series,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_power_law_is_found_again() {
+        let cases: Vec<_> = (0..64)
+            .map(|case| POINTS.map(|r| (1.0 + f64::from(case)) * (r as f64).powf(-0.7)))
+            .collect();
+        let rate = Rate::of(&cases).unwrap();
+        assert!((rate.slope + 0.7).abs() < 1e-12 && rate.error < 1e-12);
+    }
+}
