@@ -3,7 +3,8 @@
 use super::prepare::{Parts, Scaling, exp2, log2_largest};
 use super::{Call, slab};
 use crate::engine::{Rows, Score};
-use bochner_numerics::Real;
+use bochner_numerics::operations::record;
+use bochner_numerics::{Operations, Real};
 use ndarray::{Array2, Axis};
 
 impl<T: Real> Call<'_, '_, T> {
@@ -25,6 +26,7 @@ impl<T: Real> Call<'_, '_, T> {
 
     /// `x`, `[Tq, d]`, with each row multiplied by its query's power of two.
     pub(super) fn by_powers(&self, h: usize, mut x: Array2<T>) -> Array2<T> {
+        record(Operations::multiply_adds(x.len()));
         for (mut row, power) in x.axis_iter_mut(Axis(0)).zip(self.powers(h)) {
             let factor = exp2(power);
             row.mapv_inplace(|x| T::of(x.as_f64() * factor));
