@@ -82,7 +82,9 @@ impl Config {
     /// An option that was given and means something to the suite regression only.
     fn of_regression_alone(&self) -> Option<(&'static str, String)> {
         let sets = (!self.sets.is_empty()).then(|| ("--set", self.sets.join(", ")));
-        let cut = self.cut.map(|cut| ("--cut", format!("{cut:?}").to_lowercase()));
+        let cut = self
+            .cut
+            .map(|cut| ("--cut", format!("{cut:?}").to_lowercase()));
         let epochs = self.epochs.map(|epochs| ("--epochs", epochs.to_string()));
         let data = self.data.as_ref();
         let data = data.map(|data| ("--data", data.display().to_string()));

@@ -199,7 +199,9 @@ mod tests {
         let passed = |value, allowed| Measure::new("", value, allowed).passed();
         assert!(passed(1.0, Allowed::AtMost(1.0)) && !passed(1.1, Allowed::AtMost(1.0)));
         assert!(!passed(f64::NAN, Allowed::AtMost(1.0)) && !passed(f64::NAN, Allowed::Anything));
-        assert!(passed(-0.5, Allowed::Within(-0.6, -0.4)) && !passed(0.5, Allowed::Within(-0.6, -0.4)));
+        assert!(
+            passed(-0.5, Allowed::Within(-0.6, -0.4)) && !passed(0.5, Allowed::Within(-0.6, -0.4))
+        );
         assert!(!passed(0.0, Allowed::AtLeast(0.1)));
     }
 }

@@ -88,11 +88,19 @@ mod tests {
         for entry in REGISTRY {
             let class = Class::of(entry.name).unwrap();
             let variant = (entry.default)();
-            assert_eq!(class != Class::Closed, has_points(&variant), "{}", entry.name);
+            assert_eq!(
+                class != Class::Closed,
+                has_points(&variant),
+                "{}",
+                entry.name
+            );
             let mechanism = with_points(&variant, 12);
             assert_eq!(mechanism.name(), entry.name);
         }
         let error = Class::of("wavelet").unwrap_err().to_string();
-        assert!(error.contains("wavelet") && error.contains("class.rs"), "{error}");
+        assert!(
+            error.contains("wavelet") && error.contains("class.rs"),
+            "{error}"
+        );
     }
 }

@@ -70,7 +70,9 @@ impl Fitted {
     pub(super) fn beyond(&self) -> Vec<Powers> {
         let terms = self.polynomials.iter().flat_map(Polynomial::powers);
         let growing = terms.filter(|powers| powers[0] > 0);
-        let mut beyond: Vec<_> = growing.filter(|powers| !self.is_published(*powers)).collect();
+        let mut beyond: Vec<_> = growing
+            .filter(|powers| !self.is_published(*powers))
+            .collect();
         beyond.sort();
         beyond.dedup();
         beyond
@@ -98,10 +100,13 @@ pub(super) fn registry() -> Result<(Vec<Fitted>, Vec<Counted>), Error> {
             layer(&with_points(&variant, points), tokens, width, HEADS)
         };
         let (polynomials, exact, seen) = fit(GRID, &ELSEWHERE, counts)?;
-        all.extend(seen.into_iter().map(|([tokens, points, width], counted)| Counted {
-            points: if class == Class::Closed { 0 } else { points },
-            ..Counted::new(entry.name, tokens, width, HEADS, counted)
-        }));
+        all.extend(
+            seen.into_iter()
+                .map(|([tokens, points, width], counted)| Counted {
+                    points: if class == Class::Closed { 0 } else { points },
+                    ..Counted::new(entry.name, tokens, width, HEADS, counted)
+                }),
+        );
         fitted.push(Fitted {
             name: entry.name,
             class,
@@ -138,7 +143,10 @@ pub(super) fn fit(
     counts: impl Fn([usize; 3]) -> Result<Operations, Error>,
 ) -> Result<([Polynomial; KINDS.len()], bool, Seen), Error> {
     let [a, b, c] = grid;
-    let inside = a.iter().flat_map(|&x| b.iter().flat_map(move |&y| c.iter().map(move |&z| [x, y, z])));
+    let inside = a.iter().flat_map(|&x| {
+        b.iter()
+            .flat_map(move |&y| c.iter().map(move |&z| [x, y, z]))
+    });
     let seen = inside
         .chain(elsewhere.iter().copied())
         .map(|point| Ok((point, counts(point)?)))
@@ -250,7 +258,12 @@ mod tests {
         assert_eq!(counted.len(), REGISTRY.len() * 20);
         for mechanism in &fitted {
             assert!(mechanism.exact, "{}", mechanism.name);
-            assert_eq!(mechanism.beyond(), Vec::<Powers>::new(), "{}", mechanism.name);
+            assert_eq!(
+                mechanism.beyond(),
+                Vec::<Powers>::new(),
+                "{}",
+                mechanism.name
+            );
             // Weights of every pair, and not less: a counter that misses them fails here.
             let most = match mechanism.class {
                 Class::Closed => [2, 0, 1],
@@ -269,7 +282,8 @@ mod tests {
         let counted = layer(&softmax, tokens, width, heads).unwrap();
         let pairs = tokens * tokens;
         let rows = tokens * heads;
-        let want = 4 * tokens * width * width + 2 * pairs * width + pairs * heads + rows + tokens * width;
+        let want =
+            4 * tokens * width * width + 2 * pairs * width + pairs * heads + rows + tokens * width;
         assert_eq!(counted.multiply_adds, want as u64);
         assert_eq!(counted.exponentials, (pairs * heads + rows) as u64);
         assert_eq!(counted.sines_cosines, 0);

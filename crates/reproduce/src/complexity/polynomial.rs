@@ -29,7 +29,12 @@ impl Polynomial {
             let fitted: Vec<Vec<Ratio>> = (0..lengths).map(|i| fit(nodes, &row(i))).collect();
             // Powers of this axis outermost.
             (0..nodes.len())
-                .map(|power| fitted.iter().map(|coefficients| coefficients[power]).collect())
+                .map(|power| {
+                    fitted
+                        .iter()
+                        .map(|coefficients| coefficients[power])
+                        .collect()
+                })
                 .collect()
         };
         let last = |x: usize, y: usize| {

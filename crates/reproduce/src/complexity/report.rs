@@ -143,7 +143,10 @@ impl Account {
             row.push(verdict(fitted));
             row
         });
-        document.table(&["model", "paper", "ours: multiply-adds", "verdict"], rows.collect());
+        document.table(
+            &["model", "paper", "ours: multiply-adds", "verdict"],
+            rows.collect(),
+        );
         let rows = self.fitted.iter().map(|fitted| {
             let others = fitted.polynomials[1..].iter();
             let others = others.map(|polynomial| polynomial.written(NAMES));
@@ -172,7 +175,13 @@ impl Account {
             row
         });
         document.table(
-            &["factors", "paper", "ours: multiply-adds", "exponentials", "verdict"],
+            &[
+                "factors",
+                "paper",
+                "ours: multiply-adds",
+                "exponentials",
+                "verdict",
+            ],
             rows.collect(),
         );
     }
@@ -208,7 +217,10 @@ impl Account {
 
     fn charts(&self) -> Vec<Picture> {
         let chart = |points: usize| {
-            let own = self.growths.iter().filter(|g| g.points == 0 || g.points == points);
+            let own = self
+                .growths
+                .iter()
+                .filter(|g| g.points == 0 || g.points == points);
             Picture::Chart(Chart {
                 title: format!("forward pass, R = {points}"),
                 x: Axis::Log("tokens T".to_owned()),
@@ -278,11 +290,18 @@ fn verdict(fitted: &Fitted) -> String {
     if !fitted.exact {
         return "**not reproduced**: no polynomial".to_owned();
     }
-    let beyond: Vec<String> = fitted.beyond().into_iter().map(|p| monomial(p, NAMES)).collect();
+    let beyond: Vec<String> = fitted
+        .beyond()
+        .into_iter()
+        .map(|p| monomial(p, NAMES))
+        .collect();
     if beyond.is_empty() {
         return judged(Some(true)).to_owned();
     }
-    format!("**not reproduced**: {} beyond the formula", beyond.join(", "))
+    format!(
+        "**not reproduced**: {} beyond the formula",
+        beyond.join(", ")
+    )
 }
 
 fn copula_verdict(term: &CopulaTerm) -> String {

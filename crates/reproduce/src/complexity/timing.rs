@@ -87,7 +87,10 @@ pub(super) fn measure(plan: &Plan, go_on: impl Fn() -> bool) -> Result<Vec<Timed
     let jobs = jobs(plan);
     let mut timed: Vec<Timed> = jobs.iter().map(|job| job.untimed()).collect();
     for repetition in 1..=plan.repetitions {
-        eprintln!("complexity: timing, repetition {repetition} of {}", plan.repetitions);
+        eprintln!(
+            "complexity: timing, repetition {repetition} of {}",
+            plan.repetitions
+        );
         for (job, timed) in jobs.iter().zip(&mut timed).take_while(|_| go_on()) {
             timed.seconds.push(job.run()?);
         }
@@ -239,7 +242,9 @@ mod tests {
             width: WIDTH,
             heads: HEADS,
             threads: 1,
-            seconds: [0.9, 1.0, 1.2].map(|s| s * (tokens as f64).powi(power)).to_vec(),
+            seconds: [0.9, 1.0, 1.2]
+                .map(|s| s * (tokens as f64).powi(power))
+                .to_vec(),
         });
         times.to_vec()
     }
@@ -266,7 +271,10 @@ mod tests {
         };
         let all = measure(&plan, || true).unwrap();
         assert_eq!(all.len(), jobs(&plan).len());
-        assert!(all.iter().all(|t| t.seconds.len() == 2 && t.seconds[0] > 0.0));
+        assert!(
+            all.iter()
+                .all(|t| t.seconds.len() == 2 && t.seconds[0] > 0.0)
+        );
         assert!(measure(&plan, || false).unwrap().is_empty());
         assert!(Plan::of(Scale::Smoke).tokens.is_empty());
     }

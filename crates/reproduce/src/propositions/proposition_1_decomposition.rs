@@ -27,7 +27,11 @@ pub(super) fn measure(effort: &Effort) -> Result<Finding, Error> {
     let of = |error: fn(&Errors) -> f64| largest(errors.iter().map(error));
     let allowed = Allowed::AtMost(Tolerance::outputs::<f64>().relative);
     let measures = vec![
-        Measure::new("largest relative error, pair by pair", of(|e| e.pairs), allowed),
+        Measure::new(
+            "largest relative error, pair by pair",
+            of(|e| e.pairs),
+            allowed,
+        ),
         Measure::new(
             "largest error of the weights against softmax by its definition",
             of(|e| e.softmax),
@@ -58,10 +62,15 @@ fn errors(mut case: Case) -> Result<Errors, Error> {
     let width = case.width;
     let std = 10f64.powf(case.real(-1.0, 0.5));
     let (queries, keys) = (case.count(1, 12), case.count(1, 12));
-    let (q, k) = (case.normal(queries, width, std), case.normal(keys, width, std));
+    let (q, k) = (
+        case.normal(queries, width, std),
+        case.normal(keys, width, std),
+    );
     let root = (width as f64).sqrt();
     let lengthscale = Lengthscale::Shared(root.sqrt());
-    let similarity = RbfConfig { lengthscale }.build()?.gram(q.view(), k.view())?;
+    let similarity = RbfConfig { lengthscale }
+        .build()?
+        .gram(q.view(), k.view())?;
     let logits = q.dot(&k.t()) / root;
 
     let loud = |p| Ok::<_, Error>((magnitude(q.view(), p)?, magnitude(k.view(), p)?));

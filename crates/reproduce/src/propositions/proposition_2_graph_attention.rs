@@ -35,7 +35,11 @@ pub(super) fn measure(effort: &Effort) -> Result<Finding, Error> {
     let wrong = errors.iter().filter(|e| e.constant > 0.01).count() as f64;
     let allowed = Allowed::AtMost(Tolerance::outputs::<f64>().relative);
     let measures = vec![
-        Measure::new("largest relative error, pair by pair", of(|e| e.pairs), allowed),
+        Measure::new(
+            "largest relative error, pair by pair",
+            of(|e| e.pairs),
+            allowed,
+        ),
         Measure::new("largest error of the weights", of(|e| e.rows), allowed),
         Measure::new(
             "constant c = 1: share of cases with a weight off by more than .01",
@@ -100,7 +104,10 @@ fn errors(mut case: Case) -> Result<Errors, Error> {
     let a = case.normal(1, 2 * features, std).row(0).to_owned();
     let graph = Graph::new(wh, a)?;
     let (classic, kernel) = (graph.classic(), graph.kernel(slope)?);
-    let pairs = classic.iter().zip(&kernel).map(|(l, r)| (r - l).exp_m1().abs());
+    let pairs = classic
+        .iter()
+        .zip(&kernel)
+        .map(|(l, r)| (r - l).exp_m1().abs());
     let weights = normalised(&classic);
     let constant = normalised(&graph.kernel(|_| 1.0)?);
     Ok(Errors {

@@ -38,8 +38,12 @@ pub(super) fn measure(effort: &Effort) -> Result<Finding, Error> {
             largest(errors.iter().map(|e| e.last)),
             Allowed::AtMost(bound(effort.cases * PAIRS)),
         ),
-        Measure::new("slope of log error of f_S^2 over log R", squared.slope, half)
-            .with_error(squared.error),
+        Measure::new(
+            "slope of log error of f_S^2 over log R",
+            squared.slope,
+            half,
+        )
+        .with_error(squared.error),
         Measure::new("slope of log error of f_S over log R", plain.slope, half)
             .with_error(plain.error),
     ];

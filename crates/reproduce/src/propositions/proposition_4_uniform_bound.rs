@@ -47,10 +47,18 @@ pub(super) fn measure(effort: &Effort) -> Result<Finding, Error> {
             exceeded as f64 / draws as f64,
             Allowed::AtMost(PROBABILITY),
         ),
-        Measure::new("slope of log sup error over log R, RBF kernel", rbf.slope, half)
-            .with_error(rbf.error),
-        Measure::new("slope of log sup error over log R, independent pairs", pairs.slope, half)
-            .with_error(pairs.error),
+        Measure::new(
+            "slope of log sup error over log R, RBF kernel",
+            rbf.slope,
+            half,
+        )
+        .with_error(rbf.error),
+        Measure::new(
+            "slope of log sup error over log R, independent pairs",
+            pairs.slope,
+            half,
+        )
+        .with_error(pairs.error),
     ];
     measures.extend(counterexample(effort.counterexample)?);
     let series = vec![

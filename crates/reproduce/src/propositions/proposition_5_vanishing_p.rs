@@ -1,6 +1,6 @@
 //! Proposition 5: what attention becomes as the norm's exponent vanishes.
 
-use super::case::{Case, each, head, largest, largest_difference, larger, matrix};
+use super::case::{Case, each, head, larger, largest, largest_difference, matrix};
 use super::{Allowed, Effort, Finding, Measure};
 use crate::Error;
 use crate::report::{Axis, Chart, Marks, Series};
@@ -37,7 +37,11 @@ pub(super) fn measure(effort: &Effort) -> Result<Finding, Error> {
     let cases = each(5, effort.cases, observe)?;
     let limits = || {
         cases.iter().filter_map(|case| match case {
-            Observed::Limit { errors, tied, beyond } => Some((errors, *tied, *beyond)),
+            Observed::Limit {
+                errors,
+                tied,
+                beyond,
+            } => Some((errors, *tied, *beyond)),
             Observed::Constant(_) => None,
         })
     };
@@ -48,7 +52,10 @@ pub(super) fn measure(effort: &Effort) -> Result<Finding, Error> {
     let last = |errors: &[f64; EXPONENTS.len()]| errors[EXPONENTS.len() - 1];
     let of = |with_ties: bool| {
         let own = limits().filter(move |(_, tied, _)| *tied == with_ties);
-        (own.clone().count(), largest(own.map(|(errors, ..)| last(errors))))
+        (
+            own.clone().count(),
+            largest(own.map(|(errors, ..)| last(errors))),
+        )
     };
     let ((single, single_error), (tied, tied_error)) = (of(false), of(true));
     let allowed = Allowed::AtMost(Tolerance::outputs::<f64>().relative);
@@ -116,7 +123,9 @@ fn observe(mut case: Case) -> Result<Observed, Error> {
     let tied = case.happens(0.5);
     if tied {
         for _ in 0..case.count(1, 3) {
-            let copy = keys.slice(s![winner..=winner, ..]).mapv(|x| x * case.sign());
+            let copy = keys
+                .slice(s![winner..=winner, ..])
+                .mapv(|x| x * case.sign());
             keys = concatenate![NdAxis(0), keys, copy];
             kept.push(true);
         }
@@ -154,8 +163,15 @@ fn random_keys(case: &mut Case, width: usize) -> Array2<f64> {
 fn eventual_winner(keys: &Array2<f64>) -> usize {
     let rank = |j: usize| {
         let logs = keys.row(j);
-        let logs: Vec<f64> = logs.iter().filter(|x| **x != 0.0).map(|x| x.abs().ln()).collect();
-        (logs.len(), logs.iter().sum::<f64>() / logs.len().max(1) as f64)
+        let logs: Vec<f64> = logs
+            .iter()
+            .filter(|x| **x != 0.0)
+            .map(|x| x.abs().ln())
+            .collect();
+        (
+            logs.len(),
+            logs.iter().sum::<f64>() / logs.len().max(1) as f64,
+        )
     };
     let better = |&a: &usize, &b: &usize| {
         let ((count_a, mean_a), (count_b, mean_b)) = (rank(a), rank(b));

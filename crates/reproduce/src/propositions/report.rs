@@ -77,7 +77,13 @@ pub fn write(config: &Config, effort: &Effort, findings: &[Finding]) -> Document
         effort.cases
     ));
     document.table(
-        &["", "proposition", "cases", "largest error or slope", "verdict"],
+        &[
+            "",
+            "proposition",
+            "cases",
+            "largest error or slope",
+            "verdict",
+        ],
         findings.iter().map(overview).collect(),
     );
     for finding in findings {
@@ -97,7 +103,10 @@ pub fn write(config: &Config, effort: &Effort, findings: &[Finding]) -> Document
 
 fn overview(finding: &Finding) -> Vec<String> {
     let first = &finding.measures[0];
-    let slopes = finding.measures.iter().filter(|m| m.what.starts_with("slope"));
+    let slopes = finding
+        .measures
+        .iter()
+        .filter(|m| m.what.starts_with("slope"));
     let mut shown = vec![short(first.value)];
     shown.extend(slopes.map(|slope| format!("slope {}", value(slope))));
     vec![

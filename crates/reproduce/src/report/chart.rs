@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 /// Told apart also by people who do not tell red from green (Okabe and Ito 2008).
 const COLOURS: [&str; 10] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#777777", "#7b3fbf",
-    "#b8b800",
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#777777",
+    "#7b3fbf", "#b8b800",
 ];
 
 const WIDTH: f64 = 460.0;
