@@ -9,6 +9,7 @@
 
 mod class;
 mod counts;
+mod kernel;
 mod polynomial;
 mod report;
 mod timing;

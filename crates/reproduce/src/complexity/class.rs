@@ -14,6 +14,8 @@ pub(super) enum Class {
     Spectral,
     /// The same with points that are drawn jointly over the heads.
     Joint,
+    /// A squared kernel in its linear-time form, which is ours and not in the table.
+    LinearTime,
 }
 
 impl Class {
@@ -35,14 +37,16 @@ impl Class {
             Self::Closed => "T^2 d + T d^2",
             Self::Spectral => "T^2 R + T d^2 + T d R",
             Self::Joint => "T^2 R + T d^2 + T d R + d M^3",
+            Self::LinearTime => "not in it; ours: T R^2 d + T d R",
         }
     }
 
-    /// The powers of T, R and d in what the paper prints, as far as it grows with T.
+    /// The powers of T, R and d that are stated, as far as they grow with T.
     pub(super) fn powers(self) -> &'static [Powers] {
         match self {
             Self::Closed => &[[2, 0, 1], [1, 0, 2]],
             Self::Spectral | Self::Joint => &[[2, 1, 0], [1, 0, 2], [1, 1, 1]],
+            Self::LinearTime => &[[1, 2, 1], [1, 1, 1]],
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Operations of a whole attention layer, counted and written as polynomials.
 
 use super::class::{Class, with, with_points};
+use super::kernel::SquaredKernel;
 use super::polynomial::{Polynomial, Powers};
 use crate::Error;
-use bochner_attention::{Mask, MultiHead, MultiHeadConfig, Pass, REGISTRY, Variant};
+use bochner_attention::{Form, Mask, MultiHead, MultiHeadConfig, Pass, REGISTRY, Variant};
 use bochner_numerics::operations::count;
 use bochner_numerics::{Operations, Seed, standard_normal};
 use dfdx::tensor::{Cpu, Tensor, TensorFromVec};
@@ -24,8 +25,11 @@ pub(super) const NAMES: [&str; 3] = ["T", "R", "d"];
 /// The output: weights times values.
 const OUTPUT: Powers = [2, 0, 1];
 
-/// The kinds of operations, with their names.
-pub(super) const KINDS: [(&str, fn(&Operations) -> u64); 4] = [
+/// A kind of operations: its name, and how many there are.
+type Kind = (&'static str, fn(&Operations) -> u64);
+
+/// The kinds of operations.
+pub(super) const KINDS: [Kind; 4] = [
     ("multiply-adds", |o| o.multiply_adds),
     ("exponentials", |o| o.exponentials),
     ("sines and cosines", |o| o.sines_cosines),
@@ -79,9 +83,9 @@ impl Fitted {
     }
 
     fn is_published(&self, powers: Powers) -> bool {
-        let published = self.class.powers().iter().chain([&OUTPUT]);
         let below = |bound: &Powers| powers.iter().zip(bound).all(|(n, most)| n <= most);
-        published.into_iter().any(below)
+        let output = self.class != Class::LinearTime && below(&OUTPUT);
+        output || self.class.powers().iter().any(below)
     }
 
     pub(super) fn holds(&self) -> bool {
@@ -115,6 +119,31 @@ pub(super) fn registry() -> Result<(Vec<Fitted>, Vec<Counted>), Error> {
         });
     }
     Ok((fitted, all))
+}
+
+/// The linear-time form of a squared kernel: attention alone, without a layer around it.
+pub(super) fn linear_time() -> Result<(Fitted, Vec<Counted>), Error> {
+    let name = "squared kernel, linear-time form";
+    let [tokens, _, width] = GRID;
+    let counts = |[tokens, points, width]: [usize; 3]| {
+        let kernel = SquaredKernel::random(tokens, points, width, HEADS);
+        let (attended, counted) = count(|| kernel.attend(Form::LinearTime));
+        attended.map(|_| counted)
+    };
+    let (polynomials, exact, seen) = fit([tokens, &[8, 16, 24], width], &ELSEWHERE, counts)?;
+    let counted = seen
+        .into_iter()
+        .map(|([tokens, points, width], counted)| Counted {
+            points,
+            ..Counted::new(name, tokens, width, HEADS, counted)
+        });
+    let fitted = Fitted {
+        name,
+        class: Class::LinearTime,
+        polynomials,
+        exact,
+    };
+    Ok((fitted, counted.collect()))
 }
 
 impl Counted {
@@ -287,6 +316,16 @@ mod tests {
         assert_eq!(counted.multiply_adds, want as u64);
         assert_eq!(counted.exponentials, (pairs * heads + rows) as u64);
         assert_eq!(counted.sines_cosines, 0);
+    }
+
+    #[test]
+    fn the_linear_time_form_is_linear() {
+        let (fitted, counted) = linear_time().unwrap();
+        assert!(fitted.exact, "{}", fitted.polynomials[0].written(NAMES));
+        assert_eq!(fitted.beyond(), Vec::<Powers>::new());
+        let mut powers = fitted.polynomials[0].powers();
+        assert!(powers.any(|powers| powers == [1, 2, 1]));
+        assert_eq!(counted.len(), 29);
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use super::SUITE;
 use super::counts::{
-    COPULA_NAMES, CopulaTerm, Counted, Fitted, HEADS, KINDS, NAMES, copula_terms, registry,
+    COPULA_NAMES, CopulaTerm, Counted, Fitted, HEADS, KINDS, NAMES, copula_terms, linear_time,
+    registry,
 };
 use super::polynomial::monomial;
-use super::timing::{Form, Growth, Plan, SLOPE_FROM, Timed, WIDTH, growths, measure};
+use super::timing::{Form, Growth, KERNEL, Plan, SLOPE_FROM, Timed, WIDTH, growths, measure};
 use crate::assessment::{Assessment, keep};
 use crate::report::{Axis, Chart, Document, Marks, Picture, Series};
 use crate::runner::pool;
@@ -61,7 +62,10 @@ pub(crate) fn run(
 
 fn account(config: &Config, go_on: impl Fn() -> bool) -> Result<Account, Error> {
     eprintln!("complexity: counting operations");
-    let (fitted, counted) = registry()?;
+    let (mut fitted, mut counted) = registry()?;
+    let (form, counts) = linear_time()?;
+    fitted.push(form);
+    counted.extend(counts);
     let plan = Plan::of(config.scale);
     let timed = measure(&plan, go_on)?;
     Ok(Account {
@@ -202,7 +206,33 @@ impl Account {
         let rows = self.growths.iter().map(|growth| self.time_row(growth));
         let head: Vec<&str> = head.iter().map(String::as_str).collect();
         document.table(&head, rows.collect());
+        document.list(self.crossings());
         document.pictures("", self.charts());
+    }
+
+    /// From which length on the linear-time form is faster.
+    fn crossings(&self) -> Vec<String> {
+        let of = |points: usize, form: Form| {
+            let mut growths = self.growths.iter();
+            growths.find(|g| g.mechanism == KERNEL && g.points == points && g.form == form)
+        };
+        let mut said = Vec::new();
+        for &points in &self.plan.points {
+            let forms = (of(points, Form::Quadratic), of(points, Form::Linear));
+            if let (Some(quadratic), Some(linear)) = forms {
+                let wins = |t: &usize| Some(linear.at(*t)? < quadratic.at(*t)?);
+                let longest_first = self.plan.tokens.iter().rev();
+                let first = longest_first.take_while(|t| wins(t) == Some(true)).last();
+                said.push(match first {
+                    Some(t) => format!(
+                        "R = {points}: of the lengths timed, the linear-time form is the faster from \
+                         T = {t} on."
+                    ),
+                    None => format!("R = {points}: the quadratic form is faster at every length."),
+                });
+            }
+        }
+        said
     }
 
     fn time_row(&self, growth: &Growth) -> Vec<String> {
@@ -220,16 +250,28 @@ impl Account {
             let own = self
                 .growths
                 .iter()
-                .filter(|g| g.points == 0 || g.points == points);
-            Picture::Chart(Chart {
-                title: format!("forward pass, R = {points}"),
-                x: Axis::Log("tokens T".to_owned()),
-                y: Axis::Log("milliseconds".to_owned()),
-                series: own.map(series).collect(),
-            })
+                .filter(|g| g.mechanism != KERNEL && (g.points == 0 || g.points == points));
+            times(format!("forward pass, R = {points}"), own.map(series))
         };
-        self.plan.points.iter().copied().map(chart).collect()
+        let forms = self.growths.iter().filter(|g| g.mechanism == KERNEL);
+        let softmax = self.growths.iter().filter(|g| g.mechanism == "softmax");
+        let forms = softmax.chain(forms).map(|growth| Series {
+            name: full_name(growth),
+            ..series(growth)
+        });
+        let mut charts: Vec<Picture> = self.plan.points.iter().copied().map(chart).collect();
+        charts.push(times("the two forms of a squared kernel".to_owned(), forms));
+        charts
     }
+}
+
+fn times(title: String, series: impl Iterator<Item = Series>) -> Picture {
+    Picture::Chart(Chart {
+        title,
+        x: Axis::Log("tokens T".to_owned()),
+        y: Axis::Log("milliseconds".to_owned()),
+        series: series.collect(),
+    })
 }
 
 fn series(growth: &Growth) -> Series {
@@ -251,7 +293,7 @@ fn name(growth: &Growth) -> String {
 fn full_name(growth: &Growth) -> String {
     match growth.points {
         0 => name(growth),
-        points => format!("{}, R = {points},", name(growth)),
+        points => format!("{}, R = {points}", name(growth)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Wall-clock time of attention's forward pass.
 
 use super::class::{has_points, with_points};
+use super::kernel::SquaredKernel;
 use crate::statistics::{Line, line, median};
 use crate::{Error, Scale};
 use bochner_attention::{Inputs, Mask, Pass, REGISTRY, Variant};
@@ -42,6 +43,10 @@ impl Plan {
         }
     }
 }
+
+/// The name of the squared kernel without parameters or noise around it, of which both forms are
+/// timed.
+pub(super) const KERNEL: &str = "squared kernel";
 
 /// In which form attention is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -102,7 +107,8 @@ pub(super) fn measure(plan: &Plan, go_on: impl Fn() -> bool) -> Result<Vec<Timed
 /// One mechanism at one size.
 struct Job {
     name: &'static str,
-    variant: Variant,
+    /// The mechanism; none for the squared kernel alone.
+    variant: Option<Variant>,
     form: Form,
     points: usize,
     tokens: usize,
@@ -119,8 +125,17 @@ fn jobs(plan: &Plan) -> Vec<Job> {
             };
             jobs.extend(points.iter().map(|&points| Job {
                 name: entry.name,
-                variant: with_points(&default, points),
+                variant: Some(with_points(&default, points)),
                 form: Form::Quadratic,
+                points,
+                tokens,
+            }));
+        }
+        for form in [Form::Quadratic, Form::Linear] {
+            jobs.extend(plan.points.iter().map(|&points| Job {
+                name: KERNEL,
+                variant: None,
+                form,
                 points,
                 tokens,
             }));
@@ -145,6 +160,26 @@ impl Job {
 
     /// Seconds of one forward pass.
     fn run(&self) -> Result<f64, Error> {
+        match &self.variant {
+            Some(variant) => self.run_mechanism(variant),
+            None => self.run_kernel(),
+        }
+    }
+
+    fn run_kernel(&self) -> Result<f64, Error> {
+        let kernel = SquaredKernel::random(self.tokens, self.points, WIDTH, HEADS);
+        let form = match self.form {
+            Form::Quadratic => bochner_attention::Form::Quadratic,
+            Form::Linear => bochner_attention::Form::LinearTime,
+        };
+        let clock = Instant::now();
+        let attended = kernel.attend(form)?;
+        let seconds = clock.elapsed().as_secs_f64();
+        drop(attended);
+        Ok(seconds)
+    }
+
+    fn run_mechanism(&self, variant: &Variant) -> Result<f64, Error> {
         let seed = Seed::new(2021);
         let mut stream = seed.stream("inputs");
         let shape = (1, HEADS, self.tokens, WIDTH / HEADS);
@@ -157,7 +192,7 @@ impl Job {
             v: v.view(),
             mask: &mask,
         };
-        let mechanism = self.variant.mechanism::<f32>();
+        let mechanism = variant.mechanism::<f32>();
         let parameters = mechanism.initial(inputs.size(), &mut seed.stream("initial values"))?;
         let pass = Pass::Evaluation { seed };
         let clock = Instant::now();

@@ -3,7 +3,7 @@
 use super::case::{Case, each, head, largest, largest_difference, matrix, normalised};
 use super::{Allowed, Effort, Finding, Measure};
 use crate::Error;
-use bochner_attention::{Magnitude, Mask, Settings, Similarity, magnitude, weights};
+use bochner_attention::{Form, Magnitude, Mask, Settings, Similarity, magnitude, weights};
 use bochner_kernels::{Kernel, Lengthscale, RbfConfig};
 use bochner_numerics::Tolerance;
 use ndarray::{Array2, Axis};
@@ -102,6 +102,7 @@ fn attended(q: &Array2<f64>, k: &Array2<f64>, p: f64) -> Result<Array2<f64>, Err
         magnitude: Magnitude::Norm { p },
         mask: &Mask::none(),
         dropout: None,
+        form: Form::Quadratic,
     };
     Ok(matrix(weights(
         head(q.view()).view(),

@@ -4,7 +4,7 @@ use super::case::{Case, each, head, larger, largest, largest_difference, matrix}
 use super::{Allowed, Effort, Finding, Measure};
 use crate::Error;
 use crate::report::{Axis, Chart, Marks, Series};
-use bochner_attention::{Magnitude, Mask, Points, Settings, Similarity, weights};
+use bochner_attention::{Form, Magnitude, Mask, Points, Settings, Similarity, weights};
 use bochner_numerics::Tolerance;
 use ndarray::{Array2, Array3, Axis as NdAxis, array, concatenate, s};
 
@@ -127,9 +127,9 @@ fn observe(mut case: Case) -> Result<Observed, Error> {
                 .slice(s![winner..=winner, ..])
                 .mapv(|x| x * case.sign());
             keys = concatenate![NdAxis(0), keys, copy];
-            kept.push(true);
         }
     }
+    kept.resize(keys.nrows(), true);
     let kernel = Similar::random(&mut case, width);
     let q = case.normal(3, width, 1.0);
     let at = |p| kernel.attend(&q, &keys, Magnitude::Norm { p }, &Mask::none());
@@ -224,7 +224,7 @@ enum Similar {
 
 impl Similar {
     fn random(case: &mut Case, width: usize) -> Self {
-        if case.number / 64 % 2 == 0 {
+        if (case.number / 64).is_multiple_of(2) {
             return Self::Rbf;
         }
         let std = (2.0 * (width as f64).sqrt()).sqrt().recip();
@@ -254,6 +254,7 @@ impl Similar {
             magnitude,
             mask,
             dropout: None,
+            form: Form::Quadratic,
         };
         let (q, k) = (head(q.view()), head(k.view()));
         Ok(matrix(weights(q.view(), k.view(), &settings)?))

@@ -1,6 +1,7 @@
 //! The features whose inner product is the squared kernel.
 
-use bochner_numerics::{Mat, Real};
+use bochner_numerics::operations::record;
+use bochner_numerics::{Mat, Operations, Real};
 
 /// $\psi$ of a block of rows, a feature a row: $\psi_{aa} = x_a^2$ and, for a < b,
 /// $\psi_{ab} = \sqrt 2\, x_a x_b$, so that $\psi(x) \cdot \psi(y) = (x \cdot y)^2$.
@@ -22,6 +23,8 @@ impl<T: Real> SymmetricFeatures<T> {
     /// Of $x = $ `scale` times each row of `phi`.
     pub(super) fn new(phi: Mat<T>, scale: T) -> Self {
         let (rows, width) = phi.shape();
+        // The features, and each entry once by the scale and once by the root of two.
+        record(Operations::multiply_adds(rows * (count(width) + 2 * width)));
         let columns = transposed(phi.data(), rows, width, scale);
         let column = |a: usize| &columns[a * rows..(a + 1) * rows];
         let mut psi = Vec::with_capacity(count(width) * rows);

@@ -5,7 +5,8 @@ use super::plan::{Part, Plan, Span};
 use super::{LinearTime, Sums, by_parts};
 use crate::engine::product::add_product;
 use crate::engine::{Level, RowStatistics};
-use bochner_numerics::{Mat, MatMut, Real, matmul};
+use bochner_numerics::operations::record;
+use bochner_numerics::{Mat, MatMut, Operations, Real, matmul};
 use std::ops::Range;
 
 /// What a head computes.
@@ -99,6 +100,10 @@ impl<T: Real> LinearTime<'_, T> {
         reference: Level,
     ) -> (Vec<T>, Vec<T>) {
         let g: Vec<T> = self.exponents.relative(keys.clone(), reference);
+        record(
+            Operations::multiply_adds(keys.len() * self.head.value_width())
+                + Operations::exponentials(keys.len()),
+        );
         let mut weighted = Vec::with_capacity(keys.len() * self.columns());
         for (j, &g) in keys.clone().zip(&g) {
             weighted.extend(self.head.values.row(j).iter().map(|&v| g * v));
@@ -135,7 +140,12 @@ impl<T: Real> LinearTime<'_, T> {
         let rows = queries.clone().map(|i| self.initial(self.plan.rows[i]));
         let mut statistics: Vec<RowStatistics<T>> = rows.collect();
         let mut output = self.meet(span, &mut statistics);
+        record(Operations::multiply_adds(output.len()));
         if !sums.is_empty() {
+            let rows = queries.len();
+            record(
+                Operations::multiply_adds(2 * rows * (width + 1)) + Operations::exponentials(rows),
+            );
             let read = self.read_sums(queries, sums);
             let read = read.chunks_exact(width + 1);
             let rows = output.chunks_exact_mut(width).zip(&mut statistics);
