@@ -195,6 +195,9 @@ impl<T: Real> State<T> {
 ///
 /// Takes O(Tq Tk) memory: for looking at, not for computing with.
 ///
+/// # Shapes
+/// `q: [B, M, Tq, d]`, `k: [B, M, Tk, d]`.
+///
 /// # Errors
 /// As [`attend`].
 pub fn weights<T: Real>(

@@ -12,16 +12,32 @@
 //! which norm says how loud a key is ([`Magnitude`]). This crate computes attention for any pair
 //! of them, forward and backward, without ever storing a `[Tq, Tk]` array ([`attend`],
 //! [`attend_vjp`]); a weight of the kernel family needs no exponential of its own, one a key is
-//! enough. Long sequences of the kernel family are attended to in linear time, without
-//! approximation ([`Form`]).
+//! enough. A squared kernel has two forms, pair by pair and in linear time; both are exact, and the
+//! faster one is taken unless the choice is forced ([`Form`]).
 //!
-//! On top stand the mechanisms of the [`REGISTRY`], each with its own parameters, initial values
-//! and gradients ([`Mechanism`]): softmax attention ([`Softmax`]), its similarity alone
-//! ([`RbfOnly`]), two other closed forms ([`Expsin`], [`Linear`]), kernel attention with learned
-//! spectral points ([`IkanDirect`]), and with points drawn from an implicit density jointly over
-//! the heads ([`Mikan`]). All of this is plain functions of arrays: no framework, no tape. With the
-//! default feature `dfdx` there is also a trainable layer, `MultiHead`, which puts any of them on
-//! the tape of dfdx as a single operation.
+//! On top stand the nine mechanisms of the [`REGISTRY`], each with its own parameters, initial
+//! values and gradients ([`Mechanism`]):
+//!
+//! | name | similarity | norm | spectral points | settings |
+//! |---|---|---|---|---|
+//! | `softmax` | RBF | 2 | | [`Softmax`] |
+//! | `rbf-only` | RBF | none | | [`RbfOnly`] |
+//! | `expsin` | periodic in the distance | 2 | | [`Expsin`] |
+//! | `linear` | $(q \cdot k / \sqrt d)^2$ | 2 | | [`Linear`] |
+//! | `ika-s` | $f_S^2 + e$ | 2 | from an implicit density | [`Mikan::ika_s`] |
+//! | `ika-ns` | $f_{NS}^2 + e$ | 2 | from an implicit density | [`Mikan::ika_ns`] |
+//! | `ikan` | $f_{NS}^2 + e$ | any p | from an implicit density | [`Mikan::ikan`] |
+//! | `ikan-direct` | $f_{NS}^2 + e$ | any p | parameters | [`IkanDirect`] |
+//! | `mikan` | $f_{NS}^2 + e$ | any p | drawn jointly over the heads | [`Mikan`] |
+//!
+//! $f_S$ is stationary and $f_{NS}$ is not ([`Points`]). The four implicit ones are one
+//! configuration: [`Stationarity`], p and [`Copula`] are independent of each other, the
+//! [`Posterior`] of the points comes from the features or, under a causal mask, from nothing, and
+//! an evaluation may average over [draws](Mikan::draws).
+//!
+//! All of this is plain functions of arrays: no framework, no tape. With the default feature `dfdx`
+//! there is also a trainable layer, `MultiHead`, which puts any of them on the tape of dfdx as a
+//! single operation.
 //!
 //! # Example
 //!
@@ -66,12 +82,13 @@
 //! | item | is |
 //! |---|---|
 //! | [`attend`], [`attend_vjp`], [`weights`] | attention for any [`Settings`] |
-//! | [`Form`], [`linear_time_state`] | pair by pair, or in linear time |
+//! | [`Form`], [`linear_time_state`] | squared kernels pair by pair, or in linear time |
 //! | [`Similarity`], [`Points`] | which kernel |
 //! | [`Magnitude`], [`magnitude()`], [`log_norm_sq`] | which norm |
 //! | [`Mask`] | which keys |
 //! | [`Mechanism`], [`REGISTRY`], [`Variant`] | mechanisms with parameters, by name |
-//! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`] | the mechanisms |
+//! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`] | their settings |
+//! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | what the kernel family can choose |
 //! | `MultiHead` | the trainable layer (feature `dfdx`) |
 
 mod attend;

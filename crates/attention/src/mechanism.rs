@@ -12,6 +12,28 @@ use std::fmt::Debug;
 /// One file under `variants/` implements it, one line in the registry makes it known; the
 /// conformance tests, the trainable layer and the experiments need nothing else. Parameters travel
 /// as one flat slice, laid out by [`Mechanism::parameters`].
+///
+/// ```
+/// use bochner_attention::{Cotangents, Inputs, Mask, Mechanism, Pass, find};
+/// use bochner_numerics::Seed;
+/// use ndarray::Array4;
+///
+/// let variant = (find("ikan-direct").unwrap().default)();
+/// let mechanism: &dyn Mechanism<f64> = variant.mechanism();
+///
+/// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| 0.1 * (m + t * n) as f64);
+/// let mask = Mask::none().with_causality();
+/// let inputs = Inputs { q: x.view(), k: x.view(), v: x.view(), mask: &mask };
+/// let parameters = mechanism.initial(inputs.size(), &mut Seed::new(1).stream("initial values"))?;
+///
+/// let pass = Pass::Training { seed: Seed::new(2), dropout: 0.1 };
+/// let forward = mechanism.forward(&inputs, &parameters, &pass)?;
+/// let (output, penalty) = (x.view(), forward.penalty.view());
+/// let cotangent = Cotangents { output, penalty };
+/// let gradients = mechanism.backward(&inputs, &parameters, &pass, &forward, cotangent)?;
+/// assert_eq!(gradients.parameters.len(), parameters.len());
+/// # Ok::<(), bochner_attention::Error>(())
+/// ```
 pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// Checks the settings.
     ///

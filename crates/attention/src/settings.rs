@@ -5,6 +5,8 @@ use crate::{Error, Form, Magnitude, Mask, Similarity};
 use bochner_numerics::{Dropout, Real};
 
 /// One kind of attention, with everything but the queries, keys and values.
+///
+/// Checked where it is used ([`attend`](crate::attend), [`Settings::form_for`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a, T> {
     /// How alike a query and a key are.

@@ -68,7 +68,9 @@ pub fn normalise_vjp<T: Real>(
     Ok(gradient)
 }
 
-/// The correlation matrices $\hat L \hat L^\top$ of normalised factors.
+/// The correlation matrices of normalised factors.
+///
+/// $$\mathrm{Corr} = \hat L \hat L^\top$$
 ///
 /// # Shapes
 /// `lh: [n, M, M]` to `[n, M, M]`. With rows of norm one, as from [`normalise`], the diagonal is

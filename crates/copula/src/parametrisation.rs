@@ -7,6 +7,10 @@ use ndarray::{Array1, Array2, Array3, Array4, ArrayView1, ArrayView2, ArrayView3
 
 /// The factor whose strict lower part is free and whose diagonal is one.
 ///
+/// $$L_{mk} = r_{mk} \ (k < m), \qquad L_{mm} = 1$$
+///
+/// With `raw` (*r*) zero the heads are independent once the factor is normalised.
+///
 /// # Shapes
 /// `raw: [d, M, M]` to `[d, M, M]`; on and above the diagonal `raw` is not read.
 ///
@@ -75,6 +79,12 @@ fn unit_lower<T: Real>(shape: (usize, usize, usize), below: impl Fn([usize; 3]) 
 ///
 /// # Errors
 /// [`Error::ShapeMismatch`], [`Error::Empty`].
+///
+/// # Numerics
+/// O(B M d (d + M)). The factor's rows are to be normalised, as those of [`free`].
+///
+/// # Reference
+/// Song, Jung, Kim, Moon, *Implicit Kernel Attention*, AAAI 2021, MIKAN.
 pub fn amortised<T: Real>(
     hidden: ArrayView3<T>,
     wc: ArrayView2<T>,

@@ -14,6 +14,10 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 /// # Errors
 /// [`Error::Empty`], [`Error::NotFinite`].
 ///
+/// # Reference
+/// Genest, Ghoudi, Rivest, *A semiparametric estimation procedure of dependence parameters in
+/// multivariate families of distributions*, Biometrika 1995.
+///
 /// # Example
 ///
 /// ```

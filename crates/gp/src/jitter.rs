@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::check::{expect, expect_not_negative, expect_positive};
+use serde::{Deserialize, Serialize};
 
 /// How much is added to the diagonal of a covariance matrix before it is factorised.
 ///
@@ -20,7 +21,7 @@ use crate::check::{expect, expect_not_negative, expect_positive};
 /// assert!((tried[2] - 1e-8_f64).abs() < 1e-20);
 /// assert_eq!(Jitter::Fixed(0.0).values().collect::<Vec<_>>(), [0.0]);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Jitter {
     /// This much and no other; zero is allowed.
     Fixed(f64),

@@ -28,6 +28,10 @@ pub trait Kernel<T: Real>: CloneKernel<T> + Debug + Send + Sync {
 
     /// The vector-Jacobian product of [`gram`](Self::gram) along the points and the parameters.
     ///
+    /// $$\dot x_i = \sum_j \dot K_{ij} \frac{\partial k(x_i, y_j)}{\partial x_i}, \qquad
+    /// \dot y_j = \sum_i \dot K_{ij} \frac{\partial k(x_i, y_j)}{\partial y_j}, \qquad
+    /// \dot \theta = \sum_{ij} \dot K_{ij} \frac{\partial k(x_i, y_j)}{\partial \theta}$$
+    ///
     /// # Shapes
     /// `cotangent: [N, N']`. With `y = x` the whole gradient along `x` is the sum of the two.
     ///

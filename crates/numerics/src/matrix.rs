@@ -114,7 +114,11 @@ impl<'a, T> MatMut<'a, T> {
 
 /// $C \leftarrow \alpha A B + \beta C$, on the calling thread.
 ///
-/// With `beta` zero, `c` is overwritten without being read. Call it from inside
+/// # Shapes
+/// `a` is `[m, k]`, `b` is `[k, n]`, `c` is `[m, n]`.
+///
+/// # Numerics
+/// $O(m n k)$ time. With `beta` zero, `c` is overwritten without being read. Call it from inside
 /// [`parallel`](crate::parallel) to use several threads: the order of summation is then the same
 /// for any number of them.
 ///

@@ -115,6 +115,15 @@ pub fn standard_normal<T: Real>(rng: &mut (impl RngCore + ?Sized)) -> T {
 ///
 /// No array is stored, any part can be computed anywhere, and so the mask is the same whatever
 /// the number of threads or the blocking.
+///
+/// ```
+/// use bochner_numerics::{Dropout, Seed};
+///
+/// let dropout = Dropout::new(0.25, Seed::new(1)).unwrap();
+/// let factors: Vec<f64> = (0..1000).map(|i| dropout.factor(i)).collect();
+/// assert!(factors.iter().all(|&f| f == 0.0 || f == 4.0 / 3.0));
+/// assert!((factors.iter().sum::<f64>() / 1000.0 - 1.0).abs() < 0.1);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropout {
     key: u64,

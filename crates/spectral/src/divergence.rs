@@ -27,6 +27,9 @@ use ndarray::{Array1, Array3, ArrayView1, ArrayView3, Axis};
 /// Computed in double precision from $t = \log\sigma - \log s_0$ as $\frac12 (e^{2t} - 1) - t$ and
 /// rounded once, so that it stays exact where the posterior is close to the prior.
 ///
+/// # Reference
+/// Kingma, Welling, *Auto-encoding variational Bayes*, 2014, appendix B.
+///
 /// # Example
 /// ```
 /// use bochner_spectral::kl_mean_field;

@@ -16,7 +16,11 @@
 //! posterior that an [`InferenceNetwork`] reads off the queries and keys at hand,
 //! $z = \mu + \sigma \odot x$ ([`reparameterise()`]), so the kernel adapts to the example. What keeps
 //! the posterior from drifting off is its divergence from the prior ([`kl_mean_field`]), weighed
-//! against the likelihood in the objective ([`elbo()`]).
+//! against the likelihood in the objective ([`elbo()`]). Where a causal mask forbids to look at the
+//! whole sequence, an [`UnconditionalPosterior`] takes the network's place.
+//!
+//! Outside of attention, each of the three can be fitted to a given kernel or to samples of
+//! functions ([`fit_stationary`], [`fit_nonstationary`]).
 //!
 //! Every function that can be trained through stands next to its vector-Jacobian product, in
 //! closed form: nothing here needs an automatic differentiator. Randomness is always an argument,
@@ -90,7 +94,7 @@
 //! | [`elbo`](mod@elbo) | the objective |
 //! | [`direct`] | [`direct_points`]: points that are parameters |
 //! | [`gaussian`] | [`GaussianPoints`]: normal points of learned standard deviation |
-//! | [`fit`] | [`fit_stationary`], [`fit_nonstationary`]: densities fitted to a kernel or to samples |
+//! | [`fit`] | [`fit_stationary`], [`fit_nonstationary`]: an [`Estimator`] fitted to a kernel ([`KernelValues`]) or to samples ([`empirical_kernel`]) |
 //! | [`linear`] | [`linear_init`]: where the networks start |
 //! | [`Error`] | what can be wrong with the arguments |
 

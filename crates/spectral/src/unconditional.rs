@@ -14,6 +14,9 @@ use ndarray::{Array2, Array3, ArrayView2, ArrayView3, Axis, Zip};
 /// # Shapes
 /// `mu` and `log_sigma` are `[M, d]`.
 ///
+/// Not from the paper, which has no answer to a causal mask. Being the same for every example, it
+/// learns one kernel for each head, as direct points do, and keeps its divergence.
+///
 /// # Example
 /// ```
 /// use bochner_spectral::{UnconditionalPosterior, kl_mean_field, unconditional_init};

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 /// $$\alpha_{ij} \propto \exp\left(-\frac{2}{\sqrt d} \sin^2 \frac{\pi |q_i - k_j|}{P}\right)
 /// \exp\frac{|k_j|^2}{2\sqrt d}$$
 ///
+/// *where* P is the `period`, 1 by default, and the squared lengthscale is $\sqrt d$, as that of
+/// softmax attention's own kernel.
+///
 /// # Numerics
 /// A distance that the type cannot tell from a whole number of periods counts as one.
 ///

@@ -11,8 +11,8 @@ pub(crate) const IKAN: Entry = Entry {
 };
 
 impl Mikan {
-    /// IKAN: $(f(q, k)^2 + e)\, e^{m}$ with any p, and no copula; at p = 2 it is
-    /// [`Mikan::ika_ns`]. The paper gives no p: here it starts from 1.5.
+    /// IKAN: $(f_{NS}(q, k)^2 + e)\, e^{m}$ with any p, and no copula; at p = 2 it is
+    /// [`Mikan::ika_ns`]. The paper gives no p: 1.5 here, so that the two differ.
     ///
     /// # Reference
     /// Song et al. 2021, section "Implicit kernel attention".

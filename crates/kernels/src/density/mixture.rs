@@ -19,8 +19,13 @@ use std::f64::consts::{LN_2, TAU};
 /// For [`Cosine::Product`] every coordinate is mirrored on its own: each factor of the Gaussian is
 /// the mean over both signs.
 ///
+/// Made by [`Stationary::density`](crate::Stationary::density) of the kernel.
+///
 /// # Numerics
 /// Logarithms of sums are taken with the largest term factored out.
+///
+/// # Reference
+/// Wilson, Adams, *Gaussian Process Kernels for Pattern Discovery and Extrapolation*, ICML 2013.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MixtureDensity<T> {
     kernel: SpectralMixture<T>,

@@ -25,6 +25,10 @@ use std::fmt::Debug;
 /// By Bochner's theorem $k(x, y) / k(0, 0) = \mathbb{E}_p \cos w \cdot (x - y)$, so that draws
 /// from it are the [`SpectralPoints`](crate::SpectralPoints) of a stationary kernel. Frequencies
 /// are in radians per unit.
+///
+/// # Reference
+/// Bochner, *Lectures on Fourier Integrals*, 1959; Rasmussen, Williams, *Gaussian Processes for
+/// Machine Learning*, 2006, theorem 4.1.
 pub trait SpectralDensity<T: Real>: Debug + Send + Sync {
     /// The number $d$ of coordinates.
     fn width(&self) -> usize;

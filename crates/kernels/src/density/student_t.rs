@@ -21,6 +21,9 @@ use std::f64::consts::PI;
 /// A draw is a normal vector over the root of a mean of $n$ squared normal numbers. With $n \le 2$
 /// it has no variance, and the [`bounds`](crate::bounds) on features do not apply.
 ///
+/// # Reference
+/// Rasmussen, Williams, *Gaussian Processes for Machine Learning*, 2006, equation 4.15.
+///
 /// # Example
 /// ```
 /// use bochner_kernels::{SpectralDensity, StudentTDensity};

@@ -23,6 +23,10 @@ use ndarray::{Array2, ArrayView2};
 /// [`feature_map`], in $O((T_x + T_y) R d + T_x T_y R)$ time; attention uses the features and
 /// never forms this matrix.
 ///
+/// # Reference
+/// Rahimi, Recht, *Random Features for Large-Scale Kernel Machines*, NIPS 2007 (stationary); Song,
+/// Jung, Kim, Moon, *Implicit Kernel Attention*, AAAI 2021, equations 12 and 14.
+///
 /// # Example
 /// ```
 /// use bochner_kernels::{SpectralPoints, kernel_matrix};

@@ -6,7 +6,9 @@ use crate::error::expect_shape;
 use bochner_numerics::Real;
 use ndarray::{Array2, ArrayView2, Zip};
 
-/// The squared kernel $f(x, y)^2$ between every row of `x` and every row of `y`.
+/// The squared kernel between every row of `x` and every row of `y`.
+///
+/// $$f(x, y)^2 = \bigl(\phi(x) \cdot \phi(y) / c\bigr)^2$$
 ///
 /// The product of a kernel with itself is a kernel, and can be normalised into weights, which
 /// averages of cosines cannot. Where $f$ goes to an RBF kernel, $f^2$ goes to another, whose
@@ -18,6 +20,12 @@ use ndarray::{Array2, ArrayView2, Zip};
 ///
 /// # Errors
 /// As [`kernel_matrix`].
+///
+/// # Numerics
+/// Between 0 and 1 up to rounding; time as [`kernel_matrix`].
+///
+/// # Reference
+/// Song, Jung, Kim, Moon, *Implicit Kernel Attention*, AAAI 2021, equations 13 and 16.
 ///
 /// # Example
 /// ```

@@ -16,6 +16,12 @@ use serde::{Deserialize, Serialize};
 /// *where* $l_n > 0$ is the [`Lengthscale`]. It is the covariance of linear functions whose slopes
 /// have the standard deviations $1 / l_n$.
 ///
+/// # Numerics
+/// One matrix product of the scaled points. The diagonal is never negative.
+///
+/// # Reference
+/// Rasmussen, Williams, *Gaussian Processes for Machine Learning*, 2006, section 4.2.2.
+///
 /// # Example
 /// ```
 /// use bochner_kernels::{Kernel, Lengthscale, LinearConfig};

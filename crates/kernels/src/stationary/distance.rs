@@ -4,7 +4,8 @@
 //! and left to one matrix product: the expansion loses all digits of a small distance, and the
 //! kernels that are not smooth at zero take its root.
 
-use crate::kernel::GramGradients;
+use crate::Error;
+use crate::kernel::{GramGradients, check_cotangent, common_width};
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::Real;
 use ndarray::{Array1, Array2, ArrayView2};
@@ -13,14 +14,15 @@ use ndarray::{Array1, Array2, ArrayView2};
 pub(super) fn gram<T: Real>(
     x: ArrayView2<T>,
     y: ArrayView2<T>,
-    inverse: &[T],
+    lengthscale: &Lengthscale<T>,
     profile: impl Fn(T) -> T,
-) -> Array2<T> {
+) -> Result<Array2<T>, Error> {
+    let inverse = lengthscale.inverse(x.nrows(), common_width(&x, &y)?)?;
     let mut values = Vec::with_capacity(x.nrows() * y.nrows());
     for_each_pair(x, y, |x, y| {
-        values.push(profile(squared_distance(x, y, inverse)));
+        values.push(profile(squared_distance(x, y, &inverse)));
     });
-    Array2::from_shape_vec((x.nrows(), y.nrows()), values).expect("one value per pair")
+    Ok(Array2::from_shape_vec((x.nrows(), y.nrows()), values).expect("one value per pair"))
 }
 
 /// The gradients of [`gram`] along both sides and along the lengthscales, for the derivative
@@ -29,11 +31,12 @@ pub(super) fn gram_vjp<T: Real>(
     x: ArrayView2<T>,
     y: ArrayView2<T>,
     lengthscale: &Lengthscale<T>,
-    inverse: &[T],
     cotangent: ArrayView2<T>,
     slope: impl Fn(T) -> T,
-) -> GramGradients<T> {
-    let width = inverse.len();
+) -> Result<GramGradients<T>, Error> {
+    let width = common_width(&x, &y)?;
+    check_cotangent(&x, &y, &cotangent)?;
+    let inverse = lengthscale.inverse(x.nrows(), width)?;
     let (mut along_x, mut along_y) = (vec![T::zero(); x.len()], vec![T::zero(); y.len()]);
     let mut along_scale = vec![T::zero(); width];
     let (columns, mut pair) = (y.nrows(), 0);
@@ -41,7 +44,7 @@ pub(super) fn gram_vjp<T: Real>(
     let cotangent = cotangent.as_slice().expect("brought to row-major order");
     for_each_pair(x, y, |a, b| {
         let (i, j) = (pair / columns, pair % columns);
-        let weight = T::of(2.0) * cotangent[pair] * slope(squared_distance(a, b, inverse));
+        let weight = T::of(2.0) * cotangent[pair] * slope(squared_distance(a, b, &inverse));
         pair += 1;
         let along_a = &mut along_x[i * width..(i + 1) * width];
         let along_b = &mut along_y[j * width..(j + 1) * width];
@@ -53,11 +56,11 @@ pub(super) fn gram_vjp<T: Real>(
             along_scale[n] -= step * scaled;
         }
     });
-    GramGradients {
+    Ok(GramGradients {
         x: Array2::from_shape_vec(x.dim(), along_x).expect("allocated with this shape"),
         y: Array2::from_shape_vec(y.dim(), along_y).expect("allocated with this shape"),
         parameters: lengthscale.gather(along_scale),
-    }
+    })
 }
 
 /// The part of [`gram_vjp`] along the lengthscales.
@@ -65,22 +68,33 @@ pub(super) fn gram_vjp_parameters<T: Real>(
     x: ArrayView2<T>,
     y: ArrayView2<T>,
     lengthscale: &Lengthscale<T>,
-    inverse: &[T],
     cotangent: ArrayView2<T>,
     slope: impl Fn(T) -> T,
-) -> Vec<T> {
-    let mut along_scale = vec![T::zero(); inverse.len()];
+) -> Result<Vec<T>, Error> {
+    let width = common_width(&x, &y)?;
+    check_cotangent(&x, &y, &cotangent)?;
+    let inverse = lengthscale.inverse(x.nrows(), width)?;
+    let mut along_scale = vec![T::zero(); width];
     let mut cotangent = cotangent.iter();
     for_each_pair(x, y, |a, b| {
         let cotangent = *cotangent.next().expect("one for each pair");
-        let weight = T::of(2.0) * cotangent * slope(squared_distance(a, b, inverse));
-        let each = along_scale.iter_mut().zip(a.iter().zip(b).zip(inverse));
+        let weight = T::of(2.0) * cotangent * slope(squared_distance(a, b, &inverse));
+        let each = along_scale.iter_mut().zip(a.iter().zip(b).zip(&inverse));
         for (along, ((&a, &b), &inverse)) in each {
             let scaled = (a - b) * inverse;
             *along -= weight * scaled * inverse * scaled;
         }
     });
-    lengthscale.gather(along_scale)
+    Ok(lengthscale.gather(along_scale))
+}
+
+/// The [`diagonal`] of a kernel that is one at equal points.
+pub(super) fn unit_diagonal<T: Real>(
+    x: ArrayView2<T>,
+    lengthscale: &Lengthscale<T>,
+) -> Result<Array1<T>, Error> {
+    lengthscale.inverse(x.nrows(), common_width(&x, &x)?)?;
+    Ok(diagonal(x, T::one()))
 }
 
 /// The diagonal of a kernel that is `variance` at equal points; not a number where a point is not.
@@ -132,7 +146,8 @@ mod tests {
     #[test]
     fn a_small_distance_keeps_its_digits_far_from_the_origin() {
         let (x, y) = (array![[1e6, -1e6]], array![[1e6 + 0.25, -1e6]]);
-        let s = gram(x.view(), y.view(), &[2.0, 1.0], |s| s);
-        assert_eq!(s, array![[0.25]]);
+        let lengthscale = Lengthscale::PerDimension(vec![0.5, 1.0]);
+        let s = gram(x.view(), y.view(), &lengthscale, |s| s);
+        assert_eq!(s.unwrap(), array![[0.25]]);
     }
 }

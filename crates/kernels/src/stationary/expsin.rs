@@ -3,9 +3,7 @@
 use super::distance;
 use crate::Error;
 use crate::error::expect_positive;
-use crate::kernel::{
-    GramGradients, Kernel, Parameter, check_cotangent, check_values, common_width,
-};
+use crate::kernel::{GramGradients, Kernel, Parameter, check_cotangent, check_values};
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::Real;
 use ndarray::{Array1, Array2, ArrayView2};
@@ -23,6 +21,9 @@ use serde::{Deserialize, Serialize};
 /// constant one is periodic, and a Gram matrix can have negative eigenvalues. Attention, which
 /// needs positive weights and no positive definiteness, may use it there all the same; a Gaussian
 /// process takes a product of one per dimension. At coincident points the gradients are zero.
+///
+/// # Reference
+/// MacKay, *Introduction to Gaussian processes*, 1998; Rasmussen, Williams, 2006, equation 4.31.
 ///
 /// # Example
 /// ```
@@ -118,9 +119,7 @@ impl<T: Real> Expsin<T> {
 
 impl<T: Real> Kernel<T> for Expsin<T> {
     fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
-        let width = common_width(&x, &y)?;
-        let unit = vec![T::one(); width];
-        Ok(distance::gram(x, y, &unit, |s| self.profile(s)))
+        distance::gram(x, y, &plain(), |s| self.profile(s))
     }
 
     fn gram_vjp(
@@ -129,12 +128,7 @@ impl<T: Real> Kernel<T> for Expsin<T> {
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error> {
-        let width = common_width(&x, &y)?;
-        check_cotangent(&x, &y, &cotangent)?;
-        let unit = vec![T::one(); width];
-        let plain = Lengthscale::Shared(T::one());
-        let slope = |s| self.slope(s);
-        let along_points = distance::gram_vjp(x, y, &plain, &unit, cotangent, slope);
+        let along_points = distance::gram_vjp(x, y, &plain(), cotangent, |s| self.slope(s))?;
         Ok(GramGradients {
             parameters: self.gram_vjp_parameters(x, y, cotangent)?,
             ..along_points
@@ -147,11 +141,10 @@ impl<T: Real> Kernel<T> for Expsin<T> {
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<Vec<T>, Error> {
-        let width = common_width(&x, &y)?;
+        let distances = distance::gram(x, y, &plain(), |s| s)?;
         check_cotangent(&x, &y, &cotangent)?;
-        let unit = vec![T::one(); width];
         let mut parameters = vec![T::zero(); 2];
-        for (&s, &g) in distance::gram(x, y, &unit, |s| s).iter().zip(&cotangent) {
+        for (&s, &g) in distances.iter().zip(&cotangent) {
             for (sum, along) in parameters.iter_mut().zip(self.along_parameters(s)) {
                 *sum += g * along;
             }
@@ -160,8 +153,7 @@ impl<T: Real> Kernel<T> for Expsin<T> {
     }
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
-        common_width(&x, &x)?;
-        Ok(distance::diagonal(x, T::one()))
+        distance::unit_diagonal(x, &plain())
     }
 
     fn parameters(&self) -> Vec<Parameter<T>> {
@@ -176,6 +168,11 @@ impl<T: Real> Kernel<T> for Expsin<T> {
         [self.period, self.lengthscale] = [values[0], values[1]];
         Ok(())
     }
+}
+
+/// Distances as they are.
+fn plain<T: Real>() -> Lengthscale<T> {
+    Lengthscale::Shared(T::one())
 }
 
 #[cfg(test)]

@@ -2,9 +2,7 @@
 
 use super::distance;
 use crate::Error;
-use crate::kernel::{
-    GramGradients, Kernel, Parameter, check_cotangent, check_values, common_width,
-};
+use crate::kernel::{GramGradients, Kernel, Parameter, check_values};
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::Real;
 use ndarray::{Array1, Array2, ArrayView2};
@@ -142,11 +140,7 @@ impl<T: Real> Matern<T> {
 
 impl<T: Real> Kernel<T> for Matern<T> {
     fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
-        let width = common_width(&x, &y)?;
-        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
-        Ok(distance::gram(x, y, &inverse, |s| {
-            self.smoothness.profile(s)
-        }))
+        distance::gram(x, y, &self.lengthscale, |s| self.smoothness.profile(s))
     }
 
     fn gram_vjp(
@@ -155,19 +149,9 @@ impl<T: Real> Kernel<T> for Matern<T> {
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error> {
-        let width = common_width(&x, &y)?;
-        check_cotangent(&x, &y, &cotangent)?;
-        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
-        let slope = |s| self.smoothness.slope(s);
-        let lengthscale = &self.lengthscale;
-        Ok(distance::gram_vjp(
-            x,
-            y,
-            lengthscale,
-            &inverse,
-            cotangent,
-            slope,
-        ))
+        distance::gram_vjp(x, y, &self.lengthscale, cotangent, |s| {
+            self.smoothness.slope(s)
+        })
     }
 
     fn gram_vjp_parameters(
@@ -176,25 +160,13 @@ impl<T: Real> Kernel<T> for Matern<T> {
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<Vec<T>, Error> {
-        let width = common_width(&x, &y)?;
-        check_cotangent(&x, &y, &cotangent)?;
-        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
-        let slope = |s| self.smoothness.slope(s);
-        let lengthscale = &self.lengthscale;
-        Ok(distance::gram_vjp_parameters(
-            x,
-            y,
-            lengthscale,
-            &inverse,
-            cotangent,
-            slope,
-        ))
+        distance::gram_vjp_parameters(x, y, &self.lengthscale, cotangent, |s| {
+            self.smoothness.slope(s)
+        })
     }
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
-        let width = common_width(&x, &x)?;
-        self.lengthscale.inverse(x.nrows(), width)?;
-        Ok(distance::diagonal(x, T::one()))
+        distance::unit_diagonal(x, &self.lengthscale)
     }
 
     fn parameters(&self) -> Vec<Parameter<T>> {

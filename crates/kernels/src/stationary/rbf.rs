@@ -2,9 +2,7 @@
 
 use super::distance;
 use crate::Error;
-use crate::kernel::{
-    GramGradients, Kernel, Parameter, check_cotangent, check_values, common_width,
-};
+use crate::kernel::{GramGradients, Kernel, Parameter, check_values};
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::Real;
 use ndarray::{Array1, Array2, ArrayView2};
@@ -15,6 +13,13 @@ use serde::{Deserialize, Serialize};
 /// $$k(x, y) = \exp\Bigl(-\frac12 \sum_n \frac{(x_n - y_n)^2}{l_n^2}\Bigr)$$
 ///
 /// *where* $l_n > 0$ is the [`Lengthscale`].
+///
+/// # Numerics
+/// The distance is summed from differences, so that a small one keeps its digits far from the
+/// origin; $O(N N' d)$ time.
+///
+/// # Reference
+/// Rasmussen, Williams, *Gaussian Processes for Machine Learning*, 2006, equation 4.9.
 ///
 /// # Example
 /// ```
@@ -62,9 +67,7 @@ impl<T: Real> Rbf<T> {
 
 impl<T: Real> Kernel<T> for Rbf<T> {
     fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
-        let width = common_width(&x, &y)?;
-        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
-        Ok(distance::gram(x, y, &inverse, |s| (-s / T::of(2.0)).exp()))
+        distance::gram(x, y, &self.lengthscale, |s| (-s / T::of(2.0)).exp())
     }
 
     fn gram_vjp(
@@ -73,18 +76,7 @@ impl<T: Real> Kernel<T> for Rbf<T> {
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error> {
-        let width = common_width(&x, &y)?;
-        check_cotangent(&x, &y, &cotangent)?;
-        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
-        let lengthscale = &self.lengthscale;
-        Ok(distance::gram_vjp(
-            x,
-            y,
-            lengthscale,
-            &inverse,
-            cotangent,
-            slope,
-        ))
+        distance::gram_vjp(x, y, &self.lengthscale, cotangent, slope)
     }
 
     fn gram_vjp_parameters(
@@ -93,24 +85,11 @@ impl<T: Real> Kernel<T> for Rbf<T> {
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<Vec<T>, Error> {
-        let width = common_width(&x, &y)?;
-        check_cotangent(&x, &y, &cotangent)?;
-        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
-        let lengthscale = &self.lengthscale;
-        Ok(distance::gram_vjp_parameters(
-            x,
-            y,
-            lengthscale,
-            &inverse,
-            cotangent,
-            slope,
-        ))
+        distance::gram_vjp_parameters(x, y, &self.lengthscale, cotangent, slope)
     }
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
-        let width = common_width(&x, &x)?;
-        self.lengthscale.inverse(x.nrows(), width)?;
-        Ok(distance::diagonal(x, T::one()))
+        distance::unit_diagonal(x, &self.lengthscale)
     }
 
     fn parameters(&self) -> Vec<Parameter<T>> {

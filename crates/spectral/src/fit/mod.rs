@@ -55,6 +55,13 @@ pub struct DensityFit {
 /// the mass they lack from afar; equally spaced lags give a smoothing with side lobes, in which
 /// points get stuck.
 ///
+/// # Numerics
+/// Adam with its usual averages (0.9, 0.999); each step takes $O(N N' R)$ time. Equal arguments
+/// give equal bits.
+///
+/// # Reference
+/// Kingma, Ba, *Adam: a method for stochastic optimization*, ICLR 2015.
+///
 /// # Errors
 /// [`Error::ShapeMismatch`], [`Error::Empty`], [`Error::OutOfRange`] for the values, the settings
 /// or the estimator; [`Error::Kernel`] if inputs and points differ in width;
@@ -94,6 +101,9 @@ pub fn fit_stationary(
 ///
 /// $$f_{NS}(x, y) = \frac{1}{4R} \sum_r \sum_{a, b \in \{1, 2\}}
 /// \cos(w_{ar} \cdot x - w_{br} \cdot y)$$
+///
+/// The two densities have the same shape `[R, d]` of points; where both are implicit and given the
+/// same noise, the points of a pair depend on each other.
 ///
 /// # Errors
 /// As [`fit_stationary`].

@@ -43,7 +43,8 @@ impl Mikan {
     /// Draws spectral points with given noise `eps: [B, M, R, d]`.
     ///
     /// # Errors
-    /// As [`Mechanism::forward`]; [`Error::CausalLeak`] under a causal mask.
+    /// As [`Mechanism::forward`]; [`Error::CausalLeak`] under a causal mask, unless the posterior
+    /// is unconditional.
     pub fn draw<T: Real>(
         &self,
         inputs: &Inputs<T>,

@@ -30,8 +30,8 @@ use serde::{Deserialize, Serialize};
 /// heads through a Gaussian copula.
 ///
 /// For each head an inference network gives $\mu$ and $\log\sigma$ of the latent
-/// $z_{mlr} = \mu_{ml} + \sigma_{ml} x_{mlr}$, where $x_{\cdot lr} = \hat L_l\, \varepsilon_{\cdot lr}$
-/// is correlated over the heads; two odd networks turn z into the points w1, w2 of a squared
+/// $z_{mlr} = \mu_{ml} + \sigma_{ml} x_{mlr}$, where
+/// $x_{\cdot lr} = \hat L_l\, \varepsilon_{\cdot lr}$ is correlated over the heads; two odd networks turn z into the points w1, w2 of a squared
 /// non-stationary kernel, or one into those of a stationary kernel.
 ///
 /// It is the most general of the implicit kernels. The others are presets of it, and whatever they
@@ -50,10 +50,11 @@ use serde::{Deserialize, Serialize};
 ///
 /// # Numerics
 /// R counts distinct frequencies: the mirrored half of equation 7 repeats the same kernel values
-/// and is never computed. A causal mask is refused unless the posterior is unconditional, since the
-/// network's mean over time would leak the future. So that inputs of any size give finite draws, $|\mu|$ is held below $10^3 s_0$ and
-/// $\log(\sigma / s_0)$ between -60 and 7; at the upper bounds the divergence is half a million nats
-/// for each coordinate.
+/// and is never computed. A causal mask is refused unless the [`Posterior`] is unconditional, since
+/// the network's mean over time would leak the future; an unconditional one has no features for an
+/// amortised copula, so it goes with a free one or none. So that inputs of any size give finite draws,
+/// $|\mu|$ is held below $10^3 s_0$ and $\log(\sigma / s_0)$ between -60 and 7; at the upper bounds
+/// the divergence is half a million nats for each coordinate.
 ///
 /// # Reference
 /// Song et al. 2021, equations 7, 14-19.
