@@ -1,5 +1,6 @@
 //! Attention itself: weights, outputs and their vector-Jacobian product.
 
+use crate::call::units::divided;
 use crate::call::{Call, Prepared, slab};
 use crate::engine::linear_time::Sums;
 use crate::engine::{Cotangent, HeadGradients, QUERY_BLOCK, RowStatistics};
@@ -135,7 +136,8 @@ fn pair_by_pair<T: Real>(
 ///
 /// # Numerics
 /// The same blocks are recomputed: memory stays O(T). Gradients of masked keys and values, and of
-/// rows without a kept key, are exactly zero.
+/// rows without a kept key, are exactly zero. What would overflow is computed in other units; a
+/// gradient beyond the type's range is its largest number, never NaN.
 pub fn attend_vjp<T: Real>(
     q: ArrayView4<T>,
     k: ArrayView4<T>,
@@ -159,10 +161,16 @@ impl<T: Real> State<T> {
         output: ArrayView4<T>,
         cotangent: ArrayView4<T>,
     ) -> Result<AttentionGradients<T>, Error> {
-        let call = Call::new(q, k, v, settings)?;
+        let mut call = Call::new(q, k, v, settings)?;
         let shape = call.shape(call.queries, call.value_width());
         same_shape("attended output", &shape, output.shape())?;
         same_shape("cotangent", &shape, cotangent.shape())?;
+        let units = call.units(&self.heads, cotangent);
+        call.divide_values(units);
+        let (output, cotangent) = (
+            divided(output, units.values),
+            divided(cotangent, units.cotangents),
+        );
         let (output, cotangent) = (output.as_standard_layout(), cotangent.as_standard_layout());
         let given = (0..self.heads.len()).map(|h| Cotangent {
             statistics: &self.statistics[h],
@@ -171,10 +179,10 @@ impl<T: Real> State<T> {
         });
         let given: Vec<Cotangent<T>> = given.collect();
         let parts = match &self.starts {
-            Some(starts) => call.back_in_linear_time(&self.heads, starts, &given),
+            Some(starts) => call.back_in_linear_time(&self.heads, starts, &given, units),
             None => self.back_pair_by_pair(&call, &given),
         };
-        call.pull_back(&self.heads, parts)
+        call.pull_back(&self.heads, parts, units)
     }
 
     fn back_pair_by_pair(&self, call: &Call<T>, given: &[Cotangent<T>]) -> Vec<HeadGradients<T>> {

@@ -1,6 +1,7 @@
 //! The similarity: how alike a query and a key are, as a kernel.
 
 use crate::Error;
+use crate::call::units::log2_largest;
 use crate::error::same_shape;
 use bochner_kernels::SpectralPoints;
 use bochner_numerics::Real;
@@ -103,6 +104,14 @@ impl<'a, T: Real> Points<'a, T> {
     /// The normaliser c of $f = \phi \cdot \phi / c$.
     pub(crate) fn normaliser(&self) -> f64 {
         self.head(0, 0).normaliser().as_f64()
+    }
+
+    /// The logarithm of the largest finite coordinate.
+    pub(crate) fn log2_largest(&self) -> f64 {
+        match *self {
+            Self::Stationary { w } => log2_largest(w),
+            Self::Nonstationary { w1, w2 } => log2_largest(w1).max(log2_largest(w2)),
+        }
     }
 
     pub(crate) fn zero_gradients(&self) -> PointsGradients<T> {

@@ -1,5 +1,6 @@
 //! The linear-time form of a call.
 
+use super::units::Units;
 use super::{Call, Prepared};
 use crate::engine::linear_time::{LinearTime, Sums, backward, forward};
 use crate::engine::{Cotangent, HeadGradients, RowStatistics};
@@ -34,8 +35,18 @@ impl<T: Real> Call<'_, '_, T> {
         prepared: &[Prepared<T>],
         starts: &[Vec<Sums<T>>],
         given: &[Cotangent<T>],
+        units: Units,
     ) -> Vec<HeadGradients<T>> {
-        backward(&self.linear_time_heads(prepared), starts, given)
+        let heads = self.linear_time_heads(prepared);
+        if units.values == 0 {
+            return backward(&heads, starts, given);
+        }
+        let in_units = |sums: &Sums<T>| sums.with_divided_values(units.values);
+        let starts: Vec<Vec<Sums<T>>> = starts
+            .iter()
+            .map(|head| head.iter().map(in_units).collect())
+            .collect();
+        backward(&heads, &starts, given)
     }
 
     /// The sums of every head; not for causal masks.

@@ -1,18 +1,20 @@
 //! One call of attention: its arguments, checked and cut into heads.
 
-mod linear;
+mod linear_kernel;
 mod linear_time;
 mod prepare;
 mod pull_back;
+pub(crate) mod units;
 
 pub(crate) use prepare::Prepared;
 
 use crate::engine::{Head, PairDropout, QUERY_BLOCK, Rows, blocks};
 use crate::error::same_shape;
-use crate::{Error, Settings};
+use crate::{Error, Settings, Similarity};
 use bochner_numerics::{Dropout, Mat, Real, parallel};
 use ndarray::{Array4, ArrayView2, ArrayView4, Axis, CowArray, Ix4, s};
 use std::ops::Range;
+use units::{Units, divided, log2_largest};
 
 /// One call's arguments, checked and contiguous.
 pub(crate) struct Call<'a, 'p, T> {
@@ -89,6 +91,26 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
     pub(crate) fn backward_chunk(&self) -> usize {
         let parts = 16usize.div_ceil(self.batch * self.heads);
         self.queries.div_ceil(parts).next_multiple_of(QUERY_BLOCK)
+    }
+
+    /// The units of a backward pass.
+    pub(crate) fn units(&self, prepared: &[Prepared<T>], cotangent: ArrayView4<T>) -> Units {
+        let inputs = [self.q.view(), self.k.view()].map(log2_largest);
+        let operands = prepared.iter().map(|head| head.log2_largest());
+        let points = match &self.settings.similarity {
+            Similarity::Squared { points, .. } => points.log2_largest(),
+            _ => 0.0,
+        };
+        let others = operands.chain(inputs).fold(points, f64::max);
+        Units::of(self.v.view(), cotangent, others)
+    }
+
+    /// Brings the values into the units.
+    pub(crate) fn divide_values(&mut self, units: Units) {
+        if units.values != 0 {
+            let values = divided(self.v.view(), units.values).into_owned();
+            self.v = CowArray::from(values);
+        }
     }
 
     /// `f(head, block)` for every block of `size` queries of every head, in parallel; the results

@@ -1,5 +1,6 @@
 //! What each head's scores are computed from: features or scaled operands, and exponents.
 
+use super::units::{log2_largest, log2_range};
 use super::{Call, slab};
 use crate::engine::{Bias, Exponents, Finite, Score, Wave, all_finite};
 use crate::{Error, Magnitude, Points, Similarity};
@@ -20,6 +21,14 @@ pub(crate) struct Prepared<T> {
 impl<T> std::fmt::Debug for Prepared<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Prepared").finish_non_exhaustive()
+    }
+}
+
+impl<T: Real> Prepared<T> {
+    /// The logarithm of the largest number that stands in place of a query or a key.
+    pub(super) fn log2_largest(&self) -> f64 {
+        let (left, right) = &self.operands;
+        log2_largest(left.iter().chain(right).flatten())
     }
 }
 
@@ -172,7 +181,7 @@ impl Scaling {
     /// None wherever the products of `queries` with `keys` (and, if `biased`, of keys with
     /// themselves) are in range anyway.
     fn of<T: Real>(queries: Mat<T>, keys: Mat<T>, biased: bool) -> Self {
-        let range = T::max_value().as_f64().log2();
+        let range = log2_range::<T>();
         let (q, k) = (log2_largest(queries.data()), log2_largest(keys.data()));
         let width = (keys.shape().1 as f64).log2();
         let partner = if biased { q.max(k) } else { q };
@@ -195,12 +204,6 @@ impl Scaling {
 
 fn matrix<T: Real>(x: &Array2<T>) -> Mat<'_, T> {
     Mat::new(x.as_slice().expect("contiguous"), x.nrows(), x.ncols())
-}
-
-/// The logarithm of the largest finite entry.
-pub(super) fn log2_largest<T: Real>(x: &[T]) -> f64 {
-    let finite = x.iter().filter(|x| x.is_finite());
-    finite.fold(0.0, |m: f64, x| m.max(x.as_f64().abs())).log2()
 }
 
 /// A copy divided by a power of two, if that is not one.

@@ -1,6 +1,7 @@
 //! From the gradients of features and exponents to those of the arguments.
 
 use super::prepare::exp2;
+use super::units::{Units, multiplied};
 use super::{Call, Prepared};
 use crate::attend::AttentionGradients;
 use crate::engine::{HeadGradients, Score};
@@ -18,6 +19,7 @@ impl<T: Real> Call<'_, '_, T> {
         &self,
         states: &[Prepared<T>],
         parts: Vec<HeadGradients<T>>,
+        units: Units,
     ) -> Result<AttentionGradients<T>, Error> {
         let mut gradients = AttentionGradients {
             q: Array4::zeros(self.q.raw_dim()),
@@ -29,12 +31,17 @@ impl<T: Real> Call<'_, '_, T> {
             },
         };
         let heads = parallel::map(parts.len(), |h| {
-            self.pull_back_head(h, &states[h], &parts[h])
+            let head = self.pull_back_head(h, &states[h], &parts[h]);
+            head.map(|head| head.in_unit::<T>(units.product()))
         });
         for (h, (head, part)) in heads.into_iter().zip(parts).enumerate() {
             let head = head?;
             let (b, m, kept) = (h / self.heads, h % self.heads, self.kept(h));
-            let values = Array2::from_shape_vec((kept, self.value_width()), part.values);
+            let values = part
+                .values
+                .iter()
+                .map(|x| multiplied(x.as_f64(), units.cotangents));
+            let values = Array2::from_shape_vec((kept, self.value_width()), values.collect());
             gradients.q.slice_mut(s![b, m, .., ..]).assign(&head.q);
             gradients.k.slice_mut(s![b, m, ..kept, ..]).assign(&head.k);
             gradients
@@ -56,7 +63,7 @@ impl<T: Real> Call<'_, '_, T> {
         h: usize,
         state: &Prepared<T>,
         part: &HeadGradients<T>,
-    ) -> Result<OneHead<T>, Error> {
+    ) -> Result<OneHead<f64>, Error> {
         let (queries, keys) = (self.rows(&self.q, h), self.kept_rows(h));
         let width = part.left.len() / self.queries;
         let shaped = |data: &[T], rows: usize| {
@@ -70,19 +77,19 @@ impl<T: Real> Call<'_, '_, T> {
             Similarity::Rbf => {
                 let root = (self.width as f64).sqrt();
                 OneHead {
-                    q: times(left, exp2(state.scaling.right) / root),
-                    k: times(right, exp2(state.scaling.left) / root),
+                    q: double(left) * (exp2(state.scaling.right) / root),
+                    k: double(right) * (exp2(state.scaling.left) / root),
                     points: None,
                 }
             }
             Similarity::Expsin { .. } => OneHead {
-                q: times(left, exp2(-state.scaling.left)),
-                k: times(right, exp2(-state.scaling.right)),
+                q: double(left) * exp2(-state.scaling.left),
+                k: double(right) * exp2(-state.scaling.right),
                 points: None,
             },
             Similarity::Linear => OneHead {
-                q: self.by_powers(h, left),
-                k: right,
+                q: self.by_powers(h, double(left)),
+                k: double(right),
                 points: None,
             },
             Similarity::Squared { points, .. } => {
@@ -90,15 +97,12 @@ impl<T: Real> Call<'_, '_, T> {
                 let pull = |x, cotangent: Array2<T>| {
                     feature_map_vjp(without_masked(x, &cotangent).view(), &own, cotangent.view())
                 };
-                let (mut q, k) = (pull(queries, left)?, pull(keys, right)?);
-                q.w1 += &k.w1;
-                if let (Some(sum), Some(more)) = (&mut q.w2, &k.w2) {
-                    *sum += more;
-                }
+                let (q, k) = (pull(queries, left)?, pull(keys, right)?);
+                let w2 = q.w2.zip(k.w2).map(|(q, k)| double(q) + double(k));
                 OneHead {
-                    q: q.x,
-                    k: k.x,
-                    points: Some((q.w1, q.w2)),
+                    q: double(q.x),
+                    k: double(k.x),
+                    points: Some((double(q.w1) + double(k.w1), w2)),
                 }
             }
         };
@@ -113,7 +117,7 @@ impl<T: Real> Call<'_, '_, T> {
         score: &Score,
         x: ArrayView2<T>,
         cotangent: &[T],
-        gradient: &mut Array2<T>,
+        gradient: &mut Array2<f64>,
     ) {
         let root = (self.width as f64).sqrt();
         let (p, square) = match (self.settings.magnitude, score) {
@@ -135,7 +139,7 @@ impl<T: Real> Call<'_, '_, T> {
                 let pulled = norm
                     .as_ref()
                     .map_or(0.0, |n| n.pull_back(x, c / self.divisor()));
-                *g += T::of(pulled - square * c * x);
+                *g += pulled - square * c * x;
             }
         }
     }
@@ -148,8 +152,21 @@ struct OneHead<T> {
     points: Option<(Array2<T>, Option<Array2<T>>)>,
 }
 
-fn times<T: Real>(x: Array2<T>, factor: f64) -> Array2<T> {
-    x.mapv_into(|x| T::of(x.as_f64() * factor))
+impl OneHead<f64> {
+    /// The same from gradients in units of a power of two.
+    fn in_unit<T: Real>(self, power: i32) -> OneHead<T> {
+        let own = |x: Array2<f64>| x.mapv(|x| multiplied(x, power));
+        OneHead {
+            q: own(self.q),
+            k: own(self.k),
+            points: self.points.map(|(w1, w2)| (own(w1), w2.map(own))),
+        }
+    }
+}
+
+/// Sums of parts that overflow in the type itself may well be in its range.
+fn double<T: Real>(x: Array2<T>) -> Array2<f64> {
+    x.mapv(|x| x.as_f64())
 }
 
 impl<T: Real> PointsGradients<T> {

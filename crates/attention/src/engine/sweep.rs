@@ -233,10 +233,13 @@ pub(super) fn weights_and_slopes<T: Real>(
 
 fn square_slopes<T: Real>(row: &mut [T], p: &mut [T], g: &[T], inverse: T, scale: T, floor: T) {
     let double = scale + scale;
+    // Near a common zero of all a row's similarities, at e = 0, the derivative of their logarithms
+    // grows without bound; this far it is rounding alone.
+    let steepest = T::max_value().sqrt().sqrt();
     for ((x, p), &g) in row.iter_mut().zip(p).zip(g) {
         let f = *x * scale;
         *p = (f * f + floor) * g * inverse;
-        *x = f * g * inverse * double;
+        *x = (f * g * inverse * double).max(-steepest).min(steepest);
     }
 }
 

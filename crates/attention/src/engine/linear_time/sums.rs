@@ -79,6 +79,20 @@ impl<T: Real> Sums<T> {
         }
     }
 
+    /// The same of values divided by a power of two.
+    pub(crate) fn with_divided_values(&self, power: i32) -> Self {
+        let mut sums = self.clone();
+        let columns = self.totals.len();
+        for row in [&mut sums.moments, &mut sums.totals] {
+            for (n, x) in row.iter_mut().enumerate() {
+                if n % columns + 1 < columns {
+                    *x = T::of(libm::scalbn(x.as_f64(), -power));
+                }
+            }
+        }
+        sums
+    }
+
     fn scale(&mut self, factor: f64) {
         if factor != 1.0 && !self.is_empty() {
             let factor = T::of(factor);

@@ -1,6 +1,7 @@
 //! The linear kernel: each query in a scale of its own.
 
-use super::prepare::{Parts, Scaling, exp2, log2_largest};
+use super::prepare::{Parts, Scaling};
+use super::units::{log2_largest, log2_range};
 use super::{Call, slab};
 use crate::engine::{Rows, Score};
 use bochner_numerics::operations::record;
@@ -14,22 +15,22 @@ impl<T: Real> Call<'_, '_, T> {
     /// So each query is multiplied by the power of two that brings its largest product near one;
     /// keys that the row does not keep have no say in it.
     pub(super) fn linear(&self, h: usize) -> Parts<T> {
-        let queries = self.rows(&self.q, h).to_owned();
+        let queries = self.rows(&self.q, h);
         let score = Score::Squared {
             normaliser: 1.0,
             floor: 0.0,
             exponents: self.exponents(h),
         };
-        let operands = (Some(self.by_powers(h, queries)), None);
+        let left = self.by_powers(h, queries.mapv(|x| x.as_f64()));
+        let operands = (Some(left.mapv(T::of)), None);
         (operands, Scaling::default(), score)
     }
 
     /// `x`, `[Tq, d]`, with each row multiplied by its query's power of two.
-    pub(super) fn by_powers(&self, h: usize, mut x: Array2<T>) -> Array2<T> {
+    pub(super) fn by_powers(&self, h: usize, mut x: Array2<f64>) -> Array2<f64> {
         record(Operations::multiply_adds(x.len()));
         for (mut row, power) in x.axis_iter_mut(Axis(0)).zip(self.powers(h)) {
-            let factor = exp2(power);
-            row.mapv_inplace(|x| T::of(x.as_f64() * factor));
+            row.mapv_inplace(|x| libm::scalbn(x, power));
         }
         x
     }
@@ -41,16 +42,12 @@ impl<T: Real> Call<'_, '_, T> {
             .collect();
         let largest = largest_kept(&self.mask_rows(h), &sizes);
         // Within the type's range, with room for products of what lies just beyond.
-        let range = T::max_value().as_f64().log2() - 28.0;
+        let range = log2_range::<T>() - 28.0;
         (0..self.queries)
             .zip(largest)
             .map(|(i, keys)| {
                 let power = -keys.clamp(-range, range) - log2_largest(queries.row(i));
-                if power.is_finite() {
-                    power.clamp(-1020.0, 1020.0) as i32
-                } else {
-                    0
-                }
+                if power.is_finite() { power as i32 } else { 0 }
             })
             .collect()
     }

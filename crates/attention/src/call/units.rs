@@ -1,0 +1,81 @@
+//! The units of a backward pass: powers of two that keep it in range.
+
+use bochner_numerics::Real;
+use ndarray::{Array, ArrayView, CowArray, Dimension};
+
+/// The powers of two by which values and cotangents are divided.
+///
+/// A gradient is linear in the cotangents and, but for those of the values, in the values: in other
+/// units it is the same to the bit, as long as nothing overflows or vanishes. Where it would
+/// overflow, an infinity would meet another one and become NaN.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Units {
+    pub(crate) values: i32,
+    pub(crate) cotangents: i32,
+}
+
+impl Units {
+    /// One wherever products of cotangents, values and `others`, the logarithm of the largest number
+    /// that they are multiplied with on their way, are well in range.
+    pub(crate) fn of<T: Real, D: Dimension>(
+        values: ArrayView<T, D>,
+        cotangents: ArrayView<T, D>,
+        others: f64,
+    ) -> Self {
+        let width = (values.shape()[D::NDIM.unwrap_or(1) - 1] as f64).log2();
+        let (v, c) = (log2_largest(values), log2_largest(cotangents));
+        let range = log2_range::<T>();
+        if v + c + width + others.max(0.0) < range / 2.0 {
+            return Self::default();
+        }
+        // Room for slopes and for whatever the others are.
+        let below = range / 4.0 + width;
+        Self {
+            values: v.ceil() as i32,
+            cotangents: (c + below).ceil() as i32,
+        }
+    }
+
+    /// The unit of every gradient but those of the values.
+    pub(crate) fn product(self) -> i32 {
+        self.values + self.cotangents
+    }
+}
+
+/// The logarithm of the largest number of a type.
+pub(crate) fn log2_range<T: Real>() -> f64 {
+    T::max_value().as_f64().log2()
+}
+
+/// The logarithm of the largest finite entry.
+pub(crate) fn log2_largest<'a, T: Real>(x: impl IntoIterator<Item = &'a T>) -> f64 {
+    let finite = x.into_iter().filter(|x| x.is_finite());
+    finite.fold(0.0, |m: f64, x| m.max(x.as_f64().abs())).log2()
+}
+
+/// `x` divided by a power of two.
+pub(crate) fn divided<T: Real, D: Dimension>(x: ArrayView<T, D>, power: i32) -> CowArray<T, D> {
+    match power {
+        0 => CowArray::from(x),
+        _ => CowArray::from(x.mapv(|x| T::of(libm::scalbn(x.as_f64(), -power)))),
+    }
+}
+
+/// `x` times a power of two, rounded, or the largest number of the type: what overflows must not
+/// meet another infinity later.
+pub(crate) fn multiplied<T: Real>(x: f64, power: i32) -> T {
+    let largest = T::max_value().as_f64();
+    let product = if power == 0 {
+        x
+    } else {
+        libm::scalbn(x, power)
+    };
+    T::of(product.clamp(-largest, largest))
+}
+
+/// Multiplies all of `x` by a power of two.
+pub(crate) fn multiply<T: Real, D: Dimension>(x: &mut Array<T, D>, power: i32) {
+    if power != 0 {
+        x.mapv_inplace(|x| multiplied(x.as_f64(), power));
+    }
+}
