@@ -3,17 +3,17 @@
 use super::prepare::{Parts, Scaling};
 use super::units::{log2_largest, log2_range};
 use super::{Call, slab};
-use crate::engine::{Rows, Score};
+use crate::engine::Score;
 use bochner_numerics::operations::record;
-use bochner_numerics::{Operations, Real};
+use bochner_numerics::{Mat, Operations, Real};
 use ndarray::{Array2, Axis};
 
 impl<T: Real> Call<'_, '_, T> {
     /// $(q_i \cdot k_j)^2$ up to a constant of the row.
     ///
     /// The weights of a row depend neither on the size of its query nor on that of all its keys.
-    /// So each query is multiplied by the power of two that brings its largest product near one;
-    /// keys that the row does not keep have no say in it.
+    /// So each query is multiplied by the power of two that brings the largest product of its
+    /// coordinates with those of a key near one; keys that the row does not keep have no say in it.
     pub(super) fn linear(&self, h: usize) -> Parts<T> {
         let queries = self.rows(&self.q, h);
         let score = Score::Squared {
@@ -37,40 +37,67 @@ impl<T: Real> Call<'_, '_, T> {
 
     fn powers(&self, h: usize) -> Vec<i32> {
         let (queries, keys) = (slab(self.q.view(), h), self.kept_keys(h));
-        let sizes: Vec<f64> = (0..keys.shape().0)
-            .map(|j| log2_largest(keys.row(j)))
-            .collect();
-        let largest = largest_kept(&self.mask_rows(h), &sizes);
-        // Within the type's range, with room for products of what lies just beyond.
-        let range = log2_range::<T>() - 28.0;
+        let mut columns = Columns::new(keys);
+        let rows = self.mask_rows(h);
+        // With room for products with keys that the row does not keep.
+        let most = log2_range::<T>() - 28.0;
         (0..self.queries)
-            .zip(largest)
-            .map(|(i, keys)| {
-                let power = -keys.clamp(-range, range) - log2_largest(queries.row(i));
+            .map(|i| {
+                let query = queries.row(i);
+                let product = columns.largest_product(query, rows.limit(i), rows.matrix(i));
+                let power = (-product.log2()).min(most - log2_largest(query));
                 if power.is_finite() { power as i32 } else { 0 }
             })
             .collect()
     }
 }
 
-/// The largest of the keys' sizes that each row keeps.
-fn largest_kept(rows: &Rows, sizes: &[f64]) -> Vec<f64> {
-    let max = |a: f64, b: f64| a.max(b);
-    let running: Vec<f64> = std::iter::once(f64::NEG_INFINITY)
-        .chain(sizes.iter().copied())
-        .scan(f64::NEG_INFINITY, |largest, size| {
-            *largest = largest.max(size);
-            Some(*largest)
-        })
-        .collect();
-    (0..rows.queries)
-        .map(|i| match rows.matrix(i) {
-            None => running[rows.limit(i)],
-            Some(kept) => sizes[..rows.limit(i)]
-                .iter()
-                .zip(kept)
-                .filter_map(|(&size, &kept)| kept.then_some(size))
-                .fold(f64::NEG_INFINITY, max),
-        })
-        .collect()
+/// The largest coordinates of the keys that a row keeps.
+struct Columns<'a, T> {
+    keys: Mat<'a, T>,
+    /// Of the first keys, as many as have been seen: limits never decrease.
+    largest: Vec<f64>,
+    seen: usize,
+}
+
+impl<'a, T: Real> Columns<'a, T> {
+    fn new(keys: Mat<'a, T>) -> Self {
+        Self {
+            keys,
+            largest: vec![0.0; keys.shape().1],
+            seen: 0,
+        }
+    }
+
+    /// The largest product of one coordinate of `query` with that of a kept key.
+    fn largest_product(&mut self, query: &[T], limit: usize, kept: Option<&[bool]>) -> f64 {
+        let of = |columns: &[f64]| {
+            let pairs = query.iter().zip(columns);
+            let products = pairs.map(|(q, &k)| q.as_f64().abs() * k);
+            products.filter(|x| x.is_finite()).fold(0.0, f64::max)
+        };
+        match kept {
+            None => {
+                let new = self.seen..limit.max(self.seen);
+                self.seen = new.end;
+                new.for_each(|j| raise(&mut self.largest, self.keys.row(j)));
+                of(&self.largest)
+            }
+            Some(kept) => {
+                let mut largest = vec![0.0; query.len()];
+                (0..limit)
+                    .filter(|&j| kept[j])
+                    .for_each(|j| raise(&mut largest, self.keys.row(j)));
+                of(&largest)
+            }
+        }
+    }
+}
+
+fn raise<T: Real>(largest: &mut [f64], row: &[T]) {
+    for (largest, x) in largest.iter_mut().zip(row) {
+        if x.is_finite() {
+            *largest = largest.max(x.as_f64().abs());
+        }
+    }
 }

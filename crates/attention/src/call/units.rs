@@ -24,21 +24,33 @@ impl Units {
     ) -> Self {
         let width = (values.shape()[D::NDIM.unwrap_or(1) - 1] as f64).log2();
         let (v, c) = (log2_largest(values), log2_largest(cotangents));
-        let range = log2_range::<T>();
-        if v + c + width + others.max(0.0) < range / 2.0 {
-            return Self::default();
-        }
-        // Room for slopes and for whatever the others are.
-        let below = range / 4.0 + width;
-        Self {
-            values: v.ceil() as i32,
-            cotangents: (c + below).ceil() as i32,
+        match unit::<T>(v + c + width, others) {
+            0 => Self::default(),
+            product => {
+                let values = v.ceil() as i32;
+                Self {
+                    values,
+                    cotangents: product - values,
+                }
+            }
         }
     }
 
     /// The unit of every gradient but those of the values.
     pub(crate) fn product(self) -> i32 {
         self.values + self.cotangents
+    }
+}
+
+/// The power of two by which something is divided before it is multiplied with others on a long way:
+/// zero if that is well in range, given the logarithms of the largest numbers of both, and otherwise
+/// one that leaves room for all that the others can be.
+pub(crate) fn unit<T: Real>(largest: f64, others: f64) -> i32 {
+    let range = log2_range::<T>();
+    if largest + others.max(0.0) < range / 2.0 {
+        0
+    } else {
+        (largest + range / 4.0).ceil() as i32
     }
 }
 

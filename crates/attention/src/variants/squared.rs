@@ -2,6 +2,7 @@
 //! form or as the released code has it.
 
 use crate::attend::{Attended, AttentionGradients, State, attend, weights};
+use crate::call::units::multiplied;
 use crate::error::{Error, non_negative, positive};
 use crate::mechanism::{Inputs, Pass};
 use crate::variants::released;
@@ -69,7 +70,9 @@ impl SquaredKernel {
     pub(super) fn frequencies<T: Real>(&self, points: ArrayView4<T>) -> Array4<T> {
         match self.preset {
             Preset::Paper => points.to_owned(),
-            Preset::Released => points.mapv(|w| w * T::of(released::FREQUENCY_SCALE)),
+            Preset::Released => {
+                points.mapv(|w| multiplied(w.as_f64() * released::FREQUENCY_SCALE, 0))
+            }
         }
     }
 

@@ -113,7 +113,7 @@ impl Formula {
 }
 
 impl Traits {
-    fn of(variant: &Variant) -> Self {
+    pub(crate) fn of(variant: &Variant) -> Self {
         let latent = match variant {
             Variant::Mikan(mikan) => Some(mikan),
             _ => None,

@@ -5,12 +5,12 @@ use super::networks::{self, NamedArrays};
 use super::posterior::{Found, Posterior};
 use super::{Copula, Mikan, MikanGradients};
 use crate::error::{Error, same_shape};
-use crate::mechanism::{Cotangents, Gradients, Inputs, Mechanism, Named, flatten};
+use crate::mechanism::{Gradients, Inputs, Mechanism, Named, flatten};
 use crate::variants::squared::Sets;
 use bochner_copula as copula;
 use bochner_numerics::Real;
 use bochner_spectral::{MeanField, kl_mean_field, kl_mean_field_vjp};
-use ndarray::{Array1, Array2, Array3, Array4, Axis, Ix1, Ix2, Ix3};
+use ndarray::{Array1, Array2, Array3, Array4, ArrayView1, Axis, Ix1, Ix2, Ix3};
 
 /// One draw of the spectral points, with what led to it.
 #[derive(Debug)]
@@ -84,13 +84,13 @@ impl Mikan {
 
     /// From gradients of the points back to the parameters, and to q and k through the inference
     /// network.
-    pub(super) fn pull_back<T: Real>(
+    pub(super) fn pull_back_draw<T: Real>(
         &self,
         inputs: &Inputs<T>,
         named: &Named<T>,
         draw: &Draw<T>,
         points: Sets<T>,
-        cotangent: Cotangents<T>,
+        penalty: ArrayView1<T>,
     ) -> Result<MikanGradients<T>, Error> {
         let mut parameters = NamedArrays::new();
         let mut dz = Array4::zeros(draw.z.raw_dim());
@@ -105,12 +105,12 @@ impl Mikan {
 
         let MeanField { mu, log_sigma } = draw.posterior();
         let (mu, log_sigma) = (mu.view(), log_sigma.view());
-        let d_kl = cotangent.penalty.mapv(|c| c * T::of(self.beta));
+        let d_kl = penalty.mapv(|c| c * T::of(self.beta));
         let mut posterior = draw.coupling.draw_vjp(
             (mu, log_sigma),
             draw.eps.view(),
             dz.view(),
-            (d_kl.view(), cotangent.penalty),
+            (d_kl.view(), penalty),
         )?;
         let divergence = kl_mean_field_vjp(mu, log_sigma, T::of(self.prior_std), d_kl.view())?;
         let moments = MeanField {

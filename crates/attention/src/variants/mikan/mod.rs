@@ -6,6 +6,7 @@ mod coupling;
 mod draw;
 mod networks;
 mod posterior;
+mod units;
 
 use super::squared::{Preset, Sets, SquaredKernel, Stationarity, shown};
 use super::{ika_ns::IKA_NS, ika_s::IKA_S, ikan::IKAN};
@@ -230,7 +231,7 @@ impl Mikan {
             cotangent.output,
         )?;
         let named = self.named(inputs.size(), parameters)?;
-        let mut pulled = self.pull_back(inputs, &named, draw, points, cotangent)?;
+        let mut pulled = self.pull_back(inputs, &named, draw, points, cotangent.penalty)?;
         pulled.gradients.q += &attention.q;
         pulled.gradients.k += &attention.k;
         pulled.gradients.v = attention.v;
