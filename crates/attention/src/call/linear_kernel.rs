@@ -1,9 +1,9 @@
 //! The linear kernel: each query in a scale of its own.
 
 use super::prepare::{Parts, Scaling};
-use super::units::{log2_largest, log2_range};
+use super::units::log2_range;
 use super::{Call, slab};
-use crate::engine::Score;
+use crate::engine::{Score, largest};
 use bochner_numerics::operations::record;
 use bochner_numerics::{Mat, Operations, Real};
 use ndarray::{Array2, Axis};
@@ -45,7 +45,7 @@ impl<T: Real> Call<'_, '_, T> {
             .map(|i| {
                 let query = queries.row(i);
                 let product = columns.largest_product(query, rows.limit(i), rows.matrix(i));
-                let power = (-product.log2()).min(most - log2_largest(query));
+                let power = (-product.log2()).min(most - largest(query).as_f64().log2());
                 if power.is_finite() { power as i32 } else { 0 }
             })
             .collect()

@@ -2,7 +2,7 @@
 
 use super::units::{log2_largest, log2_range};
 use super::{Call, slab};
-use crate::engine::{Bias, Exponents, Finite, Score, Wave, all_finite};
+use crate::engine::{Bias, Exponents, Finite, Score, Wave, all_finite, largest};
 use crate::{Error, Magnitude, Points, Similarity};
 use bochner_kernels::feature_map;
 use bochner_numerics::operations::record;
@@ -28,7 +28,9 @@ impl<T: Real> Prepared<T> {
     /// The logarithm of the largest number that stands in place of a query or a key.
     pub(super) fn log2_largest(&self) -> f64 {
         let (left, right) = &self.operands;
-        log2_largest(left.iter().chain(right).flatten())
+        let both = left.iter().chain(right);
+        both.map(|x| log2_largest(x.view()))
+            .fold(f64::NEG_INFINITY, f64::max)
     }
 }
 
@@ -182,7 +184,10 @@ impl Scaling {
     /// themselves) are in range anyway.
     fn of<T: Real>(queries: Mat<T>, keys: Mat<T>, biased: bool) -> Self {
         let range = log2_range::<T>();
-        let (q, k) = (log2_largest(queries.data()), log2_largest(keys.data()));
+        let (q, k) = (
+            largest(queries.data()).as_f64().log2(),
+            largest(keys.data()).as_f64().log2(),
+        );
         let width = (keys.shape().1 as f64).log2();
         let partner = if biased { q.max(k) } else { q };
         if partner + k + width < range - 8.0 {

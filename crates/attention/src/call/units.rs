@@ -1,5 +1,6 @@
 //! The units of a backward pass: powers of two that keep it in range.
 
+use crate::engine::largest;
 use bochner_numerics::Real;
 use ndarray::{Array, ArrayView, CowArray, Dimension};
 
@@ -60,9 +61,12 @@ pub(crate) fn log2_range<T: Real>() -> f64 {
 }
 
 /// The logarithm of the largest finite entry.
-pub(crate) fn log2_largest<'a, T: Real>(x: impl IntoIterator<Item = &'a T>) -> f64 {
-    let finite = x.into_iter().filter(|x| x.is_finite());
-    finite.fold(0.0, |m: f64, x| m.max(x.as_f64().abs())).log2()
+pub(crate) fn log2_largest<T: Real, D: Dimension>(x: ArrayView<T, D>) -> f64 {
+    let largest = match x.as_slice_memory_order() {
+        Some(data) => largest(data),
+        None => largest(&x.iter().copied().collect::<Vec<T>>()),
+    };
+    largest.as_f64().log2()
 }
 
 /// `x` divided by a power of two.

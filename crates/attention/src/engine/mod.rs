@@ -19,6 +19,7 @@ pub(crate) use backward::{Cotangent, HeadGradients};
 pub(crate) use exponents::Exponents;
 pub(crate) use periodic::Wave;
 pub(crate) use product::all_finite;
+pub(crate) use sweep::largest;
 
 use exponents::Level;
 

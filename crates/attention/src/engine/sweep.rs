@@ -248,6 +248,14 @@ fn max<T: Real>(row: &[T]) -> T {
     lanes(row, T::neg_infinity(), |a, b| if b > a { b } else { a })
 }
 
+/// The largest finite number without its sign.
+pub(crate) fn largest<T: Real>(data: &[T]) -> T {
+    lanes(data, T::zero(), |a, b| {
+        let b = b.abs();
+        if b > a && b < T::infinity() { b } else { a }
+    })
+}
+
 /// The row's sum, in sixteen lanes: always the same order, whatever the machine.
 pub(super) fn sum<T: Real>(row: &[T]) -> T {
     lanes(row, T::zero(), |a, b| a + b)

@@ -20,9 +20,9 @@ impl Mikan {
         points: Sets<T>,
         penalty: ArrayView1<T>,
     ) -> Result<MikanGradients<T>, Error> {
-        let given = points.iter().flatten().chain(penalty);
-        let inputs_too = [inputs.q, inputs.k].map(log2_largest);
-        let power = unit::<T>(log2_largest(given), inputs_too[0].max(inputs_too[1]));
+        let points_too = points.iter().map(|w| log2_largest(w.view()));
+        let given = points_too.fold(log2_largest(penalty), f64::max);
+        let power = unit::<T>(given, log2_largest(inputs.q).max(log2_largest(inputs.k)));
         if power == 0 {
             return self.pull_back_draw(inputs, named, draw, points, penalty);
         }
