@@ -8,6 +8,7 @@
 //! second, at the larger scales: slopes of the logarithms of time and length.
 
 mod class;
+mod clock;
 mod counts;
 mod kernel;
 mod polynomial;

@@ -1,6 +1,7 @@
 //! Wall-clock time of attention's forward pass.
 
 use super::class::{has_points, with_points};
+use super::clock::{Lap, lap};
 use super::kernel::SquaredKernel;
 use crate::statistics::{Line, line, median};
 use crate::{Error, Scale};
@@ -8,7 +9,6 @@ use bochner_attention::{Inputs, Mask, Pass, REGISTRY, Variant};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::Array4;
 use serde::Serialize;
-use std::time::Instant;
 
 /// Width over all heads.
 pub(super) const WIDTH: usize = 64;
@@ -75,14 +75,26 @@ pub(super) struct Timed {
     pub(super) heads: usize,
     /// Threads.
     pub(super) threads: usize,
-    /// The times of all repetitions.
+    /// The times of all repetitions by the wall clock.
     pub(super) seconds: Vec<f64>,
+    /// The same on the processor; of a single thread only, and where the system says so.
+    pub(super) processor_seconds: Vec<f64>,
 }
 
 impl Timed {
-    /// The median time.
-    pub(super) fn median(&self) -> Result<f64, Error> {
-        median(&self.seconds)
+    /// The times that count: on the processor where they are known, since on a busy machine the
+    /// wall clock measures the others.
+    pub(super) fn judged(&self) -> &[f64] {
+        match self.processor_seconds.len() == self.seconds.len() {
+            true => &self.processor_seconds,
+            false => &self.seconds,
+        }
+    }
+
+    fn add(&mut self, lap: Lap) {
+        self.seconds.push(lap.wall);
+        let own = lap.processor.filter(|_| self.threads == 1);
+        self.processor_seconds.extend(own);
     }
 }
 
@@ -97,7 +109,7 @@ pub(super) fn measure(plan: &Plan, go_on: impl Fn() -> bool) -> Result<Vec<Timed
             plan.repetitions
         );
         for (job, timed) in jobs.iter().zip(&mut timed).take_while(|_| go_on()) {
-            timed.seconds.push(job.run()?);
+            timed.add(job.run()?);
         }
     }
     timed.retain(|timed| !timed.seconds.is_empty());
@@ -155,31 +167,30 @@ impl Job {
             heads: HEADS,
             threads: rayon::current_num_threads(),
             seconds: Vec::new(),
+            processor_seconds: Vec::new(),
         }
     }
 
-    /// Seconds of one forward pass.
-    fn run(&self) -> Result<f64, Error> {
+    /// The time of one forward pass.
+    fn run(&self) -> Result<Lap, Error> {
         match &self.variant {
             Some(variant) => self.run_mechanism(variant),
             None => self.run_kernel(),
         }
     }
 
-    fn run_kernel(&self) -> Result<f64, Error> {
+    fn run_kernel(&self) -> Result<Lap, Error> {
         let kernel = SquaredKernel::random(self.tokens, self.points, WIDTH, HEADS);
         let form = match self.form {
             Form::Quadratic => bochner_attention::Form::Quadratic,
             Form::Linear => bochner_attention::Form::LinearTime,
         };
-        let clock = Instant::now();
-        let attended = kernel.attend(form)?;
-        let seconds = clock.elapsed().as_secs_f64();
-        drop(attended);
-        Ok(seconds)
+        let (attended, lap) = lap(|| kernel.attend(form));
+        attended?;
+        Ok(lap)
     }
 
-    fn run_mechanism(&self, variant: &Variant) -> Result<f64, Error> {
+    fn run_mechanism(&self, variant: &Variant) -> Result<Lap, Error> {
         let seed = Seed::new(2021);
         let mut stream = seed.stream("inputs");
         let shape = (1, HEADS, self.tokens, WIDTH / HEADS);
@@ -195,11 +206,9 @@ impl Job {
         let mechanism = variant.mechanism::<f32>();
         let parameters = mechanism.initial(inputs.size(), &mut seed.stream("initial values"))?;
         let pass = Pass::Evaluation { seed };
-        let clock = Instant::now();
-        let forward = mechanism.forward(&inputs, &parameters, &pass)?;
-        let seconds = clock.elapsed().as_secs_f64();
-        drop(forward);
-        Ok(seconds)
+        let (forward, lap) = lap(|| mechanism.forward(&inputs, &parameters, &pass));
+        forward?;
+        Ok(lap)
     }
 }
 
@@ -212,6 +221,8 @@ pub(super) struct Growth {
     pub(super) medians: Vec<(usize, f64)>,
     /// The slope of the logarithms over all repetitions from [`SLOPE_FROM`] on.
     pub(super) slope: Option<Line>,
+    /// The same by the wall clock.
+    pub(super) wall: Option<Line>,
 }
 
 impl Growth {
@@ -248,20 +259,26 @@ pub(super) fn growths(timed: &[Timed]) -> Result<Vec<Growth>, Error> {
     let growth = |(mechanism, form, points)| {
         let wanted = (mechanism, form, points);
         let own: Vec<&Timed> = timed.iter().filter(|t| key(t) == wanted).collect();
-        let medians = own.iter().map(|t| Ok((t.tokens, t.median()?)));
-        let long = own.iter().filter(|t| t.tokens >= SLOPE_FROM);
-        let logs: Vec<(f64, f64)> = long
-            .flat_map(|t| t.seconds.iter().map(|s| ((t.tokens as f64).ln(), s.ln())))
-            .collect();
+        let medians = own.iter().map(|t| Ok((t.tokens, median(t.judged())?)));
         Ok(Growth {
             medians: medians.collect::<Result<_, Error>>()?,
-            slope: line(&logs).ok(),
+            slope: slope(&own, Timed::judged),
+            wall: slope(&own, |t| &t.seconds),
             mechanism: wanted.0,
             form,
             points,
         })
     };
     keys.into_iter().map(growth).collect()
+}
+
+fn slope(timed: &[&Timed], seconds: impl Fn(&Timed) -> &[f64]) -> Option<Line> {
+    let mut logs = Vec::new();
+    for timed in timed.iter().filter(|t| t.tokens >= SLOPE_FROM) {
+        let length = (timed.tokens as f64).ln();
+        logs.extend(seconds(timed).iter().map(|s| (length, s.ln())));
+    }
+    line(&logs).ok()
 }
 
 #[cfg(test)]
@@ -277,6 +294,7 @@ mod tests {
             width: WIDTH,
             heads: HEADS,
             threads: 1,
+            processor_seconds: Vec::new(),
             seconds: [0.9, 1.0, 1.2]
                 .map(|s| s * (tokens as f64).powi(power))
                 .to_vec(),
