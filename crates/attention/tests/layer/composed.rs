@@ -1,7 +1,7 @@
 //! The same attention, composed of dfdx's own primitive operations: on any of its devices, and with
 //! gradients that nobody here has written down.
 
-use bochner_attention::{Copula, IkanDirect, Mikan};
+use bochner_attention::{Copula, IkanDirect, Mask, Mikan};
 use dfdx::prelude::*;
 
 pub(crate) const BATCH: usize = 2;
@@ -55,10 +55,11 @@ pub(crate) type Layer<const O: usize, const I: usize, D> = (Matrix<O, I, D>, Vec
 /// The four maps around the heads, as `query, key, value, output`.
 pub(crate) struct Maps<D: Device<f32>>(pub(crate) [Layer<EMBED, EMBED, D>; 4]);
 
-/// Keys that count: the lengths of the examples.
+/// What counts: the lengths of the examples, and the mask of the pairs.
 pub(crate) struct Kept<'a> {
     pub(crate) queries: &'a [usize],
     pub(crate) keys: &'a [usize],
+    pub(crate) mask: &'a Mask,
 }
 
 impl<D: Device<f32>> Maps<D> {
@@ -88,11 +89,11 @@ impl<D: Device<f32>> Maps<D> {
 /// 1 where a key counts, 0 elsewhere.
 fn kept<const Q: usize, const K: usize, D: Device<f32>>(
     device: &D,
-    lengths: &[usize],
+    mask: &Mask,
 ) -> Tensor<Rank4<BATCH, HEADS, Q, K>, f32, D> {
-    constant(device, |i| {
-        let (b, j) = (i / (HEADS * Q * K), i % K);
-        if j < lengths[b] { 1.0 } else { 0.0 }
+    constant(device, |at| {
+        let (b, i, j) = (at / (HEADS * Q * K), at / K % Q, at % K);
+        f32::from(u8::from(mask.keeps(b, i, j, Q, K)))
     })
 }
 
@@ -100,10 +101,10 @@ pub(crate) fn softmax_attention<const Q: usize, const K: usize, D: Device<f32>>(
     q: Heads<Q, D>,
     k: Heads<K, D>,
     v: Heads<K, D>,
-    lengths: &[usize],
+    mask: &Mask,
 ) -> Heads<Q, D> {
     let device = v.device().clone();
-    let barred = kept::<Q, K, D>(&device, lengths) * 1e9 - 1e9;
+    let barred = kept::<Q, K, D>(&device, mask) * 1e9 - 1e9;
     let logits = q.matmul(k.permute::<_, Axes4<0, 1, 3, 2>>()) / (WIDTH as f32).sqrt();
     (logits + barred).softmax::<Axis<3>>().matmul(v)
 }
@@ -150,7 +151,7 @@ fn similarity<const Q: usize, const K: usize, D: Device<f32>>(
 pub(crate) fn closed_attention<const Q: usize, const K: usize, D: Device<f32>>(
     kernel: Closed,
     (q, k, v): (Heads<Q, D>, Heads<K, D>, Heads<K, D>),
-    lengths: &[usize],
+    mask: &Mask,
 ) -> Heads<Q, D> {
     let device = v.device().clone();
     let s = similarity(kernel, q, again(&k));
@@ -160,7 +161,7 @@ pub(crate) fn closed_attention<const Q: usize, const K: usize, D: Device<f32>>(
         _ => 1.0 / (2.0 * (WIDTH as f32).sqrt()),
     };
     let weight = s * (norm * share).exp().broadcast::<_, Axis<2>>();
-    normalised(weight * kept::<Q, K, D>(&device, lengths)).matmul(v)
+    normalised(weight * kept::<Q, K, D>(&device, mask)).matmul(v)
 }
 
 fn normalised<const Q: usize, const K: usize, D: Device<f32>>(
@@ -187,7 +188,7 @@ fn kernel_attention<const Q: usize, const K: usize, D: Device<f32>>(
     (q, k, v): (Heads<Q, D>, Heads<K, D>, Heads<K, D>),
     points: [Draws<D>; 2],
     (p, floor): (f64, f64),
-    lengths: &[usize],
+    mask: &Mask,
 ) -> Heads<Q, D> {
     let device = v.device().clone();
     let [q_cos, q_sin] = features(q, points.each_ref().map(again));
@@ -199,17 +200,17 @@ fn kernel_attention<const Q: usize, const K: usize, D: Device<f32>>(
     let norm = k.abs().powf(p as f32).sum::<Rank3<BATCH, HEADS, K>, _>();
     let magnitude = norm.powf(2.0 / p as f32) / (2.0 * (WIDTH as f32).sqrt());
     let weight = (f.square() + floor as f32) * magnitude.exp().broadcast::<_, Axis<2>>();
-    normalised(weight * kept::<Q, K, D>(&device, lengths)).matmul(v)
+    normalised(weight * kept::<Q, K, D>(&device, mask)).matmul(v)
 }
 
 pub(crate) fn ikan_direct<const Q: usize, const K: usize, D: Device<f32>>(
     settings: &IkanDirect,
     sequences: (Heads<Q, D>, Heads<K, D>, Heads<K, D>),
     points: &[Tensor<Rank3<HEADS, POINTS, WIDTH>, f32, D>; 2],
-    lengths: &[usize],
+    mask: &Mask,
 ) -> Heads<Q, D> {
     let points = points.each_ref().map(|w| leaf(w).broadcast::<_, Axis<0>>());
-    kernel_attention(sequences, points, (settings.p, settings.floor), lengths)
+    kernel_attention(sequences, points, (settings.p, settings.floor), mask)
 }
 
 /// All that MIKAN learns. The first layer of the inference network is cut into its halves: dfdx
@@ -372,6 +373,6 @@ pub(crate) fn mikan<const Q: usize, const K: usize, D: Device<f32>>(
         points(again(&z), first, settings.slope),
         points(z, second, settings.slope),
     ];
-    let attended = kernel_attention(sequences, points, (settings.p, settings.floor), kept.keys);
+    let attended = kernel_attention(sequences, points, (settings.p, settings.floor), kept.mask);
     (attended, kl * settings.beta as f32)
 }

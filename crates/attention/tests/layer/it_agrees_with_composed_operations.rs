@@ -5,6 +5,7 @@ use bochner_attention::{
 };
 use bochner_numerics::{Seed, relative_error, standard_normal};
 use dfdx::prelude::*;
+use ndarray::Array2;
 use std::ops::Range;
 
 const Q: usize = 6;
@@ -141,11 +142,18 @@ fn compare_part<S: ConstShape>(
     close(got, want.get(leaf).as_vec(), name);
 }
 
-/// No mask and key lengths.
-fn lengths(keys: usize) -> [(Mask, [usize; BATCH]); 2] {
-    let kept = [keys - 2, keys];
-    let mask = Mask::none().with_key_lengths(kept.to_vec());
-    [(Mask::none(), [keys; BATCH]), (mask, kept)]
+/// Every kind of mask, with the lengths that it gives the keys; each query keeps some key.
+fn masks(queries: usize, keys: usize) -> Vec<(Mask, [usize; BATCH])> {
+    let (all, some) = ([keys; BATCH], [keys - 2, keys]);
+    let lengths = || Mask::none().with_key_lengths(some.to_vec());
+    let matrix = Array2::from_shape_fn((queries, keys), |(i, j)| j == 0 || (i + 2 * j) % 3 != 0);
+    vec![
+        (Mask::none(), all),
+        (lengths(), some),
+        (Mask::none().with_causality(), all),
+        (lengths().with_causality(), some),
+        (lengths().with_matrix(matrix.view()), some),
+    ]
 }
 
 fn nothing() -> Traced<Rank0, Cpu> {
@@ -157,20 +165,20 @@ fn softmax() {
     let layer = layer(Softmax {}.into());
     let maps = maps(&layer);
     let (x, memory) = (random("x"), random("memory"));
-    for (mask, kept) in lengths(K) {
+    for (mask, _) in masks(Q, K) {
         let fused = layer.attend(x.leaky_trace(), memory.leaky_trace(), &mask, PASS);
         let (a, b) = (x.leaky_trace(), memory.leaky_trace());
         let [q] = [maps.heads::<Q, { BATCH * Q }>(0, &a)];
         let [k, v] = [1, 2].map(|i| maps.heads::<K, { BATCH * K }>(i, &b));
-        let attended = softmax_attention(q, k, v, &kept);
+        let attended = softmax_attention(q, k, v, &mask);
         let output = maps.output::<Q, { BATCH * Q }>(attended);
         compare(&layer, (&x, &memory), fused.unwrap(), (output, nothing()));
     }
-    for (mask, kept) in lengths(Q) {
+    for (mask, _) in masks(Q, Q) {
         let fused = layer.attend_self(x.leaky_trace(), &mask, PASS);
         let a = x.leaky_trace();
         let [q, k, v] = [0, 1, 2].map(|i| maps.heads::<Q, { BATCH * Q }>(i, &a));
-        let output = maps.output::<Q, { BATCH * Q }>(softmax_attention(q, k, v, &kept));
+        let output = maps.output::<Q, { BATCH * Q }>(softmax_attention(q, k, v, &mask));
         compare(&layer, (&x, &x), fused.unwrap(), (output, nothing()));
     }
 }
@@ -196,21 +204,21 @@ fn closed_forms() {
         let layer = layer(variant);
         let maps = maps(&layer);
         let (x, memory) = (random("x"), random("memory"));
-        for (mask, kept) in lengths(K) {
+        for (mask, _) in masks(Q, K) {
             let fused = layer.attend(x.leaky_trace(), memory.leaky_trace(), &mask, PASS);
             let (a, b) = (x.leaky_trace(), memory.leaky_trace());
             let q = maps.heads::<Q, { BATCH * Q }>(0, &a);
             let [k, v] = [1, 2].map(|i| maps.heads::<K, { BATCH * K }>(i, &b));
             let output =
-                maps.output::<Q, { BATCH * Q }>(closed_attention(kernel, (q, k, v), &kept));
+                maps.output::<Q, { BATCH * Q }>(closed_attention(kernel, (q, k, v), &mask));
             compare(&layer, (&x, &memory), fused.unwrap(), (output, nothing()));
         }
-        for (mask, kept) in lengths(Q) {
+        for (mask, _) in masks(Q, Q) {
             let fused = layer.attend_self(x.leaky_trace(), &mask, PASS);
             let a = x.leaky_trace();
             let [q, k, v] = [0, 1, 2].map(|i| maps.heads::<Q, { BATCH * Q }>(i, &a));
             let output =
-                maps.output::<Q, { BATCH * Q }>(closed_attention(kernel, (q, k, v), &kept));
+                maps.output::<Q, { BATCH * Q }>(closed_attention(kernel, (q, k, v), &mask));
             compare(&layer, (&x, &x), fused.unwrap(), (output, nothing()));
         }
     }
@@ -241,21 +249,21 @@ fn kernels_with_points_as_parameters() {
             }
         };
         let (x, memory) = (random("x"), random("memory"));
-        for (mask, kept) in lengths(K) {
+        for (mask, _) in masks(Q, K) {
             let fused = layer.attend(x.leaky_trace(), memory.leaky_trace(), &mask, PASS);
             let (a, b) = (x.leaky_trace(), memory.leaky_trace());
             let q = maps.heads::<Q, { BATCH * Q }>(0, &a);
             let [k, v] = [1, 2].map(|i| maps.heads::<K, { BATCH * K }>(i, &b));
-            let attended = ikan_direct(&settings, (q, k, v), &points, &kept);
+            let attended = ikan_direct(&settings, (q, k, v), &points, &mask);
             let output = maps.output::<Q, { BATCH * Q }>(attended);
             let composed = (output, nothing());
             compare_points(compare(&layer, (&x, &memory), fused.unwrap(), composed));
         }
-        for (mask, kept) in lengths(Q) {
+        for (mask, _) in masks(Q, Q) {
             let fused = layer.attend_self(x.leaky_trace(), &mask, PASS);
             let a = x.leaky_trace();
             let [q, k, v] = [0, 1, 2].map(|i| maps.heads::<Q, { BATCH * Q }>(i, &a));
-            let attended = ikan_direct(&settings, (q, k, v), &points, &kept);
+            let attended = ikan_direct(&settings, (q, k, v), &points, &mask);
             let output = maps.output::<Q, { BATCH * Q }>(attended);
             let composed = (output, nothing());
             compare_points(compare(&layer, (&x, &x), fused.unwrap(), composed));
@@ -361,13 +369,15 @@ fn kernels_with_an_implicit_density() {
         let maps = maps(&layer);
         let parameters = mikan_parameters(&layer, &settings);
         let x = random("x");
-        for (mask, keys) in lengths(Q) {
+        let of_all = |(mask, _): &(Mask, _)| !mask.is_causal();
+        for (mask, keys) in masks(Q, Q).into_iter().filter(of_all) {
             let fused = layer.attend_self(x.leaky_trace(), &mask, PASS);
             let a = x.leaky_trace();
             let [q, k, v] = [0, 1, 2].map(|i| maps.heads::<Q, { BATCH * Q }>(i, &a));
             let kept = Kept {
                 queries: &[Q; BATCH],
                 keys: &keys,
+                mask: &mask,
             };
             let (attended, penalty) = mikan(&settings, (q, k, v), &parameters, &eps, &kept);
             let output = maps.output::<Q, { BATCH * Q }>(attended);
