@@ -117,12 +117,12 @@ pub(crate) fn for_all_settings_in_linear_time(
     });
 }
 
-pub(crate) fn with<'a>(
-    similarity: Similarity<'a, f64>,
+pub(crate) fn with<'a, T>(
+    similarity: Similarity<'a, T>,
     magnitude: Magnitude,
     mask: &'a Mask,
     dropout: Option<Dropout>,
-) -> Settings<'a, f64> {
+) -> Settings<'a, T> {
     Settings {
         similarity,
         magnitude,
