@@ -1,5 +1,6 @@
 //! `cargo xtask`: the command line of the workspace.
 
+mod bench;
 mod cargo;
 mod golden;
 mod reproduce;
@@ -25,6 +26,11 @@ struct Arguments {
 enum Task {
     /// Runs the experiments of the paper and reports paper, ours, difference and verdict.
     Reproduce(reproduce::Arguments),
+    /// Measures what is fast, beside PyTorch and what the machine can do.
+    Bench(bench::Arguments),
+    /// One workload of `bench`.
+    #[command(name = bochner_benches::CASE, hide = true)]
+    BenchCase { id: String },
     /// Runs all tests: every crate, attention without its training layer, doc tests.
     Test,
     /// Runs everything that a change must pass, the tests last.
@@ -44,6 +50,8 @@ enum Task {
 fn main() -> ExitCode {
     let ending = match Arguments::parse().task {
         Task::Reproduce(arguments) => reproduce::run(arguments),
+        Task::Bench(arguments) => bench::run(arguments),
+        Task::BenchCase { id } => bench::case(&id),
         Task::Test => cargo::test(),
         Task::Ci => cargo::ci(),
         Task::Golden { check } => golden::check(&check),

@@ -2,8 +2,8 @@
 
 use crate::cargo::root;
 use std::error::Error;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// A file longer than this holds more than one concept.
 const LONGEST: usize = 500;
@@ -12,7 +12,7 @@ const LONGEST: usize = 500;
 const UNSAFE: &str = "numerics";
 
 /// Crates that print: the others are libraries.
-const PRINTING: [&str; 1] = ["reproduce"];
+const PRINTING: [&str; 2] = ["benches", "reproduce"];
 
 /// Crates whose functions cannot fail.
 const WITHOUT_ERRORS: [&str; 1] = ["numerics"];
@@ -21,8 +21,9 @@ const PRINTS: [&str; 5] = ["println!", "eprintln!", "print!", "eprint!", "dbg!"]
 
 pub(super) fn breaches() -> Result<Vec<String>, Box<dyn Error>> {
     let mut breaches = Vec::new();
-    for entry in fs::read_dir(root().join("crates"))? {
-        let directory = entry?.path();
+    let crates = fs::read_dir(root().join("crates"))?.map(|entry| Ok(entry?.path()));
+    let directories = crates.chain([Ok(root().join("benches"))]);
+    for directory in directories.collect::<io::Result<Vec<_>>>()? {
         let name = directory.file_name().unwrap_or_default().to_string_lossy();
         breaches.extend(missing(&name, &directory));
         for file in rust_files(&directory)? {
@@ -42,7 +43,7 @@ fn missing(name: &str, directory: &Path) -> Vec<String> {
         .into_iter()
         .filter(|file| !(file.ends_with("error.rs") && WITHOUT_ERRORS.contains(&name)))
         .filter(|file| !directory.join(file).is_file())
-        .map(|file| format!("crates/{name} has no {file}"))
+        .map(|file| format!("{name} has no {file}"))
         .collect()
 }
 

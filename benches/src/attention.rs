@@ -1,0 +1,382 @@
+//! One attention call, forward, and forward with the gradients of q, k, v and the spectral points.
+//!
+//! Shapes are (B, H, T, d, dv, R): batch, heads, length, width of queries and keys, width of values,
+//! spectral points, which only the squared kernels have.
+
+use crate::Error;
+use crate::workload::{Against, Element, Pass, Peer, Run, Workload};
+use bochner_attention::{Form, Magnitude, Mask, Points, Settings, Similarity, attend, attend_vjp};
+use bochner_numerics::{Seed, standard_normal};
+use ndarray::{Array, Array3, Array4, Dimension};
+use rand::Rng;
+use serde_json::json;
+use std::hint::black_box;
+use std::rc::Rc;
+
+type Shape = [usize; 6];
+
+const SMALL: Shape = [8, 8, 128, 32, 32, 64];
+const MIDDLE: Shape = [4, 8, 512, 64, 64, 64];
+const LONG: Shape = [1, 8, 2048, 64, 64, 64];
+const NARROW: Shape = [1, 8, 2048, 8, 8, 64];
+
+/// One long sequence, for the linear-time form.
+const fn sequence(length: usize) -> Shape {
+    [1, 8, length, 64, 64, 16]
+}
+
+/// The lengths over which the time a token must stay the same.
+pub(crate) const LENGTHS: [usize; 4] = [8192, 16_384, 32_768, 65_536];
+
+pub(crate) const IKA_NS: &str = "ika-ns";
+pub(crate) const LINEAR_TIME: &str = "ika-ns-linear-time";
+
+/// What is computed at which shapes.
+pub(crate) fn workloads() -> Vec<Workload> {
+    let squared = Kind::Squared(Form::Automatic);
+    let linear_time = Kind::Squared(Form::LinearTime);
+    let rows: [(&str, Kind, bool, &[Shape]); 9] = [
+        (IKA_NS, squared, false, &[SMALL, MIDDLE, LONG, NARROW]),
+        (LINEAR_TIME, linear_time, false, &LENGTHS.map(sequence)),
+        ("softmax", Kind::Softmax, false, &SOFTMAX),
+        (
+            "rbf-only",
+            Kind::RbfOnly,
+            false,
+            &[SMALL, MIDDLE, LONG, NARROW],
+        ),
+        ("expsin", Kind::Expsin, false, &[MIDDLE, LONG]),
+        ("linear", Kind::Linear, false, &[MIDDLE, LONG]),
+        ("ika-ns-causal", squared, true, &[MIDDLE, LONG]),
+        (
+            "ika-ns-linear-time-causal",
+            linear_time,
+            true,
+            &[sequence(8192)],
+        ),
+        ("softmax-causal", Kind::Softmax, true, &[MIDDLE, LONG]),
+    ];
+    let mut workloads = Vec::new();
+    for (name, kind, causal, shapes) in rows {
+        let all = shapes
+            .iter()
+            .map(|&shape| workload(name, kind, causal, shape));
+        workloads.extend(all);
+    }
+    workloads.push(Workload {
+        threads: Some(1),
+        ..without_peers(workload(IKA_NS, squared, false, LONG))
+    });
+    workloads
+}
+
+const SOFTMAX: [Shape; 6] = [
+    SMALL,
+    MIDDLE,
+    LONG,
+    NARROW,
+    sequence(8192),
+    sequence(16_384),
+];
+
+/// What is counted in instructions: the same, smaller.
+pub(crate) fn counted() -> Vec<Workload> {
+    let shape = [1, 2, 128, 32, 32, 16];
+    let rows = [
+        (IKA_NS, Kind::Squared(Form::Quadratic)),
+        (LINEAR_TIME, Kind::Squared(Form::LinearTime)),
+        ("softmax", Kind::Softmax),
+    ];
+    rows.map(|(name, kind)| without_peers(workload(name, kind, false, shape)))
+        .into()
+}
+
+fn without_peers(mut workload: Workload) -> Workload {
+    for pass in &mut workload.passes {
+        pass.against.clear();
+    }
+    workload
+}
+
+/// Which similarity, with its magnitude.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Squared(Form),
+    Softmax,
+    RbfOnly,
+    Expsin,
+    Linear,
+}
+
+fn workload(name: &'static str, kind: Kind, causal: bool, shape: Shape) -> Workload {
+    let [forward, backward] = operations(kind, causal, shape);
+    let [read, written] = numbers(kind, shape);
+    let pass = |name: &'static str, operations: f64, numbers: f64| Pass {
+        name,
+        operations: 2.0 * operations,
+        bytes: 4.0 * numbers,
+        against: if causal {
+            Vec::new()
+        } else {
+            against(kind, shape, name)
+        },
+    };
+    Workload {
+        name,
+        shape: shape.into(),
+        element: Element::Single,
+        threads: None,
+        passes: vec![
+            pass("fwd", forward, read + written),
+            // The output's cotangent too, and a gradient of every input.
+            pass("fwd_bwd", forward + backward, 2.0 * (read + written)),
+        ],
+        start: Box::new(move || start(kind, causal, shape)),
+    }
+}
+
+/// Multiplications with additions of the products of the forward and of the backward pass.
+///
+/// A product of the pairs costs their number times the width that is summed over; the backward
+/// pass takes those of the forward pass again, except the one with the values, and two more for
+/// each: one for either operand.
+fn operations(kind: Kind, causal: bool, shape: Shape) -> [f64; 2] {
+    let [b, h, t, d, dv, r] = shape.map(|n| n as f64);
+    let pairs = if causal { t * (t + 1.0) / 2.0 } else { t * t };
+    let points = 2.0 * r; // w1 and w2
+    let features = t * 2.0 * points * d; // of the queries and of the keys
+    let each = match kind {
+        Kind::Squared(_) if linear_time(kind, causal, shape) => {
+            let outer = r * (2.0 * r + 1.0) * (dv + 1.0);
+            [2.0 * t * outer + features, 4.0 * t * outer + 2.0 * features]
+        }
+        Kind::Squared(_) => [
+            pairs * (2.0 * r + dv) + features,
+            pairs * (6.0 * r + 2.0 * dv) + 2.0 * features,
+        ],
+        _ => [pairs * (d + dv), pairs * (3.0 * d + 2.0 * dv)],
+    };
+    each.map(|head| b * h * head)
+}
+
+/// Whether a squared kernel is computed in linear time.
+fn linear_time(kind: Kind, causal: bool, shape: Shape) -> bool {
+    let Kind::Squared(form) = kind else {
+        return false;
+    };
+    let [_, _, t, _, dv, r] = shape;
+    let points = Array3::<f32>::zeros((1, r, 1));
+    let mask = mask(causal);
+    let settings = Settings {
+        similarity: squared(&points, &points),
+        magnitude: magnitude(kind),
+        mask: &mask,
+        dropout: None,
+        form,
+    };
+    settings
+        .form_for(t, t, dv)
+        .is_ok_and(|form| form == Form::LinearTime)
+}
+
+/// Numbers that are read and written by the forward pass.
+fn numbers(kind: Kind, [b, h, t, d, dv, r]: Shape) -> [f64; 2] {
+    let points = match kind {
+        Kind::Squared(_) => 2 * h * r * d,
+        _ => 0,
+    };
+    [b * h * t * (2 * d + dv) + points, b * h * t * dv].map(|n| n as f64)
+}
+
+fn mask(causal: bool) -> Mask {
+    match causal {
+        true => Mask::none().with_causality(),
+        false => Mask::none(),
+    }
+}
+
+fn magnitude(kind: Kind) -> Magnitude {
+    match kind {
+        Kind::Squared(_) => Magnitude::Norm { p: 1.5 },
+        Kind::RbfOnly => Magnitude::None,
+        _ => Magnitude::Norm { p: 2.0 },
+    }
+}
+
+fn squared<'a>(w1: &'a Array3<f32>, w2: &'a Array3<f32>) -> Similarity<'a, f32> {
+    Similarity::Squared {
+        points: Points::shared_nonstationary(w1.view(), w2.view()),
+        floor: 1e-5,
+    }
+}
+
+struct Inputs {
+    kind: Kind,
+    mask: Mask,
+    q: Array4<f32>,
+    k: Array4<f32>,
+    v: Array4<f32>,
+    cotangent: Array4<f32>,
+    w1: Array3<f32>,
+    w2: Array3<f32>,
+}
+
+impl Inputs {
+    fn settings(&self) -> Settings<'_, f32> {
+        Settings {
+            similarity: match self.kind {
+                Kind::Squared(_) => squared(&self.w1, &self.w2),
+                Kind::Softmax | Kind::RbfOnly => Similarity::Rbf,
+                Kind::Expsin => Similarity::Expsin { period: 1.0 },
+                Kind::Linear => Similarity::Linear,
+            },
+            magnitude: magnitude(self.kind),
+            mask: &self.mask,
+            dropout: None,
+            form: match self.kind {
+                Kind::Squared(form) => form,
+                _ => Form::Automatic,
+            },
+        }
+    }
+}
+
+/// The two passes over inputs distributed as the peers'.
+fn start(kind: Kind, causal: bool, shape: Shape) -> Result<Vec<Run>, Error> {
+    let [b, h, t, d, dv, r] = shape;
+    let mut stream = Seed::new(1).stream("inputs");
+    let mut point = || stream.gen_range(-1.0..1.0) / (d as f32).sqrt();
+    let w1 = filled((h, r, d), &mut point);
+    let w2 = filled((h, r, d), &mut point);
+    let mut number = || standard_normal(&mut stream);
+    let inputs = Rc::new(Inputs {
+        kind,
+        mask: mask(causal),
+        q: filled((b, h, t, d), &mut number),
+        k: filled((b, h, t, d), &mut number),
+        v: filled((b, h, t, dv), &mut number),
+        cotangent: filled((b, h, t, dv), &mut number),
+        w1,
+        w2,
+    });
+    let again = Rc::clone(&inputs);
+    let forward = move || {
+        let Inputs { q, k, v, .. } = &*again;
+        black_box(attend(q.view(), k.view(), v.view(), &again.settings())?);
+        Ok(())
+    };
+    let both = move || {
+        let Inputs {
+            q, k, v, cotangent, ..
+        } = &*inputs;
+        let (q, k, v) = (q.view(), k.view(), v.view());
+        let settings = inputs.settings();
+        let attended = attend(q, k, v, &settings)?;
+        black_box(attend_vjp(q, k, v, &settings, &attended, cotangent.view())?);
+        Ok(())
+    };
+    Ok(vec![Box::new(forward), Box::new(both)])
+}
+
+fn filled<D: Dimension>(
+    shape: impl ndarray::ShapeBuilder<Dim = D>,
+    number: &mut impl FnMut() -> f32,
+) -> Array<f32, D> {
+    Array::from_shape_simple_fn(shape, number)
+}
+
+/// Who does the same, and how many times longer the fastest of them should take.
+fn against(kind: Kind, shape: Shape, pass: &'static str) -> Vec<Against> {
+    let of = |label, names: &[&str], [forward, backward]: [Option<f64>; 2]| Against {
+        label,
+        peers: names
+            .iter()
+            .map(|name| Peer {
+                script: "attention",
+                case: json!({ "impl": name, "shape": shape }),
+                pass,
+            })
+            .collect(),
+        target: if pass == "fwd" { forward } else { backward },
+    };
+    const FORMULAS: [&str; 1] = ["ika_ns"];
+    // The last one is compiled too, and has no backward pass.
+    const COMPILED: [&str; 3] = ["ika_ns_compile", "ika_ns_tuned_compile", "ika_ns_flex"];
+    const LINEAR_TIME: [&str; 4] = [
+        "ika_ns_linear",
+        "ika_ns_linear_compile",
+        "ika_ns_linear_kr",
+        "ika_ns_linear_kr_compile",
+    ];
+    let pairs = if pass == "fwd" {
+        &COMPILED[..]
+    } else {
+        &COMPILED[..2]
+    };
+    let length = shape[2];
+    match kind {
+        Kind::Squared(Form::Automatic) if shape == NARROW => {
+            let all = [&FORMULAS, pairs, &["ika_ns_tuned"], &LINEAR_TIME].concat();
+            vec![of("best form of all", &all, [None, Some(1.7)])]
+        }
+        Kind::Squared(Form::Automatic) => {
+            let (formulas, compiled) = match shape {
+                SMALL => ([None, None], [None, Some(1.05)]),
+                _ => ([Some(5.0), Some(3.0)], [Some(1.7), Some(1.1)]),
+            };
+            vec![
+                of("as the formulas read", &FORMULAS, formulas),
+                of("best compiled form", pairs, compiled),
+            ]
+        }
+        Kind::Squared(Form::LinearTime) if length <= 16_384 => {
+            let mut all = vec![of("best linear form", &LINEAR_TIME, [Some(3.0), Some(3.0)])];
+            if length == 16_384 {
+                all.push(of("performer", &["performer"], [Some(4.0), Some(3.0)]));
+            }
+            all
+        }
+        Kind::Softmax => {
+            let target = (length >= 512).then_some(0.95);
+            vec![of("SDPA", &["sdpa"], [target; 2])]
+        }
+        Kind::RbfOnly => {
+            let target = (length >= 512).then_some(4.0);
+            vec![of("eager", &["rbf"], [None, target])]
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::operations::count;
+
+    /// The formulas leave out what is done once a pair or once a feature, and nothing else.
+    #[test]
+    fn what_is_counted_is_what_the_formulas_say() {
+        let kinds = [
+            (Kind::Squared(Form::Quadratic), false),
+            (Kind::Squared(Form::LinearTime), false),
+            (Kind::Softmax, false),
+            (Kind::RbfOnly, false),
+            (Kind::Linear, false),
+        ];
+        let shape = [1, 1, 256, 64, 64, 64];
+        for (kind, causal) in kinds {
+            let mut runs = start(kind, causal, shape).unwrap();
+            let mut counted = |i: usize| {
+                let (done, counted) = count(|| runs[i]());
+                done.unwrap();
+                counted.multiply_adds as f64
+            };
+            let (forward, both) = (counted(0), counted(1));
+            let [expected, more] = operations(kind, causal, shape);
+            for (counted, expected) in [(forward, expected), (both, expected + more)] {
+                let ratio = counted / expected;
+                assert!((0.99..1.12).contains(&ratio), "{kind:?}: {ratio}");
+            }
+        }
+    }
+}

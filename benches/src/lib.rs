@@ -1,0 +1,49 @@
+//! How fast bochner is, beside what it could be and what others are.
+//!
+//! A [`Workload`] is one piece of work at one shape, in one or more passes (forward; forward and
+//! backward), with two numbers a pass: the operations its products need, and the bytes it must at
+//! least move. [`run()`] measures workloads, each in a process of its own so that its peak memory is
+//! its own too, and alternately with that of the same work in PyTorch (`benches/peers/`), so that a
+//! busy spell of the machine meets both. What comes out is a [`Report`]: medians, ratios, and the
+//! shares of what a matrix product and a sweep through memory reach on the same machine in the same
+//! run.
+//!
+//! The command line is `cargo xtask bench`; the method in words is in `docs/performance.md`.
+//!
+//! ```
+//! use bochner_benches::workloads;
+//!
+//! let all = workloads();
+//! let softmax = all.iter().find(|w| w.id() == "softmax (4,8,512,64,64,64)").unwrap();
+//! // Two products of 512 x 512 x 64 in each of 32 heads, a multiplication and an addition each.
+//! assert_eq!(softmax.passes[0].operations, 2.0 * 32.0 * 2.0 * 512.0 * 512.0 * 64.0);
+//! ```
+//!
+//! # Map
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`workload`] | [`Workload`], [`Pass`], [`workloads`] |
+//! | `attention` | attention of every kind |
+//! | `machine` | the processor, its matrix product and its memory |
+//! | [`measure`] | medians, peak memory, and who else was running |
+//! | [`peers`] | [`Python`], with what the peers need |
+//! | [`report`] | [`Report`], as a table and as JSON |
+//! | [`run`](mod@run) | [`run()`], [`case`] |
+
+mod attention;
+mod error;
+mod machine;
+pub mod measure;
+pub mod peers;
+pub mod report;
+pub mod run;
+pub mod workload;
+
+pub use error::Error;
+pub use machine::Machine;
+pub use measure::Measured;
+pub use peers::Python;
+pub use report::Report;
+pub use run::{CASE, Options, case, run};
+pub use workload::{Pass, Workload, workloads};

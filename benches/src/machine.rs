@@ -1,0 +1,169 @@
+//! The processor, and what it can do at best.
+
+use crate::workload::{Element, Pass, Run, Workload};
+use bochner_numerics::{Mat, MatMut, Real, matmul, parallel};
+use serde::Serialize;
+use std::fs;
+use std::hint::black_box;
+use std::path::Path;
+use std::process::Command;
+
+/// What a measurement was made on.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// The processor's name.
+    pub processor: String,
+    /// Threads that it runs at a time.
+    pub cores: usize,
+    /// Those of its instruction sets that matter here.
+    pub instruction_sets: Vec<&'static str>,
+    /// `BOCHNER_INSTRUCTIONS`, if the choice was forced.
+    pub forced: Option<String>,
+    /// The compiler.
+    pub rustc: String,
+    /// The peers' framework, if they ran.
+    pub torch: Option<String>,
+}
+
+impl Machine {
+    /// This one.
+    pub fn here(forced: Option<String>, torch: Option<String>) -> Self {
+        let known = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let mut names = known.lines().filter(|line| line.starts_with("model name"));
+        let name = names.next().and_then(|line| line.split(": ").nth(1));
+        Self {
+            processor: name.unwrap_or("unknown").to_owned(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            instruction_sets: instruction_sets(),
+            forced,
+            rustc: first_line(Path::new("rustc"), &["--version"]).unwrap_or_default(),
+            torch,
+        }
+    }
+}
+
+/// What a program prints on its first line.
+pub(crate) fn first_line(program: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Some(text.lines().next()?.to_owned()).filter(|_| output.status.success())
+}
+
+#[cfg(target_arch = "x86_64")]
+fn instruction_sets() -> Vec<&'static str> {
+    let sets = [
+        ("avx2", is_x86_feature_detected!("avx2")),
+        ("fma", is_x86_feature_detected!("fma")),
+        ("avx512f", is_x86_feature_detected!("avx512f")),
+        ("avx512bf16", is_x86_feature_detected!("avx512bf16")),
+    ];
+    let present = sets.into_iter().filter(|(_, present)| *present);
+    present.map(|(name, _)| name).collect()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn instruction_sets() -> Vec<&'static str> {
+    Vec::new()
+}
+
+/// The workload that sets the pace for products of a type of number.
+pub(crate) fn product(element: Element) -> &'static str {
+    match element {
+        Element::Single => "product-f32",
+        Element::Double => "product-f64",
+    }
+}
+
+/// The workload that sets the pace for sweeps through memory.
+pub(crate) const TRIAD: &str = "triad";
+
+/// Whether a workload is one of [`ceilings`].
+pub(crate) fn is_ceiling(workload: &Workload) -> bool {
+    let names = [product(Element::Single), product(Element::Double), TRIAD];
+    names.contains(&workload.name)
+}
+
+const SIZES: [usize; 2] = [1024, 2048];
+const TRIAD_LENGTH: usize = 1 << 24;
+
+/// Square matrix products, cut over the threads by rows, and $a_i = b_i + s c_i$ over arrays that
+/// no cache holds.
+pub(crate) fn ceilings() -> Vec<Workload> {
+    let mut ceilings = Vec::new();
+    for n in SIZES {
+        ceilings.push(square(n, Element::Single, move || square_product::<f32>(n)));
+        ceilings.push(square(n, Element::Double, move || square_product::<f64>(n)));
+    }
+    let pass = Pass {
+        name: "fwd",
+        operations: 2.0 * TRIAD_LENGTH as f64,
+        bytes: 12.0 * TRIAD_LENGTH as f64,
+        against: Vec::new(),
+    };
+    ceilings.push(Workload {
+        name: TRIAD,
+        shape: vec![TRIAD_LENGTH],
+        element: Element::Single,
+        threads: None,
+        passes: vec![pass],
+        start: Box::new(|| Ok(vec![triad()])),
+    });
+    ceilings
+}
+
+fn square(n: usize, element: Element, start: impl Fn() -> Run + 'static) -> Workload {
+    let width = match element {
+        Element::Single => 4.0,
+        Element::Double => 8.0,
+    };
+    let n2 = (n * n) as f64;
+    let pass = Pass {
+        name: "fwd",
+        operations: 2.0 * n2 * n as f64,
+        bytes: 3.0 * n2 * width,
+        against: Vec::new(),
+    };
+    Workload {
+        name: product(element),
+        shape: vec![n],
+        element,
+        threads: None,
+        passes: vec![pass],
+        start: Box::new(move || Ok(vec![start()])),
+    }
+}
+
+fn square_product<T: Real>(n: usize) -> Run {
+    let entries = |step: usize| -> Vec<T> {
+        let entry = |i| T::of((i * step % 17) as f64 - 8.0);
+        (0..n * n).map(entry).collect()
+    };
+    let (a, b, mut c) = (entries(5), entries(3), entries(1));
+    Box::new(move || {
+        let rows = n.div_ceil(rayon::current_num_threads());
+        parallel::for_each_chunk(&mut c, rows * n, |i, piece| {
+            let own = i * rows..i * rows + piece.len() / n;
+            let (a, len) = (Mat::new(&a, n, n).row_range(own.clone()), own.len());
+            let c = MatMut::new(piece, len, n);
+            matmul(T::one(), a, Mat::new(&b, n, n), T::zero(), c);
+        });
+        black_box(&c);
+        Ok(())
+    })
+}
+
+fn triad() -> Run {
+    let (b, c) = (vec![1.0_f32; TRIAD_LENGTH], vec![2.0; TRIAD_LENGTH]);
+    let mut a = vec![0.0; TRIAD_LENGTH];
+    Box::new(move || {
+        const PIECE: usize = 1 << 16;
+        parallel::for_each_chunk(&mut a, PIECE, |i, piece| {
+            let own = i * PIECE..i * PIECE + piece.len();
+            for ((a, b), c) in piece.iter_mut().zip(&b[own.clone()]).zip(&c[own]) {
+                *a = b + 0.5 * c;
+            }
+        });
+        black_box(&a);
+        Ok(())
+    })
+}

@@ -1,0 +1,237 @@
+//! Medians, peak memory, and who else was running.
+
+use crate::{Error, Workload};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const MIN_RUNS: usize = 7;
+const MAX_RUNS: usize = 300;
+const MIN_TIME: Duration = Duration::from_secs(1);
+const WARM_UPS: usize = 2;
+
+/// What one process measured of one case, in the words of `benches/peers/common.py`; ours and
+/// theirs write the same.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured(Map<String, Value>);
+
+impl Measured {
+    /// Times every pass of a workload in this process.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub fn of(workload: &Workload) -> Result<Self, Error> {
+        let (clock, memory) = (Clock::start(), peak_kb());
+        let mut fields = Map::new();
+        for (pass, run) in workload.passes.iter().zip((workload.start)()?.iter_mut()) {
+            let times = times(run)?;
+            let ms = |t: f64| (1e6 * t).round() / 1e3;
+            fields.insert(format!("{}_ms", pass.name), ms(median(&times)).into());
+            fields.insert(format!("{}_min_ms", pass.name), ms(times[0]).into());
+            if let Some((before, now)) = memory.zip(peak_kb()) {
+                let peak = (now.saturating_sub(before)) as f64 / 1024.0;
+                fields.insert(format!("{}_peak_mb", pass.name), peak.into());
+            }
+        }
+        if let Some(others) = clock
+            .zip(Clock::start())
+            .map(|(then, now)| now.others(&then))
+        {
+            fields.insert("others_cpu".to_owned(), others.into());
+        }
+        Ok(Self(fields))
+    }
+
+    /// Runs a process that prints such a line last; one that fails, or prints something else, has
+    /// measured nothing but says why.
+    ///
+    /// # Errors
+    /// If the process cannot be started.
+    pub fn by(command: &mut Command) -> Result<Self, Error> {
+        let output = command.output()?;
+        let (out, complaint) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        Ok(Self::read(&out).unwrap_or_else(|| {
+            let last = complaint.lines().last().unwrap_or_default();
+            let failed = format!("{}; {last}", output.status);
+            Self([("failed".to_owned(), failed.into())].into_iter().collect())
+        }))
+    }
+
+    /// As one line.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn json(&self) -> Result<String, Error> {
+        Ok(serde_json::to_string(self)?)
+    }
+
+    /// The last line, if it is one.
+    pub fn read(lines: &str) -> Option<Self> {
+        serde_json::from_str(lines.lines().last()?).ok()
+    }
+
+    /// The median of a pass, in milliseconds.
+    pub fn ms(&self, pass: &str) -> Option<f64> {
+        self.number(&format!("{pass}_ms"))
+    }
+
+    /// The fastest run of a pass, in milliseconds.
+    pub fn min_ms(&self, pass: &str) -> Option<f64> {
+        self.number(&format!("{pass}_min_ms"))
+    }
+
+    /// The peak memory of a pass and those before it above the level at the start, in MiB.
+    pub fn peak_mb(&self, pass: &str) -> Option<f64> {
+        let own = self.number(&format!("{pass}_peak_mb"));
+        own.or_else(|| self.number("peak_mb"))
+    }
+
+    /// The share of the processor's time that other processes took.
+    pub fn others_cpu(&self) -> Option<f64> {
+        self.number("others_cpu")
+    }
+
+    /// Why there are no times.
+    pub fn failure(&self) -> Option<String> {
+        let named = |what| Some(format!("{what}: {}", self.0.get(what)?.as_str()?));
+        named("skipped").or_else(|| named("failed"))
+    }
+
+    fn number(&self, field: &str) -> Option<f64> {
+        self.0.get(field)?.as_f64()
+    }
+}
+
+/// The seconds of many runs, in ascending order.
+fn times(run: &mut impl FnMut() -> Result<(), Error>) -> Result<Vec<f64>, Error> {
+    for _ in 0..WARM_UPS {
+        run()?;
+    }
+    let (mut times, mut total) = (Vec::new(), Duration::ZERO);
+    while times.len() < MIN_RUNS || (total < MIN_TIME && times.len() < MAX_RUNS) {
+        let clock = Instant::now();
+        run()?;
+        let time = clock.elapsed();
+        total += time;
+        times.push(time.as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times)
+}
+
+/// The median; of an even number, the mean of the two in the middle; not a number, of none.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => f64::NAN,
+        n => (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0,
+    }
+}
+
+/// The largest memory that this process has had resident; Linux only.
+fn peak_kb() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The processor's time that all processes and this one have taken, in ticks; Linux only.
+struct Clock {
+    wall: Instant,
+    busy: u64,
+    own: u64,
+}
+
+/// Ticks a second, which Linux tells programs to count on.
+const TICKS: f64 = 100.0;
+
+impl Clock {
+    fn start() -> Option<Self> {
+        let all = numbers(fs::read_to_string("/proc/stat").ok()?.lines().next()?);
+        let own = fs::read_to_string("/proc/self/stat").ok()?;
+        // Counted from behind the name, which may hold anything.
+        let own = numbers(own.rsplit(')').next()?);
+        Some(Self {
+            wall: Instant::now(),
+            // Without idle and waiting.
+            busy: all.iter().take(3).chain(all.get(5..8)?).sum(),
+            own: own.iter().skip(10).take(2).sum(),
+        })
+    }
+
+    fn others(&self, then: &Self) -> f64 {
+        let others = (self.busy - then.busy).saturating_sub(self.own - then.own);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let whole = self.wall.duration_since(then.wall).as_secs_f64() * cores as f64;
+        others as f64 / (TICKS * whole)
+    }
+}
+
+/// The words that are not the first, which is not a number; what is not one is left as zero.
+fn numbers(line: &str) -> Vec<u64> {
+    let words = line.split_whitespace().skip(1);
+    words.map(|word| word.parse().unwrap_or(0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn a_peer_that_did_not_run_says_why() {
+        let lines = "warning\n{\"fwd_ms\": 1.5, \"fwd_bwd_ms\": null, \"peak_mb\": 3.0}\n";
+        let ran = Measured::read(lines).unwrap();
+        assert_eq!((ran.ms("fwd"), ran.ms("fwd_bwd")), (Some(1.5), None));
+        assert_eq!((ran.peak_mb("fwd"), ran.failure()), (Some(3.0), None));
+        let skipped = Measured::read("{\"fwd_ms\": null, \"skipped\": \"memory\"}").unwrap();
+        assert_eq!(skipped.failure().unwrap(), "skipped: memory");
+        assert!(Measured::read("Traceback").is_none() && Measured::read("").is_none());
+        let failed = Measured::by(Command::new("false").arg("x")).unwrap();
+        assert!(
+            failed
+                .failure()
+                .unwrap()
+                .starts_with("failed: exit status: 1")
+        );
+    }
+
+    #[test]
+    fn ours_is_written_as_it_is_read() {
+        let one = |name| crate::workload::Pass {
+            name,
+            operations: 0.0,
+            bytes: 0.0,
+            against: Vec::new(),
+        };
+        let workload = Workload {
+            name: "nap",
+            shape: Vec::new(),
+            element: crate::workload::Element::Single,
+            threads: None,
+            passes: vec![one("fwd")],
+            start: Box::new(|| {
+                Ok(vec![Box::new(|| {
+                    std::thread::sleep(Duration::from_millis(20));
+                    Ok(())
+                })])
+            }),
+        };
+        let measured = Measured::of(&workload).unwrap();
+        let read = Measured::read(&serde_json::to_string(&measured).unwrap()).unwrap();
+        assert_eq!(read, measured);
+        assert!(read.min_ms("fwd").unwrap() >= 20.0 && read.ms("fwd") >= read.min_ms("fwd"));
+    }
+}

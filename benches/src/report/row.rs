@@ -1,0 +1,213 @@
+//! One pass of one workload, and how the peers fared with it.
+
+use super::Ceilings;
+use crate::measure::median;
+use crate::workload::{Against, Pass, Peer};
+use crate::{Measured, Workload};
+use serde::Serialize;
+
+/// One pass of one workload.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// What was computed.
+    pub work: &'static str,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// Which pass.
+    pub pass: &'static str,
+    /// Threads of ours.
+    pub threads: usize,
+    /// Median of the rounds' medians.
+    pub ms: f64,
+    /// The fastest run.
+    pub min_ms: f64,
+    /// Operations of the products, a second.
+    pub gflops: f64,
+    /// The same as a share of the machine's; only with the threads that those were measured with.
+    pub of_product: Option<f64>,
+    /// Of the bytes that must be moved a second, the share of what the machine moves at best.
+    pub of_memory: Option<f64>,
+    /// Peak memory above the level at the start, inputs included.
+    pub peak_mb: Option<f64>,
+    /// The share of the processor's time that others took, in the worst round.
+    pub others_cpu: Option<f64>,
+    /// How the peers fared.
+    pub against: Vec<Comparison>,
+    #[serde(skip)]
+    pub(super) bytes: f64,
+}
+
+/// Ours and the fastest of some peers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// What the peers have in common.
+    pub label: &'static str,
+    /// Each of them.
+    pub peers: Vec<PeerTime>,
+    /// The fastest.
+    pub best: Option<String>,
+    /// Its time over ours.
+    pub ratio: Option<f64>,
+    /// What the ratio should be at least.
+    pub target: Option<f64>,
+    /// Whether it is.
+    pub met: Option<bool>,
+}
+
+/// How one peer fared.
+#[derive(Clone, Debug, Serialize)]
+pub struct PeerTime {
+    /// Its name.
+    pub name: String,
+    /// Median of the rounds' medians.
+    pub ms: Option<f64>,
+    /// Peak memory.
+    pub peak_mb: Option<f64>,
+    /// The share of the processor's time that others took, in the worst round.
+    pub others_cpu: Option<f64>,
+    /// Why there is no time.
+    pub failure: Option<String>,
+}
+
+impl Row {
+    pub(crate) fn new<'a>(
+        workload: &Workload,
+        pass: &Pass,
+        threads: usize,
+        ours: &[Measured],
+        theirs: impl Fn(&Peer) -> &'a [Measured],
+        ceilings: &Ceilings,
+    ) -> Self {
+        let ms = over(ours, |one| one.ms(pass.name), median).unwrap_or(f64::NAN);
+        let own_threads = workload.threads.unwrap_or(threads);
+        let gflops = pass.operations / ms / 1e6;
+        let of = |reached: f64, best: f64| (own_threads == threads).then(|| reached / best);
+        let compare = |against| Comparison::new(against, ms, &theirs);
+        Self {
+            work: workload.name,
+            shape: workload.shape.clone(),
+            pass: pass.name,
+            threads: own_threads,
+            ms,
+            min_ms: over(ours, |one| one.min_ms(pass.name), least).unwrap_or(f64::NAN),
+            gflops,
+            of_product: of(gflops, ceilings.gflops(workload.element)),
+            of_memory: of(pass.bytes / ms / 1e6, ceilings.gb_per_s),
+            peak_mb: over(ours, |one| one.peak_mb(pass.name), median),
+            others_cpu: over(ours, Measured::others_cpu, most),
+            against: pass.against.iter().map(compare).collect(),
+            bytes: pass.bytes,
+        }
+    }
+
+    pub(super) fn shape(&self) -> String {
+        let shape: Vec<_> = self.shape.iter().map(usize::to_string).collect();
+        shape.join(",")
+    }
+}
+
+impl Comparison {
+    fn new<'a>(against: &Against, ours: f64, theirs: impl Fn(&Peer) -> &'a [Measured]) -> Self {
+        let time = |peer: &Peer| {
+            let all = theirs(peer);
+            PeerTime {
+                name: peer.name().to_owned(),
+                ms: over(all, |one| one.ms(peer.pass), median),
+                peak_mb: over(all, |one| one.peak_mb(peer.pass), median),
+                others_cpu: over(all, Measured::others_cpu, most),
+                failure: all.iter().find_map(Measured::failure),
+            }
+        };
+        let peers: Vec<PeerTime> = against.peers.iter().map(time).collect();
+        let timed = peers.iter().filter_map(|peer| Some((peer.ms?, &peer.name)));
+        let best = timed.min_by(|a, b| a.0.total_cmp(&b.0));
+        let ratio = best.map(|(ms, _)| ms / ours);
+        Self {
+            label: against.label,
+            best: best.map(|(_, name)| name.clone()),
+            ratio,
+            target: against.target,
+            met: ratio
+                .zip(against.target)
+                .map(|(ratio, target)| ratio >= target),
+            peers,
+        }
+    }
+}
+
+fn over(
+    all: &[Measured],
+    of: impl Fn(&Measured) -> Option<f64>,
+    summary: impl Fn(&[f64]) -> f64,
+) -> Option<f64> {
+    let values: Vec<f64> = all.iter().filter_map(of).collect();
+    (!values.is_empty()).then(|| summary(&values))
+}
+
+pub(super) fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+pub(super) fn most(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn measured(line: serde_json::Value) -> Measured {
+        Measured::read(&line.to_string()).unwrap()
+    }
+
+    fn peer(name: &str) -> Peer {
+        Peer {
+            script: "attention",
+            case: json!({ "impl": name }),
+            pass: "fwd",
+        }
+    }
+
+    #[test]
+    fn the_fastest_peer_that_ran_is_compared_with() {
+        let rounds = [
+            (
+                "slow",
+                vec![
+                    measured(json!({ "fwd_ms": 9.0 })),
+                    measured(json!({ "fwd_ms": 11.0 })),
+                ],
+            ),
+            (
+                "fast",
+                vec![
+                    measured(json!({ "fwd_ms": 5.0 })),
+                    measured(json!({ "fwd_ms": 7.0 })),
+                ],
+            ),
+            (
+                "large",
+                vec![measured(json!({ "fwd_ms": null, "skipped": "memory" }))],
+            ),
+        ];
+        let against = Against {
+            label: "all",
+            peers: ["slow", "fast", "large", "not run"].map(peer).into(),
+            target: Some(3.5),
+        };
+        let theirs = |wanted: &Peer| {
+            let found = rounds.iter().find(|(name, _)| *name == wanted.name());
+            found.map_or(&[][..], |(_, all)| all)
+        };
+        let compared = Comparison::new(&against, 2.0, theirs);
+        assert_eq!(compared.best.as_deref(), Some("fast"));
+        assert_eq!((compared.ratio, compared.met), (Some(3.0), Some(false)));
+        assert_eq!(
+            compared.peers[2].failure.as_deref(),
+            Some("skipped: memory")
+        );
+        let alone = Comparison::new(&against, 2.0, |_: &Peer| &[][..]);
+        assert_eq!((alone.best, alone.ratio, alone.met), (None, None, None));
+    }
+}

@@ -1,0 +1,136 @@
+//! Ours and theirs, alternately.
+
+use crate::report::{Ceilings, Report, Row};
+use crate::workload::Peer;
+use crate::{Error, Machine, Measured, Python, Workload, machine, workloads};
+use std::process::Command;
+
+/// What is run, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Only workloads whose [`id`](Workload::id) holds all of these.
+    pub filter: Vec<String>,
+    /// Threads of ours and of theirs.
+    pub threads: usize,
+    /// How often ours and theirs take turns.
+    pub rounds: usize,
+    /// The instruction sets that ours are held to.
+    pub instructions: Option<String>,
+    /// Runs the peers too.
+    pub peers: Option<Python>,
+}
+
+/// The command that [`run`] calls its own program by, with a workload's id.
+pub const CASE: &str = "bench-case";
+
+/// Measures one workload in this process.
+///
+/// # Errors
+/// If there is no such workload, or it fails.
+pub fn case(id: &str) -> Result<Measured, Error> {
+    let found = workloads().into_iter().find(|workload| workload.id() == id);
+    Measured::of(&found.ok_or_else(|| format!("there is no workload {id}"))?)
+}
+
+/// Measures everything that is asked for.
+///
+/// # Errors
+/// If a workload of ours fails; a peer that does is reported.
+pub fn run(options: &Options) -> Result<Report, Error> {
+    let (ceilings, others): (Vec<_>, Vec<_>) =
+        workloads().into_iter().partition(machine::is_ceiling);
+    let mut report = Report {
+        machine: Machine::here(
+            options.instructions.clone(),
+            options.peers.as_ref().and_then(Python::torch),
+        ),
+        threads: options.threads,
+        rounds: options.rounds,
+        ceilings: Ceilings::default(),
+        rows: Vec::new(),
+        checks: Vec::new(),
+    };
+    for ceiling in &ceilings {
+        report.ceilings.add(ceiling, &options.ours(ceiling)?);
+    }
+    for workload in others.iter().filter(|workload| options.wants(workload)) {
+        let rows = options.compare(workload, &report.ceilings)?;
+        report.rows.extend(rows);
+    }
+    report.check();
+    Ok(report)
+}
+
+impl Options {
+    fn wants(&self, workload: &Workload) -> bool {
+        let id = workload.id();
+        self.filter.iter().all(|part| id.contains(part.as_str()))
+    }
+
+    /// In a process of its own.
+    fn ours(&self, workload: &Workload) -> Result<Measured, Error> {
+        let id = workload.id();
+        let threads = workload.threads.unwrap_or(self.threads);
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args([CASE, &id]);
+        command.env("RAYON_NUM_THREADS", threads.to_string());
+        if let Some(instructions) = &self.instructions {
+            command.env("BOCHNER_INSTRUCTIONS", instructions);
+        }
+        let measured = Measured::by(&mut command)?;
+        match measured.failure() {
+            Some(why) => Err(format!("{id}: {why}").into()),
+            None => Ok(measured),
+        }
+    }
+
+    fn compare(&self, workload: &Workload, ceilings: &Ceilings) -> Result<Vec<Row>, Error> {
+        let python = self.peers.as_ref();
+        let mut peers: Vec<(Peer, Vec<Measured>)> = Vec::new();
+        for peer in python.iter().flat_map(|_| cases(workload)) {
+            peers.push((peer, Vec::new()));
+        }
+        let mut ours = Vec::new();
+        for round in 1..=self.rounds {
+            eprintln!("bench: {}, round {round} of {}", workload.id(), self.rounds);
+            ours.push(self.ours(workload)?);
+            for (peer, all) in &mut peers {
+                // What failed once is not tried again.
+                if let Some(python) = python
+                    && all.iter().all(|one: &Measured| one.failure().is_none())
+                {
+                    all.push(python.run(peer, self.threads)?);
+                }
+            }
+        }
+        let theirs = |wanted: &Peer| {
+            let found = peers.iter().find(|(peer, _)| peer.same_case(wanted));
+            found.map_or(&[][..], |(_, all)| all)
+        };
+        let mut rows = Vec::new();
+        for pass in &workload.passes {
+            rows.push(Row::new(
+                workload,
+                pass,
+                self.threads,
+                &ours,
+                theirs,
+                ceilings,
+            ));
+        }
+        Ok(rows)
+    }
+}
+
+/// The cases of all passes, each once.
+fn cases(workload: &Workload) -> Vec<Peer> {
+    let mut cases: Vec<Peer> = Vec::new();
+    for against in workload.passes.iter().flat_map(|pass| &pass.against) {
+        for peer in &against.peers {
+            if !cases.iter().any(|other| other.same_case(peer)) {
+                cases.push(peer.clone());
+            }
+        }
+    }
+    cases
+}
