@@ -8,8 +8,8 @@
 //!
 //! * **Results do not depend on the number of threads.** Work is split by the problem's shape,
 //!   never by the pool's size, and reductions run in a fixed order.
-//! * **Unsafe code lives only here**, in [`matmul`]'s call of the GEMM kernels and in
-//!   [`elementary`]'s call of functions compiled for a newer processor.
+//! * **Unsafe code lives only here**, in [`matmul`]'s tiles and in the call of functions compiled
+//!   for a newer processor.
 //!
 //! # Example
 //!
@@ -31,8 +31,10 @@
 //! | module | holds |
 //! |---|---|
 //! | [`real`] | [`Real`], the numbers everything is generic over |
-//! | [`matrix`] | [`Mat`], [`MatMut`], [`matmul`] |
+//! | [`matrix`] | [`Mat`], [`MatMut`] |
+//! | [`product`] | [`matmul`], [`Panels`] |
 //! | [`elementary`] | exponential, sine and cosine, powers of whole slices |
+//! | [`instructions`] | work compiled for AVX-512, AVX2 and what the target has anyway |
 //! | [`parallel`] | splitting work over rayon's current pool |
 //! | [`operations`] | counting multiplications, exponentials, sines and powers |
 //! | [`random`] | [`Seed`], [`Stream`], [`Dropout`] |
@@ -43,11 +45,19 @@ pub mod elementary;
 pub mod matrix;
 pub mod operations;
 pub mod parallel;
+pub mod product;
 pub mod random;
 pub mod real;
 
+/// Work compiled once for each instruction set, the best of which is chosen at run time.
+pub mod instructions {
+    pub use crate::elementary::arithmetic::Arithmetic;
+    pub use crate::elementary::instruction_set::{Task, VARIABLE, name, run};
+}
+
 pub use check::{Tolerance, finite_difference, relative_error};
-pub use matrix::{Mat, MatMut, matmul};
+pub use matrix::{Mat, MatMut};
 pub use operations::Operations;
+pub use product::{Panels, matmul};
 pub use random::{Dropout, Seed, Stream, StreamState, standard_normal};
 pub use real::Real;

@@ -2,29 +2,23 @@
 //! rounding errors.
 
 use super::lane::Lane;
+use crate::product::Vector;
 
-/// How $ab + c$ is computed.
+/// How $ab + c$ is computed, and on how many numbers at once.
 ///
 /// Chosen by the instruction set and never emulated: a fused multiply-add in software would cost
-/// more than the whole function.
+/// more than the whole function. Unless said otherwise it rounds once, as the instruction does.
 pub trait Arithmetic {
+    /// The widest register.
+    type Vector<T: Lane>: Vector<T>;
+
     /// $ab + c$.
-    fn mul_add<T: Lane>(a: T, b: T, c: T) -> T;
-
-    /// $ab$ and its rounding error.
-    fn product<T: Lane>(a: T, b: T) -> (T, T);
-}
-
-/// Rounds once, as the instruction does.
-#[derive(Debug)]
-pub(crate) struct Fused;
-
-impl Arithmetic for Fused {
     #[inline(always)]
     fn mul_add<T: Lane>(a: T, b: T, c: T) -> T {
         T::fused(a, b, c)
     }
 
+    /// $ab$ and its rounding error.
     #[inline(always)]
     fn product<T: Lane>(a: T, b: T) -> (T, T) {
         let ab = a * b;
@@ -32,11 +26,43 @@ impl Arithmetic for Fused {
     }
 }
 
-/// Rounds the product and the sum.
+/// That of AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug)]
+pub(crate) struct Avx512;
+
+#[cfg(target_arch = "x86_64")]
+impl Arithmetic for Avx512 {
+    type Vector<T: Lane> = T::Vector512;
+}
+
+/// That of AVX2 with FMA.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug)]
+pub(crate) struct Avx2;
+
+#[cfg(target_arch = "x86_64")]
+impl Arithmetic for Avx2 {
+    type Vector<T: Lane> = T::Vector256;
+}
+
+/// That of NEON.
+#[cfg(target_arch = "aarch64")]
+#[derive(Debug)]
+pub(crate) struct Neon;
+
+#[cfg(target_arch = "aarch64")]
+impl Arithmetic for Neon {
+    type Vector<T: Lane> = T::Vector128;
+}
+
+/// That of any processor: rounds the product and the sum.
 #[derive(Debug)]
 pub(crate) struct Separate;
 
 impl Arithmetic for Separate {
+    type Vector<T: Lane> = T::Vector128;
+
     #[inline(always)]
     fn mul_add<T: Lane>(a: T, b: T, c: T) -> T {
         a * b + c

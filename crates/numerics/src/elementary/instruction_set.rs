@@ -1,21 +1,62 @@
 //! The choice of instructions at run time.
 
 use super::arithmetic::{Arithmetic, Separate};
+use super::lane::Lane;
+use crate::product::{REGISTERS, Vector};
 use std::sync::LazyLock;
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use super::arithmetic::Fused;
+#[cfg(target_arch = "aarch64")]
+use super::arithmetic::Neon;
+#[cfg(target_arch = "x86_64")]
+use super::arithmetic::{Avx2, Avx512};
 
 /// Work that is compiled once for each instruction set.
-pub(super) trait Task {
+///
+/// ```
+/// use bochner_numerics::instructions::{Arithmetic, Task, run};
+///
+/// struct Square<'a>(&'a mut [f32]);
+///
+/// impl Task for Square<'_> {
+///     #[inline(always)]
+///     fn run<A: Arithmetic>(self) {
+///         self.0.iter_mut().for_each(|x| *x *= *x);
+///     }
+/// }
+///
+/// let mut x = [3.0, 4.0];
+/// run(Square(&mut x));
+/// assert_eq!(x, [9.0, 16.0]);
+/// ```
+pub trait Task {
     /// Must be `#[inline(always)]`, as everything it calls: only then is it compiled with the
     /// instructions of the function it is called from.
     fn run<A: Arithmetic>(self);
 }
 
+/// Runs a task with the fastest instructions that this processor has.
+///
+/// # Panics
+/// If the environment variable [`VARIABLE`] asks for instructions that there are not.
+pub fn run(task: impl Task) {
+    InstructionSet::fastest().run(task);
+}
+
+/// The environment variable that asks for certain instructions: `avx512`, `avx2`, `neon` or
+/// `portable`. Meant for comparing them.
+pub const VARIABLE: &str = "BOCHNER_INSTRUCTIONS";
+
+/// The name of the instructions in use.
+///
+/// # Panics
+/// As [`run`].
+pub fn name() -> &'static str {
+    InstructionSet::fastest().0.name()
+}
+
 /// Instructions that this processor has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct InstructionSet(Kind);
+pub(crate) struct InstructionSet(Kind);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -39,6 +80,18 @@ const FASTEST_FIRST: &[Kind] = &[
 ];
 
 impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => "neon",
+            Self::Portable => "portable",
+        }
+    }
+
     fn is_available(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -60,25 +113,47 @@ impl Kind {
 
 impl InstructionSet {
     /// All that this processor has, the fastest first.
-    pub(super) fn available() -> impl Iterator<Item = Self> {
+    pub(crate) fn available() -> impl Iterator<Item = Self> {
         FASTEST_FIRST
             .iter()
             .filter(|kind| kind.is_available())
             .map(|&kind| Self(kind))
     }
 
-    /// The fastest that this processor has.
-    pub(super) fn fastest() -> Self {
+    /// The fastest that this processor has, or those that are asked for.
+    pub(crate) fn fastest() -> Self {
         static FASTEST: LazyLock<InstructionSet> = LazyLock::new(|| {
-            InstructionSet::available()
-                .next()
-                .expect("the portable instructions are always available")
+            let asked = std::env::var(VARIABLE).ok();
+            let wanted = |set: &InstructionSet| match &asked {
+                Some(name) => set.0.name() == name,
+                None => true,
+            };
+            let found = InstructionSet::available().find(wanted);
+            found.unwrap_or_else(|| {
+                let known: Vec<_> = InstructionSet::available().map(|set| set.0.name()).collect();
+                let asked = asked.unwrap_or_default();
+                panic!("{VARIABLE}={asked}: this processor has {}", known.join(", "))
+            })
         });
         *FASTEST
     }
 
+    /// Columns of a tile.
+    pub(crate) fn panel_width<T: Lane>(self) -> usize {
+        let lanes = match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => <T::Vector512 as Vector<T>>::LANES,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => <T::Vector256 as Vector<T>>::LANES,
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => <T::Vector128 as Vector<T>>::LANES,
+            Kind::Portable => <T::Vector128 as Vector<T>>::LANES,
+        };
+        REGISTERS * lanes
+    }
+
     #[allow(unsafe_code)]
-    pub(super) fn run(self, task: impl Task) {
+    pub(crate) fn run(self, task: impl Task) {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `available` alone makes a set, after the processor said that it has it.
@@ -87,7 +162,7 @@ impl InstructionSet {
             // SAFETY: as above.
             Kind::Avx2 => unsafe { avx2(task) },
             #[cfg(target_arch = "aarch64")]
-            Kind::Neon => task.run::<Fused>(),
+            Kind::Neon => task.run::<Neon>(),
             Kind::Portable => task.run::<Separate>(),
         }
     }
@@ -96,11 +171,11 @@ impl InstructionSet {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")]
 fn avx512(task: impl Task) {
-    task.run::<Fused>();
+    task.run::<Avx512>();
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn avx2(task: impl Task) {
-    task.run::<Fused>();
+    task.run::<Avx2>();
 }

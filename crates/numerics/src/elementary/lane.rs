@@ -2,6 +2,7 @@
 
 use super::arithmetic::Arithmetic;
 use super::{exponential, logarithm, trigonometry};
+use crate::product::{Portable, Vector};
 use num_traits::{Float, PrimInt, WrappingAdd, WrappingSub};
 
 /// The constants and bits of `f32` and `f64`.
@@ -11,6 +12,15 @@ use num_traits::{Float, PrimInt, WrappingAdd, WrappingSub};
 pub trait Lane: Float + 'static {
     /// The unsigned integer of the same size.
     type Bits: PrimInt + WrappingAdd + WrappingSub;
+
+    /// A register of 64 bytes.
+    #[cfg(target_arch = "x86_64")]
+    type Vector512: Vector<Self>;
+    /// A register of 32 bytes.
+    #[cfg(target_arch = "x86_64")]
+    type Vector256: Vector<Self>;
+    /// A register of 16 bytes.
+    type Vector128: Vector<Self>;
 
     /// Bits of the significand that are stored.
     const SIGNIFICAND: usize;
@@ -45,6 +55,11 @@ pub trait Lane: Float + 'static {
 
 impl Lane for f32 {
     type Bits = u32;
+    #[cfg(target_arch = "x86_64")]
+    type Vector512 = std::arch::x86_64::__m512;
+    #[cfg(target_arch = "x86_64")]
+    type Vector256 = std::arch::x86_64::__m256;
+    type Vector128 = Portable<f32, 4>;
 
     const SIGNIFICAND: usize = 23;
     const WIDTH: usize = 32;
@@ -78,6 +93,11 @@ impl Lane for f32 {
 
 impl Lane for f64 {
     type Bits = u64;
+    #[cfg(target_arch = "x86_64")]
+    type Vector512 = std::arch::x86_64::__m512d;
+    #[cfg(target_arch = "x86_64")]
+    type Vector256 = std::arch::x86_64::__m256d;
+    type Vector128 = Portable<f64, 2>;
 
     const SIGNIFICAND: usize = 52;
     const WIDTH: usize = 64;

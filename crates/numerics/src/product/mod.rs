@@ -1,0 +1,279 @@
+//! Matrix products.
+//!
+//! A tile of the product is kept in registers: each term multiplies a few numbers of the left
+//! factor, one at a time, with a row of the right factor's panel. The left factor may have any
+//! strides, the right factor's rows must be contiguous: one that is not, or whose rows lie far
+//! apart, is packed into [`Panels`] first.
+//!
+//! For each number of the product the terms are added in order, in runs of [`TERMS`]: the same sum
+//! whatever the sizes of both matrices, and whether the right factor was packed or not.
+
+mod panels;
+mod tile;
+mod vector;
+
+pub use panels::{PanelColumns, Panels};
+pub use vector::{Portable, Vector};
+
+use crate::elementary::arithmetic::Arithmetic;
+use crate::elementary::instruction_set::{InstructionSet, Task};
+use crate::operations::{Operations, record};
+use crate::{Mat, MatMut, Real};
+use tile::{Factors, Target, multiply};
+
+#[cfg(test)]
+mod tests;
+
+/// Terms that are summed up before the sums are written: as many rows of a panel as the first-level
+/// cache has room for.
+const TERMS: usize = 512;
+/// Rows of the left factor that stay in the second-level cache, with [`TERMS`] columns.
+const ROWS: usize = 120;
+/// Rows further apart than this many numbers are packed, if there are [`ENOUGH`] products with them.
+const FAR: usize = 512;
+const ENOUGH: usize = 32;
+/// The widest tile.
+pub(crate) const REGISTERS: usize = 2;
+
+/// The right factor of a product.
+#[derive(Clone, Copy, Debug)]
+pub enum Right<'a, T> {
+    /// A matrix as it is.
+    Plain(Mat<'a, T>),
+    /// Columns of a packed one.
+    Packed(PanelColumns<'a, T>),
+}
+
+impl<T> Right<'_, T> {
+    fn shape(&self) -> (usize, usize) {
+        match self {
+            Self::Plain(matrix) => matrix.shape(),
+            Self::Packed(columns) => (columns.rows, columns.cols),
+        }
+    }
+}
+
+impl<'a, T> From<Mat<'a, T>> for Right<'a, T> {
+    fn from(matrix: Mat<'a, T>) -> Self {
+        Self::Plain(matrix)
+    }
+}
+
+impl<'a, T: Real> From<&'a Panels<T>> for Right<'a, T> {
+    fn from(panels: &'a Panels<T>) -> Self {
+        Self::Packed(panels.columns(0..panels.shape().1))
+    }
+}
+
+impl<'a, T> From<PanelColumns<'a, T>> for Right<'a, T> {
+    fn from(columns: PanelColumns<'a, T>) -> Self {
+        Self::Packed(columns)
+    }
+}
+
+/// $C \leftarrow \alpha A B + \beta C$, on the calling thread.
+///
+/// # Shapes
+/// `a` is `[m, k]`, `b` is `[k, n]`, `c` is `[m, n]`.
+///
+/// # Numerics
+/// $O(m n k)$ time. With `beta` zero, `c` is overwritten without being read. Call it from inside
+/// [`parallel`](crate::parallel) to use several threads: the order of summation is then the same
+/// for any number of them.
+///
+/// # Panics
+/// If the shapes do not fit.
+pub fn matmul<'b, T: Real>(
+    alpha: T,
+    a: Mat<T>,
+    b: impl Into<Right<'b, T>>,
+    beta: T,
+    c: MatMut<T>,
+) {
+    let b = b.into();
+    let ((m, k), (rows, n)) = (a.shape(), b.shape());
+    assert_eq!(k, rows, "inner dimensions");
+    assert_eq!((m, n), c.shape(), "shape of the product");
+    if m == 0 || n == 0 {
+        return;
+    }
+    if k == 0 {
+        c.scale(beta);
+        return;
+    }
+    record(Operations::multiply_adds(m * n * k));
+    multiply_on(InstructionSet::fastest(), alpha, a, b, beta, c);
+}
+
+fn multiply_on<T: Real>(
+    set: InstructionSet,
+    alpha: T,
+    left: Mat<T>,
+    right: Right<T>,
+    beta: T,
+    target: MatMut<T>,
+) {
+    let (m, width) = (left.shape().0, set.panel_width::<T>());
+    let mut packed = Panels::default();
+    let right = match right {
+        Right::Packed(columns) => Rows::packed(columns),
+        Right::Plain(matrix) => match matrix.contiguous_rows() {
+            Some(stride) if stride <= FAR || m < ENOUGH => Rows {
+                data: matrix.data(),
+                stride,
+                panel: width,
+            },
+            _ => {
+                packed.pack_for(set, matrix);
+                Rows::packed(packed.columns(0..matrix.shape().1))
+            }
+        },
+    };
+    set.run(Product {
+        left,
+        right,
+        alpha,
+        beta,
+        target,
+    });
+}
+
+/// The right factor: rows of numbers side by side, a panel after the other.
+struct Rows<'a, T> {
+    data: &'a [T],
+    /// From a row to the next.
+    stride: usize,
+    /// From a panel to the next.
+    panel: usize,
+}
+
+impl<'a, T> Rows<'a, T> {
+    fn packed(columns: PanelColumns<'a, T>) -> Self {
+        Self {
+            data: columns.data,
+            stride: columns.width,
+            panel: columns.rows * columns.width,
+        }
+    }
+}
+
+struct Product<'a, T> {
+    left: Mat<'a, T>,
+    right: Rows<'a, T>,
+    alpha: T,
+    beta: T,
+    target: MatMut<'a, T>,
+}
+
+impl<T: Real> Task for Product<'_, T> {
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn run<A: Arithmetic>(self) {
+        let ((m, k), n) = (self.left.shape(), self.target.shape().1);
+        let width = REGISTERS * <A::Vector<T> as Vector<T>>::LANES;
+        let strides = self.left.strides();
+        let target = self.target.into_data();
+        let at = target.as_mut_ptr();
+        for first in (0..k).step_by(TERMS) {
+            let terms = TERMS.min(k - first);
+            let beta = if first == 0 { self.beta } else { T::one() };
+            for top in (0..m).step_by(ROWS) {
+                let bottom = (top + ROWS).min(m);
+                for (p, column) in (0..n).step_by(width).enumerate() {
+                    let mut row = top;
+                    while row < bottom {
+                        let columns = width.min(n - column);
+                        let right = p * self.right.panel + first * self.right.stride;
+                        // SAFETY: `left` was built over a slice that holds every (i, j) of its
+                        // shape under these strides; `right` holds k rows of n columns, the last
+                        // panel padded if packed; `target` has m n numbers and is borrowed alone.
+                        // The instructions of `A` are available where a task runs with it.
+                        row += unsafe {
+                            let factors = Factors {
+                                terms,
+                                left: self
+                                    .left
+                                    .data()
+                                    .as_ptr()
+                                    .add(row * strides.0 + first * strides.1),
+                                left_strides: strides,
+                                right: self.right.data.as_ptr().add(right),
+                                right_stride: self.right.stride,
+                            };
+                            let target = Target {
+                                at: at.add(row * n + column),
+                                stride: n,
+                                columns,
+                                alpha: self.alpha,
+                                beta: (beta != T::zero()).then_some(beta),
+                            };
+                            rows::<T, A::Vector<T>>(bottom - row, &factors, &target)
+                        };
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Multiplies as many rows as fit into a tile, and returns how many.
+///
+/// # Safety
+/// As [`multiply`], for `left` rows.
+#[inline(always)]
+#[allow(unsafe_code)]
+unsafe fn rows<T: Real, V: Vector<T>>(
+    left: usize,
+    factors: &Factors<T>,
+    target: &Target<T>,
+) -> usize {
+    // SAFETY: none of the tiles has more rows than are left.
+    unsafe {
+        if target.columns > V::LANES {
+            tiles::<T, V, 2>(left, factors, target)
+        } else {
+            tiles::<T, V, 1>(left, factors, target)
+        }
+    }
+}
+
+/// # Safety
+/// As [`rows`].
+#[inline(always)]
+#[allow(unsafe_code)]
+unsafe fn tiles<T: Real, V: Vector<T>, const REGISTERS: usize>(
+    left: usize,
+    factors: &Factors<T>,
+    target: &Target<T>,
+) -> usize {
+    let zero = T::zero();
+    // SAFETY: none of the tiles has more rows than are left.
+    unsafe {
+        match left.min(V::ROWS) {
+            12.. => {
+                multiply::<T, V, 12, REGISTERS>(factors, target, zero);
+                12
+            }
+            8.. => {
+                multiply::<T, V, 8, REGISTERS>(factors, target, zero);
+                8
+            }
+            6.. => {
+                multiply::<T, V, 6, REGISTERS>(factors, target, zero);
+                6
+            }
+            4.. => {
+                multiply::<T, V, 4, REGISTERS>(factors, target, zero);
+                4
+            }
+            2.. => {
+                multiply::<T, V, 2, REGISTERS>(factors, target, zero);
+                2
+            }
+            _ => {
+                multiply::<T, V, 1, REGISTERS>(factors, target, zero);
+                1
+            }
+        }
+    }
+}

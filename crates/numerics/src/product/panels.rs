@@ -1,0 +1,94 @@
+//! The right factor of a product, packed.
+
+use crate::elementary::instruction_set::InstructionSet;
+use crate::{Mat, Real};
+use std::ops::Range;
+
+/// A matrix laid out to be the right factor of products: panels of as many columns as a tile is
+/// wide, each row by row.
+///
+/// Packing pays where one matrix is multiplied with many others, or is a transposed view: without
+/// it every product packs anew.
+///
+/// ```
+/// use bochner_numerics::{Mat, MatMut, Panels, matmul};
+///
+/// let keys = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+/// let panels = Panels::new(Mat::new(&keys, 3, 2).t());
+/// let mut scores = [0.0; 3];
+/// let query = Mat::new(&[1.0, 10.0], 1, 2);
+/// matmul(1.0, query, &panels, 0.0, MatMut::new(&mut scores, 1, 3));
+/// assert_eq!(scores, [21.0, 43.0, 65.0]);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Panels<T> {
+    data: Vec<T>,
+    rows: usize,
+    cols: usize,
+    width: usize,
+}
+
+/// Some columns of [`Panels`].
+#[derive(Clone, Copy, Debug)]
+pub struct PanelColumns<'a, T> {
+    pub(super) data: &'a [T],
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+    pub(super) width: usize,
+}
+
+impl<T: Real> Panels<T> {
+    /// Columns that begin a panel on any machine are multiples of this.
+    pub const ALIGNMENT: usize = 32;
+
+    /// Packs a matrix.
+    pub fn new(matrix: Mat<T>) -> Self {
+        let mut panels = Self::default();
+        panels.pack(matrix);
+        panels
+    }
+
+    /// Packs another matrix into the same memory.
+    pub fn pack(&mut self, matrix: Mat<T>) {
+        self.pack_for(InstructionSet::fastest(), matrix);
+    }
+
+    pub(super) fn pack_for(&mut self, set: InstructionSet, matrix: Mat<T>) {
+        self.width = set.panel_width::<T>();
+        (self.rows, self.cols) = matrix.shape();
+        self.data.clear();
+        let panels = self.cols.div_ceil(self.width);
+        self.data.resize(panels * self.rows * self.width, T::zero());
+        let size = (self.rows * self.width).max(1);
+        for (p, panel) in self.data.chunks_exact_mut(size).enumerate() {
+            let start = p * self.width;
+            let columns = start..(start + self.width).min(self.cols);
+            matrix.copy_columns(columns, self.width, panel);
+        }
+    }
+
+    /// `(rows, columns)` of the matrix.
+    pub fn shape(&self) -> (usize, usize) {
+        (self.rows, self.cols)
+    }
+
+    /// The columns in `range`.
+    ///
+    /// # Panics
+    /// If the range is out of bounds, or does not begin at a multiple of
+    /// [`ALIGNMENT`](Self::ALIGNMENT).
+    pub fn columns(&self, range: Range<usize>) -> PanelColumns<'_, T> {
+        assert!(
+            range.end <= self.cols && range.start.is_multiple_of(Self::ALIGNMENT),
+            "columns {range:?} of {}",
+            self.cols
+        );
+        let end = range.end.div_ceil(self.width) * self.width;
+        PanelColumns {
+            data: &self.data[range.start * self.rows..end * self.rows],
+            rows: self.rows,
+            cols: range.len(),
+            width: self.width,
+        }
+    }
+}

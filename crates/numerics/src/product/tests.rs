@@ -1,0 +1,121 @@
+use super::*;
+use crate::Seed;
+use crate::random::standard_normal;
+
+fn random<T: Real>(n: usize, purpose: &str) -> Vec<T> {
+    let mut stream = Seed::new(1).stream(purpose);
+    (0..n).map(|_| standard_normal(&mut stream)).collect()
+}
+
+/// A matrix of shape `[rows, cols]`, as it is or as a transposed view.
+fn view<T>(data: &[T], rows: usize, cols: usize, transposed: bool) -> Mat<'_, T> {
+    match transposed {
+        true => Mat::new(data, cols, rows).t(),
+        false => Mat::new(data, rows, cols),
+    }
+}
+
+/// Around the edges of tiles, panels, blocks of rows and runs of terms of every instruction set.
+const SHAPES: [(usize, usize, usize); 9] = [
+    (1, 1, 1),
+    (3, 5, 2),
+    (17, 33, 9),
+    (12, 8, 32),
+    (64, 40, 70),
+    (11, 3, 33),
+    (ROWS + 5, 7, 16),
+    (5, TERMS + 3, 31),
+    (ENOUGH, 4, FAR + 1),
+];
+
+fn agrees_with_the_definition<T: Real>(tolerance: f64) {
+    let (alpha, beta) = (T::of(0.5), T::of(-2.0));
+    for (m, k, n) in SHAPES {
+        let (a, b): (Vec<T>, Vec<T>) = (random(m * k, "a"), random(k * n, "b"));
+        let c: Vec<T> = random(m * n, "c");
+        for (ta, tb) in [(false, false), (true, false), (false, true), (true, true)] {
+            let (left, right) = (view(&a, m, k, ta), view(&b, k, n, tb));
+            let sum = |i, j| -> f64 {
+                (0..k)
+                    .map(|l| left.get(i, l).as_f64() * right.get(l, j).as_f64())
+                    .sum()
+            };
+            for set in InstructionSet::available() {
+                let mut got = c.clone();
+                let target = MatMut::new(&mut got, m, n);
+                multiply_on(set, alpha, left, right.into(), beta, target);
+                for (at, got) in got.iter().enumerate() {
+                    let want = 0.5 * sum(at / n, at % n) - 2.0 * c[at].as_f64();
+                    let error = (got.as_f64() - want).abs();
+                    assert!(error < tolerance, "{set:?}, {m} x {k} x {n}: {error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn products_agree_with_the_definition_on_every_instruction_set() {
+    agrees_with_the_definition::<f32>(1e-4);
+    agrees_with_the_definition::<f64>(1e-12);
+}
+
+/// The bits of rows and columns of a product are those of the product of rows and columns.
+#[test]
+fn packing_and_cutting_change_no_bit() {
+    let (m, k, n) = (30, TERMS + 9, 3 * Panels::<f32>::ALIGNMENT + 7);
+    let (a, b): (Vec<f32>, Vec<f32>) = (random(m * k, "a"), random(k * n, "b"));
+    let (left, right) = (Mat::new(&a, m, k), Mat::new(&b, k, n));
+    for set in InstructionSet::available() {
+        let product = |left: Mat<f32>, right: Right<f32>| {
+            let (m, n) = (left.shape().0, right.shape().1);
+            let mut c = vec![f32::NAN; m * n];
+            multiply_on(set, 1.0, left, right, 0.0, MatMut::new(&mut c, m, n));
+            c
+        };
+        let whole = product(left, right.into());
+        let mut panels = Panels::default();
+        panels.pack_for(set, right);
+        assert_eq!(product(left, (&panels).into()), whole, "{set:?}");
+        let (rows, columns) = (5..18, Panels::<f32>::ALIGNMENT..n - 3);
+        let part = product(
+            left.row_range(rows.clone()),
+            panels.columns(columns.clone()).into(),
+        );
+        let row = |i: usize| &whole[i * n..][columns.clone()];
+        assert_eq!(part, rows.map(row).collect::<Vec<_>>().concat(), "{set:?}");
+    }
+}
+
+#[test]
+fn zero_beta_does_not_read_the_target() {
+    for n in [1, 40] {
+        let mut c = vec![f32::NAN; n];
+        let (a, b) = ([2.0], vec![3.0; n]);
+        let target = MatMut::new(&mut c, 1, n);
+        matmul(1.0, Mat::new(&a, 1, 1), Mat::new(&b, 1, n), 0.0, target);
+        assert!(c.iter().all(|&x| x == 6.0));
+    }
+}
+
+#[test]
+fn without_terms_the_target_is_scaled() {
+    let mut c = [1.0, f64::NAN];
+    let nothing = Mat::new(&[], 1, 0);
+    matmul(1.0, nothing, Mat::new(&[], 0, 1), 2.0, MatMut::new(&mut c[..1], 1, 1));
+    matmul(1.0, nothing, Mat::new(&[], 0, 1), 0.0, MatMut::new(&mut c[1..], 1, 1));
+    assert_eq!(c, [2.0, 0.0]);
+}
+
+#[test]
+#[should_panic(expected = "inner dimensions")]
+fn shapes_that_do_not_fit_are_refused() {
+    let mut c = [0.0];
+    matmul(
+        1.0,
+        Mat::new(&[1.0, 2.0], 1, 2),
+        Mat::new(&[1.0], 1, 1),
+        0.0,
+        MatMut::new(&mut c, 1, 1),
+    );
+}

@@ -1,0 +1,209 @@
+//! Registers of several numbers.
+
+#![allow(unsafe_code)]
+
+use crate::elementary::lane::Lane;
+
+/// The numbers that one register holds, and what a product does with them.
+///
+/// # Safety
+/// Each function may be called only where the instructions that it stands for are available, and
+/// only with an address that is valid for [`LANES`](Self::LANES) numbers, of a part for its `n`.
+pub trait Vector<T>: Copy {
+    /// Numbers of a register.
+    const LANES: usize;
+    /// Rows of a tile, two registers wide, that leave a register for each of its sums.
+    const ROWS: usize;
+
+    /// `x` in each lane.
+    ///
+    /// # Safety
+    /// See [`Vector`].
+    unsafe fn splat(x: T) -> Self;
+
+    /// The numbers at an address.
+    ///
+    /// # Safety
+    /// See [`Vector`].
+    unsafe fn load(at: *const T) -> Self;
+
+    /// The first `n` numbers at an address, then zeros.
+    ///
+    /// # Safety
+    /// See [`Vector`].
+    unsafe fn load_part(at: *const T, n: usize) -> Self;
+
+    /// Writes all numbers.
+    ///
+    /// # Safety
+    /// See [`Vector`].
+    unsafe fn store(self, at: *mut T);
+
+    /// Writes the first `n` numbers.
+    ///
+    /// # Safety
+    /// See [`Vector`].
+    unsafe fn store_part(self, at: *mut T, n: usize);
+
+    /// $xy + z$.
+    ///
+    /// # Safety
+    /// See [`Vector`].
+    unsafe fn mul_add(x: Self, y: Self, z: Self) -> Self;
+}
+
+/// A register of sixteen bytes, in whatever way the target has one: SSE2, NEON, or none.
+#[derive(Clone, Copy, Debug)]
+pub struct Portable<T, const LANES: usize>([T; LANES]);
+
+impl<T: Lane, const N: usize> Vector<T> for Portable<T, N> {
+    const LANES: usize = N;
+    const ROWS: usize = 4;
+
+    #[inline(always)]
+    unsafe fn splat(x: T) -> Self {
+        Self([x; N])
+    }
+
+    #[inline(always)]
+    unsafe fn load(at: *const T) -> Self {
+        // SAFETY: valid for N numbers, which need no more than their own alignment.
+        Self(unsafe { at.cast::<[T; N]>().read() })
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(at: *const T, n: usize) -> Self {
+        // SAFETY: valid for n numbers.
+        let part = unsafe { std::slice::from_raw_parts(at, n) };
+        let mut all = [T::zero(); N];
+        all[..n].copy_from_slice(part);
+        Self(all)
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, at: *mut T) {
+        // SAFETY: valid for N numbers, which need no more than their own alignment.
+        unsafe { at.cast::<[T; N]>().write(self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(self, at: *mut T, n: usize) {
+        // SAFETY: valid for n numbers, and not lent to anybody else.
+        let part = unsafe { std::slice::from_raw_parts_mut(at, n) };
+        part.copy_from_slice(&self.0[..n]);
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(x: Self, y: Self, z: Self) -> Self {
+        let mut sum = z;
+        for (sum, (x, y)) in sum.0.iter_mut().zip(x.0.into_iter().zip(y.0)) {
+            // Where the target has the instruction without asking, as on AArch64.
+            *sum = if cfg!(any(target_feature = "fma", target_arch = "aarch64")) {
+                T::fused(x, y, *sum)
+            } else {
+                x * y + *sum
+            };
+        }
+        sum
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::Vector;
+    use std::arch::x86_64::*;
+
+    /// One implementation for a register and a type, by the names of its intrinsics.
+    macro_rules! vector {
+        ($register:ty, $number:ty, lanes: $lanes:literal, rows: $rows:literal,
+         $splat:ident, $load:ident, $load_part:ident, $store:ident, $store_part:ident, $fma:ident,
+         mask: $mask:expr) => {
+            impl Vector<$number> for $register {
+                const LANES: usize = $lanes;
+                const ROWS: usize = $rows;
+
+                #[inline(always)]
+                unsafe fn splat(x: $number) -> Self {
+                    // SAFETY: the instructions are available by contract.
+                    unsafe { $splat(x) }
+                }
+
+                #[inline(always)]
+                unsafe fn load(at: *const $number) -> Self {
+                    // SAFETY: the same, and the address is valid for all lanes.
+                    unsafe { $load(at) }
+                }
+
+                #[inline(always)]
+                unsafe fn load_part(at: *const $number, n: usize) -> Self {
+                    // SAFETY: the same, and the mask hides what lies behind the first n.
+                    unsafe { $load_part(at, $mask(n)) }
+                }
+
+                #[inline(always)]
+                unsafe fn store(self, at: *mut $number) {
+                    // SAFETY: as in `load`.
+                    unsafe { $store(at, self) }
+                }
+
+                #[inline(always)]
+                unsafe fn store_part(self, at: *mut $number, n: usize) {
+                    // SAFETY: as in `load_part`.
+                    unsafe { $store_part(at, $mask(n), self) }
+                }
+
+                #[inline(always)]
+                unsafe fn mul_add(x: Self, y: Self, z: Self) -> Self {
+                    // SAFETY: the instructions are available by contract.
+                    unsafe { $fma(x, y, z) }
+                }
+            }
+        };
+    }
+
+    vector!(__m512, f32, lanes: 16, rows: 12, _mm512_set1_ps, _mm512_loadu_ps, load_part_512_ps,
+        _mm512_storeu_ps, _mm512_mask_storeu_ps, _mm512_fmadd_ps, mask: first_16);
+    vector!(__m512d, f64, lanes: 8, rows: 12, _mm512_set1_pd, _mm512_loadu_pd, load_part_512_pd,
+        _mm512_storeu_pd, _mm512_mask_storeu_pd, _mm512_fmadd_pd, mask: first_8);
+    vector!(__m256, f32, lanes: 8, rows: 6, _mm256_set1_ps, _mm256_loadu_ps, _mm256_maskload_ps,
+        _mm256_storeu_ps, _mm256_maskstore_ps, _mm256_fmadd_ps, mask: first_of_8);
+    vector!(__m256d, f64, lanes: 4, rows: 6, _mm256_set1_pd, _mm256_loadu_pd, _mm256_maskload_pd,
+        _mm256_storeu_pd, _mm256_maskstore_pd, _mm256_fmadd_pd, mask: first_of_4);
+
+    #[inline(always)]
+    unsafe fn load_part_512_ps(at: *const f32, mask: __mmask16) -> __m512 {
+        // SAFETY: the caller's.
+        unsafe { _mm512_maskz_loadu_ps(mask, at) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part_512_pd(at: *const f64, mask: __mmask8) -> __m512d {
+        // SAFETY: the caller's.
+        unsafe { _mm512_maskz_loadu_pd(mask, at) }
+    }
+
+    #[inline(always)]
+    fn first_16(n: usize) -> __mmask16 {
+        ((1u32 << n) - 1) as __mmask16
+    }
+
+    #[inline(always)]
+    fn first_8(n: usize) -> __mmask8 {
+        ((1u32 << n) - 1) as __mmask8
+    }
+
+    const MASK_32: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+    const MASK_64: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
+
+    #[inline(always)]
+    unsafe fn first_of_8(n: usize) -> __m256i {
+        // SAFETY: eight numbers from 8 - n on, with n at most 8; the instructions are available.
+        unsafe { _mm256_loadu_si256(MASK_32[8 - n..][..8].as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn first_of_4(n: usize) -> __m256i {
+        // SAFETY: four numbers from 4 - n on, with n at most 4; the instructions are available.
+        unsafe { _mm256_loadu_si256(MASK_64[4 - n..][..4].as_ptr().cast()) }
+    }
+}
