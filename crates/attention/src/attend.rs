@@ -7,7 +7,7 @@ use crate::engine::{Cotangent, HeadGradients, QUERY_BLOCK, RowStatistics};
 use crate::error::same_shape;
 use crate::similarity::PointsGradients;
 use crate::{Error, Form, Settings};
-use bochner_numerics::Real;
+use bochner_numerics::{Real, parallel};
 use ndarray::{Array4, ArrayView2, ArrayView4, s};
 
 /// The output of [`attend`], and what [`attend_vjp`] needs again.
@@ -114,7 +114,8 @@ fn pair_by_pair<T: Real>(
 ) -> (Vec<T>, Vec<Vec<RowStatistics<T>>>) {
     let mut output = Vec::with_capacity(heads.len() * call.queries * call.value_width());
     let mut statistics = vec![Vec::with_capacity(call.queries); heads.len()];
-    let forward = |h, block| call.head(h, &heads[h]).forward(block);
+    let packed = parallel::map(heads.len(), |h| call.head(h, &heads[h]).packed());
+    let forward = |h: usize, block| packed[h].forward(block);
     for (h, _, (rows, more)) in call.by_blocks(QUERY_BLOCK, forward) {
         output.extend(rows);
         statistics[h].extend(more);
@@ -188,7 +189,10 @@ impl<T: Real> State<T> {
     fn back_pair_by_pair(&self, call: &Call<T>, given: &[Cotangent<T>]) -> Vec<HeadGradients<T>> {
         let mut joined: Vec<Option<HeadGradients<T>>> = Vec::new();
         joined.resize_with(self.heads.len(), || None);
-        let backward = |h: usize, chunk| call.head(h, &self.heads[h]).backward(chunk, &given[h]);
+        let packed = parallel::map(self.heads.len(), |h| {
+            call.head(h, &self.heads[h]).packed_for_backward()
+        });
+        let backward = |h: usize, chunk| packed[h].backward(chunk, &given[h]);
         for (h, _, part) in call.by_blocks(call.backward_chunk(), backward) {
             match &mut joined[h] {
                 Some(whole) => whole.join(part),

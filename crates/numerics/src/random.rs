@@ -1,6 +1,7 @@
 //! Seeds, random streams opened by purpose, and dropout masks.
 
 use crate::Real;
+use crate::instructions::{self, Arithmetic, Task};
 use rand::{Error, Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
@@ -142,12 +143,37 @@ impl Dropout {
     }
 
     /// The factor of element `index`: `0` with the probability given, `1 / (1 - rate)` otherwise.
-    #[inline]
+    #[inline(always)]
     pub fn factor<T: Real>(&self, index: u64) -> T {
         if mix(self.key ^ mix(index.wrapping_add(GOLDEN))) >> 11 < self.threshold {
             T::zero()
         } else {
             T::of(self.scale)
+        }
+    }
+
+    /// The factors of the elements from `first` on.
+    pub fn factors<T: Real>(&self, first: u64, out: &mut [T]) {
+        instructions::run(Factors {
+            dropout: *self,
+            first,
+            out,
+        });
+    }
+}
+
+/// Writes the factors of consecutive elements.
+struct Factors<'a, T> {
+    dropout: Dropout,
+    first: u64,
+    out: &'a mut [T],
+}
+
+impl<T: Real> Task for Factors<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        for (index, factor) in (self.first..).zip(self.out) {
+            *factor = self.dropout.factor(index);
         }
     }
 }
@@ -156,7 +182,7 @@ impl Dropout {
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-#[inline]
+#[inline(always)]
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -224,6 +250,9 @@ mod tests {
             let dropped = factors.iter().filter(|&&f| f == 0.0).count() as f64 / n as f64;
             assert!((dropped - rate).abs() < 0.005);
             assert!((factors.iter().sum::<f64>() / n as f64 - 1.0).abs() < 0.01);
+            let mut part = [0.0; 77];
+            dropout.factors(1001, &mut part);
+            assert_eq!(part, factors[1001..1078]);
         }
     }
 }

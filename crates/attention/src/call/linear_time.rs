@@ -82,8 +82,11 @@ impl<T: Real> Call<'_, '_, T> {
 
     fn linear_time_heads<'b>(&'b self, prepared: &'b [Prepared<T>]) -> Vec<LinearTime<'b, T>> {
         parallel::map(prepared.len(), |h| {
-            LinearTime::new(self.head(h, &prepared[h]), prepared.len())
-                .expect("checked with the settings")
+            let mut head = self.head(h, &prepared[h]);
+            if self.mask_rows(h).mask.is_causal() {
+                head = head.packed_for_backward();
+            }
+            LinearTime::new(head, prepared.len()).expect("checked with the settings")
         })
     }
 }

@@ -8,7 +8,7 @@ pub(crate) mod units;
 
 pub(crate) use prepare::Prepared;
 
-use crate::engine::{Head, PairDropout, QUERY_BLOCK, Rows, blocks};
+use crate::engine::{Head, Packed, PairDropout, QUERY_BLOCK, Rows, blocks};
 use crate::error::same_shape;
 use crate::{Error, Settings, Similarity};
 use bochner_numerics::{Dropout, Mat, Real, parallel};
@@ -179,6 +179,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
             score: &state.score,
             rows: self.mask_rows(h),
             dropout: self.settings.dropout.map(|mask| self.pairs(h, mask)),
+            packed: Packed::default(),
         }
     }
 }

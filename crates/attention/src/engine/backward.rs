@@ -2,9 +2,10 @@
 
 use super::distance::pull_distances;
 use super::product::add_product;
-use super::sweep::{Relative, RowBlock, sum, weights_and_slopes};
+use super::sweep::{PullBack, add};
 use super::{Head, QUERY_BLOCK, RowStatistics, Score, blocks};
-use bochner_numerics::{Mat, MatMut, Real, matmul};
+use bochner_numerics::product::Right;
+use bochner_numerics::{Mat, MatMut, Real, instructions, matmul};
 use std::ops::Range;
 
 /// What some queries and keys contribute to the gradients of one head.
@@ -103,12 +104,19 @@ impl<T: Real> Head<'_, T> {
     /// With $P$ the weights, $G_{ij} = dO_i \cdot v_j - dO_i \cdot O_i$: $dV = P^T dO$,
     /// $du_{ij} = P_{ij} G_{ij}$, and $dx_{ij} = G_{ij}\, \partial P_{ij} / \partial x_{ij}$ at a
     /// fixed normaliser.
+    ///
+    /// All queries meet a block of keys before the next one is fetched: keys bring more with them
+    /// than queries do.
     pub(crate) fn backward(&self, chunk: Range<usize>, given: &Cotangent<T>) -> HeadGradients<T> {
         let all = 0..self.right.shape().0;
         let mut gradients = HeadGradients::zeros(self, chunk.clone(), all);
-        for queries in blocks(chunk.clone(), QUERY_BLOCK) {
-            for keys in self.key_blocks(&queries) {
-                self.backward_block(queries.clone(), keys, given, &mut gradients);
+        let mut scratch = Scratch::default();
+        for keys in self.key_blocks(&chunk) {
+            for queries in blocks(chunk.clone(), QUERY_BLOCK) {
+                if self.last_limit(&queries) > keys.start {
+                    let pairs = (queries, keys.clone());
+                    self.backward_block(pairs, given, &mut gradients, &mut scratch);
+                }
             }
         }
         gradients
@@ -117,45 +125,44 @@ impl<T: Real> Head<'_, T> {
     /// What the pairs of a block contribute.
     pub(super) fn backward_block(
         &self,
-        queries: Range<usize>,
-        keys: Range<usize>,
+        (queries, keys): (Range<usize>, Range<usize>),
         given: &Cotangent<T>,
         gradients: &mut HeadGradients<T>,
+        scratch: &mut Scratch<T>,
     ) {
         let (rows, cols, width) = (queries.len(), keys.len(), self.width());
+        let (x, dp) = scratch.pairs(rows * cols);
         let cotangent = given.cotangent.row_range(queries.clone());
-        let mut dp = vec![T::zero(); rows * cols];
-        let values = self.values.row_range(keys.clone());
-        matmul(
-            T::one(),
-            cotangent,
-            values.t(),
-            T::zero(),
-            MatMut::new(&mut dp, rows, cols),
-        );
-        let mut block = Block {
-            x: self.raw_scores(queries.clone(), &keys),
-            dp,
-            queries,
-            keys,
+        let values = match &self.packed.values {
+            Some(panels) => Right::from(panels.columns(keys.clone())),
+            None => self.values.row_range(keys.clone()).t().into(),
         };
-        self.backward_rows(&mut block, given, gradients);
+        let target = MatMut::new(dp, rows, cols);
+        matmul(T::one(), cotangent, values, T::zero(), target);
+        self.raw_scores(queries.clone(), &keys, x);
+        let outputs = queries.clone().map(|i| given.output.row(i));
+        let pairs = outputs.zip(queries.clone());
+        let deltas: Vec<T> = pairs.map(|(o, i)| dot(given.cotangent.row(i), o)).collect();
+        instructions::run(PullBack {
+            head: self,
+            queries: queries.clone(),
+            keys: &keys,
+            statistics: &given.statistics[queries.clone()],
+            deltas: &deltas,
+            x,
+            dp,
+            d_queries: &mut gradients.queries[elements(&queries, gradients.first.0, 1)],
+            d_keys: &mut gradients.keys[elements(&keys, gradients.first.1, 1)],
+        });
 
-        let (dx, weights) = (
-            Mat::new(&block.x, rows, cols),
-            Mat::new(&block.dp, rows, cols),
-        );
-        add_product(
-            weights.t(),
-            cotangent,
-            true,
-            gradients.value_rows(&block.keys, self.value_width()),
-        );
+        let (dx, weights) = (Mat::new(x, rows, cols), Mat::new(dp, rows, cols));
+        let d_values = gradients.value_rows(&keys, self.value_width());
+        add_product(weights.t(), cotangent, true, d_values);
         let (left, right) = (
-            self.left.row_range(block.queries.clone()),
-            self.right.row_range(block.keys.clone()),
+            self.left.row_range(queries.clone()),
+            self.right.row_range(keys.clone()),
         );
-        let (d_left, d_right) = gradients.operand_rows(&block.queries, &block.keys, width);
+        let (d_left, d_right) = gradients.operand_rows(&queries, &keys, width);
         if let Score::Periodic { .. } = self.score {
             pull_distances(dx, left, right, d_left, d_right);
         } else {
@@ -163,97 +170,31 @@ impl<T: Real> Head<'_, T> {
             add_product(dx.t(), left, self.finite.left, d_right);
         }
     }
-
-    /// Replaces raw scores by their gradients and `dp` by the weights after dropout.
-    fn backward_rows(
-        &self,
-        block: &mut Block<T>,
-        given: &Cotangent<T>,
-        gradients: &mut HeadGradients<T>,
-    ) {
-        let (keys, cols) = (block.keys.clone(), block.keys.len());
-        let own = elements(&block.queries, gradients.first.0, 1);
-        let own_keys = elements(&keys, gradients.first.1, 1);
-        let mut relative = Relative::new(cols);
-        let mut p = vec![T::zero(); cols];
-        let rows = block
-            .x
-            .chunks_exact_mut(cols)
-            .zip(block.dp.chunks_exact_mut(cols));
-        for ((i, own), (row, dp)) in block.queries.clone().zip(own).zip(rows) {
-            let at = RowBlock::new(self, i, &keys);
-            weights_and_slopes(
-                self.score,
-                &at,
-                &mut relative,
-                &given.statistics[i],
-                row,
-                &mut p,
-            );
-            at.fill_masked(dp, T::zero());
-            let delta = dot(given.cotangent.row(i), given.output.row(i));
-            match &self.dropout {
-                None => pull_row(|_| T::one(), delta, &mut p, row, dp),
-                Some(dropout) => {
-                    let factor = |j| dropout.factor(i, keys.start + j);
-                    pull_row(factor, delta, &mut p, row, dp);
-                }
-            }
-            self.pull_pairs(&at, &mut p, &mut gradients.queries[own]);
-            add(&mut gradients.keys[own_keys.clone()], &p);
-        }
-    }
-
-    /// Replaces gradients of a row's exponents by those of the keys' magnitudes, where the two are
-    /// not the same, and adds their sum to that of the query's.
-    fn pull_pairs(&self, block: &RowBlock, du: &mut [T], query: &mut T) {
-        if let Some(exponents) = self.score.exponents()
-            && exponents.has_pairs()
-        {
-            for (j, du) in du.iter_mut().enumerate() {
-                *du *= exponents.factor(block.i, block.start + j);
-            }
-            *query += sum(du);
-        }
-    }
 }
 
-/// A block between the products before it and after it.
-struct Block<T> {
-    queries: Range<usize>,
-    keys: Range<usize>,
+/// Room for the pairs of a block.
+#[derive(Default)]
+pub(super) struct Scratch<T> {
     /// Raw scores, then their gradients.
     x: Vec<T>,
     /// Gradients of the weights, then the weights after dropout.
     dp: Vec<T>,
 }
 
-/// Where the rows of `range` lie in an array of rows that begins with the row `first`.
-fn elements(range: &Range<usize>, first: usize, width: usize) -> Range<usize> {
-    (range.start - first) * width..(range.end - first) * width
-}
-
-/// One row: `p` becomes the gradient of the exponents, `row` that of the raw scores, `dp` the
-/// weights after dropout.
-#[inline(always)]
-fn pull_row<T: Real>(
-    factor: impl Fn(usize) -> T,
-    delta: T,
-    p: &mut [T],
-    row: &mut [T],
-    dp: &mut [T],
-) {
-    for (j, ((p, x), dp)) in p.iter_mut().zip(row).zip(dp).enumerate() {
-        let factor = factor(j);
-        let gradient = *dp * factor - delta;
-        *dp = *p * factor;
-        *x *= gradient;
-        *p *= gradient;
+impl<T: Real> Scratch<T> {
+    fn pairs(&mut self, count: usize) -> (&mut [T], &mut [T]) {
+        for room in [&mut self.x, &mut self.dp] {
+            if room.len() < count {
+                room.resize(count, T::zero());
+            }
+        }
+        (&mut self.x[..count], &mut self.dp[..count])
     }
 }
 
-fn add<T: Real>(sum: &mut [T], more: &[T]) {
-    sum.iter_mut().zip(more).for_each(|(a, &b)| *a += b);
+/// Where the rows of `range` lie in an array of rows that begins with the row `first`.
+fn elements(range: &Range<usize>, first: usize, width: usize) -> Range<usize> {
+    (range.start - first) * width..(range.end - first) * width
 }
 
 fn dot<T: Real>(a: &[T], b: &[T]) -> T {

@@ -3,7 +3,7 @@
 use super::PairDropout;
 use crate::magnitude::PNorm;
 use bochner_numerics::operations::record;
-use bochner_numerics::{Mat, Operations, Real};
+use bochner_numerics::{Mat, Operations, Real, elementary};
 use std::ops::Range;
 
 /// The exponents of one head's pairs: $u_{ij} = m_j$, or with the dropout of the released code
@@ -133,24 +133,37 @@ impl Exponents {
             .collect()
     }
 
-    /// `u[i, j] - reference`.
-    pub(crate) fn difference(&self, i: usize, j: usize, reference: Level) -> f64 {
-        self.level(i, j).minus(reference)
+    /// `u[i, j] - reference` of some keys.
+    pub(crate) fn differences(&self, i: usize, keys: Range<usize>, reference: Level) -> Vec<f64> {
+        keys.map(|j| self.level(i, j).minus(reference)).collect()
     }
 
-    /// $\exp(m_j - \text{reference})$ of keys, where queries do not count.
-    pub(crate) fn relative<T: Real>(&self, keys: Range<usize>, reference: Level) -> Vec<T> {
-        let levels = self.keys[keys].iter();
-        levels
-            .map(|level| T::of(level.minus(reference).exp()))
-            .collect()
+    /// $\exp(u_{ij} - \text{reference})$ of some keys.
+    pub(crate) fn relative<T: Real>(
+        &self,
+        i: usize,
+        keys: Range<usize>,
+        reference: Level,
+    ) -> Vec<T> {
+        let mut relative = self.differences(i, keys, reference);
+        elementary::exp_in_place(&mut relative);
+        relative.into_iter().map(T::of).collect()
     }
 
-    /// The derivative of $u_{ij}$ with respect to $m_j$ (and to $m_i$, where queries count).
-    pub(crate) fn factor<T: Real>(&self, i: usize, j: usize) -> T {
-        self.pairs
-            .as_ref()
-            .map_or(T::one(), |pairs| pairs.dropout.factor(i, j))
+    /// The largest exponent of all keys, where queries do not count.
+    pub(crate) fn largest(&self) -> Option<Level> {
+        let all = self.keys.len();
+        (!self.has_pairs()).then(|| self.reference(0, all, None))
+    }
+
+    /// Multiplies with the derivatives of $u_{ij}$, from key `j` on, with respect to $m_j$ and,
+    /// where queries count, to $m_i$.
+    pub(crate) fn scale_by_factors<T: Real>(&self, i: usize, j: usize, du: &mut [T]) {
+        if let Some(pairs) = &self.pairs {
+            for (j, du) in (j..).zip(du) {
+                *du *= pairs.dropout.factor(i, j);
+            }
+        }
     }
 
     fn level(&self, i: usize, j: usize) -> Level {

@@ -2,10 +2,11 @@
 
 use super::distance::squared_distances;
 use super::product::add_product;
-use super::sweep::{Relative, RowBlock, weigh};
-use super::{Head, Level, RowStatistics, Score};
+use super::sweep::Weigh;
+use super::{Head, KEY_BLOCK, Level, RowStatistics, Score};
 use bochner_numerics::operations::record;
-use bochner_numerics::{Mat, MatMut, Operations, Real, matmul};
+use bochner_numerics::product::Right;
+use bochner_numerics::{Mat, MatMut, Operations, Real, instructions, matmul};
 use std::ops::Range;
 
 impl<T: Real> Head<'_, T> {
@@ -30,9 +31,9 @@ impl<T: Real> Head<'_, T> {
     pub(crate) fn weights(&self, queries: Range<usize>) -> Vec<T> {
         let all = 0..self.right.shape().0;
         let mut statistics = self.initial_statistics(queries.clone());
-        let mut weights = self.unnormalised(queries.clone(), &all, &mut statistics, |_, _| {});
+        let mut weights = self.unnormalised(queries.clone(), &all, &mut statistics);
         if self.mark_level_rows(queries.clone(), &mut statistics) {
-            weights = self.unnormalised(queries, &all, &mut statistics, |_, _| {});
+            weights = self.unnormalised(queries, &all, &mut statistics);
         }
         record(Operations::multiply_adds(weights.len()));
         for (row, statistics) in weights.chunks_exact_mut(all.len().max(1)).zip(&statistics) {
@@ -45,19 +46,21 @@ impl<T: Real> Head<'_, T> {
 
     /// $\sum_j a_{ij} v_j$ with dropout, and the normalisers.
     fn accumulate(&self, queries: Range<usize>, statistics: &mut [RowStatistics<T>]) -> Vec<T> {
-        let width = self.value_width();
-        let mut output = vec![T::zero(); queries.len() * width];
+        let (rows, width) = (queries.len(), self.value_width());
+        let mut output = vec![T::zero(); rows * width];
+        let mut weights = vec![T::zero(); rows * KEY_BLOCK.min(self.last_limit(&queries))];
+        let mut factors = vec![T::one(); rows];
         for keys in self.key_blocks(&queries) {
-            let mut weights = self.unnormalised(queries.clone(), &keys, statistics, |r, factor| {
+            let weights = &mut weights[..rows * keys.len()];
+            self.weigh(queries.clone(), &keys, statistics, weights, &mut factors);
+            for (out, &factor) in output.chunks_exact_mut(width).zip(&factors) {
                 if factor != T::one() {
-                    output[r * width..(r + 1) * width]
-                        .iter_mut()
-                        .for_each(|x| *x *= factor);
+                    out.iter_mut().for_each(|x| *x *= factor);
                 }
-            });
-            self.drop_out(queries.clone(), &keys, &mut weights);
+            }
+            self.drop_out(queries.clone(), &keys, weights);
             add_product(
-                Mat::new(&weights, queries.len(), keys.len()),
+                Mat::new(weights, rows, keys.len()),
                 self.values.row_range(keys),
                 self.finite.values,
                 &mut output,
@@ -66,58 +69,67 @@ impl<T: Real> Head<'_, T> {
         output
     }
 
-    /// The weights of a block relative to the rows' references; `rescale` is told by how much what
-    /// came before must be multiplied.
+    /// The weights of a block relative to the rows' references.
     pub(super) fn unnormalised(
         &self,
         queries: Range<usize>,
         keys: &Range<usize>,
         statistics: &mut [RowStatistics<T>],
-        mut rescale: impl FnMut(usize, T),
     ) -> Vec<T> {
-        let mut block = self.raw_scores(queries.clone(), keys);
-        if keys.is_empty() {
-            return block;
+        let mut weights = vec![T::zero(); queries.len() * keys.len()];
+        let mut factors = vec![T::one(); queries.len()];
+        if !keys.is_empty() {
+            self.weigh(queries, keys, statistics, &mut weights, &mut factors);
         }
-        let mut relative = Relative::new(keys.len());
-        for (r, row) in block.chunks_exact_mut(keys.len()).enumerate() {
-            let at = RowBlock::new(self, queries.start + r, keys);
-            rescale(
-                r,
-                weigh(self.score, &at, &mut relative, row, &mut statistics[r]),
-            );
-        }
-        block
+        weights
+    }
+
+    /// Writes the weights of a block, and by how much what its rows have summed up before must be
+    /// multiplied.
+    fn weigh(
+        &self,
+        queries: Range<usize>,
+        keys: &Range<usize>,
+        statistics: &mut [RowStatistics<T>],
+        block: &mut [T],
+        factors: &mut [T],
+    ) {
+        self.raw_scores(queries.clone(), keys, block);
+        instructions::run(Weigh {
+            head: self,
+            queries,
+            keys,
+            block,
+            statistics,
+            factors,
+        });
     }
 
     /// $x = $ left right$^T$, or the squared distances between the two, `[queries, keys]`.
-    pub(super) fn raw_scores(&self, queries: Range<usize>, keys: &Range<usize>) -> Vec<T> {
+    pub(super) fn raw_scores(&self, queries: Range<usize>, keys: &Range<usize>, block: &mut [T]) {
         let (rows, cols) = (queries.len(), keys.len());
-        let (left, right) = (
-            self.left.row_range(queries),
-            self.right.row_range(keys.clone()),
-        );
-        if let Score::Periodic { .. } = self.score {
-            return squared_distances(left, right);
-        }
-        let mut block = vec![T::zero(); rows * cols];
-        matmul(
-            T::one(),
-            left,
-            right.t(),
-            T::zero(),
-            MatMut::new(&mut block, rows, cols),
-        );
-        block
+        let left = self.left.row_range(queries);
+        let right = match &self.packed.right {
+            Some(panels) => Right::from(panels.columns(keys.clone())),
+            None => {
+                let right = self.right.row_range(keys.clone());
+                if let Score::Periodic { .. } = self.score {
+                    return squared_distances(left, right, block);
+                }
+                right.t().into()
+            }
+        };
+        let target = MatMut::new(block, rows, cols);
+        matmul(T::one(), left, right, T::zero(), target);
     }
 
     /// Multiplies weights by their dropout factors.
     fn drop_out(&self, queries: Range<usize>, keys: &Range<usize>, weights: &mut [T]) {
         let Some(dropout) = self.dropout else { return };
+        let mut factors = vec![T::one(); keys.len()];
         for (i, row) in queries.zip(weights.chunks_exact_mut(keys.len())) {
-            for (j, weight) in keys.clone().zip(row) {
-                *weight *= dropout.factor(i, j);
-            }
+            dropout.fill(i, keys.start, &mut factors);
+            row.iter_mut().zip(&factors).for_each(|(x, &f)| *x *= f);
         }
     }
 

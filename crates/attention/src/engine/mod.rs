@@ -22,15 +22,21 @@ pub(crate) use product::all_finite;
 pub(crate) use sweep::largest;
 
 use exponents::Level;
+use sweep::Relative;
 
 use crate::Mask;
-use bochner_numerics::{Dropout, Mat, Real};
+use bochner_numerics::{Dropout, Mat, Panels, Real};
 use std::ops::Range;
 
-/// Queries of a block. With [`KEY_BLOCK`] keys, one block of f32 scores fills 256 KiB of L2.
+/// Queries of a block.
+///
+/// A pair is worth some 400 multiplications forwards and 1000 backwards, a number in the second-level
+/// cache a fraction of one: any block that stays there does. With [`KEY_BLOCK`] keys, R = 64 and
+/// dv = 64 the backward pass holds 640 KiB of f32: two blocks of scores, the features and values of
+/// the keys, both also packed, and their gradients.
 pub(crate) const QUERY_BLOCK: usize = 128;
-/// Keys of a block.
-const KEY_BLOCK: usize = 512;
+/// Keys of a block; they begin a panel on every machine.
+const KEY_BLOCK: usize = 256;
 
 /// How raw scores become unnormalised weights.
 pub(crate) enum Score {
@@ -75,6 +81,18 @@ pub(crate) struct Head<'a, T> {
     pub(crate) rows: Rows<'a>,
     pub(crate) dropout: Option<PairDropout>,
     pub(crate) finite: Finite,
+    pub(crate) packed: Packed<T>,
+}
+
+/// What all blocks of a head read, and none should make again.
+#[derive(Default)]
+pub(crate) struct Packed<T> {
+    /// The transposed keys or features.
+    right: Option<Panels<T>>,
+    /// The transposed values, for the backward pass.
+    values: Option<Panels<T>>,
+    /// What keys add to or multiply raw scores with, relative to the loudest of them.
+    relative: Option<(Level, Vec<T>)>,
 }
 
 /// Dropout on the pairs of one head.
@@ -93,7 +111,17 @@ pub(crate) struct PairDropout {
 impl PairDropout {
     #[inline]
     fn factor<T: Real>(&self, i: usize, j: usize) -> T {
-        self.mask.factor(self.base + (i * self.keys + j) as u64)
+        self.mask.factor(self.index(i, j))
+    }
+
+    /// The factors of row `i` from key `j` on.
+    #[inline]
+    fn fill<T: Real>(&self, i: usize, j: usize, factors: &mut [T]) {
+        self.mask.factors(self.index(i, j), factors);
+    }
+
+    fn index(&self, i: usize, j: usize) -> u64 {
+        self.base + (i * self.keys + j) as u64
     }
 }
 
@@ -150,6 +178,22 @@ pub(crate) struct RowStatistics<T> {
 }
 
 impl<T: Real> Head<'_, T> {
+    /// Packs what the forward pass reads again and again.
+    pub(crate) fn packed(mut self) -> Self {
+        if !matches!(self.score, Score::Periodic { .. }) {
+            self.packed.right = Some(Panels::new(self.right.t()));
+        }
+        self.packed.relative = Relative::of_all(&self);
+        self
+    }
+
+    /// Packs what the backward pass reads besides.
+    pub(crate) fn packed_for_backward(self) -> Self {
+        let mut head = self.packed();
+        head.packed.values = Some(Panels::new(head.values.t()));
+        head
+    }
+
     fn width(&self) -> usize {
         self.left.shape().1
     }
@@ -160,12 +204,13 @@ impl<T: Real> Head<'_, T> {
 
     /// The key blocks that a block of queries needs.
     fn key_blocks(&self, queries: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<T> {
-        let end = queries
-            .clone()
-            .map(|i| self.rows.limit(i))
-            .max()
-            .unwrap_or(0);
-        blocks(0..end, KEY_BLOCK)
+        blocks(0..self.last_limit(queries), KEY_BLOCK)
+    }
+
+    /// The keys before this one are all that some queries see.
+    fn last_limit(&self, queries: &Range<usize>) -> usize {
+        let limits = queries.clone().map(|i| self.rows.limit(i));
+        limits.max().unwrap_or(0)
     }
 }
 

@@ -1,17 +1,18 @@
 //! Sweeps over the rows of a block: what happens between two matrix products.
 
-use super::{Bias, Exponents, Head, Level, RowStatistics, Score};
+use super::{Exponents, Head, Level, RowStatistics, Score};
+use bochner_numerics::instructions::{Arithmetic, Task, exp};
 use bochner_numerics::operations::record;
-use bochner_numerics::{Operations, Real, elementary};
+use bochner_numerics::{Operations, Real};
 use std::ops::Range;
 
 /// The keys of a block as one row sees them.
 pub(super) struct RowBlock<'m> {
     /// The row.
     pub(super) i: usize,
-    /// The first key of the block.
-    pub(super) start: usize,
-    /// How many keys of the block the lengths and causality keep.
+    /// The keys of the block.
+    pub(super) keys: Range<usize>,
+    /// How many of them the lengths and causality keep.
     kept: usize,
     /// What the matrix says of those.
     matrix: Option<&'m [bool]>,
@@ -20,18 +21,17 @@ pub(super) struct RowBlock<'m> {
 impl<'m> RowBlock<'m> {
     pub(super) fn new<T: Real>(head: &Head<'m, T>, i: usize, keys: &Range<usize>) -> Self {
         let kept = head.rows.limit(i).clamp(keys.start, keys.end) - keys.start;
+        let matrix = head.rows.matrix(i);
         Self {
             i,
-            start: keys.start,
+            keys: keys.clone(),
             kept,
-            matrix: head
-                .rows
-                .matrix(i)
-                .map(|row| &row[keys.start..keys.start + kept]),
+            matrix: matrix.map(|row| &row[keys.start..keys.start + kept]),
         }
     }
 
     /// Overwrites what the row does not keep, whatever stands there.
+    #[inline(always)]
     pub(super) fn fill_masked<T: Copy>(&self, row: &mut [T], value: T) {
         row[self.kept..].fill(value);
         for (x, &keep) in row.iter_mut().zip(self.matrix.unwrap_or_default()) {
@@ -42,116 +42,146 @@ impl<'m> RowBlock<'m> {
     }
 }
 
-/// What the exponents of a key block come to, kept from row to row while the reference stays.
+/// What the keys of a block multiply similarities with or add to raw scores, kept from row to row
+/// while the reference stays.
 pub(super) struct Relative<T> {
     reference: Option<Level>,
     values: Vec<T>,
 }
 
 impl<T: Real> Relative<T> {
-    pub(super) fn new(keys: usize) -> Self {
-        Self {
-            reference: None,
-            values: vec![T::zero(); keys],
+    /// Of the keys of a block, relative to the loudest of all keys.
+    pub(super) fn new(head: &Head<T>, keys: &Range<usize>) -> Self {
+        match &head.packed.relative {
+            Some((reference, all)) => Self {
+                reference: Some(*reference),
+                values: all[keys.clone()].to_vec(),
+            },
+            None => Self {
+                reference: None,
+                values: Vec::new(),
+            },
         }
     }
 
-    /// `f(j, u_ij - reference)` of each key j of the block, at the given cost a key.
-    fn get(
-        &mut self,
-        exponents: &Exponents,
-        block: &RowBlock,
-        reference: Level,
-        cost: fn(usize) -> Operations,
-        f: impl Fn(usize, f64) -> f64,
-    ) -> &[T] {
-        if exponents.has_pairs() || self.reference != Some(reference) {
-            record(cost(self.values.len()));
-            for (j, value) in (block.start..).zip(&mut self.values) {
-                *value = T::of(f(j, exponents.difference(block.i, j, reference)));
-            }
+    /// Of all keys, where every row has the same.
+    pub(super) fn of_all(head: &Head<T>) -> Option<(Level, Vec<T>)> {
+        let reference = head.score.exponents()?.largest()?;
+        let all = 0..head.right.shape().0;
+        Some((reference, relative(head.score, 0, all, reference)))
+    }
+
+    fn get(&mut self, score: &Score, block: &RowBlock, reference: Level) -> &[T] {
+        let same = self.reference == Some(reference);
+        if !same || score.exponents().is_some_and(Exponents::has_pairs) {
+            self.values = relative(score, block.i, block.keys.clone(), reference);
             self.reference = Some(reference);
         }
         &self.values
     }
+}
 
-    /// Relative exponentials, of which one a key is enough.
-    fn exponentials(&mut self, exponents: &Exponents, block: &RowBlock, reference: Level) -> &[T] {
-        let cost = Operations::exponentials;
-        self.get(exponents, block, reference, cost, |_, difference| {
-            difference.exp()
-        })
-    }
-
-    /// What to add to the raw scores, in their own units; never so low that a sum with them would
-    /// overflow.
-    fn biases(&mut self, bias: &Bias, scale: f64, block: &RowBlock, reference: Level) -> &[T] {
-        let lowest = T::min_value().as_f64() / 4.0;
-        let cost = Operations::multiply_adds;
-        self.get(&bias.exponents, block, reference, cost, |j, difference| {
-            (difference / scale - bias.squares[j]).max(lowest)
-        })
+/// $\exp(u_{ij} - \text{reference})$; for an exponential score what to add to raw scores, in their
+/// own units and never so low that a sum with them would overflow.
+fn relative<T: Real>(score: &Score, i: usize, keys: Range<usize>, reference: Level) -> Vec<T> {
+    match score {
+        Score::Squared { exponents, .. } | Score::Periodic { exponents, .. } => {
+            record(Operations::exponentials(keys.len()));
+            exponents.relative(i, keys, reference)
+        }
+        Score::Exponential { bias: None, .. } => Vec::new(),
+        Score::Exponential {
+            scale,
+            bias: Some(bias),
+        } => {
+            record(Operations::multiply_adds(keys.len()));
+            let lowest = T::min_value().as_f64() / 4.0;
+            let differences = bias.exponents.differences(i, keys.clone(), reference);
+            let squares = &bias.squares[keys];
+            let biases = differences.iter().zip(squares);
+            biases
+                .map(|(difference, square)| T::of((difference / scale - square).max(lowest)))
+                .collect()
+        }
     }
 }
 
-/// Turns raw scores into weights relative to the row's reference and adds them to the normaliser.
-///
-/// Returns the factor by which what was summed up before must be multiplied.
-pub(super) fn weigh<T: Real>(
+/// Turns a block of raw scores into weights relative to the rows' references and adds them to the
+/// normalisers.
+pub(super) struct Weigh<'a, 'h, T> {
+    pub(super) head: &'a Head<'h, T>,
+    pub(super) queries: Range<usize>,
+    pub(super) keys: &'a Range<usize>,
+    pub(super) block: &'a mut [T],
+    pub(super) statistics: &'a mut [RowStatistics<T>],
+    /// By how much what a row has summed up before must be multiplied.
+    pub(super) factors: &'a mut [T],
+}
+
+impl<T: Real> Task for Weigh<'_, '_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let mut relative = Relative::new(self.head, self.keys);
+        let rows = self.block.chunks_exact_mut(self.keys.len());
+        let rows = rows.zip(self.statistics).zip(self.factors);
+        for (i, ((row, statistics), factor)) in self.queries.zip(rows) {
+            let at = RowBlock::new(self.head, i, self.keys);
+            let given = relative.get(self.head.score, &at, statistics.reference);
+            *factor = weigh::<T, A>(self.head.score, &at, given, row, statistics);
+        }
+    }
+}
+
+#[inline(always)]
+fn weigh<T: Real, A: Arithmetic>(
     score: &Score,
     block: &RowBlock,
-    relative: &mut Relative<T>,
+    relative: &[T],
     row: &mut [T],
     statistics: &mut RowStatistics<T>,
 ) -> T {
+    let n = row.len();
     let factor = match score {
         Score::Squared {
-            normaliser,
-            floor,
-            exponents,
+            normaliser, floor, ..
         } => {
-            let g = relative.exponentials(exponents, block, statistics.reference);
             if statistics.level {
-                row.copy_from_slice(g);
+                row.copy_from_slice(relative);
             } else {
-                square(row, g, T::of(1.0 / normaliser), T::of(*floor));
+                record(Operations::multiply_adds(3 * n));
+                square::<T, A>(row, relative, T::of(1.0 / normaliser), T::of(*floor));
             }
             block.fill_masked(row, T::zero());
             T::one()
         }
-        Score::Periodic { wave, exponents } => {
-            let g = relative.exponentials(exponents, block, statistics.reference);
+        Score::Periodic { wave, .. } => {
             wave.similarities(row);
-            record(Operations::multiply_adds(row.len()));
-            row.iter_mut().zip(g).for_each(|(s, &g)| *s *= g);
+            record(Operations::multiply_adds(n));
+            row.iter_mut().zip(relative).for_each(|(s, &g)| *s *= g);
             block.fill_masked(row, T::zero());
             T::one()
         }
-        Score::Exponential { scale, bias } => {
-            if let Some(bias) = bias {
-                add(
-                    row,
-                    relative.biases(bias, *scale, block, statistics.reference),
-                );
-            }
+        Score::Exponential { scale, .. } => {
+            add(row, relative);
             block.fill_masked(row, T::neg_infinity());
-            online_exponential(row, saturated(*scale), &mut statistics.largest)
+            online_exponential::<T, A>(row, saturated(*scale), &mut statistics.largest)
         }
     };
     statistics.normaliser = factor * statistics.normaliser + sum(row);
     factor
 }
 
-fn square<T: Real>(row: &mut [T], g: &[T], inverse: T, floor: T) {
-    record(Operations::multiply_adds(3 * row.len()));
+#[inline(always)]
+fn square<T: Real, A: Arithmetic>(row: &mut [T], g: &[T], inverse: T, floor: T) {
     for (x, &g) in row.iter_mut().zip(g) {
         let f = *x * inverse;
-        *x = (f * f + floor) * g;
+        *x = A::mul_add(f, f, floor) * g;
     }
 }
 
-fn add<T: Real>(row: &mut [T], more: &[T]) {
-    row.iter_mut().zip(more).for_each(|(x, &b)| *x += b);
+#[inline(always)]
+pub(super) fn add<T: Real>(sum: &mut [T], more: &[T]) {
+    sum.iter_mut().zip(more).for_each(|(x, &b)| *x += b);
 }
 
 /// `x`, or the largest finite number: a scale multiplies differences, of which zero must stay zero.
@@ -162,7 +192,8 @@ fn saturated<T: Real>(x: f64) -> T {
 /// `exp((x - max) scale)` with a running maximum; returns what the old maximum costs.
 ///
 /// The difference comes first: it is exact where it decides anything, and never inf - inf.
-fn online_exponential<T: Real>(row: &mut [T], scale: T, largest: &mut T) -> T {
+#[inline(always)]
+fn online_exponential<T: Real, A: Arithmetic>(row: &mut [T], scale: T, largest: &mut T) -> T {
     let before = *largest;
     let now = max(row).max(before);
     if now == T::neg_infinity() {
@@ -170,19 +201,21 @@ fn online_exponential<T: Real>(row: &mut [T], scale: T, largest: &mut T) -> T {
         return T::one();
     }
     *largest = now;
-    record(Operations::multiply_adds(row.len() + 1) + Operations::exponentials(1));
-    row.iter_mut().for_each(|x| *x = (*x - now) * scale);
-    elementary::exp_in_place(row);
+    record(Operations::multiply_adds(row.len() + 1) + Operations::exponentials(row.len() + 1));
+    for x in row {
+        *x = exp::<T, A>((*x - now) * scale);
+    }
     ((before - now) * scale).exp()
 }
 
 /// Recomputes the normalised weights of a row into `p` and replaces its raw scores by
 /// $\partial \log a_{ij} / \partial x_{ij}$ times the weight, for an exponential score in units of
 /// its scale, for a periodic one doubled.
-pub(super) fn weights_and_slopes<T: Real>(
+#[inline(always)]
+fn weights_and_slopes<T: Real, A: Arithmetic>(
     score: &Score,
     block: &RowBlock,
-    relative: &mut Relative<T>,
+    relative: &[T],
     statistics: &RowStatistics<T>,
     row: &mut [T],
     p: &mut [T],
@@ -191,38 +224,30 @@ pub(super) fn weights_and_slopes<T: Real>(
     let inverse = statistics.normaliser.recip().min(T::max_value());
     match score {
         Score::Squared {
-            normaliser,
-            floor,
-            exponents,
+            normaliser, floor, ..
         } => {
-            let g = relative.exponentials(exponents, block, statistics.reference);
             if statistics.level {
-                p.iter_mut().zip(g).for_each(|(p, &g)| *p = g * inverse);
+                let weights = p.iter_mut().zip(relative);
+                weights.for_each(|(p, &g)| *p = g * inverse);
                 row.fill(T::zero());
             } else {
-                square_slopes(row, p, g, inverse, T::of(1.0 / normaliser), T::of(*floor));
+                let (scale, floor) = (T::of(1.0 / normaliser), T::of(*floor));
+                square_slopes::<T, A>(row, p, relative, inverse, scale, floor);
             }
         }
-        Score::Periodic { wave, exponents } => {
-            let g = relative.exponentials(exponents, block, statistics.reference);
+        Score::Periodic { wave, .. } => {
             wave.similarities_and_slopes(row, p);
-            for ((x, p), &g) in row.iter_mut().zip(p.iter_mut()).zip(g) {
+            for ((x, p), &g) in row.iter_mut().zip(p.iter_mut()).zip(relative) {
                 *p = *p * g * inverse;
                 *x *= *p;
             }
         }
-        Score::Exponential { scale, bias } => {
-            if let Some(bias) = bias {
-                add(
-                    row,
-                    relative.biases(bias, *scale, block, statistics.reference),
-                );
-            }
+        Score::Exponential { scale, .. } => {
+            add(row, relative);
             let (largest, scale) = (statistics.largest, saturated::<T>(*scale));
-            row.iter_mut().for_each(|x| *x = (*x - largest) * scale);
-            elementary::exp_in_place(row);
+            record(Operations::exponentials(row.len()));
             for (x, p) in row.iter_mut().zip(p.iter_mut()) {
-                *x *= inverse;
+                *x = exp::<T, A>((*x - largest) * scale) * inverse;
                 *p = *x;
             }
         }
@@ -231,19 +256,87 @@ pub(super) fn weights_and_slopes<T: Real>(
     block.fill_masked(row, T::zero());
 }
 
-fn square_slopes<T: Real>(row: &mut [T], p: &mut [T], g: &[T], inverse: T, scale: T, floor: T) {
+#[inline(always)]
+fn square_slopes<T: Real, A: Arithmetic>(
+    row: &mut [T],
+    p: &mut [T],
+    g: &[T],
+    inverse: T,
+    scale: T,
+    floor: T,
+) {
     let double = scale + scale;
     // Near a common zero of all a row's similarities, at e = 0, the derivative of their logarithms
     // grows without bound; this far it is rounding alone.
     let steepest = T::max_value().sqrt().sqrt();
     for ((x, p), &g) in row.iter_mut().zip(p).zip(g) {
         let f = *x * scale;
-        *p = (f * f + floor) * g * inverse;
+        *p = A::mul_add(f, f, floor) * g * inverse;
         *x = (f * g * inverse * double).max(-steepest).min(steepest);
     }
 }
 
+/// Replaces raw scores by their gradients and the weights' gradients `dp` by the weights after
+/// dropout; adds what flows into the exponents.
+pub(super) struct PullBack<'a, 'h, T> {
+    pub(super) head: &'a Head<'h, T>,
+    pub(super) queries: Range<usize>,
+    pub(super) keys: &'a Range<usize>,
+    /// Of each query.
+    pub(super) statistics: &'a [RowStatistics<T>],
+    /// $dO_i \cdot O_i$ of each query.
+    pub(super) deltas: &'a [T],
+    pub(super) x: &'a mut [T],
+    pub(super) dp: &'a mut [T],
+    pub(super) d_queries: &'a mut [T],
+    pub(super) d_keys: &'a mut [T],
+}
+
+impl<T: Real> Task for PullBack<'_, '_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let cols = self.keys.len();
+        let mut relative = Relative::new(self.head, self.keys);
+        let (mut p, mut factors) = (vec![T::zero(); cols], vec![T::one(); cols]);
+        let rows = self
+            .x
+            .chunks_exact_mut(cols)
+            .zip(self.dp.chunks_exact_mut(cols));
+        for (r, (x, dp)) in rows.enumerate() {
+            let (i, statistics) = (self.queries.start + r, &self.statistics[r]);
+            let at = RowBlock::new(self.head, i, self.keys);
+            let given = relative.get(self.head.score, &at, statistics.reference);
+            weights_and_slopes::<T, A>(self.head.score, &at, given, statistics, x, &mut p);
+            at.fill_masked(dp, T::zero());
+            if let Some(dropout) = self.head.dropout {
+                dropout.fill(i, self.keys.start, &mut factors);
+            }
+            pull_row(&factors, self.deltas[r], &mut p, x, dp);
+            if let Some(exponents) = self.head.score.exponents()
+                && exponents.has_pairs()
+            {
+                exponents.scale_by_factors(i, self.keys.start, &mut p);
+                self.d_queries[r] += sum(&p);
+            }
+            add(self.d_keys, &p);
+        }
+    }
+}
+
+/// One row: `p` becomes the gradient of the exponents, `x` that of the raw scores, `dp` the weights
+/// after dropout.
+#[inline(always)]
+fn pull_row<T: Real>(factors: &[T], delta: T, p: &mut [T], x: &mut [T], dp: &mut [T]) {
+    for (((p, x), dp), &factor) in p.iter_mut().zip(x).zip(dp).zip(factors) {
+        let gradient = *dp * factor - delta;
+        *dp = *p * factor;
+        *x *= gradient;
+        *p *= gradient;
+    }
+}
+
 /// The row's maximum, in sixteen lanes so that it vectorises; NaN counts as nothing.
+#[inline(always)]
 fn max<T: Real>(row: &[T]) -> T {
     lanes(row, T::neg_infinity(), |a, b| if b > a { b } else { a })
 }
@@ -257,6 +350,7 @@ pub(crate) fn largest<T: Real>(data: &[T]) -> T {
 }
 
 /// The row's sum, in sixteen lanes: always the same order, whatever the machine.
+#[inline(always)]
 pub(super) fn sum<T: Real>(row: &[T]) -> T {
     lanes(row, T::zero(), |a, b| a + b)
 }
@@ -264,8 +358,7 @@ pub(super) fn sum<T: Real>(row: &[T]) -> T {
 #[inline(always)]
 fn lanes<T: Real>(row: &[T], start: T, f: impl Fn(T, T) -> T + Copy) -> T {
     let mut lanes = [start; 16];
-    let chunks = row.chunks_exact(16);
-    let rest = chunks.remainder();
+    let (chunks, rest) = row.as_chunks::<16>();
     for chunk in chunks {
         for (lane, &x) in lanes.iter_mut().zip(chunk) {
             *lane = f(*lane, x);

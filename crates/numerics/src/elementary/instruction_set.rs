@@ -130,9 +130,14 @@ impl InstructionSet {
             };
             let found = InstructionSet::available().find(wanted);
             found.unwrap_or_else(|| {
-                let known: Vec<_> = InstructionSet::available().map(|set| set.0.name()).collect();
+                let known: Vec<_> = InstructionSet::available()
+                    .map(|set| set.0.name())
+                    .collect();
                 let asked = asked.unwrap_or_default();
-                panic!("{VARIABLE}={asked}: this processor has {}", known.join(", "))
+                panic!(
+                    "{VARIABLE}={asked}: this processor has {}",
+                    known.join(", ")
+                )
             })
         });
         *FASTEST

@@ -83,13 +83,7 @@ impl<'a, T> From<PanelColumns<'a, T>> for Right<'a, T> {
 ///
 /// # Panics
 /// If the shapes do not fit.
-pub fn matmul<'b, T: Real>(
-    alpha: T,
-    a: Mat<T>,
-    b: impl Into<Right<'b, T>>,
-    beta: T,
-    c: MatMut<T>,
-) {
+pub fn matmul<'b, T: Real>(alpha: T, a: Mat<T>, b: impl Into<Right<'b, T>>, beta: T, c: MatMut<T>) {
     let b = b.into();
     let ((m, k), (rows, n)) = (a.shape(), b.shape());
     assert_eq!(k, rows, "inner dimensions");

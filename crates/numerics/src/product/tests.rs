@@ -102,8 +102,20 @@ fn zero_beta_does_not_read_the_target() {
 fn without_terms_the_target_is_scaled() {
     let mut c = [1.0, f64::NAN];
     let nothing = Mat::new(&[], 1, 0);
-    matmul(1.0, nothing, Mat::new(&[], 0, 1), 2.0, MatMut::new(&mut c[..1], 1, 1));
-    matmul(1.0, nothing, Mat::new(&[], 0, 1), 0.0, MatMut::new(&mut c[1..], 1, 1));
+    matmul(
+        1.0,
+        nothing,
+        Mat::new(&[], 0, 1),
+        2.0,
+        MatMut::new(&mut c[..1], 1, 1),
+    );
+    matmul(
+        1.0,
+        nothing,
+        Mat::new(&[], 0, 1),
+        0.0,
+        MatMut::new(&mut c[1..], 1, 1),
+    );
     assert_eq!(c, [2.0, 0.0]);
 }
 

@@ -96,7 +96,11 @@ unsafe fn sums<T, V, const ROWS: usize, const REGISTERS: usize, const PART: bool
                 let part = PART && j + 1 == REGISTERS;
                 let mut before = V::splat(zero);
                 if let Some(beta) = target.beta {
-                    let there = if part { V::load_part(at, last) } else { V::load(at) };
+                    let there = if part {
+                        V::load_part(at, last)
+                    } else {
+                        V::load(at)
+                    };
                     before = V::mul_add(V::splat(beta), there, before);
                 }
                 let now = V::mul_add(alpha, sum, before);

@@ -9,6 +9,7 @@ use super::features::SymmetricFeatures;
 use super::forward::start;
 use super::plan::{Part, Span};
 use super::{LinearTime, Sums, by_parts};
+use crate::engine::backward::Scratch;
 use crate::engine::{Cotangent, HeadGradients, Level};
 use bochner_numerics::{Mat, MatMut, Real, matmul};
 use std::ops::Range;
@@ -80,8 +81,10 @@ impl<T: Real> LinearTime<'_, T> {
             return;
         }
         if !keys.is_empty() {
+            let pairs = (queries.clone(), keys.clone());
+            let mut scratch = Scratch::default();
             self.head
-                .backward_block(queries.clone(), keys.clone(), given, gradients);
+                .backward_block(pairs, given, gradients, &mut scratch);
         }
         if !sums.is_empty() {
             let u = self.cotangents(queries, given, sums.reference);

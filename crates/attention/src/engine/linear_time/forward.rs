@@ -99,11 +99,10 @@ impl<T: Real> LinearTime<'_, T> {
         keys: &Range<usize>,
         reference: Level,
     ) -> (Vec<T>, Vec<T>) {
-        let g: Vec<T> = self.exponents.relative(keys.clone(), reference);
-        record(
-            Operations::multiply_adds(keys.len() * self.head.value_width())
-                + Operations::exponentials(keys.len()),
-        );
+        let g: Vec<T> = self.exponents.relative(0, keys.clone(), reference);
+        record(Operations::multiply_adds(
+            keys.len() * self.head.value_width(),
+        ));
         let mut weighted = Vec::with_capacity(keys.len() * self.columns());
         for (j, &g) in keys.clone().zip(&g) {
             weighted.extend(self.head.values.row(j).iter().map(|&v| g * v));
@@ -182,9 +181,7 @@ impl<T: Real> LinearTime<'_, T> {
         let Span { queries, keys, .. } = span;
         let mut output = vec![T::zero(); queries.len() * self.head.value_width()];
         if !queries.is_empty() && !keys.is_empty() {
-            let weights = self
-                .head
-                .unnormalised(queries.clone(), keys, statistics, |_, _| {});
+            let weights = self.head.unnormalised(queries.clone(), keys, statistics);
             add_product(
                 Mat::new(&weights, queries.len(), keys.len()),
                 self.head.values.row_range(keys.clone()),

@@ -71,7 +71,7 @@ impl<'a, T: Real> LinearTime<'a, T> {
     /// $g_j$ of the keys in sums over all of them.
     pub(crate) fn key_weights(&self, sums: &Sums<T>) -> Vec<T> {
         let keys = 0..self.head.right.shape().0;
-        self.exponents.relative(keys, sums.reference)
+        self.exponents.relative(0, keys, sums.reference)
     }
 
     /// Calls `f(a, b, x)` with every entry of $\sum_j g_j y_{jn} \phi_j \phi_j^T$, `n` being a
