@@ -197,6 +197,6 @@ fn elements(range: &Range<usize>, first: usize, width: usize) -> Range<usize> {
     (range.start - first) * width..(range.end - first) * width
 }
 
-fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+pub(super) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     a.iter().zip(b).map(|(&a, &b)| a * b).sum()
 }

@@ -8,10 +8,11 @@
 use super::features::SymmetricFeatures;
 use super::forward::start;
 use super::plan::{Part, Span};
-use super::{LinearTime, Sums, by_parts};
-use crate::engine::backward::Scratch;
+use super::{Augmented, LinearTime, Sums, by_parts};
+use crate::engine::backward::{Scratch, dot};
 use crate::engine::{Cotangent, HeadGradients, Level};
-use bochner_numerics::{Mat, MatMut, Real, matmul};
+use bochner_numerics::Real;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Gradients of all heads, given what their parts start from.
@@ -54,15 +55,16 @@ impl<T: Real> LinearTime<'_, T> {
         given: &Cotangent<T>,
     ) -> (HeadGradients<T>, Sums<T>) {
         let mut gradients = self.zero_gradients(part);
-        let (mut sums, mut own) = (start.clone(), self.zeros());
+        let (mut sums, mut own) = (Cow::Borrowed(start), self.zeros());
+        let mut psi = self.features();
         own.reference = part[0].before;
         for (s, span) in part.iter().enumerate() {
-            self.pull_span(span, &sums, given, &mut gradients);
+            self.pull_span(span, &mut psi, &sums, given, &mut gradients);
             if !own.is_empty() {
-                self.add_queries(span.queries.clone(), given, &mut own);
+                self.add_queries(span.queries.clone(), given, &mut psi, &mut own);
             }
-            if s + 1 < part.len() {
-                self.step(span, &mut sums);
+            if s + 1 < part.len() && !span.keys.is_empty() {
+                self.step(span, &mut psi, sums.to_mut());
             }
         }
         (gradients, own)
@@ -72,6 +74,7 @@ impl<T: Real> LinearTime<'_, T> {
     fn pull_span(
         &self,
         span: &Span,
+        psi: &mut SymmetricFeatures<T>,
         sums: &Sums<T>,
         given: &Cotangent<T>,
         gradients: &mut HeadGradients<T>,
@@ -88,38 +91,52 @@ impl<T: Real> LinearTime<'_, T> {
         }
         if !sums.is_empty() {
             let u = self.cotangents(queries, given, sums.reference);
-            let psi = SymmetricFeatures::new(self.head.left.row_range(queries.clone()), self.scale);
-            let cotangent = times_rows(sums, &u);
-            psi.pull_back(&cotangent, gradients.left_rows(queries, self.head.width()));
+            let gradient = gradients.left_rows(queries, self.head.width());
+            psi.of(self.head.left.row_range(queries.clone())).pull_back(
+                &sums.moments,
+                &u,
+                gradient,
+            );
         }
     }
 
     /// $u_i \exp(\text{reference} - r_i)$.
-    fn cotangents(&self, queries: &Range<usize>, given: &Cotangent<T>, reference: Level) -> Vec<T> {
-        let mut u = Vec::with_capacity(queries.len() * self.columns());
+    fn cotangents(
+        &self,
+        queries: &Range<usize>,
+        given: &Cotangent<T>,
+        reference: Level,
+    ) -> Augmented<T> {
+        let mut u = Augmented {
+            wide: Vec::with_capacity(queries.len() * self.head.value_width()),
+            last: Vec::with_capacity(queries.len()),
+        };
         for i in queries.clone() {
             let (row, cotangent) = (&given.statistics[i], given.cotangent.row(i));
-            if row.normaliser == T::zero() {
-                u.resize(u.len() + self.columns(), T::zero());
-                continue;
-            }
-            let factor = T::of(reference.minus(row.reference).exp()) / row.normaliser;
-            let outputs = given.output.row(i).iter().zip(cotangent);
-            let delta: T = outputs.map(|(&o, &c)| o * c).sum();
-            u.extend(cotangent.iter().map(|&c| c * factor));
-            u.push(-delta * factor);
+            let factor = if row.normaliser == T::zero() {
+                T::zero()
+            } else {
+                T::of(reference.minus(row.reference).exp()) / row.normaliser
+            };
+            let delta = dot(given.output.row(i), cotangent);
+            u.wide.extend(cotangent.iter().map(|&c| c * factor));
+            u.last.push(-delta * factor);
         }
         u
     }
 
     /// Adds queries to sums over queries.
-    fn add_queries(&self, queries: Range<usize>, given: &Cotangent<T>, sums: &mut Sums<T>) {
-        if queries.is_empty() {
-            return;
+    fn add_queries(
+        &self,
+        queries: Range<usize>,
+        given: &Cotangent<T>,
+        psi: &mut SymmetricFeatures<T>,
+        sums: &mut Sums<T>,
+    ) {
+        if !queries.is_empty() {
+            let u = self.cotangents(&queries, given, sums.reference);
+            sums.add(psi.of(self.head.left.row_range(queries)), &u);
         }
-        let u = self.cotangents(&queries, given, sums.reference);
-        let psi = SymmetricFeatures::new(self.head.left.row_range(queries), self.scale);
-        sums.add(psi.transposed(), &u);
     }
 
     /// From the sums of the parts' queries to what the last keys of each part read.
@@ -141,14 +158,14 @@ impl<T: Real> LinearTime<'_, T> {
     /// The gradients of a part's keys as far as later queries see them.
     fn pull_keys(&self, part: &Part, end: &Sums<T>, given: &Cotangent<T>) -> HeadGradients<T> {
         let mut gradients = self.zero_gradients(part);
-        let mut sums = end.clone();
+        let (mut sums, mut psi) = (Cow::Borrowed(end), self.features());
         for (s, span) in part.iter().enumerate().rev() {
             if !span.keys.is_empty() && !sums.is_empty() {
-                self.pull_span_keys(&span.keys, &sums, &mut gradients);
+                self.pull_span_keys(&span.keys, &mut psi, &sums, &mut gradients);
             }
-            if s > 0 {
-                sums.lower(span.before);
-                self.add_queries(span.queries.clone(), given, &mut sums);
+            if s > 0 && !span.queries.is_empty() {
+                sums.to_mut().lower(span.before);
+                self.add_queries(span.queries.clone(), given, &mut psi, sums.to_mut());
             }
         }
         gradients
@@ -157,30 +174,25 @@ impl<T: Real> LinearTime<'_, T> {
     fn pull_span_keys(
         &self,
         keys: &Range<usize>,
+        psi: &mut SymmetricFeatures<T>,
         sums: &Sums<T>,
         gradients: &mut HeadGradients<T>,
     ) {
-        let (rows, columns, width) = (keys.len(), self.columns(), self.head.value_width());
-        let (g, weighted) = self.weighted_values(keys, sums.reference);
-        let psi = SymmetricFeatures::new(self.head.right.row_range(keys.clone()), self.scale);
-        let cotangent = times_rows(sums, &weighted);
-        psi.pull_back(&cotangent, gradients.right_rows(keys, self.head.width()));
+        let weighted = self.weighted_values(keys, sums.reference);
+        psi.of(self.head.right.row_range(keys.clone()));
+        let gradient = gradients.right_rows(keys, self.head.width());
+        psi.pull_back(&sums.moments, &weighted, gradient);
 
-        let mut dy = vec![T::zero(); rows * columns];
-        matmul(
-            T::one(),
-            psi.transposed().t(),
-            sums.matrix(),
-            T::zero(),
-            MatMut::new(&mut dy, rows, columns),
-        );
-        for (r, (dy, &g)) in dy.chunks_exact_mut(columns).zip(&g).enumerate() {
-            for (dy, &total) in dy.iter_mut().zip(&sums.totals) {
+        let width = self.head.value_width();
+        let mut dy = psi.read(&sums.moments);
+        let rows = dy.wide.chunks_exact_mut(width).zip(&dy.last);
+        for ((j, &g), (dy, &last)) in keys.clone().zip(&weighted.last).zip(rows) {
+            for (dy, &total) in dy.iter_mut().zip(&sums.totals.wide) {
                 *dy = g * (*dy + self.floor * total);
             }
-            let value = self.head.values.row(keys.start + r);
-            let dot: T = value.iter().zip(&*dy).map(|(&v, &d)| v * d).sum();
-            gradients.add_key(keys.start + r, &dy[..width], dot + dy[width]);
+            let last = g * (last + self.floor * sums.totals.last[0]);
+            let exponent = dot(self.head.values.row(j), dy) + last;
+            gradients.add_key(j, dy, exponent);
         }
     }
 
@@ -204,19 +216,4 @@ impl<T: Real> LinearTime<'_, T> {
         parts.for_each(|part| whole.add(&self.head, &part));
         whole
     }
-}
-
-/// $S Y^T$, a column a row of `y`.
-fn times_rows<T: Real>(sums: &Sums<T>, y: &[T]) -> Vec<T> {
-    let (features, columns) = sums.matrix().shape();
-    let rows = y.len() / columns;
-    let mut product = vec![T::zero(); features * rows];
-    matmul(
-        T::one(),
-        sums.matrix(),
-        Mat::new(y, rows, columns).t(),
-        T::zero(),
-        MatMut::new(&mut product, features, rows),
-    );
-    product
 }

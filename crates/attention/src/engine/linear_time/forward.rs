@@ -2,11 +2,12 @@
 
 use super::features::SymmetricFeatures;
 use super::plan::{Part, Plan, Span};
-use super::{LinearTime, Sums, by_parts};
+use super::{Augmented, LinearTime, Sums, by_parts};
 use crate::engine::product::add_product;
 use crate::engine::{Level, RowStatistics};
 use bochner_numerics::operations::record;
-use bochner_numerics::{Mat, MatMut, Operations, Real, matmul};
+use bochner_numerics::{Mat, Operations, Real};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// What a head computes.
@@ -56,10 +57,10 @@ type Rows<T> = (Vec<T>, Vec<RowStatistics<T>>);
 impl<T: Real> LinearTime<'_, T> {
     /// The sums of a part's keys.
     fn sum_part(&self, part: &Part) -> Sums<T> {
-        let mut sums = self.zeros();
+        let (mut sums, mut psi) = (self.zeros(), self.features());
         sums.reference = part.last().map_or(Level::NONE, |span| span.after);
         for span in part {
-            self.add_keys(span.keys.clone(), &mut sums);
+            self.add_keys(span.keys.clone(), &mut psi, &mut sums);
         }
         sums
     }
@@ -84,70 +85,69 @@ impl<T: Real> LinearTime<'_, T> {
     }
 
     /// Adds keys, weighted relative to the reference that the sums have.
-    pub(super) fn add_keys(&self, keys: Range<usize>, sums: &mut Sums<T>) {
-        if keys.is_empty() {
-            return;
+    pub(super) fn add_keys(
+        &self,
+        keys: Range<usize>,
+        psi: &mut SymmetricFeatures<T>,
+        sums: &mut Sums<T>,
+    ) {
+        if !keys.is_empty() {
+            let weighted = self.weighted_values(&keys, sums.reference);
+            sums.add(psi.of(self.head.right.row_range(keys)), &weighted);
         }
-        let (_, weighted) = self.weighted_values(&keys, sums.reference);
-        let psi = SymmetricFeatures::new(self.head.right.row_range(keys), self.scale);
-        sums.add(psi.transposed(), &weighted);
     }
 
-    /// $g_j$, and $g_j [v_j | 1]$.
-    pub(super) fn weighted_values(
-        &self,
-        keys: &Range<usize>,
-        reference: Level,
-    ) -> (Vec<T>, Vec<T>) {
+    /// $g_j [v_j | 1]$.
+    pub(super) fn weighted_values(&self, keys: &Range<usize>, reference: Level) -> Augmented<T> {
         let g: Vec<T> = self.exponents.relative(0, keys.clone(), reference);
-        record(Operations::multiply_adds(
-            keys.len() * self.head.value_width(),
-        ));
-        let mut weighted = Vec::with_capacity(keys.len() * self.columns());
+        let width = self.head.value_width();
+        record(Operations::multiply_adds(keys.len() * width));
+        let mut wide = Vec::with_capacity(keys.len() * width);
         for (j, &g) in keys.clone().zip(&g) {
-            weighted.extend(self.head.values.row(j).iter().map(|&v| g * v));
-            weighted.push(g);
+            wide.extend(self.head.values.row(j).iter().map(|&v| g * v));
         }
-        (g, weighted)
+        Augmented { wide, last: g }
     }
 
     /// Outputs and statistics of a part's queries.
     fn read_part(&self, part: &Part, start: &Sums<T>) -> Rows<T> {
-        let mut sums = start.clone();
+        let mut sums = Cow::Borrowed(start);
+        let mut psi = self.features();
         let (mut output, mut statistics) = (Vec::new(), Vec::new());
         for (s, span) in part.iter().enumerate() {
-            let (rows, more) = self.read(span, &sums);
+            let (rows, more) = self.read(span, &mut psi, &sums);
             output.extend(rows);
             statistics.extend(more);
-            if s + 1 < part.len() {
-                self.step(span, &mut sums);
+            if s + 1 < part.len() && !span.keys.is_empty() {
+                self.step(span, &mut psi, sums.to_mut());
             }
         }
         (output, statistics)
     }
 
     /// From what the queries of a span read to what those of the next do.
-    pub(super) fn step(&self, span: &Span, sums: &mut Sums<T>) {
+    pub(super) fn step(&self, span: &Span, psi: &mut SymmetricFeatures<T>, sums: &mut Sums<T>) {
         sums.raise(span.after);
-        self.add_keys(span.keys.clone(), sums);
+        self.add_keys(span.keys.clone(), psi, sums);
     }
 
     /// Outputs and statistics of a span's queries.
-    fn read(&self, span: &Span, sums: &Sums<T>) -> Rows<T> {
+    fn read(&self, span: &Span, psi: &mut SymmetricFeatures<T>, sums: &Sums<T>) -> Rows<T> {
         let width = self.head.value_width();
         let queries = span.queries.clone();
         let rows = queries.clone().map(|i| self.initial(self.plan.rows[i]));
         let mut statistics: Vec<RowStatistics<T>> = rows.collect();
         let mut output = self.meet(span, &mut statistics);
         record(Operations::multiply_adds(output.len()));
-        if !sums.is_empty() {
+        if !sums.is_empty() && !queries.is_empty() {
             let rows = queries.len();
             record(
                 Operations::multiply_adds(2 * rows * (width + 1)) + Operations::exponentials(rows),
             );
-            let read = self.read_sums(queries, sums);
-            let read = read.chunks_exact(width + 1);
+            let read = psi.of(self.head.left.row_range(queries));
+            let read = read.read(&sums.moments);
             let rows = output.chunks_exact_mut(width).zip(&mut statistics);
+            let read = read.wide.chunks_exact(width).zip(&read.last);
             for ((out, row), read) in rows.zip(read) {
                 let factor = T::of(sums.reference.minus(row.reference).exp());
                 add_row(out, row, factor, read, &sums.totals, self.floor);
@@ -159,21 +159,6 @@ impl<T: Real> LinearTime<'_, T> {
             }
         }
         (output, statistics)
-    }
-
-    /// $\psi_i^T S$ of each query.
-    fn read_sums(&self, queries: Range<usize>, sums: &Sums<T>) -> Vec<T> {
-        let (rows, columns) = (queries.len(), self.columns());
-        let psi = SymmetricFeatures::new(self.head.left.row_range(queries), self.scale);
-        let mut read = vec![T::zero(); rows * columns];
-        matmul(
-            T::one(),
-            psi.transposed().t(),
-            sums.matrix(),
-            T::zero(),
-            MatMut::new(&mut read, rows, columns),
-        );
-        read
     }
 
     /// What a span's queries make of its own keys, pair by pair.
@@ -225,14 +210,12 @@ fn add_row<T: Real>(
     output: &mut [T],
     row: &mut RowStatistics<T>,
     factor: T,
-    read: &[T],
-    totals: &[T],
+    (read, &kernel): (&[T], &T),
+    totals: &Augmented<T>,
     floor: T,
 ) {
-    let width = output.len();
-    for (out, (&read, &total)) in output.iter_mut().zip(read.iter().zip(totals)) {
+    for (out, (&read, &total)) in output.iter_mut().zip(read.iter().zip(&totals.wide)) {
         *out += factor * (read + floor * total);
     }
-    let kernel = read[width].max(T::zero());
-    row.normaliser += factor * (kernel + floor * totals[width]);
+    row.normaliser += factor * (kernel.max(T::zero()) + floor * totals.last[0]);
 }

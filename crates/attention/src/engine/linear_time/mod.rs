@@ -22,11 +22,12 @@ mod sums;
 
 use super::{Exponents, Head, Score};
 use bochner_numerics::{Real, parallel};
-use features::count;
+use features::{SymmetricFeatures, count};
 use plan::{Part, Plan};
 
 pub(crate) use backward::backward;
 pub(crate) use forward::forward;
+use sums::Augmented;
 pub(crate) use sums::Sums;
 
 /// One head in the linear-time form.
@@ -60,7 +61,7 @@ impl<'a, T: Real> LinearTime<'a, T> {
     }
 
     fn zeros(&self) -> Sums<T> {
-        Sums::zeros(count(self.head.width()), self.columns())
+        Sums::zeros(count(self.head.width()), self.head.value_width())
     }
 
     /// Of a row of features.
@@ -85,16 +86,15 @@ impl<'a, T: Real> LinearTime<'a, T> {
         let unscaled = (self.scale * self.scale).recip();
         let pairs = (0..self.width()).flat_map(|a| (a..self.width()).map(move |b| (a, b)));
         for (p, (a, b)) in pairs.enumerate() {
-            let x = sums.matrix().get(p, n) * unscaled;
+            let x = sums.moment(p, n) * unscaled;
             let x = if a == b { x } else { x * T::FRAC_1_SQRT_2() };
             f(a, b, x);
             f(b, a, x);
         }
     }
 
-    /// Of $[v | 1]$.
-    fn columns(&self) -> usize {
-        self.head.value_width() + 1
+    fn features(&self) -> SymmetricFeatures<T> {
+        SymmetricFeatures::new(self.head.width(), self.scale)
     }
 }
 

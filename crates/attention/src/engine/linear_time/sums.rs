@@ -1,7 +1,63 @@
 //! Sums over positions, from which any other position can be attended to.
 
+use super::features::SymmetricFeatures;
 use crate::engine::Level;
-use bochner_numerics::{Mat, MatMut, Real, matmul};
+use bochner_numerics::{Mat, Real};
+
+/// Rows of $[r | s]$, the last column apart from the others.
+///
+/// Values and a column of ones are as wide as no register is; the ones' column of a product costs
+/// less as a sum of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Augmented<T> {
+    /// r, row by row.
+    pub(super) wide: Vec<T>,
+    /// s.
+    pub(super) last: Vec<T>,
+}
+
+impl<T: Real> Augmented<T> {
+    pub(super) fn zeros(rows: usize, width: usize) -> Self {
+        Self {
+            wide: vec![T::zero(); rows * width],
+            last: vec![T::zero(); rows],
+        }
+    }
+
+    /// Columns of r.
+    pub(super) fn width(&self) -> usize {
+        self.wide.len() / self.last.len()
+    }
+
+    /// r.
+    pub(super) fn matrix(&self) -> Mat<'_, T> {
+        Mat::new(&self.wide, self.last.len(), self.width())
+    }
+
+    /// The sum of all rows, as one.
+    fn total(&self) -> Self {
+        let mut total = Self::zeros(1, self.width());
+        for (row, &last) in self.wide.chunks_exact(self.width()).zip(&self.last) {
+            add(&mut total.wide, row);
+            total.last[0] += last;
+        }
+        total
+    }
+
+    fn add(&mut self, other: &Self) {
+        add(&mut self.wide, &other.wide);
+        add(&mut self.last, &other.last);
+    }
+
+    fn scale(&mut self, factor: T) {
+        let all = self.wide.iter_mut().chain(&mut self.last);
+        all.for_each(|x| *x *= factor);
+    }
+}
+
+fn add<T: Real>(sums: &mut [T], more: &[T]) {
+    sums.iter_mut().zip(more).for_each(|(a, &b)| *a += b);
+}
 
 /// $S = \sum_j g_j \psi_j y_j^T$ and $\sum_j g_j y_j$, with $g_j = \exp(m_j - \text{reference})$.
 ///
@@ -10,25 +66,20 @@ use bochner_numerics::{Mat, MatMut, Real, matmul};
 #[derive(Clone, Debug)]
 pub(crate) struct Sums<T> {
     pub(super) reference: Level,
-    /// S, of shape `[features, columns]`.
-    pub(super) moments: Vec<T>,
+    /// S, a feature a row.
+    pub(super) moments: Augmented<T>,
     /// $\sum_j g_j y_j$.
-    pub(super) totals: Vec<T>,
+    pub(super) totals: Augmented<T>,
 }
 
 impl<T: Real> Sums<T> {
     /// Of nothing.
-    pub(super) fn zeros(features: usize, columns: usize) -> Self {
+    pub(super) fn zeros(features: usize, width: usize) -> Self {
         Self {
             reference: Level::NONE,
-            moments: vec![T::zero(); features * columns],
-            totals: vec![T::zero(); columns],
+            moments: Augmented::zeros(features, width),
+            totals: Augmented::zeros(1, width),
         }
-    }
-
-    pub(super) fn matrix(&self) -> Mat<'_, T> {
-        let columns = self.totals.len();
-        Mat::new(&self.moments, self.moments.len() / columns, columns)
     }
 
     /// Whether nothing has been summed up.
@@ -36,24 +87,18 @@ impl<T: Real> Sums<T> {
         self.reference == Level::NONE
     }
 
-    /// Adds weighted rows `y`, given $\psi^T$.
-    pub(super) fn add(&mut self, psi: Mat<T>, y: &[T]) {
-        let ((features, rows), columns) = (psi.shape(), self.totals.len());
-        matmul(
-            T::one(),
-            psi,
-            Mat::new(y, rows, columns),
-            T::one(),
-            MatMut::new(&mut self.moments, features, columns),
-        );
-        let mut totals = vec![T::zero(); columns];
-        for row in y.chunks_exact(columns) {
-            totals.iter_mut().zip(row).for_each(|(a, &b)| *a += b);
+    /// S of features a and column `n` of y.
+    pub(super) fn moment(&self, feature: usize, n: usize) -> T {
+        match self.moments.width() {
+            width if n < width => self.moments.wide[feature * width + n],
+            _ => self.moments.last[feature],
         }
-        self.totals
-            .iter_mut()
-            .zip(totals)
-            .for_each(|(a, b)| *a += b);
+    }
+
+    /// Adds weighted rows `y`.
+    pub(super) fn add(&mut self, psi: &SymmetricFeatures<T>, y: &Augmented<T>) {
+        psi.add_to(y, &mut self.moments);
+        self.totals.add(&y.total());
     }
 
     /// Makes everything relative to a reference that is not below the present one.
@@ -70,25 +115,15 @@ impl<T: Real> Sums<T> {
 
     /// Adds sums relative to the same reference.
     pub(super) fn join(&mut self, other: &Self) {
-        let parts = [
-            (&mut self.moments, &other.moments),
-            (&mut self.totals, &other.totals),
-        ];
-        for (sums, more) in parts {
-            sums.iter_mut().zip(more).for_each(|(a, &b)| *a += b);
-        }
+        self.moments.add(&other.moments);
+        self.totals.add(&other.totals);
     }
 
     /// The same of values divided by a power of two.
     pub(crate) fn with_divided_values(&self, power: i32) -> Self {
         let mut sums = self.clone();
-        let columns = self.totals.len();
-        for row in [&mut sums.moments, &mut sums.totals] {
-            for (n, x) in row.iter_mut().enumerate() {
-                if n % columns + 1 < columns {
-                    *x = T::of(libm::scalbn(x.as_f64(), -power));
-                }
-            }
+        for x in sums.moments.wide.iter_mut().chain(&mut sums.totals.wide) {
+            *x = T::of(libm::scalbn(x.as_f64(), -power));
         }
         sums
     }
@@ -96,8 +131,8 @@ impl<T: Real> Sums<T> {
     fn scale(&mut self, factor: f64) {
         if factor != 1.0 && !self.is_empty() {
             let factor = T::of(factor);
-            let all = self.moments.iter_mut().chain(&mut self.totals);
-            all.for_each(|x| *x *= factor);
+            self.moments.scale(factor);
+            self.totals.scale(factor);
         }
     }
 }
