@@ -33,7 +33,7 @@
 //! | [`real`] | [`Real`], the numbers everything is generic over |
 //! | [`matrix`] | [`Mat`], [`MatMut`] |
 //! | [`product`] | [`matmul`], [`Panels`] |
-//! | [`elementary`] | exponential, sine and cosine, powers of whole slices |
+//! | [`elementary`] | exponential, sine and cosine, powers of whole slices, norms of rows |
 //! | [`instructions`] | work compiled for AVX-512, AVX2 and what the target has anyway |
 //! | [`parallel`] | splitting work over rayon's current pool |
 //! | [`operations`] | counting multiplications, exponentials, sines and powers |

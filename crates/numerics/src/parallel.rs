@@ -23,10 +23,23 @@ pub fn for_each_chunk<T: Send>(
     size: usize,
     f: impl Fn(usize, &mut [T]) + Send + Sync,
 ) {
+    map_chunks(data, size, f);
+}
+
+/// As [`for_each_chunk`], with the results in order.
+///
+/// # Panics
+/// If `size` is zero.
+pub fn map_chunks<T: Send, R: Send>(
+    data: &mut [T],
+    size: usize,
+    f: impl Fn(usize, &mut [T]) -> R + Send + Sync,
+) -> Vec<R> {
     let scope = Scope::current();
     data.par_chunks_mut(size)
         .enumerate()
-        .for_each(|(i, piece)| scope.run(|| f(i, piece)));
+        .map(|(i, piece)| scope.run(|| f(i, piece)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -40,5 +53,7 @@ mod tests {
         let mut data = vec![0; 10];
         super::for_each_chunk(&mut data, 3, |i, piece| piece.fill(i));
         assert_eq!(data, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]);
+        let sums = super::map_chunks(&mut data, 4, |_, piece| piece.iter().sum::<usize>());
+        assert_eq!(sums, [1, 6, 5]);
     }
 }

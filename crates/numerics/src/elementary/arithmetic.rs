@@ -12,6 +12,9 @@ pub trait Arithmetic {
     /// The widest register.
     type Vector<T: Lane>: Vector<T>;
 
+    /// Whether a product is added before it is rounded.
+    const FUSED: bool = true;
+
     /// $ab + c$.
     #[inline(always)]
     fn mul_add<T: Lane>(a: T, b: T, c: T) -> T {
@@ -63,6 +66,8 @@ pub(crate) struct Separate;
 impl Arithmetic for Separate {
     type Vector<T: Lane> = T::Vector128;
 
+    const FUSED: bool = false;
+
     #[inline(always)]
     fn mul_add<T: Lane>(a: T, b: T, c: T) -> T {
         a * b + c
@@ -92,7 +97,8 @@ pub(super) fn sum<T: Lane>(a: T, b: T) -> (T, T) {
     (s, (a - (s - b_seen)) + (b - b_seen))
 }
 
-/// $a + b$ and its rounding error where $a = 0$ or $|a| \ge |b|$ (Dekker).
+/// $a + b$ and its rounding error where $a = 0$ or $|a| \ge |b|$ (Dekker), or where a is a multiple of
+/// the last digit of b.
 #[inline(always)]
 pub(super) fn ordered_sum<T: Lane>(a: T, b: T) -> (T, T) {
     let s = a + b;

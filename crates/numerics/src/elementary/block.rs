@@ -15,6 +15,17 @@ pub(super) const BLOCK: usize = 32;
 pub(super) trait Blockwise<T, const N: usize> {
     /// Must be `#[inline(always)]`, see [`Task::run`].
     fn block<A: Arithmetic>(&self, x: &[T; BLOCK]) -> [[T; BLOCK]; N];
+
+    /// Whether [`block`](Self::block) does not hold for `x`.
+    #[inline(always)]
+    fn is_beyond(&self, _x: T) -> bool {
+        false
+    }
+
+    /// The values where it does not.
+    fn beyond(&self, _x: T) -> [T; N] {
+        unreachable!("nothing is beyond")
+    }
 }
 
 /// One function of one slice, into `N` others.
@@ -34,13 +45,30 @@ impl<T: Lane, F: Blockwise<T, N>, const N: usize> Task for Map<'_, T, F, N> {
                 out.as_chunks_mut().0[i] = *values;
             }
         }
-        if rest.is_empty() {
-            return;
+        if !rest.is_empty() {
+            let values = self.function.block::<A>(&padded(rest));
+            for (out, values) in self.out.iter_mut().zip(&values) {
+                let out = out.as_chunks_mut::<BLOCK>().1;
+                out.copy_from_slice(&values[..out.len()]);
+            }
         }
-        let values = self.function.block::<A>(&padded(rest));
-        for (out, values) in self.out.iter_mut().zip(&values) {
-            let out = out.as_chunks_mut::<BLOCK>().1;
-            out.copy_from_slice(&values[..out.len()]);
+        let is_beyond = |any, &x: &T| any | self.function.is_beyond(x);
+        if self.x.iter().fold(false, is_beyond) {
+            self.replace_beyond();
+        }
+    }
+}
+
+impl<T: Lane, F: Blockwise<T, N>, const N: usize> Map<'_, T, F, N> {
+    #[cold]
+    fn replace_beyond(mut self) {
+        for (i, &x) in self.x.iter().enumerate() {
+            if self.function.is_beyond(x) {
+                let values = self.function.beyond(x);
+                for (out, value) in self.out.iter_mut().zip(values) {
+                    out[i] = value;
+                }
+            }
         }
     }
 }

@@ -11,8 +11,8 @@ use num_traits::{One, WrappingAdd, Zero};
 /// $\text{sin}_i = \sin x_i$ and $\text{cos}_i = \cos x_i$.
 ///
 /// # Numerics
-/// The error is below 1 ulp, close to the zeros too. Angles beyond $2^{20}$ are left to the
-/// standard library, one at a time. Infinite angles and NaN give NaN.
+/// The error is below 1 ulp, close to the zeros too. Angles beyond $2^{17}$ (`f32`) or $2^{20}$
+/// (`f64`) are left to the standard library, one at a time. Infinite angles and NaN give NaN.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -31,41 +31,23 @@ pub fn sin_cos<T: Real>(x: &[T], sin: &mut [T], cos: &mut [T]) {
 pub(super) struct SinCos;
 
 impl<T: Lane> Blockwise<T, 2> for SinCos {
-    /// In two passes, since the first computes in `f64` and fits fewer elements into a register.
     #[inline(always)]
     fn block<A: Arithmetic>(&self, x: &[T; BLOCK]) -> [[T; BLOCK]; 2] {
-        let mut r = [T::zero(); BLOCK];
-        let mut lost = [T::zero(); BLOCK];
-        let mut quarters = [T::Bits::zero(); BLOCK];
+        let mut values = [[T::zero(); BLOCK]; 2];
         for i in 0..BLOCK {
-            let reduced = T::reduce::<A>(x[i].abs());
-            (r[i], lost[i], quarters[i]) = (reduced.r, reduced.lost, reduced.quarters);
+            (values[0][i], values[1][i]) = of_reduced::<T, A>(T::reduce::<A>(x[i].abs()), x[i]);
         }
-        let mut sin = [T::zero(); BLOCK];
-        let mut cos = [T::zero(); BLOCK];
-        for i in 0..BLOCK {
-            let reduced = Reduced {
-                r: r[i],
-                lost: lost[i],
-                quarters: quarters[i],
-            };
-            (sin[i], cos[i]) = of_reduced::<T, A>(reduced, x[i]);
-        }
-        if x.iter()
-            .fold(false, |any, x| any | (x.abs() > T::TRIGONOMETRY.largest))
-        {
-            replace_large(x, &mut sin, &mut cos);
-        }
-        [sin, cos]
+        values
     }
-}
 
-#[cold]
-fn replace_large<T: Lane>(x: &[T; BLOCK], sin: &mut [T; BLOCK], cos: &mut [T; BLOCK]) {
-    for i in 0..BLOCK {
-        if x[i].abs() > T::TRIGONOMETRY.largest {
-            (sin[i], cos[i]) = x[i].sin_cos();
-        }
+    #[inline(always)]
+    fn is_beyond(&self, x: T) -> bool {
+        x.abs() > T::TRIGONOMETRY.largest
+    }
+
+    #[cold]
+    fn beyond(&self, x: T) -> [T; 2] {
+        x.sin_cos().into()
     }
 }
 
@@ -81,7 +63,7 @@ pub struct Constants<T: 'static> {
 }
 
 pub(super) const SINGLE: Constants<f32> = Constants {
-    largest: 1_048_576.0,
+    largest: 131_072.0,
     sine: &[-0.16666655, 0.008332158, -0.00019514958],
     cosine: &[0.041666646, -0.0013887313, 2.4432786e-5],
 };
@@ -129,9 +111,39 @@ const QUARTER: [f64; 4] = [
 /// What is left of $\pi / 2$ after the first part.
 const QUARTER_REST: f64 = 6.077100506506192e-11;
 
-/// In double precision, whose digits leave enough for any angle up to the largest.
+/// $\pi / 2$ in three parts.
+const QUARTER_SINGLE: [f32; 3] = [std::f32::consts::FRAC_PI_2, -4.371139e-8, -1.7151245e-15];
+
 #[inline(always)]
 pub(super) fn reduce_single<A: Arithmetic>(x: f32) -> Reduced<f32> {
+    if A::FUSED {
+        reduce_single_fused::<A>(x)
+    } else {
+        reduce_single_in_double::<A>(x)
+    }
+}
+
+/// In the type's own digits.
+///
+/// Exact but for the last step: the first remainder is a multiple of $2^{-24}$ below one, and of
+/// every digit of the second product.
+#[inline(always)]
+fn reduce_single_fused<A: Arithmetic>(x: f32) -> Reduced<f32> {
+    let shifted = A::mul_add(x, std::f32::consts::FRAC_2_PI, f32::SHIFTER);
+    let n = shifted - f32::SHIFTER;
+    let first = A::mul_add(-n, QUARTER_SINGLE[0], x);
+    let (product, product_lost) = A::product(-n, QUARTER_SINGLE[1]);
+    let (r, r_lost) = ordered_sum(first, product);
+    Reduced {
+        r,
+        lost: A::mul_add(-n, QUARTER_SINGLE[2], r_lost + product_lost),
+        quarters: shifted.to_bits(),
+    }
+}
+
+/// In double precision, whose digits leave enough for any angle up to the largest.
+#[inline(always)]
+fn reduce_single_in_double<A: Arithmetic>(x: f32) -> Reduced<f32> {
     let x = f64::from(x);
     let shifted = A::mul_add(x, std::f64::consts::FRAC_2_PI, f64::SHIFTER);
     let n = shifted - f64::SHIFTER;
@@ -184,14 +196,18 @@ fn of_reduced<T: Lane, A: Arithmetic>(reduced: Reduced<T>, x: T) -> (T, T) {
 #[inline(always)]
 fn of_remainder<T: Lane, A: Arithmetic>(r: T, lost: T) -> (T, T) {
     let k = &T::TRIGONOMETRY;
-    let z = r * r;
-    let half_z = z / (T::one() + T::one());
-    let near_one = T::one() - half_z;
-    let sine = polynomial::<T, A>(k.sine, z);
-    let sine = r + A::mul_add(r * z, sine, lost * near_one);
+    let half = (T::one() + T::one()).recip();
+    let z = A::mul_add(r, r, (r + r) * lost);
+    let sine = A::mul_add(r * z, polynomial::<T, A>(k.sine, z), lost);
     let cosine = polynomial::<T, A>(k.cosine, z);
-    let cosine = A::mul_add(z * z, cosine, ((T::one() - near_one) - half_z) - r * lost);
-    (sine, near_one + cosine)
+    let cosine = if A::FUSED {
+        A::mul_add(z, A::mul_add(z, cosine, -half), T::one())
+    } else {
+        // With what the difference of the first two terms loses.
+        let near_one = T::one() - half * z;
+        near_one + (z * z * cosine + ((T::one() - near_one) - half * z))
+    };
+    (r + sine, cosine)
 }
 
 #[cfg(test)]

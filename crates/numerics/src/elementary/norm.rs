@@ -1,0 +1,284 @@
+//! Norms of rows, in parts that neither overflow nor vanish.
+
+use super::arithmetic::Arithmetic;
+use super::block::MapInPlace;
+use super::instruction_set::{InstructionSet, Task};
+use super::lane::Lane;
+use super::power::Power;
+use crate::Real;
+use num_traits::Zero;
+
+/// The p-norm of a row x: $|x|_p = s \, (\sum_n |x_n / s|^p)^{1/p}$.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PNorm {
+    /// The largest $|x_n|$, called s.
+    pub scale: f64,
+    /// $\sum_n |x_n / s|^p$: from 1 to the row's width, or 0 in a row of zeros.
+    pub sum: f64,
+}
+
+/// The p-norms of the rows of `x`, `width` entries each; $p > 0$.
+///
+/// # Numerics
+/// In double precision, each power rounded to a multiple of $2^{-52}$ and these added without
+/// error: a row and its permutations have the same norm to the bit. A row that is not finite has
+/// the norm NaN.
+///
+/// # Panics
+/// If `x` does not have whole rows.
+pub fn p_norms<T: Real>(x: &[T], width: usize, p: f64) -> Vec<PNorm> {
+    assert!(x.len().is_multiple_of(width), "p_norms: rows of {width}");
+    let mut norms = vec![PNorm::default(); x.len() / width];
+    let out = &mut norms;
+    InstructionSet::fastest().run(Norms { x, width, p, out });
+    norms
+}
+
+/// $\text{out}_{in} = f_i \operatorname{sign}(x_{in}) \max(|x_{in} / s_i|, l)^p$, zero where
+/// $x_{in}$ is, for the rows $x_i$ with the scales $s_i$ of their norms.
+///
+/// *where* $f$ is `factors`, $l$ is `lowest` and $p$ may have any sign.
+///
+/// # Panics
+/// If there is not one norm and one factor a row, or `out` is not as long as `x`.
+pub fn signed_powers<T: Real>(
+    x: &[T],
+    norms: &[PNorm],
+    p: f64,
+    lowest: f64,
+    factors: &[f64],
+    out: &mut [f64],
+) {
+    assert_eq!(
+        x.len(),
+        out.len(),
+        "signed_powers: lengths of `x` and `out`"
+    );
+    assert_eq!(
+        norms.len(),
+        factors.len(),
+        "signed_powers: one factor a row"
+    );
+    let width = x.len().checked_div(norms.len()).unwrap_or(0);
+    assert_eq!(x.len(), width * norms.len(), "signed_powers: whole rows");
+    if x.is_empty() {
+        return;
+    }
+    InstructionSet::fastest().run(SignedPowers {
+        powers: Powers {
+            x,
+            width,
+            p,
+            lowest,
+        },
+        norms,
+        factors,
+        out,
+    });
+}
+
+/// Entries whose powers are computed at a time.
+const ENTRIES: usize = 2048;
+
+struct Norms<'a, T> {
+    x: &'a [T],
+    width: usize,
+    p: f64,
+    out: &'a mut [PNorm],
+}
+
+impl<T: Lane + Real> Task for Norms<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let Self { width, p, .. } = self;
+        let rows = (ENTRIES / width).max(1);
+        let mut buffer = vec![0.0; self.out.len().min(rows) * width];
+        for (norms, x) in self.out.chunks_mut(rows).zip(self.x.chunks(rows * width)) {
+            for (norm, row) in norms.iter_mut().zip(x.chunks_exact(width)) {
+                norm.scale = largest(row).as_f64();
+            }
+            let powers = &mut buffer[..x.len()];
+            Powers {
+                x,
+                width,
+                p,
+                lowest: 0.0,
+            }
+            .compute::<A>(norms, powers);
+            for (norm, powers) in norms.iter_mut().zip(powers.chunks_exact(width)) {
+                norm.sum = if norm.scale.is_finite() {
+                    sum(powers)
+                } else {
+                    f64::NAN
+                };
+            }
+        }
+    }
+}
+
+struct SignedPowers<'a, T> {
+    powers: Powers<'a, T>,
+    norms: &'a [PNorm],
+    factors: &'a [f64],
+    out: &'a mut [f64],
+}
+
+impl<T: Lane + Real> Task for SignedPowers<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let Powers { x, width, .. } = self.powers;
+        self.powers.compute::<A>(self.norms, self.out);
+        let rows = self.out.chunks_exact_mut(width).zip(x.chunks_exact(width));
+        for ((out, x), &factor) in rows.zip(self.factors) {
+            for (out, &x) in out.iter_mut().zip(x) {
+                let value = *out * factor;
+                let value = if x < T::zero() { -value } else { value };
+                *out = if x == T::zero() { 0.0 } else { value };
+            }
+        }
+    }
+}
+
+/// Powers of the ratios of entries to the scales of their rows.
+struct Powers<'a, T> {
+    x: &'a [T],
+    width: usize,
+    p: f64,
+    lowest: f64,
+}
+
+impl<T: Lane + Real> Powers<'_, T> {
+    #[inline(always)]
+    fn compute<A: Arithmetic>(&self, norms: &[PNorm], out: &mut [f64]) {
+        let rows = out.chunks_exact_mut(self.width);
+        for ((out, x), norm) in rows.zip(self.x.chunks_exact(self.width)).zip(norms) {
+            let scale = if norm.scale == 0.0 { 1.0 } else { norm.scale };
+            for (out, x) in out.iter_mut().zip(x) {
+                let ratio = x.abs().as_f64() / scale;
+                *out = if ratio < self.lowest {
+                    self.lowest
+                } else {
+                    ratio
+                };
+            }
+        }
+        // The usual exponents cost a root at most.
+        match self.p {
+            0.0 => out.fill(1.0),
+            0.5 => each(out, |x| x.sqrt()),
+            1.0 => {}
+            1.5 => each(out, |x| x * x.sqrt()),
+            2.0 => each(out, |x| x * x),
+            3.0 => each(out, |x| x * x * x),
+            p => MapInPlace {
+                function: Power::new(p),
+                x: out,
+            }
+            .run::<A>(),
+        }
+    }
+}
+
+#[inline(always)]
+fn each(x: &mut [f64], f: impl Fn(f64) -> f64) {
+    for x in x {
+        *x = f(*x);
+    }
+}
+
+/// The largest absolute value, by the bits: those of NaN are above all others.
+#[inline(always)]
+fn largest<T: Lane>(row: &[T]) -> T {
+    let bits = row.iter().map(|x| T::bits(x.abs()));
+    T::of_bits(bits.fold(T::Bits::zero(), |a, b| if b > a { b } else { a }))
+}
+
+/// The sum of numbers from 0 to 1 as multiples of $2^{-52}$, whatever their order.
+#[inline(always)]
+fn sum(x: &[f64]) -> f64 {
+    let (mut high, mut low) = (0u64, 0u64);
+    for x in x {
+        let multiple = (x + 1.0).to_bits().wrapping_sub(1f64.to_bits());
+        high = high.wrapping_add(multiple >> 32);
+        low = low.wrapping_add(multiple & 0xffff_ffff);
+    }
+    high as f64 / f64::from(1 << 20) + low as f64 * f64::EPSILON
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elementary::accuracy::uniform;
+
+    const EXPONENTS: [f64; 9] = [0.05, 0.5, 0.7, 1.0, 1.5, 2.0, 2.7, 3.0, 20.0];
+
+    #[test]
+    fn norms_are_those_of_the_definition() {
+        let mut x: Vec<f32> = uniform(-3.0, 3.0, 150 * 37);
+        x[..37].fill(0.0);
+        for p in EXPONENTS {
+            let norms = p_norms(&x, 37, p);
+            assert_eq!(norms[0], PNorm::default());
+            for (row, norm) in x.chunks(37).zip(norms).skip(1) {
+                let scale = row.iter().map(|x| f64::from(x.abs())).fold(0.0, f64::max);
+                let powers = row.iter().map(|&x| (f64::from(x.abs()) / scale).powf(p));
+                let sum: f64 = powers.sum();
+                assert_eq!(norm.scale, scale);
+                assert!((norm.sum / sum - 1.0).abs() < 1e-13, "p = {p}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_entries_changes_no_bit() {
+        let x: Vec<f64> = (1..40).map(|n| 1.0 / f64::from(n)).collect();
+        for p in EXPONENTS {
+            for middle in 1..39 {
+                let mut other = x.clone();
+                other.rotate_left(middle);
+                assert_eq!(p_norms(&other, 39, p), p_norms(&x, 39, p));
+            }
+        }
+    }
+
+    #[test]
+    fn signed_powers_are_those_of_the_definition() {
+        let mut x: Vec<f32> = uniform(-3.0, 3.0, 100 * 19);
+        x[5] = 0.0;
+        let factors: Vec<f64> = uniform(-2.0, 2.0, 100);
+        let norms = p_norms(&x, 19, 2.0);
+        let mut out = vec![0.0; x.len()];
+        for p in EXPONENTS.map(|p| p - 1.0) {
+            signed_powers(&x, &norms, p, 0.01, &factors, &mut out);
+            for (i, (&x, &got)) in x.iter().zip(&out).enumerate() {
+                let ratio = (f64::from(x.abs()) / norms[i / 19].scale).max(0.01);
+                let want = factors[i / 19] * ratio.powf(p) * f64::from(x.signum());
+                let want = if x == 0.0 { 0.0 } else { want };
+                assert!((got - want).abs() <= 1e-14 * want.abs(), "p = {p}");
+            }
+        }
+    }
+
+    #[test]
+    fn extreme_rows_have_norms_and_others_have_none() {
+        let rows = [
+            [1e308, -1e308],
+            [5e-324, 1e-323],
+            [f64::NAN, 1.0],
+            [f64::INFINITY, 1.0],
+        ];
+        for p in EXPONENTS {
+            let norms = p_norms(rows.as_flattened(), 2, p);
+            assert_eq!(
+                norms[0],
+                PNorm {
+                    scale: 1e308,
+                    sum: 2.0
+                }
+            );
+            assert_eq!(norms[1].scale, 1e-323);
+            assert!((norms[1].sum - (1.0 + 0.5f64.powf(p))).abs() < 1e-15);
+            assert!(norms[2..].iter().all(|norm| norm.sum.is_nan()));
+        }
+    }
+}
