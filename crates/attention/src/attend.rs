@@ -3,7 +3,7 @@
 use crate::call::units::divided;
 use crate::call::{Call, Prepared, slab};
 use crate::engine::linear_time::Sums;
-use crate::engine::{Cotangent, HeadGradients, QUERY_BLOCK, RowStatistics};
+use crate::engine::{Cotangent, HeadGradients, Level, QUERY_BLOCK, RowStatistics};
 use crate::error::same_shape;
 use crate::similarity::PointsGradients;
 use crate::{Error, Form, Settings};
@@ -112,14 +112,22 @@ fn pair_by_pair<T: Real>(
     call: &Call<T>,
     heads: &[Prepared<T>],
 ) -> (Vec<T>, Vec<Vec<RowStatistics<T>>>) {
-    let mut output = Vec::with_capacity(heads.len() * call.queries * call.value_width());
-    let mut statistics = vec![Vec::with_capacity(call.queries); heads.len()];
+    let (queries, width) = (call.queries, call.value_width());
+    let mut output = vec![T::zero(); heads.len() * queries * width];
+    let mut statistics = vec![vec![RowStatistics::new(Level::NONE); queries]; heads.len()];
     let packed = parallel::map(heads.len(), |h| call.head(h, &heads[h]).packed());
-    let forward = |h: usize, block| packed[h].forward(block);
-    for (h, _, (rows, more)) in call.by_blocks(QUERY_BLOCK, forward) {
-        output.extend(rows);
-        statistics[h].extend(more);
-    }
+    let rows = output.chunks_exact_mut(queries * width);
+    let blocks = packed.iter().zip(rows.zip(&mut statistics));
+    let blocks = blocks.flat_map(|(head, (output, statistics))| {
+        let output = output.chunks_mut(QUERY_BLOCK * width);
+        let pieces = output.zip(statistics.chunks_mut(QUERY_BLOCK));
+        pieces
+            .enumerate()
+            .map(move |(i, piece)| (head, i * QUERY_BLOCK, piece))
+    });
+    parallel::for_each(blocks.collect(), |(head, first, (output, statistics))| {
+        head.forward(first..first + statistics.len(), output, statistics);
+    });
     (output, statistics)
 }
 

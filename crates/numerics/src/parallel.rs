@@ -13,6 +13,15 @@ pub fn map<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
     (0..n).into_par_iter().map(counted).collect()
 }
 
+/// Calls `f` with each item, on the current pool: for items that hold pieces to be written to.
+pub fn for_each<I: Send>(items: Vec<I>, f: impl Fn(I) + Send + Sync) {
+    let scope = Scope::current();
+    items
+        .into_par_iter()
+        .with_max_len(1)
+        .for_each(|item| scope.run(|| f(item)));
+}
+
 /// Calls `f(i, piece)` for the consecutive pieces of `data`, each of `size` elements (the last may
 /// be shorter).
 ///
@@ -51,6 +60,9 @@ mod tests {
             (0..100).map(|i| i * i).collect::<Vec<_>>()
         );
         let mut data = vec![0; 10];
+        let pieces = data.chunks_mut(4).enumerate().collect();
+        super::for_each(pieces, |(i, piece): (usize, &mut [usize])| piece.fill(i));
+        assert_eq!(data, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2]);
         super::for_each_chunk(&mut data, 3, |i, piece| piece.fill(i));
         assert_eq!(data, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]);
         let sums = super::map_chunks(&mut data, 4, |_, piece| piece.iter().sum::<usize>());

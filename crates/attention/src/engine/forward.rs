@@ -10,27 +10,33 @@ use bochner_numerics::{Mat, MatMut, Operations, Real, instructions, matmul};
 use std::ops::Range;
 
 impl<T: Real> Head<'_, T> {
-    /// Outputs `[queries, dv]` and statistics of a block of queries.
-    pub(crate) fn forward(&self, queries: Range<usize>) -> (Vec<T>, Vec<RowStatistics<T>>) {
-        let mut statistics = self.initial_statistics(queries.clone());
-        let mut output = self.accumulate(queries.clone(), &mut statistics);
-        if self.mark_level_rows(queries.clone(), &mut statistics) {
-            output = self.accumulate(queries, &mut statistics);
+    /// Writes outputs `[queries, dv]`, which are zero before, and statistics of a block of queries.
+    pub(crate) fn forward(
+        &self,
+        queries: Range<usize>,
+        output: &mut [T],
+        statistics: &mut [RowStatistics<T>],
+    ) {
+        self.set_references(queries.clone(), statistics);
+        self.accumulate(queries.clone(), statistics, output);
+        if self.mark_level_rows(queries.clone(), statistics) {
+            output.fill(T::zero());
+            self.accumulate(queries, statistics, output);
         }
-        let width = self.value_width();
         record(Operations::multiply_adds(output.len()));
-        for (out, row) in output.chunks_exact_mut(width).zip(&statistics) {
+        let rows = output.chunks_exact_mut(self.value_width());
+        for (out, row) in rows.zip(statistics) {
             if row.normaliser > T::zero() {
                 out.iter_mut().for_each(|x| *x /= row.normaliser);
             }
         }
-        (output, statistics)
     }
 
     /// The normalised weights `[queries, Tk]` of a block of queries, before dropout.
     pub(crate) fn weights(&self, queries: Range<usize>) -> Vec<T> {
         let all = 0..self.right.shape().0;
-        let mut statistics = self.initial_statistics(queries.clone());
+        let mut statistics = vec![RowStatistics::new(Level::NONE); queries.len()];
+        self.set_references(queries.clone(), &mut statistics);
         let mut weights = self.unnormalised(queries.clone(), &all, &mut statistics);
         if self.mark_level_rows(queries.clone(), &mut statistics) {
             weights = self.unnormalised(queries, &all, &mut statistics);
@@ -44,10 +50,14 @@ impl<T: Real> Head<'_, T> {
         weights
     }
 
-    /// $\sum_j a_{ij} v_j$ with dropout, and the normalisers.
-    fn accumulate(&self, queries: Range<usize>, statistics: &mut [RowStatistics<T>]) -> Vec<T> {
+    /// Adds $\sum_j a_{ij} v_j$ with dropout, and to the normalisers.
+    fn accumulate(
+        &self,
+        queries: Range<usize>,
+        statistics: &mut [RowStatistics<T>],
+        output: &mut [T],
+    ) {
         let (rows, width) = (queries.len(), self.value_width());
-        let mut output = vec![T::zero(); rows * width];
         let mut weights = vec![T::zero(); rows * KEY_BLOCK.min(self.last_limit(&queries))];
         let mut factors = vec![T::one(); rows];
         for keys in self.key_blocks(&queries) {
@@ -63,10 +73,9 @@ impl<T: Real> Head<'_, T> {
                 Mat::new(weights, rows, keys.len()),
                 self.values.row_range(keys),
                 self.finite.values,
-                &mut output,
+                output,
             );
         }
-        output
     }
 
     /// The weights of a block relative to the rows' references.
@@ -133,7 +142,7 @@ impl<T: Real> Head<'_, T> {
         }
     }
 
-    fn initial_statistics(&self, queries: Range<usize>) -> Vec<RowStatistics<T>> {
+    fn set_references(&self, queries: Range<usize>, statistics: &mut [RowStatistics<T>]) {
         let references = match self.score.exponents() {
             None => vec![Level::NONE; queries.len()],
             Some(exponents) => {
@@ -146,15 +155,9 @@ impl<T: Real> Head<'_, T> {
                 }
             }
         };
-        references
-            .into_iter()
-            .map(|reference| RowStatistics {
-                reference,
-                largest: T::neg_infinity(),
-                normaliser: T::zero(),
-                level: false,
-            })
-            .collect()
+        for (row, reference) in statistics.iter_mut().zip(references) {
+            *row = RowStatistics::new(reference);
+        }
     }
 
     /// Marks the rows whose kept similarities are all exactly zero and resets their normalisers;

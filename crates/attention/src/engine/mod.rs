@@ -21,7 +21,7 @@ pub(crate) use periodic::Wave;
 pub(crate) use product::all_finite;
 pub(crate) use sweep::largest;
 
-use exponents::Level;
+pub(crate) use exponents::Level;
 use sweep::Relative;
 
 use crate::Mask;
@@ -175,6 +175,18 @@ pub(crate) struct RowStatistics<T> {
     pub(crate) normaliser: T,
     /// All kept similarities vanish: the weights are those of the magnitudes alone.
     pub(crate) level: bool,
+}
+
+impl<T: Real> RowStatistics<T> {
+    /// Of a row that has met no key.
+    pub(crate) fn new(reference: Level) -> Self {
+        Self {
+            reference,
+            largest: T::neg_infinity(),
+            normaliser: T::zero(),
+            level: false,
+        }
+    }
 }
 
 impl<T: Real> Head<'_, T> {

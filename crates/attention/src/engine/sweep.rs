@@ -1,9 +1,10 @@
 //! Sweeps over the rows of a block: what happens between two matrix products.
 
 use super::{Exponents, Head, Level, RowStatistics, Score};
-use bochner_numerics::instructions::{Arithmetic, Task, exp};
+use bochner_numerics::instructions::{Arithmetic, Task, exp2};
 use bochner_numerics::operations::record;
 use bochner_numerics::{Operations, Real};
+use std::f64::consts::LOG2_E;
 use std::ops::Range;
 
 /// The keys of a block as one row sees them.
@@ -164,7 +165,7 @@ fn weigh<T: Real, A: Arithmetic>(
         Score::Exponential { scale, .. } => {
             add(row, relative);
             block.fill_masked(row, T::neg_infinity());
-            online_exponential::<T, A>(row, saturated(*scale), &mut statistics.largest)
+            online_exponential::<T, A>(row, binary(*scale), &mut statistics.largest)
         }
     };
     statistics.normaliser = factor * statistics.normaliser + sum(row);
@@ -184,12 +185,13 @@ pub(super) fn add<T: Real>(sum: &mut [T], more: &[T]) {
     sum.iter_mut().zip(more).for_each(|(x, &b)| *x += b);
 }
 
-/// `x`, or the largest finite number: a scale multiplies differences, of which zero must stay zero.
-fn saturated<T: Real>(x: f64) -> T {
-    T::of(x).min(T::max_value())
+/// The scale with which a difference is the exponent of a power of two, or the largest finite
+/// number: a difference of zero must stay zero.
+fn binary<T: Real>(scale: f64) -> T {
+    T::of(scale * LOG2_E).min(T::max_value())
 }
 
-/// `exp((x - max) scale)` with a running maximum; returns what the old maximum costs.
+/// $2^{(x - \max) \text{scale}}$ with a running maximum; returns what the old maximum costs.
 ///
 /// The difference comes first: it is exact where it decides anything, and never inf - inf.
 #[inline(always)]
@@ -203,9 +205,9 @@ fn online_exponential<T: Real, A: Arithmetic>(row: &mut [T], scale: T, largest: 
     *largest = now;
     record(Operations::multiply_adds(row.len() + 1) + Operations::exponentials(row.len() + 1));
     for x in row {
-        *x = exp::<T, A>((*x - now) * scale);
+        *x = exp2::<T, A>((*x - now) * scale);
     }
-    ((before - now) * scale).exp()
+    exp2::<T, A>((before - now) * scale)
 }
 
 /// Recomputes the normalised weights of a row into `p` and replaces its raw scores by
@@ -244,10 +246,10 @@ fn weights_and_slopes<T: Real, A: Arithmetic>(
         }
         Score::Exponential { scale, .. } => {
             add(row, relative);
-            let (largest, scale) = (statistics.largest, saturated::<T>(*scale));
+            let (largest, scale) = (statistics.largest, binary::<T>(*scale));
             record(Operations::exponentials(row.len()));
             for (x, p) in row.iter_mut().zip(p.iter_mut()) {
-                *x = exp::<T, A>((*x - largest) * scale) * inverse;
+                *x = exp2::<T, A>((*x - largest) * scale) * inverse;
                 *p = *x;
             }
         }

@@ -42,12 +42,6 @@ pub fn exp_in_place<T: Real>(x: &mut [T]) {
     });
 }
 
-/// $e^x$ inside a [`Task`](crate::instructions::Task), to the bit as [`exp`] computes it.
-#[inline(always)]
-pub fn exp_of<T: Lane, A: Arithmetic>(x: T) -> T {
-    exponential::<T, A>(x, T::zero())
-}
-
 #[derive(Clone, Copy)]
 pub(super) struct Exponential;
 

@@ -1,7 +1,7 @@
 //! What the algorithms have to know about a type.
 
 use super::arithmetic::Arithmetic;
-use super::{exponential, logarithm, trigonometry};
+use super::{exponential, logarithm, power_of_two, trigonometry};
 use crate::product::{Portable, Vector};
 use num_traits::{Float, PrimInt, WrappingAdd, WrappingSub};
 
@@ -35,6 +35,8 @@ pub trait Lane: Float + 'static {
     const SPLITTER: Self;
     /// Of the exponential.
     const EXPONENTIAL: exponential::Constants<Self>;
+    /// Of the power of two.
+    const POWER_OF_TWO: power_of_two::Constants<Self>;
     /// Of the logarithm.
     const LOGARITHM: logarithm::Constants<Self>;
     /// Of the sine and cosine.
@@ -67,6 +69,7 @@ impl Lane for f32 {
     const SHIFTER: f32 = 12_582_912.0;
     const SPLITTER: f32 = 4097.0;
     const EXPONENTIAL: exponential::Constants<f32> = exponential::SINGLE;
+    const POWER_OF_TWO: power_of_two::Constants<f32> = power_of_two::SINGLE;
     const LOGARITHM: logarithm::Constants<f32> = logarithm::SINGLE;
     const TRIGONOMETRY: trigonometry::Constants<f32> = trigonometry::SINGLE;
 
@@ -105,6 +108,7 @@ impl Lane for f64 {
     const SHIFTER: f64 = 6_755_399_441_055_744.0;
     const SPLITTER: f64 = 134_217_729.0;
     const EXPONENTIAL: exponential::Constants<f64> = exponential::DOUBLE;
+    const POWER_OF_TWO: power_of_two::Constants<f64> = power_of_two::DOUBLE;
     const LOGARITHM: logarithm::Constants<f64> = logarithm::DOUBLE;
     const TRIGONOMETRY: trigonometry::Constants<f64> = trigonometry::DOUBLE;
 

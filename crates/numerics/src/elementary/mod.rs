@@ -45,6 +45,7 @@ pub(crate) mod lane;
 pub(crate) mod logarithm;
 pub(crate) mod norm;
 pub(crate) mod power;
+pub(crate) mod power_of_two;
 pub(crate) mod trigonometry;
 
 pub use exponential::{exp, exp_in_place};

@@ -135,7 +135,9 @@ impl<T: Real> LinearTime<'_, T> {
     fn read(&self, span: &Span, psi: &mut SymmetricFeatures<T>, sums: &Sums<T>) -> Rows<T> {
         let width = self.head.value_width();
         let queries = span.queries.clone();
-        let rows = queries.clone().map(|i| self.initial(self.plan.rows[i]));
+        let rows = queries
+            .clone()
+            .map(|i| RowStatistics::new(self.plan.rows[i]));
         let mut statistics: Vec<RowStatistics<T>> = rows.collect();
         let mut output = self.meet(span, &mut statistics);
         record(Operations::multiply_adds(output.len()));
@@ -177,21 +179,12 @@ impl<T: Real> LinearTime<'_, T> {
         output
     }
 
-    fn initial(&self, reference: Level) -> RowStatistics<T> {
-        RowStatistics {
-            reference,
-            largest: T::neg_infinity(),
-            normaliser: T::zero(),
-            level: false,
-        }
-    }
-
     /// A head's results from those of its parts. Queries before the first part see nothing.
     fn passed(&self, starts: Vec<Sums<T>>, parts: Vec<Rows<T>>) -> Passed<T> {
         let seeing: usize = parts.iter().map(|(_, rows)| rows.len()).sum();
         let blind = self.head.rows.queries - seeing;
         let mut output = vec![T::zero(); blind * self.head.value_width()];
-        let mut statistics = vec![self.initial(Level::NONE); blind];
+        let mut statistics = vec![RowStatistics::new(Level::NONE); blind];
         for (rows, more) in parts {
             output.extend(rows);
             statistics.extend(more);
