@@ -33,7 +33,7 @@ pub struct Constants<T: 'static> {
 pub(super) const SINGLE: Constants<f32> = Constants {
     lowest: -126.0,
     polynomial: &[
-        0.693_147_2,
+        std::f32::consts::LN_2,
         0.240_226_58,
         0.055_503_342,
         0.009_617_452,
@@ -45,7 +45,7 @@ pub(super) const SINGLE: Constants<f32> = Constants {
 pub(super) const DOUBLE: Constants<f64> = Constants {
     lowest: -1022.0,
     polynomial: &[
-        0.6931471805599453,
+        std::f64::consts::LN_2,
         0.24022650695910072,
         0.055504108664821625,
         0.00961812910762848,
