@@ -3,7 +3,7 @@
 use crate::call::units::divided;
 use crate::call::{Call, Prepared, slab};
 use crate::engine::linear_time::Sums;
-use crate::engine::{Cotangent, HeadGradients, Level, QUERY_BLOCK, RowStatistics};
+use crate::engine::{Cotangent, HeadGradients, Level, QUERY_BLOCK, RowStatistics, blocks};
 use crate::error::same_shape;
 use crate::similarity::PointsGradients;
 use crate::{Error, Form, Settings};
@@ -115,18 +115,17 @@ fn pair_by_pair<T: Real>(
     let (queries, width) = (call.queries, call.value_width());
     let mut output = vec![T::zero(); heads.len() * queries * width];
     let mut statistics = vec![vec![RowStatistics::new(Level::NONE); queries]; heads.len()];
-    let packed = parallel::map(heads.len(), |h| call.head(h, &heads[h]).packed());
     let rows = output.chunks_exact_mut(queries * width);
-    let blocks = packed.iter().zip(rows.zip(&mut statistics));
-    let blocks = blocks.flat_map(|(head, (output, statistics))| {
+    let heads = heads.iter().enumerate().zip(rows.zip(&mut statistics));
+    // A head packs when its turn comes: many short heads then use the same few pieces of memory.
+    parallel::for_each(heads.collect(), |((h, head), (output, statistics))| {
+        let head = call.head(h, head).packed();
         let output = output.chunks_mut(QUERY_BLOCK * width);
-        let pieces = output.zip(statistics.chunks_mut(QUERY_BLOCK));
-        pieces
-            .enumerate()
-            .map(move |(i, piece)| (head, i * QUERY_BLOCK, piece))
-    });
-    parallel::for_each(blocks.collect(), |(head, first, (output, statistics))| {
-        head.forward(first..first + statistics.len(), output, statistics);
+        let blocks = output.zip(statistics.chunks_mut(QUERY_BLOCK)).enumerate();
+        parallel::for_each(blocks.collect(), |(i, (output, statistics))| {
+            let first = i * QUERY_BLOCK;
+            head.forward(first..first + statistics.len(), output, statistics);
+        });
     });
     (output, statistics)
 }
@@ -195,19 +194,15 @@ impl<T: Real> State<T> {
     }
 
     fn back_pair_by_pair(&self, call: &Call<T>, given: &[Cotangent<T>]) -> Vec<HeadGradients<T>> {
-        let mut joined: Vec<Option<HeadGradients<T>>> = Vec::new();
-        joined.resize_with(self.heads.len(), || None);
-        let packed = parallel::map(self.heads.len(), |h| {
-            call.head(h, &self.heads[h]).packed_for_backward()
-        });
-        let backward = |h: usize, chunk| packed[h].backward(chunk, &given[h]);
-        for (h, _, part) in call.by_blocks(call.backward_chunk(), backward) {
-            match &mut joined[h] {
-                Some(whole) => whole.join(part),
-                none => *none = Some(part),
-            }
-        }
-        joined.into_iter().flatten().collect()
+        let chunks: Vec<_> = blocks(0..call.queries, call.backward_chunk()).collect();
+        parallel::map(self.heads.len(), |h| {
+            let head = call.head(h, &self.heads[h]).packed_for_backward();
+            let part = |i: usize| head.backward(chunks[i].clone(), &given[h]);
+            let mut parts = parallel::map(chunks.len(), part).into_iter();
+            let mut whole = parts.next().expect("there are queries");
+            parts.for_each(|part| whole.join(part));
+            whole
+        })
     }
 }
 
