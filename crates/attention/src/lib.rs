@@ -118,7 +118,9 @@ pub use mechanism::{
     Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, ParameterSpec, Pass, Size,
 };
 #[cfg(feature = "dfdx")]
-pub use multi_head::{Attention, MultiHead, MultiHeadConfig, StaticConfig};
+pub use multi_head::{
+    Attention, MultiHead, MultiHeadConfig, MultiHeadOperation, SavedHeads, StaticConfig,
+};
 pub use registry::{Described, Entry, REGISTRY, Variant, find};
 pub use settings::Settings;
 pub use similarity::{Points, PointsGradients, Similarity};

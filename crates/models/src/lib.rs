@@ -1,6 +1,6 @@
 //! Models built from kernel attention.
 //!
-//! So far one: the paper's [regressor](regressor::Regressor), which reads a whole data set as one
+//! The first is the paper's [regressor](regressor::Regressor), which reads a whole data set as one
 //! sequence. Each row is a position; its prediction attends to the inputs of all rows, those of the
 //! test part included, while the loss counts the training rows alone. With attention as a kernel
 //! this is a relative of kernel regression in which the kernel is learned: which rows are alike is
@@ -37,9 +37,13 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`encoder`] | [`Encoder`](encoder::Encoder), [`EncoderLayer`](encoder::EncoderLayer) |
+//! | [`classifier`] | [`TextClassifier`](classifier::TextClassifier) |
 //! | [`regressor`] | [`Regressor`](regressor::Regressor), [`Task`](regressor::Task), [`Trainer`](regressor::Trainer) |
 //! | [`Error`] | what can go wrong |
 
+pub mod classifier;
+pub mod encoder;
 mod error;
 pub mod regressor;
 

@@ -72,8 +72,9 @@
 //! | `bridge` | [`Operation`], [`record`], [`record_one`], [`Inputs`], [`Outputs`] |
 //! | `parameters` | [`Parameters`], [`Parameter`], [`ParameterMut`], [`alloc_gradients`] |
 //! | `collection` | [`Collection`], models of dfdx as [`Parameters`] |
-//! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Dropout`], [`Mode`], [`builders`] |
-//! | `loss` | [`mean_squared_error`], [`Rows`] |
+//! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Embedding`], [`mean_over_time`], [`Dropout`], [`Mode`], [`builders`] |
+//! | `loss` | [`mean_squared_error`], [`Rows`], [`cross_entropy`] |
+//! | `rows` | [`affine`], [`affine_vjp`]: what operations of one's own are made of |
 //! | `optim` | [`Adam`] and AdamW, [`clip_by_norm`], [`Schedule`] |
 //! | `checkpoint` | [`Checkpoint`], [`Progress`] |
 //! | `element` | [`Element`], the bound on element types |
@@ -96,11 +97,12 @@ pub use collection::Collection;
 pub use element::Element;
 pub use error::{BoxError, Error};
 pub use layers::{
-    Activation, Dropout, EndsWith, FeedForward, FeedForwardConfig, LayerNorm, Linear, Mode,
-    builders,
+    Activation, Dropout, Embedding, EndsWith, FeedForward, FeedForwardConfig, HiddenLayer,
+    LayerNorm, Linear, Mode, Normalised, ResidualNorm, TwoLayers, builders, mean_over_time,
 };
-pub use loss::{Rows, mean_squared_error};
+pub use loss::{Rows, cross_entropy, mean_squared_error};
 pub use optim::{Adam, AdamConfig, AdamState, Moments, Schedule, WeightDecay, clip_by_norm};
 pub use parameters::{
     Parameter, ParameterMut, Parameters, alloc_gradients, join, parameter_count, zero_gradients,
 };
+pub use rows::{affine, affine_vjp};

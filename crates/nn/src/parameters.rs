@@ -22,6 +22,15 @@ pub trait Parameter<E: Element> {
     /// The key under which gradients are kept.
     fn id(&self) -> UniqueId;
 
+    /// Sets the gradient to zero.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the memory for it cannot be had.
+    fn zero_gradient(&self, gradients: &mut Gradients<E, Cpu>) -> Result<(), Error> {
+        self.gradient(gradients)?.fill(E::default());
+        Ok(())
+    }
+
     /// The number of elements.
     fn len(&self) -> usize {
         self.dims().iter().product()
@@ -45,6 +54,25 @@ pub trait ParameterMut<E: Element>: Parameter<E> {
     /// # Panics
     /// If their number is another.
     fn write(&mut self, values: &[E]);
+
+    /// Calls `f` with the elements, which it may change, and their gradient.
+    ///
+    /// dfdx lends no slice of a tensor's data: its elements are copied to `scratch` and back. A
+    /// parameter that keeps its elements itself does without.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the memory cannot be had.
+    fn update(
+        &mut self,
+        gradients: &mut Gradients<E, Cpu>,
+        scratch: &mut Vec<E>,
+        f: &mut dyn FnMut(&mut [E], &[E]),
+    ) -> Result<(), Error> {
+        self.read_into(scratch);
+        f(scratch, self.gradient(gradients)?);
+        self.write(scratch);
+        Ok(())
+    }
 }
 
 /// A model whose parameters can be visited by name.
@@ -139,7 +167,7 @@ pub fn zero_gradients<E: Element>(
 ) -> Result<(), Error> {
     try_for_each(model, |_, p| {
         if p.is_trained() {
-            p.gradient(gradients)?.fill(E::default());
+            p.zero_gradient(gradients)?;
         }
         Ok(())
     })

@@ -3,6 +3,7 @@
 //! The same pieces, in the same order, for any number of threads: hence the same results to the
 //! bit.
 
+use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::{Mat, MatMut, Real, matmul, parallel};
 use std::ops::Range;
 
@@ -22,16 +23,39 @@ pub(crate) fn for_each_block<T: Real>(
     work: usize,
     f: impl Fn(Range<usize>, &mut [T]) + Send + Sync,
 ) {
-    let block = block_rows(out.len() / width);
-    let call = |i: usize, piece: &mut [T]| {
-        let start = i * block;
-        f(start..start + piece.len() / width, piece);
-    };
+    for_each_blocks([(out, width)], work, |range, [piece]| f(range, piece));
+}
+
+/// [`for_each_block`] of several outputs with as many rows, each of its own width.
+pub(crate) fn for_each_blocks<T: Real, const N: usize>(
+    outs: [(&mut [T], usize); N],
+    work: usize,
+    f: impl Fn(Range<usize>, [&mut [T]; N]) + Send + Sync,
+) {
+    let rows = outs[0].0.len() / outs[0].1;
+    let block = block_rows(rows);
+    let mut chunks = outs.map(|(out, width)| out.chunks_mut(block * width));
+    let pieces = (0..rows).step_by(block).map(|start| {
+        let pieces = chunks.each_mut().map(|chunks| chunks.next());
+        let pieces = pieces.map(|piece| piece.expect("as many rows"));
+        (start..(start + block).min(rows), pieces)
+    });
+    for_each_piece(pieces, work, |(range, pieces)| f(range, pieces));
+}
+
+/// Calls `f` with every piece, on several threads if the work is worth it.
+pub(crate) fn for_each_piece<P: Send>(
+    pieces: impl Iterator<Item = P>,
+    work: usize,
+    f: impl Fn(P) + Send + Sync,
+) {
     if work < LARGE {
-        let pieces = out.chunks_mut(block * width).enumerate();
-        pieces.for_each(|(i, piece)| call(i, piece));
+        pieces.for_each(f);
     } else {
-        parallel::for_each_chunk(out, block * width, call);
+        let mut pieces: Vec<_> = pieces.map(Some).collect();
+        parallel::for_each_chunk(&mut pieces, 1, |_, piece| {
+            f(piece[0].take().expect("taken once"));
+        });
     }
 }
 
@@ -60,17 +84,29 @@ pub(crate) fn sum_over<T: Real, const N: usize>(
     })
 }
 
-/// `total += part`, elementwise.
-#[inline]
-pub(crate) fn add<T: Real>(total: &mut [T], part: &[T]) {
-    debug_assert_eq!(total.len(), part.len());
-    for (t, &p) in total.iter_mut().zip(part) {
-        *t += p;
+/// Adds each row of `rows`, one after the other, to `total`, which is as long as one.
+pub(crate) fn add<T: Real>(total: &mut [T], rows: &[T]) {
+    instructions::run(Add { total, rows });
+}
+
+struct Add<'a, T> {
+    total: &'a mut [T],
+    rows: &'a [T],
+}
+
+impl<T: Real> Task for Add<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        for row in self.rows.chunks_exact(self.total.len()) {
+            for (t, &p) in self.total.iter_mut().zip(row) {
+                *t += p;
+            }
+        }
     }
 }
 
 /// The sum of `f(0) + ... + f(n - 1)` in eight lanes, which the compiler can vectorise.
-#[inline]
+#[inline(always)]
 pub(crate) fn sum<T: Real>(n: usize, f: impl Fn(usize) -> T) -> T {
     let mut lanes = [T::zero(); 8];
     let whole = n - n % 8;
@@ -91,7 +127,7 @@ fn block_rows(rows: usize) -> usize {
 /// $y = x W^\top + b$ for row-major `x` of `inputs` columns and `weight` of shape
 /// `[outputs, inputs]`; `finish(i, piece)` then sees each block of `y`, which starts at element `i`,
 /// while it is still in the cache.
-pub(crate) fn affine<T: Real>(
+pub fn affine<T: Real>(
     x: &[T],
     weight: &[T],
     bias: &[T],
@@ -116,12 +152,14 @@ pub(crate) fn affine<T: Real>(
     y
 }
 
-/// The gradients of [`affine`] with respect to `x`, `weight` and a bias of `dy`'s width.
-pub(crate) fn affine_vjp<T: Real>(
+/// The gradients of [`affine`] with respect to `x`, `weight` and a bias of `dy`'s width;
+/// `finish(i, piece)` then sees each block of the first, which starts at element `i`.
+pub fn affine_vjp<T: Real>(
     x: &[T],
     weight: &[T],
     dy: &[T],
     outputs: usize,
+    finish: impl Fn(usize, &mut [T]) + Send + Sync,
 ) -> (Vec<T>, Vec<T>, Vec<T>) {
     let inputs = weight.len() / outputs;
     let rows = x.len() / inputs;
@@ -133,13 +171,14 @@ pub(crate) fn affine_vjp<T: Real>(
     );
     let mut dx = vec![T::zero(); rows * inputs];
     for_each_block(&mut dx, inputs, work, |range, piece| {
-        let target = MatMut::new(piece, range.len(), inputs);
+        let (start, target) = (range.start, MatMut::new(piece, range.len(), inputs));
         matmul(T::one(), dy.row_range(range), w, T::zero(), target);
+        finish(start * inputs, piece);
     });
     let [dw, db] = sum_over(rows, work, |range| {
         let mut dw = vec![T::zero(); outputs * inputs];
         let mut db = vec![T::zero(); outputs];
-        range.clone().for_each(|i| add(&mut db, dy.row(i)));
+        add(&mut db, dy.row_range(range.clone()).data());
         let target = MatMut::new(&mut dw, outputs, inputs);
         let (left, right) = (dy.row_range(range.clone()).t(), x.row_range(range));
         matmul(T::one(), left, right, T::zero(), target);

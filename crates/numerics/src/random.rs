@@ -160,6 +160,31 @@ impl Dropout {
             out,
         });
     }
+
+    /// Multiplies `values` by the factors of the elements from `first` on.
+    pub fn scale<T: Real>(&self, first: u64, values: &mut [T]) {
+        instructions::run(Scale {
+            dropout: *self,
+            first,
+            values,
+        });
+    }
+}
+
+/// Multiplies by the factors of consecutive elements.
+struct Scale<'a, T> {
+    dropout: Dropout,
+    first: u64,
+    values: &'a mut [T],
+}
+
+impl<T: Real> Task for Scale<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        for (index, x) in (self.first..).zip(self.values) {
+            *x *= self.dropout.factor(index);
+        }
+    }
 }
 
 /// Writes the factors of consecutive elements.

@@ -12,8 +12,8 @@ use bochner_numerics::{Dropout, Seed};
 use dfdx::dtypes::Dtype;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Storage, Tape, Tensor, TensorFromVec};
-use ndarray::{ArrayD, IxDyn};
-use operation::{Heads, split_heads};
+pub use operation::{MultiHeadOperation, SavedHeads};
+use operation::split_heads;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
@@ -177,7 +177,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         Ok(self.config.variant.mechanism::<E>().parameters(size))
     }
 
-    /// Attention of a sequence to itself.
+    /// Attention of a sequence to itself; one operation on the tape.
     ///
     /// # Errors
     /// As [`MultiHead::attend`].
@@ -188,11 +188,12 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         mask: &Mask,
         pass: Pass,
     ) -> Result<Attention<Tensor<(B, Q, Embed), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error> {
-        let memory = x.retaped::<T>();
-        self.attend(x, memory, mask, pass)
+        let shape = self.checked(*x.shape())?;
+        let inputs = TapeInputs::<E, T>::new().with(x)?;
+        self.recorded(self.operation(mask, pass), inputs, shape)
     }
 
-    /// Attention of one sequence to another.
+    /// Attention of one sequence to another; one operation on the tape.
     ///
     /// # Shapes
     /// `query: [B, Tq, Embed]`, `memory: [B, Tk, Embed]` to `[B, Tq, Embed]`.
@@ -207,22 +208,70 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         mask: &Mask,
         pass: Pass,
     ) -> Result<Attention<Tensor<(B, Q, Embed), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error> {
-        let shape = *query.shape();
-        let values = self.value.apply(memory.retaped::<T>())?;
-        let keys = self.key.apply(memory)?;
-        let mut inputs = TapeInputs::<E, T>::new()
-            .with(self.query.apply(query)?)?
-            .with(keys)?
-            .with(values)?;
+        let shape = self.checked(*query.shape())?;
+        self.checked(*memory.shape())?;
+        let operation = MultiHeadOperation {
+            sequences: 2,
+            ..self.operation(mask, pass)
+        };
+        let inputs = TapeInputs::<E, T>::new().with(query)?.with(memory)?;
+        self.recorded(operation, inputs, shape)
+    }
+
+    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
+    fn recorded<B: Dim, Q: Dim, T: Tape<E, Cpu>>(
+        &self,
+        operation: MultiHeadOperation,
+        sequences: TapeInputs<E, T>,
+        shape: (B, Q, Embed),
+    ) -> Result<Attention<Tensor<(B, Q, Embed), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error> {
+        let mut outputs = record(operation, self.add_to(sequences)?).map_err(own)?;
+        Ok(Attention {
+            output: outputs.take(shape)?,
+            penalty: outputs.take(())?,
+        })
+    }
+
+    /// Attention of a sequence to itself as an operation, to be part of another one.
+    pub fn operation(&self, mask: &Mask, pass: Pass) -> MultiHeadOperation {
+        MultiHeadOperation {
+            variant: self.config.variant.clone(),
+            heads: self.config.heads,
+            mask: mask.clone(),
+            pass,
+            sequences: 1,
+        }
+    }
+
+    /// Adds all parameters to the inputs of an operation.
+    ///
+    /// # Errors
+    /// [`bochner_nn::Error::Empty`] if one has no elements.
+    pub fn add_to<T: Tape<E, Cpu>>(
+        &self,
+        mut inputs: TapeInputs<E, T>,
+    ) -> Result<TapeInputs<E, T>, bochner_nn::Error> {
+        for map in [&self.query, &self.key, &self.value, &self.output] {
+            inputs = map.add_to(inputs)?;
+        }
         if self.kernel.shape().0.size() > 0 {
             inputs = inputs.with(self.kernel.clone())?;
         }
-        let mut outputs = record(self.operation(mask, pass), inputs).map_err(own)?;
-        let attended = outputs.take(shape)?;
-        Ok(Attention {
-            penalty: outputs.take(())?,
-            output: self.output.apply(attended)?,
-        })
+        Ok(inputs)
+    }
+
+    /// A sequence's shape, if it has the layer's width.
+    fn checked<B: Dim, Q: Dim>(&self, shape: (B, Q, Embed)) -> Result<(B, Q, Embed), Error> {
+        let width = self.embed().size();
+        if shape.2.size() == width {
+            return Ok(shape);
+        }
+        let [batch, time, got] = dims(&shape);
+        Err(Error::from(bochner_nn::Error::ShapeMismatch {
+            what: "the input",
+            expected: vec![batch, time, width],
+            got: vec![batch, time, got],
+        }))
     }
 
     /// What there is to see: weights of every head, spectral points, correlation of the heads.
@@ -236,33 +285,20 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         mask: &Mask,
         pass: Pass,
     ) -> Result<Inspection<E>, Error> {
-        let array = |x: Vec<E>, dims: [usize; 3]| {
-            ArrayD::from_shape_vec(IxDyn(&dims), x).expect("as many values as the shape holds")
-        };
         let (queries, keys) = (dims(query.shape()), dims(memory.shape()));
-        let values = self.value.apply(memory.clone())?;
-        let sequences = [
-            array(self.query.apply(query)?.as_vec(), queries),
-            array(self.key.apply(memory)?.as_vec(), keys),
-            array(values.as_vec(), keys),
-        ];
         let heads = self.config.heads;
-        let views = sequences.each_ref().map(|x| split_heads(x.view(), heads));
+        let values = self.value.apply(memory.clone())?;
+        let views = [
+            split_heads(&self.query.apply(query)?.as_vec(), &queries, heads),
+            split_heads(&self.key.apply(memory)?.as_vec(), &keys, heads),
+            split_heads(&values.as_vec(), &keys, heads),
+        ];
         let [q, k, v] = views.each_ref().map(|x| x.view());
         let mechanism = self.config.variant.mechanism::<E>();
         // Not as_vec, which panics on a tensor without elements.
         let mut kernel = vec![E::default(); self.kernel.shape().0.size()];
         self.kernel.copy_into(&mut kernel);
         mechanism.inspect(&Inputs { q, k, v, mask }, &kernel, &pass)
-    }
-
-    fn operation(&self, mask: &Mask, pass: Pass) -> Heads {
-        Heads {
-            variant: self.config.variant.clone(),
-            heads: self.config.heads,
-            mask: mask.clone(),
-            pass,
-        }
     }
 
     fn embed(&self) -> Embed {

@@ -1,27 +1,37 @@
-//! All heads as one operation on the tape.
+//! The whole layer as one operation on the tape.
 
 use crate::Mask;
 use crate::mechanism::{Cotangents, Forward, Inputs, Pass};
 use crate::registry::Variant;
-use bochner_nn::{BoxError, Operation};
-use bochner_numerics::Real;
-use ndarray::{Array4, ArrayD, ArrayView3, ArrayView4, ArrayViewD, Ix3, IxDyn};
+use bochner_nn::{BoxError, Operation, affine, affine_vjp};
+use bochner_numerics::{Real, parallel};
+use ndarray::{Array4, ArrayD, ArrayView4, ArrayViewD, IxDyn};
 
-/// All heads as one operation on projected queries, keys, values and the kernel's parameters.
-pub(super) struct Heads {
+/// A [`MultiHead`](super::MultiHead) layer as an operation on its sequences (one, or queries and
+/// memory), weights and biases of the four maps, and the kernel's parameters, if it has any.
+///
+/// It has two outputs: the attended values and the penalty, summed over the batch.
+#[derive(Clone, Debug)]
+pub struct MultiHeadOperation {
     pub(super) variant: Variant,
     pub(super) heads: usize,
     pub(super) mask: Mask,
     pub(super) pass: Pass,
+    /// One if a sequence attends to itself, otherwise two.
+    pub(super) sequences: usize,
 }
 
-/// The three sequences split into heads, and the forward pass over them.
-pub(super) struct Saved<T> {
+/// What the backward pass of [`MultiHeadOperation`] needs.
+#[derive(Debug)]
+pub struct SavedHeads<T> {
+    /// Queries, keys and values, split into heads.
     sequences: [Array4<T>; 3],
     forward: Forward<T>,
+    /// The output of all heads, before the last map.
+    joined: Vec<T>,
 }
 
-impl Heads {
+impl MultiHeadOperation {
     fn inputs<'a, T: Real>(&'a self, sequences: &'a [Array4<T>; 3]) -> Inputs<'a, T> {
         let [q, k, v] = sequences.each_ref().map(|x| x.view());
         Inputs {
@@ -31,85 +41,142 @@ impl Heads {
             mask: &self.mask,
         }
     }
+
+    /// The sequence that is mapped to queries, keys and values, by number.
+    fn source(&self, map: usize) -> usize {
+        map.min(self.sequences - 1)
+    }
+
+    fn cut<'a, T>(&self, inputs: &'a [ArrayViewD<'_, T>]) -> Cut<'a, T> {
+        let all: Vec<&[T]> = inputs
+            .iter()
+            .map(|x| x.as_slice().expect("a row-major array"))
+            .collect();
+        let (sequences, parameters) = all.split_at(self.sequences);
+        Cut {
+            sequences: [0, 1, 2].map(|map| sequences[self.source(map)]),
+            maps: [0, 1, 2, 3].map(|map| [parameters[2 * map], parameters[2 * map + 1]]),
+            kernel: parameters.get(8).copied().unwrap_or_default(),
+        }
+    }
 }
 
-/// The fourth input, if there is one.
-fn kernel<'a, T>(inputs: &'a [ArrayViewD<'_, T>]) -> &'a [T] {
-    inputs
-        .get(3)
-        .map_or(&[], |x| x.as_slice().expect("one contiguous axis"))
+/// The inputs of a [`MultiHeadOperation`].
+struct Cut<'a, T> {
+    /// What is mapped to queries, keys and values.
+    sequences: [&'a [T]; 3],
+    /// Weight and bias of the maps to queries, keys, values and the output.
+    maps: [[&'a [T]; 2]; 4],
+    kernel: &'a [T],
 }
 
-impl<T: Real> Operation<T> for Heads {
-    type Saved = Saved<T>;
+impl<T: Real> Operation<T> for MultiHeadOperation {
+    type Saved = SavedHeads<T>;
 
     fn forward(
         &self,
         inputs: &[ArrayViewD<'_, T>],
     ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
-        let sequences = [0, 1, 2].map(|i| split_heads(inputs[i].view(), self.heads));
-        let forward = self.variant.mechanism::<T>().forward(
-            &self.inputs(&sequences),
-            kernel(inputs),
-            &self.pass,
-        )?;
-        let output = join_heads(forward.output.view());
+        let cut = self.cut(inputs);
+        let sequences = [0, 1, 2].map(|map| {
+            let [weight, bias] = cut.maps[map];
+            let mapped = affine(cut.sequences[map], weight, bias, |_, _| ());
+            split_heads(&mapped, inputs[self.source(map)].shape(), self.heads)
+        });
+        let mechanism = self.variant.mechanism::<T>();
+        let forward = mechanism.forward(&self.inputs(&sequences), cut.kernel, &self.pass)?;
+        let joined = join_heads(forward.output.view());
+        let [weight, bias] = cut.maps[3];
+        let output = affine(&joined, weight, bias, |_, _| ());
+        let output = ArrayD::from_shape_vec(inputs[0].raw_dim(), output)?;
         let penalty = ArrayD::from_elem(IxDyn(&[]), forward.penalty.sum());
-        Ok((vec![output, penalty], Saved { sequences, forward }))
+        let saved = SavedHeads {
+            sequences,
+            forward,
+            joined,
+        };
+        Ok((vec![output, penalty], saved))
     }
 
     fn backward(
         &self,
         inputs: &[ArrayViewD<'_, T>],
-        Saved { sequences, forward }: &Saved<T>,
+        saved: &Self::Saved,
         cotangents: &[ArrayViewD<'_, T>],
     ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
-        let output = split_heads(cotangents[0].view(), self.heads);
-        let penalty = forward.penalty.mapv(|_| cotangents[1][IxDyn(&[])]);
+        let cut = self.cut(inputs);
+        let output = cotangents[0].as_slice().expect("a row-major array");
+        let [weight, bias] = cut.maps[3];
+        let (output, dw, db) = affine_vjp(&saved.joined, weight, output, bias.len(), |_, _| ());
+        let last = [dw, db];
+        let output = split_heads(&output, inputs[0].shape(), self.heads);
+        let penalty = saved.forward.penalty.mapv(|_| cotangents[1][IxDyn(&[])]);
         let gradients = self.variant.mechanism::<T>().backward(
-            &self.inputs(sequences),
-            kernel(inputs),
+            &self.inputs(&saved.sequences),
+            cut.kernel,
             &self.pass,
-            forward,
+            &saved.forward,
             Cotangents {
                 output: output.view(),
                 penalty: penalty.view(),
             },
         )?;
-        let mut all: Vec<_> = [gradients.q, gradients.k, gradients.v]
-            .map(|g| Some(join_heads(g.view())))
-            .into();
-        if let Some(x) = inputs.get(3) {
-            all.push(Some(ArrayD::from_shape_vec(
-                x.raw_dim(),
-                gradients.parameters,
-            )?));
+        let mut all: Vec<Vec<T>> = vec![Vec::new(); self.sequences];
+        for (map, gradient) in [gradients.q, gradients.k, gradients.v].iter().enumerate() {
+            let [weight, bias] = cut.maps[map];
+            let gradient = join_heads(gradient.view());
+            let (dx, dw, db) =
+                affine_vjp(cut.sequences[map], weight, &gradient, bias.len(), |_, _| ());
+            let source = &mut all[self.source(map)];
+            if source.is_empty() {
+                *source = dx;
+            } else {
+                source.iter_mut().zip(dx).for_each(|(sum, dx)| *sum += dx);
+            }
+            all.extend([dw, db]);
         }
-        Ok(all)
+        all.extend(last);
+        if !cut.kernel.is_empty() {
+            all.push(gradients.parameters);
+        }
+        let shaped = inputs
+            .iter()
+            .zip(all)
+            .map(|(x, gradient)| ArrayD::from_shape_vec(x.raw_dim(), gradient).map(Some));
+        Ok(shaped.collect::<Result<_, _>>()?)
     }
 }
 
 /// `[B, T, M w]` to `[B, M, T, w]`.
-pub(super) fn split_heads<T: Real>(x: ArrayViewD<'_, T>, heads: usize) -> Array4<T> {
-    let x: ArrayView3<T> = x.into_dimensionality::<Ix3>().expect("batch, time, width");
-    let (batch, time, width) = x.dim();
-    let split: ArrayView4<T> = x
-        .into_shape_with_order((batch, time, heads, width / heads))
-        .expect("contiguous, and the heads divide the width");
-    split
-        .permuted_axes([0, 2, 1, 3])
-        .as_standard_layout()
-        .into_owned()
+pub(super) fn split_heads<T: Real>(x: &[T], shape: &[usize], heads: usize) -> Array4<T> {
+    let [batch, time, width] = [shape[0], shape[1], shape[2] / heads];
+    let mut split = vec![T::zero(); x.len()];
+    let size = time * width * heads;
+    parallel::for_each_chunk(&mut split, size, |example, split| {
+        let x = &x[example * size..(example + 1) * size];
+        for (i, row) in split.chunks_exact_mut(width).enumerate() {
+            let (head, at) = (i / time, i % time);
+            let start = (at * heads + head) * width;
+            row.copy_from_slice(&x[start..start + width]);
+        }
+    });
+    Array4::from_shape_vec((batch, heads, time, width), split).expect("as many as before")
 }
 
 /// `[B, M, T, w]` to `[B, T, M w]`.
-fn join_heads<T: Real>(x: ArrayView4<'_, T>) -> ArrayD<T> {
-    let (batch, heads, time, width) = x.dim();
-    let joined = x
-        .permuted_axes([0, 2, 1, 3])
-        .as_standard_layout()
-        .into_owned();
+fn join_heads<T: Real>(x: ArrayView4<'_, T>) -> Vec<T> {
+    let (_, heads, time, width) = x.dim();
+    let x = x.as_standard_layout();
+    let x = x.as_slice().expect("contiguous");
+    let mut joined = vec![T::zero(); x.len()];
+    let size = time * width * heads;
+    parallel::for_each_chunk(&mut joined, size, |example, joined| {
+        let x = &x[example * size..(example + 1) * size];
+        for (i, row) in joined.chunks_exact_mut(width).enumerate() {
+            let (at, head) = (i / heads, i % heads);
+            let start = (head * time + at) * width;
+            row.copy_from_slice(&x[start..start + width]);
+        }
+    });
     joined
-        .into_shape_with_order(IxDyn(&[batch, time, heads * width]))
-        .expect("contiguous")
 }

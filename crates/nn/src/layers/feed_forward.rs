@@ -5,6 +5,7 @@ use super::{EndsWith, Linear};
 use crate::parameters::{Parameter, ParameterMut, Parameters, join};
 use crate::rows::{affine, affine_vjp};
 use crate::{BoxError, Element, Error, Inputs, Mode, Operation, record_one};
+use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::{Dropout as Mask, Real};
 use dfdx::dtypes::Dtype;
 use dfdx::nn::tensor_collection::{ModuleVisitor, ScalarOptions, TensorCollection};
@@ -102,31 +103,45 @@ impl<I: Dim, H: Dim, O: Dim, E: Element> FeedForward<I, H, O, E> {
         S: EndsWith<I>,
         T: Tape<E, Cpu>,
     {
-        let operation = TwoLayers {
+        let operation = self.operation(mode)?;
+        let shape = super::checked(*x.shape(), self.first.weight.shape().1)?;
+        let inputs = self.add_to(Inputs::<E, T>::new().with(x)?)?;
+        let outputs = self.second.bias.shape().0;
+        record_one(operation, inputs, shape.with_last(outputs))
+    }
+
+    /// The layer as an operation on `x`, `first` and `second`, each a weight and a bias.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless `0 <= dropout < 1`.
+    pub fn operation(&self, mode: Mode) -> Result<TwoLayers, Error> {
+        Ok(TwoLayers {
             rate: self.config.dropout,
             mask: mask(self.config.dropout, mode)?,
             activation: self.config.activation,
-        };
-        let shape = super::checked(*x.shape(), self.first.weight.shape().1)?;
-        let inputs = Inputs::<E, T>::new()
-            .with(x)?
-            .with(self.first.weight.clone())?
-            .with(self.first.bias.clone())?
-            .with(self.second.weight.clone())?
-            .with(self.second.bias.clone())?;
-        let outputs = self.second.bias.shape().0;
-        record_one(operation, inputs, shape.with_last(outputs))
+        })
+    }
+
+    /// Adds the four parameters to the inputs of an operation.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] if they have no elements.
+    pub fn add_to<T: Tape<E, Cpu>>(&self, inputs: Inputs<E, T>) -> Result<Inputs<E, T>, Error> {
+        self.second.add_to(self.first.add_to(inputs)?)
     }
 }
 
 /// [`FeedForward`] as an operation on `x` and the four parameters.
-struct TwoLayers {
+#[derive(Clone, Copy, Debug)]
+pub struct TwoLayers {
     rate: f64,
     mask: Option<Mask>,
     activation: Activation,
 }
 
-struct Saved<T> {
+/// What the backward pass of [`TwoLayers`] needs.
+#[derive(Clone, Debug)]
+pub struct HiddenLayer<T> {
     hidden: Vec<T>,
     /// Which outputs the last rectifier let through.
     positive: Option<Vec<bool>>,
@@ -137,9 +152,7 @@ impl TwoLayers {
     fn finish_hidden<T: Real>(&self, start: usize, piece: &mut [T]) {
         rectify(piece);
         if let Some(mask) = &self.mask {
-            for (i, x) in piece.iter_mut().enumerate() {
-                *x *= mask.factor((start + i) as u64);
-            }
+            mask.scale(start as u64, piece);
         }
     }
 
@@ -153,7 +166,7 @@ impl TwoLayers {
 }
 
 impl<T: Real> Operation<T> for TwoLayers {
-    type Saved = Saved<T>;
+    type Saved = HiddenLayer<T>;
 
     fn forward(
         &self,
@@ -171,14 +184,14 @@ impl<T: Real> Operation<T> for TwoLayers {
         let shape = super::with_last(inputs[0].shape(), b2.len());
         Ok((
             vec![ArrayD::from_shape_vec(shape, y)?],
-            Saved { hidden, positive },
+            HiddenLayer { hidden, positive },
         ))
     }
 
     fn backward(
         &self,
         inputs: &[ArrayViewD<'_, T>],
-        Saved { hidden, positive }: &Self::Saved,
+        HiddenLayer { hidden, positive }: &Self::Saved,
         cotangents: &[ArrayViewD<'_, T>],
     ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
         let [x, w1, b1, w2, b2] = super::slices(inputs);
@@ -189,21 +202,51 @@ impl<T: Real> Operation<T> for TwoLayers {
         });
         let through: Option<Vec<T>> = through.map(Iterator::collect);
         let dy = through.as_deref().unwrap_or(dy);
-        let (mut dhidden, dw2, db2) = affine_vjp(hidden, w2, dy, b2.len());
         // A hidden value is zero if it was dropped or cut off; all others have one factor.
         let kept = self.kept();
-        for (d, &h) in dhidden.iter_mut().zip(hidden) {
-            *d = if h > T::zero() { *d * kept } else { T::zero() };
-        }
-        let (dx, dw1, db1) = affine_vjp(x, w1, &dhidden, b1.len());
+        let finish = |start: usize, piece: &mut [T]| {
+            let hidden = &hidden[start..start + piece.len()];
+            instructions::run(RectifierVjp {
+                d: piece,
+                hidden,
+                kept,
+            });
+        };
+        let (dhidden, dw2, db2) = affine_vjp(hidden, w2, dy, b2.len(), finish);
+        let (dx, dw1, db1) = affine_vjp(x, w1, &dhidden, b1.len(), |_, _| ());
         super::gradients(inputs, [dx, dw1, db1, dw2, db2])
     }
 }
 
 /// $\max(x, 0)$ that lets NaN through, so that it is seen.
 fn rectify<T: Real>(values: &mut [T]) {
-    for x in values {
-        *x = if *x < T::zero() { T::zero() } else { *x };
+    instructions::run(Rectifier(values));
+}
+
+struct Rectifier<'a, T>(&'a mut [T]);
+
+impl<T: Real> Task for Rectifier<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        for x in self.0 {
+            *x = if *x < T::zero() { T::zero() } else { *x };
+        }
+    }
+}
+
+/// The gradient before rectifier and dropout in place of the one behind them.
+struct RectifierVjp<'a, T> {
+    d: &'a mut [T],
+    hidden: &'a [T],
+    kept: T,
+}
+
+impl<T: Real> Task for RectifierVjp<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        for (d, &h) in self.d.iter_mut().zip(self.hidden) {
+            *d = if h > T::zero() { *d * self.kept } else { T::zero() };
+        }
     }
 }
 

@@ -1,15 +1,17 @@
 //! Layer normalisation.
 
-use super::EndsWith;
+use super::dropout::mask;
+use super::{Dropout, EndsWith};
 use crate::parameters::{Parameter, ParameterMut, Parameters, join};
-use crate::rows::{for_each_block, sum, sum_over};
-use crate::{BoxError, Element, Error, Inputs, Operation, record_one};
-use bochner_numerics::Real;
+use crate::rows::{add, for_each_block, for_each_blocks, sum, sum_over};
+use crate::{BoxError, Element, Error, Inputs, Mode, Operation, record_one};
+use bochner_numerics::instructions::{self, Arithmetic, Task};
+use bochner_numerics::{Dropout as Mask, Real};
 use dfdx::dtypes::Dtype;
 use dfdx::nn::tensor_collection::{ModuleVisitor, ScalarOptions, TensorCollection, TensorOptions};
 use dfdx::nn::{BuildModule, BuildOnDevice, Module, NonMutableModule};
 use dfdx::shapes::{Const, ConstDim, Dim, HasShape};
-use dfdx::tensor::{Cpu, CpuError, OnesTensor, Storage, Tape, Tensor, ZerosTensor};
+use dfdx::tensor::{Cpu, CpuError, Merge, OnesTensor, Storage, Tape, Tensor, ZerosTensor};
 use dfdx::tensor_ops::Device;
 use ndarray::{ArrayD, ArrayViewD};
 use std::ops::Range;
@@ -63,53 +65,102 @@ impl<N: Dim, E: Element> LayerNorm<N, E> {
         S: EndsWith<N>,
         T: Tape<E, Cpu>,
     {
-        if !(self.epsilon > 0.0 && self.epsilon.is_finite()) {
-            return Err(Error::OutOfRange {
-                what: "epsilon",
-                got: self.epsilon,
-                requirement: "positive",
+        let operation = Normalise(self.checked_epsilon()?);
+        let shape = super::checked(*x.shape(), self.gamma.shape().0)?;
+        let inputs = self.add_to(Inputs::<E, T>::new().with(x)?)?;
+        record_one(operation, inputs, shape)
+    }
+
+    /// The end of a residual branch, $\mathrm{LN}(x + \mathrm{dropout}(r))$; one operation on the
+    /// tape.
+    ///
+    /// # Errors
+    /// Those of [`apply`](Self::apply), and [`Error::OutOfRange`] unless `0 <= rate < 1`.
+    pub fn apply_residual<S, T>(
+        &self,
+        x: Tensor<S, E, Cpu, T>,
+        branch: Tensor<S, E, Cpu, T>,
+        dropout: Dropout,
+        mode: Mode,
+    ) -> Result<Tensor<S, E, Cpu, T>, Error>
+    where
+        S: EndsWith<N>,
+        T: Tape<E, Cpu> + Merge<T>,
+    {
+        let operation = self.residual(dropout, mode)?;
+        let shape = super::checked(*x.shape(), self.gamma.shape().0)?;
+        if *branch.shape() != shape {
+            return Err(Error::ShapeMismatch {
+                what: "the residual branch",
+                expected: shape.concrete().into(),
+                got: branch.shape().concrete().into(),
             });
         }
-        let shape = super::checked(*x.shape(), self.gamma.shape().0)?;
-        let inputs = Inputs::<E, T>::new()
-            .with(x)?
-            .with(self.gamma.clone())?
-            .with(self.beta.clone())?;
-        record_one(Normalise(self.epsilon), inputs, shape)
+        let inputs = self.add_to(Inputs::<E, T>::new().with(x)?.with(branch)?)?;
+        record_one(operation, inputs, shape)
+    }
+
+    /// [`apply_residual`](Self::apply_residual) as an operation on `x`, the branch, `gamma`,
+    /// `beta`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] unless `epsilon` is positive and `0 <= rate < 1`.
+    pub fn residual(&self, dropout: Dropout, mode: Mode) -> Result<ResidualNorm, Error> {
+        Ok(ResidualNorm {
+            epsilon: self.checked_epsilon()?,
+            mask: mask(dropout.rate, mode)?,
+        })
+    }
+
+    /// Adds `gamma` and `beta` to the inputs of an operation.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] if they have no elements.
+    pub fn add_to<T: Tape<E, Cpu>>(&self, inputs: Inputs<E, T>) -> Result<Inputs<E, T>, Error> {
+        inputs.with(self.gamma.clone())?.with(self.beta.clone())
+    }
+
+    fn checked_epsilon(&self) -> Result<f64, Error> {
+        if self.epsilon > 0.0 && self.epsilon.is_finite() {
+            return Ok(self.epsilon);
+        }
+        Err(Error::OutOfRange {
+            what: "epsilon",
+            got: self.epsilon,
+            requirement: "positive",
+        })
     }
 }
 
 /// [`LayerNorm`] as an operation on `x`, `gamma`, `beta`.
 struct Normalise(f64);
 
-/// Mean and reciprocal standard deviation of one row.
-type Moments<T> = [T; 2];
+/// [`LayerNorm::apply_residual`] as an operation on `x`, the branch, `gamma`, `beta`.
+#[derive(Clone, Copy, Debug)]
+pub struct ResidualNorm {
+    epsilon: f64,
+    mask: Option<Mask>,
+}
+
+/// What the backward pass of a normalisation needs.
+#[derive(Clone, Debug)]
+pub struct Normalised<T> {
+    /// The rows with mean 0 and variance 1.
+    rows: Vec<T>,
+    /// The reciprocal standard deviation of each.
+    scales: Vec<T>,
+}
 
 impl<T: Real> Operation<T> for Normalise {
-    /// Of each row, one after the other.
-    type Saved = Vec<T>;
+    type Saved = Normalised<T>;
 
     fn forward(
         &self,
         inputs: &[ArrayViewD<'_, T>],
     ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
         let [x, gamma, beta] = super::slices(inputs);
-        let n = gamma.len();
-        let mut saved = vec![T::zero(); x.len() / n * 2];
-        for_each_block(&mut saved, 2, x.len(), |range, piece| {
-            for (row, saved) in rows(x, n, range).zip(piece.chunks_exact_mut(2)) {
-                saved.copy_from_slice(&moments(row, T::of(self.0)));
-            }
-        });
-        let mut y = vec![T::zero(); x.len()];
-        for_each_block(&mut y, n, x.len(), |range, piece| {
-            let saved = saved[2 * range.start..].chunks_exact(2);
-            for ((row, m), y) in rows(x, n, range).zip(saved).zip(piece.chunks_exact_mut(n)) {
-                for i in 0..n {
-                    y[i] = (row[i] - m[0]) * m[1] * gamma[i] + beta[i];
-                }
-            }
-        });
+        let rows = |at: Range<usize>, rows: &mut [T]| rows.copy_from_slice(&x[at]);
+        let (y, saved) = normalise(x.len(), gamma, beta, self.0, rows);
         Ok((vec![ArrayD::from_shape_vec(inputs[0].raw_dim(), y)?], saved))
     }
 
@@ -119,58 +170,203 @@ impl<T: Real> Operation<T> for Normalise {
         saved: &Self::Saved,
         cotangents: &[ArrayViewD<'_, T>],
     ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
-        let [x, gamma, _] = super::slices(inputs);
+        let [_, gamma, _] = super::slices(inputs);
         let [dy] = super::slices(cotangents);
-        let n = gamma.len();
-        let each = |range: Range<usize>| {
-            let saved = saved[2 * range.start..].chunks_exact(2);
-            rows(x, n, range.clone())
-                .zip(rows(dy, n, range))
-                .zip(saved.map(|m| [m[0], m[1]]))
-        };
-        let mut dx = vec![T::zero(); x.len()];
-        for_each_block(&mut dx, n, x.len(), |range, piece| {
-            for (((x, dy), m), dx) in each(range).zip(piece.chunks_exact_mut(n)) {
-                row_vjp(x, dy, gamma, m, dx);
-            }
-        });
-        let [dgamma, dbeta] = sum_over(x.len() / n, x.len(), |range| {
-            let mut totals = [vec![T::zero(); n], vec![T::zero(); n]];
-            let [dgamma, dbeta] = &mut totals;
-            for ((x, dy), [mean, scale]) in each(range) {
-                for i in 0..n {
-                    dgamma[i] += dy[i] * (x[i] - mean) * scale;
-                    dbeta[i] += dy[i];
-                }
-            }
-            totals
-        });
-        super::gradients(inputs, [dx, dgamma, dbeta])
+        super::gradients(inputs, normalise_vjp(dy, gamma, saved))
     }
 }
 
-fn rows<T>(x: &[T], n: usize, range: Range<usize>) -> std::slice::ChunksExact<'_, T> {
-    x[range.start * n..range.end * n].chunks_exact(n)
+impl<T: Real> Operation<T> for ResidualNorm {
+    type Saved = Normalised<T>;
+
+    fn forward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+    ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
+        let [x, branch, gamma, beta] = super::slices(inputs);
+        let rows = |at: Range<usize>, rows: &mut [T]| {
+            rows.copy_from_slice(&branch[at.clone()]);
+            if let Some(mask) = &self.mask {
+                mask.scale(at.start as u64, rows);
+            }
+            add(rows, &x[at]);
+        };
+        let (y, saved) = normalise(x.len(), gamma, beta, self.epsilon, rows);
+        Ok((vec![ArrayD::from_shape_vec(inputs[0].raw_dim(), y)?], saved))
+    }
+
+    fn backward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        saved: &Self::Saved,
+        cotangents: &[ArrayViewD<'_, T>],
+    ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
+        let [_, _, gamma, _] = super::slices(inputs);
+        let [dy] = super::slices(cotangents);
+        let [dx, dgamma, dbeta] = normalise_vjp(dy, gamma, saved);
+        let mut dbranch = dx.clone();
+        if let Some(mask) = &self.mask {
+            for_each_block(&mut dbranch, gamma.len(), dx.len() * DRAW, |range, piece| {
+                mask.scale((range.start * gamma.len()) as u64, piece);
+            });
+        }
+        super::gradients(inputs, [dx, dbranch, dgamma, dbeta])
+    }
 }
 
-fn moments<T: Real>(row: &[T], epsilon: T) -> Moments<T> {
+/// Multiplications that take as long as one row's element here.
+const WORK: usize = 8;
+/// Multiplications that take as long as drawing one element of a mask.
+const DRAW: usize = 8;
+
+/// Normalises the `n` numbers that `fill(range, rows)` writes, block by block.
+fn normalise<T: Real>(
+    n: usize,
+    gamma: &[T],
+    beta: &[T],
+    epsilon: f64,
+    fill: impl Fn(Range<usize>, &mut [T]) + Send + Sync,
+) -> (Vec<T>, Normalised<T>) {
+    let width = gamma.len();
+    let mut y = vec![T::zero(); n];
+    let mut saved = Normalised {
+        rows: vec![T::zero(); n],
+        scales: vec![T::zero(); n / width],
+    };
+    let outs = [
+        (&mut y[..], width),
+        (&mut saved.rows[..], width),
+        (&mut saved.scales[..], 1),
+    ];
+    for_each_blocks(outs, n * WORK, |range, [y, rows, scales]| {
+        fill(range.start * width..range.end * width, rows);
+        instructions::run(Forward {
+            y,
+            rows,
+            scales,
+            gamma,
+            beta,
+            epsilon: T::of(epsilon),
+        });
+    });
+    (y, saved)
+}
+
+/// Normalises rows in place, then scales and shifts them into `y`.
+struct Forward<'a, T> {
+    y: &'a mut [T],
+    rows: &'a mut [T],
+    scales: &'a mut [T],
+    gamma: &'a [T],
+    beta: &'a [T],
+    epsilon: T,
+}
+
+impl<T: Real> Task for Forward<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let n = self.gamma.len();
+        let rows = self.rows.chunks_exact_mut(n).zip(self.scales);
+        for (y, (row, scale)) in self.y.chunks_exact_mut(n).zip(rows) {
+            let mean;
+            [mean, *scale] = moments(row, self.epsilon);
+            let affine = self.gamma.iter().zip(self.beta);
+            for ((y, x), (&gamma, &beta)) in y.iter_mut().zip(row).zip(affine) {
+                *x = (*x - mean) * *scale;
+                *y = *x * gamma + beta;
+            }
+        }
+    }
+}
+
+/// Mean and reciprocal standard deviation of one row.
+#[inline(always)]
+fn moments<T: Real>(row: &[T], epsilon: T) -> [T; 2] {
     let n = T::of(row.len() as f64);
     let mean = sum(row.len(), |i| row[i]) / n;
     let variance = sum(row.len(), |i| (row[i] - mean) * (row[i] - mean)) / n;
     [mean, (variance + epsilon).sqrt().recip()]
 }
 
+/// The gradients with respect to the rows, `gamma` and `beta`.
+fn normalise_vjp<T: Real>(dy: &[T], gamma: &[T], saved: &Normalised<T>) -> [Vec<T>; 3] {
+    let n = gamma.len();
+    let at = |range: &Range<usize>| range.start * n..range.end * n;
+    let mut dx = vec![T::zero(); dy.len()];
+    for_each_block(&mut dx, n, dy.len() * WORK, |range, dx| {
+        instructions::run(Backward {
+            dx,
+            dy: &dy[at(&range)],
+            rows: &saved.rows[at(&range)],
+            scales: &saved.scales[range],
+            gamma,
+        });
+    });
+    let [dgamma, dbeta] = sum_over(dy.len() / n, dy.len() * WORK, |range| {
+        let mut totals = [vec![T::zero(); n], vec![T::zero(); n]];
+        instructions::run(ParameterSums {
+            totals: &mut totals,
+            dy: &dy[at(&range)],
+            rows: &saved.rows[at(&range)],
+        });
+        totals
+    });
+    [dx, dgamma, dbeta]
+}
+
+struct Backward<'a, T> {
+    dx: &'a mut [T],
+    dy: &'a [T],
+    rows: &'a [T],
+    scales: &'a [T],
+    gamma: &'a [T],
+}
+
+impl<T: Real> Task for Backward<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let n = self.gamma.len();
+        let rows = self.rows.chunks_exact(n).zip(self.scales);
+        let rows = self.dy.chunks_exact(n).zip(rows);
+        for (dx, (dy, (row, &scale))) in self.dx.chunks_exact_mut(n).zip(rows) {
+            row_vjp(row, dy, self.gamma, scale, dx);
+        }
+    }
+}
+
+/// Adds up the gradients of `gamma` and `beta`.
+struct ParameterSums<'a, T> {
+    totals: &'a mut [Vec<T>; 2],
+    dy: &'a [T],
+    rows: &'a [T],
+}
+
+impl<T: Real> Task for ParameterSums<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let [dgamma, dbeta] = self.totals;
+        let n = dgamma.len();
+        for (row, dy) in self.rows.chunks_exact(n).zip(self.dy.chunks_exact(n)) {
+            let totals = dgamma.iter_mut().zip(dbeta.iter_mut());
+            for ((dgamma, dbeta), (&x, &dy)) in totals.zip(row.iter().zip(dy)) {
+                *dgamma += dy * x;
+                *dbeta += dy;
+            }
+        }
+    }
+}
+
 /// With $\hat x$ the normalised row and $g = \gamma \odot dy$:
 /// $dx = (g - \overline{g} - \hat x\, \overline{g \odot \hat x}) / \sqrt{\sigma^2 + \epsilon}$.
-fn row_vjp<T: Real>(x: &[T], dy: &[T], gamma: &[T], [mean, scale]: Moments<T>, dx: &mut [T]) {
-    let n = x.len();
-    let (dy, gamma) = (&dy[..n], &gamma[..n]);
+#[inline(always)]
+fn row_vjp<T: Real>(row: &[T], dy: &[T], gamma: &[T], scale: T, dx: &mut [T]) {
+    let n = row.len();
+    let (dy, gamma, dx) = (&dy[..n], &gamma[..n], &mut dx[..n]);
     let size = T::of(n as f64);
-    let normal = |i: usize| (x[i] - mean) * scale;
     let mean_g = sum(n, |i| dy[i] * gamma[i]) / size;
-    let mean_gx = sum(n, |i| dy[i] * gamma[i] * normal(i)) / size;
-    for (i, dx) in dx.iter_mut().enumerate() {
-        *dx = (dy[i] * gamma[i] - mean_g - normal(i) * mean_gx) * scale;
+    let mean_gx = sum(n, |i| dy[i] * gamma[i] * row[i]) / size;
+    for i in 0..n {
+        dx[i] = (dy[i] * gamma[i] - mean_g - row[i] * mean_gx) * scale;
     }
 }
 

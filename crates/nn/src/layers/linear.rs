@@ -75,11 +75,16 @@ impl<I: Dim, O: Dim, E: Element> Linear<I, O, E> {
     {
         let (outputs, inputs) = *self.weight.shape();
         let shape = super::checked(*x.shape(), inputs)?.with_last(outputs);
-        let inputs = Inputs::<E, T>::new()
-            .with(x)?
-            .with(self.weight.clone())?
-            .with(self.bias.clone())?;
+        let inputs = self.add_to(Inputs::<E, T>::new().with(x)?)?;
         record_one(Affine, inputs, shape)
+    }
+
+    /// Adds `weight` and `bias` to the inputs of an operation.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] if they have no elements.
+    pub fn add_to<T: Tape<E, Cpu>>(&self, inputs: Inputs<E, T>) -> Result<Inputs<E, T>, Error> {
+        inputs.with(self.weight.clone())?.with(self.bias.clone())
     }
 }
 
@@ -107,7 +112,7 @@ impl<T: Real> Operation<T> for Affine {
     ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
         let [x, weight, bias] = super::slices(inputs);
         let [dy] = super::slices(cotangents);
-        let (dx, dw, db) = affine_vjp(x, weight, dy, bias.len());
+        let (dx, dw, db) = affine_vjp(x, weight, dy, bias.len(), |_, _| ());
         super::gradients(inputs, [dx, dw, db])
     }
 }

@@ -1,18 +1,22 @@
 //! Layers of which each forward pass is one operation on the tape.
 
 mod dropout;
+mod embedding;
 mod feed_forward;
 mod initial;
 mod last_axis;
 mod layer_norm;
 mod linear;
+mod mean;
 mod mode;
 
 pub use dropout::Dropout;
-pub use feed_forward::{Activation, FeedForward, FeedForwardConfig};
+pub use embedding::Embedding;
+pub use feed_forward::{Activation, FeedForward, FeedForwardConfig, HiddenLayer, TwoLayers};
 pub use last_axis::EndsWith;
-pub use layer_norm::LayerNorm;
+pub use layer_norm::{LayerNorm, Normalised, ResidualNorm};
 pub use linear::Linear;
+pub use mean::mean_over_time;
 pub use mode::Mode;
 
 /// Names for building layers of compile-time sizes with `dev.build_module::<..>()`.

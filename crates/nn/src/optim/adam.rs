@@ -209,7 +209,7 @@ impl<E: Element> Adam<E> {
         gradients: &mut Gradients<E, Cpu>,
     ) -> Result<(), Error> {
         learning_rate_in_range(learning_rate)?;
-        self.prepare(model, gradients)?;
+        self.prepare(model)?;
         self.state.steps += 1;
         let rule = Rule::new(&self.config, learning_rate, self.state.steps);
         let (moments, mut values) = (&mut self.state.moments, Vec::new());
@@ -217,19 +217,16 @@ impl<E: Element> Adam<E> {
         model.for_each_mut("", &mut |name, parameter| {
             if result.is_ok() && parameter.is_trained() {
                 let moments = moments.get_mut(name).expect("prepared above");
-                result = rule.step(parameter, moments, gradients, &mut values);
+                result = parameter.update(gradients, &mut values, &mut |values, gradient| {
+                    rule.step(values, moments, gradient);
+                });
             }
         });
         result
     }
 
-    /// Makes sure that every trained parameter has moments and a gradient, so that no step stops
-    /// half way.
-    fn prepare(
-        &mut self,
-        model: &(impl Parameters<E> + ?Sized),
-        gradients: &mut Gradients<E, Cpu>,
-    ) -> Result<(), Error> {
+    /// Makes sure that every trained parameter has moments, so that no step stops half way.
+    fn prepare(&mut self, model: &(impl Parameters<E> + ?Sized)) -> Result<(), Error> {
         let moments = &self.state.moments;
         try_for_each(model, |name, parameter| {
             let expected = parameter.len();
@@ -241,7 +238,7 @@ impl<E: Element> Adam<E> {
                         got: m.first.len(),
                     })
                 }
-                _ => parameter.gradient(gradients).map(|_| ()),
+                _ => Ok(()),
             }
         })?;
         model.for_each("", &mut |name, parameter| {

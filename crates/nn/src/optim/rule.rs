@@ -1,9 +1,9 @@
 //! The rule by which Adam changes a parameter.
 
 use super::{AdamConfig, Moments, WeightDecay};
-use crate::{Element, Error, ParameterMut};
-use bochner_numerics::parallel;
-use dfdx::tensor::{Cpu, Gradients};
+use crate::Element;
+use crate::rows::for_each_piece;
+use bochner_numerics::instructions::{self, Arithmetic, Task};
 
 /// The factors of one step, in the order in which PyTorch applies them.
 pub(super) struct Rule<E> {
@@ -38,41 +38,53 @@ impl<E: Element> Rule<E> {
         }
     }
 
-    pub(super) fn step(
-        &self,
-        parameter: &mut dyn ParameterMut<E>,
-        moments: &mut Moments<E>,
-        gradients: &mut Gradients<E, Cpu>,
-        values: &mut Vec<E>,
-    ) -> Result<(), Error> {
+    pub(super) fn step(&self, values: &mut [E], moments: &mut Moments<E>, gradient: &[E]) {
         /// Elements one thread takes at a time.
         const PIECE: usize = 1 << 14;
-        parameter.read_into(values);
-        let gradient = &*parameter.gradient(gradients)?;
-        let mut pieces: Vec<_> = values
+        /// Multiplications that take as long as one element.
+        const WORK: usize = 16;
+        let work = WORK * values.len();
+        let moments = moments
+            .first
             .chunks_mut(PIECE)
-            .zip(moments.first.chunks_mut(PIECE))
-            .zip(moments.second.chunks_mut(PIECE))
+            .zip(moments.second.chunks_mut(PIECE));
+        let pieces = values
+            .chunks_mut(PIECE)
             .zip(gradient.chunks(PIECE))
-            .collect();
-        parallel::for_each_chunk(&mut pieces, 1, |_, piece| {
-            for (((values, first), second), gradient) in piece {
-                self.update(values, first, second, gradient);
-            }
+            .zip(moments);
+        for_each_piece(pieces, work, |((values, gradient), (first, second))| {
+            instructions::run(Update {
+                rule: self,
+                values,
+                first,
+                second,
+                gradient,
+            });
         });
-        parameter.write(values);
-        Ok(())
     }
+}
 
-    #[inline]
-    fn update(&self, values: &mut [E], first: &mut [E], second: &mut [E], gradient: &[E]) {
-        let moments = first.iter_mut().zip(second);
-        for ((x, (m, v)), &g) in values.iter_mut().zip(moments).zip(gradient) {
-            *x *= self.keep;
-            let g = g + self.l2 * *x;
-            *m = self.betas[0] * *m + self.rest[0] * g;
-            *v = self.betas[1] * *v + self.rest[1] * g * g;
-            *x -= self.step_size * *m / (v.sqrt() / self.correction + self.epsilon);
+/// One step of a piece of a parameter.
+struct Update<'a, E> {
+    rule: &'a Rule<E>,
+    values: &'a mut [E],
+    first: &'a mut [E],
+    second: &'a mut [E],
+    gradient: &'a [E],
+}
+
+impl<E: Element> Task for Update<'_, E> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let rule = self.rule;
+        let moments = self.first.iter_mut().zip(self.second);
+        let gradients = moments.zip(self.gradient);
+        for (x, ((m, v), &g)) in self.values.iter_mut().zip(gradients) {
+            *x *= rule.keep;
+            let g = g + rule.l2 * *x;
+            *m = rule.betas[0] * *m + rule.rest[0] * g;
+            *v = rule.betas[1] * *v + rule.rest[1] * g * g;
+            *x -= rule.step_size * *m / (v.sqrt() / rule.correction + rule.epsilon);
         }
     }
 }

@@ -1,0 +1,122 @@
+//! Classification of sentences.
+
+use crate::Error;
+use crate::encoder::{Encoder, EncoderConfig};
+use bochner_attention::{Attention, Mask, Pass};
+use bochner_nn::{
+    Element, Embedding, Linear, Parameter, ParameterMut, Parameters, join, mean_over_time,
+};
+use bochner_numerics::Seed;
+use dfdx::tensor::{Cpu, Merge, Tape, Tensor};
+use serde::{Deserialize, Serialize};
+
+/// Settings of a [`TextClassifier`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextClassifierConfig {
+    /// Number of words, padding included.
+    pub words: usize,
+    /// Number of classes.
+    pub classes: usize,
+    /// What is between the words and the mean.
+    pub encoder: EncoderConfig,
+}
+
+/// Logits of a class for each sentence: embedding, encoder, mean over the words, linear map.
+///
+/// A step of its training:
+///
+/// ```
+/// use bochner_attention::{Pass, Softmax};
+/// use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
+/// use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig};
+/// use bochner_nn::{Adam, AdamConfig, alloc_gradients, cross_entropy, zero_gradients};
+/// use bochner_numerics::Seed;
+/// use dfdx::prelude::*;
+///
+/// let layer = EncoderLayerConfig {
+///     width: 8,
+///     heads: 2,
+///     hidden: 16,
+///     attention: Softmax {}.into(),
+///     dropout: 0.1,
+/// };
+/// let encoder = EncoderConfig { layers: 1, layer };
+/// let config = TextClassifierConfig { words: 100, classes: 2, encoder };
+/// let device = Cpu::default();
+/// let mut model: TextClassifier<f32> = TextClassifier::try_new(&device, &config, Seed::new(1))?;
+/// let mut adam = Adam::new(AdamConfig::default())?;
+/// let mut gradients = alloc_gradients(&model)?;
+///
+/// // Two sentences, the second one padded.
+/// let words = device.tensor_from_vec(vec![17, 4, 99, 17, 23, 0], (2, 3));
+/// let pass = Pass::Training { seed: Seed::new(2), dropout: 0.1 };
+/// let classified = model.apply(words.trace(gradients), Some(&[3, 2]), pass)?;
+/// let loss = cross_entropy(classified.output, &[1, 0])? + classified.penalty / 2.0;
+/// gradients = loss.backward();
+/// adam.step(&mut model, &mut gradients)?;
+/// zero_gradients(&model, &mut gradients)?;
+/// # Ok::<(), bochner_models::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TextClassifier<E: Element> {
+    embedding: Embedding<E>,
+    encoder: Encoder<E>,
+    head: Linear<usize, usize, E>,
+}
+
+impl<E: Element> TextClassifier<E> {
+    /// A classifier with random initial values.
+    ///
+    /// # Errors
+    /// Whatever setting is out of range.
+    pub fn try_new(device: &Cpu, config: &TextClassifierConfig, seed: Seed) -> Result<Self, Error> {
+        let stream = |part: &str| seed.child(part).stream("initial values");
+        let width = config.encoder.layer.width;
+        Ok(Self {
+            embedding: Embedding::try_new(device, config.words, width, &mut stream("embedding"))?,
+            encoder: Encoder::try_new(device, &config.encoder, seed.child("encoder"))?,
+            head: Linear::try_new(device, width, config.classes, &mut stream("head"))?,
+        })
+    }
+
+    /// The logits, `[B, classes]`, of sentences `[B, T]`, and the attention's penalty.
+    ///
+    /// # Errors
+    /// A word that is not in the table; lengths that are not one for each sentence, from 1 to T.
+    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
+    pub fn apply<T>(
+        &self,
+        sentences: Tensor<(usize, usize), usize, Cpu, T>,
+        lengths: Option<&[usize]>,
+        pass: Pass,
+    ) -> Result<Attention<Tensor<(usize, usize), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error>
+    where
+        T: Tape<E, Cpu> + Merge<T>,
+    {
+        let mask = lengths.map_or_else(Mask::none, |lengths| {
+            Mask::none().with_key_lengths(lengths.to_vec())
+        });
+        let x = self.embedding.apply(sentences)?;
+        let encoded = self.encoder.apply(x, &mask, pass)?;
+        let mean = mean_over_time(encoded.output, lengths)?;
+        Ok(Attention {
+            output: self.head.apply(mean)?,
+            penalty: encoded.penalty,
+        })
+    }
+}
+
+impl<E: Element> Parameters<E> for TextClassifier<E> {
+    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
+        self.embedding.for_each(&join(prefix, "embedding"), f);
+        self.encoder.for_each(&join(prefix, "encoder"), f);
+        self.head.for_each(&join(prefix, "head"), f);
+    }
+
+    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
+        self.embedding.for_each_mut(&join(prefix, "embedding"), f);
+        self.encoder.for_each_mut(&join(prefix, "encoder"), f);
+        self.head.for_each_mut(&join(prefix, "head"), f);
+    }
+}

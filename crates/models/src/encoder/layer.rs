@@ -1,0 +1,160 @@
+//! One layer of an encoder.
+
+use super::operation::EncoderLayerOperation;
+use super::{Encoded, Sequences};
+use crate::Error;
+use bochner_attention::{Attention, Mask, MultiHead, MultiHeadConfig, Pass, Variant};
+use bochner_nn::{
+    Activation, Dropout, Element, FeedForward, FeedForwardConfig, Inputs, LayerNorm, Mode,
+    Parameter, ParameterMut, Parameters, join, record,
+};
+use bochner_numerics::Seed;
+use dfdx::shapes::HasShape;
+use dfdx::tensor::{Cpu, Tape};
+use serde::{Deserialize, Serialize};
+
+/// Settings of an [`EncoderLayer`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EncoderLayerConfig {
+    /// The width of the sequences.
+    pub width: usize,
+    /// Number of heads; must divide the width.
+    pub heads: usize,
+    /// Width of the feed-forward part's hidden layer.
+    pub hidden: usize,
+    /// The attention mechanism.
+    pub attention: Variant,
+    /// Rate of dropout on the hidden layer and on both residual branches; that on attention
+    /// weights comes with the [`Pass`].
+    pub dropout: f64,
+}
+
+/// One layer of a Transformer's encoder, normalised last.
+///
+/// $$h = \mathrm{LN}(x + \mathrm{MultiHead}(x)), \qquad y = \mathrm{LN}(h + \mathrm{FFN}(h))$$
+///
+/// where FFN is two linear maps with a rectifier between them.
+///
+/// # Numerics
+/// One operation on the tape: `x` and the parameters are copied once out of dfdx, which lends no
+/// slice of a tensor's data; what is between the parts never becomes a tensor.
+///
+/// # Reference
+/// Vaswani et al., *Attention Is All You Need*, 2017, section 3.1.
+#[derive(Clone, Debug)]
+pub struct EncoderLayer<E: Element> {
+    attention: MultiHead<usize, E>,
+    attention_norm: LayerNorm<usize, E>,
+    feed_forward: FeedForward<usize, usize, usize, E>,
+    feed_forward_norm: LayerNorm<usize, E>,
+    dropout: Dropout,
+}
+
+impl<E: Element> EncoderLayer<E> {
+    /// A layer with random initial values.
+    ///
+    /// Each part draws from a stream of its own: layers that differ in the attention mechanism
+    /// alone share the initial values of everything else.
+    ///
+    /// # Errors
+    /// Whatever setting is out of range.
+    pub fn try_new(device: &Cpu, config: &EncoderLayerConfig, seed: Seed) -> Result<Self, Error> {
+        let EncoderLayerConfig {
+            width,
+            heads,
+            hidden,
+            dropout,
+            ..
+        } = *config;
+        let stream = |part: &str| seed.child(part).stream("initial values");
+        let multi_head = MultiHeadConfig {
+            heads,
+            variant: config.attention.clone(),
+            dropout,
+            seed: seed.child("attention"),
+        };
+        let feed_forward = FeedForwardConfig {
+            dropout,
+            activation: Activation::Identity,
+        };
+        let sizes = (width, hidden, width);
+        Ok(Self {
+            attention: MultiHead::try_new(device, width, multi_head, &mut stream("attention"))?,
+            attention_norm: LayerNorm::try_new(device, width)?,
+            feed_forward: FeedForward::try_new(
+                device,
+                sizes,
+                feed_forward,
+                &mut stream("feed-forward"),
+            )?,
+            feed_forward_norm: LayerNorm::try_new(device, width)?,
+            dropout: Dropout { rate: dropout },
+        })
+    }
+
+    /// The encoded sequences, `[B, T, width]`, and the attention's penalty.
+    ///
+    /// # Errors
+    /// Whatever does not fit: the width, the mask, the pass's dropout rate.
+    pub fn apply<T: Tape<E, Cpu>>(
+        &self,
+        x: Sequences<E, T>,
+        mask: &Mask,
+        pass: Pass,
+    ) -> Result<Encoded<E, T>, Error> {
+        let mode = match pass {
+            Pass::Training { seed, .. } => Mode::Training(seed),
+            Pass::Evaluation { .. } => Mode::Evaluation,
+        };
+        let operation = EncoderLayerOperation {
+            attention: self.attention.operation(mask, pass),
+            attention_norm: self
+                .attention_norm
+                .residual(self.dropout, mode.child("attention"))?,
+            feed_forward: self.feed_forward.operation(mode.child("feed-forward"))?,
+            feed_forward_norm: self
+                .feed_forward_norm
+                .residual(self.dropout, mode.child("feed-forward branch"))?,
+        };
+        let shape = *x.shape();
+        let width = self.attention_norm.gamma.shape().0;
+        if shape.2 != width {
+            return Err(Error::ShapeMismatch {
+                what: "an element of a sequence",
+                expected: width,
+                got: shape.2,
+            });
+        }
+        let inputs = self.attention.add_to(Inputs::<E, T>::new().with(x)?)?;
+        let inputs = self.attention_norm.add_to(inputs)?;
+        let inputs = self.feed_forward.add_to(inputs)?;
+        let inputs = self.feed_forward_norm.add_to(inputs)?;
+        let mut outputs = record(operation, inputs)?;
+        Ok(Attention {
+            output: outputs.take(shape)?,
+            penalty: outputs.take(())?,
+        })
+    }
+}
+
+impl<E: Element> Parameters<E> for EncoderLayer<E> {
+    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
+        self.attention.for_each(&join(prefix, "attention"), f);
+        self.attention_norm
+            .for_each(&join(prefix, "attention_norm"), f);
+        self.feed_forward.for_each(&join(prefix, "feed_forward"), f);
+        self.feed_forward_norm
+            .for_each(&join(prefix, "feed_forward_norm"), f);
+    }
+
+    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
+        self.attention.for_each_mut(&join(prefix, "attention"), f);
+        self.attention_norm
+            .for_each_mut(&join(prefix, "attention_norm"), f);
+        self.feed_forward
+            .for_each_mut(&join(prefix, "feed_forward"), f);
+        self.feed_forward_norm
+            .for_each_mut(&join(prefix, "feed_forward_norm"), f);
+    }
+}

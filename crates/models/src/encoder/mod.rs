@@ -1,0 +1,124 @@
+//! The encoder of a Transformer, with any attention of the registry.
+
+mod layer;
+mod operation;
+
+pub use layer::{EncoderLayer, EncoderLayerConfig};
+
+use crate::Error;
+use bochner_attention::{Attention, Mask, Pass};
+use bochner_nn::{Element, Parameter, ParameterMut, Parameters};
+use bochner_numerics::Seed;
+use dfdx::tensor::{Cpu, Merge, Tape, Tensor};
+use dfdx::tensor_ops::TryAdd;
+use serde::{Deserialize, Serialize};
+
+/// A batch of sequences, `[B, T, width]`.
+pub(crate) type Sequences<E, T> = Tensor<(usize, usize, usize), E, Cpu, T>;
+
+/// What an encoder gives: sequences and the penalty of all its layers.
+pub(crate) type Encoded<E, T> = Attention<Sequences<E, T>, Tensor<(), E, Cpu, T>>;
+
+/// Settings of an [`Encoder`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EncoderConfig {
+    /// The number of layers, at least 1.
+    pub layers: usize,
+    /// What every layer is like.
+    pub layer: EncoderLayerConfig,
+}
+
+/// Layers one on top of the other.
+///
+/// ```
+/// use bochner_attention::{IkanDirect, Mask, Pass};
+/// use bochner_models::encoder::{Encoder, EncoderConfig, EncoderLayerConfig};
+/// use bochner_numerics::Seed;
+/// use dfdx::prelude::*;
+///
+/// let attention = IkanDirect { p: 1.5, points: 4, ..Default::default() }.into();
+/// let layer = EncoderLayerConfig { width: 8, heads: 2, hidden: 16, attention, dropout: 0.1 };
+/// let device = Cpu::default();
+/// let encoder: Encoder<f32> =
+///     Encoder::try_new(&device, &EncoderConfig { layers: 2, layer }, Seed::new(1))?;
+///
+/// let x: Tensor<(usize, usize, usize), f32, Cpu> = device.ones_like(&(3, 5, 8));
+/// let mask = Mask::none().with_key_lengths(vec![5, 2, 4]);
+/// let encoded = encoder.apply(x, &mask, Pass::Evaluation { seed: Seed::new(2) })?;
+/// assert_eq!(encoded.output.shape(), &(3, 5, 8));
+/// # Ok::<(), bochner_models::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Encoder<E: Element> {
+    layers: Vec<EncoderLayer<E>>,
+}
+
+impl<E: Element> Encoder<E> {
+    /// An encoder with random initial values.
+    ///
+    /// # Errors
+    /// Whatever setting is out of range.
+    pub fn try_new(device: &Cpu, config: &EncoderConfig, seed: Seed) -> Result<Self, Error> {
+        if config.layers == 0 {
+            return Err(Error::OutOfRange {
+                name: "layers",
+                range: "at least 1",
+                got: 0.0,
+            });
+        }
+        let layer = |i| EncoderLayer::try_new(device, &config.layer, seed.nth(i as u64));
+        Ok(Self {
+            layers: (0..config.layers).map(layer).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The encoded sequences, `[B, T, width]`, and the sum of the layers' penalties.
+    ///
+    /// # Errors
+    /// Whatever does not fit: the width, the mask, the pass's dropout rate.
+    pub fn apply<T>(
+        &self,
+        x: Sequences<E, T>,
+        mask: &Mask,
+        pass: Pass,
+    ) -> Result<Encoded<E, T>, Error>
+    where
+        T: Tape<E, Cpu> + Merge<T>,
+    {
+        let (first, others) = self.layers.split_first().expect("at least one layer");
+        let mut encoded = first.apply(x, mask, nth(pass, 0))?;
+        for (layer, i) in others.iter().zip(1..) {
+            let next = layer.apply(encoded.output, mask, nth(pass, i))?;
+            let penalty = encoded.penalty.try_add(next.penalty);
+            encoded = Attention {
+                output: next.output,
+                penalty: penalty.map_err(bochner_nn::Error::from)?,
+            };
+        }
+        Ok(encoded)
+    }
+}
+
+/// The pass of the layer with the given number, with a seed of its own.
+fn nth(pass: Pass, layer: u64) -> Pass {
+    match pass {
+        Pass::Training { seed, dropout } => Pass::Training {
+            seed: seed.nth(layer),
+            dropout,
+        },
+        Pass::Evaluation { seed } => Pass::Evaluation {
+            seed: seed.nth(layer),
+        },
+    }
+}
+
+impl<E: Element> Parameters<E> for Encoder<E> {
+    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
+        self.layers.for_each(prefix, f);
+    }
+
+    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
+        self.layers.for_each_mut(prefix, f);
+    }
+}

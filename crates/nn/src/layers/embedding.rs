@@ -1,0 +1,211 @@
+//! A table of vectors, looked up by number.
+
+use crate::parameters::{Parameter, ParameterMut, Parameters, join};
+use crate::{Element, Error};
+use bochner_numerics::standard_normal;
+use dfdx::shapes::{Dim, HasShape};
+use dfdx::tensor::{
+    Cpu, Gradients, PutTape, SplitTape, Tape, Tensor, TensorFromVec, UniqueId, ZerosTensor,
+};
+use rand::RngCore;
+
+/// A table with a row of `width` numbers for each of `words` words.
+///
+/// $$ y_{bt} = W_{i_{bt}} $$
+///
+/// * $i$: the words' numbers, `[B, T]`, each below `words`
+/// * $W$: the table, `[words, width]`, starts standard normal, as in PyTorch
+/// * $y$: `[B, T, width]`
+///
+/// # Numerics
+/// The table may be by far the largest parameter of a model, of which a step sees a few rows. Hence
+/// it is not a tensor of dfdx, which lends no slice of its data: a lookup copies the rows asked for,
+/// and [`Adam`](crate::Adam) steps it in place. The backward pass adds to the rows that occurred,
+/// and [`zero_gradients`](crate::zero_gradients) clears those alone. To an optimiser the gradient
+/// is dense, and zero elsewhere: a row's moments decay and move it also where it does not occur.
+///
+/// ```
+/// use bochner_nn::Embedding;
+/// use bochner_numerics::Seed;
+/// use dfdx::prelude::*;
+///
+/// let device = Cpu::default();
+/// let table: Embedding<f32> = Embedding::try_new(&device, 10, 4, &mut Seed::new(1).stream("table"))?;
+/// let words = device.tensor_from_vec(vec![3, 3, 9, 0, 1, 2], (2, 3));
+/// let y = table.apply(words.leaky_trace::<f32>())?;
+/// assert_eq!(y.shape(), &(2, 3, 4));
+/// assert_eq!(y.as_vec()[..4], table.row(3)[..]);
+/// # Ok::<(), bochner_nn::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Embedding<E: Element> {
+    values: Vec<E>,
+    words: usize,
+    width: usize,
+    /// The key of the gradient, which [`table`] gives its size.
+    key: Tensor<(usize,), E, Cpu>,
+}
+
+impl<E: Element> Embedding<E> {
+    /// A table with random initial values.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] if a size is zero.
+    pub fn try_new(
+        device: &Cpu,
+        words: usize,
+        width: usize,
+        rng: &mut impl RngCore,
+    ) -> Result<Self, Error> {
+        if words * width == 0 {
+            return Err(Error::Empty { what: "a layer" });
+        }
+        Ok(Self {
+            values: (0..words * width).map(|_| standard_normal(rng)).collect(),
+            words,
+            width,
+            key: device.try_zeros_like(&(1,))?,
+        })
+    }
+
+    /// The vectors of the words; one operation on the tape.
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfBounds`] for a word that is not in the table, [`Error::Empty`] without
+    /// words.
+    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
+    pub fn apply<B: Dim, Q: Dim, T: Tape<E, Cpu>>(
+        &self,
+        words: Tensor<(B, Q), usize, Cpu, T>,
+    ) -> Result<Tensor<(B, Q, usize), E, Cpu, T>, Error> {
+        let (words, mut tape) = words.split_tape();
+        let (batch, time) = *words.shape();
+        if batch.size() * time.size() == 0 {
+            return Err(Error::Empty { what: "the words" });
+        }
+        let (device, words) = (words.device().clone(), words.as_vec());
+        let mut values = Vec::with_capacity(words.len() * self.width);
+        for &word in &words {
+            if word >= self.words {
+                return Err(Error::IndexOutOfBounds {
+                    what: "the words",
+                    index: word,
+                    len: self.words,
+                });
+            }
+            values.extend_from_slice(self.row(word));
+        }
+        let y = device.try_tensor_from_vec(values, (batch, time, self.width))?;
+        if T::OWNS_TAPE {
+            let (key, result, size) = (self.key.ghost(), y.ghost(), (self.words, self.width));
+            tape.add_backward_op(move |gradients: &mut Gradients<E, Cpu>| {
+                let cotangent = std::mem::take(&mut **gradients.get_or_alloc_mut(&result)?);
+                let (dw, marks) = table(gradients.get_or_alloc_mut(&key)?, size);
+                for (&word, dy) in words.iter().zip(cotangent.chunks_exact(size.1)) {
+                    marks[word] = E::one();
+                    let row = &mut dw[word * size.1..(word + 1) * size.1];
+                    crate::rows::add(row, dy);
+                }
+                **gradients.get_or_alloc_mut(&result)? = cotangent;
+                Ok(())
+            });
+        }
+        Ok(y.put_tape(tape))
+    }
+
+    /// The vector of one word.
+    ///
+    /// # Panics
+    /// If it is not in the table.
+    pub fn row(&self, word: usize) -> &[E] {
+        &self.values[word * self.width..(word + 1) * self.width]
+    }
+
+    /// The number of words.
+    pub fn words(&self) -> usize {
+        self.words
+    }
+
+    /// The gradient and its marks.
+    fn table<'g>(
+        &self,
+        gradients: &'g mut Gradients<E, Cpu>,
+    ) -> Result<(&'g mut [E], &'g mut [E]), Error> {
+        let gradient = gradients.get_or_alloc_mut(&self.key)?;
+        Ok(table(gradient, (self.words, self.width)))
+    }
+}
+
+/// The gradient of a table, and behind it one mark for each row that may differ from zero.
+///
+/// The marks travel with the gradient, so that they cannot belong to another one.
+fn table<E: Element>(
+    gradient: &mut Vec<E>,
+    (words, width): (usize, usize),
+) -> (&mut [E], &mut [E]) {
+    let n = words * (width + 1);
+    if gradient.len() != n {
+        // Zeros come from the operating system untouched: rows that never occur take no memory.
+        *gradient = vec![E::zero(); n];
+    }
+    gradient.split_at_mut(words * width)
+}
+
+impl<E: Element> Parameter<E> for Embedding<E> {
+    fn dims(&self) -> Vec<usize> {
+        vec![self.words, self.width]
+    }
+
+    fn read_into(&self, values: &mut Vec<E>) {
+        values.clone_from(&self.values);
+    }
+
+    fn gradient<'g>(&self, gradients: &'g mut Gradients<E, Cpu>) -> Result<&'g mut [E], Error> {
+        let (gradient, marks) = self.table(gradients)?;
+        // Whoever asks may write anywhere.
+        marks.fill(E::one());
+        Ok(gradient)
+    }
+
+    fn id(&self) -> UniqueId {
+        self.key.id()
+    }
+
+    fn zero_gradient(&self, gradients: &mut Gradients<E, Cpu>) -> Result<(), Error> {
+        let (gradient, marks) = self.table(gradients)?;
+        let rows = gradient.chunks_exact_mut(self.width).zip(marks);
+        for (row, mark) in rows.filter(|(_, mark)| **mark != E::zero()) {
+            row.fill(E::zero());
+            *mark = E::zero();
+        }
+        Ok(())
+    }
+}
+
+impl<E: Element> ParameterMut<E> for Embedding<E> {
+    fn write(&mut self, values: &[E]) {
+        self.values.copy_from_slice(values);
+    }
+
+    fn update(
+        &mut self,
+        gradients: &mut Gradients<E, Cpu>,
+        _: &mut Vec<E>,
+        f: &mut dyn FnMut(&mut [E], &[E]),
+    ) -> Result<(), Error> {
+        let gradient = gradients.get_or_alloc_mut(&self.key)?;
+        let (gradient, _) = table(gradient, (self.words, self.width));
+        f(&mut self.values, gradient);
+        Ok(())
+    }
+}
+
+impl<E: Element> Parameters<E> for Embedding<E> {
+    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
+        f(&join(prefix, "weight"), self);
+    }
+
+    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
+        f(&join(prefix, "weight"), self);
+    }
+}
