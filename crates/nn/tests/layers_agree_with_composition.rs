@@ -4,8 +4,8 @@
 mod common;
 
 use bochner_nn::{
-    Activation, Dropout, FeedForward, FeedForwardConfig, LayerNorm, Linear, Mode, Rows, builders,
-    mean_squared_error,
+    Activation, Dropout, Error, FeedForward, FeedForwardConfig, LayerNorm, Linear, Mode, Rows,
+    builders, cross_entropy, mean_over_time, mean_squared_error,
 };
 use bochner_numerics::{Seed, Stream};
 use common::{close, gradients_are_right, random, values};
@@ -94,6 +94,85 @@ fn layer_norm() {
     gradients_are_right(&layer, &random((2, 3, 10), "x"), |layer, x| {
         (layer.apply(x).unwrap() * cotangent.clone()).sum()
     });
+}
+
+macro_rules! residual_norm_agrees {
+    ($E:ty, $tolerance:expr, $rate:expr) => {
+        let mut layer: LayerNorm<usize, $E> = LayerNorm::try_new(&Cpu::default(), 19).unwrap();
+        layer.gamma = random((19,), "gamma");
+        layer.beta = random((19,), "beta");
+        let (x, branch) = (
+            random::<$E, _>((2, 450, 19), "x"),
+            random::<$E, _>((2, 450, 19), "branch"),
+        );
+        let (dropout, mode) = (Dropout { rate: $rate }, Mode::Training(Seed::new(6)));
+        let dropped = dropout.apply(branch.leaky_trace(), mode).unwrap();
+        let want = layer.apply(dropped + x.leaky_trace()).unwrap();
+        let got = layer
+            .apply_residual(x.leaky_trace(), branch.leaky_trace(), dropout, mode)
+            .unwrap();
+        agree!(
+            got,
+            want,
+            $tolerance,
+            &x,
+            &branch,
+            &layer.gamma,
+            &layer.beta
+        );
+    };
+}
+
+#[test]
+fn layer_norm_of_a_residual_branch() {
+    for rate in [0.0, 0.3] {
+        residual_norm_agrees!(f32, 1e-4, rate);
+        residual_norm_agrees!(f64, 1e-12, rate);
+    }
+    let layer: LayerNorm<usize, f64> = LayerNorm::try_new(&Cpu::default(), 5).unwrap();
+    let (branch, cotangent) = (random((4, 5), "branch"), random((4, 5), "cotangent"));
+    let (dropout, mode) = (Dropout { rate: 0.4 }, Mode::Training(Seed::new(4)));
+    gradients_are_right(&layer, &random((4, 5), "x"), |layer, x| {
+        // The same tensor twice: both gradients at once.
+        let branch = x.retaped::<OwnedTape<f64, Cpu>>() + branch.clone();
+        let y = layer.apply_residual(x, branch, dropout, mode).unwrap();
+        (y * cotangent.clone()).sum()
+    });
+    let longer = random((4, 6), "longer");
+    assert!(
+        layer
+            .apply_residual(longer.clone(), longer, dropout, mode)
+            .is_err()
+    );
+    let (x, longer) = (random((4, 5), "x"), random((5, 5), "longer"));
+    assert!(layer.apply_residual(x, longer, dropout, mode).is_err());
+}
+
+#[test]
+fn mean_of_a_sequence() {
+    let x = random::<f64, _>((3, 4, 5), "x");
+    let want = x.leaky_trace().mean::<_, Axis<1>>();
+    agree!(
+        mean_over_time(x.leaky_trace(), None).unwrap(),
+        want,
+        1e-13,
+        &x
+    );
+
+    let none: Option<Tensor<(usize,), f64, Cpu>> = None;
+    gradients_are_right(&none, &x, |_, x| {
+        let mean = mean_over_time(x, Some(&[1, 4, 3])).unwrap();
+        mean.square().sum()
+    });
+    let mut padded = values(&x);
+    padded[5..20].fill(f64::NAN);
+    let padded = Cpu::default().tensor_from_vec(padded, (3, 4, 5));
+    let lengths = Some(&[1, 4, 3][..]);
+    let want = values(&mean_over_time(x.clone(), lengths).unwrap());
+    assert_eq!(values(&mean_over_time(padded, lengths).unwrap()), want);
+    for wrong in [&[1, 4][..], &[0, 1, 1], &[1, 5, 1]] {
+        assert!(mean_over_time(x.clone(), Some(wrong)).is_err());
+    }
 }
 
 macro_rules! feed_forward_agrees {
@@ -209,6 +288,52 @@ fn loss() {
         let rows = Rows::Weighted(&[0.2, 0.0, 3.0, 1.0, 0.0]);
         mean_squared_error(y, target.clone(), rows).unwrap()
     });
+}
+
+macro_rules! cross_entropy_agrees {
+    ($E:ty, $tolerance:expr) => {
+        let logits = random::<$E, _>((4, Const::<3>), "logits");
+        let labels = [2, 0, 1, 2];
+        let one_hot = labels.map(|label| [0, 1, 2].map(|c| if c == label { 1.0 } else { 0.0 }));
+        let target = Cpu::default().tensor_from_vec(one_hot.concat(), (4, Const::<3>));
+        let want = dfdx::losses::cross_entropy_with_logits_loss(logits.leaky_trace(), target);
+        let got = cross_entropy(logits.leaky_trace(), &labels).unwrap();
+        agree!(got, want, $tolerance, &logits);
+    };
+}
+
+#[test]
+fn cross_entropy_of_labels() {
+    cross_entropy_agrees!(f32, 1e-5);
+    cross_entropy_agrees!(f64, 1e-12);
+    let none: Option<Tensor<(usize,), f64, Cpu>> = None;
+    gradients_are_right(&none, &random((3, 4), "logits"), |_, logits| {
+        cross_entropy(logits, &[1, 3, 0]).unwrap()
+    });
+}
+
+#[test]
+fn extreme_logits_have_a_loss_and_a_gradient() {
+    let logits = Cpu::default().tensor([[3e38_f32, -3e38], [1e4, 0.0]]);
+    let loss = cross_entropy(logits.leaky_trace(), &[0, 1]).unwrap();
+    assert_eq!(loss.array(), 5e3);
+    let gradient = loss.backward().get(&logits).array();
+    assert_eq!(gradient, [[0.0, 0.0], [0.5, -0.5]]);
+}
+
+#[test]
+fn labels_that_are_no_class_are_refused() {
+    let logits = random::<f32, _>((2, 3), "logits");
+    let error = cross_entropy(logits.clone(), &[0, 3]).unwrap_err();
+    assert!(matches!(
+        error,
+        Error::IndexOutOfBounds {
+            index: 3,
+            len: 3,
+            ..
+        }
+    ));
+    assert!(cross_entropy(logits, &[0]).is_err());
 }
 
 #[test]

@@ -265,6 +265,17 @@ mod tests {
     }
 
     #[test]
+    fn scaling_a_slice_multiplies_by_the_factors() {
+        let dropout = Dropout::new(0.3, Seed::new(4)).unwrap();
+        let values: Vec<f32> = (0..77).map(|i| i as f32 - 30.0).collect();
+        let mut scaled = values.clone();
+        dropout.scale(5, &mut scaled);
+        for ((i, x), scaled) in (5..).zip(values).zip(scaled) {
+            assert_eq!(scaled, x * dropout.factor::<f32>(i));
+        }
+    }
+
+    #[test]
     fn dropout_drops_at_its_rate_and_keeps_the_mean() {
         assert!(Dropout::new(1.0, Seed::new(0)).is_none());
         assert!(Dropout::new(f64::NAN, Seed::new(0)).is_none());

@@ -44,11 +44,16 @@ pub struct EncoderLayerConfig {
 /// Vaswani et al., *Attention Is All You Need*, 2017, section 3.1.
 #[derive(Clone, Debug)]
 pub struct EncoderLayer<E: Element> {
-    attention: MultiHead<usize, E>,
-    attention_norm: LayerNorm<usize, E>,
-    feed_forward: FeedForward<usize, usize, usize, E>,
-    feed_forward_norm: LayerNorm<usize, E>,
-    dropout: Dropout,
+    /// The attention.
+    pub attention: MultiHead<usize, E>,
+    /// The norm behind it.
+    pub attention_norm: LayerNorm<usize, E>,
+    /// The feed-forward part.
+    pub feed_forward: FeedForward<usize, usize, usize, E>,
+    /// The norm behind it.
+    pub feed_forward_norm: LayerNorm<usize, E>,
+    /// Dropout on both residual branches.
+    pub dropout: Dropout,
 }
 
 impl<E: Element> EncoderLayer<E> {

@@ -50,9 +50,7 @@ fn chain<'a, T>(
     own: impl IntoIterator<Item = ArrayViewD<'a, T>>,
     parameters: &[ArrayViewD<'a, T>],
 ) -> Vec<ArrayViewD<'a, T>> {
-    own.into_iter()
-        .chain(parameters.iter().cloned())
-        .collect()
+    own.into_iter().chain(parameters.iter().cloned()).collect()
 }
 
 /// The one output of an operation.

@@ -84,7 +84,8 @@ struct Drop(Mask);
 impl Drop {
     fn scaled<T: Real>(&self, x: &ArrayViewD<'_, T>) -> ArrayD<T> {
         let mut y = x.to_owned();
-        self.0.scale(0, y.as_slice_mut().expect("a row-major array"));
+        self.0
+            .scale(0, y.as_slice_mut().expect("a row-major array"));
         y
     }
 }

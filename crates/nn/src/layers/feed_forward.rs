@@ -245,7 +245,11 @@ impl<T: Real> Task for RectifierVjp<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
         for (d, &h) in self.d.iter_mut().zip(self.hidden) {
-            *d = if h > T::zero() { *d * self.kept } else { T::zero() };
+            *d = if h > T::zero() {
+                *d * self.kept
+            } else {
+                T::zero()
+            };
         }
     }
 }

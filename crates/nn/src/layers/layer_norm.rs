@@ -206,9 +206,14 @@ impl<T: Real> Operation<T> for ResidualNorm {
         let [dx, dgamma, dbeta] = normalise_vjp(dy, gamma, saved);
         let mut dbranch = dx.clone();
         if let Some(mask) = &self.mask {
-            for_each_block(&mut dbranch, gamma.len(), dx.len() * DRAW, |range, piece| {
-                mask.scale((range.start * gamma.len()) as u64, piece);
-            });
+            for_each_block(
+                &mut dbranch,
+                gamma.len(),
+                dx.len() * DRAW,
+                |range, piece| {
+                    mask.scale((range.start * gamma.len()) as u64, piece);
+                },
+            );
         }
         super::gradients(inputs, [dx, dbranch, dgamma, dbeta])
     }

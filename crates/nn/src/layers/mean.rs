@@ -88,7 +88,9 @@ impl<T: Real> Operation<T> for Mean {
         for ((dx, dy), &n) in sequences.zip(dy.chunks_exact(width)).zip(&self.0) {
             let share = T::of(1.0 / n as f64);
             for row in dx[..n * width].chunks_exact_mut(width) {
-                row.iter_mut().zip(dy).for_each(|(dx, &dy)| *dx = dy * share);
+                row.iter_mut()
+                    .zip(dy)
+                    .for_each(|(dx, &dy)| *dx = dy * share);
             }
         }
         super::gradients(inputs, [dx])

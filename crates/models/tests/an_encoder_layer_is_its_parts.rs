@@ -1,0 +1,210 @@
+//! A layer recorded as one operation has the values and gradients of its parts recorded one by
+//! one, those of finite differences, and the same bits on any number of threads.
+
+use bochner_attention::{Attention, IkanDirect, Mask, Mikan, Pass, Softmax, Variant};
+use bochner_models::encoder::{Encoder, EncoderConfig, EncoderLayer, EncoderLayerConfig};
+use bochner_nn::{Mode, Parameters, alloc_gradients};
+use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+use dfdx::prelude::*;
+
+type Sequences<T = NoneTape> = Tensor<(usize, usize, usize), f64, Cpu, T>;
+type Tape = OwnedTape<f64, Cpu>;
+
+const SHAPE: (usize, usize, usize) = (2, 3, 8);
+
+fn random(purpose: &str) -> Sequences {
+    let mut stream = Seed::new(1).stream(purpose);
+    let n = SHAPE.0 * SHAPE.1 * SHAPE.2;
+    let values = (0..n).map(|_| standard_normal(&mut stream)).collect();
+    Cpu::default().tensor_from_vec(values, SHAPE)
+}
+
+fn config(attention: Variant) -> EncoderLayerConfig {
+    EncoderLayerConfig {
+        width: SHAPE.2,
+        heads: 2,
+        hidden: 12,
+        attention,
+        dropout: 0.3,
+    }
+}
+
+fn variants() -> [Variant; 3] {
+    let (points, p) = (4, 1.5);
+    let ikan = IkanDirect {
+        points,
+        p,
+        ..Default::default()
+    };
+    let mikan = Mikan {
+        points,
+        p,
+        ..Default::default()
+    };
+    [Softmax {}.into(), ikan.into(), mikan.into()]
+}
+
+fn layer(attention: Variant) -> EncoderLayer<f64> {
+    EncoderLayer::try_new(&Cpu::default(), &config(attention), Seed::new(5)).unwrap()
+}
+
+fn pass() -> Pass {
+    Pass::Training {
+        seed: Seed::new(7),
+        dropout: 0.2,
+    }
+}
+
+fn mask() -> Mask {
+    Mask::none().with_key_lengths(vec![3, 2])
+}
+
+/// The layer from operations of their own.
+fn composed(
+    layer: &EncoderLayer<f64>,
+    x: Sequences<Tape>,
+) -> Attention<Sequences<Tape>, Tensor<(), f64, Cpu, Tape>> {
+    let mode = Mode::Training(Seed::new(7));
+    let attended = layer
+        .attention
+        .attend_self(x.retaped::<Tape>(), &mask(), pass())
+        .unwrap();
+    let dropout = layer.dropout;
+    let branch = dropout
+        .apply(attended.output, mode.child("attention"))
+        .unwrap();
+    let h = layer.attention_norm.apply(branch + x).unwrap();
+    let branch = layer
+        .feed_forward
+        .apply(h.retaped::<Tape>(), mode.child("feed-forward"))
+        .unwrap();
+    let branch = dropout
+        .apply(branch, mode.child("feed-forward branch"))
+        .unwrap();
+    Attention {
+        output: layer.feed_forward_norm.apply(branch + h).unwrap(),
+        penalty: attended.penalty,
+    }
+}
+
+/// The output and all gradients under one cotangent.
+fn outcome(
+    layer: &EncoderLayer<f64>,
+    run: impl Fn(Sequences<Tape>) -> Attention<Sequences<Tape>, Tensor<(), f64, Cpu, Tape>>,
+) -> Vec<f64> {
+    let x = random("x");
+    let encoded = run(x.leaky_trace());
+    let mut found = encoded.output.as_vec();
+    let loss = (encoded.output * random("cotangent")).sum() + encoded.penalty;
+    let mut gradients = loss.backward();
+    found.extend(gradients.get(&x).as_vec());
+    layer.for_each("", &mut |_, p| {
+        found.extend_from_slice(p.gradient(&mut gradients).unwrap());
+    });
+    found
+}
+
+#[test]
+fn one_operation_is_its_parts() {
+    for variant in variants() {
+        let layer = layer(variant.clone());
+        let got = outcome(&layer, |x| layer.apply(x, &mask(), pass()).unwrap());
+        let want = outcome(&layer, |x| composed(&layer, x));
+        let error = relative_error(&got, &want);
+        assert!(error < 1e-12, "{variant:?}: {error:e}");
+    }
+}
+
+#[test]
+fn gradients_are_those_of_finite_differences() {
+    let layer = layer(variants()[1].clone());
+    let (x, cotangent) = (random("x"), random("cotangent"));
+    let loss = |layer: &EncoderLayer<f64>, x: Sequences<Tape>| {
+        let encoded = layer.apply(x, &mask(), pass()).unwrap();
+        (encoded.output * cotangent.clone()).sum() + encoded.penalty
+    };
+    let mut gradients = loss(&layer, x.leaky_trace()).backward();
+    let (mut at, mut got) = (x.as_vec(), gradients.get(&x).as_vec());
+    layer.for_each("", &mut |_, p| {
+        let mut part = Vec::new();
+        p.read_into(&mut part);
+        at.extend(part);
+        got.extend_from_slice(p.gradient(&mut gradients).unwrap());
+    });
+    let want = finite_difference(&at, |point| {
+        let (mut layer, mut x) = (layer.clone(), x.clone());
+        let (first, mut rest) = point.split_at(x.shape().num_elements());
+        x.copy_from(first);
+        layer.for_each_mut("", &mut |_, p| {
+            let (part, others) = rest.split_at(p.len());
+            p.write(part);
+            rest = others;
+        });
+        loss(&layer, x.leaky_traced()).array()
+    });
+    let error = relative_error(&got, &want);
+    assert!(error < 1e-6, "{error:e}");
+}
+
+#[test]
+fn threads_change_nothing() {
+    let encoder = EncoderConfig {
+        layers: 2,
+        layer: EncoderLayerConfig {
+            width: 64,
+            heads: 4,
+            hidden: 96,
+            ..config(variants()[1].clone())
+        },
+    };
+    let device = Cpu::default();
+    let model: Encoder<f32> = Encoder::try_new(&device, &encoder, Seed::new(2)).unwrap();
+    let run = || {
+        let n = 8 * 40 * 64;
+        let mut stream = Seed::new(1).stream("x");
+        let values: Vec<f32> = (0..n).map(|_| standard_normal(&mut stream)).collect();
+        let x = device.tensor_from_vec(values, (8, 40, 64));
+        let y = model
+            .apply(
+                x.trace(alloc_gradients(&model).unwrap()),
+                &Mask::none(),
+                pass(),
+            )
+            .unwrap();
+        let mut found = y.output.as_vec();
+        let mut gradients = y.output.square().sum().backward();
+        model.for_each("", &mut |_, p| {
+            found.extend_from_slice(p.gradient(&mut gradients).unwrap());
+        });
+        found
+    };
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        pool.build().unwrap().install(run)
+    };
+    assert!(with(1) == with(3));
+}
+
+#[test]
+fn settings_and_shapes_that_do_not_fit_are_refused() {
+    let device = Cpu::default();
+    let wrong = |change: fn(&mut EncoderLayerConfig)| {
+        let mut config = config(Softmax {}.into());
+        change(&mut config);
+        EncoderLayer::<f32>::try_new(&device, &config, Seed::new(1)).is_err()
+    };
+    assert!(wrong(|c| c.heads = 3));
+    assert!(wrong(|c| c.dropout = 1.0));
+    assert!(wrong(|c| c.hidden = 0));
+    let none = EncoderConfig {
+        layers: 0,
+        layer: config(Softmax {}.into()),
+    };
+    assert!(Encoder::<f32>::try_new(&device, &none, Seed::new(1)).is_err());
+    let narrow: Sequences = device.zeros_like(&(2, 3, 7));
+    assert!(
+        layer(Softmax {}.into())
+            .apply(narrow, &Mask::none(), pass())
+            .is_err()
+    );
+}
