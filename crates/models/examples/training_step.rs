@@ -137,6 +137,7 @@ fn text(attention: Variant, dropout: f64, steps: usize) -> Result<[f64; 2], Box<
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    bochner_numerics::memory::keep_freed_memory();
     let chosen = std::env::args().nth(1).unwrap_or_default();
     let steps = std::env::args().nth(2).map_or(Ok(20), |n| n.parse())?;
     let ikan = IkanDirect {

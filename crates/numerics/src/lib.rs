@@ -35,6 +35,7 @@
 //! | [`product`] | [`matmul`], [`Panels`] |
 //! | [`elementary`] | exponential, sine and cosine, powers of whole slices, norms of rows |
 //! | [`instructions`] | work compiled for AVX-512, AVX2 and what the target has anyway |
+//! | [`memory`] | keeping freed memory from one training step to the next |
 //! | [`parallel`] | splitting work over rayon's current pool |
 //! | [`operations`] | counting multiplications, exponentials, sines and powers |
 //! | [`random`] | [`Seed`], [`Stream`], [`Dropout`] |
@@ -43,6 +44,7 @@
 pub mod check;
 pub mod elementary;
 pub mod matrix;
+pub mod memory;
 pub mod operations;
 pub mod parallel;
 pub mod product;
