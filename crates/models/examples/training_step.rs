@@ -15,6 +15,8 @@ use rand::Rng;
 use std::error::Error;
 use std::time::Instant;
 
+/// Median and minimum milliseconds of a step.
+type Times = Result<[f64; 2], Box<dyn Error>>;
 type Recorded = Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>;
 
 /// Forward, backward and Adam.
@@ -58,8 +60,7 @@ where
         Ok(())
     }
 
-    /// Median and minimum milliseconds of a step.
-    fn time(mut self, steps: usize) -> Result<[f64; 2], Box<dyn Error>> {
+    fn time(mut self, steps: usize) -> Times {
         for _ in 0..2 {
             self.step()?;
         }
@@ -88,7 +89,7 @@ fn layer(
     }
 }
 
-fn encoder(dropout: f64, steps: usize) -> Result<[f64; 2], Box<dyn Error>> {
+fn encoder(dropout: f64, steps: usize) -> Times {
     let (batch, time, width) = (32, 64, 128);
     let config = EncoderConfig {
         layers: 2,
@@ -110,7 +111,7 @@ fn encoder(dropout: f64, steps: usize) -> Result<[f64; 2], Box<dyn Error>> {
     Training::new(model, loss, dropout)?.time(steps)
 }
 
-fn text(attention: Variant, dropout: f64, steps: usize) -> Result<[f64; 2], Box<dyn Error>> {
+fn text(attention: Variant, dropout: f64, steps: usize) -> Times {
     let (batch, time, words, classes) = (32, 56, 18_000, 2);
     let config = TextClassifierConfig {
         words,
@@ -146,7 +147,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..Default::default()
     };
     for dropout in [0.0, 0.1] {
-        let cases: [(&str, &dyn Fn() -> Result<[f64; 2], Box<dyn Error>>); 3] = [
+        let cases: [(&str, &dyn Fn() -> Times); 3] = [
             ("encoder", &|| encoder(dropout, steps)),
             ("text_softmax", &|| text(Softmax {}.into(), dropout, steps)),
             ("text_ikan", &|| text(ikan.clone().into(), dropout, steps)),
