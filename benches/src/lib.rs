@@ -25,14 +25,18 @@
 //! |---|---|
 //! | [`workload`] | [`Workload`], [`Pass`], [`workloads`] |
 //! | `attention` | attention of every kind |
+//! | `gaussian` | Gaussian processes and the copula |
 //! | `machine` | the processor, its matrix product and its memory |
 //! | [`measure`] | medians, peak memory, and who else was running |
 //! | [`peers`] | [`Python`], with what the peers need |
 //! | [`report`] | [`Report`], as a table and as JSON |
+//! | [`instructions`] | [`Instructions`], counted under valgrind |
 //! | [`run`](mod@run) | [`run()`], [`case`] |
 
 mod attention;
 mod error;
+mod gaussian;
+pub mod instructions;
 mod machine;
 pub mod measure;
 pub mod peers;
@@ -41,6 +45,7 @@ pub mod run;
 pub mod workload;
 
 pub use error::Error;
+pub use instructions::Instructions;
 pub use machine::Machine;
 pub use measure::Measured;
 pub use peers::Python;

@@ -1,6 +1,6 @@
 //! What is measured.
 
-use crate::{Error, attention, machine};
+use crate::{Error, attention, gaussian, machine};
 use serde_json::Value;
 
 /// One piece of work at one shape.
@@ -97,8 +97,10 @@ impl Workload {
 
 /// All of them.
 pub fn workloads() -> Vec<Workload> {
-    [machine::ceilings(), attention::workloads()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let groups = [
+        machine::ceilings(),
+        attention::workloads(),
+        gaussian::workloads(),
+    ];
+    groups.into_iter().flatten().collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::Ending;
 use crate::cargo::root;
-use bochner_benches::{Options, Python};
+use bochner_benches::{Instructions, Options, Python, instructions};
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,6 +28,10 @@ pub(crate) struct Arguments {
     /// Hold ours to these instruction sets
     #[arg(long, value_name = "SETS", value_parser = ["avx512", "avx2", "portable"])]
     instructions: Option<String>,
+    /// Count the instructions of small workloads under valgrind, with AVX2 unless told otherwise,
+    /// and write them down
+    #[arg(long, conflicts_with_all = ["filter", "peers", "json"])]
+    count: bool,
     /// Write the results to a file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -35,6 +39,9 @@ pub(crate) struct Arguments {
 
 /// Measures, and prints the table.
 pub(crate) fn run(arguments: Arguments) -> Ending {
+    if arguments.count {
+        return count(arguments.instructions.as_deref().unwrap_or("avx2"));
+    }
     let peers = match (arguments.peers, arguments.python) {
         (false, _) => None,
         (true, Some(python)) => Some(Python::at(&python)?),
@@ -51,6 +58,25 @@ pub(crate) fn run(arguments: Arguments) -> Ending {
     if let Some(file) = arguments.json {
         std::fs::write(file, report.json()?)?;
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where the counts are written down.
+const COUNTS: &str = "docs/results/instructions.json";
+
+fn count(instructions: &str) -> Ending {
+    let file = root().join(COUNTS);
+    let before = Instructions::read(&file).ok();
+    let now = instructions::count(instructions)?;
+    print!("{}", now.beside(before.as_ref()));
+    now.write(&file)?;
+    println!("written to {COUNTS}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs what is counted.
+pub(crate) fn counted_case(place: usize, pass: usize, runs: u64) -> Ending {
+    instructions::counted_case(place, pass, runs)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -31,6 +31,13 @@ enum Task {
     /// One workload of `bench`.
     #[command(name = bochner_benches::CASE, hide = true)]
     BenchCase { id: String },
+    /// One workload of `bench --count`.
+    #[command(name = bochner_benches::instructions::COUNTED_CASE, hide = true)]
+    BenchCountedCase {
+        place: usize,
+        pass: usize,
+        runs: u64,
+    },
     /// Runs all tests: every crate, attention without its training layer, doc tests.
     Test,
     /// Runs everything that a change must pass, the tests last.
@@ -52,6 +59,7 @@ fn main() -> ExitCode {
         Task::Reproduce(arguments) => reproduce::run(arguments),
         Task::Bench(arguments) => bench::run(arguments),
         Task::BenchCase { id } => bench::case(&id),
+        Task::BenchCountedCase { place, pass, runs } => bench::counted_case(place, pass, runs),
         Task::Test => cargo::test(),
         Task::Ci => cargo::ci(),
         Task::Golden { check } => golden::check(&check),

@@ -1,0 +1,171 @@
+//! Instructions counted under valgrind: what a noisy machine cannot hide.
+
+use crate::machine::first_line;
+use crate::{Error, Workload, attention};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+
+/// The command that [`count`] calls its own program by, with a workload's place, that of a pass,
+/// and how often to run it.
+pub const COUNTED_CASE: &str = "bench-counted-case";
+
+/// The instructions of some passes, on one thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instructions {
+    /// The compiler: another one gives other counts.
+    pub rustc: String,
+    /// The instruction sets that ours are held to: valgrind knows no AVX-512.
+    pub instructions: String,
+    /// Thousands of instructions by workload and pass.
+    pub thousands: BTreeMap<String, u64>,
+}
+
+/// Counts the small workloads.
+///
+/// # Errors
+/// If there is no valgrind, or a workload fails under it.
+pub fn count(instructions: &str) -> Result<Instructions, Error> {
+    if first_line(Path::new("valgrind"), &["--version"]).is_none() {
+        return Err("counting instructions needs valgrind (Debian: valgrind)".into());
+    }
+    let mut counted = Instructions {
+        rustc: first_line(Path::new("rustc"), &["--version"]).unwrap_or_default(),
+        instructions: instructions.to_owned(),
+        thousands: BTreeMap::new(),
+    };
+    for (place, workload) in attention::counted().iter().enumerate() {
+        for (number, pass) in workload.passes.iter().enumerate() {
+            let name = format!("{}, {}", workload.id(), pass.name);
+            eprintln!("bench: counting {name}");
+            let of = |runs| callgrind(place, number, runs, instructions);
+            // The difference leaves out the start and what only the first run does.
+            let (few, many) = (of(1)?, of(1 + RUNS)?);
+            let one = many.saturating_sub(few) / RUNS;
+            counted.thousands.insert(name, one / 1000);
+        }
+    }
+    Ok(counted)
+}
+
+/// How many runs are counted.
+const RUNS: u64 = 2;
+
+/// Runs one of the small workloads so often, and does nothing else.
+///
+/// # Errors
+/// If there is none at this place, or it fails.
+pub fn counted_case(place: usize, pass: usize, runs: u64) -> Result<(), Error> {
+    let all: Vec<Workload> = attention::counted();
+    let workload = all.get(place).ok_or("no such workload")?;
+    let mut passes = (workload.start)()?;
+    let run = passes.get_mut(pass).ok_or("no such pass")?;
+    (0..runs).try_for_each(|_| run())
+}
+
+/// The instructions of a whole process.
+fn callgrind(place: usize, pass: usize, runs: u64, instructions: &str) -> Result<u64, Error> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(std::env::current_exe()?)
+        .args([
+            COUNTED_CASE,
+            &place.to_string(),
+            &pass.to_string(),
+            &runs.to_string(),
+        ])
+        .env("RAYON_NUM_THREADS", "1")
+        .env("BOCHNER_INSTRUCTIONS", instructions)
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let count = collected(&said).filter(|_| output.status.success());
+    count.ok_or_else(|| {
+        let last = said.lines().last().unwrap_or_default();
+        format!("valgrind gave no count: {}; {last}", output.status).into()
+    })
+}
+
+/// The number in callgrind's line `==12== Collected : 345`.
+fn collected(lines: &str) -> Option<u64> {
+    let line = lines.lines().find(|line| line.contains("Collected :"))?;
+    line.split(':').next_back()?.trim().parse().ok()
+}
+
+impl Instructions {
+    /// Those in a file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(file: &Path) -> Result<Self, Error> {
+        Ok(serde_json::from_slice(&std::fs::read(file)?)?)
+    }
+
+    /// Writes them to a file.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, file: &Path) -> Result<(), Error> {
+        Ok(std::fs::write(
+            file,
+            serde_json::to_string_pretty(self)? + "\n",
+        )?)
+    }
+
+    /// Beside earlier ones.
+    pub fn beside<'a>(&'a self, before: Option<&'a Self>) -> impl fmt::Display + 'a {
+        Beside { before, now: self }
+    }
+}
+
+struct Beside<'a> {
+    before: Option<&'a Instructions>,
+    now: &'a Instructions,
+}
+
+impl fmt::Display for Beside<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        for (name, &now) in &self.now.thousands {
+            write!(f, "{name:55} {now:>9} thousand instructions")?;
+            if let Some(&before) = self.before.and_then(|before| before.thousands.get(name)) {
+                let change = 100.0 * (now as f64 / before as f64 - 1.0);
+                write!(f, ", {change:+.2} % from {before}")?;
+            }
+            writeln!(f)?;
+        }
+        match self.before {
+            Some(before) if before.rustc != self.now.rustc => {
+                writeln!(f, "earlier: {}; now: {}", before.rustc, self.now.rustc)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_is_read_from_what_callgrind_says() {
+        let said = "==7== Events    : Ir\n==7== Collected : 123456\n==7==\n";
+        assert_eq!(collected(said), Some(123_456));
+        assert_eq!(collected("valgrind: fatal"), None);
+    }
+
+    #[test]
+    fn a_change_is_shown_in_per_cent() {
+        let of = |count| Instructions {
+            thousands: [("softmax".to_owned(), count)].into_iter().collect(),
+            ..Default::default()
+        };
+        let (before, now) = (of(1000), of(1015));
+        assert!(
+            now.beside(Some(&before))
+                .to_string()
+                .contains("+1.50 % from 1000")
+        );
+        assert!(!now.beside(None).to_string().contains('%'));
+    }
+}
