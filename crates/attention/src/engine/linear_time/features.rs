@@ -3,21 +3,28 @@
 use super::Augmented;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::operations::record;
-use bochner_numerics::{Mat, MatMut, Operations, Real, matmul};
+use bochner_numerics::{Mat, MatMut, Operations, Panels, Real, matmul};
+use std::ops::Range;
 
 /// $\psi$ of a block of rows, a feature a row: $\psi_{aa} = x_a^2$ and, for a < b,
 /// $\psi_{ab} = \sqrt 2\, x_a x_b$, so that $\psi(x) \cdot \psi(y) = (x \cdot y)^2$.
 ///
 /// A feature a row: then each is one product of two rows of x, and $\psi$ may stand on either side
-/// of a matrix product as it is.
+/// of a matrix product as it is. Features are made as many at a time as the cache has room for, and
+/// again whenever they are needed: that is one multiplication, where each then takes part in dv.
 pub(super) struct SymmetricFeatures<T> {
     /// The scaled rows x, transposed.
     columns: Vec<T>,
-    psi: Vec<T>,
     rows: usize,
     width: usize,
     scale: T,
-    /// Room for the gradients of psi and of x, transposed.
+    scratch: Scratch<T>,
+}
+
+/// Room for some features, for their gradients and for those of x, transposed.
+#[derive(Default)]
+struct Scratch<T> {
+    psi: Vec<T>,
     d_psi: Vec<T>,
     d_columns: Vec<T>,
 }
@@ -27,67 +34,107 @@ pub(super) fn count(width: usize) -> usize {
     width * (width + 1) / 2
 }
 
+/// Numbers of the features of a piece, if it has more than those of one column.
+const PIECE: usize = 1 << 15;
+
+/// Consecutive features, and the columns a that they begin with.
+struct Piece {
+    columns: Range<usize>,
+    features: Range<usize>,
+}
+
+/// All features of rows of some width, in pieces.
+fn pieces(rows: usize, width: usize) -> impl Iterator<Item = Piece> {
+    let mut next = (0, 0);
+    std::iter::from_fn(move || {
+        let (column, feature) = next;
+        while next.0 < width {
+            let end = next.1 + width - next.0;
+            if next.0 > column && (end - feature) * rows > PIECE {
+                break;
+            }
+            next = (next.0 + 1, end);
+        }
+        (next.0 > column).then_some(Piece {
+            columns: column..next.0,
+            features: feature..next.1,
+        })
+    })
+}
+
 impl<T: Real> SymmetricFeatures<T> {
     /// Of no rows; later of $x = $ `scale` times rows of `width` numbers.
     pub(super) fn new(width: usize, scale: T) -> Self {
         Self {
             columns: Vec::new(),
-            psi: Vec::new(),
             rows: 0,
             width,
             scale,
-            d_psi: Vec::new(),
-            d_columns: Vec::new(),
+            scratch: Scratch::default(),
         }
     }
 
     /// The same of other rows, in the same memory.
     pub(super) fn of(&mut self, phi: Mat<T>) -> &mut Self {
         let (rows, width) = phi.shape();
-        // The features, and each entry once by the scale and once by the root of two.
-        record(Operations::multiply_adds(rows * (count(width) + 2 * width)));
+        record(Operations::multiply_adds(rows * width));
         self.rows = rows;
         self.columns.resize(rows * width, T::zero());
         transpose(phi.data(), width, self.scale, &mut self.columns);
-        self.psi.resize(rows * count(width), T::zero());
-        instructions::run(Products {
-            columns: &self.columns,
-            rows,
-            psi: &mut self.psi,
-        });
         self
     }
 
-    /// $\psi^T$, of shape `[features, rows]`.
-    pub(super) fn transposed(&self) -> Mat<'_, T> {
-        Mat::new(&self.psi, count(self.width), self.rows)
+    /// Calls `f` with pieces of $\psi^T$, `[features, rows]`.
+    fn for_each_piece(&mut self, mut f: impl FnMut(&Piece, &[T])) {
+        // Each feature, and each entry once by the root of two.
+        let features = count(self.width) + self.width;
+        record(Operations::multiply_adds(self.rows * features));
+        for piece in pieces(self.rows, self.width) {
+            let psi = &mut self.scratch.psi;
+            psi.resize(piece.features.len() * self.rows, T::zero());
+            instructions::run(Products {
+                columns: &self.columns,
+                piece: &piece,
+                rows: self.rows,
+                psi,
+            });
+            f(&piece, psi);
+        }
     }
 
     /// $S \leftarrow S + \sum_i \psi_i y_i^T$.
-    pub(super) fn add_to(&self, y: &Augmented<T>, moments: &mut Augmented<T>) {
-        let (features, width) = (count(self.width), y.width());
-        let target = MatMut::new(&mut moments.wide, features, width);
-        matmul(T::one(), self.transposed(), y.matrix(), T::one(), target);
-        record(Operations::multiply_adds(features * self.rows));
-        instructions::run(Sums {
-            psi: &self.psi,
-            y: &y.last,
-            sums: &mut moments.last,
+    pub(super) fn add_to(&mut self, y: &Augmented<T>, moments: &mut Augmented<T>) {
+        let (rows, width) = (self.rows, y.width());
+        record(Operations::multiply_adds(rows * count(self.width)));
+        self.for_each_piece(|Piece { features, .. }, psi| {
+            let wide = &mut moments.wide[features.start * width..features.end * width];
+            let target = MatMut::new(wide, features.len(), width);
+            let psi_matrix = Mat::new(psi, features.len(), rows);
+            matmul(T::one(), psi_matrix, y.matrix(), T::one(), target);
+            instructions::run(Sums {
+                psi,
+                y: &y.last,
+                sums: &mut moments.last[features.clone()],
+            });
         });
     }
 
     /// $S^T \psi_i$ of each row.
-    pub(super) fn read(&self, moments: &Augmented<T>) -> Augmented<T> {
-        let (features, width) = (count(self.width), moments.width());
-        let mut read = Augmented::zeros(self.rows, width);
-        let target = MatMut::new(&mut read.wide, self.rows, width);
-        let psi = self.transposed().t();
-        matmul(T::one(), psi, moments.matrix(), T::zero(), target);
-        record(Operations::multiply_adds(features * self.rows));
-        instructions::run(Reading {
-            psi: &self.psi,
-            moments: &moments.last,
-            out: &mut read.last,
+    pub(super) fn read(&mut self, moments: &Augmented<T>) -> Augmented<T> {
+        let (rows, width) = (self.rows, moments.width());
+        record(Operations::multiply_adds(rows * count(self.width)));
+        let mut read = Augmented::zeros(rows, width);
+        self.for_each_piece(|Piece { features, .. }, psi| {
+            let wide = &moments.wide[features.start * width..features.end * width];
+            let psi_matrix = Mat::new(psi, features.len(), rows).t();
+            let target = MatMut::new(&mut read.wide, rows, width);
+            let moments_matrix = Mat::new(wide, features.len(), width);
+            matmul(T::one(), psi_matrix, moments_matrix, T::one(), target);
+            instructions::run(Reading {
+                psi,
+                moments: &moments.last[features.clone()],
+                out: &mut read.last,
+            });
         });
         read
     }
@@ -102,23 +149,32 @@ impl<T: Real> SymmetricFeatures<T> {
         y: &Augmented<T>,
         gradient: &mut [T],
     ) {
-        let (features, rows) = (count(self.width), self.rows);
-        self.d_psi.resize(features * rows, T::zero());
-        let target = MatMut::new(&mut self.d_psi, features, rows);
-        let y_transposed = y.matrix().t();
-        matmul(T::one(), moments.matrix(), y_transposed, T::zero(), target);
-        self.d_columns.clear();
-        self.d_columns.resize(self.columns.len(), T::zero());
-        record(Operations::multiply_adds(3 * features * rows));
-        instructions::run(PullBack {
-            columns: &self.columns,
-            d_psi: &self.d_psi,
-            moments: &moments.last,
-            y: &y.last,
-            d_columns: &mut self.d_columns,
-        });
+        let (rows, width) = (self.rows, y.width());
+        let Scratch {
+            d_psi, d_columns, ..
+        } = &mut self.scratch;
+        d_columns.clear();
+        d_columns.resize(self.columns.len(), T::zero());
+        record(Operations::multiply_adds(3 * rows * count(self.width)));
+        let y_transposed = Panels::new(y.matrix().t());
+        for piece in pieces(rows, self.width) {
+            let features = piece.features.clone();
+            d_psi.resize(features.len() * rows, T::zero());
+            let wide = &moments.wide[features.start * width..features.end * width];
+            let moments_matrix = Mat::new(wide, features.len(), width);
+            let target = MatMut::new(d_psi, features.len(), rows);
+            matmul(T::one(), moments_matrix, &y_transposed, T::zero(), target);
+            instructions::run(PullBack {
+                columns: &self.columns,
+                piece: &piece,
+                d_psi,
+                moments: &moments.last[features],
+                y: &y.last,
+                d_columns,
+            });
+        }
         for (i, gradient) in gradient.chunks_exact_mut(self.width).enumerate() {
-            for (g, column) in gradient.iter_mut().zip(self.d_columns.chunks_exact(rows)) {
+            for (g, column) in gradient.iter_mut().zip(d_columns.chunks_exact(rows)) {
                 *g += self.scale * column[i];
             }
         }
@@ -128,6 +184,7 @@ impl<T: Real> SymmetricFeatures<T> {
 /// From transposed rows to their features.
 struct Products<'a, T> {
     columns: &'a [T],
+    piece: &'a Piece,
     rows: usize,
     psi: &'a mut [T],
 }
@@ -135,10 +192,11 @@ struct Products<'a, T> {
 impl<T: Real> Task for Products<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let Self { columns, rows, psi } = self;
-        let mut features = psi.chunks_exact_mut(rows);
+        let Self { columns, rows, .. } = self;
+        let mut features = self.psi.chunks_exact_mut(rows);
         let mut scaled = vec![T::zero(); rows];
-        for (a, x) in columns.chunks_exact(rows).enumerate() {
+        for a in self.piece.columns.clone() {
+            let x = &columns[a * rows..(a + 1) * rows];
             let squares = features.next().expect("a feature of each column alone");
             squares.iter_mut().zip(x).for_each(|(f, &x)| *f = x * x);
             let root = scaled.iter_mut().zip(x);
@@ -208,6 +266,7 @@ impl<T: Real> Task for Reading<'_, T> {
 /// From the gradients of features to those of transposed rows.
 struct PullBack<'a, T> {
     columns: &'a [T],
+    piece: &'a Piece,
     d_psi: &'a [T],
     moments: &'a [T],
     y: &'a [T],
@@ -220,7 +279,8 @@ impl<T: Real> Task for PullBack<'_, T> {
         let Self { columns, y, .. } = self;
         let rows = y.len();
         let mut pairs = self.d_psi.chunks_exact(rows).zip(self.moments);
-        for (a, x) in columns.chunks_exact(rows).enumerate() {
+        for a in self.piece.columns.clone() {
+            let x = &columns[a * rows..(a + 1) * rows];
             let (own, later) = self.d_columns[a * rows..].split_at_mut(rows);
             let pair = pairs.next().expect("a pair of the column with itself");
             pull_pair::<T, A>(pair, y, |i, d| own[i] += (d + d) * x[i]);
@@ -279,20 +339,40 @@ mod tests {
     #[test]
     fn their_product_is_the_square_of_the_rows_product() {
         let (x, y) = (random(ROWS * WIDTH, "x"), random(ROWS * WIDTH, "y"));
-        let (mut psi_x, mut psi_y) = (features(0.5), features(0.5));
-        let psi_x = psi_x.of(Mat::new(&x, ROWS, WIDTH));
-        let psi_y = psi_y.of(Mat::new(&y, ROWS, WIDTH));
-        let (psi_x, psi_y) = (psi_x.transposed(), psi_y.transposed());
+        let psi = |data: &[f64]| {
+            let mut all = Vec::new();
+            features(0.5)
+                .of(Mat::new(data, ROWS, WIDTH))
+                .for_each_piece(|_, psi| all.extend_from_slice(psi));
+            all
+        };
+        let (psi_x, psi_y) = (psi(&x), psi(&y));
+        assert_eq!(psi_x.len(), count(WIDTH) * ROWS);
         for i in 0..ROWS {
             for j in 0..ROWS {
                 let dot: f64 = (0..WIDTH)
                     .map(|a| x[i * WIDTH + a] * y[j * WIDTH + a])
                     .sum();
                 let got: f64 = (0..count(WIDTH))
-                    .map(|p| psi_x.get(p, i) * psi_y.get(p, j))
+                    .map(|p| psi_x[p * ROWS + i] * psi_y[p * ROWS + j])
                     .sum();
                 assert!((got - (0.25 * dot).powi(2)).abs() < 1e-13);
             }
+        }
+    }
+
+    #[test]
+    fn pieces_hold_every_feature_once_and_fit_where_they_can() {
+        for (rows, width) in [(1, 1), (128, 32), (128, 128), (PIECE, 3), (7, 300)] {
+            let mut next = (0, 0);
+            for piece in pieces(rows, width) {
+                assert_eq!((piece.columns.start, piece.features.start), next);
+                let own = piece.columns.clone().map(|a| width - a);
+                assert_eq!(piece.features.len(), own.sum::<usize>());
+                assert!(piece.columns.len() == 1 || piece.features.len() * rows <= PIECE);
+                next = (piece.columns.end, piece.features.end);
+            }
+            assert_eq!(next, (width, count(width)));
         }
     }
 

@@ -96,7 +96,7 @@ impl<T: Real> Sums<T> {
     }
 
     /// Adds weighted rows `y`.
-    pub(super) fn add(&mut self, psi: &SymmetricFeatures<T>, y: &Augmented<T>) {
+    pub(super) fn add(&mut self, psi: &mut SymmetricFeatures<T>, y: &Augmented<T>) {
         psi.add_to(y, &mut self.moments);
         self.totals.add(&y.total());
     }
