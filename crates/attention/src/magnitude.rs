@@ -2,8 +2,9 @@
 
 use crate::Error;
 use crate::error::{positive, same_shape};
+use bochner_numerics::elementary::{PNorm, p_norms, signed_powers};
 use bochner_numerics::{Dropout, Operations, Real};
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Zip};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// What multiplies the similarity: $\exp m_j$.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,7 +43,7 @@ pub enum Magnitude {
 /// row and its permutations have the same norm to the bit.
 pub fn log_norm_sq<T: Real>(x: ArrayView2<T>, p: f64) -> Result<Array1<T>, Error> {
     check(x, p)?;
-    Ok(rows(x, |row| T::of(PNorm::of(row, p).log_square())))
+    Ok(rows(x, p, |log| log))
 }
 
 /// The magnitude $m = |x|_p^2 / (2 \sqrt d)$ of each row of `x`, the square of the p-norm.
@@ -75,9 +76,7 @@ pub fn log_norm_sq<T: Real>(x: ArrayView2<T>, p: f64) -> Result<Array1<T>, Error
 pub fn magnitude<T: Real>(x: ArrayView2<T>, p: f64) -> Result<Array1<T>, Error> {
     check(x, p)?;
     let divisor = divisor(x.ncols());
-    Ok(rows(x, |row| {
-        T::of(PNorm::of(row, p).log_square().exp() / divisor)
-    }))
+    Ok(rows(x, p, |log| log.exp() / divisor))
 }
 
 /// The vector-Jacobian product of [`magnitude`].
@@ -102,17 +101,12 @@ pub fn magnitude_vjp<T: Real>(
     check(x, p)?;
     same_shape("cotangent", &[x.nrows()], cotangent.shape())?;
     let divisor = divisor(x.ncols());
-    let mut gradient = Array2::zeros(x.raw_dim());
-    Zip::from(gradient.rows_mut())
-        .and(x.rows())
-        .and(&cotangent)
-        .for_each(|mut out, row, &c| {
-            let norm = PNorm::of(row, p);
-            for (g, &value) in out.iter_mut().zip(row) {
-                *g = T::of(norm.pull_back(value.as_f64(), c.as_f64() / divisor));
-            }
-        });
-    Ok(gradient)
+    let (shape, x) = (x.raw_dim(), x.as_standard_layout());
+    let x = x.as_slice().expect("brought to row-major order");
+    let cotangent = cotangent.mapv(|c| c.as_f64() / divisor).to_vec();
+    let gradient = PNorms::of(x, shape[1], p).pull_back(x, &cotangent);
+    let gradient = gradient.into_iter().map(T::of).collect();
+    Ok(Array2::from_shape_vec(shape, gradient).expect("as many as before"))
 }
 
 /// $2 \sqrt d$.
@@ -130,44 +124,26 @@ fn check<T>(x: ArrayView2<T>, p: f64) -> Result<(), Error> {
     Ok(())
 }
 
-fn rows<T: Real>(x: ArrayView2<T>, f: impl Fn(ArrayView1<T>) -> T) -> Array1<T> {
-    x.rows().into_iter().map(f).collect()
+/// `f` of the logarithm of each row's norm.
+fn rows<T: Real>(x: ArrayView2<T>, p: f64, f: impl Fn(f64) -> f64) -> Array1<T> {
+    let (width, x) = (x.ncols(), x.as_standard_layout());
+    let norms = PNorms::of(x.as_slice().expect("brought to row-major order"), width, p);
+    norms.log_squares().map(|log| T::of(f(log))).collect()
 }
 
-/// Below this, a number's exponential does not overflow.
-const LARGEST_EXPONENT: f64 = 709.0;
-
-/// The p-norm of one row, kept in the parts that neither overflow nor underflow.
-pub(crate) struct PNorm {
+/// The squares of the rows' p-norms, kept in the parts that neither overflow nor underflow.
+pub(crate) struct PNorms {
     p: f64,
-    /// The largest `|x_n|`.
-    scale: f64,
-    /// $\log \sum_n |x_n / s|^p$, between 0 and $\log d$.
-    log_sum: f64,
+    rows: Vec<PNorm>,
 }
 
-impl PNorm {
-    pub(crate) fn of<'a, T: Real>(row: impl IntoIterator<Item = &'a T> + Clone, p: f64) -> Self {
-        let values = || row.clone().into_iter().map(|x| x.as_f64().abs());
-        let scale = values().fold(0.0, f64::max);
-        let sum: f64 = if p == 2.0 {
-            values().map(|x| (x / scale) * (x / scale)).sum()
-        } else if p == 1.0 {
-            values().map(|x| x / scale).sum()
-        } else {
-            let mut powers: Vec<f64> = values().map(|x| (x / scale).powf(p)).collect();
-            if p < 1.0 {
-                // Then norms differ so much that the last digit decides between two keys: a
-                // permutation must not be another sum.
-                powers.sort_unstable_by(f64::total_cmp);
-            }
-            powers.iter().sum()
-        };
-        Self {
-            p,
-            scale,
-            log_sum: sum.ln(),
-        }
+/// Between one over this and this, a number times a power of a ratio is well in range.
+const LARGE: f64 = 1e200;
+
+impl PNorms {
+    pub(crate) fn of<T: Real>(x: &[T], width: usize, p: f64) -> Self {
+        let rows = p_norms(x, width, p);
+        Self { p, rows }
     }
 
     /// What the norms of this many entries take: a division, then a square or a power.
@@ -180,31 +156,50 @@ impl PNorm {
         }
     }
 
-    /// $\log |x|_p^2$; $-\infty$ for a zero row.
-    pub(crate) fn log_square(&self) -> f64 {
-        if self.scale == 0.0 {
-            f64::NEG_INFINITY
-        } else {
-            2.0 * self.scale.ln() + 2.0 / self.p * self.log_sum
-        }
+    /// $\log |x|_p^2$ of each row; $-\infty$ for a zero row.
+    pub(crate) fn log_squares(&self) -> impl Iterator<Item = f64> {
+        let log = |norm: &PNorm| 2.0 * norm.scale.ln() + 2.0 / self.p * norm.sum.ln();
+        self.rows.iter().map(log)
     }
 
-    /// `cotangent` times the derivative of $|x|_p^2$ with respect to the entry `value`.
-    pub(crate) fn pull_back(&self, value: f64, cotangent: f64) -> f64 {
-        if value == 0.0 || cotangent == 0.0 {
+    /// The derivatives of $|x|_p^2$ with respect to the entries, times each row's cotangent.
+    pub(crate) fn pull_back<T: Real>(&self, x: &[T], cotangents: &[f64]) -> Vec<f64> {
+        let p = self.p;
+        let factor = |(norm, &c): (&PNorm, &f64)| {
+            c * 2.0 * norm.scale * ((2.0 - p) / p * norm.sum.ln()).exp()
+        };
+        let factors: Vec<f64> = self.rows.iter().zip(cotangents).map(factor).collect();
+        let mut out = vec![0.0; x.len()];
+        signed_powers(x, &self.rows, p - 1.0, self.lowest(), &factors, &mut out);
+        let width = x.len() / self.rows.len().max(1);
+        for (i, (&factor, &c)) in factors.iter().zip(cotangents).enumerate() {
+            let row = i * width..(i + 1) * width;
+            if c == 0.0 {
+                out[row].fill(0.0);
+            } else if !(LARGE.recip()..LARGE).contains(&factor.abs()) {
+                for n in row {
+                    out[n] = self.pull_back_by_logarithm(i, x[n].as_f64(), c);
+                }
+            }
+        }
+        out
+    }
+
+    /// The smallest ratio of an entry to the largest of its row, as far as derivatives see.
+    fn lowest(&self) -> f64 {
+        if self.p < 1.0 { 1e-6 } else { 0.0 }
+    }
+
+    /// In one exponential: a product that underflows times one that overflows would be NaN.
+    fn pull_back_by_logarithm(&self, row: usize, value: f64, cotangent: f64) -> f64 {
+        if value == 0.0 {
             return 0.0;
         }
-        let ratio = value.abs() / self.scale;
-        let clamped = if self.p < 1.0 { ratio.max(1e-6) } else { ratio };
-        let p = self.p;
-        let log_power = (2.0 - p) / p * self.log_sum + (p - 1.0) * clamped.ln();
-        if log_power < LARGEST_EXPONENT {
-            cotangent * 2.0 * self.scale * log_power.exp() * value.signum()
-        } else {
-            // In one exponential: a product that underflows times one that overflows would be NaN.
-            let log = cotangent.abs().ln() + (2.0 * self.scale).ln() + log_power;
-            log.exp() * value.signum() * cotangent.signum()
-        }
+        let (p, PNorm { scale, sum }) = (self.p, self.rows[row]);
+        let ratio = (value.abs() / scale).max(self.lowest());
+        let log_power = (2.0 - p) / p * sum.ln() + (p - 1.0) * ratio.ln();
+        let log = cotangent.abs().ln() + std::f64::consts::LN_2 + scale.ln() + log_power;
+        log.exp() * value.signum() * cotangent.signum()
     }
 }
 

@@ -101,6 +101,11 @@ impl<'a, T: Real> Points<'a, T> {
         self.first().len_of(Axis(2))
     }
 
+    /// The number of features, a cosine and a sine a point.
+    pub(crate) fn features(&self) -> usize {
+        2 * self.count()
+    }
+
     /// The normaliser c of $f = \phi \cdot \phi / c$.
     pub(crate) fn normaliser(&self) -> f64 {
         self.head(0, 0).normaliser().as_f64()

@@ -96,12 +96,14 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
     /// The units of a backward pass.
     pub(crate) fn units(&self, prepared: &[Prepared<T>], cotangent: ArrayView4<T>) -> Units {
         let inputs = [self.q.view(), self.k.view()].map(log2_largest);
-        let operands = prepared.iter().map(|head| head.log2_largest());
-        let points = match &self.settings.similarity {
-            Similarity::Squared { points, .. } => points.log2_largest(),
-            _ => 0.0,
+        let operands = match &self.settings.similarity {
+            // Features are sums of one or two cosines.
+            Similarity::Squared { points, .. } => points.log2_largest().max(1.0),
+            _ => prepared
+                .iter()
+                .fold(0.0, |most, head| f64::max(most, head.log2_largest())),
         };
-        let others = operands.chain(inputs).fold(points, f64::max);
+        let others = inputs.into_iter().fold(operands, f64::max);
         Units::of(self.v.view(), cotangent, others)
     }
 

@@ -1,15 +1,15 @@
 //! From the gradients of features and exponents to those of the arguments.
 
-use super::prepare::exp2;
-use super::units::{Units, multiplied};
-use super::{Call, Prepared};
+use super::prepare::{Scaling, exp2};
+use super::units::{Units, fill_multiplied, multiplied};
+use super::{Call, Prepared, slab};
 use crate::attend::AttentionGradients;
 use crate::engine::{HeadGradients, Score};
-use crate::magnitude::PNorm;
+use crate::magnitude::PNorms;
 use crate::similarity::PointsGradients;
 use crate::{Error, Magnitude, Similarity};
-use bochner_kernels::feature_map_vjp;
-use bochner_numerics::{Real, parallel};
+use bochner_kernels::{FeatureMapGradients, feature_map_vjp};
+use bochner_numerics::{Mat, Real, parallel};
 use ndarray::{Array2, Array4, ArrayView2, CowArray, Ix2, Zip, s};
 
 impl<T: Real> Call<'_, '_, T> {
@@ -21,161 +21,197 @@ impl<T: Real> Call<'_, '_, T> {
         parts: Vec<HeadGradients<T>>,
         units: Units,
     ) -> Result<AttentionGradients<T>, Error> {
-        let mut gradients = AttentionGradients {
-            q: Array4::zeros(self.q.raw_dim()),
-            k: Array4::zeros(self.k.raw_dim()),
-            v: Array4::zeros(self.v.raw_dim()),
-            points: match &self.settings.similarity {
-                Similarity::Squared { points, .. } => Some(points.zero_gradients()),
-                _ => None,
-            },
-        };
-        let heads = parallel::map(parts.len(), |h| {
-            let head = self.pull_back_head(h, &states[h], &parts[h]);
-            head.map(|head| head.in_unit::<T>(units.product()))
-        });
-        for (h, (head, part)) in heads.into_iter().zip(parts).enumerate() {
-            let head = head?;
-            let (b, m, kept) = (h / self.heads, h % self.heads, self.kept(h));
-            let values = part
-                .values
-                .iter()
-                .map(|x| multiplied(x.as_f64(), units.cotangents));
-            let values = Array2::from_shape_vec((kept, self.value_width()), values.collect());
-            gradients.q.slice_mut(s![b, m, .., ..]).assign(&head.q);
-            gradients.k.slice_mut(s![b, m, ..kept, ..]).assign(&head.k);
-            gradients
-                .v
-                .slice_mut(s![b, m, ..kept, ..])
-                .assign(&values.expect("one row a value"));
-            if let (Some(all), Some(own)) = (&mut gradients.points, head.points)
-                && let Similarity::Squared { points, .. } = &self.settings.similarity
-            {
-                let set = points.set(b);
-                all.add(set, m, &own);
+        let (mut q, mut k) = (vec![T::zero(); self.q.len()], vec![T::zero(); self.k.len()]);
+        let mut v = vec![T::zero(); self.v.len()];
+        let unit = units.product();
+        let queries = parallel::map_chunks(&mut q, self.queries * self.width, |h, out| {
+            let side = Side {
+                x: slab(self.q.view(), h),
+                operand: &parts[h].left,
+                exponents: &parts[h].queries,
+            };
+            match &self.settings.similarity {
+                Similarity::Linear => {
+                    let operand = side.operand.iter().map(|x| x.as_f64()).collect();
+                    let operand = Array2::from_shape_vec(side.x.shape(), operand);
+                    let operand = self.by_powers(h, operand.expect("one row a query"));
+                    let operand = operand.as_slice().expect("an owned row-major array");
+                    self.write(&states[h].score, &side, unit, |i| operand[i], out);
+                    Ok(None)
+                }
+                _ => self.pull_back_side(
+                    h,
+                    &states[h],
+                    &side,
+                    self.factors_back(&states[h]).0,
+                    unit,
+                    out,
+                ),
             }
+        });
+        let keys = parallel::map_chunks(&mut k, self.keys * self.width, |h, out| {
+            let side = Side {
+                x: self.kept_keys(h),
+                operand: &parts[h].right,
+                exponents: &parts[h].keys,
+            };
+            let out = &mut out[..side.x.data().len()];
+            self.pull_back_side(
+                h,
+                &states[h],
+                &side,
+                self.factors_back(&states[h]).1,
+                unit,
+                out,
+            )
+        });
+        parallel::for_each_chunk(&mut v, self.keys * self.value_width(), |h, out| {
+            let values = &parts[h].values;
+            let out = &mut out[..values.len()];
+            fill_multiplied(out, units.cotangents, |i| values[i].as_f64());
+        });
+        let mut gradients = AttentionGradients {
+            q: self.array(self.queries, self.width, q),
+            k: self.array(self.keys, self.width, k),
+            v: self.array(self.keys, self.value_width(), v),
+            points: None,
+        };
+        if let Similarity::Squared { points, .. } = &self.settings.similarity {
+            let mut all = points.zero_gradients();
+            for (h, (q, k)) in queries.into_iter().zip(keys).enumerate() {
+                if let (Some(q), Some(k)) = (q?, k?) {
+                    all.add(points.set(h / self.heads), h % self.heads, unit, &q, &k);
+                }
+            }
+            gradients.points = Some(all);
         }
         Ok(gradients)
     }
 
-    fn pull_back_head(
+    /// What the gradients of the operands of queries and of keys are multiplied with.
+    fn factors_back(&self, state: &Prepared<T>) -> (f64, f64) {
+        let Scaling { left, right } = state.scaling;
+        let root = (self.width as f64).sqrt();
+        match &self.settings.similarity {
+            Similarity::Rbf => (exp2(right) / root, exp2(left) / root),
+            Similarity::Expsin { .. } => (exp2(-left), exp2(-right)),
+            Similarity::Linear | Similarity::Squared { .. } => (1.0, 1.0),
+        }
+    }
+
+    /// Writes the gradients of queries or keys; returns what belongs to the points.
+    fn pull_back_side(
         &self,
         h: usize,
         state: &Prepared<T>,
-        part: &HeadGradients<T>,
-    ) -> Result<OneHead<f64>, Error> {
-        let (queries, keys) = (self.rows(&self.q, h), self.kept_rows(h));
-        let width = part.left.len() / self.queries;
-        let shaped = |data: &[T], rows: usize| {
-            Array2::from_shape_vec((rows, width), data.to_vec()).expect("one row a position")
+        side: &Side<T>,
+        factor: f64,
+        unit: i32,
+        out: &mut [T],
+    ) -> Result<Option<FeatureMapGradients<T>>, Error> {
+        let Side { x, operand, .. } = *side;
+        let Similarity::Squared { points, .. } = &self.settings.similarity else {
+            let value = |i: usize| operand[i].as_f64() * factor;
+            self.write(&state.score, side, unit, value, out);
+            return Ok(None);
         };
-        let (left, right) = (
-            shaped(&part.left, self.queries),
-            shaped(&part.right, self.kept(h)),
-        );
-        let mut head = match &self.settings.similarity {
-            Similarity::Rbf => {
-                let root = (self.width as f64).sqrt();
-                OneHead {
-                    q: double(left) * (exp2(state.scaling.right) / root),
-                    k: double(right) * (exp2(state.scaling.left) / root),
-                    points: None,
-                }
-            }
-            Similarity::Expsin { .. } => OneHead {
-                q: double(left) * exp2(-state.scaling.left),
-                k: double(right) * exp2(-state.scaling.right),
-                points: None,
-            },
-            Similarity::Linear => OneHead {
-                q: self.by_powers(h, double(left)),
-                k: double(right),
-                points: None,
-            },
-            Similarity::Squared { points, .. } => {
-                let own = points.head(h / self.heads, h % self.heads);
-                let pull = |x, cotangent: Array2<T>| {
-                    feature_map_vjp(without_masked(x, &cotangent).view(), &own, cotangent.view())
-                };
-                let (q, k) = (pull(queries, left)?, pull(keys, right)?);
-                let w2 = q.w2.zip(k.w2).map(|(q, k)| double(q) + double(k));
-                OneHead {
-                    q: double(q.x),
-                    k: double(k.x),
-                    points: Some((double(q.w1) + double(k.w1), w2)),
-                }
-            }
-        };
-        self.add_magnitude(&state.score, keys, &part.keys, &mut head.k);
-        self.add_magnitude(&state.score, queries, &part.queries, &mut head.q);
-        Ok(head)
+        let own = points.head(h / self.heads, h % self.heads);
+        let rows = x.shape().0;
+        let shaped = |data, width| ArrayView2::from_shape((rows, width), data);
+        let x = shaped(x.data(), self.width).expect("one row a position");
+        let features = points.features();
+        let cotangent = shaped(operand, features).expect("one row a position");
+        let pulled = feature_map_vjp(without_masked(x, cotangent).view(), &own, cotangent)?;
+        let along_x = pulled.x.as_slice().expect("an owned row-major array");
+        self.write(&state.score, side, unit, |i| along_x[i].as_f64(), out);
+        Ok(Some(pulled))
     }
 
-    /// Adds what flows through the exponents of `x`.
-    fn add_magnitude(
+    /// Writes gradients of queries or keys, with what flows through the exponents.
+    ///
+    /// In double precision: sums of parts that overflow in the type itself may well be in its range.
+    fn write(
         &self,
         score: &Score,
-        x: ArrayView2<T>,
-        cotangent: &[T],
-        gradient: &mut Array2<f64>,
+        side: &Side<T>,
+        unit: i32,
+        value: impl Fn(usize) -> f64,
+        out: &mut [T],
     ) {
+        match self.through_exponents(score, side) {
+            None => fill_multiplied(out, unit, value),
+            Some(more) => {
+                let more = &more[..out.len()];
+                fill_multiplied(out, unit, |i| value(i) + more[i]);
+            }
+        }
+    }
+
+    /// The gradients that flow through the exponents, if there are any.
+    fn through_exponents(&self, score: &Score, side: &Side<T>) -> Option<Vec<f64>> {
         let root = (self.width as f64).sqrt();
         let (p, square) = match (self.settings.magnitude, score) {
-            (_, Score::Exponential { bias: None, .. }) => return,
+            (_, Score::Exponential { bias: None, .. }) => return None,
             (Magnitude::None, Score::Exponential { .. }) => (None, root.recip()),
-            (Magnitude::None, _) => return,
+            (Magnitude::None, _) => return None,
             (Magnitude::Norm { p }, Score::Exponential { .. }) => (Some(p), root.recip()),
             (Magnitude::Norm { p } | Magnitude::Released { p, .. }, _) => (Some(p), 0.0),
         };
-        for ((mut gradient, row), &c) in
-            gradient.rows_mut().into_iter().zip(x.rows()).zip(cotangent)
-        {
-            if c == T::zero() {
-                continue;
+        let Side { x, exponents, .. } = side;
+        if exponents.iter().all(|&c| c == T::zero()) {
+            return None;
+        }
+        let (data, width) = (x.data(), x.shape().1);
+        let mut gradient = match p {
+            None => vec![0.0; data.len()],
+            Some(p) => {
+                let divided = exponents.iter().map(|c| c.as_f64() / self.divisor());
+                let cotangents: Vec<f64> = divided.collect();
+                PNorms::of(data, width, p).pull_back(data, &cotangents)
             }
-            let norm = p.map(|p| PNorm::of(row, p));
-            for (g, &x) in gradient.iter_mut().zip(row) {
-                let (x, c) = (x.as_f64(), c.as_f64());
-                let pulled = norm
-                    .as_ref()
-                    .map_or(0.0, |n| n.pull_back(x, c / self.divisor()));
-                *g += pulled - square * c * x;
+        };
+        if square != 0.0 {
+            let rows = gradient
+                .chunks_exact_mut(width)
+                .zip(data.chunks_exact(width));
+            for ((gradient, row), &c) in rows.zip(*exponents).filter(|(_, c)| **c != T::zero()) {
+                for (g, x) in gradient.iter_mut().zip(row) {
+                    *g -= square * c.as_f64() * x.as_f64();
+                }
             }
         }
+        Some(gradient)
     }
 }
 
-/// The gradients of one head.
-struct OneHead<T> {
-    q: Array2<T>,
-    k: Array2<T>,
-    points: Option<(Array2<T>, Option<Array2<T>>)>,
-}
-
-impl OneHead<f64> {
-    /// The same from gradients in units of a power of two.
-    fn in_unit<T: Real>(self, power: i32) -> OneHead<T> {
-        let own = |x: Array2<f64>| x.mapv(|x| multiplied(x, power));
-        OneHead {
-            q: own(self.q),
-            k: own(self.k),
-            points: self.points.map(|(w1, w2)| (own(w1), w2.map(own))),
-        }
-    }
-}
-
-/// Sums of parts that overflow in the type itself may well be in its range.
-fn double<T: Real>(x: Array2<T>) -> Array2<f64> {
-    x.mapv(|x| x.as_f64())
+/// The queries or the keys of one head, and the gradients that have reached them.
+struct Side<'a, T> {
+    x: Mat<'a, T>,
+    /// Of what stands in place of `x`.
+    operand: &'a [T],
+    /// Of the part of the exponents.
+    exponents: &'a [T],
 }
 
 impl<T: Real> PointsGradients<T> {
-    fn add(&mut self, set: usize, head: usize, own: &(Array2<T>, Option<Array2<T>>)) {
-        let mut w1 = self.w1.slice_mut(s![set, head, .., ..]);
-        w1 += &own.0;
-        if let (Some(w2), Some(own)) = (&mut self.w2, &own.1) {
-            let mut w2 = w2.slice_mut(s![set, head, .., ..]);
-            w2 += own;
+    /// Adds what queries and keys contribute, in units of a power of two.
+    fn add(
+        &mut self,
+        set: usize,
+        head: usize,
+        unit: i32,
+        q: &FeatureMapGradients<T>,
+        k: &FeatureMapGradients<T>,
+    ) {
+        let add = |all: &mut Array4<T>, q: &Array2<T>, k: &Array2<T>| {
+            Zip::from(all.slice_mut(s![set, head, .., ..]))
+                .and(q)
+                .and(k)
+                .for_each(|all, q, k| *all += multiplied(q.as_f64() + k.as_f64(), unit));
+        };
+        add(&mut self.w1, &q.w1, &k.w1);
+        if let (Some(all), Some(q), Some(k)) = (&mut self.w2, &q.w2, &k.w2) {
+            add(all, q, k);
         }
     }
 }
@@ -184,7 +220,7 @@ impl<T: Real> PointsGradients<T> {
 /// may hold anything, and `0 * NaN` would carry it into the gradient of the points.
 fn without_masked<'a, T: Real>(
     x: ArrayView2<'a, T>,
-    cotangent: &Array2<T>,
+    cotangent: ArrayView2<T>,
 ) -> CowArray<'a, T, Ix2> {
     let mut x = CowArray::from(x);
     if x.iter().any(|x| !x.is_finite()) {

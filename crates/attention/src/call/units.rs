@@ -1,7 +1,7 @@
 //! The units of a backward pass: powers of two that keep it in range.
 
 use crate::engine::largest;
-use bochner_numerics::Real;
+use bochner_numerics::{Real, parallel};
 use ndarray::{Array, ArrayView, CowArray, Dimension};
 
 /// The powers of two by which values and cotangents are divided.
@@ -62,12 +62,21 @@ pub(crate) fn log2_range<T: Real>() -> f64 {
 
 /// The logarithm of the largest finite entry.
 pub(crate) fn log2_largest<T: Real, D: Dimension>(x: ArrayView<T, D>) -> f64 {
-    let largest = match x.as_slice_memory_order() {
-        Some(data) => largest(data),
-        None => largest(&x.iter().copied().collect::<Vec<T>>()),
+    let copy;
+    let data = match x.as_slice_memory_order() {
+        Some(data) => data,
+        None => {
+            copy = x.iter().copied().collect::<Vec<T>>();
+            &copy
+        }
     };
-    largest.as_f64().log2()
+    let pieces: Vec<&[T]> = data.chunks(PIECE).collect();
+    let of_pieces = parallel::map(pieces.len(), |i| largest(pieces[i]));
+    largest(&of_pieces).as_f64().log2()
 }
+
+/// Numbers that one task looks at.
+const PIECE: usize = 1 << 18;
 
 /// `x` divided by a power of two.
 pub(crate) fn divided<T: Real, D: Dimension>(x: ArrayView<T, D>, power: i32) -> CowArray<T, D> {
@@ -79,6 +88,7 @@ pub(crate) fn divided<T: Real, D: Dimension>(x: ArrayView<T, D>, power: i32) -> 
 
 /// `x` times a power of two, rounded, or the largest number of the type: what overflows must not
 /// meet another infinity later.
+#[inline(always)]
 pub(crate) fn multiplied<T: Real>(x: f64, power: i32) -> T {
     let largest = T::max_value().as_f64();
     let product = if power == 0 {
@@ -87,6 +97,18 @@ pub(crate) fn multiplied<T: Real>(x: f64, power: i32) -> T {
         libm::scalbn(x, power)
     };
     T::of(product.clamp(-largest, largest))
+}
+
+/// Writes $\text{out}_i =$ `value(i)`, each [`multiplied`] by a power of two.
+#[inline(always)]
+pub(crate) fn fill_multiplied<T: Real>(out: &mut [T], power: i32, value: impl Fn(usize) -> f64) {
+    let entries = out.iter_mut().enumerate();
+    // The usual case without a branch an entry.
+    if power == 0 {
+        entries.for_each(|(i, out)| *out = multiplied(value(i), 0));
+    } else {
+        entries.for_each(|(i, out)| *out = multiplied(value(i), power));
+    }
 }
 
 /// Multiplies all of `x` by a power of two.

@@ -1,9 +1,9 @@
 //! The exponents $u_{ij}$ that a magnitude adds to the logarithm of a weight.
 
 use super::PairDropout;
-use crate::magnitude::PNorm;
+use crate::magnitude::PNorms;
 use bochner_numerics::operations::record;
-use bochner_numerics::{Mat, Operations, Real, elementary};
+use bochner_numerics::{Mat, Real, elementary};
 use std::ops::Range;
 
 /// The exponents of one head's pairs: $u_{ij} = m_j$, or with the dropout of the released code
@@ -182,15 +182,12 @@ impl Exponents {
 }
 
 fn levels<T: Real>(x: Mat<T>, p: f64, divisor: f64) -> Vec<Level> {
-    let (rows, width) = x.shape();
-    record(PNorm::cost(p, rows * width) + Operations::exponentials(rows));
-    (0..rows)
-        .map(|i| {
-            let log = PNorm::of(x.row(i), p).log_square() - divisor.ln();
-            Level {
-                value: log.exp(),
-                log,
-            }
-        })
-        .collect()
+    record(PNorms::cost(p, x.data().len()));
+    let norms = PNorms::of(x.data(), x.shape().1, p);
+    let log_divisor = divisor.ln();
+    let logs: Vec<f64> = norms.log_squares().map(|log| log - log_divisor).collect();
+    let mut values = logs.clone();
+    elementary::exp_in_place(&mut values);
+    let levels = values.into_iter().zip(logs);
+    levels.map(|(value, log)| Level { value, log }).collect()
 }
