@@ -117,13 +117,14 @@ fn pair_by_pair<T: Real>(
     let mut statistics = vec![vec![RowStatistics::new(Level::NONE); queries]; heads.len()];
     let rows = output.chunks_exact_mut(queries * width);
     let heads = heads.iter().enumerate().zip(rows.zip(&mut statistics));
+    let chunk = call.chunk();
     // A head packs when its turn comes: many short heads then use the same few pieces of memory.
     parallel::for_each(heads.collect(), |((h, head), (output, statistics))| {
         let head = call.head(h, head).packed();
-        let output = output.chunks_mut(QUERY_BLOCK * width);
-        let blocks = output.zip(statistics.chunks_mut(QUERY_BLOCK)).enumerate();
-        parallel::for_each(blocks.collect(), |(i, (output, statistics))| {
-            let first = i * QUERY_BLOCK;
+        let output = output.chunks_mut(chunk * width);
+        let chunks = output.zip(statistics.chunks_mut(chunk)).enumerate();
+        parallel::for_each(chunks.collect(), |(i, (output, statistics))| {
+            let first = i * chunk;
             head.forward(first..first + statistics.len(), output, statistics);
         });
     });
@@ -194,7 +195,7 @@ impl<T: Real> State<T> {
     }
 
     fn back_pair_by_pair(&self, call: &Call<T>, given: &[Cotangent<T>]) -> Vec<HeadGradients<T>> {
-        let chunks: Vec<_> = blocks(0..call.queries, call.backward_chunk()).collect();
+        let chunks: Vec<_> = blocks(0..call.queries, call.chunk()).collect();
         parallel::map(self.heads.len(), |h| {
             let head = call.head(h, &self.heads[h]).packed_for_backward();
             let part = |i: usize| head.backward(chunks[i].clone(), &given[h]);

@@ -86,9 +86,9 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
         self.settings.mask.key_limit(h / self.heads, self.keys)
     }
 
-    /// Queries of one backward task: whole heads if there are many, halves and quarters of a few
-    /// long ones. At most sixteen accumulators exist beyond one a head, whatever the machine.
-    pub(crate) fn backward_chunk(&self) -> usize {
+    /// Queries of one task: whole heads if there are many, halves and quarters of a few long ones. At
+    /// most sixteen accumulators of the backward pass exist beyond one a head, whatever the machine.
+    pub(crate) fn chunk(&self) -> usize {
         let parts = 16usize.div_ceil(self.batch * self.heads);
         self.queries.div_ceil(parts).next_multiple_of(QUERY_BLOCK)
     }

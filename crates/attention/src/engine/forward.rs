@@ -3,25 +3,41 @@
 use super::distance::squared_distances;
 use super::product::add_product;
 use super::sweep::Weigh;
-use super::{Head, KEY_BLOCK, Level, RowStatistics, Score};
+use super::{Head, KEY_BLOCK, Level, QUERY_BLOCK, RowStatistics, Score, blocks};
 use bochner_numerics::operations::record;
 use bochner_numerics::product::Right;
 use bochner_numerics::{Mat, MatMut, Operations, Real, instructions, matmul};
 use std::ops::Range;
 
 impl<T: Real> Head<'_, T> {
-    /// Writes outputs `[queries, dv]`, which are zero before, and statistics of a block of queries.
+    /// Writes outputs `[queries, dv]`, which are zero before, and statistics of some queries.
     pub(crate) fn forward(
         &self,
         queries: Range<usize>,
         output: &mut [T],
         statistics: &mut [RowStatistics<T>],
     ) {
+        let width = self.value_width();
+        let outputs = output.chunks_mut(QUERY_BLOCK * width);
+        let pieces = outputs.zip(statistics.chunks_mut(QUERY_BLOCK));
+        let mut scratch = Vec::new();
+        for (queries, (output, statistics)) in blocks(queries, QUERY_BLOCK).zip(pieces) {
+            self.forward_block(queries, output, statistics, &mut scratch);
+        }
+    }
+
+    fn forward_block(
+        &self,
+        queries: Range<usize>,
+        output: &mut [T],
+        statistics: &mut [RowStatistics<T>],
+        scratch: &mut Vec<T>,
+    ) {
         self.set_references(queries.clone(), statistics);
-        self.accumulate(queries.clone(), statistics, output);
+        self.accumulate(queries.clone(), statistics, output, scratch);
         if self.mark_level_rows(queries.clone(), statistics) {
             output.fill(T::zero());
-            self.accumulate(queries, statistics, output);
+            self.accumulate(queries, statistics, output, scratch);
         }
         record(Operations::multiply_adds(output.len()));
         let rows = output.chunks_exact_mut(self.value_width());
@@ -56,12 +72,16 @@ impl<T: Real> Head<'_, T> {
         queries: Range<usize>,
         statistics: &mut [RowStatistics<T>],
         output: &mut [T],
+        scratch: &mut Vec<T>,
     ) {
         let (rows, width) = (queries.len(), self.value_width());
-        let mut weights = vec![T::zero(); rows * KEY_BLOCK.min(self.last_limit(&queries))];
+        let most = rows * KEY_BLOCK.min(self.last_limit(&queries));
+        if scratch.len() < most {
+            scratch.resize(most, T::zero());
+        }
         let mut factors = vec![T::one(); rows];
         for keys in self.key_blocks(&queries) {
-            let weights = &mut weights[..rows * keys.len()];
+            let weights = &mut scratch[..rows * keys.len()];
             self.weigh(queries.clone(), &keys, statistics, weights, &mut factors);
             for (out, &factor) in output.chunks_exact_mut(width).zip(&factors) {
                 if factor != T::one() {
