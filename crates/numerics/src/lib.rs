@@ -33,7 +33,7 @@
 //! | [`real`] | [`Real`], the numbers everything is generic over |
 //! | [`matrix`] | [`Mat`], [`MatMut`] |
 //! | [`product`] | [`matmul`], [`Panels`] |
-//! | [`elementary`] | exponential, sine and cosine, powers of whole slices, norms of rows |
+//! | [`elementary`] | functions of whole slices: exponential, sine, normal distribution; norms of rows |
 //! | [`instructions`] | work compiled for AVX-512, AVX2 and what the target has anyway |
 //! | [`memory`] | keeping freed memory from one training step to the next |
 //! | [`parallel`] | splitting work over rayon's current pool |
@@ -62,5 +62,5 @@ pub use check::{Tolerance, finite_difference, relative_error};
 pub use matrix::{Mat, MatMut};
 pub use operations::Operations;
 pub use product::{Panels, matmul};
-pub use random::{Dropout, Seed, Stream, StreamState, standard_normal};
+pub use random::{Dropout, Seed, Stream, StreamState, fill_standard_normal, standard_normal};
 pub use real::Real;

@@ -78,6 +78,9 @@ impl Div for Pair {
 
 const LN_2: Pair = Pair(std::f64::consts::LN_2, 2.3190468138462996e-17);
 
+/// $1 / \sqrt{2 \pi}$.
+const INVERSE_ROOT_TAU: Pair = Pair(0.3989422804014327, -2.49232720227773e-17);
+
 /// $\pi / 2$ in three parts.
 const QUARTER: [f64; 3] = [
     std::f64::consts::FRAC_PI_2,
@@ -98,6 +101,17 @@ pub(super) struct Reference {
 impl From<Pair> for Reference {
     fn from(value: Pair) -> Self {
         Self { value, exponent: 0 }
+    }
+}
+
+impl Neg for Reference {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        Self {
+            value: -self.value,
+            ..self
+        }
     }
 }
 
@@ -152,6 +166,53 @@ pub(super) fn sin_cos(x: f64) -> (Pair, Pair) {
         2 => (-sine, -cosine),
         _ => (-cosine, sine),
     }
+}
+
+/// By its power series in the middle, and by Laplace's continued fraction beyond.
+pub(super) fn normal_cdf(x: Pair) -> Reference {
+    let square = x * x;
+    let density = exp(Pair(-0.5 * square.0, -0.5 * square.1));
+    let of_tail = |factor| Reference {
+        value: density.value * factor * INVERSE_ROOT_TAU,
+        ..density
+    };
+    if x.0.abs() < 2.0 {
+        let odd = series(x, |k| square / Pair::from(2.0 * k + 1.0));
+        let half = scaled(0.5, -density.exponent);
+        let centered = of_tail(odd);
+        return Reference {
+            value: centered.value + Pair::from(half),
+            ..centered
+        };
+    }
+    let distance = if x.0 < 0.0 { -x } else { x };
+    let fraction = (1..=200).rev().fold(distance, |tail, k| {
+        distance + Pair::from(f64::from(k)) / tail
+    });
+    let tail = of_tail(Pair::from(1.0) / fraction);
+    if x.0 < 0.0 {
+        return tail;
+    }
+    let part = |part| scaled(part, tail.exponent);
+    Reference::from(Pair::from(1.0) - Pair(part(tail.value.0), part(tail.value.1)))
+}
+
+/// By Newton's method, from a number close by.
+pub(super) fn normal_quantile(u: f64, near: f64) -> Reference {
+    if u > 0.5 {
+        return -normal_quantile(1.0 - u, -near);
+    }
+    let mut x = Pair::from(near);
+    for _ in 0..2 {
+        let Reference { value, exponent } = normal_cdf(x);
+        let square = x * x;
+        let density = exp(Pair(-0.5 * square.0, -0.5 * square.1));
+        let slope = density.value * INVERSE_ROOT_TAU;
+        let shift = scaled(1.0, density.exponent - exponent);
+        let off = value - Pair::from(scaled(u, -exponent));
+        x = x - off / (slope * Pair::from(shift));
+    }
+    Reference::from(x)
 }
 
 /// $2^n x$, in steps that cannot overflow before the result does.
@@ -297,6 +358,28 @@ mod tests {
             let got = sin_cos(x);
             assert_agrees(got.0, sine);
             assert_agrees(got.1, cosine);
+        }
+    }
+
+    #[test]
+    fn the_normal_distribution_agrees_with_eighty_digits() {
+        for (x, want) in [
+            (-1.5, Pair(0.06680720126885807, -5.303515941678518e-18)),
+            (0.25, Pair(0.5987063256829237, 2.300399437650529e-17)),
+            (-6.5, Pair(4.016000583859118e-11, 1.6791104218420475e-28)),
+            (-20.0, Pair(2.7536241186062337e-89, -4.205855543202273e-106)),
+            (3.0, Pair(0.9986501019683699, 8.940996681239719e-18)),
+        ] {
+            let got = normal_cdf(Pair::from(x));
+            let part = |part| scaled(part, got.exponent);
+            assert_agrees(Pair(part(got.value.0), part(got.value.1)), want);
+        }
+        for (u, want) in [
+            (0.25, Pair(-0.6744897501960817, -3.7755511355050287e-17)),
+            (1e-10, Pair(-6.361340902404057, 3.862393341514606e-16)),
+            (0.975, Pair(1.9599639845400538, 2.821657963445305e-17)),
+        ] {
+            assert_agrees(normal_quantile(u, want.0 * (1.0 + 1e-9)).value, want);
         }
     }
 

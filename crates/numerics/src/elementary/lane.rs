@@ -1,7 +1,7 @@
 //! What the algorithms have to know about a type.
 
 use super::arithmetic::Arithmetic;
-use super::{exponential, logarithm, power_of_two, trigonometry};
+use super::{exponential, logarithm, normal, power_of_two, trigonometry};
 use crate::product::{Portable, Vector};
 use num_traits::{Float, PrimInt, WrappingAdd, WrappingSub};
 
@@ -39,6 +39,8 @@ pub trait Lane: Float + 'static {
     const POWER_OF_TWO: power_of_two::Constants<Self>;
     /// Of the logarithm.
     const LOGARITHM: logarithm::Constants<Self>;
+    /// Of the normal distribution.
+    const NORMAL: normal::Constants<Self>;
     /// Of the sine and cosine.
     const TRIGONOMETRY: trigonometry::Constants<Self>;
 
@@ -71,6 +73,7 @@ impl Lane for f32 {
     const EXPONENTIAL: exponential::Constants<f32> = exponential::SINGLE;
     const POWER_OF_TWO: power_of_two::Constants<f32> = power_of_two::SINGLE;
     const LOGARITHM: logarithm::Constants<f32> = logarithm::SINGLE;
+    const NORMAL: normal::Constants<f32> = normal::SINGLE;
     const TRIGONOMETRY: trigonometry::Constants<f32> = trigonometry::SINGLE;
 
     #[inline(always)]
@@ -110,6 +113,7 @@ impl Lane for f64 {
     const EXPONENTIAL: exponential::Constants<f64> = exponential::DOUBLE;
     const POWER_OF_TWO: power_of_two::Constants<f64> = power_of_two::DOUBLE;
     const LOGARITHM: logarithm::Constants<f64> = logarithm::DOUBLE;
+    const NORMAL: normal::Constants<f64> = normal::DOUBLE;
     const TRIGONOMETRY: trigonometry::Constants<f64> = trigonometry::DOUBLE;
 
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! The natural logarithm, to more digits than the type has.
+//! The natural logarithm, to more digits than the type has and to as many.
 
 use super::arithmetic::{Arithmetic, ordered_sum, polynomial};
 use super::exponential::{LN_2_DOUBLE, LN_2_SINGLE};
@@ -62,6 +62,24 @@ pub(super) fn logarithm<T: Lane, A: Arithmetic>(x: T) -> (T, T) {
     let (high, lost) = ordered_sum(exponent * k.ln_2[0], m_high);
     let low = A::mul_add(exponent, k.ln_2[1], lost + m_low);
     ordered_sum(high, low)
+}
+
+/// $\ln x$ for finite $x > 0$, within about an ulp.
+#[inline(always)]
+pub(super) fn natural_logarithm<T: Lane, A: Arithmetic>(x: T) -> T {
+    let k = &T::LOGARITHM;
+    let (exponent, m) = decompose(x);
+    // With f = m - 1, which is exact, 2 s = f - s f.
+    let f = m - T::one();
+    let s = f / (m + T::one());
+    let z = s * s;
+    let series = z * A::mul_add(z, polynomial::<T, A>(k.polynomial, z), k.third[0]);
+    let curved = s * (f - (series + series));
+    A::mul_add(
+        exponent,
+        k.ln_2[0],
+        f - A::mul_add(-exponent, k.ln_2[1], curved),
+    )
 }
 
 /// The exponent $e$ and the significand $m$.

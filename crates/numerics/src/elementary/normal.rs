@@ -1,0 +1,425 @@
+//! The standard normal distribution function and its inverse.
+
+use super::arithmetic::{Arithmetic, polynomial};
+use super::block::{BLOCK, Blockwise, Map, MapInPlace};
+use super::exponential::exponential;
+use super::instruction_set::InstructionSet;
+use super::lane::Lane;
+use super::logarithm::natural_logarithm;
+use crate::Real;
+use crate::operations::{Operations, record};
+
+/// $\text{out}_i = \Phi(x_i)$, the standard normal distribution function.
+///
+/// $$\Phi(x) = \frac{1}{\sqrt{2 \pi}} \int_{-\infty}^x e^{-s^2 / 2} ds$$
+///
+/// # Numerics
+/// The error is below 5 ulp as far as the result is a normal number; below that it is rounded, not
+/// flushed to zero. Zero from -38.5 in `f64` and -14.2 in `f32` downwards; for the upper tail take
+/// $\Phi(-x)$. NaN stays NaN.
+///
+/// # Panics
+/// If the lengths differ.
+///
+/// ```
+/// let mut scores = [0.0; 3];
+/// bochner_numerics::elementary::normal_cdf(&[f64::NEG_INFINITY, -1.0, 40.0], &mut scores);
+/// assert_eq!(scores[0], 0.0);
+/// assert!((scores[1] - 0.15865525393145707).abs() < 1e-16);
+/// assert_eq!(scores[2], 1.0);
+/// ```
+pub fn normal_cdf<T: Real>(x: &[T], out: &mut [T]) {
+    assert_eq!(x.len(), out.len(), "normal_cdf: lengths of `x` and `out`");
+    record(Operations::exponentials(x.len()));
+    InstructionSet::fastest().run(Map {
+        function: NormalCdf,
+        x,
+        out: [out],
+    });
+}
+
+/// $x_i \leftarrow \Phi(x_i)$, as [`normal_cdf`] computes it.
+pub fn normal_cdf_in_place<T: Real>(x: &mut [T]) {
+    record(Operations::exponentials(x.len()));
+    InstructionSet::fastest().run(MapInPlace {
+        function: NormalCdf,
+        x,
+    });
+}
+
+/// $\text{out}_i = \Phi^{-1}(u_i)$, the inverse of [`normal_cdf`].
+///
+/// # Numerics
+/// The error is below 4 ulp. $\Phi^{-1}(\tfrac12)$ is exactly 0, and the function exactly odd around
+/// it; minus infinity at 0, infinite at 1, NaN outside of $[0, 1]$. Finite in between, subnormal
+/// numbers included. Near 1 the argument itself has few digits left: where $1 - u$ is known, take
+/// $-\Phi^{-1}(1 - u)$.
+///
+/// # Panics
+/// If the lengths differ.
+///
+/// ```
+/// let mut x = [0.0; 3];
+/// bochner_numerics::elementary::normal_quantile(&[0.0, 0.5, 0.975], &mut x);
+/// assert_eq!(x[..2], [f64::NEG_INFINITY, 0.0]);
+/// assert!((x[2] - 1.959963984540054).abs() < 1e-15);
+/// ```
+pub fn normal_quantile<T: Real>(u: &[T], out: &mut [T]) {
+    let fit = u.len() == out.len();
+    assert!(fit, "normal_quantile: lengths of `u` and `out`");
+    record(Operations::powers(u.len()));
+    InstructionSet::fastest().run(Map {
+        function: NormalQuantile,
+        x: u,
+        out: [out],
+    });
+}
+
+/// $u_i \leftarrow \Phi^{-1}(u_i)$, as [`normal_quantile`] computes it.
+pub fn normal_quantile_in_place<T: Real>(u: &mut [T]) {
+    record(Operations::powers(u.len()));
+    InstructionSet::fastest().run(MapInPlace {
+        function: NormalQuantile,
+        x: u,
+    });
+}
+
+/// Numbers of the normal distribution.
+#[derive(Debug)]
+pub struct Constants<T: 'static> {
+    /// From here on downwards the distribution function is zero.
+    lowest: T,
+    /// Where $t = (a - c) / (a + c)$ vanishes.
+    ratio_center: T,
+    /// $(1 + a) e^{a^2 / 2} \Phi(-a)$ in $t$: the tail without what makes it fall.
+    ratio: &'static [T],
+    /// $\Phi^{-1}(\tfrac12 + q) / q$ in $q^2$, down to a tail of `outer_below`.
+    central: &'static [T],
+    outer_below: T,
+    /// $-\Phi^{-1}(p) / r$ with $r = \sqrt{-2 \ln p}$, in $(r - c) / (r + c)$ with $c$ first.
+    outer: (T, &'static [T]),
+    /// The same, for what is too rare to be computed everywhere.
+    far_below: T,
+    far: (T, &'static [T]),
+}
+
+pub(super) const SINGLE: Constants<f32> = Constants {
+    lowest: -14.5,
+    ratio_center: 4.0,
+    ratio: &[
+        0.4720532,
+        -0.09670347,
+        0.013999596,
+        0.02859998,
+        -0.03219727,
+        0.017940203,
+        -0.0050043836,
+        -0.00030376186,
+        0.0006928602,
+        -6.0554245e-5,
+        -7.161031e-5,
+    ],
+    central: &[
+        2.5066283, 2.6249166, 5.776338, 15.365799, 58.883457, -106.24452, 3_636.13, -19244.533,
+        68628.875,
+    ],
+    outer_below: 0.15,
+    outer: (
+        2.0,
+        &[
+            0.5507598, 1.3875416, -2.0303316, 2.3065698, -2.49584, 2.597502, -2.5471327, 2.1809611,
+            -1.4523711, 0.6356433, -0.1332741,
+        ],
+    ),
+    far_below: 0.0,
+    far: (1.0, &[]),
+};
+
+pub(super) const DOUBLE: Constants<f64> = Constants {
+    lowest: -38.6,
+    ratio_center: 5.0,
+    ratio: &[
+        0.46151582985003775,
+        -0.09155228183400885,
+        0.031030368425963847,
+        0.010002352385208349,
+        -0.026401042966326532,
+        0.024536963244356315,
+        -0.015170415401868328,
+        0.006522000657803306,
+        -0.0016760723549067089,
+        7.791677888062067e-06,
+        0.00018233423601438954,
+        -5.3607968165527516e-05,
+        -9.896578280936403e-06,
+        9.060971376788282e-06,
+        -6.874967233402534e-08,
+        -1.3095077305748614e-06,
+        1.2451688004048544e-07,
+        1.9830086641130675e-07,
+        -2.1933920655258806e-08,
+        -3.159541908735487e-08,
+        4.6387498867141214e-10,
+        3.8815989166839335e-09,
+        7.059785669796302e-10,
+    ],
+    central: &[
+        2.5066282746310007,
+        2.6249349909538457,
+        5.772533538495809,
+        15.66760901217045,
+        47.03577659145951,
+        149.83127661391407,
+        496.13998756172714,
+        1698.3368537844426,
+        5482.410133911995,
+        34285.5598207781,
+        -281982.5059554398,
+        7473135.747874374,
+        -111573162.70073275,
+        1359404977.593054,
+        -12477468594.50158,
+        86558994530.93803,
+        -436685791230.3252,
+        1524181172298.342,
+        -3296054705936.056,
+        3393061823522.444,
+    ],
+    outer_below: 0.15,
+    outer: (
+        2.0,
+        &[
+            0.5507598142493751,
+            1.387541643777062,
+            -2.0303420958095244,
+            2.3069375611137275,
+            -2.5011887815462326,
+            2.6399294130352997,
+            -2.7541800024091456,
+            2.8459160163584962,
+            -2.925092415414785,
+            2.991713442572414,
+            -3.0445312935717843,
+            3.0645026377603353,
+            -3.0019541824114757,
+            2.7656843833706257,
+            -2.271875188885603,
+            1.5494816261486895,
+            -0.800712261083364,
+            0.2732289682209597,
+            -0.04575098244986781,
+        ],
+    ),
+    // 2^-54: nothing above one half is that close to 1.
+    far_below: 5.551115123125783e-17,
+    far: (
+        8.0,
+        &[
+            0.9525249781569907,
+            0.16019727499098046,
+            -0.2626616974109635,
+            0.32982568687146196,
+            -0.3821453584105095,
+            0.423290253475113,
+            -0.45707527359480415,
+            0.48486916860936474,
+            -0.5073178425877515,
+            0.5217523878918315,
+            -0.5199655618782593,
+            0.48670657940941725,
+            -0.4076688875248243,
+            0.2868952335575314,
+            -0.15710705819012133,
+            0.0604510357801832,
+            -0.013825027636892235,
+            0.001258855774129341,
+        ],
+    ),
+};
+
+#[derive(Clone, Copy)]
+pub(super) struct NormalCdf;
+
+impl<T: Lane> Blockwise<T, 1> for NormalCdf {
+    #[inline(always)]
+    fn block<A: Arithmetic>(&self, x: &[T; BLOCK]) -> [[T; BLOCK]; 1] {
+        let mut values = *x;
+        for x in &mut values {
+            let tail = lower_tail::<T, A>(-x.abs());
+            *x = if *x > T::zero() {
+                T::one() - tail
+            } else {
+                tail
+            };
+        }
+        [values]
+    }
+}
+
+/// $\Phi(x)$ for $x \le 0$: $e^{-x^2 / 2}$ times what varies slowly.
+#[inline(always)]
+fn lower_tail<T: Lane, A: Arithmetic>(x: T) -> T {
+    let k = &T::NORMAL;
+    let a = -if x < k.lowest { k.lowest } else { x };
+    let t = (a - k.ratio_center) / (a + k.ratio_center);
+    let ratio = polynomial::<T, A>(k.ratio, t) / (T::one() + a);
+    let (square, lost) = A::product(a, a);
+    exponential::<T, A>(-half::<T>() * square, -half::<T>() * lost) * ratio
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct NormalQuantile;
+
+impl<T: Lane> Blockwise<T, 1> for NormalQuantile {
+    #[inline(always)]
+    fn block<A: Arithmetic>(&self, u: &[T; BLOCK]) -> [[T; BLOCK]; 1] {
+        let k = &T::NORMAL;
+        let mut tails = *u;
+        let mut values = *u;
+        for i in 0..BLOCK {
+            let p = lesser_tail(u[i]);
+            let q = half::<T>() - p;
+            let central = q * polynomial::<T, A>(k.central, q * q);
+            let outer = outer::<T, A>(&k.outer, p);
+            values[i] = if p < k.outer_below { outer } else { central };
+            tails[i] = p;
+        }
+        if tails.iter().fold(false, |any, &p| any | (p < k.far_below)) {
+            for (value, &p) in values.iter_mut().zip(&tails) {
+                let far = outer::<T, A>(&k.far, p);
+                *value = if p < k.far_below { far } else { *value };
+            }
+        }
+        for i in 0..BLOCK {
+            let x = if tails[i] == T::zero() {
+                T::infinity()
+            } else {
+                values[i]
+            };
+            let x = if tails[i] >= T::zero() { x } else { T::nan() };
+            values[i] = if u[i] < half() { -x } else { x };
+        }
+        [values]
+    }
+}
+
+/// The smaller one of $u$ and $1 - u$; both are exact.
+#[inline(always)]
+fn lesser_tail<T: Lane>(u: T) -> T {
+    if u > half() { T::one() - u } else { u }
+}
+
+/// $-\Phi^{-1}(p)$ by one of the polynomials in $\sqrt{-2 \ln p}$.
+#[inline(always)]
+fn outer<T: Lane, A: Arithmetic>(&(center, coefficients): &(T, &[T]), p: T) -> T {
+    let logarithm = natural_logarithm::<T, A>(p);
+    let r = (-(logarithm + logarithm)).sqrt();
+    r * polynomial::<T, A>(coefficients, (r - center) / (r + center))
+}
+
+#[inline(always)]
+fn half<T: Lane>() -> T {
+    T::one() / (T::one() + T::one())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elementary::accuracy::{self, largest_error, log_uniform, on_every_set, uniform};
+
+    const N: usize = 3_000;
+
+    fn cdf_error<T: Lane + Real>(from: f64, to: f64) -> f64 {
+        let x: Vec<T> = uniform(from, to, N);
+        largest_error(NormalCdf, &x, |x| [accuracy::normal_cdf(x.as_f64().into())])
+    }
+
+    #[test]
+    fn errors_of_the_distribution_function_are_below_five_ulp() {
+        for (from, to) in [(-1e-3, 1e-3), (-3.0, 0.0), (0.0, 9.0), (-12.9, -3.0)] {
+            assert!(cdf_error::<f32>(from, to) < 5.0);
+            assert!(cdf_error::<f64>(from, to) < 5.0);
+        }
+        assert!(cdf_error::<f64>(-37.5, -12.9) < 5.0);
+        // Subnormal results: in units of the smallest number.
+        assert!(cdf_error::<f64>(-38.6, -37.5) < 5.0);
+        assert!(cdf_error::<f32>(-14.4, -12.9) < 5.0);
+    }
+
+    fn quantile_error<T: Lane + Real>(u: &[T]) -> f64 {
+        largest_error(NormalQuantile, u, |u| {
+            let mut near = [T::zero()];
+            normal_quantile(&[u], &mut near);
+            [accuracy::normal_quantile(u.as_f64(), near[0].as_f64())]
+        })
+    }
+
+    #[test]
+    fn errors_of_the_quantile_are_below_four_ulp() {
+        for (from, to) in [(0.0, 1.0), (0.14, 0.16), (0.499, 0.501), (0.84, 0.86)] {
+            assert!(quantile_error::<f32>(&uniform(from, to, N)) < 4.0);
+            assert!(quantile_error::<f64>(&uniform(from, to, N)) < 4.0);
+        }
+        for (from, to) in [(1e-16, 0.2), (1e-323, 1e-15)] {
+            assert!(quantile_error::<f64>(&log_uniform(from, to, N)) < 4.0);
+        }
+        assert!(quantile_error::<f32>(&log_uniform(1e-45, 0.2, N)) < 4.0);
+        let mut upper: Vec<f64> = log_uniform(1e-15, 0.2, N);
+        upper.iter_mut().for_each(|p| *p = 1.0 - *p);
+        assert!(quantile_error::<f64>(&upper) < 4.0);
+    }
+
+    fn the_ends_are_exact<T: Real>(zero_from: f64, one_from: f64) {
+        let (inf, nan) = (T::infinity(), T::nan());
+        let x = [-inf, T::of(-zero_from), T::of(one_from), inf, nan];
+        for (set, [y]) in on_every_set(NormalCdf, &x) {
+            assert_eq!(
+                y[..4],
+                [T::zero(), T::zero(), T::one(), T::one()],
+                "{set:?}"
+            );
+            assert!(y[4].is_nan(), "{set:?}");
+        }
+        let below = T::one() - T::epsilon() / T::of(2.0);
+        let smallest = T::min_positive_value() * T::epsilon();
+        let u = [T::zero(), T::one(), T::of(0.5), below, smallest];
+        let outside = [T::of(-1e-9), T::of(1.001), -inf, inf, nan];
+        for (set, [x]) in on_every_set(NormalQuantile, &[u, outside].concat()) {
+            assert_eq!(x[..3], [-inf, inf, T::zero()], "{set:?}");
+            assert!(x[3] > T::of(5.0) && x[3].is_finite(), "{set:?}");
+            assert!(x[4] < T::of(-13.0) && x[4].is_finite(), "{set:?}");
+            assert!(x[5..].iter().all(|x| x.is_nan()), "{set:?}");
+        }
+    }
+
+    #[test]
+    fn the_ends_of_the_range_are_exact() {
+        the_ends_are_exact::<f32>(14.3, 6.0);
+        the_ends_are_exact::<f64>(38.6, 9.0);
+    }
+
+    #[test]
+    fn quantiles_are_odd_around_one_half() {
+        let lower: Vec<f64> = (1..60).map(|k| 2f64.powi(-k.min(52)) * 0.75).collect();
+        let upper: Vec<f64> = lower.iter().map(|u| 1.0 - u).collect();
+        let lower: Vec<f64> = upper.iter().map(|u| 1.0 - u).collect();
+        for ((set, [x]), (_, [y])) in on_every_set(NormalQuantile, &lower)
+            .into_iter()
+            .zip(on_every_set(NormalQuantile, &upper))
+        {
+            assert!(x.iter().zip(&y).all(|(x, y)| *x == -y), "{set:?}");
+        }
+    }
+
+    #[test]
+    fn in_place_gives_the_same() {
+        let u: Vec<f64> = uniform(0.0, 1.0, 77);
+        let (mut separate, mut in_place) = (vec![0.0; 77], u.clone());
+        normal_quantile(&u, &mut separate);
+        normal_quantile_in_place(&mut in_place);
+        assert_eq!(separate, in_place);
+        normal_cdf(&in_place, &mut separate);
+        normal_cdf_in_place(&mut in_place);
+        assert_eq!(separate, in_place);
+    }
+}
