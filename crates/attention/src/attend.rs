@@ -120,7 +120,9 @@ fn pair_by_pair<T: Real>(
     let chunk = call.chunk();
     // A head packs when its turn comes: many short heads then use the same few pieces of memory.
     parallel::for_each(heads.collect(), |((h, head), (output, statistics))| {
-        let head = call.head(h, head).packed();
+        let head = call.head(h, head);
+        let packed = head.pack();
+        let head = head.with(&packed);
         let output = output.chunks_mut(chunk * width);
         let chunks = output.zip(statistics.chunks_mut(chunk)).enumerate();
         parallel::for_each(chunks.collect(), |(i, (output, statistics))| {
@@ -197,7 +199,9 @@ impl<T: Real> State<T> {
     fn back_pair_by_pair(&self, call: &Call<T>, given: &[Cotangent<T>]) -> Vec<HeadGradients<T>> {
         let chunks: Vec<_> = blocks(0..call.queries, call.chunk()).collect();
         parallel::map(self.heads.len(), |h| {
-            let head = call.head(h, &self.heads[h]).packed_for_backward();
+            let head = call.head(h, &self.heads[h]);
+            let packed = head.pack_for_backward();
+            let head = head.with(&packed);
             let part = |i: usize| head.backward(chunks[i].clone(), &given[h]);
             let mut parts = parallel::map(chunks.len(), part).into_iter();
             let mut whole = parts.next().expect("there are queries");

@@ -93,6 +93,7 @@
 
 mod attend;
 mod call;
+mod decoder;
 mod engine;
 mod error;
 mod form;
@@ -109,6 +110,7 @@ mod variants;
 
 pub use attend::{Attended, AttentionGradients, attend, attend_vjp, weights};
 pub use bochner_spectral::DirectInit;
+pub use decoder::{Decoder, DecoderSize};
 pub use error::Error;
 pub use form::Form;
 pub use linear_time_state::{LinearTimeState, linear_time_state};

@@ -28,6 +28,14 @@ pub struct Mask {
 }
 
 impl Mask {
+    /// Causality alone.
+    pub(crate) const CAUSAL: &'static Self = &Self {
+        causal: true,
+        key_lengths: None,
+        query_lengths: None,
+        matrix: None,
+    };
+
     /// Every query may attend to every key.
     pub fn none() -> Self {
         Self::default()
@@ -86,6 +94,11 @@ impl Mask {
     /// Whether a boolean matrix is part of the mask.
     pub(crate) fn has_matrix(&self) -> bool {
         self.matrix.is_some()
+    }
+
+    /// Whether lengths of the keys or the queries are part of the mask.
+    pub(crate) fn has_lengths(&self) -> bool {
+        self.key_lengths.is_some() || self.query_lengths.is_some()
     }
 
     /// The keys before this index are kept by lengths and causality.

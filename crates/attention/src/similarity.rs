@@ -111,6 +111,29 @@ impl<'a, T: Real> Points<'a, T> {
         self.head(0, 0).normaliser().as_f64()
     }
 
+    /// The arrays of points: one of a stationary kernel, two of another.
+    pub(crate) fn sets(&self) -> Vec<ArrayView4<'a, T>> {
+        match *self {
+            Self::Stationary { w } => vec![w],
+            Self::Nonstationary { w1, w2 } => vec![w1, w2],
+        }
+    }
+
+    /// Points of one or two arrays.
+    ///
+    /// # Panics
+    /// If there are none or more.
+    pub(crate) fn of_sets(sets: &'a [Array4<T>]) -> Self {
+        match sets {
+            [w] => Self::Stationary { w: w.view() },
+            [w1, w2] => Self::Nonstationary {
+                w1: w1.view(),
+                w2: w2.view(),
+            },
+            sets => unreachable!("{} sets of spectral points", sets.len()),
+        }
+    }
+
     /// The logarithm of the largest finite coordinate.
     pub(crate) fn log2_largest(&self) -> f64 {
         match *self {

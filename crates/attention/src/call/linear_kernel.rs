@@ -14,30 +14,36 @@ impl<T: Real> Call<'_, '_, T> {
     /// The weights of a row depend neither on the size of its query nor on that of all its keys.
     /// So each query is multiplied by the power of two that brings the largest product of its
     /// coordinates with those of a key near one; keys that the row does not keep have no say in it.
-    pub(super) fn linear(&self, h: usize) -> Parts<T> {
+    /// Earlier keys than those of the call, which all rows keep, have `earlier` as the largest
+    /// number of each coordinate.
+    pub(super) fn linear(&self, h: usize, earlier: Vec<f64>) -> Parts<T> {
         let queries = self.rows(&self.q, h);
         let score = Score::Squared {
             normaliser: 1.0,
             floor: 0.0,
             exponents: self.exponents(h),
         };
-        let left = self.by_powers(h, queries.mapv(|x| x.as_f64()));
+        let left = self.by_powers(h, earlier, queries.mapv(|x| x.as_f64()));
         let operands = (Some(left.mapv(T::of)), None);
         (operands, Scaling::default(), score)
     }
 
     /// `x`, `[Tq, d]`, with each row multiplied by its query's power of two.
-    pub(super) fn by_powers(&self, h: usize, mut x: Array2<f64>) -> Array2<f64> {
+    pub(super) fn by_powers(&self, h: usize, earlier: Vec<f64>, mut x: Array2<f64>) -> Array2<f64> {
         record(Operations::multiply_adds(x.len()));
-        for (mut row, power) in x.axis_iter_mut(Axis(0)).zip(self.powers(h)) {
+        for (mut row, power) in x.axis_iter_mut(Axis(0)).zip(self.powers(h, earlier)) {
             row.mapv_inplace(|x| libm::scalbn(x, power));
         }
         x
     }
 
-    fn powers(&self, h: usize) -> Vec<i32> {
+    fn powers(&self, h: usize, earlier: Vec<f64>) -> Vec<i32> {
         let (queries, keys) = (slab(self.q.view(), h), self.kept_keys(h));
-        let mut columns = Columns::new(keys);
+        let mut columns = Columns {
+            keys,
+            largest: earlier,
+            seen: 0,
+        };
         let rows = self.mask_rows(h);
         // With room for products with keys that the row does not keep.
         let most = log2_range::<T>() - 28.0;
@@ -60,15 +66,7 @@ struct Columns<'a, T> {
     seen: usize,
 }
 
-impl<'a, T: Real> Columns<'a, T> {
-    fn new(keys: Mat<'a, T>) -> Self {
-        Self {
-            keys,
-            largest: vec![0.0; keys.shape().1],
-            seen: 0,
-        }
-    }
-
+impl<T: Real> Columns<'_, T> {
     /// The largest product of one coordinate of `query` with that of a kept key.
     fn largest_product(&mut self, query: &[T], limit: usize, kept: Option<&[bool]>) -> f64 {
         let of = |columns: &[f64]| {

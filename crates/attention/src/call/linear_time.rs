@@ -3,7 +3,7 @@
 use super::units::Units;
 use super::{Call, Prepared};
 use crate::engine::linear_time::{LinearTime, Sums, backward, forward};
-use crate::engine::{Cotangent, HeadGradients, RowStatistics};
+use crate::engine::{Cotangent, HeadGradients, Packed, RowStatistics};
 use crate::linear_time_state::LinearTimeState;
 use bochner_numerics::{Real, parallel};
 use ndarray::{Array1, Array3, Array4, Array5, ArrayViewMut2, s};
@@ -18,7 +18,8 @@ type Passed<T> = (
 impl<T: Real> Call<'_, '_, T> {
     /// Attention of every head.
     pub(crate) fn in_linear_time(&self, prepared: &[Prepared<T>]) -> Passed<T> {
-        let heads = self.linear_time_heads(prepared);
+        let packed = self.linear_time_packed(prepared);
+        let heads = self.linear_time_heads(prepared, &packed);
         let mut output = Vec::with_capacity(heads.len() * self.queries * self.value_width());
         let (mut statistics, mut starts) = (Vec::new(), Vec::new());
         for passed in forward(&heads) {
@@ -37,7 +38,8 @@ impl<T: Real> Call<'_, '_, T> {
         given: &[Cotangent<T>],
         units: Units,
     ) -> Vec<HeadGradients<T>> {
-        let heads = self.linear_time_heads(prepared);
+        let packed = self.linear_time_packed(prepared);
+        let heads = self.linear_time_heads(prepared, &packed);
         if units.values == 0 {
             return backward(&heads, starts, given);
         }
@@ -51,7 +53,7 @@ impl<T: Real> Call<'_, '_, T> {
 
     /// The sums of every head; not for causal masks.
     pub(crate) fn linear_time_state(&self, prepared: &[Prepared<T>]) -> LinearTimeState<T> {
-        let heads = self.linear_time_heads(prepared);
+        let heads = self.linear_time_heads(prepared, &[]);
         let width = heads[0].width();
         let lead = (self.batch, self.heads);
         let mut state = LinearTimeState {
@@ -80,12 +82,21 @@ impl<T: Real> Call<'_, '_, T> {
         state
     }
 
-    fn linear_time_heads<'b>(&'b self, prepared: &'b [Prepared<T>]) -> Vec<LinearTime<'b, T>> {
+    /// What the pairs of causal heads read again and again.
+    fn linear_time_packed(&self, prepared: &[Prepared<T>]) -> Vec<Packed<T>> {
+        let causal = self.settings.mask.is_causal();
+        let heads = if causal { prepared.len() } else { 0 };
+        parallel::map(heads, |h| self.head(h, &prepared[h]).pack_for_backward())
+    }
+
+    fn linear_time_heads<'b>(
+        &'b self,
+        prepared: &'b [Prepared<T>],
+        packed: &'b [Packed<T>],
+    ) -> Vec<LinearTime<'b, T>> {
         parallel::map(prepared.len(), |h| {
-            let mut head = self.head(h, &prepared[h]);
-            if self.mask_rows(h).mask.is_causal() {
-                head = head.packed_for_backward();
-            }
+            let packed = packed.get(h).unwrap_or(Packed::NONE);
+            let head = self.head(h, &prepared[h]).with(packed);
             LinearTime::new(head, prepared.len()).expect("checked with the settings")
         })
     }

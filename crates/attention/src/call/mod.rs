@@ -1,11 +1,13 @@
 //! One call of attention: its arguments, checked and cut into heads.
 
+mod decode;
 mod linear_kernel;
 mod linear_time;
 mod prepare;
 mod pull_back;
 pub(crate) mod units;
 
+pub(crate) use decode::Memory;
 pub(crate) use prepare::Prepared;
 
 use crate::engine::{Head, Packed, PairDropout, QUERY_BLOCK, Rows, blocks};
@@ -181,7 +183,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
             score: &state.score,
             rows: self.mask_rows(h),
             dropout: self.settings.dropout.map(|mask| self.pairs(h, mask)),
-            packed: Packed::default(),
+            packed: Packed::NONE,
         }
     }
 }

@@ -50,27 +50,31 @@ impl<T: Real> Call<'_, '_, T> {
     /// Features and exponents of every head.
     pub(crate) fn prepare(&self) -> Result<Vec<Prepared<T>>, Error> {
         let prepare = |h| {
-            let (operands, scaling, score) = match &self.settings.similarity {
+            let parts = match &self.settings.similarity {
                 Similarity::Rbf => self.exponential(h),
                 Similarity::Expsin { period } => self.periodic(h, *period),
-                Similarity::Linear => self.linear(h),
+                Similarity::Linear => self.linear(h, vec![0.0; self.width]),
                 Similarity::Squared { points, floor } => self.squared(h, points, *floor)?,
             };
-            let (left, right) = self.factors(h, &operands);
-            let finite = Finite {
-                left: all_finite(left.data()),
-                right: all_finite(right.data()),
-                values: all_finite(self.kept_values(h).data()),
-            };
-            Ok(Prepared {
-                operands,
-                scaling,
-                score,
-                finite,
-            })
+            Ok(self.prepared(h, parts))
         };
         let heads = parallel::map(self.batch * self.heads, prepare);
         heads.into_iter().collect()
+    }
+
+    pub(super) fn prepared(&self, h: usize, (operands, scaling, score): Parts<T>) -> Prepared<T> {
+        let (left, right) = self.factors(h, &operands);
+        let finite = Finite {
+            left: all_finite(left.data()),
+            right: all_finite(right.data()),
+            values: all_finite(self.kept_values(h).data()),
+        };
+        Prepared {
+            operands,
+            scaling,
+            score,
+            finite,
+        }
     }
 
     /// What is multiplied: the operands, or queries and keys themselves.
@@ -86,7 +90,12 @@ impl<T: Real> Call<'_, '_, T> {
         )
     }
 
-    fn squared(&self, h: usize, points: &Points<T>, floor: f64) -> Result<Parts<T>, Error> {
+    pub(super) fn squared(
+        &self,
+        h: usize,
+        points: &Points<T>,
+        floor: f64,
+    ) -> Result<Parts<T>, Error> {
         let own = points.head(h / self.heads, h % self.heads);
         let map = |x| feature_map(x, &own);
         let operands = (
@@ -105,20 +114,28 @@ impl<T: Real> Call<'_, '_, T> {
     /// last two cancel at p = 2.
     fn exponential(&self, h: usize) -> Parts<T> {
         let (queries, keys) = (slab(self.q.view(), h), self.kept_keys(h));
-        let biased = !matches!(self.settings.magnitude, Magnitude::Norm { p: 2.0 });
-        let scaling = Scaling::of(queries, keys, biased);
-        let scale = exp2(scaling.left + scaling.right) / (self.width as f64).sqrt();
+        let largest = (largest(queries.data()), largest(keys.data()));
+        let scaling = Scaling::of(largest, self.width, self.is_biased());
         let operands = (scaled(queries, scaling.left), scaled(keys, scaling.right));
-        let score = Score::Exponential {
+        (operands, scaling, self.exponential_score(h, scaling))
+    }
+
+    pub(super) fn exponential_score(&self, h: usize, scaling: Scaling) -> Score {
+        let scale = exp2(scaling.left + scaling.right) / (self.width as f64).sqrt();
+        Score::Exponential {
             scale: scale.min(f64::MAX),
-            bias: biased.then(|| self.bias(h, scaling)),
-        };
-        (operands, scaling, score)
+            bias: self.is_biased().then(|| self.bias(h, scaling)),
+        }
+    }
+
+    /// Whether a magnitude and half a squared norm do not cancel.
+    pub(super) fn is_biased(&self) -> bool {
+        !matches!(self.settings.magnitude, Magnitude::Norm { p: 2.0 })
     }
 
     /// Distances in units of the period's power of two: where they overflow or vanish, so does
     /// what can be told of the phase.
-    fn periodic(&self, h: usize, period: f64) -> Parts<T> {
+    pub(super) fn periodic(&self, h: usize, period: f64) -> Parts<T> {
         let unit = period.log2().floor() as i32;
         let operands = (
             scaled(slab(self.q.view(), h), unit),
@@ -180,15 +197,12 @@ impl<T: Real> Call<'_, '_, T> {
 }
 
 impl Scaling {
-    /// None wherever the products of `queries` with `keys` (and, if `biased`, of keys with
-    /// themselves) are in range anyway.
-    fn of<T: Real>(queries: Mat<T>, keys: Mat<T>, biased: bool) -> Self {
+    /// Given the largest numbers of queries and of keys; none wherever the products of queries with
+    /// keys (and, if `biased`, of keys with themselves) are in range anyway.
+    pub(super) fn of<T: Real>((queries, keys): (T, T), width: usize, biased: bool) -> Self {
         let range = log2_range::<T>();
-        let (q, k) = (
-            largest(queries.data()).as_f64().log2(),
-            largest(keys.data()).as_f64().log2(),
-        );
-        let width = (keys.shape().1 as f64).log2();
+        let (q, k) = (queries.as_f64().log2(), keys.as_f64().log2());
+        let width = (width as f64).log2();
         let partner = if biased { q.max(k) } else { q };
         if partner + k + width < range - 8.0 {
             return Self::default();

@@ -11,12 +11,14 @@ use std::ops::Range;
 ///
 /// Held in double precision together with their logarithms: differences of huge magnitudes decide
 /// who wins, and for small p a magnitude can be far above f32's range.
+#[derive(Clone)]
 pub(crate) struct Exponents {
     keys: Vec<Level>,
     pairs: Option<Pairs>,
 }
 
 /// The query part and the dropout of the released code.
+#[derive(Clone)]
 struct Pairs {
     queries: Vec<f64>,
     dropout: PairDropout,
@@ -43,6 +45,15 @@ impl Level {
     /// Whether it exceeds `other`, overflowed or not; NaN exceeds nothing.
     fn exceeds(self, other: Self) -> bool {
         self.log > other.log
+    }
+
+    /// The larger of two.
+    pub(crate) fn max(self, other: Self) -> Self {
+        if other.exceeds(self) || self == Self::NONE {
+            other
+        } else {
+            self
+        }
     }
 
     /// `self - reference`.
@@ -106,13 +117,7 @@ impl Exponents {
         (0..limit)
             .filter(|&j| kept.is_none_or(|kept| kept[j]))
             .map(|j| self.level(i, j))
-            .fold(Level::NONE, |best, level| {
-                if level.exceeds(best) || best == Level::NONE {
-                    level
-                } else {
-                    best
-                }
-            })
+            .fold(Level::NONE, Level::max)
     }
 
     /// The references of `rows` when each row keeps exactly the keys before its limit, and limits
@@ -122,11 +127,10 @@ impl Exponents {
         limits
             .iter()
             .map(|&limit| {
-                for &level in &self.keys[seen..limit] {
-                    if level.exceeds(best) || best == Level::NONE {
-                        best = level;
-                    }
-                }
+                best = self.keys[seen..limit]
+                    .iter()
+                    .copied()
+                    .fold(best, Level::max);
                 seen = limit;
                 best
             })
@@ -152,8 +156,25 @@ impl Exponents {
 
     /// The largest exponent of all keys, where queries do not count.
     pub(crate) fn largest(&self) -> Option<Level> {
-        let all = self.keys.len();
-        (!self.has_pairs()).then(|| self.reference(0, all, None))
+        (!self.has_pairs()).then(|| self.largest_from(0))
+    }
+
+    /// The largest exponent of the keys from one on.
+    pub(crate) fn largest_from(&self, key: usize) -> Level {
+        self.keys[key..]
+            .iter()
+            .copied()
+            .fold(Level::NONE, Level::max)
+    }
+
+    /// Appends the exponents of more keys; not where queries count.
+    pub(crate) fn append(&mut self, more: Self) {
+        self.keys.extend(more.keys);
+    }
+
+    /// Forgets all keys but the first ones.
+    pub(crate) fn truncate(&mut self, keys: usize) {
+        self.keys.truncate(keys);
     }
 
     /// Multiplies with the derivatives of $u_{ij}$, from key `j` on, with respect to $m_j$ and,

@@ -7,6 +7,7 @@
 //! every sum has a fixed order, so the bits do not depend on the number of threads.
 
 mod backward;
+mod cache;
 mod distance;
 mod exponents;
 mod forward;
@@ -16,6 +17,7 @@ mod product;
 mod sweep;
 
 pub(crate) use backward::{Cotangent, HeadGradients};
+pub(crate) use cache::{Cache, Following};
 pub(crate) use exponents::Exponents;
 pub(crate) use periodic::Wave;
 pub(crate) use product::all_finite;
@@ -39,6 +41,7 @@ pub(crate) const QUERY_BLOCK: usize = 128;
 const KEY_BLOCK: usize = 256;
 
 /// How raw scores become unnormalised weights.
+#[derive(Clone)]
 pub(crate) enum Score {
     /// $a_{ij} = ((x_{ij}/c)^2 + e) \exp u_{ij}$, with $x = \phi_q \phi_k^T$.
     Squared {
@@ -53,6 +56,7 @@ pub(crate) enum Score {
 }
 
 /// $a_{ij} = \exp((x_{ij} - b_j) \cdot \text{scale} + u_{ij})$.
+#[derive(Clone)]
 pub(crate) struct Bias {
     /// $b_j = |k_j|^2 / 2$.
     pub(crate) squares: Vec<f64>,
@@ -81,11 +85,11 @@ pub(crate) struct Head<'a, T> {
     pub(crate) rows: Rows<'a>,
     pub(crate) dropout: Option<PairDropout>,
     pub(crate) finite: Finite,
-    pub(crate) packed: Packed<T>,
+    pub(crate) packed: &'a Packed<T>,
 }
 
 /// What all blocks of a head read, and none should make again.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Packed<T> {
     /// The transposed keys or features.
     right: Option<Panels<T>>,
@@ -93,6 +97,15 @@ pub(crate) struct Packed<T> {
     values: Option<Panels<T>>,
     /// What keys add to or multiply raw scores with, relative to the loudest of them.
     relative: Option<(Level, Vec<T>)>,
+}
+
+impl<T: Real> Packed<T> {
+    /// Nothing packed.
+    pub(crate) const NONE: &'static Self = &Self {
+        right: None,
+        values: None,
+        relative: None,
+    };
 }
 
 /// Dropout on the pairs of one head.
@@ -189,21 +202,28 @@ impl<T: Real> RowStatistics<T> {
     }
 }
 
-impl<T: Real> Head<'_, T> {
+impl<'a, T: Real> Head<'a, T> {
     /// Packs what the forward pass reads again and again.
-    pub(crate) fn packed(mut self) -> Self {
-        if !matches!(self.score, Score::Periodic { .. }) {
-            self.packed.right = Some(Panels::new(self.right.t()));
+    pub(crate) fn pack(&self) -> Packed<T> {
+        Packed {
+            right: (!matches!(self.score, Score::Periodic { .. }))
+                .then(|| Panels::new(self.right.t())),
+            values: None,
+            relative: Relative::of_all(self),
         }
-        self.packed.relative = Relative::of_all(&self);
-        self
     }
 
     /// Packs what the backward pass reads besides.
-    pub(crate) fn packed_for_backward(self) -> Self {
-        let mut head = self.packed();
-        head.packed.values = Some(Panels::new(head.values.t()));
-        head
+    pub(crate) fn pack_for_backward(&self) -> Packed<T> {
+        Packed {
+            values: Some(Panels::new(self.values.t())),
+            ..self.pack()
+        }
+    }
+
+    /// The same with what has been packed.
+    pub(crate) fn with(self, packed: &'a Packed<T>) -> Self {
+        Self { packed, ..self }
     }
 
     fn width(&self) -> usize {

@@ -84,7 +84,12 @@ impl<T: Real> Relative<T> {
 
 /// $\exp(u_{ij} - \text{reference})$; for an exponential score what to add to raw scores, in their
 /// own units and never so low that a sum with them would overflow.
-fn relative<T: Real>(score: &Score, i: usize, keys: Range<usize>, reference: Level) -> Vec<T> {
+pub(super) fn relative<T: Real>(
+    score: &Score,
+    i: usize,
+    keys: Range<usize>,
+    reference: Level,
+) -> Vec<T> {
     match score {
         Score::Squared { exponents, .. } | Score::Periodic { exponents, .. } => {
             record(Operations::exponentials(keys.len()));

@@ -129,14 +129,7 @@ impl SquaredKernel {
     ) -> Result<Settings<'a, T>, Error> {
         Ok(Settings {
             similarity: Similarity::Squared {
-                points: match points.as_slice() {
-                    [w] => Points::Stationary { w: w.view() },
-                    [w1, w2] => Points::Nonstationary {
-                        w1: w1.view(),
-                        w2: w2.view(),
-                    },
-                    sets => unreachable!("{} sets of spectral points", sets.len()),
-                },
+                points: Points::of_sets(points),
                 floor: self.floor,
             },
             magnitude: match self.preset {

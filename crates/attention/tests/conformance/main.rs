@@ -9,6 +9,7 @@ mod reference;
 mod attention_is_what_its_formula_says;
 mod both_forms_agree;
 mod closed_forms_keep_their_symmetries;
+mod decoding_continues_the_sequence;
 mod dropout_keeps_the_mean;
 mod empty_rows_are_zero;
 mod extremes_are_never_nan;

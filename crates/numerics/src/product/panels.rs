@@ -67,6 +67,36 @@ impl<T: Real> Panels<T> {
         }
     }
 
+    /// Adds the columns of a matrix after those there are; the numbers already packed stay where
+    /// they are, unless memory has to grow.
+    ///
+    /// # Panics
+    /// If there are columns already, and they have another length.
+    pub fn append(&mut self, matrix: Mat<T>) {
+        if self.cols == 0 {
+            return self.pack(matrix);
+        }
+        let (rows, more) = matrix.shape();
+        assert_eq!(rows, self.rows, "columns of as many numbers");
+        let panels = (self.cols + more).div_ceil(self.width);
+        self.data.resize(panels * rows * self.width, T::zero());
+        for j in 0..more {
+            let (panel, x) = ((self.cols + j) / self.width, (self.cols + j) % self.width);
+            let panel = &mut self.data[panel * rows * self.width..][..rows * self.width];
+            for (i, row) in panel.chunks_exact_mut(self.width).enumerate() {
+                row[x] = matrix.get(i, j);
+            }
+        }
+        self.cols += more;
+    }
+
+    /// Keeps the first `columns` columns, if there are more.
+    pub fn truncate(&mut self, columns: usize) {
+        self.cols = self.cols.min(columns);
+        let panels = self.cols.div_ceil(self.width.max(1));
+        self.data.truncate(panels * self.rows * self.width);
+    }
+
     /// `(rows, columns)` of the matrix.
     pub fn shape(&self) -> (usize, usize) {
         (self.rows, self.cols)

@@ -52,6 +52,25 @@ fn summed_parts(plan: &Plan) -> Vec<&Part> {
     parts.take(count).collect()
 }
 
+/// Adds the last positions of a causal sequence to the sums over those before; with an output,
+/// attends from them to all so far.
+pub(crate) fn follow<T: Real>(
+    mut head: LinearTime<T>,
+    sums: &mut Sums<T>,
+    mut output: Option<&mut [T]>,
+) {
+    head.plan.after(sums.reference);
+    let (mut psi, width) = (head.features(), head.head.value_width());
+    for span in head.plan.query_parts().flatten() {
+        if let Some(output) = &mut output {
+            let (rows, _) = head.read(span, &mut psi, sums);
+            let place = span.queries.start * width..span.queries.end * width;
+            output[place].copy_from_slice(&rows);
+        }
+        head.step(span, &mut psi, sums);
+    }
+}
+
 type Rows<T> = (Vec<T>, Vec<RowStatistics<T>>);
 
 impl<T: Real> LinearTime<'_, T> {

@@ -26,7 +26,7 @@ use features::{SymmetricFeatures, count};
 use plan::{Part, Plan};
 
 pub(crate) use backward::backward;
-pub(crate) use forward::forward;
+pub(crate) use forward::{follow, forward};
 use sums::Augmented;
 pub(crate) use sums::Sums;
 
@@ -60,7 +60,8 @@ impl<'a, T: Real> LinearTime<'a, T> {
         })
     }
 
-    fn zeros(&self) -> Sums<T> {
+    /// The sums over no keys.
+    pub(crate) fn zeros(&self) -> Sums<T> {
         Sums::zeros(count(self.head.width()), self.head.value_width())
     }
 

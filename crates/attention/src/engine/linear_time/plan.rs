@@ -69,6 +69,15 @@ impl Plan {
         }
     }
 
+    /// The same after earlier keys, of which this is the largest exponent.
+    pub(super) fn after(&mut self, earlier: Level) {
+        let spans = self.queries.iter_mut().chain(&mut self.keys);
+        let levels = spans.flat_map(|span| [&mut span.before, &mut span.after]);
+        for level in levels.chain(&mut self.rows) {
+            *level = earlier.max(*level);
+        }
+    }
+
     /// Parts whose queries are computed, in order.
     pub(super) fn query_parts(&self) -> impl ExactSizeIterator<Item = &Part> {
         self.queries.chunks(self.size)

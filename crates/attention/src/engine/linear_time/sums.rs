@@ -95,6 +95,12 @@ impl<T: Real> Sums<T> {
         }
     }
 
+    /// The number of numbers.
+    pub(crate) fn size(&self) -> usize {
+        let parts = [&self.moments, &self.totals];
+        parts.iter().map(|x| x.wide.len() + x.last.len()).sum()
+    }
+
     /// Adds weighted rows `y`.
     pub(super) fn add(&mut self, psi: &mut SymmetricFeatures<T>, y: &Augmented<T>) {
         psi.add_to(y, &mut self.moments);

@@ -1,0 +1,174 @@
+//! A call whose positions come after those of earlier ones.
+
+use super::prepare::{Parts, Prepared, Scaling};
+use super::{Call, slab};
+use crate::engine::linear_time::{LinearTime, Sums, follow};
+use crate::engine::{Cache, Following, QUERY_BLOCK, RowStatistics, Rows, blocks, largest};
+use crate::engine::{Head, Level};
+use crate::{Error, Mask, Settings, Similarity};
+use bochner_numerics::{Mat, Real};
+use ndarray::ArrayView4;
+
+/// What one head remembers of the positions so far.
+#[derive(Clone)]
+pub(crate) enum Memory<T> {
+    /// Their keys and values.
+    Pairs(Cache<T>),
+    /// Sums over them, once there are any, and how many there are.
+    Sums(Option<Sums<T>>, usize),
+}
+
+impl<T: Real> Memory<T> {
+    /// The number of positions.
+    pub(crate) fn length(&self) -> usize {
+        match self {
+            Self::Pairs(cache) => cache.length(),
+            Self::Sums(_, length) => *length,
+        }
+    }
+
+    /// The number of numbers held.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Pairs(cache) => cache.size(),
+            Self::Sums(sums, _) => sums.as_ref().map_or(0, Sums::size),
+        }
+    }
+}
+
+impl<T: Real> Call<'_, '_, T> {
+    /// Remembers the positions of head `h` that are not padding; with an output `[n, dv]`, which is
+    /// zero before, attends from them to all so far.
+    pub(crate) fn decode(
+        &self,
+        h: usize,
+        memory: &mut Memory<T>,
+        output: Option<&mut [T]>,
+    ) -> Result<(), Error> {
+        let added = self.kept(h);
+        if added == 0 {
+            return Ok(());
+        }
+        let width = self.value_width();
+        let output = output.map(|output| &mut output[..added * width]);
+        match memory {
+            Memory::Pairs(cache) => self.decode_pairs(h, cache, output),
+            Memory::Sums(sums, length) => {
+                let prepared = self.prepared(h, self.parts_after(h, &[])?);
+                *length += added;
+                let (left, right) = self.factors(h, &prepared.operands);
+                let queries = if output.is_some() { added } else { 0 };
+                let head = Head {
+                    left: left.row_range(0..queries),
+                    right,
+                    rows: last_rows(queries, added),
+                    ..self.head(h, &prepared)
+                };
+                let head = LinearTime::new(head, 1).expect("checked with the settings");
+                let sums = sums.get_or_insert_with(|| head.zeros());
+                follow(head, sums, output);
+                Ok(())
+            }
+        }
+    }
+
+    fn decode_pairs(
+        &self,
+        h: usize,
+        cache: &mut Cache<T>,
+        output: Option<&mut [T]>,
+    ) -> Result<(), Error> {
+        let added = self.kept(h);
+        let prepared = self.prepared(h, self.parts_after(h, cache.largest())?);
+        let (left, right) = self.factors(h, &prepared.operands);
+        let keys = match self.settings.similarity {
+            Similarity::Squared { .. } => None,
+            Similarity::Rbf | Similarity::Linear => Some(self.kept_keys(h)),
+            Similarity::Expsin { .. } => Some(right),
+        };
+        let Prepared { score, finite, .. } = prepared;
+        cache.append(Following {
+            keys,
+            right,
+            values: self.kept_values(h),
+            score,
+            finite,
+        });
+        let Some(output) = output else { return Ok(()) };
+        let rows = last_rows(added, cache.length());
+        let queries = slab(self.q.view(), h).row_range(0..added);
+        if self.is_extreme(queries, cache) {
+            return self.attend_anew(queries, cache, output);
+        }
+        attend_from(&cache.head(left.row_range(0..added), rows), output);
+        Ok(())
+    }
+
+    /// As [`Call::prepare`], for positions after others whose keys have `largest` as the largest
+    /// number of each coordinate.
+    fn parts_after(&self, h: usize, largest: &[T]) -> Result<Parts<T>, Error> {
+        Ok(match &self.settings.similarity {
+            // In the units of usual keys: those that are not are attended to anew.
+            Similarity::Rbf => {
+                let scaling = Scaling::default();
+                ((None, None), scaling, self.exponential_score(h, scaling))
+            }
+            Similarity::Expsin { period } => self.periodic(h, *period),
+            Similarity::Linear => self.linear(h, largest.iter().map(|x| x.as_f64()).collect()),
+            Similarity::Squared { points, floor } => self.squared(h, points, *floor)?,
+        })
+    }
+
+    /// Whether products of these queries with the keys so far could overflow.
+    fn is_extreme(&self, queries: Mat<T>, cache: &Cache<T>) -> bool {
+        let numbers = (largest(queries.data()), largest(cache.largest()));
+        matches!(self.settings.similarity, Similarity::Rbf)
+            && Scaling::of(numbers, self.width, self.is_biased()) != Scaling::default()
+    }
+
+    /// Attention from the last positions in units that suit all keys.
+    fn attend_anew(
+        &self,
+        queries: Mat<T>,
+        cache: &Cache<T>,
+        output: &mut [T],
+    ) -> Result<(), Error> {
+        let settings = Settings {
+            mask: Mask::CAUSAL,
+            ..*self.settings
+        };
+        let (q, k, v) = (array(queries), array(cache.keys()), array(cache.values()));
+        let call = Call::new(q, k, v, &settings)?;
+        let prepared = call.prepare()?;
+        let head = call.head(0, &prepared[0]);
+        let packed = head.pack();
+        attend_from(&head.with(&packed), output);
+        Ok(())
+    }
+}
+
+/// The last positions of a causal sequence as its rows.
+fn last_rows(queries: usize, keys: usize) -> Rows<'static> {
+    Rows {
+        mask: Mask::CAUSAL,
+        example: 0,
+        queries,
+        keys,
+    }
+}
+
+/// Attention from all queries of a head.
+fn attend_from<T: Real>(head: &Head<T>, output: &mut [T]) {
+    let (queries, width) = (head.rows.queries, head.values.shape().1);
+    let output = output.chunks_mut(QUERY_BLOCK * width);
+    for (block, output) in blocks(0..queries, QUERY_BLOCK).zip(output) {
+        let mut statistics = vec![RowStatistics::new(Level::NONE); block.len()];
+        head.forward(block, output, &mut statistics);
+    }
+}
+
+/// A matrix as the only head of the only example.
+fn array<T: Real>(x: Mat<'_, T>) -> ArrayView4<'_, T> {
+    let (rows, width) = x.shape();
+    ArrayView4::from_shape((1, 1, rows, width), x.data()).expect("row-major")
+}

@@ -1,0 +1,408 @@
+//! Incremental decoding: causal attention to a sequence that grows.
+
+use crate::call::{Call, Memory};
+use crate::engine::Cache;
+use crate::error::same_shape;
+use crate::{Error, Form, Magnitude, Mask, Points, Settings, Similarity};
+use bochner_numerics::{Real, parallel};
+use ndarray::{Array4, ArrayView4, Axis, s};
+
+/// Causal attention to a sequence whose positions come one or a few at a time.
+///
+/// Row by row it gives what [`attend`](crate::attend) gives of the whole sequence under a causal
+/// mask. [`Form`] says what is kept of the positions so far:
+///
+/// | form | kept of each head | a position costs |
+/// |---|---|---|
+/// | [`Form::Quadratic`], [`Form::Automatic`] | keys or their features, values, exponents: O(T (R + dv)) | O(T (R + dv)) |
+/// | [`Form::LinearTime`] | sums of a constant size: O(R² dv) | O(R² dv) |
+///
+/// The linear-time form exists for squared kernels; T is the number of positions so far.
+///
+/// # Numerics
+/// The quadratic form adds up the same terms as [`attend`](crate::attend) in the same order, except
+/// within the last sixteen keys of a row's last block of 256, whose normaliser it may round
+/// differently. Where magnitudes overflow, or all similarities of a row vanish, the same holds as
+/// there. In the linear-time form sums are relative to the largest exponent so far, and raised when
+/// a louder key comes; rounding errors are those of [`Form::LinearTime`], and depend on how the
+/// sequence was cut into calls. The result is the same to the bit for any number of threads.
+///
+/// Memory for keys and values grows by doubling.
+///
+/// ```
+/// use bochner_attention::{
+///     Decoder, DecoderSize, Form, Magnitude, Mask, Settings, Similarity, attend,
+/// };
+/// use ndarray::{Array4, s};
+///
+/// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| ((m + 2 * t + n) as f64).sin());
+/// let settings = Settings {
+///     similarity: Similarity::Rbf,
+///     magnitude: Magnitude::Norm { p: 1.5 },
+///     mask: &Mask::none().with_causality(),
+///     dropout: None,
+///     form: Form::Automatic,
+/// };
+/// let whole = attend(x.view(), x.view(), x.view(), &settings)?.output;
+///
+/// let size = DecoderSize { batch: 1, heads: 2, width: 4, value_width: 4 };
+/// let mut decoder = Decoder::new(&settings, size)?;
+/// // A prompt of three positions, then one at a time.
+/// for positions in [0..3, 3..4, 4..5] {
+///     let x = x.slice(s![.., .., positions.clone(), ..]);
+///     let output = decoder.step(x, x, x)?;
+///     let difference = &output - &whole.slice(s![.., .., positions, ..]);
+///     assert!(difference.iter().all(|x| x.abs() < 1e-12));
+/// }
+/// assert_eq!(decoder.lengths(), [5]);
+/// # Ok::<(), bochner_attention::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Decoder<T> {
+    similarity: Owned<T>,
+    magnitude: Magnitude,
+    size: DecoderSize,
+    memories: Vec<Memory<T>>,
+    lengths: Vec<usize>,
+    empty: Memory<T>,
+}
+
+/// The sizes of a [`Decoder`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecoderSize {
+    /// Number of sequences, B.
+    pub batch: usize,
+    /// Number of heads, M.
+    pub heads: usize,
+    /// Width of one head's queries and keys, d.
+    pub width: usize,
+    /// Width of one head's values, dv.
+    pub value_width: usize,
+}
+
+/// A [`Similarity`] that owns its points.
+#[derive(Clone)]
+enum Owned<T> {
+    Rbf,
+    Expsin { period: f64 },
+    Linear,
+    Squared { points: Vec<Array4<T>>, floor: f64 },
+}
+
+impl<T> std::fmt::Debug for Decoder<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder")
+            .field("size", &self.size)
+            .field("lengths", &self.lengths)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Real> Decoder<T> {
+    /// A decoder that has seen nothing. Points are copied; the mask may be causal or none, which is
+    /// the same here.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a mask with lengths or a matrix, for dropout, and for the
+    /// linear-time form where there is none; [`Error::Empty`] for a size of zero; otherwise as
+    /// [`attend`](crate::attend).
+    pub fn new(settings: &Settings<T>, size: DecoderSize) -> Result<Self, Error> {
+        let DecoderSize {
+            batch,
+            heads,
+            width,
+            value_width,
+        } = size;
+        let sizes = [
+            ("batch", batch),
+            ("heads", heads),
+            ("width", width),
+            ("value width", value_width),
+        ];
+        if let Some((axis, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
+            return Err(Error::Empty {
+                what: "a decoder's sequences",
+                axis,
+            });
+        }
+        refuse_what_needs_the_whole(settings)?;
+        settings.validate(batch, heads, width)?;
+        let empty = match settings.form {
+            Form::LinearTime => {
+                settings.form_for(1, 1, value_width)?;
+                Memory::Sums(None, 0)
+            }
+            Form::Quadratic | Form::Automatic => Memory::Pairs(Cache::new(width)),
+        };
+        let similarity = match settings.similarity {
+            Similarity::Rbf => Owned::Rbf,
+            Similarity::Expsin { period } => Owned::Expsin { period },
+            Similarity::Linear => Owned::Linear,
+            Similarity::Squared { points, floor } => Owned::Squared {
+                points: points.sets().iter().map(|w| w.to_owned()).collect(),
+                floor,
+            },
+        };
+        Ok(Self {
+            similarity,
+            magnitude: settings.magnitude,
+            size,
+            memories: vec![empty.clone(); batch * heads],
+            lengths: vec![0; batch],
+            empty,
+        })
+    }
+
+    /// Attention from the next positions to themselves and all before.
+    ///
+    /// # Shapes
+    /// `q, k: [B, M, n, d]`, `v: [B, M, n, dv]` to `[B, M, n, dv]`.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] or [`Error::Empty`]; nothing is remembered then.
+    pub fn step(
+        &mut self,
+        q: ArrayView4<T>,
+        k: ArrayView4<T>,
+        v: ArrayView4<T>,
+    ) -> Result<Array4<T>, Error> {
+        self.step_of(q, k, v, Mask::none())
+    }
+
+    /// The same where of the next positions only the first `counts[b]` belong to example `b`: the
+    /// others are not remembered, and their rows are zero.
+    ///
+    /// For prompts of different lengths in one batch; each sequence then goes on after its own end.
+    ///
+    /// # Errors
+    /// As [`Decoder::step`]; [`Error::Mask`] if a count is larger than the number of positions or
+    /// there is not one an example.
+    pub fn step_with_counts(
+        &mut self,
+        q: ArrayView4<T>,
+        k: ArrayView4<T>,
+        v: ArrayView4<T>,
+        counts: &[usize],
+    ) -> Result<Array4<T>, Error> {
+        self.step_of(q, k, v, Mask::none().with_key_lengths(counts.to_vec()))
+    }
+
+    fn step_of(
+        &mut self,
+        q: ArrayView4<T>,
+        k: ArrayView4<T>,
+        v: ArrayView4<T>,
+        counts: Mask,
+    ) -> Result<Array4<T>, Error> {
+        let positions = k.len_of(Axis(2));
+        self.check("q", q, positions, self.size.width)?;
+        let mut output = Array4::zeros([
+            self.size.batch,
+            self.size.heads,
+            positions,
+            self.size.value_width,
+        ]);
+        self.remember(q, k, v, counts, output.as_slice_mut())?;
+        Ok(output)
+    }
+
+    /// Remembers the next positions without attending from them.
+    ///
+    /// # Shapes
+    /// `k: [B, M, n, d]`, `v: [B, M, n, dv]`.
+    ///
+    /// # Errors
+    /// As [`Decoder::step`].
+    pub fn push(&mut self, k: ArrayView4<T>, v: ArrayView4<T>) -> Result<(), Error> {
+        let one = k.len_of(Axis(2)).min(1);
+        self.remember(k.slice(s![.., .., ..one, ..]), k, v, Mask::none(), None)
+    }
+
+    /// The number of positions of each sequence, `[B]`.
+    pub fn lengths(&self) -> &[usize] {
+        &self.lengths
+    }
+
+    /// The number of numbers held for keys and values.
+    ///
+    /// In the linear-time form it does not depend on the number of positions, once there is one.
+    pub fn held(&self) -> usize {
+        self.memories.iter().map(Memory::size).sum()
+    }
+
+    /// Forgets all positions.
+    pub fn reset(&mut self) {
+        self.memories.fill(self.empty.clone());
+        self.lengths.fill(0);
+    }
+
+    /// Forgets all positions but the first `length` of each sequence.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] in the linear-time form, whose sums cannot be taken apart, unless it
+    /// forgets nothing.
+    pub fn truncate(&mut self, length: usize) -> Result<(), Error> {
+        if self.lengths.iter().all(|&own| own <= length) {
+            return Ok(());
+        }
+        if length == 0 {
+            self.reset();
+            return Ok(());
+        }
+        for memory in &mut self.memories {
+            match memory {
+                Memory::Pairs(cache) => cache.truncate(length),
+                Memory::Sums(..) => {
+                    return Err(Error::Unsupported {
+                        what: "forgetting some positions in the linear-time form",
+                        instead: "a clone of the decoder from before them, or Form::Quadratic",
+                    });
+                }
+            }
+        }
+        self.lengths
+            .iter_mut()
+            .for_each(|own| *own = length.min(*own));
+        Ok(())
+    }
+
+    /// Sequence `b` becomes what `indices[b]` was, spectral points of its own included: for beam
+    /// search. There may be more or fewer sequences than before.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] without an index, [`Error::OutOfRange`] if there is no such sequence.
+    pub fn reorder(&mut self, indices: &[usize]) -> Result<(), Error> {
+        let batch = self.size.batch;
+        if indices.is_empty() {
+            return Err(Error::Empty {
+                what: "a decoder's sequences",
+                axis: "batch",
+            });
+        }
+        if let Some(&wrong) = indices.iter().find(|&&b| b >= batch) {
+            return Err(Error::OutOfRange {
+                name: "index of a sequence",
+                range: "below the number of sequences",
+                got: wrong as f64,
+            });
+        }
+        let heads = self.size.heads;
+        let mut uses = vec![0_usize; batch];
+        indices.iter().for_each(|&b| uses[b] += 1);
+        let mut memories = Vec::with_capacity(indices.len() * heads);
+        for &b in indices {
+            uses[b] -= 1;
+            for memory in &mut self.memories[b * heads..(b + 1) * heads] {
+                // The last to use it takes it along.
+                memories.push(match uses[b] {
+                    0 => std::mem::replace(memory, self.empty.clone()),
+                    _ => memory.clone(),
+                });
+            }
+        }
+        self.memories = memories;
+        self.lengths = indices.iter().map(|&b| self.lengths[b]).collect();
+        self.size.batch = indices.len();
+        if let Owned::Squared { points, .. } = &mut self.similarity {
+            for w in points.iter_mut().filter(|w| w.len_of(Axis(0)) > 1) {
+                *w = w.select(Axis(0), indices);
+            }
+        }
+        Ok(())
+    }
+
+    fn remember(
+        &mut self,
+        q: ArrayView4<T>,
+        k: ArrayView4<T>,
+        v: ArrayView4<T>,
+        counts: Mask,
+        output: Option<&mut [T]>,
+    ) -> Result<(), Error> {
+        let positions = k.len_of(Axis(2));
+        self.check("k", k, positions, self.size.width)?;
+        self.check("v", v, positions, self.size.value_width)?;
+        let mask = counts.with_causality();
+        let settings = Settings {
+            similarity: self.similarity.borrowed(),
+            magnitude: self.magnitude,
+            mask: &mask,
+            dropout: None,
+            form: Form::Quadratic,
+        };
+        let call = Call::new(q, k, v, &settings)?;
+        let heads = self.memories.iter_mut().enumerate();
+        let results = match output {
+            None => {
+                let heads = heads.map(|(h, memory)| (h, memory, None));
+                decode(&call, heads.collect())
+            }
+            Some(output) => {
+                let outputs = output.chunks_exact_mut(positions * self.size.value_width);
+                let heads = heads.zip(outputs);
+                let heads = heads.map(|((h, memory), output)| (h, memory, Some(output)));
+                decode(&call, heads.collect())
+            }
+        };
+        let firsts = self.memories.iter().step_by(self.size.heads);
+        self.lengths = firsts.map(Memory::length).collect();
+        results
+    }
+
+    fn check(
+        &self,
+        what: &'static str,
+        x: ArrayView4<T>,
+        positions: usize,
+        width: usize,
+    ) -> Result<(), Error> {
+        let DecoderSize { batch, heads, .. } = self.size;
+        same_shape(what, &[batch, heads, positions, width], x.shape())
+    }
+}
+
+type Task<'a, T> = (usize, &'a mut Memory<T>, Option<&'a mut [T]>);
+
+fn decode<T: Real>(call: &Call<T>, mut heads: Vec<Task<T>>) -> Result<(), Error> {
+    let decode = |_, head: &mut [Task<T>]| {
+        let (h, memory, output) = &mut head[0];
+        call.decode(*h, memory, output.as_deref_mut())
+    };
+    let results = parallel::map_chunks(&mut heads, 1, decode);
+    results.into_iter().collect()
+}
+
+impl<T: Real> Owned<T> {
+    fn borrowed(&self) -> Similarity<'_, T> {
+        match self {
+            Self::Rbf => Similarity::Rbf,
+            Self::Expsin { period } => Similarity::Expsin { period: *period },
+            Self::Linear => Similarity::Linear,
+            Self::Squared { points, floor } => Similarity::Squared {
+                points: Points::of_sets(points),
+                floor: *floor,
+            },
+        }
+    }
+}
+
+fn refuse_what_needs_the_whole<T>(settings: &Settings<T>) -> Result<(), Error> {
+    let unsupported = |what, instead| Err(Error::Unsupported { what, instead });
+    let drops_magnitudes = matches!(
+        settings.magnitude,
+        Magnitude::Released {
+            dropout: Some(_),
+            ..
+        }
+    );
+    if settings.mask.has_matrix() || settings.mask.has_lengths() {
+        return unsupported(
+            "decoding with lengths or a boolean matrix as mask",
+            "a causal mask, and Decoder::step_with_counts for sequences of different lengths",
+        );
+    }
+    if settings.dropout.is_some() || drops_magnitudes {
+        return unsupported("decoding with dropout on pairs", "no dropout");
+    }
+    Ok(())
+}

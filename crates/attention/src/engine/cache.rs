@@ -1,0 +1,212 @@
+//! The keys and values of a causal sequence that grows.
+
+use super::sweep::relative;
+use super::{Exponents, Finite, Head, Packed, Rows, Score};
+use bochner_numerics::{Mat, Panels, Real};
+
+/// What the positions so far have left of one head for those that come.
+///
+/// Keys lie packed as the right factor of the scores' product, beside their exponentials relative
+/// to the loudest one; both grow in place.
+#[derive(Clone)]
+pub(crate) struct Cache<T> {
+    /// Rows of keys, unless features stand in their place.
+    keys: Vec<T>,
+    /// Of each coordinate of these the largest, without its sign.
+    largest: Vec<T>,
+    values: Vec<T>,
+    score: Option<Score>,
+    packed: Packed<T>,
+    finite: Finite,
+    length: usize,
+}
+
+/// The next positions of one head.
+pub(crate) struct Following<'a, T> {
+    /// Keys, unless features stand in their place.
+    pub(crate) keys: Option<Mat<'a, T>>,
+    /// Keys, or what stands in their place.
+    pub(crate) right: Mat<'a, T>,
+    pub(crate) values: Mat<'a, T>,
+    pub(crate) score: Score,
+    pub(crate) finite: Finite,
+}
+
+impl<T: Real> Cache<T> {
+    /// Of nothing, with keys of `width` numbers.
+    pub(crate) fn new(width: usize) -> Self {
+        Self {
+            keys: Vec::new(),
+            largest: vec![T::zero(); width],
+            values: Vec::new(),
+            score: None,
+            packed: Packed::default(),
+            finite: Finite {
+                left: true,
+                right: true,
+                values: true,
+            },
+            length: 0,
+        }
+    }
+
+    pub(crate) fn append(&mut self, more: Following<T>) {
+        let (from, added) = (self.length, more.right.shape().0);
+        self.length += added;
+        self.values.extend_from_slice(more.values.data());
+        self.finite.left &= more.finite.left;
+        self.finite.right &= more.finite.right;
+        self.finite.values &= more.finite.values;
+        match &mut self.score {
+            Some(score) => score.append(more.score),
+            none => *none = Some(more.score),
+        }
+        if let Some(keys) = more.keys {
+            self.keys.extend_from_slice(keys.data());
+            raise(&mut self.largest, keys.data());
+        }
+        let score = self.score.as_ref().expect("just made sure of");
+        if !matches!(score, Score::Periodic { .. }) {
+            let right = self.packed.right.get_or_insert_default();
+            right.append(more.right.t());
+        }
+        let Some(exponents) = score.exponents() else {
+            return;
+        };
+        let loudest = exponents.largest_from(from);
+        match &mut self.packed.relative {
+            Some((reference, all)) if reference.max(loudest) == *reference => {
+                all.extend(relative::<T>(score, 0, from..self.length, *reference));
+            }
+            other => {
+                let reference = other.as_ref().map_or(loudest, |other| other.0.max(loudest));
+                let all = relative(score, 0, 0..self.length, reference);
+                *other = Some((reference, all));
+            }
+        }
+    }
+
+    /// The last positions as queries.
+    pub(crate) fn head<'a>(&'a self, left: Mat<'a, T>, rows: Rows<'a>) -> Head<'a, T> {
+        Head {
+            left,
+            right: self.keys(),
+            values: self.values(),
+            score: self.score.as_ref().expect("there are positions"),
+            rows,
+            dropout: None,
+            finite: self.finite,
+            packed: &self.packed,
+        }
+    }
+
+    /// The number of positions.
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The keys, or rows of no numbers where features stand in their place.
+    pub(crate) fn keys(&self) -> Mat<'_, T> {
+        let width = self.keys.len().checked_div(self.length).unwrap_or(0);
+        Mat::new(&self.keys, self.length, width)
+    }
+
+    pub(crate) fn values(&self) -> Mat<'_, T> {
+        let width = self.values.len().checked_div(self.length).unwrap_or(0);
+        Mat::new(&self.values, self.length, width)
+    }
+
+    /// Of each coordinate of the keys the largest finite number, without its sign.
+    pub(crate) fn largest(&self) -> &[T] {
+        &self.largest
+    }
+
+    /// Forgets all positions but the first ones.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        if length >= self.length {
+            return;
+        }
+        let Some(score) = &mut self.score else { return };
+        let (keys, values) = (self.keys.len(), self.values.len());
+        self.keys.truncate(keys / self.length * length);
+        self.values.truncate(values / self.length * length);
+        self.length = length;
+        score.truncate(length);
+        if let Some(right) = &mut self.packed.right {
+            right.truncate(length);
+        }
+        self.largest.fill(T::zero());
+        raise(&mut self.largest, &self.keys);
+        // The loudest key may be gone.
+        let loudest = score.exponents().and_then(Exponents::largest);
+        self.packed.relative = loudest.map(|reference| {
+            let all = relative(score, 0, 0..length, reference);
+            (reference, all)
+        });
+    }
+
+    /// The number of numbers that it holds.
+    pub(crate) fn size(&self) -> usize {
+        let packed = self.packed.right.as_ref().map(Panels::shape);
+        let packed = packed.map_or(0, |(rows, columns)| rows * columns);
+        self.keys.len() + self.values.len() + packed + 2 * self.length
+    }
+}
+
+impl Score {
+    fn append(&mut self, more: Self) {
+        match (self, more) {
+            (
+                Self::Squared { exponents, .. },
+                Self::Squared {
+                    exponents: more, ..
+                },
+            )
+            | (
+                Self::Periodic { exponents, .. },
+                Self::Periodic {
+                    exponents: more, ..
+                },
+            ) => {
+                exponents.append(more);
+            }
+            (
+                Self::Exponential {
+                    bias: Some(bias), ..
+                },
+                Self::Exponential {
+                    bias: Some(more), ..
+                },
+            ) => {
+                bias.squares.extend(more.squares);
+                bias.exponents.append(more.exponents);
+            }
+            _ => {}
+        }
+    }
+
+    fn truncate(&mut self, keys: usize) {
+        match self {
+            Self::Squared { exponents, .. } | Self::Periodic { exponents, .. } => {
+                exponents.truncate(keys);
+            }
+            Self::Exponential { bias, .. } => {
+                if let Some(bias) = bias {
+                    bias.squares.truncate(keys);
+                    bias.exponents.truncate(keys);
+                }
+            }
+        }
+    }
+}
+
+/// Raises each column's largest number to those of more rows.
+fn raise<T: Real>(largest: &mut [T], rows: &[T]) {
+    for row in rows.chunks_exact(largest.len()) {
+        for (largest, x) in largest.iter_mut().zip(row) {
+            if x.is_finite() {
+                *largest = largest.max(x.abs());
+            }
+        }
+    }
+}
