@@ -11,6 +11,10 @@ use ndarray::ArrayView4;
 
 /// What one head remembers of the positions so far.
 #[derive(Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one a head, beside all that it points to"
+)]
 pub(crate) enum Memory<T> {
     /// Their keys and values.
     Pairs(Cache<T>),
