@@ -3,6 +3,7 @@
 use crate::call::{Call, Memory};
 use crate::engine::Cache;
 use crate::error::same_shape;
+use crate::mechanism::Size;
 use crate::{Error, Form, Magnitude, Mask, Points, Settings, Similarity};
 use bochner_numerics::{Real, parallel};
 use ndarray::{Array4, ArrayView4, Axis, s};
@@ -78,6 +79,12 @@ pub struct DecoderSize {
     pub width: usize,
     /// Width of one head's values, dv.
     pub value_width: usize,
+}
+
+impl From<DecoderSize> for Size {
+    fn from(DecoderSize { heads, width, .. }: DecoderSize) -> Self {
+        Self { heads, width }
+    }
 }
 
 /// A [`Similarity`] that owns its points.

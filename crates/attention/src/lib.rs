@@ -15,6 +15,9 @@
 //! enough. A squared kernel has two forms, pair by pair and in linear time; both are exact, and the
 //! faster one is taken unless the choice is forced ([`Form`]).
 //!
+//! Where a sequence is written one position at a time, a [`Decoder`] keeps what the positions so far
+//! come to: keys and values, or for a squared kernel in linear time sums whose size does not grow.
+//!
 //! On top stand the nine mechanisms of the [`REGISTRY`], each with its own parameters, initial
 //! values and gradients ([`Mechanism`]):
 //!
@@ -83,13 +86,14 @@
 //! |---|---|
 //! | [`attend`], [`attend_vjp`], [`weights`] | attention for any [`Settings`] |
 //! | [`Form`], [`linear_time_state`] | squared kernels pair by pair, or in linear time |
+//! | [`Decoder`] | causal attention to a sequence that grows |
 //! | [`Similarity`], [`Points`] | which kernel |
 //! | [`Magnitude`], [`magnitude()`], [`log_norm_sq`] | which norm |
 //! | [`Mask`] | which keys |
 //! | [`Mechanism`], [`REGISTRY`], [`Variant`] | mechanisms with parameters, by name |
 //! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`] | their settings |
 //! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | what the kernel family can choose |
-//! | `MultiHead` | the trainable layer (feature `dfdx`) |
+//! | `MultiHead`, `MultiHeadDecoder` | the trainable layer, and as it stands decoding (feature `dfdx`) |
 
 mod attend;
 mod call;
@@ -121,7 +125,8 @@ pub use mechanism::{
 };
 #[cfg(feature = "dfdx")]
 pub use multi_head::{
-    Attention, MultiHead, MultiHeadConfig, MultiHeadOperation, SavedHeads, StaticConfig,
+    Attention, MultiHead, MultiHeadConfig, MultiHeadDecoder, MultiHeadOperation, SavedHeads,
+    StaticConfig,
 };
 pub use registry::{Described, Entry, REGISTRY, Variant, find};
 pub use settings::Settings;

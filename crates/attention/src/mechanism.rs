@@ -1,6 +1,6 @@
 //! What every attention mechanism offers, whatever its kernel, normaliser and parameters.
 
-use crate::{Error, Mask};
+use crate::{Decoder, DecoderSize, Error, Form, Mask};
 use bochner_numerics::{Dropout, Real, Seed};
 use ndarray::{Array1, Array3, Array4, ArrayD, ArrayView1, ArrayView4, ArrayViewD, IxDyn};
 use rand::RngCore;
@@ -85,6 +85,30 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         parameters: &[T],
         pass: &Pass,
     ) -> Result<Inspection<T>, Error>;
+
+    /// Causal attention to sequences that grow, row by row that of [`Mechanism::forward`] to the
+    /// whole sequences under a causal mask.
+    ///
+    /// Spectral points that are drawn are drawn once, from the pass's seed, as they are for whole
+    /// sequences.
+    ///
+    /// # Errors
+    /// [`Error::CausalLeak`] if the spectral points depend on the sequence;
+    /// [`Error::Unsupported`] for dropout, for an average over several draws, in
+    /// [`Form::LinearTime`] for what has no such form, and for a mechanism that does not decode;
+    /// otherwise as the forward pass.
+    fn decoder(
+        &self,
+        _size: DecoderSize,
+        _parameters: &[T],
+        _pass: &Pass,
+        _form: Form,
+    ) -> Result<Decoder<T>, Error> {
+        Err(Error::Unsupported {
+            what: "decoding with this mechanism",
+            instead: "attention to the whole sequence",
+        })
+    }
 }
 
 /// The sizes that a mechanism's parameters depend on.

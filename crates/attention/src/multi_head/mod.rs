@@ -1,14 +1,17 @@
 //! The trainable multi-head layer on the tape of dfdx.
 
+mod decoder;
 mod module;
 mod operation;
 
 use crate::mechanism::{Inputs, Inspection, ParameterSpec, Pass, Size};
 use crate::registry::Variant;
 use crate::variants::Softmax;
-use crate::{Error, Mask};
+use crate::{DecoderSize, Error, Form, Mask};
 use bochner_nn::{Element, Inputs as TapeInputs, Linear, record};
 use bochner_numerics::{Dropout, Seed};
+use decoder::Map;
+pub use decoder::MultiHeadDecoder;
 use dfdx::dtypes::Dtype;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Storage, Tape, Tensor, TensorFromVec};
@@ -274,6 +277,62 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         }))
     }
 
+    /// The layer as it stands, decoding `batch` sequences position by position, without a tape.
+    ///
+    /// Its parameters are copied, so that later changes of the layer's do not reach it. What a
+    /// latent kernel draws is drawn once, from the pass's seed, as it is for whole sequences.
+    /// [`Form::LinearTime`] keeps a state of constant size, any other form keys and values.
+    ///
+    /// # Errors
+    /// As [`Mechanism::decoder`](crate::Mechanism::decoder).
+    ///
+    /// ```
+    /// use bochner_attention::{Form, MultiHead, MultiHeadConfig, Pass};
+    /// use bochner_numerics::Seed;
+    /// use dfdx::prelude::*;
+    /// use ndarray::Array3;
+    ///
+    /// let mut rng = Seed::new(1).stream("initial values");
+    /// let config = MultiHeadConfig { heads: 2, ..Default::default() };
+    /// let layer: MultiHead<usize, f32> = MultiHead::try_new(&Cpu::default(), 8, config, &mut rng)?;
+    ///
+    /// let pass = Pass::Evaluation { seed: Seed::new(2) };
+    /// let mut decoder = layer.decoder(3, Form::Automatic, pass)?;
+    /// decoder.step(Array3::ones((3, 5, 8)).view())?; // a prompt
+    /// let next = decoder.step(Array3::ones((3, 1, 8)).view())?;
+    /// assert_eq!((next.dim(), decoder.lengths()), ((3, 1, 8), &[6, 6, 6][..]));
+    /// # Ok::<(), bochner_attention::Error>(())
+    /// ```
+    pub fn decoder(
+        &self,
+        batch: usize,
+        form: Form,
+        pass: Pass,
+    ) -> Result<MultiHeadDecoder<E>, Error> {
+        let Size { heads, width } = self.config.size(self.embed().size())?;
+        let size = DecoderSize {
+            batch,
+            heads,
+            width,
+            value_width: width,
+        };
+        let mechanism = self.config.variant.mechanism::<E>();
+        let decoder = mechanism.decoder(size, &self.kernel_values(), &pass, form)?;
+        let maps = [&self.query, &self.key, &self.value, &self.output];
+        Ok(MultiHeadDecoder {
+            maps: maps.map(|map| Map::new(&map.weight.as_vec(), map.bias.as_vec())),
+            heads,
+            decoder,
+        })
+    }
+
+    fn kernel_values(&self) -> Vec<E> {
+        // Not as_vec, which panics on a tensor without elements.
+        let mut kernel = vec![E::default(); self.kernel.shape().0.size()];
+        self.kernel.copy_into(&mut kernel);
+        kernel
+    }
+
     /// What there is to see: weights of every head, spectral points, correlation of the heads.
     ///
     /// # Errors
@@ -295,10 +354,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         ];
         let [q, k, v] = views.each_ref().map(|x| x.view());
         let mechanism = self.config.variant.mechanism::<E>();
-        // Not as_vec, which panics on a tensor without elements.
-        let mut kernel = vec![E::default(); self.kernel.shape().0.size()];
-        self.kernel.copy_into(&mut kernel);
-        mechanism.inspect(&Inputs { q, k, v, mask }, &kernel, &pass)
+        mechanism.inspect(&Inputs { q, k, v, mask }, &self.kernel_values(), &pass)
     }
 
     fn embed(&self) -> Embed {

@@ -164,7 +164,7 @@ pub(super) fn split_heads<T: Real>(x: &[T], shape: &[usize], heads: usize) -> Ar
 }
 
 /// `[B, M, T, w]` to `[B, T, M w]`.
-fn join_heads<T: Real>(x: ArrayView4<'_, T>) -> Vec<T> {
+pub(super) fn join_heads<T: Real>(x: ArrayView4<'_, T>) -> Vec<T> {
     let (_, heads, time, width) = x.dim();
     let x = x.as_standard_layout();
     let x = x.as_slice().expect("contiguous");

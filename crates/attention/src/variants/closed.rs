@@ -6,7 +6,7 @@ use crate::mechanism::{
     Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
 };
 use crate::registry::Described;
-use crate::{Form, Magnitude, Settings, Similarity};
+use crate::{Decoder, DecoderSize, Form, Magnitude, Mask, Settings, Similarity};
 use bochner_numerics::Real;
 use rand::RngCore;
 use std::fmt::Debug;
@@ -34,13 +34,13 @@ struct Saved<T, C> {
 
 fn settings<'a, T: Real>(
     row: &impl Closed,
-    inputs: &Inputs<'a, T>,
+    mask: &'a Mask,
     pass: &Pass,
 ) -> Result<Settings<'a, T>, Error> {
     Ok(Settings {
         similarity: row.similarity(),
         magnitude: row.magnitude(),
-        mask: inputs.mask,
+        mask,
         dropout: pass.weight_dropout()?,
         form: Form::Quadratic,
     })
@@ -62,7 +62,7 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
 
     fn forward(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
         Named::new(C::NAME, Vec::new(), flat)?;
-        let settings = settings(self, inputs, pass)?;
+        let settings = settings(self, inputs.mask, pass)?;
         let attended = attend(inputs.q, inputs.k, inputs.v, &settings)?;
         let saved = Saved {
             state: attended.state,
@@ -80,7 +80,7 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
         let Saved { state, .. } = forward.saved::<Saved<T, C>>(C::NAME)?;
-        let settings = settings(self, inputs, pass)?;
+        let settings = settings(self, inputs.mask, pass)?;
         let Inputs { q, k, v, .. } = *inputs;
         let output = forward.output.view();
         let g = state.pull_back(q, k, v, &settings, output, cotangent.output)?;
@@ -92,9 +92,22 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
         })
     }
 
+    fn decoder(
+        &self,
+        size: DecoderSize,
+        flat: &[T],
+        pass: &Pass,
+        form: Form,
+    ) -> Result<Decoder<T>, Error> {
+        self.check()?;
+        Named::new(C::NAME, Vec::new(), flat)?;
+        let settings = settings(self, Mask::CAUSAL, pass)?;
+        Decoder::new(&Settings { form, ..settings }, size)
+    }
+
     fn inspect(&self, inputs: &Inputs<T>, _: &[T], pass: &Pass) -> Result<Inspection<T>, Error> {
         Ok(Inspection {
-            weights: weights(inputs.q, inputs.k, &settings(self, inputs, pass)?)?,
+            weights: weights(inputs.q, inputs.k, &settings(self, inputs.mask, pass)?)?,
             points: None,
             correlation: None,
         })

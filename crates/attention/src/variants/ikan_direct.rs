@@ -7,6 +7,7 @@ use crate::mechanism::{
     Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
 };
 use crate::registry::Described;
+use crate::{Decoder, DecoderSize, Form};
 use bochner_numerics::Real;
 use bochner_spectral::{DirectInit, direct_points};
 use ndarray::{ArrayView3, Axis, Ix3};
@@ -71,9 +72,9 @@ impl IkanDirect {
         &["w1", "w2"][..self.stationarity.sets()]
     }
 
-    fn checked<T: Real>(&self, inputs: &Inputs<T>, flat: &[T]) -> Result<Sets<T>, Error> {
+    fn checked<T: Real>(&self, size: Size, flat: &[T]) -> Result<Sets<T>, Error> {
         Mechanism::<T>::validate(self)?;
-        let specs = Mechanism::<T>::parameters(self, inputs.size());
+        let specs = Mechanism::<T>::parameters(self, size);
         let named = Named::new(Self::NAME, specs, flat)?;
         let set = |name: &&str| {
             let points: ArrayView3<T> = named.get::<Ix3>(name);
@@ -114,7 +115,7 @@ impl<T: Real> Mechanism<T> for IkanDirect {
     }
 
     fn forward(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
-        let points = self.checked(inputs, flat)?;
+        let points = self.checked(inputs.size(), flat)?;
         let attended = self.kernel().attend(inputs, &points, pass)?;
         Ok(Forward::unpenalised(
             attended.output,
@@ -150,8 +151,19 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         })
     }
 
+    fn decoder(
+        &self,
+        size: DecoderSize,
+        flat: &[T],
+        pass: &Pass,
+        form: Form,
+    ) -> Result<Decoder<T>, Error> {
+        let points = self.checked(size.into(), flat)?;
+        self.kernel().decoder(size, &points, pass, form)
+    }
+
     fn inspect(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Inspection<T>, Error> {
-        let points = self.checked(inputs, flat)?;
+        let points = self.checked(inputs.size(), flat)?;
         let weights = self.kernel().weights(inputs, &points, pass)?;
         Ok(Inspection {
             weights,

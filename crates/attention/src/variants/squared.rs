@@ -6,7 +6,7 @@ use crate::call::units::multiplied;
 use crate::error::{Error, non_negative, positive};
 use crate::mechanism::{Inputs, Pass};
 use crate::variants::released;
-use crate::{Form, Magnitude, Mask, Points, Settings, Similarity};
+use crate::{Decoder, DecoderSize, Form, Magnitude, Mask, Points, Settings, Similarity};
 use bochner_numerics::Real;
 use ndarray::{Array4, ArrayView4};
 use serde::{Deserialize, Serialize};
@@ -119,6 +119,17 @@ impl SquaredKernel {
             inputs.k,
             &self.settings(inputs.mask, points, pass)?,
         )
+    }
+
+    pub(super) fn decoder<T: Real>(
+        &self,
+        size: DecoderSize,
+        points: &Sets<T>,
+        pass: &Pass,
+        form: Form,
+    ) -> Result<Decoder<T>, Error> {
+        let settings = self.settings(Mask::CAUSAL, points, pass)?;
+        Decoder::new(&Settings { form, ..settings }, size)
     }
 
     fn settings<'a, T: Real>(

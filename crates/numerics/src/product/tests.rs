@@ -88,6 +88,32 @@ fn packing_and_cutting_change_no_bit() {
 }
 
 #[test]
+fn columns_can_be_appended_and_cut_off() {
+    let (rows, columns) = (5, 2 * Panels::<f64>::ALIGNMENT + 3);
+    let x: Vec<f64> = random(columns * rows, "x");
+    let part = |range: std::ops::Range<usize>| Mat::new(&x, columns, rows).row_range(range).t();
+    let ones = [1.0; 5];
+    let sums = |panels: &Panels<f64>| {
+        let mut sums = vec![0.0; panels.shape().1];
+        let target = MatMut::new(&mut sums, 1, panels.shape().1);
+        matmul(1.0, Mat::new(&ones, 1, rows), panels, 0.0, target);
+        sums
+    };
+    let whole = sums(&Panels::new(part(0..columns)));
+    let mut panels = Panels::default();
+    for cut in [0, 7, columns, 33] {
+        panels.truncate(cut);
+        for start in (panels.shape().1..columns).step_by(11) {
+            panels.append(part(start..(start + 11).min(columns)));
+        }
+        assert_eq!(
+            (panels.shape(), sums(&panels)),
+            ((rows, columns), whole.clone())
+        );
+    }
+}
+
+#[test]
 fn zero_beta_does_not_read_the_target() {
     for n in [1, 40] {
         let mut c = vec![f32::NAN; n];

@@ -16,6 +16,7 @@ use crate::mechanism::{
     Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
 };
 use crate::registry::Described;
+use crate::{Decoder, DecoderSize, Form, Mask};
 use bochner_copula as copula;
 use bochner_numerics::{Real, standard_normal};
 use bochner_spectral::linear_init;
@@ -415,6 +416,40 @@ impl<T: Real> Mechanism<T> for Mikan {
                 .gradients);
         }
         self.average_vjp(inputs, flat, pass, forward, cotangent)
+    }
+
+    fn decoder(
+        &self,
+        size: DecoderSize,
+        flat: &[T],
+        pass: &Pass,
+        form: Form,
+    ) -> Result<Decoder<T>, Error> {
+        // An unconditional posterior sees no more of the sequences than their number.
+        let DecoderSize {
+            batch,
+            heads,
+            width,
+            ..
+        } = size;
+        let none = Array4::zeros((batch, heads, 1, width));
+        let (q, mask) = (none.view(), Mask::CAUSAL);
+        let inputs = Inputs {
+            q,
+            k: q,
+            v: q,
+            mask,
+        };
+        let mut noise = self.noise(&inputs, pass);
+        if noise.len() > 1 {
+            return Err(Error::Unsupported {
+                what: "decoding with an average over several draws",
+                instead: "one draw, or a decoder for each",
+            });
+        }
+        let draw = self.draw(&inputs, flat, noise.remove(0))?;
+        let frequencies = self.frequencies(&draw);
+        self.kernel().decoder(size, &frequencies, pass, form)
     }
 
     /// Weights are averaged over the draws, like the output; the rest is that of the first draw.
