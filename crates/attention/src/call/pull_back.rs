@@ -34,7 +34,8 @@ impl<T: Real> Call<'_, '_, T> {
                 Similarity::Linear => {
                     let operand = side.operand.iter().map(|x| x.as_f64()).collect();
                     let operand = Array2::from_shape_vec(side.x.shape(), operand);
-                    let operand = self.by_powers(h, vec![0.0; self.width], operand.expect("one row a query"));
+                    let operand =
+                        self.by_powers(h, vec![0.0; self.width], operand.expect("one row a query"));
                     let operand = operand.as_slice().expect("an owned row-major array");
                     self.write(&states[h].score, &side, unit, |i| operand[i], out);
                     Ok(None)
