@@ -3,7 +3,7 @@
 use super::prepare::{Parts, Prepared, Scaling};
 use super::{Call, slab};
 use crate::engine::linear_time::{LinearTime, Sums, follow};
-use crate::engine::{Cache, Following, QUERY_BLOCK, RowStatistics, Rows, blocks, largest};
+use crate::engine::{Cache, Following, RowStatistics, Rows, largest};
 use crate::engine::{Head, Level};
 use crate::{Error, Mask, Settings, Similarity};
 use bochner_numerics::{Mat, Real};
@@ -163,12 +163,9 @@ fn last_rows(queries: usize, keys: usize) -> Rows<'static> {
 
 /// Attention from all queries of a head.
 fn attend_from<T: Real>(head: &Head<T>, output: &mut [T]) {
-    let (queries, width) = (head.rows.queries, head.values.shape().1);
-    let output = output.chunks_mut(QUERY_BLOCK * width);
-    for (block, output) in blocks(0..queries, QUERY_BLOCK).zip(output) {
-        let mut statistics = vec![RowStatistics::new(Level::NONE); block.len()];
-        head.forward(block, output, &mut statistics);
-    }
+    let queries = head.rows.queries;
+    let mut statistics = vec![RowStatistics::new(Level::NONE); queries];
+    head.forward(0..queries, output, &mut statistics);
 }
 
 /// A matrix as the only head of the only example.
