@@ -158,7 +158,6 @@ fn dense([n, m]: [usize; 2]) -> Result<Vec<Run>, Error> {
     };
     let upstream = Array1::from_elem(n, 1.0 / n as f64);
     let gradient = move || {
-        black_box(copula.log_density(u.view())?);
         black_box(copula_log_density_vjp(
             u.view(),
             factor.view(),

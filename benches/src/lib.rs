@@ -26,6 +26,7 @@
 //! | [`workload`] | [`Workload`], [`Pass`], [`workloads`] |
 //! | `attention` | attention of every kind |
 //! | `gaussian` | Gaussian processes and the copula |
+//! | `training` | training steps of encoders and classifiers |
 //! | `machine` | the processor, its matrix product and its memory |
 //! | [`measure`] | medians, peak memory, and who else was running |
 //! | [`peers`] | [`Python`], with what the peers need |
@@ -42,6 +43,7 @@ pub mod measure;
 pub mod peers;
 pub mod report;
 pub mod run;
+mod training;
 pub mod workload;
 
 pub use error::Error;

@@ -83,7 +83,7 @@ pub(crate) fn is_ceiling(workload: &Workload) -> bool {
     names.contains(&workload.name)
 }
 
-const SIZES: [usize; 2] = [1024, 2048];
+const SIZES: [usize; 4] = [256, 512, 1024, 2048];
 const TRIAD_LENGTH: usize = 1 << 24;
 
 /// Square matrix products, cut over the threads by rows, and $a_i = b_i + s c_i$ over arrays that

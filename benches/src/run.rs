@@ -28,6 +28,7 @@ pub const CASE: &str = "bench-case";
 /// # Errors
 /// If there is no such workload, or it fails.
 pub fn case(id: &str) -> Result<Measured, Error> {
+    bochner_numerics::memory::keep_freed_memory();
     let found = workloads().into_iter().find(|workload| workload.id() == id);
     Measured::of(&found.ok_or_else(|| format!("there is no workload {id}"))?)
 }

@@ -1,6 +1,6 @@
 //! What is measured.
 
-use crate::{Error, attention, gaussian, machine};
+use crate::{Error, attention, gaussian, machine, training};
 use serde_json::Value;
 
 /// One piece of work at one shape.
@@ -100,6 +100,7 @@ pub fn workloads() -> Vec<Workload> {
     let groups = [
         machine::ceilings(),
         attention::workloads(),
+        training::workloads(),
         gaussian::workloads(),
     ];
     groups.into_iter().flatten().collect()

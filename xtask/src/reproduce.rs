@@ -79,6 +79,8 @@ impl From<CutName> for Cut {
 
 pub(crate) fn run(arguments: Arguments) -> Ending {
     let config = config(arguments)?;
+    // A training step asks for the memory that the last one gave back.
+    bochner_numerics::memory::keep_freed_memory();
     let interrupt = listen()?;
     let done = bochner_reproduce::reproduce(&config, &interrupt)?;
     print!("{}", done.summary());

@@ -81,6 +81,29 @@ impl<'a, T> Mat<'a, T> {
         )
     }
 
+    /// A row-major matrix whose rows are `stride` apart.
+    pub(crate) fn with_stride(data: &'a [T], rows: usize, cols: usize, stride: usize) -> Self {
+        assert!(cols <= stride && data.len() == rows * stride);
+        Self {
+            data,
+            rows,
+            cols,
+            row_stride: stride,
+            col_stride: 1,
+        }
+    }
+
+    /// Some rows and columns.
+    pub(crate) fn block(self, rows: Range<usize>, cols: Range<usize>) -> Self {
+        assert!(rows.end <= self.rows && cols.end <= self.cols);
+        Self {
+            data: &self.data[rows.start * self.row_stride + cols.start * self.col_stride..],
+            rows: rows.len(),
+            cols: cols.len(),
+            ..self
+        }
+    }
+
     /// From a row to the next, and from a column to the next.
     #[inline]
     pub(crate) fn strides(&self) -> (usize, usize) {

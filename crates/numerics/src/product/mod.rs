@@ -19,6 +19,7 @@ use crate::elementary::arithmetic::Arithmetic;
 use crate::elementary::instruction_set::{InstructionSet, Task};
 use crate::operations::{Operations, record};
 use crate::{Mat, MatMut, Real};
+use std::ops::Range;
 use tile::{Factors, Target, multiply};
 
 #[cfg(test)]
@@ -26,9 +27,9 @@ mod tests;
 
 /// Terms that are summed up before the sums are written: as many rows of a panel as the first-level
 /// cache has room for.
-const TERMS: usize = 512;
+const TERMS: usize = 384;
 /// Rows of the left factor that stay in the second-level cache, with [`TERMS`] columns.
-const ROWS: usize = 120;
+const ROWS: usize = 240;
 /// Rows further apart than this many numbers are packed, if there are [`ENOUGH`] products with them.
 const FAR: usize = 512;
 const ENOUGH: usize = 32;
@@ -151,6 +152,42 @@ impl<'a, T> Rows<'a, T> {
     }
 }
 
+/// Rows of the left factor that lie far apart, copied side by side: at distances of a large power of
+/// two they would fight for the same few places of the first-level cache.
+struct Near<T>(Option<Vec<T>>);
+
+/// What keeps the copied rows themselves from such distances.
+const PADDING: usize = 16;
+
+impl<T: Real> Near<T> {
+    /// Room for a block of rows, if that is needed and they are read more than once.
+    fn new(left: Mat<T>, again: bool) -> Self {
+        let (rows, terms) = left.shape();
+        let far = left.contiguous_rows().is_some_and(|stride| stride > FAR);
+        let room = || vec![T::zero(); rows.min(ROWS) * (terms.min(TERMS) + PADDING)];
+        Self((far && again).then(room))
+    }
+
+    fn block<'a>(
+        &'a mut self,
+        left: Mat<'a, T>,
+        rows: Range<usize>,
+        terms: Range<usize>,
+    ) -> Mat<'a, T> {
+        let block = left.block(rows, terms);
+        let Some(room) = &mut self.0 else {
+            return block;
+        };
+        let (rows, terms) = block.shape();
+        let stride = terms + PADDING;
+        for (i, row) in room.chunks_exact_mut(stride).take(rows).enumerate() {
+            let from = &block.data()[i * block.strides().0..];
+            row[..terms].copy_from_slice(&from[..terms]);
+        }
+        Mat::with_stride(&room[..rows * stride], rows, terms, stride)
+    }
+}
+
 struct Product<'a, T> {
     left: Mat<'a, T>,
     right: Rows<'a, T>,
@@ -165,31 +202,29 @@ impl<T: Real> Task for Product<'_, T> {
     fn run<A: Arithmetic>(self) {
         let ((m, k), n) = (self.left.shape(), self.target.shape().1);
         let width = REGISTERS * <A::Vector<T> as Vector<T>>::LANES;
-        let strides = self.left.strides();
         let target = self.target.into_data();
         let at = target.as_mut_ptr();
+        let mut near = Near::new(self.left, n > width);
         for first in (0..k).step_by(TERMS) {
             let terms = TERMS.min(k - first);
             let beta = if first == 0 { self.beta } else { T::one() };
             for top in (0..m).step_by(ROWS) {
                 let bottom = (top + ROWS).min(m);
+                let left = near.block(self.left, top..bottom, first..first + terms);
+                let strides = left.strides();
                 for (p, column) in (0..n).step_by(width).enumerate() {
                     let mut row = top;
                     while row < bottom {
                         let columns = width.min(n - column);
                         let right = p * self.right.panel + first * self.right.stride;
-                        // SAFETY: `left` was built over a slice that holds every (i, j) of its
-                        // shape under these strides; `right` holds k rows of n columns, the last
+                        // SAFETY: `left` holds every (i, j) of its shape, `bottom - top` rows of
+                        // `terms` numbers, under these strides; `right` holds k rows of n columns, the last
                         // panel padded if packed; `target` has m n numbers and is borrowed alone.
                         // The instructions of `A` are available where a task runs with it.
                         row += unsafe {
                             let factors = Factors {
                                 terms,
-                                left: self
-                                    .left
-                                    .data()
-                                    .as_ptr()
-                                    .add(row * strides.0 + first * strides.1),
+                                left: left.data().as_ptr().add((row - top) * strides.0),
                                 left_strides: strides,
                                 right: self.right.data.as_ptr().add(right),
                                 right_stride: self.right.stride,

@@ -16,7 +16,7 @@ fn view<T>(data: &[T], rows: usize, cols: usize, transposed: bool) -> Mat<'_, T>
 }
 
 /// Around the edges of tiles, panels, blocks of rows and runs of terms of every instruction set.
-const SHAPES: [(usize, usize, usize); 9] = [
+const SHAPES: [(usize, usize, usize); 10] = [
     (1, 1, 1),
     (3, 5, 2),
     (17, 33, 9),
@@ -26,6 +26,7 @@ const SHAPES: [(usize, usize, usize); 9] = [
     (ROWS + 5, 7, 16),
     (5, TERMS + 3, 31),
     (ENOUGH, 4, FAR + 1),
+    (ROWS + 1, FAR + 3, 33),
 ];
 
 fn agrees_with_the_definition<T: Real>(tolerance: f64) {

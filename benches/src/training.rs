@@ -1,0 +1,200 @@
+//! Training steps of small Transformer encoders: forward, backward, Adam.
+
+use crate::Error;
+use crate::workload::{Against, Element, Pass, Peer, Run, Workload};
+use bochner_attention::{self as attention, IkanDirect, Mask, Softmax, Variant};
+use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
+use bochner_models::encoder::{Encoder, EncoderConfig, EncoderLayerConfig};
+use bochner_nn::{
+    Adam, AdamConfig, Parameters, Rows, alloc_gradients, cross_entropy, mean_squared_error,
+    zero_gradients,
+};
+use bochner_numerics::{Seed, standard_normal};
+use dfdx::tensor::{Cpu, Gradients, OwnedTape, Tensor, TensorFromVec, Trace};
+use dfdx::tensor_ops::Backward;
+use rand::Rng;
+use serde_json::json;
+
+/// Encoders, `(B, T, width, heads, hidden, layers)`, and text classifiers, which also have `words`
+/// and `classes`, without and with dropout.
+pub(crate) fn workloads() -> Vec<Workload> {
+    let encoder = [32, 64, 128, 8, 256, 2];
+    let text = [32, 56, 256, 8, 512, 1, 18_000, 2];
+    let ikan = IkanDirect {
+        p: 1.5,
+        points: 64,
+        ..Default::default()
+    };
+    let kinds = [
+        Kind {
+            names: ["encoder-step", "encoder-step-dropout"],
+            peer: "transformer_encoder",
+            attention: Softmax {}.into(),
+            points: 0,
+            shape: &encoder,
+            targets: [1.2, 2.0],
+        },
+        Kind {
+            names: ["text-softmax-step", "text-softmax-step-dropout"],
+            peer: "text_softmax",
+            attention: Softmax {}.into(),
+            points: 0,
+            shape: &text,
+            targets: [1.0, 1.4],
+        },
+        Kind {
+            names: ["text-ikan-step", "text-ikan-step-dropout"],
+            peer: "text_ikan",
+            points: ikan.points,
+            attention: ikan.into(),
+            shape: &text,
+            targets: [1.15, 1.6],
+        },
+    ];
+    kinds.iter().flat_map(Kind::workloads).collect()
+}
+
+/// One model, to be trained without and with dropout.
+struct Kind<'a> {
+    names: [&'static str; 2],
+    peer: &'static str,
+    attention: Variant,
+    /// Spectral points of a head, if any.
+    points: usize,
+    shape: &'a [usize],
+    targets: [f64; 2],
+}
+
+impl Kind<'_> {
+    fn workloads(&self) -> impl Iterator<Item = Workload> {
+        [0.0, 0.1].into_iter().enumerate().map(|(i, dropout)| {
+            let (attention, shape) = (self.attention.clone(), self.shape.to_vec());
+            Workload {
+                name: self.names[i],
+                shape: shape.clone(),
+                element: Element::Single,
+                threads: None,
+                passes: vec![self.pass(dropout, self.targets[i])],
+                start: Box::new(move || start(&shape, attention.clone(), dropout)),
+            }
+        })
+    }
+
+    /// Three times the products of the forward pass, and for attention what the backward pass
+    /// recomputes.
+    fn pass(&self, dropout: f64, target: f64) -> Pass {
+        let [batch, time, width, heads, hidden, layers] = self.shape[..6] else {
+            unreachable!("six sizes")
+        };
+        let (rows, own) = (batch * time, width / heads);
+        let maps = 4 * width * width + 2 * width * hidden;
+        let (factor, features) = match self.points {
+            0 => (own, 0),
+            points => (2 * points, 4 * points * own * heads),
+        };
+        let pairs = time * heads * (factor + own + 3 * factor + 2 * own);
+        let parameters = layers * maps + self.shape.get(6).map_or(0, |words| words * width);
+        Pass {
+            name: "step",
+            operations: 2.0 * (rows * layers * (3 * (maps + features) + pairs)) as f64,
+            // Of each parameter Adam reads gradient, moments and value, and writes the last three.
+            bytes: 4.0 * (7 * parameters + rows * width) as f64,
+            against: vec![Against {
+                label: "the faster of eager and compiled, fused Adam",
+                peers: ["", "_compile"]
+                    .map(|form| Peer {
+                        script: "encoder_step",
+                        case: json!({
+                            "impl": format!("{}{form}", self.peer),
+                            "shape": self.shape,
+                            "dropout": dropout,
+                        }),
+                        pass: "fused_step",
+                    })
+                    .into(),
+                target: Some(target),
+            }],
+        }
+    }
+}
+
+fn start(shape: &[usize], attention: Variant, dropout: f64) -> Result<Vec<Run>, Error> {
+    let [batch, time, width, heads, hidden, layers] = shape[..6] else {
+        unreachable!("six sizes")
+    };
+    let encoder = EncoderConfig {
+        layers,
+        layer: EncoderLayerConfig {
+            width,
+            heads,
+            hidden,
+            attention,
+            dropout,
+        },
+    };
+    let device = Cpu::default();
+    let mut stream = Seed::new(2).stream("data");
+    let run = match shape[6..] {
+        [words, classes] => {
+            let config = TextClassifierConfig {
+                words,
+                classes,
+                encoder,
+            };
+            let tokens = (0..batch * time).map(|_| stream.gen_range(0..words));
+            let tokens: Vec<usize> = tokens.collect();
+            let tokens: Tensor<(usize, usize), usize, Cpu> =
+                device.tensor_from_vec(tokens, (batch, time));
+            let labels: Vec<usize> = (0..batch).map(|_| stream.gen_range(0..classes)).collect();
+            let model: TextClassifier<f32> =
+                TextClassifier::try_new(&device, &config, Seed::new(1))?;
+            let loss = move |model: &TextClassifier<f32>, gradients, pass| {
+                let y = model.apply(tokens.trace(gradients), None, pass)?;
+                Ok(cross_entropy(y.output, &labels)? + y.penalty)
+            };
+            training(model, loss, dropout)?
+        }
+        _ => {
+            let mut random = || -> Tensor<(usize, usize, usize), f32, Cpu> {
+                let values = (0..batch * time * width).map(|_| standard_normal(&mut stream));
+                device.tensor_from_vec(values.collect(), (batch, time, width))
+            };
+            let (x, target) = (random(), random());
+            let model: Encoder<f32> = Encoder::try_new(&device, &encoder, Seed::new(1))?;
+            let mask = Mask::none();
+            let loss = move |model: &Encoder<f32>, gradients, pass| {
+                let y = model.apply(x.trace(gradients), &mask, pass)?;
+                Ok(mean_squared_error(y.output, target.clone(), Rows::All)? + y.penalty)
+            };
+            training(model, loss, dropout)?
+        }
+    };
+    Ok(vec![run])
+}
+
+type Loss = Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>;
+
+/// One step after the other.
+fn training<M: Parameters<f32> + 'static>(
+    mut model: M,
+    loss: impl Fn(&M, Gradients<f32, Cpu>, attention::Pass) -> Result<Loss, Error> + 'static,
+    dropout: f64,
+) -> Result<Run, Error> {
+    let mut adam = Adam::new(AdamConfig::default())?;
+    let mut kept = Some(alloc_gradients(&model)?);
+    Ok(Box::new(move || {
+        let gradients = match kept.take() {
+            Some(gradients) => gradients,
+            None => alloc_gradients(&model)?,
+        };
+        let pass = attention::Pass::Training {
+            seed: Seed::new(1).nth(adam.state().steps),
+            dropout,
+        };
+        let mut gradients = loss(&model, gradients, pass)?.backward();
+        adam.step(&mut model, &mut gradients)?;
+        zero_gradients(&model, &mut gradients)?;
+        kept = Some(gradients);
+        Ok(())
+    }))
+}
