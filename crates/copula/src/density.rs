@@ -1,11 +1,13 @@
 //! The density of the Gaussian copula as a function that can be trained through.
 
-use crate::dense::{solve, solve_transposed};
+use crate::dense::{solve_columns, solve_columns_transposed};
 use crate::error::{Error, same_shape};
 use crate::factor::{half_neg_log_det, normalise, normalise_vjp};
-use crate::normal::{ln_normal_density, normal_quantile};
-use bochner_numerics::Real;
-use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, Axis};
+use crate::normal::ln_normal_density;
+use bochner_numerics::elementary::normal_quantile_in_place;
+use bochner_numerics::{Mat, MatMut, Real, matmul, parallel};
+use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
+use std::ops::Range;
 
 /// The logarithm of the Gaussian copula's density, from a triangular factor.
 ///
@@ -95,13 +97,27 @@ impl ScoreGradients {
     ) -> Result<Self, Error> {
         same_shape("cotangent", &[scores.nrows()], cotangent.shape())?;
         let lh = unit_rows(factor)?;
-        let mut to_scores = scores.to_owned();
+        let (n, dimension) = scores.dim();
+        let mut to_scores = Array2::zeros((n, dimension));
         let mut to_lh = Array2::<f64>::zeros(lh.dim());
-        for (mut row, g) in to_scores.rows_mut().into_iter().zip(&cotangent) {
-            let g = g.as_f64();
-            let row = row.as_slice_mut().expect("made in standard layout");
-            along_one_row(lh.view(), g, row, &mut to_lh);
+        let blocks = parallel::map(n.div_ceil(ROWS), |block| {
+            let rows = block * ROWS..n.min((block + 1) * ROWS);
+            let g: Vec<f64> = cotangent
+                .slice(s![rows.clone()])
+                .iter()
+                .map(|g| g.as_f64())
+                .collect();
+            along_rows(lh.view(), &g, &turned(scores, rows))
+        });
+        for (block, (along_x, along_lh)) in blocks.into_iter().enumerate() {
+            let rows = block * ROWS..n.min((block + 1) * ROWS);
+            to_scores.slice_mut(s![rows, ..]).assign(&along_x.t());
+            to_lh += &along_lh;
         }
+        let total: f64 = cotangent.iter().map(|g| g.as_f64()).sum();
+        to_lh
+            .diag_mut()
+            .zip_mut_with(&lh.diag(), |bar, l| *bar -= total / l);
         let wide = factor.mapv(T::as_f64).insert_axis(Axis(0));
         let gradient = normalise_vjp(wide.view(), to_lh.insert_axis(Axis(0)).view())?;
         Ok(Self {
@@ -111,49 +127,109 @@ impl ScoreGradients {
     }
 }
 
-/// Replaces the scores `x` by the gradient along them and adds that along the factor.
-fn along_one_row(lh: ArrayView2<f64>, g: f64, x: &mut [f64], to_lh: &mut Array2<f64>) {
+/// The gradients along turned scores `[M, rows]`, and along the factor.
+fn along_rows(lh: ArrayView2<f64>, g: &[f64], x: &[f64]) -> (Array2<f64>, Array2<f64>) {
+    let (dimension, rows) = (lh.nrows(), g.len());
     let mut y = x.to_vec();
-    solve(lh, &mut y);
+    solve_columns(lh, &mut y);
     let mut w = y.clone();
-    solve_transposed(lh, &mut w);
-    for m in 0..x.len() {
-        x[m] = g * (x[m] - w[m]);
-        for k in 0..=m {
-            to_lh[[m, k]] += g * w[m] * y[k];
+    solve_columns_transposed(lh, &mut w);
+    let mut along_x = x.to_vec();
+    for (x, w) in along_x.chunks_exact_mut(rows).zip(w.chunks_exact_mut(rows)) {
+        for ((x, w), g) in x.iter_mut().zip(w).zip(g) {
+            *x = g * (*x - *w);
+            *w *= g;
         }
-        to_lh[[m, m]] -= g / lh[[m, m]];
     }
+    // Above the diagonal it is not read.
+    let mut along_lh = vec![0.0; dimension * dimension];
+    let product = MatMut::new(&mut along_lh, dimension, dimension);
+    let (w, y) = (Mat::new(&w, dimension, rows), Mat::new(&y, dimension, rows));
+    matmul(1.0, w, y.t(), 0.0, product);
+    let shaped =
+        |shape, data| Array2::from_shape_vec(shape, data).expect("allocated with this shape");
+    (
+        shaped((dimension, rows), along_x),
+        shaped(lh.dim(), along_lh),
+    )
 }
 
 /// `log c` of rows of normal scores `[n, M]`, from a factor of unit rows.
 pub(crate) fn log_density_at_scores(lh: ArrayView2<f64>, scores: ArrayView2<f64>) -> Array1<f64> {
-    // Term by term, so that a coordinate on which nothing depends cancels exactly.
-    let term = |(x, y): (&f64, &f64)| 0.5 * (x - y) * (x + y);
-    over_whitened(lh, scores, |x, y| x.iter().zip(y).map(term).sum())
+    over_whitened(
+        lh,
+        scores.nrows(),
+        |rows| turned(scores, rows),
+        relative_to_independence,
+    )
 }
 
-/// `-1/2 log det R` and the value of `f(x, L^-1 x)`, added up for each row `x` of the scores.
+/// `log c` of rows of uniform scores `[n, M]`, from a factor of unit rows.
+pub(crate) fn log_density_at_uniforms(
+    lh: ArrayView2<f64>,
+    u: ArrayView2<f64>,
+) -> Result<Array1<f64>, Error> {
+    check_uniforms(&u, lh.nrows())?;
+    let scores = |rows| {
+        let mut x = turned(u, rows);
+        normal_quantile_in_place(&mut x);
+        x
+    };
+    Ok(over_whitened(
+        lh,
+        u.nrows(),
+        scores,
+        relative_to_independence,
+    ))
+}
+
+/// Term by term, so that a coordinate on which nothing depends cancels exactly.
+fn relative_to_independence(x: f64, y: f64) -> f64 {
+    0.5 * (x - y) * (x + y)
+}
+
+/// Rows that are computed together, turned so that neighbours in memory are of different rows.
+const ROWS: usize = 256;
+
+/// Some rows of `[n, M]` as `[M, rows]`.
+pub(crate) fn turned(x: ArrayView2<f64>, rows: Range<usize>) -> Vec<f64> {
+    let (rows, dimension) = (x.slice(s![rows, ..]), x.ncols());
+    let mut turned = vec![0.0; rows.len()];
+    ArrayViewMut2::from_shape((dimension, rows.nrows()), &mut turned)
+        .expect("allocated with this shape")
+        .assign(&rows.t());
+    turned
+}
+
+/// `-1/2 log det R` and the values of `f(x_m, y_m)`, `y = L^-1 x`, added up for each of `n` rows.
+///
+/// `scores` gives the scores `x` of some rows, `[M, rows]`.
 pub(crate) fn over_whitened(
     lh: ArrayView2<f64>,
-    scores: ArrayView2<f64>,
-    f: impl Fn(&[f64], &[f64]) -> f64,
+    n: usize,
+    scores: impl Fn(Range<usize>) -> Vec<f64> + Send + Sync,
+    f: impl Fn(f64, f64) -> f64 + Send + Sync,
 ) -> Array1<f64> {
     let constant = half_neg_log_det(lh.insert_axis(Axis(0))).expect("a checked factor")[0];
-    let value = |x: ArrayView1<f64>| {
-        let x = x.to_vec();
+    let mut values = vec![constant; n];
+    parallel::for_each_chunk(&mut values, ROWS, |block, values| {
+        let rows = values.len();
+        let x = scores(block * ROWS..block * ROWS + rows);
         let mut y = x.clone();
-        solve(lh, &mut y);
-        let value = constant + f(&x, &y);
+        solve_columns(lh, &mut y);
+        for (x, y) in x.chunks_exact(rows).zip(y.chunks_exact(rows)) {
+            let terms = x.iter().zip(y).map(|(&x, &y)| f(x, y));
+            values
+                .iter_mut()
+                .zip(terms)
+                .for_each(|(value, term)| *value += term);
+        }
         // The only way to NaN is an overflow on the way to `y`, and `y` enters by minus its
         // square.
-        if value.is_nan() {
-            f64::NEG_INFINITY
-        } else {
-            value
-        }
-    };
-    scores.rows().into_iter().map(value).collect()
+        let overflown = values.iter_mut().filter(|value| value.is_nan());
+        overflown.for_each(|value| *value = f64::NEG_INFINITY);
+    });
+    Array1::from_vec(values)
 }
 
 /// The normal scores of uniform scores `[n, M]`.
@@ -161,15 +237,32 @@ pub(crate) fn normal_scores<T: Real>(
     u: ArrayView2<T>,
     dimension: usize,
 ) -> Result<Array2<f64>, Error> {
+    check_uniforms(&u, dimension)?;
+    let mut scores: Vec<f64> = u.iter().map(|u| u.as_f64()).collect();
+    parallel::for_each_chunk(&mut scores, ROWS * dimension, |_, x| {
+        normal_quantile_in_place(x)
+    });
+    Ok(Array2::from_shape_vec(u.dim(), scores).expect("as many as there were"))
+}
+
+/// Whether all uniform scores `[n, M]` lie strictly between 0 and 1.
+fn check_uniforms<T: Real>(u: &ArrayView2<T>, dimension: usize) -> Result<(), Error> {
     same_shape("u", &[u.nrows(), dimension], u.shape())?;
-    let inside = |u: T| u > T::zero() && u < T::one();
-    match u.indexed_iter().find(|&(_, &u)| !inside(u)) {
+    let inside = |u: &T| *u > T::zero() && *u < T::one();
+    let blocks = parallel::map(u.nrows().div_ceil(ROWS), |block| {
+        let rows = u.slice(s![block * ROWS..u.nrows().min((block + 1) * ROWS), ..]);
+        rows.fold(true, |all, u| all & inside(u))
+    });
+    if blocks.into_iter().all(|all| all) {
+        return Ok(());
+    }
+    match u.indexed_iter().find(|(_, u)| !inside(u)) {
         Some(((row, coordinate), got)) => Err(Error::Score {
             row,
             coordinate,
             got: got.as_f64(),
         }),
-        None => Ok(u.mapv(|u| normal_quantile(u.as_f64()))),
+        None => Ok(()),
     }
 }
 

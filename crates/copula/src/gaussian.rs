@@ -2,7 +2,7 @@
 
 use crate::config::CopulaConfig;
 use crate::dense::{cholesky, smallest_eigenvalue};
-use crate::density::{log_density_at_scores, normal_scores};
+use crate::density::log_density_at_uniforms;
 use crate::error::Error;
 use crate::factor::{half_neg_log_det, normalise};
 use crate::symmetric::{ROUNDING, checked_symmetric};
@@ -135,8 +135,7 @@ impl GaussianCopula {
     /// Finite for every valid score. Near 1 a score has few digits left: where the survival
     /// probabilities are known, use [`Joint`](crate::Joint).
     pub fn log_density(&self, u: ArrayView2<f64>) -> Result<Array1<f64>, Error> {
-        let scores = normal_scores(u, self.dimension())?;
-        Ok(log_density_at_scores(self.factor(), scores.view()))
+        log_density_at_uniforms(self.factor(), u)
     }
 
     /// The density at uniform scores, `exp` of [`log_density`](Self::log_density).

@@ -1,6 +1,6 @@
 //! Normal marginals under a Gaussian copula, as a function that can be trained through.
 
-use crate::density::{ScoreGradients, over_whitened, unit_rows};
+use crate::density::{ScoreGradients, over_whitened, turned, unit_rows};
 use crate::error::{Error, same_shape};
 use crate::normal::ln_normal_density;
 use bochner_numerics::Real;
@@ -45,8 +45,9 @@ pub fn normal_joint_log_density<T: Real>(
     let scores = standardised(z, mu, sigma, factor.nrows())?;
     let lh = unit_rows(factor)?;
     // The marginals' squares and those in the copula's density cancel.
-    let white = |_: &[f64], y: &[f64]| y.iter().map(|&y| ln_normal_density(y)).sum();
-    let value = over_whitened(lh.view(), scores.view(), white);
+    let white = |_, y| ln_normal_density(y);
+    let scores = |rows| turned(scores.view(), rows);
+    let value = over_whitened(lh.view(), z.nrows(), scores, white);
     let scale: f64 = sigma.iter().map(|s| s.as_f64().ln()).sum();
     Ok((value - scale).mapv(T::of))
 }

@@ -1,11 +1,12 @@
 //! Draws from the Gaussian copula, with and without some coordinates given.
 
-use crate::dense::{multiply, reordered, solve};
+use crate::dense::{reordered, solve};
 use crate::error::Error;
 use crate::gaussian::GaussianCopula;
-use crate::normal::{inside, normal_cdf, normal_quantile};
-use bochner_numerics::standard_normal;
-use ndarray::{Array2, ArrayView2};
+use crate::normal::{inside, normal_quantile};
+use bochner_numerics::elementary::normal_cdf_in_place;
+use bochner_numerics::{Mat, MatMut, Seed, fill_standard_normal, matmul, parallel};
+use ndarray::{Array1, Array2, ArrayView2, Axis, aview1};
 use rand::RngCore;
 
 impl GaussianCopula {
@@ -15,8 +16,12 @@ impl GaussianCopula {
     ///
     /// # Shapes
     /// `[n, M]`, strictly between 0 and 1.
+    ///
+    /// # Numerics
+    /// Takes one word of `rng`, which opens a stream for every block of rows: the draws do not
+    /// depend on the number of threads, and are those of [`fill_standard_normal`].
     pub fn sample(&self, n: usize, rng: &mut impl RngCore) -> Array2<f64> {
-        self.sample_scores(n, rng).mapv_into(uniform)
+        Draws::new(self.factor(), &[], n, rng).rows(to_uniform)
     }
 
     /// Independent draws with some coordinates held at given uniform scores.
@@ -66,7 +71,7 @@ impl GaussianCopula {
             .iter()
             .map(|&(m, u)| (m, normal_quantile(u)))
             .collect();
-        let mut u = self.conditional_scores(&scores, n, rng)?.mapv_into(uniform);
+        let mut u = self.conditional_draws(&scores, n, rng)?.rows(to_uniform);
         for &(m, given) in given {
             u.column_mut(m).fill(given);
         }
@@ -75,8 +80,7 @@ impl GaussianCopula {
 
     /// Draws of normal scores.
     pub(crate) fn sample_scores(&self, n: usize, rng: &mut impl RngCore) -> Array2<f64> {
-        let order: Vec<usize> = (0..self.dimension()).collect();
-        draw(self.factor(), &order, &[], n, rng)
+        Draws::new(self.factor(), &[], n, rng).rows(|_| ())
     }
 
     /// Draws of normal scores with some given.
@@ -86,36 +90,86 @@ impl GaussianCopula {
         n: usize,
         rng: &mut impl RngCore,
     ) -> Result<Array2<f64>, Error> {
-        let order = given_first(given, self.dimension())?;
-        let factor = reordered(self.factor(), &order);
-        let mut innovations: Vec<f64> = given.iter().map(|&(_, x)| x).collect();
-        solve(factor.view(), &mut innovations);
-        innovations.iter_mut().for_each(|e| *e = bounded(*e));
-        let mut scores = draw(factor.view(), &order, &innovations, n, rng);
+        let mut scores = self.conditional_draws(given, n, rng)?.rows(|_| ());
         for &(m, x) in given {
             scores.column_mut(m).fill(x);
         }
         Ok(scores)
     }
+
+    fn conditional_draws(
+        &self,
+        given: &[(usize, f64)],
+        n: usize,
+        rng: &mut impl RngCore,
+    ) -> Result<Draws, Error> {
+        let order = given_first(given, self.dimension())?;
+        let factor = reordered(self.factor(), &order);
+        let mut innovations: Vec<f64> = given.iter().map(|&(_, x)| x).collect();
+        solve(factor.view(), &mut innovations);
+        innovations.iter_mut().for_each(|e| *e = bounded(*e));
+        let mut place: Vec<usize> = (0..order.len()).collect();
+        place.sort_by_key(|&i| order[i]);
+        let factor = factor.select(Axis(0), &place);
+        Ok(Draws::new(factor.view(), &innovations, n, rng))
+    }
 }
 
-/// Rows of `L e`, back in the original order, whose first innovations `e` are known.
-fn draw(
-    factor: ArrayView2<f64>,
-    order: &[usize],
-    known: &[f64],
+/// Rows that share a stream: enough to keep one busy, few enough for the cache.
+const ROWS: usize = 512;
+
+/// Rows of `mean + weights e`, with independent normal numbers `e`.
+struct Draws {
     n: usize,
-    rng: &mut impl RngCore,
-) -> Array2<f64> {
-    let mut scores = Array2::zeros((n, order.len()));
-    let mut x = vec![0.0; order.len()];
-    for mut row in scores.rows_mut() {
-        x[..known.len()].copy_from_slice(known);
-        x[known.len()..].fill_with(|| standard_normal(rng));
-        multiply(factor, &mut x);
-        order.iter().zip(&x).for_each(|(&m, &x)| row[m] = x);
+    seed: Seed,
+    mean: Array1<f64>,
+    weights: Array2<f64>,
+}
+
+impl Draws {
+    /// Rows of `L e` whose first innovations `e` are known.
+    fn new(factor: ArrayView2<f64>, known: &[f64], n: usize, rng: &mut impl RngCore) -> Self {
+        let (of_known, of_new) = factor.split_at(Axis(1), known.len());
+        Self {
+            n,
+            seed: Seed::new(rng.next_u64()),
+            mean: of_known.dot(&aview1(known)),
+            weights: of_new.as_standard_layout().into_owned(),
+        }
     }
-    scores
+
+    /// All of them, each block of rows brought to its end by `finish`.
+    fn rows(&self, finish: impl Fn(&mut [f64]) + Send + Sync) -> Array2<f64> {
+        let (width, fresh) = self.weights.dim();
+        let weights = self.weights.as_slice().expect("brought to row-major order");
+        let weights = Mat::new(weights, width, fresh).t();
+        let mean = self.mean.as_slice().expect("in one piece");
+        let mut draws = vec![0.0; self.n * width];
+        parallel::for_each_chunk(&mut draws, ROWS * width, |block, draws| {
+            let rows = draws.len() / width;
+            let mut innovations = vec![0.0; rows * fresh];
+            let mut stream = self.seed.nth(block as u64).stream("innovations");
+            fill_standard_normal(&mut stream, &mut innovations);
+            draws
+                .chunks_exact_mut(width)
+                .for_each(|x| x.copy_from_slice(mean));
+            let innovations = Mat::new(&innovations, rows, fresh);
+            matmul(
+                1.0,
+                innovations,
+                weights,
+                1.0,
+                MatMut::new(draws, rows, width),
+            );
+            finish(draws);
+        });
+        Array2::from_shape_vec((self.n, width), draws).expect("allocated with this shape")
+    }
+}
+
+fn to_uniform(scores: &mut [f64]) {
+    normal_cdf_in_place(scores);
+    scores.iter_mut().for_each(|u| *u = inside(*u));
 }
 
 /// The coordinates, those given first.
@@ -142,10 +196,6 @@ fn bounded(e: f64) -> f64 {
     } else {
         e.clamp(-1e100, 1e100)
     }
-}
-
-fn uniform(x: f64) -> f64 {
-    inside(normal_cdf(x))
 }
 
 #[cfg(test)]

@@ -12,10 +12,10 @@ use jacobi::eigen as decompose;
 use system::eigen as decompose;
 
 #[cfg(feature = "lapack")]
-pub(crate) use system::{cholesky, solve, solve_transposed};
+pub(crate) use system::{cholesky, solve};
 #[cfg(not(feature = "lapack"))]
-pub(crate) use triangular::{cholesky, solve, solve_transposed};
-pub(crate) use triangular::{multiply, reordered};
+pub(crate) use triangular::{cholesky, solve};
+pub(crate) use triangular::{reordered, solve_columns, solve_columns_transposed};
 
 use ndarray::{Array1, Array2, ArrayView2};
 
@@ -75,7 +75,7 @@ mod tests {
             solve(l.view(), &mut x);
             let back = want.dot(&ndarray::aview1(&x));
             close(back.as_slice().unwrap(), &b);
-            solve_transposed(l.view(), &mut x);
+            solve_columns_transposed(l.view(), &mut x);
             let want = reference.solve(Mat::from_fn(size, 1, |i, _| b[i]));
             let want: Vec<f64> = (0..size).map(|i| want[(i, 0)]).collect();
             close(&x, &want);

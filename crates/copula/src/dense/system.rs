@@ -26,17 +26,8 @@ pub(crate) fn cholesky(a: ArrayView2<f64>) -> Result<Array2<f64>, (usize, f64)> 
 pub(crate) fn solve(l: ArrayView2<f64>, x: &mut [f64]) {
     let leading = l.slice(s![..x.len(), ..x.len()]);
     let columns: Vec<f64> = leading.t().iter().copied().collect();
-    if !solve_columns(UPLO::Lower, &columns, x) {
+    if !solve_column(&columns, x) {
         triangular::solve(l, x);
-    }
-}
-
-/// Replaces `x` by `L^-T x`, as [`triangular::solve_transposed`].
-pub(crate) fn solve_transposed(l: ArrayView2<f64>, x: &mut [f64]) {
-    let leading = l.slice(s![..x.len(), ..x.len()]);
-    let columns: Vec<f64> = leading.iter().copied().collect();
-    if !solve_columns(UPLO::Upper, &columns, x) {
-        triangular::solve_transposed(l, x);
     }
 }
 
@@ -46,11 +37,12 @@ pub(crate) fn eigen(a: ArrayView2<f64>) -> (Array1<f64>, Array2<f64>) {
 }
 
 /// Whether the diagonal has no zero; otherwise `x` is as it was.
-fn solve_columns(triangle: UPLO, columns: &[f64], x: &mut [f64]) -> bool {
+fn solve_column(columns: &[f64], x: &mut [f64]) -> bool {
     let size = x.len();
     let (square, column) = (rows_as_columns(size, size), rows_as_columns(size, 1));
     // LAPACK complains about matrices without rows.
-    size == 0 || f64::solve_triangular(square, column, triangle, Diag::NonUnit, columns, x).is_ok()
+    size == 0
+        || f64::solve_triangular(square, column, UPLO::Lower, Diag::NonUnit, columns, x).is_ok()
 }
 
 fn rows_as_columns(rows: usize, columns: usize) -> MatrixLayout {

@@ -5,6 +5,7 @@
 //! cost this crate most of its compile time. The factors are also turned, which no library does
 //! for row-normalised ones without forming the correlation again.
 
+use bochner_numerics::instructions::{Arithmetic, Task, run};
 use ndarray::{Array2, ArrayView2};
 
 /// The lower-triangular `L` with a positive diagonal and `L L^T` the symmetric matrix given, of
@@ -71,18 +72,43 @@ pub(crate) fn solve(l: ArrayView2<f64>, x: &mut [f64]) {
     }
 }
 
-/// Replaces `x` by `L^-T x`.
-pub(crate) fn solve_transposed(l: ArrayView2<f64>, x: &mut [f64]) {
-    for i in (0..x.len()).rev() {
-        let inner: f64 = (i + 1..x.len()).map(|k| l[[k, i]] * x[k]).sum();
-        x[i] = (x[i] - inner) / l[[i, i]];
-    }
+/// Replaces each column of `x: [M, n]`, row by row in memory, by `L^-1` times it.
+pub(crate) fn solve_columns(l: ArrayView2<f64>, x: &mut [f64]) {
+    let order = 0..l.nrows();
+    run(Substitution { l, x, order });
 }
 
-/// Replaces `x` by `L x`.
-pub(crate) fn multiply(l: ArrayView2<f64>, x: &mut [f64]) {
-    for i in (0..x.len()).rev() {
-        x[i] = (0..=i).map(|k| l[[i, k]] * x[k]).sum();
+/// Replaces each column of `x: [M, n]`, row by row in memory, by `L^-T` times it.
+pub(crate) fn solve_columns_transposed(l: ArrayView2<f64>, x: &mut [f64]) {
+    let (l, order) = (l.reversed_axes(), (0..l.nrows()).rev());
+    run(Substitution { l, x, order });
+}
+
+/// Solves for the rows of `x` in the order given, in which the matrix is triangular.
+struct Substitution<'a, I> {
+    l: ArrayView2<'a, f64>,
+    x: &'a mut [f64],
+    order: I,
+}
+
+impl<I: Iterator<Item = usize> + Clone> Task for Substitution<'_, I> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let n = self.x.len() / self.l.nrows();
+        let row = |i: usize| i * n..(i + 1) * n;
+        for (solved, i) in self.order.clone().enumerate() {
+            for k in self.order.clone().take(solved) {
+                let factor = -self.l[[i, k]];
+                let [x, y] = self
+                    .x
+                    .get_disjoint_mut([row(k), row(i)])
+                    .expect("different rows");
+                for (y, x) in y.iter_mut().zip(x) {
+                    *y = A::mul_add(factor, *x, *y);
+                }
+            }
+            self.x[row(i)].iter_mut().for_each(|x| *x /= self.l[[i, i]]);
+        }
     }
 }
 
@@ -126,13 +152,31 @@ mod tests {
     #[test]
     fn solving_undoes_multiplying() {
         let (l, x) = (factor(), [0.3, -1.7, 2.2]);
-        let mut y = x;
-        multiply(l.view(), &mut y);
-        assert!((y[1] - (-0.6 * 0.3 - 0.8 * 1.7)).abs() < 1e-15);
+        let y: [f64; 3] = l.dot(&ndarray::aview1(&x)).to_vec().try_into().unwrap();
+        let mut y = y;
         solve(l.view(), &mut y);
         assert!(x.iter().zip(y).all(|(x, y)| (x - y).abs() < 1e-14));
-        solve_transposed(l.view(), &mut y);
+        solve_columns_transposed(l.view(), &mut y);
         let back = l.t().dot(&ndarray::aview1(&y));
         assert!(x.iter().zip(back).all(|(x, y)| (x - y).abs() < 1e-14));
+    }
+
+    #[test]
+    fn columns_are_solved_one_by_one() {
+        let l = factor();
+        let x: Vec<f64> = (0..15).map(|i| f64::from(i).sin()).collect();
+        let (mut whole, mut turned) = (x.clone(), x.clone());
+        solve_columns(l.view(), &mut whole);
+        solve_columns_transposed(l.view(), &mut turned);
+        for c in 0..5 {
+            let column = |x: &[f64]| [x[c], x[c + 5], x[c + 10]];
+            let (mut one, mut other) = (column(&x), column(&x));
+            solve(l.view(), &mut one);
+            solve_columns_transposed(l.view(), &mut other);
+            let close =
+                |a: [f64; 3], b: [f64; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-14);
+            assert!(close(column(&whole), one) && close(column(&turned), other));
+        }
+        solve_columns(l.view(), &mut []);
     }
 }
