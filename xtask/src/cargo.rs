@@ -1,6 +1,7 @@
 //! The tasks that are calls of cargo.
 
 use crate::{Ending, golden, tidy};
+use bochner_numerics::instructions;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -20,17 +21,18 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
 
 /// `cargo xtask test`.
 pub(crate) fn test() -> Ending {
-    let without_training = [
-        "test",
-        "--release",
-        "--package",
-        "bochner-attention",
-        "--no-default-features",
-    ];
-    steps(&[&|| run(&without_training), &|| {
+    steps(&[&|| run(&WITHOUT_TRAINING), &|| {
         run(&["test", "--release", "--workspace"])
     }])
 }
+
+const WITHOUT_TRAINING: [&str; 5] = [
+    "test",
+    "--release",
+    "--package",
+    "bochner-attention",
+    "--no-default-features",
+];
 
 /// `cargo xtask ci`: the tests come last, so that the output ends with their count.
 pub(crate) fn ci() -> Ending {
@@ -40,6 +42,7 @@ pub(crate) fn ci() -> Ending {
         &|| with_tool("clippy", &CLIPPY),
         &docs,
         &|| golden::check(&root().join(golden::COMMITTED)),
+        &slower_instructions,
         &lapack,
         &test,
     ])
@@ -53,6 +56,23 @@ const CLIPPY: [&str; 6] = [
     "-D",
     "warnings",
 ];
+
+/// Golden cases and the tests of attention with each of the instruction sets that are not chosen by
+/// themselves.
+fn slower_instructions() -> Ending {
+    for set in instructions::available().skip(1) {
+        let mut golden = Command::new(std::env::current_exe()?);
+        golden.arg("golden").current_dir(root());
+        for mut command in [golden, cargo(&WITHOUT_TRAINING)] {
+            println!("\n> with {}={set}", instructions::VARIABLE);
+            let code = finish(command.env(instructions::VARIABLE, set))?;
+            if code != ExitCode::SUCCESS {
+                return Ok(code);
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
 
 /// The crates whose linear algebra the system's OpenBLAS can do, with it; left out where it is
 /// missing, and said so, since the default build must not need it.
@@ -118,7 +138,9 @@ fn run(arguments: &[&str]) -> Ending {
 
 fn finish(command: &mut Command) -> Ending {
     let arguments: Vec<_> = command.get_args().map(|a| a.to_string_lossy()).collect();
-    println!("\n> cargo {}", arguments.join(" "));
+    let program = Path::new(command.get_program()).file_stem();
+    let program = program.unwrap_or_default().to_string_lossy();
+    println!("\n> {program} {}", arguments.join(" "));
     Ok(if command.status()?.success() {
         ExitCode::SUCCESS
     } else {

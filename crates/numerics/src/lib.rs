@@ -54,7 +54,7 @@ pub mod real;
 /// Work compiled once for each instruction set, the best of which is chosen at run time.
 pub mod instructions {
     pub use crate::elementary::arithmetic::Arithmetic;
-    pub use crate::elementary::instruction_set::{Task, VARIABLE, name, run};
+    pub use crate::elementary::instruction_set::{Task, VARIABLE, available, name, run};
     pub use crate::elementary::power_of_two::exp2;
 }
 

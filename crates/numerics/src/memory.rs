@@ -4,8 +4,8 @@
 /// it to the operating system.
 ///
 /// A training step allocates and frees the same arrays as the one before; if their pages go back in
-/// between, a fifth of the time goes into fetching and clearing them again. Call it once at the
-/// start of a program that trains. It costs at most 64 MiB of memory that would otherwise be
+/// between, a fifth to a half of the time goes into fetching and clearing them again. Call it once at
+/// the start of a program that trains. It costs at most 64 MiB of memory that would otherwise be
 /// returned, for each arena of the allocator.
 ///
 /// # Numerics

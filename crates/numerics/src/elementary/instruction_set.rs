@@ -46,6 +46,11 @@ pub fn run(task: impl Task) {
 /// `portable`. Meant for comparing them.
 pub const VARIABLE: &str = "BOCHNER_INSTRUCTIONS";
 
+/// The names of all instruction sets that this processor has, the fastest first.
+pub fn available() -> impl Iterator<Item = &'static str> {
+    InstructionSet::available().map(|set| set.0.name())
+}
+
 /// The name of the instructions in use.
 ///
 /// # Panics

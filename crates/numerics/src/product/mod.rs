@@ -5,8 +5,8 @@
 //! strides, the right factor's rows must be contiguous: one that is not, or whose rows lie far
 //! apart, is packed into [`Panels`] first.
 //!
-//! For each number of the product the terms are added in order, in runs of [`TERMS`]: the same sum
-//! whatever the sizes of both matrices, and whether the right factor was packed or not.
+//! For each number of the product the terms are added in order, in runs of 384: the same sum whatever
+//! the sizes of both matrices, and whether the right factor was packed or not.
 
 mod panels;
 mod tile;
