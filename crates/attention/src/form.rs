@@ -46,9 +46,10 @@ impl<T: Real> Settings<'_, T> {
     ///
     /// # Numerics
     /// [`Form::Automatic`] compares counts of operations,
-    /// $n_{pairs} (4R + 2 d_v + 24)$ with $(T_q + T_k) (2 d_v + 36) R (2R + 1)$ (if causal, plus
-    /// 300 pairs a query), and takes the linear-time form only at a floor of at least 1e-5. At
-    /// R = 16 and $d_v$ = 64 it wins from 800 positions on, if causal from 2200.
+    /// $n_{pairs} (4R + 2 d_v + 24)$ with $(T_q + T_k) (2 d_v + 20) R (2R + 1)$ (if causal, plus
+    /// 300 pairs a query; $d_v$ counts as 16 at least), and takes the linear-time form only at a
+    /// floor of at least 1e-5. At R = 16 and $d_v$ = 64 it wins from 720 positions on, if causal from
+    /// 2050.
     pub fn form_for(&self, queries: usize, keys: usize, value_width: usize) -> Result<Form, Error> {
         match self.form {
             Form::Quadratic => Ok(Form::Quadratic),
@@ -109,7 +110,7 @@ impl<T: Real> Settings<'_, T> {
     /// How many times less work the linear-time form is.
     fn gain(&self, kernel: Kernel, queries: usize, keys: usize, value_width: usize) -> f64 {
         let (queries, keys) = (queries as f64, keys as f64);
-        let (points, width) = (kernel.points as f64, value_width as f64);
+        let (points, width) = (kernel.points as f64, value_width.max(REGISTER) as f64);
         let pair = 4.0 * points + 2.0 * width + PAIR;
         let position = points * (2.0 * points + 1.0) * (2.0 * width + FEATURE);
         let linear = (queries + keys) * position;
@@ -133,7 +134,10 @@ struct Kernel {
 /// What a pair costs beside its two products, and a feature beside its own, measured in the time of
 /// one operation of a product.
 const PAIR: f64 = 24.0;
-const FEATURE: f64 = 36.0;
+const FEATURE: f64 = 20.0;
+
+/// Narrower values leave a register partly empty.
+const REGISTER: usize = 16;
 
 /// What a causal query costs more, measured in pairs: those of its diagonal block, whether it keeps
 /// them or not, and sums that are taken twice so that parts can start at the same time.

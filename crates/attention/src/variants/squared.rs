@@ -152,8 +152,7 @@ impl SquaredKernel {
             },
             mask,
             dropout: pass.weight_dropout()?,
-            // The bits of models trained before there was another form stay what they were.
-            form: Form::Quadratic,
+            form: Form::Automatic,
         })
     }
 }
