@@ -111,7 +111,10 @@ fn multiply_on<T: Real>(
     let (m, width) = (left.shape().0, set.panel_width::<T>());
     let mut packed = Panels::default();
     let right = match right {
-        Right::Packed(columns) => Rows::packed(columns),
+        Right::Packed(columns) => {
+            assert_eq!(columns.width, width, "packed for other instructions");
+            Rows::packed(columns)
+        }
         Right::Plain(matrix) => match matrix.contiguous_rows() {
             Some(stride) if stride <= FAR || m < ENOUGH => Rows {
                 data: matrix.data(),
@@ -218,9 +221,9 @@ impl<T: Real> Task for Product<'_, T> {
                         let columns = width.min(n - column);
                         let right = p * self.right.panel + first * self.right.stride;
                         // SAFETY: `left` holds every (i, j) of its shape, `bottom - top` rows of
-                        // `terms` numbers, under these strides; `right` holds k rows of n columns, the last
-                        // panel padded if packed; `target` has m n numbers and is borrowed alone.
-                        // The instructions of `A` are available where a task runs with it.
+                        // `terms` numbers, under these strides; `right` holds k rows of n columns,
+                        // the last panel padded if packed; `target` has m n numbers and is borrowed
+                        // alone. The instructions of `A` are available where a task runs with it.
                         row += unsafe {
                             let factors = Factors {
                                 terms,
