@@ -33,12 +33,11 @@ use std::ops::Range;
 /// Queries of a block.
 ///
 /// A pair is worth some 400 multiplications forwards and 1000 backwards, a number in the second-level
-/// cache a fraction of one: any block that stays there does. With [`KEY_BLOCK`] keys, R = 64 and
-/// dv = 64 the backward pass holds 640 KiB of f32: two blocks of scores, the features and values of
-/// the keys, both also packed, and their gradients.
+/// cache a fraction of one: any block that stays there, or nearly, does. With [`KEY_BLOCK`] keys one
+/// block of f32 scores is 256 KiB, of which the backward pass holds two.
 pub(crate) const QUERY_BLOCK: usize = 128;
 /// Keys of a block; they begin a panel on every machine.
-const KEY_BLOCK: usize = 256;
+const KEY_BLOCK: usize = 512;
 
 /// How raw scores become unnormalised weights.
 #[derive(Clone)]
