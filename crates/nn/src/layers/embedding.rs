@@ -32,7 +32,7 @@ use rand::RngCore;
 /// let device = Cpu::default();
 /// let table: Embedding<f32> = Embedding::try_new(&device, 10, 4, &mut Seed::new(1).stream("table"))?;
 /// let words = device.tensor_from_vec(vec![3, 3, 9, 0, 1, 2], (2, 3));
-/// let y = table.apply(words.leaky_trace::<f32>())?;
+/// let y = table.apply(words)?;
 /// assert_eq!(y.shape(), &(2, 3, 4));
 /// assert_eq!(y.as_vec()[..4], table.row(3)[..]);
 /// # Ok::<(), bochner_nn::Error>(())
