@@ -92,7 +92,6 @@ pub(super) fn relative<T: Real>(
 ) -> Vec<T> {
     match score {
         Score::Squared { exponents, .. } | Score::Periodic { exponents, .. } => {
-            record(Operations::exponentials(keys.len()));
             exponents.relative(i, keys, reference)
         }
         Score::Exponential { bias: None, .. } => Vec::new(),
