@@ -158,3 +158,23 @@ fn shapes_that_do_not_fit_are_refused() {
         MatMut::new(&mut c, 1, 1),
     );
 }
+
+#[test]
+fn panels_of_another_width_are_refused() {
+    let sets: Vec<_> = InstructionSet::available().collect();
+    let one = Mat::new(&[1.0_f32], 1, 1);
+    for set in &sets {
+        let mut panels = Panels::default();
+        panels.pack_for(*set, one);
+        for other in &sets {
+            let product = std::panic::catch_unwind(|| {
+                let mut c = [0.0];
+                let target = MatMut::new(&mut c, 1, 1);
+                multiply_on(*other, 1.0, one, (&panels).into(), 0.0, target);
+                c[0]
+            });
+            let fits = set.panel_width::<f32>() == other.panel_width::<f32>();
+            assert_eq!(product.ok(), fits.then_some(1.0), "{set:?}, {other:?}");
+        }
+    }
+}
