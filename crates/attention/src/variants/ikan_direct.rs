@@ -37,6 +37,9 @@ pub struct IkanDirect {
     /// Which kernel the points belong to.
     #[serde(default, skip_serializing_if = "Stationarity::is_usual")]
     pub stationarity: Stationarity,
+    /// Pair by pair or in linear time; [`Mechanism::decoder`] is told so itself.
+    #[serde(default, skip_serializing_if = "Form::is_usual")]
+    pub form: Form,
 }
 
 impl Default for IkanDirect {
@@ -48,6 +51,7 @@ impl Default for IkanDirect {
             start: DirectInit::NearSoftmax,
             preset: Preset::Paper,
             stationarity: Stationarity::Nonstationary,
+            form: Form::Automatic,
         }
     }
 }
@@ -64,6 +68,7 @@ impl IkanDirect {
             p: self.p,
             floor: self.floor,
             preset: self.preset,
+            form: self.form,
         }
     }
 

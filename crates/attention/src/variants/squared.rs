@@ -58,6 +58,7 @@ pub(super) struct SquaredKernel {
     pub(super) p: f64,
     pub(super) floor: f64,
     pub(super) preset: Preset,
+    pub(super) form: Form,
 }
 
 impl SquaredKernel {
@@ -152,8 +153,7 @@ impl SquaredKernel {
             },
             mask,
             dropout: pass.weight_dropout()?,
-            // The counts of Table 1 are those of pairs, whatever is faster.
-            form: Form::Quadratic,
+            form: self.form,
         })
     }
 }

@@ -88,6 +88,9 @@ pub struct Mikan {
     /// The number S of draws over which evaluation averages; training always uses one.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub draws: usize,
+    /// Pair by pair or in linear time; [`Mechanism::decoder`] is told so itself.
+    #[serde(default, skip_serializing_if = "Form::is_usual")]
+    pub form: Form,
 }
 
 /// Where the correlation of the heads comes from.
@@ -116,6 +119,7 @@ impl Default for Mikan {
             stationarity: Stationarity::Nonstationary,
             posterior: Posterior::Inferred,
             draws: 1,
+            form: Form::Automatic,
         }
     }
 }
@@ -253,6 +257,7 @@ impl Mikan {
             p: self.p,
             floor: self.floor,
             preset: self.preset,
+            form: self.form,
         }
     }
 

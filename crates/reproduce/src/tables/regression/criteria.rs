@@ -4,6 +4,7 @@
 //! the Transformer, on each of the five sets. All other models are reported, not judged: the other
 //! attention models against the Transformer, and the pairs of [`Model::simpler`].
 
+use super::plan::is_released;
 use super::results::{Number, Results};
 use super::{Arm, Model, Plan, title};
 use crate::statistics::{Paired, Verdict, mean};
@@ -75,8 +76,8 @@ pub fn claims(plan: &Plan, results: &Results) -> Vec<Claim> {
         },
         Claim {
             name: "C4",
-            text: "run as released, each best test error is within 2 published standard \
-                   deviations of the published mean",
+            text: "run as released on the released splits (not known of Parkinsons), each best test \
+                   error is within 2 published standard deviations of the published mean",
             verdict: as_published(plan, results),
         },
     ]
@@ -187,7 +188,10 @@ fn as_published(plan: &Plan, results: &Results) -> Verdict {
         return Verdict::NotTested("absolute errors are comparable at scale paper only".into());
     }
     let (mut outside, mut missing) = (Vec::new(), Vec::new());
-    for set in RegressionSet::ALL {
+    for set in RegressionSet::ALL
+        .into_iter()
+        .filter(|&set| is_released(set))
+    {
         for model in [Model::Transformer, Model::IkanDirect, Model::Mikan] {
             let cell = format!("{} on {}", model.name(), title(set));
             match near_published(plan, results, set, model) {
@@ -202,7 +206,7 @@ fn as_published(plan: &Plan, results: &Results) -> Verdict {
     }
     match outside.len() {
         0 => Verdict::Reproduced,
-        15 => Verdict::NotReproduced("none is".into()),
+        12 => Verdict::NotReproduced("none is".into()),
         _ => Verdict::Partly(format!("not {}", outside.join(", "))),
     }
 }

@@ -119,13 +119,20 @@ impl Plan {
     }
 
     /// All units: set by set, within a set split by split, so that an unfinished run has all
-    /// models on the splits it has.
+    /// models on the splits it has. What validation chooses among comes when everything else is
+    /// done.
     pub fn units(&self) -> Vec<Unit> {
         let mut units: Vec<Unit> = Vec::new();
-        for arms in self.arms.chunk_by(|a, b| a.set == b.set) {
-            let splits = arms.iter().map(|arm| arm.units.len()).max().unwrap_or(0);
-            for split in 0..splits {
-                units.extend(arms.iter().filter_map(|arm| arm.units.get(split).cloned()));
+        let of = |candidates: bool| {
+            let arms = self.arms.iter();
+            arms.filter(move |arm| arm.candidate.is_some() == candidates)
+        };
+        for arms in [of(false), of(true)].map(Vec::from_iter) {
+            for arms in arms.chunk_by(|a, b| a.set == b.set) {
+                let splits = arms.iter().map(|arm| arm.units.len()).max().unwrap_or(0);
+                for split in 0..splits {
+                    units.extend(arms.iter().filter_map(|arm| arm.units.get(split).cloned()));
+                }
             }
         }
         units.extend(self.repeats.iter().cloned());
@@ -173,41 +180,55 @@ fn arms(scale: Scale, set: RegressionSet, cut: Cut) -> Vec<Arm> {
 }
 
 fn choices(scale: Scale, set: RegressionSet) -> Vec<Choice> {
-    let protocols: &[Protocol] = match scale {
-        Scale::Paper => &[Protocol::P10, Protocol::R90],
-        _ => &[Protocol::P10],
-    };
     let mut choices: Vec<Choice> = Vec::new();
-    for &protocol in protocols {
-        let models = models(scale, set);
+    for &protocol in protocols(scale, set) {
+        let models = models(scale, set, protocol);
         let (judged, others): (Vec<Model>, _) = models.iter().partition(|m| m.is_judged());
         choices.extend(others.iter().map(|&m| (m, Preset::Paper, protocol, None)));
         for &preset in presets(scale, set) {
             choices.extend(judged.iter().map(|&m| (m, preset, protocol, None)));
         }
     }
-    if scale == Scale::Paper {
+    if scale == Scale::Paper && is_released(set) {
         choices.extend(candidates(set));
     }
     choices
 }
 
-/// The models that are run on a set.
-fn models(scale: Scale, set: RegressionSet) -> Vec<Model> {
-    use RegressionSet::{Co2, Concrete, Housing, Passenger};
+/// Whether the rows that were published numbers' are known, so that a run can be compared with them.
+/// Those of Parkinsons are not: the released code reads a table that is not public.
+pub(super) fn is_released(set: RegressionSet) -> bool {
+    set != RegressionSet::Parkinsons
+}
+
+fn protocols(scale: Scale, set: RegressionSet) -> &'static [Protocol] {
+    if scale == Scale::Paper && is_released(set) {
+        &[Protocol::P10, Protocol::R90]
+    } else {
+        &[Protocol::P10]
+    }
+}
+
+/// The models that are run on a set: those that the released code has where the comparison is with
+/// published numbers, and on the largest set.
+fn models(scale: Scale, set: RegressionSet, protocol: Protocol) -> Vec<Model> {
+    use RegressionSet::{Co2, Concrete, Housing, Parkinsons, Passenger};
     let reduced = [Model::Transformer, Model::IkanDirect, Model::Mikan];
     match (scale, set) {
         (Scale::Smoke, Passenger) | (Scale::Desk, Passenger | Co2 | Housing) => Model::ALL.to_vec(),
         (Scale::Desk, Concrete) => [&[Model::GpRbf, Model::GpSm], &reduced[..]].concat(),
         (Scale::Smoke | Scale::Desk, _) => reduced.to_vec(),
-        (Scale::Paper, _) => with_eight_heads(set),
+        (Scale::Paper, _) if protocol == Protocol::P10 && set != Parkinsons => {
+            with_eight_heads(set, &Model::ALL)
+        }
+        (Scale::Paper, _) => with_eight_heads(set, &reduced),
     }
 }
 
-/// All models, and the Transformer with as many heads as the others where it has fewer.
-fn with_eight_heads(set: RegressionSet) -> Vec<Model> {
+/// Some models, and the Transformer with as many heads as the others where it has fewer.
+fn with_eight_heads(set: RegressionSet, models: &[Model]) -> Vec<Model> {
     let (own, eight) = (Model::Transformer, Model::TransformerEightHeads);
-    let mut models = Model::ALL.to_vec();
+    let mut models = models.to_vec();
     if own.heads(set) != eight.heads(set) {
         let place = models.iter().position(|model| *model == own);
         models.insert(place.map_or(0, |place| place + 1), eight);
@@ -219,7 +240,7 @@ fn presets(scale: Scale, set: RegressionSet) -> &'static [Preset] {
     let both = match scale {
         Scale::Smoke => set == RegressionSet::Passenger,
         Scale::Desk => matches!(set, RegressionSet::Passenger | RegressionSet::Housing),
-        Scale::Paper => true,
+        Scale::Paper => is_released(set),
     };
     if both {
         &[Preset::Paper, Preset::Released]
@@ -413,5 +434,25 @@ mod tests {
         };
         assert_eq!(passenger(Model::IkanDirect).count(), 5);
         assert_eq!(passenger(Model::TransformerEightHeads).count(), 1);
+        // Eleven models and eight heads, two released readings; on the released splits four and two.
+        let first = (12 + 2 + 4 + 2) * 10;
+        let units = plan.units();
+        let released = |unit: &Unit| match unit.set.as_str() {
+            "Parkinsons" => unit.preset == Preset::Released || unit.protocol == Protocol::R90,
+            _ => false,
+        };
+        assert!(!units.iter().any(released));
+        let parkinsons = units.iter().filter(|unit| unit.set == "Parkinsons").count();
+        assert_eq!(parkinsons, 4 * 10);
+        // Everything else is done before what validation chooses among.
+        let chosen = 4 * first - 2 * 10 + parkinsons;
+        assert_eq!(units.len(), chosen + (4 * 2 * 4) * 10);
+        let candidates = plan.arms().iter().filter(|arm| arm.candidate.is_some());
+        let candidates: Vec<&Unit> = candidates.flat_map(|arm| &arm.units).collect();
+        assert!(
+            units[chosen..]
+                .iter()
+                .all(|unit| candidates.contains(&unit))
+        );
     }
 }
