@@ -1,6 +1,8 @@
 //! What can go wrong between a data set's name and its numbers.
 
 use crate::manifest::Pin;
+use crate::nodes::GraphDefect;
+use crate::pickle::PickleDefect;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -96,6 +98,34 @@ pub enum Error {
         column: usize,
         /// The offending byte.
         byte: u8,
+    },
+    /// A pickle is not one of those that are read.
+    #[error("{file}, opcode at byte {offset} (from 0): {defect}")]
+    Pickle {
+        /// Where the bytes came from.
+        file: String,
+        /// Position of the opcode, from 0.
+        offset: usize,
+        /// What is wrong with it.
+        defect: PickleDefect,
+    },
+    /// A file is well formed, but what it holds is not part of a graph with classes.
+    #[error("{file}: {defect}")]
+    Graph {
+        /// Where the bytes came from, or a name for what was generated.
+        file: String,
+        /// What is wrong with it.
+        defect: GraphDefect,
+    },
+    /// A part of a split asks for more rows than there are.
+    #[error("{part} needs {wanted} rows, but only {available} are left; ask for fewer")]
+    TooFewRows {
+        /// The part; for training rows, of which class.
+        part: String,
+        /// Rows asked for.
+        wanted: usize,
+        /// Rows there are.
+        available: usize,
     },
     /// Values do not fill a table.
     #[error("{what}: expected {expected}, got {got}")]

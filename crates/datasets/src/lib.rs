@@ -8,6 +8,10 @@
 //!   first line that is wrong. What was read is handed on as [`FileProvenance`].
 //! * **Every format is exact.** A line too few or too many, a byte-order mark, a carriage return,
 //!   a NaN: an error with file and line, never a row less.
+//! * **Nothing is executed.** The citation graphs are Python pickles, which may import and call
+//!   anything. The reader here knows the 28 opcodes and six names of these files, refuses all
+//!   others by opcode and position ([`PickleDefect`]), and allocates in proportion to the file
+//!   whatever lengths it states.
 //! * **Every split is fixed.** Published folds are read, others are dealt by a seeded rule
 //!   ([`deal`]) whose first outputs are tests. Nothing depends on a random number library.
 //! * **Every column is scaled over all rows**, to $[-1, 1]$ by [`MinMax`], inputs and target
@@ -46,10 +50,11 @@
 //! | [`store`] | where files are found: [`DataStore`], [`Policy`] |
 //! | [`provenance`] | what was found: [`Stored`], [`FileProvenance`], [`Origin`] |
 //! | [`regression`] | the five regression sets: [`load`], [`RegressionSet`], [`Protocol`], and one module per set for its raw file |
+//! | [`nodes`] | the three citation graphs: [`nodes::load`], [`PlanetoidSet`] |
 //! | [`table`] | [`Table`], numbers in rows and columns |
 //! | [`scale`] | [`MinMax`] |
 //! | [`folds`] | the fold rule: [`deal`], [`unite_repeats`], [`SplitMix64`] |
-//! | [`splits`] | [`Split`], and the files that hold folds and masks |
+//! | [`splits`] | [`Split`], and the files that hold folds and masks; random splits of nodes are drawn by [`SplitSizes`] |
 
 mod download;
 mod embedded;
@@ -57,6 +62,8 @@ mod error;
 pub mod folds;
 mod lines;
 pub mod manifest;
+pub mod nodes;
+mod pickle;
 pub mod provenance;
 pub mod regression;
 pub mod scale;
@@ -67,6 +74,11 @@ pub mod table;
 pub use error::Error;
 pub use folds::{FOLD_SEED, FOLDS, SplitMix64, deal, unite_repeats};
 pub use manifest::{Entry, Pin};
+pub use nodes::{
+    CsrMatrix, EdgeCounts, EdgeList, GraphDefect, PlanetoidData, PlanetoidGraph, PlanetoidSet,
+    SplitSizes,
+};
+pub use pickle::PickleDefect;
 pub use provenance::{FileProvenance, Origin, Stored};
 pub use regression::passenger::AIRLINE_PASSENGERS;
 pub use regression::{Protocol, RegressionData, RegressionSet, Rows, load};

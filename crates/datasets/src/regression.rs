@@ -7,6 +7,7 @@ pub mod parkinsons;
 pub mod passenger;
 mod set;
 
+pub(crate) use set::by_name;
 pub use set::{Protocol, RegressionSet, Rows};
 
 use crate::folds::deal;

@@ -156,7 +156,11 @@ impl Rows {
     }
 }
 
-fn by_name<T: Copy>(all: &[T], name_of: fn(T) -> &'static str, name: &str) -> Result<T, Error> {
+pub(crate) fn by_name<T: Copy>(
+    all: &[T],
+    name_of: fn(T) -> &'static str,
+    name: &str,
+) -> Result<T, Error> {
     let names = || all.iter().map(|&item| name_of(item));
     match names().position(|known| known == name) {
         Some(at) => Ok(all[at]),

@@ -1,0 +1,223 @@
+//! The facts about the citation graphs, checked on the files in the directory `BOCHNER_DATA`.
+
+use bochner_datasets::nodes::{self, load, load_graph};
+use bochner_datasets::{
+    CsrMatrix, DataStore, EdgeCounts, Error, PlanetoidData, PlanetoidGraph, PlanetoidSet, Policy,
+    SplitSizes, manifest,
+};
+use bochner_numerics::Seed;
+use std::collections::HashSet;
+
+/// The store over the real files, or `None`, having said so.
+fn store() -> Option<DataStore> {
+    let Some(directory) = std::env::var_os("BOCHNER_DATA") else {
+        eprintln!("skipped: BOCHNER_DATA does not name the directory of the real files");
+        return None;
+    };
+    let store = DataStore::new(Policy::Offline).with_directory(directory);
+    Some(store.unwrap())
+}
+
+fn graphs() -> Vec<PlanetoidGraph> {
+    let Some(store) = store() else { return vec![] };
+    let graphs = PlanetoidSet::ALL.map(|set| load_graph(set, &store).unwrap());
+    graphs.into()
+}
+
+/// The graphs whose features are there; says which are not.
+fn complete() -> Vec<PlanetoidData> {
+    let Some(store) = store() else { return vec![] };
+    let mut complete = Vec::new();
+    for set in PlanetoidSet::ALL {
+        match load(set, &store) {
+            Ok(data) => complete.push(data),
+            Err(error @ Error::Unavailable { .. }) if set == PlanetoidSet::Pubmed => {
+                eprintln!("skipped: {error}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    complete
+}
+
+fn per_class(
+    graph: &PlanetoidGraph,
+    nodes: impl IntoIterator<Item = usize>,
+) -> (Vec<usize>, usize) {
+    let mut counts = vec![0; graph.set.classes()];
+    let mut without = 0;
+    for node in nodes {
+        match graph.labels[node] {
+            Some(class) => counts[class] += 1,
+            None => without += 1,
+        }
+    }
+    (counts, without)
+}
+
+#[test]
+fn edges_are_counted_as_described() {
+    for graph in graphs() {
+        let (entries, self_loops, looped_nodes, repetitions, alone) = match graph.set {
+            PlanetoidSet::Cora => (10858, 0, 0, 302, 0),
+            PlanetoidSet::Citeseer => (9464, 248, 124, 112, 48),
+            PlanetoidSet::Pubmed => (88676, 6, 3, 22, 0),
+        };
+        let counts = EdgeCounts {
+            entries,
+            self_loops,
+            looped_nodes,
+            repetitions,
+            undirected: graph.set.edges(),
+            alone,
+        };
+        assert_eq!(graph.edges.counts(), counts, "{}", graph.set);
+        assert_eq!(graph.edges.nodes(), graph.set.nodes());
+        let entries: HashSet<_> = graph.edges.entries().iter().collect();
+        let symmetric = entries.iter().all(|[i, j]| entries.contains(&[*j, *i]));
+        assert!(symmetric, "{}", graph.set);
+    }
+}
+
+#[test]
+fn classes_and_splits_are_counted_as_described() {
+    for graph in graphs() {
+        let (all, validation, test): (&[usize], &[usize], &[usize]) = match graph.set {
+            PlanetoidSet::Cora => (
+                &[351, 217, 418, 818, 426, 298, 180],
+                &[61, 36, 78, 158, 81, 57, 29],
+                &[130, 91, 144, 319, 149, 103, 64],
+            ),
+            PlanetoidSet::Citeseer => (
+                &[249, 590, 668, 701, 596, 508],
+                &[29, 86, 116, 106, 94, 69],
+                &[77, 182, 181, 231, 169, 160],
+            ),
+            PlanetoidSet::Pubmed => (&[4103, 7739, 7875], &[98, 194, 208], &[180, 413, 407]),
+        };
+        let missing = if graph.set == PlanetoidSet::Citeseer {
+            15
+        } else {
+            0
+        };
+        let counts = |nodes: &[usize]| per_class(&graph, nodes.iter().copied());
+        let everything = per_class(&graph, 0..graph.set.nodes());
+        assert_eq!(everything, (all.to_vec(), missing), "{}", graph.set);
+        let split = &graph.split;
+        assert_eq!(counts(&split.train), (vec![20; graph.set.classes()], 0));
+        assert_eq!(counts(&split.validation), (validation.to_vec(), 0));
+        assert_eq!(counts(&split.test), (test.to_vec(), 0));
+        let (first, last) = match graph.set {
+            PlanetoidSet::Cora => (1708, 2707),
+            PlanetoidSet::Citeseer => (2312, 3326),
+            PlanetoidSet::Pubmed => (18717, 19716),
+        };
+        assert_eq!((split.test[0], split.test[999]), (first, last));
+        assert_eq!(graph.provenance.len(), 5);
+    }
+}
+
+#[test]
+fn features_are_as_described() {
+    for data in complete() {
+        let set = data.graph.set;
+        let features = &data.features;
+        let shape = (features.rows(), features.columns());
+        assert_eq!(shape, (set.nodes(), set.features()));
+        // No count is published for Pubmed; 937,891 in `allx` is what its length leaves room for.
+        let entries = match set {
+            PlanetoidSet::Cora => 49216,
+            PlanetoidSet::Citeseer => 105165,
+            PlanetoidSet::Pubmed => 937_891 + 50_140,
+        };
+        assert_eq!(features.entries(), entries, "{set}");
+        let ones = features.values().iter().all(|&value| value == 1.0);
+        assert_eq!(ones, set != PlanetoidSet::Pubmed);
+        assert_eq!(data.graph.provenance.len(), 8);
+    }
+}
+
+#[test]
+fn test_rows_lie_at_the_nodes_of_the_index() {
+    let Some(store) = store() else { return };
+    for data in complete() {
+        let set = data.graph.set;
+        let entry = |part: &str| manifest::entry(&format!("{set}/ind.{set}.{part}")).unwrap();
+        let (index, _) = store
+            .load(entry("test.index"), nodes::parse_test_index)
+            .unwrap();
+        let (tx, _) = store.load(entry("tx"), nodes::parse_features).unwrap();
+        let ((ty, _), _) = store.load(entry("ty"), nodes::parse_labels).unwrap();
+        for (row, &node) in index.iter().enumerate() {
+            assert_eq!(data.features.row(node), tx.row(row));
+            assert_eq!(data.graph.labels[node], Some(ty[row]));
+        }
+        assert!(!index.is_sorted());
+    }
+}
+
+#[test]
+fn nodes_of_citeseer_without_label_have_edges_but_no_features() {
+    const NODES: [usize; 15] = [
+        2407, 2489, 2553, 2682, 2781, 2953, 3042, 3063, 3212, 3214, 3250, 3292, 3305, 3306, 3309,
+    ];
+    for data in complete() {
+        let graph = &data.graph;
+        let unlabelled: Vec<_> = (0..graph.set.nodes())
+            .filter(|&node| graph.labels[node].is_none())
+            .collect();
+        let empty: Vec<_> = (0..graph.set.nodes())
+            .filter(|&node| data.features.row(node).0.is_empty())
+            .collect();
+        assert_eq!(unlabelled, empty);
+        if graph.set != PlanetoidSet::Citeseer {
+            assert!(empty.is_empty());
+            continue;
+        }
+        assert_eq!(empty, NODES);
+        let edges = graph.edges.undirected();
+        let touching = edges
+            .iter()
+            .filter(|[i, j]| NODES.contains(i) || NODES.contains(j));
+        assert_eq!(touching.count(), 16);
+    }
+}
+
+#[test]
+fn the_parts_of_pubmed_that_are_small_are_read() {
+    let Some(store) = store() else { return };
+    let part = |file: &str| -> CsrMatrix {
+        let entry = manifest::entry(file).unwrap();
+        store.load(entry, nodes::parse_features).unwrap().0
+    };
+    let (x, tx) = (part("pubmed/ind.pubmed.x"), part("pubmed/ind.pubmed.tx"));
+    assert_eq!((x.rows(), x.columns(), x.entries()), (60, 500, 2819));
+    assert_eq!((tx.rows(), tx.columns(), tx.entries()), (1000, 500, 50140));
+}
+
+#[test]
+fn what_is_missing_of_pubmed_is_named_with_its_command() {
+    let Some(store) = store() else { return };
+    match load(PlanetoidSet::Pubmed, &store) {
+        Ok(_) => eprintln!("skipped: nothing of Pubmed is missing"),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.contains("`pubmed/ind.pubmed.allx`"), "{text}");
+            let address = "af6abf468a772cc055bec88c52e4d6f51b7c37e3/data/ind.pubmed.allx";
+            assert!(text.contains("curl") && text.contains(address), "{text}");
+        }
+    }
+}
+
+#[test]
+fn random_splits_of_the_standard_sizes_can_be_drawn() {
+    for graph in graphs() {
+        let split = SplitSizes::STANDARD
+            .draw(&graph.labels, Seed::new(7))
+            .unwrap();
+        let (train, without) = per_class(&graph, split.train.iter().copied());
+        assert_eq!((train, without), (vec![20; graph.set.classes()], 0));
+        assert_eq!((split.validation.len(), split.test.len()), (500, 1000));
+        assert_ne!(split, graph.split);
+    }
+}
