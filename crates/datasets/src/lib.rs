@@ -50,7 +50,7 @@
 //! | [`store`] | where files are found: [`DataStore`], [`Policy`] |
 //! | [`provenance`] | what was found: [`Stored`], [`FileProvenance`], [`Origin`] |
 //! | [`regression`] | the five regression sets: [`load`], [`RegressionSet`], [`Protocol`], and one module per set for its raw file |
-//! | [`nodes`] | the three citation graphs: [`nodes::load`], [`PlanetoidSet`] |
+//! | [`nodes`] | the three citation graphs: [`nodes::load`], [`PlanetoidSet`], and drawn graphs of any size: [`PlantedPartition`] |
 //! | [`table`] | [`Table`], numbers in rows and columns |
 //! | [`scale`] | [`MinMax`] |
 //! | [`folds`] | the fold rule: [`deal`], [`unite_repeats`], [`SplitMix64`] |
@@ -76,7 +76,7 @@ pub use folds::{FOLD_SEED, FOLDS, SplitMix64, deal, unite_repeats};
 pub use manifest::{Entry, Pin};
 pub use nodes::{
     CsrMatrix, EdgeCounts, EdgeList, GraphDefect, PlanetoidData, PlanetoidGraph, PlanetoidSet,
-    SplitSizes,
+    PlantedGraph, PlantedPartition, SplitSizes,
 };
 pub use pickle::PickleDefect;
 pub use provenance::{FileProvenance, Origin, Stored};

@@ -1,10 +1,11 @@
-//! Graphs whose nodes have features and classes.
+//! Graphs whose nodes have features and classes: three citation graphs, and drawn ones.
 
 mod assemble;
 mod csr;
 mod defect;
 mod edges;
 mod parse;
+mod planted;
 mod set;
 mod split;
 
@@ -12,6 +13,7 @@ pub use csr::CsrMatrix;
 pub use defect::GraphDefect;
 pub use edges::{EdgeCounts, EdgeList};
 pub use parse::{parse_features, parse_graph, parse_labels, parse_test_index};
+pub use planted::{PlantedGraph, PlantedPartition};
 pub use set::PlanetoidSet;
 pub use split::SplitSizes;
 

@@ -100,4 +100,10 @@ pub enum GraphDefect {
         /// The other file.
         other: &'static str,
     },
+    /// A probability is not one.
+    #[error("{value} is no probability")]
+    Probability {
+        /// The number given.
+        value: f64,
+    },
 }
