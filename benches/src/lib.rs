@@ -26,6 +26,7 @@
 //! | [`workload`] | [`Workload`], [`Pass`], [`workloads`] |
 //! | `attention` | attention of every kind |
 //! | `gaussian` | Gaussian processes and the copula |
+//! | `regression` | epochs of the paper's regressor |
 //! | `training` | training steps of encoders and classifiers |
 //! | `machine` | the processor, its matrix product and its memory |
 //! | [`measure`] | medians, peak memory, and who else was running |
@@ -41,6 +42,7 @@ pub mod instructions;
 mod machine;
 pub mod measure;
 pub mod peers;
+mod regression;
 pub mod report;
 pub mod run;
 mod training;

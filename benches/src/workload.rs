@@ -1,6 +1,6 @@
 //! What is measured.
 
-use crate::{Error, attention, gaussian, machine, training};
+use crate::{Error, attention, gaussian, machine, regression, training};
 use serde_json::Value;
 
 /// One piece of work at one shape.
@@ -101,6 +101,7 @@ pub fn workloads() -> Vec<Workload> {
         machine::ceilings(),
         attention::workloads(),
         training::workloads(),
+        regression::workloads(),
         gaussian::workloads(),
     ];
     groups.into_iter().flatten().collect()

@@ -1,0 +1,122 @@
+//! Epochs of the paper's regressor on one sequence as long as each of its data sets.
+
+use crate::Error;
+use crate::workload::{Against, Element, Pass, Peer, Run, Workload};
+use bochner_attention::{IkanDirect, Mikan, RbfOnly, Softmax, Variant};
+use bochner_models::regressor::{RegressorConfig, Task, Trainer, TrainingConfig};
+use bochner_numerics::{Seed, standard_normal};
+use ndarray::{Array1, Array2};
+use serde_json::json;
+
+/// Rows and inputs of Passenger, Housing, CO2, Concrete and Parkinsons.
+const SETS: [[usize; 2]; 5] = [[144, 1], [506, 13], [527, 1], [1030, 8], [5875, 20]];
+
+const WIDTH: usize = 64;
+const POINTS: usize = 64;
+
+/// The norm of the spectral kinds; one that takes powers.
+const P: f64 = 3.0;
+
+/// Regressors, `(N, inputs, width, heads, R)`.
+pub(crate) fn workloads() -> Vec<Workload> {
+    let kinds = [
+        ("regressor-transformer", "transformer", 4, 0),
+        ("regressor-transformer", "transformer", 8, 0),
+        ("regressor-rbf-only", "rbf_only", 8, 0),
+        ("regressor-ikan-direct", "ikan_direct", 8, POINTS),
+        ("regressor-mikan", "mikan", 8, POINTS),
+    ];
+    let of = |[rows, inputs]: [usize; 2]| {
+        kinds.map(|(name, peer, heads, points)| {
+            let shape = [rows, inputs, WIDTH, heads, points];
+            workload(name, peer, shape)
+        })
+    };
+    SETS.into_iter().flat_map(of).collect()
+}
+
+fn workload(name: &'static str, peer: &'static str, shape: [usize; 5]) -> Workload {
+    Workload {
+        name,
+        shape: shape.to_vec(),
+        element: Element::Single,
+        threads: None,
+        passes: vec![Pass {
+            name: "epoch",
+            operations: operations(shape),
+            bytes: 4.0 * (shape[0] * (shape[1] + 1)) as f64,
+            against: vec![Against {
+                label: "the formulas, eager",
+                peers: vec![Peer {
+                    script: "regression_epoch",
+                    case: json!({ "impl": peer, "shape": shape, "p": P }),
+                    pass: "epoch",
+                }],
+                target: None,
+            }],
+        }],
+        start: Box::new(move || Ok(vec![epochs(peer, shape)?])),
+    }
+}
+
+/// A training step is three forward passes, evaluation one; for attention the backward pass also
+/// computes again what the forward pass did.
+fn operations([rows, inputs, width, heads, points]: [usize; 5]) -> f64 {
+    let own = width / heads;
+    let maps = 4 * (6 * width * width + inputs * width + width);
+    let factor = if points == 0 { own } else { 2 * points };
+    let features = 4 * 4 * points * width;
+    let by_pairs = rows * (5 * factor + 4 * own);
+    let by_rows = 8 * points * (2 * points + 1) * (own + 1);
+    let pairs = heads
+        * if points == 0 {
+            by_pairs
+        } else {
+            by_pairs.min(by_rows)
+        };
+    2.0 * rows as f64 * (maps + features + pairs) as f64
+}
+
+fn attention(peer: &str, points: usize) -> Variant {
+    match peer {
+        "transformer" => Softmax {}.into(),
+        "rbf_only" => RbfOnly {}.into(),
+        "ikan_direct" => {
+            let settings = IkanDirect::default();
+            IkanDirect {
+                p: P,
+                points,
+                ..settings
+            }
+            .into()
+        }
+        _ => {
+            let settings = Mikan::default();
+            Mikan {
+                p: P,
+                points,
+                ..settings
+            }
+            .into()
+        }
+    }
+}
+
+fn epochs(peer: &str, [rows, inputs, width, heads, points]: [usize; 5]) -> Result<Run, Error> {
+    let mut stream = Seed::new(2).stream("data");
+    let x = Array2::from_shape_simple_fn((rows, inputs), || standard_normal(&mut stream));
+    let y = Array1::from_shape_simple_fn(rows, || standard_normal(&mut stream));
+    let train = (0..rows).filter(|row| row % 10 != 0).collect();
+    let config = RegressorConfig {
+        width,
+        heads,
+        ..RegressorConfig::new(inputs, attention(peer, points))
+    };
+    let task = Task::new(x, y, train)?;
+    let mut trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(1))?;
+    Ok(Box::new(move || {
+        trainer.epoch()?;
+        trainer.predict()?;
+        Ok(())
+    }))
+}
