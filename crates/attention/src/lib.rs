@@ -91,6 +91,7 @@
 //! | [`Magnitude`], [`magnitude()`], [`log_norm_sq`] | which norm |
 //! | [`Mask`] | which keys |
 //! | [`Mechanism`], [`REGISTRY`], [`Variant`] | mechanisms with parameters, by name |
+//! | [`SpectralMechanism`], [`DrawnPoints`] | their spectral points alone, for other kinds of attention |
 //! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`] | their settings |
 //! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | what the kernel family can choose |
 //! | `MultiHead`, `MultiHeadDecoder` | the trainable layer, and as it stands decoding (feature `dfdx`) |
@@ -110,6 +111,7 @@ mod multi_head;
 mod registry;
 mod settings;
 mod similarity;
+mod spectral;
 mod variants;
 
 pub use attend::{Attended, AttentionGradients, attend, attend_vjp, weights};
@@ -131,6 +133,7 @@ pub use multi_head::{
 pub use registry::{Described, Entry, REGISTRY, Variant, find};
 pub use settings::Settings;
 pub use similarity::{Points, PointsGradients, Similarity};
+pub use spectral::{DrawnCotangents, DrawnPoints, SpectralMechanism};
 pub use variants::{
     Copula, Draw, Expsin, IkanDirect, Linear, Mikan, MikanGradients, Posterior, Preset, RbfOnly,
     Softmax, Stationarity,

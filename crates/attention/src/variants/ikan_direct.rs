@@ -7,10 +7,11 @@ use crate::mechanism::{
     Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
 };
 use crate::registry::Described;
-use crate::{Decoder, DecoderSize, Form};
+use crate::spectral::as_in_the_paper;
+use crate::{Decoder, DecoderSize, DrawnCotangents, DrawnPoints, Form, SpectralMechanism};
 use bochner_numerics::Real;
 use bochner_spectral::{DirectInit, direct_points};
-use ndarray::{ArrayView3, Axis, Ix3};
+use ndarray::{Array, Array1, ArrayView3, Axis, Ix3};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
@@ -174,6 +175,48 @@ impl<T: Real> Mechanism<T> for IkanDirect {
             weights,
             points: Some(shown(points)),
             correlation: None,
+        })
+    }
+}
+
+/// Marks points as this mechanism's.
+struct Direct;
+
+impl<T: Real> SpectralMechanism<T> for IkanDirect {
+    fn p(&self) -> f64 {
+        self.p
+    }
+
+    fn floor(&self) -> f64 {
+        self.floor
+    }
+
+    fn draw_points(
+        &self,
+        inputs: &Inputs<T>,
+        flat: &[T],
+        _: &Pass,
+    ) -> Result<DrawnPoints<T>, Error> {
+        as_in_the_paper(self.preset)?;
+        let points = self.checked(inputs.size(), flat)?;
+        let penalty = Array1::zeros(inputs.q.dim().0);
+        Ok(DrawnPoints::new(points, penalty, Direct))
+    }
+
+    fn draw_points_vjp(
+        &self,
+        inputs: &Inputs<T>,
+        _: &[T],
+        drawn: &DrawnPoints<T>,
+        cotangent: DrawnCotangents<T>,
+    ) -> Result<Gradients<T>, Error> {
+        drawn.saved::<Direct>(Self::NAME)?;
+        let (sets, _) = cotangent.checked(drawn)?;
+        Ok(Gradients {
+            q: Array::zeros(inputs.q.raw_dim()),
+            k: Array::zeros(inputs.k.raw_dim()),
+            v: Array::zeros(inputs.v.raw_dim()),
+            parameters: sets.into_iter().flatten().collect(),
         })
     }
 }

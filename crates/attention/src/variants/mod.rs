@@ -19,4 +19,5 @@ pub use linear::Linear;
 pub use mikan::{Copula, Draw, Mikan, MikanGradients, Posterior};
 pub use rbf_only::RbfOnly;
 pub use softmax::Softmax;
+pub(crate) use squared::Sets;
 pub use squared::{Preset, Stationarity};

@@ -40,7 +40,7 @@ impl Stationarity {
 
 /// Spectral points of all heads, `[1 or B, M, R, d]`: one set of a stationary kernel, w1 and w2 of a
 /// non-stationary one.
-pub(super) type Sets<T> = Vec<Array4<T>>;
+pub(crate) type Sets<T> = Vec<Array4<T>>;
 
 /// Whose equations are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ mod bounds;
 mod coupling;
 mod draw;
 mod networks;
+mod points;
 mod posterior;
 mod units;
 
@@ -313,6 +314,18 @@ impl Mikan {
         (0..draws).map(&mut draw).collect()
     }
 
+    /// The noise of the one draw of a pass.
+    fn single_noise<T: Real>(&self, inputs: &Inputs<T>, pass: &Pass) -> Result<Array4<T>, Error> {
+        let mut noise = self.noise(inputs, pass);
+        if noise.len() > 1 {
+            return Err(Error::Unsupported {
+                what: "decoding, or drawing points, with an average over several draws",
+                instead: "one draw, or a decoder for each",
+            });
+        }
+        Ok(noise.remove(0))
+    }
+
     fn refused(&self) -> Option<Error> {
         let usual = Self::default();
         let unusual = self.copula != usual.copula
@@ -445,14 +458,7 @@ impl<T: Real> Mechanism<T> for Mikan {
             v: q,
             mask,
         };
-        let mut noise = self.noise(&inputs, pass);
-        if noise.len() > 1 {
-            return Err(Error::Unsupported {
-                what: "decoding with an average over several draws",
-                instead: "one draw, or a decoder for each",
-            });
-        }
-        let draw = self.draw(&inputs, flat, noise.remove(0))?;
+        let draw = self.draw(&inputs, flat, self.single_noise(&inputs, pass)?)?;
         let frequencies = self.frequencies(&draw);
         self.kernel().decoder(size, &frequencies, pass, form)
     }
