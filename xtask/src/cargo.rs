@@ -21,17 +21,29 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
 
 /// `cargo xtask test`.
 pub(crate) fn test() -> Ending {
-    steps(&[&|| run(&WITHOUT_TRAINING), &|| {
+    steps(&[&|| run(&WITHOUT_TRAINING), &|| run(&WITH_PETGRAPH), &|| {
         run(&["test", "--release", "--workspace"])
     }])
 }
 
-const WITHOUT_TRAINING: [&str; 5] = [
+const WITHOUT_TRAINING: [&str; 7] = [
     "test",
     "--release",
     "--package",
     "bochner-attention",
+    "--package",
+    "bochner-graph",
     "--no-default-features",
+];
+
+/// Graphs of another crate, which are a feature that no crate here asks for.
+const WITH_PETGRAPH: [&str; 6] = [
+    "test",
+    "--release",
+    "--package",
+    "bochner-graph",
+    "--features",
+    "petgraph",
 ];
 
 /// `cargo xtask ci`: the tests come last, so that the output ends with their count.
@@ -57,7 +69,7 @@ const CLIPPY: [&str; 6] = [
     "warnings",
 ];
 
-/// Golden cases and the tests of attention with each of the instruction sets that are not chosen by
+/// Golden cases and the tests of attention and of graphs with each of the instruction sets that are not chosen by
 /// themselves.
 fn slower_instructions() -> Ending {
     for set in instructions::available().skip(1) {

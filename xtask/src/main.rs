@@ -38,7 +38,7 @@ enum Task {
         pass: usize,
         runs: u64,
     },
-    /// Runs all tests: every crate, attention without its training layer, doc tests.
+    /// Runs all tests: every crate, attention and graphs without training layers, doc tests.
     Test,
     /// Runs everything that a change must pass, the tests last.
     Ci,

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::error::Error;
 
 /// Crates without autodiff, all the way down.
-const AUTODIFF_FREE: [&str; 5] = [
+const AUTODIFF_FREE: [&str; 6] = [
     "bochner-numerics",
     "bochner-kernels",
     "bochner-spectral",
     "bochner-copula",
     "bochner-datasets",
+    "bochner-graph",
 ];
 
 /// The framework they do without.

@@ -1,0 +1,191 @@
+//! Lists of lists in two arrays: compressed sparse rows, and their transposition.
+
+use crate::Error;
+use std::ops::Range;
+
+/// The rows of a sparse matrix: which columns each has, a row after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rows {
+    /// Where each row begins, and where the last one ends.
+    offsets: Vec<usize>,
+    columns: Vec<u32>,
+}
+
+impl Rows {
+    /// # Panics
+    /// If the offsets do not cut the columns into rows.
+    pub(crate) fn new(offsets: Vec<usize>, columns: Vec<u32>) -> Self {
+        assert!(check_offsets("rows", &offsets, columns.len()).is_ok());
+        Self { offsets, columns }
+    }
+
+    /// The number of rows.
+    pub(crate) fn count(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// The number of entries of all rows.
+    pub(crate) fn entries(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Where the entries of consecutive rows stand.
+    pub(crate) fn entries_of(&self, rows: Range<usize>) -> Range<usize> {
+        self.offsets[rows.start]..self.offsets[rows.end]
+    }
+
+    pub(crate) fn columns(&self) -> &[u32] {
+        &self.columns
+    }
+
+    /// Where the entries of a row stand.
+    #[inline]
+    pub(crate) fn places(&self, row: usize) -> Range<usize> {
+        self.offsets[row]..self.offsets[row + 1]
+    }
+
+    /// The columns of a row.
+    #[inline]
+    pub(crate) fn row(&self, row: usize) -> &[u32] {
+        &self.columns[self.places(row)]
+    }
+
+    /// The rows of the transposed matrix, and for each of its entries the place it has here. Within
+    /// a row the columns are in order, and equal ones in the order of their places.
+    pub(crate) fn transposed(&self, columns: usize) -> (Self, Vec<u32>) {
+        let rows = (0..self.count()).flat_map(|row| self.row(row).iter().map(move |_| row as u32));
+        by_key(columns, &self.columns, rows)
+    }
+
+    /// Consecutive rows that have about `entries` entries together: a split of the work that the
+    /// shape alone decides.
+    pub(crate) fn pieces(&self, entries: usize) -> Vec<Range<usize>> {
+        let mut pieces = Vec::new();
+        let mut first = 0;
+        for row in 0..self.count() {
+            // A row without entries is work as well.
+            let work = self.offsets[row + 1] - self.offsets[first] + (row + 1 - first);
+            if work >= entries || row + 1 == self.count() {
+                pieces.push(first..row + 1);
+                first = row + 1;
+            }
+        }
+        pieces
+    }
+}
+
+/// Sorts `values` by their keys, all below `count`: one row a key, and for each entry the place that
+/// it had. What has the same key stays in order.
+pub(crate) fn by_key(
+    count: usize,
+    keys: &[u32],
+    values: impl Iterator<Item = u32>,
+) -> (Rows, Vec<u32>) {
+    let mut offsets = vec![0; count + 1];
+    for &key in keys {
+        offsets[key as usize + 1] += 1;
+    }
+    for row in 0..count {
+        offsets[row + 1] += offsets[row];
+    }
+    let mut next = offsets.clone();
+    let (mut columns, mut places) = (vec![0; keys.len()], vec![0; keys.len()]);
+    for (place, (&key, value)) in keys.iter().zip(values).enumerate() {
+        let to = &mut next[key as usize];
+        columns[*to] = value;
+        places[*to] = place as u32;
+        *to += 1;
+    }
+    (Rows { offsets, columns }, places)
+}
+
+/// Whether `offsets` cut a list of `entries` entries into rows.
+pub(crate) fn check_offsets(
+    what: &'static str,
+    offsets: &[usize],
+    entries: usize,
+) -> Result<(), Error> {
+    let wrong = |at: usize, required: String| Error::Offsets {
+        what,
+        at,
+        required,
+        got: offsets.get(at).copied().unwrap_or(0),
+    };
+    if offsets.first() != Some(&0) {
+        return Err(wrong(0, "there and 0".to_owned()));
+    }
+    if let Some(at) = offsets.windows(2).position(|pair| pair[0] > pair[1]) {
+        let before = offsets[at];
+        return Err(wrong(at + 1, format!("at least {before}, the one before")));
+    }
+    let last = offsets.len() - 1;
+    if offsets[last] != entries {
+        return Err(wrong(last, format!("{entries}, the number of entries")));
+    }
+    Ok(())
+}
+
+/// Cuts a slice of rows of `width` elements into the pieces given, which follow one another.
+pub(crate) fn cut<T>(
+    mut data: &mut [T],
+    width: usize,
+    pieces: impl IntoIterator<Item = usize>,
+) -> Vec<&mut [T]> {
+    let cut = pieces.into_iter().map(|rows| {
+        let (piece, rest) = std::mem::take(&mut data).split_at_mut(rows * width);
+        data = rest;
+        piece
+    });
+    cut.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transposing_twice_sorts_the_rows() {
+        let rows = Rows::new(vec![0, 3, 3, 5], vec![2, 0, 2, 1, 0]);
+        let (transposed, places) = rows.transposed(3);
+        assert_eq!(transposed, Rows::new(vec![0, 2, 3, 5], vec![0, 2, 2, 0, 0]));
+        assert_eq!(places, [1, 4, 3, 0, 2]);
+        let (back, _) = transposed.transposed(3);
+        assert_eq!(back, Rows::new(vec![0, 3, 3, 5], vec![0, 2, 2, 0, 1]));
+    }
+
+    #[test]
+    fn pieces_cover_all_rows_in_order() {
+        for (offsets, entries) in [
+            (vec![0], 4),
+            (vec![0, 0, 9, 9, 10, 11, 12], 4),
+            (vec![0; 9], 3),
+        ] {
+            let count = *offsets.last().unwrap();
+            let rows = Rows::new(offsets, vec![0; count]);
+            let pieces = rows.pieces(entries);
+            assert!(pieces.iter().cloned().flatten().eq(0..rows.count()));
+            assert!(pieces.iter().all(|piece| !piece.is_empty()));
+        }
+    }
+
+    #[test]
+    fn ill_formed_offsets_are_named() {
+        let at = |offsets: &[usize]| match check_offsets("rows", offsets, 3) {
+            Err(Error::Offsets { at, .. }) => Some(at),
+            _ => None,
+        };
+        assert_eq!(at(&[0, 1, 3]), None);
+        assert_eq!(at(&[]), Some(0));
+        assert_eq!(at(&[1, 3]), Some(0));
+        assert_eq!(at(&[0, 2, 1, 3]), Some(2));
+        assert_eq!(at(&[0, 2]), Some(1));
+        assert_eq!(at(&[0, 4]), Some(1));
+    }
+
+    #[test]
+    fn pieces_of_a_slice_are_as_long_as_their_rows() {
+        let mut data = [1, 2, 3, 4, 5, 6];
+        let pieces = cut(&mut data, 2, [1, 0, 2]);
+        assert_eq!(pieces, [&[1, 2][..], &[], &[3, 4, 5, 6]]);
+    }
+}

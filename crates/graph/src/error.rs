@@ -1,0 +1,192 @@
+//! What can be wrong with the arguments, and what to do about it.
+
+use bochner_numerics::Real;
+
+/// An error of this crate.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An edge names a node that there is not.
+    #[error(
+        "edge {edge} has {end} {got}, but there are {nodes} {end}s; nodes are counted from 0, edges are pairs (source, target)"
+    )]
+    NodeOutOfRange {
+        /// The edge, in the caller's order.
+        edge: usize,
+        /// Which end of it, `"source"` or `"target"`.
+        end: &'static str,
+        /// The node it names.
+        got: usize,
+        /// How many nodes there are at this end.
+        nodes: usize,
+    },
+    /// Offsets do not cut a list into rows.
+    #[error(
+        "offset {at} of {what} must be {required}, but is {got}; there is one offset a row and one at the end"
+    )]
+    Offsets {
+        /// Whose offsets.
+        what: &'static str,
+        /// Which of them.
+        at: usize,
+        /// What holds for a valid one.
+        required: String,
+        /// What was given.
+        got: usize,
+    },
+    /// A stored value stands in a column that there is not.
+    #[error("stored value {at} stands in column {got}, but there are {columns} columns")]
+    ColumnOutOfRange {
+        /// The stored value.
+        at: usize,
+        /// Its column.
+        got: usize,
+        /// How many columns there are.
+        columns: usize,
+    },
+    /// There is more of something than 32 bits can number.
+    #[error("{got} {what} are more than {limit}; cut the graph into parts")]
+    TooMany {
+        /// What.
+        what: &'static str,
+        /// How many.
+        got: usize,
+        /// How many there can be.
+        limit: usize,
+    },
+    /// Something that only a graph with one kind of node has.
+    #[error(
+        "{what} needs a graph whose targets are its sources, but it has {targets} targets and {sources} sources"
+    )]
+    NotSquare {
+        /// What was asked for.
+        what: &'static str,
+        /// How many targets there are.
+        targets: usize,
+        /// How many sources there are.
+        sources: usize,
+    },
+    /// A list of new numbers is not a permutation.
+    #[error(
+        "entry {at} of the permutation of {what} is {got}; each of 0..{count} must be there once"
+    )]
+    NotAPermutation {
+        /// Of what.
+        what: &'static str,
+        /// The first entry that is too large or there twice.
+        at: usize,
+        /// Its value.
+        got: usize,
+        /// How many entries there are.
+        count: usize,
+    },
+    /// Two arrays do not fit together.
+    #[error("{what} must have shape {expected:?}, but has {got:?}")]
+    ShapeMismatch {
+        /// The argument.
+        what: &'static str,
+        /// The shape that the other arguments call for.
+        expected: Vec<usize>,
+        /// The shape given.
+        got: Vec<usize>,
+    },
+    /// An axis has length zero.
+    #[error("{what} has no elements along its {axis} axis; it needs at least one")]
+    Empty {
+        /// The argument.
+        what: &'static str,
+        /// The axis.
+        axis: &'static str,
+    },
+    /// A setting lies outside its range.
+    #[error("{name} must be {range}, but is {got}")]
+    OutOfRange {
+        /// The setting.
+        name: &'static str,
+        /// What is allowed.
+        range: &'static str,
+        /// What was given.
+        got: f64,
+    },
+    /// An array holds NaN, infinity, or a number so large that products with it leave the type's
+    /// range.
+    #[error(
+        "element {at} of {what} is {got}, but must be a number of at most {limit:e} in absolute value"
+    )]
+    NotANumber {
+        /// The array.
+        what: &'static str,
+        /// The element, in row-major order.
+        at: usize,
+        /// What it is.
+        got: f64,
+        /// The largest absolute value allowed.
+        limit: f64,
+    },
+}
+
+/// `Ok` if `got == expected`.
+pub(crate) fn same_shape(
+    what: &'static str,
+    expected: &[usize],
+    got: &[usize],
+) -> Result<(), Error> {
+    if expected == got {
+        return Ok(());
+    }
+    Err(Error::ShapeMismatch {
+        what,
+        expected: expected.to_vec(),
+        got: got.to_vec(),
+    })
+}
+
+/// `Ok` if there are no more than 32 bits can number.
+pub(crate) fn countable(what: &'static str, got: usize) -> Result<(), Error> {
+    let limit = u32::MAX as usize;
+    if got <= limit {
+        return Ok(());
+    }
+    Err(Error::TooMany { what, got, limit })
+}
+
+/// The largest number that may be given: products of three of them, and sums of these, are finite.
+pub(crate) fn largest<T: Real>() -> T {
+    T::max_value().sqrt().sqrt()
+}
+
+/// `Ok` if no element is NaN or beyond [`largest`].
+pub(crate) fn numbers<T: Real>(what: &'static str, x: &[T]) -> Result<(), Error> {
+    let limit = largest::<T>();
+    let valid = |x: &T| x.abs() <= limit;
+    // Piece by piece, so that the test is made on whole registers.
+    let is_valid = |piece: &[T]| piece.iter().fold(true, |all, x| all & valid(x));
+    let piece = 1024;
+    let Some(bad) = x.chunks(piece).position(|piece| !is_valid(piece)) else {
+        return Ok(());
+    };
+    let rest = &x[bad * piece..];
+    let within = rest.iter().position(|x| !valid(x)).unwrap_or_default();
+    Err(Error::NotANumber {
+        what,
+        at: bad * piece + within,
+        got: rest[within].as_f64(),
+        limit: limit.as_f64(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_found_where_it_stands() {
+        let mut x = vec![1.0_f32; 3000];
+        assert_eq!(numbers("x", &x), Ok(()));
+        for bad in [f32::NAN, f32::NEG_INFINITY, -1e20] {
+            x[2500] = bad;
+            let found = numbers("x", &x);
+            assert!(matches!(found, Err(Error::NotANumber { at: 2500, .. })));
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! What is known of the nodes: dense or sparse rows, and their products with a weight.
+
+mod dense;
+mod multiply;
+mod sparse;
+
+pub use sparse::SparseFeatures;
+
+use crate::Error;
+use crate::error::{numbers, same_shape};
+use bochner_numerics::{Dropout, Real};
+use ndarray::{Array2, ArrayView2};
+
+/// Features of the nodes, `[N, F]`.
+#[derive(Clone, Copy, Debug)]
+pub enum Features<'a, T> {
+    /// All of them.
+    Dense(ArrayView2<'a, T>),
+    /// Those that are not zero.
+    Sparse(&'a SparseFeatures<T>),
+}
+
+impl<T: Real> Features<'_, T> {
+    /// The number of nodes.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Dense(x) => x.nrows(),
+            Self::Sparse(x) => x.rows(),
+        }
+    }
+
+    /// The number of features of a node.
+    pub fn columns(&self) -> usize {
+        match self {
+            Self::Dense(x) => x.ncols(),
+            Self::Sparse(x) => x.columns(),
+        }
+    }
+
+    /// $Y = X W$: the features of each node, transformed.
+    ///
+    /// # Shapes
+    /// `weight: [F, F']` to `[N, F']`.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`], [`Error::NotANumber`] if the features, the weight or the product hold
+    /// NaN, or numbers beyond the fourth root of the type's largest.
+    ///
+    /// # Numerics
+    /// $O(N F F')$ time, or $O(S F')$ where $S$ features are stored; by all threads, with the same
+    /// result for any number of them.
+    ///
+    /// ```
+    /// use bochner_graph::{Features, SparseFeatures};
+    /// use ndarray::array;
+    ///
+    /// let x = array![[0.0, 2.0], [1.0, 0.0]];
+    /// let weight = array![[1.0, 10.0, 100.0], [3.0, 30.0, 300.0]];
+    /// let sparse = SparseFeatures::from_dense(x.view())?;
+    /// let y = Features::Sparse(&sparse).product(weight.view())?;
+    /// assert_eq!(y, array![[6.0, 60.0, 600.0], [1.0, 10.0, 100.0]]);
+    /// assert_eq!(y, Features::Dense(x.view()).product(weight.view())?);
+    /// # Ok::<(), bochner_graph::Error>(())
+    /// ```
+    pub fn product(&self, weight: ArrayView2<T>) -> Result<Array2<T>, Error> {
+        same_shape("weight", &[self.columns(), weight.ncols()], weight.shape())?;
+        let width = weight.ncols();
+        let weight = weight.as_standard_layout();
+        let weight = weight.as_slice().expect("brought to row-major order");
+        let product = match self {
+            Self::Dense(x) => dense::times(*x, weight, width),
+            Self::Sparse(x) if width > 0 => x.times(weight, width),
+            Self::Sparse(_) => Vec::new(),
+        };
+        if let Err(error) = numbers("transformed features", &product) {
+            // What went in is at fault, or the product of numbers too large.
+            self.check()?;
+            numbers("weight", weight)?;
+            return Err(error);
+        }
+        Ok(array(self.rows(), width, product))
+    }
+
+    /// The gradient of [`product`](Self::product) along the weight, $X^T \dot Y$.
+    ///
+    /// # Shapes
+    /// `cotangent: [N, F']` to `[F, F']`.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`].
+    ///
+    /// # Numerics
+    /// As the product; dense features are taken in at most sixteen parts, whose sums are added in
+    /// order.
+    pub fn weight_vjp(&self, cotangent: ArrayView2<T>) -> Result<Array2<T>, Error> {
+        let width = cotangent.ncols();
+        same_shape("cotangent", &[self.rows(), width], cotangent.shape())?;
+        let cotangent = cotangent.as_standard_layout();
+        let cotangent = cotangent.as_slice().expect("brought to row-major order");
+        let gradient = match self {
+            Self::Dense(x) => dense::transposed_times(*x, cotangent, width),
+            Self::Sparse(x) if width > 0 => x.transposed_times(cotangent, width),
+            Self::Sparse(_) => Vec::new(),
+        };
+        Ok(array(self.columns(), width, gradient))
+    }
+
+    /// The gradient of [`product`](Self::product) along the features, $\dot Y W^T$; `None` for sparse
+    /// ones, whose gradient would be dense.
+    ///
+    /// # Shapes
+    /// `weight: [F, F']`, `cotangent: [N, F']` to `[N, F]`.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`].
+    pub fn features_vjp(
+        &self,
+        weight: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<Option<Array2<T>>, Error> {
+        let width = weight.ncols();
+        same_shape("weight", &[self.columns(), width], weight.shape())?;
+        same_shape("cotangent", &[self.rows(), width], cotangent.shape())?;
+        let Self::Dense(_) = self else {
+            return Ok(None);
+        };
+        let gradient = dense::times_transposed(cotangent, weight);
+        Ok(Some(array(self.rows(), self.columns(), gradient)))
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        match self {
+            Self::Dense(x) => {
+                let x = x.as_standard_layout();
+                numbers(
+                    "features",
+                    x.as_slice().expect("brought to row-major order"),
+                )
+            }
+            // Checked when it was made.
+            Self::Sparse(_) => Ok(()),
+        }
+    }
+}
+
+/// The rows of `x`, each divided by the sum of its absolute values; a row of zeros stays one.
+///
+/// # Shapes
+/// `x: [N, F]` to `[N, F]`.
+///
+/// ```
+/// use ndarray::array;
+///
+/// let x = array![[1.0, 3.0], [0.0, 0.0]];
+/// assert_eq!(bochner_graph::row_normalised(x.view()), array![[0.25, 0.75], [0.0, 0.0]]);
+/// ```
+pub fn row_normalised<T: Real>(x: ArrayView2<T>) -> Array2<T> {
+    let mut x = x.as_standard_layout().into_owned();
+    for mut row in x.rows_mut() {
+        normalise(row.as_slice_mut().expect("brought to row-major order"));
+    }
+    x
+}
+
+/// `x` after dropout: element `i` in row-major order times the factor `i`.
+///
+/// It is its own gradient: the cotangent, dropped out in the same way, is that of `x`.
+///
+/// # Shapes
+/// `x: [N, F]` to `[N, F]`.
+pub fn dropped_out<T: Real>(x: ArrayView2<T>, dropout: &Dropout) -> Array2<T> {
+    let mut x = x.as_standard_layout().into_owned();
+    dense::drop_out(
+        x.as_slice_mut().expect("brought to row-major order"),
+        dropout,
+    );
+    x
+}
+
+/// Divides by the sum of the absolute values, if that is not zero.
+fn normalise<T: Real>(row: &mut [T]) {
+    // By the largest first: the sum of the quotients neither overflows nor vanishes.
+    let largest = row
+        .iter()
+        .fold(T::zero(), |largest, x| largest.max(x.abs()));
+    if largest > T::zero() {
+        row.iter_mut().for_each(|x| *x /= largest);
+        let sum: T = row.iter().map(|x| x.abs()).sum();
+        row.iter_mut().for_each(|x| *x /= sum);
+    }
+}
+
+fn array<T>(rows: usize, columns: usize, data: Vec<T>) -> Array2<T> {
+    Array2::from_shape_vec((rows, columns), data).expect("allocated with this shape")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::{Seed, Tolerance, finite_difference, relative_error, standard_normal};
+    use ndarray::Array;
+
+    fn normal<T: Real>(shape: (usize, usize), purpose: &str) -> Array2<T> {
+        let mut stream = Seed::new(6).stream(purpose);
+        Array::from_shape_simple_fn(shape, || standard_normal(&mut stream))
+    }
+
+    /// A matrix with many zeros, and a row and a column of nothing else.
+    fn mostly_zero<T: Real>(rows: usize, columns: usize) -> Array2<T> {
+        let mut x = normal((rows, columns), "x");
+        for ((i, n), x) in x.indexed_iter_mut() {
+            if (i * 5 + n * 3) % 7 > 1 || i == 1 || n == 2 {
+                *x = T::zero();
+            }
+        }
+        x
+    }
+
+    fn check_products<T: Real>(rows: usize, columns: usize, width: usize) {
+        let x = mostly_zero::<T>(rows, columns);
+        let sparse = SparseFeatures::from_dense(x.view()).unwrap();
+        let (weight, cotangent) = (normal((columns, width), "w"), normal((rows, width), "c"));
+        let (along_weight, along_x) = (x.t().dot(&cotangent), cotangent.dot(&weight.t()));
+        let close = |got: &Array2<T>, want: &Array2<T>, tolerance: Tolerance| {
+            let bound = tolerance.bound(want.iter().map(|x| x.as_f64()));
+            assert_eq!(got.dim(), want.dim());
+            assert!(
+                got.iter()
+                    .zip(want)
+                    .all(|(a, b)| (*a - *b).abs().as_f64() <= bound)
+            );
+        };
+        for features in [Features::Dense(x.view()), Features::Sparse(&sparse)] {
+            let product = features.product(weight.view()).unwrap();
+            close(&product, &x.dot(&weight), Tolerance::outputs::<T>());
+            let gradient = features.weight_vjp(cotangent.view()).unwrap();
+            close(&gradient, &along_weight, Tolerance::gradients::<T>());
+            let gradient = features
+                .features_vjp(weight.view(), cotangent.view())
+                .unwrap();
+            match features {
+                Features::Dense(_) => {
+                    close(&gradient.unwrap(), &along_x, Tolerance::gradients::<T>())
+                }
+                Features::Sparse(_) => assert!(gradient.is_none()),
+            }
+        }
+    }
+
+    #[test]
+    fn sparse_and_dense_products_are_products() {
+        for (rows, columns, width) in [(7, 5, 3), (2100, 40, 8), (3, 500, 64), (1, 4, 1)] {
+            check_products::<f64>(rows, columns, width);
+            check_products::<f32>(rows, columns, width);
+        }
+    }
+
+    #[test]
+    fn empty_products_are_empty() {
+        for (rows, columns, width) in [(0, 3, 2), (3, 0, 2), (3, 2, 0)] {
+            check_products::<f64>(rows, columns, width);
+        }
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let (x, weight) = (mostly_zero(5, 4), normal::<f64>((4, 3), "w"));
+        let cotangent = normal::<f64>((5, 3), "c");
+        let sparse = SparseFeatures::from_dense(x.view()).unwrap();
+        let value = |features: Features<f64>, weight: ArrayView2<f64>| {
+            (features.product(weight).unwrap() * &cotangent).sum()
+        };
+        let want = finite_difference(weight.as_slice().unwrap(), |weight| {
+            let weight = ArrayView2::from_shape((4, 3), weight).unwrap();
+            value(Features::Sparse(&sparse), weight)
+        });
+        let got = Features::Sparse(&sparse)
+            .weight_vjp(cotangent.view())
+            .unwrap();
+        assert!(relative_error(got.as_slice().unwrap(), &want) < 1e-8);
+        let want = finite_difference(x.as_slice().unwrap(), |x| {
+            let x = ArrayView2::from_shape((5, 4), x).unwrap();
+            value(Features::Dense(x), weight.view())
+        });
+        let dense = Features::Dense(x.view());
+        let got = dense.features_vjp(weight.view(), cotangent.view()).unwrap();
+        assert!(relative_error(got.unwrap().as_slice().unwrap(), &want) < 1e-8);
+    }
+
+    #[test]
+    fn what_is_no_number_is_named() {
+        let (mut x, mut weight) = (normal::<f32>((3, 2), "x"), normal::<f32>((2, 2), "w"));
+        let named = |x: &Array2<f32>, weight: &Array2<f32>| match Features::Dense(x.view())
+            .product(weight.view())
+        {
+            Err(Error::NotANumber { what, at, .. }) => Some((what, at)),
+            _ => None,
+        };
+        assert_eq!(named(&x, &weight), None);
+        weight[[1, 0]] = f32::NAN;
+        assert_eq!(named(&x, &weight), Some(("weight", 2)));
+        x[[2, 1]] = f32::INFINITY;
+        assert_eq!(named(&x, &weight), Some(("features", 5)));
+        x.fill(1e9);
+        weight.fill(1e9);
+        assert_eq!(named(&x, &weight), Some(("transformed features", 0)));
+    }
+
+    #[test]
+    fn shapes_that_do_not_fit_are_named() {
+        let x = normal::<f64>((3, 2), "x");
+        let features = Features::Dense(x.view());
+        let (wrong, right) = (normal((3, 2), "w"), normal((2, 4), "w"));
+        let mismatch = |error| matches!(error, Error::ShapeMismatch { .. });
+        assert!(mismatch(features.product(wrong.view()).unwrap_err()));
+        assert!(mismatch(features.weight_vjp(right.view()).unwrap_err()));
+        let got = features.features_vjp(right.view(), wrong.view());
+        assert!(mismatch(got.unwrap_err()));
+    }
+}

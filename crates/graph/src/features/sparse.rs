@@ -1,0 +1,251 @@
+//! Features of which most are zero.
+
+use super::multiply::multiply;
+use crate::Error;
+use crate::compressed::{Rows, check_offsets};
+use crate::error::{countable, numbers};
+use bochner_numerics::{Dropout, Real, parallel};
+use ndarray::{Array2, ArrayView2};
+use std::sync::Arc;
+
+/// Stored values of a piece of work.
+const PIECE: usize = 4096;
+
+/// Node features of which most are zero: a matrix in compressed rows.
+///
+/// Which entries are stored is shared by all that is made of one matrix, so that dropout or a
+/// normalisation costs new values only. An entry stored twice counts as the sum.
+///
+/// ```
+/// use bochner_graph::SparseFeatures;
+/// use ndarray::array;
+///
+/// // Row 0 has a 2 in column 1, row 1 has nothing, row 2 a 1 in columns 0 and 2.
+/// let words = SparseFeatures::new(3, &[0, 1, 1, 3], &[1, 0, 2], vec![2.0, 1.0, 1.0])?;
+/// let normalised = words.row_normalised();
+/// assert_eq!(normalised.to_dense(), array![[0.0, 1.0, 0.0], [0.0; 3], [0.5, 0.0, 0.5]]);
+/// # Ok::<(), bochner_graph::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct SparseFeatures<T> {
+    pattern: Arc<Pattern>,
+    values: Vec<T>,
+}
+
+/// Which entries are stored, by rows and by columns.
+#[derive(Debug, PartialEq)]
+struct Pattern {
+    rows: Rows,
+    columns: Rows,
+    /// The place in `rows` of each entry of `columns`.
+    places: Vec<u32>,
+}
+
+impl<T: Real> SparseFeatures<T> {
+    /// Features in compressed rows: those of row `i` are `values[offsets[i]..offsets[i + 1]]`, in the
+    /// columns that stand at the same places of `indices`.
+    ///
+    /// # Errors
+    /// [`Error::Offsets`] if the offsets do not cut the values into rows, [`Error::ShapeMismatch`] if
+    /// there is not one index a value, [`Error::ColumnOutOfRange`], [`Error::NotANumber`],
+    /// [`Error::TooMany`].
+    pub fn new(
+        columns: usize,
+        offsets: &[usize],
+        indices: &[usize],
+        values: Vec<T>,
+    ) -> Result<Self, Error> {
+        super::same_shape("indices", &[values.len()], &[indices.len()])?;
+        check_offsets("the features", offsets, values.len())?;
+        countable("columns", columns)?;
+        countable("rows", offsets.len() - 1)?;
+        countable("stored values", values.len())?;
+        if let Some(at) = indices.iter().position(|&column| column >= columns) {
+            let got = indices[at];
+            return Err(Error::ColumnOutOfRange { at, got, columns });
+        }
+        numbers("features", &values)?;
+        let indices = indices.iter().map(|&column| column as u32).collect();
+        let rows = Rows::new(offsets.to_vec(), indices);
+        let (by_column, places) = rows.transposed(columns);
+        let pattern = Pattern {
+            rows,
+            columns: by_column,
+            places,
+        };
+        Ok(Self {
+            pattern: Arc::new(pattern),
+            values,
+        })
+    }
+
+    /// The entries of a matrix that are not zero.
+    ///
+    /// # Errors
+    /// [`Error::NotANumber`], [`Error::TooMany`].
+    pub fn from_dense(x: ArrayView2<T>) -> Result<Self, Error> {
+        let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for row in x.rows() {
+            for (column, &value) in row.iter().enumerate() {
+                if value != T::zero() {
+                    indices.push(column);
+                    values.push(value);
+                }
+            }
+            offsets.push(values.len());
+        }
+        Self::new(x.ncols(), &offsets, &indices, values)
+    }
+
+    /// The matrix with its zeros.
+    pub fn to_dense(&self) -> Array2<T> {
+        let mut x = Array2::zeros((self.rows(), self.columns()));
+        for row in 0..self.rows() {
+            for place in self.pattern.rows.places(row) {
+                x[[row, self.column(place)]] += self.values[place];
+            }
+        }
+        x
+    }
+
+    /// The number of rows, one a node.
+    pub fn rows(&self) -> usize {
+        self.pattern.rows.count()
+    }
+
+    /// The number of columns, one a feature.
+    pub fn columns(&self) -> usize {
+        self.pattern.columns.count()
+    }
+
+    /// The stored values, row by row.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// The same features with each row divided by the sum of its absolute values; a row of zeros stays
+    /// one.
+    pub fn row_normalised(&self) -> Self {
+        let mut values = self.values.clone();
+        for row in 0..self.rows() {
+            super::normalise(&mut values[self.pattern.rows.places(row)]);
+        }
+        self.with_values(values)
+    }
+
+    /// The same features after dropout.
+    ///
+    /// The factor of the entry in row `i` and column `n` of `N` is that of element $iN + n$: stored or
+    /// not, the same entries are dropped, on any number of threads.
+    pub fn dropped_out(&self, dropout: &Dropout) -> Self {
+        let mut values = self.values.clone();
+        let rows = &self.pattern.rows;
+        let pieces = rows.pieces(PIECE);
+        let lengths = pieces
+            .iter()
+            .map(|piece| rows.entries_of(piece.clone()).len());
+        let parts = crate::compressed::cut(&mut values, 1, lengths);
+        parallel::for_each(pieces.into_iter().zip(parts).collect(), |(piece, part)| {
+            let first = rows.entries_of(piece.clone()).start;
+            for row in piece {
+                let element = row as u64 * self.columns() as u64;
+                for place in rows.places(row) {
+                    part[place - first] *= dropout.factor(element + self.column(place) as u64);
+                }
+            }
+        });
+        self.with_values(values)
+    }
+
+    /// $XW$, with `weight` row-major and as many rows as `self` has columns.
+    pub(super) fn times(&self, weight: &[T], width: usize) -> Vec<T> {
+        multiply(&self.pattern.rows, &self.values, weight, width, PIECE)
+    }
+
+    /// $X^T Y$, with `y` row-major and as many rows as `self`.
+    pub(super) fn transposed_times(&self, y: &[T], width: usize) -> Vec<T> {
+        let places = self.pattern.places.iter();
+        let values: Vec<T> = places.map(|&place| self.values[place as usize]).collect();
+        multiply(&self.pattern.columns, &values, y, width, PIECE)
+    }
+
+    fn column(&self, place: usize) -> usize {
+        self.pattern.rows.columns()[place] as usize
+    }
+
+    fn with_values(&self, values: Vec<T>) -> Self {
+        Self {
+            pattern: self.pattern.clone(),
+            values,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::Seed;
+    use ndarray::array;
+
+    fn refused(offsets: &[usize], indices: &[usize], values: &[f64]) -> Error {
+        SparseFeatures::new(3, offsets, indices, values.to_vec()).unwrap_err()
+    }
+
+    #[test]
+    fn ill_formed_rows_are_named() {
+        assert!(matches!(
+            refused(&[0, 2], &[0], &[1.0]),
+            Error::Offsets { at: 1, .. }
+        ));
+        assert!(matches!(
+            refused(&[0, 1, 0], &[], &[]),
+            Error::Offsets { at: 2, .. }
+        ));
+        assert!(matches!(
+            refused(&[0, 1], &[0, 1], &[1.0]),
+            Error::ShapeMismatch { .. }
+        ));
+        assert_eq!(
+            refused(&[0, 1, 2], &[0, 3], &[1.0, 1.0]),
+            Error::ColumnOutOfRange {
+                at: 1,
+                got: 3,
+                columns: 3
+            }
+        );
+        for bad in [f64::NAN, f64::INFINITY] {
+            let error = refused(&[0, 2], &[0, 1], &[1.0, bad]);
+            assert!(matches!(error, Error::NotANumber { at: 1, .. }));
+        }
+    }
+
+    #[test]
+    fn zeros_are_left_out_and_come_back() {
+        let dense = array![[0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 3.0]];
+        let sparse = SparseFeatures::from_dense(dense.view()).unwrap();
+        assert_eq!(sparse.values(), [2.0, -1.0, 3.0]);
+        assert_eq!(sparse.to_dense(), dense);
+        assert_eq!((sparse.rows(), sparse.columns()), (3, 3));
+    }
+
+    #[test]
+    fn normalised_rows_sum_to_one_in_absolute_value() {
+        let dense = array![[0.0, 2.0, 6.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 1.0]];
+        let sparse = SparseFeatures::from_dense(dense.view()).unwrap();
+        let want = array![[0.0, 0.25, 0.75], [0.0, 0.0, 0.0], [-0.5, 0.0, 0.5]];
+        assert_eq!(sparse.row_normalised().to_dense(), want);
+        assert_eq!(crate::row_normalised(dense.view()), want);
+    }
+
+    #[test]
+    fn dropout_drops_the_same_entries_stored_or_not() {
+        let dense = Array2::from_shape_fn((90, 70), |(i, n)| ((i * 7 + n) % 3) as f32);
+        let dropout = Dropout::new(0.6, Seed::new(3)).unwrap();
+        let sparse = SparseFeatures::from_dense(dense.view()).unwrap();
+        let dropped = sparse.dropped_out(&dropout).to_dense();
+        assert_eq!(dropped, crate::dropped_out(dense.view(), &dropout));
+        let kept =
+            dropped.iter().filter(|x| **x != 0.0).count() as f64 / sparse.values().len() as f64;
+        assert!((kept - 0.4).abs() < 0.05);
+    }
+}
