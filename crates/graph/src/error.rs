@@ -80,6 +80,16 @@ pub enum Error {
         /// How many entries there are.
         count: usize,
     },
+    /// A list of targets names one that there is not, or one twice.
+    #[error("target {at} is {got}; each of 0..{nodes} may be asked for once")]
+    NotATarget {
+        /// The first entry that is too large or there twice.
+        at: usize,
+        /// Its value.
+        got: usize,
+        /// How many nodes there are.
+        nodes: usize,
+    },
     /// Two arrays do not fit together.
     #[error("{what} must have shape {expected:?}, but has {got:?}")]
     ShapeMismatch {

@@ -51,6 +51,7 @@
 //! | [`Graph`] | edges by target and by source; from lists, compressed rows, petgraph (feature `petgraph`) |
 //! | [`WithSelfLoops`], [`WithoutDuplicates`] | what was done to one |
 //! | [`Batch`] | several graphs as one |
+//! | [`NeighbourSampler`], [`Neighbourhood`], [`FanOut`] | a few neighbours of a few nodes, layer by layer |
 //! | [`Features`], [`SparseFeatures`] | what is known of the nodes, times a weight |
 //! | [`row_normalised`], [`dropped_out`] | of dense features; sparse ones have methods |
 //! | [`Error`] | what can be wrong with the arguments |
@@ -59,7 +60,9 @@ mod compressed;
 mod error;
 mod features;
 mod graph;
+mod sampling;
 
 pub use error::Error;
 pub use features::{Features, SparseFeatures, dropped_out, row_normalised};
 pub use graph::{Batch, Graph, WithSelfLoops, WithoutDuplicates};
+pub use sampling::{FanOut, NeighbourSampler, Neighbourhood};

@@ -193,7 +193,7 @@ impl Graph {
         self.by_source.row(source).len()
     }
 
-    fn expect_square(&self, what: &'static str) -> Result<(), Error> {
+    pub(crate) fn expect_square(&self, what: &'static str) -> Result<(), Error> {
         if self.is_square() {
             return Ok(());
         }
