@@ -33,7 +33,7 @@ use std::fmt;
 ///
 /// # Errors
 /// What [`DataStore::load`] returns; [`Error::EmptySplit`] if so few rows are kept that a part of
-/// a split is empty.
+/// a split is empty; [`Error::UnknownName`] for [`Protocol::Fixed`], which these sets do not have.
 ///
 /// # Numerics
 /// The scaled files are taken as they are: their columns were scaled over all rows at the source.
@@ -43,6 +43,7 @@ pub fn load(
     rows: Rows,
     store: &DataStore,
 ) -> Result<RegressionData, Error> {
+    by_name(&Protocol::REGRESSION, Protocol::name, protocol.name())?;
     let mut loader = Loader {
         store,
         provenance: Vec::new(),
@@ -100,9 +101,7 @@ impl Loader<'_> {
             (RegressionSet::Co2, _) | (RegressionSet::Concrete, Protocol::R90) => {
                 return self.scaled(set);
             }
-            (RegressionSet::Concrete, Protocol::P10) => {
-                self.read(set, concrete::FILE, concrete::parse)?
-            }
+            (RegressionSet::Concrete, _) => self.read(set, concrete::FILE, concrete::parse)?,
             (RegressionSet::Passenger, _) => {
                 self.provenance.extend(passenger::check_given(self.store)?);
                 passenger::table()
@@ -128,23 +127,19 @@ impl Loader<'_> {
         rows: Rows,
     ) -> Result<Vec<Split>, Error> {
         let n = set.rows();
-        match protocol {
-            Protocol::P10 => {
-                let folds = if set.has_published_folds() {
-                    self.read(set, "folds10.txt", |file, bytes| {
-                        parse_folds(file, bytes, n)
-                    })?
-                } else {
-                    deal(&vec![0; n])
-                };
-                Ok(Split::cross_validation(&every(&folds, rows)))
-            }
-            Protocol::R90 => {
-                let parse = |file: &str, bytes: &[u8]| parse_masks(file, bytes, n);
-                let masks = self.read(set, "released_test_mask.csv", parse)?;
-                Ok(Split::held_out(&every(&masks, rows)))
-            }
+        if protocol == Protocol::R90 {
+            let parse = |file: &str, bytes: &[u8]| parse_masks(file, bytes, n);
+            let masks = self.read(set, "released_test_mask.csv", parse)?;
+            return Ok(Split::held_out(&every(&masks, rows)));
         }
+        let folds = if set.has_published_folds() {
+            self.read(set, "folds10.txt", |file, bytes| {
+                parse_folds(file, bytes, n)
+            })?
+        } else {
+            deal(&vec![0; n])
+        };
+        Ok(Split::cross_validation(&every(&folds, rows)))
     }
 }
 

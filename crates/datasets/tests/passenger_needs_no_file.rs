@@ -30,11 +30,21 @@ fn both_protocols_load_without_files() {
 }
 
 #[test]
+fn a_protocol_of_other_data_is_refused_before_any_file_is_looked_for() {
+    let cache = tempfile::tempdir().unwrap();
+    for set in RegressionSet::ALL {
+        let store = empty_store(cache.path());
+        let error = load(set, Protocol::Fixed, Rows::All, &store).unwrap_err();
+        assert_eq!(error.to_string(), "`Fixed` is not one of P10, R90");
+    }
+}
+
+#[test]
 fn the_other_sets_are_unavailable_with_a_command() {
     let cache = tempfile::tempdir().unwrap();
     let store = empty_store(cache.path());
     for set in RegressionSet::ALL {
-        for protocol in Protocol::ALL {
+        for protocol in Protocol::REGRESSION {
             match load(set, protocol, Rows::All, &store) {
                 Ok(_) => assert_eq!(set, RegressionSet::Passenger),
                 Err(Error::Unavailable {
@@ -89,7 +99,7 @@ fn too_few_rows_for_ten_splits_are_an_error() {
     let cache = tempfile::tempdir().unwrap();
     let store = empty_store(cache.path());
     let rows = |k| Rows::Every(NonZeroUsize::new(k).unwrap());
-    for protocol in Protocol::ALL {
+    for protocol in Protocol::REGRESSION {
         let error = load(RegressionSet::Passenger, protocol, rows(50), &store).unwrap_err();
         assert!(
             matches!(error, Error::EmptySplit { every: 50, .. }),
