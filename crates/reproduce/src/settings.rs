@@ -2,11 +2,12 @@
 
 use bochner_attention::Variant;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
 
 /// What fixes a training run besides data and seed.
 ///
-/// Stored without a tag: the two kinds differ in their fields, and results recorded when there was
-/// only the first are read as that.
+/// Stored without a tag: the kinds differ in the name of their first field, and results recorded
+/// when there were fewer of them are read as what they were.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Settings {
@@ -14,6 +15,8 @@ pub enum Settings {
     Attention(AttentionSettings),
     /// Of a Gaussian process.
     Process(ProcessSettings),
+    /// Of a node classifier.
+    Nodes(NodeSettings),
 }
 
 /// The settings of a regressor with an attention layer.
@@ -67,12 +70,51 @@ pub enum Covariance {
     },
 }
 
+/// The settings of a node classifier: two layers of graph attention, the first with its heads side
+/// by side, the second with the mean of its heads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeSettings {
+    /// How edges are weighed.
+    pub graph_attention: GraphAttention,
+    /// The norm of its magnitudes; absent where it has no choice.
+    pub p: Option<f64>,
+    /// Its spectral points R; absent where it has none.
+    pub points: Option<usize>,
+    /// Heads of the first layer.
+    pub heads: usize,
+    /// Width of each of them.
+    pub width: usize,
+    /// Heads of the second layer.
+    pub output_heads: usize,
+    /// The share of inputs, transformed features and attention weights that is dropped in training.
+    pub dropout: f64,
+    /// The factor of half the squared norm of all parameters in the objective.
+    pub l2: f64,
+    /// Passes over the graph, at most.
+    pub epochs: usize,
+    /// The passes in a row without progress on the validation part after which training ends.
+    pub patience: NonZeroUsize,
+    /// Adam's step size.
+    pub learning_rate: f64,
+}
+
+/// How graph attention weighs edges.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GraphAttention {
+    /// By a LeakyReLU of a linear function of both ends (Veličković et al. 2018).
+    Classic,
+    /// By the kernel form, with the spectral points of a mechanism (equation 10).
+    Kernel(Variant),
+}
+
 impl Settings {
-    /// Passes over the training rows.
+    /// Passes over the training data; where training can end before, the most there can be.
     pub fn epochs(&self) -> usize {
         match self {
             Self::Attention(settings) => settings.epochs,
             Self::Process(settings) => settings.epochs,
+            Self::Nodes(settings) => settings.epochs,
         }
     }
 
@@ -81,6 +123,7 @@ impl Settings {
         match self {
             Self::Attention(settings) => Self::Attention(AttentionSettings { epochs, ..settings }),
             Self::Process(settings) => Self::Process(ProcessSettings { epochs, ..settings }),
+            Self::Nodes(settings) => Self::Nodes(NodeSettings { epochs, ..settings }),
         }
     }
 
@@ -89,24 +132,33 @@ impl Settings {
         match self {
             Self::Attention(settings) => settings.every,
             Self::Process(settings) => settings.every,
+            Self::Nodes(_) => 1,
         }
     }
 
     /// The norm of the attention's magnitudes; absent where there is no choice.
     pub fn p(&self) -> Option<f64> {
-        self.attention()?.p
+        match self {
+            Self::Attention(settings) => settings.p,
+            Self::Process(_) => None,
+            Self::Nodes(settings) => settings.p,
+        }
     }
 
     /// The spectral points R; absent where there are none.
     pub fn points(&self) -> Option<usize> {
-        self.attention()?.points
+        match self {
+            Self::Attention(settings) => settings.points,
+            Self::Process(_) => None,
+            Self::Nodes(settings) => settings.points,
+        }
     }
 
     /// Those of a regressor with an attention layer.
     pub fn attention(&self) -> Option<&AttentionSettings> {
         match self {
             Self::Attention(settings) => Some(settings),
-            Self::Process(_) => None,
+            Self::Process(_) | Self::Nodes(_) => None,
         }
     }
 }
@@ -114,7 +166,7 @@ impl Settings {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use bochner_attention::Softmax;
+    use bochner_attention::{Mikan, Softmax};
 
     pub(crate) fn attention() -> AttentionSettings {
         AttentionSettings {
@@ -140,21 +192,53 @@ pub(crate) mod tests {
         }
     }
 
+    pub(crate) fn nodes() -> NodeSettings {
+        NodeSettings {
+            graph_attention: GraphAttention::Kernel(Mikan::default().into()),
+            p: Some(2.0),
+            points: Some(64),
+            heads: 8,
+            width: 8,
+            output_heads: 1,
+            dropout: 0.6,
+            l2: 5e-4,
+            epochs: 1000,
+            patience: NonZeroUsize::new(100).unwrap(),
+            learning_rate: 0.005,
+        }
+    }
+
     #[test]
-    fn either_kind_is_read_back_as_what_it_was() {
+    fn every_kind_is_read_back_as_what_it_was() {
         let rbf = ProcessSettings {
             covariance: Covariance::Rbf,
             ..process()
         };
-        for settings in [
-            Settings::Attention(attention()),
-            Settings::Process(process()),
-            Settings::Process(rbf),
+        let classic = NodeSettings {
+            graph_attention: GraphAttention::Classic,
+            p: None,
+            points: None,
+            ..nodes()
+        };
+        for (settings, first) in [
+            (Settings::Attention(attention()), "attention"),
+            (Settings::Process(process()), "covariance"),
+            (Settings::Process(rbf), "covariance"),
+            (Settings::Nodes(nodes()), "graph_attention"),
+            (Settings::Nodes(classic), "graph_attention"),
         ] {
             let text = serde_json::to_string(&settings).unwrap();
             assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);
-            assert!(text.starts_with("{\"attention\":") || text.starts_with("{\"covariance\":"));
+            assert!(text.starts_with(&format!("{{\"{first}\":")), "{text}");
             assert_eq!(settings.clone().with_epochs(7).epochs(), 7);
         }
+    }
+
+    #[test]
+    fn what_a_node_classifier_is_set_to_can_be_asked_for() {
+        let settings = Settings::Nodes(nodes());
+        assert_eq!((settings.p(), settings.points()), (Some(2.0), Some(64)));
+        assert_eq!((settings.epochs(), settings.every()), (1000, 1));
+        assert!(settings.attention().is_none());
     }
 }

@@ -79,7 +79,7 @@ impl Preset {
 /// if their results may stand for each other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Unit {
-    /// The suite: `regression`.
+    /// The suite, such as `regression`.
     pub suite: String,
     /// The scale.
     pub scale: Scale,
@@ -128,11 +128,11 @@ impl Unit {
             label.push_str(" (released)");
         }
         let again = if self.repeat > 0 { ", again" } else { "" };
-        format!(
-            "{label} {} split {}{again}",
-            self.protocol.name(),
-            self.split
-        )
+        let split = match self.protocol {
+            Protocol::Fixed => format!("seed {}", self.seed),
+            protocol => format!("{} split {}", protocol.name(), self.split),
+        };
+        format!("{label} {split}{again}")
     }
 
     /// FNV-1a over the unit's JSON, whose field order is fixed by the type.
@@ -217,8 +217,11 @@ impl FromStr for Shard {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::settings::tests::{attention, process};
-    use crate::settings::{AttentionSettings, Covariance, ProcessSettings};
+    use crate::settings::tests::{attention, nodes, process};
+    use crate::settings::{
+        AttentionSettings, Covariance, GraphAttention, NodeSettings, ProcessSettings,
+    };
+    use std::num::NonZeroUsize;
 
     pub(crate) fn unit() -> Unit {
         Unit {
@@ -251,11 +254,12 @@ pub(crate) mod tests {
     #[test]
     fn every_field_changes_the_id() {
         let mut ids = vec![unit().id()];
-        let changes: [fn(&mut Unit); 4] = [
+        let changes: [fn(&mut Unit); 5] = [
             |u| u.split = 4,
             |u| u.repeat = 1,
             |u| u.seed = 1,
             |u| u.protocol = Protocol::R90,
+            |u| u.protocol = Protocol::Fixed,
         ];
         for change in changes {
             let mut other = unit();
@@ -287,6 +291,20 @@ pub(crate) mod tests {
             let settings = Settings::Process(settings);
             ids.push(Unit { settings, ..unit() }.id());
         }
+        let of_nodes: [fn(&mut NodeSettings); 6] = [
+            |_| {},
+            |s| s.graph_attention = GraphAttention::Classic,
+            |s| s.output_heads = 8,
+            |s| s.dropout = 0.5,
+            |s| s.l2 = 1e-3,
+            |s| s.patience = NonZeroUsize::MIN,
+        ];
+        for change in of_nodes {
+            let mut settings = nodes();
+            change(&mut settings);
+            let settings = Settings::Nodes(settings);
+            ids.push(Unit { settings, ..unit() }.id());
+        }
         let all = ids.len();
         ids.sort();
         ids.dedup();
@@ -297,6 +315,26 @@ pub(crate) mod tests {
     fn a_fingerprint_is_the_same_for_ever() {
         // Results on disk are found by it: a change here orphans them all.
         assert_eq!(unit().fingerprint(), 12_085_429_819_339_155_323);
+        let process = Unit {
+            settings: Settings::Process(process()),
+            protocol: Protocol::R90,
+            ..unit()
+        };
+        assert_eq!(process.fingerprint(), 14_309_566_412_945_290_183);
+    }
+
+    #[test]
+    fn runs_on_one_split_are_told_apart_by_their_seeds() {
+        let unit = |seed| Unit {
+            protocol: Protocol::Fixed,
+            split: 0,
+            seed,
+            ..unit()
+        };
+        assert_eq!(unit(7).label(), "Passenger Transformer (8 heads) seed 7");
+        let id = unit(7).id();
+        assert!(id.contains(".fixed-00.seed-7."), "{id}");
+        assert_ne!(id, unit(8).id());
     }
 
     #[test]

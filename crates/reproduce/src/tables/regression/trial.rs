@@ -26,6 +26,7 @@ pub(super) fn start<'a>(
     match unit.settings.clone() {
         Settings::Attention(settings) => regressor::start(task, settings),
         Settings::Process(settings) => process::start(task, settings),
+        Settings::Nodes(_) => Err(task.failed(&"its settings are a node classifier's")),
     }
 }
 
