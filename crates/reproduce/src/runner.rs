@@ -155,7 +155,7 @@ impl Run<'_> {
         let mut clock = Instant::now();
         let mut saved = Instant::now();
         display.start(unit, history.loss.len());
-        while history.loss.len() < unit.settings.epochs() {
+        while !is_over(unit, trial.as_ref(), &history) {
             step(unit, trial.as_mut(), &mut history)?;
             history.seconds += clock.elapsed().as_secs_f64();
             clock = Instant::now();
@@ -165,7 +165,7 @@ impl Run<'_> {
                 checkpoint.save(&history, version, |path| trial.save(path))?;
                 saved = Instant::now();
             }
-            if stopped && history.loss.len() < unit.settings.epochs() {
+            if stopped && !is_over(unit, trial.as_ref(), &history) {
                 return Ok(None);
             }
         }
@@ -195,16 +195,21 @@ pub(crate) fn pool(threads: usize, jobs: usize) -> Result<ThreadPool, Error> {
     Ok(ThreadPoolBuilder::new().num_threads(threads).build()?)
 }
 
+fn is_over(unit: &Unit, trial: &dyn Trial, history: &History) -> bool {
+    history.loss.len() >= unit.settings.epochs() || trial.stops(history)
+}
+
 /// One epoch and its measurements.
 fn step(unit: &Unit, trial: &mut dyn Trial, history: &mut History) -> Result<(), Error> {
     let step = trial.epoch()?;
     let evaluation = trial.evaluate()?;
     let epoch = history.loss.len() + 1;
-    let validation = evaluation.validation.unwrap_or_default();
+    let (validation, validation_loss) = (evaluation.validation, evaluation.validation_loss);
     for (what, value) in [
         ("the training loss", step.loss),
         ("the training error", step.mse),
-        ("the validation error", validation),
+        ("the validation error", validation.unwrap_or_default()),
+        ("the validation loss", validation_loss.unwrap_or_default()),
         ("the test error", evaluation.test),
     ] {
         if !value.is_finite() {
@@ -218,7 +223,8 @@ fn step(unit: &Unit, trial: &mut dyn Trial, history: &mut History) -> Result<(),
     }
     history.loss.push(step.loss);
     history.mse.push(step.mse);
-    history.validation.extend(evaluation.validation);
+    history.validation.extend(validation);
+    history.validation_loss.extend(validation_loss);
     history.test.push(evaluation.test);
     Ok(())
 }
@@ -231,8 +237,9 @@ fn summarise(
     code_version: &str,
 ) -> Row {
     let facts = trial.facts();
-    let r = smallest(&history.test).unwrap_or(0);
-    let v = smallest(&history.validation);
+    let r = history.smallest_test().unwrap_or(0);
+    let v = trial.chosen(history);
+    let trained = history.loss.len();
     let last = |values: &[f64]| values.last().copied().unwrap_or_default();
     Row {
         id: unit.id(),
@@ -246,18 +253,15 @@ fn summarise(
         r_epoch: r + 1,
         v_number: v.map(|v| history.test[v]),
         v_epoch: v.map(|v| v + 1),
-        validation: v.map(|v| history.validation[v]),
+        validation: v.and_then(|v| history.validation.get(v).copied()),
+        validation_loss: v.and_then(|v| history.validation_loss.get(v).copied()),
+        stopped_after: (trained < unit.settings.epochs()).then_some(trained),
         last: last(&history.test),
         first_mse: history.mse.first().copied().unwrap_or_default(),
         last_mse: last(&history.mse),
         seconds: history.seconds,
         code_version: code_version.to_owned(),
     }
-}
-
-/// The place of the smallest value; the first of equal ones.
-fn smallest(values: &[f64]) -> Option<usize> {
-    (0..values.len()).min_by(|&a, &b| values[a].total_cmp(&values[b]))
 }
 
 #[cfg(test)]

@@ -1,5 +1,9 @@
 //! What a suite must offer so that its units can be run.
 
+mod early_stopping;
+
+pub use early_stopping::EarlyStopping;
+
 use crate::store::{Artefacts, History};
 use crate::{Error, Unit};
 use std::path::Path;
@@ -14,10 +18,15 @@ pub struct Step {
 }
 
 /// How good a model is after an epoch.
+///
+/// An error is smaller for a better model: a root mean square error, or the share of nodes that are
+/// given a wrong class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evaluation {
     /// The error on the validation part; `None` without one.
     pub validation: Option<f64>,
+    /// The loss on the validation part, for a rule that looks at it as well; `None` without.
+    pub validation_loss: Option<f64>,
     /// The error on the test part.
     pub test: f64,
 }
@@ -66,6 +75,19 @@ pub trait Trial {
 
     /// Epochs trained so far, those before the last [`resume`](Self::resume) included.
     fn epochs_done(&self) -> usize;
+
+    /// Whether training ends here, before the last epoch of the settings.
+    ///
+    /// What was measured must decide alone, so that an interrupted run ends where a whole one does.
+    fn stops(&self, _history: &History) -> bool {
+        false
+    }
+
+    /// The epoch that validation chooses, counted from zero; `None` without validation part. It is
+    /// the one with the smallest validation error unless a rule of the trial's own says otherwise.
+    fn chosen(&self, history: &History) -> Option<usize> {
+        history.smallest_validation()
+    }
 
     /// Curves and pictures at the end.
     ///

@@ -1,10 +1,11 @@
 //! The runner, with a model small enough to be checked by hand.
 
 use super::*;
-use crate::trial::{Evaluation, Facts, Step};
+use crate::trial::{EarlyStopping, Evaluation, Facts, Step};
 use crate::unit::tests::unit;
 use std::fs;
 use std::io::ErrorKind;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// `state <- 3.7 state (1 - state)`: chaotic, so that one lost bit shows.
@@ -12,6 +13,7 @@ struct Logistic {
     state: f64,
     epochs: usize,
     breaks_in: Option<usize>,
+    rule: Option<EarlyStopping>,
 }
 
 impl Trial for Logistic {
@@ -38,6 +40,7 @@ impl Trial for Logistic {
     fn evaluate(&self) -> Result<Evaluation, Error> {
         Ok(Evaluation {
             validation: Some(1.0 - self.state),
+            validation_loss: self.rule.map(|_| (self.state - 0.8).powi(2)),
             test: self.state,
         })
     }
@@ -58,6 +61,17 @@ impl Trial for Logistic {
     fn epochs_done(&self) -> usize {
         self.epochs
     }
+
+    fn stops(&self, history: &History) -> bool {
+        self.rule.is_some_and(|rule| rule.stops(history))
+    }
+
+    fn chosen(&self, history: &History) -> Option<usize> {
+        match self.rule {
+            Some(rule) => rule.chosen(history),
+            None => history.smallest_validation(),
+        }
+    }
 }
 
 /// Runs [`Logistic`], counts the units started, and can interrupt or break.
@@ -67,6 +81,7 @@ struct Toy {
     interrupt: AtomicBool,
     interrupt_at_start: Option<usize>,
     breaks: Option<usize>,
+    rule: Option<EarlyStopping>,
 }
 
 impl Suite for Toy {
@@ -83,6 +98,7 @@ impl Suite for Toy {
             state: 0.1 + 0.01 * unit.split as f64,
             epochs: 0,
             breaks_in: (self.breaks == Some(unit.split)).then_some(2),
+            rule: self.rule,
         }))
     }
 }
@@ -124,17 +140,21 @@ fn rows(units: &[Unit], store: &Store) -> Vec<Row> {
     units.iter().map(row).collect()
 }
 
+/// What the first unit measures in its 20 epochs.
+fn states() -> Vec<f64> {
+    let step = |state: &mut f64, _| {
+        *state *= 3.7 * (1.0 - *state);
+        Some(*state)
+    };
+    (0..20).scan(0.1, step).collect()
+}
+
 #[test]
 fn numbers_are_taken_in_the_right_epochs() {
     let (_directory, store) = store();
     let units = units(1);
     Toy::default().run(&units, &store, 1).unwrap();
-    let states: Vec<f64> = (0..20)
-        .scan(0.1, |state, _| {
-            *state *= 3.7 * (1.0 - *state);
-            Some(*state)
-        })
-        .collect();
+    let states = states();
     let row = &rows(&units, &store)[0];
     let best = states.iter().copied().fold(f64::INFINITY, f64::min);
     let validated = states.iter().copied().fold(0.0, f64::max);
@@ -144,8 +164,51 @@ fn numbers_are_taken_in_the_right_epochs() {
     assert_eq!(states[row.v_epoch.unwrap() - 1], validated);
     assert_eq!(row.last, states[19]);
     assert_eq!(row.first_mse, states[0] * states[0]);
+    assert_eq!((row.validation_loss, row.stopped_after), (None, None));
     let artefacts = store.artefacts(&units[0]).unwrap().unwrap();
     assert_eq!(artefacts.test.values, states);
+}
+
+/// Error and loss are both as good as ever in epochs 1 and 2, the error once more in epoch 4.
+fn stopping() -> Toy {
+    Toy {
+        rule: NonZeroUsize::new(5).map(|patience| EarlyStopping { patience }),
+        ..Toy::default()
+    }
+}
+
+#[test]
+fn a_trial_may_end_early_and_choose_its_epoch() {
+    let (_directory, store) = store();
+    let units = units(1);
+    assert_eq!(stopping().run(&units, &store, 1).unwrap().computed, 1);
+    let (row, states) = (&rows(&units, &store)[0], states());
+    assert_eq!(row.stopped_after, Some(9));
+    assert_eq!((row.v_epoch, row.v_number), (Some(2), Some(states[1])));
+    assert_eq!(row.validation, Some(1.0 - states[1]));
+    assert_eq!(row.validation_loss, Some((states[1] - 0.8).powi(2)));
+    assert_eq!((row.r_epoch, row.r_number), (5, states[4]));
+    assert_eq!(row.last, states[8]);
+}
+
+#[test]
+fn an_interrupted_run_ends_early_where_a_whole_one_does() {
+    let units = units(1);
+    let (_whole, whole) = store();
+    stopping().run(&units, &whole, 1).unwrap();
+    let (_parts, parts) = store();
+    let mut runs = 0;
+    while parts.row(&units[0]).unwrap().is_none() {
+        let interrupted = Toy {
+            interrupt_at_start: Some(0),
+            ..stopping()
+        };
+        let outcome = interrupted.run(&units, &parts, 1).unwrap();
+        runs += 1;
+        assert_eq!(outcome.interrupted, runs < 9);
+    }
+    assert_eq!(runs, 9, "one epoch a run");
+    assert_eq!(rows(&units, &parts), rows(&units, &whole));
 }
 
 #[test]

@@ -15,6 +15,9 @@ pub struct History {
     pub mse: Vec<f64>,
     /// The validation error; empty without validation part.
     pub validation: Vec<f64>,
+    /// The loss on the validation part; empty where no rule looks at it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub validation_loss: Vec<f64>,
     /// The test error.
     pub test: Vec<f64>,
     /// Time spent, over all attempts.
@@ -22,6 +25,16 @@ pub struct History {
 }
 
 impl History {
+    /// The epoch with the smallest validation error, the first of equal ones, counted from zero.
+    pub fn smallest_validation(&self) -> Option<usize> {
+        smallest(&self.validation)
+    }
+
+    /// The epoch with the smallest test error, the first of equal ones, counted from zero.
+    pub(crate) fn smallest_test(&self) -> Option<usize> {
+        smallest(&self.test)
+    }
+
     /// The curves of a finished unit.
     pub fn artefacts(&self) -> Artefacts {
         Artefacts {
@@ -31,6 +44,10 @@ impl History {
             ..Artefacts::default()
         }
     }
+}
+
+fn smallest(values: &[f64]) -> Option<usize> {
+    (0..values.len()).min_by(|&a, &b| values[a].total_cmp(&values[b]))
 }
 
 /// Two files: the model, written by itself, and the note that names it.
@@ -161,6 +178,13 @@ mod tests {
         assert_eq!(fs::read_dir(&checkpoint.directory).unwrap().count(), 3);
         checkpoint.remove().unwrap();
         assert_eq!(fs::read_dir(&checkpoint.directory).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_loss_that_was_not_measured_is_not_written_down() {
+        let text = serde_json::to_string(&history(2)).unwrap();
+        assert!(!text.contains("validation_loss"), "{text}");
+        assert_eq!(serde_json::from_str::<History>(&text).unwrap(), history(2));
     }
 
     #[test]

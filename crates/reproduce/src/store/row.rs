@@ -16,10 +16,11 @@ const PICTURE_SIDE: usize = 144;
 /// | field | |
 /// |---|---|
 /// | `r_number` | the best test value over all epochs: the test part chose the epoch |
-/// | `v_number` | the test value in the epoch that is best on the validation part |
+/// | `v_number` | the test value in the epoch that the validation part chose |
 /// | `last` | the test value after the last epoch |
 ///
-/// Errors are root mean square errors in units of the scaled target. Epochs count from one.
+/// Errors are root mean square errors in units of the scaled target, or shares of nodes that are given
+/// a wrong class. Epochs count from one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// [`Unit::id`].
@@ -41,12 +42,19 @@ pub struct Row {
     pub r_number: f64,
     /// The epoch of the R-number.
     pub r_epoch: usize,
-    /// The test error in the epoch of the best validation error; absent without validation part.
+    /// The test error in the epoch that validation chose, which is that of the smallest validation
+    /// error unless the suite has a rule of its own; absent without validation part.
     pub v_number: Option<f64>,
     /// The epoch of the V-number.
     pub v_epoch: Option<usize>,
-    /// The best validation error, which may choose between models; absent without.
+    /// The validation error in that epoch, which may choose between models; absent without.
     pub validation: Option<f64>,
+    /// The loss on the validation part in that epoch; absent where no rule looks at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation_loss: Option<f64>,
+    /// The epochs trained, where training ended before the last one of the settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_after: Option<usize>,
     /// The test error after the last epoch.
     pub last: f64,
     /// The mean square training error in the first epoch.
@@ -200,11 +208,28 @@ pub(crate) mod tests {
             v_number: Some(1.0 / 3.0),
             v_epoch: Some(2),
             validation: Some(0.3),
+            validation_loss: None,
+            stopped_after: None,
             last: 0.7,
             first_mse: 1.0,
             last_mse: 0.25,
             seconds: 1.5,
             code_version: "0.1.0".into(),
+        }
+    }
+
+    #[test]
+    fn what_a_suite_does_not_have_is_not_written_down() {
+        let bare = serde_json::to_string(&row()).unwrap();
+        assert!(!bare.contains("validation_loss") && !bare.contains("stopped_after"));
+        let stopped = Row {
+            validation_loss: Some(0.75),
+            stopped_after: Some(140),
+            ..row()
+        };
+        for row in [row(), stopped] {
+            let text = serde_json::to_string(&row).unwrap();
+            assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row);
         }
     }
 

@@ -170,6 +170,8 @@ pub(super) mod tests {
                     v_number: (unit.protocol == Protocol::P10).then_some(v),
                     v_epoch: Some(1),
                     validation: Some(v),
+                    validation_loss: None,
+                    stopped_after: None,
                     last: v,
                     first_mse: 1.0,
                     last_mse: 0.1,

@@ -65,6 +65,7 @@ impl Task<'_> {
         let validation = &self.split.validation;
         Evaluation {
             validation: (!validation.is_empty()).then(|| root(validation)),
+            validation_loss: None,
             test: root(&self.split.test),
         }
     }
