@@ -4,7 +4,7 @@
 //! bit.
 
 use bochner_numerics::instructions::{self, Arithmetic, Task};
-use bochner_numerics::{Mat, MatMut, Real, matmul, parallel};
+use bochner_numerics::{Mat, MatMut, Panels, Real, matmul, parallel};
 use std::ops::Range;
 
 /// Rows handed to one matrix product, at most.
@@ -136,17 +136,16 @@ pub fn affine<T: Real>(
     let outputs = bias.len();
     let inputs = weight.len() / outputs;
     let rows = x.len() / inputs;
-    let (x, w) = (
-        Mat::new(x, rows, inputs),
-        Mat::new(weight, outputs, inputs).t(),
-    );
+    let x = Mat::new(x, rows, inputs);
+    // Packed once for all blocks.
+    let w = Panels::new(Mat::new(weight, outputs, inputs).t());
     let mut y = vec![T::zero(); rows * outputs];
     for_each_block(&mut y, outputs, rows * inputs * outputs, |range, piece| {
         for row in piece.chunks_exact_mut(outputs) {
             row.copy_from_slice(bias);
         }
         let (start, target) = (range.start, MatMut::new(piece, range.len(), outputs));
-        matmul(T::one(), x.row_range(range), w, T::one(), target);
+        matmul(T::one(), x.row_range(range), &w, T::one(), target);
         finish(start * outputs, piece);
     });
     y

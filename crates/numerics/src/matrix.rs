@@ -116,30 +116,6 @@ impl<'a, T> Mat<'a, T> {
         (self.col_stride == 1 || self.cols == 1).then_some(self.row_stride)
     }
 
-    /// Copies some columns, row by row into rows of `width` numbers.
-    pub(crate) fn copy_columns(&self, columns: Range<usize>, width: usize, out: &mut [T])
-    where
-        T: Copy,
-    {
-        let rows = self.rows;
-        if self.row_stride == 1 {
-            // Columns that lie side by side are read as they lie.
-            for (x, j) in columns.enumerate() {
-                let column = &self.data[j * self.col_stride..][..rows];
-                for (row, &value) in out.chunks_exact_mut(width).zip(column) {
-                    row[x] = value;
-                }
-            }
-            return;
-        }
-        for (i, row) in out.chunks_exact_mut(width).enumerate() {
-            let from = &self.data[i * self.row_stride..];
-            for (x, j) in row.iter_mut().zip(columns.clone()) {
-                *x = from[j * self.col_stride];
-            }
-        }
-    }
-
     /// Row `i` of a row-major matrix.
     ///
     /// # Panics

@@ -4,7 +4,7 @@ use super::prepare::{Scaling, exp2};
 use super::units::{Units, fill_multiplied, multiplied};
 use super::{Call, Prepared, slab};
 use crate::attend::AttentionGradients;
-use crate::engine::{HeadGradients, Score};
+use crate::engine::{HeadGradients, Score, all_finite};
 use crate::magnitude::PNorms;
 use crate::similarity::PointsGradients;
 use crate::{Error, Magnitude, Similarity};
@@ -224,7 +224,7 @@ fn without_masked<'a, T: Real>(
     cotangent: ArrayView2<T>,
 ) -> CowArray<'a, T, Ix2> {
     let mut x = CowArray::from(x);
-    if x.iter().any(|x| !x.is_finite()) {
+    if !all_finite(x.as_slice().expect("rows of a head")) {
         Zip::from(x.rows_mut())
             .and(cotangent.rows())
             .for_each(|mut row, cotangent| {

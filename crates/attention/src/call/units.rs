@@ -1,6 +1,7 @@
 //! The units of a backward pass: powers of two that keep it in range.
 
 use crate::engine::largest;
+use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::{Real, parallel};
 use ndarray::{Array, ArrayView, CowArray, Dimension};
 
@@ -100,14 +101,26 @@ pub(crate) fn multiplied<T: Real>(x: f64, power: i32) -> T {
 }
 
 /// Writes $\text{out}_i =$ `value(i)`, each [`multiplied`] by a power of two.
-#[inline(always)]
 pub(crate) fn fill_multiplied<T: Real>(out: &mut [T], power: i32, value: impl Fn(usize) -> f64) {
-    let entries = out.iter_mut().enumerate();
-    // The usual case without a branch an entry.
-    if power == 0 {
-        entries.for_each(|(i, out)| *out = multiplied(value(i), 0));
-    } else {
-        entries.for_each(|(i, out)| *out = multiplied(value(i), power));
+    instructions::run(FillMultiplied { out, power, value });
+}
+
+struct FillMultiplied<'a, T, F> {
+    out: &'a mut [T],
+    power: i32,
+    value: F,
+}
+
+impl<T: Real, F: Fn(usize) -> f64> Task for FillMultiplied<'_, T, F> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let entries = self.out.iter_mut().enumerate();
+        // The usual case without a branch an entry.
+        if self.power == 0 {
+            entries.for_each(|(i, out)| *out = multiplied((self.value)(i), 0));
+        } else {
+            entries.for_each(|(i, out)| *out = multiplied((self.value)(i), self.power));
+        }
     }
 }
 

@@ -140,15 +140,13 @@ impl<T: Real> Head<'_, T> {
         let target = MatMut::new(dp, rows, cols);
         matmul(T::one(), cotangent, values, T::zero(), target);
         self.raw_scores(queries.clone(), &keys, x);
-        let outputs = queries.clone().map(|i| given.output.row(i));
-        let pairs = outputs.zip(queries.clone());
-        let deltas: Vec<T> = pairs.map(|(o, i)| dot(given.cotangent.row(i), o)).collect();
         instructions::run(PullBack {
             head: self,
             queries: queries.clone(),
             keys: &keys,
             statistics: &given.statistics[queries.clone()],
-            deltas: &deltas,
+            output: given.output.row_range(queries.clone()),
+            cotangent,
             x,
             dp,
             d_queries: &mut gradients.queries[elements(&queries, gradients.first.0, 1)],
@@ -195,8 +193,4 @@ impl<T: Real> Scratch<T> {
 /// Where the rows of `range` lie in an array of rows that begins with the row `first`.
 fn elements(range: &Range<usize>, first: usize, width: usize) -> Range<usize> {
     (range.start - first) * width..(range.end - first) * width
-}
-
-pub(super) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
-    a.iter().zip(b).map(|(&a, &b)| a * b).sum()
 }

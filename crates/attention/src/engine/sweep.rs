@@ -1,9 +1,9 @@
 //! Sweeps over the rows of a block: what happens between two matrix products.
 
 use super::{Exponents, Head, Level, RowStatistics, Score};
-use bochner_numerics::instructions::{Arithmetic, Task, exp2};
+use bochner_numerics::instructions::{self, Arithmetic, Task, exp2};
 use bochner_numerics::operations::record;
-use bochner_numerics::{Operations, Real};
+use bochner_numerics::{Mat, Operations, Real};
 use std::f64::consts::LOG2_E;
 use std::ops::Range;
 
@@ -290,8 +290,10 @@ pub(super) struct PullBack<'a, 'h, T> {
     pub(super) keys: &'a Range<usize>,
     /// Of each query.
     pub(super) statistics: &'a [RowStatistics<T>],
-    /// $dO_i \cdot O_i$ of each query.
-    pub(super) deltas: &'a [T],
+    /// $O_i$ of each query.
+    pub(super) output: Mat<'a, T>,
+    /// $dO_i$ of each query.
+    pub(super) cotangent: Mat<'a, T>,
     pub(super) x: &'a mut [T],
     pub(super) dp: &'a mut [T],
     pub(super) d_queries: &'a mut [T],
@@ -317,7 +319,8 @@ impl<T: Real> Task for PullBack<'_, '_, T> {
             if let Some(dropout) = self.head.dropout {
                 dropout.fill(i, self.keys.start, &mut factors);
             }
-            pull_row(&factors, self.deltas[r], &mut p, x, dp);
+            let delta = dot(self.cotangent.row(r), self.output.row(r));
+            pull_row(&factors, delta, &mut p, x, dp);
             if let Some(exponents) = self.head.score.exponents()
                 && exponents.has_pairs()
             {
@@ -349,16 +352,48 @@ fn max<T: Real>(row: &[T]) -> T {
 
 /// The largest finite number without its sign.
 pub(crate) fn largest<T: Real>(data: &[T]) -> T {
-    lanes(data, T::zero(), |a, b| {
-        let b = b.abs();
-        if b > a && b < T::infinity() { b } else { a }
-    })
+    let mut largest = T::zero();
+    let out = &mut largest;
+    instructions::run(Largest { data, out });
+    largest
+}
+
+struct Largest<'a, T> {
+    data: &'a [T],
+    out: &'a mut T,
+}
+
+impl<T: Real> Task for Largest<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        *self.out = lanes(self.data, T::zero(), |a, b| {
+            let b = b.abs();
+            if b > a && b < T::infinity() { b } else { a }
+        });
+    }
 }
 
 /// The row's sum, in sixteen lanes: always the same order, whatever the machine.
 #[inline(always)]
 pub(super) fn sum<T: Real>(row: &[T]) -> T {
     lanes(row, T::zero(), |a, b| a + b)
+}
+
+/// The rows' inner product, in the order of [`sum`].
+#[inline(always)]
+pub(super) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+    let mut lanes = [T::zero(); 16];
+    let ((chunks, rest), (others, other_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
+    for (chunk, other) in chunks.iter().zip(others) {
+        for (lane, (&x, &y)) in lanes.iter_mut().zip(chunk.iter().zip(other)) {
+            *lane += x * y;
+        }
+    }
+    let rest = rest.iter().zip(other_rest).map(|(&x, &y)| x * y);
+    lanes
+        .into_iter()
+        .chain(rest)
+        .fold(T::zero(), |sum, x| sum + x)
 }
 
 #[inline(always)]

@@ -4,6 +4,7 @@ use super::blocks::{Block, by_tasks, for_each_block};
 use super::{SpectralPoints, nonstationary, stationary};
 use crate::Error;
 use crate::error::expect_shape;
+use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::{Mat, MatMut, Panels, Real, matmul};
 use ndarray::{Array2, ArrayView2, CowArray, Ix2, s};
 
@@ -58,17 +59,30 @@ pub fn feature_map<T: Real>(
     by_tasks(&mut phi, 2 * count, |rows, phi| {
         for_each_block(x, &panels, rows, |block| {
             let phi = &mut phi[block.range(2 * count)];
-            match points {
-                SpectralPoints::Stationary { .. } => {
-                    stationary::combine(count, block.sin, block.cos, phi);
-                }
-                SpectralPoints::Nonstationary { .. } => {
-                    nonstationary::combine(count, block.sin, block.cos, phi);
-                }
-            }
+            instructions::run(Combine { points, block, phi });
         });
     });
     Ok(array(length, 2 * count, phi))
+}
+
+/// From sines and cosines to features.
+struct Combine<'a, 'p, T> {
+    points: &'a SpectralPoints<'p, T>,
+    block: Block<'a, T>,
+    phi: &'a mut [T],
+}
+
+impl<T: Real> Task for Combine<'_, '_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let (count, Block { sin, cos, .. }) = (self.points.count(), self.block);
+        match self.points {
+            SpectralPoints::Stationary { .. } => stationary::combine(count, sin, cos, self.phi),
+            SpectralPoints::Nonstationary { .. } => {
+                nonstationary::combine(count, sin, cos, self.phi);
+            }
+        }
+    }
 }
 
 /// The gradients of [`feature_map`].
@@ -147,31 +161,51 @@ pub fn feature_map_vjp<T: Real>(
 
 /// Writes the gradient along the block's inputs and adds that along the points.
 fn pull_back<T: Real>(
-    block: Block<T>,
+    mut block: Block<T>,
     points: &SpectralPoints<T>,
     stacked: Mat<T>,
     cotangent: &[T],
     along_x: &mut [T],
     along_points: &mut [T],
 ) {
-    let ((rows, width), count) = (block.x.shape(), points.count());
-    let Block {
-        sin, cos, angles, ..
-    } = block;
-    match points {
-        SpectralPoints::Stationary { .. } => {
-            stationary::pull_back(count, sin, cos, cotangent, angles);
-        }
-        SpectralPoints::Nonstationary { .. } => {
-            nonstationary::pull_back(count, sin, cos, cotangent, angles);
-        }
-    }
+    instructions::run(Turn {
+        points,
+        cotangent,
+        block: &mut block,
+    });
+    let (rows, width) = block.x.shape();
+    let Block { x, angles, .. } = block;
     let per_row = stacked.shape().0;
     let angles = Mat::new(angles, rows, per_row);
     let along_x = MatMut::new(along_x, rows, width);
     matmul(T::one(), angles, stacked, T::zero(), along_x);
     let along_points = MatMut::new(along_points, per_row, width);
-    matmul(T::one(), angles.t(), block.x, T::one(), along_points);
+    matmul(T::one(), angles.t(), x, T::one(), along_points);
+}
+
+/// From the cotangents of features to those of the angles.
+struct Turn<'a, 'b, 'p, T> {
+    points: &'a SpectralPoints<'p, T>,
+    cotangent: &'a [T],
+    block: &'a mut Block<'b, T>,
+}
+
+impl<T: Real> Task for Turn<'_, '_, '_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let (count, cotangent) = (self.points.count(), self.cotangent);
+        let Block {
+            sin, cos, angles, ..
+        } = self.block;
+        match self.points {
+            SpectralPoints::Stationary { .. } => {
+                stationary::pull_back(count, sin, cos, cotangent, angles);
+            }
+            SpectralPoints::Nonstationary { .. } => {
+                nonstationary::pull_back(count, sin, cos, cotangent, angles);
+            }
+        }
+    }
 }
 
 fn matrix<'a, T: Real>(x: &'a CowArray<'_, T, Ix2>) -> Mat<'a, T> {

@@ -5,6 +5,7 @@ use bochner_numerics::Real;
 
 /// Writes rows of all $\cos a_r + \cos b_r$, then all $\sin a_r + \sin b_r$, for rows of
 /// `2 count` angles, the $a_r$ first.
+#[inline(always)]
 pub(super) fn combine<T: Real>(count: usize, sin: &[T], cos: &[T], phi: &mut [T]) {
     let angles = cos.chunks_exact(2 * count).zip(sin.chunks_exact(2 * count));
     for (row, (cos, sin)) in phi.chunks_exact_mut(2 * count).zip(angles) {
@@ -15,6 +16,7 @@ pub(super) fn combine<T: Real>(count: usize, sin: &[T], cos: &[T], phi: &mut [T]
 }
 
 /// The cotangent of both families of angles: each sees the cotangent of the features whole.
+#[inline(always)]
 pub(super) fn pull_back<T: Real>(
     count: usize,
     sin: &[T],
@@ -32,7 +34,7 @@ pub(super) fn pull_back<T: Real>(
     }
 }
 
-#[inline]
+#[inline(always)]
 fn add_halves<T: Real>(both: &[T], sum: &mut [T]) {
     let (first, second) = both.split_at(sum.len());
     for ((sum, &a), &b) in sum.iter_mut().zip(first).zip(second) {

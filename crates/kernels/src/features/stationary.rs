@@ -3,6 +3,7 @@
 use bochner_numerics::Real;
 
 /// Writes rows of all $\cos a_r$, then all $\sin a_r$, for rows of `count` angles $a_r$.
+#[inline(always)]
 pub(super) fn combine<T: Real>(count: usize, sin: &[T], cos: &[T], phi: &mut [T]) {
     let angles = cos.chunks_exact(count).zip(sin.chunks_exact(count));
     for (row, (cos, sin)) in phi.chunks_exact_mut(2 * count).zip(angles) {
@@ -12,6 +13,7 @@ pub(super) fn combine<T: Real>(count: usize, sin: &[T], cos: &[T], phi: &mut [T]
 }
 
 /// The cotangent of the angles, $\sin'$ and $\cos'$ applied to the cotangent of the features.
+#[inline(always)]
 pub(super) fn pull_back<T: Real>(
     count: usize,
     sin: &[T],
@@ -30,7 +32,7 @@ pub(super) fn pull_back<T: Real>(
 }
 
 /// $\dot s \cos a - \dot c \sin a$ elementwise.
-#[inline]
+#[inline(always)]
 pub(super) fn turn<T: Real>(cos: &[T], sin: &[T], along_cos: &[T], along_sin: &[T], out: &mut [T]) {
     let n = out.len();
     let (cos, sin) = (&cos[..n], &sin[..n]);

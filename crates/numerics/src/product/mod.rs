@@ -8,6 +8,7 @@
 //! For each number of the product the terms are added in order, in runs of 384: the same sum whatever
 //! the sizes of both matrices, and whether the right factor was packed or not.
 
+mod pack;
 mod panels;
 mod tile;
 mod vector;

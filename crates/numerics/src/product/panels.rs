@@ -1,5 +1,8 @@
 //! The right factor of a product, packed.
 
+#![allow(unsafe_code)]
+
+use super::pack::Pack;
 use crate::elementary::instruction_set::InstructionSet;
 use crate::{Mat, Real};
 use std::ops::Range;
@@ -54,17 +57,16 @@ impl<T: Real> Panels<T> {
     }
 
     pub(super) fn pack_for(&mut self, set: InstructionSet, matrix: Mat<T>) {
-        self.width = set.panel_width::<T>();
-        (self.rows, self.cols) = matrix.shape();
+        let width = set.panel_width::<T>();
+        let (rows, cols) = matrix.shape();
+        let n = cols.div_ceil(width) * rows * width;
         self.data.clear();
-        let panels = self.cols.div_ceil(self.width);
-        self.data.resize(panels * self.rows * self.width, T::zero());
-        let size = (self.rows * self.width).max(1);
-        for (p, panel) in self.data.chunks_exact_mut(size).enumerate() {
-            let start = p * self.width;
-            let columns = start..(start + self.width).min(self.cols);
-            matrix.copy_columns(columns, self.width, panel);
-        }
+        self.data.reserve(n);
+        let out = &mut self.data.spare_capacity_mut()[..n];
+        set.run(Pack { matrix, width, out });
+        // SAFETY: there is room for n numbers, and all of them have been written.
+        unsafe { self.data.set_len(n) };
+        (self.rows, self.cols, self.width) = (rows, cols, width);
     }
 
     /// Adds the columns of a matrix after those there are; the numbers already packed stay where

@@ -50,6 +50,12 @@ pub trait Vector<T>: Copy {
     /// # Safety
     /// See [`Vector`].
     unsafe fn mul_add(x: Self, y: Self, z: Self) -> Self;
+
+    /// $x_0, y_0, x_1, y_1, \dots$ in two registers.
+    ///
+    /// # Safety
+    /// See [`Vector`].
+    unsafe fn interleave(x: Self, y: Self) -> (Self, Self);
 }
 
 /// A register of sixteen bytes, in whatever way the target has one: SSE2, NEON, or none.
@@ -106,6 +112,16 @@ impl<T: Lane, const N: usize> Vector<T> for Portable<T, N> {
         }
         sum
     }
+
+    #[inline(always)]
+    unsafe fn interleave(x: Self, y: Self) -> (Self, Self) {
+        let (mut low, mut high) = (x, x);
+        for i in 0..N / 2 {
+            [low.0[2 * i], low.0[2 * i + 1]] = [x.0[i], y.0[i]];
+            [high.0[2 * i], high.0[2 * i + 1]] = [x.0[N / 2 + i], y.0[N / 2 + i]];
+        }
+        (low, high)
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -117,7 +133,7 @@ mod x86 {
     macro_rules! vector {
         ($register:ty, $number:ty, lanes: $lanes:literal, rows: $rows:literal,
          $splat:ident, $load:ident, $load_part:ident, $store:ident, $store_part:ident, $fma:ident,
-         mask: $mask:expr) => {
+         $interleave:ident, mask: $mask:expr) => {
             impl Vector<$number> for $register {
                 const LANES: usize = $lanes;
                 const ROWS: usize = $rows;
@@ -157,18 +173,78 @@ mod x86 {
                     // SAFETY: the instructions are available by contract.
                     unsafe { $fma(x, y, z) }
                 }
+
+                #[inline(always)]
+                unsafe fn interleave(x: Self, y: Self) -> (Self, Self) {
+                    // SAFETY: the instructions are available by contract.
+                    unsafe { $interleave(x, y) }
+                }
             }
         };
     }
 
     vector!(__m512, f32, lanes: 16, rows: 12, _mm512_set1_ps, _mm512_loadu_ps, load_part_512_ps,
-        _mm512_storeu_ps, _mm512_mask_storeu_ps, _mm512_fmadd_ps, mask: first_16);
+        _mm512_storeu_ps, _mm512_mask_storeu_ps, _mm512_fmadd_ps, interleave_512_ps,
+        mask: first_16);
     vector!(__m512d, f64, lanes: 8, rows: 12, _mm512_set1_pd, _mm512_loadu_pd, load_part_512_pd,
-        _mm512_storeu_pd, _mm512_mask_storeu_pd, _mm512_fmadd_pd, mask: first_8);
+        _mm512_storeu_pd, _mm512_mask_storeu_pd, _mm512_fmadd_pd, interleave_512_pd,
+        mask: first_8);
     vector!(__m256, f32, lanes: 8, rows: 6, _mm256_set1_ps, _mm256_loadu_ps, _mm256_maskload_ps,
-        _mm256_storeu_ps, _mm256_maskstore_ps, _mm256_fmadd_ps, mask: first_of_8);
+        _mm256_storeu_ps, _mm256_maskstore_ps, _mm256_fmadd_ps, interleave_256_ps,
+        mask: first_of_8);
     vector!(__m256d, f64, lanes: 4, rows: 6, _mm256_set1_pd, _mm256_loadu_pd, _mm256_maskload_pd,
-        _mm256_storeu_pd, _mm256_maskstore_pd, _mm256_fmadd_pd, mask: first_of_4);
+        _mm256_storeu_pd, _mm256_maskstore_pd, _mm256_fmadd_pd, interleave_256_pd,
+        mask: first_of_4);
+
+    #[inline(always)]
+    unsafe fn interleave_512_ps(x: __m512, y: __m512) -> (__m512, __m512) {
+        // SAFETY: the caller's.
+        unsafe {
+            let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            let high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+            (
+                _mm512_permutex2var_ps(x, low, y),
+                _mm512_permutex2var_ps(x, high, y),
+            )
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn interleave_512_pd(x: __m512d, y: __m512d) -> (__m512d, __m512d) {
+        // SAFETY: the caller's.
+        unsafe {
+            let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+            let high = _mm512_add_epi64(low, _mm512_set1_epi64(4));
+            (
+                _mm512_permutex2var_pd(x, low, y),
+                _mm512_permutex2var_pd(x, high, y),
+            )
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn interleave_256_ps(x: __m256, y: __m256) -> (__m256, __m256) {
+        // SAFETY: the caller's.
+        unsafe {
+            let (a, b) = (_mm256_unpacklo_ps(x, y), _mm256_unpackhi_ps(x, y));
+            (
+                _mm256_permute2f128_ps::<0x20>(a, b),
+                _mm256_permute2f128_ps::<0x31>(a, b),
+            )
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn interleave_256_pd(x: __m256d, y: __m256d) -> (__m256d, __m256d) {
+        // SAFETY: the caller's.
+        unsafe {
+            let (a, b) = (_mm256_unpacklo_pd(x, y), _mm256_unpackhi_pd(x, y));
+            (
+                _mm256_permute2f128_pd::<0x20>(a, b),
+                _mm256_permute2f128_pd::<0x31>(a, b),
+            )
+        }
+    }
 
     #[inline(always)]
     unsafe fn load_part_512_ps(at: *const f32, mask: __mmask16) -> __m512 {
