@@ -178,3 +178,27 @@ fn panels_of_another_width_are_refused() {
         }
     }
 }
+
+#[test]
+fn a_transposed_view_is_packed_as_its_copy() {
+    fn packs<T: Real>() {
+        for (rows, columns) in [(1, 1), (16, 32), (37, 8), (5, 70), (64, 40), (33, 33)] {
+            let x: Vec<T> = random(rows * columns, "x");
+            let turned = Mat::new(&x, columns, rows).t();
+            let at = |i: usize| turned.get(i / columns, i % columns);
+            let copy: Vec<T> = (0..rows * columns).map(at).collect();
+            for set in InstructionSet::available() {
+                let pack = |matrix: Mat<T>| {
+                    let mut panels = Panels::default();
+                    panels.pack_for(set, Mat::new(&[T::one(); 99], 3, 33));
+                    panels.pack_for(set, matrix);
+                    format!("{panels:?}")
+                };
+                let copy = pack(Mat::new(&copy, rows, columns));
+                assert_eq!(pack(turned), copy, "{set:?}, {rows} x {columns}");
+            }
+        }
+    }
+    packs::<f32>();
+    packs::<f64>();
+}
