@@ -275,11 +275,7 @@ fn pull_back<E: Element, O: Operation<E>>(
 }
 
 fn accumulate<E: Element>(total: &mut [E], gradient: ArrayD<E>) {
-    let gradient = into_vec(gradient);
-    assert_eq!(total.len(), gradient.len(), "length of a gradient");
-    for (t, g) in total.iter_mut().zip(gradient) {
-        *t += g;
-    }
+    crate::rows::add_to(total, &into_vec(gradient));
 }
 
 fn to_vec<E: Element>(flat: &Flat<E>) -> Vec<E> {

@@ -105,4 +105,4 @@ pub use optim::{Adam, AdamConfig, AdamState, Moments, Schedule, WeightDecay, cli
 pub use parameters::{
     Parameter, ParameterMut, Parameters, alloc_gradients, join, parameter_count, zero_gradients,
 };
-pub use rows::{affine, affine_vjp};
+pub use rows::{add_to, affine, affine_vjp};

@@ -4,6 +4,7 @@
 //! bit.
 
 use bochner_numerics::instructions::{self, Arithmetic, Task};
+use bochner_numerics::memory::{Unwritten, written_by};
 use bochner_numerics::{Mat, MatMut, Panels, Real, matmul, parallel};
 use std::ops::Range;
 
@@ -14,33 +15,32 @@ const LARGE: usize = 1 << 20;
 /// Partial sums of a reduction over the rows, at most: each takes the memory of a result.
 const PARTS: usize = 8;
 
-/// Calls `f(rows, piece)` for consecutive blocks of the rows of `out`, each row `width` long.
+/// `rows` rows of each of these widths, which `f(rows, pieces)` writes block by block; its pieces are
+/// zero at first.
 ///
 /// `work` is the number of multiplications in all.
-pub(crate) fn for_each_block<T: Real>(
-    out: &mut [T],
-    width: usize,
-    work: usize,
-    f: impl Fn(Range<usize>, &mut [T]) + Send + Sync,
-) {
-    for_each_blocks([(out, width)], work, |range, [piece]| f(range, piece));
-}
-
-/// [`for_each_block`] of several outputs with as many rows, each of its own width.
-pub(crate) fn for_each_blocks<T: Real, const N: usize>(
-    outs: [(&mut [T], usize); N],
+pub(crate) fn by_blocks<T: Real, const N: usize>(
+    rows: usize,
+    widths: [usize; N],
     work: usize,
     f: impl Fn(Range<usize>, [&mut [T]; N]) + Send + Sync,
-) {
-    let rows = outs[0].0.len() / outs[0].1;
+) -> [Vec<T>; N] {
     let block = block_rows(rows);
-    let mut chunks = outs.map(|(out, width)| out.chunks_mut(block * width));
-    let pieces = (0..rows).step_by(block).map(|start| {
-        let pieces = chunks.each_mut().map(|chunks| chunks.next());
-        let pieces = pieces.map(|piece| piece.expect("as many rows"));
-        (start..(start + block).min(rows), pieces)
-    });
-    for_each_piece(pieces, work, |(range, pieces)| f(range, pieces));
+    written_by(widths.map(|width| rows * width), |outs| {
+        let mut widths = widths.into_iter();
+        let mut chunks = outs.map(|out| {
+            let width = widths.next().expect("as many widths as outputs");
+            out.chunks(block * width)
+        });
+        let pieces = (0..rows).step_by(block).map(|start| {
+            let pieces = chunks.each_mut().map(|chunks| chunks.next());
+            let pieces = pieces.map(|piece| piece.expect("as many rows"));
+            (start..(start + block).min(rows), pieces)
+        });
+        for_each_piece(pieces, work, |(range, pieces)| {
+            f(range, pieces.map(Unwritten::zeros));
+        });
+    })
 }
 
 /// Calls `f` with every piece, on several threads if the work is worth it.
@@ -82,6 +82,17 @@ pub(crate) fn sum_over<T: Real, const N: usize>(
         }
         totals
     })
+}
+
+/// Adds `more` to `total`, which is as long, on several threads if that is worth it.
+pub fn add_to<T: Real>(total: &mut [T], more: &[T]) {
+    /// Elements one thread takes at a time.
+    const PIECE: usize = 1 << 14;
+    /// Multiplications that take as long as one element.
+    const WORK: usize = 8;
+    assert_eq!(total.len(), more.len(), "lengths of two summands");
+    let pieces = total.chunks_mut(PIECE).zip(more.chunks(PIECE));
+    for_each_piece(pieces, WORK * more.len(), |(total, more)| add(total, more));
 }
 
 /// Adds each row of `rows`, one after the other, to `total`, which is as long as one.
@@ -139,15 +150,19 @@ pub fn affine<T: Real>(
     let x = Mat::new(x, rows, inputs);
     // Packed once for all blocks.
     let w = Panels::new(Mat::new(weight, outputs, inputs).t());
-    let mut y = vec![T::zero(); rows * outputs];
-    for_each_block(&mut y, outputs, rows * inputs * outputs, |range, piece| {
-        for row in piece.chunks_exact_mut(outputs) {
-            row.copy_from_slice(bias);
-        }
-        let (start, target) = (range.start, MatMut::new(piece, range.len(), outputs));
-        matmul(T::one(), x.row_range(range), &w, T::one(), target);
-        finish(start * outputs, piece);
-    });
+    let [y] = by_blocks(
+        rows,
+        [outputs],
+        rows * inputs * outputs,
+        |range, [piece]| {
+            for row in piece.chunks_exact_mut(outputs) {
+                row.copy_from_slice(bias);
+            }
+            let (start, target) = (range.start, MatMut::new(piece, range.len(), outputs));
+            matmul(T::one(), x.row_range(range), &w, T::one(), target);
+            finish(start * outputs, piece);
+        },
+    );
     y
 }
 
@@ -162,28 +177,46 @@ pub fn affine_vjp<T: Real>(
 ) -> (Vec<T>, Vec<T>, Vec<T>) {
     let inputs = weight.len() / outputs;
     let rows = x.len() / inputs;
-    let work = rows * inputs * outputs;
-    let (x, w, dy) = (
-        Mat::new(x, rows, inputs),
+    let (w, y) = (
         Mat::new(weight, outputs, inputs),
         Mat::new(dy, rows, outputs),
     );
-    let mut dx = vec![T::zero(); rows * inputs];
-    for_each_block(&mut dx, inputs, work, |range, piece| {
+    let [dx] = by_blocks(rows, [inputs], rows * weight.len(), |range, [piece]| {
         let (start, target) = (range.start, MatMut::new(piece, range.len(), inputs));
-        matmul(T::one(), dy.row_range(range), w, T::zero(), target);
+        matmul(T::one(), y.row_range(range), w, T::zero(), target);
         finish(start * inputs, piece);
     });
-    let [dw, db] = sum_over(rows, work, |range| {
-        let mut dw = vec![T::zero(); outputs * inputs];
-        let mut db = vec![T::zero(); outputs];
-        add(&mut db, dy.row_range(range.clone()).data());
-        let target = MatMut::new(&mut dw, outputs, inputs);
-        let (left, right) = (dy.row_range(range.clone()).t(), x.row_range(range));
-        matmul(T::one(), left, right, T::zero(), target);
-        [dw, db]
-    });
+    let (dw, db) = parameter_gradients(Mat::new(x, rows, inputs), y);
     (dx, dw, db)
+}
+
+/// The gradients of [`affine`] with respect to `weight` and bias.
+fn parameter_gradients<T: Real>(x: Mat<T>, dy: Mat<T>) -> (Vec<T>, Vec<T>) {
+    /// As many outputs are cut among the threads, which leaves no sums to be added up; of fewer
+    /// outputs the rows are.
+    const WIDE: usize = 128;
+    let ((rows, inputs), outputs) = (x.shape(), dy.shape().1);
+    let work = rows * inputs * outputs;
+    let [db] = sum_over(rows, rows * outputs, |range| {
+        let mut db = vec![T::zero(); outputs];
+        add(&mut db, dy.row_range(range).data());
+        [db]
+    });
+    let [dw] = if outputs >= WIDE {
+        by_blocks(outputs, [inputs], work, |range, [piece]| {
+            let target = MatMut::new(piece, range.len(), inputs);
+            matmul(T::one(), dy.columns(range).t(), x, T::zero(), target);
+        })
+    } else {
+        sum_over(rows, work, |range| {
+            let mut dw = vec![T::zero(); outputs * inputs];
+            let (left, right) = (dy.row_range(range.clone()).t(), x.row_range(range));
+            let target = MatMut::new(&mut dw, outputs, inputs);
+            matmul(T::one(), left, right, T::zero(), target);
+            [dw]
+        })
+    };
+    (dw, db)
 }
 
 #[cfg(test)]
@@ -194,8 +227,7 @@ mod tests {
     fn blocks_cover_every_row_once() {
         for rows in [1, 31, 32, 33, 255, 256, 257, 2048, 5000] {
             for work in [0, LARGE] {
-                let mut out = vec![0.0_f32; rows * 3];
-                for_each_block(&mut out, 3, work, |range, piece| {
+                let [out] = by_blocks(rows, [3], work, |range, [piece]: [&mut [f32]; 1]| {
                     for (i, row) in range.zip(piece.chunks_exact_mut(3)) {
                         row.iter_mut().for_each(|x| *x += 1.0 + i as f32);
                     }

@@ -93,6 +93,15 @@ impl<'a, T> Mat<'a, T> {
         }
     }
 
+    /// The columns in `range`.
+    ///
+    /// # Panics
+    /// If the range is out of bounds.
+    pub fn columns(self, range: Range<usize>) -> Self {
+        let rows = 0..self.rows;
+        self.block(rows, range)
+    }
+
     /// Some rows and columns.
     pub(crate) fn block(self, rows: Range<usize>, cols: Range<usize>) -> Self {
         assert!(rows.end <= self.rows && cols.end <= self.cols);

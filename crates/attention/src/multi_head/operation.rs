@@ -3,7 +3,8 @@
 use crate::Mask;
 use crate::mechanism::{Cotangents, Forward, Inputs, Pass};
 use crate::registry::Variant;
-use bochner_nn::{BoxError, Operation, affine, affine_vjp};
+use bochner_nn::{BoxError, Operation, add_to, affine, affine_vjp};
+use bochner_numerics::memory::{Unwritten, written_by};
 use bochner_numerics::{Real, parallel};
 use ndarray::{Array4, ArrayD, ArrayView4, ArrayViewD, IxDyn};
 
@@ -131,7 +132,7 @@ impl<T: Real> Operation<T> for MultiHeadOperation {
             if source.is_empty() {
                 *source = dx;
             } else {
-                source.iter_mut().zip(dx).for_each(|(sum, dx)| *sum += dx);
+                add_to(source, &dx);
             }
             all.extend([dw, db]);
         }
@@ -150,10 +151,8 @@ impl<T: Real> Operation<T> for MultiHeadOperation {
 /// `[B, T, M w]` to `[B, M, T, w]`.
 pub(super) fn split_heads<T: Real>(x: &[T], shape: &[usize], heads: usize) -> Array4<T> {
     let [batch, time, width] = [shape[0], shape[1], shape[2] / heads];
-    let mut split = vec![T::zero(); x.len()];
     let size = time * width * heads;
-    parallel::for_each_chunk(&mut split, size, |example, split| {
-        let x = &x[example * size..(example + 1) * size];
+    let split = by_examples(x, size, |x, split| {
         for (i, row) in split.chunks_exact_mut(width).enumerate() {
             let (head, at) = (i / time, i % time);
             let start = (at * heads + head) * width;
@@ -168,15 +167,20 @@ pub(super) fn join_heads<T: Real>(x: ArrayView4<'_, T>) -> Vec<T> {
     let (_, heads, time, width) = x.dim();
     let x = x.as_standard_layout();
     let x = x.as_slice().expect("contiguous");
-    let mut joined = vec![T::zero(); x.len()];
-    let size = time * width * heads;
-    parallel::for_each_chunk(&mut joined, size, |example, joined| {
-        let x = &x[example * size..(example + 1) * size];
+    by_examples(x, time * width * heads, |x, joined| {
         for (i, row) in joined.chunks_exact_mut(width).enumerate() {
             let (at, head) = (i / heads, i % heads);
             let start = (head * time + at) * width;
             row.copy_from_slice(&x[start..start + width]);
         }
+    })
+}
+
+/// The examples of an array, `size` numbers each, in another order, as `f(x, out)` writes it.
+fn by_examples<T: Real>(x: &[T], size: usize, f: impl Fn(&[T], &mut [T]) + Sync + Send) -> Vec<T> {
+    let [out] = written_by([x.len()], |[out]| {
+        let examples = x.chunks_exact(size).zip(out.chunks(size)).collect();
+        parallel::for_each(examples, |(x, out): (&[T], Unwritten<T>)| f(x, out.zeros()));
     });
-    joined
+    out
 }

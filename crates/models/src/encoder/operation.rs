@@ -1,7 +1,7 @@
 //! A whole encoder layer as one operation on the tape.
 
 use bochner_attention::{MultiHeadOperation, SavedHeads};
-use bochner_nn::{BoxError, HiddenLayer, Normalised, Operation, ResidualNorm, TwoLayers};
+use bochner_nn::{BoxError, HiddenLayer, Normalised, Operation, ResidualNorm, TwoLayers, add_to};
 use bochner_numerics::Real;
 use ndarray::{ArrayD, ArrayViewD};
 
@@ -142,6 +142,8 @@ fn ends<T>(mut gradients: Vec<Option<ArrayD<T>>>) -> [ArrayD<T>; 2] {
 
 /// The sum of two gradients of one array.
 fn sum<T: Real>(mut a: ArrayD<T>, b: Option<ArrayD<T>>) -> ArrayD<T> {
-    a += &b.expect("a gradient");
+    let b = b.expect("a gradient");
+    let more = b.as_slice().expect("a row-major array");
+    add_to(a.as_slice_mut().expect("a row-major array"), more);
     a
 }

@@ -1,6 +1,7 @@
 //! A table of vectors, looked up by number.
 
 use crate::parameters::{Parameter, ParameterMut, Parameters, join};
+use crate::rows::by_blocks;
 use crate::{Element, Error};
 use bochner_numerics::standard_normal;
 use dfdx::shapes::{Dim, HasShape};
@@ -46,6 +47,9 @@ pub struct Embedding<E: Element> {
     key: Tensor<(usize,), E, Cpu>,
 }
 
+/// Multiplications that take as long as fetching one number of a table.
+const WORK: usize = 4;
+
 impl<E: Element> Embedding<E> {
     /// A table with random initial values.
     ///
@@ -84,17 +88,19 @@ impl<E: Element> Embedding<E> {
             return Err(Error::Empty { what: "the words" });
         }
         let (device, words) = (words.device().clone(), words.as_vec());
-        let mut values = Vec::with_capacity(words.len() * self.width);
-        for &word in &words {
-            if word >= self.words {
-                return Err(Error::IndexOutOfBounds {
-                    what: "the words",
-                    index: word,
-                    len: self.words,
-                });
-            }
-            values.extend_from_slice(self.row(word));
+        if let Some(&index) = words.iter().find(|word| **word >= self.words) {
+            return Err(Error::IndexOutOfBounds {
+                what: "the words",
+                index,
+                len: self.words,
+            });
         }
+        let work = words.len() * self.width * WORK;
+        let [values] = by_blocks(words.len(), [self.width], work, |range, [rows]| {
+            for (&word, row) in words[range].iter().zip(rows.chunks_exact_mut(self.width)) {
+                row.copy_from_slice(self.row(word));
+            }
+        });
         let y = device.try_tensor_from_vec(values, (batch, time, self.width))?;
         if T::OWNS_TAPE {
             let (key, result, size) = (self.key.ghost(), y.ghost(), (self.words, self.width));

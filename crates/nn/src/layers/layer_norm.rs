@@ -3,7 +3,7 @@
 use super::dropout::mask;
 use super::{Dropout, EndsWith};
 use crate::parameters::{Parameter, ParameterMut, Parameters, join};
-use crate::rows::{add, for_each_block, for_each_blocks, sum, sum_over};
+use crate::rows::{add, by_blocks, sum, sum_over};
 use crate::{BoxError, Element, Error, Inputs, Mode, Operation, record_one};
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::{Dropout as Mask, Real};
@@ -204,17 +204,15 @@ impl<T: Real> Operation<T> for ResidualNorm {
         let [_, _, gamma, _] = super::slices(inputs);
         let [dy] = super::slices(cotangents);
         let [dx, dgamma, dbeta] = normalise_vjp(dy, gamma, saved);
-        let mut dbranch = dx.clone();
-        if let Some(mask) = &self.mask {
-            for_each_block(
-                &mut dbranch,
-                gamma.len(),
-                dx.len() * DRAW,
-                |range, piece| {
-                    mask.scale((range.start * gamma.len()) as u64, piece);
-                },
-            );
-        }
+        let width = gamma.len();
+        let rows = dx.len() / width;
+        let [dbranch] = by_blocks(rows, [width], dx.len() * DRAW, |range, [piece]| {
+            let start = range.start * width;
+            piece.copy_from_slice(&dx[start..range.end * width]);
+            if let Some(mask) = &self.mask {
+                mask.scale(start as u64, piece);
+            }
+        });
         super::gradients(inputs, [dx, dbranch, dgamma, dbeta])
     }
 }
@@ -233,17 +231,8 @@ fn normalise<T: Real>(
     fill: impl Fn(Range<usize>, &mut [T]) + Send + Sync,
 ) -> (Vec<T>, Normalised<T>) {
     let width = gamma.len();
-    let mut y = vec![T::zero(); n];
-    let mut saved = Normalised {
-        rows: vec![T::zero(); n],
-        scales: vec![T::zero(); n / width],
-    };
-    let outs = [
-        (&mut y[..], width),
-        (&mut saved.rows[..], width),
-        (&mut saved.scales[..], 1),
-    ];
-    for_each_blocks(outs, n * WORK, |range, [y, rows, scales]| {
+    let widths = [width, width, 1];
+    let [y, rows, scales] = by_blocks(n / width, widths, n * WORK, |range, [y, rows, scales]| {
         fill(range.start * width..range.end * width, rows);
         instructions::run(Forward {
             y,
@@ -254,7 +243,7 @@ fn normalise<T: Real>(
             epsilon: T::of(epsilon),
         });
     });
-    (y, saved)
+    (y, Normalised { rows, scales })
 }
 
 /// Normalises rows in place, then scales and shifts them into `y`.
@@ -297,8 +286,7 @@ fn moments<T: Real>(row: &[T], epsilon: T) -> [T; 2] {
 fn normalise_vjp<T: Real>(dy: &[T], gamma: &[T], saved: &Normalised<T>) -> [Vec<T>; 3] {
     let n = gamma.len();
     let at = |range: &Range<usize>| range.start * n..range.end * n;
-    let mut dx = vec![T::zero(); dy.len()];
-    for_each_block(&mut dx, n, dy.len() * WORK, |range, dx| {
+    let [dx] = by_blocks(dy.len() / n, [n], dy.len() * WORK, |range, [dx]| {
         instructions::run(Backward {
             dx,
             dy: &dy[at(&range)],

@@ -1,6 +1,6 @@
 //! The mean of a sequence.
 
-use crate::rows::add;
+use crate::rows::{add, by_blocks};
 use crate::{BoxError, Element, Error, Inputs, Operation, record_one};
 use bochner_numerics::Real;
 use dfdx::shapes::{Dim, HasShape};
@@ -83,16 +83,17 @@ impl<T: Real> Operation<T> for Mean {
     ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
         let [dy] = super::slices(cotangents);
         let width = inputs[0].shape()[2];
-        let mut dx = vec![T::zero(); inputs[0].len()];
-        let sequences = dx.chunks_exact_mut(inputs[0].len() / self.0.len());
-        for ((dx, dy), &n) in sequences.zip(dy.chunks_exact(width)).zip(&self.0) {
-            let share = T::of(1.0 / n as f64);
-            for row in dx[..n * width].chunks_exact_mut(width) {
-                row.iter_mut()
-                    .zip(dy)
-                    .for_each(|(dx, &dy)| *dx = dy * share);
+        let [batch, time] = [0, 1].map(|axis| inputs[0].shape()[axis]);
+        let [dx] = by_blocks(batch * time, [width], inputs[0].len(), |range, [dx]| {
+            for (i, row) in range.zip(dx.chunks_exact_mut(width)) {
+                let (b, n) = (i / time, self.0[i / time]);
+                if i % time < n {
+                    let (share, dy) = (T::of(1.0 / n as f64), &dy[b * width..][..width]);
+                    let pairs = row.iter_mut().zip(dy);
+                    pairs.for_each(|(dx, &dy)| *dx = dy * share);
+                }
             }
-        }
+        });
         super::gradients(inputs, [dx])
     }
 }
