@@ -246,4 +246,32 @@ mod tests {
             }
         }
     }
+
+    /// Narrow maps, whose rows are cut, and wide ones, whose outputs are; one part and several.
+    #[test]
+    fn gradients_of_a_map_are_those_of_the_definition() {
+        for (rows, inputs, outputs) in [(3, 2, 4), (700, 3, 5), (700, 3, 131), (9, 2, 260)] {
+            let numbers = |n: usize, step: usize| -> Vec<f64> {
+                (0..n).map(|i| (i * step % 13) as f64 - 6.0).collect()
+            };
+            let (x, dy) = (numbers(rows * inputs, 5), numbers(rows * outputs, 7));
+            let weight = numbers(outputs * inputs, 3);
+            let (dx, dw, db) = affine_vjp(&x, &weight, &dy, outputs, |_, _| ());
+            // Small integers: every order of summation gives the same.
+            let sum = |n, term: &dyn Fn(usize) -> f64| (0..n).map(term).sum::<f64>();
+            for (i, dx) in dx.chunks(inputs).enumerate() {
+                for (j, &dx) in dx.iter().enumerate() {
+                    let term = |o| dy[i * outputs + o] * weight[o * inputs + j];
+                    assert_eq!(dx, sum(outputs, &term));
+                }
+            }
+            for (o, dw) in dw.chunks(inputs).enumerate() {
+                assert_eq!(db[o], sum(rows, &|i| dy[i * outputs + o]));
+                for (j, &dw) in dw.iter().enumerate() {
+                    let term = |i| dy[i * outputs + o] * x[i * inputs + j];
+                    assert_eq!(dw, sum(rows, &term));
+                }
+            }
+        }
+    }
 }
