@@ -2,8 +2,8 @@
 
 use crate::Error;
 use crate::error::{positive, same_shape};
-use bochner_numerics::elementary::{PNorm, p_norms, signed_powers};
-use bochner_numerics::{Dropout, Operations, Real};
+use bochner_numerics::elementary::SquaredNorms;
+use bochner_numerics::{Dropout, Real};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// What multiplies the similarity: $\exp m_j$.
@@ -104,7 +104,7 @@ pub fn magnitude_vjp<T: Real>(
     let (shape, x) = (x.raw_dim(), x.as_standard_layout());
     let x = x.as_slice().expect("brought to row-major order");
     let cotangent = cotangent.mapv(|c| c.as_f64() / divisor).to_vec();
-    let gradient = PNorms::of(x, shape[1], p).pull_back(x, &cotangent);
+    let gradient = SquaredNorms::new(x, shape[1], p).pull_back(x, &cotangent);
     let gradient = gradient.into_iter().map(T::of).collect();
     Ok(Array2::from_shape_vec(shape, gradient).expect("as many as before"))
 }
@@ -127,80 +127,8 @@ fn check<T>(x: ArrayView2<T>, p: f64) -> Result<(), Error> {
 /// `f` of the logarithm of each row's norm.
 fn rows<T: Real>(x: ArrayView2<T>, p: f64, f: impl Fn(f64) -> f64) -> Array1<T> {
     let (width, x) = (x.ncols(), x.as_standard_layout());
-    let norms = PNorms::of(x.as_slice().expect("brought to row-major order"), width, p);
-    norms.log_squares().map(|log| T::of(f(log))).collect()
-}
-
-/// The squares of the rows' p-norms, kept in the parts that neither overflow nor underflow.
-pub(crate) struct PNorms {
-    p: f64,
-    rows: Vec<PNorm>,
-}
-
-/// Between one over this and this, a number times a power of a ratio is well in range.
-const LARGE: f64 = 1e200;
-
-impl PNorms {
-    pub(crate) fn of<T: Real>(x: &[T], width: usize, p: f64) -> Self {
-        let rows = p_norms(x, width, p);
-        Self { p, rows }
-    }
-
-    /// What the norms of this many entries take: a division, then a square or a power.
-    pub(crate) fn cost(p: f64, entries: usize) -> Operations {
-        let divisions = Operations::multiply_adds(entries);
-        match p {
-            1.0 => divisions,
-            2.0 => divisions + divisions,
-            _ => divisions + Operations::powers(entries),
-        }
-    }
-
-    /// $\log |x|_p^2$ of each row; $-\infty$ for a zero row.
-    pub(crate) fn log_squares(&self) -> impl Iterator<Item = f64> {
-        let log = |norm: &PNorm| 2.0 * norm.scale.ln() + 2.0 / self.p * norm.sum.ln();
-        self.rows.iter().map(log)
-    }
-
-    /// The derivatives of $|x|_p^2$ with respect to the entries, times each row's cotangent.
-    pub(crate) fn pull_back<T: Real>(&self, x: &[T], cotangents: &[f64]) -> Vec<f64> {
-        let p = self.p;
-        let factor = |(norm, &c): (&PNorm, &f64)| {
-            c * 2.0 * norm.scale * ((2.0 - p) / p * norm.sum.ln()).exp()
-        };
-        let factors: Vec<f64> = self.rows.iter().zip(cotangents).map(factor).collect();
-        let mut out = vec![0.0; x.len()];
-        signed_powers(x, &self.rows, p - 1.0, self.lowest(), &factors, &mut out);
-        let width = x.len() / self.rows.len().max(1);
-        for (i, (&factor, &c)) in factors.iter().zip(cotangents).enumerate() {
-            let row = i * width..(i + 1) * width;
-            if c == 0.0 {
-                out[row].fill(0.0);
-            } else if !(LARGE.recip()..LARGE).contains(&factor.abs()) {
-                for n in row {
-                    out[n] = self.pull_back_by_logarithm(i, x[n].as_f64(), c);
-                }
-            }
-        }
-        out
-    }
-
-    /// The smallest ratio of an entry to the largest of its row, as far as derivatives see.
-    fn lowest(&self) -> f64 {
-        if self.p < 1.0 { 1e-6 } else { 0.0 }
-    }
-
-    /// In one exponential: a product that underflows times one that overflows would be NaN.
-    fn pull_back_by_logarithm(&self, row: usize, value: f64, cotangent: f64) -> f64 {
-        if value == 0.0 {
-            return 0.0;
-        }
-        let (p, PNorm { scale, sum }) = (self.p, self.rows[row]);
-        let ratio = (value.abs() / scale).max(self.lowest());
-        let log_power = (2.0 - p) / p * sum.ln() + (p - 1.0) * ratio.ln();
-        let log = cotangent.abs().ln() + std::f64::consts::LN_2 + scale.ln() + log_power;
-        log.exp() * value.signum() * cotangent.signum()
-    }
+    let norms = SquaredNorms::new(x.as_slice().expect("brought to row-major order"), width, p);
+    norms.logarithms().map(|log| T::of(f(log))).collect()
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use super::units::{Units, fill_multiplied, multiplied};
 use super::{Call, Prepared, slab};
 use crate::attend::AttentionGradients;
 use crate::engine::{HeadGradients, Score, all_finite};
-use crate::magnitude::PNorms;
 use crate::similarity::PointsGradients;
 use crate::{Error, Magnitude, Similarity};
 use bochner_kernels::{FeatureMapGradients, feature_map_vjp};
+use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::{Mat, Real, parallel};
 use ndarray::{Array2, Array4, ArrayView2, CowArray, Ix2, Zip, s};
 
@@ -168,7 +168,7 @@ impl<T: Real> Call<'_, '_, T> {
             Some(p) => {
                 let divided = exponents.iter().map(|c| c.as_f64() / self.divisor());
                 let cotangents: Vec<f64> = divided.collect();
-                PNorms::of(data, width, p).pull_back(data, &cotangents)
+                SquaredNorms::new(data, width, p).pull_back(data, &cotangents)
             }
         };
         if square != 0.0 {

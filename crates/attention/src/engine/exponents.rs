@@ -1,7 +1,7 @@
 //! The exponents $u_{ij}$ that a magnitude adds to the logarithm of a weight.
 
 use super::PairDropout;
-use crate::magnitude::PNorms;
+use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::operations::record;
 use bochner_numerics::{Mat, Real, elementary};
 use std::ops::Range;
@@ -203,10 +203,10 @@ impl Exponents {
 }
 
 fn levels<T: Real>(x: Mat<T>, p: f64, divisor: f64) -> Vec<Level> {
-    record(PNorms::cost(p, x.data().len()));
-    let norms = PNorms::of(x.data(), x.shape().1, p);
+    record(SquaredNorms::cost(p, x.data().len()));
+    let norms = SquaredNorms::new(x.data(), x.shape().1, p);
     let log_divisor = divisor.ln();
-    let logs: Vec<f64> = norms.log_squares().map(|log| log - log_divisor).collect();
+    let logs: Vec<f64> = norms.logarithms().map(|log| log - log_divisor).collect();
     let mut values = logs.clone();
     elementary::exp_in_place(&mut values);
     let levels = values.into_iter().zip(logs);

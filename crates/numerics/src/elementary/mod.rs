@@ -1,5 +1,5 @@
 //! Elementary functions of whole slices: [`exp`], [`sin_cos`], [`powf`], [`normal_cdf`],
-//! [`normal_quantile`]; norms of rows: [`p_norms`].
+//! [`normal_quantile`]; norms of rows: [`p_norms`], [`SquaredNorms`].
 //!
 //! The standard library computes one number at a time, through a call that no compiler can
 //! vectorise. Here each function is a polynomial without branches, written once, generic over
@@ -51,10 +51,12 @@ pub(crate) mod norm;
 pub(crate) mod normal;
 pub(crate) mod power;
 pub(crate) mod power_of_two;
+pub(crate) mod squared_norms;
 pub(crate) mod trigonometry;
 
 pub use exponential::{exp, exp_in_place};
 pub use norm::{PNorm, p_norms, signed_powers};
 pub use normal::{normal_cdf, normal_cdf_in_place, normal_quantile, normal_quantile_in_place};
 pub use power::powf;
+pub use squared_norms::SquaredNorms;
 pub use trigonometry::sin_cos;

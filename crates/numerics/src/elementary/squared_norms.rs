@@ -1,0 +1,135 @@
+//! Squares of p-norms and their derivatives.
+
+use super::norm::{PNorm, p_norms, signed_powers};
+use crate::Real;
+use crate::operations::Operations;
+
+/// The squares $|x|_p^2$ of the p-norms of rows, kept in parts that neither overflow nor vanish.
+///
+/// For $p < 1$ the norm is a quasi-norm; the square is homogeneous of degree two for every $p$.
+///
+/// ```
+/// use bochner_numerics::elementary::SquaredNorms;
+///
+/// let x = [3.0_f32, -4.0];
+/// let norms = SquaredNorms::new(&x, 2, 1.0);
+/// assert!((norms.logarithms().next().unwrap() - 49.0_f64.ln()).abs() < 1e-12);
+/// let gradient = norms.pull_back(&x, &[1.0]);
+/// assert!((gradient[0] - 14.0).abs() < 1e-12 && (gradient[1] + 14.0).abs() < 1e-12);
+/// ```
+#[derive(Clone, Debug)]
+pub struct SquaredNorms {
+    p: f64,
+    rows: Vec<PNorm>,
+}
+
+/// Between one over this and this, a number times a power of a ratio is well in range.
+const LARGE: f64 = 1e200;
+
+impl SquaredNorms {
+    /// The norms of the rows of `x`, `width` entries each; $p > 0$.
+    ///
+    /// # Panics
+    /// If `x` does not have whole rows.
+    pub fn new<T: Real>(x: &[T], width: usize, p: f64) -> Self {
+        let rows = p_norms(x, width, p);
+        Self { p, rows }
+    }
+
+    /// What the norms of this many entries take: a division, then a square or a power.
+    pub fn cost(p: f64, entries: usize) -> Operations {
+        let divisions = Operations::multiply_adds(entries);
+        match p {
+            1.0 => divisions,
+            2.0 => divisions + divisions,
+            _ => divisions + Operations::powers(entries),
+        }
+    }
+
+    /// $\log |x|_p^2 = 2 \log s + \frac2p \log \sum_n |x_n / s|^p$ of each row, with
+    /// $s = \max_n |x_n|$: finite even where the square overflows, $-\infty$ for a row of zeros.
+    pub fn logarithms(&self) -> impl Iterator<Item = f64> {
+        let log = |norm: &PNorm| 2.0 * norm.scale.ln() + 2.0 / self.p * norm.sum.ln();
+        self.rows.iter().map(log)
+    }
+
+    /// The derivatives of $|x|_p^2$ along the entries, times each row's cotangent.
+    ///
+    /// $$\frac{\partial |x|_p^2}{\partial x_n} = 2\, |x|_p^{2-p}\, |x_n|^{p-1} \operatorname{sign} x_n$$
+    ///
+    /// # Numerics
+    /// Zero at $x_n = 0$. For $p < 1$, $|x_n|$ is clamped from below at $10^{-6} \max |x_n|$. Where the
+    /// cotangent is zero the product is zero even if the derivative overflows; otherwise it may be
+    /// infinite, but not NaN for a finite cotangent.
+    ///
+    /// # Panics
+    /// If `x` is not as long as that of the norms, or there is not one cotangent a row.
+    pub fn pull_back<T: Real>(&self, x: &[T], cotangents: &[f64]) -> Vec<f64> {
+        let p = self.p;
+        let factor = |(norm, &c): (&PNorm, &f64)| {
+            c * 2.0 * norm.scale * ((2.0 - p) / p * norm.sum.ln()).exp()
+        };
+        let factors: Vec<f64> = self.rows.iter().zip(cotangents).map(factor).collect();
+        let mut out = vec![0.0; x.len()];
+        signed_powers(x, &self.rows, p - 1.0, self.lowest(), &factors, &mut out);
+        let width = x.len() / self.rows.len().max(1);
+        for (i, (&factor, &c)) in factors.iter().zip(cotangents).enumerate() {
+            let row = i * width..(i + 1) * width;
+            if c == 0.0 {
+                out[row].fill(0.0);
+            } else if !(LARGE.recip()..LARGE).contains(&factor.abs()) {
+                for n in row {
+                    out[n] = self.pull_back_by_logarithm(i, x[n].as_f64(), c);
+                }
+            }
+        }
+        out
+    }
+
+    /// The smallest ratio of an entry to the largest of its row, as far as derivatives see.
+    fn lowest(&self) -> f64 {
+        if self.p < 1.0 { 1e-6 } else { 0.0 }
+    }
+
+    /// In one exponential: a product that underflows times one that overflows would be NaN.
+    fn pull_back_by_logarithm(&self, row: usize, value: f64, cotangent: f64) -> f64 {
+        if value == 0.0 {
+            return 0.0;
+        }
+        let (p, PNorm { scale, sum }) = (self.p, self.rows[row]);
+        let ratio = (value.abs() / scale).max(self.lowest());
+        let log_power = (2.0 - p) / p * sum.ln() + (p - 1.0) * ratio.ln();
+        let log = cotangent.abs().ln() + std::f64::consts::LN_2 + scale.ln() + log_power;
+        log.exp() * value.signum() * cotangent.signum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{finite_difference, relative_error};
+
+    #[test]
+    fn the_gradient_agrees_with_finite_differences() {
+        let x = [0.7, -1.3, 0.4, 2.0, 0.9, -0.5];
+        let cotangents = [1.5, -0.3];
+        for p in [0.3, 1.0, 1.5, 2.0, 3.0, 20.0] {
+            let got = SquaredNorms::new(&x, 3, p).pull_back(&x, &cotangents);
+            let want = finite_difference(&x, |x| {
+                let norms = SquaredNorms::new(x, 3, p);
+                let squares = norms.logarithms().map(f64::exp);
+                squares.zip(cotangents).map(|(square, c)| square * c).sum()
+            });
+            assert!(relative_error(&got, &want) < 1e-6, "p = {p}");
+        }
+    }
+
+    #[test]
+    fn rows_of_zeros_have_no_derivative() {
+        for p in [0.5, 2.0, 4.0] {
+            let norms = SquaredNorms::new(&[0.0_f32; 3], 3, p);
+            assert_eq!(norms.logarithms().next(), Some(f64::NEG_INFINITY));
+            assert_eq!(norms.pull_back(&[0.0_f32; 3], &[1.0]), [0.0; 3]);
+        }
+    }
+}
