@@ -133,6 +133,9 @@ pub enum Error {
         /// The largest absolute value allowed.
         limit: f64,
     },
+    /// From the feature maps.
+    #[error(transparent)]
+    Kernels(#[from] bochner_kernels::Error),
 }
 
 /// `Ok` if `got == expected`.
@@ -149,6 +152,31 @@ pub(crate) fn same_shape(
         expected: expected.to_vec(),
         got: got.to_vec(),
     })
+}
+
+/// `Ok` if `value` is finite and positive.
+pub(crate) fn positive(name: &'static str, got: f64) -> Result<(), Error> {
+    let range = "finite and above 0";
+    in_range(got > 0.0 && got.is_finite(), name, range, got)
+}
+
+/// `Ok` if `value` is finite and not negative.
+pub(crate) fn non_negative(name: &'static str, got: f64) -> Result<(), Error> {
+    let range = "finite and at least 0";
+    in_range(got >= 0.0 && got.is_finite(), name, range, got)
+}
+
+/// `Ok` if `holds`.
+pub(crate) fn in_range(
+    holds: bool,
+    name: &'static str,
+    range: &'static str,
+    got: f64,
+) -> Result<(), Error> {
+    if holds {
+        return Ok(());
+    }
+    Err(Error::OutOfRange { name, range, got })
 }
 
 /// `Ok` if there are no more than 32 bits can number.

@@ -11,12 +11,12 @@ const SUMMED_ROWS: usize = 512;
 const SUMS: usize = 16;
 
 /// $XW$.
-pub(super) fn times<T: Real>(x: ArrayView2<T>, weight: &[T], width: usize) -> Vec<T> {
+pub(crate) fn times<T: Real>(x: ArrayView2<T>, weight: &[T], width: usize) -> Vec<T> {
     by_rows(x, &Panels::new(Mat::new(weight, x.ncols(), width)))
 }
 
 /// $\dot Y W^T$.
-pub(super) fn times_transposed<T: Real>(y: ArrayView2<T>, weight: ArrayView2<T>) -> Vec<T> {
+pub(crate) fn times_transposed<T: Real>(y: ArrayView2<T>, weight: ArrayView2<T>) -> Vec<T> {
     let shape = weight.dim();
     let weight = weight.as_standard_layout();
     let weight = weight.as_slice().expect("brought to row-major order");
@@ -45,7 +45,7 @@ fn by_rows<T: Real>(x: ArrayView2<T>, right: &Panels<T>) -> Vec<T> {
 }
 
 /// $X^T Y$, in at most [`SUMS`] sums over rows that are then added in order.
-pub(super) fn transposed_times<T: Real>(x: ArrayView2<T>, y: &[T], width: usize) -> Vec<T> {
+pub(crate) fn transposed_times<T: Real>(x: ArrayView2<T>, y: &[T], width: usize) -> Vec<T> {
     let (rows, columns) = x.dim();
     let x = x.as_standard_layout();
     let x = Mat::new(
@@ -71,7 +71,7 @@ pub(super) fn transposed_times<T: Real>(x: ArrayView2<T>, y: &[T], width: usize)
 }
 
 /// Multiplies by the factors of the elements.
-pub(super) fn drop_out<T: Real>(x: &mut [T], dropout: &Dropout) {
+pub(crate) fn drop_out<T: Real>(x: &mut [T], dropout: &Dropout) {
     let piece = 1 << 14;
     parallel::for_each_chunk(x, piece, |i, x| dropout.scale((i * piece) as u64, x));
 }

@@ -1,6 +1,6 @@
 //! What is known of the nodes: dense or sparse rows, and their products with a weight.
 
-mod dense;
+pub(crate) mod dense;
 mod multiply;
 mod sparse;
 

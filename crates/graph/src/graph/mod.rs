@@ -42,12 +42,12 @@ use written::WrittenGraph;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "WrittenGraph", into = "WrittenGraph")]
 pub struct Graph {
-    by_target: Rows,
+    pub(crate) by_target: Rows,
     /// The caller's number of each edge, in the order of `by_target`.
-    order: Vec<u32>,
-    by_source: Rows,
+    pub(crate) order: Vec<u32>,
+    pub(crate) by_source: Rows,
     /// The place in `by_target` of each edge, in the order of `by_source`.
-    places: Vec<u32>,
+    pub(crate) places: Vec<u32>,
 }
 
 impl Graph {

@@ -1,5 +1,6 @@
 //! Results are the same to the bit for any number of threads.
 
+use crate::case::{Case, KINDS, Size, named, random_graph};
 use bochner_graph::{Features, SparseFeatures};
 use bochner_numerics::{Dropout, Seed, standard_normal};
 use ndarray::Array2;
@@ -37,4 +38,22 @@ fn products_with_features() {
     }
     same_on_all(|| sparse.dropped_out(&dropout));
     same_on_all(|| bochner_graph::dropped_out(dense.view(), &dropout));
+}
+
+#[test]
+fn attention() {
+    let size = Size {
+        heads: 3,
+        width: 8,
+        points: 8,
+    };
+    for kind in KINDS {
+        let case = Case::<f32>::new(random_graph(3000, 2500, 9000), kind, size);
+        let case = case.with_attributes().with_dropout(0.3);
+        same_on_all(|| {
+            let attended = case.attend();
+            let weights = attended.weights(&case.graph).unwrap();
+            (attended.output, weights, named(&case.gradients()))
+        });
+    }
 }

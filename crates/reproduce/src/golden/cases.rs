@@ -7,6 +7,7 @@ mod density;
 mod divergence;
 mod feature_map;
 mod forms;
+mod graph;
 mod kernel_matrix;
 mod magnitude;
 mod pipeline;
@@ -33,25 +34,32 @@ pub(super) struct Entry {
     pub(super) cotangent_of: &'static str,
     /// The outputs that every file of this case holds.
     pub(super) outputs: &'static [&'static str],
-    /// `None`: not served yet.
-    pub(super) compute: Option<Compute>,
+    pub(super) compute: Compute,
 }
 
-impl Entry {
-    /// A line whose cotangent belongs to the first of the outputs.
-    const fn later(name: &'static str, outputs: &'static [&'static str]) -> Self {
+/// A line without its function.
+struct Case {
+    name: &'static str,
+    cotangent_of: &'static str,
+    outputs: &'static [&'static str],
+}
+
+impl Case {
+    /// The cotangent belongs to the first of the outputs.
+    const fn of(name: &'static str, outputs: &'static [&'static str]) -> Self {
         Self {
             name,
             cotangent_of: outputs[0],
             outputs,
-            compute: None,
         }
     }
 
-    const fn by(self, double: Function, single: Function) -> Self {
-        Self {
-            compute: Some(Compute { double, single }),
-            ..self
+    const fn by(self, double: Function, single: Function) -> Entry {
+        Entry {
+            name: self.name,
+            cotangent_of: self.cotangent_of,
+            outputs: self.outputs,
+            compute: Compute { double, single },
         }
     }
 
@@ -65,45 +73,45 @@ impl Entry {
 }
 
 static TABLE: [Entry; 17] = [
-    Entry::later("attention", &["output"])
-        .by(attention::attention::<f64>, attention::attention::<f32>),
-    Entry::later("quadratic_vs_linear", &["output"])
+    Case::of("attention", &["output"]).by(attention::attention::<f64>, attention::attention::<f32>),
+    Case::of("quadratic_vs_linear", &["output"])
         .by(forms::both_forms::<f64>, forms::both_forms::<f32>),
-    Entry::later("feature_map", &["phi", "f"]).by(
+    Case::of("feature_map", &["phi", "f"]).by(
         feature_map::feature_map::<f64>,
         feature_map::feature_map::<f32>,
     ),
-    Entry::later("kernel_matrix", &["kernel"]).by(
+    Case::of("kernel_matrix", &["kernel"]).by(
         kernel_matrix::kernel_matrix::<f64>,
         kernel_matrix::kernel_matrix::<f32>,
     ),
-    Entry::later("magnitude", &["magnitude"])
+    Case::of("magnitude", &["magnitude"])
         .optional()
         .by(magnitude::magnitude::<f64>, magnitude::magnitude::<f32>),
-    Entry::later("implicit_density", &["w"]).by(density::implicit::<f64>, density::implicit::<f32>),
-    Entry::later(
+    Case::of("implicit_density", &["w"]).by(density::implicit::<f64>, density::implicit::<f32>),
+    Case::of(
         "inference_network",
         &["z", "h", "hidden", "mu", "log_sigma"],
     )
     .by(density::inference::<f64>, density::inference::<f32>),
-    Entry::later("copula_density", &["log_density"]).by(
+    Case::of("copula_density", &["log_density"]).by(
         copula_density::density::<f64>,
         copula_density::density::<f32>,
     ),
-    Entry::later("copula_joint_density", &["log_density"])
+    Case::of("copula_joint_density", &["log_density"])
         .by(copula_density::joint::<f64>, copula_density::joint::<f32>),
-    Entry::later("copula_factor", &["corr", "normalised", "half_neg_log_det"])
+    Case::of("copula_factor", &["corr", "normalised", "half_neg_log_det"])
         .by(copula::factor::<f64>, copula::factor::<f32>),
-    Entry::later("mikan_posterior", &["z", "x"])
-        .by(copula::posterior::<f64>, copula::posterior::<f32>),
-    Entry::later("kl_mean_field", &["kl"])
+    Case::of("mikan_posterior", &["z", "x"]).by(copula::posterior::<f64>, copula::posterior::<f32>),
+    Case::of("kl_mean_field", &["kl"])
         .by(divergence::mean_field::<f64>, divergence::mean_field::<f32>),
-    Entry::later("kl_copula", &["kl"]).by(divergence::joint::<f64>, divergence::joint::<f32>),
-    Entry::later("elbo", &["elbo"]).by(divergence::elbo::<f64>, divergence::elbo::<f32>),
-    Entry::later("pipeline", &["output", "weights", "z", "w1", "w2", "kl"])
+    Case::of("kl_copula", &["kl"]).by(divergence::joint::<f64>, divergence::joint::<f32>),
+    Case::of("elbo", &["elbo"]).by(divergence::elbo::<f64>, divergence::elbo::<f32>),
+    Case::of("pipeline", &["output", "weights", "z", "w1", "w2", "kl"])
         .by(pipeline::pipeline::<f64>, pipeline::pipeline::<f32>),
-    Entry::later("gat_classic", &["output", "alpha", "score"]),
-    Entry::later("gat_kernel", &["output", "alpha", "score"]),
+    Case::of("gat_classic", &["output", "alpha", "score"])
+        .by(graph::classic::<f64>, graph::classic::<f32>),
+    Case::of("gat_kernel", &["output", "alpha", "score"])
+        .by(graph::kernel::<f64>, graph::kernel::<f32>),
 ];
 
 /// The line of a case.

@@ -144,12 +144,6 @@ pub enum Fault {
     /// Our own code panicked.
     #[error("our code panicked, which is a defect of ours; the message is on standard error")]
     Panicked,
-    /// The mathematics of the case is not part of the crates yet.
-    #[error("{what} is not served yet")]
-    NotServed {
-        /// What is missing.
-        what: String,
-    },
 }
 
 impl Fault {

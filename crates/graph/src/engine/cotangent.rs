@@ -1,0 +1,73 @@
+//! Cotangents in units in which nothing overflows.
+
+use crate::Error;
+use crate::settings::{Merge, Shape};
+use bochner_numerics::Real;
+use ndarray::ArrayView2;
+
+/// The cotangent of each head's output, in units of a power of two.
+pub(crate) struct Cotangent<T> {
+    /// `[Nt, H F]`.
+    pub(crate) heads: Vec<T>,
+    unit: T,
+}
+
+impl<T: Real> Cotangent<T> {
+    pub(crate) fn new(given: ArrayView2<T>, merge: Merge, shape: Shape) -> Result<Self, Error> {
+        let given = given.as_standard_layout();
+        let given = given.as_slice().expect("brought to row-major order");
+        let unit = unit(given, crate::error::largest::<T>().sqrt());
+        if let Some(at) = given.iter().position(|x| !x.is_finite()) {
+            return Err(Error::NotANumber {
+                what: "cotangent",
+                at,
+                got: given[at].as_f64(),
+                limit: T::max_value().as_f64(),
+            });
+        }
+        let heads = match merge {
+            Merge::Concatenate => given.iter().map(|&x| x / unit).collect(),
+            Merge::Average => {
+                let divisor = unit * T::of(shape.heads as f64);
+                let rows = given.chunks_exact(shape.width);
+                let repeated = rows.flat_map(|row| std::iter::repeat_n(row, shape.heads));
+                repeated.flatten().map(|&x| x / divisor).collect()
+            }
+        };
+        Ok(Self { heads, unit })
+    }
+
+    /// Back to the units of what was given; what lies beyond the type's range becomes its largest
+    /// number.
+    pub(crate) fn restore(&self, x: &mut [T]) {
+        x.iter_mut().for_each(|x| *x = held(*x * self.unit));
+    }
+}
+
+/// A power of two by which numbers must be divided to lie within `limit`; one if they do.
+pub(crate) fn unit<T: Real>(x: &[T], limit: T) -> T {
+    let largest = x.iter().fold(
+        T::zero(),
+        |largest, x| {
+            if x.abs() > largest { x.abs() } else { largest }
+        },
+    );
+    if largest <= limit {
+        return T::one();
+    }
+    let largest = largest.min(T::max_value());
+    T::of((largest / limit).as_f64().log2().ceil().exp2())
+}
+
+/// Infinity becomes the largest number.
+#[inline(always)]
+pub(crate) fn held<T: Real>(x: T) -> T {
+    let largest = T::max_value();
+    if x > largest {
+        largest
+    } else if x < -largest {
+        -largest
+    } else {
+        x
+    }
+}

@@ -1,0 +1,42 @@
+//! The squared norms of keys and of $a$.
+
+use super::Parameters;
+use crate::engine::{Call, elements};
+use bochner_numerics::Real;
+use bochner_numerics::elementary::SquaredNorms;
+
+/// Logarithms of squared p-norms.
+#[derive(Debug)]
+pub(super) struct Magnitudes {
+    /// $\log |k_j|_p^2$, `[Ns, H]`.
+    pub(super) keys: Vec<f64>,
+    /// $\log |a|_p^2$, `[H]`.
+    pub(super) a: Vec<f64>,
+    /// Whether one of the squares is beyond the range of double precision.
+    pub(super) overflow: bool,
+}
+
+/// Twice the exponential of this is still a number.
+const LARGEST_LOGARITHM: f64 = 708.0;
+
+impl Magnitudes {
+    pub(super) fn new<T: Real>(call: &Call<T>, own: &Parameters<T>) -> Self {
+        let keys = logarithms(call.source_features(), call.shape.width, own.p);
+        let a = logarithms(&elements(own.a), 2 * call.shape.width, own.p);
+        let overflow = keys.iter().chain(&a).any(|&log| log > LARGEST_LOGARITHM);
+        Self { keys, a, overflow }
+    }
+}
+
+/// $\log |x|_p^2$ of each row, by all threads.
+fn logarithms<T: Real>(x: &[T], width: usize, p: f64) -> Vec<f64> {
+    let rows = 4096;
+    let pieces = x.len().div_ceil(rows * width);
+    let parts = bochner_numerics::parallel::map(pieces, |i| {
+        let x = &x[i * rows * width..x.len().min((i + 1) * rows * width)];
+        SquaredNorms::new(x, width, p)
+            .logarithms()
+            .collect::<Vec<_>>()
+    });
+    parts.concat()
+}

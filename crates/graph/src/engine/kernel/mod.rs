@@ -1,0 +1,243 @@
+//! The kernel score: two similarities and three magnitudes.
+
+mod differences;
+mod magnitudes;
+mod pull_back;
+mod similarities;
+
+use super::Call;
+use super::preactivation::Preactivation;
+use super::rows::row;
+use super::scorer::{Arriving, Scorer};
+use crate::score::Half;
+use crate::{Error, Points, Score};
+use bochner_kernels::feature_map;
+use bochner_numerics::Real;
+use bochner_numerics::elementary::SquaredNorms;
+use bochner_numerics::instructions::Arithmetic;
+use magnitudes::Magnitudes;
+use ndarray::{Array2, ArrayView2};
+
+/// The parameters of the score.
+#[derive(Clone, Copy)]
+struct Parameters<'a, T> {
+    a: ArrayView2<'a, T>,
+    points: Points<'a, T>,
+    p: f64,
+    floor: f64,
+}
+
+impl<'a, T: Real> Parameters<'a, T> {
+    fn of(call: &Call<'_, 'a, T>) -> Self {
+        let Score::Kernel {
+            a,
+            points,
+            p,
+            floor,
+        } = call.settings.score
+        else {
+            unreachable!("prepared for the kernel score");
+        };
+        Self {
+            a,
+            points,
+            p,
+            floor,
+        }
+    }
+
+    /// $a$ and the slope times $a$ of one head, `[2, 2F]`.
+    fn directions(&self, head: usize, slope: T) -> Array2<T> {
+        let a = self.a.row(head);
+        Array2::from_shape_fn(
+            (2, a.len()),
+            |(class, n)| {
+                if class == 0 { a[n] } else { slope * a[n] }
+            },
+        )
+    }
+}
+
+/// What is known of nodes for both values of c: all that is for $c = 1$ stands before what is for the
+/// slope, `[N, 2H]`.
+#[derive(Debug)]
+struct Side<T> {
+    /// $f(q_i, c a)$, or $f(c a, k_j)$.
+    f: Vec<T>,
+    /// Their part of the score.
+    score: Vec<f64>,
+}
+
+/// What is kept between the passes.
+#[derive(Debug)]
+pub(crate) struct Prepared<T> {
+    u: Preactivation<T>,
+    /// The features of $a$ and of the slope times $a$ for each head, `[2, 2R]`.
+    features: Vec<Array2<T>>,
+    magnitudes: Magnitudes,
+    targets: Side<T>,
+    sources: Side<T>,
+}
+
+impl<T: Real> Prepared<T> {
+    pub(super) fn new(call: &Call<T>, edge: Option<Vec<T>>) -> Result<Self, Error> {
+        let own = Parameters::of(call);
+        let features = (0..call.shape.heads).map(|head| {
+            let directions = own.directions(head, call.slope());
+            feature_map(directions.view(), &own.points.head(head))
+        });
+        let features = features.collect::<Result<Vec<_>, _>>()?;
+        let magnitudes = Magnitudes::new(call, &own);
+        let f = similarities::of_nodes(call, &own, Half::Target, &features)?;
+        let targets = Side {
+            score: f.iter().map(|&f| log_similarity(f, own.floor)).collect(),
+            f,
+        };
+        let f = similarities::of_nodes(call, &own, Half::Source, &features)?;
+        let sources = Side {
+            score: source_scores(&f, &magnitudes, &own),
+            f,
+        };
+        Ok(Self {
+            u: Preactivation::new(call, &super::elements(own.a), edge),
+            features,
+            magnitudes,
+            targets,
+            sources,
+        })
+    }
+}
+
+/// $\log(f^2 + e)$.
+fn log_similarity<T: Real>(f: T, floor: f64) -> f64 {
+    let f = f.as_f64();
+    if floor == 0.0 {
+        // The square of a small number may be too small.
+        2.0 * f.abs().ln()
+    } else {
+        (f * f + floor).ln()
+    }
+}
+
+/// $\log(f^2 + e) + \tfrac12 |k_j|_p^2$ for both values of c.
+fn source_scores<T: Real>(f: &[T], magnitudes: &Magnitudes, own: &Parameters<T>) -> Vec<f64> {
+    let heads = own.a.nrows();
+    let keys = magnitudes.keys.chunks_exact(heads);
+    let keys = keys.flat_map(|keys| keys.iter().chain(keys));
+    let scores = f.iter().zip(keys);
+    let score = |(&f, key): (&T, &f64)| log_similarity(f, own.floor) + 0.5 * key.exp();
+    scores.map(score).collect()
+}
+
+/// The kernel score.
+pub(super) struct Kernel<'a, 'b, T> {
+    own: &'a Prepared<T>,
+    parameters: Parameters<'b, T>,
+    targets: &'a [T],
+    heads: usize,
+    width: usize,
+    slope: f64,
+}
+
+impl<'a, 'b, T: Real> Kernel<'a, 'b, T> {
+    pub(super) fn new(call: &'a Call<'_, 'b, T>, own: &'a Prepared<T>) -> Self {
+        Self {
+            own,
+            parameters: Parameters::of(call),
+            targets: call.target_features(),
+            heads: call.shape.heads,
+            width: call.shape.width,
+            slope: call.settings.slope,
+        }
+    }
+
+    /// By how much the magnitude of $a$ raises the score of edges with $c = 1$ above that of the
+    /// others. Where there is no such edge it would only blur the differences of the others.
+    fn gap(&self, head: usize) -> f64 {
+        (1.0 - self.slope * self.slope) * self.own.magnitudes.a[head].exp()
+    }
+
+    fn any_is_one(&self, edges: &Arriving, head: usize) -> bool {
+        let mut ends = edges.sources.iter().zip(edges.places.clone());
+        ends.any(|(&source, place)| self.is_one(edges.target, source, place, head))
+    }
+
+    #[inline(always)]
+    fn is_one(&self, target: usize, source: u32, place: usize, head: usize) -> bool {
+        let head = [head, self.heads];
+        self.own.u.value(target, source as usize, place, head) >= T::zero()
+    }
+
+    /// Takes the gap off the scores of edges with $c < 1$.
+    fn lower_others(&self, edges: &Arriving, head: usize, gap: f64, out: &mut [f64]) {
+        let scores = out.chunks_exact_mut(self.heads).zip(edges.sources);
+        for ((score, &source), place) in scores.zip(edges.places.clone()) {
+            if !self.is_one(edges.target, source, place, head) {
+                score[head] -= gap;
+            }
+        }
+    }
+
+    /// Writes the scores without the magnitude of $a$.
+    #[inline(always)]
+    fn write_without_a(&self, edges: &Arriving, out: &mut [f64]) {
+        let (heads, own) = (self.heads, self.own);
+        let u_target = row(&own.u.target, edges.target, heads);
+        let target = row(&own.targets.score, edges.target, 2 * heads);
+        let (target_one, target_slope) = target.split_at(heads);
+        let scores = out.chunks_exact_mut(heads);
+        for ((score, &source), place) in scores.zip(edges.sources).zip(edges.places.clone()) {
+            let u_source = row(&own.u.source, source as usize, heads);
+            let source = row(&own.sources.score, source as usize, 2 * heads);
+            let (source_one, source_slope) = source.split_at(heads);
+            let term = own.u.edge.as_ref().map(|edge| row(edge, place, heads));
+            for (head, score) in score.iter_mut().enumerate() {
+                let t = term.map_or(T::zero(), |term| term[head]);
+                *score = if u_target[head] + u_source[head] + t >= T::zero() {
+                    target_one[head] + source_one[head] + t.as_f64()
+                } else {
+                    target_slope[head] + source_slope[head] + self.slope * t.as_f64()
+                };
+            }
+        }
+    }
+}
+
+impl<T: Real> Scorer<T> for Kernel<'_, '_, T> {
+    /// Magnitudes are of any size, and only their differences count.
+    type Score = f64;
+
+    #[inline(always)]
+    fn write<A: Arithmetic>(&self, edges: &Arriving, out: &mut [f64]) {
+        if self.own.magnitudes.overflow {
+            out.fill(f64::INFINITY);
+            return;
+        }
+        self.write_without_a(edges, out);
+        for head in 0..self.heads {
+            let gap = self.gap(head);
+            if gap > 0.0 && self.any_is_one(edges, head) {
+                self.lower_others(edges, head, gap, out);
+            }
+        }
+    }
+
+    #[cold]
+    fn differences(&self, edges: &Arriving, head: usize) -> Vec<f64> {
+        self.exact_differences(edges, head)
+    }
+
+    /// $\tfrac12 |q_i|_p^2$, which is the same for all edges of a target, and the magnitude of $a$ that
+    /// the loudest of them have.
+    fn left_out(&self, edges: &Arriving) -> Option<Vec<f64>> {
+        let q = row(self.targets, edges.target, self.heads * self.width);
+        let norms = SquaredNorms::new(q, self.width, self.parameters.p);
+        let magnitudes = norms.logarithms().enumerate().map(|(head, log)| {
+            let one = self.any_is_one(edges, head);
+            let c = if one { 1.0 } else { self.slope };
+            let a = c * c * self.own.magnitudes.a[head].exp();
+            (0.5 * log.exp() + a).min(f64::MAX)
+        });
+        Some(magnitudes.collect())
+    }
+}

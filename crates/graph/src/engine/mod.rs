@@ -1,0 +1,152 @@
+//! Attention along edges: weights, sums and their gradients over slices.
+
+mod backward;
+mod classic;
+mod cotangent;
+mod dynamic;
+mod edge_term;
+mod forward;
+mod kernel;
+mod preactivation;
+mod rows;
+mod scorer;
+mod sums;
+
+pub(crate) use cotangent::{Cotangent, held};
+
+use crate::score::{EdgeTermGradients, PointsGradients};
+use crate::settings::Shape;
+use crate::{Error, Graph, Score, Settings};
+use bochner_numerics::Real;
+use classic::Classic;
+use dynamic::Dynamic;
+use kernel::Kernel;
+use ndarray::ArrayView2;
+use preactivation::Preactivation;
+use std::borrow::Cow;
+
+/// Edges of a piece of work, together with its nodes.
+const PIECE: usize = 1024;
+
+/// One call, with its arrays in row-major order.
+pub(crate) struct Call<'a, 'b, T: Clone> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) settings: Settings<'b, T>,
+    pub(crate) shape: Shape,
+    targets: Cow<'a, [T]>,
+    sources: Cow<'a, [T]>,
+}
+
+/// What scores are made of, kept between the passes.
+#[derive(Debug)]
+pub(crate) enum Prepared<T> {
+    Classic(Preactivation<T>),
+    Dynamic(dynamic::Prepared<T>),
+    Kernel(Box<kernel::Prepared<T>>),
+}
+
+/// The gradients of a call, but for those of the edges' attributes.
+pub(crate) struct Parts<T> {
+    /// `[Nt, H F]`.
+    pub(crate) targets: Vec<T>,
+    /// `[Ns, H F]`.
+    pub(crate) sources: Vec<T>,
+    /// As `a` of the score.
+    pub(crate) a: Vec<T>,
+    pub(crate) points: Option<PointsGradients<T>>,
+    pub(crate) edges: Option<EdgeTermGradients<T>>,
+}
+
+impl<'a, 'b, T: Real> Call<'a, 'b, T> {
+    pub(crate) fn new(
+        graph: &'a Graph,
+        targets: ArrayView2<'a, T>,
+        sources: ArrayView2<'a, T>,
+        settings: &Settings<'b, T>,
+    ) -> Result<Self, Error> {
+        let shape = settings.validate(graph, &targets, &sources)?;
+        Ok(Self {
+            graph,
+            settings: *settings,
+            shape,
+            targets: elements(targets),
+            sources: elements(sources),
+        })
+    }
+
+    pub(crate) fn prepare(&self) -> Result<Prepared<T>, Error> {
+        let edge = self.settings.edges.as_ref();
+        let edge = edge.map(|term| edge_term::by_place(self.graph, term));
+        Ok(match &self.settings.score {
+            Score::Classic { a } => {
+                Prepared::Classic(Preactivation::new(self, &elements(a.view()), edge))
+            }
+            Score::Dynamic { a } => Prepared::Dynamic(dynamic::Prepared::new(a.view(), edge)),
+            Score::Kernel { .. } => Prepared::Kernel(Box::new(kernel::Prepared::new(self, edge)?)),
+        })
+    }
+
+    /// The weights of all edges and what the targets receive.
+    pub(crate) fn forward(&self, prepared: &Prepared<T>) -> (Vec<T>, Vec<T>) {
+        match prepared {
+            Prepared::Classic(own) => forward::attend(self, &Classic::new(self, own)),
+            Prepared::Dynamic(own) => forward::attend(self, &Dynamic::new(self, own)),
+            Prepared::Kernel(own) => forward::attend(self, &Kernel::new(self, own)),
+        }
+    }
+
+    /// The scores of all edges.
+    pub(crate) fn scores(&self, prepared: &Prepared<T>) -> Vec<T> {
+        match prepared {
+            Prepared::Classic(own) => forward::scores(self, &Classic::new(self, own)),
+            Prepared::Dynamic(own) => forward::scores(self, &Dynamic::new(self, own)),
+            Prepared::Kernel(own) => forward::scores(self, &Kernel::new(self, own)),
+        }
+    }
+
+    /// The gradients, from the weights and the cotangent of each head's output, `[Nt, H F]`.
+    pub(crate) fn backward(
+        &self,
+        prepared: &Prepared<T>,
+        alpha: &[T],
+        cotangent: &[T],
+    ) -> Result<Parts<T>, Error> {
+        let (along_scores, along_values) = backward::pull_back(self, alpha, cotangent);
+        Ok(match prepared {
+            Prepared::Classic(own) => {
+                Classic::new(self, own).pull_back(self, along_scores, along_values)
+            }
+            Prepared::Dynamic(own) => {
+                Dynamic::new(self, own).pull_back(self, along_scores, along_values)
+            }
+            Prepared::Kernel(own) => {
+                Kernel::new(self, own).pull_back(self, along_scores, along_values)?
+            }
+        })
+    }
+
+    fn slope(&self) -> T {
+        T::of(self.settings.slope)
+    }
+
+    fn target_features(&self) -> &[T] {
+        &self.targets
+    }
+
+    fn source_features(&self) -> &[T] {
+        &self.sources
+    }
+
+    fn pull_back_edges(&self, along_term: &[T]) -> Option<EdgeTermGradients<T>> {
+        let term = self.settings.edges.as_ref()?;
+        Some(edge_term::pull_back(self.graph, term, along_term))
+    }
+}
+
+/// The elements in row-major order.
+fn elements<T: Real>(x: ArrayView2<'_, T>) -> Cow<'_, [T]> {
+    match x.to_slice() {
+        Some(slice) => slice.into(),
+        None => x.iter().copied().collect(),
+    }
+}

@@ -1,0 +1,164 @@
+//! $u_{ij} = a_1 \cdot x_i + a_2 \cdot y_j + t_{ij}$, what the LeakyReLU is applied to.
+
+use super::Call;
+use super::rows::{dot, row};
+use super::sums::{by_nodes, ordered_sum};
+use crate::settings::Shape;
+use bochner_numerics::instructions::{Arithmetic, Task, run};
+use bochner_numerics::{Real, parallel};
+use std::ops::Range;
+
+/// The three parts of $u$.
+#[derive(Debug)]
+pub(crate) struct Preactivation<T> {
+    /// $a_1 \cdot x_i$, `[Nt, H]`.
+    pub(super) target: Vec<T>,
+    /// $a_2 \cdot y_j$, `[Ns, H]`.
+    pub(super) source: Vec<T>,
+    /// $t_{ij}$, `[E, H]` by place.
+    pub(super) edge: Option<Vec<T>>,
+}
+
+impl<T: Real> Preactivation<T> {
+    pub(super) fn new(call: &Call<T>, a: &[T], edge: Option<Vec<T>>) -> Self {
+        let (first, second) = halves(a, call.shape);
+        Self {
+            target: by_head(call.target_features(), &first, call.shape),
+            source: by_head(call.source_features(), &second, call.shape),
+            edge,
+        }
+    }
+
+    /// $u$ of one edge and head.
+    pub(super) fn value(&self, target: usize, source: usize, place: usize, head: [usize; 2]) -> T {
+        let [head, heads] = head;
+        let u = self.target[target * heads + head] + self.source[source * heads + head];
+        match &self.edge {
+            None => u,
+            Some(edge) => u + edge[place * heads + head],
+        }
+    }
+
+    /// Writes $u$ of one edge for all heads.
+    #[inline(always)]
+    pub(super) fn write(&self, target: usize, source: usize, place: usize, out: &mut [T]) {
+        let heads = out.len();
+        let target = row(&self.target, target, heads);
+        let source = row(&self.source, source, heads);
+        for ((u, &x), &y) in out.iter_mut().zip(target).zip(source) {
+            *u = x + y;
+        }
+        if let Some(edge) = &self.edge {
+            super::rows::add(out, row(edge, place, heads));
+        }
+    }
+}
+
+/// `a`, `[H, 2F]`, in its two halves `[H, F]`.
+pub(super) fn halves<T: Real>(a: &[T], shape: Shape) -> (Vec<T>, Vec<T>) {
+    let half = |first: usize| {
+        let rows = a.chunks_exact(2 * shape.width);
+        rows.flat_map(|row| &row[first..first + shape.width])
+            .copied()
+            .collect()
+    };
+    (half(0), half(shape.width))
+}
+
+/// $a_h \cdot x_{ih}$ of all nodes and heads: `x` is `[N, H F]`, `a` is `[H, F]`, the result `[N, H]`.
+fn by_head<T: Real>(x: &[T], a: &[T], shape: Shape) -> Vec<T> {
+    let columns = shape.columns();
+    let mut out = vec![T::zero(); x.len() / shape.width];
+    let nodes = super::PIECE;
+    parallel::for_each_chunk(&mut out, nodes * shape.heads, |i, out| {
+        let x = &x[i * nodes * columns..][..out.len() * shape.width];
+        let width = shape.width;
+        run(ByHead { x, a, width, out });
+    });
+    out
+}
+
+struct ByHead<'a, T> {
+    x: &'a [T],
+    a: &'a [T],
+    width: usize,
+    out: &'a mut [T],
+}
+
+impl<T: Real> Task for ByHead<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let width = self.width;
+        let (heads, columns) = (self.a.len() / width, self.a.len());
+        let nodes = self
+            .x
+            .chunks_exact(columns)
+            .zip(self.out.chunks_exact_mut(heads));
+        for (x, out) in nodes {
+            let parts = x.chunks_exact(width).zip(self.a.chunks_exact(width));
+            for (out, (x, a)) in out.iter_mut().zip(parts) {
+                *out = dot::<T, A>(x, a);
+            }
+        }
+    }
+}
+
+/// The vector-Jacobian product of [`by_head`]: adds that along `x` to `along_x` and returns that along
+/// `a`.
+pub(super) fn pull_back<T: Real>(
+    x: &[T],
+    a: &[T],
+    cotangent: &[T],
+    shape: Shape,
+    along_x: &mut [T],
+) -> Vec<T> {
+    let columns = shape.columns();
+    let nodes = x.len() / columns;
+    let pieces = by_nodes(nodes);
+    let parts = crate::compressed::cut(along_x, columns, pieces.iter().map(Range::len));
+    let mut sums = vec![vec![T::zero(); columns]; pieces.len()];
+    let tasks = pieces.into_iter().zip(parts).zip(&mut sums).collect();
+    parallel::for_each(tasks, |((nodes, along_x), along_a)| {
+        run(PullBack {
+            x: &x[nodes.start * columns..nodes.end * columns],
+            a,
+            cotangent: &cotangent[nodes.start * shape.heads..nodes.end * shape.heads],
+            width: shape.width,
+            along_x,
+            along_a,
+        });
+    });
+    ordered_sum(sums, columns)
+}
+
+struct PullBack<'a, T> {
+    x: &'a [T],
+    a: &'a [T],
+    cotangent: &'a [T],
+    width: usize,
+    along_x: &'a mut [T],
+    along_a: &'a mut [T],
+}
+
+impl<T: Real> Task for PullBack<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let (width, columns) = (self.width, self.a.len());
+        let rows = self
+            .x
+            .chunks_exact(columns)
+            .zip(self.along_x.chunks_exact_mut(columns));
+        let rows = rows.zip(self.cotangent.chunks_exact(columns / width));
+        for ((x, along_x), cotangent) in rows {
+            for (head, &g) in cotangent.iter().enumerate() {
+                let part = head * width..(head + 1) * width;
+                super::rows::add_scaled::<T, A>(
+                    &mut along_x[part.clone()],
+                    g,
+                    &self.a[part.clone()],
+                );
+                super::rows::add_scaled::<T, A>(&mut self.along_a[part.clone()], g, &x[part]);
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Small operations on rows, inlined into functions compiled for each instruction set.
+
+use bochner_numerics::Real;
+use bochner_numerics::instructions::Arithmetic;
+
+const LANES: usize = 8;
+
+/// $x \cdot y$, in eight sums that are added in pairs.
+#[inline(always)]
+pub(super) fn dot<T: Real, A: Arithmetic>(x: &[T], y: &[T]) -> T {
+    let mut lanes = [T::zero(); LANES];
+    let (whole_x, rest_x) = x.as_chunks::<LANES>();
+    let (whole_y, rest_y) = y.as_chunks::<LANES>();
+    for (x, y) in whole_x.iter().zip(whole_y) {
+        for ((lane, &x), &y) in lanes.iter_mut().zip(x).zip(y) {
+            *lane = A::mul_add(x, y, *lane);
+        }
+    }
+    for ((lane, &x), &y) in lanes.iter_mut().zip(rest_x).zip(rest_y) {
+        *lane = A::mul_add(x, y, *lane);
+    }
+    added(lanes)
+}
+
+/// The sum of eight numbers, in pairs.
+#[inline(always)]
+pub(super) fn added<T: Real>(lanes: [T; LANES]) -> T {
+    let [a, b, c, d, e, f, g, h] = lanes;
+    ((a + e) + (c + g)) + ((b + f) + (d + h))
+}
+
+/// $y \leftarrow y + f x$.
+#[inline(always)]
+pub(super) fn add_scaled<T: Real, A: Arithmetic>(y: &mut [T], factor: T, x: &[T]) {
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = A::mul_add(factor, x, *y);
+    }
+}
+
+/// $y \leftarrow y + x$.
+#[inline(always)]
+pub(super) fn add<T: Real>(y: &mut [T], x: &[T]) {
+    y.iter_mut().zip(x).for_each(|(y, &x)| *y += x);
+}
+
+/// `x` where it is not negative, the slope times it otherwise.
+#[inline(always)]
+pub(super) fn leaky<T: Real>(x: T, slope: T) -> T {
+    if x >= T::zero() { x } else { slope * x }
+}
+
+/// The derivative of [`leaky`].
+#[inline(always)]
+pub(super) fn leak<T: Real>(x: T, slope: T) -> T {
+    if x >= T::zero() { T::one() } else { slope }
+}
+
+/// Row `i` of rows of `width` numbers.
+#[inline(always)]
+pub(super) fn row<T>(x: &[T], i: usize, width: usize) -> &[T] {
+    &x[i * width..][..width]
+}

@@ -1,0 +1,83 @@
+//! Sums over the edges of a node, and over nodes, in a fixed order.
+
+use super::PIECE;
+use super::rows::{add, row};
+use crate::Graph;
+use crate::compressed::{Rows, cut};
+use bochner_numerics::instructions::{Arithmetic, Task, run};
+use bochner_numerics::{Real, parallel};
+use std::ops::Range;
+
+/// The sums of `x`, `[E, width]` by place, over the edges of each target.
+pub(super) fn by_target<T: Real>(graph: &Graph, x: &[T], width: usize) -> Vec<T> {
+    sums(&graph.by_target, None, x, width)
+}
+
+/// The sums of `x`, `[E, width]` by place, over the edges of each source.
+pub(super) fn by_source<T: Real>(graph: &Graph, x: &[T], width: usize) -> Vec<T> {
+    sums(&graph.by_source, Some(&graph.places), x, width)
+}
+
+fn sums<T: Real>(rows: &Rows, places: Option<&[u32]>, x: &[T], width: usize) -> Vec<T> {
+    let mut out = vec![T::zero(); rows.count() * width];
+    let pieces = rows.pieces(PIECE);
+    let parts = cut(&mut out, width, pieces.iter().map(Range::len));
+    parallel::for_each(pieces.into_iter().zip(parts).collect(), |(range, out)| {
+        run(Sums {
+            rows,
+            places,
+            range,
+            x,
+            width,
+            out,
+        });
+    });
+    out
+}
+
+struct Sums<'a, T> {
+    rows: &'a Rows,
+    /// Where an entry of the rows stands in `x`; without, where it stands in the rows.
+    places: Option<&'a [u32]>,
+    range: Range<usize>,
+    x: &'a [T],
+    width: usize,
+    out: &'a mut [T],
+}
+
+impl<T: Real> Task for Sums<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        for (node, out) in self.range.zip(self.out.chunks_exact_mut(self.width)) {
+            for entry in self.rows.places(node) {
+                let place = match self.places {
+                    None => entry,
+                    Some(places) => places[entry] as usize,
+                };
+                add(out, row(self.x, place, self.width));
+            }
+        }
+    }
+}
+
+/// Nodes of a piece of work, and the most pieces there are.
+const NODES: usize = 512;
+const PIECES: usize = 64;
+
+/// Consecutive nodes, cut by their number alone.
+pub(super) fn by_nodes(nodes: usize) -> Vec<Range<usize>> {
+    let each = nodes.div_ceil(PIECES).max(NODES);
+    let starts = (0..nodes).step_by(each);
+    starts
+        .map(|first| first..(first + each).min(nodes))
+        .collect()
+}
+
+/// The sum of vectors of the same length, one after the other.
+pub(super) fn ordered_sum<T: Real>(parts: Vec<Vec<T>>, length: usize) -> Vec<T> {
+    let added = parts.into_iter().reduce(|mut sum, part| {
+        add(&mut sum, &part);
+        sum
+    });
+    added.unwrap_or_else(|| vec![T::zero(); length])
+}

@@ -1,0 +1,234 @@
+//! How an edge is scored.
+
+use crate::Error;
+use crate::error::{non_negative, numbers, positive, same_shape};
+use bochner_kernels::SpectralPoints;
+use bochner_numerics::Real;
+use ndarray::{Array3, ArrayView2, ArrayView3, Axis, s};
+
+/// What an edge $(j \to i)$ is scored by, one row of parameters a head.
+///
+/// With $x_i$ the target's transformed features, $y_j$ the source's, both of width $F$, and
+/// $\mathrm{LeakyReLU}(u) = c(u)\,u$, where $c(u)$ is 1 if $u \ge 0$ and the slope otherwise:
+#[derive(Clone, Copy, Debug)]
+pub enum Score<'a, T> {
+    /// $\mathrm{LeakyReLU}(u_{ij})$, $u_{ij} = a_1 \cdot x_i + a_2 \cdot y_j + t_{ij}$ (Veličković et
+    /// al. 2018).
+    Classic {
+        /// $a_1$, and after it $a_2$: `[H, 2F]`.
+        a: ArrayView2<'a, T>,
+    },
+    /// $a \cdot \mathrm{LeakyReLU}(x_i + y_j) + t_{ij}$, the slope taken coordinate by coordinate
+    /// (Brody et al. 2022).
+    Dynamic {
+        /// $a$: `[H, F]`.
+        a: ArrayView2<'a, T>,
+    },
+    /// $\log(f(q_i, c a)^2 + e) + \log(f(c a, k_j)^2 + e) + c^2 |a|_p^2 +
+    /// \tfrac12 (|q_i|_p^2 + |k_j|_p^2) + c\, t_{ij}$ in $\mathbb{R}^{2F}$.
+    ///
+    /// *where* $q_i = [x_i, 0]$, $k_j = [0, y_j]$ and $c = c(u_{ij})$ is that of the classic score,
+    /// **for each edge**; in the gradient it is a constant. With $f_S$ sampled from
+    /// $\mathcal{N}(0, \tfrac12 I)$, $p = 2$ and $e = 0$ it becomes the classic score as the number of
+    /// points grows (Proposition 2).
+    Kernel {
+        /// $a$: `[H, 2F]`, as of the classic score.
+        a: ArrayView2<'a, T>,
+        /// The spectral points of $f$.
+        points: Points<'a, T>,
+        /// The exponent of the norms, above 0.
+        p: f64,
+        /// The floor $e \ge 0$.
+        floor: f64,
+    },
+}
+
+impl<T: Real> Score<'_, T> {
+    /// The number of heads H.
+    pub fn heads(&self) -> usize {
+        self.a().nrows()
+    }
+
+    /// The width F of one head.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Classic { a } | Self::Kernel { a, .. } => a.ncols() / 2,
+            Self::Dynamic { a } => a.ncols(),
+        }
+    }
+
+    fn a(&self) -> ArrayView2<'_, T> {
+        match self {
+            Self::Classic { a } | Self::Dynamic { a } | Self::Kernel { a, .. } => a.view(),
+        }
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), Error> {
+        let a = self.a();
+        for (axis, length) in [("head", self.heads()), ("width", self.width())] {
+            if length == 0 {
+                return Err(Error::Empty { what: "a", axis });
+            }
+        }
+        if !matches!(self, Self::Dynamic { .. }) {
+            same_shape("a", &[self.heads(), 2 * self.width()], a.shape())?;
+        }
+        finite("a", &a)?;
+        match self {
+            Self::Classic { .. } | Self::Dynamic { .. } => Ok(()),
+            Self::Kernel {
+                points, p, floor, ..
+            } => {
+                positive("p", *p)?;
+                non_negative("floor", *floor)?;
+                points.validate(self.heads(), 2 * self.width())
+            }
+        }
+    }
+}
+
+/// Spectral points of all heads, `[H, R, 2F]`.
+#[derive(Clone, Copy, Debug)]
+pub enum Points<'a, T> {
+    /// Points of $f_S(x, y) = \frac1R \sum_r \cos w_r \cdot (x - y)$.
+    Stationary {
+        /// The points.
+        w: ArrayView3<'a, T>,
+    },
+    /// Pairs of points of $f_{NS}$.
+    Nonstationary {
+        /// The first of each pair.
+        w1: ArrayView3<'a, T>,
+        /// The second of each pair.
+        w2: ArrayView3<'a, T>,
+    },
+}
+
+/// Gradients along [`Points`], `[H, R, 2F]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PointsGradients<T> {
+    /// Along `w`, or along `w1`.
+    pub w1: Array3<T>,
+    /// Along `w2` of a non-stationary kernel.
+    pub w2: Option<Array3<T>>,
+}
+
+/// Which half of the coordinates of $\mathbb{R}^{2F}$.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Half {
+    /// The first, where targets have theirs.
+    Target,
+    /// The second, where sources have theirs.
+    Source,
+}
+
+impl<'a, T: Real> Points<'a, T> {
+    /// Those of one head.
+    pub(crate) fn head(&self, head: usize) -> SpectralPoints<'a, T> {
+        self.map(|w| w.index_axis_move(Axis(0), head))
+    }
+
+    /// Half of the coordinates of those of one head.
+    pub(crate) fn half(&self, head: usize, half: Half) -> SpectralPoints<'a, T> {
+        let width = self.first().len_of(Axis(2)) / 2;
+        let range = match half {
+            Half::Target => 0..width,
+            Half::Source => width..2 * width,
+        };
+        self.map(|w| {
+            let head = w.index_axis_move(Axis(0), head);
+            head.slice_move(s![.., range.clone()])
+        })
+    }
+
+    fn map(&self, f: impl Fn(ArrayView3<'a, T>) -> ArrayView2<'a, T>) -> SpectralPoints<'a, T> {
+        match *self {
+            Self::Stationary { w } => SpectralPoints::Stationary { w: f(w) },
+            Self::Nonstationary { w1, w2 } => SpectralPoints::Nonstationary {
+                w1: f(w1),
+                w2: f(w2),
+            },
+        }
+    }
+
+    pub(crate) fn zero_gradients(&self) -> PointsGradients<T> {
+        let zeros = Array3::zeros(self.first().raw_dim());
+        PointsGradients {
+            w2: matches!(self, Self::Nonstationary { .. }).then(|| zeros.clone()),
+            w1: zeros,
+        }
+    }
+
+    fn first(&self) -> ArrayView3<'a, T> {
+        match *self {
+            Self::Stationary { w } | Self::Nonstationary { w1: w, .. } => w,
+        }
+    }
+
+    fn validate(&self, heads: usize, width: usize) -> Result<(), Error> {
+        let first = self.first();
+        let count = first.len_of(Axis(1));
+        same_shape("w1", &[heads, count, width], first.shape())?;
+        if count == 0 {
+            return Err(Error::Empty {
+                what: "w1",
+                axis: "R",
+            });
+        }
+        finite("w1", &first)?;
+        match self {
+            Self::Stationary { .. } => Ok(()),
+            Self::Nonstationary { w2, .. } => {
+                same_shape("w2", first.shape(), w2.shape())?;
+                finite("w2", w2)
+            }
+        }
+    }
+}
+
+/// What the attributes of the edges add to their scores: $t_{ij} = b \cdot W_e e_{ij}$ for each head.
+#[derive(Clone, Copy, Debug)]
+pub struct EdgeTerm<'a, T> {
+    /// The attributes $e$, `[E, G]`, in the caller's order of the edges.
+    pub attributes: ArrayView2<'a, T>,
+    /// The weight $W_e$, `[G, H K]`: the columns of a head stand side by side.
+    pub weight: ArrayView2<'a, T>,
+    /// The vectors $b$, `[H, K]`.
+    pub b: ArrayView2<'a, T>,
+}
+
+/// Gradients along an [`EdgeTerm`], shaped as it was given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EdgeTermGradients<T> {
+    /// Along the attributes.
+    pub attributes: ndarray::Array2<T>,
+    /// Along the weight.
+    pub weight: ndarray::Array2<T>,
+    /// Along the vectors.
+    pub b: ndarray::Array2<T>,
+}
+
+impl<T: Real> EdgeTerm<'_, T> {
+    pub(crate) fn validate(&self, edges: usize, heads: usize) -> Result<(), Error> {
+        let (columns, width) = (self.attributes.ncols(), self.b.ncols());
+        same_shape("attributes", &[edges, columns], self.attributes.shape())?;
+        same_shape(
+            "weight of the edges",
+            &[columns, heads * width],
+            self.weight.shape(),
+        )?;
+        same_shape("b", &[heads, width], self.b.shape())?;
+        finite("attributes", &self.attributes)?;
+        finite("weight of the edges", &self.weight)?;
+        finite("b", &self.b)
+    }
+}
+
+/// `Ok` if all elements are numbers of a size that can be computed with.
+pub(crate) fn finite<T: Real, D: ndarray::Dimension>(
+    what: &'static str,
+    x: &ndarray::ArrayView<T, D>,
+) -> Result<(), Error> {
+    let x = x.as_standard_layout();
+    numbers(what, x.as_slice().expect("brought to row-major order"))
+}

@@ -1,0 +1,84 @@
+//! One kind of attention along edges, put together from its parts.
+
+use crate::error::{in_range, same_shape};
+use crate::score::finite;
+use crate::{EdgeTerm, Error, Graph, Score};
+use bochner_numerics::{Dropout, Real};
+use ndarray::ArrayView2;
+use serde::{Deserialize, Serialize};
+
+/// How the heads' outputs are put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Merge {
+    /// Side by side: `[N, H F]`.
+    #[default]
+    Concatenate,
+    /// Their mean: `[N, F]`.
+    Average,
+}
+
+/// One kind of attention, with everything but the graph and its nodes' features.
+///
+/// Checked where it is used.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a, T> {
+    /// How an edge is scored.
+    pub score: Score<'a, T>,
+    /// The slope of the LeakyReLU below zero, from 0 to 1; 0.2 in the literature.
+    pub slope: f64,
+    /// What attributes of the edges add to the score.
+    pub edges: Option<EdgeTerm<'a, T>>,
+    /// How the heads are put together.
+    pub merge: Merge,
+    /// Dropout on the weights: the factor of edge `e` (in the caller's order) and head `h` is that of
+    /// element `e H + h`.
+    pub dropout: Option<Dropout>,
+}
+
+/// Sizes that all parts agree on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) heads: usize,
+    pub(crate) width: usize,
+}
+
+impl Shape {
+    /// Of all heads.
+    pub(crate) fn columns(self) -> usize {
+        self.heads * self.width
+    }
+}
+
+impl<T: Real> Settings<'_, T> {
+    pub(crate) fn validate(
+        &self,
+        graph: &Graph,
+        targets: &ArrayView2<T>,
+        sources: &ArrayView2<T>,
+    ) -> Result<Shape, Error> {
+        let slope = self.slope;
+        in_range((0.0..=1.0).contains(&slope), "slope", "from 0 to 1", slope)?;
+        self.score.validate()?;
+        let shape = Shape {
+            heads: self.score.heads(),
+            width: self.score.width(),
+        };
+        same_shape(
+            "targets",
+            &[graph.targets(), shape.columns()],
+            targets.shape(),
+        )?;
+        same_shape(
+            "sources",
+            &[graph.sources(), shape.columns()],
+            sources.shape(),
+        )?;
+        if let Some(edges) = &self.edges {
+            edges.validate(graph.edge_count(), shape.heads)?;
+        }
+        finite("targets", targets)?;
+        finite("sources", sources)?;
+        Ok(shape)
+    }
+}

@@ -1,0 +1,109 @@
+//! Every gradient against central differences, in double precision.
+
+use crate::case::{Case, KINDS, Kind, SMALL, named, random_graph};
+use bochner_graph::Merge;
+use bochner_numerics::{finite_difference, relative_error};
+
+/// The cotangent's product with the output.
+fn value(case: &Case<f64>) -> f64 {
+    (case.attend().output * case.cotangent()).sum()
+}
+
+/// The array of a case that a gradient belongs to.
+fn array<'a>(case: &'a mut Case<f64>, name: &str) -> &'a mut [f64] {
+    let array = match name {
+        "targets" => case.targets.as_slice_mut(),
+        "sources" => case.sources.as_slice_mut(),
+        "a" => case.a.as_slice_mut(),
+        "w1" => case.w1.as_slice_mut(),
+        "w2" => case.w2.as_slice_mut(),
+        "attributes" => case.attributes.as_mut().unwrap().values.as_slice_mut(),
+        "weight of the edges" => case.attributes.as_mut().unwrap().weight.as_slice_mut(),
+        "b" => case.attributes.as_mut().unwrap().b.as_slice_mut(),
+        other => panic!("a gradient along {other}"),
+    };
+    array.unwrap()
+}
+
+fn agrees(case: &Case<f64>) {
+    for (name, got) in named(&case.gradients()) {
+        let mut moved = case.clone();
+        let at = array(&mut moved, name).to_vec();
+        let want = finite_difference(&at, |x| {
+            array(&mut moved, name).copy_from_slice(x);
+            value(&moved)
+        });
+        // Where sources do not compete, or all edges of a target have the same c, the gradient along
+        // the targets is zero but for rounding.
+        let largest = want.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+        let error = relative_error(&got, &want) * largest.max(1e-30) / largest.max(1e-4);
+        assert!(error < 1e-6, "along {name} of {:?}: {error:e}", case.kind);
+    }
+}
+
+#[test]
+fn of_every_score() {
+    for kind in KINDS {
+        agrees(&Case::small(kind));
+    }
+}
+
+#[test]
+fn with_attributes_dropout_and_averaged_heads() {
+    for kind in KINDS {
+        let case = Case::small(kind).with_attributes().with_dropout(0.3);
+        agrees(&Case {
+            merge: Merge::Average,
+            slope: 0.5,
+            ..case
+        });
+    }
+}
+
+#[test]
+fn of_bipartite_graphs() {
+    for kind in KINDS {
+        agrees(&Case::new(random_graph(5, 7, 18), kind, SMALL).with_attributes());
+    }
+}
+
+/// A piece of work ends within these graphs, so sums over pieces are tested as well.
+#[test]
+fn across_pieces_of_work() {
+    let size = crate::case::Size {
+        heads: 1,
+        width: 2,
+        points: 2,
+    };
+    for kind in [
+        Kind::Classic,
+        Kind::Dynamic,
+        Kind::Nonstationary {
+            p: 2.0,
+            floor: 1e-3,
+        },
+    ] {
+        let case = Case::<f64>::new(random_graph(900, 800, 2500), kind, size).with_attributes();
+        // A kernel score jumps where c does, so there c must not.
+        let slope = if matches!(kind, Kind::Nonstationary { .. }) {
+            1.0
+        } else {
+            0.2
+        };
+        let case = Case { slope, ..case };
+        for (name, got) in named(&case.gradients()) {
+            if ["targets", "sources", "attributes"].contains(&name) {
+                continue;
+            }
+            let mut moved = case.clone();
+            let at = array(&mut moved, name).to_vec();
+            let want = finite_difference(&at, |x| {
+                array(&mut moved, name).copy_from_slice(x);
+                value(&moved)
+            });
+            // Of thousands of edges one may change its slope within a step.
+            let error = relative_error(&got, &want);
+            assert!(error < 1e-2, "along {name} of {kind:?}: {error:e}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What every kind of attention along edges must do.
+
+mod attention_is_what_its_formula_says;
+mod case;
+mod dropout_keeps_the_mean;
+mod extremes_are_never_nan;
+mod gradients_agree_with_finite_differences;
+mod misuse_is_named;
+mod nodes_and_edges_have_no_order;
+mod reference;
+mod threads_change_nothing;
