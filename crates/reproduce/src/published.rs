@@ -2,6 +2,10 @@
 //!
 //! Song, Jung, Kim, Moon, *Implicit Kernel Attention*, AAAI 2021.
 
+mod nodes;
+
+pub use nodes::{Accuracy, NODE_SETS, NODES, Nodes, Source, nodes};
+
 /// A published value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
