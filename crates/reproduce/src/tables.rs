@@ -1,3 +1,8 @@
 //! One module per table of the paper.
 
+mod claim;
 pub mod regression;
+mod results;
+
+pub use claim::{Check, Claim, Mark};
+pub use results::{Number, Results};

@@ -4,9 +4,9 @@ use crate::runner::{Options, Outcome, run};
 use crate::store::Row;
 use crate::tables::regression::report::{Account, write};
 use crate::tables::regression::{
-    Check, Claim, Cut, Mark, Plan, Regression, Remedy, Results, Skipped, checks, claims,
-    projection, title,
+    Cut, Plan, Regression, Remedy, Skipped, checks, claims, projection, title,
 };
+use crate::tables::{Check, Claim, Mark, Results};
 use crate::{Config, Error, Scale, Store, Unit};
 use bochner_datasets::{DataStore, RegressionSet};
 use std::fmt::Write;
@@ -82,7 +82,7 @@ fn conclude(
     outcome: Outcome,
     skipped: Vec<Skipped>,
 ) -> Result<RegressionRun, Error> {
-    let mut results = Results::collect(plan, store)?;
+    let mut results = Results::collect(&plan.units(), store)?;
     let shown = with_what_is_there(config, store, plan, &mut results)?;
     let checks = match (plan.scale(), config.epochs) {
         (Scale::Smoke, None) => checks(plan, &results),
@@ -127,7 +127,7 @@ fn with_what_is_there(
     results: &mut Results,
 ) -> Result<Plan, Error> {
     let all = sized(config, &RegressionSet::ALL, plan.cut());
-    results.extend(Results::collect(&all, store)?);
+    results.extend(Results::collect(&all.units(), store)?);
     let mut sets = plan.sets();
     let there = all.arms().iter().filter(|arm| !results.of(arm).is_empty());
     sets.extend(there.map(|arm| arm.set));

@@ -8,10 +8,9 @@ pub mod report;
 mod results;
 mod trial;
 
-pub use criteria::{Check, Claim, Mark, checks, claims};
+pub use criteria::{checks, claims};
 pub use model::Model;
 pub use plan::{Arm, Cut, Plan};
-pub use results::{Number, Results};
 
 use crate::{Error, Suite, Trial, Unit, published};
 use bochner_datasets::{DataStore, Protocol, RegressionData, RegressionSet, Rows, load};

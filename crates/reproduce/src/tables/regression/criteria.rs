@@ -5,10 +5,10 @@
 //! attention models against the Transformer, and the pairs of [`Model::simpler`].
 
 use super::plan::is_released;
-use super::results::{Number, Results};
 use super::{Arm, Model, Plan, title};
 use crate::statistics::{Paired, Verdict, mean};
 use crate::store::Row;
+use crate::tables::{Check, Claim, Mark, Number, Results};
 use crate::{Preset, Scale, published};
 use bochner_datasets::{Protocol, RegressionSet};
 
@@ -20,37 +20,6 @@ const SETS_CLEAR: usize = 2;
 
 /// The share of the Transformer's error that IKAN-direct may reach on Parkinsons; published: .45.
 const PARKINSONS_SHARE: f64 = 0.6;
-
-/// A statement of the paper with what became of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// C1 to C4.
-    pub name: &'static str,
-    /// What is claimed.
-    pub text: &'static str,
-    /// Whether it was found again.
-    pub verdict: Verdict,
-}
-
-/// A property that the machinery must have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
-    /// The property.
-    pub name: &'static str,
-    /// Whether it was seen.
-    pub mark: Mark,
-}
-
-/// The outcome of a check.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// It was seen.
-    Passed(String),
-    /// It was not.
-    Failed(String),
-    /// Nothing was there to see it in.
-    NotRun(String),
-}
 
 /// Judges the claims about Table 4.
 pub fn claims(plan: &Plan, results: &Results) -> Vec<Claim> {

@@ -25,6 +25,12 @@ pub struct Arm {
     pub units: Vec<Unit>,
 }
 
+impl AsRef<[Unit]> for Arm {
+    fn as_ref(&self) -> &[Unit] {
+        &self.units
+    }
+}
+
 /// What is given up when the projected time is too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -395,12 +401,14 @@ mod tests {
             env!("CARGO_MANIFEST_DIR"),
             "/../../docs/results/table4-desk/rows.jsonl"
         );
-        let rows = std::fs::read_to_string(rows).unwrap();
-        let rows: Vec<Row> = rows
+        let text = std::fs::read_to_string(rows).unwrap();
+        let rows: Vec<Row> = text
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
         assert!(rows.iter().all(|row| row.id == row.unit.id()));
+        let again = rows.iter().map(|row| serde_json::to_string(row).unwrap());
+        assert!(again.eq(text.lines()), "to the byte");
         let units = plan(Scale::Desk).units();
         let recorded = |unit: &&Unit| rows.iter().any(|row| row.unit == **unit);
         // Four sets in ten splits with three models, two sets with two of them once more.

@@ -5,10 +5,11 @@ mod comparison;
 mod pictures;
 mod tables;
 
-use super::{Check, Claim, Mark, Plan, Results, Skipped, claims};
+use super::{Plan, Skipped, claims};
 use crate::report::Document;
 use crate::statistics::Verdict;
 use crate::store::Artefacts;
+use crate::tables::{Check, Claim, Mark, Results};
 use crate::{Scale, Unit};
 use std::collections::BTreeSet;
 

@@ -1,99 +1,8 @@
-//! The rows of a plan, by arm.
+//! The arms of a plan that belong together.
 
 use super::{Arm, Model, Plan};
-use crate::statistics::Paired;
-use crate::store::Row;
-use crate::{Error, Preset, Store, Unit};
+use crate::Preset;
 use bochner_datasets::{Protocol, RegressionSet};
-use std::collections::BTreeMap;
-
-/// Which of the numbers of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Number {
-    /// The test error in the epoch that validation chose: what claims may rest on.
-    V,
-    /// The best test error: what the paper publishes.
-    R,
-    /// The test error after the last epoch.
-    Last,
-}
-
-impl Number {
-    /// The number in a row.
-    pub fn of(self, row: &Row) -> Option<f64> {
-        match self {
-            Self::V => row.v_number,
-            Self::R => Some(row.r_number),
-            Self::Last => Some(row.last),
-        }
-    }
-}
-
-/// The rows of a plan that are finished.
-#[derive(Debug, Default)]
-pub struct Results {
-    rows: BTreeMap<String, Row>,
-}
-
-impl Results {
-    /// Reads the finished units of a plan.
-    ///
-    /// # Errors
-    /// Those of [`Store::row`].
-    pub fn collect(plan: &Plan, store: &Store) -> Result<Self, Error> {
-        let mut rows = BTreeMap::new();
-        for unit in plan.units() {
-            if let Some(row) = store.row(&unit)? {
-                rows.insert(row.id.clone(), row);
-            }
-        }
-        Ok(Self { rows })
-    }
-
-    /// Adds other results.
-    pub fn extend(&mut self, other: Self) {
-        self.rows.extend(other.rows);
-    }
-
-    /// The row of a unit.
-    pub fn row(&self, unit: &Unit) -> Option<&Row> {
-        self.rows.get(&unit.id())
-    }
-
-    /// The rows of an arm, in the order of its splits.
-    pub fn of(&self, arm: &Arm) -> Vec<&Row> {
-        arm.units.iter().filter_map(|unit| self.row(unit)).collect()
-    }
-
-    /// Whether all splits of an arm are finished.
-    pub fn is_complete(&self, arm: &Arm) -> bool {
-        arm.units.iter().all(|unit| self.row(unit).is_some())
-    }
-
-    /// One of the numbers on the finished splits of an arm; `None` if there are none.
-    pub fn numbers(&self, arm: &Arm, number: Number) -> Option<Vec<f64>> {
-        let rows = self.of(arm);
-        let numbers: Option<Vec<f64>> = rows.iter().map(|row| number.of(row)).collect();
-        numbers.filter(|numbers| !numbers.is_empty())
-    }
-
-    /// Compares two arms on the splits that both have finished.
-    pub fn compare(&self, variant: &Arm, baseline: &Arm, number: Number) -> Option<Paired> {
-        let pairs: Vec<(&Row, &Row)> = variant
-            .units
-            .iter()
-            .zip(&baseline.units)
-            .filter_map(|(v, b)| Some((self.row(v)?, self.row(b)?)))
-            .collect();
-        let (v, b): (Option<Vec<f64>>, Option<Vec<f64>>) = (
-            pairs.iter().map(|(v, _)| number.of(v)).collect(),
-            pairs.iter().map(|(_, b)| number.of(b)).collect(),
-        );
-        let share = |row: &Row| row.test_rows as f64 / row.train_rows as f64;
-        let shares: f64 = pairs.iter().map(|(v, _)| share(v)).sum();
-        Paired::new(&v?, &b?, shares / pairs.len() as f64).ok()
-    }
-}
 
 impl Plan {
     /// The arm of a model with its released norm.
@@ -148,50 +57,24 @@ pub(super) mod tests {
     use super::super::Cut;
     use super::*;
     use crate::Scale;
+    use crate::store::Row;
+    use crate::tables::results::tests::row;
+    use crate::tables::{Number, Results};
 
     /// Results with the V-numbers that a function gives, R-numbers .01 below.
     pub(crate) fn results(plan: &Plan, value: impl Fn(&Arm, usize) -> Option<f64>) -> Results {
-        let mut rows = BTreeMap::new();
-        for arm in plan.arms() {
-            for unit in &arm.units {
-                let Some(v) = value(arm, unit.split) else {
-                    continue;
-                };
-                let row = Row {
-                    id: unit.id(),
-                    table: super::super::TABLE.into(),
-                    unit: unit.clone(),
-                    parameters: 1,
-                    train_rows: 80,
-                    validation_rows: 10,
-                    test_rows: 10,
-                    r_number: v - 0.01,
-                    r_epoch: 1,
-                    v_number: (unit.protocol == Protocol::P10).then_some(v),
-                    v_epoch: Some(1),
-                    validation: Some(v),
-                    validation_loss: None,
-                    stopped_after: None,
-                    last: v,
-                    first_mse: 1.0,
-                    last_mse: 0.1,
-                    seconds: 1.0,
-                    code_version: "test".into(),
-                };
-                rows.insert(row.id.clone(), row);
-            }
-        }
-        Results { rows }
+        let arms = plan.arms().iter();
+        let units = arms.flat_map(|arm| arm.units.iter().map(move |unit| (arm, unit)));
+        Results::of_rows(units.filter_map(|(arm, unit)| {
+            let v = value(arm, unit.split)?;
+            Some(as_in_its_protocol(row(unit, v)))
+        }))
     }
 
-    impl Results {
-        /// The results with every row changed.
-        pub(crate) fn mapped(self, change: impl Fn(Row) -> Row) -> Self {
-            let rows = self.rows.into_iter().map(|(id, row)| (id, change(row)));
-            Self {
-                rows: rows.collect(),
-            }
-        }
+    /// Only one of the protocols has a validation part.
+    fn as_in_its_protocol(row: Row) -> Row {
+        let v_number = row.v_number.filter(|_| row.unit.protocol == Protocol::P10);
+        Row { v_number, ..row }
     }
 
     #[test]

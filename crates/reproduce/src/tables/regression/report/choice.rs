@@ -1,12 +1,13 @@
 //! The norm p, chosen by validation instead of taken from the released code.
 
-use super::super::{Arm, Results, title};
+use super::super::{Arm, title};
 use super::Account;
 use super::tables::spread;
 use crate::Preset;
 use crate::report::Document;
 use crate::statistics::{mean, population_deviation};
 use crate::store::Row;
+use crate::tables::Results;
 use bochner_datasets::Protocol;
 use std::collections::BTreeMap;
 

@@ -1,11 +1,12 @@
 //! Models against each other, split by split.
 
-use super::super::{Arm, Model, Number, Plan, Results};
+use super::super::{Arm, Model, Plan};
 use super::Account;
 use super::tables::{NOTHING, cells, comparable, names};
 use crate::Scale;
 use crate::report::Document;
 use crate::statistics::Paired;
+use crate::tables::{Number, Results};
 
 const HEAD: [&str; 10] = [
     "set",

@@ -1,9 +1,10 @@
 //! The tables of the report.
 
-use super::super::{Arm, Model, Number, Plan, Results, title};
+use super::super::{Arm, Model, Plan, title};
 use super::Account;
 use crate::report::Document;
 use crate::statistics::{mean, population_deviation};
+use crate::tables::{Number, Results};
 use crate::{Preset, Scale, published};
 use bochner_datasets::RegressionSet;
 
