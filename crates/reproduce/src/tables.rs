@@ -1,6 +1,7 @@
 //! One module per table of the paper.
 
 mod claim;
+pub mod nodes;
 pub mod regression;
 mod results;
 
