@@ -39,9 +39,9 @@ pub enum Error {
 }
 
 /// Compares the shape of the argument `what` with the one expected.
-pub(crate) fn expect_shape(
+pub(crate) fn expect_shape<const N: usize>(
     what: &'static str,
-    expected: [usize; 2],
+    expected: [usize; N],
     got: &[usize],
 ) -> Result<(), Error> {
     if got == expected {

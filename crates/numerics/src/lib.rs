@@ -36,11 +36,13 @@
 //! | [`elementary`] | functions of whole slices: exponential, sine, normal distribution; norms of rows |
 //! | [`instructions`] | work compiled for AVX-512, AVX2 and what the target has anyway |
 //! | [`memory`] | keeping freed memory from one training step to the next |
+//! | [`buffers`] | [`Buffers`], memory for the next computation of the same kind |
 //! | [`parallel`] | splitting work over rayon's current pool |
 //! | [`operations`] | counting multiplications, exponentials, sines and powers |
 //! | [`random`] | [`Seed`], [`Stream`], [`Dropout`] |
 //! | [`check`] | finite differences and the one table of tolerances |
 
+pub mod buffers;
 pub mod check;
 pub mod elementary;
 pub mod matrix;
@@ -58,6 +60,7 @@ pub mod instructions {
     pub use crate::elementary::power_of_two::exp2;
 }
 
+pub use buffers::{Buffer, Buffers};
 pub use check::{Tolerance, finite_difference, relative_error};
 pub use matrix::{Mat, MatMut};
 pub use operations::Operations;

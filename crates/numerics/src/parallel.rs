@@ -5,12 +5,56 @@
 
 use crate::operations::Scope;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// `[f(0), f(1), ..., f(n - 1)]`, computed on the current pool.
 pub fn map<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
     let scope = Scope::current();
     let counted = |i| scope.run(|| f(i));
     (0..n).into_par_iter().map(counted).collect()
+}
+
+/// As [`map`], in memory that is there already.
+pub fn map_into<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync, results: &mut Vec<R>) {
+    let scope = Scope::current();
+    let counted = |i| scope.run(|| f(i));
+    let results_of = (0..n).into_par_iter().map(counted);
+    results_of.collect_into_vec(results);
+}
+
+/// Calls `f(i, piece)` for `count` pieces of `whole`, on the current pool: for pieces of several
+/// slices at once, or of different sizes.
+///
+/// `split(rest, i, j)` cuts what begins with piece `i` before piece `j`. Allocates nothing.
+pub fn for_each_piece<W: Send>(
+    whole: W,
+    count: usize,
+    split: impl Fn(W, usize, usize) -> (W, W) + Sync,
+    f: impl Fn(usize, W) + Sync,
+) {
+    let scope = Scope::current();
+    if count > 0 {
+        halves(whole, 0..count, &split, &|i, piece| {
+            scope.run(|| f(i, piece))
+        });
+    }
+}
+
+fn halves<W: Send>(
+    whole: W,
+    pieces: Range<usize>,
+    split: &(impl Fn(W, usize, usize) -> (W, W) + Sync),
+    f: &(impl Fn(usize, W) + Sync),
+) {
+    if pieces.len() == 1 {
+        return f(pieces.start, whole);
+    }
+    let middle = pieces.start.midpoint(pieces.end);
+    let (left, right) = split(whole, pieces.start, middle);
+    rayon::join(
+        || halves(left, pieces.start..middle, split, f),
+        || halves(right, middle..pieces.end, split, f),
+    );
 }
 
 /// Calls `f` with each item, on the current pool: for items that hold pieces to be written to.
@@ -65,6 +109,17 @@ mod tests {
         assert_eq!(data, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2]);
         super::for_each_chunk(&mut data, 3, |i, piece| piece.fill(i));
         assert_eq!(data, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]);
+        let mut squares = vec![7; 3];
+        super::map_into(10, |i| i * i, &mut squares);
+        assert_eq!(squares, super::map(10, |i| i * i));
+        // Piece i ends before (i + 1)^2.
+        fn cut(rest: &mut [usize], i: usize, j: usize) -> (&mut [usize], &mut [usize]) {
+            rest.split_at_mut(j * j - i * i)
+        }
+        let mut squared = [0; 16];
+        super::for_each_piece(&mut squared[..], 4, cut, |i, piece| piece.fill(i));
+        assert_eq!(squared, [0, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3]);
+        super::for_each_piece(&mut [][..], 0, cut, |_, _| unreachable!());
         let sums = super::map_chunks(&mut data, 4, |_, piece| piece.iter().sum::<usize>());
         assert_eq!(sums, [1, 6, 5]);
     }

@@ -1,7 +1,7 @@
 //! Angles, sines and cosines, a few rows at a time.
 
 use bochner_numerics::elementary::sin_cos;
-use bochner_numerics::{Mat, MatMut, Panels, Real, matmul, parallel};
+use bochner_numerics::{Buffers, Mat, MatMut, Panels, Real, matmul, parallel};
 use std::ops::Range;
 
 /// Rows taken at a time, so that the angles, sines and cosines of a block stay in the cache.
@@ -51,10 +51,11 @@ pub(super) fn for_each_block<T: Real>(
     x: Mat<T>,
     points: &Panels<T>,
     rows: Range<usize>,
+    buffers: &Buffers<T>,
     mut f: impl FnMut(Block<T>),
 ) {
     let per_row = points.shape().1;
-    let scratch = || vec![T::zero(); per_row * rows.len().min(BLOCK)];
+    let scratch = || buffers.any(per_row * rows.len().min(BLOCK));
     let (mut angles, mut sin, mut cos) = (scratch(), scratch(), scratch());
     for first in rows.clone().step_by(BLOCK) {
         let range = first..(first + BLOCK).min(rows.end);
@@ -87,7 +88,7 @@ mod tests {
             let points = Panels::new(Mat::new(&[1.0, 0.5], 1, 2));
             let mut angles = vec![0.0; 2 * length];
             let ranges = by_tasks(&mut angles, 2, |rows, angles| {
-                for_each_block(x, &points, rows.clone(), |block| {
+                for_each_block(x, &points, rows.clone(), &Buffers::default(), |block| {
                     angles[block.range(2)].copy_from_slice(block.angles);
                     assert!((block.sin[1] - block.angles[1].sin()).abs() < 1e-15);
                     assert!((block.cos[1] - block.angles[1].cos()).abs() < 1e-15);

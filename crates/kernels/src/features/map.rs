@@ -5,7 +5,7 @@ use super::{SpectralPoints, nonstationary, stationary};
 use crate::Error;
 use crate::error::expect_shape;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
-use bochner_numerics::{Mat, MatMut, Panels, Real, matmul};
+use bochner_numerics::{Buffers, Mat, MatMut, Panels, Real, matmul};
 use ndarray::{Array2, ArrayView2, CowArray, Ix2, s};
 
 /// The random Fourier features of the rows of `x`: their inner products are the kernel.
@@ -50,19 +50,37 @@ pub fn feature_map<T: Real>(
     x: ArrayView2<T>,
     points: &SpectralPoints<T>,
 ) -> Result<Array2<T>, Error> {
+    let (length, width) = (x.nrows(), 2 * points.count());
+    let mut phi = vec![T::zero(); length * width];
+    feature_map_into(x, points, &Buffers::default(), &mut phi)?;
+    Ok(array(length, width, phi))
+}
+
+/// [`feature_map`] into row-major memory that is there already; all other memory comes from
+/// `buffers`, unless `x` has to be brought to row-major order.
+///
+/// # Errors
+/// As [`feature_map`], and [`Error::ShapeMismatch`] if `phi` is not as long as the features.
+pub fn feature_map_into<T: Real>(
+    x: ArrayView2<T>,
+    points: &SpectralPoints<T>,
+    buffers: &Buffers<T>,
+    phi: &mut [T],
+) -> Result<(), Error> {
     points.check()?;
     points.check_input("x", &x)?;
-    let (count, length) = (points.count(), x.nrows());
-    let (x, stacked) = (x.as_standard_layout(), points.stacked());
-    let (x, panels) = (matrix(&x), Panels::new(matrix(&stacked).t()));
-    let mut phi = vec![T::zero(); length * 2 * count];
-    by_tasks(&mut phi, 2 * count, |rows, phi| {
-        for_each_block(x, &panels, rows, |block| {
+    let count = points.count();
+    expect_shape("phi", [x.nrows() * 2 * count], &[phi.len()])?;
+    let (x, stacked) = (x.as_standard_layout(), points.stacked(buffers));
+    let stacked = Mat::new(&stacked, points.stacked_rows(), points.width());
+    let (x, panels) = (matrix(&x), Panels::new_in(buffers, stacked.t()));
+    by_tasks(phi, 2 * count, |rows, phi| {
+        for_each_block(x, &panels, rows, buffers, |block| {
             let phi = &mut phi[block.range(2 * count)];
             instructions::run(Combine { points, block, phi });
         });
     });
-    Ok(array(length, 2 * count, phi))
+    Ok(())
 }
 
 /// From sines and cosines to features.
@@ -125,8 +143,9 @@ pub fn feature_map_vjp<T: Real>(
     let (count, width) = (points.count(), points.width());
     expect_shape("cotangent", [x.nrows(), 2 * count], cotangent.shape())?;
     let (length, per_row) = (x.nrows(), points.stacked_rows());
-    let (x, stacked) = (x.as_standard_layout(), points.stacked());
-    let (x, stacked) = (matrix(&x), matrix(&stacked));
+    let buffers = Buffers::default();
+    let (x, stacked) = (x.as_standard_layout(), points.stacked(&buffers));
+    let (x, stacked) = (matrix(&x), Mat::new(&stacked, per_row, width));
     let panels = Panels::new(stacked.t());
     let cotangent = cotangent.as_standard_layout();
     let cotangent = matrix(&cotangent);
@@ -135,7 +154,7 @@ pub fn feature_map_vjp<T: Real>(
     let parts = by_tasks(&mut along_x, width, |rows, along_x| {
         let mut along_points = vec![T::zero(); per_row * width];
         let cotangent = cotangent.row_range(rows.clone()).data();
-        for_each_block(x, &panels, rows, |block| {
+        for_each_block(x, &panels, rows, &buffers, |block| {
             let cotangent = &cotangent[block.range(2 * count)];
             let along_x = &mut along_x[block.range(width)];
             pull_back(

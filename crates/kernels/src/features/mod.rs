@@ -8,13 +8,13 @@ mod squared;
 mod stationary;
 
 pub use kernel::{KernelMatrixGradients, kernel_matrix, kernel_matrix_vjp};
-pub use map::{FeatureMapGradients, feature_map, feature_map_vjp};
+pub use map::{FeatureMapGradients, feature_map, feature_map_into, feature_map_vjp};
 pub use squared::{squared_kernel_matrix, squared_kernel_matrix_vjp};
 
 use crate::Error;
 use crate::error::expect_shape;
-use bochner_numerics::Real;
-use ndarray::{Array2, ArrayView2, CowArray, Ix2, s};
+use bochner_numerics::{Buffer, Buffers, Real};
+use ndarray::ArrayView2;
 
 /// The frequencies at which a kernel is sampled: $R$ points in $\mathbb{R}^d$ for a stationary
 /// kernel, $R$ pairs of points for a non-stationary one.
@@ -106,23 +106,20 @@ impl<T: Real> SpectralPoints<'_, T> {
 
     /// All points as the rows of one row-major matrix, `w1` above `w2`, so that one product
     /// projects on both.
-    fn stacked(&self) -> CowArray<'_, T, Ix2> {
+    fn stacked(&self, buffers: &Buffers<T>) -> Buffer<T> {
+        let mut all = buffers.empty(self.stacked_rows() * self.width());
         match self {
-            Self::Stationary { w } => w.as_standard_layout(),
-            Self::Nonstationary { w1, w2 } => {
-                let mut both = Array2::zeros((self.stacked_rows(), self.width()));
-                both.slice_mut(s![..w1.nrows(), ..]).assign(w1);
-                both.slice_mut(s![w1.nrows().., ..]).assign(w2);
-                both.into()
-            }
+            Self::Stationary { w } => all.extend(w),
+            Self::Nonstationary { w1, w2 } => all.extend(w1.iter().chain(w2)),
         }
+        all
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::array;
+    use ndarray::{Array2, array};
 
     #[test]
     fn the_normaliser_counts_pairs_four_times() {

@@ -55,7 +55,7 @@ pub(crate) mod squared_norms;
 pub(crate) mod trigonometry;
 
 pub use exponential::{exp, exp_in_place};
-pub use norm::{PNorm, p_norms, signed_powers};
+pub use norm::{PNorm, p_norms, p_norms_into, signed_powers};
 pub use normal::{normal_cdf, normal_cdf_in_place, normal_quantile, normal_quantile_in_place};
 pub use power::powf;
 pub use squared_norms::SquaredNorms;

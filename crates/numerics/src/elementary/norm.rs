@@ -29,9 +29,17 @@ pub struct PNorm {
 pub fn p_norms<T: Real>(x: &[T], width: usize, p: f64) -> Vec<PNorm> {
     assert!(x.len().is_multiple_of(width), "p_norms: rows of {width}");
     let mut norms = vec![PNorm::default(); x.len() / width];
-    let out = &mut norms;
-    InstructionSet::fastest().run(Norms { x, width, p, out });
+    p_norms_into(x, width, p, &mut norms);
     norms
+}
+
+/// [`p_norms`] into memory that is there already; only rows of more than 2048 entries take more.
+///
+/// # Panics
+/// If there is not one norm a row.
+pub fn p_norms_into<T: Real>(x: &[T], width: usize, p: f64, out: &mut [PNorm]) {
+    assert_eq!(x.len(), out.len() * width, "p_norms: rows of {width}");
+    InstructionSet::fastest().run(Norms { x, width, p, out });
 }
 
 /// $\text{out}_{in} = f_i \operatorname{sign}(x_{in}) \max(|x_{in} / s_i|, l)^p$, zero where
@@ -92,7 +100,13 @@ impl<T: Lane + Real> Task for Norms<'_, T> {
     fn run<A: Arithmetic>(self) {
         let Self { width, p, .. } = self;
         let rows = (ENTRIES / width).max(1);
-        let mut buffer = vec![0.0; self.out.len().min(rows) * width];
+        let (mut usual, mut wide) = ([0.0; ENTRIES], Vec::new());
+        let buffer = if width <= ENTRIES {
+            &mut usual[..]
+        } else {
+            wide.resize(width, 0.0);
+            &mut wide[..]
+        };
         for (norms, x) in self.out.chunks_mut(rows).zip(self.x.chunks(rows * width)) {
             for (norm, row) in norms.iter_mut().zip(x.chunks_exact(width)) {
                 norm.scale = largest(row).as_f64();

@@ -4,7 +4,7 @@
 
 use super::pack::Pack;
 use crate::elementary::instruction_set::InstructionSet;
-use crate::{Mat, Real};
+use crate::{Buffer, Buffers, Mat, Real};
 use std::ops::Range;
 
 /// A matrix laid out to be the right factor of products: panels of as many columns as a tile is
@@ -25,7 +25,7 @@ use std::ops::Range;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Panels<T> {
-    data: Vec<T>,
+    data: Buffer<T>,
     rows: usize,
     cols: usize,
     width: usize,
@@ -47,6 +47,18 @@ impl<T: Real> Panels<T> {
     /// Packs a matrix.
     pub fn new(matrix: Mat<T>) -> Self {
         let mut panels = Self::default();
+        panels.pack(matrix);
+        panels
+    }
+
+    /// The same in memory that is used again.
+    pub fn new_in(buffers: &Buffers<T>, matrix: Mat<T>) -> Self {
+        let (rows, columns) = matrix.shape();
+        // As many as fill the widest panels.
+        let mut panels = Self {
+            data: buffers.empty(rows * columns.next_multiple_of(Self::ALIGNMENT)),
+            ..Self::default()
+        };
         panels.pack(matrix);
         panels
     }

@@ -1,0 +1,214 @@
+//! Memory that is handed out, given back, and handed out again.
+
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Buffers of one type, kept for their next use.
+///
+/// A computation that asks for the same buffers as the one before allocates nothing. On several
+/// threads the number of buffers in use at a time depends on who is faster, so that a later run may
+/// still need one more than those before.
+///
+/// ```
+/// use bochner_numerics::Buffers;
+///
+/// let buffers = Buffers::default();
+/// let first = buffers.filled(100, 1.0).as_ptr();
+/// // Given back at the end of the line above, and handed out again.
+/// assert_eq!(buffers.filled(99, 2.0).as_ptr(), first);
+/// ```
+#[derive(Debug)]
+pub struct Buffers<T>(Arc<Shelves<T>>);
+
+/// What lies ready, by capacity.
+type Shelves<T> = Mutex<BTreeMap<usize, Vec<Vec<T>>>>;
+
+/// A vector that goes back to where it came from when it is dropped.
+///
+/// Once its [`Buffers`] are gone it is a vector like any other.
+#[derive(Debug)]
+pub struct Buffer<T> {
+    data: Vec<T>,
+    home: Weak<Shelves<T>>,
+}
+
+impl<T> Default for Buffers<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T> Buffers<T> {
+    /// An empty vector with room for `capacity` elements.
+    pub fn empty(&self, capacity: usize) -> Buffer<T> {
+        let mut buffer = self.take(capacity, Vec::with_capacity);
+        buffer.clear();
+        buffer
+    }
+
+    /// `n` elements, whatever they hold from their last use.
+    pub fn any(&self, n: usize) -> Buffer<T>
+    where
+        T: Clone + Default,
+    {
+        // Zeros that come from the operating system need not be written.
+        let mut buffer = self.take(n, |n| vec![T::default(); n]);
+        buffer.resize(n, T::default());
+        buffer
+    }
+
+    /// `n` times the same.
+    pub fn filled(&self, n: usize, value: T) -> Buffer<T>
+    where
+        T: Clone,
+    {
+        let mut buffer = self.empty(n);
+        buffer.resize(n, value);
+        buffer
+    }
+
+    fn take(&self, capacity: usize, new: impl FnOnce(usize) -> Vec<T>) -> Buffer<T> {
+        let capacity = rounded_up(capacity);
+        let found = shelves(&self.0).get_mut(&capacity).and_then(Vec::pop);
+        Buffer {
+            data: found.unwrap_or_else(|| new(capacity)),
+            home: Arc::downgrade(&self.0),
+        }
+    }
+}
+
+/// The capacities that there are: four between a power of two and the next, so that buffers of
+/// nearly the same size serve for each other.
+fn rounded_up(capacity: usize) -> usize {
+    capacity.next_multiple_of((capacity.next_power_of_two() / 8).max(1))
+}
+
+fn rounded_down(capacity: usize) -> usize {
+    let step = (1 << capacity.checked_ilog2().unwrap_or(0)) / 4;
+    capacity - capacity % step.max(1)
+}
+
+fn shelves<T>(all: &Shelves<T>) -> MutexGuard<'_, BTreeMap<usize, Vec<Vec<T>>>> {
+    // Each change is complete in itself.
+    all.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<T> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        let Some(home) = self.home.upgrade() else {
+            return;
+        };
+        if std::mem::needs_drop::<T>() {
+            // What the elements hold may go back to the same place.
+            self.data.clear();
+        }
+        let data = std::mem::take(&mut self.data);
+        if data.capacity() > 0 {
+            let capacity = rounded_down(data.capacity());
+            shelves(&home).entry(capacity).or_default().push(data);
+        }
+    }
+}
+
+impl<T> Deref for Buffer<T> {
+    type Target = Vec<T>;
+
+    fn deref(&self) -> &Vec<T> {
+        &self.data
+    }
+}
+
+impl<T> DerefMut for Buffer<T> {
+    fn deref_mut(&mut self) -> &mut Vec<T> {
+        &mut self.data
+    }
+}
+
+impl<T> Default for Buffer<T> {
+    fn default() -> Self {
+        Self::from(Vec::new())
+    }
+}
+
+impl<T> From<Vec<T>> for Buffer<T> {
+    fn from(data: Vec<T>) -> Self {
+        Self {
+            data,
+            home: Weak::new(),
+        }
+    }
+}
+
+/// A copy comes from where the original does.
+impl<T: Clone> Clone for Buffer<T> {
+    fn clone(&self) -> Self {
+        let Some(home) = self.home.upgrade() else {
+            return Self::from(self.data.clone());
+        };
+        let mut copy = Buffers(home).empty(self.len());
+        copy.extend_from_slice(self);
+        copy
+    }
+}
+
+impl<T: PartialEq> PartialEq for Buffer<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.data == other.data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capacities_are_rounded_by_a_quarter_at_most_and_found_again() {
+        for n in 1..5000 {
+            let capacity = rounded_up(n);
+            assert!((n..=n + n / 4).contains(&capacity), "{n} to {capacity}");
+            assert_eq!(rounded_down(capacity), capacity);
+            assert_eq!(rounded_up(rounded_down(n)), rounded_down(n));
+        }
+        assert_eq!((rounded_up(0), rounded_down(0)), (0, 0));
+    }
+
+    #[test]
+    fn two_in_use_are_two() {
+        let buffers = Buffers::default();
+        let (a, b) = (buffers.filled(10, 1), buffers.filled(10, 2));
+        assert_ne!(a.as_ptr(), b.as_ptr());
+        let copy = a.clone();
+        assert_eq!(
+            (copy.as_slice(), b.as_slice()),
+            (&[1; 10][..], &[2; 10][..])
+        );
+        drop((a, b));
+        assert_eq!(*buffers.filled(10, 3), vec![3; 10]);
+        assert_eq!(buffers.empty(10).len(), 0);
+        assert_eq!(buffers.any(9).len(), 9);
+    }
+
+    #[test]
+    fn what_has_grown_serves_what_is_larger() {
+        let buffers = Buffers::default();
+        let mut small = buffers.empty(4);
+        small.extend(0..1000);
+        let (at, capacity) = (small.as_ptr(), small.capacity());
+        drop(small);
+        assert_eq!(buffers.any(rounded_down(capacity)).as_ptr(), at);
+    }
+
+    #[test]
+    fn buffers_outlive_their_home_and_hold_buffers() {
+        let (inner, outer) = (Buffers::default(), Buffers::default());
+        let mut list = outer.empty(2);
+        list.push(inner.filled(3, 'x'));
+        let at = list[0].as_ptr();
+        drop(list);
+        assert_eq!(inner.any(3).as_ptr(), at);
+        let kept = inner.filled(3, 'y');
+        drop(inner);
+        assert_eq!(*kept.clone(), ['y'; 3]);
+    }
+}
