@@ -2,13 +2,13 @@
 
 use crate::call::units::divided;
 use crate::call::{Call, Prepared, slab};
-use crate::engine::linear_time::Sums;
-use crate::engine::{Cotangent, HeadGradients, Level, QUERY_BLOCK, RowStatistics, blocks};
+use crate::engine::linear_time::Starts;
+use crate::engine::{Cotangent, HeadGradients, OutputRows, QUERY_BLOCK, RowStatistics, blocks};
 use crate::error::same_shape;
 use crate::similarity::PointsGradients;
-use crate::{Error, Form, Settings};
-use bochner_numerics::{Real, parallel};
-use ndarray::{Array4, ArrayView2, ArrayView4, s};
+use crate::{Error, Form, Settings, Workspace};
+use bochner_numerics::{Buffer, Real, parallel};
+use ndarray::{Array4, ArrayView2, ArrayView4, ArrayViewMut4, s};
 
 /// The output of [`attend`], and what [`attend_vjp`] needs again.
 #[derive(Debug)]
@@ -21,11 +21,11 @@ pub struct Attended<T> {
 /// What is kept between the passes besides the output.
 #[derive(Debug)]
 pub(crate) struct State<T> {
-    heads: Vec<Prepared<T>>,
+    heads: Buffer<Prepared<T>>,
     /// Of each row of each head.
-    statistics: Vec<Vec<RowStatistics<T>>>,
+    statistics: Buffer<RowStatistics<T>>,
     /// Of the parts of each head, if the linear-time form was taken.
-    starts: Option<Vec<Vec<Sums<T>>>>,
+    starts: Option<Starts<T>>,
 }
 
 /// Gradients of [`attend`], shaped as its arguments.
@@ -88,49 +88,116 @@ pub fn attend<T: Real>(
     v: ArrayView4<T>,
     settings: &Settings<T>,
 ) -> Result<Attended<T>, Error> {
-    let call = Call::new(q, k, v, settings)?;
-    let form = settings.form_for(call.queries, call.keys, call.value_width())?;
-    let heads = call.prepare()?;
-    let (output, statistics, starts) = match form {
-        Form::LinearTime => call.in_linear_time(&heads),
-        _ => {
-            let (output, statistics) = pair_by_pair(&call, &heads);
-            (output, statistics, None)
-        }
-    };
-    Ok(Attended {
-        output: call.array(call.queries, call.value_width(), output),
-        state: State {
+    let workspace = Workspace::new();
+    let call = Call::new(q, k, v, settings, &workspace)?;
+    let form = call.form()?;
+    let mut output = Array4::zeros(call.shape(call.queries, call.value_width()));
+    let state = call.attend(form, output.as_slice_mut().expect("row-major"));
+    Ok(Attended { output, state })
+}
+
+/// [`attend`] into an array that is there already, in memory that is there already: nothing is
+/// allocated once a call of the same shapes and settings has gone before with the same
+/// [`Workspace`].
+///
+/// The output is that of [`attend`] to the bit. Arrays that are not in row-major order are copied into
+/// the workspace.
+///
+/// # Shapes
+/// Those of [`attend`]; `output: [B, M, Tq, dv]`.
+///
+/// # Errors
+/// As [`attend`], and [`Error::ShapeMismatch`] if the output does not fit; it is as before then.
+///
+/// ```
+/// use bochner_attention::{Form, Magnitude, Mask, Settings, Similarity, Workspace, attend_into};
+/// use ndarray::Array4;
+///
+/// let settings = Settings {
+///     similarity: Similarity::Rbf,
+///     magnitude: Magnitude::Norm { p: 2.0 },
+///     mask: &Mask::none(),
+///     dropout: None,
+///     form: Form::Automatic,
+/// };
+/// let (workspace, mut output) = (Workspace::new(), Array4::zeros((1, 2, 3, 4)));
+/// for step in 0..3 {
+///     let x = Array4::from_elem((1, 2, 3, 4), step as f32);
+///     attend_into(x.view(), x.view(), x.view(), &settings, &workspace, output.view_mut())?;
+///     assert_eq!(output, x);
+/// }
+/// # Ok::<(), bochner_attention::Error>(())
+/// ```
+pub fn attend_into<T: Real>(
+    q: ArrayView4<T>,
+    k: ArrayView4<T>,
+    v: ArrayView4<T>,
+    settings: &Settings<T>,
+    workspace: &Workspace<T>,
+    mut output: ArrayViewMut4<T>,
+) -> Result<(), Error> {
+    let call = Call::new(q, k, v, settings, workspace)?;
+    let shape = call.shape(call.queries, call.value_width());
+    same_shape("output", &shape, output.shape())?;
+    let form = call.form()?;
+    if let Some(output) = output.as_slice_mut() {
+        output.fill(T::zero());
+        call.attend(form, output);
+    } else {
+        let mut rows = workspace.numbers.filled(output.len(), T::zero());
+        call.attend(form, &mut rows);
+        output
+            .iter_mut()
+            .zip(rows.iter())
+            .for_each(|(out, &x)| *out = x);
+    }
+    Ok(())
+}
+
+impl<T: Real> Call<'_, '_, T> {
+    /// Adds the attended values to zeros.
+    fn attend(&self, form: Form, output: &mut [T]) -> State<T> {
+        let heads = self.prepare();
+        let mut statistics = self.statistics(heads.len() * self.queries);
+        let out = OutputRows {
+            output,
+            statistics: &mut statistics,
+        };
+        let starts = match form {
+            Form::LinearTime => Some(self.in_linear_time(&heads, out)),
+            _ => {
+                self.pair_by_pair(&heads, out);
+                None
+            }
+        };
+        State {
             heads,
             statistics,
             starts,
-        },
-    })
-}
+        }
+    }
 
-fn pair_by_pair<T: Real>(
-    call: &Call<T>,
-    heads: &[Prepared<T>],
-) -> (Vec<T>, Vec<Vec<RowStatistics<T>>>) {
-    let (queries, width) = (call.queries, call.value_width());
-    let mut output = vec![T::zero(); heads.len() * queries * width];
-    let mut statistics = vec![vec![RowStatistics::new(Level::NONE); queries]; heads.len()];
-    let rows = output.chunks_exact_mut(queries * width);
-    let heads = heads.iter().enumerate().zip(rows.zip(&mut statistics));
-    let chunk = call.chunk();
-    // A head packs when its turn comes: many short heads then use the same few pieces of memory.
-    parallel::for_each(heads.collect(), |((h, head), (output, statistics))| {
-        let head = call.head(h, head);
-        let packed = head.pack();
-        let head = head.with(&packed);
-        let output = output.chunks_mut(chunk * width);
-        let chunks = output.zip(statistics.chunks_mut(chunk)).enumerate();
-        parallel::for_each(chunks.collect(), |(i, (output, statistics))| {
-            let first = i * chunk;
-            head.forward(first..first + statistics.len(), output, statistics);
-        });
-    });
-    (output, statistics)
+    fn pair_by_pair(&self, heads: &[Prepared<T>], out: OutputRows<T>) {
+        let (queries, chunk) = (self.queries, self.chunk());
+        // A head packs when its turn comes: many short heads then use the same few pieces of memory.
+        let attend = |h: usize, rows: OutputRows<T>| {
+            let head = self.head(h, &heads[h]);
+            let packed = head.pack();
+            let head = head.with(&packed);
+            parallel::for_each_piece(
+                rows,
+                queries.div_ceil(chunk),
+                |rows, i, next| rows.split_at((next - i) * chunk),
+                |i, rows| head.forward(i * chunk, rows),
+            );
+        };
+        parallel::for_each_piece(
+            out,
+            heads.len(),
+            |rows, h, next| rows.split_at((next - h) * queries),
+            attend,
+        );
+    }
 }
 
 /// The vector-Jacobian product of [`attend`].
@@ -172,7 +239,8 @@ impl<T: Real> State<T> {
         output: ArrayView4<T>,
         cotangent: ArrayView4<T>,
     ) -> Result<AttentionGradients<T>, Error> {
-        let mut call = Call::new(q, k, v, settings)?;
+        let workspace = Workspace::new();
+        let mut call = Call::new(q, k, v, settings, &workspace)?;
         let shape = call.shape(call.queries, call.value_width());
         same_shape("attended output", &shape, output.shape())?;
         same_shape("cotangent", &shape, cotangent.shape())?;
@@ -184,7 +252,7 @@ impl<T: Real> State<T> {
         );
         let (output, cotangent) = (output.as_standard_layout(), cotangent.as_standard_layout());
         let given = (0..self.heads.len()).map(|h| Cotangent {
-            statistics: &self.statistics[h],
+            statistics: &self.statistics[h * call.queries..(h + 1) * call.queries],
             output: slab(output.view(), h),
             cotangent: slab(cotangent.view(), h),
         });
@@ -225,8 +293,9 @@ pub fn weights<T: Real>(
     k: ArrayView4<T>,
     settings: &Settings<T>,
 ) -> Result<Array4<T>, Error> {
-    let call = Call::new(q, k, k, settings)?;
-    let heads = call.prepare()?;
+    let workspace = Workspace::new();
+    let call = Call::new(q, k, k, settings, &workspace)?;
+    let heads = call.prepare();
     let mut weights = Array4::zeros(call.shape(call.queries, call.keys));
     let rows = |h, block| call.head(h, &heads[h]).weights(block);
     for (h, block, rows) in call.by_blocks(QUERY_BLOCK, rows) {

@@ -4,9 +4,9 @@ use crate::call::{Call, Memory};
 use crate::engine::Cache;
 use crate::error::same_shape;
 use crate::mechanism::Size;
-use crate::{Error, Form, Magnitude, Mask, Points, Settings, Similarity};
+use crate::{Error, Form, Magnitude, Mask, Points, Settings, Similarity, Workspace};
 use bochner_numerics::{Real, parallel};
-use ndarray::{Array4, ArrayView4, Axis, s};
+use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 
 /// Causal attention to a sequence whose positions come one or a few at a time.
 ///
@@ -28,7 +28,9 @@ use ndarray::{Array4, ArrayView4, Axis, s};
 /// a louder key comes; rounding errors are those of [`Form::LinearTime`], and depend on how the
 /// sequence was cut into calls. The result is the same to the bit for any number of threads.
 ///
-/// Memory for keys and values grows by doubling.
+/// Memory for keys and values grows by doubling; beside that a [`step_into`](Decoder::step_into)
+/// allocates nothing once a step with as many positions has gone before, in the linear-time form
+/// nothing at all. (See [`Workspace`] for several threads.)
 ///
 /// ```
 /// use bochner_attention::{
@@ -66,6 +68,9 @@ pub struct Decoder<T> {
     memories: Vec<Memory<T>>,
     lengths: Vec<usize>,
     empty: Memory<T>,
+    /// Causality, with room for counts.
+    mask: Mask,
+    workspace: Workspace<T>,
 }
 
 /// The sizes of a [`Decoder`].
@@ -157,6 +162,8 @@ impl<T: Real> Decoder<T> {
             memories: vec![empty.clone(); batch * heads],
             lengths: vec![0; batch],
             empty,
+            mask: Mask::none().with_causality(),
+            workspace: Workspace::new(),
         })
     }
 
@@ -173,11 +180,31 @@ impl<T: Real> Decoder<T> {
         k: ArrayView4<T>,
         v: ArrayView4<T>,
     ) -> Result<Array4<T>, Error> {
-        self.step_of(q, k, v, Mask::none())
+        let mut output = Array4::zeros(self.output_shape(k.len_of(Axis(2))));
+        self.step_into(q, k, v, output.view_mut())?;
+        Ok(output)
     }
 
-    /// The same where of the next positions only the first `counts[b]` belong to example `b`: the
-    /// others are not remembered, and their rows are zero.
+    /// [`Decoder::step`] into an array that is there already.
+    ///
+    /// # Shapes
+    /// `q, k: [B, M, n, d]`, `v` and `output: [B, M, n, dv]`.
+    ///
+    /// # Errors
+    /// As [`Decoder::step`].
+    pub fn step_into(
+        &mut self,
+        q: ArrayView4<T>,
+        k: ArrayView4<T>,
+        v: ArrayView4<T>,
+        output: ArrayViewMut4<T>,
+    ) -> Result<(), Error> {
+        self.mask.set_key_lengths(None);
+        self.step_of(q, k, v, output)
+    }
+
+    /// [`Decoder::step`] where of the next positions only the first `counts[b]` belong to example
+    /// `b`: the others are not remembered, and their rows are zero.
     ///
     /// For prompts of different lengths in one batch; each sequence then goes on after its own end.
     ///
@@ -191,7 +218,25 @@ impl<T: Real> Decoder<T> {
         v: ArrayView4<T>,
         counts: &[usize],
     ) -> Result<Array4<T>, Error> {
-        self.step_of(q, k, v, Mask::none().with_key_lengths(counts.to_vec()))
+        let mut output = Array4::zeros(self.output_shape(k.len_of(Axis(2))));
+        self.step_with_counts_into(q, k, v, counts, output.view_mut())?;
+        Ok(output)
+    }
+
+    /// [`Decoder::step_with_counts`] into an array that is there already.
+    ///
+    /// # Errors
+    /// As [`Decoder::step_with_counts`].
+    pub fn step_with_counts_into(
+        &mut self,
+        q: ArrayView4<T>,
+        k: ArrayView4<T>,
+        v: ArrayView4<T>,
+        counts: &[usize],
+        output: ArrayViewMut4<T>,
+    ) -> Result<(), Error> {
+        self.mask.set_key_lengths(Some(counts));
+        self.step_of(q, k, v, output)
     }
 
     fn step_of(
@@ -199,18 +244,31 @@ impl<T: Real> Decoder<T> {
         q: ArrayView4<T>,
         k: ArrayView4<T>,
         v: ArrayView4<T>,
-        counts: Mask,
-    ) -> Result<Array4<T>, Error> {
+        mut output: ArrayViewMut4<T>,
+    ) -> Result<(), Error> {
         let positions = k.len_of(Axis(2));
-        self.check("q", q, positions, self.size.width)?;
-        let mut output = Array4::zeros([
-            self.size.batch,
-            self.size.heads,
-            positions,
-            self.size.value_width,
-        ]);
-        self.remember(q, k, v, counts, output.as_slice_mut())?;
-        Ok(output)
+        self.check("q", q.shape(), positions, self.size.width)?;
+        self.check("output", output.shape(), positions, self.size.value_width)?;
+        if let Some(output) = output.as_slice_mut() {
+            return self.remember(q, k, v, Some(output));
+        }
+        let mut rows = self.workspace.numbers.any(output.len());
+        self.remember(q, k, v, Some(&mut rows))?;
+        output
+            .iter_mut()
+            .zip(rows.iter())
+            .for_each(|(out, &x)| *out = x);
+        Ok(())
+    }
+
+    fn output_shape(&self, positions: usize) -> [usize; 4] {
+        let DecoderSize {
+            batch,
+            heads,
+            value_width,
+            ..
+        } = self.size;
+        [batch, heads, positions, value_width]
     }
 
     /// Remembers the next positions without attending from them.
@@ -222,7 +280,8 @@ impl<T: Real> Decoder<T> {
     /// As [`Decoder::step`].
     pub fn push(&mut self, k: ArrayView4<T>, v: ArrayView4<T>) -> Result<(), Error> {
         let one = k.len_of(Axis(2)).min(1);
-        self.remember(k.slice(s![.., .., ..one, ..]), k, v, Mask::none(), None)
+        self.mask.set_key_lengths(None);
+        self.remember(k.slice(s![.., .., ..one, ..]), k, v, None)
     }
 
     /// The number of positions of each sequence, `[B]`.
@@ -318,65 +377,71 @@ impl<T: Real> Decoder<T> {
         Ok(())
     }
 
+    /// Remembers the next positions; with an output, attends from them.
     fn remember(
         &mut self,
         q: ArrayView4<T>,
         k: ArrayView4<T>,
         v: ArrayView4<T>,
-        counts: Mask,
         output: Option<&mut [T]>,
     ) -> Result<(), Error> {
         let positions = k.len_of(Axis(2));
-        self.check("k", k, positions, self.size.width)?;
-        self.check("v", v, positions, self.size.value_width)?;
-        let mask = counts.with_causality();
+        self.check("k", k.shape(), positions, self.size.width)?;
+        self.check("v", v.shape(), positions, self.size.value_width)?;
         let settings = Settings {
             similarity: self.similarity.borrowed(),
             magnitude: self.magnitude,
-            mask: &mask,
+            mask: &self.mask,
             dropout: None,
             form: Form::Quadratic,
         };
-        let call = Call::new(q, k, v, &settings)?;
-        let heads = self.memories.iter_mut().enumerate();
-        let results = match output {
-            None => {
-                let heads = heads.map(|(h, memory)| (h, memory, None));
-                decode(&call, heads.collect())
-            }
+        let call = Call::new(q, k, v, &settings, &self.workspace)?;
+        let memories = self.memories.as_mut_slice();
+        match output {
+            None => parallel::for_each_chunk(memories, 1, |h, memory| {
+                call.decode(h, &mut memory[0], None);
+            }),
             Some(output) => {
-                let outputs = output.chunks_exact_mut(positions * self.size.value_width);
-                let heads = heads.zip(outputs);
-                let heads = heads.map(|((h, memory), output)| (h, memory, Some(output)));
-                decode(&call, heads.collect())
+                output.fill(T::zero());
+                let size = positions * self.size.value_width;
+                parallel::for_each_piece(
+                    (memories, output),
+                    self.size.batch * self.size.heads,
+                    |heads, h, next| split(heads, next - h, size),
+                    |h, (memory, output)| call.decode(h, &mut memory[0], Some(output)),
+                );
             }
-        };
+        }
         let firsts = self.memories.iter().step_by(self.size.heads);
-        self.lengths = firsts.map(Memory::length).collect();
-        results
+        for (length, memory) in self.lengths.iter_mut().zip(firsts) {
+            *length = memory.length();
+        }
+        Ok(())
     }
 
     fn check(
         &self,
         what: &'static str,
-        x: ArrayView4<T>,
+        shape: &[usize],
         positions: usize,
         width: usize,
     ) -> Result<(), Error> {
         let DecoderSize { batch, heads, .. } = self.size;
-        same_shape(what, &[batch, heads, positions, width], x.shape())
+        same_shape(what, &[batch, heads, positions, width], shape)
     }
 }
 
-type Task<'a, T> = (usize, &'a mut Memory<T>, Option<&'a mut [T]>);
+/// What some heads remember, and where their outputs go.
+type Heads<'a, T> = (&'a mut [Memory<T>], &'a mut [T]);
 
-fn decode<T: Real>(call: &Call<T>, mut heads: Vec<Task<T>>) -> Result<(), Error> {
-    let decode = |_, head: &mut [Task<T>]| {
-        let (h, memory, output) = &mut head[0];
-        call.decode(*h, memory, output.as_deref_mut())
-    };
-    let results = parallel::map_chunks(&mut heads, 1, decode);
-    results.into_iter().collect()
+fn split<'a, T>(
+    (memories, output): Heads<'a, T>,
+    heads: usize,
+    size: usize,
+) -> (Heads<'a, T>, Heads<'a, T>) {
+    let (memories, more_memories) = memories.split_at_mut(heads);
+    let (output, more_output) = output.split_at_mut(heads * size);
+    ((memories, output), (more_memories, more_output))
 }
 
 impl<T: Real> Owned<T> {

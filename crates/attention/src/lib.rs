@@ -85,6 +85,7 @@
 //! | item | is |
 //! |---|---|
 //! | [`attend`], [`attend_vjp`], [`weights`] | attention for any [`Settings`] |
+//! | [`attend_into`], [`Workspace`] | the forward pass alone, in memory that is used again |
 //! | [`Form`], [`linear_time_state`] | squared kernels pair by pair, or in linear time |
 //! | [`Decoder`] | causal attention to a sequence that grows |
 //! | [`Similarity`], [`Points`] | which kernel |
@@ -113,8 +114,9 @@ mod settings;
 mod similarity;
 mod spectral;
 mod variants;
+mod workspace;
 
-pub use attend::{Attended, AttentionGradients, attend, attend_vjp, weights};
+pub use attend::{Attended, AttentionGradients, attend, attend_into, attend_vjp, weights};
 pub use bochner_spectral::DirectInit;
 pub use decoder::{Decoder, DecoderSize};
 pub use error::Error;
@@ -138,3 +140,4 @@ pub use variants::{
     Copula, Draw, Expsin, IkanDirect, Linear, Mikan, MikanGradients, Posterior, Preset, RbfOnly,
     Softmax, Stationarity,
 };
+pub use workspace::Workspace;

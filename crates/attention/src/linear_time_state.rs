@@ -1,7 +1,7 @@
 //! What the linear-time form knows of a sequence.
 
 use crate::call::Call;
-use crate::{Error, Form, Settings};
+use crate::{Error, Form, Settings, Workspace};
 use bochner_numerics::Real;
 use ndarray::{Array3, Array4, Array5, ArrayView4};
 
@@ -69,7 +69,8 @@ pub fn linear_time_state<T: Real>(
     v: ArrayView4<T>,
     settings: &Settings<T>,
 ) -> Result<LinearTimeState<T>, Error> {
-    let call = Call::new(q, k, v, settings)?;
+    let workspace = Workspace::new();
+    let call = Call::new(q, k, v, settings, &workspace)?;
     let settings = Settings {
         form: Form::LinearTime,
         ..*settings
@@ -81,5 +82,5 @@ pub fn linear_time_state<T: Real>(
             instead: "a mask without causality, for the prefix that a query sees",
         });
     }
-    Ok(call.linear_time_state(&call.prepare()?))
+    Ok(call.linear_time_state(&call.prepare()))
 }

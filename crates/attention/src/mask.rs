@@ -53,6 +53,17 @@ impl Mask {
         }
     }
 
+    /// The same as [`Mask::with_key_lengths`], or without any, in memory that is there already.
+    pub(crate) fn set_key_lengths(&mut self, lengths: Option<&[usize]>) {
+        match (&mut self.key_lengths, lengths) {
+            (Some(own), Some(lengths)) => {
+                own.clear();
+                own.extend_from_slice(lengths);
+            }
+            (own, lengths) => *own = lengths.map(<[usize]>::to_vec),
+        }
+    }
+
     /// Keeps only the first `lengths[b]` keys of example `b`.
     pub fn with_key_lengths(self, lengths: Vec<usize>) -> Self {
         Self {

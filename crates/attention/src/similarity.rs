@@ -151,13 +151,10 @@ impl<'a, T: Real> Points<'a, T> {
     }
 
     pub(crate) fn validate(&self, batch: usize, heads: usize, width: usize) -> Result<(), Error> {
-        let shape = self.first().shape().to_vec();
+        let first = self.first();
+        let shape = first.shape();
         let sets = if shape[0] == 1 { 1 } else { batch };
-        same_shape(
-            "spectral points w1",
-            &[sets, heads, shape[2], width],
-            &shape,
-        )?;
+        same_shape("spectral points w1", &[sets, heads, shape[2], width], shape)?;
         if shape[2] == 0 {
             return Err(Error::Empty {
                 what: "spectral points",
@@ -166,7 +163,7 @@ impl<'a, T: Real> Points<'a, T> {
         }
         match self {
             Self::Stationary { .. } => Ok(()),
-            Self::Nonstationary { w2, .. } => same_shape("spectral points w2", &shape, w2.shape()),
+            Self::Nonstationary { w2, .. } => same_shape("spectral points w2", shape, w2.shape()),
         }
     }
 

@@ -125,6 +125,15 @@ impl<T> DerefMut for Buffer<T> {
     }
 }
 
+impl<'a, T> IntoIterator for &'a Buffer<T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.data.iter()
+    }
+}
+
 impl<T> Default for Buffer<T> {
     fn default() -> Self {
         Self::from(Vec::new())

@@ -8,8 +8,8 @@
 //!
 //! * **Results do not depend on the number of threads.** Work is split by the problem's shape,
 //!   never by the pool's size, and reductions run in a fixed order.
-//! * **Unsafe code lives only here**, in [`matmul`]'s tiles and in the call of functions compiled
-//!   for a newer processor.
+//! * **Unsafe code lives only here**, in [`matmul`]'s tiles, in the call of functions compiled for a
+//!   newer processor, and around the system's allocator where allocations are counted.
 //!
 //! # Example
 //!
@@ -36,12 +36,14 @@
 //! | [`elementary`] | functions of whole slices: exponential, sine, normal distribution; norms of rows |
 //! | [`instructions`] | work compiled for AVX-512, AVX2 and what the target has anyway |
 //! | [`memory`] | keeping freed memory from one training step to the next |
+//! | [`allocations`] | counting allocations, for tests |
 //! | [`buffers`] | [`Buffers`], memory for the next computation of the same kind |
 //! | [`parallel`] | splitting work over rayon's current pool |
 //! | [`operations`] | counting multiplications, exponentials, sines and powers |
 //! | [`random`] | [`Seed`], [`Stream`], [`Dropout`] |
 //! | [`check`] | finite differences and the one table of tolerances |
 
+pub mod allocations;
 pub mod buffers;
 pub mod check;
 pub mod elementary;

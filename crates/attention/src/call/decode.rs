@@ -1,12 +1,11 @@
 //! A call whose positions come after those of earlier ones.
 
-use super::prepare::{Parts, Prepared, Scaling};
+use super::prepare::{Parts, Scaling};
 use super::{Call, slab};
 use crate::engine::linear_time::{LinearTime, Sums, follow};
-use crate::engine::{Cache, Following, RowStatistics, Rows, largest};
-use crate::engine::{Head, Level};
-use crate::{Error, Mask, Settings, Similarity};
-use bochner_numerics::{Mat, Real};
+use crate::engine::{Cache, Following, Head, Level, OutputRows, RowStatistics, Rows, largest};
+use crate::{Mask, Settings, Similarity};
+use bochner_numerics::{Buffer, Mat, Real};
 use ndarray::ArrayView4;
 
 /// What one head remembers of the positions so far.
@@ -43,84 +42,92 @@ impl<T: Real> Memory<T> {
 impl<T: Real> Call<'_, '_, T> {
     /// Remembers the positions of head `h` that are not padding; with an output `[n, dv]`, which is
     /// zero before, attends from them to all so far.
-    pub(crate) fn decode(
-        &self,
-        h: usize,
-        memory: &mut Memory<T>,
-        output: Option<&mut [T]>,
-    ) -> Result<(), Error> {
+    pub(crate) fn decode(&self, h: usize, memory: &mut Memory<T>, output: Option<&mut [T]>) {
         let added = self.kept(h);
         if added == 0 {
-            return Ok(());
+            return;
         }
         let width = self.value_width();
         let output = output.map(|output| &mut output[..added * width]);
         match memory {
             Memory::Pairs(cache) => self.decode_pairs(h, cache, output),
             Memory::Sums(sums, length) => {
-                let prepared = self.prepared(h, self.parts_after(h, &[])?);
                 *length += added;
-                let (left, right) = self.factors(h, &prepared.operands);
-                let queries = if output.is_some() { added } else { 0 };
-                let head = Head {
-                    left: left.row_range(0..queries),
-                    right,
-                    rows: last_rows(queries, added),
-                    ..self.head(h, &prepared)
-                };
-                let head = LinearTime::new(head, 1).expect("checked with the settings");
-                let sums = sums.get_or_insert_with(|| head.zeros());
-                follow(head, sums, output);
-                Ok(())
+                self.decode_sums(h, sums, output);
             }
         }
     }
 
-    fn decode_pairs(
-        &self,
-        h: usize,
-        cache: &mut Cache<T>,
-        output: Option<&mut [T]>,
-    ) -> Result<(), Error> {
+    fn decode_pairs(&self, h: usize, cache: &mut Cache<T>, output: Option<&mut [T]>) {
         let added = self.kept(h);
-        let prepared = self.prepared(h, self.parts_after(h, cache.largest())?);
+        let prepared = self.prepared(h, self.parts_after(h, cache.largest()));
         let (left, right) = self.factors(h, &prepared.operands);
         let keys = match self.settings.similarity {
             Similarity::Squared { .. } => None,
             Similarity::Rbf | Similarity::Linear => Some(self.kept_keys(h)),
             Similarity::Expsin { .. } => Some(right),
         };
-        let Prepared { score, finite, .. } = prepared;
         cache.append(Following {
             keys,
             right,
             values: self.kept_values(h),
-            score,
-            finite,
+            score: &prepared.score,
+            finite: prepared.finite,
         });
-        let Some(output) = output else { return Ok(()) };
+        let Some(output) = output else { return };
         let rows = last_rows(added, cache.length());
         let queries = slab(self.q.view(), h).row_range(0..added);
         if self.is_extreme(queries, cache) {
             return self.attend_anew(queries, cache, output);
         }
-        attend_from(&cache.head(left.row_range(0..added), rows), output);
-        Ok(())
+        let left = left.row_range(0..added);
+        attend_from(&cache.head(left, rows, self.workspace), output);
+    }
+
+    fn decode_sums(&self, h: usize, sums: &mut Option<Sums<T>>, output: Option<&mut [T]>) {
+        let added = self.kept(h);
+        let prepared = self.prepared(h, self.parts_after(h, &[]));
+        let (left, right) = self.factors(h, &prepared.operands);
+        let queries = if output.is_some() { added } else { 0 };
+        let head = Head {
+            left: left.row_range(0..queries),
+            right,
+            rows: last_rows(queries, added),
+            ..self.head(h, &prepared)
+        };
+        let before = sums.as_ref().map_or(Level::NONE, Sums::reference);
+        let plan = head.plan(1).expect("checked with the settings");
+        let plan = plan.after(before);
+        let head = LinearTime::new(head, &plan).expect("checked with the settings");
+        let sums = sums.get_or_insert_with(|| head.zeros());
+        let mut statistics = self.statistics(queries);
+        let statistics = &mut statistics;
+        follow(
+            head,
+            sums,
+            output.map(|output| OutputRows { output, statistics }),
+        );
+    }
+
+    /// Of rows that have met no key.
+    pub(crate) fn statistics(&self, rows: usize) -> Buffer<RowStatistics<T>> {
+        let statistics = &self.workspace.statistics;
+        statistics.filled(rows, RowStatistics::new(Level::NONE))
     }
 
     /// As [`Call::prepare`], for positions after others whose keys have `largest` as the largest
     /// number of each coordinate.
-    fn parts_after(&self, h: usize, largest: &[T]) -> Result<Parts<T>, Error> {
-        Ok(match &self.settings.similarity {
+    fn parts_after(&self, h: usize, largest: &[T]) -> Parts<T> {
+        match &self.settings.similarity {
             // In the units of usual keys: those that are not are attended to anew.
             Similarity::Rbf => {
                 let scaling = Scaling::default();
                 ((None, None), scaling, self.exponential_score(h, scaling))
             }
             Similarity::Expsin { period } => self.periodic(h, *period),
-            Similarity::Linear => self.linear(h, largest.iter().map(|x| x.as_f64()).collect()),
-            Similarity::Squared { points, floor } => self.squared(h, points, *floor)?,
-        })
+            Similarity::Linear => self.linear(h, largest),
+            Similarity::Squared { points, floor } => self.squared(h, points, *floor),
+        }
     }
 
     /// Whether products of these queries with the keys so far could overflow.
@@ -131,23 +138,18 @@ impl<T: Real> Call<'_, '_, T> {
     }
 
     /// Attention from the last positions in units that suit all keys.
-    fn attend_anew(
-        &self,
-        queries: Mat<T>,
-        cache: &Cache<T>,
-        output: &mut [T],
-    ) -> Result<(), Error> {
+    fn attend_anew(&self, queries: Mat<T>, cache: &Cache<T>, output: &mut [T]) {
         let settings = Settings {
             mask: Mask::CAUSAL,
             ..*self.settings
         };
         let (q, k, v) = (array(queries), array(cache.keys()), array(cache.values()));
-        let call = Call::new(q, k, v, &settings)?;
-        let prepared = call.prepare()?;
+        let call = Call::new(q, k, v, &settings, self.workspace);
+        let call = call.expect("checked position by position");
+        let prepared = call.prepare();
         let head = call.head(0, &prepared[0]);
         let packed = head.pack();
         attend_from(&head.with(&packed), output);
-        Ok(())
     }
 }
 
@@ -163,9 +165,10 @@ fn last_rows(queries: usize, keys: usize) -> Rows<'static> {
 
 /// Attention from all queries of a head.
 fn attend_from<T: Real>(head: &Head<T>, output: &mut [T]) {
-    let queries = head.rows.queries;
-    let mut statistics = vec![RowStatistics::new(Level::NONE); queries];
-    head.forward(0..queries, output, &mut statistics);
+    let none = RowStatistics::new(Level::NONE);
+    let mut statistics = head.workspace.statistics.filled(head.rows.queries, none);
+    let statistics = &mut statistics;
+    head.forward(0, OutputRows { output, statistics });
 }
 
 /// A matrix as the only head of the only example.

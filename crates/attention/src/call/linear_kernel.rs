@@ -3,10 +3,9 @@
 use super::prepare::{Parts, Scaling};
 use super::units::log2_range;
 use super::{Call, slab};
-use crate::engine::{Score, largest};
+use crate::engine::{Score, largest as largest_of};
 use bochner_numerics::operations::record;
-use bochner_numerics::{Mat, Operations, Real};
-use ndarray::{Array2, Axis};
+use bochner_numerics::{Buffer, Mat, Operations, Real};
 
 impl<T: Real> Call<'_, '_, T> {
     /// $(q_i \cdot k_j)^2$ up to a constant of the row.
@@ -16,45 +15,43 @@ impl<T: Real> Call<'_, '_, T> {
     /// coordinates with those of a key near one; keys that the row does not keep have no say in it.
     /// Earlier keys than those of the call, which all rows keep, have `earlier` as the largest
     /// number of each coordinate.
-    pub(super) fn linear(&self, h: usize, earlier: Vec<f64>) -> Parts<T> {
-        let queries = self.rows(&self.q, h);
+    pub(super) fn linear(&self, h: usize, earlier: &[T]) -> Parts<T> {
+        let queries = slab(self.q.view(), h);
         let score = Score::Squared {
             normaliser: 1.0,
             floor: 0.0,
             exponents: self.exponents(h),
         };
-        let left = self.by_powers(h, earlier, queries.mapv(|x| x.as_f64()));
-        let operands = (Some(left.mapv(T::of)), None);
-        (operands, Scaling::default(), score)
+        let mut left = self.workspace.numbers.empty(queries.data().len());
+        self.for_each_power(h, earlier, |i, power| {
+            let row = queries.row(i).iter();
+            left.extend(row.map(|x| T::of(libm::scalbn(x.as_f64(), power))));
+        });
+        ((Some(left), None), Scaling::default(), score)
     }
 
-    /// `x`, `[Tq, d]`, with each row multiplied by its query's power of two.
-    pub(super) fn by_powers(&self, h: usize, earlier: Vec<f64>, mut x: Array2<f64>) -> Array2<f64> {
-        record(Operations::multiply_adds(x.len()));
-        for (mut row, power) in x.axis_iter_mut(Axis(0)).zip(self.powers(h, earlier)) {
-            row.mapv_inplace(|x| libm::scalbn(x, power));
-        }
-        x
-    }
-
-    fn powers(&self, h: usize, earlier: Vec<f64>) -> Vec<i32> {
+    /// Calls `f` with every query and its power of two.
+    pub(super) fn for_each_power(&self, h: usize, earlier: &[T], mut f: impl FnMut(usize, i32)) {
+        record(Operations::multiply_adds(self.queries * self.width));
         let (queries, keys) = (slab(self.q.view(), h), self.kept_keys(h));
+        let mut largest = self.workspace.doubles.empty(self.width);
+        largest.extend(earlier.iter().map(|x| x.as_f64()));
+        largest.resize(self.width, 0.0);
         let mut columns = Columns {
             keys,
-            largest: earlier,
+            largest,
+            of_row: self.workspace.doubles.empty(self.width),
             seen: 0,
         };
         let rows = self.mask_rows(h);
         // With room for products with keys that the row does not keep.
         let most = log2_range::<T>() - 28.0;
-        (0..self.queries)
-            .map(|i| {
-                let query = queries.row(i);
-                let product = columns.largest_product(query, rows.limit(i), rows.matrix(i));
-                let power = (-product.log2()).min(most - largest(query).as_f64().log2());
-                if power.is_finite() { power as i32 } else { 0 }
-            })
-            .collect()
+        for i in 0..self.queries {
+            let query = queries.row(i);
+            let product = columns.largest_product(query, rows.limit(i), rows.matrix(i));
+            let power = (-product.log2()).min(most - largest_of(query).as_f64().log2());
+            f(i, if power.is_finite() { power as i32 } else { 0 });
+        }
     }
 }
 
@@ -62,7 +59,9 @@ impl<T: Real> Call<'_, '_, T> {
 struct Columns<'a, T> {
     keys: Mat<'a, T>,
     /// Of the first keys, as many as have been seen: limits never decrease.
-    largest: Vec<f64>,
+    largest: Buffer<f64>,
+    /// Of the keys that one row keeps.
+    of_row: Buffer<f64>,
     seen: usize,
 }
 
@@ -82,11 +81,12 @@ impl<T: Real> Columns<'_, T> {
                 of(&self.largest)
             }
             Some(kept) => {
-                let mut largest = vec![0.0; query.len()];
+                self.of_row.clear();
+                self.of_row.resize(query.len(), 0.0);
                 (0..limit)
                     .filter(|&j| kept[j])
-                    .for_each(|j| raise(&mut largest, self.keys.row(j)));
-                of(&largest)
+                    .for_each(|j| raise(&mut self.of_row, self.keys.row(j)));
+                of(&self.of_row)
             }
         }
     }

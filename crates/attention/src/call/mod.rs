@@ -12,9 +12,9 @@ pub(crate) use prepare::Prepared;
 
 use crate::engine::{Head, Packed, PairDropout, QUERY_BLOCK, Rows, blocks};
 use crate::error::same_shape;
-use crate::{Error, Settings, Similarity};
-use bochner_numerics::{Dropout, Mat, Real, parallel};
-use ndarray::{Array4, ArrayView2, ArrayView4, Axis, CowArray, Ix4, s};
+use crate::{Error, Form, Settings, Similarity, Workspace};
+use bochner_numerics::{Buffer, Buffers, Dropout, Mat, Real, parallel};
+use ndarray::{Array4, ArrayView4, Axis};
 use std::ops::Range;
 use units::{Units, divided, log2_largest};
 
@@ -25,10 +25,37 @@ pub(crate) struct Call<'a, 'p, T> {
     pub(crate) queries: usize,
     pub(crate) keys: usize,
     width: usize,
-    q: CowArray<'a, T, Ix4>,
-    k: CowArray<'a, T, Ix4>,
-    v: CowArray<'a, T, Ix4>,
+    q: RowMajor<'a, T>,
+    k: RowMajor<'a, T>,
+    v: RowMajor<'a, T>,
     settings: &'a Settings<'p, T>,
+    pub(crate) workspace: &'a Workspace<T>,
+}
+
+/// An array in row-major order.
+enum RowMajor<'a, T> {
+    Given(ArrayView4<'a, T>),
+    Copied(Buffer<T>, [usize; 4]),
+}
+
+impl<'a, T: Real> RowMajor<'a, T> {
+    fn new(array: ArrayView4<'a, T>, buffers: &Buffers<T>) -> Self {
+        if array.is_standard_layout() {
+            return Self::Given(array);
+        }
+        let mut copy = buffers.empty(array.len());
+        copy.extend(array.iter());
+        Self::Copied(copy, array.dim().into())
+    }
+
+    fn view(&self) -> ArrayView4<'_, T> {
+        match self {
+            Self::Given(array) => array.reborrow(),
+            Self::Copied(data, shape) => {
+                ArrayView4::from_shape(*shape, data).expect("as many as there were")
+            }
+        }
+    }
 }
 
 impl<'a, 'p, T: Real> Call<'a, 'p, T> {
@@ -37,6 +64,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
         k: ArrayView4<'a, T>,
         v: ArrayView4<'a, T>,
         settings: &'a Settings<'p, T>,
+        workspace: &'a Workspace<T>,
     ) -> Result<Self, Error> {
         let (batch, heads, queries, width) = q.dim();
         let keys = k.len_of(Axis(2));
@@ -53,11 +81,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
         }
         settings.mask.validate(batch, queries, keys)?;
         settings.validate(batch, heads, width)?;
-        let contiguous = |array: ArrayView4<'a, T>| match array.is_standard_layout() {
-            true => CowArray::from(array),
-            false => CowArray::from(array.as_standard_layout().into_owned()),
-        };
-        let (q, k, v) = (contiguous(q), contiguous(k), contiguous(v));
+        let [q, k, v] = [q, k, v].map(|array| RowMajor::new(array, &workspace.numbers));
         Ok(Self {
             batch,
             heads,
@@ -68,11 +92,17 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
             k,
             v,
             settings,
+            workspace,
         })
     }
 
     pub(crate) fn value_width(&self) -> usize {
-        self.v.len_of(Axis(3))
+        self.v.view().len_of(Axis(3))
+    }
+
+    /// The form that is taken.
+    pub(crate) fn form(&self) -> Result<Form, Error> {
+        (self.settings).form_for(self.queries, self.keys, self.value_width())
     }
 
     pub(crate) fn shape(&self, rows: usize, width: usize) -> [usize; 4] {
@@ -112,8 +142,12 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
     /// Brings the values into the units.
     pub(crate) fn divide_values(&mut self, units: Units) {
         if units.values != 0 {
-            let values = divided(self.v.view(), units.values).into_owned();
-            self.v = CowArray::from(values);
+            let values: Vec<T> = divided(self.v.view(), units.values)
+                .iter()
+                .copied()
+                .collect();
+            let shape = self.shape(self.keys, self.value_width());
+            self.v = RowMajor::Copied(Buffer::from(values), shape);
         }
     }
 
@@ -146,15 +180,6 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
         }
     }
 
-    fn rows<'b>(&self, x: &'b CowArray<T, Ix4>, h: usize) -> ArrayView2<'b, T> {
-        x.slice(s![h / self.heads, h % self.heads, .., ..])
-    }
-
-    fn kept_rows(&self, h: usize) -> ArrayView2<'_, T> {
-        self.k
-            .slice(s![h / self.heads, h % self.heads, ..self.kept(h), ..])
-    }
-
     fn kept_keys(&self, h: usize) -> Mat<'_, T> {
         slab(self.k.view(), h).row_range(0..self.kept(h))
     }
@@ -184,6 +209,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
             rows: self.mask_rows(h),
             dropout: self.settings.dropout.map(|mask| self.pairs(h, mask)),
             packed: Packed::NONE,
+            workspace: self.workspace,
         }
     }
 }

@@ -3,11 +3,11 @@
 use super::units::{log2_largest, log2_range};
 use super::{Call, slab};
 use crate::engine::{Bias, Exponents, Finite, Score, Wave, all_finite, largest};
-use crate::{Error, Magnitude, Points, Similarity};
-use bochner_kernels::feature_map;
+use crate::{Magnitude, Points, Similarity};
+use bochner_kernels::feature_map_into;
 use bochner_numerics::operations::record;
-use bochner_numerics::{Mat, Operations, Real, parallel};
-use ndarray::Array2;
+use bochner_numerics::{Buffer, Mat, Operations, Real, parallel};
+use ndarray::{ArrayView1, ArrayView2};
 
 /// What is kept of one head between the passes: O(T) numbers.
 pub(crate) struct Prepared<T> {
@@ -29,13 +29,13 @@ impl<T: Real> Prepared<T> {
     pub(super) fn log2_largest(&self) -> f64 {
         let (left, right) = &self.operands;
         let both = left.iter().chain(right);
-        both.map(|x| log2_largest(x.view()))
+        both.map(|x| log2_largest(ArrayView1::from(x.as_slice())))
             .fold(f64::NEG_INFINITY, f64::max)
     }
 }
 
 /// What stands in place of queries and of keys: features, or scaled copies.
-type Operands<T> = (Option<Array2<T>>, Option<Array2<T>>);
+type Operands<T> = (Option<Buffer<T>>, Option<Buffer<T>>);
 
 pub(super) type Parts<T> = (Operands<T>, Scaling, Score);
 
@@ -48,18 +48,20 @@ pub(super) struct Scaling {
 
 impl<T: Real> Call<'_, '_, T> {
     /// Features and exponents of every head.
-    pub(crate) fn prepare(&self) -> Result<Vec<Prepared<T>>, Error> {
+    pub(crate) fn prepare(&self) -> Buffer<Prepared<T>> {
         let prepare = |h| {
             let parts = match &self.settings.similarity {
                 Similarity::Rbf => self.exponential(h),
                 Similarity::Expsin { period } => self.periodic(h, *period),
-                Similarity::Linear => self.linear(h, vec![0.0; self.width]),
-                Similarity::Squared { points, floor } => self.squared(h, points, *floor)?,
+                Similarity::Linear => self.linear(h, &[]),
+                Similarity::Squared { points, floor } => self.squared(h, points, *floor),
             };
-            Ok(self.prepared(h, parts))
+            self.prepared(h, parts)
         };
-        let heads = parallel::map(self.batch * self.heads, prepare);
-        heads.into_iter().collect()
+        let heads = self.batch * self.heads;
+        let mut prepared = self.workspace.prepared.empty(heads);
+        parallel::map_into(heads, prepare, &mut prepared);
+        prepared
     }
 
     pub(super) fn prepared(&self, h: usize, (operands, scaling, score): Parts<T>) -> Prepared<T> {
@@ -84,30 +86,39 @@ impl<T: Real> Call<'_, '_, T> {
         operands: &'b Operands<T>,
     ) -> (Mat<'b, T>, Mat<'b, T>) {
         let (left, right) = operands;
+        let width = match &self.settings.similarity {
+            Similarity::Squared { points, .. } => points.features(),
+            _ => self.width,
+        };
         (
-            left.as_ref().map_or_else(|| slab(self.q.view(), h), matrix),
-            right.as_ref().map_or_else(|| self.kept_keys(h), matrix),
+            match left {
+                Some(left) => Mat::new(left, self.queries, width),
+                None => slab(self.q.view(), h),
+            },
+            match right {
+                Some(right) => Mat::new(right, self.kept(h), width),
+                None => self.kept_keys(h),
+            },
         )
     }
 
-    pub(super) fn squared(
-        &self,
-        h: usize,
-        points: &Points<T>,
-        floor: f64,
-    ) -> Result<Parts<T>, Error> {
+    pub(super) fn squared(&self, h: usize, points: &Points<T>, floor: f64) -> Parts<T> {
         let own = points.head(h / self.heads, h % self.heads);
-        let map = |x| feature_map(x, &own);
-        let operands = (
-            Some(map(self.rows(&self.q, h))?),
-            Some(map(self.kept_rows(h))?),
-        );
+        let map = |x: Mat<T>| {
+            let numbers = &self.workspace.numbers;
+            let mut phi = numbers.any(x.shape().0 * points.features());
+            let x = ArrayView2::from_shape(x.shape(), x.data()).expect("row-major");
+            let made = feature_map_into(x, &own, numbers, &mut phi);
+            made.expect("checked with the settings");
+            Some(phi)
+        };
+        let operands = (map(slab(self.q.view(), h)), map(self.kept_keys(h)));
         let score = Score::Squared {
             normaliser: points.normaliser(),
             floor,
             exponents: self.exponents(h),
         };
-        Ok((operands, Scaling::default(), score))
+        (operands, Scaling::default(), score)
     }
 
     /// $\log a_{ij} = (q_i \cdot k_j - |k_j|^2 / 2) / \sqrt d + m_j$ up to a constant of the row; the
@@ -116,7 +127,10 @@ impl<T: Real> Call<'_, '_, T> {
         let (queries, keys) = (slab(self.q.view(), h), self.kept_keys(h));
         let largest = (largest(queries.data()), largest(keys.data()));
         let scaling = Scaling::of(largest, self.width, self.is_biased());
-        let operands = (scaled(queries, scaling.left), scaled(keys, scaling.right));
+        let operands = (
+            self.scaled(queries, scaling.left),
+            self.scaled(keys, scaling.right),
+        );
         (operands, scaling, self.exponential_score(h, scaling))
     }
 
@@ -138,8 +152,8 @@ impl<T: Real> Call<'_, '_, T> {
     pub(super) fn periodic(&self, h: usize, period: f64) -> Parts<T> {
         let unit = period.log2().floor() as i32;
         let operands = (
-            scaled(slab(self.q.view(), h), unit),
-            scaled(self.kept_keys(h), unit),
+            self.scaled(slab(self.q.view(), h), unit),
+            self.scaled(self.kept_keys(h), unit),
         );
         let wave = Wave {
             period: period * exp2(-unit),
@@ -163,27 +177,41 @@ impl<T: Real> Call<'_, '_, T> {
             let row = keys.row(j).iter().map(|x| (x.as_f64() * down).powi(2));
             row.sum::<f64>() / 2.0
         };
+        let mut squares = self.workspace.doubles.empty(keys.shape().0);
+        squares.extend((0..keys.shape().0).map(square));
         Bias {
-            squares: (0..keys.shape().0).map(square).collect(),
+            squares,
             exponents: self.exponents(h),
         }
     }
 
     pub(super) fn exponents(&self, h: usize) -> Exponents {
         let (keys, divisor) = (self.kept_keys(h), self.divisor());
+        let levels = &self.workspace.levels;
         match self.settings.magnitude {
-            Magnitude::None => Exponents::zero(keys.shape().0),
+            Magnitude::None => Exponents::zero(levels, keys.shape().0),
             Magnitude::Norm { p } | Magnitude::Released { p, dropout: None } => {
-                Exponents::of_keys(keys, p, divisor)
+                Exponents::of_keys(levels, keys, p, divisor)
             }
             Magnitude::Released {
                 p,
                 dropout: Some(mask),
             } => {
                 let (queries, pairs) = (slab(self.q.view(), h), self.pairs(h, mask));
-                Exponents::of_keys(keys, p, divisor).with_pairs(queries, p, divisor, pairs)
+                Exponents::of_keys(levels, keys, p, divisor)
+                    .with_pairs(levels, queries, p, divisor, pairs)
             }
         }
+    }
+
+    /// A copy divided by a power of two, if that is not one.
+    fn scaled(&self, x: Mat<T>, down: i32) -> Option<Buffer<T>> {
+        let factor = T::of(exp2(-down));
+        (down != 0).then(|| {
+            let mut copy = self.workspace.numbers.empty(x.data().len());
+            copy.extend(x.data().iter().map(|&x| x * factor));
+            copy
+        })
     }
 
     /// What the squared norms are divided by.
@@ -219,17 +247,6 @@ impl Scaling {
         }
         Self { left, right }
     }
-}
-
-fn matrix<T: Real>(x: &Array2<T>) -> Mat<'_, T> {
-    Mat::new(x.as_slice().expect("contiguous"), x.nrows(), x.ncols())
-}
-
-/// A copy divided by a power of two, if that is not one.
-fn scaled<T: Real>(x: Mat<T>, down: i32) -> Option<Array2<T>> {
-    let factor = T::of(exp2(-down));
-    let copy = || x.data().iter().map(|&x| x * factor).collect();
-    (down != 0).then(|| Array2::from_shape_vec(x.shape(), copy()).expect("as many as before"))
 }
 
 pub(super) fn exp2(power: i32) -> f64 {

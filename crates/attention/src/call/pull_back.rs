@@ -21,8 +21,11 @@ impl<T: Real> Call<'_, '_, T> {
         parts: Vec<HeadGradients<T>>,
         units: Units,
     ) -> Result<AttentionGradients<T>, Error> {
-        let (mut q, mut k) = (vec![T::zero(); self.q.len()], vec![T::zero(); self.k.len()]);
-        let mut v = vec![T::zero(); self.v.len()];
+        let (mut q, mut k) = (
+            vec![T::zero(); self.q.view().len()],
+            vec![T::zero(); self.k.view().len()],
+        );
+        let mut v = vec![T::zero(); self.v.view().len()];
         let unit = units.product();
         let queries = parallel::map_chunks(&mut q, self.queries * self.width, |h, out| {
             let side = Side {
@@ -32,11 +35,11 @@ impl<T: Real> Call<'_, '_, T> {
             };
             match &self.settings.similarity {
                 Similarity::Linear => {
-                    let operand = side.operand.iter().map(|x| x.as_f64()).collect();
-                    let operand = Array2::from_shape_vec(side.x.shape(), operand);
-                    let operand =
-                        self.by_powers(h, vec![0.0; self.width], operand.expect("one row a query"));
-                    let operand = operand.as_slice().expect("an owned row-major array");
+                    let mut operand = Vec::with_capacity(side.operand.len());
+                    self.for_each_power(h, &[], |i, power| {
+                        let row = side.operand[i * self.width..(i + 1) * self.width].iter();
+                        operand.extend(row.map(|x| libm::scalbn(x.as_f64(), power)));
+                    });
                     self.write(&states[h].score, &side, unit, |i| operand[i], out);
                     Ok(None)
                 }

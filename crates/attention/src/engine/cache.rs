@@ -2,7 +2,8 @@
 
 use super::sweep::relative;
 use super::{Exponents, Finite, Head, Packed, Rows, Score};
-use bochner_numerics::{Mat, Panels, Real};
+use crate::Workspace;
+use bochner_numerics::{Buffer, Mat, Panels, Real};
 
 /// What the positions so far have left of one head for those that come.
 ///
@@ -28,7 +29,7 @@ pub(crate) struct Following<'a, T> {
     /// Keys, or what stands in their place.
     pub(crate) right: Mat<'a, T>,
     pub(crate) values: Mat<'a, T>,
-    pub(crate) score: Score,
+    pub(crate) score: &'a Score,
     pub(crate) finite: Finite,
 }
 
@@ -59,7 +60,7 @@ impl<T: Real> Cache<T> {
         self.finite.values &= more.finite.values;
         match &mut self.score {
             Some(score) => score.append(more.score),
-            none => *none = Some(more.score),
+            none => *none = Some(more.score.clone()),
         }
         if let Some(keys) = more.keys {
             self.keys.extend_from_slice(keys.data());
@@ -76,18 +77,24 @@ impl<T: Real> Cache<T> {
         let loudest = exponents.largest_from(from);
         match &mut self.packed.relative {
             Some((reference, all)) if reference.max(loudest) == *reference => {
-                all.extend(relative::<T>(score, 0, from..self.length, *reference));
+                relative(score, 0, from..self.length, *reference, all);
             }
             other => {
-                let reference = other.as_ref().map_or(loudest, |other| other.0.max(loudest));
-                let all = relative(score, 0, 0..self.length, reference);
-                *other = Some((reference, all));
+                let (reference, all) = other.get_or_insert_with(|| (loudest, Buffer::default()));
+                *reference = reference.max(loudest);
+                all.clear();
+                relative(score, 0, 0..self.length, *reference, all);
             }
         }
     }
 
     /// The last positions as queries.
-    pub(crate) fn head<'a>(&'a self, left: Mat<'a, T>, rows: Rows<'a>) -> Head<'a, T> {
+    pub(crate) fn head<'a>(
+        &'a self,
+        left: Mat<'a, T>,
+        rows: Rows<'a>,
+        workspace: &'a Workspace<T>,
+    ) -> Head<'a, T> {
         Head {
             left,
             right: self.keys(),
@@ -97,6 +104,7 @@ impl<T: Real> Cache<T> {
             dropout: None,
             finite: self.finite,
             packed: &self.packed,
+            workspace,
         }
     }
 
@@ -140,7 +148,8 @@ impl<T: Real> Cache<T> {
         // The loudest key may be gone.
         let loudest = score.exponents().and_then(Exponents::largest);
         self.packed.relative = loudest.map(|reference| {
-            let all = relative(score, 0, 0..length, reference);
+            let mut all = Buffer::default();
+            relative(score, 0, 0..length, reference, &mut all);
             (reference, all)
         });
     }
@@ -154,7 +163,7 @@ impl<T: Real> Cache<T> {
 }
 
 impl Score {
-    fn append(&mut self, more: Self) {
+    fn append(&mut self, more: &Self) {
         match (self, more) {
             (
                 Self::Squared { exponents, .. },
@@ -178,8 +187,8 @@ impl Score {
                     bias: Some(more), ..
                 },
             ) => {
-                bias.squares.extend(more.squares);
-                bias.exponents.append(more.exponents);
+                bias.squares.extend_from_slice(&more.squares);
+                bias.exponents.append(&more.exponents);
             }
             _ => {}
         }

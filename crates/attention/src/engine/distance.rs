@@ -1,16 +1,20 @@
 //! Squared distances by direct differences, exact where the expanded square would cancel.
 
 use bochner_numerics::operations::record;
-use bochner_numerics::{Mat, Operations, Real};
+use bochner_numerics::{Buffers, Mat, Operations, Real};
 
 /// Writes $|l_i - r_j|^2$ of all rows, `[rows of left, rows of right]`.
-pub(super) fn squared_distances<T: Real>(left: Mat<T>, right: Mat<T>, distances: &mut [T]) {
+pub(super) fn squared_distances<T: Real>(
+    left: Mat<T>,
+    right: Mat<T>,
+    buffers: &Buffers<T>,
+    distances: &mut [T],
+) {
     let ((rows, width), (cols, _)) = (left.shape(), right.shape());
     record(Operations::multiply_adds(rows * cols * width));
     // Coordinate by coordinate, so that a row of distances is one vectorised sum.
-    let columns: Vec<T> = (0..width)
-        .flat_map(|n| (0..cols).map(move |j| right.get(j, n)))
-        .collect();
+    let mut columns = buffers.empty(width * cols);
+    columns.extend((0..width).flat_map(|n| (0..cols).map(move |j| right.get(j, n))));
     distances.fill(T::zero());
     for (i, row) in distances.chunks_exact_mut(cols.max(1)).enumerate() {
         for (&x, column) in left.row(i).iter().zip(columns.chunks_exact(cols)) {

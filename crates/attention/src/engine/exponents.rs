@@ -1,9 +1,9 @@
 //! The exponents $u_{ij}$ that a magnitude adds to the logarithm of a weight.
 
-use super::PairDropout;
-use bochner_numerics::elementary::SquaredNorms;
+use super::{PairDropout, blocks};
+use bochner_numerics::elementary::{self, PNorm, SquaredNorms, p_norms_into};
 use bochner_numerics::operations::record;
-use bochner_numerics::{Mat, Real, elementary};
+use bochner_numerics::{Buffer, Buffers, Mat, Real};
 use std::ops::Range;
 
 /// The exponents of one head's pairs: $u_{ij} = m_j$, or with the dropout of the released code
@@ -13,14 +13,14 @@ use std::ops::Range;
 /// who wins, and for small p a magnitude can be far above f32's range.
 #[derive(Clone)]
 pub(crate) struct Exponents {
-    keys: Vec<Level>,
+    keys: Buffer<Level>,
     pairs: Option<Pairs>,
 }
 
 /// The query part and the dropout of the released code.
 #[derive(Clone)]
 struct Pairs {
-    queries: Vec<f64>,
+    queries: Buffer<Level>,
     dropout: PairDropout,
 }
 
@@ -71,23 +71,26 @@ impl Level {
 
 impl Exponents {
     /// No magnitude: all exponents zero.
-    pub(crate) fn zero(keys: usize) -> Self {
+    pub(crate) fn zero(buffers: &Buffers<Level>, keys: usize) -> Self {
+        let zero = Level {
+            value: 0.0,
+            log: f64::NEG_INFINITY,
+        };
         Self {
-            keys: vec![
-                Level {
-                    value: 0.0,
-                    log: f64::NEG_INFINITY
-                };
-                keys
-            ],
+            keys: buffers.filled(keys, zero),
             pairs: None,
         }
     }
 
     /// $m_j = |k_j|_p^2 / \text{divisor}$.
-    pub(crate) fn of_keys<T: Real>(keys: Mat<T>, p: f64, divisor: f64) -> Self {
+    pub(crate) fn of_keys<T: Real>(
+        buffers: &Buffers<Level>,
+        keys: Mat<T>,
+        p: f64,
+        divisor: f64,
+    ) -> Self {
         Self {
-            keys: levels(keys, p, divisor),
+            keys: levels(buffers, keys, p, divisor),
             pairs: None,
         }
     }
@@ -95,13 +98,13 @@ impl Exponents {
     /// Adds the queries' magnitudes and the dropout that falls on the sum.
     pub(crate) fn with_pairs<T: Real>(
         self,
+        buffers: &Buffers<Level>,
         queries: Mat<T>,
         p: f64,
         divisor: f64,
         dropout: PairDropout,
     ) -> Self {
-        let levels = levels(queries, p, divisor);
-        let queries = levels.iter().map(|level| level.value).collect();
+        let queries = levels(buffers, queries, p, divisor);
         Self {
             pairs: Some(Pairs { queries, dropout }),
             ..self
@@ -122,36 +125,45 @@ impl Exponents {
 
     /// The references of `rows` when each row keeps exactly the keys before its limit, and limits
     /// never decrease: one running maximum serves all.
-    pub(crate) fn running_references(&self, limits: &[usize]) -> Vec<Level> {
+    pub(crate) fn running_references(
+        &self,
+        limits: impl Iterator<Item = usize>,
+    ) -> impl Iterator<Item = Level> {
         let (mut best, mut seen) = (Level::NONE, 0);
-        limits
-            .iter()
-            .map(|&limit| {
-                best = self.keys[seen..limit]
-                    .iter()
-                    .copied()
-                    .fold(best, Level::max);
-                seen = limit;
-                best
-            })
-            .collect()
+        limits.map(move |limit| {
+            let new = self.keys[seen..limit].iter().copied();
+            best = new.fold(best, Level::max);
+            seen = limit;
+            best
+        })
     }
 
     /// `u[i, j] - reference` of some keys.
-    pub(crate) fn differences(&self, i: usize, keys: Range<usize>, reference: Level) -> Vec<f64> {
-        keys.map(|j| self.level(i, j).minus(reference)).collect()
+    pub(crate) fn differences(
+        &self,
+        i: usize,
+        keys: Range<usize>,
+        reference: Level,
+    ) -> impl Iterator<Item = f64> {
+        keys.map(move |j| self.level(i, j).minus(reference))
     }
 
-    /// $\exp(u_{ij} - \text{reference})$ of some keys.
+    /// Appends $\exp(u_{ij} - \text{reference})$ of some keys.
     pub(crate) fn relative<T: Real>(
         &self,
         i: usize,
         keys: Range<usize>,
         reference: Level,
-    ) -> Vec<T> {
-        let mut relative = self.differences(i, keys, reference);
-        elementary::exp_in_place(&mut relative);
-        relative.into_iter().map(T::of).collect()
+        out: &mut Vec<T>,
+    ) {
+        let mut piece = [0.0; PIECE];
+        for keys in blocks(keys, PIECE) {
+            let piece = &mut piece[..keys.len()];
+            let differences = self.differences(i, keys, reference);
+            piece.iter_mut().zip(differences).for_each(|(x, y)| *x = y);
+            elementary::exp_in_place(piece);
+            out.extend(piece.iter().map(|&x| T::of(x)));
+        }
     }
 
     /// The largest exponent of all keys, where queries do not count.
@@ -168,8 +180,8 @@ impl Exponents {
     }
 
     /// Appends the exponents of more keys; not where queries count.
-    pub(crate) fn append(&mut self, more: Self) {
-        self.keys.extend(more.keys);
+    pub(crate) fn append(&mut self, more: &Self) {
+        self.keys.extend_from_slice(&more.keys);
     }
 
     /// Forgets all keys but the first ones.
@@ -195,20 +207,36 @@ impl Exponents {
                 Level::plain(if factor == 0.0 {
                     0.0
                 } else {
-                    factor * (pairs.queries[i] + self.keys[j].value)
+                    factor * (pairs.queries[i].value + self.keys[j].value)
                 })
             }
         }
     }
 }
 
-fn levels<T: Real>(x: Mat<T>, p: f64, divisor: f64) -> Vec<Level> {
+/// Numbers that are computed at a time, on the stack.
+const PIECE: usize = 128;
+
+fn levels<T: Real>(buffers: &Buffers<Level>, x: Mat<T>, p: f64, divisor: f64) -> Buffer<Level> {
     record(SquaredNorms::cost(p, x.data().len()));
-    let norms = SquaredNorms::new(x.data(), x.shape().1, p);
-    let log_divisor = divisor.ln();
-    let logs: Vec<f64> = norms.logarithms().map(|log| log - log_divisor).collect();
-    let mut values = logs.clone();
-    elementary::exp_in_place(&mut values);
-    let levels = values.into_iter().zip(logs);
-    levels.map(|(value, log)| Level { value, log }).collect()
+    let ((rows, width), log_divisor) = (x.shape(), divisor.ln());
+    let mut levels = buffers.empty(rows);
+    let (mut norms, mut values) = ([PNorm::default(); PIECE], [0.0; PIECE]);
+    for rows in blocks(0..rows, PIECE) {
+        let (norms, values) = (&mut norms[..rows.len()], &mut values[..rows.len()]);
+        p_norms_into(x.row_range(rows.clone()).data(), width, p, norms);
+        let logs = norms.iter().map(|norm| norm.log_square(p) - log_divisor);
+        levels.extend(logs.map(Level::plain));
+        let levels = &mut levels[rows];
+        values
+            .iter_mut()
+            .zip(&*levels)
+            .for_each(|(x, level)| *x = level.log);
+        elementary::exp_in_place(values);
+        levels
+            .iter_mut()
+            .zip(values)
+            .for_each(|(level, &mut x)| level.value = x);
+    }
+    levels
 }

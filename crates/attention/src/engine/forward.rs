@@ -3,24 +3,21 @@
 use super::distance::squared_distances;
 use super::product::add_product;
 use super::sweep::Weigh;
-use super::{Head, KEY_BLOCK, Level, QUERY_BLOCK, RowStatistics, Score, blocks};
+use super::{Head, KEY_BLOCK, Level, OutputRows, QUERY_BLOCK, RowStatistics, Score, blocks};
 use bochner_numerics::operations::record;
 use bochner_numerics::product::Right;
-use bochner_numerics::{Mat, MatMut, Operations, Real, instructions, matmul};
+use bochner_numerics::{Buffer, Mat, MatMut, Operations, Real, instructions, matmul};
 use std::ops::Range;
 
 impl<T: Real> Head<'_, T> {
-    /// Writes outputs `[queries, dv]`, which are zero before, and statistics of some queries.
-    pub(crate) fn forward(
-        &self,
-        queries: Range<usize>,
-        output: &mut [T],
-        statistics: &mut [RowStatistics<T>],
-    ) {
-        let width = self.value_width();
+    /// Attention from the queries from `first` on, one for each row of `out`.
+    pub(crate) fn forward(&self, first: usize, out: OutputRows<T>) {
+        let OutputRows { output, statistics } = out;
+        let (queries, width) = (first..first + statistics.len(), self.value_width());
+        let most = QUERY_BLOCK.min(queries.len()) * KEY_BLOCK.min(self.last_limit(&queries));
+        let mut scratch = self.workspace.numbers.any(most);
         let outputs = output.chunks_mut(QUERY_BLOCK * width);
         let pieces = outputs.zip(statistics.chunks_mut(QUERY_BLOCK));
-        let mut scratch = Vec::new();
         for (queries, (output, statistics)) in blocks(queries, QUERY_BLOCK).zip(pieces) {
             self.forward_block(queries, output, statistics, &mut scratch);
         }
@@ -31,7 +28,7 @@ impl<T: Real> Head<'_, T> {
         queries: Range<usize>,
         output: &mut [T],
         statistics: &mut [RowStatistics<T>],
-        scratch: &mut Vec<T>,
+        scratch: &mut [T],
     ) {
         self.set_references(queries.clone(), statistics);
         self.accumulate(queries.clone(), statistics, output, scratch);
@@ -49,7 +46,7 @@ impl<T: Real> Head<'_, T> {
     }
 
     /// The normalised weights `[queries, Tk]` of a block of queries, before dropout.
-    pub(crate) fn weights(&self, queries: Range<usize>) -> Vec<T> {
+    pub(crate) fn weights(&self, queries: Range<usize>) -> Buffer<T> {
         let all = 0..self.right.shape().0;
         let mut statistics = vec![RowStatistics::new(Level::NONE); queries.len()];
         self.set_references(queries.clone(), &mut statistics);
@@ -72,14 +69,10 @@ impl<T: Real> Head<'_, T> {
         queries: Range<usize>,
         statistics: &mut [RowStatistics<T>],
         output: &mut [T],
-        scratch: &mut Vec<T>,
+        scratch: &mut [T],
     ) {
         let (rows, width) = (queries.len(), self.value_width());
-        let most = rows * KEY_BLOCK.min(self.last_limit(&queries));
-        if scratch.len() < most {
-            scratch.resize(most, T::zero());
-        }
-        let mut factors = vec![T::one(); rows];
+        let mut factors = self.workspace.numbers.any(rows);
         for keys in self.key_blocks(&queries) {
             let weights = &mut scratch[..rows * keys.len()];
             self.weigh(queries.clone(), &keys, statistics, weights, &mut factors);
@@ -104,9 +97,10 @@ impl<T: Real> Head<'_, T> {
         queries: Range<usize>,
         keys: &Range<usize>,
         statistics: &mut [RowStatistics<T>],
-    ) -> Vec<T> {
-        let mut weights = vec![T::zero(); queries.len() * keys.len()];
-        let mut factors = vec![T::one(); queries.len()];
+    ) -> Buffer<T> {
+        let numbers = &self.workspace.numbers;
+        let mut weights = numbers.any(queries.len() * keys.len());
+        let mut factors = numbers.any(queries.len());
         if !keys.is_empty() {
             self.weigh(queries, keys, statistics, &mut weights, &mut factors);
         }
@@ -143,7 +137,7 @@ impl<T: Real> Head<'_, T> {
             None => {
                 let right = self.right.row_range(keys.clone());
                 if let Score::Periodic { .. } = self.score {
-                    return squared_distances(left, right, block);
+                    return squared_distances(left, right, &self.workspace.numbers, block);
                 }
                 right.t().into()
             }
@@ -155,7 +149,7 @@ impl<T: Real> Head<'_, T> {
     /// Multiplies weights by their dropout factors.
     fn drop_out(&self, queries: Range<usize>, keys: &Range<usize>, weights: &mut [T]) {
         let Some(dropout) = self.dropout else { return };
-        let mut factors = vec![T::one(); keys.len()];
+        let mut factors = self.workspace.numbers.any(keys.len());
         for (i, row) in queries.zip(weights.chunks_exact_mut(keys.len())) {
             dropout.fill(i, keys.start, &mut factors);
             row.iter_mut().zip(&factors).for_each(|(x, &f)| *x *= f);
@@ -163,20 +157,20 @@ impl<T: Real> Head<'_, T> {
     }
 
     fn set_references(&self, queries: Range<usize>, statistics: &mut [RowStatistics<T>]) {
-        let references = match self.score.exponents() {
-            None => vec![Level::NONE; queries.len()],
-            Some(exponents) => {
-                let limits: Vec<usize> = queries.clone().map(|i| self.rows.limit(i)).collect();
-                if exponents.has_pairs() || self.rows.matrix(0).is_some() {
-                    let row = |(i, &limit)| exponents.reference(i, limit, self.rows.matrix(i));
-                    queries.zip(&limits).map(row).collect()
-                } else {
-                    exponents.running_references(&limits)
-                }
-            }
+        let Some(exponents) = self.score.exponents() else {
+            return statistics.fill(RowStatistics::new(Level::NONE));
         };
-        for (row, reference) in statistics.iter_mut().zip(references) {
-            *row = RowStatistics::new(reference);
+        let limits = queries.clone().map(|i| self.rows.limit(i));
+        if exponents.has_pairs() || self.rows.matrix(0).is_some() {
+            for ((i, limit), row) in queries.zip(limits).zip(statistics) {
+                let reference = exponents.reference(i, limit, self.rows.matrix(i));
+                *row = RowStatistics::new(reference);
+            }
+        } else {
+            let references = exponents.running_references(limits);
+            for (row, reference) in statistics.iter_mut().zip(references) {
+                *row = RowStatistics::new(reference);
+            }
         }
     }
 

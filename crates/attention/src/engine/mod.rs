@@ -12,6 +12,7 @@ mod distance;
 mod exponents;
 mod forward;
 pub(crate) mod linear_time;
+mod output;
 mod periodic;
 mod product;
 mod sweep;
@@ -19,6 +20,7 @@ mod sweep;
 pub(crate) use backward::{Cotangent, HeadGradients};
 pub(crate) use cache::{Cache, Following};
 pub(crate) use exponents::Exponents;
+pub(crate) use output::OutputRows;
 pub(crate) use periodic::Wave;
 pub(crate) use product::all_finite;
 pub(crate) use sweep::largest;
@@ -26,8 +28,8 @@ pub(crate) use sweep::largest;
 pub(crate) use exponents::Level;
 use sweep::Relative;
 
-use crate::Mask;
-use bochner_numerics::{Dropout, Mat, Panels, Real};
+use crate::{Mask, Workspace};
+use bochner_numerics::{Buffer, Dropout, Mat, Panels, Real};
 use std::ops::Range;
 
 /// Queries of a block.
@@ -58,7 +60,7 @@ pub(crate) enum Score {
 #[derive(Clone)]
 pub(crate) struct Bias {
     /// $b_j = |k_j|^2 / 2$.
-    pub(crate) squares: Vec<f64>,
+    pub(crate) squares: Buffer<f64>,
     pub(crate) exponents: Exponents,
 }
 
@@ -85,17 +87,18 @@ pub(crate) struct Head<'a, T> {
     pub(crate) dropout: Option<PairDropout>,
     pub(crate) finite: Finite,
     pub(crate) packed: &'a Packed<T>,
+    pub(crate) workspace: &'a Workspace<T>,
 }
 
 /// What all blocks of a head read, and none should make again.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Packed<T> {
     /// The transposed keys or features.
     right: Option<Panels<T>>,
     /// The transposed values, for the backward pass.
     values: Option<Panels<T>>,
     /// What keys add to or multiply raw scores with, relative to the loudest of them.
-    relative: Option<(Level, Vec<T>)>,
+    relative: Option<(Level, Buffer<T>)>,
 }
 
 impl<T: Real> Packed<T> {
@@ -206,7 +209,7 @@ impl<'a, T: Real> Head<'a, T> {
     pub(crate) fn pack(&self) -> Packed<T> {
         Packed {
             right: (!matches!(self.score, Score::Periodic { .. }))
-                .then(|| Panels::new(self.right.t())),
+                .then(|| Panels::new_in(&self.workspace.numbers, self.right.t())),
             values: None,
             relative: Relative::of_all(self),
         }
@@ -215,7 +218,7 @@ impl<'a, T: Real> Head<'a, T> {
     /// Packs what the backward pass reads besides.
     pub(crate) fn pack_for_backward(&self) -> Packed<T> {
         Packed {
-            values: Some(Panels::new(self.values.t())),
+            values: Some(Panels::new_in(&self.workspace.numbers, self.values.t())),
             ..self.pack()
         }
     }

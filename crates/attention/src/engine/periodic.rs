@@ -16,17 +16,23 @@ pub(crate) struct Wave {
     pub(crate) sharpness: f64,
 }
 
+/// Numbers whose sines are held at a time, on the stack.
+const PIECE: usize = 128;
+
 impl Wave {
     /// Replaces squared distances by similarities.
     pub(super) fn similarities<T: Real>(&self, row: &mut [T]) {
         let turn = T::of(self.period.recip());
         // Of each pair the turns and the angle here, the square and its factor below.
         record(Operations::multiply_adds(4 * row.len()));
-        row.iter_mut()
-            .for_each(|x| *x = T::PI() * fraction(x.sqrt() * turn));
-        let (mut sin, mut cos) = (row.to_vec(), row.to_vec());
-        elementary::sin_cos(row, &mut sin, &mut cos);
-        self.exponentials(&sin, row);
+        for row in row.chunks_mut(PIECE) {
+            row.iter_mut()
+                .for_each(|x| *x = T::PI() * fraction(x.sqrt() * turn));
+            let (mut sin, mut cos) = ([T::zero(); PIECE], [T::zero(); PIECE]);
+            let (sin, cos) = (&mut sin[..row.len()], &mut cos[..row.len()]);
+            elementary::sin_cos(row, sin, cos);
+            self.exponentials(sin, row);
+        }
     }
 
     /// Replaces squared distances by $2\, \partial \log s / \partial D^2$ and fills in the

@@ -3,7 +3,7 @@
 use super::{Exponents, Head, Level, RowStatistics, Score};
 use bochner_numerics::instructions::{self, Arithmetic, Task, exp2};
 use bochner_numerics::operations::record;
-use bochner_numerics::{Mat, Operations, Real};
+use bochner_numerics::{Buffer, Mat, Operations, Real};
 use std::f64::consts::LOG2_E;
 use std::ops::Range;
 
@@ -45,56 +45,62 @@ impl<'m> RowBlock<'m> {
 
 /// What the keys of a block multiply similarities with or add to raw scores, kept from row to row
 /// while the reference stays.
-pub(super) struct Relative<T> {
+pub(super) struct Relative<'a, T> {
     reference: Option<Level>,
-    values: Vec<T>,
+    /// Relative to the loudest of all keys.
+    packed: &'a [T],
+    /// Relative to another reference.
+    own: Option<Buffer<T>>,
 }
 
-impl<T: Real> Relative<T> {
+impl<'a, T: Real> Relative<'a, T> {
     /// Of the keys of a block, relative to the loudest of all keys.
-    pub(super) fn new(head: &Head<T>, keys: &Range<usize>) -> Self {
-        match &head.packed.relative {
-            Some((reference, all)) => Self {
-                reference: Some(*reference),
-                values: all[keys.clone()].to_vec(),
-            },
-            None => Self {
-                reference: None,
-                values: Vec::new(),
-            },
+    pub(super) fn new(head: &Head<'a, T>, keys: &Range<usize>) -> Self {
+        let packed = head.packed.relative.as_ref();
+        Self {
+            reference: packed.map(|(reference, _)| *reference),
+            packed: packed.map_or(&[], |(_, all)| &all[keys.clone()]),
+            own: None,
         }
     }
 
     /// Of all keys, where every row has the same.
-    pub(super) fn of_all(head: &Head<T>) -> Option<(Level, Vec<T>)> {
+    pub(super) fn of_all(head: &Head<T>) -> Option<(Level, Buffer<T>)> {
         let reference = head.score.exponents()?.largest()?;
         let all = 0..head.right.shape().0;
-        Some((reference, relative(head.score, 0, all, reference)))
+        let mut values = head.workspace.numbers.empty(all.len());
+        relative(head.score, 0, all, reference, &mut values);
+        Some((reference, values))
     }
 
-    fn get(&mut self, score: &Score, block: &RowBlock, reference: Level) -> &[T] {
+    fn get(&mut self, head: &Head<T>, block: &RowBlock, reference: Level) -> &[T] {
+        let (score, keys) = (head.score, &block.keys);
         let same = self.reference == Some(reference);
         if !same || score.exponents().is_some_and(Exponents::has_pairs) {
-            self.values = relative(score, block.i, block.keys.clone(), reference);
+            let new = || head.workspace.numbers.empty(keys.len());
+            let own = self.own.get_or_insert_with(new);
+            own.clear();
+            relative(score, block.i, keys.clone(), reference, own);
             self.reference = Some(reference);
         }
-        &self.values
+        self.own.as_deref().map_or(self.packed, Vec::as_slice)
     }
 }
 
-/// $\exp(u_{ij} - \text{reference})$; for an exponential score what to add to raw scores, in their
-/// own units and never so low that a sum with them would overflow.
+/// Appends $\exp(u_{ij} - \text{reference})$; for an exponential score what to add to raw scores, in
+/// their own units and never so low that a sum with them would overflow.
 pub(super) fn relative<T: Real>(
     score: &Score,
     i: usize,
     keys: Range<usize>,
     reference: Level,
-) -> Vec<T> {
+    out: &mut Vec<T>,
+) {
     match score {
         Score::Squared { exponents, .. } | Score::Periodic { exponents, .. } => {
-            exponents.relative(i, keys, reference)
+            exponents.relative(i, keys, reference, out);
         }
-        Score::Exponential { bias: None, .. } => Vec::new(),
+        Score::Exponential { bias: None, .. } => {}
         Score::Exponential {
             scale,
             bias: Some(bias),
@@ -102,11 +108,10 @@ pub(super) fn relative<T: Real>(
             record(Operations::multiply_adds(keys.len()));
             let lowest = T::min_value().as_f64() / 4.0;
             let differences = bias.exponents.differences(i, keys.clone(), reference);
-            let squares = &bias.squares[keys];
-            let biases = differences.iter().zip(squares);
-            biases
-                .map(|(difference, square)| T::of((difference / scale - square).max(lowest)))
-                .collect()
+            let biases = differences.zip(&bias.squares[keys]);
+            out.extend(
+                biases.map(|(difference, square)| T::of((difference / scale - square).max(lowest))),
+            );
         }
     }
 }
@@ -131,7 +136,7 @@ impl<T: Real> Task for Weigh<'_, '_, T> {
         let rows = rows.zip(self.statistics).zip(self.factors);
         for (i, ((row, statistics), factor)) in self.queries.zip(rows) {
             let at = RowBlock::new(self.head, i, self.keys);
-            let given = relative.get(self.head.score, &at, statistics.reference);
+            let given = relative.get(self.head, &at, statistics.reference);
             *factor = weigh::<T, A>(self.head.score, &at, given, row, statistics);
         }
     }
@@ -313,7 +318,7 @@ impl<T: Real> Task for PullBack<'_, '_, T> {
         for (r, (x, dp)) in rows.enumerate() {
             let (i, statistics) = (self.queries.start + r, &self.statistics[r]);
             let at = RowBlock::new(self.head, i, self.keys);
-            let given = relative.get(self.head.score, &at, statistics.reference);
+            let given = relative.get(self.head, &at, statistics.reference);
             weights_and_slopes::<T, A>(self.head.score, &at, given, statistics, x, &mut p);
             at.fill_masked(dp, T::zero());
             if let Some(dropout) = self.head.dropout {

@@ -26,6 +26,13 @@ pub struct SquaredNorms {
 /// Between one over this and this, a number times a power of a ratio is well in range.
 const LARGE: f64 = 1e200;
 
+impl PNorm {
+    /// $\log |x|_p^2$, see [`SquaredNorms::logarithms`].
+    pub fn log_square(&self, p: f64) -> f64 {
+        2.0 * self.scale.ln() + 2.0 / p * self.sum.ln()
+    }
+}
+
 impl SquaredNorms {
     /// The norms of the rows of `x`, `width` entries each; $p > 0$.
     ///
@@ -49,8 +56,7 @@ impl SquaredNorms {
     /// $\log |x|_p^2 = 2 \log s + \frac2p \log \sum_n |x_n / s|^p$ of each row, with
     /// $s = \max_n |x_n|$: finite even where the square overflows, $-\infty$ for a row of zeros.
     pub fn logarithms(&self) -> impl Iterator<Item = f64> {
-        let log = |norm: &PNorm| 2.0 * norm.scale.ln() + 2.0 / self.p * norm.sum.ln();
-        self.rows.iter().map(log)
+        self.rows.iter().map(|norm| norm.log_square(self.p))
     }
 
     /// The derivatives of $|x|_p^2$ along the entries, times each row's cotangent.

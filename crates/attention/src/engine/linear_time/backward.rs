@@ -12,14 +12,14 @@ use super::{Augmented, LinearTime, Sums, by_parts};
 use crate::engine::backward::Scratch;
 use crate::engine::sweep::dot;
 use crate::engine::{Cotangent, HeadGradients, Level};
-use bochner_numerics::Real;
+use bochner_numerics::{Buffer, Real};
 use std::borrow::Cow;
 use std::ops::Range;
 
 /// Gradients of all heads, given what their parts start from.
 pub(crate) fn backward<T: Real>(
     heads: &[LinearTime<T>],
-    starts: &[Vec<Sums<T>>],
+    starts: &[Buffer<Sums<T>>],
     given: &[Cotangent<T>],
 ) -> Vec<HeadGradients<T>> {
     let queries = by_parts(
@@ -108,9 +108,10 @@ impl<T: Real> LinearTime<'_, T> {
         given: &Cotangent<T>,
         reference: Level,
     ) -> Augmented<T> {
+        let numbers = self.numbers();
         let mut u = Augmented {
-            wide: Vec::with_capacity(queries.len() * self.head.value_width()),
-            last: Vec::with_capacity(queries.len()),
+            wide: numbers.empty(queries.len() * self.head.value_width()),
+            last: numbers.empty(queries.len()),
         };
         for i in queries.clone() {
             let (row, cotangent) = (&given.statistics[i], given.cotangent.row(i));
@@ -136,7 +137,8 @@ impl<T: Real> LinearTime<'_, T> {
     ) {
         if !queries.is_empty() {
             let u = self.cotangents(&queries, given, sums.reference);
-            sums.add(psi.of(self.head.left.row_range(queries)), &u);
+            let psi = psi.of(self.head.left.row_range(queries));
+            sums.add(psi, &u, self.numbers());
         }
     }
 
@@ -185,10 +187,10 @@ impl<T: Real> LinearTime<'_, T> {
         psi.pull_back(&sums.moments, &weighted, gradient);
 
         let width = self.head.value_width();
-        let mut dy = psi.read(&sums.moments);
-        let rows = dy.wide.chunks_exact_mut(width).zip(&dy.last);
-        for ((j, &g), (dy, &last)) in keys.clone().zip(&weighted.last).zip(rows) {
-            for (dy, &total) in dy.iter_mut().zip(&sums.totals.wide) {
+        let mut dy = psi.read(&sums.moments, self.numbers());
+        let rows = dy.wide.chunks_exact_mut(width).zip(dy.last.iter());
+        for ((j, &g), (dy, &last)) in keys.clone().zip(weighted.last.iter()).zip(rows) {
+            for (dy, &total) in dy.iter_mut().zip(sums.totals.wide.iter()) {
                 *dy = g * (*dy + self.floor * total);
             }
             let last = g * (last + self.floor * sums.totals.last[0]);

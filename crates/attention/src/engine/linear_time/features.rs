@@ -1,9 +1,10 @@
 //! The features whose inner product is the squared kernel.
 
 use super::Augmented;
+use super::plan::BLOCK;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::operations::record;
-use bochner_numerics::{Mat, MatMut, Operations, Panels, Real, matmul};
+use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Operations, Panels, Real, matmul};
 use std::ops::Range;
 
 /// $\psi$ of a block of rows, a feature a row: $\psi_{aa} = x_a^2$ and, for a < b,
@@ -14,7 +15,7 @@ use std::ops::Range;
 /// again whenever they are needed: that is one multiplication, where each then takes part in dv.
 pub(super) struct SymmetricFeatures<T> {
     /// The scaled rows x, transposed.
-    columns: Vec<T>,
+    columns: Buffer<T>,
     rows: usize,
     width: usize,
     scale: T,
@@ -22,9 +23,10 @@ pub(super) struct SymmetricFeatures<T> {
 }
 
 /// Room for some features, for their gradients and for those of x, transposed.
-#[derive(Default)]
 struct Scratch<T> {
-    psi: Vec<T>,
+    /// One row of x.
+    scaled: Buffer<T>,
+    psi: Buffer<T>,
     d_psi: Vec<T>,
     d_columns: Vec<T>,
 }
@@ -63,14 +65,19 @@ fn pieces(rows: usize, width: usize) -> impl Iterator<Item = Piece> {
 }
 
 impl<T: Real> SymmetricFeatures<T> {
-    /// Of no rows; later of $x = $ `scale` times rows of `width` numbers.
-    pub(super) fn new(width: usize, scale: T) -> Self {
+    /// Of no rows; later of $x = $ `scale` times rows of `width` numbers, about [`BLOCK`] at a time.
+    pub(super) fn new(buffers: &Buffers<T>, width: usize, scale: T) -> Self {
         Self {
-            columns: Vec::new(),
+            columns: buffers.empty(BLOCK * width),
             rows: 0,
             width,
             scale,
-            scratch: Scratch::default(),
+            scratch: Scratch {
+                scaled: buffers.empty(BLOCK),
+                psi: buffers.empty(PIECE.max(BLOCK * width)),
+                d_psi: Vec::new(),
+                d_columns: Vec::new(),
+            },
         }
     }
 
@@ -89,13 +96,15 @@ impl<T: Real> SymmetricFeatures<T> {
         // Each feature, and each entry once by the root of two.
         let features = count(self.width) + self.width;
         record(Operations::multiply_adds(self.rows * features));
+        let Scratch { scaled, psi, .. } = &mut self.scratch;
+        scaled.resize(self.rows, T::zero());
         for piece in pieces(self.rows, self.width) {
-            let psi = &mut self.scratch.psi;
             psi.resize(piece.features.len() * self.rows, T::zero());
             instructions::run(Products {
                 columns: &self.columns,
                 piece: &piece,
                 rows: self.rows,
+                scaled,
                 psi,
             });
             f(&piece, psi);
@@ -120,10 +129,10 @@ impl<T: Real> SymmetricFeatures<T> {
     }
 
     /// $S^T \psi_i$ of each row.
-    pub(super) fn read(&mut self, moments: &Augmented<T>) -> Augmented<T> {
+    pub(super) fn read(&mut self, moments: &Augmented<T>, buffers: &Buffers<T>) -> Augmented<T> {
         let (rows, width) = (self.rows, moments.width());
         record(Operations::multiply_adds(rows * count(self.width)));
-        let mut read = Augmented::zeros(rows, width);
+        let mut read = Augmented::zeros(buffers, rows, width);
         self.for_each_piece(|Piece { features, .. }, psi| {
             let wide = &moments.wide[features.start * width..features.end * width];
             let psi_matrix = Mat::new(psi, features.len(), rows).t();
@@ -186,15 +195,21 @@ struct Products<'a, T> {
     columns: &'a [T],
     piece: &'a Piece,
     rows: usize,
+    /// Room for a row.
+    scaled: &'a mut [T],
     psi: &'a mut [T],
 }
 
 impl<T: Real> Task for Products<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let Self { columns, rows, .. } = self;
+        let Self {
+            columns,
+            rows,
+            scaled,
+            ..
+        } = self;
         let mut features = self.psi.chunks_exact_mut(rows);
-        let mut scaled = vec![T::zero(); rows];
         for a in self.piece.columns.clone() {
             let x = &columns[a * rows..(a + 1) * rows];
             let squares = features.next().expect("a feature of each column alone");
@@ -203,7 +218,7 @@ impl<T: Real> Task for Products<'_, T> {
             root.for_each(|(scaled, &x)| *scaled = T::SQRT_2() * x);
             let later = columns[(a + 1) * rows..].chunks_exact(rows);
             for (y, feature) in later.zip(&mut features) {
-                for ((f, &x), &y) in feature.iter_mut().zip(&scaled).zip(y) {
+                for ((f, &x), &y) in feature.iter_mut().zip(&*scaled).zip(y) {
                     *f = x * y;
                 }
             }
@@ -333,7 +348,7 @@ mod tests {
     }
 
     fn features(scale: f64) -> SymmetricFeatures<f64> {
-        SymmetricFeatures::new(WIDTH, scale)
+        SymmetricFeatures::new(&Buffers::default(), WIDTH, scale)
     }
 
     #[test]
@@ -378,14 +393,16 @@ mod tests {
 
     fn augmented(rows: usize, purpose: &str) -> Augmented<f64> {
         Augmented {
-            wide: random(rows * 2, purpose),
-            last: random(rows, &[purpose, "last"].concat()),
+            wide: random(rows * 2, purpose).into(),
+            last: random(rows, &[purpose, "last"].concat()).into(),
         }
     }
 
     /// $\sum_i y_i^T S^T \psi_i$.
     fn pairing(x: &[f64], moments: &Augmented<f64>, y: &Augmented<f64>) -> f64 {
-        let read = features(0.7).of(Mat::new(x, ROWS, WIDTH)).read(moments);
+        let mut psi = features(0.7);
+        let x = Mat::new(x, ROWS, WIDTH);
+        let read = psi.of(x).read(moments, &Buffers::default());
         let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
         dot(&read.wide, &y.wide) + dot(&read.last, &y.last)
     }
@@ -394,12 +411,12 @@ mod tests {
     fn adding_to_moments_is_the_transpose_of_reading_them() {
         let x = random(ROWS * WIDTH, "x");
         let (y, other) = (augmented(ROWS, "y"), augmented(count(WIDTH), "moments"));
-        let mut sums = Augmented::zeros(count(WIDTH), 2);
+        let mut sums = Augmented::zeros(&Buffers::default(), count(WIDTH), 2);
         features(0.7)
             .of(Mat::new(&x, ROWS, WIDTH))
             .add_to(&y, &mut sums);
-        let wide = sums.wide.iter().zip(&other.wide);
-        let last = sums.last.iter().zip(&other.last);
+        let wide = sums.wide.iter().zip(other.wide.iter());
+        let last = sums.last.iter().zip(other.last.iter());
         let got: f64 = wide.chain(last).map(|(a, b)| a * b).sum();
         assert!((got - pairing(&x, &other, &y)).abs() < 1e-12);
     }

@@ -1,43 +1,36 @@
 //! The forward pass: keys are summed up, queries read the sums.
 
 use super::features::SymmetricFeatures;
-use super::plan::{Part, Plan, Span};
-use super::{Augmented, LinearTime, Sums, by_parts};
+use super::plan::{Part, Span};
+use super::{Augmented, LinearTime, Sums};
+use crate::Workspace;
 use crate::engine::product::add_product;
-use crate::engine::{Level, RowStatistics};
+use crate::engine::{Level, OutputRows, RowStatistics};
 use bochner_numerics::operations::record;
-use bochner_numerics::{Mat, Operations, Real};
+use bochner_numerics::{Buffer, Mat, Operations, Real, parallel};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What a head computes.
-pub(crate) struct Passed<T> {
-    /// `[Tq, dv]`.
-    pub(crate) output: Vec<T>,
-    pub(crate) statistics: Vec<RowStatistics<T>>,
-    /// What its parts start from, in O(R² dv) memory; if not causal, one for all.
-    pub(crate) starts: Vec<Sums<T>>,
-}
+/// What the parts of every head start from, in O(R² dv) memory each; if not causal, one for all.
+pub(crate) type Starts<T> = Buffer<Buffer<Sums<T>>>;
 
-/// Attention of all heads.
-pub(crate) fn forward<T: Real>(heads: &[LinearTime<T>]) -> Vec<Passed<T>> {
-    let starts = starts(heads);
-    let rows = by_parts(
+/// Attention of all heads, one after the other in `out`; what their parts start from.
+pub(crate) fn forward<'a, T: Real>(
+    heads: usize,
+    head: impl Fn(usize) -> LinearTime<'a, T> + Sync,
+    workspace: &Workspace<T>,
+    out: OutputRows<T>,
+) -> Starts<T> {
+    let mut starts = workspace.starts.empty(heads);
+    parallel::map_into(heads, |h| head(h).starts(), &mut starts);
+    let queries = out.statistics.len() / heads;
+    parallel::for_each_piece(
+        out,
         heads,
-        |plan| plan.query_parts().collect(),
-        |h, p, part| heads[h].read_part(part, start(&starts[h], p)),
+        |rows, h, next| rows.split_at((next - h) * queries),
+        |h, rows| head(h).read_all(&starts[h], rows),
     );
-    let passed = heads.iter().zip(starts).zip(rows);
-    passed
-        .map(|((head, starts), parts)| head.passed(starts, parts))
-        .collect()
-}
-
-/// What the parts of every head start from.
-pub(super) fn starts<T: Real>(heads: &[LinearTime<T>]) -> Vec<Vec<Sums<T>>> {
-    let sums = by_parts(heads, summed_parts, |h, _, part| heads[h].sum_part(part));
-    let starts = heads.iter().zip(sums);
-    starts.map(|(head, sums)| head.join(sums)).collect()
+    starts
 }
 
 /// Part `p`'s start: its own, or that of all.
@@ -45,35 +38,52 @@ pub(super) fn start<T>(starts: &[Sums<T>], p: usize) -> &Sums<T> {
     starts.get(p).unwrap_or(&starts[0])
 }
 
-/// The parts whose sums somebody reads: if causal, all but the last.
-fn summed_parts(plan: &Plan) -> Vec<&Part> {
-    let parts = plan.key_parts();
-    let count = parts.len() - usize::from(plan.causal).min(parts.len());
-    parts.take(count).collect()
-}
-
 /// Adds the last positions of a causal sequence to the sums over those before; with an output,
-/// attends from them to all so far.
+/// attends from them to all so far. The plan is one after these sums.
 pub(crate) fn follow<T: Real>(
-    mut head: LinearTime<T>,
+    head: LinearTime<T>,
     sums: &mut Sums<T>,
-    mut output: Option<&mut [T]>,
+    mut out: Option<OutputRows<T>>,
 ) {
-    head.plan.after(sums.reference);
-    let (mut psi, width) = (head.features(), head.head.value_width());
+    let mut psi = head.features();
     for span in head.plan.query_parts().flatten() {
-        if let Some(output) = &mut output {
-            let (rows, _) = head.read(span, &mut psi, sums);
-            let place = span.queries.start * width..span.queries.end * width;
-            output[place].copy_from_slice(&rows);
+        if let Some(rows) = out {
+            let (own, others) = rows.split_at(span.queries.len());
+            head.read(span, &mut psi, sums, own);
+            out = Some(others);
         }
         head.step(span, &mut psi, sums);
     }
 }
 
-type Rows<T> = (Vec<T>, Vec<RowStatistics<T>>);
-
 impl<T: Real> LinearTime<'_, T> {
+    /// What the parts start from.
+    fn starts(&self) -> Buffer<Sums<T>> {
+        // Of the last part of a causal sequence nobody reads the sums.
+        let parts = self.plan.key_parts();
+        let count = parts.len() - usize::from(self.plan.causal).min(parts.len());
+        let mut sums = self.head.workspace.sums.empty(count + 1);
+        let sum = |p| self.sum_part(self.plan.key_parts().nth(p).expect("one of them"));
+        parallel::map_into(count, sum, &mut sums);
+        self.join(&mut sums);
+        sums
+    }
+
+    /// Outputs of all queries, which are zero before, and their statistics. Queries before the first
+    /// part see nothing.
+    fn read_all(&self, starts: &[Sums<T>], out: OutputRows<T>) {
+        let part = |p| self.plan.query_parts().nth(p).expect("one of them");
+        let first = |p| part(p)[0].queries.start;
+        let (blind, rows) = out.split_at(first(0));
+        blind.statistics.fill(RowStatistics::new(Level::NONE));
+        parallel::for_each_piece(
+            rows,
+            self.plan.query_parts().len(),
+            |rows, p, next| rows.split_at(first(next) - first(p)),
+            |p, rows| self.read_part(part(p), start(starts, p), rows),
+        );
+    }
+
     /// The sums of a part's keys.
     fn sum_part(&self, part: &Part) -> Sums<T> {
         let (mut sums, mut psi) = (self.zeros(), self.features());
@@ -85,22 +95,20 @@ impl<T: Real> LinearTime<'_, T> {
     }
 
     /// From the sums of the parts to what each starts from.
-    fn join(&self, parts: Vec<Sums<T>>) -> Vec<Sums<T>> {
+    fn join(&self, parts: &mut Vec<Sums<T>>) {
         let mut sums = self.zeros();
-        if !self.plan.causal {
-            for part in parts {
-                sums.raise(part.reference);
-                sums.join(&part);
-            }
-            return vec![sums];
-        }
-        let mut starts = vec![sums.clone()];
-        for part in parts {
+        for part in parts.iter_mut() {
+            let before = self.plan.causal.then(|| sums.clone());
             sums.raise(part.reference);
-            sums.join(&part);
-            starts.push(sums.clone());
+            sums.join(part);
+            if let Some(before) = before {
+                *part = before;
+            }
         }
-        starts
+        if !self.plan.causal {
+            parts.clear();
+        }
+        parts.push(sums);
     }
 
     /// Adds keys, weighted relative to the reference that the sums have.
@@ -112,36 +120,37 @@ impl<T: Real> LinearTime<'_, T> {
     ) {
         if !keys.is_empty() {
             let weighted = self.weighted_values(&keys, sums.reference);
-            sums.add(psi.of(self.head.right.row_range(keys)), &weighted);
+            sums.add(
+                psi.of(self.head.right.row_range(keys)),
+                &weighted,
+                self.numbers(),
+            );
         }
     }
 
     /// $g_j [v_j | 1]$.
     pub(super) fn weighted_values(&self, keys: &Range<usize>, reference: Level) -> Augmented<T> {
-        let g: Vec<T> = self.exponents.relative(0, keys.clone(), reference);
+        let g = self.relative(keys.clone(), reference);
         let width = self.head.value_width();
         record(Operations::multiply_adds(keys.len() * width));
-        let mut wide = Vec::with_capacity(keys.len() * width);
-        for (j, &g) in keys.clone().zip(&g) {
+        let mut wide = self.numbers().empty(keys.len() * width);
+        for (j, &g) in keys.clone().zip(g.iter()) {
             wide.extend(self.head.values.row(j).iter().map(|&v| g * v));
         }
         Augmented { wide, last: g }
     }
 
     /// Outputs and statistics of a part's queries.
-    fn read_part(&self, part: &Part, start: &Sums<T>) -> Rows<T> {
-        let mut sums = Cow::Borrowed(start);
-        let mut psi = self.features();
-        let (mut output, mut statistics) = (Vec::new(), Vec::new());
+    fn read_part(&self, part: &Part, start: &Sums<T>, mut out: OutputRows<T>) {
+        let (mut sums, mut psi) = (Cow::Borrowed(start), self.features());
         for (s, span) in part.iter().enumerate() {
-            let (rows, more) = self.read(span, &mut psi, &sums);
-            output.extend(rows);
-            statistics.extend(more);
+            let (own, others) = out.split_at(span.queries.len());
+            self.read(span, &mut psi, &sums, own);
+            out = others;
             if s + 1 < part.len() && !span.keys.is_empty() {
                 self.step(span, &mut psi, sums.to_mut());
             }
         }
-        (output, statistics)
     }
 
     /// From what the queries of a span read to what those of the next do.
@@ -151,67 +160,53 @@ impl<T: Real> LinearTime<'_, T> {
     }
 
     /// Outputs and statistics of a span's queries.
-    fn read(&self, span: &Span, psi: &mut SymmetricFeatures<T>, sums: &Sums<T>) -> Rows<T> {
-        let width = self.head.value_width();
-        let queries = span.queries.clone();
-        let rows = queries
-            .clone()
-            .map(|i| RowStatistics::new(self.plan.rows[i]));
-        let mut statistics: Vec<RowStatistics<T>> = rows.collect();
-        let mut output = self.meet(span, &mut statistics);
+    fn read(
+        &self,
+        span: &Span,
+        psi: &mut SymmetricFeatures<T>,
+        sums: &Sums<T>,
+        out: OutputRows<T>,
+    ) {
+        let OutputRows { output, statistics } = out;
+        let (width, queries) = (self.head.value_width(), span.queries.clone());
+        let references = &self.plan.rows[queries.clone()];
+        for (row, &reference) in statistics.iter_mut().zip(references) {
+            *row = RowStatistics::new(reference);
+        }
+        self.meet(span, output, statistics);
         record(Operations::multiply_adds(output.len()));
         if !sums.is_empty() && !queries.is_empty() {
             let rows = queries.len();
             record(
                 Operations::multiply_adds(2 * rows * (width + 1)) + Operations::exponentials(rows),
             );
-            let read = psi.of(self.head.left.row_range(queries));
-            let read = read.read(&sums.moments);
-            let rows = output.chunks_exact_mut(width).zip(&mut statistics);
-            let read = read.wide.chunks_exact(width).zip(&read.last);
+            let psi = psi.of(self.head.left.row_range(queries));
+            let read = psi.read(&sums.moments, self.numbers());
+            let rows = output.chunks_exact_mut(width).zip(statistics.iter_mut());
+            let read = read.wide.chunks_exact(width).zip(read.last.iter());
             for ((out, row), read) in rows.zip(read) {
                 let factor = T::of(sums.reference.minus(row.reference).exp());
                 add_row(out, row, factor, read, &sums.totals, self.floor);
             }
         }
-        for (out, row) in output.chunks_exact_mut(width).zip(&statistics) {
+        for (out, row) in output.chunks_exact_mut(width).zip(statistics) {
             if row.normaliser > T::zero() {
                 out.iter_mut().for_each(|x| *x /= row.normaliser);
             }
         }
-        (output, statistics)
     }
 
-    /// What a span's queries make of its own keys, pair by pair.
-    fn meet(&self, span: &Span, statistics: &mut [RowStatistics<T>]) -> Vec<T> {
+    /// Adds what a span's queries make of its own keys, pair by pair.
+    fn meet(&self, span: &Span, output: &mut [T], statistics: &mut [RowStatistics<T>]) {
         let Span { queries, keys, .. } = span;
-        let mut output = vec![T::zero(); queries.len() * self.head.value_width()];
         if !queries.is_empty() && !keys.is_empty() {
             let weights = self.head.unnormalised(queries.clone(), keys, statistics);
             add_product(
                 Mat::new(&weights, queries.len(), keys.len()),
                 self.head.values.row_range(keys.clone()),
                 self.head.finite.values,
-                &mut output,
+                output,
             );
-        }
-        output
-    }
-
-    /// A head's results from those of its parts. Queries before the first part see nothing.
-    fn passed(&self, starts: Vec<Sums<T>>, parts: Vec<Rows<T>>) -> Passed<T> {
-        let seeing: usize = parts.iter().map(|(_, rows)| rows.len()).sum();
-        let blind = self.head.rows.queries - seeing;
-        let mut output = vec![T::zero(); blind * self.head.value_width()];
-        let mut statistics = vec![RowStatistics::new(Level::NONE); blind];
-        for (rows, more) in parts {
-            output.extend(rows);
-            statistics.extend(more);
-        }
-        Passed {
-            output,
-            statistics,
-            starts,
         }
     }
 }
@@ -226,7 +221,7 @@ fn add_row<T: Real>(
     totals: &Augmented<T>,
     floor: T,
 ) {
-    for (out, (&read, &total)) in output.iter_mut().zip(read.iter().zip(&totals.wide)) {
+    for (out, (&read, &total)) in output.iter_mut().zip(read.iter().zip(totals.wide.iter())) {
         *out += factor * (read + floor * total);
     }
     row.normaliser += factor * (kernel.max(T::zero()) + floor * totals.last[0]);

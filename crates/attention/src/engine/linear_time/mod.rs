@@ -20,13 +20,15 @@ mod forward;
 mod plan;
 mod sums;
 
-use super::{Exponents, Head, Score};
-use bochner_numerics::{Real, parallel};
+use super::{Exponents, Head, Level, Score};
+use bochner_numerics::{Buffer, Buffers, Real, parallel};
 use features::{SymmetricFeatures, count};
-use plan::{Part, Plan};
+use plan::Part;
+use std::ops::Range;
 
 pub(crate) use backward::backward;
-pub(crate) use forward::{follow, forward};
+pub(crate) use forward::{Starts, follow, forward};
+pub(crate) use plan::{Plan, Span};
 use sums::Augmented;
 pub(crate) use sums::Sums;
 
@@ -37,12 +39,28 @@ pub(crate) struct LinearTime<'a, T> {
     /// $1 / \sqrt c$: the product of features scaled by it is f itself.
     scale: T,
     floor: T,
-    plan: Plan,
+    plan: &'a Plan,
+}
+
+impl<T: Real> Head<'_, T> {
+    /// What there is to do for it, one of `heads` heads; `None` if its score is not a squared kernel.
+    pub(crate) fn plan(&self, heads: usize) -> Option<Plan> {
+        let (Score::Squared { exponents, .. }, keys) = (self.score, self.right.shape().0) else {
+            return None;
+        };
+        Some(Plan::new(
+            self.workspace,
+            &self.rows,
+            exponents,
+            keys,
+            heads,
+        ))
+    }
 }
 
 impl<'a, T: Real> LinearTime<'a, T> {
-    /// One of `heads` heads; `None` if its score is not a squared kernel.
-    pub(crate) fn new(head: Head<'a, T>, heads: usize) -> Option<Self> {
+    /// With a plan made for it; `None` if its score is not a squared kernel.
+    pub(crate) fn new(head: Head<'a, T>, plan: &'a Plan) -> Option<Self> {
         let Score::Squared {
             normaliser,
             floor,
@@ -55,14 +73,19 @@ impl<'a, T: Real> LinearTime<'a, T> {
             exponents,
             scale: T::of(normaliser.sqrt().recip()),
             floor: T::of(*floor),
-            plan: Plan::new(&head.rows, exponents, head.right.shape().0, heads),
+            plan,
             head,
         })
     }
 
     /// The sums over no keys.
     pub(crate) fn zeros(&self) -> Sums<T> {
-        Sums::zeros(count(self.head.width()), self.head.value_width())
+        let features = count(self.head.width());
+        Sums::zeros(self.numbers(), features, self.head.value_width())
+    }
+
+    fn numbers(&self) -> &'a Buffers<T> {
+        &self.head.workspace.numbers
     }
 
     /// Of a row of features.
@@ -71,9 +94,15 @@ impl<'a, T: Real> LinearTime<'a, T> {
     }
 
     /// $g_j$ of the keys in sums over all of them.
-    pub(crate) fn key_weights(&self, sums: &Sums<T>) -> Vec<T> {
-        let keys = 0..self.head.right.shape().0;
-        self.exponents.relative(0, keys, sums.reference)
+    pub(crate) fn key_weights(&self, sums: &Sums<T>) -> Buffer<T> {
+        self.relative(0..self.head.right.shape().0, sums.reference)
+    }
+
+    /// $g_j$ of some keys.
+    fn relative(&self, keys: Range<usize>, reference: Level) -> Buffer<T> {
+        let mut g = self.numbers().empty(keys.len());
+        self.exponents.relative(0, keys, reference, &mut g);
+        g
     }
 
     /// Calls `f(a, b, x)` with every entry of $\sum_j g_j y_{jn} \phi_j \phi_j^T$, `n` being a
@@ -95,7 +124,7 @@ impl<'a, T: Real> LinearTime<'a, T> {
     }
 
     fn features(&self) -> SymmetricFeatures<T> {
-        SymmetricFeatures::new(self.head.width(), self.scale)
+        SymmetricFeatures::new(self.numbers(), self.head.width(), self.scale)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Who is summed up before whom.
 
+use crate::Workspace;
 use crate::engine::{Exponents, Level, Rows, blocks};
+use bochner_numerics::Buffer;
 use std::ops::Range;
 
 /// Positions of a block.
@@ -15,7 +17,7 @@ const FEWEST_BLOCKS: usize = 4;
 /// The queries of a causal span see of its own keys as many as the mask lets them; these pairs are
 /// left to the quadratic form. Without causality a span has either queries or keys.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Span {
+pub(crate) struct Span {
     pub(super) queries: Range<usize>,
     pub(super) keys: Range<usize>,
     /// The largest exponent among the keys that are summed up before.
@@ -29,53 +31,63 @@ pub(super) type Part = [Span];
 
 /// The work of one head, cut by its shape alone.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// Whether a part reads the keys of those before it, or of all.
     pub(super) causal: bool,
     /// The reference of each row.
-    pub(super) rows: Vec<Level>,
-    queries: Vec<Span>,
-    keys: Vec<Span>,
+    pub(super) rows: Buffer<Level>,
+    queries: Buffer<Span>,
+    keys: Buffer<Span>,
     /// Spans of a part.
     size: usize,
 }
 
 impl Plan {
     /// Of a head that keeps `keys` keys, one of `heads`.
-    pub(super) fn new(rows: &Rows, exponents: &Exponents, keys: usize, heads: usize) -> Self {
-        let limits: Vec<usize> = (0..rows.queries).map(|i| rows.limit(i)).collect();
+    pub(super) fn new<T>(
+        workspace: &Workspace<T>,
+        rows: &Rows,
+        exponents: &Exponents,
+        keys: usize,
+        heads: usize,
+    ) -> Self {
         let causal = rows.mask.is_causal();
-        let (queries, keys) = if causal {
-            let spans = causal_spans(rows, exponents, keys);
-            (spans.clone(), spans)
+        let spans = |count: usize| workspace.spans.empty(count.div_ceil(BLOCK));
+        let (mut for_queries, mut for_keys) = (spans(rows.queries), spans(rows.keys));
+        if causal {
+            causal_spans(rows, exponents, keys, &mut for_keys);
+            for_queries = for_keys.clone();
         } else {
-            let largest = exponents.running_references(&[keys])[0];
+            let largest = exponents.largest_from(0);
             let span = |queries, keys| Span {
                 queries,
                 keys,
                 before: largest,
                 after: largest,
             };
-            let queries = blocks(0..rows.queries, BLOCK).map(|block| span(block, 0..0));
-            let keys = blocks(0..keys, BLOCK).map(|block| span(0..0, block));
-            (queries.collect(), keys.collect())
-        };
+            for_queries.extend(blocks(0..rows.queries, BLOCK).map(|block| span(block, 0..0)));
+            for_keys.extend(blocks(0..keys, BLOCK).map(|block| span(0..0, block)));
+        }
+        let mut references = workspace.levels.empty(rows.queries);
+        let limits = (0..rows.queries).map(|i| rows.limit(i));
+        references.extend(exponents.running_references(limits));
         Self {
             causal,
-            rows: exponents.running_references(&limits),
-            size: part_size(queries.len().max(keys.len()), heads),
-            queries,
-            keys,
+            rows: references,
+            size: part_size(for_queries.len().max(for_keys.len()), heads),
+            queries: for_queries,
+            keys: for_keys,
         }
     }
 
     /// The same after earlier keys, of which this is the largest exponent.
-    pub(super) fn after(&mut self, earlier: Level) {
-        let spans = self.queries.iter_mut().chain(&mut self.keys);
+    pub(crate) fn after(mut self, earlier: Level) -> Self {
+        let spans = self.queries.iter_mut().chain(self.keys.iter_mut());
         let levels = spans.flat_map(|span| [&mut span.before, &mut span.after]);
-        for level in levels.chain(&mut self.rows) {
+        for level in levels.chain(self.rows.iter_mut()) {
             *level = earlier.max(*level);
         }
+        self
     }
 
     /// Parts whose queries are computed, in order.
@@ -90,28 +102,21 @@ impl Plan {
 }
 
 /// Blocks of keys with the queries whose last key they hold; padding counts as keys.
-fn causal_spans(rows: &Rows, exponents: &Exponents, kept: usize) -> Vec<Span> {
+fn causal_spans(rows: &Rows, exponents: &Exponents, kept: usize, spans: &mut Vec<Span>) {
     let Rows { queries, keys, .. } = *rows;
-    let ends: Vec<usize> = blocks(0..keys, BLOCK)
-        .map(|block| block.end.min(kept))
-        .collect();
+    let ends = blocks(0..keys, BLOCK).map(|block| block.end.min(kept));
     let mut before = Level::NONE;
-    let references = exponents.running_references(&ends);
-    let spans = blocks(0..keys, BLOCK).zip(references);
-    spans
-        .map(|(block, after)| {
-            // Query i ends at key i + keys - queries.
-            let query = |key: usize| (key + queries).saturating_sub(keys);
-            let span = Span {
-                queries: query(block.start)..query(block.end),
-                keys: block.start.min(kept)..block.end.min(kept),
-                before,
-                after,
-            };
-            before = after;
-            span
-        })
-        .collect()
+    for (block, after) in blocks(0..keys, BLOCK).zip(exponents.running_references(ends)) {
+        // Query i ends at key i + keys - queries.
+        let query = |key: usize| (key + queries).saturating_sub(keys);
+        spans.push(Span {
+            queries: query(block.start)..query(block.end),
+            keys: block.start.min(kept)..block.end.min(kept),
+            before,
+            after,
+        });
+        before = after;
+    }
 }
 
 fn part_size(spans: usize, heads: usize) -> usize {

@@ -2,7 +2,7 @@
 
 use super::features::SymmetricFeatures;
 use crate::engine::Level;
-use bochner_numerics::{Mat, Real};
+use bochner_numerics::{Buffer, Buffers, Mat, Real};
 
 /// Rows of $[r | s]$, the last column apart from the others.
 ///
@@ -11,16 +11,16 @@ use bochner_numerics::{Mat, Real};
 #[derive(Clone, Debug)]
 pub(crate) struct Augmented<T> {
     /// r, row by row.
-    pub(super) wide: Vec<T>,
+    pub(super) wide: Buffer<T>,
     /// s.
-    pub(super) last: Vec<T>,
+    pub(super) last: Buffer<T>,
 }
 
 impl<T: Real> Augmented<T> {
-    pub(super) fn zeros(rows: usize, width: usize) -> Self {
+    pub(super) fn zeros(buffers: &Buffers<T>, rows: usize, width: usize) -> Self {
         Self {
-            wide: vec![T::zero(); rows * width],
-            last: vec![T::zero(); rows],
+            wide: buffers.filled(rows * width, T::zero()),
+            last: buffers.filled(rows, T::zero()),
         }
     }
 
@@ -35,9 +35,9 @@ impl<T: Real> Augmented<T> {
     }
 
     /// The sum of all rows, as one.
-    fn total(&self) -> Self {
-        let mut total = Self::zeros(1, self.width());
-        for (row, &last) in self.wide.chunks_exact(self.width()).zip(&self.last) {
+    fn total(&self, buffers: &Buffers<T>) -> Self {
+        let mut total = Self::zeros(buffers, 1, self.width());
+        for (row, &last) in self.wide.chunks_exact(self.width()).zip(self.last.iter()) {
             add(&mut total.wide, row);
             total.last[0] += last;
         }
@@ -50,7 +50,7 @@ impl<T: Real> Augmented<T> {
     }
 
     fn scale(&mut self, factor: T) {
-        let all = self.wide.iter_mut().chain(&mut self.last);
+        let all = self.wide.iter_mut().chain(self.last.iter_mut());
         all.for_each(|x| *x *= factor);
     }
 }
@@ -74,12 +74,17 @@ pub(crate) struct Sums<T> {
 
 impl<T: Real> Sums<T> {
     /// Of nothing.
-    pub(super) fn zeros(features: usize, width: usize) -> Self {
+    pub(super) fn zeros(buffers: &Buffers<T>, features: usize, width: usize) -> Self {
         Self {
             reference: Level::NONE,
-            moments: Augmented::zeros(features, width),
-            totals: Augmented::zeros(1, width),
+            moments: Augmented::zeros(buffers, features, width),
+            totals: Augmented::zeros(buffers, 1, width),
         }
+    }
+
+    /// The exponent that they are relative to.
+    pub(crate) fn reference(&self) -> Level {
+        self.reference
     }
 
     /// Whether nothing has been summed up.
@@ -102,9 +107,14 @@ impl<T: Real> Sums<T> {
     }
 
     /// Adds weighted rows `y`.
-    pub(super) fn add(&mut self, psi: &mut SymmetricFeatures<T>, y: &Augmented<T>) {
+    pub(super) fn add(
+        &mut self,
+        psi: &mut SymmetricFeatures<T>,
+        y: &Augmented<T>,
+        buffers: &Buffers<T>,
+    ) {
         psi.add_to(y, &mut self.moments);
-        self.totals.add(&y.total());
+        self.totals.add(&y.total(buffers));
     }
 
     /// Makes everything relative to a reference that is not below the present one.
@@ -128,7 +138,7 @@ impl<T: Real> Sums<T> {
     /// The same of values divided by a power of two.
     pub(crate) fn with_divided_values(&self, power: i32) -> Self {
         let mut sums = self.clone();
-        for x in sums.moments.wide.iter_mut().chain(&mut sums.totals.wide) {
+        for x in (sums.moments.wide.iter_mut()).chain(sums.totals.wide.iter_mut()) {
             *x = T::of(libm::scalbn(x.as_f64(), -power));
         }
         sums
