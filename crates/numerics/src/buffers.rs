@@ -1,6 +1,5 @@
 //! Memory that is handed out, given back, and handed out again.
 
-use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -19,10 +18,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// assert_eq!(buffers.filled(99, 2.0).as_ptr(), first);
 /// ```
 #[derive(Debug)]
-pub struct Buffers<T>(Arc<Shelves<T>>);
+pub struct Buffers<T>(Arc<Ready<T>>);
 
-/// What lies ready, by capacity.
-type Shelves<T> = Mutex<BTreeMap<usize, Vec<Vec<T>>>>;
+/// What lies ready, the last used last: that is the first to be asked for again.
+type Ready<T> = Mutex<Vec<Vec<T>>>;
 
 /// A vector that goes back to where it came from when it is dropped.
 ///
@@ -30,7 +29,7 @@ type Shelves<T> = Mutex<BTreeMap<usize, Vec<Vec<T>>>>;
 #[derive(Debug)]
 pub struct Buffer<T> {
     data: Vec<T>,
-    home: Weak<Shelves<T>>,
+    home: Weak<Ready<T>>,
 }
 
 impl<T> Default for Buffers<T> {
@@ -70,7 +69,10 @@ impl<T> Buffers<T> {
 
     fn take(&self, capacity: usize, new: impl FnOnce(usize) -> Vec<T>) -> Buffer<T> {
         let capacity = rounded_up(capacity);
-        let found = shelves(&self.0).get_mut(&capacity).and_then(Vec::pop);
+        let mut ready = locked(&self.0);
+        let fits = |data: &Vec<T>| rounded_down(data.capacity()) == capacity;
+        let found = ready.iter().rposition(fits).map(|i| ready.swap_remove(i));
+        drop(ready);
         Buffer {
             data: found.unwrap_or_else(|| new(capacity)),
             home: Arc::downgrade(&self.0),
@@ -89,9 +91,9 @@ fn rounded_down(capacity: usize) -> usize {
     capacity - capacity % step.max(1)
 }
 
-fn shelves<T>(all: &Shelves<T>) -> MutexGuard<'_, BTreeMap<usize, Vec<Vec<T>>>> {
+fn locked<T>(ready: &Ready<T>) -> MutexGuard<'_, Vec<Vec<T>>> {
     // Each change is complete in itself.
-    all.lock().unwrap_or_else(PoisonError::into_inner)
+    ready.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<T> Drop for Buffer<T> {
@@ -105,8 +107,7 @@ impl<T> Drop for Buffer<T> {
         }
         let data = std::mem::take(&mut self.data);
         if data.capacity() > 0 {
-            let capacity = rounded_down(data.capacity());
-            shelves(&home).entry(capacity).or_default().push(data);
+            locked(&home).push(data);
         }
     }
 }

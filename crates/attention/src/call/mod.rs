@@ -44,7 +44,12 @@ impl<'a, T: Real> RowMajor<'a, T> {
             return Self::Given(array);
         }
         let mut copy = buffers.empty(array.len());
-        copy.extend(array.iter());
+        for row in array.rows() {
+            match row.as_slice() {
+                Some(row) => copy.extend_from_slice(row),
+                None => copy.extend(row),
+            }
+        }
         Self::Copied(copy, array.dim().into())
     }
 

@@ -108,9 +108,13 @@ impl<T: Real> SpectralPoints<'_, T> {
     /// projects on both.
     fn stacked(&self, buffers: &Buffers<T>) -> Buffer<T> {
         let mut all = buffers.empty(self.stacked_rows() * self.width());
+        let mut add = |w: &ArrayView2<T>| match w.as_slice() {
+            Some(w) => all.extend_from_slice(w),
+            None => all.extend(w),
+        };
         match self {
-            Self::Stationary { w } => all.extend(w),
-            Self::Nonstationary { w1, w2 } => all.extend(w1.iter().chain(w2)),
+            Self::Stationary { w } => add(w),
+            Self::Nonstationary { w1, w2 } => [w1, w2].into_iter().for_each(add),
         }
         all
     }

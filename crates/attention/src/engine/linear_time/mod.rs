@@ -134,7 +134,7 @@ fn by_parts<'a, T: Real, R: Send>(
     parts: impl Fn(&'a Plan) -> Vec<&'a Part>,
     f: impl Fn(usize, usize, &'a Part) -> R + Send + Sync,
 ) -> Vec<Vec<R>> {
-    let cut = heads.iter().map(|head| parts(&head.plan));
+    let cut = heads.iter().map(|head| parts(head.plan));
     let cut: Vec<Vec<&Part>> = cut.collect();
     let tasks = cut.iter().enumerate();
     let tasks = tasks.flat_map(|(h, parts)| parts.iter().enumerate().map(move |(p, x)| (h, p, *x)));
