@@ -5,7 +5,9 @@
 
 use crate::Error;
 use crate::workload::{Against, Element, Pass, Peer, Run, Workload};
-use bochner_attention::{Form, Magnitude, Mask, Points, Settings, Similarity, attend, attend_vjp};
+use bochner_attention::{
+    Form, Magnitude, Mask, Points, Settings, Similarity, Workspace, attend, attend_into, attend_vjp,
+};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array, Array3, Array4, Dimension};
 use rand::Rng;
@@ -63,6 +65,13 @@ pub(crate) fn workloads() -> Vec<Workload> {
             .map(|&shape| workload(name, kind, causal, shape));
         workloads.extend(all);
     }
+    for (name, kind) in [
+        ("ika-ns-reused", squared),
+        ("softmax-reused", Kind::Softmax),
+    ] {
+        let all = [SMALL, MIDDLE].map(|shape| reusing(name, kind, shape));
+        workloads.extend(all);
+    }
     workloads.push(Workload {
         threads: Some(1),
         ..without_peers(workload(IKA_NS, squared, false, LONG))
@@ -98,9 +107,19 @@ fn without_peers(mut workload: Workload) -> Workload {
     workload
 }
 
+/// The forward pass alone, in memory that is used again: against the same without.
+fn reusing(name: &'static str, kind: Kind, shape: Shape) -> Workload {
+    let mut workload = without_peers(workload(name, kind, false, shape));
+    workload.passes.truncate(1);
+    Workload {
+        start: Box::new(move || start_reusing(kind, shape)),
+        ..workload
+    }
+}
+
 /// Which similarity, with its magnitude.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+pub(crate) enum Kind {
     Squared(Form),
     Softmax,
     RbfOnly,
@@ -188,7 +207,7 @@ fn numbers(kind: Kind, [b, h, t, d, dv, r]: Shape) -> [f64; 2] {
     [b * h * t * (2 * d + dv) + points, b * h * t * dv].map(|n| n as f64)
 }
 
-fn mask(causal: bool) -> Mask {
+pub(crate) fn mask(causal: bool) -> Mask {
     match causal {
         true => Mask::none().with_causality(),
         false => Mask::none(),
@@ -203,7 +222,7 @@ fn magnitude(kind: Kind) -> Magnitude {
     }
 }
 
-fn squared<'a>(w1: &'a Array3<f32>, w2: &'a Array3<f32>) -> Similarity<'a, f32> {
+pub(crate) fn squared<'a>(w1: &'a Array3<f32>, w2: &'a Array3<f32>) -> Similarity<'a, f32> {
     Similarity::Squared {
         points: Points::shared_nonstationary(w1.view(), w2.view()),
         floor: 1e-5,
@@ -243,22 +262,7 @@ impl Inputs {
 
 /// The two passes over inputs distributed as the peers'.
 fn start(kind: Kind, causal: bool, shape: Shape) -> Result<Vec<Run>, Error> {
-    let [b, h, t, d, dv, r] = shape;
-    let mut stream = Seed::new(1).stream("inputs");
-    let mut point = || stream.gen_range(-1.0..1.0) / (d as f32).sqrt();
-    let w1 = filled((h, r, d), &mut point);
-    let w2 = filled((h, r, d), &mut point);
-    let mut number = || standard_normal(&mut stream);
-    let inputs = Rc::new(Inputs {
-        kind,
-        mask: mask(causal),
-        q: filled((b, h, t, d), &mut number),
-        k: filled((b, h, t, d), &mut number),
-        v: filled((b, h, t, dv), &mut number),
-        cotangent: filled((b, h, t, dv), &mut number),
-        w1,
-        w2,
-    });
+    let inputs = inputs(kind, causal, shape);
     let again = Rc::clone(&inputs);
     let forward = move || {
         let Inputs { q, k, v, .. } = &*again;
@@ -276,6 +280,38 @@ fn start(kind: Kind, causal: bool, shape: Shape) -> Result<Vec<Run>, Error> {
         Ok(())
     };
     Ok(vec![Box::new(forward), Box::new(both)])
+}
+
+/// The forward pass in memory that is used again.
+fn start_reusing(kind: Kind, shape: Shape) -> Result<Vec<Run>, Error> {
+    let inputs = inputs(kind, false, shape);
+    let (workspace, mut output) = (Workspace::new(), inputs.cotangent.clone());
+    Ok(vec![Box::new(move || {
+        let Inputs { q, k, v, .. } = &*inputs;
+        let (q, k, v) = (q.view(), k.view(), v.view());
+        attend_into(q, k, v, &inputs.settings(), &workspace, output.view_mut())?;
+        black_box(&output);
+        Ok(())
+    })])
+}
+
+fn inputs(kind: Kind, causal: bool, shape: Shape) -> Rc<Inputs> {
+    let [b, h, t, d, dv, r] = shape;
+    let mut stream = Seed::new(1).stream("inputs");
+    let mut point = || stream.gen_range(-1.0..1.0) / (d as f32).sqrt();
+    let w1 = filled((h, r, d), &mut point);
+    let w2 = filled((h, r, d), &mut point);
+    let mut number = || standard_normal(&mut stream);
+    Rc::new(Inputs {
+        kind,
+        mask: mask(causal),
+        q: filled((b, h, t, d), &mut number),
+        k: filled((b, h, t, d), &mut number),
+        v: filled((b, h, t, dv), &mut number),
+        cotangent: filled((b, h, t, dv), &mut number),
+        w1,
+        w2,
+    })
 }
 
 fn filled<D: Dimension>(

@@ -25,6 +25,7 @@
 //! |---|---|
 //! | [`workload`] | [`Workload`], [`Pass`], [`workloads`] |
 //! | `attention` | attention of every kind |
+//! | `decoding` | one more position of a growing sequence |
 //! | `gaussian` | Gaussian processes and the copula |
 //! | `regression` | epochs of the paper's regressor |
 //! | `training` | training steps of encoders and classifiers |
@@ -36,6 +37,7 @@
 //! | [`run`](mod@run) | [`run()`], [`case`] |
 
 mod attention;
+mod decoding;
 mod error;
 mod gaussian;
 pub mod instructions;

@@ -1,6 +1,6 @@
 //! What is measured.
 
-use crate::{Error, attention, gaussian, machine, regression, training};
+use crate::{Error, attention, decoding, gaussian, machine, regression, training};
 use serde_json::Value;
 
 /// One piece of work at one shape.
@@ -100,6 +100,7 @@ pub fn workloads() -> Vec<Workload> {
     let groups = [
         machine::ceilings(),
         attention::workloads(),
+        decoding::workloads(),
         training::workloads(),
         regression::workloads(),
         gaussian::workloads(),

@@ -3,6 +3,7 @@
 use super::row::{least, most};
 use super::{Report, Row};
 use crate::attention::{IKA_NS, LENGTHS, LINEAR_TIME};
+use crate::decoding;
 use serde::Serialize;
 
 /// A bound on a number that several rows give.
@@ -18,9 +19,26 @@ pub struct Check {
     pub met: bool,
 }
 
+/// That the time a token does not depend on the number of tokens.
+fn constant(pass: &str, each: &[f64]) -> Check {
+    let value = most(each) / least(each);
+    Check {
+        what: format!("linear-time form, {pass}: longest by shortest time a token"),
+        value,
+        bound: "at most 1.15".to_owned(),
+        met: value <= 1.15,
+    }
+}
+
 impl Report {
     /// Works out the [checks](Check) of the rows that are there.
     pub(crate) fn check(&mut self) {
+        let tokens: Vec<f64> = (self.rows_of(decoding::LINEAR_TIME, "token"))
+            .map(|row| row.ms)
+            .collect();
+        if tokens.len() == decoding::LENGTHS.len() {
+            self.checks.push(constant("decoding", &tokens));
+        }
         for pass in ["fwd", "fwd_bwd"] {
             let linear: Vec<&Row> = self.rows_of(LINEAR_TIME, pass).collect();
             let each: Vec<f64> = linear
@@ -29,13 +47,7 @@ impl Report {
                 .collect();
             let mut found = Vec::new();
             if linear.len() == LENGTHS.len() {
-                let value = most(&each) / least(&each);
-                found.push(Check {
-                    what: format!("linear-time form, {pass}: longest by shortest time a token"),
-                    value,
-                    bound: "at most 1.15".to_owned(),
-                    met: value <= 1.15,
-                });
+                found.push(constant(pass, &each));
             }
             for row in linear {
                 let bound = 1.1 * (row.bytes / f64::from(1 << 20) + 64.0);

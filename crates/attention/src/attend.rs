@@ -1,7 +1,7 @@
 //! Attention itself: weights, outputs and their vector-Jacobian product.
 
 use crate::call::units::divided;
-use crate::call::{Call, Prepared, slab};
+use crate::call::{Call, Prepared, slab, write_row_major};
 use crate::engine::linear_time::Starts;
 use crate::engine::{Cotangent, HeadGradients, OutputRows, QUERY_BLOCK, RowStatistics, blocks};
 use crate::error::same_shape;
@@ -134,23 +134,15 @@ pub fn attend_into<T: Real>(
     v: ArrayView4<T>,
     settings: &Settings<T>,
     workspace: &Workspace<T>,
-    mut output: ArrayViewMut4<T>,
+    output: ArrayViewMut4<T>,
 ) -> Result<(), Error> {
     let call = Call::new(q, k, v, settings, workspace)?;
     let shape = call.shape(call.queries, call.value_width());
     same_shape("output", &shape, output.shape())?;
     let form = call.form()?;
-    if let Some(output) = output.as_slice_mut() {
-        output.fill(T::zero());
+    write_row_major(output, &workspace.numbers, |output| {
         call.attend(form, output);
-    } else {
-        let mut rows = workspace.numbers.filled(output.len(), T::zero());
-        call.attend(form, &mut rows);
-        output
-            .iter_mut()
-            .zip(rows.iter())
-            .for_each(|(out, &x)| *out = x);
-    }
+    });
     Ok(())
 }
 

@@ -1,10 +1,12 @@
 //! Incremental decoding: causal attention to a sequence that grows.
 
-use crate::call::{Call, Memory};
+use crate::call::{Call, Memory, write_row_major};
 use crate::engine::Cache;
 use crate::error::same_shape;
 use crate::mechanism::Size;
-use crate::{Error, Form, Magnitude, Mask, Points, Settings, Similarity, Workspace};
+use crate::{Error, Form, Magnitude, Mask, OwnedSettings, Settings, Workspace};
+#[cfg(feature = "dfdx")]
+use bochner_numerics::Buffers;
 use bochner_numerics::{Real, parallel};
 use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 
@@ -62,8 +64,7 @@ use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 /// ```
 #[derive(Clone)]
 pub struct Decoder<T> {
-    similarity: Owned<T>,
-    magnitude: Magnitude,
+    settings: OwnedSettings<T>,
     size: DecoderSize,
     memories: Vec<Memory<T>>,
     lengths: Vec<usize>,
@@ -90,15 +91,6 @@ impl From<DecoderSize> for Size {
     fn from(DecoderSize { heads, width, .. }: DecoderSize) -> Self {
         Self { heads, width }
     }
-}
-
-/// A [`Similarity`] that owns its points.
-#[derive(Clone)]
-enum Owned<T> {
-    Rbf,
-    Expsin { period: f64 },
-    Linear,
-    Squared { points: Vec<Array4<T>>, floor: f64 },
 }
 
 impl<T> std::fmt::Debug for Decoder<T> {
@@ -146,18 +138,8 @@ impl<T: Real> Decoder<T> {
             }
             Form::Quadratic | Form::Automatic => Memory::Pairs(Cache::new(width)),
         };
-        let similarity = match settings.similarity {
-            Similarity::Rbf => Owned::Rbf,
-            Similarity::Expsin { period } => Owned::Expsin { period },
-            Similarity::Linear => Owned::Linear,
-            Similarity::Squared { points, floor } => Owned::Squared {
-                points: points.sets().iter().map(|w| w.to_owned()).collect(),
-                floor,
-            },
-        };
         Ok(Self {
-            similarity,
-            magnitude: settings.magnitude,
+            settings: OwnedSettings::new(settings),
             size,
             memories: vec![empty.clone(); batch * heads],
             lengths: vec![0; batch],
@@ -199,8 +181,7 @@ impl<T: Real> Decoder<T> {
         v: ArrayView4<T>,
         output: ArrayViewMut4<T>,
     ) -> Result<(), Error> {
-        self.mask.set_key_lengths(None);
-        self.step_of(q, k, v, output)
+        self.step_of(q, k, v, None, output)
     }
 
     /// [`Decoder::step`] where of the next positions only the first `counts[b]` belong to example
@@ -235,30 +216,28 @@ impl<T: Real> Decoder<T> {
         counts: &[usize],
         output: ArrayViewMut4<T>,
     ) -> Result<(), Error> {
-        self.mask.set_key_lengths(Some(counts));
-        self.step_of(q, k, v, output)
+        self.step_of(q, k, v, Some(counts), output)
     }
 
-    fn step_of(
+    pub(crate) fn step_of(
         &mut self,
         q: ArrayView4<T>,
         k: ArrayView4<T>,
         v: ArrayView4<T>,
-        mut output: ArrayViewMut4<T>,
+        counts: Option<&[usize]>,
+        output: ArrayViewMut4<T>,
     ) -> Result<(), Error> {
+        self.mask.set_key_lengths(counts);
         let positions = k.len_of(Axis(2));
         self.check("q", q.shape(), positions, self.size.width)?;
         self.check("output", output.shape(), positions, self.size.value_width)?;
-        if let Some(output) = output.as_slice_mut() {
-            return self.remember(q, k, v, Some(output));
-        }
-        let mut rows = self.workspace.numbers.any(output.len());
-        self.remember(q, k, v, Some(&mut rows))?;
-        output
-            .iter_mut()
-            .zip(rows.iter())
-            .for_each(|(out, &x)| *out = x);
-        Ok(())
+        self.remember(q, k, v, Some(output))
+    }
+
+    /// Its memory, for what goes before and after a step.
+    #[cfg(feature = "dfdx")]
+    pub(crate) fn numbers(&self) -> Buffers<T> {
+        self.workspace.numbers.clone()
     }
 
     fn output_shape(&self, positions: usize) -> [usize; 4] {
@@ -369,11 +348,7 @@ impl<T: Real> Decoder<T> {
         self.memories = memories;
         self.lengths = indices.iter().map(|&b| self.lengths[b]).collect();
         self.size.batch = indices.len();
-        if let Owned::Squared { points, .. } = &mut self.similarity {
-            for w in points.iter_mut().filter(|w| w.len_of(Axis(0)) > 1) {
-                *w = w.select(Axis(0), indices);
-            }
-        }
+        self.settings.reorder(indices);
         Ok(())
     }
 
@@ -383,26 +358,19 @@ impl<T: Real> Decoder<T> {
         q: ArrayView4<T>,
         k: ArrayView4<T>,
         v: ArrayView4<T>,
-        output: Option<&mut [T]>,
+        output: Option<ArrayViewMut4<T>>,
     ) -> Result<(), Error> {
         let positions = k.len_of(Axis(2));
         self.check("k", k.shape(), positions, self.size.width)?;
         self.check("v", v.shape(), positions, self.size.value_width)?;
-        let settings = Settings {
-            similarity: self.similarity.borrowed(),
-            magnitude: self.magnitude,
-            mask: &self.mask,
-            dropout: None,
-            form: Form::Quadratic,
-        };
+        let settings = self.settings.with_mask(&self.mask);
         let call = Call::new(q, k, v, &settings, &self.workspace)?;
         let memories = self.memories.as_mut_slice();
         match output {
             None => parallel::for_each_chunk(memories, 1, |h, memory| {
                 call.decode(h, &mut memory[0], None);
             }),
-            Some(output) => {
-                output.fill(T::zero());
+            Some(output) => write_row_major(output, &self.workspace.numbers, |output| {
                 let size = positions * self.size.value_width;
                 parallel::for_each_piece(
                     (memories, output),
@@ -410,7 +378,7 @@ impl<T: Real> Decoder<T> {
                     |heads, h, next| split(heads, next - h, size),
                     |h, (memory, output)| call.decode(h, &mut memory[0], Some(output)),
                 );
-            }
+            }),
         }
         let firsts = self.memories.iter().step_by(self.size.heads);
         for (length, memory) in self.lengths.iter_mut().zip(firsts) {
@@ -442,20 +410,6 @@ fn split<'a, T>(
     let (memories, more_memories) = memories.split_at_mut(heads);
     let (output, more_output) = output.split_at_mut(heads * size);
     ((memories, output), (more_memories, more_output))
-}
-
-impl<T: Real> Owned<T> {
-    fn borrowed(&self) -> Similarity<'_, T> {
-        match self {
-            Self::Rbf => Similarity::Rbf,
-            Self::Expsin { period } => Similarity::Expsin { period: *period },
-            Self::Linear => Similarity::Linear,
-            Self::Squared { points, floor } => Similarity::Squared {
-                points: Points::of_sets(points),
-                floor: *floor,
-            },
-        }
-    }
 }
 
 fn refuse_what_needs_the_whole<T>(settings: &Settings<T>) -> Result<(), Error> {

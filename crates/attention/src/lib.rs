@@ -95,7 +95,8 @@
 //! | [`SpectralMechanism`], [`DrawnPoints`] | their spectral points alone, for other kinds of attention |
 //! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`] | their settings |
 //! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | what the kernel family can choose |
-//! | `MultiHead`, `MultiHeadDecoder` | the trainable layer, and as it stands decoding (feature `dfdx`) |
+//! | `MultiHead` | the trainable layer (feature `dfdx`) |
+//! | `MultiHeadInference`, `MultiHeadDecoder` | the same as it stands, without a tape |
 
 mod attend;
 mod call;
@@ -129,11 +130,11 @@ pub use mechanism::{
 };
 #[cfg(feature = "dfdx")]
 pub use multi_head::{
-    Attention, MultiHead, MultiHeadConfig, MultiHeadDecoder, MultiHeadOperation, SavedHeads,
-    StaticConfig,
+    Attention, MultiHead, MultiHeadConfig, MultiHeadDecoder, MultiHeadInference,
+    MultiHeadOperation, SavedHeads, StaticConfig,
 };
 pub use registry::{Described, Entry, REGISTRY, Variant, find};
-pub use settings::Settings;
+pub use settings::{OwnedSettings, Settings};
 pub use similarity::{Points, PointsGradients, Similarity};
 pub use spectral::{DrawnCotangents, DrawnPoints, SpectralMechanism};
 pub use variants::{

@@ -1,6 +1,6 @@
 //! What every attention mechanism offers, whatever its kernel, normaliser and parameters.
 
-use crate::{Decoder, DecoderSize, Error, Form, Mask};
+use crate::{Decoder, DecoderSize, Error, Form, Mask, OwnedSettings, Settings};
 use bochner_numerics::{Dropout, Real, Seed};
 use ndarray::{Array1, Array3, Array4, ArrayD, ArrayView1, ArrayView4, ArrayViewD, IxDyn};
 use rand::RngCore;
@@ -86,6 +86,27 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         pass: &Pass,
     ) -> Result<Inspection<T>, Error>;
 
+    /// The settings of [`attend`](crate::attend) that the forward pass comes down to: attention by
+    /// them needs neither the parameters nor another draw.
+    ///
+    /// Only spectral points that are inferred from the sequences depend on queries and keys; others
+    /// depend on their number at most.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for an average over several draws, and for a mechanism that is not
+    /// attention by some settings; otherwise as the forward pass.
+    fn settings(
+        &self,
+        _inputs: &Inputs<T>,
+        _parameters: &[T],
+        _pass: &Pass,
+    ) -> Result<OwnedSettings<T>, Error> {
+        Err(Error::Unsupported {
+            what: "decoding, or attention without a backward pass, with this mechanism",
+            instead: "its forward pass",
+        })
+    }
+
     /// Causal attention to sequences that grow, row by row that of [`Mechanism::forward`] to the
     /// whole sequences under a causal mask.
     ///
@@ -94,20 +115,19 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     ///
     /// # Errors
     /// [`Error::CausalLeak`] if the spectral points depend on the sequence;
-    /// [`Error::Unsupported`] for dropout, for an average over several draws, in
-    /// [`Form::LinearTime`] for what has no such form, and for a mechanism that does not decode;
-    /// otherwise as the forward pass.
+    /// [`Error::Unsupported`] for dropout, in [`Form::LinearTime`] for what has no such form, and
+    /// otherwise as [`Mechanism::settings`].
     fn decoder(
         &self,
-        _size: DecoderSize,
-        _parameters: &[T],
-        _pass: &Pass,
-        _form: Form,
+        size: DecoderSize,
+        parameters: &[T],
+        pass: &Pass,
+        form: Form,
     ) -> Result<Decoder<T>, Error> {
-        Err(Error::Unsupported {
-            what: "decoding with this mechanism",
-            instead: "attention to the whole sequence",
-        })
+        let none = Inputs::none(size.batch, size.into());
+        let settings = self.settings(&Inputs::unseen(&none), parameters, pass)?;
+        let settings = settings.with_mask(Mask::CAUSAL);
+        Decoder::new(&Settings { form, ..settings }, size)
     }
 }
 
@@ -155,6 +175,24 @@ pub struct Inputs<'a, T> {
     pub v: ArrayView4<'a, T>,
     /// Which keys count.
     pub mask: &'a Mask,
+}
+
+impl<'a, T: Real> Inputs<'a, T> {
+    /// In place of sequences of which nothing but their number is known.
+    pub(crate) fn none(batch: usize, Size { heads, width }: Size) -> Array4<T> {
+        Array4::zeros((batch, heads, 1, width))
+    }
+
+    /// Causal inputs: what depends on them is an error.
+    pub(crate) fn unseen(none: &'a Array4<T>) -> Self {
+        let x = none.view();
+        Self {
+            q: x,
+            k: x,
+            v: x,
+            mask: Mask::CAUSAL,
+        }
+    }
 }
 
 impl<T> Inputs<'_, T> {

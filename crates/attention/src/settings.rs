@@ -1,8 +1,9 @@
 //! One kind of attention, put together from its parts.
 
 use crate::error::{non_negative, period, positive};
-use crate::{Error, Form, Magnitude, Mask, Similarity};
+use crate::{Error, Form, Magnitude, Mask, Points, Similarity};
 use bochner_numerics::{Dropout, Real};
+use ndarray::{Array4, Axis};
 
 /// One kind of attention, with everything but the queries, keys and values.
 ///
@@ -19,6 +20,73 @@ pub struct Settings<'a, T> {
     pub dropout: Option<Dropout>,
     /// In which form a squared kernel is computed; of the others there is one.
     pub form: Form,
+}
+
+/// [`Settings`] that own their spectral points and wait for a mask.
+#[derive(Clone, Debug)]
+pub struct OwnedSettings<T> {
+    similarity: OwnedSimilarity<T>,
+    magnitude: Magnitude,
+    dropout: Option<Dropout>,
+    form: Form,
+}
+
+/// A [`Similarity`] that owns its points.
+#[derive(Clone, Debug)]
+enum OwnedSimilarity<T> {
+    Rbf,
+    Expsin { period: f64 },
+    Linear,
+    Squared { points: Vec<Array4<T>>, floor: f64 },
+}
+
+impl<T: Real> OwnedSettings<T> {
+    /// A copy; all but the mask.
+    pub fn new(settings: &Settings<T>) -> Self {
+        let similarity = match settings.similarity {
+            Similarity::Rbf => OwnedSimilarity::Rbf,
+            Similarity::Expsin { period } => OwnedSimilarity::Expsin { period },
+            Similarity::Linear => OwnedSimilarity::Linear,
+            Similarity::Squared { points, floor } => OwnedSimilarity::Squared {
+                points: points.sets().iter().map(|w| w.to_owned()).collect(),
+                floor,
+            },
+        };
+        Self {
+            similarity,
+            magnitude: settings.magnitude,
+            dropout: settings.dropout,
+            form: settings.form,
+        }
+    }
+
+    /// The settings with a mask.
+    pub fn with_mask<'a>(&'a self, mask: &'a Mask) -> Settings<'a, T> {
+        Settings {
+            similarity: match &self.similarity {
+                OwnedSimilarity::Rbf => Similarity::Rbf,
+                OwnedSimilarity::Expsin { period } => Similarity::Expsin { period: *period },
+                OwnedSimilarity::Linear => Similarity::Linear,
+                OwnedSimilarity::Squared { points, floor } => Similarity::Squared {
+                    points: Points::of_sets(points),
+                    floor: *floor,
+                },
+            },
+            magnitude: self.magnitude,
+            mask,
+            dropout: self.dropout,
+            form: self.form,
+        }
+    }
+
+    /// Example `b` gets the spectral points that `indices[b]` had, if they have any of their own.
+    pub(crate) fn reorder(&mut self, indices: &[usize]) {
+        if let OwnedSimilarity::Squared { points, .. } = &mut self.similarity {
+            for w in points.iter_mut().filter(|w| w.len_of(Axis(0)) > 1) {
+                *w = w.select(Axis(0), indices);
+            }
+        }
+    }
 }
 
 impl<T: Real> Settings<'_, T> {

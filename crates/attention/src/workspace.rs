@@ -10,7 +10,8 @@ use bochner_numerics::{Buffer, Buffers};
 /// On one thread a call allocates nothing if one of the same shapes and settings went before. On
 /// several threads it may take some calls until their busiest moment has been met; rayon keeps its
 /// own books. What has been taken is kept until the workspace is dropped: O(T (R + dv)) numbers
-/// of the largest call, and in the linear-time form O(R² dv).
+/// of the largest call, and in the linear-time form O(R² dv). Values of more than 512 numbers are
+/// packed in memory of their own in the linear-time form.
 ///
 /// Calls on several threads may share one. A clone is empty.
 #[derive(Debug)]

@@ -237,3 +237,89 @@ fn an_added_allocation_is_seen() {
         assert_eq!(count(copied).1, 1);
     });
 }
+
+#[cfg(feature = "dfdx")]
+mod layer {
+    use super::*;
+    use bochner_attention::{
+        Copula, IkanDirect, Mikan, MultiHead, MultiHeadConfig, Pass, Posterior, Softmax, Variant,
+    };
+    use dfdx::prelude::Cpu;
+    use ndarray::Array3;
+
+    const PASS: Pass = Pass::Evaluation { seed: Seed::new(5) };
+    /// Wide enough for rows of the input to be copied side by side.
+    const EMBED: usize = 640;
+
+    /// Mechanisms whose kernel does not depend on the sequence.
+    fn layers() -> Vec<MultiHead<usize, f32>> {
+        let direct = |form| IkanDirect {
+            points: 4,
+            form,
+            ..Default::default()
+        };
+        let latent = Mikan {
+            points: 4,
+            copula: Copula::Free,
+            posterior: Posterior::Unconditional,
+            ..Mikan::default()
+        };
+        let variants: [Variant; 4] = [
+            Softmax {}.into(),
+            direct(Form::Quadratic).into(),
+            direct(Form::LinearTime).into(),
+            latent.into(),
+        ];
+        let layer = |variant| {
+            let config = MultiHeadConfig {
+                heads: 10,
+                variant,
+                ..Default::default()
+            };
+            let mut rng = Seed::new(1).stream("initial values");
+            MultiHead::try_new(&Cpu::default(), EMBED, config, &mut rng).unwrap()
+        };
+        variants.into_iter().map(layer).collect()
+    }
+
+    #[test]
+    fn a_layer_allocates_nothing_from_its_second_call_on() {
+        on_one_thread(|| {
+            let (x, mask) = (random::<f32, _>((2, 130, EMBED), "x"), Mask::none());
+            for layer in layers() {
+                let mut inference = layer.inference(PASS).unwrap();
+                let (workspace, mut output) = (Workspace::new(), x.clone());
+                for call in 0..3 {
+                    let output = output.view_mut();
+                    let attend = || inference.attend_self(x.view(), &mask, &workspace, output);
+                    let (done, allocated) = count(attend);
+                    done.unwrap();
+                    assert!((allocated == 0) == (call > 0), "{allocated}: {layer:?}");
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn a_layer_that_decodes_allocates_where_its_cache_doubles() {
+        on_one_thread(|| {
+            for layer in layers() {
+                for (form, most) in [(Form::Automatic, 40), (Form::LinearTime, 2)] {
+                    let Ok(mut decoder) = layer.decoder(2, form, PASS) else {
+                        continue;
+                    };
+                    let (x, mut output) =
+                        (Array3::ones((2, 1, EMBED)), Array3::zeros((2, 1, EMBED)));
+                    let allocating = (0..200).filter(|_| {
+                        let step = || decoder.step_into(x.view(), output.view_mut());
+                        let (done, allocated) = count(step);
+                        done.unwrap();
+                        allocated > 0
+                    });
+                    let allocating = allocating.count();
+                    assert!(allocating <= most, "{allocating}: {layer:?}, {form:?}");
+                }
+            }
+        });
+    }
+}

@@ -32,6 +32,13 @@ pub struct Buffer<T> {
     home: Weak<Ready<T>>,
 }
 
+/// The same buffers.
+impl<T> Clone for Buffers<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
 impl<T> Default for Buffers<T> {
     fn default() -> Self {
         Self(Arc::default())

@@ -66,6 +66,6 @@ pub use buffers::{Buffer, Buffers};
 pub use check::{Tolerance, finite_difference, relative_error};
 pub use matrix::{Mat, MatMut};
 pub use operations::Operations;
-pub use product::{Panels, matmul};
+pub use product::{Panels, matmul, matmul_in};
 pub use random::{Dropout, Seed, Stream, StreamState, fill_standard_normal, standard_normal};
 pub use real::Real;

@@ -5,15 +5,17 @@ mod linear_kernel;
 mod linear_time;
 mod prepare;
 mod pull_back;
+mod row_major;
 pub(crate) mod units;
 
 pub(crate) use decode::Memory;
 pub(crate) use prepare::Prepared;
+pub(crate) use row_major::{RowMajor, write_row_major};
 
 use crate::engine::{Head, Packed, PairDropout, QUERY_BLOCK, Rows, blocks};
 use crate::error::same_shape;
 use crate::{Error, Form, Settings, Similarity, Workspace};
-use bochner_numerics::{Buffer, Buffers, Dropout, Mat, Real, parallel};
+use bochner_numerics::{Buffer, Dropout, Mat, Real, parallel};
 use ndarray::{Array4, ArrayView4, Axis};
 use std::ops::Range;
 use units::{Units, divided, log2_largest};
@@ -30,37 +32,6 @@ pub(crate) struct Call<'a, 'p, T> {
     v: RowMajor<'a, T>,
     settings: &'a Settings<'p, T>,
     pub(crate) workspace: &'a Workspace<T>,
-}
-
-/// An array in row-major order.
-enum RowMajor<'a, T> {
-    Given(ArrayView4<'a, T>),
-    Copied(Buffer<T>, [usize; 4]),
-}
-
-impl<'a, T: Real> RowMajor<'a, T> {
-    fn new(array: ArrayView4<'a, T>, buffers: &Buffers<T>) -> Self {
-        if array.is_standard_layout() {
-            return Self::Given(array);
-        }
-        let mut copy = buffers.empty(array.len());
-        for row in array.rows() {
-            match row.as_slice() {
-                Some(row) => copy.extend_from_slice(row),
-                None => copy.extend(row),
-            }
-        }
-        Self::Copied(copy, array.dim().into())
-    }
-
-    fn view(&self) -> ArrayView4<'_, T> {
-        match self {
-            Self::Given(array) => array.reborrow(),
-            Self::Copied(data, shape) => {
-                ArrayView4::from_shape(*shape, data).expect("as many as there were")
-            }
-        }
-    }
 }
 
 impl<'a, 'p, T: Real> Call<'a, 'p, T> {

@@ -154,8 +154,9 @@ impl<T: Real> Head<'_, T> {
         });
 
         let (dx, weights) = (Mat::new(x, rows, cols), Mat::new(dp, rows, cols));
+        let numbers = &self.workspace.numbers;
         let d_values = gradients.value_rows(&keys, self.value_width());
-        add_product(weights.t(), cotangent, true, d_values);
+        add_product(numbers, weights.t(), cotangent, true, d_values);
         let (left, right) = (
             self.left.row_range(queries.clone()),
             self.right.row_range(keys.clone()),
@@ -164,8 +165,8 @@ impl<T: Real> Head<'_, T> {
         if let Score::Periodic { .. } = self.score {
             pull_distances(dx, left, right, d_left, d_right);
         } else {
-            add_product(dx, right, self.finite.right, d_left);
-            add_product(dx.t(), left, self.finite.left, d_right);
+            add_product(numbers, dx, right, self.finite.right, d_left);
+            add_product(numbers, dx.t(), left, self.finite.left, d_right);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::sweep::Weigh;
 use super::{Head, KEY_BLOCK, Level, OutputRows, QUERY_BLOCK, RowStatistics, Score, blocks};
 use bochner_numerics::operations::record;
 use bochner_numerics::product::Right;
-use bochner_numerics::{Buffer, Mat, MatMut, Operations, Real, instructions, matmul};
+use bochner_numerics::{Buffer, Mat, MatMut, Operations, Real, instructions, matmul_in};
 use std::ops::Range;
 
 impl<T: Real> Head<'_, T> {
@@ -83,6 +83,7 @@ impl<T: Real> Head<'_, T> {
             }
             self.drop_out(queries.clone(), &keys, weights);
             add_product(
+                &self.workspace.numbers,
                 Mat::new(weights, rows, keys.len()),
                 self.values.row_range(keys),
                 self.finite.values,
@@ -143,7 +144,8 @@ impl<T: Real> Head<'_, T> {
             }
         };
         let target = MatMut::new(block, rows, cols);
-        matmul(T::one(), left, right, T::zero(), target);
+        let numbers = &self.workspace.numbers;
+        matmul_in(numbers, T::one(), left, right, T::zero(), target);
     }
 
     /// Multiplies weights by their dropout factors.

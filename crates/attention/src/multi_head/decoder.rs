@@ -1,11 +1,11 @@
 //! A layer that decodes: its parameters copied and packed, no tape.
 
-use super::operation::{join_heads, split_heads};
+use super::maps::Maps;
 use crate::Error;
 use crate::decoder::Decoder;
 use crate::error::same_shape;
-use bochner_numerics::{Mat, MatMut, Panels, Real, matmul, parallel};
-use ndarray::{Array3, ArrayView3};
+use bochner_numerics::Real;
+use ndarray::{Array3, ArrayView3, ArrayViewMut3};
 
 /// A [`MultiHead`](super::MultiHead) layer as it stands, decoding sequences position by position.
 ///
@@ -14,9 +14,7 @@ use ndarray::{Array3, ArrayView3};
 /// how exact it is), and nothing of it is on a tape.
 #[derive(Clone, Debug)]
 pub struct MultiHeadDecoder<T> {
-    /// To queries, keys, values and the output.
-    pub(super) maps: [Map<T>; 4],
-    pub(super) heads: usize,
+    pub(super) maps: Maps<T>,
     pub(super) decoder: Decoder<T>,
 }
 
@@ -29,12 +27,21 @@ impl<T: Real> MultiHeadDecoder<T> {
     /// # Errors
     /// [`Error::ShapeMismatch`] or [`Error::Empty`]; nothing is remembered then.
     pub fn step(&mut self, x: ArrayView3<T>) -> Result<Array3<T>, Error> {
-        let counts = vec![x.dim().1; self.lengths().len()];
-        self.step_with_counts(x, &counts)
+        let mut output = Array3::zeros(x.raw_dim());
+        self.step_into(x, output.view_mut())?;
+        Ok(output)
     }
 
-    /// The same where of the next positions only the first `counts[b]` belong to example `b`: the
-    /// others are not remembered, and what comes out of them means nothing.
+    /// The same into an array that is there already; see [`Decoder`] for what is allocated.
+    ///
+    /// # Errors
+    /// As [`MultiHeadDecoder::step`].
+    pub fn step_into(&mut self, x: ArrayView3<T>, output: ArrayViewMut3<T>) -> Result<(), Error> {
+        self.step_of(x, None, output)
+    }
+
+    /// [`MultiHeadDecoder::step`] where of the next positions only the first `counts[b]` belong to
+    /// example `b`: the others are not remembered, and what comes out of them means nothing.
     ///
     /// # Errors
     /// As [`MultiHeadDecoder::step`]; [`Error::Mask`] if a count is larger than the number of
@@ -44,15 +51,28 @@ impl<T: Real> MultiHeadDecoder<T> {
         x: ArrayView3<T>,
         counts: &[usize],
     ) -> Result<Array3<T>, Error> {
-        let (batch, positions, _) = x.dim();
-        let shape = [batch, positions, self.maps[3].bias.len()];
+        let mut output = Array3::zeros(x.raw_dim());
+        self.step_of(x, Some(counts), output.view_mut())?;
+        Ok(output)
+    }
+
+    fn step_of(
+        &mut self,
+        x: ArrayView3<T>,
+        counts: Option<&[usize]>,
+        output: ArrayViewMut3<T>,
+    ) -> Result<(), Error> {
+        let (maps, (batch, positions, _)) = (&self.maps, x.dim());
+        let shape = [batch, positions, maps.width()];
         same_shape("the input", &shape, x.shape())?;
-        let x = x.as_standard_layout();
-        let x = x.as_slice().expect("row-major");
-        let [q, k, v] = [0, 1, 2].map(|map| split_heads(&self.maps[map].of(x), &shape, self.heads));
-        let output = (self.decoder).step_with_counts(q.view(), k.view(), v.view(), counts)?;
-        let output = self.maps[3].of(&join_heads(output.view()));
-        Ok(Array3::from_shape_vec(shape, output).expect("a row a position"))
+        same_shape("the output", &shape, output.shape())?;
+        let numbers = self.decoder.numbers();
+        let [q, k, v] = [0, 1, 2].map(|map| maps.heads_of(map, x, &numbers));
+        let mut attended = maps.empty_heads(batch, positions, &numbers);
+        let (q, k, v) = (q.view(), k.view(), v.view());
+        self.decoder.step_of(q, k, v, counts, attended.view_mut())?;
+        maps.join(&attended, &numbers, output);
+        Ok(())
     }
 
     /// The number of positions of each sequence, `[B]`.
@@ -79,37 +99,5 @@ impl<T: Real> MultiHeadDecoder<T> {
     /// As [`Decoder::reorder`].
     pub fn reorder(&mut self, indices: &[usize]) -> Result<(), Error> {
         self.decoder.reorder(indices)
-    }
-}
-
-/// $x W^\top + b$ with a packed weight.
-#[derive(Clone, Debug)]
-pub(super) struct Map<T> {
-    weight: Panels<T>,
-    bias: Vec<T>,
-}
-
-/// Rows that one task maps.
-const ROWS: usize = 128;
-
-impl<T: Real> Map<T> {
-    pub(super) fn new(weight: &[T], bias: Vec<T>) -> Self {
-        let weight = Mat::new(weight, bias.len(), weight.len() / bias.len());
-        Self {
-            weight: Panels::new(weight.t()),
-            bias,
-        }
-    }
-
-    fn of(&self, x: &[T]) -> Vec<T> {
-        let (inputs, outputs) = self.weight.shape();
-        let mut y = self.bias.repeat(x.len() / inputs);
-        parallel::for_each_chunk(&mut y, ROWS * outputs, |i, y| {
-            let rows = y.len() / outputs;
-            let x = &x[i * ROWS * inputs..][..rows * inputs];
-            let (x, y) = (Mat::new(x, rows, inputs), MatMut::new(y, rows, outputs));
-            matmul(T::one(), x, &self.weight, T::one(), y);
-        });
-        y
     }
 }

@@ -1,6 +1,8 @@
 //! The trainable multi-head layer on the tape of dfdx.
 
 mod decoder;
+mod inference;
+mod maps;
 mod module;
 mod operation;
 
@@ -10,11 +12,12 @@ use crate::variants::Softmax;
 use crate::{DecoderSize, Error, Form, Mask};
 use bochner_nn::{Element, Inputs as TapeInputs, Linear, record};
 use bochner_numerics::{Dropout, Seed};
-use decoder::Map;
 pub use decoder::MultiHeadDecoder;
 use dfdx::dtypes::Dtype;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Storage, Tape, Tensor, TensorFromVec};
+pub use inference::MultiHeadInference;
+use maps::{Map, Maps};
 use operation::split_heads;
 pub use operation::{MultiHeadOperation, SavedHeads};
 use rand::Rng;
@@ -318,12 +321,47 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         };
         let mechanism = self.config.variant.mechanism::<E>();
         let decoder = mechanism.decoder(size, &self.kernel_values(), &pass, form)?;
+        let maps = self.maps();
+        Ok(MultiHeadDecoder { maps, decoder })
+    }
+
+    /// The layer as it stands, for attention without a tape in memory that is used again.
+    ///
+    /// Its parameters are copied and packed, so that later changes of the layer's do not reach it.
+    /// What a latent kernel draws is drawn from the pass's seed, as it is with a tape.
+    ///
+    /// # Errors
+    /// As [`Mechanism::settings`](crate::Mechanism::settings).
+    ///
+    /// ```
+    /// use bochner_attention::{Mask, MultiHead, MultiHeadConfig, Pass, Workspace};
+    /// use bochner_numerics::Seed;
+    /// use dfdx::prelude::*;
+    /// use ndarray::Array3;
+    ///
+    /// let mut rng = Seed::new(1).stream("initial values");
+    /// let config = MultiHeadConfig { heads: 2, ..Default::default() };
+    /// let layer: MultiHead<usize, f32> = MultiHead::try_new(&Cpu::default(), 8, config, &mut rng)?;
+    ///
+    /// let mut inference = layer.inference(Pass::Evaluation { seed: Seed::new(2) })?;
+    /// // One workspace serves all layers of a model.
+    /// let (workspace, mask) = (Workspace::new(), Mask::none());
+    /// let (x, mut y) = (Array3::ones((3, 5, 8)), Array3::zeros((3, 5, 8)));
+    /// inference.attend_self(x.view(), &mask, &workspace, y.view_mut())?;
+    /// assert!(y.iter().all(|y| *y == y.clamp(-8.0, 8.0)));
+    /// # Ok::<(), bochner_attention::Error>(())
+    /// ```
+    pub fn inference(&self, pass: Pass) -> Result<MultiHeadInference<E>, Error> {
+        let variant = self.config.variant.clone();
+        MultiHeadInference::new(self.maps(), variant, self.kernel_values(), pass)
+    }
+
+    fn maps(&self) -> Maps<E> {
         let maps = [&self.query, &self.key, &self.value, &self.output];
-        Ok(MultiHeadDecoder {
+        Maps {
             maps: maps.map(|map| Map::new(&map.weight.as_vec(), map.bias.as_vec())),
-            heads,
-            decoder,
-        })
+            heads: self.config.heads,
+        }
     }
 
     fn kernel_values(&self) -> Vec<E> {

@@ -6,7 +6,7 @@ use crate::mechanism::{
     Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
 };
 use crate::registry::Described;
-use crate::{Decoder, DecoderSize, Form, Magnitude, Mask, Settings, Similarity};
+use crate::{Form, Magnitude, Mask, OwnedSettings, Settings, Similarity};
 use bochner_numerics::Real;
 use rand::RngCore;
 use std::fmt::Debug;
@@ -92,17 +92,15 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
         })
     }
 
-    fn decoder(
+    fn settings(
         &self,
-        size: DecoderSize,
+        inputs: &Inputs<T>,
         flat: &[T],
         pass: &Pass,
-        form: Form,
-    ) -> Result<Decoder<T>, Error> {
+    ) -> Result<OwnedSettings<T>, Error> {
         self.check()?;
         Named::new(C::NAME, Vec::new(), flat)?;
-        let settings = settings(self, Mask::CAUSAL, pass)?;
-        Decoder::new(&Settings { form, ..settings }, size)
+        Ok(OwnedSettings::new(&settings(self, inputs.mask, pass)?))
     }
 
     fn inspect(&self, inputs: &Inputs<T>, _: &[T], pass: &Pass) -> Result<Inspection<T>, Error> {

@@ -8,7 +8,7 @@ use crate::mechanism::{
 };
 use crate::registry::Described;
 use crate::spectral::as_in_the_paper;
-use crate::{Decoder, DecoderSize, DrawnCotangents, DrawnPoints, Form, SpectralMechanism};
+use crate::{DrawnCotangents, DrawnPoints, Form, OwnedSettings, SpectralMechanism};
 use bochner_numerics::Real;
 use bochner_spectral::{DirectInit, direct_points};
 use ndarray::{Array, Array1, ArrayView3, Axis, Ix3};
@@ -157,15 +157,14 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         })
     }
 
-    fn decoder(
+    fn settings(
         &self,
-        size: DecoderSize,
+        inputs: &Inputs<T>,
         flat: &[T],
         pass: &Pass,
-        form: Form,
-    ) -> Result<Decoder<T>, Error> {
-        let points = self.checked(size.into(), flat)?;
-        self.kernel().decoder(size, &points, pass, form)
+    ) -> Result<OwnedSettings<T>, Error> {
+        let points = self.checked(inputs.size(), flat)?;
+        self.kernel().owned(&points, pass)
     }
 
     fn inspect(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Inspection<T>, Error> {

@@ -6,7 +6,7 @@ use crate::call::units::multiplied;
 use crate::error::{Error, non_negative, positive};
 use crate::mechanism::{Inputs, Pass};
 use crate::variants::released;
-use crate::{Decoder, DecoderSize, Form, Magnitude, Mask, Points, Settings, Similarity};
+use crate::{Form, Magnitude, Mask, OwnedSettings, Points, Settings, Similarity};
 use bochner_numerics::Real;
 use ndarray::{Array4, ArrayView4};
 use serde::{Deserialize, Serialize};
@@ -122,15 +122,17 @@ impl SquaredKernel {
         )
     }
 
-    pub(super) fn decoder<T: Real>(
+    /// The settings, with a copy of the points.
+    pub(super) fn owned<T: Real>(
         &self,
-        size: DecoderSize,
         points: &Sets<T>,
         pass: &Pass,
-        form: Form,
-    ) -> Result<Decoder<T>, Error> {
-        let settings = self.settings(Mask::CAUSAL, points, pass)?;
-        Decoder::new(&Settings { form, ..settings }, size)
+    ) -> Result<OwnedSettings<T>, Error> {
+        Ok(OwnedSettings::new(&self.settings(
+            Mask::CAUSAL,
+            points,
+            pass,
+        )?))
     }
 
     fn settings<'a, T: Real>(

@@ -19,7 +19,7 @@ pub use vector::{Portable, Vector};
 use crate::elementary::arithmetic::Arithmetic;
 use crate::elementary::instruction_set::{InstructionSet, Task};
 use crate::operations::{Operations, record};
-use crate::{Mat, MatMut, Real};
+use crate::{Buffer, Buffers, Mat, MatMut, Real};
 use std::ops::Range;
 use tile::{Factors, Target, multiply};
 
@@ -86,7 +86,32 @@ impl<'a, T> From<PanelColumns<'a, T>> for Right<'a, T> {
 /// # Panics
 /// If the shapes do not fit.
 pub fn matmul<'b, T: Real>(alpha: T, a: Mat<T>, b: impl Into<Right<'b, T>>, beta: T, c: MatMut<T>) {
-    let b = b.into();
+    multiply_by(None, alpha, a, b.into(), beta, c);
+}
+
+/// [`matmul`], with room for what has to be packed or copied from `buffers`.
+///
+/// # Panics
+/// If the shapes do not fit.
+pub fn matmul_in<'b, T: Real>(
+    buffers: &Buffers<T>,
+    alpha: T,
+    a: Mat<T>,
+    b: impl Into<Right<'b, T>>,
+    beta: T,
+    c: MatMut<T>,
+) {
+    multiply_by(Some(buffers), alpha, a, b.into(), beta, c);
+}
+
+fn multiply_by<T: Real>(
+    buffers: Option<&Buffers<T>>,
+    alpha: T,
+    a: Mat<T>,
+    b: Right<T>,
+    beta: T,
+    c: MatMut<T>,
+) {
     let ((m, k), (rows, n)) = (a.shape(), b.shape());
     assert_eq!(k, rows, "inner dimensions");
     assert_eq!((m, n), c.shape(), "shape of the product");
@@ -98,11 +123,12 @@ pub fn matmul<'b, T: Real>(alpha: T, a: Mat<T>, b: impl Into<Right<'b, T>>, beta
         return;
     }
     record(Operations::multiply_adds(m * n * k));
-    multiply_on(InstructionSet::fastest(), alpha, a, b, beta, c);
+    multiply_on(InstructionSet::fastest(), buffers, alpha, a, b, beta, c);
 }
 
 fn multiply_on<T: Real>(
     set: InstructionSet,
+    buffers: Option<&Buffers<T>>,
     alpha: T,
     left: Mat<T>,
     right: Right<T>,
@@ -123,6 +149,9 @@ fn multiply_on<T: Real>(
                 panel: width,
             },
             _ => {
+                if let Some(buffers) = buffers {
+                    packed = Panels::room_for(buffers, matrix);
+                }
                 packed.pack_for(set, matrix);
                 Rows::packed(packed.columns(0..matrix.shape().1))
             }
@@ -134,6 +163,7 @@ fn multiply_on<T: Real>(
         alpha,
         beta,
         target,
+        buffers,
     });
 }
 
@@ -158,17 +188,21 @@ impl<'a, T> Rows<'a, T> {
 
 /// Rows of the left factor that lie far apart, copied side by side: at distances of a large power of
 /// two they would fight for the same few places of the first-level cache.
-struct Near<T>(Option<Vec<T>>);
+struct Near<T>(Option<Buffer<T>>);
 
 /// What keeps the copied rows themselves from such distances.
 const PADDING: usize = 16;
 
 impl<T: Real> Near<T> {
     /// Room for a block of rows, if that is needed and they are read more than once.
-    fn new(left: Mat<T>, again: bool) -> Self {
+    fn new(left: Mat<T>, again: bool, buffers: Option<&Buffers<T>>) -> Self {
         let (rows, terms) = left.shape();
         let far = left.contiguous_rows().is_some_and(|stride| stride > FAR);
-        let room = || vec![T::zero(); rows.min(ROWS) * (terms.min(TERMS) + PADDING)];
+        let size = rows.min(ROWS) * (terms.min(TERMS) + PADDING);
+        let room = || match buffers {
+            Some(buffers) => buffers.any(size),
+            None => vec![T::zero(); size].into(),
+        };
         Self((far && again).then(room))
     }
 
@@ -198,6 +232,7 @@ struct Product<'a, T> {
     alpha: T,
     beta: T,
     target: MatMut<'a, T>,
+    buffers: Option<&'a Buffers<T>>,
 }
 
 impl<T: Real> Task for Product<'_, T> {
@@ -208,7 +243,7 @@ impl<T: Real> Task for Product<'_, T> {
         let width = REGISTERS * <A::Vector<T> as Vector<T>>::LANES;
         let target = self.target.into_data();
         let at = target.as_mut_ptr();
-        let mut near = Near::new(self.left, n > width);
+        let mut near = Near::new(self.left, n > width, self.buffers);
         for first in (0..k).step_by(TERMS) {
             let terms = TERMS.min(k - first);
             let beta = if first == 0 { self.beta } else { T::one() };

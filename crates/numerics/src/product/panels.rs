@@ -53,14 +53,18 @@ impl<T: Real> Panels<T> {
 
     /// The same in memory that is used again.
     pub fn new_in(buffers: &Buffers<T>, matrix: Mat<T>) -> Self {
-        let (rows, columns) = matrix.shape();
-        // As many as fill the widest panels.
-        let mut panels = Self {
-            data: buffers.empty(rows * columns.next_multiple_of(Self::ALIGNMENT)),
-            ..Self::default()
-        };
+        let mut panels = Self::room_for(buffers, matrix);
         panels.pack(matrix);
         panels
+    }
+
+    pub(super) fn room_for(buffers: &Buffers<T>, matrix: Mat<T>) -> Self {
+        let (rows, columns) = matrix.shape();
+        Self {
+            // As many columns as fill the widest panels.
+            data: buffers.empty(rows * columns.next_multiple_of(Self::ALIGNMENT)),
+            ..Self::default()
+        }
     }
 
     /// Packs another matrix into the same memory.

@@ -202,6 +202,7 @@ impl<T: Real> LinearTime<'_, T> {
         if !queries.is_empty() && !keys.is_empty() {
             let weights = self.head.unnormalised(queries.clone(), keys, statistics);
             add_product(
+                self.numbers(),
                 Mat::new(&weights, queries.len(), keys.len()),
                 self.head.values.row_range(keys.clone()),
                 self.head.finite.values,

@@ -17,7 +17,7 @@ use crate::mechanism::{
     Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
 };
 use crate::registry::Described;
-use crate::{Decoder, DecoderSize, Form, Mask};
+use crate::{Form, OwnedSettings};
 use bochner_copula as copula;
 use bochner_numerics::{Real, standard_normal};
 use bochner_spectral::linear_init;
@@ -436,31 +436,14 @@ impl<T: Real> Mechanism<T> for Mikan {
         self.average_vjp(inputs, flat, pass, forward, cotangent)
     }
 
-    fn decoder(
+    fn settings(
         &self,
-        size: DecoderSize,
+        inputs: &Inputs<T>,
         flat: &[T],
         pass: &Pass,
-        form: Form,
-    ) -> Result<Decoder<T>, Error> {
-        // An unconditional posterior sees no more of the sequences than their number.
-        let DecoderSize {
-            batch,
-            heads,
-            width,
-            ..
-        } = size;
-        let none = Array4::zeros((batch, heads, 1, width));
-        let (q, mask) = (none.view(), Mask::CAUSAL);
-        let inputs = Inputs {
-            q,
-            k: q,
-            v: q,
-            mask,
-        };
-        let draw = self.draw(&inputs, flat, self.single_noise(&inputs, pass)?)?;
-        let frequencies = self.frequencies(&draw);
-        self.kernel().decoder(size, &frequencies, pass, form)
+    ) -> Result<OwnedSettings<T>, Error> {
+        let draw = self.draw(inputs, flat, self.single_noise(inputs, pass)?)?;
+        self.kernel().owned(&self.frequencies(&draw), pass)
     }
 
     /// Weights are averaged over the draws, like the output; the rest is that of the first draw.

@@ -1,0 +1,129 @@
+//! One more position of a sequence that T came before, in memory that is there already.
+//!
+//! Shapes are those of attention: (B, H, T, d, dv, R).
+
+use crate::Error;
+use crate::attention::{Kind, mask, squared};
+use crate::workload::{Element, Pass, Run, Workload};
+use bochner_attention::{Decoder, DecoderSize, Form, Magnitude, Settings, Similarity};
+use bochner_numerics::{Seed, standard_normal};
+use ndarray::{Array3, Array4};
+use rand::Rng;
+use std::hint::black_box;
+
+/// The workload whose time a position must stay the same.
+pub(crate) const LINEAR_TIME: &str = "decode-ika-ns-linear-time";
+
+/// The numbers of positions before.
+pub(crate) const LENGTHS: [usize; 3] = [1024, 4096, 16_384];
+
+/// Of each kind at each length.
+pub(crate) fn workloads() -> Vec<Workload> {
+    let kinds = [
+        ("decode-softmax", Kind::Softmax),
+        ("decode-ika-ns", Kind::Squared(Form::Quadratic)),
+        (LINEAR_TIME, Kind::Squared(Form::LinearTime)),
+    ];
+    let all = kinds.into_iter().flat_map(|(name, kind)| {
+        LENGTHS.map(|length| workload(name, kind, [1, 8, length, 64, 64, 16]))
+    });
+    all.collect()
+}
+
+fn workload(name: &'static str, kind: Kind, shape: [usize; 6]) -> Workload {
+    let (operations, numbers) = cost(kind, shape);
+    Workload {
+        name,
+        shape: shape.into(),
+        element: Element::Single,
+        threads: None,
+        passes: vec![Pass {
+            name: "token",
+            operations: 2.0 * operations,
+            bytes: 4.0 * numbers,
+            against: Vec::new(),
+        }],
+        start: Box::new(move || start(kind, shape)),
+    }
+}
+
+/// Multiplications with additions of one position, and the numbers that it reads or writes.
+fn cost(kind: Kind, shape: [usize; 6]) -> (f64, f64) {
+    let [b, h, t, d, dv, r] = shape.map(|n| n as f64);
+    let points = 2.0 * r; // w1 and w2
+    let sums = r * (2.0 * r + 1.0) * (dv + 1.0);
+    let (operations, numbers) = match kind {
+        // Read by the query, added to by the key.
+        Kind::Squared(Form::LinearTime) => (2.0 * sums + 2.0 * points * d, 2.0 * sums),
+        Kind::Squared(_) => (t * (2.0 * r + dv) + 2.0 * points * d, t * (2.0 * r + dv)),
+        _ => (t * (d + dv), t * (d + dv)),
+    };
+    (b * h * operations, b * h * (numbers + 2.0 * d + 2.0 * dv))
+}
+
+fn start(kind: Kind, shape: [usize; 6]) -> Result<Vec<Run>, Error> {
+    let [batch, heads, length, width, value_width, points] = shape;
+    let mut stream = Seed::new(1).stream("inputs");
+    let mut point = || stream.gen_range(-1.0..1.0) / (width as f32).sqrt();
+    let [w1, w2] =
+        [(); 2].map(|()| Array3::from_shape_simple_fn((heads, points, width), &mut point));
+    let mask = mask(true);
+    let (similarity, form) = match kind {
+        Kind::Squared(form) => (squared(&w1, &w2), form),
+        _ => (Similarity::Rbf, Form::Automatic),
+    };
+    let settings = Settings {
+        similarity,
+        magnitude: Magnitude::Norm { p: 2.0 },
+        mask: &mask,
+        dropout: None,
+        form,
+    };
+    let size = DecoderSize {
+        batch,
+        heads,
+        width,
+        value_width,
+    };
+    let mut decoder = Decoder::new(&settings, size)?;
+    let mut array = |positions, width| {
+        Array4::from_shape_simple_fn((batch, heads, positions, width), || {
+            standard_normal(&mut stream)
+        })
+    };
+    decoder.push(
+        array(length, width).view(),
+        array(length, value_width).view(),
+    )?;
+    let (q, k, v) = (array(1, width), array(1, width), array(1, value_width));
+    let mut output = Array4::zeros(v.raw_dim());
+    let token = move || {
+        decoder.step_into(q.view(), k.view(), v.view(), output.view_mut())?;
+        black_box(&output);
+        Ok(())
+    };
+    Ok(vec![Box::new(token)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::operations::count;
+
+    /// As in the whole sequence, what is done once a pair or once a feature is left out.
+    #[test]
+    fn what_is_counted_is_what_the_formulas_say() {
+        for kind in [
+            Kind::Softmax,
+            Kind::Squared(Form::Quadratic),
+            Kind::Squared(Form::LinearTime),
+        ] {
+            let shape = [1, 2, 500, 64, 64, 16];
+            let mut run = start(kind, shape).unwrap().remove(0);
+            let (done, counted) = count(&mut run);
+            done.unwrap();
+            let ratio = counted.multiply_adds as f64 / cost(kind, shape).0;
+            assert!((0.98..1.15).contains(&ratio), "{kind:?}: {ratio}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Without a tape a layer gives the numbers that it gives with one.
+
+use bochner_attention::{
+    Copula, Error, Form, IkanDirect, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Posterior,
+    REGISTRY, Variant, Workspace,
+};
+use bochner_numerics::Seed;
+use dfdx::prelude::*;
+use ndarray::{Array3, s};
+
+const PASS: Pass = Pass::Evaluation { seed: Seed::new(5) };
+const WIDTH: usize = 6;
+
+fn layer(variant: Variant) -> MultiHead<usize, f64> {
+    let config = MultiHeadConfig {
+        heads: 2,
+        variant,
+        ..Default::default()
+    };
+    let mut rng = Seed::new(1).stream("initial values");
+    MultiHead::try_new(&Cpu::default(), WIDTH, config, &mut rng).unwrap()
+}
+
+/// Every mechanism, and those whose kernel is known before the sequences.
+fn variants() -> impl Iterator<Item = Variant> {
+    let linear = IkanDirect {
+        form: Form::LinearTime,
+        ..Default::default()
+    };
+    let unconditional = Mikan {
+        copula: Copula::Free,
+        posterior: Posterior::Unconditional,
+        ..Default::default()
+    };
+    let defaults = REGISTRY.iter().map(|entry| (entry.default)());
+    defaults.chain([linear.into(), unconditional.into()])
+}
+
+fn sequence(batch: usize, time: usize) -> Tensor<(usize, usize, usize), f64, Cpu> {
+    Cpu::seed_from_u64(3).sample_normal_like(&(batch, time, WIDTH))
+}
+
+fn array(x: &Tensor<(usize, usize, usize), f64, Cpu>) -> Array3<f64> {
+    Array3::from_shape_vec(*x.shape(), x.as_vec()).unwrap()
+}
+
+#[test]
+fn to_the_bit_for_every_mechanism_and_any_number_of_sequences() {
+    let workspace = Workspace::new();
+    for variant in variants() {
+        let layer = layer(variant);
+        let mut inference = layer.inference(PASS).unwrap();
+        for (batch, queries, keys) in [(2, 4, 7), (1, 4, 7), (2, 4, 7), (2, 9, 3)] {
+            let (x, y) = (sequence(batch, queries), sequence(batch, keys));
+            let mask = Mask::none().with_key_lengths(vec![2; batch]);
+            let want = layer.attend(x.clone(), y.clone(), &mask, PASS).unwrap();
+            let (x, y) = (array(&x), array(&y));
+            let mut got = Array3::from_elem(x.raw_dim(), f64::NAN);
+            let got_view = got.view_mut();
+            let done = inference.attend(x.view(), y.view(), &mask, &workspace, got_view);
+            done.unwrap();
+            assert_eq!(got, array(&want.output), "{layer:?}");
+        }
+        let x = sequence(3, 5);
+        let want = layer.attend_self(x.clone(), &Mask::none(), PASS).unwrap();
+        // Arrays in another order.
+        let x = array(&x).reversed_axes().as_standard_layout().into_owned();
+        let (x, mut got) = (x.view().reversed_axes(), Array3::zeros((WIDTH, 5, 3)));
+        let got_view = got.view_mut().reversed_axes();
+        let done = inference.attend_self(x, &Mask::none(), &workspace, got_view);
+        done.unwrap();
+        assert_eq!(got.view().reversed_axes(), array(&want.output));
+    }
+}
+
+#[test]
+fn with_dropout_too() {
+    let pass = Pass::Training {
+        seed: Seed::new(7),
+        dropout: 0.3,
+    };
+    let layer = layer(IkanDirect::default().into());
+    let x = sequence(2, 5);
+    let want = layer.attend_self(x.clone(), &Mask::none(), pass).unwrap();
+    let mut inference = layer.inference(pass).unwrap();
+    let mut got = Array3::zeros((2, 5, WIDTH));
+    let workspace = Workspace::new();
+    let done = inference.attend_self(array(&x).view(), &Mask::none(), &workspace, got.view_mut());
+    done.unwrap();
+    assert_eq!(got, array(&want.output));
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let (workspace, mask) = (Workspace::new(), Mask::none().with_causality());
+    let mut inference = layer(Mikan::default().into()).inference(PASS).unwrap();
+    let (x, mut y) = (Array3::zeros((2, 5, WIDTH)), Array3::zeros((2, 5, WIDTH)));
+    // The spectral points would see the future.
+    let got = inference.attend_self(x.view(), &mask, &workspace, y.view_mut());
+    assert!(matches!(got, Err(Error::CausalLeak)), "{got:?}");
+    let none = Mask::none();
+    let narrow = s![.., .., 1..];
+    let got = inference.attend_self(x.slice(narrow), &none, &workspace, y.view_mut());
+    assert!(matches!(got, Err(Error::ShapeMismatch { .. })), "{got:?}");
+    let got = inference.attend_self(x.view(), &none, &workspace, y.slice_mut(s![.., 1.., ..]));
+    assert!(matches!(got, Err(Error::ShapeMismatch { .. })), "{got:?}");
+    let averaged = Mikan {
+        draws: 2,
+        ..Mikan::default()
+    };
+    let got = layer(averaged.into()).inference(PASS);
+    assert!(matches!(got, Err(Error::Unsupported { .. })));
+}
