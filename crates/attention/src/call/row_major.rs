@@ -37,14 +37,6 @@ impl<'a, T: Real> RowMajor<'a, T> {
             }
         }
     }
-
-    /// All numbers.
-    pub(crate) fn data(&self) -> &[T] {
-        match self {
-            Self::Given(array) => array.as_slice().expect("row-major"),
-            Self::Copied(data, _) => data,
-        }
-    }
 }
 
 /// Calls `f` with the numbers of an array in row-major order, all zero before.

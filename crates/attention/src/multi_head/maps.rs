@@ -60,7 +60,8 @@ impl<T: Real> Maps<T> {
         let (batch, time, _) = x.dim();
         let mut heads = self.empty_heads(batch, time, buffers);
         let x = RowMajor::new(x.insert_axis(Axis(0)), buffers);
-        self.maps[map].apply(x.data(), buffers, &mut heads.data);
+        let x = x.view().to_slice().expect("row-major");
+        self.maps[map].apply(x, buffers, &mut heads.data);
         heads
     }
 
