@@ -63,7 +63,7 @@ pub struct AttentionGradients<T> {
 ///
 /// *where* $j$ and $l$ run over the sources from which an edge leads to the target $i$, $h$ over the
 /// heads, $s$ is the [`Score`](crate::Score), and $y_j$ are the sources' transformed features, both
-/// what is scored and what is received.
+/// what is scored and what is received; weights and what is received may be dropped.
 ///
 /// # Shapes
 /// `targets: [Nt, H F]`, `sources: [Ns, H F]`, the columns of a head side by side; for a square graph
@@ -99,6 +99,7 @@ pub struct AttentionGradients<T> {
 ///     edges: None,
 ///     merge: Merge::Concatenate,
 ///     dropout: None,
+///     value_dropout: None,
 /// };
 /// let attended = attend(&graph, x.view(), x.view(), &settings)?;
 /// assert_eq!(attended.output, array![[0.0, 0.0], [0.0, 0.0], [2.0, 3.0]]);
@@ -130,7 +131,8 @@ pub fn attend<T: Real>(
 ///
 /// With $G_{ij} = \delta_{ij}\, \dot o_i \cdot y_j$, $\delta$ the factors of dropout:
 /// $\dot s_{ij} = \alpha_{ij} (G_{ij} - \sum_l \alpha_{il} G_{il})$, and on through the score, in
-/// which $c$ is a constant; the values add $\dot y_j = \sum_i \delta_{ij} \alpha_{ij} \dot o_i$.
+/// which $c$ is a constant; the values add $\dot y_j = \sum_i \delta_{ij} \alpha_{ij} \dot o_i$, times
+/// their own factors of dropout.
 ///
 /// # Shapes
 /// `cotangent` is that of the output.
@@ -215,7 +217,7 @@ pub fn scores<T: Real>(
 /// Rows by place, in the caller's order.
 fn by_edge<T: Real>(graph: &Graph, x: &[T], heads: usize) -> Array2<T> {
     let mut rows = Array2::zeros((graph.edge_count(), heads));
-    for (x, &edge) in x.chunks_exact(heads).zip(&graph.order) {
+    for (x, &edge) in x.chunks_exact(heads).zip(graph.order.iter()) {
         let mut row = rows.row_mut(edge as usize);
         row.iter_mut().zip(x).for_each(|(to, &x)| *to = x);
     }

@@ -2,13 +2,14 @@
 
 use crate::Error;
 use std::ops::Range;
+use std::sync::Arc;
 
-/// The rows of a sparse matrix: which columns each has, a row after the other.
+/// The rows of a sparse matrix: which columns each has, a row after the other. Clones share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
     /// Where each row begins, and where the last one ends.
-    offsets: Vec<usize>,
-    columns: Vec<u32>,
+    offsets: Arc<[usize]>,
+    columns: Arc<[u32]>,
 }
 
 impl Rows {
@@ -16,7 +17,10 @@ impl Rows {
     /// If the offsets do not cut the columns into rows.
     pub(crate) fn new(offsets: Vec<usize>, columns: Vec<u32>) -> Self {
         assert!(check_offsets("rows", &offsets, columns.len()).is_ok());
-        Self { offsets, columns }
+        Self {
+            offsets: offsets.into(),
+            columns: columns.into(),
+        }
     }
 
     /// The number of rows.
@@ -96,7 +100,7 @@ pub(crate) fn by_key(
         places[*to] = place as u32;
         *to += 1;
     }
-    (Rows { offsets, columns }, places)
+    (Rows::new(offsets, columns), places)
 }
 
 /// Whether `offsets` cut a list of `entries` entries into rows.

@@ -65,6 +65,7 @@
 //!     edges: None,
 //!     merge: Merge::Concatenate,
 //!     dropout: None,
+//!     value_dropout: None,
 //! };
 //! let attended = attend(&graph, h.view(), h.view(), &settings)?;
 //! // Paper 0 cites nothing: all that it attends to is itself.

@@ -34,6 +34,10 @@ pub struct Settings<'a, T> {
     /// Dropout on the weights: the factor of edge `e` (in the caller's order) and head `h` is that of
     /// element `e H + h`.
     pub dropout: Option<Dropout>,
+    /// Dropout on what targets receive, the sources' transformed features: the factor of column `n` of
+    /// source `j` is that of element `j H F + n`. Scores see them undropped, as in the code that was
+    /// published with GAT.
+    pub value_dropout: Option<Dropout>,
 }
 
 /// Sizes that all parts agree on.

@@ -56,6 +56,7 @@ impl Case {
             }),
             merge: Merge::Concatenate,
             dropout: None,
+            value_dropout: None,
         }
     }
 
@@ -139,6 +140,7 @@ fn c_is_chosen_for_each_edge() {
         edges: None,
         merge: Merge::Concatenate,
         dropout: None,
+        value_dropout: None,
     };
     let scores = scores(&graph, x.view(), x.view(), &settings).unwrap();
     // LeakyReLU of 2, -1, -1, -4.

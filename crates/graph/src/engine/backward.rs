@@ -9,22 +9,26 @@ use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Dropout, Operations, Real, operations, parallel};
 use std::ops::Range;
 
-/// The gradients along the scores, `[E, H]` by place, and along the sources' features through the
-/// values alone, `[Ns, H F]`.
+/// The gradients along the scores, `[E, H]` by place, and along the values, `[Ns, H F]`.
 ///
 /// With $P$ the weights, $\delta$ the factors of dropout and $G_{ij} = \delta_{ij}\, \dot o_i \cdot
 /// v_j$: $\dot s_{ij} = P_{ij} (G_{ij} - \sum_l P_{il} G_{il})$,
 /// $\dot v_j = \sum_i \delta_{ij} P_{ij} \dot o_i$.
-pub(super) fn pull_back<T: Real>(call: &Call<T>, alpha: &[T], cotangent: &[T]) -> (Vec<T>, Vec<T>) {
+pub(super) fn pull_back<T: Real>(
+    call: &Call<T>,
+    alpha: &[T],
+    cotangent: &[T],
+    values: &[T],
+) -> (Vec<T>, Vec<T>) {
     operations::record(Operations::multiply_adds(
         2 * call.graph.edge_count() * call.shape.columns(),
     ));
-    let along_scores = along_scores(call, alpha, cotangent);
-    let values = along_values(call, alpha, cotangent);
-    (along_scores, values)
+    let along_scores = along_scores(call, alpha, cotangent, values);
+    let along_values = along_values(call, alpha, cotangent);
+    (along_scores, along_values)
 }
 
-fn along_scores<T: Real>(call: &Call<T>, alpha: &[T], cotangent: &[T]) -> Vec<T> {
+fn along_scores<T: Real>(call: &Call<T>, alpha: &[T], cotangent: &[T], values: &[T]) -> Vec<T> {
     let (rows, heads) = (&call.graph.by_target, call.shape.heads);
     let mut out = vec![T::zero(); alpha.len()];
     let pieces = rows.pieces(PIECE);
@@ -35,6 +39,7 @@ fn along_scores<T: Real>(call: &Call<T>, alpha: &[T], cotangent: &[T]) -> Vec<T>
         run(AlongScores {
             call,
             dropout: call.settings.dropout.as_ref(),
+            values,
             targets,
             alpha: &alpha[places.start * heads..places.end * heads],
             cotangent,
@@ -47,6 +52,7 @@ fn along_scores<T: Real>(call: &Call<T>, alpha: &[T], cotangent: &[T]) -> Vec<T>
 struct AlongScores<'a, 'b, T: Real> {
     call: &'a Call<'a, 'b, T>,
     dropout: Option<&'a Dropout>,
+    values: &'a [T],
     targets: Range<usize>,
     alpha: &'a [T],
     cotangent: &'a [T],
@@ -57,7 +63,6 @@ impl<T: Real> Task for AlongScores<'_, '_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
         let (shape, order) = (self.call.shape, &self.call.graph.order);
-        let values = self.call.source_features();
         let mut means = vec![T::zero(); shape.heads];
         let (mut rest, mut alpha_rest) = (self.out, self.alpha);
         for edges in arriving(self.call, self.targets) {
@@ -73,7 +78,7 @@ impl<T: Real> Task for AlongScores<'_, '_, T> {
                 .zip(alpha.chunks_exact(shape.heads));
             let outs = outs.zip(edges.sources).zip(edges.places);
             for (((out, alpha), &source), place) in outs {
-                let value = row(values, source as usize, shape.columns());
+                let value = row(self.values, source as usize, shape.columns());
                 let heads = cotangent.chunks_exact(shape.width);
                 let heads = heads.zip(value.chunks_exact(shape.width));
                 for (out, (cotangent, value)) in out.iter_mut().zip(heads) {

@@ -26,7 +26,7 @@ pub(super) fn pull_back<T: Real>(
 ) -> EdgeTermGradients<T> {
     let (heads, width) = term.b.dim();
     let mut by_edge = vec![T::zero(); along_term.len()];
-    for (row, &edge) in along_term.chunks_exact(heads).zip(&graph.order) {
+    for (row, &edge) in along_term.chunks_exact(heads).zip(graph.order.iter()) {
         by_edge[edge as usize * heads..][..heads].copy_from_slice(row);
     }
     let columns = term.attributes.ncols();

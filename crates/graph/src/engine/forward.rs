@@ -10,7 +10,11 @@ use bochner_numerics::{Dropout, Operations, Real, operations, parallel};
 use std::ops::Range;
 
 /// The weights, `[E, H]` by place, and the output of each head, `[Nt, H F]`.
-pub(super) fn attend<T: Real, S: Scorer<T>>(call: &Call<T>, scorer: &S) -> (Vec<T>, Vec<T>) {
+pub(super) fn attend<T: Real, S: Scorer<T>>(
+    call: &Call<T>,
+    scorer: &S,
+    values: &[T],
+) -> (Vec<T>, Vec<T>) {
     let (rows, shape) = (&call.graph.by_target, call.shape);
     let edges = rows.entries();
     operations::record(Operations::multiply_adds(edges * shape.columns()));
@@ -35,6 +39,7 @@ pub(super) fn attend<T: Real, S: Scorer<T>>(call: &Call<T>, scorer: &S) -> (Vec<
         run(Receive {
             call,
             dropout,
+            values,
             targets,
             alpha,
             output,
@@ -107,6 +112,7 @@ impl<T: Real, S: Scorer<T>> Task for Weights<'_, '_, T, S> {
 struct Receive<'a, 'b, T: Real> {
     call: &'a Call<'a, 'b, T>,
     dropout: Option<&'a Dropout>,
+    values: &'a [T],
     targets: Range<usize>,
     alpha: &'a mut [T],
     output: &'a mut [T],
@@ -116,7 +122,6 @@ impl<T: Real> Task for Receive<'_, '_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
         let (shape, order) = (self.call.shape, &self.call.graph.order);
-        let values = self.call.source_features();
         let mut inverse = vec![T::zero(); shape.heads];
         let mut factors = vec![T::zero(); shape.heads];
         let mut rest = self.alpha;
@@ -131,7 +136,7 @@ impl<T: Real> Task for Receive<'_, '_, T> {
                 if let Some(dropout) = self.dropout {
                     drop_out(dropout, order[place], &mut factors);
                 }
-                let value = row(values, source as usize, shape.columns());
+                let value = row(self.values, source as usize, shape.columns());
                 let heads = output.chunks_exact_mut(shape.width);
                 let heads = heads.zip(value.chunks_exact(shape.width));
                 for (&factor, (output, value)) in factors.iter().zip(heads) {

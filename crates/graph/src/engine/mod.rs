@@ -14,6 +14,7 @@ mod sums;
 
 pub(crate) use cotangent::{Cotangent, held};
 
+use crate::features::dense;
 use crate::score::{EdgeTermGradients, PointsGradients};
 use crate::settings::Shape;
 use crate::{Error, Graph, Score, Settings};
@@ -37,9 +38,17 @@ pub(crate) struct Call<'a, 'b, T: Clone> {
     sources: Cow<'a, [T]>,
 }
 
-/// What scores are made of, kept between the passes.
+/// What is kept between the passes.
 #[derive(Debug)]
-pub(crate) enum Prepared<T> {
+pub(crate) struct Prepared<T> {
+    score: PreparedScore<T>,
+    /// The sources' features after dropout, `[Ns, H F]`, where they are dropped.
+    values: Option<Vec<T>>,
+}
+
+/// What scores are made of.
+#[derive(Debug)]
+enum PreparedScore<T> {
     Classic(Preactivation<T>),
     Dynamic(dynamic::Prepared<T>),
     Kernel(Box<kernel::Prepared<T>>),
@@ -75,32 +84,45 @@ impl<'a, 'b, T: Real> Call<'a, 'b, T> {
     }
 
     pub(crate) fn prepare(&self) -> Result<Prepared<T>, Error> {
+        let values = self.settings.value_dropout.as_ref().map(|dropout| {
+            let mut values = self.sources.to_vec();
+            dense::drop_out(&mut values, dropout);
+            values
+        });
+        let score = self.prepare_score()?;
+        Ok(Prepared { score, values })
+    }
+
+    fn prepare_score(&self) -> Result<PreparedScore<T>, Error> {
         let edge = self.settings.edges.as_ref();
         let edge = edge.map(|term| edge_term::by_place(self.graph, term));
         Ok(match &self.settings.score {
             Score::Classic { a } => {
-                Prepared::Classic(Preactivation::new(self, &elements(a.view()), edge))
+                PreparedScore::Classic(Preactivation::new(self, &elements(a.view()), edge))
             }
-            Score::Dynamic { a } => Prepared::Dynamic(dynamic::Prepared::new(a.view(), edge)),
-            Score::Kernel { .. } => Prepared::Kernel(Box::new(kernel::Prepared::new(self, edge)?)),
+            Score::Dynamic { a } => PreparedScore::Dynamic(dynamic::Prepared::new(a.view(), edge)),
+            Score::Kernel { .. } => {
+                PreparedScore::Kernel(Box::new(kernel::Prepared::new(self, edge)?))
+            }
         })
     }
 
     /// The weights of all edges and what the targets receive.
     pub(crate) fn forward(&self, prepared: &Prepared<T>) -> (Vec<T>, Vec<T>) {
-        match prepared {
-            Prepared::Classic(own) => forward::attend(self, &Classic::new(self, own)),
-            Prepared::Dynamic(own) => forward::attend(self, &Dynamic::new(self, own)),
-            Prepared::Kernel(own) => forward::attend(self, &Kernel::new(self, own)),
+        let values = self.values(prepared);
+        match &prepared.score {
+            PreparedScore::Classic(own) => forward::attend(self, &Classic::new(self, own), values),
+            PreparedScore::Dynamic(own) => forward::attend(self, &Dynamic::new(self, own), values),
+            PreparedScore::Kernel(own) => forward::attend(self, &Kernel::new(self, own), values),
         }
     }
 
     /// The scores of all edges.
     pub(crate) fn scores(&self, prepared: &Prepared<T>) -> Vec<T> {
-        match prepared {
-            Prepared::Classic(own) => forward::scores(self, &Classic::new(self, own)),
-            Prepared::Dynamic(own) => forward::scores(self, &Dynamic::new(self, own)),
-            Prepared::Kernel(own) => forward::scores(self, &Kernel::new(self, own)),
+        match &prepared.score {
+            PreparedScore::Classic(own) => forward::scores(self, &Classic::new(self, own)),
+            PreparedScore::Dynamic(own) => forward::scores(self, &Dynamic::new(self, own)),
+            PreparedScore::Kernel(own) => forward::scores(self, &Kernel::new(self, own)),
         }
     }
 
@@ -111,18 +133,27 @@ impl<'a, 'b, T: Real> Call<'a, 'b, T> {
         alpha: &[T],
         cotangent: &[T],
     ) -> Result<Parts<T>, Error> {
-        let (along_scores, along_values) = backward::pull_back(self, alpha, cotangent);
-        Ok(match prepared {
-            Prepared::Classic(own) => {
+        let values = self.values(prepared);
+        let (along_scores, mut along_values) = backward::pull_back(self, alpha, cotangent, values);
+        if let Some(dropout) = &self.settings.value_dropout {
+            dense::drop_out(&mut along_values, dropout);
+        }
+        Ok(match &prepared.score {
+            PreparedScore::Classic(own) => {
                 Classic::new(self, own).pull_back(self, along_scores, along_values)
             }
-            Prepared::Dynamic(own) => {
+            PreparedScore::Dynamic(own) => {
                 Dynamic::new(self, own).pull_back(self, along_scores, along_values)
             }
-            Prepared::Kernel(own) => {
+            PreparedScore::Kernel(own) => {
                 Kernel::new(self, own).pull_back(self, along_scores, along_values)?
             }
         })
+    }
+
+    /// What targets receive of the sources.
+    fn values<'p>(&'p self, prepared: &'p Prepared<T>) -> &'p [T] {
+        prepared.values.as_deref().unwrap_or(&self.sources)
     }
 
     fn slope(&self) -> T {

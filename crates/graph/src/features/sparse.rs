@@ -14,7 +14,7 @@ const PIECE: usize = 4096;
 /// Node features of which most are zero: a matrix in compressed rows.
 ///
 /// Which entries are stored is shared by all that is made of one matrix, so that dropout or a
-/// normalisation costs new values only. An entry stored twice counts as the sum.
+/// normalisation costs new values only, and a clone nothing. An entry stored twice counts as the sum.
 ///
 /// ```
 /// use bochner_graph::SparseFeatures;
@@ -29,7 +29,7 @@ const PIECE: usize = 4096;
 #[derive(Clone, Debug, PartialEq)]
 pub struct SparseFeatures<T> {
     pattern: Arc<Pattern>,
-    values: Vec<T>,
+    values: Arc<[T]>,
 }
 
 /// Which entries are stored, by rows and by columns.
@@ -75,7 +75,7 @@ impl<T: Real> SparseFeatures<T> {
         };
         Ok(Self {
             pattern: Arc::new(pattern),
-            values,
+            values: values.into(),
         })
     }
 
@@ -126,7 +126,7 @@ impl<T: Real> SparseFeatures<T> {
     /// The same features with each row divided by the sum of its absolute values; a row of zeros stays
     /// one.
     pub fn row_normalised(&self) -> Self {
-        let mut values = self.values.clone();
+        let mut values = self.values.to_vec();
         for row in 0..self.rows() {
             super::normalise(&mut values[self.pattern.rows.places(row)]);
         }
@@ -138,7 +138,7 @@ impl<T: Real> SparseFeatures<T> {
     /// The factor of the entry in row `i` and column `n` of `N` is that of element $iN + n$: stored or
     /// not, the same entries are dropped, on any number of threads.
     pub fn dropped_out(&self, dropout: &Dropout) -> Self {
-        let mut values = self.values.clone();
+        let mut values = self.values.to_vec();
         let rows = &self.pattern.rows;
         let pieces = rows.pieces(PIECE);
         let lengths = pieces
@@ -176,7 +176,7 @@ impl<T: Real> SparseFeatures<T> {
     fn with_values(&self, values: Vec<T>) -> Self {
         Self {
             pattern: self.pattern.clone(),
-            values,
+            values: values.into(),
         }
     }
 }

@@ -49,6 +49,7 @@ pub(crate) struct Case<T> {
     pub(crate) slope: f64,
     pub(crate) merge: Merge,
     pub(crate) dropout: Option<Dropout>,
+    pub(crate) value_dropout: Option<Dropout>,
 }
 
 #[derive(Clone, Debug)]
@@ -132,6 +133,7 @@ impl<T: Real> Case<T> {
             slope: 0.2,
             merge: Merge::Concatenate,
             dropout: None,
+            value_dropout: None,
             graph,
             kind,
         }
@@ -162,6 +164,13 @@ impl<T: Real> Case<T> {
         }
     }
 
+    pub(crate) fn with_value_dropout(self, rate: f64) -> Self {
+        Self {
+            value_dropout: Dropout::new(rate, Seed::new(6)),
+            ..self
+        }
+    }
+
     pub(crate) fn settings(&self) -> Settings<'_, T> {
         let (a, w1, w2) = (self.a.view(), self.w1.view(), self.w2.view());
         let kernel = |points, p, floor| Score::Kernel {
@@ -187,6 +196,7 @@ impl<T: Real> Case<T> {
             }),
             merge: self.merge,
             dropout: self.dropout,
+            value_dropout: self.value_dropout,
         }
     }
 

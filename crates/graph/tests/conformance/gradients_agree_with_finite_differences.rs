@@ -51,7 +51,8 @@ fn of_every_score() {
 #[test]
 fn with_attributes_dropout_and_averaged_heads() {
     for kind in KINDS {
-        let case = Case::small(kind).with_attributes().with_dropout(0.3);
+        let case = Case::small(kind).with_attributes();
+        let case = case.with_dropout(0.3).with_value_dropout(0.4);
         agrees(&Case {
             merge: Merge::Average,
             slope: 0.5,

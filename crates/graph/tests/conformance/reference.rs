@@ -116,7 +116,12 @@ pub(crate) fn output(case: &Case<f64>) -> Array2<f64> {
         for n in 0..output.ncols() {
             let element = (edge * heads + n / width) as u64;
             let factor = case.dropout.map_or(1.0, |dropout| dropout.factor(element));
-            output[[target, n]] += factor * weights[[edge, n / width]] * case.sources[[source, n]];
+            let value = (source * output.ncols() + n) as u64;
+            let kept = case
+                .value_dropout
+                .map_or(1.0, |dropout| dropout.factor(value));
+            let value = kept * case.sources[[source, n]];
+            output[[target, n]] += factor * weights[[edge, n / width]] * value;
         }
     }
     match case.merge {

@@ -49,7 +49,8 @@ fn attention() {
     };
     for kind in KINDS {
         let case = Case::<f32>::new(random_graph(3000, 2500, 9000), kind, size);
-        let case = case.with_attributes().with_dropout(0.3);
+        let case = case.with_attributes();
+        let case = case.with_dropout(0.3).with_value_dropout(0.4);
         same_on_all(|| {
             let attended = case.attend();
             let weights = attended.weights(&case.graph).unwrap();

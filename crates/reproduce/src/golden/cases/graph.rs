@@ -88,6 +88,7 @@ impl<T: Real> Nodes<T> {
             edges: None,
             merge: Merge::Concatenate,
             dropout: None,
+            value_dropout: None,
         };
         let (graph, h) = (&self.graph, self.transformed.view());
         let attended = attend(graph, h, h, &settings).map_err(Fault::refused)?;
