@@ -13,6 +13,12 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut, Dimension};
 pub struct Attended<T> {
     /// What each target receives, `[Nt, H F]`, or `[Nt, F]` where the heads are averaged.
     pub output: Array2<T>,
+    kept: Kept<T>,
+}
+
+/// What is kept between the passes.
+#[derive(Debug)]
+pub(crate) struct Kept<T> {
     /// `[E, H]` by place.
     alpha: Vec<T>,
     heads: usize,
@@ -34,6 +40,12 @@ impl<T: Real> Attended<T> {
     /// # Errors
     /// [`Error::ShapeMismatch`] if the graph has another number of edges.
     pub fn weights(&self, graph: &Graph) -> Result<EdgeWeights<T>, Error> {
+        self.kept.weights(graph)
+    }
+}
+
+impl<T: Real> Kept<T> {
+    pub(crate) fn weights(&self, graph: &Graph) -> Result<EdgeWeights<T>, Error> {
         let expected = [graph.edge_count() * self.heads];
         same_shape("attended weights", &expected, &[self.alpha.len()])?;
         Ok(EdgeWeights {
@@ -112,6 +124,17 @@ pub fn attend<T: Real>(
     sources: ArrayView2<T>,
     settings: &Settings<T>,
 ) -> Result<Attended<T>, Error> {
+    let (output, kept) = attend_keeping(graph, targets, sources, settings)?;
+    Ok(Attended { output, kept })
+}
+
+/// [`attend`] with what its vector-Jacobian product needs apart.
+pub(crate) fn attend_keeping<T: Real>(
+    graph: &Graph,
+    targets: ArrayView2<T>,
+    sources: ArrayView2<T>,
+    settings: &Settings<T>,
+) -> Result<(Array2<T>, Kept<T>), Error> {
     let call = Call::new(graph, targets, sources, settings)?;
     let prepared = call.prepare()?;
     let (alpha, output) = call.forward(&prepared);
@@ -119,12 +142,12 @@ pub fn attend<T: Real>(
         Merge::Concatenate => array(call.shape.columns(), output),
         Merge::Average => array(call.shape.width, averaged(&output, call.shape)),
     };
-    Ok(Attended {
-        output,
+    let kept = Kept {
         alpha,
         heads: call.shape.heads,
         prepared,
-    })
+    };
+    Ok((output, kept))
 }
 
 /// The vector-Jacobian product of [`attend`].
@@ -154,6 +177,19 @@ pub fn attend_vjp<T: Real>(
     attended: &Attended<T>,
     cotangent: ArrayView2<T>,
 ) -> Result<AttentionGradients<T>, Error> {
+    same_shape("cotangent", attended.output.shape(), cotangent.shape())?;
+    attend_kept_vjp(graph, targets, sources, settings, &attended.kept, cotangent)
+}
+
+/// [`attend_vjp`] with what was kept alone.
+pub(crate) fn attend_kept_vjp<T: Real>(
+    graph: &Graph,
+    targets: ArrayView2<T>,
+    sources: ArrayView2<T>,
+    settings: &Settings<T>,
+    kept: &Kept<T>,
+    cotangent: ArrayView2<T>,
+) -> Result<AttentionGradients<T>, Error> {
     let call = Call::new(graph, targets, sources, settings)?;
     let shape = call.shape;
     let columns = match settings.merge {
@@ -162,11 +198,10 @@ pub fn attend_vjp<T: Real>(
     };
     let expected = [graph.targets(), columns];
     same_shape("cotangent", &expected, cotangent.shape())?;
-    same_shape("attended output", &expected, attended.output.shape())?;
     let weights = graph.edge_count() * shape.heads;
-    same_shape("attended weights", &[weights], &[attended.alpha.len()])?;
+    same_shape("attended weights", &[weights], &[kept.alpha.len()])?;
     let cotangent = Cotangent::new(cotangent, settings.merge, shape)?;
-    let mut parts = call.backward(&attended.prepared, &attended.alpha, &cotangent.heads)?;
+    let mut parts = call.backward(&kept.prepared, &kept.alpha, &cotangent.heads)?;
     cotangent.restore(&mut parts.targets);
     cotangent.restore(&mut parts.sources);
     cotangent.restore(&mut parts.a);

@@ -23,7 +23,8 @@
 //! ([`Features::product`], [`Features::weight_vjp`]).
 //!
 //! All of this is plain functions of arrays, each next to its vector-Jacobian product ([`attend`],
-//! [`attend_vjp`]): no framework, no tape. And nothing is done behind the caller's back. Self loops
+//! [`attend_vjp`]): no framework, no tape. With the default feature `dfdx` there are also trainable
+//! layers, each one operation on the tape of dfdx (`GraphAttention`). And nothing is done behind the caller's back. Self loops
 //! and the removal of repeated edges are operations that say what they did; edges keep the numbers
 //! under which the caller knows them.
 //!
@@ -104,6 +105,8 @@
 //! | [`Score`], [`Points`] | how an edge is scored |
 //! | [`EdgeTerm`] | what attributes of an edge add to its score |
 //! | [`Merge`] | how heads are put together |
+//! | `GraphAttention`, `GraphAttentionConfig` | the trainable layer (feature `dfdx`) |
+//! | `AttributedGraph`, `Nodes` | what it is given |
 //! | [`Error`] | what can be wrong with the arguments |
 
 mod attend;
@@ -112,6 +115,8 @@ mod engine;
 mod error;
 mod features;
 mod graph;
+#[cfg(feature = "dfdx")]
+mod layers;
 mod sampling;
 mod score;
 mod settings;
@@ -120,6 +125,11 @@ pub use attend::{Attended, AttentionGradients, EdgeWeights, attend, attend_vjp, 
 pub use error::Error;
 pub use features::{Features, SparseFeatures, dropped_out, row_normalised};
 pub use graph::{Batch, Graph, WithSelfLoops, WithoutDuplicates};
+#[cfg(feature = "dfdx")]
+pub use layers::{
+    AttentionKind, AttributedGraph, Bias, GraphAttended, GraphAttention, GraphAttentionConfig,
+    LayerError, Nodes, Residual,
+};
 pub use sampling::{FanOut, NeighbourSampler, Neighbourhood};
 pub use score::{EdgeTerm, EdgeTermGradients, Points, PointsGradients, Score};
 pub use settings::{Merge, Settings};

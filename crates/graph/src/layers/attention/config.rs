@@ -1,0 +1,216 @@
+//! The settings of a layer.
+
+use crate::error::in_range;
+use crate::{Error, LayerError, Merge};
+use bochner_attention::{Size, Variant};
+use bochner_numerics::Seed;
+use serde::{Deserialize, Serialize};
+
+/// What the edges of a [`GraphAttention`](super::GraphAttention) layer are scored by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum AttentionKind {
+    /// That of GAT, [`Score::Classic`](crate::Score::Classic).
+    Classic,
+    /// That of GATv2, [`Score::Dynamic`](crate::Score::Dynamic).
+    Dynamic,
+    /// The kernel form, [`Score::Kernel`](crate::Score::Kernel), with the spectral points, the norm and
+    /// the floor of a mechanism that has spectral points: `ika-s`, `ika-ns`, `ikan`, `ikan-direct`,
+    /// `mikan`.
+    Kernel(Variant),
+}
+
+/// What is added to a layer's output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bias {
+    /// A vector that is learned, zero at first.
+    #[default]
+    Learned,
+    /// Nothing.
+    None,
+}
+
+/// What becomes of the targets' features besides attention.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Residual {
+    /// Nothing.
+    #[default]
+    None,
+    /// They are added to the output, after a map that is learned where their number is another.
+    Added,
+}
+
+/// Settings of a [`GraphAttention`](super::GraphAttention) layer.
+///
+/// ```
+/// use bochner_graph::{GraphAttentionConfig, Merge};
+///
+/// // The first layer of GAT on Cora, and the second.
+/// let first = GraphAttentionConfig {
+///     input_dropout: 0.6,
+///     coefficient_dropout: 0.6,
+///     value_dropout: 0.6,
+///     ..GraphAttentionConfig::gat(1433, 8, 8)
+/// };
+/// let second = GraphAttentionConfig {
+///     inputs: first.outputs(),
+///     heads: 1,
+///     width: 7,
+///     merge: Merge::Average,
+///     ..first.clone()
+/// };
+/// assert_eq!((second.inputs, second.outputs()), (64, 7));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GraphAttentionConfig {
+    /// Columns of the targets' features.
+    pub inputs: usize,
+    /// Columns of the sources' features, where these have a weight of their own; without, one weight
+    /// serves both.
+    #[serde(default)]
+    pub source_inputs: Option<usize>,
+    /// Columns of the edges' attributes; 0 for none.
+    #[serde(default)]
+    pub edge_inputs: usize,
+    /// The number of heads H.
+    pub heads: usize,
+    /// The width F of one head.
+    pub width: usize,
+    /// How the heads are put together.
+    #[serde(default)]
+    pub merge: Merge,
+    /// What edges are scored by.
+    pub kind: AttentionKind,
+    /// The slope of the LeakyReLU below zero, from 0 to 1.
+    #[serde(default = "usual_slope")]
+    pub slope: f64,
+    /// Rate of the dropout on the features that come in, at least 0 and below 1.
+    #[serde(default)]
+    pub input_dropout: f64,
+    /// Rate of the dropout on the transformed features that targets receive; scores see them undropped,
+    /// as in the code that was published with GAT.
+    #[serde(default)]
+    pub value_dropout: f64,
+    /// Rate of the dropout on the normalised weights.
+    #[serde(default)]
+    pub coefficient_dropout: f64,
+    /// What is added to the output.
+    #[serde(default)]
+    pub bias: Bias,
+    /// What becomes of the targets' features besides attention.
+    #[serde(default)]
+    pub residual: Residual,
+    /// Seed of the spectral points that are drawn in evaluation: one fixed draw.
+    #[serde(default = "usual_seed")]
+    pub seed: Seed,
+}
+
+fn usual_slope() -> f64 {
+    0.2
+}
+
+fn usual_seed() -> Seed {
+    Seed::new(0)
+}
+
+impl GraphAttentionConfig {
+    fn new(inputs: usize, heads: usize, width: usize, kind: AttentionKind) -> Self {
+        Self {
+            inputs,
+            source_inputs: None,
+            edge_inputs: 0,
+            heads,
+            width,
+            merge: Merge::Concatenate,
+            kind,
+            slope: usual_slope(),
+            input_dropout: 0.0,
+            value_dropout: 0.0,
+            coefficient_dropout: 0.0,
+            bias: Bias::Learned,
+            residual: Residual::None,
+            seed: usual_seed(),
+        }
+    }
+
+    /// A layer of GAT (Veličković et al. 2018), its heads side by side, without dropout.
+    pub fn gat(inputs: usize, heads: usize, width: usize) -> Self {
+        Self::new(inputs, heads, width, AttentionKind::Classic)
+    }
+
+    /// A layer of GATv2 (Brody et al. 2022): targets and sources have a weight each.
+    pub fn gatv2(inputs: usize, heads: usize, width: usize) -> Self {
+        Self {
+            source_inputs: Some(inputs),
+            ..Self::new(inputs, heads, width, AttentionKind::Dynamic)
+        }
+    }
+
+    /// A layer of the kernel form with the spectral points of a mechanism.
+    pub fn kernel(inputs: usize, heads: usize, width: usize, variant: impl Into<Variant>) -> Self {
+        let kind = AttentionKind::Kernel(variant.into());
+        Self::new(inputs, heads, width, kind)
+    }
+
+    /// Columns of the output.
+    pub fn outputs(&self) -> usize {
+        match self.merge {
+            Merge::Concatenate => self.columns(),
+            Merge::Average => self.width,
+        }
+    }
+
+    /// Columns of all heads.
+    pub(super) fn columns(&self) -> usize {
+        self.heads * self.width
+    }
+
+    /// Columns of `a`.
+    pub(super) fn score_width(&self) -> usize {
+        match self.kind {
+            AttentionKind::Dynamic => self.width,
+            _ => 2 * self.width,
+        }
+    }
+
+    /// The sizes that a mechanism's parameters depend on: its points lie in $\mathbb{R}^{2F}$.
+    pub(super) fn size(&self) -> Size {
+        Size {
+            heads: self.heads,
+            width: 2 * self.width,
+        }
+    }
+
+    /// Whether the residual needs a map.
+    pub(super) fn projects(&self) -> bool {
+        self.residual == Residual::Added && self.inputs != self.outputs()
+    }
+
+    pub(super) fn validate(&self) -> Result<(), LayerError> {
+        let sources = self.source_inputs.unwrap_or(self.inputs);
+        for (axis, length) in [
+            ("input", self.inputs.min(sources)),
+            ("head", self.heads),
+            ("width", self.width),
+        ] {
+            if length == 0 {
+                let what = "a layer of graph attention";
+                return Err(Error::Empty { what, axis }.into());
+            }
+        }
+        let slope = self.slope;
+        in_range((0.0..=1.0).contains(&slope), "slope", "from 0 to 1", slope)?;
+        for (name, rate) in [
+            ("input_dropout", self.input_dropout),
+            ("value_dropout", self.value_dropout),
+            ("coefficient_dropout", self.coefficient_dropout),
+        ] {
+            crate::layers::check_rate(name, rate)?;
+        }
+        Ok(())
+    }
+}

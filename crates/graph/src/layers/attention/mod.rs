@@ -1,0 +1,395 @@
+//! The trainable layer of graph attention.
+
+mod arrays;
+mod config;
+mod operation;
+mod parameters;
+mod points;
+
+pub use config::{AttentionKind, Bias, GraphAttentionConfig, Residual};
+
+use super::glorot;
+use super::nodes::{AttributedGraph, Nodes, OwnedFeatures};
+use crate::error::same_shape;
+use crate::{EdgeWeights, Features, LayerError};
+use arrays::Arrays;
+use bochner_nn::{Element, Inputs, Mode, Parameters, record};
+use bochner_numerics::Seed;
+use dfdx::shapes::{Dim, HasShape, Shape};
+use dfdx::tensor::{Cpu, PutTape, Tape, Tensor, TensorFromVec};
+use ndarray::{Array2, ArrayD, ArrayViewD, IxDyn};
+use operation::{GraphAttentionOperation, Passed, Plan};
+
+/// Graph attention with any score: GAT, GATv2 and the kernel form.
+///
+/// $$o_i = \Big\Vert_h \sum_{j \to i} \alpha_{ijh}\, W_h y_j + b$$
+///
+/// *where* $\alpha$ are the weights of [`attend`](crate::attend) between $W x_i$ and $W y_j$, $x_i$ are
+/// the features of target $i$ and $y_j$ those of source $j$, which in a square graph are the same
+/// nodes'; the heads stand side by side or are averaged, and a residual may be added. In training what
+/// comes in, the values and the weights are dropped, by masks that the pass's seed decides.
+///
+/// The spectral points of the kernel form come from a mechanism of `bochner-attention` at the width
+/// $2F$. Where they are inferred, the inference network is fed the means $m_x$ and $m_y$ of the
+/// transformed features over all targets and all sources, as $q = [m_x, 0]$ and $k = [0, m_y]$; its
+/// divergence from the prior is the penalty.
+///
+/// The whole layer is one operation on the tape. Features can be a tensor, along which there is a
+/// gradient ([`apply`](Self::apply)), or what is known of the nodes, dense or sparse, along which there
+/// is none ([`apply_features`](Self::apply_features)): the product with sparse features takes time in
+/// proportion to what is stored.
+///
+/// ```
+/// use bochner_attention::Mikan;
+/// use bochner_graph::{Graph, GraphAttention, GraphAttentionConfig, Merge, SparseFeatures};
+/// use bochner_nn::{Mode, cross_entropy};
+/// use bochner_numerics::Seed;
+/// use dfdx::prelude::*;
+///
+/// let graph = Graph::from_edges(3, [(0, 1), (0, 2), (1, 2)])?.with_self_loops()?.graph;
+/// let words = SparseFeatures::new(4, &[0, 2, 3, 5], &[0, 1, 1, 2, 3], vec![1.0; 5])?;
+///
+/// let device = Cpu::default();
+/// let config = GraphAttentionConfig {
+///     coefficient_dropout: 0.6,
+///     ..GraphAttentionConfig::kernel(4, 2, 8, Mikan { points: 16, ..Mikan::default() })
+/// };
+/// let hidden: GraphAttention<f32> = GraphAttention::try_new(&device, &config, Seed::new(1))?;
+/// let config = GraphAttentionConfig { merge: Merge::Average, ..GraphAttentionConfig::gat(16, 1, 2) };
+/// let classes = GraphAttention::try_new(&device, &config, Seed::new(2))?;
+///
+/// let mode = Mode::Training(Seed::new(3));
+/// let first = hidden.apply_features(&graph, &words, OwnedTape::default(), mode.child("hidden"))?;
+/// let second = classes.apply(&graph, first.output, mode.child("classes"))?;
+/// let loss = cross_entropy(second.output, &[0, 1, 1])? + first.penalty * (0.1 / 3.0);
+/// let gradients = loss.backward();
+/// assert_eq!(gradients.get(&hidden.weight).shape(), &(4, 16));
+///
+/// let weights = hidden.weights(&graph, &words)?;
+/// assert_eq!((weights.edges.len(), weights.weights.dim()), (6, (6, 2)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Reference
+/// Veličković et al., *Graph attention networks*, 2018; Brody, Alon, Yahav, *How attentive are graph
+/// attention networks?*, 2022; Song et al. 2021, equation 10.
+#[derive(Clone, Debug)]
+pub struct GraphAttention<E: Element> {
+    /// The weight $W$, `[Fin, H F]`, of the targets' features, and of the sources' where they have no
+    /// other.
+    pub weight: Matrix<E>,
+    /// The weight of the sources' features, `[Fs, H F]`, where they have their own.
+    pub source_weight: Option<Matrix<E>>,
+    /// The vectors $a$ of the score, `[H, 2F]`, or `[H, F]` of the dynamic one.
+    pub a: Matrix<E>,
+    /// The weight of the edges' attributes, `[G, H F]`.
+    pub edge_weight: Option<Matrix<E>>,
+    /// The vectors that turn transformed attributes into a term of the score, `[H, F]`.
+    pub edge_a: Option<Matrix<E>>,
+    /// What is added to the output, `[H F]`, or `[F]` where the heads are averaged.
+    pub bias: Option<Tensor<(usize,), E, Cpu>>,
+    /// The weight of the residual, `[Fin, H F]` or `[Fin, F]`, where it needs one.
+    pub residual: Option<Matrix<E>>,
+    /// The mechanism's own parameters, flat.
+    pub kernel: Option<Tensor<(usize,), E, Cpu>>,
+    config: GraphAttentionConfig,
+}
+
+type Matrix<E> = Tensor<(usize, usize), E, Cpu>;
+
+/// What a layer gives.
+#[derive(Clone, Debug)]
+pub struct GraphAttended<Out, Penalty> {
+    /// What each target receives, `[Nt, H F]`, or `[Nt, F]` where the heads are averaged.
+    pub output: Out,
+    /// What the objective adds, already weighted ($\beta\,\mathrm{KL}$); zero for scores without
+    /// inferred points. Divide by the number of training nodes.
+    pub penalty: Penalty,
+}
+
+/// [`GraphAttended`] on a tape.
+type Recorded<E, T> = GraphAttended<Tensor<(usize, usize), E, Cpu, T>, Tensor<(), E, Cpu, T>>;
+
+impl<E: Element> GraphAttention<E> {
+    /// A layer with random initial values.
+    ///
+    /// All weights start uniform after Glorot and Bengio (2010), each head's as a map of its own, as in
+    /// the code that was published with GAT, and the bias zero. Layers of one seed start with the same
+    /// weights, whatever their score.
+    ///
+    /// # Errors
+    /// [`LayerError::Graph`] for a size of zero, a rate or a slope out of range;
+    /// [`LayerError::Attention`] for a mechanism without spectral points, or with settings out of
+    /// range.
+    pub fn try_new(
+        device: &Cpu,
+        config: &GraphAttentionConfig,
+        seed: Seed,
+    ) -> Result<Self, LayerError> {
+        config.validate()?;
+        let (inputs, outputs, columns) = (config.inputs, config.outputs(), config.columns());
+        let (heads, width, edges) = (config.heads, config.width, config.edge_inputs);
+        let matrix = |name: &str, shape, map| glorot::matrix(device, shape, map, seed.child(name));
+        let of_inputs = |name: &str, n: usize| matrix(name, (n, columns), [n, width]);
+        let a = (heads, config.score_width());
+        let flat = |values: Vec<E>| {
+            let length = values.len();
+            let tensor = device.try_tensor_from_vec(values, (length,));
+            tensor.map_err(bochner_nn::Error::from)
+        };
+        let kernel = match &config.kind {
+            AttentionKind::Kernel(variant) => {
+                points::initial(variant, config, seed.child("kernel"))?
+            }
+            _ => Vec::new(),
+        };
+        let source = config.source_inputs.map(|n| of_inputs("source weight", n));
+        let edge_weight = (edges > 0).then(|| of_inputs("edge weight", edges));
+        let edge_a = (edges > 0).then(|| matrix("edge a", (heads, width), [width, 1]));
+        let residual =
+            (config.projects()).then(|| matrix("residual", (inputs, outputs), [inputs, width]));
+        let bias = (config.bias == Bias::Learned).then(|| flat(vec![E::zero(); outputs]));
+        Ok(Self {
+            weight: of_inputs("weight", inputs)?,
+            source_weight: source.transpose()?,
+            a: matrix("a", a, [width, 1])?,
+            edge_weight: edge_weight.transpose()?,
+            edge_a: edge_a.transpose()?,
+            bias: bias.transpose()?,
+            residual: residual.transpose()?,
+            kernel: (!kernel.is_empty()).then(|| flat(kernel)).transpose()?,
+            config: config.clone(),
+        })
+    }
+
+    /// The layer's settings.
+    pub fn config(&self) -> &GraphAttentionConfig {
+        &self.config
+    }
+
+    /// Attention along the edges of a square graph; one operation on the tape.
+    ///
+    /// # Shapes
+    /// `x: [N, Fin]` to `[N, H F]` or `[N, F]`.
+    ///
+    /// # Errors
+    /// Whatever does not fit, and as [`attend`](crate::attend).
+    pub fn apply<'g, N: Dim, I: Dim, T: Tape<E, Cpu>>(
+        &self,
+        graph: impl Into<AttributedGraph<'g, E>>,
+        x: Tensor<(N, I), E, Cpu, T>,
+        mode: Mode,
+    ) -> Result<Recorded<E, T>, LayerError> {
+        let (shapes, inputs) = ([dims(&x)], Inputs::<E, T>::new().with(x)?);
+        self.apply_tensors(graph.into(), &shapes, inputs, mode)
+    }
+
+    /// Attention along the edges of a bipartite graph; one operation on the tape.
+    ///
+    /// Dropout treats equal places of both tensors alike, so that targets which are the first of the
+    /// sources (those of a [`Neighbourhood`](crate::Neighbourhood)) stay what they are.
+    ///
+    /// # Shapes
+    /// `targets: [Nt, Fin]`, `sources: [Ns, Fs]` to `[Nt, H F]` or `[Nt, F]`.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn apply_bipartite<'g, N, I, M, J, T>(
+        &self,
+        graph: impl Into<AttributedGraph<'g, E>>,
+        targets: Tensor<(N, I), E, Cpu, T>,
+        sources: Tensor<(M, J), E, Cpu, T>,
+        mode: Mode,
+    ) -> Result<Recorded<E, T>, LayerError>
+    where
+        N: Dim,
+        I: Dim,
+        M: Dim,
+        J: Dim,
+        T: Tape<E, Cpu>,
+    {
+        let shapes = [dims(&targets), dims(&sources)];
+        let inputs = Inputs::<E, T>::new().with(targets)?.with(sources)?;
+        self.apply_tensors(graph.into(), &shapes, inputs, mode)
+    }
+
+    /// Attention where no gradient along the features is asked for: of the first layer. The tape is that
+    /// of the output, `OwnedTape::default()` or `NoneTape`.
+    ///
+    /// # Shapes
+    /// As [`apply`](Self::apply) and [`apply_bipartite`](Self::apply_bipartite).
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    ///
+    /// # Numerics
+    /// Dropout on sparse features drops what is stored. Dense features are copied.
+    pub fn apply_features<'g, 'n, T: Tape<E, Cpu>>(
+        &self,
+        graph: impl Into<AttributedGraph<'g, E>>,
+        nodes: impl Into<Nodes<'n, E>>,
+        tape: T,
+        mode: Mode,
+    ) -> Result<Recorded<E, T>, LayerError> {
+        let (graph, nodes) = (graph.into(), nodes.into().ends());
+        self.check_features(graph, &nodes)?;
+        let plan = Plan::new(&self.config, graph.graph, graph.attributes, mode);
+        let dropped = |x| OwnedFeatures::dropped_out(x, plan.input_dropout.as_ref());
+        let operation = GraphAttentionOperation {
+            given: nodes.into_iter().map(dropped).collect(),
+            tensors: 0,
+            plan,
+        };
+        let inputs = self.add_parameters(Inputs::new(), tape)?;
+        self.recorded(operation, inputs)
+    }
+
+    /// What the nodes receive in evaluation, without a tape.
+    ///
+    /// # Shapes
+    /// As [`apply`](Self::apply) and [`apply_bipartite`](Self::apply_bipartite).
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn infer<'g, 'n>(
+        &self,
+        graph: impl Into<AttributedGraph<'g, E>>,
+        nodes: impl Into<Nodes<'n, E>>,
+    ) -> Result<Array2<E>, LayerError> {
+        Ok(self.pass(graph.into(), nodes.into())?.0)
+    }
+
+    /// The weights of all edges in evaluation, with the edges that they belong to.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn weights<'g, 'n>(
+        &self,
+        graph: impl Into<AttributedGraph<'g, E>>,
+        nodes: impl Into<Nodes<'n, E>>,
+    ) -> Result<EdgeWeights<E>, LayerError> {
+        let graph = graph.into();
+        let (_, passed) = self.pass(graph, nodes.into())?;
+        Ok(passed.kept.weights(graph.graph)?)
+    }
+
+    fn pass(
+        &self,
+        graph: AttributedGraph<E>,
+        nodes: Nodes<E>,
+    ) -> Result<(Array2<E>, Passed<E>), LayerError> {
+        let nodes = nodes.ends();
+        self.check_features(graph, &nodes)?;
+        let plan = Plan::new(
+            &self.config,
+            graph.graph,
+            graph.attributes,
+            Mode::Evaluation,
+        );
+        let values = self.values();
+        let views: Vec<ArrayViewD<E>> = values.iter().map(|x| x.view()).collect();
+        let parameters = Arrays::of(&self.config, &views);
+        let (output, _, passed) = plan.forward(&nodes, &parameters)?;
+        Ok((output, passed))
+    }
+
+    fn apply_tensors<T: Tape<E, Cpu>>(
+        &self,
+        graph: AttributedGraph<E>,
+        shapes: &[[usize; 2]],
+        inputs: Inputs<E, T>,
+        mode: Mode,
+    ) -> Result<Recorded<E, T>, LayerError> {
+        self.check(graph, shapes)?;
+        let operation = GraphAttentionOperation {
+            plan: Plan::new(&self.config, graph.graph, graph.attributes, mode),
+            given: Vec::new(),
+            tensors: shapes.len(),
+        };
+        let inputs = self.add_parameters(inputs, T::default())?;
+        self.recorded(operation, inputs)
+    }
+
+    fn recorded<T: Tape<E, Cpu>>(
+        &self,
+        operation: GraphAttentionOperation<E>,
+        inputs: Inputs<E, T>,
+    ) -> Result<Recorded<E, T>, LayerError> {
+        let shape = (operation.plan.targets(), self.config.outputs());
+        let mut outputs = record(operation, inputs)?;
+        Ok(GraphAttended {
+            output: outputs.take(shape)?,
+            penalty: outputs.take(())?,
+        })
+    }
+
+    /// Adds all parameters to the inputs of an operation, the first with a tape.
+    fn add_parameters<T: Tape<E, Cpu>>(
+        &self,
+        inputs: Inputs<E, T>,
+        tape: T,
+    ) -> Result<Inputs<E, T>, bochner_nn::Error> {
+        let inputs = inputs.with(self.weight.clone().put_tape(tape))?;
+        let mut inputs = with(inputs, &self.source_weight)?.with(self.a.clone())?;
+        for matrix in [&self.edge_weight, &self.edge_a] {
+            inputs = with(inputs, matrix)?;
+        }
+        inputs = with(inputs, &self.bias)?;
+        inputs = with(inputs, &self.residual)?;
+        with(inputs, &self.kernel)
+    }
+
+    /// The values of all parameters, in the order in which they are visited.
+    fn values(&self) -> Vec<ArrayD<E>> {
+        let mut all = Vec::new();
+        self.for_each("", &mut |_, parameter| {
+            let mut values = Vec::new();
+            parameter.read_into(&mut values);
+            let array = ArrayD::from_shape_vec(IxDyn(&parameter.dims()), values);
+            all.push(array.expect("as many values as its shape holds"));
+        });
+        all
+    }
+
+    fn check_features(
+        &self,
+        graph: AttributedGraph<E>,
+        nodes: &[Features<E>],
+    ) -> Result<(), LayerError> {
+        let shapes: Vec<_> = nodes.iter().map(|x| [x.rows(), x.columns()]).collect();
+        self.check(graph, &shapes)
+    }
+
+    /// `Ok` if the graph, what is known of its nodes and of its edges fit the layer and each other.
+    fn check(&self, graph: AttributedGraph<E>, nodes: &[[usize; 2]]) -> Result<(), LayerError> {
+        let AttributedGraph { graph, attributes } = graph;
+        let columns = [
+            self.config.inputs,
+            self.config.source_inputs.unwrap_or(self.config.inputs),
+        ];
+        let targets = [graph.targets(), columns[0]];
+        let sources = [graph.sources(), columns[1]];
+        same_shape("the targets' features", &targets, &nodes[0])?;
+        same_shape("the sources' features", &sources, &nodes[nodes.len() - 1])?;
+        let wanted = [graph.edge_count(), self.config.edge_inputs];
+        let given = attributes.map_or([graph.edge_count(), 0], |x| [x.nrows(), x.ncols()]);
+        same_shape("the attributes of the edges", &wanted, &given)?;
+        Ok(())
+    }
+}
+
+fn dims<N: Dim, I: Dim, E: Element, T>(x: &Tensor<(N, I), E, Cpu, T>) -> [usize; 2] {
+    let (rows, columns) = x.shape();
+    [rows.size(), columns.size()]
+}
+
+/// Adds a parameter that there may be to the inputs of an operation.
+fn with<S: Shape, E: Element, T: Tape<E, Cpu>>(
+    inputs: Inputs<E, T>,
+    parameter: &Option<Tensor<S, E, Cpu>>,
+) -> Result<Inputs<E, T>, bochner_nn::Error> {
+    match parameter {
+        Some(parameter) => inputs.with(parameter.clone()),
+        None => Ok(inputs),
+    }
+}

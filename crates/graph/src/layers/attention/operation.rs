@@ -1,0 +1,363 @@
+//! The whole layer as one operation on the tape.
+
+use super::arrays::{All, Arrays, Gradients};
+use super::config::{AttentionKind, GraphAttentionConfig, Residual};
+use super::points::Drawn;
+use crate::attend::{Kept, attend_keeping, attend_kept_vjp};
+use crate::layers::nodes::OwnedFeatures;
+use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
+use bochner_attention::Pass;
+use bochner_nn::{BoxError, Mode, Operation};
+use bochner_numerics::{Dropout, Real};
+use ndarray::{Array2, ArrayD, ArrayView2, ArrayViewD, Axis, Ix2, IxDyn};
+
+/// A pass through a layer, but for the nodes' features and the parameters.
+#[derive(Clone, Debug)]
+pub(super) struct Plan<T> {
+    config: GraphAttentionConfig,
+    graph: Graph,
+    attributes: Option<Array2<T>>,
+    pub(super) input_dropout: Option<Dropout>,
+    value_dropout: Option<Dropout>,
+    coefficient_dropout: Option<Dropout>,
+    points: Pass,
+}
+
+/// What is kept of a pass.
+#[derive(Debug)]
+pub(super) struct Passed<T> {
+    /// The transformed features, `[N, H F]`, of the targets, and of the sources where they are others.
+    transformed: Vec<Array2<T>>,
+    drawn: Option<Drawn<T>>,
+    pub(super) kept: Kept<T>,
+}
+
+/// The gradients of a pass.
+struct PassGradients<T> {
+    parameters: Gradients<T>,
+    /// Along the transformed features, as they were kept.
+    transformed: Vec<Array2<T>>,
+}
+
+impl<T: Real> Plan<T> {
+    pub(super) fn new(
+        config: &GraphAttentionConfig,
+        graph: &Graph,
+        attributes: Option<ArrayView2<T>>,
+        mode: Mode,
+    ) -> Self {
+        let mask = |rate, purpose| crate::layers::mask(rate, mode.child(purpose));
+        Self {
+            graph: graph.clone(),
+            attributes: attributes.map(|attributes| attributes.to_owned()),
+            input_dropout: mask(config.input_dropout, "input dropout"),
+            value_dropout: mask(config.value_dropout, "value dropout"),
+            coefficient_dropout: mask(config.coefficient_dropout, "coefficient dropout"),
+            points: match mode.child("spectral points") {
+                Mode::Evaluation => Pass::Evaluation { seed: config.seed },
+                Mode::Training(seed) => Pass::Training { seed, dropout: 0.0 },
+            },
+            config: config.clone(),
+        }
+    }
+
+    /// The number of targets.
+    pub(super) fn targets(&self) -> usize {
+        self.graph.targets()
+    }
+
+    /// The output and the penalty, from features after their dropout.
+    pub(super) fn forward(
+        &self,
+        nodes: &[Features<T>],
+        p: &Arrays<T>,
+    ) -> Result<(Array2<T>, T, Passed<T>), LayerError> {
+        let targets = nodes[0].product(p.weight)?;
+        let mut transformed = vec![targets];
+        if nodes.len() > 1 || p.source_weight.is_some() {
+            let weight = p.source_weight.unwrap_or(p.weight);
+            transformed.push(nodes[nodes.len() - 1].product(weight)?);
+        }
+        let drawn = self.draw(&transformed, p)?;
+        let settings = self.settings(p, drawn.as_ref())?;
+        let [targets, sources] = ends(&transformed);
+        let (output, kept) = attend_keeping(&self.graph, targets, sources, &settings)?;
+        let output = self.finish(output, nodes[0], p)?;
+        let penalty = drawn.as_ref().map_or(T::zero(), Drawn::penalty);
+        let passed = Passed {
+            transformed,
+            drawn,
+            kept,
+        };
+        Ok((output, penalty, passed))
+    }
+
+    fn draw(
+        &self,
+        transformed: &[Array2<T>],
+        p: &Arrays<T>,
+    ) -> Result<Option<Drawn<T>>, LayerError> {
+        let AttentionKind::Kernel(variant) = &self.config.kind else {
+            return Ok(None);
+        };
+        let nodes = ends(transformed);
+        Drawn::new(variant, &self.config, nodes, kernel(p), &self.points).map(Some)
+    }
+
+    fn settings<'a>(
+        &'a self,
+        p: &Arrays<'a, T>,
+        drawn: Option<&'a Drawn<T>>,
+    ) -> Result<Settings<'a, T>, LayerError> {
+        let a = p.a;
+        let score = match (&self.config.kind, drawn) {
+            (AttentionKind::Kernel(variant), Some(drawn)) => drawn.score(variant, a)?,
+            (AttentionKind::Dynamic, _) => Score::Dynamic { a },
+            _ => Score::Classic { a },
+        };
+        let term = |([weight, b], attributes): ([ArrayView2<'a, T>; 2], &'a Array2<T>)| EdgeTerm {
+            attributes: attributes.view(),
+            weight,
+            b,
+        };
+        Ok(Settings {
+            score,
+            slope: self.config.slope,
+            edges: p.edges.zip(self.attributes.as_ref()).map(term),
+            merge: self.config.merge,
+            dropout: self.coefficient_dropout,
+            value_dropout: self.value_dropout,
+        })
+    }
+
+    /// Adds residual and bias.
+    fn finish(
+        &self,
+        mut output: Array2<T>,
+        targets: Features<T>,
+        p: &Arrays<T>,
+    ) -> Result<Array2<T>, LayerError> {
+        match (self.config.residual, p.residual, targets) {
+            (Residual::None, ..) => {}
+            (Residual::Added, Some(weight), _) => output += &targets.product(weight)?,
+            (Residual::Added, None, Features::Dense(x)) => output += &x,
+            (Residual::Added, None, Features::Sparse(x)) => output += &x.to_dense(),
+        }
+        if let Some(bias) = p.bias {
+            output += &bias;
+        }
+        Ok(output)
+    }
+
+    /// The gradients along the parameters and the transformed features.
+    fn backward(
+        &self,
+        nodes: &[Features<T>],
+        p: &Arrays<T>,
+        passed: &Passed<T>,
+        output: ArrayView2<T>,
+        penalty: T,
+    ) -> Result<PassGradients<T>, LayerError> {
+        let settings = self.settings(p, passed.drawn.as_ref())?;
+        let [x, y] = ends(&passed.transformed);
+        let g = attend_kept_vjp(&self.graph, x, y, &settings, &passed.kept, output)?;
+        let (mut targets, mut sources) = (g.targets, g.sources);
+        let own = match (&self.config.kind, &passed.drawn, g.points) {
+            (AttentionKind::Kernel(variant), Some(drawn), Some(points)) => {
+                let along = [&mut targets, &mut sources];
+                Some(drawn.pull_back(variant, kernel(p), points, penalty, along)?)
+            }
+            _ => None,
+        };
+        let transformed = if passed.transformed.len() == 1 {
+            targets += &sources;
+            vec![targets]
+        } else {
+            vec![targets, sources]
+        };
+        let [weight, source_weight] = along_weights(nodes, p, &transformed)?;
+        let parameters = All {
+            weight: weight.expect("there is one"),
+            source_weight,
+            a: g.a,
+            edges: g.edges.map(|edges| [edges.weight, edges.b]),
+            bias: p.bias.map(|_| output.sum_axis(Axis(0))),
+            residual: match p.residual {
+                None => None,
+                Some(_) => Some(nodes[0].weight_vjp(output)?),
+            },
+            kernel: own.filter(|_| p.kernel.is_some()),
+        };
+        Ok(PassGradients {
+            parameters,
+            transformed,
+        })
+    }
+
+    /// The gradients along dense features after their dropout, from those along the transformed ones.
+    fn along_nodes(
+        &self,
+        nodes: &[Features<T>],
+        p: &Arrays<T>,
+        transformed: &[Array2<T>],
+        output: ArrayView2<T>,
+    ) -> Result<Vec<Array2<T>>, LayerError> {
+        let through = |features: &Features<T>, weight, along: ArrayView2<T>| {
+            let along = features.features_vjp(weight, along)?;
+            Ok::<_, Error>(along.expect("of dense features"))
+        };
+        let mut first = through(&nodes[0], p.weight, transformed[0].view())?;
+        match (self.config.residual, p.residual) {
+            (Residual::None, _) => {}
+            (Residual::Added, Some(weight)) => first += &through(&nodes[0], weight, output)?,
+            (Residual::Added, None) => first += &output,
+        }
+        let Some(along) = transformed.get(1) else {
+            return Ok(vec![first]);
+        };
+        let weight = p.source_weight.unwrap_or(p.weight);
+        let second = through(&nodes[nodes.len() - 1], weight, along.view())?;
+        if nodes.len() == 1 {
+            first += &second;
+            return Ok(vec![first]);
+        }
+        Ok(vec![first, second])
+    }
+}
+
+/// The gradients along the weight, and along that of the sources.
+fn along_weights<T: Real>(
+    nodes: &[Features<T>],
+    p: &Arrays<T>,
+    transformed: &[Array2<T>],
+) -> Result<[Option<Array2<T>>; 2], Error> {
+    let mut weight = nodes[0].weight_vjp(transformed[0].view())?;
+    let Some(along) = transformed.get(1) else {
+        return Ok([Some(weight), None]);
+    };
+    let second = nodes[nodes.len() - 1].weight_vjp(along.view())?;
+    if p.source_weight.is_some() {
+        return Ok([Some(weight), Some(second)]);
+    }
+    weight += &second;
+    Ok([Some(weight), None])
+}
+
+/// What belongs to targets, and to sources.
+fn ends<T: Real>(transformed: &[Array2<T>]) -> [ArrayView2<'_, T>; 2] {
+    let last = &transformed[transformed.len() - 1];
+    [transformed[0].view(), last.view()]
+}
+
+/// The mechanism's own parameters.
+fn kernel<'a, T: Real>(p: &Arrays<'a, T>) -> &'a [T] {
+    let kernel = p.kernel.map(|kernel| kernel.to_slice());
+    kernel.map_or(&[], |kernel| kernel.expect("a contiguous vector"))
+}
+
+/// A [`GraphAttention`](super::GraphAttention) layer as an operation on the nodes' features, where these
+/// are tensors, and the parameters in the order in which they are visited.
+///
+/// It has two outputs: what the nodes receive, and the penalty.
+pub(super) struct GraphAttentionOperation<T> {
+    pub(super) plan: Plan<T>,
+    /// Features after their dropout; none if they are tensors.
+    pub(super) given: Vec<OwnedFeatures<T>>,
+    /// How many tensors of features there are.
+    pub(super) tensors: usize,
+}
+
+/// What the backward pass needs.
+pub(super) struct Saved<T> {
+    /// The tensors after dropout, where there is any.
+    dropped: Vec<OwnedFeatures<T>>,
+    passed: Passed<T>,
+}
+
+impl<T: Real> GraphAttentionOperation<T> {
+    /// The tensors after dropout, where there is any.
+    fn drop_out(&self, tensors: &[ArrayViewD<T>]) -> Vec<OwnedFeatures<T>> {
+        let Some(dropout) = &self.plan.input_dropout else {
+            return Vec::new();
+        };
+        let dropped = |x: &ArrayViewD<T>| OwnedFeatures::dropped_out(dense(x), Some(dropout));
+        tensors.iter().map(dropped).collect()
+    }
+
+    fn nodes<'a>(
+        &'a self,
+        tensors: &'a [ArrayViewD<'_, T>],
+        dropped: &'a [OwnedFeatures<T>],
+    ) -> Vec<Features<'a, T>> {
+        let given = if dropped.is_empty() {
+            &self.given
+        } else {
+            dropped
+        };
+        if given.is_empty() {
+            return tensors.iter().map(|x| dense(x)).collect();
+        }
+        given.iter().map(OwnedFeatures::view).collect()
+    }
+}
+
+fn dense<'a, T: Real>(x: &'a ArrayViewD<'_, T>) -> Features<'a, T> {
+    let x = x.view().into_dimensionality::<Ix2>();
+    Features::Dense(x.expect("two axes"))
+}
+
+impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
+    type Saved = Saved<T>;
+
+    fn forward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+    ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
+        let (tensors, parameters) = inputs.split_at(self.tensors);
+        let dropped = self.drop_out(tensors);
+        let p = Arrays::of(&self.plan.config, parameters);
+        let (output, penalty, passed) = self.plan.forward(&self.nodes(tensors, &dropped), &p)?;
+        let penalty = ArrayD::from_elem(IxDyn(&[]), penalty);
+        Ok((vec![output.into_dyn(), penalty], Saved { dropped, passed }))
+    }
+
+    fn backward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        saved: &Self::Saved,
+        cotangents: &[ArrayViewD<'_, T>],
+    ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
+        let [output, penalty] = [0, 1].map(|i| cotangents[i].view());
+        if output.iter().chain(&penalty).any(|g| !g.is_finite()) {
+            // A loss that is no number has no gradient.
+            let nan = |x: &ArrayViewD<T>| ArrayD::from_elem(x.raw_dim(), T::nan());
+            return Ok(inputs.iter().map(nan).map(Some).collect());
+        }
+        let (tensors, parameters) = inputs.split_at(self.tensors);
+        let (nodes, p) = (
+            self.nodes(tensors, &saved.dropped),
+            Arrays::of(&self.plan.config, parameters),
+        );
+        let output = output.into_dimensionality::<Ix2>()?;
+        let (passed, penalty) = (&saved.passed, penalty[IxDyn(&[])]);
+        let g = self.plan.backward(&nodes, &p, passed, output, penalty)?;
+        let mut all = Vec::with_capacity(inputs.len());
+        if self.tensors > 0 {
+            let along = self.plan.along_nodes(&nodes, &p, &g.transformed, output)?;
+            all.extend(along.into_iter().map(|x| self.through_dropout(x)));
+        }
+        all.extend(g.parameters.into_list());
+        Ok(all.into_iter().map(Some).collect())
+    }
+}
+
+impl<T: Real> GraphAttentionOperation<T> {
+    /// Dropout is its own gradient.
+    fn through_dropout(&self, mut x: Array2<T>) -> ArrayD<T> {
+        if let Some(dropout) = &self.plan.input_dropout {
+            let x = x.as_slice_mut().expect("allocated in row-major order");
+            crate::features::dense::drop_out(x, dropout);
+        }
+        x.into_dyn()
+    }
+}

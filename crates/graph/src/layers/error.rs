@@ -1,0 +1,31 @@
+//! What can be wrong with a layer.
+
+use crate::Error;
+
+/// An error of a trainable layer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayerError {
+    /// From the attention along edges.
+    #[error(transparent)]
+    Graph(#[from] Error),
+    /// From a mechanism's spectral points.
+    #[error(transparent)]
+    Attention(#[from] bochner_attention::Error),
+    /// From the tape.
+    #[error(transparent)]
+    Nn(bochner_nn::Error),
+}
+
+impl From<bochner_nn::Error> for LayerError {
+    /// Takes this crate's own error back out, if it is one that came through the tape.
+    fn from(error: bochner_nn::Error) -> Self {
+        match error {
+            bochner_nn::Error::Operation { operation, source } => match source.downcast() {
+                Ok(own) => *own,
+                Err(source) => Self::Nn(bochner_nn::Error::Operation { operation, source }),
+            },
+            error => Self::Nn(error),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Trainable layers on the tape of dfdx.
+
+mod attention;
+mod error;
+mod glorot;
+mod nodes;
+
+pub use attention::{
+    AttentionKind, Bias, GraphAttended, GraphAttention, GraphAttentionConfig, Residual,
+};
+pub use error::LayerError;
+pub use nodes::{AttributedGraph, Nodes};
+
+use crate::Error;
+use crate::error::in_range;
+use bochner_nn::Mode;
+use bochner_numerics::Dropout;
+
+/// `Ok` if elements can be dropped at this rate.
+fn check_rate(name: &'static str, rate: f64) -> Result<(), Error> {
+    let range = "at least 0 and below 1";
+    in_range((0.0..1.0).contains(&rate), name, range, rate)
+}
+
+/// The mask of a pass, if it has one.
+fn mask(rate: f64, mode: Mode) -> Option<Dropout> {
+    match mode {
+        Mode::Training(seed) if rate > 0.0 => Dropout::new(rate, seed),
+        _ => None,
+    }
+}

@@ -1,0 +1,90 @@
+//! What a layer is given: a graph, and what is known of its nodes and edges.
+
+use crate::{Features, Graph, SparseFeatures};
+use bochner_numerics::{Dropout, Real};
+use ndarray::{Array2, ArrayView2};
+
+/// A graph, with the attributes of its edges where a layer takes some.
+#[derive(Clone, Copy, Debug)]
+pub struct AttributedGraph<'a, T> {
+    /// The graph.
+    pub graph: &'a Graph,
+    /// The attributes, `[E, G]`, in the caller's order of the edges. They get no gradient.
+    pub attributes: Option<ArrayView2<'a, T>>,
+}
+
+impl<'a, T> From<&'a Graph> for AttributedGraph<'a, T> {
+    fn from(graph: &'a Graph) -> Self {
+        Self {
+            graph,
+            attributes: None,
+        }
+    }
+}
+
+/// What is known of the nodes of a graph, where no gradient along it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Nodes<'a, T> {
+    /// Of a graph whose targets are its sources.
+    Same(Features<'a, T>),
+    /// Of a bipartite graph.
+    Apart {
+        /// Of the targets.
+        targets: Features<'a, T>,
+        /// Of the sources.
+        sources: Features<'a, T>,
+    },
+}
+
+impl<'a, T> From<Features<'a, T>> for Nodes<'a, T> {
+    fn from(features: Features<'a, T>) -> Self {
+        Self::Same(features)
+    }
+}
+
+impl<'a, T> From<&'a SparseFeatures<T>> for Nodes<'a, T> {
+    fn from(features: &'a SparseFeatures<T>) -> Self {
+        Self::Same(Features::Sparse(features))
+    }
+}
+
+impl<'a, T> From<ArrayView2<'a, T>> for Nodes<'a, T> {
+    fn from(features: ArrayView2<'a, T>) -> Self {
+        Self::Same(Features::Dense(features))
+    }
+}
+
+impl<'a, T: Real> Nodes<'a, T> {
+    /// Those of the targets, and of the sources where they are others.
+    pub(super) fn ends(self) -> Vec<Features<'a, T>> {
+        match self {
+            Self::Same(features) => vec![features],
+            Self::Apart { targets, sources } => vec![targets, sources],
+        }
+    }
+}
+
+/// Features that are kept.
+#[derive(Clone, Debug)]
+pub(super) enum OwnedFeatures<T> {
+    Dense(Array2<T>),
+    Sparse(SparseFeatures<T>),
+}
+
+impl<T: Real> OwnedFeatures<T> {
+    pub(super) fn dropped_out(features: Features<T>, dropout: Option<&Dropout>) -> Self {
+        match (features, dropout) {
+            (Features::Dense(x), None) => Self::Dense(x.to_owned()),
+            (Features::Dense(x), Some(dropout)) => Self::Dense(crate::dropped_out(x, dropout)),
+            (Features::Sparse(x), None) => Self::Sparse(x.clone()),
+            (Features::Sparse(x), Some(dropout)) => Self::Sparse(x.dropped_out(dropout)),
+        }
+    }
+
+    pub(super) fn view(&self) -> Features<'_, T> {
+        match self {
+            Self::Dense(x) => Features::Dense(x.view()),
+            Self::Sparse(x) => Features::Sparse(x),
+        }
+    }
+}
