@@ -53,10 +53,10 @@ impl<T: Real> Settings<'_, T> {
     ///
     /// # Numerics
     /// [`Form::Automatic`] compares counts of operations,
-    /// $n_{pairs} (4R + 2 d_v + 24)$ with $(T_q + T_k) (2 d_v + 20) R (2R + 1)$ (if causal, plus
-    /// 300 pairs a query; $d_v$ counts as 16 at least), and takes the linear-time form only at a
-    /// floor of at least 1e-5. At R = 16 and $d_v$ = 64 it wins from 720 positions on, if causal from
-    /// 2050.
+    /// $n_{pairs} (4R + 2 \max(d_v, 16) + 24)$ with $(T_q + T_k) (2 d_v + 20) R (2R + 1)$, where 20
+    /// is 7 for $d_v < 16$ (if causal, plus 300 pairs a query), and takes the linear-time form only at
+    /// a floor of at least 1e-5. At R = 16 and $d_v$ = 64 it wins from 720 positions on, if causal from
+    /// 2050; at R = 64 and $d_v$ = 8 from 1220.
     pub fn form_for(&self, queries: usize, keys: usize, value_width: usize) -> Result<Form, Error> {
         match self.form {
             Form::Quadratic => Ok(Form::Quadratic),
@@ -117,9 +117,10 @@ impl<T: Real> Settings<'_, T> {
     /// How many times less work the linear-time form is.
     fn gain(&self, kernel: Kernel, queries: usize, keys: usize, value_width: usize) -> f64 {
         let (queries, keys) = (queries as f64, keys as f64);
-        let (points, width) = (kernel.points as f64, value_width.max(REGISTER) as f64);
-        let pair = 4.0 * points + 2.0 * width + PAIR;
-        let position = points * (2.0 * points + 1.0) * (2.0 * width + FEATURE);
+        let (points, width) = (kernel.points as f64, value_width as f64);
+        let pair = 4.0 * points + 2.0 * width.max(REGISTER) + PAIR;
+        let feature = if width < REGISTER { NARROW } else { WIDE };
+        let position = points * (2.0 * points + 1.0) * (2.0 * width + feature);
         let linear = (queries + keys) * position;
         if self.mask.is_causal() {
             let seen = queries.min(keys);
@@ -138,13 +139,14 @@ struct Kernel {
     points: usize,
 }
 
-/// What a pair costs beside its two products, and a feature beside its own, measured in the time of
-/// one operation of a product.
+/// What a pair costs beside its two products, and a feature of narrow and of wide values beside its
+/// own, measured in the time of one operation of a product.
 const PAIR: f64 = 24.0;
-const FEATURE: f64 = 20.0;
+const NARROW: f64 = 7.0;
+const WIDE: f64 = 20.0;
 
-/// Narrower values leave a register partly empty.
-const REGISTER: usize = 16;
+/// Values of fewer numbers are narrow: they leave a register partly empty.
+const REGISTER: f64 = 16.0;
 
 /// What a causal query costs more, measured in pairs: those of its diagonal block, whether it keeps
 /// them or not, and sums that are taken twice so that parts can start at the same time.

@@ -117,10 +117,22 @@ impl Exponents {
 
     /// The largest exponent of row `i` among the keys before `limit` that `kept` lets through.
     pub(crate) fn reference(&self, i: usize, limit: usize, kept: Option<&[bool]>) -> Level {
-        (0..limit)
-            .filter(|&j| kept.is_none_or(|kept| kept[j]))
-            .map(|j| self.level(i, j))
-            .fold(Level::NONE, Level::max)
+        let larger = |largest: Level, (j, level): (usize, Level)| {
+            let counts = kept.is_none_or(|kept| kept[j]);
+            if counts { largest.max(level) } else { largest }
+        };
+        let Some(pairs) = &self.pairs else {
+            let keys = self.keys[..limit].iter().copied();
+            return keys.enumerate().fold(Level::NONE, larger);
+        };
+        let (mut piece, mut reference) = ([0.0; PIECE], Level::NONE);
+        for keys in blocks(0..limit, PIECE) {
+            let values = &mut piece[..keys.len()];
+            pairs.values(i, &self.keys, keys.clone(), values);
+            let levels = values.iter().map(|&value| Level::plain(value));
+            reference = keys.zip(levels).fold(reference, larger);
+        }
+        reference
     }
 
     /// The references of `rows` when each row keeps exactly the keys before its limit, and limits
@@ -138,14 +150,30 @@ impl Exponents {
         })
     }
 
-    /// `u[i, j] - reference` of some keys.
+    /// Calls `f` with $u_{ij} - \text{reference}$ of some keys, a few at a time.
     pub(crate) fn differences(
         &self,
         i: usize,
         keys: Range<usize>,
         reference: Level,
-    ) -> impl Iterator<Item = f64> {
-        keys.map(move |j| self.level(i, j).minus(reference))
+        mut f: impl FnMut(Range<usize>, &mut [f64]),
+    ) {
+        let mut piece = [0.0; PIECE];
+        for keys in blocks(keys, PIECE) {
+            let piece = &mut piece[..keys.len()];
+            match &self.pairs {
+                None => {
+                    let levels = piece.iter_mut().zip(&self.keys[keys.clone()]);
+                    levels.for_each(|(x, level)| *x = level.minus(reference));
+                }
+                Some(pairs) => {
+                    pairs.values(i, &self.keys, keys.clone(), piece);
+                    let values = piece.iter_mut();
+                    values.for_each(|x| *x = Level::plain(*x).minus(reference));
+                }
+            }
+            f(keys, piece);
+        }
     }
 
     /// Appends $\exp(u_{ij} - \text{reference})$ of some keys.
@@ -156,14 +184,10 @@ impl Exponents {
         reference: Level,
         out: &mut Vec<T>,
     ) {
-        let mut piece = [0.0; PIECE];
-        for keys in blocks(keys, PIECE) {
-            let piece = &mut piece[..keys.len()];
-            let differences = self.differences(i, keys, reference);
-            piece.iter_mut().zip(differences).for_each(|(x, y)| *x = y);
+        self.differences(i, keys, reference, |_, piece| {
             elementary::exp_in_place(piece);
             out.extend(piece.iter().map(|&x| T::of(x)));
-        }
+        });
     }
 
     /// The largest exponent of all keys, where queries do not count.
@@ -193,23 +217,20 @@ impl Exponents {
     /// where queries count, to $m_i$.
     pub(crate) fn scale_by_factors<T: Real>(&self, i: usize, j: usize, du: &mut [T]) {
         if let Some(pairs) = &self.pairs {
-            for (j, du) in (j..).zip(du) {
-                *du *= pairs.dropout.factor(i, j);
-            }
+            pairs.dropout.scale(i, j, du);
         }
     }
+}
 
-    fn level(&self, i: usize, j: usize) -> Level {
-        match &self.pairs {
-            None => self.keys[j],
-            Some(pairs) => {
-                let factor: f64 = pairs.dropout.factor(i, j);
-                Level::plain(if factor == 0.0 {
-                    0.0
-                } else {
-                    factor * (pairs.queries[i].value + self.keys[j].value)
-                })
-            }
+impl Pairs {
+    /// $u_{ij}$ of some keys.
+    fn values(&self, i: usize, all: &[Level], keys: Range<usize>, out: &mut [f64]) {
+        let query = self.queries[i].value;
+        self.dropout.fill(i, keys.start, out);
+        for (x, key) in out.iter_mut().zip(&all[keys]) {
+            // What is dropped is zero, whatever it was.
+            let kept = *x * (query + key.value);
+            *x = if *x == 0.0 { 0.0 } else { kept };
         }
     }
 }

@@ -124,15 +124,15 @@ pub(crate) struct PairDropout {
 }
 
 impl PairDropout {
-    #[inline]
-    fn factor<T: Real>(&self, i: usize, j: usize) -> T {
-        self.mask.factor(self.index(i, j))
-    }
-
     /// The factors of row `i` from key `j` on.
     #[inline]
     fn fill<T: Real>(&self, i: usize, j: usize, factors: &mut [T]) {
         self.mask.factors(self.index(i, j), factors);
+    }
+
+    /// Multiplies numbers of row `i` from key `j` on by their factors.
+    fn scale<T: Real>(&self, i: usize, j: usize, values: &mut [T]) {
+        self.mask.scale(self.index(i, j), values);
     }
 
     fn index(&self, i: usize, j: usize) -> u64 {

@@ -107,11 +107,12 @@ pub(super) fn relative<T: Real>(
         } => {
             record(Operations::multiply_adds(keys.len()));
             let lowest = T::min_value().as_f64() / 4.0;
-            let differences = bias.exponents.differences(i, keys.clone(), reference);
-            let biases = differences.zip(&bias.squares[keys]);
-            out.extend(
-                biases.map(|(difference, square)| T::of((difference / scale - square).max(lowest))),
-            );
+            let bias_of = |(&difference, square): (&f64, &f64)| {
+                T::of((difference / scale - square).max(lowest))
+            };
+            (bias.exponents).differences(i, keys, reference, |keys, differences| {
+                out.extend(differences.iter().zip(&bias.squares[keys]).map(bias_of));
+            });
         }
     }
 }

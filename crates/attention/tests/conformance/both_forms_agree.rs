@@ -80,8 +80,25 @@ fn check<T: Real>(settings: &Settings<T>, example: &Example<T>, label: &str) {
     }
 }
 
+/// Values that the linear-time form takes for narrow, and wide ones.
+const VALUE_WIDTHS: [usize; 2] = [VALUE_WIDTH, 17];
+
+fn example<T: Real>(queries: usize, keys: usize, value_width: usize) -> Example<T> {
+    let v = random((BATCH, HEADS, keys, value_width), "v");
+    Example {
+        v,
+        ..Example::new(queries, keys)
+    }
+}
+
 fn every_setting<T: Real>(queries: usize, keys: usize, exponents: &[f64]) {
-    let example = Example::<T>::new(queries, keys);
+    for value_width in VALUE_WIDTHS {
+        every_setting_of(&example::<T>(queries, keys, value_width), exponents);
+    }
+}
+
+fn every_setting_of<T: Real>(example: &Example<T>, exponents: &[f64]) {
+    let (queries, keys) = (example.q.dim().2, example.k.dim().2);
     let norms = exponents.iter().map(|&p| Magnitude::Norm { p });
     let released = Magnitude::Released {
         p: 1.5,
@@ -107,10 +124,11 @@ fn every_setting<T: Real>(queries: usize, keys: usize, exponents: &[f64]) {
                         form: Form::Automatic,
                     };
                     let label = format!(
-                        "{}, {queries} x {keys}, {sets} sets, stationary: {stationary}, {magnitude:?}, mask: {name}",
-                        T::NAME
+                        "{}, {queries} x {keys} of {}, {sets} sets, stationary: {stationary}, {magnitude:?}, mask: {name}",
+                        T::NAME,
+                        example.v.dim().3,
                     );
-                    check(&settings, &example, &label);
+                    check(&settings, example, &label);
                 }
             }
         }
@@ -138,8 +156,9 @@ fn across_blocks() {
 #[test]
 fn a_late_large_key() {
     let length = 700;
-    for at in [0, 127, 128, 300, 699] {
-        let mut example = Example::<f64>::new(length, length);
+    let places = [0, 127, 128, 300, 699].into_iter();
+    for (at, value_width) in places.flat_map(|at| VALUE_WIDTHS.map(|width| (at, width))) {
+        let mut example = example::<f64>(length, length, value_width);
         example.k.slice_mut(s![.., .., at, ..]).fill(30.0);
         let points = points(1);
         for mask in [Mask::none().with_causality(), Mask::none()] {
@@ -150,7 +169,11 @@ fn a_late_large_key() {
                 dropout: None,
                 form: Form::LinearTime,
             };
-            check(&settings, &example, &format!("{at}, {mask:?}"));
+            check(
+                &settings,
+                &example,
+                &format!("{at} of {value_width}, {mask:?}"),
+            );
         }
     }
 }

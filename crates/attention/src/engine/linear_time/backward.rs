@@ -5,9 +5,9 @@
 //! sums $W = \sum_i \psi_i u_i^T$ over the queries that see them, $d\psi_j = g_j W y_j$ and
 //! $dy_j = g_j (W^T \psi_j + e \sum_i u_i)$, of which $dm_j = y_j \cdot dy_j$.
 
-use super::features::SymmetricFeatures;
 use super::forward::start;
 use super::plan::{Part, Span};
+use super::squares::Squares;
 use super::{Augmented, LinearTime, Sums, by_parts};
 use crate::engine::backward::Scratch;
 use crate::engine::sweep::dot;
@@ -57,15 +57,15 @@ impl<T: Real> LinearTime<'_, T> {
     ) -> (HeadGradients<T>, Sums<T>) {
         let mut gradients = self.zero_gradients(part);
         let (mut sums, mut own) = (Cow::Borrowed(start), self.zeros());
-        let mut psi = self.features();
+        let mut squares = self.squares();
         own.reference = part[0].before;
         for (s, span) in part.iter().enumerate() {
-            self.pull_span(span, &mut psi, &sums, given, &mut gradients);
+            self.pull_span(span, &mut squares, &sums, given, &mut gradients);
             if !own.is_empty() {
-                self.add_queries(span.queries.clone(), given, &mut psi, &mut own);
+                self.add_queries(span.queries.clone(), given, &mut squares, &mut own);
             }
             if s + 1 < part.len() && !span.keys.is_empty() {
-                self.step(span, &mut psi, sums.to_mut());
+                self.step(span, &mut squares, sums.to_mut());
             }
         }
         (gradients, own)
@@ -75,7 +75,7 @@ impl<T: Real> LinearTime<'_, T> {
     fn pull_span(
         &self,
         span: &Span,
-        psi: &mut SymmetricFeatures<T>,
+        squares: &mut Squares<T>,
         sums: &Sums<T>,
         given: &Cotangent<T>,
         gradients: &mut HeadGradients<T>,
@@ -93,11 +93,9 @@ impl<T: Real> LinearTime<'_, T> {
         if !sums.is_empty() {
             let u = self.cotangents(queries, given, sums.reference);
             let gradient = gradients.left_rows(queries, self.head.width());
-            psi.of(self.head.left.row_range(queries.clone())).pull_back(
-                &sums.moments,
-                &u,
-                gradient,
-            );
+            squares
+                .of(self.head.left.row_range(queries.clone()))
+                .pull_back(&sums.moments, &u, gradient);
         }
     }
 
@@ -132,13 +130,13 @@ impl<T: Real> LinearTime<'_, T> {
         &self,
         queries: Range<usize>,
         given: &Cotangent<T>,
-        psi: &mut SymmetricFeatures<T>,
+        squares: &mut Squares<T>,
         sums: &mut Sums<T>,
     ) {
         if !queries.is_empty() {
             let u = self.cotangents(&queries, given, sums.reference);
-            let psi = psi.of(self.head.left.row_range(queries));
-            sums.add(psi, &u, self.numbers());
+            let squares = squares.of(self.head.left.row_range(queries));
+            sums.add(squares, &u, self.numbers());
         }
     }
 
@@ -161,14 +159,14 @@ impl<T: Real> LinearTime<'_, T> {
     /// The gradients of a part's keys as far as later queries see them.
     fn pull_keys(&self, part: &Part, end: &Sums<T>, given: &Cotangent<T>) -> HeadGradients<T> {
         let mut gradients = self.zero_gradients(part);
-        let (mut sums, mut psi) = (Cow::Borrowed(end), self.features());
+        let (mut sums, mut squares) = (Cow::Borrowed(end), self.squares());
         for (s, span) in part.iter().enumerate().rev() {
             if !span.keys.is_empty() && !sums.is_empty() {
-                self.pull_span_keys(&span.keys, &mut psi, &sums, &mut gradients);
+                self.pull_span_keys(&span.keys, &mut squares, &sums, &mut gradients);
             }
             if s > 0 && !span.queries.is_empty() {
                 sums.to_mut().lower(span.before);
-                self.add_queries(span.queries.clone(), given, &mut psi, sums.to_mut());
+                self.add_queries(span.queries.clone(), given, &mut squares, sums.to_mut());
             }
         }
         gradients
@@ -177,17 +175,16 @@ impl<T: Real> LinearTime<'_, T> {
     fn pull_span_keys(
         &self,
         keys: &Range<usize>,
-        psi: &mut SymmetricFeatures<T>,
+        squares: &mut Squares<T>,
         sums: &Sums<T>,
         gradients: &mut HeadGradients<T>,
     ) {
         let weighted = self.weighted_values(keys, sums.reference);
-        psi.of(self.head.right.row_range(keys.clone()));
+        squares.of(self.head.right.row_range(keys.clone()));
         let gradient = gradients.right_rows(keys, self.head.width());
-        psi.pull_back(&sums.moments, &weighted, gradient);
-
+        let numbers = self.numbers();
+        let mut dy = squares.read_and_pull_back(&sums.moments, &weighted, gradient, numbers);
         let width = self.head.value_width();
-        let mut dy = psi.read(&sums.moments, self.numbers());
         let rows = dy.wide.chunks_exact_mut(width).zip(dy.last.iter());
         for ((j, &g), (dy, &last)) in keys.clone().zip(weighted.last.iter()).zip(rows) {
             for (dy, &total) in dy.iter_mut().zip(sums.totals.wide.iter()) {

@@ -337,7 +337,7 @@ fn transpose<T: Real>(x: &[T], width: usize, scale: T, out: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+    use bochner_numerics::{Seed, standard_normal};
 
     const ROWS: usize = 3;
     const WIDTH: usize = 4;
@@ -389,47 +389,5 @@ mod tests {
             }
             assert_eq!(next, (width, count(width)));
         }
-    }
-
-    fn augmented(rows: usize, purpose: &str) -> Augmented<f64> {
-        Augmented {
-            wide: random(rows * 2, purpose).into(),
-            last: random(rows, &[purpose, "last"].concat()).into(),
-        }
-    }
-
-    /// $\sum_i y_i^T S^T \psi_i$.
-    fn pairing(x: &[f64], moments: &Augmented<f64>, y: &Augmented<f64>) -> f64 {
-        let mut psi = features(0.7);
-        let x = Mat::new(x, ROWS, WIDTH);
-        let read = psi.of(x).read(moments, &Buffers::default());
-        let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
-        dot(&read.wide, &y.wide) + dot(&read.last, &y.last)
-    }
-
-    #[test]
-    fn adding_to_moments_is_the_transpose_of_reading_them() {
-        let x = random(ROWS * WIDTH, "x");
-        let (y, other) = (augmented(ROWS, "y"), augmented(count(WIDTH), "moments"));
-        let mut sums = Augmented::zeros(&Buffers::default(), count(WIDTH), 2);
-        features(0.7)
-            .of(Mat::new(&x, ROWS, WIDTH))
-            .add_to(&y, &mut sums);
-        let wide = sums.wide.iter().zip(other.wide.iter());
-        let last = sums.last.iter().zip(other.last.iter());
-        let got: f64 = wide.chain(last).map(|(a, b)| a * b).sum();
-        assert!((got - pairing(&x, &other, &y)).abs() < 1e-12);
-    }
-
-    #[test]
-    fn the_gradient_agrees_with_finite_differences() {
-        let x = random(ROWS * WIDTH, "x");
-        let (moments, y) = (augmented(count(WIDTH), "moments"), augmented(ROWS, "y"));
-        let mut got = vec![0.0; x.len()];
-        let mut psi = features(0.7);
-        psi.of(Mat::new(&x, ROWS, WIDTH))
-            .pull_back(&moments, &y, &mut got);
-        let want = finite_difference(&x, |x| pairing(x, &moments, &y));
-        assert!(relative_error(&got, &want) < 1e-6);
     }
 }

@@ -1,7 +1,7 @@
 //! The forward pass: keys are summed up, queries read the sums.
 
-use super::features::SymmetricFeatures;
 use super::plan::{Part, Span};
+use super::squares::Squares;
 use super::{Augmented, LinearTime, Sums};
 use crate::Workspace;
 use crate::engine::product::add_product;
@@ -45,14 +45,14 @@ pub(crate) fn follow<T: Real>(
     sums: &mut Sums<T>,
     mut out: Option<OutputRows<T>>,
 ) {
-    let mut psi = head.features();
+    let mut squares = head.squares();
     for span in head.plan.query_parts().flatten() {
         if let Some(rows) = out {
             let (own, others) = rows.split_at(span.queries.len());
-            head.read(span, &mut psi, sums, own);
+            head.read(span, &mut squares, sums, own);
             out = Some(others);
         }
-        head.step(span, &mut psi, sums);
+        head.step(span, &mut squares, sums);
     }
 }
 
@@ -86,10 +86,10 @@ impl<T: Real> LinearTime<'_, T> {
 
     /// The sums of a part's keys.
     fn sum_part(&self, part: &Part) -> Sums<T> {
-        let (mut sums, mut psi) = (self.zeros(), self.features());
+        let (mut sums, mut squares) = (self.zeros(), self.squares());
         sums.reference = part.last().map_or(Level::NONE, |span| span.after);
         for span in part {
-            self.add_keys(span.keys.clone(), &mut psi, &mut sums);
+            self.add_keys(span.keys.clone(), &mut squares, &mut sums);
         }
         sums
     }
@@ -115,13 +115,13 @@ impl<T: Real> LinearTime<'_, T> {
     pub(super) fn add_keys(
         &self,
         keys: Range<usize>,
-        psi: &mut SymmetricFeatures<T>,
+        squares: &mut Squares<T>,
         sums: &mut Sums<T>,
     ) {
         if !keys.is_empty() {
             let weighted = self.weighted_values(&keys, sums.reference);
             sums.add(
-                psi.of(self.head.right.row_range(keys)),
+                squares.of(self.head.right.row_range(keys)),
                 &weighted,
                 self.numbers(),
             );
@@ -142,31 +142,25 @@ impl<T: Real> LinearTime<'_, T> {
 
     /// Outputs and statistics of a part's queries.
     fn read_part(&self, part: &Part, start: &Sums<T>, mut out: OutputRows<T>) {
-        let (mut sums, mut psi) = (Cow::Borrowed(start), self.features());
+        let (mut sums, mut squares) = (Cow::Borrowed(start), self.squares());
         for (s, span) in part.iter().enumerate() {
             let (own, others) = out.split_at(span.queries.len());
-            self.read(span, &mut psi, &sums, own);
+            self.read(span, &mut squares, &sums, own);
             out = others;
             if s + 1 < part.len() && !span.keys.is_empty() {
-                self.step(span, &mut psi, sums.to_mut());
+                self.step(span, &mut squares, sums.to_mut());
             }
         }
     }
 
     /// From what the queries of a span read to what those of the next do.
-    pub(super) fn step(&self, span: &Span, psi: &mut SymmetricFeatures<T>, sums: &mut Sums<T>) {
+    pub(super) fn step(&self, span: &Span, squares: &mut Squares<T>, sums: &mut Sums<T>) {
         sums.raise(span.after);
-        self.add_keys(span.keys.clone(), psi, sums);
+        self.add_keys(span.keys.clone(), squares, sums);
     }
 
     /// Outputs and statistics of a span's queries.
-    fn read(
-        &self,
-        span: &Span,
-        psi: &mut SymmetricFeatures<T>,
-        sums: &Sums<T>,
-        out: OutputRows<T>,
-    ) {
+    fn read(&self, span: &Span, squares: &mut Squares<T>, sums: &Sums<T>, out: OutputRows<T>) {
         let OutputRows { output, statistics } = out;
         let (width, queries) = (self.head.value_width(), span.queries.clone());
         let references = &self.plan.rows[queries.clone()];
@@ -180,8 +174,8 @@ impl<T: Real> LinearTime<'_, T> {
             record(
                 Operations::multiply_adds(2 * rows * (width + 1)) + Operations::exponentials(rows),
             );
-            let psi = psi.of(self.head.left.row_range(queries));
-            let read = psi.read(&sums.moments, self.numbers());
+            let squares = squares.of(self.head.left.row_range(queries));
+            let read = squares.read(&sums.moments, self.numbers());
             let rows = output.chunks_exact_mut(width).zip(statistics.iter_mut());
             let read = read.wide.chunks_exact(width).zip(read.last.iter());
             for ((out, row), read) in rows.zip(read) {

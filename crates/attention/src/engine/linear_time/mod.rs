@@ -15,15 +15,17 @@
 //! of threads.
 
 mod backward;
+mod columns;
 mod features;
 mod forward;
 mod plan;
+mod squares;
 mod sums;
 
 use super::{Exponents, Head, Level, Score};
 use bochner_numerics::{Buffer, Buffers, Real, parallel};
-use features::{SymmetricFeatures, count};
 use plan::Part;
+use squares::Squares;
 use std::ops::Range;
 
 pub(crate) use backward::backward;
@@ -54,6 +56,7 @@ impl<T: Real> Head<'_, T> {
             exponents,
             keys,
             heads,
+            self.value_width(),
         ))
     }
 }
@@ -80,8 +83,8 @@ impl<'a, T: Real> LinearTime<'a, T> {
 
     /// The sums over no keys.
     pub(crate) fn zeros(&self) -> Sums<T> {
-        let features = count(self.head.width());
-        Sums::zeros(self.numbers(), features, self.head.value_width())
+        let count = self.plan.order.count(self.head.width());
+        Sums::zeros(self.numbers(), count, self.head.value_width())
     }
 
     fn numbers(&self) -> &'a Buffers<T> {
@@ -114,17 +117,17 @@ impl<'a, T: Real> LinearTime<'a, T> {
         mut f: impl FnMut(usize, usize, T),
     ) {
         let unscaled = (self.scale * self.scale).recip();
-        let pairs = (0..self.width()).flat_map(|a| (a..self.width()).map(move |b| (a, b)));
-        for (p, (a, b)) in pairs.enumerate() {
-            let x = sums.moment(p, n) * unscaled;
-            let x = if a == b { x } else { x * T::FRAC_1_SQRT_2() };
-            f(a, b, x);
-            f(b, a, x);
-        }
+        let f = |a, b, x| f(a, b, unscaled * x);
+        (self.plan.order).each_entry(&sums.moments, self.width(), n, f);
     }
 
-    fn features(&self) -> SymmetricFeatures<T> {
-        SymmetricFeatures::new(self.numbers(), self.head.width(), self.scale)
+    fn squares(&self) -> Squares<T> {
+        Squares::new(
+            self.plan.order,
+            self.numbers(),
+            self.head.width(),
+            self.scale,
+        )
     }
 }
 

@@ -1,5 +1,6 @@
 //! Who is summed up before whom.
 
+use super::squares::Order;
 use crate::Workspace;
 use crate::engine::{Exponents, Level, Rows, blocks};
 use bochner_numerics::Buffer;
@@ -40,16 +41,18 @@ pub(crate) struct Plan {
     keys: Buffer<Span>,
     /// Spans of a part.
     size: usize,
+    pub(super) order: Order,
 }
 
 impl Plan {
-    /// Of a head that keeps `keys` keys, one of `heads`.
+    /// Of a head that keeps `keys` keys with values of some width, one of `heads`.
     pub(super) fn new<T>(
         workspace: &Workspace<T>,
         rows: &Rows,
         exponents: &Exponents,
         keys: usize,
         heads: usize,
+        value_width: usize,
     ) -> Self {
         let causal = rows.mask.is_causal();
         let spans = |count: usize| workspace.spans.empty(count.div_ceil(BLOCK));
@@ -77,11 +80,13 @@ impl Plan {
             size: part_size(for_queries.len().max(for_keys.len()), heads),
             queries: for_queries,
             keys: for_keys,
+            order: Order::for_values(value_width),
         }
     }
 
-    /// The same after earlier keys, of which this is the largest exponent.
+    /// The same after earlier keys, of which this is the largest exponent; for few positions.
     pub(crate) fn after(mut self, earlier: Level) -> Self {
+        self.order = Order::Features;
         let spans = self.queries.iter_mut().chain(self.keys.iter_mut());
         let levels = spans.flat_map(|span| [&mut span.before, &mut span.after]);
         for level in levels.chain(self.rows.iter_mut()) {

@@ -1,6 +1,6 @@
 //! Sums over positions, from which any other position can be attended to.
 
-use super::features::SymmetricFeatures;
+use super::squares::Squares;
 use crate::engine::Level;
 use bochner_numerics::{Buffer, Buffers, Mat, Real};
 
@@ -66,7 +66,7 @@ fn add<T: Real>(sums: &mut [T], more: &[T]) {
 #[derive(Clone, Debug)]
 pub(crate) struct Sums<T> {
     pub(super) reference: Level,
-    /// S, a feature a row.
+    /// S, in the order of its [`Squares`].
     pub(super) moments: Augmented<T>,
     /// $\sum_j g_j y_j$.
     pub(super) totals: Augmented<T>,
@@ -92,14 +92,6 @@ impl<T: Real> Sums<T> {
         self.reference == Level::NONE
     }
 
-    /// S of features a and column `n` of y.
-    pub(super) fn moment(&self, feature: usize, n: usize) -> T {
-        match self.moments.width() {
-            width if n < width => self.moments.wide[feature * width + n],
-            _ => self.moments.last[feature],
-        }
-    }
-
     /// The number of numbers.
     pub(crate) fn size(&self) -> usize {
         let parts = [&self.moments, &self.totals];
@@ -107,13 +99,8 @@ impl<T: Real> Sums<T> {
     }
 
     /// Adds weighted rows `y`.
-    pub(super) fn add(
-        &mut self,
-        psi: &mut SymmetricFeatures<T>,
-        y: &Augmented<T>,
-        buffers: &Buffers<T>,
-    ) {
-        psi.add_to(y, &mut self.moments);
+    pub(super) fn add(&mut self, squares: &mut Squares<T>, y: &Augmented<T>, buffers: &Buffers<T>) {
+        squares.add_to(y, &mut self.moments);
         self.totals.add(&y.total(buffers));
     }
 
