@@ -41,6 +41,16 @@ pub enum Score<'a, T> {
         /// The floor $e \ge 0$.
         floor: f64,
     },
+    /// $-\tfrac12 |q_i - c a|^2 - \tfrac12 |c a - k_j|^2 + c\, t_{ij}$ in $\mathbb{R}^{2F}$: the kernel
+    /// score with exact Gaussian similarities, with the same $q_i$, $k_j$ and $c$, without magnitudes or
+    /// with those of a p-norm, $c^2 |a|_p^2 + \tfrac12 (|q_i|_p^2 + |k_j|_p^2)$. With those of $p = 2$
+    /// it is the classic score.
+    Gaussian {
+        /// $a$: `[H, 2F]`, as of the classic score.
+        a: ArrayView2<'a, T>,
+        /// The exponent of the norms, above 0; without, there are no magnitudes.
+        p: Option<f64>,
+    },
 }
 
 impl<T: Real> Score<'_, T> {
@@ -52,14 +62,19 @@ impl<T: Real> Score<'_, T> {
     /// The width F of one head.
     pub fn width(&self) -> usize {
         match self {
-            Self::Classic { a } | Self::Kernel { a, .. } => a.ncols() / 2,
+            Self::Classic { a } | Self::Kernel { a, .. } | Self::Gaussian { a, .. } => {
+                a.ncols() / 2
+            }
             Self::Dynamic { a } => a.ncols(),
         }
     }
 
     fn a(&self) -> ArrayView2<'_, T> {
         match self {
-            Self::Classic { a } | Self::Dynamic { a } | Self::Kernel { a, .. } => a.view(),
+            Self::Classic { a }
+            | Self::Dynamic { a }
+            | Self::Kernel { a, .. }
+            | Self::Gaussian { a, .. } => a.view(),
         }
     }
 
@@ -76,6 +91,7 @@ impl<T: Real> Score<'_, T> {
         finite("a", &a)?;
         match self {
             Self::Classic { .. } | Self::Dynamic { .. } => Ok(()),
+            Self::Gaussian { p, .. } => p.map_or(Ok(()), |p| positive("p", p)),
             Self::Kernel {
                 points, p, floor, ..
             } => {

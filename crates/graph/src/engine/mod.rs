@@ -101,7 +101,7 @@ impl<'a, 'b, T: Real> Call<'a, 'b, T> {
                 PreparedScore::Classic(Preactivation::new(self, &elements(a.view()), edge))
             }
             Score::Dynamic { a } => PreparedScore::Dynamic(dynamic::Prepared::new(a.view(), edge)),
-            Score::Kernel { .. } => {
+            Score::Kernel { .. } | Score::Gaussian { .. } => {
                 PreparedScore::Kernel(Box::new(kernel::Prepared::new(self, edge)?))
             }
         })

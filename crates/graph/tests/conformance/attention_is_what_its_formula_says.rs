@@ -1,6 +1,6 @@
 //! Scores, weights and outputs against the formulas as they read.
 
-use crate::case::{Case, KINDS, Kind, Size, random_graph};
+use crate::case::{Case, KINDS, Kind, Size, named, random_graph};
 use crate::reference;
 use bochner_graph::{Graph, Merge, scores};
 use bochner_numerics::Tolerance;
@@ -115,5 +115,33 @@ fn a_graph_may_have_no_edges_or_no_nodes() {
             let gradients = crate::case::named(&case.gradients());
             assert!(gradients.iter().all(|(_, g)| g.iter().all(|&x| x == 0.0)));
         }
+    }
+}
+
+/// The kernel form with exact Gaussian similarities and the magnitudes of p = 2 is GAT, to rounding, and
+/// so are its gradients; without magnitudes, or with those of another norm, it is something else.
+#[test]
+fn with_gaussian_similarities_and_magnitudes_it_is_gat() {
+    let graph = || random_graph(40, 30, 200);
+    let size = Size {
+        heads: 3,
+        width: 5,
+        points: 1,
+    };
+    let of = |kind| Case::<f64>::new(graph(), kind, size).with_attributes();
+    let classic = of(Kind::Classic);
+    let off = |p| {
+        let other = of(Kind::Gaussian { p }).weights() - classic.weights();
+        other.fold(0.0, |m: f64, x| m.max(x.abs()))
+    };
+    assert!(off(Some(2.0)) < 1e-13, "{}", off(Some(2.0)));
+    assert!(off(Some(1.9)) > 1e-3 && off(None) > 1e-2);
+    let same = of(Kind::Gaussian { p: Some(2.0) });
+    for ((name, got), (_, want)) in named(&same.gradients())
+        .iter()
+        .zip(named(&classic.gradients()))
+    {
+        let error = bochner_numerics::relative_error(got, &want);
+        assert!(error < 1e-11, "along {name}: {error:e}");
     }
 }

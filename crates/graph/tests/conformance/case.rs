@@ -13,10 +13,11 @@ pub(crate) enum Kind {
     Dynamic,
     Stationary { p: f64, floor: f64 },
     Nonstationary { p: f64, floor: f64 },
+    Gaussian { p: Option<f64> },
 }
 
 /// One of each, and kernels of several norms and floors.
-pub(crate) const KINDS: [Kind; 7] = [
+pub(crate) const KINDS: [Kind; 10] = [
     Kind::Classic,
     Kind::Dynamic,
     Kind::Stationary {
@@ -33,6 +34,9 @@ pub(crate) const KINDS: [Kind; 7] = [
         floor: 1e-5,
     },
     Kind::Nonstationary { p: 1.0, floor: 0.0 },
+    Kind::Gaussian { p: None },
+    Kind::Gaussian { p: Some(2.0) },
+    Kind::Gaussian { p: Some(0.7) },
 ];
 
 /// Everything that attention is computed from.
@@ -184,6 +188,7 @@ impl<T: Real> Case<T> {
                 Kind::Classic => Score::Classic { a },
                 Kind::Dynamic => Score::Dynamic { a },
                 Kind::Stationary { p, floor } => kernel(Points::Stationary { w: w1 }, p, floor),
+                Kind::Gaussian { p } => Score::Gaussian { a, p },
                 Kind::Nonstationary { p, floor } => {
                     kernel(Points::Nonstationary { w1, w2 }, p, floor)
                 }

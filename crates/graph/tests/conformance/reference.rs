@@ -74,16 +74,25 @@ impl Head<'_> {
         let c = if u >= 0.0 { 1.0 } else { slope };
         let w1 = case.w1.slice(s![self.head, .., ..]);
         let w2 = case.w2.slice(s![self.head, .., ..]);
+        let ca: Vec<f64> = a.iter().map(|a| c * a).collect();
+        let magnitudes = |p| {
+            let all = 2.0 * c * c * squared_norm(&a, p) + squared_norm(&q, p) + squared_norm(&k, p);
+            all / 2.0
+        };
+        if let Kind::Gaussian { p } = case.kind {
+            let similarity = |x: &[f64]| {
+                let squares = x.iter().zip(&ca).map(|(x, ca)| (x - ca) * (x - ca));
+                -squares.sum::<f64>() / 2.0
+            };
+            return similarity(&q) + similarity(&k) + p.map_or(0.0, magnitudes) + c * term;
+        }
         let (w, p, floor) = match case.kind {
             Kind::Stationary { p, floor } => (vec![w1], p, floor),
             Kind::Nonstationary { p, floor } => (vec![w1, w2], p, floor),
             _ => return leaky(u, slope),
         };
-        let ca: Vec<f64> = a.iter().map(|a| c * a).collect();
         let log = |f: f64| (f * f + floor).ln();
-        let magnitudes =
-            2.0 * c * c * squared_norm(&a, p) + squared_norm(&q, p) + squared_norm(&k, p);
-        log(kernel(&q, &ca, &w)) + log(kernel(&ca, &k, &w)) + magnitudes / 2.0 + c * term
+        log(kernel(&q, &ca, &w)) + log(kernel(&ca, &k, &w)) + magnitudes(p) + c * term
     }
 }
 

@@ -157,8 +157,17 @@ fn the_penalty_is_that_of_the_points() {
         one.unwrap().penalty.array()
     });
     let penalties: Vec<f64> = penalties.collect();
-    assert_eq!(penalties[..4], [0.0; 4]);
-    assert!(penalties[4..].iter().all(|&penalty| penalty > 0.0));
+    assert_eq!(penalties[..6], [0.0; 6]);
+    assert!(penalties[6..].iter().all(|&penalty| penalty > 0.0));
+}
+
+/// The kernel form with exact Gaussian similarities and magnitudes is GAT.
+#[test]
+fn softmax_stands_for_gat() {
+    let (graph, x) = (graph(), normal((6, 5), "x"));
+    let of = |kind: usize| layer(&kinds()[kind]).infer(&graph, x.view()).unwrap();
+    assert!(near(&of(3), &of(0)));
+    assert!(!near(&of(2), &of(0)));
 }
 
 /// Layers of one seed start alike, whatever their score and precision.
@@ -223,7 +232,7 @@ fn parameters_are_visited_by_name() {
     ];
     let config = GraphAttentionConfig {
         source_inputs: Some(4),
-        ..with_everything(kinds()[3].clone())
+        ..with_everything(kinds()[5].clone())
     };
     assert_eq!(names(&config), all);
 }

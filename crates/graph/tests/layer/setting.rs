@@ -1,6 +1,6 @@
 //! Layers, graphs and features to test with.
 
-use bochner_attention::{Copula, IkanDirect, Mikan, Stationarity, Variant};
+use bochner_attention::{Copula, IkanDirect, Mikan, RbfOnly, Softmax, Stationarity, Variant};
 use bochner_graph::{
     AttributedGraph, Bias, Graph, GraphAttention, GraphAttentionConfig, Merge, Residual,
 };
@@ -72,6 +72,8 @@ pub(crate) fn kinds() -> Vec<GraphAttentionConfig> {
     vec![
         GraphAttentionConfig::gat(5, 2, 3),
         GraphAttentionConfig::gatv2(5, 2, 3),
+        kernel(RbfOnly {}.into()),
+        kernel(Softmax {}.into()),
         kernel(direct(Stationarity::Stationary)),
         kernel(direct(Stationarity::Nonstationary)),
         kernel(implicit(Stationarity::Stationary, Copula::Independent)),

@@ -1,6 +1,6 @@
 //! Differences of scores where a similarity is exactly zero or a magnitude overflows.
 
-use super::{Kernel, log_similarity};
+use super::Kernel;
 use crate::engine::scorer::Arriving;
 use bochner_numerics::Real;
 
@@ -78,8 +78,10 @@ impl<T: Real> Kernel<'_, '_, T> {
         let is_one = own.u.value(target, source, place, [head, heads]) >= T::zero();
         let (class, c) = if is_one { (0, 1.0) } else { (1, self.slope) };
         let at = |node: usize| node * 2 * heads + class * heads + head;
-        let f = [own.targets.f[at(target)], own.sources.f[at(source)]];
-        let logarithms = f.map(|f| log_similarity(f, self.parameters.floor));
+        let logarithms = [
+            own.targets.logarithms[at(target)],
+            own.sources.logarithms[at(source)],
+        ];
         let term = own.u.edge.as_ref();
         let term = term.map_or(0.0, |edge| edge[place * heads + head].as_f64());
         Parts {

@@ -5,7 +5,7 @@ use crate::engine::{Call, elements};
 use bochner_numerics::Real;
 use bochner_numerics::elementary::SquaredNorms;
 
-/// Logarithms of squared p-norms.
+/// Logarithms of squared p-norms; of zero where the score has no magnitudes.
 #[derive(Debug)]
 pub(super) struct Magnitudes {
     /// $\log |k_j|_p^2$, `[Ns, H]`.
@@ -21,8 +21,12 @@ const LARGEST_LOGARITHM: f64 = 708.0;
 
 impl Magnitudes {
     pub(super) fn new<T: Real>(call: &Call<T>, own: &Parameters<T>) -> Self {
-        let keys = logarithms(call.source_features(), call.shape.width, own.p);
-        let a = logarithms(&elements(own.a), 2 * call.shape.width, own.p);
+        let (y, width) = (call.source_features(), call.shape.width);
+        let of = |x: &[T], width: usize| match own.p {
+            Some(p) => logarithms(x, width, p),
+            None => vec![f64::NEG_INFINITY; x.len() / width],
+        };
+        let (keys, a) = (of(y, width), of(&elements(own.a), 2 * width));
         let overflow = keys.iter().chain(&a).any(|&log| log > LARGEST_LOGARITHM);
         Self { keys, a, overflow }
     }

@@ -1,6 +1,7 @@
 //! The kernel score: two similarities and three magnitudes.
 
 mod differences;
+mod gaussian;
 mod magnitudes;
 mod pull_back;
 mod similarities;
@@ -22,27 +23,37 @@ use ndarray::{Array2, ArrayView2};
 #[derive(Clone, Copy)]
 struct Parameters<'a, T> {
     a: ArrayView2<'a, T>,
-    points: Points<'a, T>,
-    p: f64,
-    floor: f64,
+    similarity: Similarity<'a, T>,
+    /// The exponent of the norms; without, there are no magnitudes.
+    p: Option<f64>,
+}
+
+/// What nodes and $a$ are compared by.
+#[derive(Clone, Copy)]
+enum Similarity<'a, T> {
+    Squared { points: Points<'a, T>, floor: f64 },
+    Gaussian,
 }
 
 impl<'a, T: Real> Parameters<'a, T> {
     fn of(call: &Call<'_, 'a, T>) -> Self {
-        let Score::Kernel {
-            a,
-            points,
-            p,
-            floor,
-        } = call.settings.score
-        else {
-            unreachable!("prepared for the kernel score");
-        };
-        Self {
-            a,
-            points,
-            p,
-            floor,
+        match call.settings.score {
+            Score::Kernel {
+                a,
+                points,
+                p,
+                floor,
+            } => Self {
+                a,
+                similarity: Similarity::Squared { points, floor },
+                p: Some(p),
+            },
+            Score::Gaussian { a, p } => Self {
+                a,
+                similarity: Similarity::Gaussian,
+                p,
+            },
+            _ => unreachable!("prepared for a kernel score"),
         }
     }
 
@@ -62,48 +73,68 @@ impl<'a, T: Real> Parameters<'a, T> {
 /// slope, `[N, 2H]`.
 #[derive(Debug)]
 struct Side<T> {
-    /// $f(q_i, c a)$, or $f(c a, k_j)$.
+    /// $f(q_i, c a)$, or $f(c a, k_j)$, of a squared kernel.
     f: Vec<T>,
-    /// Their part of the score.
-    score: Vec<f64>,
+    /// The logarithms of the similarities.
+    logarithms: Vec<f64>,
 }
 
 /// What is kept between the passes.
 #[derive(Debug)]
 pub(crate) struct Prepared<T> {
     u: Preactivation<T>,
-    /// The features of $a$ and of the slope times $a$ for each head, `[2, 2R]`.
+    /// The features of $a$ and of the slope times $a$ for each head, `[2, 2R]`, of a squared kernel.
     features: Vec<Array2<T>>,
     magnitudes: Magnitudes,
     targets: Side<T>,
     sources: Side<T>,
+    /// The logarithms of the sources' similarities with their magnitudes.
+    source_scores: Vec<f64>,
 }
 
 impl<T: Real> Prepared<T> {
     pub(super) fn new(call: &Call<T>, edge: Option<Vec<T>>) -> Result<Self, Error> {
         let own = Parameters::of(call);
-        let features = (0..call.shape.heads).map(|head| {
-            let directions = own.directions(head, call.slope());
-            feature_map(directions.view(), &own.points.head(head))
-        });
-        let features = features.collect::<Result<Vec<_>, _>>()?;
+        let features = own.features(call)?;
         let magnitudes = Magnitudes::new(call, &own);
-        let f = similarities::of_nodes(call, &own, Half::Target, &features)?;
-        let targets = Side {
-            score: f.iter().map(|&f| log_similarity(f, own.floor)).collect(),
-            f,
-        };
-        let f = similarities::of_nodes(call, &own, Half::Source, &features)?;
-        let sources = Side {
-            score: source_scores(&f, &magnitudes, &own),
-            f,
-        };
+        let targets = own.side(call, Half::Target, &features)?;
+        let sources = own.side(call, Half::Source, &features)?;
         Ok(Self {
             u: Preactivation::new(call, &super::elements(own.a), edge),
             features,
+            source_scores: source_scores(&sources, &magnitudes, call.shape.heads),
             magnitudes,
             targets,
             sources,
+        })
+    }
+}
+
+impl<T: Real> Parameters<'_, T> {
+    /// The features of $a$ and of the slope times $a$ for each head.
+    fn features(&self, call: &Call<T>) -> Result<Vec<Array2<T>>, Error> {
+        let Similarity::Squared { points, .. } = &self.similarity else {
+            return Ok(Vec::new());
+        };
+        let of_head = |head| {
+            let directions = self.directions(head, call.slope());
+            feature_map(directions.view(), &points.head(head))
+        };
+        let features = (0..call.shape.heads).map(of_head);
+        Ok(features.collect::<Result<_, _>>()?)
+    }
+
+    fn side(&self, call: &Call<T>, half: Half, features: &[Array2<T>]) -> Result<Side<T>, Error> {
+        Ok(match &self.similarity {
+            Similarity::Gaussian => Side {
+                f: Vec::new(),
+                logarithms: gaussian::of_nodes(call, self.a, half),
+            },
+            Similarity::Squared { points, floor } => {
+                let f = similarities::of_nodes(call, points, half, features)?;
+                let logarithms = f.iter().map(|&f| log_similarity(f, *floor)).collect();
+                Side { f, logarithms }
+            }
         })
     }
 }
@@ -119,14 +150,12 @@ fn log_similarity<T: Real>(f: T, floor: f64) -> f64 {
     }
 }
 
-/// $\log(f^2 + e) + \tfrac12 |k_j|_p^2$ for both values of c.
-fn source_scores<T: Real>(f: &[T], magnitudes: &Magnitudes, own: &Parameters<T>) -> Vec<f64> {
-    let heads = own.a.nrows();
+/// The logarithms with $\tfrac12 |k_j|_p^2$, for both values of c.
+fn source_scores<T>(sources: &Side<T>, magnitudes: &Magnitudes, heads: usize) -> Vec<f64> {
     let keys = magnitudes.keys.chunks_exact(heads);
-    let keys = keys.flat_map(|keys| keys.iter().chain(keys));
-    let scores = f.iter().zip(keys);
-    let score = |(&f, key): (&T, &f64)| log_similarity(f, own.floor) + 0.5 * key.exp();
-    scores.map(score).collect()
+    let halves = keys.flat_map(|keys| keys.iter().chain(keys).map(|key| 0.5 * key.exp()));
+    let logarithms = sources.logarithms.iter();
+    logarithms.zip(halves).map(|(x, half)| x + half).collect()
 }
 
 /// The kernel score.
@@ -183,12 +212,12 @@ impl<'a, 'b, T: Real> Kernel<'a, 'b, T> {
     fn write_without_a(&self, edges: &Arriving, out: &mut [f64]) {
         let (heads, own) = (self.heads, self.own);
         let u_target = row(&own.u.target, edges.target, heads);
-        let target = row(&own.targets.score, edges.target, 2 * heads);
+        let target = row(&own.targets.logarithms, edges.target, 2 * heads);
         let (target_one, target_slope) = target.split_at(heads);
         let scores = out.chunks_exact_mut(heads);
         for ((score, &source), place) in scores.zip(edges.sources).zip(edges.places.clone()) {
             let u_source = row(&own.u.source, source as usize, heads);
-            let source = row(&own.sources.score, source as usize, 2 * heads);
+            let source = row(&own.source_scores, source as usize, 2 * heads);
             let (source_one, source_slope) = source.split_at(heads);
             let term = own.u.edge.as_ref().map(|edge| row(edge, place, heads));
             for (head, score) in score.iter_mut().enumerate() {
@@ -230,8 +259,9 @@ impl<T: Real> Scorer<T> for Kernel<'_, '_, T> {
     /// $\tfrac12 |q_i|_p^2$, which is the same for all edges of a target, and the magnitude of $a$ that
     /// the loudest of them have.
     fn left_out(&self, edges: &Arriving) -> Option<Vec<f64>> {
+        let p = self.parameters.p?;
         let q = row(self.targets, edges.target, self.heads * self.width);
-        let norms = SquaredNorms::new(q, self.width, self.parameters.p);
+        let norms = SquaredNorms::new(q, self.width, p);
         let magnitudes = norms.logarithms().enumerate().map(|(head, log)| {
             let one = self.any_is_one(edges, head);
             let c = if one { 1.0 } else { self.slope };

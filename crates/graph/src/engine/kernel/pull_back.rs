@@ -1,13 +1,13 @@
 //! The gradient of the kernel score: through both similarities and the magnitudes.
 
 use super::similarities::{Unit, count, inputs, units};
-use super::{Kernel, Parameters, Side};
-use crate::Error;
+use super::{Kernel, Parameters, Side, Similarity, gaussian};
 use crate::engine::rows::add_scaled;
 use crate::engine::sums::{by_source, by_target};
 use crate::engine::{Call, Parts, backward, elements, held};
 use crate::error::largest;
 use crate::score::{Half, PointsGradients};
+use crate::{Error, Points};
 use bochner_kernels::{FeatureMapGradients, feature_map, feature_map_vjp};
 use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
@@ -37,51 +37,60 @@ impl<T: Real> Kernel<'_, '_, T> {
         mut along_scores: Vec<T>,
         along_values: Vec<T>,
     ) -> Result<Parts<T>, Error> {
-        let own = &self.parameters;
         let classes = self.by_class(call, &along_scores);
         let along_targets = by_target(call.graph, &classes, 2 * self.heads);
         let along_sources = by_source(call.graph, &classes, 2 * self.heads);
         drop(classes);
-        let mut sums = Sums {
-            points: own.points.zero_gradients(),
-            features: self
-                .own
-                .features
-                .iter()
-                .map(|x| Array2::zeros(x.dim()))
-                .collect(),
-            a: Array2::zeros(own.a.dim()),
-        };
+        let mut a = Array2::zeros(self.parameters.a.dim());
         let mut targets = vec![T::zero(); call.target_features().len()];
         let mut sources = along_values;
-        let side = &self.own.targets;
-        self.through_nodes(
-            call,
-            Half::Target,
-            side,
-            &along_targets,
-            &mut targets,
-            &mut sums,
-        )?;
-        let side = &self.own.sources;
-        self.through_nodes(
-            call,
-            Half::Source,
-            side,
-            &along_sources,
-            &mut sources,
-            &mut sums,
-        )?;
-        self.through_features_of_a(call, &mut sums)?;
-        self.through_magnitudes(call, &along_sources, &mut sources, &mut sums.a);
+        let points = {
+            let sides = [&along_targets[..], &along_sources];
+            let along_inputs = [&mut targets[..], &mut sources];
+            match self.parameters.similarity {
+                Similarity::Squared { points, floor } => {
+                    let kernel = Squared {
+                        kernel: self,
+                        points,
+                        floor,
+                    };
+                    Some(kernel.pull_back(call, sides, along_inputs, &mut a)?)
+                }
+                Similarity::Gaussian => {
+                    self.through_gaussians(call, sides, along_inputs, &mut a);
+                    None
+                }
+            }
+        };
+        if let Some(p) = self.parameters.p {
+            self.through_magnitudes(call, p, &along_sources, &mut sources, &mut a);
+        }
         backward::scale_by_leak(call, &self.own.u, &mut along_scores);
         Ok(Parts {
             targets,
             sources,
-            a: sums.a.into_raw_vec_and_offset().0,
-            points: Some(sums.points),
+            a: a.into_raw_vec_and_offset().0,
+            points,
             edges: call.pull_back_edges(&along_scores),
         })
+    }
+
+    /// Through the Gaussian similarities of both sides.
+    fn through_gaussians(
+        &self,
+        call: &Call<T>,
+        sides: [&[T]; 2],
+        along_inputs: [&mut [T]; 2],
+        along_a: &mut Array2<T>,
+    ) {
+        let halves = [Half::Target, Half::Source].into_iter().zip(sides);
+        for ((half, along), along_inputs) in halves.zip(along_inputs) {
+            let along_a = along_a
+                .as_slice_mut()
+                .expect("allocated in row-major order");
+            let out = [along_inputs, along_a];
+            gaussian::pull_back(call, self.parameters.a, half, along, out);
+        }
     }
 
     /// The gradients along the scores, those of edges with $c = 1$ before those of the others,
@@ -109,6 +118,72 @@ impl<T: Real> Kernel<'_, '_, T> {
         classes
     }
 
+    /// Through $\tfrac12 |k_j|_p^2$ and $c^2 |a|_p^2$. The query's own is the same for all edges of a
+    /// target, along which the gradients of the scores add up to zero.
+    fn through_magnitudes(
+        &self,
+        call: &Call<T>,
+        p: f64,
+        along_sources: &[T],
+        along_keys: &mut [T],
+        along_a: &mut Array2<T>,
+    ) {
+        let heads = self.heads;
+        let mut squares = vec![0.0; heads];
+        let mut halves = Vec::with_capacity(along_sources.len() / 2);
+        for along in along_sources.chunks_exact(2 * heads) {
+            for (head, square) in squares.iter_mut().enumerate() {
+                let [one, slope] = [along[head], along[heads + head]].map(T::as_f64);
+                halves.push(0.5 * (one + slope));
+                *square += one + self.slope * self.slope * slope;
+            }
+        }
+        add_norms(call.source_features(), self.width, p, &halves, along_keys);
+        let Parameters { a, .. } = &self.parameters;
+        let a = &elements(*a);
+        let along_a = along_a
+            .as_slice_mut()
+            .expect("allocated in row-major order");
+        add_norms(a, 2 * self.width, p, &squares, along_a);
+    }
+}
+
+/// The similarities of a squared kernel.
+struct Squared<'k, 'a, 'b, T> {
+    kernel: &'k Kernel<'a, 'b, T>,
+    points: Points<'b, T>,
+    floor: f64,
+}
+
+impl<T: Real> Squared<'_, '_, '_, T> {
+    /// Adds the gradients along the features of both sides and along $a$; those along the points.
+    fn pull_back(
+        &self,
+        call: &Call<T>,
+        sides: [&[T]; 2],
+        along_inputs: [&mut [T]; 2],
+        along_a: &mut Array2<T>,
+    ) -> Result<PointsGradients<T>, Error> {
+        let own = self.kernel.own;
+        let mut sums = Sums {
+            points: self.points.zero_gradients(),
+            features: own
+                .features
+                .iter()
+                .map(|x| Array2::zeros(x.dim()))
+                .collect(),
+            a: Array2::zeros(along_a.dim()),
+        };
+        let [along_targets, along_sources] = along_inputs;
+        let (half, side) = (Half::Target, &own.targets);
+        self.through_nodes(call, half, side, sides[0], along_targets, &mut sums)?;
+        let (half, side) = (Half::Source, &own.sources);
+        self.through_nodes(call, half, side, sides[1], along_sources, &mut sums)?;
+        self.through_features_of_a(call, &mut sums)?;
+        *along_a += &sums.a;
+        Ok(sums.points)
+    }
+
     /// Through the similarities of one side.
     fn through_nodes(
         &self,
@@ -119,12 +194,12 @@ impl<T: Real> Kernel<'_, '_, T> {
         along_inputs: &mut [T],
         sums: &mut Sums<T>,
     ) -> Result<(), Error> {
-        let along_f = along_similarities(&side.f, along_scores, self.parameters.floor);
-        let units = units(self.heads, count(call, half));
+        let along_f = along_similarities(&side.f, along_scores, self.floor);
+        let units = units(self.kernel.heads, count(call, half));
         let parts = parallel::map(units.len(), |i| {
             self.of_unit(call, half, &units[i], &along_f)
         });
-        let (width, columns) = (self.width, call.shape.columns());
+        let (width, columns) = (self.kernel.width, call.shape.columns());
         let place = match half {
             Half::Target => 0..width,
             Half::Source => width..2 * width,
@@ -157,16 +232,19 @@ impl<T: Real> Kernel<'_, '_, T> {
         unit: &Unit,
         along_f: &[T],
     ) -> Result<Own<T>, Error> {
-        let points = self.parameters.points.half(unit.head, half);
-        let (x, a_features) = (inputs(call, half, unit), &self.own.features[unit.head]);
+        let points = self.points.half(unit.head, half);
+        let (x, a_features) = (
+            inputs(call, half, unit),
+            &self.kernel.own.features[unit.head],
+        );
         let phi = feature_map(x, &points)?;
         let mut cotangent = Array2::zeros(phi.raw_dim());
         let mut features = Array2::zeros(a_features.raw_dim());
         run(Products {
             phi: phi.as_slice().expect("allocated in row-major order"),
             features: a_features.as_slice().expect("allocated in row-major order"),
-            along_f: &along_f[unit.nodes.start * 2 * self.heads..],
-            heads: [unit.head, self.heads],
+            along_f: &along_f[unit.nodes.start * 2 * self.kernel.heads..],
+            heads: [unit.head, self.kernel.heads],
             inverse: points.normaliser().recip(),
             along_phi: cotangent
                 .as_slice_mut()
@@ -185,8 +263,8 @@ impl<T: Real> Kernel<'_, '_, T> {
     fn through_features_of_a(&self, call: &Call<T>, sums: &mut Sums<T>) -> Result<(), Error> {
         let slope = call.slope();
         for (head, cotangent) in sums.features.iter().enumerate() {
-            let points = self.parameters.points.head(head);
-            let directions = self.parameters.directions(head, slope);
+            let points = self.points.head(head);
+            let directions = self.kernel.parameters.directions(head, slope);
             let own = feature_map_vjp(directions.view(), &points, cotangent.view())?;
             let mut a = sums.a.row_mut(head);
             a += &own.x.row(0);
@@ -199,34 +277,6 @@ impl<T: Real> Kernel<'_, '_, T> {
             }
         }
         Ok(())
-    }
-
-    /// Through $\tfrac12 |k_j|_p^2$ and $c^2 |a|_p^2$. The query's own is the same for all edges of a
-    /// target, along which the gradients of the scores add up to zero.
-    fn through_magnitudes(
-        &self,
-        call: &Call<T>,
-        along_sources: &[T],
-        along_keys: &mut [T],
-        along_a: &mut Array2<T>,
-    ) {
-        let (heads, p) = (self.heads, self.parameters.p);
-        let mut squares = vec![0.0; heads];
-        let mut halves = Vec::with_capacity(along_sources.len() / 2);
-        for along in along_sources.chunks_exact(2 * heads) {
-            for (head, square) in squares.iter_mut().enumerate() {
-                let [one, slope] = [along[head], along[heads + head]].map(T::as_f64);
-                halves.push(0.5 * (one + slope));
-                *square += one + self.slope * self.slope * slope;
-            }
-        }
-        add_norms(call.source_features(), self.width, p, &halves, along_keys);
-        let Parameters { a, .. } = &self.parameters;
-        let a = &elements(*a);
-        let along_a = along_a
-            .as_slice_mut()
-            .expect("allocated in row-major order");
-        add_norms(a, 2 * self.width, p, &squares, along_a);
     }
 }
 

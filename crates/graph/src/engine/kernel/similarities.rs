@@ -1,11 +1,10 @@
 //! $f(q_i, c a)$ and $f(c a, k_j)$ of all nodes: two numbers a node and head.
 
-use super::Parameters;
-use crate::Error;
 use crate::engine::Call;
 use crate::engine::rows::dot;
 use crate::engine::sums::by_nodes;
 use crate::score::Half;
+use crate::{Error, Points};
 use bochner_kernels::feature_map;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Real, parallel};
@@ -44,7 +43,7 @@ pub(super) fn inputs<'a, T: Real>(call: &'a Call<T>, half: Half, unit: &Unit) ->
 /// The similarities of all nodes of one side to $a$ and to the slope times $a$, `[N, 2H]`.
 pub(super) fn of_nodes<T: Real>(
     call: &Call<T>,
-    own: &Parameters<T>,
+    points: &Points<T>,
     half: Half,
     features: &[Array2<T>],
 ) -> Result<Vec<T>, Error> {
@@ -52,7 +51,7 @@ pub(super) fn of_nodes<T: Real>(
     let units = units(heads, nodes);
     let parts: Vec<Result<_, Error>> = parallel::map(units.len(), |i| {
         let unit = &units[i];
-        let points = own.points.half(unit.head, half);
+        let points = points.half(unit.head, half);
         let phi = feature_map(inputs(call, half, unit), &points)?;
         Ok(against(&phi, &features[unit.head], points.normaliser()))
     });

@@ -17,7 +17,9 @@ pub enum AttentionKind {
     Dynamic,
     /// The kernel form, [`Score::Kernel`](crate::Score::Kernel), with the spectral points, the norm and
     /// the floor of a mechanism that has spectral points: `ika-s`, `ika-ns`, `ikan`, `ikan-direct`,
-    /// `mikan`.
+    /// `mikan`. `softmax` and `rbf-only` stand for exact Gaussian similarities,
+    /// [`Score::Gaussian`](crate::Score::Gaussian), with the magnitudes of p = 2, which is GAT again, and
+    /// without.
     Kernel(Variant),
 }
 

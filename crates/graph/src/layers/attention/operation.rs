@@ -2,7 +2,7 @@
 
 use super::arrays::{All, Arrays, Gradients};
 use super::config::{AttentionKind, GraphAttentionConfig, Residual};
-use super::points::Drawn;
+use super::points::{Drawn, gaussian};
 use crate::attend::{Kept, attend_keeping, attend_kept_vjp};
 use crate::layers::nodes::OwnedFeatures;
 use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
@@ -100,6 +100,9 @@ impl<T: Real> Plan<T> {
         let AttentionKind::Kernel(variant) = &self.config.kind else {
             return Ok(None);
         };
+        if gaussian(variant).is_some() {
+            return Ok(None);
+        }
         let nodes = ends(transformed);
         Drawn::new(variant, &self.config, nodes, kernel(p), &self.points).map(Some)
     }
@@ -112,8 +115,12 @@ impl<T: Real> Plan<T> {
         let a = p.a;
         let score = match (&self.config.kind, drawn) {
             (AttentionKind::Kernel(variant), Some(drawn)) => drawn.score(variant, a)?,
+            (AttentionKind::Kernel(variant), None) => Score::Gaussian {
+                a,
+                p: gaussian(variant).flatten(),
+            },
             (AttentionKind::Dynamic, _) => Score::Dynamic { a },
-            _ => Score::Classic { a },
+            (AttentionKind::Classic, _) => Score::Classic { a },
         };
         let term = |([weight, b], attributes): ([ArrayView2<'a, T>; 2], &'a Array2<T>)| EdgeTerm {
             attributes: attributes.view(),

@@ -19,9 +19,18 @@ pub(super) fn spectral<T: Real>(
 ) -> Result<&dyn SpectralMechanism<T>, LayerError> {
     let unsupported = bochner_attention::Error::Unsupported {
         what: "graph attention by a mechanism without spectral points",
-        instead: "one of ika-s, ika-ns, ikan, ikan-direct and mikan",
+        instead: "one of softmax, rbf-only, ika-s, ika-ns, ikan, ikan-direct and mikan",
     };
     Ok(variant.spectral().ok_or(unsupported)?)
+}
+
+/// The exponent of the norms of a mechanism that stands for exact Gaussian similarities.
+pub(super) fn gaussian(variant: &Variant) -> Option<Option<f64>> {
+    match variant {
+        Variant::Softmax(_) => Some(Some(2.0)),
+        Variant::RbfOnly(_) => Some(None),
+        _ => None,
+    }
 }
 
 /// Initial values of a mechanism's own parameters.
@@ -33,6 +42,9 @@ pub(super) fn initial<T: Real>(
     config: &GraphAttentionConfig,
     seed: Seed,
 ) -> Result<Vec<T>, LayerError> {
+    if gaussian(variant).is_some() {
+        return Ok(Vec::new());
+    }
     let mechanism = spectral::<T>(variant)?;
     let mut values = mechanism.initial(config.size(), &mut seed.stream("initial values"))?;
     if let Variant::IkanDirect(IkanDirect {
