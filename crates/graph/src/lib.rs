@@ -24,7 +24,7 @@
 //!
 //! All of this is plain functions of arrays, each next to its vector-Jacobian product ([`attend`],
 //! [`attend_vjp`]): no framework, no tape. With the default feature `dfdx` there are also trainable
-//! layers, each one operation on the tape of dfdx (`GraphAttention`). And nothing is done behind the caller's back. Self loops
+//! layers, each one operation on the tape of dfdx (`GraphAttention`, `GraphConvolution`). And nothing is done behind the caller's back. Self loops
 //! and the removal of repeated edges are operations that say what they did; edges keep the numbers
 //! under which the caller knows them.
 //!
@@ -104,13 +104,16 @@
 //! | [`scores`], [`EdgeWeights`] | what it looks like, edge by edge |
 //! | [`Score`], [`Points`] | how an edge is scored |
 //! | [`EdgeTerm`] | what attributes of an edge add to its score |
+//! | [`convolve`], [`convolve_vjp`] | the normalised sum of graph convolutional networks |
 //! | [`Merge`] | how heads are put together |
 //! | `GraphAttention`, `GraphAttentionConfig` | the trainable layer (feature `dfdx`) |
+//! | `GraphConvolution`, `GraphConvolutionConfig` | that of graph convolutional networks (feature `dfdx`) |
 //! | `AttributedGraph`, `Nodes` | what it is given |
 //! | [`Error`] | what can be wrong with the arguments |
 
 mod attend;
 mod compressed;
+mod convolution;
 mod engine;
 mod error;
 mod features;
@@ -122,13 +125,14 @@ mod score;
 mod settings;
 
 pub use attend::{Attended, AttentionGradients, EdgeWeights, attend, attend_vjp, scores};
+pub use convolution::{convolve, convolve_vjp};
 pub use error::Error;
 pub use features::{Features, SparseFeatures, dropped_out, row_normalised};
 pub use graph::{Batch, Graph, WithSelfLoops, WithoutDuplicates};
 #[cfg(feature = "dfdx")]
 pub use layers::{
     AttentionKind, AttributedGraph, Bias, GraphAttended, GraphAttention, GraphAttentionConfig,
-    LayerError, Nodes, Residual,
+    GraphConvolution, GraphConvolutionConfig, LayerError, Nodes, Residual,
 };
 pub use sampling::{FanOut, NeighbourSampler, Neighbourhood};
 pub use score::{EdgeTerm, EdgeTermGradients, Points, PointsGradients, Score};

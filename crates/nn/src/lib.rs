@@ -72,7 +72,7 @@
 //! | `bridge` | [`Operation`], [`record`], [`record_one`], [`Inputs`], [`Outputs`] |
 //! | `parameters` | [`Parameters`], [`Parameter`], [`ParameterMut`], [`alloc_gradients`] |
 //! | `collection` | [`Collection`], models of dfdx as [`Parameters`] |
-//! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Embedding`], [`mean_over_time`], [`Dropout`], [`Mode`], [`builders`] |
+//! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Embedding`], [`mean_over_time`], [`elu`], [`Dropout`], [`Mode`], [`builders`] |
 //! | `loss` | [`mean_squared_error`], [`Rows`], [`cross_entropy`] |
 //! | `rows` | [`affine`], [`affine_vjp`]: what operations of one's own are made of |
 //! | `optim` | [`Adam`] and AdamW, [`clip_by_norm`], [`Schedule`] |
@@ -98,7 +98,8 @@ pub use element::Element;
 pub use error::{BoxError, Error};
 pub use layers::{
     Activation, Dropout, Embedding, EndsWith, FeedForward, FeedForwardConfig, HiddenLayer,
-    LayerNorm, Linear, Mode, Normalised, ResidualNorm, TwoLayers, builders, mean_over_time,
+    LayerNorm, Linear, Mode, Normalised, ResidualNorm, TwoLayers, builders, elu, elu_in_place,
+    mean_over_time,
 };
 pub use loss::{Rows, cross_entropy, mean_squared_error};
 pub use optim::{Adam, AdamConfig, AdamState, Moments, Schedule, WeightDecay, clip_by_norm};

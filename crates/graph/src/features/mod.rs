@@ -1,7 +1,7 @@
 //! What is known of the nodes: dense or sparse rows, and their products with a weight.
 
 pub(crate) mod dense;
-mod multiply;
+pub(crate) mod multiply;
 mod sparse;
 
 pub use sparse::SparseFeatures;

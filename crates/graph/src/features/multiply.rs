@@ -10,7 +10,7 @@ use std::ops::Range;
 ///
 /// # Panics
 /// If there is not one value an entry, or `right` has not one row for each column.
-pub(super) fn multiply<T: Real>(
+pub(crate) fn multiply<T: Real>(
     rows: &Rows,
     values: &[T],
     right: &[T],

@@ -1,6 +1,7 @@
 //! Trainable layers on the tape of dfdx.
 
 mod attention;
+mod convolution;
 mod error;
 mod glorot;
 mod nodes;
@@ -8,6 +9,7 @@ mod nodes;
 pub use attention::{
     AttentionKind, Bias, GraphAttended, GraphAttention, GraphAttentionConfig, Residual,
 };
+pub use convolution::{GraphConvolution, GraphConvolutionConfig};
 pub use error::LayerError;
 pub use nodes::{AttributedGraph, Nodes};
 

@@ -2,7 +2,7 @@
 
 use crate::{Features, Graph, SparseFeatures};
 use bochner_numerics::{Dropout, Real};
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewD, Ix1, Ix2};
 
 /// A graph, with the attributes of its edges where a layer takes some.
 #[derive(Clone, Copy, Debug)]
@@ -87,4 +87,86 @@ impl<T: Real> OwnedFeatures<T> {
             Self::Sparse(x) => Features::Sparse(x),
         }
     }
+}
+
+/// The nodes of an operation: features that are kept, or tensors among its inputs.
+#[derive(Debug)]
+pub(super) struct GivenNodes<T> {
+    /// After their dropout; none if they are tensors.
+    features: Vec<OwnedFeatures<T>>,
+    tensors: usize,
+    /// That of the tensors.
+    dropout: Option<Dropout>,
+}
+
+impl<T: Real> GivenNodes<T> {
+    /// Features after their dropout.
+    pub(super) fn features(features: Vec<OwnedFeatures<T>>) -> Self {
+        Self {
+            features,
+            tensors: 0,
+            dropout: None,
+        }
+    }
+
+    /// The first inputs, before their dropout.
+    pub(super) fn tensors(tensors: usize, dropout: Option<Dropout>) -> Self {
+        Self {
+            features: Vec::new(),
+            tensors,
+            dropout,
+        }
+    }
+
+    pub(super) fn tensor_count(&self) -> usize {
+        self.tensors
+    }
+
+    /// The tensors after dropout, where there is any.
+    pub(super) fn drop_out(&self, tensors: &[ArrayViewD<T>]) -> Vec<OwnedFeatures<T>> {
+        let Some(dropout) = &self.dropout else {
+            return Vec::new();
+        };
+        let dropped = |x| OwnedFeatures::dropped_out(Features::Dense(matrix(x)), Some(dropout));
+        tensors.iter().map(dropped).collect()
+    }
+
+    /// What the layer sees, given what [`drop_out`](Self::drop_out) gave.
+    pub(super) fn views<'a>(
+        &'a self,
+        tensors: &'a [ArrayViewD<'_, T>],
+        dropped: &'a [OwnedFeatures<T>],
+    ) -> Vec<Features<'a, T>> {
+        match (&self.features[..], dropped) {
+            ([], []) => tensors.iter().map(|x| Features::Dense(matrix(x))).collect(),
+            ([], kept) | (kept, _) => kept.iter().map(OwnedFeatures::view).collect(),
+        }
+    }
+
+    /// The gradient along a tensor, from that after its dropout.
+    pub(super) fn through_dropout(&self, mut x: Array2<T>) -> Array2<T> {
+        if let Some(dropout) = &self.dropout {
+            let x = x.as_slice_mut().expect("allocated in row-major order");
+            crate::features::dense::drop_out(x, dropout);
+        }
+        x
+    }
+}
+
+/// An input as a matrix.
+///
+/// # Panics
+/// If it is none.
+pub(super) fn matrix<'a, T>(array: &'a ArrayViewD<'_, T>) -> ArrayView2<'a, T> {
+    let view = array.view().into_dimensionality::<Ix2>();
+    view.expect("two axes")
+}
+
+/// An input as a vector.
+///
+/// # Panics
+/// If it is none.
+pub(super) fn vector<'a, T>(array: &'a ArrayViewD<'_, T>) -> ArrayView1<'a, T> {
+    let view = array.view().into_dimensionality::<Ix1>();
+    view.expect("one axis")
 }

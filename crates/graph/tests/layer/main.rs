@@ -3,5 +3,7 @@
 
 mod attention;
 mod attention_gradients;
+mod convolution;
 mod misuse;
+mod pytorch_geometric;
 mod setting;

@@ -1,6 +1,7 @@
 //! Layers of which each forward pass is one operation on the tape.
 
 mod dropout;
+mod elu;
 mod embedding;
 mod feed_forward;
 mod initial;
@@ -11,6 +12,7 @@ mod mean;
 mod mode;
 
 pub use dropout::Dropout;
+pub use elu::{elu, elu_in_place};
 pub use embedding::Embedding;
 pub use feed_forward::{Activation, FeedForward, FeedForwardConfig, HiddenLayer, TwoLayers};
 pub use last_axis::EndsWith;

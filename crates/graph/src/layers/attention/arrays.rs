@@ -1,8 +1,9 @@
 //! The parameters of a layer, whatever they are kept in.
 
 use super::config::{AttentionKind, Bias, GraphAttentionConfig};
+use crate::layers::nodes::{matrix, vector};
 use bochner_numerics::Real;
-use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, Ix1, Ix2};
+use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD};
 
 /// All parameters in the order in which they are visited: matrices `M` and vectors `V`.
 #[derive(Clone, Debug)]
@@ -74,14 +75,4 @@ impl<T: Real> Gradients<T> {
         list.extend(self.kernel.map(Array1::into_dyn));
         list
     }
-}
-
-fn matrix<'a, T>(array: &'a ArrayViewD<'_, T>) -> ArrayView2<'a, T> {
-    let view = array.view().into_dimensionality::<Ix2>();
-    view.expect("two axes")
-}
-
-fn vector<'a, T>(array: &'a ArrayViewD<'_, T>) -> ArrayView1<'a, T> {
-    let view = array.view().into_dimensionality::<Ix1>();
-    view.expect("one axis")
 }

@@ -9,7 +9,7 @@ mod points;
 pub use config::{AttentionKind, Bias, GraphAttentionConfig, Residual};
 
 use super::glorot;
-use super::nodes::{AttributedGraph, Nodes, OwnedFeatures};
+use super::nodes::{AttributedGraph, GivenNodes, Nodes, OwnedFeatures};
 use crate::error::same_shape;
 use crate::{EdgeWeights, Features, LayerError};
 use arrays::Arrays;
@@ -236,8 +236,7 @@ impl<E: Element> GraphAttention<E> {
         let plan = Plan::new(&self.config, graph.graph, graph.attributes, mode);
         let dropped = |x| OwnedFeatures::dropped_out(x, plan.input_dropout.as_ref());
         let operation = GraphAttentionOperation {
-            given: nodes.into_iter().map(dropped).collect(),
-            tensors: 0,
+            nodes: GivenNodes::features(nodes.into_iter().map(dropped).collect()),
             plan,
         };
         let inputs = self.add_parameters(Inputs::new(), tape)?;
@@ -301,11 +300,9 @@ impl<E: Element> GraphAttention<E> {
         mode: Mode,
     ) -> Result<Recorded<E, T>, LayerError> {
         self.check(graph, shapes)?;
-        let operation = GraphAttentionOperation {
-            plan: Plan::new(&self.config, graph.graph, graph.attributes, mode),
-            given: Vec::new(),
-            tensors: shapes.len(),
-        };
+        let plan = Plan::new(&self.config, graph.graph, graph.attributes, mode);
+        let nodes = GivenNodes::tensors(shapes.len(), plan.input_dropout);
+        let operation = GraphAttentionOperation { plan, nodes };
         let inputs = self.add_parameters(inputs, T::default())?;
         self.recorded(operation, inputs)
     }

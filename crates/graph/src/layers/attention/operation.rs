@@ -4,12 +4,12 @@ use super::arrays::{All, Arrays, Gradients};
 use super::config::{AttentionKind, GraphAttentionConfig, Residual};
 use super::points::{Drawn, gaussian};
 use crate::attend::{Kept, attend_keeping, attend_kept_vjp};
-use crate::layers::nodes::OwnedFeatures;
+use crate::layers::nodes::{GivenNodes, OwnedFeatures, matrix};
 use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
 use bochner_attention::Pass;
 use bochner_nn::{BoxError, Mode, Operation};
 use bochner_numerics::{Dropout, Real};
-use ndarray::{Array2, ArrayD, ArrayView2, ArrayViewD, Axis, Ix2, IxDyn};
+use ndarray::{Array2, ArrayD, ArrayView2, ArrayViewD, Axis, IxDyn};
 
 /// A pass through a layer, but for the nodes' features and the parameters.
 #[derive(Clone, Debug)]
@@ -268,10 +268,7 @@ fn kernel<'a, T: Real>(p: &Arrays<'a, T>) -> &'a [T] {
 /// It has two outputs: what the nodes receive, and the penalty.
 pub(super) struct GraphAttentionOperation<T> {
     pub(super) plan: Plan<T>,
-    /// Features after their dropout; none if they are tensors.
-    pub(super) given: Vec<OwnedFeatures<T>>,
-    /// How many tensors of features there are.
-    pub(super) tensors: usize,
+    pub(super) nodes: GivenNodes<T>,
 }
 
 /// What the backward pass needs.
@@ -281,38 +278,6 @@ pub(super) struct Saved<T> {
     passed: Passed<T>,
 }
 
-impl<T: Real> GraphAttentionOperation<T> {
-    /// The tensors after dropout, where there is any.
-    fn drop_out(&self, tensors: &[ArrayViewD<T>]) -> Vec<OwnedFeatures<T>> {
-        let Some(dropout) = &self.plan.input_dropout else {
-            return Vec::new();
-        };
-        let dropped = |x: &ArrayViewD<T>| OwnedFeatures::dropped_out(dense(x), Some(dropout));
-        tensors.iter().map(dropped).collect()
-    }
-
-    fn nodes<'a>(
-        &'a self,
-        tensors: &'a [ArrayViewD<'_, T>],
-        dropped: &'a [OwnedFeatures<T>],
-    ) -> Vec<Features<'a, T>> {
-        let given = if dropped.is_empty() {
-            &self.given
-        } else {
-            dropped
-        };
-        if given.is_empty() {
-            return tensors.iter().map(|x| dense(x)).collect();
-        }
-        given.iter().map(OwnedFeatures::view).collect()
-    }
-}
-
-fn dense<'a, T: Real>(x: &'a ArrayViewD<'_, T>) -> Features<'a, T> {
-    let x = x.view().into_dimensionality::<Ix2>();
-    Features::Dense(x.expect("two axes"))
-}
-
 impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
     type Saved = Saved<T>;
 
@@ -320,10 +285,11 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
         &self,
         inputs: &[ArrayViewD<'_, T>],
     ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
-        let (tensors, parameters) = inputs.split_at(self.tensors);
-        let dropped = self.drop_out(tensors);
+        let (tensors, parameters) = inputs.split_at(self.nodes.tensor_count());
+        let dropped = self.nodes.drop_out(tensors);
         let p = Arrays::of(&self.plan.config, parameters);
-        let (output, penalty, passed) = self.plan.forward(&self.nodes(tensors, &dropped), &p)?;
+        let nodes = self.nodes.views(tensors, &dropped);
+        let (output, penalty, passed) = self.plan.forward(&nodes, &p)?;
         let penalty = ArrayD::from_elem(IxDyn(&[]), penalty);
         Ok((vec![output.into_dyn(), penalty], Saved { dropped, passed }))
     }
@@ -334,37 +300,25 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
         saved: &Self::Saved,
         cotangents: &[ArrayViewD<'_, T>],
     ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
-        let [output, penalty] = [0, 1].map(|i| cotangents[i].view());
-        if output.iter().chain(&penalty).any(|g| !g.is_finite()) {
+        let (output, penalty) = (matrix(&cotangents[0]), cotangents[1][IxDyn(&[])]);
+        if !penalty.is_finite() || output.iter().any(|g| !g.is_finite()) {
             // A loss that is no number has no gradient.
             let nan = |x: &ArrayViewD<T>| ArrayD::from_elem(x.raw_dim(), T::nan());
             return Ok(inputs.iter().map(nan).map(Some).collect());
         }
-        let (tensors, parameters) = inputs.split_at(self.tensors);
-        let (nodes, p) = (
-            self.nodes(tensors, &saved.dropped),
-            Arrays::of(&self.plan.config, parameters),
-        );
-        let output = output.into_dimensionality::<Ix2>()?;
-        let (passed, penalty) = (&saved.passed, penalty[IxDyn(&[])]);
-        let g = self.plan.backward(&nodes, &p, passed, output, penalty)?;
+        let (tensors, parameters) = inputs.split_at(self.nodes.tensor_count());
+        let p = Arrays::of(&self.plan.config, parameters);
+        let nodes = self.nodes.views(tensors, &saved.dropped);
+        let g = self
+            .plan
+            .backward(&nodes, &p, &saved.passed, output, penalty)?;
         let mut all = Vec::with_capacity(inputs.len());
-        if self.tensors > 0 {
+        if !tensors.is_empty() {
             let along = self.plan.along_nodes(&nodes, &p, &g.transformed, output)?;
-            all.extend(along.into_iter().map(|x| self.through_dropout(x)));
+            let along = along.into_iter().map(|x| self.nodes.through_dropout(x));
+            all.extend(along.map(Array2::into_dyn));
         }
         all.extend(g.parameters.into_list());
         Ok(all.into_iter().map(Some).collect())
-    }
-}
-
-impl<T: Real> GraphAttentionOperation<T> {
-    /// Dropout is its own gradient.
-    fn through_dropout(&self, mut x: Array2<T>) -> ArrayD<T> {
-        if let Some(dropout) = &self.plan.input_dropout {
-            let x = x.as_slice_mut().expect("allocated in row-major order");
-            crate::features::dense::drop_out(x, dropout);
-        }
-        x.into_dyn()
     }
 }

@@ -1,0 +1,153 @@
+//! The normalised sum over neighbours.
+
+use crate::error::same_shape;
+use crate::features::multiply::multiply;
+use crate::{Error, Graph};
+use bochner_numerics::Real;
+use ndarray::{Array2, ArrayView2};
+
+/// Edges of a piece of work.
+const PIECE: usize = 2048;
+
+/// Each node's sum over the nodes from which an edge leads to it,
+/// $\hat A X$ with $\hat A = D^{-1/2} A D^{-1/2}$: $y_i = \sum_{j \to i} x_j / \sqrt{d_i d_j}$.
+///
+/// *where* $d$ are the numbers of edges that lead to a node, $D$ of the matrix. The self loops of
+/// Kipf and Welling, $A + I$, are the caller's to add ([`Graph::with_self_loops`]).
+///
+/// # Shapes
+/// `x: [N, F]` to `[N, F]`.
+///
+/// # Errors
+/// [`Error::NotSquare`], [`Error::ShapeMismatch`].
+///
+/// # Numerics
+/// $O(E F)$ time. A node to which no edge leads receives zero and gives zero.
+///
+/// # Reference
+/// Kipf and Welling 2017, *Semi-supervised classification with graph convolutional networks*.
+///
+/// ```
+/// use bochner_graph::{Graph, convolve};
+/// use ndarray::array;
+///
+/// let graph = Graph::from_edges(2, [(0, 1)])?.with_self_loops()?.graph;
+/// let y = convolve(&graph, array![[2.0], [4.0]].view())?;
+/// assert_eq!(y, array![[2.0], [2.0 + 2.0 / 2.0_f64.sqrt()]]);
+/// # Ok::<(), bochner_graph::Error>(())
+/// ```
+pub fn convolve<T: Real>(graph: &Graph, x: ArrayView2<T>) -> Result<Array2<T>, Error> {
+    let inverse = inverse_roots::<T>(graph, &x)?;
+    let rows = &graph.by_target;
+    let values = (0..rows.count()).flat_map(|i| {
+        let inverse = &inverse;
+        rows.row(i)
+            .iter()
+            .map(move |&j| inverse[i] * inverse[j as usize])
+    });
+    Ok(times(rows, values.collect(), x))
+}
+
+/// The vector-Jacobian product of [`convolve`]: $\hat A^T \dot Y$.
+///
+/// # Shapes
+/// `cotangent: [N, F]` to `[N, F]`.
+///
+/// # Errors
+/// As [`convolve`].
+pub fn convolve_vjp<T: Real>(graph: &Graph, cotangent: ArrayView2<T>) -> Result<Array2<T>, Error> {
+    let inverse = inverse_roots::<T>(graph, &cotangent)?;
+    let rows = &graph.by_source;
+    let values = (0..rows.count()).flat_map(|j| {
+        let inverse = &inverse;
+        rows.row(j)
+            .iter()
+            .map(move |&i| inverse[i as usize] * inverse[j])
+    });
+    Ok(times(rows, values.collect(), cotangent))
+}
+
+/// $1 / \sqrt{d_i}$ of each node, 0 where no edge leads.
+fn inverse_roots<T: Real>(graph: &Graph, x: &ArrayView2<T>) -> Result<Vec<T>, Error> {
+    graph.expect_square("a convolution")?;
+    same_shape("features", &[graph.targets(), x.ncols()], x.shape())?;
+    let degrees = (0..graph.targets()).map(|i| graph.in_degree(i) as f64);
+    let inverse = |degree: f64| {
+        if degree > 0.0 {
+            1.0 / degree.sqrt()
+        } else {
+            0.0
+        }
+    };
+    Ok(degrees.map(|degree| T::of(inverse(degree))).collect())
+}
+
+fn times<T: Real>(rows: &crate::compressed::Rows, values: Vec<T>, x: ArrayView2<T>) -> Array2<T> {
+    let shape = x.raw_dim();
+    if x.is_empty() {
+        return Array2::zeros(shape);
+    }
+    let x = x.as_standard_layout();
+    let right = x.as_slice().expect("brought to row-major order");
+    let y = multiply(rows, &values, right, shape[1], PIECE);
+    Array2::from_shape_vec(shape, y).expect("as many rows as there are nodes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    /// Node 3 is cited by nobody and cites node 0; node 4 is alone.
+    fn graph() -> Graph {
+        let edges = [(0, 1), (1, 0), (2, 0), (3, 0), (0, 2), (1, 1), (2, 0)];
+        Graph::from_edges(5, edges).unwrap()
+    }
+
+    fn features(shape: (usize, usize)) -> Array2<f64> {
+        Array2::from_shape_fn(shape, |(i, n)| ((3 * i + n) as f64).sin())
+    }
+
+    /// The matrix of the formula, with an edge that is there twice counted twice.
+    fn matrix() -> Array2<f64> {
+        let mut a = Array2::<f64>::zeros((5, 5));
+        for (source, target) in graph().edges() {
+            a[[target, source]] += 1.0;
+        }
+        let degree = a.sum_axis(ndarray::Axis(1));
+        let inverse = degree.mapv(|d| if d > 0.0 { d.sqrt().recip() } else { 0.0 });
+        Array2::from_shape_fn((5, 5), |(i, j)| inverse[i] * a[[i, j]] * inverse[j])
+    }
+
+    fn near(got: &Array2<f64>, want: &Array2<f64>) -> bool {
+        got.iter().zip(want).all(|(x, y)| (x - y).abs() < 1e-14)
+    }
+
+    #[test]
+    fn it_is_a_product_with_the_normalised_matrix() {
+        let x = features((5, 3));
+        assert!(near(
+            &convolve(&graph(), x.view()).unwrap(),
+            &matrix().dot(&x)
+        ));
+        let back = convolve_vjp(&graph(), x.view()).unwrap();
+        assert!(near(&back, &matrix().t().dot(&x)));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let bipartite = Graph::bipartite(2, 3, [(2, 1)]).unwrap();
+        let error = convolve(&bipartite, features((3, 1)).view()).unwrap_err();
+        assert!(matches!(error, Error::NotSquare { .. }));
+        let error = convolve_vjp(&graph(), features((4, 1)).view()).unwrap_err();
+        assert!(matches!(
+            error,
+            Error::ShapeMismatch {
+                what: "features",
+                ..
+            }
+        ));
+        let none: Array2<f64> = array![[], [], [], [], []];
+        assert_eq!(convolve(&graph(), none.view()).unwrap().dim(), (5, 0));
+    }
+}

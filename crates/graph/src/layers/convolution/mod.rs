@@ -1,0 +1,204 @@
+//! The trainable layer of a graph convolutional network.
+
+mod operation;
+
+use super::attention::Bias;
+use super::nodes::{GivenNodes, OwnedFeatures};
+use super::{check_rate, glorot, mask};
+use crate::error::same_shape;
+use crate::{Error, Features, Graph, LayerError, convolve};
+use bochner_nn::{Element, Inputs, Mode, Parameter, ParameterMut, Parameters, join, record_one};
+use bochner_numerics::{Dropout, Seed};
+use dfdx::shapes::{Dim, HasShape};
+use dfdx::tensor::{Cpu, PutTape, Tape, Tensor, TensorFromVec};
+use ndarray::{Array1, Array2};
+use operation::GraphConvolutionOperation;
+use serde::{Deserialize, Serialize};
+
+/// Settings of a [`GraphConvolution`] layer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GraphConvolutionConfig {
+    /// Columns of the features.
+    pub inputs: usize,
+    /// Columns of the output.
+    pub outputs: usize,
+    /// Rate of the dropout on the features that come in, at least 0 and below 1.
+    #[serde(default)]
+    pub input_dropout: f64,
+    /// What is added to the output.
+    #[serde(default)]
+    pub bias: Bias,
+}
+
+/// A graph convolution, $\hat A X W + b$ with the sum over neighbours $\hat A$ of
+/// [`convolve`](crate::convolve).
+///
+/// Self loops are the caller's to add ([`Graph::with_self_loops`]). One operation on the tape; features
+/// are given as to [`GraphAttention`](crate::GraphAttention).
+///
+/// ```
+/// use bochner_graph::{Features, Graph, GraphConvolution, GraphConvolutionConfig, SparseFeatures};
+/// use bochner_nn::{Mode, elu};
+/// use bochner_numerics::Seed;
+/// use dfdx::prelude::*;
+///
+/// let graph = Graph::from_edges(3, [(0, 1), (1, 0), (1, 2), (2, 1)])?.with_self_loops()?.graph;
+/// let words = SparseFeatures::new(4, &[0, 2, 3, 5], &[0, 1, 1, 2, 3], vec![1.0; 5])?;
+/// let layer = |inputs, outputs, seed| {
+///     let config = GraphConvolutionConfig {
+///         inputs,
+///         outputs,
+///         input_dropout: 0.5,
+///         bias: Default::default(),
+///     };
+///     GraphConvolution::<f32>::try_new(&Cpu::default(), &config, Seed::new(seed))
+/// };
+/// let (first, second) = (layer(4, 16, 1)?, layer(16, 2, 2)?);
+/// let mode = Mode::Training(Seed::new(3));
+/// let hidden = first.apply_features(&graph, Features::Sparse(&words), OwnedTape::default(), mode)?;
+/// let logits = second.apply(&graph, elu(hidden)?, mode.nth(1))?;
+/// assert_eq!(logits.shape(), &(3, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Reference
+/// Kipf and Welling 2017, *Semi-supervised classification with graph convolutional networks*.
+#[derive(Clone, Debug)]
+pub struct GraphConvolution<E: Element> {
+    /// The weight $W$, `[Fin, Fout]`.
+    pub weight: Tensor<(usize, usize), E, Cpu>,
+    /// The bias $b$, `[Fout]`.
+    pub bias: Option<Tensor<(usize,), E, Cpu>>,
+    config: GraphConvolutionConfig,
+}
+
+impl<E: Element> GraphConvolution<E> {
+    /// A layer with a weight after Glorot and Bengio (2010) and a bias of zero.
+    ///
+    /// # Errors
+    /// [`LayerError::Graph`] for a size of zero or a rate out of range.
+    pub fn try_new(
+        device: &Cpu,
+        config: &GraphConvolutionConfig,
+        seed: Seed,
+    ) -> Result<Self, LayerError> {
+        let GraphConvolutionConfig {
+            inputs, outputs, ..
+        } = *config;
+        for (axis, length) in [("input", inputs), ("output", outputs)] {
+            if length == 0 {
+                let what = "a graph convolution";
+                return Err(Error::Empty { what, axis }.into());
+            }
+        }
+        check_rate("input_dropout", config.input_dropout)?;
+        let (shape, map) = ((inputs, outputs), [inputs, outputs]);
+        let zeros = || device.try_tensor_from_vec(vec![E::zero(); outputs], (outputs,));
+        let bias = (config.bias == Bias::Learned).then(zeros).transpose();
+        Ok(Self {
+            weight: glorot::matrix(device, shape, map, seed.child("weight"))?,
+            bias: bias.map_err(bochner_nn::Error::from)?,
+            config: *config,
+        })
+    }
+
+    /// The layer's settings.
+    pub fn config(&self) -> &GraphConvolutionConfig {
+        &self.config
+    }
+
+    /// The convolution of features along which there is a gradient; one operation on the tape.
+    ///
+    /// # Shapes
+    /// `x: [N, Fin]` to `[N, Fout]`.
+    ///
+    /// # Errors
+    /// Whatever does not fit.
+    pub fn apply<N: Dim, I: Dim, T: Tape<E, Cpu>>(
+        &self,
+        graph: &Graph,
+        x: Tensor<(N, I), E, Cpu, T>,
+        mode: Mode,
+    ) -> Result<Tensor<(usize, usize), E, Cpu, T>, LayerError> {
+        let (rows, columns) = *x.shape();
+        self.check(graph, [rows.size(), columns.size()])?;
+        let nodes = GivenNodes::tensors(1, self.dropout(mode));
+        self.recorded(graph, nodes, Inputs::<E, T>::new().with(x)?, T::default())
+    }
+
+    /// The convolution of features along which there is none; the tape is that of the output.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn apply_features<T: Tape<E, Cpu>>(
+        &self,
+        graph: &Graph,
+        features: Features<E>,
+        tape: T,
+        mode: Mode,
+    ) -> Result<Tensor<(usize, usize), E, Cpu, T>, LayerError> {
+        self.check(graph, [features.rows(), features.columns()])?;
+        let features = OwnedFeatures::dropped_out(features, self.dropout(mode).as_ref());
+        self.recorded(
+            graph,
+            GivenNodes::features(vec![features]),
+            Inputs::new(),
+            tape,
+        )
+    }
+
+    /// The output in evaluation, without a tape.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn infer(&self, graph: &Graph, features: Features<E>) -> Result<Array2<E>, LayerError> {
+        self.check(graph, [features.rows(), features.columns()])?;
+        let weight = Array2::from_shape_vec(*self.weight.shape(), self.weight.as_vec());
+        let h = features.product(weight.expect("as many values").view())?;
+        let mut output = convolve(graph, h.view())?;
+        if let Some(bias) = &self.bias {
+            output += &Array1::from(bias.as_vec());
+        }
+        Ok(output)
+    }
+
+    fn dropout(&self, mode: Mode) -> Option<Dropout> {
+        mask(self.config.input_dropout, mode.child("input dropout"))
+    }
+
+    fn check(&self, graph: &Graph, nodes: [usize; 2]) -> Result<(), Error> {
+        graph.expect_square("a convolution")?;
+        let wanted = [graph.targets(), self.config.inputs];
+        same_shape("the nodes' features", &wanted, &nodes)
+    }
+
+    fn recorded<T: Tape<E, Cpu>>(
+        &self,
+        graph: &Graph,
+        nodes: GivenNodes<E>,
+        inputs: Inputs<E, T>,
+        tape: T,
+    ) -> Result<Tensor<(usize, usize), E, Cpu, T>, LayerError> {
+        let mut inputs = inputs.with(self.weight.clone().put_tape(tape))?;
+        if let Some(bias) = &self.bias {
+            inputs = inputs.with(bias.clone())?;
+        }
+        let shape = (graph.targets(), self.config.outputs);
+        let graph = graph.clone();
+        let operation = GraphConvolutionOperation { graph, nodes };
+        Ok(record_one(operation, inputs, shape)?)
+    }
+}
+
+impl<E: Element> Parameters<E> for GraphConvolution<E> {
+    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
+        self.weight.for_each(&join(prefix, "weight"), f);
+        self.bias.for_each(&join(prefix, "bias"), f);
+    }
+
+    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
+        self.weight.for_each_mut(&join(prefix, "weight"), f);
+        self.bias.for_each_mut(&join(prefix, "bias"), f);
+    }
+}
