@@ -55,18 +55,19 @@ fn gradients_agree_with_finite_differences() {
                     got = parameter.gradient(&mut gradients).unwrap().to_vec();
                 }
             });
-            let want = finite_difference(&at, |values| {
+            let mut write = |values: &[f64]| {
                 layer.for_each_mut("", &mut |own, parameter| {
                     if own == name {
                         parameter.write(values);
                     }
                 });
                 value(&layer, tensor(&x)).array()
-            });
-            assert!(
-                at.is_empty() || relative_error(&got, &want) < 1e-8,
-                "{name}"
-            );
+            };
+            if !at.is_empty() {
+                let want = finite_difference(&at, &mut write);
+                write(&at);
+                assert!(relative_error(&got, &want) < 1e-8, "{name}");
+            }
         }
     }
 }
