@@ -28,6 +28,7 @@
 //! | `decoding` | one more position of a growing sequence |
 //! | `gaussian` | Gaussian processes and the copula |
 //! | `regression` | epochs of the paper's regressor |
+//! | `graph` | epochs of graph attention networks |
 //! | `training` | training steps of encoders and classifiers |
 //! | `machine` | the processor, its matrix product and its memory |
 //! | [`measure`] | medians, peak memory, and who else was running |
@@ -40,6 +41,7 @@ mod attention;
 mod decoding;
 mod error;
 mod gaussian;
+mod graph;
 pub mod instructions;
 mod machine;
 pub mod measure;

@@ -1,6 +1,6 @@
 //! What is measured.
 
-use crate::{Error, attention, decoding, gaussian, machine, regression, training};
+use crate::{Error, attention, decoding, gaussian, graph, machine, regression, training};
 use serde_json::Value;
 
 /// One piece of work at one shape.
@@ -103,6 +103,7 @@ pub fn workloads() -> Vec<Workload> {
         decoding::workloads(),
         training::workloads(),
         regression::workloads(),
+        graph::workloads(),
         gaussian::workloads(),
     ];
     groups.into_iter().flatten().collect()
