@@ -1,12 +1,12 @@
 //! From the cotangent of the output to the gradients along scores and values.
 
-use super::forward::{arriving, drop_out};
+use super::forward::arriving;
 use super::preactivation::Preactivation;
 use super::rows::{add_scaled, dot, row};
-use super::{Call, PIECE, classic};
+use super::{Call, PIECE, Received, classic};
 use crate::compressed::cut;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
-use bochner_numerics::{Dropout, Operations, Real, operations, parallel};
+use bochner_numerics::{Operations, Real, operations, parallel};
 use std::ops::Range;
 
 /// The gradients along the scores, `[E, H]` by place, and along the values, `[Ns, H F]`.
@@ -18,17 +18,22 @@ pub(super) fn pull_back<T: Real>(
     call: &Call<T>,
     alpha: &[T],
     cotangent: &[T],
-    values: &[T],
+    received: Received<T>,
 ) -> (Vec<T>, Vec<T>) {
     operations::record(Operations::multiply_adds(
         2 * call.graph.edge_count() * call.shape.columns(),
     ));
-    let along_scores = along_scores(call, alpha, cotangent, values);
-    let along_values = along_values(call, alpha, cotangent);
+    let along_scores = along_scores(call, alpha, cotangent, received);
+    let along_values = along_values(call, alpha, cotangent, received);
     (along_scores, along_values)
 }
 
-fn along_scores<T: Real>(call: &Call<T>, alpha: &[T], cotangent: &[T], values: &[T]) -> Vec<T> {
+fn along_scores<T: Real>(
+    call: &Call<T>,
+    alpha: &[T],
+    cotangent: &[T],
+    received: Received<T>,
+) -> Vec<T> {
     let (rows, heads) = (&call.graph.by_target, call.shape.heads);
     let mut out = vec![T::zero(); alpha.len()];
     let pieces = rows.pieces(PIECE);
@@ -38,8 +43,7 @@ fn along_scores<T: Real>(call: &Call<T>, alpha: &[T], cotangent: &[T], values: &
     parallel::for_each(tasks, |((targets, places), out)| {
         run(AlongScores {
             call,
-            dropout: call.settings.dropout.as_ref(),
-            values,
+            received,
             targets,
             alpha: &alpha[places.start * heads..places.end * heads],
             cotangent,
@@ -51,8 +55,7 @@ fn along_scores<T: Real>(call: &Call<T>, alpha: &[T], cotangent: &[T], values: &
 
 struct AlongScores<'a, 'b, T: Real> {
     call: &'a Call<'a, 'b, T>,
-    dropout: Option<&'a Dropout>,
-    values: &'a [T],
+    received: Received<'a, T>,
     targets: Range<usize>,
     alpha: &'a [T],
     cotangent: &'a [T],
@@ -62,7 +65,7 @@ struct AlongScores<'a, 'b, T: Real> {
 impl<T: Real> Task for AlongScores<'_, '_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let (shape, order) = (self.call.shape, &self.call.graph.order);
+        let (shape, received) = (self.call.shape, self.received);
         let mut means = vec![T::zero(); shape.heads];
         let (mut rest, mut alpha_rest) = (self.out, self.alpha);
         for edges in arriving(self.call, self.targets) {
@@ -78,15 +81,13 @@ impl<T: Real> Task for AlongScores<'_, '_, T> {
                 .zip(alpha.chunks_exact(shape.heads));
             let outs = outs.zip(edges.sources).zip(edges.places);
             for (((out, alpha), &source), place) in outs {
-                let value = row(self.values, source as usize, shape.columns());
+                let value = row(received.values, source as usize, shape.columns());
                 let heads = cotangent.chunks_exact(shape.width);
                 let heads = heads.zip(value.chunks_exact(shape.width));
                 for (out, (cotangent, value)) in out.iter_mut().zip(heads) {
                     *out = dot::<T, A>(cotangent, value);
                 }
-                if let Some(dropout) = self.dropout {
-                    drop_out(dropout, order[place], out);
-                }
+                received.drop_out(place, out);
                 for ((mean, &alpha), &g) in means.iter_mut().zip(alpha).zip(&*out) {
                     *mean = A::mul_add(alpha, g, *mean);
                 }
@@ -103,7 +104,12 @@ impl<T: Real> Task for AlongScores<'_, '_, T> {
     }
 }
 
-fn along_values<T: Real>(call: &Call<T>, alpha: &[T], cotangent: &[T]) -> Vec<T> {
+fn along_values<T: Real>(
+    call: &Call<T>,
+    alpha: &[T],
+    cotangent: &[T],
+    received: Received<T>,
+) -> Vec<T> {
     let (rows, columns) = (&call.graph.by_source, call.shape.columns());
     let mut out = vec![T::zero(); rows.count() * columns];
     let pieces = rows.pieces(PIECE);
@@ -111,7 +117,7 @@ fn along_values<T: Real>(call: &Call<T>, alpha: &[T], cotangent: &[T]) -> Vec<T>
     parallel::for_each(pieces.into_iter().zip(parts).collect(), |(sources, out)| {
         run(AlongValues {
             call,
-            dropout: call.settings.dropout.as_ref(),
+            received,
             sources,
             alpha,
             cotangent,
@@ -123,7 +129,7 @@ fn along_values<T: Real>(call: &Call<T>, alpha: &[T], cotangent: &[T]) -> Vec<T>
 
 struct AlongValues<'a, 'b, T: Real> {
     call: &'a Call<'a, 'b, T>,
-    dropout: Option<&'a Dropout>,
+    received: Received<'a, T>,
     sources: Range<usize>,
     alpha: &'a [T],
     cotangent: &'a [T],
@@ -144,9 +150,7 @@ impl<T: Real> Task for AlongValues<'_, '_, T> {
                 .zip(&graph.places[entries]);
             for (&target, &place) in edges {
                 factors.copy_from_slice(row(self.alpha, place as usize, shape.heads));
-                if let Some(dropout) = self.dropout {
-                    drop_out(dropout, graph.order[place as usize], &mut factors);
-                }
+                self.received.drop_out(place as usize, &mut factors);
                 let cotangent = row(self.cotangent, target as usize, shape.columns());
                 let heads = out.chunks_exact_mut(shape.width);
                 let heads = heads.zip(cotangent.chunks_exact(shape.width));

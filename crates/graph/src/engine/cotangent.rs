@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::settings::{Merge, Shape};
 use bochner_numerics::Real;
+use bochner_numerics::instructions::{self, Arithmetic, Task};
 use ndarray::ArrayView2;
 
 /// The cotangent of each head's output, in units of a power of two.
@@ -26,6 +27,7 @@ impl<T: Real> Cotangent<T> {
             });
         }
         let heads = match merge {
+            Merge::Concatenate if unit == T::one() => given.to_vec(),
             Merge::Concatenate => given.iter().map(|&x| x / unit).collect(),
             Merge::Average => {
                 let divisor = unit * T::of(shape.heads as f64);
@@ -40,7 +42,21 @@ impl<T: Real> Cotangent<T> {
     /// Back to the units of what was given; what lies beyond the type's range becomes its largest
     /// number.
     pub(crate) fn restore(&self, x: &mut [T]) {
-        x.iter_mut().for_each(|x| *x = held(*x * self.unit));
+        instructions::run(Restore { x, unit: self.unit });
+    }
+}
+
+struct Restore<'a, T> {
+    x: &'a mut [T],
+    unit: T,
+}
+
+impl<T: Real> Task for Restore<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        for x in self.x {
+            *x = held(*x * self.unit);
+        }
     }
 }
 

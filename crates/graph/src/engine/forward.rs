@@ -2,7 +2,7 @@
 
 use super::rows::{add_scaled, row};
 use super::scorer::{Arriving, Scorer};
-use super::{Call, PIECE, held};
+use super::{Call, PIECE, Received, held};
 use crate::compressed::cut;
 use bochner_numerics::elementary::exp_in_place;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
@@ -13,7 +13,7 @@ use std::ops::Range;
 pub(super) fn attend<T: Real, S: Scorer<T>>(
     call: &Call<T>,
     scorer: &S,
-    values: &[T],
+    received: Received<T>,
 ) -> (Vec<T>, Vec<T>) {
     let (rows, shape) = (&call.graph.by_target, call.shape);
     let edges = rows.entries();
@@ -28,7 +28,6 @@ pub(super) fn attend<T: Real, S: Scorer<T>>(
     let outputs = cut(&mut output, shape.columns(), pieces.iter().map(Range::len));
     let tasks = pieces.into_iter().zip(alphas).zip(outputs).collect();
     parallel::for_each(tasks, |((targets, alpha), output)| {
-        let dropout = call.settings.dropout.as_ref();
         run(Weights {
             call,
             scorer,
@@ -38,8 +37,7 @@ pub(super) fn attend<T: Real, S: Scorer<T>>(
         exp_in_place(alpha);
         run(Receive {
             call,
-            dropout,
-            values,
+            received,
             targets,
             alpha,
             output,
@@ -111,8 +109,7 @@ impl<T: Real, S: Scorer<T>> Task for Weights<'_, '_, T, S> {
 /// Divides the weights by their sum, and adds up the values they weigh.
 struct Receive<'a, 'b, T: Real> {
     call: &'a Call<'a, 'b, T>,
-    dropout: Option<&'a Dropout>,
-    values: &'a [T],
+    received: Received<'a, T>,
     targets: Range<usize>,
     alpha: &'a mut [T],
     output: &'a mut [T],
@@ -121,7 +118,7 @@ struct Receive<'a, 'b, T: Real> {
 impl<T: Real> Task for Receive<'_, '_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let (shape, order) = (self.call.shape, &self.call.graph.order);
+        let (shape, received) = (self.call.shape, self.received);
         let mut inverse = vec![T::zero(); shape.heads];
         let mut factors = vec![T::zero(); shape.heads];
         let mut rest = self.alpha;
@@ -133,10 +130,8 @@ impl<T: Real> Task for Receive<'_, '_, T> {
             let alphas = alpha.chunks_exact(shape.heads).zip(edges.sources);
             for ((alpha, &source), place) in alphas.zip(edges.places) {
                 factors.copy_from_slice(alpha);
-                if let Some(dropout) = self.dropout {
-                    drop_out(dropout, order[place], &mut factors);
-                }
-                let value = row(self.values, source as usize, shape.columns());
+                received.drop_out(place, &mut factors);
+                let value = row(received.values, source as usize, shape.columns());
                 let heads = output.chunks_exact_mut(shape.width);
                 let heads = heads.zip(value.chunks_exact(shape.width));
                 for (&factor, (output, value)) in factors.iter().zip(heads) {
@@ -163,12 +158,49 @@ fn normalise<T: Real>(alpha: &mut [T], inverse: &mut [T]) {
     }
 }
 
-/// Multiplies what belongs to one edge, an element a head, by the factors of dropout.
-#[inline(always)]
-pub(super) fn drop_out<T: Real>(dropout: &Dropout, edge: u32, x: &mut [T]) {
-    let first = u64::from(edge) * x.len() as u64;
-    for (index, x) in (first..).zip(x) {
-        *x *= dropout.factor(index);
+impl<T: Real> Received<'_, T> {
+    /// Multiplies what belongs to one edge, an element a head, by the factors of dropout.
+    #[inline(always)]
+    pub(super) fn drop_out(&self, place: usize, x: &mut [T]) {
+        if let Some(factors) = self.factors {
+            let own = row(factors, place, x.len());
+            x.iter_mut().zip(own).for_each(|(x, &factor)| *x *= factor);
+        }
+    }
+}
+
+/// The factors of dropout on the weights, `[E, H]` by place.
+pub(super) fn factors<T: Real>(call: &Call<T>, dropout: &Dropout) -> Vec<T> {
+    let heads = call.shape.heads;
+    let mut factors = vec![T::zero(); call.graph.edge_count() * heads];
+    parallel::for_each_chunk(&mut factors, PIECE * heads, |i, factors| {
+        run(Factors {
+            dropout,
+            order: &call.graph.order[i * PIECE..],
+            heads,
+            factors,
+        });
+    });
+    factors
+}
+
+struct Factors<'a, T> {
+    dropout: &'a Dropout,
+    order: &'a [u32],
+    heads: usize,
+    factors: &'a mut [T],
+}
+
+impl<T: Real> Task for Factors<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let rows = self.factors.chunks_exact_mut(self.heads);
+        for (row, &edge) in rows.zip(self.order) {
+            let first = u64::from(edge) * self.heads as u64;
+            for (index, factor) in (first..).zip(row) {
+                *factor = self.dropout.factor(index);
+            }
+        }
     }
 }
 

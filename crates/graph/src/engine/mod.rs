@@ -44,6 +44,17 @@ pub(crate) struct Prepared<T> {
     score: PreparedScore<T>,
     /// The sources' features after dropout, `[Ns, H F]`, where they are dropped.
     values: Option<Vec<T>>,
+    /// The factors of dropout on the weights, `[E, H]` by place, where there is any.
+    factors: Option<Vec<T>>,
+}
+
+/// What weights weigh, and what dropout makes of them.
+#[derive(Clone, Copy)]
+struct Received<'a, T> {
+    /// `[Ns, H F]`.
+    values: &'a [T],
+    /// `[E, H]` by place.
+    factors: Option<&'a [T]>,
 }
 
 /// What scores are made of.
@@ -89,8 +100,13 @@ impl<'a, 'b, T: Real> Call<'a, 'b, T> {
             dense::drop_out(&mut values, dropout);
             values
         });
-        let score = self.prepare_score()?;
-        Ok(Prepared { score, values })
+        let dropout = self.settings.dropout.as_ref();
+        let factors = dropout.map(|dropout| forward::factors(self, dropout));
+        Ok(Prepared {
+            score: self.prepare_score()?,
+            values,
+            factors,
+        })
     }
 
     fn prepare_score(&self) -> Result<PreparedScore<T>, Error> {
@@ -109,11 +125,15 @@ impl<'a, 'b, T: Real> Call<'a, 'b, T> {
 
     /// The weights of all edges and what the targets receive.
     pub(crate) fn forward(&self, prepared: &Prepared<T>) -> (Vec<T>, Vec<T>) {
-        let values = self.values(prepared);
+        let received = self.received(prepared);
         match &prepared.score {
-            PreparedScore::Classic(own) => forward::attend(self, &Classic::new(self, own), values),
-            PreparedScore::Dynamic(own) => forward::attend(self, &Dynamic::new(self, own), values),
-            PreparedScore::Kernel(own) => forward::attend(self, &Kernel::new(self, own), values),
+            PreparedScore::Classic(own) => {
+                forward::attend(self, &Classic::new(self, own), received)
+            }
+            PreparedScore::Dynamic(own) => {
+                forward::attend(self, &Dynamic::new(self, own), received)
+            }
+            PreparedScore::Kernel(own) => forward::attend(self, &Kernel::new(self, own), received),
         }
     }
 
@@ -133,8 +153,9 @@ impl<'a, 'b, T: Real> Call<'a, 'b, T> {
         alpha: &[T],
         cotangent: &[T],
     ) -> Result<Parts<T>, Error> {
-        let values = self.values(prepared);
-        let (along_scores, mut along_values) = backward::pull_back(self, alpha, cotangent, values);
+        let received = self.received(prepared);
+        let (along_scores, mut along_values) =
+            backward::pull_back(self, alpha, cotangent, received);
         if let Some(dropout) = &self.settings.value_dropout {
             dense::drop_out(&mut along_values, dropout);
         }
@@ -152,8 +173,11 @@ impl<'a, 'b, T: Real> Call<'a, 'b, T> {
     }
 
     /// What targets receive of the sources.
-    fn values<'p>(&'p self, prepared: &'p Prepared<T>) -> &'p [T] {
-        prepared.values.as_deref().unwrap_or(&self.sources)
+    fn received<'p>(&'p self, prepared: &'p Prepared<T>) -> Received<'p, T> {
+        Received {
+            values: prepared.values.as_deref().unwrap_or(&self.sources),
+            factors: prepared.factors.as_deref(),
+        }
     }
 
     fn slope(&self) -> T {

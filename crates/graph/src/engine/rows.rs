@@ -32,7 +32,14 @@ pub(super) fn added<T: Real>(lanes: [T; LANES]) -> T {
 /// $y \leftarrow y + f x$.
 #[inline(always)]
 pub(super) fn add_scaled<T: Real, A: Arithmetic>(y: &mut [T], factor: T, x: &[T]) {
-    for (y, &x) in y.iter_mut().zip(x) {
+    let (whole_y, rest_y) = y.as_chunks_mut::<LANES>();
+    let (whole_x, rest_x) = x.as_chunks::<LANES>();
+    for (y, x) in whole_y.iter_mut().zip(whole_x) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y = A::mul_add(factor, x, *y);
+        }
+    }
+    for (y, &x) in rest_y.iter_mut().zip(rest_x) {
         *y = A::mul_add(factor, x, *y);
     }
 }

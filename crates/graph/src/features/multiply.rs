@@ -35,6 +35,27 @@ pub(crate) fn multiply<T: Real>(
     out
 }
 
+/// Columns whose sums stay in registers.
+const BLOCK: usize = 64;
+const SMALL: usize = 8;
+
+/// Some columns of a row of the product, from column `first` of the right matrix on.
+#[inline(always)]
+fn sum<'a, T: Real, A: Arithmetic, const N: usize>(
+    rights: impl Iterator<Item = (T, &'a [T])>,
+    first: usize,
+    out: &mut [T; N],
+) {
+    let mut sums = [T::zero(); N];
+    for (value, right) in rights {
+        let right: &[T; N] = right[first..][..N].try_into().expect("as many");
+        for (sum, &x) in sums.iter_mut().zip(right) {
+            *sum = A::mul_add(value, x, *sum);
+        }
+    }
+    *out = sums;
+}
+
 struct Multiply<'a, T> {
     rows: &'a Rows,
     range: Range<usize>,
@@ -47,12 +68,26 @@ struct Multiply<'a, T> {
 impl<T: Real> Task for Multiply<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let Self { width, right, .. } = self;
-        for (row, out) in self.range.zip(self.out.chunks_exact_mut(width)) {
+        let width = self.width;
+        for (row, out) in self.range.clone().zip(self.out.chunks_exact_mut(width)) {
             let values = &self.values[self.rows.places(row)];
-            for (&column, &value) in self.rows.row(row).iter().zip(values) {
-                let right = &right[column as usize * width..][..width];
-                for (y, &x) in out.iter_mut().zip(right) {
+            let entries = self.rows.row(row).iter().zip(values);
+            let rights = entries.map(|(&column, &value)| {
+                let right = &self.right[column as usize * width..][..width];
+                (value, right)
+            });
+            let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
+            for (i, out) in blocks.iter_mut().enumerate() {
+                sum::<T, A, BLOCK>(rights.clone(), i * BLOCK, out);
+            }
+            let first = width - rest.len();
+            let (small, rest) = rest.as_chunks_mut::<SMALL>();
+            for (i, out) in small.iter_mut().enumerate() {
+                sum::<T, A, SMALL>(rights.clone(), first + i * SMALL, out);
+            }
+            let first = width - rest.len();
+            for (value, right) in rights {
+                for (y, &x) in rest.iter_mut().zip(&right[first..]) {
                     *y = A::mul_add(value, x, *y);
                 }
             }

@@ -97,7 +97,9 @@ impl<T: Real> Task for Against<'_, T> {
     fn run<A: Arithmetic>(self) {
         let (one, slope) = self.features.split_at(self.features.len() / 2);
         for (phi, out) in self.phi.chunks_exact(one.len()).zip(self.out) {
-            *out = [one, slope].map(|features| dot::<T, A>(phi, features) * self.inverse);
+            // Not by `map` of the array, which is not compiled for the instruction set.
+            let [one, slope] = [dot::<T, A>(phi, one), dot::<T, A>(phi, slope)];
+            *out = [one * self.inverse, slope * self.inverse];
         }
     }
 }
