@@ -109,6 +109,7 @@
 //! | `GraphAttention`, `GraphAttentionConfig` | the trainable layer (feature `dfdx`) |
 //! | `GraphConvolution`, `GraphConvolutionConfig` | that of graph convolutional networks (feature `dfdx`) |
 //! | `AttributedGraph`, `Nodes` | what it is given |
+//! | `GraphInspection` | what it looks like from inside |
 //! | [`Error`] | what can be wrong with the arguments |
 
 mod attend;
@@ -132,7 +133,7 @@ pub use graph::{Batch, Graph, WithSelfLoops, WithoutDuplicates};
 #[cfg(feature = "dfdx")]
 pub use layers::{
     AttentionKind, AttributedGraph, Bias, GraphAttended, GraphAttention, GraphAttentionConfig,
-    GraphConvolution, GraphConvolutionConfig, LayerError, Nodes, Residual,
+    GraphConvolution, GraphConvolutionConfig, GraphInspection, LayerError, Nodes, Residual,
 };
 pub use sampling::{FanOut, NeighbourSampler, Neighbourhood};
 pub use score::{EdgeTerm, EdgeTermGradients, Points, PointsGradients, Score};

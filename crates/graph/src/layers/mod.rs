@@ -7,7 +7,8 @@ mod glorot;
 mod nodes;
 
 pub use attention::{
-    AttentionKind, Bias, GraphAttended, GraphAttention, GraphAttentionConfig, Residual,
+    AttentionKind, Bias, GraphAttended, GraphAttention, GraphAttentionConfig, GraphInspection,
+    Residual,
 };
 pub use convolution::{GraphConvolution, GraphConvolutionConfig};
 pub use error::LayerError;

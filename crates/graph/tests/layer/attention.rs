@@ -4,7 +4,8 @@ use crate::setting::{
     TRAINING, attributed, graph, kinds, layer, normal, tensor, with_everything, with_plain_residual,
 };
 use bochner_graph::{
-    Features, GraphAttention, GraphAttentionConfig, Merge, Score, Settings, SparseFeatures, attend,
+    AttentionKind, Features, GraphAttention, GraphAttentionConfig, Merge, Score, Settings,
+    SparseFeatures, attend,
 };
 use bochner_nn::{Mode, Parameters};
 use bochner_numerics::Seed;
@@ -159,6 +160,27 @@ fn the_penalty_is_that_of_the_points() {
     let penalties: Vec<f64> = penalties.collect();
     assert_eq!(penalties[..6], [0.0; 6]);
     assert!(penalties[6..].iter().all(|&penalty| penalty > 0.0));
+}
+
+/// Only points that are drawn jointly have a correlation of the heads.
+#[test]
+fn a_layer_can_be_looked_into() {
+    let (graph, x) = (graph(), normal((6, 5), "x"));
+    for (kind, config) in kinds().into_iter().enumerate() {
+        let layer = layer(&config);
+        let seen = layer.inspect(&graph, x.view()).unwrap();
+        assert_eq!(seen.weights, layer.weights(&graph, x.view()).unwrap());
+        let points = seen.points.as_ref().map(|points| points.dim());
+        assert_eq!(points, (kind >= 4).then_some((2, 3, 6)), "kind {kind}");
+        let joint =
+            matches!(&config.kind, AttentionKind::Kernel(variant) if variant.name() == "mikan");
+        assert_eq!(seen.correlation.is_some(), joint, "kind {kind}");
+        for of_one in seen.correlation.iter().flat_map(|c| c.outer_iter()) {
+            assert_eq!(of_one.dim(), (2, 2));
+            assert!((of_one[[0, 0]] - 1.0).abs() < 1e-12);
+            assert!(of_one[[0, 1]] == of_one[[1, 0]] && of_one[[0, 1]].abs() < 1.0);
+        }
+    }
 }
 
 /// The kernel form with exact Gaussian similarities and magnitudes is GAT.

@@ -2,11 +2,13 @@
 
 mod arrays;
 mod config;
+mod inspection;
 mod operation;
 mod parameters;
 mod points;
 
 pub use config::{AttentionKind, Bias, GraphAttentionConfig, Residual};
+pub use inspection::GraphInspection;
 
 use super::glorot;
 use super::nodes::{AttributedGraph, GivenNodes, Nodes, OwnedFeatures};

@@ -28,7 +28,7 @@ pub(super) struct Plan<T> {
 pub(super) struct Passed<T> {
     /// The transformed features, `[N, H F]`, of the targets, and of the sources where they are others.
     transformed: Vec<Array2<T>>,
-    drawn: Option<Drawn<T>>,
+    pub(super) drawn: Option<Drawn<T>>,
     pub(super) kept: Kept<T>,
 }
 

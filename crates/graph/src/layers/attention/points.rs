@@ -1,13 +1,13 @@
 //! Spectral points of a graph's nodes.
 
-use super::config::GraphAttentionConfig;
+use super::config::{AttentionKind, GraphAttentionConfig};
 use crate::{LayerError, Points, PointsGradients, Score};
 use bochner_attention::{
     DirectInit, DrawnCotangents, DrawnPoints, IkanDirect, Inputs, Mask, Pass,
     PointsGradients as DrawnGradients, SpectralMechanism, Variant,
 };
 use bochner_numerics::{Real, Seed};
-use ndarray::{Array1, Array2, Array4, ArrayView2, Axis, s};
+use ndarray::{Array1, Array2, Array3, Array4, ArrayView2, Axis, s};
 use std::sync::LazyLock;
 
 /// The mechanism as one with spectral points.
@@ -83,6 +83,28 @@ impl<T: Real> Drawn<T> {
         let mechanism = spectral::<T>(variant)?;
         let points = mechanism.draw_points(&inputs(&q, &k), parameters, pass)?;
         Ok(Self { points, q, k })
+    }
+
+    /// The points w, or w1, `[H, R, 2F]`.
+    pub(super) fn points(&self) -> Array3<T> {
+        self.points.w1.index_axis(Axis(0), 0).to_owned()
+    }
+
+    /// The correlation of the heads by which evaluation draws, `[2F, H, H]`.
+    pub(super) fn correlation(
+        &self,
+        config: &GraphAttentionConfig,
+        parameters: &[T],
+    ) -> Result<Option<Array3<T>>, LayerError> {
+        let AttentionKind::Kernel(variant) = &config.kind else {
+            return Ok(None);
+        };
+        let pass = Pass::Evaluation { seed: config.seed };
+        let inputs = inputs(&self.q, &self.k);
+        let seen = variant
+            .mechanism::<T>()
+            .inspect(&inputs, parameters, &pass)?;
+        Ok(seen.correlation)
     }
 
     /// What the objective adds.
