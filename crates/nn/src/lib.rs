@@ -73,7 +73,7 @@
 //! | `parameters` | [`Parameters`], [`Parameter`], [`ParameterMut`], [`alloc_gradients`] |
 //! | `collection` | [`Collection`], models of dfdx as [`Parameters`] |
 //! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Embedding`], [`mean_over_time`], [`elu`], [`Dropout`], [`Mode`], [`builders`] |
-//! | `loss` | [`mean_squared_error`], [`Rows`], [`cross_entropy`] |
+//! | `loss` | [`mean_squared_error`], [`Rows`], [`cross_entropy`], [`cross_entropy_of`] |
 //! | `rows` | [`affine`], [`affine_vjp`]: what operations of one's own are made of |
 //! | `optim` | [`Adam`] and AdamW, [`clip_by_norm`], [`Schedule`] |
 //! | `checkpoint` | [`Checkpoint`], [`Progress`] |
@@ -101,7 +101,7 @@ pub use layers::{
     LayerNorm, Linear, Mode, Normalised, ResidualNorm, TwoLayers, builders, elu, elu_in_place,
     mean_over_time,
 };
-pub use loss::{Rows, cross_entropy, mean_squared_error};
+pub use loss::{Rows, cross_entropy, cross_entropy_of, mean_squared_error};
 pub use optim::{Adam, AdamConfig, AdamState, Moments, Schedule, WeightDecay, clip_by_norm};
 pub use parameters::{
     Parameter, ParameterMut, Parameters, alloc_gradients, join, parameter_count, zero_gradients,

@@ -34,27 +34,57 @@ pub fn cross_entropy<N: Dim, C: Dim, E: Element, T: Tape<E, Cpu>>(
     logits: Tensor<(N, C), E, Cpu, T>,
     labels: &[usize],
 ) -> Result<Tensor<(), E, Cpu, T>, Error> {
-    let (rows, classes) = *logits.shape();
-    if labels.len() != rows.size() {
+    let rows = logits.shape().0.size();
+    if labels.len() != rows {
         return Err(Error::ShapeMismatch {
             what: "the labels",
-            expected: vec![rows.size()],
+            expected: vec![rows],
             got: vec![labels.len()],
         });
     }
-    if let Some(&index) = labels.iter().find(|&&label| label >= classes.size()) {
-        return Err(Error::IndexOutOfBounds {
-            what: "the labels",
-            index,
-            len: classes.size(),
-        });
+    let all: Vec<(usize, usize)> = labels.iter().copied().enumerate().collect();
+    cross_entropy_of(logits, &all)
+}
+
+/// The mean [`cross_entropy`] of some rows, each with its label; the others are not read.
+///
+/// # Errors
+/// [`Error::IndexOutOfBounds`] for a row that is not there or a label that is no class,
+/// [`Error::Empty`] without rows or elements.
+///
+/// ```
+/// use bochner_nn::cross_entropy_of;
+/// use dfdx::prelude::*;
+///
+/// let logits = Cpu::default().tensor([[f64::NAN, 0.0], [0.0, 0.0]]);
+/// let loss = cross_entropy_of(logits.leaky_trace(), &[(1, 0)])?;
+/// assert_eq!(loss.backward().get(&logits).array(), [[0.0, 0.0], [-0.5, 0.5]]);
+/// # Ok::<(), bochner_nn::Error>(())
+/// ```
+pub fn cross_entropy_of<N: Dim, C: Dim, E: Element, T: Tape<E, Cpu>>(
+    logits: Tensor<(N, C), E, Cpu, T>,
+    labelled: &[(usize, usize)],
+) -> Result<Tensor<(), E, Cpu, T>, Error> {
+    let (rows, classes) = *logits.shape();
+    let (row, label) = labelled.iter().copied().unzip::<_, _, Vec<_>, Vec<_>>();
+    within("the rows", &row, rows.size())?;
+    within("the labels", &label, classes.size())?;
+    if labelled.is_empty() {
+        return Err(Error::Empty { what: "the labels" });
     }
-    let operation = CrossEntropy(labels.to_vec());
+    let operation = CrossEntropy(labelled.to_vec());
     record_one(operation, Inputs::<E, T>::new().with(logits)?, ())
 }
 
-/// [`cross_entropy`] as an operation on `logits`.
-struct CrossEntropy(Vec<usize>);
+fn within(what: &'static str, indices: &[usize], len: usize) -> Result<(), Error> {
+    match indices.iter().find(|&&index| index >= len) {
+        Some(&index) => Err(Error::IndexOutOfBounds { what, index, len }),
+        None => Ok(()),
+    }
+}
+
+/// [`cross_entropy_of`] as an operation on `logits`: rows and their labels.
+struct CrossEntropy(Vec<(usize, usize)>);
 
 impl<T: Real> Operation<T> for CrossEntropy {
     /// The gradient of the loss.
@@ -65,16 +95,19 @@ impl<T: Real> Operation<T> for CrossEntropy {
         inputs: &[ArrayViewD<'_, T>],
     ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
         let [logits] = crate::layers::slices(inputs);
-        let (mut loss, mut gradient) = (0.0, Vec::with_capacity(logits.len()));
+        let classes = inputs[0].shape()[1];
+        let (mut loss, mut gradient) = (0.0, vec![0.0; logits.len()]);
         let share = 1.0 / self.0.len() as f64;
-        let rows = logits.chunks_exact(logits.len() / self.0.len());
-        for (row, &label) in rows.zip(&self.0) {
+        for &(r, label) in &self.0 {
+            let places = r * classes..(r + 1) * classes;
+            let row = &logits[places.clone()];
             let largest = row.iter().fold(f64::NEG_INFINITY, |m, x| m.max(x.as_f64()));
-            let start = gradient.len();
-            gradient.extend(row.iter().map(|x| (x.as_f64() - largest).exp()));
-            let own = &mut gradient[start..];
-            let total: f64 = own.iter().sum();
-            own.iter_mut().for_each(|p| *p *= share / total);
+            let power = |x: &T| (x.as_f64() - largest).exp();
+            let total: f64 = row.iter().map(power).sum();
+            let own = &mut gradient[places];
+            own.iter_mut()
+                .zip(row)
+                .for_each(|(g, x)| *g += power(x) * (share / total));
             own[label] -= share;
             loss += share * (total.ln() + (largest - row[label].as_f64()));
         }
