@@ -7,7 +7,9 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum Error {
     /// Two arrays do not fit together.
-    #[error("{what} must have {expected}, but has {got}; every row of the data set needs one")]
+    #[error(
+        "{what} must have {expected}, but has {got}; every row or node of the data set needs one"
+    )]
     ShapeMismatch {
         /// The argument.
         what: &'static str,
@@ -23,12 +25,28 @@ pub enum Error {
         what: &'static str,
     },
     /// A row index is outside the data set.
-    #[error("training row {index} does not exist in a data set of {rows} rows")]
+    #[error("row {index} does not exist in a data set of {rows} rows")]
     RowOutOfRange {
         /// The index.
         index: usize,
         /// The number of rows.
         rows: usize,
+    },
+    /// A label is no class.
+    #[error("node {node} has the label {label}; there are {classes} classes, counted from 0")]
+    LabelOutOfRange {
+        /// The node.
+        node: usize,
+        /// Its label.
+        label: usize,
+        /// The number of classes.
+        classes: usize,
+    },
+    /// A node that is learned from or judged by has no label.
+    #[error("node {node} has no label; leave it out")]
+    Unlabelled {
+        /// The node.
+        node: usize,
     },
     /// A number that must be finite is not.
     #[error("{what} holds {value} at position {index}; remove or repair that row")]
@@ -56,6 +74,9 @@ pub enum Error {
         /// The file.
         path: std::path::PathBuf,
     },
+    /// From a layer of graph attention.
+    #[error(transparent)]
+    GraphLayer(#[from] bochner_graph::LayerError),
     /// From the attention layer.
     #[error(transparent)]
     Attention(#[from] bochner_attention::Error),

@@ -9,6 +9,10 @@
 //! The attention mechanism is a setting ([`bochner_attention::Variant`]); everything else stays the
 //! same, initial values included, so that two runs differ in nothing but the attention.
 //!
+//! The [node classifier](node_classifier::NodeClassifier) learns the classes of a graph's nodes from
+//! those of a few of them, with two layers of graph attention, in GAT's form or in the kernel form, or
+//! of graph convolution.
+//!
 //! # Example
 //!
 //! ```
@@ -39,12 +43,15 @@
 //! |---|---|
 //! | [`encoder`] | [`Encoder`](encoder::Encoder), [`EncoderLayer`](encoder::EncoderLayer) |
 //! | [`classifier`] | [`TextClassifier`](classifier::TextClassifier) |
+//! | [`node_classifier`] | [`NodeClassifier`](node_classifier::NodeClassifier), [`Task`](node_classifier::Task), [`Trainer`](node_classifier::Trainer) |
 //! | [`regressor`] | [`Regressor`](regressor::Regressor), [`Task`](regressor::Task), [`Trainer`](regressor::Trainer) |
 //! | [`Error`] | what can go wrong |
 
 pub mod classifier;
+mod descent;
 pub mod encoder;
 mod error;
+pub mod node_classifier;
 pub mod regressor;
 
 pub use error::Error;

@@ -2,19 +2,15 @@
 
 use super::{Regressor, RegressorConfig, Task};
 use crate::Error;
+use crate::descent::{Descent, device_error};
 use bochner_attention::{Inspection, Pass, Preset, Variant};
-use bochner_nn::{
-    Adam, AdamConfig, Checkpoint, Progress, Rows, alloc_gradients, clip_by_norm,
-    mean_squared_error, parameter_count, zero_gradients,
-};
-use bochner_numerics::{Seed, Stream};
-use dfdx::prelude::{AsArray, Backward, HasShape, OwnedTape, ReshapeTo, Trace};
-use dfdx::tensor::{Cpu, Gradients, NoneTape, Tape, Tensor, TensorFromVec};
+use bochner_nn::{AdamConfig, Rows, clip_by_norm, mean_squared_error, parameter_count};
+use bochner_numerics::Seed;
+use dfdx::prelude::{AsArray, HasShape, OwnedTape, ReshapeTo, Trace};
+use dfdx::tensor::{Cpu, NoneTape, Tape, Tensor, TensorFromVec};
 use dfdx::tensor_ops::{TryAdd, TryMul};
 use ndarray::Array1;
-use rand::RngCore;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Settings of the training.
@@ -77,19 +73,14 @@ pub struct EpochReport {
 /// ```
 pub struct Trainer {
     model: Regressor<f32>,
-    adam: Adam<f32>,
+    descent: Descent,
     clip_norm: f64,
     rows: Tensor<(usize, usize, usize), f32, Cpu>,
     target: Tensor<(usize,), f32, Cpu>,
     train: Vec<usize>,
-    /// Reused from step to step.
-    gradients: Option<Gradients<f32, Cpu>>,
-    stream: Stream,
     seed: Seed,
     dropout: f64,
     evaluation: Evaluation,
-    epochs: u64,
-    description: String,
 }
 
 /// How spectral points are drawn in evaluation.
@@ -139,10 +130,12 @@ impl Trainer {
         }
         let device = Cpu::default();
         let model = Regressor::try_new(&device, config, seed)?;
-        let adam = Adam::new(AdamConfig {
+        let adam = AdamConfig {
             learning_rate: training.learning_rate,
             ..AdamConfig::default()
-        })?;
+        };
+        let description =
+            serde_json::json!({ "regressor": config, "training": training, "seed": seed });
         let flat = task.inputs().iter().copied().collect();
         let rows = device
             .try_tensor_from_vec(flat, (1, n, inputs))
@@ -151,21 +144,15 @@ impl Trainer {
             .try_tensor_from_vec(task.target().to_vec(), (n,))
             .map_err(device_error)?;
         Ok(Self {
-            gradients: Some(alloc_gradients(&model)?),
             model,
-            adam,
+            descent: Descent::new(adam, seed, &description)?,
             clip_norm: training.clip_norm,
             rows,
             target,
             train: task.train().to_vec(),
-            stream: seed.stream("training"),
             seed,
             dropout: config.dropout,
             evaluation: Evaluation::of(&config.attention),
-            epochs: 0,
-            description:
-                serde_json::json!({ "regressor": config, "training": training, "seed": seed })
-                    .to_string(),
         })
     }
 
@@ -176,14 +163,10 @@ impl Trainer {
     /// then.
     pub fn epoch(&mut self) -> Result<EpochReport, Error> {
         let pass = Pass::Training {
-            seed: Seed::new(self.stream.next_u64()),
+            seed: self.descent.next_seed(),
             dropout: self.dropout,
         };
-        let gradients = match self.gradients.take() {
-            Some(gradients) => gradients,
-            // A step failed in between and took them along.
-            None => alloc_gradients(&self.model)?,
-        };
+        let gradients = self.descent.gradients(&self.model)?;
         let traced: Tensor<_, _, _, OwnedTape<f32, Cpu>> = self.rows.trace(gradients);
         let predicted = self.model.apply(traced, pass)?;
         let penalty = f64::from(predicted.penalty.array());
@@ -193,12 +176,9 @@ impl Trainer {
         let weighted = predicted.penalty.try_mul(share).map_err(device_error)?;
         let loss = error.try_add(weighted).map_err(device_error)?;
         let value = f64::from(loss.array());
-        let mut gradients = loss.try_backward().map_err(device_error)?;
-        let gradient_norm = clip_by_norm(&mut gradients, &self.model, self.clip_norm)?;
-        self.adam.step(&mut self.model, &mut gradients)?;
-        zero_gradients(&self.model, &mut gradients)?;
-        self.gradients = Some(gradients);
-        self.epochs += 1;
+        let clip_norm = self.clip_norm;
+        let clip = |gradients: &mut _, model: &_| clip_by_norm(gradients, model, clip_norm);
+        let gradient_norm = self.descent.step(&mut self.model, loss, clip)?;
         Ok(EpochReport {
             loss: value,
             mse,
@@ -246,7 +226,7 @@ impl Trainer {
 
     /// Epochs done so far.
     pub fn epochs_done(&self) -> usize {
-        self.epochs as usize
+        self.descent.steps() as usize
     }
 
     /// The model as it stands.
@@ -259,17 +239,7 @@ impl Trainer {
     /// # Errors
     /// If the place cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
-        let progress = Progress {
-            step: self.epochs,
-            streams: BTreeMap::from([(STREAM.to_string(), self.stream.state())]),
-            extra: serde_json::Value::Null,
-        };
-        Checkpoint::of(self.description.clone(), &self.model)
-            .with_adam(&self.adam)
-            .with_progress(progress)
-            .write(path)
-            .map_err(bochner_nn::Error::from)?;
-        Ok(())
+        self.descent.save(&self.model, path)
     }
 
     /// Goes on from a checkpoint: what follows is the same to the bit as if the run had never
@@ -279,21 +249,7 @@ impl Trainer {
     /// If the file is truncated, not a checkpoint, of another version, or of another model,
     /// training or seed; nothing is changed then.
     pub fn resume(&mut self, path: &Path) -> Result<(), Error> {
-        let saved = Checkpoint::<f32>::read(path).map_err(bochner_nn::Error::from)?;
-        let (Some(state), Some(stream)) = (saved.adam(), saved.progress().streams.get(STREAM))
-        else {
-            return Err(Error::IncompleteCheckpoint {
-                path: path.to_path_buf(),
-            });
-        };
-        let adam = Adam::with_state(*self.adam.config(), state.clone())?;
-        saved
-            .restore(&self.description, &mut self.model)
-            .map_err(bochner_nn::Error::from)?;
-        self.adam = adam;
-        self.stream = Stream::from_state(stream);
-        self.epochs = saved.progress().step;
-        Ok(())
+        self.descent.resume(&mut self.model, path)
     }
 
     fn evaluation(&self) -> Pass {
@@ -301,17 +257,10 @@ impl Trainer {
         Pass::Evaluation {
             seed: match self.evaluation {
                 Evaluation::Fixed => seed,
-                Evaluation::Fresh => seed.nth(self.epochs),
+                Evaluation::Fresh => seed.nth(self.descent.steps()),
             },
         }
     }
-}
-
-/// The purpose of the one stream that advances in training.
-const STREAM: &str = "training";
-
-fn device_error(error: dfdx::tensor::CpuError) -> Error {
-    bochner_nn::Error::from(error).into()
 }
 
 #[cfg(test)]
@@ -319,6 +268,7 @@ mod tests {
     use super::*;
     use bochner_attention::{IkanDirect, Mikan, Softmax};
     use ndarray::Array2;
+    use std::collections::BTreeMap;
 
     fn task() -> Task {
         let x = Array2::from_shape_fn((24, 2), |(i, n)| ((i * (n + 3)) % 24) as f32 / 12.0 - 1.0);

@@ -1,0 +1,123 @@
+//! What goes from step to step of a training: optimiser, gradients, random stream.
+
+use crate::Error;
+use bochner_nn::{
+    Adam, AdamConfig, Checkpoint, Parameters, Progress, alloc_gradients, zero_gradients,
+};
+use bochner_numerics::{Seed, Stream};
+use dfdx::prelude::{Backward, OwnedTape};
+use dfdx::tensor::{Cpu, CpuError, Gradients, Tensor};
+use rand::RngCore;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The purpose of the one stream that advances in training.
+const STREAM: &str = "training";
+
+/// A training run but for its model and its data.
+#[derive(Debug)]
+pub(crate) struct Descent {
+    adam: Adam<f32>,
+    /// Reused from step to step; none after one that failed and took them along.
+    gradients: Option<Gradients<f32, Cpu>>,
+    stream: Stream,
+    steps: u64,
+    description: String,
+}
+
+impl Descent {
+    /// The beginning of a run; `description` says everything that a checkpoint must agree in.
+    pub(crate) fn new(
+        adam: AdamConfig,
+        seed: Seed,
+        description: &Value,
+    ) -> Result<Self, bochner_nn::Error> {
+        Ok(Self {
+            adam: Adam::new(adam)?,
+            gradients: None,
+            stream: seed.stream(STREAM),
+            steps: 0,
+            description: description.to_string(),
+        })
+    }
+
+    /// Steps done so far.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// The seed of the next pass.
+    pub(crate) fn next_seed(&mut self) -> Seed {
+        Seed::new(self.stream.next_u64())
+    }
+
+    /// Gradients that are zero.
+    pub(crate) fn gradients(
+        &mut self,
+        model: &impl Parameters<f32>,
+    ) -> Result<Gradients<f32, Cpu>, bochner_nn::Error> {
+        match self.gradients.take() {
+            Some(gradients) => Ok(gradients),
+            None => alloc_gradients(model),
+        }
+    }
+
+    /// Goes down a loss, along gradients that `change` may change before.
+    pub(crate) fn step<M: Parameters<f32>, R>(
+        &mut self,
+        model: &mut M,
+        loss: Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>,
+        change: impl FnOnce(&mut Gradients<f32, Cpu>, &M) -> Result<R, bochner_nn::Error>,
+    ) -> Result<R, Error> {
+        let mut gradients = loss.try_backward().map_err(device_error)?;
+        let changed = change(&mut gradients, model)?;
+        self.adam.step(model, &mut gradients)?;
+        zero_gradients(model, &mut gradients)?;
+        self.gradients = Some(gradients);
+        self.steps += 1;
+        Ok(changed)
+    }
+
+    /// Writes a checkpoint: parameters, optimiser, random stream, steps done.
+    pub(crate) fn save(&self, model: &impl Parameters<f32>, path: &Path) -> Result<(), Error> {
+        let progress = Progress {
+            step: self.steps,
+            streams: BTreeMap::from([(STREAM.to_string(), self.stream.state())]),
+            extra: Value::Null,
+        };
+        Checkpoint::of(self.description.clone(), model)
+            .with_adam(&self.adam)
+            .with_progress(progress)
+            .write(path)
+            .map_err(bochner_nn::Error::from)?;
+        Ok(())
+    }
+
+    /// Goes on from a checkpoint; nothing is changed if that is not possible.
+    pub(crate) fn resume(
+        &mut self,
+        model: &mut impl Parameters<f32>,
+        path: &Path,
+    ) -> Result<(), Error> {
+        let saved = Checkpoint::<f32>::read(path).map_err(bochner_nn::Error::from)?;
+        let (Some(state), Some(stream)) = (saved.adam(), saved.progress().streams.get(STREAM))
+        else {
+            return Err(Error::IncompleteCheckpoint {
+                path: path.to_path_buf(),
+            });
+        };
+        let adam = Adam::with_state(*self.adam.config(), state.clone())?;
+        saved
+            .restore(&self.description, model)
+            .map_err(bochner_nn::Error::from)?;
+        self.adam = adam;
+        self.stream = Stream::from_state(stream);
+        self.steps = saved.progress().step;
+        Ok(())
+    }
+}
+
+pub(crate) fn device_error(error: CpuError) -> Error {
+    bochner_nn::Error::from(error).into()
+}

@@ -1,0 +1,90 @@
+//! The settings of a node classifier.
+
+use crate::Error;
+use bochner_graph::AttentionKind;
+use serde::{Deserialize, Serialize};
+
+/// What the two layers are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Architecture {
+    /// Graph attention, an ELU between the layers.
+    Attention {
+        /// How edges are weighed, in both layers.
+        kind: AttentionKind,
+        /// Heads of the first layer, side by side.
+        heads: usize,
+        /// Width of each of them.
+        width: usize,
+        /// Heads of the second layer, averaged.
+        output_heads: usize,
+    },
+    /// Graph convolution, a rectifier between the layers.
+    Convolution {
+        /// Width of the first layer.
+        hidden: usize,
+    },
+}
+
+impl Architecture {
+    /// Graph attention in the sizes of GAT on Cora and Citeseer: 8 heads of width 8, and one.
+    pub fn attention(kind: AttentionKind) -> Self {
+        Self::Attention {
+            kind,
+            heads: 8,
+            width: 8,
+            output_heads: 1,
+        }
+    }
+}
+
+/// Settings of a [`NodeClassifier`](super::NodeClassifier).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeClassifierConfig {
+    /// Features of a node.
+    pub inputs: usize,
+    /// Classes.
+    pub classes: usize,
+    /// What the two layers are.
+    pub architecture: Architecture,
+    /// Rate of dropout on the inputs of both layers; of attention also on the transformed features
+    /// that nodes receive, and on the weights.
+    pub dropout: f64,
+}
+
+impl NodeClassifierConfig {
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        let sizes = match self.architecture {
+            Architecture::Attention {
+                heads,
+                width,
+                output_heads,
+                ..
+            } => vec![
+                ("heads", heads),
+                ("width", width),
+                ("output_heads", output_heads),
+            ],
+            Architecture::Convolution { hidden } => vec![("hidden", hidden)],
+        };
+        let sizes = sizes.into_iter();
+        for (name, size) in sizes.chain([("inputs", self.inputs), ("classes", self.classes)]) {
+            if size == 0 {
+                return Err(Error::OutOfRange {
+                    name,
+                    range: "at least 1",
+                    got: 0.0,
+                });
+            }
+        }
+        if !(0.0..1.0).contains(&self.dropout) {
+            return Err(Error::OutOfRange {
+                name: "dropout",
+                range: "at least 0 and below 1",
+                got: self.dropout,
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,292 @@
+//! What a node classifier is to learn.
+
+use crate::Error;
+use bochner_graph::{Graph, SparseFeatures};
+use ndarray::{ArrayView1, ArrayView2};
+
+/// A graph with features, whose nodes have classes, and the nodes whose classes may be learned from.
+///
+/// The features of all nodes and all edges are there in training; the classes of nodes that are not
+/// trained on are read by [`Task::assess`] alone. Nothing is added to the graph: attention that is to
+/// see a node itself needs [`Graph::with_self_loops`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    graph: Graph,
+    features: SparseFeatures<f32>,
+    labels: Vec<Option<usize>>,
+    classes: usize,
+    train: Vec<usize>,
+}
+
+/// How good logits are on some nodes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Assessment {
+    /// The share of nodes whose largest logit, the first of equal ones, is not that of their class.
+    pub error: f64,
+    /// The mean cross-entropy of the softmax probabilities.
+    pub cross_entropy: f64,
+    /// The mean over the nodes of the squared differences between the probabilities of the classes and
+    /// what they should be, one or zero, summed over the classes (Brier 1950).
+    pub brier: f64,
+}
+
+impl Task {
+    /// A task with features `[N, d]`, the class of each node where it has one, and the nodes to learn
+    /// from.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] without nodes, edges, features, classes or training nodes;
+    /// [`Error::ShapeMismatch`] if there is not one row of features and one label a node, or if the
+    /// graph's sources are not its targets; [`Error::RowOutOfRange`] for a training node that is not
+    /// there, [`Error::LabelOutOfRange`] for a label that is no class, [`Error::Unlabelled`] for a
+    /// training node without label. Features that are no numbers are refused by
+    /// [`SparseFeatures::new`].
+    pub fn new(
+        graph: Graph,
+        features: SparseFeatures<f32>,
+        labels: Vec<Option<usize>>,
+        classes: usize,
+        train: Vec<usize>,
+    ) -> Result<Self, Error> {
+        let nodes = graph.targets();
+        for (what, length) in [
+            ("nodes", nodes),
+            ("edges", graph.edge_count()),
+            ("features", features.columns()),
+            ("classes", classes),
+            ("training nodes", train.len()),
+        ] {
+            if length == 0 {
+                return Err(Error::Empty { what });
+            }
+        }
+        same("sources of the graph", nodes, graph.sources())?;
+        same("features", nodes, features.rows())?;
+        same("labels", nodes, labels.len())?;
+        check_labels(&labels, classes)?;
+        let task = Self {
+            graph,
+            features,
+            labels,
+            classes,
+            train,
+        };
+        task.labelled(&task.train)?;
+        Ok(task)
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The features of all nodes, `[N, d]`.
+    pub fn features(&self) -> &SparseFeatures<f32> {
+        &self.features
+    }
+
+    /// The number of classes.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// The nodes to learn from.
+    pub fn train(&self) -> &[usize] {
+        &self.train
+    }
+
+    /// Nodes with their classes.
+    ///
+    /// # Errors
+    /// [`Error::RowOutOfRange`], [`Error::Unlabelled`].
+    pub(super) fn labelled(&self, nodes: &[usize]) -> Result<Vec<(usize, usize)>, Error> {
+        let rows = self.labels.len();
+        let class = |&node: &usize| {
+            let label = self.labels.get(node);
+            let label = label.ok_or(Error::RowOutOfRange { index: node, rows })?;
+            Ok((node, label.ok_or(Error::Unlabelled { node })?))
+        };
+        nodes.iter().map(class).collect()
+    }
+
+    /// How good logits `[N, classes]` are on some nodes.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] for logits of another shape, [`Error::Empty`] without nodes,
+    /// [`Error::RowOutOfRange`], [`Error::Unlabelled`].
+    ///
+    /// # Numerics
+    /// In double precision, relative to a node's largest logit: no finite logits overflow.
+    pub fn assess(&self, logits: ArrayView2<f32>, nodes: &[usize]) -> Result<Assessment, Error> {
+        same("logits", self.labels.len(), logits.nrows())?;
+        same("logits of a node", self.classes, logits.ncols())?;
+        let labelled = self.labelled(nodes)?;
+        if labelled.is_empty() {
+            return Err(Error::Empty { what: "nodes" });
+        }
+        let each = labelled.iter();
+        let each = each.map(|&(node, class)| of_node(logits.row(node), class));
+        let mut total = Assessment {
+            error: 0.0,
+            cross_entropy: 0.0,
+            brier: 0.0,
+        };
+        let share = 1.0 / labelled.len() as f64;
+        for one in each {
+            total.error += share * one.error;
+            total.cross_entropy += share * one.cross_entropy;
+            total.brier += share * one.brier;
+        }
+        Ok(total)
+    }
+}
+
+fn of_node(logits: ArrayView1<f32>, class: usize) -> Assessment {
+    let logits: Vec<f64> = logits.iter().map(|&x| f64::from(x)).collect();
+    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let total: f64 = logits.iter().map(|x| (x - largest).exp()).sum();
+    let square = |(other, x): (usize, &f64)| {
+        let wanted = f64::from(u8::from(other == class));
+        ((x - largest).exp() / total - wanted).powi(2)
+    };
+    let found = logits.iter().position(|&x| x == largest);
+    Assessment {
+        error: f64::from(u8::from(found != Some(class))),
+        cross_entropy: total.ln() + (largest - logits[class]),
+        brier: logits.iter().enumerate().map(square).sum(),
+    }
+}
+
+fn same(what: &'static str, expected: usize, got: usize) -> Result<(), Error> {
+    if expected == got {
+        return Ok(());
+    }
+    Err(Error::ShapeMismatch {
+        what,
+        expected,
+        got,
+    })
+}
+
+fn check_labels(labels: &[Option<usize>], classes: usize) -> Result<(), Error> {
+    let wrong = |(node, label): (usize, &Option<usize>)| {
+        label
+            .filter(|&label| label >= classes)
+            .map(|label| (node, label))
+    };
+    match labels.iter().enumerate().find_map(wrong) {
+        Some((node, label)) => Err(Error::LabelOutOfRange {
+            node,
+            label,
+            classes,
+        }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use ndarray::{Array2, arr2, array};
+
+    /// Two rings of nodes, one for each class, joined in one place; a node without label.
+    pub(crate) fn rings(nodes: usize) -> Task {
+        let half = nodes / 2;
+        let ring = |i: usize| (i / half) * half + (i + 1) % half;
+        let edges = (0..2 * half).flat_map(|i| [(i, ring(i)), (ring(i), i)]);
+        let graph = Graph::from_edges(2 * half, edges.chain([(0, half), (half, 0)])).unwrap();
+        let words = Array2::from_shape_fn((2 * half, 6), |(i, word)| {
+            let own = word % 2 == i / half;
+            f32::from(u8::from(
+                (i * 7 + word * 5) % 4 == 0 || (own && (i + word) % 3 == 0),
+            ))
+        });
+        let features = SparseFeatures::from_dense(words.view()).unwrap();
+        let labels = (0..2 * half).map(|i| (i != 3).then_some(i / half));
+        let train = vec![0, 1, half, half + 1];
+        let graph = graph.with_self_loops().unwrap().graph;
+        Task::new(graph, features, labels.collect(), 2, train).unwrap()
+    }
+
+    fn parts() -> (Graph, SparseFeatures<f32>, Vec<Option<usize>>) {
+        let graph = Graph::from_edges(3, [(0, 1), (1, 2)]).unwrap();
+        let features = SparseFeatures::from_dense(arr2(&[[1.0], [2.0], [0.0]]).view()).unwrap();
+        (graph, features, vec![Some(0), Some(1), None])
+    }
+
+    #[test]
+    fn misfits_are_refused() {
+        let (graph, features, labels) = parts();
+        let task = |graph: &Graph, labels: &[Option<usize>], classes, train: &[usize]| {
+            let features = features.clone();
+            Task::new(
+                graph.clone(),
+                features,
+                labels.to_vec(),
+                classes,
+                train.to_vec(),
+            )
+        };
+        assert!(task(&graph, &labels, 2, &[0, 1]).is_ok());
+        let error = task(&graph, &labels, 1, &[0]).unwrap_err();
+        assert!(matches!(
+            error,
+            Error::LabelOutOfRange {
+                node: 1,
+                label: 1,
+                classes: 1
+            }
+        ));
+        let error = task(&graph, &labels, 2, &[0, 2]).unwrap_err();
+        assert!(matches!(error, Error::Unlabelled { node: 2 }));
+        let error = task(&graph, &labels, 2, &[3]).unwrap_err();
+        assert!(matches!(error, Error::RowOutOfRange { index: 3, rows: 3 }));
+        let error = task(&graph, &labels, 2, &[]).unwrap_err();
+        assert!(matches!(
+            error,
+            Error::Empty {
+                what: "training nodes"
+            }
+        ));
+        let error = task(&graph, &labels[..2], 2, &[0]).unwrap_err();
+        assert!(matches!(error, Error::ShapeMismatch { what: "labels", .. }));
+        let lonely = Graph::from_edges(3, []).unwrap();
+        let error = task(&lonely, &labels, 2, &[0]).unwrap_err();
+        assert!(matches!(error, Error::Empty { what: "edges" }));
+        let bipartite = Graph::bipartite(3, 2, [(0, 0)]).unwrap();
+        assert!(task(&bipartite, &labels, 2, &[0]).is_err());
+        let more = Graph::from_edges(4, [(0, 1)]).unwrap();
+        assert!(task(&more, &labels, 2, &[0]).is_err());
+    }
+
+    #[test]
+    fn features_that_are_no_numbers_are_refused() {
+        let nan = SparseFeatures::new(1, &[0, 1], &[0], vec![f32::NAN]);
+        assert!(matches!(nan, Err(bochner_graph::Error::NotANumber { .. })));
+    }
+
+    #[test]
+    fn an_assessment_worked_out_by_hand() {
+        let (graph, features, _) = parts();
+        let labels = vec![Some(0), Some(1), Some(0)];
+        let task = Task::new(graph, features, labels, 2, vec![0]).unwrap();
+        // Probabilities (1/2, 1/2): the first of equal logits counts. (3/4, 1/4): wrong.
+        let logits = array![[5.0, 5.0], [3f32.ln(), 0.0], [1e30, -1e30]];
+        let seen = task.assess(logits.view(), &[0, 1]).unwrap();
+        assert_eq!(seen.error, 0.5);
+        let want = (2f64.ln() + 4f64.ln()) / 2.0;
+        assert!((seen.cross_entropy - want).abs() < 1e-6, "{seen:?}");
+        let want = (0.5 + 2.0 * 0.75f64.powi(2)) / 2.0;
+        assert!((seen.brier - want).abs() < 1e-6, "{seen:?}");
+        let sure = task.assess(logits.view(), &[2]).unwrap();
+        assert_eq!(
+            (sure.error, sure.cross_entropy, sure.brier),
+            (0.0, 0.0, 0.0)
+        );
+        assert!(task.assess(logits.view(), &[]).is_err());
+        assert!(
+            task.assess(logits.slice(ndarray::s![..2, ..]), &[0])
+                .is_err()
+        );
+    }
+}

@@ -1,0 +1,448 @@
+//! Training a node classifier, one full-batch step an epoch.
+
+use super::l2::add_l2;
+use super::{NodeClassifier, NodeClassifierConfig, Task, array};
+use crate::Error;
+use crate::descent::{Descent, device_error};
+use bochner_nn::{AdamConfig, Mode, cross_entropy_of, parameter_count};
+use bochner_numerics::Seed;
+use dfdx::prelude::{AsArray, OwnedTape, Trace};
+use dfdx::tensor::{Cpu, Gradients, SplitTape, Tensor, ZerosTensor};
+use dfdx::tensor_ops::{TryAdd, TryMul};
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Settings of the training.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingConfig {
+    /// Adam's learning rate.
+    pub learning_rate: f64,
+    /// The factor of half the squared norm of the parameters in the objective: all of them with
+    /// attention, those of the first layer with convolution.
+    pub l2: f64,
+}
+
+impl Default for TrainingConfig {
+    /// GAT's on Cora and Citeseer.
+    fn default() -> Self {
+        Self {
+            learning_rate: 0.005,
+            l2: 5e-4,
+        }
+    }
+}
+
+/// What one epoch did. Everything is of the pass before the step, with its dropout.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EpochReport {
+    /// The objective.
+    pub loss: f64,
+    /// The mean cross-entropy of the training nodes.
+    pub cross_entropy: f64,
+    /// Their Brier score, see [`Assessment::brier`](super::Assessment::brier).
+    pub brier: f64,
+    /// The mechanism's penalty ($\beta\,\mathrm{KL}$) of both layers, not divided.
+    pub penalty: f64,
+    /// The half squared norm of the parameters, with its factor.
+    pub l2: f64,
+}
+
+/// A node classifier in training, with its data, optimiser and random stream.
+///
+/// The objective is the mean cross-entropy over the training nodes, plus
+/// $\beta\,\mathrm{KL} / N_\text{train}$, plus $\tfrac\lambda2 \lVert\theta\rVert^2$, minimised by Adam
+/// in full-batch steps.
+///
+/// ```
+/// use bochner_attention::Mikan;
+/// use bochner_datasets::PlantedPartition;
+/// use bochner_graph::{AttentionKind, Graph, SparseFeatures};
+/// use bochner_models::node_classifier::{
+///     Architecture, NodeClassifierConfig, Task, Trainer, TrainingConfig,
+/// };
+/// use bochner_numerics::Seed;
+///
+/// let drawn = PlantedPartition {
+///     nodes: 120, edges: 240, classes: 3, features: 60, words: 6,
+///     same_class: 0.9, own_words: 0.6,
+/// }.draw(Seed::new(1))?;
+/// let edges = drawn.edges.undirected();
+/// let both_ways = edges.iter().flat_map(|&[i, j]| [(i, j), (j, i)]);
+/// let graph = Graph::from_edges(120, both_ways)?.with_self_loops()?.graph;
+/// let x = &drawn.features;
+/// let features = SparseFeatures::new(60, x.indptr(), x.indices(), x.values().to_vec())?;
+/// let task = Task::new(graph, features.row_normalised(), drawn.labels, 3, (0..30).collect())?;
+///
+/// let mikan = Mikan { points: 16, ..Mikan::default() };
+/// let config = NodeClassifierConfig {
+///     inputs: 60,
+///     classes: 3,
+///     architecture: Architecture::attention(AttentionKind::Kernel(mikan.into())),
+///     dropout: 0.3,
+/// };
+/// let training = TrainingConfig { learning_rate: 0.02, ..TrainingConfig::default() };
+/// let mut trainer = Trainer::new(&config, &training, task, Seed::new(7))?;
+/// for _ in 0..40 {
+///     trainer.epoch()?;
+/// }
+/// let others: Vec<usize> = (30..120).collect();
+/// let seen = trainer.task().assess(trainer.predict()?.view(), &others)?;
+/// assert!(seen.error < 0.2, "{seen:?}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Trainer {
+    model: NodeClassifier<f32>,
+    descent: Descent,
+    l2: f64,
+    task: Task,
+    /// Training nodes with their classes.
+    labelled: Vec<(usize, usize)>,
+}
+
+impl Trainer {
+    /// A classifier with random initial values and everything to train it.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if the task has other numbers of features or classes than the
+    /// classifier; whatever setting is out of range.
+    pub fn new(
+        config: &NodeClassifierConfig,
+        training: &TrainingConfig,
+        task: Task,
+        seed: Seed,
+    ) -> Result<Self, Error> {
+        for (what, expected, got) in [
+            ("a node", config.inputs, task.features().columns()),
+            ("the set of classes", config.classes, task.classes()),
+        ] {
+            if expected != got {
+                return Err(Error::ShapeMismatch {
+                    what,
+                    expected,
+                    got,
+                });
+            }
+        }
+        if !(training.l2 >= 0.0 && training.l2.is_finite()) {
+            return Err(Error::OutOfRange {
+                name: "l2",
+                range: "finite and not negative",
+                got: training.l2,
+            });
+        }
+        let adam = AdamConfig {
+            learning_rate: training.learning_rate,
+            ..AdamConfig::default()
+        };
+        let description =
+            serde_json::json!({ "node_classifier": config, "training": training, "seed": seed });
+        Ok(Self {
+            model: NodeClassifier::try_new(&Cpu::default(), config, seed)?,
+            descent: Descent::new(adam, seed, &description)?,
+            l2: training.l2,
+            labelled: task.labelled(task.train())?,
+            task,
+        })
+    }
+
+    /// One full-batch step.
+    ///
+    /// # Errors
+    /// `NonFiniteGradient` of the layers' crate if the gradient overflowed; nothing is changed
+    /// then.
+    pub fn epoch(&mut self) -> Result<EpochReport, Error> {
+        let mode = Mode::Training(self.descent.next_seed());
+        let tape = tape(self.descent.gradients(&self.model)?)?;
+        let (graph, features) = (self.task.graph(), self.task.features());
+        let classified = self.model.apply(graph, features, tape, mode)?;
+        let logits = array(&classified.output);
+        let seen = self.task.assess(logits.view(), self.task.train())?;
+        let penalty = f64::from(classified.penalty.array());
+        let share = 1.0 / self.labelled.len() as f32;
+        let weighted = classified.penalty.try_mul(share).map_err(device_error)?;
+        let error = cross_entropy_of(classified.output, &self.labelled)?;
+        let loss = error.try_add(weighted).map_err(device_error)?;
+        let value = f64::from(loss.array());
+        let factor = self.l2;
+        let l2 = self
+            .descent
+            .step(&mut self.model, loss, |gradients, model| {
+                add_l2(model.penalised(), gradients, factor)
+            })?;
+        Ok(EpochReport {
+            loss: value + l2,
+            cross_entropy: seen.cross_entropy,
+            brier: seen.brier,
+            penalty,
+            l2,
+        })
+    }
+
+    /// The logits of all nodes in evaluation, `[N, classes]`.
+    ///
+    /// # Errors
+    /// As [`Trainer::epoch`], but for the gradient.
+    pub fn predict(&self) -> Result<Array2<f32>, Error> {
+        self.model.infer(self.task.graph(), self.task.features())
+    }
+
+    /// What is learned.
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// The model as it stands.
+    pub fn model(&self) -> &NodeClassifier<f32> {
+        &self.model
+    }
+
+    /// The number of trained parameters.
+    pub fn parameter_count(&self) -> usize {
+        parameter_count(&self.model)
+    }
+
+    /// Epochs done so far.
+    pub fn epochs_done(&self) -> usize {
+        self.descent.steps() as usize
+    }
+
+    /// Writes a checkpoint: parameters, optimiser, random stream, epochs done.
+    ///
+    /// # Errors
+    /// If the place cannot be written.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        self.descent.save(&self.model, path)
+    }
+
+    /// Goes on from a checkpoint: what follows is the same to the bit as if the run had never
+    /// stopped.
+    ///
+    /// # Errors
+    /// If the file is truncated, not a checkpoint, of another version, or of another model,
+    /// training or seed; nothing is changed then.
+    pub fn resume(&mut self, path: &Path) -> Result<(), Error> {
+        self.descent.resume(&mut self.model, path)
+    }
+}
+
+/// A tape that adds to given gradients.
+fn tape(gradients: Gradients<f32, Cpu>) -> Result<OwnedTape<f32, Cpu>, Error> {
+    let nothing: Tensor<(), f32, Cpu> = Cpu::default().try_zeros().map_err(device_error)?;
+    Ok(nothing.traced(gradients).split_tape().1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Architecture;
+    use super::super::task::tests::rings;
+    use super::*;
+    use bochner_attention::{IkanDirect, Mikan};
+    use bochner_graph::AttentionKind;
+    use bochner_nn::Parameters;
+    use std::collections::BTreeMap;
+
+    const ALL: [&str; 4] = ["classic", "direct", "mikan", "convolution"];
+
+    fn architecture(name: &str) -> Architecture {
+        let points = 8;
+        let kernel = |variant| AttentionKind::Kernel(variant);
+        let kind = match name {
+            "classic" => AttentionKind::Classic,
+            "direct" => kernel(
+                IkanDirect {
+                    points,
+                    ..Default::default()
+                }
+                .into(),
+            ),
+            "mikan" => kernel(
+                Mikan {
+                    points,
+                    ..Default::default()
+                }
+                .into(),
+            ),
+            _ => return Architecture::Convolution { hidden: 8 },
+        };
+        Architecture::Attention {
+            kind,
+            heads: 2,
+            width: 4,
+            output_heads: 2,
+        }
+    }
+
+    fn trainer_with(name: &str, dropout: f64, l2: f64) -> Trainer {
+        let config = NodeClassifierConfig {
+            inputs: 6,
+            classes: 2,
+            architecture: architecture(name),
+            dropout,
+        };
+        let training = TrainingConfig {
+            learning_rate: 0.02,
+            l2,
+        };
+        Trainer::new(&config, &training, rings(24), Seed::new(5)).unwrap()
+    }
+
+    fn trainer(name: &str) -> Trainer {
+        trainer_with(name, 0.3, 5e-4)
+    }
+
+    #[test]
+    fn every_architecture_learns() {
+        for name in ALL {
+            let mut trainer = trainer(name);
+            let first = trainer.epoch().unwrap();
+            for _ in 0..80 {
+                trainer.epoch().unwrap();
+            }
+            let logits = trainer.predict().unwrap();
+            let others: Vec<usize> = (0..24).filter(|node| *node != 3).collect();
+            let seen = trainer.task().assess(logits.view(), &others).unwrap();
+            assert!(seen.error < 0.2, "{name}: {seen:?}");
+            assert!(
+                seen.cross_entropy < 0.9 * first.cross_entropy,
+                "{name}: {seen:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_resumed_run_ends_with_the_same_bits() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.safetensors");
+        for name in ALL {
+            let (mut whole, mut stopped) = (trainer(name), trainer(name));
+            for epoch in 0..12 {
+                whole.epoch().unwrap();
+                if epoch < 5 {
+                    stopped.epoch().unwrap();
+                }
+            }
+            stopped.save(&path).unwrap();
+            let mut resumed = trainer(name);
+            resumed.resume(&path).unwrap();
+            assert_eq!(resumed.epochs_done(), 5);
+            for _ in 5..12 {
+                resumed.epoch().unwrap();
+            }
+            assert_eq!(whole.predict().unwrap(), resumed.predict().unwrap());
+        }
+        let mut other = trainer("classic");
+        let before = other.predict().unwrap();
+        assert!(matches!(other.resume(&path), Err(Error::Nn(_))));
+        assert_eq!(before, other.predict().unwrap());
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_nothing() {
+        for name in ALL {
+            let run = |threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                pool.build().unwrap().install(|| {
+                    let mut trainer = trainer(name);
+                    for _ in 0..6 {
+                        trainer.epoch().unwrap();
+                    }
+                    trainer.predict().unwrap()
+                })
+            };
+            assert_eq!(run(1), run(3), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_objective_is_the_sum_of_its_parts() {
+        for name in ALL {
+            let mut trainer = trainer_with(name, 0.0, 0.1);
+            let report = trainer.epoch().unwrap();
+            let parts = report.cross_entropy + report.penalty / 4.0 + report.l2;
+            assert!(
+                (report.loss - parts).abs() < 1e-5 * parts,
+                "{name}: {report:?}"
+            );
+            assert_eq!(report.penalty > 0.0, name == "mikan");
+            assert!(report.l2 > 0.0 && report.brier > 0.0);
+        }
+    }
+
+    #[test]
+    fn the_norm_is_that_of_all_attention_and_of_the_first_convolution() {
+        for name in ALL {
+            let mut trainer = trainer_with(name, 0.0, 0.1);
+            let mut squares = BTreeMap::new();
+            trainer.model().for_each("", &mut |name, parameter| {
+                let mut values = Vec::new();
+                parameter.read_into(&mut values);
+                let square: f64 = values.iter().map(|&x| f64::from(x).powi(2)).sum();
+                squares.insert(name.to_owned(), square);
+            });
+            let counted = squares.iter();
+            let counted =
+                counted.filter(|(of, _)| name != "convolution" || of.starts_with("first."));
+            let want = 0.05 * counted.map(|(_, square)| square).sum::<f64>();
+            let got = trainer.epoch().unwrap().l2;
+            assert!((got - want).abs() < 1e-9 * want, "{name}: {got} and {want}");
+        }
+    }
+
+    #[test]
+    fn a_strong_norm_draws_all_that_is_penalised_to_zero() {
+        let after = |l2| {
+            let mut trainer = trainer_with("classic", 0.0, l2);
+            for _ in 0..100 {
+                trainer.epoch().unwrap();
+            }
+            trainer
+                .predict()
+                .unwrap()
+                .iter()
+                .map(|x| x.abs())
+                .fold(0.0, f32::max)
+        };
+        assert!(after(100.0) < 0.05 && after(0.0) > 1.0);
+    }
+
+    #[test]
+    fn what_does_not_fit_the_task_is_refused() {
+        let config = |inputs, classes, dropout| NodeClassifierConfig {
+            inputs,
+            classes,
+            architecture: architecture("classic"),
+            dropout,
+        };
+        let start = |config, l2| {
+            let training = TrainingConfig {
+                l2,
+                ..TrainingConfig::default()
+            };
+            Trainer::new(&config, &training, rings(24), Seed::new(5))
+        };
+        let misfit = |result| matches!(result, Err(Error::ShapeMismatch { .. }));
+        assert!(misfit(start(config(5, 2, 0.0), 0.0)) && misfit(start(config(6, 3, 0.0), 0.0)));
+        let outside = |result| matches!(result, Err(Error::OutOfRange { .. }));
+        assert!(outside(start(config(6, 2, 1.0), 0.0)) && outside(start(config(6, 2, 0.0), -1.0)));
+        assert!(outside(start(config(6, 2, f64::NAN), 0.0)));
+        assert!(start(config(6, 2, 0.5), 0.0).is_ok());
+    }
+
+    #[test]
+    fn kinds_share_the_initial_values_of_what_they_share() {
+        let weight = |name| {
+            let mut found = Vec::new();
+            trainer(name).model().for_each("", &mut |of, parameter| {
+                if of == "first.weight" {
+                    parameter.read_into(&mut found);
+                }
+            });
+            found
+        };
+        assert!(!weight("classic").is_empty());
+        assert_eq!(weight("classic"), weight("mikan"));
+    }
+}
