@@ -3,9 +3,8 @@
 use crate::Ending;
 use crate::cargo::root;
 use bochner_datasets::Policy;
-use bochner_reproduce::tables::regression::Cut;
 use bochner_reproduce::{Config, Error, Scale, Shard};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -18,7 +17,7 @@ const INTERRUPTED: u8 = 130;
 /// The options of `reproduce`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The suites to run: propositions, complexity, regression [default: all]
+    /// The suites to run: propositions, complexity, nodes, regression [default: all]
     #[arg(value_name = "SUITE")]
     suites: Vec<String>,
     /// How large: smoke takes minutes, desk hours, paper wants a cluster
@@ -39,42 +38,25 @@ pub(crate) struct Arguments {
     /// Run the i-th of n parts; merge the directories by copying them together
     #[arg(long, value_name = "i/n", default_value = "1/1", value_parser = str::parse::<Shard>)]
     shard: Shard,
-    /// Run only this data set of the suite regression; may be given several times
+    /// Run only this data set of the suites nodes and regression; may be given several times
     #[arg(long = "set", value_name = "NAME")]
     sets: Vec<String>,
     /// Never download anything
     #[arg(long)]
     offline: bool,
     /// What is given up at scale desk [default: measured, so that it takes at most 3 hours]
-    #[arg(long, value_enum)]
-    cut: Option<CutName>,
+    ///
+    /// none: nothing; rows: every 10th row of Parkinsons (regression); epochs: rows, and 300 epochs
+    /// (regression); points: 32 spectral points (nodes); seeds: points, and half of the seeds on
+    /// Citeseer (nodes)
+    #[arg(long, value_name = "NAME")]
+    cut: Option<String>,
     /// Train for another number of epochs than the scale's
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
     /// Seconds between two checkpoints of a running unit
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     checkpoint_every: f64,
-}
-
-/// The names of the cuts.
-#[derive(Clone, Copy, ValueEnum)]
-enum CutName {
-    /// Nothing is cut
-    None,
-    /// Every 10th row of Parkinsons
-    Rows,
-    /// Every 10th row of Parkinsons, and 300 epochs
-    Epochs,
-}
-
-impl From<CutName> for Cut {
-    fn from(name: CutName) -> Self {
-        match name {
-            CutName::None => Self::None,
-            CutName::Rows => Self::Rows,
-            CutName::Epochs => Self::Epochs,
-        }
-    }
 }
 
 pub(crate) fn run(arguments: Arguments) -> Ending {
@@ -110,7 +92,7 @@ fn config(arguments: Arguments) -> Result<Config, Error> {
         jobs: arguments.jobs,
         threads: arguments.threads.unwrap_or(defaults.threads),
         shard: arguments.shard,
-        cut: arguments.cut.map(Cut::from),
+        cut: arguments.cut,
         epochs: arguments.epochs,
         checkpoint_every: Duration::try_from_secs_f64(every).map_err(|_| Error::InvalidOption {
             option: "--checkpoint-every",

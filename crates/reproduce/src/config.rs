@@ -1,9 +1,10 @@
 //! What is to be reproduced, and how.
 
-use crate::tables::regression::Cut;
+use crate::tables::{Cut, nodes, regression};
 use crate::{Error, Scale, Shard, SuiteName};
-use bochner_datasets::{Policy, RegressionSet};
+use bochner_datasets::{PlanetoidSet, Policy, RegressionSet};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// What is to be reproduced, and how.
@@ -13,7 +14,7 @@ pub struct Config {
     pub suites: Vec<String>,
     /// How large.
     pub scale: Scale,
-    /// Data sets by name; none means all.
+    /// Data sets by name; none means all. A table without any of them is left out.
     pub sets: Vec<String>,
     /// Where data files are looked for first.
     pub data: Option<PathBuf>,
@@ -27,8 +28,9 @@ pub struct Config {
     pub threads: usize,
     /// The part of the units that is run.
     pub shard: Shard,
-    /// What is cut; decided by a measurement where absent.
-    pub cut: Option<Cut>,
+    /// What is cut, by the name that a table gives it; tables that have none of this name, and all if
+    /// it is absent, decide by a measurement.
+    pub cut: Option<String>,
     /// Epochs other than the scale's.
     pub epochs: Option<usize>,
     /// Time between two checkpoints of a unit.
@@ -58,33 +60,76 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The data sets asked for.
-    pub(crate) fn regression_sets(&self) -> Result<Vec<RegressionSet>, Error> {
-        if self.sets.is_empty() {
-            return Ok(RegressionSet::ALL.to_vec());
+    /// The sets of Table 4 that are asked for.
+    pub(crate) fn regression_sets(&self) -> Vec<RegressionSet> {
+        match self.sets.is_empty() {
+            true => RegressionSet::ALL.to_vec(),
+            false => self.sets_named(),
         }
-        let named = |name: &String| name.to_lowercase().parse().map_err(Error::from);
-        self.sets.iter().map(named).collect()
+    }
+
+    /// The graphs of Table 5 that are asked for.
+    pub(crate) fn graphs(&self) -> Vec<PlanetoidSet> {
+        match self.sets.is_empty() {
+            true => nodes::Plan::sets(self.scale).to_vec(),
+            false => self.sets_named(),
+        }
+    }
+
+    /// Those of the names that are sets of one kind.
+    fn sets_named<S: FromStr>(&self) -> Vec<S> {
+        let sets = self.sets.iter();
+        sets.filter_map(|name| name.to_lowercase().parse().ok())
+            .collect()
+    }
+
+    /// What a table is to cut, if it knows the name.
+    pub(crate) fn cut<C: Cut>(&self) -> Option<C> {
+        self.cut.as_deref().and_then(C::named)
     }
 
     /// The suites asked for, in the order in which they are run.
     pub(crate) fn selected(&self) -> Result<Vec<SuiteName>, Error> {
-        if self.suites.is_empty() {
-            return Ok(SuiteName::ALL.to_vec());
-        }
         let named = self.suites.iter().map(|name| name.parse());
         let mut suites = named.collect::<Result<Vec<SuiteName>, Error>>()?;
+        if suites.is_empty() {
+            suites = SuiteName::ALL.to_vec();
+        }
+        suites.retain(|&suite| match suite {
+            SuiteName::Regression => !self.regression_sets().is_empty(),
+            SuiteName::Nodes => !self.graphs().is_empty(),
+            SuiteName::Propositions | SuiteName::Complexity => true,
+        });
         suites.sort();
         suites.dedup();
         Ok(suites)
     }
 
-    /// An option that was given and means something to the suite regression only.
-    fn of_regression_alone(&self) -> Option<(&'static str, String)> {
+    /// Refuses a name that no table asked for knows as one of its sets.
+    fn check_sets(&self, tables: &[SuiteName]) -> Result<(), Error> {
+        let known: Vec<&str> = tables.iter().flat_map(|&table| sets_of(table)).collect();
+        let unknown = |name: &&String| !known.contains(&name.to_lowercase().as_str());
+        match self.sets.iter().find(unknown) {
+            Some(name) => refuse("--set", name, &known.join(", ")),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a cut that no table asked for knows.
+    fn check_cut(&self, tables: &[SuiteName]) -> Result<(), Error> {
+        let known: Vec<&str> = tables.iter().flat_map(|&table| cuts_of(table)).collect();
+        match &self.cut {
+            Some(name) if !known.contains(&name.as_str()) => {
+                refuse("--cut", name, &known.join(", "))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An option that was given and means something to tables of trained models only.
+    fn of_tables_alone(&self) -> Option<(&'static str, String)> {
         let sets = (!self.sets.is_empty()).then(|| ("--set", self.sets.join(", ")));
-        let cut = self
-            .cut
-            .map(|cut| ("--cut", format!("{cut:?}").to_lowercase()));
+        let cut = self.cut.clone().map(|cut| ("--cut", cut));
         let epochs = self.epochs.map(|epochs| ("--epochs", epochs.to_string()));
         let data = self.data.as_ref();
         let data = data.map(|data| ("--data", data.display().to_string()));
@@ -95,28 +140,65 @@ impl Config {
 
     /// Refuses what cannot be run.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let refuse = |option, given: String, expected: &str| {
-            Err(Error::InvalidOption {
-                option,
-                given,
-                expected: expected.to_owned(),
-            })
+        let any_set = Self {
+            sets: Vec::new(),
+            ..self.clone()
         };
-        if !self.selected()?.contains(&SuiteName::Regression)
-            && let Some((option, given)) = self.of_regression_alone()
-        {
-            return refuse(option, given, "nothing: only the suite regression has it");
+        let mut tables = any_set.selected()?;
+        tables.retain(|suite| matches!(suite, SuiteName::Regression | SuiteName::Nodes));
+        if tables.is_empty() {
+            return match self.of_tables_alone() {
+                Some((option, given)) => {
+                    refuse(option, &given, "nothing: only regression and nodes have it")
+                }
+                None => self.check_numbers(),
+            };
         }
+        self.check_sets(&tables)?;
+        self.check_cut(&tables)?;
+        self.check_numbers()
+    }
+
+    fn check_numbers(&self) -> Result<(), Error> {
         for (option, number) in [
             ("--jobs", Some(self.jobs)),
             ("--threads", Some(self.threads)),
             ("--epochs", self.epochs),
         ] {
             if number == Some(0) {
-                return refuse(option, "0".into(), "at least 1");
+                return refuse(option, "0", "at least 1");
             }
         }
         Ok(())
+    }
+}
+
+fn refuse(option: &'static str, given: &str, expected: &str) -> Result<(), Error> {
+    Err(Error::InvalidOption {
+        option,
+        given: given.to_owned(),
+        expected: expected.to_owned(),
+    })
+}
+
+/// The names of a table's sets.
+fn sets_of(table: SuiteName) -> Vec<&'static str> {
+    match table {
+        SuiteName::Regression => RegressionSet::ALL.map(RegressionSet::name).to_vec(),
+        SuiteName::Nodes => PlanetoidSet::ALL.map(PlanetoidSet::name).to_vec(),
+        SuiteName::Propositions | SuiteName::Complexity => Vec::new(),
+    }
+}
+
+/// The names of a table's cuts.
+fn cuts_of(table: SuiteName) -> Vec<&'static str> {
+    fn names<C: Cut>() -> Vec<&'static str> {
+        C::ALL.iter().map(|cut| cut.name()).collect()
+    }
+    match table {
+        SuiteName::Regression => names::<regression::Cut>(),
+        SuiteName::Nodes => names::<nodes::Cut>(),
+        SuiteName::Propositions | SuiteName::Complexity => Vec::new(),
     }
 }
 
@@ -137,6 +219,20 @@ mod tests {
                 ..Config::default()
             },
             Config {
+                suites: vec!["nodes".into()],
+                sets: vec!["cora".into(), "co2".into()],
+                ..Config::default()
+            },
+            Config {
+                sets: vec!["iris".into()],
+                ..Config::default()
+            },
+            Config {
+                suites: vec!["regression".into()],
+                cut: Some("seeds".into()),
+                ..Config::default()
+            },
+            Config {
                 jobs: 0,
                 ..Config::default()
             },
@@ -145,7 +241,9 @@ mod tests {
                 ..Config::default()
             },
         ];
-        for (config, option) in bad.iter().zip(["SUITE", "--set", "--jobs", "--epochs"]) {
+        for (config, option) in bad.iter().zip([
+            "SUITE", "--set", "--set", "--set", "--cut", "--jobs", "--epochs",
+        ]) {
             let error = config.check().unwrap_err();
             assert!(matches!(error, Error::InvalidOption { option: o, .. } if o == option));
         }
@@ -165,13 +263,34 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_found_by_name_in_any_case() {
+    fn sets_are_found_by_name_in_any_case_and_choose_the_tables() {
         let config = |name: &str| Config {
             sets: vec![name.into()],
             ..Config::default()
         };
-        let sets = config("CO2").regression_sets().unwrap();
-        assert_eq!(sets, [RegressionSet::Co2]);
-        assert!(config("iris").regression_sets().is_err());
+        let co2 = config("CO2");
+        assert_eq!(co2.regression_sets(), [RegressionSet::Co2]);
+        assert!(co2.check().is_ok() && co2.graphs().is_empty());
+        assert!(!co2.selected().unwrap().contains(&SuiteName::Nodes));
+        let citeseer = config("Citeseer");
+        assert_eq!(citeseer.graphs(), [PlanetoidSet::Citeseer]);
+        assert!(citeseer.check().is_ok());
+        assert!(
+            !citeseer
+                .selected()
+                .unwrap()
+                .contains(&SuiteName::Regression)
+        );
+    }
+
+    #[test]
+    fn a_cut_is_one_of_a_table() {
+        let config = Config {
+            cut: Some("points".into()),
+            ..Config::default()
+        };
+        assert!(config.check().is_ok());
+        assert_eq!(config.cut(), Some(nodes::Cut::Points));
+        assert_eq!(config.cut::<regression::Cut>(), None);
     }
 }

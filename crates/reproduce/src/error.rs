@@ -1,7 +1,7 @@
 //! What can go wrong while experiments run.
 
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 /// An error of the reproduction runs.
 #[non_exhaustive]
@@ -113,6 +113,12 @@ pub enum Error {
     /// A layer refused what a suite gave it.
     #[error(transparent)]
     Layer(#[from] bochner_nn::Error),
+    /// Graph attention refused what a suite gave it.
+    #[error(transparent)]
+    Graph(#[from] bochner_graph::Error),
+    /// A model refused what a suite gave it.
+    #[error(transparent)]
+    Model(#[from] bochner_models::Error),
     /// A mechanism of the registry that the complexity suite does not know.
     #[error(
         "the mechanism {name} has no row in Table 1; say in complexity/class.rs which complexity is \
@@ -142,6 +148,14 @@ impl Error {
             action,
             path,
             source,
+        }
+    }
+
+    /// An [`Error::Checkpoint`] made from what a model said.
+    pub(crate) fn checkpoint(path: &Path, error: &dyn fmt::Display) -> Self {
+        Self::Checkpoint {
+            path: path.to_owned(),
+            message: error.to_string(),
         }
     }
 

@@ -18,9 +18,10 @@
 //!   ([`tables::regression::claims`]) before anything is run, and a claim that fails is reported
 //!   with the same prominence as one that holds.
 //!
-//! Three suites ([`SuiteName`]): [`propositions`] measures the paper's propositions on random cases,
-//! [`complexity`] counts and times what Table 1 states, and [`tables::regression`] is Table 4, with
-//! every attention of the paper and two Gaussian processes.
+//! Four suites ([`SuiteName`]): [`propositions`] measures the paper's propositions on random cases,
+//! [`complexity`] counts and times what Table 1 states, [`tables::regression`] is Table 4, with every
+//! attention of the paper and two Gaussian processes, and [`tables::nodes`] is Table 5, the classes of
+//! nodes of citation graphs.
 //!
 //! # Example
 //!
@@ -42,11 +43,11 @@
 //!     ..Config::default()
 //! };
 //! let interrupt = AtomicBool::new(false);
-//! let done = reproduce(&config, &interrupt)?.regression.unwrap();
+//! let done = reproduce(&config, &interrupt)?.tables.remove(0);
 //! assert_eq!((done.outcome.computed, done.outcome.found), (39, 0));
 //! assert!(directory.path().join("smoke/report.html").is_file());
 //!
-//! let again = reproduce(&config, &interrupt)?.regression.unwrap();
+//! let again = reproduce(&config, &interrupt)?.tables.remove(0);
 //! assert_eq!((again.outcome.computed, again.outcome.found), (0, 39));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -94,7 +95,7 @@ pub use assessment::Assessment;
 pub use bochner_datasets::Protocol;
 pub use config::Config;
 pub use error::Error;
-pub use reproduction::{RegressionRun, Reproduction, reproduce};
+pub use reproduction::{Reproduction, TableRun, reproduce};
 pub use settings::Settings;
 pub use store::Store;
 pub use suite_name::SuiteName;

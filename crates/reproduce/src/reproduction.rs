@@ -1,8 +1,10 @@
 //! From a configuration to reports, suite by suite.
 
+mod nodes;
 mod regression;
+mod table;
 
-pub use regression::RegressionRun;
+pub use table::TableRun;
 
 use crate::assessment::Assessment;
 use crate::{Config, Error, Store, SuiteName, complexity, propositions};
@@ -13,8 +15,8 @@ use std::sync::atomic::AtomicBool;
 pub struct Reproduction {
     /// The suites that are measured in one go.
     pub assessments: Vec<Assessment>,
-    /// Table 4, if it was asked for.
-    pub regression: Option<RegressionRun>,
+    /// The tables of trained models.
+    pub tables: Vec<TableRun>,
 }
 
 /// Runs the suites that the configuration asks for and reports on each.
@@ -35,7 +37,11 @@ pub fn reproduce(config: &Config, interrupt: &AtomicBool) -> Result<Reproduction
         }
         match suite {
             SuiteName::Regression => {
-                done.regression = Some(regression::run_all(config, &store, interrupt)?);
+                done.tables
+                    .push(regression::run_all(config, &store, interrupt)?);
+            }
+            SuiteName::Nodes => {
+                done.tables.push(nodes::run_all(config, &store, interrupt)?);
             }
             _ if !config.shard.holds(0) => {}
             SuiteName::Propositions => {
@@ -55,25 +61,21 @@ impl Reproduction {
     /// Whether everything that was asked for ran and nothing that was checked failed.
     pub fn is_good(&self) -> bool {
         self.assessments.iter().all(|suite| suite.passed)
-            && self.regression.as_ref().is_none_or(RegressionRun::is_good)
+            && self.tables.iter().all(TableRun::is_good)
     }
 
     /// Whether the run was interrupted before its end.
     pub fn is_interrupted(&self) -> bool {
-        let regression = self.regression.as_ref();
         self.assessments.iter().any(|suite| suite.interrupted)
-            || regression.is_some_and(|run| run.outcome.interrupted)
+            || self.tables.iter().any(|run| run.outcome.interrupted)
     }
 
     /// A few lines for the terminal.
     pub fn summary(&self) -> String {
         let suites = self.assessments.iter();
-        let mut parts: Vec<String> = suites
-            .map(|suite| format!("{}\n{}", suite.suite, suite.summary()))
-            .collect();
-        if let Some(run) = &self.regression {
-            parts.push(format!("{}\n{}", SuiteName::Regression, run.summary()));
-        }
-        parts.join("\n")
+        let suites = suites.map(|suite| format!("{}\n{}", suite.suite, suite.summary()));
+        let tables = self.tables.iter();
+        let tables = tables.map(|run| format!("{}\n{}", run.suite, run.summary()));
+        suites.chain(tables).collect::<Vec<_>>().join("\n")
     }
 }

@@ -36,6 +36,16 @@ pub struct Outcome {
     pub interrupted: bool,
 }
 
+impl Outcome {
+    /// Adds what another run of other units has done.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.computed += other.computed;
+        self.found += other.found;
+        self.failed.extend(other.failed);
+        self.interrupted |= other.interrupted;
+    }
+}
+
 /// Runs the units that are not finished yet and records their results.
 ///
 /// Each unit computes on its own pool of `threads / jobs` threads; the results do not depend on

@@ -1,6 +1,7 @@
 //! What fixes a training run besides data and seed.
 
 use bochner_attention::Variant;
+use bochner_models::node_classifier::Architecture;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
@@ -70,25 +71,19 @@ pub enum Covariance {
     },
 }
 
-/// The settings of a node classifier: two layers of graph attention, the first with its heads side
-/// by side, the second with the mean of its heads.
+/// The settings of a node classifier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeSettings {
-    /// How edges are weighed.
-    pub graph_attention: GraphAttention,
+    /// What its two layers are, with all their settings.
+    pub architecture: Architecture,
     /// The norm of its magnitudes; absent where it has no choice.
     pub p: Option<f64>,
     /// Its spectral points R; absent where it has none.
     pub points: Option<usize>,
-    /// Heads of the first layer.
-    pub heads: usize,
-    /// Width of each of them.
-    pub width: usize,
-    /// Heads of the second layer.
-    pub output_heads: usize,
-    /// The share of inputs, transformed features and attention weights that is dropped in training.
+    /// The share of inputs, and with attention of transformed features and weights, that is dropped in
+    /// training.
     pub dropout: f64,
-    /// The factor of half the squared norm of all parameters in the objective.
+    /// The factor of half the squared norm of the parameters in the objective.
     pub l2: f64,
     /// Passes over the graph, at most.
     pub epochs: usize,
@@ -96,16 +91,6 @@ pub struct NodeSettings {
     pub patience: NonZeroUsize,
     /// Adam's step size.
     pub learning_rate: f64,
-}
-
-/// How graph attention weighs edges.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GraphAttention {
-    /// By a LeakyReLU of a linear function of both ends (Veličković et al. 2018).
-    Classic,
-    /// By the kernel form, with the spectral points of a mechanism (equation 10).
-    Kernel(Variant),
 }
 
 impl Settings {
@@ -167,6 +152,7 @@ impl Settings {
 pub(crate) mod tests {
     use super::*;
     use bochner_attention::{Mikan, Softmax};
+    use bochner_graph::AttentionKind;
 
     pub(crate) fn attention() -> AttentionSettings {
         AttentionSettings {
@@ -194,12 +180,9 @@ pub(crate) mod tests {
 
     pub(crate) fn nodes() -> NodeSettings {
         NodeSettings {
-            graph_attention: GraphAttention::Kernel(Mikan::default().into()),
+            architecture: Architecture::attention(AttentionKind::Kernel(Mikan::default().into())),
             p: Some(2.0),
             points: Some(64),
-            heads: 8,
-            width: 8,
-            output_heads: 1,
             dropout: 0.6,
             l2: 5e-4,
             epochs: 1000,
@@ -215,17 +198,22 @@ pub(crate) mod tests {
             ..process()
         };
         let classic = NodeSettings {
-            graph_attention: GraphAttention::Classic,
+            architecture: Architecture::attention(AttentionKind::Classic),
             p: None,
             points: None,
             ..nodes()
+        };
+        let convolution = NodeSettings {
+            architecture: Architecture::Convolution { hidden: 16 },
+            ..classic.clone()
         };
         for (settings, first) in [
             (Settings::Attention(attention()), "attention"),
             (Settings::Process(process()), "covariance"),
             (Settings::Process(rbf), "covariance"),
-            (Settings::Nodes(nodes()), "graph_attention"),
-            (Settings::Nodes(classic), "graph_attention"),
+            (Settings::Nodes(nodes()), "architecture"),
+            (Settings::Nodes(classic), "architecture"),
+            (Settings::Nodes(convolution), "architecture"),
         ] {
             let text = serde_json::to_string(&settings).unwrap();
             assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);

@@ -96,7 +96,8 @@ pub fn median(values: &[f64]) -> Result<f64, Error> {
 /// \mathrm{SE}' = \mathrm{sd}(d) \sqrt{\frac1n + \frac{n_\text{test}}{n_\text{train}}} $$
 ///
 /// Folds share training rows, so SE is too small; SE' is the correction of Nadeau and Bengio
-/// (2003).
+/// (2003). Seeds on one split share them as well, but there SE is what it says: the spread over what
+/// is random in the training, for that split.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Paired {
     /// Splits.
@@ -105,18 +106,19 @@ pub struct Paired {
     pub mean: f64,
     /// SE; absent for a single split.
     pub error: Option<f64>,
-    /// SE'; absent for a single split.
+    /// SE'; absent for a single split, and for seeds on one split.
     pub corrected_error: Option<f64>,
     /// Splits on which the variant's error is smaller.
     pub wins: usize,
 }
 
 impl Paired {
-    /// Compares errors split by split; `test_share` is $n_\text{test} / n_\text{train}$.
+    /// Compares errors split by split; `test_share` is $n_\text{test} / n_\text{train}$ of folds, and
+    /// absent where runs differ in their seeds alone.
     ///
     /// # Errors
     /// [`Error::Length`] if there are no splits or not the same number.
-    pub fn new(variant: &[f64], baseline: &[f64], test_share: f64) -> Result<Self, Error> {
+    pub fn new(variant: &[f64], baseline: &[f64], test_share: Option<f64>) -> Result<Self, Error> {
         let n = baseline.len();
         if variant.len() != n {
             return Err(Error::Length {
@@ -132,7 +134,9 @@ impl Paired {
             n,
             mean: mean(&differences)?,
             error: deviation.map(|sd| sd * inverse.sqrt()),
-            corrected_error: deviation.map(|sd| sd * (inverse + test_share).sqrt()),
+            corrected_error: deviation
+                .zip(test_share)
+                .map(|(sd, share)| sd * (inverse + share).sqrt()),
             wins: differences.iter().filter(|&&d| d < 0.0).count(),
         })
     }
@@ -246,7 +250,12 @@ mod tests {
     #[test]
     fn a_comparison_worked_out_by_hand() {
         // d = -3, -1, 1, -1: mean -1, squares 4 + 0 + 4 + 0 = 8, sd = sqrt(8 / 3).
-        let paired = Paired::new(&[1.0, 2.0, 4.0, 5.0], &[4.0, 3.0, 3.0, 6.0], 1.0 / 8.0).unwrap();
+        let paired = Paired::new(
+            &[1.0, 2.0, 4.0, 5.0],
+            &[4.0, 3.0, 3.0, 6.0],
+            Some(1.0 / 8.0),
+        )
+        .unwrap();
         let sd = (8.0_f64 / 3.0).sqrt();
         assert_eq!((paired.n, paired.wins), (4, 3));
         close(paired.mean, -1.0);
@@ -262,17 +271,19 @@ mod tests {
     #[test]
     fn two_standard_errors_make_a_finding() {
         // d = -2, -1, -3: mean -2, sd 1, SE = 1 / sqrt(3) = .577.
-        let better = Paired::new(&[0.0, 0.0, 0.0], &[2.0, 1.0, 3.0], 0.1).unwrap();
+        let better = Paired::new(&[0.0, 0.0, 0.0], &[2.0, 1.0, 3.0], Some(0.1)).unwrap();
         assert_eq!(better.finding(), Finding::Better);
-        let worse = Paired::new(&[2.0, 1.0, 3.0], &[0.0, 0.0, 0.0], 0.1).unwrap();
+        let worse = Paired::new(&[2.0, 1.0, 3.0], &[0.0, 0.0, 0.0], Some(0.1)).unwrap();
         assert_eq!(worse.finding(), Finding::Worse);
         assert_eq!(worse.wins, 0);
-        let same = Paired::new(&[1.0, 1.0], &[1.0, 1.0], 0.1).unwrap();
+        let same = Paired::new(&[1.0, 1.0], &[1.0, 1.0], Some(0.1)).unwrap();
         assert_eq!(same.finding(), Finding::NoDifferenceSeen);
-        let single = Paired::new(&[1.0], &[2.0], 0.1).unwrap();
+        let seeds = Paired::new(&[0.0, 0.0, 0.0], &[2.0, 1.0, 3.0], None).unwrap();
+        assert_eq!((seeds.error, seeds.corrected_error), (better.error, None));
+        let single = Paired::new(&[1.0], &[2.0], Some(0.1)).unwrap();
         assert_eq!(single.finding(), Finding::OneSplit);
         assert!(single.error.is_none());
-        assert!(Paired::new(&[1.0], &[1.0, 2.0], 0.1).is_err());
-        assert!(Paired::new(&[], &[], 0.1).is_err());
+        assert!(Paired::new(&[1.0], &[1.0, 2.0], Some(0.1)).is_err());
+        assert!(Paired::new(&[], &[], Some(0.1)).is_err());
     }
 }

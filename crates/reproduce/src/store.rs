@@ -5,7 +5,7 @@ mod checkpoint;
 mod row;
 
 pub use checkpoint::{Checkpoint, History};
-pub use row::{Artefacts, Curve, Heads, Predictions, Row, Shades};
+pub use row::{Artefacts, Curve, Heads, Predictions, Row, Shades, Spread};
 
 use crate::{Error, Unit};
 use serde::Serialize;
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// | `checkpoints/<suite>/` | how far the running units are |
 /// | `<scale>/rows.jsonl` | the rows of a scale, one per line |
 /// | `<scale>/report.md`, `<scale>/report.html` | what they say |
-/// | `<scale>/<suite>/` | rows and report of a suite without units |
+/// | `<scale>/<suite>/` | rows and report of a suite other than regression |
 ///
 /// Files are written next to their place, synchronised, and renamed into it: a file that exists
 /// is whole, whenever the machine stops. A unit is finished when its row exists; its artefacts

@@ -1,6 +1,6 @@
 //! Which experiments there are.
 
-use crate::tables::regression;
+use crate::tables::{nodes, regression};
 use crate::{Error, complexity, propositions};
 use std::fmt;
 use std::str::FromStr;
@@ -12,19 +12,27 @@ pub enum SuiteName {
     Propositions,
     /// Table 1, the complexity of the attention weights.
     Complexity,
+    /// Table 5, node classification.
+    Nodes,
     /// Table 4, regression.
     Regression,
 }
 
 impl SuiteName {
     /// All, in the order in which they are run: the longest last.
-    pub const ALL: [Self; 3] = [Self::Propositions, Self::Complexity, Self::Regression];
+    pub const ALL: [Self; 4] = [
+        Self::Propositions,
+        Self::Complexity,
+        Self::Nodes,
+        Self::Regression,
+    ];
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Propositions => propositions::SUITE,
             Self::Complexity => complexity::SUITE,
+            Self::Nodes => nodes::SUITE,
             Self::Regression => regression::SUITE,
         }
     }

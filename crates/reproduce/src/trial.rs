@@ -13,7 +13,8 @@ use std::path::Path;
 pub struct Step {
     /// The training loss.
     pub loss: f64,
-    /// The mean square training error.
+    /// The mean square training error; of a classifier that of its probabilities, summed over the
+    /// classes (its Brier score).
     pub mse: f64,
 }
 
@@ -108,4 +109,14 @@ pub trait Suite: Sync {
     /// # Errors
     /// If the unit cannot be run.
     fn start(&self, unit: &Unit) -> Result<Box<dyn Trial + '_>, Error>;
+}
+
+impl<S: Suite> Suite for &S {
+    fn table(&self) -> &str {
+        (**self).table()
+    }
+
+    fn start(&self, unit: &Unit) -> Result<Box<dyn Trial + '_>, Error> {
+        (**self).start(unit)
+    }
 }

@@ -218,9 +218,9 @@ impl FromStr for Shard {
 pub(crate) mod tests {
     use super::*;
     use crate::settings::tests::{attention, nodes, process};
-    use crate::settings::{
-        AttentionSettings, Covariance, GraphAttention, NodeSettings, ProcessSettings,
-    };
+    use crate::settings::{AttentionSettings, Covariance, NodeSettings, ProcessSettings};
+    use bochner_graph::AttentionKind;
+    use bochner_models::node_classifier::Architecture;
     use std::num::NonZeroUsize;
 
     pub(crate) fn unit() -> Unit {
@@ -293,8 +293,8 @@ pub(crate) mod tests {
         }
         let of_nodes: [fn(&mut NodeSettings); 6] = [
             |_| {},
-            |s| s.graph_attention = GraphAttention::Classic,
-            |s| s.output_heads = 8,
+            |s| s.architecture = Architecture::attention(AttentionKind::Classic),
+            |s| s.architecture = Architecture::Convolution { hidden: 16 },
             |s| s.dropout = 0.5,
             |s| s.l2 = 1e-3,
             |s| s.patience = NonZeroUsize::MIN,

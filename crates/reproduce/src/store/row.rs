@@ -57,7 +57,8 @@ pub struct Row {
     pub stopped_after: Option<usize>,
     /// The test error after the last epoch.
     pub last: f64,
-    /// The mean square training error in the first epoch.
+    /// The mean square training error in the first epoch; of a classifier that of its probabilities,
+    /// summed over the classes (its Brier score).
     pub first_mse: f64,
     /// The mean square training error in the last epoch.
     pub last_mse: f64,
@@ -81,6 +82,9 @@ pub struct Artefacts {
     pub predictions: Option<Predictions>,
     /// The attention layer after the last epoch.
     pub heads: Option<Heads>,
+    /// How the heads of attention along edges differ after the last epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
 }
 
 /// A quantity over the epochs, thinned to at most 200 points with the first and the last.
@@ -136,6 +140,20 @@ pub struct Heads {
     pub dimensions: usize,
     /// The correlation of the heads, row by row, averaged over the latent dimensions.
     pub correlation: Option<Vec<f32>>,
+}
+
+/// How the weights of attention along edges spread: over the heads, and within each of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The mean over the edges of the standard deviation over the heads.
+    pub deviation: f64,
+    /// How many edges have a standard deviation in each twentieth of the range from 0 to one half,
+    /// which is the largest there can be.
+    pub histogram: Vec<usize>,
+    /// For each head, the mean over the nodes of the entropy of the weights that a node gives, in nats.
+    pub entropies: Vec<f64>,
+    /// The mean over the nodes of the entropy of equal weights: what the entropies cannot exceed.
+    pub uniform: f64,
 }
 
 /// A matrix of weights as a picture: averaged down to at most 144 rows and columns, in 256 shades.

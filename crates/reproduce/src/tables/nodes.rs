@@ -5,11 +5,16 @@
 //! differ in their seeds; all models of a seed start from it. Accuracies are kept as error rates.
 
 mod criteria;
+mod graphs;
+mod identity;
 mod model;
 mod norms;
 mod plan;
+pub mod report;
+mod trial;
 
 pub use criteria::{checks, claims};
+pub use graphs::Nodes;
 pub use model::Model;
 pub use norms::Norms;
 pub use plan::{Arm, Cut, Plan};

@@ -3,7 +3,6 @@
 mod criteria;
 mod model;
 mod plan;
-pub(crate) mod projection;
 pub mod report;
 mod results;
 mod trial;
@@ -12,6 +11,7 @@ pub use criteria::{checks, claims};
 pub use model::Model;
 pub use plan::{Arm, Cut, Plan};
 
+use super::Skipped;
 use crate::{Error, Suite, Trial, Unit, published};
 use bochner_datasets::{DataStore, Protocol, RegressionData, RegressionSet, Rows, load};
 use std::collections::BTreeMap;
@@ -29,38 +29,6 @@ pub fn title(set: RegressionSet) -> &'static str {
     published::REGRESSION_SETS[column.unwrap_or_default()]
 }
 
-/// A data set that was left out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    /// Which one.
-    pub set: RegressionSet,
-    /// Where it was looked for, or what is wrong with its files.
-    pub reason: String,
-    /// What to do about it, before the same run again.
-    pub remedy: Remedy,
-}
-
-/// What brings a data set back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remedy {
-    /// A command that fetches a file.
-    Fetch(String),
-    /// A file that has to be put into the directory given by `--data`.
-    Supply(String),
-    /// A file is there and wrong: it has to be replaced.
-    Repair,
-}
-
-impl std::fmt::Display for Remedy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Fetch(command) => write!(f, "get it with `{command}`, then run this again"),
-            Self::Supply(file) => write!(f, "put {file} into the directory given by --data"),
-            Self::Repair => write!(f, "replace the file, then run this again"),
-        }
-    }
-}
-
 /// The data of the suite.
 #[derive(Debug, Default)]
 pub struct Regression {
@@ -75,19 +43,19 @@ impl Regression {
         let mut skipped: Vec<Skipped> = Vec::new();
         for arm in plan.arms() {
             let key = (arm.set, arm.protocol, arm.every);
-            if suite.data.contains_key(&key) || skipped.iter().any(|s| s.set == arm.set) {
+            if suite.data.contains_key(&key) || skipped.iter().any(|s| s.set == title(arm.set)) {
                 continue;
             }
             match load(arm.set, arm.protocol, rows(arm.every), store) {
                 Ok(data) => {
                     suite.data.insert(key, data);
                 }
-                Err(error) => skipped.push(Skipped::new(arm.set, &error)),
+                Err(error) => skipped.push(Skipped::new(title(arm.set), &error)),
             }
         }
         suite
             .data
-            .retain(|(set, ..), _| !skipped.iter().any(|s| s.set == *set));
+            .retain(|(set, ..), _| !skipped.iter().any(|s| s.set == title(*set)));
         (suite, skipped)
     }
 
@@ -118,32 +86,6 @@ impl Suite for Regression {
     }
 }
 
-impl Skipped {
-    fn new(set: RegressionSet, error: &bochner_datasets::Error) -> Self {
-        use bochner_datasets::Error::Unavailable;
-        let (reason, remedy) = match error {
-            Unavailable {
-                file,
-                tried,
-                command,
-                ..
-            } => (
-                format!("{file}: {}", tried.join("; ")),
-                match command {
-                    Some(command) => Remedy::Fetch(command.clone()),
-                    None => Remedy::Supply(file.clone()),
-                },
-            ),
-            wrong => (wrong.to_string(), Remedy::Repair),
-        };
-        Self {
-            set,
-            reason,
-            remedy,
-        }
-    }
-}
-
 fn rows(every: usize) -> Rows {
     match NonZeroUsize::new(every) {
         Some(every) if every.get() > 1 => Rows::Every(every),
@@ -155,6 +97,7 @@ fn rows(every: usize) -> Rows {
 mod tests {
     use super::*;
     use crate::Scale;
+    use crate::tables::Remedy;
     use bochner_datasets::Policy;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::statistics::Paired;
 use crate::store::Row;
-use crate::{Error, Store, Unit};
+use crate::{Error, Protocol, Store, Unit};
 use std::collections::BTreeMap;
 
 /// Which of the numbers of a row.
@@ -95,10 +95,18 @@ impl Results {
             pairs.iter().map(|(v, _)| number.of(v)).collect(),
             pairs.iter().map(|(_, b)| number.of(b)).collect(),
         );
-        let share = |row: &Row| row.test_rows as f64 / row.train_rows as f64;
-        let shares: f64 = pairs.iter().map(|(v, _)| share(v)).sum();
-        Paired::new(&v?, &b?, shares / pairs.len() as f64).ok()
+        Paired::new(&v?, &b?, test_share(&pairs)).ok()
     }
+}
+
+/// Test rows for each training row, where these rows change from split to split.
+fn test_share(pairs: &[(&Row, &Row)]) -> Option<f64> {
+    let share = |row: &Row| row.test_rows as f64 / row.train_rows as f64;
+    let fixed = pairs
+        .iter()
+        .any(|(row, _)| row.unit.protocol == Protocol::Fixed);
+    let shares: f64 = pairs.iter().map(|(row, _)| share(row)).sum();
+    (!fixed).then(|| shares / pairs.len() as f64)
 }
 
 #[cfg(test)]

@@ -3,11 +3,14 @@
 //! The comparisons are named here, before anything is run: IKAN-direct and MIKAN, each against GAT, on
 //! Cora and Citeseer, and only if our GAT is the published one. All else is reported, not judged.
 
-use super::{Model, Plan, accuracy, title};
+use super::graphs::Counted;
+use super::identity::largest_difference;
+use super::{Model, Nodes, Plan, accuracy, title};
 use crate::Scale;
 use crate::statistics::{Paired, Verdict, mean};
 use crate::tables::{Check, Claim, Mark, Number, Results};
 use bochner_datasets::PlanetoidSet;
+use bochner_numerics::Tolerance;
 use std::ops::RangeInclusive;
 
 /// The graphs that claims are judged on.
@@ -163,7 +166,37 @@ fn only_machinery() -> Verdict {
 }
 
 /// The checks of scale `smoke`.
-pub fn checks(plan: &Plan, results: &Results) -> Vec<Check> {
+pub fn checks(suite: &Nodes, plan: &Plan, results: &Results) -> Vec<Check> {
+    vec![
+        Check {
+            name: "nodes, edges, labels and splits are as published",
+            mark: counts(suite.counted()),
+        },
+        Check {
+            name: "on Cora, the validation accuracy exceeds 60 %",
+            mark: learnt(plan, results),
+        },
+        Check {
+            name: "on Cora's edges, GAT and its kernel form with the exact Gaussian agree to rounding",
+            mark: identity(suite),
+        },
+    ]
+}
+
+fn counts(counted: &[Counted]) -> Mark {
+    let wrong = counted
+        .iter()
+        .filter(|of| **of != Counted::expected(of.set));
+    let wrong: Vec<String> = wrong.map(|of| format!("{of:?}")).collect();
+    let names: Vec<&str> = counted.iter().map(|of| title(of.set)).collect();
+    match (names.is_empty(), wrong.is_empty()) {
+        (true, _) => Mark::NotRun("no graph is there".into()),
+        (_, true) => Mark::Passed(names.join(", ")),
+        _ => Mark::Failed(wrong.join("; ")),
+    }
+}
+
+fn learnt(plan: &Plan, results: &Results) -> Mark {
     let rows: Vec<_> = plan
         .arms()
         .iter()
@@ -175,15 +208,24 @@ pub fn checks(plan: &Plan, results: &Results) -> Vec<Check> {
         (found <= LEARNT).then(|| format!("{}: {found:.1} %", row.unit.label()))
     });
     let low: Vec<String> = low.collect();
-    let mark = match (rows.len(), low.is_empty()) {
+    match (rows.len(), low.is_empty()) {
         (0, _) => Mark::NotRun("no unit on Cora".into()),
         (n, true) => Mark::Passed(format!("{n} units")),
         _ => Mark::Failed(low.join("; ")),
+    }
+}
+
+fn identity(suite: &Nodes) -> Mark {
+    let Some(cora) = suite.graph(PlanetoidSet::Cora) else {
+        return Mark::NotRun("Cora is not there".into());
     };
-    vec![Check {
-        name: "on Cora, the validation accuracy exceeds 60 %",
-        mark,
-    }]
+    match largest_difference(cora) {
+        Ok(found) if found <= Tolerance::outputs::<f64>().relative => {
+            Mark::Passed(format!("weights within {found:.0e}"))
+        }
+        Ok(found) => Mark::Failed(format!("weights differ by {found:.1e}")),
+        Err(error) => Mark::Failed(error.to_string()),
+    }
 }
 
 #[cfg(test)]
@@ -320,7 +362,7 @@ mod tests {
         let fine = results(&plan, |_, _| Some((83.0, 83.0)));
         let untested = |claim: &Claim| matches!(claim.verdict, Verdict::NotTested(_));
         assert!(claims(&plan, &fine).iter().all(untested));
-        assert_eq!(checks(&plan, &fine)[0].mark, Mark::Passed("3 units".into()));
+        assert_eq!(learnt(&plan, &fine), Mark::Passed("3 units".into()));
         let low = results(&plan, |arm, _| {
             let v = if arm.model == Model::Mikan {
                 59.0
@@ -330,10 +372,28 @@ mod tests {
             Some((v, v))
         });
         assert_eq!(
-            checks(&plan, &low)[0].mark,
+            learnt(&plan, &low),
             Mark::Failed("Cora MIKAN seed 0: 59.0 %".into())
         );
-        let none = checks(&plan, &Results::default());
-        assert!(matches!(none[0].mark, Mark::NotRun(_)));
+        assert!(matches!(
+            learnt(&plan, &Results::default()),
+            Mark::NotRun(_)
+        ));
+    }
+
+    #[test]
+    fn counts_that_are_not_the_published_ones_are_named() {
+        let right: Vec<Counted> = PlanetoidSet::ALL.map(Counted::expected).to_vec();
+        assert_eq!(
+            counts(&right),
+            Mark::Passed("Cora, Citeseer, Pubmed".into())
+        );
+        let mut wrong = right;
+        wrong[1].edges = 4732;
+        let Mark::Failed(why) = counts(&wrong) else {
+            panic!("an edge too many")
+        };
+        assert!(why.contains("Citeseer") && why.contains("4732"), "{why}");
+        assert!(matches!(counts(&[]), Mark::NotRun(_)));
     }
 }

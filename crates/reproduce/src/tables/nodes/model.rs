@@ -1,9 +1,11 @@
 //! The models of the table.
 
 use crate::Settings;
-use crate::settings::{GraphAttention, NodeSettings};
-use bochner_attention::{IkanDirect, Mikan, Variant};
+use crate::settings::NodeSettings;
+use bochner_attention::{IkanDirect, Mikan, RbfOnly, Variant};
 use bochner_datasets::PlanetoidSet;
+use bochner_graph::AttentionKind;
+use bochner_models::node_classifier::Architecture;
 use std::num::NonZeroUsize;
 
 /// A line of the table.
@@ -11,6 +13,10 @@ use std::num::NonZeroUsize;
 pub enum Model {
     /// Graph attention networks: what all others are compared with.
     Gat,
+    /// Graph convolutional networks, the baseline without attention.
+    Gcn,
+    /// The kernel form of graph attention without its magnitudes.
+    RbfOnly,
     /// A stationary kernel with an implicit spectral density.
     IkaS,
     /// A non-stationary kernel with an implicit spectral density.
@@ -46,8 +52,10 @@ const PATIENCE: NonZeroUsize = NonZeroUsize::new(100).unwrap();
 
 impl Model {
     /// All models; the one that the others are compared with first.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Gat,
+        Self::Gcn,
+        Self::RbfOnly,
         Self::IkaS,
         Self::IkaNs,
         Self::Ikan,
@@ -59,6 +67,8 @@ impl Model {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gat => "GAT",
+            Self::Gcn => "GCN",
+            Self::RbfOnly => "RBF-only",
             Self::IkaS => "IKA-S",
             Self::IkaNs => "IKA-NS",
             Self::Ikan => "IKAN",
@@ -72,34 +82,57 @@ impl Model {
         matches!(self, Self::IkanDirect | Self::Mikan)
     }
 
+    /// The model that lacks one thing that this one has: their difference is what that brings.
+    pub const fn simpler(self) -> Option<Self> {
+        match self {
+            Self::IkaNs => Some(Self::IkaS),
+            Self::Ikan => Some(Self::IkaNs),
+            Self::Mikan => Some(Self::Ikan),
+            _ => None,
+        }
+    }
+
     pub(super) const fn norm(self) -> Norm {
         match self {
-            Self::Gat => Norm::Absent,
+            Self::Gat | Self::Gcn | Self::RbfOnly => Norm::Absent,
             Self::IkaS | Self::IkaNs => Norm::Fixed(2.0),
             Self::Ikan | Self::IkanDirect | Self::Mikan => Norm::Chosen,
         }
     }
 
-    /// The settings of a unit. What is common to all models is GAT's, on Pubmed with its own numbers.
+    /// The settings of a unit. What is common to all models with attention is GAT's, on Pubmed with
+    /// its own numbers. GCN has its own, but for the rule that ends training: that is GAT's.
     pub(super) fn settings(self, set: PlanetoidSet, size: Size, p: Option<f64>) -> Settings {
         let pubmed = set == PlanetoidSet::Pubmed;
-        Settings::Nodes(NodeSettings {
-            graph_attention: self.attention(size.points, p),
+        let of_gat = NodeSettings {
+            architecture: Architecture::Attention {
+                kind: self.attention(size.points, p),
+                heads: 8,
+                width: 8,
+                output_heads: if pubmed { 8 } else { 1 },
+            },
             p,
             points: p.map(|_| size.points),
-            heads: 8,
-            width: 8,
-            output_heads: if pubmed { 8 } else { 1 },
             dropout: 0.6,
             l2: if pubmed { 1e-3 } else { 5e-4 },
             epochs: size.epochs,
             patience: PATIENCE,
             learning_rate: if pubmed { 0.01 } else { 0.005 },
+        };
+        Settings::Nodes(match self {
+            Self::Gcn => NodeSettings {
+                architecture: Architecture::Convolution { hidden: 16 },
+                dropout: 0.5,
+                l2: 5e-4,
+                learning_rate: 0.01,
+                ..of_gat
+            },
+            _ => of_gat,
         })
     }
 
     /// The mechanism with the norm `p`; everything not given is its own default.
-    fn attention(self, points: usize, p: Option<f64>) -> GraphAttention {
+    fn attention(self, points: usize, p: Option<f64>) -> AttentionKind {
         let implicit = |settings: Mikan| {
             let p = p.unwrap_or(settings.p);
             Variant::from(Mikan {
@@ -116,8 +149,9 @@ impl Model {
                 ..settings
             })
         };
-        GraphAttention::Kernel(match self {
-            Self::Gat => return GraphAttention::Classic,
+        AttentionKind::Kernel(match self {
+            Self::Gat | Self::Gcn => return AttentionKind::Classic,
+            Self::RbfOnly => RbfOnly {}.into(),
             Self::IkaS => implicit(Mikan::ika_s()),
             Self::IkaNs => implicit(Mikan::ika_ns()),
             Self::Ikan => implicit(Mikan::ikan()),
@@ -144,44 +178,62 @@ mod tests {
         }
     }
 
+    fn kind(settings: &NodeSettings) -> Option<&AttentionKind> {
+        match &settings.architecture {
+            Architecture::Attention { kind, .. } => Some(kind),
+            Architecture::Convolution { .. } => None,
+        }
+    }
+
     #[test]
-    fn every_model_is_the_mechanism_of_its_name() {
+    fn what_a_unit_says_of_its_norm_and_points_is_what_its_mechanism_has() {
         for model in Model::ALL {
             let settings = settings(model, PlanetoidSet::Cora);
-            let GraphAttention::Kernel(variant) = settings.graph_attention else {
-                assert_eq!(model, Model::Gat);
-                assert_eq!((settings.p, settings.points), (None, None));
-                continue;
+            let own = match kind(&settings) {
+                Some(AttentionKind::Kernel(Variant::IkanDirect(m))) => Some((m.p, m.points)),
+                Some(AttentionKind::Kernel(Variant::Mikan(m))) => Some((m.p, m.points)),
+                _ => None,
             };
-            let (p, points) = match &variant {
-                Variant::IkanDirect(m) => (m.p, m.points),
-                Variant::Mikan(m) => (m.p, m.points),
-                other => panic!("{other:?}"),
-            };
-            assert_eq!((Some(p), Some(points)), (settings.p, settings.points));
-            assert_eq!((p, points), (3.0, 32));
+            assert_eq!(own, settings.p.zip(settings.points));
+            assert_eq!(own.is_some(), model.norm() != Norm::Absent);
+            assert!(own.is_none_or(|own| own == (3.0, 32)));
         }
-        let named = |model: Model, p| match model.attention(32, Some(p)) {
-            GraphAttention::Kernel(variant) => variant.name().to_uppercase(),
-            GraphAttention::Classic => "GAT".into(),
-        };
+    }
+
+    #[test]
+    fn every_model_is_the_mechanism_of_its_name() {
         for model in Model::ALL {
             let p = match model.norm() {
                 Norm::Fixed(p) => p,
                 Norm::Absent | Norm::Chosen => 3.0,
             };
-            assert_eq!(named(model, p), model.name().to_uppercase());
+            let name = match model.attention(32, Some(p)) {
+                AttentionKind::Kernel(variant) => variant.name().to_uppercase(),
+                _ => model.name().to_owned(),
+            };
+            assert_eq!(name, model.name().to_uppercase());
         }
+        let gcn = settings(Model::Gcn, PlanetoidSet::Cora);
+        assert_eq!(kind(&gcn), None);
+        let gat = settings(Model::Gat, PlanetoidSet::Cora);
+        assert_eq!(kind(&gat), Some(&AttentionKind::Classic));
     }
 
     #[test]
     fn pubmed_has_the_numbers_that_were_published_for_it() {
         let of = |set| {
             let settings = settings(Model::Gat, set);
-            (settings.output_heads, settings.l2, settings.learning_rate)
+            let heads = match settings.architecture {
+                Architecture::Attention { output_heads, .. } => output_heads,
+                Architecture::Convolution { .. } => 0,
+            };
+            (heads, settings.l2, settings.learning_rate)
         };
         assert_eq!(of(PlanetoidSet::Cora), (1, 5e-4, 0.005));
         assert_eq!(of(PlanetoidSet::Citeseer), of(PlanetoidSet::Cora));
         assert_eq!(of(PlanetoidSet::Pubmed), (8, 1e-3, 0.01));
+        let gcn = PlanetoidSet::ALL.map(|set| settings(Model::Gcn, set));
+        assert!(gcn.iter().all(|settings| settings == &gcn[0]));
+        assert_eq!((gcn[0].l2, gcn[0].dropout), (5e-4, 0.5));
     }
 }

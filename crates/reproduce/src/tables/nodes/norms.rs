@@ -29,6 +29,15 @@ impl Norms {
         }
     }
 
+    /// The same norm for all, with which time can be projected before anything is chosen.
+    pub(crate) fn provisional(norm: f64) -> Self {
+        let sets = PlanetoidSet::ALL.into_iter();
+        let each = sets.flat_map(|set| Model::ALL.map(|model| ((set, model), norm)));
+        Self {
+            chosen: each.collect(),
+        }
+    }
+
     /// The norm of a model on a graph; `None` while it is not chosen.
     pub fn of(&self, set: PlanetoidSet, model: Model) -> Option<f64> {
         self.chosen.get(&(set, model)).copied()

@@ -2,7 +2,9 @@
 
 use super::model::{Norm, Size};
 use super::{Model, Norms, SUITE, title};
-use crate::{Preset, Scale, Unit};
+use crate::tables::Skipped;
+use crate::tables::arms::{in_turns, set_epochs};
+use crate::{Preset, Scale, Unit, tables};
 use bochner_datasets::{PlanetoidSet, Protocol};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -45,12 +47,19 @@ pub enum Cut {
     Seeds,
 }
 
-impl Cut {
-    /// All cuts, in the order in which they are tried.
-    pub const ALL: [Self; 3] = [Self::None, Self::Points, Self::Seeds];
+impl tables::Cut for Cut {
+    const NONE: Self = Self::None;
+    const ALL: &'static [Self] = &[Self::None, Self::Points, Self::Seeds];
 
-    /// What to say about it.
-    pub const fn describe(self) -> &'static str {
+    fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Points => "points",
+            Self::Seeds => "seeds",
+        }
+    }
+
+    fn describe(self) -> &'static str {
         match self {
             Self::None => "nothing was cut",
             Self::Points => "the spectral points were cut to 32",
@@ -65,6 +74,9 @@ impl Cut {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     scale: Scale,
+    cut: Cut,
+    /// Where they are not the scale's.
+    epochs: Option<usize>,
     arms: Vec<Arm>,
 }
 
@@ -82,6 +94,8 @@ impl Plan {
         };
         Self {
             scale,
+            cut,
+            epochs: None,
             arms: models(scale, sets).filter_map(arm).collect(),
         }
     }
@@ -97,8 +111,17 @@ impl Plan {
         };
         Self {
             scale,
+            cut,
+            epochs: None,
             arms: models(scale, sets).filter(free).flat_map(each).collect(),
         }
+    }
+
+    /// The plan without the graphs that could not be had.
+    pub fn without(mut self, skipped: &[Skipped]) -> Self {
+        self.arms
+            .retain(|arm| skipped.iter().all(|s| s.set != title(arm.set)));
+        self
     }
 
     /// The graphs of a scale.
@@ -111,9 +134,35 @@ impl Plan {
         }
     }
 
+    /// The same plan with another number of epochs everywhere.
+    pub fn with_epochs(mut self, epochs: usize) -> Self {
+        set_epochs(
+            self.arms.iter_mut().flat_map(|arm| arm.units.iter_mut()),
+            epochs,
+        );
+        self.epochs = Some(epochs);
+        self
+    }
+
     /// The scale.
     pub fn scale(&self) -> Scale {
         self.scale
+    }
+
+    /// What the norms of the same graphs are chosen from.
+    pub fn candidates(&self) -> Self {
+        let plan = Self::of_candidates(self.scale, &self.graphs(), self.cut);
+        match self.epochs {
+            Some(epochs) => plan.with_epochs(epochs),
+            None => plan,
+        }
+    }
+
+    /// The graphs of the plan.
+    pub fn graphs(&self) -> Vec<PlanetoidSet> {
+        let mut sets: Vec<_> = self.arms.iter().map(|arm| arm.set).collect();
+        sets.dedup();
+        sets
     }
 
     /// The arms; those that differ in the norm alone side by side.
@@ -130,14 +179,7 @@ impl Plan {
     /// All units: graph by graph, within a graph seed by seed, so that an unfinished run has all
     /// models on the seeds it has.
     pub fn units(&self) -> Vec<Unit> {
-        let mut units: Vec<Unit> = Vec::new();
-        for arms in self.arms.chunk_by(|a, b| a.set == b.set) {
-            let seeds = arms.iter().map(|arm| arm.units.len()).max().unwrap_or(0);
-            for seed in 0..seeds {
-                units.extend(arms.iter().filter_map(|arm| arm.units.get(seed).cloned()));
-            }
-        }
-        units
+        in_turns(&self.arms)
     }
 }
 
@@ -147,7 +189,8 @@ fn models(scale: Scale, sets: &[PlanetoidSet]) -> impl Iterator<Item = (Planetoi
     sets.dedup();
     let models = Model::ALL.into_iter();
     let models = models.filter(move |model| match scale {
-        Scale::Smoke | Scale::Desk => *model == Model::Gat || model.is_judged(),
+        Scale::Smoke => *model == Model::Gat || model.is_judged(),
+        Scale::Desk => matches!(model, Model::Gat | Model::Gcn) || model.is_judged(),
         Scale::Paper => true,
     });
     sets.into_iter()
@@ -250,7 +293,7 @@ mod tests {
     #[test]
     fn desk_is_what_the_protocol_says() {
         let plan = plan(Scale::Desk, Cut::None);
-        assert_eq!(plan.units().len(), 2 * 3 * 20);
+        assert_eq!(plan.units().len(), 2 * 4 * 20);
         for arm in plan.arms() {
             assert!(arm.units.iter().map(|unit| unit.seed).eq(0..20));
             assert_eq!(arm.units[0].settings.epochs(), 1000);
@@ -281,8 +324,9 @@ mod tests {
         assert_eq!(units.len(), 2 * 2 * 3);
         assert!(units.iter().all(|unit| unit.seed == 1000));
         let unchosen = Plan::new(Scale::Desk, sets, Cut::None, &Norms::default());
-        assert!(unchosen.arms().iter().all(|arm| arm.model == Model::Gat));
-        assert_eq!(unchosen.units().len(), 2 * 20);
+        let without_norm = |arm: &Arm| matches!(arm.model, Model::Gat | Model::Gcn);
+        assert!(unchosen.arms().iter().all(without_norm));
+        assert_eq!(unchosen.units().len(), 2 * 2 * 20);
     }
 
     #[test]
@@ -296,6 +340,6 @@ mod tests {
             assert_eq!(ids.len(), units.len());
         }
         let units = plan(Scale::Desk, Cut::None).units();
-        assert_eq!(units[3].label(), "Cora GAT seed 1");
+        assert_eq!(units[4].label(), "Cora GAT seed 1");
     }
 }

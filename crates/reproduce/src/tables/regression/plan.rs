@@ -1,7 +1,9 @@
 //! Which models run on which sets, and how.
 
 use super::model::Size;
-use super::{Model, SUITE, Skipped, title};
+use super::{Model, SUITE, title};
+use crate::tables::arms::{in_turns, set_epochs};
+use crate::tables::{self, Skipped};
 use crate::{Preset, Scale, Unit};
 use bochner_datasets::{Protocol, RegressionSet};
 use serde::{Deserialize, Serialize};
@@ -44,12 +46,19 @@ pub enum Cut {
     Epochs,
 }
 
-impl Cut {
-    /// All cuts, in the order in which they are tried.
-    pub const ALL: [Self; 3] = [Self::None, Self::Rows, Self::Epochs];
+impl tables::Cut for Cut {
+    const NONE: Self = Self::None;
+    const ALL: &'static [Self] = &[Self::None, Self::Rows, Self::Epochs];
 
-    /// What to say about it.
-    pub const fn describe(self) -> &'static str {
+    fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Rows => "rows",
+            Self::Epochs => "epochs",
+        }
+    }
+
+    fn describe(self) -> &'static str {
         match self {
             Self::None => "nothing was cut",
             Self::Rows => "Parkinsons was cut to every 10th row",
@@ -89,18 +98,16 @@ impl Plan {
     /// The same plan with another number of epochs everywhere.
     pub fn with_epochs(mut self, epochs: usize) -> Self {
         let units = self.arms.iter_mut().flat_map(|arm| arm.units.iter_mut());
-        for unit in units.chain(&mut self.repeats) {
-            unit.settings = unit.settings.clone().with_epochs(epochs);
-        }
+        set_epochs(units.chain(&mut self.repeats), epochs);
         self
     }
 
     /// The plan without the sets that could not be had.
     pub fn without(mut self, skipped: &[Skipped]) -> Self {
         self.arms
-            .retain(|arm| skipped.iter().all(|s| s.set != arm.set));
+            .retain(|arm| skipped.iter().all(|s| s.set != title(arm.set)));
         self.repeats
-            .retain(|unit| skipped.iter().all(|s| title(s.set) != unit.set));
+            .retain(|unit| skipped.iter().all(|s| s.set != unit.set));
         self
     }
 
@@ -128,19 +135,10 @@ impl Plan {
     /// models on the splits it has. What validation chooses among comes when everything else is
     /// done.
     pub fn units(&self) -> Vec<Unit> {
-        let mut units: Vec<Unit> = Vec::new();
-        let of = |candidates: bool| {
-            let arms = self.arms.iter();
-            arms.filter(move |arm| arm.candidate.is_some() == candidates)
-        };
-        for arms in [of(false), of(true)].map(Vec::from_iter) {
-            for arms in arms.chunk_by(|a, b| a.set == b.set) {
-                let splits = arms.iter().map(|arm| arm.units.len()).max().unwrap_or(0);
-                for split in 0..splits {
-                    units.extend(arms.iter().filter_map(|arm| arm.units.get(split).cloned()));
-                }
-            }
-        }
+        let (candidates, first): (Vec<&Arm>, _) =
+            self.arms.iter().partition(|arm| arm.candidate.is_some());
+        let mut units = in_turns(&first);
+        units.extend(in_turns(&candidates));
         units.extend(self.repeats.iter().cloned());
         units
     }

@@ -5,28 +5,13 @@ mod comparison;
 mod pictures;
 mod tables;
 
-use super::{Plan, Skipped, claims};
+use super::{Plan, claims};
 use crate::report::Document;
-use crate::statistics::Verdict;
 use crate::store::Artefacts;
-use crate::tables::{Check, Claim, Mark, Results};
 use crate::{Scale, Unit};
-use std::collections::BTreeSet;
 
-/// Everything a report is written from.
-#[derive(Debug)]
-pub struct Account<'a> {
-    /// What was to be run.
-    pub plan: &'a Plan,
-    /// What is finished.
-    pub results: &'a Results,
-    /// The checks that were made; none unless the scale is `smoke`, unchanged.
-    pub checks: &'a [Check],
-    /// Sets that could not be had.
-    pub skipped: &'a [Skipped],
-    /// What else the reader must know: cuts, changed epochs, units that failed.
-    pub notes: &'a [String],
-}
+/// What a report on this table is written from.
+type Account<'a> = crate::tables::Account<'a, Plan>;
 
 /// Writes the report; `artefacts` finds the curves and pictures of a unit.
 pub fn write(account: &Account<'_>, artefacts: impl Fn(&Unit) -> Option<Artefacts>) -> Document {
@@ -35,11 +20,11 @@ pub fn write(account: &Account<'_>, artefacts: impl Fn(&Unit) -> Option<Artefact
         account.plan.scale()
     ));
     opening(&mut document, account);
-    judgement(&mut document, account);
+    account.judgement(&mut document, claims(account.plan, account.results));
     tables::write(&mut document, account);
     comparison::write(&mut document, account);
     choice::write(&mut document, account);
-    conditions(&mut document, account);
+    account.conditions(&mut document, &once(account.plan), &CHOICES);
     pictures::write(&mut document, account, artefacts);
     document
 }
@@ -77,70 +62,10 @@ fn scope(scale: Scale) -> &'static str {
     }
 }
 
-fn judgement(document: &mut Document, account: &Account<'_>) {
-    if !account.checks.is_empty() {
-        document.heading("Does the machinery work?");
-        document.table(
-            &["check", "outcome", "seen"],
-            account.checks.iter().map(check_row).collect(),
-        );
-    }
-    document.heading("Claims of the paper");
-    let rows = claims(account.plan, account.results).into_iter().map(
-        |Claim {
-             name,
-             text,
-             verdict,
-         }| { vec![name.to_owned(), text.to_owned(), emphasised(&verdict)] },
-    );
-    document.table(&["", "claim", "verdict"], rows.collect());
-}
-
-fn check_row(check: &Check) -> Vec<String> {
-    let (outcome, seen) = match &check.mark {
-        Mark::Passed(seen) => ("passed", seen),
-        Mark::Failed(seen) => ("**failed**", seen),
-        Mark::NotRun(seen) => ("not run", seen),
-    };
-    vec![check.name.to_owned(), outcome.to_owned(), seen.clone()]
-}
-
-fn emphasised(verdict: &Verdict) -> String {
-    let text = verdict.to_string();
-    match text.split_once(':') {
-        Some((word, why)) => format!("**{word}**:{why}"),
-        None => format!("**{text}**"),
-    }
-}
-
-fn conditions(document: &mut Document, account: &Account<'_>) {
-    document.heading("What was run, and what was not");
-    let plan = account.plan;
-    let rows: Vec<_> = plan
-        .arms()
-        .iter()
-        .flat_map(|arm| account.results.of(arm))
-        .collect();
-    let versions: BTreeSet<&str> = rows.iter().map(|row| row.code_version.as_str()).collect();
-    let seconds: f64 = rows.iter().map(|row| row.seconds).sum();
-    let planned = plan.units().len() - plan.repeats().len();
-    let mut points = vec![format!(
-        "{} of {planned} units are finished, in {} of computing; code {}.",
-        rows.len(),
-        duration(seconds),
-        Vec::from_iter(versions).join(" and "),
-    )];
-    points.extend(account.skipped.iter().map(|skipped| {
-        format!(
-            "**{} was skipped**: {}. To have it: {}.",
-            super::title(skipped.set),
-            skipped.reason,
-            skipped.remedy
-        )
-    }));
-    points.extend(account.notes.iter().cloned());
-    points.extend(CHOICES.iter().map(|choice| (*choice).to_owned()));
-    document.list(points);
+/// All units but those that are run a second time.
+fn once(plan: &Plan) -> Vec<Unit> {
+    let units = plan.units().into_iter();
+    units.filter(|unit| unit.repeat == 0).collect()
 }
 
 /// What the paper leaves open and was decided here.
@@ -159,19 +84,12 @@ const CHOICES: [&str; 5] = [
     "SE is too small, since folds share training rows; SE' corrects for it.",
 ];
 
-fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 120.0 => format!("{s:.0} s"),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::results::tests::results;
     use super::super::{Cut, Model, checks};
     use super::*;
+    use crate::tables::{Remedy, Skipped};
     use bochner_datasets::RegressionSet;
 
     fn report(scale: Scale) -> String {
@@ -181,9 +99,9 @@ mod tests {
             Some(0.3 - gain + 0.001 * split as f64)
         });
         let skipped = [Skipped {
-            set: RegressionSet::Co2,
+            set: "CO2".into(),
             reason: "not there".into(),
-            remedy: super::super::Remedy::Fetch("curl x".into()),
+            remedy: Remedy::Fetch("curl x".into()),
         }];
         let notes = ["Something else.".to_owned()];
         let account = Account {

@@ -2,8 +2,9 @@
 
 use super::super::{Arm, Model, title};
 use super::Account;
-use crate::report::{Axis, Chart, Document, Marks, Picture, Series, principal_plane};
+use crate::report::{Axis, Chart, Document, Marks, Picture, Series};
 use crate::store::{Artefacts, Curve, Heads, Predictions};
+use crate::tables::heads::{correlation, points};
 use crate::{Preset, Unit};
 
 pub(super) fn write(
@@ -150,35 +151,4 @@ fn weights(heads: &Heads) -> Vec<Picture> {
         })
     });
     pictures.collect()
-}
-
-fn points(heads: &Heads) -> Option<Picture> {
-    let points = heads.points.as_ref()?;
-    let plane = principal_plane(&points.concat(), heads.dimensions);
-    let mut rest = plane.as_slice();
-    let series = points.iter().enumerate().map(|(i, head)| {
-        let (own, others) = rest.split_at((head.len() / heads.dimensions.max(1)).min(rest.len()));
-        rest = others;
-        Series {
-            name: format!("{}", i + 1),
-            marks: Marks::Dots,
-            points: own.to_vec(),
-        }
-    });
-    Some(Picture::Chart(Chart {
-        title: "spectral points by head".into(),
-        x: "first axis".into(),
-        y: Axis::Linear("second axis".into()),
-        series: series.collect(),
-    }))
-}
-
-fn correlation(heads: &Heads) -> Option<Picture> {
-    let values = heads.correlation.clone()?;
-    let side = values.len().isqrt();
-    (side * side == values.len()).then(|| Picture::Correlation {
-        title: "correlation of the heads, mean over the latent dimensions".into(),
-        side,
-        values,
-    })
 }

@@ -9,7 +9,6 @@ use bochner_attention::Inspection;
 use bochner_models::regressor::{self, RegressorConfig, Trainer, TrainingConfig};
 use bochner_numerics::Seed;
 use ndarray::{Array2, ArrayView2, ArrayView3, Axis};
-use std::fmt::Display;
 use std::path::Path;
 
 /// Sets up the training.
@@ -83,12 +82,12 @@ impl Trial for Regressor<'_> {
 
     fn save(&self, path: &Path) -> Result<(), Error> {
         let saved = self.trainer.save(path);
-        saved.map_err(|error| not_kept(path, &error))
+        saved.map_err(|error| Error::checkpoint(path, &error))
     }
 
     fn resume(&mut self, path: &Path) -> Result<(), Error> {
         let resumed = self.trainer.resume(path);
-        resumed.map_err(|error| not_kept(path, &error))
+        resumed.map_err(|error| Error::checkpoint(path, &error))
     }
 
     fn epochs_done(&self) -> usize {
@@ -102,13 +101,6 @@ impl Trial for Regressor<'_> {
             heads: pictured.then(|| self.heads()).transpose()?,
             ..history.artefacts()
         })
-    }
-}
-
-fn not_kept(path: &Path, error: &dyn Display) -> Error {
-    Error::Checkpoint {
-        path: path.to_owned(),
-        message: error.to_string(),
     }
 }
 

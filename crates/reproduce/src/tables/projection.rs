@@ -1,8 +1,8 @@
 //! How long a plan will take, and what is cut if that is too long.
 
-use super::{Arm, Cut, Plan, Regression, title};
+use super::Cut;
 use crate::runner::pool;
-use crate::{Config, Error, Scale, Store, Suite};
+use crate::{Config, Error, Scale, Store, Suite, Unit};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
@@ -14,34 +14,39 @@ const TIMED: u32 = 2;
 
 /// What was measured and decided, kept so that a run that goes on is not cut differently.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Decision {
-    cut: Cut,
+pub(crate) struct Decision<C> {
+    cut: C,
     projected_seconds: f64,
     sets: Vec<String>,
 }
 
-/// The first cut with which the plan fits into three hours, or the last.
+/// The first cut with which the arms that `load` gives fit into three hours, or the last. A run that
+/// ends before its last epoch takes less than is projected.
 ///
-/// Only scale `desk` is ever cut. A decision made for the same sets, or for more, is kept.
-pub(crate) fn decide(
+/// Only scale `desk` is ever cut. A decision made for the same sets, or for more, is read from `file`
+/// of the scale's directory and kept.
+pub(crate) fn decide<C: Cut, A: AsRef<[Unit]>, S: Suite>(
     config: &Config,
     store: &Store,
-    load: impl Fn(Cut) -> Result<(Plan, Regression), Error>,
-) -> Result<Cut, Error> {
-    if config.scale != Scale::Desk {
-        return Ok(Cut::None);
+    file: &str,
+    load: impl Fn(C) -> Result<(Vec<A>, S), Error>,
+) -> Result<C, Error> {
+    if let Some(cut) = config.cut() {
+        return Ok(cut);
     }
-    let name = format!("{}/projection.json", config.scale);
-    let known: Option<Decision> = store.read(&name)?;
-    let (plan, _) = load(Cut::None)?;
-    let sets: Vec<String> = plan.sets().iter().map(|s| title(*s).to_owned()).collect();
+    if config.scale != Scale::Desk {
+        return Ok(C::NONE);
+    }
+    let name = format!("{}/{file}", config.scale);
+    let known: Option<Decision<C>> = store.read(&name)?;
+    let sets = sets(&load(C::NONE)?.0);
     if let Some(known) = known.filter(|known| sets.iter().all(|set| known.sets.contains(set))) {
         return Ok(known.cut);
     }
     let mut decision = None;
-    for cut in Cut::ALL {
-        let (plan, suite) = load(cut)?;
-        let seconds = project(config, &plan, &suite)?;
+    for &cut in C::ALL {
+        let (arms, suite) = load(cut)?;
+        let seconds = project(config, &arms, &suite)?;
         eprintln!(
             "projected time: {:.1} h ({})",
             seconds / 3600.0,
@@ -57,24 +62,38 @@ pub(crate) fn decide(
         }
     }
     let Some(decision) = decision else {
-        return Ok(Cut::None);
+        return Ok(C::NONE);
     };
     let json = serde_json::to_vec(&decision).expect("a decision has plain fields");
     store.write(&name, &json)?;
     Ok(decision.cut)
 }
 
-/// The time that all units of a plan will take.
-fn project(config: &Config, plan: &Plan, suite: &Regression) -> Result<f64, Error> {
-    let jobs = config.jobs.max(1);
-    let pool = pool(config.threads, jobs)?;
-    let arms = plan.arms().iter();
-    let seconds = arms.map(|arm| pool.install(|| seconds(suite, arm)));
-    Ok(seconds.sum::<Result<f64, Error>>()? / jobs as f64)
+fn sets<A: AsRef<[Unit]>>(arms: &[A]) -> Vec<String> {
+    let units = arms.iter().filter_map(|arm| arm.as_ref().first());
+    let mut sets: Vec<String> = units.map(|unit| unit.set.clone()).collect();
+    sets.dedup();
+    sets
 }
 
-fn seconds(suite: &Regression, arm: &Arm) -> Result<f64, Error> {
-    let Some(unit) = arm.units.first() else {
+/// The time that all units of the arms will take.
+fn project<A: AsRef<[Unit]>>(
+    config: &Config,
+    arms: &[A],
+    suite: &impl Suite,
+) -> Result<f64, Error> {
+    let jobs = config.jobs.max(1);
+    let pool = pool(config.threads, jobs)?;
+    let mut seconds = 0.0;
+    for arm in arms {
+        let units = arm.as_ref();
+        seconds += pool.install(|| of_arm(suite, units))?;
+    }
+    Ok(seconds / jobs as f64)
+}
+
+fn of_arm(suite: &impl Suite, units: &[Unit]) -> Result<f64, Error> {
+    let Some(unit) = units.first() else {
         return Ok(0.0);
     };
     let mut trial = suite.start(unit)?;
@@ -85,12 +104,13 @@ fn seconds(suite: &Regression, arm: &Arm) -> Result<f64, Error> {
         trial.evaluate()?;
     }
     let epoch = clock.elapsed().as_secs_f64() / f64::from(TIMED);
-    Ok(epoch * (unit.settings.epochs() * arm.units.len()) as f64)
+    Ok(epoch * (unit.settings.epochs() * units.len()) as f64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::regression::{Cut as Given, Plan, Regression};
     use bochner_datasets::{DataStore, Policy, RegressionSet};
 
     #[test]
@@ -101,21 +121,26 @@ mod tests {
         let load = |cut| {
             let plan = Plan::new(Scale::Desk, &[RegressionSet::Passenger], cut);
             let (suite, _) = Regression::load(&plan, &data);
-            Ok((plan, suite))
+            Ok((plan.arms().to_vec(), suite))
         };
         let config = Config {
             scale: Scale::Desk,
             ..Config::default()
         };
         let kept = Decision {
-            cut: Cut::Epochs,
+            cut: Given::Epochs,
             projected_seconds: 1e6,
             sets: vec!["Passenger".into(), "CO2".into()],
         };
         let json = serde_json::to_vec(&kept).unwrap();
         store.write("desk/projection.json", &json).unwrap();
-        assert_eq!(decide(&config, &store, load).unwrap(), Cut::Epochs);
-        let smoke = Config::default();
-        assert_eq!(decide(&smoke, &store, load).unwrap(), Cut::None);
+        let decided = |config: &Config| decide(config, &store, "projection.json", load).unwrap();
+        assert_eq!(decided(&config), Given::Epochs);
+        assert_eq!(decided(&Config::default()), Given::None);
+        let asked = Config {
+            cut: Some("rows".into()),
+            ..config
+        };
+        assert_eq!(decided(&asked), Given::Rows);
     }
 }
