@@ -5,10 +5,11 @@ mod comparison;
 mod heads;
 mod tables;
 
-use super::{Plan, claims};
+use super::{Model, Plan, claims, title};
 use crate::report::Document;
 use crate::store::Artefacts;
 use crate::{Scale, Unit};
+use bochner_datasets::PlanetoidSet;
 
 /// What a report on this table is written from.
 type Account<'a> = crate::tables::Account<'a, Plan>;
@@ -28,8 +29,25 @@ pub fn write(account: &Account<'_>, artefacts: impl Fn(&Unit) -> Option<Artefact
     comparison::write(&mut document, account);
     choice::write(&mut document, account);
     heads::write(&mut document, account, artefacts);
-    account.conditions(&mut document, &account.plan.units(), &CHOICES);
+    let planned = [account.plan.candidates().units(), account.plan.units()].concat();
+    account.conditions(&mut document, &planned, &CHOICES);
+    document.list(waiting(account.plan));
     document
+}
+
+/// Names the models that are not among what is planned yet, since their norm is not chosen.
+fn waiting(plan: &Plan) -> Vec<String> {
+    let arms = plan.candidates();
+    let mut arms: Vec<_> = arms.arms().iter().map(|arm| (arm.set, arm.model)).collect();
+    arms.dedup();
+    let unchosen = arms
+        .iter()
+        .filter(|(set, model)| plan.arm(*set, *model).is_none());
+    let say = |(set, model): &(PlanetoidSet, Model)| {
+        let (model, set) = (model.name(), title(*set));
+        format!("**{model} on {set} has not run**: its norm p is chosen first.")
+    };
+    unchosen.map(say).collect()
 }
 
 fn opening(document: &mut Document, account: &Account<'_>) {
@@ -84,7 +102,7 @@ fn spread(mean: f64, deviation: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cut, Model, Norms};
+    use super::super::{Cut, Norms};
     use super::*;
     use crate::store::{Heads, Row, Spread};
     use crate::tables::results::tests::row;
@@ -143,6 +161,20 @@ mod tests {
             }),
             ..Artefacts::default()
         }
+    }
+
+    #[test]
+    fn models_that_wait_for_their_norm_are_named() {
+        let sets = Plan::sets(Scale::Desk);
+        let waiting_for = |norms| waiting(&Plan::new(Scale::Desk, sets, Cut::None, &norms));
+        let named = waiting_for(Norms::default());
+        assert_eq!(named.len(), 4);
+        assert!(
+            named[0].starts_with("**IKAN-direct on Cora has not run**"),
+            "{}",
+            named[0]
+        );
+        assert!(waiting_for(Norms::provisional(2.0)).is_empty());
     }
 
     fn line<'a>(report: &'a str, start: &str) -> &'a str {
