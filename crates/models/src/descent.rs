@@ -121,3 +121,17 @@ impl Descent {
 pub(crate) fn device_error(error: CpuError) -> Error {
     bochner_nn::Error::from(error).into()
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// One that does not move.
+    pub(crate) fn resting() -> Descent {
+        let adam = AdamConfig {
+            learning_rate: f64::MIN_POSITIVE,
+            ..AdamConfig::default()
+        };
+        Descent::new(adam, Seed::new(1), &Value::Null).unwrap()
+    }
+}

@@ -68,6 +68,14 @@ pub enum Error {
         /// What was given.
         got: f64,
     },
+    /// There is no such computation.
+    #[error("there is no {what}; use {instead}")]
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+        /// What there is.
+        instead: &'static str,
+    },
     /// A checkpoint lacks the optimiser or the random stream.
     #[error("{} holds no optimiser state or random stream: it was not written by a trainer", path.display())]
     IncompleteCheckpoint {

@@ -133,6 +133,30 @@ impl<T: Real> SparseFeatures<T> {
         self.with_values(values)
     }
 
+    /// Some of the rows, in the order given: those of the nodes of a
+    /// [`Neighbourhood`](crate::Neighbourhood).
+    ///
+    /// # Errors
+    /// [`Error::NotATarget`] for a row that is not there.
+    pub fn select(&self, rows: &[usize]) -> Result<Self, Error> {
+        let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for (at, &row) in rows.iter().enumerate() {
+            let nodes = self.rows();
+            if row >= nodes {
+                return Err(Error::NotATarget {
+                    at,
+                    got: row,
+                    nodes,
+                });
+            }
+            let places = self.pattern.rows.places(row);
+            indices.extend(places.clone().map(|place| self.column(place)));
+            values.extend_from_slice(&self.values[places]);
+            offsets.push(values.len());
+        }
+        Self::new(self.columns(), &offsets, &indices, values)
+    }
+
     /// The same features after dropout.
     ///
     /// The factor of the entry in row `i` and column `n` of `N` is that of element $iN + n$: stored or
@@ -235,6 +259,24 @@ mod tests {
         let want = array![[0.0, 0.25, 0.75], [0.0, 0.0, 0.0], [-0.5, 0.0, 0.5]];
         assert_eq!(sparse.row_normalised().to_dense(), want);
         assert_eq!(crate::row_normalised(dense.view()), want);
+    }
+
+    #[test]
+    fn rows_are_selected_in_the_order_given() {
+        let words = SparseFeatures::new(3, &[0, 1, 1, 3], &[1, 0, 2], vec![2.0, 1.0, 3.0]).unwrap();
+        let some = words.select(&[2, 0, 2]).unwrap();
+        let last = [1.0, 0.0, 3.0];
+        assert_eq!(some.to_dense(), array![last, [0.0, 2.0, 0.0], last]);
+        assert_eq!(words.select(&[]).unwrap().rows(), 0);
+        let error = words.select(&[0, 3]).unwrap_err();
+        assert!(matches!(
+            error,
+            Error::NotATarget {
+                at: 1,
+                got: 3,
+                nodes: 3
+            }
+        ));
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 mod config;
 mod l2;
+mod sampled;
 mod task;
 mod trainer;
 
 pub use config::{Architecture, NodeClassifierConfig};
+pub use sampled::Sampling;
 pub use task::{Assessment, Task};
 pub use trainer::{EpochReport, Trainer, TrainingConfig};
 

@@ -124,9 +124,16 @@ impl Task {
         if labelled.is_empty() {
             return Err(Error::Empty { what: "nodes" });
         }
+        Ok(Assessment::of(logits, &labelled))
+    }
+}
+
+impl Assessment {
+    /// Of rows of logits and their classes.
+    pub(super) fn of(logits: ArrayView2<f32>, labelled: &[(usize, usize)]) -> Self {
         let each = labelled.iter();
-        let each = each.map(|&(node, class)| of_node(logits.row(node), class));
-        let mut total = Assessment {
+        let each = each.map(|&(row, class)| of_node(logits.row(row), class));
+        let mut total = Self {
             error: 0.0,
             cross_entropy: 0.0,
             brier: 0.0,
@@ -137,7 +144,7 @@ impl Task {
             total.cross_entropy += share * one.cross_entropy;
             total.brier += share * one.brier;
         }
-        Ok(total)
+        total
     }
 }
 

@@ -1,7 +1,7 @@
 //! Training a node classifier, one full-batch step an epoch.
 
 use super::l2::add_l2;
-use super::{NodeClassifier, NodeClassifierConfig, Task, array};
+use super::{Assessment, Classified, NodeClassifier, NodeClassifierConfig, Task, array};
 use crate::Error;
 use crate::descent::{Descent, device_error};
 use bochner_nn::{AdamConfig, Mode, cross_entropy_of, parameter_count};
@@ -35,7 +35,7 @@ impl Default for TrainingConfig {
 }
 
 /// What one epoch did. Everything is of the pass before the step, with its dropout.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EpochReport {
     /// The objective.
     pub loss: f64,
@@ -94,12 +94,12 @@ pub struct EpochReport {
 /// ```
 #[derive(Debug)]
 pub struct Trainer {
-    model: NodeClassifier<f32>,
-    descent: Descent,
+    pub(super) model: NodeClassifier<f32>,
+    pub(super) descent: Descent,
     l2: f64,
-    task: Task,
+    pub(super) task: Task,
     /// Training nodes with their classes.
-    labelled: Vec<(usize, usize)>,
+    pub(super) labelled: Vec<(usize, usize)>,
 }
 
 impl Trainer {
@@ -155,15 +155,29 @@ impl Trainer {
     /// then.
     pub fn epoch(&mut self) -> Result<EpochReport, Error> {
         let mode = Mode::Training(self.descent.next_seed());
-        let tape = tape(self.descent.gradients(&self.model)?)?;
+        let tape = self.tape()?;
         let (graph, features) = (self.task.graph(), self.task.features());
         let classified = self.model.apply(graph, features, tape, mode)?;
-        let logits = array(&classified.output);
-        let seen = self.task.assess(logits.view(), self.task.train())?;
+        let labelled = self.labelled.clone();
+        self.descend(classified, &labelled)
+    }
+
+    /// A tape that adds to the gradients of the last step, which are zero.
+    pub(super) fn tape(&mut self) -> Result<OwnedTape<f32, Cpu>, Error> {
+        tape(self.descent.gradients(&self.model)?)
+    }
+
+    /// A step down the objective, the error being that of some rows of the logits.
+    pub(super) fn descend(
+        &mut self,
+        classified: Classified<f32, OwnedTape<f32, Cpu>>,
+        labelled: &[(usize, usize)],
+    ) -> Result<EpochReport, Error> {
+        let seen = Assessment::of(array(&classified.output).view(), labelled);
         let penalty = f64::from(classified.penalty.array());
         let share = 1.0 / self.labelled.len() as f32;
         let weighted = classified.penalty.try_mul(share).map_err(device_error)?;
-        let error = cross_entropy_of(classified.output, &self.labelled)?;
+        let error = cross_entropy_of(classified.output, labelled)?;
         let loss = error.try_add(weighted).map_err(device_error)?;
         let value = f64::from(loss.array());
         let factor = self.l2;
@@ -204,8 +218,8 @@ impl Trainer {
         parameter_count(&self.model)
     }
 
-    /// Epochs done so far.
-    pub fn epochs_done(&self) -> usize {
+    /// Steps done so far: an epoch each, but for [sampled ones](Self::sampled_epoch).
+    pub fn steps_done(&self) -> usize {
         self.descent.steps() as usize
     }
 
@@ -235,7 +249,7 @@ fn tape(gradients: Gradients<f32, Cpu>) -> Result<OwnedTape<f32, Cpu>, Error> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::Architecture;
     use super::super::task::tests::rings;
     use super::*;
@@ -275,7 +289,7 @@ mod tests {
         }
     }
 
-    fn trainer_with(name: &str, dropout: f64, l2: f64) -> Trainer {
+    pub(crate) fn trainer_with(name: &str, dropout: f64, l2: f64) -> Trainer {
         let config = NodeClassifierConfig {
             inputs: 6,
             classes: 2,
@@ -323,7 +337,7 @@ mod tests {
             stopped.save(&path).unwrap();
             let mut resumed = trainer(name);
             resumed.resume(&path).unwrap();
-            assert_eq!(resumed.epochs_done(), 5);
+            assert_eq!(resumed.steps_done(), 5);
             for _ in 5..12 {
                 resumed.epoch().unwrap();
             }

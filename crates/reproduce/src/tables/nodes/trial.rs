@@ -117,7 +117,7 @@ impl Trial for Classifier<'_> {
     }
 
     fn epochs_done(&self) -> usize {
-        self.trainer.epochs_done()
+        self.trainer.steps_done()
     }
 
     fn stops(&self, history: &History) -> bool {

@@ -1,0 +1,343 @@
+//! Graphs that are too large to be classified at once.
+
+use super::{Classified, EpochReport, Layers, NodeClassifier, Trainer};
+use crate::Error;
+use crate::descent::device_error;
+use bochner_attention::Variant;
+use bochner_graph::{
+    AttentionKind, FanOut, Features, Graph, GraphAttention, LayerError, NeighbourSampler,
+    Neighbourhood, Nodes, SparseFeatures,
+};
+use bochner_nn::{Element, Mode, elu, elu_in_place};
+use bochner_numerics::Seed;
+use dfdx::tensor::{Cpu, Merge, PutTape, SplitTape, Tape};
+use dfdx::tensor_ops::TryAdd;
+use ndarray::{Array2, Axis, s};
+use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
+
+/// How a large graph is learned from: some training nodes at a time, with some of the nodes that they
+/// attend to, and some of those that these attend to.
+///
+/// # Reference
+/// Hamilton, Ying and Leskovec 2017, *Inductive representation learning on large graphs*.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sampling {
+    /// Training nodes of a step.
+    pub batch: NonZeroUsize,
+    /// The edges that are kept into a node, in the first layer and in the second.
+    pub fan_outs: [FanOut; 2],
+}
+
+impl<E: Element> NodeClassifier<E> {
+    /// The logits of the targets of the second of two neighbourhoods, `[n, classes]`, and the layers'
+    /// penalties, given the features of the whole graph. With attention only.
+    ///
+    /// With [`FanOut::All`] and without dropout they are those of [`apply`](Self::apply), but for
+    /// mechanisms that infer their spectral points from the nodes: those see the nodes of the sample.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for convolution, whose weights are those of the whole graph; as
+    /// [`apply`](Self::apply).
+    pub fn apply_sampled<T: Tape<E, Cpu> + Merge<T>>(
+        &self,
+        neighbourhoods: &[Neighbourhood; 2],
+        features: &SparseFeatures<E>,
+        tape: T,
+        mode: Mode,
+    ) -> Result<Classified<E, T>, Error> {
+        let [first, second] = self.attention_layers()?;
+        let [near, last] = neighbourhoods;
+        let modes = super::NAMES.map(|layer| mode.child(layer));
+        let [targets, sources] = ends(near, features)?;
+        let nodes = apart(&targets, &sources);
+        let hidden = first.apply_features(&near.graph, nodes, tape, modes[0])?;
+        let (sources, tape) = elu(hidden.output)?.split_tape();
+        let targets = sources.clone().put_tape(T::default());
+        let targets = targets
+            .try_slice((..last.targets().len(), ..))
+            .map_err(device_error)?;
+        let sources = sources.put_tape(tape);
+        let classified = second.apply_bipartite(&last.graph, targets, sources, modes[1])?;
+        let penalty = classified.penalty.try_add(hidden.penalty);
+        Ok(Classified {
+            output: classified.output,
+            penalty: penalty.map_err(device_error)?,
+        })
+    }
+
+    /// The logits of all nodes in evaluation, `[N, classes]`: those of [`infer`](Self::infer), a layer
+    /// after the other, some targets at a time with all that they attend to. Memory is that of the
+    /// nodes' hidden features and of a block.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for convolution, and for mechanisms that draw spectral points given all
+    /// nodes; as [`apply`](Self::apply).
+    pub fn infer_in_blocks(
+        &self,
+        graph: &Graph,
+        features: &SparseFeatures<E>,
+        block: NonZeroUsize,
+    ) -> Result<Array2<E>, Error> {
+        let [first, second] = self.attention_layers()?;
+        let mut hidden = in_blocks(first, graph, block, |near| {
+            let [targets, sources] = ends(near, features)?;
+            first.infer(&near.graph, apart(&targets, &sources))
+        })?;
+        elu_in_place(hidden.as_slice_mut().expect("allocated in row-major order"));
+        in_blocks(second, graph, block, |near| {
+            let sources = hidden.select(Axis(0), &near.nodes);
+            let targets = sources.slice(s![..near.targets().len(), ..]);
+            let nodes = Nodes::Apart {
+                targets: Features::Dense(targets),
+                sources: Features::Dense(sources.view()),
+            };
+            second.infer(&near.graph, nodes)
+        })
+    }
+
+    fn attention_layers(&self) -> Result<&[GraphAttention<E>; 2], Error> {
+        match &self.layers {
+            Layers::Attention(layers) => Ok(layers),
+            Layers::Convolution(_) => Err(Error::Unsupported {
+                what: "graph convolution on parts of a graph",
+                instead: "attention, or the whole graph",
+            }),
+        }
+    }
+}
+
+/// What a layer makes of all nodes, a block of targets at a time.
+fn in_blocks<E: Element>(
+    layer: &GraphAttention<E>,
+    graph: &Graph,
+    block: NonZeroUsize,
+    f: impl Fn(&Neighbourhood) -> Result<Array2<E>, LayerError>,
+) -> Result<Array2<E>, Error> {
+    if let AttentionKind::Kernel(variant) = &layer.config().kind
+        && !matches!(
+            variant,
+            Variant::Softmax(_) | Variant::RbfOnly(_) | Variant::IkanDirect(_)
+        )
+    {
+        return Err(Error::Unsupported {
+            what: "inference in blocks with spectral points drawn given all nodes",
+            instead: "the whole graph, or ikan-direct",
+        });
+    }
+    let mut sampler = NeighbourSampler::new(graph).map_err(LayerError::from)?;
+    let mut all = Array2::zeros((graph.targets(), layer.config().outputs()));
+    let nodes: Vec<usize> = (0..graph.targets()).collect();
+    let rows = all.axis_chunks_iter_mut(Axis(0), block.get());
+    for (targets, mut rows) in nodes.chunks(block.get()).zip(rows) {
+        // Nothing is drawn.
+        let layers = sampler.sample(targets, &[FanOut::All], Seed::new(0));
+        rows.assign(&f(&layers.map_err(LayerError::from)?[0])?);
+    }
+    Ok(all)
+}
+
+/// The features of a neighbourhood's targets and sources.
+fn ends<E: Element>(
+    neighbourhood: &Neighbourhood,
+    features: &SparseFeatures<E>,
+) -> Result<[SparseFeatures<E>; 2], LayerError> {
+    let targets = features.select(neighbourhood.targets())?;
+    Ok([targets, features.select(&neighbourhood.nodes)?])
+}
+
+fn apart<'a, E: Element>(
+    targets: &'a SparseFeatures<E>,
+    sources: &'a SparseFeatures<E>,
+) -> Nodes<'a, E> {
+    Nodes::Apart {
+        targets: Features::Sparse(targets),
+        sources: Features::Sparse(sources),
+    }
+}
+
+impl Trainer {
+    /// As many steps as it takes to see all training nodes once, in random order; the means over the
+    /// steps' nodes.
+    ///
+    /// # Errors
+    /// As [`epoch`](Self::epoch), and as [`NodeClassifier::apply_sampled`].
+    pub fn sampled_epoch(&mut self, sampling: &Sampling) -> Result<EpochReport, Error> {
+        let mut order = self.labelled.clone();
+        order.shuffle(&mut self.descent.next_seed().stream("order"));
+        let mut total = EpochReport::default();
+        // The task outlives what is drawn from it.
+        let graph = self.task.graph().clone();
+        let mut sampler = NeighbourSampler::new(&graph).map_err(LayerError::from)?;
+        for batch in order.chunks(sampling.batch.get()) {
+            let report = self.sampled_step(batch, &mut sampler, &sampling.fan_outs)?;
+            total.add(&report, batch.len() as f64 / order.len() as f64);
+        }
+        Ok(total)
+    }
+
+    fn sampled_step(
+        &mut self,
+        batch: &[(usize, usize)],
+        sampler: &mut NeighbourSampler,
+        fan_outs: &[FanOut; 2],
+    ) -> Result<EpochReport, Error> {
+        let seed = self.descent.next_seed();
+        let targets: Vec<usize> = batch.iter().map(|&(node, _)| node).collect();
+        let drawn = sampler.sample(&targets, fan_outs, seed.child("neighbours"));
+        let drawn = drawn.map_err(LayerError::from)?;
+        let neighbourhoods = drawn.try_into().expect("one a fan-out");
+        let (tape, mode) = (self.tape()?, Mode::Training(seed));
+        let features = self.task.features();
+        let classified = (self.model).apply_sampled(&neighbourhoods, features, tape, mode)?;
+        let classes = batch.iter().map(|&(_, class)| class);
+        let labelled: Vec<(usize, usize)> = classes.enumerate().collect();
+        self.descend(classified, &labelled)
+    }
+}
+
+impl EpochReport {
+    fn add(&mut self, other: &Self, share: f64) {
+        self.loss += share * other.loss;
+        self.cross_entropy += share * other.cross_entropy;
+        self.brier += share * other.brier;
+        self.penalty += share * other.penalty;
+        self.l2 += share * other.l2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::array;
+    use super::super::trainer::tests::trainer_with;
+    use super::*;
+    use dfdx::tensor::NoneTape;
+
+    const ATTENTION: [&str; 3] = ["classic", "direct", "mikan"];
+
+    fn number(n: usize) -> NonZeroUsize {
+        NonZeroUsize::new(n).unwrap()
+    }
+
+    fn trained(name: &str) -> Trainer {
+        let mut trainer = trainer_with(name, 0.0, 0.0);
+        for _ in 0..5 {
+            trainer.epoch().unwrap();
+        }
+        trainer
+    }
+
+    fn close(a: &Array2<f32>, b: &Array2<f32>) -> bool {
+        a.dim() == b.dim() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-5)
+    }
+
+    #[test]
+    fn a_whole_neighbourhood_says_what_the_whole_graph_does() {
+        for name in ["classic", "direct"] {
+            let trainer = trained(name);
+            let (graph, features) = (trainer.task().graph(), trainer.task().features());
+            let whole = trainer.predict().unwrap();
+            let targets = [20, 3, 7];
+            let mut sampler = NeighbourSampler::new(graph).unwrap();
+            let sample = |fan_outs: [FanOut; 2], sampler: &mut NeighbourSampler| {
+                let drawn = sampler.sample(&targets, &fan_outs, Seed::new(1)).unwrap();
+                let drawn = drawn.try_into().unwrap();
+                let mode = Mode::Evaluation;
+                let seen = trainer
+                    .model()
+                    .apply_sampled(&drawn, features, NoneTape, mode);
+                array(&seen.unwrap().output)
+            };
+            let all = sample([FanOut::All; 2], &mut sampler);
+            assert!(close(&all, &whole.select(Axis(0), &targets)), "{name}");
+            let some = sample([FanOut::All, FanOut::AtMost(1)], &mut sampler);
+            assert!(!close(&some, &all), "{name}");
+        }
+    }
+
+    #[test]
+    fn blocks_change_nothing() {
+        for name in ["classic", "direct"] {
+            let trainer = trained(name);
+            let (graph, features) = (trainer.task().graph(), trainer.task().features());
+            let whole = trainer.predict().unwrap();
+            for block in [1, 5, 24, 100] {
+                let found = trainer
+                    .model()
+                    .infer_in_blocks(graph, features, number(block));
+                assert!(close(&found.unwrap(), &whole), "{name}, {block}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_depends_on_the_whole_graph_is_refused_on_parts_of_it() {
+        let unsupported = |result| matches!(result, Err(Error::Unsupported { .. }));
+        for name in ["mikan", "convolution"] {
+            let trainer = trainer_with(name, 0.0, 0.0);
+            let (graph, features) = (trainer.task().graph(), trainer.task().features());
+            let found = trainer.model().infer_in_blocks(graph, features, number(9));
+            assert!(unsupported(found), "{name}");
+        }
+        let mut trainer = trainer_with("convolution", 0.0, 0.0);
+        assert!(trainer.sampled_epoch(&sampling(2)).is_err());
+        // The step that failed took nothing along.
+        assert!(trainer.epoch().is_ok());
+    }
+
+    fn sampling(batch: usize) -> Sampling {
+        Sampling {
+            batch: number(batch),
+            fan_outs: [FanOut::AtMost(2); 2],
+        }
+    }
+
+    #[test]
+    fn samples_teach_what_the_whole_graph_does() {
+        for name in ATTENTION {
+            let mut trainer = trainer_with(name, 0.2, 0.0);
+            let first = trainer.sampled_epoch(&sampling(3)).unwrap();
+            assert_eq!(trainer.steps_done(), 2);
+            for _ in 0..60 {
+                trainer.sampled_epoch(&sampling(3)).unwrap();
+            }
+            let others: Vec<usize> = (0..24).filter(|node| *node != 3).collect();
+            let logits = trainer.predict().unwrap();
+            let seen = trainer.task().assess(logits.view(), &others).unwrap();
+            assert!(seen.error < 0.2, "{name}: {seen:?}");
+            assert!(seen.cross_entropy < 0.9 * first.cross_entropy, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_means_are_over_nodes_and_all_of_them_are_seen() {
+        let mut trainer = trainer_with("classic", 0.0, 0.0);
+        let full = Sampling {
+            batch: number(3),
+            fan_outs: [FanOut::All; 2],
+        };
+        // No step is so large that the second batch would tell from the logits before the first.
+        trainer.descent = crate::descent::tests::resting();
+        let sampled = trainer.sampled_epoch(&full).unwrap();
+        let whole = trainer.epoch().unwrap();
+        assert!((sampled.cross_entropy - whole.cross_entropy).abs() < 1e-6);
+        assert!((sampled.loss - whole.loss).abs() < 1e-6);
+    }
+
+    #[test]
+    fn runs_repeat_to_the_bit() {
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            pool.build().unwrap().install(|| {
+                let mut trainer = trainer_with("direct", 0.3, 5e-4);
+                for _ in 0..4 {
+                    trainer.sampled_epoch(&sampling(2)).unwrap();
+                }
+                trainer.predict().unwrap()
+            })
+        };
+        assert_eq!(run(1), run(3));
+    }
+}
