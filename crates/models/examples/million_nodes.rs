@@ -57,7 +57,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn task(drawn: PlantedGraph) -> Result<Task, Box<dyn Error>> {
-    let graph = Graph::from_edges(GRAPH.nodes, drawn.edges.entries())?;
+    let edges = drawn.edges.entries().iter();
+    let graph = Graph::from_edges(GRAPH.nodes, edges.map(|&[from, to]| (from, to)))?;
     let words = &drawn.features;
     let (indptr, indices) = (words.indptr(), words.indices());
     let words = SparseFeatures::new(GRAPH.features, indptr, indices, words.values().to_vec())?;
