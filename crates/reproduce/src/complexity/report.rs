@@ -64,8 +64,8 @@ pub(crate) fn run(
 fn account(config: &Config, go_on: impl Fn() -> bool) -> Result<Account, Error> {
     eprintln!("complexity: counting operations");
     let (mut fitted, mut counted) = registry()?;
-    let (form, counts) = linear_time()?;
-    fitted.push(form);
+    let (forms, counts) = linear_time()?;
+    fitted.extend(forms);
     counted.extend(counts);
     let plan = Plan::of(config.scale);
     let timed = measure(&plan, go_on)?;
