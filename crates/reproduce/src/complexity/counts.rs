@@ -121,9 +121,12 @@ pub(super) fn registry() -> Result<(Vec<Fitted>, Vec<Counted>), Error> {
     Ok((fitted, all))
 }
 
+/// The name of an order, d of its grid, and other points.
+type Values = (&'static str, &'static [usize], [[usize; 3]; 2]);
+
 /// The linear-time form of a squared kernel, which takes the products in one order for narrow values
-/// and in another for wide ones: its name, d of the grid, and other points.
-const LINEAR_TIME: [(&str, &[usize], [[usize; 3]; 2]); 2] = [
+/// and in another for wide ones.
+const LINEAR_TIME: [Values; 2] = [
     (
         "squared kernel, linear-time form, narrow values",
         &[32, 64, 96],
