@@ -168,7 +168,7 @@ impl Trainer {
         let mut order = self.labelled.clone();
         order.shuffle(&mut self.descent.next_seed().stream("order"));
         let mut total = EpochReport::default();
-        // The task outlives what is drawn from it.
+        // A clone shares the edges, and leaves the trainer free to step.
         let graph = self.task.graph().clone();
         let mut sampler = NeighbourSampler::new(&graph).map_err(LayerError::from)?;
         for batch in order.chunks(sampling.batch.get()) {
