@@ -1,6 +1,7 @@
 //! The same sums for narrow values, spread over the columns of x instead of over its features.
 
 use super::Augmented;
+use super::features::{add_transposed, transpose};
 use super::plan::BLOCK;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::operations::record;
@@ -92,7 +93,7 @@ impl<T: Real> Columns<T> {
         self.rows.clear();
         self.rows.extend(phi.data().iter().map(|&x| self.scale * x));
         self.columns.resize(self.rows.len(), T::zero());
-        transpose(&self.rows, self.width, &mut self.columns);
+        transpose(&self.rows, self.width, T::one(), &mut self.columns);
         self
     }
 
@@ -161,12 +162,7 @@ impl<T: Real> Columns<T> {
             wide: self.walk(&moments.wide, y.width(), Some((&y.wide, &mut d_columns))),
             last: self.walk(&moments.last, 1, Some((&y.last, &mut d_columns))),
         };
-        let rows = self.len();
-        for (i, gradient) in gradient.chunks_exact_mut(self.width).enumerate() {
-            for (g, column) in gradient.iter_mut().zip(d_columns.chunks_exact(rows)) {
-                *g += self.scale * column[i];
-            }
-        }
+        add_transposed(&d_columns, self.width, self.scale, gradient);
         read
     }
 
@@ -177,7 +173,7 @@ impl<T: Real> Columns<T> {
         let mut y_columns = self.buffers.empty(values * rows);
         if let Some((y, _)) = pull {
             y_columns.resize(values * rows, T::zero());
-            transpose(y, values, &mut y_columns);
+            transpose(y, values, T::one(), &mut y_columns);
         }
         let mut product = self.buffers.empty(values * GROUP * rows);
         for group in groups(self.width) {
@@ -213,7 +209,7 @@ impl<T: Real> Columns<T> {
             matmul_in(buffers, T::one(), part, spread, T::one(), target);
         }
         let mut by_row = self.buffers.filled(read.len(), T::zero());
-        transpose(&read, rows, &mut by_row);
+        transpose(&read, rows, T::one(), &mut by_row);
         by_row
     }
 }
@@ -293,16 +289,6 @@ impl<T: Real> Task for PullGroup<'_, T> {
                     *p = x * y;
                 }
             }
-        }
-    }
-}
-
-/// Rows of `width` numbers, transposed.
-fn transpose<T: Real>(x: &[T], width: usize, out: &mut [T]) {
-    let rows = out.len() / width;
-    for (i, row) in x.chunks_exact(width).enumerate() {
-        for (&x, column) in row.iter().zip(out.chunks_exact_mut(rows)) {
-            column[i] = x;
         }
     }
 }

@@ -182,11 +182,7 @@ impl<T: Real> SymmetricFeatures<T> {
                 d_columns,
             });
         }
-        for (i, gradient) in gradient.chunks_exact_mut(self.width).enumerate() {
-            for (g, column) in gradient.iter_mut().zip(d_columns.chunks_exact(rows)) {
-                *g += self.scale * column[i];
-            }
-        }
+        add_transposed(d_columns, self.width, self.scale, gradient);
     }
 }
 
@@ -325,11 +321,21 @@ fn pull_pair<T: Real, A: Arithmetic>(
 }
 
 /// Rows of `width` numbers, scaled and transposed.
-fn transpose<T: Real>(x: &[T], width: usize, scale: T, out: &mut [T]) {
+pub(super) fn transpose<T: Real>(x: &[T], width: usize, scale: T, out: &mut [T]) {
     let rows = out.len() / width;
     for (i, row) in x.chunks_exact(width).enumerate() {
         for (&x, column) in row.iter().zip(out.chunks_exact_mut(rows)) {
             column[i] = scale * x;
+        }
+    }
+}
+
+/// Adds what is `width` columns, scaled, to as many rows.
+pub(super) fn add_transposed<T: Real>(columns: &[T], width: usize, scale: T, rows: &mut [T]) {
+    let length = columns.len() / width;
+    for (i, row) in rows.chunks_exact_mut(width).enumerate() {
+        for (x, column) in row.iter_mut().zip(columns.chunks_exact(length)) {
+            *x += scale * column[i];
         }
     }
 }
