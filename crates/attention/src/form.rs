@@ -26,7 +26,8 @@ pub enum Form {
     /// $e^{m_j} f_{ij}^2$ of a row in `f32`, where that of the quadratic form is relative to each
     /// pair's own. It shows where all kept keys of a query lie near zeros of f: there the
     /// normaliser is little more than its floor part, below which it is never let fall, and an
-    /// output may be off by the type's machine epsilon over the floor times the largest value.
+    /// output may be off by the type's machine epsilon over the floor times the largest value. A
+    /// gradient there is off by epsilon / floor^(3/2) times the largest value and cotangent.
     LinearTime,
 }
 

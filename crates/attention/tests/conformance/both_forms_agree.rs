@@ -7,7 +7,9 @@ use bochner_attention::{
 use bochner_numerics::{Real, Tolerance};
 use ndarray::{Array4, ArrayBase, Data, Dimension, s};
 
-const FLOOR: f64 = 1e-3;
+/// High enough for `f32`: where a query sees one key only, near a zero of f, the linear-time form's
+/// gradient errs by about epsilon / floor^1.5, which at 1e-3 is the whole tolerance.
+const FLOOR: f64 = 1e-2;
 
 /// Points of one kind, `[sets, heads, R, width]`.
 fn points<T: Real>(sets: usize) -> [Array4<T>; 2] {
