@@ -6,7 +6,7 @@ use crate::Unit;
 use crate::report::{Axis, Chart, Document, Marks, Picture, Series};
 use crate::statistics::{mean, sample_deviation};
 use crate::store::{Artefacts, Heads, Spread};
-use crate::tables::heads::{correlation, points};
+use crate::tables::heads::{Plane, correlation, gaussian_points, points};
 
 const HEAD: [&str; 7] = [
     "set",
@@ -17,6 +17,9 @@ const HEAD: [&str; 7] = [
     "correlation",
     "n",
 ];
+
+/// Of a coordinate of the spectral points that make kernel attention on graphs the classic one.
+const GAT_DEVIATION: f32 = std::f32::consts::FRAC_1_SQRT_2;
 
 pub(super) fn write(
     document: &mut Document,
@@ -29,9 +32,10 @@ pub(super) fn write(
          weight of an edge, mean over the edges, ± SE over the seeds. Entropy: of the weights with \
          which a node attends, in nats, mean over the nodes and seeds. Correlation: of the copula, \
          mean over the pairs of heads of the absolute value, of the mean over the latent dimensions. \
-         `report.html` holds the pictures, which are of seed 0: spectral points on their first two \
-         principal axes (no t-SNE: its distances mean nothing), the correlation of the heads, and how \
-         many edges have which deviation.",
+         `report.html` holds the pictures, which are of seed 0: spectral points by t-SNE (only who is \
+         near whom means something) beside as many of GAT's own density, the normal one of variance \
+         1/2; both also on their first two principal axes; the correlation of the heads; and how many \
+         edges have which deviation.",
     );
     let mut rows = Vec::new();
     let mut pictures = Vec::new();
@@ -99,12 +103,17 @@ fn dependence(heads: &Heads) -> Option<f64> {
 
 fn pictures_of(found: &Artefacts) -> Vec<Picture> {
     let heads = found.heads.as_ref();
-    let pictures = [
-        heads.and_then(points),
+    let planes = [Plane::Neighbours, Plane::Principal].into_iter();
+    let of_points = planes.flat_map(|plane| {
+        let learnt = heads.and_then(|heads| points(heads, plane));
+        let given = heads.and_then(|heads| gaussian_points(heads, GAT_DEVIATION, plane));
+        [learnt, given]
+    });
+    let others = [
         heads.and_then(correlation),
         found.spread.as_ref().map(histogram),
     ];
-    pictures.into_iter().flatten().collect()
+    of_points.chain(others).flatten().collect()
 }
 
 fn histogram(spread: &Spread) -> Picture {

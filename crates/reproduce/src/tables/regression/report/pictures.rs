@@ -4,7 +4,7 @@ use super::super::{Arm, Model, title};
 use super::Account;
 use crate::report::{Axis, Chart, Document, Marks, Picture, Series};
 use crate::store::{Artefacts, Curve, Heads, Predictions};
-use crate::tables::heads::{correlation, points};
+use crate::tables::heads::{Plane, correlation, points};
 use crate::{Preset, Unit};
 
 pub(super) fn write(
@@ -51,7 +51,7 @@ fn set(document: &mut Document, found: &[(&Arm, Artefacts)]) {
             );
             document.pictures(
                 format!("{model}: spectral points of each head on their first two principal axes, and the learnt correlation of the heads."),
-                points(heads).into_iter().chain(correlation(heads)).collect(),
+                points(heads, Plane::Principal).into_iter().chain(correlation(heads)).collect(),
             );
         }
     }
