@@ -184,11 +184,8 @@ impl Dropout {
 
     /// The factors of the elements from `first` on.
     pub fn factors<T: Real>(&self, first: u64, out: &mut [T]) {
-        instructions::run(Factors {
-            dropout: *self,
-            first,
-            out,
-        });
+        out.fill(T::one());
+        self.scale(first, out);
     }
 
     /// Multiplies `values` by the factors of the elements from `first` on.
@@ -213,22 +210,6 @@ impl<T: Real> Task for Scale<'_, T> {
     fn run<A: Arithmetic>(self) {
         for (index, x) in (self.first..).zip(self.values) {
             *x *= self.dropout.factor(index);
-        }
-    }
-}
-
-/// Writes the factors of consecutive elements.
-struct Factors<'a, T> {
-    dropout: Dropout,
-    first: u64,
-    out: &'a mut [T],
-}
-
-impl<T: Real> Task for Factors<'_, T> {
-    #[inline(always)]
-    fn run<A: Arithmetic>(self) {
-        for (index, factor) in (self.first..).zip(self.out) {
-            *factor = self.dropout.factor(index);
         }
     }
 }

@@ -151,10 +151,8 @@ impl<T: Real> Head<'_, T> {
     /// Multiplies weights by their dropout factors.
     fn drop_out(&self, queries: Range<usize>, keys: &Range<usize>, weights: &mut [T]) {
         let Some(dropout) = self.dropout else { return };
-        let mut factors = self.workspace.numbers.any(keys.len());
         for (i, row) in queries.zip(weights.chunks_exact_mut(keys.len())) {
-            dropout.fill(i, keys.start, &mut factors);
-            row.iter_mut().zip(&factors).for_each(|(x, &f)| *x *= f);
+            dropout.scale(i, keys.start, row);
         }
     }
 
