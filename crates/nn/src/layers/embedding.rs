@@ -1,7 +1,7 @@
 //! A table of vectors, looked up by number.
 
 use crate::parameters::{Parameter, ParameterMut, Parameters, join};
-use crate::rows::by_blocks;
+use crate::rows::{add, by_blocks, for_each_piece};
 use crate::{Element, Error};
 use bochner_numerics::standard_normal;
 use dfdx::shapes::{Dim, HasShape};
@@ -107,11 +107,7 @@ impl<E: Element> Embedding<E> {
             tape.add_backward_op(move |gradients: &mut Gradients<E, Cpu>| {
                 let cotangent = std::mem::take(&mut **gradients.get_or_alloc_mut(&result)?);
                 let (dw, marks) = table(gradients.get_or_alloc_mut(&key)?, size);
-                for (&word, dy) in words.iter().zip(cotangent.chunks_exact(size.1)) {
-                    marks[word] = E::one();
-                    let row = &mut dw[word * size.1..(word + 1) * size.1];
-                    crate::rows::add(row, dy);
-                }
+                scatter(&words, &cotangent, dw, marks);
                 **gradients.get_or_alloc_mut(&result)? = cotangent;
                 Ok(())
             });
@@ -140,6 +136,25 @@ impl<E: Element> Embedding<E> {
         let gradient = gradients.get_or_alloc_mut(&self.key)?;
         Ok(table(gradient, (self.words, self.width)))
     }
+}
+
+/// Adds the rows of `dy` to those of their words in `dw` and marks these; each thread has words of
+/// its own.
+fn scatter<E: Element>(words: &[usize], dy: &[E], dw: &mut [E], marks: &mut [E]) {
+    /// Parts of the table.
+    const PARTS: usize = 8;
+    let (width, part) = (dw.len() / marks.len(), marks.len().div_ceil(PARTS));
+    let parts = dw.chunks_mut(part * width).zip(marks.chunks_mut(part));
+    for_each_piece(parts.enumerate(), dy.len() * WORK, |(i, (dw, marks))| {
+        for (&word, dy) in words.iter().zip(dy.chunks_exact(width)) {
+            // Below the part's first word the difference is huge.
+            let word = word.wrapping_sub(i * part);
+            if let Some(mark) = marks.get_mut(word) {
+                *mark = E::one();
+                add(&mut dw[word * width..(word + 1) * width], dy);
+            }
+        }
+    });
 }
 
 /// The gradient of a table, and behind it one mark for each row that may differ from zero.
