@@ -249,25 +249,33 @@ impl<T: Real> State<T> {
             cotangent: slab(cotangent.view(), h),
         });
         let given: Vec<Cotangent<T>> = given.collect();
-        let parts = match &self.starts {
-            Some(starts) => call.back_in_linear_time(&self.heads, starts, &given, units),
-            None => self.back_pair_by_pair(&call, &given),
-        };
-        call.pull_back(&self.heads, parts, units)
+        Ok(match &self.starts {
+            Some(starts) => {
+                let parts = call.back_in_linear_time(&self.heads, starts, &given, units);
+                call.pull_back(&self.heads, |h| &parts[h], units)
+            }
+            None => {
+                let part = |h: usize| self.back_pair_by_pair(&call, h, &given[h]);
+                call.pull_back(&self.heads, part, units)
+            }
+        })
     }
 
-    fn back_pair_by_pair(&self, call: &Call<T>, given: &[Cotangent<T>]) -> Vec<HeadGradients<T>> {
+    fn back_pair_by_pair(
+        &self,
+        call: &Call<T>,
+        h: usize,
+        given: &Cotangent<T>,
+    ) -> HeadGradients<T> {
         let chunks: Vec<_> = blocks(0..call.queries, call.chunk()).collect();
-        parallel::map(self.heads.len(), |h| {
-            let head = call.head(h, &self.heads[h]);
-            let packed = head.pack_for_backward();
-            let head = head.with(&packed);
-            let part = |i: usize| head.backward(chunks[i].clone(), &given[h]);
-            let mut parts = parallel::map(chunks.len(), part).into_iter();
-            let mut whole = parts.next().expect("there are queries");
-            parts.for_each(|part| whole.join(part));
-            whole
-        })
+        let head = call.head(h, &self.heads[h]);
+        let packed = head.pack_for_backward();
+        let head = head.with(&packed);
+        let part = |i: usize| head.backward(chunks[i].clone(), given);
+        let mut parts = parallel::map(chunks.len(), part).into_iter();
+        let mut whole = parts.next().expect("there are queries");
+        parts.for_each(|part| whole.join(part));
+        whole
     }
 }
 

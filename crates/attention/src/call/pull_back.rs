@@ -1,95 +1,126 @@
 //! From the gradients of features and exponents to those of the arguments.
 
 use super::prepare::{Scaling, exp2};
-use super::units::{Units, fill_multiplied, multiplied};
+use super::units::{Units, fill_multiplied};
 use super::{Call, Prepared, slab};
 use crate::attend::AttentionGradients;
 use crate::engine::{HeadGradients, Score, all_finite};
 use crate::similarity::PointsGradients;
-use crate::{Error, Magnitude, Similarity};
+use crate::{Magnitude, Similarity};
 use bochner_kernels::{FeatureMapGradients, feature_map_vjp};
 use bochner_numerics::elementary::SquaredNorms;
+use bochner_numerics::memory::{Unwritten, written_by};
 use bochner_numerics::{Mat, Real, parallel};
-use ndarray::{Array2, Array4, ArrayView2, CowArray, Ix2, Zip, s};
+use ndarray::{Array2, ArrayView2, CowArray, Ix2, Zip};
+use std::borrow::Borrow;
+
+/// Gradients along the points of one head of one example: one array of a stationary kernel, two of
+/// another.
+type AlongPoints<T> = Vec<Vec<T>>;
 
 impl<T: Real> Call<'_, '_, T> {
-    /// From gradients with respect to features and exponents to those with respect to the
-    /// arguments.
-    pub(crate) fn pull_back(
+    /// From gradients with respect to features and exponents, `parts(h)` of head `h`, to those with
+    /// respect to the arguments.
+    ///
+    /// A head goes all the way at once: what reaches its features is still in the cache then, and
+    /// the next one takes the same memory.
+    pub(crate) fn pull_back<P: Borrow<HeadGradients<T>>>(
         &self,
         states: &[Prepared<T>],
-        parts: Vec<HeadGradients<T>>,
+        parts: impl Fn(usize) -> P + Send + Sync,
         units: Units,
-    ) -> Result<AttentionGradients<T>, Error> {
-        let (mut q, mut k) = (
-            vec![T::zero(); self.q.view().len()],
-            vec![T::zero(); self.k.view().len()],
-        );
-        let mut v = vec![T::zero(); self.v.view().len()];
-        let unit = units.product();
-        let queries = parallel::map_chunks(&mut q, self.queries * self.width, |h, out| {
-            let side = Side {
-                x: slab(self.q.view(), h),
-                operand: &parts[h].left,
-                exponents: &parts[h].queries,
-            };
-            match &self.settings.similarity {
-                Similarity::Linear => {
-                    let mut operand = Vec::with_capacity(side.operand.len());
-                    self.for_each_power(h, &[], |i, power| {
-                        let row = side.operand[i * self.width..(i + 1) * self.width].iter();
-                        operand.extend(row.map(|x| libm::scalbn(x.as_f64(), power)));
-                    });
-                    self.write(&states[h].score, &side, unit, |i| operand[i], out);
-                    Ok(None)
-                }
-                _ => self.pull_back_side(
-                    h,
-                    &states[h],
-                    &side,
-                    self.factors_back(&states[h]).0,
-                    unit,
-                    out,
-                ),
-            }
+    ) -> AttentionGradients<T> {
+        let lengths = [self.q.view(), self.k.view(), self.v.view()].map(|x| x.len());
+        let mut along_points = vec![None; states.len()];
+        let [q, k, v] = written_by(lengths, |all| {
+            let mut lengths = lengths.into_iter().map(|n| n / states.len());
+            let [q, k, v] = all.map(|all| all.chunks(lengths.next().expect("three lengths")));
+            let heads = q.zip(k).zip(v).zip(&mut along_points).enumerate();
+            parallel::for_each(heads.collect(), |(h, (((q, k), v), along_points))| {
+                let (part, state) = (parts(h), &states[h]);
+                let out = [q, k, v].map(Unwritten::zeros);
+                *along_points = self.pull_back_head(h, state, part.borrow(), units, out);
+            });
         });
-        let keys = parallel::map_chunks(&mut k, self.keys * self.width, |h, out| {
-            let side = Side {
-                x: self.kept_keys(h),
-                operand: &parts[h].right,
-                exponents: &parts[h].keys,
-            };
-            let out = &mut out[..side.x.data().len()];
-            self.pull_back_side(
-                h,
-                &states[h],
-                &side,
-                self.factors_back(&states[h]).1,
-                unit,
-                out,
-            )
-        });
-        parallel::for_each_chunk(&mut v, self.keys * self.value_width(), |h, out| {
-            let values = &parts[h].values;
-            let out = &mut out[..values.len()];
-            fill_multiplied(out, units.cotangents, |i| values[i].as_f64());
-        });
-        let mut gradients = AttentionGradients {
+        AttentionGradients {
             q: self.array(self.queries, self.width, q),
             k: self.array(self.keys, self.width, k),
             v: self.array(self.keys, self.value_width(), v),
-            points: None,
-        };
-        if let Similarity::Squared { points, .. } = &self.settings.similarity {
-            let mut all = points.zero_gradients();
-            for (h, (q, k)) in queries.into_iter().zip(keys).enumerate() {
-                if let (Some(q), Some(k)) = (q?, k?) {
-                    all.add(points.set(h / self.heads), h % self.heads, unit, &q, &k);
-                }
-            }
-            gradients.points = Some(all);
+            points: self.sum_along_points(&along_points),
         }
-        Ok(gradients)
+    }
+
+    /// Writes the gradients of queries, keys and values; returns those along the points.
+    fn pull_back_head(
+        &self,
+        h: usize,
+        state: &Prepared<T>,
+        part: &HeadGradients<T>,
+        units: Units,
+        [q, k, v]: [&mut [T]; 3],
+    ) -> Option<AlongPoints<T>> {
+        let values = &part.values;
+        let kept = &mut v[..values.len()];
+        fill_multiplied(kept, units.cotangents, |i| values[i].as_f64());
+        let keys = Side {
+            x: self.kept_keys(h),
+            operand: &part.right,
+            exponents: &part.keys,
+        };
+        let k = &mut k[..keys.x.data().len()];
+        let (left, right) = self.factors_back(state);
+        let unit = units.product();
+        let along_keys = self.pull_back_side(h, state, &keys, right, unit, k);
+        let queries = Side {
+            x: slab(self.q.view(), h),
+            operand: &part.left,
+            exponents: &part.queries,
+        };
+        if let Similarity::Linear = self.settings.similarity {
+            self.write_scaled(h, state, &queries, unit, q);
+            return None;
+        }
+        let along_queries = self.pull_back_side(h, state, &queries, left, unit, q);
+        along_queries
+            .zip(along_keys)
+            .map(|(q, k)| added(&q, &k, unit))
+    }
+
+    /// Writes the gradients of the queries of a linear kernel, each of which has a scale of its own.
+    fn write_scaled(
+        &self,
+        h: usize,
+        state: &Prepared<T>,
+        queries: &Side<T>,
+        unit: i32,
+        out: &mut [T],
+    ) {
+        let mut operand = Vec::with_capacity(queries.operand.len());
+        self.for_each_power(h, &[], |i, power| {
+            let row = queries.operand[i * self.width..(i + 1) * self.width].iter();
+            operand.extend(row.map(|x| libm::scalbn(x.as_f64(), power)));
+        });
+        self.write(&state.score, queries, unit, |i| operand[i], out);
+    }
+
+    /// The sums over the heads that share points, in the order of the examples.
+    fn sum_along_points(&self, parts: &[Option<AlongPoints<T>>]) -> Option<PointsGradients<T>> {
+        let Similarity::Squared { points, .. } = &self.settings.similarity else {
+            return None;
+        };
+        let (mut all, size) = (points.zero_gradients(), points.count() * self.width);
+        let arrays = [Some(&mut all.w1), all.w2.as_mut()];
+        for (n, array) in arrays.into_iter().flatten().enumerate() {
+            let sums = array.as_slice_mut().expect("row-major");
+            // Those of one example, or as many as there are heads.
+            let distinct = sums.len() / size;
+            parallel::for_each_chunk(sums, size, |i, sum| {
+                for part in parts.iter().skip(i).step_by(distinct).flatten() {
+                    sum.iter_mut().zip(&part[n]).for_each(|(sum, &x)| *sum += x);
+                }
+            });
+        }
+        Some(all)
     }
 
     /// What the gradients of the operands of queries and of keys are multiplied with.
@@ -112,12 +143,12 @@ impl<T: Real> Call<'_, '_, T> {
         factor: f64,
         unit: i32,
         out: &mut [T],
-    ) -> Result<Option<FeatureMapGradients<T>>, Error> {
+    ) -> Option<FeatureMapGradients<T>> {
         let Side { x, operand, .. } = *side;
         let Similarity::Squared { points, .. } = &self.settings.similarity else {
             let value = |i: usize| operand[i].as_f64() * factor;
             self.write(&state.score, side, unit, value, out);
-            return Ok(None);
+            return None;
         };
         let own = points.head(h / self.heads, h % self.heads);
         let rows = x.shape().0;
@@ -125,10 +156,11 @@ impl<T: Real> Call<'_, '_, T> {
         let x = shaped(x.data(), self.width).expect("one row a position");
         let features = points.features();
         let cotangent = shaped(operand, features).expect("one row a position");
-        let pulled = feature_map_vjp(without_masked(x, cotangent).view(), &own, cotangent)?;
+        let pulled = feature_map_vjp(without_masked(x, cotangent).view(), &own, cotangent);
+        let pulled = pulled.expect("checked with the settings");
         let along_x = pulled.x.as_slice().expect("an owned row-major array");
         self.write(&state.score, side, unit, |i| along_x[i].as_f64(), out);
-        Ok(Some(pulled))
+        Some(pulled)
     }
 
     /// Writes gradients of queries or keys, with what flows through the exponents.
@@ -197,27 +229,20 @@ struct Side<'a, T> {
     exponents: &'a [T],
 }
 
-impl<T: Real> PointsGradients<T> {
-    /// Adds what queries and keys contribute, in units of a power of two.
-    fn add(
-        &mut self,
-        set: usize,
-        head: usize,
-        unit: i32,
-        q: &FeatureMapGradients<T>,
-        k: &FeatureMapGradients<T>,
-    ) {
-        let add = |all: &mut Array4<T>, q: &Array2<T>, k: &Array2<T>| {
-            Zip::from(all.slice_mut(s![set, head, .., ..]))
-                .and(q)
-                .and(k)
-                .for_each(|all, q, k| *all += multiplied(q.as_f64() + k.as_f64(), unit));
-        };
-        add(&mut self.w1, &q.w1, &k.w1);
-        if let (Some(all), Some(q), Some(k)) = (&mut self.w2, &q.w2, &k.w2) {
-            add(all, q, k);
-        }
-    }
+/// What queries and keys contribute along the points, in units of a power of two.
+fn added<T: Real>(
+    q: &FeatureMapGradients<T>,
+    k: &FeatureMapGradients<T>,
+    unit: i32,
+) -> AlongPoints<T> {
+    let pairs = [Some((&q.w1, &k.w1)), q.w2.as_ref().zip(k.w2.as_ref())];
+    let sum = |(q, k): (&Array2<T>, &Array2<T>)| {
+        let mut sum = vec![T::zero(); q.len()];
+        let [q, k] = [q, k].map(|x| x.as_slice().expect("an owned row-major array"));
+        fill_multiplied(&mut sum, unit, |i| q[i].as_f64() + k[i].as_f64());
+        sum
+    };
+    pairs.into_iter().flatten().map(sum).collect()
 }
 
 /// `x` with zeros in place of the rows that are not finite and had no influence: behind a mask they
