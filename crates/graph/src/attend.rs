@@ -1,6 +1,6 @@
 //! Attention along edges, and its vector-Jacobian product.
 
-use crate::engine::{Call, Cotangent, Prepared};
+use crate::engine::{Alpha, Call, Cotangent, Prepared};
 use crate::error::same_shape;
 use crate::score::{EdgeTermGradients, PointsGradients};
 use crate::settings::{Merge, Shape};
@@ -19,8 +19,7 @@ pub struct Attended<T> {
 /// What is kept between the passes.
 #[derive(Debug)]
 pub(crate) struct Kept<T> {
-    /// `[E, H]` by place.
-    alpha: Vec<T>,
+    alpha: Alpha<T>,
     heads: usize,
     prepared: Prepared<T>,
 }
@@ -47,10 +46,14 @@ impl<T: Real> Attended<T> {
 impl<T: Real> Kept<T> {
     pub(crate) fn weights(&self, graph: &Graph) -> Result<EdgeWeights<T>, Error> {
         let expected = [graph.edge_count() * self.heads];
-        same_shape("attended weights", &expected, &[self.alpha.len()])?;
+        same_shape(
+            "attended weights",
+            &expected,
+            &[self.alpha.normalised.len()],
+        )?;
         Ok(EdgeWeights {
             edges: graph.edges(),
-            weights: by_edge(graph, &self.alpha, self.heads),
+            weights: by_edge(graph, &self.alpha.normalised, self.heads),
         })
     }
 }
@@ -199,7 +202,11 @@ pub(crate) fn attend_kept_vjp<T: Real>(
     let expected = [graph.targets(), columns];
     same_shape("cotangent", &expected, cotangent.shape())?;
     let weights = graph.edge_count() * shape.heads;
-    same_shape("attended weights", &[weights], &[kept.alpha.len()])?;
+    same_shape(
+        "attended weights",
+        &[weights],
+        &[kept.alpha.normalised.len()],
+    )?;
     let cotangent = Cotangent::new(cotangent, settings.merge, shape)?;
     let mut parts = call.backward(&kept.prepared, &kept.alpha, &cotangent.heads)?;
     cotangent.restore(&mut parts.targets);

@@ -1,7 +1,7 @@
 //! The normalised sum over neighbours.
 
 use crate::error::same_shape;
-use crate::features::multiply::multiply;
+use crate::features::multiply::{Matrix, multiply};
 use crate::{Error, Graph};
 use bochner_numerics::Real;
 use ndarray::{Array2, ArrayView2};
@@ -90,7 +90,12 @@ fn times<T: Real>(rows: &crate::compressed::Rows, values: Vec<T>, x: ArrayView2<
     }
     let x = x.as_standard_layout();
     let right = x.as_slice().expect("brought to row-major order");
-    let y = multiply(rows, &values, right, shape[1], PIECE);
+    let matrix = Matrix {
+        rows,
+        values: &values,
+        places: None,
+    };
+    let y = multiply(matrix, right, shape[1], PIECE);
     Array2::from_shape_vec(shape, y).expect("as many rows as there are nodes")
 }
 

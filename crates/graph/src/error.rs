@@ -196,21 +196,24 @@ pub(crate) fn largest<T: Real>() -> T {
 /// `Ok` if no element is NaN or beyond [`largest`].
 pub(crate) fn numbers<T: Real>(what: &'static str, x: &[T]) -> Result<(), Error> {
     let limit = largest::<T>();
-    let valid = |x: &T| x.abs() <= limit;
-    // Piece by piece, so that the test is made on whole registers.
-    let is_valid = |piece: &[T]| piece.iter().fold(true, |all, x| all & valid(x));
-    let piece = 1024;
-    let Some(bad) = x.chunks(piece).position(|piece| !is_valid(piece)) else {
+    if within(x, limit) {
         return Ok(());
-    };
-    let rest = &x[bad * piece..];
-    let within = rest.iter().position(|x| !valid(x)).unwrap_or_default();
+    }
+    let at = x.iter().position(|x| x.abs() > limit || x.is_nan());
+    let at = at.expect("one is beyond the limit");
     Err(Error::NotANumber {
         what,
-        at: bad * piece + within,
-        got: rest[within].as_f64(),
+        at,
+        got: x[at].as_f64(),
         limit: limit.as_f64(),
     })
+}
+
+/// Whether no element is NaN or has an absolute value beyond the limit.
+pub(crate) fn within<T: Real>(x: &[T], limit: T) -> bool {
+    // Piece by piece, so that the test is made on whole registers.
+    x.chunks(1024)
+        .all(|piece| piece.iter().fold(true, |all, x| all & (x.abs() <= limit)))
 }
 
 #[cfg(test)]

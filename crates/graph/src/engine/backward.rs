@@ -2,8 +2,8 @@
 
 use super::forward::arriving;
 use super::preactivation::Preactivation;
-use super::rows::{add_scaled, dot, row};
-use super::{Call, PIECE, Received, classic};
+use super::rows::{add, add_scaled, dot, row};
+use super::{Alpha, Call, PIECE, classic};
 use crate::compressed::cut;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Operations, Real, operations, parallel};
@@ -11,41 +11,42 @@ use std::ops::Range;
 
 /// The gradients along the scores, `[E, H]` by place, and along the values, `[Ns, H F]`.
 ///
-/// With $P$ the weights, $\delta$ the factors of dropout and $G_{ij} = \delta_{ij}\, \dot o_i \cdot
-/// v_j$: $\dot s_{ij} = P_{ij} (G_{ij} - \sum_l P_{il} G_{il})$,
-/// $\dot v_j = \sum_i \delta_{ij} P_{ij} \dot o_i$.
+/// With $P$ the weights, $D$ those after dropout and $G_{ij} = D_{ij}\, \dot o_i \cdot v_j$:
+/// $\dot s_{ij} = G_{ij} - P_{ij} \sum_l G_{il}$, $\dot v_j = \sum_i D_{ij} \dot o_i$.
 pub(super) fn pull_back<T: Real>(
     call: &Call<T>,
-    alpha: &[T],
+    alpha: &Alpha<T>,
     cotangent: &[T],
-    received: Received<T>,
+    values: &[T],
 ) -> (Vec<T>, Vec<T>) {
     operations::record(Operations::multiply_adds(
         2 * call.graph.edge_count() * call.shape.columns(),
     ));
-    let along_scores = along_scores(call, alpha, cotangent, received);
-    let along_values = along_values(call, alpha, cotangent, received);
+    let along_scores = along_scores(call, alpha, cotangent, values);
+    let along_values = along_values(call, alpha.applied(), cotangent);
     (along_scores, along_values)
 }
 
 fn along_scores<T: Real>(
     call: &Call<T>,
-    alpha: &[T],
+    alpha: &Alpha<T>,
     cotangent: &[T],
-    received: Received<T>,
+    values: &[T],
 ) -> Vec<T> {
     let (rows, heads) = (&call.graph.by_target, call.shape.heads);
-    let mut out = vec![T::zero(); alpha.len()];
+    let mut out = vec![T::zero(); alpha.normalised.len()];
     let pieces = rows.pieces(PIECE);
     let arriving = pieces.iter().map(|piece| rows.entries_of(piece.clone()));
     let parts = cut(&mut out, heads, arriving.clone().map(|places| places.len()));
     let tasks = pieces.iter().cloned().zip(arriving).zip(parts).collect();
     parallel::for_each(tasks, |((targets, places), out)| {
+        let places = places.start * heads..places.end * heads;
         run(AlongScores {
             call,
-            received,
+            values,
             targets,
-            alpha: &alpha[places.start * heads..places.end * heads],
+            alpha: &alpha.normalised[places.clone()],
+            applied: &alpha.applied()[places],
             cotangent,
             out,
         });
@@ -55,9 +56,10 @@ fn along_scores<T: Real>(
 
 struct AlongScores<'a, 'b, T: Real> {
     call: &'a Call<'a, 'b, T>,
-    received: Received<'a, T>,
+    values: &'a [T],
     targets: Range<usize>,
     alpha: &'a [T],
+    applied: &'a [T],
     cotangent: &'a [T],
     out: &'a mut [T],
 }
@@ -65,51 +67,37 @@ struct AlongScores<'a, 'b, T: Real> {
 impl<T: Real> Task for AlongScores<'_, '_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let (shape, received) = (self.call.shape, self.received);
+        let shape = self.call.shape;
         let mut means = vec![T::zero(); shape.heads];
-        let (mut rest, mut alpha_rest) = (self.out, self.alpha);
+        let mut rest = self.out;
+        let mut alphas = self.alpha.chunks_exact(shape.heads);
+        let mut applied = self.applied.chunks_exact(shape.heads);
         for edges in arriving(self.call, self.targets) {
-            let length = edges.sources.len() * shape.heads;
-            let (out, after) = rest.split_at_mut(length);
+            let (out, after) = rest.split_at_mut(edges.sources.len() * shape.heads);
             rest = after;
-            let (alpha, after) = alpha_rest.split_at(length);
-            alpha_rest = after;
             let cotangent = row(self.cotangent, edges.target, shape.columns());
             means.fill(T::zero());
-            let outs = out
-                .chunks_exact_mut(shape.heads)
-                .zip(alpha.chunks_exact(shape.heads));
-            let outs = outs.zip(edges.sources).zip(edges.places);
-            for (((out, alpha), &source), place) in outs {
-                let value = row(received.values, source as usize, shape.columns());
+            let outs = out.chunks_exact_mut(shape.heads).zip(edges.sources);
+            for ((out, &source), applied) in outs.zip(&mut applied) {
+                let value = row(self.values, source as usize, shape.columns());
                 let heads = cotangent.chunks_exact(shape.width);
                 let heads = heads.zip(value.chunks_exact(shape.width));
-                for (out, (cotangent, value)) in out.iter_mut().zip(heads) {
-                    *out = dot::<T, A>(cotangent, value);
+                for ((out, &applied), (cotangent, value)) in out.iter_mut().zip(applied).zip(heads)
+                {
+                    *out = applied * dot::<T, A>(cotangent, value);
                 }
-                received.drop_out(place, out);
-                for ((mean, &alpha), &g) in means.iter_mut().zip(alpha).zip(&*out) {
-                    *mean = A::mul_add(alpha, g, *mean);
-                }
+                add(&mut means, out);
             }
-            let outs = out
-                .chunks_exact_mut(shape.heads)
-                .zip(alpha.chunks_exact(shape.heads));
-            for (out, alpha) in outs {
+            for (out, alpha) in out.chunks_exact_mut(shape.heads).zip(&mut alphas) {
                 for ((out, &alpha), &mean) in out.iter_mut().zip(alpha).zip(&means) {
-                    *out = alpha * (*out - mean);
+                    *out -= alpha * mean;
                 }
             }
         }
     }
 }
 
-fn along_values<T: Real>(
-    call: &Call<T>,
-    alpha: &[T],
-    cotangent: &[T],
-    received: Received<T>,
-) -> Vec<T> {
+fn along_values<T: Real>(call: &Call<T>, applied: &[T], cotangent: &[T]) -> Vec<T> {
     let (rows, columns) = (&call.graph.by_source, call.shape.columns());
     let mut out = vec![T::zero(); rows.count() * columns];
     let pieces = rows.pieces(PIECE);
@@ -117,9 +105,8 @@ fn along_values<T: Real>(
     parallel::for_each(pieces.into_iter().zip(parts).collect(), |(sources, out)| {
         run(AlongValues {
             call,
-            received,
             sources,
-            alpha,
+            applied,
             cotangent,
             out,
         });
@@ -129,9 +116,8 @@ fn along_values<T: Real>(
 
 struct AlongValues<'a, 'b, T: Real> {
     call: &'a Call<'a, 'b, T>,
-    received: Received<'a, T>,
     sources: Range<usize>,
-    alpha: &'a [T],
+    applied: &'a [T],
     cotangent: &'a [T],
     out: &'a mut [T],
 }
@@ -140,7 +126,6 @@ impl<T: Real> Task for AlongValues<'_, '_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
         let (graph, shape) = (self.call.graph, self.call.shape);
-        let mut factors = vec![T::zero(); shape.heads];
         for (source, out) in self.sources.zip(self.out.chunks_exact_mut(shape.columns())) {
             let entries = graph.by_source.places(source);
             let edges = graph
@@ -149,8 +134,7 @@ impl<T: Real> Task for AlongValues<'_, '_, T> {
                 .iter()
                 .zip(&graph.places[entries]);
             for (&target, &place) in edges {
-                factors.copy_from_slice(row(self.alpha, place as usize, shape.heads));
-                self.received.drop_out(place as usize, &mut factors);
+                let factors = row(self.applied, place as usize, shape.heads);
                 let cotangent = row(self.cotangent, target as usize, shape.columns());
                 let heads = out.chunks_exact_mut(shape.width);
                 let heads = heads.zip(cotangent.chunks_exact(shape.width));

@@ -1,6 +1,7 @@
 //! Cotangents in units in which nothing overflows.
 
 use crate::Error;
+use crate::error::within;
 use crate::settings::{Merge, Shape};
 use bochner_numerics::Real;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
@@ -18,7 +19,9 @@ impl<T: Real> Cotangent<T> {
         let given = given.as_standard_layout();
         let given = given.as_slice().expect("brought to row-major order");
         let unit = unit(given, crate::error::largest::<T>().sqrt());
-        if let Some(at) = given.iter().position(|x| !x.is_finite()) {
+        if !within(given, T::max_value()) {
+            let at = given.iter().position(|x| !x.is_finite());
+            let at = at.expect("one is not finite");
             return Err(Error::NotANumber {
                 what: "cotangent",
                 at,
@@ -62,15 +65,15 @@ impl<T: Real> Task for Restore<'_, T> {
 
 /// A power of two by which numbers must be divided to lie within `limit`; one if they do.
 pub(crate) fn unit<T: Real>(x: &[T], limit: T) -> T {
+    if within(x, limit) {
+        return T::one();
+    }
     let largest = x.iter().fold(
         T::zero(),
         |largest, x| {
             if x.abs() > largest { x.abs() } else { largest }
         },
     );
-    if largest <= limit {
-        return T::one();
-    }
     let largest = largest.min(T::max_value());
     T::of((largest / limit).as_f64().log2().ceil().exp2())
 }

@@ -2,32 +2,41 @@
 
 use super::rows::{add_scaled, row};
 use super::scorer::{Arriving, Scorer};
-use super::{Call, PIECE, Received, held};
+use super::{Alpha, Call, PIECE, held};
 use crate::compressed::cut;
 use bochner_numerics::elementary::exp_in_place;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Dropout, Operations, Real, operations, parallel};
 use std::ops::Range;
 
-/// The weights, `[E, H]` by place, and the output of each head, `[Nt, H F]`.
+/// The weights, and the output of each head, `[Nt, H F]`, from the values, `[Ns, H F]`.
 pub(super) fn attend<T: Real, S: Scorer<T>>(
     call: &Call<T>,
     scorer: &S,
-    received: Received<T>,
-) -> (Vec<T>, Vec<T>) {
+    values: &[T],
+) -> (Alpha<T>, Vec<T>) {
     let (rows, shape) = (&call.graph.by_target, call.shape);
     let edges = rows.entries();
     operations::record(Operations::multiply_adds(edges * shape.columns()));
     let mut alpha = vec![T::zero(); edges * shape.heads];
+    let dropout = call.settings.dropout.as_ref();
+    let mut dropped = vec![T::zero(); dropout.map_or(0, |_| alpha.len())];
     let mut output = vec![T::zero(); rows.count() * shape.columns()];
     let pieces = rows.pieces(PIECE);
     let arriving = pieces
         .iter()
         .map(|piece| rows.entries_of(piece.clone()).len());
-    let alphas = cut(&mut alpha, shape.heads, arriving);
+    let droppeds = cut(
+        &mut dropped,
+        dropout.map_or(0, |_| shape.heads),
+        arriving.clone(),
+    );
+    let alphas = cut(&mut alpha, shape.heads, arriving)
+        .into_iter()
+        .zip(droppeds);
     let outputs = cut(&mut output, shape.columns(), pieces.iter().map(Range::len));
     let tasks = pieces.into_iter().zip(alphas).zip(outputs).collect();
-    parallel::for_each(tasks, |((targets, alpha), output)| {
+    parallel::for_each(tasks, |((targets, (alpha, dropped)), output)| {
         run(Weights {
             call,
             scorer,
@@ -35,14 +44,32 @@ pub(super) fn attend<T: Real, S: Scorer<T>>(
             alpha,
         });
         exp_in_place(alpha);
+        run(Normalise {
+            call,
+            targets: targets.clone(),
+            alpha,
+        });
+        if let Some(dropout) = dropout {
+            run(DropOut {
+                dropout,
+                order: &call.graph.order[rows.entries_of(targets.clone())],
+                heads: shape.heads,
+                alpha,
+                dropped,
+            });
+        }
         run(Receive {
             call,
-            received,
+            values,
             targets,
-            alpha,
+            weights: if dropout.is_some() { dropped } else { alpha },
             output,
         });
     });
+    let alpha = Alpha {
+        normalised: alpha,
+        dropped: dropout.map(|_| dropped),
+    };
     (alpha, output)
 }
 
@@ -106,99 +133,84 @@ impl<T: Real, S: Scorer<T>> Task for Weights<'_, '_, T, S> {
     }
 }
 
-/// Divides the weights by their sum, and adds up the values they weigh.
-struct Receive<'a, 'b, T: Real> {
+/// Divides each head's weights by their sum over the edges of a target.
+struct Normalise<'a, 'b, T: Real> {
     call: &'a Call<'a, 'b, T>,
-    received: Received<'a, T>,
     targets: Range<usize>,
     alpha: &'a mut [T],
-    output: &'a mut [T],
 }
 
-impl<T: Real> Task for Receive<'_, '_, T> {
+impl<T: Real> Task for Normalise<'_, '_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let (shape, received) = (self.call.shape, self.received);
-        let mut inverse = vec![T::zero(); shape.heads];
-        let mut factors = vec![T::zero(); shape.heads];
+        let heads = self.call.shape.heads;
+        let mut inverse = vec![T::zero(); heads];
         let mut rest = self.alpha;
-        let outputs = self.output.chunks_exact_mut(shape.columns());
-        for (edges, output) in arriving(self.call, self.targets).zip(outputs) {
-            let (alpha, after) = rest.split_at_mut(edges.sources.len() * shape.heads);
+        for edges in arriving(self.call, self.targets) {
+            let (alpha, after) = rest.split_at_mut(edges.sources.len() * heads);
             rest = after;
-            normalise(alpha, &mut inverse);
-            let alphas = alpha.chunks_exact(shape.heads).zip(edges.sources);
-            for ((alpha, &source), place) in alphas.zip(edges.places) {
-                factors.copy_from_slice(alpha);
-                received.drop_out(place, &mut factors);
-                let value = row(received.values, source as usize, shape.columns());
-                let heads = output.chunks_exact_mut(shape.width);
-                let heads = heads.zip(value.chunks_exact(shape.width));
-                for (&factor, (output, value)) in factors.iter().zip(heads) {
-                    add_scaled::<T, A>(output, factor, value);
+            inverse.fill(T::zero());
+            for alpha in alpha.chunks_exact(heads) {
+                super::rows::add(&mut inverse, alpha);
+            }
+            inverse.iter_mut().for_each(|sum| *sum = sum.recip());
+            for alpha in alpha.chunks_exact_mut(heads) {
+                for (alpha, &inverse) in alpha.iter_mut().zip(&inverse) {
+                    *alpha *= inverse;
                 }
             }
         }
     }
 }
 
-/// Divides each head's weights, `[edges, H]`, by their sum.
-#[inline(always)]
-fn normalise<T: Real>(alpha: &mut [T], inverse: &mut [T]) {
-    let heads = inverse.len();
-    inverse.fill(T::zero());
-    for alpha in alpha.chunks_exact(heads) {
-        super::rows::add(inverse, alpha);
-    }
-    inverse.iter_mut().for_each(|sum| *sum = sum.recip());
-    for alpha in alpha.chunks_exact_mut(heads) {
-        for (alpha, &inverse) in alpha.iter_mut().zip(&*inverse) {
-            *alpha *= inverse;
-        }
-    }
-}
-
-impl<T: Real> Received<'_, T> {
-    /// Multiplies what belongs to one edge, an element a head, by the factors of dropout.
-    #[inline(always)]
-    pub(super) fn drop_out(&self, place: usize, x: &mut [T]) {
-        if let Some(factors) = self.factors {
-            let own = row(factors, place, x.len());
-            x.iter_mut().zip(own).for_each(|(x, &factor)| *x *= factor);
-        }
-    }
-}
-
-/// The factors of dropout on the weights, `[E, H]` by place.
-pub(super) fn factors<T: Real>(call: &Call<T>, dropout: &Dropout) -> Vec<T> {
-    let heads = call.shape.heads;
-    let mut factors = vec![T::zero(); call.graph.edge_count() * heads];
-    parallel::for_each_chunk(&mut factors, PIECE * heads, |i, factors| {
-        run(Factors {
-            dropout,
-            order: &call.graph.order[i * PIECE..],
-            heads,
-            factors,
-        });
-    });
-    factors
-}
-
-struct Factors<'a, T> {
+/// Multiplies the weights by the factors of dropout.
+struct DropOut<'a, T> {
     dropout: &'a Dropout,
+    /// The caller's number of each edge.
     order: &'a [u32],
     heads: usize,
-    factors: &'a mut [T],
+    alpha: &'a [T],
+    dropped: &'a mut [T],
 }
 
-impl<T: Real> Task for Factors<'_, T> {
+impl<T: Real> Task for DropOut<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let rows = self.factors.chunks_exact_mut(self.heads);
-        for (row, &edge) in rows.zip(self.order) {
-            let first = u64::from(edge) * self.heads as u64;
-            for (index, factor) in (first..).zip(row) {
-                *factor = self.dropout.factor(index);
+        let heads = self.heads;
+        let rows = self.dropped.chunks_exact_mut(heads);
+        let rows = rows.zip(self.alpha.chunks_exact(heads));
+        for ((dropped, alpha), &edge) in rows.zip(self.order) {
+            let first = u64::from(edge) * heads as u64;
+            for ((dropped, &alpha), index) in dropped.iter_mut().zip(alpha).zip(first..) {
+                *dropped = alpha * self.dropout.factor(index);
+            }
+        }
+    }
+}
+
+/// Adds up the values by their weights.
+struct Receive<'a, 'b, T: Real> {
+    call: &'a Call<'a, 'b, T>,
+    values: &'a [T],
+    targets: Range<usize>,
+    weights: &'a [T],
+    output: &'a mut [T],
+}
+
+impl<T: Real> Task for Receive<'_, '_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let shape = self.call.shape;
+        let mut weights = self.weights.chunks_exact(shape.heads);
+        let outputs = self.output.chunks_exact_mut(shape.columns());
+        for (edges, output) in arriving(self.call, self.targets).zip(outputs) {
+            for (&source, weights) in edges.sources.iter().zip(&mut weights) {
+                let value = row(self.values, source as usize, shape.columns());
+                let heads = output.chunks_exact_mut(shape.width);
+                let heads = heads.zip(value.chunks_exact(shape.width));
+                for (&weight, (output, value)) in weights.iter().zip(heads) {
+                    add_scaled::<T, A>(output, weight, value);
+                }
             }
         }
     }

@@ -44,17 +44,22 @@ pub(crate) struct Prepared<T> {
     score: PreparedScore<T>,
     /// The sources' features after dropout, `[Ns, H F]`, where they are dropped.
     values: Option<Vec<T>>,
-    /// The factors of dropout on the weights, `[E, H]` by place, where there is any.
-    factors: Option<Vec<T>>,
 }
 
-/// What weights weigh, and what dropout makes of them.
-#[derive(Clone, Copy)]
-struct Received<'a, T> {
-    /// `[Ns, H F]`.
-    values: &'a [T],
-    /// `[E, H]` by place.
-    factors: Option<&'a [T]>,
+/// The weights of all edges, `[E, H]` by place.
+#[derive(Debug)]
+pub(crate) struct Alpha<T> {
+    /// Those whose sum is one.
+    pub(crate) normalised: Vec<T>,
+    /// What dropout makes of them, where there is any.
+    dropped: Option<Vec<T>>,
+}
+
+impl<T> Alpha<T> {
+    /// By which values are multiplied.
+    fn applied(&self) -> &[T] {
+        self.dropped.as_deref().unwrap_or(&self.normalised)
+    }
 }
 
 /// What scores are made of.
@@ -100,12 +105,9 @@ impl<'a, 'b, T: Real> Call<'a, 'b, T> {
             dense::drop_out(&mut values, dropout);
             values
         });
-        let dropout = self.settings.dropout.as_ref();
-        let factors = dropout.map(|dropout| forward::factors(self, dropout));
         Ok(Prepared {
             score: self.prepare_score()?,
             values,
-            factors,
         })
     }
 
@@ -124,16 +126,12 @@ impl<'a, 'b, T: Real> Call<'a, 'b, T> {
     }
 
     /// The weights of all edges and what the targets receive.
-    pub(crate) fn forward(&self, prepared: &Prepared<T>) -> (Vec<T>, Vec<T>) {
-        let received = self.received(prepared);
+    pub(crate) fn forward(&self, prepared: &Prepared<T>) -> (Alpha<T>, Vec<T>) {
+        let values = self.values(prepared);
         match &prepared.score {
-            PreparedScore::Classic(own) => {
-                forward::attend(self, &Classic::new(self, own), received)
-            }
-            PreparedScore::Dynamic(own) => {
-                forward::attend(self, &Dynamic::new(self, own), received)
-            }
-            PreparedScore::Kernel(own) => forward::attend(self, &Kernel::new(self, own), received),
+            PreparedScore::Classic(own) => forward::attend(self, &Classic::new(self, own), values),
+            PreparedScore::Dynamic(own) => forward::attend(self, &Dynamic::new(self, own), values),
+            PreparedScore::Kernel(own) => forward::attend(self, &Kernel::new(self, own), values),
         }
     }
 
@@ -150,12 +148,11 @@ impl<'a, 'b, T: Real> Call<'a, 'b, T> {
     pub(crate) fn backward(
         &self,
         prepared: &Prepared<T>,
-        alpha: &[T],
+        alpha: &Alpha<T>,
         cotangent: &[T],
     ) -> Result<Parts<T>, Error> {
-        let received = self.received(prepared);
-        let (along_scores, mut along_values) =
-            backward::pull_back(self, alpha, cotangent, received);
+        let values = self.values(prepared);
+        let (along_scores, mut along_values) = backward::pull_back(self, alpha, cotangent, values);
         if let Some(dropout) = &self.settings.value_dropout {
             dense::drop_out(&mut along_values, dropout);
         }
@@ -172,12 +169,9 @@ impl<'a, 'b, T: Real> Call<'a, 'b, T> {
         })
     }
 
-    /// What targets receive of the sources.
-    fn received<'p>(&'p self, prepared: &'p Prepared<T>) -> Received<'p, T> {
-        Received {
-            values: prepared.values.as_deref().unwrap_or(&self.sources),
-            factors: prepared.factors.as_deref(),
-        }
+    /// What targets receive of the sources, `[Ns, H F]`.
+    fn values<'p>(&'p self, prepared: &'p Prepared<T>) -> &'p [T] {
+        prepared.values.as_deref().unwrap_or(&self.sources)
     }
 
     fn slope(&self) -> T {

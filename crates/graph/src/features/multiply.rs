@@ -5,28 +5,36 @@ use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Operations, Real, operations, parallel};
 use std::ops::Range;
 
-/// The matrix with these rows and values times a row-major one of `width` columns. A row is the sum
-/// over its entries, in order; the rows are cut into pieces of about `piece` entries, for the threads.
+/// Compressed rows with a value at each of their entries.
+#[derive(Clone, Copy)]
+pub(crate) struct Matrix<'a, T> {
+    pub(crate) rows: &'a Rows,
+    pub(crate) values: &'a [T],
+    /// Where the value of an entry stands; without, where the entry stands in the rows.
+    pub(crate) places: Option<&'a [u32]>,
+}
+
+/// The matrix times a row-major one of `width` columns. A row is the sum over its entries, in order; the
+/// rows are cut into pieces of about `piece` entries, for the threads.
 ///
 /// # Panics
 /// If there is not one value an entry, or `right` has not one row for each column.
 pub(crate) fn multiply<T: Real>(
-    rows: &Rows,
-    values: &[T],
+    matrix: Matrix<T>,
     right: &[T],
     width: usize,
     piece: usize,
 ) -> Vec<T> {
-    assert_eq!(values.len(), rows.entries(), "one value an entry");
-    operations::record(Operations::multiply_adds(values.len() * width));
+    let rows = matrix.rows;
+    assert_eq!(matrix.values.len(), rows.entries(), "one value an entry");
+    operations::record(Operations::multiply_adds(rows.entries() * width));
     let mut out = vec![T::zero(); rows.count() * width];
     let pieces = rows.pieces(piece);
     let parts = cut(&mut out, width, pieces.iter().map(Range::len));
     parallel::for_each(pieces.into_iter().zip(parts).collect(), |(range, out)| {
         run(Multiply {
-            rows,
+            matrix,
             range,
-            values,
             right,
             width,
             out,
@@ -57,9 +65,8 @@ fn sum<'a, T: Real, A: Arithmetic, const N: usize>(
 }
 
 struct Multiply<'a, T> {
-    rows: &'a Rows,
+    matrix: Matrix<'a, T>,
     range: Range<usize>,
-    values: &'a [T],
     right: &'a [T],
     width: usize,
     out: &'a mut [T],
@@ -68,13 +75,20 @@ struct Multiply<'a, T> {
 impl<T: Real> Task for Multiply<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let width = self.width;
+        let (
+            width,
+            Matrix {
+                rows,
+                values,
+                places,
+            },
+        ) = (self.width, self.matrix);
         for (row, out) in self.range.clone().zip(self.out.chunks_exact_mut(width)) {
-            let values = &self.values[self.rows.places(row)];
-            let entries = self.rows.row(row).iter().zip(values);
-            let rights = entries.map(|(&column, &value)| {
+            let entries = rows.row(row).iter().zip(rows.places(row));
+            let rights = entries.map(|(&column, entry)| {
+                let place = places.map_or(entry, |places| places[entry] as usize);
                 let right = &self.right[column as usize * width..][..width];
-                (value, right)
+                (values[place], right)
             });
             let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
             for (i, out) in blocks.iter_mut().enumerate() {

@@ -1,11 +1,13 @@
 //! Features of which most are zero.
 
-use super::multiply::multiply;
+use super::multiply::{Matrix, multiply};
 use crate::Error;
 use crate::compressed::{Rows, check_offsets};
 use crate::error::{countable, numbers};
+use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Dropout, Real, parallel};
 use ndarray::{Array2, ArrayView2};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Stored values of a piece of work.
@@ -29,7 +31,7 @@ const PIECE: usize = 4096;
 #[derive(Clone, Debug, PartialEq)]
 pub struct SparseFeatures<T> {
     pattern: Arc<Pattern>,
-    values: Arc<[T]>,
+    values: Arc<Vec<T>>,
 }
 
 /// Which entries are stored, by rows and by columns.
@@ -75,7 +77,7 @@ impl<T: Real> SparseFeatures<T> {
         };
         Ok(Self {
             pattern: Arc::new(pattern),
-            values: values.into(),
+            values: Arc::new(values),
         })
     }
 
@@ -170,27 +172,34 @@ impl<T: Real> SparseFeatures<T> {
             .map(|piece| rows.entries_of(piece.clone()).len());
         let parts = crate::compressed::cut(&mut values, 1, lengths);
         parallel::for_each(pieces.into_iter().zip(parts).collect(), |(piece, part)| {
-            let first = rows.entries_of(piece.clone()).start;
-            for row in piece {
-                let element = row as u64 * self.columns() as u64;
-                for place in rows.places(row) {
-                    part[place - first] *= dropout.factor(element + self.column(place) as u64);
-                }
-            }
+            run(DropOut {
+                pattern: &self.pattern,
+                dropout,
+                rows: piece,
+                values: part,
+            });
         });
         self.with_values(values)
     }
 
     /// $XW$, with `weight` row-major and as many rows as `self` has columns.
     pub(super) fn times(&self, weight: &[T], width: usize) -> Vec<T> {
-        multiply(&self.pattern.rows, &self.values, weight, width, PIECE)
+        let matrix = Matrix {
+            rows: &self.pattern.rows,
+            values: &self.values,
+            places: None,
+        };
+        multiply(matrix, weight, width, PIECE)
     }
 
     /// $X^T Y$, with `y` row-major and as many rows as `self`.
     pub(super) fn transposed_times(&self, y: &[T], width: usize) -> Vec<T> {
-        let places = self.pattern.places.iter();
-        let values: Vec<T> = places.map(|&place| self.values[place as usize]).collect();
-        multiply(&self.pattern.columns, &values, y, width, PIECE)
+        let matrix = Matrix {
+            rows: &self.pattern.columns,
+            values: &self.values,
+            places: Some(&self.pattern.places),
+        };
+        multiply(matrix, y, width, PIECE)
     }
 
     fn column(&self, place: usize) -> usize {
@@ -200,7 +209,32 @@ impl<T: Real> SparseFeatures<T> {
     fn with_values(&self, values: Vec<T>) -> Self {
         Self {
             pattern: self.pattern.clone(),
-            values: values.into(),
+            values: Arc::new(values),
+        }
+    }
+}
+
+/// Multiplies the stored values of some rows by the factors of their elements.
+struct DropOut<'a, T> {
+    pattern: &'a Pattern,
+    dropout: &'a Dropout,
+    rows: Range<usize>,
+    values: &'a mut [T],
+}
+
+impl<T: Real> Task for DropOut<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let width = self.pattern.columns.count() as u64;
+        let mut rest = self.values;
+        for row in self.rows {
+            let columns = self.pattern.rows.row(row);
+            let (values, after) = rest.split_at_mut(columns.len());
+            rest = after;
+            let first = row as u64 * width;
+            for (x, &column) in values.iter_mut().zip(columns) {
+                *x *= self.dropout.factor(first + u64::from(column));
+            }
         }
     }
 }

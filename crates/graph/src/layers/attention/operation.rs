@@ -4,6 +4,7 @@ use super::arrays::{All, Arrays, Gradients};
 use super::config::{AttentionKind, GraphAttentionConfig, Residual};
 use super::points::{Drawn, gaussian};
 use crate::attend::{Kept, attend_keeping, attend_kept_vjp};
+use crate::error::within;
 use crate::layers::nodes::{GivenNodes, OwnedFeatures, matrix};
 use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
 use bochner_attention::Pass;
@@ -256,6 +257,12 @@ fn ends<T: Real>(transformed: &[Array2<T>]) -> [ArrayView2<'_, T>; 2] {
     [transformed[0].view(), last.view()]
 }
 
+fn finite<T: Real>(x: ArrayView2<T>) -> bool {
+    let x = x.as_standard_layout();
+    let x = x.as_slice().expect("brought to row-major order");
+    within(x, T::max_value())
+}
+
 /// The mechanism's own parameters.
 fn kernel<'a, T: Real>(p: &Arrays<'a, T>) -> &'a [T] {
     let kernel = p.kernel.map(|kernel| kernel.to_slice());
@@ -301,7 +308,7 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
         cotangents: &[ArrayViewD<'_, T>],
     ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
         let (output, penalty) = (matrix(&cotangents[0]), cotangents[1][IxDyn(&[])]);
-        if !penalty.is_finite() || output.iter().any(|g| !g.is_finite()) {
+        if !penalty.is_finite() || !finite(output) {
             // A loss that is no number has no gradient.
             let nan = |x: &ArrayViewD<T>| ArrayD::from_elem(x.raw_dim(), T::nan());
             return Ok(inputs.iter().map(nan).map(Some).collect());
