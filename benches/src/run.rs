@@ -3,6 +3,7 @@
 use crate::report::{Ceilings, Report, Row};
 use crate::workload::Peer;
 use crate::{Error, Machine, Measured, Python, Workload, machine, workloads};
+use rayon::ThreadPoolBuilder;
 use std::process::Command;
 
 /// What is run, and how.
@@ -29,6 +30,10 @@ pub const CASE: &str = "bench-case";
 /// If there is no such workload, or it fails.
 pub fn case(id: &str) -> Result<Measured, Error> {
     bochner_numerics::memory::keep_freed_memory();
+    // The thread that asks works too, as PyTorch's does, and need not be woken for every answer.
+    ThreadPoolBuilder::new()
+        .use_current_thread()
+        .build_global()?;
     let found = workloads().into_iter().find(|workload| workload.id() == id);
     Measured::of(&found.ok_or_else(|| format!("there is no workload {id}"))?)
 }

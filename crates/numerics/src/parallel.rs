@@ -2,6 +2,10 @@
 //!
 //! The caller decides the pieces by the problem's shape alone; results come back in order. No
 //! pool is ever started here: install your own with `rayon::ThreadPool::install`.
+//!
+//! A thread that is not one of the pool's sleeps while the pool works for it and is woken for every
+//! result, which short computations notice. A program that makes its main thread one of them is
+//! spared that: `rayon::ThreadPoolBuilder::new().use_current_thread().build_global()`.
 
 use crate::operations::Scope;
 use rayon::prelude::*;
