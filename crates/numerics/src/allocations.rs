@@ -1,9 +1,9 @@
-//! Counting allocations: for tests that a computation takes no new memory.
+//! Counting allocations: for tests that a computation takes no new memory, or no more than it says.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, counting how often each thread asks it for memory.
+/// The system's allocator, counting how often each thread asks it for memory, and for how much.
 ///
 /// ```
 /// use bochner_numerics::allocations::{Counting, count};
@@ -27,37 +27,70 @@ pub fn count<R>(f: impl FnOnce() -> R) -> (R, u64) {
     (result, ALLOCATED.get() - before)
 }
 
+/// The most bytes that `f` holds at once of what the calling thread allocates meanwhile, if
+/// [`Counting`] is the program's allocator, with what it returns.
+///
+/// ```
+/// use bochner_numerics::allocations::{Counting, peak};
+///
+/// #[global_allocator]
+/// static ALLOCATOR: Counting = Counting;
+///
+/// let (kept, bytes) = peak(|| {
+///     drop(vec![0_u8; 3000]);
+///     vec![0_u8; 1000]
+/// });
+/// assert_eq!((kept.len(), bytes), (1000, 3000));
+/// ```
+pub fn peak<R>(f: impl FnOnce() -> R) -> (R, usize) {
+    let before = HELD.get();
+    MOST_HELD.set(before);
+    let result = f();
+    (result, (MOST_HELD.get() - before) as usize)
+}
+
 thread_local! {
     // Neither made nor torn down by code that could allocate.
     static ALLOCATED: Cell<u64> = const { Cell::new(0) };
+    // Below zero on a thread that frees what another one allocated.
+    static HELD: Cell<i64> = const { Cell::new(0) };
+    static MOST_HELD: Cell<i64> = const { Cell::new(0) };
 }
 
-fn note() {
+fn note(freed: usize, taken: usize) {
+    let held = HELD.get() - freed as i64 + taken as i64;
+    HELD.set(held);
+    MOST_HELD.set(MOST_HELD.get().max(held));
+}
+
+fn note_allocation(freed: usize, taken: usize) {
     ALLOCATED.set(ALLOCATED.get() + 1);
+    note(freed, taken);
 }
 
 // SAFETY: everything is the system allocator's, called with the arguments that were given.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note();
+        note_allocation(0, layout.size());
         // SAFETY: the caller's promises are those that the system's allocator asks for.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        note();
+        note_allocation(0, layout.size());
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note();
+        note_allocation(layout.size(), size);
         // SAFETY: as above.
         unsafe { System.realloc(block, layout, size) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        note(layout.size(), 0);
         // SAFETY: as above.
         unsafe { System.dealloc(block, layout) }
     }

@@ -5,6 +5,7 @@ mod case;
 mod dropout_keeps_the_mean;
 mod extremes_are_never_nan;
 mod gradients_agree_with_finite_differences;
+mod memory_grows_with_edges;
 mod misuse_is_named;
 mod nodes_and_edges_have_no_order;
 mod reference;
