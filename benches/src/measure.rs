@@ -1,6 +1,7 @@
 //! Medians, peak memory, and who else was running.
 
 use crate::{Error, Workload};
+use bochner_numerics::parallel::awake;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fs;
@@ -110,12 +111,12 @@ impl Measured {
 /// The seconds of many runs, in ascending order.
 fn times(run: &mut impl FnMut() -> Result<(), Error>) -> Result<Vec<f64>, Error> {
     for _ in 0..WARM_UPS {
-        run()?;
+        awake(&mut *run)?;
     }
     let (mut times, mut total) = (Vec::new(), Duration::ZERO);
     while times.len() < MIN_RUNS || (total < MIN_TIME && times.len() < MAX_RUNS) {
         let clock = Instant::now();
-        run()?;
+        awake(&mut *run)?;
         let time = clock.elapsed();
         total += time;
         times.push(time.as_secs_f64());

@@ -8,8 +8,61 @@
 //! spared that: `rayon::ThreadPoolBuilder::new().use_current_thread().build_global()`.
 
 use crate::operations::Scope;
+use rayon::Yield;
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Runs `f` while the other threads of the current pool stay awake between its parallel sections:
+/// for a training step or anything else of many short ones.
+///
+/// A sleeping thread takes tens of microseconds to wake, and more on a virtual machine. One that
+/// finds nothing to do for five milliseconds sleeps after all. The price is the processor's time,
+/// which other programs get all the same if they ask for it. Results are what they are without.
+///
+/// ```
+/// use bochner_numerics::parallel::{awake, map};
+///
+/// let sums = awake(|| (0..3).map(|_| map(4, |i| i * i).iter().sum()).collect::<Vec<usize>>());
+/// assert_eq!(sums, [14, 14, 14]);
+/// ```
+pub fn awake<R>(f: impl FnOnce() -> R) -> R {
+    let over = AtomicBool::new(false);
+    rayon::in_place_scope(|scope| {
+        let _over = SetWhenDropped(&over);
+        for _ in 1..rayon::current_num_threads() {
+            scope.spawn(|_| look_for_work(&over));
+        }
+        f()
+    })
+}
+
+/// How long a thread looks for work in vain.
+///
+/// Without an end, threads that are kept awake by two callers could each wait on top of work that
+/// the other one's caller waits for.
+const PATIENCE: Duration = Duration::from_millis(5);
+
+fn look_for_work(over: &AtomicBool) {
+    let mut last = Instant::now();
+    while !over.load(Ordering::Relaxed) && last.elapsed() < PATIENCE {
+        match rayon::yield_now() {
+            Some(Yield::Executed) => last = Instant::now(),
+            _ => thread::yield_now(),
+        }
+    }
+}
+
+/// Even if what it is set after panics.
+struct SetWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// `[f(0), f(1), ..., f(n - 1)]`, computed on the current pool.
 pub fn map<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
@@ -101,6 +154,56 @@ pub fn map_chunks<T: Send, R: Send>(
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    fn pool(threads: usize) -> rayon::ThreadPool {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        pool.build().unwrap()
+    }
+
+    /// Steps of parallel sections within parallel sections.
+    fn steps() -> usize {
+        let section = |i: usize| map(3, |j| i * j).iter().sum::<usize>();
+        let step = |_| awake(|| map(8, section).iter().sum::<usize>());
+        (0..50).map(step).sum()
+    }
+
+    #[test]
+    fn awake_changes_no_result() {
+        for threads in [1, 2, 3, 5] {
+            assert_eq!(pool(threads).install(steps), 50 * 28 * 3);
+            assert_eq!(pool(threads).install(|| awake(steps)), 50 * 28 * 3);
+        }
+        assert_eq!(steps(), 50 * 28 * 3);
+    }
+
+    #[test]
+    fn callers_that_share_a_pool_do_not_wait_for_each_other() {
+        let pool = pool(3);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| assert_eq!(pool.install(steps), 50 * 28 * 3));
+            }
+        });
+    }
+
+    #[test]
+    fn threads_rest_when_what_they_were_awake_for_is_over_or_has_panicked() {
+        let pool = pool(2);
+        for _ in 0..3 {
+            let fails = || pool.install(|| awake(|| -> () { panic!("on purpose") }));
+            assert!(catch_unwind(AssertUnwindSafe(fails)).is_err());
+            assert_eq!(pool.install(steps), 50 * 28 * 3);
+        }
+        let over = AtomicBool::new(false);
+        pool.install(|| look_for_work(&over)); // not forever
+        over.store(true, Ordering::Relaxed);
+        let clock = Instant::now();
+        (0..1000).for_each(|_| look_for_work(&over));
+        assert!(clock.elapsed() < 1000 * PATIENCE);
+    }
+
     #[test]
     fn results_keep_their_order() {
         assert_eq!(

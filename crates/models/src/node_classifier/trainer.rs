@@ -6,6 +6,7 @@ use crate::Error;
 use crate::descent::{Descent, device_error};
 use bochner_nn::{AdamConfig, Mode, cross_entropy_of, parameter_count};
 use bochner_numerics::Seed;
+use bochner_numerics::parallel::awake;
 use dfdx::prelude::{AsArray, OwnedTape, Trace};
 use dfdx::tensor::{Cpu, Gradients, SplitTape, Tensor, ZerosTensor};
 use dfdx::tensor_ops::{TryAdd, TryMul};
@@ -154,6 +155,10 @@ impl Trainer {
     /// `NonFiniteGradient` of the layers' crate if the gradient overflowed; nothing is changed
     /// then.
     pub fn epoch(&mut self) -> Result<EpochReport, Error> {
+        awake(|| self.step())
+    }
+
+    fn step(&mut self) -> Result<EpochReport, Error> {
         let mode = Mode::Training(self.descent.next_seed());
         let tape = self.tape()?;
         let (graph, features) = (self.task.graph(), self.task.features());
@@ -200,7 +205,7 @@ impl Trainer {
     /// # Errors
     /// As [`Trainer::epoch`], but for the gradient.
     pub fn predict(&self) -> Result<Array2<f32>, Error> {
-        self.model.infer(self.task.graph(), self.task.features())
+        awake(|| self.model.infer(self.task.graph(), self.task.features()))
     }
 
     /// What is learned.

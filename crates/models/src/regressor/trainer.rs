@@ -6,6 +6,7 @@ use crate::descent::{Descent, device_error};
 use bochner_attention::{Inspection, Pass, Preset, Variant};
 use bochner_nn::{AdamConfig, Rows, clip_by_norm, mean_squared_error, parameter_count};
 use bochner_numerics::Seed;
+use bochner_numerics::parallel::awake;
 use dfdx::prelude::{AsArray, HasShape, OwnedTape, ReshapeTo, Trace};
 use dfdx::tensor::{Cpu, NoneTape, Tape, Tensor, TensorFromVec};
 use dfdx::tensor_ops::{TryAdd, TryMul};
@@ -162,6 +163,10 @@ impl Trainer {
     /// `NonFiniteGradient` of the layers' crate if the gradient overflowed; nothing is changed
     /// then.
     pub fn epoch(&mut self) -> Result<EpochReport, Error> {
+        awake(|| self.step())
+    }
+
+    fn step(&mut self) -> Result<EpochReport, Error> {
         let pass = Pass::Training {
             seed: self.descent.next_seed(),
             dropout: self.dropout,
@@ -205,9 +210,11 @@ impl Trainer {
     /// # Errors
     /// As [`Trainer::epoch`], but for the gradient.
     pub fn predict(&self) -> Result<Array1<f32>, Error> {
-        let predicted = self
-            .model
-            .apply::<NoneTape>(self.rows.clone(), self.evaluation())?;
+        let predict = || {
+            self.model
+                .apply::<NoneTape>(self.rows.clone(), self.evaluation())
+        };
+        let predicted = awake(predict)?;
         Ok(Array1::from_vec(predicted.output.as_vec()))
     }
 
