@@ -2,7 +2,7 @@
 
 use super::forward::arriving;
 use super::preactivation::Preactivation;
-use super::rows::{add, add_scaled, dot, row};
+use super::rows::{add, add_scaled_heads, dot_heads, row};
 use super::{Alpha, Call, PIECE, classic};
 use crate::compressed::cut;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
@@ -80,12 +80,8 @@ impl<T: Real> Task for AlongScores<'_, '_, T> {
             let outs = out.chunks_exact_mut(shape.heads).zip(edges.sources);
             for ((out, &source), applied) in outs.zip(&mut applied) {
                 let value = row(self.values, source as usize, shape.columns());
-                let heads = cotangent.chunks_exact(shape.width);
-                let heads = heads.zip(value.chunks_exact(shape.width));
-                for ((out, &applied), (cotangent, value)) in out.iter_mut().zip(applied).zip(heads)
-                {
-                    *out = applied * dot::<T, A>(cotangent, value);
-                }
+                dot_heads::<T, A>(cotangent, value, shape.width, out);
+                out.iter_mut().zip(applied).for_each(|(out, &d)| *out *= d);
                 add(&mut means, out);
             }
             for (out, alpha) in out.chunks_exact_mut(shape.heads).zip(&mut alphas) {
@@ -136,11 +132,7 @@ impl<T: Real> Task for AlongValues<'_, '_, T> {
             for (&target, &place) in edges {
                 let factors = row(self.applied, place as usize, shape.heads);
                 let cotangent = row(self.cotangent, target as usize, shape.columns());
-                let heads = out.chunks_exact_mut(shape.width);
-                let heads = heads.zip(cotangent.chunks_exact(shape.width));
-                for (&factor, (out, cotangent)) in factors.iter().zip(heads) {
-                    add_scaled::<T, A>(out, factor, cotangent);
-                }
+                add_scaled_heads::<T, A>(out, factors, cotangent, shape.width);
             }
         }
     }

@@ -63,8 +63,8 @@ impl<T: Real> Scorer<T> for Classic<'_, T> {
     type Score = T;
 
     #[inline(always)]
-    fn write<A: Arithmetic>(&self, edges: &Arriving, out: &mut [T]) {
-        let scores = out.chunks_exact_mut(self.heads);
+    fn write<A: Arithmetic>(&self, edges: &Arriving, heads: usize, out: &mut [T]) {
+        let scores = out.chunks_exact_mut(heads);
         for ((score, &source), place) in scores.zip(edges.sources).zip(edges.places.clone()) {
             self.u.write(edges.target, source as usize, place, score);
             score.iter_mut().for_each(|u| *u = leaky(*u, self.slope));

@@ -128,8 +128,8 @@ impl<T: Real> Scorer<T> for Dynamic<'_, T> {
     type Score = T;
 
     #[inline(always)]
-    fn write<A: Arithmetic>(&self, edges: &Arriving, out: &mut [T]) {
-        let Shape { heads, width } = self.shape;
+    fn write<A: Arithmetic>(&self, edges: &Arriving, heads: usize, out: &mut [T]) {
+        let width = self.shape.width;
         let x = row(self.targets, edges.target, heads * width);
         let scores = out.chunks_exact_mut(heads);
         for ((score, &source), place) in scores.zip(edges.sources).zip(edges.places.clone()) {

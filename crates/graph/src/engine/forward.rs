@@ -1,6 +1,6 @@
 //! Weights of edges, and what targets receive.
 
-use super::rows::{add_scaled, row};
+use super::rows::{add_scaled_heads, row};
 use super::scorer::{Arriving, Scorer};
 use super::{Alpha, Call, PIECE, held};
 use crate::compressed::cut;
@@ -98,7 +98,18 @@ struct Weights<'a, 'b, T: Real, S> {
 impl<T: Real, S: Scorer<T>> Task for Weights<'_, '_, T, S> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let heads = self.call.shape.heads;
+        // Loops of a known length are unrolled.
+        match self.call.shape.heads {
+            1 => self.of_heads::<A>(1),
+            8 => self.of_heads::<A>(8),
+            heads => self.of_heads::<A>(heads),
+        }
+    }
+}
+
+impl<T: Real, S: Scorer<T>> Weights<'_, '_, T, S> {
+    #[inline(always)]
+    fn of_heads<A: Arithmetic>(self, heads: usize) {
         let mut scores = Vec::new();
         let mut largest = vec![S::Score::of(0.0); heads];
         let mut rest = self.alpha;
@@ -106,7 +117,7 @@ impl<T: Real, S: Scorer<T>> Task for Weights<'_, '_, T, S> {
             let (alpha, after) = rest.split_at_mut(edges.sources.len() * heads);
             rest = after;
             scores.resize(alpha.len(), S::Score::of(0.0));
-            self.scorer.write::<A>(&edges, &mut scores);
+            self.scorer.write::<A>(&edges, heads, &mut scores);
             largest.fill(S::Score::of(f64::NEG_INFINITY));
             for scores in scores.chunks_exact(heads) {
                 for (largest, &score) in largest.iter_mut().zip(scores) {
@@ -143,7 +154,17 @@ struct Normalise<'a, 'b, T: Real> {
 impl<T: Real> Task for Normalise<'_, '_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let heads = self.call.shape.heads;
+        match self.call.shape.heads {
+            1 => self.of_heads(1),
+            8 => self.of_heads(8),
+            heads => self.of_heads(heads),
+        }
+    }
+}
+
+impl<T: Real> Normalise<'_, '_, T> {
+    #[inline(always)]
+    fn of_heads(self, heads: usize) {
         let mut inverse = vec![T::zero(); heads];
         let mut rest = self.alpha;
         for edges in arriving(self.call, self.targets) {
@@ -206,11 +227,7 @@ impl<T: Real> Task for Receive<'_, '_, T> {
         for (edges, output) in arriving(self.call, self.targets).zip(outputs) {
             for (&source, weights) in edges.sources.iter().zip(&mut weights) {
                 let value = row(self.values, source as usize, shape.columns());
-                let heads = output.chunks_exact_mut(shape.width);
-                let heads = heads.zip(value.chunks_exact(shape.width));
-                for (&weight, (output, value)) in weights.iter().zip(heads) {
-                    add_scaled::<T, A>(output, weight, value);
-                }
+                add_scaled_heads::<T, A>(output, weights, value, shape.width);
             }
         }
     }
@@ -227,6 +244,7 @@ pub(super) fn scores<T: Real, S: Scorer<T>>(call: &Call<T>, scorer: &S) -> Vec<T
             run(Write {
                 scorer,
                 edges: &edges,
+                heads,
                 out: &mut own,
             });
             let left_out = scorer.left_out(&edges);
@@ -242,12 +260,13 @@ pub(super) fn scores<T: Real, S: Scorer<T>>(call: &Call<T>, scorer: &S) -> Vec<T
 struct Write<'a, 'b, T: Real, S: Scorer<T>> {
     scorer: &'a S,
     edges: &'a Arriving<'b>,
+    heads: usize,
     out: &'a mut [S::Score],
 }
 
 impl<T: Real, S: Scorer<T>> Task for Write<'_, '_, T, S> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        self.scorer.write::<A>(self.edges, self.out);
+        self.scorer.write::<A>(self.edges, self.heads, self.out);
     }
 }

@@ -1,7 +1,7 @@
 //! $u_{ij} = a_1 \cdot x_i + a_2 \cdot y_j + t_{ij}$, what the LeakyReLU is applied to.
 
 use super::Call;
-use super::rows::{dot, row};
+use super::rows::{add_scaled_heads, dot_heads, row};
 use super::sums::{by_nodes, ordered_sum};
 use crate::settings::Shape;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
@@ -95,10 +95,7 @@ impl<T: Real> Task for ByHead<'_, T> {
             .chunks_exact(columns)
             .zip(self.out.chunks_exact_mut(heads));
         for (x, out) in nodes {
-            let parts = x.chunks_exact(width).zip(self.a.chunks_exact(width));
-            for (out, (x, a)) in out.iter_mut().zip(parts) {
-                *out = dot::<T, A>(x, a);
-            }
+            dot_heads::<T, A>(x, self.a, width, out);
         }
     }
 }
@@ -150,15 +147,8 @@ impl<T: Real> Task for PullBack<'_, T> {
             .zip(self.along_x.chunks_exact_mut(columns));
         let rows = rows.zip(self.cotangent.chunks_exact(columns / width));
         for ((x, along_x), cotangent) in rows {
-            for (head, &g) in cotangent.iter().enumerate() {
-                let part = head * width..(head + 1) * width;
-                super::rows::add_scaled::<T, A>(
-                    &mut along_x[part.clone()],
-                    g,
-                    &self.a[part.clone()],
-                );
-                super::rows::add_scaled::<T, A>(&mut self.along_a[part.clone()], g, &x[part]);
-            }
+            add_scaled_heads::<T, A>(along_x, cotangent, self.a, width);
+            add_scaled_heads::<T, A>(self.along_a, cotangent, x, width);
         }
     }
 }

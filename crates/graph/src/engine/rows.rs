@@ -44,6 +44,48 @@ pub(super) fn add_scaled<T: Real, A: Arithmetic>(y: &mut [T], factor: T, x: &[T]
     }
 }
 
+/// $y_h \leftarrow y_h + f_h x_h$ of all heads, `width` numbers each.
+#[inline(always)]
+pub(super) fn add_scaled_heads<T: Real, A: Arithmetic>(
+    y: &mut [T],
+    factors: &[T],
+    x: &[T],
+    width: usize,
+) {
+    if width == LANES {
+        // What is of a known length takes no loop.
+        let heads = y.as_chunks_mut::<LANES>().0.iter_mut();
+        let heads = heads.zip(x.as_chunks::<LANES>().0);
+        for ((y, x), &factor) in heads.zip(factors) {
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y = A::mul_add(factor, x, *y);
+            }
+        }
+        return;
+    }
+    let heads = y.chunks_exact_mut(width).zip(x.chunks_exact(width));
+    for ((y, x), &factor) in heads.zip(factors) {
+        add_scaled::<T, A>(y, factor, x);
+    }
+}
+
+/// $x_h \cdot y_h$ of all heads, `width` numbers each.
+#[inline(always)]
+pub(super) fn dot_heads<T: Real, A: Arithmetic>(x: &[T], y: &[T], width: usize, out: &mut [T]) {
+    if width == LANES {
+        let heads = x.as_chunks::<LANES>().0.iter();
+        let heads = heads.zip(y.as_chunks::<LANES>().0);
+        for ((x, y), out) in heads.zip(out) {
+            *out = dot::<T, A>(x, y);
+        }
+        return;
+    }
+    let heads = x.chunks_exact(width).zip(y.chunks_exact(width));
+    for ((x, y), out) in heads.zip(out) {
+        *out = dot::<T, A>(x, y);
+    }
+}
+
 /// $y \leftarrow y + x$.
 #[inline(always)]
 pub(super) fn add<T: Real>(y: &mut [T], x: &[T]) {

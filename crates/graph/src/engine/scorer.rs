@@ -22,7 +22,7 @@ pub(super) trait Scorer<T: Real>: Sync {
     /// them may be left out.
     ///
     /// Must be `#[inline(always)]`.
-    fn write<A: Arithmetic>(&self, edges: &Arriving, out: &mut [Self::Score]);
+    fn write<A: Arithmetic>(&self, edges: &Arriving, heads: usize, out: &mut [Self::Score]);
 
     /// The differences of one head's scores to their largest, where that is not finite.
     #[cold]

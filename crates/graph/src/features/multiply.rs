@@ -43,6 +43,22 @@ pub(crate) fn multiply<T: Real>(
     out
 }
 
+/// The columns and values of a row's entries, but for zeros: dropout leaves many. Without a branch,
+/// which would be guessed wrong as often.
+#[inline(always)]
+fn keep_nonzero<T: Real>(
+    entries: impl ExactSizeIterator<Item = (u32, T)>,
+    kept: &mut Vec<(u32, T)>,
+) {
+    kept.resize(entries.len(), (0, T::zero()));
+    let mut count = 0;
+    for (column, value) in entries {
+        kept[count] = (column, value);
+        count += usize::from(value != T::zero());
+    }
+    kept.truncate(count);
+}
+
 /// Columns whose sums stay in registers.
 const BLOCK: usize = 64;
 const SMALL: usize = 8;
@@ -83,12 +99,17 @@ impl<T: Real> Task for Multiply<'_, T> {
                 places,
             },
         ) = (self.width, self.matrix);
+        let mut kept = Vec::new();
         for (row, out) in self.range.clone().zip(self.out.chunks_exact_mut(width)) {
             let entries = rows.row(row).iter().zip(rows.places(row));
-            let rights = entries.map(|(&column, entry)| {
+            let entries = entries.map(|(&column, entry)| {
                 let place = places.map_or(entry, |places| places[entry] as usize);
+                (column, values[place])
+            });
+            keep_nonzero(entries, &mut kept);
+            let rights = kept.iter().map(|&(column, value)| {
                 let right = &self.right[column as usize * width..][..width];
-                (values[place], right)
+                (value, right)
             });
             let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
             for (i, out) in blocks.iter_mut().enumerate() {

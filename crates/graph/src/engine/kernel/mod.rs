@@ -166,24 +166,25 @@ pub(super) struct Kernel<'a, 'b, T> {
     heads: usize,
     width: usize,
     slope: f64,
+    /// By how much the magnitude of $a$ raises the scores of each head's edges with $c = 1$ above
+    /// those of the others. Where a target has no such edge it would only blur the differences of
+    /// the others.
+    gaps: Vec<f64>,
 }
 
 impl<'a, 'b, T: Real> Kernel<'a, 'b, T> {
     pub(super) fn new(call: &'a Call<'_, 'b, T>, own: &'a Prepared<T>) -> Self {
+        let slope = call.settings.slope;
+        let gap = |log: &f64| (1.0 - slope * slope) * log.exp();
         Self {
             own,
             parameters: Parameters::of(call),
             targets: call.target_features(),
             heads: call.shape.heads,
             width: call.shape.width,
-            slope: call.settings.slope,
+            slope,
+            gaps: own.magnitudes.a.iter().map(gap).collect(),
         }
-    }
-
-    /// By how much the magnitude of $a$ raises the score of edges with $c = 1$ above that of the
-    /// others. Where there is no such edge it would only blur the differences of the others.
-    fn gap(&self, head: usize) -> f64 {
-        (1.0 - self.slope * self.slope) * self.own.magnitudes.a[head].exp()
     }
 
     fn any_is_one(&self, edges: &Arriving, head: usize) -> bool {
@@ -197,36 +198,32 @@ impl<'a, 'b, T: Real> Kernel<'a, 'b, T> {
         self.own.u.value(target, source as usize, place, head) >= T::zero()
     }
 
-    /// Takes the gap off the scores of edges with $c < 1$.
-    fn lower_others(&self, edges: &Arriving, head: usize, gap: f64, out: &mut [f64]) {
-        let scores = out.chunks_exact_mut(self.heads).zip(edges.sources);
-        for ((score, &source), place) in scores.zip(edges.places.clone()) {
-            if !self.is_one(edges.target, source, place, head) {
-                score[head] -= gap;
+    /// What the scores of a target's edges begin with for both values of c, `[2, H]`: the logarithms
+    /// of its similarities, those for $c < 1$ less the gap where an edge has $c = 1$.
+    #[inline(always)]
+    fn of_target(&self, edges: &Arriving, u: &mut [T]) -> Vec<f64> {
+        let heads = u.len();
+        let mut own = row(&self.own.targets.logarithms, edges.target, 2 * heads).to_vec();
+        let mut gaps = vec![0.0; heads];
+        for (&source, place) in edges.sources.iter().zip(edges.places.clone()) {
+            self.own.u.write(edges.target, source as usize, place, u);
+            for ((gap, &u), &whole) in gaps.iter_mut().zip(&*u).zip(&self.gaps) {
+                *gap = if u >= T::zero() { whole } else { *gap };
             }
         }
+        let slopes = own[heads..].iter_mut();
+        slopes.zip(gaps).for_each(|(slope, gap)| *slope -= gap);
+        own
     }
 
-    /// Writes the scores without the magnitude of $a$.
-    #[inline(always)]
-    fn write_without_a(&self, edges: &Arriving, out: &mut [f64]) {
-        let (heads, own) = (self.heads, self.own);
-        let u_target = row(&own.u.target, edges.target, heads);
-        let target = row(&own.targets.logarithms, edges.target, 2 * heads);
-        let (target_one, target_slope) = target.split_at(heads);
-        let scores = out.chunks_exact_mut(heads);
-        for ((score, &source), place) in scores.zip(edges.sources).zip(edges.places.clone()) {
-            let u_source = row(&own.u.source, source as usize, heads);
-            let source = row(&own.source_scores, source as usize, 2 * heads);
-            let (source_one, source_slope) = source.split_at(heads);
-            let term = own.u.edge.as_ref().map(|edge| row(edge, place, heads));
-            for (head, score) in score.iter_mut().enumerate() {
-                let t = term.map_or(T::zero(), |term| term[head]);
-                *score = if u_target[head] + u_source[head] + t >= T::zero() {
-                    target_one[head] + source_one[head] + t.as_f64()
-                } else {
-                    target_slope[head] + source_slope[head] + self.slope * t.as_f64()
-                };
+    /// Adds what the edges' attributes contribute.
+    fn add_terms(&self, edges: &Arriving, terms: &[T], out: &mut [f64]) {
+        let ends = edges.sources.iter().zip(edges.places.clone());
+        for (score, (&source, place)) in out.chunks_exact_mut(self.heads).zip(ends) {
+            let term = row(terms, place, self.heads);
+            for (head, (score, t)) in score.iter_mut().zip(term).enumerate() {
+                let one = self.is_one(edges.target, source, place, head);
+                *score += if one { 1.0 } else { self.slope } * t.as_f64();
             }
         }
     }
@@ -237,17 +234,28 @@ impl<T: Real> Scorer<T> for Kernel<'_, '_, T> {
     type Score = f64;
 
     #[inline(always)]
-    fn write<A: Arithmetic>(&self, edges: &Arriving, out: &mut [f64]) {
-        if self.own.magnitudes.overflow {
+    fn write<A: Arithmetic>(&self, edges: &Arriving, heads: usize, out: &mut [f64]) {
+        let own = self.own;
+        if own.magnitudes.overflow {
             out.fill(f64::INFINITY);
             return;
         }
-        self.write_without_a(edges, out);
-        for head in 0..self.heads {
-            let gap = self.gap(head);
-            if gap > 0.0 && self.any_is_one(edges, head) {
-                self.lower_others(edges, head, gap, out);
+        let mut u = vec![T::zero(); heads];
+        let target = self.of_target(edges, &mut u);
+        let (target_one, target_slope) = target.split_at(heads);
+        let scores = out.chunks_exact_mut(heads);
+        for ((score, &source), place) in scores.zip(edges.sources).zip(edges.places.clone()) {
+            own.u.write(edges.target, source as usize, place, &mut u);
+            let source = row(&own.source_scores, source as usize, 2 * heads);
+            let (source_one, source_slope) = source.split_at(heads);
+            for (head, score) in score.iter_mut().enumerate() {
+                let one = target_one[head] + source_one[head];
+                let slope = target_slope[head] + source_slope[head];
+                *score = if u[head] >= T::zero() { one } else { slope };
             }
+        }
+        if let Some(terms) = &own.u.edge {
+            self.add_terms(edges, terms, out);
         }
     }
 
