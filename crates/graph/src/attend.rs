@@ -143,7 +143,7 @@ pub(crate) fn attend_keeping<T: Real>(
     let (alpha, output) = call.forward(&prepared);
     let output = match settings.merge {
         Merge::Concatenate => array(call.shape.columns(), output),
-        Merge::Average => array(call.shape.width, averaged(&output, call.shape)),
+        Merge::Average => array(call.shape.width, averaged(output, call.shape)),
     };
     let kept = Kept {
         alpha,
@@ -267,7 +267,10 @@ fn by_edge<T: Real>(graph: &Graph, x: &[T], heads: usize) -> Array2<T> {
 }
 
 /// The mean of the heads.
-fn averaged<T: Real>(x: &[T], shape: Shape) -> Vec<T> {
+fn averaged<T: Real>(x: Vec<T>, shape: Shape) -> Vec<T> {
+    if shape.heads == 1 {
+        return x;
+    }
     let share = T::of(shape.heads as f64).recip();
     let nodes = x.chunks_exact(shape.columns());
     let mean = |x: &[T], n: usize| -> T {

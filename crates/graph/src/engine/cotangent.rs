@@ -30,6 +30,7 @@ impl<T: Real> Cotangent<T> {
             });
         }
         let heads = match merge {
+            _ if shape.heads == 1 && unit == T::one() => given.to_vec(),
             Merge::Concatenate if unit == T::one() => given.to_vec(),
             Merge::Concatenate => given.iter().map(|&x| x / unit).collect(),
             Merge::Average => {

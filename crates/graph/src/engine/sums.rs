@@ -61,12 +61,17 @@ impl<T: Real> Task for Sums<'_, T> {
 }
 
 /// Nodes of a piece of work, and the most pieces there are.
-const NODES: usize = 512;
+const NODES: usize = 256;
 const PIECES: usize = 64;
+
+/// The number of nodes of a piece of work, by the number of all alone.
+pub(super) fn nodes_of_a_piece(nodes: usize) -> usize {
+    nodes.div_ceil(PIECES).max(NODES)
+}
 
 /// Consecutive nodes, cut by their number alone.
 pub(super) fn by_nodes(nodes: usize) -> Vec<Range<usize>> {
-    let each = nodes.div_ceil(PIECES).max(NODES);
+    let each = nodes_of_a_piece(nodes);
     let starts = (0..nodes).step_by(each);
     starts
         .map(|first| first..(first + each).min(nodes))

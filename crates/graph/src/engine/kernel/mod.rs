@@ -13,9 +13,9 @@ use super::scorer::{Arriving, Scorer};
 use crate::score::Half;
 use crate::{Error, Points, Score};
 use bochner_kernels::feature_map;
-use bochner_numerics::Real;
 use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::instructions::Arithmetic;
+use bochner_numerics::{Real, parallel};
 use magnitudes::Magnitudes;
 use ndarray::{Array2, ArrayView2};
 
@@ -132,12 +132,20 @@ impl<T: Real> Parameters<'_, T> {
             },
             Similarity::Squared { points, floor } => {
                 let f = similarities::of_nodes(call, points, half, features)?;
-                let logarithms = f.iter().map(|&f| log_similarity(f, *floor)).collect();
+                let mut logarithms = vec![0.0; f.len()];
+                parallel::for_each_chunk(&mut logarithms, LOGARITHMS, |i, logarithms| {
+                    for (logarithm, &f) in logarithms.iter_mut().zip(&f[i * LOGARITHMS..]) {
+                        *logarithm = log_similarity(f, *floor);
+                    }
+                });
                 Side { f, logarithms }
             }
         })
     }
 }
+
+/// Logarithms of a piece of work.
+const LOGARITHMS: usize = 4096;
 
 /// $\log(f^2 + e)$.
 fn log_similarity<T: Real>(f: T, floor: f64) -> f64 {
@@ -152,10 +160,20 @@ fn log_similarity<T: Real>(f: T, floor: f64) -> f64 {
 
 /// The logarithms with $\tfrac12 |k_j|_p^2$, for both values of c.
 fn source_scores<T>(sources: &Side<T>, magnitudes: &Magnitudes, heads: usize) -> Vec<f64> {
-    let keys = magnitudes.keys.chunks_exact(heads);
-    let halves = keys.flat_map(|keys| keys.iter().chain(keys).map(|key| 0.5 * key.exp()));
-    let logarithms = sources.logarithms.iter();
-    logarithms.zip(halves).map(|(x, half)| x + half).collect()
+    let mut scores = sources.logarithms.clone();
+    let nodes = LOGARITHMS.div_ceil(heads);
+    parallel::for_each_chunk(&mut scores, nodes * 2 * heads, |i, scores| {
+        let keys = magnitudes.keys[i * nodes * heads..].chunks_exact(heads);
+        for (scores, keys) in scores.chunks_exact_mut(2 * heads).zip(keys) {
+            let (one, slope) = scores.split_at_mut(heads);
+            for ((one, slope), key) in one.iter_mut().zip(slope).zip(keys) {
+                let half = 0.5 * key.exp();
+                *one += half;
+                *slope += half;
+            }
+        }
+    });
+    scores
 }
 
 /// The kernel score.

@@ -1,32 +1,40 @@
 //! The gradient of the kernel score: through both similarities and the magnitudes.
 
-use super::similarities::{Unit, count, inputs, units};
+use super::similarities::{inputs, map_nodes};
 use super::{Kernel, Parameters, Side, Similarity, gaussian};
-use crate::engine::rows::add_scaled;
+use crate::compressed::cut;
+use crate::engine::forward::arriving;
+use crate::engine::preactivation::Preactivation;
+use crate::engine::rows::{add_scaled, row};
 use crate::engine::sums::{by_source, by_target};
-use crate::engine::{Call, Parts, backward, elements, held};
+use crate::engine::{Call, PIECE, Parts, backward, elements, held};
 use crate::error::largest;
 use crate::score::{Half, PointsGradients};
 use crate::{Error, Points};
-use bochner_kernels::{FeatureMapGradients, feature_map, feature_map_vjp};
+use bochner_kernels::{feature_map, feature_map_vjp};
 use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Real, parallel};
-use ndarray::{Array2, Axis, s};
+use ndarray::{Array2, Array3, Axis, s};
+use std::ops::Range;
 
 /// Gradients that are summed up over nodes.
 struct Sums<T> {
     points: PointsGradients<T>,
     /// Along the features of $a$ and of the slope times $a$, `[2, 2R]` for each head.
     features: Vec<Array2<T>>,
-    /// `[H, 2F]`.
-    a: Array2<T>,
 }
 
-/// The gradients of one unit.
-struct Own<T> {
-    inputs: FeatureMapGradients<T>,
-    features: Array2<T>,
+impl<T: Real> Sums<T> {
+    fn add(&mut self, other: &Self) {
+        self.points.w1 += &other.points.w1;
+        if let (Some(w2), Some(other)) = (&mut self.points.w2, &other.points.w2) {
+            *w2 += other;
+        }
+        for (features, other) in self.features.iter_mut().zip(&other.features) {
+            *features += other;
+        }
+    }
 }
 
 impl<T: Real> Kernel<'_, '_, T> {
@@ -65,7 +73,9 @@ impl<T: Real> Kernel<'_, '_, T> {
         if let Some(p) = self.parameters.p {
             self.through_magnitudes(call, p, &along_sources, &mut sources, &mut a);
         }
-        backward::scale_by_leak(call, &self.own.u, &mut along_scores);
+        if call.settings.edges.is_some() {
+            backward::scale_by_leak(call, &self.own.u, &mut along_scores);
+        }
         Ok(Parts {
             targets,
             sources,
@@ -96,25 +106,21 @@ impl<T: Real> Kernel<'_, '_, T> {
     /// The gradients along the scores, those of edges with $c = 1$ before those of the others,
     /// `[E, 2H]` by place.
     fn by_class(&self, call: &Call<T>, along_scores: &[T]) -> Vec<T> {
-        let (heads, u) = (self.heads, &self.own.u);
+        let (rows, heads) = (&call.graph.by_target, self.heads);
         let mut classes = vec![T::zero(); 2 * along_scores.len()];
-        let mut own_u = vec![T::zero(); heads];
-        let rows = classes
-            .chunks_exact_mut(2 * heads)
-            .zip(along_scores.chunks_exact(heads));
-        let targets = 0..call.graph.targets();
-        let ends = targets.flat_map(|i| call.graph.by_target.row(i).iter().map(move |&j| (i, j)));
-        for (place, ((classes, along_scores), (target, source))) in rows.zip(ends).enumerate() {
-            u.write(target, source as usize, place, &mut own_u);
-            let (one, slope) = classes.split_at_mut(heads);
-            for (head, (&g, &u)) in along_scores.iter().zip(&own_u).enumerate() {
-                if u >= T::zero() {
-                    one[head] = g;
-                } else {
-                    slope[head] = g;
-                }
-            }
-        }
+        let pieces = rows.pieces(PIECE);
+        let arriving = pieces.iter().map(|piece| rows.entries_of(piece.clone()));
+        let parts = cut(&mut classes, 2 * heads, arriving.map(|places| places.len()));
+        let tasks = pieces.into_iter().zip(parts).collect();
+        parallel::for_each(tasks, |(targets, classes)| {
+            run(ByClass {
+                call,
+                u: &self.own.u,
+                targets,
+                along_scores,
+                classes,
+            });
+        });
         classes
     }
 
@@ -148,6 +154,38 @@ impl<T: Real> Kernel<'_, '_, T> {
     }
 }
 
+/// Puts gradients along scores where the class of their edge and head has its place.
+struct ByClass<'a, 'b, T: Real> {
+    call: &'a Call<'a, 'b, T>,
+    u: &'a Preactivation<T>,
+    targets: Range<usize>,
+    along_scores: &'a [T],
+    classes: &'a mut [T],
+}
+
+impl<T: Real> Task for ByClass<'_, '_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let heads = self.call.shape.heads;
+        let mut own_u = vec![T::zero(); heads];
+        let mut rest = self.classes.chunks_exact_mut(2 * heads);
+        for edges in arriving(self.call, self.targets) {
+            let ends = edges.sources.iter().zip(edges.places);
+            for ((&source, place), classes) in ends.zip(&mut rest) {
+                self.u
+                    .write(edges.target, source as usize, place, &mut own_u);
+                let (one, slope) = classes.split_at_mut(heads);
+                let along = row(self.along_scores, place, heads).iter().zip(&own_u);
+                for ((one, slope), (&g, &u)) in one.iter_mut().zip(slope).zip(along) {
+                    let is_one = u >= T::zero();
+                    *one = if is_one { g } else { T::zero() };
+                    *slope = if is_one { T::zero() } else { g };
+                }
+            }
+        }
+    }
+}
+
 /// The similarities of a squared kernel.
 struct Squared<'k, 'a, 'b, T> {
     kernel: &'k Kernel<'a, 'b, T>,
@@ -165,23 +203,22 @@ impl<T: Real> Squared<'_, '_, '_, T> {
         along_a: &mut Array2<T>,
     ) -> Result<PointsGradients<T>, Error> {
         let own = self.kernel.own;
-        let mut sums = Sums {
-            points: self.points.zero_gradients(),
-            features: own
-                .features
-                .iter()
-                .map(|x| Array2::zeros(x.dim()))
-                .collect(),
-            a: Array2::zeros(along_a.dim()),
-        };
+        let mut sums = self.zero_sums();
         let [along_targets, along_sources] = along_inputs;
         let (half, side) = (Half::Target, &own.targets);
         self.through_nodes(call, half, side, sides[0], along_targets, &mut sums)?;
         let (half, side) = (Half::Source, &own.sources);
         self.through_nodes(call, half, side, sides[1], along_sources, &mut sums)?;
-        self.through_features_of_a(call, &mut sums)?;
-        *along_a += &sums.a;
+        self.through_features_of_a(call, &mut sums, along_a)?;
         Ok(sums.points)
+    }
+
+    fn zero_sums(&self) -> Sums<T> {
+        let features = self.kernel.own.features.iter();
+        Sums {
+            points: self.points.zero_gradients(),
+            features: features.map(|x| Array2::zeros(x.dim())).collect(),
+        }
     }
 
     /// Through the similarities of one side.
@@ -194,79 +231,82 @@ impl<T: Real> Squared<'_, '_, '_, T> {
         along_inputs: &mut [T],
         sums: &mut Sums<T>,
     ) -> Result<(), Error> {
-        let along_f = along_similarities(&side.f, along_scores, self.floor);
-        let units = units(self.kernel.heads, count(call, half));
-        let parts = parallel::map(units.len(), |i| {
-            self.of_unit(call, half, &units[i], &along_f)
-        });
-        let (width, columns) = (self.kernel.width, call.shape.columns());
-        let place = match half {
-            Half::Target => 0..width,
-            Half::Source => width..2 * width,
-        };
-        for (unit, part) in units.iter().zip(parts) {
-            let Own { inputs, features } = part?;
-            sums.features[unit.head] += &features;
-            let add = |target: &mut ndarray::Array3<T>, own: &Array2<T>| {
-                let mut target = target.slice_mut(s![unit.head, .., place.clone()]);
-                target += own;
-            };
-            add(&mut sums.points.w1, &inputs.w1);
-            if let (Some(w2), Some(own)) = (&mut sums.points.w2, &inputs.w2) {
-                add(w2, own);
+        let (heads, columns) = (self.kernel.heads, call.shape.columns());
+        let parts = map_nodes(along_inputs, columns, |nodes, along_inputs| {
+            let rows = nodes.start * 2 * heads..nodes.end * 2 * heads;
+            let (f, along) = (&side.f[rows.clone()], &along_scores[rows]);
+            let along_f = along_similarities(f, along, self.floor);
+            let mut sums = self.zero_sums();
+            for head in 0..heads {
+                let x = inputs(call, half, head, nodes.clone());
+                let along_x = self.of_head(half, head, &x, &along_f, &mut sums)?;
+                let rows = along_inputs.chunks_exact_mut(columns);
+                for (row, own) in rows.zip(along_x.rows()) {
+                    let row = row[head * self.kernel.width..].iter_mut();
+                    row.zip(own).for_each(|(x, &own)| *x += own);
+                }
             }
-            let rows = along_inputs[unit.nodes.start * columns..].chunks_exact_mut(columns);
-            for (row, own) in rows.zip(inputs.x.rows()) {
-                let row = row[unit.head * width..][..width].iter_mut();
-                row.zip(own).for_each(|(x, &own)| *x += own);
-            }
-        }
+            Ok(sums)
+        })?;
+        parts.iter().for_each(|part| sums.add(part));
         Ok(())
     }
 
-    /// The gradients of one unit's similarities.
-    fn of_unit(
+    /// The gradient along some nodes' features `x` in one head; adds those that are summed up.
+    fn of_head(
         &self,
-        call: &Call<T>,
         half: Half,
-        unit: &Unit,
+        head: usize,
+        x: &Array2<T>,
         along_f: &[T],
-    ) -> Result<Own<T>, Error> {
-        let points = self.points.half(unit.head, half);
-        let (x, a_features) = (
-            inputs(call, half, unit),
-            &self.kernel.own.features[unit.head],
-        );
-        let phi = feature_map(x, &points)?;
+        sums: &mut Sums<T>,
+    ) -> Result<Array2<T>, Error> {
+        let points = self.points.half(head, half);
+        let phi = feature_map(x.view(), &points)?;
         let mut cotangent = Array2::zeros(phi.raw_dim());
-        let mut features = Array2::zeros(a_features.raw_dim());
         run(Products {
             phi: phi.as_slice().expect("allocated in row-major order"),
-            features: a_features.as_slice().expect("allocated in row-major order"),
-            along_f: &along_f[unit.nodes.start * 2 * self.kernel.heads..],
-            heads: [unit.head, self.kernel.heads],
+            features: (self.kernel.own.features[head].as_slice())
+                .expect("allocated in row-major order"),
+            along_f,
+            heads: [head, self.kernel.heads],
             inverse: points.normaliser().recip(),
             along_phi: cotangent
                 .as_slice_mut()
                 .expect("allocated in row-major order"),
-            along_features: features
-                .as_slice_mut()
+            along_features: (sums.features[head].as_slice_mut())
                 .expect("allocated in row-major order"),
         });
-        Ok(Own {
-            inputs: feature_map_vjp(x, &points, cotangent.view())?,
-            features,
-        })
+        let own = feature_map_vjp(x.view(), &points, cotangent.view())?;
+        let width = self.kernel.width;
+        let place = match half {
+            Half::Target => 0..width,
+            Half::Source => width..2 * width,
+        };
+        let add = |target: &mut Array3<T>, own: &Array2<T>| {
+            let mut target = target.slice_mut(s![head, .., place.clone()]);
+            target += own;
+        };
+        add(&mut sums.points.w1, &own.w1);
+        if let (Some(w2), Some(own)) = (&mut sums.points.w2, &own.w2) {
+            add(w2, own);
+        }
+        Ok(own.x)
     }
 
     /// From the features of $a$ and of the slope times $a$ to $a$ and the points.
-    fn through_features_of_a(&self, call: &Call<T>, sums: &mut Sums<T>) -> Result<(), Error> {
+    fn through_features_of_a(
+        &self,
+        call: &Call<T>,
+        sums: &mut Sums<T>,
+        along_a: &mut Array2<T>,
+    ) -> Result<(), Error> {
         let slope = call.slope();
         for (head, cotangent) in sums.features.iter().enumerate() {
             let points = self.points.head(head);
             let directions = self.kernel.parameters.directions(head, slope);
             let own = feature_map_vjp(directions.view(), &points, cotangent.view())?;
-            let mut a = sums.a.row_mut(head);
+            let mut a = along_a.row_mut(head);
             a += &own.x.row(0);
             a.scaled_add(slope, &own.x.row(1));
             let mut w1 = sums.points.w1.index_axis_mut(Axis(0), head);

@@ -1,43 +1,47 @@
 //! $f(q_i, c a)$ and $f(c a, k_j)$ of all nodes: two numbers a node and head.
 
 use crate::engine::Call;
-use crate::engine::rows::dot;
-use crate::engine::sums::by_nodes;
+use crate::engine::rows::{dot, row};
+use crate::engine::sums::nodes_of_a_piece;
 use crate::score::Half;
 use crate::{Error, Points};
 use bochner_kernels::feature_map;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Real, parallel};
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::Array2;
 use std::ops::Range;
 
-/// Some nodes and one head: a piece of work.
-#[derive(Clone, Debug)]
-pub(super) struct Unit {
-    pub(super) head: usize,
-    pub(super) nodes: Range<usize>,
-}
-
-/// All pieces of work, head by head.
-pub(super) fn units(heads: usize, nodes: usize) -> Vec<Unit> {
-    let pieces = by_nodes(nodes);
-    let of_head = |head| {
-        let pieces = pieces.iter().cloned();
-        pieces.map(move |nodes| Unit { head, nodes })
-    };
-    (0..heads).flat_map(of_head).collect()
-}
-
-/// The features of a unit's nodes as they are given, `[nodes, F]`.
-pub(super) fn inputs<'a, T: Real>(call: &'a Call<T>, half: Half, unit: &Unit) -> ArrayView2<'a, T> {
+/// The features of some nodes in one head, `[nodes, F]`, one after the other.
+pub(super) fn inputs<T: Real>(
+    call: &Call<T>,
+    half: Half,
+    head: usize,
+    nodes: Range<usize>,
+) -> Array2<T> {
     let x = match half {
         Half::Target => call.target_features(),
         Half::Source => call.source_features(),
     };
     let (columns, width) = (call.shape.columns(), call.shape.width);
-    let x = ArrayView2::from_shape((x.len() / columns, columns), x).expect("whole rows");
-    let columns = unit.head * width..(unit.head + 1) * width;
-    x.slice_move(s![unit.nodes.clone(), columns])
+    let mut own = Vec::with_capacity(nodes.len() * width);
+    for x in x[nodes.start * columns..nodes.end * columns].chunks_exact(columns) {
+        own.extend_from_slice(row(x, head, width));
+    }
+    Array2::from_shape_vec((nodes.len(), width), own).expect("whole rows")
+}
+
+/// Calls `f` with consecutive nodes and their rows of `x`, `width` numbers a node, by all threads; the
+/// results come in order.
+pub(super) fn map_nodes<T: Real, R: Send>(
+    x: &mut [T],
+    width: usize,
+    f: impl Fn(Range<usize>, &mut [T]) -> Result<R, Error> + Send + Sync,
+) -> Result<Vec<R>, Error> {
+    let each = nodes_of_a_piece(x.len() / width);
+    let results = parallel::map_chunks(x, each * width, |i, x| {
+        f(i * each..i * each + x.len() / width, x)
+    });
+    results.into_iter().collect()
 }
 
 /// The similarities of all nodes of one side to $a$ and to the slope times $a$, `[N, 2H]`.
@@ -47,22 +51,22 @@ pub(super) fn of_nodes<T: Real>(
     half: Half,
     features: &[Array2<T>],
 ) -> Result<Vec<T>, Error> {
-    let (heads, nodes) = (call.shape.heads, count(call, half));
-    let units = units(heads, nodes);
-    let parts: Vec<Result<_, Error>> = parallel::map(units.len(), |i| {
-        let unit = &units[i];
-        let points = points.half(unit.head, half);
-        let phi = feature_map(inputs(call, half, unit), &points)?;
-        Ok(against(&phi, &features[unit.head], points.normaliser()))
-    });
-    let mut f = vec![T::zero(); nodes * 2 * heads];
-    for (unit, part) in units.iter().zip(parts) {
-        let rows = f[unit.nodes.start * 2 * heads..].chunks_exact_mut(2 * heads);
-        for (row, own) in rows.zip(part?) {
-            row[unit.head] = own[0];
-            row[heads + unit.head] = own[1];
+    let mut f = vec![T::zero(); count(call, half) * 2 * features.len()];
+    map_nodes(&mut f, 2 * features.len(), |nodes, f| {
+        for (head, features) in features.iter().enumerate() {
+            let points = points.half(head, half);
+            let x = inputs(call, half, head, nodes.clone());
+            let phi = feature_map(x.view(), &points)?;
+            run(Against {
+                phi: phi.as_slice().expect("allocated in row-major order"),
+                features: features.as_slice().expect("allocated in row-major order"),
+                inverse: points.normaliser().recip(),
+                heads: [head, call.shape.heads],
+                out: f,
+            });
         }
-    }
+        Ok(())
+    })?;
     Ok(f)
 }
 
@@ -73,33 +77,25 @@ pub(super) fn count<T: Real>(call: &Call<T>, half: Half) -> usize {
     }
 }
 
-/// $\phi \cdot \phi_{ca} / c$ of each row, for both values of c.
-fn against<T: Real>(phi: &Array2<T>, features: &Array2<T>, normaliser: T) -> Vec<[T; 2]> {
-    let mut out = vec![[T::zero(); 2]; phi.nrows()];
-    run(Against {
-        phi: phi.as_slice().expect("allocated in row-major order"),
-        features: features.as_slice().expect("allocated in row-major order"),
-        inverse: normaliser.recip(),
-        out: &mut out,
-    });
-    out
-}
-
+/// Writes $\phi \cdot \phi_{ca} / c$ of each row of $\phi$, for both values of c.
 struct Against<'a, T> {
     phi: &'a [T],
     features: &'a [T],
     inverse: T,
-    out: &'a mut [[T; 2]],
+    /// Which head of how many.
+    heads: [usize; 2],
+    out: &'a mut [T],
 }
 
 impl<T: Real> Task for Against<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
+        let [head, heads] = self.heads;
         let (one, slope) = self.features.split_at(self.features.len() / 2);
-        for (phi, out) in self.phi.chunks_exact(one.len()).zip(self.out) {
-            // Not by `map` of the array, which is not compiled for the instruction set.
-            let [one, slope] = [dot::<T, A>(phi, one), dot::<T, A>(phi, slope)];
-            *out = [one * self.inverse, slope * self.inverse];
+        let rows = self.phi.chunks_exact(one.len());
+        for (phi, out) in rows.zip(self.out.chunks_exact_mut(2 * heads)) {
+            out[head] = dot::<T, A>(phi, one) * self.inverse;
+            out[heads + head] = dot::<T, A>(phi, slope) * self.inverse;
         }
     }
 }
