@@ -23,7 +23,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`workload`] | [`Workload`], [`Pass`], [`workloads`] |
+//! | [`workload`] | [`Workload`], [`Pass`] |
+//! | `all` | [`workloads`] |
 //! | `attention` | attention of every kind |
 //! | `decoding` | one more position of a growing sequence |
 //! | `gaussian` | Gaussian processes and the copula |
@@ -37,6 +38,7 @@
 //! | [`instructions`] | [`Instructions`], counted under valgrind |
 //! | [`run`](mod@run) | [`run()`], [`case`] |
 
+mod all;
 mod attention;
 mod decoding;
 mod error;
@@ -52,6 +54,7 @@ pub mod run;
 mod training;
 pub mod workload;
 
+pub use all::workloads;
 pub use error::Error;
 pub use instructions::Instructions;
 pub use machine::Machine;
@@ -59,4 +62,4 @@ pub use measure::Measured;
 pub use peers::Python;
 pub use report::Report;
 pub use run::{CASE, Options, case, run};
-pub use workload::{Pass, Workload, workloads};
+pub use workload::{Pass, Workload};

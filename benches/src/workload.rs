@@ -1,6 +1,6 @@
 //! What is measured.
 
-use crate::{Error, attention, decoding, gaussian, graph, machine, regression, training};
+use crate::Error;
 use serde_json::Value;
 
 /// One piece of work at one shape.
@@ -93,18 +93,4 @@ impl Workload {
             on.unwrap_or_default()
         )
     }
-}
-
-/// All of them.
-pub fn workloads() -> Vec<Workload> {
-    let groups = [
-        machine::ceilings(),
-        attention::workloads(),
-        decoding::workloads(),
-        training::workloads(),
-        regression::workloads(),
-        graph::workloads(),
-        gaussian::workloads(),
-    ];
-    groups.into_iter().flatten().collect()
 }

@@ -1,0 +1,17 @@
+//! Every workload.
+
+use crate::{Workload, attention, decoding, gaussian, graph, machine, regression, training};
+
+/// All workloads, ceilings first.
+pub fn workloads() -> Vec<Workload> {
+    let groups = [
+        machine::ceilings(),
+        attention::workloads(),
+        decoding::workloads(),
+        training::workloads(),
+        regression::workloads(),
+        graph::workloads(),
+        gaussian::workloads(),
+    ];
+    groups.into_iter().flatten().collect()
+}
