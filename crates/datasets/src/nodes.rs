@@ -29,7 +29,20 @@ use assemble::{Labels, Part};
 /// edges, but neither features nor a label, so their rows are empty.
 ///
 /// The features are as published: ones for the words of Cora and Citeseer, TF-IDF weights for
-/// Pubmed. [`CsrMatrix::scaled_to_sum_1`] scales them as graph attention networks have them.
+/// Pubmed. [`CsrMatrix::scaled_to_sum_1`] scales them as graph attention networks have them, and
+/// [`EdgeList::undirected`] gives each edge once, without self loops.
+///
+/// ```no_run
+/// use bochner_datasets::{DataStore, PlanetoidSet, Policy, nodes};
+///
+/// // Files are found as `data/cora/ind.cora.x`, or in the cache, or downloaded.
+/// let store = DataStore::new(Policy::Download).with_directory("data")?;
+/// let data = nodes::load(PlanetoidSet::Cora, &store)?;
+/// assert_eq!(data.features.rows(), 2708);
+/// assert_eq!(data.graph.edges.undirected().len(), 5278);
+/// assert_eq!(data.graph.split.train.len(), 140);
+/// # Ok::<(), bochner_datasets::Error>(())
+/// ```
 ///
 /// # Errors
 /// What [`DataStore::load`] returns. All files are pinned. The digest of `ind.pubmed.allx` alone

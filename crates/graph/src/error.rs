@@ -126,7 +126,7 @@ pub enum Error {
     NotANumber {
         /// The array.
         what: &'static str,
-        /// The element, in row-major order.
+        /// The element, in row-major order; of sparse features, the stored value.
         at: usize,
         /// What it is.
         got: f64,

@@ -24,9 +24,9 @@
 //!
 //! All of this is plain functions of arrays, each next to its vector-Jacobian product ([`attend`],
 //! [`attend_vjp`]): no framework, no tape. With the default feature `dfdx` there are also trainable
-//! layers, each one operation on the tape of dfdx (`GraphAttention`, `GraphConvolution`). And nothing is done behind the caller's back. Self loops
-//! and the removal of repeated edges are operations that say what they did; edges keep the numbers
-//! under which the caller knows them.
+//! layers, each one operation on the tape of dfdx (`GraphAttention`, `GraphConvolution`). And nothing
+//! is done behind the caller's back. Self loops and the removal of repeated edges are operations that
+//! say what they did; edges keep the numbers under which the caller knows them.
 //!
 //! # Example
 //!

@@ -48,10 +48,11 @@ pub struct TextClassifierConfig {
 /// let mut adam = Adam::new(AdamConfig::default())?;
 /// let mut gradients = alloc_gradients(&model)?;
 ///
-/// // Two sentences, the second one padded.
+/// // Two sentences, the second one padded: its length says so, whatever word fills it up.
 /// let words = device.tensor_from_vec(vec![17, 4, 99, 17, 23, 0], (2, 3));
 /// let pass = Pass::Training { seed: Seed::new(2), dropout: 0.1 };
 /// let classified = model.apply(words.trace(gradients), Some(&[3, 2]), pass)?;
+/// // The penalty is the sum over the batch: divided by the number of training sentences, here two.
 /// let loss = cross_entropy(classified.output, &[1, 0])? + classified.penalty / 2.0;
 /// gradients = loss.backward();
 /// adam.step(&mut model, &mut gradients)?;
@@ -80,7 +81,8 @@ impl<E: Element> TextClassifier<E> {
         })
     }
 
-    /// The logits, `[B, classes]`, of sentences `[B, T]`, and the attention's penalty.
+    /// The logits, `[B, classes]`, of sentences `[B, T]`, and the attention's penalty, already weighted and
+    /// summed over the batch: divide it by the number of training sentences.
     ///
     /// # Errors
     /// A word that is not in the table; lengths that are not one for each sentence, from 1 to T.

@@ -11,7 +11,8 @@
 //!
 //! The [node classifier](node_classifier::NodeClassifier) learns the classes of a graph's nodes from
 //! those of a few of them, with two layers of graph attention, in GAT's form or in the kernel form, or
-//! of graph convolution.
+//! of graph convolution. The [text classifier](classifier::TextClassifier) puts an encoder of the same
+//! attention between words and classes; it has no trainer of its own, its example shows the step.
 //!
 //! # Example
 //!

@@ -1,7 +1,8 @@
 //! Splitting work over rayon's current pool.
 //!
 //! The caller decides the pieces by the problem's shape alone; results come back in order. No
-//! pool is ever started here: install your own with `rayon::ThreadPool::install`.
+//! pool is ever built here: install your own with `rayon::ThreadPool::install`, or rayon starts its
+//! global one, with a thread a core.
 //!
 //! A thread that is not one of the pool's sleeps while the pool works for it and is woken for every
 //! result, which short computations notice. A program that makes its main thread one of them is

@@ -142,7 +142,8 @@ impl<E: Element> NodeClassifier<E> {
         Ok(array(&classified.output))
     }
 
-    /// The first layer, if it is one of attention.
+    /// The first layer, if it is one of attention; [`GraphAttention::weights`] gives its weights, edge by
+    /// edge.
     pub fn attention(&self) -> Option<&GraphAttention<E>> {
         match &self.layers {
             Layers::Attention(layers) => Some(&layers[0]),
