@@ -6,12 +6,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Two arrays do not fit together.
-    #[error(
-        "{what} must have {expected}, but has {got}; every row or node of the data set needs one"
-    )]
+    /// Two arrays, or an array and a setting, do not fit together.
+    #[error("{what}: {expected} are needed, {got} are given")]
     ShapeMismatch {
-        /// The argument.
+        /// What is counted.
         what: &'static str,
         /// What the other arguments call for.
         expected: usize,
@@ -24,12 +22,12 @@ pub enum Error {
         /// The argument.
         what: &'static str,
     },
-    /// A row index is outside the data set.
-    #[error("row {index} does not exist in a data set of {rows} rows")]
+    /// The index of a row or node is outside the data set.
+    #[error("there is no row or node {index}: there are {rows}, counted from 0")]
     RowOutOfRange {
         /// The index.
         index: usize,
-        /// The number of rows.
+        /// The number of rows or nodes.
         rows: usize,
     },
     /// A label is no class.

@@ -66,7 +66,7 @@ impl<T: Real> SparseFeatures<T> {
             let got = indices[at];
             return Err(Error::ColumnOutOfRange { at, got, columns });
         }
-        numbers("features", &values)?;
+        numbers("the stored values of the features", &values)?;
         let indices = indices.iter().map(|&column| column as u32).collect();
         let rows = Rows::new(offsets.to_vec(), indices);
         let (by_column, places) = rows.transposed(columns);

@@ -126,7 +126,7 @@ impl<E: Element> EncoderLayer<E> {
         let width = self.attention_norm.gamma.shape().0;
         if shape.2 != width {
             return Err(Error::ShapeMismatch {
-                what: "an element of a sequence",
+                what: "numbers of a position of a sequence",
                 expected: width,
                 got: shape.2,
             });

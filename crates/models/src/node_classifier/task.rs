@@ -32,7 +32,7 @@ pub struct Assessment {
 
 impl Task {
     /// A task with features `[N, d]`, the class of each node where it has one, and the nodes to learn
-    /// from.
+    /// from; one that is named twice counts twice.
     ///
     /// # Errors
     /// [`Error::Empty`] without nodes, edges, features, classes or training nodes;
@@ -61,8 +61,8 @@ impl Task {
             }
         }
         same("sources of the graph", nodes, graph.sources())?;
-        same("features", nodes, features.rows())?;
-        same("labels", nodes, labels.len())?;
+        same("rows of features", nodes, features.rows())?;
+        same("labels, one a node", nodes, labels.len())?;
         check_labels(&labels, classes)?;
         let task = Self {
             graph,
@@ -118,7 +118,7 @@ impl Task {
     /// # Numerics
     /// In double precision, relative to a node's largest logit: no finite logits overflow.
     pub fn assess(&self, logits: ArrayView2<f32>, nodes: &[usize]) -> Result<Assessment, Error> {
-        same("logits", self.labels.len(), logits.nrows())?;
+        same("rows of logits", self.labels.len(), logits.nrows())?;
         same("logits of a node", self.classes, logits.ncols())?;
         let labelled = self.labelled(nodes)?;
         if labelled.is_empty() {
@@ -256,7 +256,13 @@ pub(super) mod tests {
             }
         ));
         let error = task(&graph, &labels[..2], 2, &[0]).unwrap_err();
-        assert!(matches!(error, Error::ShapeMismatch { what: "labels", .. }));
+        assert!(matches!(
+            error,
+            Error::ShapeMismatch {
+                what: "labels, one a node",
+                ..
+            }
+        ));
         let lonely = Graph::from_edges(3, []).unwrap();
         let error = task(&lonely, &labels, 2, &[0]).unwrap_err();
         assert!(matches!(error, Error::Empty { what: "edges" }));

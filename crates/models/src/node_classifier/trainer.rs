@@ -116,8 +116,12 @@ impl Trainer {
         seed: Seed,
     ) -> Result<Self, Error> {
         for (what, expected, got) in [
-            ("a node", config.inputs, task.features().columns()),
-            ("the set of classes", config.classes, task.classes()),
+            (
+                "features of a node, as `inputs` says",
+                config.inputs,
+                task.features().columns(),
+            ),
+            ("classes, as `classes` says", config.classes, task.classes()),
         ] {
             if expected != got {
                 return Err(Error::ShapeMismatch {

@@ -33,7 +33,7 @@ impl Task {
         }
         if target.len() != rows {
             return Err(Error::ShapeMismatch {
-                what: "target",
+                what: "targets, one a row",
                 expected: rows,
                 got: target.len(),
             });
@@ -112,7 +112,7 @@ mod tests {
         assert!(matches!(
             task(inputs, &[1.0, f32::NAN], &[0]),
             Err(Error::NotFinite {
-                what: "target",
+                what: "targets, one a row",
                 index: 1,
                 ..
             })

@@ -117,7 +117,7 @@ impl Trainer {
         let (n, inputs) = task.inputs().dim();
         if inputs != config.inputs {
             return Err(Error::ShapeMismatch {
-                what: "a row",
+                what: "inputs of a row, as `inputs` says",
                 expected: config.inputs,
                 got: inputs,
             });
