@@ -112,7 +112,7 @@ mod tests {
         assert!(matches!(
             task(inputs, &[1.0, f32::NAN], &[0]),
             Err(Error::NotFinite {
-                what: "targets, one a row",
+                what: "target",
                 index: 1,
                 ..
             })
