@@ -43,7 +43,7 @@ fn workload(name: &'static str, peer: &'static str, shape: [usize; 5]) -> Worklo
         threads: None,
         passes: vec![Pass {
             name: "epoch",
-            operations: operations(shape),
+            operations: operations(peer, shape),
             bytes: 4.0 * (shape[0] * (shape[1] + 1)) as f64,
             against: vec![Against {
                 label: "the formulas, eager",
@@ -59,15 +59,16 @@ fn workload(name: &'static str, peer: &'static str, shape: [usize; 5]) -> Worklo
     }
 }
 
-/// A training step is three forward passes, evaluation one; for attention the backward pass also
-/// computes again what the forward pass did.
-fn operations([rows, inputs, width, heads, points]: [usize; 5]) -> f64 {
+/// A training step is three forward passes, evaluation one more where points are drawn; for attention
+/// the backward pass also computes again what the forward pass did.
+fn operations(peer: &str, [rows, inputs, width, heads, points]: [usize; 5]) -> f64 {
+    let evaluation = usize::from(peer == "mikan");
     let own = width / heads;
-    let maps = 4 * (6 * width * width + inputs * width + width);
+    let maps = (3 + evaluation) * (6 * width * width + inputs * width + width);
     let factor = if points == 0 { own } else { 2 * points };
-    let features = 4 * 4 * points * width;
-    let by_pairs = rows * (5 * factor + 4 * own);
-    let by_rows = 8 * points * (2 * points + 1) * (own + 1);
+    let features = 4 * (3 + evaluation) * points * width;
+    let by_pairs = rows * ((4 + evaluation) * factor + (3 + evaluation) * own);
+    let by_rows = (6 + 2 * evaluation) * points * (2 * points + 1) * (own + 1);
     let pairs = heads
         * if points == 0 {
             by_pairs

@@ -75,6 +75,12 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error>;
 
+    /// Whether a pass without dropout on the weights draws nothing: the same then in training as in
+    /// evaluation, and whatever its seed.
+    fn is_deterministic(&self) -> bool {
+        false
+    }
+
     /// What there is to see: weights of every head, spectral points, correlation of the heads.
     ///
     /// # Errors

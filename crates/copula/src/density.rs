@@ -4,7 +4,7 @@ use crate::dense::{solve_columns, solve_columns_transposed};
 use crate::error::{Error, same_shape};
 use crate::factor::{half_neg_log_det, normalise, normalise_vjp};
 use crate::normal::ln_normal_density;
-use bochner_numerics::elementary::normal_quantile_in_place;
+use bochner_numerics::elementary::{exp_in_place, normal_quantile_in_place};
 use bochner_numerics::{Mat, MatMut, Real, matmul, parallel};
 use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
 use std::ops::Range;
@@ -76,9 +76,14 @@ pub fn copula_log_density_vjp<T: Real>(
     let scores = normal_scores(u, factor.nrows())?;
     let bar = ScoreGradients::of(scores.view(), factor, cotangent)?;
     let mut to_u = bar.scores;
-    to_u.zip_mut_with(&scores, |g, &x| *g /= ln_normal_density(x).exp());
+    by_rows(&mut to_u, |rows, g| {
+        let logarithms = scores.slice(s![rows, ..]).mapv(ln_normal_density);
+        let mut densities = logarithms.into_raw_vec_and_offset().0;
+        exp_in_place(&mut densities);
+        g.iter_mut().zip(densities).for_each(|(g, d)| *g /= d);
+    });
     Ok(CopulaGradients {
-        u: to_u.mapv(T::of),
+        u: to_u.mapv_into_any(T::of),
         factor: bar.factor.mapv(T::of),
     })
 }
@@ -100,20 +105,16 @@ impl ScoreGradients {
         let (n, dimension) = scores.dim();
         let mut to_scores = Array2::zeros((n, dimension));
         let mut to_lh = Array2::<f64>::zeros(lh.dim());
-        let blocks = parallel::map(n.div_ceil(ROWS), |block| {
-            let rows = block * ROWS..n.min((block + 1) * ROWS);
-            let g: Vec<f64> = cotangent
-                .slice(s![rows.clone()])
-                .iter()
-                .map(|g| g.as_f64())
-                .collect();
-            along_rows(lh.view(), &g, &turned(scores, rows))
+        let blocks = by_rows(&mut to_scores, |rows, to_scores| {
+            let g = cotangent.slice(s![rows.clone()]);
+            let g: Vec<f64> = g.iter().map(|g| g.as_f64()).collect();
+            let (along_x, along_lh) = along_rows(lh.view(), &g, &turned(scores, rows));
+            ArrayViewMut2::from_shape((g.len(), dimension), to_scores)
+                .expect("whole rows")
+                .assign(&along_x.t());
+            along_lh
         });
-        for (block, (along_x, along_lh)) in blocks.into_iter().enumerate() {
-            let rows = block * ROWS..n.min((block + 1) * ROWS);
-            to_scores.slice_mut(s![rows, ..]).assign(&along_x.t());
-            to_lh += &along_lh;
-        }
+        blocks.iter().for_each(|along_lh| to_lh += along_lh);
         let total: f64 = cotangent.iter().map(|g| g.as_f64()).sum();
         to_lh
             .diag_mut()
@@ -125,6 +126,19 @@ impl ScoreGradients {
             factor: first(gradient),
         })
     }
+}
+
+/// Calls `f` with some rows of a row-major array at a time, on all threads; the results come in order.
+fn by_rows<R: Send>(
+    x: &mut Array2<f64>,
+    f: impl Fn(Range<usize>, &mut [f64]) -> R + Send + Sync,
+) -> Vec<R> {
+    let dimension = x.ncols();
+    let x = x.as_slice_mut().expect("in row-major order");
+    parallel::map_chunks(x, ROWS * dimension, |block, x| {
+        let first = block * ROWS;
+        f(first..first + x.len() / dimension, x)
+    })
 }
 
 /// The gradients along turned scores `[M, rows]`, and along the factor.

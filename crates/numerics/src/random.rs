@@ -175,11 +175,22 @@ impl Dropout {
     /// The factor of element `index`: `0` with the probability given, `1 / (1 - rate)` otherwise.
     #[inline(always)]
     pub fn factor<T: Real>(&self, index: u64) -> T {
-        if mix(self.key ^ mix(index.wrapping_add(GOLDEN))) >> 11 < self.threshold {
-            T::zero()
-        } else {
+        if self.keeps(index) {
             T::of(self.scale)
+        } else {
+            T::zero()
         }
+    }
+
+    /// Whether element `index` is kept.
+    #[inline(always)]
+    pub fn keeps(&self, index: u64) -> bool {
+        mix(self.key ^ mix(index.wrapping_add(GOLDEN))) >> 11 >= self.threshold
+    }
+
+    /// The factor of every element that is kept: `1 / (1 - rate)`.
+    pub fn kept_factor(&self) -> f64 {
+        self.scale
     }
 
     /// The factors of the elements from `first` on.
@@ -195,6 +206,40 @@ impl Dropout {
             first,
             values,
         });
+    }
+
+    /// Overwrites those of `values` whose elements, from `first` on, are dropped.
+    pub fn replace_dropped<T: Real>(&self, first: u64, values: &mut [T], with: T) {
+        instructions::run(ReplaceDropped {
+            dropout: *self,
+            first,
+            values,
+            with,
+        });
+    }
+}
+
+/// Overwrites what is dropped of consecutive elements.
+struct ReplaceDropped<'a, T> {
+    dropout: Dropout,
+    first: u64,
+    values: &'a mut [T],
+    with: T,
+}
+
+impl<T: Real> Task for ReplaceDropped<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        // Both numbers are read before one is chosen, so that many can be at once.
+        let with = self.with;
+        for (index, x) in (self.first..).zip(self.values) {
+            let value = *x;
+            *x = if self.dropout.keeps(index) {
+                value
+            } else {
+                with
+            };
+        }
     }
 }
 
@@ -283,6 +328,18 @@ mod tests {
         dropout.scale(5, &mut scaled);
         for ((i, x), scaled) in (5..).zip(values).zip(scaled) {
             assert_eq!(scaled, x * dropout.factor::<f32>(i));
+        }
+    }
+
+    #[test]
+    fn what_is_replaced_is_what_is_dropped() {
+        let dropout = Dropout::new(0.3, Seed::new(4)).unwrap();
+        let mut values: Vec<f32> = (0..77).map(|i| i as f32 - 30.0).collect();
+        dropout.replace_dropped(5, &mut values, 0.5);
+        for (i, value) in (0..).zip(values) {
+            let factor = dropout.factor::<f64>(5 + i);
+            assert_eq!(dropout.keeps(5 + i), factor == dropout.kept_factor());
+            assert_eq!(value, if factor == 0.0 { 0.5 } else { i as f32 - 30.0 });
         }
     }
 

@@ -198,8 +198,13 @@ impl<T: Real> Call<'_, '_, T> {
                 dropout: Some(mask),
             } => {
                 let (queries, pairs) = (slab(self.q.view(), h), self.pairs(h, mask));
-                Exponents::of_keys(levels, keys, p, divisor)
-                    .with_pairs(levels, queries, p, divisor, pairs)
+                let exponents = Exponents::of_keys(levels, keys, p, divisor)
+                    .with_pairs(levels, queries, p, divisor, pairs);
+                if self.settings.mask.is_causal() || self.settings.mask.has_matrix() {
+                    exponents
+                } else {
+                    exponents.seen_by_all(&self.workspace.doubles)
+                }
             }
         }
     }

@@ -22,6 +22,15 @@ pub(crate) struct Exponents {
 struct Pairs {
     queries: Buffer<Level>,
     dropout: PairDropout,
+    loudest: Option<Loudest>,
+}
+
+/// The loudest of keys that all queries see.
+#[derive(Clone)]
+struct Loudest {
+    key: usize,
+    /// How loud the keys of kept pairs are beside it, $\exp(u_{ij} - u_{i\,\text{loudest}})$.
+    beside: Buffer<f64>,
 }
 
 /// One exponent and its logarithm (which stays finite where the exponent overflows).
@@ -104,11 +113,33 @@ impl Exponents {
         divisor: f64,
         dropout: PairDropout,
     ) -> Self {
-        let queries = levels(buffers, queries, p, divisor);
+        let pairs = Pairs {
+            queries: levels(buffers, queries, p, divisor),
+            dropout,
+            loudest: None,
+        };
         Self {
-            pairs: Some(Pairs { queries, dropout }),
+            pairs: Some(pairs),
             ..self
         }
+    }
+
+    /// Makes most rows' exponentials from those of the keys alone; only where every query sees every
+    /// key, for a row must not depend on keys that it does not see.
+    pub(crate) fn seen_by_all(mut self, doubles: &Buffers<f64>) -> Self {
+        let Some(pairs) = &mut self.pairs else {
+            return self;
+        };
+        let louder = |a: (usize, Level), (j, &level): (usize, &Level)| {
+            if level.exceeds(a.1) { (j, level) } else { a }
+        };
+        let (key, most) = self.keys.iter().enumerate().fold((0, Level::NONE), louder);
+        let kept = pairs.dropout.mask.kept_factor();
+        let mut beside = doubles.empty(self.keys.len());
+        beside.extend(self.keys.iter().map(|key| kept * key.minus(most)));
+        elementary::exp_in_place(&mut beside);
+        pairs.loudest = Some(Loudest { key, beside });
+        self
     }
 
     pub(crate) fn has_pairs(&self) -> bool {
@@ -125,6 +156,12 @@ impl Exponents {
             let keys = self.keys[..limit].iter().copied();
             return keys.enumerate().fold(Level::NONE, larger);
         };
+        let loudest = pairs.loudest.as_ref();
+        if loudest.is_some_and(|loudest| pairs.dropout.keeps(i, loudest.key))
+            && let Some(reference) = pairs.reference(i, &self.keys)
+        {
+            return reference;
+        }
         let (mut piece, mut reference) = ([0.0; PIECE], Level::NONE);
         for keys in blocks(0..limit, PIECE) {
             let values = &mut piece[..keys.len()];
@@ -184,6 +221,15 @@ impl Exponents {
         reference: Level,
         out: &mut Vec<T>,
     ) {
+        if let Some(pairs) = &self.pairs
+            && let Some(loudest) = &pairs.loudest
+            && pairs.reference(i, &self.keys) == Some(reference)
+        {
+            let (first, start) = (keys.start, out.len());
+            out.extend(loudest.beside[keys].iter().map(|&x| T::of(x)));
+            let dropped = T::of((-reference.value).exp());
+            return (pairs.dropout).replace_dropped(i, first, &mut out[start..], dropped);
+        }
         self.differences(i, keys, reference, |_, piece| {
             elementary::exp_in_place(piece);
             out.extend(piece.iter().map(|&x| T::of(x)));
@@ -232,6 +278,13 @@ impl Pairs {
             let kept = *x * (query + key.value);
             *x = if *x == 0.0 { 0.0 } else { kept };
         }
+    }
+
+    /// $u_{ij}$ of the loudest key, where that pair is kept, unless it overflows.
+    fn reference(&self, i: usize, all: &[Level]) -> Option<Level> {
+        let key = all.get(self.loudest.as_ref()?.key)?;
+        let value = self.dropout.mask.kept_factor() * (self.queries[i].value + key.value);
+        value.is_finite().then_some(Level::plain(value))
     }
 }
 

@@ -135,6 +135,15 @@ impl PairDropout {
         self.mask.scale(self.index(i, j), values);
     }
 
+    /// Overwrites the numbers of row `i` from key `j` on whose pairs are dropped.
+    fn replace_dropped<T: Real>(&self, i: usize, j: usize, values: &mut [T], with: T) {
+        self.mask.replace_dropped(self.index(i, j), values, with);
+    }
+
+    fn keeps(&self, i: usize, j: usize) -> bool {
+        self.mask.keeps(self.index(i, j))
+    }
+
     fn index(&self, i: usize, j: usize) -> u64 {
         self.base + (i * self.keys + j) as u64
     }

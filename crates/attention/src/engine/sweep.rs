@@ -152,7 +152,7 @@ fn weigh<T: Real, A: Arithmetic>(
     statistics: &mut RowStatistics<T>,
 ) -> T {
     let n = row.len();
-    let factor = match score {
+    match score {
         Score::Squared {
             normaliser, floor, ..
         } => {
@@ -162,24 +162,21 @@ fn weigh<T: Real, A: Arithmetic>(
                 record(Operations::multiply_adds(3 * n));
                 square::<T, A>(row, relative, T::of(1.0 / normaliser), T::of(*floor));
             }
-            block.fill_masked(row, T::zero());
-            T::one()
         }
         Score::Periodic { wave, .. } => {
             wave.similarities(row);
             record(Operations::multiply_adds(n));
             row.iter_mut().zip(relative).for_each(|(s, &g)| *s *= g);
-            block.fill_masked(row, T::zero());
-            T::one()
         }
         Score::Exponential { scale, .. } => {
             add(row, relative);
             block.fill_masked(row, T::neg_infinity());
-            online_exponential::<T, A>(row, binary(*scale), &mut statistics.largest)
+            return online_exponential::<T, A>(row, binary(*scale), statistics);
         }
-    };
-    statistics.normaliser = factor * statistics.normaliser + sum(row);
-    factor
+    }
+    block.fill_masked(row, T::zero());
+    statistics.normaliser += sum(row);
+    T::one()
 }
 
 #[inline(always)]
@@ -201,23 +198,29 @@ fn binary<T: Real>(scale: f64) -> T {
     T::of(scale * LOG2_E).min(T::max_value())
 }
 
-/// $2^{(x - \max) \text{scale}}$ with a running maximum; returns what the old maximum costs.
+/// $2^{(x - \max) \text{scale}}$ with a running maximum, added to the normaliser; returns what the old
+/// maximum costs.
 ///
 /// The difference comes first: it is exact where it decides anything, and never inf - inf.
 #[inline(always)]
-fn online_exponential<T: Real, A: Arithmetic>(row: &mut [T], scale: T, largest: &mut T) -> T {
-    let before = *largest;
+fn online_exponential<T: Real, A: Arithmetic>(
+    row: &mut [T],
+    scale: T,
+    statistics: &mut RowStatistics<T>,
+) -> T {
+    let before = statistics.largest;
     let now = max(row).max(before);
     if now == T::neg_infinity() {
         row.fill(T::zero());
         return T::one();
     }
-    *largest = now;
+    statistics.largest = now;
     record(Operations::multiply_adds(row.len() + 1) + Operations::exponentials(row.len() + 1));
-    for x in row {
-        *x = exp2::<T, A>((*x - now) * scale);
-    }
-    exp2::<T, A>((before - now) * scale)
+    let weight = |x: T| exp2::<T, A>((x - now) * scale);
+    let factor = weight(before);
+    let sum = map_and_sum(row, weight);
+    statistics.normaliser = factor * statistics.normaliser + sum;
+    factor
 }
 
 /// Recomputes the normalised weights of a row into `p` and replaces its raw scores by
@@ -319,13 +322,19 @@ impl<T: Real> Task for PullBack<'_, '_, T> {
         for (r, (x, dp)) in rows.enumerate() {
             let (i, statistics) = (self.queries.start + r, &self.statistics[r]);
             let at = RowBlock::new(self.head, i, self.keys);
-            let given = relative.get(self.head, &at, statistics.reference);
-            weights_and_slopes::<T, A>(self.head.score, &at, given, statistics, x, &mut p);
-            at.fill_masked(dp, T::zero());
             if let Some(dropout) = self.head.dropout {
                 dropout.fill(i, self.keys.start, &mut factors);
             }
             let delta = dot(self.cotangent.row(r), self.output.row(r));
+            if let Score::Exponential { scale, bias: None } = self.head.score {
+                pull_exponential::<T, A>(*scale, statistics, &factors, delta, x, dp);
+                at.fill_masked(x, T::zero());
+                at.fill_masked(dp, T::zero());
+                continue;
+            }
+            let given = relative.get(self.head, &at, statistics.reference);
+            weights_and_slopes::<T, A>(self.head.score, &at, given, statistics, x, &mut p);
+            at.fill_masked(dp, T::zero());
             pull_row(&factors, delta, &mut p, x, dp);
             if let Some(exponents) = self.head.score.exponents()
                 && exponents.has_pairs()
@@ -335,6 +344,27 @@ impl<T: Real> Task for PullBack<'_, '_, T> {
             }
             add(self.d_keys, &p);
         }
+    }
+}
+
+/// One row of an exponential score without a bias: `x` becomes the gradient of the raw scores in units
+/// of the scale, `dp` the weights after dropout.
+#[inline(always)]
+fn pull_exponential<T: Real, A: Arithmetic>(
+    scale: f64,
+    statistics: &RowStatistics<T>,
+    factors: &[T],
+    delta: T,
+    x: &mut [T],
+    dp: &mut [T],
+) {
+    let inverse = statistics.normaliser.recip().min(T::max_value());
+    let (largest, scale) = (statistics.largest, binary::<T>(scale));
+    record(Operations::exponentials(x.len()));
+    for ((x, dp), &factor) in x.iter_mut().zip(dp).zip(factors) {
+        let weight = exp2::<T, A>((*x - largest) * scale) * inverse;
+        *x = weight * (*dp * factor - delta);
+        *dp = weight * factor;
     }
 }
 
@@ -400,6 +430,24 @@ pub(super) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
         .into_iter()
         .chain(rest)
         .fold(T::zero(), |sum, x| sum + x)
+}
+
+/// Replaces all numbers, and returns their [`sum`].
+#[inline(always)]
+fn map_and_sum<T: Real>(row: &mut [T], f: impl Fn(T) -> T) -> T {
+    let mut lanes = [T::zero(); 16];
+    let (chunks, rest) = row.as_chunks_mut::<16>();
+    for chunk in chunks {
+        for (lane, x) in lanes.iter_mut().zip(chunk) {
+            *x = f(*x);
+            *lane += *x;
+        }
+    }
+    rest.iter_mut().for_each(|x| *x = f(*x));
+    lanes
+        .iter()
+        .chain(&*rest)
+        .fold(T::zero(), |sum, &x| sum + x)
 }
 
 #[inline(always)]

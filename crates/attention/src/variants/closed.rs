@@ -92,6 +92,10 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
         })
     }
 
+    fn is_deterministic(&self) -> bool {
+        true
+    }
+
     fn settings(
         &self,
         inputs: &Inputs<T>,

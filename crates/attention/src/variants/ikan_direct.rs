@@ -157,6 +157,10 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         })
     }
 
+    fn is_deterministic(&self) -> bool {
+        self.preset == Preset::Paper
+    }
+
     fn settings(
         &self,
         inputs: &Inputs<T>,

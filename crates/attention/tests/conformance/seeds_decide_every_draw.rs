@@ -41,6 +41,23 @@ fn another_seed_gives_another_draw() {
 }
 
 #[test]
+fn what_is_deterministic_is_the_same_in_training_and_with_any_seed() {
+    let example = Example::<f64>::new(5, 6);
+    let mask = Mask::none();
+    let results = |case: &Case<f64>, pass| {
+        let output = case.output(&example, &mask, &pass);
+        (output, case.gradients(&example, &mask, &pass))
+    };
+    for case in cases::<f64>() {
+        let (dropout, one, other) = (0.0, Seed::new(1), Seed::new(2));
+        let trained = results(&case, Pass::Training { seed: one, dropout });
+        let evaluated = results(&case, Pass::Evaluation { seed: other });
+        let claimed = case.mechanism().is_deterministic();
+        assert_eq!(trained == evaluated, claimed, "{}", case.name);
+    }
+}
+
+#[test]
 fn initial_values_come_from_their_stream() {
     for case in cases::<f64>() {
         let draw = |seed: u64| {

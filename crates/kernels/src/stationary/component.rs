@@ -1,7 +1,11 @@
 //! A component of the spectral mixture: an envelope times an oscillation.
+//!
+//! One row of inputs meets all others at once, so that exponentials and cosines are worked out
+//! several at a time.
 
 use super::cosine::Cosine;
 use bochner_numerics::Real;
+use bochner_numerics::elementary::{exp_in_place, sin_cos};
 
 /// One term of the sum, at frequencies around `mean`.
 pub(super) struct Component<'a, T> {
@@ -11,47 +15,123 @@ pub(super) struct Component<'a, T> {
     pub(super) cosine: Cosine,
 }
 
-impl<T: Real> Component<'_, T> {
-    /// The term at the difference `t`; `phases` is scratch.
-    pub(super) fn value(&self, t: &[T], phases: &mut [T]) -> T {
-        self.turn(t, phases);
-        self.weight * self.envelope(t) * self.cosine.value(phases)
-    }
+/// What a term is made of at N differences.
+pub(super) struct Parts<T> {
+    /// `[N]`.
+    envelope: Vec<T>,
+    /// The oscillation, `[N]`.
+    cosine: Vec<T>,
+    /// Its factors' phases, their sines and cosines, `[lines, N]`.
+    phases: Vec<T>,
+    sines: Vec<T>,
+    cosines: Vec<T>,
+}
 
-    fn envelope(&self, t: &[T]) -> T {
-        let terms = t.iter().zip(self.variance).map(|(&t, &v)| t * t * v);
-        let exponent: T = terms.sum();
-        (-T::of(2.0) * T::PI() * T::PI() * exponent).exp()
-    }
-
-    fn turn(&self, t: &[T], phases: &mut [T]) {
-        let turn = T::of(2.0) * T::PI();
-        for ((phase, &t), &mean) in phases.iter_mut().zip(t).zip(self.mean) {
-            *phase = turn * t * mean;
+impl<T: Real> Parts<T> {
+    /// Room for `count` differences of a width.
+    pub(super) fn new(cosine: Cosine, width: usize, count: usize) -> Self {
+        let zeros = |rows| vec![T::zero(); rows * count];
+        let lines = cosine.lines(width);
+        Self {
+            envelope: zeros(1),
+            cosine: zeros(1),
+            phases: zeros(lines),
+            sines: zeros(lines),
+            cosines: zeros(lines),
         }
     }
 
-    /// Adds the gradients of `cotangent` times the term at the difference `t`: that along the
-    /// difference, and those along this component's own parameters.
-    pub(super) fn pull_back(&self, cotangent: T, t: &[T], phases: &mut [T], along: &mut Along<T>) {
-        self.turn(t, phases);
-        let turn = T::of(2.0) * T::PI();
-        let damped = cotangent * self.envelope(t);
-        let cosine = self.cosine.derive(phases);
-        *along.weight += damped * cosine;
-        let whole = damped * self.weight;
-        for (n, &t) in t.iter().enumerate() {
-            let along_phase = whole * phases[n] * turn;
-            let along_exponent = -whole * cosine * turn * turn * t;
-            along.t[n] += along_phase * self.mean[n] + along_exponent * self.variance[n];
-            along.mean[n] += along_phase * t;
-            along.variance[n] += along_exponent * t / T::of(2.0);
+    fn of(&mut self, component: &Component<T>, t: &[T]) {
+        let (turn, count) = (T::of(2.0) * T::PI(), self.envelope.len().max(1));
+        self.envelope.fill(T::zero());
+        self.phases.fill(T::zero());
+        for (n, t) in t.chunks_exact(count).enumerate() {
+            let speed = turn * component.mean[n];
+            let steepness = -T::of(2.0) * T::PI() * T::PI() * component.variance[n];
+            let phases = &mut self.phases[component.cosine.line(n) * count..][..count];
+            for ((exponent, phase), &t) in self.envelope.iter_mut().zip(phases).zip(t) {
+                *exponent += t * t * steepness;
+                *phase += t * speed;
+            }
+        }
+        exp_in_place(&mut self.envelope);
+        sin_cos(&self.phases, &mut self.sines, &mut self.cosines);
+        self.cosine.fill(T::one());
+        for cosines in self.cosines.chunks_exact(count) {
+            multiply(&mut self.cosine, cosines);
+        }
+    }
+
+    /// Replaces the sines by the oscillation's derivatives along the phases: by products of all
+    /// before and all after, for a cosine that is zero must not be divided by.
+    fn derive(&mut self) {
+        let count = self.envelope.len().max(1);
+        let mut others = vec![T::one(); self.envelope.len()];
+        let lines = self.sines.chunks_exact_mut(count);
+        for (sines, cosines) in lines.zip(self.cosines.chunks_exact(count)) {
+            sines.iter_mut().for_each(|sine| *sine = -*sine);
+            multiply(sines, &others);
+            multiply(&mut others, cosines);
+        }
+        others.fill(T::one());
+        let lines = self.sines.chunks_exact_mut(count);
+        for (slopes, cosines) in lines.zip(self.cosines.chunks_exact(count)).rev() {
+            multiply(slopes, &others);
+            multiply(&mut others, cosines);
         }
     }
 }
 
-/// Where the gradients of one pair and one component are added.
+fn multiply<T: Real>(product: &mut [T], by: &[T]) {
+    product.iter_mut().zip(by).for_each(|(x, &y)| *x *= y);
+}
+
+impl<T: Real> Component<'_, T> {
+    /// Adds the term at the differences `t`, `[d, N]`, to as many sums.
+    pub(super) fn add_values(&self, t: &[T], parts: &mut Parts<T>, sums: &mut [T]) {
+        parts.of(self, t);
+        for ((sum, &envelope), &cosine) in sums.iter_mut().zip(&parts.envelope).zip(&parts.cosine) {
+            *sum += self.weight * envelope * cosine;
+        }
+    }
+
+    /// Adds the gradients of `cotangents` times the term at the differences `t`: those along the
+    /// differences, and those along this component's own parameters.
+    pub(super) fn pull_back(
+        &self,
+        cotangents: &[T],
+        t: &[T],
+        parts: &mut Parts<T>,
+        along: &mut Along<T>,
+    ) {
+        parts.of(self, t);
+        parts.derive();
+        let (turn, count) = (T::of(2.0) * T::PI(), cotangents.len().max(1));
+        multiply(&mut parts.envelope, cotangents);
+        let damped = &parts.envelope;
+        let pairs = damped.iter().zip(&parts.cosine);
+        *along.weight += pairs.map(|(&damped, &cosine)| damped * cosine).sum::<T>();
+        let steps = t.chunks_exact(count).zip(along.t.chunks_exact_mut(count));
+        for (n, (t, along_t)) in steps.enumerate() {
+            let slopes = &parts.sines[self.cosine.line(n) * count..][..count];
+            let (mut along_mean, mut along_variance) = (T::zero(), T::zero());
+            for (j, (&t, along_t)) in t.iter().zip(along_t).enumerate() {
+                let whole = damped[j] * self.weight;
+                let along_phase = whole * slopes[j] * turn;
+                let along_exponent = -whole * parts.cosine[j] * turn * turn * t;
+                *along_t += along_phase * self.mean[n] + along_exponent * self.variance[n];
+                along_mean += along_phase * t;
+                along_variance += along_exponent * t;
+            }
+            along.mean[n] += along_mean;
+            along.variance[n] += along_variance / T::of(2.0);
+        }
+    }
+}
+
+/// Where the gradients of one component at N differences are added.
 pub(super) struct Along<'a, T> {
+    /// `[d, N]`.
     pub(super) t: &'a mut [T],
     pub(super) weight: &'a mut T,
     pub(super) mean: &'a mut [T],

@@ -1,8 +1,8 @@
 //! The spectral mixture kernel: any stationary kernel, by a mixture of Gaussians as its density.
 
-use super::component::{Along, Component};
+use super::component::{Along, Component, Parts};
 use super::cosine::Cosine;
-use super::distance::{self, for_each_pair};
+use super::distance;
 use crate::Error;
 use crate::error::{expect_finite, expect_positive, expect_shape, expect_some};
 use crate::kernel::{
@@ -10,7 +10,7 @@ use crate::kernel::{
 };
 use crate::written;
 use bochner_numerics::Real;
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
 /// The spectral mixture kernel of $Q$ components.
@@ -113,6 +113,10 @@ impl<T: Real> SpectralMixture<T> {
         Ok(width)
     }
 
+    fn parts(&self, width: usize, count: usize) -> Parts<T> {
+        Parts::new(self.settings.cosine, width, count)
+    }
+
     fn components(&self) -> impl Iterator<Item = Component<'_, T>> {
         let settings = &self.settings;
         let means = settings.means.rows().into_iter();
@@ -130,15 +134,16 @@ impl<T: Real> SpectralMixture<T> {
 impl<T: Real> Kernel<T> for SpectralMixture<T> {
     fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
         let width = self.check_width(&x, &y)?;
-        let components: Vec<_> = self.components().collect();
-        let (mut t, mut phases) = (vec![T::zero(); width], vec![T::zero(); width]);
-        let mut values = Vec::with_capacity(x.nrows() * y.nrows());
-        for_each_pair(x, y, |a, b| {
-            subtract(a, b, &mut t);
-            let terms = components.iter().map(|c| c.value(&t, &mut phases));
-            values.push(terms.sum());
-        });
-        Ok(Array2::from_shape_vec((x.nrows(), y.nrows()), values).expect("one value per pair"))
+        let (mut differences, mut parts) = (Differences::from(y), self.parts(width, y.nrows()));
+        let mut values = Array2::zeros((x.nrows(), y.nrows()));
+        for (a, mut values) in x.rows().into_iter().zip(values.rows_mut()) {
+            let t = differences.of(a);
+            let sums = values.as_slice_mut().expect("a row of an owned array");
+            for component in self.components() {
+                component.add_values(t, &mut parts, sums);
+            }
+        }
+        Ok(values)
     }
 
     fn gram_vjp(
@@ -149,21 +154,20 @@ impl<T: Real> Kernel<T> for SpectralMixture<T> {
     ) -> Result<GramGradients<T>, Error> {
         let width = self.check_width(&x, &y)?;
         check_cotangent(&x, &y, &cotangent)?;
-        let components: Vec<_> = self.components().collect();
-        let count = components.len();
-        let zeros = |length: usize| vec![T::zero(); length];
-        let (mut t, mut phases, mut along_t) = (zeros(width), zeros(width), zeros(width));
-        let (mut along_x, mut along_y) = (zeros(x.len()), zeros(y.len()));
-        let mut parameters = zeros(count * (1 + 2 * width));
+        let (count, columns) = (self.settings.weights.len(), y.nrows());
+        let (mut differences, mut parts) = (Differences::from(y), self.parts(width, columns));
+        let mut along_t = vec![T::zero(); width * columns];
+        let (mut along_x, mut along_y) = (Array2::zeros(x.dim()), Array2::zeros(y.dim()));
+        let mut parameters = vec![T::zero(); count * (1 + 2 * width)];
         let (weights, rest) = parameters.split_at_mut(count);
         let (means, variances) = rest.split_at_mut(count * width);
 
-        let mut pairs = cotangent.indexed_iter();
-        for_each_pair(x, y, |a, b| {
-            let ((i, j), &cotangent) = pairs.next().expect("one for each pair");
-            subtract(a, b, &mut t);
+        let cotangent = cotangent.as_standard_layout();
+        for (i, a) in x.rows().into_iter().enumerate() {
+            let (t, cotangents) = (differences.of(a), cotangent.row(i));
+            let cotangents = cotangents.to_slice().expect("in row-major order");
             along_t.fill(T::zero());
-            for (q, component) in components.iter().enumerate() {
+            for (q, component) in self.components().enumerate() {
                 let row = q * width..(q + 1) * width;
                 let mut along = Along {
                     t: &mut along_t,
@@ -171,16 +175,16 @@ impl<T: Real> Kernel<T> for SpectralMixture<T> {
                     mean: &mut means[row.clone()],
                     variance: &mut variances[row],
                 };
-                component.pull_back(cotangent, &t, &mut phases, &mut along);
+                component.pull_back(cotangents, t, &mut parts, &mut along);
             }
-            for (n, &step) in along_t.iter().enumerate() {
-                along_x[i * width + n] += step;
-                along_y[j * width + n] -= step;
-            }
-        });
+            let along_t = ArrayView2::from_shape((width, columns), &along_t);
+            let along_t = along_t.expect("allocated with this shape");
+            along_x.row_mut(i).assign(&along_t.sum_axis(Axis(1)));
+            along_y -= &along_t.t();
+        }
         Ok(GramGradients {
-            x: Array2::from_shape_vec(x.dim(), along_x).expect("allocated with this shape"),
-            y: Array2::from_shape_vec(y.dim(), along_y).expect("allocated with this shape"),
+            x: along_x,
+            y: along_y,
             parameters,
         })
     }
@@ -218,9 +222,29 @@ impl<T: Real> Kernel<T> for SpectralMixture<T> {
     }
 }
 
-fn subtract<T: Real>(a: &[T], b: &[T], t: &mut [T]) {
-    for ((t, &a), &b) in t.iter_mut().zip(a).zip(b) {
-        *t = a - b;
+/// The differences of one input from all of some others, dimension by dimension.
+struct Differences<T> {
+    /// The others, `[d, N]`.
+    columns: Array2<T>,
+    t: Array2<T>,
+}
+
+impl<T: Real> Differences<T> {
+    fn from(y: ArrayView2<T>) -> Self {
+        let columns = y.t().as_standard_layout().into_owned();
+        Self {
+            t: columns.clone(),
+            columns,
+        }
+    }
+
+    /// $a - y_j$ for each $j$, `[d, N]`.
+    fn of(&mut self, a: ArrayView1<T>) -> &[T] {
+        let rows = self.t.rows_mut().into_iter().zip(self.columns.rows());
+        for ((mut t, column), &a) in rows.zip(a) {
+            t.zip_mut_with(&column, |t, &y| *t = a - y);
+        }
+        self.t.as_slice().expect("an owned row-major array")
     }
 }
 
@@ -246,6 +270,55 @@ mod tests {
             gradients_agree(&mut kernel, &points(4, 3, "x"), &points(5, 3, "y"));
             values_are_replaced_or_refused(&mut kernel);
         }
+    }
+
+    #[test]
+    fn a_cosine_that_is_zero_has_a_derivative() {
+        // A quarter of a turn in the second dimension.
+        let (mut x, mut y) = (points(4, 3, "x"), points(5, 3, "y"));
+        x.row_mut(0).assign(&array![0.3, 1.0, 0.2]);
+        y.row_mut(0).fill(0.0);
+        for cosine in [Cosine::Joint, Cosine::Product] {
+            let means = array![[0.1, 0.25, 0.4]];
+            let (weights, variances) = (array![1.0], array![[0.02, 0.05, 0.01]]);
+            let config = SpectralMixtureConfig {
+                weights,
+                means,
+                variances,
+                cosine,
+            };
+            gradients_agree(&mut config.build().unwrap(), &x, &y);
+        }
+    }
+
+    #[test]
+    fn the_two_cosines_agree_on_the_line_alone() {
+        let value = |cosine, width| -> f64 {
+            let config = SpectralMixtureConfig {
+                weights: array![0.8],
+                means: Array2::from_elem((1, width), 0.7),
+                variances: Array2::from_elem((1, width), 0.02),
+                cosine,
+            };
+            let (x, y) = (Array1::from_elem(width, 0.3), Array1::zeros(width));
+            config.build().unwrap().value(x.view(), y.view()).unwrap()
+        };
+        let [joint, product] = [Cosine::Joint, Cosine::Product];
+        assert_eq!(value(joint, 1), value(product, 1));
+        assert!((value(joint, 2) - value(product, 2)).abs() > 0.1);
+        let pair = value(product, 2) / 0.8;
+        let one = value(product, 1) / 0.8;
+        assert!((pair - one * one).abs() < 1e-15);
+    }
+
+    #[test]
+    fn nothing_has_a_gram_matrix_without_entries() {
+        let kernel = config(Cosine::Product).build().unwrap();
+        let (x, none) = (points(4, 3, "x"), Array2::<f64>::zeros((0, 3)));
+        let gram = kernel.gram(x.view(), none.view()).unwrap();
+        assert_eq!(gram.dim(), (4, 0));
+        let gradients = kernel.gram_vjp(x.view(), none.view(), gram.view()).unwrap();
+        assert_eq!(gradients.x, Array2::<f64>::zeros((4, 3)));
     }
 
     #[test]

@@ -295,29 +295,32 @@ unsafe fn rows<T: Real, V: Vector<T>>(
     factors: &Factors<T>,
     target: &Target<T>,
 ) -> usize {
+    let most = left.min(V::ROWS);
     // SAFETY: none of the tiles has more rows than are left.
     unsafe {
         if target.columns > V::LANES {
-            tiles::<T, V, 2>(left, factors, target)
+            tiles::<T, V, 2>(most, factors, target)
+        } else if target.columns > V::Half::LANES {
+            tiles::<T, V, 1>(most, factors, target)
         } else {
-            tiles::<T, V, 1>(left, factors, target)
+            tiles::<T, V::Half, 1>(most, factors, target)
         }
     }
 }
 
 /// # Safety
-/// As [`rows`].
+/// As [`rows`], for `most` rows.
 #[inline(always)]
 #[allow(unsafe_code)]
 unsafe fn tiles<T: Real, V: Vector<T>, const REGISTERS: usize>(
-    left: usize,
+    most: usize,
     factors: &Factors<T>,
     target: &Target<T>,
 ) -> usize {
     let zero = T::zero();
     // SAFETY: none of the tiles has more rows than are left.
     unsafe {
-        match left.min(V::ROWS) {
+        match most {
             12.. => {
                 multiply::<T, V, 12, REGISTERS>(factors, target, zero);
                 12

@@ -16,13 +16,15 @@ fn view<T>(data: &[T], rows: usize, cols: usize, transposed: bool) -> Mat<'_, T>
 }
 
 /// Around the edges of tiles, panels, blocks of rows and runs of terms of every instruction set.
-const SHAPES: [(usize, usize, usize); 10] = [
+const SHAPES: [(usize, usize, usize); 12] = [
     (1, 1, 1),
     (3, 5, 2),
     (17, 33, 9),
     (12, 8, 32),
     (64, 40, 70),
     (11, 3, 33),
+    (13, 6, 8),
+    (25, 6, 4),
     (ROWS + 5, 7, 16),
     (5, TERMS + 3, 31),
     (ENOUGH, 4, FAR + 1),

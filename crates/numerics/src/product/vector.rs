@@ -10,6 +10,9 @@ use crate::elementary::lane::Lane;
 /// Each function may be called only where the instructions that it stands for are available, and
 /// only with an address that is valid for [`LANES`](Self::LANES) numbers, of a part for its `n`.
 pub trait Vector<T>: Copy {
+    /// A register of half as many lanes; the same one where that would not be faster.
+    type Half: Vector<T>;
+
     /// Numbers of a register.
     const LANES: usize;
     /// Rows of a tile, two registers wide, that leave a register for each of its sums.
@@ -63,6 +66,8 @@ pub trait Vector<T>: Copy {
 pub struct Portable<T, const LANES: usize>([T; LANES]);
 
 impl<T: Lane, const N: usize> Vector<T> for Portable<T, N> {
+    type Half = Self;
+
     const LANES: usize = N;
     const ROWS: usize = 4;
 
@@ -131,10 +136,12 @@ mod x86 {
 
     /// One implementation for a register and a type, by the names of its intrinsics.
     macro_rules! vector {
-        ($register:ty, $number:ty, lanes: $lanes:literal, rows: $rows:literal,
+        ($register:ty, $number:ty, half: $half:ty, lanes: $lanes:literal, rows: $rows:literal,
          $splat:ident, $load:ident, $load_part:ident, $store:ident, $store_part:ident, $fma:ident,
          $interleave:ident, mask: $mask:expr) => {
             impl Vector<$number> for $register {
+                type Half = $half;
+
                 const LANES: usize = $lanes;
                 const ROWS: usize = $rows;
 
@@ -183,16 +190,20 @@ mod x86 {
         };
     }
 
-    vector!(__m512, f32, lanes: 16, rows: 12, _mm512_set1_ps, _mm512_loadu_ps, load_part_512_ps,
+    vector!(__m512, f32, half: __m256, lanes: 16, rows: 12,
+        _mm512_set1_ps, _mm512_loadu_ps, load_part_512_ps,
         _mm512_storeu_ps, _mm512_mask_storeu_ps, _mm512_fmadd_ps, interleave_512_ps,
         mask: first_16);
-    vector!(__m512d, f64, lanes: 8, rows: 12, _mm512_set1_pd, _mm512_loadu_pd, load_part_512_pd,
+    vector!(__m512d, f64, half: __m256d, lanes: 8, rows: 12,
+        _mm512_set1_pd, _mm512_loadu_pd, load_part_512_pd,
         _mm512_storeu_pd, _mm512_mask_storeu_pd, _mm512_fmadd_pd, interleave_512_pd,
         mask: first_8);
-    vector!(__m256, f32, lanes: 8, rows: 6, _mm256_set1_ps, _mm256_loadu_ps, _mm256_maskload_ps,
+    vector!(__m256, f32, half: __m256, lanes: 8, rows: 6,
+        _mm256_set1_ps, _mm256_loadu_ps, _mm256_maskload_ps,
         _mm256_storeu_ps, _mm256_maskstore_ps, _mm256_fmadd_ps, interleave_256_ps,
         mask: first_of_8);
-    vector!(__m256d, f64, lanes: 4, rows: 6, _mm256_set1_pd, _mm256_loadu_pd, _mm256_maskload_pd,
+    vector!(__m256d, f64, half: __m256d, lanes: 4, rows: 6,
+        _mm256_set1_pd, _mm256_loadu_pd, _mm256_maskload_pd,
         _mm256_storeu_pd, _mm256_maskstore_pd, _mm256_fmadd_pd, interleave_256_pd,
         mask: first_of_4);
 
