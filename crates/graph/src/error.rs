@@ -1,6 +1,7 @@
 //! What can be wrong with the arguments, and what to do about it.
 
-use bochner_numerics::Real;
+use bochner_numerics::instructions::{Arithmetic, Task, run};
+use bochner_numerics::{Real, parallel};
 
 /// An error of this crate.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -211,9 +212,34 @@ pub(crate) fn numbers<T: Real>(what: &'static str, x: &[T]) -> Result<(), Error>
 
 /// Whether no element is NaN or has an absolute value beyond the limit.
 pub(crate) fn within<T: Real>(x: &[T], limit: T) -> bool {
-    // Piece by piece, so that the test is made on whole registers.
-    x.chunks(1024)
-        .all(|piece| piece.iter().fold(true, |all, x| all & (x.abs() <= limit)))
+    let pieces: Vec<&[T]> = x.chunks(PIECE).collect();
+    let within = parallel::map(pieces.len(), |i| {
+        let mut within = true;
+        run(Within {
+            x: pieces[i],
+            limit,
+            within: &mut within,
+        });
+        within
+    });
+    within.into_iter().all(|within| within)
+}
+
+/// Elements that one task looks at.
+const PIECE: usize = 1 << 15;
+
+struct Within<'a, T> {
+    x: &'a [T],
+    limit: T,
+    within: &'a mut bool,
+}
+
+impl<T: Real> Task for Within<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let within = |all, x: &T| all & (x.abs() <= self.limit);
+        *self.within = self.x.iter().fold(true, within);
+    }
 }
 
 #[cfg(test)]

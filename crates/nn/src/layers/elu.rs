@@ -43,8 +43,11 @@ pub fn elu<S: Shape, E: Element, T: Tape<E, Cpu>>(
 
 /// [`elu`] of plain numbers, in place.
 pub fn elu_in_place<T: Real>(x: &mut [T]) {
-    let mut slopes = x.to_vec();
-    apply(x, &mut slopes);
+    let work = x.len() * WORK;
+    for_each_piece(x.chunks_mut(PIECE), work, |y| {
+        let mut slopes = y.to_vec();
+        apply_to_piece(y, &mut slopes);
+    });
 }
 
 /// Elements of a piece of work.
@@ -56,11 +59,13 @@ const WORK: usize = 16;
 fn apply<T: Real>(y: &mut [T], slopes: &mut [T]) {
     let work = y.len() * WORK;
     let pieces = y.chunks_mut(PIECE).zip(slopes.chunks_mut(PIECE));
-    for_each_piece(pieces, work, |(y, slopes)| {
-        instructions::run(Negative(slopes));
-        exp_in_place(slopes);
-        instructions::run(Finish { y, slopes });
-    });
+    for_each_piece(pieces, work, |(y, slopes)| apply_to_piece(y, slopes));
+}
+
+fn apply_to_piece<T: Real>(y: &mut [T], slopes: &mut [T]) {
+    instructions::run(Negative(slopes));
+    exp_in_place(slopes);
+    instructions::run(Finish { y, slopes });
 }
 
 /// The negative parts; what is no number stays so.

@@ -9,8 +9,8 @@ use crate::layers::nodes::{GivenNodes, OwnedFeatures, matrix};
 use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
 use bochner_attention::Pass;
 use bochner_nn::{BoxError, Mode, Operation};
-use bochner_numerics::{Dropout, Real};
-use ndarray::{Array2, ArrayD, ArrayView2, ArrayViewD, Axis, IxDyn};
+use bochner_numerics::{Dropout, Real, parallel};
+use ndarray::{Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, Axis, IxDyn};
 
 /// A pass through a layer, but for the nodes' features and the parameters.
 #[derive(Clone, Debug)]
@@ -152,7 +152,7 @@ impl<T: Real> Plan<T> {
             (Residual::Added, None, Features::Sparse(x)) => output += &x.to_dense(),
         }
         if let Some(bias) = p.bias {
-            output += &bias;
+            add_to_rows(&mut output, bias);
         }
         Ok(output)
     }
@@ -250,6 +250,14 @@ fn along_weights<T: Real>(
     weight += &second;
     Ok([Some(weight), None])
 }
+
+fn add_to_rows<T: Real>(x: &mut Array2<T>, row: ArrayView1<T>) {
+    let parts = x.axis_chunks_iter_mut(Axis(0), ROWS).collect();
+    parallel::for_each(parts, |mut rows| rows += &row);
+}
+
+/// Rows of a piece of work.
+const ROWS: usize = 1024;
 
 /// What belongs to targets, and to sources.
 fn ends<T: Real>(transformed: &[Array2<T>]) -> [ArrayView2<'_, T>; 2] {
