@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::workload::{Against, Element, Pass, Peer, Run, Workload};
 use bochner_attention::{IkanDirect, Mikan, RbfOnly, Softmax, Variant};
-use bochner_models::regressor::{RegressorConfig, Task, Trainer, TrainingConfig};
+use bochner_models::regressor::{LookAhead, RegressorConfig, Task, Trainer, TrainingConfig};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array1, Array2};
 use serde_json::json;
@@ -114,7 +114,8 @@ fn epochs(peer: &str, [rows, inputs, width, heads, points]: [usize; 5]) -> Resul
         ..RegressorConfig::new(inputs, attention(peer, points))
     };
     let task = Task::new(x, y, train)?;
-    let mut trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(1))?;
+    let trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(1))?;
+    let mut trainer = LookAhead::new(trainer);
     Ok(Box::new(move || {
         trainer.epoch()?;
         trainer.predict()?;

@@ -326,6 +326,21 @@ mod tests {
     }
 
     #[test]
+    fn many_rows_have_the_gradients_of_each() {
+        let (u, factor, times) = (scores(), factor(), 150);
+        let few = copula_log_density_vjp(u.view(), factor.view(), array![0.7, -1.4].view());
+        let few = few.unwrap();
+        let many = Array2::from_shape_fn((2 * times, 3), |(i, m)| u[[i % 2, m]]);
+        let g = Array1::from_shape_fn(2 * times, |i| [0.7, -1.4][i % 2]);
+        let got = copula_log_density_vjp(many.view(), factor.view(), g.view()).unwrap();
+        for (i, row) in got.u.rows().into_iter().enumerate() {
+            assert_eq!(row, few.u.row(i % 2));
+        }
+        let all = few.factor.mapv(|x| x * times as f64);
+        assert!(relative_error(got.factor.as_slice().unwrap(), all.as_slice().unwrap()) < 1e-12);
+    }
+
+    #[test]
     fn independence_has_density_one_exactly() {
         let u = array![[1e-300, 1.0 - 1e-16], [0.3, 0.4]];
         let value = copula_log_density(u.view(), Array2::eye(2).view()).unwrap();

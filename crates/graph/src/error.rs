@@ -212,11 +212,10 @@ pub(crate) fn numbers<T: Real>(what: &'static str, x: &[T]) -> Result<(), Error>
 
 /// Whether no element is NaN or has an absolute value beyond the limit.
 pub(crate) fn within<T: Real>(x: &[T], limit: T) -> bool {
-    let pieces: Vec<&[T]> = x.chunks(PIECE).collect();
-    let within = parallel::map(pieces.len(), |i| {
+    let within = parallel::map(x.len().div_ceil(PIECE), |i| {
         let mut within = true;
         run(Within {
-            x: pieces[i],
+            x: &x[i * PIECE..x.len().min((i + 1) * PIECE)],
             limit,
             within: &mut within,
         });
@@ -248,12 +247,15 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_found_where_it_stands() {
-        let mut x = vec![1.0_f32; 3000];
+        let mut x = vec![1.0_f32; 2 * PIECE + 3];
         assert_eq!(numbers("x", &x), Ok(()));
-        for bad in [f32::NAN, f32::NEG_INFINITY, -1e20] {
-            x[2500] = bad;
-            let found = numbers("x", &x);
-            assert!(matches!(found, Err(Error::NotANumber { at: 2500, .. })));
+        for place in [2500, PIECE, 2 * PIECE + 2] {
+            for bad in [f32::NAN, f32::NEG_INFINITY, -1e20] {
+                x[place] = bad;
+                let found = numbers("x", &x);
+                assert!(matches!(found, Err(Error::NotANumber { at, .. }) if at == place));
+            }
+            x[place] = 1.0;
         }
     }
 }

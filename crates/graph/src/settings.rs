@@ -83,8 +83,9 @@ impl<T: Real> Settings<'_, T> {
         }
         finite("targets", targets)?;
         // In a square graph they are often the same array.
-        let place = |x: &ArrayView2<T>| (x.as_ptr(), x.dim(), x.strides().to_vec());
-        if place(sources) != place(targets) {
+        let same_place =
+            sources.as_ptr() == targets.as_ptr() && sources.strides() == targets.strides();
+        if !same_place || sources.dim() != targets.dim() {
             finite("sources", sources)?;
         }
         Ok(shape)

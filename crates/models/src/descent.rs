@@ -19,7 +19,8 @@ const STREAM: &str = "training";
 #[derive(Debug)]
 pub(crate) struct Descent {
     adam: Adam<f32>,
-    /// Reused from step to step; none after one that failed and took them along.
+    /// Reused from step to step; none while a forward pass has them, or after
+    /// a step that failed and took them along.
     gradients: Option<Gradients<f32, Cpu>>,
     stream: Stream,
     steps: u64,

@@ -65,8 +65,12 @@ impl Drop for SetWhenDropped<'_> {
     }
 }
 
-/// `[f(0), f(1), ..., f(n - 1)]`, computed on the current pool.
+/// `[f(0), f(1), ..., f(n - 1)]`, computed on the current pool; a single piece of work stays on the
+/// calling thread.
 pub fn map<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
+    if n == 1 {
+        return vec![f(0)];
+    }
     let scope = Scope::current();
     let counted = |i| scope.run(|| f(i));
     (0..n).into_par_iter().map(counted).collect()
@@ -117,6 +121,9 @@ fn halves<W: Send>(
 
 /// Calls `f` with each item, on the current pool: for items that hold pieces to be written to.
 pub fn for_each<I: Send>(items: Vec<I>, f: impl Fn(I) + Send + Sync) {
+    if items.len() == 1 {
+        return items.into_iter().for_each(f);
+    }
     let scope = Scope::current();
     items
         .into_par_iter()
@@ -146,6 +153,9 @@ pub fn map_chunks<T: Send, R: Send>(
     size: usize,
     f: impl Fn(usize, &mut [T]) -> R + Send + Sync,
 ) -> Vec<R> {
+    if (1..=size).contains(&data.len()) {
+        return vec![f(0, data)];
+    }
     let scope = Scope::current();
     data.par_chunks_mut(size)
         .enumerate()

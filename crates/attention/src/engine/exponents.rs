@@ -29,6 +29,7 @@ struct Pairs {
 #[derive(Clone)]
 struct Loudest {
     key: usize,
+    magnitude: f64,
     /// How loud the keys of kept pairs are beside it, $\exp(u_{ij} - u_{i\,\text{loudest}})$.
     beside: Buffer<f64>,
 }
@@ -130,15 +131,19 @@ impl Exponents {
         let Some(pairs) = &mut self.pairs else {
             return self;
         };
-        let louder = |a: (usize, Level), (j, &level): (usize, &Level)| {
-            if level.exceeds(a.1) { (j, level) } else { a }
-        };
-        let (key, most) = self.keys.iter().enumerate().fold((0, Level::NONE), louder);
-        let kept = pairs.dropout.mask.kept_factor();
-        let mut beside = doubles.empty(self.keys.len());
-        beside.extend(self.keys.iter().map(|key| kept * key.minus(most)));
-        elementary::exp_in_place(&mut beside);
-        pairs.loudest = Some(Loudest { key, beside });
+        let louder = |a: (usize, Level), b: (usize, Level)| if b.1.exceeds(a.1) { b } else { a };
+        let levels = self.keys.iter().copied();
+        if let Some((key, most)) = levels.clone().enumerate().reduce(louder) {
+            let kept = pairs.dropout.mask.kept_factor();
+            let mut beside = doubles.empty(self.keys.len());
+            beside.extend(levels.map(|key| kept * key.minus(most)));
+            elementary::exp_in_place(&mut beside);
+            pairs.loudest = Some(Loudest {
+                key,
+                magnitude: most.value,
+                beside,
+            });
+        }
         self
     }
 
@@ -156,10 +161,7 @@ impl Exponents {
             let keys = self.keys[..limit].iter().copied();
             return keys.enumerate().fold(Level::NONE, larger);
         };
-        let loudest = pairs.loudest.as_ref();
-        if loudest.is_some_and(|loudest| pairs.dropout.keeps(i, loudest.key))
-            && let Some(reference) = pairs.reference(i, &self.keys)
-        {
+        if let Some((_, reference)) = pairs.loudest_of(i) {
             return reference;
         }
         let (mut piece, mut reference) = ([0.0; PIECE], Level::NONE);
@@ -222,8 +224,7 @@ impl Exponents {
         out: &mut Vec<T>,
     ) {
         if let Some(pairs) = &self.pairs
-            && let Some(loudest) = &pairs.loudest
-            && pairs.reference(i, &self.keys) == Some(reference)
+            && let Some((loudest, reference)) = pairs.loudest_of(i)
         {
             let (first, start) = (keys.start, out.len());
             out.extend(loudest.beside[keys].iter().map(|&x| T::of(x)));
@@ -280,11 +281,13 @@ impl Pairs {
         }
     }
 
-    /// $u_{ij}$ of the loudest key, where that pair is kept, unless it overflows.
-    fn reference(&self, i: usize, all: &[Level]) -> Option<Level> {
-        let key = all.get(self.loudest.as_ref()?.key)?;
-        let value = self.dropout.mask.kept_factor() * (self.queries[i].value + key.value);
-        value.is_finite().then_some(Level::plain(value))
+    /// The loudest key and its $u_{ij}$, unless that pair is dropped or overflows: where the row's
+    /// weights are those of its keys beside the loudest.
+    fn loudest_of(&self, i: usize) -> Option<(&Loudest, Level)> {
+        let loudest = self.loudest.as_ref()?;
+        let value = self.dropout.mask.kept_factor() * (self.queries[i].value + loudest.magnitude);
+        let counts = value.is_finite() && self.dropout.keeps(i, loudest.key);
+        counts.then_some((loudest, Level::plain(value)))
     }
 }
 

@@ -174,12 +174,70 @@ fn across_blocks() {
     let (queries, keys) = (130, 515);
     let (example, sets) = (Example::new(queries, keys), PointSets::new());
     for name in SIMILARITIES {
+        let released = Magnitude::Released {
+            p: 1.5,
+            dropout: dropout(0.3, "magnitude"),
+        };
         for (mask_name, mask) in masks(queries, keys) {
-            let (similarity, magnitude) = (sets.similarity(name), Magnitude::Norm { p: 1.5 });
-            let settings = with(similarity, magnitude, &mask, dropout(0.3, "weights"));
-            check(&settings, &example, &format!("{name}, mask: {mask_name}"));
+            for magnitude in [Magnitude::Norm { p: 1.5 }, released] {
+                if name == "rbf" && magnitude == released {
+                    continue;
+                }
+                let similarity = sets.similarity(name);
+                let settings = with(similarity, magnitude, &mask, dropout(0.3, "weights"));
+                let label = format!("{name}, {magnitude:?}, mask: {mask_name}");
+                check(&settings, &example, &label);
+            }
         }
     }
+}
+
+/// One key is so loud that beside it all others vanish, except where its magnitude is dropped.
+#[test]
+fn a_loud_key_counts_for_little_where_it_is_dropped() {
+    let (queries, keys, loud) = (40, 3, 30.0);
+    let (mut example, sets) = (Example::<f64>::new(queries, keys), PointSets::new());
+    example.k.slice_mut(s![.., .., 1, ..]).fill(loud);
+    let mask = dropout(0.3, "magnitude").unwrap();
+    let (p, root) = (2.0, (WIDTH as f64).powf(0.25));
+    let magnitude = Magnitude::Released {
+        p,
+        dropout: Some(mask),
+    };
+    let none = bochner_attention::Mask::none();
+    let settings = with(sets.similarity("expsin"), magnitude, &none, None);
+    let got = weights(example.q.view(), example.k.view(), &settings).unwrap();
+    let (mut dropped, mut pair) = (0, 0..);
+    for ((b, m, i), row) in ndarray::indices((BATCH, HEADS, queries))
+        .into_iter()
+        .zip(got.rows())
+    {
+        let kept: Vec<f64> = (0..keys)
+            .map(|_| mask.factor(pair.next().unwrap()))
+            .collect();
+        if kept[1] != 0.0 {
+            assert_eq!(row.to_vec(), [0.0, 1.0, 0.0]);
+            continue;
+        }
+        dropped += 1;
+        let q = example.q.slice(s![b, m, i, ..]);
+        let key = |j: usize| {
+            let k = example.k.slice(s![b, m, j, ..]);
+            let sum = norm_square(q, p) + norm_square(k, p);
+            let u = if kept[j] == 0.0 {
+                0.0
+            } else {
+                kept[j] * sum / (2.0 * root)
+            };
+            similarity(&settings, b, m, q, k) * u.exp()
+        };
+        let all = [key(0), key(1), key(2)];
+        let total: f64 = all.iter().sum();
+        for (got, want) in row.iter().zip(all) {
+            assert!((got - want / total).abs() < 1e-12, "{row} {all:?}");
+        }
+    }
+    assert!(dropped > 10);
 }
 
 /// Queries and keys whose kernel is exactly zero: `1 + cos(pi)` against no sine.

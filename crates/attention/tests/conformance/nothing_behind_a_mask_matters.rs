@@ -53,6 +53,23 @@ fn keys_and_values_that_no_query_sees() {
     cases().iter().for_each(the_unseen_does_not_matter);
 }
 
+/// Nor has a key behind a matrix that is louder than all others, in training, where magnitudes are
+/// dropped.
+#[test]
+fn a_loud_key_that_no_query_sees() {
+    let mut seen = ndarray::Array2::from_elem((5, 6), true);
+    seen.column_mut(2).fill(false);
+    let mask = Mask::none().with_matrix(seen.view());
+    let example = Example::<f64>::new(5, 6);
+    let mut loud = example.clone();
+    loud.k.slice_mut(s![.., .., 2, ..]).fill(40.0);
+    let cases = cases::<f64>().into_iter();
+    for case in cases.filter(|case| !case.is_inferred() && case.takes(&mask)) {
+        let want = case.output(&example, &mask, &TRAINING);
+        assert_eq!(case.output(&loud, &mask, &TRAINING), want, "{}", case.name);
+    }
+}
+
 /// Rows before the last do not see the last key.
 #[test]
 fn the_future() {

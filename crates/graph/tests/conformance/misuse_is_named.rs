@@ -2,7 +2,7 @@
 
 use crate::case::{Case, KINDS, Kind};
 use bochner_graph::{Error, Graph, attend, attend_vjp};
-use ndarray::{Array2, Array3};
+use ndarray::{Array2, Array3, s};
 
 fn refusal(case: &Case<f64>) -> Error {
     let (targets, sources) = (case.targets.view(), case.sources.view());
@@ -92,6 +92,23 @@ fn a_cotangent_or_a_graph_that_does_not_fit() {
         Error::NotANumber {
             what: "cotangent",
             at: 0,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn what_is_no_number_in_sources_that_begin_with_the_targets() {
+    let graph = Graph::bipartite(2, 3, [(2, 0), (0, 1)]).unwrap();
+    let case = Case::<f64>::small(Kind::Classic);
+    let mut nodes = case.sources.slice(s![..3, ..]).to_owned();
+    nodes[[2, 0]] = f64::NAN;
+    let targets = nodes.slice(s![..2, ..]);
+    let error = attend(&graph, targets, nodes.view(), &case.settings()).unwrap_err();
+    assert!(matches!(
+        error,
+        Error::NotANumber {
+            what: "sources",
             ..
         }
     ));

@@ -4,7 +4,7 @@ use crate::setting::{
     TRAINING, attributed, graph, kinds, layer, normal, tensor, with_everything, with_plain_residual,
 };
 use bochner_graph::{
-    AttentionKind, Features, GraphAttention, GraphAttentionConfig, Merge, Score, Settings,
+    AttentionKind, Features, Graph, GraphAttention, GraphAttentionConfig, Merge, Score, Settings,
     SparseFeatures, attend,
 };
 use bochner_nn::{Mode, Parameters};
@@ -23,30 +23,34 @@ fn array(x: &Tensor<(usize, usize), f64, Cpu>) -> Array2<f64> {
 /// The first layer of GAT, put together from this crate's functions.
 #[test]
 fn it_is_attention_between_transformed_features() {
-    let (graph, x) = (graph(), normal((6, 5), "x"));
     let layer = layer(&GraphAttentionConfig::gat(5, 2, 3));
-    let h = x.dot(&array(&layer.weight));
-    let a = array(&layer.a);
-    let settings = Settings {
-        score: Score::Classic { a: a.view() },
-        slope: 0.2,
-        edges: None,
-        merge: Merge::Concatenate,
-        dropout: None,
-        value_dropout: None,
-    };
-    let attended = attend(&graph, h.view(), h.view(), &settings).unwrap();
-    let bias = Array2::from_shape_vec((1, 6), layer.bias.as_ref().unwrap().as_vec()).unwrap();
-    assert!(near(
-        &layer.infer(&graph, x.view()).unwrap(),
-        &(&attended.output + &bias)
-    ));
-    let weights = layer.weights(&graph, x.view()).unwrap();
-    assert!(near(
-        &weights.weights,
-        &attended.weights(&graph).unwrap().weights
-    ));
-    assert_eq!(weights.edges, graph.edges());
+    // A small one, and one of more nodes than are worked on at a time.
+    let loops = (0..1500).map(|node| (node, node));
+    for graph in [graph(), Graph::from_edges(1500, loops).unwrap()] {
+        let x = normal((graph.targets(), 5), "x");
+        let h = x.dot(&array(&layer.weight));
+        let a = array(&layer.a);
+        let settings = Settings {
+            score: Score::Classic { a: a.view() },
+            slope: 0.2,
+            edges: None,
+            merge: Merge::Concatenate,
+            dropout: None,
+            value_dropout: None,
+        };
+        let attended = attend(&graph, h.view(), h.view(), &settings).unwrap();
+        let bias = Array2::from_shape_vec((1, 6), layer.bias.as_ref().unwrap().as_vec()).unwrap();
+        assert!(near(
+            &layer.infer(&graph, x.view()).unwrap(),
+            &(&attended.output + &bias)
+        ));
+        let weights = layer.weights(&graph, x.view()).unwrap();
+        assert!(near(
+            &weights.weights,
+            &attended.weights(&graph).unwrap().weights
+        ));
+        assert_eq!(weights.edges, graph.edges());
+    }
 }
 
 #[test]

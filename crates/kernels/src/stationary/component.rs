@@ -17,11 +17,13 @@ pub(super) struct Component<'a, T> {
 
 /// What a term is made of at N differences.
 pub(super) struct Parts<T> {
+    /// N, or one where there is nothing: the length of a row.
+    count: usize,
     /// `[N]`.
     envelope: Vec<T>,
     /// The oscillation, `[N]`.
     cosine: Vec<T>,
-    /// Its factors' phases, their sines and cosines, `[lines, N]`.
+    /// Its factors' phases, their sines and cosines, `[factors, N]`.
     phases: Vec<T>,
     sines: Vec<T>,
     cosines: Vec<T>,
@@ -31,29 +33,33 @@ impl<T: Real> Parts<T> {
     /// Room for `count` differences of a width.
     pub(super) fn new(cosine: Cosine, width: usize, count: usize) -> Self {
         let zeros = |rows| vec![T::zero(); rows * count];
-        let lines = cosine.lines(width);
+        let factors = cosine.factors(width);
         Self {
+            count: count.max(1),
             envelope: zeros(1),
             cosine: zeros(1),
-            phases: zeros(lines),
-            sines: zeros(lines),
-            cosines: zeros(lines),
+            phases: zeros(factors),
+            sines: zeros(factors),
+            cosines: zeros(factors),
         }
     }
 
     fn of(&mut self, component: &Component<T>, t: &[T]) {
-        let (turn, count) = (T::of(2.0) * T::PI(), self.envelope.len().max(1));
+        let (turn, count) = (T::of(2.0) * T::PI(), self.count);
         self.envelope.fill(T::zero());
         self.phases.fill(T::zero());
         for (n, t) in t.chunks_exact(count).enumerate() {
-            let speed = turn * component.mean[n];
-            let steepness = -T::of(2.0) * T::PI() * T::PI() * component.variance[n];
-            let phases = &mut self.phases[component.cosine.line(n) * count..][..count];
-            for ((exponent, phase), &t) in self.envelope.iter_mut().zip(phases).zip(t) {
-                *exponent += t * t * steepness;
-                *phase += t * speed;
+            let (mean, variance) = (component.mean[n], component.variance[n]);
+            let phases = &mut self.phases[component.cosine.factor(n) * count..][..count];
+            for ((sum, phase), &t) in self.envelope.iter_mut().zip(phases).zip(t) {
+                *sum += t * t * variance;
+                *phase += t * mean;
             }
         }
+        // Not before: times a parameter they could overflow where a difference is zero.
+        let steepness = -turn * T::PI();
+        self.envelope.iter_mut().for_each(|x| *x *= steepness);
+        self.phases.iter_mut().for_each(|x| *x *= turn);
         exp_in_place(&mut self.envelope);
         sin_cos(&self.phases, &mut self.sines, &mut self.cosines);
         self.cosine.fill(T::one());
@@ -63,19 +69,19 @@ impl<T: Real> Parts<T> {
     }
 
     /// Replaces the sines by the oscillation's derivatives along the phases: by products of all
-    /// before and all after, for a cosine that is zero must not be divided by.
+    /// before and all after, for the product of all may vanish where that of the others does not.
     fn derive(&mut self) {
-        let count = self.envelope.len().max(1);
+        let count = self.count;
         let mut others = vec![T::one(); self.envelope.len()];
-        let lines = self.sines.chunks_exact_mut(count);
-        for (sines, cosines) in lines.zip(self.cosines.chunks_exact(count)) {
+        let factors = self.sines.chunks_exact_mut(count);
+        for (sines, cosines) in factors.zip(self.cosines.chunks_exact(count)) {
             sines.iter_mut().for_each(|sine| *sine = -*sine);
             multiply(sines, &others);
             multiply(&mut others, cosines);
         }
         others.fill(T::one());
-        let lines = self.sines.chunks_exact_mut(count);
-        for (slopes, cosines) in lines.zip(self.cosines.chunks_exact(count)).rev() {
+        let factors = self.sines.chunks_exact_mut(count);
+        for (slopes, cosines) in factors.zip(self.cosines.chunks_exact(count)).rev() {
             multiply(slopes, &others);
             multiply(&mut others, cosines);
         }
@@ -106,14 +112,14 @@ impl<T: Real> Component<'_, T> {
     ) {
         parts.of(self, t);
         parts.derive();
-        let (turn, count) = (T::of(2.0) * T::PI(), cotangents.len().max(1));
+        let (turn, count) = (T::of(2.0) * T::PI(), parts.count);
         multiply(&mut parts.envelope, cotangents);
         let damped = &parts.envelope;
         let pairs = damped.iter().zip(&parts.cosine);
         *along.weight += pairs.map(|(&damped, &cosine)| damped * cosine).sum::<T>();
         let steps = t.chunks_exact(count).zip(along.t.chunks_exact_mut(count));
         for (n, (t, along_t)) in steps.enumerate() {
-            let slopes = &parts.sines[self.cosine.line(n) * count..][..count];
+            let slopes = &parts.sines[self.cosine.factor(n) * count..][..count];
             let (mut along_mean, mut along_variance) = (T::zero(), T::zero());
             for (j, (&t, along_t)) in t.iter().zip(along_t).enumerate() {
                 let whole = damped[j] * self.weight;

@@ -19,7 +19,7 @@ pub enum Cosine {
 
 impl Cosine {
     /// How many cosines are multiplied where inputs have `width` numbers.
-    pub(super) fn lines(self, width: usize) -> usize {
+    pub(super) fn factors(self, width: usize) -> usize {
         match self {
             Self::Joint => 1,
             Self::Product => width,
@@ -27,7 +27,7 @@ impl Cosine {
     }
 
     /// In which of them a dimension oscillates.
-    pub(super) fn line(self, dimension: usize) -> usize {
+    pub(super) fn factor(self, dimension: usize) -> usize {
         match self {
             Self::Joint => 0,
             Self::Product => dimension,

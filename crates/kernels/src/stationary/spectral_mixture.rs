@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cosine_that_is_zero_has_a_derivative() {
+    fn a_cosine_close_to_zero_has_a_derivative() {
         // A quarter of a turn in the second dimension.
         let (mut x, mut y) = (points(4, 3, "x"), points(5, 3, "y"));
         x.row_mut(0).assign(&array![0.3, 1.0, 0.2]);
@@ -309,6 +309,22 @@ mod tests {
         let pair = value(product, 2) / 0.8;
         let one = value(product, 1) / 0.8;
         assert!((pair - one * one).abs() < 1e-15);
+    }
+
+    #[test]
+    fn no_parameter_is_too_large_for_a_difference_of_zero() {
+        let huge = Array2::from_elem((1, 2), f64::MAX);
+        for cosine in [Cosine::Joint, Cosine::Product] {
+            let config = SpectralMixtureConfig {
+                weights: array![0.8],
+                means: huge.clone(),
+                variances: huge.clone(),
+                cosine,
+            };
+            let x = array![[0.3, -1.0]];
+            let gram = config.build().unwrap().gram(x.view(), x.view()).unwrap();
+            assert_eq!(gram, array![[0.8]]);
+        }
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The paper's regressor: a data set as one sequence.
 
+mod look_ahead;
 mod task;
 mod trainer;
 
 pub use bochner_attention::Inspection;
+pub use look_ahead::LookAhead;
 pub use task::Task;
 pub use trainer::{EpochReport, Trainer, TrainingConfig};
 

@@ -6,7 +6,7 @@ use crate::store::{Artefacts, Heads, History, Shades};
 use crate::trial::{Evaluation, Facts, Step};
 use crate::{Error, Trial};
 use bochner_attention::Inspection;
-use bochner_models::regressor::{self, RegressorConfig, Trainer, TrainingConfig};
+use bochner_models::regressor::{self, LookAhead, RegressorConfig, Trainer, TrainingConfig};
 use bochner_numerics::Seed;
 use ndarray::{Array2, ArrayView2, ArrayView3, Axis};
 use std::path::Path;
@@ -29,6 +29,7 @@ pub(super) fn start<'a>(
     let seed = Seed::new(task.unit.seed);
     let trainer = rows(&task).and_then(|rows| Trainer::new(&config, &training, rows, seed));
     let trainer = trainer.map_err(|error| task.failed(&error))?;
+    let trainer = LookAhead::new(trainer);
     Ok(Box::new(Regressor { task, trainer }))
 }
 
@@ -44,7 +45,7 @@ fn rows(task: &Task<'_>) -> Result<regressor::Task, bochner_models::Error> {
 
 struct Regressor<'a> {
     task: Task<'a>,
-    trainer: Trainer,
+    trainer: LookAhead,
 }
 
 impl Regressor<'_> {
@@ -55,7 +56,7 @@ impl Regressor<'_> {
     }
 
     fn heads(&self) -> Result<Heads, Error> {
-        let inspection = self.trainer.inspect();
+        let inspection = self.trainer.trainer().inspect();
         inspection
             .map(|inspection| heads(&inspection))
             .map_err(|error| self.task.failed(&error))
@@ -64,7 +65,7 @@ impl Regressor<'_> {
 
 impl Trial for Regressor<'_> {
     fn facts(&self) -> Facts {
-        self.task.facts(self.trainer.parameter_count())
+        self.task.facts(self.trainer.trainer().parameter_count())
     }
 
     fn epoch(&mut self) -> Result<Step, Error> {
@@ -81,7 +82,7 @@ impl Trial for Regressor<'_> {
     }
 
     fn save(&self, path: &Path) -> Result<(), Error> {
-        let saved = self.trainer.save(path);
+        let saved = self.trainer.trainer().save(path);
         saved.map_err(|error| Error::checkpoint(path, &error))
     }
 
@@ -91,7 +92,7 @@ impl Trial for Regressor<'_> {
     }
 
     fn epochs_done(&self) -> usize {
-        self.trainer.epochs_done()
+        self.trainer.trainer().epochs_done()
     }
 
     fn artefacts(&self, history: &History) -> Result<Artefacts, Error> {

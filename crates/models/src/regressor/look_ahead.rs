@@ -1,0 +1,150 @@
+//! A trainer whose predictions are where its next step begins.
+
+use super::trainer::Predicted;
+use super::{EpochReport, Trainer};
+use crate::Error;
+use bochner_numerics::parallel::awake;
+use ndarray::Array1;
+use std::path::Path;
+
+/// A [`Trainer`] for predictions after every step.
+///
+/// Where nothing is drawn in training, that is without dropout and with a mechanism that
+/// [is deterministic](bochner_attention::Mechanism::is_deterministic), a prediction and the next step
+/// begin with the same forward pass, which is then done once. Everywhere else this is the trainer as
+/// it is. The numbers are the same to the bit.
+///
+/// Between steps the forward pass stays in memory with all that its gradient needs, on a tape of dfdx,
+/// which cannot be sent to another thread.
+///
+/// ```
+/// use bochner_attention::Softmax;
+/// use bochner_models::regressor::{LookAhead, RegressorConfig, Task, Trainer, TrainingConfig};
+/// use bochner_numerics::Seed;
+/// use ndarray::{Array1, Array2};
+///
+/// let x = Array2::from_shape_fn((20, 1), |(i, _)| i as f32 / 10.0 - 1.0);
+/// let y: Array1<f32> = x.column(0).mapv(|x| (2.0 * x).sin());
+/// let task = Task::new(x, y.clone(), (0..20).filter(|i| i % 4 != 0).collect())?;
+/// let config = RegressorConfig::new(1, Softmax {}.into());
+/// let trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(1))?;
+/// let mut trainer = LookAhead::new(trainer);
+///
+/// let mut best = f32::INFINITY;
+/// for _ in 0..30 {
+///     trainer.epoch()?;
+///     best = best.min((trainer.predict()? - &y).mapv(|e| e * e).sum());
+/// }
+/// assert!(best < 1.0);
+/// # Ok::<(), bochner_models::Error>(())
+/// ```
+pub struct LookAhead {
+    trainer: Trainer,
+    /// The forward pass at the present parameters, from which the next step goes on.
+    ahead: Option<Predicted>,
+}
+
+impl LookAhead {
+    /// The trainer, where it stands.
+    pub fn new(trainer: Trainer) -> Self {
+        Self {
+            trainer,
+            ahead: None,
+        }
+    }
+
+    /// The trainer itself.
+    pub fn trainer(&self) -> &Trainer {
+        &self.trainer
+    }
+
+    /// [`Trainer::epoch`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn epoch(&mut self) -> Result<EpochReport, Error> {
+        awake(|| {
+            let report = self.trainer.step(self.ahead.take())?;
+            if self.trainer.is_deterministic() {
+                // What goes wrong here goes wrong again where it is asked for.
+                self.ahead = self.trainer.forward(self.trainer.evaluation()).ok();
+            }
+            Ok(report)
+        })
+    }
+
+    /// [`Trainer::predict`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn predict(&self) -> Result<Array1<f32>, Error> {
+        match &self.ahead {
+            Some(ahead) => Ok(Array1::from_vec(ahead.output.as_vec())),
+            None => self.trainer.predict(),
+        }
+    }
+
+    /// [`Trainer::resume`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn resume(&mut self, path: &Path) -> Result<(), Error> {
+        self.ahead = None;
+        self.trainer.resume(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trainer::tests::{trainer, trainer_with_dropout, variants};
+    use super::*;
+
+    #[test]
+    fn looking_ahead_changes_no_bit() {
+        for variant in variants() {
+            let mut plain = trainer(variant.clone());
+            let mut ahead = LookAhead::new(trainer(variant.clone()));
+            for _ in 0..4 {
+                assert_eq!(ahead.epoch().unwrap(), plain.epoch().unwrap());
+                assert_eq!(ahead.predict().unwrap(), plain.predict().unwrap());
+            }
+            let is_deterministic = variant.mechanism::<f32>().is_deterministic();
+            assert_eq!(ahead.ahead.is_some(), is_deterministic, "{variant:?}");
+        }
+    }
+
+    #[test]
+    fn with_dropout_there_is_nothing_to_share() {
+        for variant in variants() {
+            let mut plain = trainer_with_dropout(variant.clone());
+            let mut ahead = LookAhead::new(trainer_with_dropout(variant));
+            for _ in 0..3 {
+                assert_eq!(ahead.epoch().unwrap(), plain.epoch().unwrap());
+                assert!(ahead.ahead.is_none());
+                assert_eq!(ahead.predict().unwrap(), plain.predict().unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn a_resumed_trainer_has_not_looked_ahead() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.safetensors");
+        for variant in variants() {
+            let mut ahead = LookAhead::new(trainer(variant));
+            ahead.epoch().unwrap();
+            ahead.trainer().save(&path).unwrap();
+            let (want, report) = (ahead.predict().unwrap(), ahead.epoch().unwrap());
+            ahead.epoch().unwrap();
+            ahead.resume(&path).unwrap();
+            assert_eq!(ahead.predict().unwrap(), want);
+            assert_eq!(ahead.epoch().unwrap(), report);
+        }
+    }
+
+    #[test]
+    fn a_trainer_can_be_sent_to_another_thread() {
+        fn can_be_sent<T: Send + Sync>() {}
+        can_be_sent::<Trainer>();
+    }
+}
