@@ -186,12 +186,7 @@ fn near_published(
     set: RegressionSet,
     model: Model,
 ) -> Option<bool> {
-    let preset = if model.is_judged() {
-        Preset::Released
-    } else {
-        Preset::Paper
-    };
-    let arm = plan.arm(set, model, preset, Protocol::R90)?;
+    let arm = plan.arm(set, model, model.as_published(), Protocol::R90)?;
     if !results.is_complete(arm) {
         return None;
     }
@@ -398,6 +393,27 @@ mod tests {
             claims(&smoke, &all)[0].verdict,
             Verdict::NotTested(_)
         ));
+    }
+
+    #[test]
+    fn claims_rest_on_all_claimed_arms_and_on_no_others() {
+        let plan = plan(Scale::Paper);
+        let open = |without: Option<&Arm>| {
+            let given = |arm: &Arm, _| (arm.is_claimed() && Some(arm) != without).then_some(0.3);
+            let verdicts = verdicts(&plan, &results(&plan, given)).into_iter();
+            verdicts
+                .filter(|v| matches!(v, Verdict::NotTested(_)))
+                .count()
+        };
+        assert_eq!(open(None), 0);
+        for arm in plan.arms().iter().filter(|arm| arm.is_claimed()) {
+            assert!(
+                open(Some(arm)) > 0,
+                "{} {}",
+                arm.model.name(),
+                title(arm.set)
+            );
+        }
     }
 
     #[test]

@@ -88,6 +88,15 @@ impl Model {
         matches!(self, Self::IkanDirect | Self::Mikan)
     }
 
+    /// The reading that is compared with published numbers.
+    pub const fn as_published(self) -> Preset {
+        if self.is_judged() {
+            Preset::Released
+        } else {
+            Preset::Paper
+        }
+    }
+
     /// The model that lacks one thing that this one has: their difference is what that brings.
     pub const fn simpler(self) -> Option<Self> {
         match self {

@@ -27,6 +27,20 @@ pub struct Arm {
     pub units: Vec<Unit>,
 }
 
+impl Arm {
+    /// Whether one of the claims rests on it: the judged models and what they are compared with, on
+    /// ten folds in the paper's reading, and as published on the released splits.
+    pub fn is_claimed(&self) -> bool {
+        let compared = self.model == Model::Transformer || self.model.is_judged();
+        let preset = if self.protocol == Protocol::R90 {
+            self.model.as_published()
+        } else {
+            Preset::Paper
+        };
+        compared && self.preset == preset && self.candidate.is_none()
+    }
+}
+
 impl AsRef<[Unit]> for Arm {
     fn as_ref(&self) -> &[Unit] {
         &self.units
@@ -132,12 +146,15 @@ impl Plan {
     }
 
     /// All units: set by set, within a set split by split, so that an unfinished run has all
-    /// models on the splits it has. What validation chooses among comes when everything else is
-    /// done.
+    /// models on the splits it has. What claims rest on comes first, what validation chooses among
+    /// when everything else is done.
     pub fn units(&self) -> Vec<Unit> {
-        let (candidates, first): (Vec<&Arm>, _) =
-            self.arms.iter().partition(|arm| arm.candidate.is_some());
-        let mut units = in_turns(&first);
+        let (claimed, others): (Vec<&Arm>, Vec<&Arm>) =
+            self.arms.iter().partition(|arm| arm.is_claimed());
+        let (candidates, others): (Vec<&Arm>, _) =
+            others.into_iter().partition(|arm| arm.candidate.is_some());
+        let mut units = in_turns(&claimed);
+        units.extend(in_turns(&others));
         units.extend(in_turns(&candidates));
         units.extend(self.repeats.iter().cloned());
         units
