@@ -7,6 +7,7 @@ use crate::engine::{Cotangent, HeadGradients, OutputRows, QUERY_BLOCK, RowStatis
 use crate::error::same_shape;
 use crate::similarity::PointsGradients;
 use crate::{Error, Form, Settings, Workspace};
+use bochner_numerics::memory::zeros;
 use bochner_numerics::{Buffer, Real, parallel};
 use ndarray::{Array4, ArrayView2, ArrayView4, ArrayViewMut4, s};
 
@@ -91,8 +92,10 @@ pub fn attend<T: Real>(
     let workspace = Workspace::new();
     let call = Call::new(q, k, v, settings, &workspace)?;
     let form = call.form()?;
-    let mut output = Array4::zeros(call.shape(call.queries, call.value_width()));
-    let state = call.attend(form, output.as_slice_mut().expect("row-major"));
+    let (rows, width) = (call.queries, call.value_width());
+    let mut output = zeros(call.shape(rows, width).iter().product());
+    let state = call.attend(form, &mut output);
+    let output = call.array(rows, width, output);
     Ok(Attended { output, state })
 }
 
@@ -149,7 +152,7 @@ pub fn attend_into<T: Real>(
 impl<T: Real> Call<'_, '_, T> {
     /// Adds the attended values to zeros.
     fn attend(&self, form: Form, output: &mut [T]) -> State<T> {
-        let heads = self.prepare();
+        let heads = self.prepare(form);
         let mut statistics = self.statistics(heads.len() * self.queries);
         let out = OutputRows {
             output,
@@ -251,8 +254,10 @@ impl<T: Real> State<T> {
         let given: Vec<Cotangent<T>> = given.collect();
         Ok(match &self.starts {
             Some(starts) => {
-                let parts = call.back_in_linear_time(&self.heads, starts, &given, units);
-                call.pull_back(&self.heads, |h| &parts[h], units)
+                let part = |h: usize| {
+                    call.back_in_linear_time(h, &self.heads, &starts[h], &given[h], units)
+                };
+                call.pull_back(&self.heads, part, units)
             }
             None => {
                 let part = |h: usize| self.back_pair_by_pair(&call, h, &given[h]);
@@ -295,7 +300,7 @@ pub fn weights<T: Real>(
 ) -> Result<Array4<T>, Error> {
     let workspace = Workspace::new();
     let call = Call::new(q, k, k, settings, &workspace)?;
-    let heads = call.prepare();
+    let heads = call.prepare(Form::Quadratic);
     let mut weights = Array4::zeros(call.shape(call.queries, call.keys));
     let rows = |h, block| call.head(h, &heads[h]).weights(block);
     for (h, block, rows) in call.by_blocks(QUERY_BLOCK, rows) {

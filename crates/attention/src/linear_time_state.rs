@@ -82,5 +82,5 @@ pub fn linear_time_state<T: Real>(
             instead: "a mask without causality, for the prefix that a query sees",
         });
     }
-    Ok(call.linear_time_state(&call.prepare()))
+    Ok(call.linear_time_state(&call.prepare(settings.form)))
 }

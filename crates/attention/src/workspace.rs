@@ -2,7 +2,7 @@
 
 use crate::call::Prepared;
 use crate::engine::linear_time::{Plan, Span, Sums};
-use crate::engine::{Level, Packed, RowStatistics};
+use crate::engine::{Level, RowStatistics};
 use bochner_numerics::{Buffer, Buffers};
 
 /// Memory that calls of attention leave to those that follow.
@@ -21,7 +21,6 @@ pub struct Workspace<T> {
     pub(crate) levels: Buffers<Level>,
     pub(crate) statistics: Buffers<RowStatistics<T>>,
     pub(crate) prepared: Buffers<Prepared<T>>,
-    pub(crate) packed: Buffers<Packed<T>>,
     pub(crate) plans: Buffers<Plan>,
     pub(crate) spans: Buffers<Span>,
     pub(crate) sums: Buffers<Sums<T>>,
@@ -37,7 +36,6 @@ impl<T> Workspace<T> {
             levels: Buffers::default(),
             statistics: Buffers::default(),
             prepared: Buffers::default(),
-            packed: Buffers::default(),
             plans: Buffers::default(),
             spans: Buffers::default(),
             sums: Buffers::default(),

@@ -1,9 +1,11 @@
 //! Memory that is handed out, given back, and handed out again.
 
+use crate::memory::in_large_pages;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Buffers of one type, kept for their next use.
+/// Buffers of one type, kept for their next use; new ones [in large pages](crate::memory::zeros) where
+/// they are large.
 ///
 /// A computation that asks for the same buffers as the one before allocates nothing. On several
 /// threads the number of buffers in use at a time depends on who is faster, so that a later run may
@@ -81,7 +83,7 @@ impl<T> Buffers<T> {
         let found = ready.iter().rposition(fits).map(|i| ready.swap_remove(i));
         drop(ready);
         Buffer {
-            data: found.unwrap_or_else(|| new(capacity)),
+            data: found.unwrap_or_else(|| in_large_pages(new(capacity))),
             home: Arc::downgrade(&self.0),
         }
     }

@@ -9,7 +9,8 @@
 //! * **Results do not depend on the number of threads.** Work is split by the problem's shape,
 //!   never by the pool's size, and reductions run in a fixed order.
 //! * **Unsafe code lives only here**, in [`matmul`]'s tiles, in the call of functions compiled for a
-//!   newer processor, and around the system's allocator where allocations are counted.
+//!   newer processor, in [`memory`] that is not cleared or asks for large pages, and around the
+//!   system's allocator where allocations are counted.
 //!
 //! # Example
 //!
@@ -35,7 +36,7 @@
 //! | [`product`] | [`matmul`], [`Panels`] |
 //! | [`elementary`] | functions of whole slices: exponential, sine, normal distribution; norms of rows |
 //! | [`instructions`] | work compiled for AVX-512, AVX2 and what the target has anyway |
-//! | [`memory`] | keeping freed memory from one training step to the next |
+//! | [`memory`] | keeping freed memory for the next step, large pages, memory that is not cleared |
 //! | [`allocations`] | counting allocations, for tests |
 //! | [`buffers`] | [`Buffers`], memory for the next computation of the same kind |
 //! | [`parallel`] | splitting work over rayon's current pool |

@@ -4,7 +4,7 @@ use super::prepare::{Parts, Scaling};
 use super::{Call, slab};
 use crate::engine::linear_time::{LinearTime, Sums, follow};
 use crate::engine::{Cache, Following, Head, Level, OutputRows, RowStatistics, Rows, largest};
-use crate::{Mask, Settings, Similarity};
+use crate::{Form, Mask, Settings, Similarity};
 use bochner_numerics::{Buffer, Mat, Real};
 use ndarray::ArrayView4;
 
@@ -146,7 +146,7 @@ impl<T: Real> Call<'_, '_, T> {
         let (q, k, v) = (array(queries), array(cache.keys()), array(cache.values()));
         let call = Call::new(q, k, v, &settings, self.workspace);
         let call = call.expect("checked position by position");
-        let prepared = call.prepare();
+        let prepared = call.prepare(Form::Quadratic);
         let head = call.head(0, &prepared[0]);
         let packed = head.pack();
         attend_from(&head.with(&packed), output);

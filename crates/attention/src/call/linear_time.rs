@@ -1,55 +1,88 @@
 //! The linear-time form of a call.
 
 use super::units::Units;
-use super::{Call, Prepared};
-use crate::engine::linear_time::{LinearTime, Plan, Starts, Sums, backward, forward};
-use crate::engine::{Cotangent, HeadGradients, Level, OutputRows, Packed, RowStatistics};
+use super::{Call, Prepared, slab};
+use crate::Similarity;
+use crate::engine::linear_time::{LinearTime, Plan, Starts, Sums};
+use crate::engine::{
+    Cotangent, Finite, Head, HeadGradients, Level, OutputRows, Packed, RowStatistics, all_finite,
+};
 use crate::linear_time_state::LinearTimeState;
-use bochner_numerics::{Buffer, Real, parallel};
+use bochner_numerics::{Buffer, Mat, Real, parallel};
 use ndarray::{Array1, Array3, Array4, Array5, ArrayViewMut2, s};
 
-/// What the heads of a call share in the linear-time form.
-struct Shared<T> {
-    /// If causal.
-    packed: Buffer<Packed<T>>,
-    plans: Buffer<Plan>,
+/// Whose features a step reads.
+#[derive(Clone, Copy)]
+struct Reads {
+    queries: bool,
+    keys: bool,
+}
+
+impl Reads {
+    const KEYS: Self = Self {
+        queries: false,
+        keys: true,
+    };
+    const BOTH: Self = Self {
+        queries: true,
+        keys: true,
+    };
 }
 
 impl<T: Real> Call<'_, '_, T> {
     /// Attention of every head; what its parts start from.
     pub(crate) fn in_linear_time(&self, prepared: &[Prepared<T>], out: OutputRows<T>) -> Starts<T> {
-        let shared = self.linear_time_shared(prepared);
-        let head = |h| self.linear_time_head(h, &prepared[h], &shared);
-        forward(prepared.len(), head, self.workspace, out)
+        let heads = prepared.len();
+        let mut plans = self.workspace.plans.empty(heads);
+        parallel::map_into(heads, |h| self.plan(h, &prepared[h]), &mut plans);
+        let mut starts = self.workspace.starts.empty(heads);
+        let start = |h: usize| {
+            let start = |head: LinearTime<T>| head.starts();
+            self.with_features(h, prepared, &plans[h], Reads::KEYS, start)
+        };
+        parallel::map_into(heads, start, &mut starts);
+        let reads = Reads {
+            queries: true,
+            // Causal queries meet those of their own block pair by pair.
+            keys: self.settings.mask.is_causal(),
+        };
+        parallel::for_each_piece(
+            out,
+            heads,
+            |rows, h, next| rows.split_at((next - h) * self.queries),
+            |h, rows| {
+                let read = |head: LinearTime<T>| head.read_all(&starts[h], rows);
+                self.with_features(h, prepared, &plans[h], reads, read);
+            },
+        );
+        starts
     }
 
-    /// Gradients of every head, with respect to features, values and exponents.
+    /// Gradients of one head, with respect to features, values and exponents.
     pub(crate) fn back_in_linear_time(
         &self,
+        h: usize,
         prepared: &[Prepared<T>],
-        starts: &[Buffer<Sums<T>>],
-        given: &[Cotangent<T>],
+        starts: &[Sums<T>],
+        given: &Cotangent<T>,
         units: Units,
-    ) -> Vec<HeadGradients<T>> {
-        let shared = self.linear_time_shared(prepared);
-        let heads = (0..prepared.len()).map(|h| self.linear_time_head(h, &prepared[h], &shared));
-        let heads: Vec<_> = heads.collect();
-        if units.values == 0 {
-            return backward(&heads, starts, given);
-        }
-        let in_units = |sums: &Sums<T>| sums.with_divided_values(units.values);
-        let starts: Vec<Buffer<Sums<T>>> = starts
-            .iter()
-            .map(|head| head.iter().map(in_units).collect::<Vec<_>>().into())
-            .collect();
-        backward(&heads, &starts, given)
+    ) -> HeadGradients<T> {
+        let divided: Vec<Sums<T>>;
+        let starts = match units.values {
+            0 => starts,
+            power => {
+                let of_divided = |sums: &Sums<T>| sums.with_divided_values(power);
+                divided = starts.iter().map(of_divided).collect();
+                &divided
+            }
+        };
+        let plan = self.plan(h, &prepared[h]);
+        let backward = |head: LinearTime<T>| head.backward(starts, given);
+        self.with_features(h, prepared, &plan, Reads::BOTH, backward)
     }
 
     /// The sums of every head; not for causal masks.
     pub(crate) fn linear_time_state(&self, prepared: &[Prepared<T>]) -> LinearTimeState<T> {
-        let shared = self.linear_time_shared(prepared);
-        let head = |h| self.linear_time_head(h, &prepared[h], &shared);
-        let width = head(0).width();
         let rows = prepared.len() * self.queries;
         let mut output = vec![T::zero(); rows * self.value_width()];
         let mut statistics = vec![RowStatistics::new(Level::NONE); rows];
@@ -57,8 +90,8 @@ impl<T: Real> Call<'_, '_, T> {
             output: &mut output,
             statistics: &mut statistics,
         };
-        let starts = forward(prepared.len(), head, self.workspace, out);
-        let lead = (self.batch, self.heads);
+        let starts = self.in_linear_time(prepared, out);
+        let (width, lead) = (self.operand_width(), (self.batch, self.heads));
         let mut state = LinearTimeState {
             g: Array3::zeros((lead.0, lead.1, self.keys)),
             a: Array4::zeros((lead.0, lead.1, width, width)),
@@ -70,14 +103,17 @@ impl<T: Real> Call<'_, '_, T> {
             .zip(statistics.chunks(self.queries))
             .enumerate()
         {
-            let (b, m, sums, head) = (h / self.heads, h % self.heads, &starts[0], head(h));
+            let (b, m, sums) = (h / self.heads, h % self.heads, &starts[0]);
+            let plan = self.plan(h, &prepared[h]);
+            let head = LinearTime::new(self.head(h, &prepared[h]), &plan);
+            let head = head.expect("checked with the settings");
             let g = head.key_weights(sums);
             let kept = state.g.slice_mut(s![b, m, ..g.len()]);
             kept.into_iter()
                 .zip(g.iter())
                 .for_each(|(kept, &g)| *kept = g);
             let second_moment = |column, mut out: ArrayViewMut2<T>| {
-                head.second_moment(sums, column, |i, j, x| out[[i, j]] = x);
+                head.second_moment(sums, width, column, |i, j, x| out[[i, j]] = x);
             };
             second_moment(self.value_width(), state.a.slice_mut(s![b, m, .., ..]));
             for n in 0..self.value_width() {
@@ -92,32 +128,48 @@ impl<T: Real> Call<'_, '_, T> {
         state
     }
 
-    /// What the pairs of causal heads read again and again, and what each head has to do.
-    fn linear_time_shared(&self, prepared: &[Prepared<T>]) -> Shared<T> {
-        let heads = prepared.len();
-        let mut packed = self.workspace.packed.empty(heads);
-        if self.settings.mask.is_causal() {
-            let pack = |h: usize| self.head(h, &prepared[h]).pack_for_backward();
-            parallel::map_into(heads, pack, &mut packed);
-        }
-        let plan = |h: usize| self.head(h, &prepared[h]).plan(heads);
-        let mut plans = self.workspace.plans.empty(heads);
-        parallel::map_into(
-            heads,
-            |h| plan(h).expect("checked with the settings"),
-            &mut plans,
-        );
-        Shared { packed, plans }
+    /// What there is to do for a head.
+    fn plan(&self, h: usize, prepared: &Prepared<T>) -> Plan {
+        let plan = self.head(h, prepared).plan(self.batch * self.heads);
+        plan.expect("checked with the settings")
     }
 
-    fn linear_time_head<'b>(
-        &'b self,
+    /// Calls `f` with a head whose features are made now and gone afterwards: those of all heads at
+    /// once would take as much memory as queries and keys. There are as many as heads are at work: as
+    /// threads, or a few more where one that waits for a head's parts begins another head.
+    fn with_features<R>(
+        &self,
         h: usize,
-        prepared: &'b Prepared<T>,
-        shared: &'b Shared<T>,
-    ) -> LinearTime<'b, T> {
-        let packed = shared.packed.get(h).unwrap_or(Packed::NONE);
-        let head = self.head(h, prepared).with(packed);
-        LinearTime::new(head, &shared.plans[h]).expect("checked with the settings")
+        prepared: &[Prepared<T>],
+        plan: &Plan,
+        reads: Reads,
+        f: impl FnOnce(LinearTime<T>) -> R,
+    ) -> R {
+        let Similarity::Squared { points, .. } = &self.settings.similarity else {
+            unreachable!("checked with the settings");
+        };
+        let features = |x: Mat<T>, read: bool| match read {
+            true => self.features(h, x, points),
+            false => Buffer::default(),
+        };
+        let left = features(slab(self.q.view(), h), reads.queries);
+        let right = features(self.kept_keys(h), reads.keys);
+        let width = points.features();
+        let mut head = Head {
+            left: Mat::new(&left, left.len() / width, width),
+            right: Mat::new(&right, right.len() / width, width),
+            ..self.head(h, &prepared[h])
+        };
+        let mut packed = Packed::default();
+        if reads.queries && self.settings.mask.is_causal() {
+            head.finite = Finite {
+                left: all_finite(&left),
+                right: all_finite(&right),
+                values: all_finite(head.values.data()),
+            };
+            packed = head.pack_for_backward();
+        }
+        let head = LinearTime::new(head.with(&packed), plan);
+        f(head.expect("checked with the settings"))
     }
 }

@@ -3,7 +3,7 @@
 use super::units::{log2_largest, log2_range};
 use super::{Call, slab};
 use crate::engine::{Bias, Exponents, Finite, Score, Wave, all_finite, largest};
-use crate::{Magnitude, Points, Similarity};
+use crate::{Form, Magnitude, Points, Similarity};
 use bochner_kernels::feature_map_into;
 use bochner_numerics::operations::record;
 use bochner_numerics::{Buffer, Mat, Operations, Real, parallel};
@@ -47,13 +47,22 @@ pub(super) struct Scaling {
 }
 
 impl<T: Real> Call<'_, '_, T> {
-    /// Features and exponents of every head.
-    pub(crate) fn prepare(&self) -> Buffer<Prepared<T>> {
+    /// Operands and exponents of every head; in linear time, which makes features when a head's turn
+    /// comes, exponents alone.
+    pub(crate) fn prepare(&self, form: Form) -> Buffer<Prepared<T>> {
         let prepare = |h| {
             let parts = match &self.settings.similarity {
                 Similarity::Rbf => self.exponential(h),
                 Similarity::Expsin { period } => self.periodic(h, *period),
                 Similarity::Linear => self.linear(h, &[]),
+                Similarity::Squared { points, floor } if form == Form::LinearTime => {
+                    return Prepared {
+                        operands: (None, None),
+                        scaling: Scaling::default(),
+                        score: self.squared_score(h, points, *floor),
+                        finite: Finite::default(),
+                    };
+                }
                 Similarity::Squared { points, floor } => self.squared(h, points, *floor),
             };
             self.prepared(h, parts)
@@ -86,10 +95,7 @@ impl<T: Real> Call<'_, '_, T> {
         operands: &'b Operands<T>,
     ) -> (Mat<'b, T>, Mat<'b, T>) {
         let (left, right) = operands;
-        let width = match &self.settings.similarity {
-            Similarity::Squared { points, .. } => points.features(),
-            _ => self.width,
-        };
+        let width = self.operand_width();
         (
             match left {
                 Some(left) => Mat::new(left, self.queries, width),
@@ -102,23 +108,38 @@ impl<T: Real> Call<'_, '_, T> {
         )
     }
 
+    /// Columns of what is multiplied.
+    pub(super) fn operand_width(&self) -> usize {
+        match &self.settings.similarity {
+            Similarity::Squared { points, .. } => points.features(),
+            _ => self.width,
+        }
+    }
+
     pub(super) fn squared(&self, h: usize, points: &Points<T>, floor: f64) -> Parts<T> {
-        let own = points.head(h / self.heads, h % self.heads);
-        let map = |x: Mat<T>| {
-            let numbers = &self.workspace.numbers;
-            let mut phi = numbers.any(x.shape().0 * points.features());
-            let x = ArrayView2::from_shape(x.shape(), x.data()).expect("row-major");
-            let made = feature_map_into(x, &own, numbers, &mut phi);
-            made.expect("checked with the settings");
-            Some(phi)
-        };
-        let operands = (map(slab(self.q.view(), h)), map(self.kept_keys(h)));
-        let score = Score::Squared {
+        let (queries, keys) = (slab(self.q.view(), h), self.kept_keys(h));
+        let operands = [queries, keys].map(|x| Some(self.features(h, x, points)));
+        let score = self.squared_score(h, points, floor);
+        (operands.into(), Scaling::default(), score)
+    }
+
+    fn squared_score(&self, h: usize, points: &Points<T>, floor: f64) -> Score {
+        Score::Squared {
             normaliser: points.normaliser(),
             floor,
             exponents: self.exponents(h),
-        };
-        (operands, Scaling::default(), score)
+        }
+    }
+
+    /// Those of rows of head `h`.
+    pub(super) fn features(&self, h: usize, x: Mat<T>, points: &Points<T>) -> Buffer<T> {
+        let own = points.head(h / self.heads, h % self.heads);
+        let numbers = &self.workspace.numbers;
+        let mut phi = numbers.any(x.shape().0 * points.features());
+        let x = ArrayView2::from_shape(x.shape(), x.data()).expect("row-major");
+        let made = feature_map_into(x, &own, numbers, &mut phi);
+        made.expect("checked with the settings");
+        phi
     }
 
     /// $\log a_{ij} = (q_i \cdot k_j - |k_j|^2 / 2) / \sqrt d + m_j$ up to a constant of the row; the

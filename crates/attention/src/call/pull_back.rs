@@ -11,8 +11,8 @@ use bochner_kernels::{FeatureMapGradients, feature_map_vjp};
 use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::memory::{Unwritten, written_by};
 use bochner_numerics::{Mat, Real, parallel};
-use ndarray::{Array2, ArrayView2, CowArray, Ix2, Zip};
-use std::borrow::Borrow;
+use ndarray::{ArrayView2, CowArray, Ix2, Zip};
+use std::ops::Range;
 
 /// Gradients along the points of one head of one example: one array of a stationary kernel, two of
 /// another.
@@ -24,10 +24,10 @@ impl<T: Real> Call<'_, '_, T> {
     ///
     /// A head goes all the way at once: what reaches its features is still in the cache then, and
     /// the next one takes the same memory.
-    pub(crate) fn pull_back<P: Borrow<HeadGradients<T>>>(
+    pub(crate) fn pull_back(
         &self,
         states: &[Prepared<T>],
-        parts: impl Fn(usize) -> P + Send + Sync,
+        parts: impl Fn(usize) -> HeadGradients<T> + Send + Sync,
         units: Units,
     ) -> AttentionGradients<T> {
         let lengths = [self.q.view(), self.k.view(), self.v.view()].map(|x| x.len());
@@ -39,7 +39,7 @@ impl<T: Real> Call<'_, '_, T> {
             parallel::for_each(heads.collect(), |(h, (((q, k), v), along_points))| {
                 let (part, state) = (parts(h), &states[h]);
                 let out = [q, k, v].map(Unwritten::zeros);
-                *along_points = self.pull_back_head(h, state, part.borrow(), units, out);
+                *along_points = self.pull_back_head(h, state, &part, units, out);
             });
         });
         AttentionGradients {
@@ -134,7 +134,8 @@ impl<T: Real> Call<'_, '_, T> {
         }
     }
 
-    /// Writes the gradients of queries or keys; returns what belongs to the points.
+    /// Writes the gradients of queries or keys, some rows at a time; returns what belongs to the
+    /// points.
     fn pull_back_side(
         &self,
         h: usize,
@@ -143,7 +144,29 @@ impl<T: Real> Call<'_, '_, T> {
         factor: f64,
         unit: i32,
         out: &mut [T],
-    ) -> Option<FeatureMapGradients<T>> {
+    ) -> Option<AlongPoints<T>> {
+        let pieces = parallel::map_chunks(out, ROWS * self.width, |i, out| {
+            let first = i * ROWS;
+            let side = side.rows(first..first + out.len() / self.width);
+            self.pull_back_rows(h, state, &side, factor, unit, out)
+        });
+        let sum = |mut sum: AlongPoints<T>, piece: AlongPoints<T>| {
+            let pairs = sum.iter_mut().flatten().zip(piece.iter().flatten());
+            pairs.for_each(|(sum, &x)| *sum += x);
+            sum
+        };
+        pieces.into_iter().flatten().reduce(sum)
+    }
+
+    fn pull_back_rows(
+        &self,
+        h: usize,
+        state: &Prepared<T>,
+        side: &Side<T>,
+        factor: f64,
+        unit: i32,
+        out: &mut [T],
+    ) -> Option<AlongPoints<T>> {
         let Side { x, operand, .. } = *side;
         let Similarity::Squared { points, .. } = &self.settings.similarity else {
             let value = |i: usize| operand[i].as_f64() * factor;
@@ -154,13 +177,13 @@ impl<T: Real> Call<'_, '_, T> {
         let rows = x.shape().0;
         let shaped = |data, width| ArrayView2::from_shape((rows, width), data);
         let x = shaped(x.data(), self.width).expect("one row a position");
-        let features = points.features();
-        let cotangent = shaped(operand, features).expect("one row a position");
+        let cotangent = shaped(operand, points.features()).expect("one row a position");
         let pulled = feature_map_vjp(without_masked(x, cotangent).view(), &own, cotangent);
-        let pulled = pulled.expect("checked with the settings");
-        let along_x = pulled.x.as_slice().expect("an owned row-major array");
+        let FeatureMapGradients { x, w1, w2 } = pulled.expect("checked with the settings");
+        let along_x = x.as_slice().expect("an owned row-major array");
         self.write(&state.score, side, unit, |i| along_x[i].as_f64(), out);
-        Some(pulled)
+        let along_points = [Some(w1), w2].into_iter().flatten();
+        Some(along_points.map(|w| w.iter().copied().collect()).collect())
     }
 
     /// Writes gradients of queries or keys, with what flows through the exponents.
@@ -229,20 +252,29 @@ struct Side<'a, T> {
     exponents: &'a [T],
 }
 
+impl<'a, T: Real> Side<'a, T> {
+    /// Some of the rows.
+    fn rows(&self, rows: Range<usize>) -> Self {
+        let width = self.operand.len() / self.exponents.len();
+        Self {
+            x: self.x.row_range(rows.clone()),
+            operand: &self.operand[rows.start * width..rows.end * width],
+            exponents: &self.exponents[rows],
+        }
+    }
+}
+
+/// Rows that go all the way back at a time.
+const ROWS: usize = 1024;
+
 /// What queries and keys contribute along the points, in units of a power of two.
-fn added<T: Real>(
-    q: &FeatureMapGradients<T>,
-    k: &FeatureMapGradients<T>,
-    unit: i32,
-) -> AlongPoints<T> {
-    let pairs = [Some((&q.w1, &k.w1)), q.w2.as_ref().zip(k.w2.as_ref())];
-    let sum = |(q, k): (&Array2<T>, &Array2<T>)| {
+fn added<T: Real>(q: &AlongPoints<T>, k: &AlongPoints<T>, unit: i32) -> AlongPoints<T> {
+    let sum = |(q, k): (&Vec<T>, &Vec<T>)| {
         let mut sum = vec![T::zero(); q.len()];
-        let [q, k] = [q, k].map(|x| x.as_slice().expect("an owned row-major array"));
         fill_multiplied(&mut sum, unit, |i| q[i].as_f64() + k[i].as_f64());
         sum
     };
-    pairs.into_iter().flatten().map(sum).collect()
+    q.iter().zip(k).map(sum).collect()
 }
 
 /// `x` with zeros in place of the rows that are not finite and had no influence: behind a mask they

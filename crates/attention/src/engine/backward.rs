@@ -5,89 +5,134 @@ use super::product::add_product;
 use super::sweep::{PullBack, add};
 use super::{Head, QUERY_BLOCK, RowStatistics, Score, blocks};
 use bochner_numerics::product::Right;
-use bochner_numerics::{Mat, MatMut, Real, instructions, matmul};
+use bochner_numerics::{Buffer, Mat, MatMut, Real, instructions, matmul};
 use std::ops::Range;
 
-/// What some queries and keys contribute to the gradients of one head.
+/// What some queries and all keys contribute to the gradients of one head.
 pub(crate) struct HeadGradients<T> {
-    /// The first query and the first key.
-    first: (usize, usize),
+    first_query: usize,
+    /// Columns of operands and of values.
+    widths: (usize, usize),
     /// With respect to the queries' rows of `left`.
-    pub(crate) left: Vec<T>,
+    pub(crate) left: Buffer<T>,
     /// With respect to the keys' rows of `right`.
-    pub(crate) right: Vec<T>,
+    pub(crate) right: Buffer<T>,
     /// With respect to the keys' values.
-    pub(crate) values: Vec<T>,
+    pub(crate) values: Buffer<T>,
     /// With respect to the keys' part of the exponent (for an exponential score, the bias).
-    pub(crate) keys: Vec<T>,
+    pub(crate) keys: Buffer<T>,
     /// With respect to the queries' part of the exponent.
-    pub(crate) queries: Vec<T>,
+    pub(crate) queries: Buffer<T>,
 }
 
 impl<T: Real> HeadGradients<T> {
-    pub(super) fn zeros(head: &Head<T>, queries: Range<usize>, keys: Range<usize>) -> Self {
-        let zeros = |n| vec![T::zero(); n];
+    pub(super) fn zeros(head: &Head<T>, queries: Range<usize>) -> Self {
+        let zeros = |rows, width, room| {
+            let mut zeros = head.workspace.numbers.empty(room * width);
+            zeros.resize(rows * width, T::zero());
+            zeros
+        };
+        let (width, value_width) = (head.width(), head.value_width());
+        let (rows, keys) = (queries.len(), head.values.shape().0);
+        // The first chunk's are joined by those of all others.
+        let room = match queries.start {
+            0 => head.rows.queries,
+            _ => rows,
+        };
         Self {
-            first: (queries.start, keys.start),
-            left: zeros(queries.len() * head.width()),
-            right: zeros(keys.len() * head.width()),
-            values: zeros(keys.len() * head.value_width()),
-            keys: zeros(keys.len()),
-            queries: zeros(queries.len()),
+            first_query: queries.start,
+            widths: (width, value_width),
+            left: zeros(rows, width, room),
+            right: zeros(keys, width, keys),
+            values: zeros(keys, value_width, keys),
+            keys: zeros(keys, 1, keys),
+            queries: zeros(rows, 1, room),
         }
     }
 
-    /// The rows of `left` of some queries.
-    pub(super) fn left_rows(&mut self, queries: &Range<usize>, width: usize) -> &mut [T] {
-        &mut self.left[elements(queries, self.first.0, width)]
-    }
-
-    /// The rows of `right` of some keys.
-    pub(super) fn right_rows(&mut self, keys: &Range<usize>, width: usize) -> &mut [T] {
-        &mut self.right[elements(keys, self.first.1, width)]
-    }
-
-    /// The rows of `left` of some queries and the rows of `right` of some keys.
-    fn operand_rows(
-        &mut self,
-        queries: &Range<usize>,
-        keys: &Range<usize>,
-        width: usize,
-    ) -> (&mut [T], &mut [T]) {
-        (
-            &mut self.left[elements(queries, self.first.0, width)],
-            &mut self.right[elements(keys, self.first.1, width)],
-        )
-    }
-
-    /// The values of some keys.
-    fn value_rows(&mut self, keys: &Range<usize>, width: usize) -> &mut [T] {
-        &mut self.values[elements(keys, self.first.1, width)]
-    }
-
-    /// Adds gradients with respect to one key's value and exponent.
-    pub(super) fn add_key(&mut self, key: usize, value: &[T], exponent: T) {
-        add(self.value_rows(&(key..key + 1), value.len()), value);
-        self.keys[key - self.first.1] += exponent;
-    }
-
-    /// Adds those of queries and keys among one's own.
-    pub(super) fn add(&mut self, head: &Head<T>, part: &Self) {
-        let queries = part.first.0..part.first.0 + part.queries.len();
-        let keys = part.first.1..part.first.1 + part.keys.len();
-        add(self.left_rows(&queries, head.width()), &part.left);
-        add(self.right_rows(&keys, head.width()), &part.right);
-        add(self.value_rows(&keys, head.value_width()), &part.values);
-        add(&mut self.keys[elements(&keys, self.first.1, 1)], &part.keys);
+    /// All of them, to be added to.
+    pub(super) fn rows(&mut self) -> GradientRows<'_, T> {
+        GradientRows {
+            first: (self.first_query, 0),
+            widths: self.widths,
+            left: &mut self.left,
+            right: &mut self.right,
+            values: &mut self.values,
+            keys: &mut self.keys,
+            queries: &mut self.queries,
+        }
     }
 
     /// Appends the next chunk's rows and adds its sums.
     pub(crate) fn join(&mut self, next: Self) {
-        self.left.extend(next.left);
-        self.queries.extend(next.queries);
+        self.left.extend_from_slice(&next.left);
+        self.queries.extend_from_slice(&next.queries);
         add(&mut self.right, &next.right);
         add(&mut self.values, &next.values);
         add(&mut self.keys, &next.keys);
+    }
+}
+
+/// The gradients of consecutive queries and of consecutive keys.
+pub(super) struct GradientRows<'a, T> {
+    /// The first query and the first key.
+    first: (usize, usize),
+    widths: (usize, usize),
+    left: &'a mut [T],
+    right: &'a mut [T],
+    values: &'a mut [T],
+    keys: &'a mut [T],
+    queries: &'a mut [T],
+}
+
+impl<T: Real> GradientRows<'_, T> {
+    /// Those before a query and a key, and the others.
+    pub(super) fn split_at(self, query: usize, key: usize) -> (Self, Self) {
+        let ((q, k), (width, value_width)) = (self.first, self.widths);
+        let (left, more_left) = self.left.split_at_mut((query - q) * width);
+        let (right, more_right) = self.right.split_at_mut((key - k) * width);
+        let (values, more_values) = self.values.split_at_mut((key - k) * value_width);
+        let (keys, more_keys) = self.keys.split_at_mut(key - k);
+        let (queries, more_queries) = self.queries.split_at_mut(query - q);
+        let before = Self {
+            left,
+            right,
+            values,
+            keys,
+            queries,
+            ..self
+        };
+        let others = Self {
+            first: (query, key),
+            widths: self.widths,
+            left: more_left,
+            right: more_right,
+            values: more_values,
+            keys: more_keys,
+            queries: more_queries,
+        };
+        (before, others)
+    }
+
+    /// The rows of `left` of some queries.
+    pub(super) fn left_rows(&mut self, queries: &Range<usize>) -> &mut [T] {
+        &mut self.left[elements(queries, self.first.0, self.widths.0)]
+    }
+
+    /// The rows of `right` of some keys.
+    pub(super) fn right_rows(&mut self, keys: &Range<usize>) -> &mut [T] {
+        &mut self.right[elements(keys, self.first.1, self.widths.0)]
+    }
+
+    /// The values of some keys.
+    fn value_rows(&mut self, keys: &Range<usize>) -> &mut [T] {
+        &mut self.values[elements(keys, self.first.1, self.widths.1)]
+    }
+
+    /// Adds gradients with respect to one key's value and exponent.
+    pub(super) fn add_key(&mut self, key: usize, value: &[T], exponent: T) {
+        add(self.value_rows(&(key..key + 1)), value);
+        self.keys[key - self.first.1] += exponent;
     }
 }
 
@@ -108,14 +153,14 @@ impl<T: Real> Head<'_, T> {
     /// All queries meet a block of keys before the next one is fetched: keys bring more with them
     /// than queries do.
     pub(crate) fn backward(&self, chunk: Range<usize>, given: &Cotangent<T>) -> HeadGradients<T> {
-        let all = 0..self.right.shape().0;
-        let mut gradients = HeadGradients::zeros(self, chunk.clone(), all);
+        let mut gradients = HeadGradients::zeros(self, chunk.clone());
+        let mut rows = gradients.rows();
         let mut scratch = Scratch::default();
         for keys in self.key_blocks(&chunk) {
             for queries in blocks(chunk.clone(), QUERY_BLOCK) {
                 if self.last_limit(&queries) > keys.start {
                     let pairs = (queries, keys.clone());
-                    self.backward_block(pairs, given, &mut gradients, &mut scratch);
+                    self.backward_block(pairs, given, &mut rows, &mut scratch);
                 }
             }
         }
@@ -127,7 +172,7 @@ impl<T: Real> Head<'_, T> {
         &self,
         (queries, keys): (Range<usize>, Range<usize>),
         given: &Cotangent<T>,
-        gradients: &mut HeadGradients<T>,
+        gradients: &mut GradientRows<T>,
         scratch: &mut Scratch<T>,
     ) {
         let (rows, cols, width) = (queries.len(), keys.len(), self.width());
@@ -155,18 +200,21 @@ impl<T: Real> Head<'_, T> {
 
         let (dx, weights) = (Mat::new(x, rows, cols), Mat::new(dp, rows, cols));
         let numbers = &self.workspace.numbers;
-        let d_values = gradients.value_rows(&keys, self.value_width());
+        let d_values = gradients.value_rows(&keys);
         add_product(numbers, weights.t(), cotangent, true, d_values);
         let (left, right) = (
             self.left.row_range(queries.clone()),
             self.right.row_range(keys.clone()),
         );
-        let (d_left, d_right) = gradients.operand_rows(&queries, &keys, width);
         if let Score::Periodic { .. } = self.score {
+            let d_left = &mut gradients.left[elements(&queries, gradients.first.0, width)];
+            let d_right = &mut gradients.right[elements(&keys, gradients.first.1, width)];
             pull_distances(dx, left, right, d_left, d_right);
         } else {
-            add_product(numbers, dx, right, self.finite.right, d_left);
-            add_product(numbers, dx.t(), left, self.finite.left, d_right);
+            let (d_left, finite) = (gradients.left_rows(&queries), self.finite);
+            add_product(numbers, dx, right, finite.right, d_left);
+            let d_right = gradients.right_rows(&keys);
+            add_product(numbers, dx.t(), left, finite.left, d_right);
         }
     }
 }

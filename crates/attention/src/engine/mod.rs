@@ -153,7 +153,7 @@ impl PairDropout {
 ///
 /// NaN behind a mask must not reach a kept row through `0 * NaN` inside a matrix product; such
 /// products then skip the zeros one by one.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Finite {
     pub(crate) left: bool,
     pub(crate) right: bool,

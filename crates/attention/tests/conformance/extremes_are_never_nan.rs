@@ -360,6 +360,57 @@ fn huge_products_are_still_compared() {
     assert_eq!(output(Magnitude::None), 0.0);
 }
 
+/// Where values times cotangents could overflow, gradients are computed in other units: to the bit
+/// what they are without, times a power of two.
+#[test]
+fn gradients_do_not_depend_on_units() {
+    let length = 600;
+    let array = |width, name| random((2, 2, length, width), name);
+    let (q, k, v): (Array4<f32>, _, _) = (array(3, "q"), array(3, "k"), array(4, "v"));
+    let cotangent: Array4<f32> = array(4, "cotangent");
+    let (w1, w2) = (random((1, 2, 5, 3), "w1"), random((1, 2, 5, 3), "w2"));
+    let points = Points::Nonstationary {
+        w1: w1.view(),
+        w2: w2.view(),
+    };
+    let squared = Similarity::Squared {
+        points,
+        floor: 1e-5,
+    };
+    for mask in [&Mask::none(), &Mask::none().with_causality()] {
+        for (similarity, form) in [
+            (squared, Form::LinearTime),
+            (squared, Form::Quadratic),
+            (Similarity::Rbf, Form::Automatic),
+        ] {
+            let settings = Settings {
+                similarity,
+                magnitude: Magnitude::Norm { p: 1.5 },
+                mask,
+                dropout: None,
+                form,
+            };
+            let gradients = |by: [f32; 2]| {
+                let (v, cotangent) = (&v * by[0], &cotangent * by[1]);
+                let (q, k, v) = (q.view(), k.view(), v.view());
+                let attended = attend(q, k, v, &settings).unwrap();
+                attend_vjp(q, k, v, &settings, &attended, cotangent.view()).unwrap()
+            };
+            let by = [2.0_f32.powi(60), 2.0_f32.powi(10)];
+            let (got, want) = (gradients(by), gradients([1.0; 2]));
+            let both = by[0] * by[1];
+            let label = format!("{form:?}, {mask:?}");
+            assert_eq!(got.q, want.q * both, "{label}");
+            assert_eq!(got.k, want.k * both, "{label}");
+            assert_eq!(got.v, want.v * by[1], "{label}");
+            if let (Some(got), Some(want)) = (got.points, want.points) {
+                assert_eq!(got.w1, want.w1 * both, "{label}");
+                assert_eq!(got.w2, want.w2.map(|w2| w2 * both), "{label}");
+            }
+        }
+    }
+}
+
 /// At p = 0.05 and 64 numbers, squared norms lie far beyond f32, and at p = 0.005 far beyond f64;
 /// the largest takes it all.
 #[test]

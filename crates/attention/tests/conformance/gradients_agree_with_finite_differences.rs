@@ -198,6 +198,32 @@ fn attention_in_linear_time_across_blocks() {
     }
 }
 
+/// More rows than go back to queries and keys at a time.
+#[test]
+fn attention_of_long_sequences() {
+    let (queries, keys) = (2100, 2300);
+    let (example, sets) = (Example::new(queries, keys), PointSets::new());
+    let lengths = Mask::none().with_key_lengths(vec![keys, 1500]);
+    for (name, form) in [
+        ("non-stationary, own", Form::LinearTime),
+        ("stationary, shared", Form::Quadratic),
+        ("rbf", Form::Automatic),
+        ("linear", Form::Automatic),
+    ] {
+        let magnitude = Magnitude::Norm { p: 1.5 };
+        let settings = Settings {
+            form,
+            ..with(sets.similarity(name), magnitude, &lengths, None)
+        };
+        check_settings(
+            &settings,
+            &example,
+            5,
+            &format!("{queries} queries, {name}"),
+        );
+    }
+}
+
 #[test]
 fn attention_across_blocks() {
     let (queries, keys) = (130, 515);

@@ -8,7 +8,9 @@ mod squared;
 mod stationary;
 
 pub use kernel::{KernelMatrixGradients, kernel_matrix, kernel_matrix_vjp};
-pub use map::{FeatureMapGradients, feature_map, feature_map_into, feature_map_vjp};
+pub use map::{
+    FeatureMapGradients, feature_map, feature_map_into, feature_map_vjp, feature_map_with_vjp,
+};
 pub use squared::{squared_kernel_matrix, squared_kernel_matrix_vjp};
 
 use crate::Error;

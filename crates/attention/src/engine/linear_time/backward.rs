@@ -8,59 +8,59 @@
 use super::forward::start;
 use super::plan::{Part, Span};
 use super::squares::Squares;
-use super::{Augmented, LinearTime, Sums, by_parts};
-use crate::engine::backward::Scratch;
+use super::{Augmented, LinearTime, Sums};
+use crate::engine::backward::{GradientRows, Scratch};
 use crate::engine::sweep::dot;
 use crate::engine::{Cotangent, HeadGradients, Level};
-use bochner_numerics::{Buffer, Real};
+use bochner_numerics::{Real, parallel};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Gradients of all heads, given what their parts start from.
-pub(crate) fn backward<T: Real>(
-    heads: &[LinearTime<T>],
-    starts: &[Buffer<Sums<T>>],
-    given: &[Cotangent<T>],
-) -> Vec<HeadGradients<T>> {
-    let queries = by_parts(
-        heads,
-        |plan| plan.query_parts().collect(),
-        |h, p, part| heads[h].pull_queries(part, start(&starts[h], p), &given[h]),
-    );
-    let (queries, sums): (Vec<_>, Vec<_>) = queries.into_iter().map(unzip).unzip();
-    let ends: Vec<Vec<Sums<T>>> = (heads.iter().zip(sums))
-        .map(|(head, sums)| head.join_backwards(sums))
-        .collect();
-    let keys = by_parts(
-        heads,
-        |plan| plan.key_parts().collect(),
-        |h, p, part| heads[h].pull_keys(part, start(&ends[h], p), &given[h]),
-    );
-    let parts = heads.iter().zip(queries).zip(keys);
-    parts
-        .map(|((head, queries), keys)| head.gathered(queries, keys))
-        .collect()
-}
-
-fn unzip<A, B>(pairs: Vec<(A, B)>) -> (Vec<A>, Vec<B>) {
-    pairs.into_iter().unzip()
-}
-
 impl<T: Real> LinearTime<'_, T> {
-    /// The gradients of a part's queries with what its own pairs add to those of its keys, and the
-    /// sums over its queries, relative to what its first queries read.
+    /// Gradients of the head, given what its parts start from.
+    pub(crate) fn backward(&self, starts: &[Sums<T>], given: &Cotangent<T>) -> HeadGradients<T> {
+        let mut gradients = HeadGradients::zeros(&self.head, 0..self.head.rows.queries);
+        let part = |p| self.plan.query_parts().nth(p).expect("one of them");
+        let count = self.plan.query_parts().len();
+        let mut sums: Vec<Option<Sums<T>>> = (0..count).map(|_| None).collect();
+        parallel::for_each_piece(
+            (gradients.rows(), &mut sums[..]),
+            count,
+            |(rows, sums), p, next| {
+                let (rows, more_rows) = split_before(rows, part(next));
+                let (sums, more_sums) = sums.split_at_mut(next - p);
+                ((rows, sums), (more_rows, more_sums))
+            },
+            |p, (mut rows, sums)| {
+                let start = start(starts, p);
+                sums[0] = Some(self.pull_queries(part(p), start, given, &mut rows));
+            },
+        );
+        let ends = self.join_backwards(sums.into_iter().flatten().collect());
+        let part = |p| self.plan.key_parts().nth(p).expect("one of them");
+        parallel::for_each_piece(
+            gradients.rows(),
+            self.plan.key_parts().len(),
+            |rows, _, next| split_before(rows, part(next)),
+            |p, mut rows| self.pull_keys(part(p), start(&ends, p), given, &mut rows),
+        );
+        gradients
+    }
+
+    /// Adds the gradients of a part's queries with what its own pairs add to those of its keys; the
+    /// sums over its queries, relative to what the first of them read.
     fn pull_queries(
         &self,
         part: &Part,
         start: &Sums<T>,
         given: &Cotangent<T>,
-    ) -> (HeadGradients<T>, Sums<T>) {
-        let mut gradients = self.zero_gradients(part);
+        gradients: &mut GradientRows<T>,
+    ) -> Sums<T> {
         let (mut sums, mut own) = (Cow::Borrowed(start), self.zeros());
         let mut squares = self.squares();
         own.reference = part[0].before;
         for (s, span) in part.iter().enumerate() {
-            self.pull_span(span, &mut squares, &sums, given, &mut gradients);
+            self.pull_span(span, &mut squares, &sums, given, gradients);
             if !own.is_empty() {
                 self.add_queries(span.queries.clone(), given, &mut squares, &mut own);
             }
@@ -68,7 +68,7 @@ impl<T: Real> LinearTime<'_, T> {
                 self.step(span, &mut squares, sums.to_mut());
             }
         }
-        (gradients, own)
+        own
     }
 
     /// The gradients of a span's queries, and of its keys as far as these queries see them.
@@ -78,7 +78,7 @@ impl<T: Real> LinearTime<'_, T> {
         squares: &mut Squares<T>,
         sums: &Sums<T>,
         given: &Cotangent<T>,
-        gradients: &mut HeadGradients<T>,
+        gradients: &mut GradientRows<T>,
     ) {
         let Span { queries, keys, .. } = span;
         if queries.is_empty() {
@@ -92,7 +92,7 @@ impl<T: Real> LinearTime<'_, T> {
         }
         if !sums.is_empty() {
             let u = self.cotangents(queries, given, sums.reference);
-            let gradient = gradients.left_rows(queries, self.head.width());
+            let gradient = gradients.left_rows(queries);
             squares
                 .of(self.head.left.row_range(queries.clone()))
                 .pull_back(&sums.moments, &u, gradient);
@@ -156,20 +156,24 @@ impl<T: Real> LinearTime<'_, T> {
         ends
     }
 
-    /// The gradients of a part's keys as far as later queries see them.
-    fn pull_keys(&self, part: &Part, end: &Sums<T>, given: &Cotangent<T>) -> HeadGradients<T> {
-        let mut gradients = self.zero_gradients(part);
+    /// Adds the gradients of a part's keys as far as later queries see them.
+    fn pull_keys(
+        &self,
+        part: &Part,
+        end: &Sums<T>,
+        given: &Cotangent<T>,
+        gradients: &mut GradientRows<T>,
+    ) {
         let (mut sums, mut squares) = (Cow::Borrowed(end), self.squares());
         for (s, span) in part.iter().enumerate().rev() {
             if !span.keys.is_empty() && !sums.is_empty() {
-                self.pull_span_keys(&span.keys, &mut squares, &sums, &mut gradients);
+                self.pull_span_keys(&span.keys, &mut squares, &sums, gradients);
             }
             if s > 0 && !span.queries.is_empty() {
                 sums.to_mut().lower(span.before);
                 self.add_queries(span.queries.clone(), given, &mut squares, sums.to_mut());
             }
         }
-        gradients
     }
 
     fn pull_span_keys(
@@ -177,11 +181,11 @@ impl<T: Real> LinearTime<'_, T> {
         keys: &Range<usize>,
         squares: &mut Squares<T>,
         sums: &Sums<T>,
-        gradients: &mut HeadGradients<T>,
+        gradients: &mut GradientRows<T>,
     ) {
         let weighted = self.weighted_values(keys, sums.reference);
         squares.of(self.head.right.row_range(keys.clone()));
-        let gradient = gradients.right_rows(keys, self.head.width());
+        let gradient = gradients.right_rows(keys);
         let numbers = self.numbers();
         let mut dy = squares.read_and_pull_back(&sums.moments, &weighted, gradient, numbers);
         let width = self.head.value_width();
@@ -195,25 +199,12 @@ impl<T: Real> LinearTime<'_, T> {
             gradients.add_key(j, dy, exponent);
         }
     }
+}
 
-    fn zero_gradients(&self, part: &Part) -> HeadGradients<T> {
-        let span = |range: fn(&Span) -> &Range<usize>| {
-            let (first, last) = (range(&part[0]), range(&part[part.len() - 1]));
-            first.start..last.end
-        };
-        HeadGradients::zeros(&self.head, span(|s| &s.queries), span(|s| &s.keys))
-    }
-
-    /// A head's gradients from those of its parts. Queries before the first part see nothing.
-    fn gathered(
-        &self,
-        queries: Vec<HeadGradients<T>>,
-        keys: Vec<HeadGradients<T>>,
-    ) -> HeadGradients<T> {
-        let parts = queries.into_iter().chain(keys);
-        let (queries, keys) = (self.head.rows.queries, self.head.right.shape().0);
-        let mut whole = HeadGradients::zeros(&self.head, 0..queries, 0..keys);
-        parts.for_each(|part| whole.add(&self.head, &part));
-        whole
-    }
+/// The rows before those of a part, and the others.
+fn split_before<'a, T: Real>(
+    rows: GradientRows<'a, T>,
+    part: &Part,
+) -> (GradientRows<'a, T>, GradientRows<'a, T>) {
+    rows.split_at(part[0].queries.start, part[0].keys.start)
 }

@@ -3,7 +3,6 @@
 use super::plan::{Part, Span};
 use super::squares::Squares;
 use super::{Augmented, LinearTime, Sums};
-use crate::Workspace;
 use crate::engine::product::add_product;
 use crate::engine::{Level, OutputRows, RowStatistics};
 use bochner_numerics::operations::record;
@@ -14,27 +13,9 @@ use std::ops::Range;
 /// What the parts of every head start from, in O(R² dv) memory each; if not causal, one for all.
 pub(crate) type Starts<T> = Buffer<Buffer<Sums<T>>>;
 
-/// Attention of all heads, one after the other in `out`; what their parts start from.
-pub(crate) fn forward<'a, T: Real>(
-    heads: usize,
-    head: impl Fn(usize) -> LinearTime<'a, T> + Sync,
-    workspace: &Workspace<T>,
-    out: OutputRows<T>,
-) -> Starts<T> {
-    let mut starts = workspace.starts.empty(heads);
-    parallel::map_into(heads, |h| head(h).starts(), &mut starts);
-    let queries = out.statistics.len() / heads;
-    parallel::for_each_piece(
-        out,
-        heads,
-        |rows, h, next| rows.split_at((next - h) * queries),
-        |h, rows| head(h).read_all(&starts[h], rows),
-    );
-    starts
-}
-
 /// Part `p`'s start: its own, or that of all.
 pub(super) fn start<T>(starts: &[Sums<T>], p: usize) -> &Sums<T> {
+    debug_assert!(starts.len() == 1 || p < starts.len(), "another plan");
     starts.get(p).unwrap_or(&starts[0])
 }
 
@@ -58,7 +39,7 @@ pub(crate) fn follow<T: Real>(
 
 impl<T: Real> LinearTime<'_, T> {
     /// What the parts start from.
-    fn starts(&self) -> Buffer<Sums<T>> {
+    pub(crate) fn starts(&self) -> Buffer<Sums<T>> {
         // Of the last part of a causal sequence nobody reads the sums.
         let parts = self.plan.key_parts();
         let count = parts.len() - usize::from(self.plan.causal).min(parts.len());
@@ -71,7 +52,7 @@ impl<T: Real> LinearTime<'_, T> {
 
     /// Outputs of all queries, which are zero before, and their statistics. Queries before the first
     /// part see nothing.
-    fn read_all(&self, starts: &[Sums<T>], out: OutputRows<T>) {
+    pub(crate) fn read_all(&self, starts: &[Sums<T>], out: OutputRows<T>) {
         let part = |p| self.plan.query_parts().nth(p).expect("one of them");
         let first = |p| part(p)[0].queries.start;
         let (blind, rows) = out.split_at(first(0));

@@ -23,13 +23,11 @@ mod squares;
 mod sums;
 
 use super::{Exponents, Head, Level, Score};
-use bochner_numerics::{Buffer, Buffers, Real, parallel};
-use plan::Part;
+use bochner_numerics::{Buffer, Buffers, Real};
 use squares::Squares;
 use std::ops::Range;
 
-pub(crate) use backward::backward;
-pub(crate) use forward::{Starts, follow, forward};
+pub(crate) use forward::{Starts, follow};
 pub(crate) use plan::{Plan, Span};
 use sums::Augmented;
 pub(crate) use sums::Sums;
@@ -91,14 +89,9 @@ impl<'a, T: Real> LinearTime<'a, T> {
         &self.head.workspace.numbers
     }
 
-    /// Of a row of features.
-    pub(crate) fn width(&self) -> usize {
-        self.head.width()
-    }
-
     /// $g_j$ of the keys in sums over all of them.
     pub(crate) fn key_weights(&self, sums: &Sums<T>) -> Buffer<T> {
-        self.relative(0..self.head.right.shape().0, sums.reference)
+        self.relative(0..self.head.values.shape().0, sums.reference)
     }
 
     /// $g_j$ of some keys.
@@ -108,17 +101,18 @@ impl<'a, T: Real> LinearTime<'a, T> {
         g
     }
 
-    /// Calls `f(a, b, x)` with every entry of $\sum_j g_j y_{jn} \phi_j \phi_j^T$, `n` being a
-    /// column of $[v | 1]$.
+    /// Calls `f(a, b, x)` with every entry of $\sum_j g_j y_{jn} \phi_j \phi_j^T$ of `width`
+    /// features, `n` being a column of $[v | 1]$.
     pub(crate) fn second_moment(
         &self,
         sums: &Sums<T>,
+        width: usize,
         n: usize,
         mut f: impl FnMut(usize, usize, T),
     ) {
         let unscaled = (self.scale * self.scale).recip();
         let f = |a, b, x| f(a, b, unscaled * x);
-        (self.plan.order).each_entry(&sums.moments, self.width(), n, f);
+        (self.plan.order).each_entry(&sums.moments, width, n, f);
     }
 
     fn squares(&self) -> Squares<T> {
@@ -129,26 +123,4 @@ impl<'a, T: Real> LinearTime<'a, T> {
             self.scale,
         )
     }
-}
-
-/// `f(head, part)` for every part of every head, in parallel; a list a head.
-fn by_parts<'a, T: Real, R: Send>(
-    heads: &'a [LinearTime<T>],
-    parts: impl Fn(&'a Plan) -> Vec<&'a Part>,
-    f: impl Fn(usize, usize, &'a Part) -> R + Send + Sync,
-) -> Vec<Vec<R>> {
-    let cut = heads.iter().map(|head| parts(head.plan));
-    let cut: Vec<Vec<&Part>> = cut.collect();
-    let tasks = cut.iter().enumerate();
-    let tasks = tasks.flat_map(|(h, parts)| parts.iter().enumerate().map(move |(p, x)| (h, p, *x)));
-    let tasks: Vec<(usize, usize, &Part)> = tasks.collect();
-    let run = |i: usize| {
-        let (h, p, part) = tasks[i];
-        f(h, p, part)
-    };
-    let mut results = parallel::map(tasks.len(), run).into_iter();
-    let lists = cut
-        .iter()
-        .map(|parts| results.by_ref().take(parts.len()).collect());
-    lists.collect()
 }

@@ -11,10 +11,10 @@ use crate::engine::{Call, PIECE, Parts, backward, elements, held};
 use crate::error::largest;
 use crate::score::{Half, PointsGradients};
 use crate::{Error, Points};
-use bochner_kernels::{feature_map, feature_map_vjp};
+use bochner_kernels::{feature_map_vjp, feature_map_with_vjp};
 use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
-use bochner_numerics::{Real, parallel};
+use bochner_numerics::{Buffers, Real, parallel};
 use ndarray::{Array2, Array3, Axis, s};
 use std::ops::Range;
 
@@ -61,6 +61,7 @@ impl<T: Real> Kernel<'_, '_, T> {
                         kernel: self,
                         points,
                         floor,
+                        buffers: Buffers::default(),
                     };
                     Some(kernel.pull_back(call, sides, along_inputs, &mut a)?)
                 }
@@ -191,6 +192,7 @@ struct Squared<'k, 'a, 'b, T> {
     kernel: &'k Kernel<'a, 'b, T>,
     points: Points<'b, T>,
     floor: f64,
+    buffers: Buffers<T>,
 }
 
 impl<T: Real> Squared<'_, '_, '_, T> {
@@ -261,23 +263,23 @@ impl<T: Real> Squared<'_, '_, '_, T> {
         along_f: &[T],
         sums: &mut Sums<T>,
     ) -> Result<Array2<T>, Error> {
-        let points = self.points.half(head, half);
-        let phi = feature_map(x.view(), &points)?;
-        let mut cotangent = Array2::zeros(phi.raw_dim());
-        run(Products {
-            phi: phi.as_slice().expect("allocated in row-major order"),
-            features: (self.kernel.own.features[head].as_slice())
-                .expect("allocated in row-major order"),
-            along_f,
-            heads: [head, self.kernel.heads],
-            inverse: points.normaliser().recip(),
-            along_phi: cotangent
-                .as_slice_mut()
-                .expect("allocated in row-major order"),
-            along_features: (sums.features[head].as_slice_mut())
-                .expect("allocated in row-major order"),
-        });
-        let own = feature_map_vjp(x.view(), &points, cotangent.view())?;
+        let (points, heads) = (self.points.half(head, half), self.kernel.heads);
+        let features = self.kernel.own.features[head].as_slice();
+        let along_features = sums.features[head].as_slice_mut();
+        let features = features.expect("allocated in row-major order");
+        let along_features = along_features.expect("allocated in row-major order");
+        let own =
+            feature_map_with_vjp(x.view(), &points, &self.buffers, |rows, phi, along_phi| {
+                run(Products {
+                    phi,
+                    features,
+                    along_f: &along_f[rows.start * 2 * heads..rows.end * 2 * heads],
+                    heads: [head, heads],
+                    inverse: points.normaliser().recip(),
+                    along_phi,
+                    along_features,
+                });
+            })?;
         let width = self.kernel.width;
         let place = match half {
             Half::Target => 0..width,

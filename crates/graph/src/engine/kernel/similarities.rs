@@ -5,9 +5,9 @@ use crate::engine::rows::{dot, row};
 use crate::engine::sums::nodes_of_a_piece;
 use crate::score::Half;
 use crate::{Error, Points};
-use bochner_kernels::feature_map;
+use bochner_kernels::feature_map_into;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
-use bochner_numerics::{Real, parallel};
+use bochner_numerics::{Buffers, Real, parallel};
 use ndarray::Array2;
 use std::ops::Range;
 
@@ -52,13 +52,15 @@ pub(super) fn of_nodes<T: Real>(
     features: &[Array2<T>],
 ) -> Result<Vec<T>, Error> {
     let mut f = vec![T::zero(); count(call, half) * 2 * features.len()];
+    let buffers = Buffers::default();
     map_nodes(&mut f, 2 * features.len(), |nodes, f| {
         for (head, features) in features.iter().enumerate() {
             let points = points.half(head, half);
             let x = inputs(call, half, head, nodes.clone());
-            let phi = feature_map(x.view(), &points)?;
+            let mut phi = buffers.any(nodes.len() * features.ncols());
+            feature_map_into(x.view(), &points, &buffers, &mut phi)?;
             run(Against {
-                phi: phi.as_slice().expect("allocated in row-major order"),
+                phi: &phi,
                 features: features.as_slice().expect("allocated in row-major order"),
                 inverse: points.normaliser().recip(),
                 heads: [head, call.shape.heads],
