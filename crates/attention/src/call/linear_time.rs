@@ -135,8 +135,8 @@ impl<T: Real> Call<'_, '_, T> {
     }
 
     /// Calls `f` with a head whose features are made now and gone afterwards: those of all heads at
-    /// once would take as much memory as queries and keys. There are as many as heads are at work: as
-    /// threads, or a few more where one that waits for a head's parts begins another head.
+    /// once would take 2R / d times the memory of queries and keys. There are those of as many heads as
+    /// threads, or of a few more where one that waits for a head's parts begins another head.
     fn with_features<R>(
         &self,
         h: usize,

@@ -1,6 +1,6 @@
 //! The feature map and its gradient.
 
-use super::blocks::{BLOCK, Block, by_tasks, for_each_block};
+use super::blocks::{Block, by_tasks, for_each_block};
 use super::{SpectralPoints, nonstationary, stationary};
 use crate::Error;
 use crate::error::expect_shape;
@@ -8,7 +8,6 @@ use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::memory::zeros;
 use bochner_numerics::{Buffers, Mat, MatMut, Panels, Real, matmul};
 use ndarray::{Array2, ArrayView2, CowArray, Ix2, s};
-use std::ops::Range;
 
 /// The random Fourier features of the rows of `x`: their inner products are the kernel.
 ///
@@ -87,10 +86,10 @@ pub fn feature_map_into<T: Real>(
 }
 
 /// From sines and cosines to features.
-struct Combine<'a, 'b, 'p, T> {
-    points: &'a SpectralPoints<'p, T>,
-    block: &'a Block<'b, T>,
-    phi: &'a mut [T],
+pub(super) struct Combine<'a, 'b, 'p, T> {
+    pub(super) points: &'a SpectralPoints<'p, T>,
+    pub(super) block: &'a Block<'b, T>,
+    pub(super) phi: &'a mut [T],
 }
 
 impl<T: Real> Task for Combine<'_, '_, '_, T> {
@@ -181,83 +180,8 @@ pub fn feature_map_vjp<T: Real>(
     Ok(unstack(points, along_x, along_points))
 }
 
-/// [`feature_map_vjp`] where the cotangent of a row follows from its features: these are made once
-/// for both, some rows at a time.
-///
-/// `cotangent(rows, phi, out)` is given consecutive rows and their features, `[rows, 2R]`, and adds
-/// their cotangents, `[rows, 2R]`, to zeros.
-///
-/// # Errors
-/// As [`feature_map`].
-///
-/// # Numerics
-/// The same numbers as from the two functions, but that the gradients along the points of more than
-/// 1024 rows are summed in another order. One block of rows after the other on the calling thread, for
-/// callers that have split the rows among threads; memory comes from `buffers`, but for the gradients.
-///
-/// ```
-/// use bochner_kernels::{SpectralPoints, feature_map_with_vjp};
-/// use bochner_numerics::Buffers;
-/// use ndarray::array;
-///
-/// let (x, w) = (array![[0.3], [0.9]], array![[1.0]]);
-/// let points = SpectralPoints::Stationary { w: w.view() };
-/// // The sum of the cosines' squares.
-/// let mut sum = 0.0;
-/// let gradients = feature_map_with_vjp(x.view(), &points, &Buffers::default(), |_, phi, out| {
-///     for (phi, out) in phi.chunks(2).zip(out.chunks_mut(2)) {
-///         sum += phi[0] * phi[0];
-///         out[0] += 2.0 * phi[0];
-///     }
-/// })?;
-/// assert!((sum - (0.3_f64.cos().powi(2) + 0.9_f64.cos().powi(2))).abs() < 1e-15);
-/// assert!((gradients.x[[1, 0]] + 1.8_f64.sin()).abs() < 1e-15);
-/// # Ok::<(), bochner_kernels::Error>(())
-/// ```
-pub fn feature_map_with_vjp<T: Real>(
-    x: ArrayView2<T>,
-    points: &SpectralPoints<T>,
-    buffers: &Buffers<T>,
-    mut cotangent: impl FnMut(Range<usize>, &[T], &mut [T]),
-) -> Result<FeatureMapGradients<T>, Error> {
-    points.check()?;
-    points.check_input("x", &x)?;
-    let (length, width, features) = (x.nrows(), points.width(), 2 * points.count());
-    let per_row = points.stacked_rows();
-    let (x, stacked) = (x.as_standard_layout(), points.stacked(buffers));
-    let stacked = Mat::new(&stacked, per_row, width);
-    let panels = Panels::new_in(buffers, stacked.t());
-    let (mut along_x, mut along_points) = (zeros(length * width), zeros(per_row * width));
-    let scratch = || buffers.any(features * BLOCK.min(length));
-    let (mut phi, mut along_phi) = (scratch(), scratch());
-    for_each_block(matrix(&x), &panels, 0..length, buffers, |block| {
-        let rows = block.range(1);
-        let phi = &mut phi[..rows.len() * features];
-        let along_phi = &mut along_phi[..phi.len()];
-        along_phi.fill(T::zero());
-        instructions::run(Combine {
-            points,
-            block: &block,
-            phi,
-        });
-        cotangent(rows, phi, along_phi);
-        let along_x = &mut along_x[block.range(width)];
-        pull_back(
-            block,
-            points,
-            stacked,
-            along_phi,
-            along_x,
-            &mut along_points,
-        );
-    });
-    let along_x = array(length, width, along_x);
-    let along_points = array(per_row, width, along_points);
-    Ok(unstack(points, along_x, along_points))
-}
-
 /// Writes the gradient along the block's inputs and adds that along the points.
-fn pull_back<T: Real>(
+pub(super) fn pull_back<T: Real>(
     mut block: Block<T>,
     points: &SpectralPoints<T>,
     stacked: Mat<T>,
@@ -305,16 +229,16 @@ impl<T: Real> Task for Turn<'_, '_, '_, T> {
     }
 }
 
-fn matrix<'a, T: Real>(x: &'a CowArray<'_, T, Ix2>) -> Mat<'a, T> {
+pub(super) fn matrix<'a, T: Real>(x: &'a CowArray<'_, T, Ix2>) -> Mat<'a, T> {
     let data = x.as_slice().expect("brought to row-major order");
     Mat::new(data, x.nrows(), x.ncols())
 }
 
-fn array<T>(rows: usize, cols: usize, data: Vec<T>) -> Array2<T> {
+pub(super) fn array<T>(rows: usize, cols: usize, data: Vec<T>) -> Array2<T> {
     Array2::from_shape_vec((rows, cols), data).expect("allocated with this shape")
 }
 
-fn unstack<T: Real>(
+pub(super) fn unstack<T: Real>(
     points: &SpectralPoints<T>,
     x: Array2<T>,
     w: Array2<T>,
@@ -331,6 +255,7 @@ fn unstack<T: Real>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::blocks::BLOCK;
     use super::*;
     use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
 
@@ -416,30 +341,6 @@ mod tests {
         assert!(relative_error(got.x.as_slice().unwrap(), &along_x) < 1e-6);
         assert!(relative_error(got.w1.as_slice().unwrap(), &along_w1) < 1e-6);
         assert!(relative_error(got.w2.unwrap().as_slice().unwrap(), &along_w2) < 1e-6);
-    }
-
-    #[test]
-    fn features_and_their_gradient_in_one_pass_are_those_of_two() {
-        let length = 2 * BLOCK + 3;
-        let (x, cotangent) = (
-            random::<f32>(length, 3, "x"),
-            random(length, 10, "cotangent"),
-        );
-        let (w1, w2) = (random(5, 3, "w1"), random(5, 3, "w2"));
-        let (w1, w2) = (w1.view(), w2.view());
-        let buffers = Buffers::default();
-        let stationary = SpectralPoints::Stationary { w: w1 };
-        for points in [stationary, SpectralPoints::Nonstationary { w1, w2 }] {
-            let phi = feature_map(x.view(), &points).unwrap();
-            let mut seen = Vec::new();
-            let got = feature_map_with_vjp(x.view(), &points, &buffers, |rows, phi, out| {
-                assert_eq!(rows.start * 10, seen.len());
-                seen.extend_from_slice(phi);
-                out.copy_from_slice(&cotangent.as_slice().unwrap()[rows.start * 10..rows.end * 10]);
-            });
-            assert_eq!(seen, phi.as_slice().unwrap());
-            assert_eq!(got, feature_map_vjp(x.view(), &points, cotangent.view()));
-        }
     }
 
     #[test]
