@@ -1,6 +1,8 @@
 //! Lists of lists in two arrays: compressed sparse rows, and their transposition.
 
 use crate::Error;
+use bochner_numerics::memory::{Unwritten, written_by};
+use bochner_numerics::{Real, parallel};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -141,6 +143,35 @@ pub(crate) fn cut<T>(
         piece
     });
     cut.collect()
+}
+
+/// Rows of `width` numbers, in consecutive pieces of so many rows: each is given to `task` with its
+/// number, as zeros, by the thread that goes on with it.
+pub(crate) fn filled<T: Real>(
+    pieces: impl Iterator<Item = usize> + Clone,
+    width: usize,
+    task: impl Fn(usize, &mut [T]) + Send + Sync,
+) -> Vec<T> {
+    let [out] = written_by([pieces.clone().sum::<usize>() * width], |[out]| {
+        let parts = cut_unwritten(out, width, pieces).into_iter().enumerate();
+        parallel::for_each(parts.collect(), |(i, out)| task(i, out.zeros()));
+    });
+    out
+}
+
+/// As [`cut`], of memory that nothing has been written to yet.
+pub(crate) fn cut_unwritten<T: Real>(
+    mut data: Unwritten<T>,
+    width: usize,
+    pieces: impl IntoIterator<Item = usize>,
+) -> Vec<Unwritten<T>> {
+    let mut parts = Vec::new();
+    for rows in pieces {
+        let (piece, rest) = data.split_at(rows * width);
+        parts.push(piece);
+        data = rest;
+    }
+    parts
 }
 
 #[cfg(test)]

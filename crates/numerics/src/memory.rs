@@ -13,17 +13,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///
 /// A training step allocates and frees the same arrays as the one before; if their pages go back in
 /// between, a fifth to a half of the time goes into fetching and clearing them again. Call it once at
-/// the start of a program that trains. It costs at most 64 MiB of memory that would otherwise be
-/// returned, for each arena of the allocator.
+/// the start of a program that trains, before it has threads. From then on the process holds as much
+/// as it ever held at once.
 ///
 /// # Numerics
-/// No setting is touched: glibc takes blocks up to the size of the largest one it has seen freed
-/// (32 MiB at most) from memory that it keeps, and this function shows it such a block, which is
-/// never written to and hence never occupied. Elsewhere it has no effect.
+/// It tells glibc to serve arrays of any size from its heap (`M_MMAP_MAX`) and never to shrink that
+/// (`M_TRIM_THRESHOLD`); arrays of more than 64 MiB that another thread than the first asks for still
+/// go back. Elsewhere it has no effect.
 pub fn keep_freed_memory() {
-    /// Just below glibc's limit, the block's own header included.
-    const LARGEST: usize = (32 << 20) - (64 << 10);
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGEST)));
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+    // SAFETY: two settings of the allocator, each a word that it reads when it next gets or returns
+    // pages. Neither touches memory that has been handed out.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_MAX, 0);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, -1);
+    }
 }
 
 /// `n` zeros, in large pages where there are many.
@@ -126,6 +130,17 @@ impl<'a, T: Real> Unwritten<'a, T> {
         unsafe { std::slice::from_raw_parts_mut(first, n) }
     }
 
+    /// The first `n` numbers, and those after them.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn split_at(self, n: usize) -> (Self, Self) {
+        let written = self.written;
+        let (first, rest) = self.memory.split_at_mut(n);
+        let [first, rest] = [first, rest].map(|memory| Self { memory, written });
+        (first, rest)
+    }
+
     /// Pieces of `size` numbers, the last of which may have fewer.
     ///
     /// # Panics
@@ -148,9 +163,11 @@ mod tests {
                 for piece in ones.chunks(size).map(Unwritten::zeros) {
                     piece.iter_mut().for_each(|x| *x += 1.0);
                 }
-                twos.zeros().fill(2.0);
+                let (first, second) = twos.split_at(1);
+                second.zeros().fill(2.0);
+                first.zeros().fill(1.0);
             });
-            assert_eq!((ones, twos), (vec![1.0; n], vec![2.0; 2]));
+            assert_eq!((ones, twos), (vec![1.0; n], vec![1.0, 2.0]));
         }
     }
 

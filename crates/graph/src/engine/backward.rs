@@ -2,9 +2,9 @@
 
 use super::forward::arriving;
 use super::preactivation::Preactivation;
-use super::rows::{add, add_scaled_heads, dot_heads, row};
+use super::rows::{add, dot_heads, row, weighted_sums};
 use super::{Alpha, Call, PIECE, classic};
-use crate::compressed::cut;
+use crate::compressed::{cut, filled};
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Operations, Real, operations, parallel};
 use std::ops::Range;
@@ -34,24 +34,21 @@ fn along_scores<T: Real>(
     values: &[T],
 ) -> Vec<T> {
     let (rows, heads) = (&call.graph.by_target, call.shape.heads);
-    let mut out = vec![T::zero(); alpha.normalised.len()];
     let pieces = rows.pieces(PIECE);
     let arriving = pieces.iter().map(|piece| rows.entries_of(piece.clone()));
-    let parts = cut(&mut out, heads, arriving.clone().map(|places| places.len()));
-    let tasks = pieces.iter().cloned().zip(arriving).zip(parts).collect();
-    parallel::for_each(tasks, |((targets, places), out)| {
+    filled(arriving.map(|places| places.len()), heads, |i, out| {
+        let places = rows.entries_of(pieces[i].clone());
         let places = places.start * heads..places.end * heads;
         run(AlongScores {
             call,
             values,
-            targets,
+            targets: pieces[i].clone(),
             alpha: &alpha.normalised[places.clone()],
             applied: &alpha.applied()[places],
             cotangent,
             out,
         });
-    });
-    out
+    })
 }
 
 struct AlongScores<'a, 'b, T: Real> {
@@ -95,19 +92,16 @@ impl<T: Real> Task for AlongScores<'_, '_, T> {
 
 fn along_values<T: Real>(call: &Call<T>, applied: &[T], cotangent: &[T]) -> Vec<T> {
     let (rows, columns) = (&call.graph.by_source, call.shape.columns());
-    let mut out = vec![T::zero(); rows.count() * columns];
     let pieces = rows.pieces(PIECE);
-    let parts = cut(&mut out, columns, pieces.iter().map(Range::len));
-    parallel::for_each(pieces.into_iter().zip(parts).collect(), |(sources, out)| {
+    filled(pieces.iter().map(Range::len), columns, |i, out| {
         run(AlongValues {
             call,
-            sources,
+            sources: pieces[i].clone(),
             applied,
             cotangent,
             out,
         });
-    });
-    out
+    })
 }
 
 struct AlongValues<'a, 'b, T: Real> {
@@ -129,11 +123,14 @@ impl<T: Real> Task for AlongValues<'_, '_, T> {
                 .row(source)
                 .iter()
                 .zip(&graph.places[entries]);
-            for (&target, &place) in edges {
+            let edges = edges.map(|(&target, &place)| {
                 let factors = row(self.applied, place as usize, shape.heads);
-                let cotangent = row(self.cotangent, target as usize, shape.columns());
-                add_scaled_heads::<T, A>(out, factors, cotangent, shape.width);
-            }
+                (
+                    factors,
+                    row(self.cotangent, target as usize, shape.columns()),
+                )
+            });
+            weighted_sums::<T, A>(edges, shape.width, out);
         }
     }
 }

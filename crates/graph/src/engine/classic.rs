@@ -38,13 +38,13 @@ impl<'a, T: Real> Classic<'a, T> {
         super::backward::scale_by_leak(call, self.u, &mut along_scores);
         let along_u = along_scores;
         let (first, second) = halves(&elements(a.view()), call.shape);
-        let mut targets = vec![T::zero(); call.target_features().len()];
         let mut sources = along_values;
         let along_target = by_target(call.graph, &along_u, self.heads);
         let along_source = by_source(call.graph, &along_u, self.heads);
         let (x, y) = (call.target_features(), call.source_features());
-        let first = preactivation::pull_back(x, &first, &along_target, call.shape, &mut targets);
-        let second = preactivation::pull_back(y, &second, &along_source, call.shape, &mut sources);
+        let (targets, first) = preactivation::pull_back(x, &first, &along_target, call.shape);
+        let second =
+            preactivation::add_pull_back(y, &second, &along_source, call.shape, &mut sources);
         let width = call.shape.width;
         let heads = first.chunks_exact(width).zip(second.chunks_exact(width));
         Parts {

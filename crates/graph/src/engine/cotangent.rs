@@ -3,23 +3,23 @@
 use crate::Error;
 use crate::error::within;
 use crate::settings::{Merge, Shape};
-use bochner_numerics::Real;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
+use bochner_numerics::{Real, parallel};
 use ndarray::ArrayView2;
+use std::borrow::Cow;
 
 /// The cotangent of each head's output, in units of a power of two.
-pub(crate) struct Cotangent<T> {
+pub(crate) struct Cotangent<'a, T: Clone> {
     /// `[Nt, H F]`.
-    pub(crate) heads: Vec<T>,
+    pub(crate) heads: Cow<'a, [T]>,
     unit: T,
 }
 
-impl<T: Real> Cotangent<T> {
-    pub(crate) fn new(given: ArrayView2<T>, merge: Merge, shape: Shape) -> Result<Self, Error> {
-        let given = given.as_standard_layout();
-        let given = given.as_slice().expect("brought to row-major order");
-        let unit = unit(given, crate::error::largest::<T>().sqrt());
-        if !within(given, T::max_value()) {
+impl<'a, T: Real> Cotangent<'a, T> {
+    pub(crate) fn new(given: ArrayView2<'a, T>, merge: Merge, shape: Shape) -> Result<Self, Error> {
+        let given = super::elements(given);
+        let unit = unit(&given, crate::error::largest::<T>().sqrt());
+        if !within(&given, T::max_value()) {
             let at = given.iter().position(|x| !x.is_finite());
             let at = at.expect("one is not finite");
             return Err(Error::NotANumber {
@@ -30,8 +30,8 @@ impl<T: Real> Cotangent<T> {
             });
         }
         let heads = match merge {
-            _ if shape.heads == 1 && unit == T::one() => given.to_vec(),
-            Merge::Concatenate if unit == T::one() => given.to_vec(),
+            _ if shape.heads == 1 && unit == T::one() => given,
+            Merge::Concatenate if unit == T::one() => given,
             Merge::Concatenate => given.iter().map(|&x| x / unit).collect(),
             Merge::Average => {
                 let divisor = unit * T::of(shape.heads as f64);
@@ -46,9 +46,14 @@ impl<T: Real> Cotangent<T> {
     /// Back to the units of what was given; what lies beyond the type's range becomes its largest
     /// number.
     pub(crate) fn restore(&self, x: &mut [T]) {
-        instructions::run(Restore { x, unit: self.unit });
+        parallel::for_each_chunk(x, PIECE, |_, x| {
+            instructions::run(Restore { x, unit: self.unit });
+        });
     }
 }
+
+/// Elements of a piece of work.
+const PIECE: usize = 1 << 15;
 
 struct Restore<'a, T> {
     x: &'a mut [T],

@@ -1,11 +1,12 @@
 //! Weights of edges, and what targets receive.
 
-use super::rows::{add_scaled_heads, row};
+use super::rows::{row, weighted_sums};
 use super::scorer::{Arriving, Scorer};
 use super::{Alpha, Call, PIECE, held};
-use crate::compressed::cut;
+use crate::compressed::cut_unwritten;
 use bochner_numerics::elementary::exp_in_place;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
+use bochner_numerics::memory::written_by;
 use bochner_numerics::{Dropout, Operations, Real, operations, parallel};
 use std::ops::Range;
 
@@ -18,53 +19,56 @@ pub(super) fn attend<T: Real, S: Scorer<T>>(
     let (rows, shape) = (&call.graph.by_target, call.shape);
     let edges = rows.entries();
     operations::record(Operations::multiply_adds(edges * shape.columns()));
-    let mut alpha = vec![T::zero(); edges * shape.heads];
+    let weights = edges * shape.heads;
     let dropout = call.settings.dropout.as_ref();
-    let mut dropped = vec![T::zero(); dropout.map_or(0, |_| alpha.len())];
-    let mut output = vec![T::zero(); rows.count() * shape.columns()];
-    let pieces = rows.pieces(PIECE);
-    let arriving = pieces
-        .iter()
-        .map(|piece| rows.entries_of(piece.clone()).len());
-    let droppeds = cut(
-        &mut dropped,
-        dropout.map_or(0, |_| shape.heads),
-        arriving.clone(),
-    );
-    let alphas = cut(&mut alpha, shape.heads, arriving)
-        .into_iter()
-        .zip(droppeds);
-    let outputs = cut(&mut output, shape.columns(), pieces.iter().map(Range::len));
-    let tasks = pieces.into_iter().zip(alphas).zip(outputs).collect();
-    parallel::for_each(tasks, |((targets, (alpha, dropped)), output)| {
-        run(Weights {
-            call,
-            scorer,
-            targets: targets.clone(),
-            alpha,
-        });
-        exp_in_place(alpha);
-        run(Normalise {
-            call,
-            targets: targets.clone(),
-            alpha,
-        });
-        if let Some(dropout) = dropout {
-            run(DropOut {
-                dropout,
-                order: &call.graph.order[rows.entries_of(targets.clone())],
-                heads: shape.heads,
-                alpha,
-                dropped,
-            });
-        }
-        run(Receive {
-            call,
-            values,
-            targets,
-            weights: if dropout.is_some() { dropped } else { alpha },
-            output,
-        });
+    let lengths = [
+        weights,
+        dropout.map_or(0, |_| weights),
+        rows.count() * shape.columns(),
+    ];
+    let [alpha, dropped, output] = written_by(lengths, |[alpha, dropped, output]| {
+        let pieces = rows.pieces(PIECE);
+        let arriving = pieces
+            .iter()
+            .map(|piece| rows.entries_of(piece.clone()).len());
+        let alphas = cut_unwritten(alpha, shape.heads, arriving.clone());
+        let droppeds = cut_unwritten(dropped, dropout.map_or(0, |_| shape.heads), arriving);
+        let outputs = cut_unwritten(output, shape.columns(), pieces.iter().map(Range::len));
+        let tasks = pieces.into_iter().zip(alphas.into_iter().zip(droppeds));
+        parallel::for_each(
+            tasks.zip(outputs).collect(),
+            |((targets, (alpha, dropped)), output)| {
+                let (alpha, dropped) = (alpha.zeros(), dropped.zeros());
+                run(Weights {
+                    call,
+                    scorer,
+                    targets: targets.clone(),
+                    alpha,
+                });
+                exp_in_place(alpha);
+                run(Normalise {
+                    call,
+                    targets: targets.clone(),
+                    alpha,
+                });
+                if let Some(dropout) = dropout {
+                    run(DropOut {
+                        dropout,
+                        order: &call.graph.order[rows.entries_of(targets.clone())],
+                        heads: shape.heads,
+                        alpha,
+                        dropped,
+                    });
+                }
+                run(Receive {
+                    call,
+                    values,
+                    targets,
+                    weights: if dropout.is_some() { dropped } else { alpha },
+                    output: output.zeros(),
+                });
+            },
+        );
     });
     let alpha = Alpha {
         normalised: alpha,
@@ -222,13 +226,16 @@ impl<T: Real> Task for Receive<'_, '_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
         let shape = self.call.shape;
-        let mut weights = self.weights.chunks_exact(shape.heads);
         let outputs = self.output.chunks_exact_mut(shape.columns());
+        let mut rest = self.weights;
         for (edges, output) in arriving(self.call, self.targets).zip(outputs) {
-            for (&source, weights) in edges.sources.iter().zip(&mut weights) {
-                let value = row(self.values, source as usize, shape.columns());
-                add_scaled_heads::<T, A>(output, weights, value, shape.width);
-            }
+            let (weights, after) = rest.split_at(edges.sources.len() * shape.heads);
+            rest = after;
+            let edges = edges.sources.iter().zip(weights.chunks_exact(shape.heads));
+            let edges = edges.map(|(&source, weights)| {
+                (weights, row(self.values, source as usize, shape.columns()))
+            });
+            weighted_sums::<T, A>(edges, shape.width, output);
         }
     }
 }

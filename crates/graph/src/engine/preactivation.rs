@@ -3,8 +3,10 @@
 use super::Call;
 use super::rows::{add_scaled_heads, dot_heads, row};
 use super::sums::{by_nodes, ordered_sum};
+use crate::compressed::{cut, cut_unwritten, filled};
 use crate::settings::Shape;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
+use bochner_numerics::memory::{Unwritten, written_by};
 use bochner_numerics::{Real, parallel};
 use std::ops::Range;
 
@@ -68,14 +70,13 @@ pub(super) fn halves<T: Real>(a: &[T], shape: Shape) -> (Vec<T>, Vec<T>) {
 /// $a_h \cdot x_{ih}$ of all nodes and heads: `x` is `[N, H F]`, `a` is `[H, F]`, the result `[N, H]`.
 fn by_head<T: Real>(x: &[T], a: &[T], shape: Shape) -> Vec<T> {
     let columns = shape.columns();
-    let mut out = vec![T::zero(); x.len() / shape.width];
-    let nodes = super::PIECE;
-    parallel::for_each_chunk(&mut out, nodes * shape.heads, |i, out| {
-        let x = &x[i * nodes * columns..][..out.len() * shape.width];
+    let pieces = by_nodes(x.len() / columns);
+    filled(pieces.iter().map(Range::len), shape.heads, |i, out| {
+        let nodes = &pieces[i];
+        let x = &x[nodes.start * columns..nodes.end * columns];
         let width = shape.width;
         run(ByHead { x, a, width, out });
-    });
-    out
+    })
 }
 
 struct ByHead<'a, T> {
@@ -100,19 +101,48 @@ impl<T: Real> Task for ByHead<'_, T> {
     }
 }
 
-/// The vector-Jacobian product of [`by_head`]: adds that along `x` to `along_x` and returns that along
-/// `a`.
+/// The vector-Jacobian product of [`by_head`]: that along `x`, and that along `a`.
 pub(super) fn pull_back<T: Real>(
+    x: &[T],
+    a: &[T],
+    cotangent: &[T],
+    shape: Shape,
+) -> (Vec<T>, Vec<T>) {
+    let mut along_a = Vec::new();
+    let [along_x] = written_by([x.len()], |[along_x]| {
+        let parts = cut_unwritten(along_x, shape.columns(), pieces(x, shape));
+        along_a = add_pulled_back([x, a, cotangent], shape, parts, Unwritten::zeros);
+    });
+    (along_x, along_a)
+}
+
+/// The same, with that along `x` added to `along_x`.
+pub(super) fn add_pull_back<T: Real>(
     x: &[T],
     a: &[T],
     cotangent: &[T],
     shape: Shape,
     along_x: &mut [T],
 ) -> Vec<T> {
+    let parts = cut(along_x, shape.columns(), pieces(x, shape));
+    add_pulled_back([x, a, cotangent], shape, parts, |part| part)
+}
+
+fn pieces<T>(x: &[T], shape: Shape) -> impl Iterator<Item = usize> {
+    by_nodes(x.len() / shape.columns())
+        .into_iter()
+        .map(|nodes| nodes.len())
+}
+
+/// Adds to each part of that along `x`, opened by the thread that writes to it.
+fn add_pulled_back<'x, T: Real, P: Send>(
+    [x, a, cotangent]: [&[T]; 3],
+    shape: Shape,
+    parts: Vec<P>,
+    open: impl Fn(P) -> &'x mut [T] + Send + Sync,
+) -> Vec<T> {
     let columns = shape.columns();
-    let nodes = x.len() / columns;
-    let pieces = by_nodes(nodes);
-    let parts = crate::compressed::cut(along_x, columns, pieces.iter().map(Range::len));
+    let pieces = by_nodes(x.len() / columns);
     let mut sums = vec![vec![T::zero(); columns]; pieces.len()];
     let tasks = pieces.into_iter().zip(parts).zip(&mut sums).collect();
     parallel::for_each(tasks, |((nodes, along_x), along_a)| {
@@ -121,7 +151,7 @@ pub(super) fn pull_back<T: Real>(
             a,
             cotangent: &cotangent[nodes.start * shape.heads..nodes.end * shape.heads],
             width: shape.width,
-            along_x,
+            along_x: open(along_x),
             along_a,
         });
     });

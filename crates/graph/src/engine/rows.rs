@@ -69,6 +69,40 @@ pub(super) fn add_scaled_heads<T: Real, A: Arithmetic>(
     }
 }
 
+/// $y_h = \sum_i f_{ih} x_{ih}$ of all heads, `width` numbers each: eight numbers at a time over all
+/// terms, so that the sums stay in a register.
+#[inline(always)]
+pub(super) fn weighted_sums<'a, T: Real, A: Arithmetic>(
+    terms: impl Iterator<Item = (&'a [T], &'a [T])> + Clone,
+    width: usize,
+    y: &mut [T],
+) {
+    for (head, y) in y.chunks_exact_mut(width).enumerate() {
+        let first = head * width;
+        let terms = terms.clone().map(|(f, x)| (f[head], &x[first..][..width]));
+        let (whole, rest) = y.as_chunks_mut::<LANES>();
+        let after = whole.len() * LANES;
+        for (block, y) in whole.iter_mut().enumerate() {
+            let mut sums = [T::zero(); LANES];
+            for (factor, x) in terms.clone() {
+                for (sum, &x) in sums.iter_mut().zip(&x[block * LANES..][..LANES]) {
+                    *sum = A::mul_add(factor, x, *sum);
+                }
+            }
+            *y = sums;
+        }
+        if !rest.is_empty() {
+            let mut sums = [T::zero(); LANES];
+            for (factor, x) in terms {
+                for (sum, &x) in sums.iter_mut().zip(&x[after..]) {
+                    *sum = A::mul_add(factor, x, *sum);
+                }
+            }
+            rest.copy_from_slice(&sums[..rest.len()]);
+        }
+    }
+}
+
 /// $x_h \cdot y_h$ of all heads, `width` numbers each.
 #[inline(always)]
 pub(super) fn dot_heads<T: Real, A: Arithmetic>(x: &[T], y: &[T], width: usize, out: &mut [T]) {
@@ -108,4 +142,45 @@ pub(super) fn leak<T: Real>(x: T, slope: T) -> T {
 #[inline(always)]
 pub(super) fn row<T>(x: &[T], i: usize, width: usize) -> &[T] {
     &x[i * width..][..width]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::instructions::{Task, run};
+
+    struct WeightedSums<'a> {
+        terms: &'a [(Vec<f64>, Vec<f64>)],
+        width: usize,
+        y: &'a mut [f64],
+    }
+
+    impl Task for WeightedSums<'_> {
+        fn run<A: Arithmetic>(self) {
+            let terms = self.terms.iter().map(|(f, x)| (&f[..], &x[..]));
+            weighted_sums::<f64, A>(terms, self.width, self.y);
+        }
+    }
+
+    #[test]
+    fn sums_of_any_width_are_the_formula() {
+        for (terms, heads, width) in [(0, 2, 3), (5, 1, 1), (3, 8, 8), (4, 3, 11), (2, 2, 16)] {
+            let number = |i: usize, n: usize| ((3 * i + n) as f64).sin();
+            let of_term = |i: usize| {
+                let factors = (0..heads).map(|h| number(i, 7 * h)).collect();
+                (factors, (0..heads * width).map(|n| number(i, n)).collect())
+            };
+            let terms: Vec<(Vec<f64>, Vec<f64>)> = (0..terms).map(of_term).collect();
+            let mut got = vec![f64::NAN; heads * width];
+            run(WeightedSums {
+                terms: &terms,
+                width,
+                y: &mut got,
+            });
+            for (n, got) in got.into_iter().enumerate() {
+                let want: f64 = terms.iter().map(|(f, x)| f[n / width] * x[n]).sum();
+                assert!((got - want).abs() < 1e-14, "{n} of {heads} x {width}");
+            }
+        }
+    }
 }

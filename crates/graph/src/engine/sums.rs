@@ -3,9 +3,9 @@
 use super::PIECE;
 use super::rows::{add, row};
 use crate::Graph;
-use crate::compressed::{Rows, cut};
+use crate::compressed::{Rows, filled};
+use bochner_numerics::Real;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
-use bochner_numerics::{Real, parallel};
 use std::ops::Range;
 
 /// The sums of `x`, `[E, width]` by place, over the edges of each target.
@@ -19,20 +19,17 @@ pub(super) fn by_source<T: Real>(graph: &Graph, x: &[T], width: usize) -> Vec<T>
 }
 
 fn sums<T: Real>(rows: &Rows, places: Option<&[u32]>, x: &[T], width: usize) -> Vec<T> {
-    let mut out = vec![T::zero(); rows.count() * width];
     let pieces = rows.pieces(PIECE);
-    let parts = cut(&mut out, width, pieces.iter().map(Range::len));
-    parallel::for_each(pieces.into_iter().zip(parts).collect(), |(range, out)| {
+    filled(pieces.iter().map(Range::len), width, |i, out| {
         run(Sums {
             rows,
             places,
-            range,
+            range: pieces[i].clone(),
             x,
             width,
             out,
         });
-    });
-    out
+    })
 }
 
 struct Sums<'a, T> {

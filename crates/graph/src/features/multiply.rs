@@ -1,8 +1,8 @@
 //! The product of compressed rows with a matrix.
 
-use crate::compressed::{Rows, cut};
+use crate::compressed::{Rows, filled};
 use bochner_numerics::instructions::{Arithmetic, Task, run};
-use bochner_numerics::{Operations, Real, operations, parallel};
+use bochner_numerics::{Operations, Real, operations};
 use std::ops::Range;
 
 /// Compressed rows with a value at each of their entries.
@@ -28,23 +28,20 @@ pub(crate) fn multiply<T: Real>(
     let rows = matrix.rows;
     assert_eq!(matrix.values.len(), rows.entries(), "one value an entry");
     operations::record(Operations::multiply_adds(rows.entries() * width));
-    let mut out = vec![T::zero(); rows.count() * width];
     let pieces = rows.pieces(piece);
-    let parts = cut(&mut out, width, pieces.iter().map(Range::len));
-    parallel::for_each(pieces.into_iter().zip(parts).collect(), |(range, out)| {
+    filled(pieces.iter().map(Range::len), width, |i, out| {
         run(Multiply {
             matrix,
-            range,
+            range: pieces[i].clone(),
             right,
             width,
             out,
         });
-    });
-    out
+    })
 }
 
-/// The columns and values of a row's entries, but for zeros: dropout leaves many. Without a branch,
-/// which would be guessed wrong as often.
+/// The columns and values of a row's entries, but for zeros: dropout leaves many, and the rows of a
+/// gradient lie far apart. Without a branch, which would be guessed wrong as often.
 #[inline(always)]
 fn keep_nonzero<T: Real>(
     entries: impl ExactSizeIterator<Item = (u32, T)>,
@@ -99,33 +96,43 @@ impl<T: Real> Task for Multiply<'_, T> {
                 places,
             },
         ) = (self.width, self.matrix);
+        let row_of = |column: u32| &self.right[column as usize * width..][..width];
         let mut kept = Vec::new();
         for (row, out) in self.range.clone().zip(self.out.chunks_exact_mut(width)) {
-            let entries = rows.row(row).iter().zip(rows.places(row));
-            let entries = entries.map(|(&column, entry)| {
-                let place = places.map_or(entry, |places| places[entry] as usize);
-                (column, values[place])
-            });
-            keep_nonzero(entries, &mut kept);
-            let rights = kept.iter().map(|&(column, value)| {
-                let right = &self.right[column as usize * width..][..width];
-                (value, right)
-            });
-            let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
-            for (i, out) in blocks.iter_mut().enumerate() {
-                sum::<T, A, BLOCK>(rights.clone(), i * BLOCK, out);
+            let (columns, at) = (rows.row(row), rows.places(row));
+            if let Some(places) = places {
+                let values = places[at].iter().map(|&place| values[place as usize]);
+                keep_nonzero(columns.iter().copied().zip(values), &mut kept);
+                let terms = kept.iter().map(|&(column, value)| (value, row_of(column)));
+                sums::<T, A>(terms, out);
+            } else {
+                let terms = columns.iter().zip(&values[at]);
+                sums::<T, A>(terms.map(|(&column, &value)| (value, row_of(column))), out);
             }
-            let first = width - rest.len();
-            let (small, rest) = rest.as_chunks_mut::<SMALL>();
-            for (i, out) in small.iter_mut().enumerate() {
-                sum::<T, A, SMALL>(rights.clone(), first + i * SMALL, out);
-            }
-            let first = width - rest.len();
-            for (value, right) in rights {
-                for (y, &x) in rest.iter_mut().zip(&right[first..]) {
-                    *y = A::mul_add(value, x, *y);
-                }
-            }
+        }
+    }
+}
+
+/// A row of the product.
+#[inline(always)]
+fn sums<'a, T: Real, A: Arithmetic>(
+    terms: impl Iterator<Item = (T, &'a [T])> + Clone,
+    out: &mut [T],
+) {
+    let width = out.len();
+    let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
+    for (i, out) in blocks.iter_mut().enumerate() {
+        sum::<T, A, BLOCK>(terms.clone(), i * BLOCK, out);
+    }
+    let first = width - rest.len();
+    let (small, rest) = rest.as_chunks_mut::<SMALL>();
+    for (i, out) in small.iter_mut().enumerate() {
+        sum::<T, A, SMALL>(terms.clone(), first + i * SMALL, out);
+    }
+    let first = width - rest.len();
+    for (value, right) in terms {
+        for (y, &x) in rest.iter_mut().zip(&right[first..]) {
+            *y = A::mul_add(value, x, *y);
         }
     }
 }

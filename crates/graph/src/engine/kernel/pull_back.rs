@@ -2,7 +2,7 @@
 
 use super::similarities::{inputs, map_nodes};
 use super::{Kernel, Parameters, Side, Similarity, gaussian};
-use crate::compressed::cut;
+use crate::compressed::filled;
 use crate::engine::forward::arriving;
 use crate::engine::preactivation::Preactivation;
 use crate::engine::rows::{add_scaled, row};
@@ -108,21 +108,21 @@ impl<T: Real> Kernel<'_, '_, T> {
     /// `[E, 2H]` by place.
     fn by_class(&self, call: &Call<T>, along_scores: &[T]) -> Vec<T> {
         let (rows, heads) = (&call.graph.by_target, self.heads);
-        let mut classes = vec![T::zero(); 2 * along_scores.len()];
         let pieces = rows.pieces(PIECE);
         let arriving = pieces.iter().map(|piece| rows.entries_of(piece.clone()));
-        let parts = cut(&mut classes, 2 * heads, arriving.map(|places| places.len()));
-        let tasks = pieces.into_iter().zip(parts).collect();
-        parallel::for_each(tasks, |(targets, classes)| {
-            run(ByClass {
-                call,
-                u: &self.own.u,
-                targets,
-                along_scores,
-                classes,
-            });
-        });
-        classes
+        filled(
+            arriving.map(|places| places.len()),
+            2 * heads,
+            |i, classes| {
+                run(ByClass {
+                    call,
+                    u: &self.own.u,
+                    targets: pieces[i].clone(),
+                    along_scores,
+                    classes,
+                });
+            },
+        )
     }
 
     /// Through $\tfrac12 |k_j|_p^2$ and $c^2 |a|_p^2$. The query's own is the same for all edges of a

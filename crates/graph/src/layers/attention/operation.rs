@@ -10,7 +10,7 @@ use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
 use bochner_attention::Pass;
 use bochner_nn::{BoxError, Mode, Operation};
 use bochner_numerics::{Dropout, Real, parallel};
-use ndarray::{Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, Axis, IxDyn};
+use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, Axis, IxDyn};
 
 /// A pass through a layer, but for the nodes' features and the parameters.
 #[derive(Clone, Debug)]
@@ -178,7 +178,7 @@ impl<T: Real> Plan<T> {
             _ => None,
         };
         let transformed = if passed.transformed.len() == 1 {
-            targets += &sources;
+            add(&mut targets, &sources);
             vec![targets]
         } else {
             vec![targets, sources]
@@ -189,7 +189,7 @@ impl<T: Real> Plan<T> {
             source_weight,
             a: g.a,
             edges: g.edges.map(|edges| [edges.weight, edges.b]),
-            bias: p.bias.map(|_| output.sum_axis(Axis(0))),
+            bias: p.bias.map(|_| sum_of_rows(output)),
             residual: match p.residual {
                 None => None,
                 Some(_) => Some(nodes[0].weight_vjp(output)?),
@@ -254,6 +254,19 @@ fn along_weights<T: Real>(
 fn add_to_rows<T: Real>(x: &mut Array2<T>, row: ArrayView1<T>) {
     let parts = x.axis_chunks_iter_mut(Axis(0), ROWS).collect();
     parallel::for_each(parts, |mut rows| rows += &row);
+}
+
+fn add<T: Real>(x: &mut Array2<T>, y: &Array2<T>) {
+    let parts = x.axis_chunks_iter_mut(Axis(0), ROWS);
+    let parts = parts.zip(y.axis_chunks_iter(Axis(0), ROWS)).collect();
+    parallel::for_each(parts, |(mut x, y)| x += &y);
+}
+
+fn sum_of_rows<T: Real>(x: ArrayView2<T>) -> Array1<T> {
+    let parts: Vec<_> = x.axis_chunks_iter(Axis(0), ROWS).collect();
+    let sums = parallel::map(parts.len(), |i| parts[i].sum_axis(Axis(0)));
+    let zeros = Array1::zeros(x.ncols());
+    sums.iter().fold(zeros, |total, sum| total + sum)
 }
 
 /// Rows of a piece of work.
