@@ -1,9 +1,52 @@
 //! The natural logarithm, to more digits than the type has and to as many.
 
 use super::arithmetic::{Arithmetic, ordered_sum, polynomial};
+use super::block::{BLOCK, Blockwise, MapInPlace};
 use super::exponential::{LN_2_DOUBLE, LN_2_SINGLE};
+use super::instruction_set::InstructionSet;
 use super::lane::Lane;
+use crate::Real;
 use num_traits::{WrappingAdd, WrappingSub};
+
+/// $x_i \leftarrow \ln x_i$.
+///
+/// # Numerics
+/// The error is below 1.5 ulp, subnormal numbers included. $\ln 1$ is exactly 0, $\ln 0 = -\infty$,
+/// $\ln \infty = \infty$; a negative number and NaN give NaN.
+///
+/// ```
+/// let mut x = [1.0, 0.0, f64::INFINITY];
+/// bochner_numerics::elementary::ln_in_place(&mut x);
+/// assert_eq!(x, [0.0, f64::NEG_INFINITY, f64::INFINITY]);
+/// ```
+pub fn ln_in_place<T: Real>(x: &mut [T]) {
+    InstructionSet::fastest().run(MapInPlace {
+        function: NaturalLogarithm,
+        x,
+    });
+}
+
+#[derive(Clone, Copy)]
+struct NaturalLogarithm;
+
+impl<T: Lane> Blockwise<T, 1> for NaturalLogarithm {
+    #[inline(always)]
+    fn block<A: Arithmetic>(&self, x: &[T; BLOCK]) -> [[T; BLOCK]; 1] {
+        let mut values = *x;
+        for x in &mut values {
+            let is_positive = *x > T::zero() && *x < T::infinity();
+            let at_zero = if *x == T::zero() {
+                T::neg_infinity()
+            } else {
+                T::nan()
+            };
+            let end = if *x == T::infinity() { *x } else { at_zero };
+            let ln = natural_logarithm::<T, A>(if is_positive { *x } else { T::one() });
+            *x = if is_positive { ln } else { end };
+        }
+        [values]
+    }
+}
 
 /// Numbers of the logarithm.
 #[derive(Debug)]
@@ -137,4 +180,49 @@ fn product<T: Lane, A: Arithmetic>(a: (T, T), b: (T, T)) -> (T, T) {
     let (high, lost) = A::product(a.0, b.0);
     let low = A::mul_add(a.0, b.1, A::mul_add(a.1, b.0, lost));
     (high, low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elementary::accuracy::{self, Reference, largest_error, log_uniform, on_every_set};
+
+    #[test]
+    fn errors_are_below_one_and_a_half_ulps() {
+        let reference = |x: f64| [Reference::from(accuracy::ln(x))];
+        for (from, to) in [(1e-300, 1e300), (0.5, 2.0), (0.999, 1.001)] {
+            let x: Vec<f64> = log_uniform(from, to, 10_000);
+            assert!(largest_error(NaturalLogarithm, &x, reference) < 1.5);
+            let x: Vec<f32> = log_uniform(f64::max(from, 1e-44), f64::min(to, 3e38), 10_000);
+            assert!(largest_error(NaturalLogarithm, &x, |x| reference(x.as_f64())) < 1.5);
+        }
+    }
+
+    fn the_ends_are_exact<T: Real>() {
+        let smallest = T::min_positive_value() * T::epsilon();
+        let x = [
+            T::zero(),
+            T::one(),
+            T::infinity(),
+            -T::one(),
+            T::nan(),
+            smallest,
+        ];
+        for (set, [y]) in on_every_set(NaturalLogarithm, &x) {
+            assert_eq!(
+                y[..3],
+                [T::neg_infinity(), T::zero(), T::infinity()],
+                "{set:?}"
+            );
+            assert!(y[3].is_nan() && y[4].is_nan(), "{set:?}");
+            let off = y[5].as_f64() - smallest.as_f64().ln();
+            assert!(off.abs() < 1e-4, "{set:?}");
+        }
+    }
+
+    #[test]
+    fn the_ends_of_the_range_are_exact() {
+        the_ends_are_exact::<f32>();
+        the_ends_are_exact::<f64>();
+    }
 }

@@ -13,7 +13,7 @@ use super::scorer::{Arriving, Scorer};
 use crate::score::Half;
 use crate::{Error, Points, Score};
 use bochner_kernels::feature_map;
-use bochner_numerics::elementary::SquaredNorms;
+use bochner_numerics::elementary::{SquaredNorms, exp_in_place, ln_in_place};
 use bochner_numerics::instructions::Arithmetic;
 use bochner_numerics::{Real, parallel};
 use magnitudes::Magnitudes;
@@ -134,9 +134,7 @@ impl<T: Real> Parameters<'_, T> {
                 let f = similarities::of_nodes(call, points, half, features)?;
                 let mut logarithms = vec![0.0; f.len()];
                 parallel::for_each_chunk(&mut logarithms, LOGARITHMS, |i, logarithms| {
-                    for (logarithm, &f) in logarithms.iter_mut().zip(&f[i * LOGARITHMS..]) {
-                        *logarithm = log_similarity(f, *floor);
-                    }
+                    log_similarities(&f[i * LOGARITHMS..], *floor, logarithms);
                 });
                 Side { f, logarithms }
             }
@@ -147,14 +145,17 @@ impl<T: Real> Parameters<'_, T> {
 /// Logarithms of a piece of work.
 const LOGARITHMS: usize = 4096;
 
-/// $\log(f^2 + e)$.
-fn log_similarity<T: Real>(f: T, floor: f64) -> f64 {
-    let f = f.as_f64();
+/// $\log(f^2 + e)$ of the first similarities.
+fn log_similarities<T: Real>(f: &[T], floor: f64, out: &mut [f64]) {
+    let pairs = out.iter_mut().zip(f);
     if floor == 0.0 {
         // The square of a small number may be too small.
-        2.0 * f.abs().ln()
+        pairs.for_each(|(out, f)| *out = f.abs().as_f64());
+        ln_in_place(out);
+        out.iter_mut().for_each(|out| *out *= 2.0);
     } else {
-        (f * f + floor).ln()
+        pairs.for_each(|(out, f)| *out = f.as_f64() * f.as_f64() + floor);
+        ln_in_place(out);
     }
 }
 
@@ -163,13 +164,14 @@ fn source_scores<T>(sources: &Side<T>, magnitudes: &Magnitudes, heads: usize) ->
     let mut scores = sources.logarithms.clone();
     let nodes = LOGARITHMS.div_ceil(heads);
     parallel::for_each_chunk(&mut scores, nodes * 2 * heads, |i, scores| {
-        let keys = magnitudes.keys[i * nodes * heads..].chunks_exact(heads);
-        for (scores, keys) in scores.chunks_exact_mut(2 * heads).zip(keys) {
+        let mut squares = magnitudes.keys[i * nodes * heads..][..scores.len() / 2].to_vec();
+        exp_in_place(&mut squares);
+        let squares = squares.chunks_exact(heads);
+        for (scores, squares) in scores.chunks_exact_mut(2 * heads).zip(squares) {
             let (one, slope) = scores.split_at_mut(heads);
-            for ((one, slope), key) in one.iter_mut().zip(slope).zip(keys) {
-                let half = 0.5 * key.exp();
-                *one += half;
-                *slope += half;
+            for ((one, slope), square) in one.iter_mut().zip(slope).zip(squares) {
+                *one += 0.5 * square;
+                *slope += 0.5 * square;
             }
         }
     });
