@@ -22,7 +22,8 @@ const PIECE: usize = 2048;
 /// [`Error::NotSquare`], [`Error::ShapeMismatch`].
 ///
 /// # Numerics
-/// $O(E F)$ time. A node to which no edge leads receives zero and gives zero.
+/// $O(E F)$ time. A node to which no edge leads receives zero and, if its features are finite, gives
+/// zero.
 ///
 /// # Reference
 /// Kipf and Welling 2017, *Semi-supervised classification with graph convolutional networks*.

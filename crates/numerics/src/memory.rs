@@ -18,12 +18,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///
 /// # Numerics
 /// It tells glibc to serve arrays of any size from its heap (`M_MMAP_MAX`) and never to shrink that
-/// (`M_TRIM_THRESHOLD`); arrays of more than 64 MiB that another thread than the first asks for still
-/// go back. Elsewhere it has no effect.
+/// (`M_TRIM_THRESHOLD`). What other threads than the first ask for may still go back: arrays of more
+/// than 64 MiB, and heaps of theirs that have become empty. Elsewhere it has no effect.
 pub fn keep_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
-    // SAFETY: two settings of the allocator, each a word that it reads when it next gets or returns
-    // pages. Neither touches memory that has been handed out.
+    // SAFETY: two settings of the allocator, which touch no memory that has been handed out. glibc
+    // advises against the call beside threads that allocate, since they read the settings without its
+    // lock; each is one aligned word, of which the old value serves them as well as the new one.
     unsafe {
         libc::mallopt(libc::M_MMAP_MAX, 0);
         libc::mallopt(libc::M_TRIM_THRESHOLD, -1);

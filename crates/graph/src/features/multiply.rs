@@ -40,8 +40,8 @@ pub(crate) fn multiply<T: Real>(
     })
 }
 
-/// The columns and values of a row's entries, but for zeros: dropout leaves many, and the rows of a
-/// gradient lie far apart. Without a branch, which would be guessed wrong as often.
+/// The columns and values of a row's entries, but for zeros: of transposed features, of which dropout
+/// leaves many and whose values lie far apart. Without a branch, which would be guessed wrong as often.
 #[inline(always)]
 fn keep_nonzero<T: Real>(
     entries: impl ExactSizeIterator<Item = (u32, T)>,

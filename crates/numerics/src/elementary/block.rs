@@ -107,6 +107,7 @@ mod tests {
     use crate::elementary::accuracy::{log_uniform, on_every_set};
     use crate::elementary::exponential::Exponential;
     use crate::elementary::lane::Lane;
+    use crate::elementary::logarithm::NaturalLogarithm;
     use crate::elementary::normal::NormalCdf;
     use crate::elementary::power::Power;
     use crate::elementary::trigonometry::SinCos;
@@ -138,6 +139,8 @@ mod tests {
         a_part_gives_a_part::<f64, _, 1>(Exponential);
         a_part_gives_a_part::<f32, _, 2>(SinCos);
         a_part_gives_a_part::<f64, _, 2>(SinCos);
+        a_part_gives_a_part::<f32, _, 1>(NaturalLogarithm);
+        a_part_gives_a_part::<f64, _, 1>(NaturalLogarithm);
         a_part_gives_a_part(Power::new(0.7_f32));
         a_part_gives_a_part(Power::new(0.7_f64));
         a_part_gives_a_part::<f32, _, 1>(NormalCdf);

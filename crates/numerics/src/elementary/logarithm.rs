@@ -27,7 +27,7 @@ pub fn ln_in_place<T: Real>(x: &mut [T]) {
 }
 
 #[derive(Clone, Copy)]
-struct NaturalLogarithm;
+pub(super) struct NaturalLogarithm;
 
 impl<T: Lane> Blockwise<T, 1> for NaturalLogarithm {
     #[inline(always)]
@@ -190,24 +190,28 @@ mod tests {
     #[test]
     fn errors_are_below_one_and_a_half_ulps() {
         let reference = |x: f64| [Reference::from(accuracy::ln(x))];
-        for (from, to) in [(1e-300, 1e300), (0.5, 2.0), (0.999, 1.001)] {
+        for (from, to) in [
+            (5e-324, 1e308),
+            (5e-324, 2e-308),
+            (0.5, 2.0),
+            (0.999, 1.001),
+        ] {
             let x: Vec<f64> = log_uniform(from, to, 10_000);
             assert!(largest_error(NaturalLogarithm, &x, reference) < 1.5);
-            let x: Vec<f32> = log_uniform(f64::max(from, 1e-44), f64::min(to, 3e38), 10_000);
+        }
+        for (from, to) in [
+            (1.5e-45, 3e38),
+            (1.5e-45, 1e-38),
+            (0.5, 2.0),
+            (0.999, 1.001),
+        ] {
+            let x: Vec<f32> = log_uniform(from, to, 10_000);
             assert!(largest_error(NaturalLogarithm, &x, |x| reference(x.as_f64())) < 1.5);
         }
     }
 
     fn the_ends_are_exact<T: Real>() {
-        let smallest = T::min_positive_value() * T::epsilon();
-        let x = [
-            T::zero(),
-            T::one(),
-            T::infinity(),
-            -T::one(),
-            T::nan(),
-            smallest,
-        ];
+        let x = [T::zero(), T::one(), T::infinity(), -T::one(), T::nan()];
         for (set, [y]) in on_every_set(NaturalLogarithm, &x) {
             assert_eq!(
                 y[..3],
@@ -215,8 +219,6 @@ mod tests {
                 "{set:?}"
             );
             assert!(y[3].is_nan() && y[4].is_nan(), "{set:?}");
-            let off = y[5].as_f64() - smallest.as_f64().ln();
-            assert!(off.abs() < 1e-4, "{set:?}");
         }
     }
 
