@@ -128,7 +128,8 @@ fn check<T>(x: ArrayView2<T>, p: f64) -> Result<(), Error> {
 fn rows<T: Real>(x: ArrayView2<T>, p: f64, f: impl Fn(f64) -> f64) -> Array1<T> {
     let (width, x) = (x.ncols(), x.as_standard_layout());
     let norms = SquaredNorms::new(x.as_slice().expect("brought to row-major order"), width, p);
-    norms.logarithms().map(|log| T::of(f(log))).collect()
+    let logarithms = norms.logarithms().into_iter();
+    logarithms.map(|log| T::of(f(log))).collect()
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub struct Attended<T> {
 /// What is kept between the passes.
 #[derive(Debug)]
 pub(crate) struct Kept<T> {
+    graph: Graph,
     alpha: Alpha<T>,
     heads: usize,
     prepared: Prepared<T>,
@@ -37,7 +38,7 @@ impl<T: Real> Attended<T> {
     /// The normalised weights before dropout, with their edges; `graph` is the one attended along.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if the graph has another number of edges.
+    /// [`Error::AnotherGraph`] if it is not.
     pub fn weights(&self, graph: &Graph) -> Result<EdgeWeights<T>, Error> {
         self.kept.weights(graph)
     }
@@ -45,16 +46,19 @@ impl<T: Real> Attended<T> {
 
 impl<T: Real> Kept<T> {
     pub(crate) fn weights(&self, graph: &Graph) -> Result<EdgeWeights<T>, Error> {
-        let expected = [graph.edge_count() * self.heads];
-        same_shape(
-            "attended weights",
-            &expected,
-            &[self.alpha.normalised.len()],
-        )?;
+        self.check(graph)?;
         Ok(EdgeWeights {
             edges: graph.edges(),
             weights: by_edge(graph, &self.alpha.normalised, self.heads),
         })
+    }
+
+    fn check(&self, graph: &Graph) -> Result<(), Error> {
+        // What clones share is not compared.
+        match self.graph == *graph {
+            true => Ok(()),
+            false => Err(Error::AnotherGraph),
+        }
     }
 }
 
@@ -95,7 +99,8 @@ pub struct AttentionGradients<T> {
 /// exponentials. Kernel scores are compared in double precision; where a similarity is exactly zero
 /// at $e = 0$, the weights are those of the limit $e \to 0+$, and where a squared norm overflows,
 /// norms are compared by their logarithms. A target to which no edge leads receives zero. The result
-/// is the same to the bit for any number of threads and any order of the edges.
+/// is the same to the bit for any number of threads and, without dropout on the weights, any order of
+/// the edges, but for repeated edges with different attributes.
 ///
 /// # Reference
 /// Veličković et al., *Graph attention networks*, 2018; Brody, Alon, Yahav, *How attentive are graph
@@ -146,6 +151,7 @@ pub(crate) fn attend_keeping<T: Real>(
         Merge::Average => array(call.shape.width, averaged(output, call.shape)),
     };
     let kept = Kept {
+        graph: graph.clone(),
         alpha,
         heads: call.shape.heads,
         prepared,
@@ -164,8 +170,8 @@ pub(crate) fn attend_keeping<T: Real>(
 /// `cotangent` is that of the output.
 ///
 /// # Errors
-/// As [`attend`], and [`Error::ShapeMismatch`] if the cotangent or what was attended does not fit,
-/// [`Error::NotANumber`] if the cotangent is not finite.
+/// As [`attend`], and [`Error::AnotherGraph`], [`Error::ShapeMismatch`] if the cotangent or what was
+/// attended does not fit, [`Error::NotANumber`] if the cotangent is not finite.
 ///
 /// # Numerics
 /// Time and memory as [`attend`]. By target along the edges, by source through the transposed rows;
@@ -201,12 +207,8 @@ pub(crate) fn attend_kept_vjp<T: Real>(
     };
     let expected = [graph.targets(), columns];
     same_shape("cotangent", &expected, cotangent.shape())?;
-    let weights = graph.edge_count() * shape.heads;
-    same_shape(
-        "attended weights",
-        &[weights],
-        &[kept.alpha.normalised.len()],
-    )?;
+    kept.check(graph)?;
+    same_shape("attended heads", &[shape.heads], &[kept.heads])?;
     let cotangent = Cotangent::new(cotangent, settings.merge, shape)?;
     let mut parts = call.backward(&kept.prepared, &kept.alpha, &cotangent.heads)?;
     cotangent.restore(&mut parts.targets);

@@ -115,10 +115,10 @@ pub(crate) fn check_offsets(
         what,
         at,
         required,
-        got: offsets.get(at).copied().unwrap_or(0),
+        got: offsets.get(at).copied(),
     };
     if offsets.first() != Some(&0) {
-        return Err(wrong(0, "there and 0".to_owned()));
+        return Err(wrong(0, "0".to_owned()));
     }
     if let Some(at) = offsets.windows(2).position(|pair| pair[0] > pair[1]) {
         let before = offsets[at];
@@ -152,11 +152,25 @@ pub(crate) fn filled<T: Real>(
     width: usize,
     task: impl Fn(usize, &mut [T]) + Send + Sync,
 ) -> Vec<T> {
+    filled_with(pieces, width, task).0
+}
+
+/// As [`filled`], with what the task returns for each piece.
+pub(crate) fn filled_with<T: Real, R: Default + Send>(
+    pieces: impl Iterator<Item = usize> + Clone,
+    width: usize,
+    task: impl Fn(usize, &mut [T]) -> R + Send + Sync,
+) -> (Vec<T>, Vec<R>) {
+    let mut results = Vec::new();
     let [out] = written_by([pieces.clone().sum::<usize>() * width], |[out]| {
-        let parts = cut_unwritten(out, width, pieces).into_iter().enumerate();
-        parallel::for_each(parts.collect(), |(i, out)| task(i, out.zeros()));
+        let parts = cut_unwritten(out, width, pieces);
+        results.resize_with(parts.len(), R::default);
+        let tasks = parts.into_iter().enumerate().zip(&mut results);
+        parallel::for_each(tasks.collect(), |((i, out), result)| {
+            *result = task(i, out.zeros());
+        });
     });
-    out
+    (out, results)
 }
 
 /// As [`cut`], of memory that nothing has been written to yet.

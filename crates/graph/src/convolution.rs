@@ -2,6 +2,7 @@
 
 use crate::error::same_shape;
 use crate::features::multiply::{Matrix, multiply};
+use crate::score::finite;
 use crate::{Error, Graph};
 use bochner_numerics::Real;
 use ndarray::{Array2, ArrayView2};
@@ -19,11 +20,11 @@ const PIECE: usize = 2048;
 /// `x: [N, F]` to `[N, F]`.
 ///
 /// # Errors
-/// [`Error::NotSquare`], [`Error::ShapeMismatch`].
+/// [`Error::NotSquare`], [`Error::ShapeMismatch`], [`Error::NotANumber`] as for
+/// [`attend`](crate::attend).
 ///
 /// # Numerics
-/// $O(E F)$ time. A node to which no edge leads receives zero and, if its features are finite, gives
-/// zero.
+/// $O(E F)$ time. A node to which no edge leads receives zero and gives zero.
 ///
 /// # Reference
 /// Kipf and Welling 2017, *Semi-supervised classification with graph convolutional networks*.
@@ -40,6 +41,7 @@ const PIECE: usize = 2048;
 /// ```
 pub fn convolve<T: Real>(graph: &Graph, x: ArrayView2<T>) -> Result<Array2<T>, Error> {
     let inverse = inverse_roots::<T>(graph, &x)?;
+    finite("features", &x)?;
     let rows = &graph.by_target;
     let values = (0..rows.count()).flat_map(|i| {
         let inverse = &inverse;
@@ -56,7 +58,7 @@ pub fn convolve<T: Real>(graph: &Graph, x: ArrayView2<T>) -> Result<Array2<T>, E
 /// `cotangent: [N, F]` to `[N, F]`.
 ///
 /// # Errors
-/// As [`convolve`].
+/// [`Error::NotSquare`], [`Error::ShapeMismatch`].
 pub fn convolve_vjp<T: Real>(graph: &Graph, cotangent: ArrayView2<T>) -> Result<Array2<T>, Error> {
     let inverse = inverse_roots::<T>(graph, &cotangent)?;
     let rows = &graph.by_source;
@@ -154,6 +156,10 @@ mod tests {
                 ..
             }
         ));
+        let mut x = features((5, 2));
+        x[[3, 1]] = f64::NAN;
+        let error = convolve(&graph(), x.view()).unwrap_err();
+        assert!(matches!(error, Error::NotANumber { at: 7, .. }));
         let none: Array2<f64> = array![[], [], [], [], []];
         assert_eq!(convolve(&graph(), none.view()).unwrap().dim(), (5, 0));
     }

@@ -23,7 +23,8 @@ pub enum Error {
     },
     /// Offsets do not cut a list into rows.
     #[error(
-        "offset {at} of {what} must be {required}, but is {got}; there is one offset a row and one at the end"
+        "offset {at} of {what} must be {required}, but {}; there is one offset a row and one at the end",
+        .got.map_or("is missing".to_owned(), |got| format!("is {got}"))
     )]
     Offsets {
         /// Whose offsets.
@@ -32,8 +33,8 @@ pub enum Error {
         at: usize,
         /// What holds for a valid one.
         required: String,
-        /// What was given.
-        got: usize,
+        /// What was given, if it is there.
+        got: Option<usize>,
     },
     /// A stored value stands in a column that there is not.
     #[error("stored value {at} stands in column {got}, but there are {columns} columns")]
@@ -44,6 +45,16 @@ pub enum Error {
         got: usize,
         /// How many columns there are.
         columns: usize,
+    },
+    /// A list of rows names one that there is not.
+    #[error("entry {at} asks for row {got}, but there are {count} rows; rows are counted from 0")]
+    RowOutOfRange {
+        /// The entry.
+        at: usize,
+        /// The row that it names.
+        got: usize,
+        /// How many rows there are.
+        count: usize,
     },
     /// There is more of something than 32 bits can number.
     #[error("{got} {what} are more than {limit}; cut the graph into parts")]
@@ -91,6 +102,9 @@ pub enum Error {
         /// How many nodes there are.
         nodes: usize,
     },
+    /// A graph is not the one that attention went along.
+    #[error("what was attended belongs to another graph; give the one that was given to attend")]
+    AnotherGraph,
     /// Two arrays do not fit together.
     #[error("{what} must have shape {expected:?}, but has {got:?}")]
     ShapeMismatch {

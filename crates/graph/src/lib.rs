@@ -86,9 +86,22 @@
 //!
 //! An edge is a pair (source, target); a target attends to its sources. Arrays are row-major, nodes
 //! first and the columns of a head side by side: `[N, H F]`. Whatever belongs to edges is in the order
-//! in which the caller listed them. A target to which no edge leads receives zero. Results are the
-//! same to the bit for any number of threads and for any order of the edges; NaN never comes out of
+//! in which the caller listed them, and so does dropout on weights. A target to which no edge leads
+//! receives zero. Results are the same to the bit for any number of threads and, without that dropout and
+//! unless repeated edges have different attributes, for any order of the edges; NaN never comes out of
 //! finite numbers.
+//!
+//! Who comes from PyTorch Geometric finds `GATConv` and `GATv2Conv` as `GraphAttentionConfig::gat` and
+//! `gatv2`, `GCNConv` as `GraphConvolution` (self loops are the caller's here), and under other names:
+//!
+//! | there | here |
+//! |---|---|
+//! | `edge_index`, `coalesce`, `add_self_loops` | [`Graph::from_edges`], [`Graph::without_duplicates`], [`Graph::with_self_loops`] |
+//! | `concat`, `negative_slope`, `dropout` | [`Merge`], `slope`, `coefficient_dropout` |
+//! | `return_attention_weights` | [`Attended::weights`], `GraphAttention::weights` |
+//! | `edge_attr`, `edge_dim` | [`EdgeTerm`], `AttributedGraph` and `edge_inputs` |
+//! | `NeighborLoader`, `num_neighbors` | [`NeighbourSampler`], [`FanOut`] in the order of the layers: the reverse |
+//! | `Batch.from_data_list` | [`Batch`] |
 //!
 //! # Map
 //!

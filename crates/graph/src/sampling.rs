@@ -83,7 +83,8 @@ impl<'a> NeighbourSampler<'a> {
     }
 
     /// The neighbourhoods of some targets, as many as there are fan-outs; both in the order in which
-    /// attention computes the layers, so that the last one has the targets asked for.
+    /// attention computes the layers, so that the last one has the targets asked for (DGL's order; PyTorch
+    /// Geometric's `num_neighbors` is the reverse).
     ///
     /// What is drawn for a target depends on the seed, the layer's distance from the last one and the
     /// target alone, not on the others.

@@ -1,7 +1,7 @@
 //! How an edge is scored.
 
 use crate::Error;
-use crate::error::{non_negative, numbers, positive, same_shape};
+use crate::error::{in_range, non_negative, numbers, positive, same_shape};
 use bochner_kernels::SpectralPoints;
 use bochner_numerics::Real;
 use ndarray::{Array3, ArrayView2, ArrayView3, Axis, s};
@@ -19,7 +19,7 @@ pub enum Score<'a, T> {
         a: ArrayView2<'a, T>,
     },
     /// $a \cdot \mathrm{LeakyReLU}(x_i + y_j) + t_{ij}$, the slope taken coordinate by coordinate
-    /// (Brody et al. 2022).
+    /// (Brody et al. 2022). PyTorch Geometric's GATv2 has the attributes within the LeakyReLU.
     Dynamic {
         /// $a$: `[H, F]`.
         a: ArrayView2<'a, T>,
@@ -85,9 +85,14 @@ impl<T: Real> Score<'_, T> {
                 return Err(Error::Empty { what: "a", axis });
             }
         }
-        if !matches!(self, Self::Dynamic { .. }) {
-            same_shape("a", &[self.heads(), 2 * self.width()], a.shape())?;
-        }
+        let (name, columns) = ("the number of columns of a", a.ncols());
+        let halves = matches!(self, Self::Dynamic { .. }) || columns.is_multiple_of(2);
+        in_range(
+            halves,
+            name,
+            "even, twice the width of a head",
+            columns as f64,
+        )?;
         finite("a", &a)?;
         match self {
             Self::Classic { .. } | Self::Dynamic { .. } => Ok(()),

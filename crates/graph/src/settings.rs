@@ -32,7 +32,7 @@ pub struct Settings<'a, T> {
     /// How the heads are put together.
     pub merge: Merge,
     /// Dropout on the weights: the factor of edge `e` (in the caller's order) and head `h` is that of
-    /// element `e H + h`.
+    /// element `e H + h`. `None` is no dropout; so is what [`Dropout::new`] gives for a rate that is none.
     pub dropout: Option<Dropout>,
     /// Dropout on what targets receive, the sources' transformed features: the factor of column `n` of
     /// source `j` is that of element `j H F + n`. Scores see them undropped, as in the code that was

@@ -298,22 +298,18 @@ fn levels<T: Real>(buffers: &Buffers<Level>, x: Mat<T>, p: f64, divisor: f64) ->
     record(SquaredNorms::cost(p, x.data().len()));
     let ((rows, width), log_divisor) = (x.shape(), divisor.ln());
     let mut levels = buffers.empty(rows);
-    let (mut norms, mut values) = ([PNorm::default(); PIECE], [0.0; PIECE]);
+    let mut norms = [PNorm::default(); PIECE];
+    let (mut logs, mut values) = ([0.0; PIECE], [0.0; PIECE]);
     for rows in blocks(0..rows, PIECE) {
-        let (norms, values) = (&mut norms[..rows.len()], &mut values[..rows.len()]);
-        p_norms_into(x.row_range(rows.clone()).data(), width, p, norms);
-        let logs = norms.iter().map(|norm| norm.log_square(p) - log_divisor);
-        levels.extend(logs.map(Level::plain));
-        let levels = &mut levels[rows];
-        values
-            .iter_mut()
-            .zip(&*levels)
-            .for_each(|(x, level)| *x = level.log);
+        let norms = &mut norms[..rows.len()];
+        let (logs, values) = (&mut logs[..rows.len()], &mut values[..rows.len()]);
+        p_norms_into(x.row_range(rows).data(), width, p, norms);
+        elementary::log_squares(norms, p, logs);
+        logs.iter_mut().for_each(|log| *log -= log_divisor);
+        values.copy_from_slice(logs);
         elementary::exp_in_place(values);
-        levels
-            .iter_mut()
-            .zip(values)
-            .for_each(|(level, &mut x)| level.value = x);
+        let both = logs.iter().zip(values.iter());
+        levels.extend(both.map(|(&log, &value)| Level { value, log }));
     }
     levels
 }

@@ -4,7 +4,7 @@ use super::rows::{leak, leaky, row};
 use super::scorer::{Arriving, Scorer};
 use super::sums::ordered_sum;
 use super::{Call, PIECE, Parts, elements};
-use crate::compressed::cut;
+use crate::compressed::{cut, filled_with};
 use crate::settings::Shape;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Real, parallel};
@@ -69,22 +69,20 @@ impl<'a, T: Real> Dynamic<'a, T> {
     /// The gradients along the targets' features and along $a$.
     fn by_target(&self, call: &Call<T>, along_scores: &[T]) -> (Vec<T>, Vec<T>) {
         let (rows, columns) = (&call.graph.by_target, self.shape.columns());
-        let mut targets = vec![T::zero(); self.targets.len()];
         let pieces = rows.pieces(PIECE);
-        let parts = cut(&mut targets, columns, pieces.iter().map(Range::len));
-        let mut sums = vec![vec![T::zero(); columns]; pieces.len()];
-        let tasks = pieces.into_iter().zip(parts).zip(&mut sums).collect();
-        parallel::for_each(tasks, |((targets, out), along_a)| {
+        let (targets, along_a) = filled_with(pieces.iter().map(Range::len), columns, |i, out| {
+            let mut along_a = vec![T::zero(); columns];
             run(ByTarget {
                 call,
                 score: self,
                 along_scores,
-                targets,
+                targets: pieces[i].clone(),
                 out,
-                along_a,
+                along_a: &mut along_a,
             });
+            along_a
         });
-        (targets, ordered_sum(sums, columns))
+        (targets, ordered_sum(along_a, columns))
     }
 
     /// Adds the gradient along the sources' features.

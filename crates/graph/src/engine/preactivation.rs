@@ -2,12 +2,11 @@
 
 use super::Call;
 use super::rows::{add_scaled_heads, dot_heads, row};
-use super::sums::{by_nodes, ordered_sum};
-use crate::compressed::{cut, cut_unwritten, filled};
+use super::sums::{by_nodes, map_nodes, ordered_sum};
+use crate::compressed::{filled, filled_with};
 use crate::settings::Shape;
+use bochner_numerics::Real;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
-use bochner_numerics::memory::{Unwritten, written_by};
-use bochner_numerics::{Real, parallel};
 use std::ops::Range;
 
 /// The three parts of $u$.
@@ -108,12 +107,11 @@ pub(super) fn pull_back<T: Real>(
     cotangent: &[T],
     shape: Shape,
 ) -> (Vec<T>, Vec<T>) {
-    let mut along_a = Vec::new();
-    let [along_x] = written_by([x.len()], |[along_x]| {
-        let parts = cut_unwritten(along_x, shape.columns(), pieces(x, shape));
-        along_a = add_pulled_back([x, a, cotangent], shape, parts, Unwritten::zeros);
+    let (nodes, columns) = (by_nodes(x.len() / shape.columns()), shape.columns());
+    let (along_x, along_a) = filled_with(nodes.iter().map(Range::len), columns, |i, along_x| {
+        pull_back_nodes([x, a, cotangent], shape, nodes[i].clone(), along_x)
     });
-    (along_x, along_a)
+    (along_x, ordered_sum(along_a, columns))
 }
 
 /// The same, with that along `x` added to `along_x`.
@@ -124,38 +122,30 @@ pub(super) fn add_pull_back<T: Real>(
     shape: Shape,
     along_x: &mut [T],
 ) -> Vec<T> {
-    let parts = cut(along_x, shape.columns(), pieces(x, shape));
-    add_pulled_back([x, a, cotangent], shape, parts, |part| part)
+    let along_a = map_nodes(along_x, shape.columns(), |nodes, along_x| {
+        pull_back_nodes([x, a, cotangent], shape, nodes, along_x)
+    });
+    ordered_sum(along_a, shape.columns())
 }
 
-fn pieces<T>(x: &[T], shape: Shape) -> impl Iterator<Item = usize> {
-    by_nodes(x.len() / shape.columns())
-        .into_iter()
-        .map(|nodes| nodes.len())
-}
-
-/// Adds to each part of that along `x`, opened by the thread that writes to it.
-fn add_pulled_back<'x, T: Real, P: Send>(
+/// Adds that along `x` of some nodes to `along_x`; their part of that along `a`.
+fn pull_back_nodes<T: Real>(
     [x, a, cotangent]: [&[T]; 3],
     shape: Shape,
-    parts: Vec<P>,
-    open: impl Fn(P) -> &'x mut [T] + Send + Sync,
+    nodes: Range<usize>,
+    along_x: &mut [T],
 ) -> Vec<T> {
     let columns = shape.columns();
-    let pieces = by_nodes(x.len() / columns);
-    let mut sums = vec![vec![T::zero(); columns]; pieces.len()];
-    let tasks = pieces.into_iter().zip(parts).zip(&mut sums).collect();
-    parallel::for_each(tasks, |((nodes, along_x), along_a)| {
-        run(PullBack {
-            x: &x[nodes.start * columns..nodes.end * columns],
-            a,
-            cotangent: &cotangent[nodes.start * shape.heads..nodes.end * shape.heads],
-            width: shape.width,
-            along_x: open(along_x),
-            along_a,
-        });
+    let mut along_a = vec![T::zero(); columns];
+    run(PullBack {
+        x: &x[nodes.start * columns..nodes.end * columns],
+        a,
+        cotangent: &cotangent[nodes.start * shape.heads..nodes.end * shape.heads],
+        width: shape.width,
+        along_x,
+        along_a: &mut along_a,
     });
-    ordered_sum(sums, columns)
+    along_a
 }
 
 struct PullBack<'a, T> {

@@ -3,11 +3,17 @@
 use bochner_numerics::Real;
 use bochner_numerics::instructions::Arithmetic;
 
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 
 /// $x \cdot y$, in eight sums that are added in pairs.
 #[inline(always)]
 pub(super) fn dot<T: Real, A: Arithmetic>(x: &[T], y: &[T]) -> T {
+    added(dot_in_lanes::<T, A>(x, y))
+}
+
+/// $x \cdot y$ in eight sums.
+#[inline(always)]
+pub(super) fn dot_in_lanes<T: Real, A: Arithmetic>(x: &[T], y: &[T]) -> [T; LANES] {
     let mut lanes = [T::zero(); LANES];
     let (whole_x, rest_x) = x.as_chunks::<LANES>();
     let (whole_y, rest_y) = y.as_chunks::<LANES>();
@@ -19,7 +25,7 @@ pub(super) fn dot<T: Real, A: Arithmetic>(x: &[T], y: &[T]) -> T {
     for ((lane, &x), &y) in lanes.iter_mut().zip(rest_x).zip(rest_y) {
         *lane = A::mul_add(x, y, *lane);
     }
-    added(lanes)
+    lanes
 }
 
 /// The sum of eight numbers, in pairs.

@@ -4,8 +4,8 @@ use super::PIECE;
 use super::rows::{add, row};
 use crate::Graph;
 use crate::compressed::{Rows, filled};
-use bochner_numerics::Real;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
+use bochner_numerics::{Real, parallel};
 use std::ops::Range;
 
 /// The sums of `x`, `[E, width]` by place, over the edges of each target.
@@ -62,7 +62,7 @@ const NODES: usize = 256;
 const PIECES: usize = 64;
 
 /// The number of nodes of a piece of work, by the number of all alone.
-pub(super) fn nodes_of_a_piece(nodes: usize) -> usize {
+fn nodes_of_a_piece(nodes: usize) -> usize {
     nodes.div_ceil(PIECES).max(NODES)
 }
 
@@ -73,6 +73,19 @@ pub(super) fn by_nodes(nodes: usize) -> Vec<Range<usize>> {
     starts
         .map(|first| first..(first + each).min(nodes))
         .collect()
+}
+
+/// Calls `f` with the nodes of [`by_nodes`] and their rows of `x`, `width` numbers a node, by all threads;
+/// the results come in order.
+pub(super) fn map_nodes<T: Real, R: Send>(
+    x: &mut [T],
+    width: usize,
+    f: impl Fn(Range<usize>, &mut [T]) -> R + Send + Sync,
+) -> Vec<R> {
+    let each = nodes_of_a_piece(x.len() / width);
+    parallel::map_chunks(x, each * width, |i, x| {
+        f(i * each..i * each + x.len() / width, x)
+    })
 }
 
 /// The sum of vectors of the same length, one after the other.

@@ -20,6 +20,18 @@ pub enum Features<'a, T> {
     Sparse(&'a SparseFeatures<T>),
 }
 
+impl<'a, T> From<&'a SparseFeatures<T>> for Features<'a, T> {
+    fn from(features: &'a SparseFeatures<T>) -> Self {
+        Self::Sparse(features)
+    }
+}
+
+impl<'a, T> From<ArrayView2<'a, T>> for Features<'a, T> {
+    fn from(features: ArrayView2<'a, T>) -> Self {
+        Self::Dense(features)
+    }
+}
+
 impl<T: Real> Features<'_, T> {
     /// The number of nodes.
     pub fn rows(&self) -> usize {

@@ -16,7 +16,7 @@ const PIECE: usize = 4096;
 /// Node features of which most are zero: a matrix in compressed rows.
 ///
 /// Which entries are stored is shared by all that is made of one matrix, so that dropout or a
-/// normalisation costs new values only, and a clone nothing. An entry stored twice counts as the sum.
+/// normalisation costs new values only, and a clone nothing. An entry given twice is stored as the sum.
 ///
 /// ```
 /// use bochner_graph::SparseFeatures;
@@ -67,9 +67,13 @@ impl<T: Real> SparseFeatures<T> {
             return Err(Error::ColumnOutOfRange { at, got, columns });
         }
         numbers("the stored values of the features", &values)?;
-        let indices = indices.iter().map(|&column| column as u32).collect();
-        let rows = Rows::new(offsets.to_vec(), indices);
+        let short = indices.iter().map(|&column| column as u32).collect();
+        let rows = Rows::new(offsets.to_vec(), short);
         let (by_column, places) = rows.transposed(columns);
+        let twice = |column| by_column.row(column).windows(2).any(|two| two[0] == two[1]);
+        if (0..columns).any(twice) {
+            return Self::summed(columns, offsets, indices, &values);
+        }
         let pattern = Pattern {
             rows,
             columns: by_column,
@@ -79,6 +83,33 @@ impl<T: Real> SparseFeatures<T> {
             pattern: Arc::new(pattern),
             values: Arc::new(values),
         })
+    }
+
+    /// Features of which some entries are there more than once.
+    fn summed(
+        columns: usize,
+        offsets: &[usize],
+        indices: &[usize],
+        values: &[T],
+    ) -> Result<Self, Error> {
+        let (mut ends, mut kept, mut sums) = (vec![0], Vec::new(), Vec::new());
+        // Where the last entry of a column stands.
+        let mut last: Vec<Option<usize>> = vec![None; columns];
+        for row in offsets.windows(2) {
+            let first = sums.len();
+            for (&column, &value) in indices[row[0]..row[1]].iter().zip(&values[row[0]..row[1]]) {
+                match last[column] {
+                    Some(at) if at >= first => sums[at] += value,
+                    _ => {
+                        last[column] = Some(sums.len());
+                        kept.push(column);
+                        sums.push(value);
+                    }
+                }
+            }
+            ends.push(sums.len());
+        }
+        Self::new(columns, &ends, &kept, sums)
     }
 
     /// The entries of a matrix that are not zero.
@@ -104,7 +135,7 @@ impl<T: Real> SparseFeatures<T> {
         let mut x = Array2::zeros((self.rows(), self.columns()));
         for row in 0..self.rows() {
             for place in self.pattern.rows.places(row) {
-                x[[row, self.column(place)]] += self.values[place];
+                x[[row, self.column(place)]] = self.values[place];
             }
         }
         x
@@ -139,17 +170,14 @@ impl<T: Real> SparseFeatures<T> {
     /// [`Neighbourhood`](crate::Neighbourhood).
     ///
     /// # Errors
-    /// [`Error::NotATarget`] for a row that is not there.
+    /// [`Error::RowOutOfRange`].
     pub fn select(&self, rows: &[usize]) -> Result<Self, Error> {
         let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
         for (at, &row) in rows.iter().enumerate() {
-            let nodes = self.rows();
-            if row >= nodes {
-                return Err(Error::NotATarget {
-                    at,
-                    got: row,
-                    nodes,
-                });
+            let count = self.rows();
+            if row >= count {
+                let got = row;
+                return Err(Error::RowOutOfRange { at, got, count });
             }
             let places = self.pattern.rows.places(row);
             indices.extend(places.clone().map(|place| self.column(place)));
@@ -305,12 +333,24 @@ mod tests {
         let error = words.select(&[0, 3]).unwrap_err();
         assert!(matches!(
             error,
-            Error::NotATarget {
+            Error::RowOutOfRange {
                 at: 1,
                 got: 3,
-                nodes: 3
+                count: 3
             }
         ));
+    }
+
+    #[test]
+    fn entries_given_twice_are_stored_as_their_sum() {
+        let (offsets, indices) = ([0, 4, 5, 7], [2, 0, 2, 2, 2, 1, 1]);
+        let values = vec![2.0, 3.0, -1.0, 4.0, 6.0, 1.0, -1.0];
+        let words = SparseFeatures::new(3, &offsets, &indices, values).unwrap();
+        assert_eq!(words.values(), [5.0, 3.0, 6.0, 0.0]);
+        let want = array![[3.0, 0.0, 5.0], [0.0, 0.0, 6.0], [0.0; 3]];
+        assert_eq!(words.to_dense(), want);
+        let want = crate::row_normalised(want.view());
+        assert_eq!(words.row_normalised().to_dense(), want);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use written::WrittenGraph;
 /// Targets and sources may be different nodes (a bipartite graph); where they are the same, the graph
 /// is *square*. It is stored in compressed rows by target, which is what attention reads, and by
 /// source, which is what its gradient reads. In each row the edges are sorted by their other end, so
-/// that nothing computed depends on the order in which the caller lists them; that order is kept
+/// that sums do not depend on the order in which the caller lists them; that order is kept
 /// beside it, and everything that belongs to edges is given and returned in it.
 ///
 /// Edges may be there more than once ([`duplicates`](Self::duplicates),
@@ -66,7 +66,7 @@ impl Graph {
     }
 
     /// A graph whose targets and sources are numbered apart, from a list of its edges, pairs
-    /// (source, target).
+    /// (source, target). With as many of one as of the other it cannot be told from a square graph.
     ///
     /// # Errors
     /// As [`from_edges`](Self::from_edges).
@@ -255,10 +255,8 @@ mod tests {
         assert!(matches!(from, Err(Error::NodeOutOfRange { edge: 0, .. })));
         let ragged = Graph::from_rows(2, &[0, 2, 1], &[0]);
         assert!(matches!(ragged, Err(Error::Offsets { at: 2, .. })));
-        assert!(matches!(
-            Graph::from_rows(2, &[], &[]),
-            Err(Error::Offsets { .. })
-        ));
+        let message = Graph::from_rows(2, &[], &[]).unwrap_err().to_string();
+        assert!(message.contains("must be 0, but is missing"), "{message}");
     }
 
     #[test]

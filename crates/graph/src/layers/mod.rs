@@ -5,6 +5,7 @@ mod convolution;
 mod error;
 mod glorot;
 mod nodes;
+mod rows;
 
 pub use attention::{
     AttentionKind, Bias, GraphAttended, GraphAttention, GraphAttentionConfig, GraphInspection,

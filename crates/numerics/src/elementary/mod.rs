@@ -60,5 +60,5 @@ pub use logarithm::ln_in_place;
 pub use norm::{PNorm, p_norms, p_norms_into, signed_powers};
 pub use normal::{normal_cdf, normal_cdf_in_place, normal_quantile, normal_quantile_in_place};
 pub use power::powf;
-pub use squared_norms::SquaredNorms;
+pub use squared_norms::{SquaredNorms, log_squares};
 pub use trigonometry::sin_cos;

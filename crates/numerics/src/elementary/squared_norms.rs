@@ -1,6 +1,10 @@
 //! Squares of p-norms and their derivatives.
 
+use super::block::MapInPlace;
+use super::instruction_set::InstructionSet;
+use super::logarithm::ln_in_place;
 use super::norm::{PNorm, p_norms, signed_powers};
+use super::power::Power;
 use crate::Real;
 use crate::operations::Operations;
 
@@ -13,7 +17,7 @@ use crate::operations::Operations;
 ///
 /// let x = [3.0_f32, -4.0];
 /// let norms = SquaredNorms::new(&x, 2, 1.0);
-/// assert!((norms.logarithms().next().unwrap() - 49.0_f64.ln()).abs() < 1e-12);
+/// assert!((norms.logarithms()[0] - 49.0_f64.ln()).abs() < 1e-12);
 /// let gradient = norms.pull_back(&x, &[1.0]);
 /// assert!((gradient[0] - 14.0).abs() < 1e-12 && (gradient[1] + 14.0).abs() < 1e-12);
 /// ```
@@ -26,10 +30,31 @@ pub struct SquaredNorms {
 /// Between one over this and this, a number times a power of a ratio is well in range.
 const LARGE: f64 = 1e200;
 
-impl PNorm {
-    /// $\log |x|_p^2$, see [`SquaredNorms::logarithms`].
-    pub fn log_square(&self, p: f64) -> f64 {
-        2.0 * self.scale.ln() + 2.0 / p * self.sum.ln()
+/// The logarithms of the squares of p-norms: $\log |x|_p^2 = 2 \log s + \frac2p \log \sum_n |x_n / s|^p$
+/// with $s = \max_n |x_n|$.
+///
+/// # Numerics
+/// Finite even where the square overflows, $-\infty$ for a row of zeros.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn log_squares(norms: &[PNorm], p: f64, out: &mut [f64]) {
+    assert_eq!(
+        norms.len(),
+        out.len(),
+        "log_squares: lengths of `norms` and `out`"
+    );
+    const PIECE: usize = 128;
+    for (norms, out) in norms.chunks(PIECE).zip(out.chunks_mut(PIECE)) {
+        let sums = &mut [0.0; PIECE][..norms.len()];
+        for ((norm, out), sum) in norms.iter().zip(&mut *out).zip(&mut *sums) {
+            (*out, *sum) = (norm.scale, norm.sum);
+        }
+        ln_in_place(out);
+        ln_in_place(sums);
+        for (out, sum) in out.iter_mut().zip(sums) {
+            *out = 2.0 * *out + 2.0 / p * *sum;
+        }
     }
 }
 
@@ -53,10 +78,11 @@ impl SquaredNorms {
         }
     }
 
-    /// $\log |x|_p^2 = 2 \log s + \frac2p \log \sum_n |x_n / s|^p$ of each row, with
-    /// $s = \max_n |x_n|$: finite even where the square overflows, $-\infty$ for a row of zeros.
-    pub fn logarithms(&self) -> impl Iterator<Item = f64> {
-        self.rows.iter().map(|norm| norm.log_square(self.p))
+    /// $\log |x|_p^2$ of each row, see [`log_squares`].
+    pub fn logarithms(&self) -> Vec<f64> {
+        let mut logarithms = vec![0.0; self.rows.len()];
+        log_squares(&self.rows, self.p, &mut logarithms);
+        logarithms
     }
 
     /// The derivatives of $|x|_p^2$ along the entries, times each row's cotangent.
@@ -71,13 +97,10 @@ impl SquaredNorms {
     /// # Panics
     /// If `x` is not as long as that of the norms, or there is not one cotangent a row.
     pub fn pull_back<T: Real>(&self, x: &[T], cotangents: &[f64]) -> Vec<f64> {
-        let p = self.p;
-        let factor = |(norm, &c): (&PNorm, &f64)| {
-            c * 2.0 * norm.scale * ((2.0 - p) / p * norm.sum.ln()).exp()
-        };
-        let factors: Vec<f64> = self.rows.iter().zip(cotangents).map(factor).collect();
+        let factors = self.factors(cotangents);
         let mut out = vec![0.0; x.len()];
-        signed_powers(x, &self.rows, p - 1.0, self.lowest(), &factors, &mut out);
+        let p = self.p - 1.0;
+        signed_powers(x, &self.rows, p, self.lowest(), &factors, &mut out);
         let width = x.len() / self.rows.len().max(1);
         for (i, (&factor, &c)) in factors.iter().zip(cotangents).enumerate() {
             let row = i * width..(i + 1) * width;
@@ -90,6 +113,24 @@ impl SquaredNorms {
             }
         }
         out
+    }
+
+    /// $2 \dot y |x|_p^{2-p} s^{p-1}$ with the cotangent $\dot y$ of each row: the gradient but for
+    /// $|x_n / s|^{p-1}$ and signs.
+    fn factors(&self, cotangents: &[f64]) -> Vec<f64> {
+        let mut factors: Vec<f64> = self.rows.iter().map(|norm| norm.sum).collect();
+        match (2.0 - self.p) / self.p {
+            0.0 => factors.fill(1.0),
+            exponent => InstructionSet::fastest().run(MapInPlace {
+                function: Power::new(exponent),
+                x: &mut factors,
+            }),
+        }
+        let rows = self.rows.iter().zip(cotangents);
+        for (factor, (norm, c)) in factors.iter_mut().zip(rows) {
+            *factor *= c * 2.0 * norm.scale;
+        }
+        factors
     }
 
     /// The smallest ratio of an entry to the largest of its row, as far as derivatives see.
@@ -122,8 +163,10 @@ mod tests {
         for p in [0.3, 1.0, 1.5, 2.0, 3.0, 20.0] {
             let got = SquaredNorms::new(&x, 3, p).pull_back(&x, &cotangents);
             let want = finite_difference(&x, |x| {
-                let norms = SquaredNorms::new(x, 3, p);
-                let squares = norms.logarithms().map(f64::exp);
+                let squares = SquaredNorms::new(x, 3, p)
+                    .logarithms()
+                    .into_iter()
+                    .map(f64::exp);
                 squares.zip(cotangents).map(|(square, c)| square * c).sum()
             });
             assert!(relative_error(&got, &want) < 1e-6, "p = {p}");
@@ -134,7 +177,7 @@ mod tests {
     fn rows_of_zeros_have_no_derivative() {
         for p in [0.5, 2.0, 4.0] {
             let norms = SquaredNorms::new(&[0.0_f32; 3], 3, p);
-            assert_eq!(norms.logarithms().next(), Some(f64::NEG_INFINITY));
+            assert_eq!(norms.logarithms(), [f64::NEG_INFINITY]);
             assert_eq!(norms.pull_back(&[0.0_f32; 3], &[1.0]), [0.0; 3]);
         }
     }

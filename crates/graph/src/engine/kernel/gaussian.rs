@@ -1,7 +1,7 @@
 //! Exact Gaussian similarities $e^{-|q_i - c a|^2 / 2}$ and $e^{-|c a - k_j|^2 / 2}$ of all nodes.
 
 use super::similarities::count;
-use crate::engine::sums::by_nodes;
+use crate::engine::sums::{by_nodes, map_nodes, ordered_sum};
 use crate::engine::{Call, held};
 use crate::score::Half;
 use bochner_numerics::{Real, parallel};
@@ -82,12 +82,8 @@ pub(super) fn pull_back<T: Real>(
 ) {
     let (side, shape) = (Side::new(call, a, half), call.shape);
     let halves: Vec<_> = (0..shape.heads).map(|head| side.halves(head)).collect();
-    let pieces = by_nodes(count(call, half));
-    let lengths = pieces.iter().map(|piece| piece.len());
-    let parts = crate::compressed::cut(along_nodes, shape.columns(), lengths);
-    let mut sums = vec![vec![0.0; 2 * shape.columns()]; pieces.len()];
-    let tasks = pieces.into_iter().zip(parts).zip(&mut sums).collect();
-    parallel::for_each(tasks, |((nodes, along_nodes), sums)| {
+    let sums = map_nodes(along_nodes, shape.columns(), |nodes, along_nodes| {
+        let mut sums = vec![0.0; 2 * shape.columns()];
         let rows = along_nodes.chunks_exact_mut(shape.columns());
         for (node, row) in nodes.zip(rows) {
             let g = &along_logarithms[node * 2 * shape.heads..][..2 * shape.heads];
@@ -99,16 +95,18 @@ pub(super) fn pull_back<T: Real>(
                 add(x, halves, g, side.classes, row, sums);
             }
         }
+        sums
     });
-    for (head, along_a) in along_a.chunks_exact_mut(2 * shape.width).enumerate() {
+    let sums = ordered_sum(sums, 2 * shape.columns());
+    let heads = along_a.chunks_exact_mut(2 * shape.width);
+    for (along_a, sums) in heads.zip(sums.chunks_exact(2 * shape.width)) {
         let places = match half {
             Half::Target => [0, shape.width],
             Half::Source => [shape.width, 0],
         };
-        for n in 0..2 * shape.width {
+        for (n, &sum) in sums.iter().enumerate() {
             let place = places[n / shape.width] + n % shape.width;
-            let parts = sums.iter().map(|sum| sum[head * 2 * shape.width + n]);
-            along_a[place] = held(along_a[place] + T::of(parts.sum::<f64>()));
+            along_a[place] = held(along_a[place] + T::of(sum));
         }
     }
 }

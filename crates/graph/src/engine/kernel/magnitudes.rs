@@ -38,9 +38,7 @@ fn logarithms<T: Real>(x: &[T], width: usize, p: f64) -> Vec<f64> {
     let pieces = x.len().div_ceil(rows * width);
     let parts = bochner_numerics::parallel::map(pieces, |i| {
         let x = &x[i * rows * width..x.len().min((i + 1) * rows * width)];
-        SquaredNorms::new(x, width, p)
-            .logarithms()
-            .collect::<Vec<_>>()
+        SquaredNorms::new(x, width, p).logarithms()
     });
     parts.concat()
 }

@@ -218,22 +218,18 @@ impl<'a, 'b, T: Real> Kernel<'a, 'b, T> {
         self.own.u.value(target, source as usize, place, head) >= T::zero()
     }
 
-    /// What the scores of a target's edges begin with for both values of c, `[2, H]`: the logarithms
-    /// of its similarities, those for $c < 1$ less the gap where an edge has $c = 1$.
+    /// By how much the magnitude of $a$ lowers the scores of a target's edges with $c < 1$: the gap of each
+    /// head, where another edge has $c = 1$.
     #[inline(always)]
-    fn of_target(&self, edges: &Arriving, u: &mut [T]) -> Vec<f64> {
-        let heads = u.len();
-        let mut own = row(&self.own.targets.logarithms, edges.target, 2 * heads).to_vec();
-        let mut gaps = vec![0.0; heads];
+    fn gaps(&self, edges: &Arriving, u: &mut [T]) -> Vec<f64> {
+        let mut gaps = vec![0.0; u.len()];
         for (&source, place) in edges.sources.iter().zip(edges.places.clone()) {
             self.own.u.write(edges.target, source as usize, place, u);
             for ((gap, &u), &whole) in gaps.iter_mut().zip(&*u).zip(&self.gaps) {
                 *gap = if u >= T::zero() { whole } else { *gap };
             }
         }
-        let slopes = own[heads..].iter_mut();
-        slopes.zip(gaps).for_each(|(slope, gap)| *slope -= gap);
-        own
+        gaps
     }
 
     /// Adds what the edges' attributes contribute.
@@ -261,7 +257,8 @@ impl<T: Real> Scorer<T> for Kernel<'_, '_, T> {
             return;
         }
         let mut u = vec![T::zero(); heads];
-        let target = self.of_target(edges, &mut u);
+        let gaps = self.gaps(edges, &mut u);
+        let target = row(&own.targets.logarithms, edges.target, 2 * heads);
         let (target_one, target_slope) = target.split_at(heads);
         let scores = out.chunks_exact_mut(heads);
         for ((score, &source), place) in scores.zip(edges.sources).zip(edges.places.clone()) {
@@ -270,7 +267,7 @@ impl<T: Real> Scorer<T> for Kernel<'_, '_, T> {
             let (source_one, source_slope) = source.split_at(heads);
             for (head, score) in score.iter_mut().enumerate() {
                 let one = target_one[head] + source_one[head];
-                let slope = target_slope[head] + source_slope[head];
+                let slope = target_slope[head] - gaps[head] + source_slope[head];
                 *score = if u[head] >= T::zero() { one } else { slope };
             }
         }
@@ -290,7 +287,8 @@ impl<T: Real> Scorer<T> for Kernel<'_, '_, T> {
         let p = self.parameters.p?;
         let q = row(self.targets, edges.target, self.heads * self.width);
         let norms = SquaredNorms::new(q, self.width, p);
-        let magnitudes = norms.logarithms().enumerate().map(|(head, log)| {
+        let logarithms = norms.logarithms().into_iter().enumerate();
+        let magnitudes = logarithms.map(|(head, log)| {
             let one = self.any_is_one(edges, head);
             let c = if one { 1.0 } else { self.slope };
             let a = c * c * self.own.magnitudes.a[head].exp();

@@ -1,12 +1,12 @@
 //! The gradient of the kernel score: through both similarities and the magnitudes.
 
-use super::similarities::{inputs, map_nodes};
+use super::similarities::inputs;
 use super::{Kernel, Parameters, Side, Similarity, gaussian};
 use crate::compressed::filled;
 use crate::engine::forward::arriving;
 use crate::engine::preactivation::Preactivation;
 use crate::engine::rows::{add_scaled, row};
-use crate::engine::sums::{by_source, by_target};
+use crate::engine::sums::{by_source, by_target, map_nodes, ordered_sum};
 use crate::engine::{Call, PIECE, Parts, backward, elements, held};
 use crate::error::largest;
 use crate::score::{Half, PointsGradients};
@@ -14,7 +14,7 @@ use crate::{Error, Points};
 use bochner_kernels::{feature_map_vjp, feature_map_with_vjp};
 use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
-use bochner_numerics::{Buffers, Real, parallel};
+use bochner_numerics::{Buffers, Real};
 use ndarray::{Array2, Array3, Axis, s};
 use std::ops::Range;
 
@@ -135,17 +135,23 @@ impl<T: Real> Kernel<'_, '_, T> {
         along_keys: &mut [T],
         along_a: &mut Array2<T>,
     ) {
-        let heads = self.heads;
-        let mut squares = vec![0.0; heads];
-        let mut halves = Vec::with_capacity(along_sources.len() / 2);
-        for along in along_sources.chunks_exact(2 * heads) {
-            for (head, square) in squares.iter_mut().enumerate() {
-                let [one, slope] = [along[head], along[heads + head]].map(T::as_f64);
-                halves.push(0.5 * (one + slope));
-                *square += one + self.slope * self.slope * slope;
+        let (heads, columns) = (self.heads, call.shape.columns());
+        let squares = map_nodes(along_keys, columns, |nodes, along_keys| {
+            let mut squares = vec![0.0; heads];
+            let mut halves = Vec::with_capacity(nodes.len() * heads);
+            let along_nodes = &along_sources[nodes.start * 2 * heads..nodes.end * 2 * heads];
+            for along in along_nodes.chunks_exact(2 * heads) {
+                for (head, square) in squares.iter_mut().enumerate() {
+                    let [one, slope] = [along[head], along[heads + head]].map(T::as_f64);
+                    halves.push(0.5 * (one + slope));
+                    *square += one + self.slope * self.slope * slope;
+                }
             }
-        }
-        add_norms(call.source_features(), self.width, p, &halves, along_keys);
+            let keys = &call.source_features()[nodes.start * columns..nodes.end * columns];
+            add_norms(keys, self.width, p, &halves, along_keys);
+            squares
+        });
+        let squares = ordered_sum(squares, heads);
         let Parameters { a, .. } = &self.parameters;
         let a = &elements(*a);
         let along_a = along_a
@@ -248,9 +254,11 @@ impl<T: Real> Squared<'_, '_, '_, T> {
                     row.zip(own).for_each(|(x, &own)| *x += own);
                 }
             }
-            Ok(sums)
-        })?;
-        parts.iter().for_each(|part| sums.add(part));
+            Ok::<_, Error>(sums)
+        });
+        for part in parts {
+            sums.add(&part?);
+        }
         Ok(())
     }
 
@@ -324,15 +332,10 @@ impl<T: Real> Squared<'_, '_, '_, T> {
 
 /// Adds the gradients of squared norms of rows.
 fn add_norms<T: Real>(x: &[T], width: usize, p: f64, cotangents: &[f64], out: &mut [T]) {
-    let rows = 2048;
-    parallel::for_each_chunk(out, rows * width, |i, out| {
-        let x = &x[i * rows * width..][..out.len()];
-        let cotangents = &cotangents[i * rows..][..out.len() / width];
-        let gradient = SquaredNorms::new(x, width, p).pull_back(x, cotangents);
-        for (out, gradient) in out.iter_mut().zip(gradient) {
-            *out = held(*out + held(T::of(gradient)));
-        }
-    });
+    let gradient = SquaredNorms::new(x, width, p).pull_back(x, cotangents);
+    for (out, gradient) in out.iter_mut().zip(gradient) {
+        *out = held(*out + held(T::of(gradient)));
+    }
 }
 
 /// The gradients along f, from those along $\log(f^2 + e)$.

@@ -1,13 +1,13 @@
 //! $f(q_i, c a)$ and $f(c a, k_j)$ of all nodes: two numbers a node and head.
 
 use crate::engine::Call;
-use crate::engine::rows::{dot, row};
-use crate::engine::sums::nodes_of_a_piece;
+use crate::engine::rows::{LANES, added, dot_in_lanes, row};
+use crate::engine::sums::map_nodes;
 use crate::score::Half;
 use crate::{Error, Points};
 use bochner_kernels::feature_map_into;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
-use bochner_numerics::{Buffers, Real, parallel};
+use bochner_numerics::{Buffers, Real};
 use ndarray::Array2;
 use std::ops::Range;
 
@@ -30,20 +30,6 @@ pub(super) fn inputs<T: Real>(
     Array2::from_shape_vec((nodes.len(), width), own).expect("whole rows")
 }
 
-/// Calls `f` with consecutive nodes and their rows of `x`, `width` numbers a node, by all threads; the
-/// results come in order.
-pub(super) fn map_nodes<T: Real, R: Send>(
-    x: &mut [T],
-    width: usize,
-    f: impl Fn(Range<usize>, &mut [T]) -> Result<R, Error> + Send + Sync,
-) -> Result<Vec<R>, Error> {
-    let each = nodes_of_a_piece(x.len() / width);
-    let results = parallel::map_chunks(x, each * width, |i, x| {
-        f(i * each..i * each + x.len() / width, x)
-    });
-    results.into_iter().collect()
-}
-
 /// The similarities of all nodes of one side to $a$ and to the slope times $a$, `[N, 2H]`.
 pub(super) fn of_nodes<T: Real>(
     call: &Call<T>,
@@ -53,7 +39,7 @@ pub(super) fn of_nodes<T: Real>(
 ) -> Result<Vec<T>, Error> {
     let mut f = vec![T::zero(); count(call, half) * 2 * features.len()];
     let buffers = Buffers::default();
-    map_nodes(&mut f, 2 * features.len(), |nodes, f| {
+    let done = map_nodes(&mut f, 2 * features.len(), |nodes, f| {
         for (head, features) in features.iter().enumerate() {
             let points = points.half(head, half);
             let x = inputs(call, half, head, nodes.clone());
@@ -68,7 +54,8 @@ pub(super) fn of_nodes<T: Real>(
             });
         }
         Ok(())
-    })?;
+    });
+    done.into_iter().collect::<Result<(), Error>>()?;
     Ok(f)
 }
 
@@ -92,12 +79,23 @@ struct Against<'a, T> {
 impl<T: Real> Task for Against<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let [head, heads] = self.heads;
-        let (one, slope) = self.features.split_at(self.features.len() / 2);
-        let rows = self.phi.chunks_exact(one.len());
-        for (phi, out) in rows.zip(self.out.chunks_exact_mut(2 * heads)) {
-            out[head] = dot::<T, A>(phi, one) * self.inverse;
-            out[heads + head] = dot::<T, A>(phi, slope) * self.inverse;
+        const ROWS: usize = 32;
+        let ([head, heads], count) = (self.heads, self.features.len() / 2);
+        let (one, slope) = self.features.split_at(count);
+        // In an array, and not added up at once, the sums of a row stay vectors.
+        let mut sums = [[[T::zero(); LANES]; 2]; ROWS];
+        let out = self.out.chunks_mut(ROWS * 2 * heads);
+        for (phi, out) in self.phi.chunks(ROWS * count).zip(out) {
+            for (phi, sums) in phi.chunks_exact(count).zip(&mut sums) {
+                *sums = [
+                    dot_in_lanes::<T, A>(phi, one),
+                    dot_in_lanes::<T, A>(phi, slope),
+                ];
+            }
+            for (out, &[one, slope]) in out.chunks_exact_mut(2 * heads).zip(&sums) {
+                out[head] = added(one) * self.inverse;
+                out[heads + head] = added(slope) * self.inverse;
+            }
         }
     }
 }

@@ -20,6 +20,18 @@ pub enum AttentionKind {
     /// `mikan`. `softmax` and `rbf-only` stand for exact Gaussian similarities,
     /// [`Score::Gaussian`](crate::Score::Gaussian), with the magnitudes of p = 2, which is GAT again, and
     /// without.
+    ///
+    /// ```
+    /// use bochner_attention::Mikan;
+    /// use bochner_graph::AttentionKind;
+    ///
+    /// let kind = AttentionKind::Kernel(Mikan::ika_ns().into());
+    /// // In writing IKA-NS is what it is a special case of, with all that sets it apart.
+    /// let written = serde_json::to_string(&kind)?;
+    /// assert!(written.starts_with(r#"{"kernel":{"mechanism":"Mikan","#));
+    /// assert_eq!(serde_json::from_str::<AttentionKind>(&written)?, kind);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     Kernel(Variant),
 }
 
@@ -144,7 +156,8 @@ impl GraphAttentionConfig {
         Self::new(inputs, heads, width, AttentionKind::Classic)
     }
 
-    /// A layer of GATv2 (Brody et al. 2022): targets and sources have a weight each.
+    /// A layer of GATv2 (Brody et al. 2022): targets and sources have a weight each. Attributes of the edges
+    /// add a term to the score, as of the other kinds; PyTorch Geometric has them within the LeakyReLU.
     pub fn gatv2(inputs: usize, heads: usize, width: usize) -> Self {
         Self {
             source_inputs: Some(inputs),

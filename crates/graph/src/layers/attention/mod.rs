@@ -36,6 +36,9 @@ use operation::{GraphAttentionOperation, Passed, Plan};
 /// transformed features over all targets and all sources, as $q = [m_x, 0]$ and $k = [0, m_y]$; its
 /// divergence from the prior is the penalty.
 ///
+/// A layer's parameters are visited as [`Parameters`], and so are those of a slice of layers, by optimisers
+/// and by `bochner_nn::Checkpoint`, which saves and restores them.
+///
 /// The whole layer is one operation on the tape. Features can be a tensor, along which there is a
 /// gradient ([`apply`](Self::apply)), or what is known of the nodes, dense or sparse, along which there
 /// is none ([`apply_features`](Self::apply_features)): the product with sparse features takes time in
@@ -44,7 +47,7 @@ use operation::{GraphAttentionOperation, Passed, Plan};
 /// ```
 /// use bochner_attention::Mikan;
 /// use bochner_graph::{Graph, GraphAttention, GraphAttentionConfig, Merge, SparseFeatures};
-/// use bochner_nn::{Mode, cross_entropy};
+/// use bochner_nn::{Adam, AdamConfig, Mode, cross_entropy};
 /// use bochner_numerics::Seed;
 /// use dfdx::prelude::*;
 ///
@@ -64,10 +67,12 @@ use operation::{GraphAttentionOperation, Passed, Plan};
 /// let first = hidden.apply_features(&graph, &words, OwnedTape::default(), mode.child("hidden"))?;
 /// let second = classes.apply(&graph, first.output, mode.child("classes"))?;
 /// let loss = cross_entropy(second.output, &[0, 1, 1])? + first.penalty * (0.1 / 3.0);
-/// let gradients = loss.backward();
+/// let mut gradients = loss.backward();
 /// assert_eq!(gradients.get(&hidden.weight).shape(), &(4, 16));
+/// let mut layers = [hidden, classes];
+/// Adam::new(AdamConfig::default())?.step(&mut layers[..], &mut gradients)?;
 ///
-/// let weights = hidden.weights(&graph, &words)?;
+/// let weights = layers[0].weights(&graph, &words)?;
 /// assert_eq!((weights.edges.len(), weights.weights.dim()), (6, (6, 2)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -175,7 +180,8 @@ impl<E: Element> GraphAttention<E> {
     /// `x: [N, Fin]` to `[N, H F]` or `[N, F]`.
     ///
     /// # Errors
-    /// Whatever does not fit, and as [`attend`](crate::attend).
+    /// Whatever does not fit, and as [`attend`](crate::attend); a graph without nodes, since dfdx has no
+    /// empty tensors.
     pub fn apply<'g, N: Dim, I: Dim, T: Tape<E, Cpu>>(
         &self,
         graph: impl Into<AttributedGraph<'g, E>>,

@@ -6,11 +6,12 @@ use super::points::{Drawn, gaussian};
 use crate::attend::{Kept, attend_keeping, attend_kept_vjp};
 use crate::error::within;
 use crate::layers::nodes::{GivenNodes, OwnedFeatures, matrix};
+use crate::layers::rows::{add, add_to_rows, sum_of_rows};
 use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
 use bochner_attention::Pass;
 use bochner_nn::{BoxError, Mode, Operation};
-use bochner_numerics::{Dropout, Real, parallel};
-use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, Axis, IxDyn};
+use bochner_numerics::{Dropout, Real};
+use ndarray::{Array2, ArrayD, ArrayView2, ArrayViewD, IxDyn};
 
 /// A pass through a layer, but for the nodes' features and the parameters.
 #[derive(Clone, Debug)]
@@ -250,27 +251,6 @@ fn along_weights<T: Real>(
     weight += &second;
     Ok([Some(weight), None])
 }
-
-fn add_to_rows<T: Real>(x: &mut Array2<T>, row: ArrayView1<T>) {
-    let parts = x.axis_chunks_iter_mut(Axis(0), ROWS).collect();
-    parallel::for_each(parts, |mut rows| rows += &row);
-}
-
-fn add<T: Real>(x: &mut Array2<T>, y: &Array2<T>) {
-    let parts = x.axis_chunks_iter_mut(Axis(0), ROWS);
-    let parts = parts.zip(y.axis_chunks_iter(Axis(0), ROWS)).collect();
-    parallel::for_each(parts, |(mut x, y)| x += &y);
-}
-
-fn sum_of_rows<T: Real>(x: ArrayView2<T>) -> Array1<T> {
-    let parts: Vec<_> = x.axis_chunks_iter(Axis(0), ROWS).collect();
-    let sums = parallel::map(parts.len(), |i| parts[i].sum_axis(Axis(0)));
-    let zeros = Array1::zeros(x.ncols());
-    sums.iter().fold(zeros, |total, sum| total + sum)
-}
-
-/// Rows of a piece of work.
-const ROWS: usize = 1024;
 
 /// What belongs to targets, and to sources.
 fn ends<T: Real>(transformed: &[Array2<T>]) -> [ArrayView2<'_, T>; 2] {

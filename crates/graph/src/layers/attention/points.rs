@@ -1,6 +1,7 @@
 //! Spectral points of a graph's nodes.
 
 use super::config::{AttentionKind, GraphAttentionConfig};
+use crate::layers::rows::{add_to_rows, sum_of_rows};
 use crate::{LayerError, Points, PointsGradients, Score};
 use bochner_attention::{
     DirectInit, DrawnCotangents, DrawnPoints, IkanDirect, Inputs, Mask, Pass,
@@ -154,8 +155,8 @@ impl<T: Real> Drawn<T> {
         let mechanism = spectral::<T>(variant)?;
         let g = mechanism.draw_points_vjp(&inputs, parameters, &self.points, cotangent)?;
         let width = self.q.len_of(Axis(3)) / 2;
-        add_to_rows(targets, &g.q.slice(s![0, .., 0, ..width]).to_owned());
-        add_to_rows(sources, &g.k.slice(s![0, .., 0, width..]).to_owned());
+        through_mean(targets, g.q.slice(s![0, .., 0, ..width]));
+        through_mean(sources, g.k.slice(s![0, .., 0, width..]));
         Ok(g.parameters.into())
     }
 }
@@ -174,14 +175,8 @@ fn inputs<'a, T>(q: &'a Array4<T>, k: &'a Array4<T>) -> Inputs<'a, T> {
 
 /// The mean of the rows; zero if there are none.
 fn mean<T: Real>(x: ArrayView2<T>) -> Array1<T> {
-    /// Rows that are summed up on their own, so that rounding grows with their number only.
-    const ROWS: usize = 256;
     let share = T::of(1.0 / x.nrows().max(1) as f64);
-    let mut total = Array1::zeros(x.ncols());
-    for rows in x.axis_chunks_iter(Axis(0), ROWS) {
-        total += &rows.sum_axis(Axis(0));
-    }
-    total.mapv_into(|sum| sum * share)
+    sum_of_rows(x).mapv_into(|sum| sum * share)
 }
 
 /// Writes a mean into the columns of each head from `first` on.
@@ -192,11 +187,11 @@ fn put<T: Real>(x: &mut Array4<T>, first: usize, mean: Array1<T>, config: &Graph
 }
 
 /// Adds the gradient along the mean to that along each row.
-fn add_to_rows<T: Real>(rows: &mut Array2<T>, along_mean: &Array2<T>) {
+fn through_mean<T: Real>(rows: &mut Array2<T>, along_mean: ArrayView2<T>) {
     if rows.is_empty() || along_mean.iter().all(|g| *g == T::zero()) {
         return;
     }
     let share = T::of(1.0 / rows.nrows() as f64);
     let flat: Array1<T> = along_mean.iter().map(|&g| g * share).collect();
-    *rows += &flat;
+    add_to_rows(rows, flat.view());
 }

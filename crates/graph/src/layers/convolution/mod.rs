@@ -114,7 +114,7 @@ impl<E: Element> GraphConvolution<E> {
     /// `x: [N, Fin]` to `[N, Fout]`.
     ///
     /// # Errors
-    /// Whatever does not fit.
+    /// Whatever does not fit; a graph without nodes, since dfdx has no empty tensors.
     pub fn apply<N: Dim, I: Dim, T: Tape<E, Cpu>>(
         &self,
         graph: &Graph,
@@ -131,13 +131,14 @@ impl<E: Element> GraphConvolution<E> {
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
-    pub fn apply_features<T: Tape<E, Cpu>>(
+    pub fn apply_features<'a, T: Tape<E, Cpu>>(
         &self,
         graph: &Graph,
-        features: Features<E>,
+        features: impl Into<Features<'a, E>>,
         tape: T,
         mode: Mode,
     ) -> Result<Tensor<(usize, usize), E, Cpu, T>, LayerError> {
+        let features = features.into();
         self.check(graph, [features.rows(), features.columns()])?;
         let features = OwnedFeatures::dropped_out(features, self.dropout(mode).as_ref());
         self.recorded(
@@ -152,7 +153,12 @@ impl<E: Element> GraphConvolution<E> {
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
-    pub fn infer(&self, graph: &Graph, features: Features<E>) -> Result<Array2<E>, LayerError> {
+    pub fn infer<'a>(
+        &self,
+        graph: &Graph,
+        features: impl Into<Features<'a, E>>,
+    ) -> Result<Array2<E>, LayerError> {
+        let features = features.into();
         self.check(graph, [features.rows(), features.columns()])?;
         let weight = Array2::from_shape_vec(*self.weight.shape(), self.weight.as_vec());
         let h = features.product(weight.expect("as many values").view())?;

@@ -1,10 +1,11 @@
 //! The whole layer as one operation on the tape.
 
 use crate::layers::nodes::{GivenNodes, OwnedFeatures, matrix, vector};
+use crate::layers::rows::{add_to_rows, sum_of_rows};
 use crate::{Graph, LayerError, convolve, convolve_vjp};
 use bochner_nn::{BoxError, Operation};
 use bochner_numerics::Real;
-use ndarray::{Array2, ArrayD, ArrayViewD, Axis};
+use ndarray::{Array2, ArrayD, ArrayViewD};
 
 /// A [`GraphConvolution`](super::GraphConvolution) layer as an operation on the nodes' features, where
 /// these are a tensor, the weight, and the bias, if there is one.
@@ -30,7 +31,7 @@ impl<T: Real> Operation<T> for GraphConvolutionOperation<T> {
         };
         let mut output = forward()?;
         if let Some(bias) = parameters.get(1) {
-            output += &vector(bias);
+            add_to_rows(&mut output, vector(bias));
         }
         Ok((vec![output.into_dyn()], dropped))
     }
@@ -53,7 +54,7 @@ impl<T: Real> Operation<T> for GraphConvolutionOperation<T> {
         }
         all.push(x.weight_vjp(h.view())?.into_dyn());
         if parameters.len() > 1 {
-            all.push(output.sum_axis(Axis(0)).into_dyn());
+            all.push(sum_of_rows(output).into_dyn());
         }
         Ok(all.into_iter().map(Some).collect())
     }

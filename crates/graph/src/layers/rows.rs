@@ -1,0 +1,28 @@
+//! Sums over the rows of matrices, by all threads and in a fixed order.
+
+use bochner_numerics::{Real, parallel};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
+
+/// Rows of a piece of work.
+const ROWS: usize = 512;
+
+/// Adds `row` to each row of `x`.
+pub(super) fn add_to_rows<T: Real>(x: &mut Array2<T>, row: ArrayView1<T>) {
+    let parts = x.axis_chunks_iter_mut(Axis(0), ROWS).collect();
+    parallel::for_each(parts, |mut rows| rows += &row);
+}
+
+/// Adds `y` to `x`.
+pub(super) fn add<T: Real>(x: &mut Array2<T>, y: &Array2<T>) {
+    let parts = x.axis_chunks_iter_mut(Axis(0), ROWS);
+    let parts = parts.zip(y.axis_chunks_iter(Axis(0), ROWS)).collect();
+    parallel::for_each(parts, |(mut x, y)| x += &y);
+}
+
+/// The sum of the rows of `x`.
+pub(super) fn sum_of_rows<T: Real>(x: ArrayView2<T>) -> Array1<T> {
+    let parts: Vec<_> = x.axis_chunks_iter(Axis(0), ROWS).collect();
+    let sums = parallel::map(parts.len(), |i| parts[i].sum_axis(Axis(0)));
+    let zeros = Array1::zeros(x.ncols());
+    sums.iter().fold(zeros, |total, sum| total + sum)
+}
