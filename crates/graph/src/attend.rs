@@ -21,7 +21,7 @@ pub struct Attended<T> {
 pub(crate) struct Kept<T> {
     graph: Graph,
     alpha: Alpha<T>,
-    heads: usize,
+    shape: Shape,
     prepared: Prepared<T>,
 }
 
@@ -35,30 +35,32 @@ pub struct EdgeWeights<T> {
 }
 
 impl<T: Real> Attended<T> {
-    /// The normalised weights before dropout, with their edges; `graph` is the one attended along.
-    ///
-    /// # Errors
-    /// [`Error::AnotherGraph`] if it is not.
-    pub fn weights(&self, graph: &Graph) -> Result<EdgeWeights<T>, Error> {
-        self.kept.weights(graph)
+    /// The normalised weights before dropout, with their edges.
+    pub fn weights(&self) -> EdgeWeights<T> {
+        self.kept.weights()
     }
 }
 
 impl<T: Real> Kept<T> {
-    pub(crate) fn weights(&self, graph: &Graph) -> Result<EdgeWeights<T>, Error> {
-        self.check(graph)?;
-        Ok(EdgeWeights {
-            edges: graph.edges(),
-            weights: by_edge(graph, &self.alpha.normalised, self.heads),
-        })
+    pub(crate) fn weights(&self) -> EdgeWeights<T> {
+        EdgeWeights {
+            edges: self.graph.edges(),
+            weights: by_edge(&self.graph, &self.alpha.normalised, self.shape.heads),
+        }
     }
 
-    fn check(&self, graph: &Graph) -> Result<(), Error> {
-        // What clones share is not compared.
-        match self.graph == *graph {
-            true => Ok(()),
-            false => Err(Error::AnotherGraph),
+    /// `Ok` if this comes from such a call.
+    fn check(&self, call: &Call<T>) -> Result<(), Error> {
+        let of_heads = |shape: Shape| [shape.heads, shape.width];
+        same_shape(
+            "heads and width of what was attended",
+            &of_heads(call.shape),
+            &of_heads(self.shape),
+        )?;
+        if self.graph.is_clone_of(call.graph) || self.graph == *call.graph {
+            return Ok(());
         }
+        Err(Error::AnotherGraph)
     }
 }
 
@@ -123,7 +125,7 @@ pub struct AttentionGradients<T> {
 /// };
 /// let attended = attend(&graph, x.view(), x.view(), &settings)?;
 /// assert_eq!(attended.output, array![[0.0, 0.0], [0.0, 0.0], [2.0, 3.0]]);
-/// assert_eq!(attended.weights(&graph)?.weights, array![[0.5], [0.5]]);
+/// assert_eq!(attended.weights().weights, array![[0.5], [0.5]]);
 /// # Ok::<(), bochner_graph::Error>(())
 /// ```
 pub fn attend<T: Real>(
@@ -153,7 +155,7 @@ pub(crate) fn attend_keeping<T: Real>(
     let kept = Kept {
         graph: graph.clone(),
         alpha,
-        heads: call.shape.heads,
+        shape: call.shape,
         prepared,
     };
     Ok((output, kept))
@@ -207,8 +209,7 @@ pub(crate) fn attend_kept_vjp<T: Real>(
     };
     let expected = [graph.targets(), columns];
     same_shape("cotangent", &expected, cotangent.shape())?;
-    kept.check(graph)?;
-    same_shape("attended heads", &[shape.heads], &[kept.heads])?;
+    kept.check(&call)?;
     let cotangent = Cotangent::new(cotangent, settings.merge, shape)?;
     let mut parts = call.backward(&kept.prepared, &kept.alpha, &cotangent.heads)?;
     cotangent.restore(&mut parts.targets);

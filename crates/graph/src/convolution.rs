@@ -58,7 +58,8 @@ pub fn convolve<T: Real>(graph: &Graph, x: ArrayView2<T>) -> Result<Array2<T>, E
 /// `cotangent: [N, F]` to `[N, F]`.
 ///
 /// # Errors
-/// [`Error::NotSquare`], [`Error::ShapeMismatch`].
+/// [`Error::NotSquare`], [`Error::ShapeMismatch`]. The cotangent may be anything: what is not finite
+/// spreads.
 pub fn convolve_vjp<T: Real>(graph: &Graph, cotangent: ArrayView2<T>) -> Result<Array2<T>, Error> {
     let inverse = inverse_roots::<T>(graph, &cotangent)?;
     let rows = &graph.by_source;

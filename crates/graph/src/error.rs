@@ -102,7 +102,8 @@ pub enum Error {
         /// How many nodes there are.
         nodes: usize,
     },
-    /// A graph is not the one that attention went along.
+    /// A graph is not equal to the one that attention went along: it has other edges, or lists them in
+    /// another order.
     #[error("what was attended belongs to another graph; give the one that was given to attend")]
     AnotherGraph,
     /// Two arrays do not fit together.

@@ -71,7 +71,7 @@
 //! let attended = attend(&graph, h.view(), h.view(), &settings)?;
 //! // Paper 0 cites nothing: all that it attends to is itself.
 //! assert_eq!(attended.output.row(0), h.row(0));
-//! let weights = attended.weights(&graph)?;
+//! let weights = attended.weights();
 //! assert_eq!(weights.edges[0], (0, 1));
 //! assert!((weights.weights[[0, 0]] + weights.weights[[4, 0]] - 1.0).abs() < 1e-12);
 //!
@@ -86,13 +86,14 @@
 //!
 //! An edge is a pair (source, target); a target attends to its sources. Arrays are row-major, nodes
 //! first and the columns of a head side by side: `[N, H F]`. Whatever belongs to edges is in the order
-//! in which the caller listed them, and so does dropout on weights. A target to which no edge leads
-//! receives zero. Results are the same to the bit for any number of threads and, without that dropout and
+//! in which the caller listed them; dropout on weights goes by that order too. A target to which no edge
+//! leads receives zero. Results are the same to the bit for any number of threads and, without that dropout and
 //! unless repeated edges have different attributes, for any order of the edges; NaN never comes out of
 //! finite numbers.
 //!
 //! Who comes from PyTorch Geometric finds `GATConv` and `GATv2Conv` as `GraphAttentionConfig::gat` and
-//! `gatv2`, `GCNConv` as `GraphConvolution` (self loops are the caller's here), and under other names:
+//! `gatv2`, `GCNConv` as `GraphConvolution`, all without the self loops that layers add there, and under
+//! other names:
 //!
 //! | there | here |
 //! |---|---|

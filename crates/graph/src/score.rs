@@ -85,14 +85,9 @@ impl<T: Real> Score<'_, T> {
                 return Err(Error::Empty { what: "a", axis });
             }
         }
-        let (name, columns) = ("the number of columns of a", a.ncols());
-        let halves = matches!(self, Self::Dynamic { .. }) || columns.is_multiple_of(2);
-        in_range(
-            halves,
-            name,
-            "even, twice the width of a head",
-            columns as f64,
-        )?;
+        let whole = matches!(self, Self::Dynamic { .. }) || a.ncols().is_multiple_of(2);
+        let range = "even, twice the width of a head";
+        in_range(whole, "the number of columns of a", range, a.ncols() as f64)?;
         finite("a", &a)?;
         match self {
             Self::Classic { .. } | Self::Dynamic { .. } => Ok(()),

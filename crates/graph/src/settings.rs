@@ -32,7 +32,8 @@ pub struct Settings<'a, T> {
     /// How the heads are put together.
     pub merge: Merge,
     /// Dropout on the weights: the factor of edge `e` (in the caller's order) and head `h` is that of
-    /// element `e H + h`. `None` is no dropout; so is what [`Dropout::new`] gives for a rate that is none.
+    /// element `e H + h`. `None` is no dropout, also where it comes from [`Dropout::new`] with a rate out
+    /// of range.
     pub dropout: Option<Dropout>,
     /// Dropout on what targets receive, the sources' transformed features: the factor of column `n` of
     /// source `j` is that of element `j H F + n`. Scores see them undropped, as in the code that was

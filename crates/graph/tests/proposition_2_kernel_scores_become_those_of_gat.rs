@@ -63,7 +63,7 @@ impl Case {
     fn weights<'a>(&'a self, score: Score<'a, f64>) -> Array2<f64> {
         let x = self.x.view();
         let attended = attend(&self.graph, x, x, &self.settings(score)).unwrap();
-        attended.weights(&self.graph).unwrap().weights
+        attended.weights().weights
     }
 
     fn classic(&self) -> Array2<f64> {
@@ -148,7 +148,7 @@ fn c_is_chosen_for_each_edge() {
         assert!((score - want).abs() < 0.1, "{scores}");
     }
     let attended = attend(&graph, x.view(), x.view(), &settings).unwrap();
-    let weights = attended.weights(&graph).unwrap().weights;
+    let weights = attended.weights().weights;
     assert!((weights[[0, 0]] - 0.900).abs() < 0.01 && (weights[[2, 0]] - 0.646).abs() < 0.02);
 }
 

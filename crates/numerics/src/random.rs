@@ -163,8 +163,9 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// A mask that drops elements with probability `rate`; `None` unless `0 <= rate < 1`: no such mask,
-    /// which where a mask may be missing would mean that nothing is dropped.
+    /// A mask that drops elements with probability `rate`, `None` unless `0 <= rate < 1`.
+    ///
+    /// Where `None` stands for no dropout, a rate out of range would go unnoticed: check it first.
     pub fn new(rate: f64, seed: Seed) -> Option<Self> {
         (0.0..1.0).contains(&rate).then(|| Self {
             key: seed.child("dropout mask").0,

@@ -45,12 +45,12 @@ struct Pattern {
 
 impl<T: Real> SparseFeatures<T> {
     /// Features in compressed rows: those of row `i` are `values[offsets[i]..offsets[i + 1]]`, in the
-    /// columns that stand at the same places of `indices`.
+    /// columns that stand at the same places of `indices`. Entries of the same row and column are summed.
     ///
     /// # Errors
     /// [`Error::Offsets`] if the offsets do not cut the values into rows, [`Error::ShapeMismatch`] if
-    /// there is not one index a value, [`Error::ColumnOutOfRange`], [`Error::NotANumber`],
-    /// [`Error::TooMany`].
+    /// there is not one index a value, [`Error::ColumnOutOfRange`], [`Error::NotANumber`] (of sums,
+    /// counted after summing), [`Error::TooMany`].
     pub fn new(
         columns: usize,
         offsets: &[usize],
@@ -351,6 +351,8 @@ mod tests {
         assert_eq!(words.to_dense(), want);
         let want = crate::row_normalised(want.view());
         assert_eq!(words.row_normalised().to_dense(), want);
+        let error = refused(&[0, 0, 2], &[1, 1], &[1e77, 1e77]);
+        assert!(matches!(error, Error::NotANumber { at: 0, got, .. } if got == 2e77));
     }
 
     #[test]

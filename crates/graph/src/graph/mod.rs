@@ -24,8 +24,8 @@ use written::WrittenGraph;
 /// Targets and sources may be different nodes (a bipartite graph); where they are the same, the graph
 /// is *square*. It is stored in compressed rows by target, which is what attention reads, and by
 /// source, which is what its gradient reads. In each row the edges are sorted by their other end, so
-/// that sums do not depend on the order in which the caller lists them; that order is kept
-/// beside it, and everything that belongs to edges is given and returned in it.
+/// that sums do not depend on the order in which the caller lists them, unless they are repeated; that
+/// order is kept beside it, and everything that belongs to edges is given and returned in it.
 ///
 /// Edges may be there more than once ([`duplicates`](Self::duplicates),
 /// [`without_duplicates`](Self::without_duplicates)), and self loops are only there where the caller
@@ -142,6 +142,11 @@ impl Graph {
     /// Whether targets and sources are equally many, and so may be the same nodes.
     pub fn is_square(&self) -> bool {
         self.targets() == self.sources()
+    }
+
+    /// Whether one is a clone of the other, or both of a third.
+    pub(crate) fn is_clone_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.order, &other.order)
     }
 
     /// All edges in the caller's order, pairs (source, target).

@@ -36,21 +36,9 @@ pub enum Nodes<'a, T> {
     },
 }
 
-impl<'a, T> From<Features<'a, T>> for Nodes<'a, T> {
-    fn from(features: Features<'a, T>) -> Self {
-        Self::Same(features)
-    }
-}
-
-impl<'a, T> From<&'a SparseFeatures<T>> for Nodes<'a, T> {
-    fn from(features: &'a SparseFeatures<T>) -> Self {
-        Self::Same(Features::Sparse(features))
-    }
-}
-
-impl<'a, T> From<ArrayView2<'a, T>> for Nodes<'a, T> {
-    fn from(features: ArrayView2<'a, T>) -> Self {
-        Self::Same(Features::Dense(features))
+impl<'a, T, F: Into<Features<'a, T>>> From<F> for Nodes<'a, T> {
+    fn from(features: F) -> Self {
+        Self::Same(features.into())
     }
 }
 

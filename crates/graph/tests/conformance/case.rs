@@ -211,7 +211,7 @@ impl<T: Real> Case<T> {
     }
 
     pub(crate) fn weights(&self) -> Array2<T> {
-        self.attend().weights(&self.graph).unwrap().weights
+        self.attend().weights().weights
     }
 
     /// A cotangent of the output.

@@ -18,7 +18,7 @@ fn scaled<T: Real>(case: &Case<T>, features: f64, a: f64, points: f64) -> Case<T
 
 fn check<T: Real>(case: &Case<T>, what: &str) {
     let attended = case.attend();
-    let weights = attended.weights(&case.graph).unwrap().weights;
+    let weights = attended.weights().weights;
     assert!(
         attended.output.iter().all(|x| x.is_finite()),
         "{what}: output"

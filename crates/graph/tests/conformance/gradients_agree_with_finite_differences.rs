@@ -1,8 +1,9 @@
 //! Every gradient against central differences, in double precision.
 
 use crate::case::{Case, KINDS, Kind, SMALL, named, random_graph};
-use bochner_graph::Merge;
+use bochner_graph::{Batch, Merge, attend_vjp};
 use bochner_numerics::{finite_difference, relative_error};
+use ndarray::{Array2, Axis, concatenate};
 
 /// The cotangent's product with the output.
 fn value(case: &Case<f64>) -> f64 {
@@ -65,6 +66,43 @@ fn with_attributes_dropout_and_averaged_heads() {
 fn of_bipartite_graphs() {
     for kind in KINDS {
         agrees(&Case::new(random_graph(5, 7, 18), kind, SMALL).with_attributes());
+    }
+}
+
+/// Copies of one graph side by side, more nodes than a piece of work takes: each copy's gradients are those of
+/// one, and those along what all share add up.
+#[test]
+fn of_copies_side_by_side() {
+    const COPIES: usize = 120;
+    for kind in KINDS {
+        let one = Case::<f64>::small(kind);
+        let graph = Batch::new(std::iter::repeat_n(&one.graph, COPIES)).unwrap();
+        let tiled = |x: &Array2<f64>| {
+            let copies = vec![x.view(); COPIES];
+            concatenate(Axis(0), &copies).unwrap()
+        };
+        let all = Case {
+            graph: graph.graph().clone(),
+            targets: tiled(&one.targets),
+            sources: tiled(&one.sources),
+            ..one.clone()
+        };
+        let (attended, settings) = (all.attend(), all.settings());
+        let (targets, sources) = (all.targets.view(), all.sources.view());
+        let cotangent = tiled(&one.cotangent());
+        let cotangent = cotangent.view();
+        let got = attend_vjp(
+            &all.graph, targets, sources, &settings, &attended, cotangent,
+        )
+        .unwrap();
+        let want = one.gradients();
+        assert_eq!(got.targets, tiled(&want.targets), "{kind:?}");
+        assert_eq!(got.sources, tiled(&want.sources), "{kind:?}");
+        for ((name, got), (_, want)) in named(&got).into_iter().zip(named(&want)).skip(2) {
+            let want: Vec<f64> = want.into_iter().map(|g| g * COPIES as f64).collect();
+            let error = relative_error(&got, &want);
+            assert!(error < 1e-12, "along {name} of {kind:?}: {error:e}");
+        }
     }
 }
 

@@ -80,9 +80,36 @@ fn a_cotangent_or_a_graph_that_does_not_fit() {
     edges.swap(0, 1);
     let other = Graph::from_edges(6, edges).unwrap();
     assert_eq!(pulled(&other, case.cotangent()), Error::AnotherGraph);
-    assert_eq!(attended.weights(&other), Err(Error::AnotherGraph));
-    let read = Graph::from_edges(6, case.graph.edges()).unwrap();
-    assert_eq!(attended.weights(&read), attended.weights(&case.graph));
+    let mut fewer = case.clone();
+    fewer.a = Array2::zeros((3, 4));
+    let cotangent = case.cotangent();
+    let settings_of_three = fewer.settings();
+    let error = attend_vjp(
+        &case.graph,
+        targets,
+        sources,
+        &settings_of_three,
+        &attended,
+        cotangent.view(),
+    );
+    assert_eq!(
+        misshapen(error.unwrap_err()),
+        "heads and width of what was attended"
+    );
+    let equal = Graph::from_edges(6, case.graph.edges()).unwrap();
+    let cotangent = case.cotangent();
+    let [own, equal] = [&case.graph, &equal].map(|graph| {
+        attend_vjp(
+            graph,
+            targets,
+            sources,
+            &settings,
+            &attended,
+            cotangent.view(),
+        )
+        .unwrap()
+    });
+    assert_eq!(own, equal);
     let error = pulled(&case.graph, Array2::from_elem((6, 6), f64::NAN));
     assert!(matches!(
         error,

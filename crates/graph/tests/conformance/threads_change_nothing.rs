@@ -53,7 +53,7 @@ fn attention() {
         let case = case.with_dropout(0.3).with_value_dropout(0.4);
         same_on_all(|| {
             let attended = case.attend();
-            let weights = attended.weights(&case.graph).unwrap();
+            let weights = attended.weights();
             (attended.output, weights, named(&case.gradients()))
         });
     }

@@ -45,10 +45,7 @@ fn it_is_attention_between_transformed_features() {
             &(&attended.output + &bias)
         ));
         let weights = layer.weights(&graph, x.view()).unwrap();
-        assert!(near(
-            &weights.weights,
-            &attended.weights(&graph).unwrap().weights
-        ));
+        assert!(near(&weights.weights, &attended.weights().weights));
         assert_eq!(weights.edges, graph.edges());
     }
 }

@@ -30,34 +30,6 @@ pub struct SquaredNorms {
 /// Between one over this and this, a number times a power of a ratio is well in range.
 const LARGE: f64 = 1e200;
 
-/// The logarithms of the squares of p-norms: $\log |x|_p^2 = 2 \log s + \frac2p \log \sum_n |x_n / s|^p$
-/// with $s = \max_n |x_n|$.
-///
-/// # Numerics
-/// Finite even where the square overflows, $-\infty$ for a row of zeros.
-///
-/// # Panics
-/// If the lengths differ.
-pub fn log_squares(norms: &[PNorm], p: f64, out: &mut [f64]) {
-    assert_eq!(
-        norms.len(),
-        out.len(),
-        "log_squares: lengths of `norms` and `out`"
-    );
-    const PIECE: usize = 128;
-    for (norms, out) in norms.chunks(PIECE).zip(out.chunks_mut(PIECE)) {
-        let sums = &mut [0.0; PIECE][..norms.len()];
-        for ((norm, out), sum) in norms.iter().zip(&mut *out).zip(&mut *sums) {
-            (*out, *sum) = (norm.scale, norm.sum);
-        }
-        ln_in_place(out);
-        ln_in_place(sums);
-        for (out, sum) in out.iter_mut().zip(sums) {
-            *out = 2.0 * *out + 2.0 / p * *sum;
-        }
-    }
-}
-
 impl SquaredNorms {
     /// The norms of the rows of `x`, `width` entries each; $p > 0$.
     ///
@@ -97,10 +69,15 @@ impl SquaredNorms {
     /// # Panics
     /// If `x` is not as long as that of the norms, or there is not one cotangent a row.
     pub fn pull_back<T: Real>(&self, x: &[T], cotangents: &[f64]) -> Vec<f64> {
+        assert_eq!(
+            cotangents.len(),
+            self.rows.len(),
+            "pull_back: one cotangent a row"
+        );
         let factors = self.factors(cotangents);
         let mut out = vec![0.0; x.len()];
-        let p = self.p - 1.0;
-        signed_powers(x, &self.rows, p, self.lowest(), &factors, &mut out);
+        let exponent = self.p - 1.0;
+        signed_powers(x, &self.rows, exponent, self.lowest(), &factors, &mut out);
         let width = x.len() / self.rows.len().max(1);
         for (i, (&factor, &c)) in factors.iter().zip(cotangents).enumerate() {
             let row = i * width..(i + 1) * width;
@@ -151,6 +128,35 @@ impl SquaredNorms {
     }
 }
 
+/// The logarithms of the squares of p-norms: $\log |x|_p^2 = 2 \log s + \frac2p \log \sum_n |x_n / s|^p$
+/// with $s = \max_n |x_n|$.
+///
+/// # Numerics
+/// Finite even where the square overflows, $-\infty$ for a row of zeros.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn log_squares(norms: &[PNorm], p: f64, out: &mut [f64]) {
+    /// Norms that are taken at a time, on the stack.
+    const PIECE: usize = 128;
+    assert_eq!(
+        norms.len(),
+        out.len(),
+        "log_squares: lengths of `norms` and `out`"
+    );
+    for (norms, out) in norms.chunks(PIECE).zip(out.chunks_mut(PIECE)) {
+        let sums = &mut [0.0; PIECE][..norms.len()];
+        for ((norm, out), sum) in norms.iter().zip(&mut *out).zip(&mut *sums) {
+            (*out, *sum) = (norm.scale, norm.sum);
+        }
+        ln_in_place(out);
+        ln_in_place(sums);
+        for (out, sum) in out.iter_mut().zip(sums) {
+            *out = 2.0 * *out + 2.0 / p * *sum;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,6 +177,12 @@ mod tests {
             });
             assert!(relative_error(&got, &want) < 1e-6, "p = {p}");
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "one cotangent a row")]
+    fn a_missing_cotangent_is_noticed() {
+        SquaredNorms::new(&[1.0; 6], 3, 2.0).pull_back(&[1.0; 6], &[1.0]);
     }
 
     #[test]

@@ -219,9 +219,9 @@ impl<'a, 'b, T: Real> Kernel<'a, 'b, T> {
     }
 
     /// By how much the magnitude of $a$ lowers the scores of a target's edges with $c < 1$: the gap of each
-    /// head, where another edge has $c = 1$.
+    /// head where another edge has $c = 1$, zero elsewhere.
     #[inline(always)]
-    fn gaps(&self, edges: &Arriving, u: &mut [T]) -> Vec<f64> {
+    fn gaps_of(&self, edges: &Arriving, u: &mut [T]) -> Vec<f64> {
         let mut gaps = vec![0.0; u.len()];
         for (&source, place) in edges.sources.iter().zip(edges.places.clone()) {
             self.own.u.write(edges.target, source as usize, place, u);
@@ -257,7 +257,7 @@ impl<T: Real> Scorer<T> for Kernel<'_, '_, T> {
             return;
         }
         let mut u = vec![T::zero(); heads];
-        let gaps = self.gaps(edges, &mut u);
+        let gaps = self.gaps_of(edges, &mut u);
         let target = row(&own.targets.logarithms, edges.target, 2 * heads);
         let (target_one, target_slope) = target.split_at(heads);
         let scores = out.chunks_exact_mut(heads);

@@ -43,7 +43,7 @@ impl<E: Element> GraphAttention<E> {
             }
         };
         Ok(GraphInspection {
-            weights: passed.kept.weights(graph.graph)?,
+            weights: passed.kept.weights(),
             points,
             correlation,
         })

@@ -277,7 +277,7 @@ impl<E: Element> GraphAttention<E> {
     ) -> Result<EdgeWeights<E>, LayerError> {
         let graph = graph.into();
         let (_, passed) = self.pass(graph, nodes.into())?;
-        Ok(passed.kept.weights(graph.graph)?)
+        Ok(passed.kept.weights())
     }
 
     fn pass(

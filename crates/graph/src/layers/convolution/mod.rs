@@ -4,6 +4,7 @@ mod operation;
 
 use super::attention::Bias;
 use super::nodes::{GivenNodes, OwnedFeatures};
+use super::rows::add_to_rows;
 use super::{check_rate, glorot, mask};
 use crate::error::same_shape;
 use crate::{Error, Features, Graph, LayerError, convolve};
@@ -56,7 +57,7 @@ pub struct GraphConvolutionConfig {
 /// };
 /// let (first, second) = (layer(4, 16, 1)?, layer(16, 2, 2)?);
 /// let mode = Mode::Training(Seed::new(3));
-/// let hidden = first.apply_features(&graph, Features::Sparse(&words), OwnedTape::default(), mode)?;
+/// let hidden = first.apply_features(&graph, &words, OwnedTape::default(), mode)?;
 /// let logits = second.apply(&graph, elu(hidden)?, mode.nth(1))?;
 /// assert_eq!(logits.shape(), &(3, 2));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -164,7 +165,7 @@ impl<E: Element> GraphConvolution<E> {
         let h = features.product(weight.expect("as many values").view())?;
         let mut output = convolve(graph, h.view())?;
         if let Some(bias) = &self.bias {
-            output += &Array1::from(bias.as_vec());
+            add_to_rows(&mut output, Array1::from(bias.as_vec()).view());
         }
         Ok(output)
     }
