@@ -2,13 +2,19 @@
 
 use crate::{Ending, golden, tidy};
 use bochner_numerics::instructions;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// The workspace's directory.
+/// The workspace's directory: the one that cargo runs this in. Two clones that share a target directory
+/// share this program too, so where it was compiled counts only when cargo does not run it.
 pub(crate) fn root() -> PathBuf {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().unwrap_or(xtask).to_owned()
+    above(std::env::var_os("CARGO_MANIFEST_DIR"))
+}
+
+fn above(running: Option<OsString>) -> PathBuf {
+    let xtask = running.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    xtask.parent().unwrap_or(&xtask).to_owned()
 }
 
 /// A call of cargo in the workspace.
@@ -158,4 +164,15 @@ fn finish(command: &mut Command) -> Ending {
     } else {
         ExitCode::FAILURE
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clone_that_runs_counts_before_the_one_that_compiled() {
+        assert_eq!(above(Some("/clone/xtask".into())), Path::new("/clone"));
+        assert!(above(None).join("xtask/src/cargo.rs").is_file());
+    }
 }

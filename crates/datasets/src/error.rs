@@ -69,8 +69,9 @@ pub enum Error {
         set: String,
         /// The places searched, each with what was found there.
         tried: Vec<String>,
-        /// The shell command that fetches the file to where it is looked for; `None` for a
-        /// file that was derived from others and is published nowhere.
+        /// The shell command that fetches the file, and what else of its data set is missing, to
+        /// where it is looked for; `None` for a file that was derived from others and is
+        /// published nowhere.
         command: Option<String>,
     },
     /// A line is not what the format asks for.
@@ -187,7 +188,7 @@ fn first_defect(defect: &Option<Box<Error>>) -> String {
 
 fn remedy(command: &Option<String>) -> String {
     match command {
-        Some(command) => format!("fetch it with: {command}"),
+        Some(command) => format!("fetch what is missing with: {command}"),
         None => "it is derived from other files and published nowhere: \
                  put it in the data directory"
             .to_owned(),

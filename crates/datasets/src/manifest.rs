@@ -67,11 +67,15 @@ impl Entry {
     /// # Ok::<(), bochner_datasets::Error>(())
     /// ```
     pub fn fetch_command(&self, directory: &Path) -> Option<String> {
+        let transfer = self.transfer(directory)?;
+        Some(fetch_command([transfer]))
+    }
+
+    /// What a fetching command says of this file.
+    pub(crate) fn transfer(&self, directory: &Path) -> Option<String> {
         let url = quote(self.url.as_ref()?);
         let output = quote(&self.path_in(directory).to_string_lossy());
-        Some(format!(
-            "curl --fail --location --create-dirs --output {output} {url}"
-        ))
+        Some(format!(" --output {output} {url}"))
     }
 
     /// Checks bytes that were read from `place` against the pin.
@@ -120,6 +124,12 @@ impl fmt::Display for Pin {
 
 fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The shell command of some transfers; one that fails does not keep the others from being tried.
+pub(crate) fn fetch_command(transfers: impl IntoIterator<Item = String>) -> String {
+    let transfers: String = transfers.into_iter().collect();
+    format!("curl --fail --location --create-dirs{transfers}")
 }
 
 /// `text` as one word of a POSIX shell.

@@ -1,7 +1,7 @@
 //! Where files are looked for: a given directory, the crate itself, the user's cache, the network.
 
 use crate::download::{Tool, download};
-use crate::manifest::Entry;
+use crate::manifest::{Entry, entries, fetch_command};
 use crate::provenance::{FileProvenance, Origin, Stored};
 use crate::{Error, embedded};
 use serde::{Deserialize, Serialize};
@@ -205,12 +205,29 @@ impl DataStore {
             tried.push("downloads are off".to_owned());
         }
         let into = self.directory.as_ref().or(self.cache.as_ref());
+        let into = into.map_or(Path::new("."), PathBuf::as_path);
+        let others = self
+            .missing_beside(entry)
+            .filter_map(|other| other.transfer(into));
         Error::Unavailable {
             file: entry.file.clone(),
             set: entry.set.clone(),
             tried,
-            command: entry.fetch_command(into.map_or(Path::new("."), PathBuf::as_path)),
+            command: entry
+                .transfer(into)
+                .map(|first| fetch_command([first].into_iter().chain(others))),
         }
+    }
+
+    /// The other files of a file's data set that are in none of the places searched.
+    fn missing_beside(&self, entry: &Entry) -> impl Iterator<Item = &'static Entry> {
+        let others = entries().iter();
+        let others = others.filter(|other| other.set == entry.set && other.file != entry.file);
+        others.filter(|other| {
+            let mut places = [&self.directory, &self.cache].into_iter().flatten();
+            embedded::find(&other.file).is_none()
+                && !places.any(|place| other.path_in(place).is_file())
+        })
     }
 }
 
@@ -357,6 +374,31 @@ mod tests {
         let command = command.as_ref().unwrap();
         assert!(command.ends_with(&format!("--output '{path}' 'https://example.org/a.csv'")));
         assert!(error.to_string().contains(command));
+    }
+
+    #[test]
+    fn one_command_fetches_all_that_is_missing_of_a_set() {
+        let (directory, cache) = (folder(None), folder(None));
+        for (place, file) in [
+            (&directory, "cora/ind.cora.tx"),
+            (&cache, "cora/ind.cora.y"),
+        ] {
+            let path = place.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, b"").unwrap();
+        }
+        let first = crate::manifest::entry("cora/ind.cora.graph").unwrap();
+        let error = store(&directory, &cache).fetch(first).unwrap_err();
+        let Error::Unavailable { command, .. } = error else {
+            panic!("{error}");
+        };
+        let command = command.unwrap();
+        assert_eq!(command.matches("curl").count(), 1);
+        let names = command.split(" --output '").skip(1);
+        let names = names.map(|rest| rest.split('\'').next().unwrap().rsplit('.').next().unwrap());
+        let names: Vec<&str> = names.collect();
+        assert_eq!(names, ["graph", "allx", "ally", "index", "ty", "x"]);
+        assert_eq!(command.matches(" 'https://").count(), names.len());
     }
 
     #[test]

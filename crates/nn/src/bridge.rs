@@ -83,7 +83,9 @@ impl<E: Element, T: Tape<E, Cpu>> Inputs<E, T> {
         let shape = *tensor.shape();
         let n = shape.num_elements();
         if n == 0 {
-            return Err(Error::Empty { what: "an input" });
+            let (place, shape) = (self.flats.len(), shape.concrete());
+            let what = format!("input {place} (from 0), of shape {shape:?},");
+            return Err(Error::Empty { what });
         }
         let merged = self.tape.merge(tape);
         let (flat, tape) = tensor
@@ -165,7 +167,10 @@ where
     } = inputs;
     let device = match flats.first() {
         Some(flat) => flat.device().clone(),
-        None => return Err(Error::Empty { what: "the inputs" }),
+        None => {
+            let what = "the list of inputs".into();
+            return Err(Error::Empty { what });
+        }
     };
     let values: Vec<ArrayD<E>> = flats
         .iter()
@@ -181,7 +186,8 @@ where
             })?;
     let outputs = arrays
         .into_iter()
-        .map(|array| into_flat(&device, array))
+        .enumerate()
+        .map(|(place, array)| into_flat::<O, E>(&device, place, array))
         .collect::<Result<Vec<_>, _>>()?;
 
     if T::OWNS_TAPE {
@@ -292,12 +298,19 @@ fn views<E: Element>(arrays: &[ArrayD<E>]) -> Vec<ArrayViewD<'_, E>> {
     arrays.iter().map(|array| array.view()).collect()
 }
 
-fn into_flat<E: Element>(device: &Cpu, array: ArrayD<E>) -> Result<(Vec<usize>, Flat<E>), Error> {
+/// An output of an operation; dfdx has no empty tensors.
+fn into_flat<O, E: Element>(
+    device: &Cpu,
+    place: usize,
+    array: ArrayD<E>,
+) -> Result<(Vec<usize>, Flat<E>), Error> {
     let dims = array.shape().to_vec();
     let values = into_vec(array);
     let n = values.len();
     if n == 0 {
-        return Err(Error::Empty { what: "an output" });
+        let operation = type_name::<O>();
+        let what = format!("output {place} (from 0) of {operation}, of shape {dims:?},");
+        return Err(Error::Empty { what });
     }
     Ok((dims, device.try_tensor_from_vec(values, (n,))?))
 }

@@ -2,8 +2,10 @@
 
 mod error;
 mod file;
+mod fingerprint;
 
 pub use error::CheckpointError;
+pub use fingerprint::fingerprint;
 
 use crate::optim::{AdamState, Moments};
 use crate::parameters::Parameters;

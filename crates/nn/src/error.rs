@@ -24,8 +24,8 @@ pub enum Error {
     /// An array has no elements.
     #[error("{what} is empty; give it at least one element")]
     Empty {
-        /// Which array.
-        what: &'static str,
+        /// Which array; an input or output of an operation with its place and shape.
+        what: String,
     },
 
     /// A number is outside its range.
@@ -40,13 +40,15 @@ pub enum Error {
     },
 
     /// An index points behind the end.
-    #[error("{what} contains {index}, but there are only {len} rows; indices start at 0")]
+    #[error("{index} in {what} is too large: there are only {len} {of}, counted from 0")]
     IndexOutOfBounds {
         /// Which set of indices.
         what: &'static str,
         /// The offending index.
         index: usize,
-        /// The number of rows.
+        /// What the indices count.
+        of: &'static str,
+        /// The number of these.
         len: usize,
     },
 

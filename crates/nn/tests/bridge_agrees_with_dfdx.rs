@@ -194,6 +194,26 @@ fn without_a_tape_nothing_is_kept() {
     assert!(found.is_err(), "a gradient appeared from nowhere");
 }
 
+/// An output without elements.
+struct Nothing;
+
+impl Operation<f32> for Nothing {
+    type Saved = ();
+
+    fn forward(&self, _: &[ArrayViewD<f32>]) -> Result<(Vec<ArrayD<f32>>, ()), BoxError> {
+        Ok((vec![ArrayD::zeros(vec![0, 2])], ()))
+    }
+
+    fn backward(
+        &self,
+        _: &[ArrayViewD<f32>],
+        _: &(),
+        _: &[ArrayViewD<f32>],
+    ) -> Result<Vec<Option<ArrayD<f32>>>, BoxError> {
+        Ok(vec![None])
+    }
+}
+
 #[test]
 fn wrong_uses_are_typed_errors() {
     let (a, b) = (random::<f32, _>((2, 3), "a"), random::<f32, _>((2, 2), "b"));
@@ -229,5 +249,16 @@ fn wrong_uses_are_typed_errors() {
     let none = record(ProductAndSum, Inputs::<f32, NoneTape>::new()).unwrap_err();
     assert!(matches!(none, Error::Empty { .. }));
     let empty: Tensor<(usize, usize), f32, _> = Cpu::default().zeros_like(&(0, 3));
-    assert!(Inputs::<f32, NoneTape>::new().with(empty).is_err());
+    let one = Inputs::<f32, NoneTape>::new().with(random::<f32, _>((2,), "one"));
+    let error = one.unwrap().with(empty).unwrap_err().to_string();
+    assert!(
+        error.starts_with("input 1 (from 0), of shape [0, 3], is empty"),
+        "{error}"
+    );
+    let one = Inputs::<f32, NoneTape>::new().with(random::<f32, _>((2,), "one"));
+    let error = record(Nothing, one.unwrap()).unwrap_err().to_string();
+    assert!(
+        error.starts_with("output 0 (from 0) of ") && error.contains("Nothing, of shape [0, 2],"),
+        "{error}"
+    );
 }

@@ -100,6 +100,8 @@ fn other_models_are_refused_untouched() {
     let error = refused("another", layer(3, 2));
     assert!(matches!(error, CheckpointError::OtherDescription { .. }));
 
+    assert!(error.to_string().contains("build the same model"));
+
     let error = refused("model", layer(3, 5));
     let CheckpointError::OtherShape {
         name,
@@ -116,6 +118,26 @@ fn other_models_are_refused_untouched() {
 
     let error = refused("model", None::<Layer>);
     assert!(matches!(error, CheckpointError::UnknownParameter { name } if name == "bias"));
+}
+
+#[test]
+fn the_first_difference_of_two_descriptions_is_named() {
+    let message = |expected: &str, got: &str| {
+        let checkpoint = Checkpoint::of(got, &layer(1, 1));
+        let refused = checkpoint.restore(expected, &mut layer(1, 1));
+        refused.unwrap_err().to_string()
+    };
+    let run = |rate: f64, seed: u64| {
+        format!(r#"{{"model":"linear","training":{{"clip":1,"rate":{rate}}},"seed":{seed}}}"#)
+    };
+    let of_seed = message(&run(0.5, 1), &run(0.5, 2));
+    assert!(of_seed.starts_with("in the checkpoint seed is 2, here it is 1;"));
+    let of_rate = message(&run(0.5, 1), &run(0.25, 1));
+    assert!(of_rate.starts_with("in the checkpoint training.rate is 0.25, here it is 0.5;"));
+    let of_less = message(&run(0.5, 1), r#"{"model":"linear"}"#);
+    assert!(of_less.starts_with("in the checkpoint seed is absent, here it is 1;"));
+    let of_more = message(r#"{"model":"linear"}"#, r#"{"model":"linear","bias":true}"#);
+    assert!(of_more.starts_with("in the checkpoint bias is true, here it is absent;"));
 }
 
 #[test]

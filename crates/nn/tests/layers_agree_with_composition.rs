@@ -5,7 +5,7 @@ mod common;
 
 use bochner_nn::{
     Activation, Dropout, Error, FeedForward, FeedForwardConfig, LayerNorm, Linear, Mode, Rows,
-    builders, cross_entropy, mean_over_time, mean_squared_error,
+    builders, cross_entropy, cross_entropy_of, mean_over_time, mean_squared_error,
 };
 use bochner_numerics::{Seed, Stream};
 use common::{close, gradients_are_right, random, values};
@@ -333,7 +333,10 @@ fn labels_that_are_no_class_are_refused() {
             ..
         }
     ));
-    assert!(cross_entropy(logits, &[0]).is_err());
+    assert!(error.to_string().contains("only 3 classes"), "{error}");
+    assert!(cross_entropy(logits.clone(), &[0]).is_err());
+    let error = cross_entropy_of(logits, &[(2, 0)]).unwrap_err();
+    assert!(error.to_string().contains("only 2 rows"), "{error}");
 }
 
 #[test]

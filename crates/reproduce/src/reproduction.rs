@@ -59,9 +59,22 @@ pub fn reproduce(config: &Config, interrupt: &AtomicBool) -> Result<Reproduction
 
 impl Reproduction {
     /// Whether everything that was asked for ran and nothing that was checked failed.
+    ///
+    /// Sets that cannot be had may be missing ([`TableRun::is_good`]), but not so many that nothing ran.
     pub fn is_good(&self) -> bool {
-        self.assessments.iter().all(|suite| suite.passed)
+        !self.is_void()
+            && self.assessments.iter().all(|suite| suite.passed)
             && self.tables.iter().all(TableRun::is_good)
+    }
+
+    /// Whether nothing ran, now or before, for want of data.
+    pub fn is_void(&self) -> bool {
+        let skips = |run: &TableRun| !run.skipped.is_empty();
+        let idle = |run: &TableRun| {
+            let outcome = &run.outcome;
+            outcome.computed + outcome.found + outcome.failed.len() == 0 && !outcome.interrupted
+        };
+        self.assessments.is_empty() && self.tables.iter().any(skips) && self.tables.iter().all(idle)
     }
 
     /// Whether the run was interrupted before its end.
@@ -76,6 +89,65 @@ impl Reproduction {
         let suites = suites.map(|suite| format!("{}\n{}", suite.suite, suite.summary()));
         let tables = self.tables.iter();
         let tables = tables.map(|run| format!("{}\n{}", run.suite, run.summary()));
-        suites.chain(tables).collect::<Vec<_>>().join("\n")
+        let nothing = "nothing was run: the data of every set are missing or wrong\n";
+        let void = self.is_void().then(|| nothing.to_owned());
+        suites
+            .chain(tables)
+            .chain(void)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::Outcome;
+    use crate::tables::{Remedy, Skipped};
+
+    fn table(suite: SuiteName, computed: usize) -> TableRun {
+        let skipped = Skipped {
+            set: "Cora".into(),
+            reason: "nowhere".into(),
+            remedy: Remedy::Fetch("curl x".into()),
+        };
+        TableRun {
+            suite,
+            outcome: Outcome {
+                computed,
+                ..Outcome::default()
+            },
+            skipped: vec![skipped],
+            by_name: false,
+            checks: vec![],
+            claims: vec![],
+            files: vec![],
+        }
+    }
+
+    #[test]
+    fn skipping_is_no_failure_unless_nothing_is_left() {
+        let of = |tables| Reproduction {
+            tables,
+            ..Reproduction::default()
+        };
+        let mut nothing = of(vec![table(SuiteName::Nodes, 0)]);
+        assert!(!nothing.is_good());
+        let summary = nothing.summary();
+        let last = summary.lines().last().unwrap();
+        assert!(last.starts_with("nothing was run"), "{summary}");
+
+        let rest = of(vec![
+            table(SuiteName::Nodes, 0),
+            table(SuiteName::Regression, 3),
+        ]);
+        assert!(rest.is_good() && !rest.summary().contains("nothing was run"));
+
+        nothing.tables[0].outcome.interrupted = true;
+        assert!(!nothing.is_void() && nothing.is_interrupted());
+        // The part of a list that holds no unit has nothing to do, and lacks nothing.
+        nothing.tables[0].outcome.interrupted = false;
+        nothing.tables[0].skipped.clear();
+        assert!(nothing.is_good());
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{Error, Settings};
 use bochner_datasets::Protocol;
+use bochner_nn::fingerprint;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -137,12 +138,7 @@ impl Unit {
 
     /// FNV-1a over the unit's JSON, whose field order is fixed by the type.
     fn fingerprint(&self) -> u64 {
-        serde_json::to_vec(self)
-            .expect("a unit has only plain fields")
-            .iter()
-            .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-            })
+        fingerprint(serde_json::to_vec(self).expect("a unit has only plain fields"))
     }
 }
 

@@ -133,12 +133,17 @@ impl<T: Real> SparseFeatures<T> {
     /// The matrix with its zeros.
     pub fn to_dense(&self) -> Array2<T> {
         let mut x = Array2::zeros((self.rows(), self.columns()));
-        for row in 0..self.rows() {
-            for place in self.pattern.rows.places(row) {
-                x[[row, self.column(place)]] = self.values[place];
-            }
+        for (row, column, value) in self.entries() {
+            x[[row, column]] = value;
         }
         x
+    }
+
+    /// Row, column and value of each entry, row by row.
+    pub fn entries(&self) -> impl Iterator<Item = (usize, usize, T)> {
+        let of_row = |row| self.pattern.rows.places(row).map(move |place| (row, place));
+        let places = (0..self.rows()).flat_map(of_row);
+        places.map(|(row, place)| (row, self.column(place), self.values[place]))
     }
 
     /// The number of rows, one a node.

@@ -1,6 +1,7 @@
 //! Classification of the nodes of a graph: two layers of graph attention, or of graph convolution.
 
 mod config;
+mod fingerprint;
 mod l2;
 mod sampled;
 mod task;
@@ -142,11 +143,30 @@ impl<E: Element> NodeClassifier<E> {
         Ok(array(&classified.output))
     }
 
-    /// The first layer, if it is one of attention; [`GraphAttention::weights`] gives its weights, edge by
-    /// edge.
-    pub fn attention(&self) -> Option<&GraphAttention<E>> {
+    /// The two layers, if they are of attention; [`GraphAttention::weights`] gives the weights of each, edge
+    /// by edge. What the second sees is the ELU of what the first gives:
+    ///
+    /// ```
+    /// # use bochner_graph::{AttentionKind, Features, Graph, SparseFeatures};
+    /// # use bochner_models::node_classifier::{Architecture, NodeClassifier, NodeClassifierConfig};
+    /// # let graph = Graph::from_edges(3, [(0, 1), (1, 2), (2, 2)])?;
+    /// # let features = SparseFeatures::from_dense(ndarray::array![[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]].view())?;
+    /// # let architecture = Architecture::attention(AttentionKind::Classic);
+    /// # let config = NodeClassifierConfig { inputs: 2, classes: 2, architecture, dropout: 0.0 };
+    /// # let seed = bochner_numerics::Seed::new(1);
+    /// # let model = NodeClassifier::<f32>::try_new(&dfdx::tensor::Cpu::default(), &config, seed)?;
+    /// let [first, second] = model.attention().expect("attention");
+    /// let mut hidden = first.infer(&graph, &features)?;
+    /// bochner_nn::elu_in_place(hidden.as_slice_mut().expect("row-major"));
+    /// let hidden = Features::Dense(hidden.view());
+    /// let heads = [first.weights(&graph, &features)?, second.weights(&graph, hidden)?];
+    /// assert_eq!(heads.map(|layer| layer.weights.dim()), [(3, 8), (3, 1)]);
+    /// assert_eq!(second.infer(&graph, hidden)?, model.infer(&graph, &features)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn attention(&self) -> Option<&[GraphAttention<E>; 2]> {
         match &self.layers {
-            Layers::Attention(layers) => Some(&layers[0]),
+            Layers::Attention(layers) => Some(layers),
             Layers::Convolution(_) => None,
         }
     }

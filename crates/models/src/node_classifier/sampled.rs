@@ -1,6 +1,6 @@
 //! Graphs that are too large to be classified at once.
 
-use super::{Classified, EpochReport, Layers, NodeClassifier, Trainer};
+use super::{Classified, EpochReport, NodeClassifier, Trainer};
 use crate::Error;
 use crate::descent::device_error;
 use bochner_attention::Variant;
@@ -99,13 +99,10 @@ impl<E: Element> NodeClassifier<E> {
     }
 
     fn attention_layers(&self) -> Result<&[GraphAttention<E>; 2], Error> {
-        match &self.layers {
-            Layers::Attention(layers) => Ok(layers),
-            Layers::Convolution(_) => Err(Error::Unsupported {
-                what: "graph convolution on parts of a graph",
-                instead: "attention, or the whole graph",
-            }),
-        }
+        self.attention().ok_or(Error::Unsupported {
+            what: "graph convolution on parts of a graph",
+            instead: "attention, or the whole graph",
+        })
     }
 }
 

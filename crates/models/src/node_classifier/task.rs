@@ -85,6 +85,11 @@ impl Task {
         &self.features
     }
 
+    /// The class of each node where it has one.
+    pub(super) fn labels(&self) -> &[Option<usize>] {
+        &self.labels
+    }
+
     /// The number of classes.
     pub fn classes(&self) -> usize {
         self.classes
@@ -138,13 +143,17 @@ impl Assessment {
             cross_entropy: 0.0,
             brier: 0.0,
         };
-        let share = 1.0 / labelled.len() as f64;
         for one in each {
-            total.error += share * one.error;
-            total.cross_entropy += share * one.cross_entropy;
-            total.brier += share * one.brier;
+            total.error += one.error;
+            total.cross_entropy += one.cross_entropy;
+            total.brier += one.brier;
         }
-        total
+        let count = labelled.len() as f64;
+        Self {
+            error: total.error / count,
+            cross_entropy: total.cross_entropy / count,
+            brier: total.brier / count,
+        }
     }
 }
 
@@ -296,6 +305,9 @@ pub(super) mod tests {
             (sure.error, sure.cross_entropy, sure.brier),
             (0.0, 0.0, 0.0)
         );
+        // A count divided once: to the bit, where the sum of shares is 0.4960000000000004.
+        let many: Vec<usize> = (0..500).map(|i| usize::from(i < 248)).collect();
+        assert_eq!(task.assess(logits.view(), &many).unwrap().error, 0.496);
         assert!(task.assess(logits.view(), &[]).is_err());
         assert!(
             task.assess(logits.slice(ndarray::s![..2, ..]), &[0])

@@ -142,8 +142,9 @@ impl Trainer {
             learning_rate: training.learning_rate,
             ..AdamConfig::default()
         };
-        let description =
-            serde_json::json!({ "node_classifier": config, "training": training, "seed": seed });
+        let description = serde_json::json!({
+            "node_classifier": config, "training": training, "seed": seed, "task": task.fingerprint(),
+        });
         Ok(Self {
             model: NodeClassifier::try_new(&Cpu::default(), config, seed)?,
             descent: Descent::new(adam, seed, &description)?,
@@ -245,7 +246,7 @@ impl Trainer {
     ///
     /// # Errors
     /// If the file is truncated, not a checkpoint, of another version, or of another model,
-    /// training or seed; nothing is changed then.
+    /// training, seed or task; nothing is changed then.
     pub fn resume(&mut self, path: &Path) -> Result<(), Error> {
         self.descent.resume(&mut self.model, path)
     }
@@ -356,6 +357,28 @@ pub(super) mod tests {
         let before = other.predict().unwrap();
         assert!(matches!(other.resume(&path), Err(Error::Nn(_))));
         assert_eq!(before, other.predict().unwrap());
+    }
+
+    #[test]
+    fn a_checkpoint_of_another_task_or_seed_is_refused_and_the_difference_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.safetensors");
+        let trainer = |nodes, seed| {
+            let config = NodeClassifierConfig {
+                inputs: 6,
+                classes: 2,
+                architecture: architecture("classic"),
+                dropout: 0.0,
+            };
+            let training = TrainingConfig::default();
+            Trainer::new(&config, &training, rings(nodes), Seed::new(seed)).unwrap()
+        };
+        trainer(24, 1).save(&path).unwrap();
+        trainer(24, 1).resume(&path).unwrap();
+        for (nodes, seed, named) in [(26, 1, "task is \""), (24, 2, "seed is 1, here it is 2;")] {
+            let error = trainer(nodes, seed).resume(&path).unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
     }
 
     #[test]

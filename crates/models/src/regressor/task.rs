@@ -1,6 +1,7 @@
 //! What a regressor is to learn.
 
 use crate::Error;
+use bochner_nn::fingerprint;
 use ndarray::{Array1, Array2};
 
 /// A data set as one sequence, and the rows whose targets may be learned from.
@@ -64,6 +65,17 @@ impl Task {
     pub fn train(&self) -> &[usize] {
         &self.train
     }
+
+    /// A number that changes with the inputs, the targets and the training rows.
+    pub(super) fn fingerprint(&self) -> String {
+        let (rows, columns) = self.inputs.dim();
+        let train = self.train.iter().copied();
+        let sizes = [rows, columns].into_iter().chain(train);
+        let values = self.inputs.iter().chain(&self.target);
+        let numbers = sizes.map(|number| number as u64);
+        let numbers = numbers.chain(values.map(|value| u64::from(value.to_bits())));
+        format!("{:016x}", fingerprint(numbers.flat_map(u64::to_le_bytes)))
+    }
 }
 
 fn all_finite<'a>(
@@ -89,6 +101,24 @@ fn all_finite<'a>(
 mod tests {
     use super::*;
     use ndarray::{arr1, arr2};
+
+    #[test]
+    fn every_part_of_a_task_counts() {
+        let found = |inputs: [[f32; 1]; 2], target: [f32; 2], train: &[usize]| {
+            let task = Task::new(arr2(&inputs), arr1(&target), train.to_vec());
+            task.unwrap().fingerprint()
+        };
+        let same = found([[1.0], [2.0]], [3.0, 4.0], &[1]);
+        assert_eq!(same, found([[1.0], [2.0]], [3.0, 4.0], &[1]));
+        for other in [
+            found([[1.0], [2.5]], [3.0, 4.0], &[1]),
+            found([[1.0], [2.0]], [4.0, 3.0], &[1]),
+            found([[1.0], [2.0]], [3.0, 4.0], &[0]),
+            found([[1.0], [2.0]], [3.0, 4.0], &[0, 1]),
+        ] {
+            assert_ne!(other, same);
+        }
+    }
 
     #[test]
     fn misfits_are_refused() {

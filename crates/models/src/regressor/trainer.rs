@@ -143,8 +143,9 @@ impl Trainer {
             learning_rate: training.learning_rate,
             ..AdamConfig::default()
         };
-        let description =
-            serde_json::json!({ "regressor": config, "training": training, "seed": seed });
+        let description = serde_json::json!({
+            "regressor": config, "training": training, "seed": seed, "task": task.fingerprint(),
+        });
         let flat = task.inputs().iter().copied().collect();
         let rows = device
             .try_tensor_from_vec(flat, (1, n, inputs))
@@ -272,7 +273,7 @@ impl Trainer {
     ///
     /// # Errors
     /// If the file is truncated, not a checkpoint, of another version, or of another model,
-    /// training or seed; nothing is changed then.
+    /// training, seed or task; nothing is changed then.
     pub fn resume(&mut self, path: &Path) -> Result<(), Error> {
         self.descent.resume(&mut self.model, path)
     }

@@ -1,5 +1,6 @@
 //! What can go wrong with a checkpoint.
 
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 
 /// Why a checkpoint was not written, read or restored.
@@ -67,8 +68,9 @@ pub enum CheckpointError {
         got: String,
     },
 
-    /// The checkpoint was made of a model described otherwise.
-    #[error("the checkpoint is of the model {got:?}, not of {expected:?}; build the same model")]
+    /// The checkpoint was made of a model described otherwise; the message names the first
+    /// difference where both descriptions are JSON objects.
+    #[error("{}", difference(expected, got))]
     OtherDescription {
         /// The description of the model to be restored.
         expected: String,
@@ -112,4 +114,38 @@ pub enum CheckpointError {
         /// Why not.
         reason: &'static str,
     },
+}
+
+/// What two descriptions differ in.
+fn difference(expected: &str, got: &str) -> String {
+    let object = |description| serde_json::from_str(description).ok();
+    let found = object(expected).zip(object(got));
+    match found.and_then(|(expected, got)| first_difference(&expected, &got)) {
+        Some((name, [expected, got])) => format!(
+            "in the checkpoint {name} is {got}, here it is {expected}; \
+             go on with what the checkpoint was made with, or start anew"
+        ),
+        None => format!(
+            "the checkpoint is of the model {got:?}, not of {expected:?}; build the same model"
+        ),
+    }
+}
+
+/// The path of the first key that two objects differ in, and what stands there.
+fn first_difference(
+    expected: &Map<String, Value>,
+    got: &Map<String, Value>,
+) -> Option<(String, [String; 2])> {
+    let mut keys = expected.keys().chain(got.keys());
+    let key = keys.find(|&key| expected.get(key) != got.get(key))?;
+    match [expected, got].map(|object| object.get(key)) {
+        [Some(Value::Object(expected)), Some(Value::Object(got))] => {
+            let (inner, values) = first_difference(expected, got)?;
+            Some((format!("{key}.{inner}"), values))
+        }
+        values => {
+            let shown = |value: Option<&Value>| value.map_or("absent".into(), Value::to_string);
+            Some((key.clone(), values.map(shown)))
+        }
+    }
 }

@@ -62,7 +62,8 @@ impl<E: Element> Embedding<E> {
         rng: &mut impl RngCore,
     ) -> Result<Self, Error> {
         if words * width == 0 {
-            return Err(Error::Empty { what: "a layer" });
+            let what = "a layer".into();
+            return Err(Error::Empty { what });
         }
         Ok(Self {
             values: (0..words * width).map(|_| standard_normal(rng)).collect(),
@@ -85,13 +86,15 @@ impl<E: Element> Embedding<E> {
         let (words, mut tape) = words.split_tape();
         let (batch, time) = *words.shape();
         if batch.size() * time.size() == 0 {
-            return Err(Error::Empty { what: "the words" });
+            let what = "the words".into();
+            return Err(Error::Empty { what });
         }
         let (device, words) = (words.device().clone(), words.as_vec());
         if let Some(&index) = words.iter().find(|word| **word >= self.words) {
             return Err(Error::IndexOutOfBounds {
                 what: "the words",
                 index,
+                of: "words",
                 len: self.words,
             });
         }

@@ -35,7 +35,8 @@ pub(crate) fn tensor<S: Shape, E: Element>(
 ) -> Result<Tensor<S, E, Cpu>, Error> {
     let n = shape.num_elements();
     if n == 0 {
-        return Err(Error::Empty { what: "a layer" });
+        let what = "a layer".into();
+        return Err(Error::Empty { what });
     }
     let values: Vec<E> = distribution.sample_iter(rng).take(n).collect();
     Ok(device.try_tensor_from_vec(values, shape)?)

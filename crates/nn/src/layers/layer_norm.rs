@@ -46,7 +46,8 @@ impl<N: Dim, E: Element> LayerNorm<N, E> {
     /// [`Error::Empty`] if the size is zero.
     pub fn try_new(device: &Cpu, size: N) -> Result<Self, Error> {
         if size.size() == 0 {
-            return Err(Error::Empty { what: "a layer" });
+            let what = "a layer".into();
+            return Err(Error::Empty { what });
         }
         Ok(Self {
             gamma: device.try_ones_like(&(size,))?,

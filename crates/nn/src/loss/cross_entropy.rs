@@ -67,18 +67,29 @@ pub fn cross_entropy_of<N: Dim, C: Dim, E: Element, T: Tape<E, Cpu>>(
 ) -> Result<Tensor<(), E, Cpu, T>, Error> {
     let (rows, classes) = *logits.shape();
     let (row, label) = labelled.iter().copied().unzip::<_, _, Vec<_>, Vec<_>>();
-    within("the rows", &row, rows.size())?;
-    within("the labels", &label, classes.size())?;
+    within("the labelled rows", &row, "rows", rows.size())?;
+    within("the labels", &label, "classes", classes.size())?;
     if labelled.is_empty() {
-        return Err(Error::Empty { what: "the labels" });
+        let what = "the labels".into();
+        return Err(Error::Empty { what });
     }
     let operation = CrossEntropy(labelled.to_vec());
     record_one(operation, Inputs::<E, T>::new().with(logits)?, ())
 }
 
-fn within(what: &'static str, indices: &[usize], len: usize) -> Result<(), Error> {
-    match indices.iter().find(|&&index| index >= len) {
-        Some(&index) => Err(Error::IndexOutOfBounds { what, index, len }),
+fn within(
+    what: &'static str,
+    indices: &[usize],
+    of: &'static str,
+    len: usize,
+) -> Result<(), Error> {
+    match indices.iter().copied().find(|&index| index >= len) {
+        Some(index) => Err(Error::IndexOutOfBounds {
+            what,
+            index,
+            of,
+            len,
+        }),
         None => Ok(()),
     }
 }

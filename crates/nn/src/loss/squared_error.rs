@@ -44,6 +44,7 @@ fn count(indices: &[usize], rows: usize) -> Result<Vec<f64>, Error> {
         *weights.get_mut(index).ok_or(Error::IndexOutOfBounds {
             what: "the set of rows",
             index,
+            of: "rows",
             len: rows,
         })? += 1.0;
     }

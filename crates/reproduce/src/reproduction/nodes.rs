@@ -82,7 +82,9 @@ fn conclude(
     outcome: Outcome,
 ) -> Result<TableRun, Error> {
     let (shown, results) = what_is_there(config, store, prepared)?;
-    let checks = table::where_made_for(config, || checks(&prepared.suite, &shown, &results));
+    let checks = table::where_made_for(config, || {
+        checks(&prepared.suite, &shown, &results, &prepared.skipped)
+    });
     let account = Account {
         plan: &shown,
         results: &results,

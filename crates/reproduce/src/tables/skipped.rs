@@ -16,7 +16,7 @@ pub struct Skipped {
 /// What brings a data set back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// A command that fetches a file.
+    /// A command that fetches all files of the set that are missing.
     Fetch(String),
     /// A file that has to be put into the directory given by `--data`.
     Supply(String),

@@ -94,7 +94,7 @@ impl<T: Real> Nodes<T> {
         let attended = attend(graph, h, h, &settings).map_err(Fault::refused)?;
         let mut computed = Computed::default();
         computed.output("output", &attended.output);
-        let alpha = attended.weights(graph).map_err(Fault::refused)?.weights;
+        let alpha = attended.weights().weights;
         computed.output("alpha", &alpha);
         let scores = scores(graph, h, h, &settings).map_err(Fault::refused)?;
         computed.output("score", &scores);

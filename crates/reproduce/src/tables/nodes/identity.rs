@@ -48,5 +48,5 @@ fn weights(
     };
     let graph = prepared.task.graph();
     let attended = attend(graph, h, h, &settings)?;
-    Ok(attended.weights(graph)?.weights)
+    Ok(attended.weights().weights)
 }

@@ -130,7 +130,7 @@ impl Trial for Classifier<'_> {
 
     fn artefacts(&self, history: &History) -> Result<Artefacts, Error> {
         let curves = history.artefacts();
-        let Some(layer) = self.trainer.model().attention() else {
+        let Some([layer, _]) = self.trainer.model().attention() else {
             return Ok(curves);
         };
         let keep = match self.unit.seed {

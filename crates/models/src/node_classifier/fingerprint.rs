@@ -1,0 +1,69 @@
+//! A task as one number.
+
+use super::Task;
+use bochner_nn::fingerprint;
+
+impl Task {
+    /// A number that changes with the edges, features, classes and training nodes, and with the order that
+    /// edges and features are given in.
+    pub(super) fn fingerprint(&self) -> String {
+        let (graph, features) = (self.graph(), self.features());
+        let lengths = [graph.targets(), graph.edge_count(), features.columns()];
+        let edges = graph.edges().into_iter().flat_map(<[usize; 2]>::from);
+        // No class is a number of its own.
+        let labels = self.labels().iter().map(|label| label.map_or(0, |l| l + 1));
+        let numbers = lengths.into_iter().chain(edges).chain(labels);
+        let numbers = numbers.chain([self.classes()]);
+        let numbers = numbers.chain(self.train().iter().copied());
+        let features = features.entries();
+        let features = features.flat_map(|(row, column, value)| {
+            [row as u64, column as u64, u64::from(value.to_bits())]
+        });
+        let numbers = numbers.map(|number| number as u64).chain(features);
+        format!("{:016x}", fingerprint(numbers.flat_map(u64::to_le_bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::task::tests::rings;
+    use super::*;
+    use bochner_graph::{Graph, SparseFeatures};
+    use ndarray::Array2;
+
+    #[test]
+    fn every_part_of_a_task_counts() {
+        let task = rings(24);
+        let labels = task.labels();
+        let dense = |change: fn(&mut Array2<f32>)| {
+            let mut x = task.features().to_dense();
+            change(&mut x);
+            SparseFeatures::from_dense(x.view()).unwrap()
+        };
+        let made = |graph: &Graph, x: SparseFeatures<f32>, labels: &[Option<usize>], train| {
+            let task = Task::new(graph.clone(), x, labels.to_vec(), 2, train);
+            task.unwrap().fingerprint()
+        };
+        let (graph, x) = (task.graph(), || task.features().clone());
+        let train = || task.train().to_vec();
+        let same = made(graph, x(), labels, train());
+        assert_eq!(same, task.fingerprint());
+
+        let mut edges = graph.edges();
+        edges[0] = (edges[0].0, (edges[0].1 + 1) % 24);
+        let other_edges = Graph::from_edges(24, edges).unwrap();
+        let mut other_labels = labels.to_vec();
+        other_labels[20] = Some(0);
+        let other_values = dense(|x| *x *= 2.0);
+        let other_places = dense(|x| x.invert_axis(ndarray::Axis(1)));
+        for other in [
+            made(&other_edges, x(), labels, train()),
+            made(graph, other_values, labels, train()),
+            made(graph, other_places, labels, train()),
+            made(graph, x(), &other_labels, train()),
+            made(graph, x(), labels, vec![0, 1, 12, 14]),
+        ] {
+            assert_ne!(other, same);
+        }
+    }
+}
