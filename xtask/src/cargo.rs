@@ -6,14 +6,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// The workspace's directory: the one that cargo runs this in. Two clones that share a target directory
-/// share this program too, so where it was compiled counts only when cargo does not run it.
+/// The workspace's directory: that of the xtask that cargo runs. Two clones that share a target directory
+/// share this program too, so where it was compiled counts only where cargo runs something else.
 pub(crate) fn root() -> PathBuf {
     above(std::env::var_os("CARGO_MANIFEST_DIR"))
 }
 
 fn above(running: Option<OsString>) -> PathBuf {
-    let xtask = running.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    let running = running.map(PathBuf::from);
+    let xtask = running.filter(|package| package.ends_with("xtask"));
+    let xtask = xtask.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     xtask.parent().unwrap_or(&xtask).to_owned()
 }
 
@@ -173,6 +175,8 @@ mod tests {
     #[test]
     fn the_clone_that_runs_counts_before_the_one_that_compiled() {
         assert_eq!(above(Some("/clone/xtask".into())), Path::new("/clone"));
-        assert!(above(None).join("xtask/src/cargo.rs").is_file());
+        for elsewhere in [None, Some("/clone/crates/nn".into())] {
+            assert!(above(elsewhere).join("xtask/src/cargo.rs").is_file());
+        }
     }
 }

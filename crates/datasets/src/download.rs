@@ -68,7 +68,7 @@ impl Tool {
 
 /// Fetches `entry` to `target` with the first tool there is.
 ///
-/// `None`, with the reason added to `tried`, if there is no tool or no connection. `target`
+/// `None`, with the reason added to `tried`, if there is no place, tool or connection. `target`
 /// appears whole and verified or not at all.
 pub(crate) fn download(
     entry: &Entry,
@@ -79,7 +79,13 @@ pub(crate) fn download(
     let Some(url) = &entry.url else {
         return Ok(None);
     };
-    let partial = Partial::beside(target)?;
+    let partial = match Partial::beside(target) {
+        Ok(partial) => partial,
+        Err(error) => {
+            tried.push(error.to_string());
+            return Ok(None);
+        }
+    };
     if !fetch(url, &partial.0, tools, tried)? {
         return Ok(None);
     }

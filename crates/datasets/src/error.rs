@@ -69,8 +69,8 @@ pub enum Error {
         set: String,
         /// The places searched, each with what was found there.
         tried: Vec<String>,
-        /// The shell command that fetches the file, and what else of its data set is missing, to
-        /// where it is looked for; `None` for a file that was derived from others and is
+        /// The shell command that fetches the file, and whatever else of its data set is published and
+        /// missing, to where it is looked for; `None` for a file that was derived from others and is
         /// published nowhere.
         command: Option<String>,
     },

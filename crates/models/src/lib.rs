@@ -52,6 +52,7 @@ pub mod classifier;
 mod descent;
 pub mod encoder;
 mod error;
+mod fingerprint;
 pub mod node_classifier;
 pub mod regressor;
 

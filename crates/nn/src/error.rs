@@ -40,7 +40,7 @@ pub enum Error {
     },
 
     /// An index points behind the end.
-    #[error("{index} in {what} is too large: there are only {len} {of}, counted from 0")]
+    #[error("{index} in {what} is too large: there are only {len} {of}; indices start at 0")]
     IndexOutOfBounds {
         /// Which set of indices.
         what: &'static str,

@@ -1,26 +1,26 @@
 //! A task as one number.
 
 use super::Task;
-use bochner_nn::fingerprint;
+use crate::fingerprint::fingerprint;
 
 impl Task {
-    /// A number that changes with the edges, features, classes and training nodes, and with the order that
-    /// edges and features are given in.
+    /// A hash of the edges, features, classes and training nodes, in the order that they are given in.
     pub(super) fn fingerprint(&self) -> String {
         let (graph, features) = (self.graph(), self.features());
-        let lengths = [graph.targets(), graph.edge_count(), features.columns()];
+        let sizes = [
+            graph.targets(),
+            graph.edge_count(),
+            features.columns(),
+            self.classes(),
+        ];
         let edges = graph.edges().into_iter().flat_map(<[usize; 2]>::from);
         // No class is a number of its own.
         let labels = self.labels().iter().map(|label| label.map_or(0, |l| l + 1));
-        let numbers = lengths.into_iter().chain(edges).chain(labels);
-        let numbers = numbers.chain([self.classes()]);
+        let numbers = sizes.into_iter().chain(edges).chain(labels);
         let numbers = numbers.chain(self.train().iter().copied());
-        let features = features.entries();
-        let features = features.flat_map(|(row, column, value)| {
-            [row as u64, column as u64, u64::from(value.to_bits())]
-        });
-        let numbers = numbers.map(|number| number as u64).chain(features);
-        format!("{:016x}", fingerprint(numbers.flat_map(u64::to_le_bytes)))
+        let entries = features.entries();
+        let entries = entries.flat_map(|(row, column, x)| [row as u32, column as u32, x.to_bits()]);
+        fingerprint(numbers.map(|number| number as u32).chain(entries))
     }
 }
 
@@ -56,7 +56,13 @@ mod tests {
         other_labels[20] = Some(0);
         let other_values = dense(|x| *x *= 2.0);
         let other_places = dense(|x| x.invert_axis(ndarray::Axis(1)));
+        let more_classes = Task::new(graph.clone(), x(), labels.to_vec(), 3, train());
+        let mut swapped = graph.edges();
+        swapped.swap(0, 1);
+        let swapped = Graph::from_edges(24, swapped).unwrap();
         for other in [
+            more_classes.unwrap().fingerprint(),
+            made(&swapped, x(), labels, train()),
             made(&other_edges, x(), labels, train()),
             made(graph, other_values, labels, train()),
             made(graph, other_places, labels, train()),

@@ -159,8 +159,8 @@ impl<E: Element> NodeClassifier<E> {
     /// let mut hidden = first.infer(&graph, &features)?;
     /// bochner_nn::elu_in_place(hidden.as_slice_mut().expect("row-major"));
     /// let hidden = Features::Dense(hidden.view());
-    /// let heads = [first.weights(&graph, &features)?, second.weights(&graph, hidden)?];
-    /// assert_eq!(heads.map(|layer| layer.weights.dim()), [(3, 8), (3, 1)]);
+    /// let seen = [first.weights(&graph, &features)?, second.weights(&graph, hidden)?];
+    /// assert_eq!(seen.map(|layer| layer.weights.dim()), [(3, 8), (3, 1)]);
     /// assert_eq!(second.infer(&graph, hidden)?, model.infer(&graph, &features)?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -1,7 +1,7 @@
 //! What a regressor is to learn.
 
 use crate::Error;
-use bochner_nn::fingerprint;
+use crate::fingerprint::fingerprint;
 use ndarray::{Array1, Array2};
 
 /// A data set as one sequence, and the rows whose targets may be learned from.
@@ -66,15 +66,14 @@ impl Task {
         &self.train
     }
 
-    /// A number that changes with the inputs, the targets and the training rows.
+    /// A hash of the inputs, the targets and the training rows.
     pub(super) fn fingerprint(&self) -> String {
         let (rows, columns) = self.inputs.dim();
-        let train = self.train.iter().copied();
-        let sizes = [rows, columns].into_iter().chain(train);
+        let sizes = [rows, columns].into_iter();
+        let numbers = sizes.chain(self.train.iter().copied());
         let values = self.inputs.iter().chain(&self.target);
-        let numbers = sizes.map(|number| number as u64);
-        let numbers = numbers.chain(values.map(|value| u64::from(value.to_bits())));
-        format!("{:016x}", fingerprint(numbers.flat_map(u64::to_le_bytes)))
+        let values = values.map(|value| value.to_bits());
+        fingerprint(numbers.map(|number| number as u32).chain(values))
     }
 }
 

@@ -331,14 +331,14 @@ pub(super) mod tests {
     }
 
     pub(crate) fn trainer(variant: Variant) -> Trainer {
-        with_dropout(variant, 0.0)
+        learning(variant, 0.0, task())
     }
 
     pub(crate) fn trainer_with_dropout(variant: Variant) -> Trainer {
-        with_dropout(variant, 0.2)
+        learning(variant, 0.2, task())
     }
 
-    fn with_dropout(variant: Variant, dropout: f64) -> Trainer {
+    fn learning(variant: Variant, dropout: f64, task: Task) -> Trainer {
         let config = RegressorConfig {
             width: 16,
             hidden: 16,
@@ -346,7 +346,7 @@ pub(super) mod tests {
             dropout,
             ..RegressorConfig::new(2, variant)
         };
-        Trainer::new(&config, &TrainingConfig::default(), task(), Seed::new(5)).unwrap()
+        Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(5)).unwrap()
     }
 
     #[test]
@@ -403,6 +403,12 @@ pub(super) mod tests {
         let before = other.predict().unwrap();
         assert!(matches!(other.resume(&path), Err(Error::Nn(_))));
         assert_eq!(before, other.predict().unwrap());
+
+        let (x, y) = (task().inputs().clone(), task().target() + 1.0);
+        let moved = Task::new(x, y, task().train().to_vec()).unwrap();
+        let error = learning(Softmax {}.into(), 0.0, moved).resume(&path);
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("task is \""), "{error}");
     }
 
     #[test]

@@ -99,6 +99,7 @@ fn conclude(
     Ok(TableRun {
         suite: SuiteName::Nodes,
         outcome,
+        units: shown.units().len(),
         skipped: prepared.skipped.clone(),
         by_name: !config.sets.is_empty(),
         checks,

@@ -64,6 +64,7 @@ fn conclude(
     Ok(TableRun {
         suite: SuiteName::Regression,
         outcome,
+        units: shown.units().len(),
         skipped,
         by_name: !config.sets.is_empty(),
         checks,

@@ -16,6 +16,8 @@ pub struct TableRun {
     pub suite: SuiteName,
     /// What the runner did.
     pub outcome: Outcome,
+    /// How many units there are to run or to show, in all parts of the list together.
+    pub units: usize,
     /// Sets that were left out.
     pub skipped: Vec<Skipped>,
     /// Whether the sets were asked for by name.
