@@ -76,7 +76,7 @@
 //! | `loss` | [`mean_squared_error`], [`Rows`], [`cross_entropy`], [`cross_entropy_of`] |
 //! | `rows` | [`affine`], [`affine_vjp`]: what operations of one's own are made of |
 //! | `optim` | [`Adam`] and AdamW, [`clip_by_norm`], [`Schedule`] |
-//! | `checkpoint` | [`Checkpoint`], [`Progress`], [`fingerprint`] |
+//! | `checkpoint` | [`Checkpoint`], [`Progress`] |
 //! | `element` | [`Element`], the bound on element types |
 //! | `error` | [`Error`], [`CheckpointError`] |
 
@@ -92,7 +92,7 @@ mod parameters;
 mod rows;
 
 pub use bridge::{Inputs, Operation, Outputs, record, record_one};
-pub use checkpoint::{Checkpoint, CheckpointError, Progress, fingerprint};
+pub use checkpoint::{Checkpoint, CheckpointError, Progress};
 pub use collection::Collection;
 pub use element::Element;
 pub use error::{BoxError, Error};

@@ -41,6 +41,7 @@
 //! | [`buffers`] | [`Buffers`], memory for the next computation of the same kind |
 //! | [`parallel`] | splitting work over rayon's current pool |
 //! | [`operations`] | counting multiplications, exponentials, sines and powers |
+//! | `fingerprint` | [`fingerprint()`], a hash that stays the same |
 //! | [`random`] | [`Seed`], [`Stream`], [`Dropout`] |
 //! | [`check`] | finite differences and the one table of tolerances |
 
@@ -48,6 +49,7 @@ pub mod allocations;
 pub mod buffers;
 pub mod check;
 pub mod elementary;
+mod fingerprint;
 pub mod matrix;
 pub mod memory;
 pub mod operations;
@@ -65,6 +67,7 @@ pub mod instructions {
 
 pub use buffers::{Buffer, Buffers};
 pub use check::{Tolerance, finite_difference, relative_error};
+pub use fingerprint::fingerprint;
 pub use matrix::{Mat, MatMut};
 pub use operations::Operations;
 pub use product::{Panels, matmul, matmul_in};

@@ -2,6 +2,7 @@
 
 use crate::Real;
 use crate::elementary::normal_quantile_in_place;
+use crate::fingerprint;
 use crate::instructions::{self, Arithmetic, Task};
 use rand::{Error, Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -38,7 +39,7 @@ impl Seed {
 
     /// The seed of a part, by name.
     pub fn child(self, name: &str) -> Self {
-        Self(mix(self.0 ^ hash(name)))
+        Self(mix(self.0 ^ fingerprint(name.bytes())))
     }
 
     /// The seed of a part, by number: a layer, a fold, a step.
@@ -49,7 +50,7 @@ impl Seed {
     /// Opens the stream of one purpose.
     pub fn stream(self, purpose: &str) -> Stream {
         let mut rng = ChaCha8Rng::seed_from_u64(self.0);
-        rng.set_stream(hash(purpose));
+        rng.set_stream(fingerprint(purpose.bytes()));
         Stream(rng)
     }
 }
@@ -270,13 +271,6 @@ fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
-}
-
-/// FNV-1a.
-fn hash(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |h, byte| {
-        (h ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{Error, Settings};
 use bochner_datasets::Protocol;
-use bochner_nn::fingerprint;
+use bochner_numerics::fingerprint;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
 //! Arguments that do not fit are named, with what was expected.
 
 use crate::case::{Case, KINDS, Kind};
-use bochner_graph::{Error, Graph, attend, attend_vjp};
+use bochner_graph::{Error, Graph, Settings, attend, attend_vjp};
 use ndarray::{Array2, Array3, s};
 
 fn refusal(case: &Case<f64>) -> Error {
@@ -60,57 +60,28 @@ fn a_cotangent_or_a_graph_that_does_not_fit() {
     let case = Case::<f64>::small(Kind::Classic);
     let (targets, sources) = (case.targets.view(), case.sources.view());
     let (settings, attended) = (case.settings(), case.attend());
-    let pulled = |graph: &Graph, cotangent: Array2<f64>| {
-        attend_vjp(
-            graph,
-            targets,
-            sources,
-            &settings,
-            &attended,
-            cotangent.view(),
-        )
-        .unwrap_err()
+    let pulled_by = |settings: &Settings<f64>, graph: &Graph, cotangent: Array2<f64>| {
+        let cotangent = cotangent.view();
+        attend_vjp(graph, targets, sources, settings, &attended, cotangent)
     };
-    assert_eq!(
-        misshapen(pulled(&case.graph, Array2::zeros((6, 3)))),
-        "cotangent"
-    );
+    let pulled = |graph: &Graph, cotangent| pulled_by(&settings, graph, cotangent);
+    let error = pulled(&case.graph, Array2::zeros((6, 3))).unwrap_err();
+    assert_eq!(misshapen(error), "cotangent");
     let mut edges = case.graph.edges();
     assert!(edges[0] != edges[1]);
     edges.swap(0, 1);
     let other = Graph::from_edges(6, edges).unwrap();
-    assert_eq!(pulled(&other, case.cotangent()), Error::AnotherGraph);
-    let mut fewer = case.clone();
-    fewer.a = Array2::zeros((3, 4));
-    let cotangent = case.cotangent();
-    let settings_of_three = fewer.settings();
-    let error = attend_vjp(
-        &case.graph,
-        targets,
-        sources,
-        &settings_of_three,
-        &attended,
-        cotangent.view(),
-    );
-    assert_eq!(
-        misshapen(error.unwrap_err()),
-        "heads and width of what was attended"
-    );
+    let error = pulled(&other, case.cotangent()).unwrap_err();
+    assert_eq!(error, Error::AnotherGraph);
+    let mut of_three = case.clone();
+    of_three.a = Array2::zeros((3, 4));
+    let error = pulled_by(&of_three.settings(), &case.graph, case.cotangent());
+    let error = misshapen(error.unwrap_err());
+    assert_eq!(error, "heads and width of what was attended");
     let equal = Graph::from_edges(6, case.graph.edges()).unwrap();
-    let cotangent = case.cotangent();
-    let [own, equal] = [&case.graph, &equal].map(|graph| {
-        attend_vjp(
-            graph,
-            targets,
-            sources,
-            &settings,
-            &attended,
-            cotangent.view(),
-        )
-        .unwrap()
-    });
+    let [own, equal] = [&case.graph, &equal].map(|graph| pulled(graph, case.cotangent()).unwrap());
     assert_eq!(own, equal);
-    let error = pulled(&case.graph, Array2::from_elem((6, 6), f64::NAN));
+    let error = pulled(&case.graph, Array2::from_elem((6, 6), f64::NAN)).unwrap_err();
     assert!(matches!(
         error,
         Error::NotANumber {

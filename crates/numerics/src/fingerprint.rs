@@ -2,12 +2,11 @@
 
 /// A hash of some bytes, the same in every version: FNV-1a in 64 bits.
 ///
-/// For the description of a [`Checkpoint`](crate::Checkpoint) that is to fit its data. It protects from
-/// mistakes, not from malice.
+/// For telling data or settings from others. It protects from mistakes, not from malice.
 ///
 /// ```
 /// let data = [0.5_f32, 2.0];
-/// let found = bochner_nn::fingerprint(data.into_iter().flat_map(f32::to_le_bytes));
+/// let found = bochner_numerics::fingerprint(data.into_iter().flat_map(f32::to_le_bytes));
 /// assert_eq!(format!("{found:016x}"), "54ac836526861e58");
 /// ```
 ///
