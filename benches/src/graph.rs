@@ -4,14 +4,14 @@ use crate::Error;
 use crate::workload::{Against, Element, Pass, Peer, Run, Workload};
 use bochner_attention::IkanDirect;
 use bochner_graph::{
-    AttentionKind, Graph, GraphAttention, GraphAttentionConfig, Merge, SparseFeatures,
+    Activation, AttentionKind, Graph, GraphAttention, GraphAttentionConfig, Merge, SparseFeatures,
 };
 use bochner_nn::{
-    Adam, AdamConfig, Mode, WeightDecay, alloc_gradients, cross_entropy, elu, elu_in_place,
+    Adam, AdamConfig, Mode, WeightDecay, alloc_gradients, cross_entropy, tape_adding_to,
     zero_gradients,
 };
 use bochner_numerics::Seed;
-use dfdx::tensor::{Cpu, Gradients, SplitTape, Tensor, TensorFromVec, Trace};
+use dfdx::tensor::{Cpu, Gradients, Tensor, TensorFromVec};
 use dfdx::tensor_ops::{Backward, GatherTo};
 use rand::Rng;
 use serde_json::json;
@@ -153,7 +153,10 @@ impl Training {
             merge: Merge::Average,
             ..GraphAttentionConfig::gat(HIDDEN * HEADS, 1, classes)
         };
-        let first = dropped(GraphAttentionConfig::gat(features, HEADS, HIDDEN));
+        let first = dropped(GraphAttentionConfig {
+            activation: Activation::Elu,
+            ..GraphAttentionConfig::gat(features, HEADS, HIDDEN)
+        });
         let layers = vec![
             GraphAttention::try_new(&device, &first, Seed::new(1))?,
             GraphAttention::try_new(&device, &dropped(second), Seed::new(2))?,
@@ -178,8 +181,7 @@ impl Training {
     }
 
     fn infer(&self) -> Result<(), Error> {
-        let mut hidden = self.layers[0].infer(&self.graph, &self.words)?;
-        elu_in_place(hidden.as_slice_mut().ok_or("not contiguous")?);
+        let hidden = self.layers[0].infer(&self.graph, &self.words)?;
         self.layers[1].infer(&self.graph, hidden.view())?;
         Ok(())
     }
@@ -187,12 +189,12 @@ impl Training {
     fn step(&mut self) -> Result<(), Error> {
         let mut gradients = self.gradients.take().ok_or("a step has failed")?;
         zero_gradients(&self.layers, &mut gradients)?;
-        let (_, tape) = self.layers[0].a.clone().trace(gradients).split_tape();
+        let tape = tape_adding_to(gradients)?;
         let mode = Mode::Training(Seed::new(4).nth(self.steps));
         self.steps += 1;
         let [first, second] = [&self.layers[0], &self.layers[1]];
         let hidden = first.apply_features(&self.graph, &self.words, tape, mode.nth(0))?;
-        let logits = second.apply(&self.graph, elu(hidden.output)?, mode.nth(1))?;
+        let logits = second.apply(&self.graph, hidden.output, mode.nth(1))?;
         let loss = cross_entropy(logits.output.gather(self.nodes.clone()), &self.labels)?;
         let mut gradients = loss.backward();
         self.adam.step(&mut self.layers, &mut gradients)?;

@@ -66,15 +66,21 @@ impl Rows {
     /// Consecutive rows that have about `entries` entries together: a split of the work that the
     /// shape alone decides.
     pub(crate) fn pieces(&self, entries: usize) -> Vec<Range<usize>> {
-        let mut pieces = Vec::new();
-        let mut first = 0;
-        for row in 0..self.count() {
-            // A row without entries is work as well.
-            let work = self.offsets[row + 1] - self.offsets[first] + (row + 1 - first);
-            if work >= entries || row + 1 == self.count() {
-                pieces.push(first..row + 1);
-                first = row + 1;
+        // A row without entries is work as well.
+        let work = |rows: usize| self.offsets[rows] + rows;
+        let (mut pieces, mut first) = (Vec::new(), 0);
+        while first < self.count() {
+            let (mut end, mut above) = (first + 1, self.count());
+            while end < above {
+                let middle = end.midpoint(above);
+                if work(middle) < work(first) + entries {
+                    end = middle + 1;
+                } else {
+                    above = middle;
+                }
             }
+            pieces.push(first..end);
+            first = end;
         }
         pieces
     }

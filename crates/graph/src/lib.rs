@@ -146,8 +146,9 @@ pub use features::{Features, SparseFeatures, dropped_out, row_normalised};
 pub use graph::{Batch, Graph, WithSelfLoops, WithoutDuplicates};
 #[cfg(feature = "dfdx")]
 pub use layers::{
-    AttentionKind, AttributedGraph, Bias, GraphAttended, GraphAttention, GraphAttentionConfig,
-    GraphConvolution, GraphConvolutionConfig, GraphInspection, LayerError, Nodes, Residual,
+    Activation, AttentionKind, AttributedGraph, Bias, GraphAttended, GraphAttention,
+    GraphAttentionConfig, GraphConvolution, GraphConvolutionConfig, GraphInspection, LayerError,
+    Nodes, Residual,
 };
 pub use sampling::{FanOut, NeighbourSampler, Neighbourhood};
 pub use score::{EdgeTerm, EdgeTermGradients, Points, PointsGradients, Score};

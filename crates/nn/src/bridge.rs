@@ -1,11 +1,11 @@
 //! Analytic operations on the tape of dfdx.
 
-use crate::{BoxError, Element, Error};
+use crate::{BoxError, Element, Error, Leaf};
 use bochner_numerics::Real;
 use dfdx::shapes::{HasShape, Shape};
 use dfdx::tensor::{Cpu, Gradients, Merge, PutTape, SplitTape, Tape, Tensor, TensorFromVec};
 use dfdx::tensor_ops::ReshapeTo;
-use ndarray::{ArrayD, ArrayViewD, IxDyn};
+use ndarray::{ArcArray, ArrayBase, ArrayD, ArrayViewD, Data, Dimension, IxDyn};
 use std::any::type_name;
 
 /// A function of arrays with its vector-Jacobian product, free of any tensor framework.
@@ -47,8 +47,9 @@ type Flat<E> = Tensor<(usize,), E, Cpu>;
 /// The inputs of an operation, whatever their shapes, with their tapes merged.
 #[derive(Debug)]
 pub struct Inputs<E: Element, T> {
-    flats: Vec<Flat<E>>,
-    dims: Vec<Vec<usize>>,
+    values: Vec<ArcArray<E, IxDyn>>,
+    /// Under whose number the gradient of each is kept.
+    keys: Vec<Flat<E>>,
     tape: T,
 }
 
@@ -61,17 +62,23 @@ impl<E: Element, T: Tape<E, Cpu>> Default for Inputs<E, T> {
 impl<E: Element, T: Tape<E, Cpu>> Inputs<E, T> {
     /// No inputs yet; `T` is the tape of the outputs.
     pub fn new() -> Self {
+        Self::on(T::default())
+    }
+
+    /// No inputs yet; the outputs go on with this tape.
+    pub fn on(tape: T) -> Self {
         Self {
-            flats: Vec::new(),
-            dims: Vec::new(),
-            tape: T::default(),
+            values: Vec::new(),
+            keys: Vec::new(),
+            tape,
         }
     }
 
     /// Adds an input and merges its tape, if it has one.
     ///
-    /// A permuted or broadcast tensor is copied into row-major order, and that copy is recorded on
-    /// the tape too; any other tensor is shared.
+    /// The elements are copied, because dfdx lends no slice of a tensor's data; the copy serves the
+    /// backward pass as well. A permuted or broadcast tensor is first brought into row-major order, and
+    /// that is recorded on the tape too.
     ///
     /// # Errors
     /// [`Error::Empty`] for a tensor without elements.
@@ -83,7 +90,7 @@ impl<E: Element, T: Tape<E, Cpu>> Inputs<E, T> {
         let shape = *tensor.shape();
         let n = shape.num_elements();
         if n == 0 {
-            let (place, shape) = (self.flats.len(), shape.concrete());
+            let (place, shape) = (self.keys.len(), shape.concrete());
             let what = format!("input {place} (from 0), of shape {shape:?},");
             return Err(Error::Empty { what });
         }
@@ -92,10 +99,18 @@ impl<E: Element, T: Tape<E, Cpu>> Inputs<E, T> {
             .put_tape(merged)
             .try_reshape_like(&(n,))?
             .split_tape();
-        let (mut flats, mut dims) = (self.flats, self.dims);
-        flats.push(flat);
-        dims.push(shape.concrete().into());
-        Ok(Self { flats, dims, tape })
+        let dims: Vec<usize> = shape.concrete().into();
+        let (mut values, mut keys) = (self.values, self.keys);
+        values.push(shaped(to_vec(&flat), &dims).into_shared());
+        keys.push(flat);
+        Ok(Self { values, keys, tape })
+    }
+
+    /// Adds a leaf, whose elements are shared, not copied.
+    pub fn with_leaf<D: Dimension>(mut self, leaf: &Leaf<E, D>) -> Self {
+        self.values.push(leaf.shared().clone().into_dyn());
+        self.keys.push(leaf.key.clone());
+        self
     }
 }
 
@@ -144,9 +159,8 @@ impl<E: Element, T: Tape<E, Cpu>> Outputs<E, T> {
 /// twice, and inputs with or without a tape. Without a tape nothing is kept and nothing recorded.
 ///
 /// # Numerics
-/// Each input is copied once, because dfdx lends no slice of a tensor's data; the copy serves the
-/// backward pass as well. Outputs and cotangents are moved, not copied. The gradients are added to
-/// those that are already there.
+/// Tensors among the inputs are copied once ([`Inputs::with`]). Outputs and cotangents are moved, not
+/// copied. The gradients are added to those that are already there.
 ///
 /// # Errors
 /// [`Error::Operation`] if the forward pass fails, [`Error::Empty`] without inputs.
@@ -161,22 +175,17 @@ where
     O: Operation<E>,
 {
     let Inputs {
-        flats,
-        dims,
+        values,
+        keys,
         mut tape,
     } = inputs;
-    let device = match flats.first() {
-        Some(flat) => flat.device().clone(),
+    let device = match keys.first() {
+        Some(key) => key.device().clone(),
         None => {
             let what = "the list of inputs".into();
             return Err(Error::Empty { what });
         }
     };
-    let values: Vec<ArrayD<E>> = flats
-        .iter()
-        .zip(&dims)
-        .map(|(flat, dims)| shaped(to_vec(flat), dims))
-        .collect();
     let (arrays, saved) =
         operation
             .forward(&views(&values))
@@ -191,7 +200,7 @@ where
         .collect::<Result<Vec<_>, _>>()?;
 
     if T::OWNS_TAPE {
-        let inputs: Vec<_> = flats.iter().map(|flat| flat.ghost()).collect();
+        let inputs: Vec<_> = keys.iter().map(|key| key.ghost()).collect();
         let results: Vec<_> = outputs
             .iter()
             .map(|(dims, flat)| (dims.clone(), flat.ghost()))
@@ -255,7 +264,7 @@ where
 /// [`Operation::backward`], with its promises checked.
 fn pull_back<E: Element, O: Operation<E>>(
     operation: &O,
-    values: &[ArrayD<E>],
+    values: &[ArcArray<E, IxDyn>],
     saved: &O::Saved,
     cotangents: &[ArrayD<E>],
 ) -> Vec<Option<ArrayD<E>>> {
@@ -280,8 +289,14 @@ fn pull_back<E: Element, O: Operation<E>>(
     found
 }
 
-fn accumulate<E: Element>(total: &mut [E], gradient: ArrayD<E>) {
-    crate::rows::add_to(total, &into_vec(gradient));
+/// Adds to what is there; what has another number of elements is a leaf's gradient of zero.
+fn accumulate<E: Element>(total: &mut Vec<E>, gradient: ArrayD<E>) {
+    let gradient = into_vec(gradient);
+    if total.len() == gradient.len() {
+        crate::rows::add_to(total, &gradient);
+    } else {
+        *total = gradient;
+    }
 }
 
 fn to_vec<E: Element>(flat: &Flat<E>) -> Vec<E> {
@@ -294,7 +309,7 @@ fn shaped<E: Element>(values: Vec<E>, dims: &[usize]) -> ArrayD<E> {
     ArrayD::from_shape_vec(IxDyn(dims), values).expect("as many values as the shape holds")
 }
 
-fn views<E: Element>(arrays: &[ArrayD<E>]) -> Vec<ArrayViewD<'_, E>> {
+fn views<E: Element, S: Data<Elem = E>>(arrays: &[ArrayBase<S, IxDyn>]) -> Vec<ArrayViewD<'_, E>> {
     arrays.iter().map(|array| array.view()).collect()
 }
 

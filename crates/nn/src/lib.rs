@@ -70,9 +70,10 @@
 //! | module | holds |
 //! |---|---|
 //! | `bridge` | [`Operation`], [`record`], [`record_one`], [`Inputs`], [`Outputs`] |
-//! | `parameters` | [`Parameters`], [`Parameter`], [`ParameterMut`], [`alloc_gradients`] |
+//! | `parameters` | [`Parameters`], [`Parameter`], [`ParameterMut`], [`alloc_gradients`], [`tape_adding_to`] |
+//! | `leaf` | [`Leaf`], parameters that are not copied |
 //! | `collection` | [`Collection`], models of dfdx as [`Parameters`] |
-//! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Embedding`], [`mean_over_time`], [`elu`], [`Dropout`], [`Mode`], [`builders`] |
+//! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Embedding`], [`mean_over_time`], [`elu`], [`elu_with_slopes`], [`elu_vjp`], [`Dropout`], [`Mode`], [`builders`] |
 //! | `loss` | [`mean_squared_error`], [`Rows`], [`cross_entropy`], [`cross_entropy_of`] |
 //! | `rows` | [`affine`], [`affine_vjp`]: what operations of one's own are made of |
 //! | `optim` | [`Adam`] and AdamW, [`clip_by_norm`], [`Schedule`] |
@@ -86,6 +87,7 @@ mod collection;
 mod element;
 mod error;
 mod layers;
+mod leaf;
 mod loss;
 mod optim;
 mod parameters;
@@ -99,11 +101,13 @@ pub use error::{BoxError, Error};
 pub use layers::{
     Activation, Dropout, Embedding, EndsWith, FeedForward, FeedForwardConfig, HiddenLayer,
     LayerNorm, Linear, Mode, Normalised, ResidualNorm, TwoLayers, builders, elu, elu_in_place,
-    mean_over_time,
+    elu_vjp, elu_with_slopes, mean_over_time,
 };
+pub use leaf::Leaf;
 pub use loss::{Rows, cross_entropy, cross_entropy_of, mean_squared_error};
 pub use optim::{Adam, AdamConfig, AdamState, Moments, Schedule, WeightDecay, clip_by_norm};
 pub use parameters::{
-    Parameter, ParameterMut, Parameters, alloc_gradients, join, parameter_count, zero_gradients,
+    Parameter, ParameterMut, Parameters, alloc_gradients, join, parameter_count, tape_adding_to,
+    zero_gradients,
 };
 pub use rows::{add_to, affine, affine_vjp};

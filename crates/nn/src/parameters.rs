@@ -3,7 +3,7 @@
 use crate::{Element, Error};
 use dfdx::optim::UnusedTensors;
 use dfdx::shapes::{HasShape, Shape};
-use dfdx::tensor::{Cpu, Gradients, Tensor, UniqueId};
+use dfdx::tensor::{Cpu, Gradients, OwnedTape, SplitTape, Tensor, Trace, UniqueId, ZerosTensor};
 
 /// A parameter tensor, its shape's type erased.
 pub trait Parameter<E: Element> {
@@ -171,6 +171,18 @@ pub fn zero_gradients<E: Element>(
         }
         Ok(())
     })
+}
+
+/// A tape whose backward pass adds to these gradients: for models that are given no tensor to
+/// [`trace`](dfdx::tensor::Trace::trace).
+///
+/// # Errors
+/// [`Error::Device`] if the memory for a tensor cannot be had.
+pub fn tape_adding_to<E: Element>(
+    gradients: Gradients<E, Cpu>,
+) -> Result<OwnedTape<E, Cpu>, Error> {
+    let nothing: Tensor<(), E, Cpu> = Cpu::default().try_zeros()?;
+    Ok(nothing.traced(gradients).split_tape().1)
 }
 
 /// Visits the parameters until `f` fails.

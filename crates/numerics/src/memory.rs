@@ -123,8 +123,30 @@ pub struct Unwritten<'a, T> {
 impl<'a, T: Real> Unwritten<'a, T> {
     /// Zeros.
     pub fn zeros(self) -> &'a mut [T] {
+        self.memory.fill(MaybeUninit::new(T::zero()));
+        // SAFETY: all of it has been written.
+        unsafe { self.finish() }
+    }
+
+    /// A copy of as many numbers.
+    ///
+    /// # Panics
+    /// If there is another number of them.
+    pub fn copy_of(self, numbers: &[T]) -> &'a mut [T] {
+        assert_eq!(self.memory.len(), numbers.len(), "numbers to copy");
+        for (place, &x) in self.memory.iter_mut().zip(numbers) {
+            place.write(x);
+        }
+        // SAFETY: all of it has been written, since both are as long.
+        unsafe { self.finish() }
+    }
+
+    /// What has been written.
+    ///
+    /// # Safety
+    /// All of the memory has been written.
+    unsafe fn finish(self) -> &'a mut [T] {
         let Self { memory, written } = self;
-        memory.fill(MaybeUninit::new(T::zero()));
         written.fetch_add(memory.len(), Ordering::Relaxed);
         let (first, n) = (memory.as_mut_ptr().cast(), memory.len());
         // SAFETY: the same memory, borrowed for as long, and all of it has been written.
@@ -165,7 +187,7 @@ mod tests {
                     piece.iter_mut().for_each(|x| *x += 1.0);
                 }
                 let (first, second) = twos.split_at(1);
-                second.zeros().fill(2.0);
+                assert_eq!(second.copy_of(&[2.0]), [2.0]);
                 first.zeros().fill(1.0);
             });
             assert_eq!((ones, twos), (vec![1.0; n], vec![1.0, 2.0]));

@@ -1,5 +1,6 @@
 //! Products with dense features, by all threads.
 
+use bochner_numerics::memory::written_by;
 use bochner_numerics::{Dropout, Mat, MatMut, Panels, Real, matmul, parallel};
 use ndarray::ArrayView2;
 
@@ -25,21 +26,26 @@ pub(crate) fn times_transposed<T: Real>(y: ArrayView2<T>, weight: ArrayView2<T>)
 
 fn by_rows<T: Real>(x: ArrayView2<T>, right: &Panels<T>) -> Vec<T> {
     let (terms, width) = right.shape();
-    let mut out = vec![T::zero(); x.nrows() * width];
-    if out.is_empty() {
-        return out;
-    }
     let rows = x.nrows();
+    if rows * width == 0 {
+        return Vec::new();
+    }
     let x = x.as_standard_layout();
     let x = Mat::new(
         x.as_slice().expect("brought to row-major order"),
         rows,
         terms,
     );
-    parallel::for_each_chunk(&mut out, ROWS * width, |i, out| {
-        let rows = out.len() / width;
-        let x = x.row_range(i * ROWS..i * ROWS + rows);
-        matmul(T::one(), x, right, T::zero(), MatMut::new(out, rows, width));
+    let [out] = written_by([rows * width], |[out]| {
+        parallel::for_each(
+            out.chunks(ROWS * width).enumerate().collect(),
+            |(i, out)| {
+                let out = out.zeros();
+                let rows = out.len() / width;
+                let x = x.row_range(i * ROWS..i * ROWS + rows);
+                matmul(T::one(), x, right, T::zero(), MatMut::new(out, rows, width));
+            },
+        );
     });
     out
 }
@@ -70,8 +76,21 @@ pub(crate) fn transposed_times<T: Real>(x: ArrayView2<T>, y: &[T], width: usize)
     added.unwrap_or_else(|| vec![T::zero(); columns * width])
 }
 
+/// Elements of a piece of work.
+const PIECE: usize = 1 << 14;
+
 /// Multiplies by the factors of the elements.
 pub(crate) fn drop_out<T: Real>(x: &mut [T], dropout: &Dropout) {
-    let piece = 1 << 14;
-    parallel::for_each_chunk(x, piece, |i, x| dropout.scale((i * piece) as u64, x));
+    parallel::for_each_chunk(x, PIECE, |i, x| dropout.scale((i * PIECE) as u64, x));
+}
+
+/// The elements times their factors.
+pub(crate) fn dropped_out<T: Real>(x: &[T], dropout: &Dropout) -> Vec<T> {
+    let [out] = written_by([x.len()], |[out]| {
+        let pieces = out.chunks(PIECE).zip(x.chunks(PIECE)).enumerate().collect();
+        parallel::for_each(pieces, |(i, (out, x))| {
+            dropout.scale((i * PIECE) as u64, out.copy_of(x));
+        });
+    });
+    out
 }

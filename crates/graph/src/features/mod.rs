@@ -181,12 +181,9 @@ pub fn row_normalised<T: Real>(x: ArrayView2<T>) -> Array2<T> {
 /// # Shapes
 /// `x: [N, F]` to `[N, F]`.
 pub fn dropped_out<T: Real>(x: ArrayView2<T>, dropout: &Dropout) -> Array2<T> {
-    let mut x = x.as_standard_layout().into_owned();
-    dense::drop_out(
-        x.as_slice_mut().expect("brought to row-major order"),
-        dropout,
-    );
-    x
+    let standard = x.as_standard_layout();
+    let values = standard.as_slice().expect("brought to row-major order");
+    array(x.nrows(), x.ncols(), dense::dropped_out(values, dropout))
 }
 
 /// Divides by the sum of the absolute values, if that is not zero.

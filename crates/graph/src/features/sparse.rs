@@ -2,9 +2,10 @@
 
 use super::multiply::{Matrix, multiply};
 use crate::Error;
-use crate::compressed::{Rows, check_offsets};
+use crate::compressed::{Rows, check_offsets, cut_unwritten};
 use crate::error::{countable, numbers};
 use bochner_numerics::instructions::{Arithmetic, Task, run};
+use bochner_numerics::memory::written_by;
 use bochner_numerics::{Dropout, Real, parallel};
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
@@ -197,19 +198,20 @@ impl<T: Real> SparseFeatures<T> {
     /// The factor of the entry in row `i` and column `n` of `N` is that of element $iN + n$: stored or
     /// not, the same entries are dropped, on any number of threads.
     pub fn dropped_out(&self, dropout: &Dropout) -> Self {
-        let mut values = self.values.to_vec();
         let rows = &self.pattern.rows;
         let pieces = rows.pieces(PIECE);
         let lengths = pieces
             .iter()
             .map(|piece| rows.entries_of(piece.clone()).len());
-        let parts = crate::compressed::cut(&mut values, 1, lengths);
-        parallel::for_each(pieces.into_iter().zip(parts).collect(), |(piece, part)| {
-            run(DropOut {
-                pattern: &self.pattern,
-                dropout,
-                rows: piece,
-                values: part,
+        let [values] = written_by([self.values.len()], |[values]| {
+            let parts = cut_unwritten(values, 1, lengths);
+            parallel::for_each(pieces.iter().zip(parts).collect(), |(piece, part)| {
+                run(DropOut {
+                    pattern: &self.pattern,
+                    dropout,
+                    rows: piece.clone(),
+                    values: part.copy_of(&self.values[rows.entries_of(piece.clone())]),
+                });
             });
         });
         self.with_values(values)

@@ -1,8 +1,9 @@
 //! Initial values.
 
-use bochner_nn::Element;
+use bochner_nn::{Element, Leaf};
 use bochner_numerics::Seed;
-use dfdx::tensor::{Cpu, Tensor, TensorFromVec};
+use dfdx::tensor::Cpu;
+use ndarray::{Array2, Ix2};
 use rand::Rng;
 
 /// A matrix of draws from the uniform distribution on $\pm \sqrt{6 / (n + m)}$ for a map from $n$ to
@@ -12,10 +13,9 @@ pub(super) fn matrix<E: Element>(
     shape: (usize, usize),
     [inputs, outputs]: [usize; 2],
     seed: Seed,
-) -> Result<Tensor<(usize, usize), E, Cpu>, bochner_nn::Error> {
+) -> Result<Leaf<E, Ix2>, bochner_nn::Error> {
     let bound = (6.0 / (inputs + outputs) as f64).sqrt();
     let mut stream = seed.stream("initial values");
-    let mut draw = || E::of((2.0 * stream.r#gen::<f64>() - 1.0) * bound);
-    let values = (0..shape.0 * shape.1).map(|_| draw()).collect();
-    Ok(device.try_tensor_from_vec(values, shape)?)
+    let draw = || E::of((2.0 * stream.r#gen::<f64>() - 1.0) * bound);
+    Leaf::new(device, Array2::from_shape_simple_fn(shape, draw))
 }

@@ -8,8 +8,8 @@ mod nodes;
 mod rows;
 
 pub use attention::{
-    AttentionKind, Bias, GraphAttended, GraphAttention, GraphAttentionConfig, GraphInspection,
-    Residual,
+    Activation, AttentionKind, Bias, GraphAttended, GraphAttention, GraphAttentionConfig,
+    GraphInspection, Residual,
 };
 pub use convolution::{GraphConvolution, GraphConvolutionConfig};
 pub use error::LayerError;

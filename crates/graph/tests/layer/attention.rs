@@ -4,13 +4,13 @@ use crate::setting::{
     TRAINING, attributed, graph, kinds, layer, normal, tensor, with_everything, with_plain_residual,
 };
 use bochner_graph::{
-    AttentionKind, Features, Graph, GraphAttention, GraphAttentionConfig, Merge, Score, Settings,
-    SparseFeatures, attend,
+    Activation, AttentionKind, Features, Graph, GraphAttention, GraphAttentionConfig, Merge, Score,
+    Settings, SparseFeatures, attend,
 };
-use bochner_nn::{Mode, Parameters};
+use bochner_nn::{Mode, Parameter, Parameters, elu};
 use bochner_numerics::Seed;
 use dfdx::prelude::*;
-use ndarray::{Array2, ArrayView2, array};
+use ndarray::{Array1, Array2, ArrayView2, array, s};
 
 fn near(got: &Array2<f64>, want: &Array2<f64>) -> bool {
     got.dim() == want.dim() && got.iter().zip(want).all(|(x, y)| (x - y).abs() < 1e-12)
@@ -28,10 +28,9 @@ fn it_is_attention_between_transformed_features() {
     let loops = (0..1500).map(|node| (node, node));
     for graph in [graph(), Graph::from_edges(1500, loops).unwrap()] {
         let x = normal((graph.targets(), 5), "x");
-        let h = x.dot(&array(&layer.weight));
-        let a = array(&layer.a);
+        let h = x.dot(&layer.weight.view());
         let settings = Settings {
-            score: Score::Classic { a: a.view() },
+            score: Score::Classic { a: layer.a.view() },
             slope: 0.2,
             edges: None,
             merge: Merge::Concatenate,
@@ -39,7 +38,7 @@ fn it_is_attention_between_transformed_features() {
             value_dropout: None,
         };
         let attended = attend(&graph, h.view(), h.view(), &settings).unwrap();
-        let bias = Array2::from_shape_vec((1, 6), layer.bias.as_ref().unwrap().as_vec()).unwrap();
+        let bias = layer.bias.as_ref().unwrap().view();
         assert!(near(
             &layer.infer(&graph, x.view()).unwrap(),
             &(&attended.output + &bias)
@@ -74,9 +73,9 @@ fn nodes_without_edges_receive_the_bias() {
     for config in kinds() {
         let layer = layer(&config);
         let output = layer.infer(&graph, x.view()).unwrap();
-        let bias = layer.bias.as_ref().unwrap().as_vec();
+        let bias = layer.bias.as_ref().unwrap().view();
         for node in [4, 5] {
-            assert_eq!(output.row(node).to_vec(), bias);
+            assert_eq!(output.row(node), bias);
         }
         assert!(output.row(0).iter().zip(&bias).any(|(x, b)| x != b));
     }
@@ -200,18 +199,20 @@ fn initial_values_are_those_of_glorot() {
     let device = Cpu::default();
     let layer: GraphAttention<f64> = GraphAttention::try_new(&device, &wide, Seed::new(1)).unwrap();
     let bound = (6.0_f64 / 320.0).sqrt();
-    let weight = layer.weight.as_vec();
+    let weight = layer.weight.view();
     let largest = weight.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     assert!(largest <= bound && largest > 0.99 * bound);
     let variance = weight.iter().map(|x| x * x).sum::<f64>() / weight.len() as f64;
     assert!((variance / (bound * bound / 3.0) - 1.0).abs() < 0.05);
-    assert_eq!(layer.bias.as_ref().unwrap().as_vec(), vec![0.0; 80]);
+    assert_eq!(
+        layer.bias.as_ref().unwrap().view(),
+        Array1::<f64>::zeros(80)
+    );
     let variant = crate::setting::direct(bochner_attention::Stationarity::Nonstationary);
     let kernel = GraphAttentionConfig::kernel(300, 4, 20, variant);
     let kernel: GraphAttention<f32> =
         GraphAttention::try_new(&device, &kernel, Seed::new(1)).unwrap();
-    let rounded: Vec<f32> = weight.iter().map(|&x| x as f32).collect();
-    assert_eq!(kernel.weight.as_vec(), rounded);
+    assert_eq!(kernel.weight.view(), weight.mapv(|x| x as f32));
 }
 
 /// The points of a kernel that is to start near softmax attention's start near that of GAT.
@@ -224,8 +225,9 @@ fn direct_points_start_with_a_variance_of_one_half() {
     let config = GraphAttentionConfig::kernel(5, 4, 8, variant);
     let layer: GraphAttention<f64> =
         GraphAttention::try_new(&Cpu::default(), &config, Seed::new(1)).unwrap();
-    let points = layer.kernel.unwrap().as_vec();
-    let w1 = &points[..points.len() / 2];
+    let points = layer.kernel.unwrap();
+    let w1 = points.view();
+    let w1 = w1.slice(s![..w1.len() / 2]);
     let variance = w1.iter().map(|w| w * w).sum::<f64>() / w1.len() as f64;
     assert!((variance - 0.5).abs() < 0.03, "{variance}");
 }
@@ -279,18 +281,52 @@ fn threads_change_nothing() {
                 .unwrap();
             let output = one.output.as_vec();
             let loss = one.output.square().sum() + one.penalty;
-            let gradients = loss.backward();
-            (
-                output,
-                gradients.get(&layer.weight).as_vec(),
-                gradients.get(&layer.a).as_vec(),
-            )
+            let mut gradients = loss.backward();
+            let along = [&layer.weight, &layer.a]
+                .map(|parameter| parameter.gradient(&mut gradients).unwrap().to_vec());
+            (output, along)
         };
         let on = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
             pool.unwrap().install(pass)
         };
         assert_eq!(on(1), on(3));
+    }
+}
+
+#[test]
+fn an_activation_is_applied_last() {
+    let x = normal((6, 5), "x");
+    for config in kinds() {
+        let plain = GraphAttentionConfig {
+            activation: Activation::None,
+            ..with_everything(config)
+        };
+        let fused = GraphAttentionConfig {
+            activation: Activation::Elu,
+            ..plain.clone()
+        };
+        let (plain, fused) = (layer(&plain), layer(&fused));
+        let (graph, attributes) = (graph(), normal((10, 2), "attributes"));
+        let graph = attributed(&graph, attributes.view());
+        for mode in [TRAINING, Mode::Evaluation] {
+            let x = tensor(&x);
+            let before = plain.apply(graph, x.leaky_trace(), mode).unwrap();
+            let want = elu(before.output).unwrap();
+            let got = fused.apply(graph, x.leaky_trace(), mode).unwrap();
+            assert_eq!(got.output.as_vec(), want.as_vec());
+            if mode == Mode::Evaluation {
+                let inferred = fused.infer(graph, normal((6, 5), "x").view()).unwrap();
+                assert!(near(&inferred, &array(&want.retaped::<NoneTape>())));
+            }
+            let [mut got, mut want] = [
+                (got.output.square().sum() + got.penalty).backward(),
+                (want.square().sum() + before.penalty).backward(),
+            ];
+            assert_eq!(got.get(&x).as_vec(), want.get(&x).as_vec());
+            let got = fused.weight.gradient(&mut got).unwrap();
+            assert_eq!(got, plain.weight.gradient(&mut want).unwrap());
+        }
     }
 }
 

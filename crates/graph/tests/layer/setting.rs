@@ -2,7 +2,7 @@
 
 use bochner_attention::{Copula, IkanDirect, Mikan, RbfOnly, Softmax, Stationarity, Variant};
 use bochner_graph::{
-    AttributedGraph, Bias, Graph, GraphAttention, GraphAttentionConfig, Merge, Residual,
+    Activation, AttributedGraph, Bias, Graph, GraphAttention, GraphAttentionConfig, Merge, Residual,
 };
 use bochner_nn::{Mode, Parameters};
 use bochner_numerics::{Seed, standard_normal};
@@ -87,6 +87,7 @@ pub(crate) fn with_everything(config: GraphAttentionConfig) -> GraphAttentionCon
         edge_inputs: 2,
         merge: Merge::Average,
         residual: Residual::Added,
+        activation: Activation::Elu,
         slope: 0.4,
         input_dropout: 0.3,
         value_dropout: 0.3,

@@ -14,10 +14,10 @@ pub use trainer::{EpochReport, Trainer, TrainingConfig};
 
 use crate::Error;
 use bochner_graph::{
-    Bias, Features, Graph, GraphAttended, GraphAttention, GraphAttentionConfig, GraphConvolution,
-    GraphConvolutionConfig, Merge, SparseFeatures,
+    Activation, Bias, Features, Graph, GraphAttended, GraphAttention, GraphAttentionConfig,
+    GraphConvolution, GraphConvolutionConfig, Merge, SparseFeatures,
 };
-use bochner_nn::{Element, Mode, Parameter, ParameterMut, Parameters, elu, join};
+use bochner_nn::{Element, Mode, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::Seed;
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge as MergeTapes, NoneTape, PutTape, Tape, Tensor, ZerosTensor};
@@ -110,7 +110,7 @@ impl<E: Element> NodeClassifier<E> {
             Layers::Attention(layers) => {
                 let [first, second] = &**layers;
                 let hidden = first.apply_features(graph, features, tape, modes[0])?;
-                let classified = second.apply(graph, elu(hidden.output)?, modes[1])?;
+                let classified = second.apply(graph, hidden.output, modes[1])?;
                 let penalty = classified.penalty.try_add(hidden.penalty);
                 Ok(GraphAttended {
                     output: classified.output,
@@ -144,7 +144,7 @@ impl<E: Element> NodeClassifier<E> {
     }
 
     /// The two layers, if they are of attention; [`GraphAttention::weights`] gives the weights of each, edge
-    /// by edge. What the second sees is the ELU of what the first gives:
+    /// by edge. The second sees what the first gives:
     ///
     /// ```
     /// # use bochner_graph::{AttentionKind, Features, Graph, SparseFeatures};
@@ -156,8 +156,7 @@ impl<E: Element> NodeClassifier<E> {
     /// # let seed = bochner_numerics::Seed::new(1);
     /// # let model = NodeClassifier::<f32>::try_new(&dfdx::tensor::Cpu::default(), &config, seed)?;
     /// let [first, second] = model.attention().expect("attention");
-    /// let mut hidden = first.infer(&graph, &features)?;
-    /// bochner_nn::elu_in_place(hidden.as_slice_mut().expect("row-major"));
+    /// let hidden = first.infer(&graph, &features)?;
     /// let hidden = Features::Dense(hidden.view());
     /// let seen = [first.weights(&graph, &features)?, second.weights(&graph, hidden)?];
     /// assert_eq!(seen.map(|layer| layer.weights.dim()), [(3, 8), (3, 1)]);
@@ -216,6 +215,7 @@ fn attention(config: &NodeClassifierConfig, seed: Seed) -> [GraphAttentionConfig
         unreachable!("asked of attention only")
     };
     let first = GraphAttentionConfig {
+        activation: Activation::Elu,
         kind: kind.clone(),
         input_dropout: config.dropout,
         value_dropout: config.dropout,
@@ -228,6 +228,7 @@ fn attention(config: &NodeClassifierConfig, seed: Seed) -> [GraphAttentionConfig
         heads: *output_heads,
         width: config.classes,
         merge: Merge::Average,
+        activation: Activation::None,
         seed: seed.child("evaluation of the second layer"),
         ..first.clone()
     };

@@ -8,7 +8,7 @@ use bochner_graph::{
     AttentionKind, FanOut, Features, Graph, GraphAttention, LayerError, NeighbourSampler,
     Neighbourhood, Nodes, SparseFeatures,
 };
-use bochner_nn::{Element, Mode, elu, elu_in_place};
+use bochner_nn::{Element, Mode};
 use bochner_numerics::Seed;
 use dfdx::tensor::{Cpu, Merge, PutTape, SplitTape, Tape};
 use dfdx::tensor_ops::TryAdd;
@@ -54,7 +54,7 @@ impl<E: Element> NodeClassifier<E> {
         let [targets, sources] = ends(near, features)?;
         let nodes = apart(&targets, &sources);
         let hidden = first.apply_features(&near.graph, nodes, tape, modes[0])?;
-        let (sources, tape) = elu(hidden.output)?.split_tape();
+        let (sources, tape) = hidden.output.split_tape();
         let targets = sources.clone().put_tape(T::default());
         let targets = targets
             .try_slice((..last.targets().len(), ..))
@@ -82,11 +82,10 @@ impl<E: Element> NodeClassifier<E> {
         block: NonZeroUsize,
     ) -> Result<Array2<E>, Error> {
         let [first, second] = self.attention_layers()?;
-        let mut hidden = in_blocks(first, graph, block, |near| {
+        let hidden = in_blocks(first, graph, block, |near| {
             let [targets, sources] = ends(near, features)?;
             first.infer(&near.graph, apart(&targets, &sources))
         })?;
-        elu_in_place(hidden.as_slice_mut().expect("allocated in row-major order"));
         in_blocks(second, graph, block, |near| {
             let sources = hidden.select(Axis(0), &near.nodes);
             let targets = sources.slice(s![..near.targets().len(), ..]);

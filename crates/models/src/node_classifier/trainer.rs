@@ -4,11 +4,11 @@ use super::l2::add_l2;
 use super::{Assessment, Classified, NodeClassifier, NodeClassifierConfig, Task, array};
 use crate::Error;
 use crate::descent::{Descent, device_error};
-use bochner_nn::{AdamConfig, Mode, cross_entropy_of, parameter_count};
+use bochner_nn::{AdamConfig, Mode, cross_entropy_of, parameter_count, tape_adding_to};
 use bochner_numerics::Seed;
 use bochner_numerics::parallel::awake;
-use dfdx::prelude::{AsArray, OwnedTape, Trace};
-use dfdx::tensor::{Cpu, Gradients, SplitTape, Tensor, ZerosTensor};
+use dfdx::prelude::{AsArray, OwnedTape};
+use dfdx::tensor::Cpu;
 use dfdx::tensor_ops::{TryAdd, TryMul};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
@@ -174,7 +174,7 @@ impl Trainer {
 
     /// A tape that adds to the gradients of the last step, which are zero.
     pub(super) fn tape(&mut self) -> Result<OwnedTape<f32, Cpu>, Error> {
-        tape(self.descent.gradients(&self.model)?)
+        Ok(tape_adding_to(self.descent.gradients(&self.model)?)?)
     }
 
     /// A step down the objective, the error being that of some rows of the logits.
@@ -252,19 +252,13 @@ impl Trainer {
     }
 }
 
-/// A tape that adds to given gradients.
-fn tape(gradients: Gradients<f32, Cpu>) -> Result<OwnedTape<f32, Cpu>, Error> {
-    let nothing: Tensor<(), f32, Cpu> = Cpu::default().try_zeros().map_err(device_error)?;
-    Ok(nothing.traced(gradients).split_tape().1)
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::Architecture;
     use super::super::task::tests::rings;
     use super::*;
     use bochner_attention::{IkanDirect, Mikan};
-    use bochner_graph::AttentionKind;
+    use bochner_graph::{Activation, AttentionKind};
     use bochner_nn::Parameters;
     use std::collections::BTreeMap;
 
@@ -471,6 +465,14 @@ pub(super) mod tests {
         assert!(outside(start(config(6, 2, 1.0), 0.0)) && outside(start(config(6, 2, 0.0), -1.0)));
         assert!(outside(start(config(6, 2, f64::NAN), 0.0)));
         assert!(start(config(6, 2, 0.5), 0.0).is_ok());
+    }
+
+    #[test]
+    fn only_the_hidden_layer_has_an_activation() {
+        let trainer = trainer("classic");
+        let layers = trainer.model().attention().unwrap();
+        let activations = layers.each_ref().map(|layer| layer.config().activation);
+        assert_eq!(activations, [Activation::Elu, Activation::None]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::{BoxError, Element, Error, Inputs, Operation, record_one};
 use bochner_numerics::Real;
 use bochner_numerics::elementary::exp_in_place;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
+use bochner_numerics::memory::written_by;
 use dfdx::shapes::{HasShape, Shape};
 use dfdx::tensor::{Cpu, Tape, Tensor};
 use ndarray::{ArrayD, ArrayViewD};
@@ -50,18 +51,42 @@ pub fn elu_in_place<T: Real>(x: &mut [T]) {
     });
 }
 
+/// [`elu_in_place`], and the derivative $e^{\min(x, 0)}$ of each element: for operations that end with it.
+pub fn elu_with_slopes<T: Real>(x: &mut [T]) -> Vec<T> {
+    let work = x.len() * WORK;
+    let [slopes] = written_by([x.len()], |[slopes]| {
+        let pieces = x.chunks_mut(PIECE).zip(slopes.chunks(PIECE));
+        for_each_piece(pieces, work, |(y, slopes)| {
+            let slopes = slopes.copy_of(y);
+            apply_to_piece(y, slopes);
+        });
+    });
+    slopes
+}
+
+/// The gradient along $x$, from the derivative that [`elu_with_slopes`] gives and the cotangent.
+///
+/// # Panics
+/// If one is shorter than the other.
+pub fn elu_vjp<T: Real>(slopes: &[T], dy: &[T]) -> Vec<T> {
+    assert_eq!(slopes.len(), dy.len(), "a derivative for each element");
+    let [dx] = written_by([dy.len()], |[dx]| {
+        let pieces = dx.chunks(PIECE).zip(slopes.chunks(PIECE));
+        let pieces = pieces.zip(dy.chunks(PIECE));
+        for_each_piece(pieces, dy.len(), |((dx, slopes), dy)| {
+            let dx = dx.copy_of(dy).iter_mut();
+            dx.zip(slopes).for_each(|(dx, &slope)| *dx *= slope);
+        });
+    });
+    dx
+}
+
 /// Elements of a piece of work.
 const PIECE: usize = 1 << 13;
 /// Multiplications that take as long as one element.
 const WORK: usize = 16;
 
-/// From $x$ in both to $y$, and to its derivative $e^{\min(x, 0)}$.
-fn apply<T: Real>(y: &mut [T], slopes: &mut [T]) {
-    let work = y.len() * WORK;
-    let pieces = y.chunks_mut(PIECE).zip(slopes.chunks_mut(PIECE));
-    for_each_piece(pieces, work, |(y, slopes)| apply_to_piece(y, slopes));
-}
-
+/// From $x$ in both to $y$ and its derivative.
 fn apply_to_piece<T: Real>(y: &mut [T], slopes: &mut [T]) {
     instructions::run(Negative(slopes));
     exp_in_place(slopes);
@@ -107,8 +132,8 @@ impl<T: Real> Operation<T> for Elu {
         inputs: &[ArrayViewD<'_, T>],
     ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
         let [x] = slices(inputs);
-        let (mut y, mut slopes) = (x.to_vec(), x.to_vec());
-        apply(&mut y, &mut slopes);
+        let mut y = x.to_vec();
+        let slopes = elu_with_slopes(&mut y);
         let y = ArrayD::from_shape_vec(inputs[0].raw_dim(), y)?;
         Ok((vec![y], slopes))
     }
@@ -120,8 +145,7 @@ impl<T: Real> Operation<T> for Elu {
         cotangents: &[ArrayViewD<'_, T>],
     ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
         let [dy] = slices(cotangents);
-        let dx = dy.iter().zip(slopes).map(|(&dy, &slope)| dy * slope);
-        super::gradients(inputs, [dx.collect()])
+        super::gradients(inputs, [elu_vjp(slopes, dy)])
     }
 }
 

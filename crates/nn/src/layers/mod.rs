@@ -12,7 +12,7 @@ mod mean;
 mod mode;
 
 pub use dropout::Dropout;
-pub use elu::{elu, elu_in_place};
+pub use elu::{elu, elu_in_place, elu_vjp, elu_with_slopes};
 pub use embedding::Embedding;
 pub use feed_forward::{Activation, FeedForward, FeedForwardConfig, HiddenLayer, TwoLayers};
 pub use last_axis::EndsWith;

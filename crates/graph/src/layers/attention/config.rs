@@ -57,13 +57,25 @@ pub enum Residual {
     Added,
 }
 
+/// What a layer's output goes through last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activation {
+    /// Nothing.
+    #[default]
+    None,
+    /// The exponential linear unit, [`bochner_nn::elu`], of GAT's hidden layer.
+    Elu,
+}
+
 /// Settings of a [`GraphAttention`](super::GraphAttention) layer.
 ///
 /// ```
-/// use bochner_graph::{GraphAttentionConfig, Merge};
+/// use bochner_graph::{Activation, GraphAttentionConfig, Merge};
 ///
 /// // The first layer of GAT on Cora, and the second.
 /// let first = GraphAttentionConfig {
+///     activation: Activation::Elu,
 ///     input_dropout: 0.6,
 ///     coefficient_dropout: 0.6,
 ///     value_dropout: 0.6,
@@ -74,6 +86,7 @@ pub enum Residual {
 ///     heads: 1,
 ///     width: 7,
 ///     merge: Merge::Average,
+///     activation: Activation::None,
 ///     ..first.clone()
 /// };
 /// assert_eq!((second.inputs, second.outputs()), (64, 7));
@@ -118,6 +131,9 @@ pub struct GraphAttentionConfig {
     /// What becomes of the targets' features besides attention.
     #[serde(default)]
     pub residual: Residual,
+    /// What the output goes through last.
+    #[serde(default)]
+    pub activation: Activation,
     /// Seed of the spectral points that are drawn in evaluation: one fixed draw.
     #[serde(default = "usual_seed")]
     pub seed: Seed,
@@ -147,6 +163,7 @@ impl GraphAttentionConfig {
             coefficient_dropout: 0.0,
             bias: Bias::Learned,
             residual: Residual::None,
+            activation: Activation::None,
             seed: usual_seed(),
         }
     }

@@ -1,6 +1,7 @@
 //! What a layer looks like from inside.
 
 use super::GraphAttention;
+use super::operation::kernel;
 use crate::layers::nodes::{AttributedGraph, Nodes};
 use crate::{EdgeWeights, LayerError};
 use bochner_nn::Element;
@@ -34,11 +35,7 @@ impl<E: Element> GraphAttention<E> {
         let (points, correlation) = match &passed.drawn {
             None => (None, None),
             Some(drawn) => {
-                let values = self
-                    .kernel
-                    .as_ref()
-                    .map_or(Vec::new(), |kernel| kernel.as_vec());
-                let correlation = drawn.correlation(self.config(), &values)?;
+                let correlation = drawn.correlation(self.config(), kernel(&self.arrays()))?;
                 (Some(drawn.points()), correlation)
             }
         };

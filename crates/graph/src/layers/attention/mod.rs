@@ -7,7 +7,7 @@ mod operation;
 mod parameters;
 mod points;
 
-pub use config::{AttentionKind, Bias, GraphAttentionConfig, Residual};
+pub use config::{Activation, AttentionKind, Bias, GraphAttentionConfig, Residual};
 pub use inspection::GraphInspection;
 
 use super::glorot;
@@ -15,12 +15,12 @@ use super::nodes::{AttributedGraph, GivenNodes, Nodes, OwnedFeatures};
 use crate::error::same_shape;
 use crate::{EdgeWeights, Features, LayerError};
 use arrays::Arrays;
-use bochner_nn::{Element, Inputs, Mode, Parameters, record};
+use bochner_nn::{Element, Inputs, Leaf, Mode, elu_in_place, record};
 use bochner_numerics::Seed;
-use dfdx::shapes::{Dim, HasShape, Shape};
-use dfdx::tensor::{Cpu, PutTape, Tape, Tensor, TensorFromVec};
-use ndarray::{Array2, ArrayD, ArrayViewD, IxDyn};
-use operation::{GraphAttentionOperation, Passed, Plan};
+use dfdx::shapes::{Dim, HasShape};
+use dfdx::tensor::{Cpu, Tape, Tensor};
+use ndarray::{Array1, Array2, Dimension, Ix1, Ix2};
+use operation::{GraphAttentionOperation, Passed, Plan, elements_of};
 
 /// Graph attention with any score: GAT, GATv2 and the kernel form.
 ///
@@ -28,8 +28,9 @@ use operation::{GraphAttentionOperation, Passed, Plan};
 ///
 /// *where* $\alpha$ are the weights of [`attend`](crate::attend) between $W x_i$ and $W y_j$, $x_i$ are
 /// the features of target $i$ and $y_j$ those of source $j$, which in a square graph are the same
-/// nodes'; the heads stand side by side or are averaged, and a residual may be added. In training what
-/// comes in, the values and the weights are dropped, by masks that the pass's seed decides.
+/// nodes'; the heads stand side by side or are averaged, a residual may be added, and all may go through
+/// an [`Activation`]. In training what comes in, the values and the weights are dropped, by masks that the
+/// pass's seed decides.
 ///
 /// The spectral points of the kernel form come from a mechanism of `bochner-attention` at the width
 /// $2F$. Where they are inferred, the inference network is fed the means $m_x$ and $m_y$ of the
@@ -47,7 +48,7 @@ use operation::{GraphAttentionOperation, Passed, Plan};
 /// ```
 /// use bochner_attention::Mikan;
 /// use bochner_graph::{Graph, GraphAttention, GraphAttentionConfig, Merge, SparseFeatures};
-/// use bochner_nn::{Adam, AdamConfig, Mode, cross_entropy};
+/// use bochner_nn::{Adam, AdamConfig, Mode, Parameter, cross_entropy};
 /// use bochner_numerics::Seed;
 /// use dfdx::prelude::*;
 ///
@@ -68,7 +69,7 @@ use operation::{GraphAttentionOperation, Passed, Plan};
 /// let second = classes.apply(&graph, first.output, mode.child("classes"))?;
 /// let loss = cross_entropy(second.output, &[0, 1, 1])? + first.penalty * (0.1 / 3.0);
 /// let mut gradients = loss.backward();
-/// assert_eq!(gradients.get(&hidden.weight).shape(), &(4, 16));
+/// assert_eq!(hidden.weight.gradient(&mut gradients)?.len(), 4 * 16);
 /// let mut layers = [hidden, classes];
 /// Adam::new(AdamConfig::default())?.step(&mut layers[..], &mut gradients)?;
 ///
@@ -94,15 +95,16 @@ pub struct GraphAttention<E: Element> {
     /// The vectors that turn transformed attributes into a term of the score, `[H, F]`.
     pub edge_a: Option<Matrix<E>>,
     /// What is added to the output, `[H F]`, or `[F]` where the heads are averaged.
-    pub bias: Option<Tensor<(usize,), E, Cpu>>,
+    pub bias: Option<Vector<E>>,
     /// The weight of the residual, `[Fin, H F]` or `[Fin, F]`, where it needs one.
     pub residual: Option<Matrix<E>>,
     /// The mechanism's own parameters, flat.
-    pub kernel: Option<Tensor<(usize,), E, Cpu>>,
+    pub kernel: Option<Vector<E>>,
     config: GraphAttentionConfig,
 }
 
-type Matrix<E> = Tensor<(usize, usize), E, Cpu>;
+type Matrix<E> = Leaf<E, Ix2>;
+type Vector<E> = Leaf<E, Ix1>;
 
 /// What a layer gives.
 #[derive(Clone, Debug)]
@@ -139,11 +141,7 @@ impl<E: Element> GraphAttention<E> {
         let matrix = |name: &str, shape, map| glorot::matrix(device, shape, map, seed.child(name));
         let of_inputs = |name: &str, n: usize| matrix(name, (n, columns), [n, width]);
         let a = (heads, config.score_width());
-        let flat = |values: Vec<E>| {
-            let length = values.len();
-            let tensor = device.try_tensor_from_vec(values, (length,));
-            tensor.map_err(bochner_nn::Error::from)
-        };
+        let vector = |values: Vec<E>| Leaf::new(device, Array1::from(values));
         let kernel = match &config.kind {
             AttentionKind::Kernel(variant) => {
                 points::initial(variant, config, seed.child("kernel"))?
@@ -155,7 +153,7 @@ impl<E: Element> GraphAttention<E> {
         let edge_a = (edges > 0).then(|| matrix("edge a", (heads, width), [width, 1]));
         let residual =
             (config.projects()).then(|| matrix("residual", (inputs, outputs), [inputs, width]));
-        let bias = (config.bias == Bias::Learned).then(|| flat(vec![E::zero(); outputs]));
+        let bias = (config.bias == Bias::Learned).then(|| vector(vec![E::zero(); outputs]));
         Ok(Self {
             weight: of_inputs("weight", inputs)?,
             source_weight: source.transpose()?,
@@ -164,7 +162,7 @@ impl<E: Element> GraphAttention<E> {
             edge_a: edge_a.transpose()?,
             bias: bias.transpose()?,
             residual: residual.transpose()?,
-            kernel: (!kernel.is_empty()).then(|| flat(kernel)).transpose()?,
+            kernel: (!kernel.is_empty()).then(|| vector(kernel)).transpose()?,
             config: config.clone(),
         })
     }
@@ -247,8 +245,7 @@ impl<E: Element> GraphAttention<E> {
             nodes: GivenNodes::features(nodes.into_iter().map(dropped).collect()),
             plan,
         };
-        let inputs = self.add_parameters(Inputs::new(), tape)?;
-        self.recorded(operation, inputs)
+        self.recorded(operation, Inputs::on(tape))
     }
 
     /// What the nodes receive in evaluation, without a tape.
@@ -293,10 +290,11 @@ impl<E: Element> GraphAttention<E> {
             graph.attributes,
             Mode::Evaluation,
         );
-        let values = self.values();
-        let views: Vec<ArrayViewD<E>> = values.iter().map(|x| x.view()).collect();
-        let parameters = Arrays::of(&self.config, &views);
-        let (output, _, passed) = plan.forward(&nodes, &parameters)?;
+        let (mut output, _, passed) = plan.forward(&nodes, &self.arrays())?;
+        match self.config.activation {
+            Activation::None => {}
+            Activation::Elu => elu_in_place(elements_of(&mut output)),
+        }
         Ok((output, passed))
     }
 
@@ -311,7 +309,6 @@ impl<E: Element> GraphAttention<E> {
         let plan = Plan::new(&self.config, graph.graph, graph.attributes, mode);
         let nodes = GivenNodes::tensors(shapes.len(), plan.input_dropout);
         let operation = GraphAttentionOperation { plan, nodes };
-        let inputs = self.add_parameters(inputs, T::default())?;
         self.recorded(operation, inputs)
     }
 
@@ -321,39 +318,32 @@ impl<E: Element> GraphAttention<E> {
         inputs: Inputs<E, T>,
     ) -> Result<Recorded<E, T>, LayerError> {
         let shape = (operation.plan.targets(), self.config.outputs());
-        let mut outputs = record(operation, inputs)?;
+        let mut outputs = record(operation, self.with_parameters(inputs))?;
         Ok(GraphAttended {
             output: outputs.take(shape)?,
             penalty: outputs.take(())?,
         })
     }
 
-    /// Adds all parameters to the inputs of an operation, the first with a tape.
-    fn add_parameters<T: Tape<E, Cpu>>(
-        &self,
-        inputs: Inputs<E, T>,
-        tape: T,
-    ) -> Result<Inputs<E, T>, bochner_nn::Error> {
-        let inputs = inputs.with(self.weight.clone().put_tape(tape))?;
-        let mut inputs = with(inputs, &self.source_weight)?.with(self.a.clone())?;
-        for matrix in [&self.edge_weight, &self.edge_a] {
-            inputs = with(inputs, matrix)?;
-        }
-        inputs = with(inputs, &self.bias)?;
-        inputs = with(inputs, &self.residual)?;
-        with(inputs, &self.kernel)
+    /// Adds all parameters to the inputs of an operation, in the order in which they are visited.
+    fn with_parameters<T: Tape<E, Cpu>>(&self, inputs: Inputs<E, T>) -> Inputs<E, T> {
+        let inputs = with(inputs.with_leaf(&self.weight), &self.source_weight);
+        let inputs = with(inputs.with_leaf(&self.a), &self.edge_weight);
+        let inputs = with(with(inputs, &self.edge_a), &self.bias);
+        with(with(inputs, &self.residual), &self.kernel)
     }
 
-    /// The values of all parameters, in the order in which they are visited.
-    fn values(&self) -> Vec<ArrayD<E>> {
-        let mut all = Vec::new();
-        self.for_each("", &mut |_, parameter| {
-            let mut values = Vec::new();
-            parameter.read_into(&mut values);
-            let array = ArrayD::from_shape_vec(IxDyn(&parameter.dims()), values);
-            all.push(array.expect("as many values as its shape holds"));
-        });
-        all
+    fn arrays(&self) -> Arrays<'_, E> {
+        let edges = self.edge_weight.as_ref().zip(self.edge_a.as_ref());
+        Arrays {
+            weight: self.weight.view(),
+            source_weight: self.source_weight.as_ref().map(Leaf::view),
+            a: self.a.view(),
+            edges: edges.map(|(weight, b)| [weight.view(), b.view()]),
+            bias: self.bias.as_ref().map(Leaf::view),
+            residual: self.residual.as_ref().map(Leaf::view),
+            kernel: self.kernel.as_ref().map(Leaf::view),
+        }
     }
 
     fn check_features(
@@ -389,12 +379,12 @@ fn dims<N: Dim, I: Dim, E: Element, T>(x: &Tensor<(N, I), E, Cpu, T>) -> [usize;
 }
 
 /// Adds a parameter that there may be to the inputs of an operation.
-fn with<S: Shape, E: Element, T: Tape<E, Cpu>>(
+fn with<E: Element, D: Dimension, T: Tape<E, Cpu>>(
     inputs: Inputs<E, T>,
-    parameter: &Option<Tensor<S, E, Cpu>>,
-) -> Result<Inputs<E, T>, bochner_nn::Error> {
+    parameter: &Option<Leaf<E, D>>,
+) -> Inputs<E, T> {
     match parameter {
-        Some(parameter) => inputs.with(parameter.clone()),
-        None => Ok(inputs),
+        Some(parameter) => inputs.with_leaf(parameter),
+        None => inputs,
     }
 }

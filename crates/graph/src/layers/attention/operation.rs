@@ -1,7 +1,7 @@
 //! The whole layer as one operation on the tape.
 
 use super::arrays::{All, Arrays, Gradients};
-use super::config::{AttentionKind, GraphAttentionConfig, Residual};
+use super::config::{Activation, AttentionKind, GraphAttentionConfig, Residual};
 use super::points::{Drawn, gaussian};
 use crate::attend::{Kept, attend_keeping, attend_kept_vjp};
 use crate::error::within;
@@ -9,7 +9,7 @@ use crate::layers::nodes::{GivenNodes, OwnedFeatures, matrix};
 use crate::layers::rows::{add, add_to_rows, sum_of_rows};
 use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
 use bochner_attention::Pass;
-use bochner_nn::{BoxError, Mode, Operation};
+use bochner_nn::{BoxError, Mode, Operation, elu_vjp, elu_with_slopes};
 use bochner_numerics::{Dropout, Real};
 use ndarray::{Array2, ArrayD, ArrayView2, ArrayViewD, IxDyn};
 
@@ -68,7 +68,7 @@ impl<T: Real> Plan<T> {
         self.graph.targets()
     }
 
-    /// The output and the penalty, from features after their dropout.
+    /// The output before the activation, and the penalty, from features after their dropout.
     pub(super) fn forward(
         &self,
         nodes: &[Features<T>],
@@ -264,8 +264,14 @@ fn finite<T: Real>(x: ArrayView2<T>) -> bool {
     within(x, T::max_value())
 }
 
+/// The elements of an output.
+pub(super) fn elements_of<T>(output: &mut Array2<T>) -> &mut [T] {
+    let elements = output.as_slice_mut();
+    elements.expect("allocated in row-major order")
+}
+
 /// The mechanism's own parameters.
-fn kernel<'a, T: Real>(p: &Arrays<'a, T>) -> &'a [T] {
+pub(super) fn kernel<'a, T: Real>(p: &Arrays<'a, T>) -> &'a [T] {
     let kernel = p.kernel.map(|kernel| kernel.to_slice());
     kernel.map_or(&[], |kernel| kernel.expect("a contiguous vector"))
 }
@@ -284,6 +290,8 @@ pub(super) struct Saved<T> {
     /// The tensors after dropout, where there is any.
     dropped: Vec<OwnedFeatures<T>>,
     passed: Passed<T>,
+    /// The derivative of the activation, where there is one.
+    slopes: Option<Vec<T>>,
 }
 
 impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
@@ -297,9 +305,17 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
         let dropped = self.nodes.drop_out(tensors);
         let p = Arrays::of(&self.plan.config, parameters);
         let nodes = self.nodes.views(tensors, &dropped);
-        let (output, penalty, passed) = self.plan.forward(&nodes, &p)?;
+        let (mut output, penalty, passed) = self.plan.forward(&nodes, &p)?;
+        let saved = Saved {
+            dropped,
+            passed,
+            slopes: match self.plan.config.activation {
+                Activation::None => None,
+                Activation::Elu => Some(elu_with_slopes(elements_of(&mut output))),
+            },
+        };
         let penalty = ArrayD::from_elem(IxDyn(&[]), penalty);
-        Ok((vec![output.into_dyn(), penalty], Saved { dropped, passed }))
+        Ok((vec![output.into_dyn(), penalty], saved))
     }
 
     fn backward(
@@ -314,6 +330,15 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
             let nan = |x: &ArrayViewD<T>| ArrayD::from_elem(x.raw_dim(), T::nan());
             return Ok(inputs.iter().map(nan).map(Some).collect());
         }
+        let before = saved.slopes.as_ref().map(|slopes| {
+            let output = output.as_standard_layout();
+            let along = elu_vjp(
+                slopes,
+                output.as_slice().expect("brought to row-major order"),
+            );
+            Array2::from_shape_vec(output.dim(), along).expect("as many elements")
+        });
+        let output = before.as_ref().map_or(output, |before| before.view());
         let (tensors, parameters) = inputs.split_at(self.nodes.tensor_count());
         let p = Arrays::of(&self.plan.config, parameters);
         let nodes = self.nodes.views(tensors, &saved.dropped);

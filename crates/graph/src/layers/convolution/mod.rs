@@ -8,11 +8,13 @@ use super::rows::add_to_rows;
 use super::{check_rate, glorot, mask};
 use crate::error::same_shape;
 use crate::{Error, Features, Graph, LayerError, convolve};
-use bochner_nn::{Element, Inputs, Mode, Parameter, ParameterMut, Parameters, join, record_one};
+use bochner_nn::{
+    Element, Inputs, Leaf, Mode, Parameter, ParameterMut, Parameters, join, record_one,
+};
 use bochner_numerics::{Dropout, Seed};
 use dfdx::shapes::{Dim, HasShape};
-use dfdx::tensor::{Cpu, PutTape, Tape, Tensor, TensorFromVec};
-use ndarray::{Array1, Array2};
+use dfdx::tensor::{Cpu, Tape, Tensor};
+use ndarray::{Array1, Array2, Ix1, Ix2};
 use operation::GraphConvolutionOperation;
 use serde::{Deserialize, Serialize};
 
@@ -68,9 +70,9 @@ pub struct GraphConvolutionConfig {
 #[derive(Clone, Debug)]
 pub struct GraphConvolution<E: Element> {
     /// The weight $W$, `[Fin, Fout]`.
-    pub weight: Tensor<(usize, usize), E, Cpu>,
+    pub weight: Leaf<E, Ix2>,
     /// The bias $b$, `[Fout]`.
-    pub bias: Option<Tensor<(usize,), E, Cpu>>,
+    pub bias: Option<Leaf<E, Ix1>>,
     config: GraphConvolutionConfig,
 }
 
@@ -95,11 +97,11 @@ impl<E: Element> GraphConvolution<E> {
         }
         check_rate("input_dropout", config.input_dropout)?;
         let (shape, map) = ((inputs, outputs), [inputs, outputs]);
-        let zeros = || device.try_tensor_from_vec(vec![E::zero(); outputs], (outputs,));
-        let bias = (config.bias == Bias::Learned).then(zeros).transpose();
+        let zeros = || Leaf::new(device, Array1::zeros(outputs));
+        let bias = (config.bias == Bias::Learned).then(zeros);
         Ok(Self {
             weight: glorot::matrix(device, shape, map, seed.child("weight"))?,
-            bias: bias.map_err(bochner_nn::Error::from)?,
+            bias: bias.transpose()?,
             config: *config,
         })
     }
@@ -125,7 +127,7 @@ impl<E: Element> GraphConvolution<E> {
         let (rows, columns) = *x.shape();
         self.check(graph, [rows.size(), columns.size()])?;
         let nodes = GivenNodes::tensors(1, self.dropout(mode));
-        self.recorded(graph, nodes, Inputs::<E, T>::new().with(x)?, T::default())
+        self.recorded(graph, nodes, Inputs::<E, T>::new().with(x)?)
     }
 
     /// The convolution of features along which there is none; the tape is that of the output.
@@ -142,12 +144,8 @@ impl<E: Element> GraphConvolution<E> {
         let features = features.into();
         self.check(graph, [features.rows(), features.columns()])?;
         let features = OwnedFeatures::dropped_out(features, self.dropout(mode).as_ref());
-        self.recorded(
-            graph,
-            GivenNodes::features(vec![features]),
-            Inputs::new(),
-            tape,
-        )
+        let nodes = GivenNodes::features(vec![features]);
+        self.recorded(graph, nodes, Inputs::on(tape))
     }
 
     /// The output in evaluation, without a tape.
@@ -161,11 +159,10 @@ impl<E: Element> GraphConvolution<E> {
     ) -> Result<Array2<E>, LayerError> {
         let features = features.into();
         self.check(graph, [features.rows(), features.columns()])?;
-        let weight = Array2::from_shape_vec(*self.weight.shape(), self.weight.as_vec());
-        let h = features.product(weight.expect("as many values").view())?;
+        let h = features.product(self.weight.view())?;
         let mut output = convolve(graph, h.view())?;
         if let Some(bias) = &self.bias {
-            add_to_rows(&mut output, Array1::from(bias.as_vec()).view());
+            add_to_rows(&mut output, bias.view());
         }
         Ok(output)
     }
@@ -185,11 +182,10 @@ impl<E: Element> GraphConvolution<E> {
         graph: &Graph,
         nodes: GivenNodes<E>,
         inputs: Inputs<E, T>,
-        tape: T,
     ) -> Result<Tensor<(usize, usize), E, Cpu, T>, LayerError> {
-        let mut inputs = inputs.with(self.weight.clone().put_tape(tape))?;
+        let mut inputs = inputs.with_leaf(&self.weight);
         if let Some(bias) = &self.bias {
-            inputs = inputs.with(bias.clone())?;
+            inputs = inputs.with_leaf(bias);
         }
         let shape = (graph.targets(), self.config.outputs);
         let graph = graph.clone();
