@@ -4,9 +4,12 @@ use crate::workload::{Element, Pass, Run, Workload};
 use bochner_numerics::{Mat, MatMut, Real, matmul, parallel};
 use serde::Serialize;
 use std::fs;
-use std::hint::black_box;
+use std::hint::{black_box, spin_loop};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Instant;
 
 /// What a measurement was made on.
 #[derive(Clone, Debug, Serialize)]
@@ -33,7 +36,7 @@ impl Machine {
         let name = names.next().and_then(|line| line.split(": ").nth(1));
         Self {
             processor: name.unwrap_or("unknown").to_owned(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            cores: thread::available_parallelism().map_or(1, usize::from),
             instruction_sets: instruction_sets(),
             forced,
             rustc: first_line(Path::new("rustc"), &["--version"]).unwrap_or_default(),
@@ -81,6 +84,47 @@ pub(crate) const TRIAD: &str = "triad";
 pub(crate) fn is_ceiling(workload: &Workload) -> bool {
     let names = [product(Element::Single), product(Element::Double), TRIAD];
     names.contains(&workload.name)
+}
+
+/// The nanoseconds in which a cache line goes from one core to another and back; none on a single core.
+///
+/// A virtual machine's cores are what its host runs them on: for a while two that share a cache, then two
+/// that do not. Work whose threads read what the others wrote takes its pace from that.
+pub(crate) fn crossing_ns() -> Option<f64> {
+    const TRIES: usize = 5;
+    let several = thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
+    several.then(|| (0..TRIES).map(|_| crossing()).fold(f64::INFINITY, f64::min))
+}
+
+fn crossing() -> f64 {
+    const TRIPS: u32 = 10_000;
+    /// After so many looks in vain, another program may have the core.
+    const LOOKS: u32 = 1 << 12;
+    let turn = AtomicU32::new(0);
+    let wait_for = |value| {
+        let mut looks = 0;
+        while turn.load(Ordering::Acquire) != value {
+            looks += 1;
+            if looks % LOOKS == 0 {
+                thread::yield_now();
+            }
+            spin_loop();
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for trip in 0..TRIPS {
+                wait_for(2 * trip + 1);
+                turn.store(2 * trip + 2, Ordering::Release);
+            }
+        });
+        let clock = Instant::now();
+        for trip in 0..TRIPS {
+            turn.store(2 * trip + 1, Ordering::Release);
+            wait_for(2 * trip + 2);
+        }
+        1e9 * clock.elapsed().as_secs_f64() / f64::from(TRIPS)
+    })
 }
 
 const SIZES: [usize; 4] = [256, 512, 1024, 2048];
@@ -166,4 +210,16 @@ fn triad() -> Run {
         black_box(&a);
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_line_takes_its_time() {
+        if let Some(ns) = crossing_ns() {
+            assert!(ns > 1.0 && ns < 1e9, "{ns}");
+        }
+    }
 }

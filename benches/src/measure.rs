@@ -13,6 +13,8 @@ const MAX_RUNS: usize = 300;
 const MIN_TIME: Duration = Duration::from_secs(1);
 const WARM_UPS: usize = 2;
 
+const CROSSING: &str = "crossing_ns";
+
 /// What one process measured of one case, in the words of `benches/peers/common.py`; ours and
 /// theirs write the same.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -95,6 +97,17 @@ impl Measured {
     /// The share of the processor's time that other processes took.
     pub fn others_cpu(&self) -> Option<f64> {
         self.number("others_cpu")
+    }
+
+    /// Notes how fast the cores reached each other before the run.
+    pub(crate) fn after_crossing(mut self, ns: Option<f64>) -> Self {
+        self.0.extend(ns.map(|ns| (CROSSING.to_owned(), ns.into())));
+        self
+    }
+
+    /// The nanoseconds in which a cache line went from core to core and back before the run.
+    pub fn crossing_ns(&self) -> Option<f64> {
+        self.number(CROSSING)
     }
 
     /// Why there are no times.

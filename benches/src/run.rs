@@ -99,13 +99,15 @@ impl Options {
         let mut ours = Vec::new();
         for round in 1..=self.rounds {
             eprintln!("bench: {}, round {round} of {}", workload.id(), self.rounds);
-            ours.push(self.ours(workload)?);
+            let crossing = machine::crossing_ns();
+            ours.push(self.ours(workload)?.after_crossing(crossing));
             for (peer, all) in &mut peers {
                 // What failed once is not tried again.
                 if let Some(python) = python
                     && all.iter().all(|one: &Measured| one.failure().is_none())
                 {
-                    all.push(python.run(peer, self.threads)?);
+                    let crossing = machine::crossing_ns();
+                    all.push(python.run(peer, self.threads)?.after_crossing(crossing));
                 }
             }
         }

@@ -31,6 +31,9 @@ pub struct Row {
     pub peak_mb: Option<f64>,
     /// The share of the processor's time that others took, in the worst round.
     pub others_cpu: Option<f64>,
+    /// The nanoseconds in which a cache line went from core to core and back before each round: the
+    /// least and the most.
+    pub crossing_ns: Option<[f64; 2]>,
     /// How the peers fared.
     pub against: Vec<Comparison>,
     #[serde(skip)]
@@ -65,6 +68,8 @@ pub struct PeerTime {
     pub peak_mb: Option<f64>,
     /// The share of the processor's time that others took, in the worst round.
     pub others_cpu: Option<f64>,
+    /// As in [`Row`].
+    pub crossing_ns: Option<[f64; 2]>,
     /// Why there is no time.
     pub failure: Option<String>,
 }
@@ -95,6 +100,7 @@ impl Row {
             of_memory: of(pass.bytes / ms / 1e6, ceilings.gb_per_s),
             peak_mb: over(ours, |one| one.peak_mb(pass.name), median),
             others_cpu: over(ours, Measured::others_cpu, most),
+            crossing_ns: crossings(ours),
             against: pass.against.iter().map(compare).collect(),
             bytes: pass.bytes,
         }
@@ -115,6 +121,7 @@ impl Comparison {
                 ms: over(all, |one| one.ms(peer.pass), median),
                 peak_mb: over(all, |one| one.peak_mb(peer.pass), median),
                 others_cpu: over(all, Measured::others_cpu, most),
+                crossing_ns: crossings(all),
                 failure: all.iter().find_map(Measured::failure),
             }
         };
@@ -144,6 +151,11 @@ fn over(
     (!values.is_empty()).then(|| summary(&values))
 }
 
+fn crossings(all: &[Measured]) -> Option<[f64; 2]> {
+    let of = |summary: fn(&[f64]) -> f64| over(all, Measured::crossing_ns, summary);
+    Some([of(least)?, of(most)?])
+}
+
 pub(super) fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
@@ -167,6 +179,19 @@ mod tests {
             case: json!({ "impl": name }),
             pass: "fwd",
         }
+    }
+
+    #[test]
+    fn crossings_are_summed_up() {
+        let run = |ns| measured(json!({ "fwd_ms": 1.0 })).after_crossing(ns);
+        let all = [
+            run(Some(80.0)),
+            run(None),
+            run(Some(300.0)),
+            run(Some(90.0)),
+        ];
+        assert_eq!(crossings(&all), Some([80.0, 300.0]));
+        assert_eq!(crossings(&[run(None)]), None);
     }
 
     #[test]
@@ -207,6 +232,7 @@ mod tests {
             compared.peers[2].failure.as_deref(),
             Some("skipped: memory")
         );
+        assert_eq!(compared.peers[0].crossing_ns, None);
         let alone = Comparison::new(&against, 2.0, |_: &Peer| &[][..]);
         assert_eq!((alone.best, alone.ratio, alone.met), (None, None, None));
     }

@@ -53,8 +53,15 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "matrix product {gflops_f32:.0} GFLOP/s (f32), {gflops_f64:.0} (f64); \
-             memory {gb_per_s:.1} GB/s\n"
+             memory {gb_per_s:.1} GB/s"
         )?;
+        if let Some([least, most]) = self.crossings() {
+            writeln!(
+                f,
+                "a cache line from core to core and back: {least:.0} to {most:.0} ns"
+            )?;
+        }
+        writeln!(f)?;
         let mut lines = vec![HEADER.map(str::to_owned)];
         lines.extend(self.rows.iter().flat_map(Row::lines));
         write!(f, "{}", table(&lines))?;
@@ -140,6 +147,17 @@ impl Comparison {
 }
 
 impl Report {
+    /// The least and the most of all rounds, ours and theirs.
+    fn crossings(&self) -> Option<[f64; 2]> {
+        let peers = |row: &Row| {
+            let peers = row.against.iter().flat_map(|against| &against.peers);
+            peers.map(|peer| peer.crossing_ns).collect::<Vec<_>>()
+        };
+        let ours = self.rows.iter().map(|row| row.crossing_ns);
+        let all = ours.chain(self.rows.iter().flat_map(peers)).flatten();
+        all.reduce(|[a, b], [c, d]| [a.min(c), b.max(d)])
+    }
+
     /// What spoils the numbers, or leaves some out.
     fn warnings(&self) -> Vec<String> {
         let mut busy = Vec::new();
