@@ -13,7 +13,7 @@ const MAX_RUNS: usize = 300;
 const MIN_TIME: Duration = Duration::from_secs(1);
 const WARM_UPS: usize = 2;
 
-const CROSSING: &str = "crossing_ns";
+const CROSSINGS: &str = "crossings_ns";
 
 /// What one process measured of one case, in the words of `benches/peers/common.py`; ours and
 /// theirs write the same.
@@ -99,15 +99,17 @@ impl Measured {
         self.number("others_cpu")
     }
 
-    /// Notes how fast the cores reached each other before the run.
-    pub(crate) fn after_crossing(mut self, ns: Option<f64>) -> Self {
-        self.0.extend(ns.map(|ns| (CROSSING.to_owned(), ns.into())));
+    /// Notes how fast the cores reached each other before and after the run.
+    pub(crate) fn with_crossings(mut self, ns: Option<[f64; 2]>) -> Self {
+        let field = |ns: [f64; 2]| (CROSSINGS.to_owned(), ns.to_vec().into());
+        self.0.extend(ns.map(field));
         self
     }
 
-    /// The nanoseconds in which a cache line went from core to core and back before the run.
-    pub fn crossing_ns(&self) -> Option<f64> {
-        self.number(CROSSING)
+    /// The nanoseconds in which a cache line went from core to core and back before the run, and after.
+    pub fn crossings_ns(&self) -> Option<[f64; 2]> {
+        let all = self.0.get(CROSSINGS)?;
+        Some([all.get(0)?.as_f64()?, all.get(1)?.as_f64()?])
     }
 
     /// Why there are no times.

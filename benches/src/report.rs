@@ -8,7 +8,7 @@ use crate::machine::{Machine, TRIAD};
 use crate::workload::Element;
 use crate::{Error, Measured, Workload};
 pub use checks::Check;
-pub use row::{Comparison, PeerTime, Row};
+pub use row::{Comparison, PeerTime, Round, Row};
 use serde::Serialize;
 
 /// A run of the benchmarks.

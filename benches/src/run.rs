@@ -99,15 +99,13 @@ impl Options {
         let mut ours = Vec::new();
         for round in 1..=self.rounds {
             eprintln!("bench: {}, round {round} of {}", workload.id(), self.rounds);
-            let crossing = machine::crossing_ns();
-            ours.push(self.ours(workload)?.after_crossing(crossing));
+            ours.push(between_crossings(|| self.ours(workload))?);
             for (peer, all) in &mut peers {
                 // What failed once is not tried again.
                 if let Some(python) = python
                     && all.iter().all(|one: &Measured| one.failure().is_none())
                 {
-                    let crossing = machine::crossing_ns();
-                    all.push(python.run(peer, self.threads)?.after_crossing(crossing));
+                    all.push(between_crossings(|| python.run(peer, self.threads))?);
                 }
             }
         }
@@ -128,6 +126,13 @@ impl Options {
         }
         Ok(rows)
     }
+}
+
+fn between_crossings(run: impl FnOnce() -> Result<Measured, Error>) -> Result<Measured, Error> {
+    let before = machine::crossing_ns();
+    let measured = run()?;
+    let after = machine::crossing_ns();
+    Ok(measured.with_crossings(before.zip(after).map(|(before, after)| [before, after])))
 }
 
 /// The cases of all passes, each once.

@@ -31,9 +31,8 @@ pub struct Row {
     pub peak_mb: Option<f64>,
     /// The share of the processor's time that others took, in the worst round.
     pub others_cpu: Option<f64>,
-    /// The nanoseconds in which a cache line went from core to core and back before each round: the
-    /// least and the most.
-    pub crossing_ns: Option<[f64; 2]>,
+    /// Each round.
+    pub each: Vec<Round>,
     /// How the peers fared.
     pub against: Vec<Comparison>,
     #[serde(skip)]
@@ -57,6 +56,15 @@ pub struct Comparison {
     pub met: Option<bool>,
 }
 
+/// One round of ours or of a peer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Round {
+    /// The median.
+    pub ms: Option<f64>,
+    /// The nanoseconds in which a cache line went from core to core and back before it, and after.
+    pub crossings_ns: Option<[f64; 2]>,
+}
+
 /// How one peer fared.
 #[derive(Clone, Debug, Serialize)]
 pub struct PeerTime {
@@ -68,8 +76,8 @@ pub struct PeerTime {
     pub peak_mb: Option<f64>,
     /// The share of the processor's time that others took, in the worst round.
     pub others_cpu: Option<f64>,
-    /// As in [`Row`].
-    pub crossing_ns: Option<[f64; 2]>,
+    /// Each round.
+    pub each: Vec<Round>,
     /// Why there is no time.
     pub failure: Option<String>,
 }
@@ -100,7 +108,7 @@ impl Row {
             of_memory: of(pass.bytes / ms / 1e6, ceilings.gb_per_s),
             peak_mb: over(ours, |one| one.peak_mb(pass.name), median),
             others_cpu: over(ours, Measured::others_cpu, most),
-            crossing_ns: crossings(ours),
+            each: rounds(ours, pass.name),
             against: pass.against.iter().map(compare).collect(),
             bytes: pass.bytes,
         }
@@ -121,7 +129,7 @@ impl Comparison {
                 ms: over(all, |one| one.ms(peer.pass), median),
                 peak_mb: over(all, |one| one.peak_mb(peer.pass), median),
                 others_cpu: over(all, Measured::others_cpu, most),
-                crossing_ns: crossings(all),
+                each: rounds(all, peer.pass),
                 failure: all.iter().find_map(Measured::failure),
             }
         };
@@ -151,9 +159,12 @@ fn over(
     (!values.is_empty()).then(|| summary(&values))
 }
 
-fn crossings(all: &[Measured]) -> Option<[f64; 2]> {
-    let of = |summary: fn(&[f64]) -> f64| over(all, Measured::crossing_ns, summary);
-    Some([of(least)?, of(most)?])
+fn rounds(all: &[Measured], pass: &str) -> Vec<Round> {
+    let round = |one: &Measured| Round {
+        ms: one.ms(pass),
+        crossings_ns: one.crossings_ns(),
+    };
+    all.iter().map(round).collect()
 }
 
 pub(super) fn least(values: &[f64]) -> f64 {
@@ -182,16 +193,11 @@ mod tests {
     }
 
     #[test]
-    fn crossings_are_summed_up() {
-        let run = |ns| measured(json!({ "fwd_ms": 1.0 })).after_crossing(ns);
-        let all = [
-            run(Some(80.0)),
-            run(None),
-            run(Some(300.0)),
-            run(Some(90.0)),
-        ];
-        assert_eq!(crossings(&all), Some([80.0, 300.0]));
-        assert_eq!(crossings(&[run(None)]), None);
+    fn rounds_keep_their_crossings() {
+        let run = |ns| measured(json!({ "fwd_ms": 1.0 })).with_crossings(ns);
+        let all = rounds(&[run(Some([80.0, 90.5])), run(None)], "fwd");
+        let crossings = all.iter().map(|round| round.crossings_ns);
+        assert!(crossings.eq([Some([80.0, 90.5]), None]));
     }
 
     #[test]
@@ -232,7 +238,8 @@ mod tests {
             compared.peers[2].failure.as_deref(),
             Some("skipped: memory")
         );
-        assert_eq!(compared.peers[0].crossing_ns, None);
+        let times = compared.peers[0].each.iter().map(|round| round.ms);
+        assert!(times.eq([Some(9.0), Some(11.0)]));
         let alone = Comparison::new(&against, 2.0, |_: &Peer| &[][..]);
         assert_eq!((alone.best, alone.ratio, alone.met), (None, None, None));
     }

@@ -1,5 +1,6 @@
 //! A report as Markdown.
 
+use super::row::{least, most};
 use super::{Ceilings, Comparison, Report, Row};
 use crate::Machine;
 use std::fmt;
@@ -149,13 +150,15 @@ impl Comparison {
 impl Report {
     /// The least and the most of all rounds, ours and theirs.
     fn crossings(&self) -> Option<[f64; 2]> {
-        let peers = |row: &Row| {
-            let peers = row.against.iter().flat_map(|against| &against.peers);
-            peers.map(|peer| peer.crossing_ns).collect::<Vec<_>>()
-        };
-        let ours = self.rows.iter().map(|row| row.crossing_ns);
-        let all = ours.chain(self.rows.iter().flat_map(peers)).flatten();
-        all.reduce(|[a, b], [c, d]| [a.min(c), b.max(d)])
+        let compared = self.rows.iter().flat_map(|row| &row.against);
+        let theirs = compared.flat_map(|against| &against.peers);
+        let theirs = theirs.flat_map(|peer| &peer.each);
+        let all = self.rows.iter().flat_map(|row| &row.each).chain(theirs);
+        let all: Vec<f64> = all
+            .filter_map(|round| round.crossings_ns)
+            .flatten()
+            .collect();
+        (!all.is_empty()).then(|| [least(&all), most(&all)])
     }
 
     /// What spoils the numbers, or leaves some out.

@@ -220,6 +220,12 @@ mod tests {
             let pieces = rows.pieces(entries);
             assert!(pieces.iter().cloned().flatten().eq(0..rows.count()));
             assert!(pieces.iter().all(|piece| !piece.is_empty()));
+            // Each but the last has enough, and would not without its last row.
+            let work = |piece: Range<usize>| rows.entries_of(piece.clone()).len() + piece.len();
+            for piece in pieces.iter().rev().skip(1) {
+                assert!(work(piece.clone()) >= entries);
+                assert!(piece.len() == 1 || work(piece.start..piece.end - 1) < entries);
+            }
         }
     }
 

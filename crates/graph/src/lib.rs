@@ -120,7 +120,7 @@
 //! | [`EdgeTerm`] | what attributes of an edge add to its score |
 //! | [`convolve`], [`convolve_vjp`] | the normalised sum of graph convolutional networks |
 //! | [`Merge`] | how heads are put together |
-//! | `GraphAttention`, `GraphAttentionConfig` | the trainable layer (feature `dfdx`) |
+//! | `GraphAttention`, `GraphAttentionConfig` with `Activation`, `Bias`, `Residual` | the trainable layer (feature `dfdx`) |
 //! | `GraphConvolution`, `GraphConvolutionConfig` | that of graph convolutional networks (feature `dfdx`) |
 //! | `AttributedGraph`, `Nodes` | what it is given |
 //! | `GraphInspection` | what it looks like from inside |

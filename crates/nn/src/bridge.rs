@@ -289,13 +289,13 @@ fn pull_back<E: Element, O: Operation<E>>(
     found
 }
 
-/// Adds to what is there; what has another number of elements is a leaf's gradient of zero.
+/// Adds to what is there; nothing there is a leaf's gradient of zero.
 fn accumulate<E: Element>(total: &mut Vec<E>, gradient: ArrayD<E>) {
     let gradient = into_vec(gradient);
-    if total.len() == gradient.len() {
-        crate::rows::add_to(total, &gradient);
-    } else {
+    if total.is_empty() {
         *total = gradient;
+    } else {
+        crate::rows::add_to(total, &gradient);
     }
 }
 

@@ -12,8 +12,9 @@ use ndarray::{ArcArray, Array, ArrayView, Dimension};
 /// beside the work that is done with them. What dfdx's own operations work with stays a tensor.
 ///
 /// The gradient stands among those of tensors, see [`Parameter::gradient`]. The first that arrives after
-/// [`zero_gradients`](crate::zero_gradients) is moved there, not added to zeros. Clones share the place
-/// of their gradient, as those of tensors do, and their elements until one of them changes.
+/// [`alloc_gradients`](crate::alloc_gradients) or [`zero_gradients`](crate::zero_gradients) is moved
+/// there, not added to zeros. Clones share the place of their gradient, as those of tensors do, and their
+/// elements until one of them changes: a step while a clone or a tape is there copies them.
 ///
 /// ```
 /// use bochner_nn::{BoxError, Inputs, Leaf, Operation, Parameter, record_one};
@@ -55,12 +56,12 @@ use ndarray::{ArcArray, Array, ArrayView, Dimension};
 pub struct Leaf<E: Element, D: Dimension> {
     /// In row-major order.
     values: ArcArray<E, D>,
-    /// Under its number the gradient is kept: as many elements as there are values, or else it is zero.
+    /// Under its number the gradient is kept: as many elements as there are values, or none for zero.
     pub(crate) key: Tensor<(usize,), E, Cpu>,
 }
 
 impl<E: Element, D: Dimension> Leaf<E, D> {
-    /// A leaf with these values.
+    /// A leaf with these values. `device` is that of the tensors it meets in operations.
     ///
     /// # Errors
     /// [`Error::Empty`] if there are none; [`Error::Device`] if memory cannot be had.
@@ -76,7 +77,7 @@ impl<E: Element, D: Dimension> Leaf<E, D> {
         };
         Ok(Self {
             values: values.into_shared(),
-            key: device.try_zeros_like(&(1,))?,
+            key: device.try_zeros_like(&(0,))?,
         })
     }
 
@@ -109,7 +110,7 @@ impl<E: Element, D: Dimension> Parameter<E> for Leaf<E, D> {
 
     fn gradient<'g>(&self, gradients: &'g mut Gradients<E, Cpu>) -> Result<&'g mut [E], Error> {
         let gradient = gradients.get_or_alloc_mut(&self.key)?;
-        if gradient.len() != self.values.len() {
+        if gradient.is_empty() {
             **gradient = vec![E::zero(); self.values.len()];
         }
         Ok(gradient)
@@ -120,7 +121,7 @@ impl<E: Element, D: Dimension> Parameter<E> for Leaf<E, D> {
     }
 
     fn zero_gradient(&self, gradients: &mut Gradients<E, Cpu>) -> Result<(), Error> {
-        gradients.get_or_alloc_mut(&self.key)?.clear();
+        **gradients.get_or_alloc_mut(&self.key)? = Vec::new();
         Ok(())
     }
 }
@@ -156,8 +157,8 @@ impl<E: Element, D: Dimension> Parameters<E> for Leaf<E, D> {
 mod tests {
     use super::*;
     use crate::{
-        Adam, AdamConfig, BoxError, Checkpoint, Inputs, Operation, alloc_gradients, record_one,
-        tape_adding_to, zero_gradients,
+        Adam, AdamConfig, BoxError, Checkpoint, Inputs, Operation, WeightDecay, alloc_gradients,
+        record_one, tape_adding_to, zero_gradients,
     };
     use bochner_numerics::Real;
     use dfdx::prelude::*;
@@ -295,5 +296,20 @@ mod tests {
         assert_eq!(transposed.dims(), [2, 3]);
         let nothing = Leaf::new(&Cpu::default(), Array2::<f64>::zeros((0, 3)));
         assert!(matches!(nothing, Err(Error::Empty { .. })));
+    }
+
+    #[test]
+    fn what_no_pass_reached_has_a_gradient_of_zero() {
+        let mut leaf = leaf(numbers());
+        let mut none = Gradients::leaky();
+        assert_eq!(leaf.gradient(&mut none).unwrap(), [0.0; 6]);
+        let decay = AdamConfig {
+            weight_decay: WeightDecay::Decoupled(0.5),
+            ..AdamConfig::default()
+        };
+        let mut adam = Adam::new(decay).unwrap();
+        adam.step(&mut leaf, &mut Gradients::leaky()).unwrap();
+        let want = numbers().mapv(|x| x * (1.0 - 0.5 * decay.learning_rate));
+        assert_eq!(leaf.view(), want);
     }
 }

@@ -73,7 +73,7 @@
 //! | `parameters` | [`Parameters`], [`Parameter`], [`ParameterMut`], [`alloc_gradients`], [`tape_adding_to`] |
 //! | `leaf` | [`Leaf`], parameters that are not copied |
 //! | `collection` | [`Collection`], models of dfdx as [`Parameters`] |
-//! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Embedding`], [`mean_over_time`], [`elu`], [`elu_with_slopes`], [`elu_vjp`], [`Dropout`], [`Mode`], [`builders`] |
+//! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Embedding`], [`mean_over_time`], [`elu`], [`elu_in_place`], [`elu_with_slopes`], [`elu_vjp`], [`Dropout`], [`Mode`], [`builders`] |
 //! | `loss` | [`mean_squared_error`], [`Rows`], [`cross_entropy`], [`cross_entropy_of`] |
 //! | `rows` | [`affine`], [`affine_vjp`]: what operations of one's own are made of |
 //! | `optim` | [`Adam`] and AdamW, [`clip_by_norm`], [`Schedule`] |

@@ -5,7 +5,7 @@ use dfdx::optim::UnusedTensors;
 use dfdx::shapes::{HasShape, Shape};
 use dfdx::tensor::{Cpu, Gradients, OwnedTape, SplitTape, Tensor, Trace, UniqueId, ZerosTensor};
 
-/// A parameter tensor, its shape's type erased.
+/// A parameter, its shape's type erased.
 pub trait Parameter<E: Element> {
     /// The size of each axis.
     fn dims(&self) -> Vec<usize>;
@@ -47,7 +47,7 @@ pub trait Parameter<E: Element> {
     }
 }
 
-/// A parameter tensor that can be changed.
+/// A parameter that can be changed.
 pub trait ParameterMut<E: Element>: Parameter<E> {
     /// Replaces the elements, given in row-major order.
     ///
@@ -148,7 +148,7 @@ pub fn alloc_gradients<E: Element>(
     let mut ids = Vec::new();
     try_for_each(model, |_, p| {
         if p.is_trained() {
-            p.gradient(&mut gradients)?;
+            p.zero_gradient(&mut gradients)?;
             ids.push(p.id());
         }
         Ok(())

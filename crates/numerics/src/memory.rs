@@ -218,6 +218,14 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "numbers to copy")]
+    fn a_copy_has_as_many_numbers() {
+        let _ = written_by::<f32, 1>([2], |[all]| {
+            all.copy_of(&[1.0]);
+        });
+    }
+
+    #[test]
     #[should_panic(expected = "numbers written")]
     fn an_unwritten_piece_is_noticed() {
         let _: [Vec<f32>; 1] = written_by([10], |[all]| {

@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn dropout_drops_the_same_entries_stored_or_not() {
-        let dense = Array2::from_shape_fn((90, 70), |(i, n)| ((i * 7 + n) % 3) as f32);
+        let dense = Array2::from_shape_fn((300, 70), |(i, n)| ((i * 7 + n) % 3) as f32);
         let dropout = Dropout::new(0.6, Seed::new(3)).unwrap();
         let sparse = SparseFeatures::from_dense(dense.view()).unwrap();
         let dropped = sparse.dropped_out(&dropout).to_dense();

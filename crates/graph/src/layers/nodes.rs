@@ -134,8 +134,7 @@ impl<T: Real> GivenNodes<T> {
     /// The gradient along a tensor, from that after its dropout.
     pub(super) fn through_dropout(&self, mut x: Array2<T>) -> Array2<T> {
         if let Some(dropout) = &self.dropout {
-            let x = x.as_slice_mut().expect("allocated in row-major order");
-            crate::features::dense::drop_out(x, dropout);
+            crate::features::dense::drop_out(elements_of(&mut x), dropout);
         }
         x
     }
@@ -148,6 +147,15 @@ impl<T: Real> GivenNodes<T> {
 pub(super) fn matrix<'a, T>(array: &'a ArrayViewD<'_, T>) -> ArrayView2<'a, T> {
     let view = array.view().into_dimensionality::<Ix2>();
     view.expect("two axes")
+}
+
+/// The elements of an array of this crate's.
+///
+/// # Panics
+/// If it is not in row-major order.
+pub(super) fn elements_of<T>(array: &mut Array2<T>) -> &mut [T] {
+    let elements = array.as_slice_mut();
+    elements.expect("allocated in row-major order")
 }
 
 /// An input as a vector.

@@ -299,7 +299,7 @@ fn an_activation_is_applied_last() {
     let x = normal((6, 5), "x");
     for config in kinds() {
         let plain = GraphAttentionConfig {
-            activation: Activation::None,
+            activation: Activation::Identity,
             ..with_everything(config)
         };
         let fused = GraphAttentionConfig {
@@ -330,7 +330,6 @@ fn an_activation_is_applied_last() {
     }
 }
 
-/// Dropped entries of sparse features are those of dense ones, and only stored ones cost anything.
 #[test]
 fn settings_survive_serde() {
     for config in kinds() {
@@ -344,6 +343,9 @@ fn settings_survive_serde() {
     let few = r#"{"inputs": 3, "heads": 2, "width": 4, "kind": "classic"}"#;
     let config: GraphAttentionConfig = serde_json::from_str(few).unwrap();
     assert_eq!(config, GraphAttentionConfig::gat(3, 2, 4));
+    let more = few.replace('}', r#", "activation": "elu"}"#);
+    let config: GraphAttentionConfig = serde_json::from_str(&more).unwrap();
+    assert_eq!(config.activation, Activation::Elu);
 }
 
 #[test]

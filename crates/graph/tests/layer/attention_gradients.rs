@@ -4,7 +4,9 @@ use crate::setting::{
     TRAINING, attributed, bipartite, graph, kinds, layer, normal, tensor, with_everything,
     with_plain_residual,
 };
-use bochner_graph::{Features, Graph, GraphAttention, GraphAttentionConfig, Nodes, SparseFeatures};
+use bochner_graph::{
+    Activation, Features, Graph, GraphAttention, GraphAttentionConfig, Nodes, SparseFeatures,
+};
 use bochner_nn::{Mode, Parameters};
 use bochner_numerics::{finite_difference, relative_error};
 use dfdx::prelude::*;
@@ -240,6 +242,21 @@ fn of_a_loss_that_is_no_number() {
     let case = Case::square(&kinds()[0]);
     let x = tensor(&case.nodes[0]);
     let loss = case.recorded::<OwnedTape<f64, Cpu>>(vec![x.leaky_trace()]) * f64::NAN;
+    let gradients = loss.backward();
+    assert!(gradients.get(&x).as_vec().iter().all(|g| g.is_nan()));
+
+    // Nor does an activation that has no slope, where the loss does not look.
+    let mut case = Case::square(&GraphAttentionConfig {
+        activation: Activation::Elu,
+        ..kinds()[0].clone()
+    });
+    let bias = [f64::NAN, 0.0, 0.0, 0.0, 0.0, 0.0];
+    case.write("bias", &bias);
+    let seen = case
+        .layer
+        .apply(&case.graph, x.leaky_trace(), Mode::Evaluation);
+    let loss: Tensor<Rank0, f64, Cpu, _> = seen.unwrap().output.slice((.., 1..)).sum();
+    assert!(!loss.array().is_nan());
     let gradients = loss.backward();
     assert!(gradients.get(&x).as_vec().iter().all(|g| g.is_nan()));
 }

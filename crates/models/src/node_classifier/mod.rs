@@ -93,7 +93,8 @@ impl<E: Element> NodeClassifier<E> {
     }
 
     /// The logits, `[N, classes]`, of all nodes, and the sum of the layers' penalties. The tape is that
-    /// of the logits, `OwnedTape::default()` or `NoneTape`.
+    /// of the logits: `NoneTape`, `OwnedTape::default()`, or one [adding to
+    /// gradients](bochner_nn::tape_adding_to).
     ///
     /// # Errors
     /// If there is not one row of features a node, or a row has another length than the classifier
@@ -228,7 +229,7 @@ fn attention(config: &NodeClassifierConfig, seed: Seed) -> [GraphAttentionConfig
         heads: *output_heads,
         width: config.classes,
         merge: Merge::Average,
-        activation: Activation::None,
+        activation: Activation::Identity,
         seed: seed.child("evaluation of the second layer"),
         ..first.clone()
     };

@@ -472,7 +472,7 @@ pub(super) mod tests {
         let trainer = trainer("classic");
         let layers = trainer.model().attention().unwrap();
         let activations = layers.each_ref().map(|layer| layer.config().activation);
-        assert_eq!(activations, [Activation::Elu, Activation::None]);
+        assert_eq!(activations, [Activation::Elu, Activation::Identity]);
     }
 
     #[test]

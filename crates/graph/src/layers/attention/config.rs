@@ -3,7 +3,8 @@
 use crate::error::in_range;
 use crate::{Error, LayerError, Merge};
 use bochner_attention::{Size, Variant};
-use bochner_numerics::Seed;
+use bochner_nn::{elu_in_place, elu_with_slopes};
+use bochner_numerics::{Real, Seed};
 use serde::{Deserialize, Serialize};
 
 /// What the edges of a [`GraphAttention`](super::GraphAttention) layer are scored by.
@@ -63,9 +64,26 @@ pub enum Residual {
 pub enum Activation {
     /// Nothing.
     #[default]
-    None,
+    Identity,
     /// The exponential linear unit, [`bochner_nn::elu`], of GAT's hidden layer.
     Elu,
+}
+
+impl Activation {
+    pub(super) fn apply<T: Real>(self, output: &mut [T]) {
+        match self {
+            Self::Identity => {}
+            Self::Elu => elu_in_place(output),
+        }
+    }
+
+    /// As [`apply`](Self::apply), with the derivative at each element where that is not one.
+    pub(super) fn apply_with_slopes<T: Real>(self, output: &mut [T]) -> Option<Vec<T>> {
+        match self {
+            Self::Identity => None,
+            Self::Elu => Some(elu_with_slopes(output)),
+        }
+    }
 }
 
 /// Settings of a [`GraphAttention`](super::GraphAttention) layer.
@@ -86,7 +104,7 @@ pub enum Activation {
 ///     heads: 1,
 ///     width: 7,
 ///     merge: Merge::Average,
-///     activation: Activation::None,
+///     activation: Activation::Identity,
 ///     ..first.clone()
 /// };
 /// assert_eq!((second.inputs, second.outputs()), (64, 7));
@@ -163,7 +181,7 @@ impl GraphAttentionConfig {
             coefficient_dropout: 0.0,
             bias: Bias::Learned,
             residual: Residual::None,
-            activation: Activation::None,
+            activation: Activation::Identity,
             seed: usual_seed(),
         }
     }

@@ -11,16 +11,16 @@ pub use config::{Activation, AttentionKind, Bias, GraphAttentionConfig, Residual
 pub use inspection::GraphInspection;
 
 use super::glorot;
-use super::nodes::{AttributedGraph, GivenNodes, Nodes, OwnedFeatures};
+use super::nodes::{AttributedGraph, GivenNodes, Nodes, OwnedFeatures, elements_of};
 use crate::error::same_shape;
 use crate::{EdgeWeights, Features, LayerError};
 use arrays::Arrays;
-use bochner_nn::{Element, Inputs, Leaf, Mode, elu_in_place, record};
+use bochner_nn::{Element, Inputs, Leaf, Mode, record};
 use bochner_numerics::Seed;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Tape, Tensor};
 use ndarray::{Array1, Array2, Dimension, Ix1, Ix2};
-use operation::{GraphAttentionOperation, Passed, Plan, elements_of};
+use operation::{GraphAttentionOperation, Passed, Plan};
 
 /// Graph attention with any score: GAT, GATv2 and the kernel form.
 ///
@@ -141,7 +141,7 @@ impl<E: Element> GraphAttention<E> {
         let matrix = |name: &str, shape, map| glorot::matrix(device, shape, map, seed.child(name));
         let of_inputs = |name: &str, n: usize| matrix(name, (n, columns), [n, width]);
         let a = (heads, config.score_width());
-        let vector = |values: Vec<E>| Leaf::new(device, Array1::from(values));
+        let vector = |values: Array1<E>| Leaf::new(device, values);
         let kernel = match &config.kind {
             AttentionKind::Kernel(variant) => {
                 points::initial(variant, config, seed.child("kernel"))?
@@ -153,7 +153,7 @@ impl<E: Element> GraphAttention<E> {
         let edge_a = (edges > 0).then(|| matrix("edge a", (heads, width), [width, 1]));
         let residual =
             (config.projects()).then(|| matrix("residual", (inputs, outputs), [inputs, width]));
-        let bias = (config.bias == Bias::Learned).then(|| vector(vec![E::zero(); outputs]));
+        let bias = (config.bias == Bias::Learned).then(|| vector(Array1::zeros(outputs)));
         Ok(Self {
             weight: of_inputs("weight", inputs)?,
             source_weight: source.transpose()?,
@@ -162,7 +162,9 @@ impl<E: Element> GraphAttention<E> {
             edge_a: edge_a.transpose()?,
             bias: bias.transpose()?,
             residual: residual.transpose()?,
-            kernel: (!kernel.is_empty()).then(|| vector(kernel)).transpose()?,
+            kernel: (!kernel.is_empty())
+                .then(|| vector(kernel.into()))
+                .transpose()?,
             config: config.clone(),
         })
     }
@@ -220,7 +222,8 @@ impl<E: Element> GraphAttention<E> {
     }
 
     /// Attention where no gradient along the features is asked for: of the first layer. The tape is that
-    /// of the output, `OwnedTape::default()` or `NoneTape`.
+    /// of the output: `NoneTape`, `OwnedTape::default()`, or in training
+    /// [`tape_adding_to`](bochner_nn::tape_adding_to) the gradients that the optimiser steps along.
     ///
     /// # Shapes
     /// As [`apply`](Self::apply) and [`apply_bipartite`](Self::apply_bipartite).
@@ -260,7 +263,9 @@ impl<E: Element> GraphAttention<E> {
         graph: impl Into<AttributedGraph<'g, E>>,
         nodes: impl Into<Nodes<'n, E>>,
     ) -> Result<Array2<E>, LayerError> {
-        Ok(self.pass(graph.into(), nodes.into())?.0)
+        let (mut output, _) = self.pass(graph.into(), nodes.into())?;
+        self.config.activation.apply(elements_of(&mut output));
+        Ok(output)
     }
 
     /// The weights of all edges in evaluation, with the edges that they belong to.
@@ -277,6 +282,7 @@ impl<E: Element> GraphAttention<E> {
         Ok(passed.kept.weights())
     }
 
+    /// The output before the activation, and what is kept of it.
     fn pass(
         &self,
         graph: AttributedGraph<E>,
@@ -290,11 +296,7 @@ impl<E: Element> GraphAttention<E> {
             graph.attributes,
             Mode::Evaluation,
         );
-        let (mut output, _, passed) = plan.forward(&nodes, &self.arrays())?;
-        match self.config.activation {
-            Activation::None => {}
-            Activation::Elu => elu_in_place(elements_of(&mut output)),
-        }
+        let (output, _, passed) = plan.forward(&nodes, &self.arrays())?;
         Ok((output, passed))
     }
 

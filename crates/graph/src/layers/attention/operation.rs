@@ -1,15 +1,15 @@
 //! The whole layer as one operation on the tape.
 
 use super::arrays::{All, Arrays, Gradients};
-use super::config::{Activation, AttentionKind, GraphAttentionConfig, Residual};
+use super::config::{AttentionKind, GraphAttentionConfig, Residual};
 use super::points::{Drawn, gaussian};
 use crate::attend::{Kept, attend_keeping, attend_kept_vjp};
 use crate::error::within;
-use crate::layers::nodes::{GivenNodes, OwnedFeatures, matrix};
+use crate::layers::nodes::{GivenNodes, OwnedFeatures, elements_of, matrix};
 use crate::layers::rows::{add, add_to_rows, sum_of_rows};
 use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
 use bochner_attention::Pass;
-use bochner_nn::{BoxError, Mode, Operation, elu_vjp, elu_with_slopes};
+use bochner_nn::{BoxError, Mode, Operation, elu_vjp};
 use bochner_numerics::{Dropout, Real};
 use ndarray::{Array2, ArrayD, ArrayView2, ArrayViewD, IxDyn};
 
@@ -264,12 +264,6 @@ fn finite<T: Real>(x: ArrayView2<T>) -> bool {
     within(x, T::max_value())
 }
 
-/// The elements of an output.
-pub(super) fn elements_of<T>(output: &mut Array2<T>) -> &mut [T] {
-    let elements = output.as_slice_mut();
-    elements.expect("allocated in row-major order")
-}
-
 /// The mechanism's own parameters.
 pub(super) fn kernel<'a, T: Real>(p: &Arrays<'a, T>) -> &'a [T] {
     let kernel = p.kernel.map(|kernel| kernel.to_slice());
@@ -306,13 +300,11 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
         let p = Arrays::of(&self.plan.config, parameters);
         let nodes = self.nodes.views(tensors, &dropped);
         let (mut output, penalty, passed) = self.plan.forward(&nodes, &p)?;
+        let activation = self.plan.config.activation;
         let saved = Saved {
             dropped,
             passed,
-            slopes: match self.plan.config.activation {
-                Activation::None => None,
-                Activation::Elu => Some(elu_with_slopes(elements_of(&mut output))),
-            },
+            slopes: activation.apply_with_slopes(elements_of(&mut output)),
         };
         let penalty = ArrayD::from_elem(IxDyn(&[]), penalty);
         Ok((vec![output.into_dyn(), penalty], saved))
@@ -325,20 +317,20 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
         cotangents: &[ArrayViewD<'_, T>],
     ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
         let (output, penalty) = (matrix(&cotangents[0]), cotangents[1][IxDyn(&[])]);
+        let along = saved.slopes.as_ref().map(|slopes| {
+            let output = output
+                .as_slice()
+                .expect("cotangents are in row-major order");
+            elu_vjp(slopes, output)
+        });
+        let output = along.as_ref().map_or(output, |along| {
+            ArrayView2::from_shape(output.dim(), along).expect("as many elements")
+        });
         if !penalty.is_finite() || !finite(output) {
             // A loss that is no number has no gradient.
             let nan = |x: &ArrayViewD<T>| ArrayD::from_elem(x.raw_dim(), T::nan());
             return Ok(inputs.iter().map(nan).map(Some).collect());
         }
-        let before = saved.slopes.as_ref().map(|slopes| {
-            let output = output.as_standard_layout();
-            let along = elu_vjp(
-                slopes,
-                output.as_slice().expect("brought to row-major order"),
-            );
-            Array2::from_shape_vec(output.dim(), along).expect("as many elements")
-        });
-        let output = before.as_ref().map_or(output, |before| before.view());
         let (tensors, parameters) = inputs.split_at(self.nodes.tensor_count());
         let p = Arrays::of(&self.plan.config, parameters);
         let nodes = self.nodes.views(tensors, &saved.dropped);
