@@ -4,12 +4,12 @@ use crate::workload::{Element, Pass, Run, Workload};
 use bochner_numerics::{Mat, MatMut, Real, matmul, parallel};
 use serde::Serialize;
 use std::fs;
-use std::hint::{black_box, spin_loop};
+use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a measurement was made on.
 #[derive(Clone, Debug, Serialize)]
@@ -93,37 +93,44 @@ pub(crate) fn is_ceiling(workload: &Workload) -> bool {
 pub(crate) fn crossing_ns() -> Option<f64> {
     const TRIES: usize = 5;
     let several = thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
-    several.then(|| (0..TRIES).map(|_| crossing()).fold(f64::INFINITY, f64::min))
+    let tries = (0..TRIES).filter(|_| several).filter_map(|_| crossing());
+    tries.reduce(f64::min)
 }
 
-fn crossing() -> f64 {
-    const TRIPS: u32 = 10_000;
-    /// After so many looks in vain, another program may have the core.
-    const LOOKS: u32 = 1 << 12;
-    let turn = AtomicU32::new(0);
+/// None if the threads get no core each.
+fn crossing() -> Option<f64> {
+    const TRIPS: u32 = 50_000;
+    const LIMIT: Duration = Duration::from_millis(100);
+    const LOOKS: u32 = 1 << 16;
+    let (turn, clock) = (AtomicU32::new(0), Instant::now());
+    // Never yields: two threads that do can share a core without anybody minding.
     let wait_for = |value| {
-        let mut looks = 0;
+        let mut looks = 0_u32;
         while turn.load(Ordering::Acquire) != value {
             looks += 1;
-            if looks % LOOKS == 0 {
-                thread::yield_now();
+            if looks.is_multiple_of(LOOKS) && clock.elapsed() > LIMIT {
+                return false;
             }
-            spin_loop();
         }
+        true
     };
     thread::scope(|scope| {
         scope.spawn(|| {
             for trip in 0..TRIPS {
-                wait_for(2 * trip + 1);
+                if !wait_for(2 * trip + 1) {
+                    return;
+                }
                 turn.store(2 * trip + 2, Ordering::Release);
             }
         });
-        let clock = Instant::now();
+        let start = Instant::now();
         for trip in 0..TRIPS {
             turn.store(2 * trip + 1, Ordering::Release);
-            wait_for(2 * trip + 2);
+            if !wait_for(2 * trip + 2) {
+                return None;
+            }
         }
-        1e9 * clock.elapsed().as_secs_f64() / f64::from(TRIPS)
+        Some(1e9 * start.elapsed().as_secs_f64() / f64::from(TRIPS))
     })
 }
 

@@ -37,8 +37,8 @@ use operation::{GraphAttentionOperation, Passed, Plan};
 /// transformed features over all targets and all sources, as $q = [m_x, 0]$ and $k = [0, m_y]$; its
 /// divergence from the prior is the penalty.
 ///
-/// A layer's parameters are visited as [`Parameters`], and so are those of a slice of layers, by optimisers
-/// and by `bochner_nn::Checkpoint`, which saves and restores them.
+/// A layer's parameters are visited as [`Parameters`](bochner_nn::Parameters), and so are those of a slice
+/// of layers, by optimisers and by `bochner_nn::Checkpoint`, which saves and restores them.
 ///
 /// The whole layer is one operation on the tape. Features can be a tensor, along which there is a
 /// gradient ([`apply`](Self::apply)), or what is known of the nodes, dense or sparse, along which there
