@@ -226,7 +226,8 @@ mod tests {
     #[test]
     fn a_cache_line_takes_its_time() {
         if let Some(ns) = crossing_ns() {
-            assert!(ns > 1.0 && ns < 1e9, "{ns}");
+            // Tens of cycles at least, and no microseconds by the hundred.
+            assert!((5.0..1e5).contains(&ns), "{ns}");
         }
     }
 }

@@ -79,7 +79,8 @@ impl<E: Element> Checkpoint<E> {
     /// A copy of the model's parameters.
     ///
     /// `description` says which model this is, beyond the names and shapes of its parameters: its
-    /// variant, its settings, perhaps a [`fingerprint`](bochner_numerics::fingerprint()) of what it learns from. Restoring demands the same.
+    /// variant, its settings, perhaps a [`fingerprint`](bochner_numerics::fingerprint()) of what it learns
+    /// from. Restoring demands the same.
     pub fn of(description: impl Into<String>, model: &(impl Parameters<E> + ?Sized)) -> Self {
         let mut parameters = Vec::new();
         model.for_each("", &mut |name, parameter| {
