@@ -43,14 +43,25 @@ impl<T: Real> Preactivation<T> {
     /// Writes $u$ of one edge for all heads.
     #[inline(always)]
     pub(super) fn write(&self, target: usize, source: usize, place: usize, out: &mut [T]) {
-        let heads = out.len();
-        let target = row(&self.target, target, heads);
-        let source = row(&self.source, source, heads);
+        self.write_heads([target, source, place], [0, out.len()], out);
+    }
+
+    /// Writes $u$ of one edge, from its target to its place, for some of the heads: the first, and how many
+    /// there are in all.
+    #[inline(always)]
+    pub(super) fn write_heads(
+        &self,
+        [target, source, place]: [usize; 3],
+        [first, heads]: [usize; 2],
+        out: &mut [T],
+    ) {
+        let target = &row(&self.target, target, heads)[first..];
+        let source = &row(&self.source, source, heads)[first..];
         for ((u, &x), &y) in out.iter_mut().zip(target).zip(source) {
             *u = x + y;
         }
         if let Some(edge) = &self.edge {
-            super::rows::add(out, row(edge, place, heads));
+            super::rows::add(out, &row(edge, place, heads)[first..]);
         }
     }
 }

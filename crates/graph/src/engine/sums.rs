@@ -57,13 +57,15 @@ impl<T: Real> Task for Sums<'_, T> {
     }
 }
 
-/// Nodes of a piece of work, and the most pieces there are.
-const NODES: usize = 256;
-const PIECES: usize = 64;
-
-/// The number of nodes of a piece of work, by the number of all alone.
+/// The number of nodes of a piece of work, by the number of all alone: so many pieces that two, four or
+/// eight threads have the same work.
 fn nodes_of_a_piece(nodes: usize) -> usize {
-    nodes.div_ceil(PIECES).max(NODES)
+    /// Nodes of a piece, and the most pieces there are.
+    const NODES: usize = 256;
+    const PIECES: usize = 64;
+    let pieces = nodes.div_ceil(NODES).clamp(1, PIECES);
+    let pieces = pieces.next_multiple_of(pieces.next_power_of_two().min(8));
+    nodes.div_ceil(pieces).max(1)
 }
 
 /// Consecutive nodes, cut by their number alone.

@@ -22,7 +22,13 @@ pub(super) fn add<T: Real>(x: &mut Array2<T>, y: &Array2<T>) {
 /// The sum of the rows of `x`.
 pub(super) fn sum_of_rows<T: Real>(x: ArrayView2<T>) -> Array1<T> {
     let parts: Vec<_> = x.axis_chunks_iter(Axis(0), ROWS).collect();
-    let sums = parallel::map(parts.len(), |i| parts[i].sum_axis(Axis(0)));
+    let sums = parallel::map(parts.len(), |i| {
+        let mut sum = vec![T::zero(); x.ncols()];
+        for row in parts[i].rows() {
+            sum.iter_mut().zip(row).for_each(|(sum, &x)| *sum += x);
+        }
+        Array1::from_vec(sum)
+    });
     let zeros = Array1::zeros(x.ncols());
     sums.iter().fold(zeros, |total, sum| total + sum)
 }

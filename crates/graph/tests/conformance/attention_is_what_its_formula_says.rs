@@ -54,7 +54,7 @@ fn for_every_score() {
 
 #[test]
 fn across_pieces_of_work_and_for_all_widths() {
-    let sizes = [(1, 1, 1), (3, 8, 5), (8, 8, 3), (2, 17, 9)];
+    let sizes = [(1, 1, 1), (3, 8, 5), (8, 8, 3), (2, 17, 9), (19, 2, 4)];
     for (heads, width, points) in sizes {
         let size = Size {
             heads,

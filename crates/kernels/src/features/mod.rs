@@ -112,7 +112,10 @@ impl<T: Real> SpectralPoints<'_, T> {
         let mut all = buffers.empty(self.stacked_rows() * self.width());
         let mut add = |w: &ArrayView2<T>| match w.as_slice() {
             Some(w) => all.extend_from_slice(w),
-            None => all.extend(w),
+            None => w.rows().into_iter().for_each(|w| match w.as_slice() {
+                Some(w) => all.extend_from_slice(w),
+                None => all.extend(w),
+            }),
         };
         match self {
             Self::Stationary { w } => add(w),

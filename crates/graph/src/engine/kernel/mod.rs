@@ -8,7 +8,7 @@ mod similarities;
 
 use super::Call;
 use super::preactivation::Preactivation;
-use super::rows::row;
+use super::rows::{LANES, row};
 use super::scorer::{Arriving, Scorer};
 use crate::score::Half;
 use crate::{Error, Points, Score};
@@ -218,18 +218,37 @@ impl<'a, 'b, T: Real> Kernel<'a, 'b, T> {
         self.own.u.value(target, source as usize, place, head) >= T::zero()
     }
 
-    /// By how much the magnitude of $a$ lowers the scores of a target's edges with $c < 1$: the gap of each
-    /// head where another edge has $c = 1$, zero elsewhere.
+    /// Writes the scores of at most [`LANES`] heads: the first and how many, of how many in all.
     #[inline(always)]
-    fn gaps_of(&self, edges: &Arriving, u: &mut [T]) -> Vec<f64> {
-        let mut gaps = vec![0.0; u.len()];
-        for (&source, place) in edges.sources.iter().zip(edges.places.clone()) {
-            self.own.u.write(edges.target, source as usize, place, u);
-            for ((gap, &u), &whole) in gaps.iter_mut().zip(&*u).zip(&self.gaps) {
+    fn write_heads(&self, edges: &Arriving, [first, count, heads]: [usize; 3], out: &mut [f64]) {
+        let u_of = |source: u32, place: usize, u: &mut [T]| {
+            let at = [edges.target, source as usize, place];
+            self.own.u.write_heads(at, [first, heads], u);
+        };
+        let of = |logarithms: &'a [f64], node: usize| {
+            let both = row(logarithms, node, 2 * heads).split_at(heads);
+            (&both.0[first..][..count], &both.1[first..][..count])
+        };
+        let ends = || edges.sources.iter().zip(edges.places.clone());
+        let (mut u, mut gaps) = ([T::zero(); LANES], [0.0; LANES]);
+        let (u, gaps) = (&mut u[..count], &mut gaps[..count]);
+        for (&source, place) in ends() {
+            u_of(source, place, u);
+            for ((gap, &u), &whole) in gaps.iter_mut().zip(&*u).zip(&self.gaps[first..]) {
                 *gap = if u >= T::zero() { whole } else { *gap };
             }
         }
-        gaps
+        let (target_one, target_slope) = of(&self.own.targets.logarithms, edges.target);
+        for (score, (&source, place)) in out.chunks_exact_mut(heads).zip(ends()) {
+            u_of(source, place, u);
+            let (source_one, source_slope) = of(&self.own.source_scores, source as usize);
+            for (i, score) in score[first..][..count].iter_mut().enumerate() {
+                let one = target_one[i] + source_one[i];
+                // Where another edge has c = 1, the magnitude of a lowers the scores of those with c < 1.
+                let slope = target_slope[i] - gaps[i] + source_slope[i];
+                *score = if u[i] >= T::zero() { one } else { slope };
+            }
+        }
     }
 
     /// Adds what the edges' attributes contribute.
@@ -256,20 +275,9 @@ impl<T: Real> Scorer<T> for Kernel<'_, '_, T> {
             out.fill(f64::INFINITY);
             return;
         }
-        let mut u = vec![T::zero(); heads];
-        let gaps = self.gaps_of(edges, &mut u);
-        let target = row(&own.targets.logarithms, edges.target, 2 * heads);
-        let (target_one, target_slope) = target.split_at(heads);
-        let scores = out.chunks_exact_mut(heads);
-        for ((score, &source), place) in scores.zip(edges.sources).zip(edges.places.clone()) {
-            own.u.write(edges.target, source as usize, place, &mut u);
-            let source = row(&own.source_scores, source as usize, 2 * heads);
-            let (source_one, source_slope) = source.split_at(heads);
-            for (head, score) in score.iter_mut().enumerate() {
-                let one = target_one[head] + source_one[head];
-                let slope = target_slope[head] - gaps[head] + source_slope[head];
-                *score = if u[head] >= T::zero() { one } else { slope };
-            }
+        for first in (0..heads).step_by(LANES) {
+            let count = LANES.min(heads - first);
+            self.write_heads(edges, [first, count, heads], out);
         }
         if let Some(terms) = &own.u.edge {
             self.add_terms(edges, terms, out);

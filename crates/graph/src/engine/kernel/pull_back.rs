@@ -5,7 +5,7 @@ use super::{Kernel, Parameters, Side, Similarity, gaussian};
 use crate::compressed::filled;
 use crate::engine::forward::arriving;
 use crate::engine::preactivation::Preactivation;
-use crate::engine::rows::{add_scaled, row};
+use crate::engine::rows::row;
 use crate::engine::sums::{by_source, by_target, map_nodes, ordered_sum};
 use crate::engine::{Call, PIECE, Parts, backward, elements, held};
 use crate::error::largest;
@@ -366,18 +366,23 @@ struct Products<'a, T> {
 impl<T: Real> Task for Products<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let [head, heads] = self.heads;
-        let count = self.features.len() / 2;
-        let rows = self
-            .phi
-            .chunks_exact(count)
-            .zip(self.along_phi.chunks_exact_mut(count));
+        let ([head, heads], count) = (self.heads, self.features.len() / 2);
+        let (one, slope) = self.features.split_at(count);
+        let (along_one, along_slope) = self.along_features.split_at_mut(count);
+        let rows = self.phi.chunks_exact(count);
+        let rows = rows.zip(self.along_phi.chunks_exact_mut(count));
         for ((phi, along_phi), along_f) in rows.zip(self.along_f.chunks_exact(2 * heads)) {
-            for class in 0..2 {
-                let g = along_f[class * heads + head] * self.inverse;
-                let features = class * count..(class + 1) * count;
-                add_scaled::<T, A>(along_phi, g, &self.features[features.clone()]);
-                add_scaled::<T, A>(&mut self.along_features[features], g, phi);
+            let [g, h] = [
+                along_f[head] * self.inverse,
+                along_f[heads + head] * self.inverse,
+            ];
+            let features = one.iter().zip(slope);
+            let along_features = along_one.iter_mut().zip(&mut *along_slope);
+            let all = phi.iter().zip(along_phi).zip(features.zip(along_features));
+            for ((&phi, along_phi), ((&one, &slope), (along_one, along_slope))) in all {
+                *along_phi = A::mul_add(h, slope, A::mul_add(g, one, *along_phi));
+                *along_one = A::mul_add(g, phi, *along_one);
+                *along_slope = A::mul_add(h, phi, *along_slope);
             }
         }
     }

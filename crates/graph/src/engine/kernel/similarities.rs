@@ -25,7 +25,10 @@ pub(super) fn inputs<T: Real>(
     let (columns, width) = (call.shape.columns(), call.shape.width);
     let mut own = Vec::with_capacity(nodes.len() * width);
     for x in x[nodes.start * columns..nodes.end * columns].chunks_exact(columns) {
-        own.extend_from_slice(row(x, head, width));
+        let (whole, rest) = row(x, head, width).as_chunks::<LANES>();
+        // Copies of a known length take no call.
+        whole.iter().for_each(|x| own.extend_from_slice(x));
+        own.extend_from_slice(rest);
     }
     Array2::from_shape_vec((nodes.len(), width), own).expect("whole rows")
 }
