@@ -98,3 +98,27 @@ pub(super) fn ordered_sum<T: Real>(parts: Vec<Vec<T>>, length: usize) -> Vec<T> 
     });
     added.unwrap_or_else(|| vec![T::zero(); length])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_have_even_shares_of_nodes() {
+        assert!(by_nodes(0).is_empty());
+        for (nodes, pieces) in [
+            (1, 1),
+            (256, 1),
+            (257, 2),
+            (600, 4),
+            (2708, 16),
+            (99_999, 64),
+        ] {
+            let cut = by_nodes(nodes);
+            assert_eq!(cut.len(), pieces);
+            assert!(cut.iter().cloned().flatten().eq(0..nodes));
+            let most = cut.iter().map(Range::len).max().unwrap();
+            assert!(most <= nodes.div_ceil(pieces));
+        }
+    }
+}

@@ -372,17 +372,15 @@ impl<T: Real> Task for Products<'_, T> {
         let rows = self.phi.chunks_exact(count);
         let rows = rows.zip(self.along_phi.chunks_exact_mut(count));
         for ((phi, along_phi), along_f) in rows.zip(self.along_f.chunks_exact(2 * heads)) {
-            let [g, h] = [
-                along_f[head] * self.inverse,
-                along_f[heads + head] * self.inverse,
-            ];
+            let g_one = along_f[head] * self.inverse;
+            let g_slope = along_f[heads + head] * self.inverse;
             let features = one.iter().zip(slope);
             let along_features = along_one.iter_mut().zip(&mut *along_slope);
             let all = phi.iter().zip(along_phi).zip(features.zip(along_features));
             for ((&phi, along_phi), ((&one, &slope), (along_one, along_slope))) in all {
-                *along_phi = A::mul_add(h, slope, A::mul_add(g, one, *along_phi));
-                *along_one = A::mul_add(g, phi, *along_one);
-                *along_slope = A::mul_add(h, phi, *along_slope);
+                *along_phi = A::mul_add(g_slope, slope, A::mul_add(g_one, one, *along_phi));
+                *along_one = A::mul_add(g_one, phi, *along_one);
+                *along_slope = A::mul_add(g_slope, phi, *along_slope);
             }
         }
     }
