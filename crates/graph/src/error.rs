@@ -137,7 +137,7 @@ pub enum Error {
     /// An array holds NaN, infinity, or a number so large that products with it leave the type's
     /// range.
     #[error(
-        "element {at} of {what} is {got}, but must be a number of at most {limit:e} in absolute value"
+        "element {at} of {what} is {got:?}, but must be a number of at most {limit:e} in absolute value"
     )]
     NotANumber {
         /// The array.

@@ -56,17 +56,13 @@
 //! let a = array![[1.0, -0.5], [0.3, 0.7]];
 //! let w = Array3::from_shape_fn((2, 16, 2), |(head, r, n)| ((head + 3 * r + n) as f64).sin());
 //! let settings = Settings {
-//!     score: Score::Kernel {
+//!     merge: Merge::Concatenate,
+//!     ..Settings::new(Score::Kernel {
 //!         a: a.view(),
 //!         points: Points::Stationary { w: w.view() },
 //!         p: 2.0,
 //!         floor: 1e-5,
-//!     },
-//!     slope: 0.2,
-//!     edges: None,
-//!     merge: Merge::Concatenate,
-//!     dropout: None,
-//!     value_dropout: None,
+//!     })
 //! };
 //! let attended = attend(&graph, h.view(), h.view(), &settings)?;
 //! // Paper 0 cites nothing: all that it attends to is itself.

@@ -20,7 +20,7 @@ pub enum Merge {
 
 /// One kind of attention, with everything but the graph and its nodes' features.
 ///
-/// Checked where it is used.
+/// Checked where it is used. All that is borrowed is borrowed for as long.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a, T> {
     /// How an edge is scored.
@@ -39,6 +39,20 @@ pub struct Settings<'a, T> {
     /// source `j` is that of element `j H F + n`. Scores see them undropped, as in the code that was
     /// published with GAT.
     pub value_dropout: Option<Dropout>,
+}
+
+impl<'a, T> Settings<'a, T> {
+    /// The slope 0.2, heads side by side, no attributes of edges, no dropout.
+    pub fn new(score: Score<'a, T>) -> Self {
+        Self {
+            score,
+            slope: 0.2,
+            edges: None,
+            merge: Merge::Concatenate,
+            dropout: None,
+            value_dropout: None,
+        }
+    }
 }
 
 /// Sizes that all parts agree on.

@@ -21,6 +21,8 @@
 //! * **A run can stop anywhere.** [`Parameters`] visits a model by name, and a [`Checkpoint`] holds
 //!   parameters, moments, steps and streams: the continued run ends with the same bits.
 //!
+//! Some names, such as `AdamConfig`, are in `dfdx::prelude` too: import what you use of this crate by name.
+//!
 //! dfdx's `Module` traits know one error type with two values. [`Linear::apply`] and its like
 //! return an [`Error`] that says what was wrong; prefer them where no container of dfdx is in
 //! between.

@@ -8,7 +8,9 @@ use std::ops::Range;
 ///
 /// Nodes and edges of graph `b` follow those of the graphs before it; [`targets`](Self::targets),
 /// [`sources`](Self::sources) and [`edges`](Self::edges) say where. Attention over a batch is the
-/// attention over each graph, to the bit.
+/// attention over each graph, to the bit. A layer that infers its spectral points
+/// (`GraphAttentionConfig::infers_points`) is the exception: they are inferred from the means over all
+/// nodes of the batch.
 ///
 /// ```
 /// use bochner_graph::{Batch, Graph};

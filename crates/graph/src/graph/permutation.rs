@@ -29,16 +29,24 @@ impl Graph {
     /// # Errors
     /// As [`permuted`](Self::permuted).
     pub fn permuted_apart(&self, targets: &[usize], sources: &[usize]) -> Result<Self, Error> {
-        check("the targets", self.targets(), targets)?;
-        check("the sources", self.sources(), sources)?;
+        check(
+            ["the targets", "the new numbers of the targets"],
+            self.targets(),
+            targets,
+        )?;
+        check(
+            ["the sources", "the new numbers of the sources"],
+            self.sources(),
+            sources,
+        )?;
         let edges = self.edges().into_iter();
         let renamed = edges.map(|(source, target)| (sources[source], targets[target]));
         Self::bipartite(self.targets(), self.sources(), renamed)
     }
 }
 
-fn check(what: &'static str, count: usize, numbers: &[usize]) -> Result<(), Error> {
-    same_shape(what, &[count], &[numbers.len()])?;
+fn check([what, given]: [&'static str; 2], count: usize, numbers: &[usize]) -> Result<(), Error> {
+    same_shape(given, &[count], &[numbers.len()])?;
     let mut seen = vec![false; count];
     for (at, &got) in numbers.iter().enumerate() {
         if seen.get(got) != Some(&false) {

@@ -2,11 +2,13 @@
 
 use crate::setting::{bipartite, graph, kinds, layer, normal, tensor};
 use bochner_graph::{
-    AttributedGraph, Error, Features, GraphAttention, GraphAttentionConfig, LayerError, Nodes,
+    AttributedGraph, Error, Features, Graph, GraphAttention, GraphAttentionConfig, LayerError,
+    Nodes,
 };
 use bochner_nn::Mode;
 use bochner_numerics::Seed;
-use dfdx::tensor::Cpu;
+use dfdx::tensor::{Cpu, NoneTape};
+use ndarray::Array2;
 
 fn refused(config: &GraphAttentionConfig) -> LayerError {
     GraphAttention::<f32>::try_new(&Cpu::default(), config, Seed::new(0)).unwrap_err()
@@ -93,10 +95,30 @@ fn features_that_do_not_fit() {
         "the sources' features"
     );
     // A bipartite graph, and features of one kind of node.
-    assert_eq!(
-        misshapen(layer.infer(&apart, x.view())),
-        "the sources' features"
-    );
+    let errors = [
+        layer.infer(&apart, x.view()).unwrap_err(),
+        layer
+            .apply(&apart, tensor(&x), Mode::Evaluation)
+            .map(|_| ())
+            .unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.to_string().contains("`apply_bipartite`"), "{error}");
+        assert!(
+            matches!(error, LayerError::Graph(Error::NotSquare { .. })),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_graph_without_nodes_is_for_inference() {
+    let layer = layer(&kinds()[0]);
+    let (graph, x) = (Graph::from_edges(0, []).unwrap(), Array2::zeros((0, 5)));
+    assert_eq!(layer.infer(&graph, x.view()).unwrap().nrows(), 0);
+    let recorded = layer.apply_features(&graph, x.view(), NoneTape, Mode::Evaluation);
+    let error = recorded.map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("`infer`"), "{error}");
 }
 
 #[test]
@@ -107,8 +129,11 @@ fn attributes_that_do_not_fit() {
         ..kinds()[0].clone()
     });
     let x = normal((6, 5), "x");
+    assert_eq!(
+        misshapen(with.infer(&graph, x.view())),
+        "what is given without attributes of the edges"
+    );
     let what = "the attributes of the edges";
-    assert_eq!(misshapen(with.infer(&graph, x.view())), what);
     for shape in [(10, 3), (9, 2)] {
         let attributes = normal(shape, "attributes");
         let given = AttributedGraph {

@@ -3,10 +3,9 @@
 use super::{Classified, EpochReport, NodeClassifier, Trainer};
 use crate::Error;
 use crate::descent::device_error;
-use bochner_attention::Variant;
 use bochner_graph::{
-    AttentionKind, FanOut, Features, Graph, GraphAttention, LayerError, NeighbourSampler,
-    Neighbourhood, Nodes, SparseFeatures,
+    FanOut, Features, Graph, GraphAttention, LayerError, NeighbourSampler, Neighbourhood, Nodes,
+    SparseFeatures,
 };
 use bochner_nn::{Element, Mode};
 use bochner_numerics::Seed;
@@ -112,12 +111,7 @@ fn in_blocks<E: Element>(
     block: NonZeroUsize,
     f: impl Fn(&Neighbourhood) -> Result<Array2<E>, LayerError>,
 ) -> Result<Array2<E>, Error> {
-    if let AttentionKind::Kernel(variant) = &layer.config().kind
-        && !matches!(
-            variant,
-            Variant::Softmax(_) | Variant::RbfOnly(_) | Variant::IkanDirect(_)
-        )
-    {
+    if layer.config().infers_points() {
         return Err(Error::Unsupported {
             what: "inference in blocks with spectral points drawn given all nodes",
             instead: "the whole graph, or ikan-direct",

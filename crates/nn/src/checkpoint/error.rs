@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum CheckpointError {
     /// The file system refused.
-    #[error("could not {doing} the checkpoint {}: {source}; check the path and the free space", path.display())]
+    #[error("could not {doing} the checkpoint {}: {source}; check the path{}", path.display(), if *doing == "write" { " and the free space" } else { "" })]
     Io {
         /// What was tried.
         doing: &'static str,

@@ -184,7 +184,8 @@ impl<E: Element> Adam<E> {
         &self.state
     }
 
-    /// Steps all trained parameters of the model.
+    /// Steps all trained parameters of the model. One along which there is no gradient, as where the
+    /// gradients are another model's, has a gradient of zero.
     ///
     /// # Errors
     /// [`Error::ForeignState`] if the moments belong to a model of other sizes; nothing is changed

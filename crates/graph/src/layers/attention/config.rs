@@ -2,6 +2,8 @@
 
 use crate::error::in_range;
 use crate::{Error, LayerError, Merge};
+#[cfg(doc)]
+use bochner_attention::IkanDirect;
 use bochner_attention::{Size, Variant};
 use bochner_nn::{elu_in_place, elu_with_slopes};
 use bochner_numerics::{Real, Seed};
@@ -17,8 +19,11 @@ pub enum AttentionKind {
     /// That of GATv2, [`Score::Dynamic`](crate::Score::Dynamic).
     Dynamic,
     /// The kernel form, [`Score::Kernel`](crate::Score::Kernel), with the spectral points, the norm and
-    /// the floor of a mechanism that has spectral points: `ika-s`, `ika-ns`, `ikan`, `ikan-direct`,
-    /// `mikan`. `softmax` and `rbf-only` stand for exact Gaussian similarities,
+    /// the floor of a mechanism that has spectral points: [`Mikan::ika_s`](bochner_attention::Mikan::ika_s),
+    /// [`Mikan::ika_ns`](bochner_attention::Mikan::ika_ns), [`Mikan::ikan`](bochner_attention::Mikan::ikan),
+    /// [`IkanDirect`] and [`Mikan`](bochner_attention::Mikan) itself.
+    /// [`Softmax`](bochner_attention::Softmax) and [`RbfOnly`](bochner_attention::RbfOnly) stand for exact
+    /// Gaussian similarities,
     /// [`Score::Gaussian`](crate::Score::Gaussian), with the magnitudes of p = 2, which is GAT again, and
     /// without.
     ///
@@ -214,6 +219,29 @@ impl GraphAttentionConfig {
         }
     }
 
+    /// Whether the layer infers its spectral points from the means over all nodes it is given, so that no
+    /// node's output depends on its neighbours alone: not in a [`Batch`](crate::Batch), not in a
+    /// [`Neighbourhood`](crate::Neighbourhood). Of the kernel forms only `ikan-direct`, `softmax` and `rbf-only`
+    /// do not.
+    ///
+    /// ```
+    /// use bochner_attention::{IkanDirect, Mikan};
+    /// use bochner_graph::GraphAttentionConfig;
+    ///
+    /// assert!(GraphAttentionConfig::kernel(4, 2, 8, Mikan::default()).infers_points());
+    /// assert!(!GraphAttentionConfig::kernel(4, 2, 8, IkanDirect::default()).infers_points());
+    /// assert!(!GraphAttentionConfig::gat(4, 2, 8).infers_points());
+    /// ```
+    pub fn infers_points(&self) -> bool {
+        match &self.kind {
+            AttentionKind::Classic | AttentionKind::Dynamic => false,
+            AttentionKind::Kernel(variant) => !matches!(
+                variant,
+                Variant::Softmax(_) | Variant::RbfOnly(_) | Variant::IkanDirect(_)
+            ),
+        }
+    }
+
     /// Columns of all heads.
     pub(super) fn columns(&self) -> usize {
         self.heads * self.width
@@ -241,11 +269,11 @@ impl GraphAttentionConfig {
     }
 
     pub(super) fn validate(&self) -> Result<(), LayerError> {
-        let sources = self.source_inputs.unwrap_or(self.inputs);
         for (axis, length) in [
-            ("input", self.inputs.min(sources)),
-            ("head", self.heads),
-            ("width", self.width),
+            ("`inputs`", self.inputs),
+            ("`source_inputs`", self.source_inputs.unwrap_or(1)),
+            ("`heads`", self.heads),
+            ("`width`", self.width),
         ] {
             if length == 0 {
                 let what = "a layer of graph attention";

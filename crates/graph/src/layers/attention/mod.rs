@@ -78,6 +78,74 @@ use operation::{GraphAttentionOperation, Passed, Plan};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// Training, here on samples of a graph's neighbourhoods; on the whole graph it is the same with
+/// [`apply_features`](Self::apply_features) and [`apply`](Self::apply):
+///
+/// ```
+/// use bochner_graph::{
+///     Activation, FanOut, Features, Graph, GraphAttention, GraphAttentionConfig, NeighbourSampler, Nodes,
+///     SparseFeatures,
+/// };
+/// use bochner_nn::{
+///     Adam, AdamConfig, Mode, alloc_gradients, cross_entropy, tape_adding_to, zero_gradients,
+/// };
+/// use bochner_numerics::Seed;
+/// use dfdx::prelude::*;
+/// use ndarray::Array2;
+///
+/// // A hundred papers in a ring, each with a word of its own and of one of four fields.
+/// let ring = (0..100).map(|node| (node, (node + 1) % 100));
+/// let graph = Graph::from_edges(100, ring)?.with_self_loops()?.graph;
+/// let words = Array2::from_shape_fn((100, 100), |(i, j)| if i == j { 1.0 } else { 0.0 });
+/// let words = SparseFeatures::from_dense(words.view())?;
+/// let field = |node: usize| node / 25;
+///
+/// let device = Cpu::default();
+/// let hidden = GraphAttentionConfig {
+///     activation: Activation::Elu,
+///     ..GraphAttentionConfig::gat(100, 2, 8)
+/// };
+/// let fields = GraphAttentionConfig::gat(hidden.outputs(), 1, 4);
+/// let mut layers: [GraphAttention<f32>; 2] = [
+///     GraphAttention::try_new(&device, &hidden, Seed::new(1))?,
+///     GraphAttention::try_new(&device, &fields, Seed::new(2))?,
+/// ];
+///
+/// let mut adam = Adam::new(AdamConfig { learning_rate: 0.02, ..AdamConfig::default() })?;
+/// let mut sampler = NeighbourSampler::new(&graph)?;
+/// let mut gradients = alloc_gradients(&layers[..])?;
+/// let mut losses = Vec::new();
+/// for step in 0..60 {
+///     let seed = Seed::new(step);
+///     let batch: Vec<usize> = (step as usize % 4..100).step_by(4).collect();
+///     let samples = sampler.sample(&batch, &[FanOut::AtMost(5), FanOut::AtMost(10)], seed)?;
+///     let [near, last] = &samples[..] else { unreachable!("a layer a fan-out") };
+///
+///     let (targets, sources) = (words.select(near.targets())?, words.select(&near.nodes)?);
+///     let nodes = Nodes::Apart {
+///         targets: Features::Sparse(&targets),
+///         sources: Features::Sparse(&sources),
+///     };
+///     zero_gradients(&layers[..], &mut gradients)?;
+///     let (tape, mode) = (tape_adding_to(gradients)?, Mode::Training(seed));
+///     let first = layers[0].apply_features(&near.graph, nodes, tape, mode)?.output;
+///     // The targets of the second layer are the first ones of its sources.
+///     let (sources, tape) = first.split_tape();
+///     let targets = sources.clone().put_tape(OwnedTape::default());
+///     let targets = targets.slice((..last.targets().len(), ..));
+///     let second =
+///         layers[1].apply_bipartite(&last.graph, targets, sources.put_tape(tape), mode)?;
+///
+///     let labels: Vec<usize> = batch.iter().map(|&node| field(node)).collect();
+///     let loss = cross_entropy(second.output, &labels)?;
+///     losses.push(loss.array());
+///     gradients = loss.backward();
+///     adam.step(&mut layers[..], &mut gradients)?;
+/// }
+/// assert!(losses[59] < 0.2 * losses[0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Reference
 /// Veličković et al., *Graph attention networks*, 2018; Brody, Alon, Yahav, *How attentive are graph
 /// attention networks?*, 2022; Song et al. 2021, equation 10.
@@ -98,7 +166,8 @@ pub struct GraphAttention<E: Element> {
     pub bias: Option<Vector<E>>,
     /// The weight of the residual, `[Fin, H F]` or `[Fin, F]`, where it needs one.
     pub residual: Option<Matrix<E>>,
-    /// The mechanism's own parameters, flat.
+    /// The mechanism's own parameters, flat, as
+    /// [`Mechanism::parameters`](bochner_attention::Mechanism::parameters) lists them for H heads of width 2F.
     pub kernel: Option<Vector<E>>,
     config: GraphAttentionConfig,
 }
@@ -320,6 +389,14 @@ impl<E: Element> GraphAttention<E> {
         inputs: Inputs<E, T>,
     ) -> Result<Recorded<E, T>, LayerError> {
         let shape = (operation.plan.targets(), self.config.outputs());
+        if shape.0 == 0 {
+            let what = "a graph on the tape (`infer` takes it without nodes)";
+            return Err(crate::Error::Empty {
+                what,
+                axis: "target",
+            }
+            .into());
+        }
         let mut outputs = record(operation, self.with_parameters(inputs))?;
         Ok(GraphAttended {
             output: outputs.take(shape)?,
@@ -364,13 +441,24 @@ impl<E: Element> GraphAttention<E> {
             self.config.inputs,
             self.config.source_inputs.unwrap_or(self.config.inputs),
         ];
+        if nodes.len() == 1 {
+            graph.expect_square(
+                "one set of features for both ends (`Nodes::Apart`, `apply_bipartite` take two)",
+            )?;
+        }
         let targets = [graph.targets(), columns[0]];
         let sources = [graph.sources(), columns[1]];
         same_shape("the targets' features", &targets, &nodes[0])?;
         same_shape("the sources' features", &sources, &nodes[nodes.len() - 1])?;
         let wanted = [graph.edge_count(), self.config.edge_inputs];
-        let given = attributes.map_or([graph.edge_count(), 0], |x| [x.nrows(), x.ncols()]);
-        same_shape("the attributes of the edges", &wanted, &given)?;
+        let (what, given) = match attributes {
+            Some(x) => ("the attributes of the edges", [x.nrows(), x.ncols()]),
+            None => (
+                "what is given without attributes of the edges",
+                [graph.edge_count(), 0],
+            ),
+        };
+        same_shape(what, &wanted, &given)?;
         Ok(())
     }
 }
