@@ -41,6 +41,9 @@ pub(crate) struct Arguments {
     /// Run only this data set of the suites nodes and regression; may be given several times
     #[arg(long = "set", value_name = "NAME")]
     sets: Vec<String>,
+    /// Run only this model of the suites nodes and regression, in any case; may be given several times
+    #[arg(long = "model", value_name = "NAME")]
+    models: Vec<String>,
     /// Never download anything
     #[arg(long)]
     offline: bool,
@@ -82,6 +85,7 @@ fn config(arguments: Arguments) -> Result<Config, Error> {
         suites: arguments.suites,
         scale: arguments.scale,
         sets: arguments.sets,
+        models: arguments.models,
         data: arguments.data,
         downloads: if arguments.offline {
             Policy::Offline

@@ -16,6 +16,9 @@ pub struct Config {
     pub scale: Scale,
     /// Data sets by name; none means all. A table without any of them is left out.
     pub sets: Vec<String>,
+    /// Models by name; none means all. A table without any of them is left out; reports show what is
+    /// there of the others too.
+    pub models: Vec<String>,
     /// Where data files are looked for first.
     pub data: Option<PathBuf>,
     /// Whether missing files may be downloaded.
@@ -45,6 +48,7 @@ impl Default for Config {
             suites: Vec::new(),
             scale: Scale::Smoke,
             sets: Vec::new(),
+            models: Vec::new(),
             data: None,
             downloads: Policy::Download,
             out: "results".into(),
@@ -83,6 +87,12 @@ impl Config {
             .collect()
     }
 
+    /// Whether a model is asked for.
+    pub(crate) fn wants(&self, model: &str) -> bool {
+        let mut named = self.models.iter();
+        self.models.is_empty() || named.any(|name| name.eq_ignore_ascii_case(model))
+    }
+
     /// What a table is to cut, if it knows the name.
     pub(crate) fn cut<C: Cut>(&self) -> Option<C> {
         self.cut.as_deref().and_then(C::named)
@@ -95,9 +105,10 @@ impl Config {
         if suites.is_empty() {
             suites = SuiteName::ALL.to_vec();
         }
+        let any_model = |suite| models_of(suite).into_iter().any(|model| self.wants(model));
         suites.retain(|&suite| match suite {
-            SuiteName::Regression => !self.regression_sets().is_empty(),
-            SuiteName::Nodes => !self.graphs().is_empty(),
+            SuiteName::Regression => !self.regression_sets().is_empty() && any_model(suite),
+            SuiteName::Nodes => !self.graphs().is_empty() && any_model(suite),
             SuiteName::Propositions | SuiteName::Complexity => true,
         });
         suites.sort();
@@ -111,6 +122,18 @@ impl Config {
         let unknown = |name: &&String| !known.contains(&name.to_lowercase().as_str());
         match self.sets.iter().find(unknown) {
             Some(name) => refuse("--set", name, &known.join(", ")),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a name that no table asked for knows as one of its models.
+    fn check_models(&self, tables: &[SuiteName]) -> Result<(), Error> {
+        let mut known: Vec<&str> = tables.iter().flat_map(|&table| models_of(table)).collect();
+        known.sort_unstable();
+        known.dedup();
+        let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
+        match self.models.iter().find(|name| !is_known(name)) {
+            Some(name) => refuse("--model", name, &known.join(", ")),
             None => Ok(()),
         }
     }
@@ -129,22 +152,24 @@ impl Config {
     /// An option that was given and means something to tables of trained models only.
     fn of_tables_alone(&self) -> Option<(&'static str, String)> {
         let sets = (!self.sets.is_empty()).then(|| ("--set", self.sets.join(", ")));
+        let models = (!self.models.is_empty()).then(|| ("--model", self.models.join(", ")));
         let cut = self.cut.clone().map(|cut| ("--cut", cut));
         let epochs = self.epochs.map(|epochs| ("--epochs", epochs.to_string()));
         let data = self.data.as_ref();
         let data = data.map(|data| ("--data", data.display().to_string()));
         let whole = self.shard == Shard::WHOLE;
         let shard = (!whole).then(|| ("--shard", self.shard.to_string()));
-        sets.or(cut).or(epochs).or(data).or(shard)
+        sets.or(models).or(cut).or(epochs).or(data).or(shard)
     }
 
     /// Refuses what cannot be run.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let any_set = Self {
+        let anything = Self {
             sets: Vec::new(),
+            models: Vec::new(),
             ..self.clone()
         };
-        let mut tables = any_set.selected()?;
+        let mut tables = anything.selected()?;
         tables.retain(|suite| matches!(suite, SuiteName::Regression | SuiteName::Nodes));
         if tables.is_empty() {
             return match self.of_tables_alone() {
@@ -155,6 +180,7 @@ impl Config {
             };
         }
         self.check_sets(&tables)?;
+        self.check_models(&tables)?;
         self.check_cut(&tables)?;
         self.check_numbers()
     }
@@ -186,6 +212,15 @@ fn sets_of(table: SuiteName) -> Vec<&'static str> {
     match table {
         SuiteName::Regression => RegressionSet::ALL.map(RegressionSet::name).to_vec(),
         SuiteName::Nodes => PlanetoidSet::ALL.map(PlanetoidSet::name).to_vec(),
+        SuiteName::Propositions | SuiteName::Complexity => Vec::new(),
+    }
+}
+
+/// The names of a table's models.
+fn models_of(table: SuiteName) -> Vec<&'static str> {
+    match table {
+        SuiteName::Regression => regression::Model::ALL.map(regression::Model::name).to_vec(),
+        SuiteName::Nodes => nodes::Model::ALL.map(nodes::Model::name).to_vec(),
         SuiteName::Propositions | SuiteName::Complexity => Vec::new(),
     }
 }
@@ -229,6 +264,16 @@ mod tests {
             },
             Config {
                 suites: vec!["regression".into()],
+                models: vec!["mikan".into(), "gat".into()],
+                ..Config::default()
+            },
+            Config {
+                suites: vec!["complexity".into()],
+                models: vec!["MIKAN".into()],
+                ..Config::default()
+            },
+            Config {
+                suites: vec!["regression".into()],
                 cut: Some("seeds".into()),
                 ..Config::default()
             },
@@ -242,7 +287,7 @@ mod tests {
             },
         ];
         for (config, option) in bad.iter().zip([
-            "SUITE", "--set", "--set", "--set", "--cut", "--jobs", "--epochs",
+            "SUITE", "--set", "--set", "--set", "--model", "--model", "--cut", "--jobs", "--epochs",
         ]) {
             let error = config.check().unwrap_err();
             assert!(matches!(error, Error::InvalidOption { option: o, .. } if o == option));
@@ -281,6 +326,20 @@ mod tests {
                 .unwrap()
                 .contains(&SuiteName::Regression)
         );
+    }
+
+    #[test]
+    fn models_are_found_by_name_in_any_case_and_choose_the_tables() {
+        let config = |name: &str| Config {
+            models: vec![name.into()],
+            ..Config::default()
+        };
+        let gcn = config("gcn");
+        assert!(gcn.check().is_ok() && gcn.wants("GCN") && !gcn.wants("GAT"));
+        assert!(!gcn.selected().unwrap().contains(&SuiteName::Regression));
+        let mikan = config("MIKAN").selected().unwrap();
+        assert!(mikan.contains(&SuiteName::Regression) && mikan.contains(&SuiteName::Nodes));
+        assert!(Config::default().wants("IKAN"));
     }
 
     #[test]

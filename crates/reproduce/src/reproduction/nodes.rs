@@ -35,7 +35,8 @@ pub(super) fn run_all(
     let first = compared(config, sets, cut, &Norms::default()).units();
     let mut outcome = train(&table::shard(config, &first))?;
     if !outcome.interrupted {
-        outcome.add(train(&candidates(config, sets, cut).units())?);
+        let candidates = candidates(config, sets, cut).units();
+        outcome.add(train(&table::wanted(config, candidates))?);
     }
     if !outcome.interrupted {
         let norms = chosen(config, store, sets, cut)?;

@@ -22,7 +22,7 @@ pub struct TableRun {
     pub skipped: Vec<Skipped>,
     /// Whether the sets were asked for by name.
     pub by_name: bool,
-    /// The checks of scale `smoke`; none at other scales, or with other epochs.
+    /// The checks of scale `smoke`; none at other scales, with other epochs, or of some models alone.
     pub checks: Vec<Check>,
     /// The claims of the paper.
     pub claims: Vec<Claim>,
@@ -39,11 +39,17 @@ pub(super) fn data(config: &Config) -> Result<DataStore, Error> {
     })
 }
 
-/// The units of a part of a list.
+/// The units of the models that are asked for.
+pub(super) fn wanted(config: &Config, mut units: Vec<Unit>) -> Vec<Unit> {
+    units.retain(|unit| config.wants(&unit.variant));
+    units
+}
+
+/// Of these, those of a part of the list.
 pub(super) fn shard(config: &Config, units: &[Unit]) -> Vec<Unit> {
     let mine = units.iter().enumerate();
     let mine = mine.filter(|(place, _)| config.shard.holds(*place));
-    mine.map(|(_, unit)| unit.clone()).collect()
+    wanted(config, mine.map(|(_, unit)| unit.clone()).collect())
 }
 
 /// Runs the units that are not finished yet.
@@ -66,8 +72,8 @@ pub(super) fn train(
 
 /// The checks, unless the run is not what they were made for.
 pub(super) fn where_made_for(config: &Config, checks: impl FnOnce() -> Vec<Check>) -> Vec<Check> {
-    match (config.scale, config.epochs) {
-        (Scale::Smoke, None) => checks(),
+    match (config.scale, config.epochs, &config.models[..]) {
+        (Scale::Smoke, None, []) => checks(),
         _ => Vec::new(),
     }
 }
