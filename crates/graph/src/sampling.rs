@@ -38,9 +38,9 @@ impl Neighbourhood {
 /// and so on, a layer of attention each.
 ///
 /// Training takes a batch of targets with a few in-edges each; with [`FanOut::All`] the same gives
-/// the results of the whole graph, to rounding, for a block of targets after the other, whatever its size. Not
-/// from layers that infer their spectral points (`GraphAttentionConfig::infers_points`): these see the means
-/// over the nodes of the sample. `GraphAttention` shows a step on a sample.
+/// the results of the whole graph, to rounding, for a block of targets after the other, whatever the size of
+/// the graph. Layers that infer their spectral points (`GraphAttentionConfig::infers_points`) are the
+/// exception: they see the means over the nodes of the sample. `GraphAttention` shows training on samples.
 ///
 /// ```
 /// use bochner_graph::{FanOut, Graph, NeighbourSampler};

@@ -55,6 +55,7 @@ fn other_files_are_no_checkpoints() {
     assert!(foreign(read(&path)));
     let missing = read(&directory.path().join("missing"));
     assert!(matches!(missing, CheckpointError::Io { doing: "read", .. }));
+    assert!(!missing.to_string().contains("free space"));
 }
 
 #[test]
@@ -147,6 +148,7 @@ fn a_place_that_cannot_be_written_is_an_error_and_leaves_nothing_behind() {
     let nowhere = directory.path().join("missing").join("file");
     let error = checkpoint.write(&nowhere).unwrap_err();
     assert!(matches!(error, CheckpointError::Io { doing: "write", .. }));
+    assert!(error.to_string().contains("free space"));
     assert!(error.to_string().contains("missing"), "{error}");
 
     // The name is taken by a directory: the new file is complete, but cannot take its place.

@@ -57,8 +57,8 @@ impl<T: Real> Task for Sums<'_, T> {
     }
 }
 
-/// The number of nodes of a piece of work, by the number of all alone: so many pieces that two, four or
-/// eight threads have the same work.
+/// The number of nodes of a piece of work, by the number of all alone: so many pieces, a power of two or a
+/// multiple of eight, that a few threads have nearly the same work.
 fn nodes_of_a_piece(nodes: usize) -> usize {
     /// Nodes of a piece, and the most pieces there are.
     const NODES: usize = 256;
@@ -111,6 +111,7 @@ mod tests {
             (256, 1),
             (257, 2),
             (600, 4),
+            (1025, 8),
             (2708, 16),
             (99_999, 64),
         ] {

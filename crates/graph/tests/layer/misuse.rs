@@ -25,11 +25,20 @@ fn misshapen<V>(result: Result<V, LayerError>) -> &'static str {
 #[test]
 fn settings_out_of_range() {
     let gat = GraphAttentionConfig::gat;
-    for empty in [gat(0, 2, 3), gat(5, 0, 3), gat(5, 2, 0)] {
-        assert!(matches!(
-            refused(&empty),
-            LayerError::Graph(Error::Empty { .. })
-        ));
+    let no_sources = GraphAttentionConfig {
+        source_inputs: Some(0),
+        ..gat(5, 2, 3)
+    };
+    for (empty, setting) in [
+        (gat(0, 2, 3), "`inputs`"),
+        (no_sources, "`source_inputs`"),
+        (gat(5, 0, 3), "`heads`"),
+        (gat(5, 2, 0), "`width`"),
+    ] {
+        let error = refused(&empty);
+        let named =
+            matches!(error, LayerError::Graph(Error::Empty { axis, .. }) if axis == setting);
+        assert!(named, "{error}");
     }
     let changes: [fn(&mut GraphAttentionConfig); 5] = [
         |config| config.slope = 1.5,
@@ -131,7 +140,7 @@ fn attributes_that_do_not_fit() {
     let x = normal((6, 5), "x");
     assert_eq!(
         misshapen(with.infer(&graph, x.view())),
-        "what is given without attributes of the edges"
+        "the attributes of the edges (none are given; an `AttributedGraph` has some)"
     );
     let what = "the attributes of the edges";
     for shape in [(10, 3), (9, 2)] {

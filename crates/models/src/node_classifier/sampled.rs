@@ -114,7 +114,7 @@ fn in_blocks<E: Element>(
     if layer.config().infers_points() {
         return Err(Error::Unsupported {
             what: "inference in blocks with spectral points drawn given all nodes",
-            instead: "the whole graph, or ikan-direct",
+            instead: "the whole graph, ikan-direct, or an unconditional posterior",
         });
     }
     let mut sampler = NeighbourSampler::new(graph).map_err(LayerError::from)?;
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_whole_neighbourhood_says_what_the_whole_graph_does() {
-        for name in ["classic", "direct"] {
+        for name in ["classic", "direct", "unconditional"] {
             let trainer = trained(name);
             let (graph, features) = (trainer.task().graph(), trainer.task().features());
             let whole = trainer.predict().unwrap();

@@ -257,7 +257,7 @@ pub(super) mod tests {
     use super::super::Architecture;
     use super::super::task::tests::rings;
     use super::*;
-    use bochner_attention::{IkanDirect, Mikan};
+    use bochner_attention::{IkanDirect, Mikan, Posterior};
     use bochner_graph::{Activation, AttentionKind};
     use bochner_nn::Parameters;
     use std::collections::BTreeMap;
@@ -273,6 +273,14 @@ pub(super) mod tests {
                 IkanDirect {
                     points,
                     ..Default::default()
+                }
+                .into(),
+            ),
+            "unconditional" => kernel(
+                Mikan {
+                    points,
+                    posterior: Posterior::Unconditional,
+                    ..Mikan::ikan()
                 }
                 .into(),
             ),

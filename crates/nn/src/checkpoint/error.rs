@@ -8,7 +8,11 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum CheckpointError {
     /// The file system refused.
-    #[error("could not {doing} the checkpoint {}: {source}; check the path{}", path.display(), if *doing == "write" { " and the free space" } else { "" })]
+    #[error(
+        "could not {doing} the checkpoint {}: {source}; check the path{}",
+        path.display(),
+        if *doing == "write" { " and the free space" } else { "" }
+    )]
     Io {
         /// What was tried.
         doing: &'static str,

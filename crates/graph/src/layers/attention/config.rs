@@ -3,8 +3,8 @@
 use crate::error::in_range;
 use crate::{Error, LayerError, Merge};
 #[cfg(doc)]
-use bochner_attention::IkanDirect;
-use bochner_attention::{Size, Variant};
+use bochner_attention::{IkanDirect, Mikan};
+use bochner_attention::{Posterior, Size, Variant};
 use bochner_nn::{elu_in_place, elu_with_slopes};
 use bochner_numerics::{Real, Seed};
 use serde::{Deserialize, Serialize};
@@ -19,9 +19,9 @@ pub enum AttentionKind {
     /// That of GATv2, [`Score::Dynamic`](crate::Score::Dynamic).
     Dynamic,
     /// The kernel form, [`Score::Kernel`](crate::Score::Kernel), with the spectral points, the norm and
-    /// the floor of a mechanism that has spectral points: [`Mikan::ika_s`](bochner_attention::Mikan::ika_s),
-    /// [`Mikan::ika_ns`](bochner_attention::Mikan::ika_ns), [`Mikan::ikan`](bochner_attention::Mikan::ikan),
-    /// [`IkanDirect`] and [`Mikan`](bochner_attention::Mikan) itself.
+    /// the floor of a mechanism that has spectral points: [`Mikan::ika_s`],
+    /// [`Mikan::ika_ns`], [`Mikan::ikan`],
+    /// [`IkanDirect`] and [`Mikan`] itself.
     /// [`Softmax`](bochner_attention::Softmax) and [`RbfOnly`](bochner_attention::RbfOnly) stand for exact
     /// Gaussian similarities,
     /// [`Score::Gaussian`](crate::Score::Gaussian), with the magnitudes of p = 2, which is GAT again, and
@@ -219,27 +219,26 @@ impl GraphAttentionConfig {
         }
     }
 
-    /// Whether the layer infers its spectral points from the means over all nodes it is given, so that no
-    /// node's output depends on its neighbours alone: not in a [`Batch`](crate::Batch), not in a
-    /// [`Neighbourhood`](crate::Neighbourhood). Of the kernel forms only `ikan-direct`, `softmax` and `rbf-only`
-    /// do not.
+    /// Whether the layer infers its spectral points from the means over all nodes it is given: each output
+    /// then depends on all of them, also in a [`Batch`](crate::Batch) or a
+    /// [`Neighbourhood`](crate::Neighbourhood). Of the mechanisms only
+    /// [`Mikan`] does, unless its posterior is unconditional.
     ///
     /// ```
-    /// use bochner_attention::{IkanDirect, Mikan};
+    /// use bochner_attention::{IkanDirect, Mikan, Posterior};
     /// use bochner_graph::GraphAttentionConfig;
     ///
     /// assert!(GraphAttentionConfig::kernel(4, 2, 8, Mikan::default()).infers_points());
+    /// let alone = Mikan { posterior: Posterior::Unconditional, ..Mikan::ikan() };
+    /// assert!(!GraphAttentionConfig::kernel(4, 2, 8, alone).infers_points());
     /// assert!(!GraphAttentionConfig::kernel(4, 2, 8, IkanDirect::default()).infers_points());
     /// assert!(!GraphAttentionConfig::gat(4, 2, 8).infers_points());
     /// ```
     pub fn infers_points(&self) -> bool {
-        match &self.kind {
-            AttentionKind::Classic | AttentionKind::Dynamic => false,
-            AttentionKind::Kernel(variant) => !matches!(
-                variant,
-                Variant::Softmax(_) | Variant::RbfOnly(_) | Variant::IkanDirect(_)
-            ),
-        }
+        matches!(
+            &self.kind,
+            AttentionKind::Kernel(Variant::Mikan(mikan)) if mikan.posterior == Posterior::Inferred
+        )
     }
 
     /// Columns of all heads.

@@ -93,9 +93,10 @@ use operation::{GraphAttentionOperation, Passed, Plan};
 /// use dfdx::prelude::*;
 /// use ndarray::Array2;
 ///
-/// // A hundred papers in a ring, each with a word of its own and of one of four fields.
-/// let ring = (0..100).map(|node| (node, (node + 1) % 100));
-/// let graph = Graph::from_edges(100, ring)?.with_self_loops()?.graph;
+/// // A hundred papers of four fields, each with a word of its own; all of a field cite each other.
+/// let cited = (0..100).flat_map(|j| (0..100).map(move |i| (j, i)));
+/// let cited = cited.filter(|&(j, i)| j / 25 == i / 25);
+/// let graph = Graph::from_edges(100, cited)?;
 /// let words = Array2::from_shape_fn((100, 100), |(i, j)| if i == j { 1.0 } else { 0.0 });
 /// let words = SparseFeatures::from_dense(words.view())?;
 /// let field = |node: usize| node / 25;
@@ -118,7 +119,7 @@ use operation::{GraphAttentionOperation, Passed, Plan};
 /// for step in 0..60 {
 ///     let seed = Seed::new(step);
 ///     let batch: Vec<usize> = (step as usize % 4..100).step_by(4).collect();
-///     let samples = sampler.sample(&batch, &[FanOut::AtMost(5), FanOut::AtMost(10)], seed)?;
+///     let samples = sampler.sample(&batch, &[FanOut::AtMost(5), FanOut::AtMost(3)], seed)?;
 ///     let [near, last] = &samples[..] else { unreachable!("a layer a fan-out") };
 ///
 ///     let (targets, sources) = (words.select(near.targets())?, words.select(&near.nodes)?);
@@ -390,7 +391,7 @@ impl<E: Element> GraphAttention<E> {
     ) -> Result<Recorded<E, T>, LayerError> {
         let shape = (operation.plan.targets(), self.config.outputs());
         if shape.0 == 0 {
-            let what = "a graph on the tape (`infer` takes it without nodes)";
+            let what = "the output of a layer on the tape (`infer` may have an empty one)";
             return Err(crate::Error::Empty {
                 what,
                 axis: "target",
@@ -454,7 +455,7 @@ impl<E: Element> GraphAttention<E> {
         let (what, given) = match attributes {
             Some(x) => ("the attributes of the edges", [x.nrows(), x.ncols()]),
             None => (
-                "what is given without attributes of the edges",
+                "the attributes of the edges (none are given; an `AttributedGraph` has some)",
                 [graph.edge_count(), 0],
             ),
         };

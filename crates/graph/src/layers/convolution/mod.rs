@@ -89,7 +89,7 @@ impl<E: Element> GraphConvolution<E> {
         let GraphConvolutionConfig {
             inputs, outputs, ..
         } = *config;
-        for (axis, length) in [("input", inputs), ("output", outputs)] {
+        for (axis, length) in [("`inputs`", inputs), ("`outputs`", outputs)] {
             if length == 0 {
                 let what = "a graph convolution";
                 return Err(Error::Empty { what, axis }.into());
