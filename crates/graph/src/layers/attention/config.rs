@@ -19,10 +19,8 @@ pub enum AttentionKind {
     /// That of GATv2, [`Score::Dynamic`](crate::Score::Dynamic).
     Dynamic,
     /// The kernel form, [`Score::Kernel`](crate::Score::Kernel), with the spectral points, the norm and
-    /// the floor of a mechanism that has spectral points: [`Mikan::ika_s`],
-    /// [`Mikan::ika_ns`], [`Mikan::ikan`],
-    /// [`IkanDirect`] and [`Mikan`] itself.
-    /// [`Softmax`](bochner_attention::Softmax) and [`RbfOnly`](bochner_attention::RbfOnly) stand for exact
+    /// the floor of a mechanism that has spectral points: [`Mikan::ika_s`], [`Mikan::ika_ns`],
+    /// [`Mikan::ikan`], [`Mikan`] itself and [`IkanDirect`]. [`Softmax`](bochner_attention::Softmax) and [`RbfOnly`](bochner_attention::RbfOnly) stand for exact
     /// Gaussian similarities,
     /// [`Score::Gaussian`](crate::Score::Gaussian), with the magnitudes of p = 2, which is GAT again, and
     /// without.
@@ -221,8 +219,8 @@ impl GraphAttentionConfig {
 
     /// Whether the layer infers its spectral points from the means over all nodes it is given: each output
     /// then depends on all of them, also in a [`Batch`](crate::Batch) or a
-    /// [`Neighbourhood`](crate::Neighbourhood). Of the mechanisms only
-    /// [`Mikan`] does, unless its posterior is unconditional.
+    /// [`Neighbourhood`](crate::Neighbourhood). Of the mechanisms only [`Mikan`] does, unless its posterior is
+    /// unconditional.
     ///
     /// ```
     /// use bochner_attention::{IkanDirect, Mikan, Posterior};
