@@ -3,7 +3,7 @@
 use crate::call::units::divided;
 use crate::call::{Call, Prepared, slab, write_row_major};
 use crate::engine::linear_time::Starts;
-use crate::engine::{Cotangent, HeadGradients, OutputRows, QUERY_BLOCK, RowStatistics, blocks};
+use crate::engine::{Cotangent, HeadGradients, OutputRows, RowStatistics, blocks};
 use crate::error::same_shape;
 use crate::similarity::PointsGradients;
 use crate::{Error, Form, Settings, Workspace};
@@ -303,7 +303,7 @@ pub fn weights<T: Real>(
     let heads = call.prepare(Form::Quadratic);
     let mut weights = Array4::zeros(call.shape(call.queries, call.keys));
     let rows = |h, block| call.head(h, &heads[h]).weights(block);
-    for (h, block, rows) in call.by_blocks(QUERY_BLOCK, rows) {
+    for (h, block, rows) in call.by_blocks(call.blocks.queries, rows) {
         let (b, m) = (h / call.heads, h % call.heads);
         let kept = call.kept(h);
         let rows = ArrayView2::from_shape((block.len(), kept), &rows).expect("one row a query");

@@ -136,7 +136,7 @@ impl<T: Real> Decoder<T> {
                 settings.form_for(1, 1, value_width)?;
                 Memory::Sums(None, 0)
             }
-            Form::Quadratic | Form::Automatic => Memory::Pairs(Cache::new(width)),
+            _ => Memory::Pairs(Cache::new(width)),
         };
         Ok(Self {
             settings: OwnedSettings::new(settings),

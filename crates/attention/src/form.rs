@@ -1,6 +1,6 @@
 //! The two forms of squared-kernel attention, and which one is faster.
 
-use crate::{Error, Magnitude, Settings, Similarity};
+use crate::{Blocks, Error, Magnitude, Settings, Similarity};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,8 @@ pub enum Form {
     Automatic,
     /// Pair by pair, in O(Tq Tk (R + dv)) time and O(T (R + dv)) memory: for everything.
     Quadratic,
+    /// As [`Form::Quadratic`], in blocks of this size instead of [`Blocks::of`] the type.
+    Blocked(Blocks),
     /// Key by key, then query by query, in O(T R² dv) time and O(T (R + dv) + R² dv) memory.
     ///
     /// For squared kernels with a floor of at least 1e-6, key lengths and causality; not for a
@@ -46,11 +48,11 @@ const LOWEST_AUTOMATIC_FLOOR: f64 = 1e-5;
 
 impl<T: Real> Settings<'_, T> {
     /// The form in which attention from `queries` to `keys` positions with values of
-    /// `value_width` numbers is computed: [`Form::Quadratic`] or [`Form::LinearTime`].
+    /// `value_width` numbers is computed: any but [`Form::Automatic`].
     ///
     /// # Errors
     /// If the linear-time form is asked for where there is none: [`Error::OutOfRange`] for a floor
-    /// below 1e-6, [`Error::Unsupported`] for everything else.
+    /// below 1e-6, [`Error::Unsupported`] for everything else. [`Error::OutOfRange`] for empty blocks.
     ///
     /// # Numerics
     /// [`Form::Automatic`] compares counts of operations,
@@ -61,6 +63,7 @@ impl<T: Real> Settings<'_, T> {
     pub fn form_for(&self, queries: usize, keys: usize, value_width: usize) -> Result<Form, Error> {
         match self.form {
             Form::Quadratic => Ok(Form::Quadratic),
+            Form::Blocked(blocks) => blocks.checked().map(Form::Blocked),
             Form::LinearTime => self.check_linear_time().map(|_| Form::LinearTime),
             Form::Automatic => Ok(match self.check_linear_time() {
                 Ok(kernel)

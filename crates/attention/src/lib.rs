@@ -99,6 +99,7 @@
 //! | `MultiHeadInference`, `MultiHeadDecoder` | the same as it stands, without a tape |
 
 mod attend;
+mod blocks;
 mod call;
 mod decoder;
 mod engine;
@@ -118,6 +119,7 @@ mod variants;
 mod workspace;
 
 pub use attend::{Attended, AttentionGradients, attend, attend_into, attend_vjp, weights};
+pub use blocks::Blocks;
 pub use bochner_spectral::DirectInit;
 pub use decoder::{Decoder, DecoderSize};
 pub use error::Error;

@@ -81,7 +81,7 @@ impl<T: Real> Call<'_, '_, T> {
             return self.attend_anew(queries, cache, output);
         }
         let left = left.row_range(0..added);
-        attend_from(&cache.head(left, rows, self.workspace), output);
+        attend_from(&cache.head(left, rows, self.blocks, self.workspace), output);
     }
 
     fn decode_sums(&self, h: usize, sums: &mut Option<Sums<T>>, output: Option<&mut [T]>) {

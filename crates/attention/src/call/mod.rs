@@ -12,9 +12,9 @@ pub(crate) use decode::Memory;
 pub(crate) use prepare::Prepared;
 pub(crate) use row_major::{RowMajor, write_row_major};
 
-use crate::engine::{Head, Packed, PairDropout, QUERY_BLOCK, Rows, blocks};
+use crate::engine::{Head, Packed, PairDropout, Rows, blocks};
 use crate::error::same_shape;
-use crate::{Error, Form, Settings, Similarity, Workspace};
+use crate::{Blocks, Error, Form, Settings, Similarity, Workspace};
 use bochner_numerics::{Buffer, Dropout, Mat, Real, parallel};
 use ndarray::{Array4, ArrayView4, Axis};
 use std::ops::Range;
@@ -31,6 +31,7 @@ pub(crate) struct Call<'a, 'p, T> {
     k: RowMajor<'a, T>,
     v: RowMajor<'a, T>,
     settings: &'a Settings<'p, T>,
+    pub(crate) blocks: Blocks,
     pub(crate) workspace: &'a Workspace<T>,
 }
 
@@ -57,6 +58,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
         }
         settings.mask.validate(batch, queries, keys)?;
         settings.validate(batch, heads, width)?;
+        let blocks = settings.blocks(queries)?;
         let [q, k, v] = [q, k, v].map(|array| RowMajor::new(array, &workspace.numbers));
         Ok(Self {
             batch,
@@ -68,6 +70,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
             k,
             v,
             settings,
+            blocks,
             workspace,
         })
     }
@@ -98,7 +101,9 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
     /// most sixteen accumulators of the backward pass exist beyond one a head, whatever the machine.
     pub(crate) fn chunk(&self) -> usize {
         let parts = 16usize.div_ceil(self.batch * self.heads);
-        self.queries.div_ceil(parts).next_multiple_of(QUERY_BLOCK)
+        self.queries
+            .div_ceil(parts)
+            .next_multiple_of(self.blocks.queries)
     }
 
     /// The units of a backward pass.
@@ -184,6 +189,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
             score: &state.score,
             rows: self.mask_rows(h),
             dropout: self.settings.dropout.map(|mask| self.pairs(h, mask)),
+            blocks: self.blocks,
             packed: Packed::NONE,
             workspace: self.workspace,
         }

@@ -3,7 +3,7 @@
 use super::distance::pull_distances;
 use super::product::add_product;
 use super::sweep::{PullBack, add};
-use super::{Head, QUERY_BLOCK, RowStatistics, Score, blocks};
+use super::{Head, RowStatistics, Score, blocks};
 use bochner_numerics::product::Right;
 use bochner_numerics::{Buffer, Mat, MatMut, Real, instructions, matmul};
 use std::ops::Range;
@@ -157,7 +157,7 @@ impl<T: Real> Head<'_, T> {
         let mut rows = gradients.rows();
         let mut scratch = Scratch::default();
         for keys in self.key_blocks(&chunk) {
-            for queries in blocks(chunk.clone(), QUERY_BLOCK) {
+            for queries in blocks(chunk.clone(), self.blocks.queries) {
                 if self.last_limit(&queries) > keys.start {
                     let pairs = (queries, keys.clone());
                     self.backward_block(pairs, given, &mut rows, &mut scratch);

@@ -2,7 +2,7 @@
 
 use super::sweep::relative;
 use super::{Exponents, Finite, Head, Packed, Rows, Score};
-use crate::Workspace;
+use crate::{Blocks, Workspace};
 use bochner_numerics::{Buffer, Mat, Panels, Real};
 
 /// What the positions so far have left of one head for those that come.
@@ -93,6 +93,7 @@ impl<T: Real> Cache<T> {
         &'a self,
         left: Mat<'a, T>,
         rows: Rows<'a>,
+        blocks: Blocks,
         workspace: &'a Workspace<T>,
     ) -> Head<'a, T> {
         Head {
@@ -103,6 +104,7 @@ impl<T: Real> Cache<T> {
             rows,
             dropout: None,
             finite: self.finite,
+            blocks,
             packed: &self.packed,
             workspace,
         }

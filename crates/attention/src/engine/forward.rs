@@ -3,7 +3,8 @@
 use super::distance::squared_distances;
 use super::product::add_product;
 use super::sweep::Weigh;
-use super::{Head, KEY_BLOCK, Level, OutputRows, QUERY_BLOCK, RowStatistics, Score, blocks};
+use super::{Head, Level, OutputRows, RowStatistics, Score, blocks};
+use crate::Blocks;
 use bochner_numerics::operations::record;
 use bochner_numerics::product::Right;
 use bochner_numerics::{Buffer, Mat, MatMut, Operations, Real, instructions, matmul_in};
@@ -13,12 +14,16 @@ impl<T: Real> Head<'_, T> {
     /// Attention from the queries from `first` on, one for each row of `out`.
     pub(crate) fn forward(&self, first: usize, out: OutputRows<T>) {
         let OutputRows { output, statistics } = out;
-        let (queries, width) = (first..first + statistics.len(), self.value_width());
-        let most = QUERY_BLOCK.min(queries.len()) * KEY_BLOCK.min(self.last_limit(&queries));
+        let Blocks {
+            queries: size,
+            keys,
+        } = self.blocks;
+        let queries = first..first + statistics.len();
+        let most = size.min(queries.len()) * keys.min(self.last_limit(&queries));
         let mut scratch = self.workspace.numbers.any(most);
-        let outputs = output.chunks_mut(QUERY_BLOCK * width);
-        let pieces = outputs.zip(statistics.chunks_mut(QUERY_BLOCK));
-        for (queries, (output, statistics)) in blocks(queries, QUERY_BLOCK).zip(pieces) {
+        let outputs = output.chunks_mut(size * self.value_width());
+        let pieces = outputs.zip(statistics.chunks_mut(size));
+        for (queries, (output, statistics)) in blocks(queries, size).zip(pieces) {
             self.forward_block(queries, output, statistics, &mut scratch);
         }
     }

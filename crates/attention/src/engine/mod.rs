@@ -28,18 +28,9 @@ pub(crate) use sweep::largest;
 pub(crate) use exponents::Level;
 use sweep::Relative;
 
-use crate::{Mask, Workspace};
+use crate::{Blocks, Mask, Workspace};
 use bochner_numerics::{Buffer, Dropout, Mat, Panels, Real};
 use std::ops::Range;
-
-/// Queries of a block.
-///
-/// A pair is worth some 400 multiplications forwards and 1000 backwards, a number in the second-level
-/// cache a fraction of one: any block that stays there, or nearly, does. With [`KEY_BLOCK`] keys one
-/// block of f32 scores is 256 KiB, of which the backward pass holds two.
-pub(crate) const QUERY_BLOCK: usize = 128;
-/// Keys of a block; they begin a panel on every machine.
-const KEY_BLOCK: usize = 512;
 
 /// How raw scores become unnormalised weights.
 #[derive(Clone)]
@@ -86,6 +77,7 @@ pub(crate) struct Head<'a, T> {
     pub(crate) rows: Rows<'a>,
     pub(crate) dropout: Option<PairDropout>,
     pub(crate) finite: Finite,
+    pub(crate) blocks: Blocks,
     pub(crate) packed: &'a Packed<T>,
     pub(crate) workspace: &'a Workspace<T>,
 }
@@ -247,7 +239,7 @@ impl<'a, T: Real> Head<'a, T> {
 
     /// The key blocks that a block of queries needs.
     fn key_blocks(&self, queries: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<T> {
-        blocks(0..self.last_limit(queries), KEY_BLOCK)
+        blocks(0..self.last_limit(queries), self.blocks.keys)
     }
 
     /// The keys before this one are all that some queries see.

@@ -7,6 +7,7 @@ mod plain;
 mod reference;
 
 mod attention_is_what_its_formula_says;
+mod blocks_change_rounding_alone;
 mod both_forms_agree;
 mod closed_forms_keep_their_symmetries;
 mod decoding_continues_the_sequence;

@@ -1,4 +1,4 @@
-use bochner_attention::{Form, Mask, Variant};
+use bochner_attention::{Blocks, Form, Mask, Variant};
 use ndarray::Array2;
 
 #[test]
@@ -30,6 +30,13 @@ fn forms() {
         (Form::Automatic, r#""automatic""#),
         (Form::Quadratic, r#""quadratic""#),
         (Form::LinearTime, r#""linear_time""#),
+        (
+            Form::Blocked(Blocks {
+                queries: 64,
+                keys: 256,
+            }),
+            r#"{"blocked":{"queries":64,"keys":256}}"#,
+        ),
     ] {
         assert_eq!(serde_json::to_string(&form).unwrap(), text);
         assert_eq!(serde_json::from_str::<Form>(text).unwrap(), form);

@@ -3,11 +3,17 @@ use bochner_attention::{
     AttentionGradients, Form, Gradients, Magnitude, Mask, Points, Settings, Similarity, attend,
     attend_vjp,
 };
+use bochner_numerics::Real;
 use ndarray::{Array1, Array4};
 
-type Results = (Array4<f32>, Array1<f32>, Gradients<f32>, Array4<f32>);
+type Results<T> = (Array4<T>, Array1<T>, Gradients<T>, Array4<T>);
 
-fn results(case: &Case<f32>, example: &Example<f32>, mask: &Mask, threads: usize) -> Results {
+fn results<T: Real>(
+    case: &Case<T>,
+    example: &Example<T>,
+    mask: &Mask,
+    threads: usize,
+) -> Results<T> {
     pool(threads).install(|| {
         let forward = case.forward(example, mask, &TRAINING).unwrap();
         let gradients = case.gradients(example, mask, &TRAINING);
@@ -24,9 +30,14 @@ fn pool(threads: usize) -> rayon::ThreadPool {
 /// Several blocks of queries and of keys, with dropout: the same to the bit.
 #[test]
 fn forward_and_backward() {
+    every_case::<f32>();
+    every_case::<f64>();
+}
+
+fn every_case<T: Real>() {
     let (queries, keys) = (300, 600);
     let example = Example::new(queries, keys);
-    for case in few_cases() {
+    for case in few_cases::<T>() {
         for (name, mask) in masks(queries, keys) {
             if !case.takes(&mask) {
                 continue;
@@ -36,23 +47,25 @@ fn forward_and_backward() {
                 let got = results(&case, &example, &mask, threads);
                 assert!(
                     got == want,
-                    "{}, mask: {name}, {threads} threads",
-                    case.name
+                    "{} in {}, mask: {name}, {threads} threads",
+                    case.name,
+                    T::NAME,
                 );
             }
         }
     }
 }
 
-fn in_linear_time(
-    Example { q, k, v }: &Example<f32>,
+fn in_linear_time<T: Real>(
+    Example { q, k, v }: &Example<T>,
     mask: &Mask,
     threads: usize,
-) -> (Array4<f32>, AttentionGradients<f32>) {
-    let w = random((1, HEADS, 3, WIDTH), "w1");
+) -> (Array4<T>, AttentionGradients<T>) {
+    let [w1, w2] = ["w1", "w2"].map(|name| random((1, HEADS, 3, WIDTH), name));
+    let (w1, w2) = (w1.view(), w2.view());
     let settings = Settings {
         similarity: Similarity::Squared {
-            points: Points::Stationary { w: w.view() },
+            points: Points::Nonstationary { w1, w2 },
             floor: 1e-5,
         },
         magnitude: Magnitude::Norm { p: 1.5 },
@@ -63,7 +76,7 @@ fn in_linear_time(
     let (q, k, v) = (q.view(), k.view(), v.view());
     pool(threads).install(|| {
         let attended = attend(q, k, v, &settings).unwrap();
-        let cotangent: Array4<f32> = random(attended.output.raw_dim(), "output cotangent");
+        let cotangent: Array4<T> = random(attended.output.raw_dim(), "output cotangent");
         let g = attend_vjp(q, k, v, &settings, &attended, cotangent.view()).unwrap();
         (attended.output, g)
     })
@@ -72,8 +85,13 @@ fn in_linear_time(
 /// Several parts, whose sums are joined.
 #[test]
 fn sums_over_the_sequence() {
+    every_mask::<f32>();
+    every_mask::<f64>();
+}
+
+fn every_mask<T: Real>() {
     let (queries, keys) = (2100, 1900);
-    let example = Example::new(queries, keys);
+    let example = Example::<T>::new(queries, keys);
     for (name, mask) in masks(queries, keys) {
         if name.contains("matrix") {
             continue;
@@ -81,7 +99,7 @@ fn sums_over_the_sequence() {
         let want = in_linear_time(&example, &mask, 1);
         for threads in [2, 3] {
             let got = in_linear_time(&example, &mask, threads);
-            assert!(got == want, "mask: {name}, {threads} threads");
+            assert!(got == want, "{}, mask: {name}, {threads} threads", T::NAME);
         }
     }
 }
