@@ -1,7 +1,7 @@
 //! Attention itself: weights, outputs and their vector-Jacobian product.
 
-use crate::call::units::divided;
-use crate::call::{Call, Prepared, slab, write_row_major};
+use crate::call::units::{divided, multiply_finite};
+use crate::call::{Call, Origin, Prepared, slab, write_row_major};
 use crate::engine::linear_time::Starts;
 use crate::engine::{Cotangent, HeadGradients, OutputRows, RowStatistics, blocks};
 use crate::error::same_shape;
@@ -27,6 +27,7 @@ pub(crate) struct State<T> {
     statistics: Buffer<RowStatistics<T>>,
     /// Of the parts of each head, if the linear-time form was taken.
     starts: Option<Starts<T>>,
+    origin: Origin,
 }
 
 /// Gradients of [`attend`], shaped as its arguments.
@@ -60,8 +61,11 @@ pub struct AttentionGradients<T> {
 /// sequences under a squared kernel O(T R² dv) time, see [`Form`].
 /// Magnitudes are compared by their logarithms, so weights are right even where a magnitude
 /// overflows. A row without a kept key has a zero output; if all kept similarities of a row are
-/// exactly zero, its weights are those of the magnitudes alone. The result is the same to the bit
-/// for any number of threads.
+/// exactly zero, its weights are those of the magnitudes alone. Finite arguments have finite outputs.
+/// A query, key or value that is not a number makes the rows that meet it NaN; an infinite distance is
+/// a whole number of periods. The result is the same to the bit for any number of threads; it differs
+/// by rounding between [instruction sets](bochner_numerics::instructions), which
+/// `BOCHNER_INSTRUCTIONS` holds to one.
 ///
 /// # Reference
 /// Song et al. 2021, equations 8, 9, 12-16.
@@ -90,7 +94,7 @@ pub fn attend<T: Real>(
     settings: &Settings<T>,
 ) -> Result<Attended<T>, Error> {
     let workspace = Workspace::new();
-    let call = Call::new(q, k, v, settings, &workspace)?;
+    let mut call = Call::new(q, k, v, settings, &workspace)?;
     let form = call.form()?;
     let (rows, width) = (call.queries, call.value_width());
     let mut output = zeros(call.shape(rows, width).iter().product());
@@ -139,7 +143,7 @@ pub fn attend_into<T: Real>(
     workspace: &Workspace<T>,
     output: ArrayViewMut4<T>,
 ) -> Result<(), Error> {
-    let call = Call::new(q, k, v, settings, workspace)?;
+    let mut call = Call::new(q, k, v, settings, workspace)?;
     let shape = call.shape(call.queries, call.value_width());
     same_shape("output", &shape, output.shape())?;
     let form = call.form()?;
@@ -151,11 +155,14 @@ pub fn attend_into<T: Real>(
 
 impl<T: Real> Call<'_, '_, T> {
     /// Adds the attended values to zeros.
-    fn attend(&self, form: Form, output: &mut [T]) -> State<T> {
+    fn attend(&mut self, form: Form, output: &mut [T]) -> State<T> {
         let heads = self.prepare(form);
+        let largest = heads.iter().map(|head| head.largest_value);
+        let unit = self.unit_of_values(largest.fold(T::zero(), T::max), self.keys);
+        self.divide_values(unit);
         let mut statistics = self.statistics(heads.len() * self.queries);
         let out = OutputRows {
-            output,
+            output: &mut *output,
             statistics: &mut statistics,
         };
         let starts = match form {
@@ -165,10 +172,12 @@ impl<T: Real> Call<'_, '_, T> {
                 None
             }
         };
+        multiply_finite(output, unit);
         State {
             heads,
             statistics,
             starts,
+            origin: self.origin(),
         }
     }
 
@@ -205,7 +214,9 @@ impl<T: Real> Call<'_, '_, T> {
 /// `cotangent: [B, M, Tq, dv]`; the gradients have the shapes of what they belong to.
 ///
 /// # Errors
-/// As [`attend`]; [`Error::ShapeMismatch`] if the cotangent does not fit.
+/// As [`attend`]; [`Error::ShapeMismatch`] if the cotangent does not fit, [`Error::ForeignForward`] if
+/// `attended` is of other shapes or lengths, or of another kind of settings. That it is of other
+/// numbers of the same shapes is not noticed.
 ///
 /// # Numerics
 /// The same blocks are recomputed: memory stays O(T). Gradients of masked keys and values, and of
@@ -239,8 +250,12 @@ impl<T: Real> State<T> {
         let shape = call.shape(call.queries, call.value_width());
         same_shape("attended output", &shape, output.shape())?;
         same_shape("cotangent", &shape, cotangent.shape())?;
+        let mechanism = "attend_vjp";
+        if !call.is_that_of(self.origin, &self.heads) {
+            return Err(Error::ForeignForward { mechanism });
+        }
         let units = call.units(&self.heads, cotangent);
-        call.divide_values(units);
+        call.divide_values(units.values);
         let (output, cotangent) = (
             divided(output, units.values),
             divided(cotangent, units.cotangents),

@@ -24,7 +24,7 @@ use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 ///
 /// # Numerics
 /// The quadratic form adds up the same terms as [`attend`](crate::attend) in the same order, except
-/// within the last sixteen keys of a row's last block of 256, whose normaliser it may round
+/// within the last sixteen keys of a row's last block of keys ([`Blocks`](crate::Blocks)), whose normaliser it may round
 /// differently. Where magnitudes overflow, or all similarities of a row vanish, the same holds as
 /// there. In the linear-time form sums are relative to the largest exponent so far, and raised when
 /// a louder key comes; rounding errors are those of [`Form::LinearTime`], and depend on how the

@@ -8,7 +8,8 @@ use thiserror::Error;
 pub enum Error {
     /// Two arrays do not fit together.
     #[error(
-        "{what} must have shape {expected:?}, but has {got:?}; check the order of the axes (batch, heads, time, width)"
+        "{what} must have shape {expected:?}, but has {got:?}{}",
+        order_of_axes(what)
     )]
     ShapeMismatch {
         /// The argument.
@@ -94,6 +95,14 @@ pub enum Error {
     Nn(#[from] bochner_nn::Error),
 }
 
+/// What is easily mistaken where queries, keys or values do not fit together.
+fn order_of_axes(what: &str) -> &'static str {
+    match what {
+        "q" | "k" | "v" => "; check the order of the axes (batch, heads, time, width)",
+        _ => "",
+    }
+}
+
 /// `Ok` if `value` is finite and positive.
 pub(crate) fn positive(name: &'static str, value: f64) -> Result<(), Error> {
     if value > 0.0 && value.is_finite() {
@@ -115,6 +124,19 @@ pub(crate) fn non_negative(name: &'static str, value: f64) -> Result<(), Error> 
         Err(Error::OutOfRange {
             name,
             range: "finite and at least 0",
+            got: value,
+        })
+    }
+}
+
+/// `Ok` if `value` can be added to a squared kernel, which is 1 at most.
+pub(crate) fn floor(value: f64) -> Result<(), Error> {
+    if (0.0..=1.0).contains(&value) {
+        Ok(())
+    } else {
+        Err(Error::OutOfRange {
+            name: "floor",
+            range: "from 0 to 1",
             got: value,
         })
     }

@@ -75,7 +75,8 @@ impl Mask {
     /// States how many queries of each example are not padding.
     ///
     /// Only the inference network's mean over the queries uses it: the rows of padded queries are
-    /// computed like any other.
+    /// computed like any other. Where a layer attends from a sequence to itself, the key lengths
+    /// stand for it unless it is given.
     pub fn with_query_lengths(self, lengths: Vec<usize>) -> Self {
         Self {
             query_lengths: Some(lengths),
@@ -93,8 +94,19 @@ impl Mask {
 
     /// Whether query `i` of example `b` may attend to key `j`, in sequences of `queries` and
     /// `keys` positions.
+    ///
+    /// # Panics
+    /// If the mask has lengths but none for `b`, or a matrix without the pair.
     pub fn keeps(&self, b: usize, i: usize, j: usize, queries: usize, keys: usize) -> bool {
         j < self.row_limit(b, i, queries, keys) && self.matrix_row(i).is_none_or(|row| row[j])
+    }
+
+    /// The same for sequences that attend to themselves: as many queries as keys are not padding.
+    #[cfg(feature = "dfdx")]
+    pub(crate) fn of_itself(&self) -> Self {
+        let mut mask = self.clone();
+        mask.query_lengths = mask.query_lengths.or_else(|| mask.key_lengths.clone());
+        mask
     }
 
     /// Whether a causal restriction is part of the mask.

@@ -47,7 +47,8 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// Initial values of all parameters.
     ///
     /// # Errors
-    /// Those of [`Mechanism::validate`]; [`Error::Empty`] for a size of zero.
+    /// Those of [`Mechanism::validate`]; whatever the parameters' distributions refuse, such as a size
+    /// of zero.
     fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error>;
 
     /// The forward pass.

@@ -1,6 +1,6 @@
 //! One kind of attention, put together from its parts.
 
-use crate::error::{non_negative, period, positive};
+use crate::error::{self, period, positive};
 use crate::{Error, Form, Magnitude, Mask, Points, Similarity};
 use bochner_numerics::{Dropout, Real};
 use ndarray::{Array4, Axis};
@@ -20,6 +20,46 @@ pub struct Settings<'a, T> {
     pub dropout: Option<Dropout>,
     /// In which form a squared kernel is computed; of the others there is one.
     pub form: Form,
+}
+
+impl<'a, T> Settings<'a, T> {
+    /// A similarity with the magnitude of softmax attention ($p = 2$), without dropout, in whichever
+    /// form is faster.
+    ///
+    /// ```
+    /// use bochner_attention::{Magnitude, Mask, Settings, Similarity, attend};
+    /// use ndarray::Array4;
+    ///
+    /// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| ((m + 2 * t + n) as f32).sin());
+    /// let (all, causal) = (Mask::none(), Mask::none().with_causality());
+    /// let softmax = Settings::new(Similarity::Rbf, &all);
+    /// let rbf = Settings { magnitude: Magnitude::None, ..softmax.with_mask(&causal) };
+    /// assert_eq!(attend(x.view(), x.view(), x.view(), &rbf)?.output.shape(), x.shape());
+    /// # Ok::<(), bochner_attention::Error>(())
+    /// ```
+    pub fn new(similarity: Similarity<'a, T>, mask: &'a Mask) -> Self {
+        Self {
+            similarity,
+            magnitude: Magnitude::Norm { p: 2.0 },
+            mask,
+            dropout: None,
+            form: Form::Automatic,
+        }
+    }
+
+    /// The same with another mask, which need not live as long as the first.
+    pub fn with_mask<'b>(&self, mask: &'b Mask) -> Settings<'b, T>
+    where
+        'a: 'b,
+    {
+        Settings {
+            similarity: self.similarity.reborrow(),
+            magnitude: self.magnitude,
+            mask,
+            dropout: self.dropout,
+            form: self.form,
+        }
+    }
 }
 
 /// [`Settings`] that own their spectral points and wait for a mask.
@@ -105,7 +145,7 @@ impl<T: Real> Settings<'_, T> {
             Similarity::Rbf | Similarity::Linear => Ok(()),
             Similarity::Expsin { period: p } => period(*p),
             Similarity::Squared { points, floor } => {
-                non_negative("floor", *floor)?;
+                error::floor(*floor)?;
                 points.validate(batch, heads, width)
             }
         }

@@ -23,7 +23,7 @@ pub enum Similarity<'a, T> {
     Squared {
         /// The spectral points of every head.
         points: Points<'a, T>,
-        /// The floor $e \ge 0$, 1e-5 by default elsewhere.
+        /// The floor e, from 0 to 1; 1e-5 by default elsewhere.
         floor: f64,
     },
 }
@@ -44,6 +44,32 @@ pub enum Points<'a, T> {
         /// The second frequencies.
         w2: ArrayView4<'a, T>,
     },
+}
+
+impl<'a, T> Similarity<'a, T> {
+    /// The same for a shorter time.
+    pub(crate) fn reborrow<'b>(&self) -> Similarity<'b, T>
+    where
+        'a: 'b,
+    {
+        match *self {
+            Self::Rbf => Similarity::Rbf,
+            Self::Expsin { period } => Similarity::Expsin { period },
+            Self::Linear => Similarity::Linear,
+            Self::Squared { ref points, floor } => Similarity::Squared {
+                points: match points {
+                    Points::Stationary { w } => Points::Stationary {
+                        w: w.clone().reborrow(),
+                    },
+                    Points::Nonstationary { w1, w2 } => Points::Nonstationary {
+                        w1: w1.clone().reborrow(),
+                        w2: w2.clone().reborrow(),
+                    },
+                },
+                floor,
+            },
+        }
+    }
 }
 
 /// Gradients with respect to [`Points`], shaped as they were given.

@@ -1,6 +1,7 @@
 //! A call whose positions come after those of earlier ones.
 
 use super::prepare::{Parts, Scaling};
+use super::units::{divided, multiply_finite};
 use super::{Call, slab};
 use crate::engine::linear_time::{LinearTime, Sums, follow};
 use crate::engine::{Cache, Following, Head, Level, OutputRows, RowStatistics, Rows, largest};
@@ -81,7 +82,9 @@ impl<T: Real> Call<'_, '_, T> {
             return self.attend_anew(queries, cache, output);
         }
         let left = left.row_range(0..added);
-        attend_from(&cache.head(left, rows, self.blocks, self.workspace), output);
+        let head = cache.head(left, rows, self.blocks, self.workspace);
+        let unit = self.unit_of_values(cache.largest_value(), cache.length());
+        attend_from(head, unit, output);
     }
 
     fn decode_sums(&self, h: usize, sums: &mut Option<Sums<T>>, output: Option<&mut [T]>) {
@@ -149,7 +152,8 @@ impl<T: Real> Call<'_, '_, T> {
         let prepared = call.prepare(Form::Quadratic);
         let head = call.head(0, &prepared[0]);
         let packed = head.pack();
-        attend_from(&head.with(&packed), output);
+        let unit = call.unit_of_values(prepared[0].largest_value, call.keys);
+        attend_from(head.with(&packed), unit, output);
     }
 }
 
@@ -163,12 +167,27 @@ fn last_rows(queries: usize, keys: usize) -> Rows<'static> {
     }
 }
 
-/// Attention from all queries of a head.
-fn attend_from<T: Real>(head: &Head<T>, output: &mut [T]) {
+/// Attention from all queries of a head, with values divided by a power of two on the way.
+fn attend_from<T: Real>(head: Head<T>, unit: i32, output: &mut [T]) {
+    let values = array(head.values);
+    let values = divided(values, unit);
+    let values = values.as_slice().expect("row-major");
+    let (rows, width) = head.values.shape();
+    let head = Head {
+        values: Mat::new(values, rows, width),
+        ..head
+    };
     let none = RowStatistics::new(Level::NONE);
     let mut statistics = head.workspace.statistics.filled(head.rows.queries, none);
     let statistics = &mut statistics;
-    head.forward(0, OutputRows { output, statistics });
+    head.forward(
+        0,
+        OutputRows {
+            output: &mut *output,
+            statistics,
+        },
+    );
+    multiply_finite(output, unit);
 }
 
 /// A matrix as the only head of the only example.

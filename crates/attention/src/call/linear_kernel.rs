@@ -48,8 +48,8 @@ impl<T: Real> Call<'_, '_, T> {
         let most = log2_range::<T>() - 28.0;
         for i in 0..self.queries {
             let query = queries.row(i);
-            let product = columns.largest_product(query, rows.limit(i), rows.matrix(i));
-            let power = (-product.log2()).min(most - largest_of(query).as_f64().log2());
+            let product = columns.log2_largest(query, rows.limit(i), rows.matrix(i));
+            let power = (-product).min(most - largest_of(query).as_f64().log2());
             f(i, if power.is_finite() { power as i32 } else { 0 });
         }
     }
@@ -66,12 +66,23 @@ struct Columns<'a, T> {
 }
 
 impl<T: Real> Columns<'_, T> {
-    /// The largest product of one coordinate of `query` with that of a kept key.
-    fn largest_product(&mut self, query: &[T], limit: usize, kept: Option<&[bool]>) -> f64 {
+    /// The logarithm of the largest product of one coordinate of `query` with that of a kept key.
+    fn log2_largest(&mut self, query: &[T], limit: usize, kept: Option<&[bool]>) -> f64 {
         let of = |columns: &[f64]| {
-            let pairs = query.iter().zip(columns);
-            let products = pairs.map(|(q, &k)| q.as_f64().abs() * k);
-            products.filter(|x| x.is_finite()).fold(0.0, f64::max)
+            let pairs = query.iter().zip(columns).filter(|(q, _)| q.is_finite());
+            let largest = |power: i32| {
+                let scale = 2.0_f64.powi(power);
+                let products = pairs
+                    .clone()
+                    .map(|(q, k)| q.as_f64().abs() * scale * (k * scale));
+                products.fold(0.0, f64::max).log2() - 2.0 * f64::from(power)
+            };
+            let product = largest(0);
+            if product < f64::INFINITY {
+                product
+            } else {
+                largest(-520)
+            }
         };
         match kept {
             None => {

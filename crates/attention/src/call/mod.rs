@@ -14,11 +14,11 @@ pub(crate) use row_major::{RowMajor, write_row_major};
 
 use crate::engine::{Head, Packed, PairDropout, Rows, blocks};
 use crate::error::same_shape;
-use crate::{Blocks, Error, Form, Settings, Similarity, Workspace};
+use crate::{Blocks, Error, Form, Magnitude, Points, Settings, Similarity, Workspace};
 use bochner_numerics::{Buffer, Dropout, Mat, Real, parallel};
 use ndarray::{Array4, ArrayView4, Axis};
 use std::ops::Range;
-use units::{Units, divided, log2_largest};
+use units::{Units, divided, log2_largest, log2_range};
 
 /// One call's arguments, checked and contiguous.
 pub(crate) struct Call<'a, 'p, T> {
@@ -33,6 +33,18 @@ pub(crate) struct Call<'a, 'p, T> {
     settings: &'a Settings<'p, T>,
     pub(crate) blocks: Blocks,
     pub(crate) workspace: &'a Workspace<T>,
+}
+
+/// What a backward pass has in common with its forward pass, beside the numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Origin {
+    /// B, M, Tq, Tk, d, dv, and the number of spectral points.
+    shape: [usize; 7],
+    similarity: &'static str,
+    magnitude: Magnitude,
+    dropout: Option<Dropout>,
+    is_causal: bool,
+    has_matrix: bool,
 }
 
 impl<'a, 'p, T: Real> Call<'a, 'p, T> {
@@ -73,6 +85,43 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
             blocks,
             workspace,
         })
+    }
+
+    /// Where a forward pass of this call comes from.
+    pub(crate) fn origin(&self) -> Origin {
+        let Settings {
+            similarity,
+            magnitude,
+            dropout,
+            mask,
+            ..
+        } = self.settings;
+        let (similarity, points) = match similarity {
+            Similarity::Rbf => ("rbf", 0),
+            Similarity::Expsin { .. } => ("expsin", 0),
+            Similarity::Linear => ("linear", 0),
+            Similarity::Squared { points, .. } => match points {
+                Points::Stationary { .. } => ("stationary", points.count()),
+                Points::Nonstationary { .. } => ("non-stationary", points.count()),
+            },
+        };
+        let (queries, keys, widths) = (self.queries, self.keys, [self.width, self.value_width()]);
+        Origin {
+            shape: [
+                self.batch, self.heads, queries, keys, widths[0], widths[1], points,
+            ],
+            similarity,
+            magnitude: *magnitude,
+            dropout: *dropout,
+            is_causal: mask.is_causal(),
+            has_matrix: mask.has_matrix(),
+        }
+    }
+
+    /// Whether a forward pass can have been one of this call.
+    pub(crate) fn is_that_of(&self, origin: Origin, heads: &[Prepared<T>]) -> bool {
+        let mut kept = (0..heads.len()).map(|h| self.kept(h));
+        self.origin() == origin && heads.iter().all(|head| kept.next() == Some(head.kept))
     }
 
     pub(crate) fn value_width(&self) -> usize {
@@ -120,13 +169,19 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
         Units::of(self.v.view(), cotangent, others)
     }
 
-    /// Brings the values into the units.
-    pub(crate) fn divide_values(&mut self, units: Units) {
-        if units.values != 0 {
-            let values: Vec<T> = divided(self.v.view(), units.values)
-                .iter()
-                .copied()
-                .collect();
+    /// The power of two by which values are divided so that no sum over them overflows: a mean is in
+    /// range where its terms are.
+    pub(crate) fn unit_of_values(&self, largest: T, keys: usize) -> i32 {
+        // Of a squared kernel in linear time a term is as large as twice a product of features.
+        let terms = keys as f64 * (4 * self.operand_width()).pow(2) as f64;
+        let excess = (largest.as_f64() * terms).log2() - log2_range::<T>();
+        excess.ceil().max(0.0) as i32
+    }
+
+    /// Divides the values by a power of two.
+    pub(crate) fn divide_values(&mut self, power: i32) {
+        if power != 0 {
+            let values: Vec<T> = divided(self.v.view(), power).iter().copied().collect();
             let shape = self.shape(self.keys, self.value_width());
             self.v = RowMajor::Copied(Buffer::from(values), shape);
         }

@@ -16,6 +16,10 @@ pub(crate) struct Prepared<T> {
     pub(super) score: Score,
     /// Found out once: every block asks.
     pub(super) finite: Finite,
+    /// Of the kept values, without its sign.
+    pub(crate) largest_value: T,
+    /// Keys that are not padding.
+    pub(super) kept: usize,
 }
 
 impl<T> std::fmt::Debug for Prepared<T> {
@@ -61,6 +65,8 @@ impl<T: Real> Call<'_, '_, T> {
                         scaling: Scaling::default(),
                         score: self.squared_score(h, points, *floor),
                         finite: Finite::default(),
+                        largest_value: largest(self.kept_values(h).data()),
+                        kept: self.kept(h),
                     };
                 }
                 Similarity::Squared { points, floor } => self.squared(h, points, *floor),
@@ -75,16 +81,19 @@ impl<T: Real> Call<'_, '_, T> {
 
     pub(super) fn prepared(&self, h: usize, (operands, scaling, score): Parts<T>) -> Prepared<T> {
         let (left, right) = self.factors(h, &operands);
+        let values = self.kept_values(h);
         let finite = Finite {
             left: all_finite(left.data()),
             right: all_finite(right.data()),
-            values: all_finite(self.kept_values(h).data()),
+            values: all_finite(values.data()),
         };
         Prepared {
             operands,
             scaling,
             score,
             finite,
+            largest_value: largest(values.data()),
+            kept: self.kept(h),
         }
     }
 
@@ -230,12 +239,16 @@ impl<T: Real> Call<'_, '_, T> {
         }
     }
 
-    /// A copy divided by a power of two, if that is not one.
+    /// A copy divided by a power of two, if that is not one; what overflows becomes the largest number.
     fn scaled(&self, x: Mat<T>, down: i32) -> Option<Buffer<T>> {
-        let factor = T::of(exp2(-down));
+        let (factor, largest) = (T::of(exp2(-down)), T::max_value());
+        let scaled = |&x: &T| match x.is_finite() {
+            true => (x * factor).max(-largest).min(largest),
+            false => x,
+        };
         (down != 0).then(|| {
             let mut copy = self.workspace.numbers.empty(x.data().len());
-            copy.extend(x.data().iter().map(|&x| x * factor));
+            copy.extend(x.data().iter().map(scaled));
             copy
         })
     }

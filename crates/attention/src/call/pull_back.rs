@@ -1,7 +1,7 @@
 //! From the gradients of features and exponents to those of the arguments.
 
 use super::prepare::{Scaling, exp2};
-use super::units::{Units, fill_multiplied};
+use super::units::{Units, fill_multiplied, multiplied};
 use super::{Call, Prepared, slab};
 use crate::attend::AttentionGradients;
 use crate::engine::{HeadGradients, Score, all_finite};
@@ -116,7 +116,8 @@ impl<T: Real> Call<'_, '_, T> {
             let distinct = sums.len() / size;
             parallel::for_each_chunk(sums, size, |i, sum| {
                 for part in parts.iter().skip(i).step_by(distinct).flatten() {
-                    sum.iter_mut().zip(&part[n]).for_each(|(sum, &x)| *sum += x);
+                    let pairs = sum.iter_mut().zip(&part[n]);
+                    pairs.for_each(|(sum, x)| *sum = multiplied(sum.as_f64() + x.as_f64(), 0));
                 }
             });
         }

@@ -124,6 +124,15 @@ impl<T: Real, F: Fn(usize) -> f64> Task for FillMultiplied<'_, T, F> {
     }
 }
 
+/// Multiplies what is finite by a power of two.
+pub(crate) fn multiply_finite<T: Real>(x: &mut [T], power: i32) {
+    if power != 0 {
+        for x in x.iter_mut().filter(|x| x.is_finite()) {
+            *x = multiplied(x.as_f64(), power);
+        }
+    }
+}
+
 /// Multiplies all of `x` by a power of two.
 pub(crate) fn multiply<T: Real, D: Dimension>(x: &mut Array<T, D>, power: i32) {
     if power != 0 {

@@ -1,6 +1,6 @@
 //! The keys and values of a causal sequence that grows.
 
-use super::sweep::relative;
+use super::sweep::{largest, relative};
 use super::{Exponents, Finite, Head, Packed, Rows, Score};
 use crate::{Blocks, Workspace};
 use bochner_numerics::{Buffer, Mat, Panels, Real};
@@ -16,6 +16,8 @@ pub(crate) struct Cache<T> {
     /// Of each coordinate of these the largest, without its sign.
     largest: Vec<T>,
     values: Vec<T>,
+    /// Of these, without its sign.
+    largest_value: T,
     score: Option<Score>,
     packed: Packed<T>,
     finite: Finite,
@@ -40,6 +42,7 @@ impl<T: Real> Cache<T> {
             keys: Vec::new(),
             largest: vec![T::zero(); width],
             values: Vec::new(),
+            largest_value: T::zero(),
             score: None,
             packed: Packed::default(),
             finite: Finite {
@@ -55,6 +58,7 @@ impl<T: Real> Cache<T> {
         let (from, added) = (self.length, more.right.shape().0);
         self.length += added;
         self.values.extend_from_slice(more.values.data());
+        self.largest_value = self.largest_value.max(largest(more.values.data()));
         self.finite.left &= more.finite.left;
         self.finite.right &= more.finite.right;
         self.finite.values &= more.finite.values;
@@ -131,6 +135,11 @@ impl<T: Real> Cache<T> {
         &self.largest
     }
 
+    /// The largest finite number of all values, without its sign.
+    pub(crate) fn largest_value(&self) -> T {
+        self.largest_value
+    }
+
     /// Forgets all positions but the first ones.
     pub(crate) fn truncate(&mut self, length: usize) {
         if length >= self.length {
@@ -147,6 +156,7 @@ impl<T: Real> Cache<T> {
         }
         self.largest.fill(T::zero());
         raise(&mut self.largest, &self.keys);
+        self.largest_value = largest(&self.values);
         // The loudest key may be gone.
         let loudest = score.exponents().and_then(Exponents::largest);
         self.packed.relative = loudest.map(|reference| {

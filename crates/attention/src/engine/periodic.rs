@@ -7,7 +7,8 @@ use std::f64::consts::PI;
 /// $s = \exp(-c \sin^2(\pi D / P))$ of a squared distance $D^2$.
 ///
 /// Only the fraction of a period counts, and it is found exactly. Beyond the type's resolution
-/// every distance is a whole number of periods, and so is one whose square overflows.
+/// every distance is a whole number of periods, and so is an infinite one, whose square may just have
+/// overflowed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wave {
     /// The period P.
@@ -70,8 +71,11 @@ impl Wave {
     }
 }
 
-/// What is left of `y` beside the nearest whole number; nothing of what is not finite.
+/// What is left of `y` beside the nearest whole number; nothing of what is infinite.
 fn fraction<T: Real>(y: T) -> T {
-    let rest = y - y.round();
-    if rest.is_nan() { T::zero() } else { rest }
+    if y.is_infinite() {
+        T::zero()
+    } else {
+        y - y.round()
+    }
 }

@@ -211,7 +211,10 @@ fn online_exponential<T: Real, A: Arithmetic>(
     let before = statistics.largest;
     let now = max(row).max(before);
     if now == T::neg_infinity() {
-        row.fill(T::zero());
+        // No key is kept, unless none is a number.
+        let all = row.iter().find(|x| x.is_nan()).copied();
+        row.fill(all.unwrap_or_default());
+        statistics.normaliser += all.unwrap_or_default();
         return T::one();
     }
     statistics.largest = now;

@@ -67,7 +67,7 @@ impl<T: Real> MultiHeadInference<T> {
         workspace: &Workspace<T>,
         output: ArrayViewMut3<T>,
     ) -> Result<(), Error> {
-        self.attend(x, x, mask, workspace, output)
+        self.attend_from(x, None, mask, workspace, output)
     }
 
     /// Attention of sequences to others.
@@ -85,6 +85,19 @@ impl<T: Real> MultiHeadInference<T> {
         workspace: &Workspace<T>,
         output: ArrayViewMut3<T>,
     ) -> Result<(), Error> {
+        self.attend_from(query, Some(memory), mask, workspace, output)
+    }
+
+    /// Attention of sequences to others, or to themselves.
+    fn attend_from(
+        &mut self,
+        query: ArrayView3<T>,
+        memory: Option<ArrayView3<T>>,
+        mask: &Mask,
+        workspace: &Workspace<T>,
+        output: ArrayViewMut3<T>,
+    ) -> Result<(), Error> {
+        let (to_itself, memory) = (memory.is_none(), memory.unwrap_or(query));
         let (batch, queries, _) = query.dim();
         let (keys, width) = (memory.dim().1, self.maps.width());
         same_shape("the input", &[batch, queries, width], query.shape())?;
@@ -110,6 +123,11 @@ impl<T: Real> MultiHeadInference<T> {
             Known::Of(_, settings) => settings,
             Known::Nothing => {
                 let mechanism = self.variant.mechanism::<T>();
+                let own = to_itself.then(|| mask.of_itself());
+                let inputs = Inputs {
+                    mask: own.as_ref().unwrap_or(mask),
+                    ..inputs.clone()
+                };
                 inferred = mechanism.settings(&inputs, &self.parameters, &self.pass)?;
                 &inferred
             }

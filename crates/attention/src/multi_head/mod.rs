@@ -217,6 +217,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         let shape = self.checked(*query.shape())?;
         self.checked(*memory.shape())?;
         let operation = MultiHeadOperation {
+            mask: mask.clone(),
             sequences: 2,
             ..self.operation(mask, pass)
         };
@@ -243,7 +244,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         MultiHeadOperation {
             variant: self.config.variant.clone(),
             heads: self.config.heads,
-            mask: mask.clone(),
+            mask: mask.of_itself(),
             pass,
             sequences: 1,
         }

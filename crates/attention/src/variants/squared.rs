@@ -3,7 +3,7 @@
 
 use crate::attend::{Attended, AttentionGradients, State, attend, weights};
 use crate::call::units::multiplied;
-use crate::error::{Error, non_negative, positive};
+use crate::error::{self, Error, positive};
 use crate::mechanism::{Inputs, Pass};
 use crate::variants::released;
 use crate::{Form, Magnitude, Mask, OwnedSettings, Points, Settings, Similarity};
@@ -64,7 +64,7 @@ pub(super) struct SquaredKernel {
 impl SquaredKernel {
     pub(super) fn validate(&self) -> Result<(), Error> {
         positive("p", self.p)?;
-        non_negative("floor", self.floor)
+        error::floor(self.floor)
     }
 
     /// The frequencies that enter the kernel: the released code multiplies them by 2 pi.

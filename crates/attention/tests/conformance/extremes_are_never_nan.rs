@@ -1,8 +1,8 @@
 use crate::common::*;
-use crate::plain::dropout;
+use crate::plain::{dropout, for_all_settings};
 use bochner_attention::{
-    Cotangents, Error, Form, Inputs, Magnitude, Mask, Pass, Points, REGISTRY, Settings, Similarity,
-    Size, Variant, attend, attend_vjp, log_norm_sq, weights,
+    Cotangents, Decoder, DecoderSize, Error, Form, Inputs, Magnitude, Mask, Pass, Points, REGISTRY,
+    Settings, Similarity, Size, Variant, attend, attend_vjp, log_norm_sq, weights,
 };
 use bochner_numerics::{Real, Seed, Stream, standard_normal};
 use ndarray::{Array1, Array2, Array4, Axis};
@@ -447,4 +447,90 @@ fn overflowing_norms_are_still_compared() {
             }
         }
     }
+}
+
+/// Each argument in turn as large as its type allows: outputs are finite and gradients no NaN.
+#[test]
+fn the_largest_numbers() {
+    for largest in 0..4 {
+        for_all_settings(3, 5, |settings, example, label| {
+            let mut arrays = [&example.q, &example.k, &example.v].map(Array4::clone);
+            let all = arrays.iter_mut().enumerate();
+            for (_, array) in all.filter(|&(n, _)| n == largest || largest == 3) {
+                array.mapv_inplace(|x| x.signum() * 0.9 * f64::MAX);
+            }
+            let [q, k, v] = arrays.each_ref().map(|array| array.view());
+            let attended = attend(q, k, v, settings).unwrap();
+            let finite = |array: &Array4<f64>| array.iter().all(|x| x.is_finite());
+            assert!(finite(&attended.output), "{label}, {largest}");
+            let cotangent: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");
+            let g = attend_vjp(q, k, v, settings, &attended, cotangent.view()).unwrap();
+            let points = g.points.iter().flat_map(|g| [Some(&g.w1), g.w2.as_ref()]);
+            let all = [&g.q, &g.k, &g.v].into_iter().chain(points.flatten());
+            for (n, array) in all.enumerate() {
+                assert!(finite(array), "{label}, {largest}: gradient {n}");
+            }
+        });
+    }
+}
+
+/// A mean is no larger than its terms, though their sum is.
+#[test]
+fn means_of_large_values() {
+    let (q, k): (Array4<f32>, _) = (Array4::zeros((1, 1, 2, 3)), Array4::zeros((1, 1, 1024, 3)));
+    let w: Array4<f32> = random((1, 1, 2, 3), "w1");
+    let points = Points::Stationary { w: w.view() };
+    let floor = 1e-5;
+    let mask = Mask::none();
+    for (similarity, form) in [
+        (Similarity::Rbf, Form::Automatic),
+        (Similarity::Squared { points, floor }, Form::Quadratic),
+        (Similarity::Squared { points, floor }, Form::LinearTime),
+    ] {
+        let settings = Settings {
+            form,
+            ..Settings::new(similarity, &mask)
+        };
+        for value in [1e30_f32, 1e36, -3e38] {
+            let v = Array4::from_elem((1, 1, 1024, 2), value);
+            let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
+            for x in attended.output {
+                assert!((x / value - 1.0).abs() < 1e-5, "{form:?}: {x} of {value}");
+            }
+        }
+        let size = DecoderSize {
+            batch: 1,
+            heads: 1,
+            width: 3,
+            value_width: 2,
+        };
+        let mut decoder =
+            Decoder::new(&settings.with_mask(&Mask::none().with_causality()), size).unwrap();
+        for _ in 0..40 {
+            let x = Array4::zeros((1, 1, 1, 3));
+            let v = Array4::from_elem((1, 1, 1, 2), 1e37_f32);
+            let output = decoder.step(x.view(), x.view(), v.view()).unwrap();
+            let expected = form != Form::LinearTime;
+            assert!(
+                !expected || output.iter().all(|x| (x / 1e37 - 1.0).abs() < 1e-5),
+                "{form:?}"
+            );
+        }
+    }
+}
+
+/// What is no number is not hidden where it is met.
+#[test]
+fn nan_is_passed_on() {
+    for_all_settings(3, 5, |settings, example, label| {
+        let mut q = example.q.clone();
+        q[[0, 0, 1, 2]] = f64::NAN;
+        let attended = attend(q.view(), example.k.view(), example.v.view(), settings).unwrap();
+        let keeps = (0..5).any(|j| settings.mask.keeps(0, 1, j, 3, 5));
+        for (at, x) in attended.output.indexed_iter() {
+            let met = keeps && (at.0, at.1, at.2) == (0, 0, 1);
+            assert!(met || !x.is_nan(), "{label}, {at:?}: {x}");
+            assert!(!met || x.is_nan(), "{label}, {at:?}: {x}");
+        }
+    });
 }

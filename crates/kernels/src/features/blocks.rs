@@ -2,6 +2,7 @@
 
 use bochner_numerics::elementary::sin_cos;
 use bochner_numerics::{Buffers, Mat, MatMut, Panels, Real, matmul, parallel};
+use std::f64::consts::TAU;
 use std::ops::Range;
 
 /// Rows taken at a time, so that the angles, sines and cosines of a block stay in the cache.
@@ -46,15 +47,15 @@ pub(super) fn by_tasks<T: Real, R: Send>(
     })
 }
 
-/// Calls `f` for consecutive blocks of `rows`, in order, given the transposed points.
+/// Calls `f` for consecutive blocks of `rows`, in order, given the points and their transposed panels.
 pub(super) fn for_each_block<T: Real>(
     x: Mat<T>,
-    points: &Panels<T>,
+    (points, panels): (Mat<T>, &Panels<T>),
     rows: Range<usize>,
     buffers: &Buffers<T>,
     mut f: impl FnMut(Block<T>),
 ) {
-    let per_row = points.shape().1;
+    let per_row = points.shape().0;
     let scratch = || buffers.any(per_row * rows.len().min(BLOCK));
     let (mut angles, mut sin, mut cos) = (scratch(), scratch(), scratch());
     for first in rows.clone().step_by(BLOCK) {
@@ -63,7 +64,10 @@ pub(super) fn for_each_block<T: Real>(
         let angles = &mut angles[..range.len() * per_row];
         let (sin, cos) = (&mut sin[..angles.len()], &mut cos[..angles.len()]);
         let target = MatMut::new(angles, range.len(), per_row);
-        matmul(T::one(), x, points, T::zero(), target);
+        matmul(T::one(), x, panels, T::zero(), target);
+        if !angles.iter().fold(true, |all, a| all & a.is_finite()) {
+            turn_back(x, points, angles);
+        }
         sin_cos(angles, sin, cos);
         f(Block {
             first: first - rows.start,
@@ -72,6 +76,33 @@ pub(super) fn for_each_block<T: Real>(
             sin,
             cos,
         });
+    }
+}
+
+/// Replaces the angles that overflowed by what is beside whole turns; beyond the range of `f64`, where
+/// rounding has long left nothing of a phase, by those of smaller numbers. What was not finite makes
+/// its angles NaN.
+#[cold]
+fn turn_back<T: Real>(x: Mat<T>, points: Mat<T>, angles: &mut [T]) {
+    let count = points.shape().0;
+    for (i, angle) in angles
+        .iter_mut()
+        .enumerate()
+        .filter(|(_, a)| !a.is_finite())
+    {
+        let pairs = x.row(i / count).iter().zip(points.row(i % count));
+        let dot = |scale: f64| {
+            let products =
+                (pairs.clone()).map(|(x, w)| (x.as_f64() * scale) * (w.as_f64() * scale));
+            products.sum::<f64>()
+        };
+        let exact = dot(1.0);
+        let dot = if exact.is_finite() {
+            exact
+        } else {
+            dot(2.0_f64.powi(-550))
+        };
+        *angle = T::of(dot % TAU);
     }
 }
 
@@ -85,14 +116,21 @@ mod tests {
         for length in [0, 1, BLOCK, BLOCK + 1, 3 * BLOCK - 1, task, 2 * task + 3] {
             let x: Vec<f64> = (0..length).map(|t| t as f64).collect();
             let x = Mat::new(&x, length, 1);
-            let points = Panels::new(Mat::new(&[1.0, 0.5], 1, 2));
+            let points = Mat::new(&[1.0, 0.5], 2, 1);
+            let panels = Panels::new(points.t());
             let mut angles = vec![0.0; 2 * length];
             let ranges = by_tasks(&mut angles, 2, |rows, angles| {
-                for_each_block(x, &points, rows.clone(), &Buffers::default(), |block| {
-                    angles[block.range(2)].copy_from_slice(block.angles);
-                    assert!((block.sin[1] - block.angles[1].sin()).abs() < 1e-15);
-                    assert!((block.cos[1] - block.angles[1].cos()).abs() < 1e-15);
-                });
+                for_each_block(
+                    x,
+                    (points, &panels),
+                    rows.clone(),
+                    &Buffers::default(),
+                    |block| {
+                        angles[block.range(2)].copy_from_slice(block.angles);
+                        assert!((block.sin[1] - block.angles[1].sin()).abs() < 1e-15);
+                        assert!((block.cos[1] - block.angles[1].cos()).abs() < 1e-15);
+                    },
+                );
                 rows
             });
             assert!(ranges.into_iter().flatten().eq(0..length));

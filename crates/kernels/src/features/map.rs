@@ -30,8 +30,8 @@ use ndarray::{Array2, ArrayView2, CowArray, Ix2, s};
 ///
 /// # Numerics
 /// $O(T R d)$ time, in parallel over the rows; besides the result, memory does not grow with $T$. A
-/// row of `x` that is not
-/// finite makes its own row of the result NaN and no other.
+/// row of `x` that is not finite makes its own row of the result NaN and no other. Where an angle
+/// overflows, its phase is taken beyond the type's range; beyond that of `f64` it is some phase.
 ///
 /// # Reference
 /// Rahimi and Recht, *Random features for large-scale kernel machines*, 2007 (stationary);
@@ -76,7 +76,7 @@ pub fn feature_map_into<T: Real>(
     let stacked = Mat::new(&stacked, points.stacked_rows(), points.width());
     let (x, panels) = (matrix(&x), Panels::new_in(buffers, stacked.t()));
     by_tasks(phi, 2 * count, |rows, phi| {
-        for_each_block(x, &panels, rows, buffers, |block| {
+        for_each_block(x, (stacked, &panels), rows, buffers, |block| {
             let phi = &mut phi[block.range(2 * count)];
             let block = &block;
             instructions::run(Combine { points, block, phi });
@@ -156,7 +156,7 @@ pub fn feature_map_vjp<T: Real>(
     let parts = by_tasks(&mut along_x, width, |rows, along_x| {
         let mut along_points = vec![T::zero(); per_row * width];
         let cotangent = cotangent.row_range(rows.clone()).data();
-        for_each_block(x, &panels, rows, &buffers, |block| {
+        for_each_block(x, (stacked, &panels), rows, &buffers, |block| {
             let cotangent = &cotangent[block.range(2 * count)];
             let along_x = &mut along_x[block.range(width)];
             pull_back(
@@ -258,6 +258,7 @@ mod tests {
     use super::super::blocks::BLOCK;
     use super::*;
     use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+    use ndarray::array;
 
     fn random<T: Real>(rows: usize, cols: usize, purpose: &str) -> Array2<T> {
         let mut stream = Seed::new(4).stream(purpose);
@@ -377,6 +378,29 @@ mod tests {
             assert_eq!(got.row(t), want.row(t));
         }
         assert!(got.row(4).iter().all(|v| v.is_nan()));
+    }
+
+    #[test]
+    fn angles_that_overflow_keep_their_phase_in_single_precision() {
+        let (x, w) = (
+            array![[3e38_f32, 1.0], [2e38, -3e38]],
+            array![[2.0_f32, 0.0], [3e38, 3e38]],
+        );
+        let points = SpectralPoints::Stationary { w: w.view() };
+        let phi = feature_map(x.view(), &points).unwrap();
+        for ((t, r), _) in Array2::<()>::default((2, 2)).indexed_iter() {
+            let products = x.row(t).into_iter().zip(w.row(r));
+            let angle: f64 = products.map(|(&x, &w)| f64::from(x) * f64::from(w)).sum();
+            assert!((f64::from(phi[[t, r]]) - angle.cos()).abs() < 1e-6);
+            assert!((f64::from(phi[[t, 2 + r]]) - angle.sin()).abs() < 1e-6);
+        }
+        let (x, w) = (
+            x.mapv(|x| f64::from(x).powi(8)),
+            w.mapv(|w| f64::from(w).powi(8)),
+        );
+        let points = SpectralPoints::Stationary { w: w.view() };
+        let phi = feature_map(x.view(), &points).unwrap();
+        assert!(phi.iter().all(|x| x.abs() <= 1.0));
     }
 
     #[test]

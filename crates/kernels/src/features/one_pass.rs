@@ -58,7 +58,8 @@ pub fn feature_map_with_vjp<T: Real>(
     let (mut along_x, mut along_points) = (zeros(length * width), zeros(per_row * width));
     let scratch = || buffers.any(features * BLOCK.min(length));
     let (mut phi, mut along_phi) = (scratch(), scratch());
-    for_each_block(matrix(&x), &panels, 0..length, buffers, |block| {
+    let both = (stacked, &panels);
+    for_each_block(matrix(&x), both, 0..length, buffers, |block| {
         let rows = block.range(1);
         let phi = &mut phi[..rows.len() * features];
         let along_phi = &mut along_phi[..phi.len()];

@@ -273,7 +273,8 @@ impl Mikan {
     }
 
     fn named<'a, T: Real>(&self, size: Size, flat: &'a [T]) -> Result<Named<'a, T>, Error> {
-        Named::new(Self::NAME, Mechanism::<T>::parameters(self, size), flat)
+        let name = self.name();
+        Named::new(name, Mechanism::<T>::parameters(self, size), flat)
     }
 
     fn inspect_draw<T: Real>(
