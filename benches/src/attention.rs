@@ -88,16 +88,21 @@ const SOFTMAX: [Shape; 6] = [
     sequence(16_384),
 ];
 
-/// What is counted in instructions: the same, smaller.
+/// What is counted in instructions: the same, smaller; with narrow heads causal.
 pub(crate) fn counted() -> Vec<Workload> {
-    let shape = [1, 2, 128, 32, 32, 16];
     let rows = [
         (IKA_NS, Kind::Squared(Form::Quadratic)),
         (LINEAR_TIME, Kind::Squared(Form::LinearTime)),
         ("softmax", Kind::Softmax),
     ];
-    rows.map(|(name, kind)| without_peers(workload(name, kind, false, shape)))
-        .into()
+    let shapes = [
+        ([1, 2, 128, 32, 32, 16], false),
+        ([2, 2, 150, 8, 8, 24], true),
+    ];
+    let of = |(shape, causal)| {
+        rows.map(|(name, kind)| without_peers(workload(name, kind, causal, shape)))
+    };
+    shapes.into_iter().flat_map(of).collect()
 }
 
 fn without_peers(mut workload: Workload) -> Workload {

@@ -22,6 +22,8 @@ pub struct Machine {
     pub instruction_sets: Vec<&'static str>,
     /// `BOCHNER_INSTRUCTIONS`, if the choice was forced.
     pub forced: Option<String>,
+    /// The commit of the working directory, if it is one of git's.
+    pub commit: Option<String>,
     /// The compiler.
     pub rustc: String,
     /// The peers' framework, if they ran.
@@ -39,6 +41,10 @@ impl Machine {
             cores: thread::available_parallelism().map_or(1, usize::from),
             instruction_sets: instruction_sets(),
             forced,
+            commit: first_line(
+                Path::new("git"),
+                &["describe", "--always", "--dirty", "--abbrev=12"],
+            ),
             rustc: first_line(Path::new("rustc"), &["--version"]).unwrap_or_default(),
             torch,
         }

@@ -32,19 +32,21 @@ impl fmt::Display for Report {
             cores,
             instruction_sets,
             forced,
+            commit,
             rustc,
             torch,
         } = &self.machine;
         let sets = instruction_sets.join(", ");
         let forced = forced.as_deref().unwrap_or("all of them");
         let torch = torch.as_deref().unwrap_or("not run");
+        let commit = commit.as_deref().unwrap_or("unknown");
         let Self {
             threads, rounds, ..
         } = self;
         writeln!(
             f,
-            "{processor}, {cores} cores ({sets}); ours with {forced}, {rustc}; torch {torch}; \
-             {threads} threads, {rounds} rounds"
+            "{processor}, {cores} cores ({sets}); ours ({commit}) with {forced}, {rustc}; \
+             torch {torch}; {threads} threads, {rounds} rounds"
         )?;
         let Ceilings {
             gflops_f32,

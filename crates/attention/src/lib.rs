@@ -78,7 +78,11 @@
 //! Arrays are row-major, heads before time: queries `[B, M, Tq, d]`, keys `[B, M, Tk, d]`, values
 //! `[B, M, Tk, dv]`. In a [`Mask`], `true` means *may attend*. A row without a kept key has zero
 //! weights, a zero output and zero gradients; what stands behind a mask never matters, not even
-//! NaN. Results are the same to the bit for any number of threads.
+//! NaN. A mechanism that infers its spectral points averages over the queries too: where they are
+//! padded, tell it so ([`Mask::with_query_lengths`]; a layer on one sequence does). Results are the
+//! same to the bit for any number of threads; instruction sets differ by rounding, and
+//! `BOCHNER_INSTRUCTIONS` holds every product to one
+//! ([`instructions`](bochner_numerics::instructions)).
 //!
 //! # Map
 //!
@@ -86,7 +90,7 @@
 //! |---|---|
 //! | [`attend`], [`attend_vjp`], [`weights`] | attention for any [`Settings`] |
 //! | [`attend_into`], [`Workspace`] | the forward pass alone, in memory that is used again |
-//! | [`Form`], [`linear_time_state`] | squared kernels pair by pair, or in linear time |
+//! | [`Form`], [`Blocks`], [`linear_time_state`] | squared kernels pair by pair, or in linear time |
 //! | [`Decoder`] | causal attention to a sequence that grows |
 //! | [`Similarity`], [`Points`] | which kernel |
 //! | [`Magnitude`], [`magnitude()`], [`log_norm_sq`] | which norm |

@@ -433,7 +433,13 @@ impl MultiHeadConfig {
                 got: self.dropout,
             });
         }
-        if self.heads == 0 || !embed.is_multiple_of(self.heads) || embed == 0 {
+        if embed == 0 {
+            return Err(Error::Empty {
+                what: "the layer",
+                axis: "width",
+            });
+        }
+        if self.heads == 0 || !embed.is_multiple_of(self.heads) {
             return Err(Error::OutOfRange {
                 name: "heads",
                 range: "at least 1 and a divisor of the layer's width",

@@ -1,11 +1,11 @@
 use crate::common::*;
-use crate::plain::{PointSets, dropout, with};
+use crate::plain::{FLOOR, PointSets, dropout, with};
 use bochner_attention::{
-    Error, Form, Magnitude, Mask, Pass, Points, Settings, Similarity, Variant, attend,
+    Error, Form, Magnitude, Mask, Pass, Points, Settings, Similarity, Variant, attend, attend_vjp,
     linear_time_state,
 };
 use bochner_numerics::Seed;
-use ndarray::{Array3, Array4, ArrayView4};
+use ndarray::{Array3, Array4, ArrayView4, s};
 use serde_json::json;
 
 #[test]
@@ -265,4 +265,76 @@ fn a_floor_too_low_for_the_linear_time_form() {
         assert!(matches!(got, Error::OutOfRange { got, .. } if got == floor));
     }
     assert!(attended(1e-6).is_ok());
+}
+
+#[test]
+fn what_another_call_attended_to() {
+    let (example, sets) = (Example::<f64>::new(3, 5), PointSets::new());
+    let Example { q, k, v } = &example;
+    let [q, k, v] = [q, k, v].map(|x| x.view());
+    let mask = Mask::none();
+    let squared = sets.similarity("stationary, own");
+    let norm = Magnitude::Norm { p: 1.5 };
+    let settings = with(squared, norm, &mask, None);
+    let padded = Mask::none().with_key_lengths(vec![2, 5]);
+    let matrix = Mask::none().with_matrix(matrix(3, 5).view());
+    let causal = Mask::none().with_causality();
+    let in_linear_time = Settings {
+        form: Form::LinearTime,
+        ..settings
+    };
+    let fewer = Points::Stationary {
+        w: sets.own[0].slice(s![.., .., 1.., ..]),
+    };
+    let fewer = Similarity::Squared {
+        points: fewer,
+        floor: FLOOR,
+    };
+    let others = [
+        settings.with_mask(&padded),
+        settings.with_mask(&matrix),
+        settings.with_mask(&causal),
+        with(Similarity::Rbf, norm, &mask, None),
+        with(Similarity::Linear, norm, &mask, None),
+        with(sets.similarity("non-stationary, own"), norm, &mask, None),
+        with(fewer, norm, &mask, None),
+        with(squared, Magnitude::None, &mask, None),
+        with(squared, norm, &mask, dropout(0.3, "weights")),
+    ];
+    for own in [settings, in_linear_time] {
+        let attended = attend(q, k, v, &own).unwrap();
+        let cotangent = attended.output.view();
+        assert!(attend_vjp(q, k, v, &own, &attended, cotangent).is_ok());
+        for other in &others {
+            let got = attend_vjp(q, k, v, other, &attended, cotangent);
+            assert!(
+                matches!(got, Err(Error::ForeignForward { .. })),
+                "{other:?}"
+            );
+            let theirs = attend(q, k, v, other).unwrap();
+            let got = attend_vjp(q, k, v, &own, &theirs, cotangent);
+            assert!(
+                matches!(got, Err(Error::ForeignForward { .. })),
+                "{other:?}"
+            );
+        }
+        let (fewer_k, fewer_v) = (k.slice(s![.., .., 1.., ..]), v.slice(s![.., .., 1.., ..]));
+        let got = attend_vjp(q, fewer_k, fewer_v, &own, &attended, cotangent);
+        assert!(matches!(got, Err(Error::ForeignForward { .. })));
+    }
+}
+
+#[test]
+fn a_floor_above_the_kernel() {
+    let (example, sets, mask) = (Example::<f64>::new(3, 4), PointSets::new(), Mask::none());
+    let Example { q, k, v } = &example;
+    let Similarity::Squared { points, .. } = sets.similarity("stationary, own") else {
+        unreachable!("a squared kernel");
+    };
+    for floor in [-1e-9, 1.1, 1e300, f64::NAN] {
+        let similarity = Similarity::Squared { points, floor };
+        let settings = with(similarity, Magnitude::None, &mask, None);
+        let got = attend(q.view(), k.view(), v.view(), &settings);
+        assert!(matches!(got, Err(Error::OutOfRange { name: "floor", .. })));
+    }
 }

@@ -73,6 +73,35 @@ fn to_the_bit_for_every_mechanism_and_any_number_of_sequences() {
     }
 }
 
+/// With key lengths alone: a sequence's queries are as long as its keys.
+#[test]
+fn what_stands_at_padded_places_changes_nothing() {
+    let (batch, time, workspace) = (2, 7, Workspace::new());
+    let mask = Mask::none().with_key_lengths(vec![4, time]);
+    let x = sequence(batch, time);
+    let mut other = array(&x);
+    other.slice_mut(s![0, 4.., ..]).fill(3.0);
+    let (other, _) = other.into_raw_vec_and_offset();
+    let other = Cpu::default().tensor_from_vec(other, (batch, time, WIDTH));
+    for variant in variants() {
+        let layer = layer(variant);
+        let attended = [&x, &other].map(|x| layer.attend_self(x.clone(), &mask, PASS).unwrap());
+        let outputs = attended.each_ref().map(|attended| array(&attended.output));
+        for (example, kept) in [(0, 4), (1, time)] {
+            let [got, want] = (outputs.each_ref()).map(|y| y.slice(s![example, ..kept, ..]));
+            assert_eq!(got, want, "{layer:?}");
+        }
+        let [got, want] = attended.map(|attended| attended.penalty.array());
+        assert_eq!(got, want, "{layer:?}");
+        let mut inferred = Array3::zeros((batch, time, WIDTH));
+        let mut inference = layer.inference(PASS).unwrap();
+        let (x, out) = (array(&x), inferred.view_mut());
+        let done = inference.attend_self(x.view(), &mask, &workspace, out);
+        done.unwrap();
+        assert_eq!(inferred, outputs[0], "{layer:?}");
+    }
+}
+
 #[test]
 fn with_dropout_too() {
     let pass = Pass::Training {

@@ -375,7 +375,8 @@ fn kernels_with_an_implicit_density() {
             let a = x.leaky_trace();
             let [q, k, v] = [0, 1, 2].map(|i| maps.heads::<Q, { BATCH * Q }>(i, &a));
             let kept = Kept {
-                queries: &[Q; BATCH],
+                // Of a sequence that attends to itself keys and queries are as long.
+                queries: &keys,
                 keys: &keys,
                 mask: &mask,
             };

@@ -34,8 +34,10 @@ fn refused(embed: usize, config: MultiHeadConfig) -> Error {
 
 #[test]
 fn settings() {
-    for (embed, heads) in [(6, 4), (6, 0), (0, 1), (6, 7)] {
-        let got = refused(embed, config(heads, direct(2.0, 4)));
+    let got = refused(0, config(1, direct(2.0, 4)));
+    assert!(matches!(got, Error::Empty { axis: "width", .. }), "{got}");
+    for heads in [4, 0, 7] {
+        let got = refused(6, config(heads, direct(2.0, 4)));
         assert!(
             matches!(got, Error::OutOfRange { name: "heads", .. }),
             "{got}"
