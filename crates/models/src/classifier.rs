@@ -7,6 +7,7 @@ use bochner_nn::{
     Element, Embedding, Linear, Parameter, ParameterMut, Parameters, join, mean_over_time,
 };
 use bochner_numerics::Seed;
+use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge, Tape, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -84,8 +85,15 @@ impl<E: Element> TextClassifier<E> {
     /// The logits, `[B, classes]`, of sentences `[B, T]`, and the attention's penalty, already weighted and
     /// summed over the batch: divide it by the number of training sentences.
     ///
+    /// Only the first `lengths[b]` words of sentence `b` count: which word fills it up behind them, and
+    /// how far, changes neither the result nor any gradient, and the filling word gets none from there.
+    /// Dropout in training is drawn by a number's place in the batch, so that its draws, but not what
+    /// they are of, depend on T.
+    ///
     /// # Errors
-    /// A word that is not in the table; lengths that are not one for each sentence, from 1 to T.
+    /// [`Error::ShapeMismatch`] unless there is one length for each sentence, [`Error::OutOfRange`]
+    /// unless each is from 1 to T, both before anything is computed; [`bochner_nn::Error`] for a word
+    /// that is not in the table.
     #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn apply<T>(
         &self,
@@ -96,9 +104,10 @@ impl<E: Element> TextClassifier<E> {
     where
         T: Tape<E, Cpu> + Merge<T>,
     {
-        let mask = lengths.map_or_else(Mask::none, |lengths| {
-            Mask::none().with_key_lengths(lengths.to_vec())
-        });
+        let mask = match lengths {
+            Some(lengths) => padding(lengths, *sentences.shape())?,
+            None => Mask::none(),
+        };
         let x = self.embedding.apply(sentences)?;
         let encoded = self.encoder.apply(x, &mask, pass)?;
         let mean = mean_over_time(encoded.output, lengths)?;
@@ -106,6 +115,30 @@ impl<E: Element> TextClassifier<E> {
             output: self.head.apply(mean)?,
             penalty: encoded.penalty,
         })
+    }
+}
+
+/// What hides the places behind each sentence's length.
+///
+/// As keys from the attention, and as queries from the mean that a mechanism may infer its spectral
+/// points from.
+fn padding(lengths: &[usize], (batch, time): (usize, usize)) -> Result<Mask, Error> {
+    if lengths.len() != batch {
+        return Err(Error::ShapeMismatch {
+            what: "lengths, one for each sentence",
+            expected: batch,
+            got: lengths.len(),
+        });
+    }
+    match lengths.iter().find(|&&length| length == 0 || length > time) {
+        Some(&length) => Err(Error::OutOfRange {
+            name: "a sentence's length",
+            range: "at least 1 and at most the number of its places",
+            got: length as f64,
+        }),
+        None => Ok(Mask::none()
+            .with_key_lengths(lengths.to_vec())
+            .with_query_lengths(lengths.to_vec())),
     }
 }
 
