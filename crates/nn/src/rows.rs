@@ -130,6 +130,20 @@ pub(crate) fn sum<T: Real>(n: usize, f: impl Fn(usize) -> T) -> T {
     lanes.into_iter().fold(rest, |total, lane| total + lane)
 }
 
+/// The place of the first element that is NaN or infinite.
+pub(crate) fn first_not_finite<T: Real>(values: &[T]) -> Option<usize> {
+    // Zero times a finite number is zero: a sum, unlike a search, is vectorised, and hardly ever is
+    // there anything to search for.
+    let [total] = sum_over(values.len(), values.len(), |range| {
+        let piece = &values[range];
+        [vec![sum(piece.len(), |i| piece[i] * T::zero())]]
+    });
+    if total[0] == T::zero() {
+        return None;
+    }
+    values.iter().position(|x| !x.is_finite())
+}
+
 /// Few rows still fill eight threads, many rows keep a block in the cache.
 fn block_rows(rows: usize) -> usize {
     rows.div_ceil(PARTS).next_multiple_of(32).min(BLOCK)
@@ -243,6 +257,23 @@ mod tests {
                         .unwrap()
                 });
                 assert_eq!(sum, [(rows * (rows - 1) / 2) as f64]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_finite_is_found_wherever_it_is() {
+        for n in [0, 1, 7, 8, 300, (1 << 20) + 3] {
+            let mut values = vec![-f32::MAX; n];
+            assert_eq!(first_not_finite(&values), None);
+            for i in [n / 3, n / 2, n.saturating_sub(1)] {
+                for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                    if let Some(value) = values.get_mut(i) {
+                        let before = std::mem::replace(value, wrong);
+                        assert_eq!(first_not_finite(&values), Some(i));
+                        values[i] = before;
+                    }
+                }
             }
         }
     }
