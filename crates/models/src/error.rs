@@ -47,7 +47,7 @@ pub enum Error {
         node: usize,
     },
     /// A number that must be finite is not.
-    #[error("{what} holds {value} at position {index}; remove or repair that row")]
+    #[error("there is {value} in the {what}, at position {index}; remove or repair that row")]
     NotFinite {
         /// The argument.
         what: &'static str,

@@ -33,10 +33,10 @@ const DRAW: usize = 8;
 /// * $\epsilon$: `epsilon`, `1e-5` by default
 ///
 /// # Numerics
-/// Any finite row has a finite result and gradient. Where a sum or a square overflows (in single
-/// precision with numbers from about 1e18), the row is done again times a power of two that brings its
-/// largest number near one; so it is where a residual branch overflows the sum. All other rows pay one
-/// comparison for it. Squares that underflow are nothing beside $\epsilon$.
+/// Any finite row is normalised, and its gradient is that of the formula. Where a sum or a square
+/// overflows (in single precision with numbers from about 1e18), the row is done again times a power of
+/// two that brings its largest number near one; so it is where a residual branch overflows the sum. All
+/// other rows pay one comparison for it. Squares that underflow are nothing beside $\epsilon$.
 ///
 /// # Reference
 /// Ba, Kiros, Hinton, *Layer Normalization*, 2016.

@@ -29,17 +29,17 @@ pub struct AdamState<E> {
     pub moments: BTreeMap<String, Moments<E>>,
 }
 
-/// Adam, or AdamW with [`WeightDecay::Decoupled`].
+/// Adam, or AdamW with [`WeightDecay::Decoupled`](crate::WeightDecay::Decoupled).
 ///
 /// $$ m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad v \leftarrow \beta_2 v + (1 - \beta_2) g^2,
 /// \quad \theta \leftarrow \theta - \frac{\eta}{1 - \beta_1^t} \,
 /// \frac{m}{\sqrt{v / (1 - \beta_2^t)} + \epsilon} $$
 ///
-/// * $\theta$: a parameter, $g$: its gradient, plus $\lambda\theta$ for [`WeightDecay::L2`]
+/// * $\theta$: a parameter, $g$: its gradient, plus $\lambda\theta$ for [`WeightDecay::L2`](crate::WeightDecay::L2)
 /// * $m, v$: [`Moments`], zero at first; $t$: the step, from 1
 /// * $\eta$: `learning_rate`; $\beta_1, \beta_2$: `betas`; $\epsilon$: `epsilon`
-/// * $\lambda$: the weight decay; [`WeightDecay::Decoupled`] first takes
-///   $\theta \leftarrow (1 - \eta\lambda)\theta$
+/// * $\lambda$: the weight decay; with [`WeightDecay::Decoupled`](crate::WeightDecay::Decoupled) first
+///   $\theta \leftarrow (1 - \eta\lambda)\theta$ is taken
 ///
 /// A parameter that the backward pass did not reach has a zero gradient and is stepped like any
 /// other: its moments decay, and so does its weight. (PyTorch skips a parameter whose gradient is
