@@ -85,30 +85,36 @@ pub(super) fn normalise<T: Real>(
     beta: &[T],
     epsilon: f64,
 ) -> (Vec<T>, Normalised<T>) {
-    let (n, width) = (source.x.len(), gamma.len());
+    let (n, width, epsilon) = (source.x.len(), gamma.len(), T::of(epsilon));
     let widths = [width, width, 1];
     let [y, rows, scales] = by_blocks(n / width, widths, n * WORK, |range, [y, rows, scales]| {
         let start = range.start * width;
         source.write(start..range.end * width, rows);
         instructions::run(Forward {
-            source,
-            start,
             y,
             rows,
             scales,
             gamma,
             beta,
-            epsilon: T::of(epsilon),
+            epsilon,
         });
+        // Behind the loop over the rows, which stays as fast as it is.
+        for (i, scale) in scales.iter_mut().enumerate() {
+            if overflowed(*scale) {
+                let (at, place) = (i * width..(i + 1) * width, start + i * width);
+                let row = &mut rows[at.clone()];
+                let shrink = source.write_shrunk(place..place + width, row);
+                let [mean, factor, deviation] = shrunk_moments(row, shrink, epsilon);
+                *scale = deviation;
+                normalise_row(row, [mean, factor], [gamma, beta], &mut y[at]);
+            }
+        }
     });
     (y, Normalised { rows, scales })
 }
 
 /// Normalises rows in place, then scales and shifts them into `y`.
 struct Forward<'a, T> {
-    /// Where the rows come from, and the place of their first number there.
-    source: &'a Rows<'a, T>,
-    start: usize,
     y: &'a mut [T],
     rows: &'a mut [T],
     scales: &'a mut [T],
@@ -122,28 +128,30 @@ impl<T: Real> Task for Forward<'_, T> {
     fn run<A: Arithmetic>(self) {
         let n = self.gamma.len();
         let rows = self.rows.chunks_exact_mut(n).zip(self.scales);
-        for (i, (y, (row, scale))) in self.y.chunks_exact_mut(n).zip(rows).enumerate() {
-            let [mut mean, mut factor] = moments(row, self.epsilon);
-            *scale = factor;
-            // Zero or NaN: a sum overflowed.
-            if !is_positive(factor) {
-                let at = self.start + i * n;
-                let shrink = self.source.write_shrunk(at..at + n, row);
-                [mean, factor, *scale] = shrunk_moments(row, shrink, self.epsilon);
-            }
-            let affine = self.gamma.iter().zip(self.beta);
-            for ((y, x), (&gamma, &beta)) in y.iter_mut().zip(row).zip(affine) {
-                *x = (*x - mean) * factor;
-                *y = *x * gamma + beta;
-            }
+        for (y, (row, scale)) in self.y.chunks_exact_mut(n).zip(rows) {
+            let mean;
+            [mean, *scale] = moments(row, self.epsilon);
+            normalise_row(row, [mean, *scale], [self.gamma, self.beta], y);
         }
     }
 }
 
-/// Not for NaN.
 #[inline(always)]
-fn is_positive<T: Real>(x: T) -> bool {
-    x > T::zero()
+fn normalise_row<T: Real>(
+    row: &mut [T],
+    [mean, factor]: [T; 2],
+    [gamma, beta]: [&[T]; 2],
+    y: &mut [T],
+) {
+    for ((y, x), (&gamma, &beta)) in y.iter_mut().zip(row).zip(gamma.iter().zip(beta)) {
+        *x = (*x - mean) * factor;
+        *y = *x * gamma + beta;
+    }
+}
+
+/// Whether a sum of the row did: its reciprocal standard deviation is zero or NaN then.
+fn overflowed<T: Real>(scale: T) -> bool {
+    scale.is_nan() || scale <= T::zero()
 }
 
 /// Mean and reciprocal standard deviation of one row.
