@@ -7,6 +7,7 @@ use bochner_nn::{
     Element, Embedding, Linear, Parameter, ParameterMut, Parameters, join, mean_over_time,
 };
 use bochner_numerics::Seed;
+use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge, Tape, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -24,13 +25,13 @@ pub struct TextClassifierConfig {
 
 /// Logits of a class for each sentence: embedding, encoder, mean over the words, linear map.
 ///
-/// A step of its training:
+/// A step of its training, which is saved, restored, and goes on with the same bits:
 ///
 /// ```
 /// use bochner_attention::{Pass, Softmax};
 /// use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
 /// use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig};
-/// use bochner_nn::{Adam, AdamConfig, alloc_gradients, cross_entropy, zero_gradients};
+/// use bochner_nn::{Adam, AdamConfig, Checkpoint, Progress, alloc_gradients, cross_entropy};
 /// use bochner_numerics::Seed;
 /// use dfdx::prelude::*;
 ///
@@ -46,17 +47,41 @@ pub struct TextClassifierConfig {
 /// let device = Cpu::default();
 /// let mut model: TextClassifier<f32> = TextClassifier::try_new(&device, &config, Seed::new(1))?;
 /// let mut adam = Adam::new(AdamConfig::default())?;
-/// let mut gradients = alloc_gradients(&model)?;
 ///
 /// // Two sentences, the second one padded: its length says so, whatever word fills it up.
 /// let words = device.tensor_from_vec(vec![17, 4, 99, 17, 23, 0], (2, 3));
-/// let pass = Pass::Training { seed: Seed::new(2), dropout: 0.1 };
-/// let classified = model.apply(words.trace(gradients), Some(&[3, 2]), pass)?;
-/// // The penalty is the sum over the batch: divided by the number of training sentences, here two.
-/// let loss = cross_entropy(classified.output, &[1, 0])? + classified.penalty / 2.0;
-/// gradients = loss.backward();
-/// adam.step(&mut model, &mut gradients)?;
-/// zero_gradients(&model, &mut gradients)?;
+/// // A long run keeps its gradients from step to step and zeroes them, as the example of `Adam` does.
+/// let step = |model: &mut TextClassifier<f32>, adam: &mut Adam<f32>| {
+///     let seed = Seed::new(2).nth(adam.state().steps);
+///     let pass = Pass::Training { seed, dropout: 0.1 };
+///     let classified = model.apply(words.trace(alloc_gradients(model)?), Some(&[3, 2]), pass)?;
+///     // The penalty is the sum over the batch: divided by the number of training sentences, here two.
+///     let loss = cross_entropy(classified.output, &[1, 0])? + classified.penalty / 2.0;
+///     let value = loss.array();
+///     adam.step(model, &mut loss.backward())?;
+///     Ok::<f32, bochner_models::Error>(value)
+/// };
+/// step(&mut model, &mut adam)?;
+///
+/// // One file holds parameters, moments and steps. What it does not hold goes into its description,
+/// // which a run has to share to go on from it.
+/// let directory = tempfile::tempdir().unwrap();
+/// let path = directory.path().join("classifier.safetensors");
+/// let description = format!("{config:?}, {:?}", adam.config());
+/// let progress = Progress { step: adam.state().steps, ..Default::default() };
+/// Checkpoint::of(&*description, &model)
+///     .with_adam(&adam)
+///     .with_progress(progress)
+///     .write(&path)
+///     .map_err(bochner_nn::Error::from)?;
+///
+/// let saved = Checkpoint::<f32>::read(&path).map_err(bochner_nn::Error::from)?;
+/// let mut restored: TextClassifier<f32> = TextClassifier::try_new(&device, &config, Seed::new(3))?;
+/// saved.restore(&description, &mut restored).map_err(bochner_nn::Error::from)?;
+/// let mut resumed = Adam::with_state(*adam.config(), saved.adam().unwrap().clone())?;
+/// for _ in 0..3 {
+///     assert_eq!(step(&mut restored, &mut resumed)?, step(&mut model, &mut adam)?);
+/// }
 /// # Ok::<(), bochner_models::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -84,8 +109,15 @@ impl<E: Element> TextClassifier<E> {
     /// The logits, `[B, classes]`, of sentences `[B, T]`, and the attention's penalty, already weighted and
     /// summed over the batch: divide it by the number of training sentences.
     ///
+    /// Only the first `lengths[b]` words of sentence `b` count: which word fills it up behind them, and
+    /// how far, changes neither the result nor any gradient, and the filling word gets none from there.
+    /// Dropout in training is drawn by a number's place in the batch, so that its draws, but not what
+    /// they are of, depend on T.
+    ///
     /// # Errors
-    /// A word that is not in the table; lengths that are not one for each sentence, from 1 to T.
+    /// [`Error::ShapeMismatch`] unless there is one length for each sentence, [`Error::OutOfRange`]
+    /// unless each is from 1 to T, both before anything is computed; [`bochner_nn::Error`] for a word
+    /// that is not in the table.
     #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn apply<T>(
         &self,
@@ -96,9 +128,10 @@ impl<E: Element> TextClassifier<E> {
     where
         T: Tape<E, Cpu> + Merge<T>,
     {
-        let mask = lengths.map_or_else(Mask::none, |lengths| {
-            Mask::none().with_key_lengths(lengths.to_vec())
-        });
+        let mask = match lengths {
+            Some(lengths) => padding(lengths, *sentences.shape())?,
+            None => Mask::none(),
+        };
         let x = self.embedding.apply(sentences)?;
         let encoded = self.encoder.apply(x, &mask, pass)?;
         let mean = mean_over_time(encoded.output, lengths)?;
@@ -106,6 +139,30 @@ impl<E: Element> TextClassifier<E> {
             output: self.head.apply(mean)?,
             penalty: encoded.penalty,
         })
+    }
+}
+
+/// What hides the places behind each sentence's length.
+///
+/// As keys from the attention, and as queries from the mean that a mechanism may infer its spectral
+/// points from.
+fn padding(lengths: &[usize], (batch, time): (usize, usize)) -> Result<Mask, Error> {
+    if lengths.len() != batch {
+        return Err(Error::ShapeMismatch {
+            what: "lengths, one for each sentence",
+            expected: batch,
+            got: lengths.len(),
+        });
+    }
+    match lengths.iter().find(|&&length| length == 0 || length > time) {
+        Some(&length) => Err(Error::OutOfRange {
+            name: "a sentence's length",
+            range: "at least 1 and at most the number of its places",
+            got: length as f64,
+        }),
+        None => Ok(Mask::none()
+            .with_key_lengths(lengths.to_vec())
+            .with_query_lengths(lengths.to_vec())),
     }
 }
 

@@ -17,9 +17,9 @@ pub enum Error {
         got: usize,
     },
     /// There is nothing to learn from.
-    #[error("{what} is empty; give at least one")]
+    #[error("there are no {what}; give at least one")]
     Empty {
-        /// The argument.
+        /// The argument, in the plural.
         what: &'static str,
     },
     /// The index of a row or node is outside the data set.
@@ -47,7 +47,7 @@ pub enum Error {
         node: usize,
     },
     /// A number that must be finite is not.
-    #[error("{what} holds {value} at position {index}; remove or repair that row")]
+    #[error("there is {value} in the {what}, at position {index}; remove or repair that row")]
     NotFinite {
         /// The argument.
         what: &'static str,
@@ -89,4 +89,17 @@ pub enum Error {
     /// From the layers, the optimiser or a checkpoint.
     #[error(transparent)]
     Nn(#[from] bochner_nn::Error),
+}
+
+impl Error {
+    /// The attention's own error, if it is one that came through the tape.
+    pub(crate) fn of_operation(error: bochner_nn::Error) -> Self {
+        match error {
+            bochner_nn::Error::Operation { operation, source } => match source.downcast() {
+                Ok(attention) => Self::Attention(*attention),
+                Err(source) => bochner_nn::Error::Operation { operation, source }.into(),
+            },
+            error => error.into(),
+        }
+    }
 }

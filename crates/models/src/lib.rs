@@ -12,7 +12,9 @@
 //! The [node classifier](node_classifier::NodeClassifier) learns the classes of a graph's nodes from
 //! those of a few of them, with two layers of graph attention, in GAT's form or in the kernel form, or
 //! of graph convolution. The [text classifier](classifier::TextClassifier) puts an encoder of the same
-//! attention between words and classes; it has no trainer of its own, its example shows the step.
+//! attention between words and classes. It has no trainer of its own: the example in the documentation
+//! of [`TextClassifier`](classifier::TextClassifier) shows a step of training, and how to save a run and
+//! go on from the file.
 //!
 //! # Example
 //!

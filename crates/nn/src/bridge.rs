@@ -91,7 +91,8 @@ impl<E: Element, T: Tape<E, Cpu>> Inputs<E, T> {
         let n = shape.num_elements();
         if n == 0 {
             let (place, shape) = (self.keys.len(), shape.concrete());
-            let what = format!("input {place} (from 0), of shape {shape:?},");
+            let what =
+                format!("input {place} (counted from 0) of the operation, of shape {shape:?},");
             return Err(Error::Empty { what });
         }
         let merged = self.tape.merge(tape);
@@ -324,7 +325,7 @@ fn into_flat<O, E: Element>(
     let n = values.len();
     if n == 0 {
         let operation = type_name::<O>();
-        let what = format!("output {place} (from 0) of {operation}, of shape {dims:?},");
+        let what = format!("output {place} (counted from 0) of {operation}, of shape {dims:?},");
         return Err(Error::Empty { what });
     }
     Ok((dims, device.try_tensor_from_vec(values, (n,))?))

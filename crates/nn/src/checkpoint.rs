@@ -40,6 +40,10 @@ struct Array<E> {
 /// moments under `optimizer.m.<name>` and `optimizer.v.<name>`, everything else as JSON under the
 /// key `bochner` of `__metadata__`. The same run gives the same bytes.
 ///
+/// Of Adam its moments and steps are kept, but not its settings: [`Adam::with_state`] takes any. A run
+/// that must not go on with others says them in its description, as here; other runs may change the
+/// learning rate at will.
+///
 /// ```
 /// use bochner_nn::{Adam, AdamConfig, Checkpoint, Linear, Progress};
 /// use bochner_numerics::{Seed, Stream};
@@ -49,22 +53,26 @@ struct Array<E> {
 /// let mut stream = Seed::new(1).stream("initial values");
 /// let model: Linear<usize, usize, f32> = Linear::try_new(&device, 3, 2, &mut stream)?;
 /// let adam = Adam::new(AdamConfig::adamw())?;
+/// let description = format!("linear 3 to 2, {:?}", adam.config());
 ///
 /// let directory = tempfile::tempdir().unwrap();
 /// let path = directory.path().join("run.safetensors");
 /// let mut progress = Progress { step: 7, ..Default::default() };
 /// progress.streams.insert("initial values".into(), stream.state());
-/// Checkpoint::of("linear 3 to 2", &model)
+/// Checkpoint::of(&*description, &model)
 ///     .with_adam(&adam)
 ///     .with_progress(progress)
 ///     .write(&path)?;
 ///
 /// let saved = Checkpoint::<f32>::read(&path)?;
 /// let mut other: Linear<usize, usize, f32> = Linear::try_new(&device, 3, 2, &mut stream)?;
-/// saved.restore("linear 3 to 2", &mut other)?;
+/// saved.restore(&description, &mut other)?;
 /// let adam = Adam::with_state(AdamConfig::adamw(), saved.adam().unwrap().clone())?;
 /// let stream = Stream::from_state(&saved.progress().streams["initial values"]);
 /// assert_eq!(other.weight.as_vec(), model.weight.as_vec());
+///
+/// let faster = format!("linear 3 to 2, {:?}", AdamConfig { learning_rate: 0.1, ..AdamConfig::adamw() });
+/// assert!(saved.restore(&faster, &mut other).is_err());
 /// # Ok::<(), bochner_nn::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -96,7 +104,7 @@ impl<E: Element> Checkpoint<E> {
         }
     }
 
-    /// Adds a copy of the optimiser's state.
+    /// Adds a copy of the optimiser's state: moments and steps, not the settings.
     pub fn with_adam(self, adam: &Adam<E>) -> Self {
         Self {
             adam: Some(adam.state().clone()),

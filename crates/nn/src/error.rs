@@ -22,9 +22,9 @@ pub enum Error {
     },
 
     /// An array has no elements.
-    #[error("{what} is empty; give it at least one element")]
+    #[error("{what} must have at least one element, but has none")]
     Empty {
-        /// Which array; an input or output of an operation with its place and shape.
+        /// Which array, in the singular; an input or output of an operation with its place and shape.
         what: String,
     },
 

@@ -1,5 +1,6 @@
 //! Visiting the parameters of a model, whatever the types of their shapes.
 
+use crate::rows::first_not_finite;
 use crate::{Element, Error};
 use dfdx::optim::UnusedTensors;
 use dfdx::shapes::{HasShape, Shape};
@@ -21,6 +22,15 @@ pub trait Parameter<E: Element> {
 
     /// The key under which gradients are kept.
     fn id(&self) -> UniqueId;
+
+    /// The place of the gradient's first element that is NaN or infinite, and its value.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the memory for a gradient cannot be had.
+    fn not_finite(&self, gradients: &mut Gradients<E, Cpu>) -> Result<Option<(usize, E)>, Error> {
+        let gradient = self.gradient(gradients)?;
+        Ok(first_not_finite(gradient).map(|i| (i, gradient[i])))
+    }
 
     /// Sets the gradient to zero.
     ///

@@ -130,6 +130,46 @@ pub(crate) fn sum<T: Real>(n: usize, f: impl Fn(usize) -> T) -> T {
     lanes.into_iter().fold(rest, |total, lane| total + lane)
 }
 
+/// The place of the first element that is NaN or infinite.
+pub(crate) fn first_not_finite<T: Real>(values: &[T]) -> Option<usize> {
+    let [total] = sum_over(values.len(), values.len(), |range| {
+        let mut total = [T::zero()];
+        instructions::run(TimesZero {
+            values: &values[range],
+            total: &mut total,
+        });
+        [total.to_vec()]
+    });
+    if total[0] == T::zero() {
+        return None;
+    }
+    values.iter().position(|x| !x.is_finite())
+}
+
+/// The sum of all numbers times zero, which is zero if all are finite, and otherwise NaN.
+///
+/// It is vectorised, which a search is not, and there is hardly ever anything to search for.
+struct TimesZero<'a, T> {
+    values: &'a [T],
+    total: &'a mut [T; 1],
+}
+
+impl<T: Real> Task for TimesZero<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let mut lanes = [T::zero(); 64];
+        let chunks = self.values.chunks_exact(lanes.len());
+        let rest = chunks.remainder();
+        for chunk in chunks {
+            for (lane, &x) in lanes.iter_mut().zip(chunk) {
+                *lane += x * T::zero();
+            }
+        }
+        let of_rest = rest.iter().map(|&x| x * T::zero());
+        self.total[0] = lanes.into_iter().chain(of_rest).sum();
+    }
+}
+
 /// Few rows still fill eight threads, many rows keep a block in the cache.
 fn block_rows(rows: usize) -> usize {
     rows.div_ceil(PARTS).next_multiple_of(32).min(BLOCK)
@@ -243,6 +283,23 @@ mod tests {
                         .unwrap()
                 });
                 assert_eq!(sum, [(rows * (rows - 1) / 2) as f64]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_finite_is_found_wherever_it_is() {
+        for n in [0, 1, 7, 8, 300, (1 << 20) + 3] {
+            let mut values = vec![-f32::MAX; n];
+            assert_eq!(first_not_finite(&values), None);
+            for i in [n / 3, n / 2, n.saturating_sub(1)] {
+                for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                    if let Some(value) = values.get_mut(i) {
+                        let before = std::mem::replace(value, wrong);
+                        assert_eq!(first_not_finite(&values), Some(i));
+                        values[i] = before;
+                    }
+                }
             }
         }
     }

@@ -251,14 +251,16 @@ fn wrong_uses_are_typed_errors() {
     let empty: Tensor<(usize, usize), f32, _> = Cpu::default().zeros_like(&(0, 3));
     let one = Inputs::<f32, NoneTape>::new().with(random::<f32, _>((2,), "one"));
     let error = one.unwrap().with(empty).unwrap_err().to_string();
-    assert!(
-        error.starts_with("input 1 (from 0), of shape [0, 3], is empty"),
-        "{error}"
+    assert_eq!(
+        error,
+        "input 1 (counted from 0) of the operation, of shape [0, 3], must have at least one element, \
+         but has none"
     );
     let one = Inputs::<f32, NoneTape>::new().with(random::<f32, _>((2,), "one"));
     let error = record(Nothing, one.unwrap()).unwrap_err().to_string();
     assert!(
-        error.starts_with("output 0 (from 0) of ") && error.contains("Nothing, of shape [0, 2],"),
+        error.starts_with("output 0 (counted from 0) of ")
+            && error.contains("Nothing, of shape [0, 2],"),
         "{error}"
     );
 }

@@ -122,6 +122,36 @@ fn adam_steps_it_like_any_other_parameter() {
 }
 
 #[test]
+fn a_gradient_that_is_not_finite_is_found_in_its_row() {
+    let (mut table, mut adam) = (table(), Adam::new(AdamConfig::default()).unwrap());
+    let mut gradients = loss(&table, alloc_gradients(&table).unwrap()).backward();
+    assert!(table.not_finite(&mut gradients).unwrap().is_none());
+    adam.step(&mut table, &mut gradients).unwrap();
+    for (i, wrong) in [(6, f64::NAN), (7, f64::INFINITY), (13, f64::NEG_INFINITY)] {
+        let mut gradients = gradients.clone();
+        table.gradient(&mut gradients).unwrap()[i] = wrong;
+        let before = table.row(3).to_vec();
+        let error = adam.step(&mut table, &mut gradients).unwrap_err();
+        assert!(
+            matches!(error, Error::NonFiniteGradient { index, .. } if index == i),
+            "{error}"
+        );
+        assert_eq!(table.row(3), before);
+    }
+    // Through the tape: the vector of one word is differentiated at infinity.
+    let words = Cpu::default().tensor_from_vec(vec![5], (1, 1));
+    let y = table
+        .apply(words.trace(alloc_gradients(&table).unwrap()))
+        .unwrap();
+    let mut gradients = (y * f64::INFINITY).sum().backward();
+    let error = adam.step(&mut table, &mut gradients).unwrap_err();
+    assert!(
+        matches!(error, Error::NonFiniteGradient { index: 10, .. }),
+        "{error}"
+    );
+}
+
+#[test]
 fn words_outside_the_table_are_refused() {
     let far: Tensor<(usize, usize), usize, Cpu> = Cpu::default().tensor_from_vec(vec![7], (1, 1));
     let error = table().apply(far).unwrap_err();
@@ -134,7 +164,11 @@ fn words_outside_the_table_are_refused() {
         }
     ));
     let none: Tensor<(usize, usize), usize, Cpu> = Cpu::default().zeros_like(&(0, 1));
-    assert!(table().apply(none).is_err());
+    let error = table().apply(none).unwrap_err().to_string();
+    assert!(
+        error.starts_with("the tensor of words, of shape [0, 1], must have"),
+        "{error}"
+    );
     let mut rng = Seed::new(1).stream("initial values");
     assert!(Embedding::<f32>::try_new(&Cpu::default(), 0, 2, &mut rng).is_err());
 }

@@ -57,6 +57,20 @@ fn linear() {
 }
 
 #[test]
+fn an_input_without_rows_is_named() {
+    let layer: Linear<usize, usize, f64> =
+        Linear::try_new(&Cpu::default(), 4, 2, &mut rng()).unwrap();
+    let norm: LayerNorm<usize, f64> = LayerNorm::try_new(&Cpu::default(), 4).unwrap();
+    let x: Tensor<(usize, usize), f64, Cpu> = Cpu::default().zeros_like(&(0, 4));
+    for error in [layer.apply(x.clone()).err(), norm.apply(x).err()] {
+        assert_eq!(
+            error.unwrap().to_string(),
+            "the input, of shape [0, 4], must have at least one element, but has none"
+        );
+    }
+}
+
+#[test]
 fn linear_starts_within_its_bound() {
     let layer: Linear<usize, usize, f64> =
         Linear::try_new(&Cpu::default(), 25, 40, &mut rng()).unwrap();

@@ -100,8 +100,12 @@ impl<E: Element> EncoderLayer<E> {
 
     /// The encoded sequences, `[B, T, width]`, and the attention's penalty.
     ///
+    /// For padded sequences the mask needs both `with_key_lengths` and `with_query_lengths`: without
+    /// the latter, mechanisms that infer their spectral points from the sequence read the padding.
+    ///
     /// # Errors
-    /// Whatever does not fit: the width, the mask, the pass's dropout rate.
+    /// [`Error::ShapeMismatch`] if `x` has another width, [`Error::Attention`] for what the attention
+    /// refuses: the mask, the pass's dropout rate.
     pub fn apply<T: Tape<E, Cpu>>(
         &self,
         x: Sequences<E, T>,
@@ -135,7 +139,7 @@ impl<E: Element> EncoderLayer<E> {
         let inputs = self.attention_norm.add_to(inputs)?;
         let inputs = self.feed_forward.add_to(inputs)?;
         let inputs = self.feed_forward_norm.add_to(inputs)?;
-        let mut outputs = record(operation, inputs)?;
+        let mut outputs = record(operation, inputs).map_err(Error::of_operation)?;
         Ok(Attention {
             output: outputs.take(shape)?,
             penalty: outputs.take(())?,

@@ -44,7 +44,10 @@ pub struct EncoderConfig {
 ///     Encoder::try_new(&device, &EncoderConfig { layers: 2, layer }, Seed::new(1))?;
 ///
 /// let x: Tensor<(usize, usize, usize), f32, Cpu> = device.ones_like(&(3, 5, 8));
-/// let mask = Mask::none().with_key_lengths(vec![5, 2, 4]);
+/// // Padding is hidden twice: from the attention, as keys, and from the mean over the positions that
+/// // some mechanisms infer their spectral points from, as queries.
+/// let lengths = vec![5, 2, 4];
+/// let mask = Mask::none().with_key_lengths(lengths.clone()).with_query_lengths(lengths);
 /// let encoded = encoder.apply(x, &mask, Pass::Evaluation { seed: Seed::new(2) })?;
 /// assert_eq!(encoded.output.shape(), &(3, 5, 8));
 /// # Ok::<(), bochner_models::Error>(())
@@ -76,7 +79,7 @@ impl<E: Element> Encoder<E> {
     /// The encoded sequences, `[B, T, width]`, and the sum of the layers' penalties.
     ///
     /// # Errors
-    /// Whatever does not fit: the width, the mask, the pass's dropout rate.
+    /// As [`EncoderLayer::apply`].
     pub fn apply<T>(
         &self,
         x: Sequences<E, T>,

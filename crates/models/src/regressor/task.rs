@@ -7,7 +7,8 @@ use ndarray::{Array1, Array2};
 /// A data set as one sequence, and the rows whose targets may be learned from.
 ///
 /// The inputs of all rows are in the sequence (as in the paper); the targets of the others are
-/// never read.
+/// never read. Rows that are not known yet can be predicted afterwards, with
+/// [`Trainer::predict_rows`](super::Trainer::predict_rows).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     inputs: Array2<f32>,
@@ -77,7 +78,7 @@ impl Task {
     }
 }
 
-fn all_finite<'a>(
+pub(super) fn all_finite<'a>(
     what: &'static str,
     mut values: impl Iterator<Item = &'a f32>,
 ) -> Result<(), Error> {

@@ -1,5 +1,7 @@
 //! Training a regressor, one full-batch step an epoch.
 
+mod new_rows;
+
 use super::{Regressor, RegressorConfig, Task};
 use crate::Error;
 use crate::descent::{Descent, device_error};
@@ -224,7 +226,8 @@ impl Trainer {
         )?)
     }
 
-    /// Predictions for all rows, in evaluation.
+    /// Predictions for all rows of the task, in evaluation; for others there is
+    /// [`predict_rows`](Self::predict_rows).
     ///
     /// # Errors
     /// As [`Trainer::epoch`], but for the gradient.
@@ -255,7 +258,8 @@ impl Trainer {
         self.descent.steps() as usize
     }
 
-    /// The model as it stands.
+    /// The model as it stands. Its `apply` reads one sequence: for predictions, that of the task's rows
+    /// and the new ones, as [`predict_rows`](Self::predict_rows) puts it together.
     pub fn model(&self) -> &Regressor<f32> {
         &self.model
     }
@@ -301,7 +305,7 @@ pub(super) mod tests {
     use ndarray::Array2;
     use std::collections::BTreeMap;
 
-    fn task() -> Task {
+    pub(crate) fn task() -> Task {
         let x = Array2::from_shape_fn((24, 2), |(i, n)| ((i * (n + 3)) % 24) as f32 / 12.0 - 1.0);
         let y = x.column(0).mapv(|x| (2.0 * x).sin() * 0.7);
         Task::new(x, y, (0..24).filter(|i| i % 4 != 0).collect()).unwrap()
@@ -338,7 +342,7 @@ pub(super) mod tests {
         learning(variant, 0.2, task())
     }
 
-    fn learning(variant: Variant, dropout: f64, task: Task) -> Trainer {
+    pub(crate) fn learning(variant: Variant, dropout: f64, task: Task) -> Trainer {
         let config = RegressorConfig {
             width: 16,
             hidden: 16,

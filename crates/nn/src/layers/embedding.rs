@@ -1,7 +1,8 @@
 //! A table of vectors, looked up by number.
 
+use super::initial::{count, draws};
 use crate::parameters::{Parameter, ParameterMut, Parameters, join};
-use crate::rows::{add, by_blocks, for_each_piece};
+use crate::rows::{add, by_blocks, first_not_finite, for_each_piece};
 use crate::{Element, Error};
 use bochner_numerics::standard_normal;
 use dfdx::shapes::{Dim, HasShape};
@@ -54,19 +55,19 @@ impl<E: Element> Embedding<E> {
     /// A table with random initial values.
     ///
     /// # Errors
-    /// [`Error::Empty`] if a size is zero.
+    /// [`Error::Empty`] if a size is zero, [`Error::OutOfRange`] if the table cannot be addressed,
+    /// [`Error::Device`] if there is no memory for it.
     pub fn try_new(
         device: &Cpu,
         words: usize,
         width: usize,
         rng: &mut impl RngCore,
     ) -> Result<Self, Error> {
-        if words * width == 0 {
-            let what = "a layer".into();
-            return Err(Error::Empty { what });
-        }
+        let n = count::<E>(&[words, width])?;
+        // The gradient with its marks, one a word, has to be addressed too.
+        count::<E>(&[words, width.saturating_add(1)])?;
         Ok(Self {
-            values: (0..words * width).map(|_| standard_normal(rng)).collect(),
+            values: draws(n, || standard_normal(rng))?,
             words,
             width,
             key: device.try_zeros_like(&(1,))?,
@@ -86,7 +87,8 @@ impl<E: Element> Embedding<E> {
         let (words, mut tape) = words.split_tape();
         let (batch, time) = *words.shape();
         if batch.size() * time.size() == 0 {
-            let what = "the words".into();
+            let shape = [batch.size(), time.size()];
+            let what = format!("the tensor of words, of shape {shape:?},");
             return Err(Error::Empty { what });
         }
         let (device, words) = (words.device().clone(), words.as_vec());
@@ -193,6 +195,17 @@ impl<E: Element> Parameter<E> for Embedding<E> {
 
     fn id(&self) -> UniqueId {
         self.key.id()
+    }
+
+    fn not_finite(&self, gradients: &mut Gradients<E, Cpu>) -> Result<Option<(usize, E)>, Error> {
+        let (gradient, marks) = self.table(gradients)?;
+        // The other rows are zero.
+        let rows = gradient.chunks_exact(self.width).zip(marks).enumerate();
+        let mut marked = rows.filter(|(_, (_, mark))| **mark != E::zero());
+        Ok(marked.find_map(|(word, (row, _))| {
+            let i = first_not_finite(row)?;
+            Some((word * self.width + i, row[i]))
+        }))
     }
 
     fn zero_gradient(&self, gradients: &mut Gradients<E, Cpu>) -> Result<(), Error> {

@@ -28,7 +28,8 @@ pub enum Activation {
     Relu,
 }
 
-/// The settings of a [`FeedForward`].
+/// The settings of a [`FeedForward`]; by default dropout at the rate 0.1 and a rectifier on the output,
+/// unlike in other libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FeedForwardConfig {
@@ -56,6 +57,11 @@ impl Default for FeedForwardConfig {
 /// * $\phi$: `config.activation`; the rectifier by default, as in the paper's regressor; the
 ///   identity makes it the feed-forward layer of a Transformer
 ///
+/// Note the defaults, which are those of the regressor and not of other libraries: a rectifier on the
+/// *output* too, so that it is never negative, and dropout at the rate 0.1 in training. The layer that
+/// is called so elsewhere is
+/// `FeedForwardConfig { dropout: 0.0, activation: Activation::Identity }`.
+///
 /// # Numerics
 /// One operation on the tape. Its backward pass keeps the hidden layer and, for a rectifier at the
 /// end, one byte for each output.
@@ -73,7 +79,7 @@ impl<I: Dim, H: Dim, O: Dim, E: Element> FeedForward<I, H, O, E> {
     /// A layer with random initial values; `sizes` are those of input, hidden layer, output.
     ///
     /// # Errors
-    /// [`Error::Empty`] if a size is zero, [`Error::OutOfRange`] unless `0 <= dropout < 1`.
+    /// Those of [`Linear::try_new`]; [`Error::OutOfRange`] unless `0 <= dropout < 1`.
     pub fn try_new(
         device: &Cpu,
         sizes: (I, H, O),

@@ -3,7 +3,7 @@
 use crate::{Element, Error};
 use bochner_numerics::Real;
 use dfdx::shapes::Shape;
-use dfdx::tensor::{Cpu, Tensor, TensorFromVec};
+use dfdx::tensor::{Cpu, CpuError, Tensor, TensorFromVec};
 use rand::Rng;
 use rand::distributions::Distribution;
 
@@ -33,11 +33,89 @@ pub(crate) fn tensor<S: Shape, E: Element>(
     distribution: &impl Distribution<E>,
     rng: &mut impl Rng,
 ) -> Result<Tensor<S, E, Cpu>, Error> {
-    let n = shape.num_elements();
-    if n == 0 {
-        let what = "a layer".into();
+    let dims: Vec<usize> = shape.concrete().into();
+    let values = draws(count::<E>(&dims)?, || distribution.sample(rng))?;
+    Ok(device.try_tensor_from_vec(values, shape)?)
+}
+
+/// The number of elements of a layer's parameter, if it has any and they can be addressed.
+pub(super) fn count<E>(dims: &[usize]) -> Result<usize, Error> {
+    if dims.contains(&0) {
+        let what = format!("a parameter of the layer, of shape {dims:?},");
         return Err(Error::Empty { what });
     }
-    let values: Vec<E> = distribution.sample_iter(rng).take(n).collect();
-    Ok(device.try_tensor_from_vec(values, shape)?)
+    let most = isize::MAX as usize / size_of::<E>();
+    let n = dims.iter().try_fold(1_usize, |n, &dim| n.checked_mul(dim));
+    n.filter(|&n| n <= most).ok_or_else(|| Error::OutOfRange {
+        what: "the number of elements of a layer's parameter",
+        got: dims.iter().map(|&dim| dim as f64).product(),
+        requirement: "so small that they can be addressed",
+    })
+}
+
+/// `n` initial values, if there is memory for them.
+pub(super) fn draws<E>(n: usize, mut draw: impl FnMut() -> E) -> Result<Vec<E>, Error> {
+    let mut values = Vec::new();
+    values
+        .try_reserve_exact(n)
+        .map_err(|_| CpuError::OutOfMemory)?;
+    values.extend((0..n).map(|_| draw()));
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Embedding, Error, FeedForward, LayerNorm, Linear};
+    use bochner_numerics::Seed;
+    use dfdx::prelude::Cpu;
+    use dfdx::tensor::CpuError;
+
+    /// What each layer says of these sizes.
+    fn of(first: usize, second: usize) -> [Error; 4] {
+        let (device, mut rng) = (Cpu::default(), Seed::new(1).stream("initial values"));
+        let rng = &mut rng;
+        let config = Default::default();
+        [
+            Embedding::<f32>::try_new(&device, first, second, rng).err(),
+            Linear::<usize, usize, f32>::try_new(&device, first, second, rng).err(),
+            LayerNorm::<usize, f32>::try_new(&device, first.saturating_mul(second)).err(),
+            FeedForward::<usize, usize, usize, f32>::try_new(
+                &device,
+                (first, second, 1),
+                config,
+                rng,
+            )
+            .err(),
+        ]
+        .map(|error| error.expect("an error"))
+    }
+
+    #[test]
+    fn sizes_that_no_memory_holds_are_refused_by_type() {
+        // The last are few enough to be counted, but not their four bytes each.
+        for (first, second) in [(usize::MAX, 4), (1 << 33, 1 << 33), (1 << 61, 1)] {
+            for error in of(first, second) {
+                assert!(
+                    matches!(error, Error::OutOfRange { got, .. } if got > 1e18),
+                    "{error}"
+                );
+            }
+        }
+        // As many as can be addressed, but more than any machine has.
+        for error in of(1 << 50, 2) {
+            assert!(
+                matches!(error, Error::Device(CpuError::OutOfMemory)),
+                "{error}"
+            );
+        }
+        for error in of(3, 0) {
+            assert!(matches!(error, Error::Empty { .. }), "{error}");
+            let error = error.to_string();
+            let (start, end) = (
+                "a parameter of the layer, of shape [",
+                "], must have at least one",
+            );
+            assert!(error.starts_with(start) && error.contains(end), "{error}");
+        }
+    }
 }

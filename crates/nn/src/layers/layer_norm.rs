@@ -1,22 +1,27 @@
 //! Layer normalisation.
 
+mod normalise;
+
 use super::dropout::mask;
+use super::initial::{count, draws};
 use super::{Dropout, EndsWith};
 use crate::parameters::{Parameter, ParameterMut, Parameters, join};
-use crate::rows::{add, by_blocks, sum, sum_over};
+use crate::rows::by_blocks;
 use crate::{BoxError, Element, Error, Inputs, Mode, Operation, record_one};
-use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::{Dropout as Mask, Real};
 use dfdx::dtypes::Dtype;
 use dfdx::nn::tensor_collection::{ModuleVisitor, ScalarOptions, TensorCollection, TensorOptions};
 use dfdx::nn::{BuildModule, BuildOnDevice, Module, NonMutableModule};
 use dfdx::shapes::{Const, ConstDim, Dim, HasShape};
-use dfdx::tensor::{Cpu, CpuError, Merge, OnesTensor, Storage, Tape, Tensor, ZerosTensor};
+use dfdx::tensor::{Cpu, CpuError, Merge, Storage, Tape, Tensor, TensorFromVec};
 use dfdx::tensor_ops::Device;
 use ndarray::{ArrayD, ArrayViewD};
-use std::ops::Range;
+pub use normalise::Normalised;
+use normalise::{Rows, normalise, normalise_vjp};
 
 const EPSILON: f64 = 1e-5;
+/// Multiplications that take as long as drawing one element of a mask.
+const DRAW: usize = 8;
 
 /// Normalises the last axis to mean 0 and variance 1, then scales and shifts it.
 ///
@@ -26,6 +31,12 @@ const EPSILON: f64 = 1e-5;
 /// * $\gamma$: `gamma`, `[N]`, starts at 1
 /// * $\beta$: `beta`, `[N]`, starts at 0
 /// * $\epsilon$: `epsilon`, `1e-5` by default
+///
+/// # Numerics
+/// Any finite row is normalised, and its gradient is that of the formula. Where a sum or a square
+/// overflows (in single precision with numbers from about 1e18), the row is done again times a power of
+/// two that brings its largest number near one; so it is where a residual branch overflows the sum. All
+/// other rows pay one comparison for it. Squares that underflow are nothing beside $\epsilon$.
 ///
 /// # Reference
 /// Ba, Kiros, Hinton, *Layer Normalization*, 2016.
@@ -43,15 +54,13 @@ impl<N: Dim, E: Element> LayerNorm<N, E> {
     /// A layer that starts as the plain normalisation.
     ///
     /// # Errors
-    /// [`Error::Empty`] if the size is zero.
+    /// [`Error::Empty`] if the size is zero, [`Error::OutOfRange`] if it cannot be addressed,
+    /// [`Error::Device`] if there is no memory.
     pub fn try_new(device: &Cpu, size: N) -> Result<Self, Error> {
-        if size.size() == 0 {
-            let what = "a layer".into();
-            return Err(Error::Empty { what });
-        }
+        let n = count::<E>(&[size.size()])?;
         Ok(Self {
-            gamma: device.try_ones_like(&(size,))?,
-            beta: device.try_zeros_like(&(size,))?,
+            gamma: device.try_tensor_from_vec(draws(n, E::one)?, (size,))?,
+            beta: device.try_tensor_from_vec(draws(n, E::zero)?, (size,))?,
             epsilon: EPSILON,
         })
     }
@@ -60,7 +69,7 @@ impl<N: Dim, E: Element> LayerNorm<N, E> {
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`] if the last axis of `x` is not the layer's, [`Error::OutOfRange`]
-    /// unless `epsilon` is positive, [`Error::Empty`] if `x` has no elements.
+    /// unless `epsilon` is positive in the type of `x` too, [`Error::Empty`] if `x` has no elements.
     pub fn apply<S, T>(&self, x: Tensor<S, E, Cpu, T>) -> Result<Tensor<S, E, Cpu, T>, Error>
     where
         S: EndsWith<N>,
@@ -122,18 +131,19 @@ impl<N: Dim, E: Element> LayerNorm<N, E> {
     }
 
     fn checked_epsilon(&self) -> Result<f64, Error> {
-        if self.epsilon > 0.0 && self.epsilon.is_finite() {
+        // In single precision 1e-50 is zero, and a constant row would be zero over zero.
+        if self.epsilon > 0.0 && E::of(self.epsilon).is_normal() {
             return Ok(self.epsilon);
         }
         Err(Error::OutOfRange {
             what: "epsilon",
             got: self.epsilon,
-            requirement: "positive",
+            requirement: "positive, and neither too small nor too large for the layer's numbers",
         })
     }
 }
 
-/// [`LayerNorm`] as an operation on `x`, `gamma`, `beta`.
+/// [`LayerNorm`] as an operation on `x`, `gamma`, `beta`; its $\epsilon$.
 struct Normalise(f64);
 
 /// [`LayerNorm::apply_residual`] as an operation on `x`, the branch, `gamma`, `beta`.
@@ -141,15 +151,6 @@ struct Normalise(f64);
 pub struct ResidualNorm {
     epsilon: f64,
     mask: Option<Mask>,
-}
-
-/// What the backward pass of a normalisation needs.
-#[derive(Clone, Debug)]
-pub struct Normalised<T> {
-    /// The rows with mean 0 and variance 1.
-    rows: Vec<T>,
-    /// The reciprocal standard deviation of each.
-    scales: Vec<T>,
 }
 
 impl<T: Real> Operation<T> for Normalise {
@@ -160,8 +161,7 @@ impl<T: Real> Operation<T> for Normalise {
         inputs: &[ArrayViewD<'_, T>],
     ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
         let [x, gamma, beta] = super::slices(inputs);
-        let rows = |at: Range<usize>, rows: &mut [T]| rows.copy_from_slice(&x[at]);
-        let (y, saved) = normalise(x.len(), gamma, beta, self.0, rows);
+        let (y, saved) = normalise(&Rows { x, branch: None }, gamma, beta, self.0);
         Ok((vec![ArrayD::from_shape_vec(inputs[0].raw_dim(), y)?], saved))
     }
 
@@ -185,14 +185,8 @@ impl<T: Real> Operation<T> for ResidualNorm {
         inputs: &[ArrayViewD<'_, T>],
     ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
         let [x, branch, gamma, beta] = super::slices(inputs);
-        let rows = |at: Range<usize>, rows: &mut [T]| {
-            rows.copy_from_slice(&branch[at.clone()]);
-            if let Some(mask) = &self.mask {
-                mask.scale(at.start as u64, rows);
-            }
-            add(rows, &x[at]);
-        };
-        let (y, saved) = normalise(x.len(), gamma, beta, self.epsilon, rows);
+        let branch = Some((branch, self.mask.as_ref()));
+        let (y, saved) = normalise(&Rows { x, branch }, gamma, beta, self.epsilon);
         Ok((vec![ArrayD::from_shape_vec(inputs[0].raw_dim(), y)?], saved))
     }
 
@@ -215,152 +209,6 @@ impl<T: Real> Operation<T> for ResidualNorm {
             }
         });
         super::gradients(inputs, [dx, dbranch, dgamma, dbeta])
-    }
-}
-
-/// Multiplications that take as long as one row's element here.
-const WORK: usize = 8;
-/// Multiplications that take as long as drawing one element of a mask.
-const DRAW: usize = 8;
-
-/// Normalises the `n` numbers that `fill(range, rows)` writes, block by block.
-fn normalise<T: Real>(
-    n: usize,
-    gamma: &[T],
-    beta: &[T],
-    epsilon: f64,
-    fill: impl Fn(Range<usize>, &mut [T]) + Send + Sync,
-) -> (Vec<T>, Normalised<T>) {
-    let width = gamma.len();
-    let widths = [width, width, 1];
-    let [y, rows, scales] = by_blocks(n / width, widths, n * WORK, |range, [y, rows, scales]| {
-        fill(range.start * width..range.end * width, rows);
-        instructions::run(Forward {
-            y,
-            rows,
-            scales,
-            gamma,
-            beta,
-            epsilon: T::of(epsilon),
-        });
-    });
-    (y, Normalised { rows, scales })
-}
-
-/// Normalises rows in place, then scales and shifts them into `y`.
-struct Forward<'a, T> {
-    y: &'a mut [T],
-    rows: &'a mut [T],
-    scales: &'a mut [T],
-    gamma: &'a [T],
-    beta: &'a [T],
-    epsilon: T,
-}
-
-impl<T: Real> Task for Forward<'_, T> {
-    #[inline(always)]
-    fn run<A: Arithmetic>(self) {
-        let n = self.gamma.len();
-        let rows = self.rows.chunks_exact_mut(n).zip(self.scales);
-        for (y, (row, scale)) in self.y.chunks_exact_mut(n).zip(rows) {
-            let mean;
-            [mean, *scale] = moments(row, self.epsilon);
-            let affine = self.gamma.iter().zip(self.beta);
-            for ((y, x), (&gamma, &beta)) in y.iter_mut().zip(row).zip(affine) {
-                *x = (*x - mean) * *scale;
-                *y = *x * gamma + beta;
-            }
-        }
-    }
-}
-
-/// Mean and reciprocal standard deviation of one row.
-#[inline(always)]
-fn moments<T: Real>(row: &[T], epsilon: T) -> [T; 2] {
-    let n = T::of(row.len() as f64);
-    let mean = sum(row.len(), |i| row[i]) / n;
-    let variance = sum(row.len(), |i| (row[i] - mean) * (row[i] - mean)) / n;
-    [mean, (variance + epsilon).sqrt().recip()]
-}
-
-/// The gradients with respect to the rows, `gamma` and `beta`.
-fn normalise_vjp<T: Real>(dy: &[T], gamma: &[T], saved: &Normalised<T>) -> [Vec<T>; 3] {
-    let n = gamma.len();
-    let at = |range: &Range<usize>| range.start * n..range.end * n;
-    let [dx] = by_blocks(dy.len() / n, [n], dy.len() * WORK, |range, [dx]| {
-        instructions::run(Backward {
-            dx,
-            dy: &dy[at(&range)],
-            rows: &saved.rows[at(&range)],
-            scales: &saved.scales[range],
-            gamma,
-        });
-    });
-    let [dgamma, dbeta] = sum_over(dy.len() / n, dy.len() * WORK, |range| {
-        let mut totals = [vec![T::zero(); n], vec![T::zero(); n]];
-        instructions::run(ParameterSums {
-            totals: &mut totals,
-            dy: &dy[at(&range)],
-            rows: &saved.rows[at(&range)],
-        });
-        totals
-    });
-    [dx, dgamma, dbeta]
-}
-
-struct Backward<'a, T> {
-    dx: &'a mut [T],
-    dy: &'a [T],
-    rows: &'a [T],
-    scales: &'a [T],
-    gamma: &'a [T],
-}
-
-impl<T: Real> Task for Backward<'_, T> {
-    #[inline(always)]
-    fn run<A: Arithmetic>(self) {
-        let n = self.gamma.len();
-        let rows = self.rows.chunks_exact(n).zip(self.scales);
-        let rows = self.dy.chunks_exact(n).zip(rows);
-        for (dx, (dy, (row, &scale))) in self.dx.chunks_exact_mut(n).zip(rows) {
-            row_vjp(row, dy, self.gamma, scale, dx);
-        }
-    }
-}
-
-/// Adds up the gradients of `gamma` and `beta`.
-struct ParameterSums<'a, T> {
-    totals: &'a mut [Vec<T>; 2],
-    dy: &'a [T],
-    rows: &'a [T],
-}
-
-impl<T: Real> Task for ParameterSums<'_, T> {
-    #[inline(always)]
-    fn run<A: Arithmetic>(self) {
-        let [dgamma, dbeta] = self.totals;
-        let n = dgamma.len();
-        for (row, dy) in self.rows.chunks_exact(n).zip(self.dy.chunks_exact(n)) {
-            let totals = dgamma.iter_mut().zip(dbeta.iter_mut());
-            for ((dgamma, dbeta), (&x, &dy)) in totals.zip(row.iter().zip(dy)) {
-                *dgamma += dy * x;
-                *dbeta += dy;
-            }
-        }
-    }
-}
-
-/// With $\hat x$ the normalised row and $g = \gamma \odot dy$:
-/// $dx = (g - \overline{g} - \hat x\, \overline{g \odot \hat x}) / \sqrt{\sigma^2 + \epsilon}$.
-#[inline(always)]
-fn row_vjp<T: Real>(row: &[T], dy: &[T], gamma: &[T], scale: T, dx: &mut [T]) {
-    let n = row.len();
-    let (dy, gamma, dx) = (&dy[..n], &gamma[..n], &mut dx[..n]);
-    let size = T::of(n as f64);
-    let mean_g = sum(n, |i| dy[i] * gamma[i]) / size;
-    let mean_gx = sum(n, |i| dy[i] * gamma[i] * row[i]) / size;
-    for i in 0..n {
-        dx[i] = (dy[i] * gamma[i] - mean_g - row[i] * mean_gx) * scale;
     }
 }
 

@@ -51,7 +51,8 @@ impl<I: Dim, O: Dim, E: Element> Linear<I, O, E> {
     /// A layer with random initial values.
     ///
     /// # Errors
-    /// [`Error::Empty`] if a size is zero.
+    /// [`Error::Empty`] if a size is zero, [`Error::OutOfRange`] if the matrix cannot be addressed,
+    /// [`Error::Device`] if there is no memory for it.
     pub fn try_new(device: &Cpu, inputs: I, outputs: O, rng: &mut impl Rng) -> Result<Self, Error> {
         let distribution = UniformWithin::fan_in(inputs.size());
         Ok(Self {

@@ -33,19 +33,22 @@ use bochner_numerics::Real;
 use dfdx::shapes::Dim;
 use ndarray::{ArrayD, ArrayViewD};
 
-/// The shape of an input, if it ends with the layer's own axis.
+/// The shape of an input, if it ends with the layer's own axis and has elements.
 fn checked<I: Dim, S: EndsWith<I>>(shape: S, last: I) -> Result<S, Error> {
     let got: Vec<usize> = shape.concrete().into();
     let expected = with_last(&got, last.size());
-    if got == expected {
-        Ok(shape)
-    } else {
-        Err(Error::ShapeMismatch {
+    if got != expected {
+        return Err(Error::ShapeMismatch {
             what: "the input",
             expected,
             got,
-        })
+        });
     }
+    if got.contains(&0) {
+        let what = format!("the input, of shape {got:?},");
+        return Err(Error::Empty { what });
+    }
+    Ok(shape)
 }
 
 /// `dims` with another last axis.

@@ -70,7 +70,7 @@ pub fn cross_entropy_of<N: Dim, C: Dim, E: Element, T: Tape<E, Cpu>>(
     within("the labelled rows", &row, "rows", rows.size())?;
     within("the labels", &label, "classes", classes.size())?;
     if labelled.is_empty() {
-        let what = "the labels".into();
+        let what = "the list of labels".into();
         return Err(Error::Empty { what });
     }
     let operation = CrossEntropy(labelled.to_vec());

@@ -1,5 +1,7 @@
 //! Adam and AdamW.
 
+use super::AdamConfig;
+use super::config::{LEARNING_RATE, factor_in_range};
 use super::rule::Rule;
 use crate::parameters::try_for_each;
 use crate::{Collection, Element, Error, Parameters};
@@ -7,86 +9,7 @@ use dfdx::nn::tensor_collection::TensorCollection;
 use dfdx::optim::{Optimizer, OptimizerUpdateError};
 use dfdx::tensor::{Cpu, CpuError, Gradients};
 use dfdx::tensor_ops::Device;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// How weights are drawn towards zero.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WeightDecay {
-    /// Adds the factor times the weight to the gradient (Adam).
-    L2(f64),
-    /// Shrinks the weight by the learning rate times the factor, past the moments (AdamW).
-    Decoupled(f64),
-}
-
-/// The settings of [`Adam`]; the defaults are PyTorch's.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AdamConfig {
-    /// The learning rate, not negative; `1e-3` by default.
-    pub learning_rate: f64,
-    /// The decay rates of the two moments, at least 0 and below 1; `0.9` and `0.999` by default.
-    pub betas: [f64; 2],
-    /// Added to the denominator, positive; `1e-8` by default.
-    pub epsilon: f64,
-    /// The weight decay, not negative; none by default.
-    pub weight_decay: WeightDecay,
-}
-
-impl Default for AdamConfig {
-    fn default() -> Self {
-        Self {
-            learning_rate: 1e-3,
-            betas: [0.9, 0.999],
-            epsilon: 1e-8,
-            weight_decay: WeightDecay::L2(0.0),
-        }
-    }
-}
-
-impl AdamConfig {
-    /// The settings of AdamW: decoupled weight decay, `1e-2` as in PyTorch.
-    pub fn adamw() -> Self {
-        Self {
-            weight_decay: WeightDecay::Decoupled(1e-2),
-            ..Self::default()
-        }
-    }
-
-    fn validate(&self) -> Result<(), Error> {
-        let (WeightDecay::L2(decay) | WeightDecay::Decoupled(decay)) = self.weight_decay;
-        learning_rate_in_range(self.learning_rate)?;
-        let rate = "at least 0 and below 1";
-        let checks = [
-            ("betas[0]", self.betas[0], rate, self.betas[0] < 1.0),
-            ("betas[1]", self.betas[1], rate, self.betas[1] < 1.0),
-            ("epsilon", self.epsilon, "positive", self.epsilon > 0.0),
-            ("the weight decay", decay, "finite and not negative", true),
-        ];
-        for (what, got, requirement, below) in checks {
-            if !(got >= 0.0 && got.is_finite() && below) {
-                return Err(Error::OutOfRange {
-                    what,
-                    got,
-                    requirement,
-                });
-            }
-        }
-        Ok(())
-    }
-}
-
-fn learning_rate_in_range(got: f64) -> Result<(), Error> {
-    if got >= 0.0 && got.is_finite() {
-        return Ok(());
-    }
-    Err(Error::OutOfRange {
-        what: "the learning rate",
-        got,
-        requirement: "finite and not negative",
-    })
-}
 
 /// The running moments of one parameter's gradient, in row-major order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -106,21 +29,26 @@ pub struct AdamState<E> {
     pub moments: BTreeMap<String, Moments<E>>,
 }
 
-/// Adam, or AdamW with [`WeightDecay::Decoupled`].
+/// Adam, or AdamW with [`WeightDecay::Decoupled`](crate::WeightDecay::Decoupled).
 ///
 /// $$ m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad v \leftarrow \beta_2 v + (1 - \beta_2) g^2,
 /// \quad \theta \leftarrow \theta - \frac{\eta}{1 - \beta_1^t} \,
 /// \frac{m}{\sqrt{v / (1 - \beta_2^t)} + \epsilon} $$
 ///
-/// * $\theta$: a parameter, $g$: its gradient, plus $\lambda\theta$ for [`WeightDecay::L2`]
+/// * $\theta$: a parameter, $g$: its gradient, plus $\lambda\theta$ for [`WeightDecay::L2`](crate::WeightDecay::L2)
 /// * $m, v$: [`Moments`], zero at first; $t$: the step, from 1
 /// * $\eta$: `learning_rate`; $\beta_1, \beta_2$: `betas`; $\epsilon$: `epsilon`
-/// * $\lambda$: the weight decay; [`WeightDecay::Decoupled`] first takes
-///   $\theta \leftarrow (1 - \eta\lambda)\theta$
+/// * $\lambda$: the weight decay; with [`WeightDecay::Decoupled`](crate::WeightDecay::Decoupled) first
+///   $\theta \leftarrow (1 - \eta\lambda)\theta$ is taken
 ///
 /// A parameter that the backward pass did not reach has a zero gradient and is stepped like any
 /// other: its moments decay, and so does its weight. (PyTorch skips a parameter whose gradient is
 /// `None`; dfdx does not tell a missing gradient from a zero one.)
+///
+/// # Numerics
+/// Gradients that are not finite are refused before anything is changed, which reads them once more.
+/// A gradient whose square overflows is finite, but its $v$ is not: that weight rests from then on.
+/// [`clip_by_norm`](crate::clip_by_norm) before the step prevents it.
 ///
 /// # Reference
 /// Kingma, Ba, *Adam*, 2015; Loshchilov, Hutter, *Decoupled Weight Decay Regularization*, 2019.
@@ -167,10 +95,14 @@ impl<E: Element> Adam<E> {
 
     /// An optimiser that goes on from a saved state.
     ///
+    /// The state does not know the settings that it was reached with: give the same ones to continue
+    /// a run, or others to change it from here. [`Checkpoint`](crate::Checkpoint) says how a run can
+    /// refuse other settings.
+    ///
     /// # Errors
     /// [`Error::OutOfRange`] for a setting outside its range.
     pub fn with_state(config: AdamConfig, state: AdamState<E>) -> Result<Self, Error> {
-        config.validate()?;
+        config.validate::<E>()?;
         Ok(Self { config, state })
     }
 
@@ -188,8 +120,8 @@ impl<E: Element> Adam<E> {
     /// gradients are another model's, has a gradient of zero.
     ///
     /// # Errors
-    /// [`Error::ForeignState`] if the moments belong to a model of other sizes; nothing is changed
-    /// then.
+    /// [`Error::NonFiniteGradient`] if a gradient contains NaN or infinity, [`Error::ForeignState`] if
+    /// the moments belong to a model of other sizes; nothing is changed then.
     pub fn step(
         &mut self,
         model: &mut (impl Parameters<E> + ?Sized),
@@ -201,16 +133,16 @@ impl<E: Element> Adam<E> {
     /// [`step`](Self::step) with the learning rate of a schedule.
     ///
     /// # Errors
-    /// Those of [`step`](Self::step); [`Error::OutOfRange`] if the learning rate is negative or not
-    /// finite.
+    /// Those of [`step`](Self::step); [`Error::OutOfRange`] if the learning rate is out of the range
+    /// that [`AdamConfig`] gives.
     pub fn step_at(
         &mut self,
         learning_rate: f64,
         model: &mut (impl Parameters<E> + ?Sized),
         gradients: &mut Gradients<E, Cpu>,
     ) -> Result<(), Error> {
-        learning_rate_in_range(learning_rate)?;
-        self.prepare(model)?;
+        factor_in_range::<E>(LEARNING_RATE, learning_rate)?;
+        self.prepare(model, gradients)?;
         self.state.steps += 1;
         let rule = Rule::new(&self.config, learning_rate, self.state.steps);
         let (moments, mut values) = (&mut self.state.moments, Vec::new());
@@ -226,20 +158,35 @@ impl<E: Element> Adam<E> {
         result
     }
 
-    /// Makes sure that every trained parameter has moments, so that no step stops half way.
-    fn prepare(&mut self, model: &(impl Parameters<E> + ?Sized)) -> Result<(), Error> {
+    /// Makes sure that every trained parameter has moments and a finite gradient, so that no step
+    /// stops half way.
+    fn prepare(
+        &mut self,
+        model: &(impl Parameters<E> + ?Sized),
+        gradients: &mut Gradients<E, Cpu>,
+    ) -> Result<(), Error> {
         let moments = &self.state.moments;
         try_for_each(model, |name, parameter| {
             let expected = parameter.len();
-            match moments.get(name) {
-                Some(m) if (m.first.len(), m.second.len()) != (expected, expected) => {
-                    Err(Error::ForeignState {
-                        parameter: name.to_string(),
-                        expected,
-                        got: m.first.len(),
-                    })
-                }
-                _ => Ok(()),
+            if let Some(m) = moments.get(name)
+                && (m.first.len(), m.second.len()) != (expected, expected)
+            {
+                return Err(Error::ForeignState {
+                    parameter: name.to_string(),
+                    expected,
+                    got: m.first.len(),
+                });
+            }
+            if !parameter.is_trained() {
+                return Ok(());
+            }
+            match parameter.not_finite(gradients)? {
+                Some((index, value)) => Err(Error::NonFiniteGradient {
+                    parameter: name.to_string(),
+                    index,
+                    value: value.as_f64(),
+                }),
+                None => Ok(()),
             }
         })?;
         model.for_each("", &mut |name, parameter| {
@@ -274,8 +221,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::{Adam, AdamConfig, WeightDecay};
-    use crate::Error;
+    use crate::{Adam, AdamConfig, Error, WeightDecay};
     use bochner_numerics::relative_error;
     use dfdx::prelude::*;
     use dfdx::tensor_ops::{AdamConfig as DfdxConfig, WeightDecay as DfdxDecay};
@@ -438,6 +384,34 @@ mod tests {
         ];
         for config in wrong {
             assert!(Adam::<f32>::new(config).is_err(), "{config:?}");
+        }
+    }
+
+    #[test]
+    fn gradients_that_are_not_finite_are_refused_and_nothing_changes() {
+        for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let mut model = vec![vector(&[1.0, 2.0]), vector(&[3.0, 4.0, 5.0])];
+            let mut adam = Adam::new(AdamConfig::adamw()).unwrap();
+            for steps in 0..2 {
+                let before = (model.clone(), adam.state().clone());
+                let mut gradients = Gradients::leaky();
+                for tensor in &model {
+                    gradients.get_or_alloc_mut(tensor).unwrap().fill(1.0);
+                }
+                gradients.get_or_alloc_mut(&model[1]).unwrap()[2] = wrong;
+                let error = adam.step(&mut model, &mut gradients).unwrap_err();
+                assert!(
+                    matches!(&error, Error::NonFiniteGradient { parameter, index: 2, .. } if parameter == "1"),
+                    "{error}"
+                );
+                assert_eq!(adam.state(), &before.1);
+                for (now, before) in model.iter().zip(&before.0) {
+                    assert_eq!(now.as_vec(), before.as_vec());
+                }
+                gradients.get_or_alloc_mut(&model[1]).unwrap()[2] = 1.0;
+                adam.step(&mut model, &mut gradients).unwrap();
+                assert_eq!(adam.state().steps, steps + 1);
+            }
         }
     }
 }

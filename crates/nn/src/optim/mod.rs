@@ -2,9 +2,11 @@
 
 mod adam;
 mod clip;
+mod config;
 mod rule;
 mod schedule;
 
-pub use adam::{Adam, AdamConfig, AdamState, Moments, WeightDecay};
+pub use adam::{Adam, AdamState, Moments};
 pub use clip::clip_by_norm;
+pub use config::{AdamConfig, WeightDecay};
 pub use schedule::Schedule;
