@@ -4,6 +4,8 @@ use super::arithmetic::{Arithmetic, Separate};
 use super::lane::Lane;
 use crate::product::{REGISTERS, Vector};
 use std::borrow::Cow;
+use std::cell::Cell;
+use std::panic::resume_unwind;
 use std::sync::LazyLock;
 
 #[cfg(target_arch = "aarch64")]
@@ -134,9 +136,18 @@ impl InstructionSet {
         });
         match &*FASTEST {
             Ok(set) => *set,
-            // On each thread that comes here, not as a poisoned lock on all but the first.
-            Err(reason) => panic!("{reason}"),
+            Err(reason) => Self::refuse(reason),
         }
+    }
+
+    /// Panics, and says why once a thread: a pool's come here hundreds of times before they stop.
+    #[cold]
+    fn refuse(reason: &str) -> ! {
+        thread_local!(static TOLD: Cell<bool> = const { Cell::new(false) });
+        if TOLD.replace(true) {
+            resume_unwind(Box::new(reason.to_owned()));
+        }
+        panic!("{reason}")
     }
 
     /// Those of this name in any case; the fastest without one.
