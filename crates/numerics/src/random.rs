@@ -367,6 +367,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn a_draw_does_not_depend_on_how_many_are_drawn_at_once() {
         let stream = || Seed::new(5).stream("normal");
         let mut whole = [0.0; 1100];

@@ -26,8 +26,8 @@ const SHAPES: &[(usize, usize, usize)] = if cfg!(miri) {
     &[
         (1, 1, 1),
         (3, 2, 40),
-        (12, 2, 32),
-        (11, 3, 33),
+        (12, 1, 32),
+        (11, 1, 33),
         (ENOUGH, 3, FAR + 1),
         (ROWS + 1, FAR + 3, 17),
     ]
