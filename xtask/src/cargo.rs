@@ -64,6 +64,7 @@ pub(crate) fn ci() -> Ending {
         &|| golden::check(&root().join(golden::COMMITTED)),
         &slower_instructions,
         &lapack,
+        &miri,
         &test,
     ])
 }
@@ -118,6 +119,45 @@ fn has_openblas() -> bool {
         .output();
     // What is not found is printed as it was asked for.
     found.is_ok_and(|found| String::from_utf8_lossy(&found.stdout).trim() != library)
+}
+
+/// The crate with the unsafe code in Miri, where a nightly toolchain has it: small sizes on every
+/// instruction set that Miri knows, which it takes for there if they are compiled for.
+fn miri() -> Ending {
+    // Without an input it asks for no permission to install what it lacks.
+    let setup = in_miri(&["setup"]).stdin(Stdio::null()).output();
+    if !setup.is_ok_and(|setup| setup.status.success()) {
+        println!("Miri (rustup: nightly with miri and rust-src) is not installed: left out");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let test = |flags: &str, arguments: &[&str]| {
+        let mut command = in_miri(&["test", "--package", "bochner-numerics"]);
+        // The standard library's functions without the errors that Miri gives them at random.
+        let flags = format!("-Zmiri-deterministic-floats -Zmiri-disable-isolation {flags}");
+        finish(command.args(arguments).env("MIRIFLAGS", flags))
+    };
+    // Rayon's threads outlive the tests, and what they share keeps to the newer rules of borrowing.
+    let rayon = "-Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-ignore-leaks";
+    let without = ["--skip", "parallel::", "--skip", "operations::"];
+    steps(&[
+        &|| test("", &[&["--lib", "--"][..], &without].concat()),
+        &|| test("", &["--doc", "--", "allocations::", "memory::"]),
+        &|| test(rayon, &["--lib", "--", "parallel::"]),
+    ])
+}
+
+/// A call of nightly's Miri, whatever toolchain runs this.
+fn in_miri(arguments: &[&str]) -> Command {
+    let mut command = Command::new("rustup");
+    command.args(["run", "nightly", "cargo", "miri"]);
+    command.args(arguments).current_dir(root());
+    if cfg!(target_arch = "x86_64") {
+        let sets = "-C target-feature=+avx2,+fma,+avx512f,+avx512bw,+avx512dq,+avx512vl";
+        command.env("RUSTFLAGS", sets).env("RUSTDOCFLAGS", sets);
+    }
+    // Where a panic is on purpose, looking up its lines takes seconds.
+    command.env("RUST_BACKTRACE", "0");
+    command
 }
 
 /// `cargo xtask docs`.

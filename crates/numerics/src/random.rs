@@ -307,6 +307,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn normal_draws_have_mean_0_and_variance_1() {
         let mut stream = Seed::new(5).stream("normal");
         let n = 100_000;
@@ -340,6 +341,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn draws_at_once_follow_the_normal_distribution() {
         let n = 200_000;
         let mut draws = vec![0.0; n];
@@ -365,6 +367,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn a_draw_does_not_depend_on_how_many_are_drawn_at_once() {
         let stream = || Seed::new(5).stream("normal");
         let mut whole = [0.0; 1100];
@@ -407,6 +410,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn dropout_drops_at_its_rate_and_keeps_the_mean() {
         assert!(Dropout::new(1.0, Seed::new(0)).is_none());
         assert!(Dropout::new(f64::NAN, Seed::new(0)).is_none());

@@ -134,6 +134,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn a_value_does_not_depend_on_its_place() {
         a_part_gives_a_part::<f32, _, 1>(Exponential);
         a_part_gives_a_part::<f64, _, 1>(Exponential);

@@ -142,6 +142,7 @@ mod tests {
     use crate::elementary::accuracy::{self, Pair, largest_error, on_every_set, uniform};
 
     #[test]
+    #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn errors_are_below_one_ulp() {
         let reference = |x: f64| [accuracy::exp(Pair::from(x))];
         for bound in [745.1, 2.0, 1e-3] {

@@ -3,6 +3,9 @@
 use super::arithmetic::{Arithmetic, Separate};
 use super::lane::Lane;
 use crate::product::{REGISTERS, Vector};
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::panic::resume_unwind;
 use std::sync::LazyLock;
 
 #[cfg(target_arch = "aarch64")]
@@ -43,7 +46,7 @@ pub fn run(task: impl Task) {
 }
 
 /// The environment variable that asks for certain instructions: `avx512`, `avx2`, `neon` or
-/// `portable`. Meant for comparing them.
+/// `portable`, in any case. Meant for comparing them.
 pub const VARIABLE: &str = "BOCHNER_INSTRUCTIONS";
 
 /// The names of all instruction sets that this processor has, the fastest first.
@@ -127,25 +130,37 @@ impl InstructionSet {
 
     /// The fastest that this processor has, or those that are asked for.
     pub(crate) fn fastest() -> Self {
-        static FASTEST: LazyLock<InstructionSet> = LazyLock::new(|| {
-            let asked = std::env::var(VARIABLE).ok();
-            let wanted = |set: &InstructionSet| match &asked {
-                Some(name) => set.0.name() == name,
-                None => true,
-            };
-            let found = InstructionSet::available().find(wanted);
-            found.unwrap_or_else(|| {
-                let known: Vec<_> = InstructionSet::available()
-                    .map(|set| set.0.name())
-                    .collect();
-                let asked = asked.unwrap_or_default();
-                panic!(
-                    "{VARIABLE}={asked}: this processor has {}",
-                    known.join(", ")
-                )
-            })
+        static FASTEST: LazyLock<Result<InstructionSet, String>> = LazyLock::new(|| {
+            let asked = std::env::var_os(VARIABLE);
+            InstructionSet::asked_for(asked.as_ref().map(|name| name.to_string_lossy()))
         });
-        *FASTEST
+        match &*FASTEST {
+            Ok(set) => *set,
+            Err(reason) => Self::refuse(reason),
+        }
+    }
+
+    /// Panics, and says why once a thread: a pool's come here hundreds of times before they stop.
+    #[cold]
+    fn refuse(reason: &str) -> ! {
+        thread_local!(static TOLD: Cell<bool> = const { Cell::new(false) });
+        if TOLD.replace(true) {
+            resume_unwind(Box::new(reason.to_owned()));
+        }
+        panic!("{reason}")
+    }
+
+    /// Those of this name in any case; the fastest without one.
+    fn asked_for(name: Option<Cow<str>>) -> Result<Self, String> {
+        let is_asked_for = |set: &Self| match &name {
+            Some(name) => set.0.name().eq_ignore_ascii_case(name),
+            None => true,
+        };
+        Self::available().find(is_asked_for).ok_or_else(|| {
+            let known = available().collect::<Vec<_>>().join(", ");
+            let name = name.unwrap_or_default();
+            format!("{VARIABLE}={name}: this processor has {known}")
+        })
     }
 
     /// Columns of a tile.
@@ -178,14 +193,44 @@ impl InstructionSet {
     }
 }
 
+/// # Safety
+/// The processor has AVX-512 (F, DQ, BW, VL), AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")]
 fn avx512(task: impl Task) {
     task.run::<Avx512>();
 }
 
+/// # Safety
+/// The processor has AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn avx2(task: impl Task) {
     task.run::<Avx2>();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_are_asked_for_by_name_in_any_case() {
+        let asked_for = |name: &str| InstructionSet::asked_for(Some(name.into()));
+        for set in InstructionSet::available() {
+            let name = set.0.name();
+            assert_eq!(asked_for(name), Ok(set));
+            assert_eq!(asked_for(&name.to_uppercase()), Ok(set));
+        }
+        let fastest = InstructionSet::available().next();
+        assert_eq!(InstructionSet::asked_for(None).ok(), fastest);
+    }
+
+    #[test]
+    fn what_is_not_there_is_answered_with_what_is() {
+        for name in ["", "avx", "abacus"] {
+            let reason = InstructionSet::asked_for(Some(name.into())).unwrap_err();
+            assert!(reason.starts_with(&format!("{VARIABLE}={name}: ")));
+            assert!(available().all(|known| reason.contains(known)), "{reason}");
+        }
+    }
 }

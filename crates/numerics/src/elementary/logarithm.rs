@@ -188,6 +188,7 @@ mod tests {
     use crate::elementary::accuracy::{self, Reference, largest_error, log_uniform, on_every_set};
 
     #[test]
+    #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn errors_are_below_one_and_a_half_ulps() {
         let reference = |x: f64| [Reference::from(accuracy::ln(x))];
         for (from, to) in [

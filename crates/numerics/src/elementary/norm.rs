@@ -227,6 +227,7 @@ mod tests {
     const EXPONENTS: [f64; 9] = [0.05, 0.5, 0.7, 1.0, 1.5, 2.0, 2.7, 3.0, 20.0];
 
     #[test]
+    #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn norms_are_those_of_the_definition() {
         let mut x: Vec<f32> = uniform(-3.0, 3.0, 150 * 37);
         x[..37].fill(0.0);
@@ -244,6 +245,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn the_order_of_the_entries_changes_no_bit() {
         let x: Vec<f64> = (1..40).map(|n| 1.0 / f64::from(n)).collect();
         for p in EXPONENTS {
@@ -256,6 +258,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn signed_powers_are_those_of_the_definition() {
         let mut x: Vec<f32> = uniform(-3.0, 3.0, 100 * 19);
         x[5] = 0.0;

@@ -80,6 +80,7 @@ mod tests {
     const LN_2: Pair = Pair(std::f64::consts::LN_2, 2.3190468138462996e-17);
 
     #[test]
+    #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn errors_are_below_the_bound() {
         let reference = |x: f64| [accuracy::exp(Pair::from(x) * LN_2)];
         for bound in [1021.9, 2.0, 1e-3] {

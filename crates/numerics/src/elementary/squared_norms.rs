@@ -163,6 +163,7 @@ mod tests {
     use crate::{finite_difference, relative_error};
 
     #[test]
+    #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn the_gradient_agrees_with_finite_differences() {
         let x = [0.7, -1.3, 0.4, 2.0, 0.9, -0.5];
         let cotangents = [1.5, -0.3];

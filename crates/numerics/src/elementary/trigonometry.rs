@@ -238,6 +238,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn errors_are_below_one_ulp() {
         errors_are_below::<f32>(1.0, 1e-44);
         errors_are_below::<f64>(1.0, 1e-320);
@@ -264,6 +265,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn sine_is_odd_and_cosine_even_to_the_bit() {
         let x: Vec<f64> = uniform(-50.0, 50.0, 500);
         let negative: Vec<f64> = x.iter().map(|x| -x).collect();

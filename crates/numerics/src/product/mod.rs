@@ -28,14 +28,19 @@ mod tests;
 
 /// Terms that are summed up before the sums are written: as many rows of a panel as the first-level
 /// cache has room for.
-const TERMS: usize = 384;
+const TERMS: usize = block(384, 6);
 /// Rows of the left factor that stay in the second-level cache, with [`TERMS`] columns.
-const ROWS: usize = 240;
+const ROWS: usize = block(240, 13);
 /// Rows further apart than this many numbers are packed, if there are [`ENOUGH`] products with them.
-const FAR: usize = 512;
-const ENOUGH: usize = 32;
+const FAR: usize = block(512, 4);
+const ENOUGH: usize = block(32, 5);
 /// The widest tile.
 pub(crate) const REGISTERS: usize = 2;
+
+/// A size, and a smaller one for Miri, which is tens of thousands of times as slow and has to reach the edges too.
+const fn block(size: usize, in_miri: usize) -> usize {
+    if cfg!(miri) { in_miri } else { size }
+}
 
 /// The right factor of a product.
 #[derive(Clone, Copy, Debug)]
@@ -287,7 +292,8 @@ impl<T: Real> Task for Product<'_, T> {
 /// Multiplies as many rows as fit into a tile, and returns how many.
 ///
 /// # Safety
-/// As [`multiply`], for `left` rows.
+/// As [`multiply`] with two registers for `left` rows, of which there are some, but for the columns:
+/// these are at least one.
 #[inline(always)]
 #[allow(unsafe_code)]
 unsafe fn rows<T: Real, V: Vector<T>>(
@@ -309,7 +315,7 @@ unsafe fn rows<T: Real, V: Vector<T>>(
 }
 
 /// # Safety
-/// As [`rows`], for `most` rows.
+/// As [`multiply`], for `most` rows, of which there are some.
 #[inline(always)]
 #[allow(unsafe_code)]
 unsafe fn tiles<T: Real, V: Vector<T>, const REGISTERS: usize>(

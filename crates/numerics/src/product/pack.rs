@@ -64,7 +64,8 @@ fn squares<T: Real, V: Vector<T>>(
     assert!((columns - 1) * right + rows <= matrix.data().len());
     for i in (0..whole.0).step_by(V::LANES) {
         for j in (0..whole.1).step_by(V::LANES) {
-            let from = &raw const matrix.data()[j * right + i];
+            // Of all that follows: a pointer to one number may not be used for its neighbours.
+            let from = matrix.data()[j * right + i..].as_ptr();
             let to = panel[i * width + j..].as_mut_ptr().cast();
             // SAFETY: the square's columns are inside the matrix and its rows inside the panel, as
             // asserted; the instructions of `V` are available where a task runs with it.

@@ -18,7 +18,7 @@ pub(super) struct Factors<T> {
 pub(super) struct Target<T> {
     pub(super) at: *mut T,
     pub(super) stride: usize,
-    /// Columns, at most as many as there are lanes.
+    /// Columns, at most as many as all registers have lanes.
     pub(super) columns: usize,
     pub(super) alpha: T,
     /// `None`: what stands there is not read.
@@ -31,8 +31,9 @@ pub(super) struct Target<T> {
 /// strides; the right factor's stand side by side.
 ///
 /// # Safety
-/// The instructions of `V` are available; the factors are valid for `ROWS` rows, the terms and the
-/// columns; so is the target, which overlaps neither.
+/// The instructions of `V` are available. The columns need all `REGISTERS` registers and no more. The
+/// factors are valid for `ROWS` rows, the terms and the columns; so is the target, which overlaps
+/// neither.
 #[inline(always)]
 pub(super) unsafe fn multiply<T, V, const ROWS: usize, const REGISTERS: usize>(
     factors: &Factors<T>,
@@ -54,6 +55,10 @@ pub(super) unsafe fn multiply<T, V, const ROWS: usize, const REGISTERS: usize>(
     }
 }
 
+/// [`multiply`], with the last register of a row in part if `PART`.
+///
+/// # Safety
+/// As [`multiply`]; without `PART` the columns fill the last register too.
 #[inline(always)]
 unsafe fn sums<T, V, const ROWS: usize, const REGISTERS: usize, const PART: bool>(
     factors: &Factors<T>,

@@ -131,8 +131,10 @@ impl<T: Lane, const N: usize> Vector<T> for Portable<T, N> {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::Vector;
+    use super::{Portable, Vector};
+    use crate::elementary::lane::Lane;
     use std::arch::x86_64::*;
+    use std::mem::transmute_copy;
 
     /// One implementation for a register and a type, by the names of its intrinsics.
     macro_rules! vector {
@@ -207,10 +209,15 @@ mod x86 {
         _mm256_storeu_pd, _mm256_maskstore_pd, _mm256_fmadd_pd, interleave_256_pd,
         mask: first_of_4);
 
+    /// # Safety
+    /// AVX-512 F is available.
     #[inline(always)]
     unsafe fn interleave_512_ps(x: __m512, y: __m512) -> (__m512, __m512) {
-        // SAFETY: the caller's.
+        // SAFETY: nothing but the instructions, which are available by contract.
         unsafe {
+            if cfg!(miri) {
+                return interleave_in_miri::<f32, __m512, 16>(x, y);
+            }
             let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
             let high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
             (
@@ -220,10 +227,15 @@ mod x86 {
         }
     }
 
+    /// # Safety
+    /// AVX-512 F is available.
     #[inline(always)]
     unsafe fn interleave_512_pd(x: __m512d, y: __m512d) -> (__m512d, __m512d) {
-        // SAFETY: the caller's.
+        // SAFETY: nothing but the instructions, which are available by contract.
         unsafe {
+            if cfg!(miri) {
+                return interleave_in_miri::<f64, __m512d, 8>(x, y);
+            }
             let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
             let high = _mm512_add_epi64(low, _mm512_set1_epi64(4));
             (
@@ -233,9 +245,24 @@ mod x86 {
         }
     }
 
+    /// What the two above compute, for Miri, which does not know their permutations.
+    ///
+    /// # Safety
+    /// `V` is a register of `N` numbers.
+    unsafe fn interleave_in_miri<T: Lane, V: Copy, const N: usize>(x: V, y: V) -> (V, V) {
+        // SAFETY: registers and arrays of the same numbers, which any bits are.
+        unsafe {
+            let [x, y] = [x, y].map(|v| Portable(transmute_copy::<V, [T; N]>(&v)));
+            let (low, high) = Portable::interleave(x, y);
+            (transmute_copy(&low.0), transmute_copy(&high.0))
+        }
+    }
+
+    /// # Safety
+    /// AVX is available.
     #[inline(always)]
     unsafe fn interleave_256_ps(x: __m256, y: __m256) -> (__m256, __m256) {
-        // SAFETY: the caller's.
+        // SAFETY: nothing but the instructions, which are available by contract.
         unsafe {
             let (a, b) = (_mm256_unpacklo_ps(x, y), _mm256_unpackhi_ps(x, y));
             (
@@ -245,9 +272,11 @@ mod x86 {
         }
     }
 
+    /// # Safety
+    /// AVX is available.
     #[inline(always)]
     unsafe fn interleave_256_pd(x: __m256d, y: __m256d) -> (__m256d, __m256d) {
-        // SAFETY: the caller's.
+        // SAFETY: nothing but the instructions, which are available by contract.
         unsafe {
             let (a, b) = (_mm256_unpacklo_pd(x, y), _mm256_unpackhi_pd(x, y));
             (
@@ -257,15 +286,19 @@ mod x86 {
         }
     }
 
+    /// # Safety
+    /// AVX-512 F is available, and the address is valid for the numbers that the mask shows.
     #[inline(always)]
     unsafe fn load_part_512_ps(at: *const f32, mask: __mmask16) -> __m512 {
-        // SAFETY: the caller's.
+        // SAFETY: what the mask hides is not read; the rest is the caller's.
         unsafe { _mm512_maskz_loadu_ps(mask, at) }
     }
 
+    /// # Safety
+    /// AVX-512 F is available, and the address is valid for the numbers that the mask shows.
     #[inline(always)]
     unsafe fn load_part_512_pd(at: *const f64, mask: __mmask8) -> __m512d {
-        // SAFETY: the caller's.
+        // SAFETY: what the mask hides is not read; the rest is the caller's.
         unsafe { _mm512_maskz_loadu_pd(mask, at) }
     }
 
@@ -282,15 +315,27 @@ mod x86 {
     const MASK_32: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
     const MASK_64: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
 
+    /// # Panics
+    /// If `n` is more than eight.
+    ///
+    /// # Safety
+    /// AVX is available.
     #[inline(always)]
     unsafe fn first_of_8(n: usize) -> __m256i {
-        // SAFETY: eight numbers from 8 - n on, with n at most 8; the instructions are available.
+        // SAFETY: the address is that of a slice of eight numbers; the instructions are available by
+        // contract.
         unsafe { _mm256_loadu_si256(MASK_32[8 - n..][..8].as_ptr().cast()) }
     }
 
+    /// # Panics
+    /// If `n` is more than four.
+    ///
+    /// # Safety
+    /// AVX is available.
     #[inline(always)]
     unsafe fn first_of_4(n: usize) -> __m256i {
-        // SAFETY: four numbers from 4 - n on, with n at most 4; the instructions are available.
+        // SAFETY: the address is that of a slice of four numbers; the instructions are available by
+        // contract.
         unsafe { _mm256_loadu_si256(MASK_64[4 - n..][..4].as_ptr().cast()) }
     }
 }
