@@ -23,7 +23,7 @@ pub struct Settings<'a, T> {
     pub form: Form,
 }
 
-impl<'a, T> Settings<'a, T> {
+impl<'a, T: Real> Settings<'a, T> {
     /// A similarity with the magnitude of softmax attention ($p = 2$), without dropout, in whichever
     /// form is faster.
     ///

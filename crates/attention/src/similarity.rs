@@ -46,7 +46,7 @@ pub enum Points<'a, T> {
     },
 }
 
-impl<'a, T> Similarity<'a, T> {
+impl<'a, T: Real> Similarity<'a, T> {
     /// The same for a shorter time.
     pub(crate) fn reborrow<'b>(&self) -> Similarity<'b, T>
     where
@@ -56,14 +56,12 @@ impl<'a, T> Similarity<'a, T> {
             Self::Rbf => Similarity::Rbf,
             Self::Expsin { period } => Similarity::Expsin { period },
             Self::Linear => Similarity::Linear,
-            Self::Squared { ref points, floor } => Similarity::Squared {
+            Self::Squared { points, floor } => Similarity::Squared {
                 points: match points {
-                    Points::Stationary { w } => Points::Stationary {
-                        w: w.clone().reborrow(),
-                    },
+                    Points::Stationary { w } => Points::Stationary { w: w.reborrow() },
                     Points::Nonstationary { w1, w2 } => Points::Nonstationary {
-                        w1: w1.clone().reborrow(),
-                        w2: w2.clone().reborrow(),
+                        w1: w1.reborrow(),
+                        w2: w2.reborrow(),
                     },
                 },
                 floor,

@@ -126,7 +126,7 @@ impl<T: Real> MultiHeadInference<T> {
                 let own = to_itself.then(|| mask.of_itself());
                 let inputs = Inputs {
                     mask: own.as_ref().unwrap_or(mask),
-                    ..inputs.clone()
+                    ..inputs
                 };
                 inferred = mechanism.settings(&inputs, &self.parameters, &self.pass)?;
                 &inferred
