@@ -44,6 +44,24 @@ const WITHOUT_TRAINING: [&str; 7] = [
     "--no-default-features",
 ];
 
+/// The other crates that compute, without the examples in their documentation.
+const BESIDE_ATTENTION: [&str; 14] = [
+    "test",
+    "--release",
+    "--lib",
+    "--tests",
+    "--package",
+    "bochner-kernels",
+    "--package",
+    "bochner-spectral",
+    "--package",
+    "bochner-copula",
+    "--package",
+    "bochner-nn",
+    "--package",
+    "bochner-models",
+];
+
 /// Graphs of another crate, which are a feature that no crate here asks for.
 const WITH_PETGRAPH: [&str; 6] = [
     "test",
@@ -78,13 +96,13 @@ const CLIPPY: [&str; 6] = [
     "warnings",
 ];
 
-/// Golden cases and the tests of attention and of graphs with each of the instruction sets that are not chosen by
+/// Golden cases and the tests of all that computes with each of the instruction sets that are not chosen by
 /// themselves.
 fn slower_instructions() -> Ending {
     for set in instructions::available().skip(1) {
         let mut golden = Command::new(std::env::current_exe()?);
         golden.arg("golden").current_dir(root());
-        for mut command in [golden, cargo(&WITHOUT_TRAINING)] {
+        for mut command in [golden, cargo(&WITHOUT_TRAINING), cargo(&BESIDE_ATTENTION)] {
             println!("\n> with {}={set}", instructions::VARIABLE);
             let code = finish(command.env(instructions::VARIABLE, set))?;
             if code != ExitCode::SUCCESS {

@@ -27,6 +27,8 @@ pub(crate) struct State<T> {
     statistics: Buffer<RowStatistics<T>>,
     /// Of the parts of each head, if the linear-time form was taken.
     starts: Option<Starts<T>>,
+    /// The power of two by which values were divided for these.
+    unit: i32,
     origin: Origin,
 }
 
@@ -62,10 +64,10 @@ pub struct AttentionGradients<T> {
 /// Magnitudes are compared by their logarithms, so weights are right even where a magnitude
 /// overflows. A row without a kept key has a zero output; if all kept similarities of a row are
 /// exactly zero, its weights are those of the magnitudes alone. Finite arguments have finite outputs.
-/// A query, key or value that is not a number makes the rows that meet it NaN; an infinite distance is
-/// a whole number of periods. The result is the same to the bit for any number of threads; it differs
-/// by rounding between [instruction sets](bochner_numerics::instructions), which
-/// `BOCHNER_INSTRUCTIONS` holds to one.
+/// A query or key that is not a number makes the rows that meet it NaN, a value its column of them; an
+/// infinite distance is a whole number of periods. The result is the same to the bit for any number of threads; it differs
+/// by rounding between [instruction sets](bochner_numerics::instructions), of which
+/// `BOCHNER_INSTRUCTIONS` chooses one.
 ///
 /// # Reference
 /// Song et al. 2021, equations 8, 9, 12-16.
@@ -177,6 +179,7 @@ impl<T: Real> Call<'_, '_, T> {
             heads,
             statistics,
             starts,
+            unit,
             origin: self.origin(),
         }
     }
@@ -215,8 +218,8 @@ impl<T: Real> Call<'_, '_, T> {
 ///
 /// # Errors
 /// As [`attend`]; [`Error::ShapeMismatch`] if the cotangent does not fit, [`Error::ForeignForward`] if
-/// `attended` is of other shapes or lengths, or of another kind of settings. That it is of other
-/// numbers of the same shapes is not noticed.
+/// `attended` is of other shapes or lengths, or of another kind of similarity, magnitude or dropout.
+/// That it is of other numbers is not noticed.
 ///
 /// # Numerics
 /// The same blocks are recomputed: memory stays O(T). Gradients of masked keys and values, and of
@@ -254,7 +257,9 @@ impl<T: Real> State<T> {
         if !call.is_that_of(self.origin, &self.heads) {
             return Err(Error::ForeignForward { mechanism });
         }
-        let units = call.units(&self.heads, cotangent);
+        let mut units = call.units(&self.heads, cotangent);
+        // The values of the linear-time form's sums are divided already.
+        units.values = units.values.max(self.unit);
         call.divide_values(units.values);
         let (output, cotangent) = (
             divided(output, units.values),
@@ -269,8 +274,9 @@ impl<T: Real> State<T> {
         let given: Vec<Cotangent<T>> = given.collect();
         Ok(match &self.starts {
             Some(starts) => {
+                let more = units.values - self.unit;
                 let part = |h: usize| {
-                    call.back_in_linear_time(h, &self.heads, &starts[h], &given[h], units)
+                    call.back_in_linear_time(h, &self.heads, &starts[h], &given[h], more)
                 };
                 call.pull_back(&self.heads, part, units)
             }

@@ -17,18 +17,19 @@ use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 ///
 /// | form | kept of each head | a position costs |
 /// |---|---|---|
-/// | [`Form::Quadratic`], [`Form::Automatic`] | keys or their features, values, exponents: O(T (R + dv)) | O(T (R + dv)) |
+/// | [`Form::Quadratic`], [`Form::Automatic`], [`Form::Blocked`] | keys or their features, values, exponents: O(T (R + dv)) | O(T (R + dv)) |
 /// | [`Form::LinearTime`] | sums of a constant size: O(R² dv) | O(R² dv) |
 ///
 /// The linear-time form exists for squared kernels; T is the number of positions so far.
 ///
 /// # Numerics
 /// The quadratic form adds up the same terms as [`attend`](crate::attend) in the same order, except
-/// within the last sixteen keys of a row's last block of keys ([`Blocks`](crate::Blocks)), whose normaliser it may round
-/// differently. Where magnitudes overflow, or all similarities of a row vanish, the same holds as
-/// there. In the linear-time form sums are relative to the largest exponent so far, and raised when
-/// a louder key comes; rounding errors are those of [`Form::LinearTime`], and depend on how the
-/// sequence was cut into calls. The result is the same to the bit for any number of threads.
+/// within the last sixteen keys of a row's last block of keys ([`Blocks`](crate::Blocks)), whose
+/// normaliser it may round differently. Where magnitudes overflow, or all similarities of a row
+/// vanish, the same holds as there. In the linear-time form sums are relative to the largest
+/// exponent so far, and raised when a louder key comes; rounding errors are those of
+/// [`Form::LinearTime`], and depend on how the sequence was cut into calls; sums over values have to
+/// stay in the type's range. The result is the same to the bit for any number of threads.
 ///
 /// Memory for keys and values grows by doubling; beside that a [`step_into`](Decoder::step_into)
 /// allocates nothing once a step with as many positions has gone before, in the linear-time form
@@ -131,11 +132,9 @@ impl<T: Real> Decoder<T> {
         }
         refuse_what_needs_the_whole(settings)?;
         settings.validate(batch, heads, width)?;
+        settings.form_for(1, 1, value_width)?;
         let empty = match settings.form {
-            Form::LinearTime => {
-                settings.form_for(1, 1, value_width)?;
-                Memory::Sums(None, 0)
-            }
+            Form::LinearTime => Memory::Sums(None, 0),
             _ => Memory::Pairs(Cache::new(width)),
         };
         Ok(Self {

@@ -81,8 +81,7 @@
 //! NaN. A mechanism that infers its spectral points averages over the queries too: where they are
 //! padded, tell it so ([`Mask::with_query_lengths`]; a layer on one sequence does). Results are the
 //! same to the bit for any number of threads; instruction sets differ by rounding, and
-//! `BOCHNER_INSTRUCTIONS` holds every product to one
-//! ([`instructions`](bochner_numerics::instructions)).
+//! `BOCHNER_INSTRUCTIONS` chooses one ([`instructions`](bochner_numerics::instructions)).
 //!
 //! # Map
 //!

@@ -18,8 +18,8 @@ pub struct Settings<'a, T> {
     pub mask: &'a Mask,
     /// Dropout on the normalised weights.
     pub dropout: Option<Dropout>,
-    /// In which form a squared kernel is computed; of the others there is one. The usual one takes
-    /// the linear-time form where it is faster, whose rounding is another ([`Form::LinearTime`]).
+    /// In which form attention is computed. [`Form::Automatic`] takes the linear-time form of a
+    /// squared kernel where that is faster; it rounds otherwise ([`Form::LinearTime`]).
     pub form: Form,
 }
 

@@ -23,7 +23,7 @@ pub enum Similarity<'a, T> {
     Squared {
         /// The spectral points of every head.
         points: Points<'a, T>,
-        /// The floor e, from 0 to 1; 1e-5 by default elsewhere.
+        /// The floor e, from 0 to 1, the largest that $f^2$ can be; 1e-5 by default elsewhere.
         floor: f64,
     },
 }

@@ -160,9 +160,7 @@ fn padding(lengths: &[usize], (batch, time): (usize, usize)) -> Result<Mask, Err
             range: "at least 1 and at most the number of its places",
             got: length as f64,
         }),
-        None => Ok(Mask::none()
-            .with_key_lengths(lengths.to_vec())
-            .with_query_lengths(lengths.to_vec())),
+        None => Ok(Mask::none().with_key_lengths(lengths.to_vec())),
     }
 }
 

@@ -70,19 +70,8 @@ impl<T: Real> Columns<'_, T> {
     fn log2_largest(&mut self, query: &[T], limit: usize, kept: Option<&[bool]>) -> f64 {
         let of = |columns: &[f64]| {
             let pairs = query.iter().zip(columns).filter(|(q, _)| q.is_finite());
-            let largest = |power: i32| {
-                let scale = 2.0_f64.powi(power);
-                let products = pairs
-                    .clone()
-                    .map(|(q, k)| q.as_f64().abs() * scale * (k * scale));
-                products.fold(0.0, f64::max).log2() - 2.0 * f64::from(power)
-            };
-            let product = largest(0);
-            if product < f64::INFINITY {
-                product
-            } else {
-                largest(-520)
-            }
+            let products = pairs.map(|(q, k)| q.as_f64().abs().log2() + k.log2());
+            products.fold(f64::NEG_INFINITY, f64::max)
         };
         match kept {
             None => {

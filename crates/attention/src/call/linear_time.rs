@@ -1,6 +1,5 @@
 //! The linear-time form of a call.
 
-use super::units::Units;
 use super::{Call, Prepared, slab};
 use crate::Similarity;
 use crate::engine::linear_time::{LinearTime, Plan, Starts, Sums};
@@ -58,17 +57,18 @@ impl<T: Real> Call<'_, '_, T> {
         starts
     }
 
-    /// Gradients of one head, with respect to features, values and exponents.
+    /// Gradients of one head, with respect to features, values and exponents, from sums whose values
+    /// are still to be divided by a power of two.
     pub(crate) fn back_in_linear_time(
         &self,
         h: usize,
         prepared: &[Prepared<T>],
         starts: &[Sums<T>],
         given: &Cotangent<T>,
-        units: Units,
+        power: i32,
     ) -> HeadGradients<T> {
         let divided: Vec<Sums<T>>;
-        let starts = match units.values {
+        let starts = match power {
             0 => starts,
             power => {
                 let of_divided = |sums: &Sums<T>| sums.with_divided_values(power);

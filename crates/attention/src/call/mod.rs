@@ -174,7 +174,8 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
     pub(crate) fn unit_of_values(&self, largest: T, keys: usize) -> i32 {
         // Of a squared kernel in linear time a term is as large as twice a product of features.
         let terms = keys as f64 * (4 * self.operand_width()).pow(2) as f64;
-        let excess = (largest.as_f64() * terms).log2() - log2_range::<T>();
+        let terms = terms * self.settings.dropout.map_or(1.0, |mask| mask.kept_factor());
+        let excess = largest.as_f64().log2() + terms.log2() - log2_range::<T>();
         excess.ceil().max(0.0) as i32
     }
 

@@ -226,6 +226,17 @@ fn online_exponential<T: Real, A: Arithmetic>(
     factor
 }
 
+/// $1 / x$, or the largest number where that overflows: 0 * inf is no weight. NaN stays NaN.
+#[inline(always)]
+fn finite_inverse<T: Real>(x: T) -> T {
+    let inverse = x.recip();
+    if inverse > T::max_value() {
+        T::max_value()
+    } else {
+        inverse
+    }
+}
+
 /// Recomputes the normalised weights of a row into `p` and replaces its raw scores by
 /// $\partial \log a_{ij} / \partial x_{ij}$ times the weight, for an exponential score in units of
 /// its scale, for a periodic one doubled.
@@ -238,8 +249,8 @@ fn weights_and_slopes<T: Real, A: Arithmetic>(
     row: &mut [T],
     p: &mut [T],
 ) {
-    // At e = 0 the normaliser can be so small that its reciprocal overflows; 0 * inf is no weight.
-    let inverse = statistics.normaliser.recip().min(T::max_value());
+    // At e = 0 the normaliser can be so small that its reciprocal overflows.
+    let inverse = finite_inverse(statistics.normaliser);
     match score {
         Score::Squared {
             normaliser, floor, ..
@@ -361,7 +372,7 @@ fn pull_exponential<T: Real, A: Arithmetic>(
     x: &mut [T],
     dp: &mut [T],
 ) {
-    let inverse = statistics.normaliser.recip().min(T::max_value());
+    let inverse = finite_inverse(statistics.normaliser);
     let (largest, scale) = (statistics.largest, binary::<T>(scale));
     record(Operations::exponentials(x.len()));
     for ((x, dp), &factor) in x.iter_mut().zip(dp).zip(factors) {

@@ -374,6 +374,8 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
 
     /// What there is to see: weights of every head, spectral points, correlation of the heads.
     ///
+    /// Of a sequence that attends to itself with padding, give the mask the query lengths too.
+    ///
     /// # Errors
     /// As [`MultiHead::attend`].
     pub fn inspect<B: Dim, Q: Dim, K: Dim>(

@@ -64,6 +64,9 @@ pub(super) struct SquaredKernel {
 impl SquaredKernel {
     pub(super) fn validate(&self) -> Result<(), Error> {
         positive("p", self.p)?;
+        if let Form::Blocked(blocks) = self.form {
+            blocks.checked()?;
+        }
         error::floor(self.floor)
     }
 

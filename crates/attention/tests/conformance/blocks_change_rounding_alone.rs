@@ -59,7 +59,7 @@ fn blocks_are_those_asked_for() {
     });
     assert!(changed, "sums block by block round as those of all keys");
     let Blocks { queries, keys } = Blocks::of::<f64>();
-    for_all_settings(7, 11, |settings, example, label| {
+    for_all_settings(2, keys + 30, |settings, example, label| {
         let same = Form::Blocked(blocks(queries, keys));
         let [got, want] = [same, Form::Quadratic].map(|form| results(form, settings, example));
         assert!(got == want, "{label}");

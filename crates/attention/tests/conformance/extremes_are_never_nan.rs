@@ -1,5 +1,5 @@
 use crate::common::*;
-use crate::plain::{dropout, for_all_settings};
+use crate::plain::{dropout, for_all_settings, for_all_settings_in_linear_time};
 use bochner_attention::{
     Cotangents, Decoder, DecoderSize, Error, Form, Inputs, Magnitude, Mask, Pass, Points, REGISTRY,
     Settings, Similarity, Size, Variant, attend, attend_vjp, log_norm_sq, weights,
@@ -396,16 +396,19 @@ fn gradients_do_not_depend_on_units() {
                 let attended = attend(q, k, v, &settings).unwrap();
                 attend_vjp(q, k, v, &settings, &attended, cotangent.view()).unwrap()
             };
-            let by = [2.0_f32.powi(60), 2.0_f32.powi(10)];
-            let (got, want) = (gradients(by), gradients([1.0; 2]));
-            let both = by[0] * by[1];
-            let label = format!("{form:?}, {mask:?}");
-            assert_eq!(got.q, want.q * both, "{label}");
-            assert_eq!(got.k, want.k * both, "{label}");
-            assert_eq!(got.v, want.v * by[1], "{label}");
-            if let (Some(got), Some(want)) = (got.points, want.points) {
-                assert_eq!(got.w1, want.w1 * both, "{label}");
-                assert_eq!(got.w2, want.w2.map(|w2| w2 * both), "{label}");
+            let want = gradients([1.0; 2]);
+            // With the second and the third values are in other units forwards, too.
+            for powers in [(60, 10), (115, 4), (115, -90)] {
+                let by = [powers.0, powers.1].map(|power| 2.0_f32.powi(power));
+                let (got, both) = (gradients(by), 2.0_f32.powi(powers.0 + powers.1));
+                let label = format!("{form:?}, {mask:?}, {powers:?}");
+                assert_eq!(got.q, &want.q * both, "{label}");
+                assert_eq!(got.k, &want.k * both, "{label}");
+                assert_eq!(got.v, &want.v * by[1], "{label}");
+                if let (Some(got), Some(want)) = (got.points, &want.points) {
+                    assert_eq!(got.w1, &want.w1 * both, "{label}");
+                    assert_eq!(got.w2, want.w2.as_ref().map(|w2| w2 * both), "{label}");
+                }
             }
         }
     }
@@ -453,7 +456,7 @@ fn overflowing_norms_are_still_compared() {
 #[test]
 fn the_largest_numbers() {
     for largest in 0..4 {
-        for_all_settings(3, 5, |settings, example, label| {
+        let check = |settings: &Settings<f64>, example: &Example<f64>, label: &str| {
             let mut arrays = [&example.q, &example.k, &example.v].map(Array4::clone);
             let all = arrays.iter_mut().enumerate();
             for (_, array) in all.filter(|&(n, _)| n == largest || largest == 3) {
@@ -470,51 +473,64 @@ fn the_largest_numbers() {
             for (n, array) in all.enumerate() {
                 assert!(finite(array), "{label}, {largest}: gradient {n}");
             }
-        });
+        };
+        for_all_settings(3, 5, check);
+        for_all_settings_in_linear_time(3, 5, check);
     }
 }
 
 /// A mean is no larger than its terms, though their sum is.
 #[test]
 fn means_of_large_values() {
-    let (q, k): (Array4<f32>, _) = (Array4::zeros((1, 1, 2, 3)), Array4::zeros((1, 1, 1024, 3)));
-    let w: Array4<f32> = random((1, 1, 2, 3), "w1");
-    let points = Points::Stationary { w: w.view() };
-    let floor = 1e-5;
-    let mask = Mask::none();
+    means_of::<f32>(&[1e30, 1e36, -3e38], 1e37);
+    means_of::<f64>(&[1e300, 1e306, -1.7e308], 1e307);
+}
+
+fn means_of<T: Real>(values: &[f64], decoded: f64) {
+    let (q, k) = (Array4::zeros((1, 1, 2, 3)), Array4::zeros((1, 1, 1024, 3)));
+    let w: Array4<T> = random((1, 1, 2, 3), "w1");
+    let squared = Similarity::Squared {
+        points: Points::Stationary { w: w.view() },
+        floor: 1e-5,
+    };
+    let (none, causal) = (Mask::none(), Mask::none().with_causality());
     for (similarity, form) in [
         (Similarity::Rbf, Form::Automatic),
-        (Similarity::Squared { points, floor }, Form::Quadratic),
-        (Similarity::Squared { points, floor }, Form::LinearTime),
+        (squared, Form::Quadratic),
+        (squared, Form::LinearTime),
     ] {
         let settings = Settings {
             form,
-            ..Settings::new(similarity, &mask)
+            ..Settings::new(similarity, &none)
         };
-        for value in [1e30_f32, 1e36, -3e38] {
-            let v = Array4::from_elem((1, 1, 1024, 2), value);
-            let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
-            for x in attended.output {
-                assert!((x / value - 1.0).abs() < 1e-5, "{form:?}: {x} of {value}");
+        let assert_all = |output: Array4<T>, value: f64| {
+            for x in output {
+                assert!(
+                    (x.as_f64() / value - 1.0).abs() < 1e-5,
+                    "{form:?}: {x} of {value}"
+                );
             }
-        }
-        let size = DecoderSize {
-            batch: 1,
-            heads: 1,
-            width: 3,
-            value_width: 2,
         };
-        let mut decoder =
-            Decoder::new(&settings.with_mask(&Mask::none().with_causality()), size).unwrap();
-        for _ in 0..40 {
-            let x = Array4::zeros((1, 1, 1, 3));
-            let v = Array4::from_elem((1, 1, 1, 2), 1e37_f32);
-            let output = decoder.step(x.view(), x.view(), v.view()).unwrap();
-            let expected = form != Form::LinearTime;
-            assert!(
-                !expected || output.iter().all(|x| (x / 1e37 - 1.0).abs() < 1e-5),
-                "{form:?}"
-            );
+        for &value in values {
+            let v = Array4::from_elem((1, 1, 1024, 2), T::of(value));
+            let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
+            assert_all(attended.output, value);
+        }
+        // Sums that are kept from position to position have to be in range.
+        if form != Form::LinearTime {
+            let size = DecoderSize {
+                batch: 1,
+                heads: 1,
+                width: 3,
+                value_width: 2,
+            };
+            let mut decoder = Decoder::new(&settings.with_mask(&causal), size).unwrap();
+            let (x, v) = (Array4::zeros((1, 1, 1, 3)), T::of(decoded));
+            let v = Array4::from_elem((1, 1, 1, 2), v);
+            for _ in 0..40 {
+                let output = decoder.step(x.view(), x.view(), v.view()).unwrap();
+                assert_all(output, decoded);
+            }
         }
     }
 }
@@ -524,7 +540,8 @@ fn means_of_large_values() {
 fn nan_is_passed_on() {
     for_all_settings(3, 5, |settings, example, label| {
         let mut q = example.q.clone();
-        q[[0, 0, 1, 2]] = f64::NAN;
+        // Any of the numbers that are none.
+        q[[0, 0, 1, 2]] = f64::from_bits(f64::NAN.to_bits() + 1954);
         let attended = attend(q.view(), example.k.view(), example.v.view(), settings).unwrap();
         let keeps = (0..5).any(|j| settings.mask.keeps(0, 1, j, 3, 5));
         for (at, x) in attended.output.indexed_iter() {

@@ -2,7 +2,6 @@
 
 use bochner_numerics::elementary::sin_cos;
 use bochner_numerics::{Buffers, Mat, MatMut, Panels, Real, matmul, parallel};
-use std::f64::consts::TAU;
 use std::ops::Range;
 
 /// Rows taken at a time, so that the angles, sines and cosines of a block stay in the cache.
@@ -102,7 +101,8 @@ fn turn_back<T: Real>(x: Mat<T>, points: Mat<T>, angles: &mut [T]) {
         } else {
             dot(2.0_f64.powi(-550))
         };
-        *angle = T::of(dot % TAU);
+        let (sin, cos) = dot.sin_cos();
+        *angle = T::of(sin.atan2(cos));
     }
 }
 

@@ -100,8 +100,7 @@ impl<E: Element> EncoderLayer<E> {
 
     /// The encoded sequences, `[B, T, width]`, and the attention's penalty.
     ///
-    /// For padded sequences the mask needs both `with_key_lengths` and `with_query_lengths`: without
-    /// the latter, mechanisms that infer their spectral points from the sequence read the padding.
+    /// Of padded sequences the mask's key lengths say how long they are, as queries too.
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`] if `x` has another width, [`Error::Attention`] for what the attention

@@ -44,10 +44,7 @@ pub struct EncoderConfig {
 ///     Encoder::try_new(&device, &EncoderConfig { layers: 2, layer }, Seed::new(1))?;
 ///
 /// let x: Tensor<(usize, usize, usize), f32, Cpu> = device.ones_like(&(3, 5, 8));
-/// // Padding is hidden twice: from the attention, as keys, and from the mean over the positions that
-/// // some mechanisms infer their spectral points from, as queries.
-/// let lengths = vec![5, 2, 4];
-/// let mask = Mask::none().with_key_lengths(lengths.clone()).with_query_lengths(lengths);
+/// let mask = Mask::none().with_key_lengths(vec![5, 2, 4]);
 /// let encoded = encoder.apply(x, &mask, Pass::Evaluation { seed: Seed::new(2) })?;
 /// assert_eq!(encoded.output.shape(), &(3, 5, 8));
 /// # Ok::<(), bochner_models::Error>(())

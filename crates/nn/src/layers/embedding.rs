@@ -2,7 +2,7 @@
 
 use super::initial::{count, draws};
 use crate::parameters::{Parameter, ParameterMut, Parameters, join};
-use crate::rows::{add, by_blocks, first_not_finite, for_each_piece};
+use crate::rows::{add, by_blocks, for_each_piece};
 use crate::{Element, Error};
 use bochner_numerics::standard_normal;
 use dfdx::shapes::{Dim, HasShape};
@@ -203,7 +203,7 @@ impl<E: Element> Parameter<E> for Embedding<E> {
         let rows = gradient.chunks_exact(self.width).zip(marks).enumerate();
         let mut marked = rows.filter(|(_, (_, mark))| **mark != E::zero());
         Ok(marked.find_map(|(word, (row, _))| {
-            let i = first_not_finite(row)?;
+            let i = row.iter().position(|x| !x.is_finite())?;
             Some((word * self.width + i, row[i]))
         }))
     }

@@ -46,7 +46,7 @@ pub fn run(task: impl Task) {
 }
 
 /// The environment variable that asks for certain instructions: `avx512`, `avx2`, `neon` or
-/// `portable`, in any case. Meant for comparing them.
+/// `portable`, in upper or lower case. Meant for comparing them.
 pub const VARIABLE: &str = "BOCHNER_INSTRUCTIONS";
 
 /// The names of all instruction sets that this processor has, the fastest first.

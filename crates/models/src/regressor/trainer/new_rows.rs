@@ -11,8 +11,8 @@ use ndarray::{Array1, ArrayView2};
 impl Trainer {
     /// Predictions for new rows, `[K, inputs]` to `[K]`, in evaluation.
     ///
-    /// The regressor reads whole data sets: the new rows are put behind all rows of the task, scaled
-    /// as these are, and everything is read as one sequence. This is how the rows of the test part
+    /// The regressor reads whole data sets: the new rows, which the caller has scaled as those of the
+    /// task, are put behind these, and everything is read as one sequence. This is how the rows of the test part
     /// are read in training, so that a task which had held the new rows among its own, not to be
     /// learned from, would have the same predictions for them with the same parameters.
     ///
@@ -121,10 +121,12 @@ mod tests {
             trainer.epoch().unwrap();
             let new = whole().inputs().clone().slice_move(s![18..20, ..]);
             let moved = &new + &ndarray::array![[0.0, 0.0], [0.5, -0.5]];
-            let alone = |rows: &Array2<f32>| trainer.predict_rows(rows.slice(s![..1, ..])).unwrap();
-            assert_eq!(alone(&new), alone(&moved));
+            let alone = || trainer.predict_rows(new.slice(s![..1, ..])).unwrap()[0];
             let together = |rows: &Array2<f32>| trainer.predict_rows(rows.view()).unwrap()[0];
+            let before = alone();
             assert_ne!(together(&new), together(&moved));
+            assert_ne!(together(&new), before);
+            assert_eq!(alone(), before);
         }
     }
 
