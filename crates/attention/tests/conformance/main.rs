@@ -16,6 +16,7 @@ mod empty_rows_are_zero;
 mod extremes_are_never_nan;
 mod gradients_agree_with_finite_differences;
 mod keys_and_queries_have_no_order;
+mod large_numbers_are_still_compared;
 mod misuse_is_named;
 mod nothing_behind_a_mask_matters;
 mod padding_changes_nothing;
