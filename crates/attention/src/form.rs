@@ -4,7 +4,7 @@ use crate::{Blocks, Error, Magnitude, Settings, Similarity};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
-/// In which of two forms squared-kernel attention is computed.
+/// In which form attention is computed; of a squared kernel there are two.
 ///
 /// A squared kernel of R frequencies is an inner product of R (2R + 1) features,
 /// $f(q, k)^2 = \psi(q) \cdot \psi(k)$, so that the sums over the keys can be taken before any
