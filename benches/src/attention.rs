@@ -45,7 +45,7 @@ pub(crate) fn workloads() -> Vec<Workload> {
             "rbf-only",
             Kind::RbfOnly,
             false,
-            &[SMALL, MIDDLE, LONG, NARROW],
+            &[SMALL, MIDDLE, LONG, NARROW, sequence(8192)],
         ),
         ("expsin", Kind::Expsin, false, &[MIDDLE, LONG]),
         ("linear", Kind::Linear, false, &[MIDDLE, LONG]),

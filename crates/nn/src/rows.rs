@@ -132,42 +132,12 @@ pub(crate) fn sum<T: Real>(n: usize, f: impl Fn(usize) -> T) -> T {
 
 /// The place of the first element that is NaN or infinite.
 pub(crate) fn first_not_finite<T: Real>(values: &[T]) -> Option<usize> {
-    let [total] = sum_over(values.len(), values.len(), |range| {
-        let mut total = [T::zero()];
-        instructions::run(TimesZero {
-            values: &values[range],
-            total: &mut total,
-        });
-        [total.to_vec()]
-    });
-    if total[0] == T::zero() {
+    // A norm is found in whole registers, which a search is not, and there is hardly ever anything
+    // to search for.
+    if parallel::max_norm(values).is_finite() {
         return None;
     }
     values.iter().position(|x| !x.is_finite())
-}
-
-/// The sum of all numbers times zero, which is zero if all are finite, and otherwise NaN.
-///
-/// It is vectorised, which a search is not, and there is hardly ever anything to search for.
-struct TimesZero<'a, T> {
-    values: &'a [T],
-    total: &'a mut [T; 1],
-}
-
-impl<T: Real> Task for TimesZero<'_, T> {
-    #[inline(always)]
-    fn run<A: Arithmetic>(self) {
-        let mut lanes = [T::zero(); 64];
-        let chunks = self.values.chunks_exact(lanes.len());
-        let rest = chunks.remainder();
-        for chunk in chunks {
-            for (lane, &x) in lanes.iter_mut().zip(chunk) {
-                *lane += x * T::zero();
-            }
-        }
-        let of_rest = rest.iter().map(|&x| x * T::zero());
-        self.total[0] = lanes.into_iter().chain(of_rest).sum();
-    }
 }
 
 /// Few rows still fill eight threads, many rows keep a block in the cache.

@@ -9,6 +9,7 @@
 //! spared that: `rayon::ThreadPoolBuilder::new().use_current_thread().build_global()`.
 
 use crate::operations::Scope;
+use crate::{Real, elementary};
 use rayon::Yield;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -163,6 +164,16 @@ pub fn map_chunks<T: Send, R: Send>(
         .collect()
 }
 
+/// [`elementary::max_norm`], by all threads.
+pub fn max_norm<T: Real>(x: &[T]) -> T {
+    const PIECE: usize = 1 << 16;
+    if x.len() <= PIECE {
+        return elementary::max_norm(x);
+    }
+    let piece = |i| elementary::max_norm(&x[i * PIECE..x.len().min((i + 1) * PIECE)]);
+    elementary::max_norm(&map(x.len().div_ceil(PIECE), piece))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,6 +227,29 @@ mod tests {
         let times = if cfg!(miri) { 10 } else { 1000 };
         (0..times).for_each(|_| look_for_work(&over));
         assert!(clock.elapsed() < times * PATIENCE);
+    }
+
+    #[test]
+    fn the_largest_is_found_wherever_it_is() {
+        for n in [
+            1,
+            17,
+            (1 << 16) + 1,
+            if cfg!(miri) { 70_000 } else { 300_000 },
+        ] {
+            let mut x = vec![0.5_f32; n];
+            assert_eq!(super::max_norm(&x), 0.5);
+            for i in [0, n / 2, n - 1] {
+                x[i] = -2.0;
+                assert_eq!(super::max_norm(&x), 2.0);
+                x[i] = f32::NEG_INFINITY;
+                assert_eq!(super::max_norm(&x), f32::INFINITY);
+                x[n - 1 - i] = -f32::NAN;
+                assert!(super::max_norm(&x).is_nan());
+                (x[i], x[n - 1 - i]) = (0.5, 0.5);
+            }
+        }
+        assert_eq!(super::max_norm::<f64>(&[]), 0.0);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The linear kernel: each query in a scale of its own.
 
 use super::prepare::{Parts, Scaling};
-use super::units::log2_range;
+use super::units::{largest as largest_of, log2_range};
 use super::{Call, slab};
-use crate::engine::{Score, largest as largest_of};
+use crate::engine::Score;
 use bochner_numerics::operations::record;
 use bochner_numerics::{Buffer, Mat, Operations, Real};
 

@@ -1,10 +1,11 @@
 //! What each head's scores are computed from: features or scaled operands, and exponents.
 
-use super::units::{log2_largest, log2_range};
+use super::units::{finite_norm, largest, log2_largest, log2_range};
 use super::{Call, slab};
-use crate::engine::{Bias, Exponents, Finite, Score, Wave, all_finite, largest};
+use crate::engine::{Bias, Exponents, Finite, Score, Wave};
 use crate::{Form, Magnitude, Points, Similarity};
 use bochner_kernels::feature_map_into;
+use bochner_numerics::elementary::max_norm;
 use bochner_numerics::operations::record;
 use bochner_numerics::{Buffer, Mat, Operations, Real, parallel};
 use ndarray::{ArrayView1, ArrayView2};
@@ -82,17 +83,18 @@ impl<T: Real> Call<'_, '_, T> {
     pub(super) fn prepared(&self, h: usize, (operands, scaling, score): Parts<T>) -> Prepared<T> {
         let (left, right) = self.factors(h, &operands);
         let values = self.kept_values(h);
+        let norm = max_norm(values.data());
         let finite = Finite {
-            left: all_finite(left.data()),
-            right: all_finite(right.data()),
-            values: all_finite(values.data()),
+            left: max_norm(left.data()).is_finite(),
+            right: max_norm(right.data()).is_finite(),
+            values: norm.is_finite(),
         };
         Prepared {
             operands,
             scaling,
             score,
             finite,
-            largest_value: largest(values.data()),
+            largest_value: finite_norm(norm, values.data()),
             kept: self.kept(h),
         }
     }

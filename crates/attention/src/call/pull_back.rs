@@ -4,11 +4,11 @@ use super::prepare::{Scaling, exp2};
 use super::units::{Units, fill_multiplied, multiplied};
 use super::{Call, Prepared, slab};
 use crate::attend::AttentionGradients;
-use crate::engine::{HeadGradients, Score, all_finite};
+use crate::engine::{HeadGradients, Score};
 use crate::similarity::PointsGradients;
 use crate::{Magnitude, Similarity};
 use bochner_kernels::{FeatureMapGradients, feature_map_vjp};
-use bochner_numerics::elementary::SquaredNorms;
+use bochner_numerics::elementary::{SquaredNorms, max_norm};
 use bochner_numerics::memory::{Unwritten, written_by};
 use bochner_numerics::{Mat, Real, parallel};
 use ndarray::{ArrayView2, CowArray, Ix2, Zip};
@@ -285,7 +285,7 @@ fn without_masked<'a, T: Real>(
     cotangent: ArrayView2<T>,
 ) -> CowArray<'a, T, Ix2> {
     let mut x = CowArray::from(x);
-    if !all_finite(x.as_slice().expect("rows of a head")) {
+    if !max_norm(x.as_slice().expect("rows of a head")).is_finite() {
         Zip::from(x.rows_mut())
             .and(cotangent.rows())
             .for_each(|mut row, cotangent| {

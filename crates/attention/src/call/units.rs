@@ -1,6 +1,6 @@
 //! The units of a backward pass: powers of two that keep it in range.
 
-use crate::engine::largest;
+use bochner_numerics::elementary::max_norm;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::{Real, parallel};
 use ndarray::{Array, ArrayView, CowArray, Dimension};
@@ -71,13 +71,22 @@ pub(crate) fn log2_largest<T: Real, D: Dimension>(x: ArrayView<T, D>) -> f64 {
             &copy
         }
     };
-    let pieces: Vec<&[T]> = data.chunks(PIECE).collect();
-    let of_pieces = parallel::map(pieces.len(), |i| largest(pieces[i]));
-    largest(&of_pieces).as_f64().log2()
+    finite_norm(parallel::max_norm(data), data).as_f64().log2()
 }
 
-/// Numbers that one task looks at.
-const PIECE: usize = 1 << 18;
+/// The largest absolute value of what is finite.
+pub(crate) fn largest<T: Real>(x: &[T]) -> T {
+    finite_norm(max_norm(x), x)
+}
+
+/// The same, given the maximum norm of all.
+pub(super) fn finite_norm<T: Real>(norm: T, x: &[T]) -> T {
+    if norm.is_finite() {
+        return norm;
+    }
+    let finite = x.iter().map(|x| x.abs()).filter(|x| x.is_finite());
+    finite.fold(T::zero(), T::max)
+}
 
 /// `x` divided by a power of two.
 pub(crate) fn divided<T: Real, D: Dimension>(x: ArrayView<T, D>, power: i32) -> CowArray<T, D> {

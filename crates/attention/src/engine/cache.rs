@@ -1,7 +1,8 @@
 //! The keys and values of a causal sequence that grows.
 
-use super::sweep::{largest, relative};
+use super::sweep::relative;
 use super::{Exponents, Finite, Head, Packed, Rows, Score};
+use crate::call::units::largest;
 use crate::{Blocks, Workspace};
 use bochner_numerics::{Buffer, Mat, Panels, Real};
 

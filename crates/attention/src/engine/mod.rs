@@ -22,8 +22,6 @@ pub(crate) use cache::{Cache, Following};
 pub(crate) use exponents::Exponents;
 pub(crate) use output::OutputRows;
 pub(crate) use periodic::Wave;
-pub(crate) use product::all_finite;
-pub(crate) use sweep::largest;
 
 pub(crate) use exponents::Level;
 use sweep::Relative;

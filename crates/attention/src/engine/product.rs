@@ -1,6 +1,5 @@
 //! Matrix products in which a masked NaN stays behind its mask.
 
-use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::{Buffers, Mat, MatMut, Real, matmul_in};
 
 /// $C \leftarrow C + A B$, where zeros of `a` hide whatever `b` holds if `b` is not all finite.
@@ -32,27 +31,5 @@ pub(super) fn add_product<T: Real>(
                 c[i * cols + j] += a.get(i, l) * b.get(l, j);
             }
         }
-    }
-}
-
-/// Whether a slice holds only finite numbers.
-pub(crate) fn all_finite<T: Real>(data: &[T]) -> bool {
-    let mut finite = true;
-    let out = &mut finite;
-    instructions::run(AllFinite { data, out });
-    finite
-}
-
-struct AllFinite<'a, T> {
-    data: &'a [T],
-    out: &'a mut bool,
-}
-
-impl<T: Real> Task for AllFinite<'_, T> {
-    #[inline(always)]
-    fn run<A: Arithmetic>(self) {
-        // Without a way out within a piece, so that it vectorises.
-        let finite = |piece: &[T]| piece.iter().fold(true, |all, x| all & x.is_finite());
-        *self.out = self.data.chunks(1024).all(finite);
     }
 }

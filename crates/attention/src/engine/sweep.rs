@@ -1,7 +1,7 @@
 //! Sweeps over the rows of a block: what happens between two matrix products.
 
 use super::{Exponents, Head, Level, RowStatistics, Score};
-use bochner_numerics::instructions::{self, Arithmetic, Task, exp2};
+use bochner_numerics::instructions::{Arithmetic, Task, exp2};
 use bochner_numerics::operations::record;
 use bochner_numerics::{Buffer, Mat, Operations, Real};
 use std::f64::consts::LOG2_E;
@@ -398,29 +398,6 @@ fn pull_row<T: Real>(factors: &[T], delta: T, p: &mut [T], x: &mut [T], dp: &mut
 #[inline(always)]
 fn max<T: Real>(row: &[T]) -> T {
     lanes(row, T::neg_infinity(), |a, b| if b > a { b } else { a })
-}
-
-/// The largest finite number without its sign.
-pub(crate) fn largest<T: Real>(data: &[T]) -> T {
-    let mut largest = T::zero();
-    let out = &mut largest;
-    instructions::run(Largest { data, out });
-    largest
-}
-
-struct Largest<'a, T> {
-    data: &'a [T],
-    out: &'a mut T,
-}
-
-impl<T: Real> Task for Largest<'_, T> {
-    #[inline(always)]
-    fn run<A: Arithmetic>(self) {
-        *self.out = lanes(self.data, T::zero(), |a, b| {
-            let b = b.abs();
-            if b > a && b < T::infinity() { b } else { a }
-        });
-    }
 }
 
 /// The row's sum, in sixteen lanes: always the same order, whatever the machine.

@@ -29,7 +29,7 @@ pub struct IkanDirect {
     pub p: f64,
     /// The number of distinct frequencies R of each head.
     pub points: usize,
-    /// The floor e under the squared kernel.
+    /// The floor e under the squared kernel, from 0 to 1.
     pub floor: f64,
     /// Where the points start. The released code's is [`DirectInit::KaimingUniform`].
     pub start: DirectInit,

@@ -1,6 +1,6 @@
 //! Angles, sines and cosines, a few rows at a time.
 
-use bochner_numerics::elementary::sin_cos;
+use bochner_numerics::elementary::{max_norm, sin_cos};
 use bochner_numerics::{Buffers, Mat, MatMut, Panels, Real, matmul, parallel};
 use std::ops::Range;
 
@@ -64,7 +64,7 @@ pub(super) fn for_each_block<T: Real>(
         let (sin, cos) = (&mut sin[..angles.len()], &mut cos[..angles.len()]);
         let target = MatMut::new(angles, range.len(), per_row);
         matmul(T::one(), x, panels, T::zero(), target);
-        if !angles.iter().fold(true, |all, a| all & a.is_finite()) {
+        if !max_norm(angles).is_finite() {
             turn_back(x, points, angles);
         }
         sin_cos(angles, sin, cos);

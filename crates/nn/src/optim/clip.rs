@@ -1,7 +1,9 @@
 //! Clipping gradients by their norm.
 
 use crate::parameters::{Parameters, try_for_each};
+use crate::rows::first_not_finite;
 use crate::{Element, Error};
+use bochner_numerics::parallel;
 use dfdx::tensor::{Cpu, Gradients};
 
 /// Scales the gradients of all trained parameters so that their joint norm is at most `max_norm`;
@@ -71,15 +73,13 @@ fn for_each_gradient<E: Element>(
 
 /// The largest absolute value, if all are finite.
 fn finite_maximum<E: Element>(name: &str, gradient: &[E]) -> Result<f64, Error> {
-    match gradient.iter().position(|g| !g.is_finite()) {
+    match first_not_finite(gradient) {
         Some(index) => Err(Error::NonFiniteGradient {
             parameter: name.to_string(),
             index,
             value: gradient[index].as_f64(),
         }),
-        None => Ok(gradient
-            .iter()
-            .fold(0.0, |largest, g| largest.max(g.as_f64().abs()))),
+        None => Ok(parallel::max_norm(gradient).as_f64()),
     }
 }
 

@@ -1,5 +1,5 @@
 //! Elementary functions of whole slices: [`exp`], [`ln_in_place`], [`sin_cos`], [`powf`], [`normal_cdf`],
-//! [`normal_quantile`]; norms of rows: [`p_norms`], [`SquaredNorms`].
+//! [`normal_quantile`]; norms: [`p_norms`], [`max_norm`], [`SquaredNorms`].
 //!
 //! The standard library computes one number at a time, through a call that no compiler can
 //! vectorise. Here each function is a polynomial without branches, written once, generic over
@@ -57,7 +57,7 @@ pub(crate) mod trigonometry;
 
 pub use exponential::{exp, exp_in_place};
 pub use logarithm::ln_in_place;
-pub use norm::{PNorm, p_norms, p_norms_into, signed_powers};
+pub use norm::{PNorm, max_norm, p_norms, p_norms_into, signed_powers};
 pub use normal::{normal_cdf, normal_cdf_in_place, normal_quantile, normal_quantile_in_place};
 pub use power::powf;
 pub use squared_norms::{SquaredNorms, log_squares};

@@ -42,6 +42,15 @@ pub fn p_norms_into<T: Real>(x: &[T], width: usize, p: f64, out: &mut [PNorm]) {
     InstructionSet::fastest().run(Norms { x, width, p, out });
 }
 
+/// The maximum norm $|x|_\infty$: the largest absolute value, 0 of nothing; NaN if any number is.
+///
+/// So all numbers are finite exactly if their maximum norm is.
+pub fn max_norm<T: Real>(x: &[T]) -> T {
+    let mut norm = T::zero();
+    InstructionSet::fastest().run(MaxNorm { x, norm: &mut norm });
+    norm
+}
+
 /// $\text{out}_{in} = f_i \operatorname{sign}(x_{in}) \max(|x_{in} / s_i|, l)^p$, zero where
 /// $x_{in}$ is, for the rows $x_i$ with the scales $s_i$ of their norms.
 ///
@@ -87,6 +96,18 @@ pub fn signed_powers<T: Real>(
 
 /// Entries whose powers are computed at a time.
 const ENTRIES: usize = 2048;
+
+struct MaxNorm<'a, T> {
+    x: &'a [T],
+    norm: &'a mut T,
+}
+
+impl<T: Lane> Task for MaxNorm<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        *self.norm = largest(self.x);
+    }
+}
 
 struct Norms<'a, T> {
     x: &'a [T],

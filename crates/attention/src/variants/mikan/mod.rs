@@ -67,7 +67,7 @@ pub struct Mikan {
     pub p: f64,
     /// The number of distinct frequencies R.
     pub points: usize,
-    /// The floor e under the squared kernel.
+    /// The floor e under the squared kernel, from 0 to 1.
     pub floor: f64,
     /// Standard deviation $s_0$ of the prior.
     pub prior_std: f64,
