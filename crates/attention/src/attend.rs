@@ -100,7 +100,7 @@ pub fn attend<T: Real>(
     let form = call.form()?;
     let (rows, width) = (call.queries, call.value_width());
     let mut output = zeros(call.shape(rows, width).iter().product());
-    let state = call.attend(form, &mut output);
+    let state = call.attend(form, true, &mut output);
     let output = call.array(rows, width, output);
     Ok(Attended { output, state })
 }
@@ -150,29 +150,28 @@ pub fn attend_into<T: Real>(
     same_shape("output", &shape, output.shape())?;
     let form = call.form()?;
     write_row_major(output, &workspace.numbers, |output| {
-        call.attend(form, output);
+        call.attend(form, false, output);
     });
     Ok(())
 }
 
 impl<T: Real> Call<'_, '_, T> {
-    /// Adds the attended values to zeros.
-    fn attend(&mut self, form: Form, output: &mut [T]) -> State<T> {
-        let heads = self.prepare(form);
-        let largest = heads.iter().map(|head| head.largest_value);
-        let unit = self.unit_of_values(largest.fold(T::zero(), T::max), self.keys);
+    /// Writes the attended values. Unless it is kept, the state is of no use.
+    fn attend(&mut self, form: Form, keep: bool, output: &mut [T]) -> State<T> {
+        let unit = self.unit_of_values(self.largest_value(), self.keys);
         self.divide_values(unit);
-        let mut statistics = self.statistics(heads.len() * self.queries);
+        let mut statistics = self.statistics(self.all_heads() * self.queries);
         let out = OutputRows {
             output: &mut *output,
             statistics: &mut statistics,
         };
-        let starts = match form {
-            Form::LinearTime => Some(self.in_linear_time(&heads, out)),
-            _ => {
-                self.pair_by_pair(&heads, out);
-                None
+        let (heads, starts) = match form {
+            Form::LinearTime => {
+                let heads = self.prepare(form);
+                let starts = self.in_linear_time(&heads, out);
+                (heads, Some(starts))
             }
+            _ => (self.pair_by_pair(keep, out), None),
         };
         multiply_finite(output, unit);
         State {
@@ -184,11 +183,19 @@ impl<T: Real> Call<'_, '_, T> {
         }
     }
 
-    fn pair_by_pair(&self, heads: &[Prepared<T>], out: OutputRows<T>) {
+    /// What a head needs is made and packed when its turn comes, so that it comes from the cache; if
+    /// it is not kept, the next head's takes the same memory.
+    fn pair_by_pair(&self, keep: bool, out: OutputRows<T>) -> Buffer<Prepared<T>> {
         let (queries, chunk) = (self.queries, self.chunk());
-        // A head packs when its turn comes: many short heads then use the same few pieces of memory.
-        let attend = |h: usize, rows: OutputRows<T>| {
-            let head = self.head(h, &heads[h]);
+        let heads = self.all_heads();
+        let mut prepared = self.workspace.prepared.empty(heads);
+        prepared.resize_with(heads, Prepared::default);
+        let attend = |h: usize, (rows, prepared): (OutputRows<T>, &mut [Prepared<T>])| {
+            let [prepared] = prepared else {
+                unreachable!("one a head")
+            };
+            *prepared = self.prepare_head(h, Form::Quadratic);
+            let head = self.head(h, prepared);
             let packed = head.pack();
             let head = head.with(&packed);
             parallel::for_each_piece(
@@ -197,13 +204,21 @@ impl<T: Real> Call<'_, '_, T> {
                 |rows, i, next| rows.split_at((next - i) * chunk),
                 |i, rows| head.forward(i * chunk, rows),
             );
+            if !keep {
+                *prepared = Prepared::default();
+            }
         };
         parallel::for_each_piece(
-            out,
-            heads.len(),
-            |rows, h, next| rows.split_at((next - h) * queries),
+            (out, &mut prepared[..]),
+            heads,
+            |(rows, prepared), h, next| {
+                let (rows, more_rows) = rows.split_at((next - h) * queries);
+                let (prepared, more) = prepared.split_at_mut(next - h);
+                ((rows, prepared), (more_rows, more))
+            },
             attend,
         );
+        prepared
     }
 }
 

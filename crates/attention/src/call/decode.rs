@@ -41,15 +41,18 @@ impl<T: Real> Memory<T> {
 }
 
 impl<T: Real> Call<'_, '_, T> {
-    /// Remembers the positions of head `h` that are not padding; with an output `[n, dv]`, which is
-    /// zero before, attends from them to all so far.
+    /// Remembers the positions of head `h` that are not padding; with an output `[n, dv]`, attends from
+    /// them to all so far, and writes zeros for the others.
     pub(crate) fn decode(&self, h: usize, memory: &mut Memory<T>, output: Option<&mut [T]>) {
-        let added = self.kept(h);
+        let (added, width) = (self.kept(h), self.value_width());
+        let output = output.map(|output| {
+            let (attended, padding) = output.split_at_mut(added * width);
+            padding.fill(T::zero());
+            attended
+        });
         if added == 0 {
             return;
         }
-        let width = self.value_width();
-        let output = output.map(|output| &mut output[..added * width]);
         match memory {
             Memory::Pairs(cache) => self.decode_pairs(h, cache, output),
             Memory::Sums(sums, length) => {
@@ -152,7 +155,7 @@ impl<T: Real> Call<'_, '_, T> {
         let prepared = call.prepare(Form::Quadratic);
         let head = call.head(0, &prepared[0]);
         let packed = head.pack();
-        let unit = call.unit_of_values(prepared[0].largest_value, call.keys);
+        let unit = call.unit_of_values(cache.largest_value(), call.keys);
         attend_from(head.with(&packed), unit, output);
     }
 }

@@ -131,7 +131,7 @@ impl<T: Real> Call<'_, '_, T> {
 
     /// What there is to do for a head.
     fn plan(&self, h: usize, prepared: &Prepared<T>) -> Plan {
-        let plan = self.head(h, prepared).plan(self.batch * self.heads);
+        let plan = self.head(h, prepared).plan(self.all_heads());
         plan.expect("checked with the settings")
     }
 

@@ -18,7 +18,7 @@ use crate::{Blocks, Error, Form, Magnitude, Points, Settings, Similarity, Worksp
 use bochner_numerics::{Buffer, Dropout, Mat, Real, parallel};
 use ndarray::{Array4, ArrayView4, Axis};
 use std::ops::Range;
-use units::{Units, divided, log2_largest, log2_range};
+use units::{Units, divided, largest, log2_largest, log2_range};
 
 /// One call's arguments, checked and contiguous.
 pub(crate) struct Call<'a, 'p, T> {
@@ -141,6 +141,11 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
         Array4::from_shape_vec(self.shape(rows, width), data).expect("one slab a head")
     }
 
+    /// The number of heads of all examples.
+    pub(crate) fn all_heads(&self) -> usize {
+        self.batch * self.heads
+    }
+
     /// The number of keys of head `h` that are not padding.
     pub(crate) fn kept(&self, h: usize) -> usize {
         self.settings.mask.key_limit(h / self.heads, self.keys)
@@ -149,7 +154,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
     /// Queries of one task: whole heads if there are many, halves and quarters of a few long ones. At
     /// most sixteen accumulators of the backward pass exist beyond one a head, whatever the machine.
     pub(crate) fn chunk(&self) -> usize {
-        let parts = 16usize.div_ceil(self.batch * self.heads);
+        let parts = 16usize.div_ceil(self.all_heads());
         self.queries
             .div_ceil(parts)
             .next_multiple_of(self.blocks.queries)
@@ -167,6 +172,15 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
         };
         let others = inputs.into_iter().fold(operands, f64::max);
         Units::of(self.v.view(), cotangent, others)
+    }
+
+    /// That of the values that are not padding, without its sign.
+    pub(crate) fn largest_value(&self) -> T {
+        let heads = self.all_heads();
+        let mut of_heads = self.workspace.numbers.empty(heads);
+        let of_head = |h| largest(self.kept_values(h).data());
+        parallel::map_into(heads, of_head, &mut of_heads);
+        largest(&of_heads)
     }
 
     /// The power of two by which values are divided so that no sum over them overflows: a mean is in
@@ -197,7 +211,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
     ) -> impl Iterator<Item = (usize, Range<usize>, R)> {
         let pieces: Vec<_> = blocks(0..self.queries, size).collect();
         let task = move |task: usize| (task / pieces.len(), pieces[task % pieces.len()].clone());
-        let tasks = self.batch * self.heads * self.queries.div_ceil(size);
+        let tasks = self.all_heads() * self.queries.div_ceil(size);
         let results = parallel::map(tasks, |i| {
             let (h, block) = task(i);
             f(h, block)

@@ -1,6 +1,6 @@
 //! What each head's scores are computed from: features or scaled operands, and exponents.
 
-use super::units::{finite_norm, largest, log2_largest, log2_range};
+use super::units::{largest, log2_largest, log2_range};
 use super::{Call, slab};
 use crate::engine::{Bias, Exponents, Finite, Score, Wave};
 use crate::{Form, Magnitude, Points, Similarity};
@@ -10,15 +10,14 @@ use bochner_numerics::operations::record;
 use bochner_numerics::{Buffer, Mat, Operations, Real, parallel};
 use ndarray::{ArrayView1, ArrayView2};
 
-/// What is kept of one head between the passes: O(T) numbers.
+/// What is kept of one head between the passes: O(T) numbers. By default, nothing yet.
+#[derive(Default)]
 pub(crate) struct Prepared<T> {
     pub(super) operands: Operands<T>,
     pub(super) scaling: Scaling,
     pub(super) score: Score,
     /// Found out once: every block asks.
     pub(super) finite: Finite,
-    /// Of the kept values, without its sign.
-    pub(crate) largest_value: T,
     /// Keys that are not padding.
     pub(super) kept: usize,
 }
@@ -55,46 +54,42 @@ impl<T: Real> Call<'_, '_, T> {
     /// Operands and exponents of every head; in linear time, which makes features when a head's turn
     /// comes, exponents alone.
     pub(crate) fn prepare(&self, form: Form) -> Buffer<Prepared<T>> {
-        let prepare = |h| {
-            let parts = match &self.settings.similarity {
-                Similarity::Rbf => self.exponential(h),
-                Similarity::Expsin { period } => self.periodic(h, *period),
-                Similarity::Linear => self.linear(h, &[]),
-                Similarity::Squared { points, floor } if form == Form::LinearTime => {
-                    return Prepared {
-                        operands: (None, None),
-                        scaling: Scaling::default(),
-                        score: self.squared_score(h, points, *floor),
-                        finite: Finite::default(),
-                        largest_value: largest(self.kept_values(h).data()),
-                        kept: self.kept(h),
-                    };
-                }
-                Similarity::Squared { points, floor } => self.squared(h, points, *floor),
-            };
-            self.prepared(h, parts)
-        };
-        let heads = self.batch * self.heads;
+        let heads = self.all_heads();
         let mut prepared = self.workspace.prepared.empty(heads);
-        parallel::map_into(heads, prepare, &mut prepared);
+        parallel::map_into(heads, |h| self.prepare_head(h, form), &mut prepared);
         prepared
+    }
+
+    pub(crate) fn prepare_head(&self, h: usize, form: Form) -> Prepared<T> {
+        let parts = match &self.settings.similarity {
+            Similarity::Rbf => self.exponential(h),
+            Similarity::Expsin { period } => self.periodic(h, *period),
+            Similarity::Linear => self.linear(h, &[]),
+            Similarity::Squared { points, floor } if form == Form::LinearTime => {
+                return Prepared {
+                    score: self.squared_score(h, points, *floor),
+                    kept: self.kept(h),
+                    ..Prepared::default()
+                };
+            }
+            Similarity::Squared { points, floor } => self.squared(h, points, *floor),
+        };
+        self.prepared(h, parts)
     }
 
     pub(super) fn prepared(&self, h: usize, (operands, scaling, score): Parts<T>) -> Prepared<T> {
         let (left, right) = self.factors(h, &operands);
-        let values = self.kept_values(h);
-        let norm = max_norm(values.data());
+        let all_finite = |x: Mat<T>| max_norm(x.data()).is_finite();
         let finite = Finite {
-            left: max_norm(left.data()).is_finite(),
-            right: max_norm(right.data()).is_finite(),
-            values: norm.is_finite(),
+            left: all_finite(left),
+            right: all_finite(right),
+            values: all_finite(self.kept_values(h)),
         };
         Prepared {
             operands,
             scaling,
             score,
             finite,
-            largest_value: finite_norm(norm, values.data()),
             kept: self.kept(h),
         }
     }

@@ -39,17 +39,16 @@ impl<'a, T: Real> RowMajor<'a, T> {
     }
 }
 
-/// Calls `f` with the numbers of an array in row-major order, all zero before.
+/// Calls `f`, which writes them all, with the numbers of an array in row-major order.
 pub(crate) fn write_row_major<T: Real, D: Dimension>(
     mut out: ArrayViewMut<T, D>,
     buffers: &Buffers<T>,
     f: impl FnOnce(&mut [T]),
 ) {
     if let Some(out) = out.as_slice_mut() {
-        out.fill(T::zero());
         return f(out);
     }
-    let mut copy = buffers.filled(out.len(), T::zero());
+    let mut copy = buffers.any(out.len());
     f(&mut copy);
     let width = out.shape().last().copied().unwrap_or(1).max(1);
     for (mut out, row) in out.rows_mut().into_iter().zip(copy.chunks_exact(width)) {

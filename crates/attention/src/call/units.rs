@@ -80,7 +80,7 @@ pub(crate) fn largest<T: Real>(x: &[T]) -> T {
 }
 
 /// The same, given the maximum norm of all.
-pub(super) fn finite_norm<T: Real>(norm: T, x: &[T]) -> T {
+fn finite_norm<T: Real>(norm: T, x: &[T]) -> T {
     if norm.is_finite() {
         return norm;
     }

@@ -11,7 +11,7 @@ use bochner_numerics::{Buffer, Mat, MatMut, Operations, Real, instructions, matm
 use std::ops::Range;
 
 impl<T: Real> Head<'_, T> {
-    /// Attention from the queries from `first` on, one for each row of `out`.
+    /// Attention from the queries from `first` on, one for each row of `out`, whatever these hold.
     pub(crate) fn forward(&self, first: usize, out: OutputRows<T>) {
         let OutputRows { output, statistics } = out;
         let Blocks {
@@ -35,6 +35,8 @@ impl<T: Real> Head<'_, T> {
         statistics: &mut [RowStatistics<T>],
         scratch: &mut [T],
     ) {
+        // By the thread that adds to them, right before it does.
+        output.fill(T::zero());
         self.set_references(queries.clone(), statistics);
         self.accumulate(queries.clone(), statistics, output, scratch);
         if self.mark_level_rows(queries.clone(), statistics) {
@@ -68,7 +70,7 @@ impl<T: Real> Head<'_, T> {
         weights
     }
 
-    /// Adds $\sum_j a_{ij} v_j$ with dropout, and to the normalisers.
+    /// Adds $\sum_j a_{ij} v_j$ with dropout to the output, and to the normalisers.
     fn accumulate(
         &self,
         queries: Range<usize>,

@@ -45,6 +45,15 @@ pub(crate) enum Score {
     Exponential { scale: f64, bias: Option<Bias> },
 }
 
+impl Default for Score {
+    fn default() -> Self {
+        Self::Exponential {
+            scale: 1.0,
+            bias: None,
+        }
+    }
+}
+
 /// $a_{ij} = \exp((x_{ij} - b_j) \cdot \text{scale} + u_{ij})$.
 #[derive(Clone)]
 pub(crate) struct Bias {

@@ -2,7 +2,7 @@
 
 use super::RowStatistics;
 
-/// Rows of the output, `[rows, dv]`, zero before they are computed, with what becomes known of them.
+/// Rows of the output, `[rows, dv]`, to be written, with what becomes known of them.
 pub(crate) struct OutputRows<'a, T> {
     pub(crate) output: &'a mut [T],
     pub(crate) statistics: &'a mut [RowStatistics<T>],

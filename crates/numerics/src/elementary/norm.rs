@@ -188,13 +188,13 @@ impl<T: Lane + Real> Powers<'_, T> {
         let rows = out.chunks_exact_mut(self.width);
         for ((out, x), norm) in rows.zip(self.x.chunks_exact(self.width)).zip(norms) {
             let scale = if norm.scale == 0.0 { 1.0 } else { norm.scale };
-            for (out, x) in out.iter_mut().zip(x) {
-                let ratio = x.abs().as_f64() / scale;
-                *out = if ratio < self.lowest {
-                    self.lowest
-                } else {
-                    ratio
-                };
+            let inverse = scale.recip();
+            // In half a quotient's time; no product is above one, and that of the largest is one.
+            if inverse.is_finite() {
+                let of = |x| if x == scale { 1.0 } else { x * inverse };
+                ratios(x, out, self.lowest, of);
+            } else {
+                ratios(x, out, self.lowest, |x| x / scale);
             }
         }
         // The usual exponents cost a root at most.
@@ -211,6 +211,14 @@ impl<T: Lane + Real> Powers<'_, T> {
             }
             .run::<A>(),
         }
+    }
+}
+
+#[inline(always)]
+fn ratios<T: Real>(x: &[T], out: &mut [f64], lowest: f64, of: impl Fn(f64) -> f64) {
+    for (out, x) in out.iter_mut().zip(x) {
+        let ratio = of(x.abs().as_f64());
+        *out = if ratio < lowest { lowest } else { ratio };
     }
 }
 

@@ -50,12 +50,12 @@ impl<T: Real> LinearTime<'_, T> {
         sums
     }
 
-    /// Outputs of all queries, which are zero before, and their statistics. Queries before the first
-    /// part see nothing.
+    /// Outputs of all queries and their statistics. Queries before the first part see nothing.
     pub(crate) fn read_all(&self, starts: &[Sums<T>], out: OutputRows<T>) {
         let part = |p| self.plan.query_parts().nth(p).expect("one of them");
         let first = |p| part(p)[0].queries.start;
         let (blind, rows) = out.split_at(first(0));
+        blind.output.fill(T::zero());
         blind.statistics.fill(RowStatistics::new(Level::NONE));
         parallel::for_each_piece(
             rows,
@@ -148,6 +148,7 @@ impl<T: Real> LinearTime<'_, T> {
         for (row, &reference) in statistics.iter_mut().zip(references) {
             *row = RowStatistics::new(reference);
         }
+        output.fill(T::zero());
         self.meet(span, output, statistics);
         record(Operations::multiply_adds(output.len()));
         if !sums.is_empty() && !queries.is_empty() {
