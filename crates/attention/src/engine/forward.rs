@@ -1,13 +1,13 @@
 //! The forward pass of one block of queries.
 
 use super::distance::squared_distances;
+use super::output::normalise;
 use super::product::add_product;
 use super::sweep::Weigh;
 use super::{Head, Level, OutputRows, RowStatistics, Score, blocks};
 use crate::Blocks;
-use bochner_numerics::operations::record;
 use bochner_numerics::product::Right;
-use bochner_numerics::{Buffer, Mat, MatMut, Operations, Real, instructions, matmul_in};
+use bochner_numerics::{Buffer, Mat, MatMut, Real, instructions, matmul_in};
 use std::ops::Range;
 
 impl<T: Real> Head<'_, T> {
@@ -43,13 +43,7 @@ impl<T: Real> Head<'_, T> {
             output.fill(T::zero());
             self.accumulate(queries, statistics, output, scratch);
         }
-        record(Operations::multiply_adds(output.len()));
-        let rows = output.chunks_exact_mut(self.value_width());
-        for (out, row) in rows.zip(statistics) {
-            if row.normaliser > T::zero() {
-                out.iter_mut().for_each(|x| *x /= row.normaliser);
-            }
-        }
+        normalise(output, self.value_width(), statistics);
     }
 
     /// The normalised weights `[queries, Tk]` of a block of queries, before dropout.
@@ -61,12 +55,7 @@ impl<T: Real> Head<'_, T> {
         if self.mark_level_rows(queries.clone(), &mut statistics) {
             weights = self.unnormalised(queries, &all, &mut statistics);
         }
-        record(Operations::multiply_adds(weights.len()));
-        for (row, statistics) in weights.chunks_exact_mut(all.len().max(1)).zip(&statistics) {
-            if statistics.normaliser > T::zero() {
-                row.iter_mut().for_each(|x| *x /= statistics.normaliser);
-            }
-        }
+        normalise(&mut weights, all.len().max(1), &statistics);
         weights
     }
 

@@ -1,6 +1,9 @@
 //! Where results are written.
 
 use super::RowStatistics;
+use bochner_numerics::instructions::{self, Arithmetic, Task};
+use bochner_numerics::operations::record;
+use bochner_numerics::{Operations, Real};
 
 /// Rows of the output, `[rows, dv]`, to be written, with what becomes known of them.
 pub(crate) struct OutputRows<'a, T> {
@@ -20,5 +23,33 @@ impl<T> OutputRows<'_, T> {
             statistics: more_statistics,
         };
         (first, others)
+    }
+}
+
+/// Divides rows of `width` numbers by their normalisers; rows that met no key stay what they are.
+pub(crate) fn normalise<T: Real>(rows: &mut [T], width: usize, statistics: &[RowStatistics<T>]) {
+    record(Operations::multiply_adds(rows.len()));
+    instructions::run(Normalise {
+        rows,
+        width,
+        statistics,
+    });
+}
+
+struct Normalise<'a, T> {
+    rows: &'a mut [T],
+    width: usize,
+    statistics: &'a [RowStatistics<T>],
+}
+
+impl<T: Real> Task for Normalise<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let rows = self.rows.chunks_exact_mut(self.width);
+        for (row, statistics) in rows.zip(self.statistics) {
+            if statistics.normaliser > T::zero() {
+                row.iter_mut().for_each(|x| *x /= statistics.normaliser);
+            }
+        }
     }
 }

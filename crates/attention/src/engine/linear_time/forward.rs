@@ -3,6 +3,7 @@
 use super::plan::{Part, Span};
 use super::squares::Squares;
 use super::{Augmented, LinearTime, Sums};
+use crate::engine::output::normalise;
 use crate::engine::product::add_product;
 use crate::engine::{Level, OutputRows, RowStatistics};
 use bochner_numerics::operations::record;
@@ -150,7 +151,6 @@ impl<T: Real> LinearTime<'_, T> {
         }
         output.fill(T::zero());
         self.meet(span, output, statistics);
-        record(Operations::multiply_adds(output.len()));
         if !sums.is_empty() && !queries.is_empty() {
             let rows = queries.len();
             record(
@@ -165,11 +165,7 @@ impl<T: Real> LinearTime<'_, T> {
                 add_row(out, row, factor, read, &sums.totals, self.floor);
             }
         }
-        for (out, row) in output.chunks_exact_mut(width).zip(statistics) {
-            if row.normaliser > T::zero() {
-                out.iter_mut().for_each(|x| *x /= row.normaliser);
-            }
-        }
+        normalise(output, width, statistics);
     }
 
     /// Adds what a span's queries make of its own keys, pair by pair.
