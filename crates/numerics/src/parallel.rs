@@ -164,9 +164,11 @@ pub fn map_chunks<T: Send, R: Send>(
         .collect()
 }
 
+/// Numbers that one thread looks at.
+const PIECE: usize = if cfg!(miri) { 1 << 5 } else { 1 << 16 };
+
 /// [`elementary::max_norm`], by all threads.
 pub fn max_norm<T: Real>(x: &[T]) -> T {
-    const PIECE: usize = 1 << 16;
     if x.len() <= PIECE {
         return elementary::max_norm(x);
     }
@@ -231,12 +233,7 @@ mod tests {
 
     #[test]
     fn the_largest_is_found_wherever_it_is() {
-        for n in [
-            1,
-            17,
-            (1 << 16) + 1,
-            if cfg!(miri) { 70_000 } else { 300_000 },
-        ] {
+        for n in [1, 17, PIECE + 1, 4 * PIECE + 3] {
             let mut x = vec![0.5_f32; n];
             assert_eq!(super::max_norm(&x), 0.5);
             for i in [0, n / 2, n - 1] {
