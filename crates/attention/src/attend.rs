@@ -50,6 +50,9 @@ pub struct AttentionGradients<T> {
 /// *where* s is the [`Similarity`](crate::Similarity), m the [`Magnitude`](crate::Magnitude), and
 /// j, l run over the keys that the [`Mask`](crate::Mask) keeps.
 ///
+/// Every head's features are kept for [`attend_vjp`]; where no gradient will be asked for,
+/// [`attend_into`] keeps none and is faster.
+///
 /// # Shapes
 /// `q: [B, M, Tq, d]`, `k: [B, M, Tk, d]`, `v: [B, M, Tk, dv]` to `[B, M, Tq, dv]`; spectral
 /// points `[1 or B, M, R, d]`.
