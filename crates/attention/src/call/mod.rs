@@ -174,7 +174,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
         Units::of(self.v.view(), cotangent, others)
     }
 
-    /// That of the values that are not padding, without its sign.
+    /// The largest finite number of the values that are not padding, without its sign.
     pub(crate) fn largest_value(&self) -> T {
         let heads = self.all_heads();
         let mut of_heads = self.workspace.numbers.empty(heads);

@@ -199,7 +199,12 @@ fn sequences_of_different_lengths_go_on_after_their_own_ends() {
         };
         let mut decoder = Decoder::new(&settings, SIZE).unwrap();
         let [q, k, v] = [&example.q, &example.k, &example.v].map(|x| positions(x, 0, 5));
+        let mut again = decoder.clone();
         let prompt = decoder.step_with_counts(q, k, v, &counts).unwrap();
+        let mut written = Array4::from_elem(prompt.raw_dim(), f64::NAN);
+        let done = again.step_with_counts_into(q, k, v, &counts, written.view_mut());
+        done.unwrap();
+        assert_eq!(written, prompt);
         assert!(prompt.slice(s![1, .., 2.., ..]).iter().all(|&x| x == 0.0));
         assert_eq!(decoder.lengths(), counts);
         let next = |x: &Array4<f64>| {

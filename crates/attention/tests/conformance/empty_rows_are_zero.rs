@@ -1,5 +1,6 @@
 use crate::common::*;
-use bochner_attention::Mask;
+use crate::plain::{for_all_settings, for_all_settings_in_linear_time};
+use bochner_attention::{Mask, Settings, Workspace, attend, attend_into};
 use ndarray::{Array1, Array4, s};
 
 fn is_empty(mask: &Mask, b: usize, i: usize, queries: usize, keys: usize) -> bool {
@@ -59,5 +60,21 @@ fn nothing_at_all_is_kept() {
                 .chain(&gradients.parameters)
                 .all(|x| x.is_finite())
         );
+    }
+}
+
+/// Whatever stands where the output is written, in rows that see nothing too.
+#[test]
+fn what_stood_there_does_not_matter() {
+    for (queries, keys) in [(7, 6), (5, 6)] {
+        let check = |settings: &Settings<f64>, Example { q, k, v }: &Example<f64>, label: &str| {
+            let (q, k, v) = (q.view(), k.view(), v.view());
+            let want = attend(q, k, v, settings).unwrap().output;
+            let mut got = Array4::from_elem(want.raw_dim(), f64::NAN);
+            attend_into(q, k, v, settings, &Workspace::new(), got.view_mut()).unwrap();
+            assert_eq!(got, want, "{label}");
+        };
+        for_all_settings(queries, keys, check);
+        for_all_settings_in_linear_time(queries, keys, check);
     }
 }

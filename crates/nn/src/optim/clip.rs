@@ -1,7 +1,6 @@
 //! Clipping gradients by their norm.
 
 use crate::parameters::{Parameters, try_for_each};
-use crate::rows::first_not_finite;
 use crate::{Element, Error};
 use bochner_numerics::parallel;
 use dfdx::tensor::{Cpu, Gradients};
@@ -73,14 +72,17 @@ fn for_each_gradient<E: Element>(
 
 /// The largest absolute value, if all are finite.
 fn finite_maximum<E: Element>(name: &str, gradient: &[E]) -> Result<f64, Error> {
-    match first_not_finite(gradient) {
-        Some(index) => Err(Error::NonFiniteGradient {
-            parameter: name.to_string(),
-            index,
-            value: gradient[index].as_f64(),
-        }),
-        None => Ok(parallel::max_norm(gradient).as_f64()),
+    let largest = parallel::max_norm(gradient);
+    if largest.is_finite() {
+        return Ok(largest.as_f64());
     }
+    let index = gradient.iter().position(|g| !g.is_finite());
+    let index = index.expect("their norm is not finite");
+    Err(Error::NonFiniteGradient {
+        parameter: name.to_string(),
+        index,
+        value: gradient[index].as_f64(),
+    })
 }
 
 #[cfg(test)]

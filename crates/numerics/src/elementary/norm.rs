@@ -189,8 +189,9 @@ impl<T: Lane + Real> Powers<'_, T> {
         for ((out, x), norm) in rows.zip(self.x.chunks_exact(self.width)).zip(norms) {
             let scale = if norm.scale == 0.0 { 1.0 } else { norm.scale };
             let inverse = scale.recip();
-            // In half a quotient's time; no product is above one, and that of the largest is one.
-            if inverse.is_finite() {
+            // Faster than a quotient; no product is above one, and that of the largest is one. Rows that
+            // are not finite, or nearly not, have no inverse that is exact to half an ulp.
+            if inverse.is_normal() {
                 let of = |x| if x == scale { 1.0 } else { x * inverse };
                 ratios(x, out, self.lowest, of);
             } else {
@@ -325,6 +326,11 @@ mod tests {
             assert_eq!(norms[1].scale, 1e-323);
             assert!((norms[1].sum - (1.0 + 0.5f64.powf(p))).abs() < 1e-15);
             assert!(norms[2..].iter().all(|norm| norm.sum.is_nan()));
+            // Nor is an infinite entry's power hidden.
+            let mut powers = [0.0; 8];
+            signed_powers(rows.as_flattened(), &norms, p, 0.0, &[1.0; 4], &mut powers);
+            assert_eq!(powers[..2], [1.0, -1.0], "p = {p}");
+            assert!(powers[4].is_nan() && powers[6].is_nan(), "p = {p}");
         }
     }
 }
