@@ -67,9 +67,10 @@ pub struct AttentionGradients<T> {
 /// Magnitudes are compared by their logarithms, so weights are right even where a magnitude
 /// overflows. A row without a kept key has a zero output; if all kept similarities of a row are
 /// exactly zero, its weights are those of the magnitudes alone. Finite arguments have finite outputs.
-/// A query or key that is not a number makes the rows that meet it NaN, a value its column of them; an
-/// infinite distance is a whole number of periods. The result is the same to the bit for any number of threads; it differs
-/// by rounding between [instruction sets](bochner_numerics::instructions), of which
+/// A query or key that is not a number makes the rows that meet it NaN, a value its column of them, a
+/// spectral point its head; an infinite distance is a whole number of periods. Other infinite arguments
+/// give infinity or NaN, and which may depend on the form. The result is the same to the bit for any number
+/// of threads; it differs by rounding between [instruction sets](bochner_numerics::instructions), of which
 /// `BOCHNER_INSTRUCTIONS` chooses one.
 ///
 /// # Reference
@@ -108,9 +109,9 @@ pub fn attend<T: Real>(
     Ok(Attended { output, state })
 }
 
-/// [`attend`] into an array that is there already, in memory that is there already: nothing is
+/// [`attend`] into an array that is there already, in memory that is there already: no array is
 /// allocated once a call of the same shapes and settings has gone before with the same
-/// [`Workspace`].
+/// [`Workspace`], which says what threads add to that.
 ///
 /// The output is that of [`attend`] to the bit. Arrays that are not in row-major order are copied into
 /// the workspace.
@@ -237,7 +238,8 @@ impl<T: Real> Call<'_, '_, T> {
 /// # Errors
 /// As [`attend`]; [`Error::ShapeMismatch`] if the cotangent does not fit, [`Error::ForeignForward`] if
 /// `attended` is of other shapes or lengths, or of another kind of similarity, magnitude or dropout.
-/// That it is of other numbers is not noticed.
+/// That it is of other numbers, or of another floor, is not noticed. The form is that of `attended`; of
+/// `settings.form` only the size of blocks is used.
 ///
 /// # Numerics
 /// The same blocks are recomputed: memory stays O(T). Gradients of masked keys and values, and of
@@ -325,7 +327,8 @@ impl<T: Real> State<T> {
 
 /// The normalised weights $\alpha$, `[B, M, Tq, Tk]`, before dropout.
 ///
-/// Takes O(Tq Tk) memory: for looking at, not for computing with.
+/// Takes O(Tq Tk) memory: for looking at, not for computing with. They are those of the quadratic form,
+/// whatever form `settings` ask for.
 ///
 /// # Shapes
 /// `q: [B, M, Tq, d]`, `k: [B, M, Tk, d]`.

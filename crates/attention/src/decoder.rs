@@ -3,6 +3,7 @@
 use crate::call::{Call, Memory, write_row_major};
 use crate::engine::Cache;
 use crate::error::same_shape;
+use crate::mask::check_lengths;
 use crate::mechanism::Size;
 use crate::{Error, Form, Magnitude, Mask, OwnedSettings, Settings, Workspace};
 #[cfg(feature = "dfdx")]
@@ -31,9 +32,13 @@ use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 /// [`Form::LinearTime`], and depend on how the sequence was cut into calls; sums over values have to
 /// stay in the type's range. The result is the same to the bit for any number of threads.
 ///
-/// Memory for keys and values grows by doubling; beside that a [`step_into`](Decoder::step_into)
-/// allocates nothing once a step with as many positions has gone before, in the linear-time form
-/// nothing at all. (See [`Workspace`] for several threads.)
+/// A key that is not a number stays in its head's memory until [`reset`](Decoder::reset), or a
+/// [`truncate`](Decoder::truncate) before it; a value likewise in its column.
+///
+/// Memory for keys and values grows by doubling, what a step needs beside it in steps of a quarter;
+/// otherwise a [`step_into`](Decoder::step_into) allocates nothing once a step with as many positions
+/// has gone before, and in the linear-time form nothing after the first two. ([`Workspace`] says what
+/// threads add to that.)
 ///
 /// ```
 /// use bochner_attention::{
@@ -70,7 +75,7 @@ pub struct Decoder<T> {
     memories: Vec<Memory<T>>,
     lengths: Vec<usize>,
     empty: Memory<T>,
-    /// Causality, with room for counts.
+    /// Causality, and how many of a step's positions belong to each sequence.
     mask: Mask,
     workspace: Workspace<T>,
 }
@@ -226,8 +231,14 @@ impl<T: Real> Decoder<T> {
         counts: Option<&[usize]>,
         output: ArrayViewMut4<T>,
     ) -> Result<(), Error> {
-        self.mask.set_key_lengths(counts);
         let positions = k.len_of(Axis(2));
+        match counts {
+            Some(counts) => {
+                check_lengths("counts", counts, self.size.batch, positions)?;
+                self.mask.set_key_lengths(counts.iter().copied());
+            }
+            None => self.keep_all(positions),
+        }
         self.check("q", q.shape(), positions, self.size.width)?;
         self.check("output", output.shape(), positions, self.size.value_width)?;
         self.remember(q, k, v, Some(output))
@@ -258,7 +269,7 @@ impl<T: Real> Decoder<T> {
     /// As [`Decoder::step`].
     pub fn push(&mut self, k: ArrayView4<T>, v: ArrayView4<T>) -> Result<(), Error> {
         let one = k.len_of(Axis(2)).min(1);
-        self.mask.set_key_lengths(None);
+        self.keep_all(k.len_of(Axis(2)));
         self.remember(k.slice(s![.., .., ..one, ..]), k, v, None)
     }
 
@@ -349,6 +360,12 @@ impl<T: Real> Decoder<T> {
         self.size.batch = indices.len();
         self.settings.reorder(indices);
         Ok(())
+    }
+
+    /// The next positions are nobody's padding.
+    fn keep_all(&mut self, positions: usize) {
+        let lengths = std::iter::repeat_n(positions, self.size.batch);
+        self.mask.set_key_lengths(lengths);
     }
 
     /// Remembers the next positions; with an output, attends from them.

@@ -45,10 +45,10 @@ pub enum Error {
         /// What there is.
         instead: &'static str,
     },
-    /// A mask does not fit the sequences.
-    #[error("the mask's {what} does not fit: expected {expected}, got {got}")]
+    /// A mask, or the counts of a step, do not fit the sequences.
+    #[error("wrong {what}: expected {expected}, got {got}")]
     Mask {
-        /// Which part of the mask.
+        /// Which part of the mask, or the counts.
         what: &'static str,
         /// What the sequences call for.
         expected: String,

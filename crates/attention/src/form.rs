@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// Whichever [`Settings::form_for`] expects to be faster.
+    /// Whichever [`Settings::form_for`] expects to be faster; of a [`Decoder`](crate::Decoder), which does
+    /// not know how long a sequence will be, [`Form::Quadratic`].
     #[default]
     Automatic,
     /// Pair by pair, in O(Tq Tk (R + dv)) time and O(T (R + dv)) memory: for everything.

@@ -16,7 +16,11 @@
 //! faster one is taken unless the choice is forced ([`Form`]).
 //!
 //! Where a sequence is written one position at a time, a [`Decoder`] keeps what the positions so far
-//! come to: keys and values, or for a squared kernel in linear time sums whose size does not grow.
+//! come to: keys and values, or, if [`Form::LinearTime`] is asked for, sums whose size does not grow.
+//!
+//! Calls are short. A loop of them gains by keeping threads awake between parallel sections
+//! ([`parallel::awake`](bochner_numerics::parallel::awake) around a round of it) and freed memory for the next
+//! one ([`keep_freed_memory`](bochner_numerics::memory::keep_freed_memory) once).
 //!
 //! On top stand the nine mechanisms of the [`REGISTRY`], each with its own parameters, initial
 //! values and gradients ([`Mechanism`]):

@@ -29,8 +29,7 @@ pub struct LinearTimeState<T> {
 /// The sums that [`attend`](crate::attend) takes in [`Form::LinearTime`], whatever form `settings`
 /// ask for.
 ///
-/// For looking at, and for attention over a stream of keys: the sums of two sequences add up once
-/// they are relative to the same maximum.
+/// For looking at; a [`Decoder`](crate::Decoder) in this form attends to a stream of keys.
 ///
 /// # Shapes
 /// Those of [`attend`](crate::attend).

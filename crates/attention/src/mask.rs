@@ -53,15 +53,11 @@ impl Mask {
         }
     }
 
-    /// The same as [`Mask::with_key_lengths`], or without any, in memory that is there already.
-    pub(crate) fn set_key_lengths(&mut self, lengths: Option<&[usize]>) {
-        match (&mut self.key_lengths, lengths) {
-            (Some(own), Some(lengths)) => {
-                own.clear();
-                own.extend_from_slice(lengths);
-            }
-            (own, lengths) => *own = lengths.map(<[usize]>::to_vec),
-        }
+    /// The same as [`Mask::with_key_lengths`], in memory that is there already.
+    pub(crate) fn set_key_lengths(&mut self, lengths: impl Iterator<Item = usize>) {
+        let own = self.key_lengths.get_or_insert_default();
+        own.clear();
+        own.extend(lengths);
     }
 
     /// Keeps only the first `lengths[b]` keys of example `b`.
@@ -160,13 +156,14 @@ impl Mask {
     /// [`Error::Mask`] if a list of lengths does not have one entry an example, if a length is
     /// beyond the sequence, or if the matrix is not `[Tq, Tk]`.
     pub fn validate(&self, batch: usize, queries: usize, keys: usize) -> Result<(), Error> {
-        check_lengths("key lengths", self.key_lengths.as_deref(), batch, keys)?;
-        check_lengths(
-            "query lengths",
-            self.query_lengths.as_deref(),
-            batch,
-            queries,
-        )?;
+        for (what, lengths, positions) in [
+            ("key lengths", &self.key_lengths, keys),
+            ("query lengths", &self.query_lengths, queries),
+        ] {
+            if let Some(lengths) = lengths {
+                check_lengths(what, lengths, batch, positions)?;
+            }
+        }
         let Some(rows) = &self.matrix else {
             return Ok(());
         };
@@ -185,15 +182,13 @@ fn kept(lengths: Option<&[usize]>, batch: usize, positions: usize) -> Option<Arr
     lengths.map(|lengths| Array2::from_shape_fn((batch, positions), |(b, t)| t < lengths[b]))
 }
 
-fn check_lengths(
+/// `Ok` if there is one an example, and none beyond the sequence.
+pub(crate) fn check_lengths(
     what: &'static str,
-    lengths: Option<&[usize]>,
+    lengths: &[usize],
     batch: usize,
     positions: usize,
 ) -> Result<(), Error> {
-    let Some(lengths) = lengths else {
-        return Ok(());
-    };
     if lengths.len() != batch {
         return Err(Error::Mask {
             what,

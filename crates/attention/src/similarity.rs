@@ -178,7 +178,11 @@ impl<'a, T: Real> Points<'a, T> {
         let first = self.first();
         let shape = first.shape();
         let sets = if shape[0] == 1 { 1 } else { batch };
-        same_shape("spectral points w1", &[sets, heads, shape[2], width], shape)?;
+        let what = match self {
+            Self::Stationary { .. } => "spectral points w, of one set or one an example,",
+            Self::Nonstationary { .. } => "spectral points w1, of one set or one an example,",
+        };
+        same_shape(what, &[sets, heads, shape[2], width], shape)?;
         if shape[2] == 0 {
             return Err(Error::Empty {
                 what: "spectral points",

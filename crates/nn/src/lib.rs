@@ -65,7 +65,11 @@
 //! # Ok::<(), bochner_nn::Error>(())
 //! ```
 //!
-//! A whole training loop stands at [`Adam`], saving and loading at [`Checkpoint`].
+//! A whole training loop stands at [`Adam`], saving and loading at [`Checkpoint`]. Steps are short: a loop
+//! gains by keeping threads awake between parallel sections
+//! ([`parallel::awake`](bochner_numerics::parallel::awake) around a step) and freed memory for the next one
+//! ([`keep_freed_memory`](bochner_numerics::memory::keep_freed_memory) once), as the trainers of
+//! `bochner-models` do.
 //!
 //! # Map
 //!

@@ -15,10 +15,10 @@ pub(crate) use row_major::{RowMajor, write_row_major};
 use crate::engine::{Head, Packed, PairDropout, Rows, blocks};
 use crate::error::same_shape;
 use crate::{Blocks, Error, Form, Magnitude, Points, Settings, Similarity, Workspace};
-use bochner_numerics::{Buffer, Dropout, Mat, Real, parallel};
+use bochner_numerics::{Dropout, Mat, Real, parallel};
 use ndarray::{Array4, ArrayView4, Axis};
 use std::ops::Range;
-use units::{Units, divided, largest, log2_largest, log2_range};
+use units::{Units, largest, log2_largest, log2_range, over_power};
 
 /// One call's arguments, checked and contiguous.
 pub(crate) struct Call<'a, 'p, T> {
@@ -59,7 +59,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
         let keys = k.len_of(Axis(2));
         same_shape("k", &[batch, heads, keys, width], k.shape())?;
         same_shape("v", &[batch, heads, keys, v.len_of(Axis(3))], v.shape())?;
-        for (what, array) in [("q", &q), ("k", &k), ("v", &v)] {
+        for (what, array) in [("k", &k), ("v", &v), ("q", &q)] {
             let axes = ["batch", "heads", "time", "width"];
             if let Some(empty) = array.shape().iter().position(|&length| length == 0) {
                 return Err(Error::Empty {
@@ -196,9 +196,12 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
     /// Divides the values by a power of two.
     pub(crate) fn divide_values(&mut self, power: i32) {
         if power != 0 {
-            let values: Vec<T> = divided(self.v.view(), power).iter().copied().collect();
             let shape = self.shape(self.keys, self.value_width());
-            self.v = RowMajor::Copied(Buffer::from(values), shape);
+            let mut values = self.workspace.numbers.any(shape.iter().product());
+            for (out, &v) in values.iter_mut().zip(self.v.view()) {
+                *out = over_power(v, power);
+            }
+            self.v = RowMajor::Copied(values, shape);
         }
     }
 

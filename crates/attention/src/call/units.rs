@@ -92,8 +92,13 @@ fn finite_norm<T: Real>(norm: T, x: &[T]) -> T {
 pub(crate) fn divided<T: Real, D: Dimension>(x: ArrayView<T, D>, power: i32) -> CowArray<T, D> {
     match power {
         0 => CowArray::from(x),
-        _ => CowArray::from(x.mapv(|x| T::of(libm::scalbn(x.as_f64(), -power)))),
+        _ => CowArray::from(x.mapv(|x| over_power(x, power))),
     }
+}
+
+/// A number divided by a power of two.
+pub(crate) fn over_power<T: Real>(x: T, power: i32) -> T {
+    T::of(libm::scalbn(x.as_f64(), -power))
 }
 
 /// `x` times a power of two, rounded, or the largest number of the type: what overflows must not

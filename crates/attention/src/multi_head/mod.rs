@@ -270,14 +270,18 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
     /// A sequence's shape, if it has the layer's width.
     fn checked<B: Dim, Q: Dim>(&self, shape: (B, Q, Embed)) -> Result<(B, Q, Embed), Error> {
         let width = self.embed().size();
-        if shape.2.size() == width {
-            return Ok(shape);
-        }
-        let [batch, time, got] = dims(&shape);
-        Err(Error::from(bochner_nn::Error::ShapeMismatch {
-            what: "the input",
-            expected: vec![batch, time, width],
-            got: vec![batch, time, got],
+        let got = dims(&shape);
+        let [batch, time, _] = got;
+        Err(Error::from(match () {
+            _ if got[2] != width => bochner_nn::Error::ShapeMismatch {
+                what: "the input",
+                expected: vec![batch, time, width],
+                got: got.to_vec(),
+            },
+            _ if got.contains(&0) => bochner_nn::Error::Empty {
+                what: format!("the input, of shape {got:?},"),
+            },
+            _ => return Ok(shape),
         }))
     }
 

@@ -368,7 +368,10 @@ fn misuse_is_named() {
             .all(|error| matches!(error, Error::ShapeMismatch { .. }))
     );
     let wrong = decoder.step_with_counts(q, k, v, &[4, 0]).unwrap_err();
-    assert!(matches!(wrong, Error::Mask { .. }));
+    assert!(matches!(wrong, Error::Mask { what: "counts", .. }));
+    let [none, no_values] = [k, v].map(|x| x.slice_move(s![.., .., ..0, ..]));
+    let wrong = decoder.push(none, no_values).unwrap_err();
+    assert!(matches!(wrong, Error::Empty { what: "k", .. }), "{wrong}");
     assert_eq!(decoder.lengths(), [0, 0]);
     decoder.step(q, k, v).unwrap();
     assert!(matches!(

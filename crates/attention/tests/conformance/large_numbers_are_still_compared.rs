@@ -7,7 +7,7 @@ use bochner_attention::{
     log_norm_sq, weights,
 };
 use bochner_numerics::Real;
-use ndarray::Array4;
+use ndarray::{Array3, Array4};
 
 /// Softmax of products far beyond the range of f32: the largest wins, and ties are shared.
 #[test]
@@ -237,5 +237,26 @@ fn nan_is_passed_on() {
         };
         for_all_settings(3, 5, check);
         for_all_settings_in_linear_time(3, 5, check);
+    }
+}
+
+#[test]
+fn a_point_that_is_no_number_shows_in_its_head() {
+    let example = Example::<f64>::new(3, 5);
+    let mut w = Array3::ones((HEADS, 4, WIDTH));
+    w[[0, 3, 1]] = f64::NAN;
+    let mask = Mask::none();
+    for form in [Form::Quadratic, Form::LinearTime] {
+        let points = Points::shared_stationary(w.view());
+        let floor = 1e-5;
+        let settings = Settings {
+            form,
+            ..Settings::new(Similarity::Squared { points, floor }, &mask)
+        };
+        let [q, k, v] = [&example.q, &example.k, &example.v].map(|array| array.view());
+        let attended = attend(q, k, v, &settings).unwrap();
+        for ((_, head, ..), x) in attended.output.indexed_iter() {
+            assert_eq!(x.is_nan(), head == 0, "{form:?}");
+        }
     }
 }

@@ -204,7 +204,7 @@ fn settings_of_plain_attention() {
     assert!(matches!(
         got,
         Error::ShapeMismatch {
-            what: "spectral points w1",
+            what: "spectral points w, of one set or one an example,",
             ..
         }
     ));
