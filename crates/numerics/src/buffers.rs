@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 ///
 /// A computation that asks for the same buffers as the one before allocates nothing. On several
 /// threads the number of buffers in use at a time depends on who is faster, so that a later run may
-/// still need one more than those before.
+/// still need one more than those before. A thread gets back what it has used itself, if that is
+/// there: it may still lie in its own processor's cache.
 ///
 /// ```
 /// use bochner_numerics::Buffers;
@@ -22,8 +23,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 #[derive(Debug)]
 pub struct Buffers<T>(Arc<Ready<T>>);
 
-/// What lies ready, the last used last: that is the first to be asked for again.
-type Ready<T> = Mutex<Vec<Vec<T>>>;
+/// What lies ready and who used it, the last used last: that is the first to be asked for again.
+type Ready<T> = Mutex<Vec<(User, Vec<T>)>>;
+
+/// A thread's index in its pool.
+type User = Option<usize>;
 
 /// A vector that goes back to where it came from when it is dropped.
 ///
@@ -80,7 +84,12 @@ impl<T> Buffers<T> {
         let capacity = rounded_up(capacity);
         let mut ready = locked(&self.0);
         let fits = |data: &Vec<T>| rounded_down(data.capacity()) == capacity;
-        let found = ready.iter().rposition(fits).map(|i| ready.swap_remove(i));
+        let me = rayon::current_thread_index();
+        let mine = |(user, data): &(User, Vec<T>)| *user == me && fits(data);
+        let anyone = |(_, data): &(User, Vec<T>)| fits(data);
+        let place = ready.iter().rposition(mine);
+        let place = place.or_else(|| ready.iter().rposition(anyone));
+        let found = place.map(|i| ready.swap_remove(i).1);
         drop(ready);
         Buffer {
             data: found.unwrap_or_else(|| in_large_pages(new(capacity))),
@@ -100,7 +109,7 @@ fn rounded_down(capacity: usize) -> usize {
     capacity - capacity % step.max(1)
 }
 
-fn locked<T>(ready: &Ready<T>) -> MutexGuard<'_, Vec<Vec<T>>> {
+fn locked<T>(ready: &Ready<T>) -> MutexGuard<'_, Vec<(User, Vec<T>)>> {
     // Each change is complete in itself.
     ready.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -116,7 +125,7 @@ impl<T> Drop for Buffer<T> {
         }
         let data = std::mem::take(&mut self.data);
         if data.capacity() > 0 {
-            locked(&home).push(data);
+            locked(&home).push((rayon::current_thread_index(), data));
         }
     }
 }
@@ -180,6 +189,7 @@ impl<T: PartialEq> PartialEq for Buffer<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
 
     #[test]
     fn capacities_are_rounded_by_a_quarter_at_most_and_found_again() {
@@ -206,6 +216,37 @@ mod tests {
         assert_eq!(*buffers.filled(10, 3), vec![3; 10]);
         assert_eq!(buffers.empty(10).len(), 0);
         assert_eq!(buffers.any(9).len(), 9);
+    }
+
+    #[test]
+    fn a_thread_gets_its_own_back() {
+        let buffers = Buffers::<u8>::default();
+        let turn = Barrier::new(2);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2);
+        pool.build().unwrap().broadcast(|thread| {
+            let own = buffers.empty(10);
+            let at = own.as_ptr();
+            turn.wait();
+            // The first one's lies below the other's when it asks again.
+            let again = if thread.index() == 0 {
+                drop(own);
+                turn.wait();
+                turn.wait();
+                let again = buffers.empty(10);
+                turn.wait();
+                again
+            } else {
+                turn.wait();
+                drop(own);
+                turn.wait();
+                turn.wait();
+                buffers.empty(10)
+            };
+            assert_eq!(again.as_ptr(), at);
+        });
+        // What another has used is better than nothing.
+        let _taken = buffers.empty(10);
+        assert_eq!(locked(&buffers.0).len(), 1);
     }
 
     #[test]
