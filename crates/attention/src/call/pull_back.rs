@@ -7,11 +7,11 @@ use crate::attend::AttentionGradients;
 use crate::engine::{HeadGradients, Score};
 use crate::similarity::PointsGradients;
 use crate::{Magnitude, Similarity};
-use bochner_kernels::{FeatureMapGradients, feature_map_vjp};
+use bochner_kernels::{FeatureMapGradients, feature_map_vjp_in};
 use bochner_numerics::elementary::{SquaredNorms, max_norm};
 use bochner_numerics::memory::{Unwritten, written_by};
 use bochner_numerics::{Mat, Real, parallel};
-use ndarray::{ArrayView2, CowArray, Ix2, Zip};
+use ndarray::{Array2, ArrayView2, CowArray, Ix2, Zip};
 use std::ops::Range;
 
 /// Gradients along the points of one head of one example: one array of a stationary kernel, two of
@@ -179,12 +179,14 @@ impl<T: Real> Call<'_, '_, T> {
         let shaped = |data, width| ArrayView2::from_shape((rows, width), data);
         let x = shaped(x.data(), self.width).expect("one row a position");
         let cotangent = shaped(operand, points.features()).expect("one row a position");
-        let pulled = feature_map_vjp(without_masked(x, cotangent).view(), &own, cotangent);
+        let (buffers, x) = (&self.workspace.numbers, without_masked(x, cotangent));
+        let pulled = feature_map_vjp_in(buffers, x.view(), &own, cotangent);
         let FeatureMapGradients { x, w1, w2 } = pulled.expect("checked with the settings");
         let along_x = x.as_slice().expect("an owned row-major array");
         self.write(&state.score, side, unit, |i| along_x[i].as_f64(), out);
         let along_points = [Some(w1), w2].into_iter().flatten();
-        Some(along_points.map(|w| w.iter().copied().collect()).collect())
+        let numbers = |w: Array2<T>| w.as_slice().expect("an owned row-major array").to_vec();
+        Some(along_points.map(numbers).collect())
     }
 
     /// Writes gradients of queries or keys, with what flows through the exponents.

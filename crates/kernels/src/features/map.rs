@@ -140,15 +140,28 @@ pub fn feature_map_vjp<T: Real>(
     points: &SpectralPoints<T>,
     cotangent: ArrayView2<T>,
 ) -> Result<FeatureMapGradients<T>, Error> {
+    feature_map_vjp_in(&Buffers::default(), x, points, cotangent)
+}
+
+/// [`feature_map_vjp`] with memory for the angles, their sines and cosines from `buffers`: for many short
+/// calls.
+///
+/// # Errors
+/// As [`feature_map_vjp`].
+pub fn feature_map_vjp_in<T: Real>(
+    buffers: &Buffers<T>,
+    x: ArrayView2<T>,
+    points: &SpectralPoints<T>,
+    cotangent: ArrayView2<T>,
+) -> Result<FeatureMapGradients<T>, Error> {
     points.check()?;
     points.check_input("x", &x)?;
     let (count, width) = (points.count(), points.width());
     expect_shape("cotangent", [x.nrows(), 2 * count], cotangent.shape())?;
     let (length, per_row) = (x.nrows(), points.stacked_rows());
-    let buffers = Buffers::default();
-    let (x, stacked) = (x.as_standard_layout(), points.stacked(&buffers));
+    let (x, stacked) = (x.as_standard_layout(), points.stacked(buffers));
     let (x, stacked) = (matrix(&x), Mat::new(&stacked, per_row, width));
-    let panels = Panels::new(stacked.t());
+    let panels = Panels::new_in(buffers, stacked.t());
     let cotangent = cotangent.as_standard_layout();
     let cotangent = matrix(&cotangent);
 
@@ -156,7 +169,7 @@ pub fn feature_map_vjp<T: Real>(
     let parts = by_tasks(&mut along_x, width, |rows, along_x| {
         let mut along_points = vec![T::zero(); per_row * width];
         let cotangent = cotangent.row_range(rows.clone()).data();
-        for_each_block(x, (stacked, &panels), rows, &buffers, |block| {
+        for_each_block(x, (stacked, &panels), rows, buffers, |block| {
             let cotangent = &cotangent[block.range(2 * count)];
             let along_x = &mut along_x[block.range(width)];
             pull_back(

@@ -9,7 +9,9 @@ mod squared;
 mod stationary;
 
 pub use kernel::{KernelMatrixGradients, kernel_matrix, kernel_matrix_vjp};
-pub use map::{FeatureMapGradients, feature_map, feature_map_into, feature_map_vjp};
+pub use map::{
+    FeatureMapGradients, feature_map, feature_map_into, feature_map_vjp, feature_map_vjp_in,
+};
 pub use one_pass::feature_map_with_vjp;
 pub use squared::{squared_kernel_matrix, squared_kernel_matrix_vjp};
 
