@@ -189,7 +189,6 @@ impl<T: PartialEq> PartialEq for Buffer<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Barrier;
 
     #[test]
     fn capacities_are_rounded_by_a_quarter_at_most_and_found_again() {
@@ -216,37 +215,6 @@ mod tests {
         assert_eq!(*buffers.filled(10, 3), vec![3; 10]);
         assert_eq!(buffers.empty(10).len(), 0);
         assert_eq!(buffers.any(9).len(), 9);
-    }
-
-    #[test]
-    fn a_thread_gets_its_own_back() {
-        let buffers = Buffers::<u8>::default();
-        let turn = Barrier::new(2);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(2);
-        pool.build().unwrap().broadcast(|thread| {
-            let own = buffers.empty(10);
-            let at = own.as_ptr();
-            turn.wait();
-            // The first one's lies below the other's when it asks again.
-            let again = if thread.index() == 0 {
-                drop(own);
-                turn.wait();
-                turn.wait();
-                let again = buffers.empty(10);
-                turn.wait();
-                again
-            } else {
-                turn.wait();
-                drop(own);
-                turn.wait();
-                turn.wait();
-                buffers.empty(10)
-            };
-            assert_eq!(again.as_ptr(), at);
-        });
-        // What another has used is better than nothing.
-        let _taken = buffers.empty(10);
-        assert_eq!(locked(&buffers.0).len(), 1);
     }
 
     #[test]

@@ -179,7 +179,9 @@ pub fn max_norm<T: Real>(x: &[T]) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Buffers;
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Barrier;
 
     fn pool(threads: usize) -> rayon::ThreadPool {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
@@ -274,5 +276,35 @@ mod tests {
         super::for_each_piece(&mut [][..], 0, cut, |_, _| unreachable!());
         let sums = super::map_chunks(&mut data, 4, |_, piece| piece.iter().sum::<usize>());
         assert_eq!(sums, [1, 6, 5]);
+    }
+
+    /// The first thread's buffer lies below the other's when it asks again; what others have used is
+    /// better than nothing.
+    #[test]
+    fn a_thread_gets_its_own_buffers_back() {
+        let buffers = Buffers::<u8>::default();
+        let turn = Barrier::new(2);
+        let used = pool(2).broadcast(|thread| {
+            let own = buffers.empty(10);
+            let at = own.as_ptr().addr();
+            turn.wait();
+            let again = if thread.index() == 0 {
+                drop(own);
+                turn.wait();
+                turn.wait();
+                let again = buffers.empty(10);
+                turn.wait();
+                again
+            } else {
+                turn.wait();
+                drop(own);
+                turn.wait();
+                turn.wait();
+                buffers.empty(10)
+            };
+            assert_eq!(again.as_ptr().addr(), at);
+            at
+        });
+        assert!(used.contains(&buffers.empty(10).as_ptr().addr()));
     }
 }
