@@ -7,7 +7,7 @@ use crate::engine::{Cotangent, HeadGradients, OutputRows, RowStatistics, blocks}
 use crate::error::same_shape;
 use crate::similarity::PointsGradients;
 use crate::{Error, Form, Settings, Workspace};
-use bochner_numerics::memory::zeros;
+use bochner_numerics::memory::{Unwritten, overwritten_by, written_by};
 use bochner_numerics::{Buffer, Real, parallel};
 use ndarray::{Array4, ArrayView2, ArrayView4, ArrayViewMut4, s};
 
@@ -103,8 +103,12 @@ pub fn attend<T: Real>(
     let mut call = Call::new(q, k, v, settings, &workspace)?;
     let form = call.form()?;
     let (rows, width) = (call.queries, call.value_width());
-    let mut output = zeros(call.shape(rows, width).iter().product());
-    let state = call.attend(form, true, &mut output);
+    let (mut state, length) = (None, call.shape(rows, width).iter().product());
+    let [mut output] = written_by([length], |[output]| {
+        state = Some(call.attend(form, true, output));
+    });
+    let state = state.expect("attended");
+    multiply_finite(&mut output, state.unit);
     let output = call.array(rows, width, output);
     Ok(Attended { output, state })
 }
@@ -154,19 +158,20 @@ pub fn attend_into<T: Real>(
     same_shape("output", &shape, output.shape())?;
     let form = call.form()?;
     write_row_major(output, &workspace.numbers, |output| {
-        call.attend(form, false, output);
+        let state = overwritten_by(output, |output| call.attend(form, false, output));
+        multiply_finite(output, state.unit);
     });
     Ok(())
 }
 
 impl<T: Real> Call<'_, '_, T> {
-    /// Writes the attended values. Unless it is kept, the state is of no use.
-    fn attend(&mut self, form: Form, keep: bool, output: &mut [T]) -> State<T> {
+    /// Writes the attended values in the unit of the state, which is of no other use unless it is kept.
+    fn attend(&mut self, form: Form, keep: bool, output: Unwritten<T>) -> State<T> {
         let unit = self.unit_of_values(self.largest_value(), self.keys);
         self.divide_values(unit);
         let mut statistics = self.statistics(self.all_heads() * self.queries);
         let out = OutputRows {
-            output: &mut *output,
+            output,
             statistics: &mut statistics,
         };
         let (heads, starts) = match form {
@@ -177,7 +182,6 @@ impl<T: Real> Call<'_, '_, T> {
             }
             _ => (self.pair_by_pair(keep, out), None),
         };
-        multiply_finite(output, unit);
         State {
             heads,
             statistics,

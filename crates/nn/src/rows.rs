@@ -6,6 +6,7 @@
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::memory::{Unwritten, written_by};
 use bochner_numerics::{Mat, MatMut, Panels, Real, matmul, parallel};
+use std::iter::repeat;
 use std::ops::Range;
 
 /// Rows handed to one matrix product, at most.
@@ -15,15 +16,14 @@ const LARGE: usize = 1 << 20;
 /// Partial sums of a reduction over the rows, at most: each takes the memory of a result.
 const PARTS: usize = 8;
 
-/// `rows` rows of each of these widths, which `f(rows, pieces)` writes block by block; its pieces are
-/// zero at first.
+/// `rows` rows of each of these widths, which `f(rows, pieces)` writes block by block.
 ///
 /// `work` is the number of multiplications in all.
 pub(crate) fn by_blocks<T: Real, const N: usize>(
     rows: usize,
     widths: [usize; N],
     work: usize,
-    f: impl Fn(Range<usize>, [&mut [T]; N]) + Send + Sync,
+    f: impl Fn(Range<usize>, [Unwritten<'_, T>; N]) + Send + Sync,
 ) -> [Vec<T>; N] {
     let block = block_rows(rows);
     written_by(widths.map(|width| rows * width), |outs| {
@@ -37,9 +37,7 @@ pub(crate) fn by_blocks<T: Real, const N: usize>(
             let pieces = pieces.map(|piece| piece.expect("as many rows"));
             (start..(start + block).min(rows), pieces)
         });
-        for_each_piece(pieces, work, |(range, pieces)| {
-            f(range, pieces.map(Unwritten::zeros));
-        });
+        for_each_piece(pieces, work, |(range, pieces)| f(range, pieces));
     })
 }
 
@@ -165,9 +163,7 @@ pub fn affine<T: Real>(
         [outputs],
         rows * inputs * outputs,
         |range, [piece]| {
-            for row in piece.chunks_exact_mut(outputs) {
-                row.copy_from_slice(bias);
-            }
+            let piece = piece.copies_of(repeat(bias));
             let (start, target) = (range.start, MatMut::new(piece, range.len(), outputs));
             matmul(T::one(), x.row_range(range), &w, T::one(), target);
             finish(start * outputs, piece);
@@ -192,9 +188,8 @@ pub fn affine_vjp<T: Real>(
         Mat::new(dy, rows, outputs),
     );
     let [dx] = by_blocks(rows, [inputs], rows * weight.len(), |range, [piece]| {
-        let (start, target) = (range.start, MatMut::new(piece, range.len(), inputs));
-        matmul(T::one(), y.row_range(range), w, T::zero(), target);
-        finish(start * inputs, piece);
+        let start = range.start * inputs;
+        finish(start, piece.product(y.row_range(range), w));
     });
     let (dw, db) = parameter_gradients(Mat::new(x, rows, inputs), y);
     (dx, dw, db)
@@ -214,8 +209,7 @@ fn parameter_gradients<T: Real>(x: Mat<T>, dy: Mat<T>) -> (Vec<T>, Vec<T>) {
     });
     let [dw] = if outputs >= WIDE {
         by_blocks(outputs, [inputs], work, |range, [piece]| {
-            let target = MatMut::new(piece, range.len(), inputs);
-            matmul(T::one(), dy.columns(range).t(), x, T::zero(), target);
+            piece.product(dy.columns(range).t(), x);
         })
     } else {
         sum_over(rows, work, |range| {
@@ -237,8 +231,8 @@ mod tests {
     fn blocks_cover_every_row_once() {
         for rows in [1, 31, 32, 33, 255, 256, 257, 2048, 5000] {
             for work in [0, LARGE] {
-                let [out] = by_blocks(rows, [3], work, |range, [piece]: [&mut [f32]; 1]| {
-                    for (i, row) in range.zip(piece.chunks_exact_mut(3)) {
+                let [out] = by_blocks(rows, [3], work, |range, [piece]: [Unwritten<f32>; 1]| {
+                    for (i, row) in range.zip(piece.zeros().chunks_exact_mut(3)) {
                         row.iter_mut().for_each(|x| *x += 1.0 + i as f32);
                     }
                 });

@@ -3,7 +3,8 @@
 
 #![allow(unsafe_code)]
 
-use crate::Real;
+use crate::product::{Right, multiply_into};
+use crate::{Mat, Real};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -113,6 +114,26 @@ pub fn written_by<T: Real, const N: usize>(
     vectors
 }
 
+/// As [`written_by`], in memory that is there already: `fill` writes over what it holds.
+///
+/// # Panics
+/// If `fill` leaves a piece unwritten.
+pub fn overwritten_by<T: Real, R>(
+    numbers: &mut [T],
+    fill: impl FnOnce(Unwritten<'_, T>) -> R,
+) -> R {
+    let (written, expected) = (AtomicUsize::new(0), numbers.len());
+    let first = numbers.as_mut_ptr().cast::<MaybeUninit<T>>();
+    // SAFETY: the same numbers, borrowed for as long; nothing but numbers is ever written to a piece.
+    let memory = unsafe { std::slice::from_raw_parts_mut(first, expected) };
+    let result = fill(Unwritten {
+        memory,
+        written: &written,
+    });
+    assert_eq!(written.into_inner(), expected, "numbers written");
+    result
+}
+
 /// A piece of memory that nothing has been written to yet, see [`written_by`].
 #[derive(Debug)]
 pub struct Unwritten<'a, T> {
@@ -121,6 +142,16 @@ pub struct Unwritten<'a, T> {
 }
 
 impl<'a, T: Real> Unwritten<'a, T> {
+    /// How many numbers it has room for.
+    pub fn len(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// Whether it has room for none.
+    pub fn is_empty(&self) -> bool {
+        self.memory.is_empty()
+    }
+
     /// Zeros.
     pub fn zeros(self) -> &'a mut [T] {
         self.memory.fill(MaybeUninit::new(T::zero()));
@@ -134,10 +165,35 @@ impl<'a, T: Real> Unwritten<'a, T> {
     /// If there is another number of them.
     pub fn copy_of(self, numbers: &[T]) -> &'a mut [T] {
         assert_eq!(self.memory.len(), numbers.len(), "numbers to copy");
-        for (place, &x) in self.memory.iter_mut().zip(numbers) {
-            place.write(x);
-        }
+        copy(numbers, self.memory);
         // SAFETY: all of it has been written, since both are as long.
+        unsafe { self.finish() }
+    }
+
+    /// Copies of some slices, one after the other; more of them than there is room for are not taken.
+    ///
+    /// # Panics
+    /// If they do not fill the memory, or the last one goes beyond it.
+    pub fn copies_of<'r>(self, slices: impl IntoIterator<Item = &'r [T]>) -> &'a mut [T] {
+        let mut slices = slices.into_iter();
+        let mut rest = &mut *self.memory;
+        while !rest.is_empty() {
+            let numbers = slices.next().expect("numbers to copy");
+            let (place, more) = rest.split_at_mut(numbers.len());
+            copy(numbers, place);
+            rest = more;
+        }
+        // SAFETY: all of it has been written, since nothing is left.
+        unsafe { self.finish() }
+    }
+
+    /// The product of two matrices, row-major.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    pub fn product<'b>(self, a: Mat<T>, b: impl Into<Right<'b, T>>) -> &'a mut [T] {
+        multiply_into(a, b.into(), self.memory);
+        // SAFETY: the product has as many numbers as there are, and all of them are written.
         unsafe { self.finish() }
     }
 
@@ -172,6 +228,13 @@ impl<'a, T: Real> Unwritten<'a, T> {
         let written = self.written;
         let chunks = self.memory.chunks_mut(size);
         chunks.map(move |memory| Self { memory, written })
+    }
+}
+
+/// Copies numbers to a place for as many.
+fn copy<T: Real>(numbers: &[T], place: &mut [MaybeUninit<T>]) {
+    for (place, &x) in place.iter_mut().zip(numbers) {
+        place.write(x);
     }
 }
 
@@ -232,10 +295,91 @@ mod tests {
     }
 
     #[test]
+    fn slices_are_copied_one_after_the_other() {
+        for rows in 0..4 {
+            let [copies] = written_by([2 * rows], |[all]| {
+                all.copies_of(std::iter::repeat([1.0, 2.0].as_slice()));
+            });
+            assert_eq!(copies, [1.0, 2.0].repeat(rows));
+        }
+        let [copies] = written_by([3], |[all]| {
+            all.copies_of([[].as_slice(), &[1.0], &[2.0, 3.0]]);
+        });
+        assert_eq!(copies, [1.0, 2.0, 3.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "numbers to copy")]
+    fn slices_fill_the_memory() {
+        let _ = written_by::<f32, 1>([3], |[all]| {
+            all.copies_of([[1.0].as_slice(), &[2.0]]);
+        });
+    }
+
+    #[test]
+    #[should_panic]
+    fn slices_end_where_the_memory_does() {
+        let _ = written_by::<f32, 1>([3], |[all]| {
+            all.copies_of([[1.0, 2.0].as_slice(), &[3.0, 4.0]]);
+        });
+    }
+
+    #[test]
+    fn a_product_takes_memory_as_it_is() {
+        for (m, k, n) in [
+            (0, 2, 3),
+            (2, 0, 3),
+            (2, 3, 0),
+            (1, 1, 1),
+            (7, 5, 37),
+            (3, 400, 2),
+        ] {
+            let numbers = |n: usize| (0..n).map(|i| (i % 5) as f64 - 2.0).collect::<Vec<_>>();
+            let (a, b) = (numbers(m * k), numbers(k * n));
+            let (a, b) = (Mat::new(&a, m, k), Mat::new(&b, k, n));
+            let mut want = vec![f64::NAN; m * n];
+            crate::matmul(1.0, a, b, 0.0, crate::MatMut::new(&mut want, m, n));
+            let [got] = written_by([m * n], |[all]| {
+                all.product(a, b);
+            });
+            assert_eq!(got, want);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "numbers of the product")]
+    fn a_product_has_as_many_numbers() {
+        let _ = written_by::<f32, 1>([3], |[all]| {
+            all.product(Mat::new(&[1.0], 1, 1), Mat::new(&[1.0, 2.0], 1, 2));
+        });
+    }
+
+    #[test]
     #[should_panic(expected = "numbers to copy")]
     fn a_copy_has_as_many_numbers() {
         let _ = written_by::<f32, 1>([2], |[all]| {
             all.copy_of(&[1.0]);
+        });
+    }
+
+    #[test]
+    fn numbers_are_written_over() {
+        let mut numbers = [1.0, 2.0, 3.0];
+        let lengths = overwritten_by(&mut numbers, |all| {
+            let (first, rest) = all.split_at(1);
+            let lengths = [first.len(), rest.len()];
+            first.zeros();
+            rest.copy_of(&[4.0, 5.0]);
+            lengths
+        });
+        assert_eq!((numbers, lengths), ([0.0, 4.0, 5.0], [1, 2]));
+    }
+
+    #[test]
+    #[should_panic(expected = "numbers written")]
+    fn a_piece_that_is_not_written_over_is_noticed() {
+        overwritten_by(&mut [1.0, 2.0], |all| {
+            all.split_at(1).1.zeros();
         });
     }
 

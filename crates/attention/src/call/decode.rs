@@ -6,6 +6,7 @@ use super::{Call, slab};
 use crate::engine::linear_time::{LinearTime, Sums, follow};
 use crate::engine::{Cache, Following, Head, Level, OutputRows, RowStatistics, Rows};
 use crate::{Form, Mask, Settings, Similarity};
+use bochner_numerics::memory::overwritten_by;
 use bochner_numerics::{Buffer, Mat, Real};
 use ndarray::ArrayView4;
 
@@ -108,11 +109,12 @@ impl<T: Real> Call<'_, '_, T> {
         let sums = sums.get_or_insert_with(|| head.zeros());
         let mut statistics = self.statistics(queries);
         let statistics = &mut statistics;
-        follow(
-            head,
-            sums,
-            output.map(|output| OutputRows { output, statistics }),
-        );
+        match output {
+            Some(output) => overwritten_by(output, |output| {
+                follow(head, sums, Some(OutputRows { output, statistics }));
+            }),
+            None => follow(head, sums, None),
+        }
     }
 
     /// Of rows that have met no key.
@@ -183,13 +185,9 @@ fn attend_from<T: Real>(head: Head<T>, unit: i32, output: &mut [T]) {
     let none = RowStatistics::new(Level::NONE);
     let mut statistics = head.workspace.statistics.filled(head.rows.queries, none);
     let statistics = &mut statistics;
-    head.forward(
-        0,
-        OutputRows {
-            output: &mut *output,
-            statistics,
-        },
-    );
+    overwritten_by(output, |output| {
+        head.forward(0, OutputRows { output, statistics });
+    });
     multiply_finite(output, unit);
 }
 

@@ -6,12 +6,13 @@ use super::product::add_product;
 use super::sweep::Weigh;
 use super::{Head, Level, OutputRows, RowStatistics, Score, blocks};
 use crate::Blocks;
+use bochner_numerics::memory::Unwritten;
 use bochner_numerics::product::Right;
 use bochner_numerics::{Buffer, Mat, MatMut, Real, instructions, matmul_in};
 use std::ops::Range;
 
 impl<T: Real> Head<'_, T> {
-    /// Attention from the queries from `first` on, one for each row of `out`, whatever these hold.
+    /// Attention from the queries from `first` on, one for each row of `out`.
     pub(crate) fn forward(&self, first: usize, out: OutputRows<T>) {
         let OutputRows { output, statistics } = out;
         let Blocks {
@@ -21,7 +22,7 @@ impl<T: Real> Head<'_, T> {
         let queries = first..first + statistics.len();
         let most = size.min(queries.len()) * keys.min(self.last_limit(&queries));
         let mut scratch = self.workspace.numbers.any(most);
-        let outputs = output.chunks_mut(size * self.value_width());
+        let outputs = output.chunks(size * self.value_width());
         let pieces = outputs.zip(statistics.chunks_mut(size));
         for (queries, (output, statistics)) in blocks(queries, size).zip(pieces) {
             self.forward_block(queries, output, statistics, &mut scratch);
@@ -31,12 +32,11 @@ impl<T: Real> Head<'_, T> {
     fn forward_block(
         &self,
         queries: Range<usize>,
-        output: &mut [T],
+        output: Unwritten<T>,
         statistics: &mut [RowStatistics<T>],
         scratch: &mut [T],
     ) {
-        // By the thread that adds to them, right before it does.
-        output.fill(T::zero());
+        let output = output.zeros();
         self.set_references(queries.clone(), statistics);
         self.accumulate(queries.clone(), statistics, output, scratch);
         if self.mark_level_rows(queries.clone(), statistics) {

@@ -2,20 +2,22 @@
 
 use super::RowStatistics;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
+use bochner_numerics::memory::Unwritten;
 use bochner_numerics::operations::record;
 use bochner_numerics::{Operations, Real};
 
-/// Rows of the output, `[rows, dv]`, to be written, with what becomes known of them.
+/// Rows of the output, `[rows, dv]`, to be written, with what becomes known of them. The thread that adds
+/// to a row clears it right before it does.
 pub(crate) struct OutputRows<'a, T> {
-    pub(crate) output: &'a mut [T],
+    pub(crate) output: Unwritten<'a, T>,
     pub(crate) statistics: &'a mut [RowStatistics<T>],
 }
 
-impl<T> OutputRows<'_, T> {
+impl<T: Real> OutputRows<'_, T> {
     /// The first rows, and the others.
     pub(crate) fn split_at(self, rows: usize) -> (Self, Self) {
         let width = self.output.len() / self.statistics.len().max(1);
-        let (output, more_output) = self.output.split_at_mut(rows * width);
+        let (output, more_output) = self.output.split_at(rows * width);
         let (statistics, more_statistics) = self.statistics.split_at_mut(rows);
         let first = Self { output, statistics };
         let others = Self {

@@ -152,12 +152,9 @@ impl<T: Real> Operation<T> for MultiHeadOperation {
 pub(super) fn split_heads<T: Real>(x: &[T], shape: &[usize], heads: usize) -> Array4<T> {
     let [batch, time, width] = [shape[0], shape[1], shape[2] / heads];
     let size = time * width * heads;
-    let split = by_examples(x, size, |x, split| {
-        for (i, row) in split.chunks_exact_mut(width).enumerate() {
-            let (head, at) = (i / time, i % time);
-            let start = (at * heads + head) * width;
-            row.copy_from_slice(&x[start..start + width]);
-        }
+    let split = by_examples(x, [size, width], |i| {
+        let (head, at) = (i / time, i % time);
+        at * heads + head
     });
     Array4::from_shape_vec((batch, heads, time, width), split).expect("as many as before")
 }
@@ -167,20 +164,24 @@ pub(super) fn join_heads<T: Real>(x: ArrayView4<'_, T>) -> Vec<T> {
     let (_, heads, time, width) = x.dim();
     let x = x.as_standard_layout();
     let x = x.as_slice().expect("contiguous");
-    by_examples(x, time * width * heads, |x, joined| {
-        for (i, row) in joined.chunks_exact_mut(width).enumerate() {
-            let (at, head) = (i / heads, i % heads);
-            let start = (head * time + at) * width;
-            row.copy_from_slice(&x[start..start + width]);
-        }
+    by_examples(x, [time * width * heads, width], |i| {
+        let (at, head) = (i / heads, i % heads);
+        head * time + at
     })
 }
 
-/// The examples of an array, `size` numbers each, in another order, as `f(x, out)` writes it.
-fn by_examples<T: Real>(x: &[T], size: usize, f: impl Fn(&[T], &mut [T]) + Sync + Send) -> Vec<T> {
+/// The examples of an array, `size` numbers each, with rows of `width` numbers in another order: row
+/// `i` is what was row `from(i)`.
+fn by_examples<T: Real>(
+    x: &[T],
+    [size, width]: [usize; 2],
+    from: impl Fn(usize) -> usize + Sync + Send,
+) -> Vec<T> {
     let [out] = written_by([x.len()], |[out]| {
         let examples = x.chunks_exact(size).zip(out.chunks(size)).collect();
-        parallel::for_each(examples, |(x, out): (&[T], Unwritten<T>)| f(x, out.zeros()));
+        parallel::for_each(examples, |(x, out): (&[T], Unwritten<T>)| {
+            out.copies_of((0..size / width).map(|i| &x[from(i) * width..][..width]));
+        });
     });
     out
 }

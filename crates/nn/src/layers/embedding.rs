@@ -102,9 +102,7 @@ impl<E: Element> Embedding<E> {
         }
         let work = words.len() * self.width * WORK;
         let [values] = by_blocks(words.len(), [self.width], work, |range, [rows]| {
-            for (&word, row) in words[range].iter().zip(rows.chunks_exact_mut(self.width)) {
-                row.copy_from_slice(self.row(word));
-            }
+            rows.copies_of(words[range].iter().map(|&word| self.row(word)));
         });
         let y = device.try_tensor_from_vec(values, (batch, time, self.width))?;
         if T::OWNS_TAPE {

@@ -203,7 +203,7 @@ impl<T: Real> Operation<T> for ResidualNorm {
         let rows = dx.len() / width;
         let [dbranch] = by_blocks(rows, [width], dx.len() * DRAW, |range, [piece]| {
             let start = range.start * width;
-            piece.copy_from_slice(&dx[start..range.end * width]);
+            let piece = piece.copy_of(&dx[start..range.end * width]);
             if let Some(mask) = &self.mask {
                 mask.scale(start as u64, piece);
             }

@@ -85,7 +85,7 @@ impl<T: Real> Operation<T> for Mean {
         let width = inputs[0].shape()[2];
         let [batch, time] = [0, 1].map(|axis| inputs[0].shape()[axis]);
         let [dx] = by_blocks(batch * time, [width], inputs[0].len(), |range, [dx]| {
-            for (i, row) in range.zip(dx.chunks_exact_mut(width)) {
+            for (i, row) in range.zip(dx.zeros().chunks_exact_mut(width)) {
                 let (b, n) = (i / time, self.0[i / time]);
                 if i % time < n {
                     let (share, dy) = (T::of(1.0 / n as f64), &dy[b * width..][..width]);

@@ -20,6 +20,8 @@ use crate::elementary::arithmetic::Arithmetic;
 use crate::elementary::instruction_set::{InstructionSet, Task};
 use crate::operations::{Operations, record};
 use crate::{Buffer, Buffers, Mat, MatMut, Real};
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use tile::{Factors, Target, multiply};
 
@@ -131,15 +133,57 @@ fn multiply_by<T: Real>(
     multiply_on(InstructionSet::fastest(), buffers, alpha, a, b, beta, c);
 }
 
-fn multiply_on<T: Real>(
+/// Writes $A B$, row-major, to all of `c`.
+///
+/// # Panics
+/// If the shapes do not fit.
+pub(crate) fn multiply_into<T: Real>(a: Mat<T>, b: Right<T>, c: &mut [MaybeUninit<T>]) {
+    let ((m, k), (rows, n)) = (a.shape(), b.shape());
+    assert_eq!(k, rows, "inner dimensions");
+    assert_eq!(m * n, c.len(), "numbers of the product");
+    if k == 0 {
+        c.fill(MaybeUninit::new(T::zero()));
+    } else if !c.is_empty() {
+        record(Operations::multiply_adds(m * n * k));
+        let target = Place {
+            first: c.as_mut_ptr().cast(),
+            cols: n,
+            borrowed: PhantomData,
+        };
+        let set = InstructionSet::fastest();
+        multiply_on(set, None, T::one(), a, b, T::zero(), target);
+    }
+}
+
+/// Where a product goes, row-major and as large as it is; what `beta` zero does not read need not have
+/// been written before.
+struct Place<'a, T> {
+    first: *mut T,
+    cols: usize,
+    borrowed: PhantomData<&'a mut [MaybeUninit<T>]>,
+}
+
+impl<'a, T> From<MatMut<'a, T>> for Place<'a, T> {
+    fn from(matrix: MatMut<'a, T>) -> Self {
+        Self {
+            cols: matrix.shape().1,
+            first: matrix.into_data().as_mut_ptr(),
+            borrowed: PhantomData,
+        }
+    }
+}
+
+/// `target` has the shape of the product.
+fn multiply_on<'c, T: Real>(
     set: InstructionSet,
     buffers: Option<&Buffers<T>>,
     alpha: T,
     left: Mat<T>,
     right: Right<T>,
     beta: T,
-    target: MatMut<T>,
+    target: impl Into<Place<'c, T>>,
 ) {
+    let target = target.into();
     let (m, width) = (left.shape().0, set.panel_width::<T>());
     let mut packed = Panels::default();
     let right = match right {
@@ -236,7 +280,7 @@ struct Product<'a, T> {
     right: Rows<'a, T>,
     alpha: T,
     beta: T,
-    target: MatMut<'a, T>,
+    target: Place<'a, T>,
     buffers: Option<&'a Buffers<T>>,
 }
 
@@ -244,10 +288,13 @@ impl<T: Real> Task for Product<'_, T> {
     #[inline(always)]
     #[allow(unsafe_code)]
     fn run<A: Arithmetic>(self) {
-        let ((m, k), n) = (self.left.shape(), self.target.shape().1);
+        let (
+            (m, k),
+            Place {
+                first: at, cols: n, ..
+            },
+        ) = (self.left.shape(), self.target);
         let width = REGISTERS * <A::Vector<T> as Vector<T>>::LANES;
-        let target = self.target.into_data();
-        let at = target.as_mut_ptr();
         let mut near = Near::new(self.left, n > width, self.buffers);
         for first in (0..k).step_by(TERMS) {
             let terms = TERMS.min(k - first);
@@ -263,8 +310,8 @@ impl<T: Real> Task for Product<'_, T> {
                         let right = p * self.right.panel + first * self.right.stride;
                         // SAFETY: `left` holds every (i, j) of its shape, `bottom - top` rows of
                         // `terms` numbers, under these strides; `right` holds k rows of n columns,
-                        // the last panel padded if packed; `target` has m n numbers and is borrowed
-                        // alone. The instructions of `A` are available where a task runs with it.
+                        // the last panel padded if packed; the target has room for m n numbers, which
+                        // are read only if `beta` is not zero, and is borrowed alone. The instructions of `A` are available where a task runs with it.
                         row += unsafe {
                             let factors = Factors {
                                 terms,

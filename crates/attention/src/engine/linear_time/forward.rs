@@ -56,7 +56,7 @@ impl<T: Real> LinearTime<'_, T> {
         let part = |p| self.plan.query_parts().nth(p).expect("one of them");
         let first = |p| part(p)[0].queries.start;
         let (blind, rows) = out.split_at(first(0));
-        blind.output.fill(T::zero());
+        blind.output.zeros();
         blind.statistics.fill(RowStatistics::new(Level::NONE));
         parallel::for_each_piece(
             rows,
@@ -149,7 +149,7 @@ impl<T: Real> LinearTime<'_, T> {
         for (row, &reference) in statistics.iter_mut().zip(references) {
             *row = RowStatistics::new(reference);
         }
-        output.fill(T::zero());
+        let output = output.zeros();
         self.meet(span, output, statistics);
         if !sums.is_empty() && !queries.is_empty() {
             let rows = queries.len();

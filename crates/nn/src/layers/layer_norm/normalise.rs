@@ -2,6 +2,7 @@
 
 use crate::rows::{add, by_blocks, sum, sum_over};
 use bochner_numerics::instructions::{self, Arithmetic, Task};
+use bochner_numerics::memory::Unwritten;
 use bochner_numerics::{Dropout as Mask, Real};
 use std::ops::Range;
 
@@ -89,6 +90,7 @@ pub(super) fn normalise<T: Real>(
     let widths = [width, width, 1];
     let [y, rows, scales] = by_blocks(n / width, widths, n * WORK, |range, [y, rows, scales]| {
         let start = range.start * width;
+        let [y, rows, scales] = [y, rows, scales].map(Unwritten::zeros);
         source.write(start..range.end * width, rows);
         instructions::run(Forward {
             y,
@@ -192,7 +194,7 @@ pub(super) fn normalise_vjp<T: Real>(dy: &[T], gamma: &[T], saved: &Normalised<T
     let at = |range: &Range<usize>| range.start * n..range.end * n;
     let [dx] = by_blocks(dy.len() / n, [n], dy.len() * WORK, |range, [dx]| {
         instructions::run(Backward {
-            dx,
+            dx: dx.zeros(),
             dy: &dy[at(&range)],
             rows: &saved.rows[at(&range)],
             scales: &saved.scales[range],
