@@ -20,7 +20,8 @@ impl<'a, T> Mat<'a, T> {
     /// If `data` does not have `rows * cols` elements.
     #[inline]
     pub fn new(data: &'a [T], rows: usize, cols: usize) -> Self {
-        assert_eq!(data.len(), rows * cols, "a matrix of {rows} x {cols}");
+        let numbers = rows.checked_mul(cols);
+        assert_eq!(Some(data.len()), numbers, "a matrix of {rows} x {cols}");
         Self {
             data,
             rows,
@@ -150,7 +151,8 @@ impl<'a, T> MatMut<'a, T> {
     /// If `data` does not have `rows * cols` elements.
     #[inline]
     pub fn new(data: &'a mut [T], rows: usize, cols: usize) -> Self {
-        assert_eq!(data.len(), rows * cols, "a matrix of {rows} x {cols}");
+        let numbers = rows.checked_mul(cols);
+        assert_eq!(Some(data.len()), numbers, "a matrix of {rows} x {cols}");
         Self { data, rows, cols }
     }
 

@@ -134,7 +134,8 @@ pub fn overwritten_by<T: Real, R>(
     result
 }
 
-/// A piece of memory that nothing has been written to yet, see [`written_by`].
+/// A piece of memory that is to be written, see [`written_by`] and [`overwritten_by`]: nothing of what it
+/// held is ever read.
 #[derive(Debug)]
 pub struct Unwritten<'a, T> {
     memory: &'a mut [MaybeUninit<T>],
@@ -173,12 +174,13 @@ impl<'a, T: Real> Unwritten<'a, T> {
     /// Copies of some slices, one after the other; more of them than there is room for are not taken.
     ///
     /// # Panics
-    /// If they do not fill the memory, or the last one goes beyond it.
+    /// If they do not fill the memory, the last one goes beyond it, or one has no numbers.
     pub fn copies_of<'r>(self, slices: impl IntoIterator<Item = &'r [T]>) -> &'a mut [T] {
         let mut slices = slices.into_iter();
         let mut rest = &mut *self.memory;
         while !rest.is_empty() {
-            let numbers = slices.next().expect("numbers to copy");
+            let numbers = slices.next().unwrap_or_default();
+            assert!(!numbers.is_empty(), "numbers to copy");
             let (place, more) = rest.split_at_mut(numbers.len());
             copy(numbers, place);
             rest = more;
@@ -303,7 +305,7 @@ mod tests {
             assert_eq!(copies, [1.0, 2.0].repeat(rows));
         }
         let [copies] = written_by([3], |[all]| {
-            all.copies_of([[].as_slice(), &[1.0], &[2.0, 3.0]]);
+            all.copies_of([[1.0].as_slice(), &[2.0, 3.0], &[4.0]]);
         });
         assert_eq!(copies, [1.0, 2.0, 3.0]);
     }
@@ -314,6 +316,23 @@ mod tests {
         let _ = written_by::<f32, 1>([3], |[all]| {
             all.copies_of([[1.0].as_slice(), &[2.0]]);
         });
+    }
+
+    #[test]
+    #[should_panic(expected = "numbers to copy")]
+    fn slices_have_numbers() {
+        let _ = written_by::<f32, 1>([3], |[all]| {
+            all.copies_of(std::iter::repeat([].as_slice()));
+        });
+    }
+
+    /// The product of these sizes is two, but for what does not fit.
+    #[test]
+    #[should_panic(expected = "a matrix of")]
+    fn sizes_that_overflow_are_noticed() {
+        let rows = usize::MAX / 3 + 1;
+        assert_eq!(rows.wrapping_mul(3), 2);
+        Mat::new(&[1.0, 2.0], rows, 3);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::engine::{
 };
 use crate::linear_time_state::LinearTimeState;
 use bochner_numerics::elementary::max_norm;
-use bochner_numerics::memory::written_by;
+use bochner_numerics::memory::overwritten_by;
 use bochner_numerics::{Buffer, Mat, Real, parallel};
 use ndarray::{Array1, Array3, Array4, Array5, ArrayViewMut2, s};
 
@@ -87,12 +87,10 @@ impl<T: Real> Call<'_, '_, T> {
     pub(crate) fn linear_time_state(&self, prepared: &[Prepared<T>]) -> LinearTimeState<T> {
         let rows = prepared.len() * self.queries;
         let mut statistics = vec![RowStatistics::new(Level::NONE); rows];
-        let mut starts = None;
-        written_by([rows * self.value_width()], |[output]| {
+        let starts = overwritten_by(&mut vec![T::zero(); rows * self.value_width()], |output| {
             let statistics = &mut statistics;
-            starts = Some(self.in_linear_time(prepared, OutputRows { output, statistics }));
+            self.in_linear_time(prepared, OutputRows { output, statistics })
         });
-        let starts = starts.expect("sums of the keys");
         let (width, lead) = (self.operand_width(), (self.batch, self.heads));
         let mut state = LinearTimeState {
             g: Array3::zeros((lead.0, lead.1, self.keys)),

@@ -130,7 +130,8 @@ fn multiply_by<T: Real>(
         return;
     }
     record(Operations::multiply_adds(m * n * k));
-    multiply_on(InstructionSet::fastest(), buffers, alpha, a, b, beta, c);
+    let target = Place::new(beta, c);
+    multiply_on(InstructionSet::fastest(), buffers, alpha, a, b, target);
 }
 
 /// Writes $A B$, row-major, to all of `c`.
@@ -140,7 +141,7 @@ fn multiply_by<T: Real>(
 pub(crate) fn multiply_into<T: Real>(a: Mat<T>, b: Right<T>, c: &mut [MaybeUninit<T>]) {
     let ((m, k), (rows, n)) = (a.shape(), b.shape());
     assert_eq!(k, rows, "inner dimensions");
-    assert_eq!(m * n, c.len(), "numbers of the product");
+    assert_eq!(m.checked_mul(n), Some(c.len()), "numbers of the product");
     if k == 0 {
         c.fill(MaybeUninit::new(T::zero()));
     } else if !c.is_empty() {
@@ -148,24 +149,26 @@ pub(crate) fn multiply_into<T: Real>(a: Mat<T>, b: Right<T>, c: &mut [MaybeUnini
         let target = Place {
             first: c.as_mut_ptr().cast(),
             cols: n,
+            beta: T::zero(),
             borrowed: PhantomData,
         };
-        let set = InstructionSet::fastest();
-        multiply_on(set, None, T::one(), a, b, T::zero(), target);
+        multiply_on(InstructionSet::fastest(), None, T::one(), a, b, target);
     }
 }
 
-/// Where a product goes, row-major and as large as it is; what `beta` zero does not read need not have
-/// been written before.
+/// Where a product goes, row-major and as large as it is. Unless `beta` is zero, all of it has been
+/// written before, and is added times `beta`.
 struct Place<'a, T> {
     first: *mut T,
     cols: usize,
+    beta: T,
     borrowed: PhantomData<&'a mut [MaybeUninit<T>]>,
 }
 
-impl<'a, T> From<MatMut<'a, T>> for Place<'a, T> {
-    fn from(matrix: MatMut<'a, T>) -> Self {
+impl<'a, T> Place<'a, T> {
+    fn new(beta: T, matrix: MatMut<'a, T>) -> Self {
         Self {
+            beta,
             cols: matrix.shape().1,
             first: matrix.into_data().as_mut_ptr(),
             borrowed: PhantomData,
@@ -174,16 +177,14 @@ impl<'a, T> From<MatMut<'a, T>> for Place<'a, T> {
 }
 
 /// `target` has the shape of the product.
-fn multiply_on<'c, T: Real>(
+fn multiply_on<T: Real>(
     set: InstructionSet,
     buffers: Option<&Buffers<T>>,
     alpha: T,
     left: Mat<T>,
     right: Right<T>,
-    beta: T,
-    target: impl Into<Place<'c, T>>,
+    target: Place<T>,
 ) {
-    let target = target.into();
     let (m, width) = (left.shape().0, set.panel_width::<T>());
     let mut packed = Panels::default();
     let right = match right {
@@ -210,7 +211,6 @@ fn multiply_on<'c, T: Real>(
         left,
         right,
         alpha,
-        beta,
         target,
         buffers,
     });
@@ -279,7 +279,6 @@ struct Product<'a, T> {
     left: Mat<'a, T>,
     right: Rows<'a, T>,
     alpha: T,
-    beta: T,
     target: Place<'a, T>,
     buffers: Option<&'a Buffers<T>>,
 }
@@ -288,17 +287,17 @@ impl<T: Real> Task for Product<'_, T> {
     #[inline(always)]
     #[allow(unsafe_code)]
     fn run<A: Arithmetic>(self) {
-        let (
-            (m, k),
-            Place {
-                first: at, cols: n, ..
-            },
-        ) = (self.left.shape(), self.target);
+        let ((m, k), n) = (self.left.shape(), self.target.cols);
+        let at = self.target.first;
         let width = REGISTERS * <A::Vector<T> as Vector<T>>::LANES;
         let mut near = Near::new(self.left, n > width, self.buffers);
         for first in (0..k).step_by(TERMS) {
             let terms = TERMS.min(k - first);
-            let beta = if first == 0 { self.beta } else { T::one() };
+            let beta = if first == 0 {
+                self.target.beta
+            } else {
+                T::one()
+            };
             for top in (0..m).step_by(ROWS) {
                 let bottom = (top + ROWS).min(m);
                 let left = near.block(self.left, top..bottom, first..first + terms);
@@ -310,8 +309,10 @@ impl<T: Real> Task for Product<'_, T> {
                         let right = p * self.right.panel + first * self.right.stride;
                         // SAFETY: `left` holds every (i, j) of its shape, `bottom - top` rows of
                         // `terms` numbers, under these strides; `right` holds k rows of n columns,
-                        // the last panel padded if packed; the target has room for m n numbers, which
-                        // are read only if `beta` is not zero, and is borrowed alone. The instructions of `A` are available where a task runs with it.
+                        // the last panel padded if packed. The target has room for m n numbers and
+                        // is borrowed alone; if it is read, all of it was written, by the contract
+                        // of `Place` or by the first terms. The instructions of `A` are available
+                        // where a task runs with it.
                         row += unsafe {
                             let factors = Factors {
                                 terms,

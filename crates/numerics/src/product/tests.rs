@@ -64,7 +64,14 @@ fn agrees_with_the_definition<T: Real>(tolerance: f64) {
             for set in InstructionSet::available() {
                 let mut got = c.clone();
                 let target = MatMut::new(&mut got, m, n);
-                multiply_on(set, None, alpha, left, right.into(), beta, target);
+                multiply_on(
+                    set,
+                    None,
+                    alpha,
+                    left,
+                    right.into(),
+                    Place::new(beta, target),
+                );
                 for (at, got) in got.iter().enumerate() {
                     let want = 0.5 * sums[at] - 2.0 * c[at].as_f64();
                     let error = (got.as_f64() - want).abs();
@@ -92,7 +99,8 @@ fn packing_and_cutting_change_no_bit() {
         let product = |left: Mat<f32>, right: Right<f32>| {
             let (m, n) = (left.shape().0, right.shape().1);
             let mut c = vec![f32::NAN; m * n];
-            multiply_on(set, None, 1.0, left, right, 0.0, MatMut::new(&mut c, m, n));
+            let target = Place::new(0.0, MatMut::new(&mut c, m, n));
+            multiply_on(set, None, 1.0, left, right, target);
             c
         };
         let whole = product(left, right.into());
@@ -191,7 +199,8 @@ fn panels_of_another_width_are_refused() {
             let product = std::panic::catch_unwind(|| {
                 let mut c = [0.0];
                 let target = MatMut::new(&mut c, 1, 1);
-                multiply_on(*other, None, 1.0, one, (&panels).into(), 0.0, target);
+                let target = Place::new(0.0, target);
+                multiply_on(*other, None, 1.0, one, (&panels).into(), target);
                 c[0]
             });
             let fits = set.panel_width::<f32>() == other.panel_width::<f32>();

@@ -33,7 +33,7 @@ pub(super) struct Target<T> {
 /// # Safety
 /// The instructions of `V` are available. The columns need all `REGISTERS` registers and no more. The
 /// factors are valid for `ROWS` rows, the terms and the columns; so is the target, which overlaps
-/// neither.
+/// neither, and has been written if there is a `beta`.
 #[inline(always)]
 pub(super) unsafe fn multiply<T, V, const ROWS: usize, const REGISTERS: usize>(
     factors: &Factors<T>,
