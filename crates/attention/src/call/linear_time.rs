@@ -3,11 +3,8 @@
 use super::{Call, Prepared, slab};
 use crate::Similarity;
 use crate::engine::linear_time::{LinearTime, Plan, Starts, Sums};
-use crate::engine::{
-    Cotangent, Finite, Head, HeadGradients, Level, OutputRows, Packed, RowStatistics,
-};
+use crate::engine::{Cotangent, Head, HeadGradients, Level, OutputRows, Packed, RowStatistics};
 use crate::linear_time_state::LinearTimeState;
-use bochner_numerics::elementary::max_norm;
 use bochner_numerics::memory::overwritten_by;
 use bochner_numerics::{Buffer, Mat, Real, parallel};
 use ndarray::{Array1, Array3, Array4, Array5, ArrayViewMut2, s};
@@ -162,11 +159,7 @@ impl<T: Real> Call<'_, '_, T> {
         };
         let mut packed = Packed::default();
         if reads.queries && self.settings.mask.is_causal() {
-            head.finite = Finite {
-                left: max_norm(&left).is_finite(),
-                right: max_norm(&right).is_finite(),
-                values: max_norm(head.values.data()).is_finite(),
-            };
+            head.finite = self.finite(head.left, head.right, head.values);
             packed = head.pack_for_backward();
         }
         let head = LinearTime::new(head.with(&packed), plan);

@@ -79,18 +79,31 @@ impl<T: Real> Call<'_, '_, T> {
 
     pub(super) fn prepared(&self, h: usize, (operands, scaling, score): Parts<T>) -> Prepared<T> {
         let (left, right) = self.factors(h, &operands);
-        let all_finite = |x: Mat<T>| max_norm(x.data()).is_finite();
-        let finite = Finite {
-            left: all_finite(left),
-            right: all_finite(right),
-            values: all_finite(self.kept_values(h)),
-        };
+        let finite = self.finite(left, right, self.kept_values(h));
         Prepared {
             operands,
             scaling,
             score,
             finite,
             kept: self.kept(h),
+        }
+    }
+
+    /// Whether all that is multiplied is finite.
+    pub(super) fn finite(&self, left: Mat<T>, right: Mat<T>, values: Mat<T>) -> Finite {
+        let factor = |x: Mat<T>| match self.settings.similarity {
+            // A feature is finite if its row and its point are: so are all if the first of each are.
+            Similarity::Squared { .. } => {
+                let width = x.shape().1;
+                let (row, column) = (x.data().iter().take(width), x.data().iter().step_by(width));
+                row.chain(column).all(|x| x.is_finite())
+            }
+            _ => max_norm(x.data()).is_finite(),
+        };
+        Finite {
+            left: factor(left),
+            right: factor(right),
+            values: max_norm(values.data()).is_finite(),
         }
     }
 

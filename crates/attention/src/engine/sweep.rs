@@ -31,6 +31,12 @@ impl<'m> RowBlock<'m> {
         }
     }
 
+    /// Whether the row keeps every key of the block.
+    #[inline(always)]
+    fn keeps_all(&self) -> bool {
+        self.kept == self.keys.len() && self.matrix.is_none()
+    }
+
     /// Overwrites what the row does not keep, whatever stands there.
     #[inline(always)]
     pub(super) fn fill_masked<T: Copy>(&self, row: &mut [T], value: T) {
@@ -160,7 +166,12 @@ fn weigh<T: Real, A: Arithmetic>(
                 row.copy_from_slice(relative);
             } else {
                 record(Operations::multiply_adds(3 * n));
-                square::<T, A>(row, relative, T::of(1.0 / normaliser), T::of(*floor));
+                let (scale, floor) = (T::of(1.0 / normaliser), T::of(*floor));
+                let all = square::<T, A>(row, relative, scale, floor);
+                if block.keeps_all() {
+                    statistics.normaliser += all;
+                    return T::one();
+                }
             }
         }
         Score::Periodic { wave, .. } => {
@@ -179,12 +190,23 @@ fn weigh<T: Real, A: Arithmetic>(
     T::one()
 }
 
+/// Replaces all raw scores by weights, and returns their [`sum`].
 #[inline(always)]
-fn square<T: Real, A: Arithmetic>(row: &mut [T], g: &[T], inverse: T, floor: T) {
-    for (x, &g) in row.iter_mut().zip(g) {
-        let f = *x * inverse;
-        *x = A::mul_add(f, f, floor) * g;
+fn square<T: Real, A: Arithmetic>(row: &mut [T], g: &[T], inverse: T, floor: T) -> T {
+    let weight = |x: T, g: T| {
+        let f = x * inverse;
+        A::mul_add(f, f, floor) * g
+    };
+    let mut lanes = [T::zero(); 16];
+    let ((chunks, rest), (given, given_rest)) = (row.as_chunks_mut::<16>(), g.as_chunks::<16>());
+    for (chunk, given) in chunks.iter_mut().zip(given) {
+        *chunk = std::array::from_fn(|n| weight(chunk[n], given[n]));
+        add(&mut lanes, chunk);
     }
+    for (x, &g) in rest.iter_mut().zip(given_rest) {
+        *x = weight(*x, g);
+    }
+    total(lanes, rest)
 }
 
 #[inline(always)]
@@ -435,10 +457,13 @@ fn map_and_sum<T: Real>(row: &mut [T], f: impl Fn(T) -> T) -> T {
         }
     }
     rest.iter_mut().for_each(|x| *x = f(*x));
-    lanes
-        .iter()
-        .chain(&*rest)
-        .fold(T::zero(), |sum, &x| sum + x)
+    total(lanes, rest)
+}
+
+/// The sum of sixteen lanes and of what filled none.
+#[inline(always)]
+fn total<T: Real>(lanes: [T; 16], rest: &[T]) -> T {
+    lanes.iter().chain(rest).fold(T::zero(), |sum, &x| sum + x)
 }
 
 #[inline(always)]

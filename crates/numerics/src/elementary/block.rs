@@ -39,7 +39,10 @@ impl<T: Lane, F: Blockwise<T, N>, const N: usize> Task for Map<'_, T, F, N> {
     #[inline(always)]
     fn run<A: Arithmetic>(mut self) {
         let (blocks, rest) = self.x.as_chunks();
+        let any = |any, &x: &T| any | self.function.is_beyond(x);
+        let mut beyond = rest.iter().fold(false, any);
         for (i, x) in blocks.iter().enumerate() {
+            beyond |= x.iter().fold(false, any);
             let values = self.function.block::<A>(x);
             for (out, values) in self.out.iter_mut().zip(&values) {
                 out.as_chunks_mut().0[i] = *values;
@@ -52,8 +55,7 @@ impl<T: Lane, F: Blockwise<T, N>, const N: usize> Task for Map<'_, T, F, N> {
                 out.copy_from_slice(&values[..out.len()]);
             }
         }
-        let is_beyond = |any, &x: &T| any | self.function.is_beyond(x);
-        if self.x.iter().fold(false, is_beyond) {
+        if beyond {
             self.replace_beyond();
         }
     }

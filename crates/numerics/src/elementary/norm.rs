@@ -185,6 +185,31 @@ struct Powers<'a, T> {
 impl<T: Lane + Real> Powers<'_, T> {
     #[inline(always)]
     fn compute<A: Arithmetic>(&self, norms: &[PNorm], out: &mut [f64]) {
+        // The usual exponents cost a root at most.
+        match self.p {
+            0.0 => out.fill(1.0),
+            0.5 => self.of_ratios(norms, out, |x| x.sqrt()),
+            1.0 => self.of_ratios(norms, out, |x| x),
+            1.5 => self.of_ratios(norms, out, |x| x * x.sqrt()),
+            2.0 => self.of_ratios(norms, out, |x| x * x),
+            3.0 => self.of_ratios(norms, out, |x| x * x * x),
+            p => {
+                self.of_ratios(norms, out, |x| x);
+                let (function, x) = (Power::new(p), out);
+                MapInPlace { function, x }.run::<A>();
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn of_ratios(&self, norms: &[PNorm], out: &mut [f64], power: impl Fn(f64) -> f64) {
+        let at_least = |ratio| {
+            if ratio < self.lowest {
+                self.lowest
+            } else {
+                ratio
+            }
+        };
         let rows = out.chunks_exact_mut(self.width);
         for ((out, x), norm) in rows.zip(self.x.chunks_exact(self.width)).zip(norms) {
             let scale = if norm.scale == 0.0 { 1.0 } else { norm.scale };
@@ -193,40 +218,18 @@ impl<T: Lane + Real> Powers<'_, T> {
             // are not finite, or nearly not, have no inverse that is exact to half an ulp.
             if inverse.is_normal() {
                 let of = |x| if x == scale { 1.0 } else { x * inverse };
-                ratios(x, out, self.lowest, of);
+                each(x, out, |x| power(at_least(of(x))));
             } else {
-                ratios(x, out, self.lowest, |x| x / scale);
+                each(x, out, |x| power(at_least(x / scale)));
             }
-        }
-        // The usual exponents cost a root at most.
-        match self.p {
-            0.0 => out.fill(1.0),
-            0.5 => each(out, |x| x.sqrt()),
-            1.0 => {}
-            1.5 => each(out, |x| x * x.sqrt()),
-            2.0 => each(out, |x| x * x),
-            3.0 => each(out, |x| x * x * x),
-            p => MapInPlace {
-                function: Power::new(p),
-                x: out,
-            }
-            .run::<A>(),
         }
     }
 }
 
 #[inline(always)]
-fn ratios<T: Real>(x: &[T], out: &mut [f64], lowest: f64, of: impl Fn(f64) -> f64) {
+fn each<T: Real>(x: &[T], out: &mut [f64], f: impl Fn(f64) -> f64) {
     for (out, x) in out.iter_mut().zip(x) {
-        let ratio = of(x.abs().as_f64());
-        *out = if ratio < lowest { lowest } else { ratio };
-    }
-}
-
-#[inline(always)]
-fn each(x: &mut [f64], f: impl Fn(f64) -> f64) {
-    for x in x {
-        *x = f(*x);
+        *out = f(x.abs().as_f64());
     }
 }
 
@@ -240,11 +243,13 @@ fn largest<T: Lane>(row: &[T]) -> T {
 /// The sum of numbers from 0 to 1 as multiples of $2^{-52}$, whatever their order.
 #[inline(always)]
 fn sum(x: &[f64]) -> f64 {
-    let (mut high, mut low) = (0u64, 0u64);
-    for x in x {
-        let multiple = (x + 1.0).to_bits().wrapping_sub(1f64.to_bits());
-        high = high.wrapping_add(multiple >> 32);
-        low = low.wrapping_add(multiple & 0xffff_ffff);
+    let multiple = |x: &f64| (x + 1.0).to_bits().wrapping_sub(1f64.to_bits());
+    let (mut high, mut low) = (0, 0);
+    // None is above 2^52, so that no sum overflows.
+    for part in x.chunks(1 << 11) {
+        let sum: u64 = part.iter().map(multiple).sum();
+        high += sum >> 32;
+        low += sum & 0xffff_ffff;
     }
     high as f64 / f64::from(1 << 20) + low as f64 * f64::EPSILON
 }
