@@ -243,13 +243,11 @@ fn largest<T: Lane>(row: &[T]) -> T {
 /// The sum of numbers from 0 to 1 as multiples of $2^{-52}$, whatever their order.
 #[inline(always)]
 fn sum(x: &[f64]) -> f64 {
-    let multiple = |x: &f64| (x + 1.0).to_bits().wrapping_sub(1f64.to_bits());
-    let (mut high, mut low) = (0, 0);
-    // None is above 2^52, so that no sum overflows.
-    for part in x.chunks(1 << 11) {
-        let sum: u64 = part.iter().map(multiple).sum();
-        high += sum >> 32;
-        low += sum & 0xffff_ffff;
+    let (mut high, mut low) = (0u64, 0u64);
+    for x in x {
+        let multiple = (x + 1.0).to_bits().wrapping_sub(1f64.to_bits());
+        high = high.wrapping_add(multiple >> 32);
+        low = low.wrapping_add(multiple & 0xffff_ffff);
     }
     high as f64 / f64::from(1 << 20) + low as f64 * f64::EPSILON
 }
