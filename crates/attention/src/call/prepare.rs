@@ -92,7 +92,7 @@ impl<T: Real> Call<'_, '_, T> {
     /// Whether all that is multiplied is finite.
     pub(super) fn finite(&self, left: Mat<T>, right: Mat<T>, values: Mat<T>) -> Finite {
         let factor = |x: Mat<T>| match self.settings.similarity {
-            // A feature is finite if its row and its point are: so are all if the first of each are.
+            // What is not finite makes all features of its row, or of its point, NaN: one of each tells.
             Similarity::Squared { .. } => {
                 let width = x.shape().1;
                 let (row, column) = (x.data().iter().take(width), x.data().iter().step_by(width));

@@ -30,8 +30,9 @@ use ndarray::{Array2, ArrayView2, CowArray, Ix2, s};
 ///
 /// # Numerics
 /// $O(T R d)$ time, in parallel over the rows; besides the result, memory does not grow with $T$. A
-/// row of `x` that is not finite makes its own row of the result NaN and no other. Where an angle
-/// overflows, its phase is taken beyond the type's range; beyond that of `f64` it is some phase.
+/// row of `x` that is not finite makes its own row of the result NaN and no other, a point its own
+/// features of every row. Where an angle overflows, its phase is taken beyond the type's range; beyond
+/// that of `f64` it is some phase.
 ///
 /// # Reference
 /// Rahimi and Recht, *Random features for large-scale kernel machines*, 2007 (stationary);
@@ -391,6 +392,31 @@ mod tests {
             assert_eq!(got.row(t), want.row(t));
         }
         assert!(got.row(4).iter().all(|v| v.is_nan()));
+    }
+
+    #[test]
+    fn a_point_that_is_not_finite_spoils_its_own_features_in_every_row() {
+        let (x, w1) = (random::<f32>(9, 4, "x"), random(3, 4, "w1"));
+        let w2 = random(3, 4, "w2");
+        for poison in [f32::NAN, f32::INFINITY] {
+            for n in 0..4 {
+                let mut spoilt = w2.clone();
+                spoilt[[1, n]] = poison;
+                let of = |w2: &Array2<f32>| {
+                    let (w1, w2) = (w1.view(), w2.view());
+                    feature_map(x.view(), &SpectralPoints::Nonstationary { w1, w2 }).unwrap()
+                };
+                let (want, got) = (of(&w2), of(&spoilt));
+                for ((t, column), &got) in got.indexed_iter() {
+                    let spoilt = column % 3 == 1;
+                    assert!(if spoilt {
+                        got.is_nan()
+                    } else {
+                        got == want[[t, column]]
+                    });
+                }
+            }
+        }
     }
 
     #[test]
