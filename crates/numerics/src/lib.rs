@@ -37,6 +37,7 @@
 //! | [`elementary`] | functions of whole slices: exponential, sine, normal distribution; norms of rows |
 //! | [`instructions`] | work compiled for AVX-512, AVX2 and what the target has anyway |
 //! | [`memory`] | keeping freed memory for the next step, large pages, memory that is not cleared |
+//! | [`argument`] | [`ArgumentError`], the one spelling of what is wrong with an argument |
 //! | [`allocations`] | counting allocations, for tests |
 //! | [`buffers`] | [`Buffers`], memory for the next computation of the same kind |
 //! | [`parallel`] | splitting work over rayon's current pool |
@@ -46,6 +47,7 @@
 //! | [`check`] | finite differences and the one table of tolerances |
 
 pub mod allocations;
+pub mod argument;
 pub mod buffers;
 pub mod check;
 pub mod elementary;
@@ -65,6 +67,7 @@ pub mod instructions {
     pub use crate::elementary::power_of_two::exp2;
 }
 
+pub use argument::ArgumentError;
 pub use buffers::{Buffer, Buffers};
 pub use check::{Tolerance, finite_difference, relative_error};
 pub use fingerprint::fingerprint;

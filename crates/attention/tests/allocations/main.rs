@@ -1,0 +1,9 @@
+//! What attention allocates, in a process whose allocator counts.
+
+mod inference_allocates_nothing;
+mod memory_grows_with_length;
+
+use bochner_numerics::allocations::Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;

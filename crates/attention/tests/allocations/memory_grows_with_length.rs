@@ -1,0 +1,59 @@
+//! Attention and its gradients hold little beside what they return.
+
+use bochner_attention::{Form, Magnitude, Mask, Points, Settings, Similarity, attend, attend_vjp};
+use bochner_numerics::allocations::peak;
+use bochner_numerics::{Seed, standard_normal};
+use ndarray::{Array4, ShapeBuilder};
+
+const HEADS: usize = 8;
+const WIDTH: usize = 64;
+const POINTS: usize = 16;
+
+fn random(shape: impl ShapeBuilder<Dim = ndarray::Ix4>, purpose: &str) -> Array4<f32> {
+    let mut stream = Seed::new(1).stream(purpose);
+    Array4::from_shape_simple_fn(shape, || standard_normal(&mut stream))
+}
+
+/// The most bytes held at once, on one thread, beside the inputs and per byte of the output and of the
+/// gradients.
+fn held(form: Form, mask: &Mask, length: usize) -> f64 {
+    let [q, k, v] = ["q", "k", "v"].map(|name| random((1, HEADS, length, WIDTH), name));
+    let [w1, w2] = ["w1", "w2"].map(|name| 0.1 * random((1, HEADS, POINTS, WIDTH), name));
+    let settings = Settings {
+        similarity: Similarity::Squared {
+            points: Points::Nonstationary {
+                w1: w1.view(),
+                w2: w2.view(),
+            },
+            floor: 1e-5,
+        },
+        magnitude: Magnitude::Norm { p: 1.5 },
+        mask,
+        dropout: None,
+        form,
+    };
+    let both = || {
+        let (q, k, v) = (q.view(), k.view(), v.view());
+        let attended = attend(q, k, v, &settings).unwrap();
+        let cotangent = attended.output.view();
+        attend_vjp(q, k, v, &settings, &attended, cotangent).unwrap()
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
+    let (_, bytes) = pool.build().unwrap().install(|| peak(both));
+    bytes as f64 / (4 * 4 * q.len()) as f64
+}
+
+/// In linear time, features and gradients along them are one head's; pair by pair, the features of all
+/// heads are kept, a quarter here.
+#[test]
+fn one_head_at_a_time() {
+    let (all, causal) = (Mask::none(), Mask::none().with_causality());
+    for (form, mask, length, most) in [
+        (Form::LinearTime, &all, 4096, 1.3),
+        (Form::LinearTime, &causal, 4096, 1.4),
+        (Form::Quadratic, &all, 2048, 1.6),
+    ] {
+        let held = held(form, mask, length);
+        assert!((1.0..most).contains(&held), "{form:?}, {mask:?}: {held}");
+    }
+}

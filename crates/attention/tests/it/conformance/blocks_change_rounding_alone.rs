@@ -1,0 +1,80 @@
+//! Attention pair by pair is the same in blocks of any size.
+
+use crate::conformance::common::*;
+use crate::conformance::plain::for_all_settings;
+use bochner_attention::{AttentionGradients, Blocks, Error, Form, Settings, attend, attend_vjp};
+use ndarray::Array4;
+
+const ONE: Blocks = blocks(1, 1);
+const UNEVEN: Blocks = blocks(3, 70);
+const ROWS: Blocks = blocks(2, usize::MAX);
+const COLUMNS: Blocks = blocks(usize::MAX, 64);
+
+const fn blocks(queries: usize, keys: usize) -> Blocks {
+    Blocks { queries, keys }
+}
+
+fn results(
+    form: Form,
+    settings: &Settings<f64>,
+    Example { q, k, v }: &Example<f64>,
+) -> (Array4<f64>, AttentionGradients<f64>) {
+    let (q, k, v) = (q.view(), k.view(), v.view());
+    let settings = Settings { form, ..*settings };
+    let attended = attend(q, k, v, &settings).unwrap();
+    let cotangent: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");
+    let g = attend_vjp(q, k, v, &settings, &attended, cotangent.view()).unwrap();
+    (attended.output, g)
+}
+
+#[test]
+fn for_every_setting() {
+    for_all_settings(7, 150, |settings, example, label| {
+        let (output, g) = results(Form::Quadratic, settings, example);
+        for blocks in [ONE, UNEVEN, ROWS, COLUMNS] {
+            let (got, got_g) = results(Form::Blocked(blocks), settings, example);
+            let label = format!("{label}, {blocks:?}");
+            assert_close(&got, &output, &label);
+            assert_close(&got_g.q, &g.q, &format!("{label}: q"));
+            assert_close(&got_g.k, &g.k, &format!("{label}: k"));
+            assert_close(&got_g.v, &g.v, &format!("{label}: v"));
+            for (got, want) in got_g.points.iter().zip(&g.points) {
+                assert_close(&got.w1, &want.w1, &format!("{label}: w1"));
+                for (got, want) in got.w2.iter().zip(&want.w2) {
+                    assert_close(got, want, &format!("{label}: w2"));
+                }
+            }
+        }
+    });
+}
+
+/// A test of other blocks than the chosen ones would pass if nothing chose them.
+#[test]
+fn blocks_are_those_asked_for() {
+    let mut changed = false;
+    for_all_settings(7, 150, |settings, example, _| {
+        let [one, chosen] =
+            [Form::Blocked(ONE), Form::Quadratic].map(|form| results(form, settings, example).0);
+        changed |= one != chosen;
+    });
+    assert!(changed, "sums block by block round as those of all keys");
+    let Blocks { queries, keys } = Blocks::of::<f64>();
+    for_all_settings(2, keys + 30, |settings, example, label| {
+        let same = Form::Blocked(blocks(queries, keys));
+        let [got, want] = [same, Form::Quadratic].map(|form| results(form, settings, example));
+        assert!(got == want, "{label}");
+    });
+}
+
+#[test]
+fn there_is_something_in_them() {
+    for_all_settings(2, 3, |settings, Example { q, k, v }, _| {
+        for blocks in [blocks(0, 4), blocks(4, 0)] {
+            let form = Form::Blocked(blocks);
+            let settings = Settings { form, ..*settings };
+            let refused = attend(q.view(), k.view(), v.view(), &settings).unwrap_err();
+            assert!(matches!(refused, Error::OutOfRange { got: 0.0, .. }));
+            assert!(settings.form_for(2, 3, VALUE_WIDTH).is_err());
+        }
+    });
+}

@@ -1,0 +1,185 @@
+//! The linear-time form is the quadratic form in another order.
+
+use crate::conformance::common::*;
+use bochner_attention::{
+    AttentionGradients, Form, Magnitude, Mask, Points, Settings, Similarity, attend, attend_vjp,
+};
+use bochner_numerics::{Real, Tolerance};
+use ndarray::{Array4, ArrayBase, Data, Dimension, s};
+
+/// High enough for `f32`: where a query sees one key only, near a zero of f, the linear-time form's
+/// gradient errs by about epsilon / floor^1.5, which at 1e-3 is the whole tolerance.
+const FLOOR: f64 = 1e-2;
+
+/// The floor of the mechanisms, which `f64` can have.
+const USUAL_FLOOR: f64 = 1e-5;
+
+/// Points of one kind, `[sets, heads, R, width]`.
+fn points<T: Real>(sets: usize) -> [Array4<T>; 2] {
+    ["w1", "w2"].map(|name| random((sets, HEADS, 3, WIDTH), name))
+}
+
+fn similarity<T: Real>(
+    [w1, w2]: &[Array4<T>; 2],
+    stationary: bool,
+    floor: f64,
+) -> Similarity<'_, T> {
+    let points = match stationary {
+        true => Points::Stationary { w: w1.view() },
+        false => Points::Nonstationary {
+            w1: w1.view(),
+            w2: w2.view(),
+        },
+    };
+    Similarity::Squared { points, floor }
+}
+
+fn both<T: Real>(
+    settings: &Settings<T>,
+    Example { q, k, v }: &Example<T>,
+) -> [(Array4<T>, AttentionGradients<T>); 2] {
+    let (q, k, v) = (q.view(), k.view(), v.view());
+    [Form::Quadratic, Form::LinearTime].map(|form| {
+        let settings = Settings { form, ..*settings };
+        let attended = attend(q, k, v, &settings).unwrap();
+        let cotangent: Array4<T> = random(attended.output.raw_dim(), "output cotangent");
+        let g = attend_vjp(q, k, v, &settings, &attended, cotangent.view()).unwrap();
+        (attended.output, g)
+    })
+}
+
+fn assert_within<T: Real, D: Dimension, S: Data<Elem = T>>(
+    tolerance: Tolerance,
+    [want, got]: [&ArrayBase<S, D>; 2],
+    label: &str,
+) {
+    let pairs = got.iter().zip(want);
+    let error = pairs.fold(0.0_f64, |m, (a, b)| {
+        let error = (a.as_f64() - b.as_f64()).abs();
+        if error > m || error.is_nan() {
+            error
+        } else {
+            m
+        }
+    });
+    let bound = tolerance.bound(want.iter().map(|x| x.as_f64()));
+    assert!(error <= bound, "{label}: {error:e} exceeds {bound:e}");
+}
+
+fn check<T: Real>(settings: &Settings<T>, example: &Example<T>, label: &str) {
+    let [(want, want_g), (got, got_g)] = both(settings, example);
+    assert_within(Tolerance::outputs::<T>(), [&want, &got], label);
+    let compare = |name: &str, pair: [&Array4<T>; 2]| {
+        assert_within(
+            Tolerance::gradients::<T>(),
+            pair,
+            &format!("{label}: {name}"),
+        );
+    };
+    compare("q", [&want_g.q, &got_g.q]);
+    compare("k", [&want_g.k, &got_g.k]);
+    compare("v", [&want_g.v, &got_g.v]);
+    let (want, got) = (want_g.points.unwrap(), got_g.points.unwrap());
+    compare("w1", [&want.w1, &got.w1]);
+    if let (Some(want), Some(got)) = (&want.w2, &got.w2) {
+        compare("w2", [want, got]);
+    }
+}
+
+/// Values that the linear-time form takes for narrow, and wide ones.
+const VALUE_WIDTHS: [usize; 2] = [VALUE_WIDTH, 17];
+
+fn example<T: Real>(queries: usize, keys: usize, value_width: usize) -> Example<T> {
+    let v = random((BATCH, HEADS, keys, value_width), "v");
+    Example {
+        v,
+        ..Example::new(queries, keys)
+    }
+}
+
+fn every_setting<T: Real>(queries: usize, keys: usize, exponents: &[f64], floor: f64) {
+    for value_width in VALUE_WIDTHS {
+        every_setting_of(&example::<T>(queries, keys, value_width), exponents, floor);
+    }
+}
+
+fn every_setting_of<T: Real>(example: &Example<T>, exponents: &[f64], floor: f64) {
+    let (queries, keys) = (example.q.dim().2, example.k.dim().2);
+    let norms = exponents.iter().map(|&p| Magnitude::Norm { p });
+    let released = Magnitude::Released {
+        p: 1.5,
+        dropout: None,
+    };
+    let magnitudes: Vec<Magnitude> = [Magnitude::None, released]
+        .into_iter()
+        .chain(norms)
+        .collect();
+    for sets in [1, BATCH] {
+        let points = points(sets);
+        for stationary in [true, false] {
+            for &magnitude in &magnitudes {
+                for (name, mask) in masks(queries, keys) {
+                    if name.contains("matrix") {
+                        continue;
+                    }
+                    let settings = Settings {
+                        similarity: similarity(&points, stationary, floor),
+                        magnitude,
+                        mask: &mask,
+                        dropout: None,
+                        form: Form::Automatic,
+                    };
+                    let label = format!(
+                        "{}, {queries} x {keys} of {}, {sets} sets, stationary: {stationary}, {magnitude:?}, mask: {name}",
+                        T::NAME,
+                        example.v.dim().3,
+                    );
+                    check(&settings, example, &label);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn for_every_setting() {
+    for (queries, keys) in [(5, 6), (6, 4)] {
+        every_setting::<f64>(queries, keys, &[0.5, 1.0, 1.5, 2.0, 3.0], USUAL_FLOOR);
+        every_setting::<f32>(queries, keys, &[0.5, 1.0, 1.5, 2.0, 3.0], FLOOR);
+    }
+}
+
+/// Several blocks and several parts of blocks, the last ones not full.
+#[test]
+fn across_blocks() {
+    for (queries, keys) in [(130, 1100), (1100, 130), (1100, 1100)] {
+        every_setting::<f64>(queries, keys, &[1.5], USUAL_FLOOR);
+        every_setting::<f32>(queries, keys, &[1.5], FLOOR);
+    }
+}
+
+/// Relative to the largest exponent of the whole sequence, the early rows would vanish.
+#[test]
+fn a_late_large_key() {
+    let length = 700;
+    let places = [0, 127, 128, 300, 699].into_iter();
+    for (at, value_width) in places.flat_map(|at| VALUE_WIDTHS.map(|width| (at, width))) {
+        let mut example = example::<f64>(length, length, value_width);
+        example.k.slice_mut(s![.., .., at, ..]).fill(30.0);
+        let points = points(1);
+        for mask in [Mask::none().with_causality(), Mask::none()] {
+            let settings = Settings {
+                similarity: similarity(&points, false, FLOOR),
+                magnitude: Magnitude::Norm { p: 2.0 },
+                mask: &mask,
+                dropout: None,
+                form: Form::LinearTime,
+            };
+            check(
+                &settings,
+                &example,
+                &format!("{at} of {value_width}, {mask:?}"),
+            );
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Small examples, every mechanism with several settings, and every kind of mask.
+
+pub(crate) use crate::conformance::case::{Case, Drawn, Formula, Kernel, Latent, Source, Traits};
+use bochner_attention::{Forward, Gradients, Inputs, Mask, Pass, REGISTRY, Size, Variant};
+use bochner_numerics::{Real, Seed, relative_error, standard_normal};
+use ndarray::{Array, Array1, Array2, Array4, Dimension, ShapeBuilder};
+use serde_json::{Value, json};
+
+pub(crate) const BATCH: usize = 2;
+pub(crate) const HEADS: usize = 2;
+pub(crate) const WIDTH: usize = 3;
+pub(crate) const VALUE_WIDTH: usize = 4;
+
+pub(crate) const EVALUATION: Pass = Pass::Evaluation { seed: Seed::new(5) };
+pub(crate) const TRAINING: Pass = Pass::Training {
+    seed: Seed::new(6),
+    dropout: 0.3,
+};
+
+pub(crate) fn size() -> Size {
+    Size {
+        heads: HEADS,
+        width: WIDTH,
+    }
+}
+
+/// Standard normal numbers, different for each purpose.
+pub(crate) fn random<T: Real, D: Dimension>(
+    shape: impl ShapeBuilder<Dim = D>,
+    purpose: &str,
+) -> Array<T, D> {
+    let mut stream = Seed::new(3).stream(purpose);
+    Array::from_shape_simple_fn(shape, || standard_normal(&mut stream))
+}
+
+/// Queries, keys and values, none of them near zero, where norms have kinks.
+#[derive(Clone)]
+pub(crate) struct Example<T> {
+    pub(crate) q: Array4<T>,
+    pub(crate) k: Array4<T>,
+    pub(crate) v: Array4<T>,
+}
+
+impl<T: Real> Example<T> {
+    pub(crate) fn new(queries: usize, keys: usize) -> Self {
+        let away = |x: T| x.signum() * (T::of(0.2) + x.abs() * T::of(0.8));
+        let array = |time, width, purpose| {
+            random::<T, _>((BATCH, HEADS, time, width), purpose).mapv_into(away)
+        };
+        Self {
+            q: array(queries, WIDTH, "q"),
+            k: array(keys, WIDTH, "k"),
+            v: array(keys, VALUE_WIDTH, "v"),
+        }
+    }
+
+    pub(crate) fn inputs<'a>(&'a self, mask: &'a Mask) -> Inputs<'a, T> {
+        Inputs {
+            q: self.q.view(),
+            k: self.k.view(),
+            v: self.v.view(),
+            mask,
+        }
+    }
+}
+
+/// Cotangents of outputs and penalties, in general position.
+pub(crate) fn cotangents<T: Real>(forward: &Forward<T>) -> (Array4<T>, Array1<T>) {
+    (
+        random(forward.output.raw_dim(), "output cotangent"),
+        random(forward.penalty.raw_dim(), "penalty cotangent"),
+    )
+}
+
+/// What the gradients of [`Case::gradients`] are those of.
+pub(crate) fn loss(forward: &Forward<f64>) -> f64 {
+    let (output, penalty) = cotangents(forward);
+    (&forward.output * &output).sum() + (&forward.penalty * &penalty).sum()
+}
+
+/// Every mechanism of the registry with several settings, where it has them.
+pub(crate) fn variants() -> Vec<Variant> {
+    let alternatives = [
+        ("points", json!([4])),
+        // A floor that finite differences can see across.
+        ("floor", json!([1e-2])),
+        ("p", json!([0.5, 1.0, 2.0, 3.0])),
+        ("preset", json!(["paper", "released"])),
+        ("period", json!([1.0, 2.5])),
+        ("copula", json!(["independent", "free", "amortised"])),
+    ];
+    let mut settings: Vec<Value> = REGISTRY
+        .iter()
+        .map(|entry| serde_json::to_value((entry.default)()).unwrap())
+        .collect();
+    for (key, values) in &alternatives {
+        settings = settings
+            .into_iter()
+            .flat_map(|given| match given.get(key) {
+                None => vec![given],
+                Some(_) => with_each(&given, key, values.as_array().unwrap()),
+            })
+            .collect();
+    }
+    // What is usual is not written down, and the alternatives are tried one at a time.
+    let unusual = settings
+        .iter()
+        .filter(|given| given.get("p") == Some(&json!(3.0)));
+    let unusual = unusual.flat_map(|given| match given["mechanism"].as_str() {
+        Some("Mikan") => [
+            with_each(given, "stationarity", &[json!("stationary")]),
+            with_each(given, "posterior", &[json!("unconditional")]),
+            with_each(given, "draws", &[json!(3)]),
+        ]
+        .concat(),
+        Some("IkanDirect") => with_each(given, "stationarity", &[json!("stationary")]),
+        other => panic!("{other:?}"),
+    });
+    let mut settings = [settings.clone(), unusual.collect()].concat();
+    // The presets of one configuration meet where the rest is the same.
+    let mut seen = std::collections::HashSet::new();
+    settings.retain(|given| seen.insert(given.to_string()));
+    settings
+        .into_iter()
+        .map(|settings| serde_json::from_value::<Variant>(settings).unwrap())
+        .filter(|variant| variant.mechanism::<f64>().validate().is_ok())
+        .collect()
+}
+
+fn with_each(settings: &Value, key: &str, values: &[Value]) -> Vec<Value> {
+    let with = |value: &Value| {
+        let mut settings = settings.clone();
+        settings[key] = value.clone();
+        settings
+    };
+    values.iter().map(with).collect()
+}
+
+pub(crate) fn cases<T: Real>() -> Vec<Case<T>> {
+    variants().into_iter().map(Case::of).collect()
+}
+
+/// [`variants`] with p = 3 where a p can be chosen: one for each combination of the other
+/// settings.
+pub(crate) fn few_variants() -> Vec<Variant> {
+    let is_one = |variant: &Variant| {
+        let settings = serde_json::to_value(variant).unwrap();
+        settings.get("p").is_none_or(|p| *p == json!(3.0))
+    };
+    variants().into_iter().filter(is_one).collect()
+}
+
+pub(crate) fn few_cases<T: Real>() -> Vec<Case<T>> {
+    few_variants().into_iter().map(Case::of).collect()
+}
+
+/// Key lengths of which one is zero.
+pub(crate) fn lengths(keys: usize) -> Vec<usize> {
+    vec![keys - keys / 3, 0]
+}
+
+/// A matrix without the row `1` and without the column `2`.
+pub(crate) fn matrix(queries: usize, keys: usize) -> Array2<bool> {
+    Array2::from_shape_fn((queries, keys), |(i, j)| {
+        i != 1 && j != 2 && (7 * i + 3 * j) % 4 != 1
+    })
+}
+
+/// Every kind of mask.
+pub(crate) fn masks(queries: usize, keys: usize) -> Vec<(&'static str, Mask)> {
+    let matrix = matrix(queries, keys);
+    let with_lengths = || Mask::none().with_key_lengths(lengths(keys));
+    vec![
+        ("none", Mask::none()),
+        ("lengths", with_lengths()),
+        ("causal", Mask::none().with_causality()),
+        ("matrix", Mask::none().with_matrix(matrix.view())),
+        ("lengths and causal", with_lengths().with_causality()),
+        (
+            "lengths and matrix",
+            with_lengths().with_matrix(matrix.view()),
+        ),
+    ]
+}
+
+pub(crate) fn assert_close<D: Dimension>(got: &Array<f64, D>, want: &Array<f64, D>, label: &str) {
+    assert_eq!(got.shape(), want.shape(), "{label}");
+    let flat = |x: &Array<f64, D>| x.iter().copied().collect::<Vec<_>>();
+    let error = relative_error(&flat(got), &flat(want));
+    assert!(error < 1e-12, "{label}: {error:e}");
+}
+
+pub(crate) fn assert_same_gradients(got: &Gradients<f64>, want: &Gradients<f64>, label: &str) {
+    assert_close(&got.q, &want.q, &format!("{label}: q"));
+    assert_close(&got.k, &want.k, &format!("{label}: k"));
+    assert_close(&got.v, &want.v, &format!("{label}: v"));
+    let parameters = |g: &Gradients<f64>| Array1::from_vec(g.parameters.clone());
+    let label = format!("{label}: parameters");
+    assert_close(&parameters(got), &parameters(want), &label);
+}

@@ -1,0 +1,443 @@
+//! Decoding a few positions at a time is causal attention to the whole sequence.
+
+use crate::conformance::common::*;
+use crate::conformance::plain::PointSets;
+use bochner_attention::{
+    Decoder, DecoderSize, Error, Form, Magnitude, Mask, Settings, Similarity, attend,
+};
+use bochner_numerics::{Real, Tolerance};
+use ndarray::{Array4, ArrayView4, Axis, concatenate, s};
+use proptest::prelude::*;
+use std::sync::LazyLock;
+
+const SIZE: DecoderSize = DecoderSize {
+    batch: BATCH,
+    heads: HEADS,
+    width: WIDTH,
+    value_width: VALUE_WIDTH,
+};
+
+static CAUSAL: LazyLock<Mask> = LazyLock::new(|| Mask::none().with_causality());
+
+fn of<T: Real>(similarity: Similarity<'_, T>, magnitude: Magnitude) -> Settings<'_, T> {
+    Settings {
+        similarity,
+        magnitude,
+        mask: &CAUSAL,
+        dropout: None,
+        form: Form::Quadratic,
+    }
+}
+
+fn positions<T: Real>(x: &Array4<T>, from: usize, to: usize) -> ArrayView4<'_, T> {
+    x.slice(s![.., .., from..to, ..])
+}
+
+/// The outputs of one decoder, cut into calls that end at `ends`.
+fn decoded<T: Real>(
+    decoder: &mut Decoder<T>,
+    Example { q, k, v }: &Example<T>,
+    ends: &[usize],
+) -> Array4<T> {
+    let starts = [0].iter().chain(ends);
+    let outputs = starts.zip(ends).map(|(&from, &to)| {
+        let [q, k, v] = [q, k, v].map(|x| positions(x, from, to));
+        decoder.step(q, k, v).unwrap()
+    });
+    let outputs: Vec<Array4<T>> = outputs.collect();
+    let views: Vec<_> = outputs.iter().map(|x| x.view()).collect();
+    concatenate(Axis(2), &views).unwrap()
+}
+
+fn assert_within<T: Real>(got: ArrayView4<T>, want: ArrayView4<T>, label: &str) {
+    assert_eq!(got.shape(), want.shape(), "{label}");
+    let bound = Tolerance::outputs::<T>().bound(want.iter().map(|x| x.as_f64()));
+    for (got, want) in got.iter().zip(want) {
+        let error = (got.as_f64() - want.as_f64()).abs();
+        assert!(error <= bound, "{label}: {got} instead of {want}");
+    }
+}
+
+fn assert_continues<T: Real>(
+    settings: &Settings<T>,
+    example: &Example<T>,
+    ends: &[usize],
+    label: &str,
+) {
+    let Example { q, k, v } = example;
+    let want = attend(q.view(), k.view(), v.view(), settings)
+        .unwrap()
+        .output;
+    let mut decoder = Decoder::new(settings, SIZE).unwrap();
+    let got = decoded(&mut decoder, example, ends);
+    assert_within(got.view(), want.view(), &format!("{label} {ends:?}"));
+}
+
+fn magnitudes() -> [Magnitude; 5] {
+    [
+        Magnitude::None,
+        Magnitude::Norm { p: 2.0 },
+        Magnitude::Norm { p: 1.5 },
+        // Overflows.
+        Magnitude::Norm { p: 0.01 },
+        Magnitude::Released {
+            p: 2.0,
+            dropout: None,
+        },
+    ]
+}
+
+fn similarities(sets: &PointSets) -> Vec<(&'static str, Similarity<'_, f64>)> {
+    let closed = [
+        ("rbf", Similarity::Rbf),
+        ("expsin", Similarity::Expsin { period: 1.3 }),
+        ("linear", Similarity::Linear),
+    ];
+    let squared = ["stationary, shared", "non-stationary, own"];
+    let squared = squared.map(|name| (name, sets.similarity(name)));
+    closed.into_iter().chain(squared).collect()
+}
+
+fn check_everything(example: &Example<f64>, ends: &[usize]) {
+    let sets = PointSets::new();
+    for (name, similarity) in similarities(&sets) {
+        for magnitude in magnitudes() {
+            let released = matches!(magnitude, Magnitude::Released { .. });
+            if released && matches!(similarity, Similarity::Rbf) {
+                continue;
+            }
+            let settings = of(similarity, magnitude);
+            let label = format!("{name}, {magnitude:?}");
+            assert_continues(&settings, example, ends, &label);
+            if matches!(similarity, Similarity::Squared { .. }) {
+                let form = Form::LinearTime;
+                let settings = Settings { form, ..settings };
+                assert_continues(&settings, example, ends, &format!("{label}, linear"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_prompt_and_then_single_steps() {
+    for scale in [1.0, 1e-3, 6.0] {
+        let mut example = Example::<f64>::new(9, 9);
+        example.k *= scale;
+        check_everything(&example, &[5, 6, 7, 8, 9]);
+    }
+}
+
+#[test]
+fn blocks_are_crossed() {
+    check_everything(
+        &Example::<f64>::new(530, 530),
+        &[130, 131, 255, 256, 257, 529, 530],
+    );
+}
+
+/// Where products overflow, units depend on all keys so far; on those that come they must not.
+#[test]
+fn extremes_come_and_go() {
+    let closed = [
+        Similarity::Rbf,
+        Similarity::Linear,
+        Similarity::Expsin { period: 2.0 },
+    ];
+    let magnitudes = [2.0, 0.02].map(|p| Magnitude::Norm { p });
+    for large in [1e25_f32, 1e38] {
+        let mut example = Example::<f32>::new(8, 8);
+        let enlarge = |x: f32| x * large / 8.0;
+        let Example { q, k, v } = &mut example;
+        k.slice_mut(s![.., .., 3, ..]).mapv_inplace(enlarge);
+        q.slice_mut(s![.., .., 5, ..]).mapv_inplace(enlarge);
+        k.slice_mut(s![.., 0, 6, ..]).fill(0.0);
+        for similarity in closed {
+            for magnitude in [Magnitude::None, magnitudes[0], magnitudes[1]] {
+                let settings = of(similarity, magnitude);
+                let mut decoder = Decoder::new(&settings, SIZE).unwrap();
+                for i in 0..8 {
+                    let (k, v) = (positions(k, 0, i + 1), positions(v, 0, i + 1));
+                    let q = positions(q, i, i + 1);
+                    let want = attend(q, k, v, &settings).unwrap().output;
+                    let (k, v) = (k.slice(s![.., .., i.., ..]), v.slice(s![.., .., i.., ..]));
+                    let got = decoder.step(q, k, v).unwrap();
+                    let label = format!("{similarity:?}, {magnitude:?}, {large:e}, {i}");
+                    assert_within(got.view(), want.view(), &label);
+                }
+            }
+        }
+    }
+}
+
+/// The first rows have no key that is not orthogonal to them: the magnitudes alone decide.
+#[test]
+fn rows_whose_similarities_vanish() {
+    let mut example = Example::<f64>::new(7, 7);
+    example.q.slice_mut(s![.., .., .., 1..]).fill(0.0);
+    example.k.slice_mut(s![.., .., ..4, 0]).fill(0.0);
+    for magnitude in magnitudes() {
+        let settings = of(Similarity::Linear, magnitude);
+        assert_continues(
+            &settings,
+            &example,
+            &[2, 3, 4, 5, 6, 7],
+            &format!("{magnitude:?}"),
+        );
+    }
+}
+
+#[test]
+fn sequences_of_different_lengths_go_on_after_their_own_ends() {
+    let sets = PointSets::new();
+    let example = Example::<f64>::new(8, 8);
+    let counts = [5, 2];
+    for form in [Form::Quadratic, Form::LinearTime] {
+        let similarity = sets.similarity("non-stationary, own");
+        let settings = Settings {
+            form,
+            ..of(similarity, Magnitude::Norm { p: 2.0 })
+        };
+        let mut decoder = Decoder::new(&settings, SIZE).unwrap();
+        let [q, k, v] = [&example.q, &example.k, &example.v].map(|x| positions(x, 0, 5));
+        let mut again = decoder.clone();
+        let prompt = decoder.step_with_counts(q, k, v, &counts).unwrap();
+        let mut written = Array4::from_elem(prompt.raw_dim(), f64::NAN);
+        let done = again.step_with_counts_into(q, k, v, &counts, written.view_mut());
+        done.unwrap();
+        assert_eq!(written, prompt);
+        assert!(prompt.slice(s![1, .., 2.., ..]).iter().all(|&x| x == 0.0));
+        assert_eq!(decoder.lengths(), counts);
+        let next = |x: &Array4<f64>| {
+            let rows = [
+                x.slice(s![..1, .., 5..6, ..]),
+                x.slice(s![1.., .., 2..3, ..]),
+            ];
+            concatenate(Axis(0), &rows).unwrap()
+        };
+        let (q, k, v) = (next(&example.q), next(&example.k), next(&example.v));
+        let got = decoder.step(q.view(), k.view(), v.view()).unwrap();
+        let Example { q, k, v } = &example;
+        let want = attend(q.view(), k.view(), v.view(), &settings)
+            .unwrap()
+            .output;
+        assert_within(got.view(), next(&want).view(), &format!("{form:?}"));
+    }
+}
+
+#[test]
+fn forgotten_positions_have_never_been() {
+    let sets = PointSets::new();
+    let example = Example::<f64>::new(8, 8);
+    let mut loud = example.clone();
+    loud.k.slice_mut(s![.., .., 4.., ..]).fill(30.0);
+    for (name, similarity) in similarities(&sets) {
+        for magnitude in [Magnitude::None, Magnitude::Norm { p: 1.5 }] {
+            let settings = of(similarity, magnitude);
+            let mut decoder = Decoder::new(&settings, SIZE).unwrap();
+            let want = decoded(&mut decoder, &example, &[4, 6, 8]);
+            decoder.reset();
+            assert_eq!((decoder.lengths(), decoder.held()), (&[0, 0][..], 0));
+            decoded(&mut decoder, &loud, &[4, 5, 8]);
+            decoder.truncate(4).unwrap();
+            assert_eq!(decoder.lengths(), [4, 4]);
+            for (from, to) in [(4, 6), (6, 8)] {
+                let [q, k, v] =
+                    [&example.q, &example.k, &example.v].map(|x| positions(x, from, to));
+                let got = decoder.step(q, k, v).unwrap();
+                assert_eq!(got, positions(&want, from, to), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sequences_can_be_exchanged_repeated_and_left_out() {
+    let sets = PointSets::new();
+    let example = Example::<f64>::new(4, 4);
+    for form in [Form::Quadratic, Form::LinearTime] {
+        for indices in [&[1, 0][..], &[1, 1, 0], &[1]] {
+            let similarity = sets.similarity("non-stationary, own");
+            let settings = Settings {
+                form,
+                ..of(similarity, Magnitude::Norm { p: 1.5 })
+            };
+            let mut decoder = Decoder::new(&settings, SIZE).unwrap();
+            let want = decoded(&mut decoder.clone(), &example, &[3, 4]);
+            decoded(&mut decoder, &example, &[3]);
+            decoder.reorder(indices).unwrap();
+            let next = [&example.q, &example.k, &example.v];
+            let [q, k, v] = next.map(|x| positions(x, 3, 4).select(Axis(0), indices));
+            let got = decoder.step(q.view(), k.view(), v.view()).unwrap();
+            let want = positions(&want, 3, 4).select(Axis(0), indices);
+            assert_eq!(got, want, "{form:?} {indices:?}");
+        }
+    }
+}
+
+#[test]
+fn pushed_positions_are_seen_by_those_that_follow() {
+    let sets = PointSets::new();
+    let example = Example::<f64>::new(6, 6);
+    for (name, similarity) in similarities(&sets) {
+        for form in [Form::Quadratic, Form::LinearTime] {
+            let settings = Settings {
+                form,
+                ..of(similarity, Magnitude::Norm { p: 2.0 })
+            };
+            let Ok(mut decoder) = Decoder::new(&settings, SIZE) else {
+                continue;
+            };
+            let want = decoded(&mut decoder.clone(), &example, &[5, 6]);
+            let [q, k, v] = [&example.q, &example.k, &example.v];
+            decoder
+                .push(positions(k, 0, 5), positions(v, 0, 5))
+                .unwrap();
+            let got = decoder.step(positions(q, 5, 6), positions(k, 5, 6), positions(v, 5, 6));
+            assert_eq!(got.unwrap(), positions(&want, 5, 6), "{name}");
+        }
+    }
+}
+
+#[test]
+fn sums_do_not_grow_with_the_sequence() {
+    let sets = PointSets::new();
+    let example = Example::<f64>::new(300, 300);
+    let similarity = sets.similarity("non-stationary, own");
+    let held = |form, length| {
+        let settings = Settings {
+            form,
+            ..of(similarity, Magnitude::Norm { p: 2.0 })
+        };
+        let mut decoder = Decoder::new(&settings, SIZE).unwrap();
+        decoded(&mut decoder, &example, &[1, length]);
+        decoder.held()
+    };
+    assert_eq!(held(Form::LinearTime, 2), held(Form::LinearTime, 300));
+    assert_eq!(150 * held(Form::Quadratic, 2), held(Form::Quadratic, 300));
+}
+
+#[test]
+fn misuse_is_named() {
+    let sets = PointSets::new();
+    let similarity = sets.similarity("non-stationary, own");
+    let settings = of(similarity, Magnitude::Norm { p: 2.0 });
+    let refused = |settings: &Settings<f64>| {
+        matches!(Decoder::new(settings, SIZE), Err(Error::Unsupported { .. }))
+    };
+    let unsupported = [
+        Mask::none().with_key_lengths(vec![1, 2]),
+        Mask::none().with_matrix(matrix(3, 3).view()),
+    ];
+    for mask in &unsupported {
+        assert!(refused(&Settings { mask, ..settings }));
+    }
+    assert!(refused(&Settings {
+        dropout: TRAINING.weight_dropout().unwrap(),
+        ..settings
+    }));
+    let similarity = Similarity::Linear;
+    assert!(refused(&Settings {
+        similarity,
+        form: Form::LinearTime,
+        ..settings
+    }));
+    let none = DecoderSize { heads: 0, ..SIZE };
+    assert!(matches!(
+        Decoder::new(&settings, none),
+        Err(Error::Empty { axis: "heads", .. })
+    ));
+
+    let example = Example::<f64>::new(3, 3);
+    let [q, k, v] = [&example.q, &example.k, &example.v].map(|x| x.view());
+    let mut decoder = Decoder::new(
+        &Settings {
+            form: Form::LinearTime,
+            ..settings
+        },
+        SIZE,
+    )
+    .unwrap();
+    let wrong = [
+        decoder.step(q, k, q).unwrap_err(),
+        decoder.step(v, k, v).unwrap_err(),
+        decoder.step(positions(&example.q, 0, 2), k, v).unwrap_err(),
+    ];
+    assert!(
+        wrong
+            .iter()
+            .all(|error| matches!(error, Error::ShapeMismatch { .. }))
+    );
+    let wrong = decoder.step_with_counts(q, k, v, &[4, 0]).unwrap_err();
+    assert!(matches!(wrong, Error::Mask { what: "counts", .. }));
+    let [none, no_values] = [k, v].map(|x| x.slice_move(s![.., .., ..0, ..]));
+    let wrong = decoder.push(none, no_values).unwrap_err();
+    assert!(matches!(wrong, Error::Empty { what: "k", .. }), "{wrong}");
+    assert_eq!(decoder.lengths(), [0, 0]);
+    decoder.step(q, k, v).unwrap();
+    assert!(matches!(
+        decoder.truncate(2),
+        Err(Error::Unsupported { .. })
+    ));
+    assert!(decoder.truncate(3).is_ok() && decoder.truncate(0).is_ok());
+    assert!(matches!(decoder.reorder(&[]), Err(Error::Empty { .. })));
+    assert!(matches!(
+        decoder.reorder(&[2]),
+        Err(Error::OutOfRange { .. })
+    ));
+}
+
+#[test]
+fn every_mechanism_decodes_or_says_why_not() {
+    let example = Example::<f64>::new(6, 6);
+    let inputs = example.inputs(&CAUSAL);
+    let (mut decoding, mut leaking) = (0, 0);
+    for variant in variants() {
+        let (mechanism, name) = (variant.mechanism::<f64>(), variant.name());
+        let parameters = Case::<f64>::of(variant.clone()).parameters;
+        let whole = mechanism.forward(&inputs, &parameters, &EVALUATION);
+        for form in [Form::Quadratic, Form::LinearTime] {
+            let decoder = mechanism.decoder(SIZE, &parameters, &EVALUATION, form);
+            match (decoder, &whole) {
+                (Ok(mut decoder), Ok(whole)) => {
+                    let got = decoded(&mut decoder, &example, &[3, 4, 6]);
+                    assert_within(got.view(), whole.output.view(), name);
+                    decoding += 1;
+                }
+                (Err(Error::CausalLeak), Err(Error::CausalLeak)) => leaking += 1,
+                // No linear-time form, or an average over draws.
+                (Err(Error::Unsupported { .. }), _) => {}
+                (got, _) => panic!("{name}: {:?}", got.err()),
+            }
+        }
+        let training = mechanism.decoder(SIZE, &parameters, &TRAINING, Form::Quadratic);
+        assert!(training.is_err(), "{name}");
+    }
+    assert!(decoding > 20 && leaking > 20, "{decoding}, {leaking}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Wherever the calls begin and end, and however loud the keys are.
+    #[test]
+    fn cuts_do_not_matter(
+        cuts in prop::collection::btree_set(1_usize..40, 0..12),
+        loudness in prop::collection::vec(-3.0_f64..3.0, 40),
+        kind in 0_usize..5,
+        magnitude in 0_usize..4,
+    ) {
+        let sets = PointSets::new();
+        let mut example = Example::<f64>::new(40, 40);
+        for (mut k, loudness) in example.k.axis_iter_mut(Axis(2)).zip(&loudness) {
+            k *= loudness.exp();
+        }
+        let (name, similarity) = similarities(&sets)[kind];
+        let ends: Vec<usize> = cuts.into_iter().chain([40]).collect();
+        let settings = of(similarity, magnitudes()[magnitude]);
+        assert_continues(&settings, &example, &ends, name);
+        if matches!(similarity, Similarity::Squared { .. }) {
+            let settings = Settings { form: Form::LinearTime, ..settings };
+            assert_continues(&settings, &example, &ends, name);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+use crate::conformance::common::*;
+use crate::conformance::plain::{for_all_settings, for_all_settings_in_linear_time};
+use bochner_attention::{Mask, Settings, Workspace, attend, attend_into};
+use ndarray::{Array1, Array4, s};
+
+fn is_empty(mask: &Mask, b: usize, i: usize, queries: usize, keys: usize) -> bool {
+    !(0..keys).any(|j| mask.keeps(b, i, j, queries, keys))
+}
+
+pub(crate) fn nothing_comes_of_nothing(case: &Case<f64>) {
+    // Seven queries and six keys: a causal mask then leaves the first row empty.
+    let (queries, keys) = (7, 6);
+    case.with_every_mask(queries, keys, |case, example, mask, label| {
+        let forward = case.forward(example, mask, &TRAINING).unwrap();
+        let weights = case.weights(example, mask, &EVALUATION);
+        let mut cotangent = Array4::zeros(forward.output.raw_dim());
+        let mut found = 0;
+        for b in 0..BATCH {
+            for i in (0..queries).filter(|&i| is_empty(mask, b, i, queries, keys)) {
+                found += 1;
+                let row = s![b, .., i, ..];
+                assert!(weights.slice(row).iter().all(|&w| w == 0.0), "{label}");
+                assert!(
+                    forward.output.slice(row).iter().all(|&o| o == 0.0),
+                    "{label}"
+                );
+                cotangent.slice_mut(row).fill(1.0);
+            }
+        }
+        assert!(
+            label.ends_with("none") || found > 0,
+            "{label}: no row is empty"
+        );
+
+        let penalty = Array1::zeros(BATCH);
+        let g = case.pull_back(example, mask, &TRAINING, &forward, &cotangent, &penalty);
+        let all = g.q.iter().chain(&g.k).chain(&g.v).chain(&g.parameters);
+        assert!(all.into_iter().all(|&x| x == 0.0), "{label}");
+    });
+}
+
+#[test]
+fn weights_outputs_and_gradients() {
+    cases().iter().for_each(nothing_comes_of_nothing);
+}
+
+#[test]
+fn nothing_at_all_is_kept() {
+    let mask = Mask::none().with_key_lengths(vec![0, 0]);
+    let example = Example::<f32>::new(3, 4);
+    for case in cases::<f32>() {
+        let output = case.output(&example, &mask, &TRAINING);
+        assert!(output.iter().all(|&x| x == 0.0), "{}", case.name);
+        let gradients = case.gradients(&example, &mask, &TRAINING);
+        assert!(gradients.k.iter().chain(&gradients.v).all(|&x| x == 0.0));
+        assert!(
+            gradients
+                .q
+                .iter()
+                .chain(&gradients.parameters)
+                .all(|x| x.is_finite())
+        );
+    }
+}
+
+/// Whatever stands where the output is written, in rows that see nothing too.
+#[test]
+fn what_stood_there_does_not_matter() {
+    for (queries, keys) in [(7, 6), (5, 6)] {
+        let check = |settings: &Settings<f64>, Example { q, k, v }: &Example<f64>, label: &str| {
+            let (q, k, v) = (q.view(), k.view(), v.view());
+            let want = attend(q, k, v, settings).unwrap().output;
+            let mut got = Array4::from_elem(want.raw_dim(), f64::NAN);
+            attend_into(q, k, v, settings, &Workspace::new(), got.view_mut()).unwrap();
+            assert_eq!(got, want, "{label}");
+        };
+        for_all_settings(queries, keys, check);
+        for_all_settings_in_linear_time(queries, keys, check);
+    }
+}

@@ -1,0 +1,334 @@
+use crate::conformance::common::*;
+use crate::conformance::plain::dropout;
+use bochner_attention::{
+    Cotangents, Error, Form, Inputs, Magnitude, Mask, Pass, Points, REGISTRY, Settings, Similarity,
+    Size, Variant, attend, attend_vjp,
+};
+use bochner_numerics::{Real, Seed, Stream, standard_normal};
+use ndarray::{Array1, Array2, Array4, Axis};
+use rand::Rng;
+use rayon::prelude::*;
+use serde_json::Value;
+
+/// Examples of each mechanism and type, unless `BOCHNER_EXTREMES` says how many.
+const EXAMPLES: u64 = 5_000;
+
+fn examples() -> u64 {
+    let given = std::env::var("BOCHNER_EXTREMES");
+    given.map_or(EXAMPLES, |count| {
+        count.parse().expect("a number of examples")
+    })
+}
+
+/// One generated example, a function of its seed alone.
+struct Extreme {
+    variant: Variant,
+    mask: Mask,
+    pass: Pass,
+    /// Queries, keys, values.
+    inputs: [Array4<f64>; 3],
+    cotangents: (Array4<f64>, Array1<f64>),
+    parameters: Vec<f64>,
+}
+
+/// Draws of what an example is made of.
+struct Draws(Stream);
+
+impl Draws {
+    fn below(&mut self, n: usize) -> usize {
+        self.0.r#gen_range(0..n)
+    }
+
+    fn one_of<X: Clone>(&mut self, choices: &[X]) -> X {
+        choices[self.below(choices.len())].clone()
+    }
+
+    fn power(&mut self, powers: std::ops::Range<f64>) -> f64 {
+        f64::powf(10.0, self.0.r#gen_range(powers))
+    }
+
+    /// The logarithm of a size: often none, anything from 1e-30 to 1e30 otherwise.
+    fn size(&mut self) -> f64 {
+        match self.below(3) {
+            0 => 0.0,
+            _ => self.0.r#gen_range(-30.0..30.0),
+        }
+    }
+
+    /// Numbers of sizes drawn for the whole, for each row or for each element, with some zeros, and
+    /// some rows that repeat others.
+    fn array(&mut self, shape: [usize; 4]) -> Array4<f64> {
+        let [whole, by] = [self.size(), self.below(3) as f64];
+        let mut row = 0.0;
+        let mut x = Array4::from_shape_fn(shape, |(.., n)| {
+            if n == 0 && by == 1.0 {
+                row = self.size();
+            }
+            let own = if by == 2.0 { self.size() } else { row };
+            let sign = self.one_of(&[-1.0, 1.0, 1.0, -1.0, 0.0]);
+            let log = (whole + own + self.0.r#gen_range(-0.3..0.3)).clamp(-30.0, 30.0);
+            sign * f64::powf(10.0, log)
+        });
+        if self.below(4) == 0 {
+            let (from, to) = (self.below(shape[2]), self.below(shape[2]));
+            let copy = x.index_axis(Axis(2), from).to_owned();
+            x.index_axis_mut(Axis(2), to).assign(&copy);
+        }
+        x
+    }
+
+    fn mask(&mut self, [batch, queries, keys]: [usize; 3], causal: bool) -> Mask {
+        let mut mask = Mask::none();
+        if self.below(3) == 0 {
+            mask = mask.with_key_lengths((0..batch).map(|_| self.below(keys + 1)).collect());
+        }
+        if self.below(4) == 0 {
+            mask = mask.with_query_lengths((0..batch).map(|_| self.below(queries + 1)).collect());
+        }
+        if self.below(3) == 0 {
+            let kept = Array2::from_shape_simple_fn((queries, keys), || self.below(3) > 0);
+            mask = mask.with_matrix(kept.view());
+        }
+        if causal && self.below(3) == 0 {
+            mask = mask.with_causality();
+        }
+        mask
+    }
+
+    /// Settings of one mechanism, wild where a number is free.
+    fn variant(&mut self, settings: &[Value]) -> Variant {
+        let mut settings = self.one_of(settings);
+        let wild = [
+            ("p", self.power(-2.0..1.3)),
+            ("floor", self.one_of(&[0.0, 1e-30, 1e-5, 1.0])),
+            ("period", self.power(-30.0..30.0)),
+        ];
+        for (key, value) in wild {
+            if settings.get(key).is_some() && self.below(2) == 0 {
+                settings[key] = value.into();
+            }
+        }
+        serde_json::from_value(settings).unwrap()
+    }
+
+    fn parameters(&mut self, variant: &Variant, size: Size) -> Vec<f64> {
+        let mechanism = variant.mechanism::<f64>();
+        let mut parameters = mechanism.initial(size, &mut self.0).unwrap();
+        let scale = self.power(-2.0..0.5);
+        for x in &mut parameters {
+            *x = (*x + 0.2 * standard_normal::<f64>(&mut self.0)) * scale;
+        }
+        parameters
+    }
+}
+
+impl Extreme {
+    fn new(settings: &[Value], seed: Seed) -> Self {
+        let mut draws = Draws(seed.stream("extremes"));
+        let variant = draws.variant(settings);
+        let [batch, heads, queries, keys, width, value_width] =
+            [2, 2, 4, 4, 3, 2].map(|n| draws.below(n) + 1);
+        let causal = !Traits::of(&variant).inferred;
+        let mask = draws.mask([batch, queries, keys], causal);
+        let inputs = [(queries, width), (keys, width), (keys, value_width)]
+            .map(|(time, width)| draws.array([batch, heads, time, width]));
+        let [mut q, k, v] = inputs;
+        if draws.below(4) == 0 {
+            // A query that coincides with a key.
+            let (i, j) = (draws.below(queries), draws.below(keys));
+            let coincident = k.index_axis(Axis(2), j);
+            q.index_axis_mut(Axis(2), i).assign(&coincident);
+        }
+        let penalty = draws.array([1, 1, 1, batch]).into_flat();
+        let dropout = draws.one_of(&[0.0, 0.5]);
+        Self {
+            mask,
+            pass: draws.one_of(&[EVALUATION, Pass::Training { seed, dropout }]),
+            inputs: [q, k, v],
+            cotangents: (draws.array([batch, heads, queries, value_width]), penalty),
+            parameters: draws.parameters(&variant, Size { heads, width }),
+            variant,
+        }
+    }
+
+    /// What of the results is not as it should be.
+    fn fault<T: Real>(&self) -> Option<String> {
+        let cast = |x: &Array4<f64>| x.mapv(T::of);
+        let [q, k, v] = self.inputs.each_ref().map(cast);
+        let parameters: Vec<T> = self.parameters.iter().map(|&x| T::of(x)).collect();
+        let inputs = Inputs {
+            q: q.view(),
+            k: k.view(),
+            v: v.view(),
+            mask: &self.mask,
+        };
+        let mechanism = self.variant.mechanism::<T>();
+        let forward = mechanism.forward(&inputs, &parameters, &self.pass).unwrap();
+        let (output, penalty) = (cast(&self.cotangents.0), self.cotangents.1.mapv(T::of));
+        let cotangents = Cotangents {
+            output: output.view(),
+            penalty: penalty.view(),
+        };
+        let g = mechanism.backward(&inputs, &parameters, &self.pass, &forward, cotangents);
+        let g = g.unwrap();
+        let weights = mechanism
+            .inspect(&inputs, &parameters, &self.pass)
+            .unwrap()
+            .weights;
+        let nan = [
+            ("output", has_nan(&forward.output)),
+            ("penalty", has_nan(&forward.penalty)),
+            ("weights", has_nan(&weights)),
+            ("dq", has_nan(&g.q)),
+            ("dk", has_nan(&g.k)),
+            ("dv", has_nan(&g.v)),
+            ("parameters", has_nan(&g.parameters)),
+            (
+                "output beyond the values",
+                self.is_evaluation() && !is_mean(&forward.output, &v),
+            ),
+        ];
+        faults_of::<T>(&nan)
+    }
+
+    fn is_evaluation(&self) -> bool {
+        matches!(self.pass, Pass::Evaluation { .. })
+    }
+
+    fn check(&self, seed: Seed) -> Result<(), String> {
+        let faults = [self.fault::<f32>(), self.fault::<f64>()];
+        let faults: Vec<String> = faults.into_iter().flatten().collect();
+        if faults.is_empty() {
+            return Ok(());
+        }
+        let settings = serde_json::to_string(&self.variant).unwrap();
+        Err(format!("{settings}, {seed:?}: {}", faults.join("; ")))
+    }
+}
+
+fn faults_of<T: Real>(checks: &[(&str, bool)]) -> Option<String> {
+    let found = checks.iter().filter(|(_, found)| *found);
+    let names: Vec<&str> = found.map(|(name, _)| *name).collect();
+    (!names.is_empty()).then(|| format!("{}: {}", T::NAME, names.join(", ")))
+}
+
+fn has_nan<'a, T: Real>(x: impl IntoIterator<Item = &'a T>) -> bool {
+    x.into_iter().any(|x| x.is_nan())
+}
+
+/// Outputs are means of values, whatever the weights, up to the rounding of subnormal numbers: without
+/// a floor all of a row's weights can be such before they are normalised.
+fn is_mean<T: Real>(output: &Array4<T>, v: &Array4<T>) -> bool {
+    let largest = |x: &Array4<T>| x.iter().fold(T::zero(), |m, x| m.max(x.abs()));
+    !has_nan(output) && largest(output) <= largest(v) * T::of(2.0)
+}
+
+/// All settings of the mechanism called `name`.
+fn settings_of(name: &str) -> Vec<Value> {
+    let own = variants().into_iter().filter(|v| v.name() == name);
+    own.map(|variant| serde_json::to_value(variant).unwrap())
+        .collect()
+}
+
+/// Inputs, values and cotangents from 1e-30 to 1e30, any p, any mask.
+#[test]
+fn mechanisms() {
+    for entry in REGISTRY {
+        let settings = settings_of(entry.name);
+        let root = Seed::new(30).child(entry.name);
+        let faults = (0..examples()).into_par_iter().filter_map(|n| {
+            let seed = root.nth(n);
+            Extreme::new(&settings, seed).check(seed).err()
+        });
+        let faults: Vec<String> = faults.collect();
+        let some: Vec<&String> = faults.iter().take(5).collect();
+        assert!(
+            faults.is_empty(),
+            "{} of {}: {some:#?}",
+            faults.len(),
+            entry.name
+        );
+    }
+}
+
+/// Any similarity with any magnitude, in either form.
+fn plain_fault<T: Real>(seed: Seed) -> Option<String> {
+    let mut draws = Draws(seed.stream("plain extremes"));
+    let [batch, heads, queries, keys, width, value_width] =
+        [2, 2, 4, 4, 3, 2].map(|n| draws.below(n) + 1);
+    let mask = draws.mask([batch, queries, keys], true);
+    let mut array = |time, width| draws.array([batch, heads, time, width]).mapv(T::of);
+    let (q, k, v) = (
+        array(queries, width),
+        array(keys, width),
+        array(keys, value_width),
+    );
+    let cotangent = array(queries, value_width);
+    let mut points = || {
+        let scale = draws.power(-6.0..6.0);
+        Array4::from_shape_simple_fn((1, heads, 3, width), || {
+            T::of(scale * standard_normal::<f64>(&mut draws.0))
+        })
+    };
+    let (w1, w2) = (points(), points());
+    let (w1, w2) = (w1.view(), w2.view());
+    let floor = draws.one_of(&[0.0, 1e-30, 1e-6, 1e-5, 1.0]);
+    let squared = |points| Similarity::Squared { points, floor };
+    let period = draws.power(-30.0..30.0);
+    let similarity = draws.one_of(&[
+        Similarity::Rbf,
+        Similarity::Expsin { period },
+        Similarity::Linear,
+        squared(Points::Stationary { w: w1 }),
+        squared(Points::Nonstationary { w1, w2 }),
+    ]);
+    let p = draws.power(-2.0..1.3);
+    let settings = Settings {
+        similarity,
+        magnitude: draws.one_of(&[
+            Magnitude::None,
+            Magnitude::Norm { p },
+            Magnitude::Released {
+                p,
+                dropout: dropout(0.5, "extremes"),
+            },
+        ]),
+        mask: &mask,
+        dropout: draws.one_of(&[None, dropout(0.5, "extreme weights")]),
+        form: draws.one_of(&[Form::Automatic, Form::LinearTime]),
+    };
+    let (q, k) = (q.view(), k.view());
+    let attended = match attend(q, k, v.view(), &settings) {
+        Err(Error::Unsupported { .. } | Error::OutOfRange { .. }) => return None,
+        attended => attended.unwrap(),
+    };
+    let g = attend_vjp(q, k, v.view(), &settings, &attended, cotangent.view()).unwrap();
+    let of_points = g
+        .points
+        .iter()
+        .flat_map(|g| g.w1.iter().chain(g.w2.iter().flatten()));
+    let nan = [
+        ("output", has_nan(&attended.output)),
+        ("dq", has_nan(&g.q)),
+        ("dk", has_nan(&g.k)),
+        ("dv", has_nan(&g.v)),
+        ("points", has_nan(of_points)),
+        (
+            "output beyond the values",
+            settings.dropout.is_none() && !is_mean(&attended.output, &v),
+        ),
+    ];
+    faults_of::<T>(&nan).map(|faults| format!("{faults}: {settings:?}"))
+}
+
+#[test]
+fn settings() {
+    let root = Seed::new(31);
+    let faults = (0..examples()).into_par_iter().filter_map(|n| {
+        let seed = root.nth(n);
+        plain_fault::<f32>(seed).or_else(|| plain_fault::<f64>(seed))
+    });
+    let faults: Vec<String> = faults.collect();
+    let some: Vec<&String> = faults.iter().take(5).collect();
+    assert!(faults.is_empty(), "{}: {some:#?}", faults.len());
+}

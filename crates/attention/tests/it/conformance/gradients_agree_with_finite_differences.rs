@@ -1,0 +1,349 @@
+//! Every vector-Jacobian product against central differences in double precision.
+
+use crate::conformance::common::*;
+use crate::conformance::plain::*;
+use bochner_attention::{
+    AttentionGradients, Form, Magnitude, Mask, Pass, Points, Settings, Similarity, Variant, attend,
+    attend_vjp,
+};
+use bochner_numerics::{Seed, finite_difference, relative_error};
+use ndarray::Array4;
+use rand::Rng;
+
+/// Compares the gradient along `x` with differences of `value`, at the largest entry and at up to
+/// `count` others.
+fn compare(
+    x: &[f64],
+    gradient: &[f64],
+    count: usize,
+    mut value: impl FnMut(&[f64]) -> f64,
+    label: &str,
+) {
+    assert_eq!(x.len(), gradient.len(), "{label}");
+    let Some(largest) = (0..x.len()).max_by(|&a, &b| {
+        let size = |i: usize| gradient[i].abs();
+        size(a).total_cmp(&size(b))
+    }) else {
+        return;
+    };
+    let mut stream = Seed::new(2).stream(label);
+    let others = (0..count).map(|_| stream.r#gen_range(0..x.len()));
+    let at: Vec<usize> = std::iter::once(largest).chain(others).collect();
+    let got: Vec<f64> = at.iter().map(|&i| gradient[i]).collect();
+    let start: Vec<f64> = at.iter().map(|&i| x[i]).collect();
+    let mut point = x.to_vec();
+    let want = finite_difference(&start, |moved| {
+        // A coordinate may have been drawn twice: only what moved counts.
+        for ((&i, &start), &moved) in at.iter().zip(&start).zip(moved) {
+            if moved != start {
+                point[i] = moved;
+            }
+        }
+        let result = value(&point);
+        at.iter().for_each(|&i| point[i] = x[i]);
+        result
+    });
+    let error = relative_error(&got, &want);
+    let none = |x: &[f64]| x.iter().all(|x| x.abs() < 1e-9);
+    assert!(
+        error < 1e-6 || (none(&got) && none(&want)),
+        "{label}: {error:e}\n{got:?}\n{want:?}"
+    );
+}
+
+fn slice(x: &Array4<f64>) -> &[f64] {
+    x.as_slice().unwrap()
+}
+
+fn replaced(x: &Array4<f64>, values: &[f64]) -> Array4<f64> {
+    Array4::from_shape_vec(x.raw_dim(), values.to_vec()).unwrap()
+}
+
+fn value(settings: &Settings<f64>, example: &Example<f64>) -> f64 {
+    let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
+    let output = attend(q, k, v, settings).unwrap().output;
+    let cotangent: Array4<f64> = random(output.raw_dim(), "output cotangent");
+    (output * cotangent).sum()
+}
+
+fn vjp(settings: &Settings<f64>, example: &Example<f64>) -> AttentionGradients<f64> {
+    let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
+    let attended = attend(q, k, v, settings).unwrap();
+    let cotangent: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");
+    attend_vjp(q, k, v, settings, &attended, cotangent.view()).unwrap()
+}
+
+fn check_settings(settings: &Settings<f64>, example: &Example<f64>, count: usize, label: &str) {
+    let got = vjp(settings, example);
+    let along = |set: fn(&mut Example<f64>) -> &mut Array4<f64>, gradient, name| {
+        let mut at = example.clone();
+        let start = set(&mut at).clone();
+        let moved = |x: &[f64]| {
+            *set(&mut at) = replaced(&start, x);
+            value(settings, &at)
+        };
+        compare(
+            slice(&start),
+            slice(gradient),
+            count,
+            moved,
+            &format!("{label}: {name}"),
+        );
+    };
+    along(|e| &mut e.q, &got.q, "q");
+    along(|e| &mut e.k, &got.k, "k");
+    along(|e| &mut e.v, &got.v, "v");
+    check_points(settings, example, count, label, got);
+}
+
+fn with_points<'a>(
+    settings: &'a Settings<f64>,
+    floor: f64,
+    points: Points<'a, f64>,
+) -> Settings<'a, f64> {
+    Settings {
+        similarity: Similarity::Squared { points, floor },
+        ..*settings
+    }
+}
+
+fn check_points(
+    settings: &Settings<f64>,
+    example: &Example<f64>,
+    count: usize,
+    label: &str,
+    got: AttentionGradients<f64>,
+) {
+    let Similarity::Squared { points, floor } = settings.similarity else {
+        assert!(got.points.is_none());
+        return;
+    };
+    let gradients = got.points.unwrap();
+    let (w1, w2) = match points {
+        Points::Stationary { w } => (w, None),
+        Points::Nonstationary { w1, w2 } => (w1, Some(w2)),
+    };
+    let start = w1.to_owned();
+    let moved = |x: &[f64]| {
+        let w1 = replaced(&start, x);
+        let w1 = w1.view();
+        let points = match &w2 {
+            None => Points::Stationary { w: w1 },
+            Some(w2) => Points::Nonstationary { w1, w2: w2.view() },
+        };
+        value(&with_points(settings, floor, points), example)
+    };
+    compare(
+        slice(&start),
+        slice(&gradients.w1),
+        count,
+        moved,
+        &format!("{label}: w1"),
+    );
+    let Some(w2) = w2 else {
+        assert!(gradients.w2.is_none());
+        return;
+    };
+    let start = w2.to_owned();
+    let moved = |x: &[f64]| {
+        let w2 = replaced(&start, x);
+        let (w1, w2) = (w1.view(), w2.view());
+        let points = Points::Nonstationary { w1, w2 };
+        value(&with_points(settings, floor, points), example)
+    };
+    let label = format!("{label}: w2");
+    compare(
+        slice(&start),
+        slice(&gradients.w2.unwrap()),
+        count,
+        moved,
+        &label,
+    );
+}
+
+#[test]
+fn attention_with_every_setting() {
+    for (queries, keys, count) in [(5, 6, 6), (6, 4, 1)] {
+        for_all_settings(queries, keys, |settings, example, label| {
+            check_settings(settings, example, count, label);
+        });
+    }
+}
+
+#[test]
+fn attention_in_linear_time() {
+    for (queries, keys, count) in [(5, 6, 6), (6, 4, 1)] {
+        for_all_settings_in_linear_time(queries, keys, |settings, example, label| {
+            check_settings(settings, example, count, label);
+        });
+    }
+}
+
+/// Several blocks in several parts, at each of whose ends sums are handed on.
+#[test]
+fn attention_in_linear_time_across_blocks() {
+    let (queries, keys) = (530, 700);
+    let (example, sets) = (Example::new(queries, keys), PointSets::new());
+    for (name, mask) in masks(queries, keys) {
+        if name.contains("matrix") {
+            continue;
+        }
+        let similarity = sets.similarity("non-stationary, own");
+        let settings = Settings {
+            form: Form::LinearTime,
+            ..with(similarity, Magnitude::Norm { p: 1.5 }, &mask, None)
+        };
+        let label = format!("across blocks, in linear time, mask: {name}");
+        check_settings(&settings, &example, 4, &label);
+    }
+}
+
+/// More rows than go back to queries and keys at a time.
+#[test]
+fn attention_of_long_sequences() {
+    let (queries, keys) = (2100, 2300);
+    let (example, sets) = (Example::new(queries, keys), PointSets::new());
+    let lengths = Mask::none().with_key_lengths(vec![keys, 1500]);
+    for (name, form) in [
+        ("non-stationary, own", Form::LinearTime),
+        ("stationary, shared", Form::Quadratic),
+        ("rbf", Form::Automatic),
+        ("linear", Form::Automatic),
+    ] {
+        let magnitude = Magnitude::Norm { p: 1.5 };
+        let settings = Settings {
+            form,
+            ..with(sets.similarity(name), magnitude, &lengths, None)
+        };
+        check_settings(
+            &settings,
+            &example,
+            5,
+            &format!("{queries} queries, {name}"),
+        );
+    }
+}
+
+#[test]
+fn attention_across_blocks() {
+    let (queries, keys) = (130, 515);
+    let (example, sets) = (Example::new(queries, keys), PointSets::new());
+    for name in ["rbf", "expsin", "linear", "non-stationary, own"] {
+        for (mask_name, mask) in masks(queries, keys) {
+            let (similarity, magnitude) = (sets.similarity(name), Magnitude::Norm { p: 1.5 });
+            let settings = with(similarity, magnitude, &mask, dropout(0.3, "weights"));
+            let label = format!("across blocks, {name}, mask: {mask_name}");
+            check_settings(&settings, &example, 4, &label);
+        }
+    }
+}
+
+/// Without a floor nothing keeps a row's normaliser away from zero but the kernel itself.
+#[test]
+fn attention_without_a_floor() {
+    let (example, sets, mask) = (Example::new(5, 6), PointSets::new(), Mask::none());
+    let [w1, w2] = &sets.own;
+    let (w1, w2) = (w1.view(), w2.view());
+    let points = Points::Nonstationary { w1, w2 };
+    let similarity = Similarity::Squared { points, floor: 0.0 };
+    let settings = with(similarity, Magnitude::Norm { p: 2.0 }, &mask, None);
+    check_settings(&settings, &example, 20, "no floor");
+}
+
+fn check_mechanism(
+    case: &Case<f64>,
+    example: &Example<f64>,
+    mask: &Mask,
+    passes: &[Pass],
+    count: usize,
+    label: &str,
+) {
+    for pass in passes {
+        let got = case.gradients(example, mask, pass);
+        let along = |set: fn(&mut Example<f64>) -> &mut Array4<f64>, gradient, name| {
+            let mut at = example.clone();
+            let start = set(&mut at).clone();
+            let moved = |x: &[f64]| {
+                *set(&mut at) = replaced(&start, x);
+                loss(&case.forward(&at, mask, pass).unwrap())
+            };
+            let label = format!("{label}, {pass:?}: {name}");
+            compare(slice(&start), slice(gradient), count, moved, &label);
+        };
+        along(|e| &mut e.q, &got.q, "q");
+        along(|e| &mut e.k, &got.k, "k");
+        along(|e| &mut e.v, &got.v, "v");
+
+        let mut start = 0;
+        for spec in case.mechanism().parameters(size()) {
+            let range = start..start + spec.count();
+            start = range.end;
+            let mut parameters = case.parameters.clone();
+            let inputs = example.inputs(mask);
+            let moved = |x: &[f64]| {
+                parameters[range.clone()].copy_from_slice(x);
+                let forward = case.mechanism().forward(&inputs, &parameters, pass);
+                loss(&forward.unwrap())
+            };
+            let (x, gradient) = (
+                &case.parameters[range.clone()],
+                &got.parameters[range.clone()],
+            );
+            let label = format!("{label}, {pass:?}: {}", spec.name);
+            compare(x, gradient, count, moved, &label);
+        }
+    }
+}
+
+pub(crate) fn gradients_are_derivatives(case: &Case<f64>) {
+    case.with_every_mask(5, 6, |case, example, mask, label| {
+        check_mechanism(case, example, mask, &[EVALUATION, TRAINING], 3, label);
+    });
+}
+
+#[test]
+fn mechanisms_with_every_mask() {
+    cases().iter().for_each(gradients_are_derivatives);
+}
+
+/// Beyond its bounds nothing flows into the posterior's mean and deviation.
+#[test]
+fn a_posterior_at_its_bounds() {
+    let (example, mask) = (Example::new(4, 5), Mask::none());
+    // A stationary kernel is too sharp there for differences, and more draws meet more kinks.
+    let smooth = |variant: &Variant| {
+        let case = Case::<f64>::of(variant.clone());
+        let stationary = case.name.contains("\"stationary\"");
+        case.is_inferred() && !case.is_averaged() && !stationary
+    };
+    for variant in few_variants().into_iter().filter(smooth) {
+        let mut settings = serde_json::to_value(&variant).unwrap();
+        // Bounds at which the kernel is still smooth enough for differences.
+        settings["prior_std"] = 1e-3.into();
+        // A divergence of a million nats would drown them in its rounding.
+        settings["beta"] = 0.0.into();
+        let mut case = Case::of(serde_json::from_value(settings).unwrap());
+        for (name, bias) in [("inference.b2", 5.0), ("inference.b3", 9.0)] {
+            let specs = case.mechanism().parameters(size());
+            let before = specs.iter().take_while(|spec| spec.name != name);
+            let at = before.map(|spec| spec.count()).sum::<usize>();
+            case.parameters[at] = bias;
+        }
+        let label = format!("at its bounds: {}", case.name);
+        check_mechanism(&case, &example, &mask, &[EVALUATION], 8, &label);
+    }
+}
+
+#[test]
+fn mechanisms_across_blocks() {
+    let (queries, keys) = (130, 515);
+    let example = Example::new(queries, keys);
+    for case in few_cases() {
+        for (name, mask) in masks(queries, keys) {
+            if case.takes(&mask) && ["lengths", "causal", "matrix"].contains(&name) {
+                let label = format!("across blocks, {}, mask: {name}", case.name);
+                check_mechanism(&case, &example, &mask, &[TRAINING], 1, &label);
+            }
+        }
+    }
+}

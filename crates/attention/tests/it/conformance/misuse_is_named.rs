@@ -1,0 +1,340 @@
+use crate::conformance::common::*;
+use crate::conformance::plain::{FLOOR, PointSets, dropout, with};
+use bochner_attention::{
+    Error, Form, Magnitude, Mask, Pass, Points, Settings, Similarity, Variant, attend, attend_vjp,
+    linear_time_state,
+};
+use bochner_numerics::Seed;
+use ndarray::{Array3, Array4, ArrayView4, s};
+use serde_json::json;
+
+#[test]
+fn settings_out_of_range() {
+    let wrong = [
+        ("p", json!(0.0), "p"),
+        ("p", json!(-1.0), "p"),
+        ("floor", json!(-1e-9), "floor"),
+        ("prior_std", json!(0.0), "prior_std"),
+        ("beta", json!(-1.0), "beta"),
+        ("slope", json!(-0.1), "slope"),
+        ("period", json!(0.0), "period"),
+        ("period", json!(1e31), "period"),
+    ];
+    for variant in variants() {
+        for (key, value, name) in &wrong {
+            let mut settings = serde_json::to_value(&variant).unwrap();
+            if settings.get(key).is_none() {
+                continue;
+            }
+            settings[key] = value.clone();
+            let variant: Variant = serde_json::from_value(settings).unwrap();
+            let mut rng = Seed::new(0).stream("initial values");
+            let mechanism = variant.mechanism::<f64>();
+            for got in [
+                mechanism.validate(),
+                mechanism.initial(size(), &mut rng).map(|_| ()),
+            ] {
+                let named =
+                    |e: &Error| matches!(e, Error::OutOfRange { name: got, .. } if got == name);
+                assert!(named(&got.unwrap_err()), "{variant:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_points() {
+    for variant in variants() {
+        let mut settings = serde_json::to_value(&variant).unwrap();
+        if settings.get("points").is_none() {
+            continue;
+        }
+        settings["points"] = json!(0);
+        let variant: Variant = serde_json::from_value(settings).unwrap();
+        let got = variant.mechanism::<f64>().validate();
+        let named = matches!(
+            got,
+            Err(Error::Empty {
+                what: "spectral points",
+                ..
+            })
+        );
+        assert!(named, "{variant:?}");
+    }
+}
+
+#[test]
+fn shapes_that_do_not_fit() {
+    let example = Example::<f64>::new(3, 4);
+    let mask = Mask::none();
+    let expect = |other: Example<f64>, what: &str| {
+        for case in cases::<f64>() {
+            let got = case.forward(&other, &mask, &EVALUATION).unwrap_err();
+            assert!(got.to_string().contains(what), "{}: {got}", case.name);
+        }
+    };
+    let with = |k: Array4<f64>, v: Array4<f64>| Example {
+        k,
+        v,
+        ..example.clone()
+    };
+    let array = |keys, width| Array4::<f64>::ones((BATCH, HEADS, keys, width));
+    expect(with(array(4, WIDTH + 1), array(4, VALUE_WIDTH)), "k");
+    expect(
+        with(array(4, WIDTH), array(3, VALUE_WIDTH)),
+        "v must have shape",
+    );
+    expect(
+        with(array(4, WIDTH), array(4, 0)),
+        "v has no elements along its width",
+    );
+    expect(with(array(0, WIDTH), array(0, VALUE_WIDTH)), "k");
+}
+
+#[test]
+fn masks_and_parameters_that_do_not_fit() {
+    let example = Example::<f64>::new(3, 4);
+    for case in cases::<f64>() {
+        let mask = Mask::none().with_key_lengths(vec![5, 1]);
+        let got = case.forward(&example, &mask, &EVALUATION);
+        assert!(matches!(
+            got,
+            Err(Error::Mask {
+                what: "key lengths",
+                ..
+            })
+        ));
+
+        let mask = Mask::none();
+        let longer: Vec<f64> = case.parameters.iter().copied().chain([0.0]).collect();
+        let inputs = example.inputs(&mask);
+        let got = case.mechanism().forward(&inputs, &longer, &EVALUATION);
+        assert!(
+            matches!(got, Err(Error::ParameterCount { .. })),
+            "{}",
+            case.name
+        );
+
+        let (seed, dropout) = (Seed::new(0), 1.0);
+        let got = case.forward(&example, &mask, &Pass::Training { seed, dropout });
+        let named = matches!(
+            got,
+            Err(Error::OutOfRange {
+                name: "weight dropout",
+                ..
+            })
+        );
+        assert!(named, "{}", case.name);
+    }
+}
+
+#[test]
+fn the_forward_pass_of_another_mechanism() {
+    let example = Example::<f64>::new(3, 4);
+    let mask = Mask::none();
+    let named = |variant: Variant| (variant.name(), Case::<f64>::of(variant));
+    let cases: Vec<_> = few_variants().into_iter().map(named).collect();
+    for (name, case) in &cases {
+        for (_, other) in cases.iter().filter(|(other, _)| other != name) {
+            let forward = other.forward(&example, &mask, &EVALUATION).unwrap();
+            let (output, penalty) = cotangents(&forward);
+            let got = case.mechanism().backward(
+                &example.inputs(&mask),
+                &case.parameters,
+                &EVALUATION,
+                &forward,
+                bochner_attention::Cotangents {
+                    output: output.view(),
+                    penalty: penalty.view(),
+                },
+            );
+            assert!(
+                matches!(got, Err(Error::ForeignForward { .. })),
+                "{}",
+                case.name
+            );
+        }
+    }
+}
+
+fn attended(x: ArrayView4<f64>, settings: &Settings<f64>) -> Error {
+    attend(x, x, x, settings).unwrap_err()
+}
+
+#[test]
+fn settings_of_plain_attention() {
+    let x = Array4::<f64>::ones((BATCH, HEADS, 3, WIDTH));
+    let mask = Mask::none();
+    for p in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let got = attended(
+            x.view(),
+            &with(Similarity::Rbf, Magnitude::Norm { p }, &mask, None),
+        );
+        assert!(matches!(got, Error::OutOfRange { name: "p", .. }));
+    }
+    for period in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let similarity = Similarity::Expsin { period };
+        let got = attended(x.view(), &with(similarity, Magnitude::None, &mask, None));
+        assert!(matches!(got, Error::OutOfRange { name: "period", .. }));
+    }
+    let released = Magnitude::Released {
+        p: 2.0,
+        dropout: None,
+    };
+    let got = attended(x.view(), &with(Similarity::Rbf, released, &mask, None));
+    assert!(matches!(got, Error::Unsupported { .. }));
+    let squared = |w: &Array3<f64>, floor| {
+        let points = Points::shared_stationary(w.view());
+        attended(
+            x.view(),
+            &with(
+                Similarity::Squared { points, floor },
+                Magnitude::None,
+                &mask,
+                None,
+            ),
+        )
+    };
+    let fitting = Array3::ones((HEADS, 2, WIDTH));
+    for floor in [-1.0, f64::NAN, f64::INFINITY] {
+        let got = squared(&fitting, floor);
+        assert!(matches!(got, Error::OutOfRange { name: "floor", .. }));
+    }
+    let got = squared(&Array3::ones((HEADS, 2, WIDTH + 1)), 0.0);
+    assert!(matches!(
+        got,
+        Error::ShapeMismatch {
+            what: "spectral points w, of one set or one an example,",
+            ..
+        }
+    ));
+    let got = squared(&Array3::ones((HEADS, 0, WIDTH)), 0.0);
+    assert!(matches!(
+        got,
+        Error::Empty {
+            what: "spectral points",
+            ..
+        }
+    ));
+}
+
+#[test]
+fn the_linear_time_form_where_there_is_none() {
+    let (example, sets, none) = (Example::<f64>::new(3, 4), PointSets::new(), Mask::none());
+    let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
+    let matrix = Mask::none().with_matrix(matrix(3, 4).view());
+    let squared = sets.similarity("stationary, own");
+    let norm = Magnitude::Norm { p: 2.0 };
+    let released = Magnitude::Released {
+        p: 2.0,
+        dropout: dropout(0.3, "magnitude"),
+    };
+    let weight_dropout = dropout(0.3, "weights");
+    for (settings, says) in [
+        (with(Similarity::Rbf, norm, &none, None), "spectral points"),
+        (with(squared, norm, &matrix, None), "matrix"),
+        (with(squared, norm, &none, weight_dropout), "dropout"),
+        (with(squared, released, &none, None), "dropout"),
+    ] {
+        let form = Form::LinearTime;
+        let got = attend(q, k, v, &Settings { form, ..settings }).unwrap_err();
+        assert!(matches!(got, Error::Unsupported { what, .. } if what.contains(says)));
+        assert!(linear_time_state(q, k, v, &settings).is_err());
+        assert!(attend(q, k, v, &settings).is_ok());
+    }
+    let causal = Mask::none().with_causality();
+    let got = linear_time_state(q, k, v, &with(squared, norm, &causal, None));
+    assert!(matches!(got, Err(Error::Unsupported { .. })));
+}
+
+#[test]
+fn a_floor_too_low_for_the_linear_time_form() {
+    let (example, sets, mask) = (Example::<f64>::new(3, 4), PointSets::new(), Mask::none());
+    let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
+    let [w1, w2] = &sets.own;
+    let (w1, w2) = (w1.view(), w2.view());
+    let attended = |floor| {
+        let points = Points::Nonstationary { w1, w2 };
+        let similarity = Similarity::Squared { points, floor };
+        let settings = with(similarity, Magnitude::None, &mask, None);
+        let form = Form::LinearTime;
+        attend(q, k, v, &Settings { form, ..settings })
+    };
+    for floor in [0.0, 9e-7] {
+        let got = attended(floor).unwrap_err();
+        assert!(matches!(got, Error::OutOfRange { got, .. } if got == floor));
+    }
+    assert!(attended(1e-6).is_ok());
+}
+
+#[test]
+fn what_another_call_attended_to() {
+    let (example, sets) = (Example::<f64>::new(3, 5), PointSets::new());
+    let Example { q, k, v } = &example;
+    let [q, k, v] = [q, k, v].map(|x| x.view());
+    let mask = Mask::none();
+    let squared = sets.similarity("stationary, own");
+    let norm = Magnitude::Norm { p: 1.5 };
+    let settings = with(squared, norm, &mask, None);
+    let padded = Mask::none().with_key_lengths(vec![2, 5]);
+    let matrix = Mask::none().with_matrix(matrix(3, 5).view());
+    let causal = Mask::none().with_causality();
+    let in_linear_time = Settings {
+        form: Form::LinearTime,
+        ..settings
+    };
+    let fewer = Points::Stationary {
+        w: sets.own[0].slice(s![.., .., 1.., ..]),
+    };
+    let fewer = Similarity::Squared {
+        points: fewer,
+        floor: FLOOR,
+    };
+    let others = [
+        settings.with_mask(&padded),
+        settings.with_mask(&matrix),
+        settings.with_mask(&causal),
+        with(Similarity::Rbf, norm, &mask, None),
+        with(Similarity::Linear, norm, &mask, None),
+        with(sets.similarity("non-stationary, own"), norm, &mask, None),
+        with(fewer, norm, &mask, None),
+        with(squared, Magnitude::None, &mask, None),
+        with(squared, norm, &mask, dropout(0.3, "weights")),
+    ];
+    for own in [settings, in_linear_time] {
+        let attended = attend(q, k, v, &own).unwrap();
+        let cotangent = attended.output.view();
+        assert!(attend_vjp(q, k, v, &own, &attended, cotangent).is_ok());
+        for other in &others {
+            let got = attend_vjp(q, k, v, other, &attended, cotangent);
+            assert!(
+                matches!(got, Err(Error::ForeignForward { .. })),
+                "{other:?}"
+            );
+            let theirs = attend(q, k, v, other).unwrap();
+            let got = attend_vjp(q, k, v, &own, &theirs, cotangent);
+            assert!(
+                matches!(got, Err(Error::ForeignForward { .. })),
+                "{other:?}"
+            );
+        }
+        let (fewer_k, fewer_v) = (k.slice(s![.., .., 1.., ..]), v.slice(s![.., .., 1.., ..]));
+        let got = attend_vjp(q, fewer_k, fewer_v, &own, &attended, cotangent);
+        assert!(matches!(got, Err(Error::ForeignForward { .. })));
+    }
+}
+
+#[test]
+fn a_floor_above_the_kernel() {
+    let (example, sets, mask) = (Example::<f64>::new(3, 4), PointSets::new(), Mask::none());
+    let Example { q, k, v } = &example;
+    let Similarity::Squared { points, .. } = sets.similarity("stationary, own") else {
+        unreachable!("a squared kernel");
+    };
+    for floor in [-1e-9, 1.1, 1e300, f64::NAN] {
+        let similarity = Similarity::Squared { points, floor };
+        let settings = with(similarity, Magnitude::None, &mask, None);
+        let got = attend(q.view(), k.view(), v.view(), &settings);
+        assert!(matches!(got, Err(Error::OutOfRange { name: "floor", .. })));
+    }
+}

@@ -1,0 +1,175 @@
+use crate::conformance::common::*;
+use crate::conformance::plain::*;
+use bochner_attention::{AttentionGradients, Mask, Settings, attend, attend_vjp};
+use ndarray::{Array4, s};
+
+const POISON: [f64; 3] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+
+fn is_clean(x: &Array4<f64>) -> bool {
+    x.iter().all(|x| x.is_finite())
+}
+
+/// Puts `poison` wherever no query of the example looks.
+fn poisoned(example: &Example<f64>, mask: &Mask, poison: f64, keys_too: bool) -> Example<f64> {
+    let mut example = example.clone();
+    let (queries, keys) = (example.q.dim().2, example.k.dim().2);
+    for b in 0..BATCH {
+        for j in 0..keys {
+            if (0..queries).any(|i| mask.keeps(b, i, j, queries, keys)) {
+                continue;
+            }
+            example.v.slice_mut(s![b, .., j, ..]).fill(poison);
+            if keys_too {
+                example.k.slice_mut(s![b, .., j, ..]).fill(poison);
+            }
+        }
+    }
+    example
+}
+
+/// Keys and values that no query sees have no influence.
+pub(crate) fn the_unseen_does_not_matter(case: &Case<f64>) {
+    case.with_every_mask(5, 6, |case, example, mask, label| {
+        // The inference network's mean knows lengths, but no matrix.
+        let keys_too = !(case.is_inferred() && label.contains("matrix"));
+        let want = case.output(example, mask, &EVALUATION);
+        let want_gradients = case.gradients(example, mask, &EVALUATION);
+        for poison in POISON {
+            let poisoned = poisoned(example, mask, poison, keys_too);
+            let label = format!("{label}, {poison}");
+            assert_close(&case.output(&poisoned, mask, &EVALUATION), &want, &label);
+            let got = case.gradients(&poisoned, mask, &EVALUATION);
+            assert_same_gradients(&got, &want_gradients, &label);
+            if !label.contains("none") {
+                continue;
+            }
+            assert_eq!(got, want_gradients, "nothing was masked");
+        }
+    });
+}
+
+#[test]
+fn keys_and_values_that_no_query_sees() {
+    cases().iter().for_each(the_unseen_does_not_matter);
+}
+
+/// Nor has a key behind a matrix that is louder than all others, in training, where magnitudes are
+/// dropped.
+#[test]
+fn a_loud_key_that_no_query_sees() {
+    let mut seen = ndarray::Array2::from_elem((5, 6), true);
+    seen.column_mut(2).fill(false);
+    let mask = Mask::none().with_matrix(seen.view());
+    let example = Example::<f64>::new(5, 6);
+    let mut loud = example.clone();
+    loud.k.slice_mut(s![.., .., 2, ..]).fill(40.0);
+    let cases = cases::<f64>().into_iter();
+    for case in cases.filter(|case| !case.is_inferred() && case.takes(&mask)) {
+        let want = case.output(&example, &mask, &TRAINING);
+        assert_eq!(case.output(&loud, &mask, &TRAINING), want, "{}", case.name);
+    }
+}
+
+/// Rows before the last do not see the last key.
+#[test]
+fn the_future() {
+    let mask = Mask::none().with_causality();
+    let example = Example::<f64>::new(6, 6);
+    let earlier = s![.., .., ..5, ..];
+    for case in cases::<f64>().iter().filter(|case| case.takes(&mask)) {
+        let want = case.output(&example, &mask, &EVALUATION);
+        let want_gradient = case.gradients(&example, &mask, &EVALUATION).q;
+        for poison in POISON {
+            let mut poisoned = example.clone();
+            poisoned.k.slice_mut(s![.., .., 5, ..]).fill(poison);
+            poisoned.v.slice_mut(s![.., .., 5, ..]).fill(poison);
+            let got = case.output(&poisoned, &mask, &EVALUATION);
+            let cut = |x: &Array4<f64>| x.slice(earlier).to_owned();
+            assert_close(&cut(&got), &cut(&want), &case.name);
+            let got = case.gradients(&poisoned, &mask, &EVALUATION).q;
+            assert_close(&cut(&got), &cut(&want_gradient), &case.name);
+        }
+    }
+}
+
+/// A query that sees no key has no influence, whatever it is.
+#[test]
+fn queries_that_see_nothing() {
+    let mask = Mask::none().with_matrix(matrix(5, 6).view());
+    let example = Example::<f64>::new(5, 6);
+    for case in cases::<f64>().iter().filter(|case| !case.is_inferred()) {
+        let want = case.gradients(&example, &mask, &EVALUATION);
+        for poison in POISON {
+            let mut poisoned = example.clone();
+            poisoned.q.slice_mut(s![.., .., 1, ..]).fill(poison);
+            assert!(is_clean(&case.output(&poisoned, &mask, &EVALUATION)));
+            let got = case.gradients(&poisoned, &mask, &EVALUATION);
+            assert_same_gradients(&got, &want, &case.name);
+        }
+    }
+}
+
+/// What a query does see is not swept under the mask.
+#[test]
+fn a_kept_nan_shows() {
+    let mask = Mask::none().with_key_lengths(vec![5, 6]);
+    let mut example = Example::<f64>::new(5, 6);
+    example.v[[0, 0, 4, 0]] = f64::NAN;
+    for case in cases::<f64>() {
+        assert!(!is_clean(&case.output(&example, &mask, &EVALUATION)));
+    }
+}
+
+fn run(
+    settings: &Settings<f64>,
+    Example { q, k, v }: &Example<f64>,
+) -> (Array4<f64>, AttentionGradients<f64>) {
+    let (q, k, v) = (q.view(), k.view(), v.view());
+    let attended = attend(q, k, v, settings).unwrap();
+    let g: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");
+    let g = attend_vjp(q, k, v, settings, &attended, g.view()).unwrap();
+    (attended.output, g)
+}
+
+/// The same for sums over the sequence: padding, and queries before the first key.
+#[test]
+fn the_unseen_in_linear_time() {
+    for (queries, keys) in [(5, 6), (6, 4)] {
+        for_all_settings_in_linear_time(queries, keys, |settings, example, label| {
+            let (want, want_gradients) = run(settings, example);
+            for poison in POISON {
+                let mut poisoned = poisoned(example, settings.mask, poison, true);
+                if settings.mask.is_causal() {
+                    let blind = queries.saturating_sub(keys);
+                    poisoned.q.slice_mut(s![.., .., ..blind, ..]).fill(poison);
+                }
+                let (got, gradients) = run(settings, &poisoned);
+                assert_close(&got, &want, label);
+                assert_close(&gradients.q, &want_gradients.q, label);
+                assert_close(&gradients.k, &want_gradients.k, label);
+                assert_close(&gradients.v, &want_gradients.v, label);
+                let points = |g: AttentionGradients<f64>| g.points.unwrap().w1;
+                assert_close(&points(gradients), &points(want_gradients.clone()), label);
+            }
+        });
+    }
+}
+
+#[test]
+fn the_future_in_linear_time() {
+    let length = 6;
+    for_all_settings_in_linear_time(length, length, |settings, example, label| {
+        if !settings.mask.is_causal() {
+            return;
+        }
+        let (want, want_gradients) = run(settings, example);
+        let mut poisoned = example.clone();
+        let last = s![.., .., length - 1, ..];
+        poisoned.k.slice_mut(last).fill(f64::NAN);
+        poisoned.v.slice_mut(last).fill(f64::NAN);
+        let (got, gradients) = run(settings, &poisoned);
+        let earlier = |x: &Array4<f64>| x.slice(s![.., .., ..length - 1, ..]).to_owned();
+        assert_close(&earlier(&got), &earlier(&want), label);
+        assert_close(&earlier(&gradients.q), &earlier(&want_gradients.q), label);
+    });
+}

@@ -1,0 +1,133 @@
+//! Every setting of attention without a mechanism around it.
+
+use crate::conformance::common::*;
+use bochner_attention::{Form, Magnitude, Mask, Points, Settings, Similarity};
+use bochner_numerics::{Dropout, Seed};
+use ndarray::Array4;
+
+pub(crate) const FLOOR: f64 = 1e-3;
+pub(crate) const PERIOD: f64 = 2.7;
+const R: usize = 3;
+
+/// Spectral points: one set for all examples, and one for each.
+pub(crate) struct PointSets {
+    pub(crate) shared: [Array4<f64>; 2],
+    pub(crate) own: [Array4<f64>; 2],
+}
+
+impl PointSets {
+    pub(crate) fn new() -> Self {
+        let sets =
+            |count, names: [&str; 2]| names.map(|name| random((count, HEADS, R, WIDTH), name));
+        Self {
+            shared: sets(1, ["shared w1", "shared w2"]),
+            own: sets(BATCH, ["own w1", "own w2"]),
+        }
+    }
+
+    pub(crate) fn similarity(&self, name: &str) -> Similarity<'_, f64> {
+        match name {
+            "rbf" => Similarity::Rbf,
+            "expsin" => Similarity::Expsin { period: PERIOD },
+            "linear" => Similarity::Linear,
+            "stationary, shared" => stationary(&self.shared),
+            "stationary, own" => stationary(&self.own),
+            "non-stationary, shared" => nonstationary(&self.shared),
+            "non-stationary, own" => nonstationary(&self.own),
+            _ => panic!("no similarity is called {name}"),
+        }
+    }
+}
+
+pub(crate) const SIMILARITIES: [&str; 7] = [
+    "rbf",
+    "expsin",
+    "linear",
+    "stationary, shared",
+    "stationary, own",
+    "non-stationary, shared",
+    "non-stationary, own",
+];
+
+pub(crate) fn stationary([w, _]: &[Array4<f64>; 2]) -> Similarity<'_, f64> {
+    Similarity::Squared {
+        points: Points::Stationary { w: w.view() },
+        floor: FLOOR,
+    }
+}
+
+pub(crate) fn nonstationary([w1, w2]: &[Array4<f64>; 2]) -> Similarity<'_, f64> {
+    let (w1, w2) = (w1.view(), w2.view());
+    Similarity::Squared {
+        points: Points::Nonstationary { w1, w2 },
+        floor: FLOOR,
+    }
+}
+
+pub(crate) fn dropout(rate: f64, purpose: &str) -> Option<Dropout> {
+    Dropout::new(rate, Seed::new(12).child(purpose))
+}
+
+pub(crate) fn magnitudes() -> Vec<Magnitude> {
+    let norms = [0.5, 1.0, 1.5, 2.0, 3.0].map(|p| Magnitude::Norm { p });
+    let released = [(1.5, None), (2.0, dropout(0.3, "magnitude"))];
+    let released = released.map(|(p, dropout)| Magnitude::Released { p, dropout });
+    [Magnitude::None]
+        .into_iter()
+        .chain(norms)
+        .chain(released)
+        .collect()
+}
+
+/// Calls `check` with every similarity, magnitude, mask, and with and without dropout.
+pub(crate) fn for_all_settings(
+    queries: usize,
+    keys: usize,
+    mut check: impl FnMut(&Settings<f64>, &Example<f64>, &str),
+) {
+    let (example, sets) = (Example::new(queries, keys), PointSets::new());
+    for kernel in SIMILARITIES {
+        for magnitude in magnitudes() {
+            if kernel == "rbf" && matches!(magnitude, Magnitude::Released { .. }) {
+                continue;
+            }
+            for (name, mask) in masks(queries, keys) {
+                for dropout in [None, dropout(0.3, "weights")] {
+                    let settings = with(sets.similarity(kernel), magnitude, &mask, dropout);
+                    let label = format!("{kernel}, {magnitude:?}, mask: {name}, {dropout:?}");
+                    check(&settings, &example, &label);
+                }
+            }
+        }
+    }
+}
+
+/// Calls `check` with all settings that have a linear-time form, in that form.
+pub(crate) fn for_all_settings_in_linear_time(
+    queries: usize,
+    keys: usize,
+    mut check: impl FnMut(&Settings<f64>, &Example<f64>, &str),
+) {
+    let form = Form::LinearTime;
+    for_all_settings(queries, keys, |settings, example, label| {
+        let settings = Settings { form, ..*settings };
+        if settings.form_for(queries, keys, VALUE_WIDTH).is_ok() {
+            check(&settings, example, &format!("{label}, in linear time"));
+        }
+    });
+}
+
+pub(crate) fn with<'a, T>(
+    similarity: Similarity<'a, T>,
+    magnitude: Magnitude,
+    mask: &'a Mask,
+    dropout: Option<Dropout>,
+) -> Settings<'a, T> {
+    Settings {
+        similarity,
+        magnitude,
+        mask,
+        dropout,
+        form: Form::Automatic,
+    }
+}

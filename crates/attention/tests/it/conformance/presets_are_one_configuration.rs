@@ -1,0 +1,129 @@
+use crate::conformance::common::*;
+use bochner_attention::{Copula, Mask, Mikan, Pass, Posterior, Stationarity, Variant};
+use bochner_numerics::Seed;
+
+fn output(mikan: Mikan, seed: u64) -> ndarray::Array4<f64> {
+    let case = Case::<f64>::of(Mikan { points: 4, ..mikan }.into());
+    let seed = Seed::new(seed);
+    case.output(
+        &Example::new(5, 6),
+        &Mask::none(),
+        &Pass::Evaluation { seed },
+    )
+}
+
+#[test]
+fn a_name_is_what_the_settings_make_of_it() {
+    let name = |mikan: Mikan| Variant::from(mikan).name();
+    let stationary = Stationarity::Stationary;
+    assert_eq!(name(Mikan::ika_s()), "ika-s");
+    assert_eq!(name(Mikan::ika_ns()), "ika-ns");
+    assert_eq!(
+        name(Mikan {
+            p: 1.8,
+            ..Mikan::ika_ns()
+        }),
+        "ikan"
+    );
+    assert_eq!(
+        name(Mikan {
+            p: 1.8,
+            ..Mikan::ika_s()
+        }),
+        "ikan"
+    );
+    assert_eq!(
+        name(Mikan {
+            p: 2.0,
+            ..Mikan::ikan()
+        }),
+        "ika-ns"
+    );
+    assert_eq!(
+        name(Mikan {
+            stationarity: stationary,
+            ..Mikan::default()
+        }),
+        "mikan"
+    );
+    assert_eq!(
+        name(Mikan {
+            copula: Copula::Independent,
+            ..Mikan::default()
+        }),
+        "ika-ns"
+    );
+}
+
+/// Two sets of points that coincide are one: the second network adds nothing.
+#[test]
+fn equal_networks_make_the_kernel_stationary() {
+    let stationary = Case::<f64>::of(
+        Mikan {
+            points: 4,
+            ..Mikan::ika_s()
+        }
+        .into(),
+    );
+    let mut two = Case::<f64>::of(
+        Mikan {
+            points: 4,
+            ..Mikan::ika_ns()
+        }
+        .into(),
+    );
+    two.parameters.clone_from(&stationary.parameters);
+    let specs = stationary.mechanism().parameters(size());
+    let density = specs
+        .iter()
+        .filter(|spec| spec.name.starts_with("density1"));
+    let count: usize = density.map(|spec| spec.count()).sum();
+    let own = two.parameters.len() - count..;
+    two.parameters.extend_from_within(own);
+    let (example, mask) = (Example::new(5, 6), Mask::none());
+    assert_close(
+        &two.output(&example, &mask, &EVALUATION),
+        &stationary.output(&example, &mask, &EVALUATION),
+        "w1 = w2",
+    );
+}
+
+/// The spread over seeds falls as the root of the number of draws.
+#[test]
+fn more_draws_lie_closer_together() {
+    for posterior in [Posterior::Inferred, Posterior::Unconditional] {
+        let of = |draws| Mikan {
+            posterior,
+            draws,
+            ..Mikan::ikan()
+        };
+        let spread = |draws| {
+            let pairs = (0..20).map(|seed| {
+                let apart = output(of(draws), 2 * seed) - output(of(draws), 2 * seed + 1);
+                apart.mapv(|x| x * x).sum()
+            });
+            pairs.sum::<f64>().sqrt()
+        };
+        let ratio = spread(1) / spread(64);
+        assert!((5.0..13.0).contains(&ratio), "{posterior:?}: {ratio}");
+    }
+}
+
+/// What every row sees is the same for all: a causal mask is no leak.
+#[test]
+fn an_unconditional_posterior_takes_causal_masks() {
+    let case = Case::<f64>::of(
+        Mikan {
+            points: 4,
+            posterior: Posterior::Unconditional,
+            ..Mikan::ikan()
+        }
+        .into(),
+    );
+    let mask = Mask::none().with_causality();
+    assert!(case.takes(&mask));
+    assert!(
+        case.forward(&Example::new(5, 6), &mask, &EVALUATION)
+            .is_ok()
+    );
+}

@@ -1,0 +1,71 @@
+//! What [`Form::LinearTime`] says of its error.
+
+use crate::conformance::common::*;
+use bochner_attention::{Form, Magnitude, Mask, Points, Settings, Similarity, attend};
+use bochner_numerics::{Real, Seed, standard_normal};
+use ndarray::Array4;
+use std::f64::consts::FRAC_PI_2;
+
+const LENGTH: usize = 300;
+const FLOOR: f64 = 1e-5;
+
+/// Keys at such a distance from all queries that $f = \cos(w \cdot (q - k))$ is about `spread`.
+fn near_zeros(spread: f64) -> Example<f64> {
+    let mut stream = Seed::new(4).stream("near zeros");
+    let mut array = |at: f64, spread: f64, width| {
+        let number = || at + spread * standard_normal::<f64>(&mut stream);
+        // The same number in both precisions.
+        Array4::from_shape_simple_fn((1, 1, LENGTH, width), number).mapv(|x| f64::from(x as f32))
+    };
+    Example {
+        q: array(0.3, spread, 1),
+        k: array(0.3 + FRAC_PI_2, spread, 1),
+        v: array(0.0, 1.0, VALUE_WIDTH),
+    }
+}
+
+fn output<T: Real>(example: &Example<f64>, form: Form) -> Array4<f64> {
+    let cast = |x: &Array4<f64>| x.mapv(T::of);
+    let (q, k, v) = (cast(&example.q), cast(&example.k), cast(&example.v));
+    let w = Array4::ones((1, 1, 1, 1));
+    let settings = Settings {
+        similarity: Similarity::Squared {
+            points: Points::Stationary { w: w.view() },
+            floor: FLOOR,
+        },
+        magnitude: Magnitude::None,
+        mask: &Mask::none(),
+        dropout: None,
+        form,
+    };
+    let attended = attend(q.view(), k.view(), v.view(), &settings);
+    attended.unwrap().output.mapv(T::as_f64)
+}
+
+/// The error of each form in `f32`, relative to the largest value.
+fn errors(example: &Example<f64>) -> [f64; 2] {
+    let largest = |x: &Array4<f64>| x.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+    let want = output::<f64>(example, Form::Quadratic);
+    [Form::Quadratic, Form::LinearTime].map(|form| {
+        let got = output::<f32>(example, form);
+        largest(&(got - &want)) / largest(&example.v)
+    })
+}
+
+#[test]
+fn where_all_keys_lie_near_zeros_of_the_kernel() {
+    let bound = f64::from(f32::EPSILON) / FLOOR;
+    for spread in [0.0, 1e-4, 1e-3, 3e-3, 1e-2] {
+        let [quadratic, linear] = errors(&near_zeros(spread));
+        println!("{spread:e}: {quadratic:e} {linear:e}");
+        assert!(quadratic < 1e-2 * bound, "{spread:e}: {quadratic:e}");
+        assert!(linear < bound, "{spread:e}: {linear:e}");
+    }
+}
+
+#[test]
+fn elsewhere_it_is_small() {
+    let [quadratic, linear] = errors(&near_zeros(1.0));
+    println!("{quadratic:e} {linear:e}");
+    assert!(quadratic < 1e-6 && linear < 1e-6);
+}

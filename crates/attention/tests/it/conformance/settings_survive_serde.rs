@@ -1,0 +1,62 @@
+use bochner_attention::{Blocks, Form, Mask, Variant};
+use ndarray::Array2;
+
+#[test]
+fn variants() {
+    for variant in crate::conformance::common::variants() {
+        let text = serde_json::to_string(&variant).unwrap();
+        let back: Variant = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, variant, "{text}");
+    }
+    assert!(serde_json::from_str::<Variant>(r#"{"mechanism":"Nothing"}"#).is_err());
+}
+
+#[test]
+fn masks() {
+    for (_, mask) in crate::conformance::common::masks(3, 4) {
+        let text = serde_json::to_string(&mask).unwrap();
+        assert_eq!(serde_json::from_str::<Mask>(&text).unwrap(), mask);
+    }
+    let mask = Mask::none()
+        .with_query_lengths(vec![2])
+        .with_matrix(Array2::from_elem((1, 1), true).view());
+    let text = serde_json::to_string(&mask).unwrap();
+    assert_eq!(serde_json::from_str::<Mask>(&text).unwrap(), mask);
+}
+
+#[test]
+fn forms() {
+    for (form, text) in [
+        (Form::Automatic, r#""automatic""#),
+        (Form::Quadratic, r#""quadratic""#),
+        (Form::LinearTime, r#""linear_time""#),
+        (
+            Form::Blocked(Blocks {
+                queries: 64,
+                keys: 256,
+            }),
+            r#"{"blocked":{"queries":64,"keys":256}}"#,
+        ),
+    ] {
+        assert_eq!(serde_json::to_string(&form).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Form>(text).unwrap(), form);
+    }
+}
+
+#[cfg(feature = "dfdx")]
+#[test]
+fn layers() {
+    use bochner_attention::MultiHeadConfig;
+    use bochner_numerics::Seed;
+    for variant in crate::conformance::common::variants() {
+        let config = MultiHeadConfig {
+            heads: 3,
+            variant,
+            dropout: 0.25,
+            seed: Seed::new(9),
+        };
+        let text = serde_json::to_string(&config).unwrap();
+        let back: MultiHeadConfig = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, config, "{text}");
+    }
+}

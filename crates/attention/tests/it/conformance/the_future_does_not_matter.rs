@@ -1,0 +1,133 @@
+use crate::conformance::common::*;
+use crate::conformance::plain::{PointSets, with};
+use bochner_attention::{Error, Form, Magnitude, Mask, Settings, attend};
+use ndarray::{Array4, s};
+
+fn causal() -> Mask {
+    Mask::none().with_causality()
+}
+
+/// To the bit, for keys changed from one of `from` on.
+fn no_earlier_row_changes(case: &Case<f64>, length: usize, from: &[usize]) {
+    if !case.takes(&causal()) {
+        return;
+    }
+    let example = Example::<f64>::new(length, length);
+    for pass in [EVALUATION, TRAINING] {
+        let want = case.output(&example, &causal(), &pass);
+        for &changed in from {
+            let mut other = example.clone();
+            other.k.slice_mut(s![.., .., changed.., ..]).fill(7.5);
+            other.v.slice_mut(s![.., .., changed.., ..]).fill(-1e3);
+            let got = case.output(&other, &causal(), &pass);
+            let earlier = |x: &Array4<f64>| x.slice(s![.., .., ..changed, ..]).to_owned();
+            assert_eq!(earlier(&got), earlier(&want), "{} {changed}", case.name);
+            assert_ne!(got, want);
+        }
+    }
+}
+
+/// Changing a key changes no earlier row.
+pub(crate) fn no_row_sees_the_future(case: &Case<f64>) {
+    no_earlier_row_changes(case, 7, &[1, 2, 5, 6]);
+}
+
+pub(crate) fn decoding_agrees_with_the_full_pass(case: &Case<f64>) {
+    if !case.takes(&causal()) {
+        return;
+    }
+    let length = 6;
+    let example = Example::<f64>::new(length, length);
+    let full = case.output(&example, &causal(), &EVALUATION);
+    for (from, to) in [(0, 1), (3, 4), (2, 5), (5, 6)] {
+        let step = Example {
+            q: example.q.slice(s![.., .., from..to, ..]).to_owned(),
+            k: example.k.slice(s![.., .., ..to, ..]).to_owned(),
+            v: example.v.slice(s![.., .., ..to, ..]).to_owned(),
+        };
+        let got = case.output(&step, &causal(), &EVALUATION);
+        let want = full.slice(s![.., .., from..to, ..]).to_owned();
+        assert_close(&got, &want, &case.name);
+    }
+}
+
+pub(crate) fn queries_before_the_first_key_see_nothing(case: &Case<f64>) {
+    if !case.takes(&causal()) {
+        return;
+    }
+    let example = Example::<f64>::new(6, 4);
+    let got = case.output(&example, &causal(), &EVALUATION);
+    assert!(got.slice(s![.., .., ..2, ..]).iter().all(|&x| x == 0.0));
+    let aligned = Example {
+        q: example.q.slice(s![.., .., 2.., ..]).to_owned(),
+        ..example.clone()
+    };
+    let want = case.output(&aligned, &causal(), &EVALUATION);
+    let got = got.slice(s![.., .., 2.., ..]).to_owned();
+    assert_close(&got, &want, &case.name);
+}
+
+/// A mean over the sequence would show every row the future.
+pub(crate) fn points_inferred_from_the_sequence_are_refused(case: &Case<f64>) {
+    let example = Example::<f64>::new(4, 4);
+    let got = case.forward(&example, &causal(), &EVALUATION);
+    let refused = matches!(got, Err(Error::CausalLeak));
+    assert_eq!(refused, case.is_inferred(), "{}", case.name);
+}
+
+#[test]
+fn changing_a_key() {
+    cases().iter().for_each(no_row_sees_the_future);
+}
+
+/// Blocks of keys and of queries are crossed.
+#[test]
+fn changing_a_key_across_blocks() {
+    for case in few_cases() {
+        no_earlier_row_changes(&case, 530, &[1, 127, 128, 512, 529]);
+    }
+}
+
+#[test]
+fn decoding_step_by_step() {
+    cases().iter().for_each(decoding_agrees_with_the_full_pass);
+}
+
+#[test]
+fn more_queries_than_keys() {
+    let check = queries_before_the_first_key_see_nothing;
+    cases().iter().for_each(check);
+}
+
+#[test]
+fn points_inferred_from_the_sequence() {
+    let check = points_inferred_from_the_sequence_are_refused;
+    cases().iter().for_each(check);
+}
+
+/// Sums handed on from block to block and from part to part hold nothing of what comes later, not
+/// even in what they are relative to.
+#[test]
+fn changing_a_key_in_linear_time() {
+    let (length, sets, mask) = (1300, PointSets::new(), causal());
+    let example = Example::<f64>::new(length, length);
+    let similarity = sets.similarity("non-stationary, own");
+    let settings = Settings {
+        form: Form::LinearTime,
+        ..with(similarity, Magnitude::Norm { p: 2.0 }, &mask, None)
+    };
+    let output = |Example { q, k, v }: &Example<f64>| {
+        let attended = attend(q.view(), k.view(), v.view(), &settings);
+        attended.unwrap().output
+    };
+    let want = output(&example);
+    for changed in [1, 127, 128, 500, 512, 700, 1299] {
+        let mut other = example.clone();
+        other.k.slice_mut(s![.., .., changed.., ..]).fill(7.5);
+        other.v.slice_mut(s![.., .., changed.., ..]).fill(-1e3);
+        let got = output(&other);
+        let earlier = |x: &Array4<f64>| x.slice(s![.., .., ..changed, ..]).to_owned();
+        assert_eq!(earlier(&got), earlier(&want), "{changed}");
+        assert_ne!(got, want);
+    }
+}

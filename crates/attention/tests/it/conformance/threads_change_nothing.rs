@@ -1,0 +1,105 @@
+use crate::conformance::common::*;
+use bochner_attention::{
+    AttentionGradients, Form, Gradients, Magnitude, Mask, Points, Settings, Similarity, attend,
+    attend_vjp,
+};
+use bochner_numerics::Real;
+use ndarray::{Array1, Array4};
+
+type Results<T> = (Array4<T>, Array1<T>, Gradients<T>, Array4<T>);
+
+fn results<T: Real>(
+    case: &Case<T>,
+    example: &Example<T>,
+    mask: &Mask,
+    threads: usize,
+) -> Results<T> {
+    pool(threads).install(|| {
+        let forward = case.forward(example, mask, &TRAINING).unwrap();
+        let gradients = case.gradients(example, mask, &TRAINING);
+        let weights = case.weights(example, mask, &TRAINING);
+        (forward.output, forward.penalty, gradients, weights)
+    })
+}
+
+fn pool(threads: usize) -> rayon::ThreadPool {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    pool.build().unwrap()
+}
+
+/// Several blocks of queries and of keys, with dropout: the same to the bit.
+#[test]
+fn forward_and_backward() {
+    every_case::<f32>();
+    every_case::<f64>();
+}
+
+fn every_case<T: Real>() {
+    let (queries, keys) = (300, 600);
+    let example = Example::new(queries, keys);
+    for case in few_cases::<T>() {
+        for (name, mask) in masks(queries, keys) {
+            if !case.takes(&mask) {
+                continue;
+            }
+            let want = results(&case, &example, &mask, 1);
+            for threads in [2, 3] {
+                let got = results(&case, &example, &mask, threads);
+                assert!(
+                    got == want,
+                    "{} in {}, mask: {name}, {threads} threads",
+                    case.name,
+                    T::NAME,
+                );
+            }
+        }
+    }
+}
+
+fn in_linear_time<T: Real>(
+    Example { q, k, v }: &Example<T>,
+    mask: &Mask,
+    threads: usize,
+) -> (Array4<T>, AttentionGradients<T>) {
+    let [w1, w2] = ["w1", "w2"].map(|name| random((1, HEADS, 3, WIDTH), name));
+    let (w1, w2) = (w1.view(), w2.view());
+    let settings = Settings {
+        similarity: Similarity::Squared {
+            points: Points::Nonstationary { w1, w2 },
+            floor: 1e-5,
+        },
+        magnitude: Magnitude::Norm { p: 1.5 },
+        mask,
+        dropout: None,
+        form: Form::LinearTime,
+    };
+    let (q, k, v) = (q.view(), k.view(), v.view());
+    pool(threads).install(|| {
+        let attended = attend(q, k, v, &settings).unwrap();
+        let cotangent: Array4<T> = random(attended.output.raw_dim(), "output cotangent");
+        let g = attend_vjp(q, k, v, &settings, &attended, cotangent.view()).unwrap();
+        (attended.output, g)
+    })
+}
+
+/// Several parts, whose sums are joined.
+#[test]
+fn sums_over_the_sequence() {
+    every_mask::<f32>();
+    every_mask::<f64>();
+}
+
+fn every_mask<T: Real>() {
+    let (queries, keys) = (2100, 1900);
+    let example = Example::<T>::new(queries, keys);
+    for (name, mask) in masks(queries, keys) {
+        if name.contains("matrix") {
+            continue;
+        }
+        let want = in_linear_time(&example, &mask, 1);
+        for threads in [2, 3] {
+            let got = in_linear_time(&example, &mask, threads);
+            assert!(got == want, "{}, mask: {name}, {threads} threads", T::NAME);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The properties of Gaussian processes.
+
+mod a_spectral_mixture_goes_on;
+mod agrees_with_scikit_learn;
+mod agrees_with_scikit_learn_on_housing;
+mod order_changes_nothing;

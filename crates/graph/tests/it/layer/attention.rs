@@ -1,0 +1,360 @@
+//! What layers of graph attention give.
+
+use crate::layer::setting::{
+    TRAINING, attributed, graph, kinds, layer, normal, tensor, with_everything, with_plain_residual,
+};
+use bochner_graph::{
+    Activation, AttentionKind, Features, Graph, GraphAttention, GraphAttentionConfig, Merge, Score,
+    Settings, SparseFeatures, attend,
+};
+use bochner_nn::{Mode, Parameter, Parameters, elu};
+use bochner_numerics::Seed;
+use dfdx::prelude::*;
+use ndarray::{Array1, Array2, ArrayView2, array, s};
+
+fn near(got: &Array2<f64>, want: &Array2<f64>) -> bool {
+    got.dim() == want.dim() && got.iter().zip(want).all(|(x, y)| (x - y).abs() < 1e-12)
+}
+
+fn array(x: &Tensor<(usize, usize), f64, Cpu>) -> Array2<f64> {
+    Array2::from_shape_vec(*x.shape(), x.as_vec()).unwrap()
+}
+
+/// The first layer of GAT, put together from this crate's functions.
+#[test]
+fn it_is_attention_between_transformed_features() {
+    let layer = layer(&GraphAttentionConfig::gat(5, 2, 3));
+    // A small one, and one of more nodes than are worked on at a time.
+    let loops = (0..1500).map(|node| (node, node));
+    for graph in [graph(), Graph::from_edges(1500, loops).unwrap()] {
+        let x = normal((graph.targets(), 5), "x");
+        let h = x.dot(&layer.weight.view());
+        let settings = Settings {
+            score: Score::Classic { a: layer.a.view() },
+            slope: 0.2,
+            edges: None,
+            merge: Merge::Concatenate,
+            dropout: None,
+            value_dropout: None,
+        };
+        let attended = attend(&graph, h.view(), h.view(), &settings).unwrap();
+        let bias = layer.bias.as_ref().unwrap().view();
+        assert!(near(
+            &layer.infer(&graph, x.view()).unwrap(),
+            &(&attended.output + &bias)
+        ));
+        let weights = layer.weights(&graph, x.view()).unwrap();
+        assert!(near(&weights.weights, &attended.weights().weights));
+        assert_eq!(weights.edges, graph.edges());
+    }
+}
+
+#[test]
+fn evaluation_is_the_same_with_and_without_a_tape() {
+    let (graph, x) = (graph(), normal((6, 5), "x"));
+    for config in kinds() {
+        let config = with_everything(config);
+        let layer = layer(&config);
+        let attributes = normal((graph.edge_count(), 2), "attributes");
+        let graph = attributed(&graph, attributes.view());
+        let traced = tensor(&x).leaky_trace();
+        let taped = layer.apply(graph, traced, Mode::Evaluation).unwrap();
+        let sparse = SparseFeatures::from_dense(x.view()).unwrap();
+        let (taped, _) = taped.output.split_tape();
+        for free in [layer.infer(graph, x.view()), layer.infer(graph, &sparse)] {
+            assert!(near(&free.unwrap(), &array(&taped)));
+        }
+    }
+}
+
+#[test]
+fn nodes_without_edges_receive_the_bias() {
+    let (graph, x) = (graph(), normal((6, 5), "x"));
+    for config in kinds() {
+        let layer = layer(&config);
+        let output = layer.infer(&graph, x.view()).unwrap();
+        let bias = layer.bias.as_ref().unwrap().view();
+        for node in [4, 5] {
+            assert_eq!(output.row(node), bias);
+        }
+        assert!(output.row(0).iter().zip(&bias).any(|(x, b)| x != b));
+    }
+}
+
+#[test]
+fn nodes_have_no_order() {
+    let numbers = [3, 5, 0, 2, 1, 4];
+    let (graph, x) = (graph(), normal((6, 6), "x"));
+    let mut moved = x.clone();
+    for (node, &number) in numbers.iter().enumerate() {
+        moved.row_mut(number).assign(&x.row(node));
+    }
+    for config in kinds() {
+        let layer = layer(&with_plain_residual(config));
+        let output = layer.infer(&graph, x.view()).unwrap();
+        let renamed = layer
+            .infer(&graph.permuted(&numbers).unwrap(), moved.view())
+            .unwrap();
+        for (node, &number) in numbers.iter().enumerate() {
+            let rows = output.row(node).into_iter().zip(renamed.row(number));
+            assert!(rows.into_iter().all(|(x, y)| (x - y).abs() < 1e-12));
+        }
+    }
+}
+
+/// The mean over many masks is what there is without any, where the output is linear in them.
+#[test]
+fn what_is_dropped_keeps_the_mean() {
+    let (graph, x) = (graph(), normal((6, 5), "x"));
+    let dropped = |value_dropout, coefficient_dropout| GraphAttentionConfig {
+        value_dropout,
+        coefficient_dropout,
+        ..GraphAttentionConfig::gat(5, 2, 3)
+    };
+    for config in [dropped(0.5, 0.0), dropped(0.0, 0.5)] {
+        let layer = layer(&config);
+        let want = layer.infer(&graph, x.view()).unwrap();
+        let (mut mean, draws) = (Array2::<f64>::zeros(want.dim()), 4000);
+        for draw in 0..draws {
+            let mode = Mode::Training(Seed::new(draw));
+            let one = layer
+                .apply_features(&graph, x.view(), NoneTape, mode)
+                .unwrap();
+            mean += &array(&one.output);
+        }
+        mean /= draws as f64;
+        let off = (&mean - &want).fold(0.0, |m: f64, x| m.max(x.abs()));
+        assert!(off < 0.12, "{off}");
+    }
+}
+
+#[test]
+fn seeds_decide_what_is_dropped_and_drawn() {
+    let (graph, x) = (graph(), normal((6, 5), "x"));
+    for config in kinds() {
+        let config = GraphAttentionConfig {
+            input_dropout: 0.5,
+            ..config
+        };
+        let layer = layer(&config);
+        let of = |mode| {
+            let one = layer
+                .apply_features(&graph, x.view(), NoneTape, mode)
+                .unwrap();
+            one.output.as_vec()
+        };
+        assert_eq!(of(TRAINING), of(TRAINING));
+        assert_ne!(of(TRAINING), of(Mode::Training(Seed::new(1))));
+        assert_eq!(of(Mode::Evaluation), of(Mode::Evaluation));
+    }
+}
+
+/// Only points that are inferred have a divergence from their prior.
+#[test]
+fn the_penalty_is_that_of_the_points() {
+    let (graph, x) = (graph(), normal((6, 5), "x"));
+    let penalties = kinds().into_iter().map(|config| {
+        let one = layer(&config).apply_features(&graph, x.view(), NoneTape, TRAINING);
+        one.unwrap().penalty.array()
+    });
+    let penalties: Vec<f64> = penalties.collect();
+    assert_eq!(penalties[..6], [0.0; 6]);
+    assert!(penalties[6..].iter().all(|&penalty| penalty > 0.0));
+}
+
+/// Only points that are drawn jointly have a correlation of the heads.
+#[test]
+fn a_layer_can_be_looked_into() {
+    let (graph, x) = (graph(), normal((6, 5), "x"));
+    for (kind, config) in kinds().into_iter().enumerate() {
+        let layer = layer(&config);
+        let seen = layer.inspect(&graph, x.view()).unwrap();
+        assert_eq!(seen.weights, layer.weights(&graph, x.view()).unwrap());
+        let points = seen.points.as_ref().map(|points| points.dim());
+        assert_eq!(points, (kind >= 4).then_some((2, 3, 6)), "kind {kind}");
+        let joint =
+            matches!(&config.kind, AttentionKind::Kernel(variant) if variant.name() == "mikan");
+        assert_eq!(seen.correlation.is_some(), joint, "kind {kind}");
+        for of_one in seen.correlation.iter().flat_map(|c| c.outer_iter()) {
+            assert_eq!(of_one.dim(), (2, 2));
+            assert!((of_one[[0, 0]] - 1.0).abs() < 1e-12);
+            assert!(of_one[[0, 1]] == of_one[[1, 0]] && of_one[[0, 1]].abs() < 1.0);
+        }
+    }
+}
+
+/// The kernel form with exact Gaussian similarities and magnitudes is GAT.
+#[test]
+fn softmax_stands_for_gat() {
+    let (graph, x) = (graph(), normal((6, 5), "x"));
+    let of = |kind: usize| layer(&kinds()[kind]).infer(&graph, x.view()).unwrap();
+    assert!(near(&of(3), &of(0)));
+    assert!(!near(&of(2), &of(0)));
+}
+
+/// Layers of one seed start alike, whatever their score and precision.
+#[test]
+fn initial_values_are_those_of_glorot() {
+    let wide = GraphAttentionConfig::gat(300, 4, 20);
+    let device = Cpu::default();
+    let layer: GraphAttention<f64> = GraphAttention::try_new(&device, &wide, Seed::new(1)).unwrap();
+    let bound = (6.0_f64 / 320.0).sqrt();
+    let weight = layer.weight.view();
+    let largest = weight.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+    assert!(largest <= bound && largest > 0.99 * bound);
+    let variance = weight.iter().map(|x| x * x).sum::<f64>() / weight.len() as f64;
+    assert!((variance / (bound * bound / 3.0) - 1.0).abs() < 0.05);
+    assert_eq!(
+        layer.bias.as_ref().unwrap().view(),
+        Array1::<f64>::zeros(80)
+    );
+    let variant = crate::layer::setting::direct(bochner_attention::Stationarity::Nonstationary);
+    let kernel = GraphAttentionConfig::kernel(300, 4, 20, variant);
+    let kernel: GraphAttention<f32> =
+        GraphAttention::try_new(&device, &kernel, Seed::new(1)).unwrap();
+    assert_eq!(kernel.weight.view(), weight.mapv(|x| x as f32));
+}
+
+/// The points of a kernel that is to start near softmax attention's start near that of GAT.
+#[test]
+fn direct_points_start_with_a_variance_of_one_half() {
+    let variant = bochner_attention::IkanDirect {
+        points: 200,
+        ..Default::default()
+    };
+    let config = GraphAttentionConfig::kernel(5, 4, 8, variant);
+    let layer: GraphAttention<f64> =
+        GraphAttention::try_new(&Cpu::default(), &config, Seed::new(1)).unwrap();
+    let points = layer.kernel.unwrap();
+    let w1 = points.view();
+    let w1 = w1.slice(s![..w1.len() / 2]);
+    let variance = w1.iter().map(|w| w * w).sum::<f64>() / w1.len() as f64;
+    assert!((variance - 0.5).abs() < 0.03, "{variance}");
+}
+
+#[test]
+fn parameters_are_visited_by_name() {
+    let names = |config: &GraphAttentionConfig| {
+        let mut names = Vec::new();
+        layer(config).for_each("gat", &mut |name, p| {
+            names.push((name.to_owned(), p.dims()))
+        });
+        names
+    };
+    let own = |name: &str, dims: &[usize]| (format!("gat.{name}"), dims.to_vec());
+    let gat = &kinds()[0];
+    let few = [own("weight", &[5, 6]), own("a", &[2, 6]), own("bias", &[6])];
+    assert_eq!(names(gat), few);
+    let all = [
+        own("weight", &[5, 6]),
+        own("source_weight", &[4, 6]),
+        own("a", &[2, 6]),
+        own("edge_weight", &[2, 6]),
+        own("edge_a", &[2, 3]),
+        own("bias", &[3]),
+        own("residual", &[5, 3]),
+        own("kernel", &[2 * 2 * 3 * 6]),
+    ];
+    let config = GraphAttentionConfig {
+        source_inputs: Some(4),
+        ..with_everything(kinds()[5].clone())
+    };
+    assert_eq!(names(&config), all);
+}
+
+/// Nothing depends on the number of threads.
+#[test]
+fn threads_change_nothing() {
+    let edges = (0..4000_usize).map(|edge| ((edge * 7919) % 1500, (edge * edge) % 1500));
+    let graph = bochner_graph::Graph::from_edges(1500, edges).unwrap();
+    let x = normal((1500, 5), "x");
+    for config in kinds() {
+        let config = GraphAttentionConfig {
+            edge_inputs: 0,
+            ..with_everything(config)
+        };
+        let layer = layer(&config);
+        let pass = || {
+            let tape = OwnedTape::default();
+            let one = layer
+                .apply_features(&graph, x.view(), tape, TRAINING)
+                .unwrap();
+            let output = one.output.as_vec();
+            let loss = one.output.square().sum() + one.penalty;
+            let mut gradients = loss.backward();
+            let along = [&layer.weight, &layer.a]
+                .map(|parameter| parameter.gradient(&mut gradients).unwrap().to_vec());
+            (output, along)
+        };
+        let on = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            pool.unwrap().install(pass)
+        };
+        assert_eq!(on(1), on(3));
+    }
+}
+
+#[test]
+fn an_activation_is_applied_last() {
+    let x = normal((6, 5), "x");
+    for config in kinds() {
+        let plain = GraphAttentionConfig {
+            activation: Activation::Identity,
+            ..with_everything(config)
+        };
+        let fused = GraphAttentionConfig {
+            activation: Activation::Elu,
+            ..plain.clone()
+        };
+        let (plain, fused) = (layer(&plain), layer(&fused));
+        let (graph, attributes) = (graph(), normal((10, 2), "attributes"));
+        let graph = attributed(&graph, attributes.view());
+        for mode in [TRAINING, Mode::Evaluation] {
+            let x = tensor(&x);
+            let before = plain.apply(graph, x.leaky_trace(), mode).unwrap();
+            let want = elu(before.output).unwrap();
+            let got = fused.apply(graph, x.leaky_trace(), mode).unwrap();
+            assert_eq!(got.output.as_vec(), want.as_vec());
+            if mode == Mode::Evaluation {
+                let inferred = fused.infer(graph, normal((6, 5), "x").view()).unwrap();
+                assert!(near(&inferred, &array(&want.retaped::<NoneTape>())));
+            }
+            let [mut got, mut want] = [
+                (got.output.square().sum() + got.penalty).backward(),
+                (want.square().sum() + before.penalty).backward(),
+            ];
+            assert_eq!(got.get(&x).as_vec(), want.get(&x).as_vec());
+            let got = fused.weight.gradient(&mut got).unwrap();
+            assert_eq!(got, plain.weight.gradient(&mut want).unwrap());
+        }
+    }
+}
+
+#[test]
+fn settings_survive_serde() {
+    for config in kinds() {
+        let config = with_everything(config);
+        let text = serde_json::to_string(&config).unwrap();
+        assert_eq!(
+            serde_json::from_str::<GraphAttentionConfig>(&text).unwrap(),
+            config
+        );
+    }
+    let few = r#"{"inputs": 3, "heads": 2, "width": 4, "kind": "classic"}"#;
+    let config: GraphAttentionConfig = serde_json::from_str(few).unwrap();
+    assert_eq!(config, GraphAttentionConfig::gat(3, 2, 4));
+    let more = few.replace('}', r#", "activation": "elu"}"#);
+    let config: GraphAttentionConfig = serde_json::from_str(&more).unwrap();
+    assert_eq!(config.activation, Activation::Elu);
+}
+
+#[test]
+fn features_may_be_given_in_any_order_of_memory() {
+    let (graph, x) = (graph(), normal((6, 5), "x"));
+    let transposed = x.t().as_standard_layout().into_owned();
+    let layer = layer(&kinds()[0]);
+    let view: ArrayView2<f64> = transposed.t();
+    let got = layer.infer(&graph, Features::Dense(view)).unwrap();
+    assert!(near(&got, &layer.infer(&graph, x.view()).unwrap()));
+    assert_eq!(array![[0.0]].dim(), (1, 1));
+}

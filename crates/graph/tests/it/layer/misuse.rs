@@ -1,0 +1,180 @@
+//! What does not fit is named.
+
+use crate::layer::setting::{bipartite, graph, kinds, layer, normal, tensor};
+use bochner_graph::{
+    AttributedGraph, Error, Features, Graph, GraphAttention, GraphAttentionConfig, LayerError,
+    Nodes,
+};
+use bochner_nn::Mode;
+use bochner_numerics::Seed;
+use dfdx::tensor::{Cpu, NoneTape};
+use ndarray::Array2;
+
+fn refused(config: &GraphAttentionConfig) -> LayerError {
+    GraphAttention::<f32>::try_new(&Cpu::default(), config, Seed::new(0)).unwrap_err()
+}
+
+fn misshapen<V>(result: Result<V, LayerError>) -> &'static str {
+    match result {
+        Err(LayerError::Graph(Error::ShapeMismatch { what, .. })) => what,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("not refused"),
+    }
+}
+
+#[test]
+fn settings_out_of_range() {
+    let gat = GraphAttentionConfig::gat;
+    let no_sources = GraphAttentionConfig {
+        source_inputs: Some(0),
+        ..gat(5, 2, 3)
+    };
+    for (empty, setting) in [
+        (gat(0, 2, 3), "`inputs`"),
+        (no_sources, "`source_inputs`"),
+        (gat(5, 0, 3), "`heads`"),
+        (gat(5, 2, 0), "`width`"),
+    ] {
+        let error = refused(&empty);
+        let named =
+            matches!(error, LayerError::Graph(Error::Empty { axis, .. }) if axis == setting);
+        assert!(named, "{error}");
+    }
+    let changes: [fn(&mut GraphAttentionConfig); 5] = [
+        |config| config.slope = 1.5,
+        |config| config.slope = f64::NAN,
+        |config| config.input_dropout = 1.0,
+        |config| config.value_dropout = -0.1,
+        |config| config.coefficient_dropout = f64::NAN,
+    ];
+    for change in changes {
+        let mut config = gat(5, 2, 3);
+        change(&mut config);
+        let error = refused(&config);
+        assert!(
+            matches!(error, LayerError::Graph(Error::OutOfRange { .. })),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn mechanisms_without_spectral_points() {
+    let expsin = bochner_attention::Expsin::default();
+    let error = refused(&GraphAttentionConfig::kernel(5, 2, 3, expsin));
+    let unsupported = bochner_attention::Error::Unsupported {
+        what: "",
+        instead: "",
+    };
+    let LayerError::Attention(error) = error else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        std::mem::discriminant(&error),
+        std::mem::discriminant(&unsupported)
+    );
+    let none = bochner_attention::IkanDirect {
+        points: 0,
+        ..Default::default()
+    };
+    let error = refused(&GraphAttentionConfig::kernel(5, 2, 3, none));
+    assert!(matches!(error, LayerError::Attention(_)), "{error}");
+}
+
+#[test]
+fn features_that_do_not_fit() {
+    let layer = layer(&kinds()[0]);
+    let (graph, apart) = (graph(), bipartite());
+    let of = |rows, columns| normal((rows, columns), "x");
+    let targets = "the targets' features";
+    assert_eq!(misshapen(layer.infer(&graph, of(6, 4).view())), targets);
+    assert_eq!(misshapen(layer.infer(&graph, of(5, 5).view())), targets);
+    let few = tensor(&of(5, 5));
+    assert_eq!(
+        misshapen(layer.apply(&graph, few, Mode::Evaluation)),
+        targets
+    );
+    let (x, y) = (of(4, 5), of(6, 5));
+    let nodes = Nodes::Apart {
+        targets: Features::Dense(x.view()),
+        sources: Features::Dense(y.view()),
+    };
+    assert_eq!(
+        misshapen(layer.infer(&apart, nodes)),
+        "the sources' features"
+    );
+    // A bipartite graph, and features of one kind of node.
+    let errors = [
+        layer.infer(&apart, x.view()).unwrap_err(),
+        layer
+            .apply(&apart, tensor(&x), Mode::Evaluation)
+            .map(|_| ())
+            .unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.to_string().contains("`apply_bipartite`"), "{error}");
+        assert!(
+            matches!(error, LayerError::Graph(Error::NotSquare { .. })),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_graph_without_nodes_is_for_inference() {
+    let layer = layer(&kinds()[0]);
+    let (graph, x) = (Graph::from_edges(0, []).unwrap(), Array2::zeros((0, 5)));
+    assert_eq!(layer.infer(&graph, x.view()).unwrap().nrows(), 0);
+    let recorded = layer.apply_features(&graph, x.view(), NoneTape, Mode::Evaluation);
+    let error = recorded.map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("`infer`"), "{error}");
+}
+
+#[test]
+fn attributes_that_do_not_fit() {
+    let graph = graph();
+    let with = layer(&GraphAttentionConfig {
+        edge_inputs: 2,
+        ..kinds()[0].clone()
+    });
+    let x = normal((6, 5), "x");
+    assert_eq!(
+        misshapen(with.infer(&graph, x.view())),
+        "the attributes of the edges (none are given; an `AttributedGraph` has some)"
+    );
+    let what = "the attributes of the edges";
+    for shape in [(10, 3), (9, 2)] {
+        let attributes = normal(shape, "attributes");
+        let given = AttributedGraph {
+            graph: &graph,
+            attributes: Some(attributes.view()),
+        };
+        assert_eq!(misshapen(with.infer(given, x.view())), what);
+    }
+    let attributes = normal((10, 2), "attributes");
+    let given = AttributedGraph {
+        graph: &graph,
+        attributes: Some(attributes.view()),
+    };
+    assert_eq!(misshapen(layer(&kinds()[0]).infer(given, x.view())), what);
+}
+
+#[test]
+fn what_is_no_number() {
+    let (graph, mut x) = (graph(), normal((6, 5), "x"));
+    x[[1, 2]] = f64::NAN;
+    let layer = layer(&kinds()[0]);
+    let error = layer.infer(&graph, x.view()).unwrap_err();
+    assert!(
+        matches!(error, LayerError::Graph(Error::NotANumber { .. })),
+        "{error}"
+    );
+    // The same through the tape.
+    let error = layer
+        .apply(&graph, tensor(&x), Mode::Evaluation)
+        .unwrap_err();
+    assert!(
+        matches!(error, LayerError::Graph(Error::NotANumber { .. })),
+        "{error}"
+    );
+}

@@ -1,0 +1,8 @@
+//! What the trainable layers must do.
+
+mod attention;
+mod attention_gradients;
+mod convolution;
+mod misuse;
+mod pytorch_geometric;
+mod setting;

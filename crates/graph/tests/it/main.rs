@@ -1,0 +1,6 @@
+//! The properties of attention along edges and of its layers.
+
+mod conformance;
+#[cfg(feature = "dfdx")]
+mod layer;
+mod proposition_2_kernel_scores_become_those_of_gat;

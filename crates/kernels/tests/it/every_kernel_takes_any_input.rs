@@ -1,0 +1,132 @@
+//! What the layout, the precision and the number of the inputs may do to a kernel: nothing.
+
+use crate::kernels::{Boxed, with_compositions};
+use bochner_kernels::{ExpsinConfig, GramGradients};
+use bochner_numerics::{Real, Seed, Tolerance, standard_normal};
+use ndarray::{Array2, array};
+
+fn all<T: Real>() -> Vec<Boxed<T>> {
+    let mut all = with_compositions(0.8, 1.3);
+    let expsin = ExpsinConfig {
+        period: T::of(1.7),
+        lengthscale: T::of(0.9),
+    };
+    all.push(Box::new(expsin.build().unwrap()));
+    all
+}
+
+fn random<T: Real>(rows: usize, cols: usize, purpose: &str) -> Array2<T> {
+    let mut stream = Seed::new(41).stream(purpose);
+    Array2::from_shape_simple_fn((rows, cols), || standard_normal(&mut stream))
+}
+
+/// The same matrix in column-major order.
+fn turned(x: &Array2<f64>) -> Array2<f64> {
+    x.t().as_standard_layout().into_owned().reversed_axes()
+}
+
+#[test]
+fn the_memory_layout_does_not_matter() {
+    let (x, y, g) = (random(3, 2, "x"), random(4, 2, "y"), random(3, 4, "g"));
+    let (tx, ty, tg) = (turned(&x), turned(&y), turned(&g));
+    for kernel in all() {
+        assert_eq!(
+            kernel.gram(x.view(), y.view()),
+            kernel.gram(tx.view(), ty.view())
+        );
+        assert_eq!(
+            kernel.gram_vjp(x.view(), y.view(), g.view()),
+            kernel.gram_vjp(tx.view(), ty.view(), tg.view()),
+            "{kernel:?}"
+        );
+    }
+}
+
+#[test]
+fn the_value_is_an_entry_of_the_matrix() {
+    let (x, y) = (random(3, 2, "x"), random(4, 2, "y"));
+    for kernel in all::<f64>() {
+        let k = kernel.gram(x.view(), y.view()).unwrap();
+        let value = kernel.value(x.row(2), y.row(1)).unwrap();
+        assert!(
+            (value - k[[2, 1]]).abs() <= 1e-15 * value.abs(),
+            "{kernel:?}"
+        );
+    }
+}
+
+#[test]
+fn no_points_give_no_entries_and_zero_gradients() {
+    let (none, y) = (random::<f64>(0, 2, "none"), random(4, 2, "y"));
+    for kernel in all() {
+        assert_eq!(kernel.gram(none.view(), y.view()).unwrap().dim(), (0, 4));
+        for (left, right) in [(&none, &y), (&y, &none), (&none, &none)] {
+            let g = Array2::zeros((left.nrows(), right.nrows()));
+            let vjp = kernel
+                .gram_vjp(left.view(), right.view(), g.view())
+                .unwrap();
+            let count = kernel.parameters().len();
+            assert_eq!(vjp.parameters, vec![0.0; count], "{kernel:?}");
+            assert_eq!(vjp.y, Array2::<f64>::zeros(right.dim()));
+        }
+    }
+}
+
+#[test]
+fn a_row_that_is_not_finite_spoils_no_other() {
+    let (mut x, y) = (random::<f64>(5, 2, "x"), random(4, 2, "y"));
+    for kernel in all() {
+        let want = kernel.gram(x.view(), y.view()).unwrap();
+        let kept = x.row(2).to_owned();
+        x.row_mut(2).fill(f64::NAN);
+        let got = kernel.gram(x.view(), y.view()).unwrap();
+        x.row_mut(2).assign(&kept);
+        for i in 0..5 {
+            if i == 2 {
+                assert!(got.row(i).iter().all(|k| k.is_nan()), "{kernel:?}");
+            } else {
+                assert_eq!(got.row(i), want.row(i), "{kernel:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn coincident_points_have_finite_gradients() {
+    let x = array![[0.3, -0.4], [0.3, -0.4], [1.0, 2.0]];
+    let g = random::<f64>(3, 3, "g");
+    for kernel in all() {
+        let GramGradients { x, y, parameters } =
+            kernel.gram_vjp(x.view(), x.view(), g.view()).unwrap();
+        let all = x.iter().chain(&y).chain(&parameters);
+        assert!(all.into_iter().all(|g| g.is_finite()), "{kernel:?}");
+    }
+}
+
+#[test]
+fn single_precision_is_as_close_as_it_can_be() {
+    let (x, y, g) = (random(3, 2, "x"), random(4, 2, "y"), random(3, 4, "g"));
+    let [sx, sy, sg] = [&x, &y, &g].map(|a: &Array2<f64>| a.mapv(|v| v as f32));
+    let (outputs, gradients) = (Tolerance::outputs::<f32>(), Tolerance::gradients::<f32>());
+    let close = |tolerance: Tolerance, got: &[f32], want: &[f64]| {
+        let bound = tolerance.bound(want.iter().copied());
+        let mut pairs = got.iter().zip(want);
+        got.len() == want.len() && pairs.all(|(g, w)| (f64::from(*g) - w).abs() <= bound)
+    };
+    for (single, double) in all::<f32>().into_iter().zip(all::<f64>()) {
+        let got = single.gram(sx.view(), sy.view()).unwrap();
+        let want = double.gram(x.view(), y.view()).unwrap();
+        let (got, want) = (got.as_slice().unwrap(), want.as_slice().unwrap());
+        assert!(close(outputs, got, want), "{single:?}");
+        let got = single.gram_vjp(sx.view(), sy.view(), sg.view()).unwrap();
+        let want = double.gram_vjp(x.view(), y.view(), g.view()).unwrap();
+        for (got, want) in [(&got.x, &want.x), (&got.y, &want.y)] {
+            let (got, want) = (got.as_slice().unwrap(), want.as_slice().unwrap());
+            assert!(close(gradients, got, want), "{single:?}");
+        }
+        assert!(
+            close(gradients, &got.parameters, &want.parameters),
+            "{single:?}"
+        );
+    }
+}

@@ -1,0 +1,4 @@
+//! The properties of the models.
+
+mod an_encoder_layer_is_its_parts;
+mod padding_changes_nothing;

@@ -1,0 +1,172 @@
+//! A lookup copies the rows asked for, its gradient reaches those alone, and clearing it clears
+//! all that was written.
+
+use crate::common::{close, values};
+use bochner_nn::{
+    Adam, AdamConfig, Embedding, Error, Parameter, ParameterMut, alloc_gradients, zero_gradients,
+};
+use bochner_numerics::{Seed, finite_difference};
+use dfdx::prelude::*;
+
+const WORDS: [usize; 6] = [3, 0, 3, 6, 3, 0];
+
+fn table() -> Embedding<f64> {
+    let mut rng = Seed::new(3).stream("initial values");
+    Embedding::try_new(&Cpu::default(), 7, 2, &mut rng).unwrap()
+}
+
+fn words() -> Tensor<(usize, usize), usize, Cpu> {
+    Cpu::default().tensor_from_vec(WORDS.to_vec(), (2, 3))
+}
+
+fn loss(
+    table: &Embedding<f64>,
+    gradients: Gradients<f64, Cpu>,
+) -> Tensor<(), f64, Cpu, OwnedTape<f64, Cpu>> {
+    let y = table.apply(words().trace(gradients)).unwrap();
+    y.exp().sum()
+}
+
+#[test]
+fn rows_are_those_of_the_words() {
+    let table = table();
+    let y = values(&table.apply(words()).unwrap());
+    for (&word, y) in WORDS.iter().zip(y.chunks(2)) {
+        assert_eq!(y, table.row(word));
+    }
+}
+
+#[test]
+fn words_may_come_in_any_layout() {
+    let (table, words) = (table(), words().permute::<_, Axes2<1, 0>>());
+    let y = values(&table.apply(words).unwrap());
+    for (word, y) in [3, 6, 0, 3, 3, 0].into_iter().zip(y.chunks(2)) {
+        assert_eq!(y, table.row(word));
+    }
+}
+
+#[test]
+fn gradients_are_those_of_finite_differences_and_zero_elsewhere() {
+    let table = table();
+    let mut gradients = loss(&table, alloc_gradients(&table).unwrap()).backward();
+    let mut at = Vec::new();
+    table.read_into(&mut at);
+    let want = finite_difference(&at, |point| {
+        let mut table = table.clone();
+        table.write(point);
+        loss(&table, Gradients::leaky()).array()
+    });
+    let got = table.gradient(&mut gradients).unwrap();
+    close(got, &want, 1e-6);
+    for word in [1, 2, 4, 5] {
+        assert_eq!(got[2 * word..2 * word + 2], [0.0, 0.0]);
+    }
+}
+
+#[test]
+fn passes_add_up_until_the_gradient_is_cleared() {
+    let table = table();
+    let once = loss(&table, alloc_gradients(&table).unwrap()).backward();
+    let mut twice = loss(&table, once.clone()).backward();
+    let mut once = once;
+    let want: Vec<f64> = table
+        .gradient(&mut once)
+        .unwrap()
+        .iter()
+        .map(|g| 2.0 * g)
+        .collect();
+    assert_eq!(table.gradient(&mut twice).unwrap(), want);
+    // What someone else wrote is cleared as well.
+    table.gradient(&mut twice).unwrap()[9] = 5.0;
+    zero_gradients(&table, &mut twice).unwrap();
+    let mut again = loss(&table, twice).backward();
+    assert_eq!(
+        table.gradient(&mut again).unwrap(),
+        table.gradient(&mut once).unwrap()
+    );
+}
+
+#[test]
+fn adam_steps_it_like_any_other_parameter() {
+    let mut table = table();
+    let mut values = Vec::new();
+    table.read_into(&mut values);
+    let mut tensor: Tensor<(usize,), f64, Cpu> = Cpu::default().tensor_from_vec(values, (14,));
+    let config = AdamConfig {
+        learning_rate: 0.1,
+        ..AdamConfig::adamw()
+    };
+    let (mut ours, mut plain) = (Adam::new(config).unwrap(), Adam::new(config).unwrap());
+    let mut gradients = alloc_gradients(&table).unwrap();
+    for _ in 0..3 {
+        gradients = loss(&table, gradients).backward();
+        let mut copied = Gradients::leaky();
+        let gradient = table
+            .clone()
+            .gradient(&mut gradients.clone())
+            .unwrap()
+            .to_vec();
+        copied
+            .get_or_alloc_mut(&tensor)
+            .unwrap()
+            .copy_from_slice(&gradient);
+        ours.step(&mut table, &mut gradients).unwrap();
+        plain.step(&mut tensor, &mut copied).unwrap();
+        zero_gradients(&table, &mut gradients).unwrap();
+    }
+    let mut got = Vec::new();
+    table.read_into(&mut got);
+    assert_eq!(got, tensor.as_vec());
+}
+
+#[test]
+fn a_gradient_that_is_not_finite_is_found_in_its_row() {
+    let (mut table, mut adam) = (table(), Adam::new(AdamConfig::default()).unwrap());
+    let mut gradients = loss(&table, alloc_gradients(&table).unwrap()).backward();
+    assert!(table.not_finite(&mut gradients).unwrap().is_none());
+    adam.step(&mut table, &mut gradients).unwrap();
+    for (i, wrong) in [(6, f64::NAN), (7, f64::INFINITY), (13, f64::NEG_INFINITY)] {
+        let mut gradients = gradients.clone();
+        table.gradient(&mut gradients).unwrap()[i] = wrong;
+        let before = table.row(3).to_vec();
+        let error = adam.step(&mut table, &mut gradients).unwrap_err();
+        assert!(
+            matches!(error, Error::NonFiniteGradient { index, .. } if index == i),
+            "{error}"
+        );
+        assert_eq!(table.row(3), before);
+    }
+    // Through the tape: the vector of one word is differentiated at infinity.
+    let words = Cpu::default().tensor_from_vec(vec![5], (1, 1));
+    let y = table
+        .apply(words.trace(alloc_gradients(&table).unwrap()))
+        .unwrap();
+    let mut gradients = (y * f64::INFINITY).sum().backward();
+    let error = adam.step(&mut table, &mut gradients).unwrap_err();
+    assert!(
+        matches!(error, Error::NonFiniteGradient { index: 10, .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn words_outside_the_table_are_refused() {
+    let far: Tensor<(usize, usize), usize, Cpu> = Cpu::default().tensor_from_vec(vec![7], (1, 1));
+    let error = table().apply(far).unwrap_err();
+    assert!(matches!(
+        error,
+        Error::IndexOutOfBounds {
+            index: 7,
+            len: 7,
+            ..
+        }
+    ));
+    let none: Tensor<(usize, usize), usize, Cpu> = Cpu::default().zeros_like(&(0, 1));
+    let error = table().apply(none).unwrap_err().to_string();
+    assert!(
+        error.starts_with("the tensor of words, of shape [0, 1], must have"),
+        "{error}"
+    );
+    let mut rng = Seed::new(1).stream("initial values");
+    assert!(Embedding::<f32>::try_new(&Cpu::default(), 0, 2, &mut rng).is_err());
+}

@@ -1,0 +1,424 @@
+//! Each layer has the values and gradients of the same computation in dfdx's own operations, and
+//! in double precision those of finite differences.
+
+use crate::common::{close, gradients_are_right, random, values};
+use bochner_nn::{
+    Activation, Dropout, Error, FeedForward, FeedForwardConfig, LayerNorm, Linear, Mode, Rows,
+    builders, cross_entropy, cross_entropy_of, mean_over_time, mean_squared_error,
+};
+use bochner_numerics::{Seed, Stream};
+use dfdx::nn::modules::{LayerNorm1D, Linear as DfdxLinear};
+use dfdx::prelude::*;
+
+fn rng() -> Stream {
+    Seed::new(3).stream("initial values")
+}
+
+/// Values of `got` and `want`, and their gradients with respect to `tensors`, under one random
+/// cotangent.
+macro_rules! agree {
+    ($got:expr, $want:expr, $tolerance:expr, $($tensor:expr),+) => {
+        let (got, want) = ($got, $want);
+        let cotangent = random(*got.shape(), "cotangent");
+        close(&values(&got), &values(&want), $tolerance);
+        let got = (got * cotangent.clone()).sum().backward();
+        let want = (want * cotangent).sum().backward();
+        $(close(&values(&got.get($tensor)), &values(&want.get($tensor)), $tolerance);)+
+    };
+}
+
+macro_rules! linear_agrees {
+    ($E:ty, $tolerance:expr) => {
+        let device = Cpu::default();
+        let layer: Linear<usize, Const<5>, $E> =
+            Linear::try_new(&device, 7, Const, &mut rng()).unwrap();
+        // More rows than one block.
+        let x = random::<$E, _>((2, 450, 7), "x");
+        let w = layer.weight.retaped::<OwnedTape<$E, Cpu>>();
+        let b = layer.bias.retaped::<OwnedTape<$E, Cpu>>();
+        let want = x.leaky_trace().matmul(w.permute::<_, Axes2<1, 0>>());
+        let want = b.broadcast_like(&(2, 450, Const::<5>)) + want;
+        let got = layer.apply(x.leaky_trace()).unwrap();
+        agree!(got, want, $tolerance, &x, &layer.weight, &layer.bias);
+    };
+}
+
+#[test]
+fn linear() {
+    linear_agrees!(f32, 1e-4);
+    linear_agrees!(f64, 1e-12);
+    let layer: Linear<usize, usize, f64> =
+        Linear::try_new(&Cpu::default(), 3, 2, &mut rng()).unwrap();
+    gradients_are_right(&layer, &random((4, 3), "x"), |layer, x| {
+        layer.apply(x).unwrap().square().sum()
+    });
+}
+
+#[test]
+fn an_input_without_rows_is_named() {
+    let layer: Linear<usize, usize, f64> =
+        Linear::try_new(&Cpu::default(), 4, 2, &mut rng()).unwrap();
+    let norm: LayerNorm<usize, f64> = LayerNorm::try_new(&Cpu::default(), 4).unwrap();
+    let x: Tensor<(usize, usize), f64, Cpu> = Cpu::default().zeros_like(&(0, 4));
+    for error in [layer.apply(x.clone()).err(), norm.apply(x).err()] {
+        assert_eq!(
+            error.unwrap().to_string(),
+            "the input, of shape [0, 4], must have at least one element, but has none"
+        );
+    }
+}
+
+#[test]
+fn linear_starts_within_its_bound() {
+    let layer: Linear<usize, usize, f64> =
+        Linear::try_new(&Cpu::default(), 25, 40, &mut rng()).unwrap();
+    let all = [values(&layer.weight), values(&layer.bias)].concat();
+    assert!(all.iter().all(|x| x.abs() <= 0.2));
+    let variance = all.iter().map(|x| x * x).sum::<f64>() / all.len() as f64;
+    assert!((variance - 0.04 / 3.0).abs() < 0.002, "{variance}");
+}
+
+macro_rules! layer_norm_agrees {
+    ($E:ty, $tolerance:expr) => {
+        let device = Cpu::default();
+        let mut layer: LayerNorm<Const<19>, $E> = LayerNorm::try_new(&device, Const).unwrap();
+        let x = random::<$E, _>((450, Const::<19>), "x");
+        layer.gamma = random((Const,), "gamma");
+        layer.beta = random((Const,), "beta");
+        let composed = LayerNorm1D {
+            gamma: layer.gamma.clone(),
+            beta: layer.beta.clone(),
+            epsilon: layer.epsilon,
+        };
+        let want = composed.forward(x.leaky_trace());
+        let got = layer.apply(x.leaky_trace()).unwrap();
+        agree!(got, want, $tolerance, &x, &layer.gamma, &layer.beta);
+    };
+}
+
+#[test]
+fn layer_norm() {
+    layer_norm_agrees!(f32, 1e-4);
+    layer_norm_agrees!(f64, 1e-11);
+    let mut layer: LayerNorm<usize, f64> = LayerNorm::try_new(&Cpu::default(), 10).unwrap();
+    layer.gamma = random((10,), "gamma");
+    let cotangent = random((2, 3, 10), "cotangent");
+    gradients_are_right(&layer, &random((2, 3, 10), "x"), |layer, x| {
+        (layer.apply(x).unwrap() * cotangent.clone()).sum()
+    });
+}
+
+macro_rules! residual_norm_agrees {
+    ($E:ty, $tolerance:expr, $rate:expr) => {
+        let mut layer: LayerNorm<usize, $E> = LayerNorm::try_new(&Cpu::default(), 19).unwrap();
+        layer.gamma = random((19,), "gamma");
+        layer.beta = random((19,), "beta");
+        let (x, branch) = (
+            random::<$E, _>((2, 450, 19), "x"),
+            random::<$E, _>((2, 450, 19), "branch"),
+        );
+        let (dropout, mode) = (Dropout { rate: $rate }, Mode::Training(Seed::new(6)));
+        let dropped = dropout.apply(branch.leaky_trace(), mode).unwrap();
+        let want = layer.apply(dropped + x.leaky_trace()).unwrap();
+        let got = layer
+            .apply_residual(x.leaky_trace(), branch.leaky_trace(), dropout, mode)
+            .unwrap();
+        agree!(
+            got,
+            want,
+            $tolerance,
+            &x,
+            &branch,
+            &layer.gamma,
+            &layer.beta
+        );
+    };
+}
+
+#[test]
+fn layer_norm_of_a_residual_branch() {
+    for rate in [0.0, 0.3] {
+        residual_norm_agrees!(f32, 1e-4, rate);
+        residual_norm_agrees!(f64, 1e-12, rate);
+    }
+    let layer: LayerNorm<usize, f64> = LayerNorm::try_new(&Cpu::default(), 5).unwrap();
+    let (branch, cotangent) = (random((4, 5), "branch"), random((4, 5), "cotangent"));
+    let (dropout, mode) = (Dropout { rate: 0.4 }, Mode::Training(Seed::new(4)));
+    gradients_are_right(&layer, &random((4, 5), "x"), |layer, x| {
+        // The same tensor twice: both gradients at once.
+        let branch = x.retaped::<OwnedTape<f64, Cpu>>() + branch.clone();
+        let y = layer.apply_residual(x, branch, dropout, mode).unwrap();
+        (y * cotangent.clone()).sum()
+    });
+    let longer = random((4, 6), "longer");
+    assert!(
+        layer
+            .apply_residual(longer.clone(), longer, dropout, mode)
+            .is_err()
+    );
+    let (x, longer) = (random((4, 5), "x"), random((5, 5), "longer"));
+    assert!(layer.apply_residual(x, longer, dropout, mode).is_err());
+}
+
+#[test]
+fn mean_of_a_sequence() {
+    let x = random::<f64, _>((3, 4, 5), "x");
+    let want = x.leaky_trace().mean::<_, Axis<1>>();
+    agree!(
+        mean_over_time(x.leaky_trace(), None).unwrap(),
+        want,
+        1e-13,
+        &x
+    );
+
+    let none: Option<Tensor<(usize,), f64, Cpu>> = None;
+    gradients_are_right(&none, &x, |_, x| {
+        let mean = mean_over_time(x, Some(&[1, 4, 3])).unwrap();
+        mean.square().sum()
+    });
+    let mut padded = values(&x);
+    padded[5..20].fill(f64::NAN);
+    let padded = Cpu::default().tensor_from_vec(padded, (3, 4, 5));
+    let lengths = Some(&[1, 4, 3][..]);
+    let want = values(&mean_over_time(x.clone(), lengths).unwrap());
+    assert_eq!(values(&mean_over_time(padded, lengths).unwrap()), want);
+    for wrong in [&[1, 4][..], &[0, 1, 1], &[1, 5, 1]] {
+        assert!(mean_over_time(x.clone(), Some(wrong)).is_err());
+    }
+}
+
+macro_rules! feed_forward_agrees {
+    ($E:ty, $tolerance:expr, $activation:expr) => {
+        let (device, seed) = (Cpu::default(), Seed::new(8));
+        let config = FeedForwardConfig {
+            dropout: 0.3,
+            activation: $activation,
+        };
+        let sizes = (Const::<6>, Const::<11>, Const::<4>);
+        let layer: FeedForward<_, _, _, $E> =
+            FeedForward::try_new(&device, sizes, config, &mut rng()).unwrap();
+        let x = random::<$E, _>((450, Const::<6>), "x");
+        let (first, second) = (&layer.first, &layer.second);
+        let first = DfdxLinear {
+            weight: first.weight.clone(),
+            bias: first.bias.clone(),
+        };
+        let second = DfdxLinear {
+            weight: second.weight.clone(),
+            bias: second.bias.clone(),
+        };
+        let mask = Dropout { rate: 0.3 }
+            .apply(device.ones_like(&(450, Const::<11>)), Mode::Training(seed))
+            .unwrap();
+        let hidden = first.forward(x.leaky_trace()).relu() * mask;
+        let mut want = second.forward(hidden);
+        if $activation == Activation::Relu {
+            want = want.relu();
+        }
+        let got = layer.apply(x.leaky_trace(), Mode::Training(seed)).unwrap();
+        agree!(
+            got,
+            want,
+            $tolerance,
+            &x,
+            &layer.first.weight,
+            &layer.first.bias,
+            &layer.second.weight,
+            &layer.second.bias
+        );
+        let evaluated = layer.apply(x.clone(), Mode::Evaluation).unwrap();
+        let mut want = second.forward(first.forward(x.clone()).relu());
+        if $activation == Activation::Relu {
+            want = want.relu();
+        }
+        close(&values(&evaluated), &values(&want), $tolerance);
+    };
+}
+
+#[test]
+fn feed_forward() {
+    for activation in [Activation::Relu, Activation::Identity] {
+        feed_forward_agrees!(f32, 1e-4, activation);
+        feed_forward_agrees!(f64, 1e-12, activation);
+        let config = FeedForwardConfig {
+            dropout: 0.3,
+            activation,
+        };
+        let layer: FeedForward<usize, usize, usize, f64> =
+            FeedForward::try_new(&Cpu::default(), (3, 5, 2), config, &mut rng()).unwrap();
+        let mode = Mode::Training(Seed::new(4));
+        gradients_are_right(&layer, &random((6, 3), "x"), |layer, x| {
+            layer.apply(x, mode).unwrap().square().sum()
+        });
+    }
+}
+
+#[test]
+fn dropout_gradients_use_the_mask_of_the_forward_pass() {
+    let x = random::<f64, _>((40, 5), "x");
+    let dropout = Dropout { rate: 0.4 };
+    let y = dropout
+        .apply(x.leaky_trace(), Mode::Training(Seed::new(2)))
+        .unwrap();
+    let ratio: Vec<f64> = values(&y)
+        .iter()
+        .zip(values(&x))
+        .map(|(y, x)| y / x)
+        .collect();
+    assert!(ratio.contains(&0.0) && ratio.iter().any(|&r| r > 1.6));
+    close(&values(&y.sum().backward().get(&x)), &ratio, 1e-14);
+    assert!(Dropout { rate: 1.0 }.apply(x, Mode::Evaluation).is_err());
+}
+
+macro_rules! loss_agrees {
+    ($E:ty, $tolerance:expr) => {
+        let (y, t) = (random::<$E, _>((9, 4), "y"), random::<$E, _>((9, 4), "t"));
+        let want = dfdx::losses::mse_loss(y.leaky_trace(), t.clone());
+        let got = mean_squared_error(y.leaky_trace(), t.clone(), Rows::All).unwrap();
+        agree!(got, want, $tolerance, &y);
+
+        let chosen = Cpu::default().tensor_from_vec(vec![7, 2, 2], (3,));
+        let want = y.leaky_trace().gather(chosen.clone()) - t.clone().gather(chosen);
+        let got = mean_squared_error(y.leaky_trace(), t.clone(), Rows::At(&[7, 2, 2])).unwrap();
+        agree!(got, want.square().mean(), $tolerance, &y);
+
+        let mut weights = [0.0; 9];
+        (weights[7], weights[2]) = (0.5, 1.0);
+        let at = mean_squared_error(y.leaky_trace(), t.clone(), Rows::At(&[7, 2, 2])).unwrap();
+        let weighted = mean_squared_error(y.leaky_trace(), t, Rows::Weighted(&weights)).unwrap();
+        agree!(weighted, at, $tolerance, &y);
+    };
+}
+
+#[test]
+fn loss() {
+    loss_agrees!(f32, 1e-5);
+    loss_agrees!(f64, 1e-12);
+    let target = random::<f64, _>((5, 2), "target");
+    let none: Option<Tensor<(usize,), f64, Cpu>> = None;
+    gradients_are_right(&none, &random((5, 2), "y"), |_, y| {
+        let rows = Rows::Weighted(&[0.2, 0.0, 3.0, 1.0, 0.0]);
+        mean_squared_error(y, target.clone(), rows).unwrap()
+    });
+}
+
+macro_rules! cross_entropy_agrees {
+    ($E:ty, $tolerance:expr) => {
+        let logits = random::<$E, _>((4, Const::<3>), "logits");
+        let labels = [2, 0, 1, 2];
+        let one_hot = labels.map(|label| [0, 1, 2].map(|c| if c == label { 1.0 } else { 0.0 }));
+        let target = Cpu::default().tensor_from_vec(one_hot.concat(), (4, Const::<3>));
+        let want = dfdx::losses::cross_entropy_with_logits_loss(logits.leaky_trace(), target);
+        let got = cross_entropy(logits.leaky_trace(), &labels).unwrap();
+        agree!(got, want, $tolerance, &logits);
+    };
+}
+
+#[test]
+fn cross_entropy_of_labels() {
+    cross_entropy_agrees!(f32, 1e-5);
+    cross_entropy_agrees!(f64, 1e-12);
+    let none: Option<Tensor<(usize,), f64, Cpu>> = None;
+    gradients_are_right(&none, &random((3, 4), "logits"), |_, logits| {
+        cross_entropy(logits, &[1, 3, 0]).unwrap()
+    });
+}
+
+#[test]
+fn extreme_logits_have_a_loss_and_a_gradient() {
+    let logits = Cpu::default().tensor([[3e38_f32, -3e38], [1e4, 0.0]]);
+    let loss = cross_entropy(logits.leaky_trace(), &[0, 1]).unwrap();
+    assert_eq!(loss.array(), 5e3);
+    let gradient = loss.backward().get(&logits).array();
+    assert_eq!(gradient, [[0.0, 0.0], [0.5, -0.5]]);
+}
+
+#[test]
+fn labels_that_are_no_class_are_refused() {
+    let logits = random::<f32, _>((2, 3), "logits");
+    let error = cross_entropy(logits.clone(), &[0, 3]).unwrap_err();
+    assert!(matches!(
+        error,
+        Error::IndexOutOfBounds {
+            index: 3,
+            len: 3,
+            ..
+        }
+    ));
+    assert!(error.to_string().contains("only 3 classes"), "{error}");
+    assert!(cross_entropy(logits.clone(), &[0]).is_err());
+    let error = cross_entropy_of(logits, &[(2, 0)]).unwrap_err();
+    assert!(error.to_string().contains("only 2 rows"), "{error}");
+}
+
+#[test]
+fn a_selection_that_makes_no_sense_is_refused() {
+    let (y, t) = (random::<f32, _>((3, 1), "y"), random::<f32, _>((3, 1), "t"));
+    let nan = [f64::NAN, 1.0, 1.0];
+    let wrong = [
+        Rows::At(&[]),
+        Rows::At(&[3]),
+        Rows::Weighted(&[1.0, 1.0]),
+        Rows::Weighted(&[1.0, -1.0, 1.0]),
+        Rows::Weighted(&[0.0, 0.0, 0.0]),
+        Rows::Weighted(&nan),
+    ];
+    for rows in wrong {
+        assert!(
+            mean_squared_error(y.clone(), t.clone(), rows).is_err(),
+            "{rows:?}"
+        );
+    }
+}
+
+#[test]
+fn wrong_shapes_and_numbers_are_refused() {
+    let device = Cpu::default();
+    let layer: Linear<usize, usize, f32> = Linear::try_new(&device, 3, 2, &mut rng()).unwrap();
+    let error = layer.apply(random::<f32, _>((5, 4), "x")).unwrap_err();
+    assert!(error.to_string().contains("[5, 4], expected [5, 3]"));
+    assert!(layer.try_forward(random::<f32, _>((5, 4), "x")).is_err());
+    assert!(Linear::<usize, usize, f32>::try_new(&device, 0, 2, &mut rng()).is_err());
+    assert!(LayerNorm::<usize, f32>::try_new(&device, 0).is_err());
+    let mut norm: LayerNorm<usize, f32> = LayerNorm::try_new(&device, 4).unwrap();
+    norm.epsilon = f64::NAN;
+    assert!(norm.apply(random((5, 4), "x")).is_err());
+    let config = FeedForwardConfig {
+        dropout: -0.1,
+        ..Default::default()
+    };
+    assert!(
+        FeedForward::<usize, usize, usize, f32>::try_new(&device, (1, 1, 1), config, &mut rng())
+            .is_err()
+    );
+}
+
+#[test]
+fn layers_fit_into_models_of_dfdx() {
+    type Model = (
+        builders::Linear<3, 8>,
+        ReLU,
+        Residual<builders::LayerNorm<8>>,
+        builders::FeedForward<8, 16, 4>,
+        Dropout,
+        dfdx::nn::builders::Linear<4, 2>,
+    );
+    let device = Cpu::seed_from_u64(5);
+    let mut model = device.build_module::<Model, f32>();
+    let mut optimiser = dfdx::optim::Adam::new(&model, Default::default());
+    let x = random::<f32, _>((10, Const::<3>), "x");
+    let before = model.forward(x.clone());
+    let y = model.forward_mut(x.trace(model.alloc_grads()));
+    let gradients = y.square().mean().backward();
+    optimiser.update(&mut model, &gradients).unwrap();
+    assert_ne!(values(&before), values(&model.forward(x.clone())));
+
+    let file = tempfile::NamedTempFile::new().unwrap();
+    model.save_safetensors(file.path()).unwrap();
+    let mut loaded = device.build_module::<Model, f32>();
+    loaded.load_safetensors(file.path()).unwrap();
+    assert_eq!(
+        values(&model.forward(x.clone())),
+        values(&loaded.forward(x))
+    );
+}

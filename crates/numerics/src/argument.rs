@@ -1,0 +1,291 @@
+//! What can be wrong with an argument, in one spelling for the whole workspace.
+
+use crate::Real;
+use std::borrow::Cow;
+use std::fmt;
+
+/// The name of an argument as its caller wrote it, such as `"k"` or `"batch 3 of the lengths"`.
+pub type Name = Cow<'static, str>;
+
+/// What is wrong with an argument.
+///
+/// The error of every crate of the workspace has one variant that holds it, so that a caller meets one
+/// spelling of "wrong shape" whichever crate noticed it. The functions of this module make it.
+///
+/// ```
+/// use bochner_numerics::argument::{self, ArgumentError};
+///
+/// /// The mean of some numbers.
+/// fn mean(x: &[f64]) -> Result<f64, ArgumentError> {
+///     argument::not_empty("x", &[x.len()])?;
+///     argument::finite("x", &[x.len()], x)?;
+///     Ok(x.iter().sum::<f64>() / x.len() as f64)
+/// }
+///
+/// assert_eq!(mean(&[1.0, 3.0])?, 2.0);
+/// let error = mean(&[1.0, f64::NAN]).unwrap_err();
+/// assert_eq!(error.to_string(), "`x` is NaN at [1], but must be finite: remove or replace that element");
+/// # Ok::<(), ArgumentError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ArgumentError {
+    /// An array does not have the shape that its description or the other arguments imply.
+    Shape {
+        /// The argument.
+        name: Name,
+        /// The shape that is needed.
+        expected: Vec<usize>,
+        /// The shape that was given.
+        got: Vec<usize>,
+    },
+    /// An array has no elements, or a count is zero.
+    Empty {
+        /// The argument.
+        name: Name,
+        /// Its shape; without axes where the argument is a count.
+        shape: Vec<usize>,
+    },
+    /// A number lies outside its range.
+    OutOfRange {
+        /// The argument.
+        name: Name,
+        /// The number that was given.
+        got: f64,
+        /// The numbers that are allowed, in words that follow "must be".
+        allowed: Cow<'static, str>,
+    },
+    /// An element of an array is NaN or infinite.
+    NotFinite {
+        /// The argument.
+        name: Name,
+        /// The first such element's index.
+        index: Vec<usize>,
+        /// Its value.
+        got: f64,
+    },
+    /// An index points behind the end of what it counts.
+    Index {
+        /// The argument that holds the index.
+        name: Name,
+        /// The index.
+        got: usize,
+        /// How many there are.
+        len: usize,
+    },
+}
+
+impl fmt::Display for ArgumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shape {
+                name,
+                expected,
+                got,
+            } => write!(
+                f,
+                "`{name}` has shape {got:?}, but must have {expected:?}: check the order of its axes and \
+                 the sizes of what it is used with"
+            ),
+            Self::Empty { name, shape } if shape.is_empty() => {
+                write!(f, "`{name}` is 0, but must be at least 1")
+            }
+            Self::Empty { name, shape } => write!(
+                f,
+                "`{name}` has shape {shape:?} and so no elements: give at least one along every axis"
+            ),
+            // Debug prints tiny and huge numbers with an exponent, Display with hundreds of digits.
+            Self::OutOfRange { name, got, allowed } => {
+                write!(f, "`{name}` is {got:?}, but must be {allowed}")
+            }
+            Self::NotFinite { name, index, got } => write!(
+                f,
+                "`{name}` is {got:?} at {index:?}, but must be finite: remove or replace that element"
+            ),
+            Self::Index { name, got, len } => write!(
+                f,
+                "`{name}` holds the index {got}, but must stay below {len}: indices count from 0"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ArgumentError {}
+
+/// Refuses an array of another shape.
+///
+/// # Errors
+/// [`ArgumentError::Shape`].
+pub fn shape(
+    name: impl Into<Name>,
+    expected: &[usize],
+    got: &[usize],
+) -> Result<(), ArgumentError> {
+    if got == expected {
+        return Ok(());
+    }
+    Err(ArgumentError::Shape {
+        name: name.into(),
+        expected: expected.to_vec(),
+        got: got.to_vec(),
+    })
+}
+
+/// Refuses an array without elements.
+///
+/// # Errors
+/// [`ArgumentError::Empty`].
+pub fn not_empty(name: impl Into<Name>, shape: &[usize]) -> Result<(), ArgumentError> {
+    if !shape.contains(&0) {
+        return Ok(());
+    }
+    Err(ArgumentError::Empty {
+        name: name.into(),
+        shape: shape.to_vec(),
+    })
+}
+
+/// Refuses a count of zero.
+///
+/// # Errors
+/// [`ArgumentError::Empty`].
+pub fn at_least_one(name: impl Into<Name>, count: usize) -> Result<(), ArgumentError> {
+    if count > 0 {
+        return Ok(());
+    }
+    Err(ArgumentError::Empty {
+        name: name.into(),
+        shape: Vec::new(),
+    })
+}
+
+/// Refuses a number for which a condition does not hold; `allowed` follows "must be".
+///
+/// # Errors
+/// [`ArgumentError::OutOfRange`].
+pub fn in_range<T: Real>(
+    holds: bool,
+    name: impl Into<Name>,
+    got: T,
+    allowed: impl Into<Cow<'static, str>>,
+) -> Result<(), ArgumentError> {
+    if holds {
+        return Ok(());
+    }
+    Err(ArgumentError::OutOfRange {
+        name: name.into(),
+        got: got.as_f64(),
+        allowed: allowed.into(),
+    })
+}
+
+/// Refuses a number that is not finite and above zero.
+///
+/// # Errors
+/// [`ArgumentError::OutOfRange`].
+pub fn positive<T: Real>(name: impl Into<Name>, got: T) -> Result<(), ArgumentError> {
+    let holds = got.is_finite() && got > T::zero();
+    in_range(holds, name, got, "finite and above 0")
+}
+
+/// Refuses a number that is not finite and at least zero.
+///
+/// # Errors
+/// [`ArgumentError::OutOfRange`].
+pub fn non_negative<T: Real>(name: impl Into<Name>, got: T) -> Result<(), ArgumentError> {
+    let holds = got.is_finite() && got >= T::zero();
+    in_range(holds, name, got, "finite and at least 0")
+}
+
+/// Refuses a probability of dropping an element outside $[0, 1)$.
+///
+/// # Errors
+/// [`ArgumentError::OutOfRange`].
+pub fn rate(name: impl Into<Name>, got: f64) -> Result<(), ArgumentError> {
+    in_range(
+        (0.0..1.0).contains(&got),
+        name,
+        got,
+        "at least 0 and below 1",
+    )
+}
+
+/// Refuses an array with an element that is NaN or infinite; `values` are those of an array of `shape`,
+/// in row-major order.
+///
+/// # Errors
+/// [`ArgumentError::NotFinite`] with the first such element's index.
+pub fn finite<'a, T: Real>(
+    name: impl Into<Name>,
+    shape: &[usize],
+    values: impl IntoIterator<Item = &'a T>,
+) -> Result<(), ArgumentError> {
+    let mut values = values.into_iter().enumerate();
+    let Some((at, got)) = values.find(|(_, x)| !x.is_finite()) else {
+        return Ok(());
+    };
+    let mut index = vec![0; shape.len()];
+    let mut rest = at;
+    for (place, &n) in index.iter_mut().zip(shape).rev() {
+        (*place, rest) = (rest % n, rest / n);
+    }
+    Err(ArgumentError::NotFinite {
+        name: name.into(),
+        index,
+        got: got.as_f64(),
+    })
+}
+
+/// Refuses an index that is not below `len`.
+///
+/// # Errors
+/// [`ArgumentError::Index`].
+pub fn index(name: impl Into<Name>, got: usize, len: usize) -> Result<(), ArgumentError> {
+    if got < len {
+        return Ok(());
+    }
+    Err(ArgumentError::Index {
+        name: name.into(),
+        got,
+        len,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_element_that_is_not_finite_is_found_by_its_index() {
+        let mut values = [0.0; 24];
+        assert_eq!(finite("x", &[2, 3, 4], &values), Ok(()));
+        values[17] = f64::INFINITY;
+        values[23] = f64::NAN;
+        let Err(ArgumentError::NotFinite { index, got, .. }) = finite("x", &[2, 3, 4], &values)
+        else {
+            panic!("infinity is finite");
+        };
+        assert_eq!((index, got), (vec![1, 1, 1], f64::INFINITY));
+    }
+
+    #[test]
+    fn ranges_end_where_they_say() {
+        assert!(positive("x", f64::MIN_POSITIVE).is_ok() && non_negative("x", -0.0).is_ok());
+        assert!(rate("x", 0.0).is_ok() && rate("x", 0.999).is_ok());
+        for wrong in [f64::NAN, f64::INFINITY, -1e-300] {
+            assert!(positive("x", wrong).is_err() && non_negative("x", wrong).is_err());
+            assert!(rate("x", wrong).is_err());
+        }
+        assert!(positive("x", 0.0).is_err() && rate("x", 1.0).is_err());
+        assert!(index("x", 2, 3).is_ok() && index("x", 3, 3).is_err());
+        assert!(at_least_one("x", 1).is_ok() && at_least_one("x", 0).is_err());
+        assert!(not_empty("x", &[]).is_ok() && not_empty("x", &[1, 0]).is_err());
+        assert!(shape("x", &[1, 2], &[1, 2]).is_ok() && shape("x", &[1, 2], &[2, 1]).is_err());
+    }
+
+    #[test]
+    fn tiny_numbers_are_printed_shortly() {
+        let error = positive("sigma", -1e-300).unwrap_err().to_string();
+        assert_eq!(error, "`sigma` is -1e-300, but must be finite and above 0");
+    }
+}

@@ -1,0 +1,123 @@
+//! What stands at positions that are not kept never matters, and neither does their number.
+
+use crate::common::{Parameters, random};
+use bochner_spectral::{InferenceGradients, InferenceNetwork, Inferred, InferredCotangents};
+use ndarray::{Array2, Array4, Axis, concatenate, s};
+use proptest::prelude::*;
+
+const WIDTH: usize = 3;
+const HEADS: usize = 2;
+
+struct Sequence {
+    x: Array4<f64>,
+    kept: Array2<bool>,
+}
+
+impl Sequence {
+    /// The same with every value replaced where it is not kept.
+    fn poisoned(&self, value: f64) -> Self {
+        let mut x = self.x.clone();
+        for ((b, t), _) in self.kept.indexed_iter().filter(|(_, kept)| !**kept) {
+            x.slice_mut(s![b, .., t, ..]).fill(value);
+        }
+        let kept = self.kept.clone();
+        Self { x, kept }
+    }
+
+    /// The same with padding at its end.
+    fn padded(&self, by: usize) -> Self {
+        let (batch, heads, _, width) = self.x.dim();
+        let tail = Array4::from_elem((batch, heads, by, width), f64::NAN);
+        let unkept = Array2::from_elem((batch, by), false);
+        Self {
+            x: concatenate(Axis(2), &[self.x.view(), tail.view()]).unwrap(),
+            kept: concatenate(Axis(1), &[self.kept.view(), unkept.view()]).unwrap(),
+        }
+    }
+}
+
+fn run(
+    p: &Parameters<f64>,
+    q: &Sequence,
+    k: &Sequence,
+) -> (Inferred<f64>, InferenceGradients<f64>) {
+    let network = InferenceNetwork {
+        w1: p.weights[0].view(),
+        b1: p.biases[0].view(),
+        w2: p.weights[1].view(),
+        b2: p.biases[1].view(),
+        w3: p.weights[2].view(),
+        b3: p.biases[2].view(),
+        slope: 0.2,
+        prior_std: 0.1,
+    };
+    let (q_kept, k_kept) = (Some(q.kept.view()), Some(k.kept.view()));
+    let (q, k) = (q.x.view(), k.x.view());
+    let inferred = network.infer(q, k, q_kept, k_kept).unwrap();
+    let cotangents = InferredCotangents {
+        hidden: Some(inferred.hidden.view()),
+        mu: inferred.mu.view(),
+        log_sigma: inferred.log_sigma.view(),
+    };
+    let gradients = network
+        .infer_vjp(q, k, q_kept, k_kept, &inferred, &cotangents)
+        .unwrap();
+    (inferred, gradients)
+}
+
+fn sequence(batch: usize, length: usize) -> impl Strategy<Value = Sequence> {
+    let kept = prop::collection::vec(any::<bool>(), batch * length);
+    (0..1000u64, kept).prop_map(move |(seed, kept)| Sequence {
+        x: random((batch, HEADS, length, WIDTH), seed, "sequence"),
+        kept: Array2::from_shape_vec((batch, length), kept).unwrap(),
+    })
+}
+
+impl std::fmt::Debug for Sequence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} kept of {:?}", self.kept, self.x)
+    }
+}
+
+fn two_sequences() -> impl Strategy<Value = (Sequence, Sequence)> {
+    (1..3usize, 0..5usize, 1..5usize)
+        .prop_flat_map(|(batch, tq, tk)| (sequence(batch, tq), sequence(batch, tk)))
+}
+
+proptest! {
+    #[test]
+    fn poison_behind_the_mask_changes_nothing(
+        (q, k) in two_sequences(),
+        poison in prop::sample::select(vec![f64::NAN, f64::INFINITY, -1e300]),
+    ) {
+        let p = Parameters::new(WIDTH, 2 * WIDTH, 7);
+        let clean = run(&p, &q, &k);
+        prop_assert_eq!(clean, run(&p, &q.poisoned(poison), &k.poisoned(poison)));
+    }
+
+    #[test]
+    fn padding_changes_nothing((q, k) in two_sequences(), by in 1..4usize) {
+        let p = Parameters::new(WIDTH, 2 * WIDTH, 7);
+        let (inferred, gradients) = run(&p, &q, &k);
+        let (padded, along) = run(&p, &q.padded(by), &k.padded(by));
+        prop_assert_eq!(inferred, padded);
+        prop_assert_eq!(&gradients.w1, &along.w1);
+        let length = q.kept.ncols();
+        prop_assert_eq!(gradients.q, along.q.slice(s![.., .., ..length, ..]));
+        prop_assert!(along.q.slice(s![.., .., length.., ..]).iter().all(|&g| g == 0.0));
+    }
+}
+
+#[test]
+fn what_is_kept_does_matter() {
+    let p = Parameters::new(WIDTH, 2 * WIDTH, 7);
+    let all = |length, seed| Sequence {
+        x: random((1, HEADS, length, WIDTH), seed, "sequence"),
+        kept: Array2::from_elem((1, length), true),
+    };
+    let (q, k) = (all(3, 1), all(4, 2));
+    let whole = run(&p, &q, &k).0;
+    let mut fewer = all(4, 2);
+    fewer.kept[[0, 3]] = false;
+    assert_ne!(whole.mu, run(&p, &q, &fewer).0.mu);
+}
