@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::error::{positive, same_shape};
 use bochner_numerics::elementary::SquaredNorms;
-use bochner_numerics::{Dropout, Real};
+use bochner_numerics::{DropoutMask, Real};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// What multiplies the similarity: $\exp m_j$.
@@ -22,7 +22,7 @@ pub enum Magnitude {
         /// The exponent of the norm, above 0.
         p: f64,
         /// Dropout on the `[Tq, Tk]` sums, in training.
-        dropout: Option<Dropout>,
+        dropout: Option<DropoutMask>,
     },
 }
 

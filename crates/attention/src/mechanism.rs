@@ -1,7 +1,7 @@
 //! What every attention mechanism offers, whatever its kernel, normaliser and parameters.
 
 use crate::{Decoder, DecoderSize, Error, Form, Mask, OwnedSettings, Settings};
-use bochner_numerics::{Dropout, Real, Seed};
+use bochner_numerics::{DropoutMask, Real, Seed};
 use ndarray::{Array1, Array3, Array4, ArrayD, ArrayView1, ArrayView4, ArrayViewD, IxDyn};
 use rand::RngCore;
 use std::any::Any;
@@ -239,7 +239,7 @@ impl Pass {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] unless the rate lies in `0..1`.
-    pub fn weight_dropout(&self) -> Result<Option<Dropout>, Error> {
+    pub fn weight_dropout(&self) -> Result<Option<DropoutMask>, Error> {
         self.dropout(|rate| rate, "weight dropout")
     }
 
@@ -248,12 +248,12 @@ impl Pass {
         &self,
         rate: impl Fn(f64) -> f64,
         purpose: &'static str,
-    ) -> Result<Option<Dropout>, Error> {
+    ) -> Result<Option<DropoutMask>, Error> {
         let Self::Training { seed, dropout } = *self else {
             return Ok(None);
         };
         let rate = rate(dropout);
-        let mask = Dropout::new(rate, seed.child(purpose)).ok_or(Error::OutOfRange {
+        let mask = DropoutMask::new(rate, seed.child(purpose)).map_err(|_| Error::OutOfRange {
             name: purpose,
             range: "at least 0 and below 1",
             got: rate,

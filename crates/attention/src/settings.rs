@@ -2,7 +2,7 @@
 
 use crate::error::{self, period, positive};
 use crate::{Error, Form, Magnitude, Mask, Points, Similarity};
-use bochner_numerics::{Dropout, Real};
+use bochner_numerics::{DropoutMask, Real};
 use ndarray::{Array4, Axis};
 
 /// One kind of attention, with everything but the queries, keys and values.
@@ -17,7 +17,7 @@ pub struct Settings<'a, T> {
     /// Which keys count.
     pub mask: &'a Mask,
     /// Dropout on the normalised weights.
-    pub dropout: Option<Dropout>,
+    pub dropout: Option<DropoutMask>,
     /// In which form attention is computed. [`Form::Automatic`] takes the linear-time form of a
     /// squared kernel where that is faster; it rounds otherwise ([`Form::LinearTime`]).
     pub form: Form,
@@ -68,7 +68,7 @@ impl<'a, T: Real> Settings<'a, T> {
 pub struct OwnedSettings<T> {
     similarity: OwnedSimilarity<T>,
     magnitude: Magnitude,
-    dropout: Option<Dropout>,
+    dropout: Option<DropoutMask>,
     form: Form,
 }
 

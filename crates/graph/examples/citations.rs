@@ -1,7 +1,7 @@
 //! Cleans up a small citation graph and transforms its sparse features.
 
 use bochner_graph::{Error, Features, Graph, SparseFeatures};
-use bochner_numerics::{Dropout, Seed, standard_normal};
+use bochner_numerics::{DropoutMask, Seed, standard_normal};
 use ndarray::Array2;
 
 fn main() -> Result<(), Error> {
@@ -33,7 +33,7 @@ fn main() -> Result<(), Error> {
     )?;
     let mut stream = Seed::new(1).stream("weight");
     let weight = Array2::from_shape_simple_fn((6, 3), || standard_normal(&mut stream));
-    let dropout = Dropout::new(0.5, Seed::new(2)).expect("below one");
+    let dropout = DropoutMask::new(0.5, Seed::new(2)).expect("below one");
     let words = words.row_normalised();
     println!("{:6.3}", Features::Sparse(&words).product(weight.view())?);
     let dropped = words.dropped_out(&dropout);

@@ -3,7 +3,7 @@
 use crate::error::{in_range, same_shape};
 use crate::score::finite;
 use crate::{EdgeTerm, Error, Graph, Score};
-use bochner_numerics::{Dropout, Real};
+use bochner_numerics::{DropoutMask, Real};
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
@@ -32,13 +32,12 @@ pub struct Settings<'a, T> {
     /// How the heads are put together.
     pub merge: Merge,
     /// Dropout on the weights: the factor of edge `e` (in the caller's order) and head `h` is that of
-    /// element `e H + h`. `None` is no dropout, also where it comes from [`Dropout::new`] with a rate out
-    /// of range.
-    pub dropout: Option<Dropout>,
+    /// element `e H + h`.
+    pub dropout: Option<DropoutMask>,
     /// Dropout on what targets receive, the sources' transformed features: the factor of column `n` of
     /// source `j` is that of element `j H F + n`. Scores see them undropped, as in the code that was
     /// published with GAT.
-    pub value_dropout: Option<Dropout>,
+    pub value_dropout: Option<DropoutMask>,
 }
 
 impl<'a, T> Settings<'a, T> {

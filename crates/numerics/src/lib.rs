@@ -43,7 +43,7 @@
 //! | [`parallel`] | splitting work over rayon's current pool |
 //! | [`operations`] | counting multiplications, exponentials, sines and powers |
 //! | `fingerprint` | [`fingerprint()`], a hash that stays the same |
-//! | [`random`] | [`Seed`], [`Stream`], [`Dropout`] |
+//! | [`random`] | [`Seed`], [`Stream`], [`DropoutMask`] |
 //! | [`check`] | finite differences and the one table of tolerances |
 
 pub mod allocations;
@@ -74,5 +74,5 @@ pub use fingerprint::fingerprint;
 pub use matrix::{Mat, MatMut};
 pub use operations::Operations;
 pub use product::{Panels, matmul, matmul_in};
-pub use random::{Dropout, Seed, Stream, StreamState, fill_standard_normal, standard_normal};
+pub use random::{DropoutMask, Seed, Stream, StreamState, fill_standard_normal, standard_normal};
 pub use real::Real;

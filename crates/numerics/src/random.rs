@@ -1,6 +1,7 @@
 //! Seeds, random streams opened by purpose, and dropout masks.
 
 use crate::Real;
+use crate::argument::{self, ArgumentError};
 use crate::elementary::normal_quantile_in_place;
 use crate::fingerprint;
 use crate::instructions::{self, Arithmetic, Task};
@@ -143,32 +144,34 @@ pub fn fill_standard_normal(rng: &mut (impl RngCore + ?Sized), out: &mut [f64]) 
     }
 }
 
-/// A dropout mask that is a function of the seed and the element's index alone.
+/// A dropout mask, a function of the seed and the element's index alone.
 ///
 /// No array is stored, any part can be computed anywhere, and so the mask is the same whatever
 /// the number of threads or the blocking.
 ///
 /// ```
-/// use bochner_numerics::{Dropout, Seed};
+/// use bochner_numerics::{DropoutMask, Seed};
 ///
-/// let dropout = Dropout::new(0.25, Seed::new(1)).unwrap();
+/// let dropout = DropoutMask::new(0.25, Seed::new(1)).unwrap();
 /// let factors: Vec<f64> = (0..1000).map(|i| dropout.factor(i)).collect();
 /// assert!(factors.iter().all(|&f| f == 0.0 || f == 4.0 / 3.0));
 /// assert!((factors.iter().sum::<f64>() / 1000.0 - 1.0).abs() < 0.1);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Dropout {
+pub struct DropoutMask {
     key: u64,
     threshold: u64,
     scale: f64,
 }
 
-impl Dropout {
-    /// A mask that drops elements with probability `rate`, `None` unless `0 <= rate < 1`.
+impl DropoutMask {
+    /// The mask of this seed, which drops elements with probability `rate`.
     ///
-    /// Where `None` stands for no dropout, a rate out of range would go unnoticed: check it first.
-    pub fn new(rate: f64, seed: Seed) -> Option<Self> {
-        (0.0..1.0).contains(&rate).then(|| Self {
+    /// # Errors
+    /// [`ArgumentError::OutOfRange`] unless `0 <= rate < 1`.
+    pub fn new(rate: f64, seed: Seed) -> Result<Self, ArgumentError> {
+        argument::rate("rate", rate)?;
+        Ok(Self {
             key: seed.child("dropout mask").0,
             threshold: (rate * (1u64 << 53) as f64) as u64,
             scale: 1.0 / (1.0 - rate),
@@ -224,7 +227,7 @@ impl Dropout {
 
 /// Overwrites what is dropped of consecutive elements.
 struct ReplaceDropped<'a, T> {
-    dropout: Dropout,
+    dropout: DropoutMask,
     first: u64,
     values: &'a mut [T],
     with: T,
@@ -248,7 +251,7 @@ impl<T: Real> Task for ReplaceDropped<'_, T> {
 
 /// Multiplies by the factors of consecutive elements.
 struct Scale<'a, T> {
-    dropout: Dropout,
+    dropout: DropoutMask,
     first: u64,
     values: &'a mut [T],
 }
@@ -319,7 +322,7 @@ mod tests {
 
     #[test]
     fn scaling_a_slice_multiplies_by_the_factors() {
-        let dropout = Dropout::new(0.3, Seed::new(4)).unwrap();
+        let dropout = DropoutMask::new(0.3, Seed::new(4)).unwrap();
         let values: Vec<f32> = (0..77).map(|i| i as f32 - 30.0).collect();
         let mut scaled = values.clone();
         dropout.scale(5, &mut scaled);
@@ -330,7 +333,7 @@ mod tests {
 
     #[test]
     fn what_is_replaced_is_what_is_dropped() {
-        let dropout = Dropout::new(0.3, Seed::new(4)).unwrap();
+        let dropout = DropoutMask::new(0.3, Seed::new(4)).unwrap();
         let mut values: Vec<f32> = (0..77).map(|i| i as f32 - 30.0).collect();
         dropout.replace_dropped(5, &mut values, 0.5);
         for (i, value) in (0..).zip(values) {
@@ -412,10 +415,11 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "a sweep over safe code")]
     fn dropout_drops_at_its_rate_and_keeps_the_mean() {
-        assert!(Dropout::new(1.0, Seed::new(0)).is_none());
-        assert!(Dropout::new(f64::NAN, Seed::new(0)).is_none());
+        for wrong in [-0.1, 1.0, f64::NAN] {
+            assert!(DropoutMask::new(wrong, Seed::new(0)).is_err());
+        }
         for rate in [0.0, 0.1, 0.5] {
-            let dropout = Dropout::new(rate, Seed::new(11)).unwrap();
+            let dropout = DropoutMask::new(rate, Seed::new(11)).unwrap();
             let n = 200_000u64;
             let factors: Vec<f64> = (0..n).map(|i| dropout.factor(i)).collect();
             let dropped = factors.iter().filter(|&&f| f == 0.0).count() as f64 / n as f64;

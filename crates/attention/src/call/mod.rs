@@ -15,7 +15,7 @@ pub(crate) use row_major::{RowMajor, write_row_major};
 use crate::engine::{Head, Packed, PairDropout, Rows, blocks};
 use crate::error::same_shape;
 use crate::{Blocks, Error, Form, Magnitude, Points, Settings, Similarity, Workspace};
-use bochner_numerics::{Dropout, Mat, Real, parallel};
+use bochner_numerics::{DropoutMask, Mat, Real, parallel};
 use ndarray::{Array4, ArrayView4, Axis};
 use std::ops::Range;
 use units::{Units, largest, log2_largest, log2_range, over_power};
@@ -42,7 +42,7 @@ pub(crate) struct Origin {
     shape: [usize; 7],
     similarity: &'static str,
     magnitude: Magnitude,
-    dropout: Option<Dropout>,
+    dropout: Option<DropoutMask>,
     is_causal: bool,
     has_matrix: bool,
 }
@@ -226,7 +226,7 @@ impl<'a, 'p, T: Real> Call<'a, 'p, T> {
     }
 
     /// A dropout mask on the pairs of a head.
-    fn pairs(&self, h: usize, mask: Dropout) -> PairDropout {
+    fn pairs(&self, h: usize, mask: DropoutMask) -> PairDropout {
         PairDropout {
             mask,
             base: (h * self.queries * self.keys) as u64,

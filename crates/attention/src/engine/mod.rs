@@ -27,7 +27,7 @@ pub(crate) use exponents::Level;
 use sweep::Relative;
 
 use crate::{Blocks, Mask, Workspace};
-use bochner_numerics::{Buffer, Dropout, Mat, Panels, Real};
+use bochner_numerics::{Buffer, DropoutMask, Mat, Panels, Real};
 use std::ops::Range;
 
 /// How raw scores become unnormalised weights.
@@ -115,7 +115,7 @@ impl<T: Real> Packed<T> {
 /// nor on the mask.
 #[derive(Clone, Copy)]
 pub(crate) struct PairDropout {
-    pub(crate) mask: Dropout,
+    pub(crate) mask: DropoutMask,
     /// The index of the head's first pair.
     pub(crate) base: u64,
     /// Tk, padding included.

@@ -11,7 +11,7 @@ use crate::registry::Variant;
 use crate::variants::Softmax;
 use crate::{DecoderSize, Error, Form, Mask};
 use bochner_nn::{Element, Inputs as TapeInputs, Linear, record};
-use bochner_numerics::{Dropout, Seed};
+use bochner_numerics::{DropoutMask, Seed};
 pub use decoder::MultiHeadDecoder;
 use dfdx::dtypes::Dtype;
 use dfdx::shapes::{Dim, HasShape};
@@ -432,7 +432,7 @@ fn compiled_size<N: Dim>() -> usize {
 impl MultiHeadConfig {
     /// The size of one head in a layer of width `embed`.
     fn size(&self, embed: usize) -> Result<Size, Error> {
-        if Dropout::new(self.dropout, self.seed).is_none() {
+        if DropoutMask::new(self.dropout, self.seed).is_err() {
             return Err(Error::OutOfRange {
                 name: "dropout",
                 range: "at least 0 and below 1",

@@ -5,7 +5,7 @@ use bochner_attention::{
     attend_into,
 };
 use bochner_numerics::allocations::count;
-use bochner_numerics::{Dropout, Real, Seed, standard_normal};
+use bochner_numerics::{DropoutMask, Real, Seed, standard_normal};
 use ndarray::{Array, Array2, Array4, Dimension, ShapeBuilder, s};
 
 const BATCH: usize = 2;
@@ -59,7 +59,7 @@ impl<T: Real> Parts<T> {
 
     /// Calls `f` with all settings that go together.
     fn for_each(&self, mut f: impl FnMut(&Settings<T>)) {
-        let dropout = Dropout::new(0.2, Seed::new(2));
+        let dropout = DropoutMask::new(0.2, Seed::new(2)).ok();
         let magnitudes = [
             Magnitude::None,
             Magnitude::Norm { p: 2.0 },

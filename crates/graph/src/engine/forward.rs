@@ -7,7 +7,7 @@ use crate::compressed::cut_unwritten;
 use bochner_numerics::elementary::exp_in_place;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::memory::written_by;
-use bochner_numerics::{Dropout, Operations, Real, operations, parallel};
+use bochner_numerics::{DropoutMask, Operations, Real, operations, parallel};
 use std::ops::Range;
 
 /// The weights, and the output of each head, `[Nt, H F]`, from the values, `[Ns, H F]`.
@@ -190,7 +190,7 @@ impl<T: Real> Normalise<'_, '_, T> {
 
 /// Multiplies the weights by the factors of dropout.
 struct DropOut<'a, T> {
-    dropout: &'a Dropout,
+    dropout: &'a DropoutMask,
     /// The caller's number of each edge.
     order: &'a [u32],
     heads: usize,

@@ -1,7 +1,7 @@
 //! Products with dense features, by all threads.
 
 use bochner_numerics::memory::written_by;
-use bochner_numerics::{Dropout, Mat, MatMut, Panels, Real, matmul, parallel};
+use bochner_numerics::{DropoutMask, Mat, MatMut, Panels, Real, matmul, parallel};
 use ndarray::ArrayView2;
 
 /// Rows of a piece of work.
@@ -80,12 +80,12 @@ pub(crate) fn transposed_times<T: Real>(x: ArrayView2<T>, y: &[T], width: usize)
 const PIECE: usize = 1 << 14;
 
 /// Multiplies by the factors of the elements.
-pub(crate) fn drop_out<T: Real>(x: &mut [T], dropout: &Dropout) {
+pub(crate) fn drop_out<T: Real>(x: &mut [T], dropout: &DropoutMask) {
     parallel::for_each_chunk(x, PIECE, |i, x| dropout.scale((i * PIECE) as u64, x));
 }
 
 /// The elements times their factors.
-pub(crate) fn dropped_out<T: Real>(x: &[T], dropout: &Dropout) -> Vec<T> {
+pub(crate) fn dropped_out<T: Real>(x: &[T], dropout: &DropoutMask) -> Vec<T> {
     let [out] = written_by([x.len()], |[out]| {
         let pieces = out.chunks(PIECE).zip(x.chunks(PIECE)).enumerate().collect();
         parallel::for_each(pieces, |(i, (out, x))| {

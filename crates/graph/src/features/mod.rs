@@ -8,7 +8,7 @@ pub use sparse::SparseFeatures;
 
 use crate::Error;
 use crate::error::{numbers, same_shape};
-use bochner_numerics::{Dropout, Real};
+use bochner_numerics::{DropoutMask, Real};
 use ndarray::{Array2, ArrayView2};
 
 /// Features of the nodes, `[N, F]`.
@@ -180,7 +180,7 @@ pub fn row_normalised<T: Real>(x: ArrayView2<T>) -> Array2<T> {
 ///
 /// # Shapes
 /// `x: [N, F]` to `[N, F]`.
-pub fn dropped_out<T: Real>(x: ArrayView2<T>, dropout: &Dropout) -> Array2<T> {
+pub fn dropped_out<T: Real>(x: ArrayView2<T>, dropout: &DropoutMask) -> Array2<T> {
     let standard = x.as_standard_layout();
     let values = standard.as_slice().expect("brought to row-major order");
     array(x.nrows(), x.ncols(), dense::dropped_out(values, dropout))

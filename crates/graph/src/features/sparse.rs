@@ -6,7 +6,7 @@ use crate::compressed::{Rows, check_offsets, cut_unwritten};
 use crate::error::{countable, numbers};
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::memory::written_by;
-use bochner_numerics::{Dropout, Real, parallel};
+use bochner_numerics::{DropoutMask, Real, parallel};
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
 use std::sync::Arc;
@@ -197,7 +197,7 @@ impl<T: Real> SparseFeatures<T> {
     ///
     /// The factor of the entry in row `i` and column `n` of `N` is that of element $iN + n$: stored or
     /// not, the same entries are dropped, on any number of threads.
-    pub fn dropped_out(&self, dropout: &Dropout) -> Self {
+    pub fn dropped_out(&self, dropout: &DropoutMask) -> Self {
         let rows = &self.pattern.rows;
         let pieces = rows.pieces(PIECE);
         let lengths = pieces
@@ -252,7 +252,7 @@ impl<T: Real> SparseFeatures<T> {
 /// Multiplies the stored values of some rows by the factors of their elements.
 struct DropOut<'a, T> {
     pattern: &'a Pattern,
-    dropout: &'a Dropout,
+    dropout: &'a DropoutMask,
     rows: Range<usize>,
     values: &'a mut [T],
 }
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn dropout_drops_the_same_entries_stored_or_not() {
         let dense = Array2::from_shape_fn((300, 70), |(i, n)| ((i * 7 + n) % 3) as f32);
-        let dropout = Dropout::new(0.6, Seed::new(3)).unwrap();
+        let dropout = DropoutMask::new(0.6, Seed::new(3)).unwrap();
         let sparse = SparseFeatures::from_dense(dense.view()).unwrap();
         let dropped = sparse.dropped_out(&dropout).to_dense();
         assert_eq!(dropped, crate::dropped_out(dense.view(), &dropout));

@@ -18,7 +18,7 @@ pub use nodes::{AttributedGraph, Nodes};
 use crate::Error;
 use crate::error::in_range;
 use bochner_nn::Mode;
-use bochner_numerics::Dropout;
+use bochner_numerics::DropoutMask;
 
 /// `Ok` if elements can be dropped at this rate.
 fn check_rate(name: &'static str, rate: f64) -> Result<(), Error> {
@@ -27,9 +27,11 @@ fn check_rate(name: &'static str, rate: f64) -> Result<(), Error> {
 }
 
 /// The mask of a pass, if it has one.
-fn mask(rate: f64, mode: Mode) -> Option<Dropout> {
+fn mask(rate: f64, mode: Mode) -> Option<DropoutMask> {
     match mode {
-        Mode::Training(seed) if rate > 0.0 => Dropout::new(rate, seed),
+        Mode::Training(seed) if rate > 0.0 => {
+            Some(DropoutMask::new(rate, seed).expect("a rate that its layer has checked"))
+        }
         _ => None,
     }
 }

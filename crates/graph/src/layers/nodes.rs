@@ -1,7 +1,7 @@
 //! What a layer is given: a graph, and what is known of its nodes and edges.
 
 use crate::{Features, Graph, SparseFeatures};
-use bochner_numerics::{Dropout, Real};
+use bochner_numerics::{DropoutMask, Real};
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewD, Ix1, Ix2};
 
 /// A graph, with the attributes of its edges where a layer takes some.
@@ -60,7 +60,7 @@ pub(super) enum OwnedFeatures<T> {
 }
 
 impl<T: Real> OwnedFeatures<T> {
-    pub(super) fn dropped_out(features: Features<T>, dropout: Option<&Dropout>) -> Self {
+    pub(super) fn dropped_out(features: Features<T>, dropout: Option<&DropoutMask>) -> Self {
         match (features, dropout) {
             (Features::Dense(x), None) => Self::Dense(x.to_owned()),
             (Features::Dense(x), Some(dropout)) => Self::Dense(crate::dropped_out(x, dropout)),
@@ -84,7 +84,7 @@ pub(super) struct GivenNodes<T> {
     features: Vec<OwnedFeatures<T>>,
     tensors: usize,
     /// That of the tensors.
-    dropout: Option<Dropout>,
+    dropout: Option<DropoutMask>,
 }
 
 impl<T: Real> GivenNodes<T> {
@@ -98,7 +98,7 @@ impl<T: Real> GivenNodes<T> {
     }
 
     /// The first inputs, before their dropout.
-    pub(super) fn tensors(tensors: usize, dropout: Option<Dropout>) -> Self {
+    pub(super) fn tensors(tensors: usize, dropout: Option<DropoutMask>) -> Self {
         Self {
             features: Vec::new(),
             tensors,

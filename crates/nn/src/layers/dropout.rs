@@ -1,7 +1,7 @@
 //! Dropout.
 
 use crate::{BoxError, Element, Error, Inputs, Mode, Operation, record_one};
-use bochner_numerics::{Dropout as Mask, Real, Seed};
+use bochner_numerics::{DropoutMask, Real, Seed};
 use dfdx::dtypes::Dtype;
 use dfdx::nn::tensor_collection::{ModuleVisitor, ScalarOptions, TensorCollection};
 use dfdx::nn::{BuildOnDevice, Module, ModuleMut};
@@ -65,12 +65,12 @@ impl Dropout {
 }
 
 /// The mask of a pass, if it has one.
-pub(super) fn mask(rate: f64, mode: Mode) -> Result<Option<Mask>, Error> {
+pub(super) fn mask(rate: f64, mode: Mode) -> Result<Option<DropoutMask>, Error> {
     let seed = match mode {
         Mode::Evaluation => Seed::new(0),
         Mode::Training(seed) => seed,
     };
-    let mask = Mask::new(rate, seed).ok_or(Error::OutOfRange {
+    let mask = DropoutMask::new(rate, seed).map_err(|_| Error::OutOfRange {
         what: "the dropout rate",
         got: rate,
         requirement: "at least 0 and below 1",
@@ -79,7 +79,7 @@ pub(super) fn mask(rate: f64, mode: Mode) -> Result<Option<Mask>, Error> {
 }
 
 /// [`Dropout`] as an operation on `x`.
-struct Drop(Mask);
+struct Drop(DropoutMask);
 
 impl Drop {
     fn scaled<T: Real>(&self, x: &ArrayViewD<'_, T>) -> ArrayD<T> {

@@ -6,7 +6,7 @@ use crate::parameters::{Parameter, ParameterMut, Parameters, join};
 use crate::rows::{affine, affine_vjp};
 use crate::{BoxError, Element, Error, Inputs, Mode, Operation, record_one};
 use bochner_numerics::instructions::{self, Arithmetic, Task};
-use bochner_numerics::{Dropout as Mask, Real};
+use bochner_numerics::{DropoutMask, Real};
 use dfdx::dtypes::Dtype;
 use dfdx::nn::tensor_collection::{ModuleVisitor, ScalarOptions, TensorCollection};
 use dfdx::nn::{BuildModule, BuildOnDevice, Module, ModuleMut};
@@ -141,7 +141,7 @@ impl<I: Dim, H: Dim, O: Dim, E: Element> FeedForward<I, H, O, E> {
 #[derive(Clone, Copy, Debug)]
 pub struct TwoLayers {
     rate: f64,
-    mask: Option<Mask>,
+    mask: Option<DropoutMask>,
     activation: Activation,
 }
 

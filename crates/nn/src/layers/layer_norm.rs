@@ -8,7 +8,7 @@ use super::{Dropout, EndsWith};
 use crate::parameters::{Parameter, ParameterMut, Parameters, join};
 use crate::rows::by_blocks;
 use crate::{BoxError, Element, Error, Inputs, Mode, Operation, record_one};
-use bochner_numerics::{Dropout as Mask, Real};
+use bochner_numerics::{DropoutMask, Real};
 use dfdx::dtypes::Dtype;
 use dfdx::nn::tensor_collection::{ModuleVisitor, ScalarOptions, TensorCollection, TensorOptions};
 use dfdx::nn::{BuildModule, BuildOnDevice, Module, NonMutableModule};
@@ -150,7 +150,7 @@ struct Normalise(f64);
 #[derive(Clone, Copy, Debug)]
 pub struct ResidualNorm {
     epsilon: f64,
-    mask: Option<Mask>,
+    mask: Option<DropoutMask>,
 }
 
 impl<T: Real> Operation<T> for Normalise {

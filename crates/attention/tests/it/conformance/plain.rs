@@ -2,7 +2,7 @@
 
 use crate::conformance::common::*;
 use bochner_attention::{Form, Magnitude, Mask, Points, Settings, Similarity};
-use bochner_numerics::{Dropout, Seed};
+use bochner_numerics::{DropoutMask, Seed};
 use ndarray::Array4;
 
 pub(crate) const FLOOR: f64 = 1e-3;
@@ -64,8 +64,8 @@ pub(crate) fn nonstationary([w1, w2]: &[Array4<f64>; 2]) -> Similarity<'_, f64> 
     }
 }
 
-pub(crate) fn dropout(rate: f64, purpose: &str) -> Option<Dropout> {
-    Dropout::new(rate, Seed::new(12).child(purpose))
+pub(crate) fn dropout(rate: f64, purpose: &str) -> Option<DropoutMask> {
+    Some(DropoutMask::new(rate, Seed::new(12).child(purpose)).unwrap())
 }
 
 pub(crate) fn magnitudes() -> Vec<Magnitude> {
@@ -121,7 +121,7 @@ pub(crate) fn with<'a, T>(
     similarity: Similarity<'a, T>,
     magnitude: Magnitude,
     mask: &'a Mask,
-    dropout: Option<Dropout>,
+    dropout: Option<DropoutMask>,
 ) -> Settings<'a, T> {
     Settings {
         similarity,

@@ -10,7 +10,7 @@ use crate::layers::rows::{add, add_to_rows, sum_of_rows};
 use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
 use bochner_attention::Pass;
 use bochner_nn::{BoxError, Mode, Operation, elu_vjp};
-use bochner_numerics::{Dropout, Real};
+use bochner_numerics::{DropoutMask, Real};
 use ndarray::{Array2, ArrayD, ArrayView2, ArrayViewD, IxDyn};
 
 /// A pass through a layer, but for the nodes' features and the parameters.
@@ -19,9 +19,9 @@ pub(super) struct Plan<T> {
     config: GraphAttentionConfig,
     graph: Graph,
     attributes: Option<Array2<T>>,
-    pub(super) input_dropout: Option<Dropout>,
-    value_dropout: Option<Dropout>,
-    coefficient_dropout: Option<Dropout>,
+    pub(super) input_dropout: Option<DropoutMask>,
+    value_dropout: Option<DropoutMask>,
+    coefficient_dropout: Option<DropoutMask>,
     points: Pass,
 }
 

@@ -11,7 +11,7 @@ use crate::{Error, Features, Graph, LayerError, convolve};
 use bochner_nn::{
     Element, Inputs, Leaf, Mode, Parameter, ParameterMut, Parameters, join, record_one,
 };
-use bochner_numerics::{Dropout, Seed};
+use bochner_numerics::{DropoutMask, Seed};
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Tape, Tensor};
 use ndarray::{Array1, Array2, Ix1, Ix2};
@@ -167,7 +167,7 @@ impl<E: Element> GraphConvolution<E> {
         Ok(output)
     }
 
-    fn dropout(&self, mode: Mode) -> Option<Dropout> {
+    fn dropout(&self, mode: Mode) -> Option<DropoutMask> {
         mask(self.config.input_dropout, mode.child("input dropout"))
     }
 

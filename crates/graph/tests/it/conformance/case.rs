@@ -4,7 +4,7 @@ use bochner_graph::{
     Attended, AttentionGradients, EdgeTerm, Graph, Merge, Points, Score, Settings, attend,
     attend_vjp,
 };
-use bochner_numerics::{Dropout, Real, Seed, standard_normal};
+use bochner_numerics::{DropoutMask, Real, Seed, standard_normal};
 use ndarray::{Array, Array2, Array3, Dimension, ShapeBuilder};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,8 +52,8 @@ pub(crate) struct Case<T> {
     pub(crate) attributes: Option<Attributes<T>>,
     pub(crate) slope: f64,
     pub(crate) merge: Merge,
-    pub(crate) dropout: Option<Dropout>,
-    pub(crate) value_dropout: Option<Dropout>,
+    pub(crate) dropout: Option<DropoutMask>,
+    pub(crate) value_dropout: Option<DropoutMask>,
 }
 
 #[derive(Clone, Debug)]
@@ -163,14 +163,14 @@ impl<T: Real> Case<T> {
 
     pub(crate) fn with_dropout(self, rate: f64) -> Self {
         Self {
-            dropout: Dropout::new(rate, Seed::new(5)),
+            dropout: Some(DropoutMask::new(rate, Seed::new(5)).unwrap()),
             ..self
         }
     }
 
     pub(crate) fn with_value_dropout(self, rate: f64) -> Self {
         Self {
-            value_dropout: Dropout::new(rate, Seed::new(6)),
+            value_dropout: Some(DropoutMask::new(rate, Seed::new(6)).unwrap()),
             ..self
         }
     }

@@ -1,7 +1,7 @@
 //! Dropout on the weights: nothing at rate 0, the same mean otherwise, decided by the seed alone.
 
 use crate::conformance::case::{Case, KINDS, Kind};
-use bochner_numerics::{Dropout, Seed};
+use bochner_numerics::{DropoutMask, Seed};
 use ndarray::Array2;
 
 #[test]
@@ -20,7 +20,7 @@ fn the_mean_over_seeds_is_what_it_is_without() {
     let draws = 4000;
     let mut mean = Array2::<f64>::zeros(want.raw_dim());
     for seed in 0..draws {
-        let dropout = Dropout::new(0.5, Seed::new(seed));
+        let dropout = Some(DropoutMask::new(0.5, Seed::new(seed)).unwrap());
         let output = Case {
             dropout,
             ..case.clone()
@@ -42,7 +42,7 @@ fn weights_are_returned_before_dropout_and_seeds_decide() {
     assert_ne!(dropped.attend().output, case.attend().output);
     assert_eq!(dropped.attend().output, dropped.attend().output);
     let other = Case {
-        dropout: Dropout::new(0.6, Seed::new(6)),
+        dropout: Some(DropoutMask::new(0.6, Seed::new(6)).unwrap()),
         ..case
     };
     assert_ne!(dropped.attend().output, other.attend().output);

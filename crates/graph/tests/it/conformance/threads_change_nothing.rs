@@ -2,7 +2,7 @@
 
 use crate::conformance::case::{Case, KINDS, Size, named, random_graph};
 use bochner_graph::{Features, SparseFeatures};
-use bochner_numerics::{Dropout, Seed, standard_normal};
+use bochner_numerics::{DropoutMask, Seed, standard_normal};
 use ndarray::Array2;
 
 fn normal(rows: usize, columns: usize, purpose: &str) -> Array2<f32> {
@@ -27,7 +27,7 @@ fn products_with_features() {
     let dense = normal(3000, 70, "features").mapv(|x| if x > 0.5 { x } else { 0.0 });
     let sparse = SparseFeatures::from_dense(dense.view()).unwrap();
     let (weight, cotangent) = (normal(70, 16, "weight"), normal(3000, 16, "cotangent"));
-    let dropout = Dropout::new(0.5, Seed::new(2)).unwrap();
+    let dropout = DropoutMask::new(0.5, Seed::new(2)).unwrap();
     for features in [Features::Dense(dense.view()), Features::Sparse(&sparse)] {
         same_on_all(|| {
             let product = features.product(weight.view()).unwrap();

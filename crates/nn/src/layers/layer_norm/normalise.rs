@@ -3,7 +3,7 @@
 use crate::rows::{add, by_blocks, sum, sum_over};
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::memory::Unwritten;
-use bochner_numerics::{Dropout as Mask, Real};
+use bochner_numerics::{DropoutMask, Real};
 use std::ops::Range;
 
 /// What the backward pass of a normalisation needs.
@@ -22,7 +22,7 @@ const WORK: usize = 8;
 pub(super) struct Rows<'a, T> {
     pub(super) x: &'a [T],
     /// With the mask that drops from it, if one does.
-    pub(super) branch: Option<(&'a [T], Option<&'a Mask>)>,
+    pub(super) branch: Option<(&'a [T], Option<&'a DropoutMask>)>,
 }
 
 impl<T: Real> Rows<'_, T> {
