@@ -3,7 +3,8 @@
 use crate::dense::reordered;
 use crate::error::{Error, same_shape};
 use crate::gaussian::GaussianCopula;
-use crate::normal::{clamped_quantile, normal_cdf, normal_quantile};
+use crate::normal::clamped_quantile;
+use bochner_numerics::normal;
 use ndarray::{Array2, ArrayView1};
 use rand::{Rng, RngCore};
 use serde::{Deserialize, Serialize};
@@ -114,7 +115,7 @@ impl GaussianCopula {
                 got,
             });
         }
-        let bounds: Vec<f64> = u.iter().map(|&u| normal_quantile(u)).collect();
+        let bounds: Vec<f64> = u.iter().map(|&u| normal::quantile(u)).collect();
         self.cdf_at_scores(&bounds, lattice, rng)
     }
 
@@ -171,7 +172,7 @@ impl Integrand {
         let mut product = 1.0;
         for (m, (row, bound)) in self.factor.rows().into_iter().zip(&self.bounds).enumerate() {
             let known: f64 = row.iter().zip(&y[..m]).map(|(l, y)| l * y).sum();
-            let e = normal_cdf((bound - known) / row[m]);
+            let e = normal::cdf((bound - known) / row[m]);
             product *= e;
             if product == 0.0 || m == w.len() {
                 break;

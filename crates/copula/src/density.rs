@@ -3,8 +3,8 @@
 use crate::dense::{solve_columns, solve_columns_transposed};
 use crate::error::{Error, same_shape};
 use crate::factor::{half_neg_log_det, normalise, normalise_vjp};
-use crate::normal::ln_normal_density;
 use bochner_numerics::elementary::{exp_in_place, normal_quantile_in_place};
+use bochner_numerics::normal::ln_density;
 use bochner_numerics::{Mat, MatMut, Real, matmul, parallel};
 use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
 use std::ops::Range;
@@ -77,7 +77,7 @@ pub fn copula_log_density_vjp<T: Real>(
     let bar = ScoreGradients::of(scores.view(), factor, cotangent)?;
     let mut to_u = bar.scores;
     by_rows(&mut to_u, |rows, g| {
-        let logarithms = scores.slice(s![rows, ..]).mapv(ln_normal_density);
+        let logarithms = scores.slice(s![rows, ..]).mapv(ln_density);
         let mut densities = logarithms.into_raw_vec_and_offset().0;
         exp_in_place(&mut densities);
         g.iter_mut().zip(densities).for_each(|(g, d)| *g /= d);

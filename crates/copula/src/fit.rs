@@ -4,9 +4,9 @@ use crate::error::{Error, not_empty};
 use crate::gaussian::GaussianCopula;
 use crate::measures::correlation_of_kendall;
 use crate::nearest::nearest_correlation;
-use crate::normal::normal_quantile;
 use crate::ranks::{kendall_tau_b, pseudo_observations};
 use crate::symmetric::check_finite;
+use bochner_numerics::normal;
 use ndarray::{Array2, ArrayView2, Axis};
 
 /// The smallest eigenvalue of a fitted correlation matrix.
@@ -73,7 +73,7 @@ impl GaussianCopula {
     /// Bernoulli 1997.
     pub fn fit_normal_scores(x: ArrayView2<f64>) -> Result<Self, Error> {
         check_observations(x)?;
-        let mut scores = pseudo_observations(x)?.mapv_into(normal_quantile);
+        let mut scores = pseudo_observations(x)?.mapv_into(normal::quantile);
         for mut column in scores.columns_mut() {
             let mean = column.mean().expect("at least two observations");
             column -= mean;

@@ -100,7 +100,6 @@
 //! | [`measures`] | Kendall's tau and Spearman's rho in closed form |
 //! | [`ranks`] | [`pseudo_observations`], [`kendall_tau_b`] |
 //! | [`nearest`] | [`nearest_correlation`] |
-//! | [`normal`] | [`normal_cdf`], [`normal_quantile`] |
 //! | [`error`] | [`Error`] |
 
 pub mod cdf;
@@ -117,7 +116,7 @@ mod joint_draws;
 pub mod marginal;
 pub mod measures;
 pub mod nearest;
-pub mod normal;
+mod normal;
 pub mod normal_joint;
 pub mod parametrisation;
 pub mod posterior;
@@ -141,7 +140,6 @@ pub use measures::{
     spearman_of_correlation,
 };
 pub use nearest::nearest_correlation;
-pub use normal::{ln_normal_cdf, normal_cdf, normal_quantile};
 pub use normal_joint::{
     NormalJointGradients, normal_joint_log_density, normal_joint_log_density_vjp,
 };

@@ -1,7 +1,8 @@
 //! Marginal distributions: what a copula needs to know of each coordinate.
 
 use crate::error::Error;
-use crate::normal::{clamped_quantile, normal_cdf};
+use crate::normal::clamped_quantile;
+use bochner_numerics::normal;
 use statrs::distribution::{Continuous, ContinuousCDF};
 
 /// A continuous distribution on the real line.
@@ -111,7 +112,7 @@ pub(crate) fn at_normal_score(marginal: &impl Marginal, x: f64) -> f64 {
     let tail = Tail { marginal, x };
     let guess = tail.guess();
     let excess = tail.excess(guess);
-    if excess.abs() <= 1e-13 * normal_cdf(-x.abs()) {
+    if excess.abs() <= 1e-13 * normal::cdf(-x.abs()) {
         guess
     } else {
         tail.bisect(guess, excess)
@@ -128,9 +129,9 @@ impl<D: Marginal> Tail<'_, D> {
     /// Increases with `z`, and is zero at the solution.
     fn excess(&self, z: f64) -> f64 {
         if self.x <= 0.0 {
-            self.marginal.distribution(z) - normal_cdf(self.x)
+            self.marginal.distribution(z) - normal::cdf(self.x)
         } else {
-            normal_cdf(-self.x) - self.marginal.survival(z)
+            normal::cdf(-self.x) - self.marginal.survival(z)
         }
     }
 
@@ -142,7 +143,7 @@ impl<D: Marginal> Tail<'_, D> {
     /// The marginal's own quantile, in the support whatever it returns.
     fn guess(&self) -> f64 {
         // Further out some implementations lose their way; the bracket finds it from here.
-        let u = normal_cdf(self.x).clamp(1e-12, 1.0 - 1e-12);
+        let u = normal::cdf(self.x).clamp(1e-12, 1.0 - 1e-12);
         let guess = self.marginal.quantile(u);
         let (low, high) = self.support();
         if guess.is_nan() {
@@ -224,7 +225,7 @@ mod tests {
             for x in [-7.5, -5.0, 4.5, 6.0] {
                 let tail = Tail { marginal, x };
                 let z = at_normal_score(marginal, x);
-                let bound = 2e-13 * normal_cdf(-x.abs());
+                let bound = 2e-13 * normal::cdf(-x.abs());
                 let (below, at) = (tail.excess(z.next_down()), tail.excess(z));
                 assert!(below < bound && at > -bound, "{m}: {x} {z} {below} {at}");
             }

@@ -2,8 +2,8 @@
 
 use crate::density::{ScoreGradients, over_whitened, turned, unit_rows};
 use crate::error::{Error, same_shape};
-use crate::normal::ln_normal_density;
 use bochner_numerics::Real;
+use bochner_numerics::normal::ln_density;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 
 /// The logarithm of the joint density of normal marginals tied by a Gaussian copula.
@@ -45,7 +45,7 @@ pub fn normal_joint_log_density<T: Real>(
     let scores = standardised(z, mu, sigma, factor.nrows())?;
     let lh = unit_rows(factor)?;
     // The marginals' squares and those in the copula's density cancel.
-    let white = |_, y| ln_normal_density(y);
+    let white = |_, y| ln_density(y);
     let scores = |rows| turned(scores.view(), rows);
     let value = over_whitened(lh.view(), z.nrows(), scores, white);
     let scale: f64 = sigma.iter().map(|s| s.as_f64().ln()).sum();

@@ -3,8 +3,9 @@
 use crate::dense::{reordered, solve};
 use crate::error::Error;
 use crate::gaussian::GaussianCopula;
-use crate::normal::{inside, normal_quantile};
+use crate::normal::inside;
 use bochner_numerics::elementary::normal_cdf_in_place;
+use bochner_numerics::normal;
 use bochner_numerics::{Mat, MatMut, Seed, fill_standard_normal, matmul, parallel};
 use ndarray::{Array1, Array2, ArrayView2, Axis, aview1};
 use rand::RngCore;
@@ -69,7 +70,7 @@ impl GaussianCopula {
         }
         let scores: Vec<_> = given
             .iter()
-            .map(|&(m, u)| (m, normal_quantile(u)))
+            .map(|&(m, u)| (m, normal::quantile(u)))
             .collect();
         let mut u = self.conditional_draws(&scores, n, rng)?.rows(to_uniform);
         for &(m, given) in given {

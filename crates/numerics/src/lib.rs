@@ -35,6 +35,7 @@
 //! | [`matrix`] | [`Mat`], [`MatMut`] |
 //! | [`product`] | [`matmul`], [`Panels`] |
 //! | [`elementary`] | functions of whole slices: exponential, sine, normal distribution; norms of rows |
+//! | [`normal`] | the normal distribution, one number at a time |
 //! | [`instructions`] | work compiled for AVX-512, AVX2 and what the target has anyway |
 //! | [`memory`] | keeping freed memory for the next step, large pages, memory that is not cleared |
 //! | [`argument`] | [`ArgumentError`], the one spelling of what is wrong with an argument |
@@ -54,6 +55,7 @@ pub mod elementary;
 mod fingerprint;
 pub mod matrix;
 pub mod memory;
+pub mod normal;
 pub mod operations;
 pub mod parallel;
 pub mod product;

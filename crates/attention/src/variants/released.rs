@@ -5,9 +5,9 @@
 //! factor is not normalised; the noise is clamped; half of the draws are around `-mu`; and what it
 //! adds as a copula entropy is $-\sum u \log u$ over the draws' uniform scores.
 
-use bochner_numerics::Real;
+use bochner_numerics::{Real, normal};
 use ndarray::{Array3, Array4, ArrayView3, ArrayView4, Zip};
-use std::f64::consts::{FRAC_1_SQRT_2, PI, TAU};
+use std::f64::consts::TAU;
 
 /// Frequencies are multiplied by this.
 pub(super) const FREQUENCY_SCALE: f64 = TAU;
@@ -59,7 +59,7 @@ pub(super) fn draw<T: Real>(
     let mut z = Array4::zeros(eps.raw_dim());
     for ((b, m, r, l), e) in eps.indexed_iter() {
         let x = (row_sum(factor, b, m, l) * e.as_f64()).clamp(-CLAMP, CLAMP);
-        let u = normal_cdf(x);
+        let u = normal::cdf(x);
         entropy[b] -= u * (u + SCORE_FLOOR).ln();
         let sigma = log_sigma[[b, m, l]].as_f64().exp();
         z[[b, m, r, l]] = T::of(side(r, points) * mu[[b, m, l]].as_f64() + sigma * x);
@@ -94,8 +94,8 @@ pub(super) fn draw_vjp<T: Real>(
         gradients.mu[[b, m, l]] += T::of(side(r, points) * g);
         gradients.log_sigma[[b, m, l]] += T::of(g * sigma * x);
         if raw.abs() <= CLAMP {
-            let u = normal_cdf(x);
-            let slope = -((u + SCORE_FLOOR).ln() + u / (u + SCORE_FLOOR)) * normal_pdf(x);
+            let u = normal::cdf(x);
+            let slope = -((u + SCORE_FLOOR).ln() + u / (u + SCORE_FLOOR)) * normal::density(x);
             let dx = g * sigma + d_entropy[b] * slope;
             d_scale[[b, m, l]] += dx * e;
             gradients.eps[[b, m, r, l]] = T::of(dx * scale);
@@ -107,14 +107,6 @@ pub(super) fn draw_vjp<T: Real>(
         Zip::from(gradients.factor.slice_mut(row)).for_each(|g| *g += T::of(d));
     }
     gradients
-}
-
-fn normal_cdf(x: f64) -> f64 {
-    0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
-}
-
-fn normal_pdf(x: f64) -> f64 {
-    (-0.5 * x * x).exp() / (2.0 * PI).sqrt()
 }
 
 #[cfg(test)]

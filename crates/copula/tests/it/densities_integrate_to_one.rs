@@ -1,6 +1,7 @@
 //! The densities of the copula and of joint distributions integrate to one.
 
-use bochner_copula::{GaussianCopula, Joint, Marginal, normal_cdf};
+use bochner_copula::{GaussianCopula, Joint, Marginal};
+use bochner_numerics::normal;
 use ndarray::{Array2, array};
 use statrs::distribution::{Exp, Gamma, Normal};
 
@@ -33,7 +34,7 @@ fn integral(
 fn over_the_unit_square() {
     let at = |t: f64| {
         (
-            normal_cdf(t),
+            normal::cdf(t),
             (-0.5 * t * t).exp() / std::f64::consts::TAU.sqrt(),
         )
     };

@@ -3,10 +3,9 @@
 use super::{SpectralDensity, each_row, rows};
 use crate::Error;
 use crate::error::{expect_positive, expect_some};
-use bochner_numerics::{Real, standard_normal};
+use bochner_numerics::{Real, normal, standard_normal};
 use ndarray::{Array1, Array2, ArrayView2};
 use rand::RngCore;
-use std::f64::consts::TAU;
 
 /// A centred Gaussian density with independent coordinates.
 ///
@@ -68,7 +67,7 @@ impl<T: Real> SpectralDensity<T> for GaussianDensity<T> {
 /// The logarithm of the normal density.
 pub(super) fn log_normal(w: f64, mean: f64, std: f64) -> f64 {
     let standard = (w - mean) / std;
-    -0.5 * (standard * standard + TAU.ln()) - std.ln()
+    normal::ln_density(standard) - std.ln()
 }
 
 #[cfg(test)]

@@ -245,15 +245,17 @@ impl<T: Lane> Blockwise<T, 1> for NormalCdf {
     fn block<A: Arithmetic>(&self, x: &[T; BLOCK]) -> [[T; BLOCK]; 1] {
         let mut values = *x;
         for x in &mut values {
-            let tail = lower_tail::<T, A>(-x.abs());
-            *x = if *x > T::zero() {
-                T::one() - tail
-            } else {
-                tail
-            };
+            *x = distribution::<T, A>(*x);
         }
         [values]
     }
+}
+
+/// $\Phi(x)$.
+#[inline(always)]
+pub(crate) fn distribution<T: Lane, A: Arithmetic>(x: T) -> T {
+    let tail = lower_tail::<T, A>(-x.abs());
+    if x > T::zero() { T::one() - tail } else { tail }
 }
 
 /// $\Phi(x)$ for $x \le 0$: $e^{-x^2 / 2}$ times what varies slowly.
@@ -278,10 +280,7 @@ impl<T: Lane> Blockwise<T, 1> for NormalQuantile {
         let mut values = *u;
         for i in 0..BLOCK {
             let p = lesser_tail(u[i]);
-            let q = half::<T>() - p;
-            let central = q * polynomial::<T, A>(k.central, q * q);
-            let outer = outer::<T, A>(&k.outer, p);
-            values[i] = if p < k.outer_below { outer } else { central };
+            values[i] = near::<T, A>(p);
             tails[i] = p;
         }
         if tails.iter().fold(false, |any, &p| any | (p < k.far_below)) {
@@ -291,16 +290,40 @@ impl<T: Lane> Blockwise<T, 1> for NormalQuantile {
             }
         }
         for i in 0..BLOCK {
-            let x = if tails[i] == T::zero() {
-                T::infinity()
-            } else {
-                values[i]
-            };
-            let x = if tails[i] >= T::zero() { x } else { T::nan() };
-            values[i] = if u[i] < half() { -x } else { x };
+            values[i] = with_ends(u[i], tails[i], values[i]);
         }
         [values]
     }
+}
+
+/// $\Phi^{-1}(u)$.
+#[inline(always)]
+pub(crate) fn inverse<T: Lane, A: Arithmetic>(u: T) -> T {
+    let (k, p) = (&T::NORMAL, lesser_tail(u));
+    let value = if p < k.far_below {
+        outer::<T, A>(&k.far, p)
+    } else {
+        near::<T, A>(p)
+    };
+    with_ends(u, p, value)
+}
+
+/// $-\Phi^{-1}(p)$ where `p` is at least `far_below`.
+#[inline(always)]
+fn near<T: Lane, A: Arithmetic>(p: T) -> T {
+    let k = &T::NORMAL;
+    let q = half::<T>() - p;
+    let central = q * polynomial::<T, A>(k.central, q * q);
+    let outer = outer::<T, A>(&k.outer, p);
+    if p < k.outer_below { outer } else { central }
+}
+
+/// $\Phi^{-1}(u)$ from its absolute value, for any `u`, whose lesser tail is `p`.
+#[inline(always)]
+fn with_ends<T: Lane>(u: T, p: T, value: T) -> T {
+    let x = if p == T::zero() { T::infinity() } else { value };
+    let x = if p >= T::zero() { x } else { T::nan() };
+    if u < half() { -x } else { x }
 }
 
 /// The smaller one of $u$ and $1 - u$; both are exact.
