@@ -134,16 +134,17 @@ fn products_of_others<T: Real>(factors: &[Array2<T>]) -> Vec<Array2<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{gradients_agree, parts, points, values_are_replaced_or_refused};
+    use crate::testing::{gradients_agree, parts, values_are_replaced_or_refused};
     use crate::{Lengthscale, LinearConfig};
+    use bochner_numerics::check::random;
     use ndarray::array;
 
     #[test]
     fn it_is_the_product() {
-        let (x, y) = (points(4, 3, "x"), points(5, 3, "y"));
+        let (x, y) = (random((4, 3), "x"), random((5, 3), "y"));
         let product = Product::of(parts()).unwrap().gram(x.view(), y.view());
         let each = parts().into_iter();
-        let want = each.fold(Array2::ones((4, 5)), |product, part| {
+        let want = each.fold(Array2::<f64>::ones((4, 5)), |product, part| {
             product * part.gram(x.view(), y.view()).unwrap()
         });
         assert_eq!(product.unwrap(), want);
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn gradients_agree_with_finite_differences() {
         let mut kernel = Product::of(parts()).unwrap();
-        gradients_agree(&mut kernel, &points(4, 3, "x"), &points(5, 3, "y"));
+        gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
         values_are_replaced_or_refused(&mut kernel);
     }
 

@@ -135,14 +135,15 @@ impl<T: Real> Kernel<T> for Scale<T> {
 mod tests {
     use super::*;
     use crate::Sum;
-    use crate::testing::{gradients_agree, parts, points, values_are_replaced_or_refused};
+    use crate::testing::{gradients_agree, parts, values_are_replaced_or_refused};
+    use bochner_numerics::check::random;
 
     #[test]
     fn gradients_agree_with_finite_differences() {
         let base = Box::new(Sum::of(parts()).unwrap());
         let variance = 1.7;
         let mut kernel = ScaleConfig { variance, base }.build().unwrap();
-        gradients_agree(&mut kernel, &points(4, 3, "x"), &points(5, 3, "y"));
+        gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
         values_are_replaced_or_refused(&mut kernel);
         let names = kernel.parameters();
         assert_eq!(names[0].name, "variance");

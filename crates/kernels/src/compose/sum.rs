@@ -121,14 +121,15 @@ impl<T: Real> GramGradients<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{gradients_agree, parts, points, values_are_replaced_or_refused};
+    use crate::testing::{gradients_agree, parts, values_are_replaced_or_refused};
+    use bochner_numerics::check::random;
 
     #[test]
     fn it_is_the_sum() {
-        let (x, y) = (points(4, 3, "x"), points(5, 3, "y"));
+        let (x, y) = (random((4, 3), "x"), random((5, 3), "y"));
         let sum = Sum::of(parts()).unwrap().gram(x.view(), y.view()).unwrap();
         let each = parts().into_iter();
-        let want = each.fold(Array2::zeros((4, 5)), |sum, part| {
+        let want = each.fold(Array2::<f64>::zeros((4, 5)), |sum, part| {
             sum + part.gram(x.view(), y.view()).unwrap()
         });
         assert_eq!(sum, want);
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn gradients_agree_with_finite_differences() {
         let mut kernel = Sum::of(parts()).unwrap();
-        gradients_agree(&mut kernel, &points(4, 3, "x"), &points(5, 3, "y"));
+        gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
         values_are_replaced_or_refused(&mut kernel);
     }
 

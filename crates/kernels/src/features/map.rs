@@ -271,17 +271,8 @@ pub(super) fn unstack<T: Real>(
 mod tests {
     use super::super::blocks::BLOCK;
     use super::*;
-    use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+    use bochner_numerics::check::{assert_gradient, random};
     use ndarray::array;
-
-    fn random<T: Real>(rows: usize, cols: usize, purpose: &str) -> Array2<T> {
-        let mut stream = Seed::new(4).stream(purpose);
-        Array2::from_shape_simple_fn((rows, cols), || standard_normal(&mut stream))
-    }
-
-    fn at(values: &[f64], shape: (usize, usize)) -> ArrayView2<'_, f64> {
-        ArrayView2::from_shape(shape, values).unwrap()
-    }
 
     fn pairing(phi: &Array2<f64>, cotangent: &Array2<f64>) -> f64 {
         (phi * cotangent).sum()
@@ -290,8 +281,8 @@ mod tests {
     #[test]
     fn features_agree_with_the_definition_across_blocks() {
         let length = 2 * BLOCK + 3;
-        let (x, w1) = (random::<f64>(length, 3, "x"), random(5, 3, "w1"));
-        let w2 = random(5, 3, "w2");
+        let (x, w1) = (random::<f64, _>((length, 3), "x"), random((5, 3), "w1"));
+        let w2 = random((5, 3), "w2");
         let nonstationary = SpectralPoints::Nonstationary {
             w1: w1.view(),
             w2: w2.view(),
@@ -313,28 +304,26 @@ mod tests {
 
     #[test]
     fn stationary_gradients_agree_with_finite_differences() {
-        let (x, w) = (random(4, 3, "x"), random(5, 3, "w"));
-        let cotangent = random(4, 10, "cotangent");
+        let (x, w) = (random((4, 3), "x"), random((5, 3), "w"));
+        let cotangent = random((4, 10), "cotangent");
         let points = SpectralPoints::Stationary { w: w.view() };
         let got = feature_map_vjp(x.view(), &points, cotangent.view()).unwrap();
-        let along_x = finite_difference(x.as_slice().unwrap(), |x| {
-            pairing(&feature_map(at(x, (4, 3)), &points).unwrap(), &cotangent)
+        assert_gradient(&got.x, &x, |x| {
+            pairing(&feature_map(x, &points).unwrap(), &cotangent)
         });
-        let along_w = finite_difference(w.as_slice().unwrap(), |w| {
-            let points = SpectralPoints::Stationary { w: at(w, (5, 3)) };
+        assert_gradient(&got.w1, &w, |w| {
+            let points = SpectralPoints::Stationary { w };
             pairing(&feature_map(x.view(), &points).unwrap(), &cotangent)
         });
-        assert!(relative_error(got.x.as_slice().unwrap(), &along_x) < 1e-6);
-        assert!(relative_error(got.w1.as_slice().unwrap(), &along_w) < 1e-6);
         assert_eq!(got.w2, None);
     }
 
     #[test]
     fn nonstationary_gradients_agree_with_finite_differences_across_blocks() {
         let length = BLOCK + 2;
-        let x = random(length, 2, "x");
-        let (w1, w2) = (random(3, 2, "w1"), random(3, 2, "w2"));
-        let cotangent = random(length, 6, "cotangent");
+        let x = random((length, 2), "x");
+        let (w1, w2) = (random((3, 2), "w1"), random((3, 2), "w2"));
+        let cotangent = random((length, 6), "cotangent");
         let value = |x: ArrayView2<f64>, w1: ArrayView2<f64>, w2: ArrayView2<f64>| {
             let points = SpectralPoints::Nonstationary { w1, w2 };
             pairing(&feature_map(x, &points).unwrap(), &cotangent)
@@ -344,24 +333,15 @@ mod tests {
             w2: w2.view(),
         };
         let got = feature_map_vjp(x.view(), &points, cotangent.view()).unwrap();
-        let along_x = finite_difference(x.as_slice().unwrap(), |x| {
-            value(at(x, (length, 2)), w1.view(), w2.view())
-        });
-        let along_w1 = finite_difference(w1.as_slice().unwrap(), |w1| {
-            value(x.view(), at(w1, (3, 2)), w2.view())
-        });
-        let along_w2 = finite_difference(w2.as_slice().unwrap(), |w2| {
-            value(x.view(), w1.view(), at(w2, (3, 2)))
-        });
-        assert!(relative_error(got.x.as_slice().unwrap(), &along_x) < 1e-6);
-        assert!(relative_error(got.w1.as_slice().unwrap(), &along_w1) < 1e-6);
-        assert!(relative_error(got.w2.unwrap().as_slice().unwrap(), &along_w2) < 1e-6);
+        assert_gradient(&got.x, &x, |x| value(x, w1.view(), w2.view()));
+        assert_gradient(&got.w1, &w1, |w1| value(x.view(), w1, w2.view()));
+        assert_gradient(&got.w2.unwrap(), &w2, |w2| value(x.view(), w1.view(), w2));
     }
 
     #[test]
     fn the_memory_layout_of_the_arguments_does_not_matter() {
-        let (x, w1) = (random::<f32>(6, 4, "x"), random(3, 4, "w1"));
-        let (w2, cotangent) = (random(3, 4, "w2"), random(6, 6, "cotangent"));
+        let (x, w1) = (random::<f32, _>((6, 4), "x"), random((3, 4), "w1"));
+        let (w2, cotangent) = (random((3, 4), "w2"), random((6, 6), "cotangent"));
         let turned = [&x, &w1, &w2, &cotangent].map(|a| a.t().as_standard_layout().into_owned());
         let points = SpectralPoints::Nonstationary {
             w1: w1.view(),
@@ -383,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_row_that_is_not_finite_spoils_no_other() {
-        let (mut x, w) = (random::<f32>(9, 4, "x"), random(3, 4, "w"));
+        let (mut x, w) = (random::<f32, _>((9, 4), "x"), random((3, 4), "w"));
         let points = SpectralPoints::Stationary { w: w.view() };
         let want = feature_map(x.view(), &points).unwrap();
         x.row_mut(4).fill(f32::INFINITY);
@@ -396,8 +376,8 @@ mod tests {
 
     #[test]
     fn a_point_that_is_not_finite_spoils_its_own_features_in_every_row() {
-        let (x, w1) = (random::<f32>(9, 4, "x"), random(3, 4, "w1"));
-        let w2 = random(3, 4, "w2");
+        let (x, w1) = (random::<f32, _>((9, 4), "x"), random((3, 4), "w1"));
+        let w2 = random((3, 4), "w2");
         for poison in [f32::NAN, f32::INFINITY] {
             for n in 0..4 {
                 let mut spoilt = w2.clone();
@@ -444,7 +424,7 @@ mod tests {
 
     #[test]
     fn no_rows_give_no_features_and_zero_gradients() {
-        let (x, w) = (random::<f64>(0, 4, "x"), random(3, 4, "w"));
+        let (x, w) = (random::<f64, _>((0, 4), "x"), random((3, 4), "w"));
         let points = SpectralPoints::Stationary { w: w.view() };
         let phi = feature_map(x.view(), &points).unwrap();
         assert_eq!(phi.dim(), (0, 6));
@@ -454,9 +434,9 @@ mod tests {
 
     #[test]
     fn arguments_that_do_not_fit_are_named() {
-        let (x, w) = (random::<f64>(2, 3, "x"), random(5, 3, "w"));
+        let (x, w) = (random::<f64, _>((2, 3), "x"), random((5, 3), "w"));
         let points = SpectralPoints::Stationary { w: w.view() };
-        let narrow = random(2, 2, "x");
+        let narrow = random((2, 2), "x");
         assert_eq!(
             feature_map(narrow.view(), &points),
             Err(Error::ShapeMismatch {

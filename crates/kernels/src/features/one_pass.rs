@@ -89,19 +89,16 @@ pub fn feature_map_with_vjp<T: Real>(
 mod tests {
     use super::super::{feature_map, feature_map_vjp};
     use super::*;
-    use bochner_numerics::{Seed, standard_normal};
-    use ndarray::Array2;
-
-    fn random(rows: usize, cols: usize, purpose: &str) -> Array2<f32> {
-        let mut stream = Seed::new(4).stream(purpose);
-        Array2::from_shape_simple_fn((rows, cols), || standard_normal(&mut stream))
-    }
+    use bochner_numerics::check::random;
 
     #[test]
     fn features_and_their_gradient_in_one_pass_are_those_of_two() {
         let length = 2 * BLOCK + 3;
-        let (x, cotangent) = (random(length, 3, "x"), random(length, 10, "cotangent"));
-        let (w1, w2) = (random(5, 3, "w1"), random(5, 3, "w2"));
+        let (x, cotangent) = (
+            random::<f32, _>((length, 3), "x"),
+            random((length, 10), "cotangent"),
+        );
+        let (w1, w2) = (random((5, 3), "w1"), random((5, 3), "w2"));
         let (w1, w2) = (w1.view(), w2.view());
         let buffers = Buffers::default();
         let stationary = SpectralPoints::Stationary { w: w1 };

@@ -76,44 +76,35 @@ pub fn squared_kernel_matrix_vjp<T: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::points as random;
-    use bochner_numerics::{finite_difference, relative_error};
-
-    fn at(values: &[f64], rows: usize) -> ArrayView2<'_, f64> {
-        ArrayView2::from_shape((rows, 2), values).unwrap()
-    }
+    use bochner_numerics::check::{assert_gradient, random};
+    use ndarray::{Axis, concatenate};
 
     #[test]
     fn gradients_agree_with_finite_differences() {
-        let (x, y, cotangent) = (random(3, 2, "x"), random(4, 2, "y"), random(3, 4, "g"));
-        let both = random(10, 2, "w");
+        let (x, y, cotangent) = (
+            random((3, 2), "x"),
+            random((4, 2), "y"),
+            random((3, 4), "g"),
+        );
+        let both = random((10, 2), "w");
         let value = |x: ArrayView2<f64>, y: ArrayView2<f64>, both: ArrayView2<f64>| {
-            let (w1, w2) = both.split_at(ndarray::Axis(0), 5);
+            let (w1, w2) = both.split_at(Axis(0), 5);
             let points = SpectralPoints::Nonstationary { w1, w2 };
             (squared_kernel_matrix(x, y, &points).unwrap() * &cotangent).sum()
         };
-        let (w1, w2) = both.view().split_at(ndarray::Axis(0), 5);
+        let (w1, w2) = both.view().split_at(Axis(0), 5);
         let points = SpectralPoints::Nonstationary { w1, w2 };
         let got = squared_kernel_matrix_vjp(x.view(), y.view(), &points, cotangent.view());
         let got = got.unwrap();
-        let along_x = finite_difference(x.as_slice().unwrap(), |v| {
-            value(at(v, 3), y.view(), both.view())
-        });
-        let along_y = finite_difference(y.as_slice().unwrap(), |v| {
-            value(x.view(), at(v, 4), both.view())
-        });
-        let along_w = finite_difference(both.as_slice().unwrap(), |v| {
-            value(x.view(), y.view(), at(v, 10))
-        });
-        let w: Vec<f64> = got.w1.iter().chain(&got.w2.unwrap()).copied().collect();
-        assert!(relative_error(got.x.as_slice().unwrap(), &along_x) < 1e-6);
-        assert!(relative_error(got.y.as_slice().unwrap(), &along_y) < 1e-6);
-        assert!(relative_error(&w, &along_w) < 1e-6);
+        let along_points = concatenate![Axis(0), got.w1, got.w2.unwrap()];
+        assert_gradient(&got.x, &x, |x| value(x, y.view(), both.view()));
+        assert_gradient(&got.y, &y, |y| value(x.view(), y, both.view()));
+        assert_gradient(&along_points, &both, |both| value(x.view(), y.view(), both));
     }
 
     #[test]
     fn arguments_that_do_not_fit_are_named() {
-        let (x, w) = (random(3, 2, "x"), random(5, 2, "w"));
+        let (x, w) = (random::<f64, _>((3, 2), "x"), random((5, 2), "w"));
         let points = SpectralPoints::Stationary { w: w.view() };
         let error = squared_kernel_matrix_vjp(x.view(), x.view(), &points, x.view());
         assert!(matches!(

@@ -160,7 +160,8 @@ fn product<T: Real>(a: Mat<T>, b: Mat<T>) -> Array2<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{gradients_agree, points, values_are_replaced_or_refused};
+    use crate::testing::{gradients_agree, values_are_replaced_or_refused};
+    use bochner_numerics::check::random;
     use ndarray::array;
 
     #[test]
@@ -170,7 +171,7 @@ mod tests {
             Lengthscale::PerDimension(vec![0.7, 1.9, 0.4]),
         ] {
             let mut kernel = LinearConfig { lengthscale }.build().unwrap();
-            gradients_agree(&mut kernel, &points(4, 3, "x"), &points(5, 3, "y"));
+            gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
             values_are_replaced_or_refused(&mut kernel);
         }
     }

@@ -112,7 +112,8 @@ fn slope<T: Real>(s: T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{gradients_agree, points, values_are_replaced_or_refused};
+    use crate::testing::{gradients_agree, values_are_replaced_or_refused};
+    use bochner_numerics::check::random;
     use ndarray::array;
 
     #[test]
@@ -123,7 +124,7 @@ mod tests {
         ];
         for lengthscale in lengthscales {
             let mut kernel = RbfConfig { lengthscale }.build().unwrap();
-            gradients_agree(&mut kernel, &points(4, 3, "x"), &points(5, 3, "y"));
+            gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
             values_are_replaced_or_refused(&mut kernel);
         }
     }
@@ -140,7 +141,7 @@ mod tests {
     fn arguments_that_do_not_fit_are_named() {
         let lengthscale = Lengthscale::Shared(1.0);
         let kernel = RbfConfig { lengthscale }.build().unwrap();
-        let (x, narrow) = (points(2, 3, "x"), points(2, 2, "y"));
+        let (x, narrow) = (random((2, 3), "x"), random((2, 2), "y"));
         let named = |result: Result<_, Error>, name| matches!(result, Err(Error::ShapeMismatch { what, .. }) if what == name);
         assert!(named(kernel.gram(x.view(), narrow.view()), "y"));
         let vjp = kernel.gram_vjp(x.view(), x.view(), x.view());

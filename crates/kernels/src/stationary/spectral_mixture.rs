@@ -251,7 +251,8 @@ impl<T: Real> Differences<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{gradients_agree, points, values_are_replaced_or_refused};
+    use crate::testing::{gradients_agree, values_are_replaced_or_refused};
+    use bochner_numerics::check::random;
     use ndarray::array;
 
     fn config(cosine: Cosine) -> SpectralMixtureConfig<f64> {
@@ -267,7 +268,7 @@ mod tests {
     fn gradients_agree_with_finite_differences() {
         for cosine in [Cosine::Joint, Cosine::Product] {
             let mut kernel = config(cosine).build().unwrap();
-            gradients_agree(&mut kernel, &points(4, 3, "x"), &points(5, 3, "y"));
+            gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
             values_are_replaced_or_refused(&mut kernel);
         }
     }
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn a_cosine_close_to_zero_has_a_derivative() {
         // A quarter of a turn in the second dimension.
-        let (mut x, mut y) = (points(4, 3, "x"), points(5, 3, "y"));
+        let (mut x, mut y) = (random((4, 3), "x"), random((5, 3), "y"));
         x.row_mut(0).assign(&array![0.3, 1.0, 0.2]);
         y.row_mut(0).fill(0.0);
         for cosine in [Cosine::Joint, Cosine::Product] {
@@ -330,7 +331,7 @@ mod tests {
     #[test]
     fn nothing_has_a_gram_matrix_without_entries() {
         let kernel = config(Cosine::Product).build().unwrap();
-        let (x, none) = (points(4, 3, "x"), Array2::<f64>::zeros((0, 3)));
+        let (x, none) = (random((4, 3), "x"), Array2::<f64>::zeros((0, 3)));
         let gram = kernel.gram(x.view(), none.view()).unwrap();
         assert_eq!(gram.dim(), (4, 0));
         let gradients = kernel.gram_vjp(x.view(), none.view(), gram.view()).unwrap();
@@ -347,7 +348,7 @@ mod tests {
             ..plain.clone()
         };
         let (plain, other) = (plain.build().unwrap(), other.build().unwrap());
-        let (x, y) = (points(4, 3, "x"), points(5, 3, "y"));
+        let (x, y) = (random((4, 3), "x"), random((5, 3), "y"));
         assert_eq!(
             plain.gram(x.view(), y.view()),
             other.gram(x.view(), y.view())

@@ -2,7 +2,8 @@
 
 use crate::kernels::{Boxed, with_compositions};
 use bochner_kernels::{ExpsinConfig, GramGradients};
-use bochner_numerics::{Real, Seed, Tolerance, standard_normal};
+use bochner_numerics::check::random;
+use bochner_numerics::{Real, Tolerance};
 use ndarray::{Array2, array};
 
 fn all<T: Real>() -> Vec<Boxed<T>> {
@@ -15,11 +16,6 @@ fn all<T: Real>() -> Vec<Boxed<T>> {
     all
 }
 
-fn random<T: Real>(rows: usize, cols: usize, purpose: &str) -> Array2<T> {
-    let mut stream = Seed::new(41).stream(purpose);
-    Array2::from_shape_simple_fn((rows, cols), || standard_normal(&mut stream))
-}
-
 /// The same matrix in column-major order.
 fn turned(x: &Array2<f64>) -> Array2<f64> {
     x.t().as_standard_layout().into_owned().reversed_axes()
@@ -27,7 +23,11 @@ fn turned(x: &Array2<f64>) -> Array2<f64> {
 
 #[test]
 fn the_memory_layout_does_not_matter() {
-    let (x, y, g) = (random(3, 2, "x"), random(4, 2, "y"), random(3, 4, "g"));
+    let (x, y, g) = (
+        random((3, 2), "x"),
+        random((4, 2), "y"),
+        random((3, 4), "g"),
+    );
     let (tx, ty, tg) = (turned(&x), turned(&y), turned(&g));
     for kernel in all() {
         assert_eq!(
@@ -44,7 +44,7 @@ fn the_memory_layout_does_not_matter() {
 
 #[test]
 fn the_value_is_an_entry_of_the_matrix() {
-    let (x, y) = (random(3, 2, "x"), random(4, 2, "y"));
+    let (x, y) = (random((3, 2), "x"), random((4, 2), "y"));
     for kernel in all::<f64>() {
         let k = kernel.gram(x.view(), y.view()).unwrap();
         let value = kernel.value(x.row(2), y.row(1)).unwrap();
@@ -57,7 +57,7 @@ fn the_value_is_an_entry_of_the_matrix() {
 
 #[test]
 fn no_points_give_no_entries_and_zero_gradients() {
-    let (none, y) = (random::<f64>(0, 2, "none"), random(4, 2, "y"));
+    let (none, y) = (random::<f64, _>((0, 2), "none"), random((4, 2), "y"));
     for kernel in all() {
         assert_eq!(kernel.gram(none.view(), y.view()).unwrap().dim(), (0, 4));
         for (left, right) in [(&none, &y), (&y, &none), (&none, &none)] {
@@ -74,7 +74,7 @@ fn no_points_give_no_entries_and_zero_gradients() {
 
 #[test]
 fn a_row_that_is_not_finite_spoils_no_other() {
-    let (mut x, y) = (random::<f64>(5, 2, "x"), random(4, 2, "y"));
+    let (mut x, y) = (random::<f64, _>((5, 2), "x"), random((4, 2), "y"));
     for kernel in all() {
         let want = kernel.gram(x.view(), y.view()).unwrap();
         let kept = x.row(2).to_owned();
@@ -94,7 +94,7 @@ fn a_row_that_is_not_finite_spoils_no_other() {
 #[test]
 fn coincident_points_have_finite_gradients() {
     let x = array![[0.3, -0.4], [0.3, -0.4], [1.0, 2.0]];
-    let g = random::<f64>(3, 3, "g");
+    let g = random::<f64, _>((3, 3), "g");
     for kernel in all() {
         let GramGradients { x, y, parameters } =
             kernel.gram_vjp(x.view(), x.view(), g.view()).unwrap();
@@ -105,7 +105,11 @@ fn coincident_points_have_finite_gradients() {
 
 #[test]
 fn single_precision_is_as_close_as_it_can_be() {
-    let (x, y, g) = (random(3, 2, "x"), random(4, 2, "y"), random(3, 4, "g"));
+    let (x, y, g) = (
+        random((3, 2), "x"),
+        random((4, 2), "y"),
+        random((3, 4), "g"),
+    );
     let [sx, sy, sg] = [&x, &y, &g].map(|a: &Array2<f64>| a.mapv(|v| v as f32));
     let (outputs, gradients) = (Tolerance::outputs::<f32>(), Tolerance::gradients::<f32>());
     let close = |tolerance: Tolerance, got: &[f32], want: &[f64]| {

@@ -1,7 +1,13 @@
 //! Checking numerics: the table of tolerances and central finite differences.
 //!
-//! Public because every crate's tests use it, and so can whoever writes one more operation with
-//! its own gradient.
+//! The module is public because the tests of every crate use it, and so can whoever writes one more
+//! operation with its own gradient. `random` and `assert_gradient` need the feature `ndarray`.
+
+#[cfg(feature = "ndarray")]
+mod arrays;
+
+#[cfg(feature = "ndarray")]
+pub use arrays::{assert_gradient, random};
 
 use crate::Real;
 
