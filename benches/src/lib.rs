@@ -38,6 +38,8 @@
 //! | [`instructions`] | [`Instructions`], counted under valgrind |
 //! | [`run`](mod@run) | [`run()`], [`case`] |
 
+#![allow(clippy::print_stderr)]
+
 mod all;
 mod attention;
 mod decoding;

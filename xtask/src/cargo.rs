@@ -1,8 +1,8 @@
-//! The tasks that are calls of cargo.
+//! Calls of cargo.
 
-use crate::{Ending, golden, tidy};
-use bochner_numerics::instructions;
+use crate::Ending;
 use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -19,175 +19,86 @@ fn above(running: Option<OsString>) -> PathBuf {
     xtask.parent().unwrap_or(&xtask).to_owned()
 }
 
+fn anywhere() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
 /// A call of cargo in the workspace.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(program);
+    let mut command = anywhere();
     command.args(arguments).current_dir(root());
     command
 }
 
-/// `cargo xtask test`.
-pub(crate) fn test() -> Ending {
-    steps(&[&|| run(&WITHOUT_TRAINING), &|| run(&WITH_PETGRAPH), &|| {
-        run(&["test", "--release", "--workspace"])
-    }])
-}
-
-const WITHOUT_TRAINING: [&str; 7] = [
-    "test",
-    "--release",
-    "--package",
-    "bochner-attention",
-    "--package",
-    "bochner-graph",
-    "--no-default-features",
-];
-
-/// The other crates that compute, without the examples in their documentation.
-const BESIDE_ATTENTION: [&str; 14] = [
-    "test",
-    "--release",
-    "--lib",
-    "--tests",
-    "--package",
-    "bochner-kernels",
-    "--package",
-    "bochner-spectral",
-    "--package",
-    "bochner-copula",
-    "--package",
-    "bochner-nn",
-    "--package",
-    "bochner-models",
-];
-
-/// Graphs of another crate, which are a feature that no crate here asks for.
-const WITH_PETGRAPH: [&str; 6] = [
-    "test",
-    "--release",
-    "--package",
-    "bochner-graph",
-    "--features",
-    "petgraph",
-];
-
-/// `cargo xtask ci`: the tests come last, so that the output ends with their count.
-pub(crate) fn ci() -> Ending {
-    steps(&[
-        &tidy::run,
-        &|| with_tool("fmt", &["fmt", "--all", "--check"]),
-        &|| with_tool("clippy", &CLIPPY),
-        &docs,
-        &|| golden::check(&root().join(golden::COMMITTED)),
-        &slower_instructions,
-        &lapack,
-        &miri,
-        &test,
-    ])
-}
-
-const CLIPPY: [&str; 6] = [
-    "clippy",
-    "--workspace",
-    "--all-targets",
-    "--",
-    "-D",
-    "warnings",
-];
-
-/// Golden cases and the tests of all that computes with each of the instruction sets that are not chosen by
-/// themselves.
-fn slower_instructions() -> Ending {
-    for set in instructions::available().skip(1) {
-        let mut golden = Command::new(std::env::current_exe()?);
-        golden.arg("golden").current_dir(root());
-        for mut command in [golden, cargo(&WITHOUT_TRAINING), cargo(&BESIDE_ATTENTION)] {
-            println!("\n> with {}={set}", instructions::VARIABLE);
-            let code = finish(command.env(instructions::VARIABLE, set))?;
-            if code != ExitCode::SUCCESS {
-                return Ok(code);
-            }
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The crates whose linear algebra the system's OpenBLAS can do, with it; left out where it is
-/// missing, and said so, since the default build must not need it.
-fn lapack() -> Ending {
-    if !has_openblas() {
-        println!("OpenBLAS (Debian: libopenblas-dev) is not installed: feature lapack left out");
-        return Ok(ExitCode::SUCCESS);
-    }
-    let with = |task: &[&'static str], rest: &[&'static str]| {
-        let crates = ["--package", "bochner-copula", "--package", "bochner-gp"];
-        [task, &crates, &["--features", "lapack"], rest].concat()
-    };
-    let lint = with(&["clippy"], &["--all-targets", "--", "-D", "warnings"]);
-    let test = with(&["test", "--release"], &[]);
-    steps(&[&|| with_tool("clippy", &lint), &|| run(&test)])
-}
-
-/// Whether the C compiler, which links for Rust, finds the library.
-fn has_openblas() -> bool {
-    let library = "libopenblas.so";
-    let found = Command::new("cc")
-        .arg(format!("-print-file-name={library}"))
-        .output();
-    // What is not found is printed as it was asked for.
-    found.is_ok_and(|found| String::from_utf8_lossy(&found.stdout).trim() != library)
-}
-
-/// The crate with the unsafe code in Miri, where a nightly toolchain has it: small sizes on every
-/// instruction set that Miri knows, which it takes for there if they are compiled for.
-fn miri() -> Ending {
-    // Without an input it asks for no permission to install what it lacks.
-    let setup = in_miri(&["setup"]).stdin(Stdio::null()).output();
-    if !setup.is_ok_and(|setup| setup.status.success()) {
-        println!("Miri (rustup: nightly with miri and rust-src) is not installed: left out");
-        return Ok(ExitCode::SUCCESS);
-    }
-    let test = |flags: &str, arguments: &[&str]| {
-        let mut command = in_miri(&["test", "--package", "bochner-numerics"]);
-        // The standard library's functions without the errors that Miri gives them at random.
-        let flags = format!("-Zmiri-deterministic-floats -Zmiri-disable-isolation {flags}");
-        finish(command.args(arguments).env("MIRIFLAGS", flags))
-    };
-    // Rayon's threads outlive the tests, and what they share keeps to the newer rules of borrowing.
-    let rayon = "-Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-ignore-leaks";
-    let without = ["--skip", "parallel::", "--skip", "operations::"];
-    steps(&[
-        &|| test("", &[&["--lib", "--"][..], &without].concat()),
-        &|| test("", &["--doc", "--", "allocations::", "memory::"]),
-        &|| test(rayon, &["--lib", "--", "parallel::"]),
-    ])
-}
-
-/// A call of nightly's Miri, whatever toolchain runs this.
-fn in_miri(arguments: &[&str]) -> Command {
-    let mut command = Command::new("rustup");
-    command.args(["run", "nightly", "cargo", "miri"]);
-    command.args(arguments).current_dir(root());
-    if cfg!(target_arch = "x86_64") {
-        let sets = "-C target-feature=+avx2,+fma,+avx512f,+avx512bw,+avx512dq,+avx512vl";
-        command.env("RUSTFLAGS", sets).env("RUSTDOCFLAGS", sets);
-    }
-    // Where a panic is on purpose, looking up its lines takes seconds.
-    command.env("RUST_BACKTRACE", "0");
+/// Builds the program of a package and becomes it, where the caller stands, so that relative paths are the
+/// caller's, and interrupts and exit codes the program's.
+pub(crate) fn program(package: &str, arguments: &[OsString]) -> Ending {
+    let mut command = anywhere();
     command
+        .args(["run", "--release", "--package", package])
+        .arg("--manifest-path")
+        .arg(root().join("Cargo.toml"))
+        .arg("--")
+        .args(arguments);
+    become_it(&mut command)
 }
 
-/// `cargo xtask docs`.
-pub(crate) fn docs() -> Ending {
-    // The variable replaces the flags of `.cargo/config.toml`, so the header is named again.
-    let flags = "--html-in-header docs/katex-header.html -D warnings";
-    let mut command = cargo(&["doc", "--no-deps", "--workspace"]);
-    finish(command.env("RUSTDOCFLAGS", flags))
+#[cfg(unix)]
+fn become_it(command: &mut Command) -> Ending {
+    Err(std::os::unix::process::CommandExt::exec(command).into())
+}
+
+#[cfg(not(unix))]
+fn become_it(command: &mut Command) -> Ending {
+    let code = command.status()?.code();
+    Ok(code.map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8)))
+}
+
+/// Says what is called, calls it in the workspace and waits.
+pub(crate) fn run(arguments: &[&str]) -> Ending {
+    finish(&mut cargo(arguments))
+}
+
+pub(crate) fn finish(command: &mut Command) -> Ending {
+    announce(command);
+    Ok(ending(command.status()?.success()))
+}
+
+/// As [`finish`], of a call whose output holds counts of tests, which are added up.
+pub(crate) fn finish_tests(command: &mut Command, counts: &mut Counts) -> Ending {
+    announce(command);
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let output = child.stdout.take().expect("the output is piped");
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        counts.add(&line);
+    }
+    Ok(ending(child.wait()?.success()))
+}
+
+fn announce(command: &Command) {
+    let set = command.get_envs().filter_map(|(name, value)| {
+        let (name, value) = (name.to_string_lossy(), value?.to_string_lossy());
+        Some(format!("{name}={value} "))
+    });
+    let arguments: Vec<_> = command.get_args().map(|a| a.to_string_lossy()).collect();
+    let program = Path::new(command.get_program()).file_stem();
+    let program = program.unwrap_or_default().to_string_lossy();
+    let set: String = set.collect();
+    println!("\n> {set}{program} {}", arguments.join(" "));
+}
+
+fn ending(is_good: bool) -> ExitCode {
+    match is_good {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
 }
 
 /// Runs steps up to the first that fails.
-fn steps(steps: &[&dyn Fn() -> Ending]) -> Ending {
+pub(crate) fn steps(steps: &[&dyn Fn() -> Ending]) -> Ending {
     for step in steps {
         let code = step()?;
         if code != ExitCode::SUCCESS {
@@ -197,33 +108,34 @@ fn steps(steps: &[&dyn Fn() -> Ending]) -> Ending {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs a part of cargo that some machines lack; there it is left out, and said so.
-fn with_tool(tool: &str, arguments: &[&str]) -> Ending {
-    let probe = cargo(&[tool, "--version"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()?;
-    if probe.success() {
-        return run(arguments);
+/// Tests that ran.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Counts {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+    pub(crate) ignored: usize,
+}
+
+impl Counts {
+    /// Adds the numbers of a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; ..`.
+    fn add(&mut self, line: &str) {
+        let Some((_, counts)) = line
+            .strip_prefix("test result: ")
+            .and_then(|rest| rest.split_once(". "))
+        else {
+            return;
+        };
+        for count in counts.split(';') {
+            let (number, what) = count.trim().split_once(' ').unwrap_or_default();
+            let number = number.parse().unwrap_or(0);
+            match what {
+                "passed" => self.passed += number,
+                "failed" => self.failed += number,
+                "ignored" => self.ignored += number,
+                _ => {}
+            }
+        }
     }
-    println!("cargo {tool} is not installed: left out");
-    Ok(ExitCode::SUCCESS)
-}
-
-fn run(arguments: &[&str]) -> Ending {
-    finish(&mut cargo(arguments))
-}
-
-fn finish(command: &mut Command) -> Ending {
-    let arguments: Vec<_> = command.get_args().map(|a| a.to_string_lossy()).collect();
-    let program = Path::new(command.get_program()).file_stem();
-    let program = program.unwrap_or_default().to_string_lossy();
-    println!("\n> {program} {}", arguments.join(" "));
-    Ok(if command.status()?.success() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
 }
 
 #[cfg(test)]
@@ -236,5 +148,23 @@ mod tests {
         for elsewhere in [None, Some("/clone/crates/nn".into())] {
             assert!(above(elsewhere).join("xtask/src/cargo.rs").is_file());
         }
+    }
+
+    #[test]
+    fn the_tests_of_several_programs_are_added_up() {
+        let mut counts = Counts::default();
+        for line in [
+            "running 4 tests",
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 7 filtered out; finished in 0.01s",
+            "test result: FAILED. 10 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
+        ] {
+            counts.add(line);
+        }
+        let expected = Counts {
+            passed: 13,
+            failed: 2,
+            ignored: 1,
+        };
+        assert_eq!(counts, expected);
     }
 }

@@ -1,14 +1,17 @@
 //! `cargo xtask`: the command line of the workspace.
+//!
+//! It depends on clap alone, so that it is built in seconds: what computes is a program of its own crate, which
+//! cargo builds when it is asked for.
 
-mod bench;
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 mod cargo;
-mod golden;
-mod reproduce;
+mod ci;
 mod tidy;
 
 use clap::{Parser, Subcommand};
 use std::error::Error;
-use std::path::PathBuf;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// What a command ends with: the exit code, or why it could not run.
@@ -16,7 +19,7 @@ type Ending = Result<ExitCode, Box<dyn Error>>;
 
 /// The tasks of the bochner workspace.
 #[derive(Parser)]
-#[command(name = "cargo xtask")]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Arguments {
     #[command(subcommand)]
     task: Task,
@@ -24,47 +27,52 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Runs the experiments of the paper and reports paper, ours, difference and verdict.
-    Reproduce(reproduce::Arguments),
-    /// Measures what is fast, beside PyTorch and what the machine can do.
-    Bench(bench::Arguments),
-    /// One workload of `bench`.
-    #[command(name = bochner_benches::CASE, hide = true)]
-    BenchCase { id: String },
-    /// One workload of `bench --count`.
-    #[command(name = bochner_benches::instructions::COUNTED_CASE, hide = true)]
-    BenchCountedCase {
-        place: usize,
-        pass: usize,
-        runs: u64,
-    },
-    /// Runs all tests: every crate, attention and graphs without training layers, doc tests.
+    /// Runs the experiments of the paper and reports paper, ours, difference and verdict
+    #[command(disable_help_flag = true)]
+    Reproduce(Rest),
+    /// Measures what is fast, beside PyTorch and what the machine can do
+    #[command(disable_help_flag = true)]
+    Bench(Rest),
+    /// Compares the crates with reference values
+    #[command(disable_help_flag = true)]
+    Golden(Rest),
+    /// Runs all tests: one build of the workspace, then the examples in the documentation
     Test,
-    /// Runs everything that a change must pass, the tests last.
-    Ci,
-    /// Compares the crates with reference values.
-    Golden {
-        /// A directory of golden cases.
-        #[arg(long, value_name = "DIR", default_value = golden::COMMITTED)]
-        check: PathBuf,
+    /// Runs everything that a change must pass, the tests first
+    Ci {
+        /// Also run what takes long: OpenBLAS (feature lapack), Miri, many more generated cases
+        #[arg(long)]
+        full: bool,
     },
-    /// Checks the walls between the crates and the rules of their sources.
+    /// Formats all sources
+    Fmt,
+    /// Checks the walls between the crates and the rules of their sources
     Tidy,
-    /// Builds the documentation; a warning is an error.
+    /// Builds the documentation; a warning is an error
     Docs,
+}
+
+/// The arguments of a program, which reads them itself.
+#[derive(clap::Args)]
+struct Rest {
+    #[arg(
+        value_name = "ARGUMENTS",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    arguments: Vec<OsString>,
 }
 
 fn main() -> ExitCode {
     let ending = match Arguments::parse().task {
-        Task::Reproduce(arguments) => reproduce::run(arguments),
-        Task::Bench(arguments) => bench::run(arguments),
-        Task::BenchCase { id } => bench::case(&id),
-        Task::BenchCountedCase { place, pass, runs } => bench::counted_case(place, pass, runs),
-        Task::Test => cargo::test(),
-        Task::Ci => cargo::ci(),
-        Task::Golden { check } => golden::check(&check),
+        Task::Reproduce(rest) => cargo::program("bochner-reproduce", &rest.arguments),
+        Task::Bench(rest) => cargo::program("bochner-benches", &rest.arguments),
+        Task::Golden(rest) => cargo::program("bochner-golden", &rest.arguments),
+        Task::Test => ci::test(),
+        Task::Ci { full } => ci::ci(full),
+        Task::Fmt => cargo::run(&["fmt", "--all"]),
         Task::Tidy => tidy::run(),
-        Task::Docs => cargo::docs(),
+        Task::Docs => ci::docs(),
     };
     ending.unwrap_or_else(|error| {
         eprintln!("error: {error}");

@@ -2,6 +2,8 @@
 //!
 //! `cargo run --package bochner-attention --no-default-features --example every_mechanism`
 
+#![allow(clippy::print_stdout)]
+
 use bochner_attention::{Error, Inputs, Mask, Mechanism, Pass, REGISTRY};
 use bochner_numerics::Seed;
 use ndarray::{Array4, s};

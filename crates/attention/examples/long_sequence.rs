@@ -4,6 +4,8 @@
 //!
 //! One `[16384, 16384]` array of eight heads alone would take 8.6 GB in f32.
 
+#![allow(clippy::print_stdout)]
+
 use bochner_attention::{
     Error, Form, Magnitude, Mask, Points, Settings, Similarity, attend, attend_vjp,
 };

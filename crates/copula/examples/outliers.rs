@@ -2,6 +2,8 @@
 //!
 //! `cargo run --package bochner-copula --example outliers`
 
+#![allow(clippy::print_stdout)]
+
 use bochner_copula::{Error, GaussianCopula, Joint, pseudo_observations};
 use bochner_numerics::Seed;
 use ndarray::{Array2, ArrayView2, array};

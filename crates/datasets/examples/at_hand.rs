@@ -2,6 +2,8 @@
 //!
 //! `cargo run --package bochner-datasets --example at_hand [DIRECTORY]`
 
+#![allow(clippy::print_stdout)]
+
 use bochner_datasets::{DataStore, Error, Policy, Protocol, RegressionSet, Rows, load};
 
 fn main() -> Result<(), Error> {

@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release --package bochner-gp --example forecast_passengers`
 
+#![allow(clippy::print_stdout)]
+
 use bochner_datasets::AIRLINE_PASSENGERS;
 use bochner_gp::{FitConfig, GaussianProcess, rbf, spectral_mixture};
 use bochner_numerics::Seed;

@@ -1,5 +1,7 @@
 //! Cleans up a small citation graph and transforms its sparse features.
 
+#![allow(clippy::print_stdout)]
+
 use bochner_graph::{Error, Features, Graph, SparseFeatures};
 use bochner_numerics::{DropoutMask, Seed, standard_normal};
 use ndarray::Array2;

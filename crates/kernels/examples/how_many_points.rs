@@ -2,6 +2,8 @@
 //!
 //! `cargo run --package bochner-kernels --example how_many_points`
 
+#![allow(clippy::print_stdout)]
+
 use bochner_kernels::{
     Error, Kernel, Lengthscale, RandomFeatures, RbfConfig, UniformBoundConfig, orthogonal_features,
     random_features,

@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release --package bochner-models --example head_correlation`
 
+#![allow(clippy::print_stdout)]
+
 use bochner_attention::Mikan;
 use bochner_datasets::{DataStore, Policy, Protocol, RegressionSet, Rows, load};
 use bochner_models::regressor::{RegressorConfig, Task, Trainer, TrainingConfig};

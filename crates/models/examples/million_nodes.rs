@@ -6,6 +6,8 @@
 //! of nodes at a time with some of their neighbours; the classes of all others are then predicted from
 //! all edges, a layer after the other.
 
+#![allow(clippy::print_stdout)]
+
 use bochner_attention::IkanDirect;
 use bochner_datasets::{PlantedGraph, PlantedPartition};
 use bochner_graph::{AttentionKind, FanOut, Graph, SparseFeatures};

@@ -2,6 +2,8 @@
 //!
 //! `cargo run --package bochner-nn --example resume`
 
+#![allow(clippy::print_stdout)]
+
 use bochner_nn::{
     Adam, AdamConfig, Checkpoint, Linear, Progress, Rows, alloc_gradients, mean_squared_error,
 };

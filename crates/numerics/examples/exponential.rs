@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release --package bochner-numerics --example exponential`
 
+#![allow(clippy::print_stdout)]
+
 use bochner_numerics::elementary;
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -69,14 +69,14 @@
 //! | [`statistics`] | paired differences, standard errors, verdicts |
 //! | [`published`] | the numbers that the paper prints |
 //! | [`report`] | documents, charts and pictures as Markdown and HTML |
-//! | [`golden`] | the crates against reference values computed elsewhere |
 //! | [`Error`] | what can go wrong |
+
+#![allow(clippy::print_stderr)]
 
 mod assessment;
 pub mod complexity;
 mod config;
 mod error;
-pub mod golden;
 mod progress;
 pub mod propositions;
 pub mod published;

@@ -2,6 +2,8 @@
 //!
 //! `cargo run --package bochner-spectral --example recover_spectral_mixture`
 
+#![allow(clippy::print_stdout)]
+
 use bochner_kernels::{Cosine, Kernel, SpectralMixture, SpectralMixtureConfig, Stationary};
 use bochner_numerics::Seed;
 use bochner_spectral::{

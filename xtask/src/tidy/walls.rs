@@ -1,26 +1,13 @@
-//! What each crate may be built on.
+//! What each crate may be built on, as `cargo tree --invert` sees it.
 
-use crate::cargo::cargo;
-use std::collections::BTreeSet;
+use crate::cargo::{cargo, root};
 use std::error::Error;
+use std::fs;
 
-/// Crates without autodiff, all the way down.
-const AUTODIFF_FREE: [&str; 5] = [
-    "bochner-numerics",
-    "bochner-kernels",
-    "bochner-spectral",
-    "bochner-copula",
-    "bochner-datasets",
-];
-
-/// Crates whose layers are a feature, without which they have no autodiff either.
-const WITHOUT_LAYERS: [&str; 2] = ["bochner-attention", "bochner-graph"];
-
-/// What graphs take spectral points from, for their layers alone.
-const ATTENTION: &str = "bochner-attention";
-
-/// The framework they do without.
+/// The framework that only these crates see; the others do without it, all the way down, or have their layers
+/// behind a feature.
 const AUTODIFF: &str = "dfdx";
+const WITH_AUTODIFF: [&str; 3] = ["models", "nn", "reproduce"];
 
 /// Packages that compile C or look for a system library.
 const FOREIGN: [&str; 8] = [
@@ -39,84 +26,54 @@ const SINGLE: [&str; 2] = ["rand", "ndarray"];
 
 pub(super) fn breaches() -> Result<Vec<String>, Box<dyn Error>> {
     let mut breaches = Vec::new();
-    for name in AUTODIFF_FREE {
-        breaches.extend(with(AUTODIFF, name, &tree(&["--package", name])?));
-    }
-    for name in WITHOUT_LAYERS {
-        let bare = tree(&["--package", name, "--no-default-features"])?;
-        breaches.extend(with(AUTODIFF, &format!("{name} without features"), &bare));
-        if name != ATTENTION {
-            breaches.extend(with(ATTENTION, &format!("{name} without features"), &bare));
+    for entry in fs::read_dir(root().join("crates"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let package = format!("bochner-{name}");
+        let bare = ["--package", &package, "--no-default-features"];
+        if !WITH_AUTODIFF.contains(&name.as_str()) && tree(&bare, AUTODIFF)? != Versions::None {
+            breaches.push(format!("{package} without features depends on {AUTODIFF}"));
+        }
+        if name == "graph" && tree(&bare, "bochner-attention")? != Versions::None {
+            breaches.push(format!("{package} without features depends on attention"));
         }
     }
-    breaches.extend(foreign(&tree(&["--workspace"])?));
+    let built = ["--workspace", "--edges", "normal,build"];
+    for name in FOREIGN {
+        if tree(&built, name)? != Versions::None {
+            breaches.push(format!("{name} compiles C or needs a system library"));
+        }
+    }
+    for name in SINGLE {
+        if tree(&built, name)? != Versions::One {
+            breaches.push(format!("{name} is in the tree in several versions"));
+        }
+    }
     Ok(breaches)
 }
 
-fn with(unwanted: &str, name: &str, packages: &BTreeSet<Package>) -> Option<String> {
-    packages
-        .iter()
-        .any(|package| package.name == unwanted)
-        .then(|| format!("{name} depends on {unwanted}"))
+/// Whether a package is in the tree of others.
+#[derive(Debug, PartialEq)]
+enum Versions {
+    None,
+    One,
+    Several,
 }
 
-fn foreign(packages: &BTreeSet<Package>) -> Vec<String> {
-    let compiles = packages
-        .iter()
-        .filter(|package| FOREIGN.contains(&package.name.as_str()))
-        .map(|package| {
-            format!(
-                "{} {} is in the tree: something compiles C or needs a system library",
-                package.name, package.version
-            )
-        });
-    let twice = SINGLE.iter().filter_map(|name| {
-        let versions: Vec<&str> = packages
-            .iter()
-            .filter(|package| package.name == *name)
-            .map(|package| package.version.as_str())
-            .collect();
-        (versions.len() > 1).then(|| format!("{name} is in the tree as {}", versions.join(", ")))
-    });
-    compiles.chain(twice).collect()
+fn tree(of: &[&str], wanted: &str) -> Result<Versions, Box<dyn Error>> {
+    let output = cargo(&[&["tree"], of, &["--invert", wanted]].concat()).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    versions(output.status.success(), &said, wanted).ok_or_else(|| said.into())
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Package {
-    name: String,
-    version: String,
-}
-
-/// What a package is built from; tests excepted, since they are not shipped.
-fn tree(selection: &[&str]) -> Result<BTreeSet<Package>, Box<dyn Error>> {
-    let fixed = [
-        "tree",
-        "--edges",
-        "normal,build",
-        "--prefix",
-        "none",
-        "--format",
-        "{p}",
-    ];
-    let output = cargo(&[&fixed, selection].concat()).output()?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into());
+/// Reads cargo's answer; `None` if it is about something else.
+fn versions(is_found: bool, said: &str, wanted: &str) -> Option<Versions> {
+    let about = |what: &str| said.contains(&format!("`{wanted}` {what}"));
+    match is_found {
+        true => Some(Versions::One),
+        false if about("did not match any packages") => Some(Versions::None),
+        false if about("is ambiguous") => Some(Versions::Several),
+        false => None,
     }
-    Ok(packages(&String::from_utf8_lossy(&output.stdout)))
-}
-
-/// Reads lines such as `rand v0.8.5 (/path) (*)`.
-fn packages(lines: &str) -> BTreeSet<Package> {
-    lines
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.split_whitespace();
-            Some(Package {
-                name: words.next()?.to_owned(),
-                version: words.next()?.to_owned(),
-            })
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -124,14 +81,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_breach_is_seen_in_what_cargo_prints() {
-        let tree =
-            packages("a v1.0.0 (/a)\n\nrand v0.8.5\nrand v0.9.0 (*)\ncc v1.2.3\nrand v0.8.5");
-        assert_eq!(tree.len(), 4);
-        let breaches = foreign(&tree);
-        assert!(breaches[0].starts_with("cc v1.2.3"));
-        assert_eq!(breaches[1], "rand is in the tree as v0.8.5, v0.9.0");
-        assert!(with(AUTODIFF, "a", &tree).is_none());
-        assert!(with(AUTODIFF, "a", &packages("dfdx v0.13.0")).is_some());
+    fn the_answers_of_cargo_are_told_apart() {
+        let none = "error: package ID specification `cc` did not match any packages";
+        assert_eq!(versions(false, none, "cc"), Some(Versions::None));
+        assert_eq!(versions(false, none, "dfdx"), None);
+        let several = "error: There are multiple `rand` packages in your project, and the \
+                       specification `rand` is ambiguous.";
+        assert_eq!(versions(false, several, "rand"), Some(Versions::Several));
+        assert_eq!(versions(true, "", "rand"), Some(Versions::One));
+    }
+
+    #[test]
+    fn what_is_there_is_found_and_what_is_not_is_not() {
+        let nn = ["--package", "bochner-nn"];
+        assert_eq!(tree(&nn, AUTODIFF).unwrap(), Versions::One);
+        let kernels = ["--package", "bochner-kernels"];
+        assert_eq!(tree(&kernels, AUTODIFF).unwrap(), Versions::None);
     }
 }

@@ -347,11 +347,6 @@ mod tests {
             assert_eq!(fitted.beyond(), Vec::<Powers>::new());
             let mut powers = fitted.polynomials[0].powers();
             assert!(powers.any(|powers| powers == [1, 2, 1]));
-            println!(
-                "ZZ {}: {}",
-                fitted.name,
-                fitted.polynomials[0].written(NAMES)
-            );
         }
         assert_eq!(counted.len(), 2 * 29);
     }

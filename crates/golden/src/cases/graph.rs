@@ -1,9 +1,9 @@
 //! `gat_classic` and `gat_kernel`: attention along the edges of a graph.
 
 use super::is_stationary;
-use crate::golden::case_file::CaseFile;
-use crate::golden::comparison::Computed;
-use crate::golden::error::Fault;
+use crate::case_file::CaseFile;
+use crate::comparison::Computed;
+use crate::error::Fault;
 use bochner_graph::{
     AttentionGradients, Features, Graph, Merge, Points, Score, Settings, attend, attend_vjp, scores,
 };

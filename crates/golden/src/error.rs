@@ -69,12 +69,6 @@ pub enum Fault {
         /// What it is.
         got: String,
     },
-    /// No case of this name is known.
-    #[error("`{case}` is no case of this format; check the metadata's `case`")]
-    UnknownCase {
-        /// The name.
-        case: String,
-    },
     /// A tensor is missing.
     #[error("lacks the tensor `{tensor}`")]
     MissingTensor {

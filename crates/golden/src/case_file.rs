@@ -21,8 +21,8 @@ pub(crate) struct CaseFile {
 }
 
 impl CaseFile {
-    /// Reads the content of the file whose name is `stem` plus extension.
-    pub(crate) fn parse(bytes: &[u8], stem: &str) -> Result<Self, Fault> {
+    /// Reads the content of a file; what it says is not looked at before [`Self::check`].
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Fault> {
         let broken = |error: safetensors::SafeTensorError| Fault::NotSafetensors {
             reason: error.to_string(),
         };
@@ -31,7 +31,7 @@ impl CaseFile {
         let tensors = views
             .iter()
             .map(|(name, view)| Ok((name.to_owned(), Tensor::read(name, &view)?)));
-        let mut file = Self {
+        let file = Self {
             metadata: header.metadata().clone().unwrap_or_default(),
             tensors: tensors.collect::<Result<_, Fault>>()?,
             gradients: Vec::new(),
@@ -39,11 +39,15 @@ impl CaseFile {
             read: RefCell::default(),
         };
         file.expect_word("format", FORMAT)?;
-        file.expect_word("name", stem)?;
-        file.in_f32 = file.choice("f32", &["yes", "no"])? == "yes";
-        file.gradients = file.listed_gradients();
-        file.check_tensors()?;
         Ok(file)
+    }
+
+    /// Checks the content of the file whose name is `stem` plus extension.
+    pub(crate) fn check(&mut self, stem: &str) -> Result<(), Fault> {
+        self.expect_word("name", stem)?;
+        self.in_f32 = self.choice("f32", &["yes", "no"])? == "yes";
+        self.gradients = self.listed_gradients();
+        self.check_tensors()
     }
 
     /// Whether the case is meant to be checked in `f32` too.

@@ -1,9 +1,9 @@
 //! `implicit_density` and `inference_network`: where spectral points come from.
 
 use super::reshaped;
-use crate::golden::case_file::CaseFile;
-use crate::golden::comparison::Computed;
-use crate::golden::error::Fault;
+use crate::case_file::CaseFile;
+use crate::comparison::Computed;
+use crate::error::Fault;
 use bochner_numerics::Real;
 use bochner_spectral::{
     ImplicitDensity, InferenceNetwork, InferredCotangents, reparameterise, reparameterise_vjp,

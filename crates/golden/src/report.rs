@@ -31,6 +31,8 @@ pub enum Verdict {
     Exceeded(Worst),
     /// The file is malformed, or our code could not produce what it asks for.
     Faulty(Error),
+    /// No function computes cases of this kind.
+    NotServed,
 }
 
 /// The tensor that comes closest to its bound, or exceeds it most.
@@ -79,6 +81,11 @@ impl GoldenReport {
         self.count(|verdict| matches!(verdict, Verdict::Exceeded(_) | Verdict::Faulty(_)))
     }
 
+    /// How many cases are of a kind that no function computes.
+    pub fn not_served(&self) -> usize {
+        self.count(|verdict| matches!(verdict, Verdict::NotServed))
+    }
+
     fn count(&self, which: impl Fn(&Verdict) -> bool) -> usize {
         self.rows.iter().filter(|row| which(&row.verdict)).count()
     }
@@ -97,8 +104,11 @@ impl fmt::Display for GoldenReport {
         for row in &self.rows {
             row.write(f, width)?;
         }
-        let [passed, failed] = [self.passed(), self.failed()];
-        write!(f, "golden: {passed} passed, {failed} failed")
+        let [passed, failed, not_served] = [self.passed(), self.failed(), self.not_served()];
+        write!(
+            f,
+            "golden: {passed} passed, {failed} failed, {not_served} not served"
+        )
     }
 }
 
@@ -110,6 +120,7 @@ impl Row {
             Verdict::Passed(worst) => writeln!(f, "passed   {worst}"),
             Verdict::Exceeded(worst) => writeln!(f, "FAILED   {worst}"),
             Verdict::Faulty(error) => writeln!(f, "FAILED   {error}"),
+            Verdict::NotServed => writeln!(f, "not served: no function computes `{}`", self.case),
         }
     }
 }

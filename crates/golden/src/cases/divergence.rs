@@ -1,9 +1,9 @@
 //! `kl_mean_field`, `kl_copula` and `elbo`: the objective.
 
 use super::copula::JointFactor;
-use crate::golden::case_file::CaseFile;
-use crate::golden::comparison::Computed;
-use crate::golden::error::Fault;
+use crate::case_file::CaseFile;
+use crate::comparison::Computed;
+use crate::error::Fault;
 use bochner_copula::{dependence_kl, dependence_kl_vjp};
 use bochner_numerics::Real;
 use bochner_spectral as spectral;

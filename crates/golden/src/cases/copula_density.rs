@@ -1,8 +1,8 @@
 //! `copula_density` and `copula_joint_density`: the copula's density and that under marginals.
 
-use crate::golden::case_file::CaseFile;
-use crate::golden::comparison::Computed;
-use crate::golden::error::Fault;
+use crate::case_file::CaseFile;
+use crate::comparison::Computed;
+use crate::error::Fault;
 use bochner_copula as copula;
 use bochner_numerics::Real;
 use ndarray::{Array1, Array2, Ix1};

@@ -1,8 +1,8 @@
 //! `magnitude`: the squared p-norm and its logarithm.
 
-use crate::golden::case_file::CaseFile;
-use crate::golden::comparison::Computed;
-use crate::golden::error::Fault;
+use crate::case_file::CaseFile;
+use crate::comparison::Computed;
+use crate::error::Fault;
 use bochner_attention::{log_norm_sq, magnitude as of_rows, magnitude_vjp};
 use bochner_numerics::Real;
 use ndarray::{Array2, Ix1};

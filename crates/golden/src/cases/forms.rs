@@ -1,9 +1,9 @@
 //! `quadratic_vs_linear`: both forms of squared-kernel attention.
 
 use super::attention::{GivenPoints, magnitude, mask, record};
-use crate::golden::case_file::CaseFile;
-use crate::golden::comparison::Computed;
-use crate::golden::error::Fault;
+use crate::case_file::CaseFile;
+use crate::comparison::Computed;
+use crate::error::Fault;
 use bochner_attention::{Form, Settings, attend, attend_vjp, linear_time_state};
 use bochner_numerics::Real;
 use ndarray::{Array4, Ix4};

@@ -123,7 +123,7 @@ fn a_right_case_passes_in_both_precisions() {
     let dtypes: Vec<_> = report.rows().iter().map(|row| row.dtype).collect();
     assert_eq!(dtypes, [Some("f64"), Some("f32")]);
     let table = report.to_string();
-    assert!(table.ends_with("golden: 2 passed, 0 failed"));
+    assert!(table.ends_with("golden: 2 passed, 0 failed, 0 not served"));
     let only = Draft::magnitude().with("f32", "no").report();
     assert_eq!(only.rows().len(), 1);
 }
@@ -221,10 +221,26 @@ fn wrong_entries_are_named() {
         let fault = Draft::magnitude().without(key).fault();
         assert!(matches!(&fault, Fault::MissingEntry { key: k, .. } if k == key));
     }
-    let unknown = Draft::magnitude().with("case", "magnitudes").fault();
-    assert!(matches!(unknown, Fault::UnknownCase { .. }));
     let refused = Draft::magnitude().with("p", "-1").fault();
     assert!(matches!(refused, Fault::Refused { .. }));
+}
+
+#[test]
+fn kinds_that_no_function_computes_are_counted_and_do_not_fail() {
+    // What other kinds hold is theirs: outputs may be integers there.
+    let kind = Draft::magnitude()
+        .with("case", "shiftmax")
+        .lacking("grad.x");
+    let variant = Draft::new("attention").with("variant", "performer");
+    for (draft, name) in [(kind, "shiftmax"), (variant, "attention")] {
+        let report = draft.report();
+        let counts = [report.passed(), report.failed(), report.not_served()];
+        assert_eq!(counts, [0, 0, 1], "{report}");
+        let line = format!("case  -     not served: no function computes `{name}`");
+        assert!(report.to_string().contains(&line), "{report}");
+    }
+    let nameless = Draft::magnitude().without("case").fault();
+    assert!(matches!(nameless, Fault::MissingEntry { key, .. } if key == "case"));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! `kernel_matrix`: the kernels in closed form.
 
-use crate::golden::case_file::CaseFile;
-use crate::golden::comparison::Computed;
-use crate::golden::error::Fault;
+use crate::case_file::CaseFile;
+use crate::comparison::Computed;
+use crate::error::Fault;
 use bochner_kernels::{
     Cosine, ExpsinConfig, Kernel, Lengthscale, LinearConfig, MaternConfig, RbfConfig, Smoothness,
     SpectralMixtureConfig,

@@ -14,9 +14,9 @@ const KILLS: usize = 24;
 
 /// A small run that saves a checkpoint after every epoch.
 fn reproduce(out: &Path, more: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_reproduce"));
     command
-        .args(["reproduce", "regression", "--set", "passenger", "--offline"])
+        .args(["regression", "--set", "passenger", "--offline"])
         .args(["--epochs", "8", "--checkpoint-every", "0", "--out"])
         .arg(out)
         .args(more)

@@ -2,9 +2,9 @@
 
 use super::attention::mask;
 use super::reshaped;
-use crate::golden::case_file::CaseFile;
-use crate::golden::comparison::Computed;
-use crate::golden::error::Fault;
+use crate::case_file::CaseFile;
+use crate::comparison::Computed;
+use crate::error::Fault;
 use bochner_attention::{
     Copula, Cotangents, Draw, Form, Inputs, Magnitude, Mask, Mechanism, Mikan, MikanGradients,
     ParameterSpec, Pass, Points, Preset, Settings, Similarity, Stationarity, weights,

@@ -32,6 +32,8 @@ pub(super) struct Entry {
     pub(super) name: &'static str,
     /// The output that the cotangent multiplies.
     pub(super) cotangent_of: &'static str,
+    /// The values of the entry `variant` that are computed; empty where no variant is told apart.
+    variants: &'static [&'static str],
     /// The outputs that every file of this case holds.
     pub(super) outputs: &'static [&'static str],
     pub(super) compute: Compute,
@@ -41,6 +43,7 @@ pub(super) struct Entry {
 struct Case {
     name: &'static str,
     cotangent_of: &'static str,
+    variants: &'static [&'static str],
     outputs: &'static [&'static str],
 }
 
@@ -50,14 +53,20 @@ impl Case {
         Self {
             name,
             cotangent_of: outputs[0],
+            variants: &[],
             outputs,
         }
+    }
+
+    const fn in_variants(self, variants: &'static [&'static str]) -> Self {
+        Self { variants, ..self }
     }
 
     const fn by(self, double: Function, single: Function) -> Entry {
         Entry {
             name: self.name,
             cotangent_of: self.cotangent_of,
+            variants: self.variants,
             outputs: self.outputs,
             compute: Compute { double, single },
         }
@@ -73,7 +82,9 @@ impl Case {
 }
 
 static TABLE: [Entry; 17] = [
-    Case::of("attention", &["output"]).by(attention::attention::<f64>, attention::attention::<f32>),
+    Case::of("attention", &["output"])
+        .in_variants(&attention::VARIANTS)
+        .by(attention::attention::<f64>, attention::attention::<f32>),
     Case::of("quadratic_vs_linear", &["output"])
         .by(forms::both_forms::<f64>, forms::both_forms::<f32>),
     Case::of("feature_map", &["phi", "f"]).by(
@@ -114,9 +125,14 @@ static TABLE: [Entry; 17] = [
         .by(graph::kernel::<f64>, graph::kernel::<f32>),
 ];
 
-/// The line of a case.
-pub(super) fn find(name: &str) -> Option<&'static Entry> {
-    TABLE.iter().find(|entry| entry.name == name)
+/// The line of a case; `None` if no function computes its kind.
+pub(super) fn find(file: &CaseFile) -> Result<Option<&'static Entry>, Fault> {
+    let name = file.word("case")?;
+    let Some(entry) = TABLE.iter().find(|entry| entry.name == name) else {
+        return Ok(None);
+    };
+    let served = entry.variants.is_empty() || entry.variants.contains(&file.word("variant")?);
+    Ok(served.then_some(entry))
 }
 
 /// The points' setting `stationarity`, where it must not be `none`.

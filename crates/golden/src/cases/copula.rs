@@ -1,9 +1,9 @@
 //! `copula_factor` and `mikan_posterior`: factors, correlations, joint draws.
 
 use super::{reshaped, sum_to_shape};
-use crate::golden::case_file::CaseFile;
-use crate::golden::comparison::Computed;
-use crate::golden::error::Fault;
+use crate::case_file::CaseFile;
+use crate::comparison::Computed;
+use crate::error::Fault;
 use bochner_copula as copula;
 use bochner_numerics::Real;
 use ndarray::{Array3, Array4, ArrayD, ArrayView4, IxDyn};

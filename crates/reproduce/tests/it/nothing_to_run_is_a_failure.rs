@@ -4,8 +4,7 @@ use std::process::{Command, Output};
 
 fn reproduce(suites: &[&str]) -> Output {
     let directory = tempfile::tempdir().unwrap();
-    Command::new(env!("CARGO_BIN_EXE_xtask"))
-        .arg("reproduce")
+    Command::new(env!("CARGO_BIN_EXE_reproduce"))
         .args(suites)
         .args(["--offline", "--epochs", "1", "--out"])
         .arg(directory.path().join("results"))

@@ -1,9 +1,9 @@
 //! `attention`: every variant over every mask.
 
 use super::is_stationary;
-use crate::golden::case_file::CaseFile;
-use crate::golden::comparison::Computed;
-use crate::golden::error::Fault;
+use crate::case_file::CaseFile;
+use crate::comparison::Computed;
+use crate::error::Fault;
 use bochner_attention::{
     AttentionGradients, Form, Magnitude, Mask, Points, PointsGradients, Settings, Similarity,
     attend, attend_vjp, weights,
@@ -69,19 +69,21 @@ enum Kernel {
     Squared,
 }
 
+/// The values of the entry `variant` that are computed here.
+pub(super) const VARIANTS: [&str; 9] = [
+    "softmax",
+    "rbf_only",
+    "expsin",
+    "linear",
+    "ika_s",
+    "ika_ns",
+    "ikan",
+    "ikan_direct",
+    "mikan",
+];
+
 fn kernel(file: &CaseFile) -> Result<Kernel, Fault> {
-    let all = [
-        "softmax",
-        "rbf_only",
-        "expsin",
-        "linear",
-        "ika_s",
-        "ika_ns",
-        "ikan",
-        "ikan_direct",
-        "mikan",
-    ];
-    Ok(match file.choice("variant", &all)? {
+    Ok(match file.choice("variant", &VARIANTS)? {
         "softmax" | "rbf_only" => Kernel::Rbf,
         "expsin" => Kernel::Expsin,
         "linear" => Kernel::Linear,

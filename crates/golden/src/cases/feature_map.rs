@@ -1,9 +1,9 @@
 //! `feature_map`: features of any number of heads, and the kernel they give.
 
 use super::{is_stationary, reshaped, sum_to_shape};
-use crate::golden::case_file::CaseFile;
-use crate::golden::comparison::Computed;
-use crate::golden::error::Fault;
+use crate::case_file::CaseFile;
+use crate::comparison::Computed;
+use crate::error::Fault;
 use bochner_kernels::{SpectralPoints, feature_map_vjp, kernel_matrix};
 use bochner_numerics::Real;
 use ndarray::{Array3, ArrayD, Axis, IxDyn};

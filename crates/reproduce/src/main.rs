@@ -1,10 +1,10 @@
 //! `cargo xtask reproduce`.
 
-use crate::Ending;
-use crate::cargo::root;
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use bochner_datasets::Policy;
 use bochner_reproduce::{Config, Error, Scale, Shard};
-use clap::Args;
+use clap::Parser;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -14,9 +14,10 @@ use std::time::Duration;
 /// What a shell reports for a command that was interrupted.
 const INTERRUPTED: u8 = 130;
 
-/// The options of `reproduce`.
-#[derive(Args)]
-pub(crate) struct Arguments {
+/// Runs the experiments of the paper and reports paper, ours, difference and verdict.
+#[derive(Parser)]
+#[command(name = "cargo xtask reproduce", bin_name = "cargo xtask reproduce")]
+struct Arguments {
     /// The suites to run: propositions, complexity, nodes, regression [default: all]
     #[arg(value_name = "SUITE")]
     suites: Vec<String>,
@@ -62,7 +63,14 @@ pub(crate) struct Arguments {
     checkpoint_every: f64,
 }
 
-pub(crate) fn run(arguments: Arguments) -> Ending {
+fn main() -> ExitCode {
+    run(Arguments::parse()).unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let config = config(arguments)?;
     // A training step asks for the memory that the last one gave back.
     bochner_numerics::memory::keep_freed_memory();
@@ -120,11 +128,17 @@ fn listen() -> Result<Arc<AtomicBool>, ctrlc::Error> {
     Ok(interrupt)
 }
 
+/// The crate that cargo runs: two clones that share a target directory share this program.
+fn crate_directory() -> PathBuf {
+    let running = std::env::var_os("CARGO_MANIFEST_DIR");
+    running.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
+}
+
 /// The release, with the commit where there is one.
 fn code_version(release: &str) -> String {
     let described = Command::new("git")
         .args(["describe", "--always", "--dirty", "--abbrev=12"])
-        .current_dir(root())
+        .current_dir(crate_directory())
         .output();
     match described {
         Ok(output) if output.status.success() => {

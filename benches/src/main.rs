@@ -1,15 +1,22 @@
 //! `cargo xtask bench`.
 
-use crate::Ending;
-use crate::cargo::root;
-use bochner_benches::{Instructions, Options, Python, instructions};
-use clap::Args;
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use bochner_benches::{Error, Instructions, Options, Python, instructions};
+use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The options of `bench`.
-#[derive(Args)]
-pub(crate) struct Arguments {
+/// Measures what is fast, beside PyTorch and what the machine can do.
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask bench",
+    bin_name = "cargo xtask bench",
+    disable_help_subcommand = true
+)]
+struct Arguments {
+    #[command(subcommand)]
+    case: Option<Case>,
     /// Run only the workloads whose name and shape hold all of these, such as `softmax ,2048,`
     #[arg(value_name = "PART")]
     filter: Vec<String>,
@@ -37,8 +44,41 @@ pub(crate) struct Arguments {
     json: Option<PathBuf>,
 }
 
+/// What the program asks of itself, in a process of its own.
+#[derive(Subcommand)]
+enum Case {
+    /// One workload.
+    #[command(name = bochner_benches::CASE, hide = true)]
+    Measured { id: String },
+    /// One workload of `--count`.
+    #[command(name = instructions::COUNTED_CASE, hide = true)]
+    Counted {
+        place: usize,
+        pass: usize,
+        runs: u64,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let done = match arguments.case {
+        None => run(arguments),
+        Some(Case::Measured { id }) => bochner_benches::case(&id)
+            .and_then(|measured| measured.json())
+            .map(|line| println!("{line}")),
+        Some(Case::Counted { place, pass, runs }) => instructions::counted_case(place, pass, runs),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Measures, and prints the table.
-pub(crate) fn run(arguments: Arguments) -> Ending {
+fn run(arguments: Arguments) -> Result<(), Error> {
     if arguments.count {
         return count(arguments.instructions.as_deref().unwrap_or("avx2"));
     }
@@ -58,30 +98,26 @@ pub(crate) fn run(arguments: Arguments) -> Ending {
     if let Some(file) = arguments.json {
         std::fs::write(file, report.json()?)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Where the counts are written down.
 const COUNTS: &str = "docs/results/instructions.json";
 
-fn count(instructions: &str) -> Ending {
+fn count(instructions: &str) -> Result<(), Error> {
     let file = root().join(COUNTS);
     let before = Instructions::read(&file).ok();
     let now = instructions::count(instructions)?;
     print!("{}", now.beside(before.as_ref()));
     now.write(&file)?;
     println!("written to {COUNTS}");
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-/// Runs what is counted.
-pub(crate) fn counted_case(place: usize, pass: usize, runs: u64) -> Ending {
-    instructions::counted_case(place, pass, runs)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Measures one workload, for the process that measures all, and prints a line of JSON.
-pub(crate) fn case(id: &str) -> Ending {
-    println!("{}", bochner_benches::case(id)?.json()?);
-    Ok(ExitCode::SUCCESS)
+/// The directory of the workspace in which cargo runs this program.
+fn root() -> PathBuf {
+    let running = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    running
+        .unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into())
+        .join("..")
 }

@@ -1,0 +1,3 @@
+//! Reference values, as an outside user checks them.
+
+mod committed_cases_pass;

@@ -1,0 +1,4 @@
+//! The program `reproduce`, as it is called.
+
+mod killed_runs_resume_bit_identically;
+mod nothing_to_run_is_a_failure;

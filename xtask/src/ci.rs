@@ -1,0 +1,205 @@
+//! `cargo xtask test`, `ci` and `docs`.
+
+use crate::cargo::{Counts, cargo, finish, finish_tests, run, steps};
+use crate::{Ending, tidy};
+use std::cell::RefCell;
+use std::process::{Command, ExitCode, Stdio};
+
+/// What is built, always with the same features, so that nothing is built twice.
+const WORKSPACE: [&str; 3] = ["--workspace", "--features", "bochner-graph/petgraph"];
+
+/// The programs of tests: those of the libraries, of the programs and of the folders `tests`. The examples
+/// beside them are checked by clippy, and built by `ci --full`.
+const PROGRAMS: [&str; 3] = ["--lib", "--bins", "--tests"];
+
+/// The tests that are run with every instruction set: reference values, conformance of all mechanisms.
+const EVERY_INSTRUCTION_SET: [&str; 5] =
+    ["--test", "it", "--", "conformance", "committed_cases_pass"];
+
+/// The variable that holds a process to slower instruction sets than the processor's best, and those sets.
+const INSTRUCTIONS: (&str, [&str; 2]) = ("BOCHNER_INSTRUCTIONS", ["avx2", "portable"]);
+
+/// The crates that can do without training layers, without them.
+const WITHOUT_LAYERS: [&str; 5] = [
+    "--package",
+    "bochner-attention",
+    "--package",
+    "bochner-graph",
+    "--no-default-features",
+];
+
+/// Generated cases of a property in `ci --full`; proptest's own number is 256.
+const MANY_CASES: (&str, &str) = ("PROPTEST_CASES", "2048");
+
+/// `cargo xtask test`.
+pub(crate) fn test() -> Ending {
+    let tests = Tests::default();
+    let ending = tests.all()?;
+    tests.say();
+    Ok(ending)
+}
+
+/// `cargo xtask ci`: the tests come first, since they say most; their count is the last line.
+pub(crate) fn ci(full: bool) -> Ending {
+    let tests = Tests::default();
+    let daily: [&dyn Fn() -> Ending; 7] = [
+        &|| tests.all(),
+        &|| tests.slower_instructions(),
+        &tidy::run,
+        &|| with_tool("fmt", &["fmt", "--all", "--check"]),
+        &|| with_tool("clippy", &lint(&WORKSPACE)),
+        &|| with_tool("clippy", &lint(&WITHOUT_LAYERS)),
+        &docs,
+    ];
+    let long: [&dyn Fn() -> Ending; 4] = [
+        &|| run(&[&["build", "--examples"][..], &WORKSPACE].concat()),
+        &|| tests.many_cases(),
+        &|| tests.lapack(),
+        &|| tests.miri(),
+    ];
+    let ending = steps(&[&daily[..], if full { &long } else { &[] }].concat())?;
+    tests.say();
+    Ok(ending)
+}
+
+fn lint<'a>(what: &[&'a str]) -> Vec<&'a str> {
+    [
+        &["clippy"],
+        what,
+        &["--all-targets", "--", "-D", "warnings"],
+    ]
+    .concat()
+}
+
+/// The calls that run tests, and what they counted.
+#[derive(Default)]
+struct Tests {
+    counts: RefCell<Counts>,
+}
+
+impl Tests {
+    fn run(&self, command: &mut Command) -> Ending {
+        finish_tests(command, &mut self.counts.borrow_mut())
+    }
+
+    fn call(&self, arguments: &[&[&str]]) -> Ending {
+        self.run(&mut cargo(&arguments.concat()))
+    }
+
+    fn say(&self) {
+        let counts = self.counts.borrow();
+        println!("\n{} ignored", counts.ignored);
+        println!("{} passed, {} failed", counts.passed, counts.failed);
+    }
+
+    fn all(&self) -> Ending {
+        steps(&[
+            &|| self.call(&[&["test", "--no-fail-fast"], &WORKSPACE, &PROGRAMS]),
+            &|| self.call(&[&["test", "--no-fail-fast"], &WORKSPACE, &["--doc"]]),
+        ])
+    }
+
+    /// What computes, with the instruction sets that are not chosen by themselves; nothing is built again.
+    fn slower_instructions(&self) -> Ending {
+        let (variable, sets) = INSTRUCTIONS;
+        for set in sets {
+            let mut command = cargo(&[&["test"], &WORKSPACE[..], &EVERY_INSTRUCTION_SET].concat());
+            let code = self.run(command.env(variable, set))?;
+            if code != ExitCode::SUCCESS {
+                return Ok(code);
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn many_cases(&self) -> Ending {
+        let mut command = cargo(&[&["test"], &WORKSPACE[..], &PROGRAMS].concat());
+        self.run(command.env(MANY_CASES.0, MANY_CASES.1))
+    }
+
+    /// The crates whose linear algebra the system's OpenBLAS can do, with it; left out where it is
+    /// missing, and said so, since the default build must not need it.
+    fn lapack(&self) -> Ending {
+        if !has_openblas() {
+            println!(
+                "OpenBLAS (Debian: libopenblas-dev) is not installed: feature lapack left out"
+            );
+            return Ok(ExitCode::SUCCESS);
+        }
+        let crates = ["--package", "bochner-copula", "--package", "bochner-gp"];
+        let crates = [&crates[..], &["--features", "lapack"]].concat();
+        steps(&[&|| with_tool("clippy", &lint(&crates)), &|| {
+            self.call(&[&["test"], &crates])
+        }])
+    }
+
+    /// The crate with the unsafe code in Miri, where a nightly toolchain has it: small sizes on every
+    /// instruction set that Miri knows, which it takes for there if they are compiled for.
+    fn miri(&self) -> Ending {
+        // Without an input it asks for no permission to install what it lacks.
+        let setup = in_miri(&["setup"]).stdin(Stdio::null()).output();
+        if !setup.is_ok_and(|setup| setup.status.success()) {
+            println!("Miri (rustup: nightly with miri and rust-src) is not installed: left out");
+            return Ok(ExitCode::SUCCESS);
+        }
+        let test = |flags: &str, arguments: &[&str]| {
+            let mut command = in_miri(&["test", "--package", "bochner-numerics"]);
+            // The standard library's functions without the errors that Miri gives them at random.
+            let flags = format!("-Zmiri-deterministic-floats -Zmiri-disable-isolation {flags}");
+            self.run(command.args(arguments).env("MIRIFLAGS", flags))
+        };
+        // Rayon's threads outlive the tests, and what they share keeps to the newer rules of borrowing.
+        let rayon = "-Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-ignore-leaks";
+        let without = ["--skip", "parallel::", "--skip", "operations::"];
+        steps(&[
+            &|| test("", &[&["--lib", "--"][..], &without].concat()),
+            &|| test("", &["--doc", "--", "allocations::", "memory::"]),
+            &|| test(rayon, &["--lib", "--", "parallel::"]),
+        ])
+    }
+}
+
+/// Whether the C compiler, which links for Rust, finds the library.
+fn has_openblas() -> bool {
+    let library = "libopenblas.so";
+    let found = Command::new("cc")
+        .arg(format!("-print-file-name={library}"))
+        .output();
+    // What is not found is printed as it was asked for.
+    found.is_ok_and(|found| String::from_utf8_lossy(&found.stdout).trim() != library)
+}
+
+/// A call of nightly's Miri, whatever toolchain runs this.
+fn in_miri(arguments: &[&str]) -> Command {
+    let mut command = Command::new("rustup");
+    command.args(["run", "nightly", "cargo", "miri"]);
+    command.args(arguments).current_dir(crate::cargo::root());
+    if cfg!(target_arch = "x86_64") {
+        let sets = "-C target-feature=+avx2,+fma,+avx512f,+avx512bw,+avx512dq,+avx512vl";
+        command.env("RUSTFLAGS", sets).env("RUSTDOCFLAGS", sets);
+    }
+    // Where a panic is on purpose, looking up its lines takes seconds.
+    command.env("RUST_BACKTRACE", "0");
+    command
+}
+
+/// `cargo xtask docs`.
+pub(crate) fn docs() -> Ending {
+    // The variable replaces the flags of `.cargo/config.toml`, so the header is named again.
+    let flags = "--html-in-header docs/katex-header.html -D warnings";
+    let mut command = cargo(&[&["doc", "--no-deps"], &WORKSPACE[..]].concat());
+    finish(command.env("RUSTDOCFLAGS", flags))
+}
+
+/// Runs a part of cargo that some machines lack; there it is left out, and said so.
+fn with_tool(tool: &str, arguments: &[&str]) -> Ending {
+    let probe = cargo(&[tool, "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    if probe.success() {
+        return run(arguments);
+    }
+    println!("cargo {tool} is not installed: left out");
+    Ok(ExitCode::SUCCESS)
+}
