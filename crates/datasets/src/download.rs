@@ -5,64 +5,68 @@
 
 use crate::Error;
 use crate::manifest::Entry;
-use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio, id};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A program that can fetch an address into a file.
+/// A program that writes what stands at an address to its standard output.
 #[derive(Clone, Debug)]
 pub(crate) struct Tool {
-    pub(crate) program: OsString,
-    pub(crate) options: Vec<String>,
-    /// The option that is followed by the output file.
-    pub(crate) output: &'static str,
+    program: &'static str,
+    options: &'static [&'static str],
 }
 
 impl Tool {
-    pub(crate) fn defaults() -> Vec<Self> {
-        let tool = |program: &str, options: &[&str], output| Self {
-            program: program.into(),
-            options: options.iter().map(|option| (*option).to_owned()).collect(),
-            output,
-        };
-        vec![
-            tool(
-                "curl",
-                &[
-                    "--fail",
-                    "--silent",
-                    "--show-error",
-                    "--location",
-                    "--proto",
-                    "=https",
-                    "--connect-timeout",
-                    "20",
-                    "--speed-limit",
-                    "100",
-                    "--speed-time",
-                    "60",
-                ],
-                "--output",
-            ),
-            tool(
-                "wget",
-                &["--no-verbose", "--https-only", "--timeout=60", "--tries=1"],
-                "--output-document",
-            ),
-        ]
-    }
+    /// Neither tool leaves https: `curl` refuses redirections to anything else, and `wget`, whose
+    /// `--https-only` concerns recursive downloads alone, follows none.
+    pub(crate) const ALL: &[Self] = &[
+        Self {
+            program: "curl",
+            options: &[
+                "--fail",
+                "--silent",
+                "--show-error",
+                "--location",
+                "--proto",
+                "=https",
+                "--connect-timeout",
+                "20",
+                "--speed-limit",
+                "100",
+                "--speed-time",
+                "60",
+            ],
+        },
+        Self {
+            program: "wget",
+            options: &[
+                "--no-verbose",
+                "--max-redirect=0",
+                "--timeout=60",
+                "--tries=1",
+                "--output-document=-",
+            ],
+        },
+    ];
 
-    fn run(&self, url: &str, output: &Path) -> io::Result<Output> {
-        Command::new(&self.program)
-            .args(&self.options)
-            .arg(self.output)
-            .arg(output)
+    /// The first `most` bytes that the tool writes, and what it said; it is stopped when there are more.
+    fn run(&self, url: &str, most: u64) -> io::Result<(Vec<u8>, Output)> {
+        let mut child = Command::new(self.program)
+            .args(self.options)
             .arg(url)
             .stdin(Stdio::null())
-            .output()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut bytes = Vec::new();
+        let output = child.stdout.take().expect("the output is piped");
+        output.take(most).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 == most {
+            child.kill()?;
+        }
+        Ok((bytes, child.wait_with_output()?))
     }
 }
 
@@ -86,31 +90,41 @@ pub(crate) fn download(
             return Ok(None);
         }
     };
-    if !fetch(url, &partial.0, tools, tried)? {
+    let Some(bytes) = fetch(url, entry.pin.bytes, tools, tried)? else {
         return Ok(None);
-    }
-    let bytes = fs::read(&partial.0).map_err(Error::io(&partial.0))?;
+    };
     entry.verify(url, &bytes)?;
+    fs::write(&partial.0, &bytes).map_err(Error::io(&partial.0))?;
     fs::rename(&partial.0, target).map_err(Error::io(target))?;
     Ok(Some(bytes))
 }
 
-fn fetch(url: &str, output: &Path, tools: &[Tool], tried: &mut Vec<String>) -> Result<bool, Error> {
+/// What the first tool there is finds at the address, up to one byte more than `length`: a file that is
+/// too long fails its pin as well without its rest.
+fn fetch(
+    url: &str,
+    length: u64,
+    tools: &[Tool],
+    tried: &mut Vec<String>,
+) -> Result<Option<Vec<u8>>, Error> {
+    let most = length + 1;
     for tool in tools {
-        let name = tool.program.to_string_lossy();
-        match tool.run(url, output) {
-            Ok(run) if run.status.success() => return Ok(true),
-            Ok(run) => {
+        let name = tool.program;
+        match tool.run(url, most) {
+            Ok((bytes, run)) if run.status.success() || bytes.len() as u64 == most => {
+                return Ok(Some(bytes));
+            }
+            Ok((_, run)) => {
                 tried.push(format!("{name}: {}", complaint(&run)));
-                return Ok(false);
+                return Ok(None);
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 tried.push(format!("{name}: not installed"));
             }
-            Err(error) => return Err(Error::io(Path::new(&tool.program))(error)),
+            Err(error) => return Err(Error::io(Path::new(name))(error)),
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 fn complaint(run: &Output) -> String {
@@ -146,6 +160,9 @@ impl Drop for Partial {
 mod tests {
     use super::*;
     use crate::manifest::Pin;
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::thread;
 
     fn entry() -> Entry {
         Entry {
@@ -159,20 +176,19 @@ mod tests {
         }
     }
 
-    /// A tool that runs `script` with `$1` the output file and `$2` the address.
-    fn tool(script: &str) -> Tool {
-        Tool {
-            program: "sh".into(),
-            options: vec!["-c".into(), script.into()],
-            output: "sh",
-        }
-    }
+    const MISSING: Tool = Tool {
+        program: "no-such-program-here",
+        options: &[],
+    };
 
-    fn missing() -> Tool {
-        Tool {
-            program: "no-such-program-here".into(),
-            ..tool("")
-        }
+    /// A tool that runs a script with `$1` the address.
+    macro_rules! script {
+        ($script:literal) => {
+            Tool {
+                program: "sh",
+                options: &["-c", $script, "sh"],
+            }
+        };
     }
 
     type Outcome = Result<Option<Vec<u8>>, Error>;
@@ -192,8 +208,8 @@ mod tests {
 
     #[test]
     fn a_verified_download_takes_its_place() {
-        let fetches = tool(r#"test "$2" = https://example.org/a.csv && printf good > "$1""#);
-        let (bytes, tried, left) = attempt(&[missing(), fetches]);
+        let fetches = script!(r#"test "$1" = https://example.org/a.csv && printf good"#);
+        let (bytes, tried, left) = attempt(&[MISSING, fetches]);
         assert_eq!(bytes.unwrap().unwrap(), b"good");
         assert_eq!(tried, ["no-such-program-here: not installed"]);
         assert_eq!(left, ["a.csv"]);
@@ -201,7 +217,7 @@ mod tests {
 
     #[test]
     fn wrong_bytes_leave_nothing_behind() {
-        let (outcome, _, left) = attempt(&[tool(r#"printf bad > "$1""#)]);
+        let (outcome, _, left) = attempt(&[script!("printf bad")]);
         assert!(
             matches!(outcome, Err(Error::Checksum { place, .. }) if place.starts_with("https"))
         );
@@ -209,27 +225,86 @@ mod tests {
     }
 
     #[test]
+    fn a_download_that_does_not_end_is_stopped_after_the_pinned_length() {
+        let (outcome, _, left) = attempt(&[script!("printf good; exec cat /dev/zero")]);
+        let Err(Error::Checksum { found, .. }) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(found, Pin::of(b"good\0"));
+        assert!(left.is_empty());
+    }
+
+    #[test]
     fn a_failed_download_says_why_and_leaves_nothing_behind() {
-        let fails = tool(r#"printf go > "$1"; echo 'curl: (6) no such host' >&2; exit 6"#);
+        let fails = script!("printf go; echo 'curl: (6) no such host' >&2; exit 6");
         let (outcome, tried, left) = attempt(&[fails]);
         assert_eq!(outcome.unwrap(), None);
         assert_eq!(tried, ["sh: curl: (6) no such host"]);
         assert!(left.is_empty());
     }
 
+    /// The one of the two tools that is installed, or both.
+    fn installed() -> impl Iterator<Item = &'static Tool> {
+        let answers = |tool: &&Tool| Command::new(tool.program).arg("--version").output().is_ok();
+        let tools: Vec<&Tool> = Tool::ALL.iter().filter(answers).collect();
+        assert!(
+            !tools.is_empty(),
+            "downloads need curl or wget: install one"
+        );
+        tools.into_iter()
+    }
+
     #[test]
     fn the_real_tools_take_their_options() {
-        for tool in Tool::defaults() {
-            let unreachable = Entry {
-                url: Some("https://localhost:1/a".into()),
-                ..entry()
-            };
-            let folder = tempfile::tempdir().unwrap();
+        for tool in installed() {
             let mut tried = Vec::new();
-            let target = folder.path().join("a");
-            let outcome = download(&unreachable, &target, &[tool], &mut tried).unwrap();
-            assert_eq!((outcome, tried.len()), (None, 1));
+            let outcome = fetch(
+                "https://localhost:1/a",
+                4,
+                std::slice::from_ref(tool),
+                &mut tried,
+            );
+            assert_eq!((outcome.unwrap(), tried.len()), (None, 1));
             assert!(!tried[0].contains("option"), "{}", tried[0]);
+        }
+    }
+
+    #[test]
+    fn nothing_is_fetched_without_encryption_by_way_of_a_redirection() {
+        for tool in installed() {
+            let server = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = format!("http://{}", server.local_addr().unwrap());
+            let answer = format!("HTTP/1.0 302 Found\r\nLocation: {address}/elsewhere\r\n\r\n");
+            let serving = thread::spawn(move || {
+                let mut asked = Vec::new();
+                for connection in server.incoming() {
+                    let mut connection = connection.unwrap();
+                    let mut request = [0; 1024];
+                    let length = connection.read(&mut request).unwrap();
+                    let request = String::from_utf8_lossy(&request[..length]);
+                    let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
+                    if path == "/stop" {
+                        break;
+                    }
+                    asked.push(path);
+                    connection.write_all(answer.as_bytes()).unwrap();
+                }
+                asked
+            });
+            let outcome = fetch(
+                &format!("{address}/a"),
+                4,
+                std::slice::from_ref(tool),
+                &mut vec![],
+            );
+            assert_eq!(outcome.unwrap(), None, "{tool:?}");
+            let mut stop = TcpStream::connect(&address["http://".len()..]).unwrap();
+            stop.write_all(b"GET /stop HTTP/1.0\r\n\r\n").unwrap();
+            let asked = serving.join().unwrap();
+            assert!(
+                !asked.contains(&"/elsewhere".to_owned()),
+                "{tool:?} asked for {asked:?}"
+            );
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::manifest::Pin;
 use crate::nodes::GraphDefect;
-use crate::pickle::PickleDefect;
+use bochner_numerics::ArgumentError;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// An argument has the wrong shape, is empty, or holds a number that is not finite.
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
     /// The operating system refused a file operation.
     #[error("cannot access {}: {source}; check the path and its permissions", path.display())]
     Io {
@@ -40,9 +43,7 @@ pub enum Error {
     },
     /// A file was found, but its bytes are not the pinned ones.
     #[error(
-        "{place} is not the pinned `{file}`: expected {expected}, found {found}{}; \
-         remove or replace it",
-        first_defect(defect)
+        "{place} is not the pinned `{file}`: expected {expected}, found {found}; remove or replace it"
     )]
     Checksum {
         /// The name in the manifest.
@@ -51,10 +52,8 @@ pub enum Error {
         place: String,
         /// The pin.
         expected: Pin,
-        /// What was read.
+        /// What was read; at most one byte more than the pin allows, if it came from the network.
         found: Pin,
-        /// The first line that is not even well formed, where one was found.
-        defect: Option<Box<Error>>,
     },
     /// A file is in none of the places searched.
     #[error(
@@ -86,29 +85,17 @@ pub enum Error {
         /// What stands there.
         found: String,
     },
-    /// A line is not UTF-8.
-    #[error(
-        "{file}, line {line}: byte {column} (0x{byte:02x}) is not UTF-8; the file must be text"
-    )]
-    Encoding {
-        /// Where the text came from.
-        file: String,
-        /// Line number, from 1.
-        line: usize,
-        /// Position in the line, from 1.
-        column: usize,
-        /// The offending byte.
-        byte: u8,
-    },
     /// A pickle is not one of those that are read.
-    #[error("{file}, opcode at byte {offset} (from 0): {defect}")]
+    #[error("{file}, byte {offset}: expected {expected}, found {found}")]
     Pickle {
         /// Where the bytes came from.
         file: String,
         /// Position of the opcode, from 0.
         offset: usize,
-        /// What is wrong with it.
-        defect: PickleDefect,
+        /// What is read there.
+        expected: &'static str,
+        /// What stands there.
+        found: String,
     },
     /// A file is well formed, but what it holds is not part of a graph with classes.
     #[error("{file}: {defect}")]
@@ -127,26 +114,6 @@ pub enum Error {
         wanted: usize,
         /// Rows there are.
         available: usize,
-    },
-    /// Values do not fill a table.
-    #[error("{what}: expected {expected}, got {got}")]
-    ShapeMismatch {
-        /// The argument.
-        what: &'static str,
-        /// What was asked for.
-        expected: String,
-        /// What was given.
-        got: String,
-    },
-    /// A number is NaN or infinite.
-    #[error("row {row}, column {column} (from 0) is {value}; every value must be finite")]
-    NotFinite {
-        /// Row, from 0.
-        row: usize,
-        /// Column, from 0.
-        column: usize,
-        /// The value.
-        value: f64,
     },
     /// A split has no rows in one of its parts.
     #[error(
@@ -170,20 +137,6 @@ impl Error {
         let path = path.to_owned();
         move |source| Self::Io { path, source }
     }
-
-    pub(crate) fn shape(what: &'static str, expected: impl ToString, got: impl ToString) -> Self {
-        Self::ShapeMismatch {
-            what,
-            expected: expected.to_string(),
-            got: got.to_string(),
-        }
-    }
-}
-
-fn first_defect(defect: &Option<Box<Error>>) -> String {
-    defect
-        .as_ref()
-        .map_or_else(String::new, |error| format!(" (first defect: {error})"))
 }
 
 fn remedy(command: &Option<String>) -> String {

@@ -1,27 +1,24 @@
 //! Data sets for the kernel attention experiments: found, verified, read, scaled and split.
 //!
-//! A comparison of models stands on the rows it was made with, and most disputes about numbers
-//! end at a loader. So this crate is strict where loaders are usually lenient:
+//! A comparison of models is only as good as the rows behind it, and a loader that guesses changes
+//! them silently. So nothing is guessed here:
 //!
-//! * **Every file is pinned.** The [`manifest`] knows the length and the SHA-256 of each; bytes
-//!   that differ are an error that names the file, what was expected, what was found, and the
-//!   first line that is wrong. What was read is handed on as [`FileProvenance`].
-//! * **Every format is exact.** A line too few or too many, a byte-order mark, a carriage return,
-//!   a NaN: an error with file and line, never a row less.
+//! * **Every file is pinned.** The [`manifest`] knows the length and the SHA-256 of each file. Bytes
+//!   that differ are an error and are never parsed; a download stops at the pinned length. What was
+//!   read is handed on as [`FileProvenance`].
 //! * **Nothing is executed.** The citation graphs are Python pickles, which may import and call
-//!   anything. The reader here knows the 28 opcodes and six names of these files, refuses all
-//!   others by opcode and position ([`PickleDefect`]), and allocates in proportion to the file
-//!   whatever lengths it states.
+//!   anything. The reader here knows the 28 opcodes and six names of these files and refuses all
+//!   others.
 //! * **Every split is fixed.** Published folds are read, others are dealt by a seeded rule
-//!   ([`deal`]) whose first outputs are tests. Nothing depends on a random number library.
+//!   ([`deal`]) whose first outputs are tests. No random number library decides them.
 //! * **Every column is scaled over all rows**, to $[-1, 1]$ by [`MinMax`], inputs and target
-//!   alike, as the published numbers were. That shows the model the range of the test rows, and
-//!   keeps errors comparable with those published.
+//!   alike, because the published numbers were made so. The model thereby sees the range of the test
+//!   rows, but its errors can be compared with the published ones.
 //!
-//! Files come from a directory of the user's, from the cache, or from the network by `curl` or
-//! `wget`; nothing is fetched unless [`Policy::Download`] allows it, and an [`Error`] of a file
-//! that is not there holds the command that fetches it. The airline series and the index lists
-//! are part of the crate, so this runs anywhere:
+//! Files come from a directory that the user names, from the cache, or from the network by `curl` or
+//! `wget`. Nothing is fetched unless [`Policy::Download`] allows it, and the [`Error`] for a missing
+//! file holds the command that fetches it. The airline series and the index lists are part of the
+//! crate, so this example runs without any file:
 //!
 //! ```
 //! use bochner_datasets::{DataStore, Policy, Protocol, RegressionSet, Rows, load};
@@ -30,7 +27,7 @@
 //! let data = load(RegressionSet::Passenger, Protocol::P10, Rows::All, &store)?;
 //! assert_eq!((data.inputs.rows(), data.inputs.columns()), (144, 1));
 //!
-//! // How well does the mean of the training months predict the test months?
+//! // The error that the mean of the training months makes on the test months.
 //! let split = &data.splits[0];
 //! assert_eq!((split.train.len(), split.validation.len(), split.test.len()), (114, 15, 15));
 //! let mean = |rows: &[usize], value: &dyn Fn(usize) -> f64| {
@@ -78,7 +75,6 @@ pub use nodes::{
     CsrMatrix, EdgeCounts, EdgeList, GraphDefect, PlanetoidData, PlanetoidGraph, PlanetoidSet,
     PlantedGraph, PlantedPartition, SplitSizes,
 };
-pub use pickle::PickleDefect;
 pub use provenance::{FileProvenance, Origin, Stored};
 pub use regression::passenger::AIRLINE_PASSENGERS;
 pub use regression::{Protocol, RegressionData, RegressionSet, Rows, load};

@@ -1,7 +1,8 @@
 //! The pinned files: name, length, SHA-256, address and licence of each.
 
 use crate::Error;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -31,15 +32,19 @@ pub fn entry(file: &str) -> Result<&'static Entry, Error> {
 
 /// One pinned file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Entry {
     /// The data set it belongs to.
     pub set: String,
-    /// Its path below the data directory, with `/` between the parts.
+    /// Its path below the data directory, with `/` between the parts and none of them `.` or `..`.
+    #[serde(deserialize_with = "path_below")]
     pub file: String,
     /// What its bytes must be.
     #[serde(flatten)]
     pub pin: Pin,
-    /// Where to download it, at a fixed commit; `None` for a file derived from others.
+    /// The https address that it is downloaded from, at a fixed commit; `None` for a file derived from
+    /// others.
+    #[serde(deserialize_with = "https")]
     pub url: Option<String>,
     /// Addresses of the files a derived file was made from.
     #[serde(default)]
@@ -63,7 +68,7 @@ impl Entry {
     /// use bochner_datasets::manifest;
     ///
     /// let command = manifest::entry("housing/housing.data")?.fetch_command("data".as_ref());
-    /// assert!(command.unwrap().starts_with("curl --fail --fail-early --location --create-dirs --output 'data"));
+    /// assert!(command.unwrap().starts_with("curl --proto '=https' --fail"));
     /// # Ok::<(), bochner_datasets::Error>(())
     /// ```
     pub fn fetch_command(&self, directory: &Path) -> Option<String> {
@@ -92,17 +97,18 @@ impl Entry {
             place: place.to_owned(),
             expected: self.pin.clone(),
             found,
-            defect: None,
         })
     }
 }
 
 /// Length and SHA-256 of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Pin {
     /// Length in bytes.
     pub bytes: u64,
     /// SHA-256 in lower-case hexadecimal digits.
+    #[serde(deserialize_with = "digest")]
     pub sha256: String,
 }
 
@@ -126,10 +132,47 @@ fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+fn path_below<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let path = String::deserialize(from)?;
+    let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\\', ':']);
+    if path.split('/').all(plain) {
+        return Ok(path);
+    }
+    let expected = "names with `/` between, none of them empty, `.` or `..`";
+    Err(D::Error::custom(format!(
+        "`file` is {path:?}, but must be {expected}"
+    )))
+}
+
+fn https<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let url = Option::<String>::deserialize(from)?;
+    match &url {
+        Some(url) if !url.starts_with("https://") => Err(D::Error::custom(format!(
+            "`url` is {url:?}, but must start with https://"
+        ))),
+        _ => Ok(url),
+    }
+}
+
+fn digest<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let sha256 = String::deserialize(from)?;
+    if sha256.len() == 64
+        && sha256
+            .bytes()
+            .all(|byte| b"0123456789abcdef".contains(&byte))
+    {
+        return Ok(sha256);
+    }
+    let expected = "64 lower-case hexadecimal digits";
+    Err(D::Error::custom(format!(
+        "`sha256` is {sha256:?}, but must be {expected}"
+    )))
+}
+
 /// The shell command of some transfers, up to the first that fails.
 pub(crate) fn fetch_command(transfers: impl IntoIterator<Item = String>) -> String {
     let transfers: String = transfers.into_iter().collect();
-    format!("curl --fail --fail-early --location --create-dirs{transfers}")
+    format!("curl --proto '=https' --fail --fail-early --location --create-dirs{transfers}")
 }
 
 /// `text` as one word of a POSIX shell.
@@ -157,21 +200,45 @@ mod tests {
         assert_eq!((entries().len(), names.len()), (80, 80));
         for entry in entries() {
             assert!(entry.file.starts_with(&format!("{}/", entry.set)));
+        }
+    }
+
+    #[test]
+    fn entries_that_lead_elsewhere_are_refused() {
+        let entry = |key: &str, value: &str| {
+            let mut json = serde_json::to_value(entry("co2/train.csv").unwrap()).unwrap();
+            json[key] = value.into();
+            serde_json::from_value::<Entry>(json)
+        };
+        assert!(entry("file", "co2/deeper/train.csv").is_ok());
+        for path in [
+            "../train.csv",
+            "co2/../../a",
+            "/etc/passwd",
+            "co2//a",
+            "co2/.",
+            "a\\b",
+            "C:/a",
+            "",
+        ] {
+            let error = entry("file", path).unwrap_err().to_string();
+            assert!(error.contains("`file` is"), "{path}: {error}");
+        }
+        for url in ["http://example.org/a", "file:///etc/passwd", "-o/a"] {
             assert!(
-                entry
-                    .file
-                    .split('/')
-                    .all(|part| part != ".." && !part.is_empty())
+                entry("url", url)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("https://")
             );
-            assert_eq!(entry.pin.sha256.len(), 64);
+        }
+        for digest in ["abc".to_owned(), "A".repeat(64), "g".repeat(64)] {
             assert!(
-                entry
-                    .pin
-                    .sha256
-                    .bytes()
-                    .all(|b| b"0123456789abcdef".contains(&b))
+                entry("sha256", &digest)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("64 lower-case")
             );
-            assert!(entry.url.iter().all(|url| url.starts_with("https://")));
         }
     }
 

@@ -12,7 +12,6 @@ mod split;
 pub use csr::CsrMatrix;
 pub use defect::GraphDefect;
 pub use edges::{EdgeCounts, EdgeList};
-pub use parse::{parse_features, parse_graph, parse_labels, parse_test_index};
 pub use planted::{PlantedGraph, PlantedPartition};
 pub use set::PlanetoidSet;
 pub use split::SplitSizes;
@@ -21,16 +20,17 @@ use crate::provenance::FileProvenance;
 use crate::store::DataStore;
 use crate::{Error, Split, manifest};
 use assemble::{Labels, Part};
+use parse::{parse_features, parse_graph, parse_labels, parse_test_index};
 
 /// Loads a citation graph with its features.
 ///
-/// Rows 0 to $|\mathrm{allx}|$ of the features are those of `allx`; row $r$ of `tx` is that of
-/// node `test.index[r]`. The numbers of the test nodes of Citeseer have 15 gaps: these nodes have
-/// edges, but neither features nor a label, so their rows are empty.
+/// The first rows of the features are the rows of `allx`; row $r$ of `tx` belongs to node
+/// `test.index[r]`. The numbers of Citeseer's test nodes have 15 gaps: these nodes have edges, but
+/// neither features nor a label, so their rows are empty.
 ///
-/// The features are as published: ones for the words of Cora and Citeseer, TF-IDF weights for
-/// Pubmed. [`CsrMatrix::scaled_to_sum_1`] scales them as graph attention networks have them, and
-/// [`EdgeList::undirected`] gives each edge once, without self loops.
+/// The features are the published ones: ones for the words of Cora and Citeseer, TF-IDF weights for
+/// Pubmed. [`CsrMatrix::scaled_to_sum_1`] scales them in the way that graph attention networks use,
+/// and [`EdgeList::undirected`] gives each edge once, without self loops.
 ///
 /// ```no_run
 /// use bochner_datasets::{DataStore, PlanetoidSet, Policy, nodes};
@@ -45,9 +45,9 @@ use assemble::{Labels, Part};
 /// ```
 ///
 /// # Errors
-/// What [`DataStore::load`] returns. All files are pinned. The digest of `ind.pubmed.allx` alone
-/// was not taken from the file itself but from a record of it in another public repository; should
-/// it be wrong, the right file is refused with an [`Error::Checksum`] that names no defect.
+/// Those of [`DataStore::load`]. All files are pinned, but the digest of `ind.pubmed.allx` was taken
+/// from a record in another public repository and never compared with the file: should it be wrong,
+/// the right file is refused with an [`Error::Checksum`].
 ///
 /// # Reference
 /// Z. Yang, W. W. Cohen, R. Salakhutdinov, *Revisiting Semi-Supervised Learning with Graph
@@ -67,7 +67,7 @@ pub fn load(set: PlanetoidSet, store: &DataStore) -> Result<PlanetoidData, Error
 /// Loads a citation graph without its features, which need the largest of the files.
 ///
 /// # Errors
-/// What [`DataStore::load`] returns.
+/// Those of [`DataStore::load`].
 pub fn load_graph(set: PlanetoidSet, store: &DataStore) -> Result<PlanetoidGraph, Error> {
     let mut loader = Loader::new(set, store);
     let (edges, labels) = loader.structure()?;
@@ -77,7 +77,7 @@ pub fn load_graph(set: PlanetoidSet, store: &DataStore) -> Result<PlanetoidGraph
 /// A citation graph with its features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanetoidData {
-    /// Edges, classes, split and the files that all of it was made from.
+    /// Edges, classes, split and the files that they were read from.
     pub graph: PlanetoidGraph,
     /// Features, shape `[n, d]`.
     pub features: CsrMatrix,
@@ -86,20 +86,20 @@ pub struct PlanetoidData {
 /// A citation graph without its features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanetoidGraph {
-    /// Which graph it is.
+    /// The name of the graph.
     pub set: PlanetoidSet,
-    /// The edges as they are in the file: both directions, some repeated, some self loops.
+    /// The edges as stored: in both directions, some of them repeated, some of them self loops.
     pub edges: EdgeList,
     /// The class of each node, length `n`; `None` for the 15 nodes of Citeseer without label.
     pub labels: Vec<Option<usize>>,
     /// The standard split: the first 20 nodes of each class, the next 500, the 1,000 of
     /// `test.index`.
     pub split: Split,
-    /// The files it was made from.
+    /// The files that the graph was read from.
     pub provenance: Vec<FileProvenance>,
 }
 
-/// Reads files and remembers which.
+/// Reads files and remembers which ones.
 struct Loader<'a> {
     set: PlanetoidSet,
     store: &'a DataStore,
@@ -139,9 +139,6 @@ impl<'a> Loader<'a> {
             test: self.read(Part::TestIndex, parse_test_index)?,
             nodes: self.set.nodes(),
         };
-        assemble::check_nodes(&edges, self.set.nodes())
-            .and_then(|()| labels.check(self.set.classes()))
-            .map_err(|(part, defect)| self.error(part, defect))?;
         Ok((edges, labels))
     }
 
@@ -157,5 +154,49 @@ impl<'a> Loader<'a> {
 
     fn error(&self, part: Part, defect: GraphDefect) -> Error {
         parse::in_file(&self.file(part))(defect)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Policy;
+
+    fn read<T>(part: Part, set: PlanetoidSet, parse: fn(&str, &[u8]) -> Result<T, Error>) -> T {
+        Loader::new(set, &store()).read(part, parse).unwrap()
+    }
+
+    fn store() -> DataStore {
+        let directory = std::env::var_os("BOCHNER_DATA");
+        let directory = directory.expect("BOCHNER_DATA names the directory of the data files");
+        DataStore::new(Policy::Offline)
+            .with_directory(directory)
+            .unwrap()
+    }
+
+    #[test]
+    #[ignore = "needs the data files: BOCHNER_DATA names their directory"]
+    fn test_rows_lie_at_the_nodes_of_the_index() {
+        for set in [PlanetoidSet::Cora, PlanetoidSet::Citeseer] {
+            let data = load(set, &store()).unwrap();
+            let index = read(Part::TestIndex, set, parse_test_index);
+            let tx = read(Part::Tx, set, parse_features);
+            let ty = read(Part::Ty, set, parse_labels);
+            assert_eq!((index.len(), tx.rows(), ty.len()), (1000, 1000, 1000));
+            for (row, &node) in index.iter().enumerate() {
+                assert_eq!(data.features.row(node), tx.row(row));
+                assert_eq!(data.graph.labels[node], Some(ty[row]));
+            }
+            assert!(!index.is_sorted());
+        }
+    }
+
+    #[test]
+    #[ignore = "needs the data files: BOCHNER_DATA names their directory"]
+    fn the_parts_of_pubmed_that_are_small_are_read() {
+        let features = |part| read(part, PlanetoidSet::Pubmed, parse_features);
+        let (x, tx) = (features(Part::X), features(Part::Tx));
+        assert_eq!((x.rows(), x.columns(), x.entries()), (60, 500, 2819));
+        assert_eq!((tx.rows(), tx.columns(), tx.entries()), (1000, 500, 50140));
     }
 }

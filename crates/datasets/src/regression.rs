@@ -14,9 +14,7 @@ use crate::folds::deal;
 use crate::provenance::FileProvenance;
 use crate::splits::{parse_folds, parse_masks};
 use crate::store::DataStore;
-use crate::table::Format;
 use crate::{Error, MinMax, Split, Table, manifest};
-use std::fmt;
 
 /// Loads a set with its splits; every column is scaled to $[-1, 1]$ over all rows.
 ///
@@ -103,7 +101,7 @@ impl Loader<'_> {
             }
             (RegressionSet::Concrete, _) => self.read(set, concrete::FILE, concrete::parse)?,
             (RegressionSet::Passenger, _) => {
-                self.provenance.extend(passenger::check_given(self.store)?);
+                self.provenance.extend(passenger::given(self.store)?);
                 passenger::table()
             }
             (RegressionSet::Housing, _) => self.read(set, housing::FILE, housing::parse)?,
@@ -116,8 +114,9 @@ impl Loader<'_> {
 
     /// `train.csv`, then `test.csv`.
     fn scaled(&mut self, set: RegressionSet) -> Result<Table, Error> {
-        let mut part = |part| self.read(set, &format!("{part}.csv"), scaled_parser(set, part));
-        Ok(part(Part::Train)?.stack(&part(Part::Test)?))
+        let parse = |file: &str, bytes: &[u8]| Table::parse(file, bytes, 0, set.inputs() + 1);
+        let train = self.read(set, "train.csv", parse)?;
+        Ok(train.stack(&self.read(set, "test.csv", parse)?))
     }
 
     fn splits(
@@ -126,46 +125,17 @@ impl Loader<'_> {
         protocol: Protocol,
         rows: Rows,
     ) -> Result<Vec<Split>, Error> {
-        let n = set.rows();
         if protocol == Protocol::R90 {
-            let parse = |file: &str, bytes: &[u8]| parse_masks(file, bytes, n);
-            let masks = self.read(set, "released_test_mask.csv", parse)?;
+            let masks = self.read(set, "released_test_mask.csv", parse_masks)?;
             return Ok(Split::held_out(&every(&masks, rows)));
         }
         let folds = if set.has_published_folds() {
-            self.read(set, "folds10.txt", |file, bytes| {
-                parse_folds(file, bytes, n)
-            })?
+            self.read(set, "folds10.txt", parse_folds)?
         } else {
-            deal(&vec![0; n])
+            deal(&vec![0; set.rows()])
         };
         Ok(Split::cross_validation(&every(&folds, rows)))
     }
-}
-
-/// The two scaled files of a set.
-#[derive(Clone, Copy, Debug)]
-enum Part {
-    Train,
-    Test,
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Train => "train",
-            Self::Test => "test",
-        })
-    }
-}
-
-fn scaled_parser(set: RegressionSet, part: Part) -> impl Fn(&str, &[u8]) -> Result<Table, Error> {
-    let (train, test) = set.scaled_rows().expect("sets that have scaled files");
-    let rows = match part {
-        Part::Train => train,
-        Part::Test => test,
-    };
-    move |file, bytes| Format::csv(rows, set.inputs() + 1).read(file, bytes)
 }
 
 fn every<T: Clone>(items: &[T], rows: Rows) -> Vec<T> {

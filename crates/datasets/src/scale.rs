@@ -1,6 +1,7 @@
 //! Min-max scaling to $[-1, 1]$.
 
 use crate::{Error, Table};
+use bochner_numerics::argument;
 
 /// The affine map that takes each column of a table onto $[-1, 1]$.
 ///
@@ -52,8 +53,7 @@ impl MinMax {
     /// The scaled table; values outside the fitted range go outside $[-1, 1]$.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if the number of columns differs, [`Error::NotFinite`] on
-    /// overflow.
+    /// [`Error::Argument`] if the number of columns differs or a scaled value overflows.
     pub fn transform(&self, table: &Table) -> Result<Table, Error> {
         self.map(table, scaled)
     }
@@ -67,13 +67,11 @@ impl MinMax {
     }
 
     fn map(&self, table: &Table, f: fn(f64, f64, f64) -> f64) -> Result<Table, Error> {
-        if table.columns() != self.ranges.len() {
-            return Err(Error::shape(
-                "columns of the table",
-                self.ranges.len(),
-                table.columns(),
-            ));
-        }
+        argument::shape(
+            "table",
+            &[table.rows(), self.ranges.len()],
+            &[table.rows(), table.columns()],
+        )?;
         let ranges = self.ranges.iter().cycle();
         let values = table.values().iter().zip(ranges);
         let values = values.map(|(&value, &(min, max))| f(value, min, max));
@@ -110,13 +108,18 @@ mod tests {
     fn a_range_that_overflows_is_an_error() {
         let table = Table::new(vec![-f64::MAX, 0.0, f64::MAX], 1).unwrap();
         let error = MinMax::fit(&table).transform(&table).unwrap_err();
-        assert!(matches!(error, Error::NotFinite { .. }));
+        let error = error.to_string();
+        assert!(error.contains("must be finite"), "{error}");
     }
 
     #[test]
     fn other_columns_are_refused() {
         let scale = MinMax::fit(&Table::new(vec![0.0, 4.0], 1).unwrap());
         let error = scale.transform(&Table::new(vec![0.0, 4.0], 2).unwrap());
-        assert!(matches!(error, Err(Error::ShapeMismatch { .. })));
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("shape [1, 2], but must have [1, 1]"),
+            "{error}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::folds::FOLDS;
-use crate::lines::{End, Lines, excerpt};
+use crate::lines;
 
 /// Row numbers of the three parts of a data set, each in increasing order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,111 +59,58 @@ impl Split {
 /// Reads the fold of each row: one digit per line.
 ///
 /// # Errors
-/// [`Error::Malformed`], [`Error::Encoding`].
-pub fn parse_folds(file: &str, bytes: &[u8], rows: usize) -> Result<Vec<usize>, Error> {
-    parse_rows(file, bytes, rows, "a fold from 0 to 9", |line| {
-        let digit = line.parse().ok().filter(|_| line.len() == 1);
-        digit.filter(|&fold| fold < FOLDS)
+/// [`Error::Malformed`].
+pub fn parse_folds(file: &str, bytes: &[u8]) -> Result<Vec<usize>, Error> {
+    lines::parse(file, bytes, 0, "a fold from 0 to 9", |line| {
+        line.parse().ok().filter(|&fold| fold < FOLDS)
     })
 }
 
-/// Reads the test masks of ten 90/10 splits: ten comma-separated 0 or 1 per line.
+/// Reads the test masks of ten splits: ten comma-separated 0 or 1 per line.
 ///
 /// # Errors
-/// [`Error::Malformed`], [`Error::Encoding`]; also if a column does not mark the rows that
-/// $\lfloor 0.9 n \rfloor$ training rows leave over.
-pub fn parse_masks(file: &str, bytes: &[u8], rows: usize) -> Result<Vec<[bool; FOLDS]>, Error> {
-    let masks = parse_rows(file, bytes, rows, "ten 0 or 1 with commas between", mask)?;
-    let wanted = rows - rows * 9 / 10;
-    for split in 0..FOLDS {
-        let marked = masks.iter().filter(|mask| mask[split]).count();
-        if marked != wanted {
-            return Err(Error::Malformed {
-                file: file.to_owned(),
-                line: rows,
-                expected: format!("{wanted} test rows in column {} by now", split + 1),
-                found: marked.to_string(),
-            });
-        }
-    }
-    Ok(masks)
-}
-
-fn mask(line: &str) -> Option<[bool; FOLDS]> {
-    let cells: Option<Vec<bool>> = line
-        .split(',')
-        .map(|cell| match cell {
+/// [`Error::Malformed`].
+pub fn parse_masks(file: &str, bytes: &[u8]) -> Result<Vec<[bool; FOLDS]>, Error> {
+    lines::parse(file, bytes, 0, "ten 0 or 1 with commas between", |line| {
+        let cells = line.split(',').map(|cell| match cell {
             "0" => Some(false),
             "1" => Some(true),
             _ => None,
-        })
-        .collect();
-    cells?.try_into().ok()
-}
-
-fn parse_rows<T>(
-    file: &str,
-    bytes: &[u8],
-    rows: usize,
-    what: &str,
-    parse: impl Fn(&str) -> Option<T>,
-) -> Result<Vec<T>, Error> {
-    let mut lines = Lines::new(file, bytes);
-    let mut parsed = Vec::with_capacity(rows);
-    for row in 0..rows {
-        let line = lines.require(|| format!("row {} of {rows}", row + 1))?;
-        parsed.push(parse(line).ok_or_else(|| lines.malformed(what, excerpt(line)))?);
-    }
-    lines.finish(End::LineFeed)?;
-    Ok(parsed)
+        });
+        cells.collect::<Option<Vec<bool>>>()?.try_into().ok()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn fold_files_are_one_digit_a_line() {
-        assert_eq!(parse_folds("f", b"3\n0\n9\n", 3).unwrap(), [3, 0, 9]);
-        for (text, line) in [
-            ("3\n10\n9\n", 2),
-            ("3\n0\n-1\n", 3),
-            ("3\n+1\n9\n", 2),
-            ("3\n\n9\n", 2),
-            ("3\n0\n", 3),
-            ("3\n0\n9\n1\n", 4),
-            ("3\n0\n9", 3),
-        ] {
-            let error = parse_folds("f", text.as_bytes(), 3).unwrap_err();
-            assert!(
-                matches!(error, Error::Malformed { line: l, .. } if l == line),
-                "{text:?}"
-            );
+    fn line(error: Error) -> usize {
+        match error {
+            Error::Malformed { line, .. } => line,
+            other => panic!("{other}"),
         }
     }
 
     #[test]
-    fn masks_mark_a_tenth_of_the_rows_in_each_column() {
-        let test = "1,1,1,1,1,1,1,1,1,1\n";
-        let train = "0,0,0,0,0,0,0,0,0,0\n";
-        let masks = parse_masks("f", format!("{train}{test}{train}").as_bytes(), 3).unwrap();
+    fn fold_files_are_one_digit_a_line() {
+        assert_eq!(parse_folds("f", b"3\n0\n9\n").unwrap(), [3, 0, 9]);
+        for text in ["3\n10\n9\n", "3\n-1\n9\n", "3\n\n9\n"] {
+            assert_eq!(line(parse_folds("f", text.as_bytes()).unwrap_err()), 2);
+        }
+    }
+
+    #[test]
+    fn masks_mark_the_test_rows_of_each_column() {
+        let masks = parse_masks("f", b"0,0,0,0,0,0,0,0,0,0\n1,1,1,1,1,1,1,1,1,0\n").unwrap();
         let splits = Split::held_out(&masks);
         assert_eq!(splits.len(), 10);
-        assert_eq!(
-            (&splits[9].train[..], &splits[9].test[..]),
-            (&[0, 2][..], &[1][..])
-        );
+        let parts = |split: usize| (&splits[split].train[..], &splits[split].test[..]);
+        assert_eq!(parts(8), (&[0][..], &[1][..]));
+        assert_eq!(parts(9), (&[0, 1][..], &[][..]));
         assert!(splits.iter().all(|split| split.validation.is_empty()));
-        for (text, line) in [
-            (train.repeat(3), 3),
-            (format!("{train}0,1,2\n{train}"), 2),
-            (format!("{train}{train}1,1,1,1,1,1,1,1,1,2\n"), 3),
-        ] {
-            let error = parse_masks("f", text.as_bytes(), 3).unwrap_err();
-            assert!(
-                matches!(error, Error::Malformed { line: l, .. } if l == line),
-                "{text:?}"
-            );
+        for text in ["0,1,2\n", "1,1,1,1,1,1,1,1,1,2\n"] {
+            assert_eq!(line(parse_masks("f", text.as_bytes()).unwrap_err()), 1);
         }
     }
 

@@ -40,7 +40,7 @@ pub struct DataStore {
     directory: Option<PathBuf>,
     cache: Option<PathBuf>,
     policy: Policy,
-    tools: Vec<Tool>,
+    tools: &'static [Tool],
 }
 
 /// Whether files may be downloaded.
@@ -53,9 +53,6 @@ pub enum Policy {
     Download,
 }
 
-/// Finds the first defect of bytes that fail their pin, for the message.
-type Diagnose<'a> = &'a dyn Fn(&str, &[u8]) -> Option<Error>;
-
 impl DataStore {
     /// A store over the crate and the user's cache.
     pub fn new(policy: Policy) -> Self {
@@ -63,7 +60,7 @@ impl DataStore {
             directory: None,
             cache: cache_of(env::var_os("XDG_CACHE_HOME"), env::var_os("HOME")),
             policy,
-            tools: Tool::defaults(),
+            tools: Tool::ALL,
         }
     }
 
@@ -95,53 +92,17 @@ impl DataStore {
     /// # Errors
     /// [`Error::Checksum`], [`Error::Unavailable`], [`Error::Io`].
     pub fn fetch(&self, entry: &Entry) -> Result<Stored, Error> {
-        self.find(entry, &|_, _| None)
-    }
-
-    /// What `parse` makes of a pinned file; it is given the place and the bytes.
-    ///
-    /// A file that fails its pin is parsed all the same, so that the error can name the first
-    /// line that is wrong.
-    ///
-    /// # Errors
-    /// Those of [`DataStore::fetch`] and of `parse`.
-    pub fn load<T>(
-        &self,
-        entry: &Entry,
-        parse: impl Fn(&str, &[u8]) -> Result<T, Error>,
-    ) -> Result<(T, FileProvenance), Error> {
-        let stored = self.find(entry, &|place, bytes| parse(place, bytes).err())?;
-        Ok((
-            parse(&stored.place, &stored.bytes)?,
-            FileProvenance::of(entry, stored.origin),
-        ))
-    }
-
-    /// Like [`DataStore::load`], but only from the given directory: `None` if it is not there.
-    pub(crate) fn load_given<T>(
-        &self,
-        entry: &Entry,
-        parse: impl Fn(&str, &[u8]) -> Result<T, Error>,
-    ) -> Result<Option<(T, FileProvenance)>, Error> {
-        let diagnose = |place: &str, bytes: &[u8]| parse(place, bytes).err();
-        let found = self.in_directory(entry, &mut Vec::new(), &diagnose)?;
-        found
-            .map(|stored| {
-                let value = parse(&stored.place, &stored.bytes)?;
-                Ok((value, FileProvenance::of(entry, stored.origin)))
-            })
-            .transpose()
-    }
-
-    fn find(&self, entry: &Entry, diagnose: Diagnose) -> Result<Stored, Error> {
-        let mut tried = Vec::new();
-        if let Some(stored) = self.in_directory(entry, &mut tried, diagnose)? {
+        if let Some(stored) = self.fetch_given(entry)? {
             return Ok(stored);
         }
         if let Some(stored) = in_crate(entry)? {
             return Ok(stored);
         }
-        if let Some(stored) = self.in_cache(entry, &mut tried, diagnose)? {
+        let mut tried = Vec::new();
+        if let Some(directory) = &self.directory {
+            tried.push(not_there(&entry.path_in(directory)));
+        }
+        if let Some(stored) = self.in_cache(entry, &mut tried)? {
             return Ok(stored);
         }
         if let Some(stored) = self.on_network(entry, &mut tried)? {
@@ -150,41 +111,44 @@ impl DataStore {
         Err(self.unavailable(entry, tried))
     }
 
-    fn in_directory(
+    /// What `parse` makes of a pinned file; it is given the place and the bytes, and only bytes that
+    /// match the pin.
+    ///
+    /// # Errors
+    /// Those of [`DataStore::fetch`] and of `parse`.
+    pub fn load<T>(
         &self,
         entry: &Entry,
-        tried: &mut Vec<String>,
-        diagnose: Diagnose,
-    ) -> Result<Option<Stored>, Error> {
-        let Some(directory) = &self.directory else {
-            return Ok(None);
-        };
-        let found = read(entry, directory, Origin::Directory, tried)?;
-        found
-            .map(|stored| verified(entry, stored, diagnose))
-            .transpose()
+        parse: impl Fn(&str, &[u8]) -> Result<T, Error>,
+    ) -> Result<(T, FileProvenance), Error> {
+        let stored = self.fetch(entry)?;
+        let value = parse(&stored.place, &stored.bytes)?;
+        Ok((value, FileProvenance::of(entry, stored.origin)))
     }
 
-    fn in_cache(
-        &self,
-        entry: &Entry,
-        tried: &mut Vec<String>,
-        diagnose: Diagnose,
-    ) -> Result<Option<Stored>, Error> {
+    /// The verified bytes of a pinned file in the given directory; `None` if it is not there.
+    pub(crate) fn fetch_given(&self, entry: &Entry) -> Result<Option<Stored>, Error> {
+        match &self.directory {
+            Some(directory) => read(entry, directory, Origin::Directory),
+            None => Ok(None),
+        }
+    }
+
+    fn in_cache(&self, entry: &Entry, tried: &mut Vec<String>) -> Result<Option<Stored>, Error> {
         let Some(cache) = &self.cache else {
             tried.push("no cache: neither XDG_CACHE_HOME nor HOME is an absolute path".to_owned());
             return Ok(None);
         };
-        let Some(stored) = read(entry, cache, Origin::Cache, tried)? else {
-            return Ok(None);
-        };
-        match verified(entry, stored, diagnose) {
-            Err(error) if self.policy == Policy::Download && entry.url.is_some() => {
+        match read(entry, cache, Origin::Cache) {
+            Ok(None) => tried.push(not_there(&entry.path_in(cache))),
+            Err(error @ Error::Checksum { .. })
+                if self.policy == Policy::Download && entry.url.is_some() =>
+            {
                 tried.push(error.to_string());
-                Ok(None)
             }
-            outcome => outcome.map(Some),
+            outcome => return outcome,
         }
+        Ok(None)
     }
 
     fn on_network(&self, entry: &Entry, tried: &mut Vec<String>) -> Result<Option<Stored>, Error> {
@@ -192,7 +156,7 @@ impl DataStore {
             return Ok(None);
         };
         let target = entry.path_in(cache);
-        let bytes = download(entry, &target, &self.tools, tried)?;
+        let bytes = download(entry, &target, self.tools, tried)?;
         Ok(bytes.map(|bytes| Stored {
             bytes: bytes.into(),
             place: target.display().to_string(),
@@ -231,25 +195,24 @@ impl DataStore {
     }
 }
 
-fn read(
-    entry: &Entry,
-    directory: &Path,
-    origin: Origin,
-    tried: &mut Vec<String>,
-) -> Result<Option<Stored>, Error> {
+/// The verified bytes of a file below a directory; `None` if it is not there.
+fn read(entry: &Entry, directory: &Path, origin: Origin) -> Result<Option<Stored>, Error> {
     let path = entry.path_in(directory);
-    match fs::read(&path) {
-        Ok(bytes) => Ok(Some(Stored {
-            bytes: bytes.into(),
-            place: path.display().to_string(),
-            origin,
-        })),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            tried.push(format!("{}: not there", path.display()));
-            Ok(None)
-        }
-        Err(error) => Err(Error::io(&path)(error)),
-    }
+    let bytes = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(Error::io(&path))?,
+    };
+    let place = path.display().to_string();
+    entry.verify(&place, &bytes)?;
+    Ok(Some(Stored {
+        bytes: bytes.into(),
+        place,
+        origin,
+    }))
+}
+
+fn not_there(path: &Path) -> String {
+    format!("{}: not there", path.display())
 }
 
 fn in_crate(entry: &Entry) -> Result<Option<Stored>, Error> {
@@ -263,18 +226,6 @@ fn in_crate(entry: &Entry) -> Result<Option<Stored>, Error> {
         place,
         origin: Origin::Embedded,
     }))
-}
-
-fn verified(entry: &Entry, stored: Stored, diagnose: Diagnose) -> Result<Stored, Error> {
-    match entry.verify(&stored.place, &stored.bytes) {
-        Ok(()) => Ok(stored),
-        Err(mut error) => {
-            if let Error::Checksum { defect, .. } = &mut error {
-                *defect = diagnose(&stored.place, &stored.bytes).map(Box::new);
-            }
-            Err(error)
-        }
-    }
 }
 
 /// The XDG rule: relative and empty paths count as not set.
@@ -342,18 +293,17 @@ mod tests {
     }
 
     #[test]
-    fn the_first_defect_is_part_of_the_message() {
-        let (directory, cache) = (folder(Some(b"1,x\n")), folder(None));
-        let parse = |file: &str, _: &[u8]| -> Result<(), Error> {
-            Err(Error::Malformed {
-                file: file.into(),
-                line: 17,
-                expected: "a number".into(),
-                found: "x".into(),
-            })
+    fn bytes_that_do_not_match_their_pin_are_never_parsed() {
+        let (good, bad) = (folder(Some(GOOD)), folder(Some(b"1,x\n")));
+        let parse = |_: &str, bytes: &[u8]| -> Result<(), Error> {
+            assert_eq!(bytes, GOOD);
+            Ok(())
         };
-        let error = store(&directory, &cache).load(&entry(), parse).unwrap_err();
-        assert!(error.to_string().contains("line 17: expected a number"));
+        let load = |directory, cache| store(directory, cache).load(&entry(), parse);
+        assert!(load(&good, &bad).is_ok());
+        for refused in [load(&bad, &good), load(&folder(None), &bad)] {
+            assert!(matches!(refused, Err(Error::Checksum { .. })));
+        }
     }
 
     #[test]
@@ -415,7 +365,7 @@ mod tests {
         assert!(matches!(refused, Err(Error::Checksum { .. })));
         let online = DataStore {
             policy: Policy::Download,
-            tools: vec![],
+            tools: &[],
             ..offline
         };
         let Err(Error::Unavailable { tried, .. }) = online.fetch(&entry()) else {

@@ -1,6 +1,7 @@
 //! Sparse matrices, row by row.
 
 use super::GraphDefect;
+use bochner_numerics::argument;
 
 /// A sparse matrix in compressed rows (CSR).
 ///
@@ -31,8 +32,8 @@ impl CsrMatrix {
     /// stored entry.
     ///
     /// # Errors
-    /// [`GraphDefect::Size`], [`GraphDefect::RowPointer`], [`GraphDefect::OutOfRange`],
-    /// [`GraphDefect::Unsorted`], [`GraphDefect::NotFinite`].
+    /// [`GraphDefect::Argument`] for arrays of other lengths, columns that are too large and values that
+    /// are not finite; [`GraphDefect::RowPointer`], [`GraphDefect::Unsorted`].
     pub fn new(
         shape: (usize, usize),
         indptr: Vec<usize>,
@@ -40,38 +41,24 @@ impl CsrMatrix {
         values: Vec<f32>,
     ) -> Result<Self, GraphDefect> {
         let (rows, columns) = shape;
-        size(
-            "rows of a sparse matrix",
-            rows,
-            indptr.len().wrapping_sub(1),
-        )?;
-        size("values of a sparse matrix", indices.len(), values.len())?;
+        argument::shape("indptr", &[rows.saturating_add(1)], &[indptr.len()])?;
+        argument::shape("values", &[indices.len()], &[values.len()])?;
+        argument::finite("values", &[values.len()], &values)?;
+        for &column in &indices {
+            argument::index("indices", column, columns)?;
+        }
         check_pointers(&indptr, indices.len())?;
-        let matrix = Self {
+        let increases =
+            |row: &usize| indices[indptr[*row]..indptr[row + 1]].is_sorted_by(|a, b| a < b);
+        if let Some(row) = (0..rows).find(|row| !increases(row)) {
+            return Err(GraphDefect::Unsorted { row });
+        }
+        Ok(Self {
             columns,
             indptr,
             indices,
             values,
-        };
-        (0..rows).try_for_each(|row| matrix.check_row(row))?;
-        Ok(matrix)
-    }
-
-    fn check_row(&self, row: usize) -> Result<(), GraphDefect> {
-        let (columns, values) = self.row(row);
-        if !columns.is_sorted_by(|a, b| a < b) {
-            return Err(GraphDefect::Unsorted { row });
-        }
-        if let Some(&last) = columns.last() {
-            in_range("column", last as i64, 0, self.columns)?;
-        }
-        match values.iter().position(|value| !value.is_finite()) {
-            Some(at) => Err(GraphDefect::NotFinite {
-                row,
-                column: columns[at],
-            }),
-            None => Ok(()),
-        }
+        })
     }
 
     /// Number of rows.
@@ -154,42 +141,15 @@ impl CsrMatrix {
 
 fn check_pointers(indptr: &[usize], entries: usize) -> Result<(), GraphDefect> {
     let rises = |row: usize| indptr[row] <= indptr[row + 1] && indptr[row + 1] <= entries;
-    match (0..indptr.len() - 1).find(|&row| !rises(row)) {
-        Some(row) => Err(GraphDefect::RowPointer { row }),
-        None => {
-            size("entries before the first row", 0, indptr[0])?;
-            size("entries of all rows", entries, indptr[indptr.len() - 1])
-        }
+    if let Some(row) = (0..indptr.len() - 1).find(|&row| !rises(row)) {
+        return Err(GraphDefect::RowPointer { row });
     }
-}
-
-pub(super) fn size(what: &'static str, expected: usize, found: usize) -> Result<(), GraphDefect> {
-    if expected == found {
-        return Ok(());
-    }
-    Err(GraphDefect::Size {
-        what,
-        expected,
-        found,
-    })
-}
-
-/// `index` as a position from `start` to `end`, exclusive.
-pub(super) fn in_range(
-    what: &'static str,
-    index: i64,
-    start: usize,
-    end: usize,
-) -> Result<usize, GraphDefect> {
-    usize::try_from(index)
-        .ok()
-        .filter(|index| (start..end).contains(index))
-        .ok_or(GraphDefect::OutOfRange {
-            what,
-            index,
-            start,
-            end,
-        })
+    let (first, last) = (indptr[0], indptr[indptr.len() - 1]);
+    Ok(argument::shape(
+        "the first and the last of indptr",
+        &[0, entries],
+        &[first, last],
+    )?)
 }
 
 #[cfg(test)]
@@ -207,50 +167,61 @@ mod tests {
     #[test]
     fn every_rule_is_kept() {
         assert!(matrix(&[0, 2, 3], &[0, 3, 3], &[1.0, -1.0, 0.0]).is_ok());
-        let defect = |indptr: &[usize], indices: &[usize], values: &[f32]| {
-            matrix(indptr, indices, values).unwrap_err()
-        };
-        assert!(matches!(defect(&[], &[], &[]), GraphDefect::Size { .. }));
-        assert!(matches!(
-            defect(&[0, 0], &[], &[]),
-            GraphDefect::Size { found: 1, .. }
-        ));
-        assert!(matches!(
-            defect(&[0, 0, 1], &[0], &[]),
-            GraphDefect::Size { found: 0, .. }
-        ));
-        assert!(matches!(
-            defect(&[1, 1, 1], &[0], &[1.0]),
-            GraphDefect::Size { found: 1, .. }
-        ));
-        assert!(matches!(
-            defect(&[0, 0, 0], &[0], &[1.0]),
-            GraphDefect::Size { found: 0, .. }
-        ));
-        assert_eq!(
-            defect(&[0, 2, 1], &[0], &[1.0]),
-            GraphDefect::RowPointer { row: 0 }
-        );
-        assert_eq!(
-            defect(&[0, 1, 0], &[0], &[1.0]),
-            GraphDefect::RowPointer { row: 1 }
-        );
-        assert_eq!(
-            defect(&[0, 0, 2], &[1, 1], &[1.0; 2]),
-            GraphDefect::Unsorted { row: 1 }
-        );
-        assert!(matches!(
-            defect(&[0, 0, 2], &[1, 4], &[1.0; 2]),
-            GraphDefect::OutOfRange {
-                index: 4,
-                end: 4,
-                ..
-            }
-        ));
-        assert_eq!(
-            defect(&[0, 0, 2], &[1, 2], &[1.0, f32::NAN]),
-            GraphDefect::NotFinite { row: 1, column: 2 }
-        );
+        for (indptr, indices, values, found) in [
+            (
+                &[][..],
+                &[][..],
+                &[][..],
+                "`indptr` has shape [0], but must have [3]",
+            ),
+            (
+                &[0, 0],
+                &[],
+                &[],
+                "`indptr` has shape [2], but must have [3]",
+            ),
+            (
+                &[0, 0, 1],
+                &[0],
+                &[],
+                "`values` has shape [0], but must have [1]",
+            ),
+            (
+                &[1, 1, 1],
+                &[0],
+                &[1.0],
+                "`the first and the last of indptr` has shape [1, 1]",
+            ),
+            (
+                &[0, 0, 0],
+                &[0],
+                &[1.0],
+                "`the first and the last of indptr` has shape [0, 0]",
+            ),
+            (&[0, 2, 1], &[0], &[1.0], "the entries of row 0 end"),
+            (&[0, 1, 0], &[0], &[1.0], "the entries of row 1 end"),
+            (
+                &[0, 0, 2],
+                &[1, 1],
+                &[1.0; 2],
+                "the columns of row 1 do not increase",
+            ),
+            (
+                &[0, 0, 2],
+                &[1, 4],
+                &[1.0; 2],
+                "`indices` holds the index 4",
+            ),
+            (
+                &[0, 0, 2],
+                &[1, 2],
+                &[1.0, f32::NAN],
+                "`values` is NaN at [1]",
+            ),
+        ] {
+            let defect = matrix(indptr, indices, values).unwrap_err().to_string();
+            assert!(defect.starts_with(found), "{defect}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Lists of edges as files have them: in both directions, with loops and repetitions.
 
 use super::GraphDefect;
-use super::csr::in_range;
+use bochner_numerics::argument;
 
 /// The edges of a graph as they are stored.
 ///
@@ -46,10 +46,10 @@ impl EdgeList {
     /// first node.
     ///
     /// # Errors
-    /// [`GraphDefect::OutOfRange`].
+    /// [`GraphDefect::Argument`] for a node that is not below `nodes`.
     pub fn new(nodes: usize, mut entries: Vec<[usize; 2]>) -> Result<Self, GraphDefect> {
         for &node in entries.as_flattened() {
-            in_range("node", node as i64, 0, nodes)?;
+            argument::index("entries", node, nodes)?;
         }
         entries.sort_by_key(|&[from, _]| from);
         Ok(Self { nodes, entries })

@@ -1,56 +1,43 @@
 //! The four kinds of Planetoid files.
 
-use super::csr::{in_range, size};
 use super::{CsrMatrix, EdgeList, GraphDefect};
 use crate::Error;
-use crate::lines::{Lines, excerpt};
-use crate::pickle::{Array, Dtype, Object, ObjectId, Pickle, Shape, Value};
-use std::collections::HashSet;
+use crate::lines;
+use crate::pickle::{self, Array, Value};
+use bochner_numerics::argument;
 
 /// Reads `x`, `tx` or `allx`: the features of some nodes, one row per node.
 ///
 /// # Errors
 /// [`Error::Pickle`], [`Error::Graph`].
-pub fn parse_features(file: &str, bytes: &[u8]) -> Result<CsrMatrix, Error> {
-    let pickle = Pickle::parse(file, bytes)?;
-    features(&pickle).map_err(in_file(file))
+pub(super) fn parse_features(file: &str, bytes: &[u8]) -> Result<CsrMatrix, Error> {
+    features(&pickle::parse(file, bytes)?).map_err(in_file(file))
 }
 
-/// Reads `y`, `ty` or `ally`: the class of some nodes, one row per node, and how many classes
-/// there are.
+/// Reads `y`, `ty` or `ally`: the class of some nodes, one row per node.
 ///
 /// # Errors
 /// [`Error::Pickle`], [`Error::Graph`].
-pub fn parse_labels(file: &str, bytes: &[u8]) -> Result<(Vec<usize>, usize), Error> {
-    let pickle = Pickle::parse(file, bytes)?;
-    labels(&pickle).map_err(in_file(file))
+pub(super) fn parse_labels(file: &str, bytes: &[u8]) -> Result<Vec<usize>, Error> {
+    labels(&pickle::parse(file, bytes)?).map_err(in_file(file))
 }
 
 /// Reads `graph`: for each node the list of its neighbours.
 ///
 /// # Errors
 /// [`Error::Pickle`], [`Error::Graph`].
-pub fn parse_graph(file: &str, bytes: &[u8]) -> Result<EdgeList, Error> {
-    let pickle = Pickle::parse(file, bytes)?;
-    graph(&pickle).map_err(in_file(file))
+pub(super) fn parse_graph(file: &str, bytes: &[u8]) -> Result<EdgeList, Error> {
+    graph(&pickle::parse(file, bytes)?).map_err(in_file(file))
 }
 
 /// Reads `test.index`: the node of each row of `tx` and `ty`, one number per line.
 ///
 /// # Errors
-/// [`Error::Malformed`], [`Error::Encoding`].
-pub fn parse_test_index(file: &str, bytes: &[u8]) -> Result<Vec<usize>, Error> {
-    let mut lines = Lines::new(file, bytes);
-    let (mut nodes, mut seen) = (Vec::new(), HashSet::new());
-    while let Some(line) = lines.next()? {
-        let digits = line.bytes().all(|byte| byte.is_ascii_digit());
-        let node = line.parse().ok().filter(|_| digits);
-        let fresh = node.filter(|&node| seen.insert(node));
-        let expected = "the number of a node not named before";
-        nodes.push(fresh.ok_or_else(|| lines.malformed(expected, excerpt(line)))?);
-    }
-    lines.finish(crate::lines::End::LineFeed)?;
-    Ok(nodes)
+/// [`Error::Malformed`].
+pub(super) fn parse_test_index(file: &str, bytes: &[u8]) -> Result<Vec<usize>, Error> {
+    lines::parse(file, bytes, 0, "the number of a node", |line| {
+        line.parse().ok()
+    })
 }
 
 pub(super) fn in_file(file: &str) -> impl Fn(GraphDefect) -> Error {
@@ -60,128 +47,48 @@ pub(super) fn in_file(file: &str) -> impl Fn(GraphDefect) -> Error {
     }
 }
 
-fn features(pickle: &Pickle) -> Result<CsrMatrix, GraphDefect> {
-    let state = match pickle.object(pickle.root()) {
-        Some(Object::Csr(Some(state))) => *state,
-        _ => return Err(kind(pickle, "the file", "a sparse matrix", pickle.root())),
+fn features(root: &Value) -> Result<CsrMatrix, GraphDefect> {
+    let Value::Csr(parts) = root else {
+        return Err(unfit("a sparse matrix", root));
     };
-    let entry = |key| entry(pickle, state, key);
-    let format = entry("format")?;
-    if format != Value::Bytes(b"csr") {
-        return Err(kind(pickle, "`format`", "the word csr", format));
-    }
-    let shape = shape(pickle, entry("_shape")?)?;
-    let positions = |key| -> Result<Vec<usize>, GraphDefect> {
-        let numbers = vector(pickle, key, Dtype::Int, entry(key)?)?;
-        let positions = numbers.map(|bytes| position(key, i32::from_le_bytes(bytes)));
-        positions.collect()
+    let part = |name: &str| {
+        let mut named = parts
+            .iter()
+            .filter(|(key, _)| *key == Value::Bytes(name.as_bytes()));
+        named.next().map_or(&Value::None, |(_, part)| part)
     };
-    let values = vector(pickle, "data", Dtype::Float, entry("data")?)?;
+    let shape = match part("_shape") {
+        Value::Tuple(shape) => match shape[..] {
+            [Value::Int(rows), Value::Int(columns)] => [index(rows)?, index(columns)?],
+            _ => return Err(unfit("the number of rows and of columns", part("_shape"))),
+        },
+        other => return Err(unfit("the number of rows and of columns", other)),
+    };
     CsrMatrix::new(
-        shape,
-        positions("indptr")?,
-        positions("indices")?,
-        values.map(f32::from_le_bytes).collect(),
+        shape.into(),
+        indices(part("indptr"))?,
+        indices(part("indices"))?,
+        numbers(part("data"), "f4")?
+            .map(f32::from_le_bytes)
+            .collect(),
     )
 }
 
-/// The value of a key that must be there once. Other keys do not matter.
-fn entry<'a>(
-    pickle: &Pickle<'a>,
-    dictionary: ObjectId,
-    key: &'static str,
-) -> Result<Value<'a>, GraphDefect> {
-    let pairs = match pickle.object(Value::Object(dictionary)) {
-        Some(Object::Dict(pairs)) => pairs.as_slice(),
-        _ => &[],
+fn labels(root: &Value) -> Result<Vec<usize>, GraphDefect> {
+    let classes = match root {
+        Value::Array(Array { shape, .. }) if shape.len() == 2 => shape[1],
+        other => return Err(unfit("a matrix of labels", other)),
     };
-    let wanted = Value::Bytes(key.as_bytes());
-    let mut found = pairs.iter().filter(|(key, _)| *key == wanted);
-    match (found.next(), found.count()) {
-        (Some((_, value)), 0) => Ok(*value),
-        (None, _) => Err(GraphDefect::Key { key, count: 0 }),
-        (_, more) => Err(GraphDefect::Key {
-            key,
-            count: more + 1,
-        }),
-    }
-}
-
-fn shape(pickle: &Pickle, value: Value) -> Result<(usize, usize), GraphDefect> {
-    let items = match value.object().and_then(|_| pickle.object(value)) {
-        Some(Object::Tuple(items)) => items.as_slice(),
-        _ => &[],
-    };
-    match *items {
-        [Value::Int(rows), Value::Int(columns)] => {
-            Ok((position("_shape", rows)?, position("_shape", columns)?))
-        }
-        _ => Err(kind(pickle, "`_shape`", "two integers", value)),
-    }
-}
-
-fn position(what: &'static str, number: i32) -> Result<usize, GraphDefect> {
-    in_range(what, number.into(), 0, i32::MAX as usize)
-}
-
-fn array<'p, 'a>(
-    pickle: &'p Pickle<'a>,
-    what: &'static str,
-    dtype: Dtype,
-    value: Value<'a>,
-) -> Result<&'p Array<'a>, GraphDefect> {
-    let Some(Object::Array(Some(array))) = pickle.object(value) else {
-        return Err(kind(pickle, what, "an array", value));
-    };
-    if array.dtype == dtype {
-        return Ok(array);
-    }
-    Err(GraphDefect::Dtype {
-        what,
-        expected: dtype.code(),
-        found: array.dtype.code(),
-    })
-}
-
-fn vector<'p>(
-    pickle: &'p Pickle<'p>,
-    what: &'static str,
-    dtype: Dtype,
-    value: Value<'p>,
-) -> Result<impl Iterator<Item = [u8; 4]> + 'p, GraphDefect> {
-    let array = array(pickle, what, dtype, value)?;
-    match array.shape {
-        Shape::Vector(_) => Ok(array.raw.as_chunks().0.iter().copied()),
-        Shape::Matrix(..) => Err(GraphDefect::Size {
-            what: "dimensions of an array of a sparse matrix",
-            expected: 1,
-            found: 2,
-        }),
-    }
-}
-
-fn labels(pickle: &Pickle) -> Result<(Vec<usize>, usize), GraphDefect> {
-    let array = array(pickle, "the file", Dtype::Int, pickle.root())?;
-    let Shape::Matrix(rows, classes) = array.shape else {
-        return Err(GraphDefect::Size {
-            what: "dimensions of the labels",
-            expected: 2,
-            found: 1,
-        });
-    };
-    // Without this, a file of a few bytes could name as many rows as it likes.
-    if array.raw.is_empty() {
-        size("rows of labels without classes", 0, rows)?;
-        return Ok((Vec::new(), classes));
-    }
-    let rows = array.raw.chunks_exact(4 * classes).enumerate();
-    let labels = rows.map(|(row, bytes)| class(bytes).ok_or(GraphDefect::NotOneHot { row }));
-    Ok((labels.collect::<Result<_, _>>()?, classes))
+    argument::at_least_one("the number of classes", classes)?;
+    let numbers: Vec<[u8; 4]> = numbers(root, "i4")?.collect();
+    let rows = numbers.chunks(classes).enumerate();
+    rows.map(|(row, numbers)| class(numbers).ok_or(GraphDefect::NotOneHot { row }))
+        .collect()
 }
 
 /// The place of the one 1 among zeros.
-fn class(row: &[u8]) -> Option<usize> {
-    let numbers = row.as_chunks().0.iter().copied().map(i32::from_le_bytes);
+fn class(row: &[[u8; 4]]) -> Option<usize> {
+    let numbers = row.iter().copied().map(i32::from_le_bytes);
     let mut others = numbers.enumerate().filter(|&(_, number)| number != 0);
     match (others.next(), others.next()) {
         (Some((class, 1)), None) => Some(class),
@@ -189,44 +96,133 @@ fn class(row: &[u8]) -> Option<usize> {
     }
 }
 
-fn graph(pickle: &Pickle) -> Result<EdgeList, GraphDefect> {
-    let root = pickle.root();
-    let Some(Object::Dict(pairs)) = pickle.object(root) else {
-        return Err(kind(pickle, "the file", "a dictionary of lists", root));
+fn graph(root: &Value) -> Result<EdgeList, GraphDefect> {
+    let Value::Dict(lists) = root else {
+        return Err(unfit("a dictionary of lists", root));
     };
-    let nodes = pairs.len();
-    let (mut seen, mut used) = (vec![false; nodes], HashSet::new());
     let mut entries = Vec::new();
-    for &(key, value) in pairs {
-        let node = node(pickle, key, nodes)?;
-        if std::mem::replace(&mut seen[node], true) {
-            return Err(GraphDefect::Repeated { node });
-        }
-        let Some(Object::List(list)) = pickle.object(value) else {
-            return Err(kind(pickle, "the neighbours of a node", "a list", value));
+    for pair in lists {
+        let (Value::Int(node), Value::List(neighbours)) = pair else {
+            return Err(unfit("a node with the list of its neighbours", &pair.1));
         };
-        // Shared lists would let a small file state any number of edges.
-        if !used.insert(value.object()) {
-            return Err(GraphDefect::SharedList { node });
-        }
-        for &neighbour in list {
-            entries.push([node, self::node(pickle, neighbour, nodes)?]);
+        for &neighbour in neighbours {
+            entries.push([index(*node)?, index(neighbour)?]);
         }
     }
-    EdgeList::new(nodes, entries)
+    EdgeList::new(lists.len(), entries)
 }
 
-fn node(pickle: &Pickle, value: Value, nodes: usize) -> Result<usize, GraphDefect> {
+fn indices(value: &Value) -> Result<Vec<usize>, GraphDefect> {
+    numbers(value, "i4")?
+        .map(|bytes| index(i32::from_le_bytes(bytes)))
+        .collect()
+}
+
+fn index(number: i32) -> Result<usize, GraphDefect> {
+    argument::non_negative("an index", f64::from(number))?;
+    Ok(number as usize)
+}
+
+/// The numbers of an array in row-major order, as bytes.
+fn numbers(value: &Value, dtype: &str) -> Result<impl Iterator<Item = [u8; 4]>, GraphDefect> {
     match value {
-        Value::Int(number) => in_range("node", number.into(), 0, nodes),
-        _ => Err(kind(pickle, "a node", "an integer", value)),
+        Value::Array(array) if array.dtype == dtype => Ok(array.raw.as_chunks().0.iter().copied()),
+        other => Err(unfit("an array of i4, or of f4 for values", other)),
     }
 }
 
-fn kind(pickle: &Pickle, what: &'static str, expected: &'static str, found: Value) -> GraphDefect {
-    GraphDefect::Kind {
-        what,
+fn unfit(expected: &'static str, found: &Value) -> GraphDefect {
+    GraphDefect::Content {
         expected,
-        found: pickle.kind(found),
+        found: found.kind(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pickle::tests::{array, pickle};
+
+    fn numbers(numbers: &[i32]) -> Vec<[u8; 4]> {
+        numbers.iter().map(|number| number.to_le_bytes()).collect()
+    }
+
+    /// Three rows and five columns: 1 and .5 in columns 1 and 4, nothing, 2 in the given column.
+    fn features(column: i32) -> Vec<u8> {
+        pickle(&[
+            b"cscipy.sparse.csr\ncsr_matrix\n)\x81}(U\x06formatU\x03csrU\x06_shapeK\x03K\x05\x86U\x06indptr",
+            &array("i4", &[4], &numbers(&[0, 2, 2, 3])),
+            b"U\x07indices",
+            &array("i4", &[3], &numbers(&[1, 4, column])),
+            b"U\x04data",
+            &array("f4", &[3], &[1.0, 0.5, 2.0].map(f32::to_le_bytes)),
+            b"ub",
+        ])
+    }
+
+    #[test]
+    fn features_are_read_row_by_row() {
+        let matrix = parse_features("f", &features(0)).unwrap();
+        assert_eq!((matrix.rows(), matrix.columns()), (3, 5));
+        assert_eq!(matrix.row(0), (&[1, 4][..], &[1.0, 0.5][..]));
+        assert_eq!(matrix.row(1).0, [0; 0]);
+        assert_eq!(matrix.row(2), (&[0][..], &[2.0][..]));
+        for (column, defect) in [
+            (5, "f: `indices` holds the index 5"),
+            (-1, "f: `an index` is -1.0"),
+        ] {
+            let error = parse_features("f", &features(column))
+                .unwrap_err()
+                .to_string();
+            assert!(error.starts_with(defect), "{error}");
+        }
+    }
+
+    #[test]
+    fn labels_are_one_hot() {
+        let labels =
+            |rows: &[i32]| parse_labels("f", &pickle(&[&array("i4", &[2, 3], &numbers(rows))]));
+        assert_eq!(labels(&[0, 1, 0, 0, 0, 1]).unwrap(), [1, 2]);
+        for row in [[0, 0, 0], [1, 0, 1], [0, 2, 0], [-1, 0, 0], [1, -1, 1]] {
+            let error = labels(&[&[1, 0, 0], &row[..]].concat())
+                .unwrap_err()
+                .to_string();
+            assert_eq!(
+                error,
+                "f: row 1 of the labels is not a single 1 among zeros"
+            );
+        }
+    }
+
+    #[test]
+    fn edges_are_read_node_by_node() {
+        let graph = |nodes: &[u8]| {
+            let start = b"ccollections\ndefaultdict\nc__builtin__\nlist\n\x85R(";
+            parse_graph("f", &pickle(&[start, nodes, b"u"]))
+        };
+        let edges = graph(b"K\x02](K\0K\x02eK\0](K\x02K\x02eK\x01]").unwrap();
+        assert_eq!(edges.nodes(), 3);
+        assert_eq!(edges.entries(), [[0, 2], [0, 2], [2, 0], [2, 2]]);
+        assert!(graph(b"K\0]K\x01aK\x01]K\x02a").is_err(), "node 2 of two");
+        assert!(
+            graph(b"NN")
+                .unwrap_err()
+                .to_string()
+                .ends_with("of its neighbours, found None")
+        );
+    }
+
+    #[test]
+    fn files_of_another_kind_are_refused() {
+        let vector = pickle(&[&array("f4", &[1], &[[0; 4]])]);
+        for error in [
+            parse_features("f", &vector).unwrap_err(),
+            parse_labels("f", &vector).unwrap_err(),
+            parse_graph("f", &vector).unwrap_err(),
+        ] {
+            assert!(error.to_string().ends_with("found an array"), "{error}");
+        }
+        assert_eq!(parse_test_index("f", b"3\n0\n12\n").unwrap(), [3, 0, 12]);
+        assert!(parse_test_index("f", b"3\n-1\n").is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{CsrMatrix, EdgeList, GraphDefect};
 use crate::SplitMix64;
-use bochner_numerics::Seed;
+use bochner_numerics::{ArgumentError, Seed, argument};
 use std::collections::{BTreeSet, HashSet};
 
 /// A random graph of any size with as many classes, edges and features as asked for.
@@ -63,7 +63,7 @@ impl PlantedPartition {
     /// Draws a graph. Edges and features have streams of their own.
     ///
     /// # Errors
-    /// [`GraphDefect::OutOfRange`] for sizes beyond their bounds, [`GraphDefect::Probability`].
+    /// [`GraphDefect::Argument`] for sizes and probabilities beyond their bounds.
     pub fn draw(self, seed: Seed) -> Result<PlantedGraph, GraphDefect> {
         self.check()?;
         Ok(PlantedGraph {
@@ -74,26 +74,24 @@ impl PlantedPartition {
     }
 
     /// The bounds leave at least half of all pairs free in every draw, so that drawing ends.
-    fn check(&self) -> Result<(), GraphDefect> {
-        let at_most = |what, size: usize, most: usize| {
-            super::csr::in_range(what, size as i64, 0, most.saturating_add(1)).map(drop)
+    fn check(&self) -> Result<(), ArgumentError> {
+        let at_most = |name: &'static str, size: usize, most: usize| {
+            argument::in_range(size <= most, name, size as f64, format!("at most {most}"))
         };
-        super::csr::in_range("number of classes", self.classes as i64, 2, usize::MAX)?;
+        argument::in_range(
+            self.classes >= 2,
+            "classes",
+            self.classes as f64,
+            "at least 2",
+        )?;
         let others = (self.nodes / self.classes).saturating_sub(1);
-        at_most(
-            "number of edges",
-            self.edges,
-            self.nodes.saturating_mul(others) / 4,
-        )?;
-        at_most(
-            "words of a node",
-            self.words,
-            self.features / self.classes / 2,
-        )?;
-        for value in [self.same_class, self.own_words] {
-            if !(0.0..=1.0).contains(&value) {
-                return Err(GraphDefect::Probability { value });
-            }
+        at_most("edges", self.edges, self.nodes.saturating_mul(others) / 4)?;
+        at_most("words", self.words, self.features / self.classes / 2)?;
+        for (name, value) in [
+            ("same_class", self.same_class),
+            ("own_words", self.own_words),
+        ] {
+            argument::in_range((0.0..=1.0).contains(&value), name, value, "from 0 to 1")?;
         }
         Ok(())
     }

@@ -1,7 +1,5 @@
 //! House prices in 506 districts of Boston: 13 inputs, the target is the median price.
 
-use crate::lines::End;
-use crate::table::{Cells, Format};
 use crate::{Error, Table};
 
 /// The raw file of the set.
@@ -13,18 +11,10 @@ pub const COLUMNS: [&str; 14] = [
     "LSTAT", "MEDV",
 ];
 
-const FORMAT: Format = Format {
-    header: None,
-    cells: Cells::Spaces,
-    columns: COLUMNS.len(),
-    rows: 506,
-    end: End::Bare,
-};
-
-/// Reads the raw file: numbers between runs of spaces, no header, no final line feed.
+/// Reads the raw file: numbers between runs of spaces, no header.
 ///
 /// # Errors
-/// [`Error::Malformed`], [`Error::Encoding`].
+/// [`Error::Malformed`].
 pub fn parse(file: &str, bytes: &[u8]) -> Result<Table, Error> {
-    FORMAT.read(file, bytes)
+    Table::parse(file, bytes, 0, COLUMNS.len())
 }

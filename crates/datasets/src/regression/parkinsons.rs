@@ -7,24 +7,10 @@
 //! Cite A. Tsanas, M. A. Little, P. E. McSharry, L. O. Ramig, *Accurate telemonitoring of
 //! Parkinson's disease progression by non-invasive speech tests*, 2010 (CC BY 4.0).
 
-use crate::lines::End;
-use crate::table::{Cells, Format};
 use crate::{Error, Table};
 
 /// The raw file of the set.
 pub const FILE: &str = "parkinsons_updrs.data";
-
-const HEADER: &str = "subject#,age,sex,test_time,motor_UPDRS,total_UPDRS,Jitter(%),Jitter(Abs),\
-    Jitter:RAP,Jitter:PPQ5,Jitter:DDP,Shimmer,Shimmer(dB),Shimmer:APQ3,Shimmer:APQ5,\
-    Shimmer:APQ11,Shimmer:DDA,NHR,HNR,RPDE,DFA,PPE";
-
-const FORMAT: Format = Format {
-    header: Some(HEADER),
-    cells: Cells::Comma,
-    columns: 22,
-    rows: 5875,
-    end: End::Bare,
-};
 
 const TOTAL_UPDRS: usize = 5;
 
@@ -32,8 +18,25 @@ const TOTAL_UPDRS: usize = 5;
 /// as the last column, the target. `motor_UPDRS`, a part of the target, is left out.
 ///
 /// # Errors
-/// [`Error::Malformed`], [`Error::Encoding`].
+/// [`Error::Malformed`].
 pub fn parse(file: &str, bytes: &[u8]) -> Result<Table, Error> {
     let columns: Vec<usize> = (0..4).chain(6..22).chain([TOTAL_UPDRS]).collect();
-    Ok(FORMAT.read(file, bytes)?.select(&columns))
+    Ok(Table::parse(file, bytes, 1, 22)?.select(&columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_comes_last_and_the_motor_score_not_at_all() {
+        let row: Vec<String> = (0..22).map(|j| format!("{j}e-001")).collect();
+        let table = parse("f", format!("names\n{}", row.join(",")).as_bytes()).unwrap();
+        let tenths: Vec<f64> = table.row(0).iter().map(|v| (v * 10.0).round()).collect();
+        let wanted = (0..22)
+            .filter(|&j| j != 4 && j != 5)
+            .chain([5])
+            .map(f64::from);
+        assert_eq!(tenths, wanted.collect::<Vec<_>>());
+    }
 }

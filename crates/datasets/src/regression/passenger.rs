@@ -3,8 +3,6 @@
 //! The series is small and public (G. E. P. Box, G. M. Jenkins, *Time Series Analysis*, series G),
 //! so it is part of the crate, and something real runs on a machine without files or network.
 
-use super::{Part, scaled_parser};
-use crate::lines::{Lines, excerpt};
 use crate::provenance::FileProvenance;
 use crate::store::DataStore;
 use crate::{Error, RegressionSet, Table, manifest};
@@ -36,90 +34,26 @@ pub fn table() -> Table {
     Table::new(values.collect(), 2).expect("the series is a table")
 }
 
-/// Reads the raw file: column names, then 144 lines such as `"1949-01",112`. What follows is not
-/// part of the series.
-///
-/// # Errors
-/// [`Error::Malformed`], [`Error::Encoding`].
-pub fn parse(file: &str, bytes: &[u8]) -> Result<Vec<u16>, Error> {
-    let mut lines = Lines::new(file, bytes);
-    let header = lines.require(|| "the column names".into())?;
-    if !header.starts_with("\"Month\",") {
-        return Err(lines.malformed("the column names, \"Month\" first", excerpt(header)));
-    }
-    (0..AIRLINE_PASSENGERS.len())
-        .map(|i| {
-            let month = format!("\"{}-{:02}\",", 1949 + i / 12, i % 12 + 1);
-            let line = lines.require(|| format!("month {month}"))?;
-            let count = line
-                .strip_prefix(&month)
-                .and_then(|count| count.parse().ok());
-            count.ok_or_else(|| lines.malformed(format!("{month} and a count"), excerpt(line)))
-        })
-        .collect()
-}
-
-/// Checks those files of the set that stand in the given directory. None of them is needed, but
-/// one that is wrong must not go unnoticed.
-pub(super) fn check_given(store: &DataStore) -> Result<Vec<FileProvenance>, Error> {
-    let set = RegressionSet::Passenger;
-    let entry = |name: &str| manifest::entry(&format!("{set}/{name}"));
-    let raw = store.load_given(entry(FILE)?, |file, bytes| parse(file, bytes).map(drop))?;
-    let mut found: Vec<FileProvenance> = raw.into_iter().map(|(_, file)| file).collect();
-    for part in [Part::Train, Part::Test] {
-        let scaled = store.load_given(entry(&format!("{part}.csv"))?, scaled_parser(set, part))?;
-        found.extend(scaled.map(|(_, file)| file));
-    }
-    Ok(found)
+/// Those files of the set that stand in the given directory. None of them is needed, but one that is
+/// wrong must not go unnoticed.
+pub(super) fn given(store: &DataStore) -> Result<Vec<FileProvenance>, Error> {
+    let files = [FILE, "train.csv", "test.csv"].iter();
+    let found = files.map(|name| {
+        let entry = manifest::entry(&format!("{}/{name}", RegressionSet::Passenger))?;
+        let stored = store.fetch_given(entry)?;
+        Ok(stored.map(|stored| FileProvenance::of(entry, stored.origin)))
+    });
+    found.filter_map(Result::transpose).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn synthetic() -> Vec<String> {
-        let mut lines = vec!["\"Month\",\"passengers\"".to_owned()];
-        let months = AIRLINE_PASSENGERS.iter().enumerate();
-        lines.extend(
-            months.map(|(i, count)| format!("\"{}-{:02}\",{count}", 1949 + i / 12, i % 12 + 1)),
-        );
-        lines.extend(["", "a title", ""].map(str::to_owned));
-        lines
-    }
-
-    #[test]
-    fn the_series_is_read_up_to_the_title() {
-        let text = synthetic().join("\n");
-        assert_eq!(parse("f", text.as_bytes()).unwrap(), AIRLINE_PASSENGERS);
-    }
-
-    #[test]
-    fn a_wrong_month_is_named() {
-        for (line, text) in [
-            (0, "month,passengers"),
-            (9, "\"1949-10\",136"),
-            (9, "\"1949-09\",-136"),
-            (9, "\"1949-09\",13.6"),
-            (9, "\"1949-09\",136 "),
-            (9, ""),
-        ] {
-            let mut lines = synthetic();
-            lines[line] = text.to_owned();
-            let error = parse("f", lines.join("\n").as_bytes()).unwrap_err();
-            assert!(
-                matches!(error, Error::Malformed { line: l, .. } if l == line + 1),
-                "{error}"
-            );
-        }
-    }
-
     #[test]
     fn the_series_sums_to_its_published_mean() {
         // The mean of series G is 280.30 thousand.
-        let sum: u32 = AIRLINE_PASSENGERS
-            .iter()
-            .map(|&count| u32::from(count))
-            .sum();
+        let sum: u32 = AIRLINE_PASSENGERS.into_iter().map(u32::from).sum();
         assert_eq!(sum, 40363);
     }
 }

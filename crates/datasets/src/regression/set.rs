@@ -64,16 +64,6 @@ impl RegressionSet {
         }
     }
 
-    /// Rows of `train.csv` and `test.csv`, where the source publishes scaled files.
-    pub(super) const fn scaled_rows(self) -> Option<(usize, usize)> {
-        match self {
-            Self::Co2 => Some((200, 327)),
-            Self::Passenger => Some((108, 36)),
-            Self::Concrete => Some((772, 258)),
-            Self::Housing | Self::Parkinsons => None,
-        }
-    }
-
     /// Whether a ten-fold partition of the set has been published.
     pub(super) const fn has_published_folds(self) -> bool {
         matches!(self, Self::Housing | Self::Concrete | Self::Parkinsons)

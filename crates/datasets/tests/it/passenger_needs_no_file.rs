@@ -78,19 +78,10 @@ fn a_wrong_file_of_the_set_is_an_error() {
             .with_directory(directory.path())
             .unwrap();
         let error = load(RegressionSet::Passenger, Protocol::P10, Rows::All, &store).unwrap_err();
-        let Error::Checksum {
-            place,
-            defect: Some(defect),
-            ..
-        } = error
-        else {
+        let Error::Checksum { place, .. } = error else {
             panic!("{error}");
         };
         assert_eq!(place, path.display().to_string());
-        assert!(
-            matches!(*defect, Error::Malformed { line: 1 | 2, .. }),
-            "{defect}"
-        );
     }
 }
 

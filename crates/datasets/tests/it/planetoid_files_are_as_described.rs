@@ -1,43 +1,18 @@
 //! The facts about the citation graphs, checked on the files in the directory `BOCHNER_DATA`.
 
-use bochner_datasets::nodes::{self, load, load_graph};
-use bochner_datasets::{
-    CsrMatrix, DataStore, EdgeCounts, Error, PlanetoidData, PlanetoidGraph, PlanetoidSet, Policy,
-    SplitSizes, manifest,
-};
+use crate::store;
+use bochner_datasets::nodes::{load, load_graph};
+use bochner_datasets::{EdgeCounts, PlanetoidData, PlanetoidGraph, PlanetoidSet, SplitSizes};
 use bochner_numerics::Seed;
 use std::collections::HashSet;
 
-/// The store over the real files, or `None`, having said so.
-fn store() -> Option<DataStore> {
-    let Some(directory) = std::env::var_os("BOCHNER_DATA") else {
-        eprintln!("skipped: BOCHNER_DATA does not name the directory of the real files");
-        return None;
-    };
-    let store = DataStore::new(Policy::Offline).with_directory(directory);
-    Some(store.unwrap())
+fn graphs() -> [PlanetoidGraph; 3] {
+    PlanetoidSet::ALL.map(|set| load_graph(set, &store()).unwrap())
 }
 
-fn graphs() -> Vec<PlanetoidGraph> {
-    let Some(store) = store() else { return vec![] };
-    let graphs = PlanetoidSet::ALL.map(|set| load_graph(set, &store).unwrap());
-    graphs.into()
-}
-
-/// The graphs whose features are there; says which are not.
-fn complete() -> Vec<PlanetoidData> {
-    let Some(store) = store() else { return vec![] };
-    let mut complete = Vec::new();
-    for set in PlanetoidSet::ALL {
-        match load(set, &store) {
-            Ok(data) => complete.push(data),
-            Err(error @ Error::Unavailable { .. }) if set == PlanetoidSet::Pubmed => {
-                eprintln!("skipped: {error}");
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-    complete
+/// The graphs with features; the largest file of Pubmed's is not among those that tests are given.
+fn complete() -> [PlanetoidData; 2] {
+    [PlanetoidSet::Cora, PlanetoidSet::Citeseer].map(|set| load(set, &store()).unwrap())
 }
 
 fn per_class(
@@ -56,6 +31,7 @@ fn per_class(
 }
 
 #[test]
+#[ignore = "needs the data files: BOCHNER_DATA names their directory"]
 fn edges_are_counted_as_described() {
     for graph in graphs() {
         let (entries, self_loops, looped_nodes, repetitions, alone) = match graph.set {
@@ -80,6 +56,7 @@ fn edges_are_counted_as_described() {
 }
 
 #[test]
+#[ignore = "needs the data files: BOCHNER_DATA names their directory"]
 fn classes_and_splits_are_counted_as_described() {
     for graph in graphs() {
         let (all, validation, test): (&[usize], &[usize], &[usize]) = match graph.set {
@@ -118,45 +95,25 @@ fn classes_and_splits_are_counted_as_described() {
 }
 
 #[test]
+#[ignore = "needs the data files: BOCHNER_DATA names their directory"]
 fn features_are_as_described() {
     for data in complete() {
         let set = data.graph.set;
         let features = &data.features;
         let shape = (features.rows(), features.columns());
         assert_eq!(shape, (set.nodes(), set.features()));
-        // No count is published for Pubmed; 937,891 in `allx` is what its length leaves room for.
         let entries = match set {
             PlanetoidSet::Cora => 49216,
-            PlanetoidSet::Citeseer => 105165,
-            PlanetoidSet::Pubmed => 937_891 + 50_140,
+            _ => 105165,
         };
         assert_eq!(features.entries(), entries, "{set}");
-        let ones = features.values().iter().all(|&value| value == 1.0);
-        assert_eq!(ones, set != PlanetoidSet::Pubmed);
+        assert!(features.values().iter().all(|&value| value == 1.0));
         assert_eq!(data.graph.provenance.len(), 8);
     }
 }
 
 #[test]
-fn test_rows_lie_at_the_nodes_of_the_index() {
-    let Some(store) = store() else { return };
-    for data in complete() {
-        let set = data.graph.set;
-        let entry = |part: &str| manifest::entry(&format!("{set}/ind.{set}.{part}")).unwrap();
-        let (index, _) = store
-            .load(entry("test.index"), nodes::parse_test_index)
-            .unwrap();
-        let (tx, _) = store.load(entry("tx"), nodes::parse_features).unwrap();
-        let ((ty, _), _) = store.load(entry("ty"), nodes::parse_labels).unwrap();
-        for (row, &node) in index.iter().enumerate() {
-            assert_eq!(data.features.row(node), tx.row(row));
-            assert_eq!(data.graph.labels[node], Some(ty[row]));
-        }
-        assert!(!index.is_sorted());
-    }
-}
-
-#[test]
+#[ignore = "needs the data files: BOCHNER_DATA names their directory"]
 fn nodes_of_citeseer_without_label_have_edges_but_no_features() {
     const NODES: [usize; 15] = [
         2407, 2489, 2553, 2682, 2781, 2953, 3042, 3063, 3212, 3214, 3250, 3292, 3305, 3306, 3309,
@@ -184,32 +141,7 @@ fn nodes_of_citeseer_without_label_have_edges_but_no_features() {
 }
 
 #[test]
-fn the_parts_of_pubmed_that_are_small_are_read() {
-    let Some(store) = store() else { return };
-    let part = |file: &str| -> CsrMatrix {
-        let entry = manifest::entry(file).unwrap();
-        store.load(entry, nodes::parse_features).unwrap().0
-    };
-    let (x, tx) = (part("pubmed/ind.pubmed.x"), part("pubmed/ind.pubmed.tx"));
-    assert_eq!((x.rows(), x.columns(), x.entries()), (60, 500, 2819));
-    assert_eq!((tx.rows(), tx.columns(), tx.entries()), (1000, 500, 50140));
-}
-
-#[test]
-fn what_is_missing_of_pubmed_is_named_with_its_command() {
-    let Some(store) = store() else { return };
-    match load(PlanetoidSet::Pubmed, &store) {
-        Ok(_) => eprintln!("skipped: nothing of Pubmed is missing"),
-        Err(error) => {
-            let text = error.to_string();
-            assert!(text.contains("`pubmed/ind.pubmed.allx`"), "{text}");
-            let address = "af6abf468a772cc055bec88c52e4d6f51b7c37e3/data/ind.pubmed.allx";
-            assert!(text.contains("curl") && text.contains(address), "{text}");
-        }
-    }
-}
-
-#[test]
+#[ignore = "needs the data files: BOCHNER_DATA names their directory"]
 fn random_splits_of_the_standard_sizes_can_be_drawn() {
     for graph in graphs() {
         let split = SplitSizes::STANDARD
