@@ -73,7 +73,7 @@ fn observed([n, inputs]: [usize; 2]) -> Result<Vec<Run>, Error> {
         (6.0_f64 * x[0]).sin() + x[1] + 0.1 * noise
     });
     let y: Array1<f64> = y.collect();
-    let data = Rc::new((bochner_gp::rbf(x.view(), y.view())?, x, y));
+    let data = Rc::new((bochner_gp::rbf_process(x.view(), y.view())?, x, y));
     let again = Rc::clone(&data);
     let value = move || {
         let (process, x, y) = &*again;

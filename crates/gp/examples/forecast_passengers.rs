@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout)]
 
 use bochner_datasets::AIRLINE_PASSENGERS;
-use bochner_gp::{FitConfig, GaussianProcess, rbf, spectral_mixture};
+use bochner_gp::{FitConfig, GaussianProcess, rbf_process, spectral_mixture_process};
 use bochner_numerics::Seed;
 use ndarray::{Array, Array1, Axis, s};
 use std::error::Error;
@@ -27,8 +27,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         "kernel            evidence before  after   error ahead  inside two standard deviations"
     );
     let processes: [(&str, GaussianProcess); 2] = [
-        ("rbf", rbf(x, y)?),
-        ("spectral mixture", spectral_mixture(x, y, 5, Seed::new(1))?),
+        ("rbf", rbf_process(x, y)?),
+        (
+            "spectral mixture",
+            spectral_mixture_process(x, y, 5, Seed::new(1))?,
+        ),
     ];
     for (name, mut process) in processes {
         let config = FitConfig {

@@ -1,13 +1,15 @@
-//! Adam, uphill.
+//! The rule of Adam, as an ascent.
 
 use crate::FitConfig;
+use bochner_numerics::{ArgumentError, argument};
 use serde::{Deserialize, Serialize};
 
-/// The state of Adam: running averages, corrected for their start at zero.
+/// The state of Adam.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Adam {
     /// The running averages of the gradient and of its square.
     moments: Vec<(f64, f64)>,
+    /// The number of steps taken.
     taken: i32,
 }
 
@@ -19,7 +21,23 @@ impl Adam {
         }
     }
 
-    /// One step uphill.
+    /// Refuses a state that no run of Adam over `count` coordinates leads to.
+    pub(crate) fn check(&self, count: usize) -> Result<(), ArgumentError> {
+        argument::shape("moments", &[count], &[self.moments.len()])?;
+        argument::in_range(
+            self.taken >= 0,
+            "taken",
+            f64::from(self.taken),
+            "at least 0",
+        )?;
+        for &(mean, square) in &self.moments {
+            argument::in_range(mean.is_finite(), "moments", mean, "finite")?;
+            argument::non_negative("the second of moments", square)?;
+        }
+        Ok(())
+    }
+
+    /// Takes one step along the gradient.
     pub(crate) fn climb(
         &mut self,
         config: &FitConfig,
@@ -58,7 +76,7 @@ mod tests {
         adam.climb(&config, &mut point, [2.0].into_iter());
         assert!((point[0] - 1.1).abs() < 1e-8);
         adam.climb(&config, &mut point, [-4.0].into_iter());
-        // The averages 1 and 1 become -1.5 and 4.75, each by its correction.
+        // The averages 1 and 1 become -1.5 and 4.75, each of which is divided by its correction.
         let (mean, square) = (-1.5_f64 / 0.75, 4.75_f64 / 0.4375);
         assert!((point[0] - (1.1 + 0.1 * mean / square.sqrt())).abs() < 1e-8);
     }

@@ -1,8 +1,8 @@
 //! The steps of a fit, one at a time.
 
 use crate::adam::Adam;
-use crate::check::{expect_length, expect_some};
 use crate::{Error, EvidenceGradient, FitConfig, GaussianProcess};
+use bochner_numerics::{ArgumentError, argument};
 use serde::{Deserialize, Serialize};
 
 /// The state of a climb up the evidence by Adam, in the coordinates of the process.
@@ -13,24 +13,24 @@ use serde::{Deserialize, Serialize};
 /// *where* $c$ are the [`coordinates`](GaussianProcess::coordinates), $\eta$ is
 /// [`FitConfig::learning_rate`] and $n$ the number of observations.
 ///
-/// [`GaussianProcess::fit`] is made of these steps. Taken one by one they leave room for whatever
-/// else one factor of the covariance matrix gives: predictions at other inputs after every step
-/// cost little more than the step. Saved (it is plain numbers) together with the values of the
-/// parameters, and put back, the climb goes on with the same bits.
+/// [`GaussianProcess::fit`] takes these steps. Between two of them, a caller can predict from the
+/// factor of the covariance matrix that the step needs anyway, at little more than the cost of the
+/// step. An ascent that is serialised together with the values of the parameters, and read again, goes
+/// on with the same bits.
 ///
 /// # Example
 /// ```
-/// use bochner_gp::{Ascent, FitConfig, rbf};
-/// use ndarray::{Array, Axis};
+/// use bochner_gp::ndarray::{Array, Axis, array};
+/// use bochner_gp::{Ascent, FitConfig, rbf_process};
 ///
 /// let y = Array::linspace(0.0, 6.0, 30).mapv(f64::sin);
 /// let x = Array::linspace(0.0, 6.0, 30).insert_axis(Axis(1));
-/// let mut process = rbf(x.view(), y.view())?;
+/// let mut process = rbf_process(x.view(), y.view())?;
 /// let mut ascent = Ascent::new(&process, &FitConfig::default())?;
 /// for _ in 0..20 {
 ///     let posterior = process.condition(x.view(), y.view())?;
 ///     let gradient = posterior.evidence_gradient()?;
-///     let _between = posterior.predict_mean(ndarray::array![[0.1], [0.3]].view())?;
+///     let _between = posterior.predict_mean(array![[0.1], [0.3]].view())?;
 ///     ascent.step(&mut process, &gradient)?;
 /// }
 /// # Ok::<(), bochner_gp::Error>(())
@@ -39,18 +39,48 @@ use serde::{Deserialize, Serialize};
 /// # Reference
 /// Kingma, Ba, *Adam: a method for stochastic optimization*, ICLR 2015.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Saved")]
 pub struct Ascent {
     config: FitConfig,
-    /// Kept here, for the logarithm of an exponential is not the same to the last bit.
+    /// The coordinates of the process. They are kept because the logarithm of an exponential is not
+    /// the same to the last bit.
     coordinates: Vec<f64>,
     adam: Adam,
 }
 
+/// An [`Ascent`] as it is read, before it is checked.
+#[derive(Deserialize)]
+struct Saved {
+    config: FitConfig,
+    coordinates: Vec<f64>,
+    adam: Adam,
+}
+
+impl TryFrom<Saved> for Ascent {
+    type Error = ArgumentError;
+
+    fn try_from(saved: Saved) -> Result<Self, ArgumentError> {
+        let Saved {
+            config,
+            coordinates,
+            adam,
+        } = saved;
+        config.check()?;
+        argument::finite("coordinates", &[coordinates.len()], &coordinates)?;
+        adam.check(coordinates.len())?;
+        Ok(Self {
+            config,
+            coordinates,
+            adam,
+        })
+    }
+}
+
 impl Ascent {
-    /// A climb from where the process stands. The number of [`FitConfig::steps`] does not bind it.
+    /// An ascent from the present parameters of the process. [`FitConfig::steps`] is not used.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for the settings.
+    /// [`Error::Argument`] for settings outside their range.
     pub fn new(process: &GaussianProcess, config: &FitConfig) -> Result<Self, Error> {
         config.check()?;
         let coordinates = process.coordinates();
@@ -61,21 +91,22 @@ impl Ascent {
         })
     }
 
-    /// One step, along a gradient taken where the process stands.
+    /// Takes one step, along a gradient at the present parameters of the process.
     ///
     /// # Errors
-    /// [`Error::Empty`] for a gradient without observations, [`Error::ShapeMismatch`] for one of
-    /// another process, and those of [`GaussianProcess::set_coordinates`] where the step leads
-    /// out of all bounds: the process is then where it was.
+    /// [`Error::Argument`] for a gradient without observations, of another process or not finite;
+    /// [`Error::Coordinate`] if the step leads out of a parameter's domain. The process is then
+    /// unchanged.
     pub fn step(
         &mut self,
         process: &mut GaussianProcess,
         gradient: &EvidenceGradient,
     ) -> Result<(), Error> {
         let observations = gradient.evidence.observations;
-        expect_some("y", observations)?;
-        let own = self.coordinates.len();
-        expect_length("gradient", own, gradient.coordinates.len())?;
+        argument::at_least_one("gradient.evidence.observations", observations)?;
+        let shape = [gradient.coordinates.len()];
+        argument::shape("gradient", &[self.coordinates.len()], &shape)?;
+        argument::finite("gradient", &shape, &gradient.coordinates)?;
         let each = gradient.coordinates.iter();
         let each = each.map(|g| g / observations as f64);
         self.adam.climb(&self.config, &mut self.coordinates, each);
@@ -116,6 +147,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_is_checked() {
+        let mut process = process(scaled_rbf(1.0, 1.0), 0.0, 0.1);
+        let mut ascent = Ascent::new(&process, &FitConfig::default()).unwrap();
+        climb(&mut ascent, &mut process, 2);
+        let good = serde_json::to_value(&ascent).unwrap();
+        assert_eq!(
+            serde_json::from_value::<Ascent>(good.clone()).unwrap(),
+            ascent
+        );
+        for (path, wrong) in [
+            ("/config/learning_rate", -1.0),
+            ("/config/betas/1", 1.0),
+            ("/adam/moments/1/1", -1.0),
+            ("/adam/taken", -1.0),
+        ] {
+            let mut value = good.clone();
+            *value.pointer_mut(path).unwrap() = match path {
+                "/adam/taken" => (-1).into(),
+                _ => wrong.into(),
+            };
+            let got = serde_json::from_value::<Ascent>(value);
+            assert!(got.is_err(), "{path}");
+        }
+        let mut short = good;
+        short["coordinates"].as_array_mut().unwrap().pop();
+        assert!(serde_json::from_value::<Ascent>(short).is_err());
+    }
+
+    #[test]
     fn a_gradient_that_does_not_fit_changes_nothing() {
         let mut process = process(scaled_rbf(1.0, 1.0), 0.0, 0.1);
         let mut ascent = Ascent::new(&process, &FitConfig::default()).unwrap();
@@ -125,15 +185,16 @@ mod tests {
         short.coordinates.pop();
         let before = (ascent.clone(), process.parameters());
         let refused = ascent.step(&mut process, &none.unwrap());
-        assert_eq!(refused, Err(Error::Empty { what: "y" }));
+        let said = refused.unwrap_err().to_string();
+        assert!(said.contains("observations` is 0"), "{said}");
         let refused = ascent.step(&mut process, &short);
-        assert!(matches!(
-            refused,
-            Err(Error::ShapeMismatch {
-                what: "gradient",
-                ..
-            })
-        ));
+        let said = refused.unwrap_err().to_string();
+        assert!(
+            said.contains("`gradient` has shape [3], but must have [4]"),
+            "{said}"
+        );
+        short.coordinates.push(f64::NAN);
+        assert!(ascent.step(&mut process, &short).is_err());
         assert_eq!(before, (ascent, process.parameters()));
     }
 }

@@ -1,52 +1,38 @@
 //! What can go wrong, and what to do about it.
 
+use bochner_numerics::ArgumentError;
+
 /// Why a process could not be built, conditioned or trained.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Two arrays do not fit together.
+    /// An argument has another shape than it must have, is empty, out of its range or not finite.
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
+    /// A matrix that was changed by the caller is no covariance.
+    #[error(transparent)]
+    Dense(#[from] bochner_dense::Error),
+    /// The kernel refused its inputs or parameters.
+    #[error(transparent)]
+    Kernel(#[from] bochner_kernels::Error),
+    /// A covariance is NaN or infinite.
     #[error(
-        "`{what}` has shape {got:?} where {expected:?} was expected: inputs are [n, d] with one target for each row, and the parameters are those of `parameters()`"
+        "the covariance in row {row}, column {column} is {got:?}, but must be finite: scale the inputs \
+         down, or look at the parameters of the kernel"
     )]
-    ShapeMismatch {
-        /// The argument.
-        what: &'static str,
-        /// The shape that the other arguments call for.
-        expected: Vec<usize>,
-        /// The shape given.
-        got: Vec<usize>,
-    },
-    /// Something that must be there at least once is not there.
-    #[error("`{what}` is empty: give at least one")]
-    Empty {
-        /// The argument.
-        what: &'static str,
-    },
-    /// An entry is not a finite number.
-    #[error(
-        "`{what}` has {got} at {index:?}, but must be finite: leave incomplete rows out; if it is `gram`, the inputs are too large for the kernel's parameters"
-    )]
-    NotFinite {
-        /// The array.
-        what: &'static str,
-        /// Where in it.
-        index: Vec<usize>,
+    Covariance {
+        /// The row of the covariance matrix.
+        row: usize,
+        /// The column.
+        column: usize,
         /// The entry.
-        got: f64,
-    },
-    /// A parameter lies outside its range.
-    #[error("`{what}` is {got}, but must be {required}")]
-    OutOfRange {
-        /// The parameter.
-        what: &'static str,
-        /// What holds for a valid value.
-        required: &'static str,
-        /// The value given.
         got: f64,
     },
     /// A covariance matrix is not numerically positive definite, even with the jitter.
     #[error(
-        "the covariance matrix of order {order} is not positive definite: with the jitter {jitter:e} on its diagonal, the pivot of row {row} is {pivot:e}; look for inputs that repeat or all but repeat, and give more noise or jitter"
+        "the covariance matrix of {order} values is not positive definite: with the jitter {jitter:e} \
+         on its diagonal, elimination meets the pivot {pivot:e} in row {row}; look for inputs that \
+         repeat or all but repeat, and give more noise or jitter"
     )]
     NotPositiveDefinite {
         /// The rows of the matrix.
@@ -55,10 +41,19 @@ pub enum Error {
         jitter: f64,
         /// The first row whose pivot is not positive.
         row: usize,
-        /// What is left of its diagonal entry.
+        /// What is left of the row's diagonal entry.
         pivot: f64,
     },
-    /// The kernel refused its inputs or parameters.
-    #[error(transparent)]
-    Kernel(#[from] bochner_kernels::Error),
+    /// A coordinate leads to a hyper-parameter outside its domain.
+    #[error(
+        "the coordinate of `{parameter}` is {got:?}, but the parameter that it stands for must be finite, \
+         and above 0 if the coordinate is a logarithm: if a step of a fit led there, lower the learning \
+         rate"
+    )]
+    Coordinate {
+        /// The hyper-parameter.
+        parameter: String,
+        /// The coordinate.
+        got: f64,
+    },
 }

@@ -1,32 +1,32 @@
 //! The logarithm of the marginal likelihood, and its gradient.
 
-use crate::check::expect_data;
-use crate::cholesky::Cholesky;
-use crate::{Error, GaussianProcess, symmetric};
+use crate::{Error, GaussianProcess, gram};
+use bochner_dense::Cholesky;
 use bochner_kernels::Domain;
-use ndarray::{Array2, ArrayView1, ArrayView2};
+use bochner_numerics::{ArgumentError, argument};
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2};
 use std::f64::consts::TAU;
 
-/// How likely the observations are under a process.
+/// How likely observations are under a process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evidence {
     /// $\ln p(y \mid x)$.
     pub log_likelihood: f64,
     /// The jitter that was added to the noise.
     pub jitter: f64,
-    /// How many observations these were.
+    /// The number of observations.
     pub observations: usize,
 }
 
 /// The [`Evidence`] with its gradient.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvidenceGradient {
-    /// The value.
+    /// The evidence.
     pub evidence: Evidence,
-    /// Along the hyper-parameters themselves, in the order of [`GaussianProcess::parameters`].
+    /// The derivatives along the hyper-parameters, in the order of [`GaussianProcess::parameters`].
     pub parameters: Vec<f64>,
-    /// Along the [`GaussianProcess::coordinates`]: $\theta\, \partial / \partial \theta$ for those
-    /// that must be positive.
+    /// The derivatives along the [`GaussianProcess::coordinates`]: $\theta\, \partial / \partial
+    /// \theta$ for parameters that must be positive.
     pub coordinates: Vec<f64>,
 }
 
@@ -39,11 +39,12 @@ impl GaussianProcess {
     /// *where* $K$ is the Gram matrix of `x` and $j$ the jitter.
     ///
     /// # Shapes
-    /// `x: [n, d]`, `y: [n]`. No observations have the likelihood one.
+    /// `x: [n, d]`, `y: [n]`. Without observations the likelihood is one.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`], [`Error::NotFinite`] for the data; [`Error::Kernel`] if the
-    /// kernel refuses the width; [`Error::NotPositiveDefinite`] if all jitter is in vain.
+    /// [`Error::Argument`] for data of other shapes, that are not finite or too large to be squared;
+    /// [`Error::Kernel`] if the kernel refuses the width; [`Error::Covariance`] and
+    /// [`Error::NotPositiveDefinite`] if the covariance matrix has no factor.
     ///
     /// # Numerics
     /// $O(n^3)$ time and $O(n^2)$ memory.
@@ -65,7 +66,7 @@ impl GaussianProcess {
     /// jitter counts as a constant, also where it escalates.
     ///
     /// # Errors
-    /// As [`evidence`](Self::evidence).
+    /// Those of [`evidence`](Self::evidence).
     ///
     /// # Reference
     /// Rasmussen, Williams, 2006, equation 5.9.
@@ -77,44 +78,60 @@ impl GaussianProcess {
         self.observe(x, y)?.gradient(self, x)
     }
 
-    /// What the observations come down to.
+    /// Factorises the covariance matrix of the observations and solves for them.
     pub(crate) fn observe(
         &self,
         x: ArrayView2<f64>,
         y: ArrayView1<f64>,
     ) -> Result<Observed, Error> {
-        expect_data(&x, &y)?;
-        let gram = symmetric::gram(self.kernel.as_ref(), x)?;
-        let factor = Cholesky::new(gram.view(), self.noise, self.jitter)?;
+        check_data(x, y)?;
+        let gram = gram::gram(self.kernel.as_ref(), x)?;
+        let (factor, jitter) = self.jitter.factorise(gram.view(), self.noise)?;
         let residuals: Vec<f64> = y.iter().map(|y| y - self.mean).collect();
         let mut alpha = residuals.clone();
-        factor.solve(&mut alpha);
+        let row = ArrayViewMut2::from_shape((1, y.len()), &mut alpha);
+        factor.solve(row.expect("one row of n entries"))?;
+        let misfit: f64 = residuals.iter().zip(&alpha).map(|(r, a)| r * a).sum();
+        let allowed = "finite: scale `y` down, or give the process more noise";
+        argument::in_range(misfit.is_finite(), "the misfit of y", misfit, allowed)?;
         Ok(Observed {
             factor,
+            jitter,
             residuals,
             alpha,
+            misfit,
         })
     }
+}
+
+/// Refuses data of which targets and inputs do not fit together or are not finite.
+pub(crate) fn check_data(x: ArrayView2<f64>, y: ArrayView1<f64>) -> Result<(), ArgumentError> {
+    argument::shape("y", &[x.nrows()], y.shape())?;
+    argument::finite("x", x.shape(), x)?;
+    argument::finite("y", y.shape(), y)
 }
 
 /// Observations, solved for.
 #[derive(Clone, Debug)]
 pub(crate) struct Observed {
-    /// Of $A$.
+    /// The factor of $A$.
     pub(crate) factor: Cholesky,
+    /// The jitter in $A$.
+    pub(crate) jitter: f64,
+    /// $r$.
     pub(crate) residuals: Vec<f64>,
     /// $A^{-1} r$.
     pub(crate) alpha: Vec<f64>,
+    /// $r^\top A^{-1} r$.
+    misfit: f64,
 }
 
 impl Observed {
     pub(crate) fn evidence(&self) -> Evidence {
-        let pairs = self.residuals.iter().zip(&self.alpha);
-        let misfit: f64 = pairs.map(|(r, a)| r * a).sum();
         let constant = self.alpha.len() as f64 * TAU.ln();
         Evidence {
-            log_likelihood: -0.5 * (misfit + self.factor.log_determinant() + constant),
-            jitter: self.factor.jitter(),
+            log_likelihood: -0.5 * (self.misfit + self.factor.log_determinant() + constant),
+            jitter: self.jitter,
             observations: self.alpha.len(),
         }
     }
@@ -129,7 +146,7 @@ impl Observed {
         let along_noise = along_gram.diag().sum();
         let mut parameters = vec![self.alpha.iter().sum(), along_noise];
         let kernel = process.kernel.as_ref();
-        parameters.extend(symmetric::gram_vjp(kernel, x, along_gram.view())?);
+        parameters.extend(gram::gram_vjp(kernel, x, along_gram.view())?);
         let own = process.parameters();
         let coordinates = own.iter().zip(&parameters).map(|(p, g)| match p.domain {
             Domain::Positive => p.value * g,
@@ -238,15 +255,22 @@ mod tests {
     fn data_that_do_not_fit_are_named() {
         let process = process(scaled_rbf(1.0, 1.0), 0.0, 0.1);
         let (x, y) = (points(3, 2, "x"), targets(3, "y"));
-        let short = process.evidence(x.view(), targets(2, "y").view());
-        assert!(matches!(short, Err(Error::ShapeMismatch { what: "y", .. })));
+        let said = |x: &Array2<f64>, y: &Array1<f64>| {
+            process
+                .evidence(x.view(), y.view())
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(said(&x, &targets(2, "y")).contains("`y` has shape [2], but must have [3]"));
         let mut gap = x.clone();
         gap[[1, 1]] = f64::NAN;
-        let error = process.evidence(gap.view(), y.view()).unwrap_err();
-        assert!(matches!(error, Error::NotFinite { what: "x", index, .. } if index == [1, 1]));
-        let infinite = array![0.0, 1.0, f64::INFINITY];
-        let error = process.evidence(x.view(), infinite.view()).unwrap_err();
-        assert!(matches!(error, Error::NotFinite { what: "y", index, .. } if index == [2]));
+        assert!(said(&gap, &y).contains("`x` is NaN at [1, 1]"));
+        assert!(said(&x, &array![0.0, 1.0, f64::INFINITY]).contains("`y` is inf at [2]"));
+        let huge = said(&x, &array![0.0, 1.0, 1e200]);
+        assert!(
+            huge.contains("misfit of y") && huge.contains("scale `y` down"),
+            "{huge}"
+        );
         let none = process.evidence(Array2::zeros((3, 0)).view(), y.view());
         assert!(matches!(none, Err(Error::Kernel(_))));
     }

@@ -1,7 +1,7 @@
-//! Choosing the hyper-parameters: the evidence is maximised by Adam.
+//! Fitting the hyper-parameters: Adam maximises the evidence.
 
-use crate::check::{expect, expect_positive, expect_some};
 use crate::{Ascent, Error, Evidence, GaussianProcess};
+use bochner_numerics::{ArgumentError, argument};
 use ndarray::{ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -15,13 +15,13 @@ use std::ops::ControlFlow;
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FitConfig {
-    /// How many steps to take; 1000 by default.
+    /// The number of steps; 1000 by default.
     pub steps: usize,
-    /// The size of a step in each coordinate, about; 0.01 by default.
+    /// The size of the first step in each coordinate, and about that of the others; 0.01 by default.
     pub learning_rate: f64,
-    /// How slowly the averages of the gradient and of its square forget; (0.9, 0.999) by default.
+    /// The decay rates of the averages of the gradient and of its square; (0.9, 0.999) by default.
     pub betas: (f64, f64),
-    /// What keeps the division by a vanishing average finite; 1e-8 by default.
+    /// The number that is added to the denominator of a step; 1e-8 by default.
     pub epsilon: f64,
 }
 
@@ -37,33 +37,29 @@ impl Default for FitConfig {
 }
 
 impl FitConfig {
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        expect_positive("learning_rate", self.learning_rate)?;
-        expect_positive("epsilon", self.epsilon)?;
-        let below_one = |what, beta: f64| {
-            let holds = (0.0..1.0).contains(&beta);
-            expect(holds, what, "at least zero and below one", beta)
-        };
-        below_one("betas.0", self.betas.0)?;
-        below_one("betas.1", self.betas.1)
+    pub(crate) fn check(&self) -> Result<(), ArgumentError> {
+        argument::positive("learning_rate", self.learning_rate)?;
+        argument::positive("epsilon", self.epsilon)?;
+        argument::rate("betas.0", self.betas.0)?;
+        argument::rate("betas.1", self.betas.1)
     }
 }
 
-/// What came of maximising the evidence.
+/// The path of a fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// Before each step, and after the last: one entry more than steps were taken.
+    /// One entry before each step and one after the last.
     pub trace: Vec<Step>,
-    /// The entry with the largest evidence: where the process was left.
+    /// The index of the entry with the largest evidence, at which the process was left.
     pub best: usize,
 }
 
-/// One point of the path.
+/// One point of the path of a fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// The evidence, with the jitter that it took.
+    /// The evidence, with the jitter that was needed.
     pub evidence: Evidence,
-    /// The Euclidean norm of its gradient along the coordinates.
+    /// The Euclidean norm of the gradient of the evidence along the coordinates.
     pub gradient_norm: f64,
 }
 
@@ -73,13 +69,14 @@ impl GaussianProcess {
     ///
     /// The steps are those of an [`Ascent`], which takes them one at a time. The process is left at
     /// the best point seen, which need not be the last, for a step of Adam can lead down. A process
-    /// that begins as symmetric stays so: components of a spectral mixture that start alike have
+    /// that begins symmetric stays symmetric: components of a spectral mixture that start alike have
     /// the same gradient at every step, and stay alike for ever.
     ///
     /// # Errors
-    /// [`Error::Empty`] without observations; [`Error::OutOfRange`] for the settings; those of
-    /// [`evidence`](Self::evidence), at any step: the process is then left at the best point
-    /// seen before.
+    /// [`Error::Argument`] without observations or for settings outside their range;
+    /// [`Error::Coordinate`] if a step leads out of the parameters' domain; those of
+    /// [`evidence`](Self::evidence) at any step. The process is then left at the best point seen
+    /// before.
     ///
     /// # Reference
     /// Kingma, Ba, *Adam: a method for stochastic optimization*, ICLR 2015.
@@ -96,7 +93,7 @@ impl GaussianProcess {
     /// early stopping, progress, or the error on other data.
     ///
     /// # Errors
-    /// As [`fit`](Self::fit).
+    /// Those of [`fit`](Self::fit).
     pub fn fit_observed(
         &mut self,
         x: ArrayView2<f64>,
@@ -105,7 +102,7 @@ impl GaussianProcess {
         mut observe: impl FnMut(&Self, &Step) -> ControlFlow<()>,
     ) -> Result<Fit, Error> {
         let ascent = Ascent::new(self, config)?;
-        expect_some("y", y.len())?;
+        argument::not_empty("y", y.shape())?;
         let mut best = self.values();
         let mut fit = Fit {
             trace: Vec::with_capacity(config.steps.saturating_add(1).min(1 << 16)),
@@ -237,14 +234,16 @@ mod tests {
         let (x, y) = data();
         let mut process = process(scaled_rbf(1.0, 0.8), 3.0, 0.01);
         let start = process.parameters();
-        // So long a stride that the noise underflows, or nothing is explained any more.
+        // A step of 900 takes an exponential to zero or infinity.
         let config = FitConfig {
             steps: 3,
             learning_rate: 900.0,
             ..Default::default()
         };
-        let failed = process.fit(x.view(), y.view(), &config);
-        assert!(failed.is_err());
+        let failed = process.fit(x.view(), y.view(), &config).unwrap_err();
+        let said = failed.to_string();
+        assert!(matches!(failed, Error::Coordinate { .. }), "{said}");
+        assert!(said.contains("lower the learning rate"), "{said}");
         assert_eq!(process.parameters(), start);
         let config = FitConfig {
             steps: 1,
@@ -265,10 +264,11 @@ mod tests {
             Array1::zeros(0).view(),
             &FitConfig::default(),
         );
-        assert_eq!(none, Err(Error::Empty { what: "y" }));
+        let said = none.unwrap_err().to_string();
+        assert!(said.starts_with("`y` has shape [0]"), "{said}");
         let mut refused = |config, name| {
-            let error = process.fit(x.view(), y.view(), &config).unwrap_err();
-            assert!(matches!(error, Error::OutOfRange { what, .. } if what == name));
+            let said = process.fit(x.view(), y.view(), &config).unwrap_err();
+            assert!(said.to_string().starts_with(&format!("`{name}` is")));
         };
         let default = FitConfig::default;
         let learning_rate = 0.0;

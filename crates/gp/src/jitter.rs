@@ -1,7 +1,9 @@
 //! What is added to a diagonal to keep rounding from making it indefinite.
 
 use crate::Error;
-use crate::check::{expect, expect_not_negative, expect_positive};
+use bochner_dense::{Cholesky, Error as Dense};
+use bochner_numerics::{ArgumentError, argument};
+use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
 /// How much is added to the diagonal of a covariance matrix before it is factorised.
@@ -48,13 +50,44 @@ impl Jitter {
         std::iter::successors(Some(first), more)
     }
 
-    pub(crate) fn check(self) -> Result<(), Error> {
+    pub(crate) fn check(self) -> Result<(), ArgumentError> {
         match self {
-            Self::Fixed(value) => expect_not_negative("jitter", value),
+            Self::Fixed(value) => argument::non_negative("jitter", value),
             Self::Escalating { first, last } => {
-                expect_positive("jitter.first", first)?;
+                argument::positive("jitter.first", first)?;
                 let holds = last.is_finite() && last >= first;
-                expect(holds, "jitter.last", "finite and at least `first`", last)
+                argument::in_range(holds, "jitter.last", last, "finite and at least `first`")
+            }
+        }
+    }
+
+    /// The factor of `a` with `noise` and the least jitter that suffices on its diagonal, and that
+    /// jitter.
+    pub(crate) fn factorise(
+        self,
+        a: ArrayView2<f64>,
+        noise: f64,
+    ) -> Result<(Cholesky, f64), Error> {
+        let mut values = self.values().peekable();
+        loop {
+            let jitter = values.next().expect("a jitter has at least one value");
+            match Cholesky::shifted(a, noise + jitter) {
+                Ok(factor) => return Ok((factor, jitter)),
+                Err(Dense::NotPositiveDefinite { order, row, pivot }) => {
+                    if values.peek().is_none() {
+                        return Err(Error::NotPositiveDefinite {
+                            order,
+                            jitter,
+                            row,
+                            pivot,
+                        });
+                    }
+                }
+                Err(Dense::Argument(ArgumentError::NotFinite { index, got, .. })) => {
+                    let (row, column) = (index[0], index[1]);
+                    return Err(Error::Covariance { row, column, got });
+                }
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -63,12 +96,36 @@ impl Jitter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn jitter_is_raised_as_far_as_needed_and_no_further() {
+        let a = array![[1.0, 1.0 + 5e-6], [1.0 + 5e-6, 1.0]];
+        let jitter = |last| Jitter::Escalating { first: 1e-8, last };
+        let (_, used) = jitter(1.0).factorise(a.view(), 0.0).unwrap();
+        assert!((used - 1e-5).abs() < 1e-15);
+        let error = jitter(1e-6).factorise(a.view(), 0.0).unwrap_err();
+        assert!(
+            matches!(error, Error::NotPositiveDefinite { jitter, row: 1, pivot, .. }
+            if (jitter - 1e-6).abs() < 1e-15 && pivot < 0.0)
+        );
+        let (_, used) = jitter(1.0).factorise(a.view(), 1e-5).unwrap();
+        assert_eq!(used, 1e-8);
+    }
+
+    #[test]
+    fn a_covariance_that_is_not_finite_is_named() {
+        let a = array![[1.0, 0.0], [f64::INFINITY, 1.0]];
+        let error = Jitter::Fixed(0.0).factorise(a.view(), 0.0).unwrap_err();
+        let (row, column, got) = (1, 0, f64::INFINITY);
+        assert_eq!(error, Error::Covariance { row, column, got });
+    }
 
     #[test]
     fn values_that_cannot_stand_are_named() {
         let named = |jitter: Jitter, name| {
             let error = jitter.check().unwrap_err();
-            assert!(matches!(error, Error::OutOfRange { what, .. } if what == name));
+            assert!(matches!(error, ArgumentError::OutOfRange { name: got, .. } if got == name));
         };
         named(Jitter::Fixed(-1e-9), "jitter");
         named(Jitter::Fixed(f64::NAN), "jitter");

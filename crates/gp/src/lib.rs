@@ -1,53 +1,51 @@
 //! Exact Gaussian process regression, with any kernel of `bochner-kernels`.
 //!
-//! A Gaussian process says of a function that its values at any inputs are jointly normal, with a
-//! covariance given by a kernel. Observations $y = f(x) + \varepsilon$ then leave it a Gaussian
-//! process, and everything that one asks for follows in closed form from one Cholesky factor of
+//! Under a Gaussian process, the values of a function at any inputs are jointly normal, with a
+//! covariance given by a kernel. Given observations $y = f(x) + \varepsilon$, the function is again a
+//! Gaussian process, and everything about it follows in closed form from one Cholesky factor of
 //!
 //! $$A = K + (\sigma^2 + j) I, \qquad K_{ij} = k(x_i, x_j):$$
 //!
-//! the mean and the variance of the function anywhere, draws of the whole function, and how likely
-//! the observations were, which is what the kernel's parameters are chosen by. It is the measure
-//! of everything that learns a kernel in a layer: no approximation stands between the kernel and
-//! the prediction.
+//! the mean and the variance of the function anywhere, draws of the whole function, and the
+//! probability of the observations, by which the kernel's parameters are chosen. No approximation
+//! stands between the kernel and the prediction, so that layers which learn a kernel can be measured
+//! against it.
 //!
-//! Three things are done so that results can be trusted:
+//! Three decisions make the results trustworthy:
 //!
 //! * **No silent jitter.** The jitter $j$ on the diagonal is an argument, [`Jitter`], fixed or
-//!   escalating within bounds, and every result carries the value used. Where it does not do, the
+//!   escalating within bounds, and every result carries the value used. If it does not suffice, the
 //!   error names the jitter tried, the row and its pivot.
 //! * **Gradients in closed form**, [`GaussianProcess::evidence_gradient`], along every parameter
 //!   and along coordinates without bounds (logarithms of what must be positive), in which
 //!   [`GaussianProcess::fit`] climbs.
 //! * **Starts that differ.** Components of a spectral mixture that start alike stay alike for
-//!   ever; [`spectral_mixture`] starts them on distinct lines of the data's own spectrum.
+//!   ever; [`spectral_mixture_process`] starts them on distinct lines of the data's own spectrum.
 //!
 //! Time is cubic in the number of observations, and memory quadratic; a few thousand are
 //! comfortable. Everything is in double precision and on the calling thread.
 //!
 //! # Features
 //!
-//! `lapack` has the system's OpenBLAS factorise and solve, through ndarray-linalg, instead of faer
-//! (Debian: `libopenblas-dev`). Nothing else changes: both agree to 1e-10. faer is the default
-//! because it needs no C and no system library, and is no slower. OpenBLAS brings threads of its
-//! own, and with them results that differ in their last digits from one number of threads to the
-//! next; `OPENBLAS_NUM_THREADS` sets it.
+//! `lapack` has the system's OpenBLAS factorise and solve instead of faer: see [`bochner_dense`].
+//!
+//! The crates whose types appear in arguments are re-exported: [`ndarray`] and [`rand`].
 //!
 //! # Example
 //!
 //! A noisy sine, fitted, and predicted with error bars:
 //!
 //! ```
-//! use bochner_gp::{FitConfig, Jitter, rbf};
+//! use bochner_gp::ndarray::{Array, Axis, array};
+//! use bochner_gp::{FitConfig, Jitter, rbf_process};
 //! use bochner_numerics::{Seed, standard_normal};
-//! use ndarray::{Array, array};
 //!
 //! let mut stream = Seed::new(1).stream("noise");
 //! let x = Array::linspace(0.0, 6.0, 40);
 //! let y = x.mapv(|x: f64| x.sin() + 0.1 * standard_normal::<f64>(&mut stream));
-//! let x = x.insert_axis(ndarray::Axis(1));
+//! let x = x.insert_axis(Axis(1));
 //!
-//! let mut process = rbf(x.view(), y.view())?;
+//! let mut process = rbf_process(x.view(), y.view())?;
 //! let config = FitConfig { steps: 300, learning_rate: 0.03, ..Default::default() };
 //! let fit = process.fit(x.view(), y.view(), &config)?;
 //! assert!(fit.trace[fit.best].evidence.log_likelihood > fit.trace[0].evidence.log_likelihood);
@@ -69,12 +67,12 @@
 //! # Ok::<(), bochner_gp::Error>(())
 //! ```
 //!
-//! With a kernel of one's own the process is built from a [`GaussianProcessConfig`]:
+//! A process with any other kernel is built from a [`GaussianProcessConfig`]:
 //!
 //! ```
+//! use bochner_gp::ndarray::array;
 //! use bochner_gp::{GaussianProcessConfig, Jitter};
 //! use bochner_kernels::{Lengthscale, LinearConfig, MaternConfig, Smoothness, Sum};
-//! use ndarray::array;
 //!
 //! let trend = LinearConfig { lengthscale: Lengthscale::Shared(5.0) }.build()?;
 //! let rough = MaternConfig {
@@ -102,26 +100,23 @@
 //! | [`jitter`] | [`Jitter`] |
 //! | [`evidence`] | the marginal likelihood and its gradient |
 //! | [`posterior`] | [`Posterior`], [`Prediction`] |
-//! | [`joint`] | [`Joint`], [`Draws`] |
+//! | [`multivariate_normal`] | [`MultivariateNormal`], [`Draws`] |
 //! | [`fit`] | [`FitConfig`], [`Fit`] |
 //! | [`ascent`] | [`Ascent`]: the steps of a fit, one at a time |
-//! | [`presets`] | [`rbf`], [`spectral_mixture`] |
+//! | [`presets`] | [`rbf_process`], [`spectral_mixture_process`] |
 //! | [`error`] | [`Error`] |
 
 mod adam;
 pub mod ascent;
-mod check;
-mod cholesky;
-mod dense;
 pub mod error;
 pub mod evidence;
 pub mod fit;
+mod gram;
 pub mod jitter;
-pub mod joint;
+pub mod multivariate_normal;
 pub mod posterior;
 pub mod presets;
 pub mod process;
-mod symmetric;
 #[cfg(test)]
 mod testing;
 
@@ -130,7 +125,9 @@ pub use error::Error;
 pub use evidence::{Evidence, EvidenceGradient};
 pub use fit::{Fit, FitConfig, Step};
 pub use jitter::Jitter;
-pub use joint::{Draws, Joint};
+pub use multivariate_normal::{Draws, MultivariateNormal};
+pub use ndarray;
 pub use posterior::{Posterior, Prediction};
-pub use presets::{rbf, spectral_mixture};
+pub use presets::{rbf_process, spectral_mixture_process};
 pub use process::{GaussianProcess, GaussianProcessConfig};
+pub use rand;

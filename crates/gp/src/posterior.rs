@@ -1,9 +1,8 @@
-//! What is known of the function once observations are in.
+//! The process conditioned on observations.
 
-use crate::check::{expect_finite_matrix, expect_width};
 use crate::evidence::Observed;
-use crate::{Error, Evidence, EvidenceGradient, GaussianProcess, Joint};
-use bochner_numerics::{Mat, MatMut, matmul};
+use crate::{Error, Evidence, EvidenceGradient, GaussianProcess, MultivariateNormal};
+use bochner_numerics::{Mat, MatMut, argument, matmul};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// A process conditioned on observations.
@@ -23,7 +22,7 @@ pub struct Prediction {
     pub mean: Array1<f64>,
     /// The variance of the function's values, `[m]`.
     pub latent_variance: Array1<f64>,
-    /// The variance of observations: the above and the noise, `[m]`.
+    /// The variance of observations, the sum of `latent_variance` and the noise, `[m]`.
     pub observed_variance: Array1<f64>,
 }
 
@@ -33,7 +32,7 @@ impl GaussianProcess {
     /// Without observations this is the process itself.
     ///
     /// # Errors
-    /// As [`evidence`](Self::evidence).
+    /// Those of [`evidence`](Self::evidence).
     ///
     /// # Numerics
     /// $O(n^3)$ time, once; $O(n^2)$ memory.
@@ -52,10 +51,10 @@ impl GaussianProcess {
     /// The function's values at `x: [m, d]` before anything is observed.
     ///
     /// # Errors
-    /// [`Error::NotFinite`], and [`Error::Kernel`] if the kernel refuses the width.
-    pub fn prior(&self, x: ArrayView2<f64>) -> Result<Joint, Error> {
-        expect_finite_matrix("x", &x)?;
-        Ok(Joint {
+    /// [`Error::Argument`] if `x` is not finite, [`Error::Kernel`] if the kernel refuses the width.
+    pub fn prior(&self, x: ArrayView2<f64>) -> Result<MultivariateNormal, Error> {
+        argument::finite("x", x.shape(), x)?;
+        Ok(MultivariateNormal {
             mean: Array1::from_elem(x.nrows(), self.mean),
             covariance: self.kernel.gram(x, x)?,
         })
@@ -65,15 +64,15 @@ impl GaussianProcess {
 impl Posterior<'_> {
     /// The jitter that was added to the noise of the observations.
     pub fn jitter(&self) -> f64 {
-        self.observed.factor.jitter()
+        self.observed.jitter
     }
 
-    /// How likely the observations were, as [`GaussianProcess::evidence`] has it.
+    /// How likely the observations were: [`GaussianProcess::evidence`], without factorising again.
     pub fn evidence(&self) -> Evidence {
         self.observed.evidence()
     }
 
-    /// As [`GaussianProcess::evidence_gradient`], from the factor that is there already.
+    /// The [`GaussianProcess::evidence_gradient`], without factorising again.
     ///
     /// # Errors
     /// [`Error::Kernel`] if the kernel has no gradient where it had a value.
@@ -96,7 +95,7 @@ impl Posterior<'_> {
     /// The means of [`predict`](Self::predict) alone.
     ///
     /// # Errors
-    /// As [`predict`](Self::predict).
+    /// Those of [`predict`](Self::predict).
     ///
     /// # Numerics
     /// $O(m n)$ time.
@@ -116,7 +115,8 @@ impl Posterior<'_> {
     /// `x: [m, d]`.
     ///
     /// # Errors
-    /// [`Error::NotFinite`], and [`Error::ShapeMismatch`] if the width is not that of the observations.
+    /// [`Error::Argument`] if `x` is not finite or not as wide as the observed inputs,
+    /// [`Error::Covariance`].
     ///
     /// # Numerics
     /// $O(m n^2)$ time. Where the two terms of a variance cancel, rounding can leave it below
@@ -141,12 +141,12 @@ impl Posterior<'_> {
     /// $$\Sigma_{ij} = k(x_i, x_j) - (L^{-1} k_i)^\top (L^{-1} k_j)$$
     ///
     /// # Errors
-    /// As [`predict`](Self::predict).
+    /// Those of [`predict`](Self::predict).
     ///
     /// # Numerics
     /// $O(m n^2 + m^2 n)$ time, $O(m^2 + m n)$ memory. Nothing is clamped: the diagonal may lie
     /// below zero by rounding.
-    pub fn joint(&self, x: ArrayView2<f64>) -> Result<Joint, Error> {
+    pub fn joint(&self, x: ArrayView2<f64>) -> Result<MultivariateNormal, Error> {
         let (mean, whitened) = self.project(x)?;
         let mut covariance = self.process.kernel.gram(x, x)?;
         let (m, n) = whitened.dim();
@@ -156,24 +156,25 @@ impl Posterior<'_> {
         let v = Mat::new(rows, m, n);
         let out = covariance.as_slice_mut().expect("in row-major order");
         matmul(-1.0, v, v.t(), 1.0, MatMut::new(out, m, m));
-        Ok(Joint { mean, covariance })
+        Ok(MultivariateNormal { mean, covariance })
     }
 
     /// The means, and $L^{-1} k_*$ for each input as a row.
     fn project(&self, x: ArrayView2<f64>) -> Result<(Array1<f64>, Array2<f64>), Error> {
         let mut cross = self.cross(x)?;
         let mean = self.mean_of(&cross);
-        let rows = cross.as_slice_mut().expect("in row-major order");
-        self.observed.factor.whiten(rows);
+        self.observed.factor.whiten(cross.view_mut())?;
         Ok((mean, cross))
     }
 
     /// The covariances of the inputs asked for with those observed, $k_*$ for each as a row.
     fn cross(&self, x: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
-        expect_finite_matrix("x", &x)?;
-        expect_width("x", self.x.ncols(), &x)?;
+        argument::shape("x", &[x.nrows(), self.x.ncols()], x.shape())?;
+        argument::finite("x", x.shape(), x)?;
         let cross = self.process.kernel.gram(x, self.x.view())?;
-        expect_finite_matrix("gram", &cross.view())?;
+        if let Some(((row, column), &got)) = cross.indexed_iter().find(|(_, k)| !k.is_finite()) {
+            return Err(Error::Covariance { row, column, got });
+        }
         Ok(cross.as_standard_layout().into_owned())
     }
 
@@ -331,7 +332,7 @@ mod tests {
         );
         let got = posterior.predict(at.view()).unwrap();
         assert_eq!(got.latent_variance, Array1::from_elem(4, 1.5));
-        // And nothing can be asked for.
+        // No inputs have no predictions.
         let nothing = posterior.predict(none.view()).unwrap();
         assert_eq!(nothing.mean.len(), 0);
     }
@@ -342,18 +343,26 @@ mod tests {
         let (x, y) = (points(3, 2, "x"), targets(3, "y"));
         let posterior = process.condition(x.view(), y.view()).unwrap();
         let wide = posterior.predict(points(3, 3, "x").view());
-        let got = vec![3, 3];
-        let expected = vec![3, 2];
-        let what = "x";
+        let said = wide.unwrap_err().to_string();
+        assert!(said.contains("`x` has shape [3, 3], but must have [3, 2]"));
+        let gap = posterior.joint(array![[0.0, f64::NAN]].view()).unwrap_err();
+        assert!(gap.to_string().contains("`x` is NaN at [0, 1]"));
+        // The kernel is linear, so that its values overflow before its inputs do.
+        let linear = bochner_kernels::LinearConfig {
+            lengthscale: bochner_kernels::Lengthscale::Shared(1.0),
+        };
+        let process = crate::testing::process(Box::new(linear.build().unwrap()), 0.0, 0.1);
+        let posterior = process.condition(array![[1e200]].view(), array![0.0].view());
+        let (row, column, got) = (0, 0, f64::INFINITY);
         assert_eq!(
-            wide,
-            Err(Error::ShapeMismatch {
-                what,
-                expected,
-                got
-            })
+            posterior.unwrap_err(),
+            Error::Covariance { row, column, got }
         );
-        let gap = posterior.joint(array![[0.0, f64::NAN]].view());
-        assert!(matches!(gap, Err(Error::NotFinite { what: "x", .. })));
+        let posterior = process
+            .condition(array![[1e120]].view(), array![0.0].view())
+            .unwrap();
+        let far = posterior.predict_mean(array![[0.0], [1e200]].view());
+        let row = 1;
+        assert_eq!(far.unwrap_err(), Error::Covariance { row, column, got });
     }
 }

@@ -1,8 +1,8 @@
 //! The process: a kernel, a constant mean and the variance of the noise.
 
-use crate::check::{expect_finite, expect_length, expect_positive};
 use crate::{Error, Jitter};
 use bochner_kernels::{Domain, Kernel, Parameter};
+use bochner_numerics::{ArgumentError, argument};
 
 /// A Gaussian process observed through noise.
 ///
@@ -43,11 +43,10 @@ impl GaussianProcessConfig {
     /// The process of these settings.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless the mean is finite, the noise finite and positive, and the
+    /// [`Error::Argument`] unless the mean is finite, the noise finite and positive, and the
     /// jitter finite and not negative.
     pub fn build(self) -> Result<GaussianProcess, Error> {
-        expect_finite("mean", self.mean)?;
-        expect_positive("noise", self.noise)?;
+        check_mean_and_noise(self.mean, self.noise)?;
         self.jitter.check()?;
         Ok(GaussianProcess {
             kernel: self.kernel,
@@ -56,6 +55,11 @@ impl GaussianProcessConfig {
             jitter: self.jitter,
         })
     }
+}
+
+fn check_mean_and_noise(mean: f64, noise: f64) -> Result<(), ArgumentError> {
+    argument::in_range(mean.is_finite(), "mean", mean, "finite")?;
+    argument::positive("noise", noise)
 }
 
 impl GaussianProcess {
@@ -98,16 +102,15 @@ impl GaussianProcess {
         parameters
     }
 
-    /// Replaces all hyper-parameters, in the order of [`parameters`](Self::parameters); where one
-    /// is refused, none is replaced.
+    /// Replaces all hyper-parameters, in the order of [`parameters`](Self::parameters); if one is
+    /// refused, none is replaced.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if there are too few or too many; [`Error::OutOfRange`] or
+    /// [`Error::Argument`] if there are too few or too many; [`Error::Argument`] or
     /// [`Error::Kernel`] if one lies outside its domain.
     pub fn set_parameters(&mut self, values: &[f64]) -> Result<(), Error> {
-        expect_length("values", self.parameters().len(), values.len())?;
-        expect_finite("mean", values[0])?;
-        expect_positive("noise", values[1])?;
+        argument::shape("values", &[self.parameters().len()], &[values.len()])?;
+        check_mean_and_noise(values[0], values[1])?;
         self.kernel.set_parameters(&values[2..])?;
         (self.mean, self.noise) = (values[0], values[1]);
         Ok(())
@@ -123,17 +126,24 @@ impl GaussianProcess {
     /// The inverse of [`coordinates`](Self::coordinates).
     ///
     /// # Errors
-    /// As [`set_parameters`](Self::set_parameters); an exponential that overflows, or that
-    /// underflows to zero, lies outside its domain.
+    /// [`Error::Argument`] if there are too few or too many; [`Error::Coordinate`] if one is not
+    /// finite, or is a logarithm whose exponential overflows or is zero.
     pub fn set_coordinates(&mut self, coordinates: &[f64]) -> Result<(), Error> {
         let parameters = self.parameters();
-        expect_length("coordinates", parameters.len(), coordinates.len())?;
-        let pairs = parameters.iter().zip(coordinates);
-        let values = pairs.map(|(p, &c)| match p.domain {
-            Domain::Positive => c.exp(),
-            Domain::Finite => c,
+        argument::shape("coordinates", &[parameters.len()], &[coordinates.len()])?;
+        let pairs = parameters.into_iter().zip(coordinates);
+        let values = pairs.map(|(p, &got)| {
+            let value = match p.domain {
+                Domain::Positive => got.exp(),
+                Domain::Finite => got,
+            };
+            let holds = value.is_finite() && (value > 0.0 || p.domain == Domain::Finite);
+            let parameter = p.name;
+            holds
+                .then_some(value)
+                .ok_or(Error::Coordinate { parameter, got })
         });
-        self.set_parameters(&values.collect::<Vec<_>>())
+        self.set_parameters(&values.collect::<Result<Vec<_>, _>>()?)
     }
 }
 
@@ -160,7 +170,8 @@ mod tests {
                 jitter,
             };
             let error = config.build().unwrap_err();
-            assert!(matches!(error, Error::OutOfRange { what, .. } if what == name));
+            let said = error.to_string();
+            assert!(said.starts_with(&format!("`{name}` is")), "{said}");
         };
         refused(f64::NAN, 0.1, Jitter::Fixed(0.0), "mean");
         refused(0.0, 0.0, Jitter::Fixed(0.0), "noise");
@@ -197,14 +208,24 @@ mod tests {
     }
 
     #[test]
-    fn coordinates_are_logarithms_but_for_the_mean() {
+    fn coordinates_are_logarithms_except_the_means() {
         let mut process = process(scaled_rbf(2.0, 0.5), -0.3, 0.1);
         let coordinates = process.coordinates();
         let want = [-0.3, 0.1_f64.ln(), 2.0_f64.ln(), 0.5_f64.ln()];
         assert_eq!(coordinates, want);
         process.set_coordinates(&[0.1, 0.0, 1.0, -1.0]).unwrap();
         assert_eq!(process.noise(), 1.0);
-        assert!(process.set_coordinates(&[0.1, -1e6, 1.0, -1.0]).is_err());
+        let before = process.parameters();
+        for (coordinates, name, got) in [
+            ([0.1, -1e6, 1.0, -1.0], "noise", -1e6),
+            ([0.1, 0.0, 1e3, -1.0], "kernel.variance", 1e3),
+            ([f64::INFINITY, 0.0, 1.0, -1.0], "mean", f64::INFINITY),
+        ] {
+            let parameter = name.to_owned();
+            let want = Err(Error::Coordinate { parameter, got });
+            assert_eq!(process.set_coordinates(&coordinates), want);
+            assert_eq!(process.parameters(), before);
+        }
         assert!(process.set_coordinates(&[0.1]).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Data, processes and kernels that the tests share.
 
 use crate::{GaussianProcess, GaussianProcessConfig, Jitter};
 use bochner_kernels::{

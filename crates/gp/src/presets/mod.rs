@@ -1,21 +1,24 @@
-//! Processes that start where the data say, ready for [`fit`](crate::GaussianProcess::fit).
+//! Processes whose parameters start at the scales of the data, ready for
+//! [`fit`](crate::GaussianProcess::fit).
 
 mod rbf;
 mod spectral_mixture;
 mod spectrum;
 
-pub use rbf::rbf;
-pub use spectral_mixture::spectral_mixture;
+pub use rbf::rbf_process;
+pub use spectral_mixture::spectral_mixture_process;
 
-use crate::check::{expect_data, expect_some};
+use crate::evidence::check_data;
 use crate::{Error, GaussianProcess, GaussianProcessConfig, Jitter};
 use bochner_kernels::Kernel;
+use bochner_numerics::argument;
 use ndarray::{ArrayView1, ArrayView2};
 
-/// The size of things in the data; one where they do not vary.
+/// The mean of the targets, and the scales of targets and inputs; a scale is 1 where the data do not
+/// vary.
 struct Scales {
     mean: f64,
-    /// Of the targets.
+    /// The variance of the targets.
     variance: f64,
     /// The standard deviation of each input.
     spreads: Vec<f64>,
@@ -23,13 +26,17 @@ struct Scales {
 
 impl Scales {
     fn of(x: ArrayView2<f64>, y: ArrayView1<f64>) -> Result<Self, Error> {
-        expect_data(&x, &y)?;
-        expect_some("y", y.len())?;
-        let spreads = x.columns().into_iter().map(|c| or_one(variance(c)).sqrt());
+        check_data(x, y)?;
+        argument::not_empty("x", x.shape())?;
+        let columns = x.columns().into_iter().enumerate();
+        let spreads = columns.map(|(n, column)| {
+            let variance = scale(format!("the variance of column {n} of x"), column)?;
+            Ok(variance.sqrt())
+        });
         Ok(Self {
             mean: y.sum() / y.len() as f64,
-            variance: or_one(variance(y)),
-            spreads: spreads.collect(),
+            variance: scale("the variance of y".to_owned(), y)?,
+            spreads: spreads.collect::<Result<_, Error>>()?,
         })
     }
 
@@ -47,12 +54,12 @@ impl Scales {
     }
 }
 
-fn variance(values: ArrayView1<f64>) -> f64 {
+/// The variance of the values, or 1 if they do not vary.
+fn scale(name: String, values: ArrayView1<f64>) -> Result<f64, Error> {
     let count = values.len() as f64;
     let mean = values.sum() / count;
-    values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / count
-}
-
-fn or_one(value: f64) -> f64 {
-    if value > 0.0 { value } else { 1.0 }
+    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / count;
+    let allowed = "finite: scale the values down";
+    argument::in_range(variance.is_finite(), name, variance, allowed)?;
+    Ok(if variance > 0.0 { variance } else { 1.0 })
 }

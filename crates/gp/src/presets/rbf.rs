@@ -1,4 +1,4 @@
-//! A smooth function without structure.
+//! A process for smooth functions without further structure.
 
 use super::Scales;
 use crate::{Error, GaussianProcess};
@@ -18,8 +18,19 @@ use ndarray::{ArrayView1, ArrayView2};
 /// `x: [n, d]`, `y: [n]`.
 ///
 /// # Errors
-/// [`Error::Empty`] without observations, [`Error::ShapeMismatch`], [`Error::NotFinite`].
-pub fn rbf(x: ArrayView2<f64>, y: ArrayView1<f64>) -> Result<GaussianProcess, Error> {
+/// [`Error::Argument`] without observations or inputs, for data of other shapes, that are not finite or
+/// too large to be squared.
+///
+/// # Example
+/// ```
+/// use bochner_gp::ndarray::array;
+/// use bochner_gp::rbf_process;
+///
+/// let process = rbf_process(array![[0.0], [2.0]].view(), array![1.0, 3.0].view())?;
+/// assert_eq!((process.mean(), process.noise()), (2.0, 0.1));
+/// # Ok::<(), bochner_gp::Error>(())
+/// ```
+pub fn rbf_process(x: ArrayView2<f64>, y: ArrayView1<f64>) -> Result<GaussianProcess, Error> {
     let scales = Scales::of(x, y)?;
     let squares = scales.spreads.iter().map(|s| s * s);
     let lengthscale = Lengthscale::Shared(squares.sum::<f64>().sqrt());
@@ -38,7 +49,7 @@ mod tests {
     fn it_starts_at_the_scales_of_the_data() {
         let x = array![[0.0, 7.0], [6.0, 7.0], [0.0, 15.0], [6.0, 15.0]];
         let y = array![1.0, 1.0, 5.0, 5.0];
-        let process = rbf(x.view(), y.view()).unwrap();
+        let process = rbf_process(x.view(), y.view()).unwrap();
         let values: Vec<f64> = process.parameters().iter().map(|p| p.value).collect();
         for (got, want) in values.iter().zip([3.0, 0.4, 4.0, 5.0]) {
             assert!((got - want).abs() < 1e-12);
@@ -48,11 +59,34 @@ mod tests {
 
     #[test]
     fn data_without_any_variation_have_a_process_and_no_data_have_none() {
-        let process = rbf(Array2::ones((3, 1)).view(), Array1::ones(3).view()).unwrap();
+        let process = rbf_process(Array2::ones((3, 1)).view(), Array1::ones(3).view()).unwrap();
         assert_eq!(process.kernel().parameters()[0].value, 1.0);
-        let one = rbf(array![[1.0, 2.0]].view(), array![3.0].view()).unwrap();
+        let one = rbf_process(array![[1.0, 2.0]].view(), array![3.0].view()).unwrap();
         assert_eq!(one.mean(), 3.0);
-        let none = rbf(Array2::zeros((0, 1)).view(), Array1::zeros(0).view());
-        assert!(matches!(none, Err(Error::Empty { what: "y" })));
+        let none = rbf_process(Array2::zeros((0, 1)).view(), Array1::zeros(0).view());
+        let said = none.unwrap_err().to_string();
+        assert!(
+            said.starts_with("`x` has shape [0, 1] and so no elements"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn data_without_scales_are_named() {
+        let said = |x: Array2<f64>, y: Array1<f64>| {
+            rbf_process(x.view(), y.view()).unwrap_err().to_string()
+        };
+        let flat = said(Array2::zeros((3, 0)), Array1::zeros(3));
+        assert!(
+            flat.starts_with("`x` has shape [3, 0] and so no elements"),
+            "{flat}"
+        );
+        let huge = said(array![[0.0], [1.0]], array![0.0, 1e200]);
+        assert!(
+            huge.contains("variance of y") && huge.contains("scale the values down"),
+            "{huge}"
+        );
+        let huge = said(array![[0.0, 0.0], [0.0, 1e200]], array![0.0, 1.0]);
+        assert!(huge.contains("variance of column 1 of x"), "{huge}");
     }
 }

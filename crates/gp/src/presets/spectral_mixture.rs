@@ -1,24 +1,23 @@
-//! A function with oscillations, known or not.
+//! A process for functions that oscillate.
 
 use super::Scales;
 use super::spectrum::{Lines, strongest};
-use crate::check::expect_some;
 use crate::{Error, GaussianProcess};
 use bochner_kernels::{Cosine, SpectralMixtureConfig};
-use bochner_numerics::{Seed, standard_normal};
+use bochner_numerics::{Seed, argument, standard_normal};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use std::f64::consts::TAU;
 
 /// The process of a spectral mixture, started by the data's spectrum or scales.
 ///
-/// Components that start alike have the same gradient, and stay alike for ever: a mixture of five
-/// that are begun with one default is a mixture of one. Here all starts are distinct.
+/// Components that start alike have the same gradient, and stay alike for ever: five components that
+/// start from one default make a mixture of one. Here all starts are distinct.
 ///
 /// * **One input** (`d = 1`, four observations or more): the components sit on the strongest lines
-///   of the Lomb-Scargle periodogram, which needs no regular spacing. Each is the peak of what
-///   those before it leave, up to half of the mean sampling rate; its weight is the variance that
-///   it explains, its width a quarter of the series' resolution $1 / T$. What none explains is
-///   the noise.
+///   of the Lomb-Scargle periodogram, which needs no regular spacing. Each line is the peak of what
+///   the lines before it leave, up to half of the mean sampling rate. A component's weight is the
+///   variance that its line explains, its width a quarter of the series' resolution $1 / T$. The
+///   variance that no line explains is the noise.
 /// * **Several inputs**: the first component is smooth, with the lengthscales
 ///   $s_n \sqrt d$ in dimension $n$ of standard deviation $s_n$. The others are drawn from `seed`:
 ///   lengthscales that differ from these by factors $e^{z / 2}$, and frequencies
@@ -33,22 +32,22 @@ use std::f64::consts::TAU;
 /// `x: [n, d]`, `y: [n]`.
 ///
 /// # Errors
-/// [`Error::Empty`] without observations or components, [`Error::ShapeMismatch`],
-/// [`Error::NotFinite`].
+/// [`Error::Argument`] without observations, inputs or components, for data of other shapes, that are
+/// not finite or too large to be squared.
 ///
 /// # Numerics
-/// $O(n^2)$ time for each component where there is one input.
+/// $O(n^2)$ time for each component if there is one input.
 ///
 /// # Reference
 /// Wilson, Adams, *Gaussian process kernels for pattern discovery and extrapolation*, ICML 2013;
 /// Scargle, *Studies in astronomical time series analysis II*, 1982.
-pub fn spectral_mixture(
+pub fn spectral_mixture_process(
     x: ArrayView2<f64>,
     y: ArrayView1<f64>,
     components: usize,
     seed: Seed,
 ) -> Result<GaussianProcess, Error> {
-    expect_some("components", components)?;
+    argument::at_least_one("components", components)?;
     let scales = Scales::of(x, y)?;
     let lines = match x.ncols() {
         1 => strongest(x.column(0), y, components),
@@ -127,7 +126,7 @@ mod tests {
         });
         let wave = |f: f64| x.column(0).mapv(|t| (TAU * f * t).sin());
         let y = wave(0.8) * 2.0 + wave(2.5) + targets(60, "y") * 0.1;
-        let process = spectral_mixture(x.view(), y.view(), 3, Seed::new(1)).unwrap();
+        let process = spectral_mixture_process(x.view(), y.view(), 3, Seed::new(1)).unwrap();
         let rows = rows(&process, 3);
         assert!((rows[0][1] - 0.8).abs() < 0.05 && (rows[0][0] - 2.0).abs() < 0.3);
         assert!((rows[1][1] - 2.5).abs() < 0.05 && (rows[1][0] - 0.5).abs() < 0.1);
@@ -138,7 +137,8 @@ mod tests {
     #[test]
     fn several_inputs_start_apart_and_stay_apart() {
         let (x, y) = (points(20, 3, "x"), targets(20, "y"));
-        let start = |seed| spectral_mixture(x.view(), y.view(), 4, Seed::new(seed)).unwrap();
+        let start =
+            |seed| spectral_mixture_process(x.view(), y.view(), 4, Seed::new(seed)).unwrap();
         let mut process = start(1);
         assert_eq!(rows(&process, 4), rows(&start(1), 4));
         assert_ne!(rows(&process, 4), rows(&start(2), 4));
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn data_without_a_spectrum_have_a_process_all_the_same() {
         let start = |x: Array2<f64>, y: Array1<f64>, q| {
-            let process = spectral_mixture(x.view(), y.view(), q, Seed::new(1))?;
+            let process = spectral_mixture_process(x.view(), y.view(), q, Seed::new(1))?;
             assert_distinct(&rows(&process, q));
             process.evidence(x.view(), y.view())
         };
@@ -191,12 +191,16 @@ mod tests {
         assert!(start(points(9, 1, "x"), Array1::ones(9), 3).is_ok());
         assert!(start(points(2, 1, "x"), targets(2, "y"), 5).is_ok());
         assert!(start(points(1, 2, "x"), targets(1, "y"), 2).is_ok());
-        let none = spectral_mixture(
+        let none = spectral_mixture_process(
             points(4, 1, "x").view(),
             targets(4, "y").view(),
             0,
             Seed::new(1),
         );
-        assert!(matches!(none, Err(Error::Empty { what: "components" })));
+        assert!(
+            none.unwrap_err()
+                .to_string()
+                .starts_with("`components` is 0")
+        );
     }
 }

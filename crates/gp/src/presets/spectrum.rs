@@ -1,4 +1,4 @@
-//! The empirical spectrum of a series whose times need not be regular.
+//! The empirical spectrum of a series, at regular or irregular times.
 
 use ndarray::ArrayView1;
 use std::f64::consts::TAU;
@@ -6,13 +6,13 @@ use std::f64::consts::TAU;
 /// An oscillation found in a series.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
-    /// In cycles per unit.
+    /// The frequency in cycles per unit.
     pub(super) frequency: f64,
-    /// How much of the variance it explains.
+    /// The variance that the oscillation explains.
     pub(super) variance: f64,
 }
 
-/// The strongest oscillations, and the variance that they leave.
+/// The strongest oscillations, and the variance that they do not explain.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Lines {
     pub(super) lines: Vec<Line>,
@@ -22,8 +22,8 @@ pub(super) struct Lines {
 }
 
 /// The `count` strongest oscillations, found one after the other: each is the peak of the
-/// Lomb-Scargle periodogram of what those before it leave, so that neither its own side lobes nor
-/// its own frequency are found again.
+/// Lomb-Scargle periodogram of what the ones before it leave, so that neither the side lobes nor the
+/// frequency of an oscillation are found again.
 ///
 /// `None` if the series is too short to hold so many, or has no extent.
 pub(super) fn strongest(t: ArrayView1<f64>, y: ArrayView1<f64>, count: usize) -> Option<Lines> {
@@ -54,13 +54,13 @@ pub(super) fn strongest(t: ArrayView1<f64>, y: ArrayView1<f64>, count: usize) ->
     Some(Lines { lines, rest, step })
 }
 
-/// The sinusoid of one frequency that fits best, in the phase that parts cosine and sine.
+/// The sinusoid of one frequency that fits best, shifted so that its cosine and sine are orthogonal.
 struct Wave {
     rate: f64,
     shift: f64,
     cosine: f64,
     sine: f64,
-    /// The sum of squares that it explains: the periodogram, but for a factor.
+    /// The sum of squares that the sinusoid explains, which is the periodogram up to a factor.
     power: f64,
 }
 
@@ -77,7 +77,7 @@ impl Wave {
             sums.iter_mut().zip(terms).for_each(|(sum, t)| *sum += t);
         }
         let [cy, cc, sy, ss] = sums;
-        // At half of a regular sampling rate one of the two is zero at all times.
+        // At half of a regular sampling rate the cosine or the sine is zero at all times.
         let floor = 1e-9 * y.len() as f64;
         let amplitude = |products: f64, squares: f64| match squares > floor {
             true => products / squares,

@@ -1,7 +1,7 @@
 //! Started on the lines of the data's spectrum, a spectral mixture continues an oscillation of
 //! which a radial basis function forgets everything within a lengthscale.
 
-use bochner_gp::{FitConfig, GaussianProcess, rbf, spectral_mixture};
+use bochner_gp::{FitConfig, GaussianProcess, rbf_process, spectral_mixture_process};
 use bochner_numerics::Seed;
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 use std::f64::consts::TAU;
@@ -28,8 +28,8 @@ fn error_ahead(mut process: GaussianProcess, x: ArrayView2<f64>, y: &Array1<f64>
 #[test]
 fn a_spectral_mixture_goes_on() {
     let (x, y) = series(0, 80);
-    let smooth = error_ahead(rbf(x.view(), y.view()).unwrap(), x.view(), &y);
-    let mixture = spectral_mixture(x.view(), y.view(), 3, Seed::new(1)).unwrap();
+    let smooth = error_ahead(rbf_process(x.view(), y.view()).unwrap(), x.view(), &y);
+    let mixture = spectral_mixture_process(x.view(), y.view(), 3, Seed::new(1)).unwrap();
     let mixture = error_ahead(mixture, x.view(), &y);
     assert!(mixture < 0.25, "{mixture}");
     assert!(mixture < 0.5 * smooth, "{mixture} {smooth}");

@@ -5,7 +5,9 @@ use crate::settings::{Covariance, ProcessSettings};
 use crate::store::{Artefacts, History, read_json};
 use crate::trial::{Evaluation, Facts, Step};
 use crate::{Error, Trial};
-use bochner_gp::{Ascent, EvidenceGradient, FitConfig, GaussianProcess, rbf, spectral_mixture};
+use bochner_gp::{
+    Ascent, EvidenceGradient, FitConfig, GaussianProcess, rbf_process, spectral_mixture_process,
+};
 use bochner_numerics::Seed;
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
@@ -47,8 +49,10 @@ fn process(
 ) -> Result<GaussianProcess, bochner_gp::Error> {
     let (x, y) = (train.x.view(), train.y.view());
     match settings.covariance {
-        Covariance::Rbf => rbf(x, y),
-        Covariance::SpectralMixture { components } => spectral_mixture(x, y, components, seed),
+        Covariance::Rbf => rbf_process(x, y),
+        Covariance::SpectralMixture { components } => {
+            spectral_mixture_process(x, y, components, seed)
+        }
     }
 }
 
@@ -266,7 +270,7 @@ mod tests {
             steps: 4,
             ..FitConfig::default()
         };
-        let mut process = rbf(x.view(), y.view()).unwrap();
+        let mut process = rbf_process(x.view(), y.view()).unwrap();
         let fit = process.fit_observed(x.view(), y.view(), &config, |now, step| {
             let posterior = now.condition(x.view(), y.view()).unwrap();
             let error = |rows: &[usize]| {

@@ -1,21 +1,19 @@
-//! The joint distribution of the function's values at several inputs, and draws from it.
+//! The normal distribution of several values, and draws from it.
 
-use crate::check::{expect_finite_matrix, expect_length};
-use crate::cholesky::Cholesky;
 use crate::{Error, Jitter};
-use bochner_numerics::{Mat, MatMut, matmul, standard_normal};
+use bochner_numerics::{Mat, MatMut, argument, matmul, standard_normal};
 use ndarray::{Array1, Array2};
 use rand::RngCore;
 
-/// A normal distribution of several values.
+/// The normal distribution of several values, as [`GaussianProcess::prior`] and
+/// [`Posterior::joint`](crate::Posterior::joint) return it.
 ///
-/// From [`GaussianProcess::prior`](crate::GaussianProcess::prior) or
-/// [`Posterior::joint`](crate::Posterior::joint).
+/// [`GaussianProcess::prior`]: crate::GaussianProcess::prior
 #[derive(Clone, Debug, PartialEq)]
-pub struct Joint {
-    /// `[m]`.
+pub struct MultivariateNormal {
+    /// The mean, `[m]`.
     pub mean: Array1<f64>,
-    /// `[m, m]`, symmetric and positive semi-definite up to rounding.
+    /// The covariance, `[m, m]`, symmetric and positive semi-definite up to rounding.
     pub covariance: Array2<f64>,
 }
 
@@ -28,7 +26,7 @@ pub struct Draws {
     pub jitter: f64,
 }
 
-impl Joint {
+impl MultivariateNormal {
     /// Independent draws, $\mu + L z$ with $L L^\top = \Sigma + j I$.
     ///
     /// The covariance of a smooth function at many inputs is singular but for rounding, and that
@@ -37,20 +35,20 @@ impl Joint {
     /// [`Jitter::Fixed`].
     ///
     /// # Errors
-    /// [`Error::NotPositiveDefinite`] if all jitter is in vain, [`Error::OutOfRange`] for a jitter
-    /// that cannot stand; [`Error::ShapeMismatch`], [`Error::NotFinite`] if mean or covariance
-    /// were changed into something else.
+    /// [`Error::NotPositiveDefinite`] if no jitter suffices; [`Error::Argument`] for a jitter outside
+    /// its range, or if mean and covariance do not fit together; [`Error::Covariance`] if an entry of
+    /// the covariance is not finite.
     ///
     /// # Numerics
     /// $O(m^3)$ time, and $O(m^2)$ for each draw.
     ///
     /// # Example
     /// ```
-    /// use bochner_gp::{Jitter, Joint};
+    /// use bochner_gp::ndarray::array;
+    /// use bochner_gp::{Jitter, MultivariateNormal};
     /// use bochner_numerics::Seed;
-    /// use ndarray::array;
     ///
-    /// let joint = Joint {
+    /// let joint = MultivariateNormal {
     ///     mean: array![1.0, 2.0],
     ///     covariance: array![[1.0, 1.0], [1.0, 1.0]],
     /// };
@@ -70,17 +68,16 @@ impl Joint {
     ) -> Result<Draws, Error> {
         jitter.check()?;
         let m = self.mean.len();
-        expect_length("covariance", m, self.covariance.nrows())?;
-        expect_length("covariance", m, self.covariance.ncols())?;
-        expect_finite_matrix("covariance", &self.covariance.view())?;
-        let factor = Cholesky::new(self.covariance.view(), 0.0, jitter)?;
+        argument::shape("covariance", &[m, m], self.covariance.shape())?;
+        let (factor, jitter) = jitter.factorise(self.covariance.view(), 0.0)?;
+        let upper = factor.lower().reversed_axes();
+        let upper = upper.to_slice().expect("L stands column by column");
         let z: Vec<f64> = (0..count * m).map(|_| standard_normal(rng)).collect();
         let mut values = Array2::zeros((count, m));
         values += &self.mean;
         let out = values.as_slice_mut().expect("allocated in row-major order");
         let out = MatMut::new(out, count, m);
-        matmul(1.0, Mat::new(&z, count, m), factor.upper(), 1.0, out);
-        let jitter = factor.jitter();
+        matmul(1.0, Mat::new(&z, count, m), Mat::new(upper, m, m), 1.0, out);
         Ok(Draws { values, jitter })
     }
 }
@@ -93,7 +90,7 @@ mod tests {
     use ndarray::array;
 
     /// Mean and covariance of many draws are within five standard errors of the joint's.
-    fn moments_agree(joint: &Joint) {
+    fn moments_agree(joint: &MultivariateNormal) {
         let count = 20_000;
         let mut stream = Seed::new(5).stream("draws");
         let draws = joint.sample(count, Jitter::Fixed(1e-12), &mut stream);
@@ -141,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_singular_covariance_is_refused_without_jitter_and_reported_with_it() {
-        let joint = Joint {
+        let joint = MultivariateNormal {
             mean: array![0.0, 0.0],
             covariance: array![[1.0, 1.0], [1.0, 1.0]],
         };
@@ -157,17 +154,12 @@ mod tests {
         ));
         assert_eq!(draw(Jitter::Fixed(1e-9)).unwrap().jitter, 1e-9);
         assert!(draw(Jitter::Fixed(-1.0)).is_err());
-        let short = Joint {
+        let short = MultivariateNormal {
             mean: array![0.0],
             ..joint.clone()
         };
         let short = short.sample(1, Jitter::Fixed(0.1), &mut Seed::new(1).stream("draws"));
-        assert!(matches!(
-            short,
-            Err(Error::ShapeMismatch {
-                what: "covariance",
-                ..
-            })
-        ));
+        let said = short.unwrap_err().to_string();
+        assert!(said.contains("`covariance` has shape [2, 2], but must have [1, 1]"));
     }
 }

@@ -1,23 +1,23 @@
 //! By the system's LAPACK. Its threads are its own: `OPENBLAS_NUM_THREADS` sets their number.
 
-use super::clear_above_diagonal;
-use ndarray_linalg::{Diag, Lapack, MatrixLayout, UPLO};
+use super::{Singular, clear_above_diagonal};
+use ndarray_linalg::{Diag, JobSvd, Lapack, MatrixLayout, UPLO};
 
-/// What LAPACK can only say of arguments that are not what it was told.
-const FITS: &str = "a factor with a positive diagonal and as many rows as it was told";
+/// LAPACK fails here only if its arguments are not what this file passes.
+const FITS: &str = "a factor with a positive diagonal and as many rows as LAPACK was told";
 
-/// The factor of a symmetric matrix, or the first row whose pivot is not positive.
-pub(crate) fn factor(a: Vec<f64>, order: usize) -> Result<Vec<f64>, usize> {
-    let mut lower = a.clone();
-    if in_place(&mut lower, order) {
-        return Ok(lower);
+/// Replaces a symmetric matrix by its factor; an error is the first row whose pivot is not positive.
+pub(crate) fn factor(a: &mut [f64], order: usize) -> Result<(), usize> {
+    let original = a.to_vec();
+    if in_place(a, order) {
+        return Ok(());
     }
     // ndarray-linalg keeps the failing row to itself. Where a leading block fails, every larger
     // one does.
     let (mut positive, mut failing) = (0, order);
     while failing - positive > 1 {
         let middle = positive + (failing - positive) / 2;
-        if in_place(&mut leading(&a, order, middle), middle) {
+        if in_place(&mut leading(&original, order, middle), middle) {
             positive = middle;
         } else {
             failing = middle;
@@ -50,6 +50,24 @@ pub(crate) fn inverse(lower: &[f64], order: usize) -> Vec<f64> {
         f64::inv_cholesky(layout(order, order), UPLO::Lower, &mut inverse).expect(FITS);
     }
     inverse
+}
+
+/// The eigenvalues in ascending order and the eigenvectors; `None` if they do not converge.
+pub(crate) fn eigen(a: &[f64], order: usize) -> Option<(Vec<f64>, Vec<f64>)> {
+    let mut vectors = a.to_vec();
+    let values = f64::eigh(true, layout(order, order), UPLO::Lower, &mut vectors);
+    values.ok().map(|values| (values, vectors))
+}
+
+/// The eigenvalues in ascending order; `None` if they do not converge.
+pub(crate) fn eigenvalues(a: &[f64], order: usize) -> Option<Vec<f64>> {
+    f64::eigh(false, layout(order, order), UPLO::Lower, &mut a.to_vec()).ok()
+}
+
+/// The thin decomposition of a matrix of `m` rows; `None` if it does not converge.
+pub(crate) fn svd(mut a: Vec<f64>, m: usize, n: usize) -> Option<Singular> {
+    let parts = f64::svddc(layout(m, n), JobSvd::Some, &mut a).ok()?;
+    Some((parts.u?, parts.s, parts.vt?))
 }
 
 /// Whether the matrix was positive definite, and so became its factor.

@@ -1,11 +1,12 @@
-//! The covariances of a set of inputs with itself: the half that suffices.
+//! The Gram matrix of a set of inputs with itself, of which one half is computed.
 
 use crate::Error;
 use bochner_kernels::Kernel;
 use ndarray::{Array2, ArrayView2, s};
 use std::ops::Range;
 
-/// How many rows are computed at a time; only in the squares on the diagonal is work done twice.
+/// How many rows are computed at a time. Entries are computed twice only in the square blocks on the
+/// diagonal.
 const ROWS: usize = 64;
 
 /// The Gram matrix of `x` with itself.
@@ -31,7 +32,7 @@ pub(crate) fn gram_vjp(
     for rows in blocks(x.nrows()) {
         let (own, before) = (x.slice(s![rows.clone(), ..]), x.slice(s![..rows.end, ..]));
         let mut weights = cotangent.slice(s![rows.clone(), ..rows.end]).to_owned();
-        // What lies before the square stands for its mirror image as well.
+        // Each entry before the square block stands for its mirror image as well.
         weights
             .slice_mut(s![.., ..rows.start])
             .mapv_inplace(|g| 2.0 * g);
@@ -44,7 +45,8 @@ pub(crate) fn gram_vjp(
     Ok(parameters)
 }
 
-/// No rows are one empty block, so that the kernel sees the width of the inputs.
+/// The ranges of rows. Without rows there is one empty range, so that the kernel sees the width of the
+/// inputs.
 fn blocks(rows: usize) -> impl Iterator<Item = Range<usize>> {
     let starts = (0..rows.max(1)).step_by(ROWS);
     starts.map(move |start| start..rows.min(start + ROWS))

@@ -1,0 +1,183 @@
+//! Eigenvalues and eigenvectors of symmetric matrices.
+
+use crate::Error;
+use crate::backend;
+use bochner_numerics::argument;
+use ndarray::{Array1, Array2, ArrayView2, ShapeBuilder};
+
+/// The eigenvalues and eigenvectors of a symmetric matrix.
+///
+/// $$A = V \operatorname{diag}(\lambda) V^\top, \qquad V^\top V = I$$
+#[derive(Clone, Debug, PartialEq)]
+pub struct SymmetricEigen {
+    /// The eigenvalues $\lambda$ in ascending order, `[n]`.
+    pub values: Array1<f64>,
+    /// The eigenvectors $V$ as columns, in the order of the values, `[n, n]`.
+    pub vectors: Array2<f64>,
+}
+
+/// The eigenvalues and eigenvectors of a symmetric matrix.
+///
+/// # Shapes
+/// `a: [n, n]`; the entries below the diagonal are not read.
+///
+/// # Errors
+/// [`Error::Argument`] if `a` is not square or not finite, [`Error::NoConvergence`].
+///
+/// # Numerics
+/// $O(n^3)$ time, by tridiagonal form and divide and conquer. Each eigenvalue is off by a small
+/// multiple of rounding of the largest one. Entries are squared: those above 1e150 overflow.
+///
+/// # Reference
+/// Golub, Van Loan, *Matrix Computations*, 4th edition, sections 8.3 and 8.4.
+pub fn symmetric_eigen(a: ArrayView2<f64>) -> Result<SymmetricEigen, Error> {
+    let (values, vectors) = decomposed(a, backend::eigen)?;
+    let order = values.len();
+    let vectors = Array2::from_shape_vec((order, order).f(), vectors);
+    Ok(SymmetricEigen {
+        values: values.into(),
+        vectors: vectors.expect("n columns of n entries"),
+    })
+}
+
+/// The eigenvalues of a symmetric matrix in ascending order, `[n]`.
+///
+/// # Shapes
+/// `a: [n, n]`; the entries below the diagonal are not read.
+///
+/// # Errors
+/// Those of [`symmetric_eigen`].
+///
+/// # Numerics
+/// Those of [`symmetric_eigen`], at about a third of its cost.
+pub fn symmetric_eigenvalues(a: ArrayView2<f64>) -> Result<Array1<f64>, Error> {
+    Ok(decomposed(a, backend::eigenvalues)?.into())
+}
+
+fn decomposed<R: Default>(
+    a: ArrayView2<f64>,
+    decompose: impl Fn(&[f64], usize) -> Option<R>,
+) -> Result<R, Error> {
+    let order = a.nrows();
+    argument::shape("a", &[order, order], a.shape())?;
+    argument::finite("a", a.shape(), a)?;
+    if order == 0 {
+        return Ok(R::default());
+    }
+    // Read row by row, so that a symmetric matrix reads as if column by column.
+    let columns: Vec<f64> = a.iter().copied().collect();
+    decompose(&columns, order).ok_or(Error::NoConvergence {
+        what: "eigenvalues",
+        shape: [order, order],
+    })
+}
+
+/// The symmetric matrix that is meant by one that is symmetric up to rounding: the mean of the matrix
+/// and its transpose.
+///
+/// # Shapes
+/// `a: [n, n]`, with at least one row; `name` is what errors call it.
+///
+/// # Errors
+/// [`Error::Argument`] if `a` is empty, not square or not finite; [`Error::NotSymmetric`] if an entry
+/// and its mirror image differ by more than `tolerance` times the larger of them and one.
+///
+/// # Example
+/// ```
+/// use bochner_dense::{Error, symmetrised};
+/// use ndarray::array;
+///
+/// let a = symmetrised("a", array![[1.0, 0.5], [0.5 + 2e-9, 1.0]].view(), 1e-6)?;
+/// assert_eq!(a[[0, 1]], a[[1, 0]]);
+/// let skew = symmetrised("a", array![[1.0, 0.5], [0.6, 1.0]].view(), 1e-6);
+/// assert!(matches!(skew, Err(Error::NotSymmetric { row: 1, column: 0, .. })));
+/// # Ok::<(), Error>(())
+/// ```
+pub fn symmetrised(
+    name: &'static str,
+    a: ArrayView2<f64>,
+    tolerance: f64,
+) -> Result<Array2<f64>, Error> {
+    argument::not_empty(name, a.shape())?;
+    argument::shape(name, &[a.nrows(), a.nrows()], a.shape())?;
+    argument::finite(name, a.shape(), a)?;
+    for ((row, column), &lower) in a.indexed_iter().filter(|((i, j), _)| i > j) {
+        let upper = a[[column, row]];
+        if (lower - upper).abs() > tolerance * lower.abs().max(upper.abs()).max(1.0) {
+            return Err(Error::NotSymmetric {
+                name,
+                row,
+                column,
+                lower,
+                upper,
+            });
+        }
+    }
+    Ok(0.5 * (&a + &a.t()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_close, covariance, random};
+    use bochner_numerics::ArgumentError;
+    use ndarray::array;
+
+    #[test]
+    fn eigenvectors_are_orthonormal_and_put_the_matrix_together_again() {
+        for order in [1, 2, 7, 64, 200] {
+            let b = random(order, order);
+            for a in [
+                covariance(order),
+                &b + &b.t(),
+                Array2::zeros((order, order)),
+            ] {
+                let SymmetricEigen { values, vectors } = symmetric_eigen(a.view()).unwrap();
+                let size = 1.0 + values.fold(0.0, |m: f64, v| m.max(v.abs()));
+                assert_close(&(&vectors * &values).dot(&vectors.t()), &a, 1e-13 * size);
+                assert_close(&vectors.t().dot(&vectors), &Array2::eye(order), 1e-13);
+                assert!(values.windows(2).into_iter().all(|w| w[0] <= w[1]));
+                let alone = symmetric_eigenvalues(a.view()).unwrap();
+                assert!((&alone - &values).iter().all(|d| d.abs() < 1e-13 * size));
+            }
+        }
+    }
+
+    #[test]
+    fn equal_correlations_by_hand() {
+        let a = array![[1.0, 0.5, 0.5], [0.5, 1.0, 0.5], [0.5, 0.5, 1.0]];
+        let values = symmetric_eigenvalues(a.view()).unwrap();
+        let pairs = values.iter().zip([0.5, 0.5, 2.0]);
+        assert!(pairs.into_iter().all(|(x, y)| (x - y).abs() < 1e-15));
+    }
+
+    #[test]
+    fn only_the_upper_triangle_is_read() {
+        let a = array![[1.0, 2.0], [f64::MAX, 1.0]];
+        let values = symmetric_eigenvalues(a.view()).unwrap();
+        assert!((values[0] + 1.0).abs() < 1e-15 && (values[1] - 3.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_are_refused() {
+        let wide = symmetric_eigen(Array2::zeros((2, 3)).view());
+        assert!(matches!(
+            wide,
+            Err(Error::Argument(ArgumentError::Shape { .. }))
+        ));
+        let nan = symmetric_eigenvalues(array![[f64::NAN]].view());
+        assert!(matches!(
+            nan,
+            Err(Error::Argument(ArgumentError::NotFinite { .. }))
+        ));
+        assert_eq!(
+            symmetric_eigenvalues(Array2::zeros((0, 0)).view()),
+            Ok(Array1::zeros(0))
+        );
+        let none = symmetrised("a", Array2::zeros((0, 0)).view(), 0.0);
+        assert!(matches!(
+            none,
+            Err(Error::Argument(ArgumentError::Empty { .. }))
+        ));
+    }
+}
