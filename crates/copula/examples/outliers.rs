@@ -4,10 +4,10 @@
 
 #![allow(clippy::print_stdout)]
 
+use bochner_copula::ndarray::{Array2, ArrayView2, array};
+use bochner_copula::statrs::distribution::Gamma;
 use bochner_copula::{Error, GaussianCopula, Joint, pseudo_observations};
 use bochner_numerics::Seed;
-use ndarray::{Array2, ArrayView2, array};
-use statrs::distribution::Gamma;
 
 const TRUE: f64 = 0.7;
 
@@ -15,7 +15,7 @@ fn main() -> Result<(), Error> {
     let copula = GaussianCopula::from_correlation(array![[1.0, TRUE], [TRUE, 1.0]].view())?;
     let gamma = |shape| Gamma::new(shape, 1.0).expect("the shape is positive");
     let joint = Joint::new(copula, vec![gamma(0.5), gamma(3.0)])?;
-    let clean = joint.sample(1000, &mut Seed::new(1).stream("data"));
+    let clean = joint.sample(1000, &mut Seed::new(1).stream("data"))?;
 
     println!("correlation {TRUE}: found by");
     println!("wrong rows  Pearson  normal scores  Kendall's tau");

@@ -1,21 +1,21 @@
 //! The distribution function of the Gaussian copula, by quasi Monte Carlo.
 
-use crate::dense::reordered;
-use crate::error::{Error, same_shape};
+use crate::Error;
 use crate::gaussian::GaussianCopula;
 use crate::normal::clamped_quantile;
-use bochner_numerics::normal;
+use crate::triangular::reordered;
+use bochner_numerics::{ArgumentError, argument, normal};
 use ndarray::{Array2, ArrayView1};
 use rand::{Rng, RngCore};
 use serde::{Deserialize, Serialize};
 
-/// How much work goes into a distribution function.
+/// The lattice by which a distribution function is integrated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Lattice {
-    /// Points of the lattice. The error falls faster than their inverse.
+    /// The number of points. The error falls faster than its inverse.
     pub points: usize,
-    /// Random shifts of the lattice, at least 2; their spread gives the error estimate.
+    /// The number of random shifts of the lattice, at least 2; their spread gives the error estimate.
     pub shifts: usize,
 }
 
@@ -30,25 +30,13 @@ impl Default for Lattice {
 }
 
 impl Lattice {
-    fn check(self) -> Result<(), Error> {
-        let refuse = |what, expected, got: usize| {
-            Err(Error::OutOfRange {
-                what,
-                expected,
-                got: got as f64,
-            })
-        };
-        match self {
-            Self { points: 0, .. } => refuse("the number of points", "at least 1", 0),
-            Self { shifts, .. } if shifts < 2 => {
-                refuse("the number of shifts", "at least 2", shifts)
-            }
-            _ => Ok(()),
-        }
+    fn check(self) -> Result<(), ArgumentError> {
+        argument::at_least_one("points", self.points)?;
+        argument::in_range(self.shifts > 1, "shifts", self.shifts as f64, "at least 2")
     }
 }
 
-/// A probability and how well it is known.
+/// An estimated probability and its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probability {
     /// The estimate, without bias.
@@ -74,8 +62,8 @@ impl GaussianCopula {
     /// `u: [M]`, from 0 to 1 inclusive.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`], [`Error::Score`] (of row 0), [`Error::OutOfRange`] for no points
-    /// or fewer than two shifts.
+    /// [`Error::Argument`] for another number of coordinates, no points or fewer than two shifts;
+    /// [`Error::Score`] (of row 0).
     ///
     /// # Numerics
     /// `points * shifts` products of `M` factors. Exact within rounding in one dimension and at
@@ -89,9 +77,9 @@ impl GaussianCopula {
     /// # Example
     ///
     /// ```
+    /// use bochner_copula::ndarray::{array, aview1};
     /// use bochner_copula::{GaussianCopula, Lattice};
     /// use bochner_numerics::Seed;
-    /// use ndarray::{array, aview1};
     ///
     /// let copula = GaussianCopula::from_correlation(array![[1.0, 0.5], [0.5, 1.0]].view())?;
     /// let mut rng = Seed::new(1).stream("shifts");
@@ -103,9 +91,9 @@ impl GaussianCopula {
         &self,
         u: ArrayView1<f64>,
         lattice: Lattice,
-        rng: &mut impl RngCore,
+        rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Probability, Error> {
-        same_shape("u", &[self.dimension()], u.shape())?;
+        argument::shape("u", &[self.dimension()], u.shape())?;
         let outside = u.indexed_iter().find(|&(_, u)| !(0.0..=1.0).contains(u));
         if let Some((coordinate, &got)) = outside {
             let row = 0;
@@ -124,7 +112,7 @@ impl GaussianCopula {
         &self,
         bounds: &[f64],
         lattice: Lattice,
-        rng: &mut impl RngCore,
+        rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Probability, Error> {
         lattice.check()?;
         let integrand = Integrand::new(self, bounds);
@@ -151,7 +139,12 @@ impl Integrand {
         }
     }
 
-    fn shifted_mean(&self, generator: &[f64], points: usize, rng: &mut impl RngCore) -> f64 {
+    fn shifted_mean(
+        &self,
+        generator: &[f64],
+        points: usize,
+        rng: &mut (impl RngCore + ?Sized),
+    ) -> f64 {
         let shift: Vec<f64> = generator.iter().map(|_| rng.r#gen()).collect();
         let mut w = vec![0.0; generator.len()];
         let mut y = vec![0.0; generator.len()];
@@ -280,13 +273,25 @@ mod tests {
             let lattice = Lattice { points, shifts };
             copula.cdf(aview1(u), lattice, &mut rng).unwrap_err()
         };
-        assert!(matches!(call(&[0.5], 9, 9), Error::ShapeMismatch { .. }));
+        let shape = call(&[0.5], 9, 9).to_string();
+        assert!(
+            shape.starts_with("`u` has shape [1], but must have [2]"),
+            "{shape}"
+        );
         assert!(matches!(
             call(&[0.5, 1.1], 9, 9),
             Error::Score { coordinate: 1, .. }
         ));
         assert!(matches!(call(&[0.5, f64::NAN], 9, 9), Error::Score { .. }));
-        assert!(matches!(call(&[0.5, 0.5], 0, 9), Error::OutOfRange { .. }));
-        assert!(matches!(call(&[0.5, 0.5], 9, 1), Error::OutOfRange { .. }));
+        assert!(
+            call(&[0.5, 0.5], 0, 9)
+                .to_string()
+                .starts_with("`points` is 0")
+        );
+        assert!(
+            call(&[0.5, 0.5], 9, 1)
+                .to_string()
+                .starts_with("`shifts` is 1")
+        );
     }
 }

@@ -1,11 +1,16 @@
-//! What a copula is written as and read from.
+//! The serialised form of a copula.
 
-use crate::error::{Error, same_shape};
-use crate::gaussian::GaussianCopula;
+use crate::Error;
+use crate::gaussian::{GaussianCopula, ROUNDING};
+use bochner_numerics::argument;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-/// What a [`GaussianCopula`] is written as and read from.
+/// The serialised form of a [`GaussianCopula`].
+///
+/// A copula is read from it only if every row of the factor has norm 1 within 1e-6, as it was written:
+/// anything else was not written by this crate. [`GaussianCopula::from_factor`] normalises other
+/// factors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CopulaConfig {
@@ -20,7 +25,11 @@ impl TryFrom<CopulaConfig> for GaussianCopula {
         let rows = config.factor;
         let mut factor = Array2::zeros((rows.len(), rows.len()));
         for (m, row) in rows.iter().enumerate() {
-            same_shape("a row of factor", &[m + 1], &[row.len()])?;
+            argument::shape(format!("row {m} of factor"), &[m + 1], &[row.len()])?;
+            let norm = row.iter().fold(0.0, |r: f64, x| r.hypot(*x));
+            let holds = (norm - 1.0).abs() <= ROUNDING;
+            let name = format!("the norm of row {m} of factor");
+            argument::in_range(holds, name, norm, "1: divide the row by its norm")?;
             row.iter()
                 .enumerate()
                 .for_each(|(k, &x)| factor[[m, k]] = x);
@@ -55,7 +64,7 @@ mod tests {
     fn what_is_written_and_read_again_is_equal() {
         let random =
             Array3::from_shape_fn((1, 9, 9), |(_, m, k)| (m * 7 + k * 3) as f64 % 5.0 - 1.5);
-        let strict = crate::free(random.view())
+        let strict = crate::heads::free(random.view())
             .unwrap()
             .index_axis_move(Axis(0), 0);
         for copula in [three(), GaussianCopula::from_factor(strict.view()).unwrap()] {
@@ -74,11 +83,15 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
-        let ok = serde_json::from_str::<GaussianCopula>(r#"{"factor": [[2.0], [3.0, 4.0]]}"#);
+        let ok = serde_json::from_str::<GaussianCopula>(r#"{"factor": [[1.0], [0.6, 0.8]]}"#);
         assert_eq!(ok.unwrap().correlation()[[0, 1]], 0.6);
-        assert!(read(r#"{"factor": [[1.0], [3.0, -4.0]]}"#).contains("must be positive"));
-        assert!(read(r#"{"factor": [[1.0], [3.0]]}"#).contains("a row of factor"));
-        assert!(read(r#"{"factor": []}"#).contains("at least one"));
+        assert!(read(r#"{"factor": [[1.0], [0.6, -0.8]]}"#).contains("must be above 0"));
+        assert!(read(r#"{"factor": [[1.0], [3.0]]}"#).contains("row 1 of factor"));
+        for norm in [r#"[[1.0], [1e308, 1.0]]"#, r#"[[3.0], [0.5, 0.8]]"#] {
+            let said = read(&format!(r#"{{"factor": {norm}}}"#));
+            assert!(said.contains("the norm of row"), "{said}");
+        }
+        assert!(read(r#"{"factor": []}"#).contains("no elements"));
         assert!(read(r#"{"factor": [[1.0]], "extra": 1}"#).contains("extra"));
     }
 }

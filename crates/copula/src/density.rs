@@ -1,11 +1,11 @@
 //! The density of the Gaussian copula as a function that can be trained through.
 
-use crate::dense::{solve_columns, solve_columns_transposed};
-use crate::error::{Error, same_shape};
+use crate::Error;
 use crate::factor::{half_neg_log_det, normalise, normalise_vjp};
+use crate::triangular::{solve_columns, solve_columns_transposed};
 use bochner_numerics::elementary::{exp_in_place, normal_quantile_in_place};
 use bochner_numerics::normal::ln_density;
-use bochner_numerics::{Mat, MatMut, Real, matmul, parallel};
+use bochner_numerics::{Mat, MatMut, Real, argument, matmul, parallel};
 use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
 use std::ops::Range;
 
@@ -21,16 +21,16 @@ use std::ops::Range;
 /// `u: [n, M]`, strictly between 0 and 1, `factor: [M, M]` to `[n]`.
 ///
 /// # Errors
-/// [`Error::Score`], [`Error::ShapeMismatch`], and as [`normalise`].
+/// [`Error::Score`], and those of [`normalise`].
 ///
 /// # Numerics
-/// In double precision for either type.
+/// The computation is in double precision for either type.
 ///
 /// # Example
 ///
 /// ```
 /// use bochner_copula::copula_log_density;
-/// use ndarray::array;
+/// use bochner_copula::ndarray::array;
 ///
 /// let factor = array![[1.0, 0.0], [0.75, 1.0]];
 /// let value = copula_log_density(array![[0.5, 0.5]].view(), factor.view())?;
@@ -49,9 +49,9 @@ pub fn copula_log_density<T: Real>(
 /// The gradients of [`copula_log_density`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct CopulaGradients<T> {
-    /// `[n, M]`.
+    /// The gradient along `u`, `[n, M]`.
     pub u: Array2<T>,
-    /// `[M, M]`, zero above the diagonal.
+    /// The gradient along `factor`, `[M, M]`, zero above the diagonal.
     pub factor: Array2<T>,
 }
 
@@ -67,7 +67,7 @@ pub struct CopulaGradients<T> {
 /// `u: [n, M]`, `factor: [M, M]`, `cotangent` (*g*): `[n]`.
 ///
 /// # Errors
-/// As [`copula_log_density`].
+/// Those of [`copula_log_density`].
 pub fn copula_log_density_vjp<T: Real>(
     u: ArrayView2<T>,
     factor: ArrayView2<T>,
@@ -100,7 +100,7 @@ impl ScoreGradients {
         factor: ArrayView2<T>,
         cotangent: ArrayView1<T>,
     ) -> Result<Self, Error> {
-        same_shape("cotangent", &[scores.nrows()], cotangent.shape())?;
+        argument::shape("cotangent", &[scores.nrows()], cotangent.shape())?;
         let lh = unit_rows(factor)?;
         let (n, dimension) = scores.dim();
         let mut to_scores = Array2::zeros((n, dimension));
@@ -155,7 +155,7 @@ fn along_rows(lh: ArrayView2<f64>, g: &[f64], x: &[f64]) -> (Array2<f64>, Array2
             *w *= g;
         }
     }
-    // Above the diagonal it is not read.
+    // Only the part on and below the diagonal is read.
     let mut along_lh = vec![0.0; dimension * dimension];
     let product = MatMut::new(&mut along_lh, dimension, dimension);
     let (w, y) = (Mat::new(&w, dimension, rows), Mat::new(&y, dimension, rows));
@@ -197,12 +197,13 @@ pub(crate) fn log_density_at_uniforms(
     ))
 }
 
-/// Term by term, so that a coordinate on which nothing depends cancels exactly.
+/// One term of the logarithm of the density. Taken term by term, a coordinate that is independent of
+/// all others cancels exactly.
 fn relative_to_independence(x: f64, y: f64) -> f64 {
     0.5 * (x - y) * (x + y)
 }
 
-/// Rows that are computed together, turned so that neighbours in memory are of different rows.
+/// The number of rows computed together, turned so that neighbours in memory belong to different rows.
 const ROWS: usize = 256;
 
 /// Some rows of `[n, M]` as `[M, rows]`.
@@ -238,8 +239,7 @@ pub(crate) fn over_whitened(
                 .zip(terms)
                 .for_each(|(value, term)| *value += term);
         }
-        // The only way to NaN is an overflow on the way to `y`, and `y` enters by minus its
-        // square.
+        // NaN arises only from an overflow on the way to `y`, whose negative square enters the value.
         let overflown = values.iter_mut().filter(|value| value.is_nan());
         overflown.for_each(|value| *value = f64::NEG_INFINITY);
     });
@@ -259,9 +259,9 @@ pub(crate) fn normal_scores<T: Real>(
     Ok(Array2::from_shape_vec(u.dim(), scores).expect("as many as there were"))
 }
 
-/// Whether all uniform scores `[n, M]` lie strictly between 0 and 1.
+/// Refuses uniform scores `[n, M]` that do not lie strictly between 0 and 1.
 fn check_uniforms<T: Real>(u: &ArrayView2<T>, dimension: usize) -> Result<(), Error> {
-    same_shape("u", &[u.nrows(), dimension], u.shape())?;
+    argument::shape("u", &[u.nrows(), dimension], u.shape())?;
     let inside = |u: &T| *u > T::zero() && *u < T::one();
     let blocks = parallel::map(u.nrows().div_ceil(ROWS), |block| {
         let rows = u.slice(s![block * ROWS..u.nrows().min((block + 1) * ROWS), ..]);
@@ -381,9 +381,8 @@ mod tests {
             call(array![[0.5, f64::NAN, 0.5]]),
             Error::Score { .. }
         ));
-        assert!(matches!(
-            call(array![[0.5, 0.5]]),
-            Error::ShapeMismatch { .. }
-        ));
+        let shape = call(array![[0.5, 0.5]]).to_string();
+        assert!(shape.starts_with("`u` has shape [1, 2], but must have [1, 3]"));
+        assert!(!shape.contains("heads"));
     }
 }

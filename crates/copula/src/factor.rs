@@ -1,11 +1,11 @@
 //! Correlation matrices from lower-triangular factors.
 //!
-//! A factor is lower-triangular with a positive diagonal. Only the lower part is ever read, so
-//! that whatever stands above the diagonal is without effect and has a zero gradient.
+//! A factor is lower-triangular with a positive diagonal. Only the part on and below the diagonal is
+//! read, so that entries above the diagonal have no effect and a zero gradient.
 
-use crate::error::{Error, not_empty, same_shape};
+use crate::Error;
 use bochner_numerics::operations::record;
-use bochner_numerics::{Operations, Real};
+use bochner_numerics::{ArgumentError, Operations, Real, argument};
 use ndarray::{Array1, Array3, ArrayView1, ArrayView3, ArrayView4, CowArray, Ix3};
 use std::borrow::Cow;
 
@@ -17,17 +17,16 @@ use std::borrow::Cow;
 /// `factor: [n, M, M]`, a stack of `n` factors, to `[n, M, M]`; zero above the diagonal.
 ///
 /// # Errors
-/// [`Error::Diagonal`] where a diagonal entry is not positive, [`Error::NonFinite`] where an entry
-/// of the lower part is not finite, [`Error::ShapeMismatch`] if the matrices are not square,
-/// [`Error::Empty`].
+/// [`Error::Diagonal`] if a diagonal entry is not positive, [`Error::Argument`] if an entry of the lower
+/// part is not finite, or if the matrices are not square or have no entries.
 ///
 /// # Numerics
-/// In double precision, without overflow in the squares. A row with nothing left of the diagonal
-/// gives exactly a row of the identity.
+/// The norms are computed in double precision, without overflow in the squares. A row with nothing left
+/// of the diagonal gives exactly a row of the identity.
 pub fn normalise<T: Real>(factor: ArrayView3<T>) -> Result<Array3<T>, Error> {
     let stack = Stack::new("factor", factor)?;
     let mut lh = Array3::zeros(stack.shape());
-    // Of each entry of the lower parts, a square and a division.
+    // A square and a division for each entry of the lower parts.
     record(Operations::multiply_adds(
         stack.n * stack.heads * (stack.heads + 1),
     ));
@@ -49,13 +48,13 @@ pub fn normalise<T: Real>(factor: ArrayView3<T>) -> Result<Array3<T>, Error> {
 /// cotangent holds there.
 ///
 /// # Errors
-/// As [`normalise`].
+/// Those of [`normalise`].
 pub fn normalise_vjp<T: Real>(
     factor: ArrayView3<T>,
     cotangent: ArrayView3<T>,
 ) -> Result<Array3<T>, Error> {
     let stack = Stack::new("factor", factor)?;
-    same_shape("cotangent", factor.shape(), cotangent.shape())?;
+    argument::shape("cotangent", factor.shape(), cotangent.shape())?;
     let mut gradient = Array3::zeros(stack.shape());
     stack.write(&mut gradient, |(i, m), row, target| {
         let norm = norm(row);
@@ -77,7 +76,7 @@ pub fn normalise_vjp<T: Real>(
 /// one.
 ///
 /// # Errors
-/// As [`normalise`].
+/// Those of [`normalise`].
 pub fn correlation<T: Real>(lh: ArrayView3<T>) -> Result<Array3<T>, Error> {
     let stack = Stack::new("lh", lh)?;
     Ok(Array3::from_shape_fn(stack.shape(), |(i, m, k)| {
@@ -93,13 +92,13 @@ pub fn correlation<T: Real>(lh: ArrayView3<T>) -> Result<Array3<T>, Error> {
 /// `lh` and `cotangent` (*G*): `[n, M, M]` to `[n, M, M]`; zero above the diagonal.
 ///
 /// # Errors
-/// As [`normalise`].
+/// Those of [`normalise`].
 pub fn correlation_vjp<T: Real>(
     lh: ArrayView3<T>,
     cotangent: ArrayView3<T>,
 ) -> Result<Array3<T>, Error> {
     let stack = Stack::new("lh", lh)?;
-    same_shape("cotangent", lh.shape(), cotangent.shape())?;
+    argument::shape("cotangent", lh.shape(), cotangent.shape())?;
     let mut gradient = Array3::zeros(stack.shape());
     stack.write(&mut gradient, |(i, m), _, target| {
         for k in 0..stack.heads {
@@ -120,7 +119,7 @@ pub fn correlation_vjp<T: Real>(
 /// `lh: [n, M, M]` to `[n]`.
 ///
 /// # Errors
-/// As [`normalise`].
+/// Those of [`normalise`].
 ///
 /// # Numerics
 /// Computed as $\tfrac12 \sum_m \log\big(1 + \sum_{k<m} (L_{mk} / L_{mm})^2\big)$, which is the
@@ -146,13 +145,13 @@ pub fn half_neg_log_det<T: Real>(lh: ArrayView3<T>) -> Result<Array1<T>, Error> 
 /// `lh: [n, M, M]`, `cotangent` (*g*): `[n]`, to `[n, M, M]`; zero above the diagonal.
 ///
 /// # Errors
-/// As [`normalise`].
+/// Those of [`normalise`].
 pub fn half_neg_log_det_vjp<T: Real>(
     lh: ArrayView3<T>,
     cotangent: ArrayView1<T>,
 ) -> Result<Array3<T>, Error> {
     let stack = Stack::new("lh", lh)?;
-    same_shape("cotangent", &[stack.n], cotangent.shape())?;
+    argument::shape("cotangent", &[stack.n], cotangent.shape())?;
     let mut gradient = Array3::zeros(stack.shape());
     stack.write(&mut gradient, |(i, m), row, target| {
         let (norm, diagonal) = (norm(row), row[m].as_f64());
@@ -175,29 +174,33 @@ pub(crate) struct Stack<'a, T: Clone> {
 }
 
 impl<'a, T: Real> Stack<'a, T> {
-    pub(crate) fn new(what: &'static str, view: ArrayView3<'a, T>) -> Result<Self, Error> {
+    pub(crate) fn new(name: &'static str, view: ArrayView3<'a, T>) -> Result<Self, Error> {
         let (n, heads, columns) = view.dim();
-        not_empty(what, view.shape())?;
-        same_shape(what, &[n, heads, heads], &[n, heads, columns])?;
+        argument::not_empty(name, view.shape())?;
+        argument::shape(name, &[n, heads, heads], &[n, heads, columns])?;
         let data = match view.to_slice() {
             Some(slice) => Cow::Borrowed(slice),
             None => Cow::Owned(view.iter().copied().collect()),
         };
         let stack = Self { data, n, heads };
-        stack.check(what)?;
+        stack.check(name)?;
         Ok(stack)
     }
 
-    fn check(&self, what: &'static str) -> Result<(), Error> {
+    fn check(&self, name: &'static str) -> Result<(), Error> {
         for (matrix, row) in self.indices() {
             let entries = self.row(matrix, row);
-            if entries.iter().any(|x| !x.is_finite()) {
-                return Err(Error::NonFinite { what, matrix, row });
+            if let Some(column) = entries.iter().position(|x| !x.is_finite()) {
+                return Err(Error::Argument(ArgumentError::NotFinite {
+                    name: name.into(),
+                    index: vec![matrix, row, column],
+                    got: entries[column].as_f64(),
+                }));
             }
             let got = entries[row].as_f64();
             if got <= 0.0 {
                 return Err(Error::Diagonal {
-                    what,
+                    name,
                     matrix,
                     row,
                     got,
@@ -327,19 +330,14 @@ mod tests {
         let zero = normalise(array![[[1.0, 0.0], [1.0, 0.0]]].view());
         assert!(matches!(zero, Err(Error::Diagonal { row: 1, got, .. }) if got == 0.0));
         let nan = normalise(array![[[1.0, 0.0], [f64::NAN, 1.0]]].view());
-        assert!(matches!(nan, Err(Error::NonFinite { row: 1, .. })));
+        let said = |error: Error| error.to_string();
+        assert!(said(nan.unwrap_err()).starts_with("`factor` is NaN at [0, 1, 0]"));
         let wide = correlation(Array3::<f32>::ones((1, 2, 3)).view());
-        assert!(matches!(wide, Err(Error::ShapeMismatch { .. })));
+        assert!(said(wide.unwrap_err()).contains("must have [1, 2, 2]"));
         let none = half_neg_log_det(Array3::<f32>::ones((0, 2, 2)).view());
-        assert!(matches!(none, Err(Error::Empty { .. })));
+        assert!(said(none.unwrap_err()).contains("no elements"));
         let short = half_neg_log_det_vjp(Array3::<f32>::ones((2, 2, 2)).view(), aview1(&[1.0]));
-        assert!(matches!(
-            short,
-            Err(Error::ShapeMismatch {
-                what: "cotangent",
-                ..
-            })
-        ));
+        assert!(said(short.unwrap_err()).starts_with("`cotangent` has shape [1]"));
     }
 
     #[test]

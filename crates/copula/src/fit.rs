@@ -1,38 +1,37 @@
-//! The Gaussian copula of observations, whatever their marginals.
+//! Fits of the Gaussian copula to observations, whatever their marginals.
 
-use crate::error::{Error, not_empty};
+use crate::Error;
 use crate::gaussian::GaussianCopula;
 use crate::measures::correlation_of_kendall;
 use crate::nearest::nearest_correlation;
 use crate::ranks::{kendall_tau_b, pseudo_observations};
-use crate::symmetric::check_finite;
-use bochner_numerics::normal;
+use bochner_numerics::{argument, normal};
 use ndarray::{Array2, ArrayView2, Axis};
 
 /// The smallest eigenvalue of a fitted correlation matrix.
 const SMALLEST: f64 = 1e-6;
 
 impl GaussianCopula {
-    /// Fits by inversion of Kendall's tau.
+    /// Fits a copula by inversion of Kendall's tau.
     ///
     /// $$R_{jk} = \sin\big(\tfrac\pi2 \tau_{b,jk}\big)$$
     ///
-    /// then the nearest correlation matrix with eigenvalues of at least 1e-6, as the pairs need
-    /// not agree with one another. Robust: a few outliers hardly matter.
+    /// The pairs need not agree with one another, so that the result is the nearest correlation matrix
+    /// with eigenvalues of at least 1e-6. The fit is robust: a few outliers hardly matter.
     ///
     /// # Shapes
     /// `x: [n, M]`, one observation a row, with any continuous marginals.
     ///
     /// # Errors
-    /// [`Error::Empty`], [`Error::TooFew`] below two observations, [`Error::NotFinite`],
-    /// [`Error::Constant`], [`Error::NoConvergence`].
+    /// [`Error::Argument`] for observations without coordinates or that are not finite,
+    /// [`Error::TooFew`] below two observations, [`Error::Constant`], [`Error::NoConvergence`].
     ///
     /// # Example
     ///
     /// ```
     /// use bochner_copula::GaussianCopula;
+    /// use bochner_copula::ndarray::array;
     /// use bochner_numerics::Seed;
-    /// use ndarray::array;
     ///
     /// let copula = GaussianCopula::from_correlation(array![[1.0, 0.6], [0.6, 1.0]].view())?;
     /// let x = copula.sample(2000, &mut Seed::new(1).stream("scores")).mapv(|u| u.powi(7));
@@ -54,19 +53,19 @@ impl GaussianCopula {
         projected(correlation)
     }
 
-    /// Fits by normal scores: the correlations of the normal quantiles of the ranks.
+    /// Fits a copula by normal scores: the correlations of the normal quantiles of the ranks.
     ///
     /// $$R = \mathrm{Corr}(x), \qquad x_{im} = \Phi^{-1}(u_{im})$$
     ///
-    /// *where* `u` are the [`pseudo_observations`]. Asymptotically
-    /// as good as if the marginals were known. Where the observations are so dependent, or so
-    /// few, that an eigenvalue is below 1e-6, the nearest correlation matrix without one.
+    /// *where* `u` are the [`pseudo_observations`]. The fit is asymptotically as good as if the
+    /// marginals were known. If the observations are so dependent, or so few, that an eigenvalue is
+    /// below 1e-6, the result is the nearest correlation matrix without such an eigenvalue.
     ///
     /// # Shapes
-    /// As [`fit_kendall`](Self::fit_kendall).
+    /// `x: [n, M]`, one observation a row.
     ///
     /// # Errors
-    /// As [`fit_kendall`](Self::fit_kendall).
+    /// Those of [`fit_kendall`](Self::fit_kendall).
     ///
     /// # Reference
     /// Klaassen and Wellner, *Efficient estimation in the bivariate normal copula model*,
@@ -92,11 +91,11 @@ fn projected(correlation: Array2<f64>) -> Result<GaussianCopula, Error> {
 }
 
 fn check_observations(x: ArrayView2<f64>) -> Result<(), Error> {
-    not_empty("x", x.shape())?;
+    argument::not_empty("x", x.shape())?;
     if x.nrows() < 2 {
         return Err(Error::TooFew { got: x.nrows() });
     }
-    check_finite("x", x)?;
+    argument::finite("x", x.shape(), x)?;
     for (column, values) in x.axis_iter(Axis(1)).enumerate() {
         if values.iter().all(|v| *v == values[0]) {
             return Err(Error::Constant { column });
@@ -176,8 +175,13 @@ mod tests {
             let constant = array![[1.0, 2.0], [0.0, 2.0]];
             assert_eq!(got(constant), Error::Constant { column: 1 });
             let infinite = array![[1.0, 2.0], [0.0, f64::INFINITY]];
-            assert!(matches!(got(infinite), Error::NotFinite { row: 1, .. }));
-            assert!(matches!(got(Array2::zeros((3, 0))), Error::Empty { .. }));
+            assert!(
+                got(infinite)
+                    .to_string()
+                    .starts_with("`x` is inf at [1, 1]")
+            );
+            let none = got(Array2::zeros((3, 0))).to_string();
+            assert!(none.starts_with("`x` has shape [3, 0] and so no elements"));
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The Gaussian copula: a validated correlation matrix and the density it gives.
+//! The Gaussian copula: a checked correlation matrix and its density.
 
+use crate::Error;
 use crate::config::CopulaConfig;
-use crate::dense::{cholesky, smallest_eigenvalue};
 use crate::density::log_density_at_uniforms;
-use crate::error::Error;
 use crate::factor::{half_neg_log_det, normalise};
-use crate::symmetric::{ROUNDING, checked_symmetric};
+use bochner_dense::{Cholesky, Error as Dense, symmetric_eigenvalues, symmetrised};
+use bochner_numerics::argument;
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use serde::{Deserialize, Serialize};
 
@@ -15,17 +15,18 @@ use serde::{Deserialize, Serialize};
 ///   \log c(u) = -\tfrac12 \log \det R - \tfrac12 x^\top (R^{-1} - I) x$$
 ///
 /// *where* $x_m = \Phi^{-1}(u_m)$ are the normal scores of the uniform scores *u*, and *R* is a
-/// correlation matrix, held with its triangular factor of unit rows.
+/// correlation matrix, stored with its triangular factor of unit rows.
 ///
-/// Serialised as the rows of the factor up to the diagonal, because a correlation matrix close to
-/// singular would not survive its own rounding; checked again when read.
+/// A copula is serialised as a [`CopulaConfig`], the rows of the factor up to the diagonal, because a
+/// correlation matrix close to singular would not survive its own rounding. It is checked again when
+/// it is read.
 ///
 /// # Example
 ///
 /// ```
 /// use bochner_copula::GaussianCopula;
+/// use bochner_copula::ndarray::array;
 /// use bochner_numerics::Seed;
-/// use ndarray::array;
 ///
 /// let copula = GaussianCopula::from_correlation(array![[1.0, 0.6], [0.6, 1.0]].view())?;
 /// let density = copula.density(array![[0.5, 0.5], [0.9, 0.95], [0.9, 0.05]].view())?;
@@ -43,6 +44,10 @@ pub struct GaussianCopula {
     factor: Array2<f64>,
 }
 
+/// How far a matrix may be from symmetric with ones on its diagonal, and a row of a factor from norm 1:
+/// the error of rounding to single precision.
+pub(crate) const ROUNDING: f64 = 1e-6;
+
 impl GaussianCopula {
     /// The copula of a correlation matrix.
     ///
@@ -50,18 +55,18 @@ impl GaussianCopula {
     /// `correlation: [M, M]`.
     ///
     /// # Errors
-    /// [`Error::Empty`], [`Error::NotSquare`], [`Error::NotFinite`], [`Error::NotSymmetric`] and
-    /// [`Error::UnitDiagonal`] (beyond 1e-6; what is below is rounding and is removed),
-    /// [`Error::NotPositiveDefinite`] where a pivot is not above `M` units of rounding.
+    /// [`Error::Dense`] if the matrix is empty, not square, not finite or not symmetric, and
+    /// [`Error::UnitDiagonal`], both beyond 1e-6 (smaller differences are rounding and are removed);
+    /// [`Error::NotPositiveDefinite`] if a pivot is not above `M` units of rounding.
     pub fn from_correlation(correlation: ArrayView2<f64>) -> Result<Self, Error> {
-        let correlation = checked_symmetric("correlation", correlation)?;
+        let correlation = symmetrised("correlation", correlation, ROUNDING)?;
         if let Some((row, &got)) = correlation
             .diag()
             .indexed_iter()
             .find(|(_, x)| (*x - 1.0).abs() > ROUNDING)
         {
-            let what = "correlation";
-            return Err(Error::UnitDiagonal { what, row, got });
+            let name = "correlation";
+            return Err(Error::UnitDiagonal { name, row, got });
         }
         let correlation = with_unit_diagonal(correlation);
         let factor = positive_definite_factor("correlation", correlation.view())?;
@@ -74,20 +79,13 @@ impl GaussianCopula {
     /// `factor: [M, M]`; above the diagonal it is not read.
     ///
     /// # Errors
-    /// [`Error::NotSquare`], and as [`normalise`].
+    /// Those of [`normalise`].
     ///
     /// # Numerics
     /// Rows whose norm is one within rounding are kept bit for bit.
     pub fn from_factor(factor: ArrayView2<f64>) -> Result<Self, Error> {
-        let (rows, columns) = factor.dim();
-        let what = "factor";
-        if rows != columns {
-            return Err(Error::NotSquare {
-                what,
-                rows,
-                columns,
-            });
-        }
+        let rows = factor.nrows();
+        argument::shape("factor", &[rows, rows], factor.shape())?;
         let mut unit = normalise(factor.insert_axis(Axis(0)))?.index_axis_move(Axis(0), 0);
         let rounding = 2.0 * rows as f64 * f64::EPSILON;
         for m in 0..rows {
@@ -100,7 +98,8 @@ impl GaussianCopula {
     }
 
     fn of_unit_rows(factor: Array2<f64>) -> Self {
-        // Made from the factor in every case, so that what is written and read again is equal.
+        // The correlation comes from the factor in every case, so that a copula that is written and
+        // read again is equal.
         let correlation = with_unit_diagonal(factor.dot(&factor.t()));
         Self {
             correlation,
@@ -129,10 +128,11 @@ impl GaussianCopula {
     /// `u: [n, M]` to `[n]`.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`], [`Error::Score`] for a score not strictly between 0 and 1.
+    /// [`Error::Argument`] for another number of coordinates, [`Error::Score`] for a score not strictly
+    /// between 0 and 1.
     ///
     /// # Numerics
-    /// Finite for every valid score. Near 1 a score has few digits left: where the survival
+    /// The value is finite for every valid score. Near 1 a score has few digits left: if the survival
     /// probabilities are known, use [`Joint`](crate::Joint).
     pub fn log_density(&self, u: ArrayView2<f64>) -> Result<Array1<f64>, Error> {
         log_density_at_uniforms(self.factor(), u)
@@ -144,7 +144,7 @@ impl GaussianCopula {
     /// `u: [n, M]` to `[n]`.
     ///
     /// # Errors
-    /// As [`log_density`](Self::log_density).
+    /// Those of [`log_density`](Self::log_density).
     ///
     /// # Numerics
     /// The density is unbounded: for strong dependence in a far corner it may overflow to
@@ -158,20 +158,33 @@ impl GaussianCopula {
     /// $$\mathrm{KL}(c, 1) = -\tfrac12 \log \det R \ge 0$$
     ///
     /// # Numerics
-    /// As [`half_neg_log_det`]: zero exactly at independence.
+    /// The value is [`half_neg_log_det`] of the factor: zero exactly at independence.
     pub fn kl_to_independence(&self) -> f64 {
         let stack = self.factor().insert_axis(Axis(0));
         half_neg_log_det(stack).expect("a checked factor")[0]
     }
 }
 
-/// The Cholesky factor, or the error that names the pivot and the smallest eigenvalue.
-fn positive_definite_factor(what: &'static str, a: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
-    cholesky(a).map_err(|(row, pivot)| Error::NotPositiveDefinite {
-        what,
+/// The Cholesky factor, if its pivots are above `M` units of rounding.
+fn positive_definite_factor(name: &'static str, a: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
+    let least = a.nrows() as f64 * f64::EPSILON;
+    let (row, pivot) = match Cholesky::new(a) {
+        Ok(factor) => {
+            let lower = factor.lower();
+            let mut pivots = lower.diag().into_iter().map(|l| l * l).enumerate();
+            match pivots.find(|&(_, pivot)| pivot <= least) {
+                Some(small) => small,
+                None => return Ok(lower.as_standard_layout().into_owned()),
+            }
+        }
+        Err(Dense::NotPositiveDefinite { row, pivot, .. }) => (row, pivot),
+        Err(error) => return Err(error.into()),
+    };
+    Err(Error::NotPositiveDefinite {
+        name,
         row,
         pivot,
-        smallest: smallest_eigenvalue(a),
+        smallest: symmetric_eigenvalues(a)?[0],
     })
 }
 
@@ -220,36 +233,27 @@ mod tests {
 
     #[test]
     fn what_is_no_correlation_matrix_is_refused_by_name() {
-        assert!(matches!(
-            refused(Array2::zeros((0, 0))),
-            Error::Empty { .. }
-        ));
-        assert!(matches!(
-            refused(Array2::ones((2, 3))),
-            Error::NotSquare {
-                rows: 2,
-                columns: 3,
-                ..
-            }
-        ));
-        assert!(matches!(
-            refused(array![[1.0, f64::NAN], [0.0, 1.0]]),
-            Error::NotFinite {
-                row: 0,
-                column: 1,
-                ..
-            }
-        ));
-        assert!(matches!(
-            refused(array![[1.0, 0.25], [0.5, 1.0]]),
-            Error::NotSymmetric {
-                row: 1,
-                column: 0,
-                lower: 0.5,
-                upper: 0.25,
-                ..
-            }
-        ));
+        for (wrong, text) in [
+            (
+                Array2::zeros((0, 0)),
+                "`correlation` has shape [0, 0] and so no elements",
+            ),
+            (
+                Array2::ones((2, 3)),
+                "`correlation` has shape [2, 3], but must have [2, 2]",
+            ),
+            (
+                array![[1.0, f64::NAN], [0.0, 1.0]],
+                "`correlation` is NaN at [0, 1]",
+            ),
+            (
+                array![[1.0, 0.25], [0.5, 1.0]],
+                "`correlation` must be symmetric, but has 0.5 in row 1, column 0, and 0.25 mirrored",
+            ),
+        ] {
+            let said = refused(wrong).to_string();
+            assert!(said.starts_with(text), "{said}");
+        }
         assert!(matches!(
             refused(array![[1.0, 0.0], [0.0, 4.0]]),
             Error::UnitDiagonal {
@@ -270,6 +274,9 @@ mod tests {
         };
         assert_eq!(row, 2);
         assert!(pivot < 0.0 && (smallest + 0.8).abs() < 1e-14);
+        let almost = 1.0 - 1e-16;
+        let almost = refused(array![[1.0, almost], [almost, 1.0]]);
+        assert!(matches!(almost, Error::NotPositiveDefinite { row: 1, .. }));
         let singular = refused(Array2::ones((2, 2)));
         assert!(matches!(
             singular,
@@ -285,15 +292,11 @@ mod tests {
             refused(Array2::zeros((2, 2))),
             Error::Diagonal { .. }
         ));
-        assert!(matches!(
-            refused(Array2::ones((2, 1))),
-            Error::NotSquare { .. }
-        ));
-        let infinite = array![[1.0, 0.0], [f64::INFINITY, 1.0]];
-        assert!(matches!(refused(infinite), Error::NonFinite { .. }));
-        assert!(matches!(
-            refused(Array2::zeros((0, 0))),
-            Error::Empty { .. }
-        ));
+        let wide = refused(Array2::ones((2, 1))).to_string();
+        assert!(wide.starts_with("`factor` has shape [2, 1], but must have [2, 2]"));
+        let infinite = refused(array![[1.0, 0.0], [f64::INFINITY, 1.0]]).to_string();
+        assert!(infinite.starts_with("`factor` is inf at"), "{infinite}");
+        let none = refused(Array2::zeros((0, 0))).to_string();
+        assert!(none.contains("no elements"), "{none}");
     }
 }

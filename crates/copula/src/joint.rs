@@ -1,11 +1,11 @@
 //! A joint distribution: a Gaussian copula over any marginals.
 
+use crate::Error;
 use crate::cdf::{Lattice, Probability};
 use crate::density::log_density_at_scores;
-use crate::error::{Error, same_shape};
 use crate::gaussian::GaussianCopula;
 use crate::marginal::{Marginal, normal_score};
-use crate::symmetric::check_finite;
+use bochner_numerics::argument;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use rand::RngCore;
 
@@ -20,16 +20,16 @@ use rand::RngCore;
 /// The scores $x_m = \Phi^{-1}(F_m(z_m))$ come from the smaller of the two tails, so that they
 /// keep their digits as far out as the marginal's functions do; where those underflow, beyond
 /// 38.5, the scores are clamped. A finite *z* never gives NaN. The precision is that of the
-/// marginal's functions: for the normal distribution of statrs 0.18 a relative 1e-10;
-/// [`normal_joint_log_density`](crate::normal_joint_log_density) does without them.
+/// marginal's functions: for the normal distribution of statrs 0.18 a relative 1e-10.
+/// [`normal_joint_log_density`](crate::heads::normal_joint_log_density) does not need them.
 ///
 /// # Example
 ///
 /// ```
+/// use bochner_copula::ndarray::array;
+/// use bochner_copula::statrs::distribution::{Gamma, Normal};
 /// use bochner_copula::{GaussianCopula, Joint, Marginal};
 /// use bochner_numerics::Seed;
-/// use ndarray::array;
-/// use statrs::distribution::{Gamma, Normal};
 ///
 /// let copula = GaussianCopula::from_correlation(array![[1.0, 0.7], [0.7, 1.0]].view())?;
 /// let marginals: Vec<Box<dyn Marginal>> = vec![
@@ -39,7 +39,7 @@ use rand::RngCore;
 /// let joint = Joint::new(copula, marginals)?;
 ///
 /// let mut rng = Seed::new(1).stream("draws");
-/// let z = joint.sample(1000, &mut rng);
+/// let z = joint.sample(1000, &mut rng)?;
 /// assert!((z.column(1).mean().unwrap() - 4.0).abs() < 0.5);
 /// assert!(joint.log_density(z.view())?.iter().all(|p| p.is_finite()));
 ///
@@ -58,12 +58,9 @@ impl<D: Marginal> Joint<D> {
     /// Puts a copula and one marginal for each of its coordinates together.
     ///
     /// # Errors
-    /// [`Error::Marginals`].
+    /// [`Error::Argument`] unless there are as many marginals as coordinates.
     pub fn new(copula: GaussianCopula, marginals: Vec<D>) -> Result<Self, Error> {
-        let (dimension, got) = (copula.dimension(), marginals.len());
-        if dimension != got {
-            return Err(Error::Marginals { dimension, got });
-        }
+        argument::shape("marginals", &[copula.dimension()], &[marginals.len()])?;
         Ok(Self { copula, marginals })
     }
 
@@ -77,17 +74,17 @@ impl<D: Marginal> Joint<D> {
         &self.marginals
     }
 
-    /// The logarithm of the density, all factors of it.
+    /// The logarithm of the density.
     ///
     /// # Shapes
     /// `z: [n, M]` to `[n]`.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`], [`Error::NotFinite`], [`Error::Marginal`] where a marginal's own
-    /// function is NaN.
+    /// [`Error::Argument`] for another number of coordinates or points that are not finite,
+    /// [`Error::Marginal`] if a marginal's own function is NaN.
     ///
     /// # Numerics
-    /// Minus infinity where any coordinate is outside of its marginal's support, even if another
+    /// The value is minus infinity if any coordinate is outside its marginal's support, even if another
     /// is at a pole of its density.
     pub fn log_density(&self, z: ArrayView2<f64>) -> Result<Array1<f64>, Error> {
         let scores = self.scores(z)?;
@@ -110,7 +107,7 @@ impl<D: Marginal> Joint<D> {
     /// `z: [n, M]` to `[n]`.
     ///
     /// # Errors
-    /// As [`log_density`](Self::log_density).
+    /// Those of [`log_density`](Self::log_density).
     pub fn density(&self, z: ArrayView2<f64>) -> Result<Array1<f64>, Error> {
         Ok(self.log_density(z)?.mapv_into(f64::exp))
     }
@@ -121,16 +118,16 @@ impl<D: Marginal> Joint<D> {
     /// `z: [M]`.
     ///
     /// # Errors
-    /// As [`log_density`](Self::log_density), and [`Error::OutOfRange`] for a lattice of no points
+    /// Those of [`log_density`](Self::log_density), and [`Error::Argument`] for a lattice of no points
     /// or fewer than two shifts.
     ///
     /// # Numerics
-    /// As [`GaussianCopula::cdf`].
+    /// Those of [`GaussianCopula::cdf`].
     pub fn cdf(
         &self,
         z: ArrayView1<f64>,
         lattice: Lattice,
-        rng: &mut impl RngCore,
+        rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Probability, Error> {
         let scores = self.scores(z.insert_axis(Axis(0)))?;
         let bounds = scores.as_slice().expect("made in standard layout");
@@ -139,8 +136,8 @@ impl<D: Marginal> Joint<D> {
 
     /// The normal scores of points `[n, M]`.
     fn scores(&self, z: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
-        same_shape("z", &[z.nrows(), self.marginals.len()], z.shape())?;
-        check_finite("z", z)?;
+        argument::shape("z", &[z.nrows(), self.marginals.len()], z.shape())?;
+        argument::finite("z", z.shape(), z)?;
         let mut scores = z.to_owned();
         for mut row in scores.rows_mut() {
             for (m, (x, marginal)) in row.iter_mut().zip(&self.marginals).enumerate() {
@@ -191,7 +188,7 @@ mod tests {
         Joint::new(copula(r), marginals).unwrap()
     }
 
-    /// Fails when the marginals' factors are left out, or the copula's.
+    /// The test fails if the densities of the marginals or the copula's are left out.
     #[test]
     fn normal_marginals_give_the_multivariate_normal_distribution() {
         let r = -0.6_f64;
@@ -249,13 +246,13 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let few = Joint::new(copula(0.1), vec![Normal::new(0.0, 1.0).unwrap()]);
-        let (dimension, got) = (2, 1);
-        assert_eq!(few.unwrap_err(), Error::Marginals { dimension, got });
-        let call = |z: Array2<f64>| normals(0.1).log_density(z.view()).unwrap_err();
-        assert!(matches!(call(array![[1.0]]), Error::ShapeMismatch { .. }));
-        assert!(matches!(
-            call(array![[1.0, f64::NAN]]),
-            Error::NotFinite { column: 1, .. }
-        ));
+        let said = few.unwrap_err().to_string();
+        assert!(
+            said.starts_with("`marginals` has shape [1], but must have [2]"),
+            "{said}"
+        );
+        let call = |z: Array2<f64>| normals(0.1).log_density(z.view()).unwrap_err().to_string();
+        assert!(call(array![[1.0]]).starts_with("`z` has shape [1, 1], but must have [1, 2]"));
+        assert!(call(array![[1.0, f64::NAN]]).starts_with("`z` is NaN at [0, 1]"));
     }
 }

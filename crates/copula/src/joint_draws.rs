@@ -1,8 +1,9 @@
 //! Draws from a joint distribution, with and without some coordinates given.
 
-use crate::error::Error;
+use crate::Error;
 use crate::joint::Joint;
 use crate::marginal::{Marginal, at_normal_score, normal_score};
+use bochner_numerics::{ArgumentError, argument};
 use ndarray::Array2;
 use rand::RngCore;
 
@@ -12,9 +13,16 @@ impl<D: Marginal> Joint<D> {
     /// # Shapes
     /// `[n, M]`.
     ///
+    /// # Errors
+    /// [`Error::Marginal`] if a marginal's own function is NaN.
+    ///
     /// # Numerics
     /// The marginals' quantiles are corrected by their distribution functions, to full precision.
-    pub fn sample(&self, n: usize, rng: &mut impl RngCore) -> Array2<f64> {
+    pub fn sample(
+        &self,
+        n: usize,
+        rng: &mut (impl RngCore + ?Sized),
+    ) -> Result<Array2<f64>, Error> {
         self.at_scores(self.copula().sample_scores(n, rng))
     }
 
@@ -24,16 +32,18 @@ impl<D: Marginal> Joint<D> {
     /// `given`: pairs of a coordinate below `M` and its value, in any order, to `[n, M]`.
     ///
     /// # Errors
-    /// [`Error::Coordinate`], [`Error::NotFinite`] (of row 0), [`Error::Marginal`].
+    /// [`Error::Argument`] for a coordinate that does not exist or a value that is not finite,
+    /// [`Error::Repeated`] for a coordinate that is given twice, [`Error::Support`] for a value outside
+    /// its marginal's support, [`Error::Marginal`] if a marginal's own function is NaN.
     pub fn conditional_sample(
         &self,
         given: &[(usize, f64)],
         n: usize,
-        rng: &mut impl RngCore,
+        rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Array2<f64>, Error> {
         let score = |&(coordinate, z)| Ok((coordinate, self.given_score(coordinate, z)?));
         let scores: Vec<_> = given.iter().map(score).collect::<Result<_, Error>>()?;
-        let mut z = self.at_scores(self.copula().conditional_scores(&scores, n, rng)?);
+        let mut z = self.at_scores(self.copula().conditional_scores(&scores, n, rng)?)?;
         for &(coordinate, given) in given {
             z.column_mut(coordinate).fill(given);
         }
@@ -41,27 +51,38 @@ impl<D: Marginal> Joint<D> {
     }
 
     fn given_score(&self, coordinate: usize, z: f64) -> Result<f64, Error> {
-        let dimension = self.marginals().len();
-        let marginal = self.marginals().get(coordinate).ok_or(Error::Coordinate {
-            coordinate,
-            dimension,
-        })?;
+        argument::index("given", coordinate, self.marginals().len())?;
+        let marginal = &self.marginals()[coordinate];
+        let name = || format!("coordinate {coordinate} of given").into();
         if !z.is_finite() {
-            return Err(Error::NotFinite {
-                what: "given",
-                row: 0,
-                column: coordinate,
+            let (name, allowed) = (name(), "finite".into());
+            return Err(ArgumentError::OutOfRange {
+                name,
                 got: z,
+                allowed,
+            }
+            .into());
+        }
+        let (low, high) = marginal.support();
+        if !(low <= z && z <= high) {
+            return Err(Error::Support {
+                coordinate,
+                got: z,
+                low,
+                high,
             });
         }
         normal_score(marginal, coordinate, z)
     }
 
-    fn at_scores(&self, mut scores: Array2<f64>) -> Array2<f64> {
-        for (mut column, marginal) in scores.columns_mut().into_iter().zip(self.marginals()) {
-            column.mapv_inplace(|x| at_normal_score(marginal, x));
+    fn at_scores(&self, mut scores: Array2<f64>) -> Result<Array2<f64>, Error> {
+        let columns = scores.columns_mut().into_iter().zip(self.marginals());
+        for (coordinate, (column, marginal)) in columns.enumerate() {
+            for x in column {
+                *x = at_normal_score(marginal, coordinate, *x)?;
+            }
         }
-        scores
+        Ok(scores)
     }
 }
 
@@ -69,9 +90,10 @@ impl<D: Marginal> Joint<D> {
 mod tests {
     use super::*;
     use crate::GaussianCopula;
+    use crate::marginal::Broken;
     use bochner_numerics::Seed;
     use ndarray::array;
-    use statrs::distribution::Normal;
+    use statrs::distribution::{Gamma, Normal, Uniform};
 
     /// Means 1 and -3, standard deviations 2 and 1/2, correlation -0.6.
     fn normals() -> Joint<Normal> {
@@ -88,7 +110,7 @@ mod tests {
     fn draws_have_the_moments_of_the_normal_distribution() {
         let mut rng = Seed::new(1).stream("draws");
         let n = 20_000;
-        let z = normals().sample(n, &mut rng);
+        let z = normals().sample(n, &mut rng).unwrap();
         let (x, y) = ((&z.column(0) - 1.0) / 2.0, (&z.column(1) + 3.0) / 0.5);
         let error = 5.0 / (n as f64).sqrt();
         assert!(x.mean().unwrap().abs() < error && y.mean().unwrap().abs() < error);
@@ -117,13 +139,54 @@ mod tests {
                 .conditional_sample(&[at], 1, &mut rng)
                 .unwrap_err()
         };
-        assert!(matches!(
-            given((2, 0.0)),
-            Error::Coordinate { coordinate: 2, .. }
-        ));
-        assert!(matches!(
-            given((1, f64::INFINITY)),
-            Error::NotFinite { column: 1, .. }
-        ));
+        let missing = given((2, 0.0)).to_string();
+        assert!(missing.starts_with("`given` holds the index 2, but must stay below 2"));
+        let infinite = given((1, f64::INFINITY)).to_string();
+        assert!(
+            infinite.starts_with("`coordinate 1 of given` is inf"),
+            "{infinite}"
+        );
+    }
+
+    #[test]
+    fn values_outside_a_support_cannot_be_given() {
+        let r = array![[1.0, 0.5], [0.5, 1.0]];
+        let copula = GaussianCopula::from_correlation(r.view()).unwrap();
+        let marginals: Vec<Box<dyn Marginal>> = vec![
+            Box::new(Gamma::new(2.0, 1.0).unwrap()),
+            Box::new(Uniform::new(0.0, 1.0).unwrap()),
+        ];
+        let joint = Joint::new(copula, marginals).unwrap();
+        let mut rng = Seed::new(1).stream("draws");
+        let mut given = |at| joint.conditional_sample(&[at], 1, &mut rng);
+        let (coordinate, got, low, high) = (0, -5.0, 0.0, f64::INFINITY);
+        let outside = Error::Support {
+            coordinate,
+            got,
+            low,
+            high,
+        };
+        assert_eq!(given((0, -5.0)), Err(outside));
+        for wrong in [(1, 7.0), (1, -1e-300), (1, 1.0_f64.next_up())] {
+            assert!(matches!(
+                given(wrong),
+                Err(Error::Support { coordinate: 1, .. })
+            ));
+        }
+        assert!(given((0, 5.0)).is_ok() && given((1, 0.0)).is_ok() && given((1, 1.0)).is_ok());
+    }
+
+    #[test]
+    fn a_marginal_without_probabilities_has_no_draws() {
+        let r = array![[1.0, 0.5], [0.5, 1.0]];
+        let copula = GaussianCopula::from_correlation(r.view()).unwrap();
+        let marginals: Vec<Box<dyn Marginal>> =
+            vec![Box::new(Normal::new(0.0, 1.0).unwrap()), Box::new(Broken)];
+        let joint = Joint::new(copula, marginals).unwrap();
+        let mut rng = Seed::new(1).stream("draws");
+        let drawn = joint.sample(3, &mut rng);
+        assert!(matches!(drawn, Err(Error::Marginal { coordinate: 1, got, .. }) if got.is_nan()));
+        let drawn = joint.conditional_sample(&[(0, 0.3)], 3, &mut rng);
+        assert!(matches!(drawn, Err(Error::Marginal { coordinate: 1, .. })));
     }
 }

@@ -1,13 +1,13 @@
-//! Marginal distributions: what a copula needs to know of each coordinate.
+//! Marginal distributions: the functions of each coordinate that a joint distribution needs.
 
-use crate::error::Error;
+use crate::Error;
 use crate::normal::clamped_quantile;
 use bochner_numerics::normal;
 use statrs::distribution::{Continuous, ContinuousCDF};
 
 /// A continuous distribution on the real line.
 ///
-/// Every continuous distribution of statrs is one. Boxed, marginals of different families can be
+/// Every continuous distribution of statrs is a marginal. Boxed, marginals of different families can be
 /// mixed: `Vec<Box<dyn Marginal>>`.
 pub trait Marginal {
     /// The logarithm of the density; minus infinity outside of the support.
@@ -21,7 +21,7 @@ pub trait Marginal {
 
     /// The quantile function, for probabilities strictly between 0 and 1.
     ///
-    /// Need not be accurate: draws start from it and correct it by the distribution function.
+    /// The value need not be accurate: draws start from it and correct it by the distribution function.
     fn quantile(&self, u: f64) -> f64;
 
     /// The ends of the support, which may be infinite.
@@ -108,12 +108,20 @@ fn probability(coordinate: usize, function: &'static str, at: f64, got: f64) -> 
 }
 
 /// The number whose normal score is `x`: `F^-1(Phi(x))`, solved for in the smaller tail.
-pub(crate) fn at_normal_score(marginal: &impl Marginal, x: f64) -> f64 {
-    let tail = Tail { marginal, x };
+pub(crate) fn at_normal_score(
+    marginal: &impl Marginal,
+    coordinate: usize,
+    x: f64,
+) -> Result<f64, Error> {
+    let tail = Tail {
+        marginal,
+        coordinate,
+        x,
+    };
     let guess = tail.guess();
-    let excess = tail.excess(guess);
+    let excess = tail.excess(guess)?;
     if excess.abs() <= 1e-13 * normal::cdf(-x.abs()) {
-        guess
+        Ok(guess)
     } else {
         tail.bisect(guess, excess)
     }
@@ -122,17 +130,19 @@ pub(crate) fn at_normal_score(marginal: &impl Marginal, x: f64) -> f64 {
 /// The equation `F(z) = Phi(x)`, in the tail in which `x` lies.
 struct Tail<'a, D> {
     marginal: &'a D,
+    coordinate: usize,
     x: f64,
 }
 
 impl<D: Marginal> Tail<'_, D> {
-    /// Increases with `z`, and is zero at the solution.
-    fn excess(&self, z: f64) -> f64 {
-        if self.x <= 0.0 {
-            self.marginal.distribution(z) - normal::cdf(self.x)
+    /// The difference of the two sides, which increases with `z` and is zero at the solution.
+    fn excess(&self, z: f64) -> Result<f64, Error> {
+        let of = |function, got| probability(self.coordinate, function, z, got);
+        Ok(if self.x <= 0.0 {
+            of("distribution function", self.marginal.distribution(z))? - normal::cdf(self.x)
         } else {
-            normal::cdf(-self.x) - self.marginal.survival(z)
-        }
+            normal::cdf(-self.x) - of("survival function", self.marginal.survival(z))?
+        })
     }
 
     fn support(&self) -> (f64, f64) {
@@ -140,9 +150,9 @@ impl<D: Marginal> Tail<'_, D> {
         (low.max(f64::MIN), high.min(f64::MAX))
     }
 
-    /// The marginal's own quantile, in the support whatever it returns.
+    /// The marginal's own quantile, moved into the support; 0 if it is NaN.
     fn guess(&self) -> f64 {
-        // Further out some implementations lose their way; the bracket finds it from here.
+        // Further out some implementations fail; the bracket finds the solution from here.
         let u = normal::cdf(self.x).clamp(1e-12, 1.0 - 1e-12);
         let guess = self.marginal.quantile(u);
         let (low, high) = self.support();
@@ -153,38 +163,65 @@ impl<D: Marginal> Tail<'_, D> {
         }
     }
 
-    /// From a point and the excess there to neighbouring numbers on both sides of the solution.
-    fn bisect(&self, guess: f64, excess: f64) -> f64 {
-        let (mut low, mut high) = self.bracket(guess, excess < 0.0);
+    /// The solution, by bisection between neighbouring numbers, from a point and the excess there.
+    fn bisect(&self, guess: f64, excess: f64) -> Result<f64, Error> {
+        let (mut low, mut high) = self.bracket(guess, excess < 0.0)?;
         for _ in 0..200 {
             let middle = 0.5 * low + 0.5 * high;
             if middle <= low || middle >= high {
                 break;
             }
-            if self.excess(middle) < 0.0 {
+            if self.excess(middle)? < 0.0 {
                 low = middle;
             } else {
                 high = middle;
             }
         }
-        high
+        Ok(high)
     }
 
     /// Steps away from `start`, four times as far each time, until the solution is passed or the
     /// support ends.
-    fn bracket(&self, start: f64, up: bool) -> (f64, f64) {
+    fn bracket(&self, start: f64, up: bool) -> Result<(f64, f64), Error> {
         let (lowest, highest) = self.support();
         let mut near = start;
         let mut step = 1e-9 * start.abs().max(1e-9);
         loop {
             let far = if up { near + step } else { near - step }.clamp(lowest, highest);
-            let passed = (self.excess(far) < 0.0) != up;
+            let passed = (self.excess(far)? < 0.0) != up;
             if passed || far == lowest || far == highest {
-                return if up { (near, far) } else { (far, near) };
+                return Ok(if up { (near, far) } else { (far, near) });
             }
             near = far;
             step *= 4.0;
         }
+    }
+}
+
+/// A marginal whose functions all return NaN.
+#[cfg(test)]
+pub(crate) struct Broken;
+
+#[cfg(test)]
+impl Marginal for Broken {
+    fn log_density(&self, _: f64) -> f64 {
+        f64::NAN
+    }
+
+    fn distribution(&self, _: f64) -> f64 {
+        f64::NAN
+    }
+
+    fn survival(&self, _: f64) -> f64 {
+        f64::NAN
+    }
+
+    fn quantile(&self, _: f64) -> f64 {
+        f64::NAN
+    }
+
+    fn support(&self) -> (f64, f64) {
+        (f64::NEG_INFINITY, f64::INFINITY)
     }
 }
 
@@ -211,22 +248,28 @@ mod tests {
     fn scores_are_taken_back_in_every_family() {
         for (m, marginal) in families().iter().enumerate() {
             for x in [-3.0, -0.7, 0.0, 0.2, 2.0, 3.0] {
-                let z = at_normal_score(marginal, x);
+                let z = at_normal_score(marginal, m, x).unwrap();
                 let back = normal_score(marginal, m, z).unwrap();
                 assert!((back - x).abs() < 1e-9, "{m}: {x} {z} {back}");
             }
         }
     }
 
-    /// Some of the distribution functions have only absolute precision, and so move in steps.
+    /// Some of the distribution functions have absolute precision only, and so increase in steps.
     #[test]
     fn far_out_the_distribution_function_passes_its_value() {
         for (m, marginal) in families().iter().enumerate() {
             for x in [-7.5, -5.0, 4.5, 6.0] {
-                let tail = Tail { marginal, x };
-                let z = at_normal_score(marginal, x);
+                let coordinate = m;
+                let tail = Tail {
+                    marginal,
+                    coordinate,
+                    x,
+                };
+                let z = at_normal_score(marginal, m, x).unwrap();
                 let bound = 2e-13 * normal::cdf(-x.abs());
-                let (below, at) = (tail.excess(z.next_down()), tail.excess(z));
+                let excess = |z| tail.excess(z).unwrap();
+                let (below, at) = (excess(z.next_down()), excess(z));
                 assert!(below < bound && at > -bound, "{m}: {x} {z} {below} {at}");
             }
         }
@@ -237,7 +280,7 @@ mod tests {
         for (m, marginal) in families().iter().enumerate() {
             let (low, high) = marginal.support();
             for x in [-38.0, -20.0, 9.0, 38.0] {
-                let z = at_normal_score(marginal, x);
+                let z = at_normal_score(marginal, m, x).unwrap();
                 assert!(z.is_finite() && z >= low && z <= high, "{m}: {x} {z}");
             }
         }
@@ -253,31 +296,6 @@ mod tests {
         assert!(normal_score(&normal, 0, -1e300).unwrap() > -38.5);
     }
 
-    /// Not a distribution at all.
-    struct Broken;
-
-    impl Marginal for Broken {
-        fn log_density(&self, _: f64) -> f64 {
-            f64::NAN
-        }
-
-        fn distribution(&self, _: f64) -> f64 {
-            f64::NAN
-        }
-
-        fn survival(&self, _: f64) -> f64 {
-            f64::NAN
-        }
-
-        fn quantile(&self, _: f64) -> f64 {
-            f64::NAN
-        }
-
-        fn support(&self) -> (f64, f64) {
-            (f64::NEG_INFINITY, f64::INFINITY)
-        }
-    }
-
     #[test]
     fn a_broken_marginal_is_named_and_does_not_hang() {
         let got = normal_score(&Broken, 3, 0.5);
@@ -289,6 +307,9 @@ mod tests {
                 ..
             })
         ));
-        assert!(at_normal_score(&Broken, 1.0).is_finite());
+        for x in [-1.0, 1.0] {
+            let drawn = at_normal_score(&Broken, 3, x);
+            assert!(matches!(drawn, Err(Error::Marginal { coordinate: 3, .. })));
+        }
     }
 }

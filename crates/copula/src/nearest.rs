@@ -1,8 +1,9 @@
 //! The correlation matrix nearest to a symmetric matrix.
 
-use crate::dense::{eigen, smallest_eigenvalue};
-use crate::error::Error;
-use crate::symmetric::checked_symmetric;
+use crate::Error;
+use crate::gaussian::ROUNDING;
+use bochner_dense::{SymmetricEigen, symmetric_eigen, symmetric_eigenvalues, symmetrised};
+use bochner_numerics::argument;
 use ndarray::{Array2, ArrayView2};
 
 const ITERATIONS: usize = 10_000;
@@ -11,22 +12,22 @@ const TOLERANCE: f64 = 1e-10;
 /// The correlation matrix with no eigenvalue below `smallest` that is nearest to a symmetric
 /// matrix, in the Frobenius norm.
 ///
-/// Alternates between the matrices with eigenvalues of at least `smallest` and those with a unit
-/// diagonal, with Dykstra's correction on the first, without which the limit would lie in both
-/// sets but not be the nearest such matrix.
+/// The algorithm projects in turn onto the matrices with eigenvalues of at least `smallest` and those
+/// with a unit diagonal, with Dykstra's correction on the first. Without the correction the limit would
+/// lie in both sets but not be the nearest such matrix.
 ///
 /// # Shapes
 /// `a: [M, M]` to `[M, M]`.
 ///
 /// # Errors
-/// [`Error::Empty`], [`Error::NotSquare`], [`Error::NotFinite`], [`Error::NotSymmetric`];
-/// [`Error::OutOfRange`] unless `smallest` is at least 0 and below 1; [`Error::NoConvergence`].
+/// [`Error::Dense`] if the matrix is empty, not square, not finite or not symmetric; [`Error::Argument`]
+/// unless `smallest` is at least 0 and below 1; [`Error::NoConvergence`].
 ///
 /// # Numerics
-/// A matrix that is one already comes back as it is. Otherwise the entries are within about 1e-9
+/// A matrix that already is such a correlation matrix comes back unchanged. Otherwise the entries are within about 1e-9
 /// of the nearest matrix's, the diagonal is one, and the bound on the eigenvalues holds within
-/// rounding. For a Gaussian copula `smallest` must be positive. The convergence is linear, each
-/// step an eigendecomposition.
+/// rounding. For a Gaussian copula `smallest` must be positive. The convergence is linear, and each
+/// iteration takes an eigendecomposition.
 ///
 /// # Reference
 /// Higham, *Computing the nearest correlation matrix: a problem from finance*, IMA Journal of
@@ -35,8 +36,8 @@ const TOLERANCE: f64 = 1e-10;
 /// # Example
 ///
 /// ```
+/// use bochner_copula::ndarray::array;
 /// use bochner_copula::{GaussianCopula, nearest_correlation};
-/// use ndarray::array;
 ///
 /// let a = array![[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0]];
 /// let r = nearest_correlation(a.view(), 1e-6)?;
@@ -45,19 +46,13 @@ const TOLERANCE: f64 = 1e-10;
 /// # Ok::<(), bochner_copula::Error>(())
 /// ```
 pub fn nearest_correlation(a: ArrayView2<f64>, smallest: f64) -> Result<Array2<f64>, Error> {
-    let a = checked_symmetric("a", a)?;
-    if !(0.0..1.0).contains(&smallest) {
-        return Err(Error::OutOfRange {
-            what: "the smallest eigenvalue",
-            expected: "at least 0 and below 1",
-            got: smallest,
-        });
-    }
+    let a = symmetrised("a", a, ROUNDING)?;
+    argument::rate("smallest", smallest)?;
     let unit = a.diag().iter().all(|&x| x == 1.0);
-    if unit && smallest_eigenvalue(a.view()) >= smallest - rounding(&a) {
+    if unit && symmetric_eigenvalues(a.view())?[0] >= smallest - rounding(&a) {
         return Ok(a);
     }
-    Ok(feasible(alternate(a, smallest)?, smallest))
+    feasible(alternate(a, smallest)?, smallest)
 }
 
 fn alternate(a: Array2<f64>, smallest: f64) -> Result<Array2<f64>, Error> {
@@ -66,7 +61,7 @@ fn alternate(a: Array2<f64>, smallest: f64) -> Result<Array2<f64>, Error> {
     let mut residual = f64::INFINITY;
     for _ in 0..ITERATIONS {
         let shifted = &y - &correction;
-        let x = with_eigenvalues_from(smallest, shifted.view());
+        let x = with_eigenvalues_from(smallest, shifted.view())?;
         correction = &x - &shifted;
         let mut next = x.clone();
         next.diag_mut().fill(1.0);
@@ -77,31 +72,31 @@ fn alternate(a: Array2<f64>, smallest: f64) -> Result<Array2<f64>, Error> {
         }
     }
     Err(Error::NoConvergence {
-        what: "the projection to the nearest correlation matrix",
+        what: "projection to the nearest correlation matrix",
         iterations: ITERATIONS,
         residual,
     })
 }
 
 /// The nearest matrix with no eigenvalue below `smallest`.
-fn with_eigenvalues_from(smallest: f64, a: ArrayView2<f64>) -> Array2<f64> {
-    let (values, vectors) = eigen(a);
+fn with_eigenvalues_from(smallest: f64, a: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
+    let SymmetricEigen { values, vectors } = symmetric_eigen(a)?;
     let raised = values.mapv(|x| x.max(smallest));
     let x = (&vectors * &raised).dot(&vectors.t());
-    0.5 * (&x + &x.t())
+    Ok(0.5 * (&x + &x.t()))
 }
 
-/// The last step of at most the tolerance: both conditions at once, within rounding.
-fn feasible(mut x: Array2<f64>, smallest: f64) -> Array2<f64> {
+/// The matrix, moved by at most about the tolerance so that both conditions hold within rounding.
+fn feasible(mut x: Array2<f64>, smallest: f64) -> Result<Array2<f64>, Error> {
     let scale = x.diag().mapv(f64::sqrt);
     x.indexed_iter_mut()
         .for_each(|((i, j), x)| *x /= scale[i] * scale[j]);
-    let least = smallest_eigenvalue(x.view());
+    let least = symmetric_eigenvalues(x.view())?[0];
     if least < smallest {
         x *= (1.0 - smallest) / (1.0 - least);
     }
     x.diag_mut().fill(1.0);
-    x
+    Ok(x)
 }
 
 fn distance(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
@@ -109,7 +104,7 @@ fn distance(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
     square.sqrt()
 }
 
-/// What the eigenvalues of a correlation matrix may be off by.
+/// The error of the eigenvalues of a correlation matrix.
 fn rounding(a: &Array2<f64>) -> f64 {
     32.0 * a.nrows() as f64 * f64::EPSILON
 }
@@ -132,7 +127,7 @@ mod tests {
             let r = nearest_correlation(random(size).view(), smallest).unwrap();
             assert!(r.diag().iter().all(|&x| x == 1.0));
             assert_eq!(r, r.t());
-            assert!(smallest_eigenvalue(r.view()) >= smallest - rounding(&r));
+            assert!(symmetric_eigenvalues(r.view()).unwrap()[0] >= smallest - rounding(&r));
             assert_eq!(nearest_correlation(r.view(), smallest).unwrap(), r);
         }
     }
@@ -167,10 +162,10 @@ mod tests {
     #[test]
     fn what_is_not_symmetric_or_not_in_range_is_refused() {
         let skew = nearest_correlation(array![[1.0, 0.1], [0.2, 1.0]].view(), 0.0);
-        assert!(matches!(skew, Err(Error::NotSymmetric { .. })));
+        assert!(skew.unwrap_err().to_string().contains("must be symmetric"));
         for smallest in [-0.1, 1.0, f64::NAN] {
             let got = nearest_correlation(Array2::eye(2).view(), smallest);
-            assert!(matches!(got, Err(Error::OutOfRange { .. })));
+            assert!(got.unwrap_err().to_string().starts_with("`smallest` is"));
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Draws from the Gaussian copula, with and without some coordinates given.
 
-use crate::dense::{reordered, solve};
-use crate::error::Error;
+use crate::Error;
 use crate::gaussian::GaussianCopula;
 use crate::normal::inside;
+use crate::triangular::{reordered, solve_columns};
 use bochner_numerics::elementary::normal_cdf_in_place;
 use bochner_numerics::normal;
-use bochner_numerics::{Mat, MatMut, Seed, fill_standard_normal, matmul, parallel};
-use ndarray::{Array1, Array2, ArrayView2, Axis, aview1};
+use bochner_numerics::{Mat, MatMut, Seed, argument, fill_standard_normal, matmul, parallel};
+use ndarray::{Array1, Array2, ArrayView2, Axis, aview1, s};
 use rand::RngCore;
 
 impl GaussianCopula {
@@ -19,9 +19,9 @@ impl GaussianCopula {
     /// `[n, M]`, strictly between 0 and 1.
     ///
     /// # Numerics
-    /// Takes one word of `rng`, which opens a stream for every block of rows: the draws do not
-    /// depend on the number of threads, and are those of [`fill_standard_normal`].
-    pub fn sample(&self, n: usize, rng: &mut impl RngCore) -> Array2<f64> {
+    /// One word of `rng` opens a stream for every block of rows, so that the draws do not depend on the
+    /// number of threads. The normal numbers are those of [`fill_standard_normal`].
+    pub fn sample(&self, n: usize, rng: &mut (impl RngCore + ?Sized)) -> Array2<f64> {
         Draws::new(self.factor(), &[], n, rng).rows(to_uniform)
     }
 
@@ -37,14 +37,15 @@ impl GaussianCopula {
     /// the coordinates given hold their scores.
     ///
     /// # Errors
-    /// [`Error::Coordinate`], [`Error::Score`] (of row 0).
+    /// [`Error::Argument`] for a coordinate that does not exist, [`Error::Repeated`] for one that is
+    /// given twice, [`Error::Score`] (of row 0).
     ///
     /// # Example
     ///
     /// ```
     /// use bochner_copula::GaussianCopula;
+    /// use bochner_copula::ndarray::array;
     /// use bochner_numerics::Seed;
-    /// use ndarray::array;
     ///
     /// let copula = GaussianCopula::from_correlation(array![[1.0, 0.9], [0.9, 1.0]].view())?;
     /// let mut rng = Seed::new(1).stream("scores");
@@ -57,7 +58,7 @@ impl GaussianCopula {
         &self,
         given: &[(usize, f64)],
         n: usize,
-        rng: &mut impl RngCore,
+        rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Array2<f64>, Error> {
         let outside = given.iter().find(|(_, u)| !(*u > 0.0 && *u < 1.0));
         if let Some(&(coordinate, got)) = outside {
@@ -80,7 +81,7 @@ impl GaussianCopula {
     }
 
     /// Draws of normal scores.
-    pub(crate) fn sample_scores(&self, n: usize, rng: &mut impl RngCore) -> Array2<f64> {
+    pub(crate) fn sample_scores(&self, n: usize, rng: &mut (impl RngCore + ?Sized)) -> Array2<f64> {
         Draws::new(self.factor(), &[], n, rng).rows(|_| ())
     }
 
@@ -89,7 +90,7 @@ impl GaussianCopula {
         &self,
         given: &[(usize, f64)],
         n: usize,
-        rng: &mut impl RngCore,
+        rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Array2<f64>, Error> {
         let mut scores = self.conditional_draws(given, n, rng)?.rows(|_| ());
         for &(m, x) in given {
@@ -102,12 +103,13 @@ impl GaussianCopula {
         &self,
         given: &[(usize, f64)],
         n: usize,
-        rng: &mut impl RngCore,
+        rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Draws, Error> {
         let order = given_first(given, self.dimension())?;
         let factor = reordered(self.factor(), &order);
         let mut innovations: Vec<f64> = given.iter().map(|&(_, x)| x).collect();
-        solve(factor.view(), &mut innovations);
+        let known = given.len();
+        solve_columns(factor.slice(s![..known, ..known]), &mut innovations);
         innovations.iter_mut().for_each(|e| *e = bounded(*e));
         let mut place: Vec<usize> = (0..order.len()).collect();
         place.sort_by_key(|&i| order[i]);
@@ -116,7 +118,7 @@ impl GaussianCopula {
     }
 }
 
-/// Rows that share a stream: enough to keep one busy, few enough for the cache.
+/// The number of rows that share a stream: enough to keep a thread busy, few enough for the cache.
 const ROWS: usize = 512;
 
 /// Rows of `mean + weights e`, with independent normal numbers `e`.
@@ -129,7 +131,12 @@ struct Draws {
 
 impl Draws {
     /// Rows of `L e` whose first innovations `e` are known.
-    fn new(factor: ArrayView2<f64>, known: &[f64], n: usize, rng: &mut impl RngCore) -> Self {
+    fn new(
+        factor: ArrayView2<f64>,
+        known: &[f64],
+        n: usize,
+        rng: &mut (impl RngCore + ?Sized),
+    ) -> Self {
         let (of_known, of_new) = factor.split_at(Axis(1), known.len());
         Self {
             n,
@@ -139,7 +146,7 @@ impl Draws {
         }
     }
 
-    /// All of them, each block of rows brought to its end by `finish`.
+    /// The draws; `finish` is called on each block of rows.
     fn rows(&self, finish: impl Fn(&mut [f64]) + Send + Sync) -> Array2<f64> {
         let (width, fresh) = self.weights.dim();
         let weights = self.weights.as_slice().expect("brought to row-major order");
@@ -173,15 +180,13 @@ fn to_uniform(scores: &mut [f64]) {
     scores.iter_mut().for_each(|u| *u = inside(*u));
 }
 
-/// The coordinates, those given first.
+/// All coordinates, with those given first.
 fn given_first(given: &[(usize, f64)], dimension: usize) -> Result<Vec<usize>, Error> {
     let mut order: Vec<usize> = Vec::with_capacity(dimension);
     for &(coordinate, _) in given {
-        if coordinate >= dimension || order.contains(&coordinate) {
-            return Err(Error::Coordinate {
-                coordinate,
-                dimension,
-            });
+        argument::index("given", coordinate, dimension)?;
+        if order.contains(&coordinate) {
+            return Err(Error::Repeated { coordinate });
         }
         order.push(coordinate);
     }
@@ -190,7 +195,8 @@ fn given_first(given: &[(usize, f64)], dimension: usize) -> Result<Vec<usize>, E
     Ok(order)
 }
 
-/// An innovation of values that contradict a factor next to degenerate, with room for sums.
+/// The innovation, bounded so that sums of it do not overflow: values that contradict an almost
+/// degenerate factor lead to huge ones.
 fn bounded(e: f64) -> f64 {
     if e.is_nan() {
         0.0
@@ -271,18 +277,13 @@ mod tests {
     fn coordinates_that_do_not_exist_or_repeat_are_refused() {
         let mut rng = Seed::new(2).stream("draws");
         let mut call = |given: &[(usize, f64)]| copula().conditional_sample(given, 1, &mut rng);
-        let (coordinate, dimension) = (3, 3);
+        let missing = call(&[(3, 0.5)]).unwrap_err().to_string();
+        assert!(missing.starts_with("`given` holds the index 3, but must stay below 3"));
+        let coordinate = 1;
         assert_eq!(
-            call(&[(3, 0.5)]).unwrap_err(),
-            Error::Coordinate {
-                coordinate,
-                dimension
-            }
-        );
-        assert!(matches!(
             call(&[(1, 0.5), (1, 0.6)]),
-            Err(Error::Coordinate { .. })
-        ));
+            Err(Error::Repeated { coordinate })
+        );
         assert!(matches!(
             call(&[(1, 0.0)]),
             Err(Error::Score { coordinate: 1, .. })

@@ -1,7 +1,8 @@
 //! Whatever the factor, its correlation matrix has a unit diagonal and is positive definite, and
 //! the divergence it adds is zero for independent heads and positive for all others.
 
-use bochner_copula::{correlation, dependence_kl, half_neg_log_det, normalise};
+use bochner_copula::heads::dependence_kl;
+use bochner_copula::{correlation, half_neg_log_det, normalise};
 use ndarray::{Array1, Array2, Array3, ArrayView2, Axis};
 use proptest::prelude::*;
 

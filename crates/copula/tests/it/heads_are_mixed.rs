@@ -1,6 +1,7 @@
 //! The joint posterior couples the heads, with exactly the correlations of its factor.
 
-use bochner_copula::{correlation, joint_posterior, normalise};
+use bochner_copula::heads::joint_posterior;
+use bochner_copula::{correlation, normalise};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array3, Array4, ArrayView1, Axis, array, s};
 

@@ -36,7 +36,8 @@ fn given_factor<T: Real>(file: &CaseFile) -> Result<(Array3<T>, Vec<usize>), Fau
         "free" => {
             let raw: ArrayD<T> = file.floats("raw")?;
             let shape = raw.shape().to_vec();
-            let factor = copula::free(stacked("in.raw", raw)?.view()).map_err(Fault::refused)?;
+            let factor =
+                copula::heads::free(stacked("in.raw", raw)?.view()).map_err(Fault::refused)?;
             reshaped(factor.into_dyn(), &shape)
         }
         _ => amortised_factor(file)?.into_dyn(),
@@ -48,7 +49,7 @@ fn given_factor<T: Real>(file: &CaseFile) -> Result<(Array3<T>, Vec<usize>), Fau
 fn amortised_factor<T: Real>(file: &CaseFile) -> Result<Array4<T>, Fault> {
     let hidden: Array3<T> = file.array("hidden")?;
     let (wc, bc) = (file.array("wc")?, file.array("bc")?);
-    copula::amortised(hidden.view(), wc.view(), bc.view()).map_err(Fault::refused)
+    copula::heads::amortised(hidden.view(), wc.view(), bc.view()).map_err(Fault::refused)
 }
 
 /// From the gradient along the factor to those along the inputs.
@@ -61,7 +62,7 @@ fn factor_gradients<T: Real>(
     match file.word("parametrisation")? {
         "general" => computed.gradient("factor", &reshaped(gradient.into_dyn(), shape)),
         "free" => {
-            let raw = copula::free_vjp(gradient.view()).map_err(Fault::refused)?;
+            let raw = copula::heads::free_vjp(gradient.view()).map_err(Fault::refused)?;
             computed.gradient("raw", &reshaped(raw.into_dyn(), shape));
         }
         _ => {
@@ -70,7 +71,8 @@ fn factor_gradients<T: Real>(
             let gradient = reshaped(gradient.into_dyn(), shape);
             let gradient = gradient.into_dimensionality().expect("[B, d, M, M]");
             let (h, w, b) = (hidden.view(), wc.view(), bc.view());
-            let g = copula::amortised_vjp(h, w, b, gradient.view()).map_err(Fault::refused)?;
+            let g =
+                copula::heads::amortised_vjp(h, w, b, gradient.view()).map_err(Fault::refused)?;
             computed.gradient("hidden", &g.hidden);
             computed.gradient("wc", &g.wc);
             computed.gradient("bc", &g.bc);
@@ -85,12 +87,13 @@ pub(super) fn posterior<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let eps: Array4<T> = file.array("eps")?;
     let factor = JointFactor::<T>::read(file, mu.dim().2)?;
     let (mu, log_sigma, eps) = (mu.view(), log_sigma.view(), eps.view());
-    let draw = copula::joint_posterior(mu, log_sigma, factor.lh(), eps).map_err(Fault::refused)?;
+    let draw =
+        copula::heads::joint_posterior(mu, log_sigma, factor.lh(), eps).map_err(Fault::refused)?;
     let mut computed = Computed::default();
     computed.output("z", &draw.z);
     computed.output("x", &draw.x);
     if let Some(g) = file.ranked_cotangent::<T, ndarray::Ix4>()? {
-        let g = copula::joint_posterior_vjp(log_sigma, factor.lh(), eps, g.view());
+        let g = copula::heads::joint_posterior_vjp(log_sigma, factor.lh(), eps, g.view());
         let g = g.map_err(Fault::refused)?;
         computed.gradient("mu", &g.mu);
         computed.gradient("log_sigma", &g.log_sigma);

@@ -28,11 +28,12 @@ pub(super) fn joint<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let (z, factor): (Array2<T>, Array2<T>) = (file.array("z")?, file.array("factor")?);
     let (mu, sigma): (Array1<T>, Array1<T>) = (file.array("mu")?, file.array("sigma")?);
     let (z, mu, sigma, factor) = (z.view(), mu.view(), sigma.view(), factor.view());
-    let value = copula::normal_joint_log_density(z, mu, sigma, factor).map_err(Fault::refused)?;
+    let value =
+        copula::heads::normal_joint_log_density(z, mu, sigma, factor).map_err(Fault::refused)?;
     let mut computed = Computed::default();
     computed.output("log_density", &value);
     if let Some(g) = file.ranked_cotangent::<T, Ix1>()? {
-        let g = copula::normal_joint_log_density_vjp(z, mu, sigma, factor, g.view());
+        let g = copula::heads::normal_joint_log_density_vjp(z, mu, sigma, factor, g.view());
         let g = g.map_err(Fault::refused)?;
         computed.gradient("z", &g.z);
         computed.gradient("mu", &g.mu);

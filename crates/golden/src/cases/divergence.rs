@@ -4,7 +4,7 @@ use super::copula::JointFactor;
 use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
-use bochner_copula::{dependence_kl, dependence_kl_vjp};
+use bochner_copula::heads::{dependence_kl, dependence_kl_vjp};
 use bochner_numerics::Real;
 use bochner_spectral as spectral;
 use ndarray::{Array1, Array3, Ix1};

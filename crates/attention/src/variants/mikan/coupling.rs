@@ -50,7 +50,7 @@ impl<T: Real> Coupling<T> {
             }
             (Preset::Paper, Some(raw)) => {
                 let factor = unstack(copula::normalise(stack(&raw).view())?, &raw);
-                let z = copula::joint_posterior(mu, log_sigma, factor.view(), eps)?.z;
+                let z = copula::heads::joint_posterior(mu, log_sigma, factor.view(), eps)?.z;
                 (Self::Joint { raw, factor }, z)
             }
         })
@@ -67,7 +67,7 @@ impl<T: Real> Coupling<T> {
     /// Adds the copula's part of the divergence to the mean field's.
     pub(super) fn add_dependence(&self, kl: &mut Array1<T>) -> Result<(), Error> {
         if let Self::Joint { factor, .. } = self {
-            *kl += &copula::dependence_kl(factor.view())?;
+            *kl += &copula::heads::dependence_kl(factor.view())?;
         }
         Ok(())
     }
@@ -102,14 +102,14 @@ impl<T: Real> Coupling<T> {
                 }
             }
             Self::Joint { raw, factor } => {
-                let g = copula::joint_posterior_vjp(log_sigma, factor.view(), eps, dz)?;
+                let g = copula::heads::joint_posterior_vjp(log_sigma, factor.view(), eps, dz)?;
                 let shared = factor.dim().0 == 1;
                 let d_kl = if shared {
                     Array1::from_elem(1, d_kl.sum())
                 } else {
                     d_kl.to_owned()
                 };
-                let d_factor = g.lh + copula::dependence_kl_vjp(factor.view(), d_kl.view())?;
+                let d_factor = g.lh + copula::heads::dependence_kl_vjp(factor.view(), d_kl.view())?;
                 let d_raw = copula::normalise_vjp(stack(raw).view(), stack(&d_factor).view())?;
                 let raw_factor = Some(unstack(d_raw, raw));
                 Posterior {

@@ -142,9 +142,9 @@ impl Mikan {
         Ok(match self.copula {
             Copula::Independent => None,
             Copula::Free => {
-                Some(copula::free(named.get::<Ix3>("copula.raw"))?.insert_axis(Axis(0)))
+                Some(copula::heads::free(named.get::<Ix3>("copula.raw"))?.insert_axis(Axis(0)))
             }
-            Copula::Amortised => Some(copula::amortised(
+            Copula::Amortised => Some(copula::heads::amortised(
                 found.hidden(),
                 named.get::<Ix2>("copula.w"),
                 named.get::<Ix1>("copula.b"),
@@ -162,12 +162,12 @@ impl Mikan {
     ) -> Result<Option<Array3<T>>, Error> {
         match (self.copula, raw_factor) {
             (Copula::Free, Some(d)) => {
-                let raw = copula::free_vjp(d.index_axis(Axis(0), 0))?;
+                let raw = copula::heads::free_vjp(d.index_axis(Axis(0), 0))?;
                 parameters.push("copula.raw", raw);
             }
             (Copula::Amortised, Some(d)) => {
                 let (w, b) = (named.get::<Ix2>("copula.w"), named.get::<Ix1>("copula.b"));
-                let g = copula::amortised_vjp(found.hidden(), w, b, d.view())?;
+                let g = copula::heads::amortised_vjp(found.hidden(), w, b, d.view())?;
                 parameters.push("copula.w", g.wc);
                 parameters.push("copula.b", g.bc);
                 return Ok(Some(g.hidden));

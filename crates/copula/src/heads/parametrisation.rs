@@ -1,8 +1,8 @@
-//! Where a factor comes from: parameters of a layer, or the features of an example.
+//! Factors from the parameters of a layer, or from the features of an example.
 
-use crate::error::{Error, not_empty, same_shape};
+use crate::Error;
 use bochner_numerics::operations::record;
-use bochner_numerics::{Mat, MatMut, Operations, Real, matmul};
+use bochner_numerics::{ArgumentError, Mat, MatMut, Operations, Real, argument, matmul};
 use ndarray::{Array1, Array2, Array3, Array4, ArrayView1, ArrayView2, ArrayView3, ArrayView4};
 
 /// The factor whose strict lower part is free and whose diagonal is one.
@@ -15,13 +15,14 @@ use ndarray::{Array1, Array2, Array3, Array4, ArrayView1, ArrayView2, ArrayView3
 /// `raw: [d, M, M]` to `[d, M, M]`; on and above the diagonal `raw` is not read.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`] if the matrices are not square, [`Error::Empty`].
+/// [`Error::Argument`] if the matrices are not square or have no entries.
 ///
 /// # Example
 ///
 /// ```
-/// use bochner_copula::{correlation, free, normalise};
-/// use ndarray::array;
+/// use bochner_copula::heads::free;
+/// use bochner_copula::ndarray::array;
+/// use bochner_copula::{correlation, normalise};
 ///
 /// let factor = free(array![[[9.0, 9.0], [0.75, 9.0]]].view())?;
 /// assert_eq!(factor, array![[[1.0, 0.0], [0.75, 1.0]]]);
@@ -40,7 +41,7 @@ pub fn free<T: Real>(raw: ArrayView3<T>) -> Result<Array3<T>, Error> {
 /// `cotangent: [d, M, M]` to `[d, M, M]`.
 ///
 /// # Errors
-/// As [`free`].
+/// Those of [`free`].
 pub fn free_vjp<T: Real>(cotangent: ArrayView3<T>) -> Result<Array3<T>, Error> {
     square("cotangent", cotangent)?;
     Ok(Array3::from_shape_fn(cotangent.dim(), |(i, m, k)| {
@@ -52,10 +53,10 @@ pub fn free_vjp<T: Real>(cotangent: ArrayView3<T>) -> Result<Array3<T>, Error> {
     }))
 }
 
-fn square<T>(what: &'static str, x: ArrayView3<T>) -> Result<(), Error> {
+fn square<T>(name: &'static str, x: ArrayView3<T>) -> Result<(), ArgumentError> {
     let (n, heads, _) = x.dim();
-    not_empty(what, x.shape())?;
-    same_shape(what, &[n, heads, heads], x.shape())
+    argument::not_empty(name, x.shape())?;
+    argument::shape(name, &[n, heads, heads], x.shape())
 }
 
 fn unit_lower<T: Real>(shape: (usize, usize, usize), below: impl Fn([usize; 3]) -> T) -> Array3<T> {
@@ -78,10 +79,10 @@ fn unit_lower<T: Real>(shape: (usize, usize, usize), below: impl Fn([usize; 3]) 
 /// `hidden: [B, M, d]`, `wc: [d, d]` (output, input), `bc: [d]` to `[B, d, M, M]`.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`], [`Error::Empty`].
+/// [`Error::Argument`] for shapes that do not fit together or without entries.
 ///
 /// # Numerics
-/// O(B M d (d + M)). The factor's rows are to be normalised, as those of [`free`].
+/// $O(B M d (d + M))$. The rows of the factor are not normalised.
 ///
 /// # Reference
 /// Song, Jung, Kim, Moon, *Implicit Kernel Attention*, AAAI 2021, MIKAN.
@@ -107,11 +108,11 @@ pub fn amortised<T: Real>(
 /// The gradients of [`amortised`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct AmortisedGradients<T> {
-    /// `[B, M, d]`.
+    /// The gradient along `hidden`, `[B, M, d]`.
     pub hidden: Array3<T>,
-    /// `[d, d]`.
+    /// The gradient along `wc`, `[d, d]`.
     pub wc: Array2<T>,
-    /// `[d]`.
+    /// The gradient along `bc`, `[d]`.
     pub bc: Array1<T>,
 }
 
@@ -126,7 +127,7 @@ pub struct AmortisedGradients<T> {
 /// diagonal it is not read.
 ///
 /// # Errors
-/// As [`amortised`].
+/// Those of [`amortised`].
 pub fn amortised_vjp<T: Real>(
     hidden: ArrayView3<T>,
     wc: ArrayView2<T>,
@@ -135,7 +136,7 @@ pub fn amortised_vjp<T: Real>(
 ) -> Result<AmortisedGradients<T>, Error> {
     let t = squashed(hidden, wc, bc)?;
     let (batch, heads, width) = t.dim();
-    same_shape(
+    argument::shape(
         "cotangent",
         &[batch, width, heads, heads],
         cotangent.shape(),
@@ -155,10 +156,10 @@ fn squashed<T: Real>(
     wc: ArrayView2<T>,
     bc: ArrayView1<T>,
 ) -> Result<Array3<T>, Error> {
-    not_empty("hidden", hidden.shape())?;
+    argument::not_empty("hidden", hidden.shape())?;
     let (batch, heads, width) = hidden.dim();
-    same_shape("wc", &[width, width], wc.shape())?;
-    same_shape("bc", &[width], bc.shape())?;
+    argument::shape("wc", &[width, width], wc.shape())?;
+    argument::shape("bc", &[width], bc.shape())?;
     let (hidden, wc) = (hidden.as_standard_layout(), wc.as_standard_layout());
     let mut t = Array3::from_shape_fn((batch, heads, width), |(_, _, l)| bc[l]);
     let rows = batch * heads;
@@ -173,7 +174,7 @@ fn squashed<T: Real>(
     Ok(t)
 }
 
-/// Back through `u = Wc hidden + bc`.
+/// The gradients along the arguments of `u = Wc hidden + bc`, from that along `u`.
 fn through_the_layer<T: Real>(
     pre: &Array3<T>,
     hidden: ArrayView3<T>,
@@ -273,16 +274,19 @@ mod tests {
     fn shapes_are_checked() {
         let (h, w, b) = (random(24, "h"), random(9, "w"), random(2, "b"));
         let short = amortised(hidden(&h), wc(&w), (&b).into());
-        assert!(matches!(
-            short,
-            Err(Error::ShapeMismatch { what: "bc", .. })
-        ));
+        assert!(
+            short
+                .unwrap_err()
+                .to_string()
+                .starts_with("`bc` has shape [2], but must have [3]")
+        );
         let flat = free(Array3::<f32>::zeros((2, 3, 2)).view());
-        assert!(matches!(
-            flat,
-            Err(Error::ShapeMismatch { what: "raw", .. })
-        ));
+        assert!(
+            flat.unwrap_err()
+                .to_string()
+                .starts_with("`raw` has shape [2, 3, 2]")
+        );
         let none = free(Array3::<f32>::zeros((0, 3, 3)).view());
-        assert!(matches!(none, Err(Error::Empty { .. })));
+        assert!(none.unwrap_err().to_string().contains("no elements"));
     }
 }

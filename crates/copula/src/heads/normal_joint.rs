@@ -1,9 +1,9 @@
 //! Normal marginals under a Gaussian copula, as a function that can be trained through.
 
+use crate::Error;
 use crate::density::{ScoreGradients, over_whitened, turned, unit_rows};
-use crate::error::{Error, same_shape};
-use bochner_numerics::Real;
 use bochner_numerics::normal::ln_density;
+use bochner_numerics::{Real, argument};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 
 /// The logarithm of the joint density of normal marginals tied by a Gaussian copula.
@@ -18,17 +18,17 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 /// `z: [n, M]`, `mu` and `sigma`: `[M]`, `factor: [M, M]` to `[n]`.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`], [`Error::OutOfRange`] for a `sigma` that is not positive and finite,
-/// and as [`normalise`](crate::normalise).
+/// [`Error::Argument`] for shapes that do not fit together or a `sigma` that is not positive and finite,
+/// and those of [`normalise`](crate::normalise).
 ///
 /// # Numerics
-/// In double precision for either type.
+/// The computation is in double precision for either type.
 ///
 /// # Example
 ///
 /// ```
-/// use bochner_copula::normal_joint_log_density;
-/// use ndarray::{array, aview1};
+/// use bochner_copula::heads::normal_joint_log_density;
+/// use bochner_copula::ndarray::{array, aview1};
 ///
 /// let (z, factor) = (array![[1.0, 2.0]], array![[1.0, 0.0], [0.75, 1.0]]);
 /// let (mu, sigma) = (aview1(&[1.0, 2.0]), aview1(&[1.0, 1.0]));
@@ -55,13 +55,13 @@ pub fn normal_joint_log_density<T: Real>(
 /// The gradients of [`normal_joint_log_density`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct NormalJointGradients<T> {
-    /// `[n, M]`.
+    /// The gradient along `z`, `[n, M]`.
     pub z: Array2<T>,
-    /// `[M]`.
+    /// The gradient along `mu`, `[M]`.
     pub mu: Array1<T>,
-    /// `[M]`.
+    /// The gradient along `sigma`, `[M]`.
     pub sigma: Array1<T>,
-    /// `[M, M]`, zero above the diagonal.
+    /// The gradient along `factor`, `[M, M]`, zero above the diagonal.
     pub factor: Array2<T>,
 }
 
@@ -75,10 +75,10 @@ pub struct NormalJointGradients<T> {
 /// *x*.
 ///
 /// # Shapes
-/// As [`normal_joint_log_density`], and `cotangent` (*g*): `[n]`.
+/// Those of [`normal_joint_log_density`], and `cotangent` (*g*): `[n]`.
 ///
 /// # Errors
-/// As [`normal_joint_log_density`].
+/// Those of [`normal_joint_log_density`].
 pub fn normal_joint_log_density_vjp<T: Real>(
     z: ArrayView2<T>,
     mu: ArrayView1<T>,
@@ -90,7 +90,7 @@ pub fn normal_joint_log_density_vjp<T: Real>(
     let along = ScoreGradients::of(scores.view(), factor, cotangent)?;
     let g = cotangent.mapv(T::as_f64).insert_axis(Axis(1));
     let deviation = sigma.mapv(T::as_f64);
-    // The copula's part and that of the marginals, whose sum is -g R^-1 x.
+    // The sum of the copula's part and the marginals' is -g R^-1 x.
     let to_scores = along.scores - &scores * &g;
     let to_z = &to_scores / &deviation;
     let to_sigma = -((&to_scores * &scores + &g) / &deviation).sum_axis(Axis(0));
@@ -109,15 +109,11 @@ fn standardised<T: Real>(
     sigma: ArrayView1<T>,
     dimension: usize,
 ) -> Result<Array2<f64>, Error> {
-    same_shape("z", &[z.nrows(), dimension], z.shape())?;
-    same_shape("mu", &[dimension], mu.shape())?;
-    same_shape("sigma", &[dimension], sigma.shape())?;
-    if let Some(got) = sigma.iter().find(|s| !(s.is_finite() && **s > T::zero())) {
-        return Err(Error::OutOfRange {
-            what: "sigma",
-            expected: "positive and finite",
-            got: got.as_f64(),
-        });
+    argument::shape("z", &[z.nrows(), dimension], z.shape())?;
+    argument::shape("mu", &[dimension], mu.shape())?;
+    argument::shape("sigma", &[dimension], sigma.shape())?;
+    for &sigma in sigma {
+        argument::positive("sigma", sigma)?;
     }
     let centred = z.mapv(T::as_f64) - mu.mapv(T::as_f64);
     Ok(centred / sigma.mapv(T::as_f64))
@@ -191,7 +187,7 @@ mod tests {
             .unwrap();
         let got = value(&point);
         for (got, want) in got.iter().zip(want) {
-            // What statrs' error function is good for.
+            // The precision of statrs' error function.
             assert!((got / want - 1.0).abs() < 1e-10, "{got} {want}");
         }
     }
@@ -213,14 +209,16 @@ mod tests {
             normal_joint_log_density(z.view(), mu.view(), sigma.view(), l.view()).unwrap_err()
         };
         let wide = Array2::zeros((1, 4));
-        assert!(matches!(
-            call(&wide, &sigma),
-            Error::ShapeMismatch { what: "z", .. }
-        ));
+        let said = call(&wide, &sigma).to_string();
+        assert!(
+            said.starts_with("`z` has shape [1, 4], but must have [1, 3]"),
+            "{said}"
+        );
         let negative = array![1.0, -1.0, 1.0];
-        assert!(matches!(
-            call(&z, &negative),
-            Error::OutOfRange { what: "sigma", .. }
-        ));
+        assert!(
+            call(&z, &negative)
+                .to_string()
+                .starts_with("`sigma` is -1.0")
+        );
     }
 }

@@ -1,13 +1,13 @@
 //! MIKAN's joint posterior: Gaussian marginals, tied over the heads by a Gaussian copula.
 
-use crate::error::{Error, not_empty, same_shape};
+use crate::Error;
 use crate::factor::{Stack, flat};
 use bochner_numerics::operations::record;
-use bochner_numerics::{Operations, Real, parallel};
+use bochner_numerics::{Operations, Real, argument, parallel};
 use ndarray::{Array3, Array4, ArrayView3, ArrayView4, Axis};
 use std::ops::Range;
 
-/// One set of draws from the joint posterior.
+/// Draws from the joint posterior.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JointDraw<T> {
     /// The draws, `[B, M, R, d]`.
@@ -30,11 +30,13 @@ pub struct JointDraw<T> {
 /// example), `eps: [B, M, R, d]`; `z` and `x: [B, M, R, d]`.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`], [`Error::Empty`]; [`Error::Diagonal`] and [`Error::NonFinite`] for
-/// `lh`. The rows of `lh` are taken as they are: normalise them first.
+/// [`Error::Argument`] for shapes that do not fit together or without entries, or an `lh` that is not
+/// finite; [`Error::Diagonal`] for `lh`. The rows of `lh` are not normalised here: normalise them first.
 ///
 /// # Numerics
-/// O(B d R M^2).
+/// $O(B d R M^2)$. The loops over the heads are written out: for each pair of heads the inner loop runs
+/// over the latent dimensions, which stand next to each other, where a product per latent dimension
+/// would multiply matrices of M x M.
 ///
 /// # Reference
 /// Song, Jung, Kim, Moon, *Implicit Kernel Attention*, AAAI 2021, MIKAN. The authors' code
@@ -43,8 +45,8 @@ pub struct JointDraw<T> {
 /// # Example
 ///
 /// ```
-/// use bochner_copula::joint_posterior;
-/// use ndarray::{Array, array};
+/// use bochner_copula::heads::joint_posterior;
+/// use bochner_copula::ndarray::{Array, array};
 ///
 /// let (mu, log_sigma) = (Array::ones((1, 2, 1)), Array::zeros((1, 2, 1)));
 /// let lh = array![[[[1.0, 0.0], [0.6, 0.8]]]];
@@ -61,7 +63,7 @@ pub fn joint_posterior<T: Real>(
     eps: ArrayView4<T>,
 ) -> Result<JointDraw<T>, Error> {
     let size = Size::of(log_sigma, lh, eps)?;
-    same_shape("mu", log_sigma.shape(), mu.shape())?;
+    argument::shape("mu", log_sigma.shape(), mu.shape())?;
     let weights = heads_first(lh);
     let source = eps.as_standard_layout();
     let source = slice(source.as_slice());
@@ -80,13 +82,13 @@ pub fn joint_posterior<T: Real>(
 /// The gradients of [`joint_posterior`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct JointGradients<T> {
-    /// `[B, M, d]`.
+    /// The gradient along `mu`, `[B, M, d]`.
     pub mu: Array3<T>,
-    /// `[B, M, d]`.
+    /// The gradient along `log_sigma`, `[B, M, d]`.
     pub log_sigma: Array3<T>,
-    /// `[1 or B, d, M, M]`, zero above the diagonals.
+    /// The gradient along `lh`, `[1 or B, d, M, M]`, zero above the diagonals.
     pub lh: Array4<T>,
-    /// `[B, M, R, d]`.
+    /// The gradient along `eps`, `[B, M, R, d]`.
     pub eps: Array4<T>,
 }
 
@@ -105,7 +107,7 @@ pub struct JointGradients<T> {
 /// [B, M, R, d]`. The gradient of a factor shared by the batch is the sum over the examples.
 ///
 /// # Errors
-/// As [`joint_posterior`].
+/// Those of [`joint_posterior`].
 pub fn joint_posterior_vjp<T: Real>(
     log_sigma: ArrayView3<T>,
     lh: ArrayView4<T>,
@@ -113,7 +115,7 @@ pub fn joint_posterior_vjp<T: Real>(
     cotangent: ArrayView4<T>,
 ) -> Result<JointGradients<T>, Error> {
     let size = Size::of(log_sigma, lh, eps)?;
-    same_shape("cotangent", eps.shape(), cotangent.shape())?;
+    argument::shape("cotangent", eps.shape(), cotangent.shape())?;
     let weights = heads_first(lh);
     let eps = eps.as_standard_layout();
     let mut bar = Array4::zeros(eps.dim());
@@ -151,11 +153,11 @@ impl Size {
         lh: ArrayView4<T>,
         eps: ArrayView4<T>,
     ) -> Result<Self, Error> {
-        not_empty("eps", eps.shape())?;
+        argument::not_empty("eps", eps.shape())?;
         let (batch, heads, draws, width) = eps.dim();
-        same_shape("log_sigma", &[batch, heads, width], log_sigma.shape())?;
+        argument::shape("log_sigma", &[batch, heads, width], log_sigma.shape())?;
         let factors = if lh.dim().0 == 1 { 1 } else { batch };
-        same_shape("lh", &[factors, width, heads, heads], lh.shape())?;
+        argument::shape("lh", &[factors, width, heads, heads], lh.shape())?;
         Stack::new("lh", flat(&lh).view())?;
         Ok(Self {
             batch,
@@ -166,7 +168,7 @@ impl Size {
         })
     }
 
-    /// Elements of one head's draws.
+    /// The number of elements of one head's draws.
     fn head(self) -> usize {
         self.draws * self.width
     }
@@ -243,7 +245,7 @@ fn add_products<T: Real>(x: &[T], y: &[T], w: &mut [T]) {
     }
 }
 
-/// Puts the examples' cotangents together, in order: of `log_sigma`, `lh` and `eps`.
+/// The cotangents of `log_sigma`, `lh` and `eps`, from those of each example in order.
 fn gather<T: Real>(
     size: Size,
     weights: &[T],
@@ -279,15 +281,17 @@ fn slice<T>(slice: Option<&[T]>) -> &[T] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+    use bochner_numerics::{
+        ArgumentError, Seed, finite_difference, relative_error, standard_normal,
+    };
 
     fn random(n: usize, purpose: &str) -> Vec<f64> {
         let mut stream = Seed::new(12).stream(purpose);
         (0..n).map(|_| standard_normal(&mut stream)).collect()
     }
 
-    /// Lower-triangular with a positive diagonal, `[n, 2, 3, 3]`; not normalised, as the function
-    /// does not ask for it.
+    /// Lower-triangular matrices with a positive diagonal, `[n, 2, 3, 3]`. They are not normalised,
+    /// because the function does not ask for it.
     fn factors(n: usize) -> Array4<f64> {
         let mut entries = random(n * 18, "lh").into_iter();
         Array4::from_shape_fn((n, 2, 3, 3), |(_, _, m, k)| {
@@ -366,8 +370,10 @@ mod tests {
             joint_posterior(mu.view(), three.view(), lh.view(), eps.view()).unwrap_err()
         };
         let what = |error| match error {
-            Error::ShapeMismatch { what, .. } | Error::Empty { what, .. } => what,
-            _ => "something else",
+            Error::Argument(
+                ArgumentError::Shape { name, .. } | ArgumentError::Empty { name, .. },
+            ) => name,
+            _ => "something else".into(),
         };
         assert_eq!(what(call(&Array3::zeros((2, 3, 1)), &lh, &four)), "mu");
         assert_eq!(what(call(&three, &Array4::ones((3, 2, 3, 3)), &four)), "lh");
