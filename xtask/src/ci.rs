@@ -126,8 +126,16 @@ impl Tests {
             );
             return Ok(ExitCode::SUCCESS);
         }
-        let crates = ["--package", "bochner-copula", "--package", "bochner-gp"];
-        let crates = [&crates[..], &["--features", "lapack"]].concat();
+        let crates = [
+            "--package",
+            "bochner-dense",
+            "--package",
+            "bochner-copula",
+            "--package",
+            "bochner-gp",
+            "--features",
+            "lapack",
+        ];
         steps(&[&|| with_tool("clippy", &lint(&crates)), &|| {
             self.call(&[&["test"], &crates])
         }])
