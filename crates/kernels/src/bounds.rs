@@ -1,7 +1,7 @@
 //! How far random features can be from their kernel anywhere on a bounded set (Proposition 4).
 
 use crate::Error;
-use crate::error::{expect, expect_positive, expect_some};
+use bochner_numerics::argument::{self, ArgumentError};
 use serde::{Deserialize, Serialize};
 
 /// The uniform error of a non-stationary kernel's random features.
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// $D \to 0$ the right side vanishes, but $f_{NS}(x, x)$ stays random. With $d = 1$, $w_1, w_2 \sim
 /// N(0, 1)$, the set $[100, 100 + 10^{-6}]$, $R = 1$ and $e = 0.25$ the right side is below
 /// $10^{-8}$, and the left is $2/3$. Here a larger error than the condition allows is an
-/// [`Error::OutOfRange`]; for a set of one point Hoeffding's inequality alone,
+/// [`Error::Argument`]; for a set of one point Hoeffding's inequality alone,
 /// $2 \exp(-R e^2 / 2)$, is the right tool.
 ///
 /// # Numerics
@@ -63,12 +63,12 @@ impl UniformBoundConfig {
     /// The bound for these settings.
     ///
     /// # Errors
-    /// [`Error::Empty`] if the width is zero, [`Error::OutOfRange`] unless diameter and spread are
+    /// [`Error::Argument`] if the width is zero, or unless diameter and spread are
     /// finite and positive.
     pub fn build(self) -> Result<UniformBound, Error> {
-        expect_some("width", &[self.width])?;
-        expect_positive("diameter", self.diameter)?;
-        expect_positive("spread", self.spread)?;
+        argument::at_least_one("width", self.width)?;
+        argument::positive("diameter", self.diameter)?;
+        argument::positive("spread", self.spread)?;
         Ok(UniformBound { settings: self })
     }
 }
@@ -83,11 +83,11 @@ impl UniformBound {
     /// off by `error` or more; one where the formula exceeds it.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless `error` is positive and at most
-    /// [`largest_error`](Self::largest_error), [`Error::Empty`] if there are no points.
+    /// [`Error::Argument`] unless `error` is positive and at most
+    /// [`largest_error`](Self::largest_error), or if there are no points.
     pub fn probability(&self, error: f64, points: usize) -> Result<f64, Error> {
         self.check(error)?;
-        expect_some("points", &[points])?;
+        argument::at_least_one("points", points)?;
         let log = self.log_factor(error) - points as f64 * self.rate(error);
         Ok(log.exp().min(1.0))
     }
@@ -98,20 +98,20 @@ impl UniformBound {
     /// $$R = \Bigl\lceil \frac{8 (d + 1)}{e^2} \log \frac{2^8 (D s / e)^2}{P} \Bigr\rceil$$
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless `error` is positive and at most
+    /// [`Error::Argument`] unless `error` is positive and at most
     /// [`largest_error`](Self::largest_error) and `probability` lies in $(0, 1)$.
     pub fn points(&self, error: f64, probability: f64) -> Result<usize, Error> {
         self.check(error)?;
         let inside = probability > 0.0 && probability < 1.0;
-        expect(inside, "probability", "between 0 and 1", probability)?;
+        argument::in_range(inside, "probability", probability, "between 0 and 1")?;
         let exponent = self.log_factor(error) - probability.ln();
         Ok((exponent / self.rate(error)).ceil() as usize)
     }
 
-    fn check(&self, error: f64) -> Result<(), Error> {
-        expect_positive("error", error)?;
+    fn check(&self, error: f64) -> Result<(), ArgumentError> {
+        argument::positive("error", error)?;
         let allowed = "at most 4 sqrt(2) times diameter times spread";
-        expect(error <= self.largest_error(), "error", allowed, error)
+        argument::in_range(error <= self.largest_error(), "error", error, allowed)
     }
 
     /// $\log(2^8 (D s / e)^2)$.
@@ -129,6 +129,7 @@ impl UniformBound {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::refused;
 
     fn bound(width: usize, diameter: f64, spread: f64) -> Result<UniformBound, Error> {
         let config = UniformBoundConfig {
@@ -151,20 +152,14 @@ mod tests {
 
     #[test]
     fn settings_and_questions_out_of_range_are_refused() {
-        assert!(matches!(bound(0, 1.0, 1.0), Err(Error::Empty { .. })));
+        assert_eq!(refused(bound(0, 1.0, 1.0)), "width");
         assert!(bound(1, 0.0, 1.0).is_err() && bound(1, 1.0, f64::INFINITY).is_err());
         let bound = bound(1, 0.1, 1.0).unwrap();
         assert!(bound.probability(0.5, 1).is_ok() && bound.probability(0.6, 1).is_err());
         assert!(bound.points(-0.1, 0.1).is_err() && bound.points(f64::NAN, 0.1).is_err());
         for probability in [0.0, 1.0, f64::NAN] {
-            let refused = bound.points(0.1, probability);
-            assert!(
-                matches!(refused, Err(Error::OutOfRange { what, .. }) if what == "probability")
-            );
+            assert_eq!(refused(bound.points(0.1, probability)), "probability");
         }
-        assert!(matches!(
-            bound.probability(0.1, 0),
-            Err(Error::Empty { .. })
-        ));
+        assert_eq!(refused(bound.probability(0.1, 0)), "points");
     }
 }

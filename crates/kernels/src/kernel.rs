@@ -1,8 +1,8 @@
 //! What every kernel can do, whatever its formula.
 
 use crate::Error;
-use crate::error::{expect_finite, expect_length, expect_positive, expect_shape, expect_some};
 use bochner_numerics::Real;
+use bochner_numerics::argument::{self, ArgumentError};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use std::fmt::Debug;
 
@@ -22,8 +22,8 @@ pub trait Kernel<T: Real>: CloneKernel<T> + Debug + Send + Sync {
     /// The Gram matrix $K_{ij} = k(x_i, y_j)$, `[N, N']`.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] unless `x`, `y` and the parameters have the same width,
-    /// [`Error::Empty`] if it is zero.
+    /// [`Error::Argument`] unless `x`, `y` and the parameters have the same width,
+    /// or if it is zero.
     fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error>;
 
     /// The vector-Jacobian product of [`gram`](Self::gram) along the points and the parameters.
@@ -36,7 +36,7 @@ pub trait Kernel<T: Real>: CloneKernel<T> + Debug + Send + Sync {
     /// `cotangent: [N, N']`. With `y = x` the whole gradient along `x` is the sum of the two.
     ///
     /// # Errors
-    /// As [`gram`](Self::gram), and [`Error::ShapeMismatch`] if `cotangent` does not fit.
+    /// As [`gram`](Self::gram), and [`Error::Argument`] if `cotangent` does not fit.
     fn gram_vjp(
         &self,
         x: ArrayView2<T>,
@@ -64,9 +64,18 @@ pub trait Kernel<T: Real>: CloneKernel<T> + Debug + Send + Sync {
     /// [`parameters`](Self::parameters); where one is refused, none is replaced.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if there are too few or too many, [`Error::OutOfRange`] if one
+    /// [`Error::Argument`] if there are too few or too many, or if one
     /// lies outside its [`Domain`].
     fn set_parameters(&mut self, values: &[T]) -> Result<(), Error>;
+
+    /// Checks that no Gram matrix of points of this width with themselves has a negative eigenvalue, as
+    /// a covariance needs; as a mere similarity every kernel is good on every width.
+    ///
+    /// # Errors
+    /// [`Error::Indefinite`] unless the kernel is positive semi-definite on points of `width` columns.
+    fn check_positive_semi_definite(&self, _width: usize) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// The kernel of one pair of points, $k(x, y)$.
     ///
@@ -149,10 +158,12 @@ impl<T: Real> Parameter<T> {
         }
     }
 
-    fn check(&self, value: T) -> Result<(), Error> {
+    fn check(&self, value: T) -> Result<(), ArgumentError> {
         match self.domain {
-            Domain::Positive => expect_positive(&self.name, value),
-            Domain::Finite => expect_finite(&self.name, value),
+            Domain::Positive => argument::positive(self.name.clone(), value),
+            Domain::Finite => {
+                argument::in_range(value.is_finite(), self.name.clone(), value, "finite")
+            }
         }
     }
 }
@@ -172,17 +183,20 @@ pub struct GramGradients<T> {
 pub(crate) fn check_values<T: Real>(
     parameters: &[Parameter<T>],
     values: &[T],
-) -> Result<(), Error> {
-    expect_length("values", parameters.len(), values.len())?;
+) -> Result<(), ArgumentError> {
+    argument::shape("values", &[parameters.len()], &[values.len()])?;
     let mut pairs = parameters.iter().zip(values);
     pairs.try_for_each(|(parameter, &value)| parameter.check(value))
 }
 
 /// The width that the points of both sides share.
-pub(crate) fn common_width<T>(x: &ArrayView2<T>, y: &ArrayView2<T>) -> Result<usize, Error> {
+pub(crate) fn common_width<T>(
+    x: &ArrayView2<T>,
+    y: &ArrayView2<T>,
+) -> Result<usize, ArgumentError> {
     let width = x.ncols();
-    expect_shape("y", [y.nrows(), width], y.shape())?;
-    expect_some("x", &[width])?;
+    argument::shape("y", &[y.nrows(), width], y.shape())?;
+    argument::not_empty("x", &[width])?;
     Ok(width)
 }
 
@@ -190,6 +204,6 @@ pub(crate) fn check_cotangent<T>(
     x: &ArrayView2<T>,
     y: &ArrayView2<T>,
     cotangent: &ArrayView2<T>,
-) -> Result<(), Error> {
-    expect_shape("cotangent", [x.nrows(), y.nrows()], cotangent.shape())
+) -> Result<(), ArgumentError> {
+    argument::shape("cotangent", &[x.nrows(), y.nrows()], cotangent.shape())
 }

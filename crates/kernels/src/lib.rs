@@ -67,7 +67,7 @@
 //! |---|---|
 //! | [`stationary`] | [`Rbf`], [`Matern`], [`Expsin`], [`SpectralMixture`] |
 //! | [`nonstationary`] | [`Linear`] |
-//! | [`compose`] | [`Sum`], [`Product`], [`Scale`] |
+//! | [`compose`] | [`Sum`], [`Product`], [`Scale`], [`Columns`] |
 //! | [`density`] | [`SpectralDensity`] and the closed forms, [`random_features`] |
 //! | [`features`] | [`SpectralPoints`], [`feature_map`], [`kernel_matrix`], their squares |
 //! | [`bounds`] | [`UniformBound`]: how many points are enough |
@@ -88,7 +88,7 @@ mod testing;
 mod written;
 
 pub use bounds::{UniformBound, UniformBoundConfig};
-pub use compose::{Product, Scale, ScaleConfig, Sum};
+pub use compose::{Columns, ColumnsConfig, Product, Scale, ScaleConfig, Sum};
 pub use density::{
     GaussianDensity, MixtureDensity, RandomFeatures, SpectralDensity, Stationary, StudentTDensity,
     orthogonal_features, random_features, squared_rbf_density,

@@ -75,6 +75,19 @@ pub enum ArgumentError {
     },
 }
 
+impl ArgumentError {
+    /// The argument that is wrong.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Shape { name, .. }
+            | Self::Empty { name, .. }
+            | Self::OutOfRange { name, .. }
+            | Self::NotFinite { name, .. }
+            | Self::Index { name, .. } => name,
+        }
+    }
+}
+
 impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -287,5 +300,22 @@ mod tests {
     fn tiny_numbers_are_printed_shortly() {
         let error = positive("sigma", -1e-300).unwrap_err().to_string();
         assert_eq!(error, "`sigma` is -1e-300, but must be finite and above 0");
+    }
+
+    #[test]
+    fn errors_know_their_argument() {
+        let errors = [
+            shape("x", &[1], &[2]),
+            at_least_one("x", 0),
+            positive("x", 0.0),
+            finite("x", &[1], &[f64::NAN]),
+            index("x", 1, 1),
+        ];
+        assert!(
+            errors
+                .map(Result::unwrap_err)
+                .iter()
+                .all(|error| error.name() == "x")
+        );
     }
 }

@@ -1,16 +1,19 @@
-//! Kernels made of kernels: sums, products and multiples are positive semi-definite again.
+//! Kernels made of kernels: sums, products, multiples, and kernels of some columns.
 
+mod columns;
 mod product;
 mod scale;
 mod sum;
 
+pub use columns::{Columns, ColumnsConfig};
 pub use product::Product;
 pub use scale::{Scale, ScaleConfig};
 pub use sum::Sum;
 
-use crate::error::{Error, expect_some};
+use crate::Error;
 use crate::kernel::{Kernel, Parameter, check_values};
 use bochner_numerics::Real;
+use bochner_numerics::argument;
 
 /// The kernels a sum or product is made of: at least one.
 #[derive(Debug)]
@@ -24,8 +27,13 @@ impl<T: Real> Clone for Parts<T> {
 
 impl<T: Real> Parts<T> {
     fn new(parts: Vec<Box<dyn Kernel<T>>>) -> Result<Self, Error> {
-        expect_some("parts", &[parts.len()])?;
+        argument::not_empty("parts", &[parts.len()])?;
         Ok(Self(parts))
+    }
+
+    fn check_positive_semi_definite(&self, width: usize) -> Result<(), Error> {
+        let mut parts = self.0.iter();
+        parts.try_for_each(|part| part.check_positive_semi_definite(width))
     }
 
     /// Those of the first part, then those of the second, ..., each with its part's number.

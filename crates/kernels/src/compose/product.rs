@@ -42,7 +42,7 @@ impl<T: Real> Product<T> {
     /// The product of these kernels.
     ///
     /// # Errors
-    /// [`Error::Empty`] if there is none.
+    /// [`Error::Argument`] if there is none.
     pub fn of(parts: Vec<Box<dyn Kernel<T>>>) -> Result<Self, Error> {
         let parts = Parts::new(parts)?;
         Ok(Self { parts })
@@ -104,6 +104,10 @@ impl<T: Real> Kernel<T> for Product<T> {
             diagonal *= &part.diagonal(x)?;
         }
         Ok(diagonal)
+    }
+
+    fn check_positive_semi_definite(&self, width: usize) -> Result<(), Error> {
+        self.parts.check_positive_semi_definite(width)
     }
 
     fn parameters(&self) -> Vec<Parameter<T>> {

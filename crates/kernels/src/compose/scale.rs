@@ -2,9 +2,9 @@
 
 use super::within;
 use crate::Error;
-use crate::error::expect_positive;
 use crate::kernel::{GramGradients, Kernel, Parameter, check_values};
 use bochner_numerics::Real;
+use bochner_numerics::argument;
 use ndarray::{Array1, Array2, ArrayView2};
 
 /// A multiple of a kernel, $k = v k_0$.
@@ -59,9 +59,9 @@ impl<T: Real> ScaleConfig<T> {
     /// The kernel of these settings.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless the variance is finite and positive.
+    /// [`Error::Argument`] unless the variance is finite and positive.
     pub fn build(self) -> Result<Scale<T>, Error> {
-        expect_positive("variance", self.variance)?;
+        argument::positive("variance", self.variance)?;
         Ok(Scale {
             variance: self.variance,
             base: self.base,
@@ -117,6 +117,10 @@ impl<T: Real> Kernel<T> for Scale<T> {
         Ok(self.base.diagonal(x)?.mapv_into(|k| self.variance * k))
     }
 
+    fn check_positive_semi_definite(&self, width: usize) -> Result<(), Error> {
+        self.base.check_positive_semi_definite(width)
+    }
+
     fn parameters(&self) -> Vec<Parameter<T>> {
         let mut parameters = vec![Parameter::positive("variance", self.variance)];
         parameters.extend(within("base", self.base.as_ref()));
@@ -135,7 +139,7 @@ impl<T: Real> Kernel<T> for Scale<T> {
 mod tests {
     use super::*;
     use crate::Sum;
-    use crate::testing::{gradients_agree, parts, values_are_replaced_or_refused};
+    use crate::testing::{gradients_agree, parts, refused, values_are_replaced_or_refused};
     use bochner_numerics::check::random;
 
     #[test]
@@ -154,8 +158,7 @@ mod tests {
     fn a_variance_that_is_not_positive_is_refused() {
         for variance in [0.0, -2.0, f64::NAN] {
             let base = parts().remove(0);
-            let refused = ScaleConfig { variance, base }.build();
-            assert!(matches!(refused, Err(Error::OutOfRange { what, .. }) if what == "variance"));
+            assert_eq!(refused(ScaleConfig { variance, base }.build()), "variance");
         }
     }
 }

@@ -42,7 +42,7 @@ impl<T: Real> Sum<T> {
     /// The sum of these kernels.
     ///
     /// # Errors
-    /// [`Error::Empty`] if there is none.
+    /// [`Error::Argument`] if there is none.
     pub fn of(parts: Vec<Box<dyn Kernel<T>>>) -> Result<Self, Error> {
         let parts = Parts::new(parts)?;
         Ok(Self { parts })
@@ -92,6 +92,10 @@ impl<T: Real> Kernel<T> for Sum<T> {
         Ok(diagonal)
     }
 
+    fn check_positive_semi_definite(&self, width: usize) -> Result<(), Error> {
+        self.parts.check_positive_semi_definite(width)
+    }
+
     fn parameters(&self) -> Vec<Parameter<T>> {
         self.parts.parameters()
     }
@@ -121,7 +125,7 @@ impl<T: Real> GramGradients<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{gradients_agree, parts, values_are_replaced_or_refused};
+    use crate::testing::{gradients_agree, parts, refused, values_are_replaced_or_refused};
     use bochner_numerics::check::random;
 
     #[test]
@@ -144,7 +148,6 @@ mod tests {
 
     #[test]
     fn there_is_no_empty_sum() {
-        let none = Sum::<f64>::of(Vec::new());
-        assert!(matches!(none, Err(Error::Empty { what: "parts", .. })));
+        assert_eq!(refused(Sum::<f64>::of(Vec::new())), "parts");
     }
 }

@@ -2,8 +2,7 @@
 
 use super::{SpectralDensity, each_row, rows};
 use crate::Error;
-use crate::error::{expect_positive, expect_some};
-use bochner_numerics::{Real, normal, standard_normal};
+use bochner_numerics::{Real, argument, normal, standard_normal};
 use ndarray::{Array1, Array2, ArrayView2};
 use rand::RngCore;
 
@@ -34,10 +33,10 @@ impl<T: Real> GaussianDensity<T> {
     /// The density with these standard deviations, one per coordinate.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless all are finite and positive, [`Error::Empty`] if there is none.
+    /// [`Error::Argument`] unless all are finite and positive, or if there is none.
     pub fn new(std: Vec<T>) -> Result<Self, Error> {
-        expect_some("std", &[std.len()])?;
-        std.iter().try_for_each(|&s| expect_positive("std", s))?;
+        argument::not_empty("std", &[std.len()])?;
+        std.iter().try_for_each(|&s| argument::positive("std", s))?;
         Ok(Self { std })
     }
 }
@@ -73,14 +72,13 @@ pub(super) fn log_normal(w: f64, mean: f64, std: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::refused;
 
     #[test]
     fn standard_deviations_that_are_not_positive_are_refused() {
         for std in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            let refused = GaussianDensity::new(vec![1.0, std]);
-            assert!(matches!(refused, Err(Error::OutOfRange { what, .. }) if what == "std"));
+            assert_eq!(refused(GaussianDensity::new(vec![1.0, std])), "std");
         }
-        let none = GaussianDensity::<f64>::new(Vec::new());
-        assert!(matches!(none, Err(Error::Empty { .. })));
+        assert_eq!(refused(GaussianDensity::<f64>::new(Vec::new())), "std");
     }
 }

@@ -14,8 +14,9 @@ pub use random_features::{RandomFeatures, random_features};
 pub use stationary::{Stationary, squared_rbf_density};
 pub use student_t::StudentTDensity;
 
-use crate::error::{Error, expect_shape, expect_some};
+use crate::Error;
 use bochner_numerics::Real;
+use bochner_numerics::argument;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use rand::RngCore;
 use std::fmt::Debug;
@@ -36,13 +37,13 @@ pub trait SpectralDensity<T: Real>: Debug + Send + Sync {
     /// Draws `count` frequencies, `[count, d]`.
     ///
     /// # Errors
-    /// [`Error::Empty`] if `count` is zero.
+    /// [`Error::Argument`] if `count` is zero.
     fn sample(&self, count: usize, rng: &mut dyn RngCore) -> Result<Array2<T>, Error>;
 
     /// $\log p(w)$ of each row of `w: [R, d]`, to `[R]`.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] unless `w` has $d$ columns.
+    /// [`Error::Argument`] unless `w` has $d$ columns.
     fn log_density(&self, w: ArrayView2<T>) -> Result<Array1<T>, Error>;
 }
 
@@ -52,7 +53,7 @@ fn rows<T: Real>(
     width: usize,
     mut draw: impl FnMut(&mut [T]),
 ) -> Result<Array2<T>, Error> {
-    expect_some("w", &[count, width])?;
+    argument::not_empty("w", &[count, width])?;
     let mut w = vec![T::zero(); count * width];
     w.chunks_exact_mut(width).for_each(&mut draw);
     Ok(Array2::from_shape_vec((count, width), w).expect("allocated with this shape"))
@@ -64,7 +65,7 @@ fn each_row<T: Real>(
     w: ArrayView2<T>,
     log_density: impl Fn(ArrayView1<T>) -> f64,
 ) -> Result<Array1<T>, Error> {
-    expect_shape("w", [w.nrows(), width], w.shape())?;
+    argument::shape("w", &[w.nrows(), width], w.shape())?;
     let logs = w.rows().into_iter().map(|row| T::of(log_density(row)));
     Ok(logs.collect())
 }

@@ -36,7 +36,7 @@ impl<T: Real> RandomFeatures<T> {
 /// Draws `count` frequencies for a kernel on $\mathbb{R}^d$, for `width` $d$, independently.
 ///
 /// # Errors
-/// [`Error::Empty`] if `count` or `width` is zero, [`Error::ShapeMismatch`] if the kernel's
+/// [`Error::Argument`] if `count` or `width` is zero, or if the kernel's
 /// parameters are for another width.
 ///
 /// # Numerics

@@ -2,11 +2,11 @@
 
 use super::{GaussianDensity, MixtureDensity, SpectralDensity, StudentTDensity};
 use crate::Error;
-use crate::error::{expect_length, expect_some};
 use crate::kernel::Kernel;
 use crate::lengthscale::Lengthscale;
 use crate::stationary::{Matern, Rbf, SpectralMixture};
 use bochner_numerics::Real;
+use bochner_numerics::argument::{self, ArgumentError};
 
 /// A kernel of the difference alone whose spectral density has a closed form.
 ///
@@ -33,8 +33,8 @@ pub trait Stationary<T: Real>: Kernel<T> {
     /// The density of frequencies of $k / k(x, x)$ on $\mathbb{R}^d$, for `width` $d$.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if the kernel's parameters are for another width,
-    /// [`Error::Empty`] if it is zero.
+    /// [`Error::Argument`] if the kernel's parameters are for another width,
+    /// or if it is zero.
     fn density(&self, width: usize) -> Result<Box<dyn SpectralDensity<T>>, Error>;
 }
 
@@ -71,7 +71,7 @@ impl<T: Real> Stationary<T> for SpectralMixture<T> {
 
     fn density(&self, width: usize) -> Result<Box<dyn SpectralDensity<T>>, Error> {
         let own = self.settings().means.ncols();
-        expect_length("width", own, width)?;
+        argument::shape("width", &[own], &[width])?;
         Ok(Box::new(MixtureDensity::of(self)))
     }
 }
@@ -103,10 +103,13 @@ pub fn squared_rbf_density<T: Real>(
 }
 
 /// $1 / l_n$.
-pub(super) fn scales<T: Real>(lengthscale: &Lengthscale<T>, width: usize) -> Result<Vec<T>, Error> {
-    expect_some("width", &[width])?;
+pub(super) fn scales<T: Real>(
+    lengthscale: &Lengthscale<T>,
+    width: usize,
+) -> Result<Vec<T>, ArgumentError> {
+    argument::at_least_one("width", width)?;
     if let Lengthscale::PerDimension(values) = lengthscale {
-        expect_length("width", values.len(), width)?;
+        argument::shape("width", &[values.len()], &[width])?;
     }
     lengthscale.inverse(1, width)
 }

@@ -2,8 +2,7 @@
 
 use super::{SpectralDensity, each_row, rows};
 use crate::Error;
-use crate::error::{expect_positive, expect_some};
-use bochner_numerics::{Real, standard_normal};
+use bochner_numerics::{Real, argument, standard_normal};
 use ndarray::{Array1, Array2, ArrayView2};
 use rand::RngCore;
 use std::f64::consts::PI;
@@ -45,14 +44,14 @@ impl<T: Real> StudentTDensity<T> {
     /// The density with these degrees of freedom and one scale per coordinate.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless the degrees and all scales are finite and positive,
-    /// [`Error::Empty`] if there is no scale.
+    /// [`Error::Argument`] unless the degrees and all scales are finite and positive,
+    /// or if there is no scale.
     pub fn new(degrees: usize, scale: Vec<T>) -> Result<Self, Error> {
-        expect_some("scale", &[scale.len()])?;
-        expect_positive("degrees", degrees as f64)?;
+        argument::not_empty("scale", &[scale.len()])?;
+        argument::at_least_one("degrees", degrees)?;
         scale
             .iter()
-            .try_for_each(|&s| expect_positive("scale", s))?;
+            .try_for_each(|&s| argument::positive("scale", s))?;
         Ok(Self { degrees, scale })
     }
 
@@ -106,6 +105,7 @@ fn ln_gamma_of_half(n: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::refused;
 
     #[test]
     fn gamma_at_half_integers() {
@@ -128,9 +128,7 @@ mod tests {
 
     #[test]
     fn no_degrees_of_freedom_are_refused() {
-        let refused = StudentTDensity::new(0, vec![1.0]);
-        assert!(matches!(refused, Err(Error::OutOfRange { what, .. }) if what == "degrees"));
-        let refused = StudentTDensity::new(3, vec![1.0, -1.0]);
-        assert!(matches!(refused, Err(Error::OutOfRange { what, .. }) if what == "scale"));
+        assert_eq!(refused(StudentTDensity::new(0, vec![1.0])), "degrees");
+        assert_eq!(refused(StudentTDensity::new(3, vec![1.0, -1.0])), "scale");
     }
 }

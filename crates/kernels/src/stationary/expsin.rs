@@ -2,10 +2,10 @@
 
 use super::distance;
 use crate::Error;
-use crate::error::expect_positive;
 use crate::kernel::{GramGradients, Kernel, Parameter, check_cotangent, check_values};
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::Real;
+use bochner_numerics::argument;
 use ndarray::{Array1, Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -55,10 +55,10 @@ impl<T: Real> ExpsinConfig<T> {
     /// The kernel of these settings.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless both are finite and positive.
+    /// [`Error::Argument`] unless both are finite and positive.
     pub fn build(self) -> Result<Expsin<T>, Error> {
-        expect_positive("period", self.period)?;
-        expect_positive("lengthscale", self.lengthscale)?;
+        argument::positive("period", self.period)?;
+        argument::positive("lengthscale", self.lengthscale)?;
         Ok(Expsin {
             period: self.period,
             lengthscale: self.lengthscale,
@@ -156,6 +156,14 @@ impl<T: Real> Kernel<T> for Expsin<T> {
         distance::unit_diagonal(x, &plain())
     }
 
+    fn check_positive_semi_definite(&self, width: usize) -> Result<(), Error> {
+        if width == 1 {
+            return Ok(());
+        }
+        let kernel = "periodic";
+        Err(Error::Indefinite { kernel, width })
+    }
+
     fn parameters(&self) -> Vec<Parameter<T>> {
         vec![
             Parameter::positive("period", self.period),
@@ -179,6 +187,7 @@ fn plain<T: Real>() -> Lengthscale<T> {
 mod tests {
     use super::*;
     use crate::testing::{gradients_agree, values_are_replaced_or_refused};
+    use crate::{ColumnsConfig, Product, ScaleConfig, Sum};
     use bochner_numerics::check::random;
     use ndarray::array;
 
@@ -228,5 +237,36 @@ mod tests {
         let weights = array![1.0, -1.0, 1.0, -1.0];
         let k = kernel.gram(corners.view(), corners.view()).unwrap();
         assert!(weights.dot(&k.dot(&weights)) < -0.1);
+        let refused = |kernel: &dyn Kernel<f64>, width| {
+            kernel.check_positive_semi_definite(width)
+                == Err(Error::Indefinite {
+                    kernel: "periodic",
+                    width: 2,
+                })
+        };
+        let base = || -> Box<dyn Kernel<f64>> { Box::new(kernel.clone()) };
+        let scaled = ScaleConfig {
+            variance: 2.0,
+            base: base(),
+        }
+        .build()
+        .unwrap();
+        for kernel in [
+            &kernel as &dyn Kernel<_>,
+            &scaled,
+            &Sum::of(vec![base()]).unwrap(),
+            &Product::of(vec![base()]).unwrap(),
+        ] {
+            assert!(refused(kernel, 2) && !refused(kernel, 1));
+        }
+        let columns = |columns| {
+            ColumnsConfig {
+                columns,
+                base: base(),
+            }
+            .build()
+            .unwrap()
+        };
+        assert!(!refused(&columns(vec![1]), 2) && refused(&columns(vec![0, 1]), 3));
     }
 }

@@ -115,7 +115,7 @@ impl<T: Real> MaternConfig<T> {
     /// The kernel of these settings.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless every lengthscale is finite and positive, [`Error::Empty`] if
+    /// [`Error::Argument`] unless every lengthscale is finite and positive, or if
     /// there is none.
     pub fn build(self) -> Result<Matern<T>, Error> {
         self.lengthscale.check()?;

@@ -4,12 +4,12 @@ use super::component::{Along, Component, Parts};
 use super::cosine::Cosine;
 use super::distance;
 use crate::Error;
-use crate::error::{expect_finite, expect_positive, expect_shape, expect_some};
 use crate::kernel::{
     GramGradients, Kernel, Parameter, check_cotangent, check_values, common_width,
 };
 use crate::written;
 use bochner_numerics::Real;
+use bochner_numerics::argument;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
@@ -76,20 +76,19 @@ impl<T: Real> SpectralMixtureConfig<T> {
     /// The kernel of these settings.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if the shapes do not fit each other, [`Error::Empty`] if there is
-    /// no component or no dimension, [`Error::OutOfRange`] unless all values are finite and the
+    /// [`Error::Argument`] if the shapes do not fit each other, or if there is
+    /// no component or no dimension, [`Error::Argument`] unless all values are finite and the
     /// weights and variances positive.
     pub fn build(self) -> Result<SpectralMixture<T>, Error> {
         let (count, width) = (self.weights.len(), self.means.ncols());
-        expect_shape("means", [count, width], self.means.shape())?;
-        expect_shape("variances", [count, width], self.variances.shape())?;
-        expect_some("means", &[count, width])?;
+        argument::shape("means", &[count, width], self.means.shape())?;
+        argument::shape("variances", &[count, width], self.variances.shape())?;
+        argument::not_empty("means", &[count, width])?;
         let mut weights = self.weights.iter();
-        weights.try_for_each(|&w| expect_positive("weights", w))?;
-        let mut means = self.means.iter();
-        means.try_for_each(|&m| expect_finite("means", m))?;
+        weights.try_for_each(|&w| argument::positive("weights", w))?;
+        argument::finite("means", &[count, width], &self.means)?;
         let mut variances = self.variances.iter();
-        variances.try_for_each(|&v| expect_positive("variances", v))?;
+        variances.try_for_each(|&v| argument::positive("variances", v))?;
         Ok(SpectralMixture {
             settings: Self {
                 means: self.means.as_standard_layout().into_owned(),
@@ -109,7 +108,7 @@ impl<T: Real> SpectralMixture<T> {
     fn check_width(&self, x: &ArrayView2<T>, y: &ArrayView2<T>) -> Result<usize, Error> {
         let width = common_width(x, y)?;
         let own = self.settings.means.ncols();
-        expect_shape("x", [x.nrows(), own], x.shape())?;
+        argument::shape("x", &[x.nrows(), own], x.shape())?;
         Ok(width)
     }
 
@@ -251,7 +250,7 @@ impl<T: Real> Differences<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{gradients_agree, values_are_replaced_or_refused};
+    use crate::testing::{gradients_agree, refused, values_are_replaced_or_refused};
     use bochner_numerics::check::random;
     use ndarray::array;
 
@@ -357,31 +356,24 @@ mod tests {
 
     #[test]
     fn settings_that_cannot_stand_are_named() {
-        let refused = |config: SpectralMixtureConfig<f64>| config.build().unwrap_err();
         let good = config(Cosine::Joint);
         let narrow = SpectralMixtureConfig {
             variances: array![[0.1], [0.2]],
             ..good.clone()
         };
-        assert!(matches!(
-            refused(narrow),
-            Error::ShapeMismatch {
-                what: "variances",
-                ..
-            }
-        ));
+        assert_eq!(refused(narrow.build()), "variances");
         let mut negative = good.clone();
         negative.weights[1] = 0.0;
-        assert!(matches!(refused(negative), Error::OutOfRange { what, .. } if what == "weights"));
+        assert_eq!(refused(negative.build()), "weights");
         let mut infinite = good;
         infinite.means[[1, 0]] = f64::INFINITY;
-        assert!(matches!(refused(infinite), Error::OutOfRange { what, .. } if what == "means"));
+        assert_eq!(refused(infinite.build()), "means");
         let none = SpectralMixtureConfig {
             weights: array![],
-            means: Array2::zeros((0, 2)),
+            means: Array2::<f64>::zeros((0, 2)),
             variances: Array2::zeros((0, 2)),
             cosine: Cosine::Product,
         };
-        assert!(matches!(refused(none), Error::Empty { .. }));
+        assert_eq!(refused(none.build()), "means");
     }
 }

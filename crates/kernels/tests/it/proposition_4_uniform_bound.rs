@@ -198,7 +198,7 @@ fn without_the_condition_the_bound_is_false() {
     let bound = setting.bound();
     assert!(error > bound.largest_error());
     let refused = bound.probability(error, count);
-    assert!(matches!(refused, Err(Error::OutOfRange { what, .. }) if what == "error"));
+    assert!(matches!(refused, Err(Error::Argument(refused)) if refused.name() == "error"));
     // Where it does speak, it does not claim what is not so.
     assert_eq!(
         bound.probability(bound.largest_error(), count).unwrap(),

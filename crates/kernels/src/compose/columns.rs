@@ -1,0 +1,177 @@
+//! A kernel of some columns of the points.
+
+use crate::Error;
+use crate::kernel::{GramGradients, Kernel, Parameter, common_width};
+use bochner_numerics::{Real, argument};
+use ndarray::{Array1, Array2, ArrayView2, Axis};
+
+/// A kernel that sees some columns of the points, $k(x, y) = k_0(x_c, y_c)$.
+///
+/// *where* $c$ are the `columns`. The parameters are those of $k_0$.
+///
+/// # Example
+///
+/// A field in the plane that repeats itself along both axes, each with a period of its own. The periodic
+/// kernel of the distance in the plane would be no covariance:
+///
+/// ```
+/// use bochner_kernels::{ColumnsConfig, ExpsinConfig, Kernel, Product};
+/// use ndarray::array;
+///
+/// let along = |column: usize, period: f64| -> Result<Box<dyn Kernel<f64>>, bochner_kernels::Error> {
+///     let base = Box::new(ExpsinConfig { period, lengthscale: 1.0 }.build()?);
+///     Ok(Box::new(ColumnsConfig { columns: vec![column], base }.build()?))
+/// };
+/// let kernel = Product::of(vec![along(0, 2.0)?, along(1, 5.0)?])?;
+/// let k = kernel.value(array![0.3, 0.7].view(), array![2.3, 5.7].view())?;
+/// assert!((k - 1.0).abs() < 1e-12);
+/// kernel.check_positive_semi_definite(2)?;
+/// # Ok::<(), bochner_kernels::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Columns<T> {
+    columns: Vec<usize>,
+    base: Box<dyn Kernel<T>>,
+}
+
+impl<T: Real> Clone for Columns<T> {
+    fn clone(&self) -> Self {
+        Self {
+            columns: self.columns.clone(),
+            base: self.base.clone(),
+        }
+    }
+}
+
+/// The settings of a [`Columns`].
+#[derive(Debug)]
+pub struct ColumnsConfig<T> {
+    /// The columns, counted from 0, in the order in which the kernel sees them.
+    pub columns: Vec<usize>,
+    /// The kernel of these columns.
+    pub base: Box<dyn Kernel<T>>,
+}
+
+impl<T: Real> ColumnsConfig<T> {
+    /// The kernel of these settings.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] if there are no columns.
+    pub fn build(self) -> Result<Columns<T>, Error> {
+        argument::not_empty("columns", &[self.columns.len()])?;
+        let Self { columns, base } = self;
+        Ok(Columns { columns, base })
+    }
+}
+
+impl<T: Real> Columns<T> {
+    /// The columns of both sides.
+    fn select(&self, x: &ArrayView2<T>, y: &ArrayView2<T>) -> Result<[Array2<T>; 2], Error> {
+        let width = common_width(x, y)?;
+        for &column in &self.columns {
+            argument::index("columns", column, width)?;
+        }
+        Ok([x, y].map(|x| x.select(Axis(1), &self.columns)))
+    }
+
+    /// The gradient along all columns from that along those selected.
+    fn spread(&self, along: &Array2<T>, width: usize) -> Array2<T> {
+        let mut all = Array2::zeros((along.nrows(), width));
+        for (&column, along) in self.columns.iter().zip(along.columns()) {
+            let mut all = all.column_mut(column);
+            all += &along;
+        }
+        all
+    }
+}
+
+impl<T: Real> Kernel<T> for Columns<T> {
+    fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
+        let [x, y] = self.select(&x, &y)?;
+        self.base.gram(x.view(), y.view())
+    }
+
+    fn gram_vjp(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<GramGradients<T>, Error> {
+        let width = x.ncols();
+        let [x, y] = self.select(&x, &y)?;
+        let along = self.base.gram_vjp(x.view(), y.view(), cotangent)?;
+        Ok(GramGradients {
+            x: self.spread(&along.x, width),
+            y: self.spread(&along.y, width),
+            ..along
+        })
+    }
+
+    fn gram_vjp_parameters(
+        &self,
+        x: ArrayView2<T>,
+        y: ArrayView2<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<Vec<T>, Error> {
+        let [x, y] = self.select(&x, &y)?;
+        self.base.gram_vjp_parameters(x.view(), y.view(), cotangent)
+    }
+
+    fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
+        let [x, _] = self.select(&x, &x)?;
+        self.base.diagonal(x.view())
+    }
+
+    fn check_positive_semi_definite(&self, _: usize) -> Result<(), Error> {
+        self.base.check_positive_semi_definite(self.columns.len())
+    }
+
+    fn parameters(&self) -> Vec<Parameter<T>> {
+        self.base.parameters()
+    }
+
+    fn set_parameters(&mut self, values: &[T]) -> Result<(), Error> {
+        self.base.set_parameters(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{gradients_agree, parts, refused, values_are_replaced_or_refused};
+    use bochner_numerics::check::random;
+
+    fn columns(columns: &[usize]) -> Columns<f64> {
+        let (columns, base) = (columns.to_vec(), parts().remove(0));
+        ColumnsConfig { columns, base }.build().unwrap()
+    }
+
+    #[test]
+    fn it_is_the_kernel_of_these_columns() {
+        let (x, y) = (random((4, 5), "x"), random((6, 5), "y"));
+        let [few_x, few_y] = [&x, &y].map(|x: &Array2<f64>| x.select(Axis(1), &[4, 0, 1]));
+        let want = parts()[0].gram(few_x.view(), few_y.view());
+        assert_eq!(columns(&[4, 0, 1]).gram(x.view(), y.view()), want);
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        // A column that is seen twice takes both gradients.
+        for seen in [[4, 0, 1], [2, 2, 0]] {
+            let mut kernel = columns(&seen);
+            gradients_agree(&mut kernel, &random((4, 5), "x"), &random((5, 5), "y"));
+            values_are_replaced_or_refused(&mut kernel);
+        }
+    }
+
+    #[test]
+    fn columns_that_are_not_there_are_refused() {
+        let x = random((2, 3), "x");
+        assert_eq!(
+            refused(columns(&[0, 1, 3]).gram(x.view(), x.view())),
+            "columns"
+        );
+        let (columns, base) = (Vec::new(), parts().remove(0));
+        assert_eq!(refused(ColumnsConfig { columns, base }.build()), "columns");
+    }
+}
