@@ -62,7 +62,7 @@ struct Substitution<'a, I> {
 
 impl<I: Iterator<Item = usize> + Clone> Task for Substitution<'_, I> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         // A matrix without rows has no right-hand sides.
         let n = self.x.len() / self.l.nrows().max(1);
         let row = |i: usize| i * n..(i + 1) * n;

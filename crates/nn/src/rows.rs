@@ -105,7 +105,7 @@ struct Add<'a, T> {
 
 impl<T: Real> Task for Add<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         for row in self.rows.chunks_exact(self.total.len()) {
             for (t, &p) in self.total.iter_mut().zip(row) {
                 *t += p;

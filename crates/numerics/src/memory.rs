@@ -10,26 +10,37 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Asks the allocator to keep freed memory of this process for its next use, instead of returning
-/// it to the operating system.
+/// it to the operating system, and says whether it does from now on.
 ///
 /// A training step allocates and frees the same arrays as the one before; if their pages go back in
-/// between, a fifth to a half of the time goes into fetching and clearing them again. Call it once at
-/// the start of a program that trains, before it has threads. From then on the process holds as much
-/// as it ever held at once.
+/// between, a fifth to a half of the time goes into fetching and clearing them again. A program that
+/// trains calls the function once at its start: beside other threads the function does nothing and
+/// returns `false`, since the allocator's settings may not change while another thread allocates. From
+/// then on the process holds as much as it ever held at once.
 ///
 /// # Numerics
-/// It tells glibc to serve arrays of any size from its heap (`M_MMAP_MAX`) and never to shrink that
-/// (`M_TRIM_THRESHOLD`). What other threads than the first ask for may still go back: arrays of more
-/// than 64 MiB, and heaps of theirs that have become empty. Elsewhere it has no effect.
-pub fn keep_freed_memory() {
+/// The function tells glibc to serve arrays of any size from its heap (`M_MMAP_MAX`) and never to shrink
+/// that (`M_TRIM_THRESHOLD`). Threads other than the first may still give back arrays of more than 64 MiB,
+/// and heaps of theirs that have become empty. Without glibc on Linux, or without `/proc`, the function
+/// does nothing and returns `false`.
+pub fn keep_freed_memory() -> bool {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
-    // SAFETY: two settings of the allocator, which touch no memory that has been handed out. glibc
-    // advises against the call beside threads that allocate, since they read the settings without its
-    // lock; each is one aligned word, of which the old value serves them as well as the new one.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_MAX, 0);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, -1);
+    if is_alone() {
+        // SAFETY: two settings of the allocator, which touch no memory that has been handed out. glibc
+        // reads them without a lock when a thread allocates, but there is no other thread: the calling
+        // one is the only one that could start another, and does not do so here.
+        return unsafe {
+            libc::mallopt(libc::M_MMAP_MAX, 0) == 1
+                && libc::mallopt(libc::M_TRIM_THRESHOLD, -1) == 1
+        };
     }
+    false
+}
+
+/// Whether the calling thread is the only one of the process.
+#[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+fn is_alone() -> bool {
+    std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
 
 /// `n` zeros, in large pages where there are many.

@@ -235,7 +235,7 @@ struct ReplaceDropped<'a, T> {
 
 impl<T: Real> Task for ReplaceDropped<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         // Both numbers are read before one is chosen, so that many can be at once.
         let with = self.with;
         for (index, x) in (self.first..).zip(self.values) {
@@ -258,7 +258,7 @@ struct Scale<'a, T> {
 
 impl<T: Real> Task for Scale<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         for (index, x) in (self.first..).zip(self.values) {
             *x *= self.dropout.factor(index);
         }

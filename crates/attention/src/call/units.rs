@@ -127,7 +127,7 @@ struct FillMultiplied<'a, T, F> {
 
 impl<T: Real, F: Fn(usize) -> f64> Task for FillMultiplied<'_, T, F> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let entries = self.out.iter_mut().enumerate();
         // The usual case without a branch an entry.
         if self.power == 0 {

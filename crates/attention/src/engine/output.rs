@@ -46,7 +46,7 @@ struct Normalise<'a, T> {
 
 impl<T: Real> Task for Normalise<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let rows = self.rows.chunks_exact_mut(self.width);
         for (row, statistics) in rows.zip(self.statistics) {
             if statistics.normaliser > T::zero() {

@@ -137,7 +137,7 @@ pub(super) struct Weigh<'a, 'h, T> {
 
 impl<T: Real> Task for Weigh<'_, '_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let mut relative = Relative::new(self.head, self.keys);
         let rows = self.block.chunks_exact_mut(self.keys.len());
         let rows = rows.zip(self.statistics).zip(self.factors);
@@ -347,7 +347,7 @@ pub(super) struct PullBack<'a, 'h, T> {
 
 impl<T: Real> Task for PullBack<'_, '_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let cols = self.keys.len();
         let mut relative = Relative::new(self.head, self.keys);
         let (mut p, mut factors) = (vec![T::zero(); cols], vec![T::one(); cols]);

@@ -63,7 +63,7 @@ struct AlongScores<'a, 'b, T: Real> {
 
 impl<T: Real> Task for AlongScores<'_, '_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let shape = self.call.shape;
         let mut means = vec![T::zero(); shape.heads];
         let mut rest = self.out;
@@ -114,7 +114,7 @@ struct AlongValues<'a, 'b, T: Real> {
 
 impl<T: Real> Task for AlongValues<'_, '_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let (graph, shape) = (self.call.graph, self.call.shape);
         for (source, out) in self.sources.zip(self.out.chunks_exact_mut(shape.columns())) {
             let entries = graph.by_source.places(source);
@@ -165,7 +165,7 @@ struct ScaleByLeak<'a, 'b, T: Real> {
 
 impl<T: Real> Task for ScaleByLeak<'_, '_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let (heads, slope) = (self.call.shape.heads, self.call.slope());
         let mut u = vec![T::zero(); heads];
         let mut rest = self.x.chunks_exact_mut(heads);

@@ -62,7 +62,7 @@ struct Restore<'a, T> {
 
 impl<T: Real> Task for Restore<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         for x in self.x {
             *x = held(*x * self.unit);
         }

@@ -168,7 +168,7 @@ struct ByTarget<'a, 'b, T: Real> {
 
 impl<T: Real> Task for ByTarget<'_, '_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let (score, Shape { heads, .. }) = (self.score, self.score.shape);
         let columns = score.shape.columns();
         let outs = self.out.chunks_exact_mut(columns);
@@ -194,7 +194,7 @@ struct BySource<'a, 'b, T: Real> {
 
 impl<T: Real> Task for BySource<'_, '_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let (score, graph) = (self.score, self.call.graph);
         let (heads, columns) = (score.shape.heads, score.shape.columns());
         for (source, out) in self.sources.zip(self.out.chunks_exact_mut(columns)) {

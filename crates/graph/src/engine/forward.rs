@@ -101,7 +101,7 @@ struct Weights<'a, 'b, T: Real, S> {
 
 impl<T: Real, S: Scorer<T>> Task for Weights<'_, '_, T, S> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         // Loops of a known length are unrolled.
         match self.call.shape.heads {
             1 => self.of_heads::<A>(1),
@@ -157,7 +157,7 @@ struct Normalise<'a, 'b, T: Real> {
 
 impl<T: Real> Task for Normalise<'_, '_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         match self.call.shape.heads {
             1 => self.of_heads(1),
             8 => self.of_heads(8),
@@ -200,7 +200,7 @@ struct DropOut<'a, T> {
 
 impl<T: Real> Task for DropOut<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let heads = self.heads;
         let rows = self.dropped.chunks_exact_mut(heads);
         let rows = rows.zip(self.alpha.chunks_exact(heads));
@@ -224,7 +224,7 @@ struct Receive<'a, 'b, T: Real> {
 
 impl<T: Real> Task for Receive<'_, '_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let shape = self.call.shape;
         let outputs = self.output.chunks_exact_mut(shape.columns());
         let mut rest = self.weights;
@@ -273,7 +273,7 @@ struct Write<'a, 'b, T: Real, S: Scorer<T>> {
 
 impl<T: Real, S: Scorer<T>> Task for Write<'_, '_, T, S> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         self.scorer.write::<A>(self.edges, self.heads, self.out);
     }
 }

@@ -98,7 +98,7 @@ struct ByHead<'a, T> {
 
 impl<T: Real> Task for ByHead<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let width = self.width;
         let (heads, columns) = (self.a.len() / width, self.a.len());
         let nodes = self
@@ -170,7 +170,7 @@ struct PullBack<'a, T> {
 
 impl<T: Real> Task for PullBack<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let (width, columns) = (self.width, self.a.len());
         let rows = self
             .x

@@ -162,7 +162,7 @@ mod tests {
     }
 
     impl Task for WeightedSums<'_> {
-        fn run<A: Arithmetic>(self) {
+        fn run<A: Arithmetic>(self, _: A) {
             let terms = self.terms.iter().map(|(f, x)| (&f[..], &x[..]));
             weighted_sums::<f64, A>(terms, self.width, self.y);
         }

@@ -44,7 +44,7 @@ struct Sums<'a, T> {
 
 impl<T: Real> Task for Sums<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         for (node, out) in self.range.zip(self.out.chunks_exact_mut(self.width)) {
             for entry in self.rows.places(node) {
                 let place = match self.places {

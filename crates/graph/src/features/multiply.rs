@@ -87,7 +87,7 @@ struct Multiply<'a, T> {
 
 impl<T: Real> Task for Multiply<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let (
             width,
             Matrix {

@@ -259,7 +259,7 @@ struct DropOut<'a, T> {
 
 impl<T: Real> Task for DropOut<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let width = self.pattern.columns.count() as u64;
         let mut rest = self.values;
         for row in self.rows {

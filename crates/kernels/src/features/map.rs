@@ -94,7 +94,7 @@ pub(super) struct Combine<'a, 'b, 'p, T> {
 
 impl<T: Real> Task for Combine<'_, '_, '_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let (count, Block { sin, cos, .. }) = (self.points.count(), self.block);
         match self.points {
             SpectralPoints::Stationary { .. } => stationary::combine(count, sin, cos, self.phi),
@@ -226,7 +226,7 @@ struct Turn<'a, 'b, 'p, T> {
 
 impl<T: Real> Task for Turn<'_, '_, '_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let (count, cotangent) = (self.points.count(), self.cotangent);
         let Block {
             sin, cos, angles, ..

@@ -115,7 +115,7 @@ struct Negative<'a, T>(&'a mut [T]);
 
 impl<T: Real> Task for Negative<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         for x in self.0 {
             *x = if *x > T::zero() { T::zero() } else { *x };
         }
@@ -130,7 +130,7 @@ struct Finish<'a, T> {
 
 impl<T: Real> Task for Finish<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         for (y, &slope) in self.y.iter_mut().zip(self.slopes) {
             *y = if *y > T::zero() { *y } else { slope - T::one() };
         }

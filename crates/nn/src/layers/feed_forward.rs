@@ -233,7 +233,7 @@ struct Rectifier<'a, T>(&'a mut [T]);
 
 impl<T: Real> Task for Rectifier<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         for x in self.0 {
             *x = if *x < T::zero() { T::zero() } else { *x };
         }
@@ -249,7 +249,7 @@ struct RectifierVjp<'a, T> {
 
 impl<T: Real> Task for RectifierVjp<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         for (d, &h) in self.d.iter_mut().zip(self.hidden) {
             *d = if h > T::zero() {
                 *d * self.kept

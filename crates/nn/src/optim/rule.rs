@@ -75,7 +75,7 @@ struct Update<'a, E> {
 
 impl<E: Element> Task for Update<'_, E> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let rule = self.rule;
         let moments = self.first.iter_mut().zip(self.second);
         let gradients = moments.zip(self.gradient);

@@ -1,14 +1,20 @@
 //! Multiplication with and without the fused instruction, and sums and products with their
 //! rounding errors.
 
+#![allow(unsafe_code)]
+
 use super::lane::Lane;
 use crate::product::Vector;
 
-/// How $ab + c$ is computed, and on how many numbers at once.
+/// How $ab + c$ is computed, and on how many numbers at once; a value of the type proves that the
+/// processor has the instructions.
 ///
-/// Chosen by the instruction set and never emulated: a fused multiply-add in software would cost
-/// more than the whole function. Unless said otherwise it rounds once, as the instruction does.
-pub trait Arithmetic {
+/// The arithmetic is chosen by the instruction set and never emulated: a fused multiply-add in software
+/// would cost more than the whole function. Unless said otherwise it rounds once, as the instruction does.
+///
+/// # Safety
+/// There is no value of the type unless the processor has the instructions of [`Vector`](Self::Vector).
+pub unsafe trait Arithmetic: Copy {
     /// The widest register.
     type Vector<T: Lane>: Vector<T>;
 
@@ -29,41 +35,65 @@ pub trait Arithmetic {
     }
 }
 
-/// That of AVX-512.
+/// The arithmetic of AVX-512.
 #[cfg(target_arch = "x86_64")]
-#[derive(Debug)]
-pub(crate) struct Avx512;
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Avx512(());
 
 #[cfg(target_arch = "x86_64")]
-impl Arithmetic for Avx512 {
+impl Avx512 {
+    /// # Safety
+    /// The processor has AVX-512 (F, DQ, BW, VL), AVX2 and FMA.
+    #[inline(always)]
+    pub(super) unsafe fn available() -> Self {
+        Self(())
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+// SAFETY: the one function that makes a value asks for the instructions.
+unsafe impl Arithmetic for Avx512 {
     type Vector<T: Lane> = T::Vector512;
 }
 
-/// That of AVX2 with FMA.
+/// The arithmetic of AVX2 with FMA.
 #[cfg(target_arch = "x86_64")]
-#[derive(Debug)]
-pub(crate) struct Avx2;
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Avx2(());
 
 #[cfg(target_arch = "x86_64")]
-impl Arithmetic for Avx2 {
+impl Avx2 {
+    /// # Safety
+    /// The processor has AVX2 and FMA.
+    #[inline(always)]
+    pub(super) unsafe fn available() -> Self {
+        Self(())
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+// SAFETY: the one function that makes a value asks for the instructions.
+unsafe impl Arithmetic for Avx2 {
     type Vector<T: Lane> = T::Vector256;
 }
 
-/// That of NEON.
+/// The arithmetic of NEON.
 #[cfg(target_arch = "aarch64")]
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Neon;
 
 #[cfg(target_arch = "aarch64")]
-impl Arithmetic for Neon {
+// SAFETY: `Vector128` is `Portable`, which needs no instructions beyond those of the target.
+unsafe impl Arithmetic for Neon {
     type Vector<T: Lane> = T::Vector128;
 }
 
-/// That of any processor: rounds the product and the sum.
-#[derive(Debug)]
+/// The arithmetic of any processor, which rounds the product and the sum.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Separate;
 
-impl Arithmetic for Separate {
+// SAFETY: `Vector128` is `Portable`, which needs no instructions beyond those of the target.
+unsafe impl Arithmetic for Separate {
     type Vector<T: Lane> = T::Vector128;
 
     const FUSED: bool = false;

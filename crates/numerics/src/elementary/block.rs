@@ -37,7 +37,7 @@ pub(super) struct Map<'a, T, F, const N: usize> {
 
 impl<T: Lane, F: Blockwise<T, N>, const N: usize> Task for Map<'_, T, F, N> {
     #[inline(always)]
-    fn run<A: Arithmetic>(mut self) {
+    fn run<A: Arithmetic>(mut self, _: A) {
         let (blocks, rest) = self.x.as_chunks();
         let any = |any, &x: &T| any | self.function.is_beyond(x);
         let mut beyond = rest.iter().fold(false, any);
@@ -83,7 +83,7 @@ pub(super) struct MapInPlace<'a, T, F> {
 
 impl<T: Lane, F: Blockwise<T, 1>> Task for MapInPlace<'_, T, F> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let (blocks, rest) = self.x.as_chunks_mut();
         for x in blocks {
             [*x] = self.function.block::<A>(x);

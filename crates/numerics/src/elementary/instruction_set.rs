@@ -22,7 +22,7 @@ use super::arithmetic::{Avx2, Avx512};
 ///
 /// impl Task for Square<'_> {
 ///     #[inline(always)]
-///     fn run<A: Arithmetic>(self) {
+///     fn run<A: Arithmetic>(self, _: A) {
 ///         self.0.iter_mut().for_each(|x| *x *= *x);
 ///     }
 /// }
@@ -32,9 +32,11 @@ use super::arithmetic::{Avx2, Avx512};
 /// assert_eq!(x, [9.0, 16.0]);
 /// ```
 pub trait Task {
-    /// Must be `#[inline(always)]`, as everything it calls: only then is it compiled with the
-    /// instructions of the function it is called from.
-    fn run<A: Arithmetic>(self);
+    /// Does the work; `available` proves that the processor has the instructions of `A`.
+    ///
+    /// The function and everything it calls must be `#[inline(always)]`: only then are they compiled
+    /// with the instructions of the function they are called from.
+    fn run<A: Arithmetic>(self, available: A);
 }
 
 /// Runs a task with the fastest instructions that this processor has.
@@ -184,11 +186,11 @@ impl InstructionSet {
             // SAFETY: `available` alone makes a set, after the processor said that it has it.
             Kind::Avx512 => unsafe { avx512(task) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
+            // SAFETY: `available` alone makes a set, after the processor said that it has it.
             Kind::Avx2 => unsafe { avx2(task) },
             #[cfg(target_arch = "aarch64")]
-            Kind::Neon => task.run::<Neon>(),
-            Kind::Portable => task.run::<Separate>(),
+            Kind::Neon => task.run(Neon),
+            Kind::Portable => task.run(Separate),
         }
     }
 }
@@ -197,16 +199,20 @@ impl InstructionSet {
 /// The processor has AVX-512 (F, DQ, BW, VL), AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")]
+#[allow(unsafe_code)]
 fn avx512(task: impl Task) {
-    task.run::<Avx512>();
+    // SAFETY: the processor has the instructions by contract.
+    task.run(unsafe { Avx512::available() });
 }
 
 /// # Safety
 /// The processor has AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
+#[allow(unsafe_code)]
 fn avx2(task: impl Task) {
-    task.run::<Avx2>();
+    // SAFETY: the processor has the instructions by contract.
+    task.run(unsafe { Avx2::available() });
 }
 
 #[cfg(test)]

@@ -104,7 +104,7 @@ struct MaxNorm<'a, T> {
 
 impl<T: Lane> Task for MaxNorm<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         *self.norm = largest(self.x);
     }
 }
@@ -118,7 +118,7 @@ struct Norms<'a, T> {
 
 impl<T: Lane + Real> Task for Norms<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, available: A) {
         let Self { width, p, .. } = self;
         let rows = (ENTRIES / width).max(1);
         let (mut usual, mut wide) = ([0.0; ENTRIES], Vec::new());
@@ -139,7 +139,7 @@ impl<T: Lane + Real> Task for Norms<'_, T> {
                 p,
                 lowest: 0.0,
             }
-            .compute::<A>(norms, powers);
+            .compute(available, norms, powers);
             for (norm, powers) in norms.iter_mut().zip(powers.chunks_exact(width)) {
                 norm.sum = if norm.scale.is_finite() {
                     sum(powers)
@@ -160,9 +160,9 @@ struct SignedPowers<'a, T> {
 
 impl<T: Lane + Real> Task for SignedPowers<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, available: A) {
         let Powers { x, width, .. } = self.powers;
-        self.powers.compute::<A>(self.norms, self.out);
+        self.powers.compute(available, self.norms, self.out);
         let rows = self.out.chunks_exact_mut(width).zip(x.chunks_exact(width));
         for ((out, x), &factor) in rows.zip(self.factors) {
             for (out, &x) in out.iter_mut().zip(x) {
@@ -184,7 +184,7 @@ struct Powers<'a, T> {
 
 impl<T: Lane + Real> Powers<'_, T> {
     #[inline(always)]
-    fn compute<A: Arithmetic>(&self, norms: &[PNorm], out: &mut [f64]) {
+    fn compute<A: Arithmetic>(&self, available: A, norms: &[PNorm], out: &mut [f64]) {
         // The usual exponents cost a root at most.
         match self.p {
             0.0 => out.fill(1.0),
@@ -196,7 +196,7 @@ impl<T: Lane + Real> Powers<'_, T> {
             p => {
                 self.of_ratios(norms, out, |x| x);
                 let (function, x) = (Power::new(p), out);
-                MapInPlace { function, x }.run::<A>();
+                MapInPlace { function, x }.run(available);
             }
         }
     }

@@ -14,7 +14,7 @@ mod tile;
 mod vector;
 
 pub use panels::{PanelColumns, Panels};
-pub use vector::{Portable, Vector};
+pub(crate) use vector::{Portable, Vector};
 
 use crate::elementary::arithmetic::Arithmetic;
 use crate::elementary::instruction_set::{InstructionSet, Task};
@@ -286,7 +286,7 @@ struct Product<'a, T> {
 impl<T: Real> Task for Product<'_, T> {
     #[inline(always)]
     #[allow(unsafe_code)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let ((m, k), n) = (self.left.shape(), self.target.cols);
         let at = self.target.first;
         let width = REGISTERS * <A::Vector<T> as Vector<T>>::LANES;
@@ -311,8 +311,8 @@ impl<T: Real> Task for Product<'_, T> {
                         // `terms` numbers, under these strides; `right` holds k rows of n columns,
                         // the last panel padded if packed. The target has room for m n numbers and
                         // is borrowed alone; if it is read, all of it was written, by the contract
-                        // of `Place` or by the first terms. The instructions of `A` are available
-                        // where a task runs with it.
+                        // of `Place` or by the first terms. The task was given a value of `A`,
+                        // and so the instructions are available.
                         row += unsafe {
                             let factors = Factors {
                                 terms,

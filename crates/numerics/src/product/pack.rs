@@ -17,7 +17,7 @@ pub(super) struct Pack<'a, T> {
 
 impl<T: Real> Task for Pack<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, available: A) {
         let (rows, columns) = self.matrix.shape();
         let panels = self.out.chunks_exact_mut((rows * self.width).max(1));
         for (panel, first) in panels.zip((0..columns).step_by(self.width)) {
@@ -26,7 +26,7 @@ impl<T: Real> Task for Pack<'_, T> {
                 panel.fill(MaybeUninit::new(T::zero()));
             }
             let columns = self.matrix.block(0..rows, first..first + present);
-            let done = squares::<T, A::Vector<T>>(columns, self.width, panel);
+            let done = squares(available, columns, self.width, panel);
             copy(columns, done, self.width, panel);
         }
     }
@@ -49,27 +49,29 @@ fn copy<T: Real>(matrix: Mat<T>, done: (usize, usize), width: usize, panel: &mut
 /// Copies the whole squares of a matrix whose columns lie side by side, and returns how many rows and
 /// columns these are.
 #[inline(always)]
-fn squares<T: Real, V: Vector<T>>(
+fn squares<T: Real, A: Arithmetic>(
+    _: A,
     matrix: Mat<T>,
     width: usize,
     panel: &mut [MaybeUninit<T>],
 ) -> (usize, usize) {
     let (rows, columns) = matrix.shape();
     let (down, right) = matrix.strides();
-    let whole = (rows / V::LANES * V::LANES, columns / V::LANES * V::LANES);
+    let lanes = <A::Vector<T> as Vector<T>>::LANES;
+    let whole = (rows / lanes * lanes, columns / lanes * lanes);
     if down != 1 || whole.0 * whole.1 == 0 {
         return (0, 0);
     }
     assert!(columns <= width && panel.len() == rows * width);
     assert!((columns - 1) * right + rows <= matrix.data().len());
-    for i in (0..whole.0).step_by(V::LANES) {
-        for j in (0..whole.1).step_by(V::LANES) {
+    for i in (0..whole.0).step_by(lanes) {
+        for j in (0..whole.1).step_by(lanes) {
             // Of all that follows: a pointer to one number may not be used for its neighbours.
             let from = matrix.data()[j * right + i..].as_ptr();
             let to = panel[i * width + j..].as_mut_ptr().cast();
             // SAFETY: the square's columns are inside the matrix and its rows inside the panel, as
-            // asserted; the instructions of `V` are available where a task runs with it.
-            unsafe { turn::<T, V>(from, right, to, width) };
+            // asserted; a value of `A` was given, and so the instructions are available.
+            unsafe { turn::<T, A::Vector<T>>(from, right, to, width) };
         }
     }
     whole

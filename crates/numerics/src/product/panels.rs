@@ -23,7 +23,7 @@ use std::ops::Range;
 /// matmul(1.0, query, &panels, 0.0, MatMut::new(&mut scores, 1, 3));
 /// assert_eq!(scores, [21.0, 43.0, 65.0]);
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Panels<T> {
     data: Buffer<T>,
     rows: usize,
@@ -38,6 +38,18 @@ pub struct PanelColumns<'a, T> {
     pub(super) rows: usize,
     pub(super) cols: usize,
     pub(super) width: usize,
+}
+
+/// The panels of a matrix without rows and columns.
+impl<T: Real> Default for Panels<T> {
+    fn default() -> Self {
+        Self {
+            data: Buffer::default(),
+            rows: 0,
+            cols: 0,
+            width: InstructionSet::fastest().panel_width::<T>(),
+        }
+    }
 }
 
 impl<T: Real> Panels<T> {
@@ -111,7 +123,7 @@ impl<T: Real> Panels<T> {
     /// Keeps the first `columns` columns, if there are more.
     pub fn truncate(&mut self, columns: usize) {
         self.cols = self.cols.min(columns);
-        let panels = self.cols.div_ceil(self.width.max(1));
+        let panels = self.cols.div_ceil(self.width);
         self.data.truncate(panels * self.rows * self.width);
     }
 

@@ -118,6 +118,19 @@ fn packing_and_cutting_change_no_bit() {
 }
 
 #[test]
+fn nothing_is_packed_at_first() {
+    let panels = Panels::<f64>::default();
+    assert_eq!(panels.shape(), (0, 0));
+    matmul(
+        1.0,
+        Mat::new(&[], 3, 0),
+        &panels,
+        0.0,
+        MatMut::new(&mut [], 3, 0),
+    );
+}
+
+#[test]
 fn columns_can_be_appended_and_cut_off() {
     let (rows, columns) = (5, 2 * Panels::<f64>::ALIGNMENT + 3);
     let x: Vec<f64> = random(columns * rows, "x");

@@ -7,9 +7,11 @@ use crate::elementary::lane::Lane;
 /// The numbers that one register holds, and what a product does with them.
 ///
 /// # Safety
-/// Each function may be called only where the instructions that it stands for are available, and
-/// only with an address that is valid for [`LANES`](Self::LANES) numbers, of a part for its `n`.
-pub trait Vector<T>: Copy {
+/// For the implementor: the type holds [`LANES`](Self::LANES) numbers, and its functions read and write
+/// no others. For the caller: each function may be called only where the instructions that it stands for
+/// are available, and only with an address that is valid for `LANES` numbers, or for `n` where the
+/// function takes a part.
+pub unsafe trait Vector<T>: Copy {
     /// A register of half as many lanes; the same one where that would not be faster.
     type Half: Vector<T>;
 
@@ -65,7 +67,8 @@ pub trait Vector<T>: Copy {
 #[derive(Clone, Copy, Debug)]
 pub struct Portable<T, const LANES: usize>([T; LANES]);
 
-impl<T: Lane, const N: usize> Vector<T> for Portable<T, N> {
+// SAFETY: an array of N numbers, read and written as one.
+unsafe impl<T: Lane, const N: usize> Vector<T> for Portable<T, N> {
     type Half = Self;
 
     const LANES: usize = N;
@@ -141,7 +144,8 @@ mod x86 {
         ($register:ty, $number:ty, half: $half:ty, lanes: $lanes:literal, rows: $rows:literal,
          $splat:ident, $load:ident, $load_part:ident, $store:ident, $store_part:ident, $fma:ident,
          $interleave:ident, mask: $mask:expr) => {
-            impl Vector<$number> for $register {
+            // SAFETY: the register holds as many numbers, and each intrinsic takes one register.
+            unsafe impl Vector<$number> for $register {
                 type Half = $half;
 
                 const LANES: usize = $lanes;

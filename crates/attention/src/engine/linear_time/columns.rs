@@ -226,7 +226,7 @@ struct SpreadRows<'a, T> {
 
 impl<T: Real> Task for SpreadRows<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let (values, own) = (self.values, self.columns.len());
         let rows = self
             .rows
@@ -252,7 +252,7 @@ struct Contract<'a, T> {
 
 impl<T: Real> Task for Contract<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let values = self.product.chunks_exact(self.columns.len());
         for (product, read) in values.zip(self.read.chunks_exact_mut(self.rows)) {
             let columns = self.columns.chunks_exact(self.rows);
@@ -277,7 +277,7 @@ struct PullGroup<'a, T> {
 
 impl<T: Real> Task for PullGroup<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let rows = self.rows;
         let values = self.product.chunks_exact_mut(self.columns.len());
         for (product, y) in values.zip(self.y.chunks_exact(rows)) {

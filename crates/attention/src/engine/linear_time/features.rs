@@ -198,7 +198,7 @@ struct Products<'a, T> {
 
 impl<T: Real> Task for Products<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let Self {
             columns,
             rows,
@@ -231,7 +231,7 @@ struct Sums<'a, T> {
 
 impl<T: Real> Task for Sums<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let features = self.psi.chunks_exact(self.y.len());
         for (sum, feature) in self.sums.iter_mut().zip(features) {
             *sum += dot::<T, A>(feature, self.y);
@@ -264,7 +264,7 @@ struct Reading<'a, T> {
 
 impl<T: Real> Task for Reading<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let features = self.psi.chunks_exact(self.out.len());
         for (&moment, feature) in self.moments.iter().zip(features) {
             for (out, &f) in self.out.iter_mut().zip(feature) {
@@ -286,7 +286,7 @@ struct PullBack<'a, T> {
 
 impl<T: Real> Task for PullBack<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let Self { columns, y, .. } = self;
         let rows = y.len();
         let mut pairs = self.d_psi.chunks_exact(rows).zip(self.moments);

@@ -172,7 +172,7 @@ struct ByClass<'a, 'b, T: Real> {
 
 impl<T: Real> Task for ByClass<'_, '_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let heads = self.call.shape.heads;
         let mut own_u = vec![T::zero(); heads];
         let mut rest = self.classes.chunks_exact_mut(2 * heads);
@@ -365,7 +365,7 @@ struct Products<'a, T> {
 
 impl<T: Real> Task for Products<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let ([head, heads], count) = (self.heads, self.features.len() / 2);
         let (one, slope) = self.features.split_at(count);
         let (along_one, along_slope) = self.along_features.split_at_mut(count);

@@ -81,7 +81,7 @@ struct Against<'a, T> {
 
 impl<T: Real> Task for Against<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         const ROWS: usize = 32;
         let ([head, heads], count) = (self.heads, self.features.len() / 2);
         let (one, slope) = self.features.split_at(count);

@@ -127,7 +127,7 @@ struct Forward<'a, T> {
 
 impl<T: Real> Task for Forward<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let n = self.gamma.len();
         let rows = self.rows.chunks_exact_mut(n).zip(self.scales);
         for (y, (row, scale)) in self.y.chunks_exact_mut(n).zip(rows) {
@@ -223,7 +223,7 @@ struct Backward<'a, T> {
 
 impl<T: Real> Task for Backward<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let n = self.gamma.len();
         let rows = self.rows.chunks_exact(n).zip(self.scales);
         let rows = self.dy.chunks_exact(n).zip(rows);
@@ -242,7 +242,7 @@ struct ParameterSums<'a, T> {
 
 impl<T: Real> Task for ParameterSums<'_, T> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self, _: A) {
         let [dgamma, dbeta] = self.totals;
         let n = dgamma.len();
         for (row, dy) in self.rows.chunks_exact(n).zip(self.dy.chunks_exact(n)) {
