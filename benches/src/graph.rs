@@ -4,13 +4,11 @@ use crate::Error;
 use crate::workload::{Against, Element, Pass, Peer, Run, Workload};
 use bochner_attention::IkanDirect;
 use bochner_graph::{
-    Activation, AttentionKind, Graph, GraphAttention, GraphAttentionConfig, Merge, SparseFeatures,
+    AttentionKind, Graph, GraphAttention, GraphAttentionConfig, Merge, SparseFeatures,
 };
-use bochner_nn::{
-    Adam, AdamConfig, Mode, WeightDecay, alloc_gradients, cross_entropy, tape_adding_to,
-    zero_gradients,
-};
+use bochner_nn::{Adam, alloc_gradients, cross_entropy, tape_adding_to, zero_gradients};
 use bochner_numerics::Seed;
+use bochner_ops::{Activation, AdamConfig, Mode, WeightDecay};
 use dfdx::tensor::{Cpu, Gradients, Tensor, TensorFromVec};
 use dfdx::tensor_ops::{Backward, GatherTo};
 use rand::Rng;

@@ -6,10 +6,10 @@ use bochner_attention::{self as attention, IkanDirect, Mask, Softmax, Variant};
 use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
 use bochner_models::encoder::{Encoder, EncoderConfig, EncoderLayerConfig};
 use bochner_nn::{
-    Adam, AdamConfig, Parameters, Rows, alloc_gradients, cross_entropy, mean_squared_error,
-    zero_gradients,
+    Adam, Parameters, alloc_gradients, cross_entropy, mean_squared_error, zero_gradients,
 };
 use bochner_numerics::{Seed, standard_normal};
+use bochner_ops::{AdamConfig, Rows};
 use dfdx::tensor::{Cpu, Gradients, OwnedTape, Tensor, TensorFromVec, Trace};
 use dfdx::tensor_ops::Backward;
 use rand::Rng;

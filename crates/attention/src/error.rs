@@ -92,7 +92,15 @@ pub enum Error {
     /// From the layers on the tape.
     #[cfg(feature = "dfdx")]
     #[error(transparent)]
-    Nn(#[from] bochner_nn::Error),
+    Nn(bochner_nn::Error),
+}
+
+#[cfg(feature = "dfdx")]
+impl From<bochner_nn::Error> for Error {
+    /// Takes this crate's own error back out, if it is one that came through the tape.
+    fn from(error: bochner_nn::Error) -> Self {
+        error.into_operation_error().unwrap_or_else(Self::Nn)
+    }
 }
 
 /// What is easily mistaken where queries, keys or values do not fit together.

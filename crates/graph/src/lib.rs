@@ -116,7 +116,7 @@
 //! | [`EdgeTerm`] | what attributes of an edge add to its score |
 //! | [`convolve`], [`convolve_vjp`] | the normalised sum of graph convolutional networks |
 //! | [`Merge`] | how heads are put together |
-//! | `GraphAttention`, `GraphAttentionConfig` with `Activation`, `Bias`, `Residual` | the trainable layer (feature `dfdx`) |
+//! | `GraphAttention`, `GraphAttentionConfig` with `Bias`, `Residual` | the trainable layer (feature `dfdx`) |
 //! | `GraphConvolution`, `GraphConvolutionConfig` | that of graph convolutional networks (feature `dfdx`) |
 //! | `AttributedGraph`, `Nodes` | what it is given |
 //! | `GraphInspection` | what it looks like from inside |
@@ -142,9 +142,8 @@ pub use features::{Features, SparseFeatures, dropped_out, row_normalised};
 pub use graph::{Batch, Graph, WithSelfLoops, WithoutDuplicates};
 #[cfg(feature = "dfdx")]
 pub use layers::{
-    Activation, AttentionKind, AttributedGraph, Bias, GraphAttended, GraphAttention,
-    GraphAttentionConfig, GraphConvolution, GraphConvolutionConfig, GraphInspection, LayerError,
-    Nodes, Residual,
+    AttentionKind, AttributedGraph, Bias, GraphAttended, GraphAttention, GraphAttentionConfig,
+    GraphConvolution, GraphConvolutionConfig, GraphInspection, LayerError, Nodes, Residual,
 };
 pub use sampling::{FanOut, NeighbourSampler, Neighbourhood};
 pub use score::{EdgeTerm, EdgeTermGradients, Points, PointsGradients, Score};

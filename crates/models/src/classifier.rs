@@ -31,7 +31,8 @@ pub struct TextClassifierConfig {
 /// use bochner_attention::{Pass, Softmax};
 /// use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
 /// use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig};
-/// use bochner_nn::{Adam, AdamConfig, Checkpoint, Progress, alloc_gradients, cross_entropy};
+/// use bochner_nn::{Adam, Checkpoint, Progress, alloc_gradients, cross_entropy};
+/// use bochner_ops::AdamConfig;
 /// use bochner_numerics::Seed;
 /// use dfdx::prelude::*;
 ///

@@ -1,10 +1,9 @@
 //! What goes from step to step of a training: optimiser, gradients, random stream.
 
 use crate::Error;
-use bochner_nn::{
-    Adam, AdamConfig, Checkpoint, Parameters, Progress, alloc_gradients, zero_gradients,
-};
+use bochner_nn::{Adam, Checkpoint, Parameters, Progress, alloc_gradients, zero_gradients};
 use bochner_numerics::{Seed, Stream};
+use bochner_ops::AdamConfig;
 use dfdx::prelude::{Backward, OwnedTape};
 use dfdx::tensor::{Cpu, CpuError, Gradients, Tensor};
 use rand::RngCore;

@@ -88,18 +88,14 @@ pub enum Error {
     Attention(#[from] bochner_attention::Error),
     /// From the layers, the optimiser or a checkpoint.
     #[error(transparent)]
-    Nn(#[from] bochner_nn::Error),
+    Nn(bochner_nn::Error),
 }
 
-impl Error {
-    /// The attention's own error, if it is one that came through the tape.
-    pub(crate) fn of_operation(error: bochner_nn::Error) -> Self {
-        match error {
-            bochner_nn::Error::Operation { operation, source } => match source.downcast() {
-                Ok(attention) => Self::Attention(*attention),
-                Err(source) => bochner_nn::Error::Operation { operation, source }.into(),
-            },
-            error => error.into(),
-        }
+impl From<bochner_nn::Error> for Error {
+    /// Takes the attention's own error back out, if it is one that came through the tape.
+    fn from(error: bochner_nn::Error) -> Self {
+        error
+            .into_operation_error()
+            .map_or_else(Self::Nn, Self::Attention)
     }
 }

@@ -4,10 +4,9 @@
 
 #![allow(clippy::print_stdout)]
 
-use bochner_nn::{
-    Adam, AdamConfig, Checkpoint, Linear, Progress, Rows, alloc_gradients, mean_squared_error,
-};
+use bochner_nn::{Adam, Checkpoint, Linear, Progress, alloc_gradients, mean_squared_error};
 use bochner_numerics::{Seed, Stream, standard_normal};
+use bochner_ops::{AdamConfig, Rows};
 use dfdx::prelude::*;
 use std::error::Error;
 

@@ -1,65 +1,39 @@
-//! Analytic operations on the tape of dfdx.
+//! Operations on the tape of dfdx.
 
-use crate::{BoxError, Element, Error, Leaf};
-use bochner_numerics::Real;
+use crate::{Element, Error, Leaf};
+use bochner_numerics::argument;
+use bochner_ops::rows::add_to;
+use bochner_ops::{Operation, Slot};
 use dfdx::shapes::{HasShape, Shape};
 use dfdx::tensor::{Cpu, Gradients, Merge, PutTape, SplitTape, Tape, Tensor, TensorFromVec};
 use dfdx::tensor_ops::ReshapeTo;
 use ndarray::{ArcArray, ArrayBase, ArrayD, ArrayViewD, Data, Dimension, IxDyn};
 use std::any::type_name;
 
-/// A function of arrays with its vector-Jacobian product, free of any tensor framework.
-///
-/// All that can be wrong with the inputs has to be found in [`forward`](Self::forward): when
-/// [`backward`](Self::backward) runs, there is no caller left who could act on an error, hence an
-/// error there counts as a bug of the operation and panics.
-pub trait Operation<T: Real>: 'static {
-    /// What the backward pass needs besides the inputs.
-    type Saved: 'static;
-
-    /// The outputs, and what the backward pass needs.
-    ///
-    /// # Errors
-    /// Whatever the operation cannot work with.
-    fn forward(
-        &self,
-        inputs: &[ArrayViewD<'_, T>],
-    ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError>;
-
-    /// For each input the gradient, of the input's shape; `None` where there is none.
-    ///
-    /// There is one cotangent for each output, of the output's shape; it is zero where the output
-    /// was not used.
-    ///
-    /// # Errors
-    /// Only through a bug: see [`Operation`].
-    fn backward(
-        &self,
-        inputs: &[ArrayViewD<'_, T>],
-        saved: &Self::Saved,
-        cotangents: &[ArrayViewD<'_, T>],
-    ) -> Result<Vec<Option<ArrayD<T>>>, BoxError>;
-}
-
 /// A tensor whose shape is only known at run time: contiguous, one axis.
 type Flat<E> = Tensor<(usize,), E, Cpu>;
 
 /// The inputs of an operation, whatever their shapes, with their tapes merged.
+///
+/// Each is either one along which there is a gradient, or a constant (a target, a frozen weight), of which
+/// the operation is told that nobody wants its gradient.
 #[derive(Debug)]
-pub struct Inputs<E: Element, T> {
+pub struct TapeInputs<E: Element, T> {
     values: Vec<ArcArray<E, IxDyn>>,
-    /// Under whose number the gradient of each is kept.
-    keys: Vec<Flat<E>>,
+    /// Under whose number the gradient of each is kept; `None` for a constant.
+    keys: Vec<Option<Flat<E>>>,
+    /// That of the tensors and leaves among them.
+    device: Option<Cpu>,
     tape: T,
 }
 
-impl<E: Element, T: Tape<E, Cpu>> Default for Inputs<E, T> {
+impl<E: Element, T: Tape<E, Cpu>> Default for TapeInputs<E, T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<E: Element, T: Tape<E, Cpu>> Inputs<E, T> {
+impl<E: Element, T: Tape<E, Cpu>> TapeInputs<E, T> {
     /// No inputs yet; `T` is the tape of the outputs.
     pub fn new() -> Self {
         Self::on(T::default())
@@ -70,6 +44,7 @@ impl<E: Element, T: Tape<E, Cpu>> Inputs<E, T> {
         Self {
             values: Vec::new(),
             keys: Vec::new(),
+            device: None,
             tape,
         }
     }
@@ -81,50 +56,96 @@ impl<E: Element, T: Tape<E, Cpu>> Inputs<E, T> {
     /// that is recorded on the tape too.
     ///
     /// # Errors
-    /// [`Error::Empty`] for a tensor without elements.
+    /// [`ArgumentError::Empty`](bochner_numerics::ArgumentError::Empty) for a tensor without elements.
     pub fn with<S: Shape, R>(self, tensor: Tensor<S, E, Cpu, R>) -> Result<Self, Error>
     where
         T: Merge<R>,
     {
         let (tensor, tape) = tensor.split_tape();
         let shape = *tensor.shape();
+        let dims: Vec<usize> = shape.concrete().into();
+        argument::not_empty(format!("input {}", self.keys.len()), &dims)?;
         let n = shape.num_elements();
-        if n == 0 {
-            let (place, shape) = (self.keys.len(), shape.concrete());
-            let what =
-                format!("input {place} (counted from 0) of the operation, of shape {shape:?},");
-            return Err(Error::Empty { what });
-        }
+        let device = Some(tensor.device().clone());
         let merged = self.tape.merge(tape);
         let (flat, tape) = tensor
             .put_tape(merged)
             .try_reshape_like(&(n,))?
             .split_tape();
-        let dims: Vec<usize> = shape.concrete().into();
         let (mut values, mut keys) = (self.values, self.keys);
         values.push(shaped(to_vec(&flat), &dims).into_shared());
-        keys.push(flat);
-        Ok(Self { values, keys, tape })
+        keys.push(Some(flat));
+        Ok(Self {
+            values,
+            keys,
+            device,
+            tape,
+        })
     }
 
     /// Adds a leaf, whose elements are shared, not copied.
     pub fn with_leaf<D: Dimension>(mut self, leaf: &Leaf<E, D>) -> Self {
         self.values.push(leaf.shared().clone().into_dyn());
-        self.keys.push(leaf.key.clone());
+        self.device = Some(leaf.key.device().clone());
+        self.keys.push(Some(leaf.key.clone()));
         self
+    }
+
+    /// Adds an array whose gradient is not computed; its elements are shared, not copied, where they are in
+    /// row-major order.
+    ///
+    /// # Errors
+    /// [`ArgumentError::Empty`](bochner_numerics::ArgumentError::Empty) for an array without elements.
+    pub fn with_constant<D: Dimension>(mut self, array: ArcArray<E, D>) -> Result<Self, Error> {
+        argument::not_empty(format!("input {}", self.keys.len()), array.shape())?;
+        let array = match array.is_standard_layout() {
+            true => array,
+            false => array.as_standard_layout().into_owned().into_shared(),
+        };
+        self.values.push(array.into_dyn());
+        self.keys.push(None);
+        Ok(self)
+    }
+
+    /// Adds what `add` adds, such as the parameters of a layer, as constants: nothing of their gradients is
+    /// computed.
+    ///
+    /// # Errors
+    /// Those of `add`.
+    ///
+    /// ```
+    /// use bochner_nn::{Linear, TapeInputs, record_one};
+    /// use bochner_numerics::Seed;
+    /// use bochner_ops::Affine;
+    /// use dfdx::prelude::*;
+    ///
+    /// let (device, mut rng) = (Cpu::default(), Seed::new(1).stream("initial values"));
+    /// let frozen: Linear<usize, usize, f32> = Linear::try_new(&device, 3, 2, &mut rng)?;
+    /// let x: Tensor<(usize, usize), f32, Cpu> = device.ones_like(&(4, 3));
+    /// let inputs = TapeInputs::new().with(x.leaky_trace())?;
+    /// let inputs = inputs.with_frozen(|inputs| frozen.add_to(inputs))?;
+    /// let gradients = record_one(Affine, inputs, (4, 2))?.sum().backward();
+    /// assert_eq!(gradients.get(&x).shape(), &(4, 3));
+    /// # Ok::<(), bochner_nn::Error>(())
+    /// ```
+    pub fn with_frozen<R>(self, add: impl FnOnce(Self) -> Result<Self, R>) -> Result<Self, R> {
+        let trained = self.keys.len();
+        let mut all = add(self)?;
+        all.keys[trained..].fill_with(|| None);
+        Ok(all)
     }
 }
 
 /// The outputs of an operation, to be taken one after the other.
 #[derive(Debug)]
-pub struct Outputs<E: Element, T> {
+pub struct TapeOutputs<E: Element, T> {
     flats: std::vec::IntoIter<(Vec<usize>, Flat<E>)>,
     tape: T,
     operation: &'static str,
     taken: usize,
 }
 
-impl<E: Element, T: Tape<E, Cpu>> Outputs<E, T> {
+impl<E: Element, T: Tape<E, Cpu>> TapeOutputs<E, T> {
     /// The next output, as a tensor of the given shape.
     ///
     /// The first one taken carries the tape, the others an empty one: they must meet the first
@@ -132,8 +153,8 @@ impl<E: Element, T: Tape<E, Cpu>> Outputs<E, T> {
     /// orders operations by their number, so it does not matter where they meet.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if the operation returned another shape, [`Error::OutputCount`] if
-    /// no output is left.
+    /// [`ArgumentError::Shape`](bochner_numerics::ArgumentError::Shape) if the output has another shape,
+    /// [`Error::OutputCount`] if no output is left.
     pub fn take<S: Shape>(&mut self, shape: S) -> Result<Tensor<S, E, Cpu, T>, Error> {
         let (got, flat) = self.flats.next().ok_or(Error::OutputCount {
             operation: self.operation,
@@ -141,14 +162,8 @@ impl<E: Element, T: Tape<E, Cpu>> Outputs<E, T> {
             got: self.taken,
         })?;
         self.taken += 1;
-        let expected: Vec<usize> = shape.concrete().into();
-        if got != expected {
-            return Err(Error::ShapeMismatch {
-                what: "an output",
-                expected,
-                got,
-            });
-        }
+        let asked: Vec<usize> = shape.concrete().into();
+        argument::shape("an output as asked for", &got, &asked)?;
         let tensor = flat.try_reshape_like(&shape)?;
         Ok(tensor.put_tape(std::mem::take(&mut self.tape)))
     }
@@ -160,48 +175,53 @@ impl<E: Element, T: Tape<E, Cpu>> Outputs<E, T> {
 /// twice, and inputs with or without a tape. Without a tape nothing is kept and nothing recorded.
 ///
 /// # Numerics
-/// Tensors among the inputs are copied once ([`Inputs::with`]). Outputs and cotangents are moved, not
-/// copied. The gradients are added to those that are already there.
+/// Tensors among the inputs are copied once ([`TapeInputs::with`]). Outputs and cotangents are moved, not
+/// copied. Gradients are written where they stand, added to what is there.
 ///
 /// # Errors
-/// [`Error::Operation`] if the forward pass fails, [`Error::Empty`] without inputs.
+/// [`Error::Argument`] if the shapes of the inputs do not fit the operation, or an output has no elements;
+/// [`Error::Operation`] if the forward pass fails.
 ///
 /// # Panics
-/// The *backward* pass panics if [`Operation::backward`] fails or returns wrong shapes: a bug of
-/// the operation.
-pub fn record<E, T, O>(operation: O, inputs: Inputs<E, T>) -> Result<Outputs<E, T>, Error>
+/// The *backward* pass panics if [`Operation::backward`] fails: a bug of the operation.
+pub fn record<E, T, O>(operation: O, inputs: TapeInputs<E, T>) -> Result<TapeOutputs<E, T>, Error>
 where
     E: Element,
     T: Tape<E, Cpu>,
     O: Operation<E>,
 {
-    let Inputs {
+    let TapeInputs {
         values,
         keys,
+        device,
         mut tape,
     } = inputs;
-    let device = match keys.first() {
-        Some(key) => key.device().clone(),
-        None => {
-            let what = "the list of inputs".into();
-            return Err(Error::Empty { what });
-        }
-    };
-    let (arrays, saved) =
-        operation
-            .forward(&views(&values))
-            .map_err(|source| Error::Operation {
-                operation: type_name::<O>(),
-                source,
-            })?;
-    let outputs = arrays
-        .into_iter()
-        .enumerate()
-        .map(|(place, array)| into_flat::<O, E>(&device, place, array))
-        .collect::<Result<Vec<_>, _>>()?;
+    let (name, device) = (type_name::<O>(), device.unwrap_or_default());
+    let shapes: Vec<&[usize]> = values.iter().map(|x| x.shape()).collect();
+    let shapes = operation.output_shapes(&shapes)?;
+    for (place, dims) in shapes.iter().enumerate() {
+        // dfdx has no empty tensors.
+        argument::not_empty(format!("output {place} of {name}"), dims)?;
+    }
+    let mut arrays: Vec<Vec<E>> = shapes.iter().map(|_| Vec::new()).collect();
+    let slots = arrays.iter_mut().zip(&shapes);
+    let slots = slots.map(|(values, dims)| Slot::new(values, dims.iter().product()));
+    let saved = operation
+        .forward(&views(&values), slots.collect())
+        .map_err(|source| Error::Operation {
+            operation: name,
+            source,
+        })?;
+    let outputs = arrays.into_iter().zip(shapes).map(|(values, dims)| {
+        let n = dims.iter().product();
+        assert_eq!(values.len(), n, "bug: {name} left an output unwritten");
+        Ok((dims, device.try_tensor_from_vec(values, (n,))?))
+    });
+    let outputs = outputs.collect::<Result<Vec<_>, Error>>()?;
 
     if T::OWNS_TAPE {
-        let inputs: Vec<_> = keys.iter().map(|key| key.ghost()).collect();
+        let ghost = |key: &Option<Flat<E>>| key.as_ref().map(Tensor::ghost);
+        let inputs: Vec<_> = keys.iter().map(ghost).collect();
         let results: Vec<_> = outputs
             .iter()
             .map(|(dims, flat)| (dims.clone(), flat.ghost()))
@@ -212,23 +232,41 @@ where
                 let gradient = std::mem::take(&mut **gradients.get_or_alloc_mut(result)?);
                 cotangents.push(shaped(gradient, dims));
             }
-            let found = pull_back(&operation, &values, &saved, &cotangents);
+            // Each wanted gradient is taken out of the map, so that all can be written at once.
+            let mut wanted = Vec::with_capacity(inputs.len());
+            for key in &inputs {
+                wanted.push(match key {
+                    Some(key) => Some(std::mem::take(&mut **gradients.get_or_alloc_mut(key)?)),
+                    None => None,
+                });
+            }
+            let slots = wanted.iter_mut().zip(&values);
+            let slots = slots.map(|(gradient, x)| Some(Slot::new(gradient.as_mut()?, x.len())));
+            operation
+                .backward(
+                    &views(&values),
+                    &saved,
+                    &views(&cotangents),
+                    slots.collect(),
+                )
+                .unwrap_or_else(|error| panic!("bug: the backward pass of {name} failed: {error}"));
+            for (key, gradient) in inputs.iter().zip(wanted) {
+                if let (Some(key), Some(gradient)) = (key, gradient) {
+                    put_back(gradients.get_or_alloc_mut(key)?, gradient);
+                }
+            }
             // The caller may ask for the gradient of an output: give the borrowed buffer back.
             for ((_, result), cotangent) in results.iter().zip(cotangents) {
-                **gradients.get_or_alloc_mut(result)? = into_vec(cotangent);
-            }
-            for (input, gradient) in inputs.iter().zip(found) {
-                if let Some(gradient) = gradient {
-                    accumulate(gradients.get_or_alloc_mut(input)?, gradient);
-                }
+                let (values, _) = cotangent.into_raw_vec_and_offset();
+                **gradients.get_or_alloc_mut(result)? = values;
             }
             Ok(())
         });
     }
-    Ok(Outputs {
+    Ok(TapeOutputs {
         flats: outputs.into_iter(),
         tape,
-        operation: type_name::<O>(),
+        operation: name,
         taken: 0,
     })
 }
@@ -236,13 +274,13 @@ where
 /// [`record`] for an operation with exactly one output, of the given shape.
 ///
 /// # Errors
-/// Those of [`record`] and [`Outputs::take`]; [`Error::OutputCount`] for more than one output.
+/// Those of [`record`] and [`TapeOutputs::take`]; [`Error::OutputCount`] for more than one output.
 ///
 /// # Panics
 /// As [`record`].
 pub fn record_one<E, T, O, S>(
     operation: O,
-    inputs: Inputs<E, T>,
+    inputs: TapeInputs<E, T>,
     shape: S,
 ) -> Result<Tensor<S, E, Cpu, T>, Error>
 where
@@ -262,41 +300,12 @@ where
     outputs.take(shape)
 }
 
-/// [`Operation::backward`], with its promises checked.
-fn pull_back<E: Element, O: Operation<E>>(
-    operation: &O,
-    values: &[ArcArray<E, IxDyn>],
-    saved: &O::Saved,
-    cotangents: &[ArrayD<E>],
-) -> Vec<Option<ArrayD<E>>> {
-    let name = type_name::<O>();
-    let found = operation
-        .backward(&views(values), saved, &views(cotangents))
-        .unwrap_or_else(|error| panic!("bug: the backward pass of {name} failed: {error}"));
-    assert_eq!(
-        found.len(),
-        values.len(),
-        "bug: number of gradients of {name}"
-    );
-    for (gradient, value) in found.iter().zip(values) {
-        if let Some(gradient) = gradient {
-            assert_eq!(
-                gradient.shape(),
-                value.shape(),
-                "bug: shape of a gradient of {name}"
-            );
-        }
-    }
-    found
-}
-
-/// Adds to what is there; nothing there is a leaf's gradient of zero.
-fn accumulate<E: Element>(total: &mut Vec<E>, gradient: ArrayD<E>) {
-    let gradient = into_vec(gradient);
-    if total.is_empty() {
-        *total = gradient;
-    } else {
-        crate::rows::add_to(total, &gradient);
+/// Returns a gradient to its place, where there is already one if the input was given twice.
+fn put_back<E: Element>(place: &mut Vec<E>, gradient: Vec<E>) {
+    if place.is_empty() {
+        *place = gradient;
+    } else if !gradient.is_empty() {
+        add_to(place, &gradient);
     }
 }
 
@@ -312,36 +321,4 @@ fn shaped<E: Element>(values: Vec<E>, dims: &[usize]) -> ArrayD<E> {
 
 fn views<E: Element, S: Data<Elem = E>>(arrays: &[ArrayBase<S, IxDyn>]) -> Vec<ArrayViewD<'_, E>> {
     arrays.iter().map(|array| array.view()).collect()
-}
-
-/// An output of an operation; dfdx has no empty tensors.
-fn into_flat<O, E: Element>(
-    device: &Cpu,
-    place: usize,
-    array: ArrayD<E>,
-) -> Result<(Vec<usize>, Flat<E>), Error> {
-    let dims = array.shape().to_vec();
-    let values = into_vec(array);
-    let n = values.len();
-    if n == 0 {
-        let operation = type_name::<O>();
-        let what = format!("output {place} (counted from 0) of {operation}, of shape {dims:?},");
-        return Err(Error::Empty { what });
-    }
-    Ok((dims, device.try_tensor_from_vec(values, (n,))?))
-}
-
-/// The elements in row-major order; moved where they already lie so.
-fn into_vec<E: Element>(array: ArrayD<E>) -> Vec<E> {
-    let n = array.len();
-    if !array.is_standard_layout() {
-        return array.iter().copied().collect();
-    }
-    let (values, offset) = array.into_raw_vec_and_offset();
-    let start = offset.unwrap_or(0);
-    if start == 0 && values.len() == n {
-        values
-    } else {
-        values[start..start + n].to_vec()
-    }
 }

@@ -5,10 +5,11 @@ mod file;
 
 pub use error::CheckpointError;
 
-use crate::optim::{AdamState, Moments};
+use crate::optim::AdamState;
 use crate::parameters::Parameters;
 use crate::{Adam, Element};
 use bochner_numerics::StreamState;
+use bochner_ops::Moments;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,8 +46,9 @@ struct Array<E> {
 /// learning rate at will.
 ///
 /// ```
-/// use bochner_nn::{Adam, AdamConfig, Checkpoint, Linear, Progress};
+/// use bochner_nn::{Adam, Checkpoint, Linear, Progress};
 /// use bochner_numerics::{Seed, Stream};
+/// use bochner_ops::AdamConfig;
 /// use dfdx::prelude::*;
 ///
 /// let device = Cpu::default();

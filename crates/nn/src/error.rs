@@ -1,56 +1,17 @@
 //! What can go wrong in a layer, an optimiser or a checkpoint.
 
 use crate::CheckpointError;
+use bochner_numerics::ArgumentError;
+use bochner_ops::BoxError;
 use dfdx::tensor::CpuError;
-
-/// The error of an analytic operation: whatever its crate returns.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
 /// Why a layer, an optimiser or a loss refused to go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An array's shape is not the one needed.
-    #[error("{what} has shape {got:?}, expected {expected:?}; give it the expected shape")]
-    ShapeMismatch {
-        /// Which array.
-        what: &'static str,
-        /// The shape needed.
-        expected: Vec<usize>,
-        /// The shape given.
-        got: Vec<usize>,
-    },
-
-    /// An array has no elements.
-    #[error("{what} must have at least one element, but has none")]
-    Empty {
-        /// Which array, in the singular; an input or output of an operation with its place and shape.
-        what: String,
-    },
-
-    /// A number is outside its range.
-    #[error("{what} is {got}, but must be {requirement}")]
-    OutOfRange {
-        /// Which number.
-        what: &'static str,
-        /// The value given.
-        got: f64,
-        /// The range, in words.
-        requirement: &'static str,
-    },
-
-    /// An index points behind the end.
-    #[error("{index} in {what} is too large: there are only {len} {of}; indices start at 0")]
-    IndexOutOfBounds {
-        /// Which set of indices.
-        what: &'static str,
-        /// The offending index.
-        index: usize,
-        /// What the indices count.
-        of: &'static str,
-        /// The number of these.
-        len: usize,
-    },
+    /// An argument has a wrong shape, no elements, or a value that is not allowed.
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
 
     /// An operation produced another number of outputs than its caller asked for.
     #[error("the operation {operation} returned {got} outputs, but {expected} were asked for")]
@@ -116,6 +77,20 @@ impl From<CpuError> for Error {
 }
 
 impl Error {
+    /// The error of the operation that was recorded, if it is an `S`; otherwise this error again.
+    ///
+    /// # Errors
+    /// The error itself, if it is not that of an operation's forward pass, or not an `S`.
+    pub fn into_operation_error<S: std::error::Error + 'static>(self) -> Result<S, Self> {
+        match self {
+            Self::Operation { operation, source } => match source.downcast() {
+                Ok(own) => Ok(*own),
+                Err(source) => Err(Self::Operation { operation, source }),
+            },
+            error => Err(error),
+        }
+    }
+
     /// The nearest error of dfdx, for its `Module` traits; the details are lost.
     ///
     /// dfdx's containers demand one error type of all their parts, and it has two values.

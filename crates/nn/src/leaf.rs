@@ -2,12 +2,13 @@
 
 use crate::parameters::{Parameter, ParameterMut, Parameters};
 use crate::{Element, Error};
+use bochner_numerics::argument;
 use dfdx::tensor::{Cpu, Gradients, Tensor, UniqueId, ZerosTensor};
 use ndarray::{ArcArray, Array, ArrayView, Dimension};
 
 /// A trained array that lends its elements, where a tensor of dfdx lends none.
 ///
-/// An operation reads a leaf where it stands ([`Inputs::with_leaf`](crate::Inputs::with_leaf)) and
+/// An operation reads a leaf where it stands ([`TapeInputs::with_leaf`](crate::TapeInputs::with_leaf)) and
 /// [`Adam`](crate::Adam) steps it there, where both copy a tensor: worth it for parameters that are large
 /// beside the work that is done with them. What dfdx's own operations work with stays a tensor.
 ///
@@ -17,39 +18,19 @@ use ndarray::{ArcArray, Array, ArrayView, Dimension};
 /// elements until one of them changes: a step while a clone or a tape is there copies them.
 ///
 /// ```
-/// use bochner_nn::{BoxError, Inputs, Leaf, Operation, Parameter, record_one};
-/// use bochner_numerics::Real;
+/// use bochner_nn::{Leaf, Parameter, TapeInputs, record_one};
+/// use bochner_ops::Affine;
 /// use dfdx::prelude::*;
-/// use ndarray::{Array2, ArrayD, ArrayViewD, array};
-///
-/// /// Half the sum of squares.
-/// struct HalfSquare;
-///
-/// impl<T: Real> Operation<T> for HalfSquare {
-///     type Saved = ();
-///
-///     fn forward(&self, inputs: &[ArrayViewD<T>]) -> Result<(Vec<ArrayD<T>>, ()), BoxError> {
-///         let sum: T = inputs[0].iter().map(|&x| x * x).sum();
-///         Ok((vec![ArrayD::from_elem(vec![], sum / T::of(2.0))], ()))
-///     }
-///
-///     fn backward(
-///         &self,
-///         inputs: &[ArrayViewD<T>],
-///         _saved: &(),
-///         cotangents: &[ArrayViewD<T>],
-///     ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
-///         let dy = cotangents[0].sum();
-///         Ok(vec![Some(inputs[0].mapv(|x| x * dy))])
-///     }
-/// }
+/// use ndarray::array;
 ///
 /// let weight = Leaf::new(&Cpu::default(), array![[3.0_f32, 4.0]])?;
-/// let inputs = Inputs::<_, OwnedTape<_, _>>::new().with_leaf(&weight);
-/// let y = record_one(HalfSquare, inputs, ())?;
-/// assert_eq!(y.array(), 12.5);
-/// let mut gradients = y.backward();
-/// assert_eq!(weight.gradient(&mut gradients)?, [3.0, 4.0]);
+/// let bias = Leaf::new(&Cpu::default(), array![1.0])?;
+/// let x = Cpu::default().tensor([[5.0, 6.0]]);
+/// let inputs = TapeInputs::new().with(x.leaky_trace())?.with_leaf(&weight).with_leaf(&bias);
+/// let y = record_one(Affine, inputs, (Const::<1>, Const::<1>))?;
+/// assert_eq!(y.array(), [[40.0]]);
+/// let mut gradients = y.sum().backward();
+/// assert_eq!(weight.gradient(&mut gradients)?, [5.0, 6.0]);
 /// # Ok::<(), bochner_nn::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -64,12 +45,9 @@ impl<E: Element, D: Dimension> Leaf<E, D> {
     /// A leaf with these values. `device` is that of the tensors it meets in operations.
     ///
     /// # Errors
-    /// [`Error::Empty`] if there are none; [`Error::Device`] if memory cannot be had.
+    /// [`Error::Argument`] if there are none; [`Error::Device`] if memory cannot be had.
     pub fn new(device: &Cpu, values: Array<E, D>) -> Result<Self, Error> {
-        if values.is_empty() {
-            let what = "a leaf".into();
-            return Err(Error::Empty { what });
-        }
+        argument::not_empty("a leaf", values.shape())?;
         let values = if values.is_standard_layout() {
             values
         } else {
@@ -157,12 +135,12 @@ impl<E: Element, D: Dimension> Parameters<E> for Leaf<E, D> {
 mod tests {
     use super::*;
     use crate::{
-        Adam, AdamConfig, BoxError, Checkpoint, Inputs, Operation, WeightDecay, alloc_gradients,
-        record_one, tape_adding_to, zero_gradients,
+        Adam, Checkpoint, TapeInputs, alloc_gradients, record_one, tape_adding_to, zero_gradients,
     };
-    use bochner_numerics::Real;
+    use bochner_numerics::{ArgumentError, Real};
+    use bochner_ops::{AdamConfig, BoxError, Operation, Slot, WeightDecay, slots};
     use dfdx::prelude::*;
-    use ndarray::{Array2, ArrayD, ArrayViewD, Ix2};
+    use ndarray::{Array2, ArrayViewD, Ix2};
 
     /// The sum of the products of two arrays' elements.
     struct Inner;
@@ -170,28 +148,34 @@ mod tests {
     impl<T: Real> Operation<T> for Inner {
         type Saved = ();
 
-        fn forward(&self, inputs: &[ArrayViewD<T>]) -> Result<(Vec<ArrayD<T>>, ()), BoxError> {
-            let sum = (&inputs[0] * &inputs[1]).sum();
-            Ok((vec![ArrayD::from_elem(vec![], sum)], ()))
+        fn output_shapes(&self, _: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+            Ok(vec![Vec::new()])
+        }
+
+        fn forward(&self, x: &[ArrayViewD<T>], outputs: Vec<Slot<T>>) -> Result<(), BoxError> {
+            let [y] = slots(outputs);
+            y.put(vec![(&x[0] * &x[1]).sum()]);
+            Ok(())
         }
 
         fn backward(
             &self,
-            inputs: &[ArrayViewD<T>],
+            x: &[ArrayViewD<T>],
             _: &(),
             cotangents: &[ArrayViewD<T>],
-        ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
+            gradients: Vec<Option<Slot<T>>>,
+        ) -> Result<(), BoxError> {
             let dy = cotangents[0].sum();
-            Ok(vec![
-                Some(inputs[1].mapv(|x| x * dy)),
-                Some(inputs[0].mapv(|x| x * dy)),
-            ])
+            for (slot, other) in gradients.into_iter().zip([&x[1], &x[0]]) {
+                slot.unwrap().put_array(other.mapv(|x| x * dy));
+            }
+            Ok(())
         }
     }
 
     type Value = Tensor<(), f64, Cpu, OwnedTape<f64, Cpu>>;
 
-    fn inner(inputs: Inputs<f64, OwnedTape<f64, Cpu>>) -> Value {
+    fn inner(inputs: TapeInputs<f64, OwnedTape<f64, Cpu>>) -> Value {
         record_one(Inner, inputs, ()).unwrap()
     }
 
@@ -217,12 +201,12 @@ mod tests {
             [0; 2].map(|_| Adam::new(AdamConfig::default()).unwrap());
         for _ in 0..3 {
             let other = x.clone().reshape_like(&(6,));
-            let inputs = Inputs::on(tape(&tensor)).with(tensor.clone()).unwrap();
+            let inputs = TapeInputs::on(tape(&tensor)).with(tensor.clone()).unwrap();
             let mut gradients = inner(inputs.with(other).unwrap()).square().backward();
             of_tensor.step(&mut tensor, &mut gradients).unwrap();
 
             let other = x.clone().reshape_like(&(3, 2));
-            let inputs = Inputs::on(tape(&leaf)).with_leaf(&leaf);
+            let inputs = TapeInputs::on(tape(&leaf)).with_leaf(&leaf);
             let mut gradients = inner(inputs.with(other).unwrap()).square().backward();
             of_leaf.step(&mut leaf, &mut gradients).unwrap();
         }
@@ -234,7 +218,13 @@ mod tests {
     fn gradients_of_several_uses_and_passes_add_up_until_they_are_zeroed() {
         for shape in [(3, 2), (1, 1)] {
             let leaf = leaf(Array2::from_elem(shape, 3.0));
-            let twice = || inner(Inputs::on(tape(&leaf)).with_leaf(&leaf).with_leaf(&leaf));
+            let twice = || {
+                inner(
+                    TapeInputs::on(tape(&leaf))
+                        .with_leaf(&leaf)
+                        .with_leaf(&leaf),
+                )
+            };
             let n = (shape.0 * shape.1) as f64;
             assert_eq!(twice().array(), 9.0 * n);
             let mut gradients = twice().backward();
@@ -244,7 +234,7 @@ mod tests {
             );
             let next = |gradients| {
                 let tape = tape_adding_to(gradients).unwrap();
-                inner(Inputs::on(tape).with_leaf(&leaf).with_leaf(&leaf)).backward()
+                inner(TapeInputs::on(tape).with_leaf(&leaf).with_leaf(&leaf)).backward()
             };
             gradients = next(gradients);
             assert_eq!(
@@ -269,7 +259,9 @@ mod tests {
     fn a_step_changes_neither_clones_nor_a_pass_that_is_under_way() {
         let mut leaf = leaf(numbers());
         let before = leaf.clone();
-        let inputs = Inputs::on(tape(&leaf)).with_leaf(&leaf).with_leaf(&before);
+        let inputs = TapeInputs::on(tape(&leaf))
+            .with_leaf(&leaf)
+            .with_leaf(&before);
         let y = inner(inputs);
         leaf.write(&[0.0; 6]);
         assert_eq!(before.view(), numbers());
@@ -295,7 +287,7 @@ mod tests {
         assert!(numbers().t().iter().eq(&values));
         assert_eq!(transposed.dims(), [2, 3]);
         let nothing = Leaf::new(&Cpu::default(), Array2::<f64>::zeros((0, 3)));
-        assert!(matches!(nothing, Err(Error::Empty { .. })));
+        assert!(matches!(nothing, Err(Error::Argument(_))));
     }
 
     #[test]

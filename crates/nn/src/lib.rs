@@ -2,7 +2,7 @@
 //!
 //! The mathematics of this workspace is free of automatic differentiation: a function that can be
 //! trained through stands next to its vector-Jacobian product, on plain arrays. This crate is where
-//! the two meet. [`record`] runs such an [`Operation`] and puts it on dfdx's tape as **one** step,
+//! the two meet. [`record`] runs such an [`Operation`](bochner_ops::Operation) and puts it on dfdx's tape as **one** step,
 //! whatever the shapes, strides and tapes of its inputs; from there on it is an operation of dfdx
 //! like any other, and the layers here fit into models of dfdx and its layers into ours.
 //!
@@ -17,11 +17,12 @@
 //!   With `Const` it also follows dfdx's conventions (`dev.build_module::<builders::Linear<8, 2>,
 //!   f32>()`, `Module`, safetensors).
 //! * **Randomness is an argument**: initial values take a generator, a training pass carries its
-//!   seed in [`Mode`]. Results do not depend on the number of threads.
+//!   seed in [`Mode`](bochner_ops::Mode). Results do not depend on the number of threads.
 //! * **A run can stop anywhere.** [`Parameters`] visits a model by name, and a [`Checkpoint`] holds
 //!   parameters, moments, steps and streams: the continued run ends with the same bits.
 //!
-//! Some names, such as `AdamConfig`, are in `dfdx::prelude` too: import what you use of this crate by name.
+//! Some names, such as `Linear`, are in `dfdx::prelude` too: import what you use of this crate by name.
+//! dfdx itself is at hand as [`dfdx`], in the version whose tensors the doors here take.
 //!
 //! dfdx's `Module` traits know one error type with two values. [`Linear::apply`] and its like
 //! return an [`Error`] that says what was wrong; prefer them where no container of dfdx is in
@@ -32,34 +33,46 @@
 //! An operation of one's own, `y = x sin(x)`, and its derivative from the tape:
 //!
 //! ```
-//! use bochner_nn::{BoxError, Inputs, Operation, record_one};
-//! use bochner_numerics::Real;
+//! use bochner_nn::{TapeInputs, record_one};
+//! use bochner_numerics::{ArgumentError, Real};
+//! use bochner_ops::{BoxError, Operation, Slot, given, slots};
 //! use dfdx::prelude::*;
-//! use ndarray::{ArrayD, ArrayViewD, Zip};
+//! use ndarray::{ArrayViewD, Zip};
 //!
 //! struct XSinX;
 //!
 //! impl<T: Real> Operation<T> for XSinX {
 //!     type Saved = ();
 //!
-//!     fn forward(&self, inputs: &[ArrayViewD<T>]) -> Result<(Vec<ArrayD<T>>, ()), BoxError> {
-//!         Ok((vec![inputs[0].mapv(|x| x * x.sin())], ()))
+//!     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+//!         let [x] = given(inputs)?;
+//!         Ok(vec![x.to_vec()])
+//!     }
+//!
+//!     fn forward(&self, x: &[ArrayViewD<T>], outputs: Vec<Slot<T>>) -> Result<(), BoxError> {
+//!         let [y] = slots(outputs);
+//!         y.put_array(x[0].mapv(|x| x * x.sin()));
+//!         Ok(())
 //!     }
 //!
 //!     fn backward(
 //!         &self,
-//!         inputs: &[ArrayViewD<T>],
+//!         x: &[ArrayViewD<T>],
 //!         _saved: &(),
 //!         cotangents: &[ArrayViewD<T>],
-//!     ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
-//!         let vjp = |&x: &T, &dy: &T| dy * (x.sin() + x * x.cos());
-//!         let dx = Zip::from(&inputs[0]).and(&cotangents[0]).map_collect(vjp);
-//!         Ok(vec![Some(dx)])
+//!         gradients: Vec<Option<Slot<T>>>,
+//!     ) -> Result<(), BoxError> {
+//!         let [dx] = slots(gradients);
+//!         if let Some(dx) = dx {
+//!             let vjp = |&x: &T, &dy: &T| dy * (x.sin() + x * x.cos());
+//!             dx.put_array(Zip::from(&x[0]).and(&cotangents[0]).map_collect(vjp));
+//!         }
+//!         Ok(())
 //!     }
 //! }
 //!
 //! let x = Cpu::default().tensor([0.0_f64, 1.0, 2.0]);
-//! let y = record_one(XSinX, Inputs::new().with(x.leaky_trace())?, (Const::<3>,))?;
+//! let y = record_one(XSinX, TapeInputs::new().with(x.leaky_trace())?, (Const::<3>,))?;
 //! let dx = y.sum().backward().get(&x).array();
 //! assert!((dx[1] - (1.0_f64.sin() + 1.0_f64.cos())).abs() < 1e-15);
 //! # Ok::<(), bochner_nn::Error>(())
@@ -75,14 +88,13 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `bridge` | [`Operation`], [`record`], [`record_one`], [`Inputs`], [`Outputs`] |
+//! | `bridge` | [`record`], [`record_one`], [`TapeInputs`], [`TapeOutputs`] |
 //! | `parameters` | [`Parameters`], [`Parameter`], [`ParameterMut`], [`alloc_gradients`], [`tape_adding_to`] |
 //! | `leaf` | [`Leaf`], parameters that are not copied |
 //! | `collection` | [`Collection`], models of dfdx as [`Parameters`] |
-//! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Embedding`], [`mean_over_time`], [`elu`], [`elu_in_place`], [`elu_with_slopes`], [`elu_vjp`], [`Dropout`], [`Mode`], [`builders`] |
-//! | `loss` | [`mean_squared_error`], [`Rows`], [`cross_entropy`], [`cross_entropy_of`] |
-//! | `rows` | [`affine`], [`affine_vjp`]: what operations of one's own are made of |
-//! | `optim` | [`Adam`] and AdamW, [`clip_by_norm`], [`Schedule`] |
+//! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Embedding`], [`mean_over_time`], [`activate`], [`Dropout`], [`builders`] |
+//! | `loss` | [`mean_squared_error`], [`cross_entropy`], [`cross_entropy_of`] |
+//! | `optim` | [`Adam`] and AdamW, [`clip_by_norm`] |
 //! | `checkpoint` | [`Checkpoint`], [`Progress`] |
 //! | `element` | [`Element`], the bound on element types |
 //! | `error` | [`Error`], [`CheckpointError`] |
@@ -97,23 +109,21 @@ mod leaf;
 mod loss;
 mod optim;
 mod parameters;
-mod rows;
 
-pub use bridge::{Inputs, Operation, Outputs, record, record_one};
+pub use bridge::{TapeInputs, TapeOutputs, record, record_one};
 pub use checkpoint::{Checkpoint, CheckpointError, Progress};
 pub use collection::Collection;
+pub use dfdx;
 pub use element::Element;
-pub use error::{BoxError, Error};
+pub use error::Error;
 pub use layers::{
-    Activation, Dropout, Embedding, EndsWith, FeedForward, FeedForwardConfig, HiddenLayer,
-    LayerNorm, Linear, Mode, Normalised, ResidualNorm, TwoLayers, builders, elu, elu_in_place,
-    elu_vjp, elu_with_slopes, mean_over_time,
+    Dropout, Embedding, EndsWith, FeedForward, FeedForwardConfig, LayerNorm, Linear, activate,
+    builders, mean_over_time,
 };
 pub use leaf::Leaf;
-pub use loss::{Rows, cross_entropy, cross_entropy_of, mean_squared_error};
-pub use optim::{Adam, AdamConfig, AdamState, Moments, Schedule, WeightDecay, clip_by_norm};
+pub use loss::{cross_entropy, cross_entropy_of, mean_squared_error};
+pub use optim::{Adam, AdamState, clip_by_norm};
 pub use parameters::{
     Parameter, ParameterMut, Parameters, alloc_gradients, join, parameter_count, tape_adding_to,
     zero_gradients,
 };
-pub use rows::{add_to, affine, affine_vjp};

@@ -1,7 +1,7 @@
 //! Visiting the parameters of a model, whatever the types of their shapes.
 
-use crate::rows::first_not_finite;
 use crate::{Element, Error};
+use bochner_ops::rows::first_not_finite;
 use dfdx::optim::UnusedTensors;
 use dfdx::shapes::{HasShape, Shape};
 use dfdx::tensor::{Cpu, Gradients, OwnedTape, SplitTape, Tensor, Trace, UniqueId, ZerosTensor};
@@ -23,13 +23,32 @@ pub trait Parameter<E: Element> {
     /// The key under which gradients are kept.
     fn id(&self) -> UniqueId;
 
+    /// Calls `f` with the parts of the gradient that may differ from zero, and the place where each begins.
+    /// `f` may change what is not zero.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the memory for a gradient cannot be had.
+    fn gradient_parts(
+        &self,
+        gradients: &mut Gradients<E, Cpu>,
+        f: &mut dyn FnMut(usize, &mut [E]),
+    ) -> Result<(), Error> {
+        f(0, self.gradient(gradients)?);
+        Ok(())
+    }
+
     /// The place of the gradient's first element that is NaN or infinite, and its value.
     ///
     /// # Errors
     /// [`Error::Device`] if the memory for a gradient cannot be had.
     fn not_finite(&self, gradients: &mut Gradients<E, Cpu>) -> Result<Option<(usize, E)>, Error> {
-        let gradient = self.gradient(gradients)?;
-        Ok(first_not_finite(gradient).map(|i| (i, gradient[i])))
+        let mut found = None;
+        self.gradient_parts(gradients, &mut |start, part| {
+            if found.is_none() {
+                found = first_not_finite(part).map(|i| (start + i, part[i]));
+            }
+        })?;
+        Ok(found)
     }
 
     /// Sets the gradient to zero.

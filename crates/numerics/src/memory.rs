@@ -125,6 +125,26 @@ pub fn written_by<T: Real, const N: usize>(
     vectors
 }
 
+/// Makes an empty vector one of `n` numbers, which `fill` writes: in its own memory, if that is enough.
+///
+/// # Panics
+/// If the vector is not empty, or `fill` leaves a piece unwritten.
+pub fn written_into<T: Real>(vector: &mut Vec<T>, n: usize, fill: impl FnOnce(Unwritten<'_, T>)) {
+    assert!(vector.is_empty(), "an empty vector to write into");
+    if vector.capacity() < n {
+        *vector = in_large_pages(Vec::with_capacity(n));
+    }
+    let written = AtomicUsize::new(0);
+    fill(Unwritten {
+        memory: &mut vector.spare_capacity_mut()[..n],
+        written: &written,
+    });
+    assert_eq!(written.into_inner(), n, "numbers written");
+    // SAFETY: no number belongs to two pieces, a piece is written once and as a whole, and as many
+    // numbers have been written as there are.
+    unsafe { vector.set_len(n) };
+}
+
 /// As [`written_by`], in memory that is there already: `fill` writes over what it holds.
 ///
 /// # Panics
@@ -403,6 +423,33 @@ mod tests {
             lengths
         });
         assert_eq!((numbers, lengths), ([0.0, 4.0, 5.0], [1, 2]));
+    }
+
+    #[test]
+    fn a_vector_is_written_into_its_own_memory() {
+        let mut vector = vec![1.0; 5];
+        let place = vector.as_ptr();
+        vector.clear();
+        written_into(&mut vector, 3, |all| {
+            let (first, rest) = all.split_at(1);
+            first.zeros();
+            rest.copy_of(&[2.0, 3.0]);
+        });
+        assert_eq!(
+            (&vector[..], vector.as_ptr()),
+            (&[0.0, 2.0, 3.0][..], place)
+        );
+        vector.clear();
+        written_into(&mut vector, 9, |all| all.zeros().fill(4.0));
+        assert_eq!(vector, [4.0; 9]);
+    }
+
+    #[test]
+    #[should_panic(expected = "numbers written")]
+    fn a_vector_that_is_not_written_is_noticed() {
+        written_into::<f32>(&mut Vec::new(), 2, |all| {
+            all.split_at(1).0.zeros();
+        });
     }
 
     #[test]

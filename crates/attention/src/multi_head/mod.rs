@@ -10,8 +10,8 @@ use crate::mechanism::{Inputs, Inspection, ParameterSpec, Pass, Size};
 use crate::registry::Variant;
 use crate::variants::Softmax;
 use crate::{DecoderSize, Error, Form, Mask};
-use bochner_nn::{Element, Inputs as TapeInputs, Linear, record};
-use bochner_numerics::{DropoutMask, Seed};
+use bochner_nn::{Element, Linear, TapeInputs, record};
+use bochner_numerics::{DropoutMask, Seed, argument};
 pub use decoder::MultiHeadDecoder;
 use dfdx::dtypes::Dtype;
 use dfdx::shapes::{Dim, HasShape};
@@ -232,7 +232,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         sequences: TapeInputs<E, T>,
         shape: (B, Q, Embed),
     ) -> Result<Attention<Tensor<(B, Q, Embed), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error> {
-        let mut outputs = record(operation, self.add_to(sequences)?).map_err(own)?;
+        let mut outputs = record(operation, self.add_to(sequences)?)?;
         Ok(Attention {
             output: outputs.take(shape)?,
             penalty: outputs.take(())?,
@@ -253,7 +253,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
     /// Adds all parameters to the inputs of an operation.
     ///
     /// # Errors
-    /// [`bochner_nn::Error::Empty`] if one has no elements.
+    /// [`bochner_nn::Error::Argument`] if one has no elements.
     pub fn add_to<T: Tape<E, Cpu>>(
         &self,
         mut inputs: TapeInputs<E, T>,
@@ -269,20 +269,12 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
 
     /// A sequence's shape, if it has the layer's width.
     fn checked<B: Dim, Q: Dim>(&self, shape: (B, Q, Embed)) -> Result<(B, Q, Embed), Error> {
-        let width = self.embed().size();
         let got = dims(&shape);
         let [batch, time, _] = got;
-        Err(Error::from(match () {
-            _ if got[2] != width => bochner_nn::Error::ShapeMismatch {
-                what: "the input",
-                expected: vec![batch, time, width],
-                got: got.to_vec(),
-            },
-            _ if got.contains(&0) => bochner_nn::Error::Empty {
-                what: format!("the input, of shape {got:?},"),
-            },
-            _ => return Ok(shape),
-        }))
+        let fits = argument::shape("the input", &[batch, time, self.embed().size()], &got);
+        fits.and_then(|()| argument::not_empty("the input", &got))
+            .map_err(bochner_nn::Error::from)?;
+        Ok(shape)
     }
 
     /// The layer as it stands, decoding `batch` sequences position by position, without a tape.
@@ -409,17 +401,6 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
 
 fn dims<B: Dim, T: Dim, N: Dim>(shape: &(B, T, N)) -> [usize; 3] {
     [shape.0.size(), shape.1.size(), shape.2.size()]
-}
-
-/// This crate's own error, if it is one that came through the tape.
-fn own(error: bochner_nn::Error) -> Error {
-    match error {
-        bochner_nn::Error::Operation { operation, source } => match source.downcast() {
-            Ok(own) => *own,
-            Err(source) => bochner_nn::Error::Operation { operation, source }.into(),
-        },
-        error => error.into(),
-    }
 }
 
 /// The size of a dimension known at compile time, which its type tells only by accepting it.

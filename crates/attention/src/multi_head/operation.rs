@@ -3,10 +3,10 @@
 use crate::Mask;
 use crate::mechanism::{Cotangents, Forward, Inputs, Pass};
 use crate::registry::Variant;
-use bochner_nn::{BoxError, Operation, add_to, affine, affine_vjp};
 use bochner_numerics::memory::{Unwritten, written_by};
-use bochner_numerics::{Real, parallel};
-use ndarray::{Array4, ArrayD, ArrayView4, ArrayViewD, IxDyn};
+use bochner_numerics::{ArgumentError, Real, argument, parallel};
+use bochner_ops::{BoxError, Operation, Slot, affine, affine_vjp, filled, slots};
+use ndarray::{Array4, ArrayView4, ArrayViewD, IxDyn};
 
 /// A [`MultiHead`](super::MultiHead) layer as an operation on its sequences (one, or queries and
 /// memory), weights and biases of the four maps, and the kernel's parameters, if it has any.
@@ -74,29 +74,46 @@ struct Cut<'a, T> {
 impl<T: Real> Operation<T> for MultiHeadOperation {
     type Saved = SavedHeads<T>;
 
+    fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        let (sequences, parameters) = inputs.split_at(self.sequences.min(inputs.len()));
+        let width = match sequences {
+            [[_, _, width], ..] => *width,
+            _ => 0,
+        };
+        for x in sequences {
+            let [batch, time] = [0, 1].map(|axis| x.get(axis).copied().unwrap_or(0));
+            argument::shape("the input", &[batch, time, width], x)?;
+        }
+        argument::shape("parameters", &[8], &[parameters.len().min(8)])?;
+        for map in parameters[..8].chunks(2) {
+            argument::shape("weight", &[width, width], map[0])?;
+            argument::shape("bias", &[width], map[1])?;
+        }
+        Ok(vec![inputs[0].to_vec(), Vec::new()])
+    }
+
     fn forward(
         &self,
         inputs: &[ArrayViewD<'_, T>],
-    ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
+        outputs: Vec<Slot<'_, T>>,
+    ) -> Result<Self::Saved, BoxError> {
         let cut = self.cut(inputs);
         let sequences = [0, 1, 2].map(|map| {
-            let [weight, bias] = cut.maps[map];
-            let mapped = affine(cut.sequences[map], weight, bias, |_, _| ());
+            let ([weight, bias], x) = (cut.maps[map], cut.sequences[map]);
+            let [mapped] = filled([x.len()], |[y]| affine(x, weight, bias, y, |_, _| ()));
             split_heads(&mapped, inputs[self.source(map)].shape(), self.heads)
         });
         let mechanism = self.variant.mechanism::<T>();
         let forward = mechanism.forward(&self.inputs(&sequences), cut.kernel, &self.pass)?;
         let joined = join_heads(forward.output.view());
-        let [weight, bias] = cut.maps[3];
-        let output = affine(&joined, weight, bias, |_, _| ());
-        let output = ArrayD::from_shape_vec(inputs[0].raw_dim(), output)?;
-        let penalty = ArrayD::from_elem(IxDyn(&[]), forward.penalty.sum());
-        let saved = SavedHeads {
+        let ([weight, bias], [output, penalty]) = (cut.maps[3], slots(outputs));
+        affine(&joined, weight, bias, output, |_, _| ());
+        penalty.put(vec![forward.penalty.sum()]);
+        Ok(SavedHeads {
             sequences,
             forward,
             joined,
-        };
-        Ok((vec![output, penalty], saved))
+        })
     }
 
     fn backward(
@@ -104,12 +121,18 @@ impl<T: Real> Operation<T> for MultiHeadOperation {
         inputs: &[ArrayViewD<'_, T>],
         saved: &Self::Saved,
         cotangents: &[ArrayViewD<'_, T>],
-    ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
+        gradients: Vec<Option<Slot<'_, T>>>,
+    ) -> Result<(), BoxError> {
         let cut = self.cut(inputs);
+        let mut wanted = gradients.into_iter();
+        let mut along: Vec<_> = wanted.by_ref().take(self.sequences).collect();
+        let mut maps = [0, 1, 2, 3].map(|_| [0, 1].map(|_| wanted.next().flatten()));
         let output = cotangents[0].as_slice().expect("a row-major array");
-        let [weight, bias] = cut.maps[3];
-        let (output, dw, db) = affine_vjp(&saved.joined, weight, output, bias.len(), |_, _| ());
-        let last = [dw, db];
+        let ([weight, bias], [dweight, dbias]) = (cut.maps[3], std::mem::take(&mut maps[3]));
+        let [output] = filled([saved.joined.len()], |[joined]| {
+            let gradients = [Some(joined), dweight, dbias];
+            affine_vjp(&saved.joined, weight, output, bias.len(), gradients);
+        });
         let output = split_heads(&output, inputs[0].shape(), self.heads);
         let penalty = saved.forward.penalty.mapv(|_| cotangents[1][IxDyn(&[])]);
         let gradients = self.variant.mechanism::<T>().backward(
@@ -122,29 +145,17 @@ impl<T: Real> Operation<T> for MultiHeadOperation {
                 penalty: penalty.view(),
             },
         )?;
-        let mut all: Vec<Vec<T>> = vec![Vec::new(); self.sequences];
-        for (map, gradient) in [gradients.q, gradients.k, gradients.v].iter().enumerate() {
-            let [weight, bias] = cut.maps[map];
+        let [q, k, v] = [gradients.q, gradients.k, gradients.v];
+        for (map, (gradient, [dweight, dbias])) in [q, k, v].iter().zip(maps).enumerate() {
+            let ([weight, bias], x) = (cut.maps[map], cut.sequences[map]);
             let gradient = join_heads(gradient.view());
-            let (dx, dw, db) =
-                affine_vjp(cut.sequences[map], weight, &gradient, bias.len(), |_, _| ());
-            let source = &mut all[self.source(map)];
-            if source.is_empty() {
-                *source = dx;
-            } else {
-                add_to(source, &dx);
-            }
-            all.extend([dw, db]);
+            let dx = along[self.source(map)].as_mut().map(Slot::reborrow);
+            affine_vjp(x, weight, &gradient, bias.len(), [dx, dweight, dbias]);
         }
-        all.extend(last);
-        if !cut.kernel.is_empty() {
-            all.push(gradients.parameters);
+        if let Some(kernel) = wanted.next().flatten() {
+            kernel.put(gradients.parameters);
         }
-        let shaped = inputs
-            .iter()
-            .zip(all)
-            .map(|(x, gradient)| ArrayD::from_shape_vec(x.raw_dim(), gradient).map(Some));
-        Ok(shaped.collect::<Result<_, _>>()?)
+        Ok(())
     }
 }
 

@@ -20,12 +20,6 @@ pub enum LayerError {
 impl From<bochner_nn::Error> for LayerError {
     /// Takes this crate's own error back out, if it is one that came through the tape.
     fn from(error: bochner_nn::Error) -> Self {
-        match error {
-            bochner_nn::Error::Operation { operation, source } => match source.downcast() {
-                Ok(own) => *own,
-                Err(source) => Self::Nn(bochner_nn::Error::Operation { operation, source }),
-            },
-            error => Self::Nn(error),
-        }
+        error.into_operation_error().unwrap_or_else(Self::Nn)
     }
 }

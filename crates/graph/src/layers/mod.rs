@@ -8,8 +8,8 @@ mod nodes;
 mod rows;
 
 pub use attention::{
-    Activation, AttentionKind, Bias, GraphAttended, GraphAttention, GraphAttentionConfig,
-    GraphInspection, Residual,
+    AttentionKind, Bias, GraphAttended, GraphAttention, GraphAttentionConfig, GraphInspection,
+    Residual,
 };
 pub use convolution::{GraphConvolution, GraphConvolutionConfig};
 pub use error::LayerError;
@@ -17,8 +17,8 @@ pub use nodes::{AttributedGraph, Nodes};
 
 use crate::Error;
 use crate::error::in_range;
-use bochner_nn::Mode;
 use bochner_numerics::DropoutMask;
+use bochner_ops::Mode;
 
 /// `Ok` if elements can be dropped at this rate.
 fn check_rate(name: &'static str, rate: f64) -> Result<(), Error> {

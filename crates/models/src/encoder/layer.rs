@@ -5,10 +5,11 @@ use super::{Encoded, Sequences};
 use crate::Error;
 use bochner_attention::{Attention, Mask, MultiHead, MultiHeadConfig, Pass, Variant};
 use bochner_nn::{
-    Activation, Dropout, Element, FeedForward, FeedForwardConfig, Inputs, LayerNorm, Mode,
-    Parameter, ParameterMut, Parameters, join, record,
+    Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameter, ParameterMut,
+    Parameters, TapeInputs, join, record,
 };
 use bochner_numerics::Seed;
+use bochner_ops::{Activation, Mode};
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Tape};
 use serde::{Deserialize, Serialize};
@@ -94,7 +95,7 @@ impl<E: Element> EncoderLayer<E> {
                 &mut stream("feed-forward"),
             )?,
             feed_forward_norm: LayerNorm::try_new(device, width)?,
-            dropout: Dropout { rate: dropout },
+            dropout: Dropout::new(dropout)?,
         })
     }
 
@@ -134,11 +135,11 @@ impl<E: Element> EncoderLayer<E> {
                 got: shape.2,
             });
         }
-        let inputs = self.attention.add_to(Inputs::<E, T>::new().with(x)?)?;
+        let inputs = self.attention.add_to(TapeInputs::<E, T>::new().with(x)?)?;
         let inputs = self.attention_norm.add_to(inputs)?;
         let inputs = self.feed_forward.add_to(inputs)?;
         let inputs = self.feed_forward_norm.add_to(inputs)?;
-        let mut outputs = record(operation, inputs).map_err(Error::of_operation)?;
+        let mut outputs = record(operation, inputs)?;
         Ok(Attention {
             output: outputs.take(shape)?,
             penalty: outputs.take(())?,

@@ -1,9 +1,11 @@
 //! A whole encoder layer as one operation on the tape.
 
 use bochner_attention::{MultiHeadOperation, SavedHeads};
-use bochner_nn::{BoxError, HiddenLayer, Normalised, Operation, ResidualNorm, TwoLayers, add_to};
-use bochner_numerics::Real;
-use ndarray::{ArrayD, ArrayViewD};
+use bochner_numerics::{ArgumentError, Real};
+use bochner_ops::{
+    BoxError, HiddenLayer, Normalised, Operation, ResidualNorm, Slot, TwoLayers, slots,
+};
+use ndarray::{ArrayD, ArrayViewD, IxDyn};
 
 /// An encoder layer as an operation on `x` and the parameters of its four parts, in their order;
 /// its outputs are the encoded sequences and the attention's penalty.
@@ -23,20 +25,20 @@ pub(super) struct Saved<T> {
     feed_forward_norm: Normalised<T>,
 }
 
-/// The inputs of each part but for those that another part computes.
-struct Cut<'i, 'a, T> {
+/// What belongs to each part, apart from what another part computes: inputs, shapes or gradients.
+struct Cut<V> {
     /// `x` and the attention's parameters.
-    attention: &'i [ArrayViewD<'a, T>],
-    attention_norm: &'i [ArrayViewD<'a, T>],
-    feed_forward: &'i [ArrayViewD<'a, T>],
-    feed_forward_norm: &'i [ArrayViewD<'a, T>],
+    attention: V,
+    attention_norm: V,
+    feed_forward: V,
+    feed_forward_norm: V,
 }
 
-impl<'i, 'a, T> Cut<'i, 'a, T> {
-    fn new(inputs: &'i [ArrayViewD<'a, T>]) -> Self {
-        let (rest, feed_forward_norm) = inputs.split_at(inputs.len() - 2);
-        let (rest, feed_forward) = rest.split_at(rest.len() - 4);
-        let (attention, attention_norm) = rest.split_at(rest.len() - 2);
+impl<X> Cut<Vec<X>> {
+    fn new(all: impl IntoIterator<Item = X>) -> Self {
+        let mut attention: Vec<X> = all.into_iter().collect();
+        let mut last = |n: usize| attention.split_off(attention.len().saturating_sub(n));
+        let (feed_forward_norm, feed_forward, attention_norm) = (last(2), last(4), last(2));
         Self {
             attention,
             attention_norm,
@@ -46,49 +48,72 @@ impl<'i, 'a, T> Cut<'i, 'a, T> {
     }
 }
 
-fn chain<'a, T>(
-    own: impl IntoIterator<Item = ArrayViewD<'a, T>>,
-    parameters: &[ArrayViewD<'a, T>],
-) -> Vec<ArrayViewD<'a, T>> {
+/// Inputs that another part computes, and after them a part's parameters.
+fn chain<X: Clone, const N: usize>(own: [X; N], parameters: &[X]) -> Vec<X> {
     own.into_iter().chain(parameters.iter().cloned()).collect()
 }
 
-/// The one output of an operation.
-fn single<T>(mut outputs: Vec<ArrayD<T>>) -> ArrayD<T> {
-    outputs.pop().expect("one output")
+/// The saved values of a part with one output of this shape, and the output.
+fn run<T: Real, O: Operation<T>>(
+    part: &O,
+    inputs: &[ArrayViewD<'_, T>],
+    shape: &[usize],
+) -> Result<(O::Saved, ArrayD<T>), BoxError> {
+    let mut values = Vec::new();
+    let slot = Slot::new(&mut values, shape.iter().product());
+    let saved = part.forward(inputs, vec![slot])?;
+    Ok((saved, ArrayD::from_shape_vec(IxDyn(shape), values)?))
 }
 
 impl<T: Real> Operation<T> for EncoderLayerOperation {
     type Saved = Saved<T>;
 
+    fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        let cut = Cut::new(inputs.iter().copied());
+        let shapes = Operation::<T>::output_shapes(&self.attention, &cut.attention)?;
+        let x = shapes[0].as_slice();
+        let norm = |norm: &ResidualNorm, parameters: &[&[usize]]| {
+            Operation::<T>::output_shapes(norm, &chain([x, x], parameters))
+        };
+        norm(&self.attention_norm, &cut.attention_norm)?;
+        Operation::<T>::output_shapes(&self.feed_forward, &chain([x], &cut.feed_forward))?;
+        norm(&self.feed_forward_norm, &cut.feed_forward_norm)?;
+        Ok(shapes)
+    }
+
     fn forward(
         &self,
         inputs: &[ArrayViewD<'_, T>],
-    ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
-        let cut = Cut::new(inputs);
-        let (mut attended, attention) = self.attention.forward(cut.attention)?;
-        let penalty = attended.pop().expect("two outputs");
-        let attended = single(attended);
-        let (middle, attention_norm) = self.attention_norm.forward(&chain(
-            [inputs[0].view(), attended.view()],
-            cut.attention_norm,
-        ))?;
-        let middle = single(middle);
-        let (branch, feed_forward) = self
-            .feed_forward
-            .forward(&chain([middle.view()], cut.feed_forward))?;
-        let (output, feed_forward_norm) = self.feed_forward_norm.forward(&chain(
-            [middle.view(), single(branch).view()],
-            cut.feed_forward_norm,
-        ))?;
-        let saved = Saved {
+        outputs: Vec<Slot<'_, T>>,
+    ) -> Result<Self::Saved, BoxError> {
+        let cut = Cut::new(inputs.iter().map(|x| x.view()));
+        let ([output, penalty], x) = (slots(outputs), inputs[0].view());
+        let mut attended = Vec::new();
+        let slots = vec![Slot::new(&mut attended, x.len()), penalty];
+        let attention = self.attention.forward(&cut.attention, slots)?;
+        let attended = ArrayD::from_shape_vec(x.raw_dim(), attended)?;
+        let (attention_norm, middle) = run(
+            &self.attention_norm,
+            &chain([x.view(), attended.view()], &cut.attention_norm),
+            x.shape(),
+        )?;
+        drop(attended);
+        let (feed_forward, branch) = run(
+            &self.feed_forward,
+            &chain([middle.view()], &cut.feed_forward),
+            x.shape(),
+        )?;
+        let feed_forward_norm = self.feed_forward_norm.forward(
+            &chain([middle.view(), branch.view()], &cut.feed_forward_norm),
+            vec![output],
+        )?;
+        Ok(Saved {
             attention,
             attention_norm,
             middle,
             feed_forward,
             feed_forward_norm,
-        };
-        Ok((vec![single(output), penalty], saved))
+        })
     }
 
     fn backward(
@@ -96,54 +121,44 @@ impl<T: Real> Operation<T> for EncoderLayerOperation {
         inputs: &[ArrayViewD<'_, T>],
         saved: &Self::Saved,
         cotangents: &[ArrayViewD<'_, T>],
-    ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
-        let cut = Cut::new(inputs);
+        gradients: Vec<Option<Slot<'_, T>>>,
+    ) -> Result<(), BoxError> {
+        let cut = Cut::new(inputs.iter().map(|x| x.view()));
+        let mut wanted = Cut::new(gradients);
         let (x, middle) = (inputs[0].view(), saved.middle.view());
+        let shaped = |values: Vec<T>| ArrayD::from_shape_vec(x.raw_dim(), values);
+        let (n, [mut dmiddle, mut branch]) = (x.len(), [(); 2].map(|()| Vec::new()));
+        let ends = [&mut dmiddle, &mut branch].map(|values| Some(Slot::new(values, n)));
         // Of its branch a norm only wants the shape: the other summand stands in.
-        let mut norm = self.feed_forward_norm.backward(
-            &chain([middle.clone(), middle.clone()], cut.feed_forward_norm),
+        self.feed_forward_norm.backward(
+            &chain([middle.clone(), middle.clone()], &cut.feed_forward_norm),
             &saved.feed_forward_norm,
             &cotangents[..1],
+            ends.into_iter().chain(wanted.feed_forward_norm).collect(),
         )?;
-        let last = norm.split_off(2);
-        let [branch, dmiddle] = ends(norm);
-        let mut feed_forward = self.feed_forward.backward(
-            &chain([middle], cut.feed_forward),
+        let own = [Some(Slot::new(&mut dmiddle, n))];
+        self.feed_forward.backward(
+            &chain([middle], &cut.feed_forward),
             &saved.feed_forward,
-            &[branch.view()],
+            &[shaped(branch)?.view()],
+            own.into_iter().chain(wanted.feed_forward).collect(),
         )?;
-        drop(branch);
-        let dmiddle = sum(dmiddle, feed_forward.remove(0));
-        let mut norm = self.attention_norm.backward(
-            &chain([x.clone(), x], cut.attention_norm),
+        let (dmiddle, mut branch) = (shaped(dmiddle)?, Vec::new());
+        // The gradient of `x` is that of the norm, to which the attention adds.
+        let dx = wanted.attention[0].as_mut().map(Slot::reborrow);
+        let ends = [dx, Some(Slot::new(&mut branch, n))];
+        self.attention_norm.backward(
+            &chain([x.view(), x.view()], &cut.attention_norm),
             &saved.attention_norm,
             &[dmiddle.view()],
+            ends.into_iter().chain(wanted.attention_norm).collect(),
         )?;
         drop(dmiddle);
-        let third = norm.split_off(2);
-        let [branch, dx] = ends(norm);
-        let mut gradients = self.attention.backward(
-            cut.attention,
+        self.attention.backward(
+            &cut.attention,
             &saved.attention,
-            &[branch.view(), cotangents[1].view()],
-        )?;
-        gradients[0] = Some(sum(dx, gradients[0].take()));
-        gradients.extend(third);
-        gradients.extend(feed_forward);
-        gradients.extend(last);
-        Ok(gradients)
+            &[shaped(branch)?.view(), cotangents[1].view()],
+            wanted.attention,
+        )
     }
-}
-
-/// The gradients of a norm's branch and of its other summand.
-fn ends<T>(mut gradients: Vec<Option<ArrayD<T>>>) -> [ArrayD<T>; 2] {
-    [(); 2].map(|()| gradients.pop().flatten().expect("a gradient"))
-}
-
-/// The sum of two gradients of one array.
-fn sum<T: Real>(mut a: ArrayD<T>, b: Option<ArrayD<T>>) -> ArrayD<T> {
-    let b = b.expect("a gradient");
-    let more = b.as_slice().expect("a row-major array");
-    add_to(a.as_slice_mut().expect("a row-major array"), more);
-    a
 }

@@ -14,11 +14,12 @@ pub use trainer::{EpochReport, Trainer, TrainingConfig};
 
 use crate::Error;
 use bochner_graph::{
-    Activation, Bias, Features, Graph, GraphAttended, GraphAttention, GraphAttentionConfig,
-    GraphConvolution, GraphConvolutionConfig, Merge, SparseFeatures,
+    Bias, Features, Graph, GraphAttended, GraphAttention, GraphAttentionConfig, GraphConvolution,
+    GraphConvolutionConfig, Merge, SparseFeatures,
 };
-use bochner_nn::{Element, Mode, Parameter, ParameterMut, Parameters, join};
+use bochner_nn::{Element, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::Seed;
+use bochner_ops::{Activation, Mode};
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge as MergeTapes, NoneTape, PutTape, Tape, Tensor, ZerosTensor};
 use dfdx::tensor_ops::TryAdd;

@@ -7,8 +7,9 @@ use bochner_graph::{
     FanOut, Features, Graph, GraphAttention, LayerError, NeighbourSampler, Neighbourhood, Nodes,
     SparseFeatures,
 };
-use bochner_nn::{Element, Mode};
+use bochner_nn::Element;
 use bochner_numerics::Seed;
+use bochner_ops::Mode;
 use dfdx::tensor::{Cpu, Merge, PutTape, SplitTape, Tape};
 use dfdx::tensor_ops::TryAdd;
 use ndarray::{Array2, Axis, s};

@@ -4,9 +4,10 @@ use super::l2::add_l2;
 use super::{Assessment, Classified, NodeClassifier, NodeClassifierConfig, Task, array};
 use crate::Error;
 use crate::descent::{Descent, device_error};
-use bochner_nn::{AdamConfig, Mode, cross_entropy_of, parameter_count, tape_adding_to};
+use bochner_nn::{cross_entropy_of, parameter_count, tape_adding_to};
 use bochner_numerics::Seed;
 use bochner_numerics::parallel::awake;
+use bochner_ops::{AdamConfig, Mode};
 use dfdx::prelude::{AsArray, OwnedTape};
 use dfdx::tensor::Cpu;
 use dfdx::tensor_ops::{TryAdd, TryMul};
@@ -258,8 +259,9 @@ pub(super) mod tests {
     use super::super::task::tests::rings;
     use super::*;
     use bochner_attention::{IkanDirect, Mikan, Posterior};
-    use bochner_graph::{Activation, AttentionKind};
+    use bochner_graph::AttentionKind;
     use bochner_nn::Parameters;
+    use bochner_ops::Activation;
     use std::collections::BTreeMap;
 
     const ALL: [&str; 4] = ["classic", "direct", "mikan", "convolution"];

@@ -12,10 +12,11 @@ pub use trainer::{EpochReport, Trainer, TrainingConfig};
 use crate::Error;
 use bochner_attention::{Attention, Mask, MultiHead, MultiHeadConfig, Pass, Variant};
 use bochner_nn::{
-    Activation, Element, FeedForward, FeedForwardConfig, LayerNorm, Linear, Mode, Parameter,
-    ParameterMut, Parameters, join,
+    Element, FeedForward, FeedForwardConfig, LayerNorm, Linear, Parameter, ParameterMut,
+    Parameters, join,
 };
 use bochner_numerics::Seed;
+use bochner_ops::{Activation, Mode};
 use dfdx::tensor::{Cpu, Tape, Tensor};
 use dfdx::tensor_ops::TryAdd;
 use serde::{Deserialize, Serialize};
@@ -115,7 +116,7 @@ impl<E: Element> Regressor<E> {
             )?,
             feed_forward_norm: LayerNorm::try_new(device, width)?,
             output: Linear::try_new(device, width, 1, &mut stream("output"))?,
-            residual_dropout: bochner_nn::Dropout { rate: dropout },
+            residual_dropout: bochner_nn::Dropout::new(dropout)?,
         })
     }
 

@@ -3,8 +3,9 @@
 
 use bochner_attention::{Attention, IkanDirect, Mask, Mikan, Pass, Softmax, Variant};
 use bochner_models::encoder::{Encoder, EncoderConfig, EncoderLayer, EncoderLayerConfig};
-use bochner_nn::{Mode, Parameters, alloc_gradients};
+use bochner_nn::{Parameters, alloc_gradients};
 use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+use bochner_ops::Mode;
 use dfdx::prelude::*;
 
 type Sequences<T = NoneTape> = Tensor<(usize, usize, usize), f64, Cpu, T>;

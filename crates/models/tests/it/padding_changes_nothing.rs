@@ -6,7 +6,7 @@ use bochner_models::Error;
 use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig};
 use bochner_nn::{Error as NnError, Parameters, alloc_gradients};
-use bochner_numerics::{Seed, relative_error};
+use bochner_numerics::{ArgumentError, Seed, relative_error};
 use dfdx::prelude::*;
 
 const WORDS: usize = 20;
@@ -171,7 +171,7 @@ fn wrong_lengths_are_refused_by_type() {
     assert!(
         matches!(
             error,
-            Error::Nn(NnError::IndexOutOfBounds { index: WORDS, .. })
+            Error::Nn(NnError::Argument(ArgumentError::Index { got: WORDS, .. }))
         ),
         "{error}"
     );

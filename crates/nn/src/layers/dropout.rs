@@ -1,14 +1,15 @@
 //! Dropout.
 
-use crate::{BoxError, Element, Error, Inputs, Mode, Operation, record_one};
-use bochner_numerics::{DropoutMask, Real, Seed};
+use crate::{Element, Error, TapeInputs, record_one};
+use bochner_numerics::{Seed, argument};
+use bochner_ops::{DropOut, Mode, dropout_mask};
 use dfdx::dtypes::Dtype;
 use dfdx::nn::tensor_collection::{ModuleVisitor, ScalarOptions, TensorCollection};
 use dfdx::nn::{BuildOnDevice, Module, ModuleMut};
 use dfdx::shapes::{HasShape, Shape};
 use dfdx::tensor::{Cpu, CpuError, NoneTape, OwnedTape, RandomU64, Tape, Tensor};
 use dfdx::tensor_ops::Device;
-use ndarray::{ArrayD, ArrayViewD};
+use std::cell::Cell;
 
 /// Sets elements to zero with probability `rate` and divides the others by `1 - rate`.
 ///
@@ -18,11 +19,12 @@ use ndarray::{ArrayD, ArrayViewD};
 /// `ModuleMut` trains, takes a tape, and draws the seed from the device.
 ///
 /// ```
-/// use bochner_nn::{Dropout, Mode};
+/// use bochner_nn::Dropout;
 /// use bochner_numerics::Seed;
+/// use bochner_ops::Mode;
 /// use dfdx::prelude::*;
 ///
-/// let dropout = Dropout { rate: 0.5 };
+/// let dropout = Dropout::new(0.5)?;
 /// let x: Tensor<Rank1<100>, f32, Cpu> = Cpu::default().ones();
 /// let y = dropout.apply(x.clone(), Mode::Training(Seed::new(7)))?;
 /// assert!(y.array().iter().all(|&y| y == 0.0 || y == 2.0));
@@ -31,10 +33,10 @@ use ndarray::{ArrayD, ArrayViewD};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropout {
-    /// The probability of zero, at least 0 and below 1.
-    pub rate: f64,
+    rate: f64,
 }
 
+/// Dropout at the rate 0.1.
 impl Default for Dropout {
     fn default() -> Self {
         Self { rate: 0.1 }
@@ -42,10 +44,24 @@ impl Default for Dropout {
 }
 
 impl Dropout {
+    /// Dropout with the probability `rate` of zero, at least 0 and below 1.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for another rate.
+    pub fn new(rate: f64) -> Result<Self, Error> {
+        argument::rate("rate", rate)?;
+        Ok(Self { rate })
+    }
+
+    /// The probability of zero.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
     /// The output; one operation on the tape, or none in evaluation.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless `0 <= rate < 1`, [`Error::Empty`] if `x` has no elements.
+    /// [`Error::Argument`] if `x` has no elements, or dfdx has written a rate that is none.
     pub fn apply<S, E, T>(
         &self,
         x: Tensor<S, E, Cpu, T>,
@@ -56,57 +72,11 @@ impl Dropout {
         E: Element,
         T: Tape<E, Cpu>,
     {
-        let Some(mask) = mask(self.rate, mode)? else {
+        let Some(mask) = dropout_mask(self.rate, mode)? else {
             return Ok(x);
         };
         let shape = *x.shape();
-        record_one(Drop(mask), Inputs::<E, T>::new().with(x)?, shape)
-    }
-}
-
-/// The mask of a pass, if it has one.
-pub(super) fn mask(rate: f64, mode: Mode) -> Result<Option<DropoutMask>, Error> {
-    let seed = match mode {
-        Mode::Evaluation => Seed::new(0),
-        Mode::Training(seed) => seed,
-    };
-    let mask = DropoutMask::new(rate, seed).map_err(|_| Error::OutOfRange {
-        what: "the dropout rate",
-        got: rate,
-        requirement: "at least 0 and below 1",
-    })?;
-    Ok((mode != Mode::Evaluation && rate > 0.0).then_some(mask))
-}
-
-/// [`Dropout`] as an operation on `x`.
-struct Drop(DropoutMask);
-
-impl Drop {
-    fn scaled<T: Real>(&self, x: &ArrayViewD<'_, T>) -> ArrayD<T> {
-        let mut y = x.to_owned();
-        self.0
-            .scale(0, y.as_slice_mut().expect("a row-major array"));
-        y
-    }
-}
-
-impl<T: Real> Operation<T> for Drop {
-    type Saved = ();
-
-    fn forward(
-        &self,
-        inputs: &[ArrayViewD<'_, T>],
-    ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
-        Ok((vec![self.scaled(&inputs[0])], ()))
-    }
-
-    fn backward(
-        &self,
-        _: &[ArrayViewD<'_, T>],
-        _: &Self::Saved,
-        cotangents: &[ArrayViewD<'_, T>],
-    ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
-        Ok(vec![Some(self.scaled(&cotangents[0]))])
+        record_one(DropOut(mask), TapeInputs::<E, T>::new().with(x)?, shape)
     }
 }
 
@@ -148,14 +118,19 @@ impl<E: Dtype, D: Device<E>> TensorCollection<E, D> for Dropout {
     fn iter_tensors<V: ModuleVisitor<Self, E, D>>(
         visitor: &mut V,
     ) -> Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
+        // A visitor that builds another layer is handed the defaults of scalars, not their values.
+        let own = Cell::new(Self::default().rate);
         visitor.visit_fields(
             <Self as TensorCollection<E, D>>::scalar(
                 "rate",
-                |s| &s.rate,
+                |s| {
+                    own.set(s.rate);
+                    &s.rate
+                },
                 |s| &mut s.rate,
                 ScalarOptions::from_default(Self::default().rate),
             ),
-            |rate| Dropout { rate },
+            |_| Dropout { rate: own.get() },
         )
     }
 }

@@ -2,9 +2,9 @@
 
 use super::initial::{count, draws};
 use crate::parameters::{Parameter, ParameterMut, Parameters, join};
-use crate::rows::{add, by_blocks, for_each_piece};
 use crate::{Element, Error};
-use bochner_numerics::standard_normal;
+use bochner_numerics::{argument, standard_normal};
+use bochner_ops::{filled, lookup, lookup_vjp};
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{
     Cpu, Gradients, PutTape, SplitTape, Tape, Tensor, TensorFromVec, UniqueId, ZerosTensor,
@@ -48,15 +48,12 @@ pub struct Embedding<E: Element> {
     key: Tensor<(usize,), E, Cpu>,
 }
 
-/// Multiplications that take as long as fetching one number of a table.
-const WORK: usize = 4;
-
 impl<E: Element> Embedding<E> {
     /// A table with random initial values.
     ///
     /// # Errors
-    /// [`Error::Empty`] if a size is zero, [`Error::OutOfRange`] if the table cannot be addressed,
-    /// [`Error::Device`] if there is no memory for it.
+    /// [`Error::Argument`] if a size is zero or the table cannot be addressed, [`Error::Device`] if there is no
+    /// memory for it.
     pub fn try_new(
         device: &Cpu,
         words: usize,
@@ -77,8 +74,7 @@ impl<E: Element> Embedding<E> {
     /// The vectors of the words; one operation on the tape.
     ///
     /// # Errors
-    /// [`Error::IndexOutOfBounds`] for a word that is not in the table, [`Error::Empty`] without
-    /// words.
+    /// [`Error::Argument`] for a word that is not in the table, or without words.
     #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn apply<B: Dim, Q: Dim, T: Tape<E, Cpu>>(
         &self,
@@ -86,23 +82,13 @@ impl<E: Element> Embedding<E> {
     ) -> Result<Tensor<(B, Q, usize), E, Cpu, T>, Error> {
         let (words, mut tape) = words.split_tape();
         let (batch, time) = *words.shape();
-        if batch.size() * time.size() == 0 {
-            let shape = [batch.size(), time.size()];
-            let what = format!("the tensor of words, of shape {shape:?},");
-            return Err(Error::Empty { what });
-        }
+        argument::not_empty("words", &[batch.size(), time.size()])?;
         let (device, words) = (words.device().clone(), words.as_vec());
-        if let Some(&index) = words.iter().find(|word| **word >= self.words) {
-            return Err(Error::IndexOutOfBounds {
-                what: "the words",
-                index,
-                of: "words",
-                len: self.words,
-            });
+        for &word in &words {
+            argument::index("words", word, self.words)?;
         }
-        let work = words.len() * self.width * WORK;
-        let [values] = by_blocks(words.len(), [self.width], work, |range, [rows]| {
-            rows.copies_of(words[range].iter().map(|&word| self.row(word)));
+        let [values] = filled([words.len() * self.width], |[rows]| {
+            lookup(&self.values, self.width, &words, rows);
         });
         let y = device.try_tensor_from_vec(values, (batch, time, self.width))?;
         if T::OWNS_TAPE {
@@ -110,7 +96,7 @@ impl<E: Element> Embedding<E> {
             tape.add_backward_op(move |gradients: &mut Gradients<E, Cpu>| {
                 let cotangent = std::mem::take(&mut **gradients.get_or_alloc_mut(&result)?);
                 let (dw, marks) = table(gradients.get_or_alloc_mut(&key)?, size);
-                scatter(&words, &cotangent, dw, marks);
+                lookup_vjp(&words, &cotangent, dw, marks);
                 **gradients.get_or_alloc_mut(&result)? = cotangent;
                 Ok(())
             });
@@ -139,25 +125,6 @@ impl<E: Element> Embedding<E> {
         let gradient = gradients.get_or_alloc_mut(&self.key)?;
         Ok(table(gradient, (self.words, self.width)))
     }
-}
-
-/// Adds the rows of `dy` to those of their words in `dw` and marks these; each thread has words of
-/// its own.
-fn scatter<E: Element>(words: &[usize], dy: &[E], dw: &mut [E], marks: &mut [E]) {
-    /// Parts of the table.
-    const PARTS: usize = 8;
-    let (width, part) = (dw.len() / marks.len(), marks.len().div_ceil(PARTS));
-    let parts = dw.chunks_mut(part * width).zip(marks.chunks_mut(part));
-    for_each_piece(parts.enumerate(), dy.len() * WORK, |(i, (dw, marks))| {
-        for (&word, dy) in words.iter().zip(dy.chunks_exact(width)) {
-            // Below the part's first word the difference is huge.
-            let word = word.wrapping_sub(i * part);
-            if let Some(mark) = marks.get_mut(word) {
-                *mark = E::one();
-                add(&mut dw[word * width..(word + 1) * width], dy);
-            }
-        }
-    });
 }
 
 /// The gradient of a table, and behind it one mark for each row that may differ from zero.
@@ -195,24 +162,26 @@ impl<E: Element> Parameter<E> for Embedding<E> {
         self.key.id()
     }
 
-    fn not_finite(&self, gradients: &mut Gradients<E, Cpu>) -> Result<Option<(usize, E)>, Error> {
+    fn gradient_parts(
+        &self,
+        gradients: &mut Gradients<E, Cpu>,
+        f: &mut dyn FnMut(usize, &mut [E]),
+    ) -> Result<(), Error> {
         let (gradient, marks) = self.table(gradients)?;
-        // The other rows are zero.
-        let rows = gradient.chunks_exact(self.width).zip(marks).enumerate();
-        let mut marked = rows.filter(|(_, (_, mark))| **mark != E::zero());
-        Ok(marked.find_map(|(word, (row, _))| {
-            let i = row.iter().position(|x| !x.is_finite())?;
-            Some((word * self.width + i, row[i]))
-        }))
+        let rows = gradient.chunks_exact_mut(self.width).zip(marks);
+        for (word, (row, _)) in rows
+            .enumerate()
+            .filter(|(_, (_, mark))| **mark != E::zero())
+        {
+            f(word * self.width, row);
+        }
+        Ok(())
     }
 
     fn zero_gradient(&self, gradients: &mut Gradients<E, Cpu>) -> Result<(), Error> {
-        let (gradient, marks) = self.table(gradients)?;
-        let rows = gradient.chunks_exact_mut(self.width).zip(marks);
-        for (row, mark) in rows.filter(|(_, mark)| **mark != E::zero()) {
-            row.fill(E::zero());
-            *mark = E::zero();
-        }
+        self.gradient_parts(gradients, &mut |_, row| row.fill(E::zero()))?;
+        let (_, marks) = self.table(gradients)?;
+        marks.fill(E::zero());
         Ok(())
     }
 }

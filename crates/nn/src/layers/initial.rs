@@ -1,7 +1,7 @@
 //! Initial values.
 
 use crate::{Element, Error};
-use bochner_numerics::Real;
+use bochner_numerics::{Real, argument};
 use dfdx::shapes::Shape;
 use dfdx::tensor::{Cpu, CpuError, Tensor, TensorFromVec};
 use rand::Rng;
@@ -40,17 +40,19 @@ pub(crate) fn tensor<S: Shape, E: Element>(
 
 /// The number of elements of a layer's parameter, if it has any and they can be addressed.
 pub(super) fn count<E>(dims: &[usize]) -> Result<usize, Error> {
-    if dims.contains(&0) {
-        let what = format!("a parameter of the layer, of shape {dims:?},");
-        return Err(Error::Empty { what });
-    }
+    argument::not_empty("a parameter of the layer", dims)?;
     let most = isize::MAX as usize / size_of::<E>();
     let n = dims.iter().try_fold(1_usize, |n, &dim| n.checked_mul(dim));
-    n.filter(|&n| n <= most).ok_or_else(|| Error::OutOfRange {
-        what: "the number of elements of a layer's parameter",
-        got: dims.iter().map(|&dim| dim as f64).product(),
-        requirement: "so small that they can be addressed",
-    })
+    let n = n.filter(|&n| n <= most);
+    let elements: f64 = dims.iter().map(|&dim| dim as f64).product();
+    let name = "number of elements of a parameter of the layer";
+    argument::in_range(
+        n.is_some(),
+        name,
+        elements,
+        "so small that they can be addressed",
+    )?;
+    Ok(n.unwrap_or(0))
 }
 
 /// `n` initial values, if there is memory for them.
@@ -66,7 +68,7 @@ pub(super) fn draws<E>(n: usize, mut draw: impl FnMut() -> E) -> Result<Vec<E>, 
 #[cfg(test)]
 mod tests {
     use crate::{Embedding, Error, FeedForward, LayerNorm, Linear};
-    use bochner_numerics::Seed;
+    use bochner_numerics::{ArgumentError, Seed};
     use dfdx::prelude::Cpu;
     use dfdx::tensor::CpuError;
 
@@ -96,7 +98,7 @@ mod tests {
         for (first, second) in [(usize::MAX, 4), (1 << 33, 1 << 33), (1 << 61, 1)] {
             for error in of(first, second) {
                 assert!(
-                    matches!(error, Error::OutOfRange { got, .. } if got > 1e18),
+                    matches!(error, Error::Argument(ArgumentError::OutOfRange { got, .. }) if got > 1e18),
                     "{error}"
                 );
             }
@@ -109,13 +111,12 @@ mod tests {
             );
         }
         for error in of(3, 0) {
-            assert!(matches!(error, Error::Empty { .. }), "{error}");
-            let error = error.to_string();
-            let (start, end) = (
-                "a parameter of the layer, of shape [",
-                "], must have at least one",
+            assert!(
+                matches!(error, Error::Argument(ArgumentError::Empty { .. })),
+                "{error}"
             );
-            assert!(error.starts_with(start) && error.contains(end), "{error}");
+            let start = "`a parameter of the layer` has shape [";
+            assert!(error.to_string().starts_with(start), "{error}");
         }
     }
 }

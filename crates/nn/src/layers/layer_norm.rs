@@ -1,27 +1,19 @@
 //! Layer normalisation.
 
-mod normalise;
-
-use super::dropout::mask;
 use super::initial::{count, draws};
 use super::{Dropout, EndsWith};
 use crate::parameters::{Parameter, ParameterMut, Parameters, join};
-use crate::rows::by_blocks;
-use crate::{BoxError, Element, Error, Inputs, Mode, Operation, record_one};
-use bochner_numerics::{DropoutMask, Real};
+use crate::{Element, Error, TapeInputs, record_one};
+use bochner_ops::{Mode, Normalise, ResidualNorm, dropout_mask};
 use dfdx::dtypes::Dtype;
 use dfdx::nn::tensor_collection::{ModuleVisitor, ScalarOptions, TensorCollection, TensorOptions};
 use dfdx::nn::{BuildModule, BuildOnDevice, Module, NonMutableModule};
 use dfdx::shapes::{Const, ConstDim, Dim, HasShape};
 use dfdx::tensor::{Cpu, CpuError, Merge, Storage, Tape, Tensor, TensorFromVec};
 use dfdx::tensor_ops::Device;
-use ndarray::{ArrayD, ArrayViewD};
-pub use normalise::Normalised;
-use normalise::{Rows, normalise, normalise_vjp};
+use std::cell::Cell;
 
 const EPSILON: f64 = 1e-5;
-/// Multiplications that take as long as drawing one element of a mask.
-const DRAW: usize = 8;
 
 /// Normalises the last axis to mean 0 and variance 1, then scales and shifts it.
 ///
@@ -32,11 +24,7 @@ const DRAW: usize = 8;
 /// * $\beta$: `beta`, `[N]`, starts at 0
 /// * $\epsilon$: `epsilon`, `1e-5` by default
 ///
-/// # Numerics
-/// Any finite row is normalised, and its gradient is that of the formula. Where a sum or a square
-/// overflows (in single precision with numbers from about 1e18), the row is done again times a power of
-/// two that brings its largest number near one; so it is where a residual branch overflows the sum. All
-/// other rows pay one comparison for it. Squares that underflow are nothing beside $\epsilon$.
+/// See [`Normalise`] for rows whose squares overflow.
 ///
 /// # Reference
 /// Ba, Kiros, Hinton, *Layer Normalization*, 2016.
@@ -54,8 +42,8 @@ impl<N: Dim, E: Element> LayerNorm<N, E> {
     /// A layer that starts as the plain normalisation.
     ///
     /// # Errors
-    /// [`Error::Empty`] if the size is zero, [`Error::OutOfRange`] if it cannot be addressed,
-    /// [`Error::Device`] if there is no memory.
+    /// [`Error::Argument`] if the size is zero or cannot be addressed, [`Error::Device`] if there is no
+    /// memory.
     pub fn try_new(device: &Cpu, size: N) -> Result<Self, Error> {
         let n = count::<E>(&[size.size()])?;
         Ok(Self {
@@ -68,24 +56,24 @@ impl<N: Dim, E: Element> LayerNorm<N, E> {
     /// The output; one operation on the tape.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if the last axis of `x` is not the layer's, [`Error::OutOfRange`]
-    /// unless `epsilon` is positive in the type of `x` too, [`Error::Empty`] if `x` has no elements.
+    /// [`Error::Argument`] if the last axis of `x` is not the layer's, `x` has no elements, or `epsilon` is
+    /// not positive in the type of `x` too.
     pub fn apply<S, T>(&self, x: Tensor<S, E, Cpu, T>) -> Result<Tensor<S, E, Cpu, T>, Error>
     where
         S: EndsWith<N>,
         T: Tape<E, Cpu>,
     {
-        let operation = Normalise(self.checked_epsilon()?);
-        let shape = super::checked(*x.shape(), self.gamma.shape().0)?;
-        let inputs = self.add_to(Inputs::<E, T>::new().with(x)?)?;
-        record_one(operation, inputs, shape)
+        let epsilon = self.epsilon;
+        let shape = *x.shape();
+        let inputs = self.add_to(TapeInputs::<E, T>::new().with(x)?)?;
+        record_one(Normalise { epsilon }, inputs, shape)
     }
 
     /// The end of a residual branch, $\mathrm{LN}(x + \mathrm{dropout}(r))$; one operation on the
     /// tape.
     ///
     /// # Errors
-    /// Those of [`apply`](Self::apply), and [`Error::OutOfRange`] unless `0 <= rate < 1`.
+    /// Those of [`apply`](Self::apply), also if `branch` has another shape than `x`.
     pub fn apply_residual<S, T>(
         &self,
         x: Tensor<S, E, Cpu, T>,
@@ -98,15 +86,8 @@ impl<N: Dim, E: Element> LayerNorm<N, E> {
         T: Tape<E, Cpu> + Merge<T>,
     {
         let operation = self.residual(dropout, mode)?;
-        let shape = super::checked(*x.shape(), self.gamma.shape().0)?;
-        if *branch.shape() != shape {
-            return Err(Error::ShapeMismatch {
-                what: "the residual branch",
-                expected: shape.concrete().into(),
-                got: branch.shape().concrete().into(),
-            });
-        }
-        let inputs = self.add_to(Inputs::<E, T>::new().with(x)?.with(branch)?)?;
+        let shape = *x.shape();
+        let inputs = self.add_to(TapeInputs::<E, T>::new().with(x)?.with(branch)?)?;
         record_one(operation, inputs, shape)
     }
 
@@ -114,101 +95,23 @@ impl<N: Dim, E: Element> LayerNorm<N, E> {
     /// `beta`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless `epsilon` is positive and `0 <= rate < 1`.
+    /// [`Error::Argument`] unless the rate of the dropout is at least 0 and below 1.
     pub fn residual(&self, dropout: Dropout, mode: Mode) -> Result<ResidualNorm, Error> {
         Ok(ResidualNorm {
-            epsilon: self.checked_epsilon()?,
-            mask: mask(dropout.rate, mode)?,
+            epsilon: self.epsilon,
+            mask: dropout_mask(dropout.rate(), mode)?,
         })
     }
 
     /// Adds `gamma` and `beta` to the inputs of an operation.
     ///
     /// # Errors
-    /// [`Error::Empty`] if they have no elements.
-    pub fn add_to<T: Tape<E, Cpu>>(&self, inputs: Inputs<E, T>) -> Result<Inputs<E, T>, Error> {
+    /// [`Error::Argument`] if they have no elements.
+    pub fn add_to<T: Tape<E, Cpu>>(
+        &self,
+        inputs: TapeInputs<E, T>,
+    ) -> Result<TapeInputs<E, T>, Error> {
         inputs.with(self.gamma.clone())?.with(self.beta.clone())
-    }
-
-    fn checked_epsilon(&self) -> Result<f64, Error> {
-        // In single precision 1e-50 is zero, and a constant row would be zero over zero.
-        if self.epsilon > 0.0 && E::of(self.epsilon).is_normal() {
-            return Ok(self.epsilon);
-        }
-        Err(Error::OutOfRange {
-            what: "epsilon",
-            got: self.epsilon,
-            requirement: "positive, and neither too small nor too large for the layer's numbers",
-        })
-    }
-}
-
-/// [`LayerNorm`] as an operation on `x`, `gamma`, `beta`; its $\epsilon$.
-struct Normalise(f64);
-
-/// [`LayerNorm::apply_residual`] as an operation on `x`, the branch, `gamma`, `beta`.
-#[derive(Clone, Copy, Debug)]
-pub struct ResidualNorm {
-    epsilon: f64,
-    mask: Option<DropoutMask>,
-}
-
-impl<T: Real> Operation<T> for Normalise {
-    type Saved = Normalised<T>;
-
-    fn forward(
-        &self,
-        inputs: &[ArrayViewD<'_, T>],
-    ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
-        let [x, gamma, beta] = super::slices(inputs);
-        let (y, saved) = normalise(&Rows { x, branch: None }, gamma, beta, self.0);
-        Ok((vec![ArrayD::from_shape_vec(inputs[0].raw_dim(), y)?], saved))
-    }
-
-    fn backward(
-        &self,
-        inputs: &[ArrayViewD<'_, T>],
-        saved: &Self::Saved,
-        cotangents: &[ArrayViewD<'_, T>],
-    ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
-        let [_, gamma, _] = super::slices(inputs);
-        let [dy] = super::slices(cotangents);
-        super::gradients(inputs, normalise_vjp(dy, gamma, saved))
-    }
-}
-
-impl<T: Real> Operation<T> for ResidualNorm {
-    type Saved = Normalised<T>;
-
-    fn forward(
-        &self,
-        inputs: &[ArrayViewD<'_, T>],
-    ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
-        let [x, branch, gamma, beta] = super::slices(inputs);
-        let branch = Some((branch, self.mask.as_ref()));
-        let (y, saved) = normalise(&Rows { x, branch }, gamma, beta, self.epsilon);
-        Ok((vec![ArrayD::from_shape_vec(inputs[0].raw_dim(), y)?], saved))
-    }
-
-    fn backward(
-        &self,
-        inputs: &[ArrayViewD<'_, T>],
-        saved: &Self::Saved,
-        cotangents: &[ArrayViewD<'_, T>],
-    ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
-        let [_, _, gamma, _] = super::slices(inputs);
-        let [dy] = super::slices(cotangents);
-        let [dx, dgamma, dbeta] = normalise_vjp(dy, gamma, saved);
-        let width = gamma.len();
-        let rows = dx.len() / width;
-        let [dbranch] = by_blocks(rows, [width], dx.len() * DRAW, |range, [piece]| {
-            let start = range.start * width;
-            let piece = piece.copy_of(&dx[start..range.end * width]);
-            if let Some(mask) = &self.mask {
-                mask.scale(start as u64, piece);
-            }
-        });
-        super::gradients(inputs, [dx, dbranch, dgamma, dbeta])
     }
 }
 
@@ -247,12 +150,17 @@ impl<N: ConstDim, E: Element, D: Device<E>> TensorCollection<E, D> for LayerNorm
     fn iter_tensors<V: ModuleVisitor<Self, E, D>>(
         visitor: &mut V,
     ) -> Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
+        // A visitor that builds another layer is handed the defaults of scalars, not their values.
+        let own = Cell::new(EPSILON);
         let epsilon = ScalarOptions::from_default(EPSILON);
         visitor.visit_fields(
             (
                 Self::tensor(
                     "gamma",
-                    |s| &s.gamma,
+                    |s| {
+                        own.set(s.epsilon);
+                        &s.gamma
+                    },
                     |s| &mut s.gamma,
                     TensorOptions::reset_to_ones(),
                 ),
@@ -264,10 +172,10 @@ impl<N: ConstDim, E: Element, D: Device<E>> TensorCollection<E, D> for LayerNorm
                 ),
                 Self::scalar("epsilon", |s| &s.epsilon, |s| &mut s.epsilon, epsilon),
             ),
-            |(gamma, beta, epsilon)| LayerNorm {
+            |(gamma, beta, _)| LayerNorm {
                 gamma,
                 beta,
-                epsilon,
+                epsilon: own.get(),
             },
         )
     }

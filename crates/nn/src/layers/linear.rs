@@ -3,16 +3,14 @@
 use super::EndsWith;
 use super::initial::{UniformWithin, tensor};
 use crate::parameters::{Parameter, ParameterMut, Parameters, join};
-use crate::rows::{affine, affine_vjp};
-use crate::{BoxError, Element, Error, Inputs, Operation, record_one};
-use bochner_numerics::Real;
+use crate::{Element, Error, TapeInputs, record_one};
+use bochner_ops::Affine;
 use dfdx::dtypes::Dtype;
 use dfdx::nn::tensor_collection::{ModuleVisitor, TensorCollection, TensorOptions};
 use dfdx::nn::{BuildModule, BuildOnDevice, Module, NonMutableModule};
 use dfdx::shapes::{Const, ConstDim, Dim, HasShape};
 use dfdx::tensor::{Cpu, CpuError, Storage, Tape, Tensor};
 use dfdx::tensor_ops::Device;
-use ndarray::{ArrayD, ArrayViewD};
 use rand::Rng;
 
 /// A linear map with a bias, over the last axis.
@@ -51,8 +49,8 @@ impl<I: Dim, O: Dim, E: Element> Linear<I, O, E> {
     /// A layer with random initial values.
     ///
     /// # Errors
-    /// [`Error::Empty`] if a size is zero, [`Error::OutOfRange`] if the matrix cannot be addressed,
-    /// [`Error::Device`] if there is no memory for it.
+    /// [`Error::Argument`] if a size is zero or the matrix cannot be addressed, [`Error::Device`] if there is
+    /// no memory for it.
     pub fn try_new(device: &Cpu, inputs: I, outputs: O, rng: &mut impl Rng) -> Result<Self, Error> {
         let distribution = UniformWithin::fan_in(inputs.size());
         Ok(Self {
@@ -64,8 +62,7 @@ impl<I: Dim, O: Dim, E: Element> Linear<I, O, E> {
     /// The output; one operation on the tape.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if the last axis of `x` is not the layer's, [`Error::Empty`] if `x`
-    /// has no elements.
+    /// [`Error::Argument`] if the last axis of `x` is not the layer's, or `x` has no elements.
     pub fn apply<S, T>(
         &self,
         x: Tensor<S, E, Cpu, T>,
@@ -74,47 +71,20 @@ impl<I: Dim, O: Dim, E: Element> Linear<I, O, E> {
         S: EndsWith<I>,
         T: Tape<E, Cpu>,
     {
-        let (outputs, inputs) = *self.weight.shape();
-        let shape = super::checked(*x.shape(), inputs)?.with_last(outputs);
-        let inputs = self.add_to(Inputs::<E, T>::new().with(x)?)?;
+        let shape = x.shape().with_last(self.bias.shape().0);
+        let inputs = self.add_to(TapeInputs::<E, T>::new().with(x)?)?;
         record_one(Affine, inputs, shape)
     }
 
     /// Adds `weight` and `bias` to the inputs of an operation.
     ///
     /// # Errors
-    /// [`Error::Empty`] if they have no elements.
-    pub fn add_to<T: Tape<E, Cpu>>(&self, inputs: Inputs<E, T>) -> Result<Inputs<E, T>, Error> {
+    /// [`Error::Argument`] if they have no elements.
+    pub fn add_to<T: Tape<E, Cpu>>(
+        &self,
+        inputs: TapeInputs<E, T>,
+    ) -> Result<TapeInputs<E, T>, Error> {
         inputs.with(self.weight.clone())?.with(self.bias.clone())
-    }
-}
-
-/// [`Linear`] as an operation on `x`, `weight`, `bias`.
-struct Affine;
-
-impl<T: Real> Operation<T> for Affine {
-    type Saved = ();
-
-    fn forward(
-        &self,
-        inputs: &[ArrayViewD<'_, T>],
-    ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
-        let [x, weight, bias] = super::slices(inputs);
-        let shape = super::with_last(inputs[0].shape(), bias.len());
-        let y = affine(x, weight, bias, |_, _| ());
-        Ok((vec![ArrayD::from_shape_vec(shape, y)?], ()))
-    }
-
-    fn backward(
-        &self,
-        inputs: &[ArrayViewD<'_, T>],
-        _: &Self::Saved,
-        cotangents: &[ArrayViewD<'_, T>],
-    ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
-        let [x, weight, bias] = super::slices(inputs);
-        let [dy] = super::slices(cotangents);
-        let (dx, dw, db) = affine_vjp(x, weight, dy, bias.len(), |_, _| ());
-        super::gradients(inputs, [dx, dw, db])
     }
 }
 

@@ -1,24 +1,13 @@
 //! Adam and AdamW.
 
-use super::AdamConfig;
-use super::config::{LEARNING_RATE, factor_in_range};
-use super::rule::Rule;
 use crate::parameters::try_for_each;
 use crate::{Collection, Element, Error, Parameters};
+use bochner_ops::{AdamConfig, AdamRule, Moments, check_factor};
 use dfdx::nn::tensor_collection::TensorCollection;
 use dfdx::optim::{Optimizer, OptimizerUpdateError};
 use dfdx::tensor::{Cpu, CpuError, Gradients};
 use dfdx::tensor_ops::Device;
 use std::collections::BTreeMap;
-
-/// The running moments of one parameter's gradient, in row-major order.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Moments<E> {
-    /// The running mean of the gradient.
-    pub first: Vec<E>,
-    /// The running mean of its square.
-    pub second: Vec<E>,
-}
 
 /// All that [`Adam`] remembers from step to step.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,17 +18,8 @@ pub struct AdamState<E> {
     pub moments: BTreeMap<String, Moments<E>>,
 }
 
-/// Adam, or AdamW with [`WeightDecay::Decoupled`](crate::WeightDecay::Decoupled).
-///
-/// $$ m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad v \leftarrow \beta_2 v + (1 - \beta_2) g^2,
-/// \quad \theta \leftarrow \theta - \frac{\eta}{1 - \beta_1^t} \,
-/// \frac{m}{\sqrt{v / (1 - \beta_2^t)} + \epsilon} $$
-///
-/// * $\theta$: a parameter, $g$: its gradient, plus $\lambda\theta$ for [`WeightDecay::L2`](crate::WeightDecay::L2)
-/// * $m, v$: [`Moments`], zero at first; $t$: the step, from 1
-/// * $\eta$: `learning_rate`; $\beta_1, \beta_2$: `betas`; $\epsilon$: `epsilon`
-/// * $\lambda$: the weight decay; with [`WeightDecay::Decoupled`](crate::WeightDecay::Decoupled) first
-///   $\theta \leftarrow (1 - \eta\lambda)\theta$ is taken
+/// Adam, or AdamW with [`WeightDecay::Decoupled`](bochner_ops::WeightDecay::Decoupled): [`AdamRule`] for all
+/// parameters of a model.
 ///
 /// A parameter that the backward pass did not reach has a zero gradient and is stepped like any
 /// other: its moments decay, and so does its weight. (PyTorch skips a parameter whose gradient is
@@ -50,13 +30,10 @@ pub struct AdamState<E> {
 /// A gradient whose square overflows is finite, but its $v$ is not: that weight rests from then on.
 /// [`clip_by_norm`](crate::clip_by_norm) before the step prevents it.
 ///
-/// # Reference
-/// Kingma, Ba, *Adam*, 2015; Loshchilov, Hutter, *Decoupled Weight Decay Regularization*, 2019.
-///
 /// ```
-/// use bochner_nn::{Adam, AdamConfig, Linear, Rows, alloc_gradients, clip_by_norm};
-/// use bochner_nn::{mean_squared_error, zero_gradients};
+/// use bochner_nn::{Adam, Linear, alloc_gradients, clip_by_norm, mean_squared_error, zero_gradients};
 /// use bochner_numerics::Seed;
+/// use bochner_ops::{AdamConfig, Rows};
 /// use dfdx::prelude::*;
 ///
 /// let device = Cpu::default();
@@ -88,7 +65,7 @@ impl<E: Element> Adam<E> {
     /// An optimiser that has taken no step.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a setting outside its range.
+    /// [`Error::Argument`] for a setting outside its range.
     pub fn new(config: AdamConfig) -> Result<Self, Error> {
         Self::with_state(config, AdamState::default())
     }
@@ -100,7 +77,7 @@ impl<E: Element> Adam<E> {
     /// refuse other settings.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a setting outside its range.
+    /// [`Error::Argument`] for a setting outside its range.
     pub fn with_state(config: AdamConfig, state: AdamState<E>) -> Result<Self, Error> {
         config.validate::<E>()?;
         Ok(Self { config, state })
@@ -133,7 +110,7 @@ impl<E: Element> Adam<E> {
     /// [`step`](Self::step) with the learning rate of a schedule.
     ///
     /// # Errors
-    /// Those of [`step`](Self::step); [`Error::OutOfRange`] if the learning rate is out of the range
+    /// Those of [`step`](Self::step); [`Error::Argument`] if the learning rate is out of the range
     /// that [`AdamConfig`] gives.
     pub fn step_at(
         &mut self,
@@ -141,10 +118,10 @@ impl<E: Element> Adam<E> {
         model: &mut (impl Parameters<E> + ?Sized),
         gradients: &mut Gradients<E, Cpu>,
     ) -> Result<(), Error> {
-        factor_in_range::<E>(LEARNING_RATE, learning_rate)?;
+        check_factor::<E>("learning_rate", learning_rate)?;
         self.prepare(model, gradients)?;
         self.state.steps += 1;
-        let rule = Rule::new(&self.config, learning_rate, self.state.steps);
+        let rule = AdamRule::new(&self.config, learning_rate, self.state.steps);
         let (moments, mut values) = (&mut self.state.moments, Vec::new());
         let mut result = Ok(());
         model.for_each_mut("", &mut |name, parameter| {
@@ -191,9 +168,7 @@ impl<E: Element> Adam<E> {
         })?;
         model.for_each("", &mut |name, parameter| {
             if parameter.is_trained() && !self.state.moments.contains_key(name) {
-                let zeros = vec![E::default(); parameter.len()];
-                let (first, second) = (zeros.clone(), zeros);
-                let moments = Moments { first, second };
+                let moments = Moments::zeros(parameter.len());
                 self.state.moments.insert(name.to_string(), moments);
             }
         });
@@ -221,8 +196,9 @@ where
 
 #[cfg(test)]
 mod tests {
-    use crate::{Adam, AdamConfig, Error, WeightDecay};
-    use bochner_numerics::relative_error;
+    use crate::{Adam, Error};
+    use bochner_numerics::{ArgumentError, relative_error};
+    use bochner_ops::{AdamConfig, WeightDecay};
     use dfdx::prelude::*;
     use dfdx::tensor_ops::{AdamConfig as DfdxConfig, WeightDecay as DfdxDecay};
 
@@ -412,6 +388,51 @@ mod tests {
                 adam.step(&mut model, &mut gradients).unwrap();
                 assert_eq!(adam.state().steps, steps + 1);
             }
+        }
+    }
+
+    #[test]
+    fn settings_are_checked_in_the_type_of_the_weights() {
+        let (device, good) = (Cpu::default(), AdamConfig::adamw());
+        for large in [1e300, 1e38, 2e19] {
+            let rate = AdamConfig {
+                learning_rate: large,
+                ..good
+            };
+            let decays = [WeightDecay::L2(large), WeightDecay::Decoupled(large)];
+            let decays = decays.map(|weight_decay| AdamConfig {
+                weight_decay,
+                ..good
+            });
+            for config in [rate, decays[0], decays[1]] {
+                let error = Adam::<f32>::new(config).unwrap_err();
+                assert!(
+                    matches!(error, Error::Argument(ArgumentError::OutOfRange { got, .. }) if got == large)
+                );
+                assert_eq!(Adam::<f64>::new(config).is_ok(), large < 1e100);
+            }
+            let mut x: Tensor<(usize,), f32, Cpu> = device.zeros_like(&(1,));
+            let mut adam = Adam::new(good).unwrap();
+            let refused = adam.step_at(large, &mut x, &mut Gradients::leaky());
+            assert!(matches!(refused, Err(Error::Argument(_))));
+        }
+        for epsilon in [1e-50, 1e-40, 1e39] {
+            let config = AdamConfig { epsilon, ..good };
+            assert!(Adam::<f32>::new(config).is_err());
+            assert!(Adam::<f64>::new(config).is_ok());
+        }
+        // The outermost ones that are let through leave weights finite.
+        for decay in [WeightDecay::L2, WeightDecay::Decoupled] {
+            let config = AdamConfig {
+                learning_rate: 1.8e19,
+                betas: [0.999_999_999, 0.999_999_999],
+                epsilon: 1.2e-38,
+                weight_decay: decay(1.8e19),
+            };
+            let mut adam = Adam::new(config).unwrap();
+            let mut x: Tensor<(usize,), f32, Cpu> = device.tensor_from_vec(vec![0.0, 0.5], (2,));
+            adam.step(&mut x, &mut Gradients::leaky()).unwrap();
+            assert!(x.as_vec().iter().all(|x| x.is_finite()), "{:?}", x.as_vec());
         }
     }
 }

@@ -1,12 +1,7 @@
-//! Optimisers whose state can be saved, clipping, and learning rates that follow the step.
+//! Optimisers of models, whose state can be saved, and clipping.
 
 mod adam;
 mod clip;
-mod config;
-mod rule;
-mod schedule;
 
-pub use adam::{Adam, AdamState, Moments};
+pub use adam::{Adam, AdamState};
 pub use clip::clip_by_norm;
-pub use config::{AdamConfig, WeightDecay};
-pub use schedule::Schedule;

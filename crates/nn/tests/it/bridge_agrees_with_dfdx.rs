@@ -1,11 +1,12 @@
 //! Operations recorded through the bridge have the values and gradients of dfdx's own.
 
 use crate::common::{close, random, values};
-use bochner_nn::{BoxError, Element, Error, Inputs, Operation, record, record_one};
-use bochner_numerics::Real;
+use bochner_nn::{Element, Error, TapeInputs, record, record_one};
+use bochner_numerics::{ArgumentError, Real};
+use bochner_ops::{BoxError, Operation, Slot, given, slots};
 use dfdx::prelude::*;
-use ndarray::{ArrayD, ArrayViewD, Ix2};
-use std::rc::Rc;
+use ndarray::{Array2, ArrayViewD, Ix2};
+use std::sync::Arc;
 
 /// Two outputs of different shapes: the product `A B` and the sum of `A`'s columns.
 struct ProductAndSum;
@@ -13,13 +14,19 @@ struct ProductAndSum;
 impl<T: Real + ndarray::LinalgScalar> Operation<T> for ProductAndSum {
     type Saved = ();
 
-    fn forward(&self, inputs: &[ArrayViewD<T>]) -> Result<(Vec<ArrayD<T>>, ()), BoxError> {
-        let (a, b) = matrices(inputs)?;
+    fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        let [a, b] = given(inputs)?;
+        Ok(vec![vec![a[0], b[1]], vec![a[0]]])
+    }
+
+    fn forward(&self, inputs: &[ArrayViewD<T>], outputs: Vec<Slot<T>>) -> Result<(), BoxError> {
+        let ((a, b), [product, sum]) = (matrices(inputs)?, slots(outputs));
         if a.ncols() != b.nrows() {
             return Err(format!("{} columns, {} rows", a.ncols(), b.nrows()).into());
         }
-        let sum = a.sum_axis(ndarray::Axis(1)).into_dyn();
-        Ok((vec![a.dot(&b).into_dyn(), sum], ()))
+        product.put_array(a.dot(&b));
+        sum.put_array(a.sum_axis(ndarray::Axis(1)));
+        Ok(())
     }
 
     fn backward(
@@ -27,14 +34,19 @@ impl<T: Real + ndarray::LinalgScalar> Operation<T> for ProductAndSum {
         inputs: &[ArrayViewD<T>],
         _: &(),
         cotangents: &[ArrayViewD<T>],
-    ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
-        let (a, b) = matrices(inputs)?;
+        gradients: Vec<Option<Slot<T>>>,
+    ) -> Result<(), BoxError> {
+        let ((a, b), [da, db]) = (matrices(inputs)?, slots(gradients));
         let d = cotangents[0].view().into_dimensionality::<Ix2>()?;
         let e = cotangents[1].view().insert_axis(ndarray::Axis(1));
-        let da = (d.dot(&b.t()).into_dyn() + e).into_dyn();
-        // Column-major on purpose: the bridge has to put it in order.
-        let db = d.t().dot(&a).reversed_axes().into_dyn();
-        Ok(vec![Some(da), Some(db)])
+        if let Some(da) = da {
+            da.put_array(d.dot(&b.t()).into_dyn() + e);
+        }
+        if let Some(db) = db {
+            // Column-major on purpose: the slot has to put it in order.
+            db.put_array(d.t().dot(&a).reversed_axes());
+        }
+        Ok(())
     }
 }
 
@@ -50,8 +62,8 @@ fn matrices<'a, T>(inputs: &'a [ArrayViewD<'_, T>]) -> Result<Matrices<'a, T>, B
 fn inputs<E: Element, R: Shape, S: Shape, T: Tape<E, Cpu>>(
     a: Tensor<R, E, Cpu, T>,
     b: Tensor<S, E, Cpu>,
-) -> Inputs<E, T> {
-    Inputs::new().with(a).unwrap().with(b).unwrap()
+) -> TapeInputs<E, T> {
+    TapeInputs::new().with(a).unwrap().with(b).unwrap()
 }
 
 macro_rules! both_types {
@@ -96,7 +108,7 @@ macro_rules! strided {
 
         let permuted = a.leaky_trace().permute::<_, Axes2<1, 0>>();
         let broadcast = b.leaky_trace().broadcast_like::<_, Axis<0>>(&(4, 5));
-        let merged = Inputs::<$E, OwnedTape<$E, Cpu>>::new()
+        let merged = TapeInputs::<$E, OwnedTape<$E, Cpu>>::new()
             .with(permuted)
             .unwrap()
             .with(broadcast)
@@ -156,40 +168,80 @@ fn the_gradient_of_an_output_can_be_read() {
 }
 
 /// Keeps a token alive as long as what it saved.
-struct Keep(Rc<()>);
+struct Keep(Arc<()>);
 
 impl Operation<f32> for Keep {
-    type Saved = Rc<()>;
+    type Saved = Arc<()>;
 
-    fn forward(&self, inputs: &[ArrayViewD<f32>]) -> Result<(Vec<ArrayD<f32>>, Rc<()>), BoxError> {
-        Ok((vec![inputs[0].to_owned()], self.0.clone()))
+    fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        Ok(vec![inputs[0].to_vec()])
+    }
+
+    fn forward(
+        &self,
+        inputs: &[ArrayViewD<f32>],
+        outputs: Vec<Slot<f32>>,
+    ) -> Result<Arc<()>, BoxError> {
+        let [y] = slots(outputs);
+        y.put_array(inputs[0].to_owned());
+        Ok(self.0.clone())
     }
 
     fn backward(
         &self,
-        inputs: &[ArrayViewD<f32>],
-        _: &Rc<()>,
         _: &[ArrayViewD<f32>],
-    ) -> Result<Vec<Option<ArrayD<f32>>>, BoxError> {
-        Ok(vec![None; inputs.len()])
+        _: &Arc<()>,
+        _: &[ArrayViewD<f32>],
+        _: Vec<Option<Slot<f32>>>,
+    ) -> Result<(), BoxError> {
+        Ok(())
     }
 }
 
 #[test]
 fn without_a_tape_nothing_is_kept() {
-    let (token, x) = (Rc::new(()), random::<f32, _>((2,), "x"));
-    let untaped = Inputs::<f32, NoneTape>::new().with(x.clone()).unwrap();
+    let (token, x) = (Arc::new(()), random::<f32, _>((2,), "x"));
+    let untaped = TapeInputs::<f32, NoneTape>::new().with(x.clone()).unwrap();
     let y = record_one(Keep(token.clone()), untaped, (2,)).unwrap();
-    assert_eq!(Rc::strong_count(&token), 1);
+    assert_eq!(Arc::strong_count(&token), 1);
     drop(y);
-    let taped = Inputs::new().with(x.leaky_trace()).unwrap();
+    let taped = TapeInputs::new().with(x.leaky_trace()).unwrap();
     let y = record_one(Keep(token.clone()), taped, (2,)).unwrap();
-    assert!(Rc::strong_count(&token) > 1);
-    // An input without a gradient is left alone.
+    assert!(Arc::strong_count(&token) > 1);
+    // What the operation leaves untouched is zero.
     let gradients = y.sum().backward();
-    assert_eq!(Rc::strong_count(&token), 1);
-    let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| gradients.get(&x)));
-    assert!(found.is_err(), "a gradient appeared from nowhere");
+    assert_eq!(Arc::strong_count(&token), 1);
+    assert_eq!(values(&gradients.get(&x)), [0.0, 0.0]);
+}
+
+#[test]
+fn constants_have_no_gradient() {
+    let (a, b) = (random::<f64, _>((2, 3), "a"), random::<f64, _>((3, 2), "b"));
+    let product = |inputs| {
+        let mut outputs = record(ProductAndSum, inputs).unwrap();
+        outputs.take((2, 2)).unwrap().square().sum().backward()
+    };
+    let wanted = || TapeInputs::new().with(a.leaky_trace()).unwrap();
+    let all = product(wanted().with(b.clone()).unwrap());
+    let array = Array2::from_shape_vec((3, 2), b.as_vec()).unwrap();
+    let transposed = array.t().as_standard_layout().into_owned();
+    let some = [
+        wanted()
+            .with_frozen(|inputs| inputs.with(b.clone()))
+            .unwrap(),
+        wanted().with_constant(array.into_shared()).unwrap(),
+        wanted()
+            .with_constant(transposed.reversed_axes().into_shared())
+            .unwrap(),
+    ];
+    for inputs in some {
+        let gradients = product(inputs);
+        assert_eq!(values(&gradients.get(&a)), values(&all.get(&a)));
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| gradients.get(&b)));
+        assert!(found.is_err(), "a gradient appeared from nowhere");
+    }
+    let empty = Array2::<f64>::zeros((0, 2)).into_shared();
+    assert!(wanted().with_constant(empty).is_err());
 }
 
 /// An output without elements.
@@ -198,8 +250,12 @@ struct Nothing;
 impl Operation<f32> for Nothing {
     type Saved = ();
 
-    fn forward(&self, _: &[ArrayViewD<f32>]) -> Result<(Vec<ArrayD<f32>>, ()), BoxError> {
-        Ok((vec![ArrayD::zeros(vec![0, 2])], ()))
+    fn output_shapes(&self, _: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        Ok(vec![vec![0, 2]])
+    }
+
+    fn forward(&self, _: &[ArrayViewD<f32>], _: Vec<Slot<f32>>) -> Result<(), BoxError> {
+        Ok(())
     }
 
     fn backward(
@@ -207,8 +263,9 @@ impl Operation<f32> for Nothing {
         _: &[ArrayViewD<f32>],
         _: &(),
         _: &[ArrayViewD<f32>],
-    ) -> Result<Vec<Option<ArrayD<f32>>>, BoxError> {
-        Ok(vec![None])
+        _: Vec<Option<Slot<f32>>>,
+    ) -> Result<(), BoxError> {
+        Ok(())
     }
 }
 
@@ -232,7 +289,10 @@ fn wrong_uses_are_typed_errors() {
 
     let mut outputs = record(ProductAndSum, inputs(b.clone(), b)).unwrap();
     let error = outputs.take((4, 1)).unwrap_err();
-    assert!(matches!(error, Error::ShapeMismatch { .. }));
+    assert!(matches!(
+        error,
+        Error::Argument(ArgumentError::Shape { .. })
+    ));
     outputs.take((2,)).unwrap();
     let error = outputs.take((2,)).unwrap_err();
     assert!(matches!(
@@ -244,21 +304,19 @@ fn wrong_uses_are_typed_errors() {
         }
     ));
 
-    let none = record(ProductAndSum, Inputs::<f32, NoneTape>::new()).unwrap_err();
-    assert!(matches!(none, Error::Empty { .. }));
+    let none = record(ProductAndSum, TapeInputs::<f32, NoneTape>::new()).unwrap_err();
+    assert!(matches!(none, Error::Argument(ArgumentError::Shape { .. })));
     let empty: Tensor<(usize, usize), f32, _> = Cpu::default().zeros_like(&(0, 3));
-    let one = Inputs::<f32, NoneTape>::new().with(random::<f32, _>((2,), "one"));
+    let one = TapeInputs::<f32, NoneTape>::new().with(random::<f32, _>((2,), "one"));
     let error = one.unwrap().with(empty).unwrap_err().to_string();
     assert_eq!(
         error,
-        "input 1 (counted from 0) of the operation, of shape [0, 3], must have at least one element, \
-         but has none"
+        "`input 1` has shape [0, 3] and so no elements: give at least one along every axis"
     );
-    let one = Inputs::<f32, NoneTape>::new().with(random::<f32, _>((2,), "one"));
+    let one = TapeInputs::<f32, NoneTape>::new().with(random::<f32, _>((2,), "one"));
     let error = record(Nothing, one.unwrap()).unwrap_err().to_string();
     assert!(
-        error.starts_with("output 0 (counted from 0) of ")
-            && error.contains("Nothing, of shape [0, 2],"),
+        error.starts_with("`output 0 of ") && error.contains("Nothing` has shape [0, 2]"),
         "{error}"
     );
 }

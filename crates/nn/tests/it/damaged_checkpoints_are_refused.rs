@@ -1,7 +1,8 @@
 //! Every way in which a file can be wrong has its own error, and leaves the model as it was.
 
-use bochner_nn::{Adam, AdamConfig, Checkpoint, CheckpointError, Linear, Parameters};
+use bochner_nn::{Adam, Checkpoint, CheckpointError, Linear, Parameters};
 use bochner_numerics::Seed;
+use bochner_ops::AdamConfig;
 use dfdx::prelude::*;
 use proptest::prelude::{any, prop, proptest};
 use std::path::{Path, PathBuf};

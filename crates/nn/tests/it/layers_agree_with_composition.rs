@@ -3,10 +3,11 @@
 
 use crate::common::{close, gradients_are_right, random, values};
 use bochner_nn::{
-    Activation, Dropout, Error, FeedForward, FeedForwardConfig, LayerNorm, Linear, Mode, Rows,
-    builders, cross_entropy, cross_entropy_of, mean_over_time, mean_squared_error,
+    Dropout, Error, FeedForward, FeedForwardConfig, LayerNorm, Linear, builders, cross_entropy,
+    cross_entropy_of, mean_over_time, mean_squared_error,
 };
-use bochner_numerics::{Seed, Stream};
+use bochner_numerics::{ArgumentError, Seed, Stream};
+use bochner_ops::{Activation, Mode, Rows};
 use dfdx::nn::modules::{LayerNorm1D, Linear as DfdxLinear};
 use dfdx::prelude::*;
 
@@ -63,7 +64,7 @@ fn an_input_without_rows_is_named() {
     for error in [layer.apply(x.clone()).err(), norm.apply(x).err()] {
         assert_eq!(
             error.unwrap().to_string(),
-            "the input, of shape [0, 4], must have at least one element, but has none"
+            "`input 0` has shape [0, 4] and so no elements: give at least one along every axis"
         );
     }
 }
@@ -117,7 +118,7 @@ macro_rules! residual_norm_agrees {
             random::<$E, _>((2, 450, 19), "x"),
             random::<$E, _>((2, 450, 19), "branch"),
         );
-        let (dropout, mode) = (Dropout { rate: $rate }, Mode::Training(Seed::new(6)));
+        let (dropout, mode) = (Dropout::new($rate).unwrap(), Mode::Training(Seed::new(6)));
         let dropped = dropout.apply(branch.leaky_trace(), mode).unwrap();
         let want = layer.apply(dropped + x.leaky_trace()).unwrap();
         let got = layer
@@ -143,7 +144,7 @@ fn layer_norm_of_a_residual_branch() {
     }
     let layer: LayerNorm<usize, f64> = LayerNorm::try_new(&Cpu::default(), 5).unwrap();
     let (branch, cotangent) = (random((4, 5), "branch"), random((4, 5), "cotangent"));
-    let (dropout, mode) = (Dropout { rate: 0.4 }, Mode::Training(Seed::new(4)));
+    let (dropout, mode) = (Dropout::new(0.4).unwrap(), Mode::Training(Seed::new(4)));
     gradients_are_right(&layer, &random((4, 5), "x"), |layer, x| {
         // The same tensor twice: both gradients at once.
         let branch = x.retaped::<OwnedTape<f64, Cpu>>() + branch.clone();
@@ -207,7 +208,8 @@ macro_rules! feed_forward_agrees {
             weight: second.weight.clone(),
             bias: second.bias.clone(),
         };
-        let mask = Dropout { rate: 0.3 }
+        let mask = Dropout::new(0.3)
+            .unwrap()
             .apply(device.ones_like(&(450, Const::<11>)), Mode::Training(seed))
             .unwrap();
         let hidden = first.forward(x.leaky_trace()).relu() * mask;
@@ -256,7 +258,7 @@ fn feed_forward() {
 #[test]
 fn dropout_gradients_use_the_mask_of_the_forward_pass() {
     let x = random::<f64, _>((40, 5), "x");
-    let dropout = Dropout { rate: 0.4 };
+    let dropout = Dropout::new(0.4).unwrap();
     let y = dropout
         .apply(x.leaky_trace(), Mode::Training(Seed::new(2)))
         .unwrap();
@@ -267,7 +269,9 @@ fn dropout_gradients_use_the_mask_of_the_forward_pass() {
         .collect();
     assert!(ratio.contains(&0.0) && ratio.iter().any(|&r| r > 1.6));
     close(&values(&y.sum().backward().get(&x)), &ratio, 1e-14);
-    assert!(Dropout { rate: 1.0 }.apply(x, Mode::Evaluation).is_err());
+    for rate in [1.0, -0.1, f64::NAN] {
+        assert!(Dropout::new(rate).is_err());
+    }
 }
 
 macro_rules! loss_agrees {
@@ -339,36 +343,11 @@ fn labels_that_are_no_class_are_refused() {
     let error = cross_entropy(logits.clone(), &[0, 3]).unwrap_err();
     assert!(matches!(
         error,
-        Error::IndexOutOfBounds {
-            index: 3,
-            len: 3,
-            ..
-        }
+        Error::Argument(ArgumentError::Index { got: 3, len: 3, .. })
     ));
-    assert!(error.to_string().contains("only 3 classes"), "{error}");
     assert!(cross_entropy(logits.clone(), &[0]).is_err());
     let error = cross_entropy_of(logits, &[(2, 0)]).unwrap_err();
-    assert!(error.to_string().contains("only 2 rows"), "{error}");
-}
-
-#[test]
-fn a_selection_that_makes_no_sense_is_refused() {
-    let (y, t) = (random::<f32, _>((3, 1), "y"), random::<f32, _>((3, 1), "t"));
-    let nan = [f64::NAN, 1.0, 1.0];
-    let wrong = [
-        Rows::At(&[]),
-        Rows::At(&[3]),
-        Rows::Weighted(&[1.0, 1.0]),
-        Rows::Weighted(&[1.0, -1.0, 1.0]),
-        Rows::Weighted(&[0.0, 0.0, 0.0]),
-        Rows::Weighted(&nan),
-    ];
-    for rows in wrong {
-        assert!(
-            mean_squared_error(y.clone(), t.clone(), rows).is_err(),
-            "{rows:?}"
-        );
-    }
+    assert!(error.to_string().contains("the labelled rows"), "{error}");
 }
 
 #[test]
@@ -376,7 +355,11 @@ fn wrong_shapes_and_numbers_are_refused() {
     let device = Cpu::default();
     let layer: Linear<usize, usize, f32> = Linear::try_new(&device, 3, 2, &mut rng()).unwrap();
     let error = layer.apply(random::<f32, _>((5, 4), "x")).unwrap_err();
-    assert!(error.to_string().contains("[5, 4], expected [5, 3]"));
+    assert!(
+        error
+            .to_string()
+            .contains("`weight` has shape [2, 3], but must have [2, 4]")
+    );
     assert!(layer.try_forward(random::<f32, _>((5, 4), "x")).is_err());
     assert!(Linear::<usize, usize, f32>::try_new(&device, 0, 2, &mut rng()).is_err());
     assert!(LayerNorm::<usize, f32>::try_new(&device, 0).is_err());
@@ -390,6 +373,33 @@ fn wrong_shapes_and_numbers_are_refused() {
     assert!(
         FeedForward::<usize, usize, usize, f32>::try_new(&device, (1, 1, 1), config, &mut rng())
             .is_err()
+    );
+}
+
+#[test]
+fn settings_survive_a_change_of_the_type() {
+    let device = Cpu::default();
+    let mut norm: LayerNorm<Const<4>, f64> = LayerNorm::try_new(&device, Const).unwrap();
+    norm.epsilon = 0.25;
+    assert_eq!(norm.to_dtype::<f32>().epsilon, 0.25);
+    let dropout = Dropout::new(0.75).unwrap();
+    assert_eq!(ToDtype::<f64, Cpu>::to_dtype::<f32>(&dropout), dropout);
+    let config = FeedForwardConfig {
+        dropout: 0.5,
+        activation: Activation::LeakyRelu { slope: 0.5 },
+    };
+    let sizes = (Const::<2>, Const::<3>, Const::<4>);
+    let layer: FeedForward<_, _, _, f64> =
+        FeedForward::try_new(&device, sizes, config, &mut rng()).unwrap();
+    assert_eq!(layer.to_dtype::<f32>().config, config);
+    let model = (layer, norm, dropout).to_dtype::<f32>();
+    assert_eq!(
+        (model.0.config, model.1.epsilon, model.2),
+        (config, 0.25, dropout)
+    );
+    assert_eq!(
+        FeedForwardConfig::default().activation,
+        Activation::Identity
     );
 }
 

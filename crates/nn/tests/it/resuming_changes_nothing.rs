@@ -1,11 +1,12 @@
 //! A run that is stopped, saved, loaded and continued ends with the same bits as one that is not.
 
 use bochner_nn::{
-    Activation, Adam, AdamConfig, AdamState, Checkpoint, Element, FeedForward, FeedForwardConfig,
-    LayerNorm, Mode, Parameter, ParameterMut, Parameters, Progress, Rows, alloc_gradients,
-    clip_by_norm, join, mean_squared_error, zero_gradients,
+    Adam, AdamState, Checkpoint, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameter,
+    ParameterMut, Parameters, Progress, alloc_gradients, clip_by_norm, join, mean_squared_error,
+    zero_gradients,
 };
 use bochner_numerics::{Seed, Stream, StreamState, standard_normal};
+use bochner_ops::{Activation, AdamConfig, Mode, Rows};
 use dfdx::prelude::*;
 use std::path::Path;
 

@@ -1,10 +1,9 @@
 //! Values and gradients are the same to the bit for any number of threads.
 
 use crate::common::{random, values};
-use bochner_nn::{
-    FeedForward, FeedForwardConfig, LayerNorm, Linear, Mode, Parameters, alloc_gradients,
-};
+use bochner_nn::{FeedForward, FeedForwardConfig, LayerNorm, Linear, Parameters, alloc_gradients};
 use bochner_numerics::Seed;
+use bochner_ops::Mode;
 use dfdx::prelude::*;
 
 /// Loss, output and all gradients of a model large enough to use threads.

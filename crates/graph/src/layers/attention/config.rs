@@ -5,8 +5,8 @@ use crate::{Error, LayerError, Merge};
 #[cfg(doc)]
 use bochner_attention::{IkanDirect, Mikan};
 use bochner_attention::{Posterior, Size, Variant};
-use bochner_nn::{elu_in_place, elu_with_slopes};
-use bochner_numerics::{Real, Seed};
+use bochner_numerics::Seed;
+use bochner_ops::Activation;
 use serde::{Deserialize, Serialize};
 
 /// What the edges of a [`GraphAttention`](super::GraphAttention) layer are scored by.
@@ -61,38 +61,11 @@ pub enum Residual {
     Added,
 }
 
-/// What a layer's output goes through last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Activation {
-    /// Nothing.
-    #[default]
-    Identity,
-    /// The exponential linear unit, [`bochner_nn::elu`], of GAT's hidden layer.
-    Elu,
-}
-
-impl Activation {
-    pub(super) fn apply<T: Real>(self, output: &mut [T]) {
-        match self {
-            Self::Identity => {}
-            Self::Elu => elu_in_place(output),
-        }
-    }
-
-    /// As [`apply`](Self::apply), with the derivative at each element where that is not one.
-    pub(super) fn apply_with_slopes<T: Real>(self, output: &mut [T]) -> Option<Vec<T>> {
-        match self {
-            Self::Identity => None,
-            Self::Elu => Some(elu_with_slopes(output)),
-        }
-    }
-}
-
 /// Settings of a [`GraphAttention`](super::GraphAttention) layer.
 ///
 /// ```
-/// use bochner_graph::{Activation, GraphAttentionConfig, Merge};
+/// use bochner_graph::{GraphAttentionConfig, Merge};
+/// use bochner_ops::Activation;
 ///
 /// // The first layer of GAT on Cora, and the second.
 /// let first = GraphAttentionConfig {

@@ -7,7 +7,7 @@ mod operation;
 mod parameters;
 mod points;
 
-pub use config::{Activation, AttentionKind, Bias, GraphAttentionConfig, Residual};
+pub use config::{AttentionKind, Bias, GraphAttentionConfig, Residual};
 pub use inspection::GraphInspection;
 
 use super::glorot;
@@ -15,8 +15,9 @@ use super::nodes::{AttributedGraph, GivenNodes, Nodes, OwnedFeatures, elements_o
 use crate::error::same_shape;
 use crate::{EdgeWeights, Features, LayerError};
 use arrays::Arrays;
-use bochner_nn::{Element, Inputs, Leaf, Mode, record};
+use bochner_nn::{Element, Leaf, TapeInputs, record};
 use bochner_numerics::Seed;
+use bochner_ops::Mode;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Tape, Tensor};
 use ndarray::{Array1, Array2, Dimension, Ix1, Ix2};
@@ -29,7 +30,7 @@ use operation::{GraphAttentionOperation, Passed, Plan};
 /// *where* $\alpha$ are the weights of [`attend`](crate::attend) between $W x_i$ and $W y_j$, $x_i$ are
 /// the features of target $i$ and $y_j$ those of source $j$, which in a square graph are the same
 /// nodes'; the heads stand side by side or are averaged, a residual may be added, and all may go through
-/// an [`Activation`]. In training what comes in, the values and the weights are dropped, by masks that the
+/// an [`Activation`](bochner_ops::Activation). In training what comes in, the values and the weights are dropped, by masks that the
 /// pass's seed decides.
 ///
 /// The spectral points of the kernel form come from a mechanism of `bochner-attention` at the width
@@ -48,8 +49,9 @@ use operation::{GraphAttentionOperation, Passed, Plan};
 /// ```
 /// use bochner_attention::Mikan;
 /// use bochner_graph::{Graph, GraphAttention, GraphAttentionConfig, Merge, SparseFeatures};
-/// use bochner_nn::{Adam, AdamConfig, Mode, Parameter, cross_entropy};
+/// use bochner_nn::{Adam, Parameter, cross_entropy};
 /// use bochner_numerics::Seed;
+/// use bochner_ops::{Activation, AdamConfig, Mode};
 /// use dfdx::prelude::*;
 ///
 /// let graph = Graph::from_edges(3, [(0, 1), (0, 2), (1, 2)])?.with_self_loops()?.graph;
@@ -83,13 +85,12 @@ use operation::{GraphAttentionOperation, Passed, Plan};
 ///
 /// ```
 /// use bochner_graph::{
-///     Activation, FanOut, Features, Graph, GraphAttention, GraphAttentionConfig, NeighbourSampler, Nodes,
+///     FanOut, Features, Graph, GraphAttention, GraphAttentionConfig, NeighbourSampler, Nodes,
 ///     SparseFeatures,
 /// };
-/// use bochner_nn::{
-///     Adam, AdamConfig, Mode, alloc_gradients, cross_entropy, tape_adding_to, zero_gradients,
-/// };
+/// use bochner_nn::{Adam, alloc_gradients, cross_entropy, tape_adding_to, zero_gradients};
 /// use bochner_numerics::Seed;
+/// use bochner_ops::{Activation, AdamConfig, Mode};
 /// use dfdx::prelude::*;
 /// use ndarray::Array2;
 ///
@@ -258,7 +259,7 @@ impl<E: Element> GraphAttention<E> {
         x: Tensor<(N, I), E, Cpu, T>,
         mode: Mode,
     ) -> Result<Recorded<E, T>, LayerError> {
-        let (shapes, inputs) = ([dims(&x)], Inputs::<E, T>::new().with(x)?);
+        let (shapes, inputs) = ([dims(&x)], TapeInputs::<E, T>::new().with(x)?);
         self.apply_tensors(graph.into(), &shapes, inputs, mode)
     }
 
@@ -287,7 +288,7 @@ impl<E: Element> GraphAttention<E> {
         T: Tape<E, Cpu>,
     {
         let shapes = [dims(&targets), dims(&sources)];
-        let inputs = Inputs::<E, T>::new().with(targets)?.with(sources)?;
+        let inputs = TapeInputs::<E, T>::new().with(targets)?.with(sources)?;
         self.apply_tensors(graph.into(), &shapes, inputs, mode)
     }
 
@@ -318,7 +319,7 @@ impl<E: Element> GraphAttention<E> {
             nodes: GivenNodes::features(nodes.into_iter().map(dropped).collect()),
             plan,
         };
-        self.recorded(operation, Inputs::on(tape))
+        self.recorded(operation, TapeInputs::on(tape))
     }
 
     /// What the nodes receive in evaluation, without a tape.
@@ -374,7 +375,7 @@ impl<E: Element> GraphAttention<E> {
         &self,
         graph: AttributedGraph<E>,
         shapes: &[[usize; 2]],
-        inputs: Inputs<E, T>,
+        inputs: TapeInputs<E, T>,
         mode: Mode,
     ) -> Result<Recorded<E, T>, LayerError> {
         self.check(graph, shapes)?;
@@ -387,7 +388,7 @@ impl<E: Element> GraphAttention<E> {
     fn recorded<T: Tape<E, Cpu>>(
         &self,
         operation: GraphAttentionOperation<E>,
-        inputs: Inputs<E, T>,
+        inputs: TapeInputs<E, T>,
     ) -> Result<Recorded<E, T>, LayerError> {
         let shape = (operation.plan.targets(), self.config.outputs());
         if shape.0 == 0 {
@@ -406,7 +407,7 @@ impl<E: Element> GraphAttention<E> {
     }
 
     /// Adds all parameters to the inputs of an operation, in the order in which they are visited.
-    fn with_parameters<T: Tape<E, Cpu>>(&self, inputs: Inputs<E, T>) -> Inputs<E, T> {
+    fn with_parameters<T: Tape<E, Cpu>>(&self, inputs: TapeInputs<E, T>) -> TapeInputs<E, T> {
         let inputs = with(inputs.with_leaf(&self.weight), &self.source_weight);
         let inputs = with(inputs.with_leaf(&self.a), &self.edge_weight);
         let inputs = with(with(inputs, &self.edge_a), &self.bias);
@@ -471,9 +472,9 @@ fn dims<N: Dim, I: Dim, E: Element, T>(x: &Tensor<(N, I), E, Cpu, T>) -> [usize;
 
 /// Adds a parameter that there may be to the inputs of an operation.
 fn with<E: Element, D: Dimension, T: Tape<E, Cpu>>(
-    inputs: Inputs<E, T>,
+    inputs: TapeInputs<E, T>,
     parameter: &Option<Leaf<E, D>>,
-) -> Inputs<E, T> {
+) -> TapeInputs<E, T> {
     match parameter {
         Some(parameter) => inputs.with_leaf(parameter),
         None => inputs,

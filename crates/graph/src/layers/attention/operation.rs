@@ -9,9 +9,9 @@ use crate::layers::nodes::{GivenNodes, OwnedFeatures, elements_of, matrix};
 use crate::layers::rows::{add, add_to_rows, sum_of_rows};
 use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
 use bochner_attention::Pass;
-use bochner_nn::{BoxError, Mode, Operation, elu_vjp};
-use bochner_numerics::{DropoutMask, Real};
-use ndarray::{Array2, ArrayD, ArrayView2, ArrayViewD, IxDyn};
+use bochner_numerics::{ArgumentError, DropoutMask, Real};
+use bochner_ops::{BoxError, Mode, Operation, Slot, activation_vjp, filled, slots};
+use ndarray::{Array2, ArrayView2, ArrayViewD, IxDyn};
 
 /// A pass through a layer, but for the nodes' features and the parameters.
 #[derive(Clone, Debug)]
@@ -291,23 +291,32 @@ pub(super) struct Saved<T> {
 impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
     type Saved = Saved<T>;
 
+    fn output_shapes(&self, _: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        // The layer has checked what it is given.
+        let output = [self.plan.targets(), self.plan.config.outputs()];
+        Ok(vec![output.to_vec(), Vec::new()])
+    }
+
     fn forward(
         &self,
         inputs: &[ArrayViewD<'_, T>],
-    ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
+        outputs: Vec<Slot<'_, T>>,
+    ) -> Result<Self::Saved, BoxError> {
         let (tensors, parameters) = inputs.split_at(self.nodes.tensor_count());
         let dropped = self.nodes.drop_out(tensors);
         let p = Arrays::of(&self.plan.config, parameters);
         let nodes = self.nodes.views(tensors, &dropped);
-        let (mut output, penalty, passed) = self.plan.forward(&nodes, &p)?;
+        let (mut values, penalty, passed) = self.plan.forward(&nodes, &p)?;
         let activation = self.plan.config.activation;
-        let saved = Saved {
+        let slopes = activation.apply_with_slopes(elements_of(&mut values));
+        let [output, along_penalty] = slots(outputs);
+        output.put_array(values);
+        along_penalty.put(vec![penalty]);
+        Ok(Saved {
             dropped,
             passed,
-            slopes: activation.apply_with_slopes(elements_of(&mut output)),
-        };
-        let penalty = ArrayD::from_elem(IxDyn(&[]), penalty);
-        Ok((vec![output.into_dyn(), penalty], saved))
+            slopes,
+        })
     }
 
     fn backward(
@@ -315,21 +324,26 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
         inputs: &[ArrayViewD<'_, T>],
         saved: &Self::Saved,
         cotangents: &[ArrayViewD<'_, T>],
-    ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
+        gradients: Vec<Option<Slot<'_, T>>>,
+    ) -> Result<(), BoxError> {
         let (output, penalty) = (matrix(&cotangents[0]), cotangents[1][IxDyn(&[])]);
         let along = saved.slopes.as_ref().map(|slopes| {
             let output = output
                 .as_slice()
                 .expect("cotangents are in row-major order");
-            elu_vjp(slopes, output)
+            let [along] = filled([output.len()], |[dx]| activation_vjp(slopes, output, dx));
+            along
         });
         let output = along.as_ref().map_or(output, |along| {
             ArrayView2::from_shape(output.dim(), along).expect("as many elements")
         });
         if !penalty.is_finite() || !finite(output) {
             // A loss that is no number has no gradient.
-            let nan = |x: &ArrayViewD<T>| ArrayD::from_elem(x.raw_dim(), T::nan());
-            return Ok(inputs.iter().map(nan).map(Some).collect());
+            for slot in gradients.into_iter().flatten() {
+                let n = slot.len();
+                slot.put(vec![T::nan(); n]);
+            }
+            return Ok(());
         }
         let (tensors, parameters) = inputs.split_at(self.nodes.tensor_count());
         let p = Arrays::of(&self.plan.config, parameters);
@@ -337,13 +351,21 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
         let g = self
             .plan
             .backward(&nodes, &p, &saved.passed, output, penalty)?;
-        let mut all = Vec::with_capacity(inputs.len());
-        if !tensors.is_empty() {
+        let mut wanted = gradients.into_iter();
+        let along_nodes: Vec<_> = wanted.by_ref().take(tensors.len()).collect();
+        if along_nodes.iter().any(Option::is_some) {
             let along = self.plan.along_nodes(&nodes, &p, &g.transformed, output)?;
-            let along = along.into_iter().map(|x| self.nodes.through_dropout(x));
-            all.extend(along.map(Array2::into_dyn));
+            for (slot, x) in along_nodes.into_iter().zip(along) {
+                if let Some(slot) = slot {
+                    slot.put_array(self.nodes.through_dropout(x));
+                }
+            }
         }
-        all.extend(g.parameters.into_list());
-        Ok(all.into_iter().map(Some).collect())
+        for (slot, gradient) in wanted.zip(g.parameters.into_list()) {
+            if let Some(slot) = slot {
+                slot.put_array(gradient);
+            }
+        }
+        Ok(())
     }
 }

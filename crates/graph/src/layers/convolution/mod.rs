@@ -9,9 +9,10 @@ use super::{check_rate, glorot, mask};
 use crate::error::same_shape;
 use crate::{Error, Features, Graph, LayerError, convolve};
 use bochner_nn::{
-    Element, Inputs, Leaf, Mode, Parameter, ParameterMut, Parameters, join, record_one,
+    Element, Leaf, Parameter, ParameterMut, Parameters, TapeInputs, join, record_one,
 };
 use bochner_numerics::{DropoutMask, Seed};
+use bochner_ops::Mode;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Tape, Tensor};
 use ndarray::{Array1, Array2, Ix1, Ix2};
@@ -42,8 +43,9 @@ pub struct GraphConvolutionConfig {
 ///
 /// ```
 /// use bochner_graph::{Features, Graph, GraphConvolution, GraphConvolutionConfig, SparseFeatures};
-/// use bochner_nn::{Mode, elu};
+/// use bochner_nn::activate;
 /// use bochner_numerics::Seed;
+/// use bochner_ops::{Activation, Mode};
 /// use dfdx::prelude::*;
 ///
 /// let graph = Graph::from_edges(3, [(0, 1), (1, 0), (1, 2), (2, 1)])?.with_self_loops()?.graph;
@@ -60,7 +62,7 @@ pub struct GraphConvolutionConfig {
 /// let (first, second) = (layer(4, 16, 1)?, layer(16, 2, 2)?);
 /// let mode = Mode::Training(Seed::new(3));
 /// let hidden = first.apply_features(&graph, &words, OwnedTape::default(), mode)?;
-/// let logits = second.apply(&graph, elu(hidden)?, mode.nth(1))?;
+/// let logits = second.apply(&graph, activate(hidden, Activation::Elu)?, mode.nth(1))?;
 /// assert_eq!(logits.shape(), &(3, 2));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -127,7 +129,7 @@ impl<E: Element> GraphConvolution<E> {
         let (rows, columns) = *x.shape();
         self.check(graph, [rows.size(), columns.size()])?;
         let nodes = GivenNodes::tensors(1, self.dropout(mode));
-        self.recorded(graph, nodes, Inputs::<E, T>::new().with(x)?)
+        self.recorded(graph, nodes, TapeInputs::<E, T>::new().with(x)?)
     }
 
     /// The convolution of features along which there is none; the tape is that of the output.
@@ -145,7 +147,7 @@ impl<E: Element> GraphConvolution<E> {
         self.check(graph, [features.rows(), features.columns()])?;
         let features = OwnedFeatures::dropped_out(features, self.dropout(mode).as_ref());
         let nodes = GivenNodes::features(vec![features]);
-        self.recorded(graph, nodes, Inputs::on(tape))
+        self.recorded(graph, nodes, TapeInputs::on(tape))
     }
 
     /// The output in evaluation, without a tape.
@@ -181,7 +183,7 @@ impl<E: Element> GraphConvolution<E> {
         &self,
         graph: &Graph,
         nodes: GivenNodes<E>,
-        inputs: Inputs<E, T>,
+        inputs: TapeInputs<E, T>,
     ) -> Result<Tensor<(usize, usize), E, Cpu, T>, LayerError> {
         let mut inputs = inputs.with_leaf(&self.weight);
         if let Some(bias) = &self.bias {

@@ -3,9 +3,9 @@
 use crate::layers::nodes::{GivenNodes, OwnedFeatures, matrix, vector};
 use crate::layers::rows::{add_to_rows, sum_of_rows};
 use crate::{Graph, LayerError, convolve, convolve_vjp};
-use bochner_nn::{BoxError, Operation};
-use bochner_numerics::Real;
-use ndarray::{Array2, ArrayD, ArrayViewD};
+use bochner_numerics::{ArgumentError, Real, argument};
+use bochner_ops::{BoxError, Operation, Slot, slots};
+use ndarray::{Array2, ArrayViewD};
 
 /// A [`GraphConvolution`](super::GraphConvolution) layer as an operation on the nodes' features, where
 /// these are a tensor, the weight, and the bias, if there is one.
@@ -18,10 +18,23 @@ impl<T: Real> Operation<T> for GraphConvolutionOperation<T> {
     /// The tensor after dropout, where there is any.
     type Saved = Vec<OwnedFeatures<T>>;
 
+    fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        let (_, parameters) = inputs.split_at(self.nodes.tensor_count().min(inputs.len()));
+        let width = match parameters {
+            [[_, width], ..] => *width,
+            _ => 0,
+        };
+        if let Some(bias) = parameters.get(1) {
+            argument::shape("bias", &[width], bias)?;
+        }
+        Ok(vec![vec![self.graph.targets(), width]])
+    }
+
     fn forward(
         &self,
         inputs: &[ArrayViewD<'_, T>],
-    ) -> Result<(Vec<ArrayD<T>>, Self::Saved), BoxError> {
+        outputs: Vec<Slot<'_, T>>,
+    ) -> Result<Self::Saved, BoxError> {
         let (tensors, parameters) = inputs.split_at(self.nodes.tensor_count());
         let dropped = self.nodes.drop_out(tensors);
         let forward = || -> Result<Array2<T>, LayerError> {
@@ -33,7 +46,9 @@ impl<T: Real> Operation<T> for GraphConvolutionOperation<T> {
         if let Some(bias) = parameters.get(1) {
             add_to_rows(&mut output, vector(bias));
         }
-        Ok((vec![output.into_dyn()], dropped))
+        let [slot] = slots(outputs);
+        slot.put_array(output);
+        Ok(dropped)
     }
 
     fn backward(
@@ -41,21 +56,29 @@ impl<T: Real> Operation<T> for GraphConvolutionOperation<T> {
         inputs: &[ArrayViewD<'_, T>],
         dropped: &Self::Saved,
         cotangents: &[ArrayViewD<'_, T>],
-    ) -> Result<Vec<Option<ArrayD<T>>>, BoxError> {
+        gradients: Vec<Option<Slot<'_, T>>>,
+    ) -> Result<(), BoxError> {
         let (tensors, parameters) = inputs.split_at(self.nodes.tensor_count());
         let x = &self.nodes.views(tensors, dropped)[0];
         let output = matrix(&cotangents[0]);
-        let h = convolve_vjp(&self.graph, output)?;
-        let mut all = Vec::with_capacity(inputs.len());
-        if !tensors.is_empty() {
-            let along = x.features_vjp(matrix(&parameters[0]), h.view())?;
-            let along = along.expect("of dense features");
-            all.push(self.nodes.through_dropout(along).into_dyn());
+        let mut wanted = gradients.into_iter();
+        let mut along = wanted.by_ref().take(tensors.len()).collect::<Vec<_>>();
+        let along = along.pop().flatten();
+        let [weight, bias] = [wanted.next().flatten(), wanted.next().flatten()];
+        if along.is_some() || weight.is_some() {
+            let h = convolve_vjp(&self.graph, output)?;
+            if let Some(slot) = along {
+                let along = x.features_vjp(matrix(&parameters[0]), h.view())?;
+                let along = along.expect("of dense features");
+                slot.put_array(self.nodes.through_dropout(along));
+            }
+            if let Some(slot) = weight {
+                slot.put_array(x.weight_vjp(h.view())?);
+            }
         }
-        all.push(x.weight_vjp(h.view())?.into_dyn());
-        if parameters.len() > 1 {
-            all.push(sum_of_rows(output).into_dyn());
+        if let Some(slot) = bias {
+            slot.put_array(sum_of_rows(output));
         }
-        Ok(all.into_iter().map(Some).collect())
+        Ok(())
     }
 }

@@ -4,11 +4,12 @@ use crate::layer::setting::{
     TRAINING, attributed, graph, kinds, layer, normal, tensor, with_everything, with_plain_residual,
 };
 use bochner_graph::{
-    Activation, AttentionKind, Features, Graph, GraphAttention, GraphAttentionConfig, Merge, Score,
-    Settings, SparseFeatures, attend,
+    AttentionKind, Features, Graph, GraphAttention, GraphAttentionConfig, Merge, Score, Settings,
+    SparseFeatures, attend,
 };
-use bochner_nn::{Mode, Parameter, Parameters, elu};
+use bochner_nn::{Parameter, Parameters, activate};
 use bochner_numerics::Seed;
+use bochner_ops::{Activation, Mode};
 use dfdx::prelude::*;
 use ndarray::{Array1, Array2, ArrayView2, array, s};
 
@@ -312,7 +313,7 @@ fn an_activation_is_applied_last() {
         for mode in [TRAINING, Mode::Evaluation] {
             let x = tensor(&x);
             let before = plain.apply(graph, x.leaky_trace(), mode).unwrap();
-            let want = elu(before.output).unwrap();
+            let want = activate(before.output, Activation::Elu).unwrap();
             let got = fused.apply(graph, x.leaky_trace(), mode).unwrap();
             assert_eq!(got.output.as_vec(), want.as_vec());
             if mode == Mode::Evaluation {

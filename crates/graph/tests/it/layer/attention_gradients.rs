@@ -4,11 +4,10 @@ use crate::layer::setting::{
     TRAINING, attributed, bipartite, graph, kinds, layer, normal, tensor, with_everything,
     with_plain_residual,
 };
-use bochner_graph::{
-    Activation, Features, Graph, GraphAttention, GraphAttentionConfig, Nodes, SparseFeatures,
-};
-use bochner_nn::{Mode, Parameters};
+use bochner_graph::{Features, Graph, GraphAttention, GraphAttentionConfig, Nodes, SparseFeatures};
+use bochner_nn::Parameters;
 use bochner_numerics::{finite_difference, relative_error};
+use bochner_ops::{Activation, Mode};
 use dfdx::prelude::*;
 use ndarray::Array2;
 

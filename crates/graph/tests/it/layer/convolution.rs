@@ -5,8 +5,9 @@ use bochner_graph::{
     Bias, Error, Features, Graph, GraphConvolution, GraphConvolutionConfig, LayerError,
     SparseFeatures, convolve,
 };
-use bochner_nn::{Mode, Parameters};
+use bochner_nn::Parameters;
 use bochner_numerics::{Seed, finite_difference, relative_error};
+use bochner_ops::Mode;
 use dfdx::prelude::*;
 use ndarray::Array2;
 

@@ -5,8 +5,8 @@ use bochner_graph::{
     AttributedGraph, Error, Features, Graph, GraphAttention, GraphAttentionConfig, LayerError,
     Nodes,
 };
-use bochner_nn::Mode;
 use bochner_numerics::Seed;
+use bochner_ops::Mode;
 use dfdx::tensor::{Cpu, NoneTape};
 use ndarray::Array2;
 

@@ -8,8 +8,9 @@ use bochner_graph::{
     AttentionKind, AttributedGraph, Bias, Features, Graph, GraphAttention, GraphAttentionConfig,
     Merge, Nodes, Residual,
 };
-use bochner_nn::{Mode, Parameters};
+use bochner_nn::Parameters;
 use bochner_numerics::{Seed, relative_error};
+use bochner_ops::Mode;
 use dfdx::prelude::*;
 use ndarray::Array2;
 use serde::Deserialize;

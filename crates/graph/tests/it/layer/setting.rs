@@ -2,10 +2,11 @@
 
 use bochner_attention::{Copula, IkanDirect, Mikan, RbfOnly, Softmax, Stationarity, Variant};
 use bochner_graph::{
-    Activation, AttributedGraph, Bias, Graph, GraphAttention, GraphAttentionConfig, Merge, Residual,
+    AttributedGraph, Bias, Graph, GraphAttention, GraphAttentionConfig, Merge, Residual,
 };
-use bochner_nn::{Mode, Parameters};
+use bochner_nn::Parameters;
 use bochner_numerics::{Seed, standard_normal};
+use bochner_ops::{Activation, Mode};
 use dfdx::tensor::{Cpu, Tensor, TensorFromVec};
 use ndarray::{Array2, ArrayView2};
 

@@ -5,21 +5,22 @@
 
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::memory::{Unwritten, written_by};
-use bochner_numerics::{Mat, MatMut, Panels, Real, matmul, parallel};
-use std::iter::repeat;
+use bochner_numerics::{Real, parallel};
 use std::ops::Range;
 
 /// Rows handed to one matrix product, at most.
 const BLOCK: usize = 256;
 /// Below this many multiplications threads cost more than they save.
 const LARGE: usize = 1 << 20;
+/// Elements handed to one thread at a time where rows do not matter.
+pub(crate) const PIECE: usize = 1 << 13;
 /// Partial sums of a reduction over the rows, at most: each takes the memory of a result.
 const PARTS: usize = 8;
 
 /// `rows` rows of each of these widths, which `f(rows, pieces)` writes block by block.
 ///
 /// `work` is the number of multiplications in all.
-pub(crate) fn by_blocks<T: Real, const N: usize>(
+pub fn by_blocks<T: Real, const N: usize>(
     rows: usize,
     widths: [usize; N],
     work: usize,
@@ -42,7 +43,7 @@ pub(crate) fn by_blocks<T: Real, const N: usize>(
 }
 
 /// Calls `f` with every piece, on several threads if the work is worth it.
-pub(crate) fn for_each_piece<P: Send>(
+pub fn for_each_piece<P: Send>(
     pieces: impl Iterator<Item = P>,
     work: usize,
     f: impl Fn(P) + Send + Sync,
@@ -60,7 +61,7 @@ pub(crate) fn for_each_piece<P: Send>(
 /// The sum of `f(rows)` over consecutive ranges of `rows` rows, added in order.
 ///
 /// `f` returns vectors of one length each; `work` is the number of multiplications in all.
-pub(crate) fn sum_over<T: Real, const N: usize>(
+pub fn sum_over<T: Real, const N: usize>(
     rows: usize,
     work: usize,
     f: impl Fn(Range<usize>) -> [Vec<T>; N] + Send + Sync,
@@ -94,7 +95,7 @@ pub fn add_to<T: Real>(total: &mut [T], more: &[T]) {
 }
 
 /// Adds each row of `rows`, one after the other, to `total`, which is as long as one.
-pub(crate) fn add<T: Real>(total: &mut [T], rows: &[T]) {
+pub fn add<T: Real>(total: &mut [T], rows: &[T]) {
     instructions::run(Add { total, rows });
 }
 
@@ -116,7 +117,7 @@ impl<T: Real> Task for Add<'_, T> {
 
 /// The sum of `f(0) + ... + f(n - 1)` in eight lanes, which the compiler can vectorise.
 #[inline(always)]
-pub(crate) fn sum<T: Real>(n: usize, f: impl Fn(usize) -> T) -> T {
+pub fn sum<T: Real>(n: usize, f: impl Fn(usize) -> T) -> T {
     let mut lanes = [T::zero(); 8];
     let whole = n - n % 8;
     for start in (0..whole).step_by(8) {
@@ -129,7 +130,7 @@ pub(crate) fn sum<T: Real>(n: usize, f: impl Fn(usize) -> T) -> T {
 }
 
 /// The place of the first element that is NaN or infinite.
-pub(crate) fn first_not_finite<T: Real>(values: &[T]) -> Option<usize> {
+pub fn first_not_finite<T: Real>(values: &[T]) -> Option<usize> {
     // A norm is found in whole registers, which a search is not, and there is hardly ever anything
     // to search for.
     if parallel::max_norm(values).is_finite() {
@@ -139,88 +140,8 @@ pub(crate) fn first_not_finite<T: Real>(values: &[T]) -> Option<usize> {
 }
 
 /// Few rows still fill eight threads, many rows keep a block in the cache.
-fn block_rows(rows: usize) -> usize {
+pub(crate) fn block_rows(rows: usize) -> usize {
     rows.div_ceil(PARTS).next_multiple_of(32).min(BLOCK)
-}
-
-/// $y = x W^\top + b$ for row-major `x` of `inputs` columns and `weight` of shape
-/// `[outputs, inputs]`; `finish(i, piece)` then sees each block of `y`, which starts at element `i`,
-/// while it is still in the cache.
-pub fn affine<T: Real>(
-    x: &[T],
-    weight: &[T],
-    bias: &[T],
-    finish: impl Fn(usize, &mut [T]) + Send + Sync,
-) -> Vec<T> {
-    let outputs = bias.len();
-    let inputs = weight.len() / outputs;
-    let rows = x.len() / inputs;
-    let x = Mat::new(x, rows, inputs);
-    // Packed once for all blocks.
-    let w = Panels::new(Mat::new(weight, outputs, inputs).t());
-    let [y] = by_blocks(
-        rows,
-        [outputs],
-        rows * inputs * outputs,
-        |range, [piece]| {
-            let piece = piece.copies_of(repeat(bias));
-            let (start, target) = (range.start, MatMut::new(piece, range.len(), outputs));
-            matmul(T::one(), x.row_range(range), &w, T::one(), target);
-            finish(start * outputs, piece);
-        },
-    );
-    y
-}
-
-/// The gradients of [`affine`] with respect to `x`, `weight` and a bias of `dy`'s width;
-/// `finish(i, piece)` then sees each block of the first, which starts at element `i`.
-pub fn affine_vjp<T: Real>(
-    x: &[T],
-    weight: &[T],
-    dy: &[T],
-    outputs: usize,
-    finish: impl Fn(usize, &mut [T]) + Send + Sync,
-) -> (Vec<T>, Vec<T>, Vec<T>) {
-    let inputs = weight.len() / outputs;
-    let rows = x.len() / inputs;
-    let (w, y) = (
-        Mat::new(weight, outputs, inputs),
-        Mat::new(dy, rows, outputs),
-    );
-    let [dx] = by_blocks(rows, [inputs], rows * weight.len(), |range, [piece]| {
-        let start = range.start * inputs;
-        finish(start, piece.product(y.row_range(range), w));
-    });
-    let (dw, db) = parameter_gradients(Mat::new(x, rows, inputs), y);
-    (dx, dw, db)
-}
-
-/// The gradients of [`affine`] with respect to `weight` and bias.
-fn parameter_gradients<T: Real>(x: Mat<T>, dy: Mat<T>) -> (Vec<T>, Vec<T>) {
-    /// As many outputs are cut among the threads, which leaves no sums to be added up; of fewer
-    /// outputs the rows are.
-    const WIDE: usize = 128;
-    let ((rows, inputs), outputs) = (x.shape(), dy.shape().1);
-    let work = rows * inputs * outputs;
-    let [db] = sum_over(rows, rows * outputs, |range| {
-        let mut db = vec![T::zero(); outputs];
-        add(&mut db, dy.row_range(range).data());
-        [db]
-    });
-    let [dw] = if outputs >= WIDE {
-        by_blocks(outputs, [inputs], work, |range, [piece]| {
-            piece.product(dy.columns(range).t(), x);
-        })
-    } else {
-        sum_over(rows, work, |range| {
-            let mut dw = vec![T::zero(); outputs * inputs];
-            let (left, right) = (dy.row_range(range.clone()).t(), x.row_range(range));
-            let target = MatMut::new(&mut dw, outputs, inputs);
-            matmul(T::one(), left, right, T::zero(), target);
-            [dw]
-        })
-    };
-    (dw, db)
 }
 
 #[cfg(test)]
@@ -263,34 +184,6 @@ mod tests {
                         assert_eq!(first_not_finite(&values), Some(i));
                         values[i] = before;
                     }
-                }
-            }
-        }
-    }
-
-    /// Narrow maps, whose rows are cut, and wide ones, whose outputs are; one part and several.
-    #[test]
-    fn gradients_of_a_map_are_those_of_the_definition() {
-        for (rows, inputs, outputs) in [(3, 2, 4), (700, 3, 5), (700, 3, 131), (9, 2, 260)] {
-            let numbers = |n: usize, step: usize| -> Vec<f64> {
-                (0..n).map(|i| (i * step % 13) as f64 - 6.0).collect()
-            };
-            let (x, dy) = (numbers(rows * inputs, 5), numbers(rows * outputs, 7));
-            let weight = numbers(outputs * inputs, 3);
-            let (dx, dw, db) = affine_vjp(&x, &weight, &dy, outputs, |_, _| ());
-            // Small integers: every order of summation gives the same.
-            let sum = |n, term: &dyn Fn(usize) -> f64| (0..n).map(term).sum::<f64>();
-            for (i, dx) in dx.chunks(inputs).enumerate() {
-                for (j, &dx) in dx.iter().enumerate() {
-                    let term = |o| dy[i * outputs + o] * weight[o * inputs + j];
-                    assert_eq!(dx, sum(outputs, &term));
-                }
-            }
-            for (o, dw) in dw.chunks(inputs).enumerate() {
-                assert_eq!(db[o], sum(rows, &|i| dy[i * outputs + o]));
-                for (j, &dw) in dw.iter().enumerate() {
-                    let term = |i| dy[i * outputs + o] * x[i * inputs + j];
-                    assert_eq!(dw, sum(rows, &term));
                 }
             }
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The factor on the learning rate, by step.
 ///
 /// ```
-/// use bochner_nn::Schedule;
+/// use bochner_ops::Schedule;
 ///
 /// let schedule = Schedule::InverseSquareRoot { warmup: 400 };
 /// assert_eq!(schedule.factor(100), 0.25);

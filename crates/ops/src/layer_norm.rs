@@ -1,10 +1,151 @@
-//! The mathematics of layer normalisation, on plain rows.
+//! Layer normalisation, alone and at the end of a residual branch.
 
+use crate::operation::{BoxError, Operation, Slot, given, slices, slots};
 use crate::rows::{add, by_blocks, sum, sum_over};
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::memory::Unwritten;
-use bochner_numerics::{DropoutMask, Real};
+use bochner_numerics::{ArgumentError, DropoutMask, Real, argument};
+use ndarray::ArrayViewD;
 use std::ops::Range;
+
+/// Normalises the last axis to mean 0 and variance 1, then scales and shifts it: an operation on `x`, `gamma`
+/// and `beta`.
+///
+/// $$ y = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta $$
+///
+/// * $\mu, \sigma^2$: mean and (biased) variance of $x$ over its last axis, `N`
+/// * $\gamma, \beta$: `gamma` and `beta`, `[N]`
+/// * $\epsilon$: `epsilon`, positive in the type of `x` too
+///
+/// # Numerics
+/// Any finite row is normalised, and its gradient is that of the formula. Where a sum or a square
+/// overflows (in single precision with numbers from about 1e18), the row is done again times a power of
+/// two that brings its largest number near one; so it is where a residual branch overflows the sum. All
+/// other rows pay one comparison for it. Squares that underflow are nothing beside $\epsilon$.
+///
+/// # Reference
+/// Ba, Kiros, Hinton, *Layer Normalization*, 2016.
+#[derive(Clone, Copy, Debug)]
+pub struct Normalise {
+    /// The number $\epsilon$.
+    pub epsilon: f64,
+}
+
+/// The end of a residual branch, $\mathrm{LN}(x + \mathrm{dropout}(r))$: an operation on `x`, the branch $r$,
+/// `gamma` and `beta`, see [`Normalise`].
+#[derive(Clone, Copy, Debug)]
+pub struct ResidualNorm {
+    /// The number $\epsilon$.
+    pub epsilon: f64,
+    /// What drops from the branch, if anything does.
+    pub mask: Option<DropoutMask>,
+}
+
+/// Refuses a number that is zero or infinite in the type of the rows.
+fn check_epsilon<T: Real>(epsilon: f64) -> Result<(), ArgumentError> {
+    // In single precision 1e-50 is zero, and a constant row would be zero over zero.
+    let holds = epsilon > 0.0 && T::of(epsilon).is_normal();
+    let allowed = "positive, and neither too small nor too large for the layer's numbers";
+    argument::in_range(holds, "epsilon", epsilon, allowed)
+}
+
+fn check_parameters(x: &[usize], gamma: &[usize], beta: &[usize]) -> Result<(), ArgumentError> {
+    let width = x.last().map_or(0, |&width| width);
+    argument::shape("gamma", &[width], gamma)?;
+    argument::shape("beta", &[width], beta)
+}
+
+impl<T: Real> Operation<T> for Normalise {
+    type Saved = Normalised<T>;
+
+    fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        check_epsilon::<T>(self.epsilon)?;
+        let [x, gamma, beta] = given(inputs)?;
+        check_parameters(x, gamma, beta)?;
+        Ok(vec![x.to_vec()])
+    }
+
+    fn forward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        outputs: Vec<Slot<'_, T>>,
+    ) -> Result<Self::Saved, BoxError> {
+        let ([x, gamma, beta], [output]) = (slices(inputs), slots(outputs));
+        let (y, saved) = normalise(&Rows { x, branch: None }, gamma, beta, self.epsilon);
+        output.put(y);
+        Ok(saved)
+    }
+
+    fn backward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        saved: &Self::Saved,
+        cotangents: &[ArrayViewD<'_, T>],
+        gradients: Vec<Option<Slot<'_, T>>>,
+    ) -> Result<(), BoxError> {
+        let ([_, gamma, _], [dy]) = (slices(inputs), slices(cotangents));
+        normalise_vjp(dy, gamma, saved, slots(gradients));
+        Ok(())
+    }
+}
+
+impl<T: Real> Operation<T> for ResidualNorm {
+    type Saved = Normalised<T>;
+
+    fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        check_epsilon::<T>(self.epsilon)?;
+        let [x, branch, gamma, beta] = given(inputs)?;
+        argument::shape("branch", x, branch)?;
+        check_parameters(x, gamma, beta)?;
+        Ok(vec![x.to_vec()])
+    }
+
+    fn forward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        outputs: Vec<Slot<'_, T>>,
+    ) -> Result<Self::Saved, BoxError> {
+        let ([x, branch, gamma, beta], [output]) = (slices(inputs), slots(outputs));
+        let branch = Some((branch, self.mask.as_ref()));
+        let (y, saved) = normalise(&Rows { x, branch }, gamma, beta, self.epsilon);
+        output.put(y);
+        Ok(saved)
+    }
+
+    fn backward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        saved: &Self::Saved,
+        cotangents: &[ArrayViewD<'_, T>],
+        gradients: Vec<Option<Slot<'_, T>>>,
+    ) -> Result<(), BoxError> {
+        /// Multiplications that take as long as drawing one element of a mask.
+        const DRAW: usize = 8;
+        let ([_, _, gamma, _], [dy]) = (slices(inputs), slices(cotangents));
+        let [x, branch, dgamma, dbeta] = slots(gradients);
+        let Some(branch) = branch else {
+            normalise_vjp(dy, gamma, saved, [x, dgamma, dbeta]);
+            return Ok(());
+        };
+        let mut dx = Vec::new();
+        let along = Some(Slot::new(&mut dx, dy.len()));
+        normalise_vjp(dy, gamma, saved, [along, dgamma, dbeta]);
+        let width = gamma.len();
+        branch.by_blocks(dx.len() / width, dx.len() * DRAW, |range, piece| {
+            let start = range.start * width;
+            piece.write(|piece| {
+                let piece = piece.copy_of(&dx[start..range.end * width]);
+                if let Some(mask) = &self.mask {
+                    mask.scale(start as u64, piece);
+                }
+            });
+        });
+        if let Some(x) = x {
+            x.put(dx);
+        }
+        Ok(())
+    }
+}
 
 /// What the backward pass of a normalisation needs.
 #[derive(Clone, Debug)]
@@ -19,10 +160,10 @@ pub struct Normalised<T> {
 const WORK: usize = 8;
 
 /// The rows to normalise: those of `x`, plus what is kept of a branch's where there is one.
-pub(super) struct Rows<'a, T> {
-    pub(super) x: &'a [T],
+struct Rows<'a, T> {
+    x: &'a [T],
     /// With the mask that drops from it, if one does.
-    pub(super) branch: Option<(&'a [T], Option<&'a DropoutMask>)>,
+    branch: Option<(&'a [T], Option<&'a DropoutMask>)>,
 }
 
 impl<T: Real> Rows<'_, T> {
@@ -80,7 +221,7 @@ fn write_times<T: Real>(factor: T, from: &[T], to: &mut [T]) {
 }
 
 /// Normalises rows, then scales and shifts them.
-pub(super) fn normalise<T: Real>(
+fn normalise<T: Real>(
     source: &Rows<'_, T>,
     gamma: &[T],
     beta: &[T],
@@ -188,20 +329,32 @@ fn shrunk_moments<T: Real>(row: &[T], shrink: T, epsilon: T) -> [T; 3] {
     [mean, factor, factor * shrink]
 }
 
-/// The gradients with respect to the rows, `gamma` and `beta`.
-pub(super) fn normalise_vjp<T: Real>(dy: &[T], gamma: &[T], saved: &Normalised<T>) -> [Vec<T>; 3] {
-    let n = gamma.len();
+/// The gradients with respect to the rows, `gamma` and `beta`, as far as they are wanted.
+fn normalise_vjp<T: Real>(
+    dy: &[T],
+    gamma: &[T],
+    saved: &Normalised<T>,
+    [dx, dgamma, dbeta]: [Option<Slot<'_, T>>; 3],
+) {
+    let (n, work) = (gamma.len(), dy.len() * WORK);
     let at = |range: &Range<usize>| range.start * n..range.end * n;
-    let [dx] = by_blocks(dy.len() / n, [n], dy.len() * WORK, |range, [dx]| {
-        instructions::run(Backward {
-            dx: dx.zeros(),
-            dy: &dy[at(&range)],
-            rows: &saved.rows[at(&range)],
-            scales: &saved.scales[range],
-            gamma,
+    if let Some(dx) = dx {
+        dx.by_blocks(dy.len() / n, work, |range, piece| {
+            piece.write(|dx| {
+                instructions::run(Backward {
+                    dx: dx.zeros(),
+                    dy: &dy[at(&range)],
+                    rows: &saved.rows[at(&range)],
+                    scales: &saved.scales[range],
+                    gamma,
+                });
+            });
         });
-    });
-    let [dgamma, dbeta] = sum_over(dy.len() / n, dy.len() * WORK, |range| {
+    }
+    if dgamma.is_none() && dbeta.is_none() {
+        return;
+    }
+    let sums = sum_over(dy.len() / n, work, |range| {
         let mut totals = [vec![T::zero(); n], vec![T::zero(); n]];
         instructions::run(ParameterSums {
             totals: &mut totals,
@@ -210,7 +363,11 @@ pub(super) fn normalise_vjp<T: Real>(dy: &[T], gamma: &[T], saved: &Normalised<T
         });
         totals
     });
-    [dx, dgamma, dbeta]
+    for (slot, sum) in [dgamma, dbeta].into_iter().zip(sums) {
+        if let Some(slot) = slot {
+            slot.put(sum);
+        }
+    }
 }
 
 struct Backward<'a, T> {
@@ -266,5 +423,35 @@ fn row_vjp<T: Real>(row: &[T], dy: &[T], gamma: &[T], scale: T, dx: &mut [T]) {
     let mean_gx = sum(n, |i| dy[i] * gamma[i] * row[i]) / size;
     for i in 0..n {
         dx[i] = (dy[i] * gamma[i] - mean_g - row[i] * mean_gx) * scale;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::gradients_are_right;
+    use bochner_numerics::Seed;
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let epsilon = 1e-5;
+        gradients_are_right(Normalise { epsilon }, &[&[3, 2, 5], &[5], &[5]]);
+        for mask in [None, DropoutMask::new(0.4, Seed::new(3)).ok()] {
+            let norm = ResidualNorm { epsilon, mask };
+            gradients_are_right(norm, &[&[7, 4], &[7, 4], &[4], &[4]]);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let shapes = |epsilon: f64, x: &[usize], gamma: &[usize], beta: &[usize]| {
+            Operation::<f32>::output_shapes(&Normalise { epsilon }, &[x, gamma, beta])
+        };
+        assert_eq!(shapes(1e-5, &[3, 4], &[4], &[4]), Ok(vec![vec![3, 4]]));
+        assert!(shapes(1e-5, &[3, 4], &[3], &[4]).is_err());
+        assert!(shapes(1e-5, &[3, 4], &[4], &[4, 1]).is_err());
+        for epsilon in [0.0, -1.0, 1e-50, 1e39, f64::NAN] {
+            assert!(shapes(epsilon, &[3, 4], &[4], &[4]).is_err());
+        }
     }
 }

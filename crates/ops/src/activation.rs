@@ -1,0 +1,321 @@
+//! Functions of each element that follow a linear map.
+
+use crate::operation::{BoxError, Operation, Slot, given, slices, slots};
+use crate::rows::{PIECE, for_each_piece};
+use bochner_numerics::elementary::exp_in_place;
+use bochner_numerics::instructions::{self, Arithmetic, Task};
+use bochner_numerics::memory::written_by;
+use bochner_numerics::{ArgumentError, Real, argument};
+use ndarray::ArrayViewD;
+use serde::{Deserialize, Serialize};
+
+/// What follows a layer, applied to each element; the identity by default.
+///
+/// It is an [`Operation`] on one array, too.
+///
+/// # Numerics
+/// NaN stays NaN, so that it is noticed. Below zero the exponential linear unit has an absolute error of one
+/// rounding error of 1.
+///
+/// # Reference
+/// Clevert, Unterthiner, Hochreiter, *Fast and Accurate Deep Network Learning by Exponential Linear Units*,
+/// 2016.
+///
+/// ```
+/// use bochner_ops::Activation;
+///
+/// let mut x = [-1.0_f64, 2.0];
+/// let slopes = Activation::Elu.apply_with_slopes(&mut x).unwrap();
+/// assert_eq!(x, [(-1.0_f64).exp() - 1.0, 2.0]);
+/// assert_eq!(slopes, [(-1.0_f64).exp(), 1.0]);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Activation {
+    /// $x$ itself.
+    #[default]
+    Identity,
+    /// The rectifier, $\max(x, 0)$.
+    Relu,
+    /// The leaky rectifier: $x$ above zero, `slope` times $x$ below.
+    LeakyRelu {
+        /// The slope below zero, finite.
+        slope: f64,
+    },
+    /// The exponential linear unit: $x$ above zero, $e^x - 1$ below.
+    Elu,
+}
+
+impl Activation {
+    /// `Ok` if the activation's own number is in its range.
+    ///
+    /// # Errors
+    /// [`ArgumentError::OutOfRange`] for a slope that is NaN or infinite.
+    pub fn validate(self) -> Result<(), ArgumentError> {
+        match self {
+            Self::LeakyRelu { slope } => {
+                argument::in_range(slope.is_finite(), "slope", slope, "finite")
+            }
+            Self::Identity | Self::Relu | Self::Elu => Ok(()),
+        }
+    }
+
+    /// Replaces each element by its value.
+    pub fn apply<T: Real>(self, x: &mut [T]) {
+        if self == Self::Identity {
+            return;
+        }
+        let work = x.len() * self.work();
+        for_each_piece(x.chunks_mut(PIECE), work, |y| match self {
+            Self::Elu => apply_elu(y, &mut y.to_vec()),
+            _ => instructions::run(Rectify {
+                y,
+                slope: self.slope(),
+            }),
+        });
+    }
+
+    /// Replaces each element by its value and returns the derivative at each; `None` for the identity, whose
+    /// derivative is 1.
+    pub fn apply_with_slopes<T: Real>(self, x: &mut [T]) -> Option<Vec<T>> {
+        if self == Self::Identity {
+            return None;
+        }
+        let work = x.len() * self.work();
+        let [slopes] = written_by([x.len()], |[slopes]| {
+            let pieces = x.chunks_mut(PIECE).zip(slopes.chunks(PIECE));
+            for_each_piece(pieces, work, |(y, slopes)| {
+                let slopes = slopes.copy_of(y);
+                match self {
+                    Self::Elu => apply_elu(y, slopes),
+                    _ => {
+                        let slope = self.slope();
+                        instructions::run(Rectify { y, slope });
+                        instructions::run(RectifierSlopes { x: slopes, slope });
+                    }
+                }
+            });
+        });
+        Some(slopes)
+    }
+
+    /// The slope below zero of a rectifier.
+    fn slope<T: Real>(self) -> T {
+        match self {
+            Self::LeakyRelu { slope } => T::of(slope),
+            _ => T::zero(),
+        }
+    }
+
+    /// Multiplications that take as long as one element.
+    fn work(self) -> usize {
+        if self == Self::Elu { 16 } else { 2 }
+    }
+}
+
+/// Writes `slopes`, as [`Activation::apply_with_slopes`] gives them, times the cotangent `dy` of the values.
+///
+/// # Panics
+/// Unless all three have one length.
+pub fn activation_vjp<T: Real>(slopes: &[T], dy: &[T], dx: Slot<'_, T>) {
+    let lengths = [slopes.len(), dx.len()];
+    assert_eq!(lengths, [dy.len(); 2], "a derivative for each element");
+    // Reading and writing, not arithmetic, takes the time.
+    dx.by_pieces(8 * dy.len(), |range, piece| {
+        piece.write(|dx| {
+            let dx = dx.copy_of(&dy[range.clone()]).iter_mut();
+            dx.zip(&slopes[range]).for_each(|(dx, &slope)| *dx *= slope);
+        });
+    });
+}
+
+/// The rectifier with a slope below zero, in place; NaN is let through.
+struct Rectify<'a, T> {
+    y: &'a mut [T],
+    slope: T,
+}
+
+impl<T: Real> Task for Rectify<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        for y in self.y {
+            let below = match self.slope == T::zero() {
+                true => T::zero(),
+                false => *y * self.slope,
+            };
+            *y = if *y < T::zero() { below } else { *y };
+        }
+    }
+}
+
+/// The derivative of the rectifier in the place of its argument.
+struct RectifierSlopes<'a, T> {
+    x: &'a mut [T],
+    slope: T,
+}
+
+impl<T: Real> Task for RectifierSlopes<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        for x in self.x {
+            *x = if *x > T::zero() { T::one() } else { self.slope };
+        }
+    }
+}
+
+/// From $x$ in both to $y$ and its derivative.
+fn apply_elu<T: Real>(y: &mut [T], slopes: &mut [T]) {
+    instructions::run(Negative(slopes));
+    exp_in_place(slopes);
+    instructions::run(Finish { y, slopes });
+}
+
+/// The negative parts; what is no number stays so.
+struct Negative<'a, T>(&'a mut [T]);
+
+impl<T: Real> Task for Negative<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        for x in self.0 {
+            *x = if *x > T::zero() { T::zero() } else { *x };
+        }
+    }
+}
+
+/// The positive parts, and what the exponential is less than one.
+struct Finish<'a, T> {
+    y: &'a mut [T],
+    slopes: &'a [T],
+}
+
+impl<T: Real> Task for Finish<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        for (y, &slope) in self.y.iter_mut().zip(self.slopes) {
+            *y = if *y > T::zero() { *y } else { slope - T::one() };
+        }
+    }
+}
+
+/// An activation as an operation on one array.
+impl<T: Real> Operation<T> for Activation {
+    /// The derivative at each element.
+    type Saved = Option<Vec<T>>;
+
+    fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        self.validate()?;
+        let [x] = given(inputs)?;
+        Ok(vec![x.to_vec()])
+    }
+
+    fn forward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        outputs: Vec<Slot<'_, T>>,
+    ) -> Result<Self::Saved, BoxError> {
+        let ([x], [y]) = (slices(inputs), slots(outputs));
+        let mut values = x.to_vec();
+        let slopes = self.apply_with_slopes(&mut values);
+        y.put(values);
+        Ok(slopes)
+    }
+
+    fn backward(
+        &self,
+        _: &[ArrayViewD<'_, T>],
+        slopes: &Self::Saved,
+        cotangents: &[ArrayViewD<'_, T>],
+        gradients: Vec<Option<Slot<'_, T>>>,
+    ) -> Result<(), BoxError> {
+        let ([dy], [dx]) = (slices(cotangents), slots(gradients));
+        match (dx, slopes) {
+            (Some(dx), Some(slopes)) => activation_vjp(slopes, dy, dx),
+            (Some(dx), None) => dx.put(dy.to_vec()),
+            (None, _) => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filled;
+    use crate::testing::gradients_are_right;
+
+    fn numbers(n: usize) -> Vec<f64> {
+        (0..n)
+            .map(|i| ((i * 37) % 101) as f64 / 15.0 - 3.3)
+            .collect()
+    }
+
+    const ALL: [Activation; 4] = [
+        Activation::Identity,
+        Activation::Relu,
+        Activation::LeakyRelu { slope: 0.2 },
+        Activation::Elu,
+    ];
+
+    fn formula(of: Activation, x: f64) -> [f64; 2] {
+        match of {
+            Activation::Identity => [x, 1.0],
+            _ if x > 0.0 => [x, 1.0],
+            Activation::Relu => [0.0, 0.0],
+            Activation::LeakyRelu { slope } => [slope * x, slope],
+            Activation::Elu => [x.exp_m1(), x.exp()],
+        }
+    }
+
+    #[test]
+    fn values_and_slopes_are_their_formulas() {
+        // More than a piece, and enough for several threads.
+        let x = numbers(300_000);
+        for activation in ALL {
+            let [mut y, mut z] = [x.clone(), x.clone()];
+            activation.apply(&mut y);
+            let slopes = activation.apply_with_slopes(&mut z);
+            assert_eq!(y, z);
+            let slopes = slopes.unwrap_or_else(|| vec![1.0; x.len()]);
+            for ((&x, y), slope) in x.iter().zip(y).zip(&slopes) {
+                let [value, derivative] = formula(activation, x);
+                assert!((value - y).abs() < 1e-15 && (derivative - slope).abs() < 1e-15);
+            }
+            let [dx] = filled([x.len()], |[dx]| activation_vjp(&slopes, &x, dx));
+            assert!(dx.into_iter().eq(x.iter().zip(&slopes).map(|(x, s)| x * s)));
+        }
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        for activation in ALL {
+            gradients_are_right(activation, &[&[4, 10]]);
+        }
+    }
+
+    #[test]
+    fn extremes_stay_what_they_are() {
+        for activation in ALL {
+            let low = |x: f32| formula(activation, f64::from(x))[0] as f32;
+            let [inf, max] = [f32::INFINITY, f32::MAX];
+            let mut x = [max, -1e30, inf, -0.0, f32::NAN];
+            activation.apply(&mut x);
+            assert_eq!(x[..4], [max, low(-1e30), inf, 0.0]);
+            assert!(x[4].is_nan());
+        }
+    }
+
+    #[test]
+    fn names_in_writing_stay() {
+        let written = ALL.map(|activation| serde_json::to_string(&activation).unwrap());
+        let names = [
+            "\"identity\"",
+            "\"relu\"",
+            "{\"leaky-relu\":{\"slope\":0.2}}",
+            "\"elu\"",
+        ];
+        assert_eq!(written, names);
+        let wrong = Activation::LeakyRelu { slope: f64::NAN };
+        assert!(wrong.validate().is_err() && ALL.iter().all(|a| a.validate().is_ok()));
+    }
+}

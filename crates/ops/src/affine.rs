@@ -1,0 +1,185 @@
+//! Linear maps with a bias.
+
+use crate::operation::with_last;
+use crate::operation::{BoxError, Operation, Slot, slices, slots};
+use crate::rows::{add, sum_over};
+use bochner_numerics::{ArgumentError, Mat, MatMut, Panels, Real, argument, matmul};
+use ndarray::ArrayViewD;
+use std::iter::repeat;
+
+/// $y = x W^\top + b$ for row-major `x` of `inputs` columns and `weight` of shape `[outputs, inputs]`.
+///
+/// `finish(i, piece)` then sees each block of `y`, which starts at element `i`, while it is still in the
+/// cache.
+///
+/// ```
+/// use bochner_ops::{affine, filled};
+///
+/// let (x, weight, bias) = ([1.0, 2.0], [1.0, 0.0, 0.0, 1.0, 1.0, 1.0], [0.0, 10.0, 0.0]);
+/// let [y] = filled([3], |[y]| affine(&x, &weight, &bias, y, |_, _| ()));
+/// assert_eq!(y, [1.0, 12.0, 3.0]);
+/// ```
+pub fn affine<T: Real>(
+    x: &[T],
+    weight: &[T],
+    bias: &[T],
+    y: Slot<'_, T>,
+    finish: impl Fn(usize, &mut [T]) + Send + Sync,
+) {
+    let outputs = bias.len();
+    let inputs = weight.len() / outputs;
+    let rows = x.len() / inputs;
+    let x = Mat::new(x, rows, inputs);
+    // Packed once for all blocks.
+    let w = Panels::new(Mat::new(weight, outputs, inputs).t());
+    y.by_blocks(rows, rows * inputs * outputs, |range, piece| {
+        piece.write(|piece| {
+            let piece = piece.copies_of(repeat(bias));
+            let (start, target) = (range.start, MatMut::new(piece, range.len(), outputs));
+            matmul(T::one(), x.row_range(range), &w, T::one(), target);
+            finish(start * outputs, piece);
+        });
+    });
+}
+
+/// The gradients of [`affine`] with respect to `x`, `weight` and a bias of `dy`'s width, as far as they are
+/// wanted.
+pub fn affine_vjp<T: Real>(
+    x: &[T],
+    weight: &[T],
+    dy: &[T],
+    outputs: usize,
+    [dx, dweight, dbias]: [Option<Slot<'_, T>>; 3],
+) {
+    let inputs = weight.len() / outputs;
+    let rows = x.len() / inputs;
+    let (w, x) = (Mat::new(weight, outputs, inputs), Mat::new(x, rows, inputs));
+    let dy = Mat::new(dy, rows, outputs);
+    if let Some(dx) = dx {
+        dx.by_blocks(rows, rows * weight.len(), |range, piece| {
+            piece.product(dy.row_range(range), w);
+        });
+    }
+    if let Some(dbias) = dbias {
+        let [sum] = sum_over(rows, rows * outputs, |range| {
+            let mut sum = vec![T::zero(); outputs];
+            add(&mut sum, dy.row_range(range).data());
+            [sum]
+        });
+        dbias.put(sum);
+    }
+    if let Some(dweight) = dweight {
+        weight_gradient(x, dy, dweight);
+    }
+}
+
+/// The gradient of [`affine`] with respect to `weight`.
+fn weight_gradient<T: Real>(x: Mat<T>, dy: Mat<T>, dweight: Slot<'_, T>) {
+    /// As many outputs are cut among the threads, which leaves no sums to be added up; of fewer
+    /// outputs the rows are.
+    const WIDE: usize = 128;
+    let ((rows, inputs), outputs) = (x.shape(), dy.shape().1);
+    let work = rows * inputs * outputs;
+    if outputs >= WIDE {
+        return dweight.by_blocks(outputs, work, |range, piece| {
+            piece.product(dy.columns(range).t(), x);
+        });
+    }
+    let [sum] = sum_over(rows, work, |range| {
+        let mut dw = vec![T::zero(); outputs * inputs];
+        let (left, right) = (dy.row_range(range.clone()).t(), x.row_range(range));
+        let target = MatMut::new(&mut dw, outputs, inputs);
+        matmul(T::one(), left, right, T::zero(), target);
+        [dw]
+    });
+    dweight.put(sum);
+}
+
+/// The shape of a map's output, from those of `x`, `weight` and `bias`.
+///
+/// # Errors
+/// [`ArgumentError::Shape`] unless the last axis of `x` is the second of `weight`, and the first of `weight`
+/// that of `bias`.
+pub(crate) fn affine_shape(
+    x: &[usize],
+    weight: &[usize],
+    bias: &[usize],
+) -> Result<Vec<usize>, ArgumentError> {
+    let (inputs, outputs) = (x.last().copied(), bias.last().copied());
+    let (inputs, outputs) = (inputs.unwrap_or(0), outputs.unwrap_or(0));
+    argument::shape("bias", &[outputs], bias)?;
+    argument::shape("weight", &[outputs, inputs], weight)?;
+    Ok(with_last(x, outputs))
+}
+
+/// [`affine`] as an operation on `x`, `weight` and `bias`.
+#[derive(Clone, Copy, Debug)]
+pub struct Affine;
+
+impl<T: Real> Operation<T> for Affine {
+    type Saved = ();
+
+    fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        let [x, weight, bias] = crate::operation::given(inputs)?;
+        Ok(vec![affine_shape(x, weight, bias)?])
+    }
+
+    fn forward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        outputs: Vec<Slot<'_, T>>,
+    ) -> Result<(), BoxError> {
+        let ([x, weight, bias], [y]) = (slices(inputs), slots(outputs));
+        affine(x, weight, bias, y, |_, _| ());
+        Ok(())
+    }
+
+    fn backward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        _: &(),
+        cotangents: &[ArrayViewD<'_, T>],
+        gradients: Vec<Option<Slot<'_, T>>>,
+    ) -> Result<(), BoxError> {
+        let ([x, weight, bias], [dy]) = (slices(inputs), slices(cotangents));
+        affine_vjp(x, weight, dy, bias.len(), slots(gradients));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filled;
+
+    /// Narrow maps, whose rows are cut, and wide ones, whose outputs are; one part and several.
+    #[test]
+    fn gradients_of_a_map_are_those_of_the_definition() {
+        for (rows, inputs, outputs) in [(3, 2, 4), (700, 3, 5), (700, 3, 131), (9, 2, 260)] {
+            let numbers = |n: usize, step: usize| -> Vec<f64> {
+                (0..n).map(|i| (i * step % 13) as f64 - 6.0).collect()
+            };
+            let (x, dy) = (numbers(rows * inputs, 5), numbers(rows * outputs, 7));
+            let weight = numbers(outputs * inputs, 3);
+            let lengths = [x.len(), weight.len(), outputs];
+            let [dx, dw, db] = filled(lengths, |all| {
+                affine_vjp(&x, &weight, &dy, outputs, all.map(Some));
+            });
+            // Small integers: every order of summation gives the same.
+            let sum = |n, term: &dyn Fn(usize) -> f64| (0..n).map(term).sum::<f64>();
+            for (i, dx) in dx.chunks(inputs).enumerate() {
+                for (j, &dx) in dx.iter().enumerate() {
+                    let term = |o| dy[i * outputs + o] * weight[o * inputs + j];
+                    assert_eq!(dx, sum(outputs, &term));
+                }
+            }
+            for (o, dw) in dw.chunks(inputs).enumerate() {
+                assert_eq!(db[o], sum(rows, &|i| dy[i * outputs + o]));
+                for (j, &dw) in dw.iter().enumerate() {
+                    let term = |i| dy[i * outputs + o] * x[i * inputs + j];
+                    assert_eq!(dw, sum(rows, &term));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Rows of a table, looked up by number.
+
+use crate::operation::Slot;
+use crate::rows::{add, for_each_piece};
+use bochner_numerics::Real;
+
+/// Multiplications that take as long as fetching one number of a table.
+const WORK: usize = 4;
+
+/// Writes the rows of a table that these numbers name, one after the other.
+///
+/// # Shapes
+/// `table: [words, width]`, `indices: [n]`, each below `words`, to `[n, width]`.
+///
+/// # Panics
+/// If an index is too large.
+pub fn lookup<T: Real>(table: &[T], width: usize, indices: &[usize], rows: Slot<'_, T>) {
+    let work = indices.len() * width * WORK;
+    rows.by_blocks(indices.len(), work, |range, piece| {
+        let found = indices[range].iter();
+        piece.write(|rows| {
+            rows.copies_of(found.map(|&i| &table[i * width..(i + 1) * width]));
+        });
+    });
+}
+
+/// Adds the cotangent of each row that [`lookup`] wrote to that of its table row, and sets the mark of this
+/// row to one.
+///
+/// The marks tell the few rows that may differ from zero from all the others.
+///
+/// # Shapes
+/// `indices: [n]`, `dy: [n, width]`, `gradient: [words, width]`, `marks: [words]`.
+///
+/// # Numerics
+/// Each thread has table rows of its own and adds to them in the order of the indices.
+pub fn lookup_vjp<T: Real>(indices: &[usize], dy: &[T], gradient: &mut [T], marks: &mut [T]) {
+    /// Parts of the table.
+    const PARTS: usize = 8;
+    let (width, part) = (gradient.len() / marks.len(), marks.len().div_ceil(PARTS));
+    let parts = gradient
+        .chunks_mut(part * width)
+        .zip(marks.chunks_mut(part));
+    for_each_piece(parts.enumerate(), dy.len() * WORK, |(i, (rows, marks))| {
+        for (&index, dy) in indices.iter().zip(dy.chunks_exact(width)) {
+            // Below the part's first row the difference is huge.
+            let index = index.wrapping_sub(i * part);
+            if let Some(mark) = marks.get_mut(index) {
+                *mark = T::one();
+                add(&mut rows[index * width..(index + 1) * width], dy);
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filled;
+
+    #[test]
+    fn rows_are_copied_and_their_cotangents_added() {
+        let table: Vec<f64> = (0..40).map(f64::from).collect();
+        let indices = [3, 19, 3, 0];
+        let [rows] = filled([8], |[rows]| lookup(&table, 2, &indices, rows));
+        assert_eq!(rows, [6.0, 7.0, 38.0, 39.0, 6.0, 7.0, 0.0, 1.0]);
+        let (mut gradient, mut marks) = (vec![1.0; 40], vec![0.0; 20]);
+        lookup_vjp(&indices, &rows, &mut gradient, &mut marks);
+        let mut want = vec![1.0; 40];
+        for (row, [a, b]) in [(3, [12.0, 14.0]), (19, [38.0, 39.0]), (0, [0.0, 1.0])] {
+            want[2 * row] += a;
+            want[2 * row + 1] += b;
+        }
+        assert_eq!(gradient, want);
+        let marked: Vec<usize> = (0..20).filter(|&i| marks[i] == 1.0).collect();
+        assert_eq!(marked, [0, 3, 19]);
+    }
+}

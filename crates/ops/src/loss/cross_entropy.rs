@@ -1,0 +1,109 @@
+//! The loss of a classification.
+
+use crate::operation::{BoxError, Operation, Slot, given, slices, slots};
+use bochner_numerics::{ArgumentError, Real, argument};
+use ndarray::ArrayViewD;
+
+/// The mean cross-entropy of softmax probabilities over some rows, each with its label: an operation on
+/// `logits`, `[N, C]`, with one number as its output.
+///
+/// $$ \frac{1}{|S|} \sum_{(r, l) \in S} \Bigl( \log \sum_{c=1}^{C} e^{x_{rc}} - x_{rl} \Bigr) $$
+///
+/// * $x$: `logits`, `[N, C]`
+/// * $S$: `labelled`, pairs of a row below `N` and its label below `C`; other rows are not read
+///
+/// # Numerics
+/// Relative to the largest logit of a row, and in double precision: no finite logits overflow.
+#[derive(Clone, Debug)]
+pub struct CrossEntropy {
+    /// The rows that count, at least one, each with its label.
+    pub labelled: Vec<(usize, usize)>,
+}
+
+impl<T: Real> Operation<T> for CrossEntropy {
+    /// The gradient of the loss.
+    type Saved = Vec<f64>;
+
+    fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        let [logits] = given(inputs)?;
+        let &[rows, classes] = logits else {
+            let (name, expected, got) = ("axes of logits".into(), vec![2], vec![logits.len()]);
+            return Err(ArgumentError::Shape {
+                name,
+                expected,
+                got,
+            });
+        };
+        argument::at_least_one("number of labels", self.labelled.len())?;
+        for &(row, label) in &self.labelled {
+            argument::index("the labelled rows", row, rows)?;
+            argument::index("the labels", label, classes)?;
+        }
+        Ok(vec![Vec::new()])
+    }
+
+    fn forward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        outputs: Vec<Slot<'_, T>>,
+    ) -> Result<Self::Saved, BoxError> {
+        let ([logits], [output]) = (slices(inputs), slots(outputs));
+        let classes = inputs[0].shape()[1];
+        let (mut loss, mut gradient) = (0.0, vec![0.0; logits.len()]);
+        let share = 1.0 / self.labelled.len() as f64;
+        for &(r, label) in &self.labelled {
+            let places = r * classes..(r + 1) * classes;
+            let row = &logits[places.clone()];
+            let largest = row.iter().fold(f64::NEG_INFINITY, |m, x| m.max(x.as_f64()));
+            let power = |x: &T| (x.as_f64() - largest).exp();
+            let total: f64 = row.iter().map(power).sum();
+            let own = &mut gradient[places];
+            own.iter_mut()
+                .zip(row)
+                .for_each(|(g, x)| *g += power(x) * (share / total));
+            own[label] -= share;
+            loss += share * (total.ln() + (largest - row[label].as_f64()));
+        }
+        output.put(vec![T::of(loss)]);
+        Ok(gradient)
+    }
+
+    fn backward(
+        &self,
+        _: &[ArrayViewD<'_, T>],
+        gradient: &Self::Saved,
+        cotangents: &[ArrayViewD<'_, T>],
+        gradients: Vec<Option<Slot<'_, T>>>,
+    ) -> Result<(), BoxError> {
+        let ([dloss], [dlogits]) = (slices(cotangents), slots(gradients));
+        if let Some(dlogits) = dlogits {
+            dlogits.put(gradient.iter().map(|&g| T::of(g) * dloss[0]).collect());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::gradients_are_right;
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        // One row counts twice, one does not.
+        let labelled = vec![(0, 2), (2, 0), (2, 1)];
+        gradients_are_right(CrossEntropy { labelled }, &[&[3, 4]]);
+    }
+
+    #[test]
+    fn labels_and_rows_are_checked() {
+        let shapes = |labelled: &[(usize, usize)]| {
+            let labelled = labelled.to_vec();
+            Operation::<f64>::output_shapes(&CrossEntropy { labelled }, &[&[2, 3]])
+        };
+        assert_eq!(shapes(&[(1, 2)]), Ok(vec![vec![]]));
+        for wrong in [&[][..], &[(2, 0)], &[(0, 3)]] {
+            assert!(shapes(wrong).is_err());
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The settings of Adam.
+
+use bochner_numerics::{ArgumentError, Real, argument};
+use serde::{Deserialize, Serialize};
+
+/// How weights are drawn towards zero.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WeightDecay {
+    /// Adds the factor times the weight to the gradient (Adam).
+    L2(f64),
+    /// Shrinks the weight by the learning rate times the factor, past the moments (AdamW).
+    Decoupled(f64),
+}
+
+/// The settings of [`AdamRule`](crate::AdamRule); the defaults are PyTorch's.
+///
+/// The learning rate and the weight decay are at most the root of the largest number of the weights'
+/// type, $1.8 \cdot 10^{19}$ in single precision, so that no product of settings overflows; `epsilon`
+/// is no subnormal number there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdamConfig {
+    /// The learning rate $\eta$, not negative; `1e-3` by default.
+    pub learning_rate: f64,
+    /// The decay rates of the two moments, at least 0 and below 1; `0.9` and `0.999` by default.
+    pub betas: [f64; 2],
+    /// Added to the denominator, positive; `1e-8` by default.
+    pub epsilon: f64,
+    /// The weight decay, not negative; none by default.
+    pub weight_decay: WeightDecay,
+}
+
+impl Default for AdamConfig {
+    fn default() -> Self {
+        Self {
+            learning_rate: 1e-3,
+            betas: [0.9, 0.999],
+            epsilon: 1e-8,
+            weight_decay: WeightDecay::L2(0.0),
+        }
+    }
+}
+
+impl AdamConfig {
+    /// The settings of AdamW: decoupled weight decay, `1e-2` as in PyTorch.
+    pub fn adamw() -> Self {
+        Self {
+            weight_decay: WeightDecay::Decoupled(1e-2),
+            ..Self::default()
+        }
+    }
+
+    /// `Ok` if weights of the type `T` can be stepped with these settings.
+    ///
+    /// # Errors
+    /// [`ArgumentError::OutOfRange`] names the first that is out of range.
+    pub fn validate<T: Real>(&self) -> Result<(), ArgumentError> {
+        let (WeightDecay::L2(decay) | WeightDecay::Decoupled(decay)) = self.weight_decay;
+        check_factor::<T>("learning_rate", self.learning_rate)?;
+        check_factor::<T>("weight_decay", decay)?;
+        argument::rate("betas[0]", self.betas[0])?;
+        argument::rate("betas[1]", self.betas[1])?;
+        // In single precision 1e-50 is zero, and a gradient of zero would step by zero over zero.
+        let holds = self.epsilon > 0.0 && T::of(self.epsilon).is_normal();
+        let allowed = "positive, and neither too small nor too large for the weights' type";
+        argument::in_range(holds, "epsilon", self.epsilon, allowed)
+    }
+}
+
+/// Refuses a learning rate or weight decay that is negative, or so large that products of settings overflow
+/// in the type `T`.
+///
+/// # Errors
+/// [`ArgumentError::OutOfRange`].
+pub fn check_factor<T: Real>(name: &'static str, got: f64) -> Result<(), ArgumentError> {
+    let holds = (0.0..=T::max_value().sqrt().as_f64()).contains(&got);
+    let allowed = "at least 0 and at most the root of the largest number of the weights' type";
+    argument::in_range(holds, name, got, allowed)
+}
