@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! The errors of this crate.
 
 use bochner_numerics::ArgumentError;
 use thiserror::Error;
@@ -21,7 +21,7 @@ pub enum Error {
     Diagonal {
         /// The argument.
         name: &'static str,
-        /// Which matrix of the stack.
+        /// The index of the matrix in the stack.
         matrix: usize,
         /// The row.
         row: usize,
@@ -52,7 +52,7 @@ pub enum Error {
         name: &'static str,
         /// The row where elimination ends.
         row: usize,
-        /// What is left of the row's diagonal entry.
+        /// The pivot, the rest of the row's diagonal entry after elimination.
         pivot: f64,
         /// The smallest eigenvalue of the matrix.
         smallest: f64,
@@ -97,9 +97,9 @@ pub enum Error {
          are beyond what its implementation can evaluate"
     )]
     Marginal {
-        /// Which marginal.
+        /// The coordinate of the marginal.
         coordinate: usize,
-        /// Which of its functions.
+        /// The name of its function.
         function: &'static str,
         /// The argument.
         at: f64,
@@ -129,11 +129,11 @@ pub enum Error {
          matrix closer to a correlation matrix, or a larger smallest eigenvalue"
     )]
     NoConvergence {
-        /// What was computed.
+        /// The name of the result.
         what: &'static str,
         /// The number of iterations.
         iterations: usize,
-        /// What is left.
+        /// The residual after the last iteration.
         residual: f64,
     },
 }

@@ -44,8 +44,8 @@ pub struct GaussianCopula {
     factor: Array2<f64>,
 }
 
-/// How far a matrix may be from symmetric with ones on its diagonal, and a row of a factor from norm 1:
-/// the error of rounding to single precision.
+/// The tolerance of symmetry, of ones on the diagonal and of rows with norm 1: the error of rounding to
+/// single precision.
 pub(crate) const ROUNDING: f64 = 1e-6;
 
 impl GaussianCopula {

@@ -112,12 +112,11 @@ fn rounding(a: &Array2<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bochner_numerics::{Seed, standard_normal};
+    use bochner_numerics::{Seed, check, standard_normal};
     use ndarray::array;
 
     fn random(size: usize) -> Array2<f64> {
-        let mut stream = Seed::new(9).stream("matrix");
-        let b = Array2::<f64>::from_shape_simple_fn((size, size), || standard_normal(&mut stream));
+        let b: Array2<f64> = check::random((size, size), "matrix");
         0.5 * (&b + &b.t())
     }
 

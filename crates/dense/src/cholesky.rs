@@ -48,7 +48,7 @@ impl Cholesky {
         argument::shape("a", &[order, order], a.shape())?;
         argument::finite("a", a.shape(), a)?;
         let copy = || {
-            // Read row by row, so that a symmetric matrix reads as if column by column.
+            // A symmetric matrix read row by row is the same as read column by column.
             let mut a: Vec<f64> = a.iter().copied().collect();
             a.iter_mut().step_by(order + 1).for_each(|d| *d += shift);
             a
@@ -147,7 +147,7 @@ fn failing_pivot(a: &[f64], order: usize, row: usize) -> (usize, f64) {
             let explained: f64 = rest.iter().map(|v| v * v).sum();
             (row, a[row * order + row] - explained)
         }
-        // Split into other blocks, the smaller matrix can round to an earlier end.
+        // The smaller matrix is split into other blocks, and may fail in an earlier row by rounding.
         Err(earlier) => failing_pivot(a, order, earlier),
     }
 }
@@ -155,7 +155,8 @@ fn failing_pivot(a: &[f64], order: usize, row: usize) -> (usize, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{assert_close, covariance, random};
+    use crate::testing::{assert_close, covariance};
+    use bochner_numerics::check::random;
     use ndarray::{Axis, array};
 
     #[test]
@@ -185,7 +186,7 @@ mod tests {
             assert!(above.all(|(_, &l)| l == 0.0));
             assert_close(&factor.inverse().dot(&shifted), &Array2::eye(order), 1e-11);
 
-            let b = random(3, order);
+            let b = random((3, order), "matrix");
             let (mut white, mut solved) = (b.clone(), b.clone());
             factor.whiten(white.view_mut()).unwrap();
             factor.solve(solved.view_mut()).unwrap();

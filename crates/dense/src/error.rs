@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! The errors of this crate.
 
 use bochner_numerics::ArgumentError;
 
@@ -36,7 +36,7 @@ pub enum Error {
         order: usize,
         /// The first row whose pivot is not positive.
         row: usize,
-        /// What is left of the row's diagonal entry.
+        /// The pivot, the rest of the row's diagonal entry after elimination.
         pivot: f64,
     },
     /// An iteration for eigenvalues or singular values did not converge.
@@ -45,7 +45,7 @@ pub enum Error {
          squares of its entries neither overflow nor underflow"
     )]
     NoConvergence {
-        /// What was computed.
+        /// The name of the result.
         what: &'static str,
         /// The shape of the matrix.
         shape: [usize; 2],

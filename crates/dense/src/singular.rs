@@ -36,7 +36,7 @@ pub fn svd(a: ArrayView2<f64>) -> Result<Svd, Error> {
     argument::finite("a", a.shape(), a)?;
     let (m, n) = a.dim();
     let k = m.min(n);
-    // Column by column.
+    // The transpose read row by row is the matrix read column by column.
     let columns: Vec<f64> = a.t().iter().copied().collect();
     let parts = match k {
         0 => Some(Default::default()),
@@ -56,13 +56,14 @@ pub fn svd(a: ArrayView2<f64>) -> Result<Svd, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{assert_close, random};
+    use crate::testing::assert_close;
+    use bochner_numerics::check::random;
 
     #[test]
     fn the_parts_are_orthonormal_and_put_the_matrix_together_again() {
         for (m, n) in [(1, 1), (5, 3), (3, 5), (80, 80), (300, 20), (20, 300)] {
-            let full = random(m, n);
-            let one = random(m, 1).dot(&random(1, n));
+            let full = random((m, n), "matrix");
+            let one = random((m, 1), "matrix").dot(&random((1, n), "matrix"));
             for a in [full, one, Array2::zeros((m, n))] {
                 let Svd { u, s, vt } = svd(a.view()).unwrap();
                 let k = m.min(n);

@@ -64,7 +64,7 @@ fn decomposed<R: Default>(
     if order == 0 {
         return Ok(R::default());
     }
-    // Read row by row, so that a symmetric matrix reads as if column by column.
+    // A symmetric matrix read row by row is the same as read column by column.
     let columns: Vec<f64> = a.iter().copied().collect();
     decompose(&columns, order).ok_or(Error::NoConvergence {
         what: "eigenvalues",
@@ -119,14 +119,15 @@ pub fn symmetrised(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{assert_close, covariance, random};
+    use crate::testing::{assert_close, covariance};
     use bochner_numerics::ArgumentError;
+    use bochner_numerics::check::random;
     use ndarray::array;
 
     #[test]
     fn eigenvectors_are_orthonormal_and_put_the_matrix_together_again() {
         for order in [1, 2, 7, 64, 200] {
-            let b = random(order, order);
+            let b = random((order, order), "matrix");
             for a in [
                 covariance(order),
                 &b + &b.t(),

@@ -1,13 +1,6 @@
 //! Matrices and comparisons that the tests share.
 
-use bochner_numerics::{Seed, standard_normal};
 use ndarray::Array2;
-
-/// Standard normal numbers.
-pub(crate) fn random(rows: usize, columns: usize) -> Array2<f64> {
-    let mut stream = Seed::new(3).stream("matrix");
-    Array2::from_shape_simple_fn((rows, columns), || standard_normal(&mut stream))
-}
 
 /// A covariance matrix over several blocks of either library, with a condition of about 1e4.
 pub(crate) fn covariance(order: usize) -> Array2<f64> {

@@ -117,11 +117,12 @@ impl Ascent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{kernels, points, process, scaled_rbf, targets};
+    use crate::testing::{kernels, process, scaled_rbf};
+    use bochner_numerics::check::random;
     use ndarray::{Array1, Array2};
 
     fn climb(ascent: &mut Ascent, process: &mut GaussianProcess, steps: usize) {
-        let (x, y) = (points(14, 2, "x"), targets(14, "y"));
+        let (x, y) = (random((14, 2), "x"), random(14, "y"));
         for _ in 0..steps {
             let gradient = process.evidence_gradient(x.view(), y.view()).unwrap();
             ascent.step(process, &gradient).unwrap();
@@ -179,7 +180,7 @@ mod tests {
     fn a_gradient_that_does_not_fit_changes_nothing() {
         let mut process = process(scaled_rbf(1.0, 1.0), 0.0, 0.1);
         let mut ascent = Ascent::new(&process, &FitConfig::default()).unwrap();
-        let (x, y) = (points(3, 2, "x"), targets(3, "y"));
+        let (x, y) = (random((3, 2), "x"), random(3, "y"));
         let none = process.evidence_gradient(Array2::zeros((0, 2)).view(), Array1::zeros(0).view());
         let mut short = process.evidence_gradient(x.view(), y.view()).unwrap();
         short.coordinates.pop();

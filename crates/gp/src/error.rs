@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! The errors of this crate.
 
 use bochner_numerics::ArgumentError;
 
@@ -41,7 +41,7 @@ pub enum Error {
         jitter: f64,
         /// The first row whose pivot is not positive.
         row: usize,
-        /// What is left of the row's diagonal entry.
+        /// The pivot, the rest of the row's diagonal entry after elimination.
         pivot: f64,
     },
     /// A coordinate leads to a hyper-parameter outside its domain.

@@ -7,7 +7,7 @@ use bochner_numerics::{ArgumentError, argument};
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2};
 use std::f64::consts::TAU;
 
-/// How likely observations are under a process.
+/// The logarithm of the marginal likelihood of observations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evidence {
     /// $\ln p(y \mid x)$.
@@ -173,7 +173,8 @@ impl Observed {
 mod tests {
     use super::*;
     use crate::Jitter;
-    use crate::testing::{kernels, points, process, scaled_rbf, targets};
+    use crate::testing::{kernels, process, scaled_rbf};
+    use bochner_numerics::check::random;
     use bochner_numerics::{finite_difference, relative_error};
     use ndarray::{Array1, array};
 
@@ -210,7 +211,7 @@ mod tests {
     #[test]
     fn gradients_agree_with_finite_differences_for_every_kernel() {
         for kernel in kernels() {
-            let (x, y) = (points(9, 2, "x"), targets(9, "y"));
+            let (x, y) = (random((9, 2), "x"), random(9, "y"));
             let mut process = process(kernel, 0.3, 0.2);
             let got = process.evidence_gradient(x.view(), y.view()).unwrap();
 
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn repeated_inputs_need_noise_or_jitter_and_say_so() {
-        let (x, y) = (Array2::ones((6, 1)), targets(6, "y"));
+        let (x, y) = (Array2::ones((6, 1)), random(6, "y"));
         let mut process = process(scaled_rbf(1.0, 1.0), 0.0, 1e-18);
         let error = process.evidence(x.view(), y.view()).unwrap_err();
         assert!(
@@ -254,14 +255,14 @@ mod tests {
     #[test]
     fn data_that_do_not_fit_are_named() {
         let process = process(scaled_rbf(1.0, 1.0), 0.0, 0.1);
-        let (x, y) = (points(3, 2, "x"), targets(3, "y"));
+        let (x, y) = (random((3, 2), "x"), random(3, "y"));
         let said = |x: &Array2<f64>, y: &Array1<f64>| {
             process
                 .evidence(x.view(), y.view())
                 .unwrap_err()
                 .to_string()
         };
-        assert!(said(&x, &targets(2, "y")).contains("`y` has shape [2], but must have [3]"));
+        assert!(said(&x, &random(2, "y")).contains("`y` has shape [2], but must have [3]"));
         let mut gap = x.clone();
         gap[[1, 1]] = f64::NAN;
         assert!(said(&gap, &y).contains("`x` is NaN at [1, 1]"));

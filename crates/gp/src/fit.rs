@@ -6,7 +6,7 @@ use ndarray::{ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
-/// How the evidence is maximised.
+/// The settings of [`GaussianProcess::fit`].
 ///
 /// # Example
 /// ```
@@ -157,12 +157,13 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{points, process, scaled_rbf, targets};
+    use crate::testing::{process, scaled_rbf};
+    use bochner_numerics::check::random;
     use ndarray::{Array1, Array2};
 
     fn data() -> (Array2<f64>, Array1<f64>) {
-        let x = points(25, 1, "x");
-        let y = x.column(0).mapv(|x| (2.0 * x).sin() + 3.0) + targets(25, "y") * 0.1;
+        let x = random((25, 1), "x");
+        let y = x.column(0).mapv(|x| (2.0 * x).sin() + 3.0) + random(25, "y") * 0.1;
         (x, y)
     }
 

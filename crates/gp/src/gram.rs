@@ -55,19 +55,20 @@ fn blocks(rows: usize) -> impl Iterator<Item = Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{kernels, points};
+    use crate::testing::kernels;
+    use bochner_numerics::check::random;
     use bochner_numerics::relative_error;
 
     #[test]
     fn half_is_enough() {
         for kernel in kernels() {
             for rows in [1, ROWS, 2 * ROWS + 3] {
-                let x = points(rows, 2, "x");
+                let x = random((rows, 2), "x");
                 let whole = kernel.gram(x.view(), x.view()).unwrap();
                 let off = gram(kernel.as_ref(), x.view()).unwrap() - whole;
                 assert!(off.iter().all(|o| o.abs() < 1e-12), "{kernel:?}");
 
-                let any = points(rows, rows, "cotangent");
+                let any = random((rows, rows), "cotangent");
                 let cotangent = &any + &any.t();
                 let whole = kernel.gram_vjp(x.view(), x.view(), cotangent.view());
                 let half = gram_vjp(kernel.as_ref(), x.view(), cotangent.view()).unwrap();

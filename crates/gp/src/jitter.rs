@@ -1,4 +1,4 @@
-//! What is added to a diagonal to keep rounding from making it indefinite.
+//! Jitter: a small number on the diagonal of a covariance matrix, against indefiniteness by rounding.
 
 use crate::Error;
 use bochner_dense::{Cholesky, Error as Dense};
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 /// How much is added to the diagonal of a covariance matrix before it is factorised.
 ///
 /// In exact arithmetic no jitter is needed; in double precision the smallest eigenvalues of a
-/// smooth kernel's matrix drown in rounding. A jitter $j$ is noise of variance $j$ that the model
-/// does not speak of: it enters the likelihood and the posterior, and no predicted variance of an
-/// observation. It is never added silently: every result carries the value used.
+/// smooth kernel's matrix are lost to rounding. A jitter $j$ acts as noise of variance $j$ in the
+/// likelihood and the posterior, but is not part of the predicted variance of an observation. It is
+/// never added silently: every result carries the value used.
 ///
 /// # Example
 /// ```
@@ -25,9 +25,9 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Jitter {
-    /// This much and no other; zero is allowed.
+    /// This value and no other; zero is allowed.
     Fixed(f64),
-    /// The least of `first`, `10 first`, `100 first`, ... with which the matrix is positive
+    /// The first of `first`, `10 first`, `100 first`, ... with which the matrix is positive
     /// definite, and never more than `last`.
     Escalating {
         /// The value to begin with; positive.
@@ -44,7 +44,7 @@ impl Jitter {
             Self::Fixed(value) => (value, value),
             Self::Escalating { first, last } => (first, last),
         };
-        // A bound of some powers of ten must not be missed by rounding.
+        // Rounding must not exclude a `last` that is a power of ten times `first`.
         let within = move |j: f64| j > 0.0 && j <= last * (1.0 + 1e-12);
         let more = move |&j: &f64| within(10.0 * j).then_some(last.min(10.0 * j));
         std::iter::successors(Some(first), more)

@@ -85,8 +85,9 @@ impl MultivariateNormal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{points, process, scaled_rbf, targets};
+    use crate::testing::{process, scaled_rbf};
     use bochner_numerics::Seed;
+    use bochner_numerics::check::random;
     use ndarray::array;
 
     /// Mean and covariance of many draws are within five standard errors of the joint's.
@@ -114,8 +115,8 @@ mod tests {
     #[test]
     fn draws_have_the_moments_of_prior_and_posterior() {
         let process = process(scaled_rbf(1.5, 0.8), 0.7, 0.1);
-        let (x, y) = (points(5, 2, "x"), targets(5, "y"));
-        let at = points(4, 2, "at");
+        let (x, y) = (random((5, 2), "x"), random(5, "y"));
+        let at = random((4, 2), "at");
         moments_agree(&process.prior(at.view()).unwrap());
         let posterior = process.condition(x.view(), y.view()).unwrap();
         moments_agree(&posterior.joint(at.view()).unwrap());
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn a_seed_gives_the_same_draws_and_none_is_none() {
         let process = process(scaled_rbf(1.0, 1.0), 0.0, 0.1);
-        let joint = process.prior(points(3, 1, "at").view()).unwrap();
+        let joint = process.prior(random((3, 1), "at").view()).unwrap();
         let draw = |count, seed| {
             let mut stream = Seed::new(seed).stream("draws");
             joint

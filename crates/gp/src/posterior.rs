@@ -7,7 +7,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// A process conditioned on observations.
 ///
-/// Made by [`GaussianProcess::condition`], with the process's parameters as they were then.
+/// [`GaussianProcess::condition`] makes it.
 #[derive(Clone, Debug)]
 pub struct Posterior<'a> {
     process: &'a GaussianProcess,
@@ -27,9 +27,9 @@ pub struct Prediction {
 }
 
 impl GaussianProcess {
-    /// The process as it is known after the observations `y: [n]` at `x: [n, d]`.
+    /// Conditions the process on the observations `y: [n]` at `x: [n, d]`.
     ///
-    /// Without observations this is the process itself.
+    /// Without observations the posterior is the process itself.
     ///
     /// # Errors
     /// Those of [`evidence`](Self::evidence).
@@ -67,7 +67,7 @@ impl Posterior<'_> {
         self.observed.jitter
     }
 
-    /// How likely the observations were: [`GaussianProcess::evidence`], without factorising again.
+    /// The [`GaussianProcess::evidence`] of the observations, without factorising again.
     pub fn evidence(&self) -> Evidence {
         self.observed.evidence()
     }
@@ -189,7 +189,8 @@ impl Posterior<'_> {
 mod tests {
     use super::*;
     use crate::Jitter;
-    use crate::testing::{kernels, points, process, scaled_rbf, targets};
+    use crate::testing::{kernels, process, scaled_rbf};
+    use bochner_numerics::check::random;
     use ndarray::array;
 
     #[test]
@@ -254,9 +255,9 @@ mod tests {
     fn variances_lie_between_zero_and_the_prior_and_agree_with_the_joint() {
         for kernel in kernels() {
             let process = process(kernel, 0.1, 1e-3);
-            let (x, y) = (points(12, 2, "x"), targets(12, "y"));
-            // Observed inputs are among those asked for.
-            let mut at = points(15, 2, "at");
+            let (x, y) = (random((12, 2), "x"), random(12, "y"));
+            // One of the inputs asked for was observed.
+            let mut at = random((15, 2), "at");
             at.row_mut(0).assign(&x.row(4));
             let posterior = process.condition(x.view(), y.view()).unwrap();
             let got = posterior.predict(at.view()).unwrap();
@@ -282,7 +283,7 @@ mod tests {
                 jitter: Jitter::Fixed(0.125),
                 ..process(kernel, 0.1, 0.25)
             };
-            let (x, y, at) = (points(12, 2, "x"), targets(12, "y"), points(5, 2, "at"));
+            let (x, y, at) = (random((12, 2), "x"), random(12, "y"), random((5, 2), "at"));
             let posterior = process.condition(x.view(), y.view()).unwrap();
             let evidence = process.evidence(x.view(), y.view()).unwrap();
             assert_eq!(posterior.evidence(), evidence);
@@ -301,7 +302,7 @@ mod tests {
             jitter: Jitter::Fixed(jitter),
             ..process(scaled_rbf(1.5, 0.8), 0.2, noise)
         };
-        let (x, y, at) = (points(5, 2, "x"), targets(5, "y"), points(3, 2, "at"));
+        let (x, y, at) = (random((5, 2), "x"), random(5, "y"), random((3, 2), "at"));
         let (jittered, noisy) = (with(0.25, 0.125), with(0.375, 0.0));
         let a = jittered.evidence(x.view(), y.view()).unwrap();
         let b = noisy.evidence(x.view(), y.view()).unwrap();
@@ -325,7 +326,7 @@ mod tests {
         let posterior = process
             .condition(none.view(), Array1::zeros(0).view())
             .unwrap();
-        let at = points(4, 2, "at");
+        let at = random((4, 2), "at");
         assert_eq!(
             posterior.joint(at.view()).unwrap(),
             process.prior(at.view()).unwrap()
@@ -340,9 +341,9 @@ mod tests {
     #[test]
     fn inputs_that_do_not_fit_are_named() {
         let process = process(scaled_rbf(1.0, 1.0), 0.0, 0.1);
-        let (x, y) = (points(3, 2, "x"), targets(3, "y"));
+        let (x, y) = (random((3, 2), "x"), random(3, "y"));
         let posterior = process.condition(x.view(), y.view()).unwrap();
-        let wide = posterior.predict(points(3, 3, "x").view());
+        let wide = posterior.predict(random((3, 3), "x").view());
         let said = wide.unwrap_err().to_string();
         assert!(said.contains("`x` has shape [3, 3], but must have [3, 2]"));
         let gap = posterior.joint(array![[0.0, f64::NAN]].view()).unwrap_err();

@@ -30,12 +30,12 @@ pub struct GaussianProcess {
 pub struct GaussianProcessConfig {
     /// The covariance of the function's values.
     pub kernel: Box<dyn Kernel<f64>>,
-    /// The mean of the function's values, the same everywhere.
+    /// The mean of the function's values, a constant.
     pub mean: f64,
     /// The variance of the noise of an observation; positive. For a function known exactly, give
     /// a small part of its variance.
     pub noise: f64,
-    /// What is added to diagonals beyond the noise.
+    /// The jitter, which is added to the diagonal of a covariance matrix beside the noise.
     pub jitter: Jitter,
 }
 
@@ -78,7 +78,7 @@ impl GaussianProcess {
         self.noise
     }
 
-    /// What is added to diagonals beyond the noise.
+    /// The jitter, which is added to the diagonal of a covariance matrix beside the noise.
     pub fn jitter(&self) -> Jitter {
         self.jitter
     }

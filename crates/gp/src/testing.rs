@@ -1,22 +1,11 @@
-//! Data, processes and kernels that the tests share.
+//! Processes and kernels that the tests share.
 
 use crate::{GaussianProcess, GaussianProcessConfig, Jitter};
 use bochner_kernels::{
     Cosine, ExpsinConfig, Kernel, Lengthscale, LinearConfig, MaternConfig, Product, RbfConfig,
     ScaleConfig, Smoothness, SpectralMixtureConfig, Sum,
 };
-use bochner_numerics::{Seed, standard_normal};
-use ndarray::{Array1, Array2, array};
-
-/// Rows of standard normal numbers.
-pub(crate) fn points(rows: usize, width: usize, purpose: &str) -> Array2<f64> {
-    let mut stream = Seed::new(3).stream(purpose);
-    Array2::from_shape_simple_fn((rows, width), || standard_normal(&mut stream))
-}
-
-pub(crate) fn targets(rows: usize, purpose: &str) -> Array1<f64> {
-    points(rows, 1, purpose).column(0).to_owned()
-}
+use ndarray::array;
 
 pub(crate) fn process(kernel: Box<dyn Kernel<f64>>, mean: f64, noise: f64) -> GaussianProcess {
     let config = GaussianProcessConfig {
@@ -64,7 +53,7 @@ fn mixture(cosine: Cosine) -> Box<dyn Kernel<f64>> {
     Box::new(config.build().unwrap())
 }
 
-/// Every kind of kernel, and compositions, for inputs of two dimensions.
+/// All kinds of kernels, and compositions of them, for inputs of two dimensions.
 pub(crate) fn kernels() -> Vec<Box<dyn Kernel<f64>>> {
     let each = || Lengthscale::PerDimension(vec![0.9, 1.4]);
     let season = ExpsinConfig {

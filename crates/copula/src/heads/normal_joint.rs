@@ -123,31 +123,19 @@ fn standardised<T: Real>(
 mod tests {
     use super::*;
     use crate::{GaussianCopula, Joint};
-    use bochner_numerics::{finite_difference, relative_error};
+    use bochner_numerics::check::assert_gradient;
     use ndarray::array;
     use statrs::distribution::Normal;
 
-    const SHAPE: [usize; 4] = [6, 3, 3, 9];
-
-    /// `z`, `mu`, `sigma` and the factor, one after the other.
-    const POINT: [f64; 21] = [
-        0.2, -1.0, 3.0, 1.5, 0.4, -2.0, // z
-        0.1, -0.3, 0.7, // mu
-        1.3, 0.6, 2.1, // sigma
-        1.3, 0.0, 0.0, -0.4, 0.7, 0.0, 0.9, 0.5, 1.1, // factor
-    ];
-
     type Inputs = (Array2<f64>, Array1<f64>, Array1<f64>, Array2<f64>);
 
-    fn inputs(point: &[f64]) -> Inputs {
-        let (z, rest) = point.split_at(SHAPE[0]);
-        let (mu, rest) = rest.split_at(SHAPE[1]);
-        let (sigma, factor) = rest.split_at(SHAPE[2]);
+    /// `z`, `mu`, `sigma` and the factor.
+    fn inputs() -> Inputs {
         (
-            Array2::from_shape_vec((2, 3), z.to_vec()).unwrap(),
-            Array1::from(mu.to_vec()),
-            Array1::from(sigma.to_vec()),
-            Array2::from_shape_vec((3, 3), factor.to_vec()).unwrap(),
+            array![[0.2, -1.0, 3.0], [1.5, 0.4, -2.0]],
+            array![0.1, -0.3, 0.7],
+            array![1.3, 0.6, 2.1],
+            array![[1.3, 0.0, 0.0], [-0.4, 0.7, 0.0], [0.9, 0.5, 1.1]],
         )
     }
 
@@ -158,23 +146,25 @@ mod tests {
     #[test]
     fn gradients_agree_with_finite_differences() {
         let g = array![0.8, -1.7];
-        let (z, mu, sigma, l) = inputs(&POINT);
-        let (z, mu, sigma, l) = (z.view(), mu.view(), sigma.view(), l.view());
-        let got = normal_joint_log_density_vjp(z, mu, sigma, l, g.view()).unwrap();
-        let want = finite_difference(&POINT, |x| value(&inputs(x)).dot(&g));
-        let got = got
-            .z
-            .iter()
-            .chain(&got.mu)
-            .chain(&got.sigma)
-            .chain(&got.factor);
-        let got: Vec<f64> = got.copied().collect();
-        assert!(relative_error(&got, &want) < 1e-6);
+        let (z, mu, sigma, l) = &inputs();
+        let (zv, mv, sv, lv) = (z.view(), mu.view(), sigma.view(), l.view());
+        let got = normal_joint_log_density_vjp(zv, mv, sv, lv, g.view()).unwrap();
+        let sum = |value: Result<Array1<f64>, Error>| value.unwrap().dot(&g);
+        assert_gradient(&got.z, z, |z| sum(normal_joint_log_density(z, mv, sv, lv)));
+        assert_gradient(&got.mu, mu, |mu| {
+            sum(normal_joint_log_density(zv, mu, sv, lv))
+        });
+        assert_gradient(&got.sigma, sigma, |s| {
+            sum(normal_joint_log_density(zv, mv, s, lv))
+        });
+        assert_gradient(&got.factor, l, |l| {
+            sum(normal_joint_log_density(zv, mv, sv, l))
+        });
     }
 
     #[test]
     fn it_is_the_joint_distribution_of_normal_marginals() {
-        let point = inputs(&POINT);
+        let point = inputs();
         let (z, mu, sigma, factor) = &point;
         let marginals = mu.iter().zip(sigma);
         let marginals = marginals
@@ -194,7 +184,7 @@ mod tests {
 
     #[test]
     fn no_finite_point_gives_nan() {
-        let (z, mu, sigma, l) = inputs(&POINT);
+        let (z, mu, sigma, l) = inputs();
         for size in [1e160, 1e308] {
             let far = z.mapv(|z| size * z.signum());
             let value = value(&(far, mu.clone(), sigma.clone(), l.clone()));
@@ -204,7 +194,7 @@ mod tests {
 
     #[test]
     fn shapes_and_ranges_are_checked() {
-        let (z, mu, sigma, l) = inputs(&POINT);
+        let (z, mu, sigma, l) = inputs();
         let call = |z: &Array2<f64>, sigma: &Array1<f64>| {
             normal_joint_log_density(z.view(), mu.view(), sigma.view(), l.view()).unwrap_err()
         };

@@ -209,23 +209,8 @@ fn slice<T>(slice: Option<&[T]>) -> &[T] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+    use bochner_numerics::check::{assert_gradient, random};
     use ndarray::array;
-
-    const SHAPE: (usize, usize, usize) = (2, 4, 3);
-
-    fn random(n: usize, purpose: &str) -> Vec<f64> {
-        let mut stream = Seed::new(6).stream(purpose);
-        (0..n).map(|_| standard_normal(&mut stream)).collect()
-    }
-
-    fn hidden(x: &[f64]) -> ArrayView3<'_, f64> {
-        ArrayView3::from_shape(SHAPE, x).unwrap()
-    }
-
-    fn wc(x: &[f64]) -> ArrayView2<'_, f64> {
-        ArrayView2::from_shape((3, 3), x).unwrap()
-    }
 
     #[test]
     fn two_heads_by_hand() {
@@ -237,43 +222,29 @@ mod tests {
 
     #[test]
     fn gradients_agree_with_finite_differences() {
-        let (h, w, b) = (random(24, "h"), random(9, "w"), random(3, "b"));
-        let g = Array4::from_shape_vec((2, 3, 4, 4), random(96, "g")).unwrap();
-        let loss = |h: &[f64], w: &[f64], b: &[f64]| {
-            (&amortised(hidden(h), wc(w), b.into()).unwrap() * &g).sum()
+        let (h, w, b) = (random((2, 4, 3), "h"), random((3, 3), "w"), random(3, "b"));
+        let g: Array4<f64> = random((2, 3, 4, 4), "g");
+        let loss = |h: ArrayView3<f64>, w: ArrayView2<f64>, b: ArrayView1<f64>| {
+            (&amortised(h, w, b).unwrap() * &g).sum()
         };
-        let got = amortised_vjp(hidden(&h), wc(&w), (&b).into(), g.view()).unwrap();
-        let check = |got: &[f64], want: Vec<f64>| assert!(relative_error(got, &want) < 1e-6);
-        check(
-            got.hidden.as_slice().unwrap(),
-            finite_difference(&h, |h| loss(h, &w, &b)),
-        );
-        check(
-            got.wc.as_slice().unwrap(),
-            finite_difference(&w, |w| loss(&h, w, &b)),
-        );
-        check(
-            got.bc.as_slice().unwrap(),
-            finite_difference(&b, |b| loss(&h, &w, b)),
-        );
+        let got = amortised_vjp(h.view(), w.view(), b.view(), g.view()).unwrap();
+        assert_gradient(&got.hidden, &h, |h| loss(h, w.view(), b.view()));
+        assert_gradient(&got.wc, &w, |w| loss(h.view(), w, b.view()));
+        assert_gradient(&got.bc, &b, |b| loss(h.view(), w.view(), b));
     }
 
     #[test]
     fn the_free_factor_passes_gradients_below_the_diagonal_only() {
-        let (x, g) = (random(24, "h"), random(24, "g"));
-        fn raw(x: &[f64]) -> ArrayView3<'_, f64> {
-            ArrayView3::from_shape((6, 2, 2), x).unwrap()
-        }
-        let want = finite_difference(&x, |x| (&free(raw(x)).unwrap() * &raw(&g)).sum());
-        let got = free_vjp(raw(&g)).unwrap();
-        assert!(relative_error(got.as_slice().unwrap(), &want) < 1e-6);
+        let (x, g): (_, Array3<f64>) = (random((6, 2, 2), "x"), random((6, 2, 2), "g"));
+        let got = free_vjp(g.view()).unwrap();
+        assert_gradient(&got, &x, |x| (&free(x).unwrap() * &g).sum());
         assert_eq!(got.iter().filter(|&&x| x != 0.0).count(), 6);
     }
 
     #[test]
     fn shapes_are_checked() {
-        let (h, w, b) = (random(24, "h"), random(9, "w"), random(2, "b"));
-        let short = amortised(hidden(&h), wc(&w), (&b).into());
+        let h: Array3<f64> = random((2, 4, 3), "h");
+        let short = amortised(h.view(), random((3, 3), "w").view(), random(2, "b").view());
         assert!(
             short
                 .unwrap_err()

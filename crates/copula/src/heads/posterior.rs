@@ -1,4 +1,4 @@
-//! MIKAN's joint posterior: Gaussian marginals, tied over the heads by a Gaussian copula.
+//! MIKAN's joint posterior: Gaussian marginals, coupled over the heads by a Gaussian copula.
 
 use crate::Error;
 use crate::factor::{Stack, flat};
@@ -185,7 +185,7 @@ impl Size {
         &weights[b % self.factors * length..][..length]
     }
 
-    /// Where the weights of head `k` in head `m` stand in `[M, M, d]`.
+    /// The range of the weights of head `k` in head `m` in `[M, M, d]`.
     fn pair(self, m: usize, k: usize) -> Range<usize> {
         let start = (m * self.heads + k) * self.width;
         start..start + self.width
@@ -281,64 +281,35 @@ fn slice<T>(slice: Option<&[T]>) -> &[T] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bochner_numerics::{
-        ArgumentError, Seed, finite_difference, relative_error, standard_normal,
-    };
-
-    fn random(n: usize, purpose: &str) -> Vec<f64> {
-        let mut stream = Seed::new(12).stream(purpose);
-        (0..n).map(|_| standard_normal(&mut stream)).collect()
-    }
+    use bochner_numerics::ArgumentError;
+    use bochner_numerics::check::{assert_gradient, random};
 
     /// Lower-triangular matrices with a positive diagonal, `[n, 2, 3, 3]`. They are not normalised,
     /// because the function does not ask for it.
     fn factors(n: usize) -> Array4<f64> {
-        let mut entries = random(n * 18, "lh").into_iter();
-        Array4::from_shape_fn((n, 2, 3, 3), |(_, _, m, k)| {
-            let x: f64 = entries.next().unwrap();
-            if m == k { 0.2 + x.abs() } else { x }
-        })
-    }
-
-    fn view3(x: &[f64]) -> ArrayView3<'_, f64> {
-        ArrayView3::from_shape((2, 3, 2), x).unwrap()
-    }
-
-    fn view4(x: &[f64]) -> ArrayView4<'_, f64> {
-        ArrayView4::from_shape((2, 3, 4, 2), x).unwrap()
-    }
-
-    fn gradients_agree(factors: Array4<f64>) {
-        let [mu, ls] = ["mu", "log sigma"].map(|name| random(12, name));
-        let [eps, g] = ["eps", "g"].map(|name| random(48, name));
-        let lh = factors.as_slice().unwrap();
-        fn lhs(x: &[f64]) -> ArrayView4<'_, f64> {
-            ArrayView4::from_shape((x.len() / 18, 2, 3, 3), x).unwrap()
+        let mut factors = random((n, 2, 3, 3), "lh");
+        for ((_, _, m, k), x) in factors.indexed_iter_mut() {
+            if m == k {
+                *x = 0.2 + x.abs();
+            }
         }
-        let loss = |mu: &[f64], ls: &[f64], lh: &[f64], eps: &[f64]| {
-            let draw = joint_posterior(view3(mu), view3(ls), lhs(lh), view4(eps)).unwrap();
-            (draw.z * view4(&g)).sum()
+        factors
+    }
+
+    fn gradients_agree(lh: Array4<f64>) {
+        let [mu, ls] = ["mu", "log sigma"].map(|name| random((2, 3, 2), name));
+        let [eps, g] = ["eps", "g"].map(|name| random((2, 3, 4, 2), name));
+        type Three<'a> = ArrayView3<'a, f64>;
+        type Four<'a> = ArrayView4<'a, f64>;
+        let loss = |mu: Three, ls: Three, lh: Four, eps: Four| {
+            (joint_posterior(mu, ls, lh, eps).unwrap().z * &g).sum()
         };
-        let got = joint_posterior_vjp(view3(&ls), lhs(lh), view4(&eps), view4(&g)).unwrap();
-        let check = |got: Option<&[f64]>, want: Vec<f64>| {
-            assert!(relative_error(got.unwrap(), &want) < 1e-6);
-        };
-        check(
-            got.mu.as_slice(),
-            finite_difference(&mu, |x| loss(x, &ls, lh, &eps)),
-        );
-        check(
-            got.log_sigma.as_slice(),
-            finite_difference(&ls, |x| loss(&mu, x, lh, &eps)),
-        );
-        check(
-            got.lh.as_slice(),
-            finite_difference(lh, |x| loss(&mu, &ls, x, &eps)),
-        );
-        check(
-            got.eps.as_slice(),
-            finite_difference(&eps, |x| loss(&mu, &ls, lh, x)),
-        );
+        let got = joint_posterior_vjp(ls.view(), lh.view(), eps.view(), g.view()).unwrap();
+        let (m, s, l, e) = (mu.view(), ls.view(), lh.view(), eps.view());
+        assert_gradient(&got.mu, &mu, |mu| loss(mu, s, l, e));
+        assert_gradient(&got.log_sigma, &ls, |ls| loss(m, ls, l, e));
+        assert_gradient(&got.lh, &lh, |lh| loss(m, s, lh, e));
+        assert_gradient(&got.eps, &eps, |eps| loss(m, s, l, eps));
     }
 
     #[test]
@@ -349,10 +320,10 @@ mod tests {
 
     #[test]
     fn independent_heads_are_the_mean_field_posterior_value_for_value() {
-        let (mu, ls, eps) = (random(12, "mu"), random(12, "log sigma"), random(48, "eps"));
-        let (mu, ls, eps) = (view3(&mu), view3(&ls), view4(&eps));
+        let [mu, ls]: [Array3<f64>; 2] = ["mu", "log sigma"].map(|name| random((2, 3, 2), name));
+        let eps: Array4<f64> = random((2, 3, 4, 2), "eps");
         let identity = Array4::from_shape_fn((1, 2, 3, 3), |(_, _, m, k)| f64::from(m == k));
-        let draw = joint_posterior(mu, ls, identity.view(), eps).unwrap();
+        let draw = joint_posterior(mu.view(), ls.view(), identity.view(), eps.view()).unwrap();
         assert_eq!(draw.x, eps);
         for ((b, m, r, l), &z) in draw.z.indexed_iter() {
             assert_eq!(z, mu[[b, m, l]] + ls[[b, m, l]].exp() * eps[[b, m, r, l]]);

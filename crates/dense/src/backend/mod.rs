@@ -1,6 +1,6 @@
 //! Factorisations of matrices that lie column by column in a slice, by faer or by LAPACK.
 //!
-//! What lies above a factor's diagonal is zero and never read.
+//! The entries above a factor's diagonal are zero and never read.
 
 #[cfg(any(test, not(feature = "lapack")))]
 mod pure;
@@ -15,7 +15,7 @@ pub(crate) use system::{eigen, eigenvalues, factor, inverse, solve, svd, whiten}
 /// Left vectors, values and right vectors.
 pub(crate) type Singular = (Vec<f64>, Vec<f64>, Vec<f64>);
 
-/// Sets everything above the diagonal to zero, where a factorisation in place leaves its input.
+/// Sets the entries above the diagonal to zero; a factorisation in place leaves its input there.
 fn clear_above_diagonal(a: &mut [f64], order: usize) {
     for (j, column) in a.chunks_exact_mut(order.max(1)).enumerate() {
         column[..j].fill(0.0);
@@ -26,8 +26,8 @@ fn clear_above_diagonal(a: &mut [f64], order: usize) {
 #[cfg(all(test, feature = "lapack"))]
 mod tests {
     use super::{pure, system};
-    use crate::testing::{covariance, random};
-    use bochner_numerics::relative_error;
+    use crate::testing::covariance;
+    use bochner_numerics::{check::random, relative_error};
 
     fn assert_close(a: &[f64], b: &[f64]) {
         let error = relative_error(a, b);
@@ -43,7 +43,7 @@ mod tests {
             pure::factor(&mut other, order).unwrap();
             assert_close(&l, &other);
 
-            let rows: Vec<f64> = random(3, order).iter().copied().collect();
+            let rows: Vec<f64> = random((3, order), "matrix").iter().copied().collect();
             let (mut got, mut want) = (rows.clone(), rows.clone());
             system::whiten(&l, order, &mut got);
             pure::whiten(&l, order, &mut want);
@@ -78,7 +78,7 @@ mod tests {
             assert_close(&system::eigen(&a, order).unwrap().0, &want);
             assert_close(&pure::eigen(&a, order).unwrap().0, &want);
             let (m, n) = (order, 2 * order + 1);
-            let a: Vec<f64> = random(m, n).iter().copied().collect();
+            let a: Vec<f64> = random((m, n), "matrix").iter().copied().collect();
             let want = pure::svd(a.clone(), m, n).unwrap();
             assert_close(&system::svd(a, m, n).unwrap().1, &want.1);
         }

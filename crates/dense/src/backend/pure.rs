@@ -1,4 +1,5 @@
-//! By faer, on the calling thread, so that results do not depend on the number of threads.
+//! The factorisations by faer, on the calling thread, so that results do not depend on the number of
+//! threads.
 
 use super::{Singular, clear_above_diagonal};
 use faer::diag::DiagMut;

@@ -1,4 +1,5 @@
-//! By the system's LAPACK. Its threads are its own: `OPENBLAS_NUM_THREADS` sets their number.
+//! The factorisations by the system's LAPACK, on threads of its own: `OPENBLAS_NUM_THREADS` sets their
+//! number.
 
 use super::{Singular, clear_above_diagonal};
 use ndarray_linalg::{Diag, JobSvd, Lapack, MatrixLayout, UPLO};
@@ -12,8 +13,8 @@ pub(crate) fn factor(a: &mut [f64], order: usize) -> Result<(), usize> {
     if in_place(a, order) {
         return Ok(());
     }
-    // ndarray-linalg keeps the failing row to itself. Where a leading block fails, every larger
-    // one does.
+    // ndarray-linalg does not return the failing row. If a leading block fails, every larger block
+    // fails.
     let (mut positive, mut failing) = (0, order);
     while failing - positive > 1 {
         let middle = positive + (failing - positive) / 2;
@@ -70,7 +71,7 @@ pub(crate) fn svd(mut a: Vec<f64>, m: usize, n: usize) -> Option<Singular> {
     Some((parts.u?, parts.s, parts.vt?))
 }
 
-/// Whether the matrix was positive definite, and so became its factor.
+/// Replaces a positive definite matrix by its factor; false if the matrix is not positive definite.
 fn in_place(a: &mut [f64], order: usize) -> bool {
     if order == 0 {
         return true;

@@ -98,9 +98,9 @@ fn by_scales(count: usize, scales: &Scales, seed: Seed) -> SpectralMixtureConfig
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{points, targets};
     use crate::{FitConfig, GaussianProcessConfig, Jitter};
     use bochner_kernels::SpectralMixture;
+    use bochner_numerics::check::random;
 
     fn rows(process: &GaussianProcess, components: usize) -> Vec<Vec<f64>> {
         let values = process.kernel().parameters().into_iter().map(|p| p.value);
@@ -125,7 +125,7 @@ mod tests {
             0.1 * i as f64 + 0.03 * (1.9 * i as f64).sin()
         });
         let wave = |f: f64| x.column(0).mapv(|t| (TAU * f * t).sin());
-        let y = wave(0.8) * 2.0 + wave(2.5) + targets(60, "y") * 0.1;
+        let y = wave(0.8) * 2.0 + wave(2.5) + random(60, "y") * 0.1;
         let process = spectral_mixture_process(x.view(), y.view(), 3, Seed::new(1)).unwrap();
         let rows = rows(&process, 3);
         assert!((rows[0][1] - 0.8).abs() < 0.05 && (rows[0][0] - 2.0).abs() < 0.3);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn several_inputs_start_apart_and_stay_apart() {
-        let (x, y) = (points(20, 3, "x"), targets(20, "y"));
+        let (x, y) = (random((20, 3), "x"), random(20, "y"));
         let start =
             |seed| spectral_mixture_process(x.view(), y.view(), 4, Seed::new(seed)).unwrap();
         let mut process = start(1);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn components_that_start_alike_stay_alike() {
-        let (x, y) = (points(20, 2, "x"), targets(20, "y"));
+        let (x, y) = (random((20, 2), "x"), random(20, "y"));
         let mixture = SpectralMixtureConfig {
             weights: Array1::from_elem(3, 0.3),
             means: Array2::from_elem((3, 2), 0.2),
@@ -187,13 +187,13 @@ mod tests {
             assert_distinct(&rows(&process, q));
             process.evidence(x.view(), y.view())
         };
-        assert!(start(Array2::ones((9, 1)), targets(9, "y"), 3).is_ok());
-        assert!(start(points(9, 1, "x"), Array1::ones(9), 3).is_ok());
-        assert!(start(points(2, 1, "x"), targets(2, "y"), 5).is_ok());
-        assert!(start(points(1, 2, "x"), targets(1, "y"), 2).is_ok());
+        assert!(start(Array2::ones((9, 1)), random(9, "y"), 3).is_ok());
+        assert!(start(random((9, 1), "x"), Array1::ones(9), 3).is_ok());
+        assert!(start(random((2, 1), "x"), random(2, "y"), 5).is_ok());
+        assert!(start(random((1, 2), "x"), random(1, "y"), 2).is_ok());
         let none = spectral_mixture_process(
-            points(4, 1, "x").view(),
-            targets(4, "y").view(),
+            random((4, 1), "x").view(),
+            random(4, "y").view(),
             0,
             Seed::new(1),
         );
