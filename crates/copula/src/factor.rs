@@ -268,7 +268,7 @@ mod tests {
     use ndarray::{array, aview1};
 
     fn random(purpose: &str) -> Array3<f64> {
-        let mut factors = check::random((3, 4, 4), purpose);
+        let mut factors: Array3<f64> = check::random((3, 4, 4), purpose);
         for ((_, m, k), x) in factors.indexed_iter_mut() {
             if m == k {
                 *x = 0.3 + x.abs();

@@ -43,7 +43,8 @@ impl GaussianProcess {
     ///
     /// # Errors
     /// [`Error::Argument`] for data of other shapes, that are not finite or too large to be squared;
-    /// [`Error::Kernel`] if the kernel refuses the width; [`Error::Covariance`] and
+    /// [`Error::Kernel`] if the kernel is not positive semi-definite on inputs of this width;
+    /// [`Error::Covariance`] and
     /// [`Error::NotPositiveDefinite`] if the covariance matrix has no factor.
     ///
     /// # Numerics
@@ -85,6 +86,7 @@ impl GaussianProcess {
         y: ArrayView1<f64>,
     ) -> Result<Observed, Error> {
         check_data(x, y)?;
+        self.kernel.check_positive_semi_definite(x.ncols())?;
         let gram = gram::gram(self.kernel.as_ref(), x)?;
         let (factor, jitter) = self.jitter.factorise(gram.view(), self.noise)?;
         let residuals: Vec<f64> = y.iter().map(|y| y - self.mean).collect();
@@ -107,8 +109,14 @@ impl GaussianProcess {
 /// Refuses data of which targets and inputs do not fit together or are not finite.
 pub(crate) fn check_data(x: ArrayView2<f64>, y: ArrayView1<f64>) -> Result<(), ArgumentError> {
     argument::shape("y", &[x.nrows()], y.shape())?;
-    argument::finite("x", x.shape(), x)?;
+    check_inputs(x)?;
     argument::finite("y", y.shape(), y)
+}
+
+/// Refuses inputs without columns or that are not finite.
+pub(crate) fn check_inputs(x: ArrayView2<f64>) -> Result<(), ArgumentError> {
+    argument::at_least_one("the number of columns of x", x.ncols())?;
+    argument::finite("x", x.shape(), x)
 }
 
 /// Observations, solved for.
@@ -174,6 +182,7 @@ mod tests {
     use super::*;
     use crate::Jitter;
     use crate::testing::{kernels, process, scaled_rbf};
+    use bochner_kernels::ExpsinConfig;
     use bochner_numerics::check::random;
     use bochner_numerics::{finite_difference, relative_error};
     use ndarray::{Array1, array};
@@ -272,7 +281,27 @@ mod tests {
             huge.contains("misfit of y") && huge.contains("scale `y` down"),
             "{huge}"
         );
-        let none = process.evidence(Array2::zeros((3, 0)).view(), y.view());
-        assert!(matches!(none, Err(Error::Kernel(_))));
+        let none = said(&Array2::zeros((3, 0)), &y);
+        assert!(
+            none.starts_with("`the number of columns of x` is 0"),
+            "{none}"
+        );
+    }
+
+    #[test]
+    fn a_kernel_that_is_no_covariance_is_refused() {
+        let season = ExpsinConfig {
+            period: 3.0,
+            lengthscale: 1.0,
+        };
+        let process = process(Box::new(season.build().unwrap()), 0.0, 0.1);
+        let (x, y) = (random((3, 2), "x"), random(3, "y"));
+        let refused = process.evidence(x.view(), y.view()).unwrap_err();
+        let said = refused.to_string();
+        assert!(said.contains("periodic kernel is not positive semi-definite on 2 columns"));
+        assert_eq!(process.prior(x.view()), Err(refused));
+        let line = random((3, 1), "x");
+        assert!(process.evidence(line.view(), y.view()).is_ok());
+        assert!(process.prior(line.view()).is_ok());
     }
 }

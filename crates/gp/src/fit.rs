@@ -162,8 +162,8 @@ mod tests {
     use ndarray::{Array1, Array2};
 
     fn data() -> (Array2<f64>, Array1<f64>) {
-        let x = random((25, 1), "x");
-        let y = x.column(0).mapv(|x| (2.0 * x).sin() + 3.0) + random(25, "y") * 0.1;
+        let x: Array2<f64> = random((25, 1), "x");
+        let y = x.column(0).mapv(|x| (2.0 * x).sin() + 3.0) + random::<f64, _>(25, "y") * 0.1;
         (x, y)
     }
 

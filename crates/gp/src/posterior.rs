@@ -1,6 +1,6 @@
 //! The process conditioned on observations.
 
-use crate::evidence::Observed;
+use crate::evidence::{Observed, check_inputs};
 use crate::{Error, Evidence, EvidenceGradient, GaussianProcess, MultivariateNormal};
 use bochner_numerics::{Mat, MatMut, argument, matmul};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
@@ -51,9 +51,11 @@ impl GaussianProcess {
     /// The function's values at `x: [m, d]` before anything is observed.
     ///
     /// # Errors
-    /// [`Error::Argument`] if `x` is not finite, [`Error::Kernel`] if the kernel refuses the width.
+    /// [`Error::Argument`] if `x` is not finite, [`Error::Kernel`] if the kernel is not positive
+    /// semi-definite on inputs of this width.
     pub fn prior(&self, x: ArrayView2<f64>) -> Result<MultivariateNormal, Error> {
-        argument::finite("x", x.shape(), x)?;
+        check_inputs(x)?;
+        self.kernel.check_positive_semi_definite(x.ncols())?;
         Ok(MultivariateNormal {
             mean: Array1::from_elem(x.nrows(), self.mean),
             covariance: self.kernel.gram(x, x)?,

@@ -2,8 +2,8 @@
 
 use crate::{GaussianProcess, GaussianProcessConfig, Jitter};
 use bochner_kernels::{
-    Cosine, ExpsinConfig, Kernel, Lengthscale, LinearConfig, MaternConfig, Product, RbfConfig,
-    ScaleConfig, Smoothness, SpectralMixtureConfig, Sum,
+    ColumnsConfig, Cosine, ExpsinConfig, Kernel, Lengthscale, LinearConfig, MaternConfig, Product,
+    RbfConfig, ScaleConfig, Smoothness, SpectralMixtureConfig, Sum,
 };
 use ndarray::array;
 
@@ -53,15 +53,22 @@ fn mixture(cosine: Cosine) -> Box<dyn Kernel<f64>> {
     Box::new(config.build().unwrap())
 }
 
+fn season(column: usize, period: f64) -> Box<dyn Kernel<f64>> {
+    let season = ExpsinConfig {
+        period,
+        lengthscale: 2.0,
+    };
+    let config = ColumnsConfig {
+        columns: vec![column],
+        base: Box::new(season.build().unwrap()),
+    };
+    Box::new(config.build().unwrap())
+}
+
 /// All kinds of kernels, and compositions of them, for inputs of two dimensions.
 pub(crate) fn kernels() -> Vec<Box<dyn Kernel<f64>>> {
     let each = || Lengthscale::PerDimension(vec![0.9, 1.4]);
-    let season = ExpsinConfig {
-        period: 9.0,
-        lengthscale: 2.0,
-    };
-    let season: Box<dyn Kernel<f64>> = Box::new(season.build().unwrap());
-    let drifting = Product::of(vec![season, rbf(Lengthscale::Shared(1.1))]).unwrap();
+    let drifting = Product::of(vec![season(0, 9.0), season(1, 5.0), scaled_rbf(1.2, 1.1)]).unwrap();
     let nested = Sum::of(vec![
         scale(0.6, Box::new(drifting)),
         linear(),

@@ -77,7 +77,7 @@ mod tests {
     use ndarray::{array, s};
 
     fn lh() -> Array4<f64> {
-        let mut lh = random((2, 3, 4, 4), "lh");
+        let mut lh: Array4<f64> = random((2, 3, 4, 4), "lh");
         for ((_, _, m, k), x) in lh.indexed_iter_mut() {
             if m == k {
                 *x = 0.2 + x.abs();

@@ -287,7 +287,7 @@ mod tests {
     /// Lower-triangular matrices with a positive diagonal, `[n, 2, 3, 3]`. They are not normalised,
     /// because the function does not ask for it.
     fn factors(n: usize) -> Array4<f64> {
-        let mut factors = random((n, 2, 3, 3), "lh");
+        let mut factors: Array4<f64> = random((n, 2, 3, 3), "lh");
         for ((_, _, m, k), x) in factors.indexed_iter_mut() {
             if m == k {
                 *x = 0.2 + x.abs();

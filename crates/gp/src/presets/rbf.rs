@@ -78,7 +78,7 @@ mod tests {
         };
         let flat = said(Array2::zeros((3, 0)), Array1::zeros(3));
         assert!(
-            flat.starts_with("`x` has shape [3, 0] and so no elements"),
+            flat.starts_with("`the number of columns of x` is 0"),
             "{flat}"
         );
         let huge = said(array![[0.0], [1.0]], array![0.0, 1e200]);

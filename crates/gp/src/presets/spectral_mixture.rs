@@ -125,7 +125,7 @@ mod tests {
             0.1 * i as f64 + 0.03 * (1.9 * i as f64).sin()
         });
         let wave = |f: f64| x.column(0).mapv(|t| (TAU * f * t).sin());
-        let y = wave(0.8) * 2.0 + wave(2.5) + random(60, "y") * 0.1;
+        let y = wave(0.8) * 2.0 + wave(2.5) + random::<f64, _>(60, "y") * 0.1;
         let process = spectral_mixture_process(x.view(), y.view(), 3, Seed::new(1)).unwrap();
         let rows = rows(&process, 3);
         assert!((rows[0][1] - 0.8).abs() < 0.05 && (rows[0][0] - 2.0).abs() < 0.3);
