@@ -100,7 +100,6 @@ fn check(case: &Value, x: &Array2<f64>, y: &Array1<f64>) {
 
     let found = [evidence, gradient, mean, variance];
     let name = &case["name"];
-    eprintln!("{name}: evidence, gradient, mean, variance differ by {found:?}");
     assert!(found.iter().all(|&d| d < BOUND), "{name}: {found:?}");
 }
 
