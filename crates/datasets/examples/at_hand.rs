@@ -1,4 +1,4 @@
-//! Which of the regression sets are at hand, and how well their plain mean predicts.
+//! Lists the regression sets that are on this machine, and how well the mean of each predicts.
 //!
 //! `cargo run --package bochner-datasets --example at_hand [DIRECTORY]`
 
@@ -34,7 +34,7 @@ fn mean(rows: &[usize], value: impl Fn(usize) -> f64) -> f64 {
     rows.iter().map(|&i| value(i)).sum::<f64>() / rows.len() as f64
 }
 
-/// Root mean square, of the target scaled to [-1, 1].
+/// The root mean square error for the target scaled to [-1, 1].
 fn mean_error(rows: &[usize], target: &[f64], predicted: f64) -> f64 {
     mean(rows, |i| (target[i] - predicted).powi(2)).sqrt()
 }

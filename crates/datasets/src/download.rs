@@ -1,7 +1,7 @@
 //! Downloads by the machine's own `curl` or `wget`.
 //!
-//! A subprocess and not an HTTP crate: TLS in Rust means compiling C or linking a system library,
-//! and the tools already know the proxies and certificates of the machine.
+//! The crate starts a program instead of using an HTTP crate: TLS in Rust means compiling C or linking a
+//! system library, and these programs already know the proxies and certificates of the machine.
 
 use crate::Error;
 use crate::manifest::Entry;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio, id};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A program that writes what stands at an address to its standard output.
+/// A program that writes the file at an address to its standard output.
 #[derive(Clone, Debug)]
 pub(crate) struct Tool {
     program: &'static str,
@@ -51,7 +51,8 @@ impl Tool {
         },
     ];
 
-    /// The first `most` bytes that the tool writes, and what it said; it is stopped when there are more.
+    /// Runs the tool and returns at most `most` bytes of the file, and how the tool ended. A tool that
+    /// reaches `most` bytes is stopped.
     fn run(&self, url: &str, most: u64) -> io::Result<(Vec<u8>, Output)> {
         let mut child = Command::new(self.program)
             .args(self.options)
@@ -72,8 +73,8 @@ impl Tool {
 
 /// Fetches `entry` to `target` with the first tool there is.
 ///
-/// `None`, with the reason added to `tried`, if there is no place, tool or connection. `target`
-/// appears whole and verified or not at all.
+/// Returns `None`, with the reason added to `tried`, if there is no place, tool or connection. The
+/// target appears whole and verified, or not at all.
 pub(crate) fn download(
     entry: &Entry,
     target: &Path,
@@ -99,8 +100,8 @@ pub(crate) fn download(
     Ok(Some(bytes))
 }
 
-/// What the first tool there is finds at the address, up to one byte more than `length`: a file that is
-/// too long fails its pin as well without its rest.
+/// The file at the address, fetched with the first tool that is installed and cut one byte after
+/// `length`: a file that is too long fails its pin without its rest, too.
 fn fetch(
     url: &str,
     length: u64,
@@ -135,11 +136,11 @@ fn complaint(run: &Output) -> String {
     }
 }
 
-/// A file that vanishes with its owner unless it was renamed.
+/// A temporary file, removed when this value is dropped unless the file was renamed before.
 struct Partial(PathBuf);
 
 impl Partial {
-    /// A name next to `target` that no other process or thread uses.
+    /// Chooses a name next to `target` that no other process or thread uses.
     fn beside(target: &Path) -> Result<Self, Error> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let parent = target.parent().unwrap_or(Path::new("."));
@@ -243,7 +244,7 @@ mod tests {
         assert!(left.is_empty());
     }
 
-    /// The one of the two tools that is installed, or both.
+    /// The tools that are installed; at least one of them must be.
     fn installed() -> impl Iterator<Item = &'static Tool> {
         let answers = |tool: &&Tool| Command::new(tool.program).arg("--version").output().is_ok();
         let tools: Vec<&Tool> = Tool::ALL.iter().filter(answers).collect();

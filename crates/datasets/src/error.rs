@@ -6,7 +6,7 @@ use bochner_numerics::ArgumentError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a data set could not be had.
+/// Why a data set could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -50,9 +50,10 @@ pub enum Error {
         file: String,
         /// The path or address it was read from.
         place: String,
-        /// The pin.
+        /// The pinned length and digest.
         expected: Pin,
-        /// What was read; at most one byte more than the pin allows, if it came from the network.
+        /// Length and digest of the bytes that were read. A download is cut one byte after the pinned
+        /// length.
         found: Pin,
     },
     /// A file is in none of the places searched.
@@ -68,8 +69,8 @@ pub enum Error {
         set: String,
         /// The places searched, each with what was found there.
         tried: Vec<String>,
-        /// The shell command that fetches the file, and whatever else of its data set is published and
-        /// missing, to where it is looked for; `None` for a file that was derived from others and is
+        /// The shell command that fetches the file and all other missing files of its data set to the
+        /// place where they are looked for; `None` for a file that was derived from others and is
         /// published nowhere.
         command: Option<String>,
     },
@@ -80,27 +81,27 @@ pub enum Error {
         file: String,
         /// Line number, from 1.
         line: usize,
-        /// What the format asks for.
+        /// The text that the format asks for.
         expected: String,
-        /// What stands there.
+        /// The text in the file.
         found: String,
     },
-    /// A pickle is not one of those that are read.
+    /// A pickle holds something that the Planetoid files do not have.
     #[error("{file}, byte {offset}: expected {expected}, found {found}")]
     Pickle {
         /// Where the bytes came from.
         file: String,
         /// Position of the opcode, from 0.
         offset: usize,
-        /// What is read there.
+        /// What the reader accepts there.
         expected: &'static str,
         /// What stands there.
         found: String,
     },
-    /// A file is well formed, but what it holds is not part of a graph with classes.
+    /// A file can be read, but its contents are not part of a graph with classes.
     #[error("{file}: {defect}")]
     Graph {
-        /// Where the bytes came from, or a name for what was generated.
+        /// Where the bytes came from.
         file: String,
         /// What is wrong with it.
         defect: GraphDefect,
@@ -108,7 +109,7 @@ pub enum Error {
     /// A part of a split asks for more rows than there are.
     #[error("{part} needs {wanted} rows, but only {available} are left; ask for fewer")]
     TooFewRows {
-        /// The part; for training rows, of which class.
+        /// The part; for training rows, with the class.
         part: String,
         /// Rows asked for.
         wanted: usize,
@@ -125,9 +126,9 @@ pub enum Error {
         set: &'static str,
         /// The split, from 0.
         split: usize,
-        /// Train, validation or test.
+        /// The part: train, validation or test.
         part: &'static str,
-        /// One row in how many is kept.
+        /// Every how many rows one is kept.
         every: usize,
     },
 }

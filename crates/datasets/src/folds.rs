@@ -9,12 +9,12 @@ pub const FOLDS: usize = 10;
 /// The seed of the keys that [`deal`] sorts by.
 pub const FOLD_SEED: u64 = 2021;
 
-/// Deals rows with the given class labels into ten folds, stratified and without order.
+/// Deals rows with the given class labels into ten folds, stratified by class and in random order.
 ///
 /// Row $i$ has the key of its position in the output of [`SplitMix64`] seeded with
 /// [`FOLD_SEED`]. The rows of class 0 are ordered by (key, $i$), then those of class 1, and so
-/// on; one counter runs over all of them, and the fold is the counter modulo ten. So the sizes of
-/// the folds differ by one row at most, and so do the counts of each class.
+/// on; one counter runs over all rows in this order, and the fold of a row is the counter modulo ten.
+/// So the sizes of the folds differ by one row at most, and so do the counts of each class.
 ///
 /// ```
 /// use bochner_datasets::deal;
@@ -35,7 +35,7 @@ pub fn deal(labels: &[usize]) -> Vec<usize> {
 
 /// Puts every row whose text occurred earlier into the fold of the first occurrence.
 ///
-/// Otherwise a test part would hold texts that the training part has seen.
+/// Without this rule, a test part would hold texts that the training part has seen.
 ///
 /// ```
 /// let mut folds = [3, 1, 4, 1];
@@ -53,7 +53,7 @@ pub fn unite_repeats<T: Eq + Hash>(folds: &mut [usize], texts: &[T]) {
     }
 }
 
-/// The SplitMix64 generator, here because its outputs are part of the fold rule.
+/// The SplitMix64 generator, which stands here because its outputs are part of the fold rule.
 ///
 /// ```
 /// let mut keys = bochner_datasets::SplitMix64::new(2021);

@@ -3,11 +3,10 @@
 use crate::Error;
 use std::str;
 
-/// What `parse` makes of each line after the first `skip`; `expected` says what a line should be.
+/// Parses each line after the first `skip` lines; `expected` describes a line for the error.
 ///
 /// # Errors
-/// [`Error::Malformed`] for the first line of which `parse` makes nothing, and for bytes that are not
-/// UTF-8.
+/// [`Error::Malformed`] for the first line that `parse` refuses, and for bytes that are not UTF-8.
 pub(crate) fn parse<T>(
     file: &str,
     bytes: &[u8],

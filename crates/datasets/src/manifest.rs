@@ -39,19 +39,19 @@ pub struct Entry {
     /// Its path below the data directory, with `/` between the parts and none of them `.` or `..`.
     #[serde(deserialize_with = "path_below")]
     pub file: String,
-    /// What its bytes must be.
+    /// The length and the digest of its bytes.
     #[serde(flatten)]
     pub pin: Pin,
     /// The https address that it is downloaded from, at a fixed commit; `None` for a file derived from
     /// others.
     #[serde(deserialize_with = "https")]
     pub url: Option<String>,
-    /// Addresses of the files a derived file was made from.
+    /// Addresses of the files that a derived file was made from.
     #[serde(default)]
     pub derived_from: Vec<String>,
-    /// The terms it is under, as far as known.
+    /// The licence of the file, as far as it is known.
     pub licence: String,
-    /// What is in it.
+    /// A description of its contents.
     pub note: String,
 }
 
@@ -76,7 +76,7 @@ impl Entry {
         Some(fetch_command([transfer]))
     }
 
-    /// What a fetching command says of this file.
+    /// The options of `curl` that fetch this file.
     pub(crate) fn transfer(&self, directory: &Path) -> Option<String> {
         let url = quote(self.url.as_ref()?);
         let output = quote(&self.path_in(directory).to_string_lossy());
@@ -113,7 +113,7 @@ pub struct Pin {
 }
 
 impl Pin {
-    /// The pin that exactly these bytes fulfil.
+    /// The pin of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self {
             bytes: bytes.len() as u64,
@@ -169,13 +169,13 @@ fn digest<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     )))
 }
 
-/// The shell command of some transfers, up to the first that fails.
+/// The shell command that runs some transfers and stops at the first that fails.
 pub(crate) fn fetch_command(transfers: impl IntoIterator<Item = String>) -> String {
     let transfers: String = transfers.into_iter().collect();
     format!("curl --proto '=https' --fail --fail-early --location --create-dirs{transfers}")
 }
 
-/// `text` as one word of a POSIX shell.
+/// Quotes a text, so that a POSIX shell takes it as one word.
 fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! Graphs whose nodes have features and classes: three citation graphs, and drawn ones.
+//! Graphs whose nodes have features and classes: three citation graphs, and random ones.
 
 mod assemble;
 mod csr;

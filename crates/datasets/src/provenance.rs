@@ -1,4 +1,4 @@
-//! What numbers were made from: files, their digests, and where they were found.
+//! Records of the files that numbers were made from: their digests, and where they were found.
 
 use crate::manifest::Entry;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub enum Origin {
     Download,
 }
 
-/// What numbers were made from.
+/// A file that numbers were made from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileProvenance {
     /// The name in the manifest.
@@ -46,6 +46,6 @@ pub struct Stored {
     pub bytes: Cow<'static, [u8]>,
     /// The path or address they were read from.
     pub place: String,
-    /// What kind of place that is.
+    /// The kind of that place.
     pub origin: Origin,
 }

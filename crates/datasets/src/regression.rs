@@ -18,7 +18,7 @@ use crate::{Error, MinMax, Split, Table, manifest};
 
 /// Loads a set with its splits; every column is scaled to $[-1, 1]$ over all rows.
 ///
-/// The scale is that of the full table also when only some rows are kept.
+/// If only some rows are kept, they keep the scale that they have in the full table.
 ///
 /// | protocol | set | table | splits |
 /// |---|---|---|---|
@@ -30,8 +30,8 @@ use crate::{Error, MinMax, Split, Table, manifest};
 /// | R90 | Housing, Parkinsons | raw file | `released_test_mask.csv` |
 ///
 /// # Errors
-/// What [`DataStore::load`] returns; [`Error::EmptySplit`] if so few rows are kept that a part of
-/// a split is empty; [`Error::UnknownName`] for [`Protocol::Fixed`], which these sets do not have.
+/// Those of [`DataStore::load`]; [`Error::EmptySplit`] if so few rows are kept that a part of a split
+/// is empty; [`Error::UnknownName`] for [`Protocol::Fixed`], which these sets do not have.
 ///
 /// # Numerics
 /// The scaled files are taken as they are: their columns were scaled over all rows at the source.
@@ -62,7 +62,7 @@ pub fn load(
 /// A regression set, scaled and split.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegressionData {
-    /// Which set it is.
+    /// The name of the set.
     pub set: RegressionSet,
     /// Inputs, shape `[n, d]`.
     pub inputs: Table,
@@ -70,11 +70,11 @@ pub struct RegressionData {
     pub target: Vec<f64>,
     /// The ten splits, as row numbers of `inputs` and `target`.
     pub splits: Vec<Split>,
-    /// The files it was made from.
+    /// The files that the set was read from.
     pub provenance: Vec<FileProvenance>,
 }
 
-/// Reads files and remembers which.
+/// Reads files and remembers which ones.
 struct Loader<'a> {
     store: &'a DataStore,
     provenance: Vec<FileProvenance>,
@@ -112,7 +112,7 @@ impl Loader<'_> {
         MinMax::fit(&raw).transform(&raw)
     }
 
-    /// `train.csv`, then `test.csv`.
+    /// The rows of `train.csv`, then those of `test.csv`.
     fn scaled(&mut self, set: RegressionSet) -> Result<Table, Error> {
         let parse = |file: &str, bytes: &[u8]| Table::parse(file, bytes, 0, set.inputs() + 1);
         let train = self.read(set, "train.csv", parse)?;

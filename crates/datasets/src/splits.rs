@@ -1,4 +1,4 @@
-//! Splits into training, validation and test rows, and the files that fix them.
+//! Splits into training, validation and test rows, and the files that define them.
 
 use crate::Error;
 use crate::folds::FOLDS;
@@ -7,17 +7,17 @@ use crate::lines;
 /// Row numbers of the three parts of a data set, each in increasing order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// Rows to fit to.
+    /// The rows that a model is fitted to.
     pub train: Vec<usize>,
-    /// Rows to choose the epoch by; empty where the protocol has none.
+    /// The rows that choose the epoch; empty where the protocol has none.
     pub validation: Vec<usize>,
-    /// Rows to report on.
+    /// The rows that the reported error is taken over.
     pub test: Vec<usize>,
 }
 
 impl Split {
     /// The ten splits of a cross-validation: fold $f$ is the test part, fold $(f + 1) \bmod 10$
-    /// the validation part, the other eight are the training part.
+    /// the validation part, and the other eight folds are the training part.
     ///
     /// ```
     /// use bochner_datasets::{Split, deal};

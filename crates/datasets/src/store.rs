@@ -11,7 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Finds pinned files and hands out their bytes, verified.
+/// Finds pinned files, compares them with their pins and hands out their bytes.
 ///
 /// Each file is looked for, in this order,
 ///
@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 /// 4. on the network, with [`Policy::Download`]: `curl`, or `wget` where there is no `curl`,
 ///    fetches the pinned address into the cache.
 ///
-/// Every file read is compared with its pin. What was found in the given directory is never
-/// replaced or passed over: if its bytes are wrong, that is the error. A wrong file in the cache
-/// is an error with [`Policy::Offline`] and fetched again with [`Policy::Download`].
+/// A file with wrong bytes in the given directory is an error: it is neither replaced nor passed over.
+/// A wrong file in the cache is an error with [`Policy::Offline`] and fetched again with
+/// [`Policy::Download`].
 ///
 /// ```
 /// use bochner_datasets::{DataStore, Error, Policy, manifest};
@@ -47,14 +47,14 @@ pub struct DataStore {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
-    /// Use what is on this machine.
+    /// Use the files that are on this machine.
     Offline,
-    /// Fetch what is missing.
+    /// Fetch missing files.
     Download,
 }
 
 impl DataStore {
-    /// A store over the crate and the user's cache.
+    /// A store that looks in the crate and in the user's cache.
     pub fn new(policy: Policy) -> Self {
         Self {
             directory: None,
@@ -64,7 +64,7 @@ impl DataStore {
         }
     }
 
-    /// The same store, looking in `directory` first.
+    /// Makes the store look in `directory` first.
     ///
     /// # Errors
     /// [`Error::NotADirectory`].
@@ -79,7 +79,7 @@ impl DataStore {
         })
     }
 
-    /// The same store with another cache, which is created when something is downloaded.
+    /// Replaces the user's cache by another directory, which is created when something is downloaded.
     pub fn with_cache(self, cache: impl Into<PathBuf>) -> Self {
         Self {
             cache: Some(cache.into()),
@@ -111,8 +111,8 @@ impl DataStore {
         Err(self.unavailable(entry, tried))
     }
 
-    /// What `parse` makes of a pinned file; it is given the place and the bytes, and only bytes that
-    /// match the pin.
+    /// Reads a pinned file with `parse`, which is given the place and the bytes. Bytes that do not match
+    /// the pin are never parsed.
     ///
     /// # Errors
     /// Those of [`DataStore::fetch`] and of `parse`.
@@ -183,7 +183,7 @@ impl DataStore {
         }
     }
 
-    /// The other files of a file's data set that are in none of the places searched.
+    /// The other files of a file's data set that are missing in all places searched.
     fn missing_beside(&self, entry: &Entry) -> impl Iterator<Item = &'static Entry> {
         let others = entries().iter();
         let others = others.filter(|other| other.set == entry.set && other.file != entry.file);
@@ -228,7 +228,7 @@ fn in_crate(entry: &Entry) -> Result<Option<Stored>, Error> {
     }))
 }
 
-/// The XDG rule: relative and empty paths count as not set.
+/// The cache by the XDG rule, by which relative and empty paths count as not set.
 fn cache_of(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute = |path: Option<OsString>| path.map(PathBuf::from).filter(|p| p.is_absolute());
     let base = absolute(xdg).or_else(|| absolute(home).map(|home| home.join(".cache")));

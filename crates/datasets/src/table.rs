@@ -25,7 +25,8 @@ impl Table {
         Ok(Self { values, columns })
     }
 
-    /// The numbers in the lines of a file after the first `skip`; commas and spaces stand between them.
+    /// Reads the numbers in the lines of a file after the first `skip` lines. Commas and spaces separate
+    /// them.
     pub(crate) fn parse(
         file: &str,
         bytes: &[u8],

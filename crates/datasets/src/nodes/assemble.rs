@@ -1,4 +1,4 @@
-//! One graph from eight files.
+//! Assembles one graph from eight files.
 
 use super::{CsrMatrix, GraphDefect};
 use crate::Split;
@@ -35,8 +35,8 @@ impl Part {
     }
 }
 
-/// What the files other than features and edges hold. Their pins fix what is in them, and
-/// `tests/it/planetoid_files_are_as_described.rs` shows that they fit to each other.
+/// The contents of the files of labels and of the test index. Nothing is checked here: pins fix the
+/// contents, and `tests/it/planetoid_files_are_as_described.rs` shows that they fit together.
 #[derive(Clone, Debug)]
 pub(super) struct Labels {
     pub(super) y: Vec<usize>,
@@ -72,7 +72,8 @@ impl Labels {
 /// The features of all nodes from `x`, `tx` and `allx`.
 ///
 /// # Errors
-/// Which file does not fit to the others, and why: nobody who wrote this had `allx` of Pubmed at hand.
+/// The file that does not fit to the others, and why. This check is for `allx` of Pubmed, whose contents
+/// no test has seen.
 pub(super) fn features(
     labels: &Labels,
     [x, tx, allx]: [&CsrMatrix; 3],
@@ -106,7 +107,8 @@ mod tests {
 
     const NODES: usize = 507;
 
-    /// Two training nodes, 500 for validation, one more; test nodes 506, 503; nothing of 504, 505.
+    /// Two training nodes, 500 validation nodes and one more; the test nodes 506 and 503; nodes 504 and
+    /// 505 have no label.
     fn labels() -> Labels {
         let mut ally = vec![0; 503];
         ally[1] = 1;
@@ -119,7 +121,7 @@ mod tests {
         }
     }
 
-    /// One entry per row, in column 0, with the values from `first` on.
+    /// A matrix with one entry per row, in column 0; the values count up from `first`.
     fn rows(count: usize, first: f32) -> CsrMatrix {
         let values = (0..count).map(|i| first + i as f32).collect();
         CsrMatrix::new((count, 2), (0..=count).collect(), vec![0; count], values).unwrap()

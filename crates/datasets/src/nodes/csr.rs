@@ -6,7 +6,7 @@ use bochner_numerics::argument;
 /// A sparse matrix in compressed rows (CSR).
 ///
 /// Row $i$ has the columns `indices[indptr[i]..indptr[i + 1]]`, which increase, with the `values`
-/// at the same places; everything else is zero. All values are finite.
+/// at these places; all other elements are zero. All values are finite.
 ///
 /// ```
 /// use bochner_datasets::CsrMatrix;
@@ -76,7 +76,7 @@ impl CsrMatrix {
         self.indices.len()
     }
 
-    /// Where each row begins, and the number of entries at the end.
+    /// The offset of each row's first entry, and behind them the number of entries.
     pub fn indptr(&self) -> &[usize] {
         &self.indptr
     }
@@ -102,10 +102,10 @@ impl CsrMatrix {
 
     /// The matrix with each row divided by the sum of its absolute values.
     ///
-    /// Rows without a value other than zero stay as they are.
+    /// Rows that hold only zeros stay unchanged.
     ///
     /// # Numerics
-    /// The sums are taken in double precision; no finite value becomes anything else.
+    /// The sums are taken in double precision, so that they do not overflow.
     pub fn scaled_to_sum_1(&self) -> Self {
         let mut scaled = self.clone();
         for bounds in self.indptr.windows(2) {
@@ -119,7 +119,7 @@ impl CsrMatrix {
         scaled
     }
 
-    /// The matrix whose row $i$ is row `from[i]` of `sources[i]`, empty for `None`.
+    /// Collects rows of other matrices, each given by its matrix and its number; `None` is an empty row.
     pub(super) fn gather(columns: usize, rows: &[Option<(&Self, usize)>]) -> Self {
         let mut gathered = Self {
             columns,

@@ -1,12 +1,12 @@
-//! Lists of edges as files have them: in both directions, with loops and repetitions.
+//! Lists of edges in the form of the files: in both directions, with loops and repetitions.
 
 use super::GraphDefect;
 use bochner_numerics::argument;
 
 /// The edges of a graph as they are stored.
 ///
-/// An entry $[i, j]$ says that $j$ is in the list of neighbours of $i$. Entries are ordered by
-/// $i$, those of one node in the order of its list.
+/// An entry $[i, j]$ says that $j$ is in the list of neighbours of $i$. Entries are ordered by $i$; the
+/// entries of one node keep the order of its list.
 ///
 /// ```
 /// use bochner_datasets::EdgeList;
@@ -24,7 +24,7 @@ pub struct EdgeList {
     entries: Vec<[usize; 2]>,
 }
 
-/// How often what occurs in an [`EdgeList`].
+/// The numbers of edges, self loops and repetitions in an [`EdgeList`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EdgeCounts {
     /// Entries as stored.
@@ -33,7 +33,7 @@ pub struct EdgeCounts {
     pub self_loops: usize,
     /// Nodes with an entry that leads to themselves.
     pub looped_nodes: usize,
-    /// Other entries that say what an earlier one said.
+    /// Other entries that repeat an earlier entry.
     pub repetitions: usize,
     /// Edges without direction, repetitions and self loops.
     pub undirected: usize,
@@ -74,7 +74,7 @@ impl EdgeList {
         edges
     }
 
-    /// Counts what occurs.
+    /// Counts edges, self loops and repetitions.
     pub fn counts(&self) -> EdgeCounts {
         let mut distinct = self.entries.clone();
         distinct.sort_unstable();

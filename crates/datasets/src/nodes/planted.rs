@@ -5,13 +5,13 @@ use crate::SplitMix64;
 use bochner_numerics::{ArgumentError, Seed, argument};
 use std::collections::{BTreeSet, HashSet};
 
-/// A random graph of any size with as many classes, edges and features as asked for.
+/// The description of a random graph with given numbers of nodes, classes, edges and features.
 ///
 /// Node $i$ has class $i \bmod c$. Each edge begins at a node drawn uniformly; it ends at another
 /// node of its class with probability `same_class`, and otherwise at a node of another class.
 /// Features are ones: each is one of the columns of its class ($\lfloor d / c \rfloor$ of them)
-/// with probability `own_words`, and otherwise any column. Edges and the features of a node are
-/// distinct; what was drawn twice is drawn again.
+/// with probability `own_words`, and otherwise any column. An edge that was drawn before, or a feature
+/// that the node already has, is drawn again.
 ///
 /// ```
 /// use bochner_datasets::PlantedPartition;
@@ -48,19 +48,19 @@ pub struct PlantedPartition {
     pub own_words: f64,
 }
 
-/// A drawn graph.
+/// A random graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlantedGraph {
     /// The edges, each in both directions; no self loops and no repetitions.
     pub edges: EdgeList,
-    /// The class of each node; none is `None`, the type is that of the graphs read from files.
+    /// The class of each node, in the type that the graphs read from files have; none is `None`.
     pub labels: Vec<Option<usize>>,
     /// The features, shape `[n, d]`, all values 1.
     pub features: CsrMatrix,
 }
 
 impl PlantedPartition {
-    /// Draws a graph. Edges and features have streams of their own.
+    /// Draws a graph. Edges and features are drawn from separate random streams.
     ///
     /// # Errors
     /// [`GraphDefect::Argument`] for sizes and probabilities beyond their bounds.
@@ -205,7 +205,8 @@ mod tests {
             words.iter().filter(|&&word| word / 102 == node % 4).count()
         };
         let own: usize = (0..1003).map(of_class).sum();
-        // 0.4 + 0.6 * 102 / 410 before words drawn twice, which are mostly own ones, go again.
+        // The expected share is 0.4 + 0.6 * 102 / 410, less the words that are drawn again, most of which
+        // are the class's own.
         assert!((share(own, 12 * 1003) - 0.549).abs() < 0.03);
     }
 

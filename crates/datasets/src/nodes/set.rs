@@ -1,4 +1,4 @@
-//! Which graph.
+//! The names and sizes of the citation graphs.
 
 use crate::Error;
 use crate::regression::by_name;

@@ -23,11 +23,11 @@ impl SplitSizes {
         test: 1000,
     };
 
-    /// Draws a split; nodes without label are in none of its parts.
+    /// Draws a split. Nodes without a label are in none of its parts.
     ///
     /// Node $i$ has the key of its position in the output of [`SplitMix64`] at the seed's value.
-    /// The training nodes of a class are those with the smallest keys; of the other nodes, in the
-    /// order of their keys, the first are for validation and the next for the test.
+    /// The training nodes of a class are those with the smallest keys. The other nodes are ordered by
+    /// their keys; the first of them are for validation and the next for the test.
     ///
     /// ```
     /// use bochner_datasets::SplitSizes;
@@ -137,7 +137,7 @@ mod tests {
             test: 4,
         };
         let split = sizes.draw(&labels(), Seed::new(2021)).unwrap();
-        // Computed by another program from the description.
+        // These numbers were computed by another program from the description.
         assert_eq!(split.train, [11, 106, 151, 162, 191, 228]);
         assert_eq!(split.validation, [37, 45, 121]);
         assert_eq!(split.test, [156, 180, 230, 280]);

@@ -1,7 +1,7 @@
 //! Monthly means of atmospheric CO2 at Mauna Loa, in parts per million.
 //!
-//! The experiments use the scaled months from 1973-05 on; the raw file, from 1965 on, gives the
-//! numbers their units back.
+//! The experiments use the scaled months from 1973-05 on. The raw file, which begins in 1965, says what
+//! the scaled numbers are in parts per million.
 
 use crate::{Error, Table};
 

@@ -1,6 +1,6 @@
 //! Compressive strength of 1,030 concretes in megapascals: seven ingredients and the age.
 //!
-//! 25 rows repeat others.
+//! The table has 1,005 distinct rows; 25 rows repeat others.
 
 use crate::{Error, Table};
 

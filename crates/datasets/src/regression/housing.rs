@@ -5,7 +5,7 @@ use crate::{Error, Table};
 /// The raw file of the set.
 pub const FILE: &str = "housing.data";
 
-/// What the columns are; the last one is the target, in thousands of dollars and capped at 50.
+/// The names of the columns; the last one is the target, in thousands of dollars and capped at 50.
 pub const COLUMNS: [&str; 14] = [
     "CRIM", "ZN", "INDUS", "CHAS", "NOX", "RM", "AGE", "DIS", "RAD", "TAX", "PTRATIO", "B",
     "LSTAT", "MEDV",

@@ -1,8 +1,8 @@
 //! 5,875 voice recordings of 42 people with Parkinson's disease; the target is `total_UPDRS`, the
 //! score of their symptoms.
 //!
-//! The score was interpolated in time for each person, and person and time are inputs, so that
-//! random folds leak by design.
+//! The source interpolated the score in time for each person. Person and time are inputs, so a model can
+//! read a test row's target off the training rows of the same person: random folds leak by design.
 //!
 //! Cite A. Tsanas, M. A. Little, P. E. McSharry, L. O. Ramig, *Accurate telemonitoring of
 //! Parkinson's disease progression by non-invasive speech tests*, 2010 (CC BY 4.0).

@@ -1,7 +1,7 @@
 //! Passengers of international airlines, in thousands a month, 1949 to 1960.
 //!
 //! The series is small and public (G. E. P. Box, G. M. Jenkins, *Time Series Analysis*, series G),
-//! so it is part of the crate, and something real runs on a machine without files or network.
+//! so it is part of the crate, and examples run on real data without files or network.
 
 use crate::provenance::FileProvenance;
 use crate::store::DataStore;
@@ -27,15 +27,15 @@ pub const AIRLINE_PASSENGERS: [u16; 144] = [
     417, 391, 419, 461, 472, 535, 622, 606, 508, 461, 390, 432, // 1960
 ];
 
-/// The series as a table: number of the month, from 0, and thousands of passengers.
+/// The series as a table with two columns: the number of the month, from 0, and thousands of passengers.
 pub fn table() -> Table {
     let months = AIRLINE_PASSENGERS.iter().enumerate();
     let values = months.flat_map(|(i, &thousands)| [i as f64, f64::from(thousands)]);
     Table::new(values.collect(), 2).expect("the series is a table")
 }
 
-/// Those files of the set that stand in the given directory. None of them is needed, but one that is
-/// wrong must not go unnoticed.
+/// Checks those files of the set that stand in the given directory: none of them is needed, but a wrong
+/// one must not go unnoticed.
 pub(super) fn given(store: &DataStore) -> Result<Vec<FileProvenance>, Error> {
     let files = [FILE, "train.csv", "test.csv"].iter();
     let found = files.map(|name| {

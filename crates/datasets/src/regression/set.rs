@@ -1,4 +1,4 @@
-//! Which set, which splits, which rows.
+//! The names of sets and protocols, and the choice of rows.
 
 use crate::Error;
 use serde::{Deserialize, Serialize};
@@ -84,16 +84,16 @@ impl FromStr for RegressionSet {
     }
 }
 
-/// How rows are split.
+/// How rows are split into training, validation and test rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Protocol {
     /// Ten-fold cross-validation with a validation fold, [`Split::cross_validation`](crate::Split::cross_validation).
     P10,
     /// The ten random 90/10 splits of the paper's released code, [`Split::held_out`](crate::Split::held_out). They are
-    /// no partition, and the test part of Parkinsons is only a draw of the same kind, since the
-    /// order of the rows that the code read is not known.
+    /// no partition. The row order that the released code used for Parkinsons is unknown, so the test
+    /// rows of that set are other rows than the paper's, drawn by the same rule.
     R90,
-    /// The one split that was published with the data, as with the citation graphs; runs differ in
+    /// The one split that was published with the data, which the citation graphs have; runs differ in
     /// their seeds.
     Fixed,
 }
@@ -102,7 +102,7 @@ impl Protocol {
     /// All protocols.
     pub const ALL: [Self; 3] = [Self::P10, Self::R90, Self::Fixed];
 
-    /// Those that the regression sets have splits for.
+    /// The protocols that the regression sets have splits for.
     pub const REGRESSION: [Self; 2] = [Self::P10, Self::R90];
 
     /// Its name in tables.
@@ -129,10 +129,10 @@ impl FromStr for Protocol {
     }
 }
 
-/// Which rows of a set to keep.
+/// The rows of a set that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Rows {
-    /// All of them.
+    /// Every row.
     All,
     /// Rows 0, $k$, 2$k$, ..., each in the fold it has in the full set.
     Every(NonZeroUsize),

@@ -9,7 +9,7 @@ mod scaling_is_undone_by_its_inverse;
 
 use bochner_datasets::{DataStore, Policy};
 
-/// The store over the real files, for the tests that are ignored where there are none.
+/// A store that reads the real files, for the tests that are ignored where there are none.
 fn store() -> DataStore {
     let directory = std::env::var_os("BOCHNER_DATA");
     let directory = directory.expect("BOCHNER_DATA names the directory of the data files");

@@ -10,7 +10,7 @@ fn graphs() -> [PlanetoidGraph; 3] {
     PlanetoidSet::ALL.map(|set| load_graph(set, &store()).unwrap())
 }
 
-/// The graphs with features; the largest file of Pubmed's is not among those that tests are given.
+/// The graphs with features, without Pubmed, whose largest file the test data lack.
 fn complete() -> [PlanetoidData; 2] {
     [PlanetoidSet::Cora, PlanetoidSet::Citeseer].map(|set| load(set, &store()).unwrap())
 }
