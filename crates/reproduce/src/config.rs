@@ -25,6 +25,8 @@ pub struct Config {
     pub downloads: Policy,
     /// Where results are kept.
     pub out: PathBuf,
+    /// Directories of rows that are taken over before anything runs.
+    pub import: Vec<PathBuf>,
     /// Units that run at a time.
     pub jobs: usize,
     /// Threads of all units together.
@@ -52,6 +54,7 @@ impl Default for Config {
             data: None,
             downloads: Policy::Download,
             out: "results".into(),
+            import: Vec::new(),
             jobs: 1,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             shard: Shard::WHOLE,

@@ -40,6 +40,20 @@ pub enum Error {
         /// The unit that the file's content names.
         found: String,
     },
+    /// A line of a file to import is no row of a finished unit.
+    #[error(
+        "cannot import line {line} of {}: {reason}; name a directory with the `rows.jsonl` of the suite \
+         regression or nodes",
+        path.display()
+    )]
+    Import {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Another run holds the output directory.
     #[error(
         "another run is writing to {}; wait for it, or give this one another directory with --out \
@@ -95,15 +109,8 @@ pub enum Error {
         expected: String,
     },
     /// Two series that belong together have different lengths, or are too short.
-    #[error("{what}: expected {expected} values, got {got}")]
-    Length {
-        /// The argument.
-        what: &'static str,
-        /// Values needed.
-        expected: usize,
-        /// Values given.
-        got: usize,
-    },
+    #[error(transparent)]
+    Argument(#[from] bochner_numerics::ArgumentError),
     /// Attention refused what a suite gave it.
     #[error(transparent)]
     Attention(#[from] bochner_attention::Error),

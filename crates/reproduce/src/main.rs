@@ -30,6 +30,10 @@ struct Arguments {
     /// Where results are kept; finished units found there are not run again
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
+    /// Take over the rows.jsonl of this directory, such as docs/results/table4-paper, so that its units
+    /// are finished; may be given several times
+    #[arg(long, value_name = "DIR")]
+    import: Vec<PathBuf>,
     /// Units that run at a time
     #[arg(long, value_name = "N", default_value_t = 1)]
     jobs: usize,
@@ -101,6 +105,7 @@ fn config(arguments: Arguments) -> Result<Config, Error> {
             Policy::Download
         },
         out: arguments.out,
+        import: arguments.import,
         jobs: arguments.jobs,
         threads: arguments.threads.unwrap_or(defaults.threads),
         shard: arguments.shard,

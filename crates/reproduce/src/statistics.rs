@@ -1,13 +1,14 @@
 //! Paired comparisons over splits, and verdicts.
 
 use crate::Error;
+use bochner_numerics::{ArgumentError, argument};
 use serde::Serialize;
 use std::fmt;
 
 /// The mean.
 ///
 /// # Errors
-/// [`Error::Length`] without values.
+/// [`Error::Argument`] without values.
 pub fn mean(values: &[f64]) -> Result<f64, Error> {
     at_least("values", 1, values.len())?;
     Ok(values.iter().sum::<f64>() / values.len() as f64)
@@ -16,7 +17,7 @@ pub fn mean(values: &[f64]) -> Result<f64, Error> {
 /// The standard deviation of these values, with divisor $n$: what Table 4 prints after ±.
 ///
 /// # Errors
-/// [`Error::Length`] without values.
+/// [`Error::Argument`] without values.
 pub fn population_deviation(values: &[f64]) -> Result<f64, Error> {
     Ok((squares(values)? / values.len() as f64).sqrt())
 }
@@ -24,7 +25,7 @@ pub fn population_deviation(values: &[f64]) -> Result<f64, Error> {
 /// The estimated standard deviation of what the values were drawn from, with divisor $n - 1$.
 ///
 /// # Errors
-/// [`Error::Length`] with fewer than two values.
+/// [`Error::Argument`] with fewer than two values.
 pub fn sample_deviation(values: &[f64]) -> Result<f64, Error> {
     at_least("values", 2, values.len())?;
     Ok((squares(values)? / (values.len() - 1) as f64).sqrt())
@@ -35,15 +36,9 @@ fn squares(values: &[f64]) -> Result<f64, Error> {
     Ok(values.iter().map(|value| (value - mean).powi(2)).sum())
 }
 
-fn at_least(what: &'static str, expected: usize, got: usize) -> Result<(), Error> {
-    if got < expected {
-        return Err(Error::Length {
-            what,
-            expected,
-            got,
-        });
-    }
-    Ok(())
+fn at_least(name: &'static str, least: usize, got: usize) -> Result<(), ArgumentError> {
+    let name = format!("the number of {name}");
+    argument::in_range(got >= least, name, got as f64, format!("at least {least}"))
 }
 
 /// A straight line through points, by least squares.
@@ -58,7 +53,7 @@ pub struct Line {
 /// The line through points with the least squared distances along the second coordinate.
 ///
 /// # Errors
-/// [`Error::Length`] with fewer than three points, or where all have the same first coordinate.
+/// [`Error::Argument`] with fewer than three points, or where all have the same first coordinate.
 pub fn line(points: &[(f64, f64)]) -> Result<Line, Error> {
     at_least("points", 3, points.len())?;
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
@@ -80,7 +75,7 @@ pub fn line(points: &[(f64, f64)]) -> Result<Line, Error> {
 /// The value in the middle, or the mean of the two.
 ///
 /// # Errors
-/// [`Error::Length`] without values.
+/// [`Error::Argument`] without values.
 pub fn median(values: &[f64]) -> Result<f64, Error> {
     at_least("values", 1, values.len())?;
     let mut sorted = values.to_vec();
@@ -117,16 +112,10 @@ impl Paired {
     /// absent where runs differ in their seeds alone.
     ///
     /// # Errors
-    /// [`Error::Length`] if there are no splits or not the same number.
+    /// [`Error::Argument`] if there are no splits or not the same number.
     pub fn new(variant: &[f64], baseline: &[f64], test_share: Option<f64>) -> Result<Self, Error> {
         let n = baseline.len();
-        if variant.len() != n {
-            return Err(Error::Length {
-                what: "errors of the variant",
-                expected: n,
-                got: variant.len(),
-            });
-        }
+        argument::shape("variant", &[n], &[variant.len()])?;
         let differences: Vec<f64> = variant.iter().zip(baseline).map(|(v, b)| v - b).collect();
         let deviation = sample_deviation(&differences).ok();
         let inverse = 1.0 / n as f64;

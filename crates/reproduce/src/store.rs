@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 /// Files are written next to their place, synchronised, and renamed into it: a file that exists
 /// is whole, whenever the machine stops. A unit is finished when its row exists; its artefacts
 /// are written before. Directories of several runs are merged by copying `units` and `artefacts`
-/// together, since equal names mean equal units.
+/// together, since equal names mean equal units; rows alone are taken over by [`Store::import`].
 ///
 /// One process at a time writes to a directory; the lock is given up when the process ends,
 /// however it ends.
@@ -112,6 +112,33 @@ impl Store {
         self.checkpoint(&row.unit).remove()
     }
 
+    /// Takes over the rows in `rows.jsonl` of a directory, such as one of `docs/results`, so that their
+    /// units are finished; a unit that is finished here keeps its own row. Returns how many were new.
+    ///
+    /// # Errors
+    /// [`Error::Import`] if one of the lines is no row, or not of the unit that its id names: no row is
+    /// taken then. [`Error::Io`].
+    pub fn import(&self, directory: &Path) -> Result<usize, Error> {
+        let path = directory.join("rows.jsonl");
+        let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+        let rows = text.lines().enumerate().map(|(i, line)| {
+            imported(line).map_err(|reason| Error::Import {
+                path: path.clone(),
+                line: i + 1,
+                reason,
+            })
+        });
+        let mut new = 0;
+        for row in rows.collect::<Result<Vec<Row>, Error>>()? {
+            if self.row(&row.unit)?.is_none() {
+                atomic::write(&self.place("units", &row.unit), &line(&row))?;
+                self.checkpoint(&row.unit).remove()?;
+                new += 1;
+            }
+        }
+        Ok(new)
+    }
+
     /// The checkpoint of a unit that runs.
     pub fn checkpoint(&self, unit: &Unit) -> Checkpoint {
         Checkpoint::new(self.root.join("checkpoints").join(&unit.suite), unit.id())
@@ -169,6 +196,15 @@ fn lock(root: &Path) -> Result<File, Error> {
     }
 }
 
+/// The row in a line of another run, or why there is none.
+fn imported(line: &str) -> Result<Row, String> {
+    let row: Row = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    match row.unit.id() {
+        id if id == row.id => Ok(row),
+        id => Err(format!("it is called {}, but its unit is {id}", row.id)),
+    }
+}
+
 fn line(value: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(value).expect("rows have string keys only");
     line.push(b'\n');
@@ -190,7 +226,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, E
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::row::tests::row;
     use super::*;
 
@@ -295,6 +331,82 @@ mod tests {
         .unwrap();
         assert_eq!(second.row(&row_a.unit).unwrap(), Some(row_a));
         assert_eq!(second.row(&row_b.unit).unwrap(), Some(row_b));
+    }
+
+    /// The rows that are published, with how many there are.
+    const PUBLISHED: [(&str, usize); 4] = [
+        ("table4-desk", 420),
+        ("table4-paper", 810),
+        ("table5-desk", 172),
+        ("table5-paper", 206),
+    ];
+
+    /// The rows of a published table.
+    pub(crate) fn published(name: &str) -> Vec<Row> {
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+        let text = fs::read_to_string(results.join(name).join("rows.jsonl")).unwrap();
+        let read = |row: &str| {
+            let found = imported(row).unwrap();
+            assert_eq!(line(&found), [row, "\n"].concat().as_bytes(), "to the byte");
+            found
+        };
+        text.lines().map(read).collect()
+    }
+
+    #[test]
+    fn published_rows_are_written_to_the_byte_and_keep_their_ids() {
+        // A change of how settings are written changes the ids and orphans all that was ever run.
+        for (name, count) in PUBLISHED {
+            assert_eq!(published(name).len(), count, "{name}");
+        }
+    }
+
+    #[test]
+    fn imported_units_are_finished_and_keep_what_is_there() {
+        let (_directory, store) = store();
+        let source = tempfile::tempdir().unwrap();
+        let mut rows = [row(), row()];
+        rows[1].unit.split += 1;
+        rows[1].id = rows[1].unit.id();
+        let own = Row {
+            seconds: 7.0,
+            ..row()
+        };
+        store.record(&own, &Artefacts::default()).unwrap();
+        let lines: Vec<u8> = rows.iter().flat_map(line).collect();
+        fs::write(source.path().join("rows.jsonl"), &lines).unwrap();
+        assert_eq!(store.import(source.path()).unwrap(), 1);
+        assert_eq!(store.row(&own.unit).unwrap(), Some(own));
+        assert_eq!(store.row(&rows[1].unit).unwrap().as_ref(), Some(&rows[1]));
+        assert_eq!(store.import(source.path()).unwrap(), 0);
+    }
+
+    #[test]
+    fn an_import_with_a_wrong_line_takes_nothing() {
+        let (_directory, store) = store();
+        let source = tempfile::tempdir().unwrap();
+        let renamed = Row {
+            id: "another".into(),
+            ..row()
+        };
+        for (wrong, reason) in [
+            (line(&renamed), "it is called another"),
+            (b"{\"suite\":\"complexity\"}\n".to_vec(), "missing field"),
+        ] {
+            fs::write(
+                source.path().join("rows.jsonl"),
+                [line(&row()), wrong].concat(),
+            )
+            .unwrap();
+            let error = store.import(source.path()).unwrap_err().to_string();
+            assert!(
+                error.starts_with("cannot import line 2 of") && error.contains(reason),
+                "{error}"
+            );
+            assert_eq!(store.row(&row().unit).unwrap(), None);
+        }
+        let error = store.import(&source.path().join("nowhere")).unwrap_err();
+        assert!(matches!(error, Error::Io { .. }));
     }
 
     #[test]

@@ -377,3 +377,53 @@ const NOTES: [&str; 5] = [
     "Closed-form similarities do not depend on R. What a mask would save is not counted: the counts \
      are without one.",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn rows_are_written_like_the_published_ones() {
+        let published = include_str!("../../../../docs/results/complexity-desk/rows.jsonl");
+        let row = |measured| {
+            let row = Row {
+                suite: SUITE,
+                scale: "desk",
+                measured,
+                code_version: "0.1.0+8a2ceba4fc7f",
+            };
+            serde_json::to_string(&row).unwrap()
+        };
+        let counted = Counted {
+            mechanism: "softmax".into(),
+            tokens: 128,
+            points: 0,
+            width: 32,
+            heads: 8,
+            multiply_adds: 1_709_056,
+            exponentials: 132_096,
+            sines_cosines: 0,
+            powers: 0,
+        };
+        let wanted = published.lines().next().unwrap();
+        assert_eq!(row(Measured::Operations(&counted)), wanted);
+
+        let timed = |line: &&str| line.contains("\"measured\":\"seconds\"");
+        let wanted = published.lines().find(timed).unwrap();
+        let values: Value = serde_json::from_str(wanted).unwrap();
+        let seconds = |field: &str| serde_json::from_value(values[field].clone()).unwrap();
+        let timed = Timed {
+            mechanism: "softmax".into(),
+            form: Form::Quadratic,
+            points: 0,
+            tokens: 256,
+            width: 64,
+            heads: 8,
+            threads: 1,
+            seconds: seconds("seconds"),
+            processor_seconds: seconds("processor_seconds"),
+        };
+        assert_eq!(row(Measured::Seconds(&timed)), wanted);
+    }
+}

@@ -39,7 +39,7 @@ pub(crate) fn run(
     table[0].extend(["value", "allowed", "verdict"].map(str::to_owned));
     for finding in &findings {
         let cells = finding.measures.iter().map(cells);
-        table.extend(cells.map(|cells| [vec![finding.number.to_string()], cells].concat()));
+        table.extend(cells.map(|cells| [vec![name(finding)], cells].concat()));
     }
     Ok(Assessment {
         suite: SUITE,
@@ -87,7 +87,7 @@ pub fn write(config: &Config, effort: &Effort, findings: &[Finding]) -> Document
         findings.iter().map(overview).collect(),
     );
     for finding in findings {
-        document.heading(format!("Proposition {}: {}", finding.number, finding.title));
+        document.heading(format!("{}: {}", name(finding), finding.title));
         document.text(finding.statement);
         document.table(
             &["measured", "value", "allowed", "verdict"],
@@ -101,6 +101,10 @@ pub fn write(config: &Config, effort: &Effort, findings: &[Finding]) -> Document
     document
 }
 
+fn name(finding: &Finding) -> String {
+    format!("Proposition {}", finding.number)
+}
+
 fn overview(finding: &Finding) -> Vec<String> {
     let first = &finding.measures[0];
     let slopes = finding
@@ -110,7 +114,7 @@ fn overview(finding: &Finding) -> Vec<String> {
     let mut shown = vec![short(first.value)];
     shown.extend(slopes.map(|slope| format!("slope {}", value(slope))));
     vec![
-        finding.number.to_string(),
+        name(finding),
         finding.title.to_owned(),
         finding.cases.to_string(),
         shown.join(", "),
@@ -136,4 +140,37 @@ fn value(measure: &Measure) -> String {
 
 fn verdict(passed: bool) -> String {
     if passed { "passed" } else { "**failed**" }.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Allowed;
+    use super::*;
+    use crate::Scale;
+
+    #[test]
+    fn rows_are_written_like_the_published_ones() {
+        let published = include_str!("../../../../docs/results/propositions-desk/rows.jsonl");
+        let findings = [Finding {
+            number: 1,
+            title: "softmax attention decomposes",
+            statement: "",
+            cases: 1024,
+            measures: vec![Measure::new(
+                "largest relative error, pair by pair",
+                9.037215420448774e-14,
+                Allowed::AtMost(1e-9),
+            )],
+            remarks: vec![],
+            charts: vec![],
+        }];
+        let config = Config {
+            scale: Scale::Desk,
+            code_version: "0.1.0+4356f9a7bcbe".into(),
+            ..Config::default()
+        };
+        let row = serde_json::to_string(&rows(&config, &findings)[0]).unwrap();
+        assert_eq!(Some(row.as_str()), published.lines().next());
+        assert_eq!(overview(&findings[0])[0], "Proposition 1");
+    }
 }

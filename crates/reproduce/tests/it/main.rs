@@ -1,4 +1,5 @@
 //! The program `reproduce`, as it is called.
 
+mod imported_rows_are_not_run_again;
 mod killed_runs_resume_bit_identically;
 mod nothing_to_run_is_a_failure;

@@ -263,6 +263,7 @@ fn arm(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::tests::published;
     use crate::tables::Results;
     use crate::tables::results::tests::row;
 
@@ -327,6 +328,20 @@ mod tests {
         let without_norm = |arm: &Arm| matches!(arm.model, Model::Gat | Model::Gcn);
         assert!(unchosen.arms().iter().all(without_norm));
         assert_eq!(unchosen.units().len(), 2 * 2 * 20);
+    }
+
+    #[test]
+    fn what_was_run_before_is_still_found() {
+        for (scale, name) in [(Scale::Desk, "table5-desk"), (Scale::Paper, "table5-paper")] {
+            let candidates = Plan::of_candidates(scale, Plan::sets(scale), Cut::None);
+            let rows = published(name);
+            let norms = Norms::choose(&candidates, &Results::of_rows(rows.clone()));
+            let all = Plan::new(scale, Plan::sets(scale), Cut::None, &norms);
+            let units = [candidates.units(), all.units()].concat();
+            for row in rows {
+                assert!(units.contains(&row.unit), "{}", row.id);
+            }
+        }
     }
 
     #[test]
