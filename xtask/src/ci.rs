@@ -3,6 +3,7 @@
 use crate::cargo::{Counts, cargo, finish, finish_tests, run, steps};
 use crate::{Ending, tidy};
 use std::cell::RefCell;
+use std::env;
 use std::process::{Command, ExitCode, Stdio};
 
 /// What is built, always with the same features, so that nothing is built twice.
@@ -18,6 +19,9 @@ const EVERY_INSTRUCTION_SET: [&str; 5] =
 
 /// The variable that holds a process to slower instruction sets than the processor's best, and those sets.
 const INSTRUCTIONS: (&str, [&str; 2]) = ("BOCHNER_INSTRUCTIONS", ["avx2", "portable"]);
+
+/// The variable that names the directory of the data files, for the tests that need them.
+const DATA: &str = "BOCHNER_DATA";
 
 /// The crates that can do without training layers, without them.
 const WITHOUT_LAYERS: [&str; 5] = [
@@ -42,8 +46,9 @@ pub(crate) fn test() -> Ending {
 /// `cargo xtask ci`: the tests come first, since they say most; their count is the last line.
 pub(crate) fn ci(full: bool) -> Ending {
     let tests = Tests::default();
-    let daily: [&dyn Fn() -> Ending; 7] = [
+    let daily: [&dyn Fn() -> Ending; 8] = [
         &|| tests.all(),
+        &|| tests.with_data(),
         &|| tests.slower_instructions(),
         &tidy::run,
         &|| with_tool("fmt", &["fmt", "--all", "--check"]),
@@ -97,6 +102,17 @@ impl Tests {
             &|| self.call(&[&["test", "--no-fail-fast"], &WORKSPACE, &PROGRAMS]),
             &|| self.call(&[&["test", "--no-fail-fast"], &WORKSPACE, &["--doc"]]),
         ])
+    }
+
+    /// The tests that need the data files, which are ignored otherwise; nothing is built again.
+    fn with_data(&self) -> Ending {
+        if env::var_os(DATA).is_none() {
+            println!(
+                "{DATA} does not name the directory of the data files: their tests are left out"
+            );
+            return Ok(ExitCode::SUCCESS);
+        }
+        self.call(&[&["test"], &WORKSPACE, &PROGRAMS, &["--", "--ignored"]])
     }
 
     /// What computes, with the instruction sets that are not chosen by themselves; nothing is built again.
