@@ -259,6 +259,9 @@ mod tests {
         assert_eq!(quote("it's $HOME"), r"'it'\''s $HOME'");
         let derived = entry("housing/folds10.txt").unwrap();
         assert_eq!(derived.fetch_command(Path::new("/d")), None);
+        let raw = entry("housing/housing.data").unwrap();
+        let command = raw.fetch_command(Path::new("/d")).unwrap();
+        assert!(command.starts_with("curl --proto '=https' "), "{command}");
     }
 
     #[test]
