@@ -160,6 +160,22 @@ mod tests {
     }
 
     #[test]
+    fn a_matrix_that_is_symmetric_within_the_tolerance_is_made_so() {
+        let made = |lower, upper| symmetrised("a", array![[1.0, upper], [lower, 1.0]].view(), 0.1);
+        assert_eq!(made(8.0, 8.5), Ok(array![[1.0, 8.25], [8.25, 1.0]]));
+        assert_eq!(
+            made(0.0, 0.0625),
+            Ok(array![[1.0, 0.03125], [0.03125, 1.0]])
+        );
+        for (lower, upper) in [(8.0, 9.0), (-0.06, 0.06), (8.0, -8.0)] {
+            assert!(matches!(
+                made(lower, upper),
+                Err(Error::NotSymmetric { .. })
+            ));
+        }
+    }
+
+    #[test]
     fn arguments_that_do_not_fit_are_refused() {
         let wide = symmetric_eigen(Array2::zeros((2, 3)).view());
         assert!(matches!(

@@ -5,6 +5,9 @@ use bochner_numerics::{ArgumentError, argument};
 use serde::{Deserialize, Serialize};
 
 /// The state of Adam.
+///
+/// The rule is not the one of `bochner-ops`, which divides and takes roots in another order: published
+/// results and their checkpoints hold the last digits of this one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Adam {
     /// The running averages of the gradient and of its square.

@@ -171,6 +171,14 @@ mod tests {
             let got = serde_json::from_value::<Ascent>(value);
             assert!(got.is_err(), "{path}");
         }
+        let (config, adam) = (FitConfig::default(), Adam::new(1));
+        let coordinates = vec![f64::NAN];
+        let nan = Saved {
+            config,
+            coordinates,
+            adam,
+        };
+        assert!(Ascent::try_from(nan).is_err());
         let mut short = good;
         short["coordinates"].as_array_mut().unwrap().pop();
         assert!(serde_json::from_value::<Ascent>(short).is_err());

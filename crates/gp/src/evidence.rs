@@ -44,8 +44,7 @@ impl GaussianProcess {
     /// # Errors
     /// [`Error::Argument`] for data of other shapes, that are not finite or too large to be squared;
     /// [`Error::Kernel`] if the kernel is not positive semi-definite on inputs of this width;
-    /// [`Error::Covariance`] and
-    /// [`Error::NotPositiveDefinite`] if the covariance matrix has no factor.
+    /// [`Error::Covariance`] and [`Error::NotPositiveDefinite`] if the covariance matrix has no factor.
     ///
     /// # Numerics
     /// $O(n^3)$ time and $O(n^2)$ memory.
@@ -106,7 +105,7 @@ impl GaussianProcess {
     }
 }
 
-/// Refuses data of which targets and inputs do not fit together or are not finite.
+/// Refuses data whose targets and inputs do not fit together or are not finite.
 pub(crate) fn check_data(x: ArrayView2<f64>, y: ArrayView1<f64>) -> Result<(), ArgumentError> {
     argument::shape("y", &[x.nrows()], y.shape())?;
     check_inputs(x)?;

@@ -64,11 +64,11 @@ pub struct Step {
 }
 
 impl GaussianProcess {
-    /// Maximises the [`evidence`](Self::evidence) of `y: [n]` at `x: [n, d]` by Adam, from where
-    /// the process stands.
+    /// Maximises the [`evidence`](Self::evidence) of `y: [n]` at `x: [n, d]` by Adam, from the present
+    /// parameters.
     ///
     /// The steps are those of an [`Ascent`], which takes them one at a time. The process is left at
-    /// the best point seen, which need not be the last, for a step of Adam can lead down. A process
+    /// the best point seen, which need not be the last, because a step of Adam can lead down. A process
     /// that begins symmetric stays symmetric: components of a spectral mixture that start alike have
     /// the same gradient at every step, and stay alike for ever.
     ///
@@ -89,8 +89,8 @@ impl GaussianProcess {
         self.fit_observed(x, y, config, |_, _| ControlFlow::Continue(()))
     }
 
-    /// [`fit`](Self::fit), showing every point of the path to `observe`, which may end it: for
-    /// early stopping, progress, or the error on other data.
+    /// A [`fit`](Self::fit) that calls `observe` at every point of the path and ends if it breaks: for early
+    /// stopping, progress, or the error on other data.
     ///
     /// # Errors
     /// Those of [`fit`](Self::fit).

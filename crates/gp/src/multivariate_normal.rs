@@ -29,10 +29,9 @@ pub struct Draws {
 impl MultivariateNormal {
     /// Independent draws, $\mu + L z$ with $L L^\top = \Sigma + j I$.
     ///
-    /// The covariance of a smooth function at many inputs is singular but for rounding, and that
-    /// of a posterior is where it was observed without noise, so that some jitter is needed;
-    /// draws of observations instead of the function's values are had with the noise as
-    /// [`Jitter::Fixed`].
+    /// Up to rounding, the covariance of a smooth function at many inputs is singular, and so is the
+    /// covariance of a posterior at inputs that were observed without noise: such draws need some jitter.
+    /// With the noise as [`Jitter::Fixed`] the draws are observations instead of the function's values.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] if no jitter suffices; [`Error::Argument`] for a jitter outside

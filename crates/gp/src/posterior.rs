@@ -161,7 +161,7 @@ impl Posterior<'_> {
         Ok(MultivariateNormal { mean, covariance })
     }
 
-    /// The means, and $L^{-1} k_*$ for each input as a row.
+    /// The means, and the rows $L^{-1} k_*$ of all inputs.
     fn project(&self, x: ArrayView2<f64>) -> Result<(Array1<f64>, Array2<f64>), Error> {
         let mut cross = self.cross(x)?;
         let mean = self.mean_of(&cross);
@@ -169,7 +169,7 @@ impl Posterior<'_> {
         Ok((mean, cross))
     }
 
-    /// The covariances of the inputs asked for with those observed, $k_*$ for each as a row.
+    /// The covariances of the inputs asked for with the observed inputs: the rows $k_*$.
     fn cross(&self, x: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
         argument::shape("x", &[x.nrows(), self.x.ncols()], x.shape())?;
         argument::finite("x", x.shape(), x)?;
@@ -335,7 +335,7 @@ mod tests {
         );
         let got = posterior.predict(at.view()).unwrap();
         assert_eq!(got.latent_variance, Array1::from_elem(4, 1.5));
-        // No inputs have no predictions.
+        // Without inputs there are no predictions.
         let nothing = posterior.predict(none.view()).unwrap();
         assert_eq!(nothing.mean.len(), 0);
     }

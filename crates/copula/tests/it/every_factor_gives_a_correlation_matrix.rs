@@ -46,10 +46,12 @@ proptest! {
     }
 
     #[test]
-    fn it_is_positive_definite_and_its_determinant_is_the_one_reported(factor in factor()) {
-        let lh = normalise(factor.view()).unwrap();
-        // Beyond this the elimination itself has no digits left.
-        prop_assume!(lh.index_axis(Axis(0), 0).diag().iter().all(|&x| x > 1e-2));
+    fn it_is_positive_definite_and_its_determinant_is_the_one_reported(
+        // The elimination loses as many digits as the determinant has zeros behind the point.
+        lh in factor()
+            .prop_map(|factor| normalise(factor.view()).unwrap())
+            .prop_filter("determinant", |lh| lh.index_axis(Axis(0), 0).diag().product() > 1e-3)
+    ) {
         let corr = correlation(lh.view()).unwrap();
         let pivots = pivots(corr.index_axis(Axis(0), 0));
         prop_assert!(pivots.iter().all(|&x| x > 0.0));
