@@ -108,7 +108,7 @@ fn fetch(
     tools: &[Tool],
     tried: &mut Vec<String>,
 ) -> Result<Option<Vec<u8>>, Error> {
-    let most = length + 1;
+    let most = length.saturating_add(1);
     for tool in tools {
         let name = tool.program;
         match tool.run(url, most) {

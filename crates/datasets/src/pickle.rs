@@ -148,10 +148,8 @@ impl<'a> Machine<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Defect> {
         let Some((taken, rest)) = self.rest.split_at_checked(count) else {
             let left = self.rest.len();
-            return Err((
-                "more bytes",
-                format!("the end of the file, {left} bytes ahead"),
-            ));
+            let found = format!("only {left} before the end of the file");
+            return Err(("more bytes", found));
         };
         self.rest = rest;
         Ok(taken)
@@ -470,7 +468,7 @@ pub(crate) mod tests {
             ),
             (
                 b"T\xff\xff\xff\xff",
-                "f, byte 2: expected more bytes, found the end of the file, 1 bytes ahead",
+                "f, byte 2: expected more bytes, found only 1 before the end of the file",
             ),
             (
                 b"K\x01(\x85",
