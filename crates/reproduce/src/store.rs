@@ -108,6 +108,10 @@ impl Store {
     /// [`Error::Io`]; the units recorded before stay as they are.
     pub fn record(&self, row: &Row, artefacts: &Artefacts) -> Result<(), Error> {
         atomic::write(&self.place("artefacts", &row.unit), &line(artefacts))?;
+        self.finish(row)
+    }
+
+    fn finish(&self, row: &Row) -> Result<(), Error> {
         atomic::write(&self.place("units", &row.unit), &line(row))?;
         self.checkpoint(&row.unit).remove()
     }
@@ -131,8 +135,7 @@ impl Store {
         let mut new = 0;
         for row in rows.collect::<Result<Vec<Row>, Error>>()? {
             if self.row(&row.unit)?.is_none() {
-                atomic::write(&self.place("units", &row.unit), &line(&row))?;
-                self.checkpoint(&row.unit).remove()?;
+                self.finish(&row)?;
                 new += 1;
             }
         }
@@ -375,7 +378,14 @@ pub(crate) mod tests {
         store.record(&own, &Artefacts::default()).unwrap();
         let lines: Vec<u8> = rows.iter().flat_map(line).collect();
         fs::write(source.path().join("rows.jsonl"), &lines).unwrap();
+        let checkpoint = store.checkpoint(&rows[1].unit);
+        let save = |path: &Path| fs::write(path, "model").map_err(Error::io("write", path));
+        checkpoint.save(&History::default(), "0.1.0", save).unwrap();
         assert_eq!(store.import(source.path()).unwrap(), 1);
+        assert!(
+            checkpoint.load("0.1.0").is_none(),
+            "there is nothing to go on from"
+        );
         assert_eq!(store.row(&own.unit).unwrap(), Some(own));
         assert_eq!(store.row(&rows[1].unit).unwrap().as_ref(), Some(&rows[1]));
         assert_eq!(store.import(source.path()).unwrap(), 0);
