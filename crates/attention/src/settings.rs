@@ -1,6 +1,7 @@
 //! One kind of attention, put together from its parts.
 
 use crate::error::{self, period, positive};
+use crate::similarity::PointsOfHeads;
 use crate::{Error, Form, Magnitude, Mask, Points, Similarity};
 use bochner_numerics::{DropoutMask, Real};
 use ndarray::{Array4, Axis};
@@ -89,7 +90,7 @@ impl<T: Real> OwnedSettings<T> {
             Similarity::Expsin { period } => OwnedSimilarity::Expsin { period },
             Similarity::Linear => OwnedSimilarity::Linear,
             Similarity::Squared { points, floor } => OwnedSimilarity::Squared {
-                points: points.sets().iter().map(|w| w.to_owned()).collect(),
+                points: points.sets().map(|w| w.to_owned()).collect(),
                 floor,
             },
         };

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::error::{in_range, non_negative, numbers, positive, same_shape};
 use bochner_kernels::SpectralPoints;
 use bochner_numerics::Real;
-use ndarray::{Array3, ArrayView2, ArrayView3, Axis, s};
+use ndarray::{ArrayView2, Axis, Ix3, s};
 
 /// What an edge $(j \to i)$ is scored by, one row of parameters a head.
 ///
@@ -104,30 +104,10 @@ impl<T: Real> Score<'_, T> {
 }
 
 /// Spectral points of all heads, `[H, R, 2F]`.
-#[derive(Clone, Copy, Debug)]
-pub enum Points<'a, T> {
-    /// Points of $f_S(x, y) = \frac1R \sum_r \cos w_r \cdot (x - y)$.
-    Stationary {
-        /// The points.
-        w: ArrayView3<'a, T>,
-    },
-    /// Pairs of points of $f_{NS}$.
-    Nonstationary {
-        /// The first of each pair.
-        w1: ArrayView3<'a, T>,
-        /// The second of each pair.
-        w2: ArrayView3<'a, T>,
-    },
-}
+pub type Points<'a, T> = SpectralPoints<'a, T, Ix3>;
 
 /// Gradients along [`Points`], `[H, R, 2F]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PointsGradients<T> {
-    /// Along `w`, or along `w1`.
-    pub w1: Array3<T>,
-    /// Along `w2` of a non-stationary kernel.
-    pub w2: Option<Array3<T>>,
-}
+pub type PointsGradients<T> = bochner_kernels::PointsGradients<T, Ix3>;
 
 /// Which half of the coordinates of $\mathbb{R}^{2F}$.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -138,14 +118,24 @@ pub(crate) enum Half {
     Source,
 }
 
-impl<'a, T: Real> Points<'a, T> {
-    /// Those of one head.
-    pub(crate) fn head(&self, head: usize) -> SpectralPoints<'a, T> {
+/// What graph attention asks of the points of all heads.
+pub(crate) trait PointsOfHeads<'a, T> {
+    /// The points of one head.
+    fn head(&self, head: usize) -> SpectralPoints<'a, T>;
+
+    /// Half of the coordinates of the points of one head.
+    fn half(&self, head: usize, half: Half) -> SpectralPoints<'a, T>;
+
+    /// `Ok` if the points fit the heads.
+    fn validate(&self, heads: usize, width: usize) -> Result<(), Error>;
+}
+
+impl<'a, T: Real> PointsOfHeads<'a, T> for Points<'a, T> {
+    fn head(&self, head: usize) -> SpectralPoints<'a, T> {
         self.map(|w| w.index_axis_move(Axis(0), head))
     }
 
-    /// Half of the coordinates of those of one head.
-    pub(crate) fn half(&self, head: usize, half: Half) -> SpectralPoints<'a, T> {
+    fn half(&self, head: usize, half: Half) -> SpectralPoints<'a, T> {
         let width = self.first().len_of(Axis(2)) / 2;
         let range = match half {
             Half::Target => 0..width,
@@ -155,30 +145,6 @@ impl<'a, T: Real> Points<'a, T> {
             let head = w.index_axis_move(Axis(0), head);
             head.slice_move(s![.., range.clone()])
         })
-    }
-
-    fn map(&self, f: impl Fn(ArrayView3<'a, T>) -> ArrayView2<'a, T>) -> SpectralPoints<'a, T> {
-        match *self {
-            Self::Stationary { w } => SpectralPoints::Stationary { w: f(w) },
-            Self::Nonstationary { w1, w2 } => SpectralPoints::Nonstationary {
-                w1: f(w1),
-                w2: f(w2),
-            },
-        }
-    }
-
-    pub(crate) fn zero_gradients(&self) -> PointsGradients<T> {
-        let zeros = Array3::zeros(self.first().raw_dim());
-        PointsGradients {
-            w2: matches!(self, Self::Nonstationary { .. }).then(|| zeros.clone()),
-            w1: zeros,
-        }
-    }
-
-    fn first(&self) -> ArrayView3<'a, T> {
-        match *self {
-            Self::Stationary { w } | Self::Nonstationary { w1: w, .. } => w,
-        }
     }
 
     fn validate(&self, heads: usize, width: usize) -> Result<(), Error> {

@@ -95,8 +95,8 @@ pub use density::{
 };
 pub use error::Error;
 pub use features::{
-    FeatureMapGradients, KernelMatrixGradients, SpectralPoints, feature_map, feature_map_into,
-    feature_map_vjp, feature_map_vjp_in, feature_map_with_vjp, kernel_matrix, kernel_matrix_vjp,
+    FeatureMapGradients, KernelMatrixGradients, PointsGradients, SpectralPoints, feature_map,
+    feature_map_into, feature_map_vjp, feature_map_with_vjp, kernel_matrix, kernel_matrix_vjp,
     squared_kernel_matrix, squared_kernel_matrix_vjp,
 };
 pub use kernel::{CloneKernel, Domain, GramGradients, Kernel, Parameter};

@@ -14,6 +14,7 @@ pub(crate) use row_major::{RowMajor, write_row_major};
 
 use crate::engine::{Head, Packed, PairDropout, Rows, blocks};
 use crate::error::same_shape;
+use crate::similarity::PointsOfHeads;
 use crate::{Blocks, Error, Form, Magnitude, Points, Settings, Similarity, Workspace};
 use bochner_numerics::{DropoutMask, Mat, Real, parallel};
 use ndarray::{Array4, ArrayView4, Axis};

@@ -3,6 +3,7 @@
 use super::units::{largest, log2_largest, log2_range};
 use super::{Call, slab};
 use crate::engine::{Bias, Exponents, Finite, Score, Wave};
+use crate::similarity::PointsOfHeads;
 use crate::{Form, Magnitude, Points, Similarity};
 use bochner_kernels::feature_map_into;
 use bochner_numerics::elementary::max_norm;
@@ -144,7 +145,7 @@ impl<T: Real> Call<'_, '_, T> {
 
     fn squared_score(&self, h: usize, points: &Points<T>, floor: f64) -> Score {
         Score::Squared {
-            normaliser: points.normaliser(),
+            normaliser: points.normaliser().as_f64(),
             floor,
             exponents: self.exponents(h),
         }
@@ -156,7 +157,7 @@ impl<T: Real> Call<'_, '_, T> {
         let numbers = &self.workspace.numbers;
         let mut phi = numbers.any(x.shape().0 * points.features());
         let x = ArrayView2::from_shape(x.shape(), x.data()).expect("row-major");
-        let made = feature_map_into(x, &own, numbers, &mut phi);
+        let made = feature_map_into(x, &own, &mut phi, numbers);
         made.expect("checked with the settings");
         phi
     }

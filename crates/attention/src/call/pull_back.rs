@@ -5,9 +5,9 @@ use super::units::{Units, fill_multiplied, multiplied};
 use super::{Call, Prepared, slab};
 use crate::attend::AttentionGradients;
 use crate::engine::{HeadGradients, Score};
-use crate::similarity::PointsGradients;
+use crate::similarity::{PointsGradients, PointsOfHeads};
 use crate::{Magnitude, Similarity};
-use bochner_kernels::{FeatureMapGradients, feature_map_vjp_in};
+use bochner_kernels::{FeatureMapGradients, feature_map_vjp};
 use bochner_numerics::elementary::{SquaredNorms, max_norm};
 use bochner_numerics::memory::{Unwritten, written_by};
 use bochner_numerics::{Mat, Real, parallel};
@@ -180,11 +180,11 @@ impl<T: Real> Call<'_, '_, T> {
         let x = shaped(x.data(), self.width).expect("one row a position");
         let cotangent = shaped(operand, points.features()).expect("one row a position");
         let (buffers, x) = (&self.workspace.numbers, without_masked(x, cotangent));
-        let pulled = feature_map_vjp_in(buffers, x.view(), &own, cotangent);
-        let FeatureMapGradients { x, w1, w2 } = pulled.expect("checked with the settings");
+        let pulled = feature_map_vjp(x.view(), &own, cotangent, buffers);
+        let FeatureMapGradients { x, points } = pulled.expect("checked with the settings");
         let along_x = x.as_slice().expect("an owned row-major array");
         self.write(&state.score, side, unit, |i| along_x[i].as_f64(), out);
-        let along_points = [Some(w1), w2].into_iter().flatten();
+        let along_points = [Some(points.w1), points.w2].into_iter().flatten();
         let numbers = |w: Array2<T>| w.as_slice().expect("an owned row-major array").to_vec();
         Some(along_points.map(numbers).collect())
     }

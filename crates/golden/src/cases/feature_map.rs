@@ -5,7 +5,7 @@ use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_kernels::{SpectralPoints, feature_map_vjp, kernel_matrix};
-use bochner_numerics::Real;
+use bochner_numerics::{Buffers, Real};
 use ndarray::{Array3, ArrayD, Axis, IxDyn};
 
 /// `x [.., T, d]` and points `[.., R, d]`, the leading axes broadcast against each other.
@@ -14,9 +14,10 @@ pub(super) fn feature_map<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let (length, count) = (batch.x.dim().1, batch.w1.dim().1);
     let mut phi = Array3::zeros((batch.sets(), length, 2 * count));
     let mut f = Array3::zeros((batch.sets(), length, length));
+    let buffers = Buffers::default();
     for i in 0..batch.sets() {
         let (x, points) = (batch.x.index_axis(Axis(0), i), batch.points(i));
-        let own = bochner_kernels::feature_map(x, &points).map_err(Fault::refused)?;
+        let own = bochner_kernels::feature_map(x, &points, &buffers).map_err(Fault::refused)?;
         phi.index_axis_mut(Axis(0), i).assign(&own);
         let own = kernel_matrix(x, x, &points).map_err(Fault::refused)?;
         f.index_axis_mut(Axis(0), i).assign(&own);
@@ -89,6 +90,7 @@ impl<T: Real> Batch<T> {
 
     fn gradients(&self, cotangent: ArrayD<T>, computed: &mut Computed) -> Result<(), Fault> {
         let cotangent = spread("cotangent", &cotangent, &self.leading)?;
+        let buffers = Buffers::default();
         let zeros = |like: &Array3<T>| Array3::zeros(like.dim());
         let (mut x, mut w1, mut w2) = (zeros(&self.x), zeros(&self.w1), zeros(&self.w1));
         for i in 0..self.sets() {
@@ -96,10 +98,11 @@ impl<T: Real> Batch<T> {
                 self.x.index_axis(Axis(0), i),
                 cotangent.index_axis(Axis(0), i),
             );
-            let own = feature_map_vjp(own_x, &self.points(i), g).map_err(Fault::refused)?;
+            let own =
+                feature_map_vjp(own_x, &self.points(i), g, &buffers).map_err(Fault::refused)?;
             x.index_axis_mut(Axis(0), i).assign(&own.x);
-            w1.index_axis_mut(Axis(0), i).assign(&own.w1);
-            if let Some(own) = own.w2 {
+            w1.index_axis_mut(Axis(0), i).assign(&own.points.w1);
+            if let Some(own) = own.points.w2 {
                 w2.index_axis_mut(Axis(0), i).assign(&own);
             }
         }

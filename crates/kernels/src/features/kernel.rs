@@ -1,8 +1,8 @@
 //! The kernel matrix that the features give, and its gradient.
 
-use super::{SpectralPoints, feature_map, feature_map_vjp};
+use super::{PointsGradients, SpectralPoints, feature_map, feature_map_vjp};
 use crate::Error;
-use bochner_numerics::{Mat, MatMut, Real, argument, matmul};
+use bochner_numerics::{Buffers, Mat, MatMut, Real, argument, matmul};
 use ndarray::{Array2, ArrayView2};
 
 /// The kernel between every row of `x` and every row of `y`.
@@ -55,10 +55,8 @@ pub struct KernelMatrixGradients<T> {
     pub x: Array2<T>,
     /// Along the right inputs, `[Ty, d]`.
     pub y: Array2<T>,
-    /// Along the points, or along the first of each pair, `[R, d]`.
-    pub w1: Array2<T>,
-    /// Along the second point of each pair, `[R, d]`; `None` for a stationary kernel.
-    pub w2: Option<Array2<T>>,
+    /// Along the points.
+    pub points: PointsGradients<T>,
 }
 
 /// The vector-Jacobian product of [`kernel_matrix`].
@@ -83,13 +81,14 @@ pub fn kernel_matrix_vjp<T: Real>(
     let scale = T::one() / points.normaliser();
     let along_phi_x = scaled_product(scale, mat(&cotangent), mat(&phi_y));
     let along_phi_y = scaled_product(scale, mat(&cotangent).t(), mat(&phi_x));
-    let left = feature_map_vjp(x, points, along_phi_x.view())?;
-    let right = feature_map_vjp(y, points, along_phi_y.view())?;
+    let buffers = Buffers::default();
+    let mut left = feature_map_vjp(x, points, along_phi_x.view(), &buffers)?;
+    let right = feature_map_vjp(y, points, along_phi_y.view(), &buffers)?;
+    left.points.add(&right.points);
     Ok(KernelMatrixGradients {
         x: left.x,
         y: right.x,
-        w1: left.w1 + right.w1,
-        w2: left.w2.zip(right.w2).map(|(left, right)| left + right),
+        points: left.points,
     })
 }
 
@@ -104,7 +103,11 @@ fn features_of_both<T: Real>(
         points.check_width(x.ncols())?;
     }
     points.check_input("y", &y)?;
-    Ok((feature_map(x, points)?, feature_map(y, points)?))
+    let buffers = Buffers::default();
+    Ok((
+        feature_map(x, points, &buffers)?,
+        feature_map(y, points, &buffers)?,
+    ))
 }
 
 fn mat<T>(a: &Array2<T>) -> Mat<'_, T> {
@@ -166,8 +169,8 @@ mod tests {
         let got = kernel_matrix_vjp(xv, yv, &points, cotangent.view()).unwrap();
         assert_gradient(&got.x, &x, |x| value(x, yv, w1v, w2v));
         assert_gradient(&got.y, &y, |y| value(xv, y, w1v, w2v));
-        assert_gradient(&got.w1, &w1, |w1| value(xv, yv, w1, w2v));
-        assert_gradient(&got.w2.unwrap(), &w2, |w2| value(xv, yv, w1v, w2));
+        assert_gradient(&got.points.w1, &w1, |w1| value(xv, yv, w1, w2v));
+        assert_gradient(&got.points.w2.unwrap(), &w2, |w2| value(xv, yv, w1v, w2));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! The feature map and its gradient.
 
 use super::blocks::{Block, by_tasks, for_each_block};
-use super::{SpectralPoints, nonstationary, stationary};
+use super::{PointsGradients, SpectralPoints, nonstationary, stationary};
 use crate::Error;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::memory::zeros;
 use bochner_numerics::{Buffers, Mat, MatMut, Panels, Real, argument, matmul};
-use ndarray::{Array2, ArrayView2, CowArray, Ix2, s};
+use ndarray::{Array2, ArrayView2, Axis, CowArray, Ix2};
 
 /// The random Fourier features of the rows of `x`: their inner products are the kernel.
 ///
@@ -28,7 +28,8 @@ use ndarray::{Array2, ArrayView2, CowArray, Ix2, s};
 /// none.
 ///
 /// # Numerics
-/// $O(T R d)$ time, in parallel over the rows; besides the result, memory does not grow with $T$. A
+/// $O(T R d)$ time, in parallel over the rows; besides the result, memory does not grow with $T$.
+/// What memory there is beside it comes from `buffers`, and goes back there for the next call. A
 /// row of `x` that is not finite makes its own row of the result NaN and no other, a point its own
 /// features of every row. Where an angle overflows, its phase is taken beyond the type's range; beyond
 /// that of `f64` it is some phase.
@@ -40,33 +41,35 @@ use ndarray::{Array2, ArrayView2, CowArray, Ix2, s};
 /// # Example
 /// ```
 /// use bochner_kernels::{SpectralPoints, feature_map};
+/// use bochner_numerics::Buffers;
 /// use ndarray::array;
 ///
 /// let w = array![[0.5, -1.0]];
-/// let phi = feature_map(array![[2.0, 1.0]].view(), &SpectralPoints::Stationary { w: w.view() })?;
+/// let points = SpectralPoints::Stationary { w: w.view() };
+/// let phi = feature_map(array![[2.0, 1.0]].view(), &points, &Buffers::default())?;
 /// assert_eq!(phi, array![[1.0, 0.0]]); // cos 0, sin 0
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
 pub fn feature_map<T: Real>(
     x: ArrayView2<T>,
     points: &SpectralPoints<T>,
+    buffers: &Buffers<T>,
 ) -> Result<Array2<T>, Error> {
-    let (length, width) = (x.nrows(), 2 * points.count());
+    let (length, width) = (x.nrows(), points.features());
     let mut phi = zeros(length * width);
-    feature_map_into(x, points, &Buffers::default(), &mut phi)?;
+    feature_map_into(x, points, &mut phi, buffers)?;
     Ok(array(length, width, phi))
 }
 
-/// [`feature_map`] into row-major memory that is there already; all other memory comes from
-/// `buffers`, unless `x` has to be brought to row-major order.
+/// [`feature_map`] into row-major memory that is there already.
 ///
 /// # Errors
 /// As [`feature_map`], and [`Error::Argument`] if `phi` is not as long as the features.
 pub fn feature_map_into<T: Real>(
     x: ArrayView2<T>,
     points: &SpectralPoints<T>,
-    buffers: &Buffers<T>,
     phi: &mut [T],
+    buffers: &Buffers<T>,
 ) -> Result<(), Error> {
     points.check()?;
     points.check_input("x", &x)?;
@@ -110,10 +113,8 @@ impl<T: Real> Task for Combine<'_, '_, '_, T> {
 pub struct FeatureMapGradients<T> {
     /// Along the inputs, `[T, d]`.
     pub x: Array2<T>,
-    /// Along the points, or along the first of each pair, `[R, d]`.
-    pub w1: Array2<T>,
-    /// Along the second point of each pair, `[R, d]`; `None` for a stationary kernel.
-    pub w2: Option<Array2<T>>,
+    /// Along the points.
+    pub points: PointsGradients<T>,
 }
 
 /// The vector-Jacobian product of [`feature_map`].
@@ -139,20 +140,7 @@ pub fn feature_map_vjp<T: Real>(
     x: ArrayView2<T>,
     points: &SpectralPoints<T>,
     cotangent: ArrayView2<T>,
-) -> Result<FeatureMapGradients<T>, Error> {
-    feature_map_vjp_in(&Buffers::default(), x, points, cotangent)
-}
-
-/// [`feature_map_vjp`] with memory for the angles, their sines and cosines from `buffers`: for many short
-/// calls.
-///
-/// # Errors
-/// As [`feature_map_vjp`].
-pub fn feature_map_vjp_in<T: Real>(
     buffers: &Buffers<T>,
-    x: ArrayView2<T>,
-    points: &SpectralPoints<T>,
-    cotangent: ArrayView2<T>,
 ) -> Result<FeatureMapGradients<T>, Error> {
     points.check()?;
     points.check_input("x", &x)?;
@@ -190,7 +178,8 @@ pub fn feature_map_vjp_in<T: Real>(
     let along_points = along_points.unwrap_or_else(|| vec![T::zero(); per_row * width]);
     let along_x = array(length, width, along_x);
     let along_points = array(per_row, width, along_points);
-    Ok(unstack(points, along_x, along_points))
+    let points = unstack(points, along_points);
+    Ok(FeatureMapGradients { x: along_x, points })
 }
 
 /// Writes the gradient along the block's inputs and adds that along the points.
@@ -251,18 +240,16 @@ pub(super) fn array<T>(rows: usize, cols: usize, data: Vec<T>) -> Array2<T> {
     Array2::from_shape_vec((rows, cols), data).expect("allocated with this shape")
 }
 
-pub(super) fn unstack<T: Real>(
-    points: &SpectralPoints<T>,
-    x: Array2<T>,
-    w: Array2<T>,
-) -> FeatureMapGradients<T> {
+pub(super) fn unstack<T: Real>(points: &SpectralPoints<T>, w: Array2<T>) -> PointsGradients<T> {
     match points {
-        SpectralPoints::Stationary { .. } => FeatureMapGradients { x, w1: w, w2: None },
-        SpectralPoints::Nonstationary { .. } => FeatureMapGradients {
-            x,
-            w1: w.slice(s![..points.count(), ..]).to_owned(),
-            w2: Some(w.slice(s![points.count().., ..]).to_owned()),
-        },
+        SpectralPoints::Stationary { .. } => PointsGradients { w1: w, w2: None },
+        SpectralPoints::Nonstationary { .. } => {
+            let (w1, w2) = w.view().split_at(Axis(0), points.count());
+            PointsGradients {
+                w1: w1.to_owned(),
+                w2: Some(w2.to_owned()),
+            }
+        }
     }
 }
 
@@ -287,8 +274,13 @@ mod tests {
             w1: w1.view(),
             w2: w2.view(),
         };
-        let phi_s = feature_map(x.view(), &SpectralPoints::Stationary { w: w1.view() }).unwrap();
-        let phi_ns = feature_map(x.view(), &nonstationary).unwrap();
+        let phi_s = feature_map(
+            x.view(),
+            &SpectralPoints::Stationary { w: w1.view() },
+            &Buffers::default(),
+        )
+        .unwrap();
+        let phi_ns = feature_map(x.view(), &nonstationary, &Buffers::default()).unwrap();
         for t in [0, BLOCK - 1, BLOCK, length - 1] {
             for r in 0..5 {
                 let a: f64 = x.row(t).dot(&w1.row(r));
@@ -307,15 +299,22 @@ mod tests {
         let (x, w) = (random((4, 3), "x"), random((5, 3), "w"));
         let cotangent = random((4, 10), "cotangent");
         let points = SpectralPoints::Stationary { w: w.view() };
-        let got = feature_map_vjp(x.view(), &points, cotangent.view()).unwrap();
+        let got =
+            feature_map_vjp(x.view(), &points, cotangent.view(), &Buffers::default()).unwrap();
         assert_gradient(&got.x, &x, |x| {
-            pairing(&feature_map(x, &points).unwrap(), &cotangent)
+            pairing(
+                &feature_map(x, &points, &Buffers::default()).unwrap(),
+                &cotangent,
+            )
         });
-        assert_gradient(&got.w1, &w, |w| {
+        assert_gradient(&got.points.w1, &w, |w| {
             let points = SpectralPoints::Stationary { w };
-            pairing(&feature_map(x.view(), &points).unwrap(), &cotangent)
+            pairing(
+                &feature_map(x.view(), &points, &Buffers::default()).unwrap(),
+                &cotangent,
+            )
         });
-        assert_eq!(got.w2, None);
+        assert_eq!(got.points.w2, None);
     }
 
     #[test]
@@ -326,16 +325,22 @@ mod tests {
         let cotangent = random((length, 6), "cotangent");
         let value = |x: ArrayView2<f64>, w1: ArrayView2<f64>, w2: ArrayView2<f64>| {
             let points = SpectralPoints::Nonstationary { w1, w2 };
-            pairing(&feature_map(x, &points).unwrap(), &cotangent)
+            pairing(
+                &feature_map(x, &points, &Buffers::default()).unwrap(),
+                &cotangent,
+            )
         };
         let points = SpectralPoints::Nonstationary {
             w1: w1.view(),
             w2: w2.view(),
         };
-        let got = feature_map_vjp(x.view(), &points, cotangent.view()).unwrap();
+        let got =
+            feature_map_vjp(x.view(), &points, cotangent.view(), &Buffers::default()).unwrap();
         assert_gradient(&got.x, &x, |x| value(x, w1.view(), w2.view()));
-        assert_gradient(&got.w1, &w1, |w1| value(x.view(), w1, w2.view()));
-        assert_gradient(&got.w2.unwrap(), &w2, |w2| value(x.view(), w1.view(), w2));
+        assert_gradient(&got.points.w1, &w1, |w1| value(x.view(), w1, w2.view()));
+        assert_gradient(&got.points.w2.unwrap(), &w2, |w2| {
+            value(x.view(), w1.view(), w2)
+        });
     }
 
     #[test]
@@ -352,12 +357,17 @@ mod tests {
             w2: turned[2].t(),
         };
         assert_eq!(
-            feature_map(x.view(), &points),
-            feature_map(turned[0].t(), &turned_points)
+            feature_map(x.view(), &points, &Buffers::default()),
+            feature_map(turned[0].t(), &turned_points, &Buffers::default())
         );
         assert_eq!(
-            feature_map_vjp(x.view(), &points, cotangent.view()),
-            feature_map_vjp(turned[0].t(), &turned_points, turned[3].t())
+            feature_map_vjp(x.view(), &points, cotangent.view(), &Buffers::default()),
+            feature_map_vjp(
+                turned[0].t(),
+                &turned_points,
+                turned[3].t(),
+                &Buffers::default()
+            )
         );
     }
 
@@ -365,9 +375,9 @@ mod tests {
     fn a_row_that_is_not_finite_spoils_no_other() {
         let (mut x, w) = (random::<f32, _>((9, 4), "x"), random((3, 4), "w"));
         let points = SpectralPoints::Stationary { w: w.view() };
-        let want = feature_map(x.view(), &points).unwrap();
+        let want = feature_map(x.view(), &points, &Buffers::default()).unwrap();
         x.row_mut(4).fill(f32::INFINITY);
-        let got = feature_map(x.view(), &points).unwrap();
+        let got = feature_map(x.view(), &points, &Buffers::default()).unwrap();
         for t in (0..9).filter(|&t| t != 4) {
             assert_eq!(got.row(t), want.row(t));
         }
@@ -384,7 +394,12 @@ mod tests {
                 spoilt[[1, n]] = poison;
                 let of = |w2: &Array2<f32>| {
                     let (w1, w2) = (w1.view(), w2.view());
-                    feature_map(x.view(), &SpectralPoints::Nonstationary { w1, w2 }).unwrap()
+                    feature_map(
+                        x.view(),
+                        &SpectralPoints::Nonstationary { w1, w2 },
+                        &Buffers::default(),
+                    )
+                    .unwrap()
                 };
                 let (want, got) = (of(&w2), of(&spoilt));
                 for ((t, column), &got) in got.indexed_iter() {
@@ -406,7 +421,7 @@ mod tests {
             array![[2.0_f32, 0.0], [3e38, 3e38]],
         );
         let points = SpectralPoints::Stationary { w: w.view() };
-        let phi = feature_map(x.view(), &points).unwrap();
+        let phi = feature_map(x.view(), &points, &Buffers::default()).unwrap();
         for ((t, r), _) in Array2::<()>::default((2, 2)).indexed_iter() {
             let products = x.row(t).into_iter().zip(w.row(r));
             let angle: f64 = products.map(|(&x, &w)| f64::from(x) * f64::from(w)).sum();
@@ -418,7 +433,7 @@ mod tests {
             w.mapv(|w| f64::from(w).powi(8)),
         );
         let points = SpectralPoints::Stationary { w: w.view() };
-        let phi = feature_map(x.view(), &points).unwrap();
+        let phi = feature_map(x.view(), &points, &Buffers::default()).unwrap();
         assert!(phi.iter().all(|x| x.abs() <= 1.0));
     }
 
@@ -426,10 +441,11 @@ mod tests {
     fn no_rows_give_no_features_and_zero_gradients() {
         let (x, w) = (random::<f64, _>((0, 4), "x"), random((3, 4), "w"));
         let points = SpectralPoints::Stationary { w: w.view() };
-        let phi = feature_map(x.view(), &points).unwrap();
+        let phi = feature_map(x.view(), &points, &Buffers::default()).unwrap();
         assert_eq!(phi.dim(), (0, 6));
-        let gradients = feature_map_vjp(x.view(), &points, phi.view()).unwrap();
-        assert_eq!(gradients.w1, Array2::<f64>::zeros((3, 4)));
+        let gradients =
+            feature_map_vjp(x.view(), &points, phi.view(), &Buffers::default()).unwrap();
+        assert_eq!(gradients.points.w1, Array2::<f64>::zeros((3, 4)));
     }
 
     #[test]
@@ -437,9 +453,17 @@ mod tests {
         let (x, w) = (random::<f64, _>((2, 3), "x"), random((5, 3), "w"));
         let points = SpectralPoints::Stationary { w: w.view() };
         let narrow = random((2, 2), "x");
-        assert_eq!(refused(feature_map(narrow.view(), &points)), "x");
         assert_eq!(
-            refused(feature_map_vjp(x.view(), &points, x.view())),
+            refused(feature_map(narrow.view(), &points, &Buffers::default())),
+            "x"
+        );
+        assert_eq!(
+            refused(feature_map_vjp(
+                x.view(),
+                &points,
+                x.view(),
+                &Buffers::default()
+            )),
             "cotangent"
         );
     }

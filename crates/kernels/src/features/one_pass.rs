@@ -32,12 +32,13 @@ use std::ops::Range;
 /// let points = SpectralPoints::Stationary { w: w.view() };
 /// // The sum of the cosines' squares.
 /// let mut sum = 0.0;
-/// let gradients = feature_map_with_vjp(x.view(), &points, &Buffers::default(), |_, phi, out| {
+/// let cotangent = |_, phi: &[f64], out: &mut [f64]| {
 ///     for (phi, out) in phi.chunks(2).zip(out.chunks_mut(2)) {
 ///         sum += phi[0] * phi[0];
 ///         out[0] += 2.0 * phi[0];
 ///     }
-/// })?;
+/// };
+/// let gradients = feature_map_with_vjp(x.view(), &points, cotangent, &Buffers::default())?;
 /// assert!((sum - (0.3_f64.cos().powi(2) + 0.9_f64.cos().powi(2))).abs() < 1e-15);
 /// assert!((gradients.x[[1, 0]] + 1.8_f64.sin()).abs() < 1e-15);
 /// # Ok::<(), bochner_kernels::Error>(())
@@ -45,8 +46,8 @@ use std::ops::Range;
 pub fn feature_map_with_vjp<T: Real>(
     x: ArrayView2<T>,
     points: &SpectralPoints<T>,
-    buffers: &Buffers<T>,
     mut cotangent: impl FnMut(Range<usize>, &[T], &mut [T]),
+    buffers: &Buffers<T>,
 ) -> Result<FeatureMapGradients<T>, Error> {
     points.check()?;
     points.check_input("x", &x)?;
@@ -82,7 +83,8 @@ pub fn feature_map_with_vjp<T: Real>(
     });
     let along_x = array(length, width, along_x);
     let along_points = array(per_row, width, along_points);
-    Ok(unstack(points, along_x, along_points))
+    let points = unstack(points, along_points);
+    Ok(FeatureMapGradients { x: along_x, points })
 }
 
 #[cfg(test)]
@@ -103,15 +105,19 @@ mod tests {
         let buffers = Buffers::default();
         let stationary = SpectralPoints::Stationary { w: w1 };
         for points in [stationary, SpectralPoints::Nonstationary { w1, w2 }] {
-            let phi = feature_map(x.view(), &points).unwrap();
+            let phi = feature_map(x.view(), &points, &buffers).unwrap();
             let mut seen = Vec::new();
-            let got = feature_map_with_vjp(x.view(), &points, &buffers, |rows, phi, out| {
+            let one_pass = |rows: Range<usize>, phi: &[f32], out: &mut [f32]| {
                 assert_eq!(rows.start * 10, seen.len());
                 seen.extend_from_slice(phi);
                 out.copy_from_slice(&cotangent.as_slice().unwrap()[rows.start * 10..rows.end * 10]);
-            });
+            };
+            let got = feature_map_with_vjp(x.view(), &points, one_pass, &buffers);
             assert_eq!(seen, phi.as_slice().unwrap());
-            assert_eq!(got, feature_map_vjp(x.view(), &points, cotangent.view()));
+            assert_eq!(
+                got,
+                feature_map_vjp(x.view(), &points, cotangent.view(), &buffers)
+            );
         }
     }
 }

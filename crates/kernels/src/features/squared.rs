@@ -97,7 +97,7 @@ mod tests {
         let points = SpectralPoints::Nonstationary { w1, w2 };
         let got = squared_kernel_matrix_vjp(x.view(), y.view(), &points, cotangent.view());
         let got = got.unwrap();
-        let along_points = concatenate![Axis(0), got.w1, got.w2.unwrap()];
+        let along_points = concatenate![Axis(0), got.points.w1, got.points.w2.unwrap()];
         assert_gradient(&got.x, &x, |x| value(x, y.view(), both.view()));
         assert_gradient(&got.y, &y, |y| value(x.view(), y, both.view()));
         assert_gradient(&along_points, &both, |both| value(x.view(), y.view(), both));

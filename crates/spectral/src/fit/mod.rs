@@ -165,7 +165,9 @@ fn objective(
     let loss = off.iter().map(|o| o * o).sum::<f64>() / count;
     let cotangent = off * (2.0 / count);
     let along = kernel_matrix_vjp(target.x, target.y, &spectral, cotangent.view())?;
-    let along = [Some(along.w1), along.w2].into_iter().flatten();
+    let along = [Some(along.points.w1), along.points.w2]
+        .into_iter()
+        .flatten();
     let gradients = estimators.iter().zip(along);
     let gradients = gradients.map(|(e, along)| e.points_vjp(along.view()));
     Ok((loss, gradients.collect::<Result<_, _>>()?))

@@ -10,12 +10,12 @@ use super::Call;
 use super::preactivation::Preactivation;
 use super::rows::{LANES, row};
 use super::scorer::{Arriving, Scorer};
-use crate::score::Half;
+use crate::score::{Half, PointsOfHeads};
 use crate::{Error, Points, Score};
 use bochner_kernels::feature_map;
 use bochner_numerics::elementary::{SquaredNorms, exp_in_place, ln_in_place};
 use bochner_numerics::instructions::Arithmetic;
-use bochner_numerics::{Real, parallel};
+use bochner_numerics::{Buffers, Real, parallel};
 use magnitudes::Magnitudes;
 use ndarray::{Array2, ArrayView2};
 
@@ -116,9 +116,10 @@ impl<T: Real> Parameters<'_, T> {
         let Similarity::Squared { points, .. } = &self.similarity else {
             return Ok(Vec::new());
         };
+        let buffers = Buffers::default();
         let of_head = |head| {
             let directions = self.directions(head, call.slope());
-            feature_map(directions.view(), &points.head(head))
+            feature_map(directions.view(), &points.head(head), &buffers)
         };
         let features = (0..call.shape.heads).map(of_head);
         Ok(features.collect::<Result<_, _>>()?)

@@ -9,7 +9,7 @@ use crate::engine::rows::row;
 use crate::engine::sums::{by_source, by_target, map_nodes, ordered_sum};
 use crate::engine::{Call, PIECE, Parts, backward, elements, held};
 use crate::error::largest;
-use crate::score::{Half, PointsGradients};
+use crate::score::{Half, PointsGradients, PointsOfHeads};
 use crate::{Error, Points};
 use bochner_kernels::{feature_map_vjp, feature_map_with_vjp};
 use bochner_numerics::elementary::SquaredNorms;
@@ -27,10 +27,7 @@ struct Sums<T> {
 
 impl<T: Real> Sums<T> {
     fn add(&mut self, other: &Self) {
-        self.points.w1 += &other.points.w1;
-        if let (Some(w2), Some(other)) = (&mut self.points.w2, &other.points.w2) {
-            *w2 += other;
-        }
+        self.points.add(&other.points);
         for (features, other) in self.features.iter_mut().zip(&other.features) {
             *features += other;
         }
@@ -276,18 +273,18 @@ impl<T: Real> Squared<'_, '_, '_, T> {
         let along_features = sums.features[head].as_slice_mut();
         let features = features.expect("allocated in row-major order");
         let along_features = along_features.expect("allocated in row-major order");
-        let own =
-            feature_map_with_vjp(x.view(), &points, &self.buffers, |rows, phi, along_phi| {
-                run(Products {
-                    phi,
-                    features,
-                    along_f: &along_f[rows.start * 2 * heads..rows.end * 2 * heads],
-                    heads: [head, heads],
-                    inverse: points.normaliser().recip(),
-                    along_phi,
-                    along_features,
-                });
-            })?;
+        let cotangent = |rows: Range<usize>, phi: &[T], along_phi: &mut [T]| {
+            run(Products {
+                phi,
+                features,
+                along_f: &along_f[rows.start * 2 * heads..rows.end * 2 * heads],
+                heads: [head, heads],
+                inverse: points.normaliser().recip(),
+                along_phi,
+                along_features,
+            });
+        };
+        let own = feature_map_with_vjp(x.view(), &points, cotangent, &self.buffers)?;
         let width = self.kernel.width;
         let place = match half {
             Half::Target => 0..width,
@@ -297,8 +294,8 @@ impl<T: Real> Squared<'_, '_, '_, T> {
             let mut target = target.slice_mut(s![head, .., place.clone()]);
             target += own;
         };
-        add(&mut sums.points.w1, &own.w1);
-        if let (Some(w2), Some(own)) = (&mut sums.points.w2, &own.w2) {
+        add(&mut sums.points.w1, &own.points.w1);
+        if let (Some(w2), Some(own)) = (&mut sums.points.w2, &own.points.w2) {
             add(w2, own);
         }
         Ok(own.x)
@@ -315,13 +312,13 @@ impl<T: Real> Squared<'_, '_, '_, T> {
         for (head, cotangent) in sums.features.iter().enumerate() {
             let points = self.points.head(head);
             let directions = self.kernel.parameters.directions(head, slope);
-            let own = feature_map_vjp(directions.view(), &points, cotangent.view())?;
+            let own = feature_map_vjp(directions.view(), &points, cotangent.view(), &self.buffers)?;
             let mut a = along_a.row_mut(head);
             a += &own.x.row(0);
             a.scaled_add(slope, &own.x.row(1));
             let mut w1 = sums.points.w1.index_axis_mut(Axis(0), head);
-            w1 += &own.w1;
-            if let (Some(w2), Some(own)) = (&mut sums.points.w2, &own.w2) {
+            w1 += &own.points.w1;
+            if let (Some(w2), Some(own)) = (&mut sums.points.w2, &own.points.w2) {
                 let mut w2 = w2.index_axis_mut(Axis(0), head);
                 w2 += own;
             }

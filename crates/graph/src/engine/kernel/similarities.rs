@@ -3,7 +3,7 @@
 use crate::engine::Call;
 use crate::engine::rows::{LANES, added, dot_in_lanes, row};
 use crate::engine::sums::map_nodes;
-use crate::score::Half;
+use crate::score::{Half, PointsOfHeads};
 use crate::{Error, Points};
 use bochner_kernels::feature_map_into;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
@@ -47,7 +47,7 @@ pub(super) fn of_nodes<T: Real>(
             let points = points.half(head, half);
             let x = inputs(call, half, head, nodes.clone());
             let mut phi = buffers.any(nodes.len() * features.ncols());
-            feature_map_into(x.view(), &points, &buffers, &mut phi)?;
+            feature_map_into(x.view(), &points, &mut phi, &buffers)?;
             run(Against {
                 phi: &phi,
                 features: features.as_slice().expect("allocated in row-major order"),
