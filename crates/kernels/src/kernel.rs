@@ -16,8 +16,8 @@ use std::fmt::Debug;
 /// Points are the rows of `x: [N, d]` and `y: [N', d]`; either may have no rows.
 ///
 /// # Numerics
-/// Everything runs on the calling thread, in a fixed order. A row that is not finite spoils its
-/// own row or column of the Gram matrix only.
+/// Every kernel in closed form runs on the calling thread, in a fixed order. A row that is not finite
+/// spoils its own row or column of the Gram matrix only.
 pub trait Kernel<T: Real>: CloneKernel<T> + Debug + Send + Sync {
     /// The Gram matrix $K_{ij} = k(x_i, y_j)$, `[N, N']`.
     ///

@@ -31,8 +31,9 @@
 //! [`UniformBound`] says how many draws are enough. Where points come from otherwise (parameters,
 //! a network) is the business of the crate above.
 //!
-//! A generator is always an argument. Everything runs on the calling thread; attention has many
-//! heads, and calls these functions from inside its own parallel loop.
+//! A generator is always an argument. Gram matrices of kernels in closed form are computed on the calling
+//! thread; features and their gradients split the rows among the threads of rayon's current pool, with
+//! the same result for any number of them.
 //!
 //! # Example
 //!

@@ -44,8 +44,6 @@ fn difference(width: usize, length: f64, seed: u64) -> Array1<f64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
     #[test]
     fn features_and_their_square_go_to_the_two_kernels(
         lengthscale in 0.3..3.0f64,

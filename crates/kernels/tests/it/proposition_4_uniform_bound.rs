@@ -6,15 +6,16 @@
 //!
 //! so $R = \Omega(d \epsilon^{-2} \log (D s / \epsilon))$ points suffice.
 //!
-//! Wrong versions it catches: the printed form, without the condition on the error, whose bound
-//! vanishes with D while the error does not; a kernel without its 1/4; a number of points that
-//! does not grow with the width.
+//! The bound is loose by orders of magnitude, so that draws would not contradict smaller constants: the
+//! constants 2^8, 8 (d + 1) and 4 sqrt(2) are compared with the formula, number by number. Wrong versions
+//! that the draws catch: the printed form, without the condition on the error, whose bound vanishes with
+//! D while the error does not; a kernel without its 1/4; a number of points that does not grow with the
+//! width.
 
 use bochner_kernels::{Error, SpectralPoints, UniformBound, UniformBoundConfig, kernel_matrix};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array2, Axis};
 use proptest::prelude::*;
-use std::ops::RangeInclusive;
 
 /// Pairs of points from $N(0, s^2 I)$, independent of each other.
 #[derive(Clone, Debug)]
@@ -89,49 +90,35 @@ impl Setting {
     }
 }
 
-fn setting(widths: RangeInclusive<usize>) -> impl Strategy<Value = Setting> {
-    (widths, 0.5..2.0f64, 0.5..3.0f64, -3.0..3.0f64).prop_map(|(width, std, diameter, centre)| {
-        Setting {
+fn setting() -> impl Strategy<Value = Setting> {
+    (1..=64usize, 0.5..2.0f64, 0.5..3.0f64, -3.0..3.0f64).prop_map(
+        |(width, std, diameter, centre)| Setting {
             width,
             std,
             diameter,
             centre,
-        }
-    })
+        },
+    )
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
+    /// The errors are large, since the number of points grows with the width.
     #[test]
     fn the_points_that_suffice_do(
-        setting in setting(1..=3),
-        error in 0.3..0.6f64,
-        seed in any::<u64>(),
-    ) {
-        let bound = setting.bound();
-        prop_assume!(error <= bound.largest_error());
-        let enough = bound.points(error, 0.05).unwrap();
-        prop_assert_eq!(setting.frequency(error, enough, 2, Seed::new(seed)), 0.0);
-    }
-
-    /// Of larger errors, since the number of points grows with the width.
-    #[test]
-    fn the_points_that_suffice_do_in_many_dimensions(
-        setting in setting(1..=64),
+        setting in setting(),
         error in 0.6..0.9f64,
         seed in any::<u64>(),
     ) {
         let bound = setting.bound();
         prop_assume!(error <= bound.largest_error());
         let enough = bound.points(error, 0.05).unwrap();
-        prop_assert_eq!(setting.frequency(error, enough, 1, Seed::new(seed)), 0.0);
+        prop_assert!(setting.largest_error(enough, Seed::new(seed)) < error);
     }
 
-    /// The bound is that of the proposition, number by number.
+    /// The formula's own numbers, constants included.
     #[test]
     fn the_probability_is_as_stated(
-        setting in setting(1..=64),
+        setting in setting(),
         error in 0.01..1.0f64,
         count in 1..100_000_usize,
     ) {
@@ -148,7 +135,7 @@ proptest! {
 
     #[test]
     fn the_number_is_the_smallest_the_bound_allows(
-        setting in setting(1..=64),
+        setting in setting(),
         error in 0.01..1.0f64,
         probability in 0.001..0.5f64,
     ) {

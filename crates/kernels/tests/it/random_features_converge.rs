@@ -124,8 +124,6 @@ fn the_error_falls_like_the_root_of_the_number_of_points() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
     /// Seven standard deviations of a mean of cosines, which vary by at most one.
     #[test]
     fn the_error_is_within_its_bound(
