@@ -7,6 +7,7 @@ use bochner_nn::{
     Element, Embedding, Linear, Parameter, ParameterMut, Parameters, join, mean_over_time,
 };
 use bochner_numerics::Seed;
+use bochner_ops::check_lengths;
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge, Tape, Tensor};
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ pub struct TextClassifierConfig {
     pub words: usize,
     /// Number of classes.
     pub classes: usize,
-    /// What is between the words and the mean.
+    /// The settings of the encoder between the words and the mean.
     pub encoder: EncoderConfig,
 }
 
@@ -96,7 +97,7 @@ impl<E: Element> TextClassifier<E> {
     /// A classifier with random initial values.
     ///
     /// # Errors
-    /// Whatever setting is out of range.
+    /// A setting that is out of range is refused.
     pub fn try_new(device: &Cpu, config: &TextClassifierConfig, seed: Seed) -> Result<Self, Error> {
         let stream = |part: &str| seed.child(part).stream("initial values");
         let width = config.encoder.layer.width;
@@ -116,9 +117,8 @@ impl<E: Element> TextClassifier<E> {
     /// they are of, depend on T.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] unless there is one length for each sentence, [`Error::OutOfRange`]
-    /// unless each is from 1 to T, both before anything is computed; [`bochner_nn::Error`] for a word
-    /// that is not in the table.
+    /// [`Error::Argument`] unless there is one length for each sentence, from 1 to T, before anything is
+    /// computed; [`bochner_nn::Error`] for a word that is not in the table.
     #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn apply<T>(
         &self,
@@ -143,26 +143,11 @@ impl<E: Element> TextClassifier<E> {
     }
 }
 
-/// What hides the places behind each sentence's length.
-///
-/// As keys from the attention, and as queries from the mean that a mechanism may infer its spectral
-/// points from.
+/// The mask that hides the places behind each sentence's length: as keys from the attention, and as queries
+/// from the mean that a mechanism may infer its spectral points from.
 fn padding(lengths: &[usize], (batch, time): (usize, usize)) -> Result<Mask, Error> {
-    if lengths.len() != batch {
-        return Err(Error::ShapeMismatch {
-            what: "lengths, one for each sentence",
-            expected: batch,
-            got: lengths.len(),
-        });
-    }
-    match lengths.iter().find(|&&length| length == 0 || length > time) {
-        Some(&length) => Err(Error::OutOfRange {
-            name: "a sentence's length",
-            range: "at least 1 and at most the number of its places",
-            got: length as f64,
-        }),
-        None => Ok(Mask::none().with_key_lengths(lengths.to_vec())),
-    }
+    check_lengths(lengths, batch, time)?;
+    Ok(Mask::none().with_key_lengths(lengths.to_vec()))
 }
 
 impl<E: Element> Parameters<E> for TextClassifier<E> {

@@ -1,4 +1,4 @@
-//! What goes from step to step of a training: optimiser, gradients, random stream.
+//! The state that a training carries from step to step: optimiser, gradients, random stream.
 
 use crate::Error;
 use bochner_nn::{Adam, Checkpoint, Parameters, Progress, alloc_gradients, zero_gradients};
@@ -126,7 +126,7 @@ pub(crate) fn device_error(error: CpuError) -> Error {
 pub(crate) mod tests {
     use super::*;
 
-    /// One that does not move.
+    /// A training that does not move.
     pub(crate) fn resting() -> Descent {
         let adam = AdamConfig {
             learning_rate: f64::MIN_POSITIVE,

@@ -1,77 +1,27 @@
-//! What can go wrong, and what to do about it.
+//! Errors of models and trainers.
 
+use bochner_numerics::ArgumentError;
 use thiserror::Error;
 
 /// An error of this crate.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Two arrays, or an array and a setting, do not fit together.
-    #[error("{what}: {expected} are needed, {got} are given")]
-    ShapeMismatch {
-        /// What is counted.
-        what: &'static str,
-        /// What the other arguments call for.
-        expected: usize,
-        /// What was given.
-        got: usize,
-    },
-    /// There is nothing to learn from.
-    #[error("there are no {what}; give at least one")]
-    Empty {
-        /// The argument, in the plural.
-        what: &'static str,
-    },
-    /// The index of a row or node is outside the data set.
-    #[error("there is no row or node {index}: there are {rows}, counted from 0")]
-    RowOutOfRange {
-        /// The index.
-        index: usize,
-        /// The number of rows or nodes.
-        rows: usize,
-    },
-    /// A label is no class.
-    #[error("node {node} has the label {label}; there are {classes} classes, counted from 0")]
-    LabelOutOfRange {
-        /// The node.
-        node: usize,
-        /// Its label.
-        label: usize,
-        /// The number of classes.
-        classes: usize,
-    },
+    /// An argument has a wrong shape, no elements, or a value that is not allowed.
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
     /// A node that is learned from or judged by has no label.
     #[error("node {node} has no label; leave it out")]
     Unlabelled {
         /// The node.
         node: usize,
     },
-    /// A number that must be finite is not.
-    #[error("there is {value} in the {what}, at position {index}; remove or repair that row")]
-    NotFinite {
-        /// The argument.
-        what: &'static str,
-        /// The position in row-major order.
-        index: usize,
-        /// What stands there.
-        value: f64,
-    },
-    /// A setting lies outside its range.
-    #[error("{name} must be {range}, but is {got}")]
-    OutOfRange {
-        /// The setting.
-        name: &'static str,
-        /// What is allowed.
-        range: &'static str,
-        /// What was given.
-        got: f64,
-    },
     /// There is no such computation.
     #[error("there is no {what}; use {instead}")]
     Unsupported {
-        /// What was asked for.
+        /// The computation that was asked for.
         what: &'static str,
-        /// What there is.
+        /// The computation to ask for instead.
         instead: &'static str,
     },
     /// A checkpoint lacks the optimiser or the random stream.

@@ -20,9 +20,9 @@ type Flat<E> = Tensor<(usize,), E, Cpu>;
 #[derive(Debug)]
 pub struct TapeInputs<E: Element, T> {
     values: Vec<ArcArray<E, IxDyn>>,
-    /// Under whose number the gradient of each is kept; `None` for a constant.
+    /// The tensor under whose number each gradient is kept; `None` for a constant.
     keys: Vec<Option<Flat<E>>>,
-    /// That of the tensors and leaves among them.
+    /// The device of the tensors and leaves among the inputs.
     device: Option<Cpu>,
     tape: T,
 }
@@ -111,7 +111,7 @@ impl<E: Element, T: Tape<E, Cpu>> TapeInputs<E, T> {
     /// computed.
     ///
     /// # Errors
-    /// Those of `add`.
+    /// The errors of `add`.
     ///
     /// ```
     /// use bochner_nn::{Linear, TapeInputs, record_one};
@@ -274,10 +274,10 @@ where
 /// [`record`] for an operation with exactly one output, of the given shape.
 ///
 /// # Errors
-/// Those of [`record`] and [`TapeOutputs::take`]; [`Error::OutputCount`] for more than one output.
+/// The errors of [`record`] and [`TapeOutputs::take`], and [`Error::OutputCount`] for more than one output.
 ///
 /// # Panics
-/// As [`record`].
+/// The backward pass panics as that of [`record`] does.
 pub fn record_one<E, T, O, S>(
     operation: O,
     inputs: TapeInputs<E, T>,

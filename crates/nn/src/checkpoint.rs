@@ -8,7 +8,7 @@ pub use error::CheckpointError;
 use crate::optim::AdamState;
 use crate::parameters::Parameters;
 use crate::{Adam, Element};
-use bochner_numerics::StreamState;
+use bochner_numerics::{StreamState, argument};
 use bochner_ops::Moments;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,6 +17,15 @@ use std::path::Path;
 /// The version of the format written here, and the only one read.
 const VERSION: u32 = 1;
 
+/// Whether the bytes of a checkpoint are known to be those that were written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Integrity {
+    /// It was never a file, or its checksum is right.
+    Verified,
+    /// It was read from a file of an older version, which has no checksum.
+    Unverified,
+}
+
 /// How far a training run has come.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
@@ -24,7 +33,7 @@ pub struct Progress {
     pub step: u64,
     /// Where each random stream stands, by its purpose.
     pub streams: BTreeMap<String, StreamState>,
-    /// Whatever else the caller needs to go on.
+    /// Any other data that the caller needs to go on.
     pub extra: serde_json::Value,
 }
 
@@ -41,9 +50,14 @@ struct Array<E> {
 /// moments under `optimizer.m.<name>` and `optimizer.v.<name>`, everything else as JSON under the
 /// key `bochner` of `__metadata__`. The same run gives the same bytes.
 ///
-/// Of Adam its moments and steps are kept, but not its settings: [`Adam::with_state`] takes any. A run
-/// that must not go on with others says them in its description, as here; other runs may change the
-/// learning rate at will.
+/// A checksum there tells whether a byte was changed since: the number that
+/// [`fingerprint`](bochner_numerics::fingerprint()) gives for the whole file with zeros in place of the
+/// checksum's own 16 digits. Files of older versions have none; they are read all the same, and
+/// [`integrity`](Self::integrity) says so.
+///
+/// A checkpoint keeps Adam's moments and steps, but not its settings: [`Adam::with_state`] takes any. A run
+/// that must go on with its own settings writes them into its description, as in the example; other runs may
+/// change the learning rate at will.
 ///
 /// ```
 /// use bochner_nn::{Adam, Checkpoint, Linear, Progress};
@@ -83,6 +97,7 @@ pub struct Checkpoint<E> {
     parameters: Vec<(String, Array<E>)>,
     adam: Option<AdamState<E>>,
     progress: Progress,
+    integrity: Integrity,
 }
 
 impl<E: Element> Checkpoint<E> {
@@ -103,6 +118,7 @@ impl<E: Element> Checkpoint<E> {
             parameters,
             adam: None,
             progress: Progress::default(),
+            integrity: Integrity::Verified,
         }
     }
 
@@ -129,14 +145,29 @@ impl<E: Element> Checkpoint<E> {
         &self.progress
     }
 
-    /// Which model this is.
+    /// The description of the model.
     pub fn description(&self) -> &str {
         &self.description
+    }
+
+    /// Whether the file had a checksum, which reading has checked.
+    pub fn integrity(&self) -> Integrity {
+        self.integrity
+    }
+
+    /// `Ok` if a training can have come to these values.
+    fn validate(&self) -> Result<(), CheckpointError> {
+        for (name, array) in &self.parameters {
+            argument::finite(name.clone(), &array.dims, &array.values)?;
+        }
+        Ok(self.adam.as_ref().map_or(Ok(()), AdamState::validate)?)
     }
 
     /// Copies the parameters into the model.
     ///
     /// # Errors
+    /// [`CheckpointError::Impossible`] for a weight or moment that is NaN or infinite, or a second moment below
+    /// zero;
     /// [`CheckpointError::OtherDescription`], [`CheckpointError::MissingParameter`],
     /// [`CheckpointError::UnknownParameter`] or [`CheckpointError::OtherShape`] if the checkpoint
     /// is another model's; the model is not touched then.
@@ -145,6 +176,7 @@ impl<E: Element> Checkpoint<E> {
         description: &str,
         model: &mut (impl Parameters<E> + ?Sized),
     ) -> Result<(), CheckpointError> {
+        self.validate()?;
         let mut arrays = self.fitting(description, model)?.into_iter();
         model.for_each_mut("", &mut |_, parameter| {
             let array = arrays.next().expect("one for each, in order");
@@ -190,9 +222,10 @@ impl<E: Element> Checkpoint<E> {
     /// # Errors
     /// [`CheckpointError::Io`] if the disk is full or the place cannot be written;
     /// [`CheckpointError::UnusableName`] if two parameters share a name, or one looks like the
-    /// optimiser's.
+    /// optimiser's; [`CheckpointError::Impossible`] for values that would be refused when they are read.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), CheckpointError> {
         let path = path.as_ref();
+        self.validate()?;
         let bytes = file::encode(path, self)?;
         file::write_atomically(path, &bytes)
     }
@@ -201,8 +234,10 @@ impl<E: Element> Checkpoint<E> {
     ///
     /// # Errors
     /// [`CheckpointError::Io`], [`CheckpointError::Truncated`],
-    /// [`CheckpointError::NotACheckpoint`], [`CheckpointError::OtherVersion`] or
-    /// [`CheckpointError::OtherType`].
+    /// [`CheckpointError::NotACheckpoint`], [`CheckpointError::OtherVersion`],
+    /// [`CheckpointError::OtherType`], [`CheckpointError::Damaged`] if the checksum is wrong, or
+    /// [`CheckpointError::Impossible`] for a weight or moment that is NaN or infinite, or a second moment below
+    /// zero.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, CheckpointError> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(|source| CheckpointError::Io {
@@ -210,7 +245,9 @@ impl<E: Element> Checkpoint<E> {
             path: path.to_path_buf(),
             source,
         })?;
-        file::decode(path, &bytes)
+        let checkpoint = file::decode(path, &bytes)?;
+        checkpoint.validate()?;
+        Ok(checkpoint)
     }
 }
 

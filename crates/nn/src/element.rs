@@ -5,8 +5,7 @@ use dfdx::dtypes::Dtype;
 
 /// An element of a trainable tensor: `f32` or `f64`.
 ///
-/// Both worlds in one name: [`Real`] for the analytic operations, dfdx's
-/// [`Dtype`] for the tensors they are recorded on.
+/// The trait joins [`Real`], which operations ask for, and dfdx's [`Dtype`], which tensors ask for.
 pub trait Element: Real + Dtype {}
 
 impl<T: Real + Dtype> Element for T {}

@@ -1,4 +1,4 @@
-//! What can go wrong in a layer, an optimiser or a checkpoint.
+//! Errors of layers, optimisers and checkpoints.
 
 use crate::CheckpointError;
 use bochner_numerics::ArgumentError;
@@ -33,10 +33,10 @@ pub enum Error {
         source: BoxError,
     },
 
-    /// A gradient contains NaN or infinity.
+    /// A gradient is NaN or infinite, or its square is.
     #[error(
-        "the gradient of {parameter} is {value} at element {index}; nothing was changed: lower the \
-         learning rate or look for the operation that overflows"
+        "the gradient of {parameter} is {value:?} at element {index}, and it or its square is not finite; \
+         nothing was changed: clip gradients, lower the learning rate or look for the operation that overflows"
     )]
     NonFiniteGradient {
         /// The parameter's name.

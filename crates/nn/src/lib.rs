@@ -95,7 +95,7 @@
 //! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Embedding`], [`mean_over_time`], [`activate`], [`Dropout`], [`builders`] |
 //! | `loss` | [`mean_squared_error`], [`cross_entropy`], [`cross_entropy_of`] |
 //! | `optim` | [`Adam`] and AdamW, [`clip_by_norm`] |
-//! | `checkpoint` | [`Checkpoint`], [`Progress`] |
+//! | `checkpoint` | [`Checkpoint`], [`Progress`], [`Integrity`] |
 //! | `element` | [`Element`], the bound on element types |
 //! | `error` | [`Error`], [`CheckpointError`] |
 
@@ -111,7 +111,7 @@ mod optim;
 mod parameters;
 
 pub use bridge::{TapeInputs, TapeOutputs, record, record_one};
-pub use checkpoint::{Checkpoint, CheckpointError, Progress};
+pub use checkpoint::{Checkpoint, CheckpointError, Integrity, Progress};
 pub use collection::Collection;
 pub use dfdx;
 pub use element::Element;

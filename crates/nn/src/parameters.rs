@@ -1,7 +1,6 @@
 //! Visiting the parameters of a model, whatever the types of their shapes.
 
 use crate::{Element, Error};
-use bochner_ops::rows::first_not_finite;
 use dfdx::optim::UnusedTensors;
 use dfdx::shapes::{HasShape, Shape};
 use dfdx::tensor::{Cpu, Gradients, OwnedTape, SplitTape, Tensor, Trace, UniqueId, ZerosTensor};
@@ -35,20 +34,6 @@ pub trait Parameter<E: Element> {
     ) -> Result<(), Error> {
         f(0, self.gradient(gradients)?);
         Ok(())
-    }
-
-    /// The place of the gradient's first element that is NaN or infinite, and its value.
-    ///
-    /// # Errors
-    /// [`Error::Device`] if the memory for a gradient cannot be had.
-    fn not_finite(&self, gradients: &mut Gradients<E, Cpu>) -> Result<Option<(usize, E)>, Error> {
-        let mut found = None;
-        self.gradient_parts(gradients, &mut |start, part| {
-            if found.is_none() {
-                found = first_not_finite(part).map(|i| (start + i, part[i]));
-            }
-        })?;
-        Ok(found)
     }
 
     /// Sets the gradient to zero.
@@ -166,7 +151,7 @@ pub fn parameter_count<E: Element>(model: &(impl Parameters<E> + ?Sized)) -> usi
 /// Zero gradients for all trained parameters; those of everything else are dropped after a
 /// backward pass.
 ///
-/// What dfdx's `ZeroGrads::alloc_grads` does, also for models with run-time sizes.
+/// It does what dfdx's `ZeroGrads::alloc_grads` does, also for models with run-time sizes.
 ///
 /// # Errors
 /// [`Error::Device`] if the memory cannot be had.

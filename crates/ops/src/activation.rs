@@ -9,7 +9,7 @@ use bochner_numerics::{ArgumentError, Real, argument};
 use ndarray::ArrayViewD;
 use serde::{Deserialize, Serialize};
 
-/// What follows a layer, applied to each element; the identity by default.
+/// A function of each element that follows a layer; the identity by default.
 ///
 /// It is an [`Operation`] on one array, too.
 ///
@@ -164,14 +164,14 @@ impl<T: Real> Task for RectifierSlopes<'_, T> {
     }
 }
 
-/// From $x$ in both to $y$ and its derivative.
+/// Turns $x$, which stands in both slices, into $y$ and its derivative.
 fn apply_elu<T: Real>(y: &mut [T], slopes: &mut [T]) {
     instructions::run(Negative(slopes));
     exp_in_place(slopes);
     instructions::run(Finish { y, slopes });
 }
 
-/// The negative parts; what is no number stays so.
+/// Cuts positive numbers to zero; NaN stays NaN.
 struct Negative<'a, T>(&'a mut [T]);
 
 impl<T: Real> Task for Negative<'_, T> {
@@ -183,7 +183,7 @@ impl<T: Real> Task for Negative<'_, T> {
     }
 }
 
-/// The positive parts, and what the exponential is less than one.
+/// Writes $x$ where it is positive, and the exponential less one elsewhere.
 struct Finish<'a, T> {
     y: &'a mut [T],
     slopes: &'a [T],

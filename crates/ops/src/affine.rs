@@ -75,8 +75,8 @@ pub fn affine_vjp<T: Real>(
 
 /// The gradient of [`affine`] with respect to `weight`.
 fn weight_gradient<T: Real>(x: Mat<T>, dy: Mat<T>, dweight: Slot<'_, T>) {
-    /// As many outputs are cut among the threads, which leaves no sums to be added up; of fewer
-    /// outputs the rows are.
+    /// From this number of outputs on, threads share the outputs, so that no partial sums have to be added
+    /// up; below it, they share the rows.
     const WIDE: usize = 128;
     let ((rows, inputs), outputs) = (x.shape(), dy.shape().1);
     let work = rows * inputs * outputs;

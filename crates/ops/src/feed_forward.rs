@@ -20,13 +20,13 @@ use ndarray::ArrayViewD;
 /// The backward pass keeps the hidden layer, and the derivative of $\phi$ where it is not 1.
 #[derive(Clone, Copy, Debug)]
 pub struct TwoLayers {
-    /// What drops from the hidden layer, if anything does.
+    /// The mask that drops elements of the hidden layer, if one does.
     pub mask: Option<DropoutMask>,
-    /// What follows the second map.
+    /// The function that follows the second map.
     pub activation: Activation,
 }
 
-/// What the backward pass of [`TwoLayers`] needs.
+/// The hidden layer, which the backward pass of [`TwoLayers`] reads again.
 #[derive(Clone, Debug)]
 pub struct HiddenLayer<T> {
     hidden: Vec<T>,
@@ -124,7 +124,7 @@ impl<T: Real> Task for Rectify<'_, T> {
     }
 }
 
-/// The gradient before rectifier and dropout in place of the one behind them.
+/// Turns the gradient behind rectifier and dropout into the gradient before them.
 struct RectifierVjp<'a, T> {
     d: &'a mut [T],
     hidden: &'a [T],

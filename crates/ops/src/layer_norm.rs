@@ -37,7 +37,7 @@ pub struct Normalise {
 pub struct ResidualNorm {
     /// The number $\epsilon$.
     pub epsilon: f64,
-    /// What drops from the branch, if anything does.
+    /// The mask that drops elements of the branch, if one does.
     pub mask: Option<DropoutMask>,
 }
 
@@ -147,7 +147,7 @@ impl<T: Real> Operation<T> for ResidualNorm {
     }
 }
 
-/// What the backward pass of a normalisation needs.
+/// The normalised rows, which the backward pass reads again.
 #[derive(Clone, Debug)]
 pub struct Normalised<T> {
     /// The rows with mean 0 and variance 1.
@@ -162,7 +162,7 @@ const WORK: usize = 8;
 /// The rows to normalise: those of `x`, plus what is kept of a branch's where there is one.
 struct Rows<'a, T> {
     x: &'a [T],
-    /// With the mask that drops from it, if one does.
+    /// The branch, and the mask that drops from it, if one does.
     branch: Option<(&'a [T], Option<&'a DropoutMask>)>,
 }
 
@@ -179,7 +179,7 @@ impl<T: Real> Rows<'_, T> {
         add(rows, &self.x[at]);
     }
 
-    /// The same times a power of two near the inverse of the largest summand, which is returned.
+    /// Writes the row times a power of two near the inverse of its largest summand, and returns that power.
     fn write_shrunk(&self, at: Range<usize>, row: &mut [T]) -> T {
         let x = &self.x[at.clone()];
         let Some((branch, mask)) = self.branch else {
@@ -292,7 +292,7 @@ fn normalise_row<T: Real>(
     }
 }
 
-/// Whether a sum of the row did: its reciprocal standard deviation is zero or NaN then.
+/// Whether a sum of the row overflowed, which makes its reciprocal standard deviation zero or NaN.
 fn overflowed<T: Real>(scale: T) -> bool {
     scale.is_nan() || scale <= T::zero()
 }

@@ -52,7 +52,7 @@
 //! | `dropout` | [`dropout_mask`], [`DropOut`] |
 //! | `mode` | [`Mode`]: whether a pass is random |
 //! | `embedding` | [`lookup`], [`lookup_vjp`] |
-//! | `mean` | [`MeanOverTime`] |
+//! | `mean` | [`MeanOverTime`], [`check_lengths`] |
 //! | `loss` | [`CrossEntropy`], [`SquaredError`], [`Rows`] |
 //! | `optim` | [`AdamRule`], [`AdamConfig`], [`Sgd`], [`clip_by_norm`], [`Schedule`] |
 //! | [`rows`] | work over the rows of a matrix, in blocks and with fixed sums |
@@ -79,7 +79,7 @@ pub use embedding::{lookup, lookup_vjp};
 pub use feed_forward::{HiddenLayer, TwoLayers};
 pub use layer_norm::{Normalise, Normalised, ResidualNorm};
 pub use loss::{CrossEntropy, Rows, SquaredError};
-pub use mean::MeanOverTime;
+pub use mean::{MeanOverTime, check_lengths};
 pub use mode::Mode;
 pub use operation::{BoxError, Operation, Piece, Slot, filled, given, slices, slots, with_last};
 pub use optim::{

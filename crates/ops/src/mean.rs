@@ -14,7 +14,7 @@ use ndarray::ArrayViewD;
 /// * $y$: `[B, N]`
 ///
 /// # Numerics
-/// What lies behind a sequence's length is not read: it may be NaN.
+/// Positions behind a sequence's length are not read: they may be NaN.
 #[derive(Clone, Debug)]
 pub struct MeanOverTime {
     /// The length of each sequence; `None` if all are as long as the array.
@@ -28,6 +28,20 @@ impl MeanOverTime {
             .as_ref()
             .map_or(time, |lengths| lengths[sequence])
     }
+}
+
+/// Refuses lengths of sequences unless there are `batch` of them, each from 1 to `time`.
+///
+/// # Errors
+/// [`ArgumentError::Shape`] or [`ArgumentError::OutOfRange`].
+pub fn check_lengths(lengths: &[usize], batch: usize, time: usize) -> Result<(), ArgumentError> {
+    argument::shape("lengths", &[batch], &[lengths.len()])?;
+    for &length in lengths {
+        let holds = (1..=time).contains(&length);
+        let allowed = format!("from 1 to {time}, the number of positions");
+        argument::in_range(holds, "a sequence's length", length as f64, allowed)?;
+    }
+    Ok(())
 }
 
 impl<T: Real> Operation<T> for MeanOverTime {
@@ -44,12 +58,7 @@ impl<T: Real> Operation<T> for MeanOverTime {
             });
         };
         if let Some(lengths) = &self.lengths {
-            argument::shape("lengths", &[batch], &[lengths.len()])?;
-            for &length in lengths {
-                let holds = (1..=time).contains(&length);
-                let allowed = format!("from 1 to {time}, the number of positions");
-                argument::in_range(holds, "a sequence's length", length as f64, allowed)?;
-            }
+            check_lengths(lengths, batch, time)?;
         }
         Ok(vec![vec![batch, width]])
     }

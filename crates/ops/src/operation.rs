@@ -27,7 +27,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 /// * Operations and what they save are `Send + Sync`, and they see no tape: several may run at once, in any
 ///   order that their arrays allow.
 pub trait Operation<T: Real>: Send + Sync + 'static {
-    /// What the backward pass needs besides the inputs.
+    /// The values that the forward pass keeps for the backward pass.
     type Saved: Send + Sync + 'static;
 
     /// The shape of each output, from those of the inputs.
@@ -41,8 +41,8 @@ pub trait Operation<T: Real>: Send + Sync + 'static {
     /// The shapes of the inputs are such that [`output_shapes`](Self::output_shapes) succeeds.
     ///
     /// # Errors
-    /// Whatever values the operation cannot work with. All that can be wrong with them has to be found here,
-    /// see [`backward`](Self::backward).
+    /// The operation refuses values that it cannot work with. It has to find them here, see
+    /// [`backward`](Self::backward).
     fn forward(
         &self,
         inputs: &[ArrayViewD<'_, T>],

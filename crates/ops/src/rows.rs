@@ -1,6 +1,6 @@
 //! Work over the rows of a matrix, split by the matrix's shape alone.
 //!
-//! The same pieces, in the same order, for any number of threads: hence the same results to the
+//! The pieces and their order do not depend on the number of threads, so results do not either, to the
 //! bit.
 
 use bochner_numerics::instructions::{self, Arithmetic, Task};

@@ -11,6 +11,7 @@ use dfdx::nn::{Module, ModuleMut};
 use dfdx::shapes::{ConstDim, Dim, HasShape};
 use dfdx::tensor::{Cpu, Tape, Tensor};
 use dfdx::tensor_ops::Device;
+use std::cell::RefCell;
 use std::marker::PhantomData;
 
 impl<Embed: Dim, E: Element, Count: Dim, S> Parameters<E> for MultiHead<Embed, E, Cpu, Count, S> {
@@ -98,9 +99,18 @@ where
     fn iter_tensors<V: ModuleVisitor<Self, E, D>>(
         visitor: &mut V,
     ) -> Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
+        // A visitor that builds another layer sees the fields alone.
+        let own = RefCell::new((S::config(), 0));
         visitor.visit_fields(
             (
-                Self::module("query", |s| &s.query, |s| &mut s.query),
+                Self::module(
+                    "query",
+                    |s| {
+                        own.replace((s.config.clone(), s.steps));
+                        &s.query
+                    },
+                    |s| &mut s.query,
+                ),
                 Self::module("key", |s| &s.key, |s| &mut s.key),
                 Self::module("value", |s| &s.value, |s| &mut s.value),
                 Self::module("output", |s| &s.output, |s| &mut s.output),
@@ -111,15 +121,18 @@ where
                     TensorOptions::reset_with(reset_kernel::<Embed, E, D, Count, S>),
                 ),
             ),
-            |(query, key, value, output, kernel)| MultiHead {
-                query,
-                key,
-                value,
-                output,
-                kernel,
-                config: S::config(),
-                steps: 0,
-                source: PhantomData,
+            |(query, key, value, output, kernel)| {
+                let (config, steps) = own.borrow().clone();
+                MultiHead {
+                    query,
+                    key,
+                    value,
+                    output,
+                    kernel,
+                    config,
+                    steps,
+                    source: PhantomData,
+                }
             },
         )
     }

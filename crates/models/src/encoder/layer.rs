@@ -64,7 +64,7 @@ impl<E: Element> EncoderLayer<E> {
     /// alone share the initial values of everything else.
     ///
     /// # Errors
-    /// Whatever setting is out of range.
+    /// A setting that is out of range is refused.
     pub fn try_new(device: &Cpu, config: &EncoderLayerConfig, seed: Seed) -> Result<Self, Error> {
         let EncoderLayerConfig {
             width,
@@ -101,11 +101,11 @@ impl<E: Element> EncoderLayer<E> {
 
     /// The encoded sequences, `[B, T, width]`, and the attention's penalty.
     ///
-    /// Of padded sequences the mask's key lengths say how long they are, as queries too.
+    /// The mask's key lengths say how long padded sequences are, as queries too.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if `x` has another width, [`Error::Attention`] for what the attention
-    /// refuses: the mask, the pass's dropout rate.
+    /// [`Error::Nn`] if `x` has another width, [`Error::Attention`] for what the attention refuses: the mask,
+    /// the pass's dropout rate.
     pub fn apply<T: Tape<E, Cpu>>(
         &self,
         x: Sequences<E, T>,
@@ -127,14 +127,6 @@ impl<E: Element> EncoderLayer<E> {
                 .residual(self.dropout, mode.child("feed-forward branch"))?,
         };
         let shape = *x.shape();
-        let width = self.attention_norm.gamma.shape().0;
-        if shape.2 != width {
-            return Err(Error::ShapeMismatch {
-                what: "numbers of a position of a sequence",
-                expected: width,
-                got: shape.2,
-            });
-        }
         let inputs = self.attention.add_to(TapeInputs::<E, T>::new().with(x)?)?;
         let inputs = self.attention_norm.add_to(inputs)?;
         let inputs = self.feed_forward.add_to(inputs)?;

@@ -8,7 +8,7 @@ pub use layer::{EncoderLayer, EncoderLayerConfig};
 use crate::Error;
 use bochner_attention::{Attention, Mask, Pass};
 use bochner_nn::{Element, Parameter, ParameterMut, Parameters};
-use bochner_numerics::Seed;
+use bochner_numerics::{Seed, argument};
 use dfdx::tensor::{Cpu, Merge, Tape, Tensor};
 use dfdx::tensor_ops::TryAdd;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// A batch of sequences, `[B, T, width]`.
 pub(crate) type Sequences<E, T> = Tensor<(usize, usize, usize), E, Cpu, T>;
 
-/// What an encoder gives: sequences and the penalty of all its layers.
+/// The output of an encoder: sequences and the penalty of all its layers.
 pub(crate) type Encoded<E, T> = Attention<Sequences<E, T>, Tensor<(), E, Cpu, T>>;
 
 /// Settings of an [`Encoder`].
@@ -25,7 +25,7 @@ pub(crate) type Encoded<E, T> = Attention<Sequences<E, T>, Tensor<(), E, Cpu, T>
 pub struct EncoderConfig {
     /// The number of layers, at least 1.
     pub layers: usize,
-    /// What every layer is like.
+    /// The settings of every layer.
     pub layer: EncoderLayerConfig,
 }
 
@@ -58,15 +58,9 @@ impl<E: Element> Encoder<E> {
     /// An encoder with random initial values.
     ///
     /// # Errors
-    /// Whatever setting is out of range.
+    /// A setting that is out of range is refused.
     pub fn try_new(device: &Cpu, config: &EncoderConfig, seed: Seed) -> Result<Self, Error> {
-        if config.layers == 0 {
-            return Err(Error::OutOfRange {
-                name: "layers",
-                range: "at least 1",
-                got: 0.0,
-            });
-        }
+        argument::at_least_one("layers", config.layers)?;
         let layer = |i| EncoderLayer::try_new(device, &config.layer, seed.nth(i as u64));
         Ok(Self {
             layers: (0..config.layers).map(layer).collect::<Result<_, _>>()?,
@@ -76,7 +70,7 @@ impl<E: Element> Encoder<E> {
     /// The encoded sequences, `[B, T, width]`, and the sum of the layers' penalties.
     ///
     /// # Errors
-    /// As [`EncoderLayer::apply`].
+    /// The errors of [`EncoderLayer::apply`].
     pub fn apply<T>(
         &self,
         x: Sequences<E, T>,

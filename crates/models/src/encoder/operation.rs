@@ -25,7 +25,7 @@ pub(super) struct Saved<T> {
     feed_forward_norm: Normalised<T>,
 }
 
-/// What belongs to each part, apart from what another part computes: inputs, shapes or gradients.
+/// Inputs, shapes or gradients, cut into those of each part; values that another part computes are missing.
 struct Cut<V> {
     /// `x` and the attention's parameters.
     attention: V,
@@ -129,7 +129,7 @@ impl<T: Real> Operation<T> for EncoderLayerOperation {
         let shaped = |values: Vec<T>| ArrayD::from_shape_vec(x.raw_dim(), values);
         let (n, [mut dmiddle, mut branch]) = (x.len(), [(); 2].map(|()| Vec::new()));
         let ends = [&mut dmiddle, &mut branch].map(|values| Some(Slot::new(values, n)));
-        // Of its branch a norm only wants the shape: the other summand stands in.
+        // The backward pass of a norm reads only the shape of its branch: the other summand stands in.
         self.feed_forward_norm.backward(
             &chain([middle.clone(), middle.clone()], &cut.feed_forward_norm),
             &saved.feed_forward_norm,

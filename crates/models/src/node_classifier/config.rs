@@ -2,9 +2,10 @@
 
 use crate::Error;
 use bochner_graph::AttentionKind;
+use bochner_numerics::argument;
 use serde::{Deserialize, Serialize};
 
-/// What the two layers are.
+/// The kind and the sizes of the two layers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Architecture {
@@ -46,7 +47,7 @@ pub struct NodeClassifierConfig {
     pub inputs: usize,
     /// Classes.
     pub classes: usize,
-    /// What the two layers are.
+    /// The kind and the sizes of the two layers.
     pub architecture: Architecture,
     /// Rate of dropout on the inputs of both layers; of attention also on the transformed features
     /// that nodes receive, and on the weights.
@@ -70,21 +71,8 @@ impl NodeClassifierConfig {
         };
         let sizes = sizes.into_iter();
         for (name, size) in sizes.chain([("inputs", self.inputs), ("classes", self.classes)]) {
-            if size == 0 {
-                return Err(Error::OutOfRange {
-                    name,
-                    range: "at least 1",
-                    got: 0.0,
-                });
-            }
+            argument::at_least_one(name, size)?;
         }
-        if !(0.0..1.0).contains(&self.dropout) {
-            return Err(Error::OutOfRange {
-                name: "dropout",
-                range: "at least 0 and below 1",
-                got: self.dropout,
-            });
-        }
-        Ok(())
+        Ok(argument::rate("dropout", self.dropout)?)
     }
 }

@@ -63,7 +63,7 @@ impl<E: Element> NodeClassifier<E> {
     /// everything else.
     ///
     /// # Errors
-    /// Whatever setting is out of range.
+    /// A setting that is out of range is refused.
     pub fn try_new(device: &Cpu, config: &NodeClassifierConfig, seed: Seed) -> Result<Self, Error> {
         config.validate()?;
         let [first, second] = NAMES.map(|layer| seed.child(layer));
@@ -139,7 +139,7 @@ impl<E: Element> NodeClassifier<E> {
     /// The logits of all nodes in evaluation, `[N, classes]`.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// The errors of [`apply`](Self::apply).
     pub fn infer(&self, graph: &Graph, features: &SparseFeatures<E>) -> Result<Array2<E>, Error> {
         let classified = self.apply(graph, features, NoneTape, Mode::Evaluation)?;
         Ok(array(&classified.output))
@@ -172,7 +172,7 @@ impl<E: Element> NodeClassifier<E> {
         }
     }
 
-    /// What the L2 penalty is taken of: all of an attention network, as GAT's code has it, and the first
+    /// The parameters under the L2 penalty: all of an attention network, as GAT's code has it, and the first
     /// layer of a convolutional one, as GCN's has it.
     fn penalised(&self) -> &dyn Parameters<E> {
         match &self.layers {

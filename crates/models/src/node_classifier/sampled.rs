@@ -105,7 +105,7 @@ impl<E: Element> NodeClassifier<E> {
     }
 }
 
-/// What a layer makes of all nodes, a block of targets at a time.
+/// The output of a layer for all nodes, computed for a block of targets at a time.
 fn in_blocks<E: Element>(
     layer: &GraphAttention<E>,
     graph: &Graph,
@@ -150,11 +150,11 @@ fn apart<'a, E: Element>(
 }
 
 impl Trainer {
-    /// As many steps as it takes to see all training nodes once, in random order; the means over the
+    /// Takes as many steps as it needs to see all training nodes once, in random order; returns the means over the
     /// steps' nodes.
     ///
     /// # Errors
-    /// As [`epoch`](Self::epoch), and as [`NodeClassifier::apply_sampled`].
+    /// The errors of [`epoch`](Self::epoch) and of [`NodeClassifier::apply_sampled`].
     pub fn sampled_epoch(&mut self, sampling: &Sampling) -> Result<EpochReport, Error> {
         let mut order = self.labelled.clone();
         order.shuffle(&mut self.descent.next_seed().stream("order"));

@@ -1,7 +1,8 @@
-//! What a node classifier is to learn.
+//! The task of a node classifier.
 
 use crate::Error;
 use bochner_graph::{Graph, SparseFeatures};
+use bochner_numerics::argument;
 use ndarray::{ArrayView1, ArrayView2};
 
 /// A graph with features, whose nodes have classes, and the nodes whose classes may be learned from.
@@ -35,12 +36,10 @@ impl Task {
     /// from; one that is named twice counts twice.
     ///
     /// # Errors
-    /// [`Error::Empty`] without nodes, edges, features, classes or training nodes;
-    /// [`Error::ShapeMismatch`] if there is not one row of features and one label a node, or if the
-    /// graph's sources are not its targets; [`Error::RowOutOfRange`] for a training node that is not
-    /// there, [`Error::LabelOutOfRange`] for a label that is no class, [`Error::Unlabelled`] for a
-    /// training node without label. Features that are no numbers are refused by
-    /// [`SparseFeatures::new`].
+    /// [`Error::Argument`] without nodes, edges, features, classes or training nodes, if there is not one row of
+    /// features and one label a node, if the graph's sources are not its targets, for a training node that is
+    /// not there, or a label that is no class; [`Error::Unlabelled`] for a training node without label.
+    /// Features that are no numbers are refused by [`SparseFeatures::new`].
     pub fn new(
         graph: Graph,
         features: SparseFeatures<f32>,
@@ -56,14 +55,16 @@ impl Task {
             ("classes", classes),
             ("training nodes", train.len()),
         ] {
-            if length == 0 {
-                return Err(Error::Empty { what });
+            argument::at_least_one(what, length)?;
+        }
+        argument::shape("sources of the graph", &[nodes], &[graph.sources()])?;
+        argument::shape("rows of features", &[nodes], &[features.rows()])?;
+        argument::shape("labels", &[nodes], &[labels.len()])?;
+        for (node, label) in labels.iter().enumerate() {
+            if let Some(label) = *label {
+                argument::index(format!("label of node {node}"), label, classes)?;
             }
         }
-        same("sources of the graph", nodes, graph.sources())?;
-        same("rows of features", nodes, features.rows())?;
-        same("labels, one a node", nodes, labels.len())?;
-        check_labels(&labels, classes)?;
         let task = Self {
             graph,
             features,
@@ -103,13 +104,12 @@ impl Task {
     /// Nodes with their classes.
     ///
     /// # Errors
-    /// [`Error::RowOutOfRange`], [`Error::Unlabelled`].
+    /// [`Error::Argument`] for a node that is not there, [`Error::Unlabelled`].
     pub(super) fn labelled(&self, nodes: &[usize]) -> Result<Vec<(usize, usize)>, Error> {
         let rows = self.labels.len();
         let class = |&node: &usize| {
-            let label = self.labels.get(node);
-            let label = label.ok_or(Error::RowOutOfRange { index: node, rows })?;
-            Ok((node, label.ok_or(Error::Unlabelled { node })?))
+            argument::index("nodes", node, rows)?;
+            Ok((node, self.labels[node].ok_or(Error::Unlabelled { node })?))
         };
         nodes.iter().map(class).collect()
     }
@@ -117,24 +117,22 @@ impl Task {
     /// How good logits `[N, classes]` are on some nodes.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] for logits of another shape, [`Error::Empty`] without nodes,
-    /// [`Error::RowOutOfRange`], [`Error::Unlabelled`].
+    /// [`Error::Argument`] for logits of another shape, without nodes, or for a node that is not there;
+    /// [`Error::Unlabelled`].
     ///
     /// # Numerics
     /// In double precision, relative to a node's largest logit: no finite logits overflow.
     pub fn assess(&self, logits: ArrayView2<f32>, nodes: &[usize]) -> Result<Assessment, Error> {
-        same("rows of logits", self.labels.len(), logits.nrows())?;
-        same("logits of a node", self.classes, logits.ncols())?;
+        let expected = [self.labels.len(), self.classes];
+        argument::shape("logits", &expected, logits.shape())?;
+        argument::at_least_one("number of nodes", nodes.len())?;
         let labelled = self.labelled(nodes)?;
-        if labelled.is_empty() {
-            return Err(Error::Empty { what: "nodes" });
-        }
         Ok(Assessment::of(logits, &labelled))
     }
 }
 
 impl Assessment {
-    /// Of rows of logits and their classes.
+    /// Assesses rows of logits by their classes.
     pub(super) fn of(logits: ArrayView2<f32>, labelled: &[(usize, usize)]) -> Self {
         let each = labelled.iter();
         let each = each.map(|&(row, class)| of_node(logits.row(row), class));
@@ -170,33 +168,6 @@ fn of_node(logits: ArrayView1<f32>, class: usize) -> Assessment {
         error: f64::from(u8::from(found != Some(class))),
         cross_entropy: total.ln() + (largest - logits[class]),
         brier: logits.iter().enumerate().map(square).sum(),
-    }
-}
-
-fn same(what: &'static str, expected: usize, got: usize) -> Result<(), Error> {
-    if expected == got {
-        return Ok(());
-    }
-    Err(Error::ShapeMismatch {
-        what,
-        expected,
-        got,
-    })
-}
-
-fn check_labels(labels: &[Option<usize>], classes: usize) -> Result<(), Error> {
-    let wrong = |(node, label): (usize, &Option<usize>)| {
-        label
-            .filter(|&label| label >= classes)
-            .map(|label| (node, label))
-    };
-    match labels.iter().enumerate().find_map(wrong) {
-        Some((node, label)) => Err(Error::LabelOutOfRange {
-            node,
-            label,
-            classes,
-        }),
-        None => Ok(()),
     }
 }
 
@@ -244,37 +215,24 @@ pub(super) mod tests {
             )
         };
         assert!(task(&graph, &labels, 2, &[0, 1]).is_ok());
-        let error = task(&graph, &labels, 1, &[0]).unwrap_err();
-        assert!(matches!(
-            error,
-            Error::LabelOutOfRange {
-                node: 1,
-                label: 1,
-                classes: 1
-            }
-        ));
-        let error = task(&graph, &labels, 2, &[0, 2]).unwrap_err();
-        assert!(matches!(error, Error::Unlabelled { node: 2 }));
-        let error = task(&graph, &labels, 2, &[3]).unwrap_err();
-        assert!(matches!(error, Error::RowOutOfRange { index: 3, rows: 3 }));
-        let error = task(&graph, &labels, 2, &[]).unwrap_err();
-        assert!(matches!(
-            error,
-            Error::Empty {
-                what: "training nodes"
-            }
-        ));
-        let error = task(&graph, &labels[..2], 2, &[0]).unwrap_err();
-        assert!(matches!(
-            error,
-            Error::ShapeMismatch {
-                what: "labels, one a node",
-                ..
-            }
-        ));
         let lonely = Graph::from_edges(3, []).unwrap();
-        let error = task(&lonely, &labels, 2, &[0]).unwrap_err();
-        assert!(matches!(error, Error::Empty { what: "edges" }));
+        for (graph, labels, classes, train, message) in [
+            (
+                &graph,
+                &labels[..],
+                1,
+                &[0][..],
+                "`label of node 1` holds the index 1",
+            ),
+            (&graph, &labels, 2, &[0, 2], "node 2 has no label"),
+            (&graph, &labels, 2, &[3], "`nodes` holds the index 3"),
+            (&graph, &labels, 2, &[], "`training nodes` is 0"),
+            (&graph, &labels[..2], 2, &[0], "`labels` has shape [2]"),
+            (&lonely, &labels, 2, &[0], "`edges` is 0"),
+        ] {
+            let error = task(graph, labels, classes, train).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
         let bipartite = Graph::bipartite(3, 2, [(0, 0)]).unwrap();
         assert!(task(&bipartite, &labels, 2, &[0]).is_err());
         let more = Graph::from_edges(4, [(0, 1)]).unwrap();

@@ -5,8 +5,8 @@ use super::{Assessment, Classified, NodeClassifier, NodeClassifierConfig, Task, 
 use crate::Error;
 use crate::descent::{Descent, device_error};
 use bochner_nn::{cross_entropy_of, parameter_count, tape_adding_to};
-use bochner_numerics::Seed;
 use bochner_numerics::parallel::awake;
+use bochner_numerics::{Seed, argument};
 use bochner_ops::{AdamConfig, Mode};
 use dfdx::prelude::{AsArray, OwnedTape};
 use dfdx::tensor::Cpu;
@@ -36,7 +36,7 @@ impl Default for TrainingConfig {
     }
 }
 
-/// What one epoch did. Everything is of the pass before the step, with its dropout.
+/// The report of one epoch. All numbers belong to the pass before the step, with its dropout.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EpochReport {
     /// The objective.
@@ -108,37 +108,21 @@ impl Trainer {
     /// A classifier with random initial values and everything to train it.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if the task has other numbers of features or classes than the
-    /// classifier; whatever setting is out of range.
+    /// [`Error::Argument`] if the task has other numbers of features or classes than the classifier, or a
+    /// setting is out of range.
     pub fn new(
         config: &NodeClassifierConfig,
         training: &TrainingConfig,
         task: Task,
         seed: Seed,
     ) -> Result<Self, Error> {
-        for (what, expected, got) in [
-            (
-                "features of a node, as `inputs` says",
-                config.inputs,
-                task.features().columns(),
-            ),
-            ("classes, as `classes` says", config.classes, task.classes()),
-        ] {
-            if expected != got {
-                return Err(Error::ShapeMismatch {
-                    what,
-                    expected,
-                    got,
-                });
-            }
-        }
-        if !(training.l2 >= 0.0 && training.l2.is_finite()) {
-            return Err(Error::OutOfRange {
-                name: "l2",
-                range: "finite and not negative",
-                got: training.l2,
-            });
-        }
+        argument::shape(
+            "a node's features",
+            &[config.inputs],
+            &[task.features().columns()],
+        )?;
+        argument::shape("classes of the task", &[config.classes], &[task.classes()])?;
+        argument::non_negative("l2", training.l2)?;
         let adam = AdamConfig {
             learning_rate: training.learning_rate,
             ..AdamConfig::default()
@@ -209,12 +193,12 @@ impl Trainer {
     /// The logits of all nodes in evaluation, `[N, classes]`.
     ///
     /// # Errors
-    /// As [`Trainer::epoch`], but for the gradient.
+    /// The errors of [`Trainer::epoch`], apart from those of the gradient.
     pub fn predict(&self) -> Result<Array2<f32>, Error> {
         awake(|| self.model.infer(self.task.graph(), self.task.features()))
     }
 
-    /// What is learned.
+    /// The task.
     pub fn task(&self) -> &Task {
         &self.task
     }
@@ -261,6 +245,7 @@ pub(super) mod tests {
     use bochner_attention::{IkanDirect, Mikan, Posterior};
     use bochner_graph::AttentionKind;
     use bochner_nn::Parameters;
+    use bochner_numerics::ArgumentError;
     use bochner_ops::Activation;
     use std::collections::BTreeMap;
 
@@ -469,9 +454,14 @@ pub(super) mod tests {
             };
             Trainer::new(&config, &training, rings(24), Seed::new(5))
         };
-        let misfit = |result| matches!(result, Err(Error::ShapeMismatch { .. }));
+        let misfit = |result| matches!(result, Err(Error::Argument(ArgumentError::Shape { .. })));
         assert!(misfit(start(config(5, 2, 0.0), 0.0)) && misfit(start(config(6, 3, 0.0), 0.0)));
-        let outside = |result| matches!(result, Err(Error::OutOfRange { .. }));
+        let outside = |result| {
+            matches!(
+                result,
+                Err(Error::Argument(ArgumentError::OutOfRange { .. }))
+            )
+        };
         assert!(outside(start(config(6, 2, 1.0), 0.0)) && outside(start(config(6, 2, 0.0), -1.0)));
         assert!(outside(start(config(6, 2, f64::NAN), 0.0)));
         assert!(start(config(6, 2, 0.5), 0.0).is_ok());

@@ -58,25 +58,25 @@ impl LookAhead {
         &self.trainer
     }
 
-    /// [`Trainer::epoch`].
+    /// Does what [`Trainer::epoch`] does.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Trainer::epoch`].
     pub fn epoch(&mut self) -> Result<EpochReport, Error> {
         awake(|| {
             let report = self.trainer.step(self.ahead.take())?;
             if self.trainer.is_deterministic() {
-                // What goes wrong here goes wrong again where it is asked for.
+                // An error here comes again when the result is asked for.
                 self.ahead = self.trainer.forward(self.trainer.evaluation()).ok();
             }
             Ok(report)
         })
     }
 
-    /// [`Trainer::predict`].
+    /// Does what [`Trainer::predict`] does.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Trainer::predict`].
     pub fn predict(&self) -> Result<Array1<f32>, Error> {
         match &self.ahead {
             Some(ahead) => Ok(Array1::from_vec(ahead.output.as_vec())),
@@ -84,10 +84,10 @@ impl LookAhead {
         }
     }
 
-    /// [`Trainer::resume`].
+    /// Does what [`Trainer::resume`] does.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Trainer::resume`].
     pub fn resume(&mut self, path: &Path) -> Result<(), Error> {
         self.ahead = None;
         self.trainer.resume(path)

@@ -83,7 +83,7 @@ impl<E: Element> Regressor<E> {
     /// alone share the initial values of everything else.
     ///
     /// # Errors
-    /// Whatever setting is out of range.
+    /// A setting that is out of range is refused.
     pub fn try_new(device: &Cpu, config: &RegressorConfig, seed: Seed) -> Result<Self, Error> {
         let RegressorConfig {
             inputs,
@@ -155,10 +155,10 @@ impl<E: Element> Regressor<E> {
         })
     }
 
-    /// What the attention looks like on the given rows.
+    /// Weights, spectral points and other inner values of the attention on the given rows.
     ///
     /// # Errors
-    /// As [`Regressor::apply`].
+    /// The errors of [`Regressor::apply`].
     pub fn inspect(
         &self,
         rows: Sequence<E, dfdx::tensor::NoneTape>,

@@ -1,7 +1,8 @@
-//! What a regressor is to learn.
+//! The task of a regressor.
 
 use crate::Error;
 use crate::fingerprint::fingerprint;
+use bochner_numerics::argument;
 use ndarray::{Array1, Array2};
 
 /// A data set as one sequence, and the rows whose targets may be learned from.
@@ -20,8 +21,8 @@ impl Task {
     /// A task with inputs `[N, d]`, targets `[N]` and the training rows.
     ///
     /// # Errors
-    /// [`Error::Empty`] without rows, columns or training rows, [`Error::ShapeMismatch`] if there
-    /// is not one target a row, [`Error::RowOutOfRange`], [`Error::NotFinite`].
+    /// [`Error::Argument`] without rows, columns or training rows, if there is not one target a row, a training
+    /// row is not there, or a number is not finite.
     pub fn new(inputs: Array2<f32>, target: Array1<f32>, train: Vec<usize>) -> Result<Self, Error> {
         let rows = inputs.nrows();
         for (what, length) in [
@@ -29,22 +30,14 @@ impl Task {
             ("columns", inputs.ncols()),
             ("training rows", train.len()),
         ] {
-            if length == 0 {
-                return Err(Error::Empty { what });
-            }
+            argument::at_least_one(what, length)?;
         }
-        if target.len() != rows {
-            return Err(Error::ShapeMismatch {
-                what: "targets, one a row",
-                expected: rows,
-                got: target.len(),
-            });
+        argument::shape("target", &[rows], target.shape())?;
+        for &row in &train {
+            argument::index("training rows", row, rows)?;
         }
-        if let Some(&index) = train.iter().find(|&&index| index >= rows) {
-            return Err(Error::RowOutOfRange { index, rows });
-        }
-        all_finite("inputs", inputs.iter())?;
-        all_finite("target", target.iter())?;
+        argument::finite("inputs", inputs.shape(), &inputs)?;
+        argument::finite("target", target.shape(), &target)?;
         Ok(Self {
             inputs,
             target,
@@ -78,25 +71,6 @@ impl Task {
     }
 }
 
-pub(super) fn all_finite<'a>(
-    what: &'static str,
-    mut values: impl Iterator<Item = &'a f32>,
-) -> Result<(), Error> {
-    let mut index = 0;
-    let wrong = values.find(|value| {
-        index += 1;
-        !value.is_finite()
-    });
-    match wrong {
-        None => Ok(()),
-        Some(&value) => Err(Error::NotFinite {
-            what,
-            index: index - 1,
-            value: value.into(),
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,33 +101,26 @@ mod tests {
         };
         let inputs = arr2(&[[1.0], [2.0]]);
         assert!(task(inputs.clone(), &[1.0, 2.0], &[1]).is_ok());
-        assert!(matches!(
-            task(inputs.clone(), &[1.0], &[1]),
-            Err(Error::ShapeMismatch { .. })
-        ));
-        assert!(matches!(
-            task(inputs.clone(), &[1.0, 2.0], &[]),
-            Err(Error::Empty { .. })
-        ));
-        assert!(matches!(
-            task(inputs.clone(), &[1.0, 2.0], &[2]),
-            Err(Error::RowOutOfRange { index: 2, rows: 2 })
-        ));
-        assert!(matches!(
-            task(inputs, &[1.0, f32::NAN], &[0]),
-            Err(Error::NotFinite {
-                what: "target",
-                index: 1,
-                ..
-            })
-        ));
-        assert!(matches!(
-            task(arr2(&[[1.0, f32::INFINITY]]), &[1.0], &[0]),
-            Err(Error::NotFinite {
-                what: "inputs",
-                index: 1,
-                ..
-            })
-        ));
+        let infinite = arr2(&[[1.0, f32::INFINITY]]);
+        for (inputs, target, train, message) in [
+            (
+                inputs.clone(),
+                &[1.0][..],
+                &[1][..],
+                "`target` has shape [1]",
+            ),
+            (inputs.clone(), &[1.0, 2.0], &[], "`training rows` is 0"),
+            (
+                inputs.clone(),
+                &[1.0, 2.0],
+                &[2],
+                "`training rows` holds the index 2",
+            ),
+            (inputs, &[1.0, f32::NAN], &[0], "`target` is NaN at [1]"),
+            (infinite, &[1.0], &[0], "`inputs` is inf at [0, 1]"),
+        ] {
+            let error = task(inputs, target, train).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
     }
 }

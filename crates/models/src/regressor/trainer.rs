@@ -7,8 +7,8 @@ use crate::Error;
 use crate::descent::{Descent, device_error};
 use bochner_attention::{Attention, Inspection, Pass, Preset, Variant};
 use bochner_nn::{clip_by_norm, mean_squared_error, parameter_count};
-use bochner_numerics::Seed;
 use bochner_numerics::parallel::awake;
+use bochner_numerics::{Seed, argument};
 use bochner_ops::{AdamConfig, Rows};
 use dfdx::prelude::{AsArray, HasShape, OwnedTape, ReshapeTo, Trace};
 use dfdx::tensor::{Cpu, NoneTape, Tape, Tensor, TensorFromVec};
@@ -36,7 +36,7 @@ impl Default for TrainingConfig {
     }
 }
 
-/// What one epoch did.
+/// The report of one epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EpochReport {
     /// The objective: mean squared error plus penalty over the number of training rows.
@@ -117,8 +117,8 @@ impl Trainer {
     /// A regressor with random initial values and everything to train it.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if the rows do not have the regressor's number of inputs; whatever
-    /// setting is out of range.
+    /// [`Error::Argument`] if the rows do not have the regressor's number of inputs, or a setting is out of
+    /// range.
     pub fn new(
         config: &RegressorConfig,
         training: &TrainingConfig,
@@ -126,20 +126,9 @@ impl Trainer {
         seed: Seed,
     ) -> Result<Self, Error> {
         let (n, inputs) = task.inputs().dim();
-        if inputs != config.inputs {
-            return Err(Error::ShapeMismatch {
-                what: "inputs of a row, as `inputs` says",
-                expected: config.inputs,
-                got: inputs,
-            });
-        }
-        if training.clip_norm.is_nan() || training.clip_norm <= 0.0 {
-            return Err(Error::OutOfRange {
-                name: "clip_norm",
-                range: "above 0",
-                got: training.clip_norm,
-            });
-        }
+        argument::shape("a row's inputs", &[config.inputs], &[inputs])?;
+        let clip = training.clip_norm;
+        argument::in_range(clip > 0.0, "clip_norm", clip, "above 0")?;
         let device = Cpu::default();
         let model = Regressor::try_new(&device, config, seed)?;
         let adam = AdamConfig {
@@ -231,7 +220,7 @@ impl Trainer {
     /// [`predict_rows`](Self::predict_rows).
     ///
     /// # Errors
-    /// As [`Trainer::epoch`], but for the gradient.
+    /// The errors of [`Trainer::epoch`], apart from those of the gradient.
     pub fn predict(&self) -> Result<Array1<f32>, Error> {
         let predict = || {
             self.model
@@ -241,10 +230,10 @@ impl Trainer {
         Ok(Array1::from_vec(predicted.output.as_vec()))
     }
 
-    /// What the attention looks like on all rows, in evaluation.
+    /// Weights, spectral points and other inner values of the attention on all rows, in evaluation.
     ///
     /// # Errors
-    /// As [`Trainer::predict`].
+    /// The errors of [`Trainer::predict`].
     pub fn inspect(&self) -> Result<Inspection<f32>, Error> {
         self.model.inspect(self.rows.clone(), self.evaluation())
     }

@@ -147,20 +147,13 @@ fn wrong_lengths_are_refused_by_type() {
         };
         let error = apply(&[5, 2, 4, 1]);
         assert!(
-            matches!(
-                error,
-                Error::ShapeMismatch {
-                    expected: 3,
-                    got: 4,
-                    ..
-                }
-            ),
+            matches!(error, Error::Argument(ArgumentError::Shape { .. })),
             "{error}"
         );
         for wrong in [0, 6, usize::MAX] {
             let error = apply(&[5, wrong, 4]);
             assert!(
-                matches!(error, Error::OutOfRange { got, .. } if got == wrong as f64),
+                matches!(error, Error::Argument(ArgumentError::OutOfRange { got, .. }) if got == wrong as f64),
                 "{error}"
             );
         }

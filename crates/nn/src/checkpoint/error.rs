@@ -1,5 +1,6 @@
-//! What can go wrong with a checkpoint.
+//! Errors of checkpoints.
 
+use bochner_numerics::ArgumentError;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -14,7 +15,7 @@ pub enum CheckpointError {
         if *doing == "write" { " and the free space" } else { "" }
     )]
     Io {
-        /// What was tried.
+        /// The action that failed, `read` or `write`.
         doing: &'static str,
         /// The file.
         path: PathBuf,
@@ -36,6 +37,25 @@ pub enum CheckpointError {
         /// The number of bytes there.
         got: u64,
     },
+
+    /// The file's bytes are not those that were written.
+    #[error(
+        "the checkpoint {} has the checksum {got:016x} but was written with {expected:016x}: it was damaged, \
+         use an earlier one",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The checksum in the file.
+        expected: u64,
+        /// The checksum of its bytes.
+        got: u64,
+    },
+
+    /// A weight or moment has a value that no training comes to.
+    #[error("a checkpoint cannot hold such a value: {0}; go back to an earlier one")]
+    Impossible(#[from] ArgumentError),
 
     /// The file is something else.
     #[error("{} is not a checkpoint of this crate: {reason}", path.display())]
@@ -120,7 +140,7 @@ pub enum CheckpointError {
     },
 }
 
-/// What two descriptions differ in.
+/// A message that names the first difference of two descriptions.
 fn difference(expected: &str, got: &str) -> String {
     let object = |description| serde_json::from_str(description).ok();
     let found = object(expected).zip(object(got));

@@ -1,23 +1,30 @@
 //! The bytes of a checkpoint.
 
-use super::{AdamState, Array, Checkpoint, CheckpointError, Moments, Progress, VERSION};
+use super::{AdamState, Array, Checkpoint, CheckpointError, Integrity, Moments, Progress, VERSION};
 use crate::Element;
-use bochner_numerics::Real;
+use bochner_numerics::{Real, fingerprint};
 use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The one key of `__metadata__`: several would be written in random order.
 const KEY: &str = "bochner";
 const FIRST: &str = "optimizer.m.";
 const SECOND: &str = "optimizer.v.";
+/// The hexadecimal digits of a checksum.
+const DIGITS: usize = 16;
 
 #[derive(Serialize, Deserialize)]
 struct Header {
     version: u32,
+    /// The checksum in [`DIGITS`] hexadecimal digits; none in files of older versions. It stands before what
+    /// callers write, so that it is found by the first occurrence of its key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
     description: String,
     /// The parameters in the model's order, which safetensors does not keep.
     parameters: Vec<String>,
@@ -38,6 +45,7 @@ pub(super) fn encode<E: Element>(
 ) -> Result<Vec<u8>, CheckpointError> {
     let header = Header {
         version: VERSION,
+        checksum: Some("0".repeat(DIGITS)),
         description: checkpoint.description.clone(),
         parameters: names(checkpoint)?,
         adam_steps: checkpoint.adam.as_ref().map(|adam| adam.steps),
@@ -63,11 +71,51 @@ pub(super) fn encode<E: Element>(
     });
     let metadata = HashMap::from([(KEY.to_string(), header)]);
     // Only a header above the format's limit is refused, so only too large an `extra`.
-    safetensors::serialize(views, Some(metadata)).map_err(|error| CheckpointError::Io {
+    let bytes = safetensors::serialize(views, Some(metadata));
+    let mut bytes = bytes.map_err(|error| CheckpointError::Io {
         doing: "write",
         path: path.to_path_buf(),
         source: std::io::Error::other(error),
-    })
+    })?;
+    let place = place_of_checksum(&bytes).expect("written above");
+    let checksum = format!("{:016x}", checksum(&bytes, &place));
+    bytes[place].copy_from_slice(checksum.as_bytes());
+    Ok(bytes)
+}
+
+/// Where the digits of the checksum stand.
+fn place_of_checksum(bytes: &[u8]) -> Option<Range<usize>> {
+    // The header is JSON within JSON.
+    let key = br#"\"checksum\":\""#;
+    let start = bytes.windows(key.len()).position(|window| window == key)? + key.len();
+    (start + DIGITS <= bytes.len()).then_some(start..start + DIGITS)
+}
+
+/// The hash of a file with zeros in place of its checksum.
+fn checksum(bytes: &[u8], place: &Range<usize>) -> u64 {
+    let hashed = |(i, &byte)| if place.contains(&i) { b'0' } else { byte };
+    fingerprint(bytes.iter().enumerate().map(hashed))
+}
+
+/// Compares the checksum with the bytes, where there is one.
+fn verify(path: &Path, bytes: &[u8], written: Option<&str>) -> Result<Integrity, CheckpointError> {
+    let Some(written) = written else {
+        return Ok(Integrity::Unverified);
+    };
+    let foreign = || CheckpointError::NotACheckpoint {
+        path: path.to_path_buf(),
+        reason: format!("its checksum {written:?} is not one"),
+    };
+    let expected = u64::from_str_radix(written, 16).map_err(|_| foreign())?;
+    let got = checksum(bytes, &place_of_checksum(bytes).ok_or_else(foreign)?);
+    if got != expected {
+        return Err(CheckpointError::Damaged {
+            path: path.to_path_buf(),
+            expected,
+            got,
+        });
+    }
+    Ok(Integrity::Verified)
 }
 
 /// The parameters' names, if they can be told apart.
@@ -108,6 +156,7 @@ pub(super) fn decode<E: Element>(
     }
     let header: Header =
         serde_json::from_str(&header).map_err(|error| foreign(error.to_string()))?;
+    let integrity = verify(path, bytes, header.checksum.as_deref())?;
 
     let mut arrays = BTreeMap::new();
     for (name, view) in tensors.tensors() {
@@ -135,6 +184,7 @@ pub(super) fn decode<E: Element>(
         parameters,
         adam,
         progress: header.progress,
+        integrity,
     })
 }
 

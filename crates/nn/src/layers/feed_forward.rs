@@ -22,7 +22,7 @@ use std::cell::Cell;
 pub struct FeedForwardConfig {
     /// The rate of the dropout on the hidden layer, at least 0 and below 1; 0.1 by default.
     pub dropout: f64,
-    /// What follows the second linear layer; nothing by default, as in a Transformer.
+    /// The function that follows the second linear layer; none by default, as in a Transformer.
     pub activation: Activation,
 }
 

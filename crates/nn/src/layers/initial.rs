@@ -72,7 +72,7 @@ mod tests {
     use dfdx::prelude::Cpu;
     use dfdx::tensor::CpuError;
 
-    /// What each layer says of these sizes.
+    /// The error of each layer for these sizes.
     fn of(first: usize, second: usize) -> [Error; 4] {
         let (device, mut rng) = (Cpu::default(), Seed::new(1).stream("initial values"));
         let rng = &mut rng;
@@ -103,7 +103,7 @@ mod tests {
                 );
             }
         }
-        // As many as can be addressed, but more than any machine has.
+        // A number of elements that can be addressed, but that no machine has memory for.
         for error in of(1 << 50, 2) {
             assert!(
                 matches!(error, Error::Device(CpuError::OutOfMemory)),

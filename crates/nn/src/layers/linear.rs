@@ -21,7 +21,7 @@ use rand::Rng;
 /// * $W$: `weight`, `[O, I]`
 /// * $b$: `bias`, `[O]`
 ///
-/// Both start uniform in $\pm 1/\sqrt I$, as in PyTorch. The sizes are `Const<N>` (checked by the
+/// Weight and bias start uniform in $\pm 1/\sqrt I$, as in PyTorch. The sizes are `Const<N>` (checked by the
 /// compiler) or `usize` (checked at run time).
 ///
 /// ```

@@ -2,6 +2,7 @@
 
 use crate::parameters::try_for_each;
 use crate::{Collection, Element, Error, Parameters};
+use bochner_numerics::{ArgumentError, argument, parallel};
 use bochner_ops::{AdamConfig, AdamRule, Moments, check_factor};
 use dfdx::nn::tensor_collection::TensorCollection;
 use dfdx::optim::{Optimizer, OptimizerUpdateError};
@@ -9,13 +10,31 @@ use dfdx::tensor::{Cpu, CpuError, Gradients};
 use dfdx::tensor_ops::Device;
 use std::collections::BTreeMap;
 
-/// All that [`Adam`] remembers from step to step.
+/// The state that [`Adam`] carries from step to step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AdamState<E> {
     /// The number of steps taken.
     pub steps: u64,
     /// The moments of each trained parameter, by name.
     pub moments: BTreeMap<String, Moments<E>>,
+}
+
+impl<E: Element> AdamState<E> {
+    /// `Ok` if steps can have led to this state.
+    ///
+    /// # Errors
+    /// [`ArgumentError`] names the parameter whose moment is NaN, infinite, or, if it is the second, negative.
+    pub fn validate(&self) -> Result<(), ArgumentError> {
+        for (name, Moments { first, second }) in &self.moments {
+            argument::finite(format!("first moment of {name}"), &[first.len()], first)?;
+            let name = format!("second moment of {name}");
+            argument::finite(name.clone(), &[second.len()], second)?;
+            if let Some(&negative) = second.iter().find(|&&v| v < E::zero()) {
+                argument::non_negative(name, negative)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Adam, or AdamW with [`WeightDecay::Decoupled`](bochner_ops::WeightDecay::Decoupled): [`AdamRule`] for all
@@ -26,9 +45,8 @@ pub struct AdamState<E> {
 /// `None`; dfdx does not tell a missing gradient from a zero one.)
 ///
 /// # Numerics
-/// Gradients that are not finite are refused before anything is changed, which reads them once more.
-/// A gradient whose square overflows is finite, but its $v$ is not: that weight rests from then on.
-/// [`clip_by_norm`](crate::clip_by_norm) before the step prevents it.
+/// Gradients that are not finite, or whose squares are not, are refused before anything is changed, which
+/// reads them once more. [`clip_by_norm`](crate::clip_by_norm) before the step prevents such squares.
 ///
 /// ```
 /// use bochner_nn::{Adam, Linear, alloc_gradients, clip_by_norm, mean_squared_error, zero_gradients};
@@ -77,9 +95,10 @@ impl<E: Element> Adam<E> {
     /// refuse other settings.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a setting outside its range.
+    /// [`Error::Argument`] for a setting outside its range, or a state that [`AdamState::validate`] refuses.
     pub fn with_state(config: AdamConfig, state: AdamState<E>) -> Result<Self, Error> {
         config.validate::<E>()?;
+        state.validate()?;
         Ok(Self { config, state })
     }
 
@@ -88,7 +107,7 @@ impl<E: Element> Adam<E> {
         &self.config
     }
 
-    /// All that is needed to go on from here.
+    /// The state from which a run can go on.
     pub fn state(&self) -> &AdamState<E> {
         &self.state
     }
@@ -97,7 +116,7 @@ impl<E: Element> Adam<E> {
     /// gradients are another model's, has a gradient of zero.
     ///
     /// # Errors
-    /// [`Error::NonFiniteGradient`] if a gradient contains NaN or infinity, [`Error::ForeignState`] if
+    /// [`Error::NonFiniteGradient`] if a gradient or its square is NaN or infinite, [`Error::ForeignState`] if
     /// the moments belong to a model of other sizes; nothing is changed then.
     pub fn step(
         &mut self,
@@ -157,7 +176,18 @@ impl<E: Element> Adam<E> {
             if !parameter.is_trained() {
                 return Ok(());
             }
-            match parameter.not_finite(gradients)? {
+            let mut wrong = None;
+            parameter.gradient_parts(gradients, &mut |start, part| {
+                let largest = parallel::max_norm(part);
+                if wrong.is_none() && !(largest * largest).is_finite() {
+                    let overflows = |g: &E| !(*g * *g).is_finite();
+                    wrong = part
+                        .iter()
+                        .position(overflows)
+                        .map(|i| (start + i, part[i]));
+                }
+            })?;
+            match wrong {
                 Some((index, value)) => Err(Error::NonFiniteGradient {
                     parameter: name.to_string(),
                     index,
@@ -196,9 +226,10 @@ where
 
 #[cfg(test)]
 mod tests {
+    use super::AdamState;
     use crate::{Adam, Error};
     use bochner_numerics::{ArgumentError, relative_error};
-    use bochner_ops::{AdamConfig, WeightDecay};
+    use bochner_ops::{AdamConfig, Moments, WeightDecay};
     use dfdx::prelude::*;
     use dfdx::tensor_ops::{AdamConfig as DfdxConfig, WeightDecay as DfdxDecay};
 
@@ -364,8 +395,32 @@ mod tests {
     }
 
     #[test]
-    fn gradients_that_are_not_finite_are_refused_and_nothing_changes() {
+    fn states_that_no_step_reaches_are_refused() {
+        let state = |first: f64, second: f64| {
+            let (first, second) = (vec![0.0, first], vec![0.0, second]);
+            let moments = [("layer.weight".to_string(), Moments { first, second })];
+            let moments = moments.into();
+            Adam::with_state(AdamConfig::default(), AdamState { steps: 1, moments })
+        };
+        assert!(state(-1.0, 1.0).is_ok());
         for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let error = state(wrong, 1.0).unwrap_err().to_string();
+            assert!(
+                error.starts_with("`first moment of layer.weight` is "),
+                "{error}"
+            );
+            assert!(state(0.0, wrong).is_err());
+        }
+        let error = state(0.0, -1e-300).unwrap_err().to_string();
+        assert!(
+            error.starts_with("`second moment of layer.weight` is -1e-300"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn gradients_that_are_not_finite_are_refused_and_nothing_changes() {
+        for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1e155] {
             let mut model = vec![vector(&[1.0, 2.0]), vector(&[3.0, 4.0, 5.0])];
             let mut adam = Adam::new(AdamConfig::adamw()).unwrap();
             for steps in 0..2 {

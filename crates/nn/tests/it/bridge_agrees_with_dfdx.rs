@@ -1,9 +1,9 @@
 //! Operations recorded through the bridge have the values and gradients of dfdx's own.
 
 use crate::common::{close, random, values};
-use bochner_nn::{Element, Error, TapeInputs, record, record_one};
-use bochner_numerics::{ArgumentError, Real};
-use bochner_ops::{BoxError, Operation, Slot, given, slots};
+use bochner_nn::{Element, Error, Linear, TapeInputs, record, record_one};
+use bochner_numerics::{ArgumentError, Real, Seed, operations};
+use bochner_ops::{Affine, BoxError, Operation, Slot, given, slots};
 use dfdx::prelude::*;
 use ndarray::{Array2, ArrayViewD, Ix2};
 use std::sync::Arc;
@@ -242,6 +242,31 @@ fn constants_have_no_gradient() {
     }
     let empty = Array2::<f64>::zeros((0, 2)).into_shared();
     assert!(wanted().with_constant(empty).is_err());
+}
+
+#[test]
+fn the_gradients_of_frozen_weights_and_constants_are_not_computed() {
+    let mut rng = Seed::new(1).stream("initial values");
+    let layer: Linear<usize, usize, f64> =
+        Linear::try_new(&Cpu::default(), 5, 7, &mut rng).unwrap();
+    let x = random::<f64, _>((11, 5), "x");
+    let cost = |inputs| {
+        let loss = record_one(Affine, inputs, (11, 7)).unwrap().sum();
+        operations::count(|| loss.backward()).1.multiply_adds
+    };
+    let start = || TapeInputs::<f64, OwnedTape<f64, Cpu>>::new();
+    let traced = || start().with(x.leaky_trace()).unwrap();
+    let constant = || {
+        start()
+            .with_frozen(|inputs| inputs.with(x.clone()))
+            .unwrap()
+    };
+    let product = 11 * 5 * 7;
+    assert_eq!(cost(layer.add_to(traced()).unwrap()), 2 * product);
+    assert_eq!(cost(layer.add_to(constant()).unwrap()), product);
+    let frozen = |inputs: TapeInputs<_, _>| inputs.with_frozen(|inputs| layer.add_to(inputs));
+    assert_eq!(cost(frozen(traced()).unwrap()), product);
+    assert_eq!(cost(frozen(constant()).unwrap()), 0);
 }
 
 /// An output without elements.

@@ -1,6 +1,6 @@
 //! Every way in which a file can be wrong has its own error, and leaves the model as it was.
 
-use bochner_nn::{Adam, Checkpoint, CheckpointError, Linear, Parameters};
+use bochner_nn::{Adam, Checkpoint, CheckpointError, Integrity, Linear, Parameters};
 use bochner_numerics::Seed;
 use bochner_ops::AdamConfig;
 use dfdx::prelude::*;
@@ -193,6 +193,72 @@ impl Parameters<f32> for Named {
         self.0
             .iter_mut()
             .for_each(|(name, layer)| layer.for_each_mut(name, f));
+    }
+}
+
+/// The file with the checksum's key under another name, as older versions wrote it.
+fn without_checksum(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let key = br#"\"checksum\""#;
+    let at = bytes.windows(key.len()).position(|w| w == key).unwrap();
+    bytes[at + 2] = b'X';
+    bytes
+}
+
+#[test]
+fn every_flipped_bit_of_the_data_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = saved(directory.path());
+    let checkpoint = Checkpoint::<f32>::read(&path).unwrap();
+    assert_eq!(checkpoint.integrity(), Integrity::Verified);
+    let bytes = std::fs::read(&path).unwrap();
+    let data = 8 + u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;
+    assert!(bytes.len() - data > 90);
+    for at in data..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        std::fs::write(&path, &damaged).unwrap();
+        let error = read(&path);
+        assert!(matches!(error, CheckpointError::Damaged { .. }), "{error}");
+    }
+    std::fs::write(&path, without_checksum(&bytes)).unwrap();
+    let old = Checkpoint::<f32>::read(&path).unwrap();
+    assert_eq!(old.integrity(), Integrity::Unverified);
+    old.restore("model", &mut layer(3, 2)).unwrap();
+}
+
+#[test]
+fn values_that_no_training_comes_to_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = saved(directory.path());
+    let bytes = without_checksum(&std::fs::read(&path).unwrap());
+    let start = 8 + u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;
+    let first_of = |name: &str| {
+        let header: serde_json::Value = serde_json::from_slice(&bytes[8..start]).unwrap();
+        start + header[name]["data_offsets"][0].as_u64().unwrap() as usize
+    };
+    let finite = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
+    for (name, message, wrong) in [
+        ("weight", "`weight` is ", &finite[..]),
+        ("optimizer.m.bias", "`first moment of bias` is ", &finite),
+        ("optimizer.v.bias", "`second moment of bias` is ", &finite),
+        ("optimizer.v.bias", "`second moment of bias` is -1", &[-1.0]),
+    ] {
+        for value in wrong {
+            let (mut damaged, at) = (bytes.clone(), first_of(name));
+            damaged[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            std::fs::write(&path, &damaged).unwrap();
+            let error = read(&path);
+            assert!(matches!(error, CheckpointError::Impossible(_)), "{error}");
+            assert!(error.to_string().contains(message), "{error}");
+        }
+    }
+    let mut diverged = layer(3, 2);
+    diverged.bias.copy_from(&[0.0, f32::NAN]);
+    let checkpoint = Checkpoint::of("model", &diverged);
+    let restored = checkpoint.restore("model", &mut layer(3, 2));
+    for refused in [restored, checkpoint.write(&path)] {
+        assert!(matches!(refused, Err(CheckpointError::Impossible(_))));
     }
 }
 

@@ -103,7 +103,6 @@ fn clipping_and_looking_for_what_is_not_finite_leave_it_sparse() {
         [0, 6, 12]
     );
     let norm = clip_by_norm(&mut gradients, &table, 1e-3).unwrap();
-    assert!(table.not_finite(&mut gradients).unwrap().is_none());
     let after = rows(&mut gradients);
     let want: Vec<(usize, Vec<f64>)> = before
         .iter()
@@ -154,7 +153,6 @@ fn adam_steps_it_like_any_other_parameter() {
 fn a_gradient_that_is_not_finite_is_found_in_its_row() {
     let (mut table, mut adam) = (table(), Adam::new(AdamConfig::default()).unwrap());
     let mut gradients = loss(&table, alloc_gradients(&table).unwrap()).backward();
-    assert!(table.not_finite(&mut gradients).unwrap().is_none());
     adam.step(&mut table, &mut gradients).unwrap();
     for (i, wrong) in [(6, f64::NAN), (7, f64::INFINITY), (13, f64::NEG_INFINITY)] {
         let mut gradients = gradients.clone();

@@ -7,11 +7,11 @@ use ndarray::ArrayViewD;
 /// Which rows (indices of the first axis) a loss counts, and how much.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rows<'a> {
-    /// All of them, alike.
+    /// All rows, alike.
     All,
-    /// Those with the given indices, alike; an index given twice counts twice.
+    /// The rows with these indices, alike; an index given twice counts twice.
     At(&'a [usize]),
-    /// Each by its weight: finite, not negative, not all zero.
+    /// Each row by its weight; weights are finite, not negative, and not all zero.
     Weighted(&'a [f64]),
 }
 

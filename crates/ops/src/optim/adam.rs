@@ -55,12 +55,12 @@ impl<T: Real> Moments<T> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct AdamRule<T> {
-    /// What is left of the weight.
+    /// The factor by which decoupled weight decay shrinks the weight.
     keep: T,
-    /// The weight's part in the gradient.
+    /// The factor of the weight that L2 decay adds to the gradient.
     l2: T,
     betas: [T; 2],
-    /// One minus each of them, taken in double precision.
+    /// One minus each of the betas, taken in double precision.
     rest: [T; 2],
     step_size: T,
     /// $\sqrt{1 - \beta_2^t}$.

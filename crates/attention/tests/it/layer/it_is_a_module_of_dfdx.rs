@@ -73,6 +73,18 @@ macro_rules! check_round_trip {
 }
 
 #[test]
+fn settings_survive_a_change_of_the_type() {
+    let config = MultiHeadConfig {
+        dropout: 0.4,
+        seed: Seed::new(3),
+        ..Direct::config()
+    };
+    let mut rng = Seed::new(1).stream("initial values");
+    let layer = DirectLayer::try_new(&Cpu::default(), Const, config.clone(), &mut rng).unwrap();
+    assert_eq!(layer.to_dtype::<f64>().config(), &config);
+}
+
+#[test]
 fn it_saves_to_safetensors_and_loads_again() {
     check_round_trip!(DirectLayer);
     check_round_trip!(LatentLayer);

@@ -2,7 +2,7 @@
 
 use super::{NoneTape, Trainer, device_error};
 use crate::Error;
-use crate::regressor::task::all_finite;
+use bochner_numerics::argument;
 use bochner_numerics::parallel::awake;
 use dfdx::prelude::HasShape;
 use dfdx::tensor::{Cpu, TensorFromVec};
@@ -20,8 +20,8 @@ impl Trainer {
     /// on the other new rows. Ask for them one by one where it must not.
     ///
     /// # Errors
-    /// [`Error::Empty`] without rows, [`Error::ShapeMismatch`] if they do not have the regressor's
-    /// number of inputs, [`Error::NotFinite`].
+    /// [`Error::Argument`] without rows, if they do not have the regressor's number of inputs, or if a number is
+    /// not finite.
     ///
     /// ```
     /// use bochner_attention::Softmax;
@@ -45,17 +45,9 @@ impl Trainer {
     pub fn predict_rows(&self, rows: ArrayView2<'_, f32>) -> Result<Array1<f32>, Error> {
         let (batch, known, inputs) = *self.rows.shape();
         let (new, got) = rows.dim();
-        if new == 0 {
-            return Err(Error::Empty { what: "new rows" });
-        }
-        if got != inputs {
-            return Err(Error::ShapeMismatch {
-                what: "inputs of a row, as `inputs` says",
-                expected: inputs,
-                got,
-            });
-        }
-        all_finite("new rows", rows.iter())?;
+        argument::shape("new rows", &[new, inputs], &[new, got])?;
+        argument::not_empty("new rows", &[new, got])?;
+        argument::finite("new rows", &[new, got], rows)?;
         let mut values = self.rows.as_vec();
         values.extend(rows);
         let all = Cpu::default()
@@ -68,7 +60,6 @@ impl Trainer {
 
 #[cfg(test)]
 mod tests {
-    use crate::Error;
     use crate::regressor::Task;
     use crate::regressor::trainer::tests::{learning, task, variants};
     use ndarray::{Array2, s};
@@ -134,26 +125,18 @@ mod tests {
     fn wrong_rows_are_refused_by_type() {
         let trainer = learning(variants()[0].clone(), 0.0, whole());
         let predict = |rows: Array2<f32>| trainer.predict_rows(rows.view()).unwrap_err();
-        assert!(matches!(
-            predict(Array2::zeros((0, 2))),
-            Error::Empty { .. }
-        ));
-        assert!(matches!(
-            predict(Array2::zeros((1, 3))),
-            Error::ShapeMismatch {
-                expected: 2,
-                got: 3,
-                ..
-            }
-        ));
+        for (shape, message) in [
+            ((0, 2), "`new rows` has shape [0, 2] and so no elements"),
+            ((1, 3), "`new rows` has shape [1, 3], but must have [1, 2]"),
+        ] {
+            let error = predict(Array2::zeros(shape)).to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
         for value in [f32::NAN, f32::INFINITY] {
             let mut rows = Array2::zeros((2, 2));
             rows[(1, 0)] = value;
-            let error = predict(rows);
-            assert!(
-                matches!(error, Error::NotFinite { index: 2, .. }),
-                "{error}"
-            );
+            let error = predict(rows).to_string();
+            assert!(error.contains("at [1, 0], but must be finite"), "{error}");
         }
     }
 }
