@@ -308,34 +308,6 @@ pub(crate) mod tests {
         Store::open(directory.path()).unwrap();
     }
 
-    #[test]
-    fn a_directory_that_cannot_be_made_is_named() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("file");
-        fs::write(&file, "").unwrap();
-        let error = Store::open(file.join("results")).unwrap_err();
-        assert!(matches!(&error, Error::Io { path, .. } if path.starts_with(&file)));
-    }
-
-    #[test]
-    fn copied_directories_are_merged() {
-        let (_a, first) = store();
-        let (_b, second) = store();
-        let row_a = row();
-        let mut row_b = row();
-        row_b.unit.split += 1;
-        row_b.id = row_b.unit.id();
-        first.record(&row_a, &Artefacts::default()).unwrap();
-        second.record(&row_b, &Artefacts::default()).unwrap();
-        fs::copy(
-            first.place("units", &row_a.unit),
-            second.place("units", &row_a.unit),
-        )
-        .unwrap();
-        assert_eq!(second.row(&row_a.unit).unwrap(), Some(row_a));
-        assert_eq!(second.row(&row_b.unit).unwrap(), Some(row_b));
-    }
-
     /// The rows that are published, with how many there are.
     const PUBLISHED: [(&str, usize); 4] = [
         ("table4-desk", 420),

@@ -153,7 +153,7 @@ fn c_is_chosen_for_each_edge() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 10))]
 
     /// For any sizes, with many points the weights are those of GAT.
     #[test]

@@ -7,7 +7,6 @@ mod every_kernel_takes_any_input;
 mod gram_matrices_are_positive_semi_definite;
 mod kernel_is_bounded_and_normalised;
 mod kernels;
-mod proposition_3_rff_converges;
 mod proposition_4_uniform_bound;
 mod random_features_converge;
 mod settings_survive_serde;

@@ -223,30 +223,6 @@ fn finished_units_are_not_run_again() {
 }
 
 #[test]
-fn an_interrupted_run_goes_on_with_the_same_bits() {
-    let units = units(4);
-    let (_whole, whole) = store();
-    Toy::default().run(&units, &whole, 1).unwrap();
-
-    let (_parts, parts) = store();
-    let interrupted = Toy {
-        interrupt_at_start: Some(2),
-        ..Toy::default()
-    };
-    let outcome = interrupted.run(&units, &parts, 1).unwrap();
-    assert!(outcome.interrupted);
-    assert_eq!(outcome.computed, 2);
-    let (_, history) = parts.checkpoint(&units[2]).load("test").unwrap();
-    assert_eq!(history.loss.len(), 1, "the flag is seen after one epoch");
-
-    let outcome = Toy::default().run(&units, &parts, 1).unwrap();
-    assert!(!outcome.interrupted);
-    assert_eq!((outcome.computed, outcome.found), (2, 2));
-    assert_eq!(rows(&units, &parts), rows(&units, &whole));
-    assert!(parts.checkpoint(&units[2]).load("test").is_none());
-}
-
-#[test]
 fn a_damaged_model_file_only_costs_time() {
     let units = units(1);
     let (_whole, whole) = store();
@@ -261,16 +237,6 @@ fn a_damaged_model_file_only_costs_time() {
     fs::write(model, format!("{} 7", 0.5_f64.to_bits())).unwrap();
     Toy::default().run(&units, &parts, 1).unwrap();
     assert_eq!(rows(&units, &parts), rows(&units, &whole));
-}
-
-#[test]
-fn jobs_do_not_change_results() {
-    let units = units(6);
-    let (_one, one) = store();
-    let (_three, three) = store();
-    Toy::default().run(&units, &one, 1).unwrap();
-    Toy::default().run(&units, &three, 3).unwrap();
-    assert_eq!(rows(&units, &one), rows(&units, &three));
 }
 
 #[test]

@@ -416,7 +416,7 @@ fn every_mechanism_decodes_or_says_why_not() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 5))]
 
     /// Wherever the calls begin and end, and however loud the keys are.
     #[test]
