@@ -9,9 +9,9 @@ use std::process::{Command, ExitCode, Stdio};
 /// What is built, always with the same features, so that nothing is built twice.
 const WORKSPACE: [&str; 3] = ["--workspace", "--features", "bochner-graph/petgraph"];
 
-/// The programs of tests: those of the libraries, of the programs and of the folders `tests`. The examples
-/// beside them are checked by clippy, and built by `ci --full`.
-const PROGRAMS: [&str; 3] = ["--lib", "--bins", "--tests"];
+/// The programs of tests: those of the libraries and of the folders `tests`. The examples beside them are checked
+/// by clippy, and built by `ci --full`.
+const PROGRAMS: [&str; 1] = ["--tests"];
 
 /// The tests that are run with every instruction set: reference values, conformance of all mechanisms.
 const EVERY_INSTRUCTION_SET: [&str; 5] =
