@@ -122,11 +122,11 @@ impl<T: Real> Clone for Box<dyn Kernel<T>> {
 /// A hyper-parameter of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter<T> {
-    /// What it is called; for a part of a sum or product with the part's place in front.
+    /// The name; for a part of a sum or product with the part's place in front.
     pub name: String,
-    /// Its present value.
+    /// The present value.
     pub value: T,
-    /// Where it may lie.
+    /// Where the value may lie.
     pub domain: Domain,
 }
 

@@ -23,7 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 #[derive(Debug)]
 pub struct Buffers<T>(Arc<Ready<T>>);
 
-/// What lies ready and who used it, the last used last: that is the first to be asked for again.
+/// The vectors that lie ready, each with the thread that used it; the last used, which stands last, is
+/// asked for first.
 type Ready<T> = Mutex<Vec<(User, Vec<T>)>>;
 
 /// A thread's index in its pool.
@@ -38,7 +39,7 @@ pub struct Buffer<T> {
     home: Weak<Ready<T>>,
 }
 
-/// The same buffers.
+/// A clone hands out the same buffers.
 impl<T> Clone for Buffers<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
@@ -70,7 +71,7 @@ impl<T> Buffers<T> {
         buffer
     }
 
-    /// `n` times the same.
+    /// `n` copies of a value.
     pub fn filled(&self, n: usize, value: T) -> Buffer<T>
     where
         T: Clone,

@@ -2,7 +2,7 @@
 
 /// A hash of some bytes, the same in every version: FNV-1a in 64 bits.
 ///
-/// For telling data or settings from others. It protects from mistakes, not from malice.
+/// The hash tells data or settings from others. It protects from mistakes, not from malice.
 ///
 /// ```
 /// let data = [0.5_f32, 2.0];

@@ -1,5 +1,4 @@
-//! What becomes of freed memory, memory in large pages, and memory that is not cleared before it is
-//! written.
+//! Memory: keeping what is freed, large pages, and arrays that are not cleared before they are written.
 
 #![allow(unsafe_code)]
 
@@ -45,7 +44,7 @@ fn is_alone() -> bool {
 
 /// `n` zeros, in large pages where there are many.
 ///
-/// As `vec![0.0; n]`, and on Linux with the advice to back the memory by pages of 2 MiB: each first
+/// The vector is `vec![0.0; n]`, and on Linux the system is advised to back it by pages of 2 MiB: each first
 /// touch of a page of 4 KiB costs microseconds on a virtual machine, and a large array has thousands.
 ///
 /// ```
@@ -145,7 +144,7 @@ pub fn written_into<T: Real>(vector: &mut Vec<T>, n: usize, fill: impl FnOnce(Un
     unsafe { vector.set_len(n) };
 }
 
-/// As [`written_by`], in memory that is there already: `fill` writes over what it holds.
+/// [`written_by`] in memory that is there already: `fill` writes over what the memory holds.
 ///
 /// # Panics
 /// If `fill` leaves a piece unwritten.
@@ -230,7 +229,7 @@ impl<'a, T: Real> Unwritten<'a, T> {
         unsafe { self.finish() }
     }
 
-    /// What has been written.
+    /// The numbers that have been written.
     ///
     /// # Safety
     /// All of the memory has been written.

@@ -24,7 +24,7 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// Only multiplications with additions.
+    /// A count of multiplications with additions alone.
     pub const fn multiply_adds(count: usize) -> Self {
         let count = count as u64;
         Self {
@@ -33,7 +33,7 @@ impl Operations {
         }
     }
 
-    /// Only exponentials.
+    /// A count of exponentials alone.
     pub const fn exponentials(count: usize) -> Self {
         let count = count as u64;
         Self {
@@ -42,7 +42,7 @@ impl Operations {
         }
     }
 
-    /// Only sines and cosines.
+    /// A count of sines and cosines alone.
     pub const fn sines_cosines(count: usize) -> Self {
         let count = count as u64;
         Self {
@@ -51,7 +51,7 @@ impl Operations {
         }
     }
 
-    /// Only powers.
+    /// A count of powers alone.
     pub const fn powers(count: usize) -> Self {
         let count = count as u64;
         Self {
@@ -175,14 +175,14 @@ impl Counter {
 pub(crate) struct Scope(Option<Arc<Counter>>);
 
 impl Scope {
-    /// That of the calling thread.
+    /// The count that the calling thread works for.
     pub(crate) fn current() -> Self {
         Self(CURRENT.with_borrow(Clone::clone))
     }
 
-    /// Runs `f` as a part of it, on whatever thread.
+    /// Runs `f` as a part of this count, on whatever thread.
     ///
-    /// Also where nothing is counted: a thread that waits for its own work may have taken up
+    /// Callers do so where nothing is counted too: a thread that waits for its own work may have taken up
     /// somebody else's.
     pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
         let _before = Restore(CURRENT.replace(self.0.clone()));
@@ -247,7 +247,7 @@ mod tests {
     fn counts_do_not_see_each_other() {
         let counts = parallel::map(40, |i| {
             let work = || parallel::map(i, |_| product(1, 2, 3)).len();
-            // Every other one is not counted, on the threads that count the others.
+            // Every other piece of work is not counted, on the threads that count the rest.
             if i % 2 == 0 {
                 return count(work).1;
             }

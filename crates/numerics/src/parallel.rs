@@ -77,7 +77,7 @@ pub fn map<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
     (0..n).into_par_iter().map(counted).collect()
 }
 
-/// As [`map`], in memory that is there already.
+/// [`map`] into memory that is there already.
 pub fn map_into<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync, results: &mut Vec<R>) {
     let scope = Scope::current();
     let counted = |i| scope.run(|| f(i));
@@ -145,7 +145,7 @@ pub fn for_each_chunk<T: Send>(
     map_chunks(data, size, f);
 }
 
-/// As [`for_each_chunk`], with the results in order.
+/// [`for_each_chunk`] that returns the results, in order.
 ///
 /// # Panics
 /// If `size` is zero.

@@ -27,7 +27,7 @@ pub trait Real:
     /// The nearest representable number.
     fn of(x: f64) -> Self;
 
-    /// The same number in double precision (exact).
+    /// The number in double precision, which is exact.
     fn as_f64(self) -> f64;
 }
 

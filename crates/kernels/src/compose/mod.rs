@@ -36,7 +36,7 @@ impl<T: Real> Parts<T> {
         parts.try_for_each(|part| part.check_positive_semi_definite(width))
     }
 
-    /// Those of the first part, then those of the second, ..., each with its part's number.
+    /// The parameters of the first part, then of the second, and so on, each with its part's number.
     fn parameters(&self) -> Vec<Parameter<T>> {
         let parts = self.0.iter().enumerate();
         parts
@@ -45,7 +45,7 @@ impl<T: Real> Parts<T> {
     }
 
     fn set_parameters(&mut self, values: &[T]) -> Result<(), Error> {
-        // All of them first: a part must not change when a later one refuses.
+        // All values are checked first: a part must not change when a later one refuses.
         check_values(&self.parameters(), values)?;
         let mut rest = values;
         for part in &mut self.0 {

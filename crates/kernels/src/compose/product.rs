@@ -170,7 +170,7 @@ mod tests {
         let kernel = Product::of(vec![linear(1.0), linear(0.5)]).unwrap();
         let (x, y, one) = (array![[1.0, 1.0]], array![[1.0, -1.0]], array![[1.0]]);
         let vjp = kernel.gram_vjp(x.view(), y.view(), one.view()).unwrap();
-        // Both factors are zero, and so is the gradient of their product.
+        // The two factors are zero, and so is the gradient of their product.
         assert_eq!(vjp.x, array![[0.0, 0.0]]);
         let wide = array![[1.0, 1.0, 0.0]];
         assert!(kernel.gram_vjp(x.view(), wide.view(), one.view()).is_err());

@@ -54,7 +54,7 @@ impl<T: Real> MixtureDensity<T> {
             left -= share;
             left < 0.0
         });
-        // Only rounding of the shares leaves anything over.
+        // Nothing is left over but the rounding of the shares.
         found.unwrap_or(self.shares.len() - 1)
     }
 

@@ -139,7 +139,7 @@ mod tests {
             let second = column.iter().map(|w| w * w).sum::<f64>() / count as f64;
             let fourth = column.iter().map(|w| w.powi(4)).sum::<f64>() / count as f64;
             assert!((second / variance - 1.0).abs() < 0.05);
-            // With norms that do not vary it would be 9 / 5.
+            // The ratio would be 9 / 5 with norms that do not vary.
             assert!((fourth / (variance * variance) / 3.0 - 1.0).abs() < 0.15);
         }
     }

@@ -29,7 +29,7 @@ use ndarray::{Array2, ArrayView2, Axis, CowArray, Ix2};
 ///
 /// # Numerics
 /// $O(T R d)$ time, in parallel over the rows; besides the result, memory does not grow with $T$.
-/// What memory there is beside it comes from `buffers`, and goes back there for the next call. A
+/// All other memory comes from `buffers` and goes back there for the next call. A
 /// row of `x` that is not finite makes its own row of the result NaN and no other, a point its own
 /// features of every row. Where an angle overflows, its phase is taken beyond the type's range; beyond
 /// that of `f64` it is some phase.

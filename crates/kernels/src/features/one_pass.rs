@@ -19,9 +19,9 @@ use std::ops::Range;
 /// As [`feature_map`](super::feature_map).
 ///
 /// # Numerics
-/// The same numbers as from the two functions, but that the gradients along the points of more than
-/// 1024 rows are summed in another order. One block of rows after the other on the calling thread, for
-/// callers that have split the rows among threads; memory comes from `buffers`, but for the gradients.
+/// The function returns the numbers of the other two, but sums the gradients along the points of more than
+/// 1024 rows in another order. It goes through one block of rows after the other on the calling thread,
+/// for callers that have split the rows among threads; all memory but the gradients comes from `buffers`.
 ///
 /// ```
 /// use bochner_kernels::{SpectralPoints, feature_map_with_vjp};

@@ -15,7 +15,7 @@ pub(super) struct Component<'a, T> {
     pub(super) cosine: Cosine,
 }
 
-/// What a term is made of at N differences.
+/// The envelope and the oscillation of a term at N differences.
 pub(super) struct Parts<T> {
     /// N, or one where there is nothing: the length of a row.
     count: usize,
@@ -56,7 +56,7 @@ impl<T: Real> Parts<T> {
                 *phase += t * mean;
             }
         }
-        // Not before: times a parameter they could overflow where a difference is zero.
+        // These factors come last: times a parameter they could overflow where a difference is zero.
         let steepness = -turn * T::PI();
         self.envelope.iter_mut().for_each(|x| *x *= steepness);
         self.phases.iter_mut().for_each(|x| *x *= turn);

@@ -26,7 +26,7 @@ impl Cosine {
         }
     }
 
-    /// In which of them a dimension oscillates.
+    /// The factor in which a dimension oscillates.
     pub(super) fn factor(self, dimension: usize) -> usize {
         match self {
             Self::Joint => 0,

@@ -62,7 +62,7 @@ pub enum Smoothness {
 }
 
 impl Smoothness {
-    /// All of them, the roughest first.
+    /// All smoothnesses, the roughest first.
     pub const ALL: [Self; 3] = [Self::Half, Self::ThreeHalves, Self::FiveHalves];
 
     /// $2 \nu$.

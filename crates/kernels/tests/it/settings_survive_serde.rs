@@ -73,3 +73,22 @@ fn uneven_rows_are_named() {
         "{text}"
     );
 }
+
+/// Reading settings checks nothing; what they build does.
+#[test]
+fn settings_that_cannot_stand_are_read_but_build_nothing() {
+    fn read<C: DeserializeOwned>(text: &str) -> C {
+        serde_json::from_str(text).unwrap()
+    }
+    let lengthscale = r#"{"lengthscale": [1.0, -1.0]}"#;
+    assert!(read::<RbfConfig<f64>>(lengthscale).build().is_err());
+    assert!(read::<LinearConfig<f64>>(lengthscale).build().is_err());
+    let rough = r#"{"smoothness": "Half", "lengthscale": 0.0}"#;
+    assert!(read::<MaternConfig<f64>>(rough).build().is_err());
+    let still = r#"{"period": 0.0, "lengthscale": 1.0}"#;
+    assert!(read::<ExpsinConfig<f64>>(still).build().is_err());
+    let uneven = r#"{"weights": [1], "means": [[1, 2]], "variances": [[1]], "cosine": "Joint"}"#;
+    assert!(read::<SpectralMixtureConfig<f64>>(uneven).build().is_err());
+    let nowhere = r#"{"width": 0, "diameter": 1.0, "spread": 1.0}"#;
+    assert!(read::<UniformBoundConfig>(nowhere).build().is_err());
+}

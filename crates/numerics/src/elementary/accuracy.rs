@@ -135,7 +135,7 @@ pub(super) fn exp(x: Pair) -> Reference {
     }
 }
 
-/// By $2 \operatorname{artanh}((m - 1) / (m + 1))$, to full relative precision near 1 too.
+/// The logarithm by $2 \operatorname{artanh}((m - 1) / (m + 1))$, to full relative precision near 1 too.
 pub(super) fn ln(x: f64) -> Pair {
     let exponent = x.log2().round();
     let m = scaled(x, -(exponent as i32));
@@ -149,7 +149,7 @@ pub(super) fn ln(x: f64) -> Pair {
     Pair::from(exponent) * LN_2 + sum + sum
 }
 
-/// Of an angle below $2^{20}$ or so.
+/// Sine and cosine of an angle below $2^{20}$ or so.
 pub(super) fn sin_cos(x: f64) -> (Pair, Pair) {
     let n = (x / QUARTER[0]).round();
     let r = QUARTER.iter().fold(Pair::from(x), |r, &part| {
@@ -168,7 +168,7 @@ pub(super) fn sin_cos(x: f64) -> (Pair, Pair) {
     }
 }
 
-/// By its power series in the middle, and by Laplace's continued fraction beyond.
+/// The distribution function by its power series in the middle, and by Laplace's continued fraction beyond.
 pub(super) fn normal_cdf(x: Pair) -> Reference {
     let square = x * x;
     let density = exp(Pair(-0.5 * square.0, -0.5 * square.1));
@@ -197,7 +197,7 @@ pub(super) fn normal_cdf(x: Pair) -> Reference {
     Reference::from(Pair::from(1.0) - Pair(part(tail.value.0), part(tail.value.1)))
 }
 
-/// By Newton's method, from a number close by.
+/// The quantile by Newton's method, from a number close by.
 pub(super) fn normal_quantile(u: f64, near: f64) -> Reference {
     if u > 0.5 {
         return -normal_quantile(1.0 - u, -near);

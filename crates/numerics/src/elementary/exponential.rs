@@ -126,7 +126,7 @@ pub(super) fn exponential<T: Lane, A: Arithmetic>(high: T, low: T) -> T {
 
 /// $2^n y$, with $n$ in the low bits of `shifted`.
 ///
-/// By two factors, since neither $2^{\text{BIAS} + 1}$ nor the smallest powers are numbers.
+/// The power is two factors, since neither $2^{\text{BIAS} + 1}$ nor the smallest powers are numbers.
 #[inline(always)]
 fn scale<T: Lane>(y: T, shifted: T) -> T {
     let bits = T::bits(shifted).wrapping_sub(&T::bits(T::SHIFTER));

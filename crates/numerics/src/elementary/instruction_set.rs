@@ -122,7 +122,7 @@ impl Kind {
 }
 
 impl InstructionSet {
-    /// All that this processor has, the fastest first.
+    /// All sets that this processor has, the fastest first.
     pub(crate) fn available() -> impl Iterator<Item = Self> {
         FASTEST_FIRST
             .iter()
@@ -130,7 +130,7 @@ impl InstructionSet {
             .map(|&kind| Self(kind))
     }
 
-    /// The fastest that this processor has, or those that are asked for.
+    /// The fastest set that this processor has, or the one that is asked for.
     pub(crate) fn fastest() -> Self {
         static FASTEST: LazyLock<Result<InstructionSet, String>> = LazyLock::new(|| {
             let asked = std::env::var_os(VARIABLE);
@@ -152,7 +152,7 @@ impl InstructionSet {
         panic!("{reason}")
     }
 
-    /// Those of this name in any case; the fastest without one.
+    /// The set of this name in upper or lower case; the fastest set without a name.
     fn asked_for(name: Option<Cow<str>>) -> Result<Self, String> {
         let is_asked_for = |set: &Self| match &name {
             Some(name) => set.0.name().eq_ignore_ascii_case(name),

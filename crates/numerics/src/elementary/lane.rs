@@ -33,15 +33,15 @@ pub trait Lane: Float + 'static {
     const SHIFTER: Self;
     /// $2^{\lceil \text{digits} / 2 \rceil} + 1$.
     const SPLITTER: Self;
-    /// Of the exponential.
+    /// The numbers of the exponential.
     const EXPONENTIAL: exponential::Constants<Self>;
-    /// Of the power of two.
+    /// The numbers of the power of two.
     const POWER_OF_TWO: power_of_two::Constants<Self>;
-    /// Of the logarithm.
+    /// The numbers of the logarithm.
     const LOGARITHM: logarithm::Constants<Self>;
-    /// Of the normal distribution.
+    /// The numbers of the normal distribution.
     const NORMAL: normal::Constants<Self>;
-    /// Of the sine and cosine.
+    /// The numbers of sine and cosine.
     const TRIGONOMETRY: trigonometry::Constants<Self>;
 
     /// The number's bits.

@@ -98,7 +98,7 @@ pub struct Constants<T: 'static> {
     outer_below: T,
     /// $-\Phi^{-1}(p) / r$ with $r = \sqrt{-2 \ln p}$, in $(r - c) / (r + c)$ with $c$ first.
     outer: (T, &'static [T]),
-    /// The same, for what is too rare to be computed everywhere.
+    /// The polynomial for tails below `far_below`, which are too rare to be computed everywhere.
     far_below: T,
     far: (T, &'static [T]),
 }

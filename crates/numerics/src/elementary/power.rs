@@ -75,7 +75,7 @@ impl<T: Lane> Power<T> {
 }
 
 impl<T: Lane> Blockwise<T, 1> for Power<T> {
-    /// In two passes, since the constants of both do not fit into the registers together.
+    /// The block is computed in two passes, since the constants of both do not fit into the registers together.
     #[inline(always)]
     fn block<A: Arithmetic>(&self, x: &[T; BLOCK]) -> [[T; BLOCK]; 1] {
         let (mut high, mut low) = ([T::zero(); BLOCK], [T::zero(); BLOCK]);

@@ -239,7 +239,7 @@ impl<'a, T> Rows<'a, T> {
 /// two they would fight for the same few places of the first-level cache.
 struct Near<T>(Option<Buffer<T>>);
 
-/// What keeps the copied rows themselves from such distances.
+/// Numbers between two copied rows, which keep these from such distances too.
 const PADDING: usize = 16;
 
 impl<T: Real> Near<T> {

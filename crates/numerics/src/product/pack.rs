@@ -66,7 +66,7 @@ fn squares<T: Real, A: Arithmetic>(
     assert!((columns - 1) * right + rows <= matrix.data().len());
     for i in (0..whole.0).step_by(lanes) {
         for j in (0..whole.1).step_by(lanes) {
-            // Of all that follows: a pointer to one number may not be used for its neighbours.
+            // A pointer to the slice from here on: one to a single number may not be used for its neighbours.
             let from = matrix.data()[j * right + i..].as_ptr();
             let to = panel[i * width + j..].as_mut_ptr().cast();
             // SAFETY: the square's columns are inside the matrix and its rows inside the panel, as
@@ -81,7 +81,7 @@ fn squares<T: Real, A: Arithmetic>(
 /// As [`turn_square`].
 #[inline(always)]
 unsafe fn turn<T: Real, V: Vector<T>>(from: *const T, stride: usize, to: *mut T, width: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: the contract is the same as that of the functions called.
     unsafe {
         match V::LANES {
             16 => turn_square::<T, V, 16>(from, stride, to, width),

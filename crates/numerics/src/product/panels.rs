@@ -63,7 +63,7 @@ impl<T: Real> Panels<T> {
         panels
     }
 
-    /// The same in memory that is used again.
+    /// Packs a matrix into memory from `buffers`.
     pub fn new_in(buffers: &Buffers<T>, matrix: Mat<T>) -> Self {
         let mut panels = Self::room_for(buffers, matrix);
         panels.pack(matrix);
@@ -73,7 +73,7 @@ impl<T: Real> Panels<T> {
     pub(super) fn room_for(buffers: &Buffers<T>, matrix: Mat<T>) -> Self {
         let (rows, columns) = matrix.shape();
         Self {
-            // As many columns as fill the widest panels.
+            // The widest panels have room for no more columns.
             data: buffers.empty(rows * columns.next_multiple_of(Self::ALIGNMENT)),
             ..Self::default()
         }

@@ -249,7 +249,7 @@ mod x86 {
         }
     }
 
-    /// What the two above compute, for Miri, which does not know their permutations.
+    /// The interleaving of the two functions above for Miri, which does not know their permutations.
     ///
     /// # Safety
     /// `V` is a register of `N` numbers.
