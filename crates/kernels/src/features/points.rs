@@ -203,6 +203,7 @@ impl<T: Real> SpectralPoints<'_, T> {
 mod tests {
     use super::*;
     use crate::testing::refused;
+    use bochner_numerics::check::random;
     use ndarray::{Array2, array};
 
     #[test]
@@ -226,5 +227,28 @@ mod tests {
             w2: two.view(),
         };
         assert_eq!(refused(uneven.check()), "w2");
+    }
+
+    #[test]
+    fn arrays_of_heads_keep_their_order_and_shape() {
+        let sets = ["w1", "w2"].map(|name| random::<f64, _>((2, 3, 4, 5), name));
+        let points = SpectralPoints::of_sets(&sets);
+        assert_eq!((points.count(), points.width()), (4, 5));
+        assert!(points.sets().eq(sets.each_ref().map(|w| w.view())));
+        let second = points.map(|w| w.index_axis_move(Axis(0), 1));
+        assert!(
+            second
+                .sets()
+                .eq(sets.each_ref().map(|w| w.index_axis(Axis(0), 1)))
+        );
+        let mut sum = points.zero_gradients();
+        sum.add(&PointsGradients {
+            w1: sets[0].clone(),
+            w2: Some(sets[1].clone()),
+        });
+        assert_eq!([sum.w1, sum.w2.unwrap()], sets);
+        let stationary = SpectralPoints::of_sets(&sets[..1]);
+        assert_eq!(stationary.zero_gradients().w2, None);
+        assert_eq!(stationary.sets().count(), 1);
     }
 }
