@@ -72,6 +72,11 @@ mod tests {
     fn the_gradient_passes_the_mask_of_the_values() {
         let mask = dropout_mask(0.3, Mode::Training(Seed::new(1))).unwrap();
         gradients_are_right(DropOut(mask.unwrap()), &[&[5, 8]]);
+        let kept = (0..1000).filter(|&i| mask.unwrap().keeps(i)).count();
+        assert!(
+            (650..750).contains(&kept),
+            "{kept} of 1000 are kept at the rate 0.3"
+        );
     }
 
     #[test]

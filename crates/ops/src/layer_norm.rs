@@ -450,6 +450,7 @@ mod tests {
         assert_eq!(shapes(1e-5, &[3, 4], &[4], &[4]), Ok(vec![vec![3, 4]]));
         assert!(shapes(1e-5, &[3, 4], &[3], &[4]).is_err());
         assert!(shapes(1e-5, &[3, 4], &[4], &[4, 1]).is_err());
+        assert!(shapes(1e-5, &[3, 4], &[3], &[3]).is_err());
         for epsilon in [0.0, -1.0, 1e-50, 1e39, f64::NAN] {
             assert!(shapes(epsilon, &[3, 4], &[4], &[4]).is_err());
         }

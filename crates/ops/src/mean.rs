@@ -122,4 +122,12 @@ mod tests {
             gradients_are_right(MeanOverTime { lengths }, &[&[3, 4, 5]]);
         }
     }
+
+    #[test]
+    fn lengths_that_do_not_fit_are_refused() {
+        assert_eq!(check_lengths(&[1, 4], 2, 4), Ok(()));
+        for wrong in [&[1, 0][..], &[5, 1], &[1], &[1, 1, 1]] {
+            assert!(check_lengths(wrong, 2, 4).is_err(), "{wrong:?}");
+        }
+    }
 }
