@@ -14,15 +14,15 @@ pub(super) struct Lap {
     pub(super) processor: Option<f64>,
 }
 
-/// Shorter than this, a duration is measured over several calls: Linux adds up the processor's time
+/// Seconds. Shorter than this, a duration is measured over several calls: Linux adds up the processor's time
 /// in steps of some milliseconds.
-const LONG_ENOUGH: f64 = 0.08;
+pub(super) const LONG_ENOUGH: f64 = 0.08;
 
-/// How long one call of `f` takes, on average over as many as it needs to be long enough.
+/// How long one call of `f` takes, on average over as many calls as take `long_enough` seconds together.
 ///
 /// # Errors
 /// The first error of `f`.
-pub(super) fn lap<E>(mut f: impl FnMut() -> Result<(), E>) -> Result<Lap, E> {
+pub(super) fn lap<E>(long_enough: f64, mut f: impl FnMut() -> Result<(), E>) -> Result<Lap, E> {
     let (clock, before) = (Instant::now(), on_processor());
     let mut calls = 0.0;
     loop {
@@ -31,7 +31,7 @@ pub(super) fn lap<E>(mut f: impl FnMut() -> Result<(), E>) -> Result<Lap, E> {
         let wall = clock.elapsed().as_secs_f64();
         let after = on_processor();
         let processor = before.zip(after).map(|(before, after)| after - before);
-        if processor.unwrap_or(wall) >= LONG_ENOUGH {
+        if processor.unwrap_or(wall) >= long_enough {
             return Ok(Lap {
                 wall: wall / calls,
                 processor: processor.map(|seconds| seconds / calls),
@@ -60,10 +60,10 @@ mod tests {
             sum = (0..10_000_000).fold(sum, |a, b| std::hint::black_box(a ^ b));
             Ok::<_, ()>(())
         };
-        let lap = lap(work).unwrap();
+        let lap = lap(LONG_ENOUGH, work).unwrap();
         assert!(lap.wall >= pause.as_secs_f64());
         let rest = lap.wall - pause.as_secs_f64();
         assert!(lap.processor.is_none_or(|seconds| seconds <= 2.0 * rest));
-        assert_eq!(super::lap(|| Err("stop")), Err("stop"));
+        assert_eq!(super::lap(LONG_ENOUGH, || Err("stop")), Err("stop"));
     }
 }

@@ -1,7 +1,7 @@
 //! Wall-clock time of attention's forward pass.
 
 use super::class::{has_points, with_points};
-use super::clock::{Lap, lap};
+use super::clock::{LONG_ENOUGH, Lap, lap};
 use super::kernel::SquaredKernel;
 use crate::statistics::{Line, line, median};
 use crate::{Error, Scale};
@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) tokens: Vec<usize>,
     pub(super) points: Vec<usize>,
     pub(super) repetitions: usize,
+    /// Seconds that the calls of one measurement take together at least.
+    pub(super) long_enough: f64,
 }
 
 impl Plan {
@@ -40,6 +42,7 @@ impl Plan {
             tokens: lengths.take_while(|t| *t <= longest).collect(),
             points: vec![16, 64],
             repetitions,
+            long_enough: LONG_ENOUGH,
         }
     }
 }
@@ -109,7 +112,7 @@ pub(super) fn measure(plan: &Plan, go_on: impl Fn() -> bool) -> Result<Vec<Timed
             plan.repetitions
         );
         for (job, timed) in jobs.iter().zip(&mut timed).take_while(|_| go_on()) {
-            timed.add(job.run()?);
+            timed.add(job.run(plan.long_enough)?);
         }
     }
     timed.retain(|timed| !timed.seconds.is_empty());
@@ -172,23 +175,23 @@ impl Job {
     }
 
     /// The time of one forward pass.
-    fn run(&self) -> Result<Lap, Error> {
+    fn run(&self, long_enough: f64) -> Result<Lap, Error> {
         match &self.variant {
-            Some(variant) => self.run_mechanism(variant),
-            None => self.run_kernel(),
+            Some(variant) => self.run_mechanism(variant, long_enough),
+            None => self.run_kernel(long_enough),
         }
     }
 
-    fn run_kernel(&self) -> Result<Lap, Error> {
+    fn run_kernel(&self, long_enough: f64) -> Result<Lap, Error> {
         let kernel = SquaredKernel::random(self.tokens, self.points, WIDTH, HEADS);
         let form = match self.form {
             Form::Quadratic => bochner_attention::Form::Quadratic,
             Form::Linear => bochner_attention::Form::LinearTime,
         };
-        lap(|| kernel.attend(form).map(drop))
+        lap(long_enough, || kernel.attend(form).map(drop))
     }
 
-    fn run_mechanism(&self, variant: &Variant) -> Result<Lap, Error> {
+    fn run_mechanism(&self, variant: &Variant, long_enough: f64) -> Result<Lap, Error> {
         let seed = Seed::new(2021);
         let mut stream = seed.stream("inputs");
         let shape = (1, HEADS, self.tokens, WIDTH / HEADS);
@@ -204,7 +207,9 @@ impl Job {
         let mechanism = variant.mechanism::<f32>();
         let parameters = mechanism.initial(inputs.size(), &mut seed.stream("initial values"))?;
         let pass = Pass::Evaluation { seed };
-        lap(|| Ok(mechanism.forward(&inputs, &parameters, &pass).map(drop)?))
+        lap(long_enough, || {
+            Ok(mechanism.forward(&inputs, &parameters, &pass).map(drop)?)
+        })
     }
 }
 
@@ -317,6 +322,7 @@ mod tests {
             tokens: vec![16, 32],
             points: vec![2, 4],
             repetitions: 2,
+            long_enough: 0.0,
         };
         let all = measure(&plan, || true).unwrap();
         assert_eq!(all.len(), jobs(&plan).len());
