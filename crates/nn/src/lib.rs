@@ -22,7 +22,7 @@
 //!   parameters, moments, steps and streams: the continued run ends with the same bits.
 //!
 //! Some names, such as `Linear`, are in `dfdx::prelude` too: import what you use of this crate by name.
-//! dfdx itself is at hand as [`dfdx`], in the version whose tensors the doors here take.
+//! [`dfdx`] and [`ndarray`] are at hand here in the versions whose tensors and arrays the doors take.
 //!
 //! dfdx's `Module` traits know one error type with two values. [`Linear::apply`] and its like
 //! return an [`Error`] that says what was wrong; prefer them where no container of dfdx is in
@@ -122,6 +122,7 @@ pub use layers::{
 };
 pub use leaf::Leaf;
 pub use loss::{cross_entropy, cross_entropy_of, mean_squared_error};
+pub use ndarray;
 pub use optim::{Adam, AdamState, clip_by_norm};
 pub use parameters::{
     Parameter, ParameterMut, Parameters, alloc_gradients, join, parameter_count, tape_adding_to,

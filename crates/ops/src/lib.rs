@@ -12,6 +12,8 @@
 //!   targets and frozen weights cost nothing.
 //! * **Results do not depend on the number of threads.** Work is split by the shapes alone, see [`rows`].
 //!
+//! [`ndarray`] is at hand here in the version whose arrays an [`Operation`] takes.
+//!
 //! # Example
 //!
 //! A linear map, trained by hand:
@@ -81,6 +83,7 @@ pub use layer_norm::{Normalise, Normalised, ResidualNorm};
 pub use loss::{CrossEntropy, Rows, SquaredError};
 pub use mean::{MeanOverTime, check_lengths};
 pub use mode::Mode;
+pub use ndarray;
 pub use operation::{BoxError, Operation, Piece, Slot, filled, given, slices, slots, with_last};
 pub use optim::{
     AdamConfig, AdamRule, GradientNorm, Moments, Schedule, Sgd, WeightDecay, check_factor,

@@ -1,4 +1,7 @@
 //! Adam, with a learning rate that falls to zero.
+//!
+//! `bochner_ops::AdamRule` takes the same step, but rounds its factors in another order: with it the last digits
+//! of fits would change.
 
 /// The state of Adam for one list of parameters.
 pub(super) struct Adam {
