@@ -1,27 +1,37 @@
 //! Attention along edges, and its vector-Jacobian product.
 
 use crate::engine::{Alpha, Call, Cotangent, Prepared};
-use crate::error::same_shape;
 use crate::score::{EdgeTermGradients, PointsGradients};
 use crate::settings::{Merge, Shape};
 use crate::{Error, Graph, Settings};
-use bochner_numerics::Real;
+use bochner_numerics::{Real, argument};
 use ndarray::{Array2, ArrayView2, ArrayViewMut, Dimension};
 
-/// The output of [`attend`], and what [`attend_vjp`] needs again.
+/// The result of [`attend`]. It borrows the arguments, so that [`attend_vjp`] cannot be given others.
+///
+/// ```compile_fail
+/// # use bochner_graph::{Graph, Score, Settings, attend, attend_vjp};
+/// # use ndarray::array;
+/// let graph = Graph::from_edges(2, [(0, 1)]).unwrap();
+/// let (mut x, a) = (array![[1.0], [2.0]], array![[0.5, 1.0]]);
+/// let settings = Settings::new(Score::Classic { a: a.view() });
+/// let attended = attend(&graph, x.view(), x.view(), &settings).unwrap();
+/// x[[0, 0]] = 3.0; // error: `x` is still borrowed
+/// let gradients = attend_vjp(&attended, array![[1.0], [1.0]].view());
+/// ```
 #[derive(Debug)]
-pub struct Attended<T> {
-    /// What each target receives, `[Nt, H F]`, or `[Nt, F]` where the heads are averaged.
+pub struct EdgeAttention<'a, 'b, T: Real> {
+    /// The output of each target, `[Nt, H F]`, or `[Nt, F]` where the heads are averaged.
     pub output: Array2<T>,
+    call: Call<'a, 'b, T>,
     kept: Kept<T>,
 }
 
-/// What is kept between the passes.
+/// What a forward pass keeps for the backward pass.
 #[derive(Debug)]
 pub(crate) struct Kept<T> {
-    graph: Graph,
+    heads: usize,
     alpha: Alpha<T>,
-    shape: Shape,
     prepared: Prepared<T>,
 }
 
@@ -34,39 +44,26 @@ pub struct EdgeWeights<T> {
     pub weights: Array2<T>,
 }
 
-impl<T: Real> Attended<T> {
+impl<T: Real> EdgeAttention<'_, '_, T> {
     /// The normalised weights before dropout, with their edges.
     pub fn weights(&self) -> EdgeWeights<T> {
-        self.kept.weights()
+        self.kept.weights(self.call.graph)
     }
 }
 
 impl<T: Real> Kept<T> {
-    pub(crate) fn weights(&self) -> EdgeWeights<T> {
+    /// The weights, given the graph of the forward pass.
+    pub(crate) fn weights(&self, graph: &Graph) -> EdgeWeights<T> {
         EdgeWeights {
-            edges: self.graph.edges(),
-            weights: by_edge(&self.graph, &self.alpha.normalised, self.shape.heads),
+            edges: graph.edges(),
+            weights: by_edge(graph, &self.alpha.normalised, self.heads),
         }
-    }
-
-    /// `Ok` if this comes from such a call.
-    fn check(&self, call: &Call<T>) -> Result<(), Error> {
-        let of_heads = |shape: Shape| [shape.heads, shape.width];
-        same_shape(
-            "heads and width of what was attended",
-            &of_heads(call.shape),
-            &of_heads(self.shape),
-        )?;
-        if self.graph.is_clone_of(call.graph) || self.graph == *call.graph {
-            return Ok(());
-        }
-        Err(Error::AnotherGraph)
     }
 }
 
-/// Gradients of [`attend`], shaped as its arguments.
+/// Gradients of [`attend`], shaped like its arguments.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AttentionGradients<T> {
+pub struct EdgeAttentionGradients<T> {
     /// Along the targets' features.
     pub targets: Array2<T>,
     /// Along the sources' features.
@@ -75,7 +72,7 @@ pub struct AttentionGradients<T> {
     pub a: Array2<T>,
     /// Along the spectral points of a kernel score.
     pub points: Option<PointsGradients<T>>,
-    /// Along what the attributes of the edges come with, if there are any.
+    /// Along the attributes of the edges and their parameters, if there are any.
     pub edges: Option<EdgeTermGradients<T>>,
 }
 
@@ -91,9 +88,9 @@ pub struct AttentionGradients<T> {
 /// both may be the same array. The output is `[Nt, H F]` or `[Nt, F]`, see [`Merge`](crate::Merge).
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`], [`Error::Empty`] if there is no head, no width or no spectral point,
-/// [`Error::OutOfRange`], [`Error::NotANumber`] if an array holds NaN or a number beyond the fourth
-/// root of the type's largest.
+/// [`Error::Argument`] for a wrong shape, for no head, width or spectral point, for a setting out of range
+/// and for NaN or infinity; [`Error::TooLarge`] for numbers beyond the fourth root of the type's largest
+/// (4e9 in single precision, 1e77 in double): a gradient multiplies three such numbers.
 ///
 /// # Numerics
 /// $O(N H F + E H F)$ time, for the dynamic score as well, and $O(N H R F + E H)$ more for a kernel
@@ -128,123 +125,111 @@ pub struct AttentionGradients<T> {
 /// assert_eq!(attended.weights().weights, array![[0.5], [0.5]]);
 /// # Ok::<(), bochner_graph::Error>(())
 /// ```
-pub fn attend<T: Real>(
-    graph: &Graph,
-    targets: ArrayView2<T>,
-    sources: ArrayView2<T>,
-    settings: &Settings<T>,
-) -> Result<Attended<T>, Error> {
-    let (output, kept) = attend_keeping(graph, targets, sources, settings)?;
-    Ok(Attended { output, kept })
-}
-
-/// [`attend`] with what its vector-Jacobian product needs apart.
-pub(crate) fn attend_keeping<T: Real>(
-    graph: &Graph,
-    targets: ArrayView2<T>,
-    sources: ArrayView2<T>,
-    settings: &Settings<T>,
-) -> Result<(Array2<T>, Kept<T>), Error> {
+pub fn attend<'a, 'b, T: Real>(
+    graph: &'a Graph,
+    targets: ArrayView2<'a, T>,
+    sources: ArrayView2<'a, T>,
+    settings: &Settings<'b, T>,
+) -> Result<EdgeAttention<'a, 'b, T>, Error> {
     let call = Call::new(graph, targets, sources, settings)?;
-    let prepared = call.prepare()?;
-    let (alpha, output) = call.forward(&prepared);
-    let output = match settings.merge {
-        Merge::Concatenate => array(call.shape.columns(), output),
-        Merge::Average => array(call.shape.width, averaged(output, call.shape)),
-    };
-    let kept = Kept {
-        graph: graph.clone(),
-        alpha,
-        shape: call.shape,
-        prepared,
-    };
-    Ok((output, kept))
+    let (output, kept) = call.attend()?;
+    Ok(EdgeAttention { output, call, kept })
 }
 
 /// The vector-Jacobian product of [`attend`].
 ///
-/// With $G_{ij} = \delta_{ij}\, \dot o_i \cdot y_j$, $\delta$ the factors of dropout:
+/// With the factors of dropout $\delta$ and $G_{ij} = \delta_{ij}\, \dot o_i \cdot y_j$:
 /// $\dot s_{ij} = \alpha_{ij} (G_{ij} - \sum_l \alpha_{il} G_{il})$, and on through the score, in
-/// which $c$ is a constant; the values add $\dot y_j = \sum_i \delta_{ij} \alpha_{ij} \dot o_i$, times
+/// which $c$ is a constant. The values add $\dot y_j = \sum_i \delta_{ij} \alpha_{ij} \dot o_i$, times
 /// their own factors of dropout.
 ///
 /// # Shapes
-/// `cotangent` is that of the output.
+/// The cotangent has the shape of the output.
 ///
 /// # Errors
-/// As [`attend`], and [`Error::AnotherGraph`], [`Error::ShapeMismatch`] if the cotangent or what was
-/// attended does not fit, [`Error::NotANumber`] if the cotangent is not finite.
+/// [`Error::Argument`] if the cotangent has another shape or is not finite.
 ///
 /// # Numerics
-/// Time and memory as [`attend`]. By target along the edges, by source through the transposed rows;
-/// sums over nodes are taken in pieces that the shape decides and added in order. The slope of
-/// $\log f^2$ at $e = 0$ is held within the fourth root of the type's largest number; a gradient
-/// beyond the range of the type is its largest number, never NaN.
+/// Time and memory are those of [`attend`]. Gradients are summed by target along the edges and by source
+/// through the transposed rows; sums over nodes are taken in pieces that depend on the shape alone and
+/// added in order. The slope of $\log f^2$ at $e = 0$ is clamped to the fourth root of the type's largest
+/// number. A gradient beyond the range of the type is its largest number, never NaN.
 pub fn attend_vjp<T: Real>(
-    graph: &Graph,
-    targets: ArrayView2<T>,
-    sources: ArrayView2<T>,
-    settings: &Settings<T>,
-    attended: &Attended<T>,
+    attended: &EdgeAttention<T>,
     cotangent: ArrayView2<T>,
-) -> Result<AttentionGradients<T>, Error> {
-    same_shape("cotangent", attended.output.shape(), cotangent.shape())?;
-    attend_kept_vjp(graph, targets, sources, settings, &attended.kept, cotangent)
+) -> Result<EdgeAttentionGradients<T>, Error> {
+    attended.call.vjp(&attended.kept, cotangent)
 }
 
-/// [`attend_vjp`] with what was kept alone.
-pub(crate) fn attend_kept_vjp<T: Real>(
-    graph: &Graph,
-    targets: ArrayView2<T>,
-    sources: ArrayView2<T>,
-    settings: &Settings<T>,
-    kept: &Kept<T>,
-    cotangent: ArrayView2<T>,
-) -> Result<AttentionGradients<T>, Error> {
-    let call = Call::new(graph, targets, sources, settings)?;
-    let shape = call.shape;
-    let columns = match settings.merge {
-        Merge::Concatenate => shape.columns(),
-        Merge::Average => shape.width,
-    };
-    let expected = [graph.targets(), columns];
-    same_shape("cotangent", &expected, cotangent.shape())?;
-    kept.check(&call)?;
-    let cotangent = Cotangent::new(cotangent, settings.merge, shape)?;
-    let mut parts = call.backward(&kept.prepared, &kept.alpha, &cotangent.heads)?;
-    cotangent.restore(&mut parts.targets);
-    cotangent.restore(&mut parts.sources);
-    cotangent.restore(&mut parts.a);
-    if let Some(points) = &mut parts.points {
-        restore(&cotangent, points.w1.view_mut());
-        if let Some(w2) = &mut points.w2 {
-            restore(&cotangent, w2.view_mut());
+impl<T: Real> Call<'_, '_, T> {
+    /// The output, and what [`vjp`](Self::vjp) needs.
+    pub(crate) fn attend(&self) -> Result<(Array2<T>, Kept<T>), Error> {
+        let prepared = self.prepare()?;
+        let (alpha, output) = self.forward(&prepared);
+        let output = match self.settings.merge {
+            Merge::Concatenate => output,
+            Merge::Average => averaged(output, self.shape),
+        };
+        let heads = self.shape.heads;
+        let kept = Kept {
+            heads,
+            alpha,
+            prepared,
+        };
+        Ok((array(self.output_columns(), output), kept))
+    }
+
+    /// The gradients, given what [`attend`](Self::attend) kept of an equal call.
+    pub(crate) fn vjp(
+        &self,
+        kept: &Kept<T>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<EdgeAttentionGradients<T>, Error> {
+        let shape = self.shape;
+        let expected = [self.graph.targets(), self.output_columns()];
+        argument::shape("cotangent", &expected, cotangent.shape())?;
+        let cotangent = Cotangent::new(cotangent, self.settings.merge, shape)?;
+        let mut parts = self.backward(&kept.prepared, &kept.alpha, &cotangent.heads)?;
+        for x in [&mut parts.targets, &mut parts.sources, &mut parts.a] {
+            cotangent.restore(x);
+        }
+        if let Some(points) = &mut parts.points {
+            restore(&cotangent, points.w1.view_mut());
+            if let Some(w2) = &mut points.w2 {
+                restore(&cotangent, w2.view_mut());
+            }
+        }
+        if let Some(edges) = &mut parts.edges {
+            for x in [&mut edges.attributes, &mut edges.weight, &mut edges.b] {
+                restore(&cotangent, x.view_mut());
+            }
+        }
+        Ok(EdgeAttentionGradients {
+            targets: array(shape.columns(), parts.targets),
+            sources: array(shape.columns(), parts.sources),
+            a: array(parts.a.len() / shape.heads, parts.a),
+            points: parts.points,
+            edges: parts.edges,
+        })
+    }
+
+    fn output_columns(&self) -> usize {
+        match self.settings.merge {
+            Merge::Concatenate => self.shape.columns(),
+            Merge::Average => self.shape.width,
         }
     }
-    if let Some(edges) = &mut parts.edges {
-        for x in [&mut edges.attributes, &mut edges.weight, &mut edges.b] {
-            restore(&cotangent, x.view_mut());
-        }
-    }
-    let a = array(parts.a.len() / shape.heads, parts.a);
-    Ok(AttentionGradients {
-        targets: array(shape.columns(), parts.targets),
-        sources: array(shape.columns(), parts.sources),
-        a,
-        points: parts.points,
-        edges: parts.edges,
-    })
 }
 
 /// The scores of all edges and heads, `[E, H]` in the caller's order, before the softmax.
 ///
-/// Those of the kernel score include $\tfrac12 |q_i|_p^2$, which cancels in the weights.
+/// Kernel scores include $\tfrac12 |q_i|_p^2$, which cancels in the weights.
 ///
 /// # Shapes
-/// As [`attend`].
+/// The arguments are those of [`attend`].
 ///
 /// # Errors
-/// As [`attend`].
+/// Those of [`attend`].
 ///
 /// # Numerics
 /// A score beyond the range of the type is its largest number.
@@ -259,7 +244,7 @@ pub fn scores<T: Real>(
     Ok(by_edge(graph, &scores, call.shape.heads))
 }
 
-/// Rows by place, in the caller's order.
+/// Reorders rows from the places of edges in the graph to the caller's order.
 fn by_edge<T: Real>(graph: &Graph, x: &[T], heads: usize) -> Array2<T> {
     let mut rows = Array2::zeros((graph.edge_count(), heads));
     for (x, &edge) in x.chunks_exact(heads).zip(graph.order.iter()) {
@@ -269,7 +254,7 @@ fn by_edge<T: Real>(graph: &Graph, x: &[T], heads: usize) -> Array2<T> {
     rows
 }
 
-/// The mean of the heads.
+/// The mean of each node's heads.
 fn averaged<T: Real>(x: Vec<T>, shape: Shape) -> Vec<T> {
     if shape.heads == 1 {
         return x;

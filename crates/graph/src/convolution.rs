@@ -1,10 +1,10 @@
 //! The normalised sum over neighbours.
 
-use crate::error::same_shape;
+use crate::engine::{held, unit};
+use crate::error::{finite, largest};
 use crate::features::multiply::{Matrix, multiply};
-use crate::score::finite;
 use crate::{Error, Graph};
-use bochner_numerics::Real;
+use bochner_numerics::{Real, argument};
 use ndarray::{Array2, ArrayView2};
 
 /// Edges of a piece of work.
@@ -20,11 +20,11 @@ const PIECE: usize = 2048;
 /// `x: [N, F]` to `[N, F]`.
 ///
 /// # Errors
-/// [`Error::NotSquare`], [`Error::ShapeMismatch`], [`Error::NotANumber`] as for
-/// [`attend`](crate::attend).
+/// [`Error::NotSquare`]; [`Error::Argument`] for another number of rows, NaN or infinity.
 ///
 /// # Numerics
-/// $O(E F)$ time. A node to which no edge leads receives zero and gives zero.
+/// $O(E F)$ time. A node to which no edge leads receives zero and gives zero. A sum beyond the range of the
+/// type is its largest number, never NaN.
 ///
 /// # Reference
 /// Kipf and Welling 2017, *Semi-supervised classification with graph convolutional networks*.
@@ -41,7 +41,9 @@ const PIECE: usize = 2048;
 /// ```
 pub fn convolve<T: Real>(graph: &Graph, x: ArrayView2<T>) -> Result<Array2<T>, Error> {
     let inverse = inverse_roots::<T>(graph, &x)?;
-    finite("features", &x)?;
+    let standard = x.as_standard_layout();
+    let features = standard.as_slice().expect("brought to row-major order");
+    finite("features", x.shape(), features)?;
     let rows = &graph.by_target;
     let values = (0..rows.count()).flat_map(|i| {
         let inverse = &inverse;
@@ -58,8 +60,8 @@ pub fn convolve<T: Real>(graph: &Graph, x: ArrayView2<T>) -> Result<Array2<T>, E
 /// `cotangent: [N, F]` to `[N, F]`.
 ///
 /// # Errors
-/// [`Error::NotSquare`], [`Error::ShapeMismatch`]. The cotangent may be anything: what is not finite
-/// spreads.
+/// [`Error::NotSquare`]; [`Error::Argument`] for another number of rows. NaN and infinity in the cotangent
+/// spread along the edges.
 pub fn convolve_vjp<T: Real>(graph: &Graph, cotangent: ArrayView2<T>) -> Result<Array2<T>, Error> {
     let inverse = inverse_roots::<T>(graph, &cotangent)?;
     let rows = &graph.by_source;
@@ -75,7 +77,7 @@ pub fn convolve_vjp<T: Real>(graph: &Graph, cotangent: ArrayView2<T>) -> Result<
 /// $1 / \sqrt{d_i}$ of each node, 0 where no edge leads.
 fn inverse_roots<T: Real>(graph: &Graph, x: &ArrayView2<T>) -> Result<Vec<T>, Error> {
     graph.expect_square("a convolution")?;
-    same_shape("features", &[graph.targets(), x.ncols()], x.shape())?;
+    argument::shape("features", &[graph.targets(), x.ncols()], x.shape())?;
     let degrees = (0..graph.targets()).map(|i| graph.in_degree(i) as f64);
     let inverse = |degree: f64| {
         if degree > 0.0 {
@@ -99,7 +101,15 @@ fn times<T: Real>(rows: &crate::compressed::Rows, values: Vec<T>, x: ArrayView2<
         values: &values,
         places: None,
     };
-    let y = multiply(matrix, right, shape[1], PIECE);
+    let unit = unit(right, largest());
+    let y = if unit > T::one() {
+        let right: Vec<T> = right.iter().map(|&x| x / unit).collect();
+        let mut y = multiply(matrix, &right, shape[1], PIECE);
+        y.iter_mut().for_each(|y| *y = held(*y * unit));
+        y
+    } else {
+        multiply(matrix, right, shape[1], PIECE)
+    };
     Array2::from_shape_vec(shape, y).expect("as many rows as there are nodes")
 }
 
@@ -150,17 +160,17 @@ mod tests {
         let error = convolve(&bipartite, features((3, 1)).view()).unwrap_err();
         assert!(matches!(error, Error::NotSquare { .. }));
         let error = convolve_vjp(&graph(), features((4, 1)).view()).unwrap_err();
-        assert!(matches!(
-            error,
-            Error::ShapeMismatch {
-                what: "features",
-                ..
-            }
-        ));
+        assert!(
+            error.to_string().contains("`features` has shape [4, 1]"),
+            "{error}"
+        );
         let mut x = features((5, 2));
         x[[3, 1]] = f64::NAN;
         let error = convolve(&graph(), x.view()).unwrap_err();
-        assert!(matches!(error, Error::NotANumber { at: 7, .. }));
+        assert!(
+            error.to_string().contains("`features` is NaN at [3, 1]"),
+            "{error}"
+        );
         let none: Array2<f64> = array![[], [], [], [], []];
         assert_eq!(convolve(&graph(), none.view()).unwrap().dim(), (5, 0));
     }

@@ -1,14 +1,20 @@
 //! What can be wrong with the arguments, and what to do about it.
 
+use bochner_numerics::argument::{self, ArgumentError};
 use bochner_numerics::{Real, parallel};
+use ndarray::{ArrayView, Dimension};
 
 /// An error of this crate.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An edge names a node that there is not.
+    /// An argument has the wrong shape, is empty, out of range, or not finite.
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
+    /// An edge names a node that does not exist.
     #[error(
-        "edge {edge} has {end} {got}, but there are {nodes} {end}s; nodes are counted from 0, edges are pairs (source, target)"
+        "edge {edge} has {end} {got}, but there are {nodes} {end}s: edges are pairs (source, target) of \
+         nodes counted from 0"
     )]
     NodeOutOfRange {
         /// The edge, in the caller's order.
@@ -22,7 +28,7 @@ pub enum Error {
     },
     /// Offsets do not cut a list into rows.
     #[error(
-        "offset {at} of {what} must be {required}, but {}; there is one offset a row and one at the end",
+        "offset {at} of {what} must be {required}, but {}: give one offset for each row and one for the end",
         .got.map_or("is missing".to_owned(), |got| format!("is {got}"))
     )]
     Offsets {
@@ -35,28 +41,20 @@ pub enum Error {
         /// What was given, if it is there.
         got: Option<usize>,
     },
-    /// A stored value stands in a column that there is not.
-    #[error("stored value {at} stands in column {got}, but there are {columns} columns")]
-    ColumnOutOfRange {
-        /// The stored value.
+    /// A list of numbers that must be distinct and below a limit is not.
+    #[error("entry {at} of {what} is {got}, but entries must be distinct and below {limit}")]
+    NotDistinct {
+        /// The list.
+        what: &'static str,
+        /// The first entry that is too large or repeats an earlier one.
         at: usize,
-        /// Its column.
+        /// Its value.
         got: usize,
-        /// How many columns there are.
-        columns: usize,
-    },
-    /// A list of rows names one that there is not.
-    #[error("entry {at} asks for row {got}, but there are {count} rows; rows are counted from 0")]
-    RowOutOfRange {
-        /// The entry.
-        at: usize,
-        /// The row that it names.
-        got: usize,
-        /// How many rows there are.
-        count: usize,
+        /// The number that all entries must stay below.
+        limit: usize,
     },
     /// There is more of something than 32 bits can number.
-    #[error("{got} {what} are more than {limit}; cut the graph into parts")]
+    #[error("there are {got} {what}, but at most {limit} are supported: cut the graph into parts")]
     TooMany {
         /// What.
         what: &'static str,
@@ -65,7 +63,7 @@ pub enum Error {
         /// How many there can be.
         limit: usize,
     },
-    /// Something that only a graph with one kind of node has.
+    /// An operation needs a graph whose targets are its sources.
     #[error(
         "{what} needs a graph whose targets are its sources, but it has {targets} targets and {sources} sources"
     )]
@@ -77,75 +75,19 @@ pub enum Error {
         /// How many sources there are.
         sources: usize,
     },
-    /// A list of new numbers is not a permutation.
+    /// A number is so large that what is computed from it would leave the range of its type.
     #[error(
-        "entry {at} of the permutation of {what} is {got}; each of 0..{count} must be there once"
+        "{what} is {got:e} at {index:?}, but must stay within {limit:e}, so that products with it do not \
+         overflow: scale it down, or compute in double precision"
     )]
-    NotAPermutation {
-        /// Of what.
-        what: &'static str,
-        /// The first entry that is too large or there twice.
-        at: usize,
-        /// Its value.
-        got: usize,
-        /// How many entries there are.
-        count: usize,
-    },
-    /// A list of targets names one that there is not, or one twice.
-    #[error("target {at} is {got}; each of 0..{nodes} may be asked for once")]
-    NotATarget {
-        /// The first entry that is too large or there twice.
-        at: usize,
-        /// Its value.
-        got: usize,
-        /// How many nodes there are.
-        nodes: usize,
-    },
-    /// A graph is not equal to the one that attention went along: it has other edges, or lists them in
-    /// another order.
-    #[error("what was attended belongs to another graph; give the one that was given to attend")]
-    AnotherGraph,
-    /// Two arrays do not fit together.
-    #[error("{what} must have shape {expected:?}, but has {got:?}")]
-    ShapeMismatch {
-        /// The argument.
-        what: &'static str,
-        /// The shape that the other arguments call for.
-        expected: Vec<usize>,
-        /// The shape given.
-        got: Vec<usize>,
-    },
-    /// An axis has length zero.
-    #[error("{what} has no elements along its {axis} axis; it needs at least one")]
-    Empty {
-        /// The argument.
-        what: &'static str,
-        /// The axis.
-        axis: &'static str,
-    },
-    /// A setting lies outside its range.
-    #[error("{name} must be {range}, but is {got}")]
-    OutOfRange {
-        /// The setting.
-        name: &'static str,
-        /// What is allowed.
-        range: &'static str,
-        /// What was given.
-        got: f64,
-    },
-    /// An array holds NaN, infinity, or a number so large that products with it leave the type's
-    /// range.
-    #[error(
-        "element {at} of {what} is {got:?}, but must be a number of at most {limit:e} in absolute value"
-    )]
-    NotANumber {
+    TooLarge {
         /// The array.
         what: &'static str,
-        /// The element, in row-major order; of sparse features, the stored value.
-        at: usize,
-        /// What it is.
+        /// The first such element's index.
+        index: Vec<usize>,
+        /// Its value.
         got: f64,
-        /// The largest absolute value allowed.
+        /// The largest absolute value that is allowed.
         limit: f64,
     },
     /// From the feature maps.
@@ -153,48 +95,7 @@ pub enum Error {
     Kernels(#[from] bochner_kernels::Error),
 }
 
-/// `Ok` if `got == expected`.
-pub(crate) fn same_shape(
-    what: &'static str,
-    expected: &[usize],
-    got: &[usize],
-) -> Result<(), Error> {
-    if expected == got {
-        return Ok(());
-    }
-    Err(Error::ShapeMismatch {
-        what,
-        expected: expected.to_vec(),
-        got: got.to_vec(),
-    })
-}
-
-/// `Ok` if `value` is finite and positive.
-pub(crate) fn positive(name: &'static str, got: f64) -> Result<(), Error> {
-    let range = "finite and above 0";
-    in_range(got > 0.0 && got.is_finite(), name, range, got)
-}
-
-/// `Ok` if `value` is finite and not negative.
-pub(crate) fn non_negative(name: &'static str, got: f64) -> Result<(), Error> {
-    let range = "finite and at least 0";
-    in_range(got >= 0.0 && got.is_finite(), name, range, got)
-}
-
-/// `Ok` if `holds`.
-pub(crate) fn in_range(
-    holds: bool,
-    name: &'static str,
-    range: &'static str,
-    got: f64,
-) -> Result<(), Error> {
-    if holds {
-        return Ok(());
-    }
-    Err(Error::OutOfRange { name, range, got })
-}
-
-/// `Ok` if there are no more than 32 bits can number.
+/// Refuses more than 32 bits can number.
 pub(crate) fn countable(what: &'static str, got: usize) -> Result<(), Error> {
     let limit = u32::MAX as usize;
     if got <= limit {
@@ -203,25 +104,53 @@ pub(crate) fn countable(what: &'static str, got: usize) -> Result<(), Error> {
     Err(Error::TooMany { what, got, limit })
 }
 
-/// The largest number that may be given: products of three of them, and sums of these, are finite.
+/// The largest number that scores are computed from. Products of three such numbers and sums of these
+/// are finite, which is what a gradient takes.
 pub(crate) fn largest<T: Real>() -> T {
     T::max_value().sqrt().sqrt()
 }
 
-/// `Ok` if no element is NaN or beyond [`largest`].
-pub(crate) fn numbers<T: Real>(what: &'static str, x: &[T]) -> Result<(), Error> {
-    let limit = largest::<T>();
-    if within(x, limit) {
+/// Refuses NaN, infinity, and numbers beyond [`largest`].
+pub(crate) fn scorable<T: Real, D: Dimension>(
+    what: &'static str,
+    x: ArrayView<T, D>,
+) -> Result<(), Error> {
+    let limit = largest();
+    let standard = x.as_standard_layout();
+    let slice = standard.as_slice().expect("brought to row-major order");
+    if within(slice, limit) {
         return Ok(());
     }
-    let at = x.iter().position(|x| x.abs() > limit || x.is_nan());
-    let at = at.expect("one is beyond the limit");
-    Err(Error::NotANumber {
+    argument::finite(what, x.shape(), slice)?;
+    too_large(what, x, limit)
+}
+
+/// The error for an array of which an element is beyond the limit.
+pub(crate) fn too_large<T: Real, D: Dimension>(
+    what: &'static str,
+    x: ArrayView<T, D>,
+    limit: T,
+) -> Result<(), Error> {
+    let x = x.into_dyn();
+    let beyond = |x: &T| x.abs() > limit || x.is_nan();
+    let (index, got) = x
+        .indexed_iter()
+        .find(|(_, x)| beyond(x))
+        .expect("one is beyond the limit");
+    Err(Error::TooLarge {
         what,
-        at,
-        got: x[at].as_f64(),
+        index: index.as_array_view().to_vec(),
+        got: got.as_f64(),
         limit: limit.as_f64(),
     })
+}
+
+/// Refuses NaN and infinity.
+pub(crate) fn finite<T: Real>(what: &'static str, shape: &[usize], x: &[T]) -> Result<(), Error> {
+    if within(x, T::max_value()) {
+        return Ok(());
+    }
+    Ok(argument::finite(what, shape, x)?)
 }
 
 /// Whether no element is NaN or has an absolute value beyond the limit.
@@ -232,17 +161,28 @@ pub(crate) fn within<T: Real>(x: &[T], limit: T) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ndarray::Array2;
 
     #[test]
-    fn what_is_no_number_is_found_where_it_stands() {
-        let mut x = vec![1.0_f32; 200_000];
-        assert_eq!(numbers("x", &x), Ok(()));
-        for place in [2500, 1 << 16, 199_999] {
-            for bad in [f32::NAN, f32::NEG_INFINITY, -1e20] {
+    fn numbers_that_scores_cannot_be_computed_from_are_found() {
+        let mut x = Array2::<f32>::ones((1000, 200));
+        let refused = |x: &Array2<f32>| scorable("x", x.view()).unwrap_err();
+        assert_eq!(scorable("x", x.view()), Ok(()));
+        for place in [[12, 100], [327, 136], [999, 199]] {
+            for bad in [f32::NAN, f32::NEG_INFINITY] {
                 x[place] = bad;
-                let found = numbers("x", &x);
-                assert!(matches!(found, Err(Error::NotANumber { at, .. }) if at == place));
+                let Error::Argument(ArgumentError::NotFinite { index, .. }) = refused(&x) else {
+                    panic!("{bad} is finite")
+                };
+                assert_eq!(index, place);
             }
+            x[place] = -1e20;
+            let error = refused(&x);
+            assert!(matches!(&error, Error::TooLarge { index, .. } if *index == place));
+            assert!(
+                error.to_string().contains("must stay within 4.2"),
+                "{error}"
+            );
             x[place] = 1.0;
         }
     }

@@ -71,7 +71,7 @@
 //! assert_eq!(weights.edges[0], (0, 1));
 //! assert!((weights.weights[[0, 0]] + weights.weights[[4, 0]] - 1.0).abs() < 1e-12);
 //!
-//! let g = attend_vjp(&graph, h.view(), h.view(), &settings, &attended, h.view())?;
+//! let g = attend_vjp(&attended, h.view())?;
 //! let along_h = &g.targets + &g.sources;
 //! let along_weight = Features::Sparse(&words).weight_vjp(along_h.view())?;
 //! assert_eq!(along_weight.dim(), weight.dim());
@@ -95,7 +95,7 @@
 //! |---|---|
 //! | `edge_index`, `coalesce`, `add_self_loops` | [`Graph::from_edges`], [`Graph::without_duplicates`], [`Graph::with_self_loops`] |
 //! | `concat`, `negative_slope`, `dropout` | [`Merge`], `slope`, `coefficient_dropout` |
-//! | `return_attention_weights` | [`Attended::weights`], `GraphAttention::weights` |
+//! | `return_attention_weights` | [`EdgeAttention::weights`], `GraphAttention::weights` |
 //! | `edge_attr`, `edge_dim` | [`EdgeTerm`], `AttributedGraph` and `edge_inputs` |
 //! | `NeighborLoader`, `num_neighbors` | [`NeighbourSampler`], [`FanOut`] in the order of the layers: the reverse |
 //! | `Batch.from_data_list` | [`Batch`] |
@@ -135,7 +135,7 @@ mod sampling;
 mod score;
 mod settings;
 
-pub use attend::{Attended, AttentionGradients, EdgeWeights, attend, attend_vjp, scores};
+pub use attend::{EdgeAttention, EdgeAttentionGradients, EdgeWeights, attend, attend_vjp, scores};
 pub use convolution::{convolve, convolve_vjp};
 pub use error::Error;
 pub use features::{Features, SparseFeatures, dropped_out, row_normalised};

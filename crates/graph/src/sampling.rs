@@ -92,7 +92,7 @@ impl<'a> NeighbourSampler<'a> {
     /// target alone, not on the others.
     ///
     /// # Errors
-    /// [`Error::NotATarget`] for a target out of range, or there twice.
+    /// [`Error::NotDistinct`] for a target out of range or given twice.
     pub fn sample(
         &mut self,
         targets: &[usize],
@@ -123,10 +123,11 @@ impl<'a> NeighbourSampler<'a> {
         self.forget(targets);
         match wrong {
             None => Ok(()),
-            Some(at) => Err(Error::NotATarget {
+            Some(at) => Err(Error::NotDistinct {
+                what: "targets",
                 at,
                 got: targets[at],
-                nodes,
+                limit: nodes,
             }),
         }
     }
@@ -297,7 +298,16 @@ mod tests {
         for (targets, at) in [([1, 30], 1), ([7, 7], 1), ([usize::MAX, 1], 0)] {
             let got = targets[at];
             let refused = sampler.sample(&targets, &[FanOut::All], Seed::new(1));
-            assert_eq!(refused, Err(Error::NotATarget { at, got, nodes: 30 }));
+            let (what, limit) = ("targets", 30);
+            assert_eq!(
+                refused,
+                Err(Error::NotDistinct {
+                    what,
+                    at,
+                    got,
+                    limit
+                })
+            );
         }
         // Nothing of it is remembered.
         assert!(

@@ -1,9 +1,12 @@
 //! How an edge is scored.
 
 use crate::Error;
-use crate::error::{in_range, non_negative, numbers, positive, same_shape};
+use crate::error::scorable;
 use bochner_kernels::SpectralPoints;
 use bochner_numerics::Real;
+use bochner_numerics::argument::{
+    at_least_one, in_range, non_negative, not_empty, positive, shape,
+};
 use ndarray::{ArrayView2, Axis, Ix3, s};
 
 /// What an edge $(j \to i)$ is scored by, one row of parameters a head.
@@ -80,18 +83,14 @@ impl<T: Real> Score<'_, T> {
 
     pub(crate) fn validate(&self) -> Result<(), Error> {
         let a = self.a();
-        for (axis, length) in [("head", self.heads()), ("width", self.width())] {
-            if length == 0 {
-                return Err(Error::Empty { what: "a", axis });
-            }
-        }
+        not_empty("a", a.shape())?;
         let whole = matches!(self, Self::Dynamic { .. }) || a.ncols().is_multiple_of(2);
-        let range = "even, twice the width of a head";
-        in_range(whole, "the number of columns of a", range, a.ncols() as f64)?;
-        finite("a", &a)?;
+        let range = "even: twice the width of a head";
+        in_range(whole, "columns of a", a.ncols() as f64, range)?;
+        scorable("a", a)?;
         match self {
             Self::Classic { .. } | Self::Dynamic { .. } => Ok(()),
-            Self::Gaussian { p, .. } => p.map_or(Ok(()), |p| positive("p", p)),
+            Self::Gaussian { p, .. } => Ok(p.map_or(Ok(()), |p| positive("p", p))?),
             Self::Kernel {
                 points, p, floor, ..
             } => {
@@ -148,23 +147,17 @@ impl<'a, T: Real> PointsOfHeads<'a, T> for Points<'a, T> {
     }
 
     fn validate(&self, heads: usize, width: usize) -> Result<(), Error> {
-        let first = self.first();
-        let count = first.len_of(Axis(1));
-        same_shape("w1", &[heads, count, width], first.shape())?;
-        if count == 0 {
-            return Err(Error::Empty {
-                what: "w1",
-                axis: "R",
-            });
+        let (first, second) = match *self {
+            Self::Stationary { w } => (("w", w), None),
+            Self::Nonstationary { w1, w2 } => (("w1", w1), Some(("w2", w2))),
+        };
+        let count = first.1.len_of(Axis(1));
+        at_least_one("spectral points", count)?;
+        for (name, w) in [Some(first), second].into_iter().flatten() {
+            shape(name, &[heads, count, width], w.shape())?;
+            scorable(name, w)?;
         }
-        finite("w1", &first)?;
-        match self {
-            Self::Stationary { .. } => Ok(()),
-            Self::Nonstationary { w2, .. } => {
-                same_shape("w2", first.shape(), w2.shape())?;
-                finite("w2", w2)
-            }
-        }
+        Ok(())
     }
 }
 
@@ -193,24 +186,14 @@ pub struct EdgeTermGradients<T> {
 impl<T: Real> EdgeTerm<'_, T> {
     pub(crate) fn validate(&self, edges: usize, heads: usize) -> Result<(), Error> {
         let (columns, width) = (self.attributes.ncols(), self.b.ncols());
-        same_shape("attributes", &[edges, columns], self.attributes.shape())?;
-        same_shape(
-            "weight of the edges",
-            &[columns, heads * width],
-            self.weight.shape(),
-        )?;
-        same_shape("b", &[heads, width], self.b.shape())?;
-        finite("attributes", &self.attributes)?;
-        finite("weight of the edges", &self.weight)?;
-        finite("b", &self.b)
+        for (name, expected, x) in [
+            ("edges.attributes", [edges, columns], self.attributes),
+            ("edges.weight", [columns, heads * width], self.weight),
+            ("edges.b", [heads, width], self.b),
+        ] {
+            shape(name, &expected, x.shape())?;
+            scorable(name, x)?;
+        }
+        Ok(())
     }
-}
-
-/// `Ok` if all elements are numbers of a size that can be computed with.
-pub(crate) fn finite<T: Real, D: ndarray::Dimension>(
-    what: &'static str,
-    x: &ndarray::ArrayView<T, D>,
-) -> Result<(), Error> {
-    let x = x.as_standard_layout();
-    numbers(what, x.as_slice().expect("brought to row-major order"))
 }

@@ -1,9 +1,8 @@
 //! One kind of attention along edges, put together from its parts.
 
-use crate::error::{in_range, same_shape};
-use crate::score::finite;
+use crate::error::scorable;
 use crate::{EdgeTerm, Error, Graph, Score};
-use bochner_numerics::{DropoutMask, Real};
+use bochner_numerics::{DropoutMask, Real, argument};
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
@@ -75,33 +74,31 @@ impl<T: Real> Settings<'_, T> {
         targets: &ArrayView2<T>,
         sources: &ArrayView2<T>,
     ) -> Result<Shape, Error> {
-        let slope = self.slope;
-        in_range((0.0..=1.0).contains(&slope), "slope", "from 0 to 1", slope)?;
+        check_slope(self.slope)?;
         self.score.validate()?;
         let shape = Shape {
             heads: self.score.heads(),
             width: self.score.width(),
         };
-        same_shape(
-            "targets",
-            &[graph.targets(), shape.columns()],
-            targets.shape(),
-        )?;
-        same_shape(
-            "sources",
-            &[graph.sources(), shape.columns()],
-            sources.shape(),
-        )?;
+        let columns = shape.columns();
+        argument::shape("targets", &[graph.targets(), columns], targets.shape())?;
+        argument::shape("sources", &[graph.sources(), columns], sources.shape())?;
         if let Some(edges) = &self.edges {
             edges.validate(graph.edge_count(), shape.heads)?;
         }
-        finite("targets", targets)?;
+        scorable("targets", targets.view())?;
         // In a square graph they are often the same array.
         let same_place =
             sources.as_ptr() == targets.as_ptr() && sources.strides() == targets.strides();
         if !same_place || sources.dim() != targets.dim() {
-            finite("sources", sources)?;
+            scorable("sources", sources.view())?;
         }
         Ok(shape)
     }
+}
+
+/// Refuses a slope of the LeakyReLU outside 0 to 1.
+pub(crate) fn check_slope(slope: f64) -> Result<(), Error> {
+    let holds = (0.0..=1.0).contains(&slope);
+    Ok(argument::in_range(holds, "slope", slope, "from 0 to 1")?)
 }

@@ -5,7 +5,7 @@ use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_graph::{
-    AttentionGradients, Features, Graph, Merge, Points, Score, Settings, attend, attend_vjp, scores,
+    EdgeAttentionGradients, Features, Graph, Merge, Points, Score, Settings, attend, attend_vjp, scores,
 };
 use bochner_numerics::Real;
 use ndarray::{Array2, Array3, ArrayView2, Ix2};
@@ -99,13 +99,13 @@ impl<T: Real> Nodes<T> {
         let scores = scores(graph, h, h, &settings).map_err(Fault::refused)?;
         computed.output("score", &scores);
         if let Some(g) = file.ranked_cotangent::<T, Ix2>()? {
-            let g = attend_vjp(graph, h, h, &settings, &attended, g.view());
+            let g = attend_vjp(&attended, g.view());
             self.record(&g.map_err(Fault::refused)?, &mut computed)?;
         }
         Ok(computed)
     }
 
-    fn record(&self, g: &AttentionGradients<T>, computed: &mut Computed) -> Result<(), Fault> {
+    fn record(&self, g: &EdgeAttentionGradients<T>, computed: &mut Computed) -> Result<(), Fault> {
         let along: Array2<T> = &g.targets + &g.sources;
         self.through_weight(along.view(), computed)?;
         computed.gradient("a", &g.a);

@@ -1,8 +1,8 @@
 //! Cotangents in units in which nothing overflows.
 
-use crate::Error;
 use crate::error::within;
 use crate::settings::{Merge, Shape};
+use crate::{Error, error};
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::{Real, parallel};
 use ndarray::ArrayView2;
@@ -17,18 +17,10 @@ pub(crate) struct Cotangent<'a, T: Clone> {
 
 impl<'a, T: Real> Cotangent<'a, T> {
     pub(crate) fn new(given: ArrayView2<'a, T>, merge: Merge, shape: Shape) -> Result<Self, Error> {
+        let dim = [given.nrows(), given.ncols()];
         let given = super::elements(given);
-        let unit = unit(&given, crate::error::largest::<T>().sqrt());
-        if !within(&given, T::max_value()) {
-            let at = given.iter().position(|x| !x.is_finite());
-            let at = at.expect("one is not finite");
-            return Err(Error::NotANumber {
-                what: "cotangent",
-                at,
-                got: given[at].as_f64(),
-                limit: T::max_value().as_f64(),
-            });
-        }
+        let unit = unit(&given, error::largest::<T>().sqrt());
+        error::finite("cotangent", &dim, &given)?;
         let heads = match merge {
             _ if shape.heads == 1 && unit == T::one() => given,
             Merge::Concatenate if unit == T::one() => given,

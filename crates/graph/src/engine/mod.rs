@@ -12,7 +12,7 @@ mod rows;
 mod scorer;
 mod sums;
 
-pub(crate) use cotangent::{Cotangent, held};
+pub(crate) use cotangent::{Cotangent, held, unit};
 
 use crate::features::dense;
 use crate::score::{EdgeTermGradients, PointsGradients};
@@ -29,8 +29,9 @@ use std::borrow::Cow;
 /// Edges of a piece of work, together with its nodes.
 const PIECE: usize = 1024;
 
-/// One call, with its arrays in row-major order.
-pub(crate) struct Call<'a, 'b, T: Clone> {
+/// The arguments of a forward pass, with the features in row-major order.
+#[derive(Debug)]
+pub(crate) struct Call<'a, 'b, T: Real> {
     pub(crate) graph: &'a Graph,
     pub(crate) settings: Settings<'b, T>,
     pub(crate) shape: Shape,

@@ -7,8 +7,8 @@ mod sparse;
 pub use sparse::SparseFeatures;
 
 use crate::Error;
-use crate::error::{numbers, same_shape};
-use bochner_numerics::{DropoutMask, Real};
+use crate::error::{finite, too_large, within};
+use bochner_numerics::{DropoutMask, Real, argument};
 use ndarray::{Array2, ArrayView2};
 
 /// Features of the nodes, `[N, F]`.
@@ -55,8 +55,8 @@ impl<T: Real> Features<'_, T> {
     /// `weight: [F, F']` to `[N, F']`.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`], [`Error::NotANumber`] if the features, the weight or the product hold
-    /// NaN, or numbers beyond the fourth root of the type's largest.
+    /// [`Error::Argument`] for another number of rows, NaN or infinity in what is multiplied;
+    /// [`Error::TooLarge`] if the product overflows.
     ///
     /// # Numerics
     /// $O(N F F')$ time, or $O(S F')$ where $S$ features are stored; by all threads, with the same
@@ -75,8 +75,8 @@ impl<T: Real> Features<'_, T> {
     /// # Ok::<(), bochner_graph::Error>(())
     /// ```
     pub fn product(&self, weight: ArrayView2<T>) -> Result<Array2<T>, Error> {
-        same_shape("weight", &[self.columns(), weight.ncols()], weight.shape())?;
         let width = weight.ncols();
+        argument::shape("weight", &[self.columns(), width], weight.shape())?;
         let weight = weight.as_standard_layout();
         let weight = weight.as_slice().expect("brought to row-major order");
         let product = match self {
@@ -84,13 +84,20 @@ impl<T: Real> Features<'_, T> {
             Self::Sparse(x) if width > 0 => x.times(weight, width),
             Self::Sparse(_) => Vec::new(),
         };
-        if let Err(error) = numbers("transformed features", &product) {
-            // What went in is at fault, or the product of numbers too large.
-            self.check()?;
-            numbers("weight", weight)?;
-            return Err(error);
+        let product = array(self.rows(), width, product);
+        if !within(product.as_slice().expect("just allocated"), T::max_value()) {
+            // Sparse features were checked when they were made.
+            if let Self::Dense(x) = self {
+                argument::finite("features", x.shape(), x)?;
+            }
+            finite("weight", &[self.columns(), width], weight)?;
+            too_large(
+                "the product of features and weight",
+                product.view(),
+                T::max_value(),
+            )?;
         }
-        Ok(array(self.rows(), width, product))
+        Ok(product)
     }
 
     /// The gradient of [`product`](Self::product) along the weight, $X^T \dot Y$.
@@ -99,14 +106,14 @@ impl<T: Real> Features<'_, T> {
     /// `cotangent: [N, F']` to `[F, F']`.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`].
+    /// [`Error::Argument`] for a wrong shape.
     ///
     /// # Numerics
     /// As the product; dense features are taken in at most sixteen parts, whose sums are added in
     /// order.
     pub fn weight_vjp(&self, cotangent: ArrayView2<T>) -> Result<Array2<T>, Error> {
         let width = cotangent.ncols();
-        same_shape("cotangent", &[self.rows(), width], cotangent.shape())?;
+        argument::shape("cotangent", &[self.rows(), width], cotangent.shape())?;
         let cotangent = cotangent.as_standard_layout();
         let cotangent = cotangent.as_slice().expect("brought to row-major order");
         let gradient = match self {
@@ -124,34 +131,20 @@ impl<T: Real> Features<'_, T> {
     /// `weight: [F, F']`, `cotangent: [N, F']` to `[N, F]`.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`].
+    /// [`Error::Argument`] for a wrong shape.
     pub fn features_vjp(
         &self,
         weight: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<Option<Array2<T>>, Error> {
         let width = weight.ncols();
-        same_shape("weight", &[self.columns(), width], weight.shape())?;
-        same_shape("cotangent", &[self.rows(), width], cotangent.shape())?;
+        argument::shape("weight", &[self.columns(), width], weight.shape())?;
+        argument::shape("cotangent", &[self.rows(), width], cotangent.shape())?;
         let Self::Dense(_) = self else {
             return Ok(None);
         };
         let gradient = dense::times_transposed(cotangent, weight);
         Ok(Some(array(self.rows(), self.columns(), gradient)))
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        match self {
-            Self::Dense(x) => {
-                let x = x.as_standard_layout();
-                numbers(
-                    "features",
-                    x.as_slice().expect("brought to row-major order"),
-                )
-            }
-            // Checked when it was made.
-            Self::Sparse(_) => Ok(()),
-        }
     }
 }
 
@@ -297,22 +290,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_named() {
+    fn what_is_not_finite_is_named() {
         let (mut x, mut weight) = (normal::<f32>((3, 2), "x"), normal::<f32>((2, 2), "w"));
-        let named = |x: &Array2<f32>, weight: &Array2<f32>| match Features::Dense(x.view())
-            .product(weight.view())
-        {
-            Err(Error::NotANumber { what, at, .. }) => Some((what, at)),
-            _ => None,
+        let product = |x: &Array2<f32>, weight: &Array2<f32>| {
+            let product = Features::Dense(x.view()).product(weight.view());
+            product.map_err(|error| error.to_string())
         };
-        assert_eq!(named(&x, &weight), None);
+        let error = |x: &Array2<f32>, weight: &Array2<f32>| product(x, weight).unwrap_err();
+        assert!(product(&x, &weight).is_ok());
         weight[[1, 0]] = f32::NAN;
-        assert_eq!(named(&x, &weight), Some(("weight", 2)));
+        assert!(error(&x, &weight).starts_with("`weight` is NaN at [1, 0]"));
         x[[2, 1]] = f32::INFINITY;
-        assert_eq!(named(&x, &weight), Some(("features", 5)));
-        x.fill(1e9);
-        weight.fill(1e9);
-        assert_eq!(named(&x, &weight), Some(("transformed features", 0)));
+        assert!(error(&x, &weight).starts_with("`features` is inf at [2, 1]"));
+        x.fill(1e19);
+        weight.fill(1e19);
+        assert_eq!(
+            product(&x, &weight).unwrap(),
+            Array2::from_elem((3, 2), 2e38)
+        );
+        x[[1, 0]] = 1e20;
+        let error = error(&x, &weight);
+        assert!(error.starts_with("the product of features and weight is inf at [1, 0]"));
     }
 
     #[test]
@@ -320,7 +318,7 @@ mod tests {
         let x = normal::<f64>((3, 2), "x");
         let features = Features::Dense(x.view());
         let (wrong, right) = (normal((3, 2), "w"), normal((2, 4), "w"));
-        let mismatch = |error| matches!(error, Error::ShapeMismatch { .. });
+        let mismatch = |error| matches!(error, Error::Argument(_));
         assert!(mismatch(features.product(wrong.view()).unwrap_err()));
         assert!(mismatch(features.weight_vjp(right.view()).unwrap_err()));
         let got = features.features_vjp(right.view(), wrong.view());

@@ -3,10 +3,10 @@
 use super::multiply::{Matrix, multiply};
 use crate::Error;
 use crate::compressed::{Rows, check_offsets, cut_unwritten};
-use crate::error::{countable, numbers};
+use crate::error::{countable, finite};
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::memory::written_by;
-use bochner_numerics::{DropoutMask, Real, parallel};
+use bochner_numerics::{DropoutMask, Real, argument, parallel};
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,25 +49,24 @@ impl<T: Real> SparseFeatures<T> {
     /// columns that stand at the same places of `indices`. Entries of the same row and column are summed.
     ///
     /// # Errors
-    /// [`Error::Offsets`] if the offsets do not cut the values into rows, [`Error::ShapeMismatch`] if
-    /// there is not one index a value, [`Error::ColumnOutOfRange`], [`Error::NotANumber`] (of sums,
-    /// counted after summing), [`Error::TooMany`].
+    /// [`Error::Offsets`] if the offsets do not cut the values into rows; [`Error::Argument`] if there is
+    /// not one index for each value, if an index is not below `columns`, and if a value or a sum is NaN or
+    /// infinite; [`Error::TooMany`].
     pub fn new(
         columns: usize,
         offsets: &[usize],
         indices: &[usize],
         values: Vec<T>,
     ) -> Result<Self, Error> {
-        super::same_shape("indices", &[values.len()], &[indices.len()])?;
+        argument::shape("indices", &[values.len()], &[indices.len()])?;
         check_offsets("the features", offsets, values.len())?;
         countable("columns", columns)?;
         countable("rows", offsets.len() - 1)?;
         countable("stored values", values.len())?;
         if let Some(at) = indices.iter().position(|&column| column >= columns) {
-            let got = indices[at];
-            return Err(Error::ColumnOutOfRange { at, got, columns });
+            argument::index(format!("indices[{at}]"), indices[at], columns)?;
         }
-        numbers("the stored values of the features", &values)?;
+        finite("values", &[values.len()], &values)?;
         let short = indices.iter().map(|&column| column as u32).collect();
         let rows = Rows::new(offsets.to_vec(), short);
         let (by_column, places) = rows.transposed(columns);
@@ -116,7 +115,7 @@ impl<T: Real> SparseFeatures<T> {
     /// The entries of a matrix that are not zero.
     ///
     /// # Errors
-    /// [`Error::NotANumber`], [`Error::TooMany`].
+    /// [`Error::Argument`] for NaN and infinity; [`Error::TooMany`].
     pub fn from_dense(x: ArrayView2<T>) -> Result<Self, Error> {
         let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
         for row in x.rows() {
@@ -176,14 +175,12 @@ impl<T: Real> SparseFeatures<T> {
     /// [`Neighbourhood`](crate::Neighbourhood).
     ///
     /// # Errors
-    /// [`Error::RowOutOfRange`].
+    /// [`Error::Argument`] for a row that does not exist.
     pub fn select(&self, rows: &[usize]) -> Result<Self, Error> {
         let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
         for (at, &row) in rows.iter().enumerate() {
-            let count = self.rows();
-            if row >= count {
-                let got = row;
-                return Err(Error::RowOutOfRange { at, got, count });
+            if row >= self.rows() {
+                argument::index(format!("rows[{at}]"), row, self.rows())?;
             }
             let places = self.pattern.rows.places(row);
             indices.extend(places.clone().map(|place| self.column(place)));
@@ -277,7 +274,7 @@ impl<T: Real> Task for DropOut<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bochner_numerics::Seed;
+    use bochner_numerics::{ArgumentError, Seed};
     use ndarray::array;
 
     fn refused(offsets: &[usize], indices: &[usize], values: &[f64]) -> Error {
@@ -296,19 +293,16 @@ mod tests {
         ));
         assert!(matches!(
             refused(&[0, 1], &[0, 1], &[1.0]),
-            Error::ShapeMismatch { .. }
+            Error::Argument(ArgumentError::Shape { .. })
         ));
-        assert_eq!(
-            refused(&[0, 1, 2], &[0, 3], &[1.0, 1.0]),
-            Error::ColumnOutOfRange {
-                at: 1,
-                got: 3,
-                columns: 3
-            }
-        );
+        let error = refused(&[0, 1, 2], &[0, 3], &[1.0, 1.0]).to_string();
+        assert!(error.contains("`indices[1]` holds the index 3"), "{error}");
         for bad in [f64::NAN, f64::INFINITY] {
-            let error = refused(&[0, 2], &[0, 1], &[1.0, bad]);
-            assert!(matches!(error, Error::NotANumber { at: 1, .. }));
+            let error = refused(&[0, 2], &[0, 1], &[1.0, bad]).to_string();
+            assert!(
+                error.contains("`values` is") && error.contains("at [1]"),
+                "{error}"
+            );
         }
     }
 
@@ -337,15 +331,8 @@ mod tests {
         let last = [1.0, 0.0, 3.0];
         assert_eq!(some.to_dense(), array![last, [0.0, 2.0, 0.0], last]);
         assert_eq!(words.select(&[]).unwrap().rows(), 0);
-        let error = words.select(&[0, 3]).unwrap_err();
-        assert!(matches!(
-            error,
-            Error::RowOutOfRange {
-                at: 1,
-                got: 3,
-                count: 3
-            }
-        ));
+        let error = words.select(&[0, 3]).unwrap_err().to_string();
+        assert!(error.contains("`rows[1]` holds the index 3"), "{error}");
     }
 
     #[test]
@@ -358,8 +345,8 @@ mod tests {
         assert_eq!(words.to_dense(), want);
         let want = crate::row_normalised(want.view());
         assert_eq!(words.row_normalised().to_dense(), want);
-        let error = refused(&[0, 0, 2], &[1, 1], &[1e77, 1e77]);
-        assert!(matches!(error, Error::NotANumber { at: 0, got, .. } if got == 2e77));
+        let error = refused(&[0, 0, 2], &[1, 1], &[1e308, 1e308]).to_string();
+        assert!(error.contains("`values` is inf at [0]"), "{error}");
     }
 
     #[test]

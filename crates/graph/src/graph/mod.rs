@@ -144,11 +144,6 @@ impl Graph {
         self.targets() == self.sources()
     }
 
-    /// Whether one is a clone of the other, or both of a third.
-    pub(crate) fn is_clone_of(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.order, &other.order)
-    }
-
     /// All edges in the caller's order, pairs (source, target).
     pub fn edges(&self) -> Vec<(usize, usize)> {
         let mut edges = vec![(0, 0); self.edge_count()];

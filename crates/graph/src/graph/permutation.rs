@@ -1,15 +1,15 @@
-//! The same graph with its nodes numbered otherwise.
+//! Graphs with their nodes renumbered.
 
 use super::Graph;
 use crate::Error;
-use crate::error::same_shape;
+use bochner_numerics::argument;
 
 impl Graph {
     /// The graph in which node `i` is called `numbers[i]`; the edges keep their numbers.
     ///
     /// # Errors
-    /// [`Error::NotSquare`], [`Error::ShapeMismatch`] if there is not one number a node,
-    /// [`Error::NotAPermutation`].
+    /// [`Error::NotSquare`]; [`Error::Argument`] unless there is one number for each node;
+    /// [`Error::NotDistinct`] unless the numbers are those of the nodes, each once.
     ///
     /// ```
     /// use bochner_graph::Graph;
@@ -27,34 +27,27 @@ impl Graph {
     /// the edges keep their numbers.
     ///
     /// # Errors
-    /// As [`permuted`](Self::permuted).
+    /// [`Error::Argument`] and [`Error::NotDistinct`], like [`permuted`](Self::permuted).
     pub fn permuted_apart(&self, targets: &[usize], sources: &[usize]) -> Result<Self, Error> {
-        check(
-            ["the targets", "the new numbers of the targets"],
-            self.targets(),
-            targets,
-        )?;
-        check(
-            ["the sources", "the new numbers of the sources"],
-            self.sources(),
-            sources,
-        )?;
+        check("targets", self.targets(), targets)?;
+        check("sources", self.sources(), sources)?;
         let edges = self.edges().into_iter();
         let renamed = edges.map(|(source, target)| (sources[source], targets[target]));
         Self::bipartite(self.targets(), self.sources(), renamed)
     }
 }
 
-fn check([what, given]: [&'static str; 2], count: usize, numbers: &[usize]) -> Result<(), Error> {
-    same_shape(given, &[count], &[numbers.len()])?;
+fn check(what: &'static str, count: usize, numbers: &[usize]) -> Result<(), Error> {
+    argument::shape(what, &[count], &[numbers.len()])?;
     let mut seen = vec![false; count];
     for (at, &got) in numbers.iter().enumerate() {
         if seen.get(got) != Some(&false) {
-            return Err(Error::NotAPermutation {
+            let limit = count;
+            return Err(Error::NotDistinct {
                 what,
                 at,
                 got,
-                count,
+                limit,
             });
         }
         seen[got] = true;
@@ -79,12 +72,9 @@ mod tests {
         let graph = Graph::from_edges(3, [(0, 1)]).unwrap();
         for (numbers, place) in [([0, 1, 1], 2), ([0, 3, 1], 1)] {
             let got = graph.permuted(&numbers);
-            assert!(matches!(got, Err(Error::NotAPermutation { at, .. }) if at == place));
+            assert!(matches!(got, Err(Error::NotDistinct { at, .. }) if at == place));
         }
-        assert!(matches!(
-            graph.permuted(&[0]),
-            Err(Error::ShapeMismatch { .. })
-        ));
+        assert!(matches!(graph.permuted(&[0]), Err(Error::Argument(_))));
         let bipartite = Graph::bipartite(1, 2, []).unwrap();
         assert!(matches!(
             bipartite.permuted(&[0]),

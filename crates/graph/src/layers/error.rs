@@ -1,6 +1,7 @@
 //! What can be wrong with a layer.
 
 use crate::Error;
+use bochner_numerics::ArgumentError;
 
 /// An error of a trainable layer.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,12 @@ pub enum LayerError {
     /// From the tape.
     #[error(transparent)]
     Nn(bochner_nn::Error),
+}
+
+impl From<ArgumentError> for LayerError {
+    fn from(error: ArgumentError) -> Self {
+        Self::Graph(error.into())
+    }
 }
 
 impl From<bochner_nn::Error> for LayerError {

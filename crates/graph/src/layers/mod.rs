@@ -15,18 +15,10 @@ pub use convolution::{GraphConvolution, GraphConvolutionConfig};
 pub use error::LayerError;
 pub use nodes::{AttributedGraph, Nodes};
 
-use crate::Error;
-use crate::error::in_range;
 use bochner_numerics::DropoutMask;
 use bochner_ops::Mode;
 
-/// `Ok` if elements can be dropped at this rate.
-fn check_rate(name: &'static str, rate: f64) -> Result<(), Error> {
-    let range = "at least 0 and below 1";
-    in_range((0.0..1.0).contains(&rate), name, range, rate)
-}
-
-/// The mask of a pass, if it has one.
+/// The dropout of a pass, or `None` where nothing is dropped.
 fn mask(rate: f64, mode: Mode) -> Option<DropoutMask> {
     match mode {
         Mode::Training(seed) if rate > 0.0 => {

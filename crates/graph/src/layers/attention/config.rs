@@ -1,11 +1,12 @@
 //! The settings of a layer.
 
-use crate::error::in_range;
-use crate::{Error, LayerError, Merge};
+use crate::settings::check_slope;
+use crate::{Error, Merge};
 #[cfg(doc)]
 use bochner_attention::{IkanDirect, Mikan};
 use bochner_attention::{Posterior, Size, Variant};
 use bochner_numerics::Seed;
+use bochner_numerics::argument::{at_least_one, rate};
 use bochner_ops::Activation;
 use serde::{Deserialize, Serialize};
 
@@ -238,27 +239,14 @@ impl GraphAttentionConfig {
         self.residual == Residual::Added && self.inputs != self.outputs()
     }
 
-    pub(super) fn validate(&self) -> Result<(), LayerError> {
-        for (axis, length) in [
-            ("`inputs`", self.inputs),
-            ("`source_inputs`", self.source_inputs.unwrap_or(1)),
-            ("`heads`", self.heads),
-            ("`width`", self.width),
-        ] {
-            if length == 0 {
-                let what = "a layer of graph attention";
-                return Err(Error::Empty { what, axis }.into());
-            }
-        }
-        let slope = self.slope;
-        in_range((0.0..=1.0).contains(&slope), "slope", "from 0 to 1", slope)?;
-        for (name, rate) in [
-            ("input_dropout", self.input_dropout),
-            ("value_dropout", self.value_dropout),
-            ("coefficient_dropout", self.coefficient_dropout),
-        ] {
-            crate::layers::check_rate(name, rate)?;
-        }
-        Ok(())
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        at_least_one("inputs", self.inputs)?;
+        at_least_one("source_inputs", self.source_inputs.unwrap_or(1))?;
+        at_least_one("heads", self.heads)?;
+        at_least_one("width", self.width)?;
+        check_slope(self.slope)?;
+        rate("input_dropout", self.input_dropout)?;
+        rate("value_dropout", self.value_dropout)?;
+        Ok(rate("coefficient_dropout", self.coefficient_dropout)?)
     }
 }

@@ -40,7 +40,7 @@ impl<E: Element> GraphAttention<E> {
             }
         };
         Ok(GraphInspection {
-            weights: passed.kept.weights(),
+            weights: passed.kept.weights(graph.graph),
             points,
             correlation,
         })

@@ -12,11 +12,10 @@ pub use inspection::GraphInspection;
 
 use super::glorot;
 use super::nodes::{AttributedGraph, GivenNodes, Nodes, OwnedFeatures, elements_of};
-use crate::error::same_shape;
 use crate::{EdgeWeights, Features, LayerError};
 use arrays::Arrays;
 use bochner_nn::{Element, Leaf, TapeInputs, record};
-use bochner_numerics::Seed;
+use bochner_numerics::{Seed, argument};
 use bochner_ops::Mode;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Tape, Tensor};
@@ -350,7 +349,7 @@ impl<E: Element> GraphAttention<E> {
     ) -> Result<EdgeWeights<E>, LayerError> {
         let graph = graph.into();
         let (_, passed) = self.pass(graph, nodes.into())?;
-        Ok(passed.kept.weights())
+        Ok(passed.kept.weights(graph.graph))
     }
 
     /// The output before the activation, and what is kept of it.
@@ -391,14 +390,8 @@ impl<E: Element> GraphAttention<E> {
         inputs: TapeInputs<E, T>,
     ) -> Result<Recorded<E, T>, LayerError> {
         let shape = (operation.plan.targets(), self.config.outputs());
-        if shape.0 == 0 {
-            let what = "the output of a layer on the tape (`infer` may have an empty one)";
-            return Err(crate::Error::Empty {
-                what,
-                axis: "target",
-            }
-            .into());
-        }
+        let name = "targets of a layer on the tape (`infer` takes a graph without nodes)";
+        argument::at_least_one(name, shape.0)?;
         let mut outputs = record(operation, self.with_parameters(inputs))?;
         Ok(GraphAttended {
             output: outputs.take(shape)?,
@@ -450,18 +443,17 @@ impl<E: Element> GraphAttention<E> {
         }
         let targets = [graph.targets(), columns[0]];
         let sources = [graph.sources(), columns[1]];
-        same_shape("the targets' features", &targets, &nodes[0])?;
-        same_shape("the sources' features", &sources, &nodes[nodes.len() - 1])?;
+        argument::shape("features of the targets", &targets, &nodes[0])?;
+        argument::shape("features of the sources", &sources, &nodes[nodes.len() - 1])?;
         let wanted = [graph.edge_count(), self.config.edge_inputs];
-        let (what, given) = match attributes {
-            Some(x) => ("the attributes of the edges", [x.nrows(), x.ncols()]),
+        let (name, given) = match attributes {
+            Some(x) => ("attributes of the edges", [x.nrows(), x.ncols()]),
             None => (
-                "the attributes of the edges (none are given; an `AttributedGraph` has some)",
+                "attributes of the edges (give an `AttributedGraph`)",
                 [graph.edge_count(), 0],
             ),
         };
-        same_shape(what, &wanted, &given)?;
-        Ok(())
+        Ok(argument::shape(name, &wanted, &given)?)
     }
 }
 

@@ -3,7 +3,8 @@
 use super::arrays::{All, Arrays, Gradients};
 use super::config::{AttentionKind, GraphAttentionConfig, Residual};
 use super::points::{Drawn, gaussian};
-use crate::attend::{Kept, attend_keeping, attend_kept_vjp};
+use crate::attend::Kept;
+use crate::engine::Call;
 use crate::error::within;
 use crate::layers::nodes::{GivenNodes, OwnedFeatures, elements_of, matrix};
 use crate::layers::rows::{add, add_to_rows, sum_of_rows};
@@ -83,7 +84,7 @@ impl<T: Real> Plan<T> {
         let drawn = self.draw(&transformed, p)?;
         let settings = self.settings(p, drawn.as_ref())?;
         let [targets, sources] = ends(&transformed);
-        let (output, kept) = attend_keeping(&self.graph, targets, sources, &settings)?;
+        let (output, kept) = Call::new(&self.graph, targets, sources, &settings)?.attend()?;
         let output = self.finish(output, nodes[0], p)?;
         let penalty = drawn.as_ref().map_or(T::zero(), Drawn::penalty);
         let passed = Passed {
@@ -169,7 +170,8 @@ impl<T: Real> Plan<T> {
     ) -> Result<PassGradients<T>, LayerError> {
         let settings = self.settings(p, passed.drawn.as_ref())?;
         let [x, y] = ends(&passed.transformed);
-        let g = attend_kept_vjp(&self.graph, x, y, &settings, &passed.kept, output)?;
+        let call = Call::new(&self.graph, x, y, &settings)?;
+        let g = call.vjp(&passed.kept, output)?;
         let (mut targets, mut sources) = (g.targets, g.sources);
         let own = match (&self.config.kind, &passed.drawn, g.points) {
             (AttentionKind::Kernel(variant), Some(drawn), Some(points)) => {

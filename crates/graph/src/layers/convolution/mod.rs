@@ -5,13 +5,12 @@ mod operation;
 use super::attention::Bias;
 use super::nodes::{GivenNodes, OwnedFeatures};
 use super::rows::add_to_rows;
-use super::{check_rate, glorot, mask};
-use crate::error::same_shape;
+use super::{glorot, mask};
 use crate::{Error, Features, Graph, LayerError, convolve};
 use bochner_nn::{
     Element, Leaf, Parameter, ParameterMut, Parameters, TapeInputs, join, record_one,
 };
-use bochner_numerics::{DropoutMask, Seed};
+use bochner_numerics::{DropoutMask, Seed, argument};
 use bochner_ops::Mode;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Tape, Tensor};
@@ -91,13 +90,9 @@ impl<E: Element> GraphConvolution<E> {
         let GraphConvolutionConfig {
             inputs, outputs, ..
         } = *config;
-        for (axis, length) in [("`inputs`", inputs), ("`outputs`", outputs)] {
-            if length == 0 {
-                let what = "a graph convolution";
-                return Err(Error::Empty { what, axis }.into());
-            }
-        }
-        check_rate("input_dropout", config.input_dropout)?;
+        argument::at_least_one("inputs", inputs)?;
+        argument::at_least_one("outputs", outputs)?;
+        argument::rate("input_dropout", config.input_dropout)?;
         let (shape, map) = ((inputs, outputs), [inputs, outputs]);
         let zeros = || Leaf::new(device, Array1::zeros(outputs));
         let bias = (config.bias == Bias::Learned).then(zeros);
@@ -176,7 +171,7 @@ impl<E: Element> GraphConvolution<E> {
     fn check(&self, graph: &Graph, nodes: [usize; 2]) -> Result<(), Error> {
         graph.expect_square("a convolution")?;
         let wanted = [graph.targets(), self.config.inputs];
-        same_shape("the nodes' features", &wanted, &nodes)
+        Ok(argument::shape("features", &wanted, &nodes)?)
     }
 
     fn recorded<T: Tape<E, Cpu>>(

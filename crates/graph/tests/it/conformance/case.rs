@@ -1,7 +1,7 @@
 //! Graphs, features and parameters to test with.
 
 use bochner_graph::{
-    Attended, AttentionGradients, EdgeTerm, Graph, Merge, Points, Score, Settings, attend,
+    EdgeAttention, EdgeAttentionGradients, EdgeTerm, Graph, Merge, Points, Score, Settings, attend,
     attend_vjp,
 };
 use bochner_numerics::{DropoutMask, Real, Seed, standard_normal};
@@ -205,7 +205,7 @@ impl<T: Real> Case<T> {
         }
     }
 
-    pub(crate) fn attend(&self) -> Attended<T> {
+    pub(crate) fn attend(&self) -> EdgeAttention<'_, '_, T> {
         let (targets, sources) = (self.targets.view(), self.sources.view());
         attend(&self.graph, targets, sources, &self.settings()).unwrap()
     }
@@ -226,24 +226,17 @@ impl<T: Real> Case<T> {
         )
     }
 
-    pub(crate) fn gradients(&self) -> AttentionGradients<T> {
-        let (targets, sources) = (self.targets.view(), self.sources.view());
-        let (attended, settings, cotangent) = (self.attend(), self.settings(), self.cotangent());
-        let cotangent = cotangent.view();
-        attend_vjp(
-            &self.graph,
-            targets,
-            sources,
-            &settings,
-            &attended,
-            cotangent,
-        )
-        .unwrap()
+    pub(crate) fn gradients(&self) -> EdgeAttentionGradients<T> {
+        self.gradients_from(&self.cotangent())
+    }
+
+    pub(crate) fn gradients_from(&self, cotangent: &Array2<T>) -> EdgeAttentionGradients<T> {
+        attend_vjp(&self.attend(), cotangent.view()).unwrap()
     }
 }
 
 /// All gradients by name, flat.
-pub(crate) fn named<T: Real>(g: &AttentionGradients<T>) -> Vec<(&'static str, Vec<T>)> {
+pub(crate) fn named<T: Real>(g: &EdgeAttentionGradients<T>) -> Vec<(&'static str, Vec<T>)> {
     let mut all = vec![
         ("targets", g.targets.iter().copied().collect()),
         ("sources", g.sources.iter().copied().collect()),

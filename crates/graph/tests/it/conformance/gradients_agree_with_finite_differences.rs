@@ -1,7 +1,7 @@
 //! Every gradient against central differences, in double precision.
 
 use crate::conformance::case::{Case, KINDS, Kind, SMALL, named, random_graph};
-use bochner_graph::{Batch, Merge, attend_vjp};
+use bochner_graph::{Batch, Merge};
 use bochner_numerics::{finite_difference, relative_error};
 use ndarray::{Array2, Axis, concatenate};
 
@@ -87,14 +87,7 @@ fn of_copies_side_by_side() {
             sources: tiled(&one.sources),
             ..one.clone()
         };
-        let (attended, settings) = (all.attend(), all.settings());
-        let (targets, sources) = (all.targets.view(), all.sources.view());
-        let cotangent = tiled(&one.cotangent());
-        let cotangent = cotangent.view();
-        let got = attend_vjp(
-            &all.graph, targets, sources, &settings, &attended, cotangent,
-        )
-        .unwrap();
+        let got = all.gradients_from(&tiled(&one.cotangent()));
         let want = one.gradients();
         assert_eq!(got.targets, tiled(&want.targets), "{kind:?}");
         assert_eq!(got.sources, tiled(&want.sources), "{kind:?}");

@@ -1,7 +1,8 @@
 //! Arguments that do not fit are named, with what was expected.
 
 use crate::conformance::case::{Case, KINDS, Kind};
-use bochner_graph::{Error, Graph, Settings, attend, attend_vjp};
+use bochner_graph::{Error, Graph, Merge, attend, attend_vjp};
+use bochner_numerics::ArgumentError;
 use ndarray::{Array2, Array3, s};
 
 fn refusal(case: &Case<f64>) -> Error {
@@ -15,9 +16,16 @@ fn changed(kind: Kind, change: impl FnOnce(&mut Case<f64>)) -> Error {
     refusal(&case)
 }
 
-fn misshapen(error: Error) -> &'static str {
+fn misshapen(error: Error) -> String {
     match error {
-        Error::ShapeMismatch { what, .. } => what,
+        Error::Argument(ArgumentError::Shape { name, .. }) => name.into(),
+        other => panic!("{other}"),
+    }
+}
+
+fn not_finite(error: Error) -> (String, Vec<usize>) {
+    match error {
+        Error::Argument(ArgumentError::NotFinite { name, index, .. }) => (name.into(), index),
         other => panic!("{other}"),
     }
 }
@@ -46,50 +54,34 @@ fn shapes_that_do_not_fit() {
     };
     assert_eq!(
         attributes(|own| own.values = Array2::zeros((9, 3))),
-        "attributes"
+        "edges.attributes"
     );
     assert_eq!(
         attributes(|own| own.weight = Array2::zeros((3, 5))),
-        "weight of the edges"
+        "edges.weight"
     );
-    assert_eq!(attributes(|own| own.b = Array2::zeros((1, 2))), "b");
+    assert_eq!(attributes(|own| own.b = Array2::zeros((1, 2))), "edges.b");
 }
 
 #[test]
-fn a_cotangent_or_a_graph_that_does_not_fit() {
+fn a_cotangent_that_does_not_fit() {
     let case = Case::<f64>::small(Kind::Classic);
-    let (targets, sources) = (case.targets.view(), case.sources.view());
-    let (settings, attended) = (case.settings(), case.attend());
-    let pulled_by = |settings: &Settings<f64>, graph: &Graph, cotangent: Array2<f64>| {
-        let cotangent = cotangent.view();
-        attend_vjp(graph, targets, sources, settings, &attended, cotangent)
+    let average = Case {
+        merge: Merge::Average,
+        ..case.clone()
     };
-    let pulled = |graph: &Graph, cotangent| pulled_by(&settings, graph, cotangent);
-    let error = pulled(&case.graph, Array2::zeros((6, 3))).unwrap_err();
-    assert_eq!(misshapen(error), "cotangent");
-    let mut edges = case.graph.edges();
-    assert!(edges[0] != edges[1]);
-    edges.swap(0, 1);
-    let other = Graph::from_edges(6, edges).unwrap();
-    let error = pulled(&other, case.cotangent()).unwrap_err();
-    assert_eq!(error, Error::AnotherGraph);
-    let mut of_three = case.clone();
-    of_three.a = Array2::zeros((3, 4));
-    let error = pulled_by(&of_three.settings(), &case.graph, case.cotangent());
-    let error = misshapen(error.unwrap_err());
-    assert_eq!(error, "heads and width of what was attended");
-    let equal = Graph::from_edges(6, case.graph.edges()).unwrap();
-    let [own, equal] = [&case.graph, &equal].map(|graph| pulled(graph, case.cotangent()).unwrap());
-    assert_eq!(own, equal);
-    let error = pulled(&case.graph, Array2::from_elem((6, 6), f64::NAN)).unwrap_err();
-    assert!(matches!(
-        error,
-        Error::NotANumber {
-            what: "cotangent",
-            at: 0,
-            ..
-        }
-    ));
+    let refused = |case: &Case<f64>, cotangent: Array2<f64>| {
+        attend_vjp(&case.attend(), cotangent.view()).unwrap_err()
+    };
+    for (case, wrong) in [(&case, (6, 3)), (&case, (5, 6)), (&average, (6, 6))] {
+        assert_eq!(misshapen(refused(case, Array2::zeros(wrong))), "cotangent");
+    }
+    let mut cotangent = case.cotangent();
+    cotangent[[2, 1]] = f64::NAN;
+    assert_eq!(
+        not_finite(refused(&case, cotangent)),
+        ("cotangent".to_owned(), vec![2, 1])
+    );
 }
 
 #[test]
@@ -100,52 +92,58 @@ fn what_is_no_number_in_sources_that_begin_with_the_targets() {
     nodes[[2, 0]] = f64::NAN;
     let targets = nodes.slice(s![..2, ..]);
     let error = attend(&graph, targets, nodes.view(), &case.settings()).unwrap_err();
-    assert!(matches!(
-        error,
-        Error::NotANumber {
-            what: "sources",
-            ..
-        }
-    ));
+    assert_eq!(not_finite(error), ("sources".to_owned(), vec![2, 0]));
 }
 
 #[test]
-fn what_is_no_number() {
-    let named = |kind, change: fn(&mut Case<f64>)| match changed(kind, change) {
-        Error::NotANumber { what, .. } => what,
-        other => panic!("{other}"),
-    };
+fn what_is_not_finite() {
+    let named = |kind, change: fn(&mut Case<f64>)| not_finite(changed(kind, change)).0;
     for kind in KINDS {
-        assert_eq!(
-            named(kind, |case| case.targets[[0, 1]] = f64::NAN),
-            "targets"
-        );
-        assert_eq!(
-            named(kind, |case| case.sources[[5, 5]] = f64::INFINITY),
-            "sources"
-        );
+        let name = named(kind, |case| case.targets[[0, 1]] = f64::NAN);
+        assert_eq!(name, "targets");
+        let name = named(kind, |case| case.sources[[5, 5]] = f64::INFINITY);
+        assert_eq!(name, "sources");
         assert_eq!(named(kind, |case| case.a[[1, 0]] = f64::NAN), "a");
-        assert_eq!(named(kind, |case| case.sources[[0, 0]] = 1e200), "sources");
     }
     assert_eq!(named(KERNEL, |case| case.w1[[0, 0, 0]] = f64::NAN), "w1");
     assert_eq!(named(KERNEL, |case| case.w2[[0, 0, 0]] = f64::NAN), "w2");
     let spoil = |case: &mut Case<f64>| case.attributes.as_mut().unwrap().values[[0, 0]] = f64::NAN;
-    assert_eq!(named(Kind::Dynamic, spoil), "attributes");
+    assert_eq!(named(Kind::Dynamic, spoil), "edges.attributes");
+}
+
+/// Finite numbers that scores cannot be computed from are not called NaN: the error says the limit.
+#[test]
+fn what_is_too_large() {
+    for kind in KINDS {
+        let error = changed(kind, |case| case.sources[[4, 1]] = -1e200);
+        let Error::TooLarge {
+            what,
+            index,
+            got,
+            limit,
+        } = error
+        else {
+            panic!("{error}")
+        };
+        assert_eq!((what, index, got), ("sources", vec![4, 1], -1e200));
+        assert!((1e77..1.2e77).contains(&limit));
+    }
 }
 
 #[test]
 fn settings_out_of_range() {
     let named = |kind, change: &dyn Fn(&mut Case<f64>)| match changed(kind, change) {
-        Error::OutOfRange { name, .. } => name,
+        Error::Argument(ArgumentError::OutOfRange { name, .. }) => name,
         other => panic!("{other}"),
     };
     let odd = named(Kind::Classic, &|case| case.a = Array2::zeros((2, 7)));
-    assert_eq!(odd, "the number of columns of a");
+    assert_eq!(odd, "columns of a");
     for slope in [-0.1, 1.1, f64::NAN] {
         assert_eq!(named(Kind::Classic, &|case| case.slope = slope), "slope");
     }
     for p in [0.0, -1.0, f64::INFINITY, f64::NAN] {
         assert_eq!(named(Kind::Stationary { p, floor: 0.0 }, &|_| ()), "p");
+        assert_eq!(named(Kind::Gaussian { p: Some(p) }, &|_| ()), "p");
     }
     for floor in [-1e-9, f64::NAN] {
         assert_eq!(named(Kind::Stationary { p: 2.0, floor }, &|_| ()), "floor");
@@ -155,13 +153,13 @@ fn settings_out_of_range() {
 #[test]
 fn axes_of_length_zero() {
     let empty = |error| match error {
-        Error::Empty { what, axis } => (what, axis),
+        Error::Argument(ArgumentError::Empty { name, .. }) => name,
         other => panic!("{other}"),
     };
     let error = changed(Kind::Classic, |case| case.a = Array2::zeros((0, 6)));
-    assert_eq!(empty(error), ("a", "head"));
+    assert_eq!(empty(error), "a");
     let error = changed(Kind::Dynamic, |case| case.a = Array2::zeros((2, 0)));
-    assert_eq!(empty(error), ("a", "width"));
+    assert_eq!(empty(error), "a");
     let error = changed(KERNEL, |case| case.w1 = Array3::zeros((2, 0, 6)));
-    assert_eq!(empty(error), ("w1", "R"));
+    assert_eq!(empty(error), "spectral points");
 }

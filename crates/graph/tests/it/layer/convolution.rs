@@ -109,19 +109,14 @@ fn what_does_not_fit_is_named() {
         outputs: 0,
         ..config(0.0, Bias::None)
     };
-    assert!(matches!(
-        refused(&empty),
-        LayerError::Graph(Error::Empty { .. })
-    ));
-    let error = refused(&config(1.0, Bias::None));
-    assert!(matches!(error, LayerError::Graph(Error::OutOfRange { .. })));
+    let error = refused(&empty).to_string();
+    assert!(error.starts_with("`outputs` is 0"), "{error}");
+    let error = refused(&config(1.0, Bias::None)).to_string();
+    assert!(error.starts_with("`input_dropout` is 1"), "{error}");
     let layer = layer(&config(0.0, Bias::None));
     let of = |x: Array2<f64>, graph: Graph| layer.apply(&graph, tensor(&x), TRAINING).unwrap_err();
-    let error = of(normal((6, 4), "x"), graph());
-    assert!(matches!(
-        error,
-        LayerError::Graph(Error::ShapeMismatch { .. })
-    ));
+    let error = of(normal((6, 4), "x"), graph()).to_string();
+    assert!(error.starts_with("`features` has shape [6, 4]"), "{error}");
     let error = of(normal((7, 5), "x"), bipartite());
     assert!(matches!(error, LayerError::Graph(Error::NotSquare { .. })));
 }
