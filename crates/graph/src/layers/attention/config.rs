@@ -247,6 +247,7 @@ impl GraphAttentionConfig {
         check_slope(self.slope)?;
         rate("input_dropout", self.input_dropout)?;
         rate("value_dropout", self.value_dropout)?;
-        Ok(rate("coefficient_dropout", self.coefficient_dropout)?)
+        rate("coefficient_dropout", self.coefficient_dropout)?;
+        Ok(self.activation.validate()?)
     }
 }
