@@ -2,7 +2,7 @@
 
 use crate::workload::{Element, Pass, Run, Workload};
 use bochner_numerics::{Mat, MatMut, Real, matmul, parallel};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
@@ -12,14 +12,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// What a measurement was made on.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's name.
     pub processor: String,
     /// Threads that it runs at a time.
     pub cores: usize,
     /// Those of its instruction sets that matter here.
-    pub instruction_sets: Vec<&'static str>,
+    pub instruction_sets: Vec<String>,
     /// `BOCHNER_INSTRUCTIONS`, if the choice was forced.
     pub forced: Option<String>,
     /// The commit of the working directory, if it is one of git's.
@@ -59,7 +59,7 @@ pub(crate) fn first_line(program: &Path, arguments: &[&str]) -> Option<String> {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn instruction_sets() -> Vec<&'static str> {
+fn instruction_sets() -> Vec<String> {
     let sets = [
         ("avx2", is_x86_feature_detected!("avx2")),
         ("fma", is_x86_feature_detected!("fma")),
@@ -67,11 +67,11 @@ fn instruction_sets() -> Vec<&'static str> {
         ("avx512bf16", is_x86_feature_detected!("avx512bf16")),
     ];
     let present = sets.into_iter().filter(|(_, present)| *present);
-    present.map(|(name, _)| name).collect()
+    present.map(|(name, _)| name.to_owned()).collect()
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn instruction_sets() -> Vec<&'static str> {
+fn instruction_sets() -> Vec<String> {
     Vec::new()
 }
 

@@ -39,6 +39,10 @@ struct Arguments {
     /// and write them down
     #[arg(long, conflicts_with_all = ["filter", "peers", "json"])]
     count: bool,
+    /// Measure nothing: write the results under docs/results/bench into the tables of
+    /// docs/performance.md and the picture docs/attention.svg
+    #[arg(long, conflicts_with_all = ["filter", "peers", "json", "count"])]
+    tables: bool,
     /// Write the results to a file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -79,6 +83,9 @@ fn main() -> ExitCode {
 
 /// Measures, and prints the table.
 fn run(arguments: Arguments) -> Result<(), Error> {
+    if arguments.tables {
+        return bochner_benches::report::write_page(&root().join("docs"));
+    }
     if arguments.count {
         return count(arguments.instructions.as_deref().unwrap_or("avx2"));
     }

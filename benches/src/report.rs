@@ -1,6 +1,10 @@
 //! What came out: as a table, and as JSON.
 
 mod checks;
+mod number;
+mod page;
+mod picture;
+mod results;
 mod row;
 mod table;
 
@@ -8,11 +12,12 @@ use crate::machine::{Machine, TRIAD};
 use crate::workload::Element;
 use crate::{Error, Measured, Workload};
 pub use checks::Check;
+pub use page::write_page;
 pub use row::{Comparison, PeerTime, Round, Row};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A run of the benchmarks.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// What it ran on.
     pub machine: Machine,
@@ -29,7 +34,7 @@ pub struct Report {
 }
 
 /// What the machine reached at best, in this run.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Ceilings {
     /// Products of `f32`: the best GFLOP/s.
     pub gflops_f32: f64,

@@ -4,10 +4,10 @@ use super::row::{least, most};
 use super::{Report, Row};
 use crate::attention::{IKA_NS, LENGTHS, LINEAR_TIME};
 use crate::decoding;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A bound on a number that several rows give.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     /// In words.
     pub what: String,

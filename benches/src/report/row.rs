@@ -4,17 +4,17 @@ use super::Ceilings;
 use crate::measure::median;
 use crate::workload::{Against, Pass, Peer};
 use crate::{Measured, Workload};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One pass of one workload.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// What was computed.
-    pub work: &'static str,
+    pub work: String,
     /// Its shape.
     pub shape: Vec<usize>,
     /// Which pass.
-    pub pass: &'static str,
+    pub pass: String,
     /// Threads of ours.
     pub threads: usize,
     /// Median of the rounds' medians.
@@ -31,7 +31,8 @@ pub struct Row {
     pub peak_mb: Option<f64>,
     /// The share of the processor's time that others took, in the worst round.
     pub others_cpu: Option<f64>,
-    /// Each round.
+    /// Each round; older results do not tell them.
+    #[serde(default)]
     pub each: Vec<Round>,
     /// How the peers fared.
     pub against: Vec<Comparison>,
@@ -40,10 +41,10 @@ pub struct Row {
 }
 
 /// Ours and the fastest of some peers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Comparison {
     /// What the peers have in common.
-    pub label: &'static str,
+    pub label: String,
     /// Each of them.
     pub peers: Vec<PeerTime>,
     /// The fastest.
@@ -57,7 +58,7 @@ pub struct Comparison {
 }
 
 /// One round of ours or of a peer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Round {
     /// The median.
     pub ms: Option<f64>,
@@ -66,7 +67,7 @@ pub struct Round {
 }
 
 /// How one peer fared.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PeerTime {
     /// Its name.
     pub name: String,
@@ -76,7 +77,8 @@ pub struct PeerTime {
     pub peak_mb: Option<f64>,
     /// The share of the processor's time that others took, in the worst round.
     pub others_cpu: Option<f64>,
-    /// Each round.
+    /// Each round; older results do not tell them.
+    #[serde(default)]
     pub each: Vec<Round>,
     /// Why there is no time.
     pub failure: Option<String>,
@@ -97,9 +99,9 @@ impl Row {
         let of = |reached: f64, best: f64| (own_threads == threads).then(|| reached / best);
         let compare = |against| Comparison::new(against, ms, &theirs);
         Self {
-            work: workload.name,
+            work: workload.name.to_owned(),
             shape: workload.shape.clone(),
-            pass: pass.name,
+            pass: pass.name.to_owned(),
             threads: own_threads,
             ms,
             min_ms: over(ours, |one| one.min_ms(pass.name), least).unwrap_or(f64::NAN),
@@ -112,6 +114,11 @@ impl Row {
             against: pass.against.iter().map(compare).collect(),
             bytes: pass.bytes,
         }
+    }
+
+    /// Whether a peer ran beside it.
+    pub(super) fn has_peers(&self) -> bool {
+        self.against.iter().any(|against| against.ratio.is_some())
     }
 
     pub(super) fn shape(&self) -> String {
@@ -138,7 +145,7 @@ impl Comparison {
         let best = timed.min_by(|a, b| a.0.total_cmp(&b.0));
         let ratio = best.map(|(ms, _)| ms / ours);
         Self {
-            label: against.label,
+            label: against.label.to_owned(),
             best: best.map(|(_, name)| name.clone()),
             ratio,
             target: against.target,

@@ -6,7 +6,7 @@ use crate::Machine;
 use std::fmt;
 
 /// Above this share of the processor's time, other processes have spoilt a measurement.
-const BUSY: f64 = 0.05;
+pub(super) const BUSY: f64 = 0.05;
 
 const HEADER: [&str; 13] = [
     "work",
@@ -195,7 +195,7 @@ fn some(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
 }
 
 /// A Markdown table with aligned columns; its first line is the header.
-fn table<const N: usize>(lines: &[[String; N]]) -> String {
+pub(super) fn table<const N: usize>(lines: &[[String; N]]) -> String {
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
     let widths: [usize; N] = std::array::from_fn(|column| width(column).unwrap_or(0).max(3));
     let mut text = String::new();
