@@ -38,7 +38,8 @@ fn settings_out_of_range() {
         let error = refused(&empty).to_string();
         assert_eq!(error, format!("`{setting}` is 0, but must be at least 1"));
     }
-    let changes: [(fn(&mut GraphAttentionConfig), &str); 5] = [
+    type Change = fn(&mut GraphAttentionConfig);
+    let changes: [(Change, &str); 5] = [
         (|config| config.slope = 1.5, "slope"),
         (|config| config.slope = f64::NAN, "slope"),
         (|config| config.input_dropout = 1.0, "input_dropout"),
