@@ -34,13 +34,6 @@ pub enum Form {
     LinearTime,
 }
 
-impl Form {
-    /// Settings are written down without what is usual.
-    pub(crate) fn is_usual(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// The smallest floor at which the linear-time form's rounding errors are still small beside it.
 const LOWEST_FLOOR: f64 = 1e-6;
 

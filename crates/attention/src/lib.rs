@@ -99,9 +99,8 @@
 //! | [`Magnitude`], [`magnitude()`], [`log_norm_sq`] | which norm |
 //! | [`Mask`] | which keys |
 //! | [`Mechanism`], [`REGISTRY`], [`Variant`] | mechanisms with parameters, by name |
-//! | [`SpectralMechanism`], [`DrawnPoints`] | their spectral points alone, for other kinds of attention |
 //! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`] | their settings |
-//! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | what the kernel family can choose |
+//! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | what the kernel family can choose, from `bochner-spectral` |
 //! | `MultiHead` | the trainable layer (feature `dfdx`) |
 //! | `MultiHeadInference`, `MultiHeadDecoder` | the same as it stands, without a tape |
 
@@ -121,22 +120,21 @@ mod multi_head;
 mod registry;
 mod settings;
 mod similarity;
-mod spectral;
 mod variants;
 mod workspace;
 
 pub use attend::{Attended, AttentionGradients, attend, attend_into, attend_vjp, weights};
 pub use blocks::Blocks;
-pub use bochner_spectral::DirectInit;
+pub use bochner_spectral::{
+    Copula, DirectInit, Drawn, ParameterSpec, Posterior, Preset, Size, Stationarity,
+};
 pub use decoder::{Decoder, DecoderSize};
 pub use error::Error;
 pub use form::Form;
 pub use linear_time_state::{LinearTimeState, linear_time_state};
 pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
 pub use mask::Mask;
-pub use mechanism::{
-    Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, ParameterSpec, Pass, Size,
-};
+pub use mechanism::{Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass};
 #[cfg(feature = "dfdx")]
 pub use multi_head::{
     Attention, MultiHead, MultiHeadConfig, MultiHeadDecoder, MultiHeadInference,
@@ -145,9 +143,5 @@ pub use multi_head::{
 pub use registry::{Described, Entry, REGISTRY, Variant, find};
 pub use settings::{OwnedSettings, Settings};
 pub use similarity::{Points, PointsGradients, Similarity};
-pub use spectral::{DrawnCotangents, DrawnPoints, SpectralMechanism};
-pub use variants::{
-    Copula, Draw, Expsin, IkanDirect, Linear, Mikan, MikanGradients, Posterior, Preset, RbfOnly,
-    Softmax, Stationarity,
-};
+pub use variants::{Expsin, IkanDirect, Linear, Mikan, MikanGradients, RbfOnly, Softmax};
 pub use workspace::Workspace;

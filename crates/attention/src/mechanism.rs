@@ -2,7 +2,8 @@
 
 use crate::{Decoder, DecoderSize, Error, Form, Mask, OwnedSettings, Settings};
 use bochner_numerics::{DropoutMask, Real, Seed};
-use ndarray::{Array1, Array3, Array4, ArrayD, ArrayView1, ArrayView4, ArrayViewD, IxDyn};
+use bochner_spectral::{ParameterSpec, Size};
+use ndarray::{Array1, Array3, Array4, ArrayView1, ArrayView4};
 use rand::RngCore;
 use std::any::Any;
 use std::fmt::Debug;
@@ -135,39 +136,6 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         let settings = self.settings(&Inputs::unseen(&none), parameters, pass)?;
         let settings = settings.with_mask(Mask::CAUSAL);
         Decoder::new(&Settings { form, ..settings }, size)
-    }
-}
-
-/// The sizes that a mechanism's parameters depend on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// Number of heads, M.
-    pub heads: usize,
-    /// Width of one head's queries and keys, d.
-    pub width: usize,
-}
-
-/// Name and shape of one parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParameterSpec {
-    /// Its name, unique within the mechanism.
-    pub name: String,
-    /// Its shape.
-    pub shape: Vec<usize>,
-}
-
-impl ParameterSpec {
-    /// A parameter of the given name and shape.
-    pub fn new(name: impl Into<String>, shape: &[usize]) -> Self {
-        Self {
-            name: name.into(),
-            shape: shape.to_vec(),
-        }
-    }
-
-    /// The number of its elements.
-    pub fn count(&self) -> usize {
-        self.shape.iter().product()
     }
 }
 
@@ -331,65 +299,4 @@ pub struct Inspection<T> {
     pub points: Option<(Array4<T>, Array4<T>)>,
     /// The correlation of the heads, for each latent dimension of the first example, `[d, M, M]`.
     pub correlation: Option<Array3<T>>,
-}
-
-/// A flat slice of parameters, seen through their specification.
-#[derive(Debug)]
-pub(crate) struct Named<'a, T> {
-    specs: Vec<ParameterSpec>,
-    flat: &'a [T],
-}
-
-impl<'a, T: Real> Named<'a, T> {
-    pub(crate) fn new(
-        mechanism: &'static str,
-        specs: Vec<ParameterSpec>,
-        flat: &'a [T],
-    ) -> Result<Self, Error> {
-        let expected = specs.iter().map(ParameterSpec::count).sum();
-        if flat.len() == expected {
-            Ok(Self { specs, flat })
-        } else {
-            Err(Error::ParameterCount {
-                mechanism,
-                expected,
-                got: flat.len(),
-            })
-        }
-    }
-
-    /// The parameter called `name`.
-    ///
-    /// # Panics
-    /// If there is none, or of another rank: a bug of the mechanism.
-    pub(crate) fn get<D: ndarray::Dimension>(&self, name: &str) -> ndarray::ArrayView<'a, T, D> {
-        let at = self
-            .specs
-            .iter()
-            .position(|spec| spec.name == name)
-            .expect("a known name");
-        let start: usize = self.specs[..at].iter().map(ParameterSpec::count).sum();
-        let spec = &self.specs[at];
-        ArrayViewD::from_shape(IxDyn(&spec.shape), &self.flat[start..start + spec.count()])
-            .expect("cut to its shape")
-            .into_dimensionality()
-            .expect("the rank of its specification")
-    }
-}
-
-/// Lays arrays out by a specification.
-///
-/// # Panics
-/// If one is missing or has another shape: a bug of the mechanism.
-pub(crate) fn flatten<T: Real>(specs: &[ParameterSpec], named: Vec<(String, ArrayD<T>)>) -> Vec<T> {
-    let mut flat = Vec::new();
-    for spec in specs {
-        let (_, array) = named
-            .iter()
-            .find(|(name, _)| *name == spec.name)
-            .expect("a known name");
-        assert_eq!(array.shape(), spec.shape, "shape of {}", spec.name);
-        flat.extend(array.iter().copied());
-    }
-    flat
 }

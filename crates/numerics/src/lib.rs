@@ -45,6 +45,7 @@
 //! | [`operations`] | counting multiplications, exponentials, sines and powers |
 //! | `fingerprint` | [`fingerprint()`], a hash that stays the same |
 //! | [`random`] | [`Seed`], [`Stream`], [`DropoutMask`] |
+//! | [`scaling`] | powers of two that keep a backward pass in range |
 //! | [`check`] | finite differences and the one table of tolerances |
 
 pub mod allocations;
@@ -61,6 +62,7 @@ pub mod parallel;
 pub mod product;
 pub mod random;
 pub mod real;
+pub mod scaling;
 
 /// Work compiled once for each instruction set, the best of which is chosen at run time.
 pub mod instructions {

@@ -1,9 +1,8 @@
 //! Spectral points that are parameters themselves, and where they start.
 
 use crate::Error;
-use crate::error::expect_some;
-use crate::linear::uniform;
-use bochner_numerics::{Real, standard_normal};
+use crate::affine::uniform;
+use bochner_numerics::{Real, argument, standard_normal};
 use ndarray::Array3;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
@@ -37,7 +36,7 @@ pub struct DirectPoints<T> {
 /// Both arrays are `[heads, points, width]`, $M \times R \times d$.
 ///
 /// # Errors
-/// [`Error::Empty`] if one of the three is zero.
+/// [`Error::Argument`] if one of the three is zero.
 ///
 /// # Numerics
 /// Drawn in double precision and rounded, so that `f32` and `f64` start alike.
@@ -58,11 +57,11 @@ pub fn direct_points<T: Real>(
     points: usize,
     width: usize,
     init: DirectInit,
-    rng: &mut dyn RngCore,
+    rng: &mut (impl RngCore + ?Sized),
 ) -> Result<DirectPoints<T>, Error> {
-    expect_some("heads", heads)?;
-    expect_some("points", points)?;
-    expect_some("width", width)?;
+    argument::at_least_one("heads", heads)?;
+    argument::at_least_one("points", points)?;
+    argument::at_least_one("width", width)?;
     let shape = (heads, points, width);
     Ok(match init {
         DirectInit::NearSoftmax => near_softmax(shape, rng),
@@ -73,7 +72,10 @@ pub fn direct_points<T: Real>(
 /// How far the second point of a pair starts from the first, in standard deviations.
 const SPREAD: f64 = 0.1;
 
-fn near_softmax<T: Real>(shape: (usize, usize, usize), rng: &mut dyn RngCore) -> DirectPoints<T> {
+fn near_softmax<T: Real>(
+    shape: (usize, usize, usize),
+    rng: &mut (impl RngCore + ?Sized),
+) -> DirectPoints<T> {
     let std = (2.0 * (shape.2 as f64).sqrt()).sqrt().recip();
     let mut draw = || Array3::from_shape_simple_fn(shape, || std * standard_normal::<f64>(rng));
     let w1 = draw();
@@ -86,7 +88,7 @@ fn near_softmax<T: Real>(shape: (usize, usize, usize), rng: &mut dyn RngCore) ->
 
 fn kaiming_uniform<T: Real>(
     shape: (usize, usize, usize),
-    rng: &mut dyn RngCore,
+    rng: &mut (impl RngCore + ?Sized),
 ) -> DirectPoints<T> {
     let bound = 1.0 / ((shape.0 * shape.1) as f64).sqrt();
     let mut draw = || Array3::from_shape_simple_fn(shape, || uniform(bound, rng));
@@ -145,6 +147,6 @@ mod tests {
     #[test]
     fn what_is_empty_is_named() {
         let error = points::<f32>((2, 0, 4), DirectInit::NearSoftmax).unwrap_err();
-        assert_eq!(error, Error::Empty { what: "points" });
+        assert!(error.to_string().starts_with("`points` is 0"), "{error}");
     }
 }

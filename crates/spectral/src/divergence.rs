@@ -1,8 +1,7 @@
 //! The divergence of the mean-field posterior from the prior.
 
 use crate::Error;
-use crate::error::{expect_positive, expect_shape};
-use bochner_numerics::Real;
+use bochner_numerics::{Real, argument};
 use ndarray::{Array1, Array3, ArrayView1, ArrayView3, Axis};
 
 /// The Kullback-Leibler divergence of independent normal posteriors from the prior, per example.
@@ -20,12 +19,13 @@ use ndarray::{Array1, Array3, ArrayView1, ArrayView3, Axis};
 /// `mu` and `log_sigma` are `[B, M, d]`, the result `[B]`.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`] if they do not fit, [`Error::OutOfRange`] if `prior_std` is not finite
-/// and positive.
+/// [`Error::Argument`] if the shapes do not fit, or if `prior_std` lies outside $10^{-150}$ to
+/// $10^{150}$, where its square is no number of double precision.
 ///
 /// # Numerics
 /// Computed in double precision from $t = \log\sigma - \log s_0$ as $\frac12 (e^{2t} - 1) - t$ and
-/// rounded once, so that it stays exact where the posterior is close to the prior.
+/// rounded once, so that it stays exact where the posterior is close to the prior. Finite arguments
+/// give no NaN; a divergence beyond the type's range is infinite.
 ///
 /// # Reference
 /// Kingma, Welling, *Auto-encoding variational Bayes*, 2014, appendix B.
@@ -45,12 +45,12 @@ pub fn kl_mean_field<T: Real>(
     log_sigma: ArrayView3<T>,
     prior_std: T,
 ) -> Result<Array1<T>, Error> {
-    let prior = Prior::new(mu, log_sigma, prior_std)?;
+    let terms = Terms::new(mu, log_sigma, prior_std)?;
     let examples = mu.axis_iter(Axis(0)).zip(log_sigma.axis_iter(Axis(0)));
     Ok(examples
         .map(|(mu, log_sigma)| {
-            let terms = mu.iter().zip(log_sigma.iter());
-            T::of(terms.map(|(&mu, &log_sigma)| prior.kl(mu, log_sigma)).sum())
+            let pairs = mu.iter().zip(log_sigma.iter());
+            T::of(pairs.map(|(&mu, &log_sigma)| terms.kl(mu, log_sigma)).sum())
         })
         .collect())
 }
@@ -74,40 +74,44 @@ pub struct KlGradients<T> {
 /// `cotangent` is `[B]`.
 ///
 /// # Errors
-/// As [`kl_mean_field`], and [`Error::ShapeMismatch`] if `cotangent` does not fit.
+/// Those of [`kl_mean_field`], and [`Error::Argument`] if `cotangent` does not fit.
 pub fn kl_mean_field_vjp<T: Real>(
     mu: ArrayView3<T>,
     log_sigma: ArrayView3<T>,
     prior_std: T,
     cotangent: ArrayView1<T>,
 ) -> Result<KlGradients<T>, Error> {
-    let prior = Prior::new(mu, log_sigma, prior_std)?;
-    expect_shape("cotangent", &[mu.dim().0], cotangent.shape())?;
+    let terms = Terms::new(mu, log_sigma, prior_std)?;
+    argument::shape("cotangent", &[mu.dim().0], cotangent.shape())?;
     let scale = |b: usize| cotangent[b].as_f64();
     Ok(KlGradients {
         mu: Array3::from_shape_fn(mu.dim(), |(b, m, l)| {
-            T::of(scale(b) * mu[[b, m, l]].as_f64() / prior.variance)
+            T::of(scale(b) * mu[[b, m, l]].as_f64() / terms.variance)
         }),
         log_sigma: Array3::from_shape_fn(mu.dim(), |(b, m, l)| {
-            T::of(scale(b) * (2.0 * prior.log_ratio(log_sigma[[b, m, l]])).exp_m1())
+            // A cotangent of zero must not meet an infinity.
+            let slope = (2.0 * terms.log_ratio(log_sigma[[b, m, l]])).exp_m1();
+            T::of(scale(b) * slope.min(f64::MAX))
         }),
     })
 }
 
-struct Prior {
+/// The terms of the sum, for a given prior.
+struct Terms {
     log_std: f64,
     variance: f64,
 }
 
-impl Prior {
+impl Terms {
     fn new<T: Real>(
         mu: ArrayView3<T>,
         log_sigma: ArrayView3<T>,
         prior_std: T,
     ) -> Result<Self, Error> {
-        expect_shape("log_sigma", mu.shape(), log_sigma.shape())?;
-        expect_positive("prior_std", prior_std)?;
+        argument::shape("log_sigma", mu.shape(), log_sigma.shape())?;
         let std = prior_std.as_f64();
+        let allowed = "from 1e-150 to 1e150";
+        argument::in_range((1e-150..=1e150).contains(&std), "prior_std", std, allowed)?;
         Ok(Self {
             log_std: std.ln(),
             variance: std * std,
@@ -172,27 +176,33 @@ mod tests {
     fn what_does_not_fit_is_named() {
         let mu: Array3<f64> = random((2, 2, 3), "mu");
         let narrow: Array3<f64> = random((2, 2, 2), "narrow");
-        assert!(matches!(
-            kl_mean_field(mu.view(), narrow.view(), 1.0),
-            Err(Error::ShapeMismatch {
-                what: "log_sigma",
-                ..
-            })
-        ));
-        assert!(matches!(
-            kl_mean_field(mu.view(), mu.view(), f64::NAN),
-            Err(Error::OutOfRange {
-                what: "prior_std",
-                ..
-            })
-        ));
-        let one = array![1.0];
-        assert!(matches!(
-            kl_mean_field_vjp(mu.view(), mu.view(), 1.0, one.view()),
-            Err(Error::ShapeMismatch {
-                what: "cotangent",
-                ..
-            })
-        ));
+        let named = |error: Error, name: &str| {
+            assert!(error.to_string().starts_with(name), "{error}");
+        };
+        let (m, one) = (mu.view(), array![1.0]);
+        named(
+            kl_mean_field(m, narrow.view(), 1.0).unwrap_err(),
+            "`log_sigma`",
+        );
+        for prior_std in [f64::NAN, 0.0, 1e-200] {
+            named(kl_mean_field(m, m, prior_std).unwrap_err(), "`prior_std`");
+        }
+        let error = kl_mean_field_vjp(m, m, 1.0, one.view()).unwrap_err();
+        named(error, "`cotangent`");
+    }
+
+    #[test]
+    fn finite_arguments_give_no_nan() {
+        for (mu, log_sigma) in [(1e300, 1e300), (-1e300, -1e300), (0.0, 400.0)] {
+            let (mu, log_sigma) = (array![[[mu, 0.0]]], array![[[log_sigma, 0.0]]]);
+            let (mu, log_sigma) = (mu.view(), log_sigma.view());
+            let kl = kl_mean_field(mu, log_sigma, 0.1).unwrap();
+            assert!(kl[0] > 0.0, "{kl}");
+            for cotangent in [0.0, 1.0, -1e300] {
+                let g = kl_mean_field_vjp(mu, log_sigma, 0.1, array![cotangent].view()).unwrap();
+                let mut all = g.mu.iter().chain(&g.log_sigma);
+                assert!(all.all(|g: &f64| !g.is_nan()), "{g:?}");
+            }
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! The Gaussian estimator: normal spectral points whose standard deviations are learned.
 
 use crate::Error;
-use crate::error::{expect_shape, expect_some};
-use bochner_numerics::Real;
+use crate::range::bounded;
+use bochner_numerics::{Real, argument};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// The density $N(0, \operatorname{diag} s^2)$ of spectral points, as a function of $\log s$.
@@ -33,7 +33,7 @@ pub struct GaussianPoints<'a, T> {
     pub log_std: ArrayView1<'a, T>,
 }
 
-/// The gradients of [`GaussianPoints::points`], named and shaped as what they belong to.
+/// The gradients of [`GaussianPoints::points`], along parameter and noise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GaussianGradients<T> {
     /// Along the logarithm of the standard deviation, `[d]` or `[1]`.
@@ -49,11 +49,15 @@ impl<T: Real> GaussianPoints<'_, T> {
     /// `eps` and the result are `[n, d]`; batch, heads and points are all rows here.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if `log_std` has neither one entry nor as many as `eps` has
-    /// columns, [`Error::Empty`] if $d = 0$.
+    /// [`Error::Argument`] if $d = 0$, or if `log_std` has neither one entry nor as many as `eps` has
+    /// columns.
+    ///
+    /// # Numerics
+    /// Finite arguments give no NaN, here and in the gradients: a standard deviation beyond the type's
+    /// range is its largest number, and so is a gradient.
     pub fn points(&self, eps: ArrayView2<T>) -> Result<Array2<T>, Error> {
         self.check(&eps)?;
-        Ok(&eps * &self.log_std.mapv(T::exp))
+        Ok(&eps * &self.std())
     }
 
     /// The vector-Jacobian product of [`points`](Self::points).
@@ -64,7 +68,7 @@ impl<T: Real> GaussianPoints<'_, T> {
     /// `eps` and `cotangent` are `[n, d]`.
     ///
     /// # Errors
-    /// As [`points`](Self::points), and [`Error::ShapeMismatch`] if `cotangent` does not fit.
+    /// Those of [`points`](Self::points), and [`Error::Argument`] if `cotangent` does not fit.
     ///
     /// # Numerics
     /// Summed in double precision, in the order of the rows.
@@ -74,12 +78,13 @@ impl<T: Real> GaussianPoints<'_, T> {
         cotangent: ArrayView2<T>,
     ) -> Result<GaussianGradients<T>, Error> {
         self.check(&eps)?;
-        expect_shape("cotangent", eps.shape(), cotangent.shape())?;
-        let along_eps = &cotangent * &self.log_std.mapv(T::exp);
+        argument::shape("cotangent", eps.shape(), cotangent.shape())?;
+        let along_eps = (&cotangent * &self.std()).mapv_into(bounded);
         let mut log_std = vec![0.0; self.log_std.len()];
         let shared = log_std.len() == 1;
         for ((r, n), &eps) in eps.indexed_iter() {
-            log_std[if shared { 0 } else { n }] += eps.as_f64() * along_eps[[r, n]].as_f64();
+            let sum = &mut log_std[if shared { 0 } else { n }];
+            *sum = bounded(*sum + bounded(eps.as_f64() * along_eps[[r, n]].as_f64()));
         }
         Ok(GaussianGradients {
             log_std: log_std.into_iter().map(T::of).collect(),
@@ -87,12 +92,17 @@ impl<T: Real> GaussianPoints<'_, T> {
         })
     }
 
+    fn std(&self) -> Array1<T> {
+        self.log_std.mapv(|x| bounded(x.exp()))
+    }
+
     fn check(&self, eps: &ArrayView2<T>) -> Result<(), Error> {
-        expect_some("width", eps.ncols())?;
+        argument::at_least_one("width", eps.ncols())?;
         if self.log_std.len() == 1 {
             return Ok(());
         }
-        expect_shape("log_std", &[eps.ncols()], self.log_std.shape())
+        argument::shape("log_std", &[eps.ncols()], self.log_std.shape())?;
+        Ok(())
     }
 }
 
@@ -100,9 +110,9 @@ impl<T: Real> GaussianPoints<'_, T> {
 /// $s^2 = 1 / (2 \sqrt d)$.
 ///
 /// # Errors
-/// [`Error::Empty`] if `width`, $d$, is zero.
+/// [`Error::Argument`] if `width`, $d$, is zero.
 pub fn softmax_log_std<T: Real>(width: usize) -> Result<T, Error> {
-    expect_some("width", width)?;
+    argument::at_least_one("width", width)?;
     Ok(T::of(-0.5 * (2.0 * (width as f64).sqrt()).ln()))
 }
 
@@ -156,16 +166,29 @@ mod tests {
         let density = GaussianPoints {
             log_std: two.view(),
         };
-        assert!(matches!(
-            density.points(eps.view()),
-            Err(Error::ShapeMismatch {
-                what: "log_std",
-                ..
-            })
-        ));
+        let error = density.points(eps.view()).unwrap_err().to_string();
+        assert!(error.starts_with("`log_std` has shape [2]"), "{error}");
         let none: Array2<f64> = Array2::zeros((2, 0));
-        let empty = density.points(none.view());
-        assert_eq!(empty, Err(Error::Empty { what: "width" }));
+        let error = density.points(none.view()).unwrap_err().to_string();
+        assert!(error.starts_with("`width` is 0"), "{error}");
         assert!(softmax_log_std::<f64>(0).is_err());
+    }
+
+    #[test]
+    fn finite_arguments_give_no_nan() {
+        let (log_std, eps) = (array![800.0], array![[0.0, 1e300], [-2.0, -1e300]]);
+        let density = GaussianPoints {
+            log_std: log_std.view(),
+        };
+        let w = density.points(eps.view()).unwrap();
+        assert!(w.iter().all(|w: &f64| !w.is_nan()), "{w}");
+        for cotangent in [
+            array![[0.0, 0.0], [0.0, 0.0]],
+            array![[1.0, 1e300], [1.0, 1e300]],
+        ] {
+            let g = density.points_vjp(eps.view(), cotangent.view()).unwrap();
+            let mut all = g.log_std.iter().chain(&g.eps);
+            assert!(all.all(|g: &f64| g.is_finite()), "{g:?}");
+        }
     }
 }

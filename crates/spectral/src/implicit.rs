@@ -1,10 +1,9 @@
 //! The implicit spectral density: a sampler of spectral points without a formula for its density.
 
 use crate::Error;
-use crate::error::{expect_non_negative, expect_shape, expect_some};
-use crate::linear::{Linear, LinearGradients, leaky_relu, leaky_relu_pull_back};
-use bochner_numerics::{Real, parallel};
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use crate::affine::{Affine, AffineGradients, Layer, leaky_relu, leaky_relu_pull_back};
+use bochner_numerics::{Real, argument, parallel};
+use ndarray::{Array2, ArrayView2};
 
 /// Draws taken at a time: a unit of parallel work, and of the fixed order of summation.
 const BLOCK: usize = 512;
@@ -29,55 +28,31 @@ const BLOCK: usize = 512;
 ///
 /// # Example
 /// ```
-/// use bochner_spectral::ImplicitDensity;
+/// use bochner_spectral::{Affine, ImplicitDensity};
 /// use ndarray::{Array1, Array2, array};
 ///
 /// let (eye, zero) = (Array2::eye(2), Array1::zeros(2));
-/// let density = ImplicitDensity {
-///     w1: eye.view(), b1: zero.view(),
-///     w2: eye.view(), b2: zero.view(),
-///     w3: eye.view(), b3: zero.view(),
-///     slope: 0.2,
-/// };
+/// let identity = Affine { weight: eye.view(), bias: zero.view() };
+/// let density = ImplicitDensity { layers: [identity; 3], slope: 0.2 };
 /// let z = array![[1.5, -0.5], [0.0, 2.0]];
 /// assert_eq!(density.points(z.view())?, z); // NN is the identity on |z|
 /// # Ok::<(), bochner_spectral::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ImplicitDensity<'a, T> {
-    /// Weights of the first layer.
-    pub w1: ArrayView2<'a, T>,
-    /// Biases of the first layer.
-    pub b1: ArrayView1<'a, T>,
-    /// Weights of the second layer.
-    pub w2: ArrayView2<'a, T>,
-    /// Biases of the second layer.
-    pub b2: ArrayView1<'a, T>,
-    /// Weights of the third layer.
-    pub w3: ArrayView2<'a, T>,
-    /// Biases of the third layer.
-    pub b3: ArrayView1<'a, T>,
+    /// The three layers, from the noise to the points.
+    pub layers: [Affine<'a, T>; 3],
     /// Slope of LeakyReLU on the negative side.
     pub slope: T,
 }
 
-/// The gradients of [`ImplicitDensity::points`], named and shaped as what they belong to.
+/// The gradients of [`ImplicitDensity::points`], along noise and parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImplicitGradients<T> {
     /// Along the noise, `[n, d]`.
     pub z: Array2<T>,
-    /// Along the weights of the first layer.
-    pub w1: Array2<T>,
-    /// Along the biases of the first layer.
-    pub b1: Array1<T>,
-    /// Along the weights of the second layer.
-    pub w2: Array2<T>,
-    /// Along the biases of the second layer.
-    pub b2: Array1<T>,
-    /// Along the weights of the third layer.
-    pub w3: Array2<T>,
-    /// Along the biases of the third layer.
-    pub b3: Array1<T>,
+    /// Along the parameters of the layers.
+    pub layers: [AffineGradients<T>; 3],
 }
 
 impl<T: Real> ImplicitDensity<'_, T> {
@@ -87,8 +62,8 @@ impl<T: Real> ImplicitDensity<'_, T> {
     /// `z` and the result are `[n, d]`; batch, heads and points are all rows here.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if a weight or a bias does not fit `z`, [`Error::Empty`] if
-    /// $d = 0$, [`Error::OutOfRange`] if the slope is negative or not finite.
+    /// [`Error::Argument`] if a weight or a bias does not fit `z`, if $d = 0$, or if the slope is
+    /// negative or not finite.
     ///
     /// # Numerics
     /// $O(n d^2)$ time, on rayon's current pool; the result does not depend on its size.
@@ -116,7 +91,7 @@ impl<T: Real> ImplicitDensity<'_, T> {
     /// `z` and `cotangent` are `[n, d]`.
     ///
     /// # Errors
-    /// As [`points`](Self::points), and [`Error::ShapeMismatch`] if `cotangent` does not fit.
+    /// Those of [`points`](Self::points), and [`Error::Argument`] if `cotangent` does not fit.
     ///
     /// # Numerics
     /// Gradients along the parameters are summed over blocks of rows in their order, whatever the
@@ -127,7 +102,7 @@ impl<T: Real> ImplicitDensity<'_, T> {
         cotangent: ArrayView2<T>,
     ) -> Result<ImplicitGradients<T>, Error> {
         let network = self.network(z.ncols())?;
-        expect_shape("cotangent", z.shape(), cotangent.shape())?;
+        argument::shape("cotangent", z.shape(), cotangent.shape())?;
         let (rows, width) = z.dim();
         let (z, cotangent) = (z.as_standard_layout(), cotangent.as_standard_layout());
         let z = z.as_slice().expect("brought to row-major order");
@@ -139,28 +114,25 @@ impl<T: Real> ImplicitDensity<'_, T> {
         });
         let mut total = ImplicitGradients::zeros(rows, width);
         let along_z = total.z.as_slice_mut().expect("a new array is row-major");
-        let mut blocks = along_z.chunks_mut(BLOCK * width);
-        for [first, second, third] in parts {
-            let block = blocks.next().expect("as many blocks as parts");
-            block.copy_from_slice(&first.x);
-            total.w1 += &first.weight;
-            total.b1 += &first.bias;
-            total.w2 += &second.weight;
-            total.b2 += &second.bias;
-            total.w3 += &third.weight;
-            total.b3 += &third.bias;
+        let blocks = along_z.chunks_mut(BLOCK * width);
+        for (block, (z, layers)) in blocks.zip(parts) {
+            block.copy_from_slice(&z);
+            for (total, part) in total.layers.iter_mut().zip(&layers) {
+                total.add(part);
+            }
         }
         Ok(total)
     }
 
     fn network(&self, width: usize) -> Result<Network<'_, T>, Error> {
-        expect_some("width", width)?;
-        expect_non_negative("slope", self.slope)?;
+        argument::at_least_one("width", width)?;
+        argument::non_negative("slope", self.slope)?;
+        let [first, second, third] = &self.layers;
         Ok(Network {
             layers: [
-                Linear::new(("w1", &self.w1), ("b1", &self.b1), width, width)?,
-                Linear::new(("w2", &self.w2), ("b2", &self.b2), width, width)?,
-                Linear::new(("w3", &self.w3), ("b3", &self.b3), width, width)?,
+                first.checked("layers[0]", width, width)?,
+                second.checked("layers[1]", width, width)?,
+                third.checked("layers[2]", width, width)?,
             ],
             slope: self.slope,
             width,
@@ -170,22 +142,16 @@ impl<T: Real> ImplicitDensity<'_, T> {
 
 impl<T: Real> ImplicitGradients<T> {
     fn zeros(rows: usize, width: usize) -> Self {
-        let (weight, bias) = (Array2::zeros((width, width)), Array1::zeros(width));
         Self {
             z: Array2::zeros((rows, width)),
-            w1: weight.clone(),
-            b1: bias.clone(),
-            w2: weight.clone(),
-            b2: bias.clone(),
-            w3: weight,
-            b3: bias,
+            layers: [(); 3].map(|()| AffineGradients::zeros(width, width)),
         }
     }
 }
 
 /// The network with its shapes checked.
 struct Network<'a, T> {
-    layers: [Linear<'a, T>; 3],
+    layers: [Layer<'a, T>; 3],
     slope: T,
     width: usize,
 }
@@ -215,24 +181,25 @@ impl<T: Real> Network<'_, T> {
         }
     }
 
-    /// The gradients of each layer; the first one's `x` is that along `z`.
-    fn pull_back(&self, z: &[T], cotangent: &[T]) -> [LinearGradients<T>; 3] {
+    /// The gradients along `z` and along the parameters of each layer.
+    fn pull_back(&self, z: &[T], cotangent: &[T]) -> (Vec<T>, [AffineGradients<T>; 3]) {
         let rows = z.len() / self.width;
         let trace = self.trace(z);
         let signs: Vec<T> = z.iter().map(|&z| sign(z)).collect();
         let mut along_output = cotangent.to_vec();
         multiply(&mut along_output, &signs);
-        let mut third = self.layers[2].pull_back(&trace.second, &along_output, rows);
-        leaky_relu_pull_back(self.slope, &trace.second, &mut third.x);
-        let mut second = self.layers[1].pull_back(&trace.first, &third.x, rows);
-        leaky_relu_pull_back(self.slope, &trace.first, &mut second.x);
-        let mut first = self.layers[0].pull_back(&trace.magnitudes, &second.x, rows);
-        multiply(&mut first.x, &signs);
-        [first, second, third]
+        let [first, second, third] = &self.layers;
+        let (mut x, third) = third.pull_back(&trace.second, &along_output, rows);
+        leaky_relu_pull_back(self.slope, &trace.second, &mut x);
+        let (mut x, second) = second.pull_back(&trace.first, &x, rows);
+        leaky_relu_pull_back(self.slope, &trace.first, &mut x);
+        let (mut x, first) = first.pull_back(&trace.magnitudes, &x, rows);
+        multiply(&mut x, &signs);
+        (x, [first, second, third])
     }
 }
 
-/// -1, 0 or 1; not a number stays so.
+/// -1, 0 or 1; NaN stays NaN.
 fn sign<T: Real>(x: T) -> T {
     if x > T::zero() {
         T::one()
@@ -254,6 +221,7 @@ mod tests {
     use super::*;
     use crate::testing::{finite, random};
     use bochner_numerics::relative_error;
+    use ndarray::Array1;
 
     struct Parameters {
         weights: [Array2<f64>; 3],
@@ -262,19 +230,17 @@ mod tests {
 
     fn parameters(width: usize) -> Parameters {
         Parameters {
-            weights: ["w1", "w2", "w3"].map(|name| random((width, width), name)),
+            weights: ["first", "second", "third"].map(|name| random((width, width), name)),
             biases: ["b1", "b2", "b3"].map(|name| random(width, name)),
         }
     }
 
     fn density(p: &Parameters) -> ImplicitDensity<'_, f64> {
         ImplicitDensity {
-            w1: p.weights[0].view(),
-            b1: p.biases[0].view(),
-            w2: p.weights[1].view(),
-            b2: p.biases[1].view(),
-            w3: p.weights[2].view(),
-            b3: p.biases[2].view(),
+            layers: [0, 1, 2].map(|n| Affine {
+                weight: p.weights[n].view(),
+                bias: p.biases[n].view(),
+            }),
             slope: 0.2,
         }
     }
@@ -290,32 +256,20 @@ mod tests {
         let got = d.points_vjp(z.view(), cotangent.view()).unwrap();
         let close = |got: &[f64], want: Vec<f64>| assert!(relative_error(got, &want) < 1e-6);
         close(got.z.as_slice().unwrap(), finite(&z, |z| value(&d, z)));
-        let [w1, w2, w3] = &p.weights;
-        let along = finite(w1, |w1| {
-            value(&ImplicitDensity { w1, ..density(&p) }, z.view())
-        });
-        close(got.w1.as_slice().unwrap(), along);
-        let along = finite(w2, |w2| {
-            value(&ImplicitDensity { w2, ..density(&p) }, z.view())
-        });
-        close(got.w2.as_slice().unwrap(), along);
-        let along = finite(w3, |w3| {
-            value(&ImplicitDensity { w3, ..density(&p) }, z.view())
-        });
-        close(got.w3.as_slice().unwrap(), along);
-        let [b1, b2, b3] = &p.biases;
-        let along = finite(b1, |b1| {
-            value(&ImplicitDensity { b1, ..density(&p) }, z.view())
-        });
-        close(got.b1.as_slice().unwrap(), along);
-        let along = finite(b2, |b2| {
-            value(&ImplicitDensity { b2, ..density(&p) }, z.view())
-        });
-        close(got.b2.as_slice().unwrap(), along);
-        let along = finite(b3, |b3| {
-            value(&ImplicitDensity { b3, ..density(&p) }, z.view())
-        });
-        close(got.b3.as_slice().unwrap(), along);
+        for (n, got) in got.layers.iter().enumerate() {
+            let along = finite(&p.weights[n], |weight| {
+                let mut moved = density(&p);
+                moved.layers[n].weight = weight;
+                value(&moved, z.view())
+            });
+            close(got.weight.as_slice().unwrap(), along);
+            let along = finite(&p.biases[n], |bias| {
+                let mut moved = density(&p);
+                moved.layers[n].bias = bias;
+                value(&moved, z.view())
+            });
+            close(got.bias.as_slice().unwrap(), along);
+        }
     }
 
     #[test]
@@ -337,7 +291,7 @@ mod tests {
         }
         // The last bias goes straight to the output, with the sign.
         let want: f64 = z.column(0).iter().map(|z| z.signum()).sum();
-        assert!((gradients.b3[0] - want).abs() < 1e-9);
+        assert!((gradients.layers[2].bias[0] - want).abs() < 1e-9);
     }
 
     #[test]
@@ -354,22 +308,14 @@ mod tests {
         let (p, z) = (parameters(3), Array2::<f64>::zeros((2, 3)));
         let wide = Array2::zeros((2, 4));
         let error = density(&p).points(wide.view()).unwrap_err();
-        assert!(matches!(error, Error::ShapeMismatch { what: "w1", .. }));
+        assert!(error.to_string().starts_with("`layers[0].weight`"));
         let error = density(&p).points_vjp(z.view(), wide.view()).unwrap_err();
-        assert!(matches!(
-            error,
-            Error::ShapeMismatch {
-                what: "cotangent",
-                ..
-            }
-        ));
+        assert!(error.to_string().starts_with("`cotangent`"));
         let steep = ImplicitDensity {
             slope: -0.1,
             ..density(&p)
         };
-        assert!(matches!(
-            steep.points(z.view()),
-            Err(Error::OutOfRange { what: "slope", .. })
-        ));
+        let error = steep.points(z.view()).unwrap_err();
+        assert!(error.to_string().starts_with("`slope` is -0.1"));
     }
 }

@@ -1,13 +1,10 @@
 //! The inference network: from queries and keys to the posterior of the noise.
 
 use crate::Error;
-use crate::error::{expect_non_negative, expect_positive, expect_shape, expect_some};
-use crate::linear::{Linear, add, leaky_relu, leaky_relu_pull_back};
-use crate::means::Positions;
-use bochner_numerics::{Real, parallel};
-use ndarray::{
-    Array, Array1, Array2, Array3, Array4, ArrayView1, ArrayView2, ArrayView3, ArrayView4, s,
-};
+use crate::affine::{Affine, AffineGradients, Layer, add, leaky_relu, leaky_relu_pull_back};
+use crate::features::Features;
+use bochner_numerics::{Real, argument, parallel};
+use ndarray::{Array, Array3, Array4, ArrayView3, s};
 
 /// The network $q(z \mid h)$, shared by the heads of a layer.
 ///
@@ -21,50 +18,47 @@ use ndarray::{
 /// * $\lambda$: LeakyReLU with the given slope
 /// * $s_0$: `prior_std`, the standard deviation of the prior $z \sim N(0, s_0^2 I)$; adding its
 ///   logarithm makes the posterior start near the prior
+/// * $W_1, b_1$: `hidden`, $W_2, b_2$: `mu`, $W_3, b_3$: `log_sigma`
 ///
 /// A mean over the whole sequence lets every position see every other one: with a causal mask,
 /// points inferred from the same sequence leak the future into the past.
 ///
 /// # Shapes
-/// `w1` is `[d, 2d]`, `w2` and `w3` are `[d, d]`, the biases `[d]`.
+/// The weights of `hidden` are `[d, 2d]`, those of `mu` and `log_sigma` `[d, d]`, the biases `[d]`.
 ///
 /// # Reference
 /// Song, Jung, Kim, Moon, *Implicit kernel attention*, 2021, section on the variational posterior.
 ///
 /// # Example
 /// ```
-/// use bochner_spectral::InferenceNetwork;
+/// use bochner_spectral::{Affine, Features, InferenceNetwork};
 /// use ndarray::{Array1, Array2, array};
 ///
-/// let (w1, w, b) = (Array2::zeros((1, 2)), Array2::zeros((1, 1)), Array1::zeros(1));
+/// let (wide, square, bias) = (Array2::zeros((1, 2)), Array2::zeros((1, 1)), Array1::zeros(1));
+/// let zero = Affine { weight: square.view(), bias: bias.view() };
 /// let network = InferenceNetwork {
-///     w1: w1.view(), b1: b.view(),
-///     w2: w.view(), b2: b.view(),
-///     w3: w.view(), b3: b.view(),
+///     hidden: Affine { weight: wide.view(), bias: bias.view() },
+///     mu: zero,
+///     log_sigma: zero,
 ///     slope: 0.2,
 ///     prior_std: 0.1_f64,
 /// };
 /// let (q, k) = (array![[[[1.0], [3.0]]]], array![[[[5.0], [f64::NAN]]]]);
 /// let k_kept = array![[true, false]];
-/// let posterior = network.infer(q.view(), k.view(), None, Some(k_kept.view()))?;
+/// let features = Features { k_kept: Some(k_kept.view()), ..Features::new(q.view(), k.view()) };
+/// let posterior = network.infer(&features)?;
 /// assert_eq!(posterior.h, array![[[2.0, 5.0]]]);
 /// assert_eq!(posterior.log_sigma[[0, 0, 0]], 0.1_f64.ln()); // zero weights: the prior
 /// # Ok::<(), bochner_spectral::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct InferenceNetwork<'a, T> {
-    /// Weights from the means to the hidden layer.
-    pub w1: ArrayView2<'a, T>,
-    /// Biases of the hidden layer.
-    pub b1: ArrayView1<'a, T>,
-    /// Weights from the hidden layer to $\mu$.
-    pub w2: ArrayView2<'a, T>,
-    /// Biases of $\mu$.
-    pub b2: ArrayView1<'a, T>,
-    /// Weights from the hidden layer to $\log\sigma$.
-    pub w3: ArrayView2<'a, T>,
-    /// Biases of $\log\sigma$.
-    pub b3: ArrayView1<'a, T>,
+    /// The layer from the means to the hidden features.
+    pub hidden: Affine<'a, T>,
+    /// The layer from the hidden features to $\mu$.
+    pub mu: Affine<'a, T>,
+    /// The layer from the hidden features to $\log\sigma - \log s_0$.
+    pub log_sigma: Affine<'a, T>,
     /// Slope of LeakyReLU on the negative side.
     pub slope: T,
     /// Standard deviation of the prior.
@@ -95,51 +89,35 @@ pub struct InferredCotangents<'a, T> {
     pub log_sigma: ArrayView3<'a, T>,
 }
 
-/// The gradients of [`InferenceNetwork::infer`], named and shaped as what they belong to.
+/// The gradients of [`InferenceNetwork::infer`], along features and parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InferenceGradients<T> {
     /// Along the queries, `[B, M, Tq, d]`; zero where not kept.
     pub q: Array4<T>,
     /// Along the keys, `[B, M, Tk, d]`; zero where not kept.
     pub k: Array4<T>,
-    /// Along the weights of the hidden layer.
-    pub w1: Array2<T>,
-    /// Along the biases of the hidden layer.
-    pub b1: Array1<T>,
-    /// Along the weights of $\mu$.
-    pub w2: Array2<T>,
-    /// Along the biases of $\mu$.
-    pub b2: Array1<T>,
-    /// Along the weights of $\log\sigma$.
-    pub w3: Array2<T>,
-    /// Along the biases of $\log\sigma$.
-    pub b3: Array1<T>,
+    /// Along the parameters of the hidden layer.
+    pub hidden: AffineGradients<T>,
+    /// Along the parameters of $\mu$'s layer.
+    pub mu: AffineGradients<T>,
+    /// Along the parameters of $\log\sigma$'s layer.
+    pub log_sigma: AffineGradients<T>,
 }
 
 impl<T: Real> InferenceNetwork<'_, T> {
     /// The posterior given queries and keys.
     ///
-    /// # Shapes
-    /// `q` is `[B, M, Tq, d]`, `k` is `[B, M, Tk, d]`; `q_kept` `[B, Tq]` and `k_kept` `[B, Tk]`
-    /// are true where a position counts, and `None` keeps all.
-    ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] naming what does not fit `q`, [`Error::Empty`] if $d = 0$,
-    /// [`Error::OutOfRange`] for a negative slope or a prior without width.
+    /// [`Error::Argument`] if something does not fit the queries, if $d = 0$, or if `slope` is negative
+    /// or `prior_std` not positive.
     ///
     /// # Numerics
     /// The means are summed in double precision. Values at positions that are not kept are never
     /// read, be they NaN.
-    pub fn infer(
-        &self,
-        q: ArrayView4<T>,
-        k: ArrayView4<T>,
-        q_kept: Option<ArrayView2<bool>>,
-        k_kept: Option<ArrayView2<bool>>,
-    ) -> Result<Inferred<T>, Error> {
-        let (batch, heads, _, width) = q.dim();
+    pub fn infer(&self, features: &Features<T>) -> Result<Inferred<T>, Error> {
+        let (batch, heads, width) = features.checked()?;
         let layers = self.layers(width)?;
-        let [q, k] = both_positions(q, k, q_kept, k_kept)?;
+        let [q, k] = features.positions();
         let rows = batch * heads;
         let mut h = vec![T::zero(); rows * 2 * width];
         parallel::for_each_chunk(&mut h, 2 * width, |i, row| {
@@ -175,27 +153,24 @@ impl<T: Real> InferenceNetwork<'_, T> {
     /// likewise.
     ///
     /// # Shapes
-    /// `inferred` is what [`infer`](Self::infer) gave for these arguments; of `q` and `k` only the
-    /// shapes matter here.
+    /// `inferred` is what [`infer`](Self::infer) gave for these features, of which only the shapes are
+    /// read here.
     ///
     /// # Errors
-    /// As [`infer`](Self::infer), and [`Error::ShapeMismatch`] if a part of `inferred` or a
-    /// cotangent does not fit.
+    /// Those of [`infer`](Self::infer), and [`Error::Argument`] if a part of `inferred` or a cotangent
+    /// does not fit.
     pub fn infer_vjp(
         &self,
-        q: ArrayView4<T>,
-        k: ArrayView4<T>,
-        q_kept: Option<ArrayView2<bool>>,
-        k_kept: Option<ArrayView2<bool>>,
+        features: &Features<T>,
         inferred: &Inferred<T>,
         cotangents: &InferredCotangents<T>,
     ) -> Result<InferenceGradients<T>, Error> {
-        let (batch, heads, _, width) = q.dim();
+        let (batch, heads, width) = features.checked()?;
         let layers = self.layers(width)?;
-        let [q, k] = both_positions(q, k, q_kept, k_kept)?;
+        let [q, k] = features.positions();
         let shape = [batch, heads, width];
-        expect_shape("h", &[batch, heads, 2 * width], inferred.h.shape())?;
-        expect_shape("hidden", &shape, inferred.hidden.shape())?;
+        argument::shape("h", &[batch, heads, 2 * width], inferred.h.shape())?;
+        argument::shape("hidden", &shape, inferred.hidden.shape())?;
         cotangents.check(&shape)?;
 
         let rows = batch * heads;
@@ -203,38 +178,33 @@ impl<T: Real> InferenceNetwork<'_, T> {
             elements(inferred.h.view()),
             elements(inferred.hidden.view()),
         );
-        let mu = layers.mu.pull_back(&hidden, &elements(cotangents.mu), rows);
-        let log_sigma = elements(cotangents.log_sigma);
-        let log_sigma = layers.log_sigma.pull_back(&hidden, &log_sigma, rows);
-        let mut along_hidden = mu.x;
-        add(&mut along_hidden, &log_sigma.x);
+        let (mut x, mu) = (layers.mu).pull_back(&hidden, &elements(cotangents.mu), rows);
+        let along_log_sigma = elements(cotangents.log_sigma);
+        let (more, log_sigma) = (layers.log_sigma).pull_back(&hidden, &along_log_sigma, rows);
+        add(&mut x, &more);
         if let Some(direct) = cotangents.hidden {
-            add(&mut along_hidden, &elements(direct));
+            add(&mut x, &elements(direct));
         }
-        leaky_relu_pull_back(self.slope, &hidden, &mut along_hidden);
-        let first = layers.hidden.pull_back(&h, &along_hidden, rows);
+        leaky_relu_pull_back(self.slope, &hidden, &mut x);
+        let (x, hidden) = layers.hidden.pull_back(&h, &x, rows);
         let along_h =
-            Array3::from_shape_vec((batch, heads, 2 * width), first.x).expect("one row per head");
+            Array3::from_shape_vec((batch, heads, 2 * width), x).expect("one row per head");
         Ok(InferenceGradients {
             q: q.spread(|b, m| along_h.slice(s![b, m, ..width])),
             k: k.spread(|b, m| along_h.slice(s![b, m, width..])),
-            w1: first.weight,
-            b1: first.bias,
-            w2: mu.weight,
-            b2: mu.bias,
-            w3: log_sigma.weight,
-            b3: log_sigma.bias,
+            hidden,
+            mu,
+            log_sigma,
         })
     }
 
     fn layers(&self, width: usize) -> Result<Layers<'_, T>, Error> {
-        expect_some("width", width)?;
-        expect_non_negative("slope", self.slope)?;
-        expect_positive("prior_std", self.prior_std)?;
+        argument::non_negative("slope", self.slope)?;
+        argument::positive("prior_std", self.prior_std)?;
         Ok(Layers {
-            hidden: Linear::new(("w1", &self.w1), ("b1", &self.b1), width, 2 * width)?,
-            mu: Linear::new(("w2", &self.w2), ("b2", &self.b2), width, width)?,
-            log_sigma: Linear::new(("w3", &self.w3), ("b3", &self.b3), width, width)?,
+            hidden: self.hidden.checked("hidden", width, 2 * width)?,
+            mu: self.mu.checked("mu", width, width)?,
+            log_sigma: self.log_sigma.checked("log_sigma", width, width)?,
         })
     }
 }
@@ -242,31 +212,18 @@ impl<T: Real> InferenceNetwork<'_, T> {
 impl<T: Real> InferredCotangents<'_, T> {
     fn check(&self, shape: &[usize]) -> Result<(), Error> {
         if let Some(hidden) = &self.hidden {
-            expect_shape("cotangent of hidden", shape, hidden.shape())?;
+            argument::shape("cotangent of hidden", shape, hidden.shape())?;
         }
-        expect_shape("cotangent of mu", shape, self.mu.shape())?;
-        expect_shape("cotangent of log_sigma", shape, self.log_sigma.shape())
+        argument::shape("cotangent of mu", shape, self.mu.shape())?;
+        argument::shape("cotangent of log_sigma", shape, self.log_sigma.shape())?;
+        Ok(())
     }
 }
 
 struct Layers<'a, T> {
-    hidden: Linear<'a, T>,
-    mu: Linear<'a, T>,
-    log_sigma: Linear<'a, T>,
-}
-
-fn both_positions<'a, T: Real>(
-    q: ArrayView4<'a, T>,
-    k: ArrayView4<'a, T>,
-    q_kept: Option<ArrayView2<'a, bool>>,
-    k_kept: Option<ArrayView2<'a, bool>>,
-) -> Result<[Positions<'a, T>; 2], Error> {
-    let (batch, heads, _, width) = q.dim();
-    expect_shape("k", &[batch, heads, k.dim().2, width], k.shape())?;
-    Ok([
-        Positions::new(q, "q_kept", q_kept)?,
-        Positions::new(k, "k_kept", k_kept)?,
-    ])
+    hidden: Layer<'a, T>,
+    mu: Layer<'a, T>,
+    log_sigma: Layer<'a, T>,
 }
 
 /// The elements in row-major order.
@@ -279,15 +236,14 @@ mod tests {
     use super::*;
     use crate::testing::{finite, random};
     use bochner_numerics::relative_error;
-    use ndarray::array;
+    use ndarray::{Array1, Array2, array};
 
     struct Case {
         q: Array4<f64>,
         k: Array4<f64>,
         q_kept: Array2<bool>,
         k_kept: Array2<bool>,
-        w1: Array2<f64>,
-        square: [Array2<f64>; 2],
+        weights: [Array2<f64>; 3],
         biases: [Array1<f64>; 3],
         cotangents: [Array3<f64>; 3],
     }
@@ -299,43 +255,49 @@ mod tests {
             k: random((2, 2, 4, 3), "k"),
             q_kept: array![[true, false, true], [false, false, false]],
             k_kept: array![[true, true, true, false], [false, true, false, true]],
-            w1: random((3, 6), "w1"),
-            square: ["w2", "w3"].map(|name| random((3, 3), name)),
+            weights: [
+                random((3, 6), "w1"),
+                random((3, 3), "w2"),
+                random((3, 3), "w3"),
+            ],
             biases: ["b1", "b2", "b3"].map(|name| random(3, name)),
             cotangents: ["hidden", "mu", "log sigma"].map(|name| random((2, 2, 3), name)),
         }
     }
 
+    fn network<'a>(
+        weights: &'a [Array2<f64>; 3],
+        biases: &'a [Array1<f64>; 3],
+    ) -> InferenceNetwork<'a, f64> {
+        let affine = |n: usize| Affine {
+            weight: weights[n].view(),
+            bias: biases[n].view(),
+        };
+        InferenceNetwork {
+            hidden: affine(0),
+            mu: affine(1),
+            log_sigma: affine(2),
+            slope: 0.2,
+            prior_std: 0.1,
+        }
+    }
+
     impl Case {
-        fn network(&self) -> InferenceNetwork<'_, f64> {
-            InferenceNetwork {
-                w1: self.w1.view(),
-                b1: self.biases[0].view(),
-                w2: self.square[0].view(),
-                b2: self.biases[1].view(),
-                w3: self.square[1].view(),
-                b3: self.biases[2].view(),
-                slope: 0.2,
-                prior_std: 0.1,
+        fn features(&self) -> Features<'_, f64> {
+            Features {
+                q_kept: Some(self.q_kept.view()),
+                k_kept: Some(self.k_kept.view()),
+                ..Features::new(self.q.view(), self.k.view())
             }
         }
 
-        fn infer(&self, network: &InferenceNetwork<f64>) -> Inferred<f64> {
-            self.infer_from(network, self.q.view(), self.k.view())
+        fn infer(&self) -> Inferred<f64> {
+            let network = network(&self.weights, &self.biases);
+            network.infer(&self.features()).unwrap()
         }
 
-        fn infer_from(
-            &self,
-            network: &InferenceNetwork<f64>,
-            q: ArrayView4<f64>,
-            k: ArrayView4<f64>,
-        ) -> Inferred<f64> {
-            let (q_kept, k_kept) = (self.q_kept.view(), self.k_kept.view());
-            network.infer(q, k, Some(q_kept), Some(k_kept)).unwrap()
-        }
-
-        fn pairing(&self, inferred: &Inferred<f64>) -> f64 {
-            let [hidden, mu, log_sigma] = &self.cotangents;
+        fn loss(&self) -> f64 {
+            let ([hidden, mu, log_sigma], inferred) = (&self.cotangents, self.infer());
             (hidden * &inferred.hidden).sum()
                 + (mu * &inferred.mu).sum()
                 + (log_sigma * &inferred.log_sigma).sum()
@@ -347,75 +309,44 @@ mod tests {
                 mu: self.cotangents[1].view(),
                 log_sigma: self.cotangents[2].view(),
             };
-            let (q_kept, k_kept) = (Some(self.q_kept.view()), Some(self.k_kept.view()));
-            let inferred = self.infer(&self.network());
-            let (q, k) = (self.q.view(), self.k.view());
-            self.network()
-                .infer_vjp(q, k, q_kept, k_kept, &inferred, &cotangents)
-                .unwrap()
+            let network = network(&self.weights, &self.biases);
+            let gradients = network.infer_vjp(&self.features(), &self.infer(), &cotangents);
+            gradients.unwrap()
         }
     }
 
-    fn close<D: ndarray::Dimension>(got: &Array<f64, D>, want: Vec<f64>) {
+    /// Compares a gradient with the differences of the loss as the array that `part` picks moves.
+    fn check<D: ndarray::Dimension>(
+        got: &Array<f64, D>,
+        part: impl Fn(&mut Case) -> &mut Array<f64, D>,
+    ) {
+        let mut case = case();
+        let start = part(&mut case).clone();
+        let want = finite(&start, |moved| {
+            part(&mut case).assign(&moved);
+            case.loss()
+        });
         assert!(relative_error(got.as_slice().unwrap(), &want) < 1e-6);
     }
 
     #[test]
-    fn gradients_along_queries_and_keys_agree_with_finite_differences() {
-        let c = case();
-        let (got, network) = (c.gradients(), c.network());
-        let from =
-            |q: ArrayView4<f64>, k: ArrayView4<f64>| c.pairing(&c.infer_from(&network, q, k));
-        close(&got.q, finite(&c.q, |q| from(q, c.k.view())));
-        close(&got.k, finite(&c.k, |k| from(c.q.view(), k)));
+    fn gradients_agree_with_finite_differences() {
+        let got = case().gradients();
+        check(&got.q, |c| &mut c.q);
+        check(&got.k, |c| &mut c.k);
         assert!(got.q.slice(s![1, .., .., ..]).iter().all(|&g| g == 0.0));
-    }
-
-    #[test]
-    fn gradients_along_the_parameters_agree_with_finite_differences() {
-        let c = case();
-        let got = c.gradients();
-        let value = |network: InferenceNetwork<f64>| c.pairing(&c.infer(&network));
-        let [w2, w3] = &c.square;
-        close(
-            &got.w1,
-            finite(&c.w1, |w1| value(InferenceNetwork { w1, ..c.network() })),
-        );
-        close(
-            &got.w2,
-            finite(w2, |w2| value(InferenceNetwork { w2, ..c.network() })),
-        );
-        close(
-            &got.w3,
-            finite(w3, |w3| value(InferenceNetwork { w3, ..c.network() })),
-        );
-        let [b1, b2, b3] = &c.biases;
-        close(
-            &got.b1,
-            finite(b1, |b1| value(InferenceNetwork { b1, ..c.network() })),
-        );
-        close(
-            &got.b2,
-            finite(b2, |b2| value(InferenceNetwork { b2, ..c.network() })),
-        );
-        close(
-            &got.b3,
-            finite(b3, |b3| value(InferenceNetwork { b3, ..c.network() })),
-        );
+        for (n, layer) in [got.hidden, got.mu, got.log_sigma].iter().enumerate() {
+            check(&layer.weight, |c| &mut c.weights[n]);
+            check(&layer.bias, |c| &mut c.biases[n]);
+        }
     }
 
     #[test]
     fn nothing_kept_leaves_the_biases_alone() {
-        let c = case();
-        let none = (
-            Array2::from_elem((2, 3), false),
-            Array2::from_elem((2, 4), false),
-        );
-        let kept = (Some(none.0.view()), Some(none.1.view()));
-        let got = c
-            .network()
-            .infer(c.q.view(), c.k.view(), kept.0, kept.1)
-            .unwrap();
+        let mut c = case();
+        c.q_kept.fill(false);
+        c.k_kept.fill(false);
+        let got = c.infer();
         assert!(got.h.iter().all(|&h| h == 0.0));
         for l in 0..3 {
             let b = c.biases[0][l];
@@ -427,9 +358,9 @@ mod tests {
     #[test]
     fn zero_weights_leave_the_prior() {
         let mut c = case();
-        c.square.iter_mut().for_each(|w| w.fill(0.0));
+        c.weights[1..].iter_mut().for_each(|w| w.fill(0.0));
         c.biases[1..].iter_mut().for_each(|b| b.fill(0.0));
-        let got = c.infer(&c.network());
+        let got = c.infer();
         assert!(got.mu.iter().all(|&mu| mu == 0.0));
         assert!(got.log_sigma.iter().all(|&s| s == 0.1_f64.ln()));
     }
@@ -437,32 +368,30 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_named() {
         let c = case();
-        let (q, k) = (c.q.view(), c.k.view());
-        let what = |result: Result<Inferred<f64>, Error>| match result.unwrap_err() {
-            Error::ShapeMismatch { what, .. } | Error::OutOfRange { what, .. } => what,
-            Error::Empty { what } => what,
-            other => panic!("{other}"),
+        let (network, features) = (network(&c.weights, &c.biases), c.features());
+        let named = |network: InferenceNetwork<f64>, features: Features<f64>, name: &str| {
+            let error = network.infer(&features).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("`{name}`")), "{error}");
         };
-        let network = c.network();
-        assert_eq!(
-            what(network.infer(q, k, Some(c.k_kept.view()), None)),
-            "q_kept"
+        let (q_kept, k_kept) = (features.k_kept, features.q_kept);
+        named(network, Features { q_kept, ..features }, "q_kept");
+        named(network, Features { k_kept, ..features }, "k_kept");
+        let k = features.k.slice_move(s![.., ..1, .., ..]);
+        named(network, Features { k, ..features }, "k");
+        let prior_std = 0.0;
+        named(
+            InferenceNetwork {
+                prior_std,
+                ..network
+            },
+            features,
+            "prior_std",
         );
-        assert_eq!(
-            what(network.infer(q, k, None, Some(c.q_kept.view()))),
-            "k_kept"
+        let hidden = network.mu;
+        named(
+            InferenceNetwork { hidden, ..network },
+            features,
+            "hidden.weight",
         );
-        let one_head = k.slice_move(s![.., ..1, .., ..]);
-        assert_eq!(what(network.infer(q, one_head, None, None)), "k");
-        let flat = InferenceNetwork {
-            prior_std: 0.0,
-            ..c.network()
-        };
-        assert_eq!(what(flat.infer(q, k, None, None)), "prior_std");
-        let square = InferenceNetwork {
-            w1: c.square[0].view(),
-            ..c.network()
-        };
-        assert_eq!(what(square.infer(q, k, None, None)), "w1");
     }
 }

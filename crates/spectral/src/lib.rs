@@ -19,6 +19,10 @@
 //! against the likelihood in the objective ([`elbo()`]). Where a causal mask forbids to look at the
 //! whole sequence, an [`UnconditionalPosterior`] takes the network's place.
 //!
+//! A [`Source`] puts these parts together: [`Direct`] points that are parameters, or [`Implicit`] ones
+//! that a copula couples over the heads. Attention over sequences and along the edges of graphs take
+//! their points from there.
+//!
 //! Outside of attention, each of the three can be fitted to a given kernel or to samples of
 //! functions ([`fit_stationary`], [`fit_nonstationary`]).
 //!
@@ -34,50 +38,27 @@
 //! ```
 //! use bochner_kernels::{SpectralPoints, kernel_matrix};
 //! use bochner_numerics::{Seed, standard_normal};
-//! use bochner_spectral::{ImplicitDensity, InferenceNetwork, kl_mean_field, linear_init};
-//! use bochner_spectral::reparameterise;
+//! use bochner_spectral::{Copula, Features, Implicit, Size, Source};
 //! use ndarray::{Array4, s};
 //!
-//! let (batch, heads, length, width, points) = (1, 2, 5, 4, 16);
-//! let mut init = Seed::new(2021).stream("initial values");
-//! let mut linear = |outputs, inputs| linear_init::<f64>(outputs, inputs, &mut init);
-//! let (hidden, mu, log_sigma) =
-//!     (linear(width, 2 * width), linear(width, width), linear(width, width));
-//! let (first, second, third) =
-//!     (linear(width, width), linear(width, width), linear(width, width));
+//! let size = Size { heads: 2, width: 4 };
+//! let mut normal = Seed::new(2021).stream("sequences");
+//! let mut sequence = || Array4::from_shape_simple_fn((1, 2, 5, 4), || standard_normal(&mut normal));
+//! let (q, k): (Array4<f64>, Array4<f64>) = (sequence(), sequence());
 //!
-//! let mut noise = Seed::new(2021).stream("noise");
-//! let mut normal = |shape| Array4::from_shape_simple_fn(shape, || standard_normal(&mut noise));
-//! let (q, k): (Array4<f64>, Array4<f64>) =
-//!     (normal((batch, heads, length, width)), normal((batch, heads, length, width)));
+//! let source = Implicit { points: 16, copula: Copula::Amortised, ..Implicit::default() };
+//! let parameters = source.initial(size, &mut Seed::new(2021).stream("initial values"))?;
+//! let noise = source.noise(1, size, &mut Seed::new(2021).stream("noise"));
+//! let drawn = source.draw(&Features::new(q.view(), k.view()), &parameters, noise)?;
+//! assert!(drawn.kl[0] > 0.0);
 //!
-//! let prior_std = 0.1;
-//! let network = InferenceNetwork {
-//!     w1: hidden.0.view(), b1: hidden.1.view(),
-//!     w2: mu.0.view(), b2: mu.1.view(),
-//!     w3: log_sigma.0.view(), b3: log_sigma.1.view(),
-//!     slope: 0.2,
-//!     prior_std,
-//! };
-//! let posterior = network.infer(q.view(), k.view(), None, None)?;
-//! let kl = kl_mean_field(posterior.mu.view(), posterior.log_sigma.view(), prior_std)?;
-//! assert!(kl[0] > 0.0);
-//!
-//! let x = normal((batch, heads, points, width));
-//! let z = reparameterise(posterior.mu.view(), posterior.log_sigma.view(), x.view())?;
-//! let density = ImplicitDensity {
-//!     w1: first.0.view(), b1: first.1.view(),
-//!     w2: second.0.view(), b2: second.1.view(),
-//!     w3: third.0.view(), b3: third.1.view(),
-//!     slope: 0.2,
-//! };
-//! let w = density.points(z.slice(s![0, 0, .., ..]))?;
+//! let [w1, w2] = [0, 1].map(|set| drawn.points[set].slice(s![0, 0, .., ..]));
 //! let similarity = kernel_matrix(
 //!     q.slice(s![0, 0, .., ..]),
 //!     k.slice(s![0, 0, .., ..]),
-//!     &SpectralPoints::Stationary { w: w.view() },
+//!     &SpectralPoints::Nonstationary { w1, w2 },
 //! )?;
-//! assert_eq!(similarity.dim(), (length, length));
+//! assert_eq!(similarity.dim(), (5, 5));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -85,6 +66,8 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`source`] | [`Source`]: points of all heads from parameters, features and noise; [`Direct`], [`Implicit`] |
+//! | [`features`] | [`Features`]: queries, keys, and which of their positions count |
 //! | [`implicit`] | [`ImplicitDensity`]: from noise to spectral points |
 //! | [`inference`] | [`InferenceNetwork`]: from queries and keys to the posterior of the noise |
 //! | [`unconditional`] | [`UnconditionalPosterior`]: a posterior that sees nothing, as a causal mask asks for |
@@ -95,29 +78,33 @@
 //! | [`direct`] | [`direct_points`]: points that are parameters |
 //! | [`gaussian`] | [`GaussianPoints`]: normal points of learned standard deviation |
 //! | [`fit`] | [`fit_stationary`], [`fit_nonstationary`]: an [`Estimator`] fitted to a kernel ([`KernelValues`]) or to samples ([`empirical_kernel`]) |
-//! | [`linear`] | [`linear_init`]: where the networks start |
+//! | [`affine`] | [`Affine`]: the networks' layers, and where they start ([`affine_init`]) |
 //! | [`Error`] | what can be wrong with the arguments |
 
+pub mod affine;
 pub mod direct;
 pub mod divergence;
 pub mod elbo;
 mod error;
+pub mod features;
 pub mod fit;
 pub mod gaussian;
 pub mod implicit;
 pub mod inference;
-pub mod linear;
-mod means;
 pub mod prior;
+mod range;
 pub mod reparameterise;
+pub mod source;
 #[cfg(test)]
 mod testing;
 pub mod unconditional;
 
+pub use affine::{Affine, AffineGradients, affine_init};
 pub use direct::{DirectInit, DirectPoints, direct_points};
 pub use divergence::{KlGradients, kl_mean_field, kl_mean_field_vjp};
 pub use elbo::{ElboGradients, elbo, elbo_vjp};
 pub use error::Error;
+pub use features::Features;
 pub use fit::{
     DensityFit, DensityFitConfig, DirectEstimator, Estimator, GaussianEstimator, ImplicitEstimator,
     KernelValues, empirical_kernel, fit_nonstationary, fit_stationary,
@@ -125,9 +112,14 @@ pub use fit::{
 pub use gaussian::{GaussianGradients, GaussianPoints, softmax_log_std};
 pub use implicit::{ImplicitDensity, ImplicitGradients};
 pub use inference::{InferenceGradients, InferenceNetwork, Inferred, InferredCotangents};
-pub use linear::linear_init;
+pub use ndarray;
 pub use prior::Prior;
+pub use rand;
 pub use reparameterise::{ReparameteriseGradients, reparameterise, reparameterise_vjp};
+pub use source::{
+    Copula, Direct, Drawn, DrawnCotangents, Implicit, Latent, ParameterSpec, Posterior, Preset,
+    Size, Source, SourceGradients, Stationarity,
+};
 pub use unconditional::{
     MeanField, UnconditionalGradients, UnconditionalPosterior, unconditional_init,
 };

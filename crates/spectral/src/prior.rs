@@ -1,10 +1,8 @@
 //! The prior of the noise.
 
 use crate::Error;
-use crate::divergence::kl_mean_field;
-use crate::error::{expect_positive, expect_shape};
-use bochner_numerics::{Real, standard_normal};
-use ndarray::{Array, Array1, Array2, ArrayView1, ArrayView2, ArrayView3, ShapeBuilder};
+use bochner_numerics::{Real, argument, standard_normal};
+use ndarray::{Array, Array1, Array2, ArrayView1, ArrayView2, ShapeBuilder};
 use rand::RngCore;
 use std::f64::consts::TAU;
 
@@ -30,14 +28,14 @@ impl<T: Real> Prior<T> {
     /// Independent draws in an array of any shape, `[B, M, R, d]` for a layer.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if the standard deviation is not finite and positive.
+    /// [`Error::Argument`] if the standard deviation is not finite and positive.
     ///
     /// # Numerics
     /// Drawn in double precision and rounded, so that `f32` and `f64` see the same noise.
     pub fn sample<Sh: ShapeBuilder>(
         &self,
         shape: Sh,
-        rng: &mut dyn RngCore,
+        rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Array<T, Sh::Dim>, Error> {
         let std = self.checked()?;
         let draw = || T::of(std * standard_normal::<f64>(rng));
@@ -52,7 +50,7 @@ impl<T: Real> Prior<T> {
     /// `z: [n, d]` to `[n]`.
     ///
     /// # Errors
-    /// As [`sample`](Self::sample).
+    /// Those of [`sample`](Self::sample).
     pub fn log_density(&self, z: ArrayView2<T>) -> Result<Array1<T>, Error> {
         let std = self.checked()?;
         let constant = z.ncols() as f64 * (0.5 * TAU.ln() + std.ln());
@@ -67,30 +65,23 @@ impl<T: Real> Prior<T> {
     /// `cotangent` ($c$) is `[n]`, the result `[n, d]`.
     ///
     /// # Errors
-    /// As [`log_density`](Self::log_density), and [`Error::ShapeMismatch`] if `cotangent` does not
-    /// fit.
+    /// Those of [`log_density`](Self::log_density), and [`Error::Argument`] if `cotangent` does not fit.
     pub fn log_density_vjp(
         &self,
         z: ArrayView2<T>,
         cotangent: ArrayView1<T>,
     ) -> Result<Array2<T>, Error> {
         let std = self.checked()?;
-        expect_shape("cotangent", &[z.nrows()], cotangent.shape())?;
+        argument::shape("cotangent", &[z.nrows()], cotangent.shape())?;
         Ok(Array2::from_shape_fn(z.dim(), |(i, n)| {
-            T::of(-cotangent[i].as_f64() * (z[[i, n]].as_f64() / std) / std)
+            // A cotangent of zero must not meet an infinity.
+            let scaled = (z[[i, n]].as_f64() / std).clamp(f64::MIN, f64::MAX);
+            T::of(-cotangent[i].as_f64() * scaled / std)
         }))
     }
 
-    /// The divergence of a mean-field posterior from this prior, as [`kl_mean_field`] has it.
-    ///
-    /// # Errors
-    /// As [`kl_mean_field`].
-    pub fn kl(&self, mu: ArrayView3<T>, log_sigma: ArrayView3<T>) -> Result<Array1<T>, Error> {
-        kl_mean_field(mu, log_sigma, self.std)
-    }
-
     fn checked(&self) -> Result<f64, Error> {
-        expect_positive("std", self.std)?;
+        argument::positive("std", self.std)?;
         Ok(self.std.as_f64())
     }
 }
@@ -98,6 +89,7 @@ impl<T: Real> Prior<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kl_mean_field;
     use crate::testing::{finite, random};
     use bochner_numerics::{Seed, relative_error};
     use ndarray::{Array3, array};
@@ -128,7 +120,7 @@ mod tests {
     fn the_divergence_is_the_mean_of_the_logarithm_of_the_ratio() {
         let prior = Prior { std: 0.5 };
         let (mu, log_sigma) = (array![[[0.2, -0.4]]], array![[[-1.0, -0.3]]]);
-        let kl = prior.kl(mu.view(), log_sigma.view()).unwrap()[0];
+        let kl = kl_mean_field(mu.view(), log_sigma.view(), 0.5).unwrap()[0];
         let mut stream = Seed::new(2).stream("draws");
         let x: Array2<f64> = Prior { std: 1.0 }
             .sample((200_000, 2), &mut stream)
@@ -146,9 +138,15 @@ mod tests {
     fn a_prior_without_width_is_refused() {
         let flat = Prior { std: 0.0 };
         let z = array![[0.0]];
-        assert!(matches!(
-            flat.log_density(z.view()),
-            Err(Error::OutOfRange { what: "std", .. })
-        ));
+        let error = flat.log_density(z.view()).unwrap_err();
+        assert!(error.to_string().starts_with("`std` is 0.0"), "{error}");
+    }
+
+    #[test]
+    fn finite_arguments_give_no_nan() {
+        let (prior, z) = (Prior { std: 1e-10 }, array![[1e300, 0.0]]);
+        assert_eq!(prior.log_density(z.view()).unwrap()[0], f64::NEG_INFINITY);
+        let g = prior.log_density_vjp(z.view(), array![0.0].view()).unwrap();
+        assert_eq!(g, array![[0.0, 0.0]]);
     }
 }

@@ -1,9 +1,9 @@
 //! Draws from the posterior as a differentiable function of its parameters.
 
 use crate::Error;
-use crate::error::expect_shape;
+use crate::range::bounded;
 use bochner_numerics::operations::record;
-use bochner_numerics::{Operations, Real};
+use bochner_numerics::{Operations, Real, argument};
 use ndarray::{Array3, Array4, ArrayView3, ArrayView4, Axis};
 
 /// Noise with the posterior's mean and standard deviation.
@@ -16,7 +16,11 @@ use ndarray::{Array3, Array4, ArrayView3, ArrayView4, Axis};
 /// `mu` and `log_sigma` are `[B, M, d]`, `x` and the result `[B, M, R, d]`.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`] if they do not fit.
+/// [`Error::Argument`] if the shapes do not fit.
+///
+/// # Numerics
+/// Finite arguments give no NaN, here and in the gradients: a standard deviation beyond the type's range
+/// is its largest number, and so is a gradient.
 ///
 /// # Reference
 /// Kingma and Welling, *Auto-encoding variational Bayes*, 2014.
@@ -38,7 +42,7 @@ pub fn reparameterise<T: Real>(
 ) -> Result<Array4<T>, Error> {
     check(mu, log_sigma, x)?;
     record(Operations::multiply_adds(x.len()) + Operations::exponentials(log_sigma.len()));
-    let sigma = log_sigma.mapv(T::exp).insert_axis(Axis(2));
+    let sigma = deviation(log_sigma);
     let mut z = &x * &sigma;
     z += &mu.insert_axis(Axis(2));
     Ok(z)
@@ -64,7 +68,7 @@ pub struct ReparameteriseGradients<T> {
 /// `cotangent` is `[B, M, R, d]`.
 ///
 /// # Errors
-/// As [`reparameterise`], and [`Error::ShapeMismatch`] if `cotangent` does not fit.
+/// Those of [`reparameterise`], and [`Error::Argument`] if `cotangent` does not fit.
 pub fn reparameterise_vjp<T: Real>(
     mu: ArrayView3<T>,
     log_sigma: ArrayView3<T>,
@@ -72,14 +76,22 @@ pub fn reparameterise_vjp<T: Real>(
     cotangent: ArrayView4<T>,
 ) -> Result<ReparameteriseGradients<T>, Error> {
     check(mu, log_sigma, x)?;
-    expect_shape("cotangent", x.shape(), cotangent.shape())?;
-    let sigma = log_sigma.mapv(T::exp).insert_axis(Axis(2));
-    let along_x = &cotangent * &sigma;
+    argument::shape("cotangent", x.shape(), cotangent.shape())?;
+    let sigma = deviation(log_sigma);
+    let along_x = (&cotangent * &sigma).mapv_into(bounded);
+    let sum_of_draws = |terms: ArrayView4<T>| {
+        terms.fold_axis(Axis(2), T::zero(), |&sum, &x| bounded(sum + bounded(x)))
+    };
     Ok(ReparameteriseGradients {
-        mu: cotangent.sum_axis(Axis(2)),
-        log_sigma: (&along_x * &x).sum_axis(Axis(2)),
+        mu: sum_of_draws(cotangent),
+        log_sigma: sum_of_draws((&along_x * &x).view()),
         x: along_x,
     })
+}
+
+/// The standard deviations, `[B, M, 1, d]`.
+fn deviation<T: Real>(log_sigma: ArrayView3<T>) -> Array4<T> {
+    log_sigma.mapv(|x| bounded(x.exp())).insert_axis(Axis(2))
 }
 
 fn check<T: Real>(
@@ -88,8 +100,9 @@ fn check<T: Real>(
     x: ArrayView4<T>,
 ) -> Result<(), Error> {
     let (batch, heads, width) = mu.dim();
-    expect_shape("log_sigma", mu.shape(), log_sigma.shape())?;
-    expect_shape("x", &[batch, heads, x.dim().2, width], x.shape())
+    argument::shape("log_sigma", mu.shape(), log_sigma.shape())?;
+    argument::shape("x", &[batch, heads, x.dim().2, width], x.shape())?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -97,6 +110,7 @@ mod tests {
     use super::*;
     use crate::testing::{finite, random};
     use bochner_numerics::relative_error;
+    use ndarray::array;
 
     #[test]
     fn gradients_agree_with_finite_differences() {
@@ -124,13 +138,25 @@ mod tests {
     fn what_does_not_fit_is_named() {
         let (mu, x): (Array3<f32>, Array4<f32>) =
             (random((2, 1, 3), "mu"), random((2, 2, 4, 3), "x"));
-        assert_eq!(
-            reparameterise(mu.view(), mu.view(), x.view()),
-            Err(Error::ShapeMismatch {
-                what: "x",
-                expected: vec![2, 1, 4, 3],
-                got: vec![2, 2, 4, 3]
-            })
-        );
+        let error = reparameterise(mu.view(), mu.view(), x.view()).unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("`x` has shape [2, 2, 4, 3]"), "{text}");
+    }
+
+    #[test]
+    fn finite_arguments_give_no_nan() {
+        let x = array![[[[0.0, 1.0], [2.0, -2.0], [-1.0, 0.5]]]];
+        for extreme in [1e300, -1e300, 720.0] {
+            let (mu, log_sigma) = (array![[[extreme, 1.0]]], array![[[extreme, 800.0]]]);
+            let (mu, log_sigma) = (mu.view(), log_sigma.view());
+            let z = reparameterise(mu, log_sigma, x.view()).unwrap();
+            assert!(z.iter().all(|z: &f64| !z.is_nan()), "{z}");
+            for cotangent in [0.0, 1.0, -1e300] {
+                let c = Array4::from_elem(x.raw_dim(), cotangent);
+                let g = reparameterise_vjp(mu, log_sigma, x.view(), c.view()).unwrap();
+                let mut all = g.mu.iter().chain(&g.log_sigma).chain(&g.x);
+                assert!(all.all(|g: &f64| g.is_finite()), "{g:?}");
+            }
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! The posterior that sees nothing: its mean and standard deviation are parameters.
 
 use crate::Error;
-use crate::error::{expect_positive, expect_shape, expect_some};
-use bochner_numerics::Real;
+use bochner_numerics::{Real, argument};
 use ndarray::{Array2, Array3, ArrayView2, ArrayView3, Axis, Zip};
 
 /// The posterior $q(z) = N(\mu, \operatorname{diag} \sigma^2)$, the same for every example.
@@ -63,8 +62,7 @@ impl<T: Real> UnconditionalPosterior<'_, T> {
     /// and [`reparameterise`](crate::reparameterise()) take them.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if `log_sigma` does not fit `mu`, [`Error::Empty`] without heads
-    /// or without width.
+    /// [`Error::Argument`] if `log_sigma` does not fit `mu`, or without heads or width.
     pub fn infer(&self, batch: usize) -> Result<MeanField<T>, Error> {
         let (heads, width) = self.check()?;
         let copies = |x: ArrayView2<T>| {
@@ -83,7 +81,7 @@ impl<T: Real> UnconditionalPosterior<'_, T> {
     /// `mu` and `log_sigma` are the cotangents, `[B, M, d]`.
     ///
     /// # Errors
-    /// As [`infer`](Self::infer), and [`Error::ShapeMismatch`] if a cotangent does not fit.
+    /// Those of [`infer`](Self::infer), and [`Error::Argument`] if a cotangent does not fit.
     ///
     /// # Numerics
     /// Summed in double precision, in the order of the examples.
@@ -94,8 +92,8 @@ impl<T: Real> UnconditionalPosterior<'_, T> {
     ) -> Result<UnconditionalGradients<T>, Error> {
         let (heads, width) = self.check()?;
         let shape = [mu.dim().0, heads, width];
-        expect_shape("cotangent of mu", &shape, mu.shape())?;
-        expect_shape("cotangent of log_sigma", &shape, log_sigma.shape())?;
+        argument::shape("cotangent of mu", &shape, mu.shape())?;
+        argument::shape("cotangent of log_sigma", &shape, log_sigma.shape())?;
         Ok(UnconditionalGradients {
             mu: sum_over_examples(mu),
             log_sigma: sum_over_examples(log_sigma),
@@ -104,9 +102,9 @@ impl<T: Real> UnconditionalPosterior<'_, T> {
 
     fn check(&self) -> Result<(usize, usize), Error> {
         let (heads, width) = self.mu.dim();
-        expect_some("heads", heads)?;
-        expect_some("width", width)?;
-        expect_shape("log_sigma", &[heads, width], self.log_sigma.shape())?;
+        argument::at_least_one("heads", heads)?;
+        argument::at_least_one("width", width)?;
+        argument::shape("log_sigma", &[heads, width], self.log_sigma.shape())?;
         Ok((heads, width))
     }
 }
@@ -117,16 +115,15 @@ impl<T: Real> UnconditionalPosterior<'_, T> {
 /// Both arrays are `[heads, width]`.
 ///
 /// # Errors
-/// [`Error::Empty`] if one of the two counts is zero, [`Error::OutOfRange`] if `prior_std` is not
-/// finite and positive.
+/// [`Error::Argument`] if one of the two counts is zero, or if `prior_std` is not finite and positive.
 pub fn unconditional_init<T: Real>(
     heads: usize,
     width: usize,
     prior_std: T,
 ) -> Result<(Array2<T>, Array2<T>), Error> {
-    expect_some("heads", heads)?;
-    expect_some("width", width)?;
-    expect_positive("prior_std", prior_std)?;
+    argument::at_least_one("heads", heads)?;
+    argument::at_least_one("width", width)?;
+    argument::positive("prior_std", prior_std)?;
     let mu = Array2::zeros((heads, width));
     Ok((mu, Array2::from_elem((heads, width), prior_std.ln())))
 }
@@ -191,31 +188,19 @@ mod tests {
     fn what_does_not_fit_is_named() {
         let (two, three): (Array2<f64>, Array2<f64>) =
             (Array2::zeros((2, 3)), Array2::zeros((3, 3)));
-        let mismatch = |what, expected: &[usize], got: &[usize]| Error::ShapeMismatch {
-            what,
-            expected: expected.to_vec(),
-            got: got.to_vec(),
+        let named = |error: Error, text: &str| {
+            assert!(error.to_string().starts_with(text), "{error}");
         };
-        assert_eq!(
-            posterior(&two, &three).infer(1),
-            Err(mismatch("log_sigma", &[2, 3], &[3, 3]))
-        );
+        let error = posterior(&two, &three).infer(1).unwrap_err();
+        named(error, "`log_sigma` has shape [3, 3]");
         let none = Array2::zeros((0, 3));
-        assert_eq!(
-            posterior(&none, &none).infer(1),
-            Err(Error::Empty { what: "heads" })
+        named(
+            posterior(&none, &none).infer(1).unwrap_err(),
+            "`heads` is 0",
         );
         let (right, short) = (Array3::zeros((4, 2, 3)), Array3::zeros((3, 2, 3)));
-        assert_eq!(
-            posterior(&two, &two).infer_vjp(right.view(), short.view()),
-            Err(mismatch("cotangent of log_sigma", &[4, 2, 3], &[3, 2, 3]))
-        );
-        assert!(matches!(
-            unconditional_init(2, 3, 0.0),
-            Err(Error::OutOfRange {
-                what: "prior_std",
-                ..
-            })
-        ));
+        let error = posterior(&two, &two).infer_vjp(right.view(), short.view());
+        named(error.unwrap_err(), "`cotangent of log_sigma`");
+        named(unconditional_init(2, 3, 0.0).unwrap_err(), "`prior_std`");
     }
 }

@@ -1,12 +1,13 @@
 //! A call whose positions come after those of earlier ones.
 
 use super::prepare::{Parts, Scaling};
-use super::units::{divided, largest, multiply_finite};
+use super::units::{divided, multiply_finite};
 use super::{Call, slab};
 use crate::engine::linear_time::{LinearTime, Sums, follow};
 use crate::engine::{Cache, Following, Head, Level, OutputRows, RowStatistics, Rows};
 use crate::{Form, Mask, Settings, Similarity};
 use bochner_numerics::memory::overwritten_by;
+use bochner_numerics::scaling::largest;
 use bochner_numerics::{Buffer, Mat, Real};
 use ndarray::ArrayView4;
 

@@ -1,10 +1,10 @@
 //! The linear kernel: each query in a scale of its own.
 
 use super::prepare::{Parts, Scaling};
-use super::units::{largest as largest_of, log2_range};
 use super::{Call, slab};
 use crate::engine::Score;
 use bochner_numerics::operations::record;
+use bochner_numerics::scaling::{largest as largest_of, log2_range};
 use bochner_numerics::{Buffer, Mat, Operations, Real};
 
 impl<T: Real> Call<'_, '_, T> {

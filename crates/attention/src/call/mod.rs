@@ -16,10 +16,11 @@ use crate::engine::{Head, Packed, PairDropout, Rows, blocks};
 use crate::error::same_shape;
 use crate::similarity::PointsOfHeads;
 use crate::{Blocks, Error, Form, Magnitude, Points, Settings, Similarity, Workspace};
+use bochner_numerics::scaling::{largest, log2_range, over_power};
 use bochner_numerics::{DropoutMask, Mat, Real, parallel};
 use ndarray::{Array4, ArrayView4, Axis};
 use std::ops::Range;
-use units::{Units, largest, log2_largest, log2_range, over_power};
+use units::{Units, log2_largest};
 
 /// One call's arguments, checked and contiguous.
 pub(crate) struct Call<'a, 'p, T> {

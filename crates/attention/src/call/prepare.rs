@@ -1,6 +1,6 @@
 //! What each head's scores are computed from: features or scaled operands, and exponents.
 
-use super::units::{largest, log2_largest, log2_range};
+use super::units::log2_largest;
 use super::{Call, slab};
 use crate::engine::{Bias, Exponents, Finite, Score, Wave};
 use crate::similarity::PointsOfHeads;
@@ -8,6 +8,7 @@ use crate::{Form, Magnitude, Points, Similarity};
 use bochner_kernels::feature_map_into;
 use bochner_numerics::elementary::max_norm;
 use bochner_numerics::operations::record;
+use bochner_numerics::scaling::{largest, log2_range};
 use bochner_numerics::{Buffer, Mat, Operations, Real, parallel};
 use ndarray::{ArrayView1, ArrayView2};
 

@@ -1,7 +1,7 @@
 //! From the gradients of features and exponents to those of the arguments.
 
 use super::prepare::{Scaling, exp2};
-use super::units::{Units, fill_multiplied, multiplied};
+use super::units::{Units, fill_multiplied};
 use super::{Call, Prepared, slab};
 use crate::attend::AttentionGradients;
 use crate::engine::{HeadGradients, Score};
@@ -10,6 +10,7 @@ use crate::{Magnitude, Similarity};
 use bochner_kernels::{FeatureMapGradients, feature_map_vjp};
 use bochner_numerics::elementary::{SquaredNorms, max_norm};
 use bochner_numerics::memory::{Unwritten, written_by};
+use bochner_numerics::scaling::multiplied;
 use bochner_numerics::{Mat, Real, parallel};
 use ndarray::{Array2, ArrayView2, CowArray, Ix2, Zip};
 use std::ops::Range;

@@ -1,15 +1,13 @@
 //! The units of a backward pass: powers of two that keep it in range.
 
-use bochner_numerics::elementary::max_norm;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
-use bochner_numerics::{Real, parallel};
+use bochner_numerics::scaling::{multiplied, over_power, unit};
+use bochner_numerics::{Real, scaling};
 use ndarray::{Array, ArrayView, CowArray, Dimension};
 
 /// The powers of two by which values and cotangents are divided.
 ///
-/// A gradient is linear in the cotangents and, but for those of the values, in the values: in other
-/// units it is the same to the bit, as long as nothing overflows or vanishes. Where it would
-/// overflow, an infinity would meet another one and become NaN.
+/// A gradient is linear in the cotangents and, but for that of the values, in the values; see [`scaling`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Units {
     pub(crate) values: i32,
@@ -44,23 +42,6 @@ impl Units {
     }
 }
 
-/// The power of two by which something is divided before it is multiplied with others on a long way:
-/// zero if that is well in range, given the logarithms of the largest numbers of both, and otherwise
-/// one that leaves room for all that the others can be.
-pub(crate) fn unit<T: Real>(largest: f64, others: f64) -> i32 {
-    let range = log2_range::<T>();
-    if largest + others.max(0.0) < range / 2.0 {
-        0
-    } else {
-        (largest + range / 4.0).ceil() as i32
-    }
-}
-
-/// The logarithm of the largest number of a type.
-pub(crate) fn log2_range<T: Real>() -> f64 {
-    T::max_value().as_f64().log2()
-}
-
 /// The logarithm of the largest finite entry.
 pub(crate) fn log2_largest<T: Real, D: Dimension>(x: ArrayView<T, D>) -> f64 {
     let copy;
@@ -71,21 +52,7 @@ pub(crate) fn log2_largest<T: Real, D: Dimension>(x: ArrayView<T, D>) -> f64 {
             &copy
         }
     };
-    finite_norm(parallel::max_norm(data), data).as_f64().log2()
-}
-
-/// The largest absolute value of what is finite.
-pub(crate) fn largest<T: Real>(x: &[T]) -> T {
-    finite_norm(max_norm(x), x)
-}
-
-/// The same, given the maximum norm of all.
-fn finite_norm<T: Real>(norm: T, x: &[T]) -> T {
-    if norm.is_finite() {
-        return norm;
-    }
-    let finite = x.iter().map(|x| x.abs()).filter(|x| x.is_finite());
-    finite.fold(T::zero(), T::max)
+    scaling::log2_largest(data)
 }
 
 /// `x` divided by a power of two.
@@ -94,24 +61,6 @@ pub(crate) fn divided<T: Real, D: Dimension>(x: ArrayView<T, D>, power: i32) -> 
         0 => CowArray::from(x),
         _ => CowArray::from(x.mapv(|x| over_power(x, power))),
     }
-}
-
-/// A number divided by a power of two.
-pub(crate) fn over_power<T: Real>(x: T, power: i32) -> T {
-    T::of(libm::scalbn(x.as_f64(), -power))
-}
-
-/// `x` times a power of two, rounded, or the largest number of the type: what overflows must not
-/// meet another infinity later.
-#[inline(always)]
-pub(crate) fn multiplied<T: Real>(x: f64, power: i32) -> T {
-    let largest = T::max_value().as_f64();
-    let product = if power == 0 {
-        x
-    } else {
-        libm::scalbn(x, power)
-    };
-    T::of(product.clamp(-largest, largest))
 }
 
 /// Writes $\text{out}_i =$ `value(i)`, each [`multiplied`] by a power of two.

@@ -2,8 +2,8 @@
 
 use super::sweep::relative;
 use super::{Exponents, Finite, Head, Packed, Rows, Score};
-use crate::call::units::largest;
 use crate::{Blocks, Workspace};
+use bochner_numerics::scaling::largest;
 use bochner_numerics::{Buffer, Mat, Panels, Real};
 
 /// What the positions so far have left of one head for those that come.

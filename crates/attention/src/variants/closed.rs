@@ -2,12 +2,11 @@
 
 use crate::attend::{State, attend, weights};
 use crate::error::Error;
-use crate::mechanism::{
-    Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
-};
+use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass};
 use crate::registry::Described;
 use crate::{Form, Magnitude, Mask, OwnedSettings, Settings, Similarity};
 use bochner_numerics::Real;
+use bochner_spectral::{ParameterSpec, Size};
 use rand::RngCore;
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -46,6 +45,17 @@ fn settings<'a, T: Real>(
     })
 }
 
+fn no_parameters<T, C: Closed>(flat: &[T]) -> Result<(), Error> {
+    if flat.is_empty() {
+        return Ok(());
+    }
+    Err(Error::ParameterCount {
+        mechanism: C::NAME,
+        expected: 0,
+        got: flat.len(),
+    })
+}
+
 impl<T: Real, C: Closed> Mechanism<T> for C {
     fn validate(&self) -> Result<(), Error> {
         self.check()
@@ -61,7 +71,7 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
     }
 
     fn forward(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
-        Named::new(C::NAME, Vec::new(), flat)?;
+        no_parameters::<T, C>(flat)?;
         let settings = settings(self, inputs.mask, pass)?;
         let attended = attend(inputs.q, inputs.k, inputs.v, &settings)?;
         let saved = Saved {
@@ -103,7 +113,7 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
         pass: &Pass,
     ) -> Result<OwnedSettings<T>, Error> {
         self.check()?;
-        Named::new(C::NAME, Vec::new(), flat)?;
+        no_parameters::<T, C>(flat)?;
         Ok(OwnedSettings::new(&settings(self, inputs.mask, pass)?))
     }
 

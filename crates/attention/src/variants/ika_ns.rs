@@ -1,7 +1,8 @@
 //! IKA-NS: an implicit non-stationary kernel with the Euclidean norm.
 
-use super::{Copula, Mikan};
+use super::Mikan;
 use crate::registry::Entry;
+use bochner_spectral::Copula;
 
 pub(crate) const IKA_NS: Entry = Entry {
     name: "ika-ns",

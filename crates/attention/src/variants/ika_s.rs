@@ -1,7 +1,8 @@
 //! IKA-S: an implicit stationary kernel with the Euclidean norm.
 
-use super::{Copula, Mikan, Stationarity};
+use super::Mikan;
 use crate::registry::Entry;
+use bochner_spectral::{Copula, Stationarity};
 
 pub(crate) const IKA_S: Entry = Entry {
     name: "ika-s",

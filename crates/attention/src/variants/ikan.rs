@@ -1,7 +1,8 @@
 //! IKAN: an implicit kernel with any norm.
 
-use super::{Copula, Mikan};
+use super::Mikan;
 use crate::registry::Entry;
+use bochner_spectral::Copula;
 
 pub(crate) const IKAN: Entry = Entry {
     name: "ikan",

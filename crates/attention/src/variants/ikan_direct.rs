@@ -1,17 +1,17 @@
 //! IKAN-direct: the spectral points are parameters.
 
-use super::squared::{Preset, Sets, SquaredKernel, Stationarity, shown};
+use super::is_default;
+use super::squared::{Sets, SquaredKernel, shown};
 use crate::attend::State;
 use crate::error::Error;
-use crate::mechanism::{
-    Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
-};
+use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass};
 use crate::registry::Described;
-use crate::spectral::as_in_the_paper;
-use crate::{DrawnCotangents, DrawnPoints, Form, OwnedSettings, SpectralMechanism};
+use crate::{Form, OwnedSettings};
 use bochner_numerics::Real;
-use bochner_spectral::{DirectInit, direct_points};
-use ndarray::{Array, Array1, ArrayView3, Axis, Ix3};
+use bochner_spectral::{
+    Direct, DirectInit, Features, ParameterSpec, Preset, Size, Source, Stationarity,
+};
+use ndarray::Array4;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
@@ -36,10 +36,10 @@ pub struct IkanDirect {
     /// Whose equations are followed.
     pub preset: Preset,
     /// Which kernel the points belong to.
-    #[serde(default, skip_serializing_if = "Stationarity::is_usual")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub stationarity: Stationarity,
     /// Pair by pair or in linear time; [`Mechanism::decoder`] is told so itself.
-    #[serde(default, skip_serializing_if = "Form::is_usual")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub form: Form,
 }
 
@@ -73,20 +73,22 @@ impl IkanDirect {
         }
     }
 
-    /// Names of the sets of points.
-    fn names(&self) -> &'static [&'static str] {
-        &["w1", "w2"][..self.stationarity.sets()]
+    fn source(&self) -> Direct {
+        Direct {
+            points: self.points,
+            start: self.start,
+            stationarity: self.stationarity,
+        }
     }
 
-    fn checked<T: Real>(&self, size: Size, flat: &[T]) -> Result<Sets<T>, Error> {
-        Mechanism::<T>::validate(self)?;
-        let specs = Mechanism::<T>::parameters(self, size);
-        let named = Named::new(Self::NAME, specs, flat)?;
-        let set = |name: &&str| {
-            let points: ArrayView3<T> = named.get::<Ix3>(name);
-            self.kernel().frequencies(points.insert_axis(Axis(0)))
-        };
-        Ok(self.names().iter().map(set).collect())
+    fn frequencies<T: Real>(&self, inputs: &Inputs<T>, flat: &[T]) -> Result<Sets<T>, Error> {
+        self.kernel().validate()?;
+        let Inputs { q, k, .. } = *inputs;
+        // Points that are parameters take no noise.
+        let drawn = self
+            .source()
+            .draw(&Features::new(q, k), flat, Array4::zeros([0; 4]))?;
+        Ok(self.kernel().frequencies(drawn.points))
     }
 }
 
@@ -98,30 +100,21 @@ struct Saved<T> {
 
 impl<T: Real> Mechanism<T> for IkanDirect {
     fn validate(&self) -> Result<(), Error> {
-        if self.points == 0 {
-            return Err(Error::Empty {
-                what: "spectral points",
-                axis: "R",
-            });
-        }
+        Source::<T>::validate(&self.source())?;
         self.kernel().validate()
     }
 
     fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
-        let shape = [size.heads, self.points, size.width];
-        let spec = |name: &&str| ParameterSpec::new(*name, &shape);
-        self.names().iter().map(spec).collect()
+        Source::<T>::parameters(&self.source(), size)
     }
 
     fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
         Mechanism::<T>::validate(self)?;
-        let points = direct_points(size.heads, self.points, size.width, self.start, rng)?;
-        let sets = [points.w1, points.w2].into_iter();
-        Ok(sets.take(self.stationarity.sets()).flatten().collect())
+        Ok(self.source().initial(size, rng)?)
     }
 
     fn forward(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
-        let points = self.checked(inputs.size(), flat)?;
+        let points = self.frequencies(inputs, flat)?;
         let attended = self.kernel().attend(inputs, &points, pass)?;
         Ok(Forward::unpenalised(
             attended.output,
@@ -167,59 +160,17 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         flat: &[T],
         pass: &Pass,
     ) -> Result<OwnedSettings<T>, Error> {
-        let points = self.checked(inputs.size(), flat)?;
+        let points = self.frequencies(inputs, flat)?;
         self.kernel().owned(&points, pass)
     }
 
     fn inspect(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Inspection<T>, Error> {
-        let points = self.checked(inputs.size(), flat)?;
+        let points = self.frequencies(inputs, flat)?;
         let weights = self.kernel().weights(inputs, &points, pass)?;
         Ok(Inspection {
             weights,
             points: Some(shown(points)),
             correlation: None,
-        })
-    }
-}
-
-/// Marks points as this mechanism's.
-struct Direct;
-
-impl<T: Real> SpectralMechanism<T> for IkanDirect {
-    fn p(&self) -> f64 {
-        self.p
-    }
-
-    fn floor(&self) -> f64 {
-        self.floor
-    }
-
-    fn draw_points(
-        &self,
-        inputs: &Inputs<T>,
-        flat: &[T],
-        _: &Pass,
-    ) -> Result<DrawnPoints<T>, Error> {
-        as_in_the_paper(self.preset)?;
-        let points = self.checked(inputs.size(), flat)?;
-        let penalty = Array1::zeros(inputs.q.dim().0);
-        Ok(DrawnPoints::new(points, penalty, Direct))
-    }
-
-    fn draw_points_vjp(
-        &self,
-        inputs: &Inputs<T>,
-        _: &[T],
-        drawn: &DrawnPoints<T>,
-        cotangent: DrawnCotangents<T>,
-    ) -> Result<Gradients<T>, Error> {
-        drawn.saved::<Direct>(Self::NAME)?;
-        let (sets, _) = cotangent.checked(drawn)?;
-        Ok(Gradients {
-            q: Array::zeros(inputs.q.raw_dim()),
-            k: Array::zeros(inputs.k.raw_dim()),
-            v: Array::zeros(inputs.v.raw_dim()),
-            parameters: sets.into_iter().flatten().collect(),
         })
     }
 }

@@ -2,56 +2,23 @@
 //! form or as the released code has it.
 
 use crate::attend::{Attended, AttentionGradients, State, attend, weights};
-use crate::call::units::multiplied;
 use crate::error::{self, Error, positive};
 use crate::mechanism::{Inputs, Pass};
-use crate::variants::released;
 use crate::{Form, Magnitude, Mask, OwnedSettings, Points, Settings, Similarity};
 use bochner_numerics::Real;
+use bochner_numerics::scaling::multiplied;
+use bochner_spectral::Preset;
 use ndarray::{Array4, ArrayView4};
-use serde::{Deserialize, Serialize};
-
-/// Whether a kernel sees the difference of its arguments only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stationarity {
-    /// $f_S(x, y) = \frac1R \sum_r \cos(w_r \cdot (x - y))$, with one set of spectral points.
-    Stationary,
-    /// $f_{NS}$, with two.
-    #[default]
-    Nonstationary,
-}
-
-impl Stationarity {
-    /// How many sets of spectral points the kernel has.
-    pub(super) const fn sets(self) -> usize {
-        match self {
-            Self::Stationary => 1,
-            Self::Nonstationary => 2,
-        }
-    }
-
-    /// Settings are written down without what is usual, so that what was written down before there
-    /// was a choice still says the same.
-    pub(super) fn is_usual(&self) -> bool {
-        *self == Self::default()
-    }
-}
+use std::f64::consts::TAU;
 
 /// Spectral points of all heads, `[1 or B, M, R, d]`: one set of a stationary kernel, w1 and w2 of a
 /// non-stationary one.
 pub(crate) type Sets<T> = Vec<Array4<T>>;
 
-/// Whose equations are followed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Preset {
-    /// The paper's, as corrected in this project's notes on deviations.
-    #[default]
-    Paper,
-    /// The authors' released code, deviation by deviation.
-    Released,
-}
+/// The released code multiplies frequencies by this.
+const FREQUENCY_SCALE: f64 = TAU;
+/// Rate of the dropout that falls on the magnitudes in training of the released code.
+const MAGNITUDE_DROPOUT: f64 = 0.1;
 
 /// $(f^2 + e)\, e^{m_j}$ over spectral points that somebody else provides.
 pub(super) struct SquaredKernel {
@@ -71,13 +38,13 @@ impl SquaredKernel {
     }
 
     /// The frequencies that enter the kernel: the released code multiplies them by 2 pi.
-    pub(super) fn frequencies<T: Real>(&self, points: ArrayView4<T>) -> Array4<T> {
-        match self.preset {
-            Preset::Paper => points.to_owned(),
-            Preset::Released => {
-                points.mapv(|w| multiplied(w.as_f64() * released::FREQUENCY_SCALE, 0))
+    pub(super) fn frequencies<T: Real>(&self, mut points: Sets<T>) -> Sets<T> {
+        if self.preset == Preset::Released {
+            for w in points.iter_mut().flatten() {
+                *w = multiplied(w.as_f64() * FREQUENCY_SCALE, 0);
             }
         }
+        points
     }
 
     pub(super) fn attend<T: Real>(
@@ -107,9 +74,8 @@ impl SquaredKernel {
             .points
             .take()
             .expect("a squared kernel has points");
-        let sets = [points.w1].into_iter().chain(points.w2);
-        let sets = sets.map(|w| self.frequencies(w.view())).collect();
-        Ok((gradients, sets))
+        let sets = [points.w1].into_iter().chain(points.w2).collect();
+        Ok((gradients, self.frequencies(sets)))
     }
 
     pub(super) fn weights<T: Real>(
@@ -153,7 +119,7 @@ impl SquaredKernel {
                 Preset::Paper => Magnitude::Norm { p: self.p },
                 Preset::Released => Magnitude::Released {
                     p: self.p,
-                    dropout: pass.dropout(|_| released::MAGNITUDE_DROPOUT, "magnitude dropout")?,
+                    dropout: pass.dropout(|_| MAGNITUDE_DROPOUT, "magnitude dropout")?,
                 },
             },
             mask,

@@ -1,7 +1,7 @@
 //! The three estimators with parameters of their own, so that they can be fitted.
 
-use crate::error::expect_shape;
-use crate::{Error, GaussianPoints, ImplicitDensity};
+use crate::{Affine, Error, GaussianPoints, ImplicitDensity};
+use bochner_numerics::argument;
 use ndarray::{Array1, Array2, ArrayView2};
 use std::fmt::Debug;
 
@@ -16,7 +16,7 @@ pub trait Estimator: Debug {
     /// Replaces all parameters, in the order of [`parameters`](Self::parameters).
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if there are too few or too many.
+    /// [`Error::Argument`] if there are too few or too many.
     fn set_parameters(&mut self, values: &[f64]) -> Result<(), Error>;
 
     /// The spectral points, `[R, d]`.
@@ -28,7 +28,7 @@ pub trait Estimator: Debug {
     /// The vector-Jacobian product of [`points`](Self::points) along the parameters.
     ///
     /// # Errors
-    /// As [`points`](Self::points), and [`Error::ShapeMismatch`] unless `cotangent` is `[R, d]`.
+    /// Those of [`points`](Self::points), and [`Error::Argument`] unless `cotangent` is `[R, d]`.
     fn points_vjp(&self, cotangent: ArrayView2<f64>) -> Result<Vec<f64>, Error>;
 }
 
@@ -75,7 +75,7 @@ impl Estimator for DirectEstimator {
     }
 
     fn points_vjp(&self, cotangent: ArrayView2<f64>) -> Result<Vec<f64>, Error> {
-        expect_shape("cotangent", self.w.shape(), cotangent.shape())?;
+        argument::shape("cotangent", self.w.shape(), cotangent.shape())?;
         Ok(cotangent.iter().copied().collect())
     }
 }
@@ -108,14 +108,11 @@ impl Estimator for GaussianEstimator {
 
 impl ImplicitEstimator {
     fn density(&self) -> ImplicitDensity<'_, f64> {
-        let ([w1, w2, w3], [b1, b2, b3]) = (&self.weights, &self.biases);
         ImplicitDensity {
-            w1: w1.view(),
-            b1: b1.view(),
-            w2: w2.view(),
-            b2: b2.view(),
-            w3: w3.view(),
-            b3: b3.view(),
+            layers: [0, 1, 2].map(|n| Affine {
+                weight: self.weights[n].view(),
+                bias: self.biases[n].view(),
+            }),
             slope: self.slope,
         }
     }
@@ -142,18 +139,14 @@ impl Estimator for ImplicitEstimator {
 
     fn points_vjp(&self, cotangent: ArrayView2<f64>) -> Result<Vec<f64>, Error> {
         let along = self.density().points_vjp(self.z.view(), cotangent)?;
-        let weights = [along.w1, along.w2, along.w3];
-        let biases = [along.b1, along.b2, along.b3];
-        Ok(weights
-            .into_iter()
-            .flatten()
-            .chain(biases.into_iter().flatten())
-            .collect())
+        let weights = along.layers.iter().flat_map(|layer| &layer.weight);
+        let biases = along.layers.iter().flat_map(|layer| &layer.bias);
+        Ok(weights.chain(biases).copied().collect())
     }
 }
 
 fn replace(values: &[f64], parameters: Vec<&mut f64>) -> Result<(), Error> {
-    expect_shape("values", &[parameters.len()], &[values.len()])?;
+    argument::shape("values", &[parameters.len()], &[values.len()])?;
     let pairs = parameters.into_iter().zip(values);
     pairs.for_each(|(parameter, &value)| *parameter = value);
     Ok(())

@@ -11,9 +11,9 @@ pub use estimator::{DirectEstimator, Estimator, GaussianEstimator, ImplicitEstim
 pub use target::{KernelValues, empirical_kernel};
 
 use crate::Error;
-use crate::error::{expect_positive, expect_some};
 use adam::Adam;
 use bochner_kernels::{SpectralPoints, kernel_matrix, kernel_matrix_vjp};
+use bochner_numerics::argument;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ impl Default for DensityFitConfig {
     }
 }
 
-/// What a fit led to; the estimator is left with the best parameters seen.
+/// What a fit led to; the estimators are left with the best parameters seen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DensityFit {
     /// The squared error before each step and after the last one.
@@ -63,9 +63,9 @@ pub struct DensityFit {
 /// Kingma, Ba, *Adam: a method for stochastic optimization*, ICLR 2015.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`], [`Error::Empty`], [`Error::OutOfRange`] for the values, the settings
-/// or the estimator; [`Error::Kernel`] if inputs and points differ in width;
-/// [`Error::Diverged`].
+/// [`Error::Argument`] for the values, the settings or the estimator; [`Error::Kernel`] if inputs and
+/// points differ in width; [`Error::Diverged`] if a step leads to an error that is not finite. Whatever
+/// stops the fit, the estimators are left with the best parameters seen until then.
 ///
 /// # Example
 /// ```
@@ -106,7 +106,7 @@ pub fn fit_stationary(
 /// same noise, the points of a pair depend on each other.
 ///
 /// # Errors
-/// As [`fit_stationary`].
+/// Those of [`fit_stationary`].
 pub fn fit_nonstationary(
     first: &mut dyn Estimator,
     second: &mut dyn Estimator,
@@ -122,29 +122,56 @@ fn descend(
     config: &DensityFitConfig,
 ) -> Result<DensityFit, Error> {
     target.check()?;
-    expect_some("steps", config.steps)?;
-    expect_positive("learning_rate", config.learning_rate)?;
-    let mut parameters: Vec<_> = estimators.iter().map(|e| e.parameters()).collect();
-    let mut states: Vec<_> = parameters.iter().map(|p| Adam::new(p.len())).collect();
-    let (mut losses, mut best, mut best_parameters) = (Vec::new(), 0, parameters.clone());
-    for step in 0..=config.steps {
-        let (loss, gradients) = objective(estimators, target)?;
-        if !loss.is_finite() {
-            return Err(Error::Diverged { step, loss });
+    argument::at_least_one("steps", config.steps)?;
+    argument::positive("learning_rate", config.learning_rate)?;
+    let mut best = Best {
+        losses: Vec::new(),
+        at: 0,
+        parameters: estimators.iter().map(|e| e.parameters()).collect(),
+    };
+    let steps = best.descend(estimators, target, config);
+    assign(estimators, &best.parameters)?;
+    steps?;
+    Ok(DensityFit {
+        losses: best.losses,
+        best: best.at,
+    })
+}
+
+/// The losses of a fit, and the parameters that led to the least of them.
+struct Best {
+    losses: Vec<f64>,
+    at: usize,
+    parameters: Vec<Vec<f64>>,
+}
+
+impl Best {
+    fn descend(
+        &mut self,
+        estimators: &mut [&mut dyn Estimator],
+        target: &KernelValues,
+        config: &DensityFitConfig,
+    ) -> Result<(), Error> {
+        let mut parameters = self.parameters.clone();
+        let mut states: Vec<_> = parameters.iter().map(|p| Adam::new(p.len())).collect();
+        for step in 0..=config.steps {
+            let (loss, gradients) = objective(estimators, target)?;
+            if !loss.is_finite() {
+                return Err(Error::Diverged { step, loss });
+            }
+            self.losses.push(loss);
+            if loss < self.losses[self.at] {
+                self.at = step;
+                self.parameters.clone_from(&parameters);
+            }
+            let rate = config.learning_rate * (1.0 - step as f64 / config.steps as f64);
+            for (i, gradient) in gradients.iter().enumerate() {
+                states[i].step(rate, &mut parameters[i], gradient);
+            }
+            assign(estimators, &parameters)?;
         }
-        losses.push(loss);
-        if loss < losses[best] {
-            best = step;
-            best_parameters.clone_from(&parameters);
-        }
-        let rate = config.learning_rate * (1.0 - step as f64 / config.steps as f64);
-        for (i, gradient) in gradients.iter().enumerate() {
-            states[i].step(rate, &mut parameters[i], gradient);
-        }
-        assign(estimators, &parameters)?;
+        Ok(())
     }
-    assign(estimators, &best_parameters)?;
-    Ok(DensityFit { losses, best })
 }
 
 fn assign(estimators: &mut [&mut dyn Estimator], parameters: &[Vec<f64>]) -> Result<(), Error> {
@@ -255,19 +282,32 @@ mod tests {
             fit_stationary(&mut density, &target, &config).unwrap_err()
         };
         let good = array![[1.0], [0.5]];
-        let what = |error| match error {
-            Error::ShapeMismatch { what, .. } | Error::OutOfRange { what, .. } => what,
-            Error::Empty { what } => what,
-            other => panic!("{other}"),
+        let named = |error: Error, name: &str| {
+            assert!(error.to_string().starts_with(name), "{error}");
         };
-        assert_eq!(what(fit(array![[1.0]], 1, 0.1)), "values");
-        assert_eq!(what(fit(array![[1.0], [f64::NAN]], 1, 0.1)), "values");
-        assert_eq!(what(fit(good.clone(), 0, 0.1)), "steps");
-        assert_eq!(what(fit(good.clone(), 1, -0.1)), "learning_rate");
-        assert!(matches!(
-            fit(good, 3, 1e4),
-            Error::Diverged { step: 1 | 2, .. }
-        ));
+        named(fit(array![[1.0]], 1, 0.1), "`values`");
+        named(fit(array![[1.0], [f64::NAN]], 1, 0.1), "`values`");
+        named(fit(good.clone(), 0, 0.1), "`steps`");
+        named(fit(good.clone(), 1, -0.1), "`learning_rate`");
+    }
+
+    /// At the second step the points are so large that their kernel is refused or NaN.
+    #[test]
+    fn a_fit_that_diverges_keeps_the_best_parameters() {
+        let (x, y) = (array![[0.0], [1.0]], array![[0.0]]);
+        let values = array![[1.0], [0.5]];
+        let (x, y, values) = (x.view(), y.view(), values.view());
+        let target = KernelValues { x, y, values };
+        let mut density = GaussianEstimator {
+            log_std: array![0.0],
+            eps: random((3, 1), "eps"),
+        };
+        let config = DensityFitConfig {
+            steps: 3,
+            learning_rate: 1e300,
+        };
+        assert!(fit_stationary(&mut density, &target, &config).is_err());
+        assert_eq!(density.log_std, array![0.0]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a density is fitted to: values of a kernel at pairs of inputs.
 
 use crate::Error;
-use crate::error::{expect_finite, expect_shape, expect_some};
+use bochner_numerics::argument;
 use ndarray::{Array2, ArrayView2};
 
 /// Values of a kernel with $k(x, x) = 1$, at every pair of two sets of inputs.
@@ -24,12 +24,13 @@ pub struct KernelValues<'a> {
 impl KernelValues<'_> {
     pub(super) fn check(&self) -> Result<(), Error> {
         let (rows, columns) = (self.x.nrows(), self.y.nrows());
-        expect_some("x", rows)?;
-        expect_some("y", columns)?;
-        expect_shape("values", &[rows, columns], self.values.shape())?;
-        expect_finite("x", self.x.iter())?;
-        expect_finite("y", self.y.iter())?;
-        expect_finite("values", self.values.iter())
+        argument::at_least_one("x", rows)?;
+        argument::at_least_one("y", columns)?;
+        argument::shape("values", &[rows, columns], self.values.shape())?;
+        for (name, x) in [("x", self.x), ("y", self.y), ("values", self.values)] {
+            argument::finite(name, x.shape(), x)?;
+        }
+        Ok(())
     }
 }
 
@@ -42,24 +43,25 @@ impl KernelValues<'_> {
 /// `samples: [S, N]`, one function of mean zero in each row, to `[N, N]`.
 ///
 /// # Errors
-/// [`Error::Empty`], [`Error::OutOfRange`] if a sample is not finite or all are zero.
+/// [`Error::Argument`] without samples, or if a sample is not finite, all are zero, or their squares are
+/// not finite.
 ///
 /// # Numerics
 /// An entry's standard error is about $\sqrt{(1 + k^2) / S}$.
 pub fn empirical_kernel(samples: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
-    expect_some("samples", samples.nrows())?;
-    expect_some("inputs", samples.ncols())?;
-    expect_finite("samples", samples.iter())?;
+    argument::at_least_one("samples", samples.nrows())?;
+    argument::at_least_one("inputs", samples.ncols())?;
+    argument::finite("samples", samples.shape(), samples)?;
     let products = samples.t().dot(&samples);
     let scale = products.diag().sum() / samples.ncols() as f64;
-    if scale > 0.0 && scale.is_finite() {
-        return Ok(products / scale);
-    }
-    Err(Error::OutOfRange {
-        what: "samples",
-        required: "different from zero and not too large to be squared",
-        got: scale,
-    })
+    let allowed = "finite and above 0: samples must differ from zero and have finite squares";
+    argument::in_range(
+        scale > 0.0 && scale.is_finite(),
+        "mean square of the samples",
+        scale,
+        allowed,
+    )?;
+    Ok(products / scale)
 }
 
 #[cfg(test)]

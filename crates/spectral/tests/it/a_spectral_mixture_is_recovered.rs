@@ -3,7 +3,7 @@
 use bochner_numerics::Seed;
 use bochner_spectral::{
     DensityFitConfig, DirectEstimator, GaussianEstimator, ImplicitEstimator, KernelValues, Prior,
-    fit_nonstationary, fit_stationary, linear_init,
+    affine_init, fit_nonstationary, fit_stationary,
 };
 use example::{Components, MEANS, WEIGHTS};
 use ndarray::{Array1, Array2, array};
@@ -90,7 +90,7 @@ fn a_gaussian_density_recovers_the_lengthscales() {
 
 fn implicit(purpose: &str) -> ImplicitEstimator {
     let mut stream = Seed::new(5).stream(purpose);
-    let layers = [(); 3].map(|()| linear_init::<f64>(2, 2, &mut stream));
+    let layers = [(); 3].map(|()| affine_init::<f64>(2, 2, &mut stream));
     ImplicitEstimator {
         weights: layers.clone().map(|layer| layer.0),
         biases: layers.map(|layer| layer.1 + Array1::from_elem(2, 0.1)),

@@ -1,7 +1,7 @@
 //! What stands at positions that are not kept never matters, and neither does their number.
 
 use crate::common::{Parameters, random};
-use bochner_spectral::{InferenceGradients, InferenceNetwork, Inferred, InferredCotangents};
+use bochner_spectral::{Features, InferenceGradients, Inferred, InferredCotangents};
 use ndarray::{Array2, Array4, Axis, concatenate, s};
 use proptest::prelude::*;
 
@@ -41,28 +41,20 @@ fn run(
     q: &Sequence,
     k: &Sequence,
 ) -> (Inferred<f64>, InferenceGradients<f64>) {
-    let network = InferenceNetwork {
-        w1: p.weights[0].view(),
-        b1: p.biases[0].view(),
-        w2: p.weights[1].view(),
-        b2: p.biases[1].view(),
-        w3: p.weights[2].view(),
-        b3: p.biases[2].view(),
-        slope: 0.2,
-        prior_std: 0.1,
+    let features = Features {
+        q: q.x.view(),
+        k: k.x.view(),
+        q_kept: Some(q.kept.view()),
+        k_kept: Some(k.kept.view()),
     };
-    let (q_kept, k_kept) = (Some(q.kept.view()), Some(k.kept.view()));
-    let (q, k) = (q.x.view(), k.x.view());
-    let inferred = network.infer(q, k, q_kept, k_kept).unwrap();
+    let inferred = p.network().infer(&features).unwrap();
     let cotangents = InferredCotangents {
         hidden: Some(inferred.hidden.view()),
         mu: inferred.mu.view(),
         log_sigma: inferred.log_sigma.view(),
     };
-    let gradients = network
-        .infer_vjp(q, k, q_kept, k_kept, &inferred, &cotangents)
-        .unwrap();
-    (inferred, gradients)
+    let gradients = p.network().infer_vjp(&features, &inferred, &cotangents);
+    (inferred, gradients.unwrap())
 }
 
 fn sequence(batch: usize, length: usize) -> impl Strategy<Value = Sequence> {
@@ -101,7 +93,7 @@ proptest! {
         let (inferred, gradients) = run(&p, &q, &k);
         let (padded, along) = run(&p, &q.padded(by), &k.padded(by));
         prop_assert_eq!(inferred, padded);
-        prop_assert_eq!(&gradients.w1, &along.w1);
+        prop_assert_eq!(&gradients.hidden, &along.hidden);
         let length = q.kept.ncols();
         prop_assert_eq!(gradients.q, along.q.slice(s![.., .., ..length, ..]));
         prop_assert!(along.q.slice(s![.., .., length.., ..]).iter().all(|&g| g == 0.0));

@@ -1,31 +1,21 @@
 //! MIKAN: spectral points from an implicit density, drawn jointly over the heads.
 
 mod average;
-mod bounds;
-mod coupling;
-mod draw;
-mod networks;
-mod points;
-mod posterior;
-mod units;
 
-use super::squared::{Preset, Sets, SquaredKernel, Stationarity, shown};
+use super::is_default;
+use super::squared::{Sets, SquaredKernel, shown};
 use super::{ika_ns::IKA_NS, ika_s::IKA_S, ikan::IKAN};
 use crate::attend::State;
-use crate::error::{Error, non_negative, positive, same_shape};
-use crate::mechanism::{
-    Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Named, ParameterSpec, Pass, Size,
-};
+use crate::error::{Error, non_negative, same_shape};
+use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass};
 use crate::registry::Described;
 use crate::{Form, OwnedSettings};
-use bochner_copula as copula;
-use bochner_numerics::{Real, standard_normal};
-use bochner_spectral::linear_init;
-pub use draw::Draw;
-use ndarray::{Array4, Axis};
-use networks::DENSITIES;
-pub use posterior::Posterior;
-use posterior::UNCONDITIONAL;
+use bochner_numerics::Real;
+use bochner_spectral::{
+    Copula, Drawn, DrawnCotangents, Features, Implicit, ParameterSpec, Posterior, Preset, Size,
+    Source, Stationarity,
+};
+use ndarray::{Array2, Array4};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
@@ -52,12 +42,9 @@ use serde::{Deserialize, Serialize};
 /// example divided by the number of examples, the objective is not strictly a lower bound.
 ///
 /// # Numerics
-/// R counts distinct frequencies: the mirrored half of equation 7 repeats the same kernel values
-/// and is never computed. A causal mask is refused unless the [`Posterior`] is unconditional, since
-/// the network's mean over time would leak the future; an unconditional one has no features for an
-/// amortised copula, so it goes with a free one or none. So that inputs of any size give finite draws,
-/// $|\mu|$ is held below $10^3 s_0$ and $\log(\sigma / s_0)$ between -60 and 7; at the upper bounds
-/// the divergence is half a million nats for each coordinate.
+/// The points and their limits are those of [`Implicit`]. A causal mask is refused unless the
+/// [`Posterior`] is unconditional, since the network's mean over time would leak the future; an
+/// unconditional one has no features for an amortised copula, so it goes with a free one or none.
 ///
 /// # Reference
 /// Song et al. 2021, equations 7, 14-19.
@@ -81,29 +68,17 @@ pub struct Mikan {
     /// usual of everything else.
     pub preset: Preset,
     /// Which kernel the points belong to.
-    #[serde(default, skip_serializing_if = "Stationarity::is_usual")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub stationarity: Stationarity,
     /// Where the latent's mean and spread come from.
-    #[serde(default, skip_serializing_if = "Posterior::is_usual")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub posterior: Posterior,
     /// The number S of draws over which evaluation averages; training always uses one.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub draws: usize,
     /// Pair by pair or in linear time; [`Mechanism::decoder`] is told so itself.
-    #[serde(default, skip_serializing_if = "Form::is_usual")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub form: Form,
-}
-
-/// Where the correlation of the heads comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Copula {
-    /// The heads are independent: IKAN.
-    Independent,
-    /// One factor for each latent dimension, as parameters.
-    Free,
-    /// Factors from the features, by a linear map that the heads share.
-    Amortised,
 }
 
 impl Default for Mikan {
@@ -164,7 +139,7 @@ pub struct MikanGradients<T> {
 
 struct Saved<T> {
     settings: Mikan,
-    draw: Draw<T>,
+    drawn: Drawn<T>,
     frequencies: Sets<T>,
     state: State<T>,
 }
@@ -181,17 +156,19 @@ impl Mikan {
         pass: &Pass,
         eps: Array4<T>,
     ) -> Result<Forward<T>, Error> {
-        let draw = self.draw(inputs, parameters, eps)?;
-        let frequencies = self.frequencies(&draw);
+        let drawn = self.draw(inputs, parameters, eps)?;
+        let frequencies = self.frequencies(&drawn);
         let attended = self.kernel().attend(inputs, &frequencies, pass)?;
-        let mut penalty = draw.kl.mapv(|kl| kl * T::of(self.beta));
-        draw.coupling.add_entropy(&mut penalty);
+        let mut penalty = drawn.kl.mapv(|kl| kl * T::of(self.beta));
+        if let Some(entropy) = drawn.latent.as_ref().and_then(|latent| latent.entropy()) {
+            penalty += entropy;
+        }
         Ok(Forward::new(
             attended.output,
             penalty,
             Saved {
                 settings: self.clone(),
-                draw,
+                drawn,
                 frequencies,
                 state: attended.state,
             },
@@ -202,8 +179,8 @@ impl Mikan {
     ///
     /// # Errors
     /// [`Error::ForeignForward`] if it is another mechanism's.
-    pub fn draw_of<'f, T: Real>(&self, forward: &'f Forward<T>) -> Result<&'f Draw<T>, Error> {
-        Ok(&self.saved(forward)?.draw)
+    pub fn draw_of<'f, T: Real>(&self, forward: &'f Forward<T>) -> Result<&'f Drawn<T>, Error> {
+        Ok(&self.saved(forward)?.drawn)
     }
 
     /// The vector-Jacobian product of [`Mikan::forward_with`], noise included.
@@ -219,16 +196,13 @@ impl Mikan {
         cotangent: Cotangents<T>,
     ) -> Result<MikanGradients<T>, Error> {
         let Saved {
-            draw,
+            drawn,
             frequencies,
             state,
             ..
         } = self.saved(forward)?;
-        same_shape(
-            "penalty cotangent",
-            draw.kl.shape(),
-            cotangent.penalty.shape(),
-        )?;
+        let penalty = cotangent.penalty;
+        same_shape("penalty cotangent", drawn.kl.shape(), penalty.shape())?;
         let (attention, points) = self.kernel().attend_vjp(
             inputs,
             frequencies,
@@ -236,12 +210,26 @@ impl Mikan {
             (state, forward.output.view()),
             cotangent.output,
         )?;
-        let named = self.named(inputs.size(), parameters)?;
-        let mut pulled = self.pull_back(inputs, &named, draw, points, cotangent.penalty)?;
-        pulled.gradients.q += &attention.q;
-        pulled.gradients.k += &attention.k;
-        pulled.gradients.v = attention.v;
-        Ok(pulled)
+        let cotangent = DrawnCotangents {
+            points,
+            kl: penalty.mapv(|c| c * T::of(self.beta)),
+            entropy: (self.preset == Preset::Released).then(|| penalty.to_owned()),
+        };
+        let kept = Kept::of(inputs);
+        let features = kept.features(inputs);
+        let source = self.source();
+        let mut pulled = source.draw_vjp(&features, parameters, drawn, cotangent)?;
+        pulled.q += &attention.q;
+        pulled.k += &attention.k;
+        Ok(MikanGradients {
+            gradients: Gradients {
+                q: pulled.q,
+                k: pulled.k,
+                v: attention.v,
+                parameters: pulled.parameters,
+            },
+            eps: pulled.noise,
+        })
     }
 
     /// What was saved under the same settings.
@@ -262,19 +250,39 @@ impl Mikan {
         }
     }
 
-    /// Prefixes of the odd networks' parameters.
-    fn densities(&self) -> &'static [&'static str] {
-        &DENSITIES[..self.stationarity.sets()]
+    fn source(&self) -> Implicit {
+        Implicit {
+            points: self.points,
+            prior_std: self.prior_std,
+            slope: self.slope,
+            copula: self.copula,
+            preset: self.preset,
+            stationarity: self.stationarity,
+            posterior: self.posterior,
+        }
     }
 
-    fn frequencies<T: Real>(&self, draw: &Draw<T>) -> Sets<T> {
-        let frequencies = |w: &Array4<T>| self.kernel().frequencies(w.view());
-        draw.points.iter().map(frequencies).collect()
+    /// The spectral points for given noise `eps: [B, M, R, d]`.
+    fn draw<T: Real>(
+        &self,
+        inputs: &Inputs<T>,
+        parameters: &[T],
+        eps: Array4<T>,
+    ) -> Result<Drawn<T>, Error> {
+        Mechanism::<T>::validate(self)?;
+        let (batch, _, queries, _) = inputs.q.dim();
+        inputs.mask.validate(batch, queries, inputs.k.dim().2)?;
+        if inputs.mask.is_causal() && self.posterior == Posterior::Inferred {
+            return Err(Error::CausalLeak);
+        }
+        let kept = Kept::of(inputs);
+        Ok(self
+            .source()
+            .draw(&kept.features(inputs), parameters, eps)?)
     }
 
-    fn named<'a, T: Real>(&self, size: Size, flat: &'a [T]) -> Result<Named<'a, T>, Error> {
-        let name = self.name();
-        Named::new(name, Mechanism::<T>::parameters(self, size), flat)
+    fn frequencies<T: Real>(&self, drawn: &Drawn<T>) -> Sets<T> {
+        self.kernel().frequencies(drawn.points.clone())
     }
 
     fn inspect_draw<T: Real>(
@@ -284,35 +292,28 @@ impl Mikan {
         pass: &Pass,
         eps: Array4<T>,
     ) -> Result<Inspection<T>, Error> {
-        let draw = self.draw(inputs, flat, eps)?;
-        let frequencies = self.frequencies(&draw);
+        let drawn = self.draw(inputs, flat, eps)?;
+        let frequencies = self.frequencies(&drawn);
         let weights = self.kernel().weights(inputs, &frequencies, pass)?;
-        let correlation = draw
-            .coupling
-            .factor()
-            .map(|lh| copula::correlation(lh.index_axis(Axis(0), 0)));
+        let latent = drawn.latent.as_ref();
         Ok(Inspection {
             weights,
             points: Some(shown(frequencies)),
-            correlation: correlation.transpose()?,
+            correlation: latent.map_or(Ok(None), |latent| latent.correlation())?,
         })
     }
 
     /// The noise of each draw of a pass.
     fn noise<T: Real>(&self, inputs: &Inputs<T>, pass: &Pass) -> Vec<Array4<T>> {
-        let (batch, heads, _, width) = inputs.q.dim();
+        let (source, batch) = (self.source(), inputs.q.dim().0);
         let draws = match pass {
             Pass::Training { .. } => 1,
             Pass::Evaluation { .. } => self.draws,
         };
         // One stream, so that the first draw is the only one of a single draw.
         let mut stream = pass.seed().stream("spectral noise");
-        let mut draw = |_| {
-            Array4::from_shape_simple_fn((batch, heads, self.points, width), || {
-                standard_normal(&mut stream)
-            })
-        };
-        (0..draws).map(&mut draw).collect()
+        let draw = |_| source.noise(batch, inputs.size(), &mut stream);
+        (0..draws).map(draw).collect()
     }
 
     /// The noise of the one draw of a pass.
@@ -326,29 +327,29 @@ impl Mikan {
         }
         Ok(noise.remove(0))
     }
+}
 
-    fn refused(&self) -> Option<Error> {
-        let usual = Self::default();
-        let unusual = self.copula != usual.copula
-            || self.stationarity != usual.stationarity
-            || self.posterior != usual.posterior;
-        let released = self.preset == Preset::Released;
-        let unsupported = |what, instead| Some(Error::Unsupported { what, instead });
-        match (self.posterior, self.copula) {
-            _ if released && unusual => unsupported(
-                "the released preset with settings that the released code does not have",
-                "the amortised copula, an inferred posterior and a non-stationary kernel",
-            ),
-            (Posterior::Unconditional, Copula::Amortised) => unsupported(
-                "an amortised copula with an unconditional posterior, which has no features",
-                "Copula::Free or Copula::Independent",
-            ),
-            _ if released && self.points % 2 == 1 => Some(Error::OutOfRange {
-                name: "points",
-                range: "even in the released preset",
-                got: self.points as f64,
-            }),
-            _ => None,
+/// The positions that count in the inference network's means.
+struct Kept {
+    queries: Option<Array2<bool>>,
+    keys: Option<Array2<bool>>,
+}
+
+impl Kept {
+    fn of<T>(inputs: &Inputs<T>) -> Self {
+        let (batch, _, queries, _) = inputs.q.dim();
+        Self {
+            queries: inputs.mask.kept_queries(batch, queries),
+            keys: inputs.mask.kept_keys(batch, inputs.k.dim().2),
+        }
+    }
+
+    fn features<'a, T>(&'a self, inputs: &Inputs<'a, T>) -> Features<'a, T> {
+        Features {
+            q: inputs.q,
+            k: inputs.k,
+            q_kept: self.queries.as_ref().map(|kept| kept.view()),
+            k_kept: self.keys.as_ref().map(|kept| kept.view()),
         }
     }
 }
@@ -356,61 +357,23 @@ impl Mikan {
 impl<T: Real> Mechanism<T> for Mikan {
     fn validate(&self) -> Result<(), Error> {
         self.kernel().validate()?;
-        positive("prior_std", self.prior_std)?;
         non_negative("beta", self.beta)?;
-        non_negative("slope", self.slope)?;
-        if self.points == 0 {
-            return Err(Error::Empty {
-                what: "spectral points",
-                axis: "R",
-            });
-        }
         if self.draws == 0 {
             return Err(Error::Empty {
                 what: "the average over draws",
                 axis: "S",
             });
         }
-        self.refused().map_or(Ok(()), Err)
+        Ok(Source::<T>::validate(&self.source())?)
     }
 
     fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
-        let Size { heads, width } = size;
-        let mut specs = self.posterior.specs(size);
-        for prefix in self.densities() {
-            specs.extend(networks::specs(prefix, width, width));
-        }
-        match self.copula {
-            Copula::Independent => {}
-            Copula::Free => specs.push(ParameterSpec::new("copula.raw", &[width, heads, heads])),
-            Copula::Amortised => specs.extend([
-                ParameterSpec::new("copula.w", &[width, width]),
-                ParameterSpec::new("copula.b", &[width]),
-            ]),
-        }
-        specs
+        Source::<T>::parameters(&self.source(), size)
     }
 
     fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
         Mechanism::<T>::validate(self)?;
-        let mut flat = Vec::new();
-        for spec in Mechanism::<T>::parameters(self, size) {
-            match spec.shape[..] {
-                _ if spec.name == UNCONDITIONAL[1] => {
-                    // At the prior, where the divergence is zero.
-                    flat.extend(std::iter::repeat_n(
-                        T::of(self.prior_std.ln()),
-                        spec.count(),
-                    ));
-                }
-                [outputs, inputs] if spec.name != UNCONDITIONAL[0] => {
-                    flat.extend(linear_init::<T>(outputs, inputs, rng).0)
-                }
-                // Biases start at zero, and a free copula at independence.
-                _ => flat.extend(std::iter::repeat_n(T::zero(), spec.count())),
-            }
-        }
-        Ok(flat)
+        Ok(self.source().initial(size, rng)?)
     }
 
     fn forward(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
@@ -443,8 +406,8 @@ impl<T: Real> Mechanism<T> for Mikan {
         flat: &[T],
         pass: &Pass,
     ) -> Result<OwnedSettings<T>, Error> {
-        let draw = self.draw(inputs, flat, self.single_noise(inputs, pass)?)?;
-        self.kernel().owned(&self.frequencies(&draw), pass)
+        let drawn = self.draw(inputs, flat, self.single_noise(inputs, pass)?)?;
+        self.kernel().owned(&self.frequencies(&drawn), pass)
     }
 
     /// Weights are averaged over the draws, like the output; the rest is that of the first draw.

@@ -21,7 +21,6 @@ mod misuse_is_named;
 mod nothing_behind_a_mask_matters;
 mod padding_changes_nothing;
 mod planted_errors_are_caught;
-mod points_are_drawn_alone;
 mod presets_are_one_configuration;
 mod rounding_stays_within_its_bound;
 mod seeds_decide_every_draw;

@@ -1,6 +1,7 @@
 //! Networks with random parameters.
 
 use bochner_numerics::{Real, Seed, standard_normal};
+use bochner_spectral::{Affine, ImplicitDensity, InferenceNetwork};
 use ndarray::{Array, Array1, Array2, ShapeBuilder};
 
 /// An array of standard normal draws.
@@ -20,6 +21,31 @@ pub(crate) struct Parameters<T> {
 }
 
 impl<T: Real> Parameters<T> {
+    pub(crate) fn layers(&self) -> [Affine<'_, T>; 3] {
+        [0, 1, 2].map(|n| Affine {
+            weight: self.weights[n].view(),
+            bias: self.biases[n].view(),
+        })
+    }
+
+    pub(crate) fn density(&self) -> ImplicitDensity<'_, T> {
+        ImplicitDensity {
+            layers: self.layers(),
+            slope: T::of(0.2),
+        }
+    }
+
+    pub(crate) fn network(&self) -> InferenceNetwork<'_, T> {
+        let [hidden, mu, log_sigma] = self.layers();
+        InferenceNetwork {
+            hidden,
+            mu,
+            log_sigma,
+            slope: T::of(0.2),
+            prior_std: T::of(0.1),
+        }
+    }
+
     pub(crate) fn new(width: usize, inputs: usize, seed: u64) -> Self {
         Self {
             weights: [("w1", inputs), ("w2", width), ("w3", width)]

@@ -1,7 +1,7 @@
 //! How far a posterior may lie from its prior.
 
+use crate::MeanField;
 use bochner_numerics::Real;
-use bochner_spectral::MeanField;
 use ndarray::{Array3, Zip};
 
 /// Bound of $|\mu| / s_0$.

@@ -1,29 +1,80 @@
-//! Means of queries and keys over the positions that are kept.
+//! What a posterior is inferred from: queries and keys, and which of their positions count.
 
 use crate::Error;
-use crate::error::expect_shape;
-use bochner_numerics::{Real, parallel};
+use bochner_numerics::{Real, argument, parallel};
 use ndarray::{Array4, ArrayView1, ArrayView2, ArrayView4, Zip, s};
 
-/// Queries or keys `[B, M, T, d]` with the positions `[B, T]` that count; `None` for all.
+/// Queries and keys that a posterior may be inferred from.
+///
+/// A position that does not count is never read, so that padding may hold anything.
+///
+/// # Shapes
+/// `q` is `[B, M, Tq, d]`, `k` is `[B, M, Tk, d]`; `q_kept` is `[B, Tq]` and `k_kept` `[B, Tk]`, true
+/// where a position counts. `None` counts all.
+#[derive(Clone, Copy, Debug)]
+pub struct Features<'a, T> {
+    /// The queries.
+    pub q: ArrayView4<'a, T>,
+    /// The keys.
+    pub k: ArrayView4<'a, T>,
+    /// Which queries count.
+    pub q_kept: Option<ArrayView2<'a, bool>>,
+    /// Which keys count.
+    pub k_kept: Option<ArrayView2<'a, bool>>,
+}
+
+impl<'a, T: Real> Features<'a, T> {
+    /// Features of which every position counts.
+    pub fn new(q: ArrayView4<'a, T>, k: ArrayView4<'a, T>) -> Self {
+        Self {
+            q,
+            k,
+            q_kept: None,
+            k_kept: None,
+        }
+    }
+
+    /// Batch, heads and width, if everything fits the queries.
+    pub(crate) fn checked(&self) -> Result<(usize, usize, usize), Error> {
+        let (batch, heads, queries, width) = self.q.dim();
+        let keys = self.k.dim().2;
+        argument::at_least_one("width", width)?;
+        argument::shape("k", &[batch, heads, keys, width], self.k.shape())?;
+        if let Some(kept) = &self.q_kept {
+            argument::shape("q_kept", &[batch, queries], kept.shape())?;
+        }
+        if let Some(kept) = &self.k_kept {
+            argument::shape("k_kept", &[batch, keys], kept.shape())?;
+        }
+        Ok((batch, heads, width))
+    }
+
+    pub(crate) fn positions(&self) -> [Positions<'a, T>; 2] {
+        [(self.q, self.q_kept), (self.k, self.k_kept)].map(|(x, kept)| Positions { x, kept })
+    }
+
+    /// The error that names the first number that is not finite at a position that counts.
+    pub(crate) fn expect_finite(&self) -> Result<(), Error> {
+        for (name, positions) in ["q", "k"].into_iter().zip(self.positions()) {
+            let x = positions.x;
+            let read = x.indexed_iter().map(
+                |((b, _, t, _), x)| {
+                    if positions.keeps(b, t) { *x } else { T::zero() }
+                },
+            );
+            argument::finite(name, x.shape(), &read.collect::<Vec<_>>())?;
+        }
+        Ok(())
+    }
+}
+
+/// Queries or keys `[B, M, T, d]` with the positions `[B, T]` that count; `None` counts all.
 pub(crate) struct Positions<'a, T> {
     x: ArrayView4<'a, T>,
     kept: Option<ArrayView2<'a, bool>>,
 }
 
-impl<'a, T: Real> Positions<'a, T> {
-    pub(crate) fn new(
-        x: ArrayView4<'a, T>,
-        what: &'static str,
-        kept: Option<ArrayView2<'a, bool>>,
-    ) -> Result<Self, Error> {
-        let (batch, _, length, _) = x.dim();
-        if let Some(kept) = &kept {
-            expect_shape(what, &[batch, length], kept.shape())?;
-        }
-        Ok(Self { x, kept })
-    }
-
+impl<T: Real> Positions<'_, T> {
     /// The mean of head `m` of example `b`, in double precision; zero if nothing is kept.
     pub(crate) fn mean(&self, b: usize, m: usize, mean: &mut [T]) {
         let x = self.x.slice(s![b, m, .., ..]);
@@ -94,7 +145,10 @@ mod tests {
         )
         .unwrap();
         let kept = array![[true, true, false], [false, false, false]];
-        let positions = Positions::new(x.view(), "kept", Some(kept.view())).unwrap();
+        let positions = Positions {
+            x: x.view(),
+            kept: Some(kept.view()),
+        };
         let mut mean = [f64::NAN];
         positions.mean(0, 0, &mut mean);
         assert_eq!(mean, [1.5]);
@@ -109,7 +163,10 @@ mod tests {
     #[test]
     fn without_a_mask_every_position_counts() {
         let x = array![[[[1.0_f32], [2.0], [6.0]]]];
-        let positions = Positions::new(x.view(), "kept", None).unwrap();
+        let positions = Positions {
+            x: x.view(),
+            kept: None,
+        };
         let mut mean = [0.0];
         positions.mean(0, 0, &mut mean);
         assert_eq!(mean, [3.0]);

@@ -1,12 +1,32 @@
-//! The layers the networks are made of: $y = W x + b$ and LeakyReLU.
+//! The layers that the networks are made of: $y = W x + b$ and LeakyReLU.
 
 use crate::Error;
-use crate::error::expect_shape;
-use bochner_numerics::{Mat, MatMut, Real, matmul};
+use bochner_numerics::{Mat, MatMut, Real, argument, matmul};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, CowArray, Ix1, Ix2};
 use rand::{Rng, RngCore};
 
-/// Initial weights and biases of a linear layer.
+/// The parameters of one layer of a network, $y = W x + b$.
+///
+/// # Shapes
+/// `weight` is `[outputs, inputs]`, `bias` is `[outputs]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Affine<'a, T> {
+    /// The weights $W$.
+    pub weight: ArrayView2<'a, T>,
+    /// The biases $b$.
+    pub bias: ArrayView1<'a, T>,
+}
+
+/// The gradients along the parameters of an [`Affine`] layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AffineGradients<T> {
+    /// The gradient along the weights.
+    pub weight: Array2<T>,
+    /// The gradient along the biases.
+    pub bias: Array1<T>,
+}
+
+/// Initial weights and biases of an [`Affine`] layer.
 ///
 /// $$W_{ij} \sim U(-1/\sqrt{n}, 1/\sqrt{n}), \qquad b = 0$$
 ///
@@ -21,17 +41,17 @@ use rand::{Rng, RngCore};
 /// # Example
 /// ```
 /// use bochner_numerics::Seed;
-/// use bochner_spectral::linear_init;
+/// use bochner_spectral::affine_init;
 ///
 /// let mut stream = Seed::new(1).stream("initial values");
-/// let (weight, bias) = linear_init::<f32>(8, 4, &mut stream);
+/// let (weight, bias) = affine_init::<f32>(8, 4, &mut stream);
 /// assert_eq!((weight.dim(), bias.len()), ((8, 4), 8));
 /// assert!(weight.iter().all(|w| w.abs() <= 0.5));
 /// ```
-pub fn linear_init<T: Real>(
+pub fn affine_init<T: Real>(
     outputs: usize,
     inputs: usize,
-    rng: &mut dyn RngCore,
+    rng: &mut (impl RngCore + ?Sized),
 ) -> (Array2<T>, Array1<T>) {
     let bound = 1.0 / (inputs as f64).sqrt();
     let weight = Array2::from_shape_simple_fn((outputs, inputs), || uniform(bound, rng));
@@ -39,43 +59,66 @@ pub fn linear_init<T: Real>(
 }
 
 /// One draw from the uniform distribution on `[-bound, bound)`.
-pub(crate) fn uniform<T: Real>(bound: f64, rng: &mut dyn RngCore) -> T {
+pub(crate) fn uniform<T: Real>(bound: f64, rng: &mut (impl RngCore + ?Sized)) -> T {
     T::of(rng.gen_range(-bound..bound))
 }
 
-/// A linear layer on rows of inputs.
-pub(crate) struct Linear<'a, T> {
+/// A layer whose shapes are checked, on rows of inputs.
+pub(crate) struct Layer<'a, T> {
     weight: CowArray<'a, T, Ix2>,
     bias: CowArray<'a, T, Ix1>,
 }
 
-impl<'a, T: Real> Linear<'a, T> {
-    /// The layer with these parameters, if they are `[outputs, inputs]` and `[outputs]`.
-    pub(crate) fn new(
-        (weight_name, weight): (&'static str, &'a ArrayView2<T>),
-        (bias_name, bias): (&'static str, &'a ArrayView1<T>),
+impl<T: Real> Affine<'_, T> {
+    /// The layer called `name`, if its parameters are `[outputs, inputs]` and `[outputs]`.
+    pub(crate) fn checked<'b>(
+        &'b self,
+        name: &str,
         outputs: usize,
         inputs: usize,
-    ) -> Result<Self, Error> {
-        expect_shape(weight_name, &[outputs, inputs], weight.shape())?;
-        expect_shape(bias_name, &[outputs], bias.shape())?;
-        Ok(Self {
-            weight: weight.as_standard_layout(),
-            bias: bias.as_standard_layout(),
+    ) -> Result<Layer<'b, T>, Error> {
+        let part = |part: &str| format!("{name}.{part}");
+        argument::shape(part("weight"), &[outputs, inputs], self.weight.shape())?;
+        argument::shape(part("bias"), &[outputs], self.bias.shape())?;
+        Ok(Layer {
+            weight: self.weight.as_standard_layout(),
+            bias: self.bias.as_standard_layout(),
         })
     }
+}
 
+impl<T: Real> AffineGradients<T> {
+    pub(crate) fn zeros(outputs: usize, inputs: usize) -> Self {
+        Self {
+            weight: Array2::zeros((outputs, inputs)),
+            bias: Array1::zeros(outputs),
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.weight += &other.weight;
+        self.bias += &other.bias;
+    }
+}
+
+impl<T: Real> Layer<'_, T> {
     pub(crate) fn apply(&self, x: &[T], rows: usize) -> Vec<T> {
         let (outputs, inputs) = self.weight.dim();
-        let mut y = self.bias().repeat(rows);
+        let bias = self.bias.as_slice().expect("brought to row-major order");
+        let mut y = bias.repeat(rows);
         let target = MatMut::new(&mut y, rows, outputs);
         let x = Mat::new(x, rows, inputs);
         matmul(T::one(), x, self.weight().t(), T::one(), target);
         y
     }
 
-    /// The gradients of [`apply`](Self::apply) at `x`.
-    pub(crate) fn pull_back(&self, x: &[T], cotangent: &[T], rows: usize) -> LinearGradients<T> {
+    /// The gradients of [`apply`](Self::apply) at `x`: along `x`, and along the parameters.
+    pub(crate) fn pull_back(
+        &self,
+        x: &[T],
+        cotangent: &[T],
+        rows: usize,
+    ) -> (Vec<T>, AffineGradients<T>) {
         let (outputs, inputs) = self.weight.dim();
         let cotangents = Mat::new(cotangent, rows, outputs);
         let mut along_x = vec![T::zero(); rows * inputs];
@@ -91,11 +134,11 @@ impl<'a, T: Real> Linear<'a, T> {
         for row in cotangent.chunks_exact(outputs) {
             add(&mut bias, row);
         }
-        LinearGradients {
-            x: along_x,
+        let gradients = AffineGradients {
             weight: Array2::from_shape_vec((outputs, inputs), weight).expect("allocated so"),
             bias: bias.into(),
-        }
+        };
+        (along_x, gradients)
     }
 
     fn weight(&self) -> Mat<'_, T> {
@@ -103,17 +146,6 @@ impl<'a, T: Real> Linear<'a, T> {
         let weight = self.weight.as_slice().expect("brought to row-major order");
         Mat::new(weight, outputs, inputs)
     }
-
-    fn bias(&self) -> &[T] {
-        self.bias.as_slice().expect("brought to row-major order")
-    }
-}
-
-/// The gradients of one application of a [`Linear`].
-pub(crate) struct LinearGradients<T> {
-    pub(crate) x: Vec<T>,
-    pub(crate) weight: Array2<T>,
-    pub(crate) bias: Array1<T>,
 }
 
 /// LeakyReLU in place.
@@ -146,28 +178,24 @@ mod tests {
 
     #[test]
     fn weights_are_out_by_in() {
-        let (weight, bias) = (
-            array![[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
-            array![1.0, 0.0, 0.0],
-        );
-        let (weight, bias) = (weight.view(), bias.view());
-        let layer = Linear::new(("w", &weight), ("b", &bias), 3, 2).unwrap();
-        assert_eq!(
-            layer.apply(&[1.0, 10.0, 0.0, 1.0], 2),
-            [22.0, 43.0, 65.0, 3.0, 4.0, 6.0]
-        );
-        let transposed = Linear::new(("w", &weight), ("b", &bias), 2, 3).err();
-        assert!(matches!(
-            transposed,
-            Some(Error::ShapeMismatch { what: "w", .. })
-        ));
+        let weight = array![[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
+        let bias = array![1.0, 0.0, 0.0];
+        let affine = Affine {
+            weight: weight.view(),
+            bias: bias.view(),
+        };
+        let layer = affine.checked("first", 3, 2).unwrap();
+        let y = layer.apply(&[1.0, 10.0, 0.0, 1.0], 2);
+        assert_eq!(y, [22.0, 43.0, 65.0, 3.0, 4.0, 6.0]);
+        let transposed = affine.checked("first", 2, 3).err().unwrap();
+        assert!(transposed.to_string().starts_with("`first.weight`"));
     }
 
     #[test]
     fn initial_weights_fill_their_range_and_round_alike() {
         let draw = || Seed::new(2).stream("initial values");
-        let (double, _) = linear_init::<f64>(50, 16, &mut draw());
-        let (single, bias) = linear_init::<f32>(50, 16, &mut draw());
+        let (double, _) = affine_init::<f64>(50, 16, &mut draw());
+        let (single, bias) = affine_init::<f32>(50, 16, &mut draw());
         assert_eq!(single, double.mapv(|w| w as f32));
         assert_eq!(bias, Array1::<f32>::zeros(50));
         let largest = double.iter().fold(0.0_f64, |m, w| m.max(w.abs()));

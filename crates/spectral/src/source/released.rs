@@ -1,18 +1,13 @@
 //! The authors' released code, where it differs from the paper's equations.
 //!
-//! Kept so that a gap between our numbers and the published ones can be attributed. Its posterior
-//! contracts the factor with the noise without mixing the heads, so its heads are independent; the
-//! factor is not normalised; the noise is clamped; half of the draws are around `-mu`; and what it
-//! adds as a copula entropy is $-\sum u \log u$ over the draws' uniform scores.
+//! It is kept so that a gap between our numbers and the published ones can be attributed. The posterior
+//! contracts the factor with the noise without mixing the heads, so the heads are independent; the
+//! factor is not normalised; the noise is clamped; half of the draws lie around `-mu`; and the copula
+//! entropy that is added is $-\sum u \log u$ over the draws' uniform scores.
 
 use bochner_numerics::{Real, normal};
 use ndarray::{Array3, Array4, ArrayView3, ArrayView4, Zip};
-use std::f64::consts::TAU;
 
-/// Frequencies are multiplied by this.
-pub(super) const FREQUENCY_SCALE: f64 = TAU;
-/// Rate of the dropout that falls on the magnitudes in training.
-pub(super) const MAGNITUDE_DROPOUT: f64 = 0.1;
 /// Correlated noise is clamped to plus or minus this.
 const CLAMP: f64 = 2.0;
 /// Keeps the logarithm of a uniform score finite.

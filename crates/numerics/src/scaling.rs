@@ -1,0 +1,87 @@
+//! Powers of two that keep a backward pass in range.
+//!
+//! A gradient is linear in the cotangents: divided by a power of two, computed and multiplied again, it
+//! has the same bits, as long as nothing overflows or vanishes. Where it would overflow, an infinity
+//! would meet another one and become NaN.
+
+use crate::elementary::max_norm;
+use crate::{Real, parallel};
+
+/// The exponent of the power of two by which something is divided before it is multiplied with others
+/// on a long way: zero if that is well in range, given the binary logarithms of the largest numbers of
+/// both, and otherwise one that leaves room for all that the others can be.
+pub fn unit<T: Real>(largest: f64, others: f64) -> i32 {
+    let range = log2_range::<T>();
+    if largest + others.max(0.0) < range / 2.0 {
+        0
+    } else {
+        (largest + range / 4.0).ceil() as i32
+    }
+}
+
+/// The binary logarithm of the largest number of a type.
+pub fn log2_range<T: Real>() -> f64 {
+    T::max_value().as_f64().log2()
+}
+
+/// The binary logarithm of the largest absolute value among the finite numbers of `x`, found by all
+/// threads; minus infinity if there is none but zero.
+pub fn log2_largest<T: Real>(x: &[T]) -> f64 {
+    finite_norm(parallel::max_norm(x), x).as_f64().log2()
+}
+
+/// The largest absolute value among the finite numbers of `x`.
+pub fn largest<T: Real>(x: &[T]) -> T {
+    finite_norm(max_norm(x), x)
+}
+
+/// The largest absolute value among the finite numbers, given the maximum norm of all.
+fn finite_norm<T: Real>(norm: T, x: &[T]) -> T {
+    if norm.is_finite() {
+        return norm;
+    }
+    let finite = x.iter().map(|x| x.abs()).filter(|x| x.is_finite());
+    finite.fold(T::zero(), T::max)
+}
+
+/// A number divided by $2^p$, where $p$ is `power`.
+pub fn over_power<T: Real>(x: T, power: i32) -> T {
+    T::of(libm::scalbn(x.as_f64(), -power))
+}
+
+/// `x` times $2^p$, rounded, or the largest number of the type: what overflows must not meet another
+/// infinity later.
+#[inline(always)]
+pub fn multiplied<T: Real>(x: f64, power: i32) -> T {
+    let largest = T::max_value().as_f64();
+    let product = if power == 0 {
+        x
+    } else {
+        libm::scalbn(x, power)
+    };
+    T::of(product.clamp(-largest, largest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_leaves_room_for_the_others() {
+        assert_eq!(unit::<f64>(10.0, 20.0), 0);
+        assert_eq!(unit::<f64>(10.0, -1e9), 0);
+        // 2^1000 becomes 2^-256, and products with anything up to 2^1024 are in range.
+        assert_eq!(unit::<f64>(1000.0, 0.0), 1256);
+        let there: f32 = over_power(3.0, 200);
+        assert_eq!(multiplied::<f32>(there.as_f64(), 0), there);
+        assert_eq!(multiplied::<f64>(over_power(3.0, 200), 200), 3.0);
+    }
+
+    #[test]
+    fn what_overflows_is_the_largest_number() {
+        assert_eq!(multiplied::<f32>(-1e30, 100), f32::MIN);
+        assert!(multiplied::<f32>(f64::NAN, 0).is_nan());
+        assert_eq!(largest(&[1.0, f64::INFINITY, -3.0, f64::NAN]), 3.0);
+        assert_eq!(log2_largest(&[0.25_f32, -4.0]), 2.0);
+    }
+}

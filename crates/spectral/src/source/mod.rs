@@ -1,0 +1,176 @@
+//! Sources of spectral points: what the points of a kernel are computed from, and the way back.
+
+mod bounds;
+mod coupling;
+mod direct;
+mod implicit;
+mod parameters;
+mod posterior;
+mod released;
+
+pub use coupling::Copula;
+pub use direct::Direct;
+pub use implicit::{Implicit, Latent};
+pub use parameters::{ParameterSpec, Size};
+pub use posterior::Posterior;
+
+use crate::{Error, Features};
+use bochner_numerics::{Real, argument};
+use ndarray::{Array1, Array4};
+use rand::RngCore;
+use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
+
+/// Whether a kernel depends on the difference of its arguments alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stationarity {
+    /// $f_S(x, y) = \frac1R \sum_r \cos(w_r \cdot (x - y))$, with one set of spectral points.
+    Stationary,
+    /// $f_{NS}$, with two sets.
+    #[default]
+    Nonstationary,
+}
+
+impl Stationarity {
+    /// How many sets of spectral points the kernel has.
+    pub const fn sets(self) -> usize {
+        match self {
+            Self::Stationary => 1,
+            Self::Nonstationary => 2,
+        }
+    }
+}
+
+/// Whose equations are followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// The paper's, as corrected in this project's notes on deviations.
+    #[default]
+    Paper,
+    /// The authors' released code, deviation by deviation.
+    Released,
+}
+
+/// A source of spectral points: from parameters, features and noise to the points of every head.
+///
+/// Parameters travel as one flat slice, laid out by [`parameters`](Self::parameters). What is computed
+/// from the points, attention over a sequence or along the edges of a graph, is not the source's concern.
+///
+/// # Example
+/// ```
+/// use bochner_numerics::Seed;
+/// use bochner_spectral::{DrawnCotangents, Features, Implicit, Size, Source};
+/// use ndarray::{Array1, Array4};
+///
+/// let (source, size) = (Implicit { points: 16, ..Implicit::default() }, Size { heads: 2, width: 4 });
+/// let parameters: Vec<f64> = source.initial(size, &mut Seed::new(1).stream("initial values"))?;
+/// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| 0.1 * (m + t * n) as f64);
+/// let features = Features::new(x.view(), x.view());
+///
+/// let noise = source.noise(1, size, &mut Seed::new(2).stream("noise"));
+/// let drawn = source.draw(&features, &parameters, noise)?;
+/// assert_eq!(drawn.points[0].dim(), (1, 2, 16, 4));
+///
+/// let cotangent = DrawnCotangents { points: drawn.points.clone(), kl: Array1::ones(1), entropy: None };
+/// let gradients = source.draw_vjp(&features, &parameters, &drawn, cotangent)?;
+/// assert_eq!(gradients.parameters.len(), parameters.len());
+/// # Ok::<(), bochner_spectral::Error>(())
+/// ```
+pub trait Source<T: Real>: Debug + Send + Sync {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] naming the setting, [`Error::Unsupported`] for two that do not go together.
+    fn validate(&self) -> Result<(), Error>;
+
+    /// The parameters for heads of a given size, in the order in which they are laid out.
+    fn parameters(&self, size: Size) -> Vec<ParameterSpec>;
+
+    /// Initial values of all parameters.
+    ///
+    /// # Errors
+    /// Those of [`validate`](Self::validate), and [`Error::Argument`] for a size of zero.
+    fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error>;
+
+    /// The standard normal noise of one draw, `[B, M, R, d]`; a source that draws nothing takes none,
+    /// `[B, M, 0, d]`.
+    fn noise(&self, batch: usize, size: Size, rng: &mut dyn RngCore) -> Array4<T>;
+
+    /// The points that belong to these features, parameters and noise.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for whatever does not fit, and those of [`validate`](Self::validate).
+    fn draw(
+        &self,
+        features: &Features<T>,
+        parameters: &[T],
+        noise: Array4<T>,
+    ) -> Result<Drawn<T>, Error>;
+
+    /// The vector-Jacobian product of [`draw`](Self::draw), given what it returned for these features and
+    /// parameters.
+    ///
+    /// # Errors
+    /// Those of [`draw`](Self::draw), [`Error::Argument`] for cotangents that do not fit, and
+    /// [`Error::ForeignDraw`] if another source made the draw.
+    fn draw_vjp(
+        &self,
+        features: &Features<T>,
+        parameters: &[T],
+        drawn: &Drawn<T>,
+        cotangent: DrawnCotangents<T>,
+    ) -> Result<SourceGradients<T>, Error>;
+}
+
+/// Spectral points of all heads, and what led to them.
+#[derive(Clone, Debug)]
+pub struct Drawn<T> {
+    /// The set of points of a stationary kernel, or the two sets w1 and w2, each `[1 or B, M, R, d]`.
+    pub points: Vec<Array4<T>>,
+    /// The divergence $\mathrm{KL}(q \| p)$ of each example, `[B]`; zero for points that are parameters.
+    pub kl: Array1<T>,
+    /// The latent behind the points, where there is one.
+    pub latent: Option<Latent<T>>,
+}
+
+/// Cotangents of [`Drawn`].
+#[derive(Clone, Debug)]
+pub struct DrawnCotangents<T> {
+    /// Of each set of points.
+    pub points: Vec<Array4<T>>,
+    /// Of the divergence, `[B]`.
+    pub kl: Array1<T>,
+    /// Of [`Latent::entropy`], `[B]`, where it is part of the objective.
+    pub entropy: Option<Array1<T>>,
+}
+
+/// Gradients of [`Source::draw`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceGradients<T> {
+    /// Along the queries.
+    pub q: Array4<T>,
+    /// Along the keys.
+    pub k: Array4<T>,
+    /// Along the parameters, laid out like them.
+    pub parameters: Vec<T>,
+    /// Along the noise.
+    pub noise: Array4<T>,
+}
+
+impl<T: Real> DrawnCotangents<T> {
+    fn check(&self, drawn: &Drawn<T>) -> Result<(), Error> {
+        let (sets, given) = (drawn.points.len(), self.points.len());
+        argument::shape("cotangents of the sets of points", &[sets], &[given])?;
+        for (set, given) in drawn.points.iter().zip(&self.points) {
+            argument::shape("cotangent of the points", set.shape(), given.shape())?;
+        }
+        let batch = drawn.kl.shape();
+        argument::shape("cotangent of the divergence", batch, self.kl.shape())?;
+        if let Some(entropy) = &self.entropy {
+            argument::shape("cotangent of the entropy", batch, entropy.shape())?;
+        }
+        Ok(())
+    }
+}
