@@ -4,11 +4,11 @@ use crate::call::{Call, Memory, write_row_major};
 use crate::engine::Cache;
 use crate::error::same_shape;
 use crate::mask::check_lengths;
-use crate::mechanism::Size;
 use crate::{Error, Form, Magnitude, Mask, OwnedSettings, Settings, Workspace};
 #[cfg(feature = "dfdx")]
 use bochner_numerics::Buffers;
 use bochner_numerics::{Real, parallel};
+use bochner_spectral::Size;
 use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 
 /// Causal attention to a sequence whose positions come one or a few at a time.

@@ -3,7 +3,7 @@
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::scaling::{multiplied, over_power, unit};
 use bochner_numerics::{Real, scaling};
-use ndarray::{Array, ArrayView, CowArray, Dimension};
+use ndarray::{ArrayView, CowArray, Dimension};
 
 /// The powers of two by which values and cotangents are divided.
 ///
@@ -93,12 +93,5 @@ pub(crate) fn multiply_finite<T: Real>(x: &mut [T], power: i32) {
         for x in x.iter_mut().filter(|x| x.is_finite()) {
             *x = multiplied(x.as_f64(), power);
         }
-    }
-}
-
-/// Multiplies all of `x` by a power of two.
-pub(crate) fn multiply<T: Real, D: Dimension>(x: &mut Array<T, D>, power: i32) {
-    if power != 0 {
-        x.mapv_inplace(|x| multiplied(x.as_f64(), power));
     }
 }

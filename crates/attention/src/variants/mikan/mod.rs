@@ -344,10 +344,10 @@ impl Kept {
         }
     }
 
-    fn features<'a, T>(&'a self, inputs: &Inputs<'a, T>) -> Features<'a, T> {
+    fn features<'a, T>(&'a self, inputs: &'a Inputs<T>) -> Features<'a, T> {
         Features {
-            q: inputs.q,
-            k: inputs.k,
+            q: inputs.q.view(),
+            k: inputs.k.view(),
             q_kept: self.queries.as_ref().map(|kept| kept.view()),
             k_kept: self.keys.as_ref().map(|kept| kept.view()),
         }

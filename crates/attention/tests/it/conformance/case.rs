@@ -48,12 +48,13 @@ impl<T: Real> Latent<T> for Mikan {
         let forward = self
             .forward_with(inputs, parameters, &EVALUATION, eps.clone())
             .unwrap();
-        let draw = self.draw_of(&forward).unwrap();
+        let drawn = self.draw_of(&forward).unwrap();
+        let latent = drawn.latent.as_ref().unwrap();
         Drawn {
-            mu: draw.posterior().mu.clone(),
-            log_sigma: draw.posterior().log_sigma.clone(),
-            factor: draw.factor().cloned(),
-            z: draw.z.clone(),
+            mu: latent.posterior().mu.clone(),
+            log_sigma: latent.posterior().log_sigma.clone(),
+            factor: latent.factor().cloned(),
+            z: latent.z.clone(),
             penalty: forward.penalty.clone(),
             prior_std: self.prior_std,
             beta: self.beta,
