@@ -2,13 +2,14 @@
 
 use crate::Error;
 use crate::workload::{Against, Element, Pass, Peer, Run, Workload};
-use bochner_attention::IkanDirect;
+
 use bochner_graph::{
     AttentionKind, Graph, GraphAttention, GraphAttentionConfig, Merge, SparseFeatures,
 };
 use bochner_nn::{Adam, alloc_gradients, cross_entropy, tape_adding_to, zero_gradients};
 use bochner_numerics::Seed;
 use bochner_ops::{Activation, AdamConfig, Mode, WeightDecay};
+use bochner_spectral::Direct;
 use dfdx::tensor::{Cpu, Gradients, Tensor, TensorFromVec};
 use dfdx::tensor_ops::{Backward, GatherTo};
 use rand::Rng;
@@ -137,8 +138,8 @@ impl Training {
         let kind = match points {
             0 => AttentionKind::Classic,
             points => {
-                let direct = IkanDirect::default();
-                AttentionKind::Kernel(IkanDirect { points, ..direct }.into())
+                let direct = Direct::default();
+                AttentionKind::Kernel(Direct { points, ..direct }.into())
             }
         };
         let dropped = |config| GraphAttentionConfig {

@@ -116,9 +116,11 @@
 //! | [`EdgeTerm`] | what attributes of an edge add to its score |
 //! | [`convolve`], [`convolve_vjp`] | the normalised sum of graph convolutional networks |
 //! | [`Merge`] | how heads are put together |
-//! | `GraphAttention`, `GraphAttentionConfig` with `Bias`, `Residual` | the trainable layer (feature `dfdx`) |
+//! | [`GraphAttentionConfig`] with [`AttentionKind`], [`EdgeKernel`], [`Bias`], [`Residual`] | a layer's settings, its parameters, their initial values, and its output without a tape |
+//! | [`GraphAttentionOperation`] | a layer as an operation that can be trained without a framework |
+//! | `GraphAttention` | the trainable layer on the tape of dfdx (feature `dfdx`) |
 //! | `GraphConvolution`, `GraphConvolutionConfig` | that of graph convolutional networks (feature `dfdx`) |
-//! | `AttributedGraph`, `Nodes` | what it is given |
+//! | [`AttributedGraph`], [`Nodes`] | what it is given |
 //! | `GraphInspection` | what it looks like from inside |
 //! | [`Error`] | what can be wrong with the arguments |
 
@@ -129,7 +131,6 @@ mod engine;
 mod error;
 mod features;
 mod graph;
-#[cfg(feature = "dfdx")]
 mod layers;
 mod sampling;
 mod score;
@@ -140,10 +141,13 @@ pub use convolution::{convolve, convolve_vjp};
 pub use error::Error;
 pub use features::{Features, SparseFeatures, dropped_out, row_normalised};
 pub use graph::{Batch, Graph, WithSelfLoops, WithoutDuplicates};
+pub use layers::{
+    AttentionKind, AttributedGraph, Bias, EdgeKernel, GraphAttentionConfig,
+    GraphAttentionOperation, GraphAttentionSaved, LayerError, Nodes, Residual,
+};
 #[cfg(feature = "dfdx")]
 pub use layers::{
-    AttentionKind, AttributedGraph, Bias, GraphAttended, GraphAttention, GraphAttentionConfig,
-    GraphConvolution, GraphConvolutionConfig, GraphInspection, LayerError, Nodes, Residual,
+    GraphAttended, GraphAttention, GraphConvolution, GraphConvolutionConfig, GraphInspection,
 };
 pub use sampling::{FanOut, NeighbourSampler, Neighbourhood};
 pub use score::{EdgeTerm, EdgeTermGradients, Points, PointsGradients, Score};

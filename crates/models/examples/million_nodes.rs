@@ -8,13 +8,13 @@
 
 #![allow(clippy::print_stdout)]
 
-use bochner_attention::IkanDirect;
 use bochner_datasets::{PlantedGraph, PlantedPartition};
 use bochner_graph::{AttentionKind, FanOut, Graph, SparseFeatures};
 use bochner_models::node_classifier::{
     Architecture, NodeClassifierConfig, Sampling, Task, Trainer, TrainingConfig,
 };
 use bochner_numerics::Seed;
+use bochner_spectral::Direct;
 use std::error::Error;
 use std::num::NonZeroUsize;
 use std::time::Instant;
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         graph.edge_count(),
         start.elapsed()
     );
-    let direct = IkanDirect {
+    let direct = Direct {
         points: 16,
         ..Default::default()
     };

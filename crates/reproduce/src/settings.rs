@@ -151,8 +151,9 @@ impl Settings {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use bochner_attention::{Mikan, Softmax};
+    use bochner_attention::Softmax;
     use bochner_graph::AttentionKind;
+    use bochner_spectral::Implicit;
 
     pub(crate) fn attention() -> AttentionSettings {
         AttentionSettings {
@@ -180,7 +181,9 @@ pub(crate) mod tests {
 
     pub(crate) fn nodes() -> NodeSettings {
         NodeSettings {
-            architecture: Architecture::attention(AttentionKind::Kernel(Mikan::default().into())),
+            architecture: Architecture::attention(AttentionKind::Kernel(
+                Implicit::default().into(),
+            )),
             p: Some(2.0),
             points: Some(64),
             dropout: 0.6,

@@ -6,12 +6,13 @@ mod maps;
 mod module;
 mod operation;
 
-use crate::mechanism::{Inputs, Inspection, ParameterSpec, Pass, Size};
+use crate::mechanism::{Inputs, Inspection, Pass};
 use crate::registry::Variant;
 use crate::variants::Softmax;
 use crate::{DecoderSize, Error, Form, Mask};
 use bochner_nn::{Element, Linear, TapeInputs, record};
 use bochner_numerics::{DropoutMask, Seed, argument};
+use bochner_spectral::{ParameterSpec, Size};
 pub use decoder::MultiHeadDecoder;
 use dfdx::dtypes::Dtype;
 use dfdx::shapes::{Dim, HasShape};

@@ -3,3 +3,4 @@
 mod conformance;
 #[cfg(feature = "dfdx")]
 mod layer;
+mod mechanisms_train_without_a_framework;

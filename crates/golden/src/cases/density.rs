@@ -6,9 +6,10 @@ use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_numerics::Real;
 use bochner_spectral::{
-    ImplicitDensity, InferenceNetwork, InferredCotangents, reparameterise, reparameterise_vjp,
+    Affine, AffineGradients, Features, ImplicitDensity, InferenceNetwork, InferredCotangents,
+    reparameterise, reparameterise_vjp,
 };
-use ndarray::{Array1, Array2, Array4, ArrayD, ArrayView2, Ix2, Ix4};
+use ndarray::{Array1, Array2, Array4, ArrayD, Ix2, Ix4};
 
 /// Three linear layers, `w1, b1, w2, b2, w3, b3`.
 struct Layers<T> {
@@ -23,18 +24,27 @@ impl<T: Real> Layers<T> {
             b: [file.array("b1")?, file.array("b2")?, file.array("b3")?],
         })
     }
+
+    fn affine(&self) -> [Affine<'_, T>; 3] {
+        [0, 1, 2].map(|n| Affine {
+            weight: self.w[n].view(),
+            bias: self.b[n].view(),
+        })
+    }
+}
+
+fn record<T: Real>(layers: &[AffineGradients<T>; 3], computed: &mut Computed) {
+    for (n, layer) in layers.iter().enumerate() {
+        computed.gradient(&format!("w{}", n + 1), &layer.weight);
+        computed.gradient(&format!("b{}", n + 1), &layer.bias);
+    }
 }
 
 /// Points from latent draws, `z [.., d]`.
 pub(super) fn implicit<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
-    let Layers { w, b } = Layers::<T>::read(file)?;
+    let layers = Layers::<T>::read(file)?;
     let density = ImplicitDensity {
-        w1: w[0].view(),
-        b1: b[0].view(),
-        w2: w[1].view(),
-        b2: b[1].view(),
-        w3: w[2].view(),
-        b3: b[2].view(),
+        layers: layers.affine(),
         slope: T::of(file.number("slope")?),
     };
     let z: ArrayD<T> = file.floats("z")?;
@@ -48,12 +58,7 @@ pub(super) fn implicit<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
         let g = density.points_vjp(z.view(), g.view());
         let g = g.map_err(Fault::refused)?;
         computed.gradient("z", &reshaped(g.z.into_dyn(), &shape));
-        computed.gradient("w1", &g.w1);
-        computed.gradient("b1", &g.b1);
-        computed.gradient("w2", &g.w2);
-        computed.gradient("b2", &g.b2);
-        computed.gradient("w3", &g.w3);
-        computed.gradient("b3", &g.b3);
+        record(&g.layers, &mut computed);
     }
     Ok(computed)
 }
@@ -74,22 +79,25 @@ fn rows<T: Real>(name: &str, x: ArrayD<T>) -> Result<Array2<T>, Fault> {
 
 /// The posterior of the latent variables and draws from it.
 pub(super) fn inference<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
-    let Layers { w, b } = Layers::<T>::read(file)?;
+    let layers = Layers::<T>::read(file)?;
+    let [hidden, mu, log_sigma] = layers.affine();
     let network = InferenceNetwork {
-        w1: w[0].view(),
-        b1: b[0].view(),
-        w2: w[1].view(),
-        b2: b[1].view(),
-        w3: w[2].view(),
-        b3: b[2].view(),
+        hidden,
+        mu,
+        log_sigma,
         slope: T::of(file.number("slope")?),
         prior_std: T::of(file.number("prior_std")?),
     };
     let (q, k): (Array4<T>, Array4<T>) = (file.array("q")?, file.array("k")?);
     let (q_mask, k_mask) = (file.mask("q_mask")?, file.mask("k_mask")?);
-    let masks = [Some(q_mask.view()), Some(k_mask.view())];
+    let features = Features {
+        q: q.view(),
+        k: k.view(),
+        q_kept: Some(q_mask.view()),
+        k_kept: Some(k_mask.view()),
+    };
     let x: Array4<T> = file.array("x")?;
-    let inferred = network.infer(q.view(), k.view(), masks[0], masks[1]);
+    let inferred = network.infer(&features);
     let inferred = inferred.map_err(Fault::refused)?;
     let (mu, log_sigma) = (inferred.mu.view(), inferred.log_sigma.view());
     let z = reparameterise(mu, log_sigma, x.view()).map_err(Fault::refused)?;
@@ -107,17 +115,11 @@ pub(super) fn inference<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
             mu: draw.mu.view(),
             log_sigma: draw.log_sigma.view(),
         };
-        let [q_mask, k_mask]: [Option<ArrayView2<bool>>; 2] = masks;
-        let g = network.infer_vjp(q.view(), k.view(), q_mask, k_mask, &inferred, &cotangents);
+        let g = network.infer_vjp(&features, &inferred, &cotangents);
         let g = g.map_err(Fault::refused)?;
         computed.gradient("q", &g.q);
         computed.gradient("k", &g.k);
-        computed.gradient("w1", &g.w1);
-        computed.gradient("b1", &g.b1);
-        computed.gradient("w2", &g.w2);
-        computed.gradient("b2", &g.b2);
-        computed.gradient("w3", &g.w3);
-        computed.gradient("b3", &g.b3);
+        record(&[g.hidden, g.mu, g.log_sigma], &mut computed);
     }
     Ok(computed)
 }

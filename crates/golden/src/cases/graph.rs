@@ -5,7 +5,8 @@ use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_graph::{
-    EdgeAttentionGradients, Features, Graph, Merge, Points, Score, Settings, attend, attend_vjp, scores,
+    EdgeAttentionGradients, Features, Graph, Merge, Points, Score, Settings, attend, attend_vjp,
+    scores,
 };
 use bochner_numerics::Real;
 use ndarray::{Array2, Array3, ArrayView2, Ix2};

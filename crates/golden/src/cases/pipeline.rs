@@ -6,7 +6,7 @@ use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::{
-    Copula, Cotangents, Draw, Form, Inputs, Magnitude, Mask, Mechanism, Mikan, MikanGradients,
+    Copula, Cotangents, Drawn, Form, Inputs, Magnitude, Mask, Mechanism, Mikan, MikanGradients,
     ParameterSpec, Pass, Points, Preset, Settings, Similarity, Stationarity, weights,
 };
 use bochner_numerics::{Real, Seed};
@@ -34,15 +34,16 @@ pub(super) fn pipeline<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let pass = Pass::Evaluation { seed: Seed::new(0) };
     let forward = mikan.forward_with(&inputs, &parameters, &pass, eps);
     let forward = forward.map_err(Fault::refused)?;
-    let draw = mikan.draw_of(&forward).map_err(Fault::refused)?;
+    let drawn = mikan.draw_of(&forward).map_err(Fault::refused)?;
     let mut computed = Computed::default();
     computed.output("output", &forward.output);
-    computed.output("z", &draw.z);
-    for (name, points) in ["w1", "w2"].iter().zip(&draw.points) {
+    let latent = drawn.latent.as_ref();
+    computed.output("z", &latent.expect("an implicit source has a latent").z);
+    for (name, points) in ["w1", "w2"].iter().zip(&drawn.points) {
         computed.output(name, points);
     }
-    computed.output("kl", &draw.kl);
-    computed.output("weights", &weights_of(&mikan, &inputs, draw)?);
+    computed.output("kl", &drawn.kl);
+    computed.output("weights", &weights_of(&mikan, &inputs, drawn)?);
     if let Some(g) = file.ranked_cotangent::<T, Ix4>()? {
         let penalty = Array1::zeros(g.dim().0);
         let cotangent = Cotangents {
@@ -128,15 +129,9 @@ fn flat_parameters<T: Real>(file: &CaseFile, specs: &[ParameterSpec]) -> Result<
 fn weights_of<T: Real>(
     mikan: &Mikan,
     inputs: &Inputs<T>,
-    draw: &Draw<T>,
+    drawn: &Drawn<T>,
 ) -> Result<Array4<T>, Fault> {
-    let points = match draw.points.as_slice() {
-        [w1, w2] => Points::Nonstationary {
-            w1: w1.view(),
-            w2: w2.view(),
-        },
-        sets => Points::Stationary { w: sets[0].view() },
-    };
+    let points = Points::of_sets(&drawn.points);
     let settings = Settings {
         similarity: Similarity::Squared {
             points,

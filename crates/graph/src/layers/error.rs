@@ -10,10 +10,11 @@ pub enum LayerError {
     /// From the attention along edges.
     #[error(transparent)]
     Graph(#[from] Error),
-    /// From a mechanism's spectral points.
+    /// From the source of spectral points.
     #[error(transparent)]
-    Attention(#[from] bochner_attention::Error),
+    Spectral(#[from] bochner_spectral::Error),
     /// From the tape.
+    #[cfg(feature = "dfdx")]
     #[error(transparent)]
     Nn(bochner_nn::Error),
 }
@@ -24,6 +25,7 @@ impl From<ArgumentError> for LayerError {
     }
 }
 
+#[cfg(feature = "dfdx")]
 impl From<bochner_nn::Error> for LayerError {
     /// Takes this crate's own error back out, if it is one that came through the tape.
     fn from(error: bochner_nn::Error) -> Self {

@@ -1,6 +1,7 @@
-//! Trainable layers on the tape of dfdx.
+//! Layers: as operations, and trainable on the tape of dfdx.
 
 mod attention;
+#[cfg(feature = "dfdx")]
 mod convolution;
 mod error;
 mod glorot;
@@ -8,9 +9,12 @@ mod nodes;
 mod rows;
 
 pub use attention::{
-    AttentionKind, Bias, GraphAttended, GraphAttention, GraphAttentionConfig, GraphInspection,
-    Residual,
+    AttentionKind, Bias, EdgeKernel, GraphAttentionConfig, GraphAttentionOperation,
+    GraphAttentionSaved, Residual,
 };
+#[cfg(feature = "dfdx")]
+pub use attention::{GraphAttended, GraphAttention, GraphInspection};
+#[cfg(feature = "dfdx")]
 pub use convolution::{GraphConvolution, GraphConvolutionConfig};
 pub use error::LayerError;
 pub use nodes::{AttributedGraph, Nodes};

@@ -58,13 +58,13 @@ pub struct EpochReport {
 /// in full-batch steps.
 ///
 /// ```
-/// use bochner_attention::Mikan;
 /// use bochner_datasets::PlantedPartition;
 /// use bochner_graph::{AttentionKind, Graph, SparseFeatures};
 /// use bochner_models::node_classifier::{
 ///     Architecture, NodeClassifierConfig, Task, Trainer, TrainingConfig,
 /// };
 /// use bochner_numerics::Seed;
+/// use bochner_spectral::Implicit;
 ///
 /// let drawn = PlantedPartition {
 ///     nodes: 120, edges: 240, classes: 3, features: 60, words: 6,
@@ -77,7 +77,7 @@ pub struct EpochReport {
 /// let features = SparseFeatures::new(60, x.indptr(), x.indices(), x.values().to_vec())?;
 /// let task = Task::new(graph, features.row_normalised(), drawn.labels, 3, (0..30).collect())?;
 ///
-/// let mikan = Mikan { points: 16, ..Mikan::default() };
+/// let mikan = Implicit { points: 16, ..Implicit::default() };
 /// let config = NodeClassifierConfig {
 ///     inputs: 60,
 ///     classes: 3,
@@ -242,42 +242,32 @@ pub(super) mod tests {
     use super::super::Architecture;
     use super::super::task::tests::rings;
     use super::*;
-    use bochner_attention::{IkanDirect, Mikan, Posterior};
-    use bochner_graph::AttentionKind;
+    use bochner_graph::{AttentionKind, EdgeKernel};
     use bochner_nn::Parameters;
     use bochner_numerics::ArgumentError;
     use bochner_ops::Activation;
+    use bochner_spectral::{Copula, Direct, Implicit, Posterior};
     use std::collections::BTreeMap;
 
     const ALL: [&str; 4] = ["classic", "direct", "mikan", "convolution"];
 
     fn architecture(name: &str) -> Architecture {
         let points = 8;
-        let kernel = |variant| AttentionKind::Kernel(variant);
+        let (direct, implicit) = (Direct::default(), Implicit::default());
+        let implicit = Implicit { points, ..implicit };
+        let kernel = |kernel: EdgeKernel| AttentionKind::Kernel(kernel);
         let kind = match name {
             "classic" => AttentionKind::Classic,
-            "direct" => kernel(
-                IkanDirect {
-                    points,
-                    ..Default::default()
-                }
-                .into(),
-            ),
-            "unconditional" => kernel(
-                Mikan {
-                    points,
+            "direct" => kernel(Direct { points, ..direct }.into()),
+            "unconditional" => {
+                let alone = Implicit {
                     posterior: Posterior::Unconditional,
-                    ..Mikan::ikan()
-                }
-                .into(),
-            ),
-            "mikan" => kernel(
-                Mikan {
-                    points,
-                    ..Default::default()
-                }
-                .into(),
-            ),
+                    copula: Copula::Independent,
+                    ..implicit
+                };
+                kernel(EdgeKernel::from(alone).with_p(1.5))
+            }
+            "mikan" => kernel(implicit.into()),
             _ => return Architecture::Convolution { hidden: 8 },
         };
         Architecture::Attention {

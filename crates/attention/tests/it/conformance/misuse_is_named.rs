@@ -4,7 +4,7 @@ use bochner_attention::{
     Error, Form, Magnitude, Mask, Pass, Points, Settings, Similarity, Variant, attend, attend_vjp,
     linear_time_state,
 };
-use bochner_numerics::Seed;
+use bochner_numerics::{ArgumentError, Seed};
 use ndarray::{Array3, Array4, ArrayView4, s};
 use serde_json::json;
 

@@ -1,9 +1,13 @@
 //! The parameters of a layer, whatever they are kept in.
 
 use super::config::{AttentionKind, Bias, GraphAttentionConfig};
+use super::points;
+use crate::LayerError;
+use crate::layers::glorot;
 use crate::layers::nodes::{matrix, vector};
-use bochner_numerics::Real;
-use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD};
+use bochner_numerics::{Real, Seed};
+use bochner_spectral::ParameterSpec;
+use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewD, IxDyn};
 
 /// All parameters in the order in which they are visited: matrices `M` and vectors `V`.
 #[derive(Clone, Debug)]
@@ -20,7 +24,7 @@ pub(super) struct All<M, V> {
     pub(super) bias: Option<V>,
     /// `[Fin, H F]` or `[Fin, F]`.
     pub(super) residual: Option<M>,
-    /// The mechanism's own.
+    /// The parameters of the source of spectral points.
     pub(super) kernel: Option<V>,
 }
 
@@ -52,14 +56,69 @@ impl<'a, T: Real> Arrays<'a, T> {
     }
 }
 
-/// Whether the mechanism has parameters of its own.
+impl GraphAttentionConfig {
+    /// Name and shape of each parameter, in the order in which an operation takes them: `weight`,
+    /// `source_weight`, `a`, `edge_weight`, `edge_a`, `bias`, `residual` and `kernel`, the flat parameters
+    /// of the source of spectral points for H heads of width 2F. Settings decide which of them there are.
+    pub fn parameters(&self) -> Vec<ParameterSpec> {
+        let (outputs, columns) = (self.outputs(), self.columns());
+        let (heads, edges) = (self.heads, self.edge_inputs);
+        let mut specs = Vec::new();
+        let mut add = |name: &str, shape: &[usize]| specs.push(ParameterSpec::new(name, shape));
+        add("weight", &[self.inputs, columns]);
+        if let Some(inputs) = self.source_inputs {
+            add("source_weight", &[inputs, columns]);
+        }
+        add("a", &[heads, self.score_width()]);
+        if edges > 0 {
+            add("edge_weight", &[edges, columns]);
+            add("edge_a", &[heads, self.width]);
+        }
+        if self.bias == Bias::Learned {
+            add("bias", &[outputs]);
+        }
+        if self.projects() {
+            add("residual", &[self.inputs, outputs]);
+        }
+        if has_kernel(self) {
+            add("kernel", &[points::count(self)]);
+        }
+        specs
+    }
+
+    /// Initial values of all [`parameters`](Self::parameters).
+    ///
+    /// All weights start uniform after Glorot and Bengio (2010), each head's as a map of its own, as in
+    /// the code that was published with GAT, and the bias zero. Layers of one seed start with the same
+    /// weights, whatever their score.
+    ///
+    /// # Errors
+    /// [`LayerError::Graph`] and [`LayerError::Spectral`] for settings out of range.
+    pub fn initial<T: Real>(&self, seed: Seed) -> Result<Vec<ArrayD<T>>, LayerError> {
+        self.validate()?;
+        let width = self.width;
+        let start = |ParameterSpec { name, shape }: ParameterSpec| {
+            let seed = seed.child(&name.replace('_', " "));
+            let map = match &name[..] {
+                "bias" => return Ok(ArrayD::zeros(shape)),
+                "kernel" => {
+                    let values = points::initial(self, seed)?;
+                    return Ok(Array1::from_vec(values).into_dyn());
+                }
+                "a" | "edge_a" => [width, 1],
+                _ => [shape[0], width],
+            };
+            Ok(glorot::array(IxDyn(&shape), map, seed))
+        };
+        self.parameters().into_iter().map(start).collect()
+    }
+}
+
+/// Whether the kernel has a source of spectral points, and with it parameters.
 pub(super) fn has_kernel(config: &GraphAttentionConfig) -> bool {
     match &config.kind {
         AttentionKind::Classic | AttentionKind::Dynamic => false,
-        AttentionKind::Kernel(variant) => {
-            let specs = variant.mechanism::<f64>().parameters(config.size());
-            specs.iter().any(|spec| spec.count() > 0)
-        }
+        AttentionKind::Kernel(kernel) => kernel.source::<f64>().is_some(),
     }
 }
 

@@ -1,43 +1,25 @@
 //! The settings of a layer.
 
+use super::EdgeKernel;
 use crate::settings::check_slope;
-use crate::{Error, Merge};
-#[cfg(doc)]
-use bochner_attention::{IkanDirect, Mikan};
-use bochner_attention::{Posterior, Size, Variant};
+use crate::{LayerError, Merge};
 use bochner_numerics::Seed;
 use bochner_numerics::argument::{at_least_one, rate};
 use bochner_ops::Activation;
+use bochner_spectral::{Posterior, Size};
 use serde::{Deserialize, Serialize};
 
-/// What the edges of a [`GraphAttention`](super::GraphAttention) layer are scored by.
+/// What the edges of a graph attention layer are scored by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum AttentionKind {
-    /// That of GAT, [`Score::Classic`](crate::Score::Classic).
+    /// The score of GAT, [`Score::Classic`](crate::Score::Classic).
     Classic,
-    /// That of GATv2, [`Score::Dynamic`](crate::Score::Dynamic).
+    /// The score of GATv2, [`Score::Dynamic`](crate::Score::Dynamic).
     Dynamic,
-    /// The kernel form, [`Score::Kernel`](crate::Score::Kernel), with the spectral points, the norm and
-    /// the floor of a mechanism that has spectral points: [`Mikan::ika_s`], [`Mikan::ika_ns`],
-    /// [`Mikan::ikan`], [`Mikan`] itself and [`IkanDirect`]. [`Softmax`](bochner_attention::Softmax) and [`RbfOnly`](bochner_attention::RbfOnly) stand for exact
-    /// Gaussian similarities,
-    /// [`Score::Gaussian`](crate::Score::Gaussian), with the magnitudes of p = 2, which is GAT again, and
-    /// without.
-    ///
-    /// ```
-    /// use bochner_attention::Mikan;
-    /// use bochner_graph::AttentionKind;
-    ///
-    /// let kind = AttentionKind::Kernel(Mikan::ika_ns().into());
-    /// // In writing IKA-NS is what it is a special case of, with all that sets it apart.
-    /// let written = serde_json::to_string(&kind)?;
-    /// assert!(written.starts_with(r#"{"kernel":{"mechanism":"Mikan","#));
-    /// assert_eq!(serde_json::from_str::<AttentionKind>(&written)?, kind);
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
-    Kernel(Variant),
+    /// The kernel form.
+    Kernel(EdgeKernel),
 }
 
 /// What is added to a layer's output.
@@ -62,7 +44,7 @@ pub enum Residual {
     Added,
 }
 
-/// Settings of a [`GraphAttention`](super::GraphAttention) layer.
+/// Settings of a graph attention layer.
 ///
 /// ```
 /// use bochner_graph::{GraphAttentionConfig, Merge};
@@ -177,9 +159,14 @@ impl GraphAttentionConfig {
         }
     }
 
-    /// A layer of the kernel form with the spectral points of a mechanism.
-    pub fn kernel(inputs: usize, heads: usize, width: usize, variant: impl Into<Variant>) -> Self {
-        let kind = AttentionKind::Kernel(variant.into());
+    /// A layer of the kernel form.
+    pub fn kernel(
+        inputs: usize,
+        heads: usize,
+        width: usize,
+        kernel: impl Into<EdgeKernel>,
+    ) -> Self {
+        let kind = AttentionKind::Kernel(kernel.into());
         Self::new(inputs, heads, width, kind)
     }
 
@@ -193,23 +180,24 @@ impl GraphAttentionConfig {
 
     /// Whether the layer infers its spectral points from the means over all nodes it is given: each output
     /// then depends on all of them, also in a [`Batch`](crate::Batch) or a
-    /// [`Neighbourhood`](crate::Neighbourhood). Of the mechanisms only [`Mikan`] does, unless its posterior is
-    /// unconditional.
+    /// [`Neighbourhood`](crate::Neighbourhood). Only an implicit source with an inferred posterior does so.
     ///
     /// ```
-    /// use bochner_attention::{IkanDirect, Mikan, Posterior};
     /// use bochner_graph::GraphAttentionConfig;
+    /// use bochner_spectral::{Copula, Direct, Implicit, Posterior};
     ///
-    /// assert!(GraphAttentionConfig::kernel(4, 2, 8, Mikan::default()).infers_points());
-    /// let alone = Mikan { posterior: Posterior::Unconditional, ..Mikan::ikan() };
+    /// assert!(GraphAttentionConfig::kernel(4, 2, 8, Implicit::default()).infers_points());
+    /// let (copula, posterior) = (Copula::Free, Posterior::Unconditional);
+    /// let alone = Implicit { copula, posterior, ..Implicit::default() };
     /// assert!(!GraphAttentionConfig::kernel(4, 2, 8, alone).infers_points());
-    /// assert!(!GraphAttentionConfig::kernel(4, 2, 8, IkanDirect::default()).infers_points());
+    /// assert!(!GraphAttentionConfig::kernel(4, 2, 8, Direct::default()).infers_points());
     /// assert!(!GraphAttentionConfig::gat(4, 2, 8).infers_points());
     /// ```
     pub fn infers_points(&self) -> bool {
         matches!(
-            &self.kind,
-            AttentionKind::Kernel(Variant::Mikan(mikan)) if mikan.posterior == Posterior::Inferred
+            self.kind,
+            AttentionKind::Kernel(EdgeKernel::Implicit { source, .. })
+                if source.posterior == Posterior::Inferred
         )
     }
 
@@ -226,7 +214,7 @@ impl GraphAttentionConfig {
         }
     }
 
-    /// The sizes that a mechanism's parameters depend on: its points lie in $\mathbb{R}^{2F}$.
+    /// The sizes that a source's parameters depend on: its points lie in $\mathbb{R}^{2F}$.
     pub(super) fn size(&self) -> Size {
         Size {
             heads: self.heads,
@@ -239,7 +227,7 @@ impl GraphAttentionConfig {
         self.residual == Residual::Added && self.inputs != self.outputs()
     }
 
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    pub(super) fn validate(&self) -> Result<(), LayerError> {
         at_least_one("inputs", self.inputs)?;
         at_least_one("source_inputs", self.source_inputs.unwrap_or(1))?;
         at_least_one("heads", self.heads)?;
@@ -248,6 +236,10 @@ impl GraphAttentionConfig {
         rate("input_dropout", self.input_dropout)?;
         rate("value_dropout", self.value_dropout)?;
         rate("coefficient_dropout", self.coefficient_dropout)?;
-        Ok(self.activation.validate()?)
+        self.activation.validate()?;
+        match &self.kind {
+            AttentionKind::Kernel(kernel) => kernel.validate(),
+            AttentionKind::Classic | AttentionKind::Dynamic => Ok(()),
+        }
     }
 }

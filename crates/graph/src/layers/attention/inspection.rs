@@ -1,7 +1,6 @@
 //! What a layer looks like from inside.
 
 use super::GraphAttention;
-use super::operation::kernel;
 use crate::layers::nodes::{AttributedGraph, Nodes};
 use crate::{EdgeWeights, LayerError};
 use bochner_nn::Element;
@@ -34,10 +33,7 @@ impl<E: Element> GraphAttention<E> {
         let (_, passed) = self.pass(graph, nodes.into())?;
         let (points, correlation) = match &passed.drawn {
             None => (None, None),
-            Some(drawn) => {
-                let correlation = drawn.correlation(self.config(), kernel(&self.arrays()))?;
-                (Some(drawn.points()), correlation)
-            }
+            Some(drawn) => (Some(drawn.first_points()), drawn.correlation()?),
         };
         Ok(GraphInspection {
             weights: passed.kept.weights(graph.graph),

@@ -1,29 +1,32 @@
-//! The whole layer as one operation on the tape.
+//! The whole layer as one operation.
 
-use super::arrays::{All, Arrays, Gradients};
+use super::EdgeKernel;
+use super::arrays::{All, Arrays, Gradients, has_kernel};
 use super::config::{AttentionKind, GraphAttentionConfig, Residual};
-use super::points::{Drawn, gaussian};
+use super::points::Drawn;
 use crate::attend::Kept;
 use crate::engine::Call;
 use crate::error::within;
-use crate::layers::nodes::{GivenNodes, OwnedFeatures, elements_of, matrix};
+use crate::layers::nodes::{
+    AttributedGraph, GivenNodes, Nodes, OwnedFeatures, elements_of, matrix,
+};
 use crate::layers::rows::{add, add_to_rows, sum_of_rows};
 use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
-use bochner_attention::Pass;
-use bochner_numerics::{ArgumentError, DropoutMask, Real};
+use bochner_numerics::{ArgumentError, DropoutMask, Real, Seed, argument};
 use bochner_ops::{BoxError, Mode, Operation, Slot, activation_vjp, filled, slots};
 use ndarray::{Array2, ArrayView2, ArrayViewD, IxDyn};
 
 /// A pass through a layer, but for the nodes' features and the parameters.
 #[derive(Clone, Debug)]
-pub(super) struct Plan<T> {
+struct Plan<T> {
     config: GraphAttentionConfig,
     graph: Graph,
     attributes: Option<Array2<T>>,
-    pub(super) input_dropout: Option<DropoutMask>,
+    input_dropout: Option<DropoutMask>,
     value_dropout: Option<DropoutMask>,
     coefficient_dropout: Option<DropoutMask>,
-    points: Pass,
+    /// The seed of the noise behind the spectral points.
+    noise: Seed,
 }
 
 /// What is kept of a pass.
@@ -43,7 +46,7 @@ struct PassGradients<T> {
 }
 
 impl<T: Real> Plan<T> {
-    pub(super) fn new(
+    fn new(
         config: &GraphAttentionConfig,
         graph: &Graph,
         attributes: Option<ArrayView2<T>>,
@@ -56,21 +59,16 @@ impl<T: Real> Plan<T> {
             input_dropout: mask(config.input_dropout, "input dropout"),
             value_dropout: mask(config.value_dropout, "value dropout"),
             coefficient_dropout: mask(config.coefficient_dropout, "coefficient dropout"),
-            points: match mode.child("spectral points") {
-                Mode::Evaluation => Pass::Evaluation { seed: config.seed },
-                Mode::Training(seed) => Pass::Training { seed, dropout: 0.0 },
+            noise: match mode.child("spectral points") {
+                Mode::Evaluation => config.seed,
+                Mode::Training(seed) => seed,
             },
             config: config.clone(),
         }
     }
 
-    /// The number of targets.
-    pub(super) fn targets(&self) -> usize {
-        self.graph.targets()
-    }
-
     /// The output before the activation, and the penalty, from features after their dropout.
-    pub(super) fn forward(
+    fn forward(
         &self,
         nodes: &[Features<T>],
         p: &Arrays<T>,
@@ -82,7 +80,7 @@ impl<T: Real> Plan<T> {
             transformed.push(nodes[nodes.len() - 1].product(weight)?);
         }
         let drawn = self.draw(&transformed, p)?;
-        let settings = self.settings(p, drawn.as_ref())?;
+        let settings = self.settings(p, drawn.as_ref());
         let [targets, sources] = ends(&transformed);
         let (output, kept) = Call::new(&self.graph, targets, sources, &settings)?.attend()?;
         let output = self.finish(output, nodes[0], p)?;
@@ -100,44 +98,43 @@ impl<T: Real> Plan<T> {
         transformed: &[Array2<T>],
         p: &Arrays<T>,
     ) -> Result<Option<Drawn<T>>, LayerError> {
-        let AttentionKind::Kernel(variant) = &self.config.kind else {
-            return Ok(None);
-        };
-        if gaussian(variant).is_some() {
+        if !has_kernel(&self.config) {
             return Ok(None);
         }
         let nodes = ends(transformed);
-        Drawn::new(variant, &self.config, nodes, kernel(p), &self.points).map(Some)
+        Drawn::new(&self.config, nodes, kernel(p), self.noise).map(Some)
     }
 
-    fn settings<'a>(
-        &'a self,
-        p: &Arrays<'a, T>,
-        drawn: Option<&'a Drawn<T>>,
-    ) -> Result<Settings<'a, T>, LayerError> {
+    fn settings<'a>(&'a self, p: &Arrays<'a, T>, drawn: Option<&'a Drawn<T>>) -> Settings<'a, T> {
         let a = p.a;
-        let score = match (&self.config.kind, drawn) {
-            (AttentionKind::Kernel(variant), Some(drawn)) => drawn.score(variant, a)?,
-            (AttentionKind::Kernel(variant), None) => Score::Gaussian {
-                a,
-                p: gaussian(variant).flatten(),
-            },
-            (AttentionKind::Dynamic, _) => Score::Dynamic { a },
-            (AttentionKind::Classic, _) => Score::Classic { a },
+        let kernel = |p, floor| Score::Kernel {
+            a,
+            points: drawn.expect("drawn of a kernel with points").points(),
+            p,
+            floor,
+        };
+        let score = match self.config.kind {
+            AttentionKind::Classic => Score::Classic { a },
+            AttentionKind::Dynamic => Score::Dynamic { a },
+            AttentionKind::Kernel(EdgeKernel::Softmax) => Score::Gaussian { a, p: Some(2.0) },
+            AttentionKind::Kernel(EdgeKernel::RbfOnly) => Score::Gaussian { a, p: None },
+            AttentionKind::Kernel(
+                EdgeKernel::Direct { p, floor, .. } | EdgeKernel::Implicit { p, floor, .. },
+            ) => kernel(p, floor),
         };
         let term = |([weight, b], attributes): ([ArrayView2<'a, T>; 2], &'a Array2<T>)| EdgeTerm {
             attributes: attributes.view(),
             weight,
             b,
         };
-        Ok(Settings {
+        Settings {
             score,
             slope: self.config.slope,
             edges: p.edges.zip(self.attributes.as_ref()).map(term),
             merge: self.config.merge,
             dropout: self.coefficient_dropout,
             value_dropout: self.value_dropout,
-        })
+        }
     }
 
     /// Adds residual and bias.
@@ -168,15 +165,15 @@ impl<T: Real> Plan<T> {
         output: ArrayView2<T>,
         penalty: T,
     ) -> Result<PassGradients<T>, LayerError> {
-        let settings = self.settings(p, passed.drawn.as_ref())?;
+        let settings = self.settings(p, passed.drawn.as_ref());
         let [x, y] = ends(&passed.transformed);
         let call = Call::new(&self.graph, x, y, &settings)?;
         let g = call.vjp(&passed.kept, output)?;
         let (mut targets, mut sources) = (g.targets, g.sources);
-        let own = match (&self.config.kind, &passed.drawn, g.points) {
-            (AttentionKind::Kernel(variant), Some(drawn), Some(points)) => {
+        let own = match (&passed.drawn, g.points) {
+            (Some(drawn), Some(points)) => {
                 let along = [&mut targets, &mut sources];
-                Some(drawn.pull_back(variant, kernel(p), points, penalty, along)?)
+                Some(drawn.pull_back(&self.config, kernel(p), points, penalty, along)?)
             }
             _ => None,
         };
@@ -266,23 +263,191 @@ fn finite<T: Real>(x: ArrayView2<T>) -> bool {
     within(x, T::max_value())
 }
 
-/// The mechanism's own parameters.
-pub(super) fn kernel<'a, T: Real>(p: &Arrays<'a, T>) -> &'a [T] {
+/// The parameters of the source of spectral points.
+fn kernel<'a, T: Real>(p: &Arrays<'a, T>) -> &'a [T] {
     let kernel = p.kernel.map(|kernel| kernel.to_slice());
     kernel.map_or(&[], |kernel| kernel.expect("a contiguous vector"))
 }
 
-/// A [`GraphAttention`](super::GraphAttention) layer as an operation on the nodes' features, where these
-/// are tensors, and the parameters in the order in which they are visited.
+/// A layer of graph attention as an operation, without a tape or a framework.
 ///
-/// It has two outputs: what the nodes receive, and the penalty.
-pub(super) struct GraphAttentionOperation<T> {
-    pub(super) plan: Plan<T>,
-    pub(super) nodes: GivenNodes<T>,
+/// Its inputs are the nodes' features, where gradients along these are asked for, and then the
+/// [parameters](GraphAttentionConfig::parameters). It has two outputs: the output of each target,
+/// `[Nt, H F]` or `[Nt, F]`, and the penalty, `[]`, which is $\beta\,\mathrm{KL}$ for inferred points and
+/// otherwise zero.
+///
+/// # Example
+/// ```
+/// use bochner_graph::{Graph, GraphAttentionConfig, GraphAttentionOperation, Nodes};
+/// use bochner_numerics::Seed;
+/// use bochner_ops::{Mode, Operation, Slot};
+/// use bochner_spectral::Direct;
+/// use ndarray::{Array2, ArrayD, arr0};
+///
+/// let graph = Graph::from_edges(3, [(0, 1), (0, 2), (1, 2)])?.with_self_loops()?.graph;
+/// let x = Array2::from_shape_fn((3, 4), |(i, j)| (i + 2 * j) as f64 * 0.1);
+/// let config = GraphAttentionConfig::kernel(4, 2, 3, Direct { points: 8, ..Direct::default() });
+/// let mut parameters: Vec<ArrayD<f64>> = config.initial(Seed::new(1))?;
+///
+/// let mode = Mode::Training(Seed::new(2));
+/// let operation = GraphAttentionOperation::of_features(&config, &graph, x.view(), mode)?;
+/// let inputs: Vec<_> = parameters.iter().map(|p| p.view()).collect();
+/// let (mut output, mut penalty) = (Vec::new(), Vec::new());
+/// let outputs = vec![Slot::new(&mut output, 18), Slot::new(&mut penalty, 1)];
+/// let saved = operation.forward(&inputs, outputs).unwrap();
+///
+/// let (ones, none) = (Array2::ones((3, 6)).into_dyn(), arr0(0.0).into_dyn());
+/// let mut gradients: Vec<Vec<f64>> = vec![Vec::new(); inputs.len()];
+/// let slots = gradients.iter_mut().zip(&inputs).map(|(g, p)| Some(Slot::new(g, p.len())));
+/// operation.backward(&inputs, &saved, &[ones.view(), none.view()], slots.collect()).unwrap();
+/// for (parameter, gradient) in parameters.iter_mut().zip(&gradients) {
+///     parameter.iter_mut().zip(gradient).for_each(|(p, g)| *p -= 0.1 * g);
+/// }
+/// # Ok::<(), bochner_graph::LayerError>(())
+/// ```
+#[derive(Debug)]
+pub struct GraphAttentionOperation<T> {
+    plan: Plan<T>,
+    nodes: GivenNodes<T>,
 }
 
-/// What the backward pass needs.
-pub(super) struct Saved<T> {
+impl<T: Real> GraphAttentionOperation<T> {
+    /// Attention where no gradient along the features is asked for: the inputs are the parameters.
+    ///
+    /// # Errors
+    /// [`LayerError`] for settings out of range, and if graph, features, attributes and settings do not
+    /// fit each other.
+    pub fn of_features<'g, 'n>(
+        config: &GraphAttentionConfig,
+        graph: impl Into<AttributedGraph<'g, T>>,
+        nodes: impl Into<Nodes<'n, T>>,
+        mode: Mode,
+    ) -> Result<Self, LayerError>
+    where
+        T: 'g + 'n,
+    {
+        let (graph, nodes) = (graph.into(), nodes.into().ends());
+        config.check_features(graph, &nodes)?;
+        let plan = Plan::new(config, graph.graph, graph.attributes, mode);
+        let dropped = |x| OwnedFeatures::dropped_out(x, plan.input_dropout.as_ref());
+        let nodes = GivenNodes::features(nodes.into_iter().map(dropped).collect());
+        Ok(Self { plan, nodes })
+    }
+
+    /// Attention where the first inputs are the features of the nodes, or of targets and sources, of the
+    /// given shapes.
+    ///
+    /// # Errors
+    /// Those of [`of_features`](Self::of_features).
+    pub fn of_inputs<'g>(
+        config: &GraphAttentionConfig,
+        graph: impl Into<AttributedGraph<'g, T>>,
+        shapes: &[[usize; 2]],
+        mode: Mode,
+    ) -> Result<Self, LayerError>
+    where
+        T: 'g,
+    {
+        let graph = graph.into();
+        config.check(graph, shapes)?;
+        let plan = Plan::new(config, graph.graph, graph.attributes, mode);
+        let nodes = GivenNodes::tensors(shapes.len(), plan.input_dropout);
+        Ok(Self { plan, nodes })
+    }
+
+    /// The shape of the first output.
+    pub(super) fn output_shape(&self) -> [usize; 2] {
+        [self.plan.graph.targets(), self.plan.config.outputs()]
+    }
+}
+
+impl GraphAttentionConfig {
+    /// The output in evaluation, given the [parameters](Self::parameters).
+    ///
+    /// # Shapes
+    /// The output is `[Nt, H F]` or `[Nt, F]`.
+    ///
+    /// # Errors
+    /// [`LayerError`] if graph, features, attributes, parameters and settings do not fit each other.
+    pub fn infer<'g, 'n, T: Real>(
+        &self,
+        graph: impl Into<AttributedGraph<'g, T>>,
+        nodes: impl Into<Nodes<'n, T>>,
+        parameters: &[ArrayViewD<T>],
+    ) -> Result<Array2<T>, LayerError> {
+        let shapes: Vec<_> = parameters.iter().map(|p| p.shape()).collect();
+        self.check_parameters(&shapes)?;
+        let p = Arrays::of(self, parameters);
+        let (mut output, _) = self.pass(graph.into(), nodes.into(), &p)?;
+        self.activation.apply(elements_of(&mut output));
+        Ok(output)
+    }
+
+    /// The output in evaluation before the activation, and what is kept of it.
+    pub(super) fn pass<T: Real>(
+        &self,
+        graph: AttributedGraph<T>,
+        nodes: Nodes<T>,
+        p: &Arrays<T>,
+    ) -> Result<(Array2<T>, Passed<T>), LayerError> {
+        let nodes = nodes.ends();
+        self.check_features(graph, &nodes)?;
+        let plan = Plan::new(self, graph.graph, graph.attributes, Mode::Evaluation);
+        let (output, _, passed) = plan.forward(&nodes, p)?;
+        Ok((output, passed))
+    }
+
+    fn check_features<T: Real>(
+        &self,
+        graph: AttributedGraph<T>,
+        nodes: &[Features<T>],
+    ) -> Result<(), LayerError> {
+        let shapes: Vec<_> = nodes.iter().map(|x| [x.rows(), x.columns()]).collect();
+        self.check(graph, &shapes)
+    }
+
+    /// Refuses a graph, features or attributes that do not fit the settings and each other.
+    fn check<T: Real>(
+        &self,
+        graph: AttributedGraph<T>,
+        nodes: &[[usize; 2]],
+    ) -> Result<(), LayerError> {
+        self.validate()?;
+        let AttributedGraph { graph, attributes } = graph;
+        let columns = [self.inputs, self.source_inputs.unwrap_or(self.inputs)];
+        if nodes.len() == 1 {
+            graph.expect_square(
+                "one set of features for both ends (`Nodes::Apart`, `apply_bipartite` take two)",
+            )?;
+        }
+        let targets = [graph.targets(), columns[0]];
+        let sources = [graph.sources(), columns[1]];
+        argument::shape("features of the targets", &targets, &nodes[0])?;
+        argument::shape("features of the sources", &sources, &nodes[nodes.len() - 1])?;
+        let wanted = [graph.edge_count(), self.edge_inputs];
+        let (name, given) = match attributes {
+            Some(x) => ("attributes of the edges", [x.nrows(), x.ncols()]),
+            None => (
+                "attributes of the edges (give an `AttributedGraph`)",
+                [graph.edge_count(), 0],
+            ),
+        };
+        Ok(argument::shape(name, &wanted, &given)?)
+    }
+
+    fn check_parameters(&self, shapes: &[&[usize]]) -> Result<(), ArgumentError> {
+        let specs = self.parameters();
+        argument::shape("list of parameters", &[specs.len()], &[shapes.len()])?;
+        for (spec, shape) in specs.into_iter().zip(shapes) {
+            argument::shape(spec.name, &spec.shape, shape)?;
+        }
+        Ok(())
+    }
+}
+
+/// What the backward pass of a [`GraphAttentionOperation`] needs.
+#[derive(Debug)]
+pub struct Saved<T> {
     /// The tensors after dropout, where there is any.
     dropped: Vec<OwnedFeatures<T>>,
     passed: Passed<T>,
@@ -293,10 +458,10 @@ pub(super) struct Saved<T> {
 impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
     type Saved = Saved<T>;
 
-    fn output_shapes(&self, _: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
-        // The layer has checked what it is given.
-        let output = [self.plan.targets(), self.plan.config.outputs()];
-        Ok(vec![output.to_vec(), Vec::new()])
+    fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        let (_, parameters) = inputs.split_at(self.nodes.tensor_count().min(inputs.len()));
+        self.plan.config.check_parameters(parameters)?;
+        Ok(vec![self.output_shape().to_vec(), Vec::new()])
     }
 
     fn forward(

@@ -1,57 +1,52 @@
 //! Spectral points of a graph's nodes.
 
+use super::EdgeKernel;
 use super::config::{AttentionKind, GraphAttentionConfig};
 use crate::layers::rows::{add_to_rows, sum_of_rows};
-use crate::{LayerError, Points, PointsGradients, Score};
-use bochner_attention::{
-    DirectInit, DrawnCotangents, DrawnPoints, IkanDirect, Inputs, Mask, Pass,
-    PointsGradients as DrawnGradients, SpectralMechanism, Variant,
-};
+use crate::{LayerError, Points, PointsGradients};
 use bochner_numerics::{Real, Seed};
-use ndarray::{Array1, Array2, Array3, Array4, ArrayView2, Axis, s};
-use std::sync::LazyLock;
+use bochner_spectral::{Direct, DirectInit, DrawnCotangents, Features, ParameterSpec, Source};
+#[cfg(feature = "dfdx")]
+use ndarray::Array3;
+use ndarray::{Array1, Array2, Array4, ArrayView2, Axis, s};
 
-/// The mechanism as one with spectral points.
+/// The source of a layer's spectral points.
 ///
-/// # Errors
-/// [`bochner_attention::Error::Unsupported`] if it has none.
-pub(super) fn spectral<T: Real>(
-    variant: &Variant,
-) -> Result<&dyn SpectralMechanism<T>, LayerError> {
-    let unsupported = bochner_attention::Error::Unsupported {
-        what: "graph attention by a mechanism without spectral points",
-        instead: "one of softmax, rbf-only, ika-s, ika-ns, ikan, ikan-direct and mikan",
+/// # Panics
+/// If it has none: callers have looked.
+fn source<T: Real>(config: &GraphAttentionConfig) -> (&EdgeKernel, &dyn Source<T>) {
+    let AttentionKind::Kernel(kernel) = &config.kind else {
+        panic!("a score without a kernel has no spectral points")
     };
-    Ok(variant.spectral().ok_or(unsupported)?)
+    (
+        kernel,
+        kernel.source().expect("a kernel with spectral points"),
+    )
 }
 
-/// The exponent of the norms of a mechanism that stands for exact Gaussian similarities.
-pub(super) fn gaussian(variant: &Variant) -> Option<Option<f64>> {
-    match variant {
-        Variant::Softmax(_) => Some(Some(2.0)),
-        Variant::RbfOnly(_) => Some(None),
-        _ => None,
-    }
+/// The number of the source's parameters.
+pub(super) fn count(config: &GraphAttentionConfig) -> usize {
+    let specs = source::<f64>(config).1.parameters(config.size());
+    specs.iter().map(ParameterSpec::count).sum()
 }
 
-/// Initial values of a mechanism's own parameters.
+/// Initial values of the source's parameters.
 ///
 /// Points that are to start near softmax attention's own kernel, of variance $1 / (2 \sqrt d)$, start
-/// near that of GAT, of variance one half.
+/// near the kernel of GAT, of variance one half.
 pub(super) fn initial<T: Real>(
-    variant: &Variant,
     config: &GraphAttentionConfig,
     seed: Seed,
 ) -> Result<Vec<T>, LayerError> {
-    if gaussian(variant).is_some() {
-        return Ok(Vec::new());
-    }
-    let mechanism = spectral::<T>(variant)?;
-    let mut values = mechanism.initial(config.size(), &mut seed.stream("initial values"))?;
-    if let Variant::IkanDirect(IkanDirect {
-        start: DirectInit::NearSoftmax,
+    let (kernel, source) = source::<T>(config);
+    let mut values = source.initial(config.size(), &mut seed.stream("initial values"))?;
+    if let EdgeKernel::Direct {
+        source: Direct {
+            start: DirectInit::NearSoftmax,
+            ..
+        },
         ..
-    }) = variant
+    } = kernel
     {
         let factor = T::of((config.size().width as f64).powf(0.25));
         values.iter_mut().for_each(|value| *value *= factor);
@@ -62,7 +57,8 @@ pub(super) fn initial<T: Real>(
 /// The points of a pass, and what they were drawn from.
 #[derive(Debug)]
 pub(super) struct Drawn<T> {
-    points: DrawnPoints<T>,
+    drawn: bochner_spectral::Drawn<T>,
+    beta: T,
     /// The targets' mean with zeros behind it, `[1, H, 1, 2F]`.
     q: Array4<T>,
     /// Zeros with the sources' mean behind them.
@@ -72,104 +68,67 @@ pub(super) struct Drawn<T> {
 impl<T: Real> Drawn<T> {
     /// Draws points given the transformed features of all targets and sources, `[N, H F]`.
     pub(super) fn new(
-        variant: &Variant,
         config: &GraphAttentionConfig,
         [targets, sources]: [ArrayView2<T>; 2],
         parameters: &[T],
-        pass: &Pass,
+        seed: Seed,
     ) -> Result<Self, LayerError> {
         let [mut q, mut k] = [0, 1].map(|_| Array4::zeros((1, config.heads, 1, 2 * config.width)));
         put(&mut q, 0, mean(targets), config);
         put(&mut k, config.width, mean(sources), config);
-        let mechanism = spectral::<T>(variant)?;
-        let points = mechanism.draw_points(&inputs(&q, &k), parameters, pass)?;
-        Ok(Self { points, q, k })
+        let (kernel, source) = source::<T>(config);
+        let noise = source.noise(1, config.size(), &mut seed.stream("spectral noise"));
+        let drawn = source.draw(&Features::new(q.view(), k.view()), parameters, noise)?;
+        let beta = T::of(kernel.beta());
+        Ok(Self { drawn, beta, q, k })
     }
 
     /// The points w, or w1, `[H, R, 2F]`.
-    pub(super) fn points(&self) -> Array3<T> {
-        self.points.w1.index_axis(Axis(0), 0).to_owned()
+    #[cfg(feature = "dfdx")]
+    pub(super) fn first_points(&self) -> Array3<T> {
+        self.points().first().to_owned()
     }
 
-    /// The correlation of the heads by which evaluation draws, `[2F, H, H]`.
-    pub(super) fn correlation(
-        &self,
-        config: &GraphAttentionConfig,
-        parameters: &[T],
-    ) -> Result<Option<Array3<T>>, LayerError> {
-        let AttentionKind::Kernel(variant) = &config.kind else {
-            return Ok(None);
-        };
-        let pass = Pass::Evaluation { seed: config.seed };
-        let inputs = inputs(&self.q, &self.k);
-        let seen = variant
-            .mechanism::<T>()
-            .inspect(&inputs, parameters, &pass)?;
-        Ok(seen.correlation)
+    /// The correlation of the heads that the points were drawn by, `[2F, H, H]`.
+    #[cfg(feature = "dfdx")]
+    pub(super) fn correlation(&self) -> Result<Option<Array3<T>>, LayerError> {
+        let latent = self.drawn.latent.as_ref();
+        Ok(latent.map_or(Ok(None), |latent| latent.correlation())?)
     }
 
-    /// What the objective adds.
+    /// The term that the objective adds.
     pub(super) fn penalty(&self) -> T {
-        self.points.penalty.sum()
+        self.drawn.kl.mapv(|kl| kl * self.beta).sum()
     }
 
-    /// The kernel score by these points.
-    pub(super) fn score<'a>(
-        &'a self,
-        variant: &Variant,
-        a: ArrayView2<'a, T>,
-    ) -> Result<Score<'a, T>, LayerError> {
-        let mechanism = spectral::<T>(variant)?;
-        let w1 = self.points.w1.index_axis(Axis(0), 0);
-        Ok(Score::Kernel {
-            a,
-            points: match &self.points.w2 {
-                None => Points::Stationary { w: w1 },
-                Some(w2) => Points::Nonstationary {
-                    w1,
-                    w2: w2.index_axis(Axis(0), 0),
-                },
-            },
-            p: mechanism.p(),
-            floor: mechanism.floor(),
-        })
+    /// The points of all heads.
+    pub(super) fn points(&self) -> Points<'_, T> {
+        let points = bochner_kernels::SpectralPoints::of_sets(&self.drawn.points);
+        points.map(|w| w.index_axis_move(Axis(0), 0))
     }
 
-    /// The gradient along the mechanism's own parameters; adds those along the transformed features.
+    /// The gradient along the source's parameters; adds those along the transformed features.
     pub(super) fn pull_back(
         &self,
-        variant: &Variant,
+        config: &GraphAttentionConfig,
         parameters: &[T],
         points: PointsGradients<T>,
         penalty: T,
         [targets, sources]: [&mut Array2<T>; 2],
     ) -> Result<Array1<T>, LayerError> {
+        let sets = [Some(points.w1), points.w2].into_iter().flatten();
         let cotangent = DrawnCotangents {
-            points: DrawnGradients {
-                w1: points.w1.insert_axis(Axis(0)),
-                w2: points.w2.map(|w2| w2.insert_axis(Axis(0))),
-            },
-            penalty: Array1::from_elem(1, penalty),
+            points: sets.map(|w| w.insert_axis(Axis(0))).collect(),
+            kl: Array1::from_elem(1, penalty * self.beta),
+            entropy: None,
         };
-        let inputs = inputs(&self.q, &self.k);
-        let mechanism = spectral::<T>(variant)?;
-        let g = mechanism.draw_points_vjp(&inputs, parameters, &self.points, cotangent)?;
+        let features = Features::new(self.q.view(), self.k.view());
+        let (_, source) = source::<T>(config);
+        let g = source.draw_vjp(&features, parameters, &self.drawn, cotangent)?;
         let width = self.q.len_of(Axis(3)) / 2;
         through_mean(targets, g.q.slice(s![0, .., 0, ..width]));
         through_mean(sources, g.k.slice(s![0, .., 0, width..]));
         Ok(g.parameters.into())
-    }
-}
-
-/// All nodes count.
-static NONE: LazyLock<Mask> = LazyLock::new(Mask::none);
-
-fn inputs<'a, T>(q: &'a Array4<T>, k: &'a Array4<T>) -> Inputs<'a, T> {
-    Inputs {
-        q: q.view(),
-        k: k.view(),
-        v: k.view(),
-        mask: &NONE,
     }
 }
 

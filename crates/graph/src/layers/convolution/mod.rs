@@ -93,11 +93,11 @@ impl<E: Element> GraphConvolution<E> {
         argument::at_least_one("inputs", inputs)?;
         argument::at_least_one("outputs", outputs)?;
         argument::rate("input_dropout", config.input_dropout)?;
-        let (shape, map) = ((inputs, outputs), [inputs, outputs]);
+        let (shape, map) = (Ix2(inputs, outputs), [inputs, outputs]);
         let zeros = || Leaf::new(device, Array1::zeros(outputs));
         let bias = (config.bias == Bias::Learned).then(zeros);
         Ok(Self {
-            weight: glorot::matrix(device, shape, map, seed.child("weight"))?,
+            weight: Leaf::new(device, glorot::array(shape, map, seed.child("weight")))?,
             bias: bias.transpose()?,
             config: *config,
         })

@@ -4,12 +4,13 @@ use crate::layer::setting::{
     TRAINING, attributed, graph, kinds, layer, normal, tensor, with_everything, with_plain_residual,
 };
 use bochner_graph::{
-    AttentionKind, Features, Graph, GraphAttention, GraphAttentionConfig, Merge, Score, Settings,
-    SparseFeatures, attend,
+    AttentionKind, EdgeKernel, Features, Graph, GraphAttention, GraphAttentionConfig, Merge, Score,
+    Settings, SparseFeatures, attend,
 };
 use bochner_nn::{Parameter, Parameters, activate};
 use bochner_numerics::Seed;
 use bochner_ops::{Activation, Mode};
+use bochner_spectral::{Copula, Direct, Stationarity};
 use dfdx::prelude::*;
 use ndarray::{Array1, Array2, ArrayView2, array, s};
 
@@ -173,8 +174,7 @@ fn a_layer_can_be_looked_into() {
         assert_eq!(seen.weights, layer.weights(&graph, x.view()).unwrap());
         let points = seen.points.as_ref().map(|points| points.dim());
         assert_eq!(points, (kind >= 4).then_some((2, 3, 6)), "kind {kind}");
-        let joint =
-            matches!(&config.kind, AttentionKind::Kernel(variant) if variant.name() == "mikan");
+        let joint = matches!(&config.kind, AttentionKind::Kernel(EdgeKernel::Implicit { source, .. }) if source.copula != Copula::Independent);
         assert_eq!(seen.correlation.is_some(), joint, "kind {kind}");
         for of_one in seen.correlation.iter().flat_map(|c| c.outer_iter()) {
             assert_eq!(of_one.dim(), (2, 2));
@@ -209,8 +209,8 @@ fn initial_values_are_those_of_glorot() {
         layer.bias.as_ref().unwrap().view(),
         Array1::<f64>::zeros(80)
     );
-    let variant = crate::layer::setting::direct(bochner_attention::Stationarity::Nonstationary);
-    let kernel = GraphAttentionConfig::kernel(300, 4, 20, variant);
+    let kernel = crate::layer::setting::direct(Stationarity::Nonstationary);
+    let kernel = GraphAttentionConfig::kernel(300, 4, 20, kernel);
     let kernel: GraphAttention<f32> =
         GraphAttention::try_new(&device, &kernel, Seed::new(1)).unwrap();
     assert_eq!(kernel.weight.view(), weight.mapv(|x| x as f32));
@@ -219,11 +219,11 @@ fn initial_values_are_those_of_glorot() {
 /// The points of a kernel that is to start near softmax attention's start near that of GAT.
 #[test]
 fn direct_points_start_with_a_variance_of_one_half() {
-    let variant = bochner_attention::IkanDirect {
+    let kernel = Direct {
         points: 200,
         ..Default::default()
     };
-    let config = GraphAttentionConfig::kernel(5, 4, 8, variant);
+    let config = GraphAttentionConfig::kernel(5, 4, 8, kernel);
     let layer: GraphAttention<f64> =
         GraphAttention::try_new(&Cpu::default(), &config, Seed::new(1)).unwrap();
     let points = layer.kernel.unwrap();

@@ -2,11 +2,12 @@
 
 use crate::layer::setting::{bipartite, graph, kinds, layer, normal, tensor};
 use bochner_graph::{
-    AttributedGraph, Error, Features, Graph, GraphAttention, GraphAttentionConfig, LayerError,
-    Nodes,
+    AttributedGraph, EdgeKernel, Error, Features, Graph, GraphAttention, GraphAttentionConfig,
+    LayerError, Nodes,
 };
 use bochner_numerics::{ArgumentError, Seed};
 use bochner_ops::Mode;
+use bochner_spectral::{Direct, Implicit, Preset};
 use dfdx::tensor::{Cpu, NoneTape};
 use ndarray::Array2;
 
@@ -58,26 +59,46 @@ fn settings_out_of_range() {
 }
 
 #[test]
-fn mechanisms_without_spectral_points() {
-    let expsin = bochner_attention::Expsin::default();
-    let error = refused(&GraphAttentionConfig::kernel(5, 2, 3, expsin));
-    let unsupported = bochner_attention::Error::Unsupported {
-        what: "",
-        instead: "",
+fn kernels_out_of_range() {
+    let refused_as = |kernel: EdgeKernel, start: &str| {
+        let error = refused(&GraphAttentionConfig::kernel(5, 2, 3, kernel)).to_string();
+        assert!(error.starts_with(start), "{error}");
     };
-    let LayerError::Attention(error) = error else {
-        panic!("{error}")
-    };
-    assert_eq!(
-        std::mem::discriminant(&error),
-        std::mem::discriminant(&unsupported)
-    );
-    let none = bochner_attention::IkanDirect {
+    let none = Direct {
         points: 0,
-        ..Default::default()
+        ..Direct::default()
     };
-    let error = refused(&GraphAttentionConfig::kernel(5, 2, 3, none));
-    assert!(matches!(error, LayerError::Attention(_)), "{error}");
+    refused_as(none.into(), "`points` is 0");
+    refused_as(
+        EdgeKernel::from(Direct::default()).with_p(0.0),
+        "`p` is 0.0",
+    );
+    let released = Implicit {
+        preset: Preset::Released,
+        ..Implicit::default()
+    };
+    refused_as(released.into(), "the released preset along the edges");
+    let (floor, source) = (2.0, Direct::default());
+    refused_as(
+        EdgeKernel::Direct {
+            p: 2.0,
+            floor,
+            source,
+        },
+        "`floor` is 2.0",
+    );
+}
+
+/// What a kernel cannot be is refused where it is read.
+#[test]
+fn kernels_that_cannot_be_read() {
+    let written = serde_json::to_string(&EdgeKernel::from(Direct::default())).unwrap();
+    let read = |text: &str| serde_json::from_str::<EdgeKernel>(text).map_err(|e| e.to_string());
+    assert!(read(&written).is_ok());
+    let error = read(&written.replace("paper", "released")).unwrap_err();
+    assert!(error.contains("the released preset"), "{error}");
+    let error = read(&written.replace("\"p\"", "\"draws\":2,\"p\"")).unwrap_err();
+    assert!(error.contains("draws"), "{error}");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Layers, graphs and features to test with.
 
-use bochner_attention::{Copula, IkanDirect, Mikan, RbfOnly, Softmax, Stationarity, Variant};
 use bochner_graph::{
-    AttributedGraph, Bias, Graph, GraphAttention, GraphAttentionConfig, Merge, Residual,
+    AttributedGraph, Bias, EdgeKernel, Graph, GraphAttention, GraphAttentionConfig, Merge, Residual,
 };
 use bochner_nn::Parameters;
 use bochner_numerics::{Seed, standard_normal};
 use bochner_ops::{Activation, Mode};
+use bochner_spectral::{Copula, Direct, Implicit, Stationarity};
 use dfdx::tensor::{Cpu, Tensor, TensorFromVec};
 use ndarray::{Array2, ArrayView2};
 
@@ -45,26 +45,24 @@ pub(crate) fn bipartite() -> Graph {
     Graph::bipartite(4, 7, edges).unwrap()
 }
 
-pub(crate) fn direct(stationarity: Stationarity) -> Variant {
-    let direct = IkanDirect {
-        p: 1.5,
+pub(crate) fn direct(stationarity: Stationarity) -> EdgeKernel {
+    let direct = Direct {
         points: 3,
         stationarity,
-        ..IkanDirect::default()
+        ..Direct::default()
     };
-    direct.into()
+    EdgeKernel::from(direct).with_p(1.5)
 }
 
-pub(crate) fn implicit(stationarity: Stationarity, copula: Copula) -> Variant {
-    let mikan = Mikan {
-        p: 1.5,
+pub(crate) fn implicit(stationarity: Stationarity, copula: Copula) -> EdgeKernel {
+    let implicit = Implicit {
         points: 3,
         prior_std: 0.8,
         stationarity,
         copula,
-        ..Mikan::default()
+        ..Implicit::default()
     };
-    mikan.into()
+    EdgeKernel::from(implicit).with_p(1.5)
 }
 
 /// One layer of each kind: two heads of width 3, from five inputs.
@@ -73,8 +71,8 @@ pub(crate) fn kinds() -> Vec<GraphAttentionConfig> {
     vec![
         GraphAttentionConfig::gat(5, 2, 3),
         GraphAttentionConfig::gatv2(5, 2, 3),
-        kernel(RbfOnly {}.into()),
-        kernel(Softmax {}.into()),
+        kernel(EdgeKernel::RbfOnly),
+        kernel(EdgeKernel::Softmax),
         kernel(direct(Stationarity::Stationary)),
         kernel(direct(Stationarity::Nonstationary)),
         kernel(implicit(Stationarity::Stationary, Copula::Independent)),

@@ -2,10 +2,10 @@
 
 use crate::Settings;
 use crate::settings::NodeSettings;
-use bochner_attention::{IkanDirect, Mikan, RbfOnly, Variant};
 use bochner_datasets::PlanetoidSet;
-use bochner_graph::AttentionKind;
+use bochner_graph::{AttentionKind, EdgeKernel};
 use bochner_models::node_classifier::Architecture;
+use bochner_spectral::{Copula, Direct, Implicit, Stationarity};
 use std::num::NonZeroUsize;
 
 /// A line of the table.
@@ -131,32 +131,30 @@ impl Model {
         })
     }
 
-    /// The mechanism with the norm `p`; everything not given is its own default.
+    /// The kernel with the norm `p`; what is not given has its usual value.
     fn attention(self, points: usize, p: Option<f64>) -> AttentionKind {
-        let implicit = |settings: Mikan| {
-            let p = p.unwrap_or(settings.p);
-            Variant::from(Mikan {
-                p,
+        let implicit = |copula, stationarity, usual: f64| {
+            let source = Implicit {
                 points,
-                ..settings
-            })
+                copula,
+                stationarity,
+                ..Implicit::default()
+            };
+            EdgeKernel::from(source).with_p(p.unwrap_or(usual))
         };
-        let direct = |settings: IkanDirect| {
-            let p = p.unwrap_or(settings.p);
-            Variant::from(IkanDirect {
-                p,
-                points,
-                ..settings
-            })
+        let direct = Direct {
+            points,
+            ..Direct::default()
         };
+        let (none, pairs) = (Copula::Independent, Stationarity::Nonstationary);
         AttentionKind::Kernel(match self {
             Self::Gat | Self::Gcn => return AttentionKind::Classic,
-            Self::RbfOnly => RbfOnly {}.into(),
-            Self::IkaS => implicit(Mikan::ika_s()),
-            Self::IkaNs => implicit(Mikan::ika_ns()),
-            Self::Ikan => implicit(Mikan::ikan()),
-            Self::IkanDirect => direct(IkanDirect::default()),
-            Self::Mikan => implicit(Mikan::default()),
+            Self::RbfOnly => EdgeKernel::RbfOnly,
+            Self::IkaS => implicit(none, Stationarity::Stationary, 2.0),
+            Self::IkaNs => implicit(none, pairs, 2.0),
+            Self::Ikan => implicit(none, pairs, 1.5),
+            Self::IkanDirect => EdgeKernel::from(direct).with_p(p.unwrap_or(2.0)),
+            Self::Mikan => implicit(Copula::Amortised, pairs, 2.0),
         })
     }
 }
@@ -164,6 +162,7 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bochner_attention::Variant;
 
     const SIZE: Size = Size {
         points: 32,
@@ -190,8 +189,12 @@ mod tests {
         for model in Model::ALL {
             let settings = settings(model, PlanetoidSet::Cora);
             let own = match kind(&settings) {
-                Some(AttentionKind::Kernel(Variant::IkanDirect(m))) => Some((m.p, m.points)),
-                Some(AttentionKind::Kernel(Variant::Mikan(m))) => Some((m.p, m.points)),
+                Some(AttentionKind::Kernel(EdgeKernel::Direct { p, source, .. })) => {
+                    Some((*p, source.points))
+                }
+                Some(AttentionKind::Kernel(EdgeKernel::Implicit { p, source, .. })) => {
+                    Some((*p, source.points))
+                }
                 _ => None,
             };
             assert_eq!(own, settings.p.zip(settings.points));
@@ -208,7 +211,12 @@ mod tests {
                 Norm::Absent | Norm::Chosen => 3.0,
             };
             let name = match model.attention(32, Some(p)) {
-                AttentionKind::Kernel(variant) => variant.name().to_uppercase(),
+                AttentionKind::Kernel(kernel) => {
+                    // Attention over sequences reads what graphs write.
+                    let written = serde_json::to_value(kernel).unwrap();
+                    let variant: Variant = serde_json::from_value(written).unwrap();
+                    variant.name().to_uppercase()
+                }
                 _ => model.name().to_owned(),
             };
             assert_eq!(name, model.name().to_uppercase());

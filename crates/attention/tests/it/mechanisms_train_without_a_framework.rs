@@ -1,0 +1,59 @@
+//! Mechanisms are trained by plain gradient steps on their flat parameters, without a tape.
+
+use bochner_attention::{Cotangents, IkanDirect, Inputs, Mask, Mikan, Pass, Variant};
+use bochner_numerics::{Seed, standard_normal};
+use ndarray::Array4;
+
+fn random(purpose: &str) -> Array4<f64> {
+    let mut stream = Seed::new(4).stream(purpose);
+    Array4::from_shape_simple_fn((2, 2, 5, 3), || standard_normal(&mut stream))
+}
+
+/// The mean squared distance from the output of other parameters, before and after.
+#[test]
+fn they_come_closer_to_other_points() {
+    let direct = IkanDirect {
+        points: 8,
+        ..IkanDirect::default()
+    };
+    let mikan = Mikan {
+        points: 8,
+        prior_std: 0.8,
+        beta: 0.0,
+        ..Mikan::default()
+    };
+    for variant in [Variant::from(direct), mikan.into()] {
+        let mechanism = variant.mechanism::<f64>();
+        let ([q, k, v], mask) = (["q", "k", "v"].map(random), Mask::none());
+        let inputs = Inputs {
+            q: q.view(),
+            k: k.view(),
+            v: v.view(),
+            mask: &mask,
+        };
+        let pass = Pass::Evaluation { seed: Seed::new(2) };
+        let start = |seed| {
+            let mut stream = Seed::new(seed).stream("initial values");
+            mechanism.initial(inputs.size(), &mut stream).unwrap()
+        };
+        let target = mechanism.forward(&inputs, &start(1), &pass).unwrap().output;
+        let (mut parameters, mut losses) = (start(3), Vec::new());
+        for _ in 0..60 {
+            let forward = mechanism.forward(&inputs, &parameters, &pass).unwrap();
+            let off = &forward.output - &target;
+            losses.push(off.mapv(|x| x * x).mean().unwrap());
+            let along = off.mapv(|x| 2.0 * x);
+            let cotangent = Cotangents {
+                output: along.view(),
+                penalty: forward.penalty.view(),
+            };
+            let g = mechanism.backward(&inputs, &parameters, &pass, &forward, cotangent);
+            let g = g.unwrap().parameters;
+            parameters
+                .iter_mut()
+                .zip(g)
+                .for_each(|(p, g)| *p -= 0.02 * g);
+        }
+        assert!(losses[59] < 0.7 * losses[0], "{variant:?}: {losses:?}");
+    }
+}
