@@ -83,6 +83,11 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         false
     }
 
+    /// Whether a forward pass returns a penalty that belongs to the loss.
+    fn has_penalty(&self) -> bool {
+        false
+    }
+
     /// What there is to see: weights of every head, spectral points, correlation of the heads.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ use std::marker::PhantomData;
 
 /// Settings of a [`MultiHead`] layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct MultiHeadConfig {
     /// Number of heads; must divide the layer's width.
     pub heads: usize,

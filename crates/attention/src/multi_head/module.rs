@@ -36,6 +36,23 @@ impl<Embed: Dim, E: Element, Count: Dim, S> Parameters<E> for MultiHead<Embed, E
     }
 }
 
+impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
+    /// Refuses to record a mechanism with a penalty: a module of dfdx has one output, so the loss would
+    /// miss the penalty, and nobody would notice. Without a tape there is no loss.
+    fn check_penalty<T: Tape<E, Cpu>>(&self) -> Result<(), Error> {
+        if T::OWNS_TAPE && self.config.variant.mechanism::<E>().has_penalty() {
+            return Err(Error::Unsupported {
+                what: "training a mechanism that has a penalty through dfdx's `Module` or `ModuleMut`, which \
+                       return the output alone,",
+                instead: "`MultiHead::attend_self`, and add its `penalty` to the loss (or set `beta` to 0)",
+            });
+        }
+        Ok(())
+    }
+}
+
+/// # Errors
+/// [`Error::Unsupported`] on a tape for a mechanism with a penalty, which the loss would miss.
 impl<Embed, E, Count, S, B, Q, T> Module<Tensor<(B, Q, Embed), E, Cpu, T>>
     for MultiHead<Embed, E, Cpu, Count, S>
 where
@@ -51,6 +68,7 @@ where
 
     /// Self-attention without a mask, in evaluation.
     fn try_forward(&self, x: Tensor<(B, Q, Embed), E, Cpu, T>) -> Result<Self::Output, Error> {
+        self.check_penalty::<T>()?;
         let pass = Pass::Evaluation {
             seed: self.config.seed,
         };
@@ -58,6 +76,8 @@ where
     }
 }
 
+/// # Errors
+/// [`Error::Unsupported`] on a tape for a mechanism with a penalty, which the loss would miss.
 impl<Embed, E, Count, S, B, Q, T> ModuleMut<Tensor<(B, Q, Embed), E, Cpu, T>>
     for MultiHead<Embed, E, Cpu, Count, S>
 where
@@ -76,6 +96,7 @@ where
         &mut self,
         x: Tensor<(B, Q, Embed), E, Cpu, T>,
     ) -> Result<Self::Output, Error> {
+        self.check_penalty::<T>()?;
         let seed = self.config.seed.child("training").nth(self.steps);
         self.steps += 1;
         let pass = Pass::Training {

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 /// # Reference
 /// Song et al. 2021 compare with it; no formula is published.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Linear {}
 
 impl Described for Linear {

@@ -49,6 +49,7 @@ use serde::{Deserialize, Serialize};
 /// # Reference
 /// Song et al. 2021, equations 7, 14-19.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Mikan {
     /// The exponent of the magnitude's norm, above 0.
     pub p: f64,
@@ -365,6 +366,10 @@ impl<T: Real> Mechanism<T> for Mikan {
             });
         }
         Ok(Source::<T>::validate(&self.source())?)
+    }
+
+    fn has_penalty(&self) -> bool {
+        self.beta > 0.0
     }
 
     fn parameters(&self, size: Size) -> Vec<ParameterSpec> {

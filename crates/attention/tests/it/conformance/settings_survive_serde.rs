@@ -1,4 +1,4 @@
-use bochner_attention::{Blocks, Form, Mask, Variant};
+use bochner_attention::{Blocks, Expsin, Form, IkanDirect, Mask, Mikan, Variant};
 use ndarray::Array2;
 
 #[test]
@@ -9,6 +9,38 @@ fn variants() {
         assert_eq!(back, variant, "{text}");
     }
     assert!(serde_json::from_str::<Variant>(r#"{"mechanism":"Nothing"}"#).is_err());
+}
+
+/// A field that is left out has its default, one that is misspelt is refused.
+#[test]
+fn fields_may_be_left_out_but_not_invented() {
+    for default in [
+        Variant::from(Mikan::default()),
+        IkanDirect::default().into(),
+        Expsin::default().into(),
+    ] {
+        let mut value = serde_json::to_value(&default).unwrap();
+        let fields = value.as_object_mut().unwrap();
+        fields.retain(|name, _| name == "mechanism");
+        let text = value.to_string();
+        assert_eq!(
+            serde_json::from_str::<Variant>(&text).unwrap(),
+            default,
+            "{text}"
+        );
+    }
+    let one: Variant = serde_json::from_str(r#"{"mechanism":"IkanDirect","points":3}"#).unwrap();
+    let want = IkanDirect {
+        points: 3,
+        ..IkanDirect::default()
+    };
+    assert_eq!(one, want.into());
+    for text in [
+        r#"{"mechanism":"IkanDirect","point":3}"#,
+        r#"{"mechanism":"Softmax","p":1.0}"#,
+    ] {
+        assert!(serde_json::from_str::<Variant>(text).is_err(), "{text}");
+    }
 }
 
 #[test]

@@ -161,6 +161,29 @@ fn training_passes_draw_anew_and_evaluation_does_not() {
     assert_ne!(layer.forward_mut(x).array(), first);
 }
 
+#[test]
+fn a_penalty_is_never_dropped_in_silence() {
+    let device = Cpu::default();
+    let x = sequence(&device);
+    let mut layer = LatentLayer::build(&device);
+    for refused in [
+        layer.try_forward(x.leaky_trace()).err(),
+        layer.try_forward_mut(x.leaky_trace()).err(),
+    ] {
+        let message = refused
+            .expect("the loss would miss the penalty")
+            .to_string();
+        assert!(message.contains("attend_self"), "{message}");
+    }
+    // Without a tape there is no loss, and without a penalty nothing is lost.
+    assert!(layer.try_forward(x.clone()).is_ok() && layer.try_forward_mut(x.clone()).is_ok());
+    assert!(
+        DirectLayer::build(&device)
+            .try_forward(x.leaky_trace())
+            .is_ok()
+    );
+}
+
 /// Sizes that are only known at run time give the same numbers.
 #[test]
 fn sizes_may_be_types_or_numbers() {
