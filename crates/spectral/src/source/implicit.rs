@@ -191,7 +191,7 @@ impl Implicit {
                 "Copula::Free or Copula::Independent",
             ),
             (Preset::Released, ..) => {
-                let (even, points) = (self.points % 2 == 0, self.points as f64);
+                let (even, points) = (self.points.is_multiple_of(2), self.points as f64);
                 let allowed = "even in the released preset";
                 Ok(argument::in_range(even, "points", points, allowed)?)
             }

@@ -2,7 +2,8 @@
 
 use super::GraphAttentionConfig;
 use super::arrays::Arrays;
-use super::operation::{GraphAttentionOperation, Passed};
+use super::operation::GraphAttentionOperation;
+use super::plan::Passed;
 use crate::layers::nodes::{AttributedGraph, Nodes, elements_of};
 use crate::{EdgeWeights, LayerError};
 use bochner_nn::{Element, Leaf, TapeInputs, record};

@@ -4,6 +4,7 @@ mod arrays;
 mod config;
 mod kernel;
 mod operation;
+mod plan;
 mod points;
 
 #[cfg(feature = "dfdx")]

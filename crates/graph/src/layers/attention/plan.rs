@@ -1,0 +1,268 @@
+//! A pass through a layer, forward and backward, without a tape.
+
+use super::EdgeKernel;
+use super::arrays::{All, Arrays, Gradients, has_kernel};
+use super::config::{AttentionKind, GraphAttentionConfig, Residual};
+use super::points::Drawn;
+use crate::attend::Kept;
+use crate::engine::Call;
+use crate::error::within;
+use crate::layers::rows::{add, add_to_rows, sum_of_rows};
+use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
+use bochner_numerics::{DropoutMask, Real, Seed};
+use bochner_ops::Mode;
+use ndarray::{Array2, ArrayView2};
+
+/// A pass through a layer, but for the nodes' features and the parameters.
+#[derive(Clone, Debug)]
+pub(super) struct Plan<T> {
+    pub(super) config: GraphAttentionConfig,
+    pub(super) graph: Graph,
+    attributes: Option<Array2<T>>,
+    pub(super) input_dropout: Option<DropoutMask>,
+    value_dropout: Option<DropoutMask>,
+    coefficient_dropout: Option<DropoutMask>,
+    /// The seed of the noise behind the spectral points.
+    noise: Seed,
+}
+
+/// What is kept of a pass.
+#[derive(Debug)]
+pub(super) struct Passed<T> {
+    /// The transformed features, `[N, H F]`, of the targets, and of the sources where they are others.
+    transformed: Vec<Array2<T>>,
+    pub(super) drawn: Option<Drawn<T>>,
+    pub(super) kept: Kept<T>,
+}
+
+/// The gradients of a pass.
+pub(super) struct PassGradients<T> {
+    pub(super) parameters: Gradients<T>,
+    /// Along the transformed features, as they were kept.
+    pub(super) transformed: Vec<Array2<T>>,
+}
+
+impl<T: Real> Plan<T> {
+    pub(super) fn new(
+        config: &GraphAttentionConfig,
+        graph: &Graph,
+        attributes: Option<ArrayView2<T>>,
+        mode: Mode,
+    ) -> Self {
+        let mask = |rate, purpose| crate::layers::mask(rate, mode.child(purpose));
+        Self {
+            graph: graph.clone(),
+            attributes: attributes.map(|attributes| attributes.to_owned()),
+            input_dropout: mask(config.input_dropout, "input dropout"),
+            value_dropout: mask(config.value_dropout, "value dropout"),
+            coefficient_dropout: mask(config.coefficient_dropout, "coefficient dropout"),
+            noise: match mode.child("spectral points") {
+                Mode::Evaluation => config.seed,
+                Mode::Training(seed) => seed,
+            },
+            config: config.clone(),
+        }
+    }
+
+    /// The output before the activation, and the penalty, from features after their dropout.
+    pub(super) fn forward(
+        &self,
+        nodes: &[Features<T>],
+        p: &Arrays<T>,
+    ) -> Result<(Array2<T>, T, Passed<T>), LayerError> {
+        let targets = nodes[0].product(p.weight)?;
+        let mut transformed = vec![targets];
+        if nodes.len() > 1 || p.source_weight.is_some() {
+            let weight = p.source_weight.unwrap_or(p.weight);
+            transformed.push(nodes[nodes.len() - 1].product(weight)?);
+        }
+        let drawn = self.draw(&transformed, p)?;
+        let settings = self.settings(p, drawn.as_ref());
+        let [targets, sources] = ends(&transformed);
+        let (output, kept) = Call::new(&self.graph, targets, sources, &settings)?.attend()?;
+        let output = self.finish(output, nodes[0], p)?;
+        let penalty = drawn.as_ref().map_or(T::zero(), Drawn::penalty);
+        let passed = Passed {
+            transformed,
+            drawn,
+            kept,
+        };
+        Ok((output, penalty, passed))
+    }
+
+    fn draw(
+        &self,
+        transformed: &[Array2<T>],
+        p: &Arrays<T>,
+    ) -> Result<Option<Drawn<T>>, LayerError> {
+        if !has_kernel(&self.config) {
+            return Ok(None);
+        }
+        let nodes = ends(transformed);
+        Drawn::new(&self.config, nodes, kernel(p), self.noise).map(Some)
+    }
+
+    fn settings<'a>(&'a self, p: &Arrays<'a, T>, drawn: Option<&'a Drawn<T>>) -> Settings<'a, T> {
+        let a = p.a;
+        let kernel = |p, floor| Score::Kernel {
+            a,
+            points: drawn.expect("drawn of a kernel with points").points(),
+            p,
+            floor,
+        };
+        let score = match self.config.kind {
+            AttentionKind::Classic => Score::Classic { a },
+            AttentionKind::Dynamic => Score::Dynamic { a },
+            AttentionKind::Kernel(EdgeKernel::Softmax) => Score::Gaussian { a, p: Some(2.0) },
+            AttentionKind::Kernel(EdgeKernel::RbfOnly) => Score::Gaussian { a, p: None },
+            AttentionKind::Kernel(
+                EdgeKernel::Direct { p, floor, .. } | EdgeKernel::Implicit { p, floor, .. },
+            ) => kernel(p, floor),
+        };
+        let term = |([weight, b], attributes): ([ArrayView2<'a, T>; 2], &'a Array2<T>)| EdgeTerm {
+            attributes: attributes.view(),
+            weight,
+            b,
+        };
+        Settings {
+            score,
+            slope: self.config.slope,
+            edges: p.edges.zip(self.attributes.as_ref()).map(term),
+            merge: self.config.merge,
+            dropout: self.coefficient_dropout,
+            value_dropout: self.value_dropout,
+        }
+    }
+
+    /// Adds residual and bias.
+    fn finish(
+        &self,
+        mut output: Array2<T>,
+        targets: Features<T>,
+        p: &Arrays<T>,
+    ) -> Result<Array2<T>, LayerError> {
+        match (self.config.residual, p.residual, targets) {
+            (Residual::None, ..) => {}
+            (Residual::Added, Some(weight), _) => output += &targets.product(weight)?,
+            (Residual::Added, None, Features::Dense(x)) => output += &x,
+            (Residual::Added, None, Features::Sparse(x)) => output += &x.to_dense(),
+        }
+        if let Some(bias) = p.bias {
+            add_to_rows(&mut output, bias);
+        }
+        Ok(output)
+    }
+
+    /// The gradients along the parameters and the transformed features.
+    pub(super) fn backward(
+        &self,
+        nodes: &[Features<T>],
+        p: &Arrays<T>,
+        passed: &Passed<T>,
+        output: ArrayView2<T>,
+        penalty: T,
+    ) -> Result<PassGradients<T>, LayerError> {
+        let settings = self.settings(p, passed.drawn.as_ref());
+        let [x, y] = ends(&passed.transformed);
+        let call = Call::new(&self.graph, x, y, &settings)?;
+        let g = call.vjp(&passed.kept, output)?;
+        let (mut targets, mut sources) = (g.targets, g.sources);
+        let own = match (&passed.drawn, g.points) {
+            (Some(drawn), Some(points)) => {
+                let along = [&mut targets, &mut sources];
+                Some(drawn.pull_back(&self.config, kernel(p), points, penalty, along)?)
+            }
+            _ => None,
+        };
+        let transformed = if passed.transformed.len() == 1 {
+            add(&mut targets, &sources);
+            vec![targets]
+        } else {
+            vec![targets, sources]
+        };
+        let [weight, source_weight] = along_weights(nodes, p, &transformed)?;
+        let parameters = All {
+            weight: weight.expect("there is one"),
+            source_weight,
+            a: g.a,
+            edges: g.edges.map(|edges| [edges.weight, edges.b]),
+            bias: p.bias.map(|_| sum_of_rows(output)),
+            residual: match p.residual {
+                None => None,
+                Some(_) => Some(nodes[0].weight_vjp(output)?),
+            },
+            kernel: own.filter(|_| p.kernel.is_some()),
+        };
+        Ok(PassGradients {
+            parameters,
+            transformed,
+        })
+    }
+
+    /// The gradients along dense features after their dropout, from those along the transformed ones.
+    pub(super) fn along_nodes(
+        &self,
+        nodes: &[Features<T>],
+        p: &Arrays<T>,
+        transformed: &[Array2<T>],
+        output: ArrayView2<T>,
+    ) -> Result<Vec<Array2<T>>, LayerError> {
+        let through = |features: &Features<T>, weight, along: ArrayView2<T>| {
+            let along = features.features_vjp(weight, along)?;
+            Ok::<_, Error>(along.expect("of dense features"))
+        };
+        let mut first = through(&nodes[0], p.weight, transformed[0].view())?;
+        match (self.config.residual, p.residual) {
+            (Residual::None, _) => {}
+            (Residual::Added, Some(weight)) => first += &through(&nodes[0], weight, output)?,
+            (Residual::Added, None) => first += &output,
+        }
+        let Some(along) = transformed.get(1) else {
+            return Ok(vec![first]);
+        };
+        let weight = p.source_weight.unwrap_or(p.weight);
+        let second = through(&nodes[nodes.len() - 1], weight, along.view())?;
+        if nodes.len() == 1 {
+            first += &second;
+            return Ok(vec![first]);
+        }
+        Ok(vec![first, second])
+    }
+}
+
+/// The gradients along the weight, and along that of the sources.
+fn along_weights<T: Real>(
+    nodes: &[Features<T>],
+    p: &Arrays<T>,
+    transformed: &[Array2<T>],
+) -> Result<[Option<Array2<T>>; 2], Error> {
+    let mut weight = nodes[0].weight_vjp(transformed[0].view())?;
+    let Some(along) = transformed.get(1) else {
+        return Ok([Some(weight), None]);
+    };
+    let second = nodes[nodes.len() - 1].weight_vjp(along.view())?;
+    if p.source_weight.is_some() {
+        return Ok([Some(weight), Some(second)]);
+    }
+    weight += &second;
+    Ok([Some(weight), None])
+}
+
+/// What belongs to targets, and to sources.
+fn ends<T: Real>(transformed: &[Array2<T>]) -> [ArrayView2<'_, T>; 2] {
+    let last = &transformed[transformed.len() - 1];
+    [transformed[0].view(), last.view()]
+}
+
+/// Whether all numbers are finite.
+pub(super) fn finite<T: Real>(x: ArrayView2<T>) -> bool {
+    let x = x.as_standard_layout();
+    let x = x.as_slice().expect("brought to row-major order");
+    within(x, T::max_value())
+}
+
+/// The parameters of the source of spectral points.
+fn kernel<'a, T: Real>(p: &Arrays<'a, T>) -> &'a [T] {
+    let kernel = p.kernel.map(|kernel| kernel.to_slice());
+    kernel.map_or(&[], |kernel| kernel.expect("a contiguous vector"))
+}
