@@ -3,10 +3,11 @@
 use crate::common::random;
 use bochner_numerics::{Seed, finite_difference, relative_error};
 use bochner_spectral::{
-    Copula, Direct, Drawn, DrawnCotangents, Error, Features, Implicit, Posterior, Preset, Size,
-    Source, Stationarity,
+    Affine, Copula, Direct, Drawn, DrawnCotangents, Error, Features, Implicit, ImplicitDensity,
+    InferenceNetwork, Posterior, Preset, Size, Source, SourceGradients, Stationarity,
+    kl_mean_field, reparameterise,
 };
-use ndarray::{Array, Array1, Array2, Array4, Dimension, array};
+use ndarray::{Array, Array1, Array2, Array4, ArrayD, Dimension, array};
 
 const SIZE: Size = Size { heads: 3, width: 2 };
 const BATCH: usize = 2;
@@ -176,7 +177,11 @@ fn huge_cotangents_only_scale() {
                 .unwrap()
         };
         let (small, large) = (gradients(0), gradients(1000));
-        for (small, large) in small.parameters.iter().zip(&large.parameters) {
+        let all = |g: &SourceGradients<f64>| -> Vec<f64> {
+            let rest = g.q.iter().chain(&g.k).chain(&g.noise);
+            g.parameters.iter().chain(rest).copied().collect()
+        };
+        for (small, large) in all(&small).iter().zip(&all(&large)) {
             assert_eq!(small * 2.0_f64.powi(1000), *large, "{source:?}");
         }
         let beyond = gradients(1022);
@@ -197,6 +202,8 @@ fn points_that_are_parameters_are_the_parameters() {
     };
     let problem = Problem::new(&source);
     let drawn = problem.draw(&source);
+    let specs = Source::<f64>::parameters(&source, SIZE);
+    assert_eq!([&specs[0].name[..], &specs[1].name], ["w1", "w2"]);
     let flat: Vec<f64> = drawn.points.iter().flatten().copied().collect();
     assert_eq!(flat, problem.parameters);
     assert_eq!(drawn.points[0].dim(), (1, SIZE.heads, 4, SIZE.width));
@@ -298,6 +305,88 @@ fn misuse_is_named() {
         error.starts_with("`cotangents of the sets of points`"),
         "{error}"
     );
+}
+
+/// The draw is that of its parts, each with the source's own settings.
+#[test]
+fn a_draw_is_put_together_from_its_parts() {
+    let source = Implicit {
+        points: 4,
+        prior_std: 0.7,
+        slope: 0.35,
+        copula: Copula::Independent,
+        stationarity: Stationarity::Stationary,
+        ..Implicit::default()
+    };
+    let problem = Problem::new(&source);
+    let (specs, mut rest) = (
+        Source::<f64>::parameters(&source, SIZE),
+        &problem.parameters[..],
+    );
+    let mut arrays = specs.iter().map(|spec| {
+        let (own, after) = rest.split_at(spec.count());
+        rest = after;
+        ArrayD::from_shape_vec(spec.shape.clone(), own.to_vec()).unwrap()
+    });
+    let mut layers = || {
+        [(); 3].map(|()| {
+            let [weight, bias] = [arrays.next().unwrap(), arrays.next().unwrap()];
+            let weight: Array2<f64> = weight.into_dimensionality().unwrap();
+            let bias: Array1<f64> = bias.into_dimensionality().unwrap();
+            (weight, bias)
+        })
+    };
+    let (inference, density) = (layers(), layers());
+    fn affine((weight, bias): &(Array2<f64>, Array1<f64>)) -> Affine<'_, f64> {
+        Affine {
+            weight: weight.view(),
+            bias: bias.view(),
+        }
+    }
+    let [hidden, mu, log_sigma] = inference.each_ref().map(affine);
+    let network = InferenceNetwork {
+        hidden,
+        mu,
+        log_sigma,
+        slope: 0.35,
+        prior_std: 0.7,
+    };
+    let density = ImplicitDensity {
+        layers: density.each_ref().map(affine),
+        slope: 0.35,
+    };
+    let inferred = network.infer(&problem.features()).unwrap();
+    let (mu, log_sigma) = (inferred.mu.view(), inferred.log_sigma.view());
+    let z = reparameterise(mu, log_sigma, problem.noise.view()).unwrap();
+    let rows = z.to_shape((z.len() / SIZE.width, SIZE.width)).unwrap();
+    let points = density.points(rows.view()).unwrap();
+    let drawn = problem.draw(&source);
+    assert_eq!(drawn.points[0].to_shape(points.raw_dim()).unwrap(), points);
+    assert_eq!(drawn.kl, kl_mean_field(mu, log_sigma, 0.7).unwrap());
+}
+
+/// A posterior far from the prior is held at its bounds, and nothing flows through them.
+#[test]
+fn a_bound_lets_no_gradient_through() {
+    let source = Implicit {
+        points: 4,
+        copula: Copula::Independent,
+        posterior: Posterior::Unconditional,
+        ..Implicit::default()
+    };
+    let mut problem = Problem::new(&source);
+    let moments = SIZE.heads * SIZE.width;
+    for beyond in [1e9, -1e9] {
+        problem.parameters[..2 * moments].fill(beyond);
+        let drawn = problem.draw(&source);
+        let posterior = drawn.latent.as_ref().unwrap().posterior();
+        let mu = 1e3 * 0.1 * f64::signum(beyond);
+        assert!(posterior.mu.iter().all(|x| (x - mu).abs() < 1e-9));
+        let cotangent = cotangents(&drawn);
+        let g = source.draw_vjp(&problem.features(), &problem.parameters, &drawn, cotangent);
+        let along = &g.unwrap().parameters[..2 * moments];
+        assert!(along.iter().all(|&g| g == 0.0), "{along:?}");
+    }
 }
 
 /// The copula would speak of a factor that the caller has never seen.
