@@ -18,7 +18,7 @@ pub struct Machine {
     pub processor: String,
     /// Threads that it runs at a time.
     pub cores: usize,
-    /// Those of its instruction sets that matter here.
+    /// The instruction sets of the processor that matter here.
     pub instruction_sets: Vec<String>,
     /// `BOCHNER_INSTRUCTIONS`, if the choice was forced.
     pub forced: Option<String>,

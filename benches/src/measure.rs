@@ -24,7 +24,7 @@ impl Measured {
     /// Times every pass of a workload in this process.
     ///
     /// # Errors
-    /// Those of the work.
+    /// The errors of the work.
     pub fn of(workload: &Workload) -> Result<Self, Error> {
         let (clock, memory) = (Clock::start(), peak_kb());
         let mut fields = Map::new();

@@ -121,7 +121,7 @@ pub fn attend<T: Real>(
 /// the workspace.
 ///
 /// # Shapes
-/// Those of [`attend`]; `output: [B, M, Tq, dv]`.
+/// The shapes of [`attend`]; `output: [B, M, Tq, dv]`.
 ///
 /// # Errors
 /// As [`attend`], and [`Error::ShapeMismatch`] if the output does not fit; it is as before then.

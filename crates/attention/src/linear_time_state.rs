@@ -32,7 +32,7 @@ pub struct LinearTimeState<T> {
 /// For looking at; a [`Decoder`](crate::Decoder) in this form attends to a stream of keys.
 ///
 /// # Shapes
-/// Those of [`attend`](crate::attend).
+/// The shapes of [`attend`](crate::attend).
 ///
 /// # Errors
 /// As [`attend`](crate::attend) with [`Form::LinearTime`], and [`Error::Unsupported`] for a causal

@@ -48,7 +48,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// Initial values of all parameters.
     ///
     /// # Errors
-    /// Those of [`Mechanism::validate`]; whatever the parameters' distributions refuse, such as a size
+    /// The errors of [`Mechanism::validate`]; whatever the parameters' distributions refuse, such as a size
     /// of zero.
     fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error>;
 

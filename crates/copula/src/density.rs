@@ -67,7 +67,7 @@ pub struct CopulaGradients<T> {
 /// `u: [n, M]`, `factor: [M, M]`, `cotangent` (*g*): `[n]`.
 ///
 /// # Errors
-/// Those of [`copula_log_density`].
+/// The errors of [`copula_log_density`].
 pub fn copula_log_density_vjp<T: Real>(
     u: ArrayView2<T>,
     factor: ArrayView2<T>,

@@ -48,7 +48,7 @@ pub fn normalise<T: Real>(factor: ArrayView3<T>) -> Result<Array3<T>, Error> {
 /// cotangent holds there.
 ///
 /// # Errors
-/// Those of [`normalise`].
+/// The errors of [`normalise`].
 pub fn normalise_vjp<T: Real>(
     factor: ArrayView3<T>,
     cotangent: ArrayView3<T>,
@@ -76,7 +76,7 @@ pub fn normalise_vjp<T: Real>(
 /// one.
 ///
 /// # Errors
-/// Those of [`normalise`].
+/// The errors of [`normalise`].
 pub fn correlation<T: Real>(lh: ArrayView3<T>) -> Result<Array3<T>, Error> {
     let stack = Stack::new("lh", lh)?;
     Ok(Array3::from_shape_fn(stack.shape(), |(i, m, k)| {
@@ -92,7 +92,7 @@ pub fn correlation<T: Real>(lh: ArrayView3<T>) -> Result<Array3<T>, Error> {
 /// `lh` and `cotangent` (*G*): `[n, M, M]` to `[n, M, M]`; zero above the diagonal.
 ///
 /// # Errors
-/// Those of [`normalise`].
+/// The errors of [`normalise`].
 pub fn correlation_vjp<T: Real>(
     lh: ArrayView3<T>,
     cotangent: ArrayView3<T>,
@@ -119,7 +119,7 @@ pub fn correlation_vjp<T: Real>(
 /// `lh: [n, M, M]` to `[n]`.
 ///
 /// # Errors
-/// Those of [`normalise`].
+/// The errors of [`normalise`].
 ///
 /// # Numerics
 /// Computed as $\tfrac12 \sum_m \log\big(1 + \sum_{k<m} (L_{mk} / L_{mm})^2\big)$, which is the
@@ -145,7 +145,7 @@ pub fn half_neg_log_det<T: Real>(lh: ArrayView3<T>) -> Result<Array1<T>, Error> 
 /// `lh: [n, M, M]`, `cotangent` (*g*): `[n]`, to `[n, M, M]`; zero above the diagonal.
 ///
 /// # Errors
-/// Those of [`normalise`].
+/// The errors of [`normalise`].
 pub fn half_neg_log_det_vjp<T: Real>(
     lh: ArrayView3<T>,
     cotangent: ArrayView1<T>,

@@ -65,7 +65,7 @@ impl GaussianCopula {
     /// `x: [n, M]`, one observation a row.
     ///
     /// # Errors
-    /// Those of [`fit_kendall`](Self::fit_kendall).
+    /// The errors of [`fit_kendall`](Self::fit_kendall).
     ///
     /// # Reference
     /// Klaassen and Wellner, *Efficient estimation in the bivariate normal copula model*,

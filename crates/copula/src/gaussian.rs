@@ -79,7 +79,7 @@ impl GaussianCopula {
     /// `factor: [M, M]`; above the diagonal it is not read.
     ///
     /// # Errors
-    /// Those of [`normalise`].
+    /// The errors of [`normalise`].
     ///
     /// # Numerics
     /// Rows whose norm is one within rounding are kept bit for bit.
@@ -144,7 +144,7 @@ impl GaussianCopula {
     /// `u: [n, M]` to `[n]`.
     ///
     /// # Errors
-    /// Those of [`log_density`](Self::log_density).
+    /// The errors of [`log_density`](Self::log_density).
     ///
     /// # Numerics
     /// The density is unbounded: for strong dependence in a far corner it may overflow to

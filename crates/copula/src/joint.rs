@@ -107,7 +107,7 @@ impl<D: Marginal> Joint<D> {
     /// `z: [n, M]` to `[n]`.
     ///
     /// # Errors
-    /// Those of [`log_density`](Self::log_density).
+    /// The errors of [`log_density`](Self::log_density).
     pub fn density(&self, z: ArrayView2<f64>) -> Result<Array1<f64>, Error> {
         Ok(self.log_density(z)?.mapv_into(f64::exp))
     }
@@ -118,11 +118,11 @@ impl<D: Marginal> Joint<D> {
     /// `z: [M]`.
     ///
     /// # Errors
-    /// Those of [`log_density`](Self::log_density), and [`Error::Argument`] for a lattice of no points
+    /// The errors of [`log_density`](Self::log_density), and [`Error::Argument`] for a lattice of no points
     /// or fewer than two shifts.
     ///
     /// # Numerics
-    /// Those of [`GaussianCopula::cdf`].
+    /// The accuracy of [`GaussianCopula::cdf`].
     pub fn cdf(
         &self,
         z: ArrayView1<f64>,

@@ -45,7 +45,7 @@ use parse::{parse_features, parse_graph, parse_labels, parse_test_index};
 /// ```
 ///
 /// # Errors
-/// Those of [`DataStore::load`]. All files are pinned, but the digest of `ind.pubmed.allx` was taken
+/// The errors of [`DataStore::load`]. All files are pinned, but the digest of `ind.pubmed.allx` was taken
 /// from a record in another public repository and never compared with the file: should it be wrong,
 /// the right file is refused with an [`Error::Checksum`].
 ///
@@ -67,7 +67,7 @@ pub fn load(set: PlanetoidSet, store: &DataStore) -> Result<PlanetoidData, Error
 /// Loads a citation graph without its features, which need the largest of the files.
 ///
 /// # Errors
-/// Those of [`DataStore::load`].
+/// The errors of [`DataStore::load`].
 pub fn load_graph(set: PlanetoidSet, store: &DataStore) -> Result<PlanetoidGraph, Error> {
     let mut loader = Loader::new(set, store);
     let (edges, labels) = loader.structure()?;

@@ -30,7 +30,7 @@ use crate::{Error, MinMax, Split, Table, manifest};
 /// | R90 | Housing, Parkinsons | raw file | `released_test_mask.csv` |
 ///
 /// # Errors
-/// Those of [`DataStore::load`]; [`Error::EmptySplit`] if so few rows are kept that a part of a split
+/// The errors of [`DataStore::load`]; [`Error::EmptySplit`] if so few rows are kept that a part of a split
 /// is empty; [`Error::UnknownName`] for [`Protocol::Fixed`], which these sets do not have.
 ///
 /// # Numerics

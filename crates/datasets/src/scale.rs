@@ -61,7 +61,7 @@ impl MinMax {
     /// The table in its original units.
     ///
     /// # Errors
-    /// Those of [`MinMax::transform`].
+    /// The errors of [`MinMax::transform`].
     pub fn inverse(&self, table: &Table) -> Result<Table, Error> {
         self.map(table, unscaled)
     }

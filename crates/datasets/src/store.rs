@@ -115,7 +115,7 @@ impl DataStore {
     /// the pin are never parsed.
     ///
     /// # Errors
-    /// Those of [`DataStore::fetch`] and of `parse`.
+    /// The errors of [`DataStore::fetch`] and of `parse`.
     pub fn load<T>(
         &self,
         entry: &Entry,

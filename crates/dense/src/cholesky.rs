@@ -42,7 +42,7 @@ impl Cholesky {
     /// `a: [n, n]`; the entries below the diagonal are not read.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn shifted(a: ArrayView2<f64>, shift: f64) -> Result<Self, Error> {
         let order = a.nrows();
         argument::shape("a", &[order, order], a.shape())?;

@@ -46,10 +46,10 @@ pub fn symmetric_eigen(a: ArrayView2<f64>) -> Result<SymmetricEigen, Error> {
 /// `a: [n, n]`; the entries below the diagonal are not read.
 ///
 /// # Errors
-/// Those of [`symmetric_eigen`].
+/// The errors of [`symmetric_eigen`].
 ///
 /// # Numerics
-/// Those of [`symmetric_eigen`], at about a third of its cost.
+/// The accuracy of [`symmetric_eigen`], at about a third of its cost.
 pub fn symmetric_eigenvalues(a: ArrayView2<f64>) -> Result<Array1<f64>, Error> {
     Ok(decomposed(a, backend::eigenvalues)?.into())
 }

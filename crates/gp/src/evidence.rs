@@ -66,7 +66,7 @@ impl GaussianProcess {
     /// jitter counts as a constant, also where it escalates.
     ///
     /// # Errors
-    /// Those of [`evidence`](Self::evidence).
+    /// The errors of [`evidence`](Self::evidence).
     ///
     /// # Reference
     /// Rasmussen, Williams, 2006, equation 5.9.

@@ -93,7 +93,7 @@ impl GaussianProcess {
     /// stopping, progress, or the error on other data.
     ///
     /// # Errors
-    /// Those of [`fit`](Self::fit).
+    /// The errors of [`fit`](Self::fit).
     pub fn fit_observed(
         &mut self,
         x: ArrayView2<f64>,

@@ -32,7 +32,7 @@ impl GaussianProcess {
     /// Without observations the posterior is the process itself.
     ///
     /// # Errors
-    /// Those of [`evidence`](Self::evidence).
+    /// The errors of [`evidence`](Self::evidence).
     ///
     /// # Numerics
     /// $O(n^3)$ time, once; $O(n^2)$ memory.
@@ -97,7 +97,7 @@ impl Posterior<'_> {
     /// The means of [`predict`](Self::predict) alone.
     ///
     /// # Errors
-    /// Those of [`predict`](Self::predict).
+    /// The errors of [`predict`](Self::predict).
     ///
     /// # Numerics
     /// $O(m n)$ time.
@@ -143,7 +143,7 @@ impl Posterior<'_> {
     /// $$\Sigma_{ij} = k(x_i, x_j) - (L^{-1} k_i)^\top (L^{-1} k_j)$$
     ///
     /// # Errors
-    /// Those of [`predict`](Self::predict).
+    /// The errors of [`predict`](Self::predict).
     ///
     /// # Numerics
     /// $O(m n^2 + m^2 n)$ time, $O(m^2 + m n)$ memory. Nothing is clamped: the diagonal may lie

@@ -229,7 +229,7 @@ impl<T: Real> Call<'_, '_, T> {
 /// The arguments are those of [`attend`].
 ///
 /// # Errors
-/// Those of [`attend`].
+/// The errors of [`attend`].
 ///
 /// # Numerics
 /// A score beyond the range of the type is its largest number.

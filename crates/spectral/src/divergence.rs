@@ -74,7 +74,7 @@ pub struct KlGradients<T> {
 /// `cotangent` is `[B]`.
 ///
 /// # Errors
-/// Those of [`kl_mean_field`], and [`Error::Argument`] if `cotangent` does not fit.
+/// The errors of [`kl_mean_field`], and [`Error::Argument`] if `cotangent` does not fit.
 pub fn kl_mean_field_vjp<T: Real>(
     mu: ArrayView3<T>,
     log_sigma: ArrayView3<T>,

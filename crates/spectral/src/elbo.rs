@@ -62,7 +62,7 @@ pub struct ElboGradients<T> {
 /// `cotangent` is `[B]`.
 ///
 /// # Errors
-/// Those of [`elbo`].
+/// The errors of [`elbo`].
 pub fn elbo_vjp<T: Real>(
     cotangent: ArrayView1<T>,
     beta: T,

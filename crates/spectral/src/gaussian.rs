@@ -68,7 +68,7 @@ impl<T: Real> GaussianPoints<'_, T> {
     /// `eps` and `cotangent` are `[n, d]`.
     ///
     /// # Errors
-    /// Those of [`points`](Self::points), and [`Error::Argument`] if `cotangent` does not fit.
+    /// The errors of [`points`](Self::points), and [`Error::Argument`] if `cotangent` does not fit.
     ///
     /// # Numerics
     /// Summed in double precision, in the order of the rows.

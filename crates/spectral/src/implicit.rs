@@ -91,7 +91,7 @@ impl<T: Real> ImplicitDensity<'_, T> {
     /// `z` and `cotangent` are `[n, d]`.
     ///
     /// # Errors
-    /// Those of [`points`](Self::points), and [`Error::Argument`] if `cotangent` does not fit.
+    /// The errors of [`points`](Self::points), and [`Error::Argument`] if `cotangent` does not fit.
     ///
     /// # Numerics
     /// Gradients along the parameters are summed over blocks of rows in their order, whatever the

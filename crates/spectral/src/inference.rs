@@ -157,7 +157,7 @@ impl<T: Real> InferenceNetwork<'_, T> {
     /// read here.
     ///
     /// # Errors
-    /// Those of [`infer`](Self::infer), and [`Error::Argument`] if a part of `inferred` or a cotangent
+    /// The errors of [`infer`](Self::infer), and [`Error::Argument`] if a part of `inferred` or a cotangent
     /// does not fit.
     pub fn infer_vjp(
         &self,

@@ -50,7 +50,7 @@ impl<T: Real> Prior<T> {
     /// `z: [n, d]` to `[n]`.
     ///
     /// # Errors
-    /// Those of [`sample`](Self::sample).
+    /// The errors of [`sample`](Self::sample).
     pub fn log_density(&self, z: ArrayView2<T>) -> Result<Array1<T>, Error> {
         let std = self.checked()?;
         let constant = z.ncols() as f64 * (0.5 * TAU.ln() + std.ln());
@@ -65,7 +65,7 @@ impl<T: Real> Prior<T> {
     /// `cotangent` ($c$) is `[n]`, the result `[n, d]`.
     ///
     /// # Errors
-    /// Those of [`log_density`](Self::log_density), and [`Error::Argument`] if `cotangent` does not fit.
+    /// The errors of [`log_density`](Self::log_density), and [`Error::Argument`] if `cotangent` does not fit.
     pub fn log_density_vjp(
         &self,
         z: ArrayView2<T>,

@@ -68,7 +68,7 @@ pub struct ReparameteriseGradients<T> {
 /// `cotangent` is `[B, M, R, d]`.
 ///
 /// # Errors
-/// Those of [`reparameterise`], and [`Error::Argument`] if `cotangent` does not fit.
+/// The errors of [`reparameterise`], and [`Error::Argument`] if `cotangent` does not fit.
 pub fn reparameterise_vjp<T: Real>(
     mu: ArrayView3<T>,
     log_sigma: ArrayView3<T>,

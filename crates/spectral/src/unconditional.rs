@@ -81,7 +81,7 @@ impl<T: Real> UnconditionalPosterior<'_, T> {
     /// `mu` and `log_sigma` are the cotangents, `[B, M, d]`.
     ///
     /// # Errors
-    /// Those of [`infer`](Self::infer), and [`Error::Argument`] if a cotangent does not fit.
+    /// The errors of [`infer`](Self::infer), and [`Error::Argument`] if a cotangent does not fit.
     ///
     /// # Numerics
     /// Summed in double precision, in the order of the examples.

@@ -152,7 +152,7 @@ impl<T: Real> Call<'_, '_, T> {
         }
     }
 
-    /// Those of rows of head `h`.
+    /// The features of rows of head `h`.
     pub(super) fn features(&self, h: usize, x: Mat<T>, points: &Points<T>) -> Buffer<T> {
         let own = points.head(h / self.heads, h % self.heads);
         let numbers = &self.workspace.numbers;

@@ -18,10 +18,10 @@ use ndarray::{Array1, Array4, ArrayView1, ArrayView4};
 /// the one number that counts for each example.
 ///
 /// # Errors
-/// Those of [`normalise`](crate::normalise).
+/// The errors of [`normalise`](crate::normalise).
 ///
 /// # Numerics
-/// Those of [`half_neg_log_det`].
+/// The shapes of [`half_neg_log_det`].
 ///
 /// # Reference
 /// Song, Jung, Kim, Moon, *Implicit Kernel Attention*, AAAI 2021, the objective of MIKAN. With
@@ -56,7 +56,7 @@ pub fn dependence_kl<T: Real>(lh: ArrayView4<T>) -> Result<Array1<T>, Error> {
 /// the shape of `lh`.
 ///
 /// # Errors
-/// Those of [`normalise`](crate::normalise).
+/// The errors of [`normalise`](crate::normalise).
 pub fn dependence_kl_vjp<T: Real>(
     lh: ArrayView4<T>,
     cotangent: ArrayView1<T>,

@@ -75,10 +75,10 @@ pub struct NormalJointGradients<T> {
 /// *x*.
 ///
 /// # Shapes
-/// Those of [`normal_joint_log_density`], and `cotangent` (*g*): `[n]`.
+/// The shapes of [`normal_joint_log_density`], and `cotangent` (*g*): `[n]`.
 ///
 /// # Errors
-/// Those of [`normal_joint_log_density`].
+/// The errors of [`normal_joint_log_density`].
 pub fn normal_joint_log_density_vjp<T: Real>(
     z: ArrayView2<T>,
     mu: ArrayView1<T>,

@@ -41,7 +41,7 @@ pub fn free<T: Real>(raw: ArrayView3<T>) -> Result<Array3<T>, Error> {
 /// `cotangent: [d, M, M]` to `[d, M, M]`.
 ///
 /// # Errors
-/// Those of [`free`].
+/// The errors of [`free`].
 pub fn free_vjp<T: Real>(cotangent: ArrayView3<T>) -> Result<Array3<T>, Error> {
     square("cotangent", cotangent)?;
     Ok(Array3::from_shape_fn(cotangent.dim(), |(i, m, k)| {
@@ -127,7 +127,7 @@ pub struct AmortisedGradients<T> {
 /// diagonal it is not read.
 ///
 /// # Errors
-/// Those of [`amortised`].
+/// The errors of [`amortised`].
 pub fn amortised_vjp<T: Real>(
     hidden: ArrayView3<T>,
     wc: ArrayView2<T>,

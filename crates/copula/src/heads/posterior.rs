@@ -107,7 +107,7 @@ pub struct JointGradients<T> {
 /// [B, M, R, d]`. The gradient of a factor shared by the batch is the sum over the examples.
 ///
 /// # Errors
-/// Those of [`joint_posterior`].
+/// The errors of [`joint_posterior`].
 pub fn joint_posterior_vjp<T: Real>(
     log_sigma: ArrayView3<T>,
     lh: ArrayView4<T>,

@@ -43,7 +43,7 @@ impl<'a, T, F: Into<Features<'a, T>>> From<F> for Nodes<'a, T> {
 }
 
 impl<'a, T: Real> Nodes<'a, T> {
-    /// Those of the targets, and of the sources where they are others.
+    /// The features of the targets, and of the sources where they are others.
     pub(super) fn ends(self) -> Vec<Features<'a, T>> {
         match self {
             Self::Same(features) => vec![features],

@@ -59,7 +59,7 @@ impl<I: Dim, H: Dim, O: Dim, E: Element> FeedForward<I, H, O, E> {
     /// A layer with random initial values; `sizes` are those of input, hidden layer, output.
     ///
     /// # Errors
-    /// Those of [`Linear::try_new`]; [`Error::Argument`] unless `0 <= dropout < 1`, or for an activation
+    /// The errors of [`Linear::try_new`]; [`Error::Argument`] unless `0 <= dropout < 1`, or for an activation
     /// whose own number is out of its range.
     pub fn try_new(
         device: &Cpu,

@@ -73,7 +73,7 @@ impl<N: Dim, E: Element> LayerNorm<N, E> {
     /// tape.
     ///
     /// # Errors
-    /// Those of [`apply`](Self::apply), also if `branch` has another shape than `x`.
+    /// The errors of [`apply`](Self::apply), also if `branch` has another shape than `x`.
     pub fn apply_residual<S, T>(
         &self,
         x: Tensor<S, E, Cpu, T>,

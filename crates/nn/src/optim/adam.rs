@@ -129,7 +129,7 @@ impl<E: Element> Adam<E> {
     /// [`step`](Self::step) with the learning rate of a schedule.
     ///
     /// # Errors
-    /// Those of [`step`](Self::step); [`Error::Argument`] if the learning rate is out of the range
+    /// The errors of [`step`](Self::step); [`Error::Argument`] if the learning rate is out of the range
     /// that [`AdamConfig`] gives.
     pub fn step_at(
         &mut self,

@@ -76,7 +76,7 @@ impl Checkpoint {
     /// Saves the model and what was measured.
     ///
     /// # Errors
-    /// Those of `save`, and [`Error::Io`].
+    /// The errors of `save`, and [`Error::Io`].
     pub fn save(
         &self,
         history: &History,

@@ -39,7 +39,7 @@ impl Results {
     /// Reads those of the units that are finished.
     ///
     /// # Errors
-    /// Those of [`Store::row`].
+    /// The errors of [`Store::row`].
     pub fn collect(units: &[Unit], store: &Store) -> Result<Self, Error> {
         let mut rows = BTreeMap::new();
         for unit in units {

@@ -28,7 +28,7 @@ pub trait Estimator: Debug {
     /// The vector-Jacobian product of [`points`](Self::points) along the parameters.
     ///
     /// # Errors
-    /// Those of [`points`](Self::points), and [`Error::Argument`] unless `cotangent` is `[R, d]`.
+    /// The errors of [`points`](Self::points), and [`Error::Argument`] unless `cotangent` is `[R, d]`.
     fn points_vjp(&self, cotangent: ArrayView2<f64>) -> Result<Vec<f64>, Error>;
 }
 

@@ -106,7 +106,7 @@ pub fn fit_stationary(
 /// same noise, the points of a pair depend on each other.
 ///
 /// # Errors
-/// Those of [`fit_stationary`].
+/// The errors of [`fit_stationary`].
 pub fn fit_nonstationary(
     first: &mut dyn Estimator,
     second: &mut dyn Estimator,

@@ -91,7 +91,7 @@ pub trait Source<T: Real>: Debug + Send + Sync {
     /// Initial values of all parameters.
     ///
     /// # Errors
-    /// Those of [`validate`](Self::validate), and [`Error::Argument`] for a size of zero.
+    /// The errors of [`validate`](Self::validate), and [`Error::Argument`] for a size of zero.
     fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error>;
 
     /// The standard normal noise of one draw, `[B, M, R, d]`; a source that draws nothing takes none,
@@ -113,7 +113,7 @@ pub trait Source<T: Real>: Debug + Send + Sync {
     /// parameters.
     ///
     /// # Errors
-    /// Those of [`draw`](Self::draw), [`Error::Argument`] for cotangents that do not fit, and
+    /// The errors of [`draw`](Self::draw), [`Error::Argument`] for cotangents that do not fit, and
     /// [`Error::ForeignDraw`] if another source made the draw.
     fn draw_vjp(
         &self,

@@ -35,7 +35,7 @@ pub(super) type Arrays<'a, T> = All<ArrayView2<'a, T>, ArrayView1<'a, T>>;
 pub(super) type Gradients<T> = All<Array2<T>, Array1<T>>;
 
 impl<'a, T: Real> Arrays<'a, T> {
-    /// Those of a layer with these settings, in order.
+    /// The parameters of a layer with these settings, in order.
     ///
     /// # Panics
     /// If there is another number of them, or one has another rank.

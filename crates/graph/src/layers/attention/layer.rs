@@ -186,7 +186,7 @@ impl<E: Element> GraphAttention<E> {
     /// The values are those of [`GraphAttentionConfig::initial`].
     ///
     /// # Errors
-    /// Those of [`GraphAttentionConfig::initial`].
+    /// The errors of [`GraphAttentionConfig::initial`].
     pub fn try_new(
         device: &Cpu,
         config: &GraphAttentionConfig,

@@ -80,7 +80,7 @@ impl<T: Real> GraphAttentionOperation<T> {
     /// given shapes.
     ///
     /// # Errors
-    /// Those of [`of_features`](Self::of_features).
+    /// The errors of [`of_features`](Self::of_features).
     pub fn of_inputs<'g>(
         config: &GraphAttentionConfig,
         graph: impl Into<AttributedGraph<'g, T>>,
