@@ -117,10 +117,8 @@ mod mask;
 mod mechanism;
 #[cfg(feature = "dfdx")]
 mod multi_head;
-mod registry;
 mod settings;
 mod similarity;
-mod variants;
 mod workspace;
 
 pub use attend::{Attended, AttentionGradients, attend, attend_into, attend_vjp, weights};
@@ -134,14 +132,15 @@ pub use form::Form;
 pub use linear_time_state::{LinearTimeState, linear_time_state};
 pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
 pub use mask::Mask;
-pub use mechanism::{Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass};
+pub use mechanism::{
+    Cotangents, Described, Entry, Expsin, Forward, Gradients, IkanDirect, Inputs, Inspection,
+    Linear, Mechanism, Mikan, MikanGradients, Pass, REGISTRY, RbfOnly, Softmax, Variant, find,
+};
 #[cfg(feature = "dfdx")]
 pub use multi_head::{
     Attention, MultiHead, MultiHeadConfig, MultiHeadDecoder, MultiHeadInference,
     MultiHeadOperation, SavedHeads, StaticConfig,
 };
-pub use registry::{Described, Entry, REGISTRY, Variant, find};
 pub use settings::{OwnedSettings, Settings};
 pub use similarity::{Points, PointsGradients, Similarity};
-pub use variants::{Expsin, IkanDirect, Linear, Mikan, MikanGradients, RbfOnly, Softmax};
 pub use workspace::Workspace;

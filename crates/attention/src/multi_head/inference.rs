@@ -2,8 +2,8 @@
 
 use super::maps::Maps;
 use crate::error::same_shape;
+use crate::mechanism::Variant;
 use crate::mechanism::{Inputs, Pass};
-use crate::registry::Variant;
 use crate::{Error, Mask, OwnedSettings, Workspace, attend_into};
 use bochner_numerics::Real;
 use ndarray::{ArrayView3, ArrayViewMut3};

@@ -6,9 +6,9 @@ mod maps;
 mod module;
 mod operation;
 
+use crate::mechanism::Softmax;
+use crate::mechanism::Variant;
 use crate::mechanism::{Inputs, Inspection, Pass};
-use crate::registry::Variant;
-use crate::variants::Softmax;
 use crate::{DecoderSize, Error, Form, Mask};
 use bochner_nn::{Element, Linear, TapeInputs, record};
 use bochner_numerics::{DropoutMask, Seed, argument};

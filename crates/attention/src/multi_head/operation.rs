@@ -1,8 +1,8 @@
 //! The whole layer as one operation on the tape.
 
 use crate::Mask;
+use crate::mechanism::Variant;
 use crate::mechanism::{Cotangents, Forward, Inputs, Pass};
-use crate::registry::Variant;
 use bochner_numerics::memory::{Unwritten, written_by};
 use bochner_numerics::{ArgumentError, Real, argument, parallel};
 use bochner_ops::{BoxError, Operation, Slot, affine, affine_vjp, filled, slots};

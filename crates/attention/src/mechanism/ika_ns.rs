@@ -1,7 +1,7 @@
 //! IKA-NS: an implicit non-stationary kernel with the Euclidean norm.
 
 use super::Mikan;
-use crate::registry::Entry;
+use crate::mechanism::Entry;
 use bochner_spectral::Copula;
 
 pub(crate) const IKA_NS: Entry = Entry {

@@ -7,8 +7,8 @@ use super::squared::{Sets, SquaredKernel, shown};
 use super::{ika_ns::IKA_NS, ika_s::IKA_S, ikan::IKAN};
 use crate::attend::State;
 use crate::error::{Error, non_negative, same_shape};
+use crate::mechanism::Described;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass};
-use crate::registry::Described;
 use crate::{Form, OwnedSettings};
 use bochner_numerics::Real;
 use bochner_spectral::{

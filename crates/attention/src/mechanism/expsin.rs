@@ -3,7 +3,7 @@
 use super::closed::Closed;
 use crate::Similarity;
 use crate::error::{Error, period};
-use crate::registry::Described;
+use crate::mechanism::Described;
 use serde::{Deserialize, Serialize};
 
 /// A periodic similarity times the magnitude of softmax attention; it has no parameters.

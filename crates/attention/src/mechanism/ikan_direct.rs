@@ -4,8 +4,8 @@ use super::is_default;
 use super::squared::{Sets, SquaredKernel, shown};
 use crate::attend::State;
 use crate::error::Error;
+use crate::mechanism::Described;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass};
-use crate::registry::Described;
 use crate::{Form, OwnedSettings};
 use bochner_numerics::Real;
 use bochner_spectral::{

@@ -1,7 +1,7 @@
 //! IKA-S: an implicit stationary kernel with the Euclidean norm.
 
 use super::Mikan;
-use crate::registry::Entry;
+use crate::mechanism::Entry;
 use bochner_spectral::{Copula, Stationarity};
 
 pub(crate) const IKA_S: Entry = Entry {

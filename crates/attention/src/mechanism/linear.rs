@@ -2,7 +2,7 @@
 
 use super::closed::Closed;
 use crate::Similarity;
-use crate::registry::Described;
+use crate::mechanism::Described;
 use serde::{Deserialize, Serialize};
 
 /// A squared linear similarity times the magnitude of softmax attention; it has neither settings

@@ -2,8 +2,8 @@
 
 use crate::attend::{State, attend, weights};
 use crate::error::Error;
+use crate::mechanism::Described;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass};
-use crate::registry::Described;
 use crate::{Form, Magnitude, Mask, OwnedSettings, Settings, Similarity};
 use bochner_numerics::Real;
 use bochner_spectral::{ParameterSpec, Size};

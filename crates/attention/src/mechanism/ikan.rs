@@ -1,7 +1,7 @@
 //! IKAN: an implicit kernel with any norm.
 
 use super::Mikan;
-use crate::registry::Entry;
+use crate::mechanism::Entry;
 use bochner_spectral::Copula;
 
 pub(crate) const IKAN: Entry = Entry {

@@ -1,8 +1,8 @@
 //! The mechanisms there are.
 
-use crate::mechanism::Mechanism;
-use crate::variants::{
-    Expsin, IkanDirect, Linear, Mikan, RbfOnly, Softmax, ika_ns::IKA_NS, ika_s::IKA_S, ikan::IKAN,
+use super::{
+    Expsin, IkanDirect, Linear, Mechanism, Mikan, RbfOnly, Softmax, ika_ns::IKA_NS, ika_s::IKA_S,
+    ikan::IKAN,
 };
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use super::closed::Closed;
 use crate::Similarity;
-use crate::registry::Described;
+use crate::mechanism::Described;
 use serde::{Deserialize, Serialize};
 
 /// Softmax attention; it has neither settings nor parameters.

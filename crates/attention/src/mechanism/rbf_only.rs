@@ -1,7 +1,7 @@
 //! The RBF kernel alone: softmax attention without its magnitude.
 
 use super::closed::Closed;
-use crate::registry::Described;
+use crate::mechanism::Described;
 use crate::{Magnitude, Similarity};
 use serde::{Deserialize, Serialize};
 
