@@ -5,12 +5,12 @@ use super::{Call, slab};
 use crate::engine::{Bias, Exponents, Finite, Score, Wave};
 use crate::similarity::PointsOfHeads;
 use crate::{Form, Magnitude, Points, Similarity};
-use bochner_kernels::feature_map_into;
+use bochner_kernels::feature_map;
 use bochner_numerics::elementary::max_norm;
 use bochner_numerics::operations::record;
 use bochner_numerics::scaling::{largest, log2_range};
 use bochner_numerics::{Buffer, Mat, Operations, Real, parallel};
-use ndarray::{ArrayView1, ArrayView2};
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2};
 
 /// What is kept of one head between the passes: O(T) numbers. By default, nothing yet.
 #[derive(Default)]
@@ -157,8 +157,10 @@ impl<T: Real> Call<'_, '_, T> {
         let own = points.head(h / self.heads, h % self.heads);
         let numbers = &self.workspace.numbers;
         let mut phi = numbers.any(x.shape().0 * points.features());
+        let rows = (x.shape().0, points.features());
+        let target = ArrayViewMut2::from_shape(rows, &mut phi).expect("row-major");
         let x = ArrayView2::from_shape(x.shape(), x.data()).expect("row-major");
-        let made = feature_map_into(x, &own, &mut phi, numbers);
+        let made = feature_map(x, &own, target, numbers);
         made.expect("checked with the settings");
         phi
     }

@@ -17,8 +17,8 @@ pub(super) fn feature_map<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let buffers = Buffers::default();
     for i in 0..batch.sets() {
         let (x, points) = (batch.x.index_axis(Axis(0), i), batch.points(i));
-        let own = bochner_kernels::feature_map(x, &points, &buffers).map_err(Fault::refused)?;
-        phi.index_axis_mut(Axis(0), i).assign(&own);
+        let phi = phi.index_axis_mut(Axis(0), i);
+        bochner_kernels::feature_map(x, &points, phi, &buffers).map_err(Fault::refused)?;
         let own = kernel_matrix(x, x, &points).map_err(Fault::refused)?;
         f.index_axis_mut(Axis(0), i).assign(&own);
     }

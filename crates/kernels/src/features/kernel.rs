@@ -2,7 +2,8 @@
 
 use super::{PointsGradients, SpectralPoints, feature_map, feature_map_vjp};
 use crate::Error;
-use bochner_numerics::{Buffers, Mat, MatMut, Real, argument, matmul};
+use crate::matrix::{mat, product};
+use bochner_numerics::{Buffers, Real, argument};
 use ndarray::{Array2, ArrayView2};
 
 /// The kernel between every row of `x` and every row of `y`.
@@ -43,9 +44,9 @@ pub fn kernel_matrix<T: Real>(
     y: ArrayView2<T>,
     points: &SpectralPoints<T>,
 ) -> Result<Array2<T>, Error> {
-    let (phi_x, phi_y) = features_of_both(x, y, points)?;
+    let [phi_x, phi_y] = features_of_both(x, y, points)?;
     let scale = T::one() / points.normaliser();
-    Ok(scaled_product(scale, mat(&phi_x), mat(&phi_y).t()))
+    Ok(product(scale, mat(&phi_x), mat(&phi_y).t()))
 }
 
 /// The gradients of [`kernel_matrix`].
@@ -75,12 +76,12 @@ pub fn kernel_matrix_vjp<T: Real>(
     points: &SpectralPoints<T>,
     cotangent: ArrayView2<T>,
 ) -> Result<KernelMatrixGradients<T>, Error> {
-    let (phi_x, phi_y) = features_of_both(x, y, points)?;
+    let [phi_x, phi_y] = features_of_both(x, y, points)?;
     argument::shape("cotangent", &[x.nrows(), y.nrows()], cotangent.shape())?;
     let cotangent = cotangent.as_standard_layout().into_owned();
     let scale = T::one() / points.normaliser();
-    let along_phi_x = scaled_product(scale, mat(&cotangent), mat(&phi_y));
-    let along_phi_y = scaled_product(scale, mat(&cotangent).t(), mat(&phi_x));
+    let along_phi_x = product(scale, mat(&cotangent), mat(&phi_y));
+    let along_phi_y = product(scale, mat(&cotangent).t(), mat(&phi_x));
     let buffers = Buffers::default();
     let mut left = feature_map_vjp(x, points, along_phi_x.view(), &buffers)?;
     let right = feature_map_vjp(y, points, along_phi_y.view(), &buffers)?;
@@ -96,36 +97,19 @@ fn features_of_both<T: Real>(
     x: ArrayView2<T>,
     y: ArrayView2<T>,
     points: &SpectralPoints<T>,
-) -> Result<(Array2<T>, Array2<T>), Error> {
+) -> Result<[Array2<T>; 2], Error> {
     points.check()?;
     if x.ncols() == y.ncols() {
-        // Then it is not one of the inputs that stands out.
+        // Where both inputs have one width, the points are what does not fit.
         points.check_width(x.ncols())?;
     }
-    points.check_input("y", &y)?;
+    points.check_with("y", &y)?;
     let buffers = Buffers::default();
-    Ok((
-        feature_map(x, points, &buffers)?,
-        feature_map(y, points, &buffers)?,
-    ))
-}
-
-fn mat<T>(a: &Array2<T>) -> Mat<'_, T> {
-    let data = a.as_slice().expect("an owned row-major array");
-    Mat::new(data, a.nrows(), a.ncols())
-}
-
-fn scaled_product<T: Real>(scale: T, a: Mat<T>, b: Mat<T>) -> Array2<T> {
-    let (rows, cols) = (a.shape().0, b.shape().1);
-    let mut product = vec![T::zero(); rows * cols];
-    matmul(
-        scale,
-        a,
-        b,
-        T::zero(),
-        MatMut::new(&mut product, rows, cols),
-    );
-    Array2::from_shape_vec((rows, cols), product).expect("allocated with this shape")
+    let mut both = [x, y].map(|x| Array2::zeros((x.nrows(), points.features())));
+    for (x, phi) in [x, y].into_iter().zip(&mut both) {
+        feature_map(x, points, phi.view_mut(), &buffers)?;
+    }
+    Ok(both)
 }
 
 #[cfg(test)]

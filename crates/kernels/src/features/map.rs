@@ -1,14 +1,16 @@
 //! The feature map and its gradient.
 
-use super::blocks::{Block, by_tasks, for_each_block};
+use super::blocks::{BLOCK, Block, by_tasks, for_each_block};
 use super::{PointsGradients, SpectralPoints, nonstationary, stationary};
 use crate::Error;
+use crate::matrix::mat;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::memory::zeros;
 use bochner_numerics::{Buffers, Mat, MatMut, Panels, Real, argument, matmul};
-use ndarray::{Array2, ArrayView2, Axis, CowArray, Ix2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
+use std::ops::Range;
 
-/// The random Fourier features of the rows of `x`: their inner products are the kernel.
+/// Writes the random Fourier features of the rows of `x`: their inner products are the kernel.
 ///
 /// $$\phi(x) = (c_1, \dots, c_R, s_1, \dots, s_R)$$
 ///
@@ -21,18 +23,16 @@ use ndarray::{Array2, ArrayView2, Axis, CowArray, Ix2};
 /// [`normaliser`](SpectralPoints::normaliser).
 ///
 /// # Shapes
-/// `x` is `[T, d]`, the result `[T, 2R]`: all cosines, then all sines.
+/// `x` is `[T, d]`, `phi` is `[T, 2R]`: all cosines, then all sines.
 ///
 /// # Errors
-/// [`Error::Argument`] if `x` or `w2` does not fit the points, or if there are
-/// none.
+/// [`Error::Argument`] if `x`, `w2` or `phi` does not fit the points, or if there are no points.
 ///
 /// # Numerics
-/// $O(T R d)$ time, in parallel over the rows; besides the result, memory does not grow with $T$.
-/// All other memory comes from `buffers` and goes back there for the next call. A
-/// row of `x` that is not finite makes its own row of the result NaN and no other, a point its own
-/// features of every row. Where an angle overflows, its phase is taken beyond the type's range; beyond
-/// that of `f64` it is some phase.
+/// $O(T R d)$ time, in parallel over the rows; besides `phi`, memory does not grow with $T$. All other memory
+/// comes from `buffers` and goes back there for the next call. A row of `x` that is not finite makes its own
+/// features NaN and no others, a point its own features of every row. Where an angle overflows, its phase is
+/// taken beyond the type's range; beyond that of `f64` it is some phase.
 ///
 /// # Reference
 /// Rahimi and Recht, *Random features for large-scale kernel machines*, 2007 (stationary);
@@ -42,57 +42,62 @@ use ndarray::{Array2, ArrayView2, Axis, CowArray, Ix2};
 /// ```
 /// use bochner_kernels::{SpectralPoints, feature_map};
 /// use bochner_numerics::Buffers;
-/// use ndarray::array;
+/// use ndarray::{Array2, array};
 ///
 /// let w = array![[0.5, -1.0]];
 /// let points = SpectralPoints::Stationary { w: w.view() };
-/// let phi = feature_map(array![[2.0, 1.0]].view(), &points, &Buffers::default())?;
+/// let mut phi = Array2::zeros((1, points.features()));
+/// feature_map(array![[2.0, 1.0]].view(), &points, phi.view_mut(), &Buffers::default())?;
 /// assert_eq!(phi, array![[1.0, 0.0]]); // cos 0, sin 0
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
 pub fn feature_map<T: Real>(
     x: ArrayView2<T>,
     points: &SpectralPoints<T>,
-    buffers: &Buffers<T>,
-) -> Result<Array2<T>, Error> {
-    let (length, width) = (x.nrows(), points.features());
-    let mut phi = zeros(length * width);
-    feature_map_into(x, points, &mut phi, buffers)?;
-    Ok(array(length, width, phi))
-}
-
-/// [`feature_map`] into row-major memory that is there already.
-///
-/// # Errors
-/// As [`feature_map`], and [`Error::Argument`] if `phi` is not as long as the features.
-pub fn feature_map_into<T: Real>(
-    x: ArrayView2<T>,
-    points: &SpectralPoints<T>,
-    phi: &mut [T],
+    mut phi: ArrayViewMut2<T>,
     buffers: &Buffers<T>,
 ) -> Result<(), Error> {
-    points.check()?;
-    points.check_input("x", &x)?;
-    let count = points.count();
-    argument::shape("phi", &[x.nrows() * 2 * count], &[phi.len()])?;
-    let (x, stacked) = (x.as_standard_layout(), points.stacked(buffers));
-    let stacked = Mat::new(&stacked, points.stacked_rows(), points.width());
-    let (x, panels) = (matrix(&x), Panels::new_in(buffers, stacked.t()));
-    by_tasks(phi, 2 * count, |rows, phi| {
-        for_each_block(x, (stacked, &panels), rows, buffers, |block| {
-            let phi = &mut phi[block.range(2 * count)];
-            let block = &block;
-            instructions::run(Combine { points, block, phi });
+    points.check_with("x", &x)?;
+    let features = points.features();
+    argument::shape("phi", &[x.nrows(), features], phi.shape())?;
+    let Some(phi) = phi.as_slice_mut() else {
+        let mut own = Array2::zeros(phi.raw_dim());
+        feature_map(x, points, own.view_mut(), buffers)?;
+        phi.assign(&own);
+        return Ok(());
+    };
+    over(x, points, buffers, |x, angles| {
+        by_tasks(phi, features, |rows, phi| {
+            for_each_block(x, angles, rows, buffers, |block| {
+                combine(points, &block, &mut phi[block.range(features)]);
+            });
         });
     });
     Ok(())
 }
 
-/// From sines and cosines to features.
-pub(super) struct Combine<'a, 'b, 'p, T> {
-    pub(super) points: &'a SpectralPoints<'p, T>,
-    pub(super) block: &'a Block<'b, T>,
-    pub(super) phi: &'a mut [T],
+/// Calls `f` with the rows of `x`, and with the points and their transposed panels.
+fn over<T: Real, R>(
+    x: ArrayView2<T>,
+    points: &SpectralPoints<T>,
+    buffers: &Buffers<T>,
+    f: impl FnOnce(Mat<T>, (Mat<T>, &Panels<T>)) -> R,
+) -> R {
+    let (x, stacked) = (x.as_standard_layout(), points.stacked(buffers));
+    let stacked = Mat::new(&stacked, points.stacked_rows(), points.width());
+    let panels = Panels::new_in(buffers, stacked.t());
+    f(mat(&x), (stacked, &panels))
+}
+
+/// Writes the features of a block from its sines and cosines.
+fn combine<T: Real>(points: &SpectralPoints<T>, block: &Block<T>, phi: &mut [T]) {
+    instructions::run(Combine { points, block, phi });
+}
+
+struct Combine<'a, 'b, 'p, T> {
+    points: &'a SpectralPoints<'p, T>,
+    block: &'a Block<'b, T>,
+    phi: &'a mut [T],
 }
 
 impl<T: Real> Task for Combine<'_, '_, '_, T> {
@@ -129,7 +134,7 @@ pub struct FeatureMapGradients<T> {
 /// `cotangent` is `[T, 2R]`, like the features.
 ///
 /// # Errors
-/// As [`feature_map`], and [`Error::Argument`] if `cotangent` does not fit.
+/// The errors of [`feature_map`], and [`Error::Argument`] if `cotangent` does not fit.
 ///
 /// # Numerics
 /// The angles are computed again, by blocks of rows; the gradients along the points are summed by
@@ -142,48 +147,97 @@ pub fn feature_map_vjp<T: Real>(
     cotangent: ArrayView2<T>,
     buffers: &Buffers<T>,
 ) -> Result<FeatureMapGradients<T>, Error> {
-    points.check()?;
-    points.check_input("x", &x)?;
-    let (count, width) = (points.count(), points.width());
-    argument::shape("cotangent", &[x.nrows(), 2 * count], cotangent.shape())?;
-    let (length, per_row) = (x.nrows(), points.stacked_rows());
-    let (x, stacked) = (x.as_standard_layout(), points.stacked(buffers));
-    let (x, stacked) = (matrix(&x), Mat::new(&stacked, per_row, width));
-    let panels = Panels::new_in(buffers, stacked.t());
+    points.check_with("x", &x)?;
+    let (features, width) = (points.features(), points.width());
+    argument::shape("cotangent", &[x.nrows(), features], cotangent.shape())?;
     let cotangent = cotangent.as_standard_layout();
-    let cotangent = matrix(&cotangent);
-
-    let mut along_x = zeros(length * width);
-    let parts = by_tasks(&mut along_x, width, |rows, along_x| {
-        let mut along_points = vec![T::zero(); per_row * width];
-        let cotangent = cotangent.row_range(rows.clone()).data();
-        for_each_block(x, (stacked, &panels), rows, buffers, |block| {
-            let cotangent = &cotangent[block.range(2 * count)];
-            let along_x = &mut along_x[block.range(width)];
-            pull_back(
-                block,
-                points,
-                stacked,
-                cotangent,
-                along_x,
-                &mut along_points,
-            );
-        });
-        along_points
+    let cotangent = mat(&cotangent);
+    let mut along_x = zeros(x.len());
+    let parts = over(x, points, buffers, |x, angles| {
+        by_tasks(&mut along_x, width, |rows, along_x| {
+            let mut along_points = zeros(angles.0.data().len());
+            let cotangent = cotangent.row_range(rows.clone()).data();
+            for_each_block(x, angles, rows, buffers, |block| {
+                let cotangent = &cotangent[block.range(features)];
+                let along_x = &mut along_x[block.range(width)];
+                let sums = &mut along_points;
+                pull_back(block, points, angles.0, cotangent, along_x, sums);
+            });
+            along_points
+        })
     });
     let along_points = parts.into_iter().reduce(|mut sum, part| {
         sum.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
         sum
     });
-    let along_points = along_points.unwrap_or_else(|| vec![T::zero(); per_row * width]);
-    let along_x = array(length, width, along_x);
-    let along_points = array(per_row, width, along_points);
-    let points = unstack(points, along_points);
-    Ok(FeatureMapGradients { x: along_x, points })
+    let along_points = along_points.unwrap_or_else(|| zeros(points.stacked_rows() * width));
+    Ok(FeatureMapGradients::new(points, along_x, along_points))
+}
+
+/// [`feature_map_vjp`] where the cotangent of a row follows from its features: these are made once for both,
+/// some rows at a time.
+///
+/// `cotangent(rows, phi, out)` is given consecutive rows and their features, `[rows, 2R]`, and adds
+/// their cotangents, `[rows, 2R]`, to zeros.
+///
+/// # Errors
+/// The errors of [`feature_map`].
+///
+/// # Numerics
+/// The function returns the numbers of the other two, but sums the gradients along the points of more than
+/// 1024 rows in another order. It goes through one block of rows after the other on the calling thread,
+/// for callers that have split the rows among threads; all memory but the gradients comes from `buffers`.
+///
+/// ```
+/// use bochner_kernels::{SpectralPoints, feature_map_with_vjp};
+/// use bochner_numerics::Buffers;
+/// use ndarray::array;
+///
+/// let (x, w) = (array![[0.3], [0.9]], array![[1.0]]);
+/// let points = SpectralPoints::Stationary { w: w.view() };
+/// // The sum of the cosines' squares.
+/// let mut sum = 0.0;
+/// let cotangent = |_, phi: &[f64], out: &mut [f64]| {
+///     for (phi, out) in phi.chunks(2).zip(out.chunks_mut(2)) {
+///         sum += phi[0] * phi[0];
+///         out[0] += 2.0 * phi[0];
+///     }
+/// };
+/// let gradients = feature_map_with_vjp(x.view(), &points, cotangent, &Buffers::default())?;
+/// assert!((sum - (0.3_f64.cos().powi(2) + 0.9_f64.cos().powi(2))).abs() < 1e-15);
+/// assert!((gradients.x[[1, 0]] + 1.8_f64.sin()).abs() < 1e-15);
+/// # Ok::<(), bochner_kernels::Error>(())
+/// ```
+pub fn feature_map_with_vjp<T: Real>(
+    x: ArrayView2<T>,
+    points: &SpectralPoints<T>,
+    mut cotangent: impl FnMut(Range<usize>, &[T], &mut [T]),
+    buffers: &Buffers<T>,
+) -> Result<FeatureMapGradients<T>, Error> {
+    points.check_with("x", &x)?;
+    let (length, width, features) = (x.nrows(), points.width(), points.features());
+    let mut along_x = zeros(x.len());
+    let mut along_points = zeros(points.stacked_rows() * width);
+    let scratch = || buffers.any(features * BLOCK.min(length));
+    let (mut phi, mut along_phi) = (scratch(), scratch());
+    over(x, points, buffers, |x, angles| {
+        for_each_block(x, angles, 0..length, buffers, |block| {
+            let rows = block.range(1);
+            let phi = &mut phi[..rows.len() * features];
+            let along_phi = &mut along_phi[..phi.len()];
+            along_phi.fill(T::zero());
+            combine(points, &block, phi);
+            cotangent(rows, phi, along_phi);
+            let along_x = &mut along_x[block.range(width)];
+            let sums = &mut along_points;
+            pull_back(block, points, angles.0, along_phi, along_x, sums);
+        });
+    });
+    Ok(FeatureMapGradients::new(points, along_x, along_points))
 }
 
 /// Writes the gradient along the block's inputs and adds that along the points.
-pub(super) fn pull_back<T: Real>(
+fn pull_back<T: Real>(
     mut block: Block<T>,
     points: &SpectralPoints<T>,
     stacked: Mat<T>,
@@ -231,35 +285,38 @@ impl<T: Real> Task for Turn<'_, '_, '_, T> {
     }
 }
 
-pub(super) fn matrix<'a, T: Real>(x: &'a CowArray<'_, T, Ix2>) -> Mat<'a, T> {
-    let data = x.as_slice().expect("brought to row-major order");
-    Mat::new(data, x.nrows(), x.ncols())
-}
-
-pub(super) fn array<T>(rows: usize, cols: usize, data: Vec<T>) -> Array2<T> {
-    Array2::from_shape_vec((rows, cols), data).expect("allocated with this shape")
-}
-
-pub(super) fn unstack<T: Real>(points: &SpectralPoints<T>, w: Array2<T>) -> PointsGradients<T> {
-    match points {
-        SpectralPoints::Stationary { .. } => PointsGradients { w1: w, w2: None },
-        SpectralPoints::Nonstationary { .. } => {
-            let (w1, w2) = w.view().split_at(Axis(0), points.count());
-            PointsGradients {
-                w1: w1.to_owned(),
-                w2: Some(w2.to_owned()),
+impl<T: Real> FeatureMapGradients<T> {
+    /// The gradients from those along the inputs and along the stacked points.
+    fn new(points: &SpectralPoints<T>, along_x: Vec<T>, along_points: Vec<T>) -> Self {
+        let width = points.width();
+        let array = |data: Vec<T>| Array2::from_shape_vec((data.len() / width, width), data);
+        let [x, w] = [along_x, along_points].map(|data| array(data).expect("whole rows"));
+        let points = match points {
+            SpectralPoints::Stationary { .. } => PointsGradients { w1: w, w2: None },
+            SpectralPoints::Nonstationary { .. } => {
+                let (w1, w2) = w.view().split_at(Axis(0), points.count());
+                PointsGradients {
+                    w1: w1.to_owned(),
+                    w2: Some(w2.to_owned()),
+                }
             }
-        }
+        };
+        Self { x, points }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::blocks::BLOCK;
     use super::*;
     use crate::testing::refused;
     use bochner_numerics::check::{assert_gradient, random};
     use ndarray::array;
+
+    fn features<T: Real>(x: ArrayView2<T>, points: &SpectralPoints<T>) -> Array2<T> {
+        let mut phi = Array2::zeros((x.nrows(), points.features()));
+        feature_map(x, points, phi.view_mut(), &Buffers::default()).unwrap();
+        phi
+    }
 
     fn pairing(phi: &Array2<f64>, cotangent: &Array2<f64>) -> f64 {
         (phi * cotangent).sum()
@@ -274,13 +331,8 @@ mod tests {
             w1: w1.view(),
             w2: w2.view(),
         };
-        let phi_s = feature_map(
-            x.view(),
-            &SpectralPoints::Stationary { w: w1.view() },
-            &Buffers::default(),
-        )
-        .unwrap();
-        let phi_ns = feature_map(x.view(), &nonstationary, &Buffers::default()).unwrap();
+        let phi_s = features(x.view(), &SpectralPoints::Stationary { w: w1.view() });
+        let phi_ns = features(x.view(), &nonstationary);
         for t in [0, BLOCK - 1, BLOCK, length - 1] {
             for r in 0..5 {
                 let a: f64 = x.row(t).dot(&w1.row(r));
@@ -302,17 +354,11 @@ mod tests {
         let got =
             feature_map_vjp(x.view(), &points, cotangent.view(), &Buffers::default()).unwrap();
         assert_gradient(&got.x, &x, |x| {
-            pairing(
-                &feature_map(x, &points, &Buffers::default()).unwrap(),
-                &cotangent,
-            )
+            pairing(&features(x, &points), &cotangent)
         });
         assert_gradient(&got.points.w1, &w, |w| {
             let points = SpectralPoints::Stationary { w };
-            pairing(
-                &feature_map(x.view(), &points, &Buffers::default()).unwrap(),
-                &cotangent,
-            )
+            pairing(&features(x.view(), &points), &cotangent)
         });
         assert_eq!(got.points.w2, None);
     }
@@ -325,10 +371,7 @@ mod tests {
         let cotangent = random((length, 6), "cotangent");
         let value = |x: ArrayView2<f64>, w1: ArrayView2<f64>, w2: ArrayView2<f64>| {
             let points = SpectralPoints::Nonstationary { w1, w2 };
-            pairing(
-                &feature_map(x, &points, &Buffers::default()).unwrap(),
-                &cotangent,
-            )
+            pairing(&features(x, &points), &cotangent)
         };
         let points = SpectralPoints::Nonstationary {
             w1: w1.view(),
@@ -356,10 +399,10 @@ mod tests {
             w1: turned[1].t(),
             w2: turned[2].t(),
         };
-        assert_eq!(
-            feature_map(x.view(), &points, &Buffers::default()),
-            feature_map(turned[0].t(), &turned_points, &Buffers::default())
-        );
+        let mut phi = Array2::zeros((6, 6));
+        let columns = phi.view_mut().reversed_axes();
+        feature_map(turned[0].t(), &turned_points, columns, &Buffers::default()).unwrap();
+        assert_eq!(phi.t(), features(x.view(), &points));
         assert_eq!(
             feature_map_vjp(x.view(), &points, cotangent.view(), &Buffers::default()),
             feature_map_vjp(
@@ -375,9 +418,9 @@ mod tests {
     fn a_row_that_is_not_finite_spoils_no_other() {
         let (mut x, w) = (random::<f32, _>((9, 4), "x"), random((3, 4), "w"));
         let points = SpectralPoints::Stationary { w: w.view() };
-        let want = feature_map(x.view(), &points, &Buffers::default()).unwrap();
+        let want = features(x.view(), &points);
         x.row_mut(4).fill(f32::INFINITY);
-        let got = feature_map(x.view(), &points, &Buffers::default()).unwrap();
+        let got = features(x.view(), &points);
         for t in (0..9).filter(|&t| t != 4) {
             assert_eq!(got.row(t), want.row(t));
         }
@@ -394,12 +437,7 @@ mod tests {
                 spoilt[[1, n]] = poison;
                 let of = |w2: &Array2<f32>| {
                     let (w1, w2) = (w1.view(), w2.view());
-                    feature_map(
-                        x.view(),
-                        &SpectralPoints::Nonstationary { w1, w2 },
-                        &Buffers::default(),
-                    )
-                    .unwrap()
+                    features(x.view(), &SpectralPoints::Nonstationary { w1, w2 })
                 };
                 let (want, got) = (of(&w2), of(&spoilt));
                 for ((t, column), &got) in got.indexed_iter() {
@@ -421,7 +459,7 @@ mod tests {
             array![[2.0_f32, 0.0], [3e38, 3e38]],
         );
         let points = SpectralPoints::Stationary { w: w.view() };
-        let phi = feature_map(x.view(), &points, &Buffers::default()).unwrap();
+        let phi = features(x.view(), &points);
         for ((t, r), _) in Array2::<()>::default((2, 2)).indexed_iter() {
             let products = x.row(t).into_iter().zip(w.row(r));
             let angle: f64 = products.map(|(&x, &w)| f64::from(x) * f64::from(w)).sum();
@@ -433,7 +471,7 @@ mod tests {
             w.mapv(|w| f64::from(w).powi(8)),
         );
         let points = SpectralPoints::Stationary { w: w.view() };
-        let phi = feature_map(x.view(), &points, &Buffers::default()).unwrap();
+        let phi = features(x.view(), &points);
         assert!(phi.iter().all(|x| x.abs() <= 1.0));
     }
 
@@ -441,7 +479,7 @@ mod tests {
     fn no_rows_give_no_features_and_zero_gradients() {
         let (x, w) = (random::<f64, _>((0, 4), "x"), random((3, 4), "w"));
         let points = SpectralPoints::Stationary { w: w.view() };
-        let phi = feature_map(x.view(), &points, &Buffers::default()).unwrap();
+        let phi = features(x.view(), &points);
         assert_eq!(phi.dim(), (0, 6));
         let gradients =
             feature_map_vjp(x.view(), &points, phi.view(), &Buffers::default()).unwrap();
@@ -452,19 +490,40 @@ mod tests {
     fn arguments_that_do_not_fit_are_named() {
         let (x, w) = (random::<f64, _>((2, 3), "x"), random((5, 3), "w"));
         let points = SpectralPoints::Stationary { w: w.view() };
-        let narrow = random((2, 2), "x");
-        assert_eq!(
-            refused(feature_map(narrow.view(), &points, &Buffers::default())),
-            "x"
+        let (narrow, buffers) = (random((2, 2), "x"), Buffers::default());
+        let mut phi = Array2::zeros((2, 10));
+        let error = feature_map(narrow.view(), &points, phi.view_mut(), &buffers);
+        assert_eq!(refused(error), "x");
+        let error = feature_map(x.view(), &points, phi.view_mut().reversed_axes(), &buffers);
+        assert_eq!(refused(error), "phi");
+        let error = feature_map_vjp(x.view(), &points, x.view(), &buffers);
+        assert_eq!(refused(error), "cotangent");
+    }
+
+    #[test]
+    fn features_and_their_gradient_in_one_pass_are_those_of_two() {
+        let length = 2 * BLOCK + 3;
+        let (x, cotangent) = (
+            random::<f32, _>((length, 3), "x"),
+            random((length, 10), "cotangent"),
         );
-        assert_eq!(
-            refused(feature_map_vjp(
-                x.view(),
-                &points,
-                x.view(),
-                &Buffers::default()
-            )),
-            "cotangent"
-        );
+        let (w1, w2) = (random((5, 3), "w1"), random((5, 3), "w2"));
+        let (w1, w2) = (w1.view(), w2.view());
+        let buffers = Buffers::default();
+        let stationary = SpectralPoints::Stationary { w: w1 };
+        for points in [stationary, SpectralPoints::Nonstationary { w1, w2 }] {
+            let mut seen = Vec::new();
+            let one_pass = |rows: Range<usize>, phi: &[f32], out: &mut [f32]| {
+                assert_eq!(rows.start * 10, seen.len());
+                seen.extend_from_slice(phi);
+                out.copy_from_slice(&cotangent.as_slice().unwrap()[rows.start * 10..rows.end * 10]);
+            };
+            let got = feature_map_with_vjp(x.view(), &points, one_pass, &buffers);
+            assert_eq!(seen, features(x.view(), &points).as_slice().unwrap());
+            assert_eq!(
+                got,
+                feature_map_vjp(x.view(), &points, cotangent.view(), &buffers)
+            );
+        }
     }
 }

@@ -169,11 +169,13 @@ impl<T: Real> SpectralPoints<'_, T> {
         argument::shape(self.name(), &[self.count(), width], self.first().shape())
     }
 
-    pub(super) fn check_input(
+    /// Refuses points that are ill-formed, and inputs of another width.
+    pub(super) fn check_with(
         &self,
         name: &'static str,
         x: &ArrayView2<T>,
     ) -> Result<(), ArgumentError> {
+        self.check()?;
         argument::shape(name, &[x.nrows(), self.width()], x.shape())
     }
 

@@ -5,7 +5,8 @@ use crate::kernel::{
     GramGradients, Kernel, Parameter, check_cotangent, check_values, common_width,
 };
 use crate::lengthscale::Lengthscale;
-use bochner_numerics::{Mat, MatMut, Real, matmul};
+use crate::matrix::{mat, product};
+use bochner_numerics::Real;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +82,7 @@ impl<T: Real> Kernel<T> for Linear<T> {
         let width = common_width(&x, &y)?;
         let inverse = self.lengthscale.inverse(x.nrows(), width)?;
         let (x, y) = (scaled(x, &inverse), scaled(y, &inverse));
-        Ok(product(mat(&x), mat(&y).t()))
+        Ok(product(T::one(), mat(&x), mat(&y).t()))
     }
 
     fn gram_vjp(
@@ -95,8 +96,8 @@ impl<T: Real> Kernel<T> for Linear<T> {
         let inverse = self.lengthscale.inverse(x.nrows(), width)?;
         let (x, y) = (scaled(x, &inverse), scaled(y, &inverse));
         let cotangent = cotangent.as_standard_layout().into_owned();
-        let along_x = product(mat(&cotangent), mat(&y));
-        let along_y = product(mat(&cotangent).t(), mat(&x));
+        let along_x = product(T::one(), mat(&cotangent), mat(&y));
+        let along_y = product(T::one(), mat(&cotangent).t(), mat(&x));
         Ok(GramGradients {
             parameters: self.along_parameters(&x, &along_x, &inverse),
             x: scaled(along_x.view(), &inverse),
@@ -115,7 +116,7 @@ impl<T: Real> Kernel<T> for Linear<T> {
         let inverse = self.lengthscale.inverse(x.nrows(), width)?;
         let (x, y) = (scaled(x, &inverse), scaled(y, &inverse));
         let cotangent = cotangent.as_standard_layout().into_owned();
-        let along_x = product(mat(&cotangent), mat(&y));
+        let along_x = product(T::one(), mat(&cotangent), mat(&y));
         Ok(self.along_parameters(&x, &along_x, &inverse))
     }
 
@@ -142,19 +143,6 @@ fn scaled<T: Real>(x: ArrayView2<T>, factors: &[T]) -> Array2<T> {
     let mut x = x.as_standard_layout().into_owned();
     x *= &ArrayView1::from(factors);
     x
-}
-
-fn mat<T>(x: &Array2<T>) -> Mat<'_, T> {
-    let data = x.as_slice().expect("kept in row-major order");
-    Mat::new(data, x.nrows(), x.ncols())
-}
-
-fn product<T: Real>(a: Mat<T>, b: Mat<T>) -> Array2<T> {
-    let (rows, cols) = (a.shape().0, b.shape().1);
-    let mut out = vec![T::zero(); rows * cols];
-    let target = MatMut::new(&mut out, rows, cols);
-    matmul(T::one(), a, b, T::zero(), target);
-    Array2::from_shape_vec((rows, cols), out).expect("allocated with this shape")
 }
 
 #[cfg(test)]

@@ -118,11 +118,13 @@ impl<T: Real> Parameters<'_, T> {
         };
         let buffers = Buffers::default();
         let of_head = |head| {
-            let directions = self.directions(head, call.slope());
-            feature_map(directions.view(), &points.head(head), &buffers)
+            let (directions, points) = (self.directions(head, call.slope()), points.head(head));
+            let mut phi = Array2::zeros((directions.nrows(), points.features()));
+            feature_map(directions.view(), &points, phi.view_mut(), &buffers)?;
+            Ok(phi)
         };
         let features = (0..call.shape.heads).map(of_head);
-        Ok(features.collect::<Result<_, _>>()?)
+        features.collect()
     }
 
     fn side(&self, call: &Call<T>, half: Half, features: &[Array2<T>]) -> Result<Side<T>, Error> {

@@ -5,10 +5,10 @@ use crate::engine::rows::{LANES, added, dot_in_lanes, row};
 use crate::engine::sums::map_nodes;
 use crate::score::{Half, PointsOfHeads};
 use crate::{Error, Points};
-use bochner_kernels::feature_map_into;
+use bochner_kernels::feature_map;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Buffers, Real};
-use ndarray::Array2;
+use ndarray::{Array2, ArrayViewMut2};
 use std::ops::Range;
 
 /// The features of some nodes in one head, `[nodes, F]`, one after the other.
@@ -46,8 +46,10 @@ pub(super) fn of_nodes<T: Real>(
         for (head, features) in features.iter().enumerate() {
             let points = points.half(head, half);
             let x = inputs(call, half, head, nodes.clone());
-            let mut phi = buffers.any(nodes.len() * features.ncols());
-            feature_map_into(x.view(), &points, &mut phi, &buffers)?;
+            let shape = (nodes.len(), features.ncols());
+            let mut phi = buffers.any(shape.0 * shape.1);
+            let target = ArrayViewMut2::from_shape(shape, &mut phi).expect("as many elements");
+            feature_map(x.view(), &points, target, &buffers)?;
             run(Against {
                 phi: &phi,
                 features: features.as_slice().expect("allocated in row-major order"),
