@@ -98,8 +98,8 @@ pub use density::{
 pub use error::Error;
 pub use features::{
     FeatureMapGradients, KernelMatrixGradients, PointsGradients, SpectralPoints, feature_map,
-    feature_map_vjp, feature_map_with_vjp, kernel_matrix, kernel_matrix_vjp,
-    squared_kernel_matrix, squared_kernel_matrix_vjp,
+    feature_map_vjp, feature_map_with_vjp, kernel_matrix, kernel_matrix_vjp, squared_kernel_matrix,
+    squared_kernel_matrix_vjp,
 };
 pub use kernel::{CloneKernel, Domain, GramGradients, Kernel, Parameter};
 pub use lengthscale::Lengthscale;

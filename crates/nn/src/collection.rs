@@ -108,8 +108,11 @@ impl<E: Element, P: Deref<Target: Parameter<E>>> Parameter<E> for Untrained<P> {
         self.0.read_into(values);
     }
 
-    fn gradient<'g>(&self, gradients: &'g mut Gradients<E, Cpu>) -> Result<&'g mut [E], Error> {
-        self.0.gradient(gradients)
+    fn dense_gradient<'g>(
+        &self,
+        gradients: &'g mut Gradients<E, Cpu>,
+    ) -> Result<&'g mut [E], Error> {
+        self.0.dense_gradient(gradients)
     }
 
     fn id(&self) -> UniqueId {

@@ -86,7 +86,10 @@ impl<E: Element, D: Dimension> Parameter<E> for Leaf<E, D> {
         values.extend_from_slice(own.expect("brought to row-major order"));
     }
 
-    fn gradient<'g>(&self, gradients: &'g mut Gradients<E, Cpu>) -> Result<&'g mut [E], Error> {
+    fn dense_gradient<'g>(
+        &self,
+        gradients: &'g mut Gradients<E, Cpu>,
+    ) -> Result<&'g mut [E], Error> {
         let gradient = gradients.get_or_alloc_mut(&self.key)?;
         if gradient.is_empty() {
             **gradient = vec![E::zero(); self.values.len()];

@@ -17,7 +17,19 @@ pub trait Parameter<E: Element> {
     ///
     /// # Errors
     /// [`Error::Device`] if the memory for it cannot be had.
-    fn gradient<'g>(&self, gradients: &'g mut Gradients<E, Cpu>) -> Result<&'g mut [E], Error>;
+    fn gradient<'g>(&self, gradients: &'g mut Gradients<E, Cpu>) -> Result<&'g [E], Error> {
+        Ok(self.dense_gradient(gradients)?)
+    }
+
+    /// The [`gradient`](Self::gradient), to be written anywhere: for terms that reach every element, such as a
+    /// penalty. The gradient of an [`Embedding`](crate::Embedding) is no longer sparse then.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the memory for it cannot be had.
+    fn dense_gradient<'g>(
+        &self,
+        gradients: &'g mut Gradients<E, Cpu>,
+    ) -> Result<&'g mut [E], Error>;
 
     /// The key under which gradients are kept.
     fn id(&self) -> UniqueId;
@@ -32,7 +44,7 @@ pub trait Parameter<E: Element> {
         gradients: &mut Gradients<E, Cpu>,
         f: &mut dyn FnMut(usize, &mut [E]),
     ) -> Result<(), Error> {
-        f(0, self.gradient(gradients)?);
+        f(0, self.dense_gradient(gradients)?);
         Ok(())
     }
 
@@ -41,8 +53,7 @@ pub trait Parameter<E: Element> {
     /// # Errors
     /// [`Error::Device`] if the memory for it cannot be had.
     fn zero_gradient(&self, gradients: &mut Gradients<E, Cpu>) -> Result<(), Error> {
-        self.gradient(gradients)?.fill(E::default());
-        Ok(())
+        self.gradient_parts(gradients, &mut |_, part| part.fill(E::default()))
     }
 
     /// The number of elements.
@@ -224,7 +235,10 @@ impl<S: Shape, E: Element> Parameter<E> for Tensor<S, E, Cpu> {
         self.copy_into(values);
     }
 
-    fn gradient<'g>(&self, gradients: &'g mut Gradients<E, Cpu>) -> Result<&'g mut [E], Error> {
+    fn dense_gradient<'g>(
+        &self,
+        gradients: &'g mut Gradients<E, Cpu>,
+    ) -> Result<&'g mut [E], Error> {
         Ok(gradients.get_or_alloc_mut(self)?)
     }
 

@@ -353,9 +353,7 @@ mod tests {
         let points = SpectralPoints::Stationary { w: w.view() };
         let got =
             feature_map_vjp(x.view(), &points, cotangent.view(), &Buffers::default()).unwrap();
-        assert_gradient(&got.x, &x, |x| {
-            pairing(&features(x, &points), &cotangent)
-        });
+        assert_gradient(&got.x, &x, |x| pairing(&features(x, &points), &cotangent));
         assert_gradient(&got.points.w1, &w, |w| {
             let points = SpectralPoints::Stationary { w };
             pairing(&features(x.view(), &points), &cotangent)

@@ -22,7 +22,7 @@ pub(super) fn add_l2<E: Element>(
             return;
         }
         parameter.read_into(&mut values);
-        result = parameter.gradient(gradients).map(|gradient| {
+        result = parameter.dense_gradient(gradients).map(|gradient| {
             let sums = parallel::map_chunks(gradient, PIECE, |i, gradient| {
                 let values = &values[i * PIECE..][..gradient.len()];
                 for (g, &x) in gradient.iter_mut().zip(values) {

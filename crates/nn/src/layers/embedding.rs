@@ -151,9 +151,15 @@ impl<E: Element> Parameter<E> for Embedding<E> {
         values.clone_from(&self.values);
     }
 
-    fn gradient<'g>(&self, gradients: &'g mut Gradients<E, Cpu>) -> Result<&'g mut [E], Error> {
+    fn gradient<'g>(&self, gradients: &'g mut Gradients<E, Cpu>) -> Result<&'g [E], Error> {
+        Ok(self.table(gradients)?.0)
+    }
+
+    fn dense_gradient<'g>(
+        &self,
+        gradients: &'g mut Gradients<E, Cpu>,
+    ) -> Result<&'g mut [E], Error> {
         let (gradient, marks) = self.table(gradients)?;
-        // Whoever asks may write anywhere.
         marks.fill(E::one());
         Ok(gradient)
     }
@@ -197,8 +203,7 @@ impl<E: Element> ParameterMut<E> for Embedding<E> {
         _: &mut Vec<E>,
         f: &mut dyn FnMut(&mut [E], &[E]),
     ) -> Result<(), Error> {
-        let gradient = gradients.get_or_alloc_mut(&self.key)?;
-        let (gradient, _) = table(gradient, (self.words, self.width));
+        let (gradient, _) = self.table(gradients)?;
         f(&mut self.values, gradient);
         Ok(())
     }
