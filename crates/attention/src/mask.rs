@@ -3,12 +3,13 @@
 use crate::Error;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Which keys each query may attend to: the conjunction of key lengths, causality and a matrix.
 ///
 /// One polarity everywhere: `true` means *may attend*. A query without any kept key has zero
 /// weights, a zero output and zero gradients; masked keys and values never influence anything,
-/// not even when they are NaN.
+/// not even when they are NaN. Clones share their lengths and their matrix, so that they cost nothing.
 ///
 /// ```
 /// use bochner_attention::Mask;
@@ -22,9 +23,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mask {
     causal: bool,
-    key_lengths: Option<Vec<usize>>,
-    query_lengths: Option<Vec<usize>>,
-    matrix: Option<Vec<Vec<bool>>>,
+    key_lengths: Option<Arc<Vec<usize>>>,
+    query_lengths: Option<Arc<Vec<usize>>>,
+    matrix: Option<Arc<Vec<Vec<bool>>>>,
 }
 
 impl Mask {
@@ -53,9 +54,9 @@ impl Mask {
         }
     }
 
-    /// The same as [`Mask::with_key_lengths`], in memory that is there already.
+    /// Sets the key lengths, in the memory of the previous ones unless a clone shares it.
     pub(crate) fn set_key_lengths(&mut self, lengths: impl Iterator<Item = usize>) {
-        let own = self.key_lengths.get_or_insert_default();
+        let own = Arc::make_mut(self.key_lengths.get_or_insert_default());
         own.clear();
         own.extend(lengths);
     }
@@ -63,7 +64,7 @@ impl Mask {
     /// Keeps only the first `lengths[b]` keys of example `b`.
     pub fn with_key_lengths(self, lengths: Vec<usize>) -> Self {
         Self {
-            key_lengths: Some(lengths),
+            key_lengths: Some(Arc::new(lengths)),
             ..self
         }
     }
@@ -75,15 +76,16 @@ impl Mask {
     /// stand for it unless it is given.
     pub fn with_query_lengths(self, lengths: Vec<usize>) -> Self {
         Self {
-            query_lengths: Some(lengths),
+            query_lengths: Some(Arc::new(lengths)),
             ..self
         }
     }
 
     /// Keeps only the pairs that are `true` in `matrix`, of shape `[Tq, Tk]`.
     pub fn with_matrix(self, matrix: ArrayView2<bool>) -> Self {
+        let rows = matrix.rows().into_iter().map(|row| row.to_vec()).collect();
         Self {
-            matrix: Some(matrix.rows().into_iter().map(|row| row.to_vec()).collect()),
+            matrix: Some(Arc::new(rows)),
             ..self
         }
     }
@@ -97,7 +99,7 @@ impl Mask {
         j < self.row_limit(b, i, queries, keys) && self.matrix_row(i).is_none_or(|row| row[j])
     }
 
-    /// The same for sequences that attend to themselves: as many queries as keys are not padding.
+    /// The mask of sequences that attend to themselves: as many queries as keys are not padding.
     #[cfg(feature = "dfdx")]
     pub(crate) fn of_itself(&self) -> Self {
         let mut mask = self.clone();
@@ -142,12 +144,12 @@ impl Mask {
 
     /// The positions that count in a mean over the queries, `[B, Tq]`; `None` if all do.
     pub(crate) fn kept_queries(&self, batch: usize, queries: usize) -> Option<Array2<bool>> {
-        kept(self.query_lengths.as_deref(), batch, queries)
+        kept(self.query_lengths.as_ref(), batch, queries)
     }
 
     /// The positions that count in a mean over the keys, `[B, Tk]`; `None` if all do.
     pub(crate) fn kept_keys(&self, batch: usize, keys: usize) -> Option<Array2<bool>> {
-        kept(self.key_lengths.as_deref(), batch, keys)
+        kept(self.key_lengths.as_ref(), batch, keys)
     }
 
     /// Checks the mask against the sizes of a call.
@@ -178,7 +180,7 @@ impl Mask {
     }
 }
 
-fn kept(lengths: Option<&[usize]>, batch: usize, positions: usize) -> Option<Array2<bool>> {
+fn kept(lengths: Option<&Arc<Vec<usize>>>, batch: usize, positions: usize) -> Option<Array2<bool>> {
     lengths.map(|lengths| Array2::from_shape_fn((batch, positions), |(b, t)| t < lengths[b]))
 }
 
@@ -243,6 +245,24 @@ mod tests {
                 [true, true, false]
             ]
         );
+    }
+
+    #[test]
+    fn clones_share_everything_until_one_changes() {
+        let all = Array2::from_elem((2, 2), true);
+        let mask = Mask::none().with_key_lengths(vec![1, 2]);
+        let mask = mask.with_matrix(all.view());
+        let mut clone = mask.clone();
+        let rows = [&mask, &clone].map(|mask| mask.matrix_row(1).unwrap().as_ptr());
+        assert_eq!(rows[0], rows[1]);
+        let lengths = |mask: &Mask| mask.key_lengths.as_ref().unwrap().as_ptr();
+        assert_eq!(lengths(&mask), lengths(&clone));
+        clone.set_key_lengths([2, 0].into_iter());
+        let limits = |mask: &Mask| [0, 1].map(|b| mask.key_limit(b, 2));
+        assert_eq!((limits(&mask), limits(&clone)), ([1, 2], [2, 0]));
+        let own = lengths(&clone);
+        clone.set_key_lengths([0, 1].into_iter());
+        assert_eq!((lengths(&clone), limits(&clone)), (own, [0, 1]));
     }
 
     #[test]
