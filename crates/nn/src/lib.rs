@@ -80,9 +80,9 @@
 //!
 //! A whole training loop stands at [`Adam`], saving and loading at [`Checkpoint`]. Steps are short: a loop
 //! gains by keeping threads awake between parallel sections
-//! ([`parallel::awake`](bochner_numerics::parallel::awake) around a step) and freed memory for the next one
-//! ([`keep_freed_memory`](bochner_numerics::memory::keep_freed_memory) once), as the trainers of
-//! `bochner-models` do.
+//! ([`parallel::awake`](bochner_numerics::parallel::awake) around a step, as the trainers of
+//! `bochner-models` do) and freed memory for the next one
+//! ([`keep_freed_memory`](bochner_numerics::memory::keep_freed_memory) once).
 //!
 //! # Map
 //!
