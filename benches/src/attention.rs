@@ -5,9 +5,7 @@
 
 use crate::Error;
 use crate::workload::{Against, Element, Pass, Peer, Run, Workload};
-use bochner_attention::{
-    Form, Magnitude, Mask, Points, Settings, Similarity, Workspace, attend, attend_into, attend_vjp,
-};
+use bochner_attention::{Form, Magnitude, Mask, Points, Settings, Workspace, attend, attend_into};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array, Array3, Array4, Dimension};
 use rand::Rng;
@@ -191,14 +189,7 @@ fn linear_time(kind: Kind, causal: bool, shape: Shape) -> bool {
     let [_, _, t, _, dv, r] = shape;
     let points = Array3::<f32>::zeros((1, r, 1));
     let mask = mask(causal);
-    let settings = Settings {
-        similarity: squared(&points, &points),
-        magnitude: magnitude(kind),
-        mask: &mask,
-        dropout: None,
-        form,
-    };
-    settings
+    squared(&points, &points, form, &mask)
         .form_for(t, t, dv)
         .is_ok_and(|form| form == Form::LinearTime)
 }
@@ -219,18 +210,18 @@ pub(crate) fn mask(causal: bool) -> Mask {
     }
 }
 
-fn magnitude(kind: Kind) -> Magnitude {
-    match kind {
-        Kind::Squared(_) => Magnitude::Norm { p: 1.5 },
-        Kind::RbfOnly => Magnitude::None,
-        _ => Magnitude::Norm { p: 2.0 },
-    }
-}
-
-pub(crate) fn squared<'a>(w1: &'a Array3<f32>, w2: &'a Array3<f32>) -> Similarity<'a, f32> {
-    Similarity::Squared {
-        points: Points::shared_nonstationary(w1.view(), w2.view()),
-        floor: 1e-5,
+/// A squared kernel with the magnitude at p = 1.5.
+pub(crate) fn squared(
+    w1: &Array3<f32>,
+    w2: &Array3<f32>,
+    form: Form,
+    mask: &Mask,
+) -> Settings<f32> {
+    let points = Points::shared_nonstationary(w1.view(), w2.view());
+    Settings {
+        magnitude: Magnitude::Norm { p: 1.5 },
+        form,
+        ..Settings::squared(points, 1e-5, mask)
     }
 }
 
@@ -245,21 +236,18 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn settings(&self) -> Settings<'_, f32> {
+    fn settings(&self) -> Settings<f32> {
+        let mask = &self.mask;
+        let settings = match self.kind {
+            Kind::Squared(form) => return squared(&self.w1, &self.w2, form, mask),
+            Kind::Softmax => return Settings::softmax(mask),
+            Kind::RbfOnly => return Settings::rbf(mask),
+            Kind::Expsin => Settings::expsin(1.0, mask),
+            Kind::Linear => Settings::linear(mask),
+        };
         Settings {
-            similarity: match self.kind {
-                Kind::Squared(_) => squared(&self.w1, &self.w2),
-                Kind::Softmax | Kind::RbfOnly => Similarity::Rbf,
-                Kind::Expsin => Similarity::Expsin { period: 1.0 },
-                Kind::Linear => Similarity::Linear,
-            },
-            magnitude: magnitude(self.kind),
-            mask: &self.mask,
-            dropout: None,
-            form: match self.kind {
-                Kind::Squared(form) => form,
-                _ => Form::Automatic,
-            },
+            magnitude: Magnitude::Norm { p: 2.0 },
+            ..settings
         }
     }
 }
@@ -287,7 +275,7 @@ fn start(kind: Kind, causal: bool, shape: Shape) -> Result<Vec<Run>, Error> {
         let (q, k, v) = (q.view(), k.view(), v.view());
         let settings = inputs.settings();
         let attended = attend(q, k, v, &settings)?;
-        black_box(attend_vjp(q, k, v, &settings, &attended, cotangent.view())?);
+        black_box(attended.vjp(cotangent.view())?);
         Ok(())
     };
     Ok(vec![Box::new(forward), Box::new(both)])

@@ -5,7 +5,7 @@
 use crate::Error;
 use crate::attention::{Kind, mask, squared};
 use crate::workload::{Element, Pass, Run, Workload};
-use bochner_attention::{Decoder, DecoderSize, Form, Magnitude, Settings, Similarity};
+use bochner_attention::{Decoder, DecoderSize, Form, Magnitude, Settings};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array3, Array4};
 use rand::Rng;
@@ -68,16 +68,12 @@ fn start(kind: Kind, shape: [usize; 6]) -> Result<Vec<Run>, Error> {
     let [w1, w2] =
         [(); 2].map(|()| Array3::from_shape_simple_fn((heads, points, width), &mut point));
     let mask = mask(true);
-    let (similarity, form) = match kind {
-        Kind::Squared(form) => (squared(&w1, &w2), form),
-        _ => (Similarity::Rbf, Form::Automatic),
-    };
-    let settings = Settings {
-        similarity,
-        magnitude: Magnitude::Norm { p: 2.0 },
-        mask: &mask,
-        dropout: None,
-        form,
+    let settings = match kind {
+        Kind::Squared(form) => Settings {
+            magnitude: Magnitude::Norm { p: 2.0 },
+            ..squared(&w1, &w2, form, &mask)
+        },
+        _ => Settings::softmax(&mask),
     };
     let size = DecoderSize {
         batch,

@@ -4,7 +4,7 @@
 use super::number::short;
 use super::results::{Results, Subject};
 use crate::Error;
-use bochner_attention::{Magnitude, Mask, Settings, Similarity, magnitude, weights};
+use bochner_attention::{Mask, Settings, magnitude, weights};
 use bochner_datasets::{DataStore, Policy, Protocol, RegressionSet, Rows, load};
 use ndarray::{Array2, Array4};
 use std::fmt::Write;
@@ -82,11 +82,7 @@ impl Attention {
         let x = Array2::from_shape_fn((MONTHS, WINDOW), |(t, n)| 7.0 * above(12 + t - n));
         let heads: Array4<f64> = x.clone().into_shape_with_order((1, 1, MONTHS, WINDOW))?;
         let mask = Mask::none();
-        let softmax = Settings::new(Similarity::Rbf, &mask);
-        let alone = Settings {
-            magnitude: Magnitude::None,
-            ..Settings::new(Similarity::Rbf, &mask)
-        };
+        let (softmax, alone) = (Settings::softmax(&mask), Settings::rbf(&mask));
         let of = |settings| -> Result<Array2<f64>, Error> {
             let weights = weights(heads.view(), heads.view(), settings)?;
             Ok(weights.into_shape_with_order((MONTHS, MONTHS))?)

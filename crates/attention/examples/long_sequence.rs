@@ -6,9 +6,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use bochner_attention::{
-    Error, Form, Magnitude, Mask, Points, Settings, Similarity, attend, attend_vjp,
-};
+use bochner_attention::{Error, Form, Magnitude, Mask, Points, Settings, attend};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array4, ArrayView4, s};
 use std::time::Instant;
@@ -34,18 +32,12 @@ fn main() -> Result<(), Error> {
             let cut = |x: &Array4<f32>| x.slice(s![.., .., ..length, ..]).to_owned();
             let inputs = [cut(&q), cut(&k), cut(&v)];
             for form in [Form::LinearTime, Form::Quadratic] {
+                let (w1, w2) = (w1.view(), w2.view());
+                let points = Points::Nonstationary { w1, w2 };
                 let settings = Settings {
-                    similarity: Similarity::Squared {
-                        points: Points::Nonstationary {
-                            w1: w1.view(),
-                            w2: w2.view(),
-                        },
-                        floor: 1e-5,
-                    },
                     magnitude: Magnitude::Norm { p: 1.5 },
-                    mask: &mask,
-                    dropout: None,
                     form,
+                    ..Settings::squared(points, 1e-5, &mask)
                 };
                 let [forward, backward] = times(inputs.each_ref().map(|x| x.view()), &settings)?;
                 let (causal, form) = (mask.is_causal(), format!("{form:?}"));
@@ -68,7 +60,7 @@ fn times([q, k, v]: [ArrayView4<f32>; 3], settings: &Settings<f32>) -> Result<[f
         let attended = attend(q, k, v, settings)?;
         best[0] = best[0].min(start.elapsed().as_secs_f64() * 1e3);
         let start = Instant::now();
-        let gradients = attend_vjp(q, k, v, settings, &attended, v)?;
+        let gradients = attended.vjp(v)?;
         best[1] = best[1].min(start.elapsed().as_secs_f64() * 1e3);
         assert!(gradients.q.iter().all(|g| g.is_finite()));
     }

@@ -42,7 +42,7 @@ impl Blocks {
         }
     }
 
-    /// Itself, if there is something in it.
+    /// The blocks, if they are not empty.
     pub(crate) fn checked(self) -> Result<Self, Error> {
         let lengths = [
             ("queries of a block", self.queries),
@@ -59,7 +59,7 @@ impl Blocks {
     }
 }
 
-impl<T: Real> Settings<'_, T> {
+impl<T: Real> Settings<T> {
     /// The blocks in which attention goes through `queries` positions.
     pub(crate) fn blocks(&self, queries: usize) -> Result<Blocks, Error> {
         let panel = Panels::<T>::ALIGNMENT;

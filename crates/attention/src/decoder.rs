@@ -1,10 +1,9 @@
 //! Incremental decoding: causal attention to a sequence that grows.
 
-use crate::call::{Call, Memory, write_row_major};
-use crate::engine::Cache;
+use crate::engine::{Arguments, Memory, write_row_major};
 use crate::error::same_shape;
 use crate::mask::check_lengths;
-use crate::{Error, Form, Magnitude, Mask, OwnedSettings, Settings, Workspace};
+use crate::{Error, Mask, Settings, Workspace};
 #[cfg(feature = "dfdx")]
 use bochner_numerics::Buffers;
 use bochner_numerics::{Real, parallel};
@@ -41,18 +40,13 @@ use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 /// threads add to that.)
 ///
 /// ```
-/// use bochner_attention::{
-///     Decoder, DecoderSize, Form, Magnitude, Mask, Settings, Similarity, attend,
-/// };
+/// use bochner_attention::{Decoder, DecoderSize, Magnitude, Mask, Settings, attend};
 /// use ndarray::{Array4, s};
 ///
 /// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| ((m + 2 * t + n) as f64).sin());
 /// let settings = Settings {
-///     similarity: Similarity::Rbf,
 ///     magnitude: Magnitude::Norm { p: 1.5 },
-///     mask: &Mask::none().with_causality(),
-///     dropout: None,
-///     form: Form::Automatic,
+///     ..Settings::rbf(&Mask::none().with_causality())
 /// };
 /// let whole = attend(x.view(), x.view(), x.view(), &settings)?.output;
 ///
@@ -68,16 +62,34 @@ use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 /// assert_eq!(decoder.lengths(), [5]);
 /// # Ok::<(), bochner_attention::Error>(())
 /// ```
-#[derive(Clone)]
 pub struct Decoder<T> {
-    settings: OwnedSettings<T>,
+    /// The mask says causality, and how many of a step's positions belong to each sequence.
+    settings: Settings<T>,
     size: DecoderSize,
-    memories: Vec<Memory<T>>,
+    memories: Vec<HeadMemory<T>>,
     lengths: Vec<usize>,
-    empty: Memory<T>,
-    /// Causality, and how many of a step's positions belong to each sequence.
-    mask: Mask,
     workspace: Workspace<T>,
+}
+
+/// What one head remembers.
+struct HeadMemory<T>(Box<dyn Memory<T>>);
+
+impl<T: Real> Clone for Decoder<T> {
+    fn clone(&self) -> Self {
+        Self {
+            settings: self.settings.clone(),
+            size: self.size,
+            memories: self.memories.clone(),
+            lengths: self.lengths.clone(),
+            workspace: self.workspace.clone(),
+        }
+    }
+}
+
+impl<T: Real> Clone for HeadMemory<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.copy())
+    }
 }
 
 /// The sizes of a [`Decoder`].
@@ -138,19 +150,18 @@ impl<T: Real> Decoder<T> {
         refuse_what_needs_the_whole(settings)?;
         settings.validate(batch, heads, width)?;
         settings.form_for(1, 1, value_width)?;
-        let empty = match settings.form {
-            Form::LinearTime => Memory::Sums(None, 0),
-            _ => Memory::Pairs(Cache::new(width)),
-        };
-        Ok(Self {
-            settings: OwnedSettings::new(settings),
+        let mut decoder = Self {
+            settings: Settings {
+                mask: Mask::none().with_causality(),
+                ..settings.clone()
+            },
             size,
-            memories: vec![empty.clone(); batch * heads],
+            memories: Vec::new(),
             lengths: vec![0; batch],
-            empty,
-            mask: Mask::none().with_causality(),
             workspace: Workspace::new(),
-        })
+        };
+        decoder.memories = (0..batch * heads).map(|_| decoder.empty()).collect();
+        Ok(decoder)
     }
 
     /// Attention from the next positions to themselves and all before.
@@ -235,7 +246,7 @@ impl<T: Real> Decoder<T> {
         match counts {
             Some(counts) => {
                 check_lengths("counts", counts, self.size.batch, positions)?;
-                self.mask.set_key_lengths(counts.iter().copied());
+                self.settings.mask.set_key_lengths(counts.iter().copied());
             }
             None => self.keep_all(positions),
         }
@@ -282,13 +293,19 @@ impl<T: Real> Decoder<T> {
     ///
     /// In the linear-time form it does not depend on the number of positions, once there is one.
     pub fn held(&self) -> usize {
-        self.memories.iter().map(Memory::size).sum()
+        self.memories.iter().map(|memory| memory.0.size()).sum()
     }
 
     /// Forgets all positions.
     pub fn reset(&mut self) {
-        self.memories.fill(self.empty.clone());
+        self.memories = (self.memories.iter()).map(|_| self.empty()).collect();
         self.lengths.fill(0);
+    }
+
+    /// What a head remembers of no positions.
+    fn empty(&self) -> HeadMemory<T> {
+        let (width, form) = (self.size.width, self.settings.form);
+        HeadMemory(self.settings.kernel().memory(width, form))
     }
 
     /// Forgets all positions but the first `length` of each sequence.
@@ -305,14 +322,11 @@ impl<T: Real> Decoder<T> {
             return Ok(());
         }
         for memory in &mut self.memories {
-            match memory {
-                Memory::Pairs(cache) => cache.truncate(length),
-                Memory::Sums(..) => {
-                    return Err(Error::Unsupported {
-                        what: "forgetting some positions in the linear-time form",
-                        instead: "a clone of the decoder from before them, or Form::Quadratic",
-                    });
-                }
+            if !memory.0.truncate(length) {
+                return Err(Error::Unsupported {
+                    what: "forgetting some positions in the linear-time form",
+                    instead: "a clone of the decoder from before them, or Form::Quadratic",
+                });
             }
         }
         self.lengths
@@ -347,11 +361,14 @@ impl<T: Real> Decoder<T> {
         let mut memories = Vec::with_capacity(indices.len() * heads);
         for &b in indices {
             uses[b] -= 1;
-            for memory in &mut self.memories[b * heads..(b + 1) * heads] {
+            for h in b * heads..(b + 1) * heads {
                 // The last to use it takes it along.
                 memories.push(match uses[b] {
-                    0 => std::mem::replace(memory, self.empty.clone()),
-                    _ => memory.clone(),
+                    0 => {
+                        let empty = self.empty();
+                        std::mem::replace(&mut self.memories[h], empty)
+                    }
+                    _ => self.memories[h].clone(),
                 });
             }
         }
@@ -365,7 +382,7 @@ impl<T: Real> Decoder<T> {
     /// The next positions are nobody's padding.
     fn keep_all(&mut self, positions: usize) {
         let lengths = std::iter::repeat_n(positions, self.size.batch);
-        self.mask.set_key_lengths(lengths);
+        self.settings.mask.set_key_lengths(lengths);
     }
 
     /// Remembers the next positions; with an output, attends from them.
@@ -379,12 +396,12 @@ impl<T: Real> Decoder<T> {
         let positions = k.len_of(Axis(2));
         self.check("k", k.shape(), positions, self.size.width)?;
         self.check("v", v.shape(), positions, self.size.value_width)?;
-        let settings = self.settings.with_mask(&self.mask);
-        let call = Call::new(q, k, v, &settings, &self.workspace)?;
+        let (settings, kernel) = (&self.settings, self.settings.kernel());
+        let call = Arguments::new(q, k, v, settings, &self.workspace)?;
         let memories = self.memories.as_mut_slice();
         match output {
             None => parallel::for_each_chunk(memories, 1, |h, memory| {
-                call.decode(h, &mut memory[0], None);
+                kernel.decode(&call, h, &mut *memory[0].0, None);
             }),
             Some(output) => write_row_major(output, &self.workspace.numbers, |output| {
                 let size = positions * self.size.value_width;
@@ -392,13 +409,15 @@ impl<T: Real> Decoder<T> {
                     (memories, output),
                     self.size.batch * self.size.heads,
                     |heads, h, next| split(heads, next - h, size),
-                    |h, (memory, output)| call.decode(h, &mut memory[0], Some(output)),
+                    |h, (memory, output)| {
+                        kernel.decode(&call, h, &mut *memory[0].0, Some(output));
+                    },
                 );
             }),
         }
         let firsts = self.memories.iter().step_by(self.size.heads);
         for (length, memory) in self.lengths.iter_mut().zip(firsts) {
-            *length = memory.length();
+            *length = memory.0.length();
         }
         Ok(())
     }
@@ -416,7 +435,7 @@ impl<T: Real> Decoder<T> {
 }
 
 /// What some heads remember, and where their outputs go.
-type Heads<'a, T> = (&'a mut [Memory<T>], &'a mut [T]);
+type Heads<'a, T> = (&'a mut [HeadMemory<T>], &'a mut [T]);
 
 fn split<'a, T>(
     (memories, output): Heads<'a, T>,
@@ -430,20 +449,13 @@ fn split<'a, T>(
 
 fn refuse_what_needs_the_whole<T>(settings: &Settings<T>) -> Result<(), Error> {
     let unsupported = |what, instead| Err(Error::Unsupported { what, instead });
-    let drops_magnitudes = matches!(
-        settings.magnitude,
-        Magnitude::Released {
-            dropout: Some(_),
-            ..
-        }
-    );
     if settings.mask.has_matrix() || settings.mask.has_lengths() {
         return unsupported(
             "decoding with lengths or a boolean matrix as mask",
             "a causal mask, and Decoder::step_with_counts for sequences of different lengths",
         );
     }
-    if settings.dropout.is_some() || drops_magnitudes {
+    if settings.dropout.is_some() {
         return unsupported("decoding with dropout on pairs", "no dropout");
     }
     Ok(())

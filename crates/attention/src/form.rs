@@ -1,6 +1,7 @@
 //! The two forms of squared-kernel attention, and which one is faster.
 
-use crate::{Blocks, Error, Magnitude, Settings, Similarity};
+use crate::score::LinearForm;
+use crate::{Blocks, Error, Settings};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +41,7 @@ const LOWEST_FLOOR: f64 = 1e-6;
 /// The smallest floor at which it is chosen without being asked for.
 const LOWEST_AUTOMATIC_FLOOR: f64 = 1e-5;
 
-impl<T: Real> Settings<'_, T> {
+impl<T: Real> Settings<T> {
     /// The form in which attention from `queries` to `keys` positions with values of
     /// `value_width` numbers is computed: any but [`Form::Automatic`].
     ///
@@ -72,11 +73,11 @@ impl<T: Real> Settings<'_, T> {
     }
 
     /// What the linear-time form needs to know of the kernel, if there is such a form.
-    fn check_linear_time(&self) -> Result<Kernel, Error> {
+    fn check_linear_time(&self) -> Result<LinearForm, Error> {
         let unsupported = |what, instead| Err(Error::Unsupported { what, instead });
-        let Similarity::Squared { points, floor } = &self.similarity else {
+        let Some(kernel) = self.linear_form() else {
             return unsupported(
-                "the linear-time form of a similarity without spectral points",
+                "the linear-time form of a kernel without spectral points",
                 "a squared kernel, or Form::Quadratic",
             );
         };
@@ -86,34 +87,24 @@ impl<T: Real> Settings<'_, T> {
                 "key lengths and causality, or Form::Quadratic",
             );
         }
-        let drops_magnitudes = matches!(
-            self.magnitude,
-            Magnitude::Released {
-                dropout: Some(_),
-                ..
-            }
-        );
-        if self.dropout.is_some() || drops_magnitudes {
+        if self.dropout.is_some() {
             return unsupported(
                 "the linear-time form with dropout on pairs",
                 "no dropout, or Form::Quadratic",
             );
         }
-        if *floor < LOWEST_FLOOR {
+        if kernel.floor < LOWEST_FLOOR {
             return Err(Error::OutOfRange {
                 name: "floor of the linear-time form",
                 range: "at least 1e-6",
-                got: *floor,
+                got: kernel.floor,
             });
         }
-        Ok(Kernel {
-            floor: *floor,
-            points: points.count(),
-        })
+        Ok(kernel)
     }
 
     /// How many times less work the linear-time form is.
-    fn gain(&self, kernel: Kernel, queries: usize, keys: usize, value_width: usize) -> f64 {
+    fn gain(&self, kernel: LinearForm, queries: usize, keys: usize, value_width: usize) -> f64 {
         let (queries, keys) = (queries as f64, keys as f64);
         let (points, width) = (kernel.points as f64, value_width as f64);
         let pair = 4.0 * points + 2.0 * width.max(REGISTER) + PAIR;
@@ -128,13 +119,6 @@ impl<T: Real> Settings<'_, T> {
             queries * keys * pair / linear
         }
     }
-}
-
-/// A squared kernel that has a linear-time form.
-#[derive(Clone, Copy)]
-struct Kernel {
-    floor: f64,
-    points: usize,
 }
 
 /// What a pair costs beside its two products, and a feature of narrow and of wide values beside its
@@ -153,20 +137,14 @@ const DIAGONAL: f64 = 300.0;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Mask, Points};
+    use crate::{Magnitude, Mask, Points};
     use ndarray::Array4;
 
     fn chosen(mask: &Mask, floor: f64, length: usize) -> Form {
         let w = Array4::<f32>::zeros((1, 1, 16, 2));
         let settings = Settings {
-            similarity: Similarity::Squared {
-                points: Points::Stationary { w: w.view() },
-                floor,
-            },
-            magnitude: Magnitude::None,
-            mask,
-            dropout: None,
-            form: Form::Automatic,
+            magnitude: Magnitude::Norm { p: 2.0 },
+            ..Settings::squared(Points::Stationary { w: w.view() }, floor, mask)
         };
         settings.form_for(length, length, 64).unwrap()
     }

@@ -8,10 +8,10 @@
 //! \cdot \underbrace{\exp\frac{|q|^2 + |k|^2}{2\sqrt d}}_{\text{magnitude}}$$
 //!
 //! The query's own magnitude cancels when the weights are normalised. What remains are two
-//! independent choices: which kernel says that a query and a key are alike ([`Similarity`]), and
+//! independent choices: which kernel says that a query and a key are alike ([`Kernel`]), and
 //! which norm says how loud a key is ([`Magnitude`]). This crate computes attention for any pair
 //! of them, forward and backward, without ever storing a `[Tq, Tk]` array ([`attend`],
-//! [`attend_vjp`]); a weight of the kernel family needs no exponential of its own, one a key is
+//! [`Attended::vjp`]); a weight of the kernel family needs no exponential of its own, one a key is
 //! enough. A squared kernel has two forms, pair by pair and in linear time; both are exact, and the
 //! faster one is taken unless the choice is forced ([`Form`]).
 //!
@@ -51,22 +51,14 @@
 //! The decomposition, checked on the weights of one query:
 //!
 //! ```
-//! use bochner_attention::{Form, Magnitude, Mask, Settings, Similarity, magnitude, weights};
+//! use bochner_attention::{Mask, Settings, magnitude, weights};
 //! use ndarray::Array4;
 //!
 //! let q = Array4::from_shape_fn((1, 1, 1, 4), |(.., n)| 0.3 * n as f64);
 //! let k = Array4::from_shape_fn((1, 1, 3, 4), |(_, _, t, n)| (t as f64 - 1.0) * 0.5 + 0.1 * n as f64);
 //! let mask = Mask::none();
-//! let of = |magnitude| Settings {
-//!     similarity: Similarity::Rbf,
-//!     magnitude,
-//!     mask: &mask,
-//!     dropout: None,
-//!     form: Form::Automatic,
-//! };
-//!
-//! let softmax = weights(q.view(), k.view(), &of(Magnitude::Norm { p: 2.0 }))?;
-//! let similarity = weights(q.view(), k.view(), &of(Magnitude::None))?;
+//! let softmax = weights(q.view(), k.view(), &Settings::softmax(&mask))?;
+//! let similarity = weights(q.view(), k.view(), &Settings::rbf(&mask))?;
 //! let m = magnitude(k.view().into_shape_with_order((3, 4)).unwrap(), 2.0)?;
 //!
 //! let product: Vec<f64> = (0..3).map(|j| similarity[[0, 0, 0, j]] * m[j].exp()).collect();
@@ -91,11 +83,11 @@
 //!
 //! | item | is |
 //! |---|---|
-//! | [`attend`], [`attend_vjp`], [`weights`] | attention for any [`Settings`] |
+//! | [`attend`], [`Attended::vjp`], [`weights`] | attention for any [`Settings`] |
 //! | [`attend_into`], [`Workspace`] | the forward pass alone, in memory that is used again |
 //! | [`Form`], [`Blocks`], [`linear_time_state`] | squared kernels pair by pair, or in linear time |
 //! | [`Decoder`] | causal attention to a sequence that grows |
-//! | [`Similarity`], [`Points`] | which kernel |
+//! | [`Kernel`], [`Points`] | which kernel |
 //! | [`Magnitude`], [`magnitude()`], [`log_norm_sq`] | which norm |
 //! | [`Mask`] | which keys |
 //! | [`Mechanism`], [`REGISTRY`], [`Variant`] | mechanisms with parameters, by name |
@@ -106,7 +98,6 @@
 
 mod attend;
 mod blocks;
-mod call;
 mod decoder;
 mod engine;
 mod error;
@@ -117,11 +108,13 @@ mod mask;
 mod mechanism;
 #[cfg(feature = "dfdx")]
 mod multi_head;
+mod normaliser;
+mod released;
+mod score;
 mod settings;
-mod similarity;
 mod workspace;
 
-pub use attend::{Attended, AttentionGradients, attend, attend_into, attend_vjp, weights};
+pub use attend::{Attended, AttentionGradients, attend, attend_into, weights};
 pub use blocks::Blocks;
 pub use bochner_spectral::{
     Copula, DirectInit, Drawn, ParameterSpec, Posterior, Preset, Size, Stationarity,
@@ -141,6 +134,6 @@ pub use multi_head::{
     Attention, MultiHead, MultiHeadConfig, MultiHeadDecoder, MultiHeadInference,
     MultiHeadOperation, SavedHeads, StaticConfig,
 };
-pub use settings::{OwnedSettings, Settings};
-pub use similarity::{Points, PointsGradients, Similarity};
+pub use score::{Points, PointsGradients};
+pub use settings::{Kernel, Settings};
 pub use workspace::Workspace;

@@ -1,6 +1,7 @@
 //! What the linear-time form knows of a sequence.
 
-use crate::call::Call;
+use crate::engine::{self, Arguments};
+use crate::score::Squared;
 use crate::{Error, Form, Settings, Workspace};
 use bochner_numerics::Real;
 use ndarray::{Array3, Array4, Array5, ArrayView4};
@@ -39,25 +40,18 @@ pub struct LinearTimeState<T> {
 /// mask, under which every query has sums of its own.
 ///
 /// ```
-/// use bochner_attention::{
-///     Form, Magnitude, Mask, Points, Settings, Similarity, linear_time_state,
-/// };
+/// use bochner_attention::{Magnitude, Mask, Points, Settings, linear_time_state};
 /// use ndarray::{Array4, Array3};
 ///
 /// let x = Array4::from_shape_fn((1, 1, 5, 2), |(.., t, n)| (t + 3 * n) as f64 * 0.3);
 /// let w = Array3::from_shape_fn((1, 4, 2), |(_, r, n)| (r as f64 - n as f64) * 0.5);
+/// let points = Points::shared_stationary(w.view());
 /// let settings = Settings {
-///     similarity: Similarity::Squared {
-///         points: Points::shared_stationary(w.view()),
-///         floor: 1e-5,
-///     },
 ///     magnitude: Magnitude::Norm { p: 2.0 },
-///     mask: &Mask::none(),
-///     dropout: None,
-///     form: Form::Automatic,
+///     ..Settings::squared(points, 1e-5, &Mask::none())
 /// };
 /// let state = linear_time_state(x.view(), x.view(), x.view(), &settings)?;
-/// // Of the features' squares, cosine and sine of one frequency add up to one.
+/// // The squares of the cosine and the sine of one frequency add up to one.
 /// let trace: f64 = (0..8).map(|r| state.a[[0, 0, r, r]]).sum();
 /// assert!((trace - 4.0 * state.g.sum()).abs() < 1e-12);
 /// # Ok::<(), bochner_attention::Error>(())
@@ -69,17 +63,19 @@ pub fn linear_time_state<T: Real>(
     settings: &Settings<T>,
 ) -> Result<LinearTimeState<T>, Error> {
     let workspace = Workspace::new();
-    let call = Call::new(q, k, v, settings, &workspace)?;
     let settings = Settings {
         form: Form::LinearTime,
-        ..*settings
+        ..settings.clone()
     };
-    settings.form_for(call.queries, call.keys, call.value_width())?;
+    let call = Arguments::new(q, k, v, &settings, &workspace)?;
+    settings.form_for(call.queries, call.keys, call.value_width)?;
     if settings.mask.is_causal() {
         return Err(Error::Unsupported {
             what: "the one state of a causal sequence",
             instead: "a mask without causality, for the prefix that a query sees",
         });
     }
-    Ok(call.linear_time_state(&call.prepare(settings.form)))
+    let kernel = settings.kernel().any().downcast_ref::<Squared<T>>();
+    let kernel = kernel.expect("no other kernel has this form");
+    Ok(engine::linear_time_state(kernel, &call))
 }

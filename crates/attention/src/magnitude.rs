@@ -2,8 +2,8 @@
 
 use crate::Error;
 use crate::error::{positive, same_shape};
+use bochner_numerics::Real;
 use bochner_numerics::elementary::SquaredNorms;
-use bochner_numerics::{DropoutMask, Real};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// What multiplies the similarity: $\exp m_j$.
@@ -16,14 +16,29 @@ pub enum Magnitude {
         /// The exponent of the norm, above 0.
         p: f64,
     },
-    /// As the authors' released code has it: $(|q_i|_p^2 + |k_j|_p^2) / (2 d^{1/4})$ with dropout
-    /// on the sum.
+    /// As the authors' released code has it in evaluation: $m_j = |k_j|_p^2 / (2 d^{1/4})$.
     Released {
         /// The exponent of the norm, above 0.
         p: f64,
-        /// Dropout on the `[Tq, Tk]` sums, in training.
-        dropout: Option<DropoutMask>,
     },
+}
+
+impl Magnitude {
+    /// The exponent of the norm, if there is one.
+    pub(crate) fn p(self) -> Option<f64> {
+        match self {
+            Self::None => None,
+            Self::Norm { p } | Self::Released { p } => Some(p),
+        }
+    }
+
+    /// What the squared norms of rows of some width are divided by.
+    pub(crate) fn divisor(self, width: usize) -> f64 {
+        match self {
+            Self::Released { .. } => 2.0 * (width as f64).sqrt().sqrt(),
+            _ => divisor(width),
+        }
+    }
 }
 
 /// $\log |x|_p^2$ of each row of `x`.

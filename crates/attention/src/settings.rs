@@ -1,22 +1,39 @@
 //! One kind of attention, put together from its parts.
 
-use crate::error::{self, period, positive};
-use crate::similarity::PointsOfHeads;
-use crate::{Error, Form, Magnitude, Mask, Points, Similarity};
+use crate::engine::Attend;
+use crate::error::positive;
+use crate::normaliser::OnlineSoftmax;
+use crate::score::{Dot, LinearForm, Periodic, Points, Rbf, Squared};
+use crate::{Error, Form, Magnitude, Mask, score};
 use bochner_numerics::{DropoutMask, Real};
-use ndarray::{Array4, Axis};
+use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// One kind of attention, with everything but the queries, keys and values.
 ///
-/// Checked where it is used ([`attend`](crate::attend), [`Settings::form_for`]).
-#[derive(Clone, Copy, Debug)]
-pub struct Settings<'a, T> {
+/// Checked where it is used ([`attend`](crate::attend()), [`Settings::form_for`]). A clone shares
+/// spectral points and masks.
+///
+/// ```
+/// use bochner_attention::{Magnitude, Mask, Settings, attend};
+/// use ndarray::Array4;
+///
+/// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| ((m + 2 * t + n) as f32).sin());
+/// let softmax = Settings::softmax(&Mask::none().with_causality());
+/// let rbf = Settings { magnitude: Magnitude::Norm { p: 1.5 }, ..Settings::rbf(&Mask::none()) };
+/// for settings in [softmax, rbf] {
+///     assert_eq!(attend(x.view(), x.view(), x.view(), &settings)?.output.shape(), x.shape());
+/// }
+/// # Ok::<(), bochner_attention::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Settings<T> {
     /// How alike a query and a key are.
-    pub similarity: Similarity<'a, T>,
+    pub kernel: Kernel<T>,
     /// What a key's size adds.
     pub magnitude: Magnitude,
     /// Which keys count.
-    pub mask: &'a Mask,
+    pub mask: Mask,
     /// Dropout on the normalised weights.
     pub dropout: Option<DropoutMask>,
     /// In which form attention is computed. [`Form::Automatic`] takes the linear-time form of a
@@ -24,132 +41,75 @@ pub struct Settings<'a, T> {
     pub form: Form,
 }
 
-impl<'a, T: Real> Settings<'a, T> {
-    /// A similarity with the magnitude of softmax attention ($p = 2$), without dropout, in whichever
-    /// form is faster.
-    ///
-    /// ```
-    /// use bochner_attention::{Magnitude, Mask, Settings, Similarity, attend};
-    /// use ndarray::Array4;
-    ///
-    /// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| ((m + 2 * t + n) as f32).sin());
-    /// let (all, causal) = (Mask::none(), Mask::none().with_causality());
-    /// let softmax = Settings::new(Similarity::Rbf, &all);
-    /// let rbf = Settings { magnitude: Magnitude::None, ..softmax.with_mask(&causal) };
-    /// assert_eq!(attend(x.view(), x.view(), x.view(), &rbf)?.output.shape(), x.shape());
-    /// # Ok::<(), bochner_attention::Error>(())
-    /// ```
-    pub fn new(similarity: Similarity<'a, T>, mask: &'a Mask) -> Self {
+/// A kernel of a query and a key, one of those that [`Settings`] makes.
+#[derive(Clone, Debug)]
+pub struct Kernel<T>(Arc<dyn Attend<T>>);
+
+impl<T: Real> Settings<T> {
+    fn new(kernel: impl Attend<T> + 'static, mask: &Mask) -> Self {
         Self {
-            similarity,
-            magnitude: Magnitude::Norm { p: 2.0 },
-            mask,
+            kernel: Kernel(Arc::new(kernel)),
+            magnitude: Magnitude::None,
+            mask: mask.clone(),
             dropout: None,
             form: Form::Automatic,
         }
     }
 
-    /// The same with another mask, which need not live as long as the first.
-    pub fn with_mask<'b>(&self, mask: &'b Mask) -> Settings<'b, T>
-    where
-        'a: 'b,
-    {
-        Settings {
-            similarity: self.similarity.reborrow(),
-            magnitude: self.magnitude,
-            mask,
-            dropout: self.dropout,
-            form: self.form,
-        }
-    }
-}
-
-/// [`Settings`] that own their spectral points and wait for a mask.
-#[derive(Clone, Debug)]
-pub struct OwnedSettings<T> {
-    similarity: OwnedSimilarity<T>,
-    magnitude: Magnitude,
-    dropout: Option<DropoutMask>,
-    form: Form,
-}
-
-/// A [`Similarity`] that owns its points.
-#[derive(Clone, Debug)]
-enum OwnedSimilarity<T> {
-    Rbf,
-    Expsin { period: f64 },
-    Linear,
-    Squared { points: Vec<Array4<T>>, floor: f64 },
-}
-
-impl<T: Real> OwnedSettings<T> {
-    /// A copy; all but the mask.
-    pub fn new(settings: &Settings<T>) -> Self {
-        let similarity = match settings.similarity {
-            Similarity::Rbf => OwnedSimilarity::Rbf,
-            Similarity::Expsin { period } => OwnedSimilarity::Expsin { period },
-            Similarity::Linear => OwnedSimilarity::Linear,
-            Similarity::Squared { points, floor } => OwnedSimilarity::Squared {
-                points: points.sets().map(|w| w.to_owned()).collect(),
-                floor,
-            },
-        };
-        Self {
-            similarity,
-            magnitude: settings.magnitude,
-            dropout: settings.dropout,
-            form: settings.form,
-        }
+    /// Softmax attention, $a_{ij} = \exp(q_i \cdot k_j / \sqrt d)$: [`Settings::rbf`] with the magnitude
+    /// [`Norm`](Magnitude::Norm) at p = 2, where the squares of the keys cancel (Proposition 1).
+    pub fn softmax(mask: &Mask) -> Self {
+        Self::new(Dot::<OnlineSoftmax>(PhantomData), mask)
     }
 
-    /// The settings with a mask.
-    pub fn with_mask<'a>(&'a self, mask: &'a Mask) -> Settings<'a, T> {
-        Settings {
-            similarity: match &self.similarity {
-                OwnedSimilarity::Rbf => Similarity::Rbf,
-                OwnedSimilarity::Expsin { period } => Similarity::Expsin { period: *period },
-                OwnedSimilarity::Linear => Similarity::Linear,
-                OwnedSimilarity::Squared { points, floor } => Similarity::Squared {
-                    points: Points::of_sets(points),
-                    floor: *floor,
-                },
-            },
-            magnitude: self.magnitude,
-            mask,
-            dropout: self.dropout,
-            form: self.form,
-        }
+    /// $a_{ij} = \exp(-|q_i - k_j|^2 / (2\sqrt d))$, softmax attention's own kernel.
+    pub fn rbf(mask: &Mask) -> Self {
+        Self::new(Rbf, mask)
+    }
+
+    /// $a_{ij} = \exp(-2 \sin^2(\pi |q_i - k_j| / P) / \sqrt d)$ with the period P, from 1e-30 to 1e30:
+    /// alike at every whole number of periods.
+    pub fn expsin(period: f64, mask: &Mask) -> Self {
+        Self::new(Periodic { period }, mask)
+    }
+
+    /// $a_{ij} = (q_i \cdot k_j / \sqrt d)^2$, squared so that it is not negative.
+    pub fn linear(mask: &Mask) -> Self {
+        Self::new(score::Linear, mask)
+    }
+
+    /// $a_{ij} = f(q_i, k_j)^2 + e$ with a kernel given by its spectral points and a floor e from 0 to 1,
+    /// the largest that $f^2$ can be; 1e-5 by default elsewhere (equations 12 to 16). The points are
+    /// copied.
+    pub fn squared(points: Points<T>, floor: f64, mask: &Mask) -> Self {
+        let sets = points.sets().map(|w| w.to_owned()).collect();
+        Self::squared_by(Squared { sets, floor }, mask)
+    }
+
+    pub(crate) fn squared_by(kernel: Squared<T>, mask: &Mask) -> Self {
+        Self::new(kernel, mask)
+    }
+
+    pub(crate) fn kernel(&self) -> &dyn Attend<T> {
+        self.kernel.0.as_ref()
+    }
+
+    /// What the linear-time form needs to know of the kernel, if there is such a form.
+    pub(crate) fn linear_form(&self) -> Option<LinearForm> {
+        self.kernel().linear_form()
     }
 
     /// Example `b` gets the spectral points that `indices[b]` had, if they have any of their own.
     pub(crate) fn reorder(&mut self, indices: &[usize]) {
-        if let OwnedSimilarity::Squared { points, .. } = &mut self.similarity {
-            for w in points.iter_mut().filter(|w| w.len_of(Axis(0)) > 1) {
-                *w = w.select(Axis(0), indices);
-            }
+        if let Some(kernel) = self.kernel().reordered(indices) {
+            self.kernel = Kernel(kernel);
         }
     }
-}
 
-impl<T: Real> Settings<'_, T> {
     pub(crate) fn validate(&self, batch: usize, heads: usize, width: usize) -> Result<(), Error> {
-        match self.magnitude {
-            Magnitude::None => {}
-            Magnitude::Norm { p } | Magnitude::Released { p, .. } => positive("p", p)?,
+        if let Some(p) = self.magnitude.p() {
+            positive("p", p)?;
         }
-        match &self.similarity {
-            Similarity::Rbf if matches!(self.magnitude, Magnitude::Released { .. }) => {
-                Err(Error::Unsupported {
-                    what: "the released code's magnitude with an RBF similarity",
-                    instead: "another similarity, or Magnitude::Norm",
-                })
-            }
-            Similarity::Rbf | Similarity::Linear => Ok(()),
-            Similarity::Expsin { period: p } => period(*p),
-            Similarity::Squared { points, floor } => {
-                error::floor(*floor)?;
-                points.validate(batch, heads, width)
-            }
-        }
+        self.kernel().validate(batch, heads, width)
     }
 }

@@ -1,9 +1,8 @@
 //! The memory of a call, for the next one.
 
-use crate::call::Prepared;
-use crate::engine::linear_time::{Plan, Span, Sums};
-use crate::engine::{Level, RowStatistics};
-use bochner_numerics::{Buffer, Buffers};
+use bochner_numerics::Buffers;
+use std::any::Any;
+use std::sync::{Mutex, PoisonError};
 
 /// Memory that calls of attention leave to those that follow.
 ///
@@ -21,30 +20,32 @@ use bochner_numerics::{Buffer, Buffers};
 #[derive(Debug)]
 pub struct Workspace<T> {
     pub(crate) numbers: Buffers<T>,
-    pub(crate) doubles: Buffers<f64>,
-    pub(crate) levels: Buffers<Level>,
-    pub(crate) statistics: Buffers<RowStatistics<T>>,
-    pub(crate) prepared: Buffers<Prepared<T>>,
-    pub(crate) plans: Buffers<Plan>,
-    pub(crate) spans: Buffers<Span>,
-    pub(crate) sums: Buffers<Sums<T>>,
-    pub(crate) starts: Buffers<Buffer<Sums<T>>>,
+    /// Buffers of other types, one of each, which engines of different kernels ask for.
+    pools: Mutex<Vec<Box<dyn Any + Send + Sync>>>,
 }
 
 impl<T> Workspace<T> {
-    /// One that holds nothing yet.
+    /// A workspace that holds nothing yet.
     pub fn new() -> Self {
         Self {
             numbers: Buffers::default(),
-            doubles: Buffers::default(),
-            levels: Buffers::default(),
-            statistics: Buffers::default(),
-            prepared: Buffers::default(),
-            plans: Buffers::default(),
-            spans: Buffers::default(),
-            sums: Buffers::default(),
-            starts: Buffers::default(),
+            pools: Mutex::default(),
         }
+    }
+
+    /// The buffers of one type.
+    pub(crate) fn pool<X: Send + 'static>(&self) -> Buffers<X> {
+        // Each change is complete in itself.
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = pools
+            .iter()
+            .find_map(|pool| pool.downcast_ref::<Buffers<X>>());
+        if let Some(pool) = found {
+            return pool.clone();
+        }
+        let pool = Buffers::default();
+        pools.push(Box::new(pool.clone()));
+        pool
     }
 }
 

@@ -1,9 +1,11 @@
 //! The backward pass of one chunk of queries.
 
 use super::distance::pull_distances;
+use super::lanes::add;
 use super::product::add_product;
-use super::sweep::{PullBack, add};
-use super::{Head, RowStatistics, Score, blocks};
+use super::sweep::PullBack;
+use super::{Head, RowStatistics, blocks};
+use crate::score::{Raw, Score};
 use bochner_numerics::product::Right;
 use bochner_numerics::{Buffer, Mat, MatMut, Real, instructions, matmul};
 use std::ops::Range;
@@ -19,14 +21,12 @@ pub(crate) struct HeadGradients<T> {
     pub(crate) right: Buffer<T>,
     /// With respect to the keys' values.
     pub(crate) values: Buffer<T>,
-    /// With respect to the keys' part of the exponent (for an exponential score, the bias).
+    /// With respect to the keys' exponents.
     pub(crate) keys: Buffer<T>,
-    /// With respect to the queries' part of the exponent.
-    pub(crate) queries: Buffer<T>,
 }
 
 impl<T: Real> HeadGradients<T> {
-    pub(super) fn zeros(head: &Head<T>, queries: Range<usize>) -> Self {
+    pub(super) fn zeros<S: Score<T>>(head: &Head<T, S>, queries: Range<usize>) -> Self {
         let zeros = |rows, width, room| {
             let mut zeros = head.workspace.numbers.empty(room * width);
             zeros.resize(rows * width, T::zero());
@@ -46,7 +46,6 @@ impl<T: Real> HeadGradients<T> {
             right: zeros(keys, width, keys),
             values: zeros(keys, value_width, keys),
             keys: zeros(keys, 1, keys),
-            queries: zeros(rows, 1, room),
         }
     }
 
@@ -59,14 +58,12 @@ impl<T: Real> HeadGradients<T> {
             right: &mut self.right,
             values: &mut self.values,
             keys: &mut self.keys,
-            queries: &mut self.queries,
         }
     }
 
     /// Appends the next chunk's rows and adds its sums.
     pub(crate) fn join(&mut self, next: Self) {
         self.left.extend_from_slice(&next.left);
-        self.queries.extend_from_slice(&next.queries);
         add(&mut self.right, &next.right);
         add(&mut self.values, &next.values);
         add(&mut self.keys, &next.keys);
@@ -82,7 +79,6 @@ pub(super) struct GradientRows<'a, T> {
     right: &'a mut [T],
     values: &'a mut [T],
     keys: &'a mut [T],
-    queries: &'a mut [T],
 }
 
 impl<T: Real> GradientRows<'_, T> {
@@ -93,13 +89,11 @@ impl<T: Real> GradientRows<'_, T> {
         let (right, more_right) = self.right.split_at_mut((key - k) * width);
         let (values, more_values) = self.values.split_at_mut((key - k) * value_width);
         let (keys, more_keys) = self.keys.split_at_mut(key - k);
-        let (queries, more_queries) = self.queries.split_at_mut(query - q);
         let before = Self {
             left,
             right,
             values,
             keys,
-            queries,
             ..self
         };
         let others = Self {
@@ -109,7 +103,6 @@ impl<T: Real> GradientRows<'_, T> {
             right: more_right,
             values: more_values,
             keys: more_keys,
-            queries: more_queries,
         };
         (before, others)
     }
@@ -143,7 +136,7 @@ pub(crate) struct Cotangent<'a, T> {
     pub(crate) cotangent: Mat<'a, T>,
 }
 
-impl<T: Real> Head<'_, T> {
+impl<T: Real, S: Score<T>> Head<'_, T, S> {
     /// The contribution of a chunk of queries to the gradients.
     ///
     /// With $P$ the weights, $G_{ij} = dO_i \cdot v_j - dO_i \cdot O_i$: $dV = P^T dO$,
@@ -194,7 +187,6 @@ impl<T: Real> Head<'_, T> {
             cotangent,
             x,
             dp,
-            d_queries: &mut gradients.queries[elements(&queries, gradients.first.0, 1)],
             d_keys: &mut gradients.keys[elements(&keys, gradients.first.1, 1)],
         });
 
@@ -206,7 +198,7 @@ impl<T: Real> Head<'_, T> {
             self.left.row_range(queries.clone()),
             self.right.row_range(keys.clone()),
         );
-        if let Score::Periodic { .. } = self.score {
+        if S::RAW == Raw::Distance {
             let d_left = &mut gradients.left[elements(&queries, gradients.first.0, width)];
             let d_right = &mut gradients.right[elements(&keys, gradients.first.1, width)];
             pull_distances(dx, left, right, d_left, d_right);

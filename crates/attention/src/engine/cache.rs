@@ -1,7 +1,8 @@
 //! The keys and values of a causal sequence that grows.
 
-use super::sweep::relative;
-use super::{Exponents, Finite, Head, Packed, Rows, Score};
+use super::{Exponents, Finite, Head, Packed, Rows};
+use crate::normaliser::Normaliser;
+use crate::score::{Raw, Score};
 use crate::{Blocks, Workspace};
 use bochner_numerics::scaling::largest;
 use bochner_numerics::{Buffer, Mat, Panels, Real};
@@ -11,7 +12,7 @@ use bochner_numerics::{Buffer, Mat, Panels, Real};
 /// Keys lie packed as the right factor of the scores' product, beside their exponentials relative
 /// to the loudest one; both grow in place.
 #[derive(Clone)]
-pub(crate) struct Cache<T> {
+pub(crate) struct Cache<T, S> {
     /// Rows of keys, unless features stand in their place.
     keys: Vec<T>,
     /// Of each coordinate of these the largest, without its sign.
@@ -19,24 +20,26 @@ pub(crate) struct Cache<T> {
     values: Vec<T>,
     /// Of these, without its sign.
     largest_value: T,
-    score: Option<Score>,
+    score: Option<S>,
+    exponents: Option<Exponents>,
     packed: Packed<T>,
     finite: Finite,
     length: usize,
 }
 
 /// The next positions of one head.
-pub(crate) struct Following<'a, T> {
+pub(crate) struct Following<'a, T, S> {
     /// Keys, unless features stand in their place.
     pub(crate) keys: Option<Mat<'a, T>>,
     /// Keys, or what stands in their place.
     pub(crate) right: Mat<'a, T>,
     pub(crate) values: Mat<'a, T>,
-    pub(crate) score: &'a Score,
+    pub(crate) score: &'a S,
+    pub(crate) exponents: Option<&'a Exponents>,
     pub(crate) finite: Finite,
 }
 
-impl<T: Real> Cache<T> {
+impl<T: Real, S: Score<T>> Cache<T, S> {
     /// Of nothing, with keys of `width` numbers.
     pub(crate) fn new(width: usize) -> Self {
         Self {
@@ -45,6 +48,7 @@ impl<T: Real> Cache<T> {
             values: Vec::new(),
             largest_value: T::zero(),
             score: None,
+            exponents: None,
             packed: Packed::default(),
             finite: Finite {
                 left: true,
@@ -55,7 +59,7 @@ impl<T: Real> Cache<T> {
         }
     }
 
-    pub(crate) fn append(&mut self, more: Following<T>) {
+    pub(crate) fn append(&mut self, more: Following<T, S>) {
         let (from, added) = (self.length, more.right.shape().0);
         self.length += added;
         self.values.extend_from_slice(more.values.data());
@@ -63,32 +67,32 @@ impl<T: Real> Cache<T> {
         self.finite.left &= more.finite.left;
         self.finite.right &= more.finite.right;
         self.finite.values &= more.finite.values;
-        match &mut self.score {
-            Some(score) => score.append(more.score),
-            none => *none = Some(more.score.clone()),
+        match (&mut self.exponents, more.exponents) {
+            (Some(exponents), Some(more)) => exponents.append(more),
+            (none, more) => *none = more.cloned(),
         }
         if let Some(keys) = more.keys {
             self.keys.extend_from_slice(keys.data());
             raise(&mut self.largest, keys.data());
         }
-        let score = self.score.as_ref().expect("just made sure of");
-        if !matches!(score, Score::Periodic { .. }) {
+        if S::RAW == Raw::Product {
             let right = self.packed.right.get_or_insert_default();
             right.append(more.right.t());
         }
-        let Some(exponents) = score.exponents() else {
+        let score = self.score.get_or_insert_with(|| more.score.clone());
+        let Some(exponents) = &self.exponents else {
             return;
         };
         let loudest = exponents.largest_from(from);
         match &mut self.packed.relative {
             Some((reference, all)) if reference.max(loudest) == *reference => {
-                relative(score, 0, from..self.length, *reference, all);
+                S::Norm::relative(score, exponents, from..self.length, *reference, all);
             }
             other => {
                 let (reference, all) = other.get_or_insert_with(|| (loudest, Buffer::default()));
                 *reference = reference.max(loudest);
                 all.clear();
-                relative(score, 0, 0..self.length, *reference, all);
+                S::Norm::relative(score, exponents, 0..self.length, *reference, all);
             }
         }
     }
@@ -99,13 +103,16 @@ impl<T: Real> Cache<T> {
         left: Mat<'a, T>,
         rows: Rows<'a>,
         blocks: Blocks,
+        unit: i32,
         workspace: &'a Workspace<T>,
-    ) -> Head<'a, T> {
+    ) -> Head<'a, T, S> {
         Head {
             left,
             right: self.keys(),
             values: self.values(),
             score: self.score.as_ref().expect("there are positions"),
+            exponents: self.exponents.as_ref(),
+            unit,
             rows,
             dropout: None,
             finite: self.finite,
@@ -146,23 +153,22 @@ impl<T: Real> Cache<T> {
         if length >= self.length {
             return;
         }
-        let Some(score) = &mut self.score else { return };
+        let Some(score) = &self.score else { return };
         let (keys, values) = (self.keys.len(), self.values.len());
         self.keys.truncate(keys / self.length * length);
         self.values.truncate(values / self.length * length);
         self.length = length;
-        score.truncate(length);
         if let Some(right) = &mut self.packed.right {
             right.truncate(length);
         }
         self.largest.fill(T::zero());
         raise(&mut self.largest, &self.keys);
         self.largest_value = largest(&self.values);
-        // The loudest key may be gone.
-        let loudest = score.exponents().and_then(Exponents::largest);
-        self.packed.relative = loudest.map(|reference| {
-            let mut all = Buffer::default();
-            relative(score, 0, 0..length, reference, &mut all);
+        self.packed.relative = self.exponents.as_mut().map(|exponents| {
+            exponents.truncate(length);
+            // The loudest key may be gone.
+            let (reference, mut all) = (exponents.largest_from(0), Buffer::default());
+            S::Norm::relative(score, exponents, 0..length, reference, &mut all);
             (reference, all)
         });
     }
@@ -172,53 +178,6 @@ impl<T: Real> Cache<T> {
         let packed = self.packed.right.as_ref().map(Panels::shape);
         let packed = packed.map_or(0, |(rows, columns)| rows * columns);
         self.keys.len() + self.values.len() + packed + 2 * self.length
-    }
-}
-
-impl Score {
-    fn append(&mut self, more: &Self) {
-        match (self, more) {
-            (
-                Self::Squared { exponents, .. },
-                Self::Squared {
-                    exponents: more, ..
-                },
-            )
-            | (
-                Self::Periodic { exponents, .. },
-                Self::Periodic {
-                    exponents: more, ..
-                },
-            ) => {
-                exponents.append(more);
-            }
-            (
-                Self::Exponential {
-                    bias: Some(bias), ..
-                },
-                Self::Exponential {
-                    bias: Some(more), ..
-                },
-            ) => {
-                bias.squares.extend_from_slice(&more.squares);
-                bias.exponents.append(&more.exponents);
-            }
-            _ => {}
-        }
-    }
-
-    fn truncate(&mut self, keys: usize) {
-        match self {
-            Self::Squared { exponents, .. } | Self::Periodic { exponents, .. } => {
-                exponents.truncate(keys);
-            }
-            Self::Exponential { bias, .. } => {
-                if let Some(bias) = bias {
-                    bias.squares.truncate(keys);
-                    bias.exponents.truncate(keys);
-                }
-            }
-        }
     }
 }
 

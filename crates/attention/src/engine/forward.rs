@@ -4,14 +4,15 @@ use super::distance::squared_distances;
 use super::output::normalise;
 use super::product::add_product;
 use super::sweep::Weigh;
-use super::{Head, Level, OutputRows, RowStatistics, Score, blocks};
+use super::{Head, Level, OutputRows, RowStatistics, blocks, multiply_finite};
 use crate::Blocks;
+use crate::score::{Raw, Score};
 use bochner_numerics::memory::Unwritten;
 use bochner_numerics::product::Right;
 use bochner_numerics::{Buffer, Mat, MatMut, Real, instructions, matmul_in};
 use std::ops::Range;
 
-impl<T: Real> Head<'_, T> {
+impl<T: Real, S: Score<T>> Head<'_, T, S> {
     /// Attention from the queries from `first` on, one for each row of `out`.
     pub(crate) fn forward(&self, first: usize, out: OutputRows<T>) {
         let OutputRows { output, statistics } = out;
@@ -43,7 +44,8 @@ impl<T: Real> Head<'_, T> {
             output.fill(T::zero());
             self.accumulate(queries, statistics, output, scratch);
         }
-        normalise(output, self.value_width(), statistics);
+        normalise::<T, S::Norm>(output, self.value_width(), statistics);
+        multiply_finite(output, self.unit);
     }
 
     /// The normalised weights `[queries, Tk]` of a block of queries, before dropout.
@@ -55,7 +57,7 @@ impl<T: Real> Head<'_, T> {
         if self.mark_level_rows(queries.clone(), &mut statistics) {
             weights = self.unnormalised(queries, &all, &mut statistics);
         }
-        normalise(&mut weights, all.len().max(1), &statistics);
+        normalise::<T, S::Norm>(&mut weights, all.len().max(1), &statistics);
         weights
     }
 
@@ -133,7 +135,7 @@ impl<T: Real> Head<'_, T> {
             Some(panels) => Right::from(panels.columns(keys.clone())),
             None => {
                 let right = self.right.row_range(keys.clone());
-                if let Score::Periodic { .. } = self.score {
+                if S::RAW == Raw::Distance {
                     return squared_distances(left, right, &self.workspace.numbers, block);
                 }
                 right.t().into()
@@ -153,13 +155,13 @@ impl<T: Real> Head<'_, T> {
     }
 
     fn set_references(&self, queries: Range<usize>, statistics: &mut [RowStatistics<T>]) {
-        let Some(exponents) = self.score.exponents() else {
+        let Some(exponents) = self.exponents else {
             return statistics.fill(RowStatistics::new(Level::NONE));
         };
         let limits = queries.clone().map(|i| self.rows.limit(i));
-        if exponents.has_pairs() || self.rows.matrix(0).is_some() {
+        if self.rows.matrix(0).is_some() {
             for ((i, limit), row) in queries.zip(limits).zip(statistics) {
-                let reference = exponents.reference(i, limit, self.rows.matrix(i));
+                let reference = exponents.reference(limit, self.rows.matrix(i));
                 *row = RowStatistics::new(reference);
             }
         } else {

@@ -6,85 +6,57 @@
 //! recomputes the same blocks from the row statistics. Blocks do not depend on the machine, and
 //! every sum has a fixed order, so the bits do not depend on the number of threads.
 
+mod arguments;
+mod attend;
 mod backward;
 mod cache;
+mod decode;
 mod distance;
 mod exponents;
+mod face;
 mod forward;
-pub(crate) mod linear_time;
+mod lanes;
+mod linear_time;
 mod output;
-mod periodic;
 mod product;
+mod pull_back;
+mod row_major;
 mod sweep;
+mod units;
 
-pub(crate) use backward::{Cotangent, HeadGradients};
-pub(crate) use cache::{Cache, Following};
-pub(crate) use exponents::Exponents;
+pub(crate) use arguments::{Arguments, HeadAt, slab};
+pub(crate) use exponents::{Exponents, Level};
+pub(crate) use face::{Attend, Memory, State};
+pub(crate) use lanes::{add, map_and_sum, max, sum, total};
+pub(crate) use linear_time::{FiniteRank, NoRank, Squares, linear_time_state};
 pub(crate) use output::OutputRows;
-pub(crate) use periodic::Wave;
+pub(crate) use row_major::{RowMajor, write_row_major};
+pub(crate) use sweep::RowBlock;
+pub(crate) use units::{fill_multiplied, log2_largest, multiply_finite, without_masked};
 
-pub(crate) use exponents::Level;
-use sweep::Relative;
-
+use crate::normaliser::Normaliser;
+use crate::score::{Raw, Score};
 use crate::{Blocks, Mask, Workspace};
 use bochner_numerics::{Buffer, DropoutMask, Mat, Panels, Real};
 use std::ops::Range;
 
-/// How raw scores become unnormalised weights.
-#[derive(Clone)]
-pub(crate) enum Score {
-    /// $a_{ij} = ((x_{ij}/c)^2 + e) \exp u_{ij}$, with $x = \phi_q \phi_k^T$.
-    Squared {
-        normaliser: f64,
-        floor: f64,
-        exponents: Exponents,
-    },
-    /// $a_{ij} = s(x_{ij}) \exp u_{ij}$, with $x = |q_i - k_j|^2$.
-    Periodic { wave: Wave, exponents: Exponents },
-    /// $a_{ij} = \exp(x_{ij} \cdot \text{scale})$, with $x = q k^T$, unless there is a [`Bias`].
-    Exponential { scale: f64, bias: Option<Bias> },
-}
-
-impl Default for Score {
-    fn default() -> Self {
-        Self::Exponential {
-            scale: 1.0,
-            bias: None,
-        }
-    }
-}
-
-/// $a_{ij} = \exp((x_{ij} - b_j) \cdot \text{scale} + u_{ij})$.
-#[derive(Clone)]
-pub(crate) struct Bias {
-    /// $b_j = |k_j|^2 / 2$.
-    pub(crate) squares: Buffer<f64>,
-    pub(crate) exponents: Exponents,
-}
-
-impl Score {
-    /// What a magnitude adds, if it is not part of the product already.
-    fn exponents(&self) -> Option<&Exponents> {
-        match self {
-            Self::Squared { exponents, .. } | Self::Periodic { exponents, .. } => Some(exponents),
-            Self::Exponential { bias, .. } => bias.as_ref().map(|bias| &bias.exponents),
-        }
-    }
-}
-
 /// One head of one example.
-pub(crate) struct Head<'a, T> {
+pub(crate) struct Head<'a, T, S> {
     /// Queries or their features, `[Tq, w]`.
     pub(crate) left: Mat<'a, T>,
     /// Keys or their features, `[Tk, w]`, padding cut off.
     pub(crate) right: Mat<'a, T>,
     /// Values, `[Tk, dv]`, padding cut off.
     pub(crate) values: Mat<'a, T>,
-    pub(crate) score: &'a Score,
+    pub(crate) score: &'a S,
+    /// What keys add to their weights beside the score.
+    pub(crate) exponents: Option<&'a Exponents>,
     pub(crate) rows: Rows<'a>,
     pub(crate) dropout: Option<PairDropout>,
     pub(crate) finite: Finite,
     pub(crate) blocks: Blocks,
+    /// The power of two by which values were divided.
+    pub(crate) unit: i32,
     pub(crate) packed: &'a Packed<T>,
     pub(crate) workspace: &'a Workspace<T>,
 }
@@ -132,15 +104,6 @@ impl PairDropout {
     /// Multiplies numbers of row `i` from key `j` on by their factors.
     fn scale<T: Real>(&self, i: usize, j: usize, values: &mut [T]) {
         self.mask.scale(self.index(i, j), values);
-    }
-
-    /// Overwrites the numbers of row `i` from key `j` on whose pairs are dropped.
-    fn replace_dropped<T: Real>(&self, i: usize, j: usize, values: &mut [T], with: T) {
-        self.mask.replace_dropped(self.index(i, j), values, with);
-    }
-
-    fn keeps(&self, i: usize, j: usize) -> bool {
-        self.mask.keeps(self.index(i, j))
     }
 
     fn index(&self, i: usize, j: usize) -> u64 {
@@ -201,7 +164,7 @@ pub(crate) struct RowStatistics<T> {
 }
 
 impl<T: Real> RowStatistics<T> {
-    /// Of a row that has met no key.
+    /// The statistics of a row that has met no key.
     pub(crate) fn new(reference: Level) -> Self {
         Self {
             reference,
@@ -212,14 +175,20 @@ impl<T: Real> RowStatistics<T> {
     }
 }
 
-impl<'a, T: Real> Head<'a, T> {
+impl<'a, T: Real, S: Score<T>> Head<'a, T, S> {
     /// Packs what the forward pass reads again and again.
     pub(crate) fn pack(&self) -> Packed<T> {
+        let numbers = &self.workspace.numbers;
+        let relative = self.exponents.map(|exponents| {
+            let (keys, reference) = (self.right.shape().0, exponents.largest_from(0));
+            let mut all = numbers.empty(keys);
+            S::Norm::relative(self.score, exponents, 0..keys, reference, &mut all);
+            (reference, all)
+        });
         Packed {
-            right: (!matches!(self.score, Score::Periodic { .. }))
-                .then(|| Panels::new_in(&self.workspace.numbers, self.right.t())),
+            right: (S::RAW == Raw::Product).then(|| Panels::new_in(numbers, self.right.t())),
             values: None,
-            relative: Relative::of_all(self),
+            relative,
         }
     }
 
@@ -231,7 +200,7 @@ impl<'a, T: Real> Head<'a, T> {
         }
     }
 
-    /// The same with what has been packed.
+    /// The head with what has been packed.
     pub(crate) fn with(self, packed: &'a Packed<T>) -> Self {
         Self { packed, ..self }
     }
@@ -245,7 +214,7 @@ impl<'a, T: Real> Head<'a, T> {
     }
 
     /// The key blocks that a block of queries needs.
-    fn key_blocks(&self, queries: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<T> {
+    fn key_blocks(&self, queries: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<T, S> {
         blocks(0..self.last_limit(queries), self.blocks.keys)
     }
 

@@ -1,10 +1,12 @@
 //! Where results are written.
 
 use super::RowStatistics;
+use crate::normaliser::Normaliser;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::memory::Unwritten;
 use bochner_numerics::operations::record;
 use bochner_numerics::{Operations, Real};
+use std::marker::PhantomData;
 
 /// Rows of the output, `[rows, dv]`, to be written, with what becomes known of them. The thread that adds
 /// to a row clears it right before it does.
@@ -29,28 +31,35 @@ impl<T: Real> OutputRows<'_, T> {
 }
 
 /// Divides rows of `width` numbers by their normalisers; rows that met no key stay what they are.
-pub(crate) fn normalise<T: Real>(rows: &mut [T], width: usize, statistics: &[RowStatistics<T>]) {
+pub(crate) fn normalise<T: Real, N: Normaliser<T>>(
+    rows: &mut [T],
+    width: usize,
+    statistics: &[RowStatistics<T>],
+) {
     record(Operations::multiply_adds(rows.len()));
-    instructions::run(Normalise {
+    instructions::run(Normalise::<T, N> {
         rows,
         width,
         statistics,
+        normaliser: PhantomData,
     });
 }
 
-struct Normalise<'a, T> {
+struct Normalise<'a, T, N> {
     rows: &'a mut [T],
     width: usize,
     statistics: &'a [RowStatistics<T>],
+    normaliser: PhantomData<N>,
 }
 
-impl<T: Real> Task for Normalise<'_, T> {
+impl<T: Real, N: Normaliser<T>> Task for Normalise<'_, T, N> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
         let rows = self.rows.chunks_exact_mut(self.width);
         for (row, statistics) in rows.zip(self.statistics) {
             if statistics.normaliser > T::zero() {
-                row.iter_mut().for_each(|x| *x /= statistics.normaliser);
+                let divisor = N::finish(statistics);
+                row.iter_mut().for_each(|x| *x /= divisor);
             }
         }
     }

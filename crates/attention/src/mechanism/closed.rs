@@ -1,10 +1,10 @@
 //! What the mechanisms without parameters share: a similarity in closed form and a magnitude.
 
-use crate::attend::{State, attend, weights};
+use crate::attend::{Saved, attend_saving, weights};
 use crate::error::Error;
 use crate::mechanism::Described;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass};
-use crate::{Form, Magnitude, Mask, OwnedSettings, Settings, Similarity};
+use crate::{Form, Mask, Settings};
 use bochner_numerics::Real;
 use bochner_spectral::{ParameterSpec, Size};
 use rand::RngCore;
@@ -13,11 +13,8 @@ use std::marker::PhantomData;
 
 /// A row of the table: everything else follows.
 pub(crate) trait Closed: Described + Debug + Send + Sync + 'static {
-    fn similarity<'a, T>(&self) -> Similarity<'a, T>;
-
-    fn magnitude(&self) -> Magnitude {
-        Magnitude::Norm { p: 2.0 }
-    }
+    /// The settings without a pass's dropout.
+    fn settings<T: Real>(&self, mask: &Mask) -> Settings<T>;
 
     /// Checks the settings, if there are any.
     fn check(&self) -> Result<(), Error> {
@@ -26,22 +23,16 @@ pub(crate) trait Closed: Described + Debug + Send + Sync + 'static {
 }
 
 /// The forward pass, marked with the mechanism it is one of.
-struct Saved<T, C> {
-    state: State<T>,
+struct Marked<T, C> {
+    saved: Saved<T>,
     mechanism: PhantomData<C>,
 }
 
-fn settings<'a, T: Real>(
-    row: &impl Closed,
-    mask: &'a Mask,
-    pass: &Pass,
-) -> Result<Settings<'a, T>, Error> {
+fn settings<T: Real>(row: &impl Closed, mask: &Mask, pass: &Pass) -> Result<Settings<T>, Error> {
     Ok(Settings {
-        similarity: row.similarity(),
-        magnitude: row.magnitude(),
-        mask,
         dropout: pass.weight_dropout()?,
         form: Form::Quadratic,
+        ..row.settings(mask)
     })
 }
 
@@ -73,12 +64,12 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
     fn forward(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
         no_parameters::<T, C>(flat)?;
         let settings = settings(self, inputs.mask, pass)?;
-        let attended = attend(inputs.q, inputs.k, inputs.v, &settings)?;
-        let saved = Saved {
-            state: attended.state,
+        let (output, saved) = attend_saving(inputs.q, inputs.k, inputs.v, &settings)?;
+        let marked = Marked {
+            saved,
             mechanism: PhantomData::<C>,
         };
-        Ok(Forward::unpenalised(attended.output, saved))
+        Ok(Forward::unpenalised(output, marked))
     }
 
     fn backward(
@@ -89,11 +80,10 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        let Saved { state, .. } = forward.saved::<Saved<T, C>>(C::NAME)?;
-        let settings = settings(self, inputs.mask, pass)?;
+        let Marked { saved, .. } = forward.saved::<Marked<T, C>>(C::NAME)?;
+        saved.check(inputs.mask, pass.weight_dropout()?)?;
         let Inputs { q, k, v, .. } = *inputs;
-        let output = forward.output.view();
-        let g = state.pull_back(q, k, v, &settings, output, cotangent.output)?;
+        let g = saved.vjp([q, k, v], forward.output.view(), cotangent.output)?;
         Ok(Gradients {
             q: g.q,
             k: g.k,
@@ -106,15 +96,10 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
         true
     }
 
-    fn settings(
-        &self,
-        inputs: &Inputs<T>,
-        flat: &[T],
-        pass: &Pass,
-    ) -> Result<OwnedSettings<T>, Error> {
+    fn settings(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
         self.check()?;
         no_parameters::<T, C>(flat)?;
-        Ok(OwnedSettings::new(&settings(self, inputs.mask, pass)?))
+        settings(self, inputs.mask, pass)
     }
 
     fn inspect(&self, inputs: &Inputs<T>, _: &[T], pass: &Pass) -> Result<Inspection<T>, Error> {

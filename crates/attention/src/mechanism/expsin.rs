@@ -1,9 +1,10 @@
 //! Expsin: a similarity that repeats itself with the distance.
 
 use super::closed::Closed;
-use crate::Similarity;
 use crate::error::{Error, period};
 use crate::mechanism::Described;
+use crate::{Magnitude, Mask, Settings};
+use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
 /// A periodic similarity times the magnitude of softmax attention; it has no parameters.
@@ -39,9 +40,10 @@ impl Described for Expsin {
 }
 
 impl Closed for Expsin {
-    fn similarity<'a, T>(&self) -> Similarity<'a, T> {
-        Similarity::Expsin {
-            period: self.period,
+    fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {
+        Settings {
+            magnitude: Magnitude::Norm { p: 2.0 },
+            ..Settings::expsin(self.period, mask)
         }
     }
 

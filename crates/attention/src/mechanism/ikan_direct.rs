@@ -1,12 +1,11 @@
 //! IKAN-direct: the spectral points are parameters.
 
 use super::is_default;
-use super::squared::{Sets, SquaredKernel, shown};
-use crate::attend::State;
+use super::squared::{SavedKernel, Sets, SquaredKernel, shown};
 use crate::error::Error;
 use crate::mechanism::Described;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass};
-use crate::{Form, OwnedSettings};
+use crate::{Form, Settings};
 use bochner_numerics::Real;
 use bochner_spectral::{
     Direct, DirectInit, Features, ParameterSpec, Preset, Size, Source, Stationarity,
@@ -96,7 +95,7 @@ impl IkanDirect {
 /// The frequencies used and the forward pass over them.
 struct Saved<T> {
     points: Sets<T>,
-    state: State<T>,
+    kernel: SavedKernel<T>,
 }
 
 impl<T: Real> Mechanism<T> for IkanDirect {
@@ -116,14 +115,8 @@ impl<T: Real> Mechanism<T> for IkanDirect {
 
     fn forward(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
         let points = self.frequencies(inputs, flat)?;
-        let attended = self.kernel().attend(inputs, &points, pass)?;
-        Ok(Forward::unpenalised(
-            attended.output,
-            Saved {
-                points,
-                state: attended.state,
-            },
-        ))
+        let (output, kernel) = self.kernel().attend(inputs, &points, pass)?;
+        Ok(Forward::unpenalised(output, Saved { points, kernel }))
     }
 
     fn backward(
@@ -134,12 +127,12 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        let Saved { points, state } = forward.saved::<Saved<T>>(Self::NAME)?;
+        let Saved { points, kernel } = forward.saved::<Saved<T>>(Self::NAME)?;
         let (g, points) = self.kernel().attend_vjp(
             inputs,
             points,
             pass,
-            (state, forward.output.view()),
+            (kernel, forward.output.view()),
             cotangent.output,
         )?;
         let parameters = points.into_iter().flatten().collect();
@@ -155,14 +148,9 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         self.preset == Preset::Paper
     }
 
-    fn settings(
-        &self,
-        inputs: &Inputs<T>,
-        flat: &[T],
-        pass: &Pass,
-    ) -> Result<OwnedSettings<T>, Error> {
+    fn settings(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
         let points = self.frequencies(inputs, flat)?;
-        self.kernel().owned(&points, pass)
+        self.kernel().settings(inputs.mask, &points, pass)
     }
 
     fn inspect(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Inspection<T>, Error> {

@@ -1,8 +1,9 @@
 //! The linear kernel, squared.
 
 use super::closed::Closed;
-use crate::Similarity;
 use crate::mechanism::Described;
+use crate::{Magnitude, Mask, Settings};
+use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
 /// A squared linear similarity times the magnitude of softmax attention; it has neither settings
@@ -27,7 +28,10 @@ impl Described for Linear {
 }
 
 impl Closed for Linear {
-    fn similarity<'a, T>(&self) -> Similarity<'a, T> {
-        Similarity::Linear
+    fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {
+        Settings {
+            magnitude: Magnitude::Norm { p: 2.0 },
+            ..Settings::linear(mask)
+        }
     }
 }

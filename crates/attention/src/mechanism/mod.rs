@@ -24,7 +24,7 @@ pub use rbf_only::RbfOnly;
 pub use registry::{Described, Entry, REGISTRY, Variant, find};
 pub use softmax::Softmax;
 
-use crate::{Decoder, DecoderSize, Error, Form, Mask, OwnedSettings, Settings};
+use crate::{Decoder, DecoderSize, Error, Form, Settings};
 use bochner_numerics::Real;
 use bochner_spectral::{ParameterSpec, Size};
 use rand::RngCore;
@@ -135,7 +135,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         _inputs: &Inputs<T>,
         _parameters: &[T],
         _pass: &Pass,
-    ) -> Result<OwnedSettings<T>, Error> {
+    ) -> Result<Settings<T>, Error> {
         Err(Error::Unsupported {
             what: "decoding, or attention without a backward pass, with this mechanism",
             instead: "its forward pass",
@@ -161,7 +161,6 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     ) -> Result<Decoder<T>, Error> {
         let none = Inputs::none(size.batch, size.into());
         let settings = self.settings(&Inputs::unseen(&none), parameters, pass)?;
-        let settings = settings.with_mask(Mask::CAUSAL);
         Decoder::new(&Settings { form, ..settings }, size)
     }
 }

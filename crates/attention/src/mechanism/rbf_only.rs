@@ -2,7 +2,8 @@
 
 use super::closed::Closed;
 use crate::mechanism::Described;
-use crate::{Magnitude, Similarity};
+use crate::{Mask, Settings};
+use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
 /// The similarity of softmax attention without its magnitude; it has neither settings nor
@@ -23,11 +24,7 @@ impl Described for RbfOnly {
 }
 
 impl Closed for RbfOnly {
-    fn similarity<'a, T>(&self) -> Similarity<'a, T> {
-        Similarity::Rbf
-    }
-
-    fn magnitude(&self) -> Magnitude {
-        Magnitude::None
+    fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {
+        Settings::rbf(mask)
     }
 }

@@ -1,8 +1,9 @@
 //! Softmax attention: an RBF similarity times the magnitude at p = 2 (Proposition 1).
 
 use super::closed::Closed;
-use crate::Similarity;
 use crate::mechanism::Described;
+use crate::{Mask, Settings};
+use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
 /// Softmax attention; it has neither settings nor parameters.
@@ -22,7 +23,7 @@ impl Described for Softmax {
 }
 
 impl Closed for Softmax {
-    fn similarity<'a, T>(&self) -> Similarity<'a, T> {
-        Similarity::Rbf
+    fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {
+        Settings::softmax(mask)
     }
 }

@@ -1,10 +1,13 @@
 //! What the squared-kernel mechanisms share: attention over given spectral points, in the paper's
 //! form or as the released code has it.
 
-use crate::attend::{Attended, AttentionGradients, State, attend, weights};
+use crate::attend::{AttentionGradients, Saved, attend_saving, weights};
+use crate::engine::Arguments;
 use crate::error::{self, Error, positive};
 use crate::mechanism::{Inputs, Pass};
-use crate::{Form, Magnitude, Mask, OwnedSettings, Points, Settings, Similarity};
+use crate::released::Released;
+use crate::score::Squared;
+use crate::{Form, Magnitude, Mask, Points, Settings, Workspace};
 use bochner_numerics::Real;
 use bochner_numerics::scaling::multiplied;
 use bochner_spectral::Preset;
@@ -13,7 +16,7 @@ use std::f64::consts::TAU;
 
 /// Spectral points of all heads, `[1 or B, M, R, d]`: one set of a stationary kernel, w1 and w2 of a
 /// non-stationary one.
-pub(crate) type Sets<T> = Vec<Array4<T>>;
+pub(super) type Sets<T> = Vec<Array4<T>>;
 
 /// The released code multiplies frequencies by this.
 const FREQUENCY_SCALE: f64 = TAU;
@@ -52,9 +55,21 @@ impl SquaredKernel {
         inputs: &Inputs<T>,
         points: &Sets<T>,
         pass: &Pass,
-    ) -> Result<Attended<T>, Error> {
+    ) -> Result<(Array4<T>, SavedKernel<T>), Error> {
         let settings = self.settings(inputs.mask, points, pass)?;
-        attend(inputs.q, inputs.k, inputs.v, &settings)
+        let Inputs { q, k, v, .. } = *inputs;
+        match self.released(inputs.mask, points, pass)? {
+            None => {
+                let (output, saved) = attend_saving(q, k, v, &settings)?;
+                Ok((output, SavedKernel::Engine(saved)))
+            }
+            Some(released) => {
+                check(q, k, v, &settings)?;
+                let output = released.attend([q, k, v])?;
+                let saved = SavedKernel::Released(inputs.mask.clone(), *pass);
+                Ok((output, saved))
+            }
+        }
     }
 
     /// Gradients; those of the points with respect to them as they were before
@@ -64,12 +79,28 @@ impl SquaredKernel {
         inputs: &Inputs<T>,
         points: &Sets<T>,
         pass: &Pass,
-        (state, output): (&State<T>, ArrayView4<T>),
+        (saved, output): (&SavedKernel<T>, ArrayView4<T>),
         cotangent: ArrayView4<T>,
     ) -> Result<(AttentionGradients<T>, Sets<T>), Error> {
-        let settings = self.settings(inputs.mask, points, pass)?;
         let Inputs { q, k, v, .. } = *inputs;
-        let mut gradients = state.pull_back(q, k, v, &settings, output, cotangent)?;
+        let released = self.released(inputs.mask, points, pass)?;
+        let mut gradients = match (saved, released) {
+            (SavedKernel::Engine(saved), None) => {
+                saved.check(inputs.mask, pass.weight_dropout()?)?;
+                saved.vjp([q, k, v], output, cotangent)?
+            }
+            (SavedKernel::Released(mask, own), Some(released))
+                if (mask, own) == (inputs.mask, pass) =>
+            {
+                let settings = self.settings(inputs.mask, points, pass)?;
+                check(q, k, v, &settings)?;
+                released.vjp([q, k, v], cotangent)?
+            }
+            _ => {
+                let mechanism = "the squared kernel";
+                return Err(Error::ForeignForward { mechanism });
+            }
+        };
         let points = gradients
             .points
             .take()
@@ -84,48 +115,84 @@ impl SquaredKernel {
         points: &Sets<T>,
         pass: &Pass,
     ) -> Result<Array4<T>, Error> {
-        weights(
-            inputs.q,
-            inputs.k,
-            &self.settings(inputs.mask, points, pass)?,
-        )
+        let settings = self.settings(inputs.mask, points, pass)?;
+        match self.released(inputs.mask, points, pass)? {
+            None => weights(inputs.q, inputs.k, &settings),
+            Some(released) => {
+                check(inputs.q, inputs.k, inputs.v, &settings)?;
+                Ok(released.weights(inputs.q, inputs.k))
+            }
+        }
     }
 
-    /// The settings, with a copy of the points.
-    pub(super) fn owned<T: Real>(
-        &self,
-        points: &Sets<T>,
-        pass: &Pass,
-    ) -> Result<OwnedSettings<T>, Error> {
-        Ok(OwnedSettings::new(&self.settings(
-            Mask::CAUSAL,
-            points,
-            pass,
-        )?))
-    }
-
-    fn settings<'a, T: Real>(
+    /// What training by the released code does, if this is a pass of it.
+    fn released<'a, T: Real>(
         &self,
         mask: &'a Mask,
         points: &'a Sets<T>,
         pass: &Pass,
-    ) -> Result<Settings<'a, T>, Error> {
+    ) -> Result<Option<Released<'a, T>>, Error> {
+        if self.preset == Preset::Paper {
+            return Ok(None);
+        }
+        let on_magnitudes = pass.dropout(|_| MAGNITUDE_DROPOUT, "magnitude dropout")?;
+        let on_weights = pass.weight_dropout()?;
+        Ok(on_magnitudes.map(|on_magnitudes| Released {
+            points: Points::of_sets(points),
+            floor: self.floor,
+            p: self.p,
+            mask,
+            on_magnitudes,
+            on_weights,
+        }))
+    }
+
+    /// The settings of attention by these points, without dropout on magnitudes.
+    pub(super) fn settings<T: Real>(
+        &self,
+        mask: &Mask,
+        points: &Sets<T>,
+        pass: &Pass,
+    ) -> Result<Settings<T>, Error> {
+        let kernel = Squared {
+            sets: points.clone(),
+            floor: self.floor,
+        };
         Ok(Settings {
-            similarity: Similarity::Squared {
-                points: Points::of_sets(points),
-                floor: self.floor,
-            },
             magnitude: match self.preset {
                 Preset::Paper => Magnitude::Norm { p: self.p },
-                Preset::Released => Magnitude::Released {
-                    p: self.p,
-                    dropout: pass.dropout(|_| MAGNITUDE_DROPOUT, "magnitude dropout")?,
-                },
+                Preset::Released => Magnitude::Released { p: self.p },
             },
-            mask,
             dropout: pass.weight_dropout()?,
             form: self.form,
+            ..Settings::squared_by(kernel, mask)
         })
+    }
+}
+
+/// What a forward pass keeps.
+pub(crate) enum SavedKernel<T> {
+    /// That of the engine.
+    Engine(Saved<T>),
+    /// The mask and the pass alone: training by the released code computes its pairs again.
+    Released(Mask, Pass),
+}
+
+/// Checks arrays against settings, as the engine does.
+fn check<T: Real>(
+    q: ArrayView4<T>,
+    k: ArrayView4<T>,
+    v: ArrayView4<T>,
+    settings: &Settings<T>,
+) -> Result<(), Error> {
+    let workspace = Workspace::new();
+    let call = Arguments::new(q, k, v, settings, &workspace)?;
+    match call.form()? {
+        Form::LinearTime if settings.form == Form::LinearTime => Err(Error::Unsupported {
+            what: "the linear-time form with dropout on pairs",
+            instead: "no dropout, or Form::Quadratic",
+        }),
+        _ => Ok(()),
     }
 }
 

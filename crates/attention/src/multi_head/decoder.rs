@@ -12,10 +12,19 @@ use ndarray::{Array3, ArrayView3, ArrayViewMut3};
 /// Made by [`MultiHead::decoder`](super::MultiHead::decoder); row by row it gives what the layer
 /// gives of the whole sequence under a causal mask (see [`Decoder`] for what a position costs, and
 /// how exact it is), and nothing of it is on a tape.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct MultiHeadDecoder<T> {
     pub(super) maps: Maps<T>,
     pub(super) decoder: Decoder<T>,
+}
+
+impl<T: Real> Clone for MultiHeadDecoder<T> {
+    fn clone(&self) -> Self {
+        Self {
+            maps: self.maps.clone(),
+            decoder: self.decoder.clone(),
+        }
+    }
 }
 
 impl<T: Real> MultiHeadDecoder<T> {

@@ -4,7 +4,7 @@ use super::maps::Maps;
 use crate::error::same_shape;
 use crate::mechanism::Variant;
 use crate::mechanism::{Inputs, Pass};
-use crate::{Error, Mask, OwnedSettings, Workspace, attend_into};
+use crate::{Error, Mask, Settings, Workspace, attend_into};
 use bochner_numerics::Real;
 use ndarray::{ArrayView3, ArrayViewMut3};
 
@@ -28,7 +28,7 @@ pub struct MultiHeadInference<T> {
 enum Known<T> {
     Nothing,
     /// Everything, given how many sequences there are.
-    Of(usize, OwnedSettings<T>),
+    Of(usize, Settings<T>),
 }
 
 impl<T: Real> MultiHeadInference<T> {
@@ -132,7 +132,11 @@ impl<T: Real> MultiHeadInference<T> {
                 &inferred
             }
         };
-        let (settings, Inputs { q, k, v, .. }) = (settings.with_mask(mask), inputs);
+        let settings = Settings {
+            mask: mask.clone(),
+            ..settings.clone()
+        };
+        let Inputs { q, k, v, .. } = inputs;
         attend_into(q, k, v, &settings, workspace, attended.view_mut())?;
         self.maps.join(&attended, numbers, output);
         Ok(())

@@ -1,6 +1,6 @@
 //! The maps of a layer, without a tape.
 
-use crate::call::{RowMajor, write_row_major};
+use crate::engine::{RowMajor, write_row_major};
 use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Panels, Real, matmul_in, parallel};
 use bochner_spectral::Size;
 use ndarray::{ArrayView3, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis};

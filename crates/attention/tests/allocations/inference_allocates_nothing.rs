@@ -1,8 +1,7 @@
 //! From the second call with the same shapes on, attention without gradients allocates nothing.
 
 use bochner_attention::{
-    Decoder, DecoderSize, Form, Magnitude, Mask, Points, Settings, Similarity, Workspace, attend,
-    attend_into,
+    Decoder, DecoderSize, Form, Magnitude, Mask, Points, Settings, Workspace, attend, attend_into,
 };
 use bochner_numerics::allocations::count;
 use bochner_numerics::{DropoutMask, Real, Seed, standard_normal};
@@ -42,18 +41,15 @@ impl<T: Real> Parts<T> {
         }
     }
 
-    fn similarities(&self) -> [Similarity<'_, T>; 5] {
+    fn kernels(&self, mask: &Mask) -> [Settings<T>; 6] {
         let [w1, w2] = [self.w[0].view(), self.w[1].view()];
-        let squared = |points| Similarity::Squared {
-            points,
-            floor: 1e-5,
-        };
         [
-            Similarity::Rbf,
-            Similarity::Expsin { period: 1.0 },
-            Similarity::Linear,
-            squared(Points::Stationary { w: w1 }),
-            squared(Points::Nonstationary { w1, w2 }),
+            Settings::softmax(mask),
+            Settings::rbf(mask),
+            Settings::expsin(1.0, mask),
+            Settings::linear(mask),
+            Settings::squared(Points::Stationary { w: w1 }, 1e-5, mask),
+            Settings::squared(Points::Nonstationary { w1, w2 }, 1e-5, mask),
         ]
     }
 
@@ -64,22 +60,18 @@ impl<T: Real> Parts<T> {
             Magnitude::None,
             Magnitude::Norm { p: 2.0 },
             Magnitude::Norm { p: 1.3 },
-            Magnitude::Released { p: 2.0, dropout },
+            Magnitude::Released { p: 2.0 },
         ];
-        for similarity in self.similarities() {
+        for kernel in self.masks.iter().flat_map(|mask| self.kernels(mask)) {
             for magnitude in magnitudes {
-                for mask in &self.masks {
-                    for form in [Form::Quadratic, Form::LinearTime] {
-                        for dropout in [None, dropout] {
-                            let settings = Settings {
-                                similarity,
-                                magnitude,
-                                mask,
-                                dropout,
-                                form,
-                            };
-                            f(&settings);
-                        }
+                for form in [Form::Quadratic, Form::LinearTime] {
+                    for dropout in [None, dropout] {
+                        f(&Settings {
+                            magnitude,
+                            dropout,
+                            form,
+                            ..kernel.clone()
+                        });
                     }
                 }
             }
@@ -126,9 +118,9 @@ fn attention<T: Real>() {
         }
         tried += 1;
     });
-    // 4 magnitudes x 4 masks x with and without dropout, the RBF similarity with 3; and the linear
-    // form of two kernels with 3 masks, without dropout on weights or on magnitudes.
-    assert_eq!(tried, 4 * 4 * 4 * 2 + 3 * 4 * 2 + 2 * 3 * 3);
+    // 6 kernels x 4 magnitudes x 4 masks x with and without dropout; and the linear form of two kernels
+    // with 3 masks, without dropout.
+    assert_eq!(tried, 6 * 4 * 4 * 2 + 2 * 4 * 3);
 }
 
 #[test]
@@ -216,14 +208,7 @@ fn decoding_allocates_where_its_memory_grows_and_nowhere_else() {
 #[test]
 fn an_added_allocation_is_seen() {
     on_one_thread(|| {
-        let mask = Mask::none();
-        let settings = Settings::<f32> {
-            similarity: Similarity::Rbf,
-            magnitude: Magnitude::Norm { p: 2.0 },
-            mask: &mask,
-            dropout: None,
-            form: Form::Automatic,
-        };
+        let settings = Settings::<f32>::softmax(&Mask::none());
         let x = Array4::ones((1, 1, 9, 2));
         let (workspace, mut output) = (Workspace::new(), x.clone());
         let mut call = || {

@@ -1,6 +1,6 @@
 //! Attention and its gradients hold little beside what they return.
 
-use bochner_attention::{Form, Magnitude, Mask, Points, Settings, Similarity, attend, attend_vjp};
+use bochner_attention::{Form, Magnitude, Mask, Points, Settings, attend};
 use bochner_numerics::allocations::peak;
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array4, ShapeBuilder};
@@ -19,24 +19,17 @@ fn random(shape: impl ShapeBuilder<Dim = ndarray::Ix4>, purpose: &str) -> Array4
 fn held(form: Form, mask: &Mask, length: usize) -> f64 {
     let [q, k, v] = ["q", "k", "v"].map(|name| random((1, HEADS, length, WIDTH), name));
     let [w1, w2] = ["w1", "w2"].map(|name| 0.1 * random((1, HEADS, POINTS, WIDTH), name));
+    let (w1, w2) = (w1.view(), w2.view());
     let settings = Settings {
-        similarity: Similarity::Squared {
-            points: Points::Nonstationary {
-                w1: w1.view(),
-                w2: w2.view(),
-            },
-            floor: 1e-5,
-        },
         magnitude: Magnitude::Norm { p: 1.5 },
-        mask,
-        dropout: None,
         form,
+        ..Settings::squared(Points::Nonstationary { w1, w2 }, 1e-5, mask)
     };
     let both = || {
         let (q, k, v) = (q.view(), k.view(), v.view());
         let attended = attend(q, k, v, &settings).unwrap();
         let cotangent = attended.output.view();
-        attend_vjp(q, k, v, &settings, &attended, cotangent).unwrap()
+        attended.vjp(cotangent).unwrap()
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
     let (_, bytes) = pool.build().unwrap().install(|| peak(both));

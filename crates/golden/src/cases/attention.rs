@@ -5,8 +5,7 @@ use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::{
-    AttentionGradients, Form, Magnitude, Mask, Points, PointsGradients, Settings, Similarity,
-    attend, attend_vjp, weights,
+    AttentionGradients, Magnitude, Mask, Points, PointsGradients, Settings, attend, weights,
 };
 use bochner_numerics::Real;
 use ndarray::{Array4, Axis, Ix3, Ix4};
@@ -20,18 +19,19 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
         Kernel::Squared => Some(GivenPoints::read(file)?),
         _ => None,
     };
-    let similarity = match (&points, kernel) {
-        (Some(points), _) => points.similarity(file.number("floor")?),
-        (None, Kernel::Expsin) => Similarity::Expsin { period: 1.0 },
-        (None, Kernel::Linear) => Similarity::Linear,
-        (None, _) => Similarity::Rbf,
+    let mask = mask(file)?;
+    let settings = match (&points, kernel) {
+        (Some(points), _) => points.settings(file.number("floor")?, &mask),
+        (None, Kernel::Expsin) => Settings::expsin(1.0, &mask),
+        (None, Kernel::Linear) => Settings::linear(&mask),
+        (None, _) => Settings::rbf(&mask),
     };
-    let settings = Settings {
-        similarity,
-        magnitude: magnitude(file)?,
-        mask: &mask(file)?,
-        dropout: None,
-        form: Form::Automatic,
+    let settings = match kernel {
+        Kernel::Softmax => Settings::softmax(&mask),
+        _ => Settings {
+            magnitude: magnitude(file)?,
+            ..settings
+        },
     };
     let (q, k, v) = (q.view(), k.view(), v.view());
     let attended = attend(q, k, v, &settings).map_err(Fault::refused)?;
@@ -42,7 +42,7 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
         computed.output("weights", &weights);
     }
     if let Some(g) = file.ranked_cotangent::<T, Ix4>()? {
-        let g = attend_vjp(q, k, v, &settings, &attended, g.view()).map_err(Fault::refused)?;
+        let g = attended.vjp(g.view()).map_err(Fault::refused)?;
         record(&g, points.as_ref(), &mut computed);
     }
     Ok(computed)
@@ -62,7 +62,9 @@ pub(super) fn record<T: Real>(
     }
 }
 
+#[derive(Clone, Copy)]
 enum Kernel {
+    Softmax,
     Rbf,
     Expsin,
     Linear,
@@ -84,7 +86,8 @@ pub(super) const VARIANTS: [&str; 9] = [
 
 fn kernel(file: &CaseFile) -> Result<Kernel, Fault> {
     Ok(match file.choice("variant", &VARIANTS)? {
-        "softmax" | "rbf_only" => Kernel::Rbf,
+        "softmax" => Kernel::Softmax,
+        "rbf_only" => Kernel::Rbf,
         "expsin" => Kernel::Expsin,
         "linear" => Kernel::Linear,
         _ => Kernel::Squared,
@@ -142,13 +145,13 @@ impl<T: Real> GivenPoints<T> {
         })
     }
 
-    pub(super) fn similarity(&self, floor: f64) -> Similarity<'_, T> {
+    pub(super) fn settings(&self, floor: f64, mask: &Mask) -> Settings<T> {
         let w1 = self.w1.view();
         let points = match &self.w2 {
             None => Points::Stationary { w: w1 },
             Some(w2) => Points::Nonstationary { w1, w2: w2.view() },
         };
-        Similarity::Squared { points, floor }
+        Settings::squared(points, floor, mask)
     }
 
     fn gradients(&self, gradients: &PointsGradients<T>, computed: &mut Computed) {

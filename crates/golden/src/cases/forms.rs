@@ -4,7 +4,7 @@ use super::attention::{GivenPoints, magnitude, mask, record};
 use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
-use bochner_attention::{Form, Settings, attend, attend_vjp, linear_time_state};
+use bochner_attention::{Form, Settings, attend, linear_time_state};
 use bochner_numerics::Real;
 use ndarray::{Array4, Ix4};
 
@@ -15,13 +15,11 @@ pub(super) fn both_forms<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let (q, k, v) = (q.view(), k.view(), v.view());
     let points = GivenPoints::read(file)?;
     let (magnitude, mask) = (magnitude(file)?, mask(file)?);
-    let similarity = points.similarity(file.number("floor")?);
+    let squared = points.settings(file.number("floor")?, &mask);
     let settings = |form| Settings {
-        similarity,
         magnitude,
-        mask: &mask,
-        dropout: None,
         form,
+        ..squared.clone()
     };
     let mut computed = Computed::default();
     let cotangent = file.ranked_cotangent::<T, Ix4>()?;
@@ -30,7 +28,7 @@ pub(super) fn both_forms<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
         let attended = attend(q, k, v, &settings).map_err(Fault::refused)?;
         computed.output("output", &attended.output);
         if let Some(g) = &cotangent {
-            let g = attend_vjp(q, k, v, &settings, &attended, g.view());
+            let g = attended.vjp(g.view());
             record(&g.map_err(Fault::refused)?, Some(&points), &mut computed);
         }
     }

@@ -6,8 +6,8 @@ use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::{
-    Copula, Cotangents, Drawn, Form, Inputs, Magnitude, Mask, Mechanism, Mikan, MikanGradients,
-    ParameterSpec, Pass, Points, Preset, Settings, Similarity, Stationarity, weights,
+    Copula, Cotangents, Drawn, Inputs, Magnitude, Mask, Mechanism, Mikan, MikanGradients,
+    ParameterSpec, Pass, Points, Preset, Settings, Stationarity, weights,
 };
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array1, Array4, ArrayD, ArrayView1, Ix4};
@@ -131,16 +131,9 @@ fn weights_of<T: Real>(
     inputs: &Inputs<T>,
     drawn: &Drawn<T>,
 ) -> Result<Array4<T>, Fault> {
-    let points = Points::of_sets(&drawn.points);
     let settings = Settings {
-        similarity: Similarity::Squared {
-            points,
-            floor: mikan.floor,
-        },
         magnitude: Magnitude::Norm { p: mikan.p },
-        mask: inputs.mask,
-        dropout: None,
-        form: Form::Automatic,
+        ..Settings::squared(Points::of_sets(&drawn.points), mikan.floor, inputs.mask)
     };
     weights(inputs.q, inputs.k, &settings).map_err(Fault::refused)
 }

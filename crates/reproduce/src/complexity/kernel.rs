@@ -1,9 +1,7 @@
 //! A squared kernel with random points, in either form.
 
 use crate::Error;
-use bochner_attention::{
-    Attended, DirectInit, Form, Magnitude, Mask, Points, Settings, Similarity, attend,
-};
+use bochner_attention::{Attended, DirectInit, Form, Magnitude, Mask, Points, Settings, attend};
 use bochner_numerics::{Seed, standard_normal};
 use bochner_spectral::direct_points;
 use ndarray::{Array3, Array4};
@@ -34,16 +32,12 @@ impl SquaredKernel {
         }
     }
 
-    pub(super) fn attend(&self, form: Form) -> Result<Attended<f32>, Error> {
+    pub(super) fn attend(&self, form: Form) -> Result<Attended<'_, f32>, Error> {
+        let points = Points::shared_nonstationary(self.w1.view(), self.w2.view());
         let settings = Settings {
-            similarity: Similarity::Squared {
-                points: Points::shared_nonstationary(self.w1.view(), self.w2.view()),
-                floor: 1e-5,
-            },
             magnitude: Magnitude::Norm { p: 2.0 },
-            mask: &Mask::none(),
-            dropout: None,
             form,
+            ..Settings::squared(points, 1e-5, &Mask::none())
         };
         let [q, k, v] = self.qkv.each_ref().map(|x| x.view());
         Ok(attend(q, k, v, &settings)?)

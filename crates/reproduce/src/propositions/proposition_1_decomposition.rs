@@ -3,7 +3,7 @@
 use super::case::{Case, each, head, largest, largest_difference, matrix, normalised};
 use super::{Allowed, Effort, Finding, Measure};
 use crate::Error;
-use bochner_attention::{Form, Magnitude, Mask, Settings, Similarity, magnitude, weights};
+use bochner_attention::{Magnitude, Mask, Settings, magnitude, weights};
 use bochner_kernels::{Kernel, Lengthscale, RbfConfig};
 use bochner_numerics::Tolerance;
 use ndarray::{Array2, Axis};
@@ -98,11 +98,8 @@ fn errors(mut case: Case) -> Result<Errors, Error> {
 
 fn attended(q: &Array2<f64>, k: &Array2<f64>, p: f64) -> Result<Array2<f64>, Error> {
     let settings = Settings {
-        similarity: Similarity::Rbf,
         magnitude: Magnitude::Norm { p },
-        mask: &Mask::none(),
-        dropout: None,
-        form: Form::Quadratic,
+        ..Settings::rbf(&Mask::none())
     };
     Ok(matrix(weights(
         head(q.view()).view(),

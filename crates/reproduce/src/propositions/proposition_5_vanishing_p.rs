@@ -4,7 +4,7 @@ use super::case::{Case, each, head, larger, largest, largest_difference, matrix}
 use super::{Allowed, Effort, Finding, Measure};
 use crate::Error;
 use crate::report::{Axis, Chart, Marks, Series};
-use bochner_attention::{Form, Magnitude, Mask, Points, Settings, Similarity, weights};
+use bochner_attention::{Form, Magnitude, Mask, Points, Settings, weights};
 use bochner_numerics::Tolerance;
 use ndarray::{Array2, Array3, ArrayView1, Axis as NdAxis, array, concatenate};
 
@@ -227,18 +227,16 @@ impl Similar {
         mask: &Mask,
     ) -> Result<Array2<f64>, Error> {
         let similarity = match self {
-            Self::Rbf => Similarity::Rbf,
-            Self::Squared { w1, w2 } => Similarity::Squared {
-                points: Points::shared_nonstationary(w1.view(), w2.view()),
-                floor: 1e-5,
-            },
+            Self::Rbf => Settings::rbf(mask),
+            Self::Squared { w1, w2 } => {
+                let points = Points::shared_nonstationary(w1.view(), w2.view());
+                Settings::squared(points, 1e-5, mask)
+            }
         };
         let settings = Settings {
-            similarity,
             magnitude,
-            mask,
-            dropout: None,
             form: Form::Quadratic,
+            ..similarity
         };
         let (q, k) = (head(q.view()), head(k.view()));
         Ok(matrix(weights(q.view(), k.view(), &settings)?))

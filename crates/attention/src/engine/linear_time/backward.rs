@@ -7,16 +7,18 @@
 
 use super::forward::start;
 use super::plan::{Part, Span};
-use super::squares::Squares;
+use super::squares::FiniteRank;
 use super::{Augmented, LinearTime, Sums};
+use crate::engine::Level;
+use crate::engine::backward::{Cotangent, HeadGradients};
 use crate::engine::backward::{GradientRows, Scratch};
-use crate::engine::sweep::dot;
-use crate::engine::{Cotangent, HeadGradients, Level};
+use crate::engine::lanes::dot;
+use crate::score::Score;
 use bochner_numerics::{Real, parallel};
 use std::borrow::Cow;
 use std::ops::Range;
 
-impl<T: Real> LinearTime<'_, T> {
+impl<T: Real, S: Score<T>> LinearTime<'_, T, S> {
     /// Gradients of the head, given what its parts start from.
     pub(crate) fn backward(&self, starts: &[Sums<T>], given: &Cotangent<T>) -> HeadGradients<T> {
         let mut gradients = HeadGradients::zeros(&self.head, 0..self.head.rows.queries);
@@ -75,7 +77,7 @@ impl<T: Real> LinearTime<'_, T> {
     fn pull_span(
         &self,
         span: &Span,
-        squares: &mut Squares<T>,
+        squares: &mut S::Rank,
         sums: &Sums<T>,
         given: &Cotangent<T>,
         gradients: &mut GradientRows<T>,
@@ -130,7 +132,7 @@ impl<T: Real> LinearTime<'_, T> {
         &self,
         queries: Range<usize>,
         given: &Cotangent<T>,
-        squares: &mut Squares<T>,
+        squares: &mut S::Rank,
         sums: &mut Sums<T>,
     ) {
         if !queries.is_empty() {
@@ -179,7 +181,7 @@ impl<T: Real> LinearTime<'_, T> {
     fn pull_span_keys(
         &self,
         keys: &Range<usize>,
-        squares: &mut Squares<T>,
+        squares: &mut S::Rank,
         sums: &Sums<T>,
         gradients: &mut GradientRows<T>,
     ) {

@@ -1,4 +1,4 @@
-//! The same sums for narrow values, spread over the columns of x instead of over its features.
+//! Sums for narrow values, spread over the columns of x instead of over its features.
 
 use super::Augmented;
 use super::features::{add_transposed, transpose};
@@ -18,7 +18,7 @@ const GROUP: usize = 8;
 /// takes part in one product with each later column. Of the symmetric matrix $\sum_j y_{jn} x_j x_j^T$
 /// a group of columns has the rows from its own first one on; those below its own are doubled, so that
 /// $\sum_{ab} S_{nab} x_a x_b$ over what is stored is what it is over the whole.
-pub(super) struct Columns<T> {
+pub(crate) struct Columns<T> {
     /// The scaled rows x, and the same transposed.
     rows: Buffer<T>,
     columns: Buffer<T>,

@@ -13,7 +13,7 @@ use std::ops::Range;
 /// A feature a row: then each is one product of two rows of x, and $\psi$ may stand on either side
 /// of a matrix product as it is. Features are made as many at a time as the cache has room for, and
 /// again whenever they are needed: that is one multiplication, where each then takes part in dv.
-pub(super) struct SymmetricFeatures<T> {
+pub(crate) struct SymmetricFeatures<T> {
     /// The scaled rows x, transposed.
     columns: Buffer<T>,
     rows: usize,

@@ -1,11 +1,12 @@
 //! The forward pass: keys are summed up, queries read the sums.
 
 use super::plan::{Part, Span};
-use super::squares::Squares;
+use super::squares::FiniteRank;
 use super::{Augmented, LinearTime, Sums};
 use crate::engine::output::normalise;
 use crate::engine::product::add_product;
-use crate::engine::{Level, OutputRows, RowStatistics};
+use crate::engine::{Level, OutputRows, RowStatistics, multiply_finite};
+use crate::score::Score;
 use bochner_numerics::operations::record;
 use bochner_numerics::{Buffer, Mat, Operations, Real, parallel};
 use std::borrow::Cow;
@@ -22,8 +23,8 @@ pub(super) fn start<T>(starts: &[Sums<T>], p: usize) -> &Sums<T> {
 
 /// Adds the last positions of a causal sequence to the sums over those before; with an output,
 /// attends from them to all so far. The plan is one after these sums.
-pub(crate) fn follow<T: Real>(
-    head: LinearTime<T>,
+pub(crate) fn follow<T: Real, S: Score<T>>(
+    head: LinearTime<T, S>,
     sums: &mut Sums<T>,
     mut out: Option<OutputRows<T>>,
 ) {
@@ -38,13 +39,13 @@ pub(crate) fn follow<T: Real>(
     }
 }
 
-impl<T: Real> LinearTime<'_, T> {
+impl<T: Real, S: Score<T>> LinearTime<'_, T, S> {
     /// What the parts start from.
     pub(crate) fn starts(&self) -> Buffer<Sums<T>> {
         // Of the last part of a causal sequence nobody reads the sums.
         let parts = self.plan.key_parts();
         let count = parts.len() - usize::from(self.plan.causal).min(parts.len());
-        let mut sums = self.head.workspace.sums.empty(count + 1);
+        let mut sums = self.head.workspace.pool().empty(count + 1);
         let sum = |p| self.sum_part(self.plan.key_parts().nth(p).expect("one of them"));
         parallel::map_into(count, sum, &mut sums);
         self.join(&mut sums);
@@ -94,12 +95,7 @@ impl<T: Real> LinearTime<'_, T> {
     }
 
     /// Adds keys, weighted relative to the reference that the sums have.
-    pub(super) fn add_keys(
-        &self,
-        keys: Range<usize>,
-        squares: &mut Squares<T>,
-        sums: &mut Sums<T>,
-    ) {
+    pub(super) fn add_keys(&self, keys: Range<usize>, squares: &mut S::Rank, sums: &mut Sums<T>) {
         if !keys.is_empty() {
             let weighted = self.weighted_values(&keys, sums.reference);
             sums.add(
@@ -136,13 +132,13 @@ impl<T: Real> LinearTime<'_, T> {
     }
 
     /// From what the queries of a span read to what those of the next do.
-    pub(super) fn step(&self, span: &Span, squares: &mut Squares<T>, sums: &mut Sums<T>) {
+    pub(super) fn step(&self, span: &Span, squares: &mut S::Rank, sums: &mut Sums<T>) {
         sums.raise(span.after);
         self.add_keys(span.keys.clone(), squares, sums);
     }
 
     /// Outputs and statistics of a span's queries.
-    fn read(&self, span: &Span, squares: &mut Squares<T>, sums: &Sums<T>, out: OutputRows<T>) {
+    fn read(&self, span: &Span, squares: &mut S::Rank, sums: &Sums<T>, out: OutputRows<T>) {
         let OutputRows { output, statistics } = out;
         let (width, queries) = (self.head.value_width(), span.queries.clone());
         let references = &self.plan.rows[queries.clone()];
@@ -165,7 +161,8 @@ impl<T: Real> LinearTime<'_, T> {
                 add_row(out, row, factor, read, &sums.totals, self.floor);
             }
         }
-        normalise(output, width, statistics);
+        normalise::<T, S::Norm>(output, width, statistics);
+        multiply_finite(output, self.head.unit);
     }
 
     /// Adds what a span's queries make of its own keys, pair by pair.

@@ -18,23 +18,28 @@ mod backward;
 mod columns;
 mod features;
 mod forward;
+mod heads;
 mod plan;
 mod squares;
+mod state;
 mod sums;
 
-use super::{Exponents, Head, Level, Score};
+use super::{Exponents, Head, Level};
+use crate::score::{Score, SquareOf};
 use bochner_numerics::{Buffer, Buffers, Real};
-use squares::Squares;
+use plan::Plan;
 use std::ops::Range;
-
-pub(crate) use forward::{Starts, follow};
-pub(crate) use plan::{Plan, Span};
 use sums::Augmented;
-pub(crate) use sums::Sums;
+
+pub(super) use forward::Starts;
+pub(super) use heads::{attend, decode, pull_back};
+pub(crate) use squares::{FiniteRank, NoRank, Squares};
+pub(crate) use state::linear_time_state;
+pub(super) use sums::Sums;
 
 /// One head in the linear-time form.
-pub(crate) struct LinearTime<'a, T> {
-    head: Head<'a, T>,
+struct LinearTime<'a, T, S> {
+    head: Head<'a, T, S>,
     exponents: &'a Exponents,
     /// $1 / \sqrt c$: the product of features scaled by it is f itself.
     scale: T,
@@ -42,45 +47,35 @@ pub(crate) struct LinearTime<'a, T> {
     plan: &'a Plan,
 }
 
-impl<T: Real> Head<'_, T> {
-    /// What there is to do for it, one of `heads` heads; `None` if its score is not a squared kernel.
-    pub(crate) fn plan(&self, heads: usize) -> Option<Plan> {
-        let (Score::Squared { exponents, .. }, keys) = (self.score, self.right.shape().0) else {
-            return None;
-        };
-        Some(Plan::new(
-            self.workspace,
-            &self.rows,
-            exponents,
-            keys,
-            heads,
-            self.value_width(),
-        ))
+impl<T: Real, S: Score<T>> Head<'_, T, S> {
+    /// What there is to do for the head, one of `heads` heads.
+    fn plan(&self, heads: usize) -> Plan {
+        let exponents = self.exponents.expect(PRODUCTS);
+        let keys = self.values.shape().0;
+        let (workspace, width) = (self.workspace, self.value_width());
+        Plan::new(workspace, &self.rows, exponents, keys, heads, width)
     }
 }
 
-impl<'a, T: Real> LinearTime<'a, T> {
-    /// With a plan made for it; `None` if its score is not a squared kernel.
-    pub(crate) fn new(head: Head<'a, T>, plan: &'a Plan) -> Option<Self> {
-        let Score::Squared {
-            normaliser,
+/// Why a kernel with a linear-time form has exponents.
+const PRODUCTS: &str = "weights that are products have a factor of each key";
+
+impl<'a, T: Real, S: Score<T>> LinearTime<'a, T, S> {
+    /// A head with a plan made for it.
+    fn new(head: Head<'a, T, S>, plan: &'a Plan) -> Self {
+        let square = head.score.square_of();
+        let SquareOf { scale, floor } = square.expect("checked with the settings");
+        Self {
+            exponents: head.exponents.expect(PRODUCTS),
+            scale,
             floor,
-            exponents,
-        } = head.score
-        else {
-            return None;
-        };
-        Some(Self {
-            exponents,
-            scale: T::of(normaliser.sqrt().recip()),
-            floor: T::of(*floor),
             plan,
             head,
-        })
+        }
     }
 
     /// The sums over no keys.
-    pub(crate) fn zeros(&self) -> Sums<T> {
+    fn zeros(&self) -> Sums<T> {
         let count = self.plan.order.count(self.head.width());
         Sums::zeros(self.numbers(), count, self.head.value_width())
     }
@@ -89,38 +84,15 @@ impl<'a, T: Real> LinearTime<'a, T> {
         &self.head.workspace.numbers
     }
 
-    /// $g_j$ of the keys in sums over all of them.
-    pub(crate) fn key_weights(&self, sums: &Sums<T>) -> Buffer<T> {
-        self.relative(0..self.head.values.shape().0, sums.reference)
-    }
-
     /// $g_j$ of some keys.
     fn relative(&self, keys: Range<usize>, reference: Level) -> Buffer<T> {
         let mut g = self.numbers().empty(keys.len());
-        self.exponents.relative(0, keys, reference, &mut g);
+        self.exponents.relative(keys, reference, &mut g);
         g
     }
 
-    /// Calls `f(a, b, x)` with every entry of $\sum_j g_j y_{jn} \phi_j \phi_j^T$ of `width`
-    /// features, `n` being a column of $[v | 1]$.
-    pub(crate) fn second_moment(
-        &self,
-        sums: &Sums<T>,
-        width: usize,
-        n: usize,
-        mut f: impl FnMut(usize, usize, T),
-    ) {
-        let unscaled = (self.scale * self.scale).recip();
-        let f = |a, b, x| f(a, b, unscaled * x);
-        (self.plan.order).each_entry(&sums.moments, width, n, f);
-    }
-
-    fn squares(&self) -> Squares<T> {
-        Squares::new(
-            self.plan.order,
-            self.numbers(),
-            self.head.width(),
-            self.scale,
-        )
+    fn squares(&self) -> S::Rank {
+        let (order, width) = (self.plan.order, self.head.width());
+        S::Rank::new(order, self.numbers(), width, self.scale)
     }
 }

@@ -1,9 +1,9 @@
-//! Who is summed up before whom.
+//! The order in which blocks of keys are summed up and read.
 
 use super::squares::Order;
 use crate::Workspace;
 use crate::engine::{Exponents, Level, Rows, blocks};
-use bochner_numerics::Buffer;
+use bochner_numerics::{Buffer, Real};
 use std::ops::Range;
 
 /// Positions of a block.
@@ -46,7 +46,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Of a head that keeps `keys` keys with values of some width, one of `heads`.
-    pub(super) fn new<T>(
+    pub(super) fn new<T: Real>(
         workspace: &Workspace<T>,
         rows: &Rows,
         exponents: &Exponents,
@@ -55,7 +55,7 @@ impl Plan {
         value_width: usize,
     ) -> Self {
         let causal = rows.mask.is_causal();
-        let spans = |count: usize| workspace.spans.empty(count.div_ceil(BLOCK));
+        let spans = |count: usize| workspace.pool().empty(count.div_ceil(BLOCK));
         let (mut for_queries, mut for_keys) = (spans(rows.queries), spans(rows.keys));
         if causal {
             causal_spans(rows, exponents, keys, &mut for_keys);
@@ -71,7 +71,7 @@ impl Plan {
             for_queries.extend(blocks(0..rows.queries, BLOCK).map(|block| span(block, 0..0)));
             for_keys.extend(blocks(0..keys, BLOCK).map(|block| span(0..0, block)));
         }
-        let mut references = workspace.levels.empty(rows.queries);
+        let mut references = workspace.pool().empty(rows.queries);
         let limits = (0..rows.queries).map(|i| rows.limit(i));
         references.extend(exponents.running_references(limits));
         Self {
@@ -84,7 +84,7 @@ impl Plan {
         }
     }
 
-    /// The same after earlier keys, of which this is the largest exponent; for few positions.
+    /// The plan after earlier keys, of which this is the largest exponent; for few positions.
     pub(crate) fn after(mut self, earlier: Level) -> Self {
         self.order = Order::Features;
         let spans = self.queries.iter_mut().chain(self.keys.iter_mut());

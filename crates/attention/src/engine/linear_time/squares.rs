@@ -8,7 +8,7 @@ use bochner_numerics::{Buffers, Mat, Real};
 /// Which of two factors of $x_a x_b y_n$ are multiplied first; the product with the third, summed up
 /// over positions, is a matrix product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// Two columns of x: less work for wide values, and for few positions at a time.
     Features,
     /// A column of x and one of y: less memory traffic for narrow values.
@@ -66,23 +66,78 @@ impl Order {
     }
 }
 
-/// Rows x of which $(x \cdot y)^2$ is wanted.
-pub(super) enum Squares<T> {
+/// Rows x of which $(x \cdot y)^2$ is wanted: the squared kernel never writes all of its features
+/// down.
+pub(crate) enum Squares<T> {
     Features(SymmetricFeatures<T>),
     Columns(Columns<T>),
 }
 
-impl<T: Real> Squares<T> {
-    /// Of no rows; later of $x = $ `scale` times rows of `width` numbers.
-    pub(super) fn new(order: Order, buffers: &Buffers<T>, width: usize, scale: T) -> Self {
+/// Rows as factors of a kernel that is an inner product of finitely many features: sums over keys can
+/// be taken before any query is known.
+pub(crate) trait FiniteRank<T: Real>: Sized + Send {
+    /// No rows; later $x = $ `scale` times rows of `width` numbers.
+    fn new(order: Order, buffers: &Buffers<T>, width: usize, scale: T) -> Self;
+
+    /// Takes other rows, in the same memory.
+    fn of(&mut self, rows: Mat<T>) -> &mut Self;
+
+    /// Adds the features of each row, times its y, to the moments.
+    fn add_to(&mut self, y: &Augmented<T>, moments: &mut Augmented<T>);
+
+    /// What each row makes of the moments.
+    fn read(&mut self, moments: &Augmented<T>, buffers: &Buffers<T>) -> Augmented<T>;
+
+    /// Adds to the gradient with respect to the rows that of each row's y times what the row reads.
+    fn pull_back(&mut self, moments: &Augmented<T>, y: &Augmented<T>, gradient: &mut [T]);
+
+    /// [`FiniteRank::read`] and [`FiniteRank::pull_back`] at once.
+    fn read_and_pull_back(
+        &mut self,
+        moments: &Augmented<T>,
+        y: &Augmented<T>,
+        gradient: &mut [T],
+        buffers: &Buffers<T>,
+    ) -> Augmented<T> {
+        self.pull_back(moments, y, gradient);
+        self.read(moments, buffers)
+    }
+}
+
+/// A kernel without such features.
+pub(crate) enum NoRank {}
+
+impl<T: Real> FiniteRank<T> for NoRank {
+    fn new(_: Order, _: &Buffers<T>, _: usize, _: T) -> Self {
+        unreachable!("only kernels with a linear-time form make features")
+    }
+
+    fn of(&mut self, _: Mat<T>) -> &mut Self {
+        match *self {}
+    }
+
+    fn add_to(&mut self, _: &Augmented<T>, _: &mut Augmented<T>) {
+        match *self {}
+    }
+
+    fn read(&mut self, _: &Augmented<T>, _: &Buffers<T>) -> Augmented<T> {
+        match *self {}
+    }
+
+    fn pull_back(&mut self, _: &Augmented<T>, _: &Augmented<T>, _: &mut [T]) {
+        match *self {}
+    }
+}
+
+impl<T: Real> FiniteRank<T> for Squares<T> {
+    fn new(order: Order, buffers: &Buffers<T>, width: usize, scale: T) -> Self {
         match order {
             Order::Features => Self::Features(SymmetricFeatures::new(buffers, width, scale)),
             Order::Columns => Self::Columns(Columns::new(buffers, width, scale)),
         }
     }
 
-    /// The same of other rows, in the same memory.
-    pub(super) fn of(&mut self, phi: Mat<T>) -> &mut Self {
+    fn of(&mut self, phi: Mat<T>) -> &mut Self {
         match self {
             Self::Features(psi) => drop(psi.of(phi)),
             Self::Columns(x) => drop(x.of(phi)),
@@ -90,37 +145,28 @@ impl<T: Real> Squares<T> {
         self
     }
 
-    /// Adds each row's square, times its y, to the moments.
-    pub(super) fn add_to(&mut self, y: &Augmented<T>, moments: &mut Augmented<T>) {
+    fn add_to(&mut self, y: &Augmented<T>, moments: &mut Augmented<T>) {
         match self {
             Self::Features(psi) => psi.add_to(y, moments),
             Self::Columns(x) => x.add_to(y, moments),
         }
     }
 
-    /// What each row makes of the moments.
-    pub(super) fn read(&mut self, moments: &Augmented<T>, buffers: &Buffers<T>) -> Augmented<T> {
+    fn read(&mut self, moments: &Augmented<T>, buffers: &Buffers<T>) -> Augmented<T> {
         match self {
             Self::Features(psi) => psi.read(moments, buffers),
             Self::Columns(x) => x.read(moments),
         }
     }
 
-    /// Adds to the gradient with respect to `phi` that of each row's y times what the row reads.
-    pub(super) fn pull_back(
-        &mut self,
-        moments: &Augmented<T>,
-        y: &Augmented<T>,
-        gradient: &mut [T],
-    ) {
+    fn pull_back(&mut self, moments: &Augmented<T>, y: &Augmented<T>, gradient: &mut [T]) {
         match self {
             Self::Features(psi) => psi.pull_back(moments, y, gradient),
             Self::Columns(x) => drop(x.pull_back(moments, y, gradient)),
         }
     }
 
-    /// Both.
-    pub(super) fn read_and_pull_back(
+    fn read_and_pull_back(
         &mut self,
         moments: &Augmented<T>,
         y: &Augmented<T>,

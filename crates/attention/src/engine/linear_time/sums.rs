@@ -1,6 +1,6 @@
 //! Sums over positions, from which any other position can be attended to.
 
-use super::squares::Squares;
+use super::squares::FiniteRank;
 use crate::engine::Level;
 use bochner_numerics::{Buffer, Buffers, Mat, Real};
 
@@ -66,7 +66,7 @@ fn add<T: Real>(sums: &mut [T], more: &[T]) {
 #[derive(Clone, Debug)]
 pub(crate) struct Sums<T> {
     pub(super) reference: Level,
-    /// S, in the order of its [`Squares`].
+    /// S, in the order of its features.
     pub(super) moments: Augmented<T>,
     /// $\sum_j g_j y_j$.
     pub(super) totals: Augmented<T>,
@@ -99,7 +99,12 @@ impl<T: Real> Sums<T> {
     }
 
     /// Adds weighted rows `y`.
-    pub(super) fn add(&mut self, squares: &mut Squares<T>, y: &Augmented<T>, buffers: &Buffers<T>) {
+    pub(super) fn add(
+        &mut self,
+        squares: &mut impl FiniteRank<T>,
+        y: &Augmented<T>,
+        buffers: &Buffers<T>,
+    ) {
         squares.add_to(y, &mut self.moments);
         self.totals.add(&y.total(buffers));
     }
@@ -122,7 +127,7 @@ impl<T: Real> Sums<T> {
         self.totals.add(&other.totals);
     }
 
-    /// The same of values divided by a power of two.
+    /// The sums of values that are divided by a power of two.
     pub(crate) fn with_divided_values(&self, power: i32) -> Self {
         let mut sums = self.clone();
         for x in (sums.moments.wide.iter_mut()).chain(sums.totals.wide.iter_mut()) {

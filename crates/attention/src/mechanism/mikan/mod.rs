@@ -3,13 +3,12 @@
 mod average;
 
 use super::is_default;
-use super::squared::{Sets, SquaredKernel, shown};
+use super::squared::{SavedKernel, Sets, SquaredKernel, shown};
 use super::{ika_ns::IKA_NS, ika_s::IKA_S, ikan::IKAN};
-use crate::attend::State;
 use crate::error::{Error, non_negative, same_shape};
 use crate::mechanism::Described;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass};
-use crate::{Form, OwnedSettings};
+use crate::{Form, Settings};
 use bochner_numerics::Real;
 use bochner_spectral::{
     Copula, Drawn, DrawnCotangents, Features, Implicit, ParameterSpec, Posterior, Preset, Size,
@@ -142,7 +141,7 @@ struct Saved<T> {
     settings: Mikan,
     drawn: Drawn<T>,
     frequencies: Sets<T>,
-    state: State<T>,
+    kernel: SavedKernel<T>,
 }
 
 impl Mikan {
@@ -159,19 +158,19 @@ impl Mikan {
     ) -> Result<Forward<T>, Error> {
         let drawn = self.draw(inputs, parameters, eps)?;
         let frequencies = self.frequencies(&drawn);
-        let attended = self.kernel().attend(inputs, &frequencies, pass)?;
+        let (output, kernel) = self.kernel().attend(inputs, &frequencies, pass)?;
         let mut penalty = drawn.kl.mapv(|kl| kl * T::of(self.beta));
         if let Some(entropy) = drawn.latent.as_ref().and_then(|latent| latent.entropy()) {
             penalty += entropy;
         }
         Ok(Forward::new(
-            attended.output,
+            output,
             penalty,
             Saved {
                 settings: self.clone(),
                 drawn,
                 frequencies,
-                state: attended.state,
+                kernel,
             },
         ))
     }
@@ -199,7 +198,7 @@ impl Mikan {
         let Saved {
             drawn,
             frequencies,
-            state,
+            kernel,
             ..
         } = self.saved(forward)?;
         let penalty = cotangent.penalty;
@@ -208,7 +207,7 @@ impl Mikan {
             inputs,
             frequencies,
             pass,
-            (state, forward.output.view()),
+            (kernel, forward.output.view()),
             cotangent.output,
         )?;
         let cotangent = DrawnCotangents {
@@ -405,14 +404,10 @@ impl<T: Real> Mechanism<T> for Mikan {
         self.average_vjp(inputs, flat, pass, forward, cotangent)
     }
 
-    fn settings(
-        &self,
-        inputs: &Inputs<T>,
-        flat: &[T],
-        pass: &Pass,
-    ) -> Result<OwnedSettings<T>, Error> {
+    fn settings(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
         let drawn = self.draw(inputs, flat, self.single_noise(inputs, pass)?)?;
-        self.kernel().owned(&self.frequencies(&drawn), pass)
+        self.kernel()
+            .settings(inputs.mask, &self.frequencies(&drawn), pass)
     }
 
     /// Weights are averaged over the draws, like the output; the rest is that of the first draw.

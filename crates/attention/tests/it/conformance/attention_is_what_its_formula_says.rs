@@ -2,11 +2,9 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
-use bochner_attention::{
-    Magnitude, Pass, Points, Settings, Similarity, attend, attend_vjp, weights,
-};
-use bochner_numerics::{finite_difference, relative_error};
-use ndarray::{Array4, ArrayView1, s};
+use bochner_attention::{IkanDirect, Magnitude, Pass, Points, Preset, attend, weights};
+use bochner_numerics::{DropoutMask, finite_difference, relative_error};
+use ndarray::{Array4, ArrayView1, Axis, s};
 
 type Vector<'a> = ArrayView1<'a, f64>;
 
@@ -37,10 +35,11 @@ fn kernel(points: &Points<f64>, b: usize, m: usize, q: Vector, k: Vector) -> f64
     }
 }
 
-fn similarity(settings: &Settings<f64>, b: usize, m: usize, q: Vector, k: Vector) -> f64 {
+fn similarity(settings: &Plain<f64>, b: usize, m: usize, q: Vector, k: Vector) -> f64 {
     let root = (q.len() as f64).sqrt();
     let distance: f64 = q.iter().zip(k).map(|(q, k)| (q - k).powi(2)).sum();
     match &settings.similarity {
+        Similarity::Softmax => (q.dot(&k) / root).exp(),
         Similarity::Rbf => (-distance / (2.0 * root)).exp(),
         Similarity::Expsin { period } => {
             let sine = (std::f64::consts::PI * distance.sqrt() / period).sin();
@@ -55,20 +54,23 @@ fn norm_square(x: Vector, p: f64) -> f64 {
     x.iter().map(|x| x.abs().powf(p)).sum::<f64>().powf(2.0 / p)
 }
 
-fn exponent(magnitude: Magnitude, q: Vector, k: Vector, pair: u64) -> f64 {
+fn exponent(magnitude: Magnitude, q: Vector, k: Vector, factor: f64) -> f64 {
     let d = q.len() as f64;
     match magnitude {
         Magnitude::None => 0.0,
         Magnitude::Norm { p } => norm_square(k, p) / (2.0 * d.sqrt()),
-        Magnitude::Released { p, dropout } => {
-            let factor: f64 = dropout.map_or(1.0, |dropout| dropout.factor(pair));
+        Magnitude::Released { p } => {
             factor * (norm_square(q, p) + norm_square(k, p)) / (2.0 * d.powf(0.25))
         }
     }
 }
 
-/// Weights before and after dropout.
-fn expected(settings: &Settings<f64>, example: &Example<f64>) -> [Array4<f64>; 2] {
+/// Weights before and after dropout, with another dropout on the magnitudes of pairs.
+fn expected(
+    settings: &Plain<f64>,
+    on_magnitudes: Option<DropoutMask>,
+    example: &Example<f64>,
+) -> [Array4<f64>; 2] {
     let (batch, heads, queries, _) = example.q.dim();
     let keys = example.k.dim().2;
     let mut weights = Array4::<f64>::zeros((batch, heads, queries, keys));
@@ -84,7 +86,8 @@ fn expected(settings: &Settings<f64>, example: &Example<f64>) -> [Array4<f64>; 2
                 example.q.slice(s![b, m, i, ..]),
                 example.k.slice(s![b, m, j, ..]),
             );
-            let u = exponent(settings.magnitude, q, k, pair(j));
+            let factor = on_magnitudes.map_or(1.0, |mask| mask.factor(pair(j)));
+            let u = exponent(settings.magnitude, q, k, factor);
             row[j] = similarity(settings, b, m, q, k) * u.exp();
         }
         let total = row.sum();
@@ -109,22 +112,24 @@ fn weighted(weights: &Array4<f64>, v: &Array4<f64>) -> Array4<f64> {
     })
 }
 
-fn check(settings: &Settings<f64>, example: &Example<f64>, label: &str) {
-    let [want, dropped] = expected(settings, example);
+fn check(settings: &Plain<f64>, example: &Example<f64>, label: &str) {
+    let [want, dropped] = expected(settings, None, example);
     let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
-    assert_near(&weights(q, k, settings).unwrap(), &want, label);
+    assert_near(&weights(q, k, &settings.settings()).unwrap(), &want, label);
     let want = weighted(&dropped, &example.v);
-    assert_near(&attend(q, k, v, settings).unwrap().output, &want, label);
+    assert_near(
+        &attend(q, k, v, &settings.settings()).unwrap().output,
+        &want,
+        label,
+    );
 }
 
 /// Weights and outputs of a mechanism, from the points that it shows.
 pub(crate) fn weights_follow_the_formula(case: &Case<f64>) {
-    let passes: &[Pass] = match case.formula().magnitude {
-        // Where dropout falls on the magnitudes, its draw is not shown; of several draws only one is.
-        Magnitude::Released { .. } if case.is_averaged() => &[],
-        Magnitude::Released { .. } => &[EVALUATION],
-        _ if case.is_averaged() => &[TRAINING],
-        _ => &[EVALUATION, TRAINING],
+    // One draw of several is shown, and training takes one.
+    let passes: &[Pass] = match case.is_averaged() {
+        true => &[TRAINING],
+        false => &[EVALUATION, TRAINING],
     };
     case.with_every_mask(5, 6, |case, example, mask, label| {
         for pass in passes {
@@ -144,12 +149,21 @@ pub(crate) fn weights_follow_the_formula(case: &Case<f64>) {
             };
             let dropout = pass.weight_dropout().unwrap();
             let settings = with(similarity, magnitude, mask, dropout);
-            let [want, dropped] = expected(&settings, example);
+            let on_magnitudes = on_magnitudes(magnitude, pass);
+            let [want, dropped] = expected(&settings, on_magnitudes, example);
             assert_near(&shown.weights, &want, label);
             let want = weighted(&dropped, &example.v);
             assert_near(&case.output(example, mask, pass), &want, label);
         }
     });
+}
+
+/// What the released code's training multiplies the magnitudes of pairs with.
+fn on_magnitudes(magnitude: Magnitude, pass: &Pass) -> Option<DropoutMask> {
+    let trained = matches!(pass, Pass::Training { .. });
+    let seed = pass.seed().child("magnitude dropout");
+    let mask = DropoutMask::new(0.1, seed).unwrap();
+    (trained && matches!(magnitude, Magnitude::Released { .. })).then_some(mask)
 }
 
 fn assert_near(got: &Array4<f64>, want: &Array4<f64>, label: &str) {
@@ -174,15 +188,8 @@ fn across_blocks() {
     let (queries, keys) = (130, 515);
     let (example, sets) = (Example::new(queries, keys), PointSets::new());
     for name in SIMILARITIES {
-        let released = Magnitude::Released {
-            p: 1.5,
-            dropout: dropout(0.3, "magnitude"),
-        };
         for (mask_name, mask) in masks(queries, keys) {
-            for magnitude in [Magnitude::Norm { p: 1.5 }, released] {
-                if name == "rbf" && magnitude == released {
-                    continue;
-                }
+            for magnitude in [Magnitude::Norm { p: 1.5 }, Magnitude::Released { p: 1.5 }] {
                 let similarity = sets.similarity(name);
                 let settings = with(similarity, magnitude, &mask, dropout(0.3, "weights"));
                 let label = format!("{name}, {magnitude:?}, mask: {mask_name}");
@@ -195,46 +202,27 @@ fn across_blocks() {
 /// One key is so loud that beside it all others vanish, except where its magnitude is dropped.
 #[test]
 fn a_loud_key_counts_for_little_where_it_is_dropped() {
-    let (queries, keys, loud) = (40, 3, 30.0);
-    let (mut example, sets) = (Example::<f64>::new(queries, keys), PointSets::new());
-    example.k.slice_mut(s![.., .., 1, ..]).fill(loud);
-    let mask = dropout(0.3, "magnitude").unwrap();
-    let (p, root) = (2.0, (WIDTH as f64).powf(0.25));
-    let magnitude = Magnitude::Released {
-        p,
-        dropout: Some(mask),
+    let (queries, keys, loud) = (60, 3, 30.0);
+    let released = IkanDirect {
+        preset: Preset::Released,
+        points: 4,
+        ..IkanDirect::default()
     };
-    let none = bochner_attention::Mask::none();
-    let settings = with(sets.similarity("expsin"), magnitude, &none, None);
-    let got = weights(example.q.view(), example.k.view(), &settings).unwrap();
-    let (mut dropped, mut pair) = (0, 0..);
-    for ((b, m, i), row) in ndarray::indices((BATCH, HEADS, queries))
-        .into_iter()
-        .zip(got.rows())
-    {
-        let kept: Vec<f64> = (0..keys)
-            .map(|_| mask.factor(pair.next().unwrap()))
-            .collect();
-        if kept[1] != 0.0 {
-            assert_eq!(row.to_vec(), [0.0, 1.0, 0.0]);
-            continue;
-        }
-        dropped += 1;
-        let q = example.q.slice(s![b, m, i, ..]);
-        let key = |j: usize| {
-            let k = example.k.slice(s![b, m, j, ..]);
-            let sum = norm_square(q, p) + norm_square(k, p);
-            let u = if kept[j] == 0.0 {
-                0.0
-            } else {
-                kept[j] * sum / (2.0 * root)
-            };
-            similarity(&settings, b, m, q, k) * u.exp()
-        };
-        let all = [key(0), key(1), key(2)];
-        let total: f64 = all.iter().sum();
-        for (got, want) in row.iter().zip(all) {
-            assert!((got - want / total).abs() < 1e-12, "{row} {all:?}");
+    let case = Case::<f64>::of(released.into());
+    let mut example = Example::new(queries, keys);
+    example.k.slice_mut(s![.., .., 1, ..]).fill(loud);
+    let mask = bochner_attention::Mask::none();
+    let inputs = example.inputs(&mask);
+    let shown = (case.mechanism()).inspect(&inputs, &case.parameters, &TRAINING);
+    let of_loud = shown.unwrap().weights.index_axis_move(Axis(3), 1);
+    let factors = on_magnitudes(Magnitude::Released { p: 2.0 }, &TRAINING).unwrap();
+    let mut dropped = 0;
+    for (row, &weight) in of_loud.iter().enumerate() {
+        if factors.keeps((row * keys + 1) as u64) {
+            assert!((weight - 1.0).abs() < 1e-12, "row {row}: {weight}");
+        } else {
+            dropped += 1;
+            assert!(weight < 0.9, "row {row}: {weight}");
         }
     }
     assert!(dropped > 10);
@@ -263,7 +251,7 @@ fn where_every_similarity_vanishes_the_magnitudes_decide() {
         let points = Points::Nonstationary { w1, w2 };
         let similarity = Similarity::Squared { points, floor };
         let settings = with(similarity, Magnitude::Norm { p: 2.0 }, &mask, None);
-        let got = weights(q.view(), k.view(), &settings).unwrap();
+        let got = weights(q.view(), k.view(), &settings.settings()).unwrap();
         for j in [0, 1, 3] {
             let want = magnitude(j) / total;
             assert!((got[[0, 0, 0, j]] - want).abs() < 1e-12, "{floor:e}: {got}");
@@ -271,18 +259,21 @@ fn where_every_similarity_vanishes_the_magnitudes_decide() {
         assert_eq!(got[[0, 0, 1, 2]], 1.0);
 
         let v = Array4::from_shape_fn((1, 1, 4, 1), |(.., j, _)| j as f64);
-        let sum = |k: &Array4<f64>| attend(q.view(), k.view(), v.view(), &settings).unwrap();
+        let settings = settings.settings();
+        let output = |k: &Array4<f64>| {
+            let attended = attend(q.view(), k.view(), v.view(), &settings);
+            attended.unwrap().output
+        };
         let cotangent = Array4::ones((1, 1, 2, 1));
-        let attended = sum(&k);
+        let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
         assert_eq!(attended.output[[0, 0, 1, 0]], 2.0);
-        let (q, v) = (q.view(), v.view());
-        let got = attend_vjp(q, k.view(), v, &settings, &attended, cotangent.view()).unwrap();
+        let got = attended.vjp(cotangent.view()).unwrap();
         // Along the second axis the kernel stays zero.
         let start: Vec<f64> = (0..4).map(|j| k[[0, 0, j, 1]]).collect();
         let want = finite_difference(&start, |moved| {
             let mut k = k.clone();
             (0..4).for_each(|j| k[[0, 0, j, 1]] = moved[j]);
-            sum(&k).output.sum()
+            output(&k).sum()
         });
         let along: Vec<f64> = (0..4).map(|j| got.k[[0, 0, j, 1]]).collect();
         assert!(relative_error(&along, &want) < 1e-6, "{along:?} {want:?}");

@@ -1,8 +1,9 @@
 //! Attention pair by pair is the same in blocks of any size.
 
 use crate::conformance::common::*;
+use crate::conformance::plain::Plain;
 use crate::conformance::plain::for_all_settings;
-use bochner_attention::{AttentionGradients, Blocks, Error, Form, Settings, attend, attend_vjp};
+use bochner_attention::{AttentionGradients, Blocks, Error, Form, attend};
 use ndarray::Array4;
 
 const ONE: Blocks = blocks(1, 1);
@@ -16,14 +17,14 @@ const fn blocks(queries: usize, keys: usize) -> Blocks {
 
 fn results(
     form: Form,
-    settings: &Settings<f64>,
+    settings: &Plain<f64>,
     Example { q, k, v }: &Example<f64>,
 ) -> (Array4<f64>, AttentionGradients<f64>) {
     let (q, k, v) = (q.view(), k.view(), v.view());
-    let settings = Settings { form, ..*settings };
-    let attended = attend(q, k, v, &settings).unwrap();
+    let settings = Plain { form, ..*settings };
+    let attended = attend(q, k, v, &settings.settings()).unwrap();
     let cotangent: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");
-    let g = attend_vjp(q, k, v, &settings, &attended, cotangent.view()).unwrap();
+    let g = attended.vjp(cotangent.view()).unwrap();
     (attended.output, g)
 }
 
@@ -71,10 +72,10 @@ fn there_is_something_in_them() {
     for_all_settings(2, 3, |settings, Example { q, k, v }, _| {
         for blocks in [blocks(0, 4), blocks(4, 0)] {
             let form = Form::Blocked(blocks);
-            let settings = Settings { form, ..*settings };
-            let refused = attend(q.view(), k.view(), v.view(), &settings).unwrap_err();
+            let settings = Plain { form, ..*settings };
+            let refused = attend(q.view(), k.view(), v.view(), &settings.settings()).unwrap_err();
             assert!(matches!(refused, Error::OutOfRange { got: 0.0, .. }));
-            assert!(settings.form_for(2, 3, VALUE_WIDTH).is_err());
+            assert!(settings.settings().form_for(2, 3, VALUE_WIDTH).is_err());
         }
     });
 }

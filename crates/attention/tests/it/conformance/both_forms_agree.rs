@@ -1,9 +1,9 @@
 //! The linear-time form is the quadratic form in another order.
 
 use crate::conformance::common::*;
+use crate::conformance::plain::{Plain, Similarity};
 use bochner_attention::{
-    AttentionGradients, Error, Form, IkanDirect, Magnitude, Mask, Points, Settings, Similarity,
-    attend, attend_vjp,
+    AttentionGradients, Error, Form, IkanDirect, Magnitude, Mask, Points, attend,
 };
 use bochner_numerics::{Real, Tolerance, relative_error};
 use ndarray::{Array4, ArrayBase, Data, Dimension, s};
@@ -36,15 +36,15 @@ fn similarity<T: Real>(
 }
 
 fn both<T: Real>(
-    settings: &Settings<T>,
+    settings: &Plain<T>,
     Example { q, k, v }: &Example<T>,
 ) -> [(Array4<T>, AttentionGradients<T>); 2] {
     let (q, k, v) = (q.view(), k.view(), v.view());
     [Form::Quadratic, Form::LinearTime].map(|form| {
-        let settings = Settings { form, ..*settings };
-        let attended = attend(q, k, v, &settings).unwrap();
+        let settings = Plain { form, ..*settings };
+        let attended = attend(q, k, v, &settings.settings()).unwrap();
         let cotangent: Array4<T> = random(attended.output.raw_dim(), "output cotangent");
-        let g = attend_vjp(q, k, v, &settings, &attended, cotangent.view()).unwrap();
+        let g = attended.vjp(cotangent.view()).unwrap();
         (attended.output, g)
     })
 }
@@ -67,7 +67,7 @@ fn assert_within<T: Real, D: Dimension, S: Data<Elem = T>>(
     assert!(error <= bound, "{label}: {error:e} exceeds {bound:e}");
 }
 
-fn check<T: Real>(settings: &Settings<T>, example: &Example<T>, label: &str) {
+fn check<T: Real>(settings: &Plain<T>, example: &Example<T>, label: &str) {
     let [(want, want_g), (got, got_g)] = both(settings, example);
     assert_within(Tolerance::outputs::<T>(), [&want, &got], label);
     let compare = |name: &str, pair: [&Array4<T>; 2]| {
@@ -107,10 +107,7 @@ fn every_setting<T: Real>(queries: usize, keys: usize, exponents: &[f64], floor:
 fn every_setting_of<T: Real>(example: &Example<T>, exponents: &[f64], floor: f64) {
     let (queries, keys) = (example.q.dim().2, example.k.dim().2);
     let norms = exponents.iter().map(|&p| Magnitude::Norm { p });
-    let released = Magnitude::Released {
-        p: 1.5,
-        dropout: None,
-    };
+    let released = Magnitude::Released { p: 1.5 };
     let magnitudes: Vec<Magnitude> = [Magnitude::None, released]
         .into_iter()
         .chain(norms)
@@ -123,7 +120,7 @@ fn every_setting_of<T: Real>(example: &Example<T>, exponents: &[f64], floor: f64
                     if name.contains("matrix") {
                         continue;
                     }
-                    let settings = Settings {
+                    let settings = Plain {
                         similarity: similarity(&points, stationary, floor),
                         magnitude,
                         mask: &mask,
@@ -169,7 +166,7 @@ fn a_late_large_key() {
         example.k.slice_mut(s![.., .., at, ..]).fill(30.0);
         let points = points(1);
         for mask in [Mask::none().with_causality(), Mask::none()] {
-            let settings = Settings {
+            let settings = Plain {
                 similarity: similarity(&points, false, FLOOR),
                 magnitude: Magnitude::Norm { p: 2.0 },
                 mask: &mask,

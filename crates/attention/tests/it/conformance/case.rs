@@ -105,7 +105,7 @@ impl Formula {
                 _ => Kernel::Rbf,
             },
             magnitude: match settings["preset"].as_str() {
-                Some("released") => Magnitude::Released { p, dropout: None },
+                Some("released") => Magnitude::Released { p },
                 _ if variant.name() == "rbf-only" => Magnitude::None,
                 _ => Magnitude::Norm { p },
             },

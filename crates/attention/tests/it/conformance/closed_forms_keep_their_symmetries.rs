@@ -1,8 +1,9 @@
 //! What the closed forms do not depend on, to the bit, in single precision.
 
 use crate::conformance::common::*;
+use crate::conformance::plain::Similarity;
 use crate::conformance::plain::with;
-use bochner_attention::{Magnitude, Mask, Similarity, attend, attend_vjp, weights};
+use bochner_attention::{Magnitude, Mask, attend, weights};
 use ndarray::{Array4, s};
 
 /// Multiples of 1/64: their sums with a thousand are exact.
@@ -13,7 +14,7 @@ fn grid(time: usize, purpose: &str) -> Array4<f32> {
 
 fn linear(q: &Array4<f32>, k: &Array4<f32>, mask: &Mask) -> Array4<f32> {
     let settings = with(Similarity::Linear, Magnitude::None, mask, None);
-    weights(q.view(), k.view(), &settings).unwrap()
+    weights(q.view(), k.view(), &settings.settings()).unwrap()
 }
 
 #[test]
@@ -55,8 +56,8 @@ fn expsin_depends_on_differences_alone() {
     let results = |shift: f32| {
         let (q, k) = (&q + shift, &k + shift);
         let (q, k) = (q.view(), k.view());
-        let attended = attend(q, k, v.view(), &settings).unwrap();
-        let g = attend_vjp(q, k, v.view(), &settings, &attended, cotangent.view());
+        let attended = attend(q, k, v.view(), &settings.settings()).unwrap();
+        let g = attended.vjp(cotangent.view());
         (attended.output, g.unwrap())
     };
     assert_eq!(results(1024.0), results(0.0));

@@ -1,8 +1,8 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::dropout;
+use crate::conformance::plain::{Plain, Similarity};
 use bochner_attention::{
-    Cotangents, Error, Form, Inputs, Magnitude, Mask, Pass, Points, REGISTRY, Settings, Similarity,
-    Size, Variant, attend, attend_vjp,
+    Cotangents, Error, Form, Inputs, Magnitude, Mask, Pass, Points, REGISTRY, Size, Variant, attend,
 };
 use bochner_numerics::{Real, Seed, Stream, standard_normal};
 use ndarray::{Array1, Array2, Array4, Axis};
@@ -95,7 +95,7 @@ impl Draws {
         mask
     }
 
-    /// Settings of one mechanism, wild where a number is free.
+    /// Plain of one mechanism, wild where a number is free.
     fn variant(&mut self, settings: &[Value]) -> Variant {
         let mut settings = self.one_of(settings);
         let wild = [
@@ -276,6 +276,7 @@ fn plain_fault<T: Real>(seed: Seed) -> Option<String> {
     let squared = |points| Similarity::Squared { points, floor };
     let period = draws.power(-30.0..30.0);
     let similarity = draws.one_of(&[
+        Similarity::Softmax,
         Similarity::Rbf,
         Similarity::Expsin { period },
         Similarity::Linear,
@@ -283,26 +284,23 @@ fn plain_fault<T: Real>(seed: Seed) -> Option<String> {
         squared(Points::Nonstationary { w1, w2 }),
     ]);
     let p = draws.power(-2.0..1.3);
-    let settings = Settings {
+    let settings = Plain {
         similarity,
         magnitude: draws.one_of(&[
             Magnitude::None,
             Magnitude::Norm { p },
-            Magnitude::Released {
-                p,
-                dropout: dropout(0.5, "extremes"),
-            },
+            Magnitude::Released { p },
         ]),
         mask: &mask,
         dropout: draws.one_of(&[None, dropout(0.5, "extreme weights")]),
         form: draws.one_of(&[Form::Automatic, Form::LinearTime]),
     };
     let (q, k) = (q.view(), k.view());
-    let attended = match attend(q, k, v.view(), &settings) {
+    let attended = match attend(q, k, v.view(), &settings.settings()) {
         Err(Error::Unsupported { .. } | Error::OutOfRange { .. }) => return None,
         attended => attended.unwrap(),
     };
-    let g = attend_vjp(q, k, v.view(), &settings, &attended, cotangent.view()).unwrap();
+    let g = attended.vjp(cotangent.view()).unwrap();
     let of_points = g
         .points
         .iter()

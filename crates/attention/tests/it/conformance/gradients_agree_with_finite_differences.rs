@@ -2,10 +2,7 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
-use bochner_attention::{
-    AttentionGradients, Form, Magnitude, Mask, Pass, Points, Settings, Similarity, Variant, attend,
-    attend_vjp,
-};
+use bochner_attention::{AttentionGradients, Form, Magnitude, Mask, Pass, Points, Variant, attend};
 use bochner_numerics::{Seed, finite_difference, relative_error};
 use ndarray::Array4;
 use rand::Rng;
@@ -59,21 +56,21 @@ fn replaced(x: &Array4<f64>, values: &[f64]) -> Array4<f64> {
     Array4::from_shape_vec(x.raw_dim(), values.to_vec()).unwrap()
 }
 
-fn value(settings: &Settings<f64>, example: &Example<f64>) -> f64 {
+fn value(settings: &Plain<f64>, example: &Example<f64>) -> f64 {
     let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
-    let output = attend(q, k, v, settings).unwrap().output;
+    let output = attend(q, k, v, &settings.settings()).unwrap().output;
     let cotangent: Array4<f64> = random(output.raw_dim(), "output cotangent");
     (output * cotangent).sum()
 }
 
-fn vjp(settings: &Settings<f64>, example: &Example<f64>) -> AttentionGradients<f64> {
+fn vjp(settings: &Plain<f64>, example: &Example<f64>) -> AttentionGradients<f64> {
     let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
-    let attended = attend(q, k, v, settings).unwrap();
+    let attended = attend(q, k, v, &settings.settings()).unwrap();
     let cotangent: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");
-    attend_vjp(q, k, v, settings, &attended, cotangent.view()).unwrap()
+    attended.vjp(cotangent.view()).unwrap()
 }
 
-fn check_settings(settings: &Settings<f64>, example: &Example<f64>, count: usize, label: &str) {
+fn check_settings(settings: &Plain<f64>, example: &Example<f64>, count: usize, label: &str) {
     let got = vjp(settings, example);
     let along = |set: fn(&mut Example<f64>) -> &mut Array4<f64>, gradient, name| {
         let mut at = example.clone();
@@ -97,18 +94,18 @@ fn check_settings(settings: &Settings<f64>, example: &Example<f64>, count: usize
 }
 
 fn with_points<'a>(
-    settings: &'a Settings<f64>,
+    settings: &'a Plain<f64>,
     floor: f64,
     points: Points<'a, f64>,
-) -> Settings<'a, f64> {
-    Settings {
+) -> Plain<'a, f64> {
+    Plain {
         similarity: Similarity::Squared { points, floor },
         ..*settings
     }
 }
 
 fn check_points(
-    settings: &Settings<f64>,
+    settings: &Plain<f64>,
     example: &Example<f64>,
     count: usize,
     label: &str,
@@ -189,7 +186,7 @@ fn attention_in_linear_time_across_blocks() {
             continue;
         }
         let similarity = sets.similarity("non-stationary, own");
-        let settings = Settings {
+        let settings = Plain {
             form: Form::LinearTime,
             ..with(similarity, Magnitude::Norm { p: 1.5 }, &mask, None)
         };
@@ -211,7 +208,7 @@ fn attention_of_long_sequences() {
         ("linear", Form::Automatic),
     ] {
         let magnitude = Magnitude::Norm { p: 1.5 };
-        let settings = Settings {
+        let settings = Plain {
             form,
             ..with(sets.similarity(name), magnitude, &lengths, None)
         };

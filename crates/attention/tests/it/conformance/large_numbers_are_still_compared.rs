@@ -1,10 +1,11 @@
 //! Arguments near the ends of their range, one property at a time.
 
 use crate::conformance::common::*;
-use crate::conformance::plain::{for_all_settings, for_all_settings_in_linear_time};
+use crate::conformance::plain::{
+    Plain, Similarity, for_all_settings, for_all_settings_in_linear_time,
+};
 use bochner_attention::{
-    Decoder, DecoderSize, Form, Magnitude, Mask, Points, Settings, Similarity, attend, attend_vjp,
-    log_norm_sq, weights,
+    Decoder, DecoderSize, Form, Magnitude, Mask, Points, attend, log_norm_sq, weights,
 };
 use bochner_numerics::Real;
 use ndarray::{Array3, Array4};
@@ -18,7 +19,7 @@ fn huge_products_are_still_compared() {
     let k = Array4::from_shape_fn((1, 1, 4, 2), |(.., j, n)| unit * keys[j][n]);
     let v = Array4::from_shape_fn((1, 1, 4, 1), |(.., j, _)| j as f32);
     let mask = Mask::none();
-    let settings = |magnitude| Settings {
+    let settings = |magnitude| Plain {
         similarity: Similarity::Rbf,
         magnitude,
         mask: &mask,
@@ -26,7 +27,12 @@ fn huge_products_are_still_compared() {
         form: Form::Automatic,
     };
     let output = |magnitude| {
-        let attended = attend(q.view(), k.view(), v.view(), &settings(magnitude));
+        let attended = attend(
+            q.view(),
+            k.view(),
+            v.view(),
+            &settings(magnitude).settings(),
+        );
         attended.unwrap().output[[0, 0, 0, 0]]
     };
     // Products 1, 1, 0, 1.
@@ -59,7 +65,7 @@ fn gradients_do_not_depend_on_units() {
             (squared, Form::Quadratic),
             (Similarity::Rbf, Form::Automatic),
         ] {
-            let settings = Settings {
+            let settings = Plain {
                 similarity,
                 magnitude: Magnitude::Norm { p: 1.5 },
                 mask,
@@ -69,8 +75,8 @@ fn gradients_do_not_depend_on_units() {
             let gradients = |by: [f32; 2]| {
                 let (v, cotangent) = (&v * by[0], &cotangent * by[1]);
                 let (q, k, v) = (q.view(), k.view(), v.view());
-                let attended = attend(q, k, v, &settings).unwrap();
-                attend_vjp(q, k, v, &settings, &attended, cotangent.view()).unwrap()
+                let attended = attend(q, k, v, &settings.settings()).unwrap();
+                attended.vjp(cotangent.view()).unwrap()
             };
             let want = gradients([1.0; 2]);
             // With the second and the third values are in other units forwards, too.
@@ -109,14 +115,14 @@ fn overflowing_norms_are_still_compared() {
         let floor = 1e-5;
         let mask = Mask::none().with_causality();
         for similarity in [Similarity::Rbf, Similarity::Squared { points, floor }] {
-            let settings = Settings {
+            let settings = Plain {
                 similarity,
                 magnitude: Magnitude::Norm { p },
                 mask: &mask,
                 dropout: None,
                 form: Form::Automatic,
             };
-            let weights = weights(k.view(), k.view(), &settings).unwrap();
+            let weights = weights(k.view(), k.view(), &settings.settings()).unwrap();
             for i in 0..9 {
                 assert_eq!(
                     weights[[0, 0, i, largest(0..i + 1)]],
@@ -132,18 +138,18 @@ fn overflowing_norms_are_still_compared() {
 #[test]
 fn the_largest_numbers() {
     for largest in 0..4 {
-        let check = |settings: &Settings<f64>, example: &Example<f64>, label: &str| {
+        let check = |settings: &Plain<f64>, example: &Example<f64>, label: &str| {
             let mut arrays = [&example.q, &example.k, &example.v].map(Array4::clone);
             let all = arrays.iter_mut().enumerate();
             for (_, array) in all.filter(|&(n, _)| n == largest || largest == 3) {
                 array.mapv_inplace(|x| x.signum() * 0.9 * f64::MAX);
             }
             let [q, k, v] = arrays.each_ref().map(|array| array.view());
-            let attended = attend(q, k, v, settings).unwrap();
+            let attended = attend(q, k, v, &settings.settings()).unwrap();
             let finite = |array: &Array4<f64>| array.iter().all(|x| x.is_finite());
             assert!(finite(&attended.output), "{label}, {largest}");
             let cotangent: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");
-            let g = attend_vjp(q, k, v, settings, &attended, cotangent.view()).unwrap();
+            let g = attended.vjp(cotangent.view()).unwrap();
             let points = g.points.iter().flat_map(|g| [Some(&g.w1), g.w2.as_ref()]);
             let all = [&g.q, &g.k, &g.v].into_iter().chain(points.flatten());
             for (n, array) in all.enumerate() {
@@ -169,15 +175,15 @@ fn means_of<T: Real>(values: &[f64], decoded: f64) {
         points: Points::Stationary { w: w.view() },
         floor: 1e-5,
     };
-    let (none, causal) = (Mask::none(), Mask::none().with_causality());
+    let none = Mask::none();
     for (similarity, form) in [
         (Similarity::Rbf, Form::Automatic),
         (squared, Form::Quadratic),
         (squared, Form::LinearTime),
     ] {
-        let settings = Settings {
+        let settings = Plain {
             form,
-            ..Settings::new(similarity, &none)
+            ..Plain::new(similarity, &none)
         };
         let assert_all = |output: Array4<T>, value: f64| {
             for x in output {
@@ -189,7 +195,7 @@ fn means_of<T: Real>(values: &[f64], decoded: f64) {
         };
         for &value in values {
             let v = Array4::from_elem((1, 1, 1024, 2), T::of(value));
-            let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
+            let attended = attend(q.view(), k.view(), v.view(), &settings.settings()).unwrap();
             assert_all(attended.output, value);
         }
         // Sums that are kept from position to position have to be in range.
@@ -200,7 +206,7 @@ fn means_of<T: Real>(values: &[f64], decoded: f64) {
                 width: 3,
                 value_width: 2,
             };
-            let mut decoder = Decoder::new(&settings.with_mask(&causal), size).unwrap();
+            let mut decoder = Decoder::new(&settings.settings(), size).unwrap();
             let (x, v) = (Array4::zeros((1, 1, 1, 3)), T::of(decoded));
             let v = Array4::from_elem((1, 1, 1, 2), v);
             for _ in 0..40 {
@@ -215,12 +221,12 @@ fn means_of<T: Real>(values: &[f64], decoded: f64) {
 #[test]
 fn nan_is_passed_on() {
     for argument in 0..3 {
-        let check = |settings: &Settings<f64>, example: &Example<f64>, label: &str| {
+        let check = |settings: &Plain<f64>, example: &Example<f64>, label: &str| {
             let mut arrays = [&example.q, &example.k, &example.v].map(Array4::clone);
             // Any of the numbers that are none.
             arrays[argument][[0, 0, 1, 1]] = f64::from_bits(f64::NAN.to_bits() + 1954);
             let [q, k, v] = arrays.each_ref().map(|array| array.view());
-            let attended = attend(q, k, v, settings).unwrap();
+            let attended = attend(q, k, v, &settings.settings()).unwrap();
             let keeps = |i, j| settings.mask.keeps(0, i, j, 3, 5);
             for ((example, head, i, column), x) in attended.output.indexed_iter() {
                 let met = match argument {
@@ -249,12 +255,12 @@ fn a_point_that_is_no_number_shows_in_its_head() {
     for form in [Form::Quadratic, Form::LinearTime] {
         let points = Points::shared_stationary(w.view());
         let floor = 1e-5;
-        let settings = Settings {
+        let settings = Plain {
             form,
-            ..Settings::new(Similarity::Squared { points, floor }, &mask)
+            ..Plain::new(Similarity::Squared { points, floor }, &mask)
         };
         let [q, k, v] = [&example.q, &example.k, &example.v].map(|array| array.view());
-        let attended = attend(q, k, v, &settings).unwrap();
+        let attended = attend(q, k, v, &settings.settings()).unwrap();
         for ((_, head, ..), x) in attended.output.indexed_iter() {
             assert_eq!(x.is_nan(), head == 0, "{form:?}");
         }

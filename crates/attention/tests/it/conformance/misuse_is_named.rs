@@ -1,11 +1,11 @@
 use crate::conformance::common::*;
-use crate::conformance::plain::{FLOOR, PointSets, dropout, with};
+use crate::conformance::plain::{Plain, PointSets, Similarity, dropout, with};
 use bochner_attention::{
-    Error, Form, Magnitude, Mask, Pass, Points, Settings, Similarity, Variant, attend, attend_vjp,
-    linear_time_state,
+    Cotangents, Error, Form, IkanDirect, Magnitude, Mask, Mikan, Pass, Points, Preset, RbfOnly,
+    Softmax, Variant, attend, linear_time_state,
 };
 use bochner_numerics::{ArgumentError, Seed};
-use ndarray::{Array3, Array4, ArrayView4, s};
+use ndarray::{Array3, Array4, ArrayView4};
 use serde_json::json;
 
 /// The setting that the source of spectral points refuses.
@@ -164,8 +164,8 @@ fn the_forward_pass_of_another_mechanism() {
     }
 }
 
-fn attended(x: ArrayView4<f64>, settings: &Settings<f64>) -> Error {
-    attend(x, x, x, settings).unwrap_err()
+fn attended(x: ArrayView4<f64>, settings: &Plain<f64>) -> Error {
+    attend(x, x, x, &settings.settings()).unwrap_err()
 }
 
 #[test]
@@ -184,12 +184,6 @@ fn settings_of_plain_attention() {
         let got = attended(x.view(), &with(similarity, Magnitude::None, &mask, None));
         assert!(matches!(got, Error::OutOfRange { name: "period", .. }));
     }
-    let released = Magnitude::Released {
-        p: 2.0,
-        dropout: None,
-    };
-    let got = attended(x.view(), &with(Similarity::Rbf, released, &mask, None));
-    assert!(matches!(got, Error::Unsupported { .. }));
     let squared = |w: &Array3<f64>, floor| {
         let points = Points::shared_stationary(w.view());
         attended(
@@ -232,25 +226,20 @@ fn the_linear_time_form_where_there_is_none() {
     let matrix = Mask::none().with_matrix(matrix(3, 4).view());
     let squared = sets.similarity("stationary, own");
     let norm = Magnitude::Norm { p: 2.0 };
-    let released = Magnitude::Released {
-        p: 2.0,
-        dropout: dropout(0.3, "magnitude"),
-    };
     let weight_dropout = dropout(0.3, "weights");
     for (settings, says) in [
         (with(Similarity::Rbf, norm, &none, None), "spectral points"),
         (with(squared, norm, &matrix, None), "matrix"),
         (with(squared, norm, &none, weight_dropout), "dropout"),
-        (with(squared, released, &none, None), "dropout"),
     ] {
         let form = Form::LinearTime;
-        let got = attend(q, k, v, &Settings { form, ..settings }).unwrap_err();
+        let got = attend(q, k, v, &Plain { form, ..settings }.settings()).unwrap_err();
         assert!(matches!(got, Error::Unsupported { what, .. } if what.contains(says)));
-        assert!(linear_time_state(q, k, v, &settings).is_err());
-        assert!(attend(q, k, v, &settings).is_ok());
+        assert!(linear_time_state(q, k, v, &settings.settings()).is_err());
+        assert!(attend(q, k, v, &settings.settings()).is_ok());
     }
     let causal = Mask::none().with_causality();
-    let got = linear_time_state(q, k, v, &with(squared, norm, &causal, None));
+    let got = linear_time_state(q, k, v, &with(squared, norm, &causal, None).settings());
     assert!(matches!(got, Err(Error::Unsupported { .. })));
 }
 
@@ -265,7 +254,7 @@ fn a_floor_too_low_for_the_linear_time_form() {
         let similarity = Similarity::Squared { points, floor };
         let settings = with(similarity, Magnitude::None, &mask, None);
         let form = Form::LinearTime;
-        attend(q, k, v, &Settings { form, ..settings })
+        attend(q, k, v, &Plain { form, ..settings }.settings())
     };
     for floor in [0.0, 9e-7] {
         let got = attended(floor).unwrap_err();
@@ -276,58 +265,53 @@ fn a_floor_too_low_for_the_linear_time_form() {
 
 #[test]
 fn what_another_call_attended_to() {
-    let (example, sets) = (Example::<f64>::new(3, 5), PointSets::new());
-    let Example { q, k, v } = &example;
-    let [q, k, v] = [q, k, v].map(|x| x.view());
-    let mask = Mask::none();
-    let squared = sets.similarity("stationary, own");
-    let norm = Magnitude::Norm { p: 1.5 };
-    let settings = with(squared, norm, &mask, None);
-    let padded = Mask::none().with_key_lengths(vec![2, 5]);
-    let matrix = Mask::none().with_matrix(matrix(3, 5).view());
-    let causal = Mask::none().with_causality();
-    let in_linear_time = Settings {
-        form: Form::LinearTime,
-        ..settings
+    let (example, sizes) = (Example::<f64>::new(3, 5), Example::<f64>::new(3, 4));
+    let squared = IkanDirect {
+        points: 4,
+        ..IkanDirect::default()
     };
-    let fewer = Points::Stationary {
-        w: sets.own[0].slice(s![.., .., 1.., ..]),
+    let released = IkanDirect {
+        preset: Preset::Released,
+        ..squared.clone()
     };
-    let fewer = Similarity::Squared {
-        points: fewer,
-        floor: FLOOR,
-    };
-    let others = [
-        settings.with_mask(&padded),
-        settings.with_mask(&matrix),
-        settings.with_mask(&causal),
-        with(Similarity::Rbf, norm, &mask, None),
-        with(Similarity::Linear, norm, &mask, None),
-        with(sets.similarity("non-stationary, own"), norm, &mask, None),
-        with(fewer, norm, &mask, None),
-        with(squared, Magnitude::None, &mask, None),
-        with(squared, norm, &mask, dropout(0.3, "weights")),
+    let case = |variant: Variant| Case::<f64>::of(variant);
+    let cases = [
+        case(squared.into()),
+        case(released.into()),
+        case(Softmax {}.into()),
+        case(RbfOnly {}.into()),
+        case(
+            Mikan {
+                points: 4,
+                ..Mikan::default()
+            }
+            .into(),
+        ),
     ];
-    for own in [settings, in_linear_time] {
-        let attended = attend(q, k, v, &own).unwrap();
-        let cotangent = attended.output.view();
-        assert!(attend_vjp(q, k, v, &own, &attended, cotangent).is_ok());
-        for other in &others {
-            let got = attend_vjp(q, k, v, other, &attended, cotangent);
-            assert!(
-                matches!(got, Err(Error::ForeignForward { .. })),
-                "{other:?}"
-            );
-            let theirs = attend(q, k, v, other).unwrap();
-            let got = attend_vjp(q, k, v, &own, &theirs, cotangent);
-            assert!(
-                matches!(got, Err(Error::ForeignForward { .. })),
-                "{other:?}"
-            );
+    let (own, none) = (Mask::none().with_key_lengths(vec![2, 5]), Mask::none());
+    for case in &cases {
+        let forward = case.forward(&example, &own, &TRAINING).unwrap();
+        let (output, penalty) = cotangents(&forward);
+        let cotangent = || Cotangents {
+            output: output.view(),
+            penalty: penalty.view(),
+        };
+        let back = |case: &Case<f64>, example: &Example<f64>, mask: &Mask, pass: &Pass| {
+            let inputs = example.inputs(mask);
+            let parameters = &case.parameters;
+            (case.mechanism()).backward(&inputs, parameters, pass, &forward, cotangent())
+        };
+        assert!(back(case, &example, &own, &TRAINING).is_ok());
+        let wrong = [
+            ("sizes", back(case, &sizes, &own, &TRAINING)),
+            ("mask", back(case, &example, &none, &TRAINING)),
+            ("pass", back(case, &example, &own, &EVALUATION)),
+        ];
+        let others = cases.iter().filter(|other| other.name != case.name);
+        let others = others.map(|other| ("mechanism", back(other, &example, &own, &TRAINING)));
+        for (what, got) in wrong.into_iter().chain(others) {
+            assert!(got.is_err(), "{}: another {what}", case.name);
         }
-        let (fewer_k, fewer_v) = (k.slice(s![.., .., 1.., ..]), v.slice(s![.., .., 1.., ..]));
-        let got = attend_vjp(q, fewer_k, fewer_v, &own, &attended, cotangent);
-        assert!(matches!(got, Err(Error::ForeignForward { .. })));
     }
 }
 
@@ -341,7 +325,7 @@ fn a_floor_above_the_kernel() {
     for floor in [-1e-9, 1.1, 1e300, f64::NAN] {
         let similarity = Similarity::Squared { points, floor };
         let settings = with(similarity, Magnitude::None, &mask, None);
-        let got = attend(q.view(), k.view(), v.view(), &settings);
+        let got = attend(q.view(), k.view(), v.view(), &settings.settings());
         assert!(matches!(got, Err(Error::OutOfRange { name: "floor", .. })));
     }
 }

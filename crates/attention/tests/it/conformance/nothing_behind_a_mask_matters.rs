@@ -1,6 +1,6 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
-use bochner_attention::{AttentionGradients, Mask, Settings, attend, attend_vjp};
+use bochner_attention::{AttentionGradients, Mask, attend};
 use ndarray::{Array4, s};
 
 const POISON: [f64; 3] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
@@ -121,13 +121,13 @@ fn a_kept_nan_shows() {
 }
 
 fn run(
-    settings: &Settings<f64>,
+    settings: &Plain<f64>,
     Example { q, k, v }: &Example<f64>,
 ) -> (Array4<f64>, AttentionGradients<f64>) {
     let (q, k, v) = (q.view(), k.view(), v.view());
-    let attended = attend(q, k, v, settings).unwrap();
+    let attended = attend(q, k, v, &settings.settings()).unwrap();
     let g: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");
-    let g = attend_vjp(q, k, v, settings, &attended, g.view()).unwrap();
+    let g = attended.vjp(g.view()).unwrap();
     (attended.output, g)
 }
 

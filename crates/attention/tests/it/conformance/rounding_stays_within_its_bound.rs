@@ -1,7 +1,8 @@
 //! What [`Form::LinearTime`] says of its error.
 
 use crate::conformance::common::*;
-use bochner_attention::{Form, Magnitude, Mask, Points, Settings, Similarity, attend};
+use crate::conformance::plain::{Plain, Similarity};
+use bochner_attention::{Form, Magnitude, Mask, Points, attend};
 use bochner_numerics::{Real, Seed, standard_normal};
 use ndarray::Array4;
 use std::f64::consts::FRAC_PI_2;
@@ -28,7 +29,7 @@ fn output<T: Real>(example: &Example<f64>, form: Form) -> Array4<f64> {
     let cast = |x: &Array4<f64>| x.mapv(T::of);
     let (q, k, v) = (cast(&example.q), cast(&example.k), cast(&example.v));
     let w = Array4::ones((1, 1, 1, 1));
-    let settings = Settings {
+    let settings = Plain {
         similarity: Similarity::Squared {
             points: Points::Stationary { w: w.view() },
             floor: FLOOR,
@@ -38,7 +39,7 @@ fn output<T: Real>(example: &Example<f64>, form: Form) -> Array4<f64> {
         dropout: None,
         form,
     };
-    let attended = attend(q.view(), k.view(), v.view(), &settings);
+    let attended = attend(q.view(), k.view(), v.view(), &settings.settings());
     attended.unwrap().output.mapv(T::as_f64)
 }
 

@@ -1,6 +1,6 @@
 use crate::conformance::common::*;
-use crate::conformance::plain::{PointSets, with};
-use bochner_attention::{Error, Form, Magnitude, Mask, Settings, attend};
+use crate::conformance::plain::{Plain, PointSets, with};
+use bochner_attention::{Error, Form, Magnitude, Mask, attend};
 use ndarray::{Array4, s};
 
 fn causal() -> Mask {
@@ -112,12 +112,12 @@ fn changing_a_key_in_linear_time() {
     let (length, sets, mask) = (1300, PointSets::new(), causal());
     let example = Example::<f64>::new(length, length);
     let similarity = sets.similarity("non-stationary, own");
-    let settings = Settings {
+    let settings = Plain {
         form: Form::LinearTime,
         ..with(similarity, Magnitude::Norm { p: 2.0 }, &mask, None)
     };
     let output = |Example { q, k, v }: &Example<f64>| {
-        let attended = attend(q.view(), k.view(), v.view(), &settings);
+        let attended = attend(q.view(), k.view(), v.view(), &settings.settings());
         attended.unwrap().output
     };
     let want = output(&example);

@@ -1,8 +1,6 @@
 use crate::conformance::common::*;
-use bochner_attention::{
-    AttentionGradients, Form, Gradients, Magnitude, Mask, Points, Settings, Similarity, attend,
-    attend_vjp,
-};
+use crate::conformance::plain::{Plain, Similarity};
+use bochner_attention::{AttentionGradients, Form, Gradients, Magnitude, Mask, Points, attend};
 use bochner_numerics::Real;
 use ndarray::{Array1, Array4};
 
@@ -63,7 +61,7 @@ fn in_linear_time<T: Real>(
 ) -> (Array4<T>, AttentionGradients<T>) {
     let [w1, w2] = ["w1", "w2"].map(|name| random((1, HEADS, 3, WIDTH), name));
     let (w1, w2) = (w1.view(), w2.view());
-    let settings = Settings {
+    let settings = Plain {
         similarity: Similarity::Squared {
             points: Points::Nonstationary { w1, w2 },
             floor: 1e-5,
@@ -75,9 +73,9 @@ fn in_linear_time<T: Real>(
     };
     let (q, k, v) = (q.view(), k.view(), v.view());
     pool(threads).install(|| {
-        let attended = attend(q, k, v, &settings).unwrap();
+        let attended = attend(q, k, v, &settings.settings()).unwrap();
         let cotangent: Array4<T> = random(attended.output.raw_dim(), "output cotangent");
-        let g = attend_vjp(q, k, v, &settings, &attended, cotangent.view()).unwrap();
+        let g = attended.vjp(cotangent.view()).unwrap();
         (attended.output, g)
     })
 }

@@ -5,14 +5,14 @@ use ndarray::{ArrayView4, ArrayViewMut, Axis, Dimension};
 
 /// An array in row-major order: as it was given, or a copy.
 pub(crate) enum RowMajor<'a, T> {
-    Given(ArrayView4<'a, T>),
+    Given(&'a [T], [usize; 4]),
     Copied(Buffer<T>, [usize; 4]),
 }
 
 impl<'a, T: Real> RowMajor<'a, T> {
     pub(crate) fn new(array: ArrayView4<'a, T>, buffers: &Buffers<T>) -> Self {
-        if array.is_standard_layout() {
-            return Self::Given(array);
+        if let Some(data) = array.to_slice() {
+            return Self::Given(data, array.dim().into());
         }
         let (_, heads, time, width) = array.dim();
         let mut copy = buffers.any(array.len());
@@ -30,12 +30,11 @@ impl<'a, T: Real> RowMajor<'a, T> {
     }
 
     pub(crate) fn view(&self) -> ArrayView4<'_, T> {
-        match self {
-            Self::Given(array) => array.reborrow(),
-            Self::Copied(data, shape) => {
-                ArrayView4::from_shape(*shape, data).expect("as many as there were")
-            }
-        }
+        let (data, shape) = match self {
+            Self::Given(data, shape) => (*data, shape),
+            Self::Copied(data, shape) => (data.as_slice(), shape),
+        };
+        ArrayView4::from_shape(*shape, data).expect("as many as there were")
     }
 }
 

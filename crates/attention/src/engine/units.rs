@@ -1,9 +1,10 @@
 //! The units of a backward pass: powers of two that keep it in range.
 
+use bochner_numerics::elementary::max_norm;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::scaling::{multiplied, over_power, unit};
-use bochner_numerics::{Real, scaling};
-use ndarray::{ArrayView, CowArray, Dimension};
+use bochner_numerics::{Buffer, Buffers, Mat, Real, scaling};
+use ndarray::{ArrayView, ArrayView2, CowArray, Dimension, Ix2, Zip};
 
 /// The powers of two by which values and cotangents are divided.
 ///
@@ -17,13 +18,9 @@ pub(crate) struct Units {
 impl Units {
     /// One wherever products of cotangents, values and `others`, the logarithm of the largest number
     /// that they are multiplied with on their way, are well in range.
-    pub(crate) fn of<T: Real, D: Dimension>(
-        values: ArrayView<T, D>,
-        cotangents: ArrayView<T, D>,
-        others: f64,
-    ) -> Self {
-        let width = (values.shape()[D::NDIM.unwrap_or(1) - 1] as f64).log2();
-        let (v, c) = (log2_largest(values), log2_largest(cotangents));
+    pub(crate) fn of<T: Real>(values: Mat<T>, cotangents: Mat<T>, others: f64) -> Self {
+        let width = (values.shape().1 as f64).log2();
+        let [v, c] = [values, cotangents].map(|x| scaling::log2_largest(x.data()));
         match unit::<T>(v + c + width, others) {
             0 => Self::default(),
             product => {
@@ -55,12 +52,19 @@ pub(crate) fn log2_largest<T: Real, D: Dimension>(x: ArrayView<T, D>) -> f64 {
     scaling::log2_largest(data)
 }
 
-/// `x` divided by a power of two.
-pub(crate) fn divided<T: Real, D: Dimension>(x: ArrayView<T, D>, power: i32) -> CowArray<T, D> {
-    match power {
-        0 => CowArray::from(x),
-        _ => CowArray::from(x.mapv(|x| over_power(x, power))),
-    }
+/// A copy of numbers divided by a power of two, if that is not one.
+pub(crate) fn divided<T: Real>(x: Mat<T>, power: i32, numbers: &Buffers<T>) -> Option<Buffer<T>> {
+    (power != 0).then(|| {
+        let mut copy = numbers.empty(x.data().len());
+        copy.extend(x.data().iter().map(|&x| over_power(x, power)));
+        copy
+    })
+}
+
+/// A matrix, or what stands in its place.
+pub(crate) fn or<'a, T: Real>(copy: &'a Option<Buffer<T>>, x: Mat<'a, T>) -> Mat<'a, T> {
+    let (rows, width) = x.shape();
+    copy.as_ref().map_or(x, |copy| Mat::new(copy, rows, width))
 }
 
 /// Writes $\text{out}_i =$ `value(i)`, each [`multiplied`] by a power of two.
@@ -94,4 +98,23 @@ pub(crate) fn multiply_finite<T: Real>(x: &mut [T], power: i32) {
             *x = multiplied(x.as_f64(), power);
         }
     }
+}
+
+/// `x` with zeros in place of the rows that are not finite and had no influence: behind a mask they
+/// may hold anything, and `0 * NaN` would carry it into the gradient of the points.
+pub(crate) fn without_masked<'a, T: Real>(
+    x: ArrayView2<'a, T>,
+    cotangent: ArrayView2<T>,
+) -> CowArray<'a, T, Ix2> {
+    let mut x = CowArray::from(x);
+    if !max_norm(x.as_slice().expect("rows of a head")).is_finite() {
+        Zip::from(x.rows_mut())
+            .and(cotangent.rows())
+            .for_each(|mut row, cotangent| {
+                if cotangent.iter().all(|&c| c == T::zero()) {
+                    row.fill(T::zero());
+                }
+            });
+    }
+    x
 }

@@ -1,0 +1,239 @@
+//! The arguments of one call, checked, in row-major order, and cut into heads.
+
+use super::{Exponents, Finite, Level, PairDropout, RowMajor, Rows};
+use crate::error::same_shape;
+use crate::normaliser::Normaliser;
+use crate::score::{PairKernel, Score};
+use crate::{Blocks, Error, Form, Magnitude, Settings, Workspace};
+use bochner_numerics::elementary::max_norm;
+use bochner_numerics::scaling::{largest, log2_range};
+use bochner_numerics::{Buffer, Buffers, Mat, Real};
+use ndarray::{Array4, ArrayView4, Axis};
+
+/// Queries, keys and values with their settings.
+pub(crate) struct Arguments<'a, T> {
+    pub(crate) batch: usize,
+    pub(crate) heads: usize,
+    pub(crate) queries: usize,
+    pub(crate) keys: usize,
+    pub(crate) width: usize,
+    pub(crate) value_width: usize,
+    pub(super) q: RowMajor<'a, T>,
+    pub(super) k: RowMajor<'a, T>,
+    pub(super) v: RowMajor<'a, T>,
+    pub(crate) settings: &'a Settings<T>,
+    pub(crate) blocks: Blocks,
+    pub(crate) workspace: &'a Workspace<T>,
+}
+
+impl<'a, T: Real> Arguments<'a, T> {
+    pub(crate) fn new(
+        q: ArrayView4<'a, T>,
+        k: ArrayView4<'a, T>,
+        v: ArrayView4<'a, T>,
+        settings: &'a Settings<T>,
+        workspace: &'a Workspace<T>,
+    ) -> Result<Self, Error> {
+        let (batch, heads, queries, width) = q.dim();
+        let (keys, value_width) = (k.len_of(Axis(2)), v.len_of(Axis(3)));
+        same_shape("k", &[batch, heads, keys, width], k.shape())?;
+        same_shape("v", &[batch, heads, keys, value_width], v.shape())?;
+        for (what, array) in [("k", &k), ("v", &v), ("q", &q)] {
+            let axes = ["batch", "heads", "time", "width"];
+            if let Some(empty) = array.shape().iter().position(|&length| length == 0) {
+                return Err(Error::Empty {
+                    what,
+                    axis: axes[empty],
+                });
+            }
+        }
+        settings.mask.validate(batch, queries, keys)?;
+        settings.validate(batch, heads, width)?;
+        let blocks = settings.blocks(queries)?;
+        let [q, k, v] = [q, k, v].map(|array| RowMajor::new(array, &workspace.numbers));
+        Ok(Self {
+            batch,
+            heads,
+            queries,
+            keys,
+            width,
+            value_width,
+            q,
+            k,
+            v,
+            settings,
+            blocks,
+            workspace,
+        })
+    }
+
+    /// The form that is taken.
+    pub(crate) fn form(&self) -> Result<Form, Error> {
+        (self.settings).form_for(self.queries, self.keys, self.value_width)
+    }
+
+    pub(crate) fn shape(&self, rows: usize, width: usize) -> [usize; 4] {
+        [self.batch, self.heads, rows, width]
+    }
+
+    pub(crate) fn array(&self, rows: usize, width: usize, data: Vec<T>) -> Array4<T> {
+        Array4::from_shape_vec(self.shape(rows, width), data).expect("one slab a head")
+    }
+
+    /// The number of heads of all examples.
+    pub(crate) fn all_heads(&self) -> usize {
+        self.batch * self.heads
+    }
+
+    /// Head `h` of all heads of all examples.
+    pub(crate) fn at(&self, h: usize) -> HeadAt<'_, T> {
+        HeadAt { arguments: self, h }
+    }
+
+    /// Queries of one task: whole heads if there are many, halves and quarters of a few long ones. At
+    /// most sixteen accumulators of the backward pass exist beyond one a head, whatever the machine.
+    pub(crate) fn chunk(&self) -> usize {
+        let parts = 16usize.div_ceil(self.all_heads());
+        self.queries
+            .div_ceil(parts)
+            .next_multiple_of(self.blocks.queries)
+    }
+}
+
+/// One head of one example, as a kernel sees it.
+pub(crate) struct HeadAt<'a, T> {
+    pub(super) arguments: &'a Arguments<'a, T>,
+    /// The index of the head among all heads of all examples.
+    h: usize,
+}
+
+impl<'a, T: Real> HeadAt<'a, T> {
+    pub(crate) fn example(&self) -> usize {
+        self.h / self.arguments.heads
+    }
+
+    pub(crate) fn head(&self) -> usize {
+        self.h % self.arguments.heads
+    }
+
+    /// The width of queries and keys, d.
+    pub(crate) fn width(&self) -> usize {
+        self.arguments.width
+    }
+
+    pub(crate) fn queries(&self) -> Mat<'a, T> {
+        slab(self.arguments.q.view(), self.h)
+    }
+
+    /// The keys that are not padding.
+    pub(crate) fn keys(&self) -> Mat<'a, T> {
+        slab(self.arguments.k.view(), self.h).row_range(0..self.kept())
+    }
+
+    /// The values that are not padding.
+    pub(crate) fn values(&self) -> Mat<'a, T> {
+        slab(self.arguments.v.view(), self.h).row_range(0..self.kept())
+    }
+
+    /// The number of keys that are not padding.
+    pub(crate) fn kept(&self) -> usize {
+        (self.arguments.settings.mask).key_limit(self.example(), self.arguments.keys)
+    }
+
+    /// What the mask says of the rows.
+    pub(crate) fn rows(&self) -> Rows<'a> {
+        Rows {
+            mask: &self.arguments.settings.mask,
+            example: self.example(),
+            queries: self.arguments.queries,
+            keys: self.arguments.keys,
+        }
+    }
+
+    pub(crate) fn workspace(&self) -> &'a Workspace<T> {
+        self.arguments.workspace
+    }
+
+    pub(crate) fn numbers(&self) -> &'a Buffers<T> {
+        &self.arguments.workspace.numbers
+    }
+
+    pub(super) fn dropout(&self) -> Option<PairDropout> {
+        let Arguments { queries, keys, .. } = *self.arguments;
+        self.arguments.settings.dropout.map(|mask| PairDropout {
+            mask,
+            base: (self.h * queries * keys) as u64,
+            keys,
+        })
+    }
+
+    /// The power of two by which values are divided so that no sum over them overflows, given the
+    /// largest: a mean is in range where its terms are.
+    pub(super) fn unit_of_values(&self, largest: T, keys: usize, operand_width: usize) -> i32 {
+        // In linear time a term of a squared kernel is as large as twice a product of features.
+        let terms = keys as f64 * (4 * operand_width).pow(2) as f64;
+        let dropout = self.arguments.settings.dropout;
+        let terms = terms * dropout.map_or(1.0, |mask| mask.kept_factor());
+        let excess = largest.as_f64().log2() + terms.log2() - log2_range::<T>();
+        excess.ceil().max(0.0) as i32
+    }
+
+    /// What keys add to their weights beside the score, if they do.
+    pub(super) fn exponents<K: PairKernel<T>>(
+        &self,
+        kernel: &K,
+        score: &K::Score,
+    ) -> Option<Exponents> {
+        let (keys, terms) = (self.keys(), kernel.terms(self, score));
+        let levels = self.workspace().pool::<Level>();
+        match self.arguments.settings.magnitude {
+            Magnitude::None => {
+                let needed = <K::Score as Score<T>>::Norm::HAS_FACTORS || terms.is_some();
+                needed.then(|| Exponents::zero(&levels, keys.shape().0, terms))
+            }
+            magnitude => {
+                let (p, divisor) = (magnitude.p()?, magnitude.divisor(self.width()));
+                Some(Exponents::of_keys(&levels, keys, p, divisor, terms))
+            }
+        }
+    }
+
+    /// Which of the operands and values are finite.
+    pub(super) fn finite<K: PairKernel<T>>(
+        kernel: &K,
+        left: Mat<T>,
+        right: Mat<T>,
+        values: Mat<T>,
+    ) -> Finite {
+        Finite {
+            left: kernel.is_finite(left),
+            right: kernel.is_finite(right),
+            values: max_norm(values.data()).is_finite(),
+        }
+    }
+
+    /// The power of two by which the values of this call are divided.
+    pub(super) fn own_unit(&self, operand_width: usize) -> i32 {
+        let values = largest(self.values().data());
+        self.unit_of_values(values, self.arguments.keys, operand_width)
+    }
+}
+
+/// Rows of an operand: a copy, or the queries or keys themselves.
+pub(super) fn operand_rows<'a, T: Real>(
+    copy: &'a Option<Buffer<T>>,
+    x: Mat<'a, T>,
+    width: usize,
+) -> Mat<'a, T> {
+    match copy {
+        Some(copy) => Mat::new(copy, x.shape().0, width),
+        None => x,
+    }
+}
+
+/// Head `h` of a contiguous `[B, M, T, w]` array as a matrix.
+pub(crate) fn slab<T: Real>(x: ArrayView4<'_, T>, h: usize) -> Mat<'_, T> {
+    let (_, _, rows, width) = x.dim();
+    let data = x.to_slice().expect("contiguous");
+    Mat::new(&data[h * rows * width..(h + 1) * rows * width], rows, width)
+}

@@ -1,0 +1,214 @@
+//! The forward pass over all heads of a call.
+
+use super::arguments::operand_rows;
+use super::linear_time::{self, Starts};
+use super::units::{divided, or};
+use super::{
+    Arguments, Exponents, Finite, Head, HeadAt, Level, OutputRows, Packed, RowStatistics, blocks,
+};
+use crate::Form;
+use crate::score::{PairKernel, Score, Side};
+use bochner_numerics::memory::Unwritten;
+use bochner_numerics::{Buffer, Mat, Real, parallel};
+use ndarray::{Array4, ArrayView2, s};
+
+/// What is kept between the passes besides the output: O(T) numbers a head.
+pub(super) struct Kept<T, S> {
+    pub(super) heads: Buffer<Prepared<T, S>>,
+    /// Those of each row of each head.
+    pub(super) statistics: Buffer<RowStatistics<T>>,
+    /// What the parts of each head start from, if the linear-time form was taken.
+    pub(super) starts: Option<Starts<T>>,
+}
+
+/// What the scores of one head are computed from. By default, nothing yet.
+#[derive(Default)]
+pub(super) struct Prepared<T, S> {
+    /// What takes the place of queries and of keys, where something does.
+    pub(super) left: Option<Buffer<T>>,
+    pub(super) right: Option<Buffer<T>>,
+    pub(super) score: S,
+    pub(super) exponents: Option<Exponents>,
+    /// Found out once: every block asks.
+    pub(super) finite: Finite,
+    /// The power of two by which values were divided.
+    pub(super) unit: i32,
+}
+
+impl<T: Real, S: Score<T>> Prepared<T, S> {
+    /// Everything that the quadratic form needs.
+    pub(super) fn new<K: PairKernel<T, Score = S>>(kernel: &K, at: &HeadAt<T>, score: S) -> Self {
+        let operand = |side, x| kernel.operand(at, &score, side, x);
+        let left = operand(Side::Queries, at.queries());
+        let right = operand(Side::Keys, at.keys());
+        let prepared = Self {
+            left,
+            right,
+            ..Self::without_operands(kernel, at, score)
+        };
+        let (left, right) = prepared.operands(kernel, at);
+        let finite = HeadAt::finite(kernel, left, right, at.values());
+        Self { finite, ..prepared }
+    }
+
+    /// All but the operands: the linear-time form makes them when a head's turn comes.
+    pub(super) fn without_operands<K: PairKernel<T, Score = S>>(
+        kernel: &K,
+        at: &HeadAt<T>,
+        score: S,
+    ) -> Self {
+        Self {
+            left: None,
+            right: None,
+            exponents: at.exponents(kernel, &score),
+            score,
+            finite: Finite::default(),
+            unit: at.own_unit(kernel.operand_width(at.width())),
+        }
+    }
+
+    /// What is multiplied: the operands, or queries and keys themselves.
+    pub(super) fn operands<'b, K: PairKernel<T>>(
+        &'b self,
+        kernel: &K,
+        at: &HeadAt<'b, T>,
+    ) -> (Mat<'b, T>, Mat<'b, T>) {
+        let width = kernel.operand_width(at.width());
+        (
+            operand_rows(&self.left, at.queries(), width),
+            operand_rows(&self.right, at.keys(), width),
+        )
+    }
+
+    /// The head in front of the engine.
+    pub(super) fn head<'b, K: PairKernel<T>>(
+        &'b self,
+        kernel: &K,
+        at: &HeadAt<'b, T>,
+        values: Mat<'b, T>,
+    ) -> Head<'b, T, S> {
+        let (left, right) = self.operands(kernel, at);
+        Head {
+            left,
+            right,
+            values,
+            finite: self.finite,
+            score: &self.score,
+            exponents: self.exponents.as_ref(),
+            unit: self.unit,
+            rows: at.rows(),
+            dropout: at.dropout(),
+            blocks: at.arguments.blocks,
+            packed: Packed::NONE,
+            workspace: at.workspace(),
+        }
+    }
+}
+
+/// Attention of all heads.
+pub(super) fn attend<T: Real, K: PairKernel<T>>(
+    kernel: &K,
+    call: &Arguments<T>,
+    form: Form,
+    keep: bool,
+    output: Unwritten<T>,
+) -> Kept<T, K::Score> {
+    let rows = call.all_heads() * call.queries;
+    let none = RowStatistics::new(Level::NONE);
+    let mut statistics = call.workspace.pool().filled(rows, none);
+    let out = OutputRows {
+        output,
+        statistics: &mut statistics,
+    };
+    let (heads, starts) = match form {
+        Form::LinearTime => {
+            let heads = without_operands(kernel, call);
+            let starts = linear_time::attend(kernel, call, &heads, out);
+            (heads, Some(starts))
+        }
+        _ => (pair_by_pair(kernel, call, keep, out), None),
+    };
+    Kept {
+        heads,
+        statistics,
+        starts,
+    }
+}
+
+/// All heads but for their operands.
+pub(super) fn without_operands<T: Real, K: PairKernel<T>>(
+    kernel: &K,
+    call: &Arguments<T>,
+) -> Buffer<Prepared<T, K::Score>> {
+    let mut heads = call.workspace.pool().empty(call.all_heads());
+    let prepare = |h| {
+        let at = call.at(h);
+        Prepared::without_operands(kernel, &at, kernel.score(&at))
+    };
+    parallel::map_into(call.all_heads(), prepare, &mut heads);
+    heads
+}
+
+/// What a head needs is made and packed when its turn comes, so that it comes from the cache; if it is
+/// not kept, the next head's takes the same memory.
+fn pair_by_pair<T: Real, K: PairKernel<T>>(
+    kernel: &K,
+    call: &Arguments<T>,
+    keep: bool,
+    out: OutputRows<T>,
+) -> Buffer<Prepared<T, K::Score>> {
+    let (queries, chunk, heads) = (call.queries, call.chunk(), call.all_heads());
+    let mut prepared = call.workspace.pool().empty(heads);
+    prepared.resize_with(heads, Prepared::default);
+    let attend = |h: usize, (rows, place): (OutputRows<T>, &mut [Prepared<T, K::Score>])| {
+        let at = call.at(h);
+        let prepared = Prepared::new(kernel, &at, kernel.score(&at));
+        let values = divided(at.values(), prepared.unit, at.numbers());
+        let head = prepared.head(kernel, &at, or(&values, at.values()));
+        let packed = head.pack();
+        let head = head.with(&packed);
+        parallel::for_each_piece(
+            rows,
+            queries.div_ceil(chunk),
+            |rows, i, next| rows.split_at((next - i) * chunk),
+            |i, rows| head.forward(i * chunk, rows),
+        );
+        if keep {
+            place[0] = prepared;
+        }
+    };
+    parallel::for_each_piece(
+        (out, &mut prepared[..]),
+        heads,
+        |(rows, prepared), h, next| {
+            let (rows, more_rows) = rows.split_at((next - h) * queries);
+            let (prepared, more) = prepared.split_at_mut(next - h);
+            ((rows, prepared), (more_rows, more))
+        },
+        attend,
+    );
+    prepared
+}
+
+/// The normalised weights, before dropout, `[B, M, Tq, Tk]`.
+pub(super) fn weights<T: Real, K: PairKernel<T>>(kernel: &K, call: &Arguments<T>) -> Array4<T> {
+    let prepare = |h| {
+        let at = call.at(h);
+        Prepared::new(kernel, &at, kernel.score(&at))
+    };
+    let heads = parallel::map(call.all_heads(), prepare);
+    let pieces: Vec<_> = blocks(0..call.queries, call.blocks.queries).collect();
+    let rows = parallel::map(heads.len() * pieces.len(), |task| {
+        let (h, block) = (task / pieces.len(), pieces[task % pieces.len()].clone());
+        let at = call.at(h);
+        heads[h].head(kernel, &at, at.values()).weights(block)
+    });
+    let mut weights = Array4::zeros(call.shape(call.queries, call.keys));
+    for (task, rows) in rows.iter().enumerate() {
+        let (h, block) = (task / pieces.len(), pieces[task % pieces.len()].clone());
+        let (b, m, kept) = (h / call.heads, h % call.heads, call.at(h).kept());
+        let rows = ArrayView2::from_shape((block.len(), kept), rows).expect("one row a query");
+        weights.slice_mut(s![b, m, block, ..kept]).assign(&rows);
+    }
+    weights
+}

@@ -1,0 +1,172 @@
+//! Positions that come after those of earlier calls.
+
+use super::attend::Prepared;
+use super::cache::{Cache, Following};
+use super::linear_time::{self, Sums};
+use super::units::{divided, or};
+use super::{Arguments, Head, HeadAt, Level, OutputRows, RowStatistics, Rows};
+use crate::engine::face::Memory;
+use crate::score::{PairKernel, Score};
+use crate::{Form, Mask, Settings};
+use bochner_numerics::memory::overwritten_by;
+use bochner_numerics::{Mat, Real};
+use ndarray::ArrayView4;
+
+/// What one head remembers of the positions so far.
+#[derive(Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one a head, beside all that it points to"
+)]
+pub(super) enum HeadMemory<T, S> {
+    /// Their keys and values.
+    Pairs(Cache<T, S>),
+    /// Sums over them, once there are any, and how many there are.
+    Sums(Option<Sums<T>>, usize),
+}
+
+impl<T: Real, S: Score<T>> HeadMemory<T, S> {
+    pub(super) fn new(width: usize, form: Form) -> Self {
+        match form {
+            Form::LinearTime => Self::Sums(None, 0),
+            _ => Self::Pairs(Cache::new(width)),
+        }
+    }
+}
+
+impl<T: Real, S: Score<T>> Memory<T> for HeadMemory<T, S> {
+    fn length(&self) -> usize {
+        match self {
+            Self::Pairs(cache) => cache.length(),
+            Self::Sums(_, length) => *length,
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Pairs(cache) => cache.size(),
+            Self::Sums(sums, _) => sums.as_ref().map_or(0, Sums::size),
+        }
+    }
+
+    fn truncate(&mut self, length: usize) -> bool {
+        match self {
+            Self::Pairs(cache) => cache.truncate(length),
+            Self::Sums(..) => return false,
+        }
+        true
+    }
+
+    fn copy(&self) -> Box<dyn Memory<T>> {
+        Box::new(self.clone())
+    }
+}
+
+/// Remembers the positions of a head that are not padding; with an output `[n, dv]`, attends from them
+/// to all so far, and writes zeros for the others.
+pub(super) fn decode<T: Real, K: PairKernel<T>>(
+    kernel: &K,
+    at: HeadAt<T>,
+    memory: &mut HeadMemory<T, K::Score>,
+    output: Option<&mut [T]>,
+) {
+    let added = at.kept();
+    let output = output.map(|output| {
+        let (attended, padding) = output.split_at_mut(added * at.arguments.value_width);
+        padding.fill(T::zero());
+        attended
+    });
+    if added == 0 {
+        return;
+    }
+    match memory {
+        HeadMemory::Pairs(cache) => decode_pairs(kernel, &at, cache, output),
+        HeadMemory::Sums(sums, length) => {
+            *length += added;
+            linear_time::decode(kernel, &at, sums, output);
+        }
+    }
+}
+
+fn decode_pairs<T: Real, K: PairKernel<T>>(
+    kernel: &K,
+    at: &HeadAt<T>,
+    cache: &mut Cache<T, K::Score>,
+    output: Option<&mut [T]>,
+) {
+    let added = at.kept();
+    let score = kernel.score_after(at, cache.largest());
+    let prepared = Prepared::new(kernel, at, score);
+    let (left, right) = prepared.operands(kernel, at);
+    cache.append(Following {
+        keys: K::KEEPS_KEYS.then_some(right),
+        right,
+        values: at.values(),
+        score: &prepared.score,
+        exponents: prepared.exponents.as_ref(),
+        finite: prepared.finite,
+    });
+    let Some(output) = output else { return };
+    let queries = at.queries().row_range(0..added);
+    if kernel.overflows(queries, cache.largest()) {
+        return attend_anew(kernel, at, queries, cache, output);
+    }
+    let (left, width) = (left.row_range(0..added), kernel.operand_width(at.width()));
+    let (rows, blocks) = (last_rows(added, cache.length()), at.arguments.blocks);
+    let unit = at.unit_of_values(cache.largest_value(), cache.length(), width);
+    let head = cache.head(left, rows, blocks, unit, at.workspace());
+    attend_from(head, output);
+}
+
+/// Attention from the last positions in units that suit all keys.
+fn attend_anew<T: Real, K: PairKernel<T>>(
+    kernel: &K,
+    at: &HeadAt<T>,
+    queries: Mat<T>,
+    cache: &Cache<T, K::Score>,
+    output: &mut [T],
+) {
+    let settings = Settings {
+        mask: Mask::CAUSAL.clone(),
+        ..at.arguments.settings.clone()
+    };
+    let (q, k, v) = (array(queries), array(cache.keys()), array(cache.values()));
+    let call = Arguments::new(q, k, v, &settings, at.workspace());
+    let call = call.expect("checked position by position");
+    let at = call.at(0);
+    let prepared = Prepared::new(kernel, &at, kernel.score(&at));
+    let head = prepared.head(kernel, &at, at.values());
+    let packed = head.pack();
+    attend_from(head.with(&packed), output);
+}
+
+/// The last positions of a causal sequence as its rows.
+pub(super) fn last_rows(queries: usize, keys: usize) -> Rows<'static> {
+    Rows {
+        mask: Mask::CAUSAL,
+        example: 0,
+        queries,
+        keys,
+    }
+}
+
+/// Attention from all queries of a head.
+fn attend_from<T: Real, S: Score<T>>(head: Head<T, S>, output: &mut [T]) {
+    let values = divided(head.values, head.unit, &head.workspace.numbers);
+    let head = Head {
+        values: or(&values, head.values),
+        ..head
+    };
+    let none = RowStatistics::new(Level::NONE);
+    let mut statistics = head.workspace.pool().filled(head.rows.queries, none);
+    let statistics = &mut statistics;
+    overwritten_by(output, |output| {
+        head.forward(0, OutputRows { output, statistics });
+    });
+}
+
+/// A matrix as the only head of the only example.
+fn array<T: Real>(x: Mat<'_, T>) -> ArrayView4<'_, T> {
+    let (rows, width) = x.shape();
+    ArrayView4::from_shape((1, 1, rows, width), x.data()).expect("row-major")
+}

@@ -1,0 +1,129 @@
+//! The one place where a call that knows its kernel only as one of many meets code made for it.
+
+use super::decode::HeadMemory;
+use super::{Arguments, attend, decode, pull_back};
+use crate::Error;
+use crate::Form;
+use crate::attend::AttentionGradients;
+use crate::score::{LinearForm, PairKernel};
+use bochner_numerics::Real;
+use bochner_numerics::memory::Unwritten;
+use ndarray::{Array4, ArrayView4};
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// What a forward pass keeps for the backward pass.
+pub(crate) type State = Box<dyn Any + Send + Sync>;
+
+/// Attention with one kernel, whichever it is; every method is one call of the engine.
+pub(crate) trait Attend<T: Real>: Debug + Send + Sync {
+    /// The kernel itself, for what one kernel alone can do.
+    fn any(&self) -> &dyn Any;
+    fn validate(&self, batch: usize, heads: usize, width: usize) -> Result<(), Error>;
+    fn linear_form(&self) -> Option<LinearForm>;
+
+    /// Writes the attended values; keeps nothing for a backward pass.
+    fn attend_once(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>);
+
+    /// Writes the attended values.
+    fn attend(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>) -> State;
+
+    /// The normalised weights, before dropout.
+    fn weights(&self, call: &Arguments<T>) -> Array4<T>;
+
+    fn pull_back(
+        &self,
+        call: &Arguments<T>,
+        state: &State,
+        output: ArrayView4<T>,
+        cotangent: ArrayView4<T>,
+    ) -> AttentionGradients<T>;
+
+    /// What a decoder remembers of a head before the first position.
+    fn memory(&self, width: usize, form: Form) -> Box<dyn Memory<T>>;
+
+    /// Remembers the next positions of head `h`; with an output, attends from them.
+    fn decode(
+        &self,
+        call: &Arguments<T>,
+        h: usize,
+        memory: &mut dyn Memory<T>,
+        out: Option<&mut [T]>,
+    );
+
+    /// The kernel of a batch whose example `b` is what `indices[b]` was, if that is another one.
+    fn reordered(&self, indices: &[usize]) -> Option<Arc<dyn Attend<T>>>;
+}
+
+/// What one head of a decoder remembers.
+pub(crate) trait Memory<T>: Any + Send + Sync {
+    /// The number of positions.
+    fn length(&self) -> usize;
+
+    /// The number of numbers held.
+    fn size(&self) -> usize;
+
+    /// Forgets all positions but the first ones; `false` if that cannot be.
+    fn truncate(&mut self, length: usize) -> bool;
+
+    fn copy(&self) -> Box<dyn Memory<T>>;
+}
+
+impl<T: Real, K: PairKernel<T>> Attend<T> for K {
+    fn any(&self) -> &dyn Any {
+        self
+    }
+
+    fn validate(&self, batch: usize, heads: usize, width: usize) -> Result<(), Error> {
+        PairKernel::validate(self, batch, heads, width)
+    }
+
+    fn linear_form(&self) -> Option<LinearForm> {
+        PairKernel::linear_form(self)
+    }
+
+    fn attend_once(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>) {
+        drop(attend::attend(self, call, form, false, output));
+    }
+
+    fn attend(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>) -> State {
+        Box::new(attend::attend(self, call, form, true, output))
+    }
+
+    fn weights(&self, call: &Arguments<T>) -> Array4<T> {
+        attend::weights(self, call)
+    }
+
+    fn pull_back(
+        &self,
+        call: &Arguments<T>,
+        state: &State,
+        output: ArrayView4<T>,
+        cotangent: ArrayView4<T>,
+    ) -> AttentionGradients<T> {
+        let state = state.downcast_ref().expect("kept by this kernel");
+        pull_back::pull_back(self, call, state, output, cotangent)
+    }
+
+    fn memory(&self, width: usize, form: Form) -> Box<dyn Memory<T>> {
+        Box::new(HeadMemory::<T, K::Score>::new(width, form))
+    }
+
+    fn decode(
+        &self,
+        call: &Arguments<T>,
+        h: usize,
+        memory: &mut dyn Memory<T>,
+        out: Option<&mut [T]>,
+    ) {
+        let memory: &mut dyn Any = memory;
+        let memory = memory.downcast_mut().expect("made by this kernel");
+        decode::decode(self, call.at(h), memory, out);
+    }
+
+    fn reordered(&self, indices: &[usize]) -> Option<Arc<dyn Attend<T>>> {
+        let reordered = PairKernel::reordered(self, indices)?;
+        Some(Arc::new(reordered))
+    }
+}

@@ -1,0 +1,218 @@
+//! From a cotangent of the output to gradients of queries, keys, values and points.
+
+use super::attend::{Kept, Prepared};
+use super::backward::{Cotangent, HeadGradients};
+use super::units::{Units, divided, fill_multiplied, or};
+use super::{Arguments, HeadAt, RowMajor, blocks, linear_time, log2_largest, slab};
+use crate::attend::AttentionGradients;
+use crate::score::{AlongPoints, Given, Gradient, PairKernel, PointsGradients, Side};
+use bochner_numerics::elementary::SquaredNorms;
+use bochner_numerics::memory::{Unwritten, written_by};
+use bochner_numerics::scaling::multiplied;
+use bochner_numerics::{Mat, Real, parallel};
+use ndarray::{ArrayView1, ArrayView4};
+
+/// The gradients of a call, given what its forward pass kept.
+///
+/// A head goes all the way at once: what reaches its operands is still in the cache then, and the next
+/// one takes the same memory.
+pub(super) fn pull_back<T: Real, K: PairKernel<T>>(
+    kernel: &K,
+    call: &Arguments<T>,
+    kept: &Kept<T, K::Score>,
+    output: ArrayView4<T>,
+    cotangent: ArrayView4<T>,
+) -> AttentionGradients<T> {
+    let numbers = &call.workspace.numbers;
+    let [output, cotangent] = [output, cotangent].map(|x| RowMajor::new(x, numbers));
+    let lengths = [call.q.view(), call.k.view(), call.v.view()].map(|x| x.len());
+    let heads = call.all_heads();
+    let mut along_points = vec![Vec::new(); heads];
+    let [q, k, v] = written_by(lengths, |all| {
+        let mut lengths = lengths.into_iter().map(|n| n / heads);
+        let [q, k, v] = all.map(|all| all.chunks(lengths.next().expect("three lengths")));
+        let heads = q.zip(k).zip(v).zip(&mut along_points).enumerate();
+        parallel::for_each(heads.collect(), |(h, (((q, k), v), along_points))| {
+            let head = HeadBack {
+                kernel,
+                at: call.at(h),
+                prepared: &kept.heads[h],
+            };
+            let given = [slab(output.view(), h), slab(cotangent.view(), h)];
+            let out = [q, k, v].map(Unwritten::zeros);
+            *along_points = head.pull_back(h, kept, given, out);
+        });
+    });
+    AttentionGradients {
+        q: call.array(call.queries, call.width, q),
+        k: call.array(call.keys, call.width, k),
+        v: call.array(call.keys, call.value_width, v),
+        points: sum_along_points(kernel, call, &along_points),
+    }
+}
+
+/// One head on its way back.
+struct HeadBack<'a, T: Real, K: PairKernel<T>> {
+    kernel: &'a K,
+    at: HeadAt<'a, T>,
+    prepared: &'a Prepared<T, K::Score>,
+}
+
+impl<T: Real, K: PairKernel<T>> HeadBack<'_, T, K> {
+    /// Writes the gradients of queries, keys and values; returns those along the points.
+    fn pull_back(
+        &self,
+        h: usize,
+        kept: &Kept<T, K::Score>,
+        [output, cotangent]: [Mat<T>; 2],
+        [q, k, v]: [&mut [T]; 3],
+    ) -> AlongPoints<T> {
+        let (at, numbers) = (&self.at, self.at.numbers());
+        let mut units = Units::of(at.values(), cotangent, self.log2_largest());
+        // The values of the linear-time form's sums are divided already.
+        units.values = units.values.max(self.prepared.unit);
+        let values = divided(at.values(), units.values, numbers);
+        let copies = (
+            divided(output, units.values, numbers),
+            divided(cotangent, units.cotangents, numbers),
+        );
+        let queries = at.arguments.queries;
+        let given = Cotangent {
+            statistics: &kept.statistics[h * queries..(h + 1) * queries],
+            output: or(&copies.0, output),
+            cotangent: or(&copies.1, cotangent),
+        };
+        let values = or(&values, at.values());
+        let part = match &kept.starts {
+            None => self.pair_by_pair(values, &given),
+            Some(starts) => {
+                let more = units.values - self.prepared.unit;
+                let (kernel, prepared) = (self.kernel, self.prepared);
+                linear_time::pull_back(kernel, at, prepared, values, (&starts[h], more), &given)
+            }
+        };
+        fill_multiplied(&mut v[..part.values.len()], units.cotangents, |i| {
+            part.values[i].as_f64()
+        });
+        let unit = units.product();
+        let along_keys = self.pull_side(Side::Keys, at.keys(), &part, unit, k);
+        let along_queries = self.pull_side(Side::Queries, at.queries(), &part, unit, q);
+        let sum = |(q, k): (&Vec<T>, &Vec<T>)| {
+            let mut sum = vec![T::zero(); q.len()];
+            fill_multiplied(&mut sum, unit, |i| q[i].as_f64() + k[i].as_f64());
+            sum
+        };
+        along_queries.iter().zip(&along_keys).map(sum).collect()
+    }
+
+    /// The logarithm of the largest number that cotangents are multiplied with on their way, besides
+    /// the values.
+    fn log2_largest(&self) -> f64 {
+        let of = |x: Mat<T>| bochner_numerics::scaling::log2_largest(x.data());
+        let operands = self.kernel.log2_largest(&self.at).unwrap_or_else(|| {
+            let copies = [&self.prepared.left, &self.prepared.right];
+            let of = |x| log2_largest(ArrayView1::from(x));
+            (copies.into_iter().flatten())
+                .map(|x| of(x.as_slice()))
+                .fold(0.0, f64::max)
+        });
+        operands.max(of(self.at.queries())).max(of(self.at.keys()))
+    }
+
+    fn pair_by_pair(&self, values: Mat<T>, given: &Cotangent<T>) -> HeadGradients<T> {
+        let arguments = self.at.arguments;
+        let chunks: Vec<_> = blocks(0..arguments.queries, arguments.chunk()).collect();
+        let head = self.prepared.head(self.kernel, &self.at, values);
+        let packed = head.pack_for_backward();
+        let head = head.with(&packed);
+        let part = |i: usize| head.backward(chunks[i].clone(), given);
+        let mut parts = parallel::map(chunks.len(), part).into_iter();
+        let mut whole = parts.next().expect("there are queries");
+        parts.for_each(|part| whole.join(part));
+        whole
+    }
+
+    /// Writes the gradients of queries or keys, some rows at a time; returns what belongs to the points.
+    fn pull_side(
+        &self,
+        side: Side,
+        x: Mat<T>,
+        part: &HeadGradients<T>,
+        unit: i32,
+        out: &mut [T],
+    ) -> AlongPoints<T> {
+        let (rows, width) = x.shape();
+        let operand_width = self.kernel.operand_width(width);
+        let (operand, exponents) = match side {
+            Side::Queries => (&part.left, None),
+            Side::Keys => (
+                &part.right,
+                self.prepared.exponents.as_ref().and(Some(&part.keys)),
+            ),
+        };
+        let out = &mut out[..rows * width];
+        let pieces = parallel::map_chunks(out, ROWS * width, |i, out| {
+            let rows = i * ROWS..i * ROWS + out.len() / width;
+            let given = Given {
+                side,
+                x: x.row_range(rows.clone()),
+                operand: &operand[rows.start * operand_width..rows.end * operand_width],
+                exponents: exponents.map(|all| &all[rows.clone()]),
+                rows,
+            };
+            let out = Gradient {
+                through_magnitude: self.through_magnitude(&given),
+                out,
+                unit,
+            };
+            (self.kernel).pull_back(&self.at, &self.prepared.score, &given, out)
+        });
+        let sum = |mut sum: AlongPoints<T>, piece: AlongPoints<T>| {
+            let pairs = sum.iter_mut().flatten().zip(piece.iter().flatten());
+            pairs.for_each(|(sum, &x)| *sum += x);
+            sum
+        };
+        pieces.into_iter().reduce(sum).unwrap_or_default()
+    }
+
+    /// The gradients that flow through the magnitudes of keys, if there are any.
+    fn through_magnitude(&self, given: &Given<T>) -> Option<Vec<f64>> {
+        let (magnitude, exponents) = (self.at.arguments.settings.magnitude, given.exponents?);
+        let p = magnitude.p()?;
+        if exponents.iter().all(|&c| c == T::zero()) {
+            return None;
+        }
+        let divisor = magnitude.divisor(self.at.width());
+        let cotangents: Vec<f64> = exponents.iter().map(|c| c.as_f64() / divisor).collect();
+        let data = given.x.data();
+        Some(SquaredNorms::new(data, self.at.width(), p).pull_back(data, &cotangents))
+    }
+}
+
+/// Rows that go all the way back at a time.
+const ROWS: usize = 1024;
+
+/// The sums over the heads that share points, in the order of the examples.
+fn sum_along_points<T: Real, K: PairKernel<T>>(
+    kernel: &K,
+    call: &Arguments<T>,
+    parts: &[AlongPoints<T>],
+) -> Option<PointsGradients<T>> {
+    let points = kernel.points()?;
+    let (mut all, size) = (points.zero_gradients(), points.count() * call.width);
+    let arrays = [Some(&mut all.w1), all.w2.as_mut()];
+    for (n, array) in arrays.into_iter().flatten().enumerate() {
+        let sums = array.as_slice_mut().expect("row-major");
+        // The sums of one example, or as many as there are heads.
+        let distinct = sums.len() / size;
+        parallel::for_each_chunk(sums, size, |i, sum| {
+            // A head without kept keys has none.
+            let parts = parts.iter().skip(i).step_by(distinct);
+            for part in parts.filter_map(|part| part.get(n)) {
+                let pairs = sum.iter_mut().zip(part);
+                pairs.for_each(|(sum, x)| *sum = multiplied(sum.as_f64() + x.as_f64(), 0));
+            }
+        });
+    }
+    Some(all)
+}

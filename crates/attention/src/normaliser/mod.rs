@@ -1,0 +1,95 @@
+//! How the weights of a row are normalised, one file each.
+
+mod online_softmax;
+mod sum;
+
+pub(crate) use online_softmax::OnlineSoftmax;
+pub(crate) use sum::Sum;
+
+use crate::engine::{Exponents, Level, RowBlock, RowStatistics};
+use crate::score::Score;
+use bochner_numerics::Real;
+use bochner_numerics::instructions::Arithmetic;
+use std::fmt::Debug;
+use std::ops::Range;
+
+/// A way to normalise the weights of a row, of which a block of keys is known at a time.
+///
+/// `relative` holds what each key of the block multiplies its similarity with, or adds to its raw
+/// score; it is empty where keys do neither.
+pub(crate) trait Normaliser<T: Real>: Debug + Send + Sync + 'static {
+    /// Whether weights are products, so that every key has a factor, be it one.
+    const HAS_FACTORS: bool;
+
+    /// Appends what some keys multiply or add, relative to the row's reference.
+    fn relative<S: Score<T>>(
+        score: &S,
+        exponents: &Exponents,
+        keys: Range<usize>,
+        reference: Level,
+        out: &mut Vec<T>,
+    );
+
+    /// Replaces the raw scores of a block by weights relative to what the row knows, and adds them to the
+    /// row's normaliser; returns what everything summed up before must be multiplied with.
+    fn absorb<S: Score<T>, A: Arithmetic>(
+        score: &S,
+        block: &RowBlock,
+        relative: &[T],
+        raw: &mut [T],
+        row: &mut RowStatistics<T>,
+    ) -> T;
+
+    /// What the sums of a row are divided by once all keys are absorbed.
+    fn finish(row: &RowStatistics<T>) -> T {
+        row.normaliser
+    }
+
+    /// Recomputes the normalised weights of a block and pulls their gradients back.
+    fn pull<S: Score<T>, A: Arithmetic>(
+        score: &S,
+        block: &RowBlock,
+        relative: &[T],
+        row: &RowStatistics<T>,
+        pulled: Pulled<T>,
+    );
+}
+
+/// One row of a block in the backward pass.
+pub(crate) struct Pulled<'a, T> {
+    /// What dropout multiplies the weights with.
+    pub(crate) factors: &'a [T],
+    /// $dO_i \cdot O_i$.
+    pub(crate) delta: T,
+    /// The raw scores; then their gradients, in units of the score's scale.
+    pub(crate) x: &'a mut [T],
+    /// The gradients of the weights after dropout; then these weights.
+    pub(crate) dp: &'a mut [T],
+    /// To become the gradients of the exponents; not written where keys add nothing.
+    pub(crate) p: &'a mut [T],
+}
+
+impl<T: Real> Pulled<'_, T> {
+    /// From weights in `p` and their derivatives in `x` to the gradients of a quotient.
+    #[inline(always)]
+    fn of_quotient(self) {
+        let weights = self.p.iter_mut().zip(self.x).zip(self.dp);
+        for (((p, x), dp), &factor) in weights.zip(self.factors) {
+            let gradient = *dp * factor - self.delta;
+            *dp = *p * factor;
+            *x *= gradient;
+            *p *= gradient;
+        }
+    }
+}
+
+/// $1 / x$, or the largest number where that overflows: 0 * inf is no weight. NaN stays NaN.
+#[inline(always)]
+pub(crate) fn finite_inverse<T: Real>(x: T) -> T {
+    let inverse = x.recip();
+    if inverse > T::max_value() {
+        T::max_value()
+    } else {
+        inverse
+    }
+}

@@ -1,0 +1,346 @@
+//! Attention as the authors' released code trains it: dropout falls on the sum of a query's and a key's
+//! magnitude.
+//!
+//! $$\alpha_{ij} \propto (f_{ij}^2 + e)\, \exp(\delta_{ij} (m_i + m_j)), \qquad
+//! m = |x|_p^2 / (2 d^{1/4})$$
+//!
+//! Such an exponent belongs to a pair, not to a key, and has no place in the engine. This file follows
+//! the formula in double precision, with `[Tq, Tk]` arrays of one head at a time. Without dropout the
+//! query's magnitude cancels, and the engine serves ([`Magnitude::Released`]).
+
+use crate::attend::AttentionGradients;
+use crate::engine::{log2_largest, without_masked};
+use crate::error::same_shape;
+use crate::normaliser::finite_inverse;
+use crate::score::points_of_head;
+use crate::{Error, Magnitude, Mask, Points};
+use bochner_kernels::{SpectralPoints, feature_map, feature_map_vjp};
+use bochner_numerics::elementary::SquaredNorms;
+use bochner_numerics::scaling::multiplied;
+use bochner_numerics::{Buffers, DropoutMask, Real, parallel};
+use ndarray::{Array1, Array2, Array4, ArrayView2, ArrayView4, Axis, s};
+
+/// What one training pass does, with everything but the queries, keys and values.
+pub(crate) struct Released<'a, T> {
+    /// The spectral points of all heads.
+    pub(crate) points: Points<'a, T>,
+    /// The floor e.
+    pub(crate) floor: f64,
+    /// The exponent of the magnitude's norm.
+    pub(crate) p: f64,
+    pub(crate) mask: &'a Mask,
+    /// $\delta$, one factor for each pair of `[B, M, Tq, Tk]`.
+    pub(crate) on_magnitudes: DropoutMask,
+    /// Dropout on the normalised weights.
+    pub(crate) on_weights: Option<DropoutMask>,
+}
+
+/// Queries, keys and values, `[B, M, T, .]`.
+pub(crate) type Sequences<'a, T> = [ArrayView4<'a, T>; 3];
+
+/// What both passes need of the pairs of one head.
+struct Pairs {
+    /// Features of queries and keys.
+    phi: [Array2<f64>; 2],
+    kept: Vec<Pair>,
+}
+
+/// A kept pair of a query and a key.
+struct Pair {
+    i: usize,
+    j: usize,
+    /// The normalised weight.
+    weight: f64,
+    /// The derivative of the weight along f, at a fixed normaliser.
+    slope: f64,
+    /// $\delta$.
+    on_magnitude: f64,
+    /// What dropout multiplies the weight with.
+    on_weight: f64,
+}
+
+impl<T: Real> Released<'_, T> {
+    /// The attended values, `[B, M, Tq, dv]`.
+    ///
+    /// # Errors
+    /// The errors of [`attend`](crate::attend()).
+    pub(crate) fn attend(&self, sequences: Sequences<T>) -> Result<Array4<T>, Error> {
+        let [q, _, v] = sequences;
+        let (batch, heads, queries, _) = q.dim();
+        let outputs = parallel::map(batch * heads, |h| {
+            let (v, unit) = scaled(head(v, h));
+            let mut output = Array2::<f64>::zeros((queries, v.ncols()));
+            for pair in &self.pairs(sequences, h).kept {
+                let weight = pair.weight * pair.on_weight;
+                add(&mut output, pair.i, weight, &v, pair.j);
+            }
+            output.mapv(|x| multiplied(x, unit))
+        });
+        Ok(stacked(outputs, (batch, heads)))
+    }
+
+    /// The normalised weights before dropout, `[B, M, Tq, Tk]`.
+    pub(crate) fn weights(&self, q: ArrayView4<T>, k: ArrayView4<T>) -> Array4<T> {
+        let (batch, heads, queries, _) = q.dim();
+        let mut weights = Array4::zeros((batch, heads, queries, k.dim().2));
+        for h in 0..batch * heads {
+            for pair in &self.pairs([q, k, k], h).kept {
+                weights[[h / heads, h % heads, pair.i, pair.j]] = T::of(pair.weight);
+            }
+        }
+        weights
+    }
+
+    /// The vector-Jacobian product of [`Released::attend`].
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if the cotangent does not fit.
+    pub(crate) fn vjp(
+        &self,
+        sequences: Sequences<T>,
+        cotangent: ArrayView4<T>,
+    ) -> Result<AttentionGradients<T>, Error> {
+        let [q, _, v] = sequences;
+        let (batch, heads, queries, _) = q.dim();
+        let shape = [batch, heads, queries, v.dim().3];
+        same_shape("cotangent", &shape, cotangent.shape())?;
+        let parts = parallel::map(batch * heads, |h| {
+            self.head_vjp(sequences, h, head(cotangent, h))
+        });
+        let mut points = self.points.zero_gradients();
+        let (mut dq, mut dk, mut dv) = (Vec::new(), Vec::new(), Vec::new());
+        for (h, part) in parts.into_iter().enumerate() {
+            let set = (h / heads).min(points.w1.len_of(Axis(0)) - 1);
+            let arrays = [Some(&mut points.w1), points.w2.as_mut()];
+            for (sum, more) in arrays.into_iter().flatten().zip(&part.points) {
+                sum.slice_mut(s![set, h % heads, .., ..])
+                    .zip_mut_with(more, |sum, x| {
+                        *sum = multiplied(sum.as_f64() + x.as_f64(), 0)
+                    });
+            }
+            dq.push(part.q);
+            dk.push(part.k);
+            dv.push(part.v);
+        }
+        let [q, k, v] = [dq, dk, dv].map(|all| stacked(all, (batch, heads)));
+        let points = Some(points);
+        Ok(AttentionGradients { q, k, v, points })
+    }
+
+    /// $m$ of each row.
+    fn magnitudes(&self, x: ArrayView2<T>) -> Vec<f64> {
+        let divisor = self.divisor(x.ncols());
+        let data: Vec<T> = x.iter().copied().collect();
+        let logarithms = SquaredNorms::new(&data, x.ncols(), self.p).logarithms();
+        (logarithms.into_iter())
+            .map(|log| log.exp() / divisor)
+            .collect()
+    }
+
+    fn divisor(&self, width: usize) -> f64 {
+        Magnitude::Released { p: self.p }.divisor(width)
+    }
+
+    /// The pairs of head `h` of all heads of all examples.
+    fn pairs(&self, [q, k, _]: Sequences<T>, h: usize) -> Pairs {
+        let (heads, queries, keys) = (q.dim().1, q.dim().2, k.dim().2);
+        let (example, points) = (
+            h / heads,
+            points_of_head(&self.points, h / heads, h % heads),
+        );
+        let (q, k) = (head(q, h), head(k, h));
+        let phi = [q, k].map(|x| {
+            let mut phi = Array2::zeros((x.nrows(), points.features()));
+            let made = feature_map(x, &points, phi.view_mut(), &Buffers::default());
+            made.expect("checked with the settings");
+            phi.mapv(T::as_f64)
+        });
+        let [of_queries, of_keys] = [q, k].map(|x| self.magnitudes(x));
+        let mut all = Vec::new();
+        for i in 0..queries {
+            let kept = (0..keys).filter(|&j| self.mask.keeps(example, i, j, queries, keys));
+            let row = kept.map(|j| {
+                let pair = ((h * queries + i) * keys + j) as u64;
+                let f = phi[0].row(i).dot(&phi[1].row(j)) / points.normaliser().as_f64();
+                let on_magnitude: f64 = self.on_magnitudes.factor(pair);
+                // What is dropped is zero, whatever it was.
+                let exponent = match on_magnitude {
+                    0.0 => 0.0,
+                    factor => factor * (of_queries[i] + of_keys[j]),
+                };
+                let on_weight = self.on_weights.map_or(1.0, |mask| mask.factor(pair));
+                (j, f, exponent, on_magnitude, on_weight)
+            });
+            all.extend(normalised::<T>(i, row.collect(), self.floor));
+        }
+        Pairs { phi, kept: all }
+    }
+
+    fn head_vjp(
+        &self,
+        sequences: Sequences<T>,
+        h: usize,
+        cotangent: ArrayView2<T>,
+    ) -> HeadGradients<T> {
+        let [q, k, v] = sequences.map(|x| head(x, h));
+        let heads = sequences[0].dim().1;
+        let points = points_of_head(&self.points, h / heads, h % heads);
+        let Pairs { phi, kept } = self.pairs(sequences, h);
+        let ((v, v_unit), (cotangent, unit)) = (scaled(v), scaled(cotangent));
+        // dO . O of each query, in these units.
+        let mut delta = Array1::<f64>::zeros(cotangent.nrows());
+        for pair in &kept {
+            if pair.weight != 0.0 {
+                let product = cotangent.row(pair.i).dot(&v.row(pair.j));
+                delta[pair.i] += pair.weight * pair.on_weight * product;
+            }
+        }
+        let mut dv = Array2::<f64>::zeros(v.raw_dim());
+        let mut dphi = phi
+            .each_ref()
+            .map(|phi| Array2::<f64>::zeros(phi.raw_dim()));
+        let mut dm = phi.each_ref().map(|phi| vec![0.0; phi.nrows()]);
+        let normaliser = points.normaliser().as_f64();
+        for pair in &kept {
+            let (i, j) = (pair.i, pair.j);
+            add(&mut dv, j, pair.weight * pair.on_weight, &cotangent, i);
+            let product = match (pair.weight, pair.slope) {
+                (0.0, 0.0) => continue,
+                _ => cotangent.row(i).dot(&v.row(j)),
+            };
+            let along_weight = product * pair.on_weight - delta[i];
+            let along_exponent = pair.on_magnitude * pair.weight * along_weight;
+            dm[0][i] += along_exponent;
+            dm[1][j] += along_exponent;
+            let along_f = pair.slope * along_weight / normaliser;
+            add(&mut dphi[0], i, along_f, &phi[1], j);
+            add(&mut dphi[1], j, along_f, &phi[0], i);
+        }
+        let both = v_unit + unit;
+        let [(q, along_q), (k, along_k)] = [(q, &dphi[0], &dm[0]), (k, &dphi[1], &dm[1])]
+            .map(|(x, dphi, dm)| self.pull_rows(x, &points, dphi, dm, both));
+        let sum = |(q, k): (&Array2<T>, &Array2<T>)| {
+            let mut sum = q.mapv(|x| x.as_f64());
+            sum.zip_mut_with(k, |sum, x| *sum += x.as_f64());
+            sum.mapv(|x| multiplied(x, both))
+        };
+        HeadGradients {
+            q,
+            k,
+            v: dv.mapv(|x| multiplied(x, unit)),
+            points: along_q.iter().zip(&along_k).map(sum).collect(),
+        }
+    }
+
+    /// From gradients of features and magnitudes to those of queries or keys, and of the points in units
+    /// of their own.
+    fn pull_rows(
+        &self,
+        x: ArrayView2<T>,
+        points: &SpectralPoints<T>,
+        dphi: &Array2<f64>,
+        dm: &[f64],
+        unit: i32,
+    ) -> (Array2<T>, Vec<Array2<T>>) {
+        let cotangent: Array2<T> = dphi.mapv(|x| multiplied(x, 0));
+        let x = x.as_standard_layout();
+        let clean = without_masked(x.view(), cotangent.view());
+        let pulled = feature_map_vjp(clean.view(), points, cotangent.view(), &Buffers::default());
+        let pulled = pulled.expect("checked with the settings");
+        let (data, divisor) = (x.as_slice().expect("row-major"), self.divisor(x.ncols()));
+        let cotangents: Vec<f64> = dm.iter().map(|c| c / divisor).collect();
+        let norms = SquaredNorms::new(data, x.ncols(), self.p).pull_back(data, &cotangents);
+        let sums = pulled.x.iter().zip(norms);
+        let along_x = sums
+            .map(|(x, more)| multiplied(x.as_f64() + more, unit))
+            .collect();
+        let along_x = Array2::from_shape_vec(x.raw_dim(), along_x).expect("as many as before");
+        let along_points = [Some(pulled.points.w1), pulled.points.w2];
+        (along_x, along_points.into_iter().flatten().collect())
+    }
+}
+
+/// The gradients of one head.
+struct HeadGradients<T> {
+    q: Array2<T>,
+    k: Array2<T>,
+    v: Array2<T>,
+    /// Along each array of points.
+    points: Vec<Array2<T>>,
+}
+
+/// The kept pairs of row `i`, given key, f, exponent and both dropout factors of each.
+fn normalised<T: Real>(i: usize, row: Vec<(usize, f64, f64, f64, f64)>, floor: f64) -> Vec<Pair> {
+    let loudest = row
+        .iter()
+        .fold(f64::NEG_INFINITY, |most, pair| most.max(pair.2));
+    // Beyond 1e308 any difference that f64 can tell is astronomical.
+    let loudness = |exponent: f64| match loudest.is_finite() {
+        true => (exponent - loudest).exp(),
+        false if exponent >= loudest => 1.0,
+        false => 0.0,
+    };
+    let total = |weight: &dyn Fn(f64, f64) -> f64| -> f64 {
+        row.iter()
+            .map(|pair| weight(pair.1, loudness(pair.2)))
+            .sum()
+    };
+    let squared = |f: f64, g: f64| (f * f + floor) * g;
+    let (sum, level) = match total(&squared) {
+        // Where all similarities vanish the magnitudes alone decide.
+        0.0 => (total(&|_, g| g), true),
+        sum => (sum, false),
+    };
+    let (inverse, steepest) = (finite_inverse(sum), T::max_value().as_f64().powf(0.25));
+    let pair = |(j, f, exponent, on_magnitude, on_weight)| {
+        let g = loudness(exponent);
+        Pair {
+            i,
+            j,
+            weight: if level { g } else { squared(f, g) } * inverse,
+            slope: match level {
+                true => 0.0,
+                false => (2.0 * f * g * inverse).clamp(-steepest, steepest),
+            },
+            on_magnitude,
+            on_weight,
+        }
+    };
+    row.iter().copied().map(pair).collect()
+}
+
+/// Adds a multiple of row `from` of `x` to row `to` of a sum; zero times anything is nothing.
+fn add(sum: &mut Array2<f64>, to: usize, factor: f64, x: &Array2<f64>, from: usize) {
+    if factor != 0.0 {
+        sum.row_mut(to).scaled_add(factor, &x.row(from));
+    }
+}
+
+/// Rows in double precision, divided by a power of two that brings the largest number near one.
+fn scaled<T: Real>(x: ArrayView2<T>) -> (Array2<f64>, i32) {
+    let largest = log2_largest(x);
+    let unit = if largest.is_finite() {
+        largest.ceil() as i32
+    } else {
+        0
+    };
+    (x.mapv(|x| libm::scalbn(x.as_f64(), -unit)), unit)
+}
+
+/// Head `h` of all heads of all examples.
+fn head<T>(x: ArrayView4<'_, T>, h: usize) -> ArrayView2<'_, T> {
+    let heads = x.len_of(Axis(1));
+    x.index_axis_move(Axis(0), h / heads)
+        .index_axis_move(Axis(0), h % heads)
+}
+
+/// Arrays of heads side by side.
+fn stacked<T: Real>(heads: Vec<Array2<T>>, (batch, count): (usize, usize)) -> Array4<T> {
+    let (rows, width) = heads[0].dim();
+    let mut all = Array4::zeros((batch, count, rows, width));
+    for (h, head) in heads.into_iter().enumerate() {
+        all.slice_mut(s![h / count, h % count, .., ..])
+            .assign(&head);
+    }
+    all
+}

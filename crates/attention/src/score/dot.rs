@@ -1,0 +1,142 @@
+//! The exponential of the inner product: softmax attention.
+
+use super::{AlongPoints, Given, Gradient, PairKernel, Score, Side, divided_rows, exp2};
+use crate::engine::{HeadAt, NoRank};
+use crate::normaliser::{Normaliser, OnlineSoftmax};
+use bochner_numerics::instructions::Arithmetic;
+use bochner_numerics::scaling::{largest, log2_range};
+use bochner_numerics::{Buffer, Mat, Real};
+use std::marker::PhantomData;
+
+/// $a_{ij} = \exp(q_i \cdot k_j / \sqrt d)$, under any normaliser that takes exponents.
+#[derive(Debug)]
+pub(crate) struct Dot<N = OnlineSoftmax>(pub(crate) PhantomData<N>);
+
+/// $a_{ij} = \exp(x_{ij} \cdot \text{scale})$.
+#[derive(Debug)]
+pub(crate) struct Exponential<N = OnlineSoftmax> {
+    scale: f64,
+    /// The powers of two by which queries and keys were divided so that no product overflows.
+    powers: (i32, i32),
+    normaliser: PhantomData<N>,
+}
+
+impl<N> Exponential<N> {
+    /// Exponents of products of queries and keys that were divided by powers of two.
+    pub(crate) fn new(scale: f64, powers: (i32, i32)) -> Self {
+        Self {
+            scale: (exp2(powers.0 + powers.1) * scale).min(f64::MAX),
+            powers,
+            normaliser: PhantomData,
+        }
+    }
+
+    /// The power of two by which the rows of one side were divided.
+    pub(crate) fn power(&self, side: Side) -> i32 {
+        match side {
+            Side::Queries => self.powers.0,
+            Side::Keys => self.powers.1,
+        }
+    }
+
+    /// What the gradients of operands of one side are multiplied with, given the scale without powers.
+    pub(crate) fn back(&self, side: Side, scale: f64) -> f64 {
+        let other = match side {
+            Side::Queries => self.powers.1,
+            Side::Keys => self.powers.0,
+        };
+        exp2(other) * scale
+    }
+}
+
+impl<N> Clone for Exponential<N> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+impl<N> Default for Exponential<N> {
+    fn default() -> Self {
+        Self::new(1.0, (0, 0))
+    }
+}
+
+impl<T: Real, N: Normaliser<T>> Score<T> for Exponential<N> {
+    type Norm = N;
+    type Rank = NoRank;
+
+    fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    #[inline(always)]
+    fn score<A: Arithmetic>(&self, raw: T) -> T {
+        raw
+    }
+
+    #[inline(always)]
+    fn score_and_slope<A: Arithmetic>(&self, raw: T, _: T) -> (T, T) {
+        (raw, T::one())
+    }
+}
+
+impl<T: Real, N: Normaliser<T>> PairKernel<T> for Dot<N> {
+    type Score = Exponential<N>;
+
+    fn score(&self, at: &HeadAt<T>) -> Self::Score {
+        let (q, k) = (largest(at.queries().data()), largest(at.keys().data()));
+        Exponential::new(root(at).recip(), powers(q, k, at.width(), false))
+    }
+
+    fn score_after(&self, at: &HeadAt<T>, _: &[T]) -> Self::Score {
+        Exponential::new(root(at).recip(), (0, 0))
+    }
+
+    fn overflows(&self, queries: Mat<T>, keys: &[T]) -> bool {
+        powers(largest(queries.data()), largest(keys), keys.len(), false) != (0, 0)
+    }
+
+    fn operand(
+        &self,
+        at: &HeadAt<T>,
+        score: &Self::Score,
+        side: Side,
+        x: Mat<T>,
+    ) -> Option<Buffer<T>> {
+        divided_rows(at, x, score.power(side))
+    }
+
+    fn pull_back(
+        &self,
+        at: &HeadAt<T>,
+        score: &Self::Score,
+        given: &Given<T>,
+        out: Gradient<T>,
+    ) -> AlongPoints<T> {
+        let factor = score.back(given.side, root(at).recip());
+        out.write(|i| given.operand[i].as_f64() * factor);
+        Vec::new()
+    }
+}
+
+/// $\sqrt d$.
+pub(super) fn root<T: Real>(at: &HeadAt<T>) -> f64 {
+    (at.width() as f64).sqrt()
+}
+
+/// The powers of two by which queries and keys are divided, given the largest numbers of both: none
+/// wherever products of queries with keys (and, if `squares`, of keys with themselves) are in range
+/// anyway. With `squares` both are divided alike: one unit for products and squares.
+pub(super) fn powers<T: Real>(queries: T, keys: T, width: usize, squares: bool) -> (i32, i32) {
+    let range = log2_range::<T>();
+    let (q, k) = (queries.as_f64().log2(), keys.as_f64().log2());
+    let partner = if squares { q.max(k) } else { q };
+    if partner + k + (width as f64).log2() < range - 8.0 {
+        return (0, 0);
+    }
+    let excess = |log: f64| (log.ceil() - (range / 2.0 - 16.0)).max(0.0) as i32;
+    match (excess(q), excess(k)) {
+        (q, k) if squares => (q.max(k), q.max(k)),
+        both => both,
+    }
+}
