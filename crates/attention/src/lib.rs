@@ -102,12 +102,12 @@ mod decoder;
 mod engine;
 mod error;
 mod form;
+#[cfg(feature = "dfdx")]
+mod layer;
 mod linear_time_state;
 mod magnitude;
 mod mask;
 mod mechanism;
-#[cfg(feature = "dfdx")]
-mod multi_head;
 mod normaliser;
 mod released;
 mod score;
@@ -122,17 +122,17 @@ pub use bochner_spectral::{
 pub use decoder::{Decoder, DecoderSize};
 pub use error::Error;
 pub use form::Form;
+#[cfg(feature = "dfdx")]
+pub use layer::{
+    Attention, MultiHead, MultiHeadConfig, MultiHeadDecoder, MultiHeadInference,
+    MultiHeadOperation, Projection, SavedHeads, StaticConfig,
+};
 pub use linear_time_state::{LinearTimeState, linear_time_state};
 pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
 pub use mask::Mask;
 pub use mechanism::{
     Cotangents, Described, Entry, Expsin, Forward, Gradients, IkanDirect, Inputs, Inspection,
     Linear, Mechanism, Mikan, MikanGradients, Pass, REGISTRY, RbfOnly, Softmax, Variant, find,
-};
-#[cfg(feature = "dfdx")]
-pub use multi_head::{
-    Attention, MultiHead, MultiHeadConfig, MultiHeadDecoder, MultiHeadInference,
-    MultiHeadOperation, SavedHeads, StaticConfig,
 };
 pub use score::{Points, PointsGradients};
 pub use settings::{Kernel, Settings};

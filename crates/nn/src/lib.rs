@@ -117,8 +117,8 @@ pub use dfdx;
 pub use element::Element;
 pub use error::Error;
 pub use layers::{
-    Dropout, Embedding, EndsWith, FeedForward, FeedForwardConfig, LayerNorm, Linear, activate,
-    builders, mean_over_time,
+    Dropout, Embedding, EndsWith, FeedForward, FeedForwardConfig, LayerNorm, Linear, UniformWithin,
+    activate, builders, mean_over_time,
 };
 pub use leaf::Leaf;
 pub use loss::{cross_entropy, cross_entropy_of, mean_squared_error};

@@ -6,6 +6,7 @@ use super::{
 };
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// One line of the registry.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +63,13 @@ macro_rules! registry {
             pub fn mechanism<T: Real>(&self) -> &dyn Mechanism<T> {
                 match self {
                     $(Self::$name(mechanism) => mechanism,)+
+                }
+            }
+
+            /// The mechanism, shared with what outlives its settings.
+            pub fn shared<T: Real>(&self) -> Arc<dyn Mechanism<T>> {
+                match self {
+                    $(Self::$name(mechanism) => Arc::new(mechanism.clone()),)+
                 }
             }
         }

@@ -79,6 +79,7 @@ impl<E: Element> EncoderLayer<E> {
             variant: config.attention.clone(),
             dropout,
             seed: seed.child("attention"),
+            ..MultiHeadConfig::default()
         };
         let feed_forward = FeedForwardConfig {
             dropout,

@@ -9,8 +9,8 @@ use ndarray::{ArrayD, ArrayViewD, IxDyn};
 
 /// An encoder layer as an operation on `x` and the parameters of its four parts, in their order;
 /// its outputs are the encoded sequences and the attention's penalty.
-pub(super) struct EncoderLayerOperation {
-    pub(super) attention: MultiHeadOperation,
+pub(super) struct EncoderLayerOperation<T: Real> {
+    pub(super) attention: MultiHeadOperation<T>,
     pub(super) attention_norm: ResidualNorm,
     pub(super) feed_forward: TwoLayers,
     pub(super) feed_forward_norm: ResidualNorm,
@@ -65,12 +65,12 @@ fn run<T: Real, O: Operation<T>>(
     Ok((saved, ArrayD::from_shape_vec(IxDyn(shape), values)?))
 }
 
-impl<T: Real> Operation<T> for EncoderLayerOperation {
+impl<T: Real> Operation<T> for EncoderLayerOperation<T> {
     type Saved = Saved<T>;
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
         let cut = Cut::new(inputs.iter().copied());
-        let shapes = Operation::<T>::output_shapes(&self.attention, &cut.attention)?;
+        let shapes = self.attention.output_shapes(&cut.attention)?;
         let x = shapes[0].as_slice();
         let norm = |norm: &ResidualNorm, parameters: &[&[usize]]| {
             Operation::<T>::output_shapes(norm, &chain([x, x], parameters))

@@ -99,6 +99,7 @@ impl<E: Element> Regressor<E> {
             variant: config.attention.clone(),
             dropout,
             seed: seed.child("attention"),
+            ..MultiHeadConfig::default()
         };
         let feed_forward = FeedForwardConfig {
             dropout,

@@ -11,11 +11,11 @@ use rand::distributions::Distribution;
 ///
 /// Drawn in double precision and rounded, so that `f32` and `f64` see the same numbers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct UniformWithin(f64);
+pub struct UniformWithin(f64);
 
 impl UniformWithin {
     /// The interval $\pm 1/\sqrt n$ for a layer of `n` inputs.
-    pub(crate) fn fan_in(n: usize) -> Self {
+    pub fn fan_in(n: usize) -> Self {
         Self(1.0 / (n as f64).sqrt())
     }
 }

@@ -14,6 +14,7 @@ pub use activation::activate;
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use feed_forward::{FeedForward, FeedForwardConfig};
+pub use initial::UniformWithin;
 pub use last_axis::EndsWith;
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;

@@ -74,21 +74,3 @@ fn forms() {
         assert_eq!(serde_json::from_str::<Form>(text).unwrap(), form);
     }
 }
-
-#[cfg(feature = "dfdx")]
-#[test]
-fn layers() {
-    use bochner_attention::MultiHeadConfig;
-    use bochner_numerics::Seed;
-    for variant in crate::conformance::common::variants() {
-        let config = MultiHeadConfig {
-            heads: 3,
-            variant,
-            dropout: 0.25,
-            seed: Seed::new(9),
-        };
-        let text = serde_json::to_string(&config).unwrap();
-        let back: MultiHeadConfig = serde_json::from_str(&text).unwrap();
-        assert_eq!(back, config, "{text}");
-    }
-}

@@ -1,25 +1,11 @@
 //! A layer that decodes gives what it gives of the whole sequence.
 
+use super::{PASS, array, layer, sequence};
 use bochner_attention::{
-    Copula, Error, Form, IkanDirect, Linear, Mask, Mikan, MultiHead, MultiHeadConfig, Pass,
-    Posterior, Softmax, Variant,
+    Copula, Error, Form, IkanDirect, Linear, Mask, Mikan, Pass, Posterior, Softmax, Variant,
 };
 use bochner_numerics::{Seed, Tolerance};
-use dfdx::prelude::*;
 use ndarray::{Array3, s};
-
-const PASS: Pass = Pass::Evaluation { seed: Seed::new(5) };
-const SHAPE: (usize, usize, usize) = (2, 7, 6);
-
-fn layer(variant: Variant) -> MultiHead<usize, f64> {
-    let config = MultiHeadConfig {
-        heads: 2,
-        variant,
-        ..Default::default()
-    };
-    let mut rng = Seed::new(1).stream("initial values");
-    MultiHead::try_new(&Cpu::default(), SHAPE.2, config, &mut rng).unwrap()
-}
 
 fn latent() -> Mikan {
     Mikan {
@@ -29,14 +15,6 @@ fn latent() -> Mikan {
         posterior: Posterior::Unconditional,
         ..Mikan::default()
     }
-}
-
-fn sequence() -> Tensor<(usize, usize, usize), f64, Cpu> {
-    Cpu::seed_from_u64(3).sample_normal_like(&SHAPE)
-}
-
-fn array(x: &Tensor<(usize, usize, usize), f64, Cpu>) -> Array3<f64> {
-    Array3::from_shape_vec(*x.shape(), x.as_vec()).unwrap()
 }
 
 #[test]
@@ -52,14 +30,14 @@ fn step_by_step() {
         (direct.into(), &[Form::Quadratic, Form::LinearTime]),
         (latent().into(), &[Form::Quadratic, Form::LinearTime]),
     ];
-    let x = sequence();
+    let x = sequence(2, 7);
     for (variant, forms) in variants {
         let layer = layer(variant);
         let mask = Mask::none().with_causality();
         let want = array(&layer.attend_self(x.clone(), &mask, PASS).unwrap().output);
         let bound = Tolerance::outputs::<f64>().bound(want.iter().copied());
         for &form in forms {
-            let mut decoder = layer.decoder(SHAPE.0, form, PASS).unwrap();
+            let mut decoder = layer.decoder(2, form, PASS).unwrap();
             for positions in [0..3, 3..4, 4..5, 5..7] {
                 let piece = s![.., positions.clone(), ..];
                 let got = decoder.step(array(&x).slice(piece)).unwrap();

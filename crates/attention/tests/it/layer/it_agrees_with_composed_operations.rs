@@ -1,7 +1,7 @@
 use crate::layer::composed::*;
 use bochner_attention::{
     Attention, Copula, Expsin, IkanDirect, Linear, Mask, Mikan, MultiHead, MultiHeadConfig, Pass,
-    RbfOnly, Softmax, Stationarity, Variant,
+    Projection, RbfOnly, Softmax, Stationarity, Variant,
 };
 use bochner_numerics::{Seed, relative_error, standard_normal};
 use dfdx::prelude::*;
@@ -50,15 +50,30 @@ fn kernel(layer: &Fused) -> Vec<f32> {
     values
 }
 
+type Map = Projection<Const<EMBED>, Const<EMBED>, f32>;
+
+fn projections(layer: &Fused) -> [(&str, &Map); 4] {
+    let [query, key, value] = &layer.maps[..] else {
+        panic!("a map for queries, keys and values each")
+    };
+    let output = &layer.output;
+    [
+        ("query", query),
+        ("key", key),
+        ("value", value),
+        ("output", output),
+    ]
+}
+
 fn maps(layer: &Fused) -> Maps<Cpu> {
-    let maps = [&layer.query, &layer.key, &layer.value, &layer.output];
-    Maps(maps.map(|map| (map.weight.clone(), map.bias.clone())))
+    let maps = projections(layer).map(|(_, map)| map);
+    Maps(maps.map(|map| (map.weight.clone(), map.bias.clone().unwrap())))
 }
 
 /// Where a parameter lies in the layer's `kernel`.
 fn range(layer: &Fused, name: &str) -> Range<usize> {
     let mut start = 0;
-    for spec in layer.kernel_specs().unwrap() {
+    for spec in layer.kernel_specs() {
         if spec.name == name {
             return start..start + spec.count();
         }
@@ -112,20 +127,14 @@ fn compare<const T: usize, const U: usize>(
         want.get(memory).as_vec(),
         "memory",
     );
-    let maps = [
-        ("query", &layer.query),
-        ("key", &layer.key),
-        ("value", &layer.value),
-        ("output", &layer.output),
-    ];
-    for (name, map) in maps {
+    for (name, map) in projections(layer) {
         let weights = [&got, &want].map(|g| g.get(&map.weight).as_vec());
         let [a, b] = weights;
         close(a, b, &format!("{name}.weight"));
         // A shift of all keys changes no softmax: its gradient is rounding alone.
         let constant = matches!(layer.config().variant, Variant::Softmax(_)) && name == "key";
         if !constant {
-            let [a, b] = [&got, &want].map(|g| g.get(&map.bias).as_vec());
+            let [a, b] = [&got, &want].map(|g| g.get(map.bias.as_ref().unwrap()).as_vec());
             close(a, b, &format!("{name}.bias"));
         }
     }

@@ -21,6 +21,8 @@ macro_rules! settings {
                     variant: $variant.into(),
                     dropout: 0.1,
                     seed: Seed::new(17),
+                    bias: stringify!($name) != "Unbiased",
+                    ..Default::default()
                 }
             }
         }
@@ -28,6 +30,7 @@ macro_rules! settings {
 }
 
 settings!(Plain, Softmax {});
+settings!(Unbiased, Softmax {});
 settings!(
     Direct,
     IkanDirect {
@@ -46,6 +49,7 @@ settings!(
 );
 
 type PlainLayer = MultiHead<Const<EMBED>, f32, Cpu, Const<0>, Plain>;
+type UnbiasedLayer = MultiHead<Const<EMBED>, f32, Cpu, Const<0>, Unbiased>;
 /// Two sets of two heads, two points, three numbers.
 type DirectLayer = MultiHead<Const<EMBED>, f32, Cpu, Const<24>, Direct>;
 /// Three networks of 3 x 3 and 3, the first with 3 x 6, and a factor of each of three dimensions.
@@ -85,7 +89,26 @@ fn settings_survive_a_change_of_the_type() {
 }
 
 #[test]
+fn biases_are_there_or_not_whatever_is_done_to_the_layer() {
+    let device = Cpu::default();
+    let (mut with, mut without) = (PlainLayer::build(&device), UnbiasedLayer::build(&device));
+    // 4 maps of 6 x 6, and 4 biases.
+    assert_eq!(with.num_trainable_params(), 4 * 36 + 4 * 6);
+    assert_eq!(without.num_trainable_params(), 4 * 36);
+    let before = without.maps[1].weight.array();
+    without.reset_params();
+    with.reset_params();
+    assert_ne!(without.maps[1].weight.array(), before);
+    assert!(with.maps[1].bias.as_ref().unwrap().array() != [0.0; EMBED]);
+    let (with, without) = (with.to_dtype::<f64>(), without.to_dtype::<f64>());
+    assert!(with.output.bias.is_some() && without.output.bias.is_none());
+    assert!(without.to_device(&device).maps[2].bias.is_none());
+}
+
+#[test]
 fn it_saves_to_safetensors_and_loads_again() {
+    check_round_trip!(PlainLayer);
+    check_round_trip!(UnbiasedLayer);
     check_round_trip!(DirectLayer);
     check_round_trip!(LatentLayer);
 }
@@ -116,8 +139,9 @@ macro_rules! check_training {
         }
         assert!(loss(&layer).array() < start);
         assert_ne!(layer.kernel.as_vec(), before.kernel.as_vec());
-        assert_ne!(layer.query.weight.array(), before.query.weight.array());
-        assert_ne!(layer.output.bias.array(), before.output.bias.array());
+        assert_ne!(layer.maps[0].weight.array(), before.maps[0].weight.array());
+        let bias = |layer: &$layer| layer.output.bias.as_ref().unwrap().array();
+        assert_ne!(bias(&layer), bias(&before));
     }};
 }
 
@@ -142,7 +166,7 @@ fn a_mechanism_without_parameters_trains_as_well() {
         .backward();
     assert!(
         gradients
-            .get(&layer.key.weight)
+            .get(&layer.maps[1].weight)
             .as_vec()
             .iter()
             .any(|&g| g != 0.0)

@@ -85,6 +85,33 @@ fn settings() {
 }
 
 #[test]
+fn widths() {
+    let own = |heads, key_width, value_width| MultiHeadConfig {
+        key_width,
+        value_width,
+        ..config(heads, direct(2.0, 4))
+    };
+    for config in [own(2, Some(0), None), own(2, None, Some(0))] {
+        let got = refused(6, config);
+        assert!(matches!(got, Error::Empty { axis: "width", .. }), "{got}");
+    }
+    for config in [own(4, Some(2), None), own(0, Some(2), Some(2))] {
+        let got = refused(6, config);
+        let named = matches!(got, Error::OutOfRange { name: "heads", .. });
+        assert!(named, "{got}");
+    }
+    // The compiler knows the width of all heads.
+    let mut rng = Seed::new(1).stream("initial values");
+    let got = MultiHead::<Const<6>, f32>::try_new(
+        &Cpu::default(),
+        Const,
+        own(2, None, Some(4)),
+        &mut rng,
+    );
+    assert!(matches!(got, Err(Error::Unsupported { .. })), "{got:?}");
+}
+
+#[test]
 fn a_number_of_parameters_that_is_another() {
     let right = build::<Const<48>>(6, config(2, direct(2.0, 4)));
     assert!(right.is_ok());

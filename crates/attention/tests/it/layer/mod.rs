@@ -7,3 +7,59 @@ mod inference_is_the_layer;
 mod it_agrees_with_composed_operations;
 mod it_is_a_module_of_dfdx;
 mod misuse_is_named;
+mod neighbours_change_nothing;
+mod options_are_obeyed;
+mod settings_survive_serde;
+
+use bochner_attention::{
+    Copula, Form, IkanDirect, Mikan, MultiHead, MultiHeadConfig, Pass, Posterior, REGISTRY, Variant,
+};
+use bochner_nn::Element;
+use bochner_numerics::Seed;
+use dfdx::prelude::*;
+use ndarray::Array3;
+
+const PASS: Pass = Pass::Evaluation { seed: Seed::new(5) };
+const WIDTH: usize = 6;
+
+type Sequences<E> = Tensor<(usize, usize, usize), E, Cpu>;
+
+/// Every mechanism, and those whose kernel is known before the sequences.
+fn variants() -> impl Iterator<Item = Variant> {
+    let linear = IkanDirect {
+        form: Form::LinearTime,
+        ..Default::default()
+    };
+    let unconditional = Mikan {
+        copula: Copula::Free,
+        posterior: Posterior::Unconditional,
+        ..Default::default()
+    };
+    let defaults = REGISTRY.iter().map(|entry| (entry.default)());
+    defaults.chain([linear.into(), unconditional.into()])
+}
+
+fn two_heads(variant: Variant) -> MultiHeadConfig {
+    MultiHeadConfig {
+        heads: 2,
+        variant,
+        ..Default::default()
+    }
+}
+
+fn build<E: Element>(config: MultiHeadConfig) -> MultiHead<usize, E> {
+    let mut rng = Seed::new(1).stream("initial values");
+    MultiHead::try_new(&Cpu::default(), WIDTH, config, &mut rng).unwrap()
+}
+
+fn layer(variant: Variant) -> MultiHead<usize, f64> {
+    build(two_heads(variant))
+}
+
+fn sequence(batch: usize, time: usize) -> Sequences<f64> {
+    Cpu::seed_from_u64(3).sample_normal_like(&(batch, time, WIDTH))
+}
+
+fn array<E: Element>(x: &Sequences<E>) -> Array3<E> {
+    Array3::from_shape_vec(*x.shape(), x.as_vec()).unwrap()
+}

@@ -1,64 +1,30 @@
-//! The trainable multi-head layer on the tape of dfdx.
+//! The layer, from its initial values to its operation on the tape.
 
-mod decoder;
-mod inference;
-mod maps;
-mod module;
-mod operation;
-
-use crate::mechanism::Softmax;
-use crate::mechanism::Variant;
-use crate::mechanism::{Inputs, Inspection, Pass};
-use crate::{DecoderSize, Error, Form, Mask};
-use bochner_nn::{Element, Linear, TapeInputs, record};
-use bochner_numerics::{DropoutMask, Seed, argument};
+use super::config::{Layout, MultiHeadConfig, PAIRWISE};
+use super::decoder::MultiHeadDecoder;
+use super::heads::Maps;
+use super::inference::MultiHeadInference;
+use super::operation::MultiHeadOperation;
+use super::projection::Projection;
+use crate::{DecoderSize, Error, Form, Inspection, Mask, Pass};
+use bochner_nn::{Element, TapeInputs, record};
+use bochner_numerics::{Buffers, argument};
 use bochner_spectral::{ParameterSpec, Size};
-pub use decoder::MultiHeadDecoder;
 use dfdx::dtypes::Dtype;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Storage, Tape, Tensor, TensorFromVec};
-pub use inference::MultiHeadInference;
-use maps::{Map, Maps};
-use operation::split_heads;
-pub use operation::{MultiHeadOperation, SavedHeads};
+use ndarray::Array3;
 use rand::Rng;
-use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
-
-/// Settings of a [`MultiHead`] layer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MultiHeadConfig {
-    /// Number of heads; must divide the layer's width.
-    pub heads: usize,
-    /// The mechanism, with its own settings.
-    pub variant: Variant,
-    /// Rate of dropout on the normalised weights in [`ModuleMut`](dfdx::nn::ModuleMut)'s training
-    /// passes, in `0..1`; elsewhere the [`Pass`] says it.
-    pub dropout: f64,
-    /// Seed of what is drawn in evaluation (one fixed draw by default), and of
-    /// [`ModuleMut`](dfdx::nn::ModuleMut)'s training passes.
-    pub seed: Seed,
-}
-
-impl Default for MultiHeadConfig {
-    fn default() -> Self {
-        Self {
-            heads: 8,
-            variant: Variant::Softmax(Softmax {}),
-            dropout: 0.0,
-            seed: Seed::new(0),
-        }
-    }
-}
 
 /// Multi-head attention with any mechanism of the registry.
 ///
 /// $$\operatorname{MultiHead}(x, y) = \operatorname{concat}_m(o_m)\, W_o^\top + b_o$$
 ///
-/// where $o_m$ attends from $x W_q^\top + b_q$ to $y W_k^\top + b_k$ and $y W_v^\top + b_v$, head by
-/// head. The sizes are `Const<N>` or `usize`, like those of [`Linear`]; `Count` is the number of
-/// the mechanism's own parameters ([`MultiHead::kernel_specs`]).
+/// where $o_m$ is what the mechanism makes of its streams, head by head: it attends from $x W_q^\top + b_q$
+/// to $y W_k^\top + b_k$ and $y W_v^\top + b_v$. The sizes are `Const<N>` or `usize`, like those of
+/// [`Linear`](bochner_nn::Linear); `Count` is the number of the mechanism's own parameters
+/// ([`MultiHead::kernel_specs`]), `Wide` the width of all heads together.
 ///
 /// With sizes known at compile time and settings from a [`StaticConfig`] the layer is an ordinary
 /// dfdx module: it builds on a device, saves to safetensors, and fits into tuples of modules.
@@ -80,24 +46,28 @@ impl Default for MultiHeadConfig {
 /// let attended = layer.attend_self(x.leaky_trace(), &mask, pass)?;
 /// let loss = attended.output.square().mean() + attended.penalty;
 /// let gradients = loss.backward();
-/// assert_eq!(gradients.get(&layer.query.weight).shape(), &(8, 8));
+/// assert_eq!(gradients.get(&layer.maps[0].weight).shape(), &(8, 8));
 /// # Ok::<(), bochner_attention::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct MultiHead<Embed: Dim, E: Dtype, D: Storage<E> = Cpu, Count: Dim = usize, S = ()> {
-    /// The map to the queries.
-    pub query: Linear<Embed, Embed, E, D>,
-    /// The map to the keys.
-    pub key: Linear<Embed, Embed, E, D>,
-    /// The map to the values.
-    pub value: Linear<Embed, Embed, E, D>,
+pub struct MultiHead<
+    Embed: Dim,
+    E: Dtype,
+    D: Storage<E> = Cpu,
+    Count: Dim = usize,
+    S = (),
+    Wide: Dim = Embed,
+> {
+    /// The maps to the mechanism's streams: to queries, keys and values.
+    pub maps: Vec<Projection<Embed, Wide, E, D, S>>,
     /// The map from the concatenated heads to the output.
-    pub output: Linear<Embed, Embed, E, D>,
+    pub output: Projection<Wide, Embed, E, D, S>,
     /// The mechanism's own parameters, laid out by [`MultiHead::kernel_specs`].
     pub kernel: Tensor<(Count,), E, D>,
-    config: MultiHeadConfig,
-    steps: u64,
-    source: PhantomData<S>,
+    pub(super) config: MultiHeadConfig,
+    pub(super) layout: Layout,
+    pub(super) steps: u64,
+    pub(super) source: PhantomData<S>,
 }
 
 /// What a layer gives: the output, and the penalty summed over the batch.
@@ -110,47 +80,35 @@ pub struct Attention<Out, Penalty> {
     pub penalty: Penalty,
 }
 
-/// Settings known at compile time, for layers built by dfdx.
-///
-/// ```
-/// use bochner_attention::{IkanDirect, MultiHead, MultiHeadConfig, StaticConfig};
-/// use dfdx::prelude::*;
-///
-/// struct Mine;
-/// impl StaticConfig for Mine {
-///     fn config() -> MultiHeadConfig {
-///         let variant = IkanDirect { points: 4, ..Default::default() }.into();
-///         MultiHeadConfig { heads: 2, variant, ..Default::default() }
-///     }
-/// }
-/// // Two sets of 2 heads x 4 points x 4 numbers.
-/// type Layer = MultiHead<Const<8>, f32, Cpu, Const<64>, Mine>;
-///
-/// let device = Cpu::default();
-/// let layer = Layer::build(&device);
-/// let y: Tensor<Rank3<1, 5, 8>, f32, Cpu> = layer.forward(device.ones::<Rank3<1, 5, 8>>());
-/// ```
-pub trait StaticConfig: 'static {
-    /// The settings.
-    fn config() -> MultiHeadConfig;
-}
-
-impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
+impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, Count, S, Wide> {
     /// A layer with random initial values.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the heads do not divide the width or a setting is out of range,
-    /// [`Error::ParameterCount`] if `Count` is known at compile time and is another number.
+    /// [`Error::Unsupported`] for a width that the mechanism has no use for, or that is not the compile-time
+    /// `Wide`; [`Error::ParameterCount`] if `Count` is known at compile time and is another number.
     pub fn try_new(
         device: &Cpu,
         embed: Embed,
         config: MultiHeadConfig,
         rng: &mut impl Rng,
     ) -> Result<Self, Error> {
-        let size = config.size(embed.size())?;
+        let layout = config.layout(embed.size(), PAIRWISE)?;
+        let wide = |width| {
+            Wide::from_size(width).ok_or(Error::Unsupported {
+                what: "a width of the heads that is not the one known at compile time",
+                instead: "that width as the type `Wide` of the layer, or `usize`",
+            })
+        };
         // The maps first: variants that share a stream then share their initial values too.
-        let mut linear = || Linear::try_new(device, embed, embed, &mut *rng);
-        let [query, key, value, output] = [linear()?, linear()?, linear()?, linear()?];
+        let mut sizes: Vec<_> = layout.maps().map(|(_, size)| size).collect();
+        let [_, joined] = sizes.pop().expect("a map to the output");
+        let maps = sizes.into_iter().map(|[outputs, _]| {
+            Projection::try_new(device, (embed, wide(outputs)?), config.bias, rng)
+        });
+        let maps = maps.collect::<Result<_, _>>()?;
+        let output = Projection::try_new(device, (wide(joined)?, embed), config.bias, rng)?;
+        let size = layout.size();
         let values = config.variant.mechanism::<E>().initial(size, rng)?;
         let count = Count::from_size(values.len()).ok_or_else(|| Error::ParameterCount {
             mechanism: config.variant.name(),
@@ -158,14 +116,13 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
             got: compiled_size::<Count>(),
         })?;
         Ok(Self {
-            query,
-            key,
-            value,
+            maps,
             output,
             kernel: device
                 .try_tensor_from_vec(values, (count,))
                 .map_err(bochner_nn::Error::from)?,
             config,
+            layout,
             steps: 0,
             source: PhantomData,
         })
@@ -177,18 +134,15 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
     }
 
     /// Names and shapes of the mechanism's own parameters, in the order of `kernel`.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] if the heads do not divide the width.
-    pub fn kernel_specs(&self) -> Result<Vec<ParameterSpec>, Error> {
-        let size = self.config.size(self.embed().size())?;
-        Ok(self.config.variant.mechanism::<E>().parameters(size))
+    pub fn kernel_specs(&self) -> Vec<ParameterSpec> {
+        let mechanism = self.config.variant.mechanism::<E>();
+        mechanism.parameters(self.layout.size())
     }
 
     /// Attention of a sequence to itself; one operation on the tape.
     ///
     /// # Errors
-    /// As [`MultiHead::attend`].
+    /// The errors of [`MultiHead::attend`].
     #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn attend_self<B: Dim, Q: Dim, T: Tape<E, Cpu>>(
         &self,
@@ -219,7 +173,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         let shape = self.checked(*query.shape())?;
         self.checked(*memory.shape())?;
         let operation = MultiHeadOperation {
-            mask: mask.clone(),
+            mask: self.layout.mask(mask.clone()),
             sequences: 2,
             ..self.operation(mask, pass)
         };
@@ -230,7 +184,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
     #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     fn recorded<B: Dim, Q: Dim, T: Tape<E, Cpu>>(
         &self,
-        operation: MultiHeadOperation,
+        operation: MultiHeadOperation<E>,
         sequences: TapeInputs<E, T>,
         shape: (B, Q, Embed),
     ) -> Result<Attention<Tensor<(B, Q, Embed), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error> {
@@ -242,11 +196,11 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
     }
 
     /// Attention of a sequence to itself as an operation, to be part of another one.
-    pub fn operation(&self, mask: &Mask, pass: Pass) -> MultiHeadOperation {
+    pub fn operation(&self, mask: &Mask, pass: Pass) -> MultiHeadOperation<E> {
         MultiHeadOperation {
-            variant: self.config.variant.clone(),
-            heads: self.config.heads,
-            mask: mask.of_itself(),
+            mechanism: self.config.variant.shared(),
+            layout: self.layout,
+            mask: self.layout.mask(mask.of_itself()),
             pass,
             sequences: 1,
         }
@@ -260,9 +214,10 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         &self,
         mut inputs: TapeInputs<E, T>,
     ) -> Result<TapeInputs<E, T>, bochner_nn::Error> {
-        for map in [&self.query, &self.key, &self.value, &self.output] {
+        for map in &self.maps {
             inputs = map.add_to(inputs)?;
         }
+        inputs = self.output.add_to(inputs)?;
         if self.kernel.shape().0.size() > 0 {
             inputs = inputs.with(self.kernel.clone())?;
         }
@@ -286,7 +241,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
     /// [`Form::LinearTime`] keeps a state of constant size, any other form keys and values.
     ///
     /// # Errors
-    /// As [`Mechanism::decoder`](crate::Mechanism::decoder).
+    /// The errors of [`Mechanism::decoder`](crate::Mechanism::decoder).
     ///
     /// ```
     /// use bochner_attention::{Form, MultiHead, MultiHeadConfig, Pass};
@@ -311,16 +266,16 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         form: Form,
         pass: Pass,
     ) -> Result<MultiHeadDecoder<E>, Error> {
-        let Size { heads, width } = self.config.size(self.embed().size())?;
+        let maps = self.arrays();
+        let Size { heads, width } = maps.layout.size();
         let size = DecoderSize {
             batch,
             heads,
             width,
-            value_width: width,
+            value_width: maps.layout.value_width,
         };
         let mechanism = self.config.variant.mechanism::<E>();
         let decoder = mechanism.decoder(size, &self.kernel_values(), &pass, form)?;
-        let maps = self.maps();
         Ok(MultiHeadDecoder { maps, decoder })
     }
 
@@ -330,7 +285,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
     /// What a latent kernel draws is drawn from the pass's seed, as it is with a tape.
     ///
     /// # Errors
-    /// As [`Mechanism::settings`](crate::Mechanism::settings).
+    /// The errors of [`Mechanism::settings`](crate::Mechanism::settings).
     ///
     /// ```
     /// use bochner_attention::{Mask, MultiHead, MultiHeadConfig, Pass, Workspace};
@@ -351,16 +306,18 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
     /// # Ok::<(), bochner_attention::Error>(())
     /// ```
     pub fn inference(&self, pass: Pass) -> Result<MultiHeadInference<E>, Error> {
-        let variant = self.config.variant.clone();
-        MultiHeadInference::new(self.maps(), variant, self.kernel_values(), pass)
+        let mechanism = self.config.variant.shared();
+        MultiHeadInference::new(self.arrays(), mechanism, self.kernel_values(), pass)
     }
 
-    fn maps(&self) -> Maps<E> {
-        let maps = [&self.query, &self.key, &self.value, &self.output];
-        Maps {
-            maps: maps.map(|map| Map::new(&map.weight.as_vec(), map.bias.as_vec())),
-            heads: self.config.heads,
-        }
+    /// The maps as they stand, with packed weights.
+    fn arrays(&self) -> Maps<E> {
+        let mut values: Vec<_> = self.maps.iter().map(Projection::values).collect();
+        values.push(self.output.values());
+        let slices = values
+            .iter()
+            .map(|(weight, bias)| (&weight[..], bias.as_deref()));
+        Maps::new(self.layout, &slices.collect::<Vec<_>>())
     }
 
     fn kernel_values(&self) -> Vec<E> {
@@ -372,10 +329,10 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
 
     /// What there is to see: weights of every head, spectral points, correlation of the heads.
     ///
-    /// Of a sequence that attends to itself with padding, give the mask the query lengths too.
+    /// For a sequence that attends to itself with padding, give the mask the query lengths too.
     ///
     /// # Errors
-    /// As [`MultiHead::attend`].
+    /// The errors of [`MultiHead::attend`].
     pub fn inspect<B: Dim, Q: Dim, K: Dim>(
         &self,
         query: Tensor<(B, Q, Embed), E, Cpu>,
@@ -383,22 +340,22 @@ impl<Embed: Dim, E: Element, Count: Dim, S> MultiHead<Embed, E, Cpu, Count, S> {
         mask: &Mask,
         pass: Pass,
     ) -> Result<Inspection<E>, Error> {
-        let (queries, keys) = (dims(query.shape()), dims(memory.shape()));
-        let heads = self.config.heads;
-        let values = self.value.apply(memory.clone())?;
-        let views = [
-            split_heads(&self.query.apply(query)?.as_vec(), &queries, heads),
-            split_heads(&self.key.apply(memory)?.as_vec(), &keys, heads),
-            split_heads(&values.as_vec(), &keys, heads),
-        ];
-        let [q, k, v] = views.each_ref().map(|x| x.view());
+        let [query, memory] = [array(&query), array(&memory)];
+        let (maps, buffers) = (self.arrays(), Buffers::default());
+        let heads = maps.heads(query.view(), memory.view(), &buffers);
+        let mask = maps.layout.mask(mask.clone());
+        let streams = maps.layout.gather(&heads, query.view(), &mask);
         let mechanism = self.config.variant.mechanism::<E>();
-        mechanism.inspect(&Inputs { q, k, v, mask }, &self.kernel_values(), &pass)
+        mechanism.inspect(&streams, &self.kernel_values(), &pass)
     }
 
     fn embed(&self) -> Embed {
-        self.query.bias.shape().0
+        self.output.weight.shape().0
     }
+}
+
+fn array<B: Dim, T: Dim, N: Dim, E: Element>(x: &Tensor<(B, T, N), E, Cpu>) -> Array3<E> {
+    Array3::from_shape_vec(dims(x.shape()), x.as_vec()).expect("as many as the shape says")
 }
 
 fn dims<B: Dim, T: Dim, N: Dim>(shape: &(B, T, N)) -> [usize; 3] {
@@ -410,34 +367,4 @@ fn compiled_size<N: Dim>() -> usize {
     (0..)
         .find(|&size| N::from_size(size).is_some())
         .expect("a dimension has a size")
-}
-
-impl MultiHeadConfig {
-    /// The size of one head in a layer of width `embed`.
-    fn size(&self, embed: usize) -> Result<Size, Error> {
-        if DropoutMask::new(self.dropout, self.seed).is_err() {
-            return Err(Error::OutOfRange {
-                name: "dropout",
-                range: "at least 0 and below 1",
-                got: self.dropout,
-            });
-        }
-        if embed == 0 {
-            return Err(Error::Empty {
-                what: "the layer",
-                axis: "width",
-            });
-        }
-        if self.heads == 0 || !embed.is_multiple_of(self.heads) {
-            return Err(Error::OutOfRange {
-                name: "heads",
-                range: "at least 1 and a divisor of the layer's width",
-                got: self.heads as f64,
-            });
-        }
-        Ok(Size {
-            heads: self.heads,
-            width: embed / self.heads,
-        })
-    }
 }

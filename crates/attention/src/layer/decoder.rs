@@ -1,9 +1,9 @@
 //! A layer that decodes: its parameters copied and packed, no tape.
 
-use super::maps::Maps;
-use crate::Error;
+use super::heads::{Heads, Maps};
 use crate::decoder::Decoder;
 use crate::error::same_shape;
+use crate::{Error, Inputs, Mask};
 use bochner_numerics::Real;
 use ndarray::{Array3, ArrayView3, ArrayViewMut3};
 
@@ -12,19 +12,10 @@ use ndarray::{Array3, ArrayView3, ArrayViewMut3};
 /// Made by [`MultiHead::decoder`](super::MultiHead::decoder); row by row it gives what the layer
 /// gives of the whole sequence under a causal mask (see [`Decoder`] for what a position costs, and
 /// how exact it is), and nothing of it is on a tape.
-#[derive(Debug)]
-pub struct MultiHeadDecoder<T> {
+#[derive(Clone, Debug)]
+pub struct MultiHeadDecoder<T: Real> {
     pub(super) maps: Maps<T>,
     pub(super) decoder: Decoder<T>,
-}
-
-impl<T: Real> Clone for MultiHeadDecoder<T> {
-    fn clone(&self) -> Self {
-        Self {
-            maps: self.maps.clone(),
-            decoder: self.decoder.clone(),
-        }
-    }
 }
 
 impl<T: Real> MultiHeadDecoder<T> {
@@ -41,10 +32,10 @@ impl<T: Real> MultiHeadDecoder<T> {
         Ok(output)
     }
 
-    /// The same into an array that is there already; see [`Decoder`] for what is allocated.
+    /// [`MultiHeadDecoder::step`] into an array that is there already; see [`Decoder`] for what is allocated.
     ///
     /// # Errors
-    /// As [`MultiHeadDecoder::step`].
+    /// The errors of [`MultiHeadDecoder::step`].
     pub fn step_into(&mut self, x: ArrayView3<T>, output: ArrayViewMut3<T>) -> Result<(), Error> {
         self.step_of(x, None, output)
     }
@@ -53,7 +44,7 @@ impl<T: Real> MultiHeadDecoder<T> {
     /// example `b`: the others are not remembered, and what comes out of them means nothing.
     ///
     /// # Errors
-    /// As [`MultiHeadDecoder::step`]; [`Error::Mask`] if a count is larger than the number of
+    /// The errors of [`MultiHeadDecoder::step`]; [`Error::Mask`] if a count is larger than the number of
     /// positions or there is not one an example.
     pub fn step_with_counts(
         &mut self,
@@ -71,17 +62,17 @@ impl<T: Real> MultiHeadDecoder<T> {
         counts: Option<&[usize]>,
         output: ArrayViewMut3<T>,
     ) -> Result<(), Error> {
-        let (maps, (batch, positions, _)) = (&self.maps, x.dim());
-        let shape = [batch, positions, maps.width()];
+        let (layout, (batch, positions, _)) = (self.maps.layout, x.dim());
+        let shape = [batch, positions, layout.embed];
         same_shape("the input", &shape, x.shape())?;
         same_shape("the output", &shape, output.shape())?;
         let numbers = self.decoder.numbers();
-        let [q, k, v] = [0, 1, 2].map(|map| maps.heads_of(map, x, &numbers));
-        let mut attended = maps.empty_heads(batch, positions, &numbers);
-        let (q, k, v) = (q.view(), k.view(), v.view());
+        let heads = self.maps.heads(x, x, &numbers);
+        let Inputs { q, k, v, .. } = layout.gather(&heads, x, Mask::CAUSAL);
+        let shape = [batch, layout.heads, positions, layout.value_width];
+        let mut attended = Heads::any(shape, &numbers);
         self.decoder.step_of(q, k, v, counts, attended.view_mut())?;
-        maps.join(&attended, &numbers, output);
-        Ok(())
+        self.maps.write(attended.view(), &numbers, output)
     }
 
     /// The number of positions of each sequence, `[B]`.
@@ -97,7 +88,7 @@ impl<T: Real> MultiHeadDecoder<T> {
     /// Forgets all positions but the first `length` of each sequence.
     ///
     /// # Errors
-    /// As [`Decoder::truncate`].
+    /// The errors of [`Decoder::truncate`].
     pub fn truncate(&mut self, length: usize) -> Result<(), Error> {
         self.decoder.truncate(length)
     }
@@ -105,7 +96,7 @@ impl<T: Real> MultiHeadDecoder<T> {
     /// Sequence `b` becomes what `indices[b]` was: for beam search.
     ///
     /// # Errors
-    /// As [`Decoder::reorder`].
+    /// The errors of [`Decoder::reorder`].
     pub fn reorder(&mut self, indices: &[usize]) -> Result<(), Error> {
         self.decoder.reorder(indices)
     }

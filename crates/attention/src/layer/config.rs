@@ -1,0 +1,206 @@
+//! The settings of a layer, and the sizes that follow from them.
+
+use crate::{Error, Mask, Softmax, Variant};
+use bochner_numerics::{DropoutMask, Seed};
+use bochner_spectral::Size;
+use serde::{Deserialize, Serialize};
+
+/// Settings of a [`MultiHead`](super::MultiHead) layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MultiHeadConfig {
+    /// Number of heads; must divide the layer's width, unless the heads have widths of their own.
+    pub heads: usize,
+    /// The mechanism, with its own settings.
+    pub variant: Variant,
+    /// Rate of dropout on the normalised weights in [`ModuleMut`](dfdx::nn::ModuleMut)'s training
+    /// passes, in `0..1`; elsewhere the [`Pass`](crate::Pass) says it.
+    pub dropout: f64,
+    /// Seed of what is drawn in evaluation (one fixed draw by default), and of
+    /// [`ModuleMut`](dfdx::nn::ModuleMut)'s training passes.
+    pub seed: Seed,
+    /// Width d of each head's queries and keys; `None` for the layer's width divided by the heads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_width: Option<usize>,
+    /// Width dv of each head's values; `None` for the layer's width divided by the heads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value_width: Option<usize>,
+    /// Whether the maps have biases.
+    #[serde(skip_serializing_if = "Clone::clone")]
+    pub bias: bool,
+    /// Whether every mask is made causal.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub causal: bool,
+}
+
+impl Default for MultiHeadConfig {
+    fn default() -> Self {
+        Self {
+            heads: 8,
+            variant: Variant::Softmax(Softmax {}),
+            dropout: 0.0,
+            seed: Seed::new(0),
+            key_width: None,
+            value_width: None,
+            bias: true,
+            causal: false,
+        }
+    }
+}
+
+impl MultiHeadConfig {
+    /// What follows for a layer of width `embed` around a mechanism that asks for these streams.
+    pub(super) fn layout(&self, embed: usize, streams: &'static [Stream]) -> Result<Layout, Error> {
+        let heads = self.heads;
+        if DropoutMask::new(self.dropout, self.seed).is_err() {
+            return Err(Error::OutOfRange {
+                name: "dropout",
+                range: "at least 0 and below 1",
+                got: self.dropout,
+            });
+        }
+        let own = [self.key_width, self.value_width];
+        let shared = heads > 0 && (own.iter().all(Option::is_some) || embed.is_multiple_of(heads));
+        for (what, size) in [
+            ("the layer", embed),
+            ("a head's keys", own[0].unwrap_or(1)),
+            ("a head's values", own[1].unwrap_or(1)),
+        ] {
+            if size == 0 {
+                let axis = "width";
+                return Err(Error::Empty { what, axis });
+            }
+        }
+        if !shared {
+            return Err(Error::OutOfRange {
+                name: "heads",
+                range: "at least 1 and a divisor of the layer's width",
+                got: heads as f64,
+            });
+        }
+        for (width, stream) in own.into_iter().zip([Stream::Keys, Stream::Values]) {
+            if width.is_some() && !streams.contains(&stream) {
+                return Err(Error::Unsupported {
+                    what: "a width of keys or values for a mechanism that does not ask for them",
+                    instead: "None",
+                });
+            }
+        }
+        let [key_width, value_width] = own.map(|width| width.unwrap_or(embed / heads));
+        Ok(Layout {
+            embed,
+            heads,
+            key_width,
+            value_width,
+            streams,
+            bias: self.bias,
+            causal: self.causal,
+        })
+    }
+}
+
+/// The sizes of a layer's parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    /// The width of sequences and outputs.
+    pub(super) embed: usize,
+    pub(super) heads: usize,
+    key_width: usize,
+    pub(super) value_width: usize,
+    /// What the mechanism asks for.
+    pub(super) streams: &'static [Stream],
+    /// Whether the maps have biases.
+    pub(super) bias: bool,
+    /// Whether every mask is made causal.
+    causal: bool,
+}
+
+impl Layout {
+    /// The mask of a pass that is given `mask`.
+    pub(super) fn mask(&self, mask: Mask) -> Mask {
+        match self.causal {
+            true => mask.with_causality(),
+            false => mask,
+        }
+    }
+
+    /// The size of the mechanism's parameters.
+    pub(super) fn size(&self) -> Size {
+        let (heads, width) = (self.heads, self.key_width);
+        Size { heads, width }
+    }
+
+    /// The width of one head of a stream; `None` for the input, which is not mapped.
+    pub(super) fn width(&self, stream: Stream) -> Option<usize> {
+        match stream {
+            Stream::Queries | Stream::Keys => Some(self.key_width),
+            Stream::Values => Some(self.value_width),
+        }
+    }
+
+    /// The name of each map, as in checkpoints, and its numbers of outputs and inputs; that to the output
+    /// comes last.
+    pub(super) fn maps(self) -> impl Iterator<Item = (&'static str, [usize; 2])> {
+        let streams = self.streams.iter().filter_map(move |&stream| {
+            let name = match stream {
+                Stream::Queries => "query",
+                Stream::Keys => "key",
+                Stream::Values => "value",
+            };
+            Some((name, [self.heads * self.width(stream)?, self.embed]))
+        });
+        let output = ("output", [self.embed, self.heads * self.value_width]);
+        streams.chain([output])
+    }
+
+    /// What belongs to the weight and the bias of each map, and to the parameters of the mechanism.
+    pub(super) fn cut<V>(
+        self,
+        parameters: impl IntoIterator<Item = V>,
+    ) -> (Vec<(V, Option<V>)>, Option<V>) {
+        let mut all = parameters.into_iter();
+        let maps = self.maps().map_while(|_| {
+            let weight = all.next()?;
+            Some((weight, self.bias.then(|| all.next()).flatten()))
+        });
+        (maps.collect(), all.next())
+    }
+}
+
+/// Settings known at compile time, for layers built by dfdx.
+///
+/// ```
+/// use bochner_attention::{IkanDirect, MultiHead, MultiHeadConfig, StaticConfig};
+/// use dfdx::prelude::*;
+///
+/// struct Mine;
+/// impl StaticConfig for Mine {
+///     fn config() -> MultiHeadConfig {
+///         let variant = IkanDirect { points: 4, ..Default::default() }.into();
+///         MultiHeadConfig { heads: 2, variant, causal: true, ..Default::default() }
+///     }
+/// }
+/// // Two sets of 2 heads x 4 points x 4 numbers.
+/// type Layer = MultiHead<Const<8>, f32, Cpu, Const<64>, Mine>;
+///
+/// let device = Cpu::default();
+/// let layer = Layer::build(&device);
+/// let y: Tensor<Rank3<1, 5, 8>, f32, Cpu> = layer.forward(device.ones::<Rank3<1, 5, 8>>());
+/// ```
+pub trait StaticConfig: 'static {
+    /// The settings.
+    fn config() -> MultiHeadConfig;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Stream {
+    Queries,
+    Keys,
+    Values,
+}
+pub(super) const PAIRWISE: &[Stream] = &[Stream::Queries, Stream::Keys, Stream::Values];
+impl Stream {
+    pub(super) fn is_of_queries(self) -> bool {
+        self == Self::Queries
+    }
+}

@@ -1,0 +1,203 @@
+//! The linear maps around the heads, on arrays: what the tape, inference and decoding share.
+
+use super::config::Layout;
+use crate::engine::{RowMajor, write_row_major};
+use crate::error::same_shape;
+use crate::{Error, Inputs, Mask};
+use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Panels, Real, matmul_in, parallel};
+use ndarray::{ArrayView3, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis};
+
+/// The maps to the streams, in their order, and from all heads to the output.
+#[derive(Clone, Debug)]
+pub(super) struct Maps<T> {
+    pub(super) layout: Layout,
+    maps: Vec<Map<T>>,
+}
+
+/// The heads of a stream, or of the attended values: `[B, M, T, w]`, in row-major order.
+#[derive(Debug)]
+pub(super) struct Heads<T> {
+    data: Buffer<T>,
+    shape: [usize; 4],
+}
+
+/// The heads of each stream; `None` for an input that is not mapped, and after the last stream.
+pub(super) type Mapped<T> = [Option<Heads<T>>; 3];
+
+impl<T: Real> Maps<T> {
+    /// The maps with these weights and biases.
+    pub(super) fn new(layout: Layout, parameters: &[(&[T], Option<&[T]>)]) -> Self {
+        let maps = layout.maps().zip(parameters);
+        let maps = maps.map(|((_, [outputs, inputs]), &(weight, bias))| Map {
+            weight: Panels::new(Mat::new(weight, outputs, inputs).t()),
+            bias: bias.map(<[T]>::to_vec),
+        });
+        Self {
+            maps: maps.collect(),
+            layout,
+        }
+    }
+
+    /// The heads of all streams, from sequences `[B, T, Embed]`.
+    pub(super) fn heads(
+        &self,
+        query: ArrayView3<T>,
+        memory: ArrayView3<T>,
+        buffers: &Buffers<T>,
+    ) -> Mapped<T> {
+        let [query, memory] =
+            [query, memory].map(|x| RowMajor::new(x.insert_axis(Axis(0)), buffers));
+        let (mut streams, mut maps) = (self.layout.streams.iter(), self.maps.iter());
+        [(); 3].map(|()| {
+            let &stream = streams.next()?;
+            let width = self.layout.width(stream)?;
+            let x = if stream.is_of_queries() {
+                query.view()
+            } else {
+                memory.view()
+            };
+            let (_, batch, time, _) = x.dim();
+            let mut mapped = buffers.any(batch * time * self.layout.heads * width);
+            maps.next()?.apply(x.to_slice()?, buffers, &mut mapped);
+            let shape = [batch, time, self.layout.heads, width];
+            Some(Heads::split(mapped, shape, buffers))
+        })
+    }
+
+    /// Writes what the last map makes of the attended values, `[B, M, T, dv]`, to `output`, `[B, T, Embed]`;
+    /// returns what it has read, `[B, T, M, dv]`.
+    pub(super) fn output(
+        &self,
+        attended: ArrayView4<T>,
+        buffers: &Buffers<T>,
+        output: &mut [T],
+    ) -> Result<Buffer<T>, Error> {
+        let (batch, _, time, _) = attended.dim();
+        let Layout {
+            heads, value_width, ..
+        } = self.layout;
+        let shape = [batch, heads, time, value_width];
+        same_shape("the mechanism's output", &shape, attended.shape())?;
+        let joined = join(attended, buffers);
+        let map = self.maps.last().expect("a map to the output");
+        map.apply(&joined, buffers, output);
+        Ok(joined)
+    }
+
+    /// [`Maps::output`] to an array in any order.
+    pub(super) fn write(
+        &self,
+        attended: ArrayView4<T>,
+        buffers: &Buffers<T>,
+        output: ArrayViewMut3<T>,
+    ) -> Result<(), Error> {
+        let mut done = Ok(());
+        write_row_major(output, buffers, |output| {
+            done = self.output(attended, buffers, output).map(|_| ());
+        });
+        done
+    }
+}
+
+/// $x W^\top + b$ with a packed weight.
+#[derive(Clone, Debug)]
+struct Map<T> {
+    weight: Panels<T>,
+    bias: Option<Vec<T>>,
+}
+
+/// Rows that one task maps.
+const ROWS: usize = 128;
+
+impl<T: Real> Map<T> {
+    fn apply(&self, x: &[T], buffers: &Buffers<T>, y: &mut [T]) {
+        let (inputs, outputs) = self.weight.shape();
+        let share = T::of(f64::from(u8::from(self.bias.is_some())));
+        parallel::for_each_chunk(y, ROWS * outputs, |i, y| {
+            if let Some(bias) = &self.bias {
+                y.chunks_exact_mut(outputs)
+                    .for_each(|row| row.copy_from_slice(bias));
+            }
+            let rows = y.len() / outputs;
+            let x = &x[i * ROWS * inputs..][..rows * inputs];
+            let (x, y) = (Mat::new(x, rows, inputs), MatMut::new(y, rows, outputs));
+            matmul_in(buffers, T::one(), x, &self.weight, share, y);
+        });
+    }
+}
+
+impl<T: Real> Heads<T> {
+    /// Room for heads of this shape.
+    pub(super) fn any(shape: [usize; 4], buffers: &Buffers<T>) -> Self {
+        Self {
+            data: buffers.any(shape.iter().product()),
+            shape,
+        }
+    }
+
+    /// The heads of rows `[B, T, M, w]`.
+    pub(super) fn split(rows: Buffer<T>, shape: [usize; 4], buffers: &Buffers<T>) -> Self {
+        let [batch, time, heads, width] = shape;
+        let mut split = Self {
+            data: rows,
+            shape: [batch, heads, time, width],
+        };
+        if time > 1 && heads > 1 {
+            let mut data = buffers.any(split.data.len());
+            swap(&split.data, shape, &mut data);
+            split.data = data;
+        }
+        split
+    }
+
+    pub(super) fn view(&self) -> ArrayView4<'_, T> {
+        ArrayView4::from_shape(self.shape, &self.data).expect("made in this shape")
+    }
+
+    pub(super) fn view_mut(&mut self) -> ArrayViewMut4<'_, T> {
+        ArrayViewMut4::from_shape(self.shape, &mut self.data).expect("made in this shape")
+    }
+}
+
+/// The rows `[B, T, M, w]` of heads `[B, M, T, w]`.
+pub(super) fn join<T: Real>(heads: ArrayView4<T>, buffers: &Buffers<T>) -> Buffer<T> {
+    let shape = heads.dim().into();
+    let heads = RowMajor::new(heads, buffers);
+    let heads = heads.view().to_slice().expect("row-major");
+    let mut rows = buffers.any(heads.len());
+    swap(heads, shape, &mut rows);
+    rows
+}
+
+/// Writes `x`, `[B, n, m, w]`, to `y` as `[B, m, n, w]`.
+fn swap<T: Real>(x: &[T], [_, n, m, width]: [usize; 4], y: &mut [T]) {
+    /// Numbers that one task copies, about.
+    const PIECE: usize = 1 << 14;
+    let block = n * width;
+    let blocks = (PIECE / block).max(1);
+    parallel::for_each_chunk(y, blocks * block, |piece, y| {
+        for (number, y) in (piece * blocks..).zip(y.chunks_exact_mut(block)) {
+            let (example, j) = (number / m, number % m);
+            for (i, y) in y.chunks_exact_mut(width).enumerate() {
+                y.copy_from_slice(&x[((example * n + i) * m + j) * width..][..width]);
+            }
+        }
+    });
+}
+
+impl Layout {
+    /// What the mechanism is given, from the heads and the sequence of the queries.
+    pub(super) fn gather<'a, T: Real>(
+        &self,
+        heads: &'a Mapped<T>,
+        input: ArrayView3<'a, T>,
+        mask: &'a Mask,
+    ) -> Inputs<'a, T> {
+        let view = |heads: &'a Option<Heads<T>>| match heads {
+            Some(heads) => heads.view(),
+            None => input.insert_axis(Axis(1)),
+        };
+        let [q, k, v] = heads.each_ref().map(view);
+        Inputs { q, k, v, mask }
+    }
+}

@@ -1,0 +1,133 @@
+//! A layer without a tape: its parameters copied and packed, its memory used again.
+
+use super::heads::{Heads, Maps};
+use crate::error::same_shape;
+use crate::{Error, Inputs, Mask, Mechanism, Pass, Settings, Workspace, attend_into};
+use bochner_numerics::Real;
+use ndarray::{ArrayView3, ArrayViewMut3};
+use std::sync::Arc;
+
+/// A [`MultiHead`](super::MultiHead) layer as it stands, without a tape.
+///
+/// Made by [`MultiHead::inference`](super::MultiHead::inference). It gives the numbers of the layer
+/// itself; from the second call with the same shapes and [`Workspace`] on nothing is allocated on one
+/// thread, except by spectral points that are inferred from the sequence (these are drawn anew each
+/// time, in O(B M R d) memory) and by a mechanism whose forward pass is not [`attend`](crate::attend)
+/// by some settings, such as an average over draws. (See [`Workspace`] for several threads.)
+#[derive(Clone, Debug)]
+pub struct MultiHeadInference<T: Real> {
+    maps: Maps<T>,
+    mechanism: Arc<dyn Mechanism<T>>,
+    parameters: Vec<T>,
+    pass: Pass,
+    /// Settings that depend on the number of sequences alone, and that number.
+    known: Option<(usize, Settings<T>)>,
+}
+
+impl<T: Real> MultiHeadInference<T> {
+    pub(super) fn new(
+        maps: Maps<T>,
+        mechanism: Arc<dyn Mechanism<T>>,
+        parameters: Vec<T>,
+        pass: Pass,
+    ) -> Result<Self, Error> {
+        let mut layer = Self {
+            maps,
+            mechanism,
+            parameters,
+            pass,
+            known: None,
+        };
+        match layer.know(1) {
+            // They depend on the sequences, or there are none.
+            Err(Error::CausalLeak | Error::Unsupported { .. }) => {}
+            result => result?,
+        }
+        Ok(layer)
+    }
+
+    /// Attention of sequences to themselves.
+    ///
+    /// # Shapes
+    /// `x` and `output: [B, T, Embed]`.
+    ///
+    /// # Errors
+    /// The errors of [`MultiHeadInference::attend`].
+    pub fn attend_self(
+        &mut self,
+        x: ArrayView3<T>,
+        mask: &Mask,
+        workspace: &Workspace<T>,
+        output: ArrayViewMut3<T>,
+    ) -> Result<(), Error> {
+        self.attend(x, x, &mask.of_itself(), workspace, output)
+    }
+
+    /// Attention of sequences to others.
+    ///
+    /// # Shapes
+    /// `query` and `output: [B, Tq, Embed]`, `memory: [B, Tk, Embed]`.
+    ///
+    /// # Errors
+    /// Whatever does not fit: shapes, the mask.
+    pub fn attend(
+        &mut self,
+        query: ArrayView3<T>,
+        memory: ArrayView3<T>,
+        mask: &Mask,
+        workspace: &Workspace<T>,
+        output: ArrayViewMut3<T>,
+    ) -> Result<(), Error> {
+        let (layout, numbers) = (self.maps.layout, &workspace.numbers);
+        let ((batch, queries, _), keys) = (query.dim(), memory.dim().1);
+        let shape = [batch, queries, layout.embed];
+        same_shape("the input", &shape, query.shape())?;
+        same_shape("the memory", &[batch, keys, layout.embed], memory.shape())?;
+        same_shape("the output", &shape, output.shape())?;
+        if let Some((known, _)) = self.known
+            && known != batch
+        {
+            self.know(batch)?;
+        }
+        let mask = layout.mask(mask.clone());
+        let heads = self.maps.heads(query, memory, numbers);
+        let streams = layout.gather(&heads, query, &mask);
+        let mut attended = Heads::any([batch, layout.heads, queries, layout.value_width], numbers);
+        let (mechanism, parameters, pass) = (&self.mechanism, &self.parameters, &self.pass);
+        let inferred;
+        let settings = match &self.known {
+            Some((_, settings)) => Some(settings),
+            None => {
+                inferred = mechanism.settings(&streams, parameters, pass);
+                inferred.as_ref().ok()
+            }
+        };
+        match settings {
+            Some(settings) => {
+                let Inputs { q, k, v, .. } = streams;
+                let settings = Settings {
+                    mask: mask.clone(),
+                    ..settings.clone()
+                };
+                attend_into(q, k, v, &settings, workspace, attended.view_mut())?;
+                self.maps.write(attended.view(), numbers, output)
+            }
+            // What is wrong with the input is wrong for the forward pass too.
+            None => {
+                let forward = mechanism.forward(&streams, parameters, pass)?;
+                self.maps.write(forward.output.view(), numbers, output)
+            }
+        }
+    }
+
+    /// Draws what does not depend on the sequences but for their number.
+    fn know(&mut self, batch: usize) -> Result<(), Error> {
+        let none = Inputs::none(batch, self.maps.layout.size());
+        let unseen = Inputs::unseen(&none);
+        let settings = self
+            .mechanism
+            .settings(&unseen, &self.parameters, &self.pass)?;
+        self.known = Some((batch, settings));
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! The trainable multi-head layer on the tape of dfdx.
+
+mod config;
+mod decoder;
+mod heads;
+mod inference;
+mod module;
+mod multi_head;
+mod operation;
+mod projection;
+
+pub use config::{MultiHeadConfig, StaticConfig};
+pub use decoder::MultiHeadDecoder;
+pub use inference::MultiHeadInference;
+pub use multi_head::{Attention, MultiHead};
+pub use operation::{MultiHeadOperation, SavedHeads};
+pub use projection::Projection;

@@ -1,0 +1,251 @@
+//! The layer as a module of dfdx and as a collection of parameters.
+
+use super::config::{Layout, PAIRWISE, StaticConfig};
+use super::multi_head::MultiHead;
+use crate::{Error, Mask, Pass};
+use bochner_nn::{Element, Parameter, ParameterMut, Parameters, join};
+use bochner_numerics::Seed;
+use dfdx::dtypes::Dtype;
+use dfdx::nn::tensor_collection::{ModuleVisitor, TensorCollection, TensorOptions};
+use dfdx::nn::{Module, ModuleMut};
+use dfdx::shapes::{ConstDim, Dim, HasShape};
+use dfdx::tensor::{Cpu, Tape, Tensor, ZerosTensor};
+use dfdx::tensor_ops::Device;
+use std::cell::RefCell;
+use std::marker::PhantomData;
+
+impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> Parameters<E>
+    for MultiHead<Embed, E, Cpu, Count, S, Wide>
+{
+    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
+        for ((name, _), map) in self.layout.maps().zip(self.maps.iter()) {
+            map.for_each(&join(prefix, name), f);
+        }
+        self.output.for_each(&join(prefix, "output"), f);
+        if self.kernel.shape().0.size() > 0 {
+            self.kernel.for_each(&join(prefix, "kernel"), f);
+        }
+    }
+
+    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
+        for ((name, _), map) in self.layout.maps().zip(self.maps.iter_mut()) {
+            map.for_each_mut(&join(prefix, name), f);
+        }
+        self.output.for_each_mut(&join(prefix, "output"), f);
+        if self.kernel.shape().0.size() > 0 {
+            self.kernel.for_each_mut(&join(prefix, "kernel"), f);
+        }
+    }
+}
+
+impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, Count, S, Wide> {
+    /// Refuses to record a mechanism with a penalty: a module of dfdx has one output, so the loss would
+    /// miss the penalty, and nobody would notice. Without a tape there is no loss.
+    fn check_penalty<T: Tape<E, Cpu>>(&self) -> Result<(), Error> {
+        if T::OWNS_TAPE && self.config.variant.mechanism::<E>().has_penalty() {
+            return Err(Error::Unsupported {
+                what: "training a mechanism that has a penalty through dfdx's `Module` or `ModuleMut`, which \
+                       return the output alone,",
+                instead: "`MultiHead::attend_self`, and add its `penalty` to the loss (or set `beta` to 0)",
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What the module takes: sequences `[B, T, Embed]`, alone or with the mask of the pass.
+pub trait SelfAttending<Embed: Dim, E: Element> {
+    /// Of the batch.
+    type Batch: Dim;
+    /// Of the positions.
+    type Time: Dim;
+    /// Of the sequences.
+    type Tape: Tape<E, Cpu>;
+
+    /// The sequences and the mask.
+    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
+    fn parts(
+        self,
+    ) -> (
+        Tensor<(Self::Batch, Self::Time, Embed), E, Cpu, Self::Tape>,
+        Mask,
+    );
+}
+
+impl<Embed: Dim, E: Element, B: Dim, Q: Dim, T: Tape<E, Cpu>> SelfAttending<Embed, E>
+    for Tensor<(B, Q, Embed), E, Cpu, T>
+{
+    type Batch = B;
+    type Time = Q;
+    type Tape = T;
+
+    fn parts(self) -> (Self, Mask) {
+        (self, Mask::none())
+    }
+}
+
+impl<Embed: Dim, E: Element, B: Dim, Q: Dim, T: Tape<E, Cpu>> SelfAttending<Embed, E>
+    for (Tensor<(B, Q, Embed), E, Cpu, T>, Mask)
+{
+    type Batch = B;
+    type Time = Q;
+    type Tape = T;
+
+    fn parts(self) -> Self {
+        self
+    }
+}
+
+/// # Errors
+/// [`Error::Unsupported`] on a tape for a mechanism with a penalty, which the loss would miss; otherwise
+/// the errors of [`MultiHead::attend`].
+impl<Embed, E, Count, S, Wide, X> Module<X> for MultiHead<Embed, E, Cpu, Count, S, Wide>
+where
+    Embed: Dim,
+    E: Element,
+    Count: Dim,
+    Wide: Dim,
+    X: SelfAttending<Embed, E>,
+{
+    type Output = Tensor<(X::Batch, X::Time, Embed), E, Cpu, X::Tape>;
+    type Error = Error;
+
+    /// Self-attention in evaluation, under the mask that is given with the sequences, if there is one.
+    fn try_forward(&self, x: X) -> Result<Self::Output, Error> {
+        self.check_penalty::<X::Tape>()?;
+        let ((x, mask), seed) = (x.parts(), self.config.seed);
+        Ok(self
+            .attend_self(x, &mask, Pass::Evaluation { seed })?
+            .output)
+    }
+}
+
+/// # Errors
+/// [`Error::Unsupported`] on a tape for a mechanism with a penalty, which the loss would miss; otherwise
+/// the errors of [`MultiHead::attend`].
+impl<Embed, E, Count, S, Wide, X> ModuleMut<X> for MultiHead<Embed, E, Cpu, Count, S, Wide>
+where
+    Embed: Dim,
+    E: Element,
+    Count: Dim,
+    Wide: Dim,
+    X: SelfAttending<Embed, E>,
+{
+    type Output = Tensor<(X::Batch, X::Time, Embed), E, Cpu, X::Tape>;
+    type Error = Error;
+
+    /// Self-attention in training, under the mask that is given with the sequences, if there is one; the
+    /// seed changes with every call.
+    fn try_forward_mut(&mut self, x: X) -> Result<Self::Output, Error> {
+        self.check_penalty::<X::Tape>()?;
+        let seed = self.config.seed.child("training").nth(self.steps);
+        self.steps += 1;
+        let dropout = self.config.dropout;
+        let (x, mask) = x.parts();
+        Ok(self
+            .attend_self(x, &mask, Pass::Training { seed, dropout })?
+            .output)
+    }
+}
+
+impl<Embed, E, D, Count, S, Wide> TensorCollection<E, D> for MultiHead<Embed, E, D, Count, S, Wide>
+where
+    Embed: ConstDim,
+    E: Element,
+    D: Device<E>,
+    Count: ConstDim,
+    S: StaticConfig,
+    Wide: ConstDim,
+{
+    type To<E2: Dtype, D2: Device<E2>> = MultiHead<Embed, E2, D2, Count, S, Wide>;
+
+    fn iter_tensors<V: ModuleVisitor<Self, E, D>>(
+        visitor: &mut V,
+    ) -> Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
+        let layout = static_layout::<Embed, Wide, S>();
+        let names: Vec<_> = layout.maps().map(|(name, _)| name).collect();
+        let maps = names.iter().enumerate().take(names.len() - 1);
+        let maps =
+            maps.map(|(i, name)| Self::module(name, move |s| &s.maps[i], move |s| &mut s.maps[i]));
+        // A visitor that builds another layer sees the fields alone.
+        let own = RefCell::new((S::config(), 0));
+        let output = Self::module(
+            "output",
+            |s| {
+                own.replace((s.config.clone(), s.steps));
+                &s.output
+            },
+            |s| &mut s.output,
+        );
+        let kernel = (Count::SIZE > 0).then(|| {
+            let options = TensorOptions::reset_with(reset_kernel::<Embed, E, D, Count, S, Wide>);
+            Self::tensor("kernel", |s| &s.kernel, |s| &mut s.kernel, options)
+        });
+        visitor.visit_fields(
+            (Vec::from_iter(maps), output, Vec::from_iter(kernel)),
+            |(maps, output, mut kernel)| {
+                let (config, steps) = own.borrow().clone();
+                let zeros = || output.weight.device().zeros();
+                MultiHead {
+                    kernel: kernel.pop().unwrap_or_else(zeros),
+                    maps,
+                    output,
+                    config,
+                    layout,
+                    steps,
+                    source: PhantomData,
+                }
+            },
+        )
+    }
+}
+
+/// The sizes of a layer built by dfdx.
+///
+/// # Panics
+/// If the settings do not fit the sizes: they are constants of the program.
+fn static_layout<Embed: ConstDim, Wide: ConstDim, S: StaticConfig>() -> Layout {
+    let layout = S::config().layout(Embed::SIZE, PAIRWISE);
+    let layout = layout.unwrap_or_else(|error| panic!("the settings of this layer: {error}"));
+    for (name, size) in layout.maps() {
+        let (wide, embed) = (Wide::SIZE, Embed::SIZE);
+        let given = if name == "output" {
+            [embed, wide]
+        } else {
+            [wide, embed]
+        };
+        assert_eq!(
+            size, given,
+            "the settings of this layer: size of the map `{name}`"
+        );
+    }
+    layout
+}
+
+/// Initial values of the mechanism's own parameters, from a seed of the device's generator.
+///
+/// # Panics
+/// If the settings do not fit the sizes: they are constants of the program.
+fn reset_kernel<Embed, E, D, Count, S, Wide>(
+    kernel: &mut Tensor<(Count,), E, D>,
+) -> Result<(), D::Err>
+where
+    Embed: ConstDim,
+    E: Element,
+    D: Device<E>,
+    Count: ConstDim,
+    S: StaticConfig,
+    Wide: ConstDim,
+{
+    let (config, size) = (S::config(), static_layout::<Embed, Wide, S>().size());
+    let mut rng = Seed::new(kernel.device().random_u64()).stream("initial values");
+    let values = config.variant.mechanism::<E>().initial(size, &mut rng);
+    let values = values.unwrap_or_else(|error| panic!("the settings of this layer: {error}"));
+    assert_eq!(
+        values.len(),
+        Count::SIZE,
+        "the number of the mechanism's own parameters"
+    );
+    kernel.copy_from(&values);
+    Ok(())
+}
