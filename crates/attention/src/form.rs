@@ -13,8 +13,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// Whichever [`Settings::form_for`] expects to be faster; of a [`Decoder`](crate::Decoder), which does
-    /// not know how long a sequence will be, [`Form::Quadratic`].
+    /// The form that [`Settings::form_for`] expects to be faster; for a [`Decoder`](crate::Decoder), which
+    /// does not know how long a sequence will be, [`Form::Quadratic`].
+    ///
+    /// Accuracy is not traded: a head in which some query's mean similarity is below 1/64, where the
+    /// linear-time form would be off by more than 64 of the type's epsilons times the largest value, is
+    /// computed again pair by pair.
     #[default]
     Automatic,
     /// Pair by pair, in O(Tq Tk (R + dv)) time and O(T (R + dv)) memory: for everything.

@@ -3,7 +3,7 @@
 use crate::engine::Attend;
 use crate::error::positive;
 use crate::normaliser::OnlineSoftmax;
-use crate::score::{Dot, LinearForm, Periodic, Points, Rbf, Squared};
+use crate::score::{Dot, LinearForm, PairKernel, Periodic, Points, Rbf, Squared};
 use crate::{Error, Form, Magnitude, Mask, score};
 use bochner_numerics::{DropoutMask, Real};
 use std::marker::PhantomData;
@@ -46,7 +46,8 @@ pub struct Settings<T> {
 pub struct Kernel<T>(Arc<dyn Attend<T>>);
 
 impl<T: Real> Settings<T> {
-    fn new(kernel: impl Attend<T> + 'static, mask: &Mask) -> Self {
+    /// Attention with a kernel, without a magnitude and without dropout.
+    pub(crate) fn of(kernel: impl PairKernel<T>, mask: &Mask) -> Self {
         Self {
             kernel: Kernel(Arc::new(kernel)),
             magnitude: Magnitude::None,
@@ -59,23 +60,23 @@ impl<T: Real> Settings<T> {
     /// Softmax attention, $a_{ij} = \exp(q_i \cdot k_j / \sqrt d)$: [`Settings::rbf`] with the magnitude
     /// [`Norm`](Magnitude::Norm) at p = 2, where the squares of the keys cancel (Proposition 1).
     pub fn softmax(mask: &Mask) -> Self {
-        Self::new(Dot::<OnlineSoftmax>(PhantomData), mask)
+        Self::of(Dot::<OnlineSoftmax>(PhantomData), mask)
     }
 
     /// $a_{ij} = \exp(-|q_i - k_j|^2 / (2\sqrt d))$, softmax attention's own kernel.
     pub fn rbf(mask: &Mask) -> Self {
-        Self::new(Rbf, mask)
+        Self::of(Rbf, mask)
     }
 
     /// $a_{ij} = \exp(-2 \sin^2(\pi |q_i - k_j| / P) / \sqrt d)$ with the period P, from 1e-30 to 1e30:
     /// alike at every whole number of periods.
     pub fn expsin(period: f64, mask: &Mask) -> Self {
-        Self::new(Periodic { period }, mask)
+        Self::of(Periodic { period }, mask)
     }
 
     /// $a_{ij} = (q_i \cdot k_j / \sqrt d)^2$, squared so that it is not negative.
     pub fn linear(mask: &Mask) -> Self {
-        Self::new(score::Linear, mask)
+        Self::of(score::Linear, mask)
     }
 
     /// $a_{ij} = f(q_i, k_j)^2 + e$ with a kernel given by its spectral points and a floor e from 0 to 1,
@@ -83,11 +84,7 @@ impl<T: Real> Settings<T> {
     /// copied.
     pub fn squared(points: Points<T>, floor: f64, mask: &Mask) -> Self {
         let sets = points.sets().map(|w| w.to_owned()).collect();
-        Self::squared_by(Squared { sets, floor }, mask)
-    }
-
-    pub(crate) fn squared_by(kernel: Squared<T>, mask: &Mask) -> Self {
-        Self::new(kernel, mask)
+        Self::of(Squared { sets, floor }, mask)
     }
 
     pub(crate) fn kernel(&self) -> &dyn Attend<T> {

@@ -4,11 +4,12 @@ use super::arguments::operand_rows;
 use super::linear_time::{self, Starts};
 use super::units::{divided, or};
 use super::{
-    Arguments, Exponents, Finite, Head, HeadAt, Level, OutputRows, Packed, RowStatistics, blocks,
+    Arguments, Exponents, Finite, Head, HeadAt, Level, OutputRows, Packed, RowStatistics, Rows,
+    blocks,
 };
 use crate::Form;
 use crate::score::{PairKernel, Score, Side};
-use bochner_numerics::memory::Unwritten;
+use bochner_numerics::memory::{Unwritten, overwritten_by};
 use bochner_numerics::{Buffer, Mat, Real, parallel};
 use ndarray::{Array4, ArrayView2, s};
 
@@ -80,6 +81,31 @@ impl<T: Real, S: Score<T>> Prepared<T, S> {
         )
     }
 
+    /// The least part of the sum of its keys' factors that is left in a row's normaliser: the mean
+    /// similarity of the row that is the least alike to its keys. 1 where no row keeps a key.
+    fn least_share(&self, statistics: &[RowStatistics<T>], rows: Rows) -> f64 {
+        let Some(exponents) = &self.exponents else {
+            return 1.0;
+        };
+        let (mut sum, mut seen, mut reference, mut least) = (0.0, 0, Level::NONE, 1.0);
+        for (i, row) in statistics.iter().enumerate() {
+            sum *= match reference == row.reference {
+                true => 1.0,
+                false => reference.minus(row.reference).exp(),
+            };
+            reference = row.reference;
+            let new = seen..rows.limit(i);
+            seen = new.end;
+            exponents.differences(new, reference, |_, differences| {
+                sum += differences.iter().map(|x| x.exp()).sum::<f64>();
+            });
+            if seen > 0 {
+                least = f64::min(least, row.normaliser.as_f64() / sum);
+            }
+        }
+        least
+    }
+
     /// The head in front of the engine.
     pub(super) fn head<'b, K: PairKernel<T>>(
         &'b self,
@@ -122,8 +148,26 @@ pub(super) fn attend<T: Real, K: PairKernel<T>>(
     };
     let (heads, starts) = match form {
         Form::LinearTime => {
-            let heads = without_operands(kernel, call);
-            let starts = linear_time::attend(kernel, call, &heads, out);
+            let OutputRows { output, statistics } = out;
+            let output = output.zeros();
+            let mut heads = without_operands(kernel, call);
+            let mut starts = overwritten_by(output, |output| {
+                let out = OutputRows { output, statistics };
+                linear_time::attend(kernel, call, &heads, out)
+            });
+            if call.settings.form == Form::Automatic {
+                let rows = output.chunks_exact_mut(call.queries * call.value_width);
+                let rows = rows.zip(statistics.chunks_exact_mut(call.queries));
+                let heads = heads.iter_mut().zip(starts.iter_mut());
+                for (h, ((output, statistics), (head, starts))) in rows.zip(heads).enumerate() {
+                    if head.least_share(statistics, call.at(h).rows()) < LEAST_SHARE {
+                        starts.clear();
+                        *head = overwritten_by(output, |output| {
+                            attend_head(kernel, call, h, OutputRows { output, statistics })
+                        });
+                    }
+                }
+            }
             (heads, Some(starts))
         }
         _ => (pair_by_pair(kernel, call, keep, out), None),
@@ -157,22 +201,11 @@ fn pair_by_pair<T: Real, K: PairKernel<T>>(
     keep: bool,
     out: OutputRows<T>,
 ) -> Buffer<Prepared<T, K::Score>> {
-    let (queries, chunk, heads) = (call.queries, call.chunk(), call.all_heads());
+    let (queries, heads) = (call.queries, call.all_heads());
     let mut prepared = call.workspace.pool().empty(heads);
     prepared.resize_with(heads, Prepared::default);
     let attend = |h: usize, (rows, place): (OutputRows<T>, &mut [Prepared<T, K::Score>])| {
-        let at = call.at(h);
-        let prepared = Prepared::new(kernel, &at, kernel.score(&at));
-        let values = divided(at.values(), prepared.unit, at.numbers());
-        let head = prepared.head(kernel, &at, or(&values, at.values()));
-        let packed = head.pack();
-        let head = head.with(&packed);
-        parallel::for_each_piece(
-            rows,
-            queries.div_ceil(chunk),
-            |rows, i, next| rows.split_at((next - i) * chunk),
-            |i, rows| head.forward(i * chunk, rows),
-        );
+        let prepared = attend_head(kernel, call, h, rows);
         if keep {
             place[0] = prepared;
         }
@@ -189,6 +222,36 @@ fn pair_by_pair<T: Real, K: PairKernel<T>>(
     );
     prepared
 }
+
+/// Attention of one head, pair by pair; what it was computed from.
+fn attend_head<T: Real, K: PairKernel<T>>(
+    kernel: &K,
+    call: &Arguments<T>,
+    h: usize,
+    rows: OutputRows<T>,
+) -> Prepared<T, K::Score> {
+    let (at, chunk) = (call.at(h), call.chunk());
+    let prepared = Prepared::new(kernel, &at, kernel.score(&at));
+    let values = divided(at.values(), prepared.unit, at.numbers());
+    let head = prepared.head(kernel, &at, or(&values, at.values()));
+    let packed = head.pack();
+    let head = head.with(&packed);
+    parallel::for_each_piece(
+        rows,
+        call.queries.div_ceil(chunk),
+        |rows, i, next| rows.split_at((next - i) * chunk),
+        |i, rows| head.forward(i * chunk, rows),
+    );
+    drop(packed);
+    prepared
+}
+
+/// The least share of a row's factors in its normaliser at which the linear-time form is kept without
+/// being asked for.
+///
+/// Rounding errors of that form are absolute in the similarity: measured, an output is off by the
+/// machine's epsilon over this share times the largest value, 64 epsilons here.
+const LEAST_SHARE: f64 = 1.0 / 64.0;
 
 /// The normalised weights, before dropout, `[B, M, Tq, Tk]`.
 pub(super) fn weights<T: Real, K: PairKernel<T>>(kernel: &K, call: &Arguments<T>) -> Array4<T> {

@@ -84,12 +84,12 @@ impl<T: Real, K: PairKernel<T>> HeadBack<'_, T, K> {
         };
         let values = or(&values, at.values());
         let part = match &kept.starts {
-            None => self.pair_by_pair(values, &given),
-            Some(starts) => {
+            Some(starts) if !starts[h].is_empty() => {
                 let more = units.values - self.prepared.unit;
                 let (kernel, prepared) = (self.kernel, self.prepared);
                 linear_time::pull_back(kernel, at, prepared, values, (&starts[h], more), &given)
             }
+            _ => self.pair_by_pair(values, &given),
         };
         fill_multiplied(&mut v[..part.values.len()], units.cotangents, |i| {
             part.values[i].as_f64()

@@ -165,7 +165,7 @@ impl SquaredKernel {
             },
             dropout: pass.weight_dropout()?,
             form: self.form,
-            ..Settings::squared_by(kernel, mask)
+            ..Settings::of(kernel, mask)
         })
     }
 }

@@ -136,7 +136,8 @@ pub(super) fn plan<T: Real, K: PairKernel<T>>(
     prepared: &Prepared<T, K::Score>,
 ) -> Plan {
     let head = prepared.head(kernel, at, at.values());
-    head.plan(at.arguments.all_heads())
+    // By the heads of one example: a sum must not depend on how many there are in the batch.
+    head.plan(at.arguments.heads)
 }
 
 /// Calls `f` with a head whose operands are made now and gone afterwards: those of all heads at once

@@ -48,7 +48,7 @@ struct LinearTime<'a, T, S> {
 }
 
 impl<T: Real, S: Score<T>> Head<'_, T, S> {
-    /// What there is to do for the head, one of `heads` heads.
+    /// What there is to do for the head, one of `heads` heads of its example.
     fn plan(&self, heads: usize) -> Plan {
         let exponents = self.exponents.expect(PRODUCTS);
         let keys = self.values.shape().0;

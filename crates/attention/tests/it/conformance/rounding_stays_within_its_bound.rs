@@ -11,12 +11,12 @@ const LENGTH: usize = 300;
 const FLOOR: f64 = 1e-5;
 
 /// Keys at such a distance from all queries that $f = \cos(w \cdot (q - k))$ is about `spread`.
-fn near_zeros(spread: f64) -> Example<f64> {
+fn near_zeros(spread: f64, length: usize) -> Example<f64> {
     let mut stream = Seed::new(4).stream("near zeros");
     let mut array = |at: f64, spread: f64, width| {
         let number = || at + spread * standard_normal::<f64>(&mut stream);
         // The same number in both precisions.
-        Array4::from_shape_simple_fn((1, 1, LENGTH, width), number).mapv(|x| f64::from(x as f32))
+        Array4::from_shape_simple_fn((1, 1, length, width), number).mapv(|x| f64::from(x as f32))
     };
     Example {
         q: array(0.3, spread, 1),
@@ -25,7 +25,8 @@ fn near_zeros(spread: f64) -> Example<f64> {
     }
 }
 
-fn output<T: Real>(example: &Example<f64>, form: Form) -> Array4<f64> {
+/// Outputs, and the gradients of the queries.
+fn results<T: Real>(example: &Example<f64>, form: Form, mask: &Mask) -> [Array4<f64>; 2] {
     let cast = |x: &Array4<f64>| x.mapv(T::of);
     let (q, k, v) = (cast(&example.q), cast(&example.k), cast(&example.v));
     let w = Array4::ones((1, 1, 1, 1));
@@ -35,20 +36,21 @@ fn output<T: Real>(example: &Example<f64>, form: Form) -> Array4<f64> {
             floor: FLOOR,
         },
         magnitude: Magnitude::None,
-        mask: &Mask::none(),
+        mask,
         dropout: None,
         form,
     };
-    let attended = attend(q.view(), k.view(), v.view(), &settings.settings());
-    attended.unwrap().output.mapv(T::as_f64)
+    let attended = attend(q.view(), k.view(), v.view(), &settings.settings()).unwrap();
+    let gradients = attended.vjp(v.view()).unwrap();
+    [attended.output, gradients.q].map(|x| x.mapv(T::as_f64))
 }
 
 /// The error of each form in `f32`, relative to the largest value.
 fn errors(example: &Example<f64>) -> [f64; 2] {
     let largest = |x: &Array4<f64>| x.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
-    let want = output::<f64>(example, Form::Quadratic);
+    let [want, _] = results::<f64>(example, Form::Quadratic, &Mask::none());
     [Form::Quadratic, Form::LinearTime].map(|form| {
-        let got = output::<f32>(example, form);
+        let [got, _] = results::<f32>(example, form, &Mask::none());
         largest(&(got - &want)) / largest(&example.v)
     })
 }
@@ -57,7 +59,7 @@ fn errors(example: &Example<f64>) -> [f64; 2] {
 fn where_all_keys_lie_near_zeros_of_the_kernel() {
     let bound = f64::from(f32::EPSILON) / FLOOR;
     for spread in [0.0, 1e-4, 1e-3, 3e-3, 1e-2] {
-        let [quadratic, linear] = errors(&near_zeros(spread));
+        let [quadratic, linear] = errors(&near_zeros(spread, LENGTH));
         println!("{spread:e}: {quadratic:e} {linear:e}");
         assert!(quadratic < 1e-2 * bound, "{spread:e}: {quadratic:e}");
         assert!(linear < bound, "{spread:e}: {linear:e}");
@@ -66,7 +68,28 @@ fn where_all_keys_lie_near_zeros_of_the_kernel() {
 
 #[test]
 fn elsewhere_it_is_small() {
-    let [quadratic, linear] = errors(&near_zeros(1.0));
+    let [quadratic, linear] = errors(&near_zeros(1.0, LENGTH));
     println!("{quadratic:e} {linear:e}");
     assert!(quadratic < 1e-6 && linear < 1e-6);
+}
+
+/// Unasked, the linear-time form is kept where it is as good as the other, and nowhere else.
+#[test]
+fn unasked_no_accuracy_is_given_up() {
+    // Long enough for the form to be chosen, were it not for its error.
+    for (mask, length) in [(Mask::none(), 300), (Mask::none().with_causality(), 1500)] {
+        for (spread, kept) in [
+            (1e-3, Form::Quadratic),
+            (0.05, Form::Quadratic),
+            (0.6, Form::LinearTime),
+        ] {
+            let mut example = near_zeros(spread, length);
+            if kept == Form::LinearTime {
+                example.q.fill(0.3 + FRAC_PI_2);
+            }
+            let [got, want] =
+                [Form::Automatic, kept].map(|form| results::<f32>(&example, form, &mask));
+            assert_eq!(got, want, "{spread:e}, {mask:?}");
+        }
+    }
 }
