@@ -68,6 +68,8 @@ pub struct Decoder<T> {
     size: DecoderSize,
     memories: Vec<HeadMemory<T>>,
     lengths: Vec<usize>,
+    /// No key of any sequence: a call that remembers nothing.
+    nothing: Mask,
     workspace: Workspace<T>,
 }
 
@@ -81,6 +83,7 @@ impl<T: Real> Clone for Decoder<T> {
             size: self.size,
             memories: self.memories.clone(),
             lengths: self.lengths.clone(),
+            nothing: self.nothing.clone(),
             workspace: self.workspace.clone(),
         }
     }
@@ -158,6 +161,7 @@ impl<T: Real> Decoder<T> {
             size,
             memories: Vec::new(),
             lengths: vec![0; batch],
+            nothing: Mask::none().with_key_lengths(vec![0; batch]),
             workspace: Workspace::new(),
         };
         decoder.memories = (0..batch * heads).map(|_| decoder.empty()).collect();
@@ -243,16 +247,45 @@ impl<T: Real> Decoder<T> {
         output: ArrayViewMut4<T>,
     ) -> Result<(), Error> {
         let positions = k.len_of(Axis(2));
-        match counts {
-            Some(counts) => {
-                check_lengths("counts", counts, self.size.batch, positions)?;
-                self.settings.mask.set_key_lengths(counts.iter().copied());
-            }
-            None => self.keep_all(positions),
-        }
+        self.count(positions, counts)?;
         self.check("q", q.shape(), positions, self.size.width)?;
         self.check("output", output.shape(), positions, self.size.value_width)?;
         self.remember(q, k, v, Some(output))
+    }
+
+    /// Attention from queries to all positions so far: for a memory that [`push`](Decoder::push) has
+    /// remembered.
+    ///
+    /// # Shapes
+    /// `q: [B, M, n, d]` to `[B, M, n, dv]`.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] or [`Error::Empty`].
+    pub fn attend(&mut self, q: ArrayView4<T>) -> Result<Array4<T>, Error> {
+        let mut output = Array4::zeros(self.output_shape(q.len_of(Axis(2))));
+        self.attend_into(q, output.view_mut())?;
+        Ok(output)
+    }
+
+    /// [`Decoder::attend`] into an array that is there already.
+    ///
+    /// # Shapes
+    /// `q: [B, M, n, d]`, `output: [B, M, n, dv]`.
+    ///
+    /// # Errors
+    /// The errors of [`Decoder::attend`].
+    pub fn attend_into(&mut self, q: ArrayView4<T>, output: ArrayViewMut4<T>) -> Result<(), Error> {
+        let queries = q.len_of(Axis(2));
+        self.check("q", q.shape(), queries, self.size.width)?;
+        self.check("output", output.shape(), queries, self.size.value_width)?;
+        let mask = std::mem::replace(&mut self.settings.mask, self.nothing.clone());
+        let (key, zero) = (q.slice(s![.., .., ..queries.min(1), ..]), T::zero());
+        let value = ndarray::aview0(&zero);
+        let value = value.broadcast(self.output_shape(queries.min(1)));
+        let value = value.expect("a single number");
+        let result = self.remember(q, key, value, Some(output));
+        self.settings.mask = mask;
+        result
     }
 
     /// Its memory, for what goes before and after a step.
@@ -279,9 +312,31 @@ impl<T: Real> Decoder<T> {
     /// # Errors
     /// As [`Decoder::step`].
     pub fn push(&mut self, k: ArrayView4<T>, v: ArrayView4<T>) -> Result<(), Error> {
-        let one = k.len_of(Axis(2)).min(1);
-        self.keep_all(k.len_of(Axis(2)));
-        self.remember(k.slice(s![.., .., ..one, ..]), k, v, None)
+        self.push_of(k, v, None)
+    }
+
+    /// [`Decoder::push`] where only the first `counts[b]` of the positions belong to example `b`.
+    ///
+    /// # Errors
+    /// The errors of [`Decoder::step_with_counts`].
+    pub fn push_with_counts(
+        &mut self,
+        k: ArrayView4<T>,
+        v: ArrayView4<T>,
+        counts: &[usize],
+    ) -> Result<(), Error> {
+        self.push_of(k, v, Some(counts))
+    }
+
+    pub(crate) fn push_of(
+        &mut self,
+        k: ArrayView4<T>,
+        v: ArrayView4<T>,
+        counts: Option<&[usize]>,
+    ) -> Result<(), Error> {
+        let positions = k.len_of(Axis(2));
+        self.count(positions, counts)?;
+        self.remember(k.slice(s![.., .., ..positions.min(1), ..]), k, v, None)
     }
 
     /// The number of positions of each sequence, `[B]`.
@@ -374,15 +429,23 @@ impl<T: Real> Decoder<T> {
         }
         self.memories = memories;
         self.lengths = indices.iter().map(|&b| self.lengths[b]).collect();
+        self.nothing = Mask::none().with_key_lengths(vec![0; indices.len()]);
         self.size.batch = indices.len();
         self.settings.reorder(indices);
         Ok(())
     }
 
-    /// The next positions are nobody's padding.
-    fn keep_all(&mut self, positions: usize) {
-        let lengths = std::iter::repeat_n(positions, self.size.batch);
-        self.settings.mask.set_key_lengths(lengths);
+    /// Says how many of the next positions belong to each sequence: all, unless they are counted.
+    fn count(&mut self, positions: usize, counts: Option<&[usize]>) -> Result<(), Error> {
+        let (mask, batch) = (&mut self.settings.mask, self.size.batch);
+        match counts {
+            Some(counts) => {
+                check_lengths("counts", counts, batch, positions)?;
+                mask.set_key_lengths(counts.iter().copied());
+            }
+            None => mask.set_key_lengths(std::iter::repeat_n(positions, batch)),
+        }
+        Ok(())
     }
 
     /// Remembers the next positions; with an output, attends from them.
@@ -396,6 +459,7 @@ impl<T: Real> Decoder<T> {
         let positions = k.len_of(Axis(2));
         self.check("k", k.shape(), positions, self.size.width)?;
         self.check("v", v.shape(), positions, self.size.value_width)?;
+        let queries = q.len_of(Axis(2));
         let (settings, kernel) = (&self.settings, self.settings.kernel());
         let call = Arguments::new(q, k, v, settings, &self.workspace)?;
         let memories = self.memories.as_mut_slice();
@@ -404,7 +468,7 @@ impl<T: Real> Decoder<T> {
                 kernel.decode(&call, h, &mut *memory[0].0, None);
             }),
             Some(output) => write_row_major(output, &self.workspace.numbers, |output| {
-                let size = positions * self.size.value_width;
+                let size = queries * self.size.value_width;
                 parallel::for_each_piece(
                     (memories, output),
                     self.size.batch * self.size.heads,

@@ -124,8 +124,8 @@ pub use error::Error;
 pub use form::Form;
 #[cfg(feature = "dfdx")]
 pub use layer::{
-    Attention, MultiHead, MultiHeadConfig, MultiHeadDecoder, MultiHeadInference,
-    MultiHeadOperation, Projection, SavedHeads, StaticConfig,
+    Attention, MultiHead, MultiHeadConfig, MultiHeadCrossDecoder, MultiHeadDecoder,
+    MultiHeadInference, MultiHeadOperation, Projection, SavedHeads, StaticConfig,
 };
 pub use linear_time_state::{LinearTimeState, linear_time_state};
 pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};

@@ -30,12 +30,19 @@ pub struct Mask {
 
 impl Mask {
     /// Causality alone.
-    pub(crate) const CAUSAL: &'static Self = &Self {
-        causal: true,
-        key_lengths: None,
-        query_lengths: None,
-        matrix: None,
-    };
+    pub(crate) const CAUSAL: &'static Self = &Self::bare(true);
+
+    /// [`Mask::none`], to be borrowed for as long as one likes.
+    pub(crate) const NONE: &'static Self = &Self::bare(false);
+
+    const fn bare(causal: bool) -> Self {
+        Self {
+            causal,
+            key_lengths: None,
+            query_lengths: None,
+            matrix: None,
+        }
+    }
 
     /// Every query may attend to every key.
     pub fn none() -> Self {
@@ -115,6 +122,12 @@ impl Mask {
     /// Whether a boolean matrix is part of the mask.
     pub(crate) fn has_matrix(&self) -> bool {
         self.matrix.is_some()
+    }
+
+    /// The key lengths, if there are any.
+    #[cfg(feature = "dfdx")]
+    pub(crate) fn key_lengths(&self) -> Option<&[usize]> {
+        self.key_lengths.as_ref().map(|lengths| &lengths[..])
     }
 
     /// Whether lengths of the keys or the queries are part of the mask.

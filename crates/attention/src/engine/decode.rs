@@ -63,20 +63,23 @@ impl<T: Real, S: Score<T>> Memory<T> for HeadMemory<T, S> {
 }
 
 /// Remembers the positions of a head that are not padding; with an output `[n, dv]`, attends from them
-/// to all so far, and writes zeros for the others.
+/// to all so far, and writes zeros for the others. Without causality there are no positions to remember,
+/// and all queries attend to those so far.
 pub(super) fn decode<T: Real, K: PairKernel<T>>(
     kernel: &K,
     at: HeadAt<T>,
     memory: &mut HeadMemory<T, K::Score>,
     output: Option<&mut [T]>,
 ) {
-    let added = at.kept();
+    let (added, queries) = (at.kept(), queries(&at));
+    let visible = memory.length() + added > 0;
     let output = output.map(|output| {
-        let (attended, padding) = output.split_at_mut(added * at.arguments.value_width);
-        padding.fill(T::zero());
+        let attending = if visible { queries } else { 0 };
+        let (attended, blind) = output.split_at_mut(attending * at.arguments.value_width);
+        blind.fill(T::zero());
         attended
     });
-    if added == 0 {
+    if queries == 0 || !visible {
         return;
     }
     match memory {
@@ -85,6 +88,14 @@ pub(super) fn decode<T: Real, K: PairKernel<T>>(
             *length += added;
             linear_time::decode(kernel, &at, sums, output);
         }
+    }
+}
+
+/// The number of queries that attend to what there is.
+pub(super) fn queries<T: Real>(at: &HeadAt<T>) -> usize {
+    match at.rows().mask.is_causal() {
+        true => at.kept(),
+        false => at.queries().shape().0,
     }
 }
 
@@ -98,23 +109,27 @@ fn decode_pairs<T: Real, K: PairKernel<T>>(
     let score = kernel.score_after(at, cache.largest());
     let prepared = Prepared::new(kernel, at, score);
     let (left, right) = prepared.operands(kernel, at);
-    cache.append(Following {
-        keys: K::KEEPS_KEYS.then_some(right),
-        right,
-        values: at.values(),
-        score: &prepared.score,
-        exponents: prepared.exponents.as_ref(),
-        finite: prepared.finite,
-    });
+    if added > 0 {
+        cache.append(Following {
+            keys: K::KEEPS_KEYS.then_some(right),
+            right,
+            values: at.values(),
+            score: &prepared.score,
+            exponents: prepared.exponents.as_ref(),
+            finite: prepared.finite,
+        });
+    }
     let Some(output) = output else { return };
-    let queries = at.queries().row_range(0..added);
+    let count = queries(at);
+    let queries = at.queries().row_range(0..count);
     if kernel.overflows(queries, cache.largest()) {
         return attend_anew(kernel, at, queries, cache, output);
     }
-    let (left, width) = (left.row_range(0..added), kernel.operand_width(at.width()));
-    let (rows, blocks) = (last_rows(added, cache.length()), at.arguments.blocks);
+    let (left, width) = (left.row_range(0..count), kernel.operand_width(at.width()));
+    let (rows, blocks) = (last_rows(at, count, cache.length()), at.arguments.blocks);
     let unit = at.unit_of_values(cache.largest_value(), cache.length(), width);
-    let head = cache.head(left, rows, blocks, unit, at.workspace());
+    let mut head = cache.head(left, rows, blocks, unit, at.workspace());
+    head.finite.left &= prepared.finite.left;
     attend_from(head, output);
 }
 
@@ -127,7 +142,7 @@ fn attend_anew<T: Real, K: PairKernel<T>>(
     output: &mut [T],
 ) {
     let settings = Settings {
-        mask: Mask::CAUSAL.clone(),
+        mask: last_rows(at, 0, 0).mask.clone(),
         ..at.arguments.settings.clone()
     };
     let (q, k, v) = (array(queries), array(cache.keys()), array(cache.values()));
@@ -140,10 +155,11 @@ fn attend_anew<T: Real, K: PairKernel<T>>(
     attend_from(head.with(&packed), output);
 }
 
-/// The last positions of a causal sequence as its rows.
-pub(super) fn last_rows(queries: usize, keys: usize) -> Rows<'static> {
+/// The last positions of a causal sequence as its rows; without causality, rows that see all keys.
+pub(super) fn last_rows<T: Real>(at: &HeadAt<T>, queries: usize, keys: usize) -> Rows<'static> {
+    let causal = at.rows().mask.is_causal();
     Rows {
-        mask: Mask::CAUSAL,
+        mask: if causal { Mask::CAUSAL } else { Mask::NONE },
         example: 0,
         queries,
         keys,

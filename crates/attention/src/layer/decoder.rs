@@ -101,3 +101,80 @@ impl<T: Real> MultiHeadDecoder<T> {
         self.decoder.reorder(indices)
     }
 }
+
+/// A [`MultiHead`](super::MultiHead) layer as it stands, attending to a memory that is mapped once.
+///
+/// Made by [`MultiHead::cross_decoder`](super::MultiHead::cross_decoder); it gives what the layer gives
+/// of the same queries and the memory, to rounding (see [`Decoder`]), and nothing of it is on a tape.
+#[derive(Clone, Debug)]
+pub struct MultiHeadCrossDecoder<T: Real> {
+    maps: Maps<T>,
+    decoder: Decoder<T>,
+}
+
+impl<T: Real> MultiHeadCrossDecoder<T> {
+    /// Maps the memory; `decoder` has seen nothing.
+    pub(super) fn new(
+        maps: Maps<T>,
+        mut decoder: Decoder<T>,
+        memory: ArrayView3<T>,
+        mask: &Mask,
+    ) -> Result<Self, Error> {
+        if maps.layout.mask(mask.clone()).is_causal() || mask.has_matrix() {
+            return Err(Error::Unsupported {
+                what: "decoding from a memory under a causal mask or a boolean matrix",
+                instead: "key lengths, or `MultiHead::attend`",
+            });
+        }
+        let (batch, keys, _) = memory.dim();
+        same_shape(
+            "the memory",
+            &[batch, keys, maps.layout.embed],
+            memory.shape(),
+        )?;
+        let heads = maps.heads(None, memory, &decoder.numbers());
+        let Inputs { k, v, .. } = maps.layout.gather(&heads, memory, mask);
+        decoder.push_of(k, v, mask.key_lengths())?;
+        Ok(Self { maps, decoder })
+    }
+
+    /// The layer's output for the next queries.
+    ///
+    /// # Shapes
+    /// `x: [B, n, Embed]` to the same.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] or [`Error::Empty`].
+    pub fn step(&mut self, x: ArrayView3<T>) -> Result<Array3<T>, Error> {
+        let mut output = Array3::zeros(x.raw_dim());
+        self.step_into(x, output.view_mut())?;
+        Ok(output)
+    }
+
+    /// [`MultiHeadCrossDecoder::step`] into an array that is there already; see [`Decoder`] for what is
+    /// allocated.
+    ///
+    /// # Errors
+    /// The errors of [`MultiHeadCrossDecoder::step`].
+    pub fn step_into(&mut self, x: ArrayView3<T>, output: ArrayViewMut3<T>) -> Result<(), Error> {
+        let (layout, (batch, positions, _)) = (self.maps.layout, x.dim());
+        let shape = [batch, positions, layout.embed];
+        same_shape("the input", &shape, x.shape())?;
+        same_shape("the output", &shape, output.shape())?;
+        let numbers = self.decoder.numbers();
+        let heads = self.maps.heads(x, None, &numbers);
+        let Inputs { q, .. } = layout.gather(&heads, x, Mask::NONE);
+        let shape = [batch, layout.heads, positions, layout.value_width];
+        let mut attended = Heads::any(shape, &numbers);
+        self.decoder.attend_into(q, attended.view_mut())?;
+        self.maps.write(attended.view(), &numbers, output)
+    }
+
+    /// Sequence `b` becomes what `indices[b]` was, memory included: for beam search.
+    ///
+    /// # Errors
+    /// The errors of [`Decoder::reorder`].
+    pub fn reorder(&mut self, indices: &[usize]) -> Result<(), Error> {
+        self.decoder.reorder(indices)
+    }
+}

@@ -38,27 +38,29 @@ impl<T: Real> Maps<T> {
         }
     }
 
-    /// The heads of all streams, from sequences `[B, T, Embed]`.
-    pub(super) fn heads(
+    /// The heads of the streams of each sequence that is given, `[B, T, Embed]`.
+    pub(super) fn heads<'a>(
         &self,
-        query: ArrayView3<T>,
-        memory: ArrayView3<T>,
+        query: impl Into<Option<ArrayView3<'a, T>>>,
+        memory: impl Into<Option<ArrayView3<'a, T>>>,
         buffers: &Buffers<T>,
     ) -> Mapped<T> {
-        let [query, memory] =
-            [query, memory].map(|x| RowMajor::new(x.insert_axis(Axis(0)), buffers));
+        let [query, memory] = [query.into(), memory.into()]
+            .map(|x| Some(RowMajor::new(x?.insert_axis(Axis(0)), buffers)));
         let (mut streams, mut maps) = (self.layout.streams.iter(), self.maps.iter());
         [(); 3].map(|()| {
             let &stream = streams.next()?;
             let width = self.layout.width(stream)?;
+            let map = maps.next()?;
             let x = if stream.is_of_queries() {
-                query.view()
+                &query
             } else {
-                memory.view()
+                &memory
             };
+            let x = x.as_ref()?.view();
             let (_, batch, time, _) = x.dim();
             let mut mapped = buffers.any(batch * time * self.layout.heads * width);
-            maps.next()?.apply(x.to_slice()?, buffers, &mut mapped);
+            map.apply(x.to_slice()?, buffers, &mut mapped);
             let shape = [batch, time, self.layout.heads, width];
             Some(Heads::split(mapped, shape, buffers))
         })

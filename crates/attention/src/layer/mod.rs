@@ -10,7 +10,7 @@ mod operation;
 mod projection;
 
 pub use config::{MultiHeadConfig, StaticConfig};
-pub use decoder::MultiHeadDecoder;
+pub use decoder::{MultiHeadCrossDecoder, MultiHeadDecoder};
 pub use inference::MultiHeadInference;
 pub use multi_head::{Attention, MultiHead};
 pub use operation::{MultiHeadOperation, SavedHeads};

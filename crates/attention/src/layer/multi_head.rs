@@ -1,19 +1,19 @@
 //! The layer, from its initial values to its operation on the tape.
 
 use super::config::{Layout, MultiHeadConfig, PAIRWISE};
-use super::decoder::MultiHeadDecoder;
+use super::decoder::{MultiHeadCrossDecoder, MultiHeadDecoder};
 use super::heads::Maps;
 use super::inference::MultiHeadInference;
 use super::operation::MultiHeadOperation;
 use super::projection::Projection;
-use crate::{DecoderSize, Error, Form, Inspection, Mask, Pass};
+use crate::{Decoder, DecoderSize, Error, Form, Inspection, Mask, Pass};
 use bochner_nn::{Element, TapeInputs, record};
 use bochner_numerics::{Buffers, argument};
 use bochner_spectral::{ParameterSpec, Size};
 use dfdx::dtypes::Dtype;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Storage, Tape, Tensor, TensorFromVec};
-use ndarray::Array3;
+use ndarray::{Array3, ArrayView3};
 use rand::Rng;
 use std::marker::PhantomData;
 
@@ -247,7 +247,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// use bochner_attention::{Form, MultiHead, MultiHeadConfig, Pass};
     /// use bochner_numerics::Seed;
     /// use dfdx::prelude::*;
-    /// use ndarray::Array3;
+    /// use ndarray::{Array3, ArrayView3};
     ///
     /// let mut rng = Seed::new(1).stream("initial values");
     /// let config = MultiHeadConfig { heads: 2, ..Default::default() };
@@ -266,17 +266,61 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         form: Form,
         pass: Pass,
     ) -> Result<MultiHeadDecoder<E>, Error> {
-        let maps = self.arrays();
-        let Size { heads, width } = maps.layout.size();
+        let (maps, decoder) = (self.arrays(), self.empty_decoder(batch, form, pass)?);
+        Ok(MultiHeadDecoder { maps, decoder })
+    }
+
+    /// The layer as it stands, attending from queries that come a few at a time to a memory that is
+    /// mapped and prepared once, without a tape.
+    ///
+    /// The mask's key lengths say how long the memory of each sequence is. Spectral points that are
+    /// inferred from the queries are not known before these, and are refused.
+    ///
+    /// # Shapes
+    /// `memory: [B, Tk, Embed]`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a causal layer or mask, and for a boolean matrix; whatever does not fit;
+    /// otherwise the errors of [`MultiHead::decoder`].
+    ///
+    /// ```
+    /// use bochner_attention::{Form, Mask, MultiHead, MultiHeadConfig, Pass};
+    /// use bochner_numerics::Seed;
+    /// use dfdx::prelude::*;
+    /// use ndarray::{Array3, ArrayView3};
+    ///
+    /// let mut rng = Seed::new(1).stream("initial values");
+    /// let config = MultiHeadConfig { heads: 2, ..Default::default() };
+    /// let layer: MultiHead<usize, f32> = MultiHead::try_new(&Cpu::default(), 8, config, &mut rng)?;
+    ///
+    /// let pass = Pass::Evaluation { seed: Seed::new(2) };
+    /// let (memory, mask) = (Array3::ones((3, 5, 8)), Mask::none().with_key_lengths(vec![5, 2, 4]));
+    /// let mut decoder = layer.cross_decoder(memory.view(), &mask, Form::Automatic, pass)?;
+    /// let next = decoder.step(Array3::ones((3, 1, 8)).view())?;
+    /// assert_eq!(next.dim(), (3, 1, 8));
+    /// # Ok::<(), bochner_attention::Error>(())
+    /// ```
+    pub fn cross_decoder(
+        &self,
+        memory: ArrayView3<E>,
+        mask: &Mask,
+        form: Form,
+        pass: Pass,
+    ) -> Result<MultiHeadCrossDecoder<E>, Error> {
+        let decoder = self.empty_decoder(memory.dim().0, form, pass)?;
+        MultiHeadCrossDecoder::new(self.arrays(), decoder, memory, mask)
+    }
+
+    fn empty_decoder(&self, batch: usize, form: Form, pass: Pass) -> Result<Decoder<E>, Error> {
+        let Size { heads, width } = self.layout.size();
         let size = DecoderSize {
             batch,
             heads,
             width,
-            value_width: maps.layout.value_width,
+            value_width: self.layout.value_width,
         };
         let mechanism = self.config.variant.mechanism::<E>();
-        let decoder = mechanism.decoder(size, &self.kernel_values(), &pass, form)?;
-        Ok(MultiHeadDecoder { maps, decoder })
+        mechanism.decoder(size, &self.kernel_values(), &pass, form)
     }
 
     /// The layer as it stands, for attention without a tape in memory that is used again.
@@ -291,7 +335,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// use bochner_attention::{Mask, MultiHead, MultiHeadConfig, Pass, Workspace};
     /// use bochner_numerics::Seed;
     /// use dfdx::prelude::*;
-    /// use ndarray::Array3;
+    /// use ndarray::{Array3, ArrayView3};
     ///
     /// let mut rng = Seed::new(1).stream("initial values");
     /// let config = MultiHeadConfig { heads: 2, ..Default::default() };

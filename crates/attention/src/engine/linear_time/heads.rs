@@ -5,7 +5,7 @@ use super::plan::Plan;
 use super::{LinearTime, Sums};
 use crate::engine::attend::Prepared;
 use crate::engine::backward::{Cotangent, HeadGradients};
-use crate::engine::decode::last_rows;
+use crate::engine::decode::{last_rows, queries};
 use crate::engine::units::{divided, or};
 use crate::engine::{Arguments, Head, HeadAt, Level, OutputRows, Packed, RowStatistics};
 use crate::score::{PairKernel, Side};
@@ -104,11 +104,11 @@ pub(in crate::engine) fn decode<T: Real, K: PairKernel<T>>(
     let added = at.kept();
     let prepared = Prepared::new(kernel, at, kernel.score_after(at, &[]));
     let (left, right) = prepared.operands(kernel, at);
-    let queries = if output.is_some() { added } else { 0 };
+    let queries = if output.is_some() { queries(at) } else { 0 };
     let head = Head {
         left: left.row_range(0..queries),
         right,
-        rows: last_rows(queries, added),
+        rows: last_rows(at, queries, added),
         // Sums over all values so far have no unit of their own.
         unit: 0,
         ..prepared.head(kernel, at, at.values())

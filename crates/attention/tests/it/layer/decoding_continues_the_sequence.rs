@@ -2,10 +2,12 @@
 
 use super::{PASS, array, layer, sequence};
 use bochner_attention::{
-    Copula, Error, Form, IkanDirect, Linear, Mask, Mikan, Pass, Posterior, Softmax, Variant,
+    Copula, Error, Expsin, Form, IkanDirect, Linear, Mask, Mikan, Pass, Posterior, RbfOnly,
+    Softmax, Variant,
 };
+use bochner_numerics::operations::count;
 use bochner_numerics::{Seed, Tolerance};
-use ndarray::{Array3, s};
+use ndarray::{Array2, Array3, ArrayView3, Axis, s};
 
 fn latent() -> Mikan {
     Mikan {
@@ -17,36 +19,93 @@ fn latent() -> Mikan {
     }
 }
 
-#[test]
-fn step_by_step() {
+/// What can be decoded, and in which forms.
+fn variants() -> [(Variant, &'static [Form]); 6] {
     let direct = IkanDirect {
         p: 1.5,
         points: 4,
         ..Default::default()
     };
-    let variants: [(Variant, &[Form]); 4] = [
+    [
         (Softmax {}.into(), &[Form::Automatic]),
+        (RbfOnly {}.into(), &[Form::Automatic]),
+        (Expsin::default().into(), &[Form::Automatic]),
         (Linear {}.into(), &[Form::Automatic]),
         (direct.into(), &[Form::Quadratic, Form::LinearTime]),
         (latent().into(), &[Form::Quadratic, Form::LinearTime]),
-    ];
+    ]
+}
+
+#[test]
+fn step_by_step() {
     let x = sequence(2, 7);
-    for (variant, forms) in variants {
+    for (variant, forms) in variants() {
         let layer = layer(variant);
         let mask = Mask::none().with_causality();
         let want = array(&layer.attend_self(x.clone(), &mask, PASS).unwrap().output);
-        let bound = Tolerance::outputs::<f64>().bound(want.iter().copied());
         for &form in forms {
             let mut decoder = layer.decoder(2, form, PASS).unwrap();
             for positions in [0..3, 3..4, 4..5, 5..7] {
                 let piece = s![.., positions.clone(), ..];
                 let got = decoder.step(array(&x).slice(piece)).unwrap();
-                let error = (&got - &want.slice(piece)).mapv(f64::abs);
-                assert!(error.iter().all(|&e| e <= bound), "{layer:?} {form:?}");
+                close(&got, want.slice(piece), &format!("{form:?} of {layer:?}"));
             }
             assert_eq!(decoder.lengths(), [7, 7]);
         }
     }
+}
+
+fn close(got: &Array3<f64>, want: ArrayView3<f64>, what: &str) {
+    let bound = Tolerance::outputs::<f64>().bound(want.iter().copied());
+    let close = |(got, want): (&f64, &f64)| (got - want).abs() <= bound;
+    assert!(got.iter().zip(want).all(close), "{what}: {got} {want}");
+}
+
+#[test]
+fn from_a_memory() {
+    let mask = Mask::none().with_key_lengths(vec![9, 4]);
+    // Products of the larger queries and the keys are compared where they overflow, too.
+    let both =
+        |(variant, forms): (Variant, _)| [(variant.clone(), forms, 1.0), (variant, forms, 1e200)];
+    for (variant, forms, scale) in variants().into_iter().flat_map(both) {
+        let layer = layer(variant);
+        let (x, memory) = (sequence(2, 7) * scale, sequence(2, 9) * scale);
+        let want = layer
+            .attend(x.clone(), memory.clone(), &mask, PASS)
+            .unwrap();
+        let (x, memory, want) = (array(&x), array(&memory), array(&want.output));
+        for &form in forms {
+            let what = format!("{form:?} of {layer:?}");
+            let mut decoder = layer
+                .cross_decoder(memory.view(), &mask, form, PASS)
+                .unwrap();
+            for positions in [0..3, 3..4, 4..7] {
+                let piece = s![.., positions, ..];
+                let got = decoder.step(x.slice(&piece)).unwrap();
+                close(&got, want.slice(&piece), &what);
+            }
+            decoder.reorder(&[1, 0, 1]).unwrap();
+            let [x, want] = [&x, &want].map(|x| x.select(Axis(0), &[1, 0, 1]));
+            close(&decoder.step(x.view()).unwrap(), want.view(), &what);
+        }
+    }
+}
+
+/// A step's operations do not grow with the memory by what the maps of keys and values take.
+#[test]
+fn a_memory_is_mapped_once() {
+    let layer = layer(Softmax {}.into());
+    let step = |keys: usize| {
+        let memory = array(&sequence(1, keys));
+        let mut decoder = layer
+            .cross_decoder(memory.view(), &Mask::none(), Form::Automatic, PASS)
+            .unwrap();
+        let x = array(&sequence(1, 1));
+        let (_, operations) = count(|| decoder.step(x.view()).unwrap());
+        operations.multiply_adds
+    };
+    // For each head and key a product of three numbers, and three values and the weight in sums.
+    assert_eq!(step(50) - step(40), 10 * 2 * (3 + 3 + 1));
 }
 
 #[test]
@@ -71,6 +130,20 @@ fn what_cannot_be_decoded_is_named() {
     for (form, pass) in [(Form::LinearTime, PASS), (Form::Automatic, training)] {
         let got = softmax.decoder(2, form, pass);
         assert!(matches!(got, Err(Error::Unsupported { .. })));
+    }
+    let matrix = Mask::none().with_matrix(Array2::from_elem((1, 3), true).view());
+    let lengths = Mask::none().with_key_lengths(vec![3]);
+    for mask in [Mask::none().with_causality(), matrix, lengths] {
+        let got = softmax.cross_decoder(
+            Array3::zeros((2, 3, 6)).view(),
+            &mask,
+            Form::Automatic,
+            PASS,
+        );
+        assert!(matches!(
+            got,
+            Err(Error::Unsupported { .. } | Error::Mask { .. })
+        ));
     }
     let mut decoder = softmax.decoder(2, Form::Automatic, PASS).unwrap();
     let got = decoder.step(Array3::zeros((2, 1, 5)).view());
