@@ -31,6 +31,7 @@
 //! | `regression` | epochs of the paper's regressor |
 //! | `graph` | epochs of graph attention networks |
 //! | `training` | training steps of encoders and classifiers |
+//! | `base` | [`Base`], an earlier state to compare with |
 //! | `machine` | the processor, its matrix product and its memory |
 //! | [`measure`] | medians, peak memory, and who else was running |
 //! | [`peers`] | [`Python`], with what the peers need |
@@ -42,6 +43,7 @@
 
 mod all;
 mod attention;
+mod base;
 mod decoding;
 mod error;
 mod gaussian;
@@ -57,6 +59,7 @@ mod training;
 pub mod workload;
 
 pub use all::workloads;
+pub use base::Base;
 pub use error::Error;
 pub use instructions::Instructions;
 pub use machine::Machine;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use bochner_benches::{Error, Instructions, Options, Python, instructions};
+use bochner_benches::{Base, Error, Instructions, Options, Python, instructions};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,19 +29,23 @@ struct Arguments {
     /// A Python with what the peers need [default: installed in target/peers]
     #[arg(long, value_name = "PATH", requires = "peers")]
     python: Option<PathBuf>,
-    /// How often ours and theirs take turns
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    rounds: usize,
+    /// Compare with the commit REF instead: test the crates that differ, build both, and let them take
+    /// turns
+    #[arg(long, value_name = "REF", conflicts_with_all = ["peers", "json"])]
+    base: Option<String>,
+    /// How often the two sides take turns [default: 2; 6 with --base]
+    #[arg(long, value_name = "N")]
+    rounds: Option<usize>,
     /// Hold ours to these instruction sets
     #[arg(long, value_name = "SETS", value_parser = ["avx512", "avx2", "portable"])]
     instructions: Option<String>,
     /// Count the instructions of small workloads under valgrind, with AVX2 unless told otherwise,
     /// and write them down
-    #[arg(long, conflicts_with_all = ["filter", "peers", "json"])]
+    #[arg(long, conflicts_with_all = ["filter", "peers", "json", "base"])]
     count: bool,
     /// Measure nothing: write the results under docs/results/bench into the tables of
     /// docs/performance.md and the picture docs/attention.svg
-    #[arg(long, conflicts_with_all = ["filter", "peers", "json", "count"])]
+    #[arg(long, conflicts_with_all = ["filter", "peers", "json", "count", "base"])]
     tables: bool,
     /// Write the results to a file, as JSON
     #[arg(long, value_name = "FILE")]
@@ -94,13 +98,20 @@ fn run(arguments: Arguments) -> Result<(), Error> {
         (true, Some(python)) => Some(Python::at(&python)?),
         (true, None) => Some(Python::own(&root().join("target/peers"))?),
     };
-    let report = bochner_benches::run(&Options {
+    let usual = if arguments.base.is_some() { 6 } else { 2 };
+    let options = Options {
         filter: arguments.filter,
         threads: arguments.threads,
-        rounds: arguments.rounds.max(1),
+        rounds: arguments.rounds.unwrap_or(usual).max(1),
         instructions: arguments.instructions,
         peers,
-    })?;
+    };
+    if let Some(reference) = arguments.base {
+        let base = Base::build(&root(), &reference)?;
+        println!("{}", base.compare(&options)?);
+        return Ok(());
+    }
+    let report = bochner_benches::run(&options)?;
     println!("{report}");
     if let Some(file) = arguments.json {
         std::fs::write(file, report.json()?)?;

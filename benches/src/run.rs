@@ -67,25 +67,33 @@ pub fn run(options: &Options) -> Result<Report, Error> {
     Ok(report)
 }
 
+/// A program's measurement of one workload, in a process of its own.
+pub(crate) fn case_of<'c>(
+    program: &'c mut Command,
+    workload: &Workload,
+    options: &Options,
+) -> &'c mut Command {
+    let threads = workload.threads.unwrap_or(options.threads);
+    program.args([CASE, &workload.id()]);
+    program.env("RAYON_NUM_THREADS", threads.to_string());
+    if let Some(instructions) = &options.instructions {
+        program.env("BOCHNER_INSTRUCTIONS", instructions);
+    }
+    program
+}
+
 impl Options {
-    fn wants(&self, workload: &Workload) -> bool {
+    pub(crate) fn wants(&self, workload: &Workload) -> bool {
         let id = workload.id();
         self.filter.iter().all(|part| id.contains(part.as_str()))
     }
 
     /// In a process of its own.
-    fn ours(&self, workload: &Workload) -> Result<Measured, Error> {
-        let id = workload.id();
-        let threads = workload.threads.unwrap_or(self.threads);
+    pub(crate) fn ours(&self, workload: &Workload) -> Result<Measured, Error> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args([CASE, &id]);
-        command.env("RAYON_NUM_THREADS", threads.to_string());
-        if let Some(instructions) = &self.instructions {
-            command.env("BOCHNER_INSTRUCTIONS", instructions);
-        }
-        let measured = Measured::by(&mut command)?;
+        let measured = Measured::by(case_of(&mut command, workload, self))?;
         match measured.failure() {
-            Some(why) => Err(format!("{id}: {why}").into()),
+            Some(why) => Err(format!("{}: {why}", workload.id()).into()),
             None => Ok(measured),
         }
     }

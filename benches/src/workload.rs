@@ -84,13 +84,14 @@ pub enum Element {
 impl Workload {
     /// Name, shape and number of threads: what it is asked for by.
     pub fn id(&self) -> String {
-        let shape: Vec<_> = self.shape.iter().map(usize::to_string).collect();
         let on = self.threads.map(|n| format!(" on {n} thread"));
-        format!(
-            "{} ({}){}",
-            self.name,
-            shape.join(","),
-            on.unwrap_or_default()
-        )
+        let (name, shape) = (self.name, self.shape_text());
+        format!("{name} ({shape}){}", on.unwrap_or_default())
+    }
+
+    /// The sizes, separated by commas.
+    pub fn shape_text(&self) -> String {
+        let shape: Vec<_> = self.shape.iter().map(usize::to_string).collect();
+        shape.join(",")
     }
 }

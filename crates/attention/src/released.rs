@@ -157,7 +157,7 @@ impl<T: Real> Released<'_, T> {
         });
         let [of_queries, of_keys] = [q, k].map(|x| self.magnitudes(x));
         let mut all = Vec::new();
-        for i in 0..queries {
+        for (i, of_query) in of_queries.into_iter().enumerate() {
             let kept = (0..keys).filter(|&j| self.mask.keeps(example, i, j, queries, keys));
             let row = kept.map(|j| {
                 let pair = ((h * queries + i) * keys + j) as u64;
@@ -166,7 +166,7 @@ impl<T: Real> Released<'_, T> {
                 // What is dropped is zero, whatever it was.
                 let exponent = match on_magnitude {
                     0.0 => 0.0,
-                    factor => factor * (of_queries[i] + of_keys[j]),
+                    factor => factor * (of_query + of_keys[j]),
                 };
                 let on_weight = self.on_weights.map_or(1.0, |mask| mask.factor(pair));
                 (j, f, exponent, on_magnitude, on_weight)

@@ -14,10 +14,6 @@ use ndarray::ArrayView4;
 
 /// What one head remembers of the positions so far.
 #[derive(Clone)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one a head, beside all that it points to"
-)]
 pub(super) enum HeadMemory<T, S> {
     /// Their keys and values.
     Pairs(Cache<T, S>),
