@@ -8,7 +8,7 @@ use bochner_numerics::memory::{overwritten_by, written_by};
 use bochner_numerics::{DropoutMask, Real};
 use ndarray::{Array4, ArrayView4, ArrayViewMut4};
 
-/// The output of [`attend`], bound to the arrays that it is attention of.
+/// The output of [`attend`]. It borrows the arrays, so that [`attend_vjp`] cannot be given others.
 #[derive(Debug)]
 pub struct Attended<'a, T> {
     /// The attended values, `[B, M, Tq, dv]`.
@@ -46,7 +46,7 @@ pub struct AttentionGradients<T> {
 /// *where* s is the similarity of the [`Settings`], m the [`Magnitude`](crate::Magnitude), and j, l run
 /// over the keys that the [`Mask`](crate::Mask) keeps.
 ///
-/// Every head's features are kept for [`Attended::vjp`]; where no gradient will be asked for,
+/// Every head's features are kept for [`attend_vjp`]; where no gradient will be asked for,
 /// [`attend_into`] keeps none and is faster.
 ///
 /// # Shapes
@@ -73,7 +73,7 @@ pub struct AttentionGradients<T> {
 /// Song et al. 2021, equations 8, 9, 12-16.
 ///
 /// ```
-/// use bochner_attention::{Mask, Settings, attend};
+/// use bochner_attention::{Mask, Settings, attend, attend_vjp};
 /// use ndarray::Array4;
 ///
 /// let q = Array4::from_shape_fn((1, 2, 3, 4), |(_, m, t, n)| (m + t * n) as f64 * 0.1);
@@ -81,7 +81,7 @@ pub struct AttentionGradients<T> {
 /// let attended = attend(q.view(), q.view(), q.view(), &settings)?;
 /// // The first row sees only itself.
 /// assert_eq!(attended.output[[0, 1, 0, 2]], q[[0, 1, 0, 2]]);
-/// let gradients = attended.vjp(Array4::ones((1, 2, 3, 4)).view())?;
+/// let gradients = attend_vjp(&attended, Array4::ones((1, 2, 3, 4)).view())?;
 /// assert_eq!(gradients.v.shape(), q.shape());
 /// # Ok::<(), bochner_attention::Error>(())
 /// ```
@@ -171,27 +171,28 @@ pub fn attend_into<T: Real>(
     Ok(())
 }
 
-impl<T: Real> Attended<'_, T> {
-    /// The vector-Jacobian product of [`attend`].
-    ///
-    /// With $P$ the weights and $G_{ij} = dO_i \cdot v_j - dO_i \cdot O_i$: $dV = P^T dO$,
-    /// $dm_j = \sum_i P_{ij} G_{ij}$, $df_{ij} = 2 f_{ij} g_j G_{ij} / Z_i$, and back through the
-    /// features.
-    ///
-    /// # Shapes
-    /// `cotangent: [B, M, Tq, dv]`; the gradients have the shapes of what they belong to.
-    ///
-    /// # Errors
-    /// [`Error::ShapeMismatch`] if the cotangent does not fit.
-    ///
-    /// # Numerics
-    /// The blocks of the forward pass are recomputed: memory stays O(T). Gradients of masked keys and
-    /// values, and of rows without a kept key, are exactly zero. What would overflow is computed in other
-    /// units; a gradient beyond the type's range is its largest number, never NaN.
-    pub fn vjp(&self, cotangent: ArrayView4<T>) -> Result<AttentionGradients<T>, Error> {
-        let Self { q, k, v, .. } = *self;
-        self.saved.vjp([q, k, v], self.output.view(), cotangent)
-    }
+/// The vector-Jacobian product of [`attend`].
+///
+/// With $P$ the weights and $G_{ij} = dO_i \cdot v_j - dO_i \cdot O_i$: $dV = P^T dO$,
+/// $dm_j = \sum_i P_{ij} G_{ij}$, $df_{ij} = 2 f_{ij} g_j G_{ij} / Z_i$, and back through the
+/// features.
+///
+/// # Shapes
+/// `cotangent: [B, M, Tq, dv]`; the gradients have the shapes of what they belong to.
+///
+/// # Errors
+/// [`Error::ShapeMismatch`] if the cotangent does not fit.
+///
+/// # Numerics
+/// The blocks of the forward pass are recomputed: memory stays O(T). Gradients of masked keys and
+/// values, and of rows without a kept key, are exactly zero. What would overflow is computed in other
+/// units; a gradient beyond the type's range is its largest number, never NaN.
+pub fn attend_vjp<T: Real>(
+    attended: &Attended<T>,
+    cotangent: ArrayView4<T>,
+) -> Result<AttentionGradients<T>, Error> {
+    let Attended { q, k, v, .. } = *attended;
+    (attended.saved).vjp([q, k, v], attended.output.view(), cotangent)
 }
 
 impl<T: Real> Saved<T> {
@@ -207,7 +208,7 @@ impl<T: Real> Saved<T> {
         Ok(())
     }
 
-    /// [`Attended::vjp`], for callers that keep the arrays.
+    /// [`attend_vjp`], for callers that keep the arrays.
     ///
     /// # Errors
     /// [`Error::ForeignForward`] if the arrays have other shapes than those of the forward pass.

@@ -11,7 +11,7 @@
 //! independent choices: which kernel says that a query and a key are alike ([`Kernel`]), and
 //! which norm says how loud a key is ([`Magnitude`]). This crate computes attention for any pair
 //! of them, forward and backward, without ever storing a `[Tq, Tk]` array ([`attend`],
-//! [`Attended::vjp`]); a weight of the kernel family needs no exponential of its own, one a key is
+//! [`attend_vjp`]); a weight of the kernel family needs no exponential of its own, one a key is
 //! enough. A squared kernel has two forms, pair by pair and in linear time; both are exact, and the
 //! faster one is taken unless the choice is forced ([`Form`]).
 //!
@@ -83,7 +83,7 @@
 //!
 //! | item | is |
 //! |---|---|
-//! | [`attend`], [`Attended::vjp`], [`weights`] | attention for any [`Settings`] |
+//! | [`attend`], [`attend_vjp`], [`weights`] | attention for any [`Settings`] |
 //! | [`attend_into`], [`Workspace`] | the forward pass alone, in memory that is used again |
 //! | [`Form`], [`Blocks`], [`linear_time_state`] | squared kernels pair by pair, or in linear time |
 //! | [`Decoder`] | causal attention to a sequence that grows |
@@ -114,7 +114,7 @@ mod score;
 mod settings;
 mod workspace;
 
-pub use attend::{Attended, AttentionGradients, attend, attend_into, weights};
+pub use attend::{Attended, AttentionGradients, attend, attend_into, attend_vjp, weights};
 pub use blocks::Blocks;
 pub use bochner_spectral::{
     Copula, DirectInit, Drawn, ParameterSpec, Posterior, Preset, Size, Stationarity,

@@ -1,6 +1,6 @@
 //! Attention and its gradients hold little beside what they return.
 
-use bochner_attention::{Form, Magnitude, Mask, Points, Settings, attend};
+use bochner_attention::{Form, Magnitude, Mask, Points, Settings, attend, attend_vjp};
 use bochner_numerics::allocations::peak;
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array4, ShapeBuilder};
@@ -29,7 +29,7 @@ fn held(form: Form, mask: &Mask, length: usize) -> f64 {
         let (q, k, v) = (q.view(), k.view(), v.view());
         let attended = attend(q, k, v, &settings).unwrap();
         let cotangent = attended.output.view();
-        attended.vjp(cotangent).unwrap()
+        attend_vjp(&attended, cotangent).unwrap()
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
     let (_, bytes) = pool.build().unwrap().install(|| peak(both));

@@ -5,7 +5,8 @@ use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::{
-    AttentionGradients, Magnitude, Mask, Points, PointsGradients, Settings, attend, weights,
+    AttentionGradients, Magnitude, Mask, Points, PointsGradients, Settings, attend, attend_vjp,
+    weights,
 };
 use bochner_numerics::Real;
 use ndarray::{Array4, Axis, Ix3, Ix4};
@@ -42,7 +43,7 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
         computed.output("weights", &weights);
     }
     if let Some(g) = file.ranked_cotangent::<T, Ix4>()? {
-        let g = attended.vjp(g.view()).map_err(Fault::refused)?;
+        let g = attend_vjp(&attended, g.view()).map_err(Fault::refused)?;
         record(&g, points.as_ref(), &mut computed);
     }
     Ok(computed)

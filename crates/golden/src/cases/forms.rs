@@ -4,7 +4,7 @@ use super::attention::{GivenPoints, magnitude, mask, record};
 use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
-use bochner_attention::{Form, Settings, attend, linear_time_state};
+use bochner_attention::{Form, Settings, attend, attend_vjp, linear_time_state};
 use bochner_numerics::Real;
 use ndarray::{Array4, Ix4};
 
@@ -28,7 +28,7 @@ pub(super) fn both_forms<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
         let attended = attend(q, k, v, &settings).map_err(Fault::refused)?;
         computed.output("output", &attended.output);
         if let Some(g) = &cotangent {
-            let g = attended.vjp(g.view());
+            let g = attend_vjp(&attended, g.view());
             record(&g.map_err(Fault::refused)?, Some(&points), &mut computed);
         }
     }

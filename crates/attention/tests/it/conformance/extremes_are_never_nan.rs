@@ -2,7 +2,8 @@ use crate::conformance::common::*;
 use crate::conformance::plain::dropout;
 use crate::conformance::plain::{Plain, Similarity};
 use bochner_attention::{
-    Cotangents, Error, Form, Inputs, Magnitude, Mask, Pass, Points, REGISTRY, Size, Variant, attend,
+    Cotangents, Error, Form, Inputs, Magnitude, Mask, Pass, Points, REGISTRY, Size, Variant,
+    attend, attend_vjp,
 };
 use bochner_numerics::{Real, Seed, Stream, standard_normal};
 use ndarray::{Array1, Array2, Array4, Axis};
@@ -300,7 +301,7 @@ fn plain_fault<T: Real>(seed: Seed) -> Option<String> {
         Err(Error::Unsupported { .. } | Error::OutOfRange { .. }) => return None,
         attended => attended.unwrap(),
     };
-    let g = attended.vjp(cotangent.view()).unwrap();
+    let g = attend_vjp(&attended, cotangent.view()).unwrap();
     let of_points = g
         .points
         .iter()

@@ -2,7 +2,9 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
-use bochner_attention::{AttentionGradients, Form, Magnitude, Mask, Pass, Points, Variant, attend};
+use bochner_attention::{
+    AttentionGradients, Form, Magnitude, Mask, Pass, Points, Variant, attend, attend_vjp,
+};
 use bochner_numerics::{Seed, finite_difference, relative_error};
 use ndarray::Array4;
 use rand::Rng;
@@ -67,7 +69,7 @@ fn vjp(settings: &Plain<f64>, example: &Example<f64>) -> AttentionGradients<f64>
     let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
     let attended = attend(q, k, v, &settings.settings()).unwrap();
     let cotangent: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");
-    attended.vjp(cotangent.view()).unwrap()
+    attend_vjp(&attended, cotangent.view()).unwrap()
 }
 
 fn check_settings(settings: &Plain<f64>, example: &Example<f64>, count: usize, label: &str) {

@@ -5,7 +5,7 @@ use crate::conformance::plain::{
     Plain, Similarity, for_all_settings, for_all_settings_in_linear_time,
 };
 use bochner_attention::{
-    Decoder, DecoderSize, Form, Magnitude, Mask, Points, attend, log_norm_sq, weights,
+    Decoder, DecoderSize, Form, Magnitude, Mask, Points, attend, attend_vjp, log_norm_sq, weights,
 };
 use bochner_numerics::Real;
 use ndarray::{Array3, Array4};
@@ -76,7 +76,7 @@ fn gradients_do_not_depend_on_units() {
                 let (v, cotangent) = (&v * by[0], &cotangent * by[1]);
                 let (q, k, v) = (q.view(), k.view(), v.view());
                 let attended = attend(q, k, v, &settings.settings()).unwrap();
-                attended.vjp(cotangent.view()).unwrap()
+                attend_vjp(&attended, cotangent.view()).unwrap()
             };
             let want = gradients([1.0; 2]);
             // With the second and the third values are in other units forwards, too.
@@ -149,7 +149,7 @@ fn the_largest_numbers() {
             let finite = |array: &Array4<f64>| array.iter().all(|x| x.is_finite());
             assert!(finite(&attended.output), "{label}, {largest}");
             let cotangent: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");
-            let g = attended.vjp(cotangent.view()).unwrap();
+            let g = attend_vjp(&attended, cotangent.view()).unwrap();
             let points = g.points.iter().flat_map(|g| [Some(&g.w1), g.w2.as_ref()]);
             let all = [&g.q, &g.k, &g.v].into_iter().chain(points.flatten());
             for (n, array) in all.enumerate() {

@@ -2,7 +2,7 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::{Plain, Similarity};
-use bochner_attention::{Form, Magnitude, Mask, Points, attend};
+use bochner_attention::{Form, Magnitude, Mask, Points, attend, attend_vjp};
 use bochner_numerics::{Real, Seed, standard_normal};
 use ndarray::Array4;
 use std::f64::consts::FRAC_PI_2;
@@ -41,7 +41,7 @@ fn results<T: Real>(example: &Example<f64>, form: Form, mask: &Mask) -> [Array4<
         form,
     };
     let attended = attend(q.view(), k.view(), v.view(), &settings.settings()).unwrap();
-    let gradients = attended.vjp(v.view()).unwrap();
+    let gradients = attend_vjp(&attended, v.view()).unwrap();
     [attended.output, gradients.q].map(|x| x.mapv(T::as_f64))
 }
 
