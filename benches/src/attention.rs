@@ -6,7 +6,8 @@
 use crate::Error;
 use crate::workload::{Against, Element, Pass, Peer, Run, Workload};
 use bochner_attention::{
-    Form, Magnitude, Mask, Points, Settings, Workspace, attend, attend_into, attend_vjp,
+    Cotangents, Form, Magnitude, Mask, Points, Settings, Variant, Workspace, attend, attend_into,
+    attend_vjp, find, registry,
 };
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array, Array3, Array4, Dimension};
@@ -37,27 +38,29 @@ pub(crate) const LINEAR_TIME: &str = "ika-ns-linear-time";
 pub(crate) fn workloads() -> Vec<Workload> {
     let squared = Kind::Squared(Form::Automatic);
     let linear_time = Kind::Squared(Form::LinearTime);
-    let rows: [(&str, Kind, bool, &[Shape]); 9] = [
+    let sequences = LENGTHS.map(sequence);
+    let with_sequence = [SMALL, MIDDLE, LONG, NARROW, sequences[0]];
+    let mut rows: Vec<(&'static str, Kind, bool, &[Shape])> = vec![
         (IKA_NS, squared, false, &[SMALL, MIDDLE, LONG, NARROW]),
-        (LINEAR_TIME, linear_time, false, &LENGTHS.map(sequence)),
+        (LINEAR_TIME, linear_time, false, &sequences),
         ("softmax", Kind::Softmax, false, &SOFTMAX),
-        (
-            "rbf-only",
-            Kind::RbfOnly,
-            false,
-            &[SMALL, MIDDLE, LONG, NARROW, sequence(8192)],
-        ),
-        ("expsin", Kind::Expsin, false, &[MIDDLE, LONG]),
-        ("linear", Kind::Linear, false, &[MIDDLE, LONG]),
+        ("rbf-only", Kind::RbfOnly, false, &with_sequence),
         ("ika-ns-causal", squared, true, &[MIDDLE, LONG]),
         (
             "ika-ns-linear-time-causal",
             linear_time,
             true,
-            &[sequence(8192)],
+            &sequences[..1],
         ),
         ("softmax-causal", Kind::Softmax, true, &[MIDDLE, LONG]),
     ];
+    // Every other mechanism that needs nothing but the sequences.
+    for card in registry().iter().map(|variant| variant.card()) {
+        if card.points.is_none() && rows.iter().all(|(name, ..)| *name != card.name) {
+            let kind = Kind::Mechanism(card.name);
+            rows.push((card.name, kind, false, &[MIDDLE, LONG]));
+        }
+    }
     let mut workloads = Vec::new();
     for (name, kind, causal, shapes) in rows {
         let all = shapes
@@ -128,8 +131,8 @@ pub(crate) enum Kind {
     Squared(Form),
     Softmax,
     RbfOnly,
-    Expsin,
-    Linear,
+    /// The mechanism of the registry by this name, as it is called there.
+    Mechanism(&'static str),
 }
 
 fn workload(name: &'static str, kind: Kind, causal: bool, shape: Shape) -> Workload {
@@ -240,23 +243,45 @@ struct Inputs {
 impl Inputs {
     fn settings(&self) -> Settings<f32> {
         let mask = &self.mask;
-        let settings = match self.kind {
-            Kind::Squared(form) => return squared(&self.w1, &self.w2, form, mask),
-            Kind::Softmax => return Settings::softmax(mask),
-            Kind::RbfOnly => return Settings::rbf(mask),
-            Kind::Expsin => Settings::expsin(1.0, mask),
-            Kind::Linear => Settings::linear(mask),
-        };
-        Settings {
-            magnitude: Magnitude::Norm { p: 2.0 },
-            ..settings
+        match self.kind {
+            Kind::Squared(form) => squared(&self.w1, &self.w2, form, mask),
+            Kind::RbfOnly => Settings::rbf(mask),
+            Kind::Softmax | Kind::Mechanism(_) => Settings::softmax(mask),
         }
     }
+}
+
+/// The two passes of a mechanism that needs nothing but the sequences.
+fn start_mechanism(variant: Variant, inputs: Rc<Inputs>) -> Vec<Run> {
+    let run = move |backward: bool| -> Result<(), Error> {
+        let Inputs { q, k, v, mask, .. } = &*inputs;
+        let (q, k, v) = (q.view(), k.view(), v.view());
+        let sequences = bochner_attention::Inputs { q, k, v, mask };
+        let pass = &bochner_attention::Pass::Evaluation { seed: Seed::new(1) };
+        let mechanism = variant.mechanism::<f32>();
+        let forward = mechanism.forward(&sequences, &[], pass)?;
+        if backward {
+            // The values stand for a cotangent.
+            let cotangents = Cotangents {
+                output: v,
+                penalty: forward.penalty.view(),
+            };
+            black_box(mechanism.backward(&sequences, &[], pass, &forward, cotangents)?);
+        }
+        black_box(forward);
+        Ok(())
+    };
+    let again = run.clone();
+    vec![Box::new(move || again(false)), Box::new(move || run(true))]
 }
 
 /// The two passes over inputs distributed as the peers'.
 fn start(kind: Kind, causal: bool, shape: Shape) -> Result<Vec<Run>, Error> {
     let inputs = inputs(kind, causal, shape);
+    if let Kind::Mechanism(name) = kind {
+        let variant = find(name).expect("a mechanism of the registry");
+        return Ok(start_mechanism(variant, inputs));
+    }
     let again = Rc::clone(&inputs);
     // Made when it is needed: the forward pass is measured in the memory that it takes.
     let mut cotangent = None;
@@ -397,7 +422,7 @@ mod tests {
             (Kind::Squared(Form::LinearTime), false),
             (Kind::Softmax, false),
             (Kind::RbfOnly, false),
-            (Kind::Linear, false),
+            (Kind::Mechanism("linear"), false),
         ];
         let shape = [1, 1, 256, 64, 64, 64];
         for (kind, causal) in kinds {

@@ -4,7 +4,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use bochner_attention::{Error, Inputs, Mask, Mechanism, Pass, REGISTRY};
+use bochner_attention::{Error, Inputs, Mask, Mechanism, Pass, registry};
 use bochner_numerics::Seed;
 use ndarray::{Array4, s};
 
@@ -26,8 +26,7 @@ fn main() -> Result<(), Error> {
     let pass = Pass::Evaluation { seed: Seed::new(2) };
 
     println!("weights of the keys at {places:?} for a query at 0.4, head 0");
-    for entry in REGISTRY {
-        let variant = (entry.default)();
+    for variant in registry() {
         let mechanism: &dyn Mechanism<f64> = variant.mechanism();
         let mut rng = Seed::new(1).stream("initial values");
         let parameters = mechanism.initial(inputs.size(), &mut rng)?;
@@ -39,7 +38,7 @@ fn main() -> Result<(), Error> {
             .collect();
         println!(
             "{:<12} {}   {:4} parameters",
-            entry.name,
+            variant.name(),
             row.join("  "),
             parameters.len()
         );

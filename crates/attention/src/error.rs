@@ -37,7 +37,7 @@ pub enum Error {
         /// What was given.
         got: f64,
     },
-    /// Two settings do not go together.
+    /// A mechanism cannot do what is asked of it, or two settings do not go together.
     #[error("{what} is not supported; use {instead}")]
     Unsupported {
         /// The combination.
@@ -55,13 +55,6 @@ pub enum Error {
         /// What was given.
         got: String,
     },
-    /// A causal mask was combined with spectral points inferred from the same sequence.
-    #[error(
-        "a causal mask cannot be used with spectral points inferred from the whole sequence: \
-         the mean over time would leak the future into every row; use points that do not depend \
-         on the sequence (an unconditional posterior, or IKAN-direct)"
-    )]
-    CausalLeak,
     /// A parameter vector has the wrong length.
     #[error("{mechanism} takes {expected} parameters at this size, but {got} were given")]
     ParameterCount {

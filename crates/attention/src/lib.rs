@@ -22,20 +22,10 @@
 //! ([`parallel::awake`](bochner_numerics::parallel::awake) around a round of it) and freed memory for the next
 //! one ([`keep_freed_memory`](bochner_numerics::memory::keep_freed_memory) once).
 //!
-//! On top stand the nine mechanisms of the [`REGISTRY`], each with its own parameters, initial
-//! values and gradients ([`Mechanism`]):
+//! On top stand the mechanisms of the [registry](registry()), each with its own parameters, initial
+//! values and gradients ([`Mechanism`]), and a [`Card`] that says what it can do:
 //!
-//! | name | similarity | norm | spectral points | settings |
-//! |---|---|---|---|---|
-//! | `softmax` | RBF | 2 | | [`Softmax`] |
-//! | `rbf-only` | RBF | none | | [`RbfOnly`] |
-//! | `expsin` | periodic in the distance | 2 | | [`Expsin`] |
-//! | `linear` | $(q \cdot k / \sqrt d)^2$ | 2 | | [`Linear`] |
-//! | `ika-s` | $f_S^2 + e$ | 2 | from an implicit density | [`Mikan::ika_s`] |
-//! | `ika-ns` | $f_{NS}^2 + e$ | 2 | from an implicit density | [`Mikan::ika_ns`] |
-//! | `ikan` | $f_{NS}^2 + e$ | any p | from an implicit density | [`Mikan::ikan`] |
-//! | `ikan-direct` | $f_{NS}^2 + e$ | any p | parameters | [`IkanDirect`] |
-//! | `mikan` | $f_{NS}^2 + e$ | any p | drawn jointly over the heads | [`Mikan`] |
+#![doc = include_str!("mechanism/table.md")]
 //!
 //! $f_S$ is stationary and $f_{NS}$ is not ([`Points`]). The four implicit ones are one
 //! configuration: [`Stationarity`], p and [`Copula`] are independent of each other, the
@@ -90,7 +80,8 @@
 //! | [`Kernel`], [`Points`] | which kernel |
 //! | [`Magnitude`], [`magnitude()`], [`log_norm_sq`] | which norm |
 //! | [`Mask`] | which keys |
-//! | [`Mechanism`], [`REGISTRY`], [`Variant`] | mechanisms with parameters, by name |
+//! | [`Mechanism`], [`registry()`], [`find`], [`Variant`] | mechanisms with parameters, by name |
+//! | [`Card`] | what a mechanism is and can do |
 //! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`] | their settings |
 //! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | what the kernel family can choose, from `bochner-spectral` |
 //! | `MultiHead` | the trainable layer (feature `dfdx`) |
@@ -98,6 +89,9 @@
 
 mod attend;
 mod blocks;
+mod card;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod decoder;
 mod engine;
 mod error;
@@ -119,6 +113,7 @@ pub use blocks::Blocks;
 pub use bochner_spectral::{
     Copula, DirectInit, Drawn, ParameterSpec, Posterior, Preset, Size, Stationarity,
 };
+pub use card::{Card, Cost, Draws, Masks, Penalty, Rows, Stream, Support, Symmetry};
 pub use decoder::{Decoder, DecoderSize};
 pub use error::Error;
 pub use form::Form;
@@ -131,8 +126,8 @@ pub use linear_time_state::{LinearTimeState, linear_time_state};
 pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
 pub use mask::Mask;
 pub use mechanism::{
-    Cotangents, Described, Entry, Expsin, Forward, Gradients, IkanDirect, Inputs, Inspection,
-    Linear, Mechanism, Mikan, MikanGradients, Pass, REGISTRY, RbfOnly, Softmax, Variant, find,
+    Cotangents, Expsin, Forward, Gradients, IkanDirect, Inputs, Inspection, Linear, Mechanism,
+    Mikan, MikanGradients, Pass, RbfOnly, Softmax, Variant, find, registry,
 };
 pub use score::{Points, PointsGradients};
 pub use settings::{Kernel, Settings};

@@ -27,13 +27,16 @@ pub(super) struct Compute {
     pub(super) single: Function,
 }
 
+/// Whether the variant that a file names is computed.
+type Serves = fn(&CaseFile) -> Result<bool, Fault>;
+
 /// One line of the table.
 pub(super) struct Entry {
     pub(super) name: &'static str,
     /// The output that the cotangent multiplies.
     pub(super) cotangent_of: &'static str,
-    /// The values of the entry `variant` that are computed; empty where no variant is told apart.
-    variants: &'static [&'static str],
+    /// Whether the file's entry `variant` is computed; `None` where no variant is told apart.
+    serves: Option<Serves>,
     /// The outputs that every file of this case holds.
     pub(super) outputs: &'static [&'static str],
     pub(super) compute: Compute,
@@ -43,7 +46,7 @@ pub(super) struct Entry {
 struct Case {
     name: &'static str,
     cotangent_of: &'static str,
-    variants: &'static [&'static str],
+    serves: Option<Serves>,
     outputs: &'static [&'static str],
 }
 
@@ -53,20 +56,21 @@ impl Case {
         Self {
             name,
             cotangent_of: outputs[0],
-            variants: &[],
+            serves: None,
             outputs,
         }
     }
 
-    const fn in_variants(self, variants: &'static [&'static str]) -> Self {
-        Self { variants, ..self }
+    const fn where_known(self, serves: Serves) -> Self {
+        let serves = Some(serves);
+        Self { serves, ..self }
     }
 
     const fn by(self, double: Function, single: Function) -> Entry {
         Entry {
             name: self.name,
             cotangent_of: self.cotangent_of,
-            variants: self.variants,
+            serves: self.serves,
             outputs: self.outputs,
             compute: Compute { double, single },
         }
@@ -83,7 +87,7 @@ impl Case {
 
 static TABLE: [Entry; 17] = [
     Case::of("attention", &["output"])
-        .in_variants(&attention::VARIANTS)
+        .where_known(|file| Ok(attention::mechanism(file)?.is_some()))
         .by(attention::attention::<f64>, attention::attention::<f32>),
     Case::of("quadratic_vs_linear", &["output"])
         .by(forms::both_forms::<f64>, forms::both_forms::<f32>),
@@ -131,7 +135,7 @@ pub(super) fn find(file: &CaseFile) -> Result<Option<&'static Entry>, Fault> {
     let Some(entry) = TABLE.iter().find(|entry| entry.name == name) else {
         return Ok(None);
     };
-    let served = entry.variants.is_empty() || entry.variants.contains(&file.word("variant")?);
+    let served = entry.serves.map_or(Ok(true), |serves| serves(file))?;
     Ok(served.then_some(entry))
 }
 

@@ -7,7 +7,6 @@
 //! their terms that grows with T must be bounded by a term that the paper prints. The clock comes
 //! second, at the larger scales: slopes of the logarithms of time and length.
 
-mod class;
 mod clock;
 mod counts;
 mod kernel;
@@ -16,6 +15,28 @@ mod report;
 mod timing;
 
 pub(crate) use report::run;
+
+use crate::Error;
+use bochner_attention::{Card, Cost, Form, Variant, registry};
+
+/// The mechanisms that Table 1 states a cost for.
+fn mechanisms() -> impl Iterator<Item = (Variant, Card, Cost)> {
+    let with_cost = |variant: Variant| {
+        let card = variant.card();
+        card.cost.map(|cost| (variant, card, cost))
+    };
+    registry().into_iter().filter_map(with_cost)
+}
+
+/// The mechanism with another number of spectral points, if it has any; pair by pair, as Table 1
+/// counts, whatever is faster.
+fn with_points(variant: &Variant, points: usize) -> Result<Variant, Error> {
+    if variant.card().points.is_none() {
+        return Ok(variant.clone());
+    }
+    let sized = variant.mechanism::<f32>().with_points(points)?;
+    Ok(sized.mechanism::<f32>().with_form(Form::Quadratic)?)
+}
 
 /// The suite's name on the command line.
 pub const SUITE: &str = "complexity";

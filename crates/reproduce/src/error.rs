@@ -126,15 +126,6 @@ pub enum Error {
     /// A model refused what a suite gave it.
     #[error(transparent)]
     Model(#[from] bochner_models::Error),
-    /// A mechanism of the registry that the complexity suite does not know.
-    #[error(
-        "the mechanism {name} has no row in Table 1; say in complexity/class.rs which complexity is \
-         expected of it"
-    )]
-    Unclassified {
-        /// Its name in the registry.
-        name: String,
-    },
     /// The threads of a run could not be started.
     #[error("cannot start the worker threads: {source}; try fewer with --threads")]
     Threads {

@@ -40,7 +40,7 @@ impl<T: Real> MultiHeadInference<T> {
         };
         match layer.know(1) {
             // They depend on the sequences, or there are none.
-            Err(Error::CausalLeak | Error::Unsupported { .. }) => {}
+            Err(Error::Unsupported { .. }) => {}
             result => result?,
         }
         Ok(layer)

@@ -2,7 +2,7 @@
 
 use super::config::{Layout, PAIRWISE, StaticConfig};
 use super::multi_head::MultiHead;
-use crate::{Error, Mask, Pass};
+use crate::{Error, Mask, Pass, Penalty};
 use bochner_nn::{Element, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::Seed;
 use dfdx::dtypes::Dtype;
@@ -42,7 +42,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// Refuses to record a mechanism with a penalty: a module of dfdx has one output, so the loss would
     /// miss the penalty, and nobody would notice. Without a tape there is no loss.
     fn check_penalty<T: Tape<E, Cpu>>(&self) -> Result<(), Error> {
-        if T::OWNS_TAPE && self.config.variant.mechanism::<E>().has_penalty() {
+        if T::OWNS_TAPE && self.config.variant.card().penalty != Penalty::None {
             return Err(Error::Unsupported {
                 what: "training a mechanism that has a penalty through dfdx's `Module` or `ModuleMut`, which \
                        return the output alone,",

@@ -2,17 +2,21 @@
 
 use crate::attend::{Saved, attend_saving, weights};
 use crate::error::Error;
-use crate::mechanism::Described;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass};
-use crate::{Form, Mask, Settings};
+use crate::{Card, Cost, Form, Mask, Settings};
 use bochner_numerics::Real;
 use bochner_spectral::{ParameterSpec, Size};
 use rand::RngCore;
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
-/// A row of the table: everything else follows.
-pub(crate) trait Closed: Described + Debug + Send + Sync + 'static {
+/// What Table 1 states for a similarity in closed form.
+pub(super) const COST: Option<Cost> = Some(Cost(&[[2, 1, 0, 0], [1, 2, 0, 0]]));
+
+/// A mechanism by its settings: everything else follows.
+pub(super) trait Closed: Debug + Send + Sync + 'static {
+    const CARD: Card;
+
     /// The settings without a pass's dropout.
     fn settings<T: Real>(&self, mask: &Mask) -> Settings<T>;
 
@@ -41,13 +45,17 @@ fn no_parameters<T, C: Closed>(flat: &[T]) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::ParameterCount {
-        mechanism: C::NAME,
+        mechanism: C::CARD.name,
         expected: 0,
         got: flat.len(),
     })
 }
 
 impl<T: Real, C: Closed> Mechanism<T> for C {
+    fn card(&self) -> Card {
+        C::CARD
+    }
+
     fn validate(&self) -> Result<(), Error> {
         self.check()
     }
@@ -80,7 +88,7 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        let Marked { saved, .. } = forward.saved::<Marked<T, C>>(C::NAME)?;
+        let Marked { saved, .. } = forward.saved::<Marked<T, C>>(C::CARD.name)?;
         saved.check(inputs.mask, pass.weight_dropout()?)?;
         let Inputs { q, k, v, .. } = *inputs;
         let g = saved.vjp([q, k, v], forward.output.view(), cotangent.output)?;
@@ -90,10 +98,6 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
             v: g.v,
             parameters: Vec::new(),
         })
-    }
-
-    fn is_deterministic(&self) -> bool {
-        true
     }
 
     fn settings(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {

@@ -1,9 +1,8 @@
 //! Expsin: a similarity that repeats itself with the distance.
 
-use super::closed::Closed;
+use super::closed::{COST, Closed};
 use crate::error::{Error, period};
-use crate::mechanism::Described;
-use crate::{Magnitude, Mask, Settings};
+use crate::{Card, Magnitude, Mask, Settings};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -33,13 +32,15 @@ impl Default for Expsin {
     }
 }
 
-impl Described for Expsin {
-    const NAME: &'static str = "expsin";
-    const SUMMARY: &'static str = "a periodic similarity times exp(|k|^2 / (2 sqrt d))";
-    const REFERENCE: &'static str = "Song et al. 2021";
-}
-
 impl Closed for Expsin {
+    const CARD: Card = Card {
+        name: "expsin",
+        title: "a periodic similarity times the magnitude of the key",
+        paper: "Song et al. 2021",
+        cost: COST,
+        ..Card::PAIRWISE
+    };
+
     fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {
         Settings {
             magnitude: Magnitude::Norm { p: 2.0 },
@@ -49,5 +50,40 @@ impl Closed for Expsin {
 
     fn check(&self) -> Result<(), Error> {
         period(self.period)
+    }
+}
+
+#[cfg(feature = "conformance")]
+mod conformance {
+    use super::Expsin;
+    use crate::conformance::*;
+    use std::f64::consts::PI;
+
+    impl Conformance for Expsin {
+        fn examples() -> Vec<Self> {
+            [1.0, 2.5].map(|period| Self { period }).into()
+        }
+
+        fn refused() -> Vec<(&'static str, Self)> {
+            [0.0, 1e31].map(|period| ("period", Self { period })).into()
+        }
+
+        fn extreme(&self, rng: &mut dyn RngCore) -> Self {
+            Self {
+                period: power_of_ten(rng, -30.0..30.0),
+            }
+        }
+
+        fn reference(
+            &self,
+            inputs: &Inputs<f64>,
+            _: &[f64],
+            pass: &Pass,
+        ) -> Result<Reference, Error> {
+            Reference::by_weight(inputs, pass, |pair| {
+                let sine = (PI * pair.square_distance().sqrt() / self.period).sin();
+                (-2.0 * sine.powi(2) / pair.root() + pair.magnitude(2.0)).exp()
+            })
+        }
     }
 }

@@ -1,14 +1,15 @@
 //! IKA-NS: an implicit non-stationary kernel with the Euclidean norm.
 
-use super::Mikan;
-use crate::mechanism::Entry;
+use super::{Mikan, squared};
+use crate::Card;
 use bochner_spectral::Copula;
 
-pub(crate) const IKA_NS: Entry = Entry {
+/// What the card of these settings says.
+pub(super) const CARD: Card = Card {
     name: "ika-ns",
-    summary: "a squared non-stationary kernel with an implicit spectral density",
-    reference: "Song et al. 2021, equations 14-16",
-    default: || Mikan::ika_ns().into(),
+    title: "a squared non-stationary kernel with an implicit spectral density",
+    equation: Some("equations 14-16"),
+    ..squared::CARD
 };
 
 impl Mikan {

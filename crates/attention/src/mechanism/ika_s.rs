@@ -1,14 +1,15 @@
 //! IKA-S: an implicit stationary kernel with the Euclidean norm.
 
-use super::Mikan;
-use crate::mechanism::Entry;
+use super::{Mikan, squared};
+use crate::Card;
 use bochner_spectral::{Copula, Stationarity};
 
-pub(crate) const IKA_S: Entry = Entry {
+/// What the card of these settings says.
+pub(super) const CARD: Card = Card {
     name: "ika-s",
-    summary: "a squared stationary kernel with an implicit spectral density",
-    reference: "Song et al. 2021, equations 12-13",
-    default: || Mikan::ika_s().into(),
+    title: "a squared stationary kernel with an implicit spectral density",
+    equation: Some("equations 12-13"),
+    ..squared::CARD
 };
 
 impl Mikan {

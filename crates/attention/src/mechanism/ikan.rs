@@ -1,14 +1,15 @@
 //! IKAN: an implicit kernel with any norm.
 
-use super::Mikan;
-use crate::mechanism::Entry;
+use super::{Mikan, squared};
+use crate::Card;
 use bochner_spectral::Copula;
 
-pub(crate) const IKAN: Entry = Entry {
+/// What the card of these settings says.
+pub(super) const CARD: Card = Card {
     name: "ikan",
-    summary: "a squared kernel with an implicit spectral density and any p-norm",
-    reference: "Song et al. 2021",
-    default: || Mikan::ikan().into(),
+    title: "a squared kernel with an implicit spectral density and any p-norm",
+
+    ..squared::CARD
 };
 
 impl Mikan {

@@ -1,11 +1,12 @@
 //! IKAN-direct: the spectral points are parameters.
 
 use super::is_default;
-use super::squared::{SavedKernel, Sets, SquaredKernel, shown};
+use super::squared::{CARD, SavedKernel, Sets, SquaredKernel, shown};
 use crate::error::Error;
-use crate::mechanism::Described;
-use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass};
-use crate::{Form, Settings};
+use crate::mechanism::{
+    Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass, Variant,
+};
+use crate::{Card, Draws, Form, Settings};
 use bochner_numerics::Real;
 use bochner_spectral::{
     Direct, DirectInit, Features, ParameterSpec, Preset, Size, Source, Stationarity,
@@ -13,6 +14,8 @@ use bochner_spectral::{
 use ndarray::Array4;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
+
+const NAME: &str = "ikan-direct";
 
 /// Kernel attention whose spectral points `[M, R, d]` are parameters.
 ///
@@ -57,12 +60,6 @@ impl Default for IkanDirect {
     }
 }
 
-impl Described for IkanDirect {
-    const NAME: &'static str = "ikan-direct";
-    const SUMMARY: &'static str = "a squared kernel whose spectral points are parameters";
-    const REFERENCE: &'static str = "Song et al. 2021";
-}
-
 impl IkanDirect {
     fn kernel(&self) -> SquaredKernel {
         SquaredKernel {
@@ -99,6 +96,36 @@ struct Saved<T> {
 }
 
 impl<T: Real> Mechanism<T> for IkanDirect {
+    fn card(&self) -> Card {
+        Card {
+            name: NAME,
+            title: "a squared kernel whose spectral points are parameters",
+            draws: match self.preset {
+                Preset::Paper => Draws::Nothing,
+                // Dropout on the magnitudes.
+                Preset::Released => Draws::InTraining,
+            },
+            points: Some(self.points),
+            ..CARD
+        }
+    }
+
+    fn with_points(&self, points: usize) -> Result<Variant, Error> {
+        Ok(Self {
+            points,
+            ..self.clone()
+        }
+        .into())
+    }
+
+    fn with_form(&self, form: Form) -> Result<Variant, Error> {
+        Ok(Self {
+            form,
+            ..self.clone()
+        }
+        .into())
+    }
+
     fn validate(&self) -> Result<(), Error> {
         Source::<T>::validate(&self.source())?;
         self.kernel().validate()
@@ -127,7 +154,7 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        let Saved { points, kernel } = forward.saved::<Saved<T>>(Self::NAME)?;
+        let Saved { points, kernel } = forward.saved::<Saved<T>>(NAME)?;
         let (g, points) = self.kernel().attend_vjp(
             inputs,
             points,
@@ -144,10 +171,6 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         })
     }
 
-    fn is_deterministic(&self) -> bool {
-        self.preset == Preset::Paper
-    }
-
     fn settings(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
         let points = self.frequencies(inputs, flat)?;
         self.kernel().settings(inputs.mask, &points, pass)
@@ -161,5 +184,79 @@ impl<T: Real> Mechanism<T> for IkanDirect {
             points: Some(shown(points)),
             correlation: None,
         })
+    }
+}
+
+#[cfg(feature = "conformance")]
+mod conformance {
+    use super::*;
+    use crate::conformance::*;
+    use std::f64::consts::TAU;
+
+    impl Conformance for IkanDirect {
+        fn examples() -> Vec<Self> {
+            // A floor that finite differences can see across.
+            let (points, floor) = (4, 1e-2);
+            let own = |p| Self {
+                p,
+                points,
+                floor,
+                ..Self::default()
+            };
+            let stationarity = Stationarity::Stationary;
+            let paper = [0.5, 1.0, 2.0, 3.0].map(own);
+            let stationary = Self {
+                stationarity,
+                ..own(3.0)
+            };
+            let released = |direct: &Self| Self {
+                preset: Preset::Released,
+                ..direct.clone()
+            };
+            let all = [&paper[..], &[stationary]].concat();
+            all.iter().map(released).chain(all.clone()).collect()
+        }
+
+        fn refused() -> Vec<(&'static str, Self)> {
+            let of = |(name, value)| {
+                let mut settings = Self::default();
+                *if name == "p" {
+                    &mut settings.p
+                } else {
+                    &mut settings.floor
+                } = value;
+                (name, settings)
+            };
+            SquaredKernel::REFUSED.map(of).into()
+        }
+
+        fn extreme(&self, rng: &mut dyn RngCore) -> Self {
+            let (p, floor) = self.kernel().extreme(rng);
+            Self {
+                p,
+                floor,
+                ..self.clone()
+            }
+        }
+
+        fn reference(
+            &self,
+            inputs: &Inputs<f64>,
+            parameters: &[f64],
+            pass: &Pass,
+        ) -> Result<Reference, Error> {
+            let Size { heads, width } = inputs.size();
+            let one = heads * self.points * width;
+            let scale = match self.preset {
+                Preset::Paper => 1.0,
+                Preset::Released => TAU,
+            };
+            let set = |w: &[f64]| {
+                let w = Array4::from_shape_vec((1, heads, self.points, width), w.to_vec());
+                w.expect("one set of points") * scale
+            };
+            let points = parameters.chunks(one).map(set).collect();
+            self.kernel().reference(inputs, &points, pass)
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! The linear kernel, squared.
 
-use super::closed::Closed;
-use crate::mechanism::Described;
-use crate::{Magnitude, Mask, Settings};
+use super::closed::{COST, Closed};
+use crate::{Card, Magnitude, Mask, Settings};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -21,17 +20,42 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Linear {}
 
-impl Described for Linear {
-    const NAME: &'static str = "linear";
-    const SUMMARY: &'static str = "a squared linear similarity times exp(|k|^2 / (2 sqrt d))";
-    const REFERENCE: &'static str = "Song et al. 2021";
-}
-
 impl Closed for Linear {
+    const CARD: Card = Card {
+        name: "linear",
+        title: "a squared linear similarity times the magnitude of the key",
+        paper: "Song et al. 2021",
+        cost: COST,
+        ..Card::PAIRWISE
+    };
+
     fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {
         Settings {
             magnitude: Magnitude::Norm { p: 2.0 },
             ..Settings::linear(mask)
+        }
+    }
+}
+
+#[cfg(feature = "conformance")]
+mod conformance {
+    use super::Linear;
+    use crate::conformance::*;
+
+    impl Conformance for Linear {
+        fn examples() -> Vec<Self> {
+            vec![Self {}]
+        }
+
+        fn reference(
+            &self,
+            inputs: &Inputs<f64>,
+            _: &[f64],
+            pass: &Pass,
+        ) -> Result<Reference, Error> {
+            Reference::by_weight(inputs, pass, |pair| {
+                (pair.q.dot(&pair.k) / pair.root()).powi(2) * pair.magnitude(2.0).exp()
+            })
         }
     }
 }

@@ -21,14 +21,51 @@ pub use linear::Linear;
 pub use mikan::{Mikan, MikanGradients};
 pub use pass::{Cotangents, Forward, Gradients, Inputs, Inspection, Pass};
 pub use rbf_only::RbfOnly;
-pub use registry::{Described, Entry, REGISTRY, Variant, find};
 pub use softmax::Softmax;
 
-use crate::{Decoder, DecoderSize, Error, Form, Settings};
+use crate::{Card, Decoder, DecoderSize, Error, Form, Settings};
 use bochner_numerics::Real;
 use bochner_spectral::{ParameterSpec, Size};
 use rand::RngCore;
+use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
+use std::sync::Arc;
+
+registry::list_of_mechanisms! {
+    /// Softmax attention.
+    Softmax: default;
+    /// Softmax attention's similarity without its magnitude.
+    RbfOnly: default;
+    /// A similarity that repeats itself with the distance.
+    Expsin: default;
+    /// A squared linear similarity.
+    Linear: default;
+    /// Kernel attention with spectral points as parameters.
+    IkanDirect: default;
+    /// Kernel attention with an implicit spectral density, with or without a copula over the heads.
+    Mikan: ika_s,
+        ika_ns,
+        ikan,
+        default;
+}
+
+impl Variant {
+    /// The mechanism's card under these settings.
+    pub fn card(&self) -> Card {
+        self.mechanism::<f64>().card()
+    }
+
+    /// The name that the settings go by.
+    pub fn name(&self) -> &'static str {
+        self.card().name
+    }
+}
+
+/// The mechanism of the registry that is called `name`, with its default settings.
+pub fn find(name: &str) -> Option<Variant> {
+    let named = |variant: &Variant| variant.name() == name;
+    registry().into_iter().find(named)
+}
 
 /// An attention mechanism: from queries, keys, values and its own parameters to an output.
 ///
@@ -41,7 +78,7 @@ use std::fmt::Debug;
 /// use bochner_numerics::Seed;
 /// use ndarray::Array4;
 ///
-/// let variant = (find("ikan-direct").unwrap().default)();
+/// let variant = find("ikan-direct").unwrap();
 /// let mechanism: &dyn Mechanism<f64> = variant.mechanism();
 ///
 /// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| 0.1 * (m + t * n) as f64);
@@ -58,6 +95,9 @@ use std::fmt::Debug;
 /// # Ok::<(), bochner_attention::Error>(())
 /// ```
 pub trait Mechanism<T: Real>: Debug + Send + Sync {
+    /// What the mechanism is and can do under its settings.
+    fn card(&self) -> Card;
+
     /// Checks the settings.
     ///
     /// # Errors
@@ -99,27 +139,39 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error>;
 
-    /// Whether a pass without dropout on the weights draws nothing: the same then in training as in
-    /// evaluation, and whatever its seed.
-    fn is_deterministic(&self) -> bool {
-        false
+    /// The mechanism with another number R of spectral points or random features.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a mechanism without any.
+    fn with_points(&self, _points: usize) -> Result<Variant, Error> {
+        Err(Error::Unsupported {
+            what: "a number of points with this mechanism",
+            instead: "a mechanism whose card names its number of points",
+        })
     }
 
-    /// Whether a forward pass returns a penalty that belongs to the loss.
-    fn has_penalty(&self) -> bool {
-        false
+    /// The mechanism in another form: pair by pair, or in linear time.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a mechanism that has one form only.
+    fn with_form(&self, _form: Form) -> Result<Variant, Error> {
+        let linear = self.card().linear_form;
+        Err(linear.refusal("a choice of form with this mechanism"))
     }
 
     /// What there is to see: weights of every head, spectral points, correlation of the heads.
     ///
     /// # Errors
-    /// As the forward pass.
+    /// [`Error::Unsupported`] for a mechanism that shows no weights; otherwise as the forward pass.
     fn inspect(
         &self,
-        inputs: &Inputs<T>,
-        parameters: &[T],
-        pass: &Pass,
-    ) -> Result<Inspection<T>, Error>;
+        _inputs: &Inputs<T>,
+        _parameters: &[T],
+        _pass: &Pass,
+    ) -> Result<Inspection<T>, Error> {
+        let weights = self.card().weights;
+        Err(weights.refusal("a look at the weights of this mechanism"))
+    }
 
     /// The settings of [`attend`](crate::attend) that the forward pass comes down to: attention by
     /// them needs neither the parameters nor another draw.
@@ -149,8 +201,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// sequences.
     ///
     /// # Errors
-    /// [`Error::CausalLeak`] if the spectral points depend on the sequence;
-    /// [`Error::Unsupported`] for dropout, in [`Form::LinearTime`] for what has no such form, and
+    /// [`Error::Unsupported`] for a mechanism that takes no causal mask, for dropout, in [`Form::LinearTime`] for what has no such form, and
     /// otherwise as [`Mechanism::settings`].
     fn decoder(
         &self,

@@ -1,8 +1,7 @@
 //! The RBF kernel alone: softmax attention without its magnitude.
 
-use super::closed::Closed;
-use crate::mechanism::Described;
-use crate::{Mask, Settings};
+use super::closed::{COST, Closed};
+use crate::{Card, Mask, Settings};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -17,14 +16,39 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct RbfOnly {}
 
-impl Described for RbfOnly {
-    const NAME: &'static str = "rbf-only";
-    const SUMMARY: &'static str = "an RBF similarity without a magnitude";
-    const REFERENCE: &'static str = "Tsai et al. 2019";
-}
-
 impl Closed for RbfOnly {
+    const CARD: Card = Card {
+        name: "rbf-only",
+        title: "an RBF similarity without a magnitude",
+        paper: "Tsai et al. 2019",
+        cost: COST,
+        ..Card::PAIRWISE
+    };
+
     fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {
         Settings::rbf(mask)
+    }
+}
+
+#[cfg(feature = "conformance")]
+mod conformance {
+    use super::RbfOnly;
+    use crate::conformance::*;
+
+    impl Conformance for RbfOnly {
+        fn examples() -> Vec<Self> {
+            vec![Self {}]
+        }
+
+        fn reference(
+            &self,
+            inputs: &Inputs<f64>,
+            _: &[f64],
+            pass: &Pass,
+        ) -> Result<Reference, Error> {
+            Reference::by_weight(inputs, pass, |pair| {
+                (-pair.square_distance() / (2.0 * pair.root())).exp()
+            })
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! Softmax attention: an RBF similarity times the magnitude at p = 2 (Proposition 1).
 
-use super::closed::Closed;
-use crate::mechanism::Described;
-use crate::{Mask, Settings};
+use super::closed::{COST, Closed};
+use crate::{Card, Mask, Settings};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
 
@@ -16,14 +15,40 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Softmax {}
 
-impl Described for Softmax {
-    const NAME: &'static str = "softmax";
-    const SUMMARY: &'static str = "an RBF similarity times exp(|k|^2 / (2 sqrt d))";
-    const REFERENCE: &'static str = "Vaswani et al. 2017";
-}
-
 impl Closed for Softmax {
+    const CARD: Card = Card {
+        name: "softmax",
+        title: "an RBF similarity times the magnitude of the key",
+        paper: "Vaswani et al. 2017",
+        equation: Some("equation 1"),
+        cost: COST,
+        ..Card::PAIRWISE
+    };
+
     fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {
         Settings::softmax(mask)
+    }
+}
+
+#[cfg(feature = "conformance")]
+mod conformance {
+    use super::Softmax;
+    use crate::conformance::*;
+
+    impl Conformance for Softmax {
+        fn examples() -> Vec<Self> {
+            vec![Self {}]
+        }
+
+        fn reference(
+            &self,
+            inputs: &Inputs<f64>,
+            _: &[f64],
+            pass: &Pass,
+        ) -> Result<Reference, Error> {
+            Reference::by_weight(inputs, pass, |pair| {
+                (pair.q.dot(&pair.k) / pair.root()).exp()
+            })
+        }
     }
 }

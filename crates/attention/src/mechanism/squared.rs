@@ -7,7 +7,7 @@ use crate::error::{self, Error, positive};
 use crate::mechanism::{Inputs, Pass};
 use crate::released::Released;
 use crate::score::Squared;
-use crate::{Form, Magnitude, Mask, Points, Settings, Workspace};
+use crate::{Card, Cost, Form, Magnitude, Mask, Points, Settings, Support, Workspace};
 use bochner_numerics::Real;
 use bochner_numerics::scaling::multiplied;
 use bochner_spectral::Preset;
@@ -22,6 +22,15 @@ pub(super) type Sets<T> = Vec<Array4<T>>;
 const FREQUENCY_SCALE: f64 = TAU;
 /// Rate of the dropout that falls on the magnitudes in training of the released code.
 const MAGNITUDE_DROPOUT: f64 = 0.1;
+
+/// What the cards of the squared kernels have in common; Table 1 states the cost.
+pub(super) const CARD: Card = Card {
+    paper: "Song et al. 2021",
+    linear_form: Support::Yes,
+    constant_state: Support::Yes,
+    cost: Some(Cost(&[[2, 0, 1, 0], [1, 2, 0, 0], [1, 1, 1, 0]])),
+    ..Card::PAIRWISE
+};
 
 /// $(f^2 + e)\, e^{m_j}$ over spectral points that somebody else provides.
 pub(super) struct SquaredKernel {
@@ -202,4 +211,51 @@ pub(super) fn shown<T: Real>(points: Sets<T>) -> (Array4<T>, Array4<T>) {
     let first = sets.next().expect("a kernel has spectral points");
     let second = sets.next().unwrap_or_else(|| first.clone());
     (first, second)
+}
+
+#[cfg(feature = "conformance")]
+mod conformance {
+    use super::*;
+    use crate::conformance::*;
+    use rand::Rng;
+
+    impl SquaredKernel {
+        /// Numbers of the kernel out of their ranges, each with its name.
+        pub(in crate::mechanism) const REFUSED: [(&'static str, f64); 3] =
+            [("p", 0.0), ("p", -1.0), ("floor", -1e-9)];
+
+        /// p and the floor, each drawn anew or not.
+        pub(in crate::mechanism) fn extreme(&self, rng: &mut dyn RngCore) -> (f64, f64) {
+            let p = power_of_ten(rng, -2.0..1.3);
+            let floor = [0.0, 1e-30, 1e-5, 1.0][rng.gen_range(0..4)];
+            [
+                (p, floor),
+                (p, self.floor),
+                (self.p, floor),
+                (self.p, self.floor),
+            ][rng.gen_range(0..4)]
+        }
+
+        /// $(f^2 + e)\, e^{m_j}$, written plainly; the released code adds the query's magnitude, divides by
+        /// another root, and drops some of the sums.
+        pub(in crate::mechanism) fn reference(
+            &self,
+            inputs: &Inputs<f64>,
+            points: &Sets<f64>,
+            pass: &Pass,
+        ) -> Result<Reference, Error> {
+            let dropout = pass.dropout(|_| MAGNITUDE_DROPOUT, "magnitude dropout")?;
+            Reference::by_weight(inputs, pass, |pair| {
+                let exponent = match self.preset {
+                    Preset::Paper => pair.magnitude(self.p),
+                    Preset::Released => {
+                        let kept: f64 = dropout.map_or(1.0, |dropout| dropout.factor(pair.index));
+                        let sum = norm_square(pair.q, self.p) + norm_square(pair.k, self.p);
+                        kept * sum / (2.0 * pair.root().sqrt())
+                    }
+                };
+                (pair.kernel(points).powi(2) + self.floor) * exponent.exp()
+            })
+        }
+    }
 }

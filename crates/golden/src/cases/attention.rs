@@ -1,40 +1,32 @@
-//! `attention`: every variant over every mask.
+//! `attention`: every mechanism over every mask.
 
 use super::is_stationary;
 use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::{
-    AttentionGradients, Magnitude, Mask, Points, PointsGradients, Settings, attend, attend_vjp,
-    weights,
+    AttentionGradients, Cotangents, Inputs, Magnitude, Mask, Mechanism, Pass, Points,
+    PointsGradients, Settings, Variant, attend, attend_vjp, find, weights,
 };
-use bochner_numerics::Real;
+use bochner_numerics::{Real, Seed};
 use ndarray::{Array4, Axis, Ix3, Ix4};
 
-/// Outputs, weights and gradients of one variant.
+/// Outputs, weights and gradients of one mechanism.
 pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
-    let kernel = kernel(file)?;
+    let variant = mechanism(file)?.ok_or_else(|| file.wrong("variant", "a mechanism"))?;
     let q: Array4<T> = file.array("q")?;
     let (k, v): (Array4<T>, Array4<T>) = (file.array("k")?, file.array("v")?);
-    let points = match kernel {
-        Kernel::Squared => Some(GivenPoints::read(file)?),
-        _ => None,
-    };
-    let mask = mask(file)?;
-    let settings = match (&points, kernel) {
-        (Some(points), _) => points.settings(file.number("floor")?, &mask),
-        (None, Kernel::Expsin) => Settings::expsin(1.0, &mask),
-        (None, Kernel::Linear) => Settings::linear(&mask),
-        (None, _) => Settings::rbf(&mask),
-    };
-    let settings = match kernel {
-        Kernel::Softmax => Settings::softmax(&mask),
-        _ => Settings {
-            magnitude: magnitude(file)?,
-            ..settings
-        },
-    };
+    let mask = &mask(file)?;
     let (q, k, v) = (q.view(), k.view(), v.view());
+    let inputs = Inputs { q, k, v, mask };
+    if variant.card().points.is_none() {
+        return without_points(file, variant.mechanism(), &inputs);
+    }
+    let points = GivenPoints::read(file)?;
+    let settings = Settings {
+        magnitude: magnitude(file)?,
+        ..points.settings(file.number("floor")?, mask)
+    };
     let attended = attend(q, k, v, &settings).map_err(Fault::refused)?;
     let mut computed = Computed::default();
     computed.output("output", &attended.output);
@@ -44,55 +36,60 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     }
     if let Some(g) = file.ranked_cotangent::<T, Ix4>()? {
         let g = attend_vjp(&attended, g.view()).map_err(Fault::refused)?;
-        record(&g, points.as_ref(), &mut computed);
+        record(&g, &points, &mut computed);
     }
     Ok(computed)
+}
+
+/// A mechanism that needs nothing but the sequences.
+fn without_points<T: Real>(
+    file: &CaseFile,
+    mechanism: &dyn Mechanism<T>,
+    inputs: &Inputs<T>,
+) -> Result<Computed, Fault> {
+    let pass = &Pass::Evaluation { seed: Seed::new(0) };
+    let forward = mechanism
+        .forward(inputs, &[], pass)
+        .map_err(Fault::refused)?;
+    let mut computed = Computed::default();
+    computed.output("output", &forward.output);
+    if file.asks_for("weights") {
+        let shown = mechanism
+            .inspect(inputs, &[], pass)
+            .map_err(Fault::refused)?;
+        computed.output("weights", &shown.weights);
+    }
+    if let Some(g) = file.ranked_cotangent::<T, Ix4>()? {
+        let cotangents = Cotangents {
+            output: g.view(),
+            penalty: forward.penalty.view(),
+        };
+        let g = mechanism.backward(inputs, &[], pass, &forward, cotangents);
+        let g = g.map_err(Fault::refused)?;
+        computed.gradient("q", &g.q);
+        computed.gradient("k", &g.k);
+        computed.gradient("v", &g.v);
+    }
+    Ok(computed)
+}
+
+/// The mechanism that the entry `variant` names, if the registry has it.
+pub(super) fn mechanism(file: &CaseFile) -> Result<Option<Variant>, Fault> {
+    Ok(find(&file.word("variant")?.replace('_', "-")))
 }
 
 /// Records the gradients of attention.
 pub(super) fn record<T: Real>(
     g: &AttentionGradients<T>,
-    points: Option<&GivenPoints<T>>,
+    points: &GivenPoints<T>,
     computed: &mut Computed,
 ) {
     computed.gradient("q", &g.q);
     computed.gradient("k", &g.k);
     computed.gradient("v", &g.v);
-    if let (Some(points), Some(g)) = (points, &g.points) {
+    if let Some(g) = &g.points {
         points.gradients(g, computed);
     }
-}
-
-#[derive(Clone, Copy)]
-enum Kernel {
-    Softmax,
-    Rbf,
-    Expsin,
-    Linear,
-    Squared,
-}
-
-/// The values of the entry `variant` that are computed here.
-pub(super) const VARIANTS: [&str; 9] = [
-    "softmax",
-    "rbf_only",
-    "expsin",
-    "linear",
-    "ika_s",
-    "ika_ns",
-    "ikan",
-    "ikan_direct",
-    "mikan",
-];
-
-fn kernel(file: &CaseFile) -> Result<Kernel, Fault> {
-    Ok(match file.choice("variant", &VARIANTS)? {
-        "softmax" => Kernel::Softmax,
-        "rbf_only" => Kernel::Rbf,
-        "expsin" => Kernel::Expsin,
-        "linear" => Kernel::Linear,
-        _ => Kernel::Squared,
-    })
 }
 
 /// The magnitude that the entry `p` asks for.

@@ -29,7 +29,7 @@ pub(super) fn both_forms<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
         computed.output("output", &attended.output);
         if let Some(g) = &cotangent {
             let g = attend_vjp(&attended, g.view());
-            record(&g.map_err(Fault::refused)?, Some(&points), &mut computed);
+            record(&g.map_err(Fault::refused)?, &points, &mut computed);
         }
     }
     if file.choice("state", &["yes", "no"])? == "yes" {

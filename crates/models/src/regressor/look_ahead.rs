@@ -10,7 +10,7 @@ use std::path::Path;
 /// A [`Trainer`] for predictions after every step.
 ///
 /// Where nothing is drawn in training, that is without dropout and with a mechanism that
-/// [is deterministic](bochner_attention::Mechanism::is_deterministic), a prediction and the next step
+/// [draws nothing](bochner_attention::Draws::Nothing), a prediction and the next step
 /// begin with the same forward pass, which is then done once. Everywhere else this is the trainer as
 /// it is. The numbers are the same to the bit.
 ///
@@ -98,6 +98,7 @@ impl LookAhead {
 mod tests {
     use super::super::trainer::tests::{trainer, trainer_with_dropout, variants};
     use super::*;
+    use bochner_attention::Draws;
 
     #[test]
     fn looking_ahead_changes_no_bit() {
@@ -108,7 +109,7 @@ mod tests {
                 assert_eq!(ahead.epoch().unwrap(), plain.epoch().unwrap());
                 assert_eq!(ahead.predict().unwrap(), plain.predict().unwrap());
             }
-            let is_deterministic = variant.mechanism::<f32>().is_deterministic();
+            let is_deterministic = variant.card().draws == Draws::Nothing;
             assert_eq!(ahead.ahead.is_some(), is_deterministic, "{variant:?}");
         }
     }

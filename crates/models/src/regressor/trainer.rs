@@ -5,7 +5,7 @@ mod new_rows;
 use super::{Regressor, RegressorConfig, Task};
 use crate::Error;
 use crate::descent::{Descent, device_error};
-use bochner_attention::{Attention, Inspection, Pass, Preset, Variant};
+use bochner_attention::{Attention, Draws, Inspection, Pass, Variant};
 use bochner_nn::{clip_by_norm, mean_squared_error, parameter_count};
 use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};
@@ -106,8 +106,8 @@ enum Evaluation {
 
 impl Evaluation {
     fn of(attention: &Variant) -> Self {
-        match attention {
-            Variant::Mikan(mikan) if mikan.preset == Preset::Released => Self::Fresh,
+        match attention.card().draws {
+            Draws::InEveryPassAnew => Self::Fresh,
             _ => Self::Fixed,
         }
     }
@@ -156,7 +156,7 @@ impl Trainer {
             dropout: config.dropout,
             evaluation: Evaluation::of(&config.attention),
             is_deterministic: config.dropout == 0.0
-                && config.attention.mechanism::<f32>().is_deterministic(),
+                && config.attention.card().draws == Draws::Nothing,
         })
     }
 
@@ -291,7 +291,7 @@ impl Trainer {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use bochner_attention::{IkanDirect, Mikan, Softmax};
+    use bochner_attention::{IkanDirect, Mikan, Preset, Softmax};
     use ndarray::Array2;
     use std::collections::BTreeMap;
 
@@ -443,10 +443,7 @@ pub(super) mod tests {
                 rows.iter().all(|sum| (sum - 1.0).abs() < 1e-5),
                 "{variant:?}"
             );
-            assert_eq!(
-                seen.points.is_some(),
-                !matches!(variant, Variant::Softmax(_))
-            );
+            assert_eq!(seen.points.is_some(), variant.card().points.is_some());
         }
     }
 

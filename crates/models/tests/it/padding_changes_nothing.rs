@@ -1,7 +1,7 @@
 //! What fills a sentence up, and how far, changes nothing: neither logits nor penalty nor gradients,
 //! with any mechanism.
 
-use bochner_attention::{Error as AttentionError, Pass, REGISTRY, Variant};
+use bochner_attention::{Error as AttentionError, Pass, Variant, registry};
 use bochner_models::Error;
 use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig};
@@ -98,16 +98,20 @@ fn evaluation() -> Pass {
 
 #[test]
 fn the_filling_word_changes_no_bit() {
-    for entry in REGISTRY {
-        let model = classifier((entry.default)());
+    for variant in registry() {
+        let model = classifier(variant.clone());
         for pass in [training(), evaluation()] {
             let one = Outcome::of(&model, 6, 0, pass);
-            assert!(one.of_word(3).iter().any(|g| *g != 0.0), "{}", entry.name);
+            assert!(
+                one.of_word(3).iter().any(|g| *g != 0.0),
+                "{}",
+                variant.name()
+            );
             // The last one is a word of the sentences: what it gets, it gets from its own places.
             for filler in [1, 2, 3] {
                 let other = Outcome::of(&model, 6, filler, pass);
-                assert_eq!(one.outputs, other.outputs, "{}", entry.name);
-                assert_eq!(one.gradients, other.gradients, "{}", entry.name);
+                assert_eq!(one.outputs, other.outputs, "{}", variant.name());
+                assert_eq!(one.gradients, other.gradients, "{}", variant.name());
             }
         }
     }
@@ -115,11 +119,11 @@ fn the_filling_word_changes_no_bit() {
 
 #[test]
 fn the_filling_word_is_not_learned_from() {
-    for entry in REGISTRY {
-        let model = classifier((entry.default)());
+    for variant in registry() {
+        let model = classifier(variant.clone());
         for pass in [training(), evaluation()] {
             let outcome = Outcome::of(&model, 6, 0, pass);
-            assert_eq!(outcome.of_word(0), [0.0; WIDTH], "{}", entry.name);
+            assert_eq!(outcome.of_word(0), [0.0; WIDTH], "{}", variant.name());
         }
     }
 }
@@ -127,20 +131,20 @@ fn the_filling_word_is_not_learned_from() {
 /// Without dropout, whose masks go by the place in the batch.
 #[test]
 fn the_padded_length_changes_nothing() {
-    for entry in REGISTRY {
-        let model = classifier((entry.default)());
+    for variant in registry() {
+        let model = classifier(variant.clone());
         let one = Outcome::of(&model, 5, 0, evaluation());
         for time in [6, 9, 40] {
             let longer = Outcome::of(&model, time, 0, evaluation());
-            one.assert_near(&longer, &format!("{} at {time}", entry.name));
+            one.assert_near(&longer, &format!("{} at {time}", variant.name()));
         }
     }
 }
 
 #[test]
 fn wrong_lengths_are_refused_by_type() {
-    for entry in REGISTRY {
-        let model = classifier((entry.default)());
+    for variant in registry() {
+        let model = classifier(variant.clone());
         let apply = |lengths: &[usize]| {
             let words = sentences(&LENGTHS, 5, 0);
             model.apply(words, Some(lengths), evaluation()).unwrap_err()
@@ -158,7 +162,7 @@ fn wrong_lengths_are_refused_by_type() {
             );
         }
     }
-    let model = classifier((REGISTRY[0].default)());
+    let model = classifier(registry().remove(0));
     let unknown = Cpu::default().tensor_from_vec(vec![1, 2, WORDS], (1, 3));
     let error = model.apply(unknown, None, evaluation()).unwrap_err();
     assert!(
@@ -174,12 +178,12 @@ fn wrong_lengths_are_refused_by_type() {
 fn an_encoder_names_what_its_attention_refused() {
     use bochner_attention::Mask;
     use bochner_models::encoder::EncoderLayer;
-    for entry in REGISTRY {
+    for variant in registry() {
         let config = EncoderLayerConfig {
             width: WIDTH,
             heads: 2,
             hidden: 12,
-            attention: (entry.default)(),
+            attention: variant,
             dropout: 0.0,
         };
         let device = Cpu::default();

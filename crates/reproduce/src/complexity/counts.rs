@@ -1,10 +1,12 @@
 //! Operations of a whole attention layer, counted and written as polynomials.
 
-use super::class::{Class, with, with_points};
 use super::kernel::SquaredKernel;
 use super::polynomial::{Polynomial, Powers};
+use super::{mechanisms, with_points};
 use crate::Error;
-use bochner_attention::{Form, Mask, MultiHead, MultiHeadConfig, Pass, REGISTRY, Variant};
+use bochner_attention::{
+    Copula, Cost, Form, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Variant,
+};
 use bochner_numerics::operations::count;
 use bochner_numerics::{Operations, Seed, standard_normal};
 use dfdx::tensor::{Cpu, Tensor, TensorFromVec};
@@ -62,7 +64,10 @@ pub(super) struct Counted {
 /// The counts of one mechanism, as polynomials.
 pub(super) struct Fitted {
     pub(super) name: &'static str,
-    pub(super) class: Class,
+    /// What the paper prints.
+    pub(super) published: String,
+    /// The powers that bound those that grow with T, the most important first.
+    bounds: Vec<Powers>,
     /// One polynomial a kind of operations.
     pub(super) polynomials: [Polynomial; KINDS.len()],
     /// Whether they hold at all points, exactly.
@@ -84,8 +89,7 @@ impl Fitted {
 
     fn is_published(&self, powers: Powers) -> bool {
         let below = |bound: &Powers| powers.iter().zip(bound).all(|(n, most)| n <= most);
-        let output = self.class != Class::LinearTime && below(&OUTPUT);
-        output || self.class.powers().iter().any(below)
+        self.bounds.iter().any(below)
     }
 
     pub(super) fn holds(&self) -> bool {
@@ -96,29 +100,33 @@ impl Fitted {
 /// Counts every mechanism of the registry at every point of the grid, and elsewhere.
 pub(super) fn registry() -> Result<(Vec<Fitted>, Vec<Counted>), Error> {
     let (mut fitted, mut all) = (Vec::new(), Vec::new());
-    for entry in REGISTRY {
-        let class = Class::of(entry.name)?;
-        let variant = (entry.default)();
+    for (variant, card, cost) in mechanisms() {
         let counts = |point: [usize; 3]| {
             let [tokens, points, width] = point;
-            layer(&with_points(&variant, points), tokens, width, HEADS)
+            layer(&with_points(&variant, points)?, tokens, width, HEADS)
         };
         let (polynomials, exact, seen) = fit(GRID, &ELSEWHERE, counts)?;
         all.extend(
             seen.into_iter()
                 .map(|([tokens, points, width], counted)| Counted {
-                    points: if class == Class::Closed { 0 } else { points },
-                    ..Counted::new(entry.name, tokens, width, HEADS, counted)
+                    points: card.points.map_or(0, |_| points),
+                    ..Counted::new(card.name, tokens, width, HEADS, counted)
                 }),
         );
         fitted.push(Fitted {
-            name: entry.name,
-            class,
+            name: card.name,
+            published: cost.to_string(),
+            bounds: [powers(cost), vec![OUTPUT]].concat(),
             polynomials,
             exact,
         });
     }
     Ok((fitted, all))
+}
+
+/// The powers of T, R and d that a cost states.
+fn powers(Cost(terms): Cost) -> Vec<Powers> {
+    terms.iter().map(|&[t, d, r, _]| [t, r, d]).collect()
 }
 
 /// The name of an order, d of its grid, and other points.
@@ -159,7 +167,8 @@ pub(super) fn linear_time() -> Result<(Vec<Fitted>, Vec<Counted>), Error> {
         );
         fitted.push(Fitted {
             name,
-            class: Class::LinearTime,
+            published: "not in it; ours: T R^2 d + T d R".to_owned(),
+            bounds: vec![[1, 2, 1], [1, 1, 1]],
             polynomials,
             exact,
         });
@@ -267,17 +276,19 @@ impl CopulaTerm {
 
 /// The operations of MIKAN less those of the same with independent heads.
 pub(super) fn copula_terms() -> Result<Vec<CopulaTerm>, Error> {
-    let Some(entry) = bochner_attention::find("mikan") else {
-        return Ok(Vec::new());
-    };
-    let mikan = (entry.default)();
-    let term = |copula: &'static str| {
+    let term = |(name, copula): (&'static str, Copula)| {
         let extra = |tokens: usize, [heads, points, width]: [usize; 3]| -> Result<_, Error> {
-            let of = |copula: &str| {
-                let variant = with(&with_points(&mikan, points), "copula", copula.into());
-                layer(&variant, tokens, heads * width, heads)
+            let of = |copula| {
+                let form = Form::Quadratic;
+                let mikan = Mikan {
+                    points,
+                    form,
+                    copula,
+                    ..Mikan::default()
+                };
+                layer(&mikan.into(), tokens, heads * width, heads)
             };
-            Ok(of(copula)? - of("independent")?)
+            Ok(of(copula)? - of(Copula::Independent)?)
         };
         let grid: [&[usize]; 3] = [&[1, 2, 4, 8], &[8, 16], &[4, 8, 16]];
         let elsewhere = [[6, 12, 10], [12, 4, 6]];
@@ -288,13 +299,14 @@ pub(super) fn copula_terms() -> Result<Vec<CopulaTerm>, Error> {
             constant &= extra(tokens, point)? == counted;
         }
         Ok(CopulaTerm {
-            copula,
+            copula: name,
             polynomials,
             exact,
             constant,
         })
     };
-    ["amortised", "free"].into_iter().map(term).collect()
+    let copulas = [("amortised", Copula::Amortised), ("free", Copula::Free)];
+    copulas.into_iter().map(term).collect()
 }
 
 #[cfg(test)]
@@ -304,8 +316,8 @@ mod tests {
     #[test]
     fn counts_are_the_polynomials_of_table_1() {
         let (fitted, counted) = registry().unwrap();
-        assert_eq!(fitted.len(), REGISTRY.len());
-        assert_eq!(counted.len(), REGISTRY.len() * 20);
+        assert_eq!(fitted.len(), mechanisms().count());
+        assert_eq!(counted.len(), fitted.len() * 20);
         for mechanism in &fitted {
             assert!(mechanism.exact, "{}", mechanism.name);
             assert_eq!(
@@ -315,10 +327,7 @@ mod tests {
                 mechanism.name
             );
             // Weights of every pair, and not less: a counter that misses them fails here.
-            let most = match mechanism.class {
-                Class::Closed => [2, 0, 1],
-                _ => [2, 1, 0],
-            };
+            let most = mechanism.bounds[0];
             let mut powers = mechanism.polynomials[0].powers();
             assert!(powers.any(|powers| powers == most), "{}", mechanism.name);
         }
@@ -328,7 +337,7 @@ mod tests {
     fn softmax_by_hand() {
         // Four projections, scores and output; and for each pair of each head the scale.
         let (tokens, width, heads) = (128, 32, 4);
-        let softmax = (bochner_attention::find("softmax").unwrap().default)();
+        let softmax = bochner_attention::find("softmax").unwrap();
         let counted = layer(&softmax, tokens, width, heads).unwrap();
         let pairs = tokens * tokens;
         let rows = tokens * heads;

@@ -101,7 +101,7 @@ impl Account {
         let mut table = vec![["", "paper", "verdict", "ours"].map(str::to_owned).to_vec()];
         table.extend(self.fitted.iter().map(|fitted| {
             let ours = fitted.polynomials[0].written(NAMES);
-            let paper = fitted.class.published().to_owned();
+            let paper = fitted.published.clone();
             vec![fitted.name.to_owned(), paper, verdict(fitted), ours]
         }));
         table.extend(self.copula.iter().map(|term| {
@@ -142,7 +142,7 @@ impl Account {
     fn write_counts(&self, document: &mut Document) {
         document.heading("Operations");
         let rows = self.fitted.iter().map(|fitted| {
-            let [name, paper] = [fitted.name, fitted.class.published()].map(str::to_owned);
+            let (name, paper) = (fitted.name.to_owned(), fitted.published.clone());
             let mut row = vec![name, paper];
             row.push(fitted.polynomials[0].written(NAMES));
             row.push(verdict(fitted));

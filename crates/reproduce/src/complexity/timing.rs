@@ -1,11 +1,11 @@
 //! Wall-clock time of attention's forward pass.
 
-use super::class::{has_points, with_points};
 use super::clock::{LONG_ENOUGH, Lap, lap};
 use super::kernel::SquaredKernel;
+use super::{mechanisms, with_points};
 use crate::statistics::{Line, line, median};
 use crate::{Error, Scale};
-use bochner_attention::{Inputs, Mask, Pass, REGISTRY, Variant};
+use bochner_attention::{Inputs, Mask, Pass, Variant};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::Array4;
 use serde::Serialize;
@@ -104,7 +104,7 @@ impl Timed {
 /// Times everything, one repetition of all after the other, so that a busy spell of the machine
 /// meets all alike; stops early when `go_on` says so.
 pub(super) fn measure(plan: &Plan, go_on: impl Fn() -> bool) -> Result<Vec<Timed>, Error> {
-    let jobs = jobs(plan);
+    let jobs = jobs(plan)?;
     let mut timed: Vec<Timed> = jobs.iter().map(|job| job.untimed()).collect();
     for repetition in 1..=plan.repetitions {
         eprintln!(
@@ -129,22 +129,23 @@ struct Job {
     tokens: usize,
 }
 
-fn jobs(plan: &Plan) -> Vec<Job> {
+fn jobs(plan: &Plan) -> Result<Vec<Job>, Error> {
     let mut jobs = Vec::new();
     for &tokens in &plan.tokens {
-        for entry in REGISTRY {
-            let default = (entry.default)();
-            let points = match has_points(&default) {
-                true => &plan.points[..],
-                false => &[0],
+        for (variant, card, _) in mechanisms() {
+            let points = match card.points {
+                Some(_) => &plan.points[..],
+                None => &[0],
             };
-            jobs.extend(points.iter().map(|&points| Job {
-                name: entry.name,
-                variant: Some(with_points(&default, points)),
-                form: Form::Quadratic,
-                points,
-                tokens,
-            }));
+            for &points in points {
+                jobs.push(Job {
+                    name: card.name,
+                    variant: Some(with_points(&variant, points)?),
+                    form: Form::Quadratic,
+                    points,
+                    tokens,
+                });
+            }
         }
         for form in [Form::Quadratic, Form::Linear] {
             jobs.extend(plan.points.iter().map(|&points| Job {
@@ -156,7 +157,7 @@ fn jobs(plan: &Plan) -> Vec<Job> {
             }));
         }
     }
-    jobs
+    Ok(jobs)
 }
 
 impl Job {
@@ -325,7 +326,7 @@ mod tests {
             long_enough: 0.0,
         };
         let all = measure(&plan, || true).unwrap();
-        assert_eq!(all.len(), jobs(&plan).len());
+        assert_eq!(all.len(), jobs(&plan).unwrap().len());
         assert!(
             all.iter()
                 .all(|t| t.seconds.len() == 2 && t.seconds[0] > 0.0)

@@ -41,7 +41,7 @@ impl Mikan {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        let Averaged(passes) = forward.saved(<Self as crate::Described>::NAME)?;
+        let Averaged(passes) = forward.saved(super::CARD.name)?;
         let share = T::of(1.0 / passes.len() as f64);
         let (output, penalty) = (
             cotangent.output.mapv(|c| c * share),

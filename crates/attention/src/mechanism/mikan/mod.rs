@@ -4,11 +4,12 @@ mod average;
 
 use super::is_default;
 use super::squared::{SavedKernel, Sets, SquaredKernel, shown};
-use super::{ika_ns::IKA_NS, ika_s::IKA_S, ikan::IKAN};
+use super::{ika_ns, ika_s, ikan, squared};
 use crate::error::{Error, non_negative, same_shape};
-use crate::mechanism::Described;
-use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass};
-use crate::{Form, Settings};
+use crate::mechanism::{
+    Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass, Variant,
+};
+use crate::{Card, Cost, Draws, Form, Penalty, Settings, Support};
 use bochner_numerics::Real;
 use bochner_spectral::{
     Copula, Drawn, DrawnCotangents, Features, Implicit, ParameterSpec, Posterior, Preset, Size,
@@ -112,21 +113,23 @@ fn is_one(draws: &usize) -> bool {
     *draws == 1
 }
 
-impl Described for Mikan {
-    const NAME: &'static str = "mikan";
-    const SUMMARY: &'static str = "an implicit spectral density, joint over the heads by a copula";
-    const REFERENCE: &'static str = "Song et al. 2021";
+/// What the card says where a copula mixes the heads. Table 1 adds the factor's cost.
+const CARD: Card = Card {
+    name: "mikan",
+    title: "an implicit spectral density, joint over the heads by a copula",
+    equation: Some("equations 7, 14-19"),
+    cost: Some(Cost(&[
+        [2, 0, 1, 0],
+        [1, 2, 0, 0],
+        [1, 1, 1, 0],
+        [0, 1, 0, 3],
+    ])),
+    ..squared::CARD
+};
 
-    /// What the settings make of it: without a copula it is one of its own presets.
-    fn name(&self) -> &'static str {
-        match (self.copula, self.stationarity, self.p) {
-            (Copula::Independent, Stationarity::Stationary, 2.0) => IKA_S.name,
-            (Copula::Independent, Stationarity::Nonstationary, 2.0) => IKA_NS.name,
-            (Copula::Independent, ..) => IKAN.name,
-            _ => Self::NAME,
-        }
-    }
-}
+const ONE_DRAW: Support = Support::No {
+    instead: "one draw, or a decoder for each",
+};
 
 /// Gradients of [`Mikan`]'s forward pass with given noise.
 #[derive(Clone, Debug, PartialEq)]
@@ -234,7 +237,7 @@ impl Mikan {
 
     /// What was saved under the same settings.
     fn saved<'f, T: Real>(&self, forward: &'f Forward<T>) -> Result<&'f Saved<T>, Error> {
-        let mechanism = Self::NAME;
+        let mechanism = CARD.name;
         let saved: &Saved<T> = forward.saved(mechanism)?;
         let own = saved.settings == *self;
         own.then_some(saved)
@@ -272,9 +275,7 @@ impl Mikan {
         Mechanism::<T>::validate(self)?;
         let (batch, _, queries, _) = inputs.q.dim();
         inputs.mask.validate(batch, queries, inputs.k.dim().2)?;
-        if inputs.mask.is_causal() && self.posterior == Posterior::Inferred {
-            return Err(Error::CausalLeak);
-        }
+        Mechanism::<T>::card(self).admit(inputs)?;
         let kept = Kept::of(inputs);
         Ok(self
             .source()
@@ -320,10 +321,8 @@ impl Mikan {
     fn single_noise<T: Real>(&self, inputs: &Inputs<T>, pass: &Pass) -> Result<Array4<T>, Error> {
         let mut noise = self.noise(inputs, pass);
         if noise.len() > 1 {
-            return Err(Error::Unsupported {
-                what: "decoding, or drawing points, with an average over several draws",
-                instead: "one draw, or a decoder for each",
-            });
+            let what = "decoding, or drawing points, with an average over several draws";
+            return Err(ONE_DRAW.refusal(what));
         }
         Ok(noise.remove(0))
     }
@@ -355,6 +354,45 @@ impl Kept {
 }
 
 impl<T: Real> Mechanism<T> for Mikan {
+    /// Without a copula the settings go by the name of a preset.
+    fn card(&self) -> Card {
+        let card = match (self.copula, self.stationarity, self.p) {
+            (Copula::Independent, Stationarity::Stationary, 2.0) => ika_s::CARD,
+            (Copula::Independent, Stationarity::Nonstationary, 2.0) => ika_ns::CARD,
+            (Copula::Independent, ..) => ikan::CARD,
+            _ => CARD,
+        };
+        let released = self.preset == Preset::Released;
+        Card {
+            causal: match self.posterior {
+                Posterior::Unconditional => Support::Yes,
+                // The mean over the sequence would show every row the future.
+                Posterior::Inferred => Support::No {
+                    instead: "points that do not depend on the sequence (an unconditional \
+                              posterior, or IKAN-direct)",
+                },
+            },
+            constant_state: match (self.posterior, self.draws) {
+                (Posterior::Inferred, _) => Support::No {
+                    instead: "an unconditional posterior, or IKAN-direct",
+                },
+                (_, 1) => Support::Yes,
+                _ => ONE_DRAW,
+            },
+            draws: match self.preset {
+                Preset::Paper => Draws::InEveryPass,
+                Preset::Released => Draws::InEveryPassAnew,
+            },
+            // The released code adds an entropy that beta does not weigh.
+            penalty: match self.beta > 0.0 || released {
+                true => Penalty::PerExample,
+                false => Penalty::None,
+            },
+            points: Some(self.points),
+            ..card
+        }
+    }
+
     fn validate(&self) -> Result<(), Error> {
         self.kernel().validate()?;
         non_negative("beta", self.beta)?;
@@ -367,8 +405,20 @@ impl<T: Real> Mechanism<T> for Mikan {
         Ok(Source::<T>::validate(&self.source())?)
     }
 
-    fn has_penalty(&self) -> bool {
-        self.beta > 0.0
+    fn with_points(&self, points: usize) -> Result<Variant, Error> {
+        Ok(Self {
+            points,
+            ..self.clone()
+        }
+        .into())
+    }
+
+    fn with_form(&self, form: Form) -> Result<Variant, Error> {
+        Ok(Self {
+            form,
+            ..self.clone()
+        }
+        .into())
     }
 
     fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
@@ -396,7 +446,7 @@ impl<T: Real> Mechanism<T> for Mikan {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        if forward.saved::<Saved<T>>(Self::NAME).is_ok() {
+        if forward.saved::<Saved<T>>(CARD.name).is_ok() {
             return Ok(self
                 .backward_with(inputs, flat, pass, forward, cotangent)?
                 .gradients);
@@ -423,5 +473,112 @@ impl<T: Real> Mechanism<T> for Mikan {
         first.weights.mapv_inplace(|w| w * share);
         inspections.for_each(|more| first.weights.scaled_add(share, &more.weights));
         Ok(first)
+    }
+}
+
+#[cfg(feature = "conformance")]
+mod conformance {
+    use super::*;
+    use crate::conformance::*;
+
+    impl Conformance for Mikan {
+        fn examples() -> Vec<Self> {
+            // A floor that finite differences can see across.
+            let usual = Self {
+                p: 3.0,
+                points: 4,
+                floor: 1e-2,
+                ..Self::default()
+            };
+            let copulas = [Copula::Independent, Copula::Free, Copula::Amortised];
+            let kernels = [Stationarity::Stationary, Stationarity::Nonstationary];
+            let posteriors = [Posterior::Inferred, Posterior::Unconditional];
+            let mut all = Vec::new();
+            for (copula, stationarity) in copulas.into_iter().flat_map(|c| kernels.map(|k| (c, k)))
+            {
+                let own = Self {
+                    copula,
+                    stationarity,
+                    ..usual.clone()
+                };
+                all.extend(posteriors.map(|posterior| Self {
+                    posterior,
+                    ..own.clone()
+                }));
+                all.push(Self {
+                    draws: 3,
+                    ..own.clone()
+                });
+                all.push(Self { p: 2.0, ..own });
+            }
+            for (p, beta) in [(0.5, 0.1), (1.0, 0.1), (2.0, 0.0)] {
+                all.push(Self {
+                    p,
+                    beta,
+                    ..usual.clone()
+                });
+            }
+            let released = |mikan: &Self| Self {
+                preset: Preset::Released,
+                ..mikan.clone()
+            };
+            all.extend(all.clone().iter().map(released));
+            all.retain(|mikan| Mechanism::<f64>::validate(mikan).is_ok());
+            all
+        }
+
+        fn refused() -> Vec<(&'static str, Self)> {
+            let own = [("prior_std", 0.0), ("beta", -1.0), ("slope", -0.1)];
+            let of = |(name, value): (&'static str, f64)| {
+                let mut settings = Self::default();
+                *match name {
+                    "p" => &mut settings.p,
+                    "floor" => &mut settings.floor,
+                    "prior_std" => &mut settings.prior_std,
+                    "beta" => &mut settings.beta,
+                    _ => &mut settings.slope,
+                } = value;
+                (name, settings)
+            };
+            SquaredKernel::REFUSED
+                .into_iter()
+                .chain(own)
+                .map(of)
+                .collect()
+        }
+
+        fn extreme(&self, rng: &mut dyn RngCore) -> Self {
+            let (p, floor) = self.kernel().extreme(rng);
+            Self {
+                p,
+                floor,
+                ..self.clone()
+            }
+        }
+
+        /// The draw is the mechanism's own, which has tests of its own.
+        fn reference(
+            &self,
+            inputs: &Inputs<f64>,
+            parameters: &[f64],
+            pass: &Pass,
+        ) -> Result<Reference, Error> {
+            let of = |eps| {
+                let drawn = self.draw(inputs, parameters, eps)?;
+                let points = self.frequencies(&drawn);
+                let entropy = drawn.latent.as_ref().and_then(|latent| latent.entropy());
+                let mut penalty = drawn.kl * self.beta;
+                if let Some(entropy) = entropy {
+                    penalty += entropy;
+                }
+                let attended = self.kernel().reference(inputs, &points, pass)?;
+                Ok(Reference {
+                    penalty,
+                    ..attended
+                })
+            };
+            let passes = self.noise(inputs, pass).into_iter().map(of);
+            Ok(Reference::mean(&passes.collect::<Result<Vec<_>, Error>>()?))
+        }
     }
 }

@@ -2,171 +2,77 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
-use bochner_attention::{IkanDirect, Magnitude, Pass, Points, Preset, attend, attend_vjp, weights};
+use bochner_attention::conformance::{Pair, Reference, norm_square};
+use bochner_attention::{IkanDirect, Magnitude, Points, Preset, attend, attend_vjp, weights};
 use bochner_numerics::{DropoutMask, finite_difference, relative_error};
-use ndarray::{Array4, ArrayView1, Axis, s};
+use ndarray::{Array, Array4, Axis, Dimension, s};
 
-type Vector<'a> = ArrayView1<'a, f64>;
-
-/// $f_S = \frac1R \sum_r \cos(w_r \cdot (q - k))$, and $f_{NS}$ with its four cosines.
-fn kernel(points: &Points<f64>, b: usize, m: usize, q: Vector, k: Vector) -> f64 {
-    let of = |w: &ndarray::ArrayView4<f64>| {
-        let set = if w.dim().0 == 1 { 0 } else { b };
-        w.slice(s![set, m, .., ..]).to_owned()
-    };
-    match points {
-        Points::Stationary { w } => {
-            let w = of(w);
-            let cosines = w.rows().into_iter().map(|w| (w.dot(&q) - w.dot(&k)).cos());
-            cosines.sum::<f64>() / w.nrows() as f64
-        }
-        Points::Nonstationary { w1, w2 } => {
-            let both = [of(w1), of(w2)];
-            let mut sum = 0.0;
-            for a in &both {
-                for b in &both {
-                    for (a, b) in a.rows().into_iter().zip(b.rows()) {
-                        sum += (a.dot(&q) - b.dot(&k)).cos();
-                    }
-                }
-            }
-            sum / (4 * both[0].nrows()) as f64
-        }
-    }
-}
-
-fn similarity(settings: &Plain<f64>, b: usize, m: usize, q: Vector, k: Vector) -> f64 {
-    let root = (q.len() as f64).sqrt();
-    let distance: f64 = q.iter().zip(k).map(|(q, k)| (q - k).powi(2)).sum();
+fn similarity(settings: &Plain<f64>, pair: &Pair) -> f64 {
     match &settings.similarity {
-        Similarity::Softmax => (q.dot(&k) / root).exp(),
-        Similarity::Rbf => (-distance / (2.0 * root)).exp(),
+        Similarity::Softmax => (pair.q.dot(&pair.k) / pair.root()).exp(),
+        Similarity::Rbf => (-pair.square_distance() / (2.0 * pair.root())).exp(),
         Similarity::Expsin { period } => {
-            let sine = (std::f64::consts::PI * distance.sqrt() / period).sin();
-            (-2.0 * sine.powi(2) / root).exp()
+            let sine = (std::f64::consts::PI * pair.square_distance().sqrt() / period).sin();
+            (-2.0 * sine.powi(2) / pair.root()).exp()
         }
-        Similarity::Linear => (q.dot(&k) / root).powi(2),
-        Similarity::Squared { points, floor } => kernel(points, b, m, q, k).powi(2) + floor,
+        Similarity::Linear => (pair.q.dot(&pair.k) / pair.root()).powi(2),
+        Similarity::Squared { points, floor } => {
+            let sets: Vec<_> = points.sets().map(|w| w.to_owned()).collect();
+            pair.kernel(&sets).powi(2) + floor
+        }
     }
 }
 
-fn norm_square(x: Vector, p: f64) -> f64 {
-    x.iter().map(|x| x.abs().powf(p)).sum::<f64>().powf(2.0 / p)
-}
-
-fn exponent(magnitude: Magnitude, q: Vector, k: Vector, factor: f64) -> f64 {
-    let d = q.len() as f64;
+fn exponent(magnitude: Magnitude, pair: &Pair) -> f64 {
     match magnitude {
         Magnitude::None => 0.0,
-        Magnitude::Norm { p } => norm_square(k, p) / (2.0 * d.sqrt()),
+        Magnitude::Norm { p } => pair.magnitude(p),
         Magnitude::Released { p } => {
-            factor * (norm_square(q, p) + norm_square(k, p)) / (2.0 * d.powf(0.25))
+            (norm_square(pair.q, p) + norm_square(pair.k, p)) / (2.0 * pair.root().sqrt())
         }
     }
 }
 
-/// Weights before and after dropout, with another dropout on the magnitudes of pairs.
-fn expected(
-    settings: &Plain<f64>,
-    on_magnitudes: Option<DropoutMask>,
-    example: &Example<f64>,
-) -> [Array4<f64>; 2] {
-    let (batch, heads, queries, _) = example.q.dim();
-    let keys = example.k.dim().2;
-    let mut weights = Array4::<f64>::zeros((batch, heads, queries, keys));
-    let mut dropped = weights.clone();
-    for ((b, m, i), mut row) in ndarray::indices((batch, heads, queries))
-        .into_iter()
-        .zip(weights.rows_mut())
-    {
-        let pair = |j: usize| (((b * heads + m) * queries + i) * keys + j) as u64;
-        let kept = (0..keys).filter(|&j| settings.mask.keeps(b, i, j, queries, keys));
-        for j in kept {
-            let (q, k) = (
-                example.q.slice(s![b, m, i, ..]),
-                example.k.slice(s![b, m, j, ..]),
-            );
-            let factor = on_magnitudes.map_or(1.0, |mask| mask.factor(pair(j)));
-            let u = exponent(settings.magnitude, q, k, factor);
-            row[j] = similarity(settings, b, m, q, k) * u.exp();
-        }
-        let total = row.sum();
-        if total > 0.0 {
-            row /= total;
-        }
-        for j in 0..keys {
-            let factor: f64 = settings
-                .dropout
-                .map_or(1.0, |dropout| dropout.factor(pair(j)));
-            dropped[[b, m, i, j]] = row[j] * factor;
-        }
-    }
-    [weights, dropped]
-}
-
-fn weighted(weights: &Array4<f64>, v: &Array4<f64>) -> Array4<f64> {
-    let (batch, heads, queries, _) = weights.dim();
-    Array4::from_shape_fn((batch, heads, queries, v.dim().3), |(b, m, i, n)| {
-        let weights = weights.slice(s![b, m, i, ..]);
-        weights.dot(&v.slice(s![b, m, .., n]))
+fn expected(settings: &Plain<f64>, example: &Example<f64>) -> Reference {
+    let inputs = example.inputs(settings.mask);
+    Reference::with_dropout(&inputs, settings.dropout, |pair| {
+        similarity(settings, &pair) * exponent(settings.magnitude, &pair).exp()
     })
 }
 
 fn check(settings: &Plain<f64>, example: &Example<f64>, label: &str) {
-    let [want, dropped] = expected(settings, None, example);
+    let want = expected(settings, example);
     let (q, k, v) = (example.q.view(), example.k.view(), example.v.view());
-    assert_near(&weights(q, k, &settings.settings()).unwrap(), &want, label);
-    let want = weighted(&dropped, &example.v);
+    let settings = settings.settings();
+    let shown = weights(q, k, &settings).unwrap();
+    assert_near(&shown, &want.weights.unwrap(), label);
     assert_near(
-        &attend(q, k, v, &settings.settings()).unwrap().output,
-        &want,
+        &attend(q, k, v, &settings).unwrap().output,
+        &want.output,
         label,
     );
 }
 
-/// Weights and outputs of a mechanism, from the points that it shows.
+/// Outputs, weights and penalties of a mechanism.
 pub(crate) fn weights_follow_the_formula(case: &Case<f64>) {
-    // One draw of several is shown, and training takes one.
-    let passes: &[Pass] = match case.is_averaged() {
-        true => &[TRAINING],
-        false => &[EVALUATION, TRAINING],
-    };
     case.with_every_mask(5, 6, |case, example, mask, label| {
-        for pass in passes {
-            let inputs = example.inputs(mask);
-            let shown = case.mechanism().inspect(&inputs, &case.parameters, pass);
-            let shown = shown.unwrap();
-            let Formula { kernel, magnitude } = case.formula();
-            let similarity = match (kernel, &shown.points) {
-                (Kernel::Squared { floor }, Some((w1, w2))) => {
-                    let (w1, w2) = (w1.view(), w2.view());
-                    let points = Points::Nonstationary { w1, w2 };
-                    Similarity::Squared { points, floor }
-                }
-                (Kernel::Expsin { period }, _) => Similarity::Expsin { period },
-                (Kernel::Linear, _) => Similarity::Linear,
-                _ => Similarity::Rbf,
+        for pass in [EVALUATION, TRAINING] {
+            let Some(want) = case.reference(example, mask, &pass) else {
+                return;
             };
-            let dropout = pass.weight_dropout().unwrap();
-            let settings = with(similarity, magnitude, mask, dropout);
-            let on_magnitudes = on_magnitudes(magnitude, pass);
-            let [want, dropped] = expected(&settings, on_magnitudes, example);
-            assert_near(&shown.weights, &want, label);
-            let want = weighted(&dropped, &example.v);
-            assert_near(&case.output(example, mask, pass), &want, label);
+            let got = case.forward(example, mask, &pass).unwrap();
+            assert_near(&got.output, &want.output, label);
+            assert_near(&got.penalty, &want.penalty, label);
+            let weights = case.weights(example, mask, &pass);
+            assert_eq!(weights.is_some(), want.weights.is_some(), "{label}");
+            if let (Some(got), Some(want)) = (weights, want.weights) {
+                assert_near(&got, &want, label);
+            }
         }
     });
 }
 
-/// What the released code's training multiplies the magnitudes of pairs with.
-fn on_magnitudes(magnitude: Magnitude, pass: &Pass) -> Option<DropoutMask> {
-    let trained = matches!(pass, Pass::Training { .. });
-    let seed = pass.seed().child("magnitude dropout");
-    let mask = DropoutMask::new(0.1, seed).unwrap();
-    (trained && matches!(magnitude, Magnitude::Released { .. })).then_some(mask)
-}
-
-fn assert_near(got: &Array4<f64>, want: &Array4<f64>, label: &str) {
+fn assert_near<D: Dimension>(got: &Array<f64, D>, want: &Array<f64, D>, label: &str) {
     let error = (got - want).iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     assert!(error < 1e-12, "{label}: {error:e}");
 }
@@ -215,7 +121,8 @@ fn a_loud_key_counts_for_little_where_it_is_dropped() {
     let inputs = example.inputs(&mask);
     let shown = (case.mechanism()).inspect(&inputs, &case.parameters, &TRAINING);
     let of_loud = shown.unwrap().weights.index_axis_move(Axis(3), 1);
-    let factors = on_magnitudes(Magnitude::Released { p: 2.0 }, &TRAINING).unwrap();
+    let seed = TRAINING.seed().child("magnitude dropout");
+    let factors = DropoutMask::new(0.1, seed).unwrap();
     let mut dropped = 0;
     for (row, &weight) in of_loud.iter().enumerate() {
         if factors.keeps((row * keys + 1) as u64) {

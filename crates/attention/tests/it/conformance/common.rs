@@ -1,10 +1,10 @@
-//! Small examples, every mechanism with several settings, and every kind of mask.
+//! Small examples, every mechanism with its settings, and every kind of mask.
 
-pub(crate) use crate::conformance::case::{Case, Drawn, Formula, Kernel, Latent, Source, Traits};
-use bochner_attention::{Forward, Gradients, Inputs, Mask, Pass, REGISTRY, Size, Variant};
+pub(crate) use crate::conformance::case::Case;
+use bochner_attention::conformance::Conformance;
+use bochner_attention::{Forward, Gradients, Inputs, Mask, Pass, Size, Variant};
 use bochner_numerics::{Real, Seed, relative_error, standard_normal};
 use ndarray::{Array, Array1, Array2, Array4, Dimension, ShapeBuilder};
-use serde_json::{Value, json};
 
 pub(crate) const BATCH: usize = 2;
 pub(crate) const HEADS: usize = 2;
@@ -78,80 +78,20 @@ pub(crate) fn loss(forward: &Forward<f64>) -> f64 {
     (&forward.output * &output).sum() + (&forward.penalty * &penalty).sum()
 }
 
-/// Every mechanism of the registry with several settings, where it has them.
-pub(crate) fn variants() -> Vec<Variant> {
-    let alternatives = [
-        ("points", json!([4])),
-        // A floor that finite differences can see across.
-        ("floor", json!([1e-2])),
-        ("p", json!([0.5, 1.0, 2.0, 3.0])),
-        ("preset", json!(["paper", "released"])),
-        ("period", json!([1.0, 2.5])),
-        ("copula", json!(["independent", "free", "amortised"])),
-    ];
-    let mut settings: Vec<Value> = REGISTRY
-        .iter()
-        .map(|entry| serde_json::to_value((entry.default)()).unwrap())
-        .collect();
-    for (key, values) in &alternatives {
-        settings = settings
-            .into_iter()
-            .flat_map(|given| match given.get(key) {
-                None => vec![given],
-                Some(_) => with_each(&given, key, values.as_array().unwrap()),
-            })
-            .collect();
-    }
-    // What is usual is not written down, and the alternatives are tried one at a time.
-    let unusual = settings
-        .iter()
-        .filter(|given| given.get("p") == Some(&json!(3.0)));
-    let unusual = unusual.flat_map(|given| match given["mechanism"].as_str() {
-        Some("Mikan") => [
-            with_each(given, "stationarity", &[json!("stationary")]),
-            with_each(given, "posterior", &[json!("unconditional")]),
-            with_each(given, "draws", &[json!(3)]),
-        ]
-        .concat(),
-        Some("IkanDirect") => with_each(given, "stationarity", &[json!("stationary")]),
-        other => panic!("{other:?}"),
-    });
-    let mut settings = [settings.clone(), unusual.collect()].concat();
-    // The presets of one configuration meet where the rest is the same.
-    let mut seen = std::collections::HashSet::new();
-    settings.retain(|given| seen.insert(given.to_string()));
-    settings
-        .into_iter()
-        .map(|settings| serde_json::from_value::<Variant>(settings).unwrap())
-        .filter(|variant| variant.mechanism::<f64>().validate().is_ok())
-        .collect()
-}
-
-fn with_each(settings: &Value, key: &str, values: &[Value]) -> Vec<Value> {
-    let with = |value: &Value| {
-        let mut settings = settings.clone();
-        settings[key] = value.clone();
-        settings
-    };
-    values.iter().map(with).collect()
-}
-
+/// Every mechanism of the registry with the settings that it names.
 pub(crate) fn cases<T: Real>() -> Vec<Case<T>> {
-    variants().into_iter().map(Case::of).collect()
+    Variant::examples().into_iter().map(Case::of).collect()
 }
 
-/// [`variants`] with p = 3 where a p can be chosen: one for each combination of the other
-/// settings.
-pub(crate) fn few_variants() -> Vec<Variant> {
-    let is_one = |variant: &Variant| {
-        let settings = serde_json::to_value(variant).unwrap();
-        settings.get("p").is_none_or(|p| *p == json!(3.0))
-    };
-    variants().into_iter().filter(is_one).collect()
-}
-
+/// One case for each different card.
 pub(crate) fn few_cases<T: Real>() -> Vec<Case<T>> {
-    few_variants().into_iter().map(Case::of).collect()
+    let mut few: Vec<Case<T>> = Vec::new();
+    for case in cases() {
+        if few.iter().all(|other: &Case<T>| other.card != case.card) {
+            few.push(case);
+        }
+    }
+    few
 }
 
 /// Key lengths of which one is zero.

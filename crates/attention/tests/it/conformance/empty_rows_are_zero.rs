@@ -19,7 +19,8 @@ pub(crate) fn nothing_comes_of_nothing(case: &Case<f64>) {
             for i in (0..queries).filter(|&i| is_empty(mask, b, i, queries, keys)) {
                 found += 1;
                 let row = s![b, .., i, ..];
-                assert!(weights.slice(row).iter().all(|&w| w == 0.0), "{label}");
+                let of_row = weights.iter().flat_map(|weights| weights.slice(row));
+                assert!(of_row.into_iter().all(|&w| w == 0.0), "{label}");
                 assert!(
                     forward.output.slice(row).iter().all(|&o| o == 0.0),
                     "{label}"
@@ -47,8 +48,8 @@ fn weights_outputs_and_gradients() {
 #[test]
 fn nothing_at_all_is_kept() {
     let mask = Mask::none().with_key_lengths(vec![0, 0]);
-    let example = Example::<f32>::new(3, 4);
-    for case in cases::<f32>() {
+    for case in cases::<f32>().iter().filter(|case| case.card.takes(&mask)) {
+        let example = case.example(3, 4);
         let output = case.output(&example, &mask, &TRAINING);
         assert!(output.iter().all(|&x| x == 0.0), "{}", case.name);
         let gradients = case.gradients(&example, &mask, &TRAINING);

@@ -1,20 +1,20 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::dropout;
 use crate::conformance::plain::{Plain, Similarity};
+use bochner_attention::conformance::Conformance;
 use bochner_attention::{
-    Cotangents, Error, Form, Inputs, Magnitude, Mask, Pass, Points, REGISTRY, Size, Variant,
-    attend, attend_vjp,
+    Cotangents, Error, Form, Inputs, Magnitude, Mask, Pass, Points, Size, Variant, attend,
+    attend_vjp, registry,
 };
 use bochner_numerics::{Real, Seed, Stream, standard_normal};
 use ndarray::{Array1, Array2, Array4, Axis};
 use rand::Rng;
 use rayon::prelude::*;
-use serde_json::Value;
 
 /// Examples of each mechanism and type, unless `BOCHNER_EXTREMES` says how many.
 const EXAMPLES: u64 = 5_000;
 
-fn examples() -> u64 {
+fn count() -> u64 {
     let given = std::env::var("BOCHNER_EXTREMES");
     given.map_or(EXAMPLES, |count| {
         count.parse().expect("a number of examples")
@@ -96,22 +96,6 @@ impl Draws {
         mask
     }
 
-    /// Plain of one mechanism, wild where a number is free.
-    fn variant(&mut self, settings: &[Value]) -> Variant {
-        let mut settings = self.one_of(settings);
-        let wild = [
-            ("p", self.power(-2.0..1.3)),
-            ("floor", self.one_of(&[0.0, 1e-30, 1e-5, 1.0])),
-            ("period", self.power(-30.0..30.0)),
-        ];
-        for (key, value) in wild {
-            if settings.get(key).is_some() && self.below(2) == 0 {
-                settings[key] = value.into();
-            }
-        }
-        serde_json::from_value(settings).unwrap()
-    }
-
     fn parameters(&mut self, variant: &Variant, size: Size) -> Vec<f64> {
         let mechanism = variant.mechanism::<f64>();
         let mut parameters = mechanism.initial(size, &mut self.0).unwrap();
@@ -124,12 +108,12 @@ impl Draws {
 }
 
 impl Extreme {
-    fn new(settings: &[Value], seed: Seed) -> Self {
+    fn new(examples: &[Variant], seed: Seed) -> Self {
         let mut draws = Draws(seed.stream("extremes"));
-        let variant = draws.variant(settings);
+        let variant = draws.one_of(examples).extreme(&mut draws.0);
         let [batch, heads, queries, keys, width, value_width] =
             [2, 2, 4, 4, 3, 2].map(|n| draws.below(n) + 1);
-        let causal = !Traits::of(&variant).inferred;
+        let causal = variant.card().causal.is_yes();
         let mask = draws.mask([batch, queries, keys], causal);
         let inputs = [(queries, width), (keys, width), (keys, value_width)]
             .map(|(time, width)| draws.array([batch, heads, time, width]));
@@ -202,8 +186,11 @@ impl Extreme {
         if faults.is_empty() {
             return Ok(());
         }
-        let settings = serde_json::to_string(&self.variant).unwrap();
-        Err(format!("{settings}, {seed:?}: {}", faults.join("; ")))
+        Err(format!(
+            "{:?}, {seed:?}: {}",
+            self.variant,
+            faults.join("; ")
+        ))
     }
 }
 
@@ -224,31 +211,20 @@ fn is_mean<T: Real>(output: &Array4<T>, v: &Array4<T>) -> bool {
     !has_nan(output) && largest(output) <= largest(v) * T::of(2.0)
 }
 
-/// All settings of the mechanism called `name`.
-fn settings_of(name: &str) -> Vec<Value> {
-    let own = variants().into_iter().filter(|v| v.name() == name);
-    own.map(|variant| serde_json::to_value(variant).unwrap())
-        .collect()
-}
-
 /// Inputs, values and cotangents from 1e-30 to 1e30, any p, any mask.
 #[test]
 fn mechanisms() {
-    for entry in REGISTRY {
-        let settings = settings_of(entry.name);
-        let root = Seed::new(30).child(entry.name);
-        let faults = (0..examples()).into_par_iter().filter_map(|n| {
+    for name in registry().iter().map(|variant| variant.name()) {
+        let own = |variant: &Variant| variant.name() == name;
+        let examples: Vec<_> = Variant::examples().into_iter().filter(own).collect();
+        let root = Seed::new(30).child(name);
+        let faults = (0..count()).into_par_iter().filter_map(|n| {
             let seed = root.nth(n);
-            Extreme::new(&settings, seed).check(seed).err()
+            Extreme::new(&examples, seed).check(seed).err()
         });
         let faults: Vec<String> = faults.collect();
         let some: Vec<&String> = faults.iter().take(5).collect();
-        assert!(
-            faults.is_empty(),
-            "{} of {}: {some:#?}",
-            faults.len(),
-            entry.name
-        );
+        assert!(faults.is_empty(), "{} of {name}: {some:#?}", faults.len());
     }
 }
 
@@ -323,7 +299,7 @@ fn plain_fault<T: Real>(seed: Seed) -> Option<String> {
 #[test]
 fn settings() {
     let root = Seed::new(31);
-    let faults = (0..examples()).into_par_iter().filter_map(|n| {
+    let faults = (0..count()).into_par_iter().filter_map(|n| {
         let seed = root.nth(n);
         plain_fault::<f32>(seed).or_else(|| plain_fault::<f64>(seed))
     });

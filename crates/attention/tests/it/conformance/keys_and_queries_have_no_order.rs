@@ -1,5 +1,5 @@
 use crate::conformance::common::*;
-use bochner_attention::{Gradients, Mask};
+use bochner_attention::{Gradients, Mask, Symmetry};
 use ndarray::{Array4, Axis};
 
 const QUERIES: [usize; 5] = [3, 0, 4, 2, 1];
@@ -23,13 +23,17 @@ fn unmasked_and_matrix() -> [(Mask, Mask, Mask); 2] {
 }
 
 pub(crate) fn keys_have_no_order(case: &Case<f64>) {
-    let example = Example::<f64>::new(5, 6);
+    if case.card.symmetry != Symmetry::Permutations {
+        return;
+    }
+    let example = case.example(5, 6);
     let other = Example {
         q: example.q.clone(),
         k: permuted(&example.k, &KEYS),
         v: permuted(&example.v, &KEYS),
     };
-    for (mask, by_keys, _) in unmasked_and_matrix() {
+    let takes = |masks: &(Mask, Mask, Mask)| case.card.takes(&masks.0);
+    for (mask, by_keys, _) in unmasked_and_matrix().into_iter().filter(takes) {
         let want = case.output(&example, &mask, &EVALUATION);
         let got = case.output(&other, &by_keys, &EVALUATION);
         assert_close(&got, &want, &case.name);
@@ -45,16 +49,63 @@ pub(crate) fn keys_have_no_order(case: &Case<f64>) {
 }
 
 pub(crate) fn queries_have_no_order(case: &Case<f64>) {
-    let example = Example::<f64>::new(5, 6);
+    if case.card.symmetry != Symmetry::Permutations {
+        return;
+    }
+    let example = case.example(5, 6);
     let other = Example {
         q: permuted(&example.q, &QUERIES),
         ..example.clone()
     };
-    for (mask, _, by_queries) in unmasked_and_matrix() {
+    let takes = |masks: &(Mask, Mask, Mask)| case.card.takes(&masks.0);
+    for (mask, _, by_queries) in unmasked_and_matrix().into_iter().filter(takes) {
         let want = permuted(&case.output(&example, &mask, &EVALUATION), &QUERIES);
         let got = case.output(&other, &by_queries, &EVALUATION);
         assert_close(&got, &want, &case.name);
     }
+}
+
+/// Whether the output follows when the positions of queries, keys and values go by their orders.
+fn follows(case: &Case<f64>, orders: [&[usize]; 3]) -> bool {
+    let (example, mask) = (Example::<f64>::new(6, 6), Mask::none());
+    let [q, k, v] = [&example.q, &example.k, &example.v];
+    let other = Example {
+        q: permuted(q, orders[0]),
+        k: permuted(k, orders[1]),
+        v: permuted(v, orders[2]),
+    };
+    // Where keys and values go one way and queries stay, the output stays.
+    let own = if orders[1] == orders[2] {
+        orders[0]
+    } else {
+        orders[2]
+    };
+    let want = permuted(&case.output(&example, &mask, &EVALUATION), own);
+    let got = case.output(&other, &mask, &EVALUATION);
+    got.iter()
+        .zip(&want)
+        .all(|(got, want)| (got - want).abs() < 1e-9)
+}
+
+/// A card claims the largest symmetry that there is, and no other.
+pub(crate) fn the_symmetry_is_the_one_claimed(case: &Case<f64>) {
+    let (stay, shift) = ([0, 1, 2, 3, 4, 5], [2, 3, 4, 5, 0, 1]);
+    let permutations = follows(case, [&stay, &KEYS, &KEYS]);
+    let shifts = follows(case, [&shift, &shift, &shift]);
+    let shifts_of_values = follows(case, [&stay, &stay, &shift]);
+    let found = match case.card.symmetry {
+        Symmetry::CyclicShiftsOfValues if shifts_of_values => Symmetry::CyclicShiftsOfValues,
+        _ if permutations => Symmetry::Permutations,
+        _ if shifts => Symmetry::CyclicShifts,
+        _ if shifts_of_values => Symmetry::CyclicShiftsOfValues,
+        _ => Symmetry::None,
+    };
+    assert_eq!(case.card.symmetry, found, "{}", case.name);
+}
+
+#[test]
+fn of_every_mechanism() {
+    cases().iter().for_each(the_symmetry_is_the_one_claimed);
 }
 
 #[test]

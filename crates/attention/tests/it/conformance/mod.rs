@@ -4,11 +4,12 @@
 mod case;
 mod common;
 mod plain;
-mod reference;
+mod planted;
 
 mod attention_is_what_its_formula_says;
 mod blocks_change_rounding_alone;
 mod both_forms_agree;
+mod cards_tell_the_truth;
 mod closed_forms_keep_their_symmetries;
 mod decoding_continues_the_sequence;
 mod dropout_keeps_the_mean;

@@ -14,64 +14,39 @@ fn output(mikan: Mikan, seed: u64) -> ndarray::Array4<f64> {
 
 #[test]
 fn a_name_is_what_the_settings_make_of_it() {
-    let name = |mikan: Mikan| Variant::from(mikan).name();
-    let stationary = Stationarity::Stationary;
-    assert_eq!(name(Mikan::ika_s()), "ika-s");
-    assert_eq!(name(Mikan::ika_ns()), "ika-ns");
-    assert_eq!(
-        name(Mikan {
-            p: 1.8,
-            ..Mikan::ika_ns()
-        }),
-        "ikan"
-    );
-    assert_eq!(
-        name(Mikan {
-            p: 1.8,
-            ..Mikan::ika_s()
-        }),
-        "ikan"
-    );
-    assert_eq!(
-        name(Mikan {
-            p: 2.0,
-            ..Mikan::ikan()
-        }),
-        "ika-ns"
-    );
-    assert_eq!(
-        name(Mikan {
-            stationarity: stationary,
-            ..Mikan::default()
-        }),
-        "mikan"
-    );
-    assert_eq!(
-        name(Mikan {
-            copula: Copula::Independent,
-            ..Mikan::default()
-        }),
-        "ika-ns"
-    );
+    let p = |p, mikan| Mikan { p, ..mikan };
+    let copula = Copula::Independent;
+    let stationarity = Stationarity::Stationary;
+    for (name, mikan) in [
+        ("ika-s", Mikan::ika_s()),
+        ("ika-ns", Mikan::ika_ns()),
+        ("ikan", p(1.8, Mikan::ika_ns())),
+        ("ikan", p(1.8, Mikan::ika_s())),
+        ("ika-ns", p(2.0, Mikan::ikan())),
+        (
+            "mikan",
+            Mikan {
+                stationarity,
+                ..Mikan::default()
+            },
+        ),
+        (
+            "ika-ns",
+            Mikan {
+                copula,
+                ..Mikan::default()
+            },
+        ),
+    ] {
+        assert_eq!(Variant::from(mikan).name(), name);
+    }
 }
 
 /// Two sets of points that coincide are one: the second network adds nothing.
 #[test]
 fn equal_networks_make_the_kernel_stationary() {
-    let stationary = Case::<f64>::of(
-        Mikan {
-            points: 4,
-            ..Mikan::ika_s()
-        }
-        .into(),
-    );
-    let mut two = Case::<f64>::of(
-        Mikan {
-            points: 4,
-            ..Mikan::ika_ns()
-        }
-        .into(),
-    );
+    let case = |mikan| Case::<f64>::of(Mikan { points: 4, ..mikan }.into());
+    let (stationary, mut two) = (case(Mikan::ika_s()), case(Mikan::ika_ns()));
     two.parameters.clone_from(&stationary.parameters);
     let specs = stationary.mechanism().parameters(size());
     let density = specs
@@ -107,23 +82,4 @@ fn more_draws_lie_closer_together() {
         let ratio = spread(1) / spread(64);
         assert!((5.0..13.0).contains(&ratio), "{posterior:?}: {ratio}");
     }
-}
-
-/// What every row sees is the same for all: a causal mask is no leak.
-#[test]
-fn an_unconditional_posterior_takes_causal_masks() {
-    let case = Case::<f64>::of(
-        Mikan {
-            points: 4,
-            posterior: Posterior::Unconditional,
-            ..Mikan::ikan()
-        }
-        .into(),
-    );
-    let mask = Mask::none().with_causality();
-    assert!(case.takes(&mask));
-    assert!(
-        case.forward(&Example::new(5, 6), &mask, &EVALUATION)
-            .is_ok()
-    );
 }

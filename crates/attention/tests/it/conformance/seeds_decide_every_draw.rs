@@ -1,12 +1,12 @@
 use crate::conformance::common::*;
-use bochner_attention::{Mask, Pass};
+use bochner_attention::{Draws, Mask, Pass};
 use bochner_numerics::Seed;
 
 #[test]
 fn the_same_seed_gives_the_same_result() {
-    let example = Example::<f64>::new(5, 6);
     let mask = Mask::none();
     for case in cases::<f64>() {
+        let example = case.example(5, 6);
         for pass in [EVALUATION, TRAINING] {
             let want = case.output(&example, &mask, &pass);
             assert_eq!(case.output(&example, &mask, &pass), want);
@@ -16,45 +16,37 @@ fn the_same_seed_gives_the_same_result() {
     }
 }
 
-#[test]
-fn another_seed_gives_another_draw() {
-    let example = Example::<f64>::new(5, 6);
-    let mask = Mask::none();
-    for case in cases::<f64>() {
-        let evaluated = |seed| {
-            let seed = Seed::new(seed);
-            case.output(&example, &mask, &Pass::Evaluation { seed })
-        };
-        // Only spectral points are drawn in evaluation.
-        assert_eq!(
-            evaluated(1) != evaluated(2),
-            case.is_latent(),
-            "{}",
-            case.name
-        );
-        let trained = |seed| {
-            let (seed, dropout) = (Seed::new(seed), 0.3);
-            case.output(&example, &mask, &Pass::Training { seed, dropout })
-        };
-        assert_ne!(trained(1), trained(2), "{}", case.name);
-    }
-}
-
-#[test]
-fn what_is_deterministic_is_the_same_in_training_and_with_any_seed() {
-    let example = Example::<f64>::new(5, 6);
-    let mask = Mask::none();
-    let results = |case: &Case<f64>, pass| {
+/// What a pass draws is what the card says.
+pub(crate) fn draws_are_as_claimed(case: &Case<f64>) {
+    let (example, mask) = (case.example(5, 6), Mask::none());
+    let results = |pass| {
         let output = case.output(&example, &mask, &pass);
         (output, case.gradients(&example, &mask, &pass))
     };
-    for case in cases::<f64>() {
-        let (dropout, one, other) = (0.0, Seed::new(1), Seed::new(2));
-        let trained = results(&case, Pass::Training { seed: one, dropout });
-        let evaluated = results(&case, Pass::Evaluation { seed: other });
-        let claimed = case.mechanism().is_deterministic();
-        assert_eq!(trained == evaluated, claimed, "{}", case.name);
-    }
+    let trained = |seed, dropout| {
+        let seed = Seed::new(seed);
+        results(Pass::Training { seed, dropout })
+    };
+    let evaluated = |seed| {
+        let seed = Seed::new(seed);
+        results(Pass::Evaluation { seed })
+    };
+    assert_eq!(
+        evaluated(1) != evaluated(2),
+        case.is_latent(),
+        "{}",
+        case.name
+    );
+    let nothing = trained(1, 0.0) == evaluated(2);
+    assert_eq!(nothing, case.card.draws == Draws::Nothing, "{}", case.name);
+    // Weights of pairs are dropped.
+    let differs = trained(1, 0.3).0 != trained(2, 0.3).0;
+    assert_eq!(differs, case.has_pairs(), "{}", case.name);
+}
+
+#[test]
+fn another_seed_gives_another_draw() {
+    cases().iter().for_each(draws_are_as_claimed);
 }
 
 #[test]

@@ -1,9 +1,10 @@
+use bochner_attention::conformance::Conformance;
 use bochner_attention::{Blocks, Expsin, Form, IkanDirect, Mask, Mikan, Variant};
 use ndarray::Array2;
 
 #[test]
 fn variants() {
-    for variant in crate::conformance::common::variants() {
+    for variant in Variant::examples() {
         let text = serde_json::to_string(&variant).unwrap();
         let back: Variant = serde_json::from_str(&text).unwrap();
         assert_eq!(back, variant, "{text}");

@@ -1,7 +1,9 @@
 use crate::conformance::common::*;
-use bochner_attention::{Copula, Cotangents, Mask, Mikan, Preset};
+use bochner_attention::conformance::Conformance;
+use bochner_attention::{Copula, Cotangents, Mask, Mechanism, Mikan, Preset};
 use bochner_numerics::relative_error;
-use ndarray::{Array4, s};
+use ndarray::{Array1, Array3, Array4, ArrayView1, s};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn mikan(copula: Copula) -> Mikan {
     Mikan {
@@ -64,98 +66,182 @@ fn the_identity_factor_is_independence() {
     assert_close(&b.eps, &a.eps, "noise");
 }
 
-/// The draw of a case from the noise, if it is one by the formulas below.
-fn drawn(case: &Case<f64>) -> Option<(Array4<f64>, Drawn<f64>)> {
-    let latent = case.latent().filter(|_| !case.is_released())?;
-    let (example, mask, eps) = (Example::<f64>::new(5, 6), Mask::none(), noise());
-    let drawn = latent.drawn(&example.inputs(&mask), &case.parameters, &eps);
-    Some((eps, drawn))
+/// One draw of the latent, and what it was drawn from.
+#[derive(Clone)]
+struct Draw {
+    name: String,
+    /// The noise, `[B, M, R, d]`.
+    eps: Array4<f64>,
+    mu: Array3<f64>,
+    log_sigma: Array3<f64>,
+    /// The normalised factors, `[1 or B, d, M, M]`.
+    factor: Option<Array4<f64>>,
+    z: Array4<f64>,
+    penalty: Array1<f64>,
+    prior_std: f64,
+    beta: f64,
+}
+
+impl Draw {
+    fn of(mikan: Mikan) -> Self {
+        let (example, mask, eps) = (Example::<f64>::new(5, 6), Mask::none(), noise());
+        let (inputs, parameters) = (example.inputs(&mask), parameters(&mikan));
+        let forward = mikan.forward_with(&inputs, &parameters, &EVALUATION, eps.clone());
+        let forward = forward.unwrap();
+        let latent = mikan.draw_of(&forward).unwrap().latent.as_ref().unwrap();
+        Self {
+            name: format!("{mikan:?}"),
+            eps,
+            mu: latent.posterior().mu.clone(),
+            log_sigma: latent.posterior().log_sigma.clone(),
+            factor: latent.factor().cloned(),
+            z: latent.z.clone(),
+            penalty: forward.penalty,
+            prior_std: mikan.prior_std,
+            beta: mikan.beta,
+        }
+    }
+
+    /// Row m of the factor of an example and a latent dimension.
+    fn row(&self, b: usize, l: usize, m: usize) -> Option<ArrayView1<'_, f64>> {
+        let factor = self.factor.as_ref()?;
+        Some(factor.slice(s![b.min(factor.dim().0 - 1), l, m, ..]))
+    }
+}
+
+/// The settings that follow the paper; the released code draws by formulas of its own.
+fn of_the_paper() -> impl Iterator<Item = Mikan> {
+    let all = Mikan::examples().into_iter();
+    all.filter(|mikan| mikan.preset == Preset::Paper)
 }
 
 /// $z_{mlr} = \mu_{ml} + \sigma_{ml} \sum_k \hat L_{l,mk} \varepsilon_{klr}$.
-pub(crate) fn draws_are_correlated_by_the_factor(case: &Case<f64>) {
-    let Some((eps, draw)) = drawn(case) else {
-        return;
-    };
+fn draws_are_correlated_by_the_factor(draw: &Draw) {
     let mut leaning = 0;
     for ((b, m, r, l), &z) in draw.z.indexed_iter() {
-        let x: f64 = match &draw.factor {
-            None => eps[[b, m, r, l]],
-            Some(factor) => {
-                let row = factor.slice(s![b.min(factor.dim().0 - 1), l, m, ..]);
+        let x: f64 = match draw.row(b, l, m) {
+            None => draw.eps[[b, m, r, l]],
+            Some(row) => {
                 leaning += usize::from(m > 0 && row[0].abs() > 0.01);
-                row.dot(&eps.slice(s![b, .., r, l]))
+                row.dot(&draw.eps.slice(s![b, .., r, l]))
             }
         };
         let want = draw.mu[[b, m, l]] + draw.log_sigma[[b, m, l]].exp() * x;
-        assert!((z - want).abs() < 1e-12, "{}: {z} {want}", case.name);
+        assert!((z - want).abs() < 1e-12, "{}: {z} {want}", draw.name);
     }
     let has_factor = draw.factor.is_some();
-    assert!(leaning > 0 || !has_factor, "{}: no dependence", case.name);
+    assert!(leaning > 0 || !has_factor, "{}: no dependence", draw.name);
 }
 
 /// Every head keeps its own marginal: the rows of a factor have norm one.
-pub(crate) fn factors_give_correlations(case: &Case<f64>) {
-    let Some((_, draw)) = drawn(case) else {
-        return;
-    };
+fn factors_give_correlations(draw: &Draw) {
     for row in draw.factor.iter().flat_map(|factor| factor.rows()) {
-        assert!((row.dot(&row) - 1.0).abs() < 1e-12, "{}: {row}", case.name);
-    }
-    let (example, mask) = (Example::<f64>::new(5, 6), Mask::none());
-    let inputs = example.inputs(&mask);
-    let shown = case
-        .mechanism()
-        .inspect(&inputs, &case.parameters, &EVALUATION);
-    for matrix in shown
-        .unwrap()
-        .correlation
-        .iter()
-        .flat_map(|c| c.outer_iter())
-    {
-        assert!(
-            matrix.diag().iter().all(|x| (x - 1.0).abs() < 1e-12),
-            "{matrix}"
-        );
+        assert!((row.dot(&row) - 1.0).abs() < 1e-12, "{}: {row}", draw.name);
     }
 }
 
 /// The divergence, from its definition: mean field plus $-\frac12 \log\det$ of the correlation.
-pub(crate) fn the_penalty_is_beta_times_the_divergence(case: &Case<f64>) {
-    let Some((_, draw)) = drawn(case) else {
-        return;
-    };
+fn the_penalty_is_beta_times_the_divergence(draw: &Draw) {
     let s0 = draw.prior_std;
     let mut kl = vec![0.0; BATCH];
     for ((b, m, l), &mu) in draw.mu.indexed_iter() {
         let sigma = draw.log_sigma[[b, m, l]].exp();
         kl[b] += (s0 / sigma).ln() + (sigma * sigma + mu * mu) / (2.0 * s0 * s0) - 0.5;
-        if let Some(factor) = &draw.factor {
-            kl[b] -= factor[[b.min(factor.dim().0 - 1), l, m, m]].ln();
-        }
+        kl[b] -= draw.row(b, l, m).map_or(0.0, |row| row[m].ln());
     }
     for (got, kl) in draw.penalty.iter().zip(kl) {
-        let want = draw.beta * kl;
-        assert!(want > 0.0, "{}: {want}", case.name);
-        let error = (got - want).abs() / want;
-        assert!(error < 1e-10, "{}: {got} {want}", case.name);
+        assert!(kl > 0.0, "{}: {kl}", draw.name);
+        let (want, name) = (draw.beta * kl, &draw.name);
+        assert!((got - want).abs() <= want * 1e-10, "{name}: {got} {want}");
+    }
+}
+
+const PROPERTIES: [fn(&Draw); 3] = [
+    draws_are_correlated_by_the_factor,
+    factors_give_correlations,
+    the_penalty_is_beta_times_the_divergence,
+];
+
+#[test]
+fn for_every_draw() {
+    for draw in of_the_paper().map(Draw::of) {
+        PROPERTIES.iter().for_each(|property| property(&draw));
     }
 }
 
 #[test]
-fn draws() {
-    cases().iter().for_each(draws_are_correlated_by_the_factor);
+fn correlations_are_shown_with_ones_on_the_diagonal() {
+    let (example, mask) = (Example::<f64>::new(5, 6), Mask::none());
+    let mut shown = 0;
+    for mikan in of_the_paper() {
+        let (inputs, parameters) = (example.inputs(&mask), parameters(&mikan));
+        let inspection = mikan.inspect(&inputs, &parameters, &EVALUATION).unwrap();
+        for matrix in inspection.correlation.iter().flat_map(|c| c.outer_iter()) {
+            let is_one = |x: &f64| (x - 1.0).abs() < 1e-12;
+            assert!(matrix.diag().iter().all(is_one), "{matrix}");
+            shown += 1;
+        }
+    }
+    assert!(shown > 0);
 }
 
+/// Each error is caught by the property that is there for it.
 #[test]
-fn factors() {
-    cases().iter().for_each(factors_give_correlations);
-}
-
-#[test]
-fn penalties() {
-    let check = the_penalty_is_beta_times_the_divergence;
-    cases().iter().for_each(check);
+fn planted_errors_are_caught() {
+    let right = Draw::of(mikan(Copula::Free));
+    let with = |change: &dyn Fn(&mut Draw)| {
+        let mut wrong = right.clone();
+        change(&mut wrong);
+        wrong
+    };
+    let [correlated, correlations, divergence] = PROPERTIES;
+    let wrong = [
+        (
+            "no head is mixed with another",
+            correlated,
+            with(&|draw| {
+                draw.z = Array4::from_shape_fn(draw.z.raw_dim(), |(b, m, r, l)| {
+                    let row = draw.row(b, l, m).unwrap();
+                    let x = row.sum() * draw.eps[[b, m, r, l]];
+                    draw.mu[[b, m, l]] + draw.log_sigma[[b, m, l]].exp() * x
+                });
+            }),
+        ),
+        (
+            "the deviation is taken for a variance",
+            correlated,
+            with(&|draw| {
+                draw.log_sigma *= 0.5;
+            }),
+        ),
+        (
+            "the factor's rows are too long",
+            correlations,
+            with(&|draw| {
+                draw.factor = draw.factor.take().map(|factor| factor * 1.1);
+            }),
+        ),
+        (
+            "the divergence has the wrong sign",
+            divergence,
+            with(&|draw| draw.penalty *= -1.0),
+        ),
+        (
+            "the copula's part has the wrong sign",
+            divergence,
+            with(&|draw| {
+                for ((b, m, l), _) in draw.mu.indexed_iter() {
+                    let dependence = -draw.row(b, l, m).unwrap()[m].ln();
+                    draw.penalty[b] -= 2.0 * draw.beta * dependence;
+                }
+            }),
+        ),
+    ];
+    for (what, property, draw) in wrong {
+        property(&right);
+        let caught = catch_unwind(AssertUnwindSafe(|| property(&draw)));
+        assert!(caught.is_err(), "{what}, and nobody notices");
+    }
 }
 
 /// Gradients along the noise, which only [`Mikan::backward_with`] gives.

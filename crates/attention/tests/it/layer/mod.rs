@@ -12,7 +12,7 @@ mod options_are_obeyed;
 mod settings_survive_serde;
 
 use bochner_attention::{
-    Copula, Form, IkanDirect, Mikan, MultiHead, MultiHeadConfig, Pass, Posterior, REGISTRY, Variant,
+    Copula, Form, IkanDirect, Mikan, MultiHead, MultiHeadConfig, Pass, Posterior, Variant, registry,
 };
 use bochner_nn::Element;
 use bochner_numerics::Seed;
@@ -35,7 +35,7 @@ fn variants() -> impl Iterator<Item = Variant> {
         posterior: Posterior::Unconditional,
         ..Default::default()
     };
-    let defaults = REGISTRY.iter().map(|entry| (entry.default)());
+    let defaults = registry().into_iter();
     defaults.chain([linear.into(), unconditional.into()])
 }
 

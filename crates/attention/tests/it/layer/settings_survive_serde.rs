@@ -1,14 +1,14 @@
 //! Settings are read as they are written, and what is written does not change with new settings.
 
-use bochner_attention::{MultiHeadConfig, REGISTRY, Softmax};
+use bochner_attention::{MultiHeadConfig, Softmax, registry};
 use bochner_numerics::Seed;
 
 #[test]
 fn for_every_mechanism() {
-    for entry in REGISTRY {
+    for variant in registry() {
         let config = MultiHeadConfig {
             heads: 3,
-            variant: (entry.default)(),
+            variant,
             dropout: 0.25,
             seed: Seed::new(9),
             key_width: Some(5),

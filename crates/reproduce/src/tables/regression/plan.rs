@@ -391,14 +391,11 @@ mod tests {
                 assert!(unit.variant.starts_with("GP"));
                 continue;
             };
-            let (p, points, preset) = match &settings.attention {
-                Variant::Softmax(_)
-                | Variant::RbfOnly(_)
-                | Variant::Expsin(_)
-                | Variant::Linear(_) => (None, None, bochner_attention::Preset::Paper),
-                Variant::IkanDirect(m) => (Some(m.p), Some(m.points), m.preset),
-                Variant::Mikan(m) => (Some(m.p), Some(m.points), m.preset),
-                other => panic!("{other:?}"),
+            let points = settings.attention.card().points;
+            let (p, preset) = match &settings.attention {
+                Variant::IkanDirect(m) => (Some(m.p), m.preset),
+                Variant::Mikan(m) => (Some(m.p), m.preset),
+                _ => (None, bochner_attention::Preset::Paper),
             };
             assert_eq!((p, points), (settings.p, settings.points));
             assert_eq!(

@@ -1,0 +1,261 @@
+//! What a mechanism is and what it can do, as data.
+
+use crate::{Error, Inputs, Mask};
+use std::fmt;
+
+/// The description of a mechanism under given settings: where it comes from and what it can do.
+///
+/// The conformance tests hold a mechanism to each claim, and to each claim that it does not make:
+/// what is missing is an [`Error::Unsupported`] that names the alternative.
+///
+/// ```
+/// use bochner_attention::{Copula, Mikan, Support, Variant, find, registry};
+///
+/// let card = find("ika-ns").unwrap().card();
+/// assert_eq!(card.paper, "Song et al. 2021");
+/// assert!(matches!(card.causal, Support::No { .. }));
+///
+/// // The settings decide.
+/// let independent = Mikan { copula: Copula::Independent, ..Mikan::default() };
+/// assert_eq!(Variant::from(independent).card(), card);
+///
+/// let linear = registry().into_iter().filter(|variant| variant.card().linear_form.is_yes());
+/// assert_eq!(linear.count(), 5);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Card {
+    /// The name that the settings go by, as written in results and on the command line.
+    pub name: &'static str,
+    /// What the mechanism is, in one sentence without its full stop.
+    pub title: &'static str,
+    /// The paper that defines it.
+    pub paper: &'static str,
+    /// The equation in that paper, if it has a number.
+    pub equation: Option<&'static str>,
+    /// What a layer has to project its input to.
+    pub streams: &'static [Stream],
+    /// Which masks it takes, causality aside.
+    pub masks: Masks,
+    /// Whether it takes a causal mask.
+    pub causal: Support,
+    /// Whether the keys may come from another sequence than the queries.
+    pub cross: Support,
+    /// Whether it has a form in linear time, for a pass without dropout.
+    pub linear_form: Support,
+    /// Whether a decoder can keep a state whose size does not grow with the sequence.
+    pub constant_state: Support,
+    /// Whether it can show its weights.
+    pub weights: Support,
+    /// What a row of weights sums to.
+    pub rows: Rows,
+    /// Which orders of the positions it does not see.
+    pub symmetry: Symmetry,
+    /// What a pass draws, apart from the dropout on the weights.
+    pub draws: Draws,
+    /// What a forward pass adds to the loss.
+    pub penalty: Penalty,
+    /// The number R of its spectral points or random features, if it has any.
+    pub points: Option<usize>,
+    /// What Table 1 of Song et al. 2021 states, if the mechanism is in it.
+    pub cost: Option<Cost>,
+}
+
+impl Card {
+    /// What holds for attention that weighs every pair by itself; a card names what differs.
+    pub const PAIRWISE: Self = Self {
+        name: "",
+        title: "",
+        paper: "",
+        equation: None,
+        streams: &[Stream::Queries, Stream::Keys, Stream::Values],
+        masks: Masks::Any,
+        causal: Support::Yes,
+        cross: Support::Yes,
+        linear_form: Support::No {
+            instead: "a form that goes pair by pair",
+        },
+        constant_state: Support::No {
+            instead: "a decoder that keeps keys and values",
+        },
+        weights: Support::Yes,
+        rows: Rows::One,
+        symmetry: Symmetry::Permutations,
+        draws: Draws::Nothing,
+        penalty: Penalty::None,
+        points: None,
+        cost: None,
+    };
+
+    /// Whether the mechanism takes such a mask.
+    pub fn takes(&self, mask: &Mask) -> bool {
+        let is_causal = mask.is_causal();
+        self.masks.check(mask).is_ok() && (!is_causal || self.causal.is_yes())
+    }
+
+    /// Checks that the mechanism takes such a mask, and such sequences.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for what the card does not claim.
+    pub fn admit<T>(&self, inputs: &Inputs<T>) -> Result<(), Error> {
+        self.masks.check(inputs.mask)?;
+        if inputs.mask.is_causal() {
+            self.causal.required("a causal mask with this mechanism")?;
+        }
+        if inputs.q.dim().2 != inputs.k.dim().2 {
+            let what = "attention to another sequence with this mechanism";
+            self.cross.required(what)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a mechanism can do something, and what there is if it cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// It can.
+    Yes,
+    /// It cannot.
+    No {
+        /// What to use.
+        instead: &'static str,
+    },
+}
+
+impl Support {
+    /// Whether it can.
+    pub fn is_yes(self) -> bool {
+        self == Self::Yes
+    }
+
+    /// `Ok` if it can.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] with what was asked for and what there is instead.
+    pub fn required(self, what: &'static str) -> Result<(), Error> {
+        match self {
+            Self::Yes => Ok(()),
+            Self::No { .. } => Err(self.refusal(what)),
+        }
+    }
+
+    /// The error of whoever asks for it.
+    pub(crate) fn refusal(self, what: &'static str) -> Error {
+        let instead = match self {
+            Self::Yes => "the forward pass",
+            Self::No { instead } => instead,
+        };
+        Error::Unsupported { what, instead }
+    }
+}
+
+/// The masks that a mechanism takes, causality aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Masks {
+    /// Any.
+    Any,
+    /// Lengths of the sequences, but no matrix.
+    Lengths,
+    /// None.
+    None,
+}
+
+impl Masks {
+    fn check(self, mask: &Mask) -> Result<(), Error> {
+        let (what, instead) = match self {
+            Self::Lengths | Self::None if mask.has_matrix() => {
+                ("a mask by a matrix with this mechanism", "key lengths")
+            }
+            Self::None if mask.has_lengths() => (
+                "a mask by lengths with this mechanism",
+                "sequences cut to their lengths",
+            ),
+            _ => return Ok(()),
+        };
+        Err(Error::Unsupported { what, instead })
+    }
+}
+
+/// What the weights of a row sum to, where the row sees a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// One.
+    One,
+    /// A number above 1/2 and at most 1.
+    HalfToOne,
+    /// Any number.
+    Free,
+}
+
+/// Which orders of the positions a mechanism does not see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Symmetry {
+    /// The output stays where keys and values are permuted alike, and follows a permutation of the
+    /// queries.
+    Permutations,
+    /// The output follows a cyclic shift of queries, keys and values together.
+    CyclicShifts,
+    /// The output follows a cyclic shift of the values alone.
+    CyclicShiftsOfValues,
+    /// None.
+    None,
+}
+
+/// What a pass draws, apart from the dropout on the weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draws {
+    /// Nothing: without dropout, training and evaluation are the same, whatever their seeds.
+    Nothing,
+    /// Something, but not in evaluation.
+    InTraining,
+    /// Something in every pass. Evaluations are meant to share one seed.
+    InEveryPass,
+    /// Something in every pass. Each evaluation is meant to take a seed of its own, as in the released
+    /// code.
+    InEveryPassAnew,
+}
+
+/// What a forward pass adds to the loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Penalty {
+    /// Nothing.
+    None,
+    /// A number for each example, that of the example alone.
+    PerExample,
+    /// A number of the whole batch.
+    PerBatch,
+}
+
+/// What a layer projects its input to before a mechanism sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Queries, `[B, M, Tq, d]`.
+    Queries,
+    /// Keys, `[B, M, Tk, d]`.
+    Keys,
+    /// Values, `[B, M, Tk, dv]`.
+    Values,
+    /// One score for each position, `[B, M, Tk, 1]`.
+    Scores,
+    /// The input itself, `[B, 1, T, Embed]`.
+    Input,
+}
+
+/// Powers of T, d, R and M whose sum bounds the number of operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost(pub &'static [[usize; 4]]);
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let written = |term: &[usize; 4]| {
+            let factors = ["T", "d", "R", "M"].iter().zip(term);
+            let factors = factors.filter_map(|(name, power)| match power {
+                0 => None,
+                1 => Some((*name).to_owned()),
+                _ => Some(format!("{name}^{power}")),
+            });
+            factors.collect::<Vec<_>>().join(" ")
+        };
+        let terms: Vec<String> = self.0.iter().map(written).collect();
+        f.write_str(&terms.join(" + "))
+    }
+}

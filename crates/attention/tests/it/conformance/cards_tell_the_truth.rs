@@ -1,0 +1,205 @@
+//! What a card claims holds; what it does not claim is refused with the alternative.
+
+use crate::conformance::common::*;
+use bochner_attention::{Card, DecoderSize, Draws, Error, Form, Mask, Penalty, registry};
+use bochner_numerics::{Tolerance, relative_error};
+use ndarray::{Array1, Array4, Axis, s};
+use std::collections::HashSet;
+
+fn is_refused<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Unsupported { instead, .. }) if !instead.is_empty())
+}
+
+/// Masks and other sequences are taken or refused as the card says.
+pub(crate) fn masks_are_taken_as_claimed(case: &Case<f64>) {
+    let sequence = Example::<f64>::new(6, 6);
+    for (name, mask) in masks(6, 6) {
+        let got = case.forward(&sequence, &mask, &EVALUATION);
+        let (takes, refused) = (case.card.takes(&mask), is_refused(got));
+        assert_eq!(takes, !refused, "{}, mask: {name}", case.name);
+    }
+    match case.forward(&Example::new(5, 6), &Mask::none(), &EVALUATION) {
+        Ok(forward) => {
+            assert!(case.card.cross.is_yes(), "{}", case.name);
+            assert_eq!(forward.output.dim().2, 5, "{}", case.name);
+        }
+        refused => {
+            assert!(is_refused(refused), "{}", case.name);
+            assert!(!case.card.cross.is_yes(), "{}", case.name);
+        }
+    }
+}
+
+/// Weights are shown, or it is said what there is instead.
+pub(crate) fn weights_are_shown_as_claimed(case: &Case<f64>) {
+    let (example, mask) = (case.example(5, 6), Mask::none());
+    let inputs = example.inputs(&mask);
+    let shown = case
+        .mechanism()
+        .inspect(&inputs, &case.parameters, &EVALUATION);
+    assert_eq!(
+        case.card.weights.is_yes(),
+        !is_refused(shown),
+        "{}",
+        case.name
+    );
+}
+
+/// The number of points is that of the card, and can be changed if there is one.
+pub(crate) fn points_are_as_claimed(case: &Case<f64>) {
+    let changed = case.mechanism().with_points(7);
+    match case.card.points {
+        None => assert!(is_refused(changed), "{}", case.name),
+        Some(own) => {
+            assert_ne!(own, 7);
+            assert_eq!(changed.unwrap().card().points, Some(7), "{}", case.name);
+        }
+    }
+}
+
+/// The linear-time form agrees with that of pairs, gradients included, or is refused.
+pub(crate) fn the_linear_form_is_as_claimed(case: &Case<f64>) {
+    let forms = [Form::Quadratic, Form::LinearTime].map(|form| case.mechanism().with_form(form));
+    let [pairs, linear] = match forms {
+        [Ok(pairs), Ok(linear)] => [pairs, linear].map(|form| {
+            let mut form = Case::<f64>::of(form);
+            form.parameters.clone_from(&case.parameters);
+            form
+        }),
+        [.., linear] => {
+            assert!(is_refused(linear), "{}", case.name);
+            assert!(!case.card.linear_form.is_yes(), "{}", case.name);
+            return;
+        }
+    };
+    assert!(case.card.linear_form.is_yes(), "{}", case.name);
+    case.with_every_mask(5, 6, |_, example, mask, label| {
+        let forward = |form: &Case<f64>| form.forward(example, mask, &EVALUATION);
+        if label.contains("matrix") {
+            assert!(is_refused(forward(&linear)), "{label}");
+            return;
+        }
+        let near = |got: &Array4<f64>, want: &Array4<f64>, tolerance: Tolerance| {
+            let bound = tolerance.bound(want.iter().copied());
+            let fits = (got - want).iter().all(|x| x.abs() <= bound);
+            assert!(fits, "{label}");
+        };
+        let [want, got] = [&pairs, &linear].map(|form| forward(form).unwrap().output);
+        near(&got, &want, Tolerance::outputs::<f64>());
+        let [want, got] = [&pairs, &linear].map(|form| form.gradients(example, mask, &EVALUATION));
+        for (got, want) in [(&got.q, &want.q), (&got.k, &want.k), (&got.v, &want.v)] {
+            near(got, want, Tolerance::gradients::<f64>());
+        }
+        let error = relative_error(&got.parameters, &want.parameters);
+        assert!(error < 1e-6, "{label}: {error:e}");
+    });
+}
+
+/// A decoder in linear time keeps a state that does not grow, or is refused.
+pub(crate) fn the_state_is_as_claimed(case: &Case<f64>) {
+    let size = DecoderSize {
+        batch: BATCH,
+        heads: HEADS,
+        width: WIDTH,
+        value_width: VALUE_WIDTH,
+    };
+    let mechanism = case.mechanism();
+    let decoder = mechanism.decoder(size, &case.parameters, &EVALUATION, Form::LinearTime);
+    let Ok(mut decoder) = decoder else {
+        assert!(is_refused(decoder), "{}", case.name);
+        assert!(!case.card.constant_state.is_yes(), "{}", case.name);
+        return;
+    };
+    assert!(case.card.constant_state.is_yes(), "{}", case.name);
+    let Example { q, k, v } = Example::<f64>::new(9, 9);
+    let mut held = [2, 9].map(|end| {
+        let start = decoder.lengths()[0];
+        let [q, k, v] = [&q, &k, &v].map(|x| x.slice(s![.., .., start..end, ..]));
+        decoder.step(q, k, v).unwrap();
+        decoder.held()
+    });
+    held.sort_unstable();
+    assert_eq!(held[0], held[1], "{}", case.name);
+}
+
+/// What one example gives does not depend on the others, to the bit, but for a penalty of the batch.
+pub(crate) fn the_penalty_is_as_claimed(case: &Case<f64>) {
+    let (example, mask) = (case.example(5, 6), Mask::none());
+    let mut other = example.clone();
+    for x in [&mut other.q, &mut other.k, &mut other.v] {
+        x.index_axis_mut(Axis(0), 1).mapv_inplace(|x| 0.5 - x);
+    }
+    for pass in [EVALUATION, TRAINING] {
+        let [one, other] = [&example, &other].map(|x| case.forward(x, &mask, &pass).unwrap());
+        let first = |x: &Array4<f64>| x.index_axis(Axis(0), 0).to_owned();
+        assert_eq!(first(&one.output), first(&other.output), "{}", case.name);
+        assert_ne!(one.output, other.output, "{}", case.name);
+        let is_zero = |x: &Array1<f64>| x.iter().all(|&x| x == 0.0);
+        let found = match one.penalty[0] == other.penalty[0] {
+            _ if is_zero(&one.penalty) => Penalty::None,
+            true => Penalty::PerExample,
+            false => Penalty::PerBatch,
+        };
+        assert_eq!(found, case.card.penalty, "{}", case.name);
+    }
+}
+
+#[test]
+fn for_every_mechanism() {
+    for case in cases() {
+        masks_are_taken_as_claimed(&case);
+        weights_are_shown_as_claimed(&case);
+        points_are_as_claimed(&case);
+        the_linear_form_is_as_claimed(&case);
+        the_state_is_as_claimed(&case);
+        the_penalty_is_as_claimed(&case);
+    }
+}
+
+#[test]
+fn every_card_is_filled_in() {
+    let cards: Vec<_> = registry().iter().map(|variant| variant.card()).collect();
+    let names: HashSet<_> = cards.iter().map(|card| card.name).collect();
+    assert_eq!(names.len(), cards.len());
+    for card in cards {
+        assert!(
+            ![card.name, card.title, card.paper].contains(&""),
+            "{card:?}"
+        );
+        assert!(!card.title.ends_with('.'), "{card:?}");
+        assert!(!card.streams.is_empty(), "{card:?}");
+    }
+}
+
+/// The table of the crate's documentation, one row a card.
+fn table() -> String {
+    let yes = |yes: bool| if yes { "yes" } else { "" };
+    let mut table = String::from(
+        "| name | is | causal | linear time | draws | penalty | from |\n|---|---|---|---|---|---|---|\n",
+    );
+    for card in registry().iter().map(|variant| variant.card()) {
+        let Card {
+            name, title, paper, ..
+        } = card;
+        let equation = card.equation.map(|equation| format!(", {equation}"));
+        table += &format!(
+            "| `{name}` | {title} | {} | {} | {} | {} | {paper}{} |\n",
+            yes(card.causal.is_yes()),
+            yes(card.linear_form.is_yes()),
+            yes(card.draws != Draws::Nothing),
+            yes(card.penalty != Penalty::None),
+            equation.unwrap_or_default(),
+        );
+    }
+    table
+}
+
+#[test]
+fn the_table_in_the_documentation_is_that_of_the_cards() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/mechanism/table.md");
+    if std::env::var_os("BOCHNER_WRITE_TABLE").is_some() {
+        std::fs::write(path, table()).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap();
+    assert_eq!(written, table(), "run this test with BOCHNER_WRITE_TABLE=1");
+}
