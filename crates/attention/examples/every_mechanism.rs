@@ -4,7 +4,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use bochner_attention::{Error, Inputs, Mask, Mechanism, Pass, registry};
+use bochner_attention::{Error, Mask, Mechanism, Pass, Streams, registry};
 use bochner_numerics::Seed;
 use ndarray::{Array4, s};
 
@@ -17,12 +17,8 @@ fn main() -> Result<(), Error> {
     let q = Array4::from_elem((1, HEADS, 1, WIDTH), 0.4);
     let k = Array4::from_shape_fn((1, HEADS, places.len(), WIDTH), |(_, _, t, _)| places[t]);
     let v = Array4::zeros(k.raw_dim());
-    let inputs = Inputs {
-        q: q.view(),
-        k: k.view(),
-        v: v.view(),
-        mask: &Mask::none(),
-    };
+    let mask = Mask::none();
+    let inputs = Streams::new([q.view(), k.view(), v.view()], &mask);
     let pass = Pass::Evaluation { seed: Seed::new(2) };
 
     println!("weights of the keys at {places:?} for a query at 0.4, head 0");

@@ -1,6 +1,6 @@
 //! What a mechanism is and what it can do, as data.
 
-use crate::{Error, Inputs, Mask};
+use crate::{Error, Mask, Streams};
 use std::fmt;
 
 /// The description of a mechanism under given settings: where it comes from and what it can do.
@@ -95,13 +95,15 @@ impl Card {
     /// Checks that the mechanism takes such a mask, and such sequences.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for what the card does not claim.
-    pub fn admit<T>(&self, inputs: &Inputs<T>) -> Result<(), Error> {
+    /// [`Error::StreamCount`] for another number of streams, [`Error::Unsupported`] for what the card does
+    /// not claim.
+    pub fn admit<T>(&self, inputs: &Streams<T>) -> Result<(), Error> {
+        inputs.expect(self.streams.len())?;
         self.masks.check(inputs.mask)?;
         if inputs.mask.is_causal() {
             self.causal.required("a causal mask with this mechanism")?;
         }
-        if inputs.q.dim().2 != inputs.k.dim().2 {
+        if !inputs.is_of_one_length() {
             let what = "attention to another sequence with this mechanism";
             self.cross.required(what)?;
         }

@@ -2,7 +2,7 @@
 //!
 //! Behind the feature `conformance`, which tests turn on.
 
-pub(crate) use crate::{Error, Inputs, Pass};
+pub(crate) use crate::{Error, Pass, Streams};
 use bochner_numerics::DropoutMask;
 use ndarray::{Array1, Array4, ArrayView1, Axis, s};
 use rand::Rng;
@@ -31,7 +31,7 @@ pub trait Conformance: Clone {
     /// As the forward pass.
     fn reference(
         &self,
-        inputs: &Inputs<f64>,
+        inputs: &Streams<f64>,
         parameters: &[f64],
         pass: &Pass,
     ) -> Result<Reference, Error>;
@@ -112,7 +112,7 @@ impl Reference {
     /// # Errors
     /// [`Error::OutOfRange`] for a rate of dropout that is none.
     pub fn by_weight(
-        inputs: &Inputs<f64>,
+        inputs: &Streams<f64>,
         pass: &Pass,
         weight: impl Fn(Pair) -> f64,
     ) -> Result<Self, Error> {
@@ -122,14 +122,14 @@ impl Reference {
 
     /// [`Reference::by_weight`] with a given mask of dropout.
     pub fn with_dropout(
-        inputs: &Inputs<f64>,
+        inputs: &Streams<f64>,
         dropout: Option<DropoutMask>,
         weight: impl Fn(Pair) -> f64,
     ) -> Self {
-        let (batch, heads, queries, _) = inputs.q.dim();
-        let keys = inputs.k.dim().2;
+        let (batch, heads, queries, _) = inputs.q().dim();
+        let keys = inputs.k().dim().2;
         let mut weights = Array4::zeros((batch, heads, queries, keys));
-        let mut output = Array4::zeros((batch, heads, queries, inputs.v.dim().3));
+        let mut output = Array4::zeros((batch, heads, queries, inputs.v().dim().3));
         let mut indices = 0..;
         for ((b, m, i), mut output) in ndarray::indices((batch, heads, queries))
             .into_iter()
@@ -141,8 +141,8 @@ impl Reference {
                 row[j] = weight(Pair {
                     b,
                     m,
-                    q: inputs.q.slice(s![b, m, i, ..]),
-                    k: inputs.k.slice(s![b, m, j, ..]),
+                    q: inputs.q().slice(s![b, m, i, ..]),
+                    k: inputs.k().slice(s![b, m, j, ..]),
                     index: first + j as u64,
                 });
             }
@@ -153,7 +153,7 @@ impl Reference {
             for (j, &w) in row.indexed_iter() {
                 let kept = dropout.map_or(1.0, |dropout| dropout.factor(first + j as u64));
                 if w > 0.0 {
-                    output.scaled_add(w * kept, &inputs.v.slice(s![b, m, j, ..]));
+                    output.scaled_add(w * kept, &inputs.v().slice(s![b, m, j, ..]));
                 }
             }
         }

@@ -55,6 +55,16 @@ pub enum Error {
         /// What was given.
         got: String,
     },
+    /// A mechanism was given another number of streams than its card names.
+    #[error(
+        "the mechanism takes {expected} streams, but {got} were given; see `streams` of its card"
+    )]
+    StreamCount {
+        /// How many it takes.
+        expected: usize,
+        /// How many were given.
+        got: usize,
+    },
     /// A parameter vector has the wrong length.
     #[error("{mechanism} takes {expected} parameters at this size, but {got} were given")]
     ParameterCount {

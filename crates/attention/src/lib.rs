@@ -126,8 +126,8 @@ pub use linear_time_state::{LinearTimeState, linear_time_state};
 pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
 pub use mask::Mask;
 pub use mechanism::{
-    Cotangents, Expsin, Forward, Gradients, IkanDirect, Inputs, Inspection, Linear, Mechanism,
-    Mikan, MikanGradients, Pass, RbfOnly, Softmax, Variant, find, registry,
+    Cotangents, Expsin, Forward, Gradients, IkanDirect, Inspection, Linear, Mechanism, Mikan,
+    MikanGradients, Pass, RbfOnly, Softmax, Streams, Variant, find, registry,
 };
 pub use score::{Points, PointsGradients};
 pub use settings::{Kernel, Settings};

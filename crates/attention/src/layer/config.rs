@@ -1,6 +1,6 @@
 //! The settings of a layer, and the sizes that follow from them.
 
-use crate::{Error, Mask, Softmax, Variant};
+use crate::{Card, Error, Mask, Softmax, Stream, Variant};
 use bochner_numerics::{DropoutMask, Seed};
 use bochner_spectral::Size;
 use serde::{Deserialize, Serialize};
@@ -49,9 +49,9 @@ impl Default for MultiHeadConfig {
 }
 
 impl MultiHeadConfig {
-    /// What follows for a layer of width `embed` around a mechanism that asks for these streams.
-    pub(super) fn layout(&self, embed: usize, streams: &'static [Stream]) -> Result<Layout, Error> {
-        let heads = self.heads;
+    /// What follows for a layer of width `embed` around a mechanism with this card.
+    pub(super) fn layout(&self, embed: usize, card: &Card) -> Result<Layout, Error> {
+        let (heads, streams) = (self.heads, card.streams);
         if DropoutMask::new(self.dropout, self.seed).is_err() {
             return Err(Error::OutOfRange {
                 name: "dropout",
@@ -99,6 +99,13 @@ impl MultiHeadConfig {
     }
 }
 
+impl Stream {
+    /// Whether the stream comes from the sequence of the queries, not from the memory.
+    pub(super) fn is_of_queries(self) -> bool {
+        matches!(self, Self::Queries | Self::Input)
+    }
+}
+
 /// The sizes of a layer's parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
@@ -135,6 +142,8 @@ impl Layout {
         match stream {
             Stream::Queries | Stream::Keys => Some(self.key_width),
             Stream::Values => Some(self.value_width),
+            Stream::Scores => Some(1),
+            Stream::Input => None,
         }
     }
 
@@ -146,6 +155,8 @@ impl Layout {
                 Stream::Queries => "query",
                 Stream::Keys => "key",
                 Stream::Values => "value",
+                Stream::Scores => "scores",
+                Stream::Input => return None,
             };
             Some((name, [self.heads * self.width(stream)?, self.embed]))
         });
@@ -190,17 +201,4 @@ impl Layout {
 pub trait StaticConfig: 'static {
     /// The settings.
     fn config() -> MultiHeadConfig;
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Stream {
-    Queries,
-    Keys,
-    Values,
-}
-pub(super) const PAIRWISE: &[Stream] = &[Stream::Queries, Stream::Keys, Stream::Values];
-impl Stream {
-    pub(super) fn is_of_queries(self) -> bool {
-        self == Self::Queries
-    }
 }

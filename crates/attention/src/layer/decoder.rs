@@ -3,7 +3,7 @@
 use super::heads::{Heads, Maps};
 use crate::decoder::Decoder;
 use crate::error::same_shape;
-use crate::{Error, Inputs, Mask};
+use crate::{Error, Mask};
 use bochner_numerics::Real;
 use ndarray::{Array3, ArrayView3, ArrayViewMut3};
 
@@ -68,7 +68,7 @@ impl<T: Real> MultiHeadDecoder<T> {
         same_shape("the output", &shape, output.shape())?;
         let numbers = self.decoder.numbers();
         let heads = self.maps.heads(x, x, &numbers);
-        let Inputs { q, k, v, .. } = layout.gather(&heads, x, Mask::CAUSAL);
+        let [q, k, v] = layout.gather(&heads, x, Mask::CAUSAL).get()?;
         let shape = [batch, layout.heads, positions, layout.value_width];
         let mut attended = Heads::any(shape, &numbers);
         self.decoder.step_of(q, k, v, counts, attended.view_mut())?;
@@ -133,7 +133,7 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
             memory.shape(),
         )?;
         let heads = maps.heads(None, memory, &decoder.numbers());
-        let Inputs { k, v, .. } = maps.layout.gather(&heads, memory, mask);
+        let [_, k, v] = maps.layout.gather(&heads, memory, mask).get()?;
         decoder.push_of(k, v, mask.key_lengths())?;
         Ok(Self { maps, decoder })
     }
@@ -163,7 +163,7 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
         same_shape("the output", &shape, output.shape())?;
         let numbers = self.decoder.numbers();
         let heads = self.maps.heads(x, None, &numbers);
-        let Inputs { q, .. } = layout.gather(&heads, x, Mask::NONE);
+        let [q, _, _] = layout.gather(&heads, x, Mask::NONE).get()?;
         let shape = [batch, layout.heads, positions, layout.value_width];
         let mut attended = Heads::any(shape, &numbers);
         self.decoder.attend_into(q, attended.view_mut())?;

@@ -3,7 +3,8 @@
 use super::config::Layout;
 use crate::engine::{RowMajor, write_row_major};
 use crate::error::same_shape;
-use crate::{Error, Inputs, Mask};
+use crate::mechanism::MOST;
+use crate::{Error, Mask, Streams};
 use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Panels, Real, matmul_in, parallel};
 use ndarray::{ArrayView3, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis};
 
@@ -22,7 +23,7 @@ pub(super) struct Heads<T> {
 }
 
 /// The heads of each stream; `None` for an input that is not mapped, and after the last stream.
-pub(super) type Mapped<T> = [Option<Heads<T>>; 3];
+pub(super) type Mapped<T> = [Option<Heads<T>>; MOST];
 
 impl<T: Real> Maps<T> {
     /// The maps with these weights and biases.
@@ -48,7 +49,7 @@ impl<T: Real> Maps<T> {
         let [query, memory] = [query.into(), memory.into()]
             .map(|x| Some(RowMajor::new(x?.insert_axis(Axis(0)), buffers)));
         let (mut streams, mut maps) = (self.layout.streams.iter(), self.maps.iter());
-        [(); 3].map(|()| {
+        [(); MOST].map(|()| {
             let &stream = streams.next()?;
             let width = self.layout.width(stream)?;
             let map = maps.next()?;
@@ -194,12 +195,11 @@ impl Layout {
         heads: &'a Mapped<T>,
         input: ArrayView3<'a, T>,
         mask: &'a Mask,
-    ) -> Inputs<'a, T> {
+    ) -> Streams<'a, T> {
         let view = |heads: &'a Option<Heads<T>>| match heads {
             Some(heads) => heads.view(),
             None => input.insert_axis(Axis(1)),
         };
-        let [q, k, v] = heads.each_ref().map(view);
-        Inputs { q, k, v, mask }
+        Streams::new(heads.iter().take(self.streams.len()).map(view), mask)
     }
 }

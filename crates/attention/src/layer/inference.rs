@@ -2,7 +2,7 @@
 
 use super::heads::{Heads, Maps};
 use crate::error::same_shape;
-use crate::{Error, Inputs, Mask, Mechanism, Pass, Settings, Workspace, attend_into};
+use crate::{Error, Mask, Mechanism, Pass, Settings, Streams, Workspace, attend_into};
 use bochner_numerics::Real;
 use ndarray::{ArrayView3, ArrayViewMut3};
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl<T: Real> MultiHeadInference<T> {
         };
         match settings {
             Some(settings) => {
-                let Inputs { q, k, v, .. } = streams;
+                let [q, k, v] = streams.get()?;
                 let settings = Settings {
                     mask: mask.clone(),
                     ..settings.clone()
@@ -122,8 +122,8 @@ impl<T: Real> MultiHeadInference<T> {
 
     /// Draws what does not depend on the sequences but for their number.
     fn know(&mut self, batch: usize) -> Result<(), Error> {
-        let none = Inputs::none(batch, self.maps.layout.size());
-        let unseen = Inputs::unseen(&none);
+        let none = Streams::none(batch, self.maps.layout.size());
+        let unseen = Streams::unseen(&none);
         let settings = self
             .mechanism
             .settings(&unseen, &self.parameters, &self.pass)?;

@@ -1,6 +1,6 @@
 //! The layer as a module of dfdx and as a collection of parameters.
 
-use super::config::{Layout, PAIRWISE, StaticConfig};
+use super::config::{Layout, StaticConfig};
 use super::multi_head::MultiHead;
 use crate::{Error, Mask, Pass, Penalty};
 use bochner_nn::{Element, Parameter, ParameterMut, Parameters, join};
@@ -205,7 +205,8 @@ where
 /// # Panics
 /// If the settings do not fit the sizes: they are constants of the program.
 fn static_layout<Embed: ConstDim, Wide: ConstDim, S: StaticConfig>() -> Layout {
-    let layout = S::config().layout(Embed::SIZE, PAIRWISE);
+    let config = S::config();
+    let layout = config.layout(Embed::SIZE, &config.variant.card());
     let layout = layout.unwrap_or_else(|error| panic!("the settings of this layer: {error}"));
     for (name, size) in layout.maps() {
         let (wide, embed) = (Wide::SIZE, Embed::SIZE);

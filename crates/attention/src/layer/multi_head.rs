@@ -1,6 +1,6 @@
 //! The layer, from its initial values to its operation on the tape.
 
-use super::config::{Layout, MultiHeadConfig, PAIRWISE};
+use super::config::{Layout, MultiHeadConfig};
 use super::decoder::{MultiHeadCrossDecoder, MultiHeadDecoder};
 use super::heads::Maps;
 use super::inference::MultiHeadInference;
@@ -93,7 +93,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         config: MultiHeadConfig,
         rng: &mut impl Rng,
     ) -> Result<Self, Error> {
-        let layout = config.layout(embed.size(), PAIRWISE)?;
+        let layout = config.layout(embed.size(), &config.variant.card())?;
         let wide = |width| {
             Wide::from_size(width).ok_or(Error::Unsupported {
                 what: "a width of the heads that is not the one known at compile time",
@@ -170,6 +170,8 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         mask: &Mask,
         pass: Pass,
     ) -> Result<Attention<Tensor<(B, Q, Embed), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error> {
+        let cross = self.config.variant.card().cross;
+        cross.required("attention to another sequence with this mechanism")?;
         let shape = self.checked(*query.shape())?;
         self.checked(*memory.shape())?;
         let operation = MultiHeadOperation {

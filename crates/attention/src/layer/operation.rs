@@ -123,10 +123,7 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
         )?;
 
         let mut maps = maps.into_iter();
-        for (gradient, &stream) in [pulled.q, pulled.k, pulled.v]
-            .into_iter()
-            .zip(self.layout.streams)
-        {
+        for (gradient, &stream) in pulled.streams.into_iter().zip(self.layout.streams) {
             let (x, i) = match stream.is_of_queries() {
                 true => (query, 0),
                 false => (memory, self.sequences - 1),
@@ -147,5 +144,251 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
             kernel.put(pulled.parameters);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Card, Error, Gradients, IkanDirect, MultiHeadConfig, Stream, Streams, Variant};
+    use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+    use bochner_spectral::{ParameterSpec, Size};
+    use ndarray::{Array4, ArrayD, Axis};
+    use rand::RngCore;
+
+    /// The sum of all values, each times its score if there are scores; without values, the input cut into
+    /// two heads.
+    #[derive(Debug)]
+    struct Sum(&'static [Stream]);
+
+    /// Values, and scores, which are one if there are none.
+    fn weighed(streams: &Streams<f64>) -> Result<[Array4<f64>; 2], Error> {
+        if let Ok([scores, values]) = streams.get() {
+            return Ok([values, scores].map(|x| x.to_owned()));
+        }
+        let [values] = streams.get()?;
+        let (batch, heads, time, _) = values.dim();
+        Ok([values.to_owned(), Array4::ones((batch, heads, time, 1))])
+    }
+
+    /// The sum over the positions, at every position.
+    fn total(x: &Array4<f64>) -> Array4<f64> {
+        let sum = x.sum_axis(Axis(2)).insert_axis(Axis(2));
+        sum.broadcast(x.dim()).unwrap().to_owned()
+    }
+
+    impl Mechanism<f64> for Sum {
+        fn card(&self) -> Card {
+            Card {
+                streams: self.0,
+                ..Card::PAIRWISE
+            }
+        }
+
+        fn validate(&self) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn parameters(&self, _: Size) -> Vec<ParameterSpec> {
+            Vec::new()
+        }
+
+        fn initial(&self, _: Size, _: &mut dyn RngCore) -> Result<Vec<f64>, Error> {
+            Ok(Vec::new())
+        }
+
+        fn forward(
+            &self,
+            streams: &Streams<f64>,
+            _: &[f64],
+            _: &Pass,
+        ) -> Result<Forward<f64>, Error> {
+            let output = if self.0 == [Stream::Input] {
+                let [x] = streams.get()?;
+                let (batch, _, time, width) = x.dim();
+                let x = x.to_shape((batch, time, 2, width / 2)).unwrap();
+                x.view().permuted_axes([0, 2, 1, 3]).to_owned()
+            } else {
+                let [values, scores] = weighed(streams)?;
+                total(&(values * scores))
+            };
+            Ok(Forward::unpenalised(output, ()))
+        }
+
+        fn backward(
+            &self,
+            streams: &Streams<f64>,
+            _: &[f64],
+            _: &Pass,
+            _: &Forward<f64>,
+            cotangent: Cotangents<f64>,
+        ) -> Result<Gradients<f64>, Error> {
+            let g = cotangent.output.to_owned();
+            let streams = if self.0 == [Stream::Input] {
+                let (batch, heads, time, width) = g.dim();
+                let g = g.permuted_axes([0, 2, 1, 3]);
+                let g = g
+                    .to_shape((batch, 1, time, heads * width))
+                    .unwrap()
+                    .to_owned();
+                vec![g]
+            } else {
+                let ([values, scores], g) = (weighed(streams)?, total(&g));
+                let of_scores = (&values * &g).sum_axis(Axis(3)).insert_axis(Axis(3));
+                let all = [of_scores, g * scores];
+                all.into_iter().skip(2 - self.0.len()).collect()
+            };
+            Ok(Gradients {
+                streams,
+                parameters: Vec::new(),
+            })
+        }
+    }
+
+    const PASS: Pass = Pass::Evaluation { seed: Seed::new(1) };
+    const EMBED: usize = 4;
+
+    fn operation(
+        mechanism: Arc<dyn Mechanism<f64>>,
+        sequences: usize,
+        config: &MultiHeadConfig,
+    ) -> MultiHeadOperation<f64> {
+        let layout = config.layout(EMBED, &mechanism.card()).unwrap();
+        let mask = Mask::none().with_key_lengths(vec![2, 3]);
+        MultiHeadOperation {
+            mechanism,
+            layout,
+            mask,
+            pass: PASS,
+            sequences,
+        }
+    }
+
+    /// Standard normal arrays of the operation's inputs; `own` is the number of the mechanism's parameters.
+    fn inputs(operation: &MultiHeadOperation<f64>, own: usize) -> Vec<ArrayD<f64>> {
+        let mut shapes = vec![vec![2, 3, EMBED]; operation.sequences];
+        for (_, map) in operation.layout.maps() {
+            shapes.push(map.to_vec());
+            shapes.extend(operation.layout.bias.then(|| map[..1].to_vec()));
+        }
+        shapes.extend((own > 0).then(|| vec![own]));
+        let mut stream = Seed::new(2).stream("inputs");
+        let array = |shape| ArrayD::from_shape_simple_fn(shape, || standard_normal(&mut stream));
+        shapes.into_iter().map(array).collect()
+    }
+
+    fn run(
+        operation: &MultiHeadOperation<f64>,
+        inputs: &[ArrayD<f64>],
+    ) -> Result<(Vec<f64>, SavedHeads<f64>), BoxError> {
+        let shapes: Vec<&[usize]> = inputs.iter().map(|x| x.shape()).collect();
+        let shapes = operation.output_shapes(&shapes)?;
+        let mut outputs = [Vec::new(), Vec::new()];
+        let slots = outputs.iter_mut().zip(&shapes);
+        let slots = slots.map(|(values, shape)| Slot::new(values, shape.iter().product()));
+        let views: Vec<_> = inputs.iter().map(|x| x.view()).collect();
+        let saved = operation.forward(&views, slots.collect())?;
+        Ok((outputs.concat(), saved))
+    }
+
+    /// Fails unless all gradients of an operation are those of finite differences.
+    fn check(operation: &MultiHeadOperation<f64>, own: usize) {
+        let inputs = inputs(operation, own);
+        let (outputs, saved) = run(operation, &inputs).unwrap();
+        let mut stream = Seed::new(3).stream("cotangents");
+        let cotangent: Vec<f64> = outputs
+            .iter()
+            .map(|_| standard_normal(&mut stream))
+            .collect();
+        let (output, penalty) = cotangent.split_at(outputs.len() - 1);
+        let output = ArrayD::from_shape_vec(inputs[0].raw_dim(), output.to_vec()).unwrap();
+        let cotangents = [output, ndarray::arr0(penalty[0]).into_dyn()];
+        let cotangents = cotangents.each_ref().map(|x| x.view());
+        let views: Vec<_> = inputs.iter().map(|x| x.view()).collect();
+        let mut gradients: Vec<Vec<f64>> = vec![Vec::new(); inputs.len()];
+        let slots = gradients.iter_mut().zip(&inputs);
+        let slots = slots.map(|(gradient, x)| Some(Slot::new(gradient, x.len())));
+        operation
+            .backward(&views, &saved, &cotangents, slots.collect())
+            .unwrap();
+        for (i, gradient) in gradients.iter().enumerate() {
+            let at = inputs[i].as_slice().unwrap();
+            let want = finite_difference(at, |at| {
+                let mut inputs = inputs.clone();
+                inputs[i].as_slice_mut().unwrap().copy_from_slice(at);
+                let (outputs, _) = run(operation, &inputs).unwrap();
+                outputs.iter().zip(&cotangent).map(|(y, c)| y * c).sum()
+            });
+            let error = relative_error(gradient, &want);
+            assert!(error < 1e-7, "input {i} of {operation:?}: {error:e}");
+        }
+    }
+
+    fn config() -> MultiHeadConfig {
+        MultiHeadConfig {
+            heads: 2,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_mechanism_is_given_the_streams_that_it_asks_for() {
+        use Stream::{Input, Scores, Values};
+        for streams in [&[Values][..], &[Scores, Values], &[Input]] {
+            let value_width = streams.contains(&Values).then_some(3);
+            for (bias, value_width) in [(true, None), (false, value_width)] {
+                let config = MultiHeadConfig {
+                    bias,
+                    value_width,
+                    ..config()
+                };
+                check(&operation(Arc::new(Sum(streams)), 1, &config), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn gradients_are_those_of_finite_differences() {
+        let points = IkanDirect {
+            points: 2,
+            ..Default::default()
+        };
+        let variants: [Variant; 2] = [crate::RbfOnly {}.into(), points.into()];
+        for variant in variants {
+            for (sequences, bias, key_width, value_width) in
+                [(1, true, None, None), (2, false, Some(3), Some(1))]
+            {
+                let config = MultiHeadConfig {
+                    bias,
+                    key_width,
+                    value_width,
+                    ..config()
+                };
+                let operation = operation(variant.shared(), sequences, &config);
+                let own = operation.mechanism.parameters(operation.layout.size());
+                check(&operation, own.iter().map(ParameterSpec::count).sum());
+            }
+        }
+    }
+
+    #[test]
+    fn another_number_of_streams_is_refused() {
+        let values = [Array4::ones((2, 2, 3, 2))];
+        let mask = Mask::none();
+        let streams = Streams::new(values.iter().map(|x| x.view()), &mask);
+        for variant in crate::registry() {
+            let mechanism = variant.mechanism::<f64>();
+            let size = Size { heads: 2, width: 2 };
+            let initial = mechanism.initial(size, &mut Seed::new(1).stream("initial values"));
+            let got = mechanism.forward(&streams, &initial.unwrap(), &PASS);
+            let named = matches!(
+                got,
+                Err(Error::StreamCount {
+                    expected: 3,
+                    got: 1
+                })
+            );
+            assert!(named, "{variant:?}: {got:?}");
+        }
     }
 }

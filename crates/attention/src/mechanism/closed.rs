@@ -2,7 +2,7 @@
 
 use crate::attend::{Saved, attend_saving, weights};
 use crate::error::Error;
-use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass};
+use crate::mechanism::{Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams};
 use crate::{Card, Cost, Form, Mask, Settings};
 use bochner_numerics::Real;
 use bochner_spectral::{ParameterSpec, Size};
@@ -69,10 +69,11 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
         Ok(Vec::new())
     }
 
-    fn forward(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
+    fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
         no_parameters::<T, C>(flat)?;
         let settings = settings(self, inputs.mask, pass)?;
-        let (output, saved) = attend_saving(inputs.q, inputs.k, inputs.v, &settings)?;
+        let [q, k, v] = inputs.get()?;
+        let (output, saved) = attend_saving(q, k, v, &settings)?;
         let marked = Marked {
             saved,
             mechanism: PhantomData::<C>,
@@ -82,7 +83,7 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
 
     fn backward(
         &self,
-        inputs: &Inputs<T>,
+        inputs: &Streams<T>,
         _: &[T],
         pass: &Pass,
         forward: &Forward<T>,
@@ -90,25 +91,24 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
     ) -> Result<Gradients<T>, Error> {
         let Marked { saved, .. } = forward.saved::<Marked<T, C>>(C::CARD.name)?;
         saved.check(inputs.mask, pass.weight_dropout()?)?;
-        let Inputs { q, k, v, .. } = *inputs;
+        let [q, k, v] = inputs.get()?;
         let g = saved.vjp([q, k, v], forward.output.view(), cotangent.output)?;
         Ok(Gradients {
-            q: g.q,
-            k: g.k,
-            v: g.v,
+            streams: vec![g.q, g.k, g.v],
             parameters: Vec::new(),
         })
     }
 
-    fn settings(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
+    fn settings(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
         self.check()?;
         no_parameters::<T, C>(flat)?;
         settings(self, inputs.mask, pass)
     }
 
-    fn inspect(&self, inputs: &Inputs<T>, _: &[T], pass: &Pass) -> Result<Inspection<T>, Error> {
+    fn inspect(&self, inputs: &Streams<T>, _: &[T], pass: &Pass) -> Result<Inspection<T>, Error> {
+        let [q, k, _] = inputs.get()?;
         Ok(Inspection {
-            weights: weights(inputs.q, inputs.k, &settings(self, inputs.mask, pass)?)?,
+            weights: weights(q, k, &settings(self, inputs.mask, pass)?)?,
             points: None,
             correlation: None,
         })

@@ -4,7 +4,7 @@ use super::is_default;
 use super::squared::{CARD, SavedKernel, Sets, SquaredKernel, shown};
 use crate::error::Error;
 use crate::mechanism::{
-    Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass, Variant,
+    Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant,
 };
 use crate::{Card, Draws, Form, Settings};
 use bochner_numerics::Real;
@@ -78,9 +78,9 @@ impl IkanDirect {
         }
     }
 
-    fn frequencies<T: Real>(&self, inputs: &Inputs<T>, flat: &[T]) -> Result<Sets<T>, Error> {
+    fn frequencies<T: Real>(&self, inputs: &Streams<T>, flat: &[T]) -> Result<Sets<T>, Error> {
         self.kernel().validate()?;
-        let Inputs { q, k, .. } = *inputs;
+        let [q, k, _] = inputs.get()?;
         // Points that are parameters take no noise.
         let drawn = self
             .source()
@@ -140,7 +140,7 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         Ok(self.source().initial(size, rng)?)
     }
 
-    fn forward(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
+    fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
         let points = self.frequencies(inputs, flat)?;
         let (output, kernel) = self.kernel().attend(inputs, &points, pass)?;
         Ok(Forward::unpenalised(output, Saved { points, kernel }))
@@ -148,7 +148,7 @@ impl<T: Real> Mechanism<T> for IkanDirect {
 
     fn backward(
         &self,
-        inputs: &Inputs<T>,
+        inputs: &Streams<T>,
         _: &[T],
         pass: &Pass,
         forward: &Forward<T>,
@@ -164,19 +164,22 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         )?;
         let parameters = points.into_iter().flatten().collect();
         Ok(Gradients {
-            q: g.q,
-            k: g.k,
-            v: g.v,
+            streams: vec![g.q, g.k, g.v],
             parameters,
         })
     }
 
-    fn settings(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
+    fn settings(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
         let points = self.frequencies(inputs, flat)?;
         self.kernel().settings(inputs.mask, &points, pass)
     }
 
-    fn inspect(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Inspection<T>, Error> {
+    fn inspect(
+        &self,
+        inputs: &Streams<T>,
+        flat: &[T],
+        pass: &Pass,
+    ) -> Result<Inspection<T>, Error> {
         let points = self.frequencies(inputs, flat)?;
         let weights = self.kernel().weights(inputs, &points, pass)?;
         Ok(Inspection {
@@ -241,7 +244,7 @@ mod conformance {
 
         fn reference(
             &self,
-            inputs: &Inputs<f64>,
+            inputs: &Streams<f64>,
             parameters: &[f64],
             pass: &Pass,
         ) -> Result<Reference, Error> {

@@ -19,7 +19,9 @@ pub use expsin::Expsin;
 pub use ikan_direct::IkanDirect;
 pub use linear::Linear;
 pub use mikan::{Mikan, MikanGradients};
-pub use pass::{Cotangents, Forward, Gradients, Inputs, Inspection, Pass};
+#[cfg(feature = "dfdx")]
+pub(crate) use pass::MOST;
+pub use pass::{Cotangents, Forward, Gradients, Inspection, Pass, Streams};
 pub use rbf_only::RbfOnly;
 pub use softmax::Softmax;
 
@@ -74,7 +76,7 @@ pub fn find(name: &str) -> Option<Variant> {
 /// as one flat slice, laid out by [`Mechanism::parameters`].
 ///
 /// ```
-/// use bochner_attention::{Cotangents, Inputs, Mask, Mechanism, Pass, find};
+/// use bochner_attention::{Cotangents, Streams, Mask, Mechanism, Pass, find};
 /// use bochner_numerics::Seed;
 /// use ndarray::Array4;
 ///
@@ -83,7 +85,7 @@ pub fn find(name: &str) -> Option<Variant> {
 ///
 /// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| 0.1 * (m + t * n) as f64);
 /// let mask = Mask::none().with_causality();
-/// let inputs = Inputs { q: x.view(), k: x.view(), v: x.view(), mask: &mask };
+/// let inputs = Streams::new([x.view(), x.view(), x.view()], &mask);
 /// let parameters = mechanism.initial(inputs.size(), &mut Seed::new(1).stream("initial values"))?;
 ///
 /// let pass = Pass::Training { seed: Seed::new(2), dropout: 0.1 };
@@ -120,7 +122,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// Whatever does not fit: shapes, the mask, the number of parameters, a setting.
     fn forward(
         &self,
-        inputs: &Inputs<T>,
+        inputs: &Streams<T>,
         parameters: &[T],
         pass: &Pass,
     ) -> Result<Forward<T>, Error>;
@@ -132,7 +134,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// As the forward pass; [`Error::ForeignForward`] if `forward` is another mechanism's.
     fn backward(
         &self,
-        inputs: &Inputs<T>,
+        inputs: &Streams<T>,
         parameters: &[T],
         pass: &Pass,
         forward: &Forward<T>,
@@ -165,7 +167,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// [`Error::Unsupported`] for a mechanism that shows no weights; otherwise as the forward pass.
     fn inspect(
         &self,
-        _inputs: &Inputs<T>,
+        _inputs: &Streams<T>,
         _parameters: &[T],
         _pass: &Pass,
     ) -> Result<Inspection<T>, Error> {
@@ -184,7 +186,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// attention by some settings; otherwise as the forward pass.
     fn settings(
         &self,
-        _inputs: &Inputs<T>,
+        _inputs: &Streams<T>,
         _parameters: &[T],
         _pass: &Pass,
     ) -> Result<Settings<T>, Error> {
@@ -210,8 +212,8 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         pass: &Pass,
         form: Form,
     ) -> Result<Decoder<T>, Error> {
-        let none = Inputs::none(size.batch, size.into());
-        let settings = self.settings(&Inputs::unseen(&none), parameters, pass)?;
+        let none = Streams::none(size.batch, size.into());
+        let settings = self.settings(&Streams::unseen(&none), parameters, pass)?;
         Decoder::new(&Settings { form, ..settings }, size)
     }
 }

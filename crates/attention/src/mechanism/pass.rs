@@ -6,42 +6,115 @@ use bochner_spectral::Size;
 use ndarray::{Array1, Array3, Array4, ArrayView1, ArrayView4};
 use std::any::Any;
 
-/// Queries, keys, values `[B, M, T, .]` and the mask.
+/// The largest number of streams.
+pub(crate) const MOST: usize = 3;
+
+/// The arrays that a mechanism attends with, in the order of its card's
+/// [streams](crate::Card::streams), and the mask.
+///
+/// ```
+/// use bochner_attention::{Mask, Streams};
+/// use ndarray::Array4;
+///
+/// let (x, mask) = (Array4::<f32>::ones((1, 2, 5, 4)), Mask::none());
+/// let [q, k, v] = [x.view(), x.view(), x.view()];
+/// let pairwise = Streams::new([q, k, v], &mask);
+/// assert_eq!(pairwise.q(), x);
+/// // Scores and values are two streams, not three.
+/// assert!(pairwise.get::<2>().is_err());
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a, T> {
-    /// Queries, `[B, M, Tq, d]`.
-    pub q: ArrayView4<'a, T>,
-    /// Keys, `[B, M, Tk, d]`.
-    pub k: ArrayView4<'a, T>,
-    /// Values, `[B, M, Tk, dv]`.
-    pub v: ArrayView4<'a, T>,
+pub struct Streams<'a, T> {
+    arrays: [Option<ArrayView4<'a, T>>; MOST],
     /// Which keys count.
     pub mask: &'a Mask,
 }
 
-impl<'a, T: Real> Inputs<'a, T> {
+impl<'a, T> Streams<'a, T> {
+    /// Streams and a mask.
+    ///
+    /// # Panics
+    /// If there are more than three.
+    pub fn new(arrays: impl IntoIterator<Item = ArrayView4<'a, T>>, mask: &'a Mask) -> Self {
+        let mut given = arrays.into_iter();
+        let arrays = [(); MOST].map(|()| given.next());
+        assert!(given.next().is_none(), "more streams than there can be");
+        Self { arrays, mask }
+    }
+
+    /// These streams under another mask.
+    #[must_use]
+    pub fn with_mask<'b>(&self, mask: &'b Mask) -> Streams<'b, T>
+    where
+        'a: 'b,
+    {
+        let arrays = self.arrays;
+        Streams { arrays, mask }
+    }
+
+    /// All streams.
+    ///
+    /// # Errors
+    /// [`Error::StreamCount`] if there is another number of them.
+    pub fn get<const N: usize>(&self) -> Result<[ArrayView4<'a, T>; N], Error> {
+        self.expect(N)?;
+        Ok(std::array::from_fn(|i| self.at(i)))
+    }
+
+    /// `Ok` if there are `expected` streams.
+    pub(crate) fn expect(&self, expected: usize) -> Result<(), Error> {
+        match self.arrays.iter().flatten().count() {
+            got if got == expected => Ok(()),
+            got => Err(Error::StreamCount { expected, got }),
+        }
+    }
+
+    /// Whether all streams have as many positions.
+    pub(crate) fn is_of_one_length(&self) -> bool {
+        let mut lengths = self.arrays.iter().flatten().map(|x| x.dim().2);
+        let first = lengths.next();
+        lengths.all(|length| Some(length) == first)
+    }
+
+    fn at(&self, i: usize) -> ArrayView4<'a, T> {
+        self.arrays[i].expect("a stream that the mechanism asks for")
+    }
+}
+
+/// The streams of a mechanism that compares pairs, which are queries, keys and values.
+///
+/// # Panics
+/// If there are fewer streams.
+impl<'a, T: Real> Streams<'a, T> {
+    /// Queries, `[B, M, Tq, d]`.
+    pub fn q(&self) -> ArrayView4<'a, T> {
+        self.at(0)
+    }
+
+    /// Keys, `[B, M, Tk, d]`.
+    pub fn k(&self) -> ArrayView4<'a, T> {
+        self.at(1)
+    }
+
+    /// Values, `[B, M, Tk, dv]`.
+    pub fn v(&self) -> ArrayView4<'a, T> {
+        self.at(2)
+    }
+
+    /// The sizes of the parameters that fit.
+    pub fn size(&self) -> Size {
+        let (_, heads, _, width) = self.q().dim();
+        Size { heads, width }
+    }
+
     /// In place of sequences of which nothing but their number is known.
     pub(crate) fn none(batch: usize, Size { heads, width }: Size) -> Array4<T> {
         Array4::zeros((batch, heads, 1, width))
     }
 
-    /// Causal inputs: what depends on them is an error.
+    /// Queries, keys and values under a causal mask: what depends on them is an error.
     pub(crate) fn unseen(none: &'a Array4<T>) -> Self {
-        let x = none.view();
-        Self {
-            q: x,
-            k: x,
-            v: x,
-            mask: Mask::CAUSAL,
-        }
-    }
-}
-
-impl<T> Inputs<'_, T> {
-    /// The sizes of the parameters that fit.
-    pub fn size(&self) -> Size {
-        let (_, heads, _, width) = self.q.dim();
-        Size { heads, width }
+        Self::new([(); 3].map(|()| none.view()), Mask::CAUSAL)
     }
 }
 
@@ -147,12 +220,8 @@ pub struct Cotangents<'a, T> {
 /// Gradients of a forward pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gradients<T> {
-    /// With respect to the queries.
-    pub q: Array4<T>,
-    /// With respect to the keys.
-    pub k: Array4<T>,
-    /// With respect to the values.
-    pub v: Array4<T>,
+    /// With respect to each stream.
+    pub streams: Vec<Array4<T>>,
     /// With respect to the parameters, laid out like them.
     pub parameters: Vec<T>,
 }

@@ -65,7 +65,7 @@ macro_rules! list_of_mechanisms {
 
             fn reference(
                 &self,
-                inputs: &Inputs<f64>,
+                inputs: &Streams<f64>,
                 parameters: &[f64],
                 pass: &Pass,
             ) -> Result<crate::conformance::Reference, Error> {

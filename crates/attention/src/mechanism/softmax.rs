@@ -42,7 +42,7 @@ mod conformance {
 
         fn reference(
             &self,
-            inputs: &Inputs<f64>,
+            inputs: &Streams<f64>,
             _: &[f64],
             pass: &Pass,
         ) -> Result<Reference, Error> {

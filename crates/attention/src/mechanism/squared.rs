@@ -4,7 +4,7 @@
 use crate::attend::{AttentionGradients, Saved, attend_saving, weights};
 use crate::engine::Arguments;
 use crate::error::{self, Error, positive};
-use crate::mechanism::{Inputs, Pass};
+use crate::mechanism::{Pass, Streams};
 use crate::released::Released;
 use crate::score::Squared;
 use crate::{Card, Cost, Form, Magnitude, Mask, Points, Settings, Support, Workspace};
@@ -61,12 +61,12 @@ impl SquaredKernel {
 
     pub(super) fn attend<T: Real>(
         &self,
-        inputs: &Inputs<T>,
+        inputs: &Streams<T>,
         points: &Sets<T>,
         pass: &Pass,
     ) -> Result<(Array4<T>, SavedKernel<T>), Error> {
         let settings = self.settings(inputs.mask, points, pass)?;
-        let Inputs { q, k, v, .. } = *inputs;
+        let [q, k, v] = inputs.get()?;
         match self.released(inputs.mask, points, pass)? {
             None => {
                 let (output, saved) = attend_saving(q, k, v, &settings)?;
@@ -85,13 +85,13 @@ impl SquaredKernel {
     /// [`SquaredKernel::frequencies`].
     pub(super) fn attend_vjp<T: Real>(
         &self,
-        inputs: &Inputs<T>,
+        inputs: &Streams<T>,
         points: &Sets<T>,
         pass: &Pass,
         (saved, output): (&SavedKernel<T>, ArrayView4<T>),
         cotangent: ArrayView4<T>,
     ) -> Result<(AttentionGradients<T>, Sets<T>), Error> {
-        let Inputs { q, k, v, .. } = *inputs;
+        let [q, k, v] = inputs.get()?;
         let released = self.released(inputs.mask, points, pass)?;
         let mut gradients = match (saved, released) {
             (SavedKernel::Engine(saved), None) => {
@@ -120,16 +120,17 @@ impl SquaredKernel {
 
     pub(super) fn weights<T: Real>(
         &self,
-        inputs: &Inputs<T>,
+        inputs: &Streams<T>,
         points: &Sets<T>,
         pass: &Pass,
     ) -> Result<Array4<T>, Error> {
+        let [q, k, v] = inputs.get()?;
         let settings = self.settings(inputs.mask, points, pass)?;
         match self.released(inputs.mask, points, pass)? {
-            None => weights(inputs.q, inputs.k, &settings),
+            None => weights(q, k, &settings),
             Some(released) => {
-                check(inputs.q, inputs.k, inputs.v, &settings)?;
-                Ok(released.weights(inputs.q, inputs.k))
+                check(q, k, v, &settings)?;
+                Ok(released.weights(q, k))
             }
         }
     }
@@ -240,7 +241,7 @@ mod conformance {
         /// another root, and drops some of the sums.
         pub(in crate::mechanism) fn reference(
             &self,
-            inputs: &Inputs<f64>,
+            inputs: &Streams<f64>,
             points: &Sets<f64>,
             pass: &Pass,
         ) -> Result<Reference, Error> {

@@ -1,6 +1,6 @@
 //! Mechanisms are trained by plain gradient steps on their flat parameters, without a tape.
 
-use bochner_attention::{Cotangents, IkanDirect, Inputs, Mask, Mikan, Pass, Variant};
+use bochner_attention::{Cotangents, IkanDirect, Mask, Mikan, Pass, Streams, Variant};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::Array4;
 
@@ -25,12 +25,7 @@ fn they_come_closer_to_other_points() {
     for variant in [Variant::from(direct), mikan.into()] {
         let mechanism = variant.mechanism::<f64>();
         let ([q, k, v], mask) = (["q", "k", "v"].map(random), Mask::none());
-        let inputs = Inputs {
-            q: q.view(),
-            k: k.view(),
-            v: v.view(),
-            mask: &mask,
-        };
+        let inputs = Streams::new([q.view(), k.view(), v.view()], &mask);
         let pass = Pass::Evaluation { seed: Seed::new(2) };
         let start = |seed| {
             let mut stream = Seed::new(seed).stream("initial values");

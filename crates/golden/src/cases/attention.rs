@@ -5,8 +5,8 @@ use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::{
-    AttentionGradients, Cotangents, Inputs, Magnitude, Mask, Mechanism, Pass, Points,
-    PointsGradients, Settings, Variant, attend, attend_vjp, find, weights,
+    AttentionGradients, Cotangents, Magnitude, Mask, Mechanism, Pass, Points, PointsGradients,
+    Settings, Streams, Variant, attend, attend_vjp, find, weights,
 };
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array4, Axis, Ix3, Ix4};
@@ -18,7 +18,7 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let (k, v): (Array4<T>, Array4<T>) = (file.array("k")?, file.array("v")?);
     let mask = &mask(file)?;
     let (q, k, v) = (q.view(), k.view(), v.view());
-    let inputs = Inputs { q, k, v, mask };
+    let inputs = Streams::new([q, k, v], mask);
     if variant.card().points.is_none() {
         return without_points(file, variant.mechanism(), &inputs);
     }
@@ -45,7 +45,7 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
 fn without_points<T: Real>(
     file: &CaseFile,
     mechanism: &dyn Mechanism<T>,
-    inputs: &Inputs<T>,
+    inputs: &Streams<T>,
 ) -> Result<Computed, Fault> {
     let pass = &Pass::Evaluation { seed: Seed::new(0) };
     let forward = mechanism
@@ -66,9 +66,9 @@ fn without_points<T: Real>(
         };
         let g = mechanism.backward(inputs, &[], pass, &forward, cotangents);
         let g = g.map_err(Fault::refused)?;
-        computed.gradient("q", &g.q);
-        computed.gradient("k", &g.k);
-        computed.gradient("v", &g.v);
+        computed.gradient("q", &g.streams[0]);
+        computed.gradient("k", &g.streams[1]);
+        computed.gradient("v", &g.streams[2]);
     }
     Ok(computed)
 }

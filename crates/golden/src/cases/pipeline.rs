@@ -6,8 +6,8 @@ use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::{
-    Copula, Cotangents, Drawn, Inputs, Magnitude, Mask, Mechanism, Mikan, MikanGradients,
-    ParameterSpec, Pass, Points, Preset, Settings, Stationarity, weights,
+    Copula, Cotangents, Drawn, Magnitude, Mask, Mechanism, Mikan, MikanGradients, ParameterSpec,
+    Pass, Points, Preset, Settings, Stationarity, Streams, weights,
 };
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array1, Array4, ArrayD, ArrayView1, Ix4};
@@ -22,12 +22,7 @@ pub(super) fn pipeline<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     ];
     let mikan = mechanism(file, eps.dim().2)?;
     let mask = &with_query_lengths(file, mask(file)?, q.dim().2)?;
-    let inputs = Inputs {
-        q: q.view(),
-        k: k.view(),
-        v: v.view(),
-        mask,
-    };
+    let inputs = Streams::new([q.view(), k.view(), v.view()], mask);
     let specs = Mechanism::<T>::parameters(&mikan, inputs.size());
     let parameters = flat_parameters::<T>(file, &specs)?;
     // The noise is given, so that nothing is drawn.
@@ -128,20 +123,20 @@ fn flat_parameters<T: Real>(file: &CaseFile, specs: &[ParameterSpec]) -> Result<
 
 fn weights_of<T: Real>(
     mikan: &Mikan,
-    inputs: &Inputs<T>,
+    inputs: &Streams<T>,
     drawn: &Drawn<T>,
 ) -> Result<Array4<T>, Fault> {
     let settings = Settings {
         magnitude: Magnitude::Norm { p: mikan.p },
         ..Settings::squared(Points::of_sets(&drawn.points), mikan.floor, inputs.mask)
     };
-    weights(inputs.q, inputs.k, &settings).map_err(Fault::refused)
+    weights(inputs.q(), inputs.k(), &settings).map_err(Fault::refused)
 }
 
 fn record<T: Real>(g: &MikanGradients<T>, specs: &[ParameterSpec], computed: &mut Computed) {
-    computed.gradient("q", &g.gradients.q);
-    computed.gradient("k", &g.gradients.k);
-    computed.gradient("v", &g.gradients.v);
+    computed.gradient("q", &g.gradients.streams[0]);
+    computed.gradient("k", &g.gradients.streams[1]);
+    computed.gradient("v", &g.gradients.streams[2]);
     computed.gradient("eps", &g.eps);
     let mut rest = g.gradients.parameters.as_slice();
     for spec in specs {

@@ -5,7 +5,7 @@ use super::kernel::SquaredKernel;
 use super::{mechanisms, with_points};
 use crate::statistics::{Line, line, median};
 use crate::{Error, Scale};
-use bochner_attention::{Inputs, Mask, Pass, Variant};
+use bochner_attention::{Mask, Pass, Streams, Variant};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::Array4;
 use serde::Serialize;
@@ -199,12 +199,7 @@ impl Job {
         let mut x = || Array4::from_shape_simple_fn(shape, || standard_normal::<f32>(&mut stream));
         let (q, k, v) = (x(), x(), x());
         let mask = Mask::none();
-        let inputs = Inputs {
-            q: q.view(),
-            k: k.view(),
-            v: v.view(),
-            mask: &mask,
-        };
+        let inputs = Streams::new([q.view(), k.view(), v.view()], &mask);
         let mechanism = variant.mechanism::<f32>();
         let parameters = mechanism.initial(inputs.size(), &mut seed.stream("initial values"))?;
         let pass = Pass::Evaluation { seed };

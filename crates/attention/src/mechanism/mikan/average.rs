@@ -2,7 +2,7 @@
 
 use super::{Mikan, MikanGradients};
 use crate::error::Error;
-use crate::mechanism::{Cotangents, Forward, Gradients, Inputs, Pass};
+use crate::mechanism::{Cotangents, Forward, Gradients, Pass, Streams};
 use bochner_numerics::Real;
 use ndarray::{Array, Array4};
 
@@ -13,7 +13,7 @@ impl Mikan {
     /// The forward pass over each given draw of noise, averaged.
     pub(super) fn average<T: Real>(
         &self,
-        inputs: &Inputs<T>,
+        inputs: &Streams<T>,
         flat: &[T],
         pass: &Pass,
         noise: Vec<Array4<T>>,
@@ -35,7 +35,7 @@ impl Mikan {
     /// The vector-Jacobian product of [`Mikan::average`].
     pub(super) fn average_vjp<T: Real>(
         &self,
-        inputs: &Inputs<T>,
+        inputs: &Streams<T>,
         flat: &[T],
         pass: &Pass,
         forward: &Forward<T>,
@@ -52,17 +52,17 @@ impl Mikan {
             penalty: penalty.view(),
         };
         let mut sum = Gradients {
-            q: Array::zeros(inputs.q.raw_dim()),
-            k: Array::zeros(inputs.k.raw_dim()),
-            v: Array::zeros(inputs.v.raw_dim()),
+            streams: (inputs.get::<3>()?.iter())
+                .map(|x| Array::zeros(x.raw_dim()))
+                .collect(),
             parameters: vec![T::zero(); flat.len()],
         };
         for forward in passes {
             let MikanGradients { gradients, .. } =
                 self.backward_with(inputs, flat, pass, forward, cotangent)?;
-            sum.q.zip_mut_with(&gradients.q, add);
-            sum.k.zip_mut_with(&gradients.k, add);
-            sum.v.zip_mut_with(&gradients.v, add);
+            for (sum, more) in sum.streams.iter_mut().zip(&gradients.streams) {
+                sum.zip_mut_with(more, add);
+            }
             let parameters = sum.parameters.iter_mut().zip(&gradients.parameters);
             parameters.for_each(|(sum, more)| add(sum, more));
         }

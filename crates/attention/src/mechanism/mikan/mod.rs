@@ -7,7 +7,7 @@ use super::squared::{SavedKernel, Sets, SquaredKernel, shown};
 use super::{ika_ns, ika_s, ikan, squared};
 use crate::error::{Error, non_negative, same_shape};
 use crate::mechanism::{
-    Cotangents, Forward, Gradients, Inputs, Inspection, Mechanism, Pass, Variant,
+    Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant,
 };
 use crate::{Card, Cost, Draws, Form, Penalty, Settings, Support};
 use bochner_numerics::Real;
@@ -154,7 +154,7 @@ impl Mikan {
     /// As [`Mechanism::forward`].
     pub fn forward_with<T: Real>(
         &self,
-        inputs: &Inputs<T>,
+        inputs: &Streams<T>,
         parameters: &[T],
         pass: &Pass,
         eps: Array4<T>,
@@ -192,7 +192,7 @@ impl Mikan {
     /// As [`Mechanism::backward`].
     pub fn backward_with<T: Real>(
         &self,
-        inputs: &Inputs<T>,
+        inputs: &Streams<T>,
         parameters: &[T],
         pass: &Pass,
         forward: &Forward<T>,
@@ -226,9 +226,7 @@ impl Mikan {
         pulled.k += &attention.k;
         Ok(MikanGradients {
             gradients: Gradients {
-                q: pulled.q,
-                k: pulled.k,
-                v: attention.v,
+                streams: vec![pulled.q, pulled.k, attention.v],
                 parameters: pulled.parameters,
             },
             eps: pulled.noise,
@@ -268,13 +266,13 @@ impl Mikan {
     /// The spectral points for given noise `eps: [B, M, R, d]`.
     fn draw<T: Real>(
         &self,
-        inputs: &Inputs<T>,
+        inputs: &Streams<T>,
         parameters: &[T],
         eps: Array4<T>,
     ) -> Result<Drawn<T>, Error> {
         Mechanism::<T>::validate(self)?;
-        let (batch, _, queries, _) = inputs.q.dim();
-        inputs.mask.validate(batch, queries, inputs.k.dim().2)?;
+        let (batch, _, queries, _) = inputs.q().dim();
+        inputs.mask.validate(batch, queries, inputs.k().dim().2)?;
         Mechanism::<T>::card(self).admit(inputs)?;
         let kept = Kept::of(inputs);
         Ok(self
@@ -288,7 +286,7 @@ impl Mikan {
 
     fn inspect_draw<T: Real>(
         &self,
-        inputs: &Inputs<T>,
+        inputs: &Streams<T>,
         flat: &[T],
         pass: &Pass,
         eps: Array4<T>,
@@ -305,8 +303,9 @@ impl Mikan {
     }
 
     /// The noise of each draw of a pass.
-    fn noise<T: Real>(&self, inputs: &Inputs<T>, pass: &Pass) -> Vec<Array4<T>> {
-        let (source, batch) = (self.source(), inputs.q.dim().0);
+    fn noise<T: Real>(&self, inputs: &Streams<T>, pass: &Pass) -> Result<Vec<Array4<T>>, Error> {
+        let [q, ..] = inputs.get::<3>()?;
+        let (source, batch) = (self.source(), q.dim().0);
         let draws = match pass {
             Pass::Training { .. } => 1,
             Pass::Evaluation { .. } => self.draws,
@@ -314,12 +313,12 @@ impl Mikan {
         // One stream, so that the first draw is the only one of a single draw.
         let mut stream = pass.seed().stream("spectral noise");
         let draw = |_| source.noise(batch, inputs.size(), &mut stream);
-        (0..draws).map(draw).collect()
+        Ok((0..draws).map(draw).collect())
     }
 
     /// The noise of the one draw of a pass.
-    fn single_noise<T: Real>(&self, inputs: &Inputs<T>, pass: &Pass) -> Result<Array4<T>, Error> {
-        let mut noise = self.noise(inputs, pass);
+    fn single_noise<T: Real>(&self, inputs: &Streams<T>, pass: &Pass) -> Result<Array4<T>, Error> {
+        let mut noise = self.noise(inputs, pass)?;
         if noise.len() > 1 {
             let what = "decoding, or drawing points, with an average over several draws";
             return Err(ONE_DRAW.refusal(what));
@@ -335,18 +334,18 @@ struct Kept {
 }
 
 impl Kept {
-    fn of<T>(inputs: &Inputs<T>) -> Self {
-        let (batch, _, queries, _) = inputs.q.dim();
+    fn of<T: Real>(inputs: &Streams<T>) -> Self {
+        let (batch, _, queries, _) = inputs.q().dim();
         Self {
             queries: inputs.mask.kept_queries(batch, queries),
-            keys: inputs.mask.kept_keys(batch, inputs.k.dim().2),
+            keys: inputs.mask.kept_keys(batch, inputs.k().dim().2),
         }
     }
 
-    fn features<'a, T>(&'a self, inputs: &'a Inputs<T>) -> Features<'a, T> {
+    fn features<'a, T: Real>(&'a self, inputs: &'a Streams<T>) -> Features<'a, T> {
         Features {
-            q: inputs.q.view(),
-            k: inputs.k.view(),
+            q: inputs.q(),
+            k: inputs.k(),
             q_kept: self.queries.as_ref().map(|kept| kept.view()),
             k_kept: self.keys.as_ref().map(|kept| kept.view()),
         }
@@ -430,8 +429,8 @@ impl<T: Real> Mechanism<T> for Mikan {
         Ok(self.source().initial(size, rng)?)
     }
 
-    fn forward(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
-        let mut noise = self.noise(inputs, pass);
+    fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
+        let mut noise = self.noise(inputs, pass)?;
         match noise.len() {
             1 => self.forward_with(inputs, flat, pass, noise.remove(0)),
             _ => self.average(inputs, flat, pass, noise),
@@ -440,7 +439,7 @@ impl<T: Real> Mechanism<T> for Mikan {
 
     fn backward(
         &self,
-        inputs: &Inputs<T>,
+        inputs: &Streams<T>,
         flat: &[T],
         pass: &Pass,
         forward: &Forward<T>,
@@ -454,15 +453,20 @@ impl<T: Real> Mechanism<T> for Mikan {
         self.average_vjp(inputs, flat, pass, forward, cotangent)
     }
 
-    fn settings(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
+    fn settings(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
         let drawn = self.draw(inputs, flat, self.single_noise(inputs, pass)?)?;
         self.kernel()
             .settings(inputs.mask, &self.frequencies(&drawn), pass)
     }
 
     /// Weights are averaged over the draws, like the output; the rest is that of the first draw.
-    fn inspect(&self, inputs: &Inputs<T>, flat: &[T], pass: &Pass) -> Result<Inspection<T>, Error> {
-        let noise = self.noise(inputs, pass);
+    fn inspect(
+        &self,
+        inputs: &Streams<T>,
+        flat: &[T],
+        pass: &Pass,
+    ) -> Result<Inspection<T>, Error> {
+        let noise = self.noise(inputs, pass)?;
         let share = T::of(1.0 / noise.len() as f64);
         let mut inspections = Vec::with_capacity(noise.len());
         for eps in noise {
@@ -559,7 +563,7 @@ mod conformance {
         /// The draw is the mechanism's own, which has tests of its own.
         fn reference(
             &self,
-            inputs: &Inputs<f64>,
+            inputs: &Streams<f64>,
             parameters: &[f64],
             pass: &Pass,
         ) -> Result<Reference, Error> {
@@ -577,7 +581,7 @@ mod conformance {
                     ..attended
                 })
             };
-            let passes = self.noise(inputs, pass).into_iter().map(of);
+            let passes = self.noise(inputs, pass)?.into_iter().map(of);
             Ok(Reference::mean(&passes.collect::<Result<Vec<_>, Error>>()?))
         }
     }

@@ -87,7 +87,11 @@ pub(crate) fn the_linear_form_is_as_claimed(case: &Case<f64>) {
         let [want, got] = [&pairs, &linear].map(|form| forward(form).unwrap().output);
         near(&got, &want, Tolerance::outputs::<f64>());
         let [want, got] = [&pairs, &linear].map(|form| form.gradients(example, mask, &EVALUATION));
-        for (got, want) in [(&got.q, &want.q), (&got.k, &want.k), (&got.v, &want.v)] {
+        for (got, want) in [
+            (&got.streams[0], &want.streams[0]),
+            (&got.streams[1], &want.streams[1]),
+            (&got.streams[2], &want.streams[2]),
+        ] {
             near(got, want, Tolerance::gradients::<f64>());
         }
         let error = relative_error(&got.parameters, &want.parameters);

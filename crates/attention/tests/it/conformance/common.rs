@@ -2,7 +2,7 @@
 
 pub(crate) use crate::conformance::case::Case;
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{Forward, Gradients, Inputs, Mask, Pass, Size, Variant};
+use bochner_attention::{Forward, Gradients, Mask, Pass, Size, Streams, Variant};
 use bochner_numerics::{Real, Seed, relative_error, standard_normal};
 use ndarray::{Array, Array1, Array2, Array4, Dimension, ShapeBuilder};
 
@@ -54,13 +54,8 @@ impl<T: Real> Example<T> {
         }
     }
 
-    pub(crate) fn inputs<'a>(&'a self, mask: &'a Mask) -> Inputs<'a, T> {
-        Inputs {
-            q: self.q.view(),
-            k: self.k.view(),
-            v: self.v.view(),
-            mask,
-        }
+    pub(crate) fn inputs<'a>(&'a self, mask: &'a Mask) -> Streams<'a, T> {
+        Streams::new([self.q.view(), self.k.view(), self.v.view()], mask)
     }
 }
 
@@ -131,9 +126,9 @@ pub(crate) fn assert_close<D: Dimension>(got: &Array<f64, D>, want: &Array<f64, 
 }
 
 pub(crate) fn assert_same_gradients(got: &Gradients<f64>, want: &Gradients<f64>, label: &str) {
-    assert_close(&got.q, &want.q, &format!("{label}: q"));
-    assert_close(&got.k, &want.k, &format!("{label}: k"));
-    assert_close(&got.v, &want.v, &format!("{label}: v"));
+    assert_close(&got.streams[0], &want.streams[0], &format!("{label}: q"));
+    assert_close(&got.streams[1], &want.streams[1], &format!("{label}: k"));
+    assert_close(&got.streams[2], &want.streams[2], &format!("{label}: v"));
     let parameters = |g: &Gradients<f64>| Array1::from_vec(g.parameters.clone());
     let label = format!("{label}: parameters");
     assert_close(&parameters(got), &parameters(want), &label);

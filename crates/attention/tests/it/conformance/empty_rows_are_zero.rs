@@ -35,7 +35,11 @@ pub(crate) fn nothing_comes_of_nothing(case: &Case<f64>) {
 
         let penalty = Array1::zeros(BATCH);
         let g = case.pull_back(example, mask, &TRAINING, &forward, &cotangent, &penalty);
-        let all = g.q.iter().chain(&g.k).chain(&g.v).chain(&g.parameters);
+        let all = g.streams[0]
+            .iter()
+            .chain(&g.streams[1])
+            .chain(&g.streams[2])
+            .chain(&g.parameters);
         assert!(all.into_iter().all(|&x| x == 0.0), "{label}");
     });
 }
@@ -53,10 +57,14 @@ fn nothing_at_all_is_kept() {
         let output = case.output(&example, &mask, &TRAINING);
         assert!(output.iter().all(|&x| x == 0.0), "{}", case.name);
         let gradients = case.gradients(&example, &mask, &TRAINING);
-        assert!(gradients.k.iter().chain(&gradients.v).all(|&x| x == 0.0));
         assert!(
-            gradients
-                .q
+            gradients.streams[1]
+                .iter()
+                .chain(&gradients.streams[2])
+                .all(|&x| x == 0.0)
+        );
+        assert!(
+            gradients.streams[0]
                 .iter()
                 .chain(&gradients.parameters)
                 .all(|x| x.is_finite())

@@ -3,7 +3,7 @@ use crate::conformance::plain::dropout;
 use crate::conformance::plain::{Plain, Similarity};
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{
-    Cotangents, Error, Form, Inputs, Magnitude, Mask, Pass, Points, Size, Variant, attend,
+    Cotangents, Error, Form, Magnitude, Mask, Pass, Points, Size, Streams, Variant, attend,
     attend_vjp, registry,
 };
 use bochner_numerics::{Real, Seed, Stream, standard_normal};
@@ -141,12 +141,7 @@ impl Extreme {
         let cast = |x: &Array4<f64>| x.mapv(T::of);
         let [q, k, v] = self.inputs.each_ref().map(cast);
         let parameters: Vec<T> = self.parameters.iter().map(|&x| T::of(x)).collect();
-        let inputs = Inputs {
-            q: q.view(),
-            k: k.view(),
-            v: v.view(),
-            mask: &self.mask,
-        };
+        let inputs = Streams::new([q.view(), k.view(), v.view()], &self.mask);
         let mechanism = self.variant.mechanism::<T>();
         let forward = mechanism.forward(&inputs, &parameters, &self.pass).unwrap();
         let (output, penalty) = (cast(&self.cotangents.0), self.cotangents.1.mapv(T::of));
@@ -164,9 +159,9 @@ impl Extreme {
             ("output", has_nan(&forward.output)),
             ("penalty", has_nan(&forward.penalty)),
             ("weights", has_nan(&weights)),
-            ("dq", has_nan(&g.q)),
-            ("dk", has_nan(&g.k)),
-            ("dv", has_nan(&g.v)),
+            ("dq", has_nan(&g.streams[0])),
+            ("dk", has_nan(&g.streams[1])),
+            ("dv", has_nan(&g.streams[2])),
             ("parameters", has_nan(&g.parameters)),
             (
                 "output beyond the values",
@@ -211,7 +206,7 @@ fn is_mean<T: Real>(output: &Array4<T>, v: &Array4<T>) -> bool {
     !has_nan(output) && largest(output) <= largest(v) * T::of(2.0)
 }
 
-/// Inputs, values and cotangents from 1e-30 to 1e30, any p, any mask.
+/// Streams, values and cotangents from 1e-30 to 1e30, any p, any mask.
 #[test]
 fn mechanisms() {
     for name in registry().iter().map(|variant| variant.name()) {

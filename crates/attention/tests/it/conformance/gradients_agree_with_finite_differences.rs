@@ -271,9 +271,9 @@ fn check_mechanism(
             let label = format!("{label}, {pass:?}: {name}");
             compare(slice(&start), slice(gradient), count, moved, &label);
         };
-        along(|e| &mut e.q, &got.q, "q");
-        along(|e| &mut e.k, &got.k, "k");
-        along(|e| &mut e.v, &got.v, "v");
+        along(|e| &mut e.q, &got.streams[0], "q");
+        along(|e| &mut e.k, &got.streams[1], "k");
+        along(|e| &mut e.v, &got.streams[2], "v");
 
         let mut start = 0;
         for spec in case.mechanism().parameters(size()) {

@@ -78,7 +78,7 @@ fn the_future() {
     let earlier = s![.., .., ..5, ..];
     for case in cases::<f64>().iter().filter(|case| case.card.takes(&mask)) {
         let want = case.output(&example, &mask, &EVALUATION);
-        let want_gradient = case.gradients(&example, &mask, &EVALUATION).q;
+        let want_gradient = case.gradients(&example, &mask, &EVALUATION).streams[0].clone();
         for poison in POISON {
             let mut poisoned = example.clone();
             poisoned.k.slice_mut(s![.., .., 5, ..]).fill(poison);
@@ -86,7 +86,7 @@ fn the_future() {
             let got = case.output(&poisoned, &mask, &EVALUATION);
             let cut = |x: &Array4<f64>| x.slice(earlier).to_owned();
             assert_close(&cut(&got), &cut(&want), &case.name);
-            let got = case.gradients(&poisoned, &mask, &EVALUATION).q;
+            let got = case.gradients(&poisoned, &mask, &EVALUATION).streams[0].clone();
             assert_close(&cut(&got), &cut(&want_gradient), &case.name);
         }
     }

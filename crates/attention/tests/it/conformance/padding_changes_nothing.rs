@@ -16,12 +16,13 @@ fn first(x: &Array4<f64>, positions: usize) -> Array4<f64> {
 /// Gradients without those of the padding, which must be zero.
 fn cut(gradients: Gradients<f64>, queries: usize, keys: usize) -> Gradients<f64> {
     let rest = s![.., .., keys.., ..];
-    assert!(gradients.k.slice(rest).iter().all(|&x| x == 0.0));
-    assert!(gradients.v.slice(rest).iter().all(|&x| x == 0.0));
+    for of_keys in &gradients.streams[1..] {
+        assert!(of_keys.slice(rest).iter().all(|&x| x == 0.0));
+    }
+    let lengths = [queries, keys, keys];
+    let streams = gradients.streams.iter().zip(lengths);
     Gradients {
-        q: first(&gradients.q, queries),
-        k: first(&gradients.k, keys),
-        v: first(&gradients.v, keys),
+        streams: streams.map(|(x, length)| first(x, length)).collect(),
         parameters: gradients.parameters,
     }
 }

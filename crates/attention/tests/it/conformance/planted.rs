@@ -3,9 +3,9 @@
 
 use crate::conformance::common::*;
 use bochner_attention::{
-    Card, Cotangents, Error, Form, Forward, Gradients, IkanDirect, Inputs, Inspection, Mask, Masks,
-    Mechanism, ParameterSpec, Pass, Penalty, Rows, Settings, Size, Stream, Support, Symmetry,
-    Variant,
+    Card, Cotangents, Error, Form, Forward, Gradients, IkanDirect, Inspection, Mask, Masks,
+    Mechanism, ParameterSpec, Pass, Penalty, Rows, Settings, Size, Stream, Streams, Support,
+    Symmetry, Variant,
 };
 use ndarray::{Array1, Array4, ArrayView4};
 use rand::RngCore;
@@ -16,11 +16,11 @@ pub(crate) struct Planted {
     pub(crate) inner: Variant,
     pub(crate) card: Card,
     /// The mask that it takes for the one given.
-    pub(crate) mask: fn(&Inputs<f64>) -> Mask,
+    pub(crate) mask: fn(&Streams<f64>) -> Mask,
     /// What it adds to each parameter.
-    pub(crate) shift: fn(&Inputs<f64>) -> f64,
+    pub(crate) shift: fn(&Streams<f64>) -> f64,
     /// What it does to its output and its weights.
-    pub(crate) alter: fn(&Inputs<f64>, &Pass, &mut Array4<f64>),
+    pub(crate) alter: fn(&Streams<f64>, &Pass, &mut Array4<f64>),
     /// The mechanism and the pass whose gradient it gives.
     pub(crate) gradient: fn(Variant, Pass) -> (Variant, Pass),
 }
@@ -57,7 +57,7 @@ impl Planted {
         self.inner.mechanism()
     }
 
-    fn shifted(&self, inputs: &Inputs<f64>, flat: &[f64]) -> Vec<f64> {
+    fn shifted(&self, inputs: &Streams<f64>, flat: &[f64]) -> Vec<f64> {
         let shift = (self.shift)(inputs);
         flat.iter().map(|x| x + shift).collect()
     }
@@ -90,21 +90,19 @@ impl Mechanism<f64> for Planted {
 
     fn forward(
         &self,
-        inputs: &Inputs<f64>,
+        inputs: &Streams<f64>,
         flat: &[f64],
         pass: &Pass,
     ) -> Result<Forward<f64>, Error> {
         let (mask, flat) = (&(self.mask)(inputs), self.shifted(inputs, flat));
-        let mut own = self
-            .inner()
-            .forward(&Inputs { mask, ..*inputs }, &flat, pass)?;
+        let mut own = self.inner().forward(&inputs.with_mask(mask), &flat, pass)?;
         (self.alter)(inputs, pass, &mut own.output);
         Ok(own)
     }
 
     fn backward(
         &self,
-        inputs: &Inputs<f64>,
+        inputs: &Streams<f64>,
         flat: &[f64],
         pass: &Pass,
         _: &Forward<f64>,
@@ -112,28 +110,26 @@ impl Mechanism<f64> for Planted {
     ) -> Result<Gradients<f64>, Error> {
         let (other, pass) = (self.gradient)(self.inner.clone(), *pass);
         let (mask, flat) = (&(self.mask)(inputs), self.shifted(inputs, flat));
-        let (other, inputs) = (other.mechanism(), Inputs { mask, ..*inputs });
+        let (other, inputs) = (other.mechanism(), inputs.with_mask(mask));
         let forward = other.forward(&inputs, &flat, &pass)?;
         other.backward(&inputs, &flat, &pass, &forward, cotangent)
     }
 
     fn inspect(
         &self,
-        inputs: &Inputs<f64>,
+        inputs: &Streams<f64>,
         flat: &[f64],
         pass: &Pass,
     ) -> Result<Inspection<f64>, Error> {
         let (mask, flat) = (&(self.mask)(inputs), self.shifted(inputs, flat));
-        let mut shown = self
-            .inner()
-            .inspect(&Inputs { mask, ..*inputs }, &flat, pass)?;
+        let mut shown = self.inner().inspect(&inputs.with_mask(mask), &flat, pass)?;
         (self.alter)(inputs, pass, &mut shown.weights);
         Ok(shown)
     }
 
     fn settings(
         &self,
-        inputs: &Inputs<f64>,
+        inputs: &Streams<f64>,
         flat: &[f64],
         pass: &Pass,
     ) -> Result<Settings<f64>, Error> {
@@ -202,32 +198,39 @@ impl Mechanism<f64> for Average {
         Ok(Vec::new())
     }
 
-    fn forward(&self, inputs: &Inputs<f64>, _: &[f64], _: &Pass) -> Result<Forward<f64>, Error> {
+    fn forward(&self, inputs: &Streams<f64>, _: &[f64], _: &Pass) -> Result<Forward<f64>, Error> {
         self.card.admit(inputs)?;
-        let penalty = inputs.v.mapv(|v| v * v).mean().expect("values");
-        let penalty = Array1::from_elem(inputs.v.dim().0, penalty);
-        Ok(Forward::new(Self::apply(inputs.v, false), penalty, ()))
+        let penalty = inputs.v().mapv(|v| v * v).mean().expect("values");
+        let penalty = Array1::from_elem(inputs.v().dim().0, penalty);
+        Ok(Forward::new(Self::apply(inputs.v(), false), penalty, ()))
     }
 
     fn backward(
         &self,
-        inputs: &Inputs<f64>,
+        inputs: &Streams<f64>,
         _: &[f64],
         _: &Pass,
         _: &Forward<f64>,
         cotangent: Cotangents<f64>,
     ) -> Result<Gradients<f64>, Error> {
-        let along = 2.0 * cotangent.penalty.sum() / inputs.v.len() as f64;
+        let along = 2.0 * cotangent.penalty.sum() / inputs.v().len() as f64;
         Ok(Gradients {
-            q: Array4::zeros(inputs.q.raw_dim()),
-            k: Array4::zeros(inputs.k.raw_dim()),
-            v: Self::apply(cotangent.output, true) + &inputs.v * along,
+            streams: vec![
+                Array4::zeros(inputs.q().raw_dim()),
+                Array4::zeros(inputs.k().raw_dim()),
+                Self::apply(cotangent.output, true) + &inputs.v() * along,
+            ],
             parameters: Vec::new(),
         })
     }
 
-    fn inspect(&self, inputs: &Inputs<f64>, _: &[f64], _: &Pass) -> Result<Inspection<f64>, Error> {
-        let (batch, heads, length, _) = inputs.v.dim();
+    fn inspect(
+        &self,
+        inputs: &Streams<f64>,
+        _: &[f64],
+        _: &Pass,
+    ) -> Result<Inspection<f64>, Error> {
+        let (batch, heads, length, _) = inputs.v().dim();
         let unit = |(_, _, i, j): (usize, usize, usize, usize)| f64::from(u8::from(i == j));
         let units = Array4::from_shape_fn((batch, heads, length, length), unit);
         Ok(Inspection {

@@ -20,8 +20,8 @@ use crate::conformance::the_future_does_not_matter::{
 };
 use crate::conformance::weights_are_distributions::rows_sum_as_claimed;
 use bochner_attention::{
-    Draws, IkanDirect, Inputs, Mask, Masks, Pass, Penalty, Preset, RbfOnly, Rows, Softmax, Support,
-    Symmetry,
+    Draws, IkanDirect, Mask, Masks, Pass, Penalty, Preset, RbfOnly, Rows, Softmax, Streams,
+    Support, Symmetry,
 };
 use ndarray::{Array2, Array4, Axis};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,15 +29,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 type Property = fn(&Case<f64>);
 
 /// The mask without its example's keys and queries, and with the others.
-fn inverted(inputs: &Inputs<f64>) -> Mask {
-    let (queries, keys) = (inputs.q.dim().2, inputs.k.dim().2);
+fn inverted(inputs: &Streams<f64>) -> Mask {
+    let (queries, keys) = (inputs.q().dim().2, inputs.k().dim().2);
     let is_masked = |(i, j)| !inputs.mask.keeps(0, i, j, queries, keys);
     Mask::none().with_matrix(Array2::from_shape_fn((queries, keys), is_masked).view())
 }
 
 /// A causal mask that aligns the first query with the first key, not the last with the last.
-fn from_the_start(inputs: &Inputs<f64>) -> Mask {
-    let shape = (inputs.q.dim().2, inputs.k.dim().2);
+fn from_the_start(inputs: &Streams<f64>) -> Mask {
+    let shape = (inputs.q().dim().2, inputs.k().dim().2);
     match inputs.mask.is_causal() {
         false => inputs.mask.clone(),
         true => Mask::none().with_matrix(Array2::from_shape_fn(shape, |(i, j)| j <= i).view()),
@@ -45,16 +45,16 @@ fn from_the_start(inputs: &Inputs<f64>) -> Mask {
 }
 
 /// Scales each row as if its masked keys counted in the sum that weights are divided by.
-fn masked_keys_count(inputs: &Inputs<f64>, _: &Pass, x: &mut Array4<f64>) {
-    let (queries, keys) = (inputs.q.dim().2, inputs.k.dim().2);
+fn masked_keys_count(inputs: &Streams<f64>, _: &Pass, x: &mut Array4<f64>) {
+    let (queries, keys) = (inputs.q().dim().2, inputs.k().dim().2);
     for ((b, _, i, _), x) in x.indexed_iter_mut() {
         let kept = (0..keys).filter(|&j| inputs.mask.keeps(b, i, j, queries, keys));
         *x *= kept.count() as f64 / keys as f64;
     }
 }
 
-fn mean_of_all_keys(inputs: &Inputs<f64>) -> f64 {
-    inputs.k.mean().unwrap()
+fn mean_of_all_keys(inputs: &Streams<f64>) -> f64 {
+    inputs.k().mean().unwrap()
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn by_the_property_that_is_there_for_it() {
         ),
         (
             "masked values are multiplied by zero",
-            altered(|inputs, _, x| *x += 0.0 * inputs.v.sum()),
+            altered(|inputs, _, x| *x += 0.0 * inputs.v().sum()),
             the_unseen_does_not_matter,
         ),
         (
@@ -187,12 +187,12 @@ fn by_the_property_that_is_there_for_it() {
         ),
         (
             "keys have an order",
-            altered(|inputs, _, x| *x *= inputs.k[[0, 0, 0, 0]]),
+            altered(|inputs, _, x| *x *= inputs.k()[[0, 0, 0, 0]]),
             keys_have_no_order,
         ),
         (
             "queries have an order",
-            altered(|inputs, _, x| *x *= inputs.q[[0, 0, 0, 0]]),
+            altered(|inputs, _, x| *x *= inputs.q()[[0, 0, 0, 0]]),
             queries_have_no_order,
         ),
         ("points know padded keys", shifted(), keys_can_be_padded),

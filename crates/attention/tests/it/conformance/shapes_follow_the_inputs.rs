@@ -18,9 +18,9 @@ fn outputs_weights_and_gradients_have_the_shapes_of_the_inputs() {
                 assert_eq!(weights.shape(), [BATCH, HEADS, queries, keys]);
             }
             let gradients = case.gradients(&example, &mask, &TRAINING);
-            assert_eq!(gradients.q.shape(), example.q.shape());
-            assert_eq!(gradients.k.shape(), example.k.shape());
-            assert_eq!(gradients.v.shape(), example.v.shape());
+            assert_eq!(gradients.streams[0].shape(), example.q.shape());
+            assert_eq!(gradients.streams[1].shape(), example.k.shape());
+            assert_eq!(gradients.streams[2].shape(), example.v.shape());
             assert_eq!(gradients.parameters.len(), case.parameters.len());
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{PASS, WIDTH, array, build, sequence, variants};
 use bochner_attention::{
-    IkanDirect, Inputs, Mask, MultiHead, MultiHeadConfig, Pass, Projection, Softmax, Workspace,
+    IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass, Projection, Softmax, Streams, Workspace,
 };
 use bochner_nn::Parameters;
 use bochner_numerics::Tolerance;
@@ -42,12 +42,7 @@ fn expected(
     let heads = layer.config().heads;
     let [q, k, v] = [(0, query), (1, memory), (2, memory)]
         .map(|(i, x)| split(mapped(&layer.maps[i], x), heads));
-    let inputs = Inputs {
-        q: q.view(),
-        k: k.view(),
-        v: v.view(),
-        mask,
-    };
+    let inputs = Streams::new([q.view(), k.view(), v.view()], mask);
     let mut kernel = vec![0.0; layer.kernel.shape().0];
     layer.kernel.copy_into(&mut kernel);
     let mechanism = layer.config().variant.mechanism::<f64>();
