@@ -1,7 +1,5 @@
 //! The trainable layer on the tape of dfdx.
 
-mod composed;
-
 mod decoding_continues_the_sequence;
 mod inference_is_the_layer;
 mod it_agrees_with_composed_operations;
