@@ -55,6 +55,10 @@ pub struct Pair<'a> {
     pub b: usize,
     /// The head.
     pub m: usize,
+    /// The position of the query.
+    pub i: usize,
+    /// The position of the key.
+    pub j: usize,
     /// The query.
     pub q: ArrayView1<'a, f64>,
     /// The key.
@@ -141,6 +145,8 @@ impl Reference {
                 row[j] = weight(Pair {
                     b,
                     m,
+                    i,
+                    j,
                     q: inputs.q().slice(s![b, m, i, ..]),
                     k: inputs.k().slice(s![b, m, j, ..]),
                     index: first + j as u64,

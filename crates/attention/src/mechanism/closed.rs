@@ -1,6 +1,8 @@
 //! What the mechanisms without parameters share: a similarity in closed form and a magnitude.
 
 use crate::attend::{Saved, attend_saving, weights};
+#[cfg(feature = "conformance")]
+use crate::conformance::{Conformance, Pair, Reference};
 use crate::error::Error;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams};
 use crate::{Card, Cost, Form, Mask, Settings};
@@ -14,7 +16,7 @@ use std::marker::PhantomData;
 pub(super) const COST: Option<Cost> = Some(Cost(&[[2, 1, 0, 0], [1, 2, 0, 0]]));
 
 /// A mechanism by its settings: everything else follows.
-pub(super) trait Closed: Debug + Send + Sync + 'static {
+pub(super) trait Closed: Clone + Debug + Default + Send + Sync + 'static {
     const CARD: Card;
 
     /// The settings without a pass's dropout.
@@ -23,6 +25,47 @@ pub(super) trait Closed: Debug + Send + Sync + 'static {
     /// Checks the settings, if there are any.
     fn check(&self) -> Result<(), Error> {
         Ok(())
+    }
+
+    /// The weight of a pair before normalisation, straight from the formula.
+    #[cfg(feature = "conformance")]
+    fn weight(&self, pair: &Pair) -> f64;
+
+    /// The settings that tests try.
+    #[cfg(feature = "conformance")]
+    fn examples() -> Vec<Self> {
+        vec![Self::default()]
+    }
+
+    /// Settings that must be refused, with the name of what is wrong.
+    #[cfg(feature = "conformance")]
+    fn refused() -> Vec<(&'static str, Self)> {
+        Vec::new()
+    }
+
+    /// The settings with their numbers drawn from all that is allowed.
+    #[cfg(feature = "conformance")]
+    fn extreme(&self, _: &mut dyn RngCore) -> Self {
+        self.clone()
+    }
+}
+
+#[cfg(feature = "conformance")]
+impl<C: Closed> Conformance for C {
+    fn examples() -> Vec<Self> {
+        C::examples()
+    }
+
+    fn refused() -> Vec<(&'static str, Self)> {
+        C::refused()
+    }
+
+    fn extreme(&self, rng: &mut dyn RngCore) -> Self {
+        self.extreme(rng)
+    }
+
+    fn reference(&self, inputs: &Streams<f64>, _: &[f64], pass: &Pass) -> Result<Reference, Error> {
+        Reference::by_weight(inputs, pass, |pair| self.weight(&pair))
     }
 }
 

@@ -1,6 +1,8 @@
 //! Expsin: a similarity that repeats itself with the distance.
 
 use super::closed::{COST, Closed};
+#[cfg(feature = "conformance")]
+use crate::conformance::{Pair, power_of_ten};
 use crate::error::{Error, period};
 use crate::{Card, Magnitude, Mask, Settings};
 use bochner_numerics::Real;
@@ -51,39 +53,26 @@ impl Closed for Expsin {
     fn check(&self) -> Result<(), Error> {
         period(self.period)
     }
-}
 
-#[cfg(feature = "conformance")]
-mod conformance {
-    use super::Expsin;
-    use crate::conformance::*;
-    use std::f64::consts::PI;
+    #[cfg(feature = "conformance")]
+    fn weight(&self, pair: &Pair) -> f64 {
+        let angle = std::f64::consts::PI * pair.square_distance().sqrt() / self.period;
+        (-2.0 * angle.sin().powi(2) / pair.root() + pair.magnitude(2.0)).exp()
+    }
 
-    impl Conformance for Expsin {
-        fn examples() -> Vec<Self> {
-            [1.0, 2.5].map(|period| Self { period }).into()
-        }
+    #[cfg(feature = "conformance")]
+    fn examples() -> Vec<Self> {
+        [1.0, 2.5].map(|period| Self { period }).into()
+    }
 
-        fn refused() -> Vec<(&'static str, Self)> {
-            [0.0, 1e31].map(|period| ("period", Self { period })).into()
-        }
+    #[cfg(feature = "conformance")]
+    fn refused() -> Vec<(&'static str, Self)> {
+        [0.0, 1e31].map(|period| ("period", Self { period })).into()
+    }
 
-        fn extreme(&self, rng: &mut dyn RngCore) -> Self {
-            Self {
-                period: power_of_ten(rng, -30.0..30.0),
-            }
-        }
-
-        fn reference(
-            &self,
-            inputs: &Streams<f64>,
-            _: &[f64],
-            pass: &Pass,
-        ) -> Result<Reference, Error> {
-            Reference::by_weight(inputs, pass, |pair| {
-                let sine = (PI * pair.square_distance().sqrt() / self.period).sin();
-                (-2.0 * sine.powi(2) / pair.root() + pair.magnitude(2.0)).exp()
-            })
-        }
+    #[cfg(feature = "conformance")]
+    fn extreme(&self, rng: &mut dyn rand::RngCore) -> Self {
+        let period = power_of_ten(rng, -30.0..30.0);
+        Self { period }
     }
 }

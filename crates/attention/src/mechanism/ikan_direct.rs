@@ -111,19 +111,15 @@ impl<T: Real> Mechanism<T> for IkanDirect {
     }
 
     fn with_points(&self, points: usize) -> Result<Variant, Error> {
-        Ok(Self {
-            points,
-            ..self.clone()
-        }
-        .into())
+        let mut own = self.clone();
+        own.points = points;
+        Ok(own.into())
     }
 
     fn with_form(&self, form: Form) -> Result<Variant, Error> {
-        Ok(Self {
-            form,
-            ..self.clone()
-        }
-        .into())
+        let mut own = self.clone();
+        own.form = form;
+        Ok(own.into())
     }
 
     fn validate(&self) -> Result<(), Error> {
@@ -198,48 +194,40 @@ mod conformance {
 
     impl Conformance for IkanDirect {
         fn examples() -> Vec<Self> {
+            let mut usual = Self::default();
             // A floor that finite differences can see across.
-            let (points, floor) = (4, 1e-2);
-            let own = |p| Self {
-                p,
-                points,
-                floor,
-                ..Self::default()
-            };
+            (usual.points, usual.floor) = (4, 1e-2);
+            let p = |p| Self { p, ..usual.clone() };
             let stationarity = Stationarity::Stationary;
-            let paper = [0.5, 1.0, 2.0, 3.0].map(own);
             let stationary = Self {
                 stationarity,
-                ..own(3.0)
+                ..p(3.0)
             };
-            let released = |direct: &Self| Self {
-                preset: Preset::Released,
-                ..direct.clone()
-            };
-            let all = [&paper[..], &[stationary]].concat();
-            all.iter().map(released).chain(all.clone()).collect()
+            let paper = [p(0.5), p(1.0), p(2.0), p(3.0), stationary];
+            let mut released = paper.clone();
+            released
+                .iter_mut()
+                .for_each(|own| own.preset = Preset::Released);
+            [paper, released].concat()
         }
 
         fn refused() -> Vec<(&'static str, Self)> {
-            let of = |(name, value)| {
-                let mut settings = Self::default();
-                *if name == "p" {
-                    &mut settings.p
-                } else {
-                    &mut settings.floor
-                } = value;
-                (name, settings)
+            let of = |p, floor| Self {
+                p,
+                floor,
+                ..Self::default()
             };
-            SquaredKernel::REFUSED.map(of).into()
+            vec![
+                ("p", of(0.0, 0.1)),
+                ("p", of(-1.0, 0.1)),
+                ("floor", of(2.0, -1e-9)),
+            ]
         }
 
         fn extreme(&self, rng: &mut dyn RngCore) -> Self {
-            let (p, floor) = self.kernel().extreme(rng);
-            Self {
-                p,
-                floor,
-                ..self.clone()
-            }
+            let mut own = self.clone();
+            (own.p, own.floor) = self.kernel().extreme(rng);
+            own
         }
 
         fn reference(

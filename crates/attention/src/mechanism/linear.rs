@@ -1,6 +1,8 @@
 //! The linear kernel, squared.
 
 use super::closed::{COST, Closed};
+#[cfg(feature = "conformance")]
+use crate::conformance::Pair;
 use crate::{Card, Magnitude, Mask, Settings};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
@@ -35,27 +37,9 @@ impl Closed for Linear {
             ..Settings::linear(mask)
         }
     }
-}
 
-#[cfg(feature = "conformance")]
-mod conformance {
-    use super::Linear;
-    use crate::conformance::*;
-
-    impl Conformance for Linear {
-        fn examples() -> Vec<Self> {
-            vec![Self {}]
-        }
-
-        fn reference(
-            &self,
-            inputs: &Streams<f64>,
-            _: &[f64],
-            pass: &Pass,
-        ) -> Result<Reference, Error> {
-            Reference::by_weight(inputs, pass, |pair| {
-                (pair.q.dot(&pair.k) / pair.root()).powi(2) * pair.magnitude(2.0).exp()
-            })
-        }
+    #[cfg(feature = "conformance")]
+    fn weight(&self, pair: &Pair) -> f64 {
+        (pair.q.dot(&pair.k) / pair.root()).powi(2) * pair.magnitude(2.0).exp()
     }
 }

@@ -71,9 +71,10 @@ pub fn find(name: &str) -> Option<Variant> {
 
 /// An attention mechanism: from queries, keys, values and its own parameters to an output.
 ///
-/// One file under `mechanism/` implements it, one line in the registry makes it known; the
-/// conformance tests, the trainable layer and the experiments need nothing else. Parameters travel
-/// as one flat slice, laid out by [`Mechanism::parameters`].
+/// One file under `mechanism/` implements it and brings its [`Card`], its examples and its plain
+/// reference; one line in the list makes it known. The tests, the golden checker, the benchmarks, the
+/// trainable layer and the experiments need nothing else. Parameters travel as one flat slice, laid out
+/// by [`Mechanism::parameters`].
 ///
 /// ```
 /// use bochner_attention::{Cotangents, Streams, Mask, Mechanism, Pass, find};

@@ -1,6 +1,8 @@
 //! The RBF kernel alone: softmax attention without its magnitude.
 
 use super::closed::{COST, Closed};
+#[cfg(feature = "conformance")]
+use crate::conformance::Pair;
 use crate::{Card, Mask, Settings};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
@@ -28,27 +30,9 @@ impl Closed for RbfOnly {
     fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {
         Settings::rbf(mask)
     }
-}
 
-#[cfg(feature = "conformance")]
-mod conformance {
-    use super::RbfOnly;
-    use crate::conformance::*;
-
-    impl Conformance for RbfOnly {
-        fn examples() -> Vec<Self> {
-            vec![Self {}]
-        }
-
-        fn reference(
-            &self,
-            inputs: &Streams<f64>,
-            _: &[f64],
-            pass: &Pass,
-        ) -> Result<Reference, Error> {
-            Reference::by_weight(inputs, pass, |pair| {
-                (-pair.square_distance() / (2.0 * pair.root())).exp()
-            })
-        }
+    #[cfg(feature = "conformance")]
+    fn weight(&self, pair: &Pair) -> f64 {
+        (-pair.square_distance() / (2.0 * pair.root())).exp()
     }
 }

@@ -1,6 +1,8 @@
 //! Softmax attention: an RBF similarity times the magnitude at p = 2 (Proposition 1).
 
 use super::closed::{COST, Closed};
+#[cfg(feature = "conformance")]
+use crate::conformance::Pair;
 use crate::{Card, Mask, Settings};
 use bochner_numerics::Real;
 use serde::{Deserialize, Serialize};
@@ -28,27 +30,9 @@ impl Closed for Softmax {
     fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {
         Settings::softmax(mask)
     }
-}
 
-#[cfg(feature = "conformance")]
-mod conformance {
-    use super::Softmax;
-    use crate::conformance::*;
-
-    impl Conformance for Softmax {
-        fn examples() -> Vec<Self> {
-            vec![Self {}]
-        }
-
-        fn reference(
-            &self,
-            inputs: &Streams<f64>,
-            _: &[f64],
-            pass: &Pass,
-        ) -> Result<Reference, Error> {
-            Reference::by_weight(inputs, pass, |pair| {
-                (pair.q.dot(&pair.k) / pair.root()).exp()
-            })
-        }
+    #[cfg(feature = "conformance")]
+    fn weight(&self, pair: &Pair) -> f64 {
+        (pair.q.dot(&pair.k) / pair.root()).exp()
     }
 }

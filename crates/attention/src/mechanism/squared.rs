@@ -221,10 +221,6 @@ mod conformance {
     use rand::Rng;
 
     impl SquaredKernel {
-        /// Numbers of the kernel out of their ranges, each with its name.
-        pub(in crate::mechanism) const REFUSED: [(&'static str, f64); 3] =
-            [("p", 0.0), ("p", -1.0), ("floor", -1e-9)];
-
         /// p and the floor, each drawn anew or not.
         pub(in crate::mechanism) fn extreme(&self, rng: &mut dyn RngCore) -> (f64, f64) {
             let p = power_of_ten(rng, -2.0..1.3);

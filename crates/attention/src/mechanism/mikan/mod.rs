@@ -405,19 +405,15 @@ impl<T: Real> Mechanism<T> for Mikan {
     }
 
     fn with_points(&self, points: usize) -> Result<Variant, Error> {
-        Ok(Self {
-            points,
-            ..self.clone()
-        }
-        .into())
+        let mut own = self.clone();
+        own.points = points;
+        Ok(own.into())
     }
 
     fn with_form(&self, form: Form) -> Result<Variant, Error> {
-        Ok(Self {
-            form,
-            ..self.clone()
-        }
-        .into())
+        let mut own = self.clone();
+        own.form = form;
+        Ok(own.into())
     }
 
     fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
@@ -487,77 +483,64 @@ mod conformance {
 
     impl Conformance for Mikan {
         fn examples() -> Vec<Self> {
+            let mut usual = Self::default();
             // A floor that finite differences can see across.
-            let usual = Self {
-                p: 3.0,
-                points: 4,
-                floor: 1e-2,
-                ..Self::default()
+            (usual.p, usual.points, usual.floor) = (3.0, 4, 1e-2);
+            let changed = |own: &Self, change: &dyn Fn(&mut Self)| {
+                let mut own = own.clone();
+                change(&mut own);
+                own
             };
-            let copulas = [Copula::Independent, Copula::Free, Copula::Amortised];
-            let kernels = [Stationarity::Stationary, Stationarity::Nonstationary];
-            let posteriors = [Posterior::Inferred, Posterior::Unconditional];
             let mut all = Vec::new();
-            for (copula, stationarity) in copulas.into_iter().flat_map(|c| kernels.map(|k| (c, k)))
-            {
-                let own = Self {
-                    copula,
-                    stationarity,
-                    ..usual.clone()
-                };
-                all.extend(posteriors.map(|posterior| Self {
-                    posterior,
-                    ..own.clone()
-                }));
-                all.push(Self {
-                    draws: 3,
-                    ..own.clone()
-                });
-                all.push(Self { p: 2.0, ..own });
+            for copula in [Copula::Independent, Copula::Free, Copula::Amortised] {
+                for stationarity in [Stationarity::Stationary, Stationarity::Nonstationary] {
+                    let own = Self {
+                        copula,
+                        stationarity,
+                        ..usual.clone()
+                    };
+                    all.push(changed(&own, &|own| own.p = 2.0));
+                    all.push(changed(&own, &|own| own.draws = 3));
+                    all.push(changed(&own, &|own| {
+                        own.posterior = Posterior::Unconditional
+                    }));
+                    all.push(own);
+                }
             }
             for (p, beta) in [(0.5, 0.1), (1.0, 0.1), (2.0, 0.0)] {
-                all.push(Self {
-                    p,
-                    beta,
-                    ..usual.clone()
-                });
+                all.push(changed(&usual, &|own| (own.p, own.beta) = (p, beta)));
             }
-            let released = |mikan: &Self| Self {
-                preset: Preset::Released,
-                ..mikan.clone()
-            };
-            all.extend(all.clone().iter().map(released));
-            all.retain(|mikan| Mechanism::<f64>::validate(mikan).is_ok());
+            let mut released = all.clone();
+            released
+                .iter_mut()
+                .for_each(|own| own.preset = Preset::Released);
+            all.append(&mut released);
+            all.retain(|own| Mechanism::<f64>::validate(own).is_ok());
             all
         }
 
         fn refused() -> Vec<(&'static str, Self)> {
-            let own = [("prior_std", 0.0), ("beta", -1.0), ("slope", -0.1)];
-            let of = |(name, value): (&'static str, f64)| {
-                let mut settings = Self::default();
-                *match name {
-                    "p" => &mut settings.p,
-                    "floor" => &mut settings.floor,
-                    "prior_std" => &mut settings.prior_std,
-                    "beta" => &mut settings.beta,
-                    _ => &mut settings.slope,
-                } = value;
-                (name, settings)
+            type Change = fn(&mut Mikan);
+            let changes: [(&'static str, Change); 6] = [
+                ("p", |own| own.p = 0.0),
+                ("p", |own| own.p = -1.0),
+                ("floor", |own| own.floor = -1e-9),
+                ("prior_std", |own| own.prior_std = 0.0),
+                ("beta", |own| own.beta = -1.0),
+                ("slope", |own| own.slope = -0.1),
+            ];
+            let of = |(name, change): (&'static str, Change)| {
+                let mut own = Self::default();
+                change(&mut own);
+                (name, own)
             };
-            SquaredKernel::REFUSED
-                .into_iter()
-                .chain(own)
-                .map(of)
-                .collect()
+            changes.map(of).into()
         }
 
         fn extreme(&self, rng: &mut dyn RngCore) -> Self {
-            let (p, floor) = self.kernel().extreme(rng);
-            Self {
-                p,
-                floor,
-                ..self.clone()
-            }
+            let mut own = self.clone();
+            (own.p, own.floor) = self.kernel().extreme(rng);
+            own
         }
 
         /// The draw is the mechanism's own, which has tests of its own.

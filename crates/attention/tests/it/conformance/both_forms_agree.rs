@@ -2,10 +2,8 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::{Plain, Similarity};
-use bochner_attention::{
-    AttentionGradients, Error, Form, IkanDirect, Magnitude, Mask, Points, attend, attend_vjp,
-};
-use bochner_numerics::{Real, Tolerance, relative_error};
+use bochner_attention::{AttentionGradients, Form, Magnitude, Mask, Points, attend, attend_vjp};
+use bochner_numerics::{Real, Tolerance};
 use ndarray::{Array4, ArrayBase, Data, Dimension, s};
 
 /// High enough for `f32`: where a query sees one key only, near a zero of f, the linear-time form's
@@ -180,28 +178,4 @@ fn a_late_large_key() {
             );
         }
     }
-}
-
-/// A form that a mask rules out is refused where it is asked for, and only there.
-#[test]
-fn the_form_is_the_setting() {
-    let example = Example::<f64>::new(5, 6);
-    let matrix = ndarray::Array2::from_elem((5, 6), true);
-    let mask = Mask::none().with_matrix(matrix.view());
-    let output = |form: Form, mask: &Mask| {
-        let direct = IkanDirect {
-            form,
-            ..IkanDirect::default()
-        };
-        let case = Case::of(direct.into());
-        case.forward(&example, mask, &EVALUATION)
-    };
-    assert!(output(Form::Automatic, &mask).is_ok());
-    let refused = output(Form::LinearTime, &mask).unwrap_err();
-    assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
-    let [pairs, linear] =
-        [Form::Quadratic, Form::LinearTime].map(|form| output(form, &Mask::none()).unwrap().output);
-    let (pairs, linear) = (pairs.as_slice().unwrap(), linear.as_slice().unwrap());
-    assert!(relative_error(linear, pairs) < 1e-9);
-    assert_ne!(linear, pairs, "the other form rounds differently");
 }

@@ -58,7 +58,7 @@ pub(crate) fn points_are_as_claimed(case: &Case<f64>) {
 }
 
 /// The linear-time form agrees with that of pairs, gradients included, or is refused.
-pub(crate) fn the_linear_form_is_as_claimed(case: &Case<f64>) {
+pub(crate) fn linear_form_is_as_claimed(case: &Case<f64>) {
     let forms = [Form::Quadratic, Form::LinearTime].map(|form| case.mechanism().with_form(form));
     let [pairs, linear] = match forms {
         [Ok(pairs), Ok(linear)] => [pairs, linear].map(|form| {
@@ -86,6 +86,8 @@ pub(crate) fn the_linear_form_is_as_claimed(case: &Case<f64>) {
         };
         let [want, got] = [&pairs, &linear].map(|form| forward(form).unwrap().output);
         near(&got, &want, Tolerance::outputs::<f64>());
+        // Two forms round differently.
+        assert_ne!(got, want, "{label}: one form is computed twice");
         let [want, got] = [&pairs, &linear].map(|form| form.gradients(example, mask, &EVALUATION));
         for (got, want) in [
             (&got.streams[0], &want.streams[0]),
@@ -100,7 +102,7 @@ pub(crate) fn the_linear_form_is_as_claimed(case: &Case<f64>) {
 }
 
 /// A decoder in linear time keeps a state that does not grow, or is refused.
-pub(crate) fn the_state_is_as_claimed(case: &Case<f64>) {
+pub(crate) fn state_is_as_claimed(case: &Case<f64>) {
     let size = DecoderSize {
         batch: BATCH,
         heads: HEADS,
@@ -127,7 +129,7 @@ pub(crate) fn the_state_is_as_claimed(case: &Case<f64>) {
 }
 
 /// What one example gives does not depend on the others, to the bit, but for a penalty of the batch.
-pub(crate) fn the_penalty_is_as_claimed(case: &Case<f64>) {
+pub(crate) fn penalty_is_as_claimed(case: &Case<f64>) {
     let (example, mask) = (case.example(5, 6), Mask::none());
     let mut other = example.clone();
     for x in [&mut other.q, &mut other.k, &mut other.v] {
@@ -154,9 +156,9 @@ fn for_every_mechanism() {
         masks_are_taken_as_claimed(&case);
         weights_are_shown_as_claimed(&case);
         points_are_as_claimed(&case);
-        the_linear_form_is_as_claimed(&case);
-        the_state_is_as_claimed(&case);
-        the_penalty_is_as_claimed(&case);
+        linear_form_is_as_claimed(&case);
+        state_is_as_claimed(&case);
+        penalty_is_as_claimed(&case);
     }
 }
 

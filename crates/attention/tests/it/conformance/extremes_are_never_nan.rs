@@ -113,8 +113,14 @@ impl Extreme {
         let variant = draws.one_of(examples).extreme(&mut draws.0);
         let [batch, heads, queries, keys, width, value_width] =
             [2, 2, 4, 4, 3, 2].map(|n| draws.below(n) + 1);
-        let causal = variant.card().causal.is_yes();
-        let mask = draws.mask([batch, queries, keys], causal);
+        let card = variant.card();
+        let queries = if card.cross.is_yes() { queries } else { keys };
+        let mask = draws.mask([batch, queries, keys], card.causal.is_yes());
+        let mask = if card.takes(&mask) {
+            mask
+        } else {
+            Mask::none()
+        };
         let inputs = [(queries, width), (keys, width), (keys, value_width)]
             .map(|(time, width)| draws.array([batch, heads, time, width]));
         let [mut q, k, v] = inputs;

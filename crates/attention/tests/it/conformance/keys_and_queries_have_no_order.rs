@@ -87,7 +87,7 @@ fn follows(case: &Case<f64>, orders: [&[usize]; 3]) -> bool {
 }
 
 /// A card claims the largest symmetry that there is, and no other.
-pub(crate) fn the_symmetry_is_the_one_claimed(case: &Case<f64>) {
+pub(crate) fn symmetry_is_as_claimed(case: &Case<f64>) {
     let (stay, shift) = ([0, 1, 2, 3, 4, 5], [2, 3, 4, 5, 0, 1]);
     let permutations = follows(case, [&stay, &KEYS, &KEYS]);
     let shifts = follows(case, [&shift, &shift, &shift]);
@@ -104,7 +104,7 @@ pub(crate) fn the_symmetry_is_the_one_claimed(case: &Case<f64>) {
 
 #[test]
 fn of_every_mechanism() {
-    cases().iter().for_each(the_symmetry_is_the_one_claimed);
+    cases().iter().for_each(symmetry_is_as_claimed);
 }
 
 #[test]

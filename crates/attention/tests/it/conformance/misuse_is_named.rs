@@ -54,7 +54,7 @@ fn shapes_that_do_not_fit() {
     let example = Example::<f64>::new(3, 4);
     let mask = Mask::none();
     let expect = |other: Example<f64>, what: &str| {
-        for case in cases::<f64>() {
+        for case in cases::<f64>().iter().filter(|case| case.has_pairs()) {
             let got = case.forward(&other, &mask, &EVALUATION).unwrap_err();
             assert!(got.to_string().contains(what), "{}: {got}", case.name);
         }
@@ -106,13 +106,13 @@ fn masks_and_parameters_that_do_not_fit() {
                 ..
             })
         );
-        assert!(named, "{}", case.name);
+        assert!(named || !case.has_pairs(), "{}", case.name);
     }
 }
 
 #[test]
 fn the_forward_pass_of_another_mechanism() {
-    let example = Example::<f64>::new(3, 4);
+    let example = Example::<f64>::new(4, 4);
     let mask = Mask::none();
     let cases = cases::<f64>();
     for case in &cases {

@@ -57,10 +57,10 @@ fn keys_and_values_that_no_query_sees() {
 /// dropped.
 #[test]
 fn a_loud_key_that_no_query_sees() {
-    let mut seen = ndarray::Array2::from_elem((5, 6), true);
+    let mut seen = ndarray::Array2::from_elem((6, 6), true);
     seen.column_mut(2).fill(false);
     let mask = Mask::none().with_matrix(seen.view());
-    let example = Example::<f64>::new(5, 6);
+    let example = Example::<f64>::new(6, 6);
     let mut loud = example.clone();
     loud.k.slice_mut(s![.., .., 2, ..]).fill(40.0);
     let cases = cases::<f64>().into_iter();
@@ -95,8 +95,8 @@ fn the_future() {
 /// A query that sees no key has no influence, whatever it is.
 #[test]
 fn queries_that_see_nothing() {
-    let mask = Mask::none().with_matrix(matrix(5, 6).view());
-    let example = Example::<f64>::new(5, 6);
+    let mask = Mask::none().with_matrix(matrix(6, 6).view());
+    let example = Example::<f64>::new(6, 6);
     for case in cases::<f64>()
         .iter()
         .filter(|case| !case.sees_everything() && case.card.takes(&mask))
@@ -116,7 +116,7 @@ fn queries_that_see_nothing() {
 #[test]
 fn a_kept_nan_shows() {
     let mask = Mask::none().with_key_lengths(vec![5, 6]);
-    let mut example = Example::<f64>::new(5, 6);
+    let mut example = Example::<f64>::new(6, 6);
     example.v[[0, 0, 4, 0]] = f64::NAN;
     for case in cases::<f64>().iter().filter(|case| case.card.takes(&mask)) {
         assert!(!is_clean(&case.output(&example, &mask, &EVALUATION)));

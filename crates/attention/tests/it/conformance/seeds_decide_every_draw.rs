@@ -41,7 +41,7 @@ pub(crate) fn draws_are_as_claimed(case: &Case<f64>) {
     assert_eq!(nothing, case.card.draws == Draws::Nothing, "{}", case.name);
     // Weights of pairs are dropped.
     let differs = trained(1, 0.3).0 != trained(2, 0.3).0;
-    assert_eq!(differs, case.has_pairs(), "{}", case.name);
+    assert!(differs || !case.has_pairs(), "{}", case.name);
 }
 
 #[test]
