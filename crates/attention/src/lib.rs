@@ -85,7 +85,8 @@
 //! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`] | their settings |
 //! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | what the kernel family can choose, from `bochner-spectral` |
 //! | `MultiHead` | the trainable layer (feature `dfdx`) |
-//! | `MultiHeadInference`, `MultiHeadDecoder` | the same as it stands, without a tape |
+//! | `MultiHeadInference`, `MultiHeadDecoder`, `MultiHeadCrossDecoder` | the layer as it stands, without a tape |
+//! | [`Streams`], [`Stream`] | what a layer gives a mechanism, as its card asks |
 
 mod attend;
 mod blocks;
