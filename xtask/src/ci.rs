@@ -157,7 +157,7 @@ impl Tests {
         }])
     }
 
-    /// The crate with the unsafe code in Miri, where a nightly toolchain has it: small sizes on every
+    /// The crate with the unsafe code, and attention's engine on it, in Miri, where a nightly toolchain has it: small sizes on every
     /// instruction set that Miri knows, which it takes for there if they are compiled for.
     fn miri(&self) -> Ending {
         // Without an input it asks for no permission to install what it lacks.
@@ -166,12 +166,13 @@ impl Tests {
             println!("Miri (rustup: nightly with miri and rust-src) is not installed: left out");
             return Ok(ExitCode::SUCCESS);
         }
-        let test = |flags: &str, arguments: &[&str]| {
-            let mut command = in_miri(&["test", "--package", "bochner-numerics"]);
+        let test_of = |package: &str, flags: &str, arguments: &[&str]| {
+            let mut command = in_miri(&["test", "--package", package]);
             // The standard library's functions without the errors that Miri gives them at random.
             let flags = format!("-Zmiri-deterministic-floats -Zmiri-disable-isolation {flags}");
             self.run(command.args(arguments).env("MIRIFLAGS", flags))
         };
+        let test = |flags: &str, arguments: &[&str]| test_of("bochner-numerics", flags, arguments);
         // Rayon's threads outlive the tests, and what they share keeps to the newer rules of borrowing.
         let rayon = "-Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-ignore-leaks";
         let without = ["--skip", "parallel::", "--skip", "operations::"];
@@ -179,6 +180,14 @@ impl Tests {
             &|| test("", &[&["--lib", "--"][..], &without].concat()),
             &|| test("", &["--doc", "--", "allocations::", "memory::"]),
             &|| test(rayon, &["--lib", "--", "parallel::"]),
+            // The engine is safe code over numerics' unsafe code.
+            &|| {
+                test_of(
+                    "bochner-attention",
+                    rayon,
+                    &["--no-default-features", "--lib"],
+                )
+            },
         ])
     }
 }

@@ -250,3 +250,65 @@ pub fn weights<T: Real>(
     let call = Arguments::new(q, k, k, settings, &workspace)?;
     Ok(settings.kernel().weights(&call))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Decoder, DecoderSize, Form, Magnitude, Points};
+    use bochner_numerics::{Seed, standard_normal};
+
+    /// Every kernel and form once, small enough for Miri.
+    #[test]
+    fn forms_and_decoders_agree_at_a_small_size() {
+        let (length, causal) = (3, Mask::none().with_causality());
+        let mut stream = Seed::new(1).stream("attention");
+        let mut random = |shape: [usize; 4]| {
+            Array4::<f64>::from_shape_simple_fn(shape, || standard_normal(&mut stream))
+        };
+        let [q, k, v] = [2, 2, 3].map(|width| random([1, 2, length, width]));
+        let w = random([1, 2, 2, 2]);
+        let squared = Settings::squared(Points::Stationary { w: w.view() }, 1e-2, &causal);
+        let in_linear_time = Settings {
+            form: Form::LinearTime,
+            ..squared.clone()
+        };
+        let all = [
+            Settings::softmax(&causal),
+            Settings::rbf(&causal),
+            Settings::expsin(1.3, &causal),
+            Settings::linear(&causal),
+            squared,
+            in_linear_time,
+        ];
+        let (q, k, v) = (q.view(), k.view(), v.view());
+        let (batch, heads) = (1, 2);
+        let size = DecoderSize {
+            batch,
+            heads,
+            width: 2,
+            value_width: 3,
+        };
+        let mut gradients = Vec::new();
+        for settings in all {
+            let settings = Settings {
+                magnitude: Magnitude::Norm { p: 1.5 },
+                ..settings
+            };
+            let attended = attend(q, k, v, &settings).unwrap();
+            let decoded = Decoder::new(&settings, size).unwrap().step(q, k, v);
+            let difference = decoded.unwrap() - &attended.output;
+            assert!(difference.iter().all(|x| x.abs() < 1e-12), "{settings:?}");
+            gradients.push(attend_vjp(&attended, attended.output.view()).unwrap());
+        }
+        let [.., pairs, sums] = &gradients[..] else {
+            panic!("two forms of the squared kernel");
+        };
+        for (pairs, sums) in [
+            (&pairs.q, &sums.q),
+            (&pairs.k, &sums.k),
+            (&pairs.v, &sums.v),
+        ] {
+            assert!((pairs - sums).iter().all(|x| x.abs() < 1e-12));
+        }
+    }
+}
