@@ -185,7 +185,7 @@ impl Tests {
                 test_of(
                     "bochner-attention",
                     rayon,
-                    &["--no-default-features", "--lib"],
+                    &["--no-default-features", "--lib", "--", "attend::"],
                 )
             },
         ])

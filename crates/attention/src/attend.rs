@@ -1,11 +1,10 @@
 //! Attention itself: weights, outputs and their vector-Jacobian product.
 
 use crate::engine::{Arguments, State, write_row_major};
-use crate::error::same_shape;
 use crate::score::PointsGradients;
 use crate::{Error, Mask, Settings, Workspace};
 use bochner_numerics::memory::{overwritten_by, written_by};
-use bochner_numerics::{DropoutMask, Real};
+use bochner_numerics::{DropoutMask, Real, argument};
 use ndarray::{Array4, ArrayView4, ArrayViewMut4};
 
 /// The output of [`attend`]. It borrows the arrays, so that [`attend_vjp`] cannot be given others.
@@ -54,7 +53,7 @@ pub struct AttentionGradients<T> {
 /// points `[1 or B, M, R, d]`.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`], [`Error::Empty`], [`Error::Mask`], [`Error::OutOfRange`] for a
+/// [`Error::Argument`], [`Error::Mask`], [`Error::Argument`] for a
 /// `p` or floor out of range, or [`Error::Unsupported`] for settings that do not go together.
 ///
 /// # Numerics
@@ -136,7 +135,7 @@ pub(crate) fn attend_saving<T: Real>(
 /// The shapes of [`attend`]; `output: [B, M, Tq, dv]`.
 ///
 /// # Errors
-/// As [`attend`], and [`Error::ShapeMismatch`] if the output does not fit; it is as before then.
+/// As [`attend`], and [`Error::Argument`] if the output does not fit; it is as before then.
 ///
 /// ```
 /// use bochner_attention::{Mask, Settings, Workspace, attend_into};
@@ -161,7 +160,7 @@ pub fn attend_into<T: Real>(
 ) -> Result<(), Error> {
     let call = Arguments::new(q, k, v, settings, workspace)?;
     let shape = call.shape(call.queries, call.value_width);
-    same_shape("output", &shape, output.shape())?;
+    argument::shape("output", &shape, output.shape())?;
     let form = call.form()?;
     write_row_major(output, &workspace.numbers, |output| {
         overwritten_by(output, |output| {
@@ -181,7 +180,7 @@ pub fn attend_into<T: Real>(
 /// `cotangent: [B, M, Tq, dv]`; the gradients have the shapes of what they belong to.
 ///
 /// # Errors
-/// [`Error::ShapeMismatch`] if the cotangent does not fit.
+/// [`Error::Argument`] if the cotangent does not fit.
 ///
 /// # Numerics
 /// The blocks of the forward pass are recomputed: memory stays O(T). Gradients of masked keys and
@@ -226,7 +225,7 @@ impl<T: Real> Saved<T> {
         if shapes != self.shapes || output.shape() != shape {
             return Err(Error::ForeignForward { mechanism });
         }
-        same_shape("cotangent", &shape, cotangent.shape())?;
+        argument::shape("cotangent", &shape, cotangent.shape())?;
         Ok((settings.kernel()).pull_back(&call, &self.state, output, cotangent))
     }
 }

@@ -1,7 +1,7 @@
 //! How many queries and keys meet at a time.
 
 use crate::{Error, Form, Settings};
-use bochner_numerics::{Panels, Real};
+use bochner_numerics::{Panels, Real, argument};
 use serde::{Deserialize, Serialize};
 
 /// How many queries meet how many keys at a time in [`Form::Quadratic`].
@@ -44,18 +44,9 @@ impl Blocks {
 
     /// The blocks, if they are not empty.
     pub(crate) fn checked(self) -> Result<Self, Error> {
-        let lengths = [
-            ("queries of a block", self.queries),
-            ("keys of a block", self.keys),
-        ];
-        match lengths.into_iter().find(|&(_, length)| length == 0) {
-            None => Ok(self),
-            Some((name, _)) => Err(Error::OutOfRange {
-                name,
-                range: "at least 1",
-                got: 0.0,
-            }),
-        }
+        argument::at_least_one("queries of a block", self.queries)?;
+        argument::at_least_one("keys of a block", self.keys)?;
+        Ok(self)
     }
 }
 

@@ -114,7 +114,7 @@ impl Reference {
     /// Attention by the weight of each pair before normalisation.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a rate of dropout that is none.
+    /// [`Error::Argument`] for a rate of dropout that is none.
     pub fn by_weight(
         inputs: &Streams<f64>,
         pass: &Pass,

@@ -1,12 +1,11 @@
 //! Incremental decoding: causal attention to a sequence that grows.
 
 use crate::engine::{Arguments, Memory, write_row_major};
-use crate::error::same_shape;
 use crate::mask::check_lengths;
 use crate::{Error, Mask, Settings, Workspace};
 #[cfg(feature = "dfdx")]
 use bochner_numerics::Buffers;
-use bochner_numerics::{Real, parallel};
+use bochner_numerics::{Real, argument, parallel};
 use bochner_spectral::Size;
 use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 
@@ -129,7 +128,7 @@ impl<T: Real> Decoder<T> {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a mask with lengths or a matrix, for dropout, and for the
-    /// linear-time form where there is none; [`Error::Empty`] for a size of zero; otherwise as
+    /// linear-time form where there is none; [`Error::Argument`] for a size of zero; otherwise as
     /// [`attend`](crate::attend).
     pub fn new(settings: &Settings<T>, size: DecoderSize) -> Result<Self, Error> {
         let DecoderSize {
@@ -138,17 +137,13 @@ impl<T: Real> Decoder<T> {
             width,
             value_width,
         } = size;
-        let sizes = [
+        for (name, size) in [
             ("batch", batch),
             ("heads", heads),
             ("width", width),
-            ("value width", value_width),
-        ];
-        if let Some((axis, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
-            return Err(Error::Empty {
-                what: "a decoder's sequences",
-                axis,
-            });
+            ("value_width", value_width),
+        ] {
+            argument::at_least_one(name, size)?;
         }
         refuse_what_needs_the_whole(settings)?;
         settings.validate(batch, heads, width)?;
@@ -174,7 +169,7 @@ impl<T: Real> Decoder<T> {
     /// `q, k: [B, M, n, d]`, `v: [B, M, n, dv]` to `[B, M, n, dv]`.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] or [`Error::Empty`]; nothing is remembered then.
+    /// [`Error::Argument`]; nothing is remembered then.
     pub fn step(
         &mut self,
         q: ArrayView4<T>,
@@ -260,7 +255,7 @@ impl<T: Real> Decoder<T> {
     /// `q: [B, M, n, d]` to `[B, M, n, dv]`.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] or [`Error::Empty`].
+    /// [`Error::Argument`].
     pub fn attend(&mut self, q: ArrayView4<T>) -> Result<Array4<T>, Error> {
         let mut output = Array4::zeros(self.output_shape(q.len_of(Axis(2))));
         self.attend_into(q, output.view_mut())?;
@@ -394,21 +389,12 @@ impl<T: Real> Decoder<T> {
     /// search. There may be more or fewer sequences than before.
     ///
     /// # Errors
-    /// [`Error::Empty`] without an index, [`Error::OutOfRange`] if there is no such sequence.
+    /// [`Error::Argument`] without an index, [`Error::Argument`] if there is no such sequence.
     pub fn reorder(&mut self, indices: &[usize]) -> Result<(), Error> {
         let batch = self.size.batch;
-        if indices.is_empty() {
-            return Err(Error::Empty {
-                what: "a decoder's sequences",
-                axis: "batch",
-            });
-        }
-        if let Some(&wrong) = indices.iter().find(|&&b| b >= batch) {
-            return Err(Error::OutOfRange {
-                name: "index of a sequence",
-                range: "below the number of sequences",
-                got: wrong as f64,
-            });
+        argument::at_least_one("indices", indices.len())?;
+        for &index in indices {
+            argument::index("indices", index, batch)?;
         }
         let heads = self.size.heads;
         let mut uses = vec![0_usize; batch];
@@ -494,7 +480,11 @@ impl<T: Real> Decoder<T> {
         width: usize,
     ) -> Result<(), Error> {
         let DecoderSize { batch, heads, .. } = self.size;
-        same_shape(what, &[batch, heads, positions, width], shape)
+        Ok(argument::shape(
+            what,
+            &[batch, heads, positions, width],
+            shape,
+        )?)
     }
 }
 

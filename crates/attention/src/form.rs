@@ -2,7 +2,7 @@
 
 use crate::score::LinearForm;
 use crate::{Blocks, Error, Settings};
-use bochner_numerics::Real;
+use bochner_numerics::{Real, argument};
 use serde::{Deserialize, Serialize};
 
 /// In which form attention is computed; of a squared kernel there are two.
@@ -50,8 +50,8 @@ impl<T: Real> Settings<T> {
     /// `value_width` numbers is computed: any but [`Form::Automatic`].
     ///
     /// # Errors
-    /// If the linear-time form is asked for where there is none: [`Error::OutOfRange`] for a floor
-    /// below 1e-6, [`Error::Unsupported`] for everything else. [`Error::OutOfRange`] for empty blocks.
+    /// If the linear-time form is asked for where there is none: [`Error::Argument`] for a floor
+    /// below 1e-6, [`Error::Unsupported`] for everything else. [`Error::Argument`] for empty blocks.
     ///
     /// # Numerics
     /// [`Form::Automatic`] compares counts of operations,
@@ -97,13 +97,13 @@ impl<T: Real> Settings<T> {
                 "no dropout, or Form::Quadratic",
             );
         }
-        if kernel.floor < LOWEST_FLOOR {
-            return Err(Error::OutOfRange {
-                name: "floor of the linear-time form",
-                range: "at least 1e-6",
-                got: kernel.floor,
-            });
-        }
+        let name = "floor of the linear-time form";
+        argument::in_range(
+            kernel.floor >= LOWEST_FLOOR,
+            name,
+            kernel.floor,
+            "at least 1e-6",
+        )?;
         Ok(kernel)
     }
 

@@ -1,9 +1,8 @@
 //! The magnitude: how loud a key is.
 
 use crate::Error;
-use crate::error::{positive, same_shape};
-use bochner_numerics::Real;
 use bochner_numerics::elementary::SquaredNorms;
+use bochner_numerics::{Real, argument};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 /// What multiplies the similarity: $\exp m_j$.
@@ -49,7 +48,7 @@ impl Magnitude {
 /// `x: [N, d]` to `[N]`.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] unless `p` is finite and positive, [`Error::Empty`] if there is no row or
+/// [`Error::Argument`] unless `p` is finite and positive, [`Error::Argument`] if there is no row or
 /// no column.
 ///
 /// # Numerics
@@ -70,7 +69,7 @@ pub fn log_norm_sq<T: Real>(x: ArrayView2<T>, p: f64) -> Result<Array1<T>, Error
 /// `x: [N, d]` to `[N]`.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] unless `p` is finite and positive, [`Error::Empty`] if there is no row or
+/// [`Error::Argument`] unless `p` is finite and positive, [`Error::Argument`] if there is no row or
 /// no column.
 ///
 /// # Numerics
@@ -102,7 +101,7 @@ pub fn magnitude<T: Real>(x: ArrayView2<T>, p: f64) -> Result<Array1<T>, Error> 
 /// `x: [N, d]`, `cotangent: [N]` to `[N, d]`.
 ///
 /// # Errors
-/// As [`magnitude`], and [`Error::ShapeMismatch`] if the cotangent does not fit.
+/// As [`magnitude`], and [`Error::Argument`] if the cotangent does not fit.
 ///
 /// # Numerics
 /// Zero at `x_n = 0`. For `p < 1`, `|x_n|` is clamped from below at `1e-6 max |x_n|` (in this
@@ -114,7 +113,7 @@ pub fn magnitude_vjp<T: Real>(
     cotangent: ArrayView1<T>,
 ) -> Result<Array2<T>, Error> {
     check(x, p)?;
-    same_shape("cotangent", &[x.nrows()], cotangent.shape())?;
+    argument::shape("cotangent", &[x.nrows()], cotangent.shape())?;
     let divisor = divisor(x.ncols());
     let (shape, x) = (x.raw_dim(), x.as_standard_layout());
     let x = x.as_slice().expect("brought to row-major order");
@@ -130,12 +129,8 @@ fn divisor(width: usize) -> f64 {
 }
 
 fn check<T>(x: ArrayView2<T>, p: f64) -> Result<(), Error> {
-    positive("p", p)?;
-    for (axis, length) in [("row", x.nrows()), ("width", x.ncols())] {
-        if length == 0 {
-            return Err(Error::Empty { what: "x", axis });
-        }
-    }
+    argument::positive("p", p)?;
+    argument::not_empty("x", x.shape())?;
     Ok(())
 }
 
@@ -218,7 +213,7 @@ mod tests {
     fn bad_exponents_are_refused() {
         for p in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let got = magnitude(array![[1.0_f64]].view(), p);
-            assert!(matches!(got, Err(Error::OutOfRange { name: "p", .. })));
+            assert!(matches!(got, Err(Error::Argument(error)) if error.name() == "p"));
         }
     }
 }

@@ -10,14 +10,13 @@
 
 use crate::attend::AttentionGradients;
 use crate::engine::{log2_largest, without_masked};
-use crate::error::same_shape;
 use crate::normaliser::finite_inverse;
 use crate::score::points_of_head;
 use crate::{Error, Magnitude, Mask, Points};
 use bochner_kernels::{SpectralPoints, feature_map, feature_map_vjp};
 use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::scaling::multiplied;
-use bochner_numerics::{Buffers, DropoutMask, Real, parallel};
+use bochner_numerics::{Buffers, DropoutMask, Real, argument, parallel};
 use ndarray::{Array1, Array2, Array4, ArrayView2, ArrayView4, Axis, s};
 
 /// What one training pass does, with everything but the queries, keys and values.
@@ -94,7 +93,7 @@ impl<T: Real> Released<'_, T> {
     /// The vector-Jacobian product of [`Released::attend`].
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if the cotangent does not fit.
+    /// [`Error::Argument`] if the cotangent does not fit.
     pub(crate) fn vjp(
         &self,
         sequences: Sequences<T>,
@@ -103,7 +102,7 @@ impl<T: Real> Released<'_, T> {
         let [q, _, v] = sequences;
         let (batch, heads, queries, _) = q.dim();
         let shape = [batch, heads, queries, v.dim().3];
-        same_shape("cotangent", &shape, cotangent.shape())?;
+        argument::shape("cotangent", &shape, cotangent.shape())?;
         let parts = parallel::map(batch * heads, |h| {
             self.head_vjp(sequences, h, head(cotangent, h))
         });

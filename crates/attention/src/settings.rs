@@ -1,11 +1,10 @@
 //! One kind of attention, put together from its parts.
 
 use crate::engine::Attend;
-use crate::error::positive;
 use crate::normaliser::OnlineSoftmax;
 use crate::score::{Dot, LinearForm, PairKernel, Periodic, Points, Rbf, Squared};
 use crate::{Error, Form, Magnitude, Mask, score};
-use bochner_numerics::{DropoutMask, Real};
+use bochner_numerics::{DropoutMask, Real, argument};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -105,7 +104,7 @@ impl<T: Real> Settings<T> {
 
     pub(crate) fn validate(&self, batch: usize, heads: usize, width: usize) -> Result<(), Error> {
         if let Some(p) = self.magnitude.p() {
-            positive("p", p)?;
+            argument::positive("p", p)?;
         }
         self.kernel().validate(batch, heads, width)
     }

@@ -1,13 +1,12 @@
 //! The arguments of one call, checked, in row-major order, and cut into heads.
 
 use super::{Exponents, Finite, Level, PairDropout, RowMajor, Rows};
-use crate::error::same_shape;
 use crate::normaliser::Normaliser;
 use crate::score::{PairKernel, Score};
 use crate::{Blocks, Error, Form, Magnitude, Settings, Workspace};
 use bochner_numerics::elementary::max_norm;
 use bochner_numerics::scaling::{largest, log2_range};
-use bochner_numerics::{Buffer, Buffers, Mat, Real};
+use bochner_numerics::{Buffer, Buffers, Mat, Real, argument};
 use ndarray::{Array4, ArrayView4, Axis};
 
 /// Queries, keys and values with their settings.
@@ -36,16 +35,10 @@ impl<'a, T: Real> Arguments<'a, T> {
     ) -> Result<Self, Error> {
         let (batch, heads, queries, width) = q.dim();
         let (keys, value_width) = (k.len_of(Axis(2)), v.len_of(Axis(3)));
-        same_shape("k", &[batch, heads, keys, width], k.shape())?;
-        same_shape("v", &[batch, heads, keys, value_width], v.shape())?;
+        argument::shape("k", &[batch, heads, keys, width], k.shape())?;
+        argument::shape("v", &[batch, heads, keys, value_width], v.shape())?;
         for (what, array) in [("k", &k), ("v", &v), ("q", &q)] {
-            let axes = ["batch", "heads", "time", "width"];
-            if let Some(empty) = array.shape().iter().position(|&length| length == 0) {
-                return Err(Error::Empty {
-                    what,
-                    axis: axes[empty],
-                });
-            }
+            argument::not_empty(what, array.shape())?;
         }
         settings.mask.validate(batch, queries, keys)?;
         settings.validate(batch, heads, width)?;

@@ -1,7 +1,7 @@
 //! The settings of a layer, and the sizes that follow from them.
 
 use crate::{Card, Error, Mask, Softmax, Stream, Variant};
-use bochner_numerics::{DropoutMask, Seed};
+use bochner_numerics::{Seed, argument};
 use bochner_spectral::Size;
 use serde::{Deserialize, Serialize};
 
@@ -52,32 +52,18 @@ impl MultiHeadConfig {
     /// What follows for a layer of width `embed` around a mechanism with this card.
     pub(super) fn layout(&self, embed: usize, card: &Card) -> Result<Layout, Error> {
         let (heads, streams) = (self.heads, card.streams);
-        if DropoutMask::new(self.dropout, self.seed).is_err() {
-            return Err(Error::OutOfRange {
-                name: "dropout",
-                range: "at least 0 and below 1",
-                got: self.dropout,
-            });
-        }
+        argument::rate("dropout", self.dropout)?;
         let own = [self.key_width, self.value_width];
         let shared = heads > 0 && (own.iter().all(Option::is_some) || embed.is_multiple_of(heads));
         for (what, size) in [
-            ("the layer", embed),
-            ("a head's keys", own[0].unwrap_or(1)),
-            ("a head's values", own[1].unwrap_or(1)),
+            ("width of the layer", embed),
+            ("key_width", own[0].unwrap_or(1)),
+            ("value_width", own[1].unwrap_or(1)),
         ] {
-            if size == 0 {
-                let axis = "width";
-                return Err(Error::Empty { what, axis });
-            }
+            argument::at_least_one(what, size)?;
         }
-        if !shared {
-            return Err(Error::OutOfRange {
-                name: "heads",
-                range: "at least 1 and a divisor of the layer's width",
-                got: heads as f64,
-            });
-        }
+        let allowed = "at least 1 and a divisor of the layer's width";
+        argument::in_range(shared, "heads", heads as f64, allowed)?;
         for (width, stream) in own.into_iter().zip([Stream::Keys, Stream::Values]) {
             if width.is_some() && !streams.contains(&stream) {
                 return Err(Error::Unsupported {

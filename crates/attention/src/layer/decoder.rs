@@ -2,9 +2,8 @@
 
 use super::heads::{Heads, Maps};
 use crate::decoder::Decoder;
-use crate::error::same_shape;
 use crate::{Error, Mask};
-use bochner_numerics::Real;
+use bochner_numerics::{Real, argument};
 use ndarray::{Array3, ArrayView3, ArrayViewMut3};
 
 /// A [`MultiHead`](super::MultiHead) layer as it stands, decoding sequences position by position.
@@ -25,7 +24,7 @@ impl<T: Real> MultiHeadDecoder<T> {
     /// `x: [B, n, Embed]` to the same.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] or [`Error::Empty`]; nothing is remembered then.
+    /// [`Error::Argument`]; nothing is remembered then.
     pub fn step(&mut self, x: ArrayView3<T>) -> Result<Array3<T>, Error> {
         let mut output = Array3::zeros(x.raw_dim());
         self.step_into(x, output.view_mut())?;
@@ -64,8 +63,8 @@ impl<T: Real> MultiHeadDecoder<T> {
     ) -> Result<(), Error> {
         let (layout, (batch, positions, _)) = (self.maps.layout, x.dim());
         let shape = [batch, positions, layout.embed];
-        same_shape("the input", &shape, x.shape())?;
-        same_shape("the output", &shape, output.shape())?;
+        argument::shape("the input", &shape, x.shape())?;
+        argument::shape("the output", &shape, output.shape())?;
         let numbers = self.decoder.numbers();
         let heads = self.maps.heads(x, x, &numbers);
         let [q, k, v] = layout.gather(&heads, x, Mask::CAUSAL).get()?;
@@ -127,7 +126,7 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
             });
         }
         let (batch, keys, _) = memory.dim();
-        same_shape(
+        argument::shape(
             "the memory",
             &[batch, keys, maps.layout.embed],
             memory.shape(),
@@ -144,7 +143,7 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
     /// `x: [B, n, Embed]` to the same.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] or [`Error::Empty`].
+    /// [`Error::Argument`].
     pub fn step(&mut self, x: ArrayView3<T>) -> Result<Array3<T>, Error> {
         let mut output = Array3::zeros(x.raw_dim());
         self.step_into(x, output.view_mut())?;
@@ -159,8 +158,8 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
     pub fn step_into(&mut self, x: ArrayView3<T>, output: ArrayViewMut3<T>) -> Result<(), Error> {
         let (layout, (batch, positions, _)) = (self.maps.layout, x.dim());
         let shape = [batch, positions, layout.embed];
-        same_shape("the input", &shape, x.shape())?;
-        same_shape("the output", &shape, output.shape())?;
+        argument::shape("the input", &shape, x.shape())?;
+        argument::shape("the output", &shape, output.shape())?;
         let numbers = self.decoder.numbers();
         let heads = self.maps.heads(x, None, &numbers);
         let [q, _, _] = layout.gather(&heads, x, Mask::NONE).get()?;

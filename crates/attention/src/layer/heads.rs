@@ -2,10 +2,9 @@
 
 use super::config::Layout;
 use crate::engine::{RowMajor, write_row_major};
-use crate::error::same_shape;
 use crate::mechanism::MOST;
 use crate::{Error, Mask, Streams};
-use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Panels, Real, matmul_in, parallel};
+use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Panels, Real, argument, matmul_in, parallel};
 use ndarray::{ArrayView3, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis};
 
 /// The maps to the streams, in their order, and from all heads to the output.
@@ -80,7 +79,7 @@ impl<T: Real> Maps<T> {
             heads, value_width, ..
         } = self.layout;
         let shape = [batch, heads, time, value_width];
-        same_shape("the mechanism's output", &shape, attended.shape())?;
+        argument::shape("the mechanism's output", &shape, attended.shape())?;
         let joined = join(attended, buffers);
         let map = self.maps.last().expect("a map to the output");
         map.apply(&joined, buffers, output);

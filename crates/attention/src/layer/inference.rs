@@ -1,9 +1,8 @@
 //! A layer without a tape: its parameters copied and packed, its memory used again.
 
 use super::heads::{Heads, Maps};
-use crate::error::same_shape;
 use crate::{Error, Mask, Mechanism, Pass, Settings, Streams, Workspace, attend_into};
-use bochner_numerics::Real;
+use bochner_numerics::{Real, argument};
 use ndarray::{ArrayView3, ArrayViewMut3};
 use std::sync::Arc;
 
@@ -81,9 +80,9 @@ impl<T: Real> MultiHeadInference<T> {
         let (layout, numbers) = (self.maps.layout, &workspace.numbers);
         let ((batch, queries, _), keys) = (query.dim(), memory.dim().1);
         let shape = [batch, queries, layout.embed];
-        same_shape("the input", &shape, query.shape())?;
-        same_shape("the memory", &[batch, keys, layout.embed], memory.shape())?;
-        same_shape("the output", &shape, output.shape())?;
+        argument::shape("the input", &shape, query.shape())?;
+        argument::shape("the memory", &[batch, keys, layout.embed], memory.shape())?;
+        argument::shape("the output", &shape, output.shape())?;
         if let Some((known, _)) = self.known
             && known != batch
         {

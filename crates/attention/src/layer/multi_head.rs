@@ -8,7 +8,7 @@ use super::operation::MultiHeadOperation;
 use super::projection::Projection;
 use crate::{Decoder, DecoderSize, Error, Form, Inspection, Mask, Pass};
 use bochner_nn::{Element, TapeInputs, record};
-use bochner_numerics::{Buffers, argument};
+use bochner_numerics::{ArgumentError, Buffers, argument};
 use bochner_spectral::{ParameterSpec, Size};
 use dfdx::dtypes::Dtype;
 use dfdx::shapes::{Dim, HasShape};
@@ -84,9 +84,9 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// A layer with random initial values.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if the heads do not divide the width or a setting is out of range,
+    /// [`Error::Argument`] if the heads do not divide the width or a setting is out of range,
     /// [`Error::Unsupported`] for a width that the mechanism has no use for, or that is not the compile-time
-    /// `Wide`; [`Error::ParameterCount`] if `Count` is known at compile time and is another number.
+    /// `Wide`; [`Error::Argument`] if `Count` is known at compile time and is another number.
     pub fn try_new(
         device: &Cpu,
         embed: Embed,
@@ -110,11 +110,15 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         let output = Projection::try_new(device, (wide(joined)?, embed), config.bias, rng)?;
         let size = layout.size();
         let values = config.variant.mechanism::<E>().initial(size, rng)?;
-        let count = Count::from_size(values.len()).ok_or_else(|| Error::ParameterCount {
-            mechanism: config.variant.name(),
-            expected: values.len(),
-            got: compiled_size::<Count>(),
-        })?;
+        let Some(count) = Count::from_size(values.len()) else {
+            let (expected, got) = (values.len(), compiled_size::<Count>());
+            return Err(ArgumentError::Shape {
+                name: "Count, the number of the mechanism's parameters".into(),
+                expected: vec![expected],
+                got: vec![got],
+            }
+            .into());
+        };
         Ok(Self {
             maps,
             output,

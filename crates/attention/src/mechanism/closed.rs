@@ -6,7 +6,7 @@ use crate::conformance::{Conformance, Pair, Reference};
 use crate::error::Error;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams};
 use crate::{Card, Cost, Form, Mask, Settings};
-use bochner_numerics::Real;
+use bochner_numerics::{Real, argument};
 use bochner_spectral::{ParameterSpec, Size};
 use rand::RngCore;
 use std::fmt::Debug;
@@ -83,15 +83,8 @@ fn settings<T: Real>(row: &impl Closed, mask: &Mask, pass: &Pass) -> Result<Sett
     })
 }
 
-fn no_parameters<T, C: Closed>(flat: &[T]) -> Result<(), Error> {
-    if flat.is_empty() {
-        return Ok(());
-    }
-    Err(Error::ParameterCount {
-        mechanism: C::CARD.name,
-        expected: 0,
-        got: flat.len(),
-    })
+fn no_parameters<T>(flat: &[T]) -> Result<(), Error> {
+    Ok(argument::shape("parameters", &[0], &[flat.len()])?)
 }
 
 impl<T: Real, C: Closed> Mechanism<T> for C {
@@ -113,7 +106,7 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
     }
 
     fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
-        no_parameters::<T, C>(flat)?;
+        no_parameters(flat)?;
         let settings = settings(self, inputs.mask, pass)?;
         let [q, k, v] = inputs.get()?;
         let (output, saved) = attend_saving(q, k, v, &settings)?;
@@ -144,7 +137,7 @@ impl<T: Real, C: Closed> Mechanism<T> for C {
 
     fn settings(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
         self.check()?;
-        no_parameters::<T, C>(flat)?;
+        no_parameters(flat)?;
         settings(self, inputs.mask, pass)
     }
 

@@ -51,7 +51,7 @@ impl Closed for Expsin {
     }
 
     fn check(&self) -> Result<(), Error> {
-        period(self.period)
+        Ok(period(self.period)?)
     }
 
     #[cfg(feature = "conformance")]

@@ -104,7 +104,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// Checks the settings.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] naming the setting.
+    /// [`Error::Argument`] naming the setting.
     fn validate(&self) -> Result<(), Error>;
 
     /// The parameters at a given size, in the order in which they are laid out.

@@ -1,7 +1,7 @@
 //! What a mechanism is given in a pass, and what it gives back.
 
 use crate::{Error, Mask};
-use bochner_numerics::{DropoutMask, Real, Seed};
+use bochner_numerics::{DropoutMask, Real, Seed, argument};
 use bochner_spectral::Size;
 use ndarray::{Array1, Array3, Array4, ArrayView1, ArrayView4};
 use std::any::Any;
@@ -146,7 +146,7 @@ impl Pass {
     /// Dropout on the weights, if any.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless the rate lies in `0..1`.
+    /// [`Error::Argument`] unless the rate lies in `0..1`.
     pub fn weight_dropout(&self) -> Result<Option<DropoutMask>, Error> {
         self.dropout(|rate| rate, "weight dropout")
     }
@@ -161,11 +161,8 @@ impl Pass {
             return Ok(None);
         };
         let rate = rate(dropout);
-        let mask = DropoutMask::new(rate, seed.child(purpose)).map_err(|_| Error::OutOfRange {
-            name: purpose,
-            range: "at least 0 and below 1",
-            got: rate,
-        })?;
+        argument::rate(purpose, rate)?;
+        let mask = DropoutMask::new(rate, seed.child(purpose))?;
         Ok((rate > 0.0).then_some(mask))
     }
 }

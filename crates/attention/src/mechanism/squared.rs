@@ -3,13 +3,13 @@
 
 use crate::attend::{AttentionGradients, Saved, attend_saving, weights};
 use crate::engine::Arguments;
-use crate::error::{self, Error, positive};
+use crate::error::{self, Error};
 use crate::mechanism::{Pass, Streams};
 use crate::released::Released;
 use crate::score::Squared;
 use crate::{Card, Cost, Form, Magnitude, Mask, Points, Settings, Support, Workspace};
-use bochner_numerics::Real;
 use bochner_numerics::scaling::multiplied;
+use bochner_numerics::{Real, argument};
 use bochner_spectral::Preset;
 use ndarray::{Array4, ArrayView4};
 use std::f64::consts::TAU;
@@ -42,11 +42,11 @@ pub(super) struct SquaredKernel {
 
 impl SquaredKernel {
     pub(super) fn validate(&self) -> Result<(), Error> {
-        positive("p", self.p)?;
+        argument::positive("p", self.p)?;
         if let Form::Blocked(blocks) = self.form {
             blocks.checked()?;
         }
-        error::floor(self.floor)
+        Ok(error::floor(self.floor)?)
     }
 
     /// The frequencies that enter the kernel: the released code multiplies them by 2 pi.

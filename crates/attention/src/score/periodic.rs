@@ -21,7 +21,7 @@ impl<T: Real> PairKernel<T> for Periodic {
     type Score = Wave;
 
     fn validate(&self, _: usize, _: usize, _: usize) -> Result<(), Error> {
-        period(self.period)
+        Ok(period(self.period)?)
     }
 
     fn score(&self, at: &HeadAt<T>) -> Wave {

@@ -3,11 +3,11 @@
 use super::{AlongPoints, Given, Gradient, LinearForm, PairKernel, Score, Side, SquareOf};
 use crate::Error;
 use crate::engine::{HeadAt, Squares, log2_largest, without_masked};
-use crate::error::{floor, same_shape};
+use crate::error::floor;
 use crate::normaliser::Sum;
 use bochner_kernels::{FeatureMapGradients, SpectralPoints, feature_map, feature_map_vjp};
 use bochner_numerics::instructions::Arithmetic;
-use bochner_numerics::{Buffer, Mat, Real};
+use bochner_numerics::{Buffer, Mat, Real, argument};
 use ndarray::{Array2, Array4, ArrayView2, ArrayViewMut2, Axis, Ix4};
 
 /// Spectral points of all heads, `[1 or B, M, R, d]`: shared by the examples or one set each.
@@ -63,16 +63,13 @@ fn check_points<T: Real>(
         Points::Stationary { .. } => "spectral points w, of one set or one an example,",
         Points::Nonstationary { .. } => "spectral points w1, of one set or one an example,",
     };
-    same_shape(what, &[sets, heads, shape[2], width], shape)?;
-    if shape[2] == 0 {
-        return Err(Error::Empty {
-            what: "spectral points",
-            axis: "R",
-        });
-    }
+    argument::shape(what, &[sets, heads, shape[2], width], shape)?;
+    argument::not_empty("spectral points", shape)?;
     match points {
         Points::Stationary { .. } => Ok(()),
-        Points::Nonstationary { w2, .. } => same_shape("spectral points w2", shape, w2.shape()),
+        Points::Nonstationary { w2, .. } => {
+            Ok(argument::shape("spectral points w2", shape, w2.shape())?)
+        }
     }
 }
 

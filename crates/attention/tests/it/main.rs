@@ -4,3 +4,14 @@ mod conformance;
 #[cfg(feature = "dfdx")]
 mod layer;
 mod mechanisms_train_without_a_framework;
+
+use bochner_attention::Error;
+
+/// Whether an error is one of this argument, here or in the source of spectral points.
+fn names(error: &Error, argument: &str) -> bool {
+    match error {
+        Error::Argument(error) => error.name() == argument,
+        Error::Spectral(bochner_spectral::Error::Argument(error)) => error.name() == argument,
+        _ => false,
+    }
+}

@@ -5,12 +5,12 @@ mod average;
 use super::is_default;
 use super::squared::{SavedKernel, Sets, SquaredKernel, shown};
 use super::{ika_ns, ika_s, ikan, squared};
-use crate::error::{Error, non_negative, same_shape};
+use crate::error::Error;
 use crate::mechanism::{
     Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant,
 };
 use crate::{Card, Cost, Draws, Form, Penalty, Settings, Support};
-use bochner_numerics::Real;
+use bochner_numerics::{Real, argument};
 use bochner_spectral::{
     Copula, Drawn, DrawnCotangents, Features, Implicit, ParameterSpec, Posterior, Preset, Size,
     Source, Stationarity,
@@ -205,7 +205,7 @@ impl Mikan {
             ..
         } = self.saved(forward)?;
         let penalty = cotangent.penalty;
-        same_shape("penalty cotangent", drawn.kl.shape(), penalty.shape())?;
+        argument::shape("penalty cotangent", drawn.kl.shape(), penalty.shape())?;
         let (attention, points) = self.kernel().attend_vjp(
             inputs,
             frequencies,
@@ -394,13 +394,8 @@ impl<T: Real> Mechanism<T> for Mikan {
 
     fn validate(&self) -> Result<(), Error> {
         self.kernel().validate()?;
-        non_negative("beta", self.beta)?;
-        if self.draws == 0 {
-            return Err(Error::Empty {
-                what: "the average over draws",
-                axis: "S",
-            });
-        }
+        argument::non_negative("beta", self.beta)?;
+        argument::at_least_one("draws", self.draws)?;
         Ok(Source::<T>::validate(&self.source())?)
     }
 

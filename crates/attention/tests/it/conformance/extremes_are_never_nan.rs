@@ -6,7 +6,7 @@ use bochner_attention::{
     Cotangents, Error, Form, Magnitude, Mask, Pass, Points, Size, Streams, Variant, attend,
     attend_vjp, registry,
 };
-use bochner_numerics::{Real, Seed, Stream, standard_normal};
+use bochner_numerics::{ArgumentError, Real, Seed, Stream, standard_normal};
 use ndarray::{Array1, Array2, Array4, Axis};
 use rand::Rng;
 use rayon::prelude::*;
@@ -275,7 +275,9 @@ fn plain_fault<T: Real>(seed: Seed) -> Option<String> {
     };
     let (q, k) = (q.view(), k.view());
     let attended = match attend(q, k, v.view(), &settings.settings()) {
-        Err(Error::Unsupported { .. } | Error::OutOfRange { .. }) => return None,
+        Err(Error::Unsupported { .. } | Error::Argument(ArgumentError::OutOfRange { .. })) => {
+            return None;
+        }
         attended => attended.unwrap(),
     };
     let g = attend_vjp(&attended, cotangent.view()).unwrap();
