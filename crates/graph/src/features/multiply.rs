@@ -10,7 +10,7 @@ use std::ops::Range;
 pub(crate) struct Matrix<'a, T> {
     pub(crate) rows: &'a Rows,
     pub(crate) values: &'a [T],
-    /// Where the value of an entry stands; without, where the entry stands in the rows.
+    /// The place of the value of each entry; without, the values are in the order of the rows.
     pub(crate) places: Option<&'a [u32]>,
 }
 
@@ -28,7 +28,13 @@ pub(crate) fn multiply<T: Real>(
     let rows = matrix.rows;
     assert_eq!(matrix.values.len(), rows.entries(), "one value an entry");
     operations::record(Operations::multiply_adds(rows.entries() * width));
-    let pieces = rows.pieces(piece);
+    let (pieces, mut memory) = (rows.pieces(piece), Vec::new());
+    let read_often = rows.entries() >= READS * (right.len() / width.max(1));
+    let right = if read_often {
+        aligned(right, &mut memory)
+    } else {
+        right
+    };
     filled(pieces.iter().map(Range::len), width, |i, out| {
         run(Multiply {
             matrix,
@@ -38,6 +44,26 @@ pub(crate) fn multiply<T: Real>(
             out,
         });
     })
+}
+
+/// How often each row of the right matrix must be read, on average, for an aligned copy to pay.
+const READS: usize = 8;
+
+/// The bytes of a cache line and of the widest register.
+const LINE: usize = 64;
+
+/// `x` from a multiple of [`LINE`] bytes on, copied into `memory` if it begins elsewhere. Most loads of an
+/// array that begins elsewhere touch two cache lines, which makes the product up to 1.6 times as slow; where
+/// an array begins is the allocator's choice.
+fn aligned<'a, T: Real>(x: &'a [T], memory: &'a mut Vec<T>) -> &'a [T] {
+    if x.as_ptr().align_offset(LINE) == 0 {
+        return x;
+    }
+    memory.reserve_exact(x.len() + LINE / size_of::<T>());
+    let first = memory.as_ptr().align_offset(LINE);
+    memory.resize(first, T::zero());
+    memory.extend_from_slice(x);
+    &memory[first..]
 }
 
 /// The columns and values of a row's entries, but for zeros: of transposed features, of which dropout
@@ -133,6 +159,21 @@ fn sums<'a, T: Real, A: Arithmetic>(
     for (value, right) in terms {
         for (y, &x) in rest.iter_mut().zip(&right[first..]) {
             *y = A::mul_add(value, x, *y);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_aligned_copy_has_the_same_numbers() {
+        let x: Vec<f32> = (0..100_u8).map(f32::from).collect();
+        for first in 0..17 {
+            let mut memory = Vec::new();
+            let copy = aligned(&x[first..], &mut memory);
+            assert_eq!((copy, copy.as_ptr().align_offset(LINE)), (&x[first..], 0));
         }
     }
 }
