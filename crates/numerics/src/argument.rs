@@ -264,6 +264,49 @@ pub fn index(name: impl Into<Name>, got: usize, len: usize) -> Result<(), Argume
     })
 }
 
+/// Reads and writes settings that are derived with `#[serde(remote = "Self")]`, and refuses what their
+/// method `validate` refuses.
+///
+/// ```
+/// use bochner_numerics::argument::{self, ArgumentError};
+/// use serde::de::value::{Error, MapDeserializer};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Debug, Serialize, Deserialize)]
+/// #[serde(remote = "Self")]
+/// struct Fit { steps: usize }
+///
+/// impl Fit {
+///     fn validate(&self) -> Result<(), ArgumentError> {
+///         argument::at_least_one("steps", self.steps)
+///     }
+/// }
+///
+/// bochner_numerics::checked_when_read!(Fit);
+///
+/// let written = MapDeserializer::<_, Error>::new([("steps", 0_u32)].into_iter());
+/// let error = <Fit as Deserialize>::deserialize(written).unwrap_err();
+/// assert_eq!(error.to_string(), "`steps` is 0, but must be at least 1");
+/// ```
+#[macro_export]
+macro_rules! checked_when_read {
+    ($settings:ty) => {
+        impl serde::Serialize for $settings {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                Self::serialize(self, serializer)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $settings {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let settings = Self::deserialize(deserializer)?;
+                settings.validate().map_err(serde::de::Error::custom)?;
+                Ok(settings)
+            }
+        }
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -62,6 +62,18 @@ pub fn multiplied<T: Real>(x: f64, power: i32) -> T {
     T::of(product.clamp(-largest, largest))
 }
 
+/// `x`, or the largest number of the type with its sign where `x` is infinite; NaN stays NaN.
+#[inline(always)]
+pub fn bounded<T: Real>(x: T) -> T {
+    if x > T::max_value() {
+        T::max_value()
+    } else if x < -T::max_value() {
+        -T::max_value()
+    } else {
+        x
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +93,11 @@ mod tests {
     fn what_overflows_is_the_largest_number() {
         assert_eq!(multiplied::<f32>(-1e30, 100), f32::MIN);
         assert!(multiplied::<f32>(f64::NAN, 0).is_nan());
+        assert_eq!(
+            [1e39_f64, -1e39].map(|x| bounded(x as f32)),
+            [f32::MAX, f32::MIN]
+        );
+        assert!(bounded(f64::NAN).is_nan());
         assert_eq!(largest(&[1.0, f64::INFINITY, -3.0, f64::NAN]), 3.0);
         assert_eq!(log2_largest(&[0.25_f32, -4.0]), 2.0);
     }

@@ -17,7 +17,7 @@ pub enum DirectInit {
     /// $\exp(-|q - k|^2/(2\sqrt d))$, and the two points of a pair are already told apart.
     #[default]
     NearSoftmax,
-    /// Both uniform in $\pm 1/\sqrt{M R}$, Kaiming's bound for the array the points are kept in.
+    /// $w_1$ and $w_2$ are uniform in $\pm 1/\sqrt{M R}$, Kaiming's bound for the array the points are kept in.
     KaimingUniform,
 }
 
@@ -33,7 +33,7 @@ pub struct DirectPoints<T> {
 /// Initial spectral points, to be learned directly.
 ///
 /// # Shapes
-/// Both arrays are `[heads, points, width]`, $M \times R \times d$.
+/// The two arrays are `[heads, points, width]`, $M \times R \times d$.
 ///
 /// # Errors
 /// [`Error::Argument`] if one of the three is zero.

@@ -1,7 +1,7 @@
 //! The Gaussian estimator: normal spectral points whose standard deviations are learned.
 
 use crate::Error;
-use crate::range::bounded;
+use bochner_numerics::scaling::bounded;
 use bochner_numerics::{Real, argument};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
@@ -119,9 +119,8 @@ pub fn softmax_log_std<T: Real>(width: usize) -> Result<T, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{finite, random};
     use bochner_kernels::{SpectralPoints, squared_kernel_matrix};
-    use bochner_numerics::relative_error;
+    use bochner_numerics::check::{assert_gradient, random};
     use ndarray::array;
 
     fn points(log_std: ArrayView1<f64>, eps: ArrayView2<f64>) -> Array2<f64> {
@@ -138,10 +137,8 @@ mod tests {
             };
             let got = density.points_vjp(eps.view(), cotangent.view()).unwrap();
             let value = |s: ArrayView1<f64>, e: ArrayView2<f64>| (points(s, e) * &cotangent).sum();
-            let along = finite(&log_std, |s| value(s, eps.view()));
-            assert!(relative_error(got.log_std.as_slice().unwrap(), &along) < 1e-6);
-            let along = finite(&eps, |e| value(log_std.view(), e));
-            assert!(relative_error(got.eps.as_slice().unwrap(), &along) < 1e-6);
+            assert_gradient(&got.log_std, &log_std, |s| value(s, eps.view()));
+            assert_gradient(&got.eps, &eps, |e| value(log_std.view(), e));
         }
     }
 

@@ -92,11 +92,8 @@ pub mod gaussian;
 pub mod implicit;
 pub mod inference;
 pub mod prior;
-mod range;
 pub mod reparameterise;
 pub mod source;
-#[cfg(test)]
-mod testing;
 pub mod unconditional;
 
 pub use affine::{Affine, AffineGradients, affine_init};

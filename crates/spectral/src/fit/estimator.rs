@@ -22,7 +22,7 @@ pub trait Estimator: Debug {
     /// The spectral points, `[R, d]`.
     ///
     /// # Errors
-    /// Whatever does not fit, see the estimator.
+    /// The errors of the density that the estimator holds.
     fn points(&self) -> Result<Array2<f64>, Error>;
 
     /// The vector-Jacobian product of [`points`](Self::points) along the parameters.

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a density is fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
 pub struct DensityFitConfig {
     /// The steps of Adam; at least one.
     pub steps: usize,
@@ -33,6 +33,15 @@ impl Default for DensityFitConfig {
             steps: 1000,
             learning_rate: 0.05,
         }
+    }
+}
+
+bochner_numerics::checked_when_read!(DensityFitConfig);
+
+impl DensityFitConfig {
+    fn validate(&self) -> Result<(), Error> {
+        argument::at_least_one("steps", self.steps)?;
+        Ok(argument::positive("learning_rate", self.learning_rate)?)
     }
 }
 
@@ -122,8 +131,7 @@ fn descend(
     config: &DensityFitConfig,
 ) -> Result<DensityFit, Error> {
     target.check()?;
-    argument::at_least_one("steps", config.steps)?;
-    argument::positive("learning_rate", config.learning_rate)?;
+    config.validate()?;
     let mut best = Best {
         losses: Vec::new(),
         at: 0,
@@ -214,7 +222,7 @@ fn spectral_points(points: &[Array2<f64>]) -> SpectralPoints<'_, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::random;
+    use bochner_numerics::check::random;
     use bochner_numerics::{finite_difference, relative_error};
     use ndarray::array;
 

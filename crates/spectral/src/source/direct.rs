@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// It reads no features and draws nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default)]
+#[serde(rename_all = "kebab-case", default, remote = "Self")]
 pub struct Direct {
     /// The number of distinct frequencies R of each head.
     pub points: usize,
@@ -32,7 +32,13 @@ impl Default for Direct {
     }
 }
 
+bochner_numerics::checked_when_read!(Direct);
+
 impl Direct {
+    fn validate(&self) -> Result<(), Error> {
+        Ok(argument::at_least_one("points", self.points)?)
+    }
+
     fn names(&self) -> &'static [&'static str] {
         &["w1", "w2"][..self.stationarity.sets()]
     }
@@ -40,7 +46,7 @@ impl Direct {
 
 impl<T: Real> Source<T> for Direct {
     fn validate(&self) -> Result<(), Error> {
-        Ok(argument::at_least_one("points", self.points)?)
+        self.validate()
     }
 
     fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
@@ -60,7 +66,7 @@ impl<T: Real> Source<T> for Direct {
     }
 
     fn draw(&self, features: &Features<T>, flat: &[T], _: Array4<T>) -> Result<Drawn<T>, Error> {
-        Source::<T>::validate(self)?;
+        self.validate()?;
         let (batch, heads, _, width) = features.q.dim();
         let specs = Source::<T>::parameters(self, Size { heads, width });
         let named = Named::new(specs, flat)?;

@@ -7,14 +7,13 @@ use super::{
     Copula, Drawn, DrawnCotangents, ParameterSpec, Posterior, Preset, Size, Source,
     SourceGradients, Stationarity,
 };
-use crate::range::log2_largest;
 use crate::{
     Affine, AffineGradients, Error, Features, ImplicitDensity, MeanField, affine_init,
     kl_mean_field, kl_mean_field_vjp,
 };
 use bochner_copula as copula;
 use bochner_numerics::{Real, argument, scaling, standard_normal};
-use ndarray::{Array1, Array2, Array3, Array4, Axis, Ix1, Ix2, Ix3};
+use ndarray::{Array1, Array2, Array3, Array4, ArrayBase, Axis, Data, Dimension, Ix1, Ix2, Ix3};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use std::iter::repeat_n;
@@ -36,7 +35,7 @@ use std::iter::repeat_n;
 /// # Reference
 /// Song et al. 2021, equations 7, 14-19.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default)]
+#[serde(rename_all = "kebab-case", default, remote = "Self")]
 pub struct Implicit {
     /// The number of distinct frequencies R of each head.
     pub points: usize,
@@ -46,8 +45,8 @@ pub struct Implicit {
     pub slope: f64,
     /// How the heads depend on each other.
     pub copula: Copula,
-    /// Whose equations are followed. The released code's need an even number of points, the amortised
-    /// copula, an inferred posterior and a non-stationary kernel.
+    /// The equations that are followed. Those of the released code need an even number of points, the
+    /// amortised copula, an inferred posterior and a non-stationary kernel.
     pub preset: Preset,
     /// Which kernel the points belong to.
     pub stationarity: Stationarity,
@@ -69,6 +68,8 @@ impl Default for Implicit {
         }
     }
 }
+
+bochner_numerics::checked_when_read!(Implicit);
 
 /// The latent of one draw, and what led to it.
 #[derive(Clone, Debug)]
@@ -174,6 +175,13 @@ impl Implicit {
 
     fn named<'a, T: Real>(&self, size: Size, flat: &'a [T]) -> Result<Named<'a, T>, Error> {
         Named::new(Source::<T>::parameters(self, size), flat)
+    }
+
+    fn validate(&self) -> Result<(), Error> {
+        argument::positive("prior_std", self.prior_std)?;
+        argument::non_negative("slope", self.slope)?;
+        argument::at_least_one("points", self.points)?;
+        self.expect_supported()
     }
 
     fn expect_supported(&self) -> Result<(), Error> {
@@ -292,10 +300,7 @@ impl Implicit {
 
 impl<T: Real> Source<T> for Implicit {
     fn validate(&self) -> Result<(), Error> {
-        argument::positive("prior_std", self.prior_std)?;
-        argument::non_negative("slope", self.slope)?;
-        argument::at_least_one("points", self.points)?;
-        self.expect_supported()
+        self.validate()
     }
 
     fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
@@ -316,7 +321,7 @@ impl<T: Real> Source<T> for Implicit {
     }
 
     fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
-        Source::<T>::validate(self)?;
+        self.validate()?;
         let mut flat = Vec::new();
         for spec in Source::<T>::parameters(self, size) {
             match spec.shape[..] {
@@ -345,7 +350,7 @@ impl<T: Real> Source<T> for Implicit {
         flat: &[T],
         noise: Array4<T>,
     ) -> Result<Drawn<T>, Error> {
-        Source::<T>::validate(self)?;
+        self.validate()?;
         let (batch, heads, width) = features.checked()?;
         argument::shape("noise", &[batch, heads, self.points, width], noise.shape())?;
         let named = self.named(Size { heads, width }, flat)?;
@@ -416,6 +421,14 @@ impl<T: Real> Source<T> for Implicit {
             *x = scaling::multiplied(x.as_f64(), power);
         }
         Ok(g)
+    }
+}
+
+/// The binary logarithm of the largest absolute value among the finite numbers of `x`.
+fn log2_largest<T: Real, S: Data<Elem = T>, D: Dimension>(x: &ArrayBase<S, D>) -> f64 {
+    match x.as_slice_memory_order() {
+        Some(x) => scaling::log2_largest(x),
+        None => scaling::log2_largest(&x.iter().copied().collect::<Vec<T>>()),
     }
 }
 

@@ -42,7 +42,7 @@ impl Stationarity {
     }
 }
 
-/// Whose equations are followed.
+/// The equations that a source follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preset {
@@ -138,11 +138,11 @@ pub struct Drawn<T> {
 /// Cotangents of [`Drawn`].
 #[derive(Clone, Debug)]
 pub struct DrawnCotangents<T> {
-    /// Of each set of points.
+    /// The cotangent of each set of points.
     pub points: Vec<Array4<T>>,
-    /// Of the divergence, `[B]`.
+    /// The cotangent of the divergence, `[B]`.
     pub kl: Array1<T>,
-    /// Of [`Latent::entropy`], `[B]`, where it is part of the objective.
+    /// The cotangent of [`Latent::entropy`], `[B]`, where it is part of the objective.
     pub entropy: Option<Array1<T>>,
 }
 

@@ -107,73 +107,7 @@ pub(super) fn draw_vjp<T: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
-    use ndarray::{Array, Dimension, ShapeBuilder};
-
-    fn random<D: Dimension>(shape: impl ShapeBuilder<Dim = D>, purpose: &str) -> Array<f64, D> {
-        let mut stream = Seed::new(4).stream(purpose);
-        Array::from_shape_simple_fn(shape, || standard_normal(&mut stream))
-    }
-
-    #[test]
-    fn gradients_agree_with_finite_differences() {
-        let (mu, log_sigma) = (random((2, 3, 2), "mu"), random((2, 3, 2), "s") * 0.2);
-        let eps = random((2, 3, 4, 2), "eps");
-        let mut factor = random((2, 2, 3, 3), "factor") * 0.3;
-        for ((_, _, m, k), x) in factor.indexed_iter_mut() {
-            *x = if k > m {
-                0.0
-            } else if k == m {
-                1.0
-            } else {
-                *x
-            };
-        }
-        let (dz, weight) = (random((2, 3, 4, 2), "dz"), [0.7, -1.3]);
-        let value = |mu: ArrayView3<f64>, s: ArrayView3<f64>, f: ArrayView4<f64>| {
-            let drawn = draw(mu, s, f, eps.view());
-            (&drawn.z * &dz).sum()
-                + drawn
-                    .entropy
-                    .iter()
-                    .zip(weight)
-                    .map(|(e, w)| e * w)
-                    .sum::<f64>()
-        };
-        let got = draw_vjp(
-            log_sigma.view(),
-            factor.view(),
-            eps.view(),
-            dz.view(),
-            &weight,
-        );
-        let want = finite_difference(mu.as_slice().unwrap(), |x| {
-            value(
-                ArrayView3::from_shape(mu.dim(), x).unwrap(),
-                log_sigma.view(),
-                factor.view(),
-            )
-        });
-        assert!(relative_error(got.mu.as_slice().unwrap(), &want) < 1e-6);
-        let want = finite_difference(log_sigma.as_slice().unwrap(), |x| {
-            value(
-                mu.view(),
-                ArrayView3::from_shape(mu.dim(), x).unwrap(),
-                factor.view(),
-            )
-        });
-        assert!(relative_error(got.log_sigma.as_slice().unwrap(), &want) < 1e-6);
-        let want = finite_difference(factor.as_slice().unwrap(), |x| {
-            let mut lower = ArrayView4::from_shape(factor.dim(), x).unwrap().to_owned();
-            lower.indexed_iter_mut().for_each(|((_, _, m, k), x)| {
-                if k > m {
-                    *x = 0.0
-                }
-            });
-            value(mu.view(), log_sigma.view(), lower.view())
-        });
-        assert!(relative_error(got.factor.as_slice().unwrap(), &want) < 1e-6);
-    }
+    use bochner_numerics::check::random;
 
     #[test]
     fn heads_are_never_mixed() {

@@ -1,7 +1,8 @@
 //! $w(-z) = -w(z)$: symmetric noise gives a symmetric spectral density.
 
 use crate::common::{Parameters, random};
-use ndarray::Array2;
+use bochner_spectral::ImplicitDensity;
+use ndarray::{Array2, s};
 use proptest::prelude::*;
 
 proptest! {
@@ -37,5 +38,48 @@ proptest! {
         let points = p.density().points(z.view()).unwrap();
         prop_assert_eq!(points[[0, 1]], 0.0);
         prop_assert!(points[[0, 0]] != 0.0 && points[[0, 2]] != 0.0);
+        let ones = Array2::ones((1, 3));
+        let gradients = p.density().points_vjp(z.view(), ones.view()).unwrap();
+        prop_assert_eq!(gradients.z[[0, 1]], 0.0);
     }
+}
+
+/// The network works on blocks of 512 rows.
+#[test]
+fn blocks_are_rows_of_one_function() {
+    let (p, block) = (Parameters::<f64>::new(2, 2, 8), 512);
+    let rows = 2 * block + 7;
+    let z: Array2<f64> = random((rows, 2), 8, "z");
+    let w = p.density().points(z.view()).unwrap();
+    let ones = Array2::ones((rows, 2));
+    let gradients = p.density().points_vjp(z.view(), ones.view()).unwrap();
+    for t in [0, block - 1, block, rows - 1] {
+        let row = z.slice(s![t..t + 1, ..]);
+        let alone = p.density().points(row).unwrap();
+        let one = Array2::ones((1, 2));
+        let gradient = p.density().points_vjp(row, one.view()).unwrap();
+        for l in 0..2 {
+            assert!((w[[t, l]] - alone[[0, l]]).abs() < 1e-12);
+            assert!((gradients.z[[t, l]] - gradient.z[[0, l]]).abs() < 1e-12);
+        }
+    }
+    // The last bias goes straight to the output, with the sign.
+    let want: f64 = z.column(0).iter().map(|z| z.signum()).sum();
+    assert!((gradients.layers[2].bias[0] - want).abs() < 1e-9);
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let (p, z) = (Parameters::new(3, 3, 8), Array2::<f64>::zeros((2, 3)));
+    let wide = Array2::zeros((2, 4));
+    let error = p.density().points(wide.view()).unwrap_err();
+    assert!(error.to_string().starts_with("`layers[0].weight`"));
+    let error = p.density().points_vjp(z.view(), wide.view()).unwrap_err();
+    assert!(error.to_string().starts_with("`cotangent`"));
+    let steep = ImplicitDensity {
+        slope: -0.1,
+        ..p.density()
+    };
+    let error = steep.points(z.view()).unwrap_err();
+    assert!(error.to_string().starts_with("`slope` is -0.1"));
 }

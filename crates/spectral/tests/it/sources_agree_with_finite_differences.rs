@@ -207,7 +207,7 @@ fn points_that_are_parameters_are_the_parameters() {
     let flat: Vec<f64> = drawn.points.iter().flatten().copied().collect();
     assert_eq!(flat, problem.parameters);
     assert_eq!(drawn.points[0].dim(), (1, SIZE.heads, 4, SIZE.width));
-    assert_eq!(drawn.kl, Array1::zeros(BATCH));
+    assert_eq!(drawn.kl, Array1::<f64>::zeros(BATCH));
 }
 
 /// At the start the inferred posterior is near the prior, and the unconditional one is the prior.
@@ -226,7 +226,7 @@ fn an_unconditional_posterior_starts_at_the_prior() {
     assert!(drawn.kl.iter().all(|kl| kl.abs() < 1e-12), "{}", drawn.kl);
     let correlation = drawn.latent.unwrap().correlation().unwrap().unwrap();
     for of_one in correlation.outer_iter() {
-        assert_eq!(of_one, Array2::eye(SIZE.heads));
+        assert_eq!(of_one, Array2::<f64>::eye(SIZE.heads));
     }
 }
 
