@@ -30,13 +30,16 @@
 //!
 //! # Example
 //!
+//! The crates whose types appear in arguments are re-exported: [`ndarray`], and behind their features
+//! `dfdx` and `petgraph`.
+//!
 //! A small citation graph, from its edges to the weights of a kernel score and a gradient:
 //!
 //! ```
+//! use bochner_graph::ndarray::{Array3, array};
 //! use bochner_graph::{
 //!     Features, Graph, Merge, Points, Score, Settings, SparseFeatures, attend, attend_vjp,
 //! };
-//! use ndarray::{Array3, array};
 //!
 //! // Paper 1 cites paper 0, paper 2 cites both, and one citation is listed twice.
 //! let cited = Graph::from_edges(3, [(0, 1), (0, 2), (1, 2), (0, 1)])?;
@@ -87,7 +90,7 @@
 //! unless repeated edges have different attributes, for any order of the edges; NaN never comes out of
 //! finite numbers.
 //!
-//! Who comes from PyTorch Geometric finds `GATConv` and `GATv2Conv` as `GraphAttentionConfig::gat` and
+//! Users of PyTorch Geometric find `GATConv` and `GATv2Conv` as `GraphAttentionConfig::gat` and
 //! `gatv2`, `GCNConv` as `GraphConvolution`, all without the self loops that layers add there, and under
 //! other names:
 //!
@@ -105,13 +108,13 @@
 //! | item | is |
 //! |---|---|
 //! | [`Graph`] | edges by target and by source; from lists, compressed rows, petgraph (feature `petgraph`) |
-//! | [`WithSelfLoops`], [`WithoutDuplicates`] | what was done to one |
+//! | [`WithSelfLoops`], [`WithoutDuplicates`] | a graph after such a change, and what was changed |
 //! | [`Batch`] | several graphs as one |
 //! | [`NeighbourSampler`], [`Neighbourhood`], [`FanOut`] | a few neighbours of a few nodes, layer by layer |
-//! | [`Features`], [`SparseFeatures`] | what is known of the nodes, times a weight |
-//! | [`row_normalised`], [`dropped_out`] | of dense features; sparse ones have methods |
+//! | [`Features`], [`SparseFeatures`] | features of the nodes, and their product with a weight |
+//! | [`row_normalised`], [`dropped_out`] | dense features changed row by row; sparse features have methods |
 //! | [`attend`], [`attend_vjp`] | attention along edges for any [`Settings`] |
-//! | [`scores`], [`EdgeWeights`] | what it looks like, edge by edge |
+//! | [`scores`], [`EdgeWeights`] | the scores and weights, edge by edge |
 //! | [`Score`], [`Points`] | how an edge is scored |
 //! | [`EdgeTerm`] | what attributes of an edge add to its score |
 //! | [`convolve`], [`convolve_vjp`] | the normalised sum of graph convolutional networks |
@@ -119,9 +122,9 @@
 //! | [`GraphAttentionConfig`] with [`AttentionKind`], [`EdgeKernel`], [`Bias`], [`Residual`] | a layer's settings, its parameters, their initial values, and its output without a tape |
 //! | [`GraphAttentionOperation`] | a layer as an operation that can be trained without a framework |
 //! | `GraphAttention` | the trainable layer on the tape of dfdx (feature `dfdx`) |
-//! | `GraphConvolution`, `GraphConvolutionConfig` | that of graph convolutional networks (feature `dfdx`) |
-//! | [`AttributedGraph`], [`Nodes`] | what it is given |
-//! | `GraphInspection` | what it looks like from inside |
+//! | `GraphConvolution`, `GraphConvolutionConfig` | the layer of graph convolutional networks (feature `dfdx`) |
+//! | [`AttributedGraph`], [`Nodes`] | the arguments of a layer |
+//! | `GraphInspection` | the weights, points and correlations inside a layer |
 //! | [`Error`] | what can be wrong with the arguments |
 
 mod attend;
@@ -138,6 +141,8 @@ mod settings;
 
 pub use attend::{EdgeAttention, EdgeAttentionGradients, EdgeWeights, attend, attend_vjp, scores};
 pub use convolution::{convolve, convolve_vjp};
+#[cfg(feature = "dfdx")]
+pub use dfdx;
 pub use error::Error;
 pub use features::{Features, SparseFeatures, dropped_out, row_normalised};
 pub use graph::{Batch, Graph, WithSelfLoops, WithoutDuplicates};
@@ -149,6 +154,9 @@ pub use layers::{
 pub use layers::{
     GraphAttended, GraphAttention, GraphConvolution, GraphConvolutionConfig, GraphInspection,
 };
+pub use ndarray;
+#[cfg(feature = "petgraph")]
+pub use petgraph;
 pub use sampling::{FanOut, NeighbourSampler, Neighbourhood};
 pub use score::{EdgeTerm, EdgeTermGradients, Points, PointsGradients, Score};
 pub use settings::{Merge, Settings};

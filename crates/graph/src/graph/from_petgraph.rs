@@ -17,7 +17,7 @@ impl Graph {
     ///
     /// ```
     /// use bochner_graph::Graph;
-    /// use petgraph::graph::UnGraph;
+    /// use bochner_graph::petgraph::graph::UnGraph;
     ///
     /// let path = UnGraph::<(), ()>::from_edges([(0, 1), (1, 2)]);
     /// let graph = Graph::from_petgraph(&path)?;

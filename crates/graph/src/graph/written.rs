@@ -30,23 +30,3 @@ impl TryFrom<WrittenGraph> for Graph {
         Self::bipartite(written.targets, written.sources, written.edges)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_graph_survives_and_a_wrong_one_does_not() {
-        let graph = Graph::bipartite(2, 3, [(2, 0), (0, 1), (2, 0)]).unwrap();
-        let text = serde_json::to_string(&graph).unwrap();
-        assert_eq!(
-            text,
-            r#"{"targets":2,"sources":3,"edges":[[2,0],[0,1],[2,0]]}"#
-        );
-        assert_eq!(serde_json::from_str::<Graph>(&text).unwrap(), graph);
-        let wrong = text.replace("[0,1]", "[3,1]");
-        let error = serde_json::from_str::<Graph>(&wrong).unwrap_err();
-        assert!(error.to_string().contains("edge 1 has source 3"), "{error}");
-        assert!(serde_json::from_str::<Graph>(r#"{"targets":2}"#).is_err());
-    }
-}

@@ -9,7 +9,7 @@ use bochner_ops::Activation;
 use bochner_spectral::{Posterior, Size};
 use serde::{Deserialize, Serialize};
 
-/// What the edges of a graph attention layer are scored by.
+/// The score of the edges of a graph attention layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -22,25 +22,25 @@ pub enum AttentionKind {
     Kernel(EdgeKernel),
 }
 
-/// What is added to a layer's output.
+/// The vector that is added to a layer's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bias {
     /// A vector that is learned, zero at first.
     #[default]
     Learned,
-    /// Nothing.
+    /// No vector is added.
     None,
 }
 
-/// What becomes of the targets' features besides attention.
+/// The use of the targets' features besides attention.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Residual {
-    /// Nothing.
+    /// The features are not used otherwise.
     #[default]
     None,
-    /// They are added to the output, after a map that is learned where their number is another.
+    /// The features are added to the output, after a learned map if the output has another width.
     Added,
 }
 
@@ -69,52 +69,54 @@ pub enum Residual {
 /// assert_eq!((second.inputs, second.outputs()), (64, 7));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct GraphAttentionConfig {
-    /// Columns of the targets' features.
+    /// The number of columns of the targets' features.
     pub inputs: usize,
-    /// Columns of the sources' features, where these have a weight of their own; without, one weight
+    /// The number of columns of the sources' features, where these have a weight of their own; without, one weight
     /// serves both.
     #[serde(default)]
     pub source_inputs: Option<usize>,
-    /// Columns of the edges' attributes; 0 for none.
+    /// The number of columns of the edges' attributes; 0 for none.
     #[serde(default)]
     pub edge_inputs: usize,
     /// The number of heads H.
     pub heads: usize,
     /// The width F of one head.
     pub width: usize,
-    /// How the heads are put together.
+    /// The way in which the heads are put together.
     #[serde(default)]
     pub merge: Merge,
-    /// What edges are scored by.
+    /// The score of the edges.
     pub kind: AttentionKind,
     /// The slope of the LeakyReLU below zero, from 0 to 1.
     #[serde(default = "usual_slope")]
     pub slope: f64,
-    /// Rate of the dropout on the features that come in, at least 0 and below 1.
+    /// The rate of the dropout on the features that come in, at least 0 and below 1.
     #[serde(default)]
     pub input_dropout: f64,
-    /// Rate of the dropout on the transformed features that targets receive; scores see them undropped,
+    /// The rate of the dropout on the transformed features that targets receive; scores see them undropped,
     /// as in the code that was published with GAT.
     #[serde(default)]
     pub value_dropout: f64,
-    /// Rate of the dropout on the normalised weights.
+    /// The rate of the dropout on the normalised weights.
     #[serde(default)]
     pub coefficient_dropout: f64,
-    /// What is added to the output.
+    /// The vector that is added to the output.
     #[serde(default)]
     pub bias: Bias,
-    /// What becomes of the targets' features besides attention.
+    /// The use of the targets' features besides attention.
     #[serde(default)]
     pub residual: Residual,
-    /// What the output goes through last.
+    /// The function that the output goes through last.
     #[serde(default)]
     pub activation: Activation,
     /// Seed of the spectral points that are drawn in evaluation: one fixed draw.
     #[serde(default = "usual_seed")]
     pub seed: Seed,
 }
+
+bochner_numerics::checked_when_read!(GraphAttentionConfig);
 
 fn usual_slope() -> f64 {
     0.2
@@ -170,7 +172,7 @@ impl GraphAttentionConfig {
         Self::new(inputs, heads, width, kind)
     }
 
-    /// Columns of the output.
+    /// The number of columns of the output.
     pub fn outputs(&self) -> usize {
         match self.merge {
             Merge::Concatenate => self.columns(),
@@ -201,12 +203,12 @@ impl GraphAttentionConfig {
         )
     }
 
-    /// Columns of all heads.
+    /// The number of columns of all heads.
     pub(super) fn columns(&self) -> usize {
         self.heads * self.width
     }
 
-    /// Columns of `a`.
+    /// The number of columns of `a`.
     pub(super) fn score_width(&self) -> usize {
         match self.kind {
             AttentionKind::Dynamic => self.width,

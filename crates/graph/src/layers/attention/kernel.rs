@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// The similarities and magnitudes of the kernel form.
 ///
-/// It is written down under the name and the settings that the kernel has in attention over sequences.
+/// A kernel is written down under the name and the settings that it has in attention over sequences; the
+/// settings that a text leaves out have their defaults.
 ///
 /// ```
 /// use bochner_graph::EdgeKernel;
@@ -20,6 +21,8 @@ use serde::{Deserialize, Serialize};
 /// let written = serde_json::to_string(&kernel)?;
 /// assert!(written.starts_with(r#"{"mechanism":"Mikan","p":1.5,"points":64,"#));
 /// assert_eq!(serde_json::from_str::<EdgeKernel>(&written)?, kernel);
+/// let usual: EdgeKernel = serde_json::from_str(r#"{"mechanism": "Mikan"}"#)?;
+/// assert_eq!(usual, Implicit::default().into());
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,13 +56,15 @@ pub enum EdgeKernel {
     },
 }
 
-/// The floor where none is given.
+/// Exponent, floor and weight of the divergence where none is given.
+const P: f64 = 2.0;
 const FLOOR: f64 = 1e-5;
+const BETA: f64 = 0.1;
 
 impl From<Direct> for EdgeKernel {
     /// The kernel with p = 2 and a floor of 1e-5.
     fn from(source: Direct) -> Self {
-        let (p, floor) = (2.0, FLOOR);
+        let (p, floor) = (P, FLOOR);
         Self::Direct { p, floor, source }
     }
 }
@@ -68,9 +73,9 @@ impl From<Implicit> for EdgeKernel {
     /// The kernel with p = 2, a floor of 1e-5 and $\beta = 0.1$.
     fn from(source: Implicit) -> Self {
         Self::Implicit {
-            p: 2.0,
+            p: P,
             floor: FLOOR,
-            beta: 0.1,
+            beta: BETA,
             source,
         }
     }
@@ -122,33 +127,83 @@ impl EdgeKernel {
 
 /// The form in which a kernel is written down.
 #[derive(Serialize, Deserialize)]
-#[serde(tag = "mechanism", deny_unknown_fields)]
+#[serde(tag = "mechanism")]
 enum Written {
     Softmax {},
     RbfOnly {},
-    IkanDirect {
-        p: f64,
-        points: usize,
-        floor: f64,
-        start: DirectInit,
-        preset: Preset,
-        #[serde(default, skip_serializing_if = "is_default")]
-        stationarity: Stationarity,
-    },
-    Mikan {
-        p: f64,
-        points: usize,
-        floor: f64,
-        prior_std: f64,
-        beta: f64,
-        slope: f64,
-        copula: Copula,
-        preset: Preset,
-        #[serde(default, skip_serializing_if = "is_default")]
-        stationarity: Stationarity,
-        #[serde(default, skip_serializing_if = "is_default")]
-        posterior: Posterior,
-    },
+    IkanDirect(WrittenDirect),
+    Mikan(WrittenImplicit),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenDirect {
+    p: f64,
+    points: usize,
+    floor: f64,
+    start: DirectInit,
+    preset: Preset,
+    #[serde(skip_serializing_if = "is_default")]
+    stationarity: Stationarity,
+}
+
+impl WrittenDirect {
+    fn new(p: f64, floor: f64, source: Direct) -> Self {
+        Self {
+            p,
+            points: source.points,
+            floor,
+            start: source.start,
+            preset: Preset::Paper,
+            stationarity: source.stationarity,
+        }
+    }
+}
+
+impl Default for WrittenDirect {
+    fn default() -> Self {
+        Self::new(P, FLOOR, Direct::default())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenImplicit {
+    p: f64,
+    points: usize,
+    floor: f64,
+    prior_std: f64,
+    beta: f64,
+    slope: f64,
+    copula: Copula,
+    preset: Preset,
+    #[serde(skip_serializing_if = "is_default")]
+    stationarity: Stationarity,
+    #[serde(skip_serializing_if = "is_default")]
+    posterior: Posterior,
+}
+
+impl WrittenImplicit {
+    fn new(p: f64, floor: f64, beta: f64, source: Implicit) -> Self {
+        Self {
+            p,
+            points: source.points,
+            floor,
+            prior_std: source.prior_std,
+            beta,
+            slope: source.slope,
+            copula: source.copula,
+            preset: source.preset,
+            stationarity: source.stationarity,
+            posterior: source.posterior,
+        }
+    }
+}
+
+impl Default for WrittenImplicit {
+    fn default() -> Self {
+        Self::new(P, FLOOR, BETA, Implicit::default())
+    }
 }
 
 /// Refuses the released code's equations for points: they go with its equations for attention.
@@ -172,31 +227,15 @@ impl From<EdgeKernel> for Written {
         match kernel {
             EdgeKernel::Softmax => Self::Softmax {},
             EdgeKernel::RbfOnly => Self::RbfOnly {},
-            EdgeKernel::Direct { p, floor, source } => Self::IkanDirect {
-                p,
-                points: source.points,
-                floor,
-                start: source.start,
-                preset: Preset::Paper,
-                stationarity: source.stationarity,
-            },
+            EdgeKernel::Direct { p, floor, source } => {
+                Self::IkanDirect(WrittenDirect::new(p, floor, source))
+            }
             EdgeKernel::Implicit {
                 p,
                 floor,
                 beta,
                 source,
-            } => Self::Mikan {
-                p,
-                points: source.points,
-                floor,
-                prior_std: source.prior_std,
-                beta,
-                slope: source.slope,
-                copula: source.copula,
-                preset: source.preset,
-                stationarity: source.stationarity,
-                posterior: source.posterior,
-            },
+            } => Self::Mikan(WrittenImplicit::new(p, floor, beta, source)),
         }
     }
 }
@@ -205,55 +244,37 @@ impl TryFrom<Written> for EdgeKernel {
     type Error = LayerError;
 
     fn try_from(written: Written) -> Result<Self, LayerError> {
-        let (preset, kernel) = match written {
-            Written::Softmax {} => return Ok(Self::Softmax),
-            Written::RbfOnly {} => return Ok(Self::RbfOnly),
-            Written::IkanDirect {
-                p,
-                points,
-                floor,
-                start,
-                preset,
-                stationarity,
-            } => {
-                let source = Direct {
-                    points,
-                    start,
-                    stationarity,
-                };
-                (preset, Self::Direct { p, floor, source })
+        let kernel = match written {
+            Written::Softmax {} => Self::Softmax,
+            Written::RbfOnly {} => Self::RbfOnly,
+            Written::IkanDirect(own) => {
+                expect_paper(own.preset)?;
+                Self::Direct {
+                    p: own.p,
+                    floor: own.floor,
+                    source: Direct {
+                        points: own.points,
+                        start: own.start,
+                        stationarity: own.stationarity,
+                    },
+                }
             }
-            Written::Mikan {
-                p,
-                points,
-                floor,
-                prior_std,
-                beta,
-                slope,
-                copula,
-                preset,
-                stationarity,
-                posterior,
-            } => {
-                let source = Implicit {
-                    points,
-                    prior_std,
-                    slope,
-                    copula,
-                    preset,
-                    stationarity,
-                    posterior,
-                };
-                let kernel = Self::Implicit {
-                    p,
-                    floor,
-                    beta,
-                    source,
-                };
-                (preset, kernel)
-            }
+            Written::Mikan(own) => Self::Implicit {
+                p: own.p,
+                floor: own.floor,
+                beta: own.beta,
+                source: Implicit {
+                    points: own.points,
+                    prior_std: own.prior_std,
+                    slope: own.slope,
+                    copula: own.copula,
+                    preset: own.preset,
+                    stationarity: own.stationarity,
+                    posterior: own.posterior,
+                },
+            },
         };
-        expect_paper(preset)?;
+        kernel.validate()?;
         Ok(kernel)
     }
 }

@@ -10,7 +10,7 @@ use crate::{Error, Features, Graph, LayerError, convolve};
 use bochner_nn::{
     Element, Leaf, Parameter, ParameterMut, Parameters, TapeInputs, join, record_one,
 };
-use bochner_numerics::{DropoutMask, Seed, argument};
+use bochner_numerics::{ArgumentError, DropoutMask, Seed, argument};
 use bochner_ops::Mode;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Tape, Tensor};
@@ -20,18 +20,28 @@ use serde::{Deserialize, Serialize};
 
 /// Settings of a [`GraphConvolution`] layer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct GraphConvolutionConfig {
-    /// Columns of the features.
+    /// The number of columns of the features.
     pub inputs: usize,
-    /// Columns of the output.
+    /// The number of columns of the output.
     pub outputs: usize,
-    /// Rate of the dropout on the features that come in, at least 0 and below 1.
+    /// The rate of the dropout on the features that come in, at least 0 and below 1.
     #[serde(default)]
     pub input_dropout: f64,
-    /// What is added to the output.
+    /// The vector that is added to the output.
     #[serde(default)]
     pub bias: Bias,
+}
+
+bochner_numerics::checked_when_read!(GraphConvolutionConfig);
+
+impl GraphConvolutionConfig {
+    fn validate(&self) -> Result<(), ArgumentError> {
+        argument::at_least_one("inputs", self.inputs)?;
+        argument::at_least_one("outputs", self.outputs)?;
+        argument::rate("input_dropout", self.input_dropout)
+    }
 }
 
 /// A graph convolution, $\hat A X W + b$ with the sum over neighbours $\hat A$ of
@@ -90,9 +100,7 @@ impl<E: Element> GraphConvolution<E> {
         let GraphConvolutionConfig {
             inputs, outputs, ..
         } = *config;
-        argument::at_least_one("inputs", inputs)?;
-        argument::at_least_one("outputs", outputs)?;
-        argument::rate("input_dropout", config.input_dropout)?;
+        config.validate()?;
         let (shape, map) = (Ix2(inputs, outputs), [inputs, outputs]);
         let zeros = || Leaf::new(device, Array1::zeros(outputs));
         let bias = (config.bias == Bias::Learned).then(zeros);
@@ -114,7 +122,8 @@ impl<E: Element> GraphConvolution<E> {
     /// `x: [N, Fin]` to `[N, Fout]`.
     ///
     /// # Errors
-    /// Whatever does not fit; a graph without nodes, since dfdx has no empty tensors.
+    /// [`LayerError::Graph`] if graph and features do not fit the settings; [`LayerError::Nn`] for a graph
+    /// without nodes, since dfdx has no empty tensors.
     pub fn apply<N: Dim, I: Dim, T: Tape<E, Cpu>>(
         &self,
         graph: &Graph,
@@ -127,10 +136,10 @@ impl<E: Element> GraphConvolution<E> {
         self.recorded(graph, nodes, TapeInputs::<E, T>::new().with(x)?)
     }
 
-    /// The convolution of features along which there is none; the tape is that of the output.
+    /// The convolution of features along which there is no gradient; the output is recorded on the tape.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// The errors of [`apply`](Self::apply).
     pub fn apply_features<'a, T: Tape<E, Cpu>>(
         &self,
         graph: &Graph,
@@ -148,7 +157,7 @@ impl<E: Element> GraphConvolution<E> {
     /// The output in evaluation, without a tape.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// The errors of [`apply`](Self::apply).
     pub fn infer<'a>(
         &self,
         graph: &Graph,
