@@ -27,7 +27,7 @@ pub struct EdgeAttention<'a, 'b, T: Real> {
     kept: Kept<T>,
 }
 
-/// What a forward pass keeps for the backward pass.
+/// The values that a forward pass keeps for the backward pass.
 #[derive(Debug)]
 pub(crate) struct Kept<T> {
     heads: usize,
@@ -64,15 +64,15 @@ impl<T: Real> Kept<T> {
 /// Gradients of [`attend`], shaped like its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EdgeAttentionGradients<T> {
-    /// Along the targets' features.
+    /// The gradient along the targets' features.
     pub targets: Array2<T>,
-    /// Along the sources' features.
+    /// The gradient along the sources' features.
     pub sources: Array2<T>,
-    /// Along `a` of the score.
+    /// The gradient along `a` of the score.
     pub a: Array2<T>,
-    /// Along the spectral points of a kernel score.
+    /// The gradient along the spectral points of a kernel score.
     pub points: Option<PointsGradients<T>>,
-    /// Along the attributes of the edges and their parameters, if there are any.
+    /// The gradients along the attributes of the edges and their parameters, if there are any.
     pub edges: Option<EdgeTermGradients<T>>,
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The rows of a sparse matrix: which columns each has, a row after the other. Clones share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
-    /// Where each row begins, and where the last one ends.
+    /// The place where each row begins, and the place where the last one ends.
     offsets: Arc<[usize]>,
     columns: Arc<[u32]>,
 }
@@ -35,7 +35,7 @@ impl Rows {
         self.columns.len()
     }
 
-    /// Where the entries of consecutive rows stand.
+    /// The places of the entries of consecutive rows.
     pub(crate) fn entries_of(&self, rows: Range<usize>) -> Range<usize> {
         self.offsets[rows.start]..self.offsets[rows.end]
     }
@@ -44,7 +44,7 @@ impl Rows {
         &self.columns
     }
 
-    /// Where the entries of a row stand.
+    /// The places of the entries of a row.
     #[inline]
     pub(crate) fn places(&self, row: usize) -> Range<usize> {
         self.offsets[row]..self.offsets[row + 1]
@@ -87,7 +87,7 @@ impl Rows {
 }
 
 /// Sorts `values` by their keys, all below `count`: one row a key, and for each entry the place that
-/// it had. What has the same key stays in order.
+/// it had. Entries of one key keep their order.
 pub(crate) fn by_key(
     count: usize,
     keys: &[u32],
@@ -161,7 +161,7 @@ pub(crate) fn filled<T: Real>(
     filled_with(pieces, width, task).0
 }
 
-/// As [`filled`], with what the task returns for each piece.
+/// [`filled`], with the result of the task for each piece.
 pub(crate) fn filled_with<T: Real, R: Default + Send>(
     pieces: impl Iterator<Item = usize> + Clone,
     width: usize,
@@ -179,7 +179,7 @@ pub(crate) fn filled_with<T: Real, R: Default + Send>(
     (out, results)
 }
 
-/// As [`cut`], of memory that nothing has been written to yet.
+/// [`cut`] for memory that nothing has been written to yet.
 pub(crate) fn cut_unwritten<T: Real>(
     mut data: Unwritten<T>,
     width: usize,

@@ -1,9 +1,10 @@
 //! The normalised sum over neighbours.
 
-use crate::engine::{held, unit};
+use crate::engine::unit;
 use crate::error::{finite, largest};
 use crate::features::multiply::{Matrix, multiply};
 use crate::{Error, Graph};
+use bochner_numerics::scaling::bounded;
 use bochner_numerics::{Real, argument};
 use ndarray::{Array2, ArrayView2};
 
@@ -105,7 +106,7 @@ fn times<T: Real>(rows: &crate::compressed::Rows, values: Vec<T>, x: ArrayView2<
     let y = if unit > T::one() {
         let right: Vec<T> = right.iter().map(|&x| x / unit).collect();
         let mut y = multiply(matrix, &right, shape[1], PIECE);
-        y.iter_mut().for_each(|y| *y = held(*y * unit));
+        y.iter_mut().for_each(|y| *y = bounded(*y * unit));
         y
     } else {
         multiply(matrix, right, shape[1], PIECE)

@@ -1,4 +1,4 @@
-//! What can be wrong with the arguments, and what to do about it.
+//! The errors of this crate.
 
 use bochner_numerics::argument::{self, ArgumentError};
 use bochner_numerics::{Real, parallel};
@@ -19,11 +19,11 @@ pub enum Error {
     NodeOutOfRange {
         /// The edge, in the caller's order.
         edge: usize,
-        /// Which end of it, `"source"` or `"target"`.
+        /// The end of the edge, `"source"` or `"target"`.
         end: &'static str,
-        /// The node it names.
+        /// The node that the edge names.
         got: usize,
-        /// How many nodes there are at this end.
+        /// The number of nodes at this end.
         nodes: usize,
     },
     /// Offsets do not cut a list into rows.
@@ -32,13 +32,13 @@ pub enum Error {
         .got.map_or("is missing".to_owned(), |got| format!("is {got}"))
     )]
     Offsets {
-        /// Whose offsets.
+        /// The list that the offsets belong to.
         what: &'static str,
-        /// Which of them.
+        /// The place of the wrong offset.
         at: usize,
-        /// What holds for a valid one.
+        /// The condition that a valid offset meets.
         required: String,
-        /// What was given, if it is there.
+        /// The offset that was given, if it is there.
         got: Option<usize>,
     },
     /// A list of numbers that must be distinct and below a limit is not.
@@ -56,11 +56,11 @@ pub enum Error {
     /// There is more of something than 32 bits can number.
     #[error("there are {got} {what}, but at most {limit} are supported: cut the graph into parts")]
     TooMany {
-        /// What.
+        /// The things that are counted.
         what: &'static str,
-        /// How many.
+        /// The number of them.
         got: usize,
-        /// How many there can be.
+        /// The largest number that is supported.
         limit: usize,
     },
     /// An operation needs a graph whose targets are its sources.
@@ -68,11 +68,11 @@ pub enum Error {
         "{what} needs a graph whose targets are its sources, but it has {targets} targets and {sources} sources"
     )]
     NotSquare {
-        /// What was asked for.
+        /// The operation that was asked for.
         what: &'static str,
-        /// How many targets there are.
+        /// The number of targets.
         targets: usize,
-        /// How many sources there are.
+        /// The number of sources.
         sources: usize,
     },
     /// A number is so large that what is computed from it would leave the range of its type.
@@ -90,7 +90,7 @@ pub enum Error {
         /// The largest absolute value that is allowed.
         limit: f64,
     },
-    /// From the feature maps.
+    /// The feature maps refused the inputs or the spectral points.
     #[error(transparent)]
     Kernels(#[from] bochner_kernels::Error),
 }

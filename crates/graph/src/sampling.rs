@@ -5,12 +5,12 @@ use bochner_numerics::Seed;
 use rand::seq::index;
 use serde::{Deserialize, Serialize};
 
-/// How many of the edges into a target are kept. Its self loop, if it has one, always is, and does
+/// The number of edges into a target that are kept. Its self loop, if it has one, always is, and does
 /// not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FanOut {
-    /// All of them: nothing is drawn.
+    /// All edges are kept: nothing is drawn.
     All,
     /// At most this many, drawn without replacement, each as likely as any other.
     AtMost(usize),
@@ -21,14 +21,14 @@ pub enum FanOut {
 pub struct Neighbourhood {
     /// The edges, from the sources to the targets of this layer, which are numbered anew.
     pub graph: Graph,
-    /// What the sources are called in the whole graph. The first ones are the targets, in order.
+    /// The numbers of the sources in the whole graph. The first ones are the targets, in order.
     pub nodes: Vec<usize>,
-    /// What the edges are called in the whole graph.
+    /// The numbers of the edges in the whole graph.
     pub edges: Vec<usize>,
 }
 
 impl Neighbourhood {
-    /// What the targets are called in the whole graph.
+    /// The numbers of the targets in the whole graph.
     pub fn targets(&self) -> &[usize] {
         &self.nodes[..self.graph.targets()]
     }
@@ -68,11 +68,11 @@ pub struct NeighbourSampler<'a> {
     numbers: Vec<u32>,
 }
 
-/// No number yet.
+/// The number of a node that has none yet.
 const NONE: u32 = u32::MAX;
 
 impl<'a> NeighbourSampler<'a> {
-    /// Of a graph whose targets are its sources.
+    /// A sampler of a graph whose targets are its sources.
     ///
     /// # Errors
     /// [`Error::NotSquare`].
@@ -309,7 +309,7 @@ mod tests {
                 })
             );
         }
-        // Nothing of it is remembered.
+        // The sampler remembers nothing of a refused call.
         assert!(
             sampler
                 .sample(&[7, 1], &[FanOut::All], Seed::new(1))

@@ -1,4 +1,4 @@
-//! How an edge is scored.
+//! The scores of edges.
 
 use crate::Error;
 use crate::error::scorable;
@@ -9,7 +9,7 @@ use bochner_numerics::argument::{
 };
 use ndarray::{ArrayView2, Axis, Ix3, s};
 
-/// What an edge $(j \to i)$ is scored by, one row of parameters a head.
+/// The score of an edge $(j \to i)$, with one row of parameters for each head.
 ///
 /// With $x_i$ the target's transformed features, $y_j$ the source's, both of width $F$, and
 /// $\mathrm{LeakyReLU}(u) = c(u)\,u$, where $c(u)$ is 1 if $u \ge 0$ and the slope otherwise:
@@ -108,7 +108,7 @@ pub type Points<'a, T> = SpectralPoints<'a, T, Ix3>;
 /// Gradients along [`Points`], `[H, R, 2F]`.
 pub type PointsGradients<T> = bochner_kernels::PointsGradients<T, Ix3>;
 
-/// Which half of the coordinates of $\mathbb{R}^{2F}$.
+/// A half of the coordinates of $\mathbb{R}^{2F}$.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Half {
     /// The first, where targets have theirs.
@@ -117,7 +117,7 @@ pub(crate) enum Half {
     Source,
 }
 
-/// What graph attention asks of the points of all heads.
+/// Views of the points of all heads.
 pub(crate) trait PointsOfHeads<'a, T> {
     /// The points of one head.
     fn head(&self, head: usize) -> SpectralPoints<'a, T>;
@@ -161,7 +161,7 @@ impl<'a, T: Real> PointsOfHeads<'a, T> for Points<'a, T> {
     }
 }
 
-/// What the attributes of the edges add to their scores: $t_{ij} = b \cdot W_e e_{ij}$ for each head.
+/// The term that attributes of the edges add to their scores: $t_{ij} = b \cdot W_e e_{ij}$ for each head.
 #[derive(Clone, Copy, Debug)]
 pub struct EdgeTerm<'a, T> {
     /// The attributes $e$, `[E, G]`, in the caller's order of the edges.
@@ -175,11 +175,11 @@ pub struct EdgeTerm<'a, T> {
 /// Gradients along an [`EdgeTerm`], shaped as it was given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EdgeTermGradients<T> {
-    /// Along the attributes.
+    /// The gradient along the attributes.
     pub attributes: ndarray::Array2<T>,
-    /// Along the weight.
+    /// The gradient along the weight.
     pub weight: ndarray::Array2<T>,
-    /// Along the vectors.
+    /// The gradient along the vectors.
     pub b: ndarray::Array2<T>,
 }
 

@@ -1,4 +1,4 @@
-//! One kind of attention along edges, put together from its parts.
+//! The settings of attention along edges.
 
 use crate::error::scorable;
 use crate::{EdgeTerm, Error, Graph, Score};
@@ -6,29 +6,29 @@ use bochner_numerics::{DropoutMask, Real, argument};
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
-/// How the heads' outputs are put together.
+/// The way in which the heads' outputs are put together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Merge {
-    /// Side by side: `[N, H F]`.
+    /// The outputs stand side by side: `[N, H F]`.
     #[default]
     Concatenate,
-    /// Their mean: `[N, F]`.
+    /// The outputs are averaged: `[N, F]`.
     Average,
 }
 
 /// One kind of attention, with everything but the graph and its nodes' features.
 ///
-/// Checked where it is used. All that is borrowed is borrowed for as long.
+/// [`attend`](crate::attend) and the other functions that take the settings check them.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a, T> {
-    /// How an edge is scored.
+    /// The score of the edges.
     pub score: Score<'a, T>,
     /// The slope of the LeakyReLU below zero, from 0 to 1; 0.2 in the literature.
     pub slope: f64,
-    /// What attributes of the edges add to the score.
+    /// The term that attributes of the edges add to the score.
     pub edges: Option<EdgeTerm<'a, T>>,
-    /// How the heads are put together.
+    /// The way in which the heads are put together.
     pub merge: Merge,
     /// Dropout on the weights: the factor of edge `e` (in the caller's order) and head `h` is that of
     /// element `e H + h`.
@@ -61,7 +61,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Of all heads.
+    /// The number of columns of all heads.
     pub(crate) fn columns(self) -> usize {
         self.heads * self.width
     }
@@ -87,7 +87,7 @@ impl<T: Real> Settings<'_, T> {
             edges.validate(graph.edge_count(), shape.heads)?;
         }
         scorable("targets", targets.view())?;
-        // In a square graph they are often the same array.
+        // The two are often one array in a square graph.
         let same_place =
             sources.as_ptr() == targets.as_ptr() && sources.strides() == targets.strides();
         if !same_place || sources.dim() != targets.dim() {

@@ -1,9 +1,9 @@
-//! From the cotangent of the output to the gradients along scores and values.
+//! The gradients along scores and values, from the cotangent of the output.
 
 use super::forward::arriving;
 use super::preactivation::Preactivation;
-use super::rows::{add, dot_heads, row, weighted_sums};
-use super::{Alpha, Call, PIECE, classic};
+use super::rows::{add, dot_heads, leak, row, weighted_sums};
+use super::{Alpha, Call, PIECE};
 use crate::compressed::{cut, filled};
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::{Operations, Real, operations, parallel};
@@ -172,7 +172,9 @@ impl<T: Real> Task for ScaleByLeak<'_, '_, T> {
         for edges in arriving(self.call, self.targets) {
             for ((&source, place), x) in edges.sources.iter().zip(edges.places).zip(&mut rest) {
                 self.u.write(edges.target, source as usize, place, &mut u);
-                classic::scale(x, &u, slope);
+                for (x, &u) in x.iter_mut().zip(&u) {
+                    *x *= leak(u, slope);
+                }
             }
         }
     }

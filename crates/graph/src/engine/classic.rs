@@ -1,7 +1,7 @@
 //! The score of GAT: the LeakyReLU of a sum.
 
 use super::preactivation::{self, Preactivation, halves};
-use super::rows::{leak, leaky};
+use super::rows::leaky;
 use super::scorer::{Arriving, Scorer};
 use super::sums::{by_source, by_target};
 use super::{Call, Parts, elements};
@@ -69,13 +69,5 @@ impl<T: Real> Scorer<T> for Classic<'_, T> {
             self.u.write(edges.target, source as usize, place, score);
             score.iter_mut().for_each(|u| *u = leaky(*u, self.slope));
         }
-    }
-}
-
-/// Multiplies by the slope of the LeakyReLU at one edge, for all heads.
-#[inline(always)]
-pub(super) fn scale<T: Real>(along_scores: &mut [T], u: &[T], slope: T) {
-    for (g, &u) in along_scores.iter_mut().zip(u) {
-        *g *= leak(u, slope);
     }
 }

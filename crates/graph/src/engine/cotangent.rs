@@ -4,6 +4,7 @@ use crate::error::within;
 use crate::settings::{Merge, Shape};
 use crate::{Error, error};
 use bochner_numerics::instructions::{self, Arithmetic, Task};
+use bochner_numerics::scaling::bounded;
 use bochner_numerics::{Real, parallel};
 use ndarray::ArrayView2;
 use std::borrow::Cow;
@@ -35,7 +36,7 @@ impl<'a, T: Real> Cotangent<'a, T> {
         Ok(Self { heads, unit })
     }
 
-    /// Back to the units of what was given; what lies beyond the type's range becomes its largest
+    /// Multiplies by the unit, so that numbers are in units of the given cotangent again; what lies beyond the type's range becomes its largest
     /// number.
     pub(crate) fn restore(&self, x: &mut [T]) {
         parallel::for_each_chunk(x, PIECE, |_, x| {
@@ -56,7 +57,7 @@ impl<T: Real> Task for Restore<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
         for x in self.x {
-            *x = held(*x * self.unit);
+            *x = bounded(*x * self.unit);
         }
     }
 }
@@ -74,17 +75,4 @@ pub(crate) fn unit<T: Real>(x: &[T], limit: T) -> T {
     );
     let largest = largest.min(T::max_value());
     T::of((largest / limit).as_f64().log2().ceil().exp2())
-}
-
-/// Infinity becomes the largest number.
-#[inline(always)]
-pub(crate) fn held<T: Real>(x: T) -> T {
-    let largest = T::max_value();
-    if x > largest {
-        largest
-    } else if x < -largest {
-        -largest
-    } else {
-        x
-    }
 }

@@ -11,7 +11,7 @@ use bochner_numerics::{Real, parallel};
 use ndarray::ArrayView2;
 use std::ops::Range;
 
-/// What is kept between the passes.
+/// The values that are kept between the passes.
 #[derive(Debug)]
 pub(crate) struct Prepared<T> {
     /// `[H, F]`.

@@ -1,4 +1,4 @@
-//! What attributes of the edges add: $t_{ij} = b \cdot W_e e_{ij}$, which is $e_{ij} \cdot u$ with
+//! The term that attributes of the edges add: $t_{ij} = b \cdot W_e e_{ij}$, which is $e_{ij} \cdot u$ with
 //! $u_h = W_e^T b_h$.
 
 use crate::features::dense;

@@ -1,12 +1,13 @@
-//! Weights of edges, and what targets receive.
+//! The weights of edges, and the sums that targets receive.
 
 use super::rows::{row, weighted_sums};
 use super::scorer::{Arriving, Scorer};
-use super::{Alpha, Call, PIECE, held};
+use super::{Alpha, Call, PIECE};
 use crate::compressed::cut_unwritten;
 use bochner_numerics::elementary::exp_in_place;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
 use bochner_numerics::memory::written_by;
+use bochner_numerics::scaling::bounded;
 use bochner_numerics::{DropoutMask, Operations, Real, operations, parallel};
 use std::ops::Range;
 
@@ -257,7 +258,7 @@ pub(super) fn scores<T: Real, S: Scorer<T>>(call: &Call<T>, scorer: &S) -> Vec<T
             let left_out = scorer.left_out(&edges);
             let left_out = left_out.unwrap_or_else(|| vec![0.0; heads]);
             let whole = own.iter().zip(left_out.iter().cycle());
-            scores.extend(whole.map(|(score, rest)| held(T::of(score.as_f64() + rest))));
+            scores.extend(whole.map(|(score, rest)| bounded(T::of(score.as_f64() + rest))));
         }
         scores
     });

@@ -12,7 +12,7 @@ mod rows;
 mod scorer;
 mod sums;
 
-pub(crate) use cotangent::{Cotangent, held, unit};
+pub(crate) use cotangent::{Cotangent, unit};
 
 use crate::features::dense;
 use crate::score::{EdgeTermGradients, PointsGradients};
@@ -39,7 +39,7 @@ pub(crate) struct Call<'a, 'b, T: Real> {
     sources: Cow<'a, [T]>,
 }
 
-/// What is kept between the passes.
+/// The values that are kept between the passes.
 #[derive(Debug)]
 pub(crate) struct Prepared<T> {
     score: PreparedScore<T>,
@@ -50,20 +50,20 @@ pub(crate) struct Prepared<T> {
 /// The weights of all edges, `[E, H]` by place.
 #[derive(Debug)]
 pub(crate) struct Alpha<T> {
-    /// Those whose sum is one.
+    /// The weights whose sum over the edges of a target is one.
     pub(crate) normalised: Vec<T>,
-    /// What dropout makes of them, where there is any.
+    /// The weights after dropout, if there is any.
     dropped: Option<Vec<T>>,
 }
 
 impl<T> Alpha<T> {
-    /// By which values are multiplied.
+    /// The weights that the values are multiplied by.
     fn applied(&self) -> &[T] {
         self.dropped.as_deref().unwrap_or(&self.normalised)
     }
 }
 
-/// What scores are made of.
+/// The parts of the scores that do not depend on both ends of an edge.
 #[derive(Debug)]
 enum PreparedScore<T> {
     Classic(Preactivation<T>),
@@ -71,13 +71,13 @@ enum PreparedScore<T> {
     Kernel(Box<kernel::Prepared<T>>),
 }
 
-/// The gradients of a call, but for those of the edges' attributes.
+/// The gradients of a call.
 pub(crate) struct Parts<T> {
     /// `[Nt, H F]`.
     pub(crate) targets: Vec<T>,
     /// `[Ns, H F]`.
     pub(crate) sources: Vec<T>,
-    /// As `a` of the score.
+    /// The gradient along `a` of the score, in its shape.
     pub(crate) a: Vec<T>,
     pub(crate) points: Option<PointsGradients<T>>,
     pub(crate) edges: Option<EdgeTermGradients<T>>,
@@ -170,7 +170,7 @@ impl<'a, 'b, T: Real> Call<'a, 'b, T> {
         })
     }
 
-    /// What targets receive of the sources, `[Ns, H F]`.
+    /// The values that targets receive of the sources, `[Ns, H F]`.
     fn values<'p>(&'p self, prepared: &'p Prepared<T>) -> &'p [T] {
         prepared.values.as_deref().unwrap_or(&self.sources)
     }

@@ -111,7 +111,7 @@ impl<T: Real> Task for ByHead<'_, T> {
     }
 }
 
-/// The vector-Jacobian product of [`by_head`]: that along `x`, and that along `a`.
+/// The vector-Jacobian product of [`by_head`]: the gradients along `x` and along `a`.
 pub(super) fn pull_back<T: Real>(
     x: &[T],
     a: &[T],
@@ -125,7 +125,7 @@ pub(super) fn pull_back<T: Real>(
     (along_x, ordered_sum(along_a, columns))
 }
 
-/// The same, with that along `x` added to `along_x`.
+/// [`pull_back`] with the gradient along `x` added to `along_x`; returns the gradient along `a`.
 pub(super) fn add_pull_back<T: Real>(
     x: &[T],
     a: &[T],
@@ -139,7 +139,7 @@ pub(super) fn add_pull_back<T: Real>(
     ordered_sum(along_a, shape.columns())
 }
 
-/// Adds that along `x` of some nodes to `along_x`; their part of that along `a`.
+/// Adds the gradient along `x` of some nodes to `along_x`; returns their part of the gradient along `a`.
 fn pull_back_nodes<T: Real>(
     [x, a, cotangent]: [&[T]; 3],
     shape: Shape,

@@ -59,7 +59,7 @@ pub(super) fn add_scaled_heads<T: Real, A: Arithmetic>(
     width: usize,
 ) {
     if width == LANES {
-        // What is of a known length takes no loop.
+        // A known length takes no loop.
         let heads = y.as_chunks_mut::<LANES>().0.iter_mut();
         let heads = heads.zip(x.as_chunks::<LANES>().0);
         for ((y, x), &factor) in heads.zip(factors) {

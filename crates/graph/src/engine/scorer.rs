@@ -1,4 +1,4 @@
-//! What every kind of score can do.
+//! The trait of all kinds of scores.
 
 use bochner_numerics::Real;
 use bochner_numerics::instructions::Arithmetic;
@@ -9,17 +9,17 @@ use std::ops::Range;
 pub(super) struct Arriving<'a> {
     pub(super) target: usize,
     pub(super) sources: &'a [u32],
-    /// Where they stand among all edges.
+    /// The places of the edges among all edges.
     pub(super) places: Range<usize>,
 }
 
 /// Scores of edges, for all heads.
 pub(super) trait Scorer<T: Real>: Sync {
-    /// What scores are kept in until the largest has been taken off.
+    /// The type of the scores until the largest has been taken off.
     type Score: Real;
 
-    /// Writes the scores of the edges that lead to a target, `[edges, H]`; what is the same for all of
-    /// them may be left out.
+    /// Writes the scores of the edges that lead to a target, `[edges, H]`; a term that is the same for all of
+    /// these edges may be left out.
     ///
     /// Must be `#[inline(always)]`.
     fn write<A: Arithmetic>(&self, edges: &Arriving, heads: usize, out: &mut [Self::Score]);
@@ -30,7 +30,7 @@ pub(super) trait Scorer<T: Real>: Sync {
         unreachable!("scores of head {head} at {edges:?} beyond the range of their type")
     }
 
-    /// What [`write`](Self::write) left out, for each head of a target.
+    /// The term that [`write`](Self::write) left out, for each head of a target.
     fn left_out(&self, _edges: &Arriving) -> Option<Vec<f64>> {
         None
     }

@@ -34,7 +34,7 @@ fn sums<T: Real>(rows: &Rows, places: Option<&[u32]>, x: &[T], width: usize) -> 
 
 struct Sums<'a, T> {
     rows: &'a Rows,
-    /// Where an entry of the rows stands in `x`; without, where it stands in the rows.
+    /// The place in `x` of each entry of the rows; without, `x` is in the order of the rows.
     places: Option<&'a [u32]>,
     range: Range<usize>,
     x: &'a [T],

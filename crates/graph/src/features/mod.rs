@@ -1,4 +1,4 @@
-//! What is known of the nodes: dense or sparse rows, and their products with a weight.
+//! Features of the nodes: dense or sparse rows, and their products with a weight.
 
 pub(crate) mod dense;
 pub(crate) mod multiply;
@@ -14,9 +14,9 @@ use ndarray::{Array2, ArrayView2};
 /// Features of the nodes, `[N, F]`.
 #[derive(Clone, Copy, Debug)]
 pub enum Features<'a, T> {
-    /// All of them.
+    /// Every number is stored.
     Dense(ArrayView2<'a, T>),
-    /// Those that are not zero.
+    /// Only the numbers that are not zero are stored.
     Sparse(&'a SparseFeatures<T>),
 }
 
@@ -109,8 +109,8 @@ impl<T: Real> Features<'_, T> {
     /// [`Error::Argument`] for a wrong shape.
     ///
     /// # Numerics
-    /// As the product; dense features are taken in at most sixteen parts, whose sums are added in
-    /// order.
+    /// Time and threads are those of [`product`](Self::product); dense features are taken in at most sixteen
+    /// parts, whose sums are added in order.
     pub fn weight_vjp(&self, cotangent: ArrayView2<T>) -> Result<Array2<T>, Error> {
         let width = cotangent.ncols();
         argument::shape("cotangent", &[self.rows(), width], cotangent.shape())?;
@@ -181,7 +181,7 @@ pub fn dropped_out<T: Real>(x: ArrayView2<T>, dropout: &DropoutMask) -> Array2<T
 
 /// Divides by the sum of the absolute values, if that is not zero.
 fn normalise<T: Real>(row: &mut [T]) {
-    // By the largest first: the sum of the quotients neither overflows nor vanishes.
+    // Divided by the largest first, the numbers have a sum that neither overflows nor vanishes.
     let largest = row
         .iter()
         .fold(T::zero(), |largest, x| largest.max(x.abs()));

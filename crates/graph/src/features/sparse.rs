@@ -16,8 +16,8 @@ const PIECE: usize = 4096;
 
 /// Node features of which most are zero: a matrix in compressed rows.
 ///
-/// Which entries are stored is shared by all that is made of one matrix, so that dropout or a
-/// normalisation costs new values only, and a clone nothing. An entry given twice is stored as the sum.
+/// Matrices that are made from one another share the list of entries, so that dropout or a normalisation
+/// costs new values only, and a clone nothing. An entry given twice is stored as the sum.
 ///
 /// ```
 /// use bochner_graph::SparseFeatures;
@@ -35,7 +35,7 @@ pub struct SparseFeatures<T> {
     values: Arc<Vec<T>>,
 }
 
-/// Which entries are stored, by rows and by columns.
+/// The entries that are stored, by rows and by columns.
 #[derive(Debug, PartialEq)]
 struct Pattern {
     rows: Rows,
@@ -93,7 +93,7 @@ impl<T: Real> SparseFeatures<T> {
         values: &[T],
     ) -> Result<Self, Error> {
         let (mut ends, mut kept, mut sums) = (vec![0], Vec::new(), Vec::new());
-        // Where the last entry of a column stands.
+        // The place of the last entry of each column.
         let mut last: Vec<Option<usize>> = vec![None; columns];
         for row in offsets.windows(2) {
             let first = sums.len();
@@ -161,8 +161,7 @@ impl<T: Real> SparseFeatures<T> {
         &self.values
     }
 
-    /// The same features with each row divided by the sum of its absolute values; a row of zeros stays
-    /// one.
+    /// The features with each row divided by the sum of its absolute values; a row of zeros stays as it is.
     pub fn row_normalised(&self) -> Self {
         let mut values = self.values.to_vec();
         for row in 0..self.rows() {
@@ -190,7 +189,7 @@ impl<T: Real> SparseFeatures<T> {
         Self::new(self.columns(), &offsets, &indices, values)
     }
 
-    /// The same features after dropout.
+    /// The features after dropout.
     ///
     /// The factor of the entry in row `i` and column `n` of `N` is that of element $iN + n$: stored or
     /// not, the same entries are dropped, on any number of threads.

@@ -2,19 +2,19 @@
 
 use super::Graph;
 
-/// What [`Graph::without_duplicates`] did.
+/// A graph without repeated edges, and what was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WithoutDuplicates {
     /// The graph that is left.
     pub graph: Graph,
-    /// How many edges were removed.
+    /// The number of edges that were removed.
     pub removed: usize,
     /// The number that each edge of the new graph had in the old one.
     pub kept: Vec<usize>,
 }
 
 impl Graph {
-    /// How many edges repeat one with the same ends.
+    /// The number of edges that repeat one with the same ends.
     ///
     /// A repeated edge counts as often as it is there: in the sum of weights that others are divided
     /// by, and in what the target receives.

@@ -69,7 +69,7 @@ impl Graph {
     /// (source, target). With as many of one as of the other it cannot be told from a square graph.
     ///
     /// # Errors
-    /// As [`from_edges`](Self::from_edges).
+    /// The errors of [`from_edges`](Self::from_edges).
     pub fn bipartite(
         targets: usize,
         sources: usize,
@@ -109,7 +109,7 @@ impl Graph {
         Self::bipartite(offsets.len() - 1, sources, edges)
     }
 
-    /// From ends that are in range.
+    /// The graph of edges whose ends are in range.
     fn sorted(targets: usize, sources: usize, from: &[u32], to: &[u32]) -> Self {
         // Sorted by source first, then by target: each row comes out in order.
         let (by_source, edges) = by_key(sources, from, to.iter().copied());
@@ -179,7 +179,7 @@ impl Graph {
         targets.map(|&i| i as usize).zip(edges)
     }
 
-    /// How many edges lead to a target.
+    /// The number of edges that lead to a target.
     ///
     /// # Panics
     /// If there is no such target.
@@ -187,7 +187,7 @@ impl Graph {
         self.by_target.row(target).len()
     }
 
-    /// How many edges lead from a source.
+    /// The number of edges that lead from a source.
     ///
     /// # Panics
     /// If there is no such source.

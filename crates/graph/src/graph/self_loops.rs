@@ -4,14 +4,14 @@ use super::Graph;
 use crate::Error;
 use crate::error::countable;
 
-/// What [`Graph::with_self_loops`] did.
+/// A graph with self loops, and what was added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WithSelfLoops {
     /// The graph in which every node has a self loop.
     pub graph: Graph,
     /// The nodes that got one, in order; their edges are numbered after all others, in this order.
     pub added: Vec<usize>,
-    /// How many nodes had one (or several) already.
+    /// The number of nodes that had one (or several) already.
     pub already_there: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a layer.
+//! The errors of layers.
 
 use crate::Error;
 use bochner_numerics::ArgumentError;
@@ -7,13 +7,13 @@ use bochner_numerics::ArgumentError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayerError {
-    /// From the attention along edges.
+    /// The attention along edges refused its arguments.
     #[error(transparent)]
     Graph(#[from] Error),
-    /// From the source of spectral points.
+    /// The source of spectral points refused its arguments.
     #[error(transparent)]
     Spectral(#[from] bochner_spectral::Error),
-    /// From the tape.
+    /// The tape refused a tensor.
     #[cfg(feature = "dfdx")]
     #[error(transparent)]
     Nn(bochner_nn::Error),

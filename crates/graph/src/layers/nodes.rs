@@ -1,4 +1,4 @@
-//! What a layer is given: a graph, and what is known of its nodes and edges.
+//! The arguments of a layer: a graph, the features of its nodes and the attributes of its edges.
 
 use crate::{Features, Graph, SparseFeatures};
 use bochner_numerics::{DropoutMask, Real};
@@ -22,16 +22,16 @@ impl<'a, T> From<&'a Graph> for AttributedGraph<'a, T> {
     }
 }
 
-/// What is known of the nodes of a graph, where no gradient along it is asked for.
+/// Features of the nodes of a graph, along which no gradient is asked for.
 #[derive(Clone, Copy, Debug)]
 pub enum Nodes<'a, T> {
-    /// Of a graph whose targets are its sources.
+    /// The features of the nodes of a graph whose targets are its sources.
     Same(Features<'a, T>),
-    /// Of a bipartite graph.
+    /// The features of the nodes of a bipartite graph.
     Apart {
-        /// Of the targets.
+        /// The features of the targets.
         targets: Features<'a, T>,
-        /// Of the sources.
+        /// The features of the sources.
         sources: Features<'a, T>,
     },
 }
@@ -52,7 +52,7 @@ impl<'a, T: Real> Nodes<'a, T> {
     }
 }
 
-/// Features that are kept.
+/// Features that an operation owns.
 #[derive(Clone, Debug)]
 pub(super) enum OwnedFeatures<T> {
     Dense(Array2<T>),
@@ -80,10 +80,10 @@ impl<T: Real> OwnedFeatures<T> {
 /// The nodes of an operation: features that are kept, or tensors among its inputs.
 #[derive(Debug)]
 pub(super) struct GivenNodes<T> {
-    /// After their dropout; none if they are tensors.
+    /// The features after their dropout; none if the nodes are tensors.
     features: Vec<OwnedFeatures<T>>,
     tensors: usize,
-    /// That of the tensors.
+    /// The dropout of the tensors.
     dropout: Option<DropoutMask>,
 }
 
@@ -119,7 +119,7 @@ impl<T: Real> GivenNodes<T> {
         tensors.iter().map(dropped).collect()
     }
 
-    /// What the layer sees, given what [`drop_out`](Self::drop_out) gave.
+    /// The features that the layer reads, given the result of [`drop_out`](Self::drop_out).
     pub(super) fn views<'a>(
         &'a self,
         tensors: &'a [ArrayViewD<'_, T>],
@@ -131,7 +131,7 @@ impl<T: Real> GivenNodes<T> {
         }
     }
 
-    /// The gradient along a tensor, from that after its dropout.
+    /// The gradient along a tensor, from the gradient along the tensor after dropout.
     pub(super) fn through_dropout(&self, mut x: Array2<T>) -> Array2<T> {
         if let Some(dropout) = &self.dropout {
             crate::features::dense::drop_out(elements_of(&mut x), dropout);
@@ -143,13 +143,13 @@ impl<T: Real> GivenNodes<T> {
 /// An input as a matrix.
 ///
 /// # Panics
-/// If it is none.
+/// If it has another number of axes.
 pub(super) fn matrix<'a, T>(array: &'a ArrayViewD<'_, T>) -> ArrayView2<'a, T> {
     let view = array.view().into_dimensionality::<Ix2>();
     view.expect("two axes")
 }
 
-/// The elements of an array of this crate's.
+/// The elements of an array that this crate has allocated.
 ///
 /// # Panics
 /// If it is not in row-major order.
@@ -161,7 +161,7 @@ pub(super) fn elements_of<T>(array: &mut Array2<T>) -> &mut [T] {
 /// An input as a vector.
 ///
 /// # Panics
-/// If it is none.
+/// If it has another number of axes.
 pub(super) fn vector<'a, T>(array: &'a ArrayViewD<'_, T>) -> ArrayView1<'a, T> {
     let view = array.view().into_dimensionality::<Ix1>();
     view.expect("one axis")

@@ -5,95 +5,75 @@
 //! Wrong versions it catches: one c for all edges, another variance of the points, a floor, norms that
 //! are not squared, and a magnitude of $a$ that is left out.
 
-use bochner_graph::{EdgeTerm, Graph, Merge, Points, Score, Settings, attend, scores};
-use bochner_numerics::{Seed, standard_normal};
-use ndarray::{Array, Array2, Array3, Dimension, ShapeBuilder};
+use crate::conformance::case::{Attributes, Case, Kind, Size};
+use bochner_graph::{Graph, scores};
+use bochner_numerics::check::random;
+use ndarray::{Array2, Array3, array};
 use proptest::prelude::*;
 
-const SLOPE: f64 = 0.2;
-
-fn normal<S: ShapeBuilder>(shape: S, scale: f64, seed: Seed, purpose: &str) -> Array<f64, S::Dim>
-where
-    S::Dim: Dimension,
-{
-    let mut stream = seed.stream(purpose);
-    Array::from_shape_simple_fn(shape, || scale * standard_normal::<f64>(&mut stream))
+/// Spectral points of one head, of the variance given.
+fn drawn(count: usize, width: usize, variance: f64, purpose: &str) -> Array3<f64> {
+    let w: Array3<f64> = random((1, count, width), purpose);
+    w * variance.sqrt()
 }
 
-struct Case {
-    graph: Graph,
-    x: Array2<f64>,
-    a: Array2<f64>,
-    attributes: Array2<f64>,
-    /// Passes the attributes through as they are.
-    one: Array2<f64>,
-    seed: Seed,
+/// A complete graph whose edges' attributes are added to their scores as they are, one head, and a kernel
+/// score.
+fn case(
+    nodes: usize,
+    width: usize,
+    scale: f64,
+    seed: u64,
+    points: usize,
+    variance: f64,
+    floor: f64,
+) -> Case<f64> {
+    let pairs = (0..nodes).flat_map(|i| (0..nodes).map(move |j| (j, i)));
+    let graph = Graph::from_edges(nodes, pairs).unwrap();
+    let draw = |shape: (usize, usize), purpose: &str| -> Array2<f64> {
+        let x: Array2<f64> = random(shape, &format!("{purpose} {seed}"));
+        x * scale
+    };
+    let (x, one) = (draw((nodes, width), "features"), Array2::ones((1, 1)));
+    let size = Size {
+        heads: 1,
+        width,
+        points: 1,
+    };
+    Case {
+        targets: x.clone(),
+        sources: x,
+        a: draw((1, 2 * width), "a"),
+        w1: drawn(
+            points,
+            2 * width,
+            variance,
+            &format!("{points} points {seed}"),
+        ),
+        attributes: Some(Attributes {
+            values: draw((nodes * nodes, 1), "attributes"),
+            weight: one.clone(),
+            b: one,
+        }),
+        ..Case::new(graph, Kind::Stationary { p: 2.0, floor }, size)
+    }
 }
 
-impl Case {
-    /// A complete graph, one head.
-    fn new(nodes: usize, width: usize, scale: f64, seed: u64) -> Self {
-        let seed = Seed::new(seed);
-        let pairs = (0..nodes).flat_map(|i| (0..nodes).map(move |j| (j, i)));
-        Self {
-            graph: Graph::from_edges(nodes, pairs).unwrap(),
-            x: normal((nodes, width), scale, seed, "features"),
-            a: normal((1, 2 * width), scale, seed, "a"),
-            attributes: normal((nodes * nodes, 1), scale, seed, "attributes"),
-            one: Array2::ones((1, 1)),
-            seed,
-        }
-    }
-
-    fn settings<'a>(&'a self, score: Score<'a, f64>) -> Settings<'a, f64> {
-        Settings {
-            score,
-            slope: SLOPE,
-            edges: Some(EdgeTerm {
-                attributes: self.attributes.view(),
-                weight: self.one.view(),
-                b: self.one.view(),
-            }),
-            merge: Merge::Concatenate,
-            dropout: None,
-            value_dropout: None,
-        }
-    }
-
-    fn weights<'a>(&'a self, score: Score<'a, f64>) -> Array2<f64> {
-        let x = self.x.view();
-        let attended = attend(&self.graph, x, x, &self.settings(score)).unwrap();
-        attended.weights().weights
-    }
-
-    fn classic(&self) -> Array2<f64> {
-        self.weights(Score::Classic { a: self.a.view() })
-    }
-
-    /// The weights of the kernel score with points of the variance given, and their largest error.
-    fn error(&self, points: usize, variance: f64, floor: f64) -> f64 {
-        let width = self.a.ncols();
-        let purpose = format!("{points} points");
-        let w: Array3<f64> = normal((1, points, width), variance.sqrt(), self.seed, &purpose);
-        let score = Score::Kernel {
-            a: self.a.view(),
-            points: Points::Stationary { w: w.view() },
-            p: 2.0,
-            floor,
-        };
-        let off = self.weights(score) - self.classic();
-        off.fold(0.0, |m: f64, x| m.max(x.abs()))
-    }
+/// The largest error of the kernel score's weights.
+fn off(kernel: &Case<f64>) -> f64 {
+    let classic = Case {
+        kind: Kind::Classic,
+        ..kernel.clone()
+    };
+    let off = kernel.weights() - classic.weights();
+    off.fold(0.0, |m: f64, x| m.max(x.abs()))
 }
 
 /// The root mean square of the error over many cases.
 fn error(points: usize, variance: f64, floor: f64) -> f64 {
     let cases = 64;
-    let squares = (0..cases).map(|seed| {
-        Case::new(5, 3, 0.5, seed)
-            .error(points, variance, floor)
-            .powi(2)
-    });
+    let squares =
+        (0..cases).map(|seed| off(&case(5, 3, 0.5, seed, points, variance, floor)).powi(2));
     (squares.sum::<f64>() / cases as f64).sqrt()
 }
 
@@ -125,30 +105,26 @@ fn other_points_or_a_floor_do_not_converge_to_it() {
 /// target. This is the counterexample to it: F = 1, a = (1, 1), nodes -2 and 1, and a query 1 or -2.
 #[test]
 fn c_is_chosen_for_each_edge() {
-    let x = ndarray::array![[1.0], [-2.0]];
-    let a = ndarray::array![[1.0, 1.0]];
+    let x = array![[1.0], [-2.0]];
     let graph = Graph::from_edges(2, [(0, 0), (1, 0), (0, 1), (1, 1)]).unwrap();
-    let w: Array3<f64> = normal((1, 1 << 16, 2), 0.5_f64.sqrt(), Seed::new(1), "points");
-    let settings = Settings {
-        score: Score::Kernel {
-            a: a.view(),
-            points: Points::Stationary { w: w.view() },
-            p: 2.0,
-            floor: 0.0,
-        },
-        slope: SLOPE,
-        edges: None,
-        merge: Merge::Concatenate,
-        dropout: None,
-        value_dropout: None,
+    let size = Size {
+        heads: 1,
+        width: 1,
+        points: 1,
     };
-    let scores = scores(&graph, x.view(), x.view(), &settings).unwrap();
+    let case = Case {
+        targets: x.clone(),
+        sources: x,
+        a: array![[1.0, 1.0]],
+        w1: drawn(1 << 16, 2, 0.5, "points"),
+        ..Case::new(graph, Kind::Stationary { p: 2.0, floor: 0.0 }, size)
+    };
+    let (x, weights) = (case.targets.view(), case.weights());
+    let scores = scores(&case.graph, x, x, &case.settings()).unwrap();
     // LeakyReLU of 2, -1, -1, -4.
     for (score, want) in scores.iter().zip([2.0, -0.2, -0.2, -0.8]) {
         assert!((score - want).abs() < 0.1, "{scores}");
     }
-    let attended = attend(&graph, x.view(), x.view(), &settings).unwrap();
-    let weights = attended.weights().weights;
     assert!((weights[[0, 0]] - 0.900).abs() < 0.01 && (weights[[2, 0]] - 0.646).abs() < 0.02);
 }
 
@@ -163,7 +139,7 @@ proptest! {
         scale in 0.05..0.5f64,
         seed in any::<u64>(),
     ) {
-        let off = Case::new(nodes, width, scale, seed).error(1 << 14, 0.5, 0.0);
+        let off = off(&case(nodes, width, scale, seed, 1 << 14, 0.5, 0.0));
         prop_assert!(off < 0.08, "{}", off);
     }
 }

@@ -7,8 +7,8 @@ use bochner_numerics::Real;
 /// The score of one edge in parts.
 #[derive(Clone, Copy)]
 struct Parts {
-    /// How many of the two similarities are zero. They are those of the limit $e \to 0+$, in which an
-    /// edge with fewer zeros outweighs any other.
+    /// The number of the two similarities that are zero. In the limit $e \to 0+$ an edge with fewer zeros
+    /// outweighs any other.
     zeros: usize,
     /// The logarithms of the others, and what the edge's attributes add.
     rest: f64,

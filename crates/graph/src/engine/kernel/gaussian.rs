@@ -1,9 +1,10 @@
 //! Exact Gaussian similarities $e^{-|q_i - c a|^2 / 2}$ and $e^{-|c a - k_j|^2 / 2}$ of all nodes.
 
 use super::similarities::count;
+use crate::engine::Call;
 use crate::engine::sums::{by_nodes, map_nodes, ordered_sum};
-use crate::engine::{Call, held};
 use crate::score::Half;
+use bochner_numerics::scaling::bounded;
 use bochner_numerics::{Real, parallel};
 use ndarray::ArrayView2;
 
@@ -13,7 +14,7 @@ struct Side<'a, 'b, 'c, T: Real> {
     call: &'a Call<'a, 'b, T>,
     a: ArrayView2<'c, T>,
     half: Half,
-    /// Both values of c.
+    /// The two values of c.
     classes: [f64; 2],
 }
 
@@ -106,7 +107,7 @@ pub(super) fn pull_back<T: Real>(
         };
         for (n, &sum) in sums.iter().enumerate() {
             let place = places[n / shape.width] + n % shape.width;
-            along_a[place] = held(along_a[place] + T::of(sum));
+            along_a[place] = bounded(along_a[place] + T::of(sum));
         }
     }
 }
@@ -124,7 +125,7 @@ fn add<T: Real>(
     let (along_own, along_other) = along_a.split_at_mut(own.len());
     for (((x, a), along_x), along_a) in x.zip(own).zip(along_x).zip(along_own) {
         for (g, c) in g.into_iter().zip(classes) {
-            *along_x = held(*along_x + T::of(g * (c * a - x)));
+            *along_x = bounded(*along_x + T::of(g * (c * a - x)));
             *along_a += g * c * (x - c * a);
         }
     }

@@ -16,7 +16,7 @@ pub(super) struct Magnitudes {
     pub(super) overflow: bool,
 }
 
-/// Twice the exponential of this is still a number.
+/// The largest logarithm of which twice the exponential is finite.
 const LARGEST_LOGARITHM: f64 = 708.0;
 
 impl Magnitudes {

@@ -28,7 +28,7 @@ struct Parameters<'a, T> {
     p: Option<f64>,
 }
 
-/// What nodes and $a$ are compared by.
+/// The kernel that compares nodes with $a$.
 #[derive(Clone, Copy)]
 enum Similarity<'a, T> {
     Squared { points: Points<'a, T>, floor: f64 },
@@ -69,8 +69,8 @@ impl<'a, T: Real> Parameters<'a, T> {
     }
 }
 
-/// What is known of nodes for both values of c: all that is for $c = 1$ stands before what is for the
-/// slope, `[N, 2H]`.
+/// Numbers of the nodes of one side for the two values of c, `[N, 2H]`: the numbers for $c = 1$ stand
+/// before those for the slope.
 #[derive(Debug)]
 struct Side<T> {
     /// $f(q_i, c a)$, or $f(c a, k_j)$, of a squared kernel.
@@ -79,7 +79,7 @@ struct Side<T> {
     logarithms: Vec<f64>,
 }
 
-/// What is kept between the passes.
+/// The values that are kept between the passes.
 #[derive(Debug)]
 pub(crate) struct Prepared<T> {
     u: Preactivation<T>,
@@ -189,7 +189,7 @@ pub(super) struct Kernel<'a, 'b, T> {
     heads: usize,
     width: usize,
     slope: f64,
-    /// By how much the magnitude of $a$ raises the scores of each head's edges with $c = 1$ above
+    /// The amount by which the magnitude of $a$ raises the scores of each head's edges with $c = 1$ above
     /// those of the others. Where a target has no such edge it would only blur the differences of
     /// the others.
     gaps: Vec<f64>,

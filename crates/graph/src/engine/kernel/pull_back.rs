@@ -7,13 +7,14 @@ use crate::engine::forward::arriving;
 use crate::engine::preactivation::Preactivation;
 use crate::engine::rows::row;
 use crate::engine::sums::{by_source, by_target, map_nodes, ordered_sum};
-use crate::engine::{Call, PIECE, Parts, backward, elements, held};
+use crate::engine::{Call, PIECE, Parts, backward, elements};
 use crate::error::largest;
 use crate::score::{Half, PointsGradients, PointsOfHeads};
 use crate::{Error, Points};
 use bochner_kernels::{feature_map_vjp, feature_map_with_vjp};
 use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::instructions::{Arithmetic, Task, run};
+use bochner_numerics::scaling::bounded;
 use bochner_numerics::{Buffers, Real};
 use ndarray::{Array2, Array3, Axis, s};
 use std::ops::Range;
@@ -21,7 +22,7 @@ use std::ops::Range;
 /// Gradients that are summed up over nodes.
 struct Sums<T> {
     points: PointsGradients<T>,
-    /// Along the features of $a$ and of the slope times $a$, `[2, 2R]` for each head.
+    /// The gradients along the features of $a$ and of the slope times $a$, `[2, 2R]` for each head.
     features: Vec<Array2<T>>,
 }
 
@@ -83,7 +84,7 @@ impl<T: Real> Kernel<'_, '_, T> {
         })
     }
 
-    /// Through the Gaussian similarities of both sides.
+    /// Adds the gradients through the Gaussian similarities of the two sides.
     fn through_gaussians(
         &self,
         call: &Call<T>,
@@ -122,7 +123,7 @@ impl<T: Real> Kernel<'_, '_, T> {
         )
     }
 
-    /// Through $\tfrac12 |k_j|_p^2$ and $c^2 |a|_p^2$. The query's own is the same for all edges of a
+    /// Adds the gradients through $\tfrac12 |k_j|_p^2$ and $c^2 |a|_p^2$. The magnitude of the query is the same for all edges of a
     /// target, along which the gradients of the scores add up to zero.
     fn through_magnitudes(
         &self,
@@ -226,7 +227,7 @@ impl<T: Real> Squared<'_, '_, '_, T> {
         }
     }
 
-    /// Through the similarities of one side.
+    /// Adds the gradients through the similarities of one side.
     fn through_nodes(
         &self,
         call: &Call<T>,
@@ -301,7 +302,8 @@ impl<T: Real> Squared<'_, '_, '_, T> {
         Ok(own.x)
     }
 
-    /// From the features of $a$ and of the slope times $a$ to $a$ and the points.
+    /// Adds the gradients along $a$ and the points, from those along the features of $a$ and of the slope
+    /// times $a$.
     fn through_features_of_a(
         &self,
         call: &Call<T>,
@@ -331,7 +333,7 @@ impl<T: Real> Squared<'_, '_, '_, T> {
 fn add_norms<T: Real>(x: &[T], width: usize, p: f64, cotangents: &[f64], out: &mut [T]) {
     let gradient = SquaredNorms::new(x, width, p).pull_back(x, cotangents);
     for (out, gradient) in out.iter_mut().zip(gradient) {
-        *out = held(*out + held(T::of(gradient)));
+        *out = bounded(*out + bounded(T::of(gradient)));
     }
 }
 
@@ -348,12 +350,12 @@ fn along_similarities<T: Real>(f: &[T], along_logarithms: &[T], floor: f64) -> V
     along.map(|(&f, &g)| T::of(g.as_f64() * slope(f))).collect()
 }
 
-/// Products of the gradients along f with features, for a unit's nodes.
+/// Products of the gradients along f with features, for the nodes of a piece of work.
 struct Products<'a, T> {
     phi: &'a [T],
     features: &'a [T],
     along_f: &'a [T],
-    /// Which head of how many.
+    /// The head, and the number of all heads.
     heads: [usize; 2],
     inverse: T,
     along_phi: &'a mut [T],

@@ -76,7 +76,7 @@ struct Against<'a, T> {
     phi: &'a [T],
     features: &'a [T],
     inverse: T,
-    /// Which head of how many.
+    /// The head, and the number of all heads.
     heads: [usize; 2],
     out: &'a mut [T],
 }
@@ -87,7 +87,7 @@ impl<T: Real> Task for Against<'_, T> {
         const ROWS: usize = 32;
         let ([head, heads], count) = (self.heads, self.features.len() / 2);
         let (one, slope) = self.features.split_at(count);
-        // In an array, and not added up at once, the sums of a row stay vectors.
+        // The sums of a row stay vectors in an array; added up at once, they would not.
         let mut sums = [[[T::zero(); LANES]; 2]; ROWS];
         let out = self.out.chunks_mut(ROWS * 2 * heads);
         for (phi, out) in self.phi.chunks(ROWS * count).zip(out) {

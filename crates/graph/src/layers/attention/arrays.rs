@@ -1,4 +1,4 @@
-//! The parameters of a layer, whatever they are kept in.
+//! The parameters of a layer, as views of arrays or as gradients.
 
 use super::config::{AttentionKind, Bias, GraphAttentionConfig};
 use super::points;
@@ -28,7 +28,7 @@ pub(super) struct All<M, V> {
     pub(super) kernel: Option<V>,
 }
 
-/// Parameters that are looked at.
+/// Views of parameters.
 pub(super) type Arrays<'a, T> = All<ArrayView2<'a, T>, ArrayView1<'a, T>>;
 
 /// Gradients along parameters.
@@ -123,7 +123,7 @@ pub(super) fn has_kernel(config: &GraphAttentionConfig) -> bool {
 }
 
 impl<T: Real> Gradients<T> {
-    /// In order.
+    /// The gradients in the order of the parameters.
     pub(super) fn into_list(self) -> Vec<ArrayD<T>> {
         let mut list = vec![self.weight.into_dyn()];
         list.extend(self.source_weight.map(Array2::into_dyn));

@@ -1,4 +1,4 @@
-//! What a layer looks like from inside.
+//! The weights, points and correlations inside a layer.
 
 use super::GraphAttention;
 use crate::layers::nodes::{AttributedGraph, Nodes};
@@ -6,7 +6,7 @@ use crate::{EdgeWeights, LayerError};
 use bochner_nn::Element;
 use ndarray::Array3;
 
-/// What [`GraphAttention::inspect`] shows.
+/// The weights, points and correlations that [`GraphAttention::inspect`] returns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphInspection<T> {
     /// The weights of all edges, with the edges that they belong to.
@@ -23,7 +23,7 @@ impl<E: Element> GraphAttention<E> {
     /// Weights, spectral points and correlation of the heads in evaluation.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// The errors of [`apply`](Self::apply).
     pub fn inspect<'g, 'n>(
         &self,
         graph: impl Into<AttributedGraph<'g, E>>,

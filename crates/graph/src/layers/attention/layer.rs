@@ -154,7 +154,7 @@ pub struct GraphAttention<E: Element> {
     pub edge_weight: Option<Matrix<E>>,
     /// The vectors that turn transformed attributes into a term of the score, `[H, F]`.
     pub edge_a: Option<Matrix<E>>,
-    /// What is added to the output, `[H F]`, or `[F]` where the heads are averaged.
+    /// The bias that is added to the output, `[H F]`, or `[F]` where the heads are averaged.
     pub bias: Option<Vector<E>>,
     /// The weight of the residual, `[Fin, H F]` or `[Fin, F]`, where it needs one.
     pub residual: Option<Matrix<E>>,
@@ -167,12 +167,12 @@ pub struct GraphAttention<E: Element> {
 type Matrix<E> = Leaf<E, Ix2>;
 type Vector<E> = Leaf<E, Ix1>;
 
-/// What a layer gives.
+/// The output and the penalty of a layer.
 #[derive(Clone, Debug)]
 pub struct GraphAttended<Out, Penalty> {
-    /// What each target receives, `[Nt, H F]`, or `[Nt, F]` where the heads are averaged.
+    /// The output of each target, `[Nt, H F]`, or `[Nt, F]` where the heads are averaged.
     pub output: Out,
-    /// What the objective adds, already weighted ($\beta\,\mathrm{KL}$); zero for scores without
+    /// The term that the objective adds, already weighted ($\beta\,\mathrm{KL}$); zero for scores without
     /// inferred points. Divide by the number of training nodes.
     pub penalty: Penalty,
 }
@@ -222,7 +222,8 @@ impl<E: Element> GraphAttention<E> {
     /// `x: [N, Fin]` to `[N, H F]` or `[N, F]`.
     ///
     /// # Errors
-    /// Whatever does not fit, and as [`attend`](crate::attend); a graph without nodes, since dfdx has no
+    /// [`LayerError::Graph`] if graph, features and settings do not fit each other, and for what
+    /// [`attend`](crate::attend) refuses; [`LayerError::Nn`] for a graph without nodes, since dfdx has no
     /// empty tensors.
     pub fn apply<'g, N: Dim, I: Dim, T: Tape<E, Cpu>>(
         &self,
@@ -243,7 +244,7 @@ impl<E: Element> GraphAttention<E> {
     /// `targets: [Nt, Fin]`, `sources: [Ns, Fs]` to `[Nt, H F]` or `[Nt, F]`.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// The errors of [`apply`](Self::apply).
     pub fn apply_bipartite<'g, N, I, M, J, T>(
         &self,
         graph: impl Into<AttributedGraph<'g, E>>,
@@ -263,15 +264,15 @@ impl<E: Element> GraphAttention<E> {
         self.apply_tensors(graph.into(), &shapes, inputs, mode)
     }
 
-    /// Attention where no gradient along the features is asked for: of the first layer. The tape is that
-    /// of the output: `NoneTape`, `OwnedTape::default()`, or in training
+    /// Attention where no gradient along the features is asked for, as in the first layer. The output is
+    /// recorded on the tape: `NoneTape`, `OwnedTape::default()`, or in training
     /// [`tape_adding_to`](bochner_nn::tape_adding_to) the gradients that the optimiser steps along.
     ///
     /// # Shapes
-    /// As [`apply`](Self::apply) and [`apply_bipartite`](Self::apply_bipartite).
+    /// The shapes of [`apply`](Self::apply) and [`apply_bipartite`](Self::apply_bipartite).
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// The errors of [`apply`](Self::apply).
     ///
     /// # Numerics
     /// Dropout on sparse features drops what is stored. Dense features are copied.
@@ -286,13 +287,13 @@ impl<E: Element> GraphAttention<E> {
         self.recorded(operation, TapeInputs::on(tape))
     }
 
-    /// What the nodes receive in evaluation, without a tape.
+    /// The output in evaluation, without a tape.
     ///
     /// # Shapes
-    /// As [`apply`](Self::apply) and [`apply_bipartite`](Self::apply_bipartite).
+    /// The shapes of [`apply`](Self::apply) and [`apply_bipartite`](Self::apply_bipartite).
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// The errors of [`apply`](Self::apply).
     pub fn infer<'g, 'n>(
         &self,
         graph: impl Into<AttributedGraph<'g, E>>,
@@ -306,7 +307,7 @@ impl<E: Element> GraphAttention<E> {
     /// The weights of all edges in evaluation, with the edges that they belong to.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// The errors of [`apply`](Self::apply).
     pub fn weights<'g, 'n>(
         &self,
         graph: impl Into<AttributedGraph<'g, E>>,

@@ -187,7 +187,7 @@ impl GraphAttentionConfig {
     }
 }
 
-/// What the backward pass of a [`GraphAttentionOperation`] needs.
+/// The values that the backward pass of a [`GraphAttentionOperation`] needs.
 #[derive(Debug)]
 pub struct Saved<T> {
     /// The tensors after dropout, where there is any.

@@ -26,7 +26,7 @@ pub(super) struct Plan<T> {
     noise: Seed,
 }
 
-/// What is kept of a pass.
+/// The values that are kept of a pass.
 #[derive(Debug)]
 pub(super) struct Passed<T> {
     /// The transformed features, `[N, H F]`, of the targets, and of the sources where they are others.
@@ -38,7 +38,7 @@ pub(super) struct Passed<T> {
 /// The gradients of a pass.
 pub(super) struct PassGradients<T> {
     pub(super) parameters: Gradients<T>,
-    /// Along the transformed features, as they were kept.
+    /// The gradients along the transformed features, in the order in which these were kept.
     pub(super) transformed: Vec<Array2<T>>,
 }
 
@@ -248,7 +248,7 @@ fn along_weights<T: Real>(
     Ok([Some(weight), None])
 }
 
-/// What belongs to targets, and to sources.
+/// The transformed features of the targets, and of the sources.
 fn ends<T: Real>(transformed: &[Array2<T>]) -> [ArrayView2<'_, T>; 2] {
     let last = &transformed[transformed.len() - 1];
     [transformed[0].view(), last.view()]

@@ -4,8 +4,9 @@ use bochner_graph::{
     EdgeAttention, EdgeAttentionGradients, EdgeTerm, Graph, Merge, Points, Score, Settings, attend,
     attend_vjp,
 };
-use bochner_numerics::{DropoutMask, Real, Seed, standard_normal};
-use ndarray::{Array, Array2, Array3, Dimension, ShapeBuilder};
+use bochner_numerics::check::random;
+use bochner_numerics::{DropoutMask, Real, Seed};
+use ndarray::{Array2, Array3};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
@@ -76,17 +77,8 @@ pub(crate) const SMALL: Size = Size {
     points: 4,
 };
 
-/// Standard normal numbers.
-pub(crate) fn normal<T: Real, S: ShapeBuilder>(shape: S, purpose: &str) -> Array<T, S::Dim>
-where
-    S::Dim: Dimension,
-{
-    let mut stream = Seed::new(2021).stream(purpose);
-    Array::from_shape_simple_fn(shape, || standard_normal(&mut stream))
-}
-
-/// Six nodes: one without any edge, one from which edges only lead away, a self loop, and an edge
-/// that is there twice.
+/// Six nodes. No edge leads to node 4, none touches node 5, node 1 has a self loop, and one edge is there
+/// twice.
 pub(crate) fn small_graph() -> Graph {
     let edges = [
         (0, 1),
@@ -105,7 +97,7 @@ pub(crate) fn small_graph() -> Graph {
 
 /// Pseudo-random edges between any nodes, some nodes of many.
 pub(crate) fn random_graph(targets: usize, sources: usize, edges: usize) -> Graph {
-    let draws: Array2<f64> = normal((edges, 2), "edges");
+    let draws: Array2<f64> = random((edges, 2), "edges");
     let pick = |x: f64, count: usize| ((x.abs() * 1e4) as usize * 7919) % count;
     let ends = draws
         .rows()
@@ -128,11 +120,11 @@ impl<T: Real> Case<T> {
         let half = |x: T| x * T::of(0.5);
         Self {
             // Small enough for several sources to compete, even by a quasi-norm.
-            targets: normal((graph.targets(), heads * width), "targets").mapv(half),
-            sources: normal((graph.sources(), heads * width), "sources").mapv(half),
-            a: normal((heads, columns), "a"),
-            w1: normal((heads, points, 2 * width), "w1").mapv(half),
-            w2: normal((heads, points, 2 * width), "w2").mapv(half),
+            targets: random((graph.targets(), heads * width), "targets").mapv(half),
+            sources: random((graph.sources(), heads * width), "sources").mapv(half),
+            a: random((heads, columns), "a"),
+            w1: random((heads, points, 2 * width), "w1").mapv(half),
+            w2: random((heads, points, 2 * width), "w2").mapv(half),
             attributes: None,
             slope: 0.2,
             merge: Merge::Concatenate,
@@ -147,13 +139,13 @@ impl<T: Real> Case<T> {
         Self::new(small_graph(), kind, SMALL)
     }
 
-    /// The same with attributes of the edges.
+    /// The case with attributes of the edges.
     pub(crate) fn with_attributes(self) -> Self {
         let (heads, edges) = (self.a.nrows(), self.graph.edge_count());
         let attributes = Attributes {
-            values: normal((edges, 3), "attributes"),
-            weight: normal((3, heads * 2), "weight of the edges"),
-            b: normal((heads, 2), "b"),
+            values: random((edges, 3), "attributes"),
+            weight: random((3, heads * 2), "weight of the edges"),
+            b: random((heads, 2), "b"),
         };
         Self {
             attributes: Some(attributes),
@@ -220,7 +212,7 @@ impl<T: Real> Case<T> {
             Merge::Concatenate => 1,
             Merge::Average => self.a.nrows(),
         };
-        normal(
+        random(
             (self.targets.nrows(), self.targets.ncols() / heads),
             "cotangent",
         )

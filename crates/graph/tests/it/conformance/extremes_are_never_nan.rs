@@ -110,7 +110,7 @@ fn edges_of_zero_similarity_get_nothing_unless_all_are() {
     assert!((weights[[2, 0]] - want(0.25) / total).abs() < 1e-12);
 }
 
-/// As the floor goes to zero, the weights go to those at zero.
+/// The weights converge to those at a floor of zero when the floor does.
 #[test]
 fn the_limit_of_a_vanishing_floor_is_the_value_at_zero() {
     let features = array![[0.3], [0.9], [-0.4]];

@@ -1,6 +1,6 @@
 //! Arguments that do not fit are named, with what was expected.
 
-use crate::conformance::case::{Case, KINDS, Kind};
+use crate::conformance::case::{Attributes, Case, KINDS, Kind};
 use bochner_graph::{Error, Graph, Merge, attend, attend_vjp};
 use bochner_numerics::ArgumentError;
 use ndarray::{Array2, Array3, s};
@@ -30,6 +30,10 @@ fn not_finite(error: Error) -> (String, Vec<usize>) {
     }
 }
 
+fn attributes(case: &mut Case<f64>) -> &mut Attributes<f64> {
+    case.attributes.as_mut().unwrap()
+}
+
 const KERNEL: Kind = Kind::Nonstationary {
     p: 2.0,
     floor: 1e-5,
@@ -47,20 +51,14 @@ fn shapes_that_do_not_fit() {
     assert_eq!(misshapen(what), "w1");
     let what = changed(KERNEL, |case| case.w2 = Array3::zeros((2, 3, 6)));
     assert_eq!(misshapen(what), "w2");
-    let attributes = |change: fn(&mut crate::conformance::case::Attributes<f64>)| {
-        misshapen(changed(Kind::Classic, |case| {
-            change(case.attributes.as_mut().unwrap())
-        }))
+    let of_edges = |change: fn(&mut Attributes<f64>)| {
+        misshapen(changed(Kind::Classic, |case| change(attributes(case))))
     };
-    assert_eq!(
-        attributes(|own| own.values = Array2::zeros((9, 3))),
-        "edges.attributes"
-    );
-    assert_eq!(
-        attributes(|own| own.weight = Array2::zeros((3, 5))),
-        "edges.weight"
-    );
-    assert_eq!(attributes(|own| own.b = Array2::zeros((1, 2))), "edges.b");
+    let name = of_edges(|own| own.values = Array2::zeros((9, 3)));
+    assert_eq!(name, "edges.attributes");
+    let name = of_edges(|own| own.weight = Array2::zeros((3, 5)));
+    assert_eq!(name, "edges.weight");
+    assert_eq!(of_edges(|own| own.b = Array2::zeros((1, 2))), "edges.b");
 }
 
 #[test]
@@ -107,15 +105,40 @@ fn what_is_not_finite() {
     }
     assert_eq!(named(KERNEL, |case| case.w1[[0, 0, 0]] = f64::NAN), "w1");
     assert_eq!(named(KERNEL, |case| case.w2[[0, 0, 0]] = f64::NAN), "w2");
-    let spoil = |case: &mut Case<f64>| case.attributes.as_mut().unwrap().values[[0, 0]] = f64::NAN;
-    assert_eq!(named(Kind::Dynamic, spoil), "edges.attributes");
+    let name = named(Kind::Dynamic, |case| {
+        attributes(case).values[[0, 0]] = f64::NAN
+    });
+    assert_eq!(name, "edges.attributes");
 }
 
 /// Finite numbers that scores cannot be computed from are not called NaN: the error says the limit.
 #[test]
 fn what_is_too_large() {
-    for kind in KINDS {
-        let error = changed(kind, |case| case.sources[[4, 1]] = -1e200);
+    type Change = fn(&mut Case<f64>);
+    let changes: [(Change, &str, &[usize]); 8] = [
+        (|case| case.targets[[3, 0]] = -1e200, "targets", &[3, 0]),
+        (|case| case.sources[[4, 1]] = -1e200, "sources", &[4, 1]),
+        (|case| case.a[[1, 2]] = -1e200, "a", &[1, 2]),
+        (|case| case.w1[[1, 3, 5]] = -1e200, "w1", &[1, 3, 5]),
+        (|case| case.w2[[0, 1, 2]] = -1e200, "w2", &[0, 1, 2]),
+        (
+            |case| attributes(case).values[[9, 2]] = -1e200,
+            "edges.attributes",
+            &[9, 2],
+        ),
+        (
+            |case| attributes(case).weight[[2, 3]] = -1e200,
+            "edges.weight",
+            &[2, 3],
+        ),
+        (
+            |case| attributes(case).b[[1, 1]] = -1e200,
+            "edges.b",
+            &[1, 1],
+        ),
+    ];
+    for (change, name, at) in changes {
+        let error = changed(KERNEL, change);
         let Error::TooLarge {
             what,
             index,
@@ -125,7 +148,7 @@ fn what_is_too_large() {
         else {
             panic!("{error}")
         };
-        assert_eq!((what, index, got), ("sources", vec![4, 1], -1e200));
+        assert_eq!((what, &index[..], got), (name, at, -1e200));
         assert!((1e77..1.2e77).contains(&limit));
     }
 }

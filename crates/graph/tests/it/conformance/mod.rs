@@ -1,8 +1,7 @@
 //! What every kind of attention along edges must do.
 
 mod attention_is_what_its_formula_says;
-mod case;
-mod dropout_keeps_the_mean;
+pub(crate) mod case;
 mod extremes_are_never_nan;
 mod gradients_agree_with_finite_differences;
 mod memory_grows_with_edges;

@@ -2,13 +2,9 @@
 
 use crate::conformance::case::{Case, KINDS, Size, named, random_graph};
 use bochner_graph::{Features, SparseFeatures};
-use bochner_numerics::{DropoutMask, Seed, standard_normal};
+use bochner_numerics::check::random;
+use bochner_numerics::{DropoutMask, Seed};
 use ndarray::Array2;
-
-fn normal(rows: usize, columns: usize, purpose: &str) -> Array2<f32> {
-    let mut stream = Seed::new(1).stream(purpose);
-    Array2::from_shape_simple_fn((rows, columns), || standard_normal(&mut stream))
-}
 
 fn on_threads<R: Send>(threads: usize, f: impl FnOnce() -> R + Send) -> R {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
@@ -24,9 +20,11 @@ fn same_on_all<R: Send + PartialEq + std::fmt::Debug>(f: impl Fn() -> R + Send +
 
 #[test]
 fn products_with_features() {
-    let dense = normal(3000, 70, "features").mapv(|x| if x > 0.5 { x } else { 0.0 });
+    let dense: Array2<f32> = random((3000, 70), "features");
+    let dense = dense.mapv(|x| if x > 0.5 { x } else { 0.0 });
     let sparse = SparseFeatures::from_dense(dense.view()).unwrap();
-    let (weight, cotangent) = (normal(70, 16, "weight"), normal(3000, 16, "cotangent"));
+    let (weight, cotangent): (Array2<f32>, Array2<f32>) =
+        (random((70, 16), "weight"), random((3000, 16), "cotangent"));
     let dropout = DropoutMask::new(0.5, Seed::new(2)).unwrap();
     for features in [Features::Dense(dense.view()), Features::Sparse(&sparse)] {
         same_on_all(|| {

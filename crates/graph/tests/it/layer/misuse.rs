@@ -2,18 +2,14 @@
 
 use crate::layer::setting::{bipartite, graph, kinds, layer, normal, tensor};
 use bochner_graph::{
-    AttributedGraph, EdgeKernel, Error, Features, Graph, GraphAttention, GraphAttentionConfig,
-    LayerError, Nodes,
+    AttributedGraph, Error, Features, Graph, GraphAttention, GraphAttentionConfig, LayerError,
+    Nodes,
 };
 use bochner_numerics::{ArgumentError, Seed};
 use bochner_ops::Mode;
-use bochner_spectral::{Direct, Implicit, Preset};
+use bochner_spectral::Direct;
 use dfdx::tensor::{Cpu, NoneTape};
 use ndarray::Array2;
-
-fn refused(config: &GraphAttentionConfig) -> LayerError {
-    GraphAttention::<f32>::try_new(&Cpu::default(), config, Seed::new(0)).unwrap_err()
-}
 
 fn misshapen<V>(result: Result<V, LayerError>) -> String {
     match result {
@@ -23,82 +19,24 @@ fn misshapen<V>(result: Result<V, LayerError>) -> String {
     }
 }
 
+/// What reading settings refuses, building a layer refuses.
 #[test]
 fn settings_out_of_range() {
-    let gat = GraphAttentionConfig::gat;
-    let no_sources = GraphAttentionConfig {
-        source_inputs: Some(0),
-        ..gat(5, 2, 3)
-    };
-    for (empty, setting) in [
-        (gat(0, 2, 3), "inputs"),
-        (no_sources, "source_inputs"),
-        (gat(5, 0, 3), "heads"),
-        (gat(5, 2, 0), "width"),
-    ] {
-        let error = refused(&empty).to_string();
-        assert_eq!(error, format!("`{setting}` is 0, but must be at least 1"));
-    }
-    type Change = fn(&mut GraphAttentionConfig);
-    let changes: [(Change, &str); 5] = [
-        (|config| config.slope = 1.5, "slope"),
-        (|config| config.slope = f64::NAN, "slope"),
-        (|config| config.input_dropout = 1.0, "input_dropout"),
-        (|config| config.value_dropout = -0.1, "value_dropout"),
-        (
-            |config| config.coefficient_dropout = f64::NAN,
-            "coefficient_dropout",
-        ),
-    ];
-    for (change, setting) in changes {
-        let mut config = gat(5, 2, 3);
-        change(&mut config);
-        let error = refused(&config).to_string();
-        assert!(error.starts_with(&format!("`{setting}` is")), "{error}");
-    }
-}
-
-#[test]
-fn kernels_out_of_range() {
-    let refused_as = |kernel: EdgeKernel, start: &str| {
-        let error = refused(&GraphAttentionConfig::kernel(5, 2, 3, kernel)).to_string();
-        assert!(error.starts_with(start), "{error}");
-    };
     let none = Direct {
         points: 0,
         ..Direct::default()
     };
-    refused_as(none.into(), "`points` is 0");
-    refused_as(
-        EdgeKernel::from(Direct::default()).with_p(0.0),
-        "`p` is 0.0",
-    );
-    let released = Implicit {
-        preset: Preset::Released,
-        ..Implicit::default()
-    };
-    refused_as(released.into(), "the released preset along the edges");
-    let (floor, source) = (2.0, Direct::default());
-    refused_as(
-        EdgeKernel::Direct {
-            p: 2.0,
-            floor,
-            source,
-        },
-        "`floor` is 2.0",
-    );
-}
-
-/// What a kernel cannot be is refused where it is read.
-#[test]
-fn kernels_that_cannot_be_read() {
-    let written = serde_json::to_string(&EdgeKernel::from(Direct::default())).unwrap();
-    let read = |text: &str| serde_json::from_str::<EdgeKernel>(text).map_err(|e| e.to_string());
-    assert!(read(&written).is_ok());
-    let error = read(&written.replace("paper", "released")).unwrap_err();
-    assert!(error.contains("the released preset"), "{error}");
-    let error = read(&written.replace("\"p\"", "\"draws\":2,\"p\"")).unwrap_err();
-    assert!(error.contains("draws"), "{error}");
+    for (config, start) in [
+        (
+            GraphAttentionConfig::gat(0, 2, 3),
+            "`inputs` is 0, but must be at least 1",
+        ),
+        (GraphAttentionConfig::kernel(5, 2, 3, none), "`points` is 0"),
+    ] {
+        let built = GraphAttention::<f32>::try_new(&Cpu::default(), &config, Seed::new(0));
+        let error = built.unwrap_err().to_string();
+        assert!(error.starts_with(start), "{error}");
+    }
 }
 
 #[test]

@@ -6,3 +6,4 @@ mod convolution;
 mod misuse;
 mod pytorch_geometric;
 mod setting;
+mod settings_are_checked_when_read;

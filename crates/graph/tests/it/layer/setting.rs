@@ -1,9 +1,11 @@
 //! Layers, graphs and features to test with.
 
+pub(crate) use crate::conformance::case::small_graph as graph;
 use bochner_graph::{
     AttributedGraph, Bias, EdgeKernel, Graph, GraphAttention, GraphAttentionConfig, Merge, Residual,
 };
 use bochner_nn::Parameters;
+use bochner_numerics::check::random;
 use bochner_numerics::{Seed, standard_normal};
 use bochner_ops::{Activation, Mode};
 use bochner_spectral::{Copula, Direct, Implicit, Stationarity};
@@ -14,29 +16,11 @@ pub(crate) type Matrix = Tensor<(usize, usize), f64, Cpu>;
 
 /// Standard normal numbers.
 pub(crate) fn normal(shape: (usize, usize), purpose: &str) -> Array2<f64> {
-    let mut stream = Seed::new(2021).stream(purpose);
-    Array2::from_shape_simple_fn(shape, || standard_normal(&mut stream))
+    random(shape, purpose)
 }
 
 pub(crate) fn tensor(x: &Array2<f64>) -> Matrix {
     Cpu::default().tensor_from_vec(x.iter().copied().collect(), x.dim())
-}
-
-/// Six nodes; none of the edges leads to node 4, none at all touches node 5, and one is there twice.
-pub(crate) fn graph() -> Graph {
-    let edges = [
-        (0, 1),
-        (2, 1),
-        (3, 2),
-        (1, 1),
-        (4, 0),
-        (2, 0),
-        (0, 1),
-        (1, 3),
-        (2, 3),
-        (3, 0),
-    ];
-    Graph::from_edges(6, edges).unwrap()
 }
 
 /// Four targets, seven sources.
@@ -80,7 +64,7 @@ pub(crate) fn kinds() -> Vec<GraphAttentionConfig> {
     ]
 }
 
-/// The same with everything that can be asked for.
+/// The settings with everything that can be asked for.
 pub(crate) fn with_everything(config: GraphAttentionConfig) -> GraphAttentionConfig {
     GraphAttentionConfig {
         edge_inputs: 2,
@@ -95,7 +79,8 @@ pub(crate) fn with_everything(config: GraphAttentionConfig) -> GraphAttentionCon
     }
 }
 
-/// The same without what is added at the end, but with the inputs, which are as many.
+/// The settings without bias and activation, with a residual that needs no map: there are as many inputs as
+/// outputs.
 pub(crate) fn with_plain_residual(config: GraphAttentionConfig) -> GraphAttentionConfig {
     GraphAttentionConfig {
         inputs: 6,
@@ -131,4 +116,5 @@ pub(crate) fn layer(config: &GraphAttentionConfig) -> GraphAttention<f64> {
     layer
 }
 
-pub(crate) const TRAINING: Mode = Mode::Training(Seed::new(9));
+pub(crate) const SEED: Seed = Seed::new(9);
+pub(crate) const TRAINING: Mode = Mode::Training(SEED);
