@@ -18,8 +18,8 @@ const STREAM: &str = "training";
 #[derive(Debug)]
 pub(crate) struct Descent {
     adam: Adam<f32>,
-    /// Reused from step to step; none while a forward pass has them, or after
-    /// a step that failed and took them along.
+    /// The gradients, which are reused from step to step; `None` while a forward pass has them, or after a
+    /// step that failed and took them along.
     gradients: Option<Gradients<f32, Cpu>>,
     stream: Stream,
     steps: u64,
@@ -42,7 +42,7 @@ impl Descent {
         })
     }
 
-    /// Steps done so far.
+    /// The number of steps done so far.
     pub(crate) fn steps(&self) -> u64 {
         self.steps
     }
@@ -63,7 +63,7 @@ impl Descent {
         }
     }
 
-    /// Goes down a loss, along gradients that `change` may change before.
+    /// Takes a step down a loss; `change` may change the gradients before.
     pub(crate) fn step<M: Parameters<f32>, R>(
         &mut self,
         model: &mut M,
@@ -94,7 +94,7 @@ impl Descent {
         Ok(())
     }
 
-    /// Goes on from a checkpoint; nothing is changed if that is not possible.
+    /// Restores a checkpoint; if that is not possible, nothing is changed.
     pub(crate) fn resume(
         &mut self,
         model: &mut impl Parameters<f32>,
@@ -126,12 +126,11 @@ pub(crate) fn device_error(error: CpuError) -> Error {
 pub(crate) mod tests {
     use super::*;
 
-    /// A training that does not move.
-    pub(crate) fn resting() -> Descent {
+    pub(crate) fn of_seed(seed: u64, learning_rate: f64) -> Descent {
         let adam = AdamConfig {
-            learning_rate: f64::MIN_POSITIVE,
+            learning_rate,
             ..AdamConfig::default()
         };
-        Descent::new(adam, Seed::new(1), &Value::Null).unwrap()
+        Descent::new(adam, Seed::new(seed), &Value::Null).unwrap()
     }
 }

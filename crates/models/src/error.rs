@@ -30,19 +30,19 @@ pub enum Error {
         /// The file.
         path: std::path::PathBuf,
     },
-    /// From a layer of graph attention.
+    /// An error of a layer of graph attention.
     #[error(transparent)]
     GraphLayer(#[from] bochner_graph::LayerError),
-    /// From the attention layer.
+    /// An error of the attention layer.
     #[error(transparent)]
     Attention(#[from] bochner_attention::Error),
-    /// From the layers, the optimiser or a checkpoint.
+    /// An error of the layers, the optimiser or a checkpoint.
     #[error(transparent)]
     Nn(bochner_nn::Error),
 }
 
 impl From<bochner_nn::Error> for Error {
-    /// Takes the attention's own error back out, if it is one that came through the tape.
+    /// Unwraps an error of the attention that came through the tape.
     fn from(error: bochner_nn::Error) -> Self {
         error
             .into_operation_error()

@@ -1,4 +1,4 @@
-//! What a trainer learns from, as a word of its checkpoints' descriptions.
+//! The hash of a task, which the descriptions of checkpoints hold.
 
 /// A hash of some numbers, in hexadecimal digits.
 pub(crate) fn fingerprint(numbers: impl Iterator<Item = u32>) -> String {

@@ -66,6 +66,16 @@ impl<E: Element> EncoderLayer<E> {
     /// # Errors
     /// A setting that is out of range is refused.
     pub fn try_new(device: &Cpu, config: &EncoderLayerConfig, seed: Seed) -> Result<Self, Error> {
+        Self::with_activation(device, config, Activation::Identity, seed)
+    }
+
+    /// A layer whose feed-forward part ends in an activation.
+    pub(crate) fn with_activation(
+        device: &Cpu,
+        config: &EncoderLayerConfig,
+        activation: Activation,
+        seed: Seed,
+    ) -> Result<Self, Error> {
         let EncoderLayerConfig {
             width,
             heads,
@@ -83,7 +93,7 @@ impl<E: Element> EncoderLayer<E> {
         };
         let feed_forward = FeedForwardConfig {
             dropout,
-            activation: Activation::Identity,
+            activation,
         };
         let sizes = (width, hidden, width);
         Ok(Self {

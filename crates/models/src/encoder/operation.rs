@@ -19,7 +19,7 @@ pub(super) struct EncoderLayerOperation<T: Real> {
 pub(super) struct Saved<T> {
     attention: SavedHeads<T>,
     attention_norm: Normalised<T>,
-    /// Between the two halves.
+    /// The sequences between the two halves.
     middle: ArrayD<T>,
     feed_forward: HiddenLayer<T>,
     feed_forward_norm: Normalised<T>,

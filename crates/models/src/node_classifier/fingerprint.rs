@@ -1,4 +1,4 @@
-//! A task as one number.
+//! The hash of a task.
 
 use super::Task;
 use crate::fingerprint::fingerprint;

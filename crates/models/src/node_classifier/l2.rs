@@ -7,7 +7,8 @@ use dfdx::tensor::{Cpu, Gradients};
 /// $\tfrac\lambda2 \lVert\theta\rVert^2$ of a model's trained parameters; adds $\lambda\theta$ to their
 /// gradients.
 ///
-/// Summed in double precision, parameter by parameter and piece by piece: the same for any number of threads.
+/// The squares are summed in double precision, parameter by parameter and piece by piece, so that the sum
+/// does not depend on the number of threads.
 pub(super) fn add_l2<E: Element>(
     model: &(impl Parameters<E> + ?Sized),
     gradients: &mut Gradients<E, Cpu>,

@@ -98,8 +98,8 @@ impl<E: Element> NodeClassifier<E> {
     /// gradients](bochner_nn::tape_adding_to).
     ///
     /// # Errors
-    /// If there is not one row of features a node, or a row has another length than the classifier
-    /// takes.
+    /// [`Error::GraphLayer`] if there is not one row of features a node, or a row has another length than
+    /// the classifier takes.
     pub fn apply<T: Tape<E, Cpu> + MergeTapes<T>>(
         &self,
         graph: &Graph,
@@ -199,7 +199,7 @@ impl<E: Element> NodeClassifier<E> {
 /// The names of the layers.
 const NAMES: [&str; 2] = ["first", "second"];
 
-/// Logits out of a tensor.
+/// The logits of a tensor, as an array.
 fn array<E: Element, T>(logits: &Logits<E, T>) -> Array2<E> {
     let logits = Array2::from_shape_vec(*logits.shape(), logits.as_vec());
     logits.expect("as many logits as the shape holds")

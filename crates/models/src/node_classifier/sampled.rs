@@ -39,7 +39,7 @@ impl<E: Element> NodeClassifier<E> {
     /// mechanisms that infer their spectral points from the nodes: those see the nodes of the sample.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for convolution, whose weights are those of the whole graph; as
+    /// [`Error::Unsupported`] for convolution, whose weights are those of the whole graph; the errors of
     /// [`apply`](Self::apply).
     pub fn apply_sampled<T: Tape<E, Cpu> + Merge<T>>(
         &self,
@@ -74,7 +74,7 @@ impl<E: Element> NodeClassifier<E> {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for convolution, and for mechanisms that draw spectral points given all
-    /// nodes; as [`apply`](Self::apply).
+    /// nodes; the errors of [`apply`](Self::apply).
     pub fn infer_in_blocks(
         &self,
         graph: &Graph,
@@ -291,6 +291,11 @@ mod tests {
             let mut trainer = trainer_with(name, 0.2, 0.0);
             let first = trainer.sampled_epoch(&sampling(3)).unwrap();
             assert_eq!(trainer.steps_done(), 2);
+            let parts = first.cross_entropy + first.penalty / 4.0;
+            assert!(
+                (first.loss - parts).abs() < 1e-5 * parts,
+                "{name}: {first:?}"
+            );
             for _ in 0..60 {
                 trainer.sampled_epoch(&sampling(3)).unwrap();
             }
@@ -310,11 +315,27 @@ mod tests {
             fan_outs: [FanOut::All; 2],
         };
         // No step is so large that the second batch would tell from the logits before the first.
-        trainer.descent = crate::descent::tests::resting();
+        trainer.descent = crate::descent::tests::of_seed(1, f64::MIN_POSITIVE);
         let sampled = trainer.sampled_epoch(&full).unwrap();
         let whole = trainer.epoch().unwrap();
         assert!((sampled.cross_entropy - whole.cross_entropy).abs() < 1e-6);
         assert!((sampled.loss - whole.loss).abs() < 1e-6);
+    }
+
+    #[test]
+    fn training_nodes_come_in_random_order() {
+        let after = |seed| {
+            let mut trainer = trainer_with("classic", 0.0, 0.0);
+            trainer.descent = crate::descent::tests::of_seed(seed, 0.01);
+            let one_by_one = Sampling {
+                batch: number(1),
+                fan_outs: [FanOut::All; 2],
+            };
+            trainer.sampled_epoch(&one_by_one).unwrap();
+            trainer.predict().unwrap()
+        };
+        let first = after(0);
+        assert!((1..6).any(|seed| after(seed) != first));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct Task {
     train: Vec<usize>,
 }
 
-/// How good logits are on some nodes.
+/// The quality of logits on some nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Assessment {
     /// The share of nodes whose largest logit, the first of equal ones, is not that of their class.
@@ -114,14 +114,14 @@ impl Task {
         nodes.iter().map(class).collect()
     }
 
-    /// How good logits `[N, classes]` are on some nodes.
+    /// Assesses logits `[N, classes]` on some nodes.
     ///
     /// # Errors
     /// [`Error::Argument`] for logits of another shape, without nodes, or for a node that is not there;
     /// [`Error::Unlabelled`].
     ///
     /// # Numerics
-    /// In double precision, relative to a node's largest logit: no finite logits overflow.
+    /// The sums are in double precision and relative to a node's largest logit, so that no finite logits overflow.
     pub fn assess(&self, logits: ArrayView2<f32>, nodes: &[usize]) -> Result<Assessment, Error> {
         let expected = [self.labels.len(), self.classes];
         argument::shape("logits", &expected, logits.shape())?;

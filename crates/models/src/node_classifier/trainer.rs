@@ -27,7 +27,7 @@ pub struct TrainingConfig {
 }
 
 impl Default for TrainingConfig {
-    /// GAT's on Cora and Citeseer.
+    /// The settings of GAT on Cora and Citeseer.
     fn default() -> Self {
         Self {
             learning_rate: 0.005,
@@ -43,7 +43,7 @@ pub struct EpochReport {
     pub loss: f64,
     /// The mean cross-entropy of the training nodes.
     pub cross_entropy: f64,
-    /// Their Brier score, see [`Assessment::brier`](super::Assessment::brier).
+    /// The Brier score of the training nodes, see [`Assessment::brier`](super::Assessment::brier).
     pub brier: f64,
     /// The mechanism's penalty ($\beta\,\mathrm{KL}$) of both layers, not divided.
     pub penalty: f64,
@@ -142,8 +142,7 @@ impl Trainer {
     /// One full-batch step.
     ///
     /// # Errors
-    /// `NonFiniteGradient` of the layers' crate if the gradient overflowed; nothing is changed
-    /// then.
+    /// [`Error::Nn`] with `NonFiniteGradient` if the gradient overflowed; nothing is changed then.
     pub fn epoch(&mut self) -> Result<EpochReport, Error> {
         awake(|| self.step())
     }
@@ -213,7 +212,7 @@ impl Trainer {
         parameter_count(&self.model)
     }
 
-    /// Steps done so far: an epoch each, but for [sampled ones](Self::sampled_epoch).
+    /// The number of steps done so far: one an epoch, and several a [sampled epoch](Self::sampled_epoch).
     pub fn steps_done(&self) -> usize {
         self.descent.steps() as usize
     }
@@ -221,7 +220,7 @@ impl Trainer {
     /// Writes a checkpoint: parameters, optimiser, random stream, epochs done.
     ///
     /// # Errors
-    /// If the place cannot be written.
+    /// [`Error::Nn`] if the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         self.descent.save(&self.model, path)
     }
@@ -230,8 +229,8 @@ impl Trainer {
     /// stopped.
     ///
     /// # Errors
-    /// If the file is truncated, not a checkpoint, of another version, or of another model,
-    /// training, seed or task; nothing is changed then.
+    /// [`Error::Nn`] or [`Error::IncompleteCheckpoint`] if the file is truncated, no checkpoint, of another
+    /// version, or of another model, training, seed or task; nothing is changed then.
     pub fn resume(&mut self, path: &Path) -> Result<(), Error> {
         self.descent.resume(&mut self.model, path)
     }
@@ -242,12 +241,12 @@ pub(super) mod tests {
     use super::super::Architecture;
     use super::super::task::tests::rings;
     use super::*;
-    use bochner_graph::{AttentionKind, EdgeKernel};
+    use bochner_graph::{AttentionKind, EdgeKernel, GraphAttention};
     use bochner_nn::Parameters;
     use bochner_numerics::ArgumentError;
     use bochner_ops::Activation;
     use bochner_spectral::{Copula, Direct, Implicit, Posterior};
-    use std::collections::BTreeMap;
+    use dfdx::tensor::NoneTape;
 
     const ALL: [&str; 4] = ["classic", "direct", "mikan", "convolution"];
 
@@ -278,18 +277,21 @@ pub(super) mod tests {
         }
     }
 
-    pub(crate) fn trainer_with(name: &str, dropout: f64, l2: f64) -> Trainer {
-        let config = NodeClassifierConfig {
+    fn config(name: &str, dropout: f64) -> NodeClassifierConfig {
+        NodeClassifierConfig {
             inputs: 6,
             classes: 2,
             architecture: architecture(name),
             dropout,
-        };
+        }
+    }
+
+    pub(crate) fn trainer_with(name: &str, dropout: f64, l2: f64) -> Trainer {
         let training = TrainingConfig {
             learning_rate: 0.02,
             l2,
         };
-        Trainer::new(&config, &training, rings(24), Seed::new(5)).unwrap()
+        Trainer::new(&config(name, dropout), &training, rings(24), Seed::new(5)).unwrap()
     }
 
     fn trainer(name: &str) -> Trainer {
@@ -342,16 +344,9 @@ pub(super) mod tests {
     fn a_checkpoint_of_another_task_or_seed_is_refused_and_the_difference_named() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.safetensors");
-        let trainer = |nodes, seed| {
-            let config = NodeClassifierConfig {
-                inputs: 6,
-                classes: 2,
-                architecture: architecture("classic"),
-                dropout: 0.0,
-            };
-            let training = TrainingConfig::default();
-            Trainer::new(&config, &training, rings(nodes), Seed::new(seed)).unwrap()
-        };
+        let (config, training) = (config("classic", 0.0), TrainingConfig::default());
+        let trainer =
+            |nodes, seed| Trainer::new(&config, &training, rings(nodes), Seed::new(seed)).unwrap();
         trainer(24, 1).save(&path).unwrap();
         trainer(24, 1).resume(&path).unwrap();
         for (nodes, seed, named) in [(26, 1, "task is \""), (24, 2, "seed is 1, here it is 2;")] {
@@ -396,17 +391,14 @@ pub(super) mod tests {
     fn the_norm_is_that_of_all_attention_and_of_the_first_convolution() {
         for name in ALL {
             let mut trainer = trainer_with(name, 0.0, 0.1);
-            let mut squares = BTreeMap::new();
-            trainer.model().for_each("", &mut |name, parameter| {
-                let mut values = Vec::new();
-                parameter.read_into(&mut values);
-                let square: f64 = values.iter().map(|&x| f64::from(x).powi(2)).sum();
-                squares.insert(name.to_owned(), square);
+            let (mut values, mut squares) = (Vec::new(), 0.0);
+            trainer.model().for_each("", &mut |of, parameter| {
+                if name != "convolution" || of.starts_with("first.") {
+                    parameter.read_into(&mut values);
+                    squares += values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
+                }
             });
-            let counted = squares.iter();
-            let counted =
-                counted.filter(|(of, _)| name != "convolution" || of.starts_with("first."));
-            let want = 0.05 * counted.map(|(_, square)| square).sum::<f64>();
+            let want = 0.05 * squares;
             let got = trainer.epoch().unwrap().l2;
             assert!((got - want).abs() < 1e-9 * want, "{name}: {got} and {want}");
         }
@@ -434,8 +426,7 @@ pub(super) mod tests {
         let config = |inputs, classes, dropout| NodeClassifierConfig {
             inputs,
             classes,
-            architecture: architecture("classic"),
-            dropout,
+            ..config("classic", dropout)
         };
         let start = |config, l2| {
             let training = TrainingConfig {
@@ -458,9 +449,36 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn only_the_hidden_layer_has_an_activation() {
+    fn the_penalties_of_both_layers_count() {
+        let trainer = trainer_with("mikan", 0.0, 0.0);
+        let (graph, features) = (trainer.task.graph(), trainer.task.features());
+        let [first, second] = trainer.model().attention().unwrap();
+        let mode = Mode::Evaluation;
+        let hidden = first
+            .apply_features(graph, features, NoneTape, mode)
+            .unwrap();
+        let last = second.apply(graph, hidden.output, mode).unwrap();
+        let parts = [hidden.penalty.array(), last.penalty.array()];
+        let both = trainer
+            .model
+            .apply(graph, features, NoneTape, mode)
+            .unwrap();
+        assert!(parts.iter().all(|&part| part > 0.0));
+        assert_eq!(both.penalty.array(), parts[0] + parts[1]);
+    }
+
+    #[test]
+    fn both_layers_drop_out_and_only_the_hidden_one_has_an_activation() {
         let trainer = trainer("classic");
         let layers = trainer.model().attention().unwrap();
+        for config in layers.each_ref().map(GraphAttention::config) {
+            let rates = [
+                config.input_dropout,
+                config.value_dropout,
+                config.coefficient_dropout,
+            ];
+            assert_eq!(rates, [0.3; 3]);
+        }
         let activations = layers.each_ref().map(|layer| layer.config().activation);
         assert_eq!(activations, [Activation::Elu, Activation::Identity]);
     }

@@ -11,8 +11,8 @@ use std::path::Path;
 ///
 /// Where nothing is drawn in training, that is without dropout and with a mechanism that
 /// [draws nothing](bochner_attention::Draws::Nothing), a prediction and the next step
-/// begin with the same forward pass, which is then done once. Everywhere else this is the trainer as
-/// it is. The numbers are the same to the bit.
+/// begin with the same forward pass, which is then done once. In all other cases nothing is shared. The
+/// numbers are those of the trainer to the bit.
 ///
 /// Between steps the forward pass stays in memory with all that its gradient needs, on a tape of dfdx,
 /// which cannot be sent to another thread.
@@ -45,7 +45,7 @@ pub struct LookAhead {
 }
 
 impl LookAhead {
-    /// The trainer, where it stands.
+    /// Looks ahead from where the trainer stands.
     pub fn new(trainer: Trainer) -> Self {
         Self {
             trainer,
@@ -53,7 +53,7 @@ impl LookAhead {
         }
     }
 
-    /// The trainer itself.
+    /// The trainer.
     pub fn trainer(&self) -> &Trainer {
         &self.trainer
     }

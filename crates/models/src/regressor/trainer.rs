@@ -27,7 +27,7 @@ pub struct TrainingConfig {
 }
 
 impl Default for TrainingConfig {
-    /// The released code's: learning rate 0.01, norm at most 1000.
+    /// The settings of the released code: learning rate 0.01, norm at most 1000.
     fn default() -> Self {
         Self {
             learning_rate: 0.01,
@@ -52,8 +52,8 @@ pub struct EpochReport {
 /// A regressor in training, with its data, optimiser and random stream.
 ///
 /// The objective is $\mathrm{MSE} + \beta\,\mathrm{KL} / N_\text{train}$ over the training rows,
-/// minimised by Adam in full-batch steps. With $\beta < 1$ and a latent of the one sequence divided
-/// by the number of rows it is the practice of the released code, not strictly a bound.
+/// minimised by Adam in full-batch steps. With $\beta < 1$ and the divergence of the one sequence divided
+/// by the number of rows, the objective is that of the released code and not strictly a bound.
 ///
 /// ```
 /// use bochner_attention::Softmax;
@@ -89,7 +89,7 @@ pub struct Trainer {
     is_deterministic: bool,
 }
 
-/// Predictions that know where they come from.
+/// Predictions with the tape of their forward pass, and the penalty.
 pub(super) type Predicted = Attention<Predictions<OwnedTape<f32, Cpu>>, Penalty>;
 
 type Predictions<T> = Tensor<(usize, usize, usize), f32, Cpu, T>;
@@ -163,8 +163,7 @@ impl Trainer {
     /// One full-batch step.
     ///
     /// # Errors
-    /// `NonFiniteGradient` of the layers' crate if the gradient overflowed; nothing is changed
-    /// then.
+    /// [`Error::Nn`] with `NonFiniteGradient` if the gradient overflowed; nothing is changed then.
     pub fn epoch(&mut self) -> Result<EpochReport, Error> {
         awake(|| self.step(None))
     }
@@ -243,7 +242,7 @@ impl Trainer {
         parameter_count(&self.model)
     }
 
-    /// Epochs done so far.
+    /// The number of epochs done so far.
     pub fn epochs_done(&self) -> usize {
         self.descent.steps() as usize
     }
@@ -257,7 +256,7 @@ impl Trainer {
     /// Writes a checkpoint: parameters, optimiser, random stream, epochs done.
     ///
     /// # Errors
-    /// If the place cannot be written.
+    /// [`Error::Nn`] if the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         self.descent.save(&self.model, path)
     }
@@ -266,8 +265,8 @@ impl Trainer {
     /// stopped.
     ///
     /// # Errors
-    /// If the file is truncated, not a checkpoint, of another version, or of another model,
-    /// training, seed or task; nothing is changed then.
+    /// [`Error::Nn`] or [`Error::IncompleteCheckpoint`] if the file is truncated, no checkpoint, of another
+    /// version, or of another model, training, seed or task; nothing is changed then.
     pub fn resume(&mut self, path: &Path) -> Result<(), Error> {
         self.descent.resume(&mut self.model, path)
     }
@@ -293,6 +292,7 @@ pub(super) mod tests {
     use super::*;
     use bochner_attention::{IkanDirect, Mikan, Preset, Softmax};
     use ndarray::Array2;
+    use rand::RngCore;
     use std::collections::BTreeMap;
 
     pub(crate) fn task() -> Task {
@@ -302,26 +302,31 @@ pub(super) mod tests {
     }
 
     pub(crate) fn variants() -> Vec<Variant> {
-        let mut variants: Vec<Variant> = vec![Softmax {}.into()];
-        for preset in [Preset::Paper, Preset::Released] {
-            variants.push(
-                IkanDirect {
-                    points: 8,
-                    preset,
-                    ..Default::default()
-                }
-                .into(),
-            );
-            variants.push(
-                Mikan {
-                    points: 8,
-                    preset,
-                    ..Default::default()
-                }
-                .into(),
-            );
+        let of = |preset| [ikan(preset), mikan(preset)];
+        let kernels = [Preset::Paper, Preset::Released].into_iter().flat_map(of);
+        [Softmax {}.into()].into_iter().chain(kernels).collect()
+    }
+
+    fn ikan(preset: Preset) -> Variant {
+        let default = IkanDirect::default();
+        let points = 8;
+        IkanDirect {
+            points,
+            preset,
+            ..default
         }
-        variants
+        .into()
+    }
+
+    fn mikan(preset: Preset) -> Variant {
+        let default = Mikan::default();
+        let points = 8;
+        Mikan {
+            points,
+            preset,
+            ..default
+        }
+        .into()
     }
 
     pub(crate) fn trainer(variant: Variant) -> Trainer {
@@ -359,6 +364,63 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_objective_is_the_error_of_the_training_rows_and_a_share_of_the_penalty() {
+        for variant in variants() {
+            let mut trainer = trainer(variant);
+            let (predicted, task) = (trainer.predict().unwrap(), task());
+            let report = trainer.epoch().unwrap();
+            if trainer.is_deterministic() {
+                let off = |&i: &usize| f64::from(predicted[i] - task.target()[i]);
+                let squares: f64 = task.train().iter().map(|i| off(i).powi(2)).sum();
+                assert!((report.mse - squares / 18.0).abs() < 1e-5 * report.mse);
+            }
+            let want = report.mse + report.penalty / 18.0;
+            assert!((report.loss - want).abs() < 1e-5 * want);
+        }
+    }
+
+    #[test]
+    fn a_step_drops_out_at_its_rate_and_by_the_stream_of_the_run() {
+        let mut trainer = trainer_with_dropout(Softmax {}.into());
+        let mut stream = Seed::new(5).stream("training");
+        for _ in 0..2 {
+            let seed = Seed::new(stream.next_u64());
+            let pass = Pass::Training { seed, dropout: 0.2 };
+            let rows = trainer.rows.clone();
+            let predicted = trainer.model.apply::<NoneTape>(rows, pass).unwrap();
+            let want = trainer.squared_error(predicted.output).unwrap().array();
+            assert_eq!(trainer.epoch().unwrap().mse, f64::from(want));
+        }
+    }
+
+    #[test]
+    fn gradients_are_clipped() {
+        let moved = |clip_norm| {
+            let training = TrainingConfig {
+                clip_norm,
+                ..Default::default()
+            };
+            let config = RegressorConfig::new(2, Softmax {}.into());
+            let mut trainer = Trainer::new(&config, &training, task(), Seed::new(5)).unwrap();
+            let before = trainer.predict().unwrap();
+            trainer.epoch().unwrap();
+            (trainer.predict().unwrap() - before).mapv(f32::abs).sum()
+        };
+        // A gradient far below Adam's epsilon hardly moves anything.
+        assert!(moved(1e-12) < 0.01 * moved(1000.0));
+    }
+
+    #[test]
+    fn the_released_preset_draws_anew_in_every_evaluation() {
+        for (preset, fixed) in [(Preset::Paper, true), (Preset::Released, false)] {
+            let mut trainer = trainer(mikan(preset));
+            let before = trainer.evaluation();
+            trainer.epoch().unwrap();
+            assert_eq!(trainer.evaluation() == before, fixed);
+        }
+    }
+
+    #[test]
     fn a_resumed_run_ends_with_the_same_bits() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.safetensors");
@@ -387,13 +449,7 @@ pub(super) mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.safetensors");
         trainer(Softmax {}.into()).save(&path).unwrap();
-        let mut other = trainer(
-            IkanDirect {
-                points: 8,
-                ..Default::default()
-            }
-            .into(),
-        );
+        let mut other = trainer(ikan(Preset::Paper));
         let before = other.predict().unwrap();
         assert!(matches!(other.resume(&path), Err(Error::Nn(_))));
         assert_eq!(before, other.predict().unwrap());
@@ -421,16 +477,7 @@ pub(super) mod tests {
             all
         };
         let of_softmax = values(Softmax {}.into());
-        assert_eq!(
-            of_softmax,
-            values(
-                Mikan {
-                    points: 8,
-                    ..Default::default()
-                }
-                .into()
-            )
-        );
+        assert_eq!(of_softmax, values(mikan(Preset::Paper)));
         assert!(of_softmax.contains_key("attention.query.weight"));
     }
 

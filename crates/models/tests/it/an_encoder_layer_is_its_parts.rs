@@ -3,7 +3,7 @@
 
 use bochner_attention::{Attention, IkanDirect, Mask, Mikan, Pass, Softmax, Variant};
 use bochner_models::encoder::{Encoder, EncoderConfig, EncoderLayer, EncoderLayerConfig};
-use bochner_nn::{Parameters, alloc_gradients};
+use bochner_nn::{Dropout, Parameters, alloc_gradients};
 use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
 use bochner_ops::Mode;
 use dfdx::prelude::*;
@@ -70,7 +70,7 @@ fn composed(
         .attention
         .attend_self(x.retaped::<Tape>(), &mask(), pass())
         .unwrap();
-    let dropout = layer.dropout;
+    let dropout = Dropout::new(0.3).unwrap();
     let branch = dropout
         .apply(attended.output, mode.child("attention"))
         .unwrap();
@@ -145,6 +145,33 @@ fn gradients_are_those_of_finite_differences() {
     });
     let error = relative_error(&got, &want);
     assert!(error < 1e-6, "{error:e}");
+}
+
+#[test]
+fn layers_are_drawn_apart_and_their_penalties_add_up() {
+    let [.., mikan] = variants();
+    let layer = config(mikan);
+    let (device, seed) = (Cpu::default(), Seed::new(5));
+    let config = EncoderConfig {
+        layers: 2,
+        layer: layer.clone(),
+    };
+    let encoder: Encoder<f64> = Encoder::try_new(&device, &config, seed).unwrap();
+    let got = encoder.apply(random("x"), &mask(), pass()).unwrap();
+    let (mut x, mut penalty) = (random("x"), 0.0);
+    for i in 0..2 {
+        let own: EncoderLayer<f64> = EncoderLayer::try_new(&device, &layer, seed.nth(i)).unwrap();
+        let pass = Pass::Training {
+            seed: Seed::new(7).nth(i),
+            dropout: 0.2,
+        };
+        let encoded = own.apply(x, &mask(), pass).unwrap();
+        assert!(encoded.penalty.array() > 0.0);
+        penalty += encoded.penalty.array();
+        x = encoded.output;
+    }
+    assert_eq!(got.output.as_vec(), x.as_vec());
+    assert_eq!(got.penalty.array(), penalty);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What fills a sentence up, and how far, changes nothing: neither logits nor penalty nor gradients,
-//! with any mechanism.
+//! The filling behind a sentence and its length change neither logits nor penalty nor gradients, with any
+//! mechanism.
 
 use bochner_attention::{Error as AttentionError, Mask, Pass, Softmax, Variant, registry};
 use bochner_models::Error;
@@ -38,7 +38,7 @@ fn sentences(lengths: &[usize], time: usize, filler: usize) -> Tensor<(usize, us
     Cpu::default().tensor_from_vec(words, (lengths.len(), time))
 }
 
-/// Logits and penalty, and under one cotangent all gradients, by name.
+/// The logits, the penalty, and all gradients under one cotangent, by name.
 struct Outcome {
     outputs: Vec<f64>,
     gradients: Vec<(String, Vec<f64>)>,
@@ -104,17 +104,14 @@ fn variants() -> impl Iterator<Item = Variant> {
 }
 
 #[test]
-fn the_filling_word_changes_no_bit() {
+fn the_filling_word_changes_no_bit_and_is_not_learned_from() {
     for variant in variants() {
         let model = classifier(variant.clone());
         for pass in [training(), evaluation()] {
             let one = Outcome::of(&model, 6, 0, pass);
-            assert!(
-                one.of_word(3).iter().any(|g| *g != 0.0),
-                "{}",
-                variant.name()
-            );
-            // The last one is a word of the sentences: what it gets, it gets from its own places.
+            assert!(one.of_word(3).iter().any(|g| *g != 0.0), "{}", variant.name());
+            assert_eq!(one.of_word(0), [0.0; WIDTH], "{}", variant.name());
+            // Word 3 is in the sentences, too: all of its gradient comes from its own places.
             for filler in [1, 2, 3] {
                 let other = Outcome::of(&model, 6, filler, pass);
                 assert_eq!(one.outputs, other.outputs, "{}", variant.name());
@@ -124,18 +121,7 @@ fn the_filling_word_changes_no_bit() {
     }
 }
 
-#[test]
-fn the_filling_word_is_not_learned_from() {
-    for variant in variants() {
-        let model = classifier(variant.clone());
-        for pass in [training(), evaluation()] {
-            let outcome = Outcome::of(&model, 6, 0, pass);
-            assert_eq!(outcome.of_word(0), [0.0; WIDTH], "{}", variant.name());
-        }
-    }
-}
-
-/// Without dropout, whose masks go by the place in the batch.
+/// The evaluation has no dropout, whose masks go by the place in the batch.
 #[test]
 fn the_padded_length_changes_nothing() {
     for variant in variants() {

@@ -74,7 +74,7 @@ mod tests {
         .unwrap()
     }
 
-    /// The first rows of the same.
+    /// The first rows of that task.
     fn first(rows: usize) -> Task {
         let (inputs, target) = (whole().inputs().clone(), whole().target().clone());
         let (inputs, target) = (
