@@ -165,18 +165,6 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::thread;
 
-    fn entry() -> Entry {
-        Entry {
-            set: "toy".into(),
-            file: "toy/a.csv".into(),
-            pin: Pin::of(b"good"),
-            url: Some("https://example.org/a.csv".into()),
-            derived_from: vec![],
-            licence: String::new(),
-            note: String::new(),
-        }
-    }
-
     const MISSING: Tool = Tool {
         program: "no-such-program-here",
         options: &[],
@@ -199,7 +187,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("toy/a.csv");
         let mut tried = Vec::new();
-        let outcome = download(&entry(), &target, tools, &mut tried);
+        let outcome = download(&Entry::toy(b"good"), &target, tools, &mut tried);
         let left = fs::read_dir(folder.path().join("toy")).unwrap();
         let left = left
             .map(|file| file.unwrap().file_name().into_string().unwrap())

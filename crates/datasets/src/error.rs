@@ -1,4 +1,4 @@
-//! What can go wrong between a data set's name and its numbers.
+//! The errors of this crate.
 
 use crate::manifest::Pin;
 use crate::nodes::GraphDefect;
@@ -18,7 +18,7 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The data directory does not exist or is a file.
@@ -77,7 +77,7 @@ pub enum Error {
     /// A line is not what the format asks for.
     #[error("{file}, line {line}: expected {expected}, found {found}")]
     Malformed {
-        /// Where the text came from.
+        /// The place of the text.
         file: String,
         /// Line number, from 1.
         line: usize,
@@ -87,23 +87,22 @@ pub enum Error {
         found: String,
     },
     /// A pickle holds something that the Planetoid files do not have.
-    #[error("{file}, byte {offset}: expected {expected}, found {found}")]
+    #[error(
+        "{file}, byte {offset}: the reader does not know this opcode with the values before it; \
+         only the published Planetoid files can be read"
+    )]
     Pickle {
-        /// Where the bytes came from.
+        /// The place of the bytes.
         file: String,
-        /// Position of the opcode, from 0.
+        /// The position of the opcode, from 0.
         offset: usize,
-        /// What the reader accepts there.
-        expected: &'static str,
-        /// What stands there.
-        found: String,
     },
     /// A file can be read, but its contents are not part of a graph with classes.
     #[error("{file}: {defect}")]
     Graph {
-        /// Where the bytes came from.
+        /// The place of the bytes.
         file: String,
-        /// What is wrong with it.
+        /// The defect.
         defect: GraphDefect,
     },
     /// A part of a split asks for more rows than there are.

@@ -72,8 +72,8 @@ pub use error::Error;
 pub use folds::{FOLD_SEED, FOLDS, SplitMix64, deal, unite_repeats};
 pub use manifest::{Entry, Pin};
 pub use nodes::{
-    CsrMatrix, EdgeCounts, EdgeList, GraphDefect, PlanetoidData, PlanetoidGraph, PlanetoidSet,
-    PlantedGraph, PlantedPartition, SplitSizes,
+    CsrMatrix, EdgeList, GraphDefect, PlanetoidData, PlanetoidGraph, PlanetoidSet, PlantedGraph,
+    PlantedPartition, SplitSizes,
 };
 pub use provenance::{FileProvenance, Origin, Stored};
 pub use regression::passenger::AIRLINE_PASSENGERS;

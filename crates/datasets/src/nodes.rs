@@ -11,7 +11,7 @@ mod split;
 
 pub use csr::CsrMatrix;
 pub use defect::GraphDefect;
-pub use edges::{EdgeCounts, EdgeList};
+pub use edges::EdgeList;
 pub use planted::{PlantedGraph, PlantedPartition};
 pub use set::PlanetoidSet;
 pub use split::SplitSizes;

@@ -7,8 +7,8 @@ pub mod parkinsons;
 pub mod passenger;
 mod set;
 
-pub(crate) use set::by_name;
 pub use set::{Protocol, RegressionSet, Rows};
+pub(crate) use set::{by_name, named};
 
 use crate::folds::deal;
 use crate::provenance::FileProvenance;

@@ -238,22 +238,9 @@ fn cache_of(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::Pin;
     use tempfile::TempDir;
 
     const GOOD: &[u8] = b"1,2\n";
-
-    fn entry() -> Entry {
-        Entry {
-            set: "toy".into(),
-            file: "toy/a.csv".into(),
-            pin: Pin::of(GOOD),
-            url: Some("https://example.org/a.csv".into()),
-            derived_from: vec![],
-            licence: String::new(),
-            note: String::new(),
-        }
-    }
 
     fn folder(content: Option<&[u8]>) -> TempDir {
         let folder = tempfile::tempdir().unwrap();
@@ -275,15 +262,20 @@ mod tests {
     fn the_given_directory_comes_before_the_cache() {
         let (directory, cache) = (folder(Some(GOOD)), folder(Some(GOOD)));
         let both = store(&directory, &cache);
-        assert_eq!(both.fetch(&entry()).unwrap().origin, Origin::Directory);
+        assert_eq!(
+            both.fetch(&Entry::toy(GOOD)).unwrap().origin,
+            Origin::Directory
+        );
         fs::remove_file(directory.path().join("toy/a.csv")).unwrap();
-        assert_eq!(both.fetch(&entry()).unwrap().origin, Origin::Cache);
+        assert_eq!(both.fetch(&Entry::toy(GOOD)).unwrap().origin, Origin::Cache);
     }
 
     #[test]
     fn a_wrong_file_in_the_given_directory_is_neither_passed_over_nor_touched() {
         let (directory, cache) = (folder(Some(b"1,3\n")), folder(Some(GOOD)));
-        let error = store(&directory, &cache).fetch(&entry()).unwrap_err();
+        let error = store(&directory, &cache)
+            .fetch(&Entry::toy(GOOD))
+            .unwrap_err();
         let Error::Checksum { place, .. } = &error else {
             panic!("{error}");
         };
@@ -299,7 +291,7 @@ mod tests {
             assert_eq!(bytes, GOOD);
             Ok(())
         };
-        let load = |directory, cache| store(directory, cache).load(&entry(), parse);
+        let load = |directory, cache| store(directory, cache).load(&Entry::toy(GOOD), parse);
         assert!(load(&good, &bad).is_ok());
         for refused in [load(&bad, &good), load(&folder(None), &bad)] {
             assert!(matches!(refused, Err(Error::Checksum { .. })));
@@ -309,7 +301,9 @@ mod tests {
     #[test]
     fn what_is_nowhere_is_named_with_its_command() {
         let (directory, cache) = (folder(None), folder(None));
-        let error = store(&directory, &cache).fetch(&entry()).unwrap_err();
+        let error = store(&directory, &cache)
+            .fetch(&Entry::toy(GOOD))
+            .unwrap_err();
         let path = directory.path().join("toy/a.csv").display().to_string();
         let Error::Unavailable {
             set,
@@ -361,14 +355,14 @@ mod tests {
     fn a_wrong_file_in_the_cache_is_fetched_again_only_if_allowed() {
         let (directory, cache) = (folder(None), folder(Some(b"1,3\n")));
         let offline = store(&directory, &cache);
-        let refused = offline.fetch(&entry());
+        let refused = offline.fetch(&Entry::toy(GOOD));
         assert!(matches!(refused, Err(Error::Checksum { .. })));
         let online = DataStore {
             policy: Policy::Download,
             tools: &[],
             ..offline
         };
-        let Err(Error::Unavailable { tried, .. }) = online.fetch(&entry()) else {
+        let Err(Error::Unavailable { tried, .. }) = online.fetch(&Entry::toy(GOOD)) else {
             panic!("no tool, no file");
         };
         assert!(tried[1].contains("is not the pinned"));

@@ -1,8 +1,8 @@
-//! What can be wrong with a graph, its features and its labels.
+//! Defects of graphs, features and labels.
 
 use bochner_numerics::ArgumentError;
 
-/// What is wrong with a graph, its features or its labels.
+/// A defect of a graph, its features or its labels.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphDefect {
@@ -10,12 +10,10 @@ pub enum GraphDefect {
     #[error(transparent)]
     Argument(#[from] ArgumentError),
     /// A file holds an object of another kind.
-    #[error("expected {expected}, found {found}")]
+    #[error("the file does not hold {expected}")]
     Content {
         /// The object that is needed.
         expected: &'static str,
-        /// The object in the file.
-        found: &'static str,
     },
     /// The offsets of a sparse matrix do not rise from 0 to the number of its entries.
     #[error(

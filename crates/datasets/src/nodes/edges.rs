@@ -12,33 +12,14 @@ use bochner_numerics::argument;
 /// use bochner_datasets::EdgeList;
 ///
 /// let edges = EdgeList::new(3, vec![[0, 1], [0, 1], [0, 0], [1, 0]])?;
+/// assert_eq!(edges.entries(), [[0, 1], [0, 1], [0, 0], [1, 0]]);
 /// assert_eq!(edges.undirected(), [[0, 1]]);
-/// let counts = edges.counts();
-/// assert_eq!((counts.entries, counts.self_loops, counts.repetitions), (4, 1, 1));
-/// assert_eq!((counts.undirected, counts.alone), (1, 1));
 /// # Ok::<(), bochner_datasets::GraphDefect>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EdgeList {
     nodes: usize,
     entries: Vec<[usize; 2]>,
-}
-
-/// The numbers of edges, self loops and repetitions in an [`EdgeList`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EdgeCounts {
-    /// Entries as stored.
-    pub entries: usize,
-    /// Entries that lead from a node to itself.
-    pub self_loops: usize,
-    /// Nodes with an entry that leads to themselves.
-    pub looped_nodes: usize,
-    /// Other entries that repeat an earlier entry.
-    pub repetitions: usize,
-    /// Edges without direction, repetitions and self loops.
-    pub undirected: usize,
-    /// Nodes with no edge to another node.
-    pub alone: usize,
 }
 
 impl EdgeList {
@@ -73,30 +54,4 @@ impl EdgeList {
         edges.dedup();
         edges
     }
-
-    /// Counts edges, self loops and repetitions.
-    pub fn counts(&self) -> EdgeCounts {
-        let mut distinct = self.entries.clone();
-        distinct.sort_unstable();
-        distinct.dedup();
-        let undirected = self.undirected();
-        let loops = |entries: &[[usize; 2]]| entries.iter().filter(|[i, j]| i == j).count();
-        let (self_loops, looped_nodes) = (loops(&self.entries), loops(&distinct));
-        EdgeCounts {
-            entries: self.entries.len(),
-            self_loops,
-            looped_nodes,
-            repetitions: (self.entries.len() - self_loops) - (distinct.len() - looped_nodes),
-            undirected: undirected.len(),
-            alone: self.nodes - touched(self.nodes, &undirected),
-        }
-    }
-}
-
-fn touched(nodes: usize, edges: &[[usize; 2]]) -> usize {
-    let mut seen = vec![false; nodes];
-    for &node in edges.as_flattened() {
-        seen[node] = true;
-    }
-    seen.into_iter().filter(|&seen| seen).count()
 }

@@ -1,10 +1,6 @@
 //! The names and sizes of the citation graphs.
 
-use crate::Error;
-use crate::regression::by_name;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
 
 /// The citation graphs of Table 5: papers are nodes, citations are edges, words are features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -68,16 +64,4 @@ impl PlanetoidSet {
     }
 }
 
-impl fmt::Display for PlanetoidSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for PlanetoidSet {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        by_name(&Self::ALL, Self::name, name)
-    }
-}
+crate::regression::named!(PlanetoidSet);

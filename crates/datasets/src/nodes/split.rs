@@ -4,7 +4,7 @@ use crate::{Error, Split, SplitMix64};
 use bochner_numerics::Seed;
 use std::collections::BTreeMap;
 
-/// How many nodes the parts of a random split have.
+/// The numbers of nodes in the parts of a random split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitSizes {
     /// Training nodes of each class.

@@ -2,9 +2,27 @@
 
 use crate::Error;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::num::NonZeroUsize;
-use std::str::FromStr;
+
+/// Writes and reads the variants of an enum by `name` and `ALL`.
+macro_rules! named {
+    ($type:ty) => {
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::Error;
+
+            fn from_str(name: &str) -> Result<Self, $crate::Error> {
+                $crate::regression::by_name(&Self::ALL, Self::name, name)
+            }
+        }
+    };
+}
+pub(crate) use named;
 
 /// The regression sets of Table 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -70,19 +88,7 @@ impl RegressionSet {
     }
 }
 
-impl fmt::Display for RegressionSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for RegressionSet {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        by_name(&Self::ALL, Self::name, name)
-    }
-}
+named!(RegressionSet);
 
 /// How rows are split into training, validation and test rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -115,19 +121,7 @@ impl Protocol {
     }
 }
 
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Protocol {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        by_name(&Self::ALL, Self::name, name)
-    }
-}
+named!(Protocol);
 
 /// The rows of a set that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
