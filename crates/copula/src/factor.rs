@@ -262,24 +262,29 @@ fn log_secant<T: Real>(row: &[T]) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use bochner_numerics::check::{self, assert_gradient};
-    use ndarray::{array, aview1};
+    use ndarray::{Array4, array, aview1};
 
-    fn random(purpose: &str) -> Array3<f64> {
-        let mut factors: Array3<f64> = check::random((3, 4, 4), purpose);
-        for ((_, m, k), x) in factors.indexed_iter_mut() {
+    /// Random matrices `[n, d, M, M]` with a positive diagonal; their rows are not normalised.
+    pub(crate) fn factors(n: usize, d: usize, heads: usize) -> Array4<f64> {
+        let mut factors: Array4<f64> = check::random((n, d, heads, heads), "factors");
+        for ((.., m, k), x) in factors.indexed_iter_mut() {
             if m == k {
-                *x = 0.3 + x.abs();
+                *x = 0.2 + x.abs();
             }
         }
         factors
     }
 
+    fn stack() -> Array3<f64> {
+        factors(1, 3, 4).index_axis_move(ndarray::Axis(0), 0)
+    }
+
     #[test]
     fn gradients_agree_with_finite_differences() {
-        let (x, g) = (random("x"), random("g"));
+        let (x, g) = (stack(), check::random((3, 4, 4), "g"));
         let got = normalise_vjp(x.view(), g.view()).unwrap();
         assert_gradient(&got, &x, |x| (&normalise(x).unwrap() * &g).sum());
 
@@ -328,7 +333,7 @@ mod tests {
 
     #[test]
     fn strides_do_not_matter() {
-        let x = random("x");
+        let x = stack();
         let mut fortran = Array3::zeros((4, 4, 3));
         fortran.assign(&x.view().permuted_axes([1, 2, 0]));
         let same = fortran.view().permuted_axes([2, 0, 1]);

@@ -155,6 +155,8 @@ mod tests {
         for fit in FITS {
             let r = fit(x.view()).unwrap();
             assert!(r.correlation()[[0, 1]] > 0.99 && r.correlation()[[0, 2]] < -0.99);
+            let least = bochner_dense::symmetric_eigenvalues(r.correlation()).unwrap()[0];
+            assert!((0.9e-6..1.1e-6).contains(&least), "{least:e}");
         }
     }
 

@@ -194,6 +194,14 @@ fn with_unit_diagonal(mut a: Array2<f64>) -> Array2<f64> {
 }
 
 #[cfg(test)]
+impl GaussianCopula {
+    /// The copula of two coordinates with this correlation.
+    pub(crate) fn of_pair(r: f64) -> Self {
+        Self::from_correlation(ndarray::array![[1.0, r], [r, 1.0]].view()).unwrap()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use ndarray::array;

@@ -176,16 +176,9 @@ mod tests {
     use statrs::distribution::{Continuous, Exp, Gamma, Normal};
     use std::f64::consts::TAU;
 
-    fn copula(r: f64) -> GaussianCopula {
-        GaussianCopula::from_correlation(array![[1.0, r], [r, 1.0]].view()).unwrap()
-    }
-
     fn normals(r: f64) -> Joint<Normal> {
-        let marginals = vec![
-            Normal::new(1.0, 2.0).unwrap(),
-            Normal::new(-3.0, 0.5).unwrap(),
-        ];
-        Joint::new(copula(r), marginals).unwrap()
+        let marginals = [(1.0, 2.0), (-3.0, 0.5)].map(|(m, s)| Normal::new(m, s).unwrap());
+        Joint::new(GaussianCopula::of_pair(r), marginals.into()).unwrap()
     }
 
     /// The test fails if the densities of the marginals or the copula's are left out.
@@ -206,7 +199,7 @@ mod tests {
     #[test]
     fn independence_leaves_the_product_of_the_marginals() {
         let marginals = vec![Gamma::new(2.0, 1.0).unwrap(), Gamma::new(0.5, 3.0).unwrap()];
-        let joint = Joint::new(copula(0.0), marginals.clone()).unwrap();
+        let joint = Joint::new(GaussianCopula::of_pair(0.0), marginals.clone()).unwrap();
         let got = joint.density(array![[1.5, 0.2]].view()).unwrap()[0];
         let want = marginals[0].pdf(1.5) * marginals[1].pdf(0.2);
         assert!((got / want - 1.0).abs() < 1e-13);
@@ -218,7 +211,7 @@ mod tests {
             Box::new(Exp::new(1.0).unwrap()),
             Box::new(Gamma::new(0.5, 1.0).unwrap()),
         ];
-        let joint = Joint::new(copula(0.999), marginals).unwrap();
+        let joint = Joint::new(GaussianCopula::of_pair(0.999), marginals).unwrap();
         let values = [-1e300, -1.0, 0.0, 1e-300, 1.0, 50.0, 800.0, 1e300];
         for a in values {
             for b in values {
@@ -245,7 +238,10 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let few = Joint::new(copula(0.1), vec![Normal::new(0.0, 1.0).unwrap()]);
+        let few = Joint::new(
+            GaussianCopula::of_pair(0.1),
+            vec![Normal::new(0.0, 1.0).unwrap()],
+        );
         let said = few.unwrap_err().to_string();
         assert!(
             said.starts_with("`marginals` has shape [1], but must have [2]"),

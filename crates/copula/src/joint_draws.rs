@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::joint::Joint;
 use crate::marginal::{Marginal, at_normal_score, normal_score};
-use bochner_numerics::{ArgumentError, argument};
+use bochner_numerics::argument;
 use ndarray::Array2;
 use rand::RngCore;
 
@@ -53,16 +53,8 @@ impl<D: Marginal> Joint<D> {
     fn given_score(&self, coordinate: usize, z: f64) -> Result<f64, Error> {
         argument::index("given", coordinate, self.marginals().len())?;
         let marginal = &self.marginals()[coordinate];
-        let name = || format!("coordinate {coordinate} of given").into();
-        if !z.is_finite() {
-            let (name, allowed) = (name(), "finite".into());
-            return Err(ArgumentError::OutOfRange {
-                name,
-                got: z,
-                allowed,
-            }
-            .into());
-        }
+        let name = format!("coordinate {coordinate} of given");
+        argument::in_range(z.is_finite(), name, z, "finite")?;
         let (low, high) = marginal.support();
         if !(low <= z && z <= high) {
             return Err(Error::Support {
@@ -92,18 +84,12 @@ mod tests {
     use crate::GaussianCopula;
     use crate::marginal::Broken;
     use bochner_numerics::Seed;
-    use ndarray::array;
     use statrs::distribution::{Gamma, Normal, Uniform};
 
     /// Means 1 and -3, standard deviations 2 and 1/2, correlation -0.6.
     fn normals() -> Joint<Normal> {
-        let r = array![[1.0, -0.6], [-0.6, 1.0]];
-        let copula = GaussianCopula::from_correlation(r.view()).unwrap();
-        let marginals = vec![
-            Normal::new(1.0, 2.0).unwrap(),
-            Normal::new(-3.0, 0.5).unwrap(),
-        ];
-        Joint::new(copula, marginals).unwrap()
+        let marginals = [(1.0, 2.0), (-3.0, 0.5)].map(|(m, s)| Normal::new(m, s).unwrap());
+        Joint::new(GaussianCopula::of_pair(-0.6), marginals.into()).unwrap()
     }
 
     #[test]
@@ -150,13 +136,11 @@ mod tests {
 
     #[test]
     fn values_outside_a_support_cannot_be_given() {
-        let r = array![[1.0, 0.5], [0.5, 1.0]];
-        let copula = GaussianCopula::from_correlation(r.view()).unwrap();
         let marginals: Vec<Box<dyn Marginal>> = vec![
             Box::new(Gamma::new(2.0, 1.0).unwrap()),
             Box::new(Uniform::new(0.0, 1.0).unwrap()),
         ];
-        let joint = Joint::new(copula, marginals).unwrap();
+        let joint = Joint::new(GaussianCopula::of_pair(0.5), marginals).unwrap();
         let mut rng = Seed::new(1).stream("draws");
         let mut given = |at| joint.conditional_sample(&[at], 1, &mut rng);
         let (coordinate, got, low, high) = (0, -5.0, 0.0, f64::INFINITY);
@@ -178,11 +162,9 @@ mod tests {
 
     #[test]
     fn a_marginal_without_probabilities_has_no_draws() {
-        let r = array![[1.0, 0.5], [0.5, 1.0]];
-        let copula = GaussianCopula::from_correlation(r.view()).unwrap();
         let marginals: Vec<Box<dyn Marginal>> =
             vec![Box::new(Normal::new(0.0, 1.0).unwrap()), Box::new(Broken)];
-        let joint = Joint::new(copula, marginals).unwrap();
+        let joint = Joint::new(GaussianCopula::of_pair(0.5), marginals).unwrap();
         let mut rng = Seed::new(1).stream("draws");
         let drawn = joint.sample(3, &mut rng);
         assert!(matches!(drawn, Err(Error::Marginal { coordinate: 1, got, .. }) if got.is_nan()));

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 
 /// The state of Adam.
 ///
-/// The rule is not the one of `bochner-ops`, which divides and takes roots in another order: published
-/// results and their checkpoints hold the last digits of this one.
+/// This is not `bochner_ops::AdamRule`. The moments are the same to the bit, but that rule takes the powers
+/// of the decay rates by `powf`, and divides the step size and not the moment by its correction, and the
+/// root and not its argument. Published results fix the last digits of the rule here, and their checkpoints
+/// the form of its state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Adam {
     /// The running averages of the gradient and of its square.

@@ -130,6 +130,26 @@ mod tests {
     }
 
     #[test]
+    fn a_step_goes_along_the_gradient_of_an_observation_on_the_mean() {
+        let mut process = process(scaled_rbf(1.0, 1.0), 0.0, 0.1);
+        // With an epsilon of one, the size of the gradient shows in the step.
+        let config = FitConfig {
+            epsilon: 1.0,
+            ..Default::default()
+        };
+        let (x, y) = (random((14, 2), "x"), random(14, "y"));
+        let gradient = process.evidence_gradient(x.view(), y.view()).unwrap();
+        let before = process.coordinates();
+        let mut ascent = Ascent::new(&process, &config).unwrap();
+        ascent.step(&mut process, &gradient).unwrap();
+        let pairs = process.coordinates().into_iter().zip(before);
+        for ((after, before), g) in pairs.zip(gradient.coordinates) {
+            let mean = g / 14.0;
+            assert!((after - before - 0.01 * mean / (mean.abs() + 1.0)).abs() < 1e-14);
+        }
+    }
+
+    #[test]
     fn a_climb_that_was_saved_goes_on_with_the_same_bits() {
         for (whole, again) in kernels().into_iter().zip(kernels()) {
             let mut whole = process(whole, 0.3, 0.2);

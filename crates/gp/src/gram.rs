@@ -5,7 +5,7 @@ use bochner_kernels::Kernel;
 use ndarray::{Array2, ArrayView2, s};
 use std::ops::Range;
 
-/// How many rows are computed at a time. Entries are computed twice only in the square blocks on the
+/// The number of rows that are computed at a time. Entries are computed twice only in the square blocks on the
 /// diagonal.
 const ROWS: usize = 64;
 

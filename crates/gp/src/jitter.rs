@@ -6,7 +6,7 @@ use bochner_numerics::{ArgumentError, argument};
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
-/// How much is added to the diagonal of a covariance matrix before it is factorised.
+/// The number that is added to the diagonal of a covariance matrix before it is factorised.
 ///
 /// In exact arithmetic no jitter is needed; in double precision the smallest eigenvalues of a
 /// smooth kernel's matrix are lost to rounding. A jitter $j$ acts as noise of variance $j$ in the

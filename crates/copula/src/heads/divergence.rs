@@ -73,29 +73,20 @@ pub fn dependence_kl_vjp<T: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bochner_numerics::check::{assert_gradient, random};
+    use crate::factor::tests::factors;
+    use bochner_numerics::check::assert_gradient;
     use ndarray::{array, s};
-
-    fn lh() -> Array4<f64> {
-        let mut lh: Array4<f64> = random((2, 3, 4, 4), "lh");
-        for ((_, _, m, k), x) in lh.indexed_iter_mut() {
-            if m == k {
-                *x = 0.2 + x.abs();
-            }
-        }
-        lh
-    }
 
     #[test]
     fn gradients_agree_with_finite_differences() {
-        let (lh, g) = (lh(), array![0.4, -1.7]);
+        let (lh, g) = (factors(2, 3, 4), array![0.4, -1.7]);
         let got = dependence_kl_vjp(lh.view(), g.view()).unwrap();
         assert_gradient(&got, &lh, |lh| dependence_kl(lh).unwrap().dot(&g));
     }
 
     #[test]
     fn latent_dimensions_add_up_within_an_example() {
-        let all = lh();
+        let all = factors(2, 3, 4);
         let one =
             |b: usize, l: usize| half_neg_log_det(all.slice(s![b, l..l + 1, .., ..])).unwrap()[0];
         let got = dependence_kl(all.view()).unwrap();
@@ -106,7 +97,7 @@ mod tests {
 
     #[test]
     fn shapes_are_checked() {
-        let x = lh();
+        let x = factors(2, 3, 4);
         let short = dependence_kl_vjp(x.view(), array![1.0].view());
         assert!(
             short

@@ -281,20 +281,9 @@ fn slice<T>(slice: Option<&[T]>) -> &[T] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::factor::tests::factors;
     use bochner_numerics::ArgumentError;
     use bochner_numerics::check::{assert_gradient, random};
-
-    /// Lower-triangular matrices with a positive diagonal, `[n, 2, 3, 3]`. They are not normalised,
-    /// because the function does not ask for it.
-    fn factors(n: usize) -> Array4<f64> {
-        let mut factors: Array4<f64> = random((n, 2, 3, 3), "lh");
-        for ((_, _, m, k), x) in factors.indexed_iter_mut() {
-            if m == k {
-                *x = 0.2 + x.abs();
-            }
-        }
-        factors
-    }
 
     fn gradients_agree(lh: Array4<f64>) {
         let [mu, ls] = ["mu", "log sigma"].map(|name| random((2, 3, 2), name));
@@ -314,8 +303,8 @@ mod tests {
 
     #[test]
     fn gradients_agree_with_finite_differences() {
-        gradients_agree(factors(1));
-        gradients_agree(factors(2));
+        gradients_agree(factors(1, 2, 3));
+        gradients_agree(factors(2, 2, 3));
     }
 
     #[test]
@@ -336,7 +325,7 @@ mod tests {
             Array3::<f32>::zeros((2, 3, 2)),
             Array4::<f32>::zeros((2, 3, 4, 2)),
         );
-        let lh = factors(2).mapv(|x| x as f32);
+        let lh = factors(2, 2, 3).mapv(|x| x as f32);
         let call = |mu: &Array3<f32>, lh: &Array4<f32>, eps: &Array4<f32>| {
             joint_posterior(mu.view(), three.view(), lh.view(), eps.view()).unwrap_err()
         };

@@ -132,6 +132,23 @@ mod tests {
         assert!((rows[1][1] - 2.5).abs() < 0.05 && (rows[1][0] - 0.5).abs() < 0.1);
         assert_distinct(&rows);
         assert!(process.noise() < 0.1);
+        let noisy = y + random::<f64, _>(60, "noise");
+        let process = spectral_mixture_process(x.view(), noisy.view(), 3, Seed::new(1)).unwrap();
+        assert!((0.4..1.2).contains(&process.noise()), "{}", process.noise());
+    }
+
+    #[test]
+    fn drawn_frequencies_are_a_quarter_of_the_reach_at_one_standard_deviation() {
+        let x = random((20, 2), "x");
+        let process = spectral_mixture_process(x.view(), random(20, "y").view(), 400, Seed::new(1));
+        for (n, column) in x.columns().into_iter().enumerate() {
+            let reach = column.std(0.0) * 2.0_f64.sqrt();
+            let frequencies = rows(process.as_ref().unwrap(), 400).into_iter().skip(1);
+            let squares: f64 = frequencies
+                .map(|row| (4.0 * reach * row[1 + n]).powi(2))
+                .sum();
+            assert!((squares / 399.0 - 1.0).abs() < 0.3, "{squares}");
+        }
     }
 
     #[test]

@@ -121,6 +121,8 @@ mod tests {
             assert!((line.variance - variance).abs() < 0.1 * variance);
         }
         assert!(found.rest < 0.1);
+        let extent = t[119] - t[0];
+        assert!((4.0 * extent * found.step - 1.0).abs() < 1e-12);
     }
 
     #[test]

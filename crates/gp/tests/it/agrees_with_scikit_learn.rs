@@ -1,6 +1,6 @@
 //! Evidence, its gradient and predictions are those of scikit-learn.
 
-use bochner_gp::{GaussianProcessConfig, Jitter};
+use bochner_gp::{GaussianProcess, GaussianProcessConfig, Jitter};
 use bochner_kernels::{
     ExpsinConfig, Kernel, Lengthscale, MaternConfig, Product, RbfConfig, ScaleConfig, Smoothness,
     Sum,
@@ -8,7 +8,7 @@ use bochner_kernels::{
 use ndarray::{Array1, Array2};
 use serde_json::Value;
 
-type Dynamic = Box<dyn Kernel<f64>>;
+pub(crate) type Dynamic = Box<dyn Kernel<f64>>;
 
 const CASES: [&str; 6] = [
     "scaled_rbf",
@@ -19,15 +19,15 @@ const CASES: [&str; 6] = [
     "periodic_times_rbf_plus_rbf",
 ];
 
-fn scale(variance: f64, base: Dynamic) -> Dynamic {
+pub(crate) fn scale(variance: f64, base: Dynamic) -> Dynamic {
     Box::new(ScaleConfig { variance, base }.build().unwrap())
 }
 
-fn rbf(lengthscale: Lengthscale<f64>) -> Dynamic {
+pub(crate) fn rbf(lengthscale: Lengthscale<f64>) -> Dynamic {
     Box::new(RbfConfig { lengthscale }.build().unwrap())
 }
 
-fn matern(smoothness: Smoothness, lengthscale: Lengthscale<f64>) -> Dynamic {
+pub(crate) fn matern(smoothness: Smoothness, lengthscale: Lengthscale<f64>) -> Dynamic {
     let config = MaternConfig {
         smoothness,
         lengthscale,
@@ -92,48 +92,73 @@ fn line() -> Data {
     (x.clone(), y.collect(), at)
 }
 
-fn numbers(value: &Value) -> Vec<f64> {
-    let values = value.as_array().expect("a list").iter();
+pub(crate) fn number(case: &Value, key: &str) -> f64 {
+    case[key].as_f64().expect("a number")
+}
+
+pub(crate) fn numbers(case: &Value, key: &str) -> Vec<f64> {
+    let values = case[key].as_array().expect("a list").iter();
     values.map(|v| v.as_f64().expect("a number")).collect()
 }
 
-fn assert_close(name: &str, what: &str, got: impl IntoIterator<Item = f64>, want: &[f64]) {
-    let got: Vec<f64> = got.into_iter().collect();
-    assert_eq!(got.len(), want.len(), "{name}: {what}");
+/// The process of a case, which holds its mean and its noise.
+pub(crate) fn process(case: &Value, kernel: Dynamic) -> GaussianProcess {
+    let config = GaussianProcessConfig {
+        kernel,
+        mean: number(case, "mean"),
+        noise: number(case, "noise"),
+        jitter: Jitter::Fixed(0.0),
+    };
+    config.build().unwrap()
+}
+
+/// Compares with the numbers of a case within 1e-8, relative where they are larger than one.
+pub(crate) fn assert_close(case: &Value, key: &str, got: impl IntoIterator<Item = f64>) {
+    let want = match &case[key] {
+        Value::Array(_) => numbers(case, key),
+        _ => vec![number(case, key)],
+    };
+    let (name, got) = (&case["name"], Vec::from_iter(got));
+    assert_eq!(got.len(), want.len(), "{name}: {key}");
     for (g, w) in got.iter().zip(want) {
         let bound = 1e-8 * w.abs().max(1.0);
-        assert!((g - w).abs() < bound, "{name}: {what}: {g} is not {w}");
+        assert!((g - w).abs() < bound, "{name}: {key}: {g} is not {w}");
     }
+}
+
+/// Compares the evidence of all observations and its gradient.
+pub(crate) fn check_evidence(
+    case: &Value,
+    process: &GaussianProcess,
+    x: &Array2<f64>,
+    y: &Array1<f64>,
+) {
+    let got = process.evidence_gradient(x.view(), y.view()).unwrap();
+    assert_close(
+        case,
+        "log_marginal_likelihood",
+        [got.evidence.log_likelihood],
+    );
+    // scikit-learn has no mean to differentiate along.
+    assert_close(case, "gradient", got.coordinates[1..].iter().copied());
 }
 
 fn check(case: &Value) {
     let name = case["name"].as_str().expect("a name");
-    let number = |key: &str| case[key].as_f64().expect("a number");
     let (x, y, at) = match name {
         "periodic_times_rbf_plus_rbf" => line(),
         _ => plane(),
     };
-    let config = GaussianProcessConfig {
-        kernel: kernel(name),
-        mean: number("mean"),
-        noise: number("noise"),
-        jitter: Jitter::Fixed(0.0),
-    };
-    let process = config.build().unwrap();
-    let got = process.evidence_gradient(x.view(), y.view()).unwrap();
-    let want = number("log_marginal_likelihood");
-    assert_close(name, "evidence", [got.evidence.log_likelihood], &[want]);
-    // scikit-learn has no mean to differentiate along.
-    let gradient = got.coordinates[1..].iter().copied();
-    assert_close(name, "gradient", gradient, &numbers(&case["gradient"]));
-
+    let process = process(case, kernel(name));
+    check_evidence(case, &process, &x, &y);
     let posterior = process.condition(x.view(), y.view()).unwrap();
     let got = posterior.predict(at.view()).unwrap();
-    let mean = numbers(&case["predictive_mean"]);
-    assert_close(name, "mean", got.mean, &mean);
-    let deviation = got.observed_variance.mapv(f64::sqrt);
-    let want = numbers(&case["predictive_std"]);
-    assert_close(name, "standard deviation", deviation, &want);
+    assert_close(case, "predictive_mean", got.mean);
+    assert_close(
+        case,
+        "predictive_std",
+        got.observed_variance.mapv(f64::sqrt),
+    );
 }
 
 #[test]
