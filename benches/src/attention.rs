@@ -4,7 +4,7 @@
 //! spectral points, which only the squared kernels have.
 
 use crate::Error;
-use crate::workload::{Against, Element, Pass, Peer, Run, Workload};
+use crate::workload::{Against, Pass, Run, Workload};
 use bochner_attention::{
     Cotangents, Form, Magnitude, Mask, Points, Settings, Variant, Workspace, attend, attend_into,
     attend_vjp, find, registry,
@@ -34,7 +34,7 @@ pub(crate) const LENGTHS: [usize; 4] = [8192, 16_384, 32_768, 65_536];
 pub(crate) const IKA_NS: &str = "ika-ns";
 pub(crate) const LINEAR_TIME: &str = "ika-ns-linear-time";
 
-/// What is computed at which shapes.
+/// All kinds of attention at their shapes.
 pub(crate) fn workloads() -> Vec<Workload> {
     let squared = Kind::Squared(Form::Automatic);
     let linear_time = Kind::Squared(Form::LinearTime);
@@ -91,7 +91,7 @@ const SOFTMAX: [Shape; 6] = [
     sequence(16_384),
 ];
 
-/// What is counted in instructions: the same, smaller; with narrow heads causal.
+/// The workloads whose instructions are counted: smaller shapes; those with narrow heads are causal.
 pub(crate) fn counted() -> Vec<Workload> {
     let rows = [
         (IKA_NS, Kind::Squared(Form::Quadratic)),
@@ -125,7 +125,7 @@ fn reusing(name: &'static str, kind: Kind, shape: Shape) -> Workload {
     }
 }
 
-/// Which similarity, with its magnitude.
+/// A similarity with its magnitude.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
     Squared(Form),
@@ -139,27 +139,19 @@ fn workload(name: &'static str, kind: Kind, causal: bool, shape: Shape) -> Workl
     let [forward, backward] = operations(kind, causal, shape);
     let [read, written] = numbers(kind, shape);
     let pass = |name: &'static str, operations: f64, numbers: f64| Pass {
-        name,
-        operations: 2.0 * operations,
-        bytes: 4.0 * numbers,
         against: if causal {
             Vec::new()
         } else {
             against(kind, shape, name)
         },
+        ..Pass::new(name, 2.0 * operations, 4.0 * numbers)
     };
-    Workload {
-        name,
-        shape: shape.into(),
-        element: Element::Single,
-        threads: None,
-        passes: vec![
-            pass("fwd", forward, read + written),
-            // The output's cotangent too, and a gradient of every input.
-            pass("fwd_bwd", forward + backward, 2.0 * (read + written)),
-        ],
-        start: Box::new(move || start(kind, causal, shape)),
-    }
+    let passes = vec![
+        pass("fwd", forward, read + written),
+        // The output's cotangent too, and a gradient of every input.
+        pass("fwd_bwd", forward + backward, 2.0 * (read + written)),
+    ];
+    Workload::new(name, shape, passes, move || start(kind, causal, shape))
 }
 
 /// Multiplications with additions of the products of the forward and of the backward pass.
@@ -346,19 +338,12 @@ fn filled<D: Dimension>(
     Array::from_shape_simple_fn(shape, number)
 }
 
-/// Who does the same, and how many times longer the fastest of them should take.
+/// The peers that do the same work, and how many times longer the fastest of them should take.
 fn against(kind: Kind, shape: Shape, pass: &'static str) -> Vec<Against> {
-    let of = |label, names: &[&str], [forward, backward]: [Option<f64>; 2]| Against {
-        label,
-        peers: names
-            .iter()
-            .map(|name| Peer {
-                script: "attention",
-                case: json!({ "impl": name, "shape": shape }),
-                pass,
-            })
-            .collect(),
-        target: if pass == "fwd" { forward } else { backward },
+    let of = |label, names: &[&str], [forward, backward]: [Option<f64>; 2]| {
+        let cases = (names.iter()).map(|name| json!({ "impl": name, "shape": shape }));
+        let target = if pass == "fwd" { forward } else { backward };
+        Against::new(label, "attention", cases, pass, target)
     };
     const FORMULAS: [&str; 1] = ["ika_ns"];
     // The last one is compiled too, and has no backward pass.

@@ -4,7 +4,7 @@
 
 use crate::Error;
 use crate::attention::{Kind, mask, squared};
-use crate::workload::{Element, Pass, Run, Workload};
+use crate::workload::{Pass, Run, Workload};
 use bochner_attention::{Decoder, DecoderSize, Form, Magnitude, Settings};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array3, Array4};
@@ -17,7 +17,7 @@ pub(crate) const LINEAR_TIME: &str = "decode-ika-ns-linear-time";
 /// The numbers of positions before.
 pub(crate) const LENGTHS: [usize; 3] = [1024, 4096, 16_384];
 
-/// Of each kind at each length.
+/// Each kind at each length.
 pub(crate) fn workloads() -> Vec<Workload> {
     let kinds = [
         ("decode-softmax", Kind::Softmax),
@@ -32,19 +32,8 @@ pub(crate) fn workloads() -> Vec<Workload> {
 
 fn workload(name: &'static str, kind: Kind, shape: [usize; 6]) -> Workload {
     let (operations, numbers) = cost(kind, shape);
-    Workload {
-        name,
-        shape: shape.into(),
-        element: Element::Single,
-        threads: None,
-        passes: vec![Pass {
-            name: "token",
-            operations: 2.0 * operations,
-            bytes: 4.0 * numbers,
-            against: Vec::new(),
-        }],
-        start: Box::new(move || start(kind, shape)),
-    }
+    let passes = vec![Pass::new("token", 2.0 * operations, 4.0 * numbers)];
+    Workload::new(name, shape, passes, move || start(kind, shape))
 }
 
 /// Multiplications with additions of one position, and the numbers that it reads or writes.
@@ -106,7 +95,7 @@ mod tests {
     use super::*;
     use bochner_numerics::operations::count;
 
-    /// As in the whole sequence, what is done once a pair or once a feature is left out.
+    /// The formulas leave out what is done once a pair or once a feature, as those of the whole sequence do.
     #[test]
     fn what_is_counted_is_what_the_formulas_say() {
         for kind in [

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The errors of this crate.
 
-/// Anything: measurements are made at a desk, and whoever reads the message is there.
+/// Any error. Nobody handles these errors: the person at the desk reads the message.
 pub type Error = Box<dyn std::error::Error>;

@@ -1,12 +1,12 @@
 //! Gaussian processes and the Gaussian copula, in double precision.
 
 use crate::Error;
-use crate::workload::{Against, Element, Pass, Peer, Run, Workload};
+use crate::workload::{Against, Element, Pass, Run, Workload};
 use bochner_copula::{GaussianCopula, copula_log_density_vjp};
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array1, Array2};
 use rand::Rng;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::hint::black_box;
 use std::rc::Rc;
 
@@ -22,17 +22,14 @@ pub(crate) fn workloads() -> Vec<Workload> {
 }
 
 fn double(name: &'static str, shape: [usize; 2], passes: Vec<Pass>) -> Workload {
+    let start = move || match name {
+        LIKELIHOOD => observed(shape),
+        SAMPLE => drawn(shape),
+        _ => dense(shape),
+    };
     Workload {
-        name,
-        shape: shape.into(),
         element: Element::Double,
-        threads: None,
-        passes,
-        start: Box::new(move || match name {
-            LIKELIHOOD => observed(shape),
-            SAMPLE => drawn(shape),
-            _ => dense(shape),
-        }),
+        ..Workload::new(name, shape, passes, start)
     }
 }
 
@@ -42,21 +39,12 @@ const LOG_DENSITY: &str = "copula-log-density";
 
 /// A third of n³ for the factor, two thirds for the inverse that the gradient needs.
 fn marginal_likelihood([n, inputs]: [usize; 2]) -> Workload {
-    let against = |pass, target| Against {
-        label: "gpytorch with Cholesky",
-        peers: vec![Peer {
-            script: "gp_fit",
-            case: json!({ "impl": "gpytorch_cholesky", "shape": [n, inputs] }),
-            pass,
-        }],
-        target,
-    };
+    let case = json!({ "impl": "gpytorch_cholesky", "shape": [n, inputs] });
+    let label = "gpytorch with Cholesky";
     let cube = (n * n * n) as f64;
     let pass = |name, operations, target| Pass {
-        name,
-        operations,
-        bytes: 8.0 * (n * (inputs + 1)) as f64,
-        against: vec![against(name, target)],
+        against: vec![Against::new(label, "gp_fit", [case.clone()], name, target)],
+        ..Pass::new(name, operations, 8.0 * (n * (inputs + 1)) as f64)
     };
     let passes = vec![
         pass("fwd", cube / 3.0, None),
@@ -90,17 +78,8 @@ fn observed([n, inputs]: [usize; 2]) -> Result<Vec<Run>, Error> {
 
 fn copula_peers(what: &str, shape: [usize; 2], pass: &'static str) -> Vec<Against> {
     let of = |label, names: &[&str], target| {
-        let case = |name: &&str| -> Value { json!({ "impl": name, "what": what, "shape": shape }) };
-        let peers = names.iter().map(|name| Peer {
-            script: "copula",
-            case: case(name),
-            pass,
-        });
-        Against {
-            label,
-            peers: peers.collect(),
-            target: Some(target),
-        }
+        let case = |name| json!({ "impl": name, "what": what, "shape": shape });
+        Against::new(label, "copula", names.iter().map(case), pass, Some(target))
     };
     let torch = of("torch, f64", &["torch_f64", "torch_distributions"], 1.5);
     match pass {
@@ -113,10 +92,8 @@ fn copula_peers(what: &str, shape: [usize; 2], pass: &'static str) -> Vec<Agains
 fn sample(shape: [usize; 2]) -> Workload {
     let [n, m] = shape.map(|n| n as f64);
     let pass = Pass {
-        name: "fwd",
-        operations: n * m * (m + 1.0),
-        bytes: 8.0 * n * m,
         against: copula_peers("sample", shape, "fwd"),
+        ..Pass::new("fwd", n * m * (m + 1.0), 8.0 * n * m)
     };
     double(SAMPLE, shape, vec![pass])
 }
@@ -135,10 +112,8 @@ fn drawn([n, m]: [usize; 2]) -> Result<Vec<Run>, Error> {
 fn log_density(shape: [usize; 2]) -> Workload {
     let [n, m] = shape.map(|n| n as f64);
     let pass = |name, triangles, numbers| Pass {
-        name,
-        operations: triangles * n * m * (m + 1.0),
-        bytes: 8.0 * n * numbers,
         against: copula_peers("log_density", shape, name),
+        ..Pass::new(name, triangles * n * m * (m + 1.0), 8.0 * n * numbers)
     };
     let passes = vec![
         pass("fwd", 1.0, m + 1.0),

@@ -1,8 +1,7 @@
 //! Epochs of two-layer graph attention networks on random graphs as large as citation data sets.
 
 use crate::Error;
-use crate::workload::{Against, Element, Pass, Peer, Run, Workload};
-
+use crate::workload::{Against, Pass, Run, Workload};
 use bochner_graph::{
     AttentionKind, Graph, GraphAttention, GraphAttentionConfig, Merge, SparseFeatures,
 };
@@ -25,9 +24,10 @@ const GRAPHS: [(&str, [usize; 4], f64, f64); 3] = [
     ("pubmed", [19717, 88648, 500, 3], 0.10, 5.0),
 ];
 
-/// Of the hidden layer, and the rate of all dropout but on the values, which the peer does not drop.
+/// The width and the heads of the hidden layer.
 const HIDDEN: usize = 8;
 const HEADS: usize = 8;
+/// The rate of all dropout but that of the values, which the peer does not drop.
 const DROPOUT: f64 = 0.6;
 
 /// Spectral points of the kernel form.
@@ -36,47 +36,35 @@ const POINTS: usize = 32;
 /// Networks, `(nodes, edges, features, classes)`, and for the kernel form the number of points behind.
 pub(crate) fn workloads() -> Vec<Workload> {
     let of = |(graph, shape, share, target)| {
-        [("gat", 0), ("gat-kernel", POINTS)].map(|(name, points)| {
-            let peers = ["dense", "csr", "coo"].map(|peer| (graph, peer)).to_vec();
-            workload(name, &peers, shape, share, points, target)
-        })
+        [("gat", 0), ("gat-kernel", POINTS)]
+            .map(|(name, points)| workload(name, graph, shape, share, points, target))
     };
     GRAPHS.into_iter().flat_map(of).collect()
 }
 
 fn workload(
     name: &'static str,
-    peers: &[(&str, &str)],
+    graph: &str,
     shape: [usize; 4],
     share: f64,
     points: usize,
     target: f64,
 ) -> Workload {
+    let case = |peer| json!({ "impl": peer, "graph": graph, "shape": shape });
+    let (label, script) = ("PyTorch Geometric's classic GAT", "gat_epoch");
+    let (cases, target) = (
+        ["dense", "csr", "coo"].map(case),
+        (points == 0).then_some(target),
+    );
+    let bytes = 8.0 * share * (shape[0] * shape[2]) as f64;
     let pass = |name, passes: f64| Pass {
-        name,
-        operations: passes * operations(shape, share, points),
-        bytes: 8.0 * share * (shape[0] * shape[2]) as f64,
-        against: vec![Against {
-            label: "PyTorch Geometric's classic GAT",
-            peers: (peers.iter())
-                .map(|(graph, peer)| Peer {
-                    script: "gat_epoch",
-                    case: json!({ "impl": peer, "graph": graph, "shape": shape }),
-                    pass: name,
-                })
-                .collect(),
-            target: (points == 0).then_some(target),
-        }],
+        against: vec![Against::new(label, script, cases.clone(), name, target)],
+        ..Pass::new(name, passes * operations(shape, share, points), bytes)
     };
+    let passes = vec![pass("fwd", 1.0), pass("step", 3.0)];
     let points_too = (points > 0).then_some(points);
-    Workload {
-        name,
-        shape: shape.into_iter().chain(points_too).collect(),
-        element: Element::Single,
-        threads: None,
-        passes: vec![pass("fwd", 1.0), pass("step", 3.0)],
-        start: Box::new(move || start(shape, share, points)),
-    }
+    let sizes: Vec<usize> = shape.into_iter().chain(points_too).collect();
+    Workload::new(name, sizes, passes, move || start(shape, share, points))
 }
 
 /// Products with features, along edges and with spectral points of one forward pass.

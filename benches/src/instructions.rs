@@ -4,7 +4,6 @@ use crate::machine::first_line;
 use crate::{Error, Workload, attention};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 use std::process::Command;
 
@@ -50,10 +49,10 @@ pub fn count(instructions: &str) -> Result<Instructions, Error> {
     Ok(counted)
 }
 
-/// How many runs are counted.
+/// The number of runs that are counted.
 const RUNS: u64 = 2;
 
-/// Runs one of the small workloads so often, and does nothing else.
+/// Runs one of the small workloads this number of times, and does nothing else.
 ///
 /// # Errors
 /// If there is none at this place, or it fails.
@@ -94,7 +93,7 @@ fn collected(lines: &str) -> Option<u64> {
 }
 
 impl Instructions {
-    /// Those in a file.
+    /// Reads the counts in a file.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -102,7 +101,7 @@ impl Instructions {
         Ok(serde_json::from_slice(&std::fs::read(file)?)?)
     }
 
-    /// Writes them to a file.
+    /// Writes the counts to a file.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -113,33 +112,21 @@ impl Instructions {
         )?)
     }
 
-    /// Beside earlier ones.
-    pub fn beside<'a>(&'a self, before: Option<&'a Self>) -> impl fmt::Display + 'a {
-        Beside { before, now: self }
-    }
-}
-
-struct Beside<'a> {
-    before: Option<&'a Instructions>,
-    now: &'a Instructions,
-}
-
-impl fmt::Display for Beside<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        for (name, &now) in &self.now.thousands {
-            write!(f, "{name:55} {now:>9} thousand instructions")?;
-            if let Some(&before) = self.before.and_then(|before| before.thousands.get(name)) {
+    /// One line for each count, with its change from an earlier one.
+    pub fn beside(&self, before: Option<&Self>) -> String {
+        let mut text = String::new();
+        for (name, &now) in &self.thousands {
+            text += &format!("{name:55} {now:>9} thousand instructions");
+            if let Some(&before) = before.and_then(|before| before.thousands.get(name)) {
                 let change = 100.0 * (now as f64 / before as f64 - 1.0);
-                write!(f, ", {change:+.2} % from {before}")?;
+                text += &format!(", {change:+.2} % from {before}");
             }
-            writeln!(f)?;
+            text += "\n";
         }
-        match self.before {
-            Some(before) if before.rustc != self.now.rustc => {
-                writeln!(f, "earlier: {}; now: {}", before.rustc, self.now.rustc)
-            }
-            _ => Ok(()),
+        if let Some(before) = before.filter(|before| before.rustc != self.rustc) {
+            text += &format!("earlier: {}; now: {}\n", before.rustc, self.rustc);
         }
+        text
     }
 }
 
@@ -161,11 +148,7 @@ mod tests {
             ..Default::default()
         };
         let (before, now) = (of(1000), of(1015));
-        assert!(
-            now.beside(Some(&before))
-                .to_string()
-                .contains("+1.50 % from 1000")
-        );
-        assert!(!now.beside(None).to_string().contains('%'));
+        assert!(now.beside(Some(&before)).contains("+1.50 % from 1000"));
+        assert!(!now.beside(None).contains('%'));
     }
 }

@@ -1,4 +1,4 @@
-//! How fast bochner is, beside what it could be and what others are.
+//! Benchmarks: the speed of bochner beside the machine's ceilings and beside PyTorch.
 //!
 //! A [`Workload`] is one piece of work at one shape, in one or more passes (forward; forward and
 //! backward), with two numbers a pass: the operations its products need, and the bytes it must at

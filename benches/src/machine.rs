@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a measurement was made on.
+/// The machine of a measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's name.
@@ -31,7 +31,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// The machine that this program runs on.
     pub fn here(forced: Option<String>, torch: Option<String>) -> Self {
         let known = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let mut names = known.lines().filter(|line| line.starts_with("model name"));
@@ -51,7 +51,7 @@ impl Machine {
     }
 }
 
-/// What a program prints on its first line.
+/// The first line that a program prints.
 pub(crate) fn first_line(program: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -103,13 +103,13 @@ pub(crate) fn crossing_ns() -> Option<f64> {
     tries.reduce(f64::min)
 }
 
-/// None if the threads get no core each.
+/// `None` if the threads do not get a core each.
 fn crossing() -> Option<f64> {
     const TRIPS: u32 = 50_000;
     const LIMIT: Duration = Duration::from_millis(100);
     const LOOKS: u32 = 1 << 16;
     let (turn, clock) = (AtomicU32::new(0), Instant::now());
-    // Never yields: two threads that do can share a core without anybody minding.
+    // The wait never yields: two threads that yield can share one core, which would go unnoticed.
     let wait_for = |value| {
         let mut looks = 0_u32;
         while turn.load(Ordering::Acquire) != value {
@@ -151,20 +151,10 @@ pub(crate) fn ceilings() -> Vec<Workload> {
         ceilings.push(square(n, Element::Single, move || square_product::<f32>(n)));
         ceilings.push(square(n, Element::Double, move || square_product::<f64>(n)));
     }
-    let pass = Pass {
-        name: "fwd",
-        operations: 2.0 * TRIAD_LENGTH as f64,
-        bytes: 12.0 * TRIAD_LENGTH as f64,
-        against: Vec::new(),
-    };
-    ceilings.push(Workload {
-        name: TRIAD,
-        shape: vec![TRIAD_LENGTH],
-        element: Element::Single,
-        threads: None,
-        passes: vec![pass],
-        start: Box::new(|| Ok(vec![triad()])),
-    });
+    let length = TRIAD_LENGTH as f64;
+    let passes = vec![Pass::new("fwd", 2.0 * length, 12.0 * length)];
+    let triad = || Ok(vec![triad()]);
+    ceilings.push(Workload::new(TRIAD, [TRIAD_LENGTH], passes, triad));
     ceilings
 }
 
@@ -174,19 +164,11 @@ fn square(n: usize, element: Element, start: impl Fn() -> Run + 'static) -> Work
         Element::Double => 8.0,
     };
     let n2 = (n * n) as f64;
-    let pass = Pass {
-        name: "fwd",
-        operations: 2.0 * n2 * n as f64,
-        bytes: 3.0 * n2 * width,
-        against: Vec::new(),
-    };
+    let passes = vec![Pass::new("fwd", 2.0 * n2 * n as f64, 3.0 * n2 * width)];
+    let start = move || Ok(vec![start()]);
     Workload {
-        name: product(element),
-        shape: vec![n],
         element,
-        threads: None,
-        passes: vec![pass],
-        start: Box::new(move || Ok(vec![start()])),
+        ..Workload::new(product(element), [n], passes, start)
     }
 }
 

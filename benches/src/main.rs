@@ -52,7 +52,7 @@ struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// What the program asks of itself, in a process of its own.
+/// The commands by which the program starts itself in another process.
 #[derive(Subcommand)]
 enum Case {
     /// One workload.
@@ -119,7 +119,7 @@ fn run(arguments: Arguments) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where the counts are written down.
+/// The file of the counts.
 const COUNTS: &str = "docs/results/instructions.json";
 
 fn count(instructions: &str) -> Result<(), Error> {

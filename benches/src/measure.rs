@@ -15,8 +15,8 @@ const WARM_UPS: usize = 2;
 
 const CROSSINGS: &str = "crossings_ns";
 
-/// What one process measured of one case, in the words of `benches/peers/common.py`; ours and
-/// theirs write the same.
+/// The measurements of one case by one process, with the field names of `benches/peers/common.py`: our
+/// processes and the peers' write the same fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured(Map<String, Value>);
 
@@ -65,15 +65,15 @@ impl Measured {
         }))
     }
 
-    /// As one line.
+    /// The measurements as one line of JSON.
     ///
     /// # Errors
-    /// None that is known.
+    /// The errors of `serde_json`.
     pub fn json(&self) -> Result<String, Error> {
         Ok(serde_json::to_string(self)?)
     }
 
-    /// The last line, if it is one.
+    /// The measurements in the last line, or `None` if that line holds none.
     pub fn read(lines: &str) -> Option<Self> {
         serde_json::from_str(lines.lines().last()?).ok()
     }
@@ -112,7 +112,7 @@ impl Measured {
         Some([all.get(0)?.as_f64()?, all.get(1)?.as_f64()?])
     }
 
-    /// Why there are no times.
+    /// The reason why there are no times.
     pub fn failure(&self) -> Option<String> {
         let named = |what| Some(format!("{what}: {}", self.0.get(what)?.as_str()?));
         named("skipped").or_else(|| named("failed"))
@@ -189,7 +189,7 @@ impl Clock {
     }
 }
 
-/// The words that are not the first, which is not a number; what is not one is left as zero.
+/// The numbers behind the first word of a line; a word that is not a number counts as zero.
 fn numbers(line: &str) -> Vec<u64> {
     let words = line.split_whitespace().skip(1);
     words.map(|word| word.parse().unwrap_or(0)).collect()
@@ -226,25 +226,13 @@ mod tests {
 
     #[test]
     fn ours_is_written_as_it_is_read() {
-        let one = |name| crate::workload::Pass {
-            name,
-            operations: 0.0,
-            bytes: 0.0,
-            against: Vec::new(),
-        };
-        let workload = Workload {
-            name: "nap",
-            shape: Vec::new(),
-            element: crate::workload::Element::Single,
-            threads: None,
-            passes: vec![one("fwd")],
-            start: Box::new(|| {
-                Ok(vec![Box::new(|| {
-                    std::thread::sleep(Duration::from_millis(20));
-                    Ok(())
-                })])
-            }),
-        };
+        let passes = vec![crate::Pass::new("fwd", 0.0, 0.0)];
+        let workload = Workload::new("nap", [], passes, || {
+            Ok(vec![Box::new(|| {
+                std::thread::sleep(Duration::from_millis(20));
+                Ok(())
+            })])
+        });
         let measured = Measured::of(&workload).unwrap();
         let read = Measured::read(&serde_json::to_string(&measured).unwrap()).unwrap();
         assert_eq!(read, measured);

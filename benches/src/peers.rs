@@ -1,4 +1,4 @@
-//! The same work in PyTorch: the scripts in `benches/peers/`.
+//! PyTorch's side of each comparison: the scripts in `benches/peers/`.
 
 use crate::machine::first_line;
 use crate::workload::Peer;
@@ -13,7 +13,7 @@ pub struct Python {
 }
 
 impl Python {
-    /// One that is there already.
+    /// An installed Python.
     ///
     /// # Errors
     /// If it has no torch.
@@ -27,7 +27,7 @@ impl Python {
         }
     }
 
-    /// The one of a virtual environment in a directory, made there at the first call.
+    /// The Python of a virtual environment in a directory, which the first call creates.
     ///
     /// # Errors
     /// If there is no `python3`, or its packages cannot be had.
@@ -66,7 +66,7 @@ impl Python {
         first_line(&self.program, &["-c", version])
     }
 
-    /// One run of a case.
+    /// Runs a case once.
     ///
     /// # Errors
     /// If Python cannot be started; what fails in Python is part of the result.

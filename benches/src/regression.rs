@@ -1,7 +1,7 @@
 //! Epochs of the paper's regressor on one sequence as long as each of its data sets.
 
 use crate::Error;
-use crate::workload::{Against, Element, Pass, Peer, Run, Workload};
+use crate::workload::{Against, Pass, Run, Workload};
 use bochner_attention::{IkanDirect, Mikan, RbfOnly, Softmax, Variant};
 use bochner_models::regressor::{LookAhead, RegressorConfig, Task, Trainer, TrainingConfig};
 use bochner_numerics::{Seed, standard_normal};
@@ -14,7 +14,7 @@ const SETS: [[usize; 2]; 5] = [[144, 1], [506, 13], [527, 1], [1030, 8], [5875, 
 const WIDTH: usize = 64;
 const POINTS: usize = 64;
 
-/// The norm of the spectral kinds; one that takes powers.
+/// The exponent of the norm of the spectral kinds, which is one that needs powers.
 const P: f64 = 3.0;
 
 /// Regressors, `(N, inputs, width, heads, R)`.
@@ -36,27 +36,15 @@ pub(crate) fn workloads() -> Vec<Workload> {
 }
 
 fn workload(name: &'static str, peer: &'static str, shape: [usize; 5]) -> Workload {
-    Workload {
-        name,
-        shape: shape.to_vec(),
-        element: Element::Single,
-        threads: None,
-        passes: vec![Pass {
-            name: "epoch",
-            operations: operations(peer, shape),
-            bytes: 4.0 * (shape[0] * (shape[1] + 1)) as f64,
-            against: vec![Against {
-                label: "the formulas, eager",
-                peers: vec![Peer {
-                    script: "regression_epoch",
-                    case: json!({ "impl": peer, "shape": shape, "p": P }),
-                    pass: "epoch",
-                }],
-                target: None,
-            }],
-        }],
-        start: Box::new(move || Ok(vec![epochs(peer, shape)?])),
-    }
+    let (label, script) = ("the formulas, eager", "regression_epoch");
+    let cases = [json!({ "impl": peer, "shape": shape, "p": P })];
+    let bytes = 4.0 * (shape[0] * (shape[1] + 1)) as f64;
+    let pass = Pass {
+        against: vec![Against::new(label, script, cases, "epoch", None)],
+        ..Pass::new("epoch", operations(peer, shape), bytes)
+    };
+    let start = move || Ok(vec![epochs(peer, shape)?]);
+    Workload::new(name, shape, vec![pass], start)
 }
 
 /// A training step is three forward passes, evaluation one more where points are drawn; for attention
@@ -82,24 +70,16 @@ fn attention(peer: &str, points: usize) -> Variant {
     match peer {
         "transformer" => Softmax {}.into(),
         "rbf_only" => RbfOnly {}.into(),
-        "ikan_direct" => {
-            let settings = IkanDirect::default();
-            IkanDirect {
-                p: P,
-                points,
-                ..settings
-            }
-            .into()
-        }
-        _ => {
-            let settings = Mikan::default();
-            Mikan {
-                p: P,
-                points,
-                ..settings
-            }
-            .into()
-        }
+        "ikan_direct" => Variant::from(IkanDirect {
+            p: P,
+            points,
+            ..Default::default()
+        }),
+        _ => Variant::from(Mikan {
+            p: P,
+            points,
+            ..Default::default()
+        }),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What came out: as a table, and as JSON.
+//! The results of a run, as a table and as JSON.
 
 mod checks;
 mod number;
@@ -19,21 +19,21 @@ use serde::{Deserialize, Serialize};
 /// A run of the benchmarks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// What it ran on.
+    /// The machine that it ran on.
     pub machine: Machine,
     /// Threads of ours and of theirs.
     pub threads: usize,
-    /// How often they took turns.
+    /// The number of times that ours and theirs took turns.
     pub rounds: usize,
-    /// What the machine reached at best.
+    /// The best that the machine reached.
     pub ceilings: Ceilings,
     /// One pass of one workload each.
     pub rows: Vec<Row>,
-    /// What several rows say together.
+    /// Bounds on numbers that several rows give together.
     pub checks: Vec<Check>,
 }
 
-/// What the machine reached at best, in this run.
+/// The best that the machine reached in this run.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Ceilings {
     /// Products of `f32`: the best GFLOP/s.
@@ -66,10 +66,10 @@ impl Ceilings {
 }
 
 impl Report {
-    /// As JSON.
+    /// The report as JSON.
     ///
     /// # Errors
-    /// None that is known.
+    /// The errors of `serde_json`.
     pub fn json(&self) -> Result<String, Error> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }

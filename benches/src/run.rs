@@ -6,18 +6,18 @@ use crate::{Error, Machine, Measured, Python, Workload, machine, workloads};
 use rayon::ThreadPoolBuilder;
 use std::process::Command;
 
-/// What is run, and how.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Only workloads whose [`id`](Workload::id) holds all of these.
     pub filter: Vec<String>,
     /// Threads of ours and of theirs.
     pub threads: usize,
-    /// How often ours and theirs take turns.
+    /// The number of times that ours and theirs take turns.
     pub rounds: usize,
     /// The instruction sets that ours are held to.
     pub instructions: Option<String>,
-    /// Runs the peers too.
+    /// The Python that runs the peers, if they run.
     pub peers: Option<Python>,
 }
 
@@ -38,7 +38,7 @@ pub fn case(id: &str) -> Result<Measured, Error> {
     Measured::of(&found.ok_or_else(|| format!("there is no workload {id}"))?)
 }
 
-/// Measures everything that is asked for.
+/// Measures all workloads that the options ask for.
 ///
 /// # Errors
 /// If a workload of ours fails; a peer that does is reported.
@@ -88,7 +88,7 @@ impl Options {
         self.filter.iter().all(|part| id.contains(part.as_str()))
     }
 
-    /// In a process of its own.
+    /// Measures a workload of ours in a process of its own.
     pub(crate) fn ours(&self, workload: &Workload) -> Result<Measured, Error> {
         let mut command = Command::new(std::env::current_exe()?);
         let measured = Measured::by(case_of(&mut command, workload, self))?;
@@ -100,16 +100,14 @@ impl Options {
 
     fn compare(&self, workload: &Workload, ceilings: &Ceilings) -> Result<Vec<Row>, Error> {
         let python = self.peers.as_ref();
-        let mut peers: Vec<(Peer, Vec<Measured>)> = Vec::new();
-        for peer in python.iter().flat_map(|_| cases(workload)) {
-            peers.push((peer, Vec::new()));
-        }
+        let cases = python.iter().flat_map(|_| cases(workload));
+        let mut peers: Vec<(Peer, Vec<Measured>)> = cases.map(|peer| (peer, vec![])).collect();
         let mut ours = Vec::new();
         for round in 1..=self.rounds {
             eprintln!("bench: {}, round {round} of {}", workload.id(), self.rounds);
             ours.push(between_crossings(|| self.ours(workload))?);
             for (peer, all) in &mut peers {
-                // What failed once is not tried again.
+                // A peer that failed once is not tried again.
                 if let Some(python) = python
                     && all.iter().all(|one: &Measured| one.failure().is_none())
                 {
@@ -121,18 +119,8 @@ impl Options {
             let found = peers.iter().find(|(peer, _)| peer.same_case(wanted));
             found.map_or(&[][..], |(_, all)| all)
         };
-        let mut rows = Vec::new();
-        for pass in &workload.passes {
-            rows.push(Row::new(
-                workload,
-                pass,
-                self.threads,
-                &ours,
-                theirs,
-                ceilings,
-            ));
-        }
-        Ok(rows)
+        let row = |pass| Row::new(workload, pass, self.threads, &ours, theirs, ceilings);
+        Ok(workload.passes.iter().map(row).collect())
     }
 }
 

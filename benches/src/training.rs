@@ -1,7 +1,7 @@
 //! Training steps of small Transformer encoders: forward, backward, Adam.
 
 use crate::Error;
-use crate::workload::{Against, Element, Pass, Peer, Run, Workload};
+use crate::workload::{Against, Pass, Run, Workload};
 use bochner_attention::{self as attention, IkanDirect, Mask, Softmax, Variant};
 use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
 use bochner_models::encoder::{Encoder, EncoderConfig, EncoderLayerConfig};
@@ -69,14 +69,10 @@ impl Kind<'_> {
     fn workloads(&self) -> impl Iterator<Item = Workload> {
         [0.0, 0.1].into_iter().enumerate().map(|(i, dropout)| {
             let (attention, shape) = (self.attention.clone(), self.shape.to_vec());
-            Workload {
-                name: self.names[i],
-                shape: shape.clone(),
-                element: Element::Single,
-                threads: None,
-                passes: vec![self.pass(dropout, self.targets[i])],
-                start: Box::new(move || start(&shape, attention.clone(), dropout)),
-            }
+            let passes = vec![self.pass(dropout, self.targets[i])];
+            Workload::new(self.names[i], self.shape, passes, move || {
+                start(&shape, attention.clone(), dropout)
+            })
         })
     }
 
@@ -94,26 +90,24 @@ impl Kind<'_> {
         };
         let pairs = time * heads * (factor + own + 3 * factor + 2 * own);
         let parameters = layers * maps + self.shape.get(6).map_or(0, |words| words * width);
+        let operations = 2.0 * (rows * layers * (3 * (maps + features) + pairs)) as f64;
+        // Adam reads the gradient, the moments and the value of each parameter, and writes the last three.
+        let bytes = 4.0 * (7 * parameters + rows * width) as f64;
+        let cases = ["", "_compile"].map(|form| {
+            let name = format!("{}{form}", self.peer);
+            json!({ "impl": name, "shape": self.shape, "dropout": dropout })
+        });
+        let label = "the faster of eager and compiled, fused Adam";
+        let target = Some(target);
         Pass {
-            name: "step",
-            operations: 2.0 * (rows * layers * (3 * (maps + features) + pairs)) as f64,
-            // Of each parameter Adam reads gradient, moments and value, and writes the last three.
-            bytes: 4.0 * (7 * parameters + rows * width) as f64,
-            against: vec![Against {
-                label: "the faster of eager and compiled, fused Adam",
-                peers: ["", "_compile"]
-                    .map(|form| Peer {
-                        script: "encoder_step",
-                        case: json!({
-                            "impl": format!("{}{form}", self.peer),
-                            "shape": self.shape,
-                            "dropout": dropout,
-                        }),
-                        pass: "fused_step",
-                    })
-                    .into(),
-                target: Some(target),
-            }],
+            against: vec![Against::new(
+                label,
+                "encoder_step",
+                cases,
+                "fused_step",
+                target,
+            )],
+            ..Pass::new("step", operations, bytes)
         }
     }
 }

@@ -1,21 +1,21 @@
-//! What is measured.
+//! The work that is measured.
 
 use crate::Error;
 use serde_json::Value;
 
 /// One piece of work at one shape.
 pub struct Workload {
-    /// What is computed.
+    /// The name of the work.
     pub name: &'static str,
-    /// Its sizes; what they mean is said where the work is defined.
+    /// The sizes; the module that defines the work says what they mean.
     pub shape: Vec<usize>,
     /// The numbers it computes on.
     pub element: Element,
     /// A number of threads other than that of the run.
     pub threads: Option<usize>,
-    /// What is timed of it, in this order.
+    /// The passes, in the order in which they are timed.
     pub passes: Vec<Pass>,
-    /// Makes the inputs; what it returns runs each of the passes once.
+    /// Makes the inputs, and returns one closure a pass that runs the pass once.
     pub start: Box<Start>,
 }
 
@@ -27,25 +27,25 @@ pub type Run = Box<dyn FnMut() -> Result<(), Error>>;
 /// One pass of a workload.
 #[derive(Clone, Debug)]
 pub struct Pass {
-    /// What it is called, in the peers' results too: `fwd`, `fwd_bwd`.
+    /// The name, in the peers' results too: `fwd`, `fwd_bwd`.
     pub name: &'static str,
-    /// Operations of the products that the algorithm needs: two for each multiplication with its
-    /// addition; what a backward pass computes again counts as done.
+    /// The operations of the products that the algorithm needs: two for each multiplication with its
+    /// addition. Products that a backward pass computes again count again.
     pub operations: f64,
-    /// Bytes that must be moved: every input read and every result written, once.
+    /// The bytes that must be moved: every input is read and every result written once.
     pub bytes: f64,
-    /// What it is compared with.
+    /// The peers that it is compared with.
     pub against: Vec<Against>,
 }
 
 /// Peers that do the same work: the fastest counts.
 #[derive(Clone, Debug)]
 pub struct Against {
-    /// What they have in common.
+    /// A name for what they have in common.
     pub label: &'static str,
     /// The peers.
     pub peers: Vec<Peer>,
-    /// How many times longer the fastest should take at least.
+    /// The smallest ratio of the fastest peer's time to ours that is wanted.
     pub target: Option<f64>,
 }
 
@@ -56,8 +56,38 @@ pub struct Peer {
     pub script: &'static str,
     /// The argument of `--case`.
     pub case: Value,
-    /// Which of the case's times is compared.
+    /// The name of the time that is compared.
     pub pass: &'static str,
+}
+
+impl Pass {
+    /// A pass that is compared with nothing.
+    pub fn new(name: &'static str, operations: f64, bytes: f64) -> Self {
+        Self {
+            name,
+            operations,
+            bytes,
+            against: Vec::new(),
+        }
+    }
+}
+
+impl Against {
+    /// These cases of one script.
+    pub fn new(
+        label: &'static str,
+        script: &'static str,
+        cases: impl IntoIterator<Item = Value>,
+        pass: &'static str,
+        target: Option<f64>,
+    ) -> Self {
+        let peer = |case| Peer { script, case, pass };
+        Self {
+            label,
+            peers: cases.into_iter().map(peer).collect(),
+            target,
+        }
+    }
 }
 
 impl Peer {
@@ -66,7 +96,7 @@ impl Peer {
         (self.script, &self.case) == (other.script, &other.case)
     }
 
-    /// What it is called.
+    /// The name of the implementation.
     pub fn name(&self) -> &str {
         self.case["impl"].as_str().unwrap_or(self.script)
     }
@@ -82,7 +112,24 @@ pub enum Element {
 }
 
 impl Workload {
-    /// Name, shape and number of threads: what it is asked for by.
+    /// Work on numbers in single precision, on the threads of the run.
+    pub fn new(
+        name: &'static str,
+        shape: impl Into<Vec<usize>>,
+        passes: Vec<Pass>,
+        start: impl Fn() -> Result<Vec<Run>, Error> + 'static,
+    ) -> Self {
+        Self {
+            name,
+            shape: shape.into(),
+            element: Element::Single,
+            threads: None,
+            passes,
+            start: Box::new(start),
+        }
+    }
+
+    /// The name, the shape and the number of threads, by which the workload is asked for.
     pub fn id(&self) -> String {
         let on = self.threads.map(|n| format!(" on {n} thread"));
         let (name, shape) = (self.name, self.shape_text());

@@ -1,4 +1,4 @@
-//! What several rows say together.
+//! Bounds on numbers that several rows give together.
 
 use super::row::{least, most};
 use super::{Report, Row};
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 /// A bound on a number that several rows give.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// In words.
+    /// A description of the number.
     pub what: String,
-    /// The number it is about.
+    /// The number.
     pub value: f64,
     /// The bound, in words.
     pub bound: String,
-    /// Whether it keeps it.
+    /// Whether the number keeps the bound.
     pub met: bool,
 }
 

@@ -24,7 +24,7 @@ pub fn write_page(docs: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is generated: the names of the files, and what they hold.
+/// The names and the contents of the files that are generated.
 fn generated(docs: &Path) -> Result<[(&'static str, String); 2], Error> {
     let machines = machines(&docs.join("results/bench"))?;
     let first = machines.first().ok_or("there are no results")?;
@@ -79,7 +79,7 @@ fn tables(machines: &[Results]) -> Result<String, Error> {
     Ok(text)
 }
 
-/// What the calls have in common, and what the machine reached in them.
+/// A sentence on the machine of some calls, and on the best that it reached in them.
 fn conditions(results: &Results) -> String {
     let all: Vec<_> = results.unforced().collect();
     let machine = &all[0].machine;
@@ -106,6 +106,10 @@ fn conditions(results: &Results) -> String {
 
 fn line(results: &Results, subject: &Subject) -> Result<[String; 6], Error> {
     let rows = results.rows(subject)?;
+    let retaining = Subject {
+        retaining: true,
+        ..subject.clone()
+    };
     let mut work = subject.work.clone();
     work += &subject
         .threads
@@ -123,7 +127,7 @@ fn line(results: &Results, subject: &Subject) -> Result<[String; 6], Error> {
         rows[0].shape(),
         joined(ms),
         ratios(&rows),
-        ratios(&results.retaining_rows(subject)?),
+        ratios(&results.rows(&retaining)?),
         joined(rows.iter().filter_map(|row| share(row))),
     ])
 }
@@ -142,7 +146,7 @@ fn share(row: &Row) -> Option<String> {
     })
 }
 
-/// With whom each pass is compared, and how many times longer the fastest of them takes.
+/// For each comparison its label, and the time of the fastest peer over ours in each pass.
 fn ratios(rows: &[&Row]) -> String {
     let mut labels: Vec<&str> = Vec::new();
     for against in rows.iter().flat_map(|row| &row.against) {

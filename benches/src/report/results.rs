@@ -1,4 +1,4 @@
-//! What was measured on one machine, over several calls.
+//! The measurements of several calls on one machine.
 
 use super::{Report, Row};
 use crate::{Error, workloads};
@@ -30,6 +30,8 @@ pub(super) struct Subject {
     pub(super) threads: Option<usize>,
     /// The instruction sets that ours were held to.
     pub(super) forced: Option<String>,
+    /// Whether PyTorch's allocator was told to keep freed memory, as ours does.
+    pub(super) retaining: bool,
 }
 
 impl Call {
@@ -52,11 +54,8 @@ impl Call {
             shape: row.shape.clone(),
             threads: (row.threads != self.report.threads).then_some(row.threads),
             forced: self.report.machine.forced.clone(),
+            retaining: self.name.ends_with(RETAINING),
         }
-    }
-
-    fn is_retaining(&self) -> bool {
-        self.name.ends_with(RETAINING)
     }
 }
 
@@ -88,7 +87,7 @@ impl Results {
         reports.filter(|report| report.machine.forced.is_none())
     }
 
-    /// What was measured, in the order of [`workloads`].
+    /// The subjects of all measurements, in the order of [`workloads`].
     pub(super) fn subjects(&self) -> Vec<Subject> {
         let known = workloads();
         let place = |subject: &Subject| {
@@ -96,10 +95,10 @@ impl Results {
             known.iter().position(same).unwrap_or(known.len())
         };
         let mut subjects = Vec::new();
-        for call in self.calls.iter().filter(|call| !call.is_retaining()) {
+        for call in &self.calls {
             for row in &call.report.rows {
                 let subject = call.subject(row);
-                if !subjects.contains(&subject) {
+                if !subject.retaining && !subjects.contains(&subject) {
                     subjects.push(subject);
                 }
             }
@@ -113,27 +112,10 @@ impl Results {
     /// Where several calls measured one, a call with peers is preferred to one without, and then the
     /// call that measured least besides.
     pub(super) fn rows(&self, subject: &Subject) -> Result<Vec<&Row>, Error> {
-        self.rows_of(subject, false)
-    }
-
-    /// The rows of a subject while PyTorch's allocator kept freed memory.
-    pub(super) fn retaining_rows(&self, subject: &Subject) -> Result<Vec<&Row>, Error> {
-        self.rows_of(subject, true)
-    }
-
-    fn rows_of(&self, subject: &Subject, retaining: bool) -> Result<Vec<&Row>, Error> {
         let mut best: Vec<(&Call, &Row)> = Vec::new();
-        for call in self
-            .calls
-            .iter()
-            .filter(|call| call.is_retaining() == retaining)
-        {
-            for row in call
-                .report
-                .rows
-                .iter()
-                .filter(|row| call.subject(row) == *subject)
-            {
+        for call in &self.calls {
+            let rows = call.report.rows.iter();
+            for row in rows.filter(|row| call.subject(row) == *subject) {
                 let Some(other) = best.iter_mut().find(|(_, other)| other.pass == row.pass) else {
                     best.push((call, row));
                     continue;

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 /// One pass of one workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
-    /// What was computed.
+    /// The name of the workload.
     pub work: String,
     /// Its shape.
     pub shape: Vec<usize>,
-    /// Which pass.
+    /// The name of the pass.
     pub pass: String,
     /// Threads of ours.
     pub threads: usize,
@@ -23,9 +23,9 @@ pub struct Row {
     pub min_ms: f64,
     /// Operations of the products, a second.
     pub gflops: f64,
-    /// The same as a share of the machine's; only with the threads that those were measured with.
+    /// `gflops` as a share of the fastest product; only with the threads that the product was timed with.
     pub of_product: Option<f64>,
-    /// Of the bytes that must be moved a second, the share of what the machine moves at best.
+    /// The bytes that must be moved a second, as a share of what the machine moves at best.
     pub of_memory: Option<f64>,
     /// Peak memory above the level at the start, inputs included.
     pub peak_mb: Option<f64>,
@@ -34,7 +34,7 @@ pub struct Row {
     /// Each round; older results do not tell them.
     #[serde(default)]
     pub each: Vec<Round>,
-    /// How the peers fared.
+    /// The comparisons with peers.
     pub against: Vec<Comparison>,
     #[serde(skip)]
     pub(super) bytes: f64,
@@ -43,7 +43,7 @@ pub struct Row {
 /// Ours and the fastest of some peers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Comparison {
-    /// What the peers have in common.
+    /// A name for what the peers have in common.
     pub label: String,
     /// Each of them.
     pub peers: Vec<PeerTime>,
@@ -51,9 +51,9 @@ pub struct Comparison {
     pub best: Option<String>,
     /// Its time over ours.
     pub ratio: Option<f64>,
-    /// What the ratio should be at least.
+    /// The smallest ratio that is wanted.
     pub target: Option<f64>,
-    /// Whether it is.
+    /// Whether the ratio reaches the target.
     pub met: Option<bool>,
 }
 
@@ -66,7 +66,7 @@ pub struct Round {
     pub crossings_ns: Option<[f64; 2]>,
 }
 
-/// How one peer fared.
+/// The times of one peer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PeerTime {
     /// Its name.
@@ -116,7 +116,7 @@ impl Row {
         }
     }
 
-    /// Whether a peer ran beside it.
+    /// Whether the row holds a time of a peer.
     pub(super) fn has_peers(&self) -> bool {
         self.against.iter().any(|against| against.ratio.is_some())
     }
@@ -209,25 +209,12 @@ mod tests {
 
     #[test]
     fn the_fastest_peer_that_ran_is_compared_with() {
+        let of = |ms: [f64; 2]| ms.map(|ms| measured(json!({ "fwd_ms": ms }))).to_vec();
+        let skipped = measured(json!({ "fwd_ms": null, "skipped": "memory" }));
         let rounds = [
-            (
-                "slow",
-                vec![
-                    measured(json!({ "fwd_ms": 9.0 })),
-                    measured(json!({ "fwd_ms": 11.0 })),
-                ],
-            ),
-            (
-                "fast",
-                vec![
-                    measured(json!({ "fwd_ms": 5.0 })),
-                    measured(json!({ "fwd_ms": 7.0 })),
-                ],
-            ),
-            (
-                "large",
-                vec![measured(json!({ "fwd_ms": null, "skipped": "memory" }))],
-            ),
+            ("slow", of([9.0, 11.0])),
+            ("fast", of([5.0, 7.0])),
+            ("large", vec![skipped]),
         ];
         let against = Against {
             label: "all",

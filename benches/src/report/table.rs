@@ -128,7 +128,7 @@ impl Row {
 }
 
 impl Comparison {
-    /// Whom with, the fastest, its time over ours, and what that should be.
+    /// The label, the fastest peer, its time over ours, and the target.
     fn cells(&self) -> [String; 4] {
         let own = self
             .peers
@@ -163,7 +163,7 @@ impl Report {
         (!all.is_empty()).then(|| [least(&all), most(&all)])
     }
 
-    /// What spoils the numbers, or leaves some out.
+    /// Warnings about numbers that are spoilt or missing.
     fn warnings(&self) -> Vec<String> {
         let mut busy = Vec::new();
         let mut warnings = Vec::new();

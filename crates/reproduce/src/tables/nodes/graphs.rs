@@ -126,7 +126,7 @@ impl Counted {
         Self {
             set: graph.set,
             nodes: graph.edges.nodes(),
-            edges: graph.edges.counts().undirected,
+            edges: graph.edges.undirected().len(),
             labelled: graph.labels.iter().flatten().count(),
             parts: [train, validation, test].map(Vec::len),
         }
