@@ -135,7 +135,7 @@ pub(crate) fn attend_saving<T: Real>(
 /// The shapes of [`attend`]; `output: [B, M, Tq, dv]`.
 ///
 /// # Errors
-/// As [`attend`], and [`Error::Argument`] if the output does not fit; it is as before then.
+/// The errors of [`attend`], and [`Error::Argument`] if the output does not fit, which is left as it was.
 ///
 /// ```
 /// use bochner_attention::{Mask, Settings, Workspace, attend_into};
@@ -239,7 +239,7 @@ impl<T: Real> Saved<T> {
 /// `q: [B, M, Tq, d]`, `k: [B, M, Tk, d]`.
 ///
 /// # Errors
-/// As [`attend`].
+/// The errors of [`attend`].
 pub fn weights<T: Real>(
     q: ArrayView4<T>,
     k: ArrayView4<T>,

@@ -187,7 +187,7 @@ impl<T: Real> Decoder<T> {
     /// `q, k: [B, M, n, d]`, `v` and `output: [B, M, n, dv]`.
     ///
     /// # Errors
-    /// As [`Decoder::step`].
+    /// The errors of [`Decoder::step`].
     pub fn step_into(
         &mut self,
         q: ArrayView4<T>,
@@ -204,7 +204,7 @@ impl<T: Real> Decoder<T> {
     /// For prompts of different lengths in one batch; each sequence then goes on after its own end.
     ///
     /// # Errors
-    /// As [`Decoder::step`]; [`Error::Mask`] if a count is larger than the number of positions or
+    /// The errors of [`Decoder::step`]; [`Error::Mask`] if a count is larger than the number of positions or
     /// there is not one an example.
     pub fn step_with_counts(
         &mut self,
@@ -221,7 +221,7 @@ impl<T: Real> Decoder<T> {
     /// [`Decoder::step_with_counts`] into an array that is there already.
     ///
     /// # Errors
-    /// As [`Decoder::step_with_counts`].
+    /// The errors of [`Decoder::step_with_counts`].
     pub fn step_with_counts_into(
         &mut self,
         q: ArrayView4<T>,
@@ -305,7 +305,7 @@ impl<T: Real> Decoder<T> {
     /// `k: [B, M, n, d]`, `v: [B, M, n, dv]`.
     ///
     /// # Errors
-    /// As [`Decoder::step`].
+    /// The errors of [`Decoder::step`].
     pub fn push(&mut self, k: ArrayView4<T>, v: ArrayView4<T>) -> Result<(), Error> {
         self.push_of(k, v, None)
     }

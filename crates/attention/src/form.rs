@@ -23,7 +23,7 @@ pub enum Form {
     Automatic,
     /// Pair by pair, in O(Tq Tk (R + dv)) time and O(T (R + dv)) memory: for everything.
     Quadratic,
-    /// As [`Form::Quadratic`], in blocks of this size instead of [`Blocks::of`] the type.
+    /// [`Form::Quadratic`] in blocks of this size instead of [`Blocks::of`] the type.
     Blocked(Blocks),
     /// Key by key, then query by query, in O(T R² dv) time and O(T (R + dv) + R² dv) memory.
     ///

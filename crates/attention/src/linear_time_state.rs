@@ -36,7 +36,7 @@ pub struct LinearTimeState<T> {
 /// The shapes of [`attend`](crate::attend).
 ///
 /// # Errors
-/// As [`attend`](crate::attend) with [`Form::LinearTime`], and [`Error::Unsupported`] for a causal
+/// The errors of [`attend`](crate::attend()) with [`Form::LinearTime`], and [`Error::Unsupported`] for a causal
 /// mask, under which every query has sums of its own.
 ///
 /// ```

@@ -15,7 +15,7 @@ pub enum Magnitude {
         /// The exponent of the norm, above 0.
         p: f64,
     },
-    /// As the authors' released code has it in evaluation: $m_j = |k_j|_p^2 / (2 d^{1/4})$.
+    /// The magnitude of the authors' released code in evaluation: $m_j = |k_j|_p^2 / (2 d^{1/4})$.
     Released {
         /// The exponent of the norm, above 0.
         p: f64,
@@ -101,7 +101,7 @@ pub fn magnitude<T: Real>(x: ArrayView2<T>, p: f64) -> Result<Array1<T>, Error> 
 /// `x: [N, d]`, `cotangent: [N]` to `[N, d]`.
 ///
 /// # Errors
-/// As [`magnitude`], and [`Error::Argument`] if the cotangent does not fit.
+/// The errors of [`magnitude`], and [`Error::Argument`] if the cotangent does not fit.
 ///
 /// # Numerics
 /// Zero at `x_n = 0`. For `p < 1`, `|x_n|` is clamped from below at `1e-6 max |x_n|` (in this

@@ -16,7 +16,7 @@ use ndarray::{Array4, ArrayView2, s};
 /// What is kept between the passes besides the output: O(T) numbers a head.
 pub(super) struct Kept<T, S> {
     pub(super) heads: Buffer<Prepared<T, S>>,
-    /// Those of each row of each head.
+    /// The statistics of each row of each head.
     pub(super) statistics: Buffer<RowStatistics<T>>,
     /// What the parts of each head start from, if the linear-time form was taken.
     pub(super) starts: Option<Starts<T>>,

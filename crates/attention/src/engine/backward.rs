@@ -49,7 +49,7 @@ impl<T: Real> HeadGradients<T> {
         }
     }
 
-    /// All of them, to be added to.
+    /// The gradients of all queries and keys, to be added to.
     pub(super) fn rows(&mut self) -> GradientRows<'_, T> {
         GradientRows {
             first: (self.first_query, 0),
@@ -82,7 +82,7 @@ pub(super) struct GradientRows<'a, T> {
 }
 
 impl<T: Real> GradientRows<'_, T> {
-    /// Those before a query and a key, and the others.
+    /// The gradients before a query and a key, and the others.
     pub(super) fn split_at(self, query: usize, key: usize) -> (Self, Self) {
         let ((q, k), (width, value_width)) = (self.first, self.widths);
         let (left, more_left) = self.left.split_at_mut((query - q) * width);

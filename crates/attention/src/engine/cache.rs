@@ -15,10 +15,10 @@ use bochner_numerics::{Buffer, Mat, Panels, Real};
 pub(crate) struct Cache<T, S> {
     /// Rows of keys, unless features stand in their place.
     keys: Vec<T>,
-    /// Of each coordinate of these the largest, without its sign.
+    /// The largest number of each coordinate of the keys, without its sign.
     largest: Vec<T>,
     values: Vec<T>,
-    /// Of these, without its sign.
+    /// The largest value, without its sign.
     largest_value: T,
     score: Option<S>,
     exponents: Option<Exponents>,
@@ -40,7 +40,7 @@ pub(crate) struct Following<'a, T, S> {
 }
 
 impl<T: Real, S: Score<T>> Cache<T, S> {
-    /// Of nothing, with keys of `width` numbers.
+    /// A cache without positions, for keys of `width` numbers.
     pub(crate) fn new(width: usize) -> Self {
         Self {
             keys: Vec::new(),
@@ -138,7 +138,7 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
         Mat::new(&self.values, self.length, width)
     }
 
-    /// Of each coordinate of the keys the largest finite number, without its sign.
+    /// The largest finite number of each coordinate of the keys, without its sign.
     pub(crate) fn largest(&self) -> &[T] {
         &self.largest
     }

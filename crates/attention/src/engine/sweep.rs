@@ -119,7 +119,7 @@ pub(super) struct PullBack<'a, 'h, T, S> {
     pub(super) head: &'a Head<'h, T, S>,
     pub(super) queries: Range<usize>,
     pub(super) keys: &'a Range<usize>,
-    /// Those of each query.
+    /// The statistics of each query.
     pub(super) statistics: &'a [RowStatistics<T>],
     /// $O_i$ of each query.
     pub(super) output: Mat<'a, T>,

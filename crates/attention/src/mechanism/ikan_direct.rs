@@ -36,7 +36,7 @@ pub struct IkanDirect {
     pub floor: f64,
     /// Where the points start. The released code's is [`DirectInit::KaimingUniform`].
     pub start: DirectInit,
-    /// Whose equations are followed.
+    /// The source whose equations are followed.
     pub preset: Preset,
     /// Which kernel the points belong to.
     #[serde(default, skip_serializing_if = "is_default")]

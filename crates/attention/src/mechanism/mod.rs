@@ -132,7 +132,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// cotangents of the output and the penalty.
     ///
     /// # Errors
-    /// As the forward pass; [`Error::ForeignForward`] if `forward` is another mechanism's.
+    /// The errors of the forward pass; [`Error::ForeignForward`] if `forward` is another mechanism's.
     fn backward(
         &self,
         inputs: &Streams<T>,

@@ -208,9 +208,9 @@ impl<T: Real> Forward<T> {
 /// Cotangents of a forward pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Cotangents<'a, T> {
-    /// Of the output, `[B, M, Tq, dv]`.
+    /// The cotangent of the output, `[B, M, Tq, dv]`.
     pub output: ArrayView4<'a, T>,
-    /// Of the penalty, `[B]`.
+    /// The cotangent of the penalty, `[B]`.
     pub penalty: ArrayView1<'a, T>,
 }
 

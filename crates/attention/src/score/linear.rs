@@ -87,9 +87,9 @@ fn powers<T: Real>(at: &HeadAt<T>, earlier: &[T]) -> Buffer<i32> {
 /// The largest coordinates of the keys that a row keeps.
 struct Columns<'a, T> {
     keys: Mat<'a, T>,
-    /// Those of the first keys, as many as have been seen: limits never decrease.
+    /// The largest coordinates of the first keys, as many as have been seen: limits never decrease.
     largest: Buffer<f64>,
-    /// Those of the keys that one row keeps.
+    /// The largest coordinates of the keys that one row keeps.
     of_row: Buffer<f64>,
     seen: usize,
 }

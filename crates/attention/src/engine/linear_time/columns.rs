@@ -76,7 +76,7 @@ pub(super) fn entry<T: Real>(
 }
 
 impl<T: Real> Columns<T> {
-    /// Of no rows; later of $x = $ `scale` times rows of `width` numbers, about [`BLOCK`] at a time.
+    /// No rows; later $x = $ `scale` times rows of `width` numbers, about [`BLOCK`] at a time.
     pub(super) fn new(buffers: &Buffers<T>, width: usize, scale: T) -> Self {
         Self {
             rows: buffers.empty(BLOCK * width),
@@ -87,7 +87,7 @@ impl<T: Real> Columns<T> {
         }
     }
 
-    /// The same of other rows, in the same memory.
+    /// Takes other rows, in the same memory.
     pub(super) fn of(&mut self, phi: Mat<T>) -> &mut Self {
         record(Operations::multiply_adds(phi.data().len()));
         self.rows.clear();
@@ -150,7 +150,8 @@ impl<T: Real> Columns<T> {
         }
     }
 
-    /// The same; and adds to the gradient with respect to `phi` that of $\sum_i y_i$ times it.
+    /// Reads as [`Columns::read`] does, and adds to the gradient with respect to `phi` that of $\sum_i y_i$
+    /// times what is read.
     pub(super) fn pull_back(
         &self,
         moments: &Augmented<T>,

@@ -65,7 +65,7 @@ fn pieces(rows: usize, width: usize) -> impl Iterator<Item = Piece> {
 }
 
 impl<T: Real> SymmetricFeatures<T> {
-    /// Of no rows; later of $x = $ `scale` times rows of `width` numbers, about [`BLOCK`] at a time.
+    /// Features of no rows; later of $x = $ `scale` times rows of `width` numbers, about [`BLOCK`] at a time.
     pub(super) fn new(buffers: &Buffers<T>, width: usize, scale: T) -> Self {
         Self {
             columns: buffers.empty(BLOCK * width),
@@ -81,7 +81,7 @@ impl<T: Real> SymmetricFeatures<T> {
         }
     }
 
-    /// The same of other rows, in the same memory.
+    /// Takes other rows, in the same memory.
     pub(super) fn of(&mut self, phi: Mat<T>) -> &mut Self {
         let (rows, width) = phi.shape();
         record(Operations::multiply_adds(rows * width));

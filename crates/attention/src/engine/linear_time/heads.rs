@@ -12,7 +12,7 @@ use crate::score::{PairKernel, Side};
 use bochner_numerics::memory::overwritten_by;
 use bochner_numerics::{Mat, Real, parallel};
 
-/// Whose operands a step reads.
+/// The operands that a step reads.
 #[derive(Clone, Copy)]
 pub(super) struct Reads {
     pub(super) queries: bool,

@@ -23,7 +23,7 @@ pub(crate) struct Span {
     pub(super) keys: Range<usize>,
     /// The largest exponent among the keys that are summed up before.
     pub(super) before: Level,
-    /// The same after the span's keys have been added.
+    /// The largest exponent once the span's keys have been added.
     pub(super) after: Level,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Of a head that keeps `keys` keys with values of some width, one of `heads`.
+    /// The plan of a head that keeps `keys` keys with values of some width, one of `heads`.
     pub(super) fn new<T: Real>(
         workspace: &Workspace<T>,
         rows: &Rows,
@@ -100,7 +100,7 @@ impl Plan {
         self.queries.chunks(self.size)
     }
 
-    /// Parts whose keys are summed up, in order; if causal, the same.
+    /// Parts whose keys are summed up, in order; the parts of the queries if causal.
     pub(super) fn key_parts(&self) -> impl ExactSizeIterator<Item = &Part> {
         self.keys.chunks(self.size)
     }

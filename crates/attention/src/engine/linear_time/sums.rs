@@ -73,7 +73,7 @@ pub(crate) struct Sums<T> {
 }
 
 impl<T: Real> Sums<T> {
-    /// Of nothing.
+    /// Sums over no positions.
     pub(super) fn zeros(buffers: &Buffers<T>, features: usize, width: usize) -> Self {
         Self {
             reference: Level::NONE,
@@ -115,7 +115,8 @@ impl<T: Real> Sums<T> {
         self.reference = reference;
     }
 
-    /// The same for sums over queries, whose weights fall with the reference.
+    /// Makes sums over queries, whose weights fall with the reference, relative to one that is not above
+    /// the present one.
     pub(super) fn lower(&mut self, reference: Level) {
         self.scale(reference.minus(self.reference).exp());
         self.reference = reference;

@@ -65,7 +65,7 @@ pub struct Mikan {
     pub slope: f64,
     /// How the heads depend on each other.
     pub copula: Copula,
-    /// Whose equations are followed. The released code's need an even number of points and what is
+    /// The source whose equations are followed. The released code's need an even number of points and what is
     /// usual of everything else.
     pub preset: Preset,
     /// Which kernel the points belong to.
@@ -151,7 +151,7 @@ impl Mikan {
     /// The forward pass with given standard normal noise `eps: [B, M, R, d]`.
     ///
     /// # Errors
-    /// As [`Mechanism::forward`].
+    /// The errors of [`Mechanism::forward`].
     pub fn forward_with<T: Real>(
         &self,
         inputs: &Streams<T>,
@@ -189,7 +189,7 @@ impl Mikan {
     /// The vector-Jacobian product of [`Mikan::forward_with`], noise included.
     ///
     /// # Errors
-    /// As [`Mechanism::backward`].
+    /// The errors of [`Mechanism::backward`].
     pub fn backward_with<T: Real>(
         &self,
         inputs: &Streams<T>,
