@@ -360,8 +360,8 @@ mod tests {
         assert!(near(lagged / n as f64, 0.0, 1.0));
         // Kolmogorov and Smirnov's distance; one sample in ten million is beyond 2.9.
         draws.sort_by(f64::total_cmp);
-        let mut u = vec![0.0; n];
-        crate::elementary::normal_cdf(&draws, &mut u);
+        let mut u = draws;
+        crate::elementary::normal_cdf_in_place(&mut u);
         let off = u
             .iter()
             .enumerate()

@@ -28,24 +28,15 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 /// kernel.check_positive_semi_definite(2)?;
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct Columns<T> {
+#[derive(Clone, Debug)]
+pub struct Columns<T: Real> {
     columns: Vec<usize>,
     base: Box<dyn Kernel<T>>,
 }
 
-impl<T: Real> Clone for Columns<T> {
-    fn clone(&self) -> Self {
-        Self {
-            columns: self.columns.clone(),
-            base: self.base.clone(),
-        }
-    }
-}
-
 /// The settings of a [`Columns`].
-#[derive(Debug)]
-pub struct ColumnsConfig<T> {
+#[derive(Clone, Debug)]
+pub struct ColumnsConfig<T: Real> {
     /// The columns, counted from 0, in the order in which the kernel sees them.
     pub columns: Vec<usize>,
     /// The kernel of these columns.

@@ -16,14 +16,8 @@ use bochner_numerics::Real;
 use bochner_numerics::argument;
 
 /// The kernels a sum or product is made of: at least one.
-#[derive(Debug)]
-struct Parts<T>(Vec<Box<dyn Kernel<T>>>);
-
-impl<T: Real> Clone for Parts<T> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
+#[derive(Clone, Debug)]
+struct Parts<T: Real>(Vec<Box<dyn Kernel<T>>>);
 
 impl<T: Real> Parts<T> {
     fn new(parts: Vec<Box<dyn Kernel<T>>>) -> Result<Self, Error> {

@@ -25,17 +25,9 @@ use ndarray::{Array1, Array2, ArrayView2};
 /// assert!((k - (-0.5_f64).exp()).abs() < 1e-12);
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct Product<T> {
+#[derive(Clone, Debug)]
+pub struct Product<T: Real> {
     parts: Parts<T>,
-}
-
-impl<T: Real> Clone for Product<T> {
-    fn clone(&self) -> Self {
-        Self {
-            parts: self.parts.clone(),
-        }
-    }
 }
 
 impl<T: Real> Product<T> {

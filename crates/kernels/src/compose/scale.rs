@@ -22,37 +22,19 @@ use ndarray::{Array1, Array2, ArrayView2};
 /// assert_eq!(kernel.value(x.view(), x.view())?, 3.0);
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct Scale<T> {
+#[derive(Clone, Debug)]
+pub struct Scale<T: Real> {
     variance: T,
     base: Box<dyn Kernel<T>>,
 }
 
-impl<T: Real> Clone for Scale<T> {
-    fn clone(&self) -> Self {
-        Self {
-            variance: self.variance,
-            base: self.base.clone(),
-        }
-    }
-}
-
 /// The settings of a [`Scale`].
-#[derive(Debug)]
-pub struct ScaleConfig<T> {
+#[derive(Clone, Debug)]
+pub struct ScaleConfig<T: Real> {
     /// The factor; positive.
     pub variance: T,
     /// The kernel that is multiplied.
     pub base: Box<dyn Kernel<T>>,
-}
-
-impl<T: Real> Clone for ScaleConfig<T> {
-    fn clone(&self) -> Self {
-        Self {
-            variance: self.variance,
-            base: self.base.clone(),
-        }
-    }
 }
 
 impl<T: Real> ScaleConfig<T> {

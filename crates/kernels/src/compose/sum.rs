@@ -25,17 +25,9 @@ use ndarray::{Array1, Array2, ArrayView2};
 /// assert_eq!(names, ["0.period", "0.lengthscale", "1.lengthscale"]);
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
-#[derive(Debug)]
-pub struct Sum<T> {
+#[derive(Clone, Debug)]
+pub struct Sum<T: Real> {
     parts: Parts<T>,
-}
-
-impl<T: Real> Clone for Sum<T> {
-    fn clone(&self) -> Self {
-        Self {
-            parts: self.parts.clone(),
-        }
-    }
 }
 
 impl<T: Real> Sum<T> {

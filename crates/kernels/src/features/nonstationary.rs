@@ -41,27 +41,3 @@ fn add_halves<T: Real>(both: &[T], sum: &mut [T]) {
         *sum = a + b;
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_two_families_are_added() {
-        let mut phi = [0.0; 4];
-        combine(
-            2,
-            &[1.0, 2.0, 30.0, 40.0],
-            &[5.0, 6.0, 70.0, 80.0],
-            &mut phi,
-        );
-        assert_eq!(phi, [75.0, 86.0, 31.0, 42.0]);
-    }
-
-    #[test]
-    fn each_family_sees_the_whole_cotangent() {
-        let mut angles = [0.0; 2];
-        pull_back(1, &[0.6, 0.0], &[0.8, 1.0], &[10.0, 1.0], &mut angles);
-        assert_eq!(angles, [0.8 - 6.0, 1.0]);
-    }
-}

@@ -41,22 +41,3 @@ pub(super) fn turn<T: Real>(cos: &[T], sin: &[T], along_cos: &[T], along_sin: &[
         out[i] = cos[i] * along_sin[i] - sin[i] * along_cos[i];
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cosines_come_before_sines_in_every_row() {
-        let mut phi = [0.0; 8];
-        combine(2, &[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0], &mut phi);
-        assert_eq!(phi, [5.0, 6.0, 1.0, 2.0, 7.0, 8.0, 3.0, 4.0]);
-    }
-
-    #[test]
-    fn sines_turn_into_cosines_and_cosines_into_minus_sines() {
-        let mut angle = [0.0];
-        pull_back(1, &[0.6], &[0.8], &[10.0, 1.0], &mut angle);
-        assert_eq!(angle, [0.8 - 6.0]);
-    }
-}

@@ -328,16 +328,6 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_a_gram_matrix_without_entries() {
-        let kernel = config(Cosine::Product).build().unwrap();
-        let (x, none) = (random((4, 3), "x"), Array2::<f64>::zeros((0, 3)));
-        let gram = kernel.gram(x.view(), none.view()).unwrap();
-        assert_eq!(gram.dim(), (4, 0));
-        let gradients = kernel.gram_vjp(x.view(), none.view(), gram.view()).unwrap();
-        assert_eq!(gradients.x, Array2::<f64>::zeros((4, 3)));
-    }
-
-    #[test]
     fn the_memory_layout_of_the_settings_does_not_matter() {
         let turned = |a: &Array2<f64>| a.t().as_standard_layout().into_owned().reversed_axes();
         let plain = config(Cosine::Joint);

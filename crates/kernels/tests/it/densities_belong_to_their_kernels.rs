@@ -1,39 +1,13 @@
 //! Densities integrate to one, have the kernel as their Fourier transform, and are what is drawn.
 
+use crate::kernels::with_densities;
 use bochner_kernels::{
-    Cosine, GaussianDensity, Lengthscale, MaternConfig, RbfConfig, Smoothness, SpectralDensity,
-    SpectralMixtureConfig, Stationary, StudentTDensity,
+    Cosine, GaussianDensity, Lengthscale, RbfConfig, SpectralDensity, SpectralMixtureConfig,
+    Stationary, StudentTDensity,
 };
 use bochner_numerics::Seed;
 use ndarray::{Array2, array};
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
-
-/// A stationary kernel of each kind on the line.
-fn kernels() -> Vec<Box<dyn Stationary<f64>>> {
-    let lengthscale = Lengthscale::Shared(0.7);
-    let rbf = RbfConfig {
-        lengthscale: lengthscale.clone(),
-    };
-    let mut kernels: Vec<Box<dyn Stationary<f64>>> = vec![Box::new(rbf.build().unwrap())];
-    for smoothness in Smoothness::ALL {
-        let lengthscale = lengthscale.clone();
-        let config = MaternConfig {
-            smoothness,
-            lengthscale,
-        };
-        kernels.push(Box::new(config.build().unwrap()));
-    }
-    for cosine in [Cosine::Joint, Cosine::Product] {
-        let config = SpectralMixtureConfig {
-            weights: array![0.5, 1.5],
-            means: array![[0.1], [-0.6]],
-            variances: array![[0.02], [0.05]],
-            cosine,
-        };
-        kernels.push(Box::new(config.build().unwrap()));
-    }
-    kernels
-}
 
 fn at(density: &dyn SpectralDensity<f64>, w: f64) -> f64 {
     density.log_density(array![[w]].view()).unwrap()[0].exp()
@@ -55,7 +29,7 @@ fn over_the_line(f: impl Fn(f64) -> f64) -> f64 {
 
 #[test]
 fn densities_on_the_line_integrate_to_one() {
-    for kernel in kernels() {
+    for kernel in with_densities(1) {
         let density = kernel.density(1).unwrap();
         let total = over_the_line(|w| at(density.as_ref(), w));
         assert!((total - 1.0).abs() < 1e-6, "{density:?}: {total}");
@@ -118,7 +92,11 @@ fn mixtures_have_the_kernel_as_their_transform_in_the_plane() {
 #[test]
 fn kernels_are_the_fourier_transforms_of_their_densities() {
     // The tail of the roughest, of 1 / w^2, is beyond this quadrature; its draws are tested.
-    for kernel in kernels().into_iter().enumerate().filter(|(i, _)| *i != 1) {
+    for kernel in with_densities(1)
+        .into_iter()
+        .enumerate()
+        .filter(|(i, _)| *i != 1)
+    {
         let kernel = kernel.1;
         let density = kernel.density(1).unwrap();
         for t in [0.0, 0.4, 1.3] {
@@ -134,7 +112,7 @@ fn kernels_are_the_fourier_transforms_of_their_densities() {
 #[test]
 fn draws_follow_the_density() {
     let count = 40_000;
-    for (i, kernel) in kernels().into_iter().enumerate() {
+    for (i, kernel) in with_densities(1).into_iter().enumerate() {
         let density = kernel.density(1).unwrap();
         let mut stream = Seed::new(6).nth(i as u64).stream("frequencies");
         let w = density.sample(count, &mut stream).unwrap();

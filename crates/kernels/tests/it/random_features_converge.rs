@@ -4,60 +4,14 @@
 //! Wrong versions it catches: another kernel's density, frequencies without their $2 \pi$, and
 //! features that are not averaged.
 
+use crate::kernels::with_densities;
 use bochner_kernels::{
-    Cosine, Kernel, Lengthscale, MaternConfig, RandomFeatures, Rbf, RbfConfig, Smoothness,
-    SpectralMixtureConfig, Stationary, orthogonal_features, random_features,
+    Kernel, Lengthscale, RandomFeatures, Rbf, RbfConfig, Stationary, orthogonal_features,
+    random_features,
 };
 use bochner_numerics::{Seed, standard_normal};
-use ndarray::{Array2, array};
+use ndarray::Array2;
 use proptest::prelude::*;
-
-type Boxed = Box<dyn Stationary<f64>>;
-
-/// Every kernel with a density, as wide as standard normal inputs are apart.
-fn kernels(width: usize) -> Vec<Boxed> {
-    let scale = (width as f64 / 2.0).sqrt();
-    let along = |axis: usize| if axis.is_multiple_of(2) { 0.8 } else { 1.7 };
-    let lengths = (0..width).map(|axis| along(axis) * scale).collect();
-    let lengthscale = Lengthscale::PerDimension(lengths);
-    let rbf = RbfConfig {
-        lengthscale: lengthscale.clone(),
-    };
-    let mut kernels: Vec<Boxed> = vec![Box::new(rbf.build().unwrap())];
-    for smoothness in Smoothness::ALL {
-        let lengthscale = lengthscale.clone();
-        let config = MaternConfig {
-            smoothness,
-            lengthscale,
-        };
-        kernels.push(Box::new(config.build().unwrap()));
-    }
-    for cosine in [Cosine::Joint, Cosine::Product] {
-        let of = |component: usize, even: f64, odd: f64| {
-            move |axis: usize| {
-                if (axis + component).is_multiple_of(2) {
-                    even
-                } else {
-                    odd
-                }
-            }
-        };
-        let (means, variances) = (
-            [of(0, 0.2, -0.3), of(0, 0.4, 0.1)],
-            [of(0, 0.02, 0.01), of(1, 0.03, 0.01)],
-        );
-        let config = SpectralMixtureConfig {
-            weights: array![0.5, 1.5],
-            means: Array2::from_shape_fn((2, width), |(q, axis)| means[q](axis) / scale),
-            variances: Array2::from_shape_fn((2, width), |(q, axis)| {
-                variances[q](axis) / (scale * scale)
-            }),
-            cosine,
-        };
-        kernels.push(Box::new(config.build().unwrap()));
-    }
-    kernels
-}
 
 fn inputs(rows: usize, width: usize) -> Array2<f64> {
     let mut stream = Seed::new(21).stream("inputs");
@@ -106,7 +60,7 @@ fn slope(points: &[(f64, f64)]) -> f64 {
 fn the_error_falls_like_the_root_of_the_number_of_points() {
     for width in [1, 2, 64] {
         let x = inputs(10, width);
-        for kernel in kernels(width) {
+        for kernel in with_densities(width) {
             let measured = [64_usize, 256, 1024, 4096].map(|count| {
                 let features = |seed| independent(kernel.as_ref(), width, count, seed);
                 let error = error(kernel.as_ref(), &x, 20, features);
@@ -132,7 +86,7 @@ proptest! {
         count in 256..2048_usize,
         seed in any::<u64>(),
     ) {
-        let kernel = &kernels(width)[kernel];
+        let kernel = &with_densities(width)[kernel];
         let x = inputs(4, width);
         let features = independent(kernel.as_ref(), width, count, Seed::new(seed));
         let exact = kernel.gram(x.view(), x.view()).unwrap();
@@ -145,8 +99,8 @@ proptest! {
 #[test]
 fn the_error_of_another_kernels_features_stays() {
     let x = inputs(10, 2);
-    let rbf = &kernels(2)[0];
-    let matern = &kernels(2)[1];
+    let rbf = &with_densities(2)[0];
+    let matern = &with_densities(2)[1];
     let features = |seed| independent(matern.as_ref(), 2, 4096, seed);
     assert!(error(rbf.as_ref(), &x, 5, features) > 0.05);
 }

@@ -1,39 +1,25 @@
 //! The exponential function.
 
 use super::arithmetic::{Arithmetic, polynomial};
-use super::block::{BLOCK, Blockwise, Map, MapInPlace};
+use super::block::{BLOCK, Blockwise, MapInPlace};
 use super::instruction_set::InstructionSet;
 use super::lane::Lane;
 use crate::Real;
 use crate::operations::{Operations, record};
 use num_traits::{WrappingAdd, WrappingSub};
 
-/// $\text{out}_i = e^{x_i}$.
+/// $x_i \leftarrow e^{x_i}$.
 ///
 /// # Numerics
 /// The error is below 1 ulp. $e^0$ is exactly 1; results below the smallest normal number are
 /// rounded, not flushed to zero; $e^{-\infty} = 0$, and what is too large becomes infinite. NaN
 /// stays NaN.
 ///
-/// # Panics
-/// If the lengths differ.
-///
 /// ```
-/// let mut weights = [0.0; 3];
-/// bochner_numerics::elementary::exp(&[0.0, -1e3, f64::INFINITY], &mut weights);
+/// let mut weights = [0.0, -1e3, f64::INFINITY];
+/// bochner_numerics::elementary::exp_in_place(&mut weights);
 /// assert_eq!(weights, [1.0, 0.0, f64::INFINITY]);
 /// ```
-pub fn exp<T: Real>(x: &[T], out: &mut [T]) {
-    assert_eq!(x.len(), out.len(), "exp: lengths of `x` and `out`");
-    record(Operations::exponentials(x.len()));
-    InstructionSet::fastest().run(Map {
-        function: Exponential,
-        x,
-        out: [out],
-    });
-}
-
-/// $x_i \leftarrow e^{x_i}$, as [`exp`] computes it.
 pub fn exp_in_place<T: Real>(x: &mut [T]) {
     record(Operations::exponentials(x.len()));
     InstructionSet::fastest().run(MapInPlace {
@@ -176,14 +162,5 @@ mod tests {
     fn the_ends_of_the_range_are_exact() {
         the_ends_are_exact::<f32>(-104.0, -103.2, 88.73);
         the_ends_are_exact::<f64>(-745.2, -745.1, 709.79);
-    }
-
-    #[test]
-    fn in_place_gives_the_same() {
-        let x: Vec<f64> = uniform(-5.0, 5.0, 77);
-        let (mut separate, mut in_place) = (vec![0.0; 77], x.clone());
-        exp(&x, &mut separate);
-        exp_in_place(&mut in_place);
-        assert_eq!(separate, in_place);
     }
 }

@@ -17,23 +17,14 @@ pub struct PNorm {
     pub sum: f64,
 }
 
-/// The p-norms of the rows of `x`, `width` entries each; $p > 0$.
+/// Writes the p-norms of the rows of `x`, `width` entries each; $p > 0$.
 ///
 /// # Numerics
 /// In double precision, each power rounded to a multiple of $2^{-52}$ and these added without
 /// error: a row and its permutations have the same norm to the bit. A row that is not finite has
 /// the norm NaN.
 ///
-/// # Panics
-/// If `x` does not have whole rows.
-pub fn p_norms<T: Real>(x: &[T], width: usize, p: f64) -> Vec<PNorm> {
-    assert!(x.len().is_multiple_of(width), "p_norms: rows of {width}");
-    let mut norms = vec![PNorm::default(); x.len() / width];
-    p_norms_into(x, width, p, &mut norms);
-    norms
-}
-
-/// [`p_norms`] into memory that is there already; only rows of more than 2048 entries take more.
+/// Only rows of more than 2048 entries take memory.
 ///
 /// # Panics
 /// If there is not one norm a row.
@@ -56,9 +47,8 @@ pub fn max_norm<T: Real>(x: &[T]) -> T {
 ///
 /// *where* $f$ is `factors`, $l$ is `lowest` and $p$ may have any sign.
 ///
-/// # Panics
-/// If there is not one norm and one factor a row, or `out` is not as long as `x`.
-pub fn signed_powers<T: Real>(
+/// `x` and `out` have a row of the same width for each norm and factor.
+pub(super) fn signed_powers<T: Real>(
     x: &[T],
     norms: &[PNorm],
     p: f64,
@@ -66,21 +56,10 @@ pub fn signed_powers<T: Real>(
     factors: &[f64],
     out: &mut [f64],
 ) {
-    assert_eq!(
-        x.len(),
-        out.len(),
-        "signed_powers: lengths of `x` and `out`"
-    );
-    assert_eq!(
-        norms.len(),
-        factors.len(),
-        "signed_powers: one factor a row"
-    );
-    let width = x.len().checked_div(norms.len()).unwrap_or(0);
-    assert_eq!(x.len(), width * norms.len(), "signed_powers: whole rows");
     if x.is_empty() {
         return;
     }
+    let width = x.len() / norms.len();
     InstructionSet::fastest().run(SignedPowers {
         powers: Powers {
             x,
@@ -256,6 +235,12 @@ fn sum(x: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::elementary::accuracy::uniform;
+
+    fn p_norms<T: Real>(x: &[T], width: usize, p: f64) -> Vec<PNorm> {
+        let mut norms = vec![PNorm::default(); x.len() / width];
+        p_norms_into(x, width, p, &mut norms);
+        norms
+    }
 
     const EXPONENTS: [f64; 9] = [0.05, 0.5, 0.7, 1.0, 1.5, 2.0, 2.7, 3.0, 20.0];
 

@@ -1,7 +1,7 @@
 //! The standard normal distribution function and its inverse.
 
 use super::arithmetic::{Arithmetic, polynomial};
-use super::block::{BLOCK, Blockwise, Map, MapInPlace};
+use super::block::{BLOCK, Blockwise, MapInPlace};
 use super::exponential::exponential;
 use super::instruction_set::InstructionSet;
 use super::lane::Lane;
@@ -9,7 +9,7 @@ use super::logarithm::natural_logarithm;
 use crate::Real;
 use crate::operations::{Operations, record};
 
-/// $\text{out}_i = \Phi(x_i)$, the standard normal distribution function.
+/// $x_i \leftarrow \Phi(x_i)$, the standard normal distribution function.
 ///
 /// $$\Phi(x) = \frac{1}{\sqrt{2 \pi}} \int_{-\infty}^x e^{-s^2 / 2} ds$$
 ///
@@ -18,27 +18,13 @@ use crate::operations::{Operations, record};
 /// flushed to zero. Zero from -38.5 in `f64` and -14.2 in `f32` downwards; for the upper tail take
 /// $\Phi(-x)$. NaN stays NaN.
 ///
-/// # Panics
-/// If the lengths differ.
-///
 /// ```
-/// let mut scores = [0.0; 3];
-/// bochner_numerics::elementary::normal_cdf(&[f64::NEG_INFINITY, -1.0, 40.0], &mut scores);
-/// assert_eq!(scores[0], 0.0);
-/// assert!((scores[1] - 0.15865525393145707).abs() < 1e-16);
-/// assert_eq!(scores[2], 1.0);
+/// let mut x = [f64::NEG_INFINITY, -1.0, 40.0];
+/// bochner_numerics::elementary::normal_cdf_in_place(&mut x);
+/// assert_eq!(x[0], 0.0);
+/// assert!((x[1] - 0.15865525393145707).abs() < 1e-16);
+/// assert_eq!(x[2], 1.0);
 /// ```
-pub fn normal_cdf<T: Real>(x: &[T], out: &mut [T]) {
-    assert_eq!(x.len(), out.len(), "normal_cdf: lengths of `x` and `out`");
-    record(Operations::exponentials(x.len()));
-    InstructionSet::fastest().run(Map {
-        function: NormalCdf,
-        x,
-        out: [out],
-    });
-}
-
-/// $x_i \leftarrow \Phi(x_i)$, as [`normal_cdf`] computes it.
 pub fn normal_cdf_in_place<T: Real>(x: &mut [T]) {
     record(Operations::exponentials(x.len()));
     InstructionSet::fastest().run(MapInPlace {
@@ -47,7 +33,7 @@ pub fn normal_cdf_in_place<T: Real>(x: &mut [T]) {
     });
 }
 
-/// $\text{out}_i = \Phi^{-1}(u_i)$, the inverse of [`normal_cdf`].
+/// $u_i \leftarrow \Phi^{-1}(u_i)$, the inverse of [`normal_cdf_in_place`].
 ///
 /// # Numerics
 /// The error is below 4 ulp. $\Phi^{-1}(\tfrac12)$ is exactly 0, and the function exactly odd around
@@ -55,27 +41,12 @@ pub fn normal_cdf_in_place<T: Real>(x: &mut [T]) {
 /// numbers included. Near 1 the argument itself has few digits left: where $1 - u$ is known, take
 /// $-\Phi^{-1}(1 - u)$.
 ///
-/// # Panics
-/// If the lengths differ.
-///
 /// ```
-/// let mut x = [0.0; 3];
-/// bochner_numerics::elementary::normal_quantile(&[0.0, 0.5, 0.975], &mut x);
-/// assert_eq!(x[..2], [f64::NEG_INFINITY, 0.0]);
-/// assert!((x[2] - 1.959963984540054).abs() < 1e-15);
+/// let mut u = [0.0, 0.5, 0.975];
+/// bochner_numerics::elementary::normal_quantile_in_place(&mut u);
+/// assert_eq!(u[..2], [f64::NEG_INFINITY, 0.0]);
+/// assert!((u[2] - 1.959963984540054).abs() < 1e-15);
 /// ```
-pub fn normal_quantile<T: Real>(u: &[T], out: &mut [T]) {
-    let fit = u.len() == out.len();
-    assert!(fit, "normal_quantile: lengths of `u` and `out`");
-    record(Operations::powers(u.len()));
-    InstructionSet::fastest().run(Map {
-        function: NormalQuantile,
-        x: u,
-        out: [out],
-    });
-}
-
-/// $u_i \leftarrow \Phi^{-1}(u_i)$, as [`normal_quantile`] computes it.
 pub fn normal_quantile_in_place<T: Real>(u: &mut [T]) {
     record(Operations::powers(u.len()));
     InstructionSet::fastest().run(MapInPlace {
@@ -372,8 +343,8 @@ mod tests {
 
     fn quantile_error<T: Lane + Real>(u: &[T]) -> f64 {
         largest_error(NormalQuantile, u, |u| {
-            let mut near = [T::zero()];
-            normal_quantile(&[u], &mut near);
+            let mut near = [u];
+            normal_quantile_in_place(&mut near);
             [accuracy::normal_quantile(u.as_f64(), near[0].as_f64())]
         })
     }
@@ -434,17 +405,5 @@ mod tests {
         {
             assert!(x.iter().zip(&y).all(|(x, y)| *x == -y), "{set:?}");
         }
-    }
-
-    #[test]
-    fn in_place_gives_the_same() {
-        let u: Vec<f64> = uniform(0.0, 1.0, 77);
-        let (mut separate, mut in_place) = (vec![0.0; 77], u.clone());
-        normal_quantile(&u, &mut separate);
-        normal_quantile_in_place(&mut in_place);
-        assert_eq!(separate, in_place);
-        normal_cdf(&in_place, &mut separate);
-        normal_cdf_in_place(&mut in_place);
-        assert_eq!(separate, in_place);
     }
 }

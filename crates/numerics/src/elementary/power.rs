@@ -1,44 +1,17 @@
 //! Powers with a real exponent.
 
 use super::arithmetic::Arithmetic;
-use super::block::{BLOCK, Blockwise, Map};
+use super::block::{BLOCK, Blockwise};
 use super::exponential::exponential;
-use super::instruction_set::InstructionSet;
 use super::lane::Lane;
 use super::logarithm::logarithm;
-use crate::Real;
-use crate::operations::{Operations, record};
 
-/// $\text{out}_i = x_i^p$ for $x_i \ge 0$.
+/// $x^p$ for $x \ge 0$ and an exponent that is not zero.
 ///
 /// # Numerics
 /// $e^{p \ln x}$ with the logarithm and the product in two parts each, so that the error is below
-/// 1 ulp in `f32` and 1.5 ulp in `f64` however large $p \ln x$ is. $x^0 = 1$ for every $x$;
-/// $0^p$ is 0 for $p > 0$ and infinite for $p < 0$, whatever the sign of the zero. A negative $x$
-/// gives NaN, even where $p$ is an integer.
-///
-/// # Panics
-/// If the lengths differ.
-///
-/// ```
-/// let mut roots = [0.0_f32; 3];
-/// bochner_numerics::elementary::powf(&[0.0, 1.0, 32.0], 0.2, &mut roots);
-/// assert_eq!(roots, [0.0, 1.0, 2.0]);
-/// ```
-pub fn powf<T: Real>(x: &[T], p: T, out: &mut [T]) {
-    assert_eq!(x.len(), out.len(), "powf: lengths of `x` and `out`");
-    if p == T::zero() {
-        out.fill(T::one());
-        return;
-    }
-    record(Operations::powers(x.len()));
-    InstructionSet::fastest().run(Map {
-        function: Power::new(p),
-        x,
-        out: [out],
-    });
-}
-
+/// 1 ulp in `f32` and 1.5 ulp in `f64` however large $p \ln x$ is. $0^p$ is 0 for $p > 0$ and infinite for
+/// $p < 0$, whatever the sign of the zero. A negative $x$ gives NaN, even where $p$ is an integer.
 #[derive(Clone, Copy)]
 pub(super) struct Power<T> {
     exponent: T,
@@ -106,6 +79,7 @@ fn bounded<T: Lane>(p: T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Real;
     use crate::elementary::accuracy::{self, Pair, largest_error, log_uniform, on_every_set};
 
     /// Over the bases between the bounds whose power is an ordinary number.
@@ -163,19 +137,5 @@ mod tests {
     fn the_ends_of_the_range_are_exact() {
         the_ends_are_exact::<f32>();
         the_ends_are_exact::<f64>();
-    }
-
-    #[test]
-    fn exponent_zero_gives_one() {
-        let mut y = [0.0; 3];
-        powf(&[0.0, -1.0, f64::NAN], 0.0, &mut y);
-        assert_eq!(y, [1.0; 3]);
-    }
-
-    #[test]
-    fn exponent_nan_gives_nan() {
-        let mut y = [0.0; 3];
-        powf(&[0.0, 2.0, f64::INFINITY], f64::NAN, &mut y);
-        assert!(y.iter().all(|y| y.is_nan()));
     }
 }

@@ -5,7 +5,7 @@ use super::lane::Lane;
 use num_traits::WrappingAdd;
 
 /// $2^x$ inside a [`Task`](crate::instructions::Task), for $x \le 1$: half the work of
-/// [`exp`](crate::elementary::exp), which knows all numbers.
+/// [`exp_in_place`](crate::elementary::exp_in_place), which knows all numbers.
 ///
 /// # Numerics
 /// The error is below 1.25 ulp (largest found: 1.12). Where the result would be below the smallest normal number it is zero,

@@ -3,7 +3,7 @@
 use super::block::MapInPlace;
 use super::instruction_set::InstructionSet;
 use super::logarithm::ln_in_place;
-use super::norm::{PNorm, p_norms, signed_powers};
+use super::norm::{PNorm, p_norms_into, signed_powers};
 use super::power::Power;
 use crate::Real;
 use crate::operations::Operations;
@@ -36,7 +36,8 @@ impl SquaredNorms {
     /// # Panics
     /// If `x` does not have whole rows.
     pub fn new<T: Real>(x: &[T], width: usize, p: f64) -> Self {
-        let rows = p_norms(x, width, p);
+        let mut rows = vec![PNorm::default(); x.len() / width];
+        p_norms_into(x, width, p, &mut rows);
         Self { p, rows }
     }
 
@@ -74,11 +75,12 @@ impl SquaredNorms {
             self.rows.len(),
             "pull_back: one cotangent a row"
         );
+        let width = x.len() / self.rows.len().max(1);
+        assert_eq!(x.len(), width * self.rows.len(), "pull_back: whole rows");
         let factors = self.factors(cotangents);
         let mut out = vec![0.0; x.len()];
         let exponent = self.p - 1.0;
         signed_powers(x, &self.rows, exponent, self.lowest(), &factors, &mut out);
-        let width = x.len() / self.rows.len().max(1);
         for (i, (&factor, &c)) in factors.iter().zip(cotangents).enumerate() {
             let row = i * width..(i + 1) * width;
             if c == 0.0 {

@@ -2,10 +2,10 @@
 
 use bochner_kernels::{
     Cosine, Kernel, Lengthscale, LinearConfig, MaternConfig, Product, RbfConfig, ScaleConfig,
-    Smoothness, SpectralMixtureConfig, Sum,
+    Smoothness, SpectralMixtureConfig, Stationary, Sum,
 };
 use bochner_numerics::Real;
-use ndarray::array;
+use ndarray::{Array2, array};
 
 pub(crate) type Boxed<T> = Box<dyn Kernel<T>>;
 
@@ -50,4 +50,49 @@ pub(crate) fn with_compositions<T: Real>(first: f64, second: f64) -> Vec<Boxed<T
     };
     all.push(Box::new(scaled.build().unwrap()));
     all
+}
+
+/// Every kernel with a density, as wide as standard normal inputs are apart.
+pub(crate) fn with_densities(width: usize) -> Vec<Box<dyn Stationary<f64>>> {
+    let scale = (width as f64 / 2.0).sqrt();
+    let along = |axis: usize| if axis.is_multiple_of(2) { 0.8 } else { 1.7 };
+    let lengths = (0..width).map(|axis| along(axis) * scale).collect();
+    let lengthscale = Lengthscale::PerDimension(lengths);
+    let rbf = RbfConfig {
+        lengthscale: lengthscale.clone(),
+    };
+    let mut kernels: Vec<Box<dyn Stationary<f64>>> = vec![Box::new(rbf.build().unwrap())];
+    for smoothness in Smoothness::ALL {
+        let lengthscale = lengthscale.clone();
+        let config = MaternConfig {
+            smoothness,
+            lengthscale,
+        };
+        kernels.push(Box::new(config.build().unwrap()));
+    }
+    for cosine in [Cosine::Joint, Cosine::Product] {
+        let of = |component: usize, even: f64, odd: f64| {
+            move |axis: usize| {
+                if (axis + component).is_multiple_of(2) {
+                    even
+                } else {
+                    odd
+                }
+            }
+        };
+        let (means, variances) = (
+            [of(0, 0.2, -0.3), of(0, 0.4, 0.1)],
+            [of(0, 0.02, 0.01), of(1, 0.03, 0.01)],
+        );
+        let config = SpectralMixtureConfig {
+            weights: array![0.5, 1.5],
+            means: Array2::from_shape_fn((2, width), |(q, axis)| means[q](axis) / scale),
+            variances: Array2::from_shape_fn((2, width), |(q, axis)| {
+                variances[q](axis) / (scale * scale)
+            }),
+            cosine,
+        };
+        kernels.push(Box::new(config.build().unwrap()));
+    }
+    kernels
 }
