@@ -120,7 +120,7 @@ impl UniformBound {
         8.0 * std::f64::consts::LN_2 + 2.0 * ratio.ln()
     }
 
-    /// What one more point takes off the logarithm.
+    /// The decrease of the bound's logarithm by one more point.
     fn rate(&self, error: f64) -> f64 {
         error * error / (8.0 * (self.settings.width as f64 + 1.0))
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with the arguments.
+//! The errors of kernels, features and bounds.
 
 use bochner_numerics::ArgumentError;
 

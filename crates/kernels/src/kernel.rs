@@ -1,4 +1,4 @@
-//! What every kernel can do, whatever its formula.
+//! The trait of all kernels.
 
 use crate::Error;
 use bochner_numerics::Real;
@@ -36,7 +36,7 @@ pub trait Kernel<T: Real>: CloneKernel<T> + Debug + Send + Sync {
     /// `cotangent: [N, N']`. With `y = x` the whole gradient along `x` is the sum of the two.
     ///
     /// # Errors
-    /// As [`gram`](Self::gram), and [`Error::Argument`] if `cotangent` does not fit.
+    /// The errors of [`gram`](Self::gram), and [`Error::Argument`] if `cotangent` does not fit.
     fn gram_vjp(
         &self,
         x: ArrayView2<T>,
@@ -47,7 +47,7 @@ pub trait Kernel<T: Real>: CloneKernel<T> + Debug + Send + Sync {
     /// The part of [`gram_vjp`](Self::gram_vjp) along the parameters.
     ///
     /// # Errors
-    /// As [`gram_vjp`](Self::gram_vjp).
+    /// The errors of [`gram_vjp`](Self::gram_vjp).
     fn gram_vjp_parameters(
         &self,
         x: ArrayView2<T>,
@@ -80,7 +80,7 @@ pub trait Kernel<T: Real>: CloneKernel<T> + Debug + Send + Sync {
     /// The kernel of one pair of points, $k(x, y)$.
     ///
     /// # Errors
-    /// As [`gram`](Self::gram).
+    /// The errors of [`gram`](Self::gram).
     fn value(&self, x: ArrayView1<T>, y: ArrayView1<T>) -> Result<T, Error> {
         let (x, y) = (x.insert_axis(Axis(0)), y.insert_axis(Axis(0)));
         Ok(self.gram(x, y)?[[0, 0]])
@@ -89,9 +89,9 @@ pub trait Kernel<T: Real>: CloneKernel<T> + Debug + Send + Sync {
     /// The diagonal of the Gram matrix of points with themselves, $k(x_i, x_i)$, `[N]`.
     ///
     /// # Errors
-    /// As [`gram`](Self::gram).
+    /// The errors of [`gram`](Self::gram).
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
-        // Without rows, the width still has to be one that the kernel takes.
+        // An input without rows still has to have a width that the kernel takes.
         if x.nrows() == 0 {
             return Ok(self.gram(x, x)?.diag().to_owned());
         }

@@ -72,7 +72,7 @@
 //! | [`density`] | [`SpectralDensity`] and the closed forms, [`random_features`] |
 //! | [`features`] | [`SpectralPoints`], [`feature_map`], [`kernel_matrix`], their squares |
 //! | [`bounds`] | [`UniformBound`]: how many points are enough |
-//! | [`Kernel`] | what every kernel can do; [`Lengthscale`], [`Parameter`] |
+//! | [`Kernel`] | the trait of all kernels; [`Lengthscale`], [`Parameter`] |
 //! | [`Error`] | what can be wrong with the arguments |
 
 pub mod bounds;

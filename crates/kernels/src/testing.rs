@@ -1,4 +1,4 @@
-//! What is tested of every kernel.
+//! Tests that every kernel passes.
 
 use crate::{
     Domain, Error, Kernel, Lengthscale, LinearConfig, MaternConfig, RbfConfig, Smoothness,
@@ -62,7 +62,7 @@ pub(crate) fn values_are_replaced_or_refused(kernel: &mut dyn Kernel<f64>) {
 
     for (i, parameter) in kernel.parameters().iter().enumerate() {
         let mut wrong = values(kernel);
-        // The one before it is good, and must not be taken either.
+        // The first value is good, and must not be taken either.
         wrong[0] = 0.25;
         wrong[i] = match parameter.domain {
             Domain::Positive => -1.0,

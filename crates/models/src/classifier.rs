@@ -3,9 +3,7 @@
 use crate::Error;
 use crate::encoder::{Encoder, EncoderConfig};
 use bochner_attention::{Attention, Mask, Pass};
-use bochner_nn::{
-    Element, Embedding, Linear, Parameter, ParameterMut, Parameters, join, mean_over_time,
-};
+use bochner_nn::{Element, Embedding, Linear, Parameters, mean_over_time};
 use bochner_numerics::Seed;
 use bochner_ops::check_lengths;
 use dfdx::shapes::HasShape;
@@ -151,15 +149,5 @@ fn padding(lengths: &[usize], (batch, time): (usize, usize)) -> Result<Mask, Err
 }
 
 impl<E: Element> Parameters<E> for TextClassifier<E> {
-    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
-        self.embedding.for_each(&join(prefix, "embedding"), f);
-        self.encoder.for_each(&join(prefix, "encoder"), f);
-        self.head.for_each(&join(prefix, "head"), f);
-    }
-
-    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
-        self.embedding.for_each_mut(&join(prefix, "embedding"), f);
-        self.encoder.for_each_mut(&join(prefix, "encoder"), f);
-        self.head.for_each_mut(&join(prefix, "head"), f);
-    }
+    bochner_nn::visit_fields!(E: embedding, encoder, head);
 }

@@ -105,8 +105,10 @@ pub trait ParameterMut<E: Element>: Parameter<E> {
 /// Names are paths, as in PyTorch: `encoder.0.weight`. The order of the visits is fixed and the
 /// same in both methods.
 ///
+/// [`visit_fields`](crate::visit_fields) writes both methods for a struct:
+///
 /// ```
-/// use bochner_nn::{Element, Parameter, ParameterMut, Parameters, join, parameter_count};
+/// use bochner_nn::{Element, Parameters, parameter_count};
 /// use dfdx::prelude::*;
 ///
 /// struct Scale<E: Element> {
@@ -114,13 +116,7 @@ pub trait ParameterMut<E: Element>: Parameter<E> {
 /// }
 ///
 /// impl<E: Element> Parameters<E> for Scale<E> {
-///     fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
-///         self.factor.for_each(&join(prefix, "factor"), f);
-///     }
-///
-///     fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
-///         self.factor.for_each_mut(&join(prefix, "factor"), f);
-///     }
+///     bochner_nn::visit_fields!(E: factor);
 /// }
 ///
 /// let layers: Vec<Scale<f32>> = (1..=2)
@@ -137,6 +133,37 @@ pub trait Parameters<E: Element> {
 
     /// Calls `f` with the name and a mutable view of each parameter.
     fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>));
+}
+
+/// The methods of [`Parameters`] for a struct: the element type, then the fields with parameters in the order
+/// of the visits, each under its own name.
+#[macro_export]
+macro_rules! visit_fields {
+    ($element:ty: $($field:ident),+ $(,)?) => {
+        fn for_each(
+            &self,
+            prefix: &str,
+            f: &mut dyn FnMut(&str, &dyn $crate::Parameter<$element>),
+        ) {
+            $($crate::Parameters::for_each(
+                &self.$field,
+                &$crate::join(prefix, stringify!($field)),
+                f,
+            );)+
+        }
+
+        fn for_each_mut(
+            &mut self,
+            prefix: &str,
+            f: &mut dyn FnMut(&str, &mut dyn $crate::ParameterMut<$element>),
+        ) {
+            $($crate::Parameters::for_each_mut(
+                &mut self.$field,
+                &$crate::join(prefix, stringify!($field)),
+                f,
+            );)+
+        }
+    };
 }
 
 /// `prefix.name`, or `name` if the prefix is empty.
@@ -224,7 +251,7 @@ pub(crate) fn try_for_each<E: Element>(
     result
 }
 
-// Permuting or broadcasting makes no parameter: the tensors visited are contiguous.
+// The tensors visited are contiguous: no model holds a permuted or broadcast tensor as a parameter.
 impl<S: Shape, E: Element> Parameter<E> for Tensor<S, E, Cpu> {
     fn dims(&self) -> Vec<usize> {
         self.shape().concrete().into()

@@ -1,4 +1,4 @@
-//! Counting allocations: for tests that a computation takes no new memory, or no more than it says.
+//! Counting allocations: tests show with it that a computation takes no new memory, or no more than it says.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -50,9 +50,9 @@ pub fn peak<R>(f: impl FnOnce() -> R) -> (R, usize) {
 }
 
 thread_local! {
-    // Neither made nor torn down by code that could allocate.
+    // No code that could allocate makes or tears down these variables.
     static ALLOCATED: Cell<u64> = const { Cell::new(0) };
-    // Below zero on a thread that frees what another one allocated.
+    // The number is below zero on a thread that frees what another one allocated.
     static HELD: Cell<i64> = const { Cell::new(0) };
     static MOST_HELD: Cell<i64> = const { Cell::new(0) };
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// they are large.
 ///
 /// A computation that asks for the same buffers as the one before allocates nothing. On several
-/// threads the number of buffers in use at a time depends on who is faster, so that a later run may
+/// threads the number of buffers in use at a time depends on which thread is faster, so that a later run may
 /// still need one more than those before. A thread gets back what it has used itself, if that is
 /// there: it may still lie in its own processor's cache.
 ///
@@ -30,9 +30,7 @@ type Ready<T> = Mutex<Vec<(User, Vec<T>)>>;
 /// A thread's index in its pool.
 type User = Option<usize>;
 
-/// A vector that goes back to where it came from when it is dropped.
-///
-/// Once its [`Buffers`] are gone it is a vector like any other.
+/// A vector that goes back to its [`Buffers`] when it is dropped; once these are gone, it is freed.
 #[derive(Debug)]
 pub struct Buffer<T> {
     data: Vec<T>,
@@ -60,7 +58,7 @@ impl<T> Buffers<T> {
         buffer
     }
 
-    /// `n` elements, whatever they hold from their last use.
+    /// `n` elements, which hold whatever their last use left.
     pub fn any(&self, n: usize) -> Buffer<T>
     where
         T: Clone + Default,
@@ -99,7 +97,7 @@ impl<T> Buffers<T> {
     }
 }
 
-/// The capacities that there are: four between a power of two and the next, so that buffers of
+/// The capacities in use: four between a power of two and the next, so that buffers of
 /// nearly the same size serve for each other.
 fn rounded_up(capacity: usize) -> usize {
     capacity.next_multiple_of((capacity.next_power_of_two() / 8).max(1))
@@ -111,7 +109,7 @@ fn rounded_down(capacity: usize) -> usize {
 }
 
 fn locked<T>(ready: &Ready<T>) -> MutexGuard<'_, Vec<(User, Vec<T>)>> {
-    // Each change is complete in itself.
+    // A thread that panicked leaves the list whole: each change to it is one call.
     ready.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -121,7 +119,7 @@ impl<T> Drop for Buffer<T> {
             return;
         };
         if std::mem::needs_drop::<T>() {
-            // What the elements hold may go back to the same place.
+            // The elements may themselves be buffers of the same home, so they go first.
             self.data.clear();
         }
         let data = std::mem::take(&mut self.data);

@@ -114,13 +114,13 @@ impl<'a, T> Mat<'a, T> {
         }
     }
 
-    /// From a row to the next, and from a column to the next.
+    /// The distances from a row to the next, and from a column to the next.
     #[inline]
     pub(crate) fn strides(&self) -> (usize, usize) {
         (self.row_stride, self.col_stride)
     }
 
-    /// From a row to the next, if the numbers of a row stand side by side.
+    /// The distance from a row to the next, if the numbers of a row stand side by side.
     #[inline]
     pub(crate) fn contiguous_rows(&self) -> Option<usize> {
         (self.col_stride == 1 || self.cols == 1).then_some(self.row_stride)

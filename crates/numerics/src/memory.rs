@@ -73,7 +73,7 @@ pub(crate) fn in_large_pages<T>(vector: Vec<T>) -> Vec<T> {
     vector
 }
 
-/// Where the whole pages of 2 MiB lie among some bytes: of their neighbours nothing is said.
+/// Where the whole pages of 2 MiB lie among some bytes: memory beside these is not advised upon.
 fn whole_pages(address: usize, bytes: usize) -> Range<usize> {
     const PAGE: usize = 2 << 20;
     let start = address.next_multiple_of(PAGE) - address;
@@ -164,8 +164,8 @@ pub fn overwritten_by<T: Real, R>(
     result
 }
 
-/// A piece of memory that is to be written, see [`written_by`] and [`overwritten_by`]: nothing of what it
-/// held is ever read.
+/// A piece of memory that is to be written, see [`written_by`] and [`overwritten_by`]: what it held before is
+/// never read.
 #[derive(Debug)]
 pub struct Unwritten<'a, T> {
     memory: &'a mut [MaybeUninit<T>],
@@ -183,14 +183,14 @@ impl<'a, T: Real> Unwritten<'a, T> {
         self.memory.is_empty()
     }
 
-    /// Zeros.
+    /// Writes zeros.
     pub fn zeros(self) -> &'a mut [T] {
         self.memory.fill(MaybeUninit::new(T::zero()));
         // SAFETY: all of it has been written.
         unsafe { self.finish() }
     }
 
-    /// A copy of as many numbers.
+    /// Writes a copy of as many numbers.
     ///
     /// # Panics
     /// If there is another number of them.
@@ -201,7 +201,7 @@ impl<'a, T: Real> Unwritten<'a, T> {
         unsafe { self.finish() }
     }
 
-    /// Copies of some slices, one after the other; more of them than there is room for are not taken.
+    /// Writes copies of some slices, one after the other; slices for which there is no more room are not taken.
     ///
     /// # Panics
     /// If they do not fill the memory, the last one goes beyond it, or one has no numbers.
@@ -219,7 +219,7 @@ impl<'a, T: Real> Unwritten<'a, T> {
         unsafe { self.finish() }
     }
 
-    /// The product of two matrices, row-major.
+    /// Writes the product of two matrices, row-major.
     ///
     /// # Panics
     /// If the shapes do not fit.
@@ -263,7 +263,7 @@ impl<'a, T: Real> Unwritten<'a, T> {
     }
 }
 
-/// Copies numbers to a place for as many.
+/// Copies numbers to memory of the same length.
 fn copy<T: Real>(numbers: &[T], place: &mut [MaybeUninit<T>]) {
     for (place, &x) in place.iter_mut().zip(numbers) {
         place.write(x);
@@ -320,7 +320,7 @@ mod tests {
                 assert_eq!((address + pages.start) % PAGE, 0);
                 assert_eq!(pages.len() % PAGE, 0);
                 assert!(pages.is_empty() || pages.end <= bytes);
-                // One more at either end would not.
+                // A page more at either end would not lie within.
                 assert!(pages.start < PAGE && pages.end + PAGE > bytes);
             }
         }
@@ -356,7 +356,7 @@ mod tests {
         });
     }
 
-    /// The product of these sizes is two, but for what does not fit.
+    /// The product of these sizes is two once it has overflowed.
     #[test]
     #[should_panic(expected = "a matrix of")]
     fn sizes_that_overflow_are_noticed() {

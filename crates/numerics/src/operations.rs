@@ -6,7 +6,7 @@
 //! thread-local variable, once a matrix product or a slice.
 
 use std::cell::RefCell;
-use std::ops::Add;
+use std::ops::{Add, Sub};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -77,6 +77,19 @@ impl Add for Operations {
             exponentials: self.exponentials + other.exponentials,
             sines_cosines: self.sines_cosines + other.sines_cosines,
             powers: self.powers + other.powers,
+        }
+    }
+}
+
+impl Sub for Operations {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            multiply_adds: self.multiply_adds - other.multiply_adds,
+            exponentials: self.exponentials - other.exponentials,
+            sines_cosines: self.sines_cosines - other.sines_cosines,
+            powers: self.powers - other.powers,
         }
     }
 }
@@ -170,14 +183,14 @@ impl Scope {
     /// Runs `f` as a part of this count, on whatever thread.
     ///
     /// Callers do so where nothing is counted too: a thread that waits for its own work may have taken up
-    /// somebody else's.
+    /// another caller's.
     pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
         let _before = Restore(CURRENT.replace(self.0.clone()));
         f()
     }
 }
 
-/// Puts back what was counted before, after a panic too.
+/// Restores the count that ran before when it is dropped, so after a panic too.
 struct Restore(Option<Arc<Counter>>);
 
 impl Drop for Restore {
@@ -234,7 +247,7 @@ mod tests {
     fn counts_do_not_see_each_other() {
         let counts = parallel::map(40, |i| {
             let work = || parallel::map(i, |_| product(1, 2, 3)).len();
-            // Every other piece of work is not counted, on the threads that count the rest.
+            // The odd pieces of work are not counted, on the threads that count the even ones.
             if i % 2 == 0 {
                 return count(work).1;
             }

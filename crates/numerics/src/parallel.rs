@@ -17,12 +17,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Runs `f` while the other threads of the current pool stay awake between its parallel sections:
-/// for a training step or anything else of many short ones.
+/// Runs `f` while the other threads of the current pool stay awake between its parallel sections: for a
+/// training step, or other work with many short sections.
 ///
 /// A sleeping thread takes tens of microseconds to wake, and more on a virtual machine. One that
 /// finds nothing to do for five milliseconds sleeps after all. The price is the processor's time,
-/// which other programs get all the same if they ask for it. Results are what they are without.
+/// which other programs get all the same if they ask for it. Results do not change.
 ///
 /// ```
 /// use bochner_numerics::parallel::{awake, map};
@@ -57,7 +57,7 @@ fn look_for_work(over: &AtomicBool) {
     }
 }
 
-/// Even if what it is set after panics.
+/// A flag that is set after a panic too.
 struct SetWhenDropped<'a>(&'a AtomicBool);
 
 impl Drop for SetWhenDropped<'_> {

@@ -225,7 +225,7 @@ impl DropoutMask {
     }
 }
 
-/// Overwrites what is dropped of consecutive elements.
+/// Overwrites those of consecutive elements that are dropped.
 struct ReplaceDropped<'a, T> {
     dropout: DropoutMask,
     first: u64,

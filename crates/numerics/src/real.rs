@@ -6,7 +6,7 @@ use std::iter::Sum;
 
 /// A floating-point number: `f32` or `f64`.
 ///
-/// Sealed: the matrix kernels and the tolerance table know exactly these two.
+/// The trait is sealed: the matrix kernels and the tolerance table know exactly these two types.
 pub trait Real:
     Float
     + FloatConst

@@ -7,9 +7,9 @@
 use crate::elementary::max_norm;
 use crate::{Real, parallel};
 
-/// The exponent of the power of two by which something is divided before it is multiplied with others
-/// on a long way: zero if that is well in range, given the binary logarithms of the largest numbers of
-/// both, and otherwise one that leaves room for all that the others can be.
+/// The exponent of the power of two by which numbers are divided before they are multiplied with others:
+/// zero if their products are well in range, given the binary logarithms of the largest numbers of both,
+/// and otherwise one that leaves room for whatever the others are.
 pub fn unit<T: Real>(largest: f64, others: f64) -> i32 {
     let range = log2_range::<T>();
     if largest + others.max(0.0) < range / 2.0 {

@@ -269,8 +269,9 @@ mod tests {
 
     #[test]
     fn values_and_slopes_are_their_formulas() {
-        // More than a piece, and enough for several threads.
-        let x = numbers(300_000);
+        // More than a piece, and enough for several threads; at zero the slope is that below.
+        let mut x = numbers(300_000);
+        (x[0], x[20_000]) = (0.0, -0.0);
         for activation in ALL {
             let [mut y, mut z] = [x.clone(), x.clone()];
             activation.apply(&mut y);

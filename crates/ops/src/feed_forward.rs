@@ -36,7 +36,7 @@ pub struct HiddenLayer<T> {
 impl TwoLayers {
     /// Rectifies a piece of the hidden layer and drops from it.
     fn finish_hidden<T: Real>(&self, start: usize, piece: &mut [T]) {
-        instructions::run(Rectify(piece));
+        Activation::Relu.apply(piece);
         if let Some(mask) = &self.mask {
             mask.scale(start as u64, piece);
         }
@@ -109,18 +109,6 @@ impl<T: Real> Operation<T> for TwoLayers {
         });
         affine_vjp(x, w1, &dhidden, width, first);
         Ok(())
-    }
-}
-
-/// $\max(x, 0)$ that lets NaN through, so that it is noticed.
-struct Rectify<'a, T>(&'a mut [T]);
-
-impl<T: Real> Task for Rectify<'_, T> {
-    #[inline(always)]
-    fn run<A: Arithmetic>(self, _: A) {
-        for x in self.0 {
-            *x = if *x < T::zero() { T::zero() } else { *x };
-        }
     }
 }
 

@@ -22,7 +22,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 ///   step can be laid out once.
 /// * Outputs and gradients are written into a [`Slot`] that the caller gives. A slot may be a place that the
 ///   last step has used; a gradient that is there already is added to where it lives.
-/// * The caller says which gradients it wants. What belongs to a target, a mask or a frozen weight is never
+/// * The caller says which gradients it wants. The gradient of a target, a mask or a frozen weight is never
 ///   computed.
 /// * Operations and what they save are `Send + Sync`, and they see no tape: several may run at once, in any
 ///   order that their arrays allow.
@@ -56,7 +56,8 @@ pub trait Operation<T: Real>: Send + Sync + 'static {
     /// operation leaves untouched counts as a gradient of zero.
     ///
     /// # Errors
-    /// Only through a bug of the operation: no caller is left at this time who could act on an error.
+    /// The method fails only through a bug of the operation: no caller is left by then who could act on an
+    /// error.
     fn backward(
         &self,
         inputs: &[ArrayViewD<'_, T>],
@@ -100,7 +101,7 @@ impl<'a, T: Real> Slot<'a, T> {
         Self { values, len }
     }
 
-    /// The same place, for one of several parts that add up to its array.
+    /// The place once more, for one of several parts that add up to its array.
     pub fn reborrow(&mut self) -> Slot<'_, T> {
         Slot {
             values: &mut *self.values,
@@ -197,9 +198,9 @@ impl<'a, T: Real> Slot<'a, T> {
 /// Some rows of a [`Slot`].
 #[derive(Debug)]
 pub enum Piece<'a, T> {
-    /// They are written.
+    /// The rows are written.
     Empty(Unwritten<'a, T>),
-    /// They are added to.
+    /// The rows are added to.
     Full(&'a mut [T]),
 }
 
@@ -215,7 +216,7 @@ impl<'a, T: Real> Piece<'a, T> {
         }
     }
 
-    /// Writes or adds a product of two matrices; what stands there then.
+    /// Writes or adds a product of two matrices, and returns the piece.
     pub fn product<'b>(self, a: Mat<T>, b: impl Into<Right<'b, T>>) -> &'a mut [T] {
         match self {
             Self::Empty(piece) => piece.product(a, b),

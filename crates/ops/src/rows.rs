@@ -131,15 +131,14 @@ pub fn sum<T: Real>(n: usize, f: impl Fn(usize) -> T) -> T {
 
 /// The place of the first element that is NaN or infinite.
 pub fn first_not_finite<T: Real>(values: &[T]) -> Option<usize> {
-    // A norm is found in whole registers, which a search is not, and there is hardly ever anything
-    // to search for.
+    // A norm is taken in whole registers, a search is not, and there is hardly ever an element to find.
     if parallel::max_norm(values).is_finite() {
         return None;
     }
     values.iter().position(|x| !x.is_finite())
 }
 
-/// Few rows still fill eight threads, many rows keep a block in the cache.
+/// Rows of a block: few rows still fill eight threads, and a block of many rows stays in the cache.
 pub(crate) fn block_rows(rows: usize) -> usize {
     rows.div_ceil(PARTS).next_multiple_of(32).min(BLOCK)
 }

@@ -1,18 +1,19 @@
-//! Finite differences for operations.
+//! Forward and backward passes of operations for tests, and finite differences.
 
 use crate::{Operation, Slot};
-use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+use bochner_numerics::check::{assert_gradient, random};
+use bochner_numerics::{Real, relative_error};
 use ndarray::{ArrayD, ArrayViewD, IxDyn};
 
 /// Outputs and saved values of a forward pass.
-pub(crate) fn run<O: Operation<f64>>(
+pub(crate) fn run<T: Real, O: Operation<T>>(
     operation: &O,
-    inputs: &[ArrayD<f64>],
-) -> (Vec<ArrayD<f64>>, O::Saved) {
-    let views: Vec<ArrayViewD<f64>> = inputs.iter().map(|x| x.view()).collect();
+    inputs: &[ArrayD<T>],
+) -> (Vec<ArrayD<T>>, O::Saved) {
+    let views: Vec<ArrayViewD<T>> = inputs.iter().map(|x| x.view()).collect();
     let shapes: Vec<&[usize]> = inputs.iter().map(|x| x.shape()).collect();
     let shapes = operation.output_shapes(&shapes).unwrap();
-    let mut outputs: Vec<Vec<f64>> = shapes.iter().map(|_| Vec::new()).collect();
+    let mut outputs: Vec<Vec<T>> = shapes.iter().map(|_| Vec::new()).collect();
     let slots = outputs.iter_mut().zip(&shapes);
     let slots = slots.map(|(values, shape)| Slot::new(values, shape.iter().product()));
     let saved = operation.forward(&views, slots.collect()).unwrap();
@@ -23,17 +24,17 @@ pub(crate) fn run<O: Operation<f64>>(
 }
 
 /// Gradients along the inputs that are wanted, added to what `start` holds.
-pub(crate) fn pull_back<O: Operation<f64>>(
+pub(crate) fn pull_back<T: Real, O: Operation<T>>(
     operation: &O,
-    inputs: &[ArrayD<f64>],
+    inputs: &[ArrayD<T>],
     saved: &O::Saved,
-    cotangents: &[ArrayD<f64>],
-    mut start: Vec<Option<Vec<f64>>>,
-) -> Vec<Option<Vec<f64>>> {
-    let views: Vec<ArrayViewD<f64>> = inputs.iter().map(|x| x.view()).collect();
-    let cotangents: Vec<ArrayViewD<f64>> = cotangents.iter().map(|x| x.view()).collect();
+    cotangents: &[ArrayD<T>],
+    mut start: Vec<Option<Vec<T>>>,
+) -> Vec<Option<Vec<T>>> {
+    let views: Vec<ArrayViewD<T>> = inputs.iter().map(|x| x.view()).collect();
+    let cotangents: Vec<ArrayViewD<T>> = cotangents.iter().map(|x| x.view()).collect();
     let slots = start.iter_mut().zip(inputs);
-    let slots = slots.map(|(values, x)| values.as_mut().map(|values| Slot::new(values, x.len())));
+    let slots = slots.map(|(values, x)| Some(Slot::new(values.as_mut()?, x.len())));
     let slots = slots.collect();
     operation
         .backward(&views, saved, &cotangents, slots)
@@ -41,58 +42,34 @@ pub(crate) fn pull_back<O: Operation<f64>>(
     start
 }
 
-/// Standard normal arrays.
-pub(crate) fn random(shapes: &[&[usize]]) -> Vec<ArrayD<f64>> {
-    let mut stream = Seed::new(1).stream("inputs");
-    let array = |shape: &&[usize]| {
-        ArrayD::from_shape_simple_fn(IxDyn(shape), || standard_normal(&mut stream))
-    };
-    shapes.iter().map(array).collect()
-}
-
 /// Fails unless the gradients along inputs of these shapes are those of finite differences; each also alone,
 /// and added to what is there.
 #[track_caller]
 pub(crate) fn gradients_are_right<O: Operation<f64>>(operation: O, shapes: &[&[usize]]) {
-    gradients_at_are_right(operation, random(shapes), shapes.len());
-}
-
-/// [`gradients_are_right`] at these inputs, along the first `trained` of them.
-#[track_caller]
-pub(crate) fn gradients_at_are_right<O: Operation<f64>>(
-    operation: O,
-    inputs: Vec<ArrayD<f64>>,
-    trained: usize,
-) {
+    let arrays = |purpose: &str, shapes: &[&[usize]]| -> Vec<ArrayD<f64>> {
+        let named = shapes.iter().enumerate();
+        let named = named.map(|(i, shape)| random(IxDyn(shape), &format!("{purpose} {i}")));
+        named.collect()
+    };
+    let inputs = arrays("input", shapes);
     let (outputs, saved) = run(&operation, &inputs);
-    let mut stream = Seed::new(2).stream("cotangents");
-    let cotangents: Vec<_> = outputs
-        .iter()
-        .map(|y| y.mapv(|_| standard_normal(&mut stream)))
-        .collect();
-    let wanted = |i: usize| (i < trained).then(Vec::new);
-    let all = (0..inputs.len()).map(wanted).collect();
+    let shapes: Vec<&[usize]> = outputs.iter().map(|y| y.shape()).collect();
+    let cotangents = arrays("cotangent", &shapes);
+    let all = vec![Some(Vec::new()); inputs.len()];
     let all = pull_back(&operation, &inputs, &saved, &cotangents, all);
-    for (i, gradient) in all.iter().enumerate().take(trained) {
-        let gradient = gradient.as_ref().unwrap();
-        let shape = inputs[i].raw_dim();
-        let value = |at: &[f64]| {
+    for (i, gradient) in all.into_iter().enumerate() {
+        let gradient = gradient.unwrap();
+        let shaped = ArrayD::from_shape_vec(inputs[i].raw_dim(), gradient.clone()).unwrap();
+        assert_gradient(&shaped, &inputs[i], |at| {
             let mut inputs = inputs.clone();
-            inputs[i] = ArrayD::from_shape_vec(shape.clone(), at.to_vec()).unwrap();
-            let (outputs, _) = run(&operation, &inputs);
-            let products = outputs
-                .iter()
-                .zip(&cotangents)
-                .map(|(y, dy)| (y * dy).sum());
-            products.sum()
-        };
-        let at: Vec<f64> = inputs[i].iter().copied().collect();
-        let error = relative_error(gradient, &finite_difference(&at, value));
-        assert!(error < 1e-7, "input {i}: relative error {error:e}");
+            inputs[i] = at.to_owned();
+            let outputs = run(&operation, &inputs).0.into_iter().zip(&cotangents);
+            outputs.map(|(y, dy)| (y * dy).sum()).sum()
+        });
 
         let start: Vec<f64> = (0..gradient.len()).map(|j| j as f64).collect();
-        let sum: Vec<f64> = start.iter().zip(gradient).map(|(a, b)| a + b).collect();
-        for (before, after) in [(Vec::new(), gradient.clone()), (start, sum)] {
+        let sum: Vec<f64> = start.iter().zip(&gradient).map(|(a, b)| a + b).collect();
+        for (before, after) in [(Vec::new(), gradient), (start, sum)] {
             let mut one = vec![None; inputs.len()];
             one[i] = Some(before);
             let one = pull_back(&operation, &inputs, &saved, &cotangents, one);

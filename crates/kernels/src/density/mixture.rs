@@ -19,7 +19,7 @@ use std::f64::consts::{LN_2, TAU};
 /// For [`Cosine::Product`] every coordinate is mirrored on its own: each factor of the Gaussian is
 /// the mean over both signs.
 ///
-/// Made by [`Stationary::density`](crate::Stationary::density) of the kernel.
+/// [`Stationary::density`](crate::Stationary::density) of the kernel makes it.
 ///
 /// # Numerics
 /// Logarithms of sums are taken with the largest term factored out.
@@ -54,7 +54,7 @@ impl<T: Real> MixtureDensity<T> {
             left -= share;
             left < 0.0
         });
-        // Nothing is left over but the rounding of the shares.
+        // Only the rounding errors of the shares can be left over.
         found.unwrap_or(self.shares.len() - 1)
     }
 

@@ -1,4 +1,4 @@
-//! Spectral densities in closed form: what a stationary kernel is the Fourier transform of.
+//! Spectral densities in closed form: a stationary kernel is the Fourier transform of its density.
 
 mod gaussian;
 mod mixture;

@@ -12,11 +12,11 @@ use rand::RngCore;
 /// (before the lengthscales of the dimensions are put in).
 ///
 /// A block's directions are a uniformly distributed rotation; the norms are drawn anew, as those
-/// of $d$ normal numbers, so that every single frequency has the kernel's own density. Being
-/// spread out evenly, the directions of a block repeat each other less than independent ones.
+/// of $d$ normal numbers, so that every single frequency has the kernel's own density. The
+/// directions of a block are spread out evenly, so they repeat each other less than independent ones.
 ///
 /// # Errors
-/// As [`random_features`](crate::random_features).
+/// The errors of [`random_features`](crate::random_features).
 ///
 /// # Numerics
 /// The mean is the kernel, as for independent draws; the variance is smaller, the more so the
@@ -67,7 +67,7 @@ fn rotation(width: usize, rng: &mut dyn RngCore) -> Vec<Vec<f64>> {
     let mut rows: Vec<Vec<f64>> = Vec::with_capacity(width);
     for _ in 0..width {
         let mut row = normal_vector(width, rng).1;
-        // Once more against what rounding left: twice is enough.
+        // The second pass removes what rounding left of the first; two are enough.
         for _ in 0..2 {
             rows.iter().for_each(|other| remove(other, &mut row));
             normalise(&mut row);

@@ -27,7 +27,7 @@ impl<T: Real> RandomFeatures<T> {
     /// The approximate Gram matrix, `[N, N']`.
     ///
     /// # Errors
-    /// As [`kernel_matrix`].
+    /// The errors of [`kernel_matrix`].
     pub fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
         Ok(kernel_matrix(x, y, &self.points())?.mapv_into(|f| self.variance * f))
     }

@@ -10,9 +10,9 @@ use bochner_numerics::argument::{self, ArgumentError};
 
 /// A kernel of the difference alone whose spectral density has a closed form.
 ///
-/// [`Expsin`](crate::Expsin) is not among them: its spectrum is discrete, and has no density. Nor
-/// are compositions: the features of a multiple have its `variance` for a factor, those of a sum
-/// are the features of its parts side by side.
+/// [`Expsin`](crate::Expsin) is not one: its spectrum is discrete, and has no density. Compositions are not
+/// either: the features of a multiple have its `variance` for a factor, those of a sum are the features of
+/// its parts side by side.
 ///
 /// # Example
 /// ```
@@ -86,7 +86,7 @@ impl<T: Real> Stationary<T> for SpectralMixture<T> {
 /// alone promises the first only. With $l^2 = \sqrt d$ it is the similarity of softmax attention.
 ///
 /// # Errors
-/// As [`Stationary::density`].
+/// The errors of [`Stationary::density`].
 ///
 /// # Numerics
 /// At finite $R$, $f_S^2$ is larger on average than its limit by $f_S$'s variance, about

@@ -78,9 +78,9 @@ pub(super) fn for_each_block<T: Real>(
     }
 }
 
-/// Replaces the angles that overflowed by what is beside whole turns; beyond the range of `f64`, where
-/// rounding has long left nothing of a phase, by those of smaller numbers. What was not finite makes
-/// its angles NaN.
+/// Replaces the angles that overflowed by their phases. Beyond the range of `f64`, where rounding has long
+/// left nothing of a phase, it takes the phases of smaller numbers. The angles of inputs and points that are
+/// not finite become NaN.
 #[cold]
 fn turn_back<T: Real>(x: Mat<T>, points: Mat<T>, angles: &mut [T]) {
     let count = points.shape().0;

@@ -69,7 +69,7 @@ pub struct KernelMatrixGradients<T> {
 /// `cotangent` is `[Tx, Ty]`. With `y = x` the whole gradient along `x` is the sum of the two.
 ///
 /// # Errors
-/// As [`kernel_matrix`], and [`Error::Argument`] if `cotangent` does not fit.
+/// The errors of [`kernel_matrix`], and [`Error::Argument`] if `cotangent` does not fit.
 pub fn kernel_matrix_vjp<T: Real>(
     x: ArrayView2<T>,
     y: ArrayView2<T>,

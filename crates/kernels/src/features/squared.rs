@@ -19,10 +19,10 @@ use ndarray::{Array2, ArrayView2, Zip};
 /// `x` is `[Tx, d]`, `y` is `[Ty, d]`, the result `[Tx, Ty]`.
 ///
 /// # Errors
-/// As [`kernel_matrix`].
+/// The errors of [`kernel_matrix`].
 ///
 /// # Numerics
-/// Between 0 and 1 up to rounding; time as [`kernel_matrix`].
+/// The values lie between 0 and 1 up to rounding; they take the time of [`kernel_matrix`].
 ///
 /// # Reference
 /// Song, Jung, Kim, Moon, *Implicit Kernel Attention*, AAAI 2021, equations 13 and 16.
@@ -58,7 +58,7 @@ pub fn squared_kernel_matrix<T: Real>(
 /// `cotangent` is `[Tx, Ty]`.
 ///
 /// # Errors
-/// As [`kernel_matrix`], and [`Error::Argument`] if `cotangent` does not fit.
+/// The errors of [`kernel_matrix`], and [`Error::Argument`] if `cotangent` does not fit.
 pub fn squared_kernel_matrix_vjp<T: Real>(
     x: ArrayView2<T>,
     y: ArrayView2<T>,

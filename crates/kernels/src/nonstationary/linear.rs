@@ -1,4 +1,4 @@
-//! The inner product.
+//! The linear kernel.
 
 use crate::Error;
 use crate::kernel::{
@@ -42,7 +42,7 @@ pub struct Linear<T> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinearConfig<T> {
-    /// Positive.
+    /// The lengthscales, positive.
     pub lengthscale: Lengthscale<T>,
 }
 
@@ -169,7 +169,7 @@ mod tests {
         let lengthscale = Lengthscale::PerDimension(vec![1.0, 2.0]);
         let kernel = LinearConfig { lengthscale }.build().unwrap();
         let (x, y) = (array![[1.0, 2.0], [0.0, 4.0]], array![[3.0, -2.0]]);
-        // The second input in column-major order.
+        // The first inputs stand in column-major order.
         let k = kernel.gram(x.t().to_owned().t(), y.view()).unwrap();
         assert_eq!(k, array![[2.0], [-2.0]]);
     }

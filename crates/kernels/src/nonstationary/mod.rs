@@ -1,4 +1,4 @@
-//! Kernels of where two points lie, not only of their difference.
+//! Kernels that see where two points lie, not only their difference.
 
 mod linear;
 

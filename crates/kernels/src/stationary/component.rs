@@ -17,7 +17,7 @@ pub(super) struct Component<'a, T> {
 
 /// The envelope and the oscillation of a term at N differences.
 pub(super) struct Parts<T> {
-    /// N, or one where there is nothing: the length of a row.
+    /// The length of a row: N, or one if there are no differences.
     count: usize,
     /// `[N]`.
     envelope: Vec<T>,
@@ -56,7 +56,7 @@ impl<T: Real> Parts<T> {
                 *phase += t * mean;
             }
         }
-        // These factors come last: times a parameter they could overflow where a difference is zero.
+        // The constant factors come last: times a parameter they could overflow where a difference is zero.
         let steepness = -turn * T::PI();
         self.envelope.iter_mut().for_each(|x| *x *= steepness);
         self.phases.iter_mut().for_each(|x| *x *= turn);

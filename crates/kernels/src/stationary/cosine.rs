@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The oscillation of a component of a [`SpectralMixture`](super::SpectralMixture), $C$ as a
 /// function of the phases $\vartheta_n = 2 \pi t_n \mu_n$.
 ///
-/// On the line the two are the same.
+/// The two forms agree for inputs of one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Cosine {
     /// $C = \cos \sum_n \vartheta_n$, the Fourier transform of a mixture of Gaussians at

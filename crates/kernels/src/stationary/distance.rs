@@ -1,7 +1,7 @@
 //! Kernels that see only a scaled distance: pairs, and the gradients through it.
 //!
 //! The squared distance is summed from differences, not expanded into $|x|^2 + |y|^2 - 2 x \cdot y$
-//! and left to one matrix product: the expansion loses all digits of a small distance, and the
+//! for one matrix product: the expansion loses all digits of a small distance, and the
 //! kernels that are not smooth at zero take its root.
 
 use crate::Error;

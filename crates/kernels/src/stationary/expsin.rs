@@ -67,16 +67,6 @@ impl<T: Real> ExpsinConfig<T> {
 }
 
 impl<T: Real> Expsin<T> {
-    /// The distance after which the kernel repeats itself.
-    pub fn period(&self) -> T {
-        self.period
-    }
-
-    /// How different two points of a period are.
-    pub fn lengthscale(&self) -> T {
-        self.lengthscale
-    }
-
     /// The sine of half a turn per period, at the squared distance `s`.
     fn sine(&self, s: T) -> T {
         (T::PI() * s.sqrt() / self.period).sin()
@@ -178,7 +168,7 @@ impl<T: Real> Kernel<T> for Expsin<T> {
     }
 }
 
-/// Distances as they are.
+/// The lengthscale that leaves distances as they are.
 fn plain<T: Real>() -> Lengthscale<T> {
     Lengthscale::Shared(T::one())
 }
@@ -224,8 +214,8 @@ mod tests {
         assert!((vjp.unwrap().x[[0, 0]] / (-curvature * 1e-9) - 1.0).abs() < 1e-7);
     }
 
-    /// Four corners of a square whose side is one period: neighbours are as like as can be, and
-    /// what lies across, 1.41 periods away, is not.
+    /// At the corners of a square whose side is one period, neighbours are as like as can be, and opposite
+    /// corners, 1.41 periods apart, are not.
     #[test]
     fn in_the_plane_it_is_not_positive_semi_definite() {
         let config = ExpsinConfig {

@@ -45,7 +45,7 @@ pub struct Matern<T> {
 pub struct MaternConfig<T> {
     /// How often functions under the kernel can be differentiated.
     pub smoothness: Smoothness,
-    /// Positive.
+    /// The lengthscales, positive.
     pub lengthscale: Lengthscale<T>,
 }
 

@@ -40,7 +40,7 @@ pub struct Rbf<T> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RbfConfig<T> {
-    /// Positive.
+    /// The lengthscales, positive.
     pub lengthscale: Lengthscale<T>,
 }
 

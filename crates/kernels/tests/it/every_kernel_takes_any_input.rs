@@ -1,4 +1,4 @@
-//! What the layout, the precision and the number of the inputs may do to a kernel: nothing.
+//! A kernel does not depend on the layout, the precision and the number of its inputs.
 
 use crate::kernels::{Boxed, with_compositions};
 use bochner_kernels::{ExpsinConfig, GramGradients};
@@ -16,7 +16,7 @@ fn all<T: Real>() -> Vec<Boxed<T>> {
     all
 }
 
-/// The same matrix in column-major order.
+/// A copy in column-major order.
 fn turned(x: &Array2<f64>) -> Array2<f64> {
     x.t().as_standard_layout().into_owned().reversed_axes()
 }

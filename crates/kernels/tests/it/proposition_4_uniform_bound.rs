@@ -115,7 +115,7 @@ proptest! {
         prop_assert!(setting.largest_error(enough, Seed::new(seed)) < error);
     }
 
-    /// The formula's own numbers, constants included.
+    /// The probability is the formula's, constants included.
     #[test]
     fn the_probability_is_as_stated(
         setting in setting(),
@@ -186,7 +186,7 @@ fn without_the_condition_the_bound_is_false() {
     assert!(error > bound.largest_error());
     let refused = bound.probability(error, count);
     assert!(matches!(refused, Err(Error::Argument(refused)) if refused.name() == "error"));
-    // Where it does speak, it does not claim what is not so.
+    // At the largest error that it allows, the bound claims nothing.
     assert_eq!(
         bound.probability(bound.largest_error(), count).unwrap(),
         1.0

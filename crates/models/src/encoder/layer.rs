@@ -5,8 +5,7 @@ use super::{Encoded, Sequences};
 use crate::Error;
 use bochner_attention::{Attention, Mask, MultiHead, MultiHeadConfig, Pass, Variant};
 use bochner_nn::{
-    Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameter, ParameterMut,
-    Parameters, TapeInputs, join, record,
+    Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters, TapeInputs, record,
 };
 use bochner_numerics::Seed;
 use bochner_ops::{Activation, Mode};
@@ -151,22 +150,5 @@ impl<E: Element> EncoderLayer<E> {
 }
 
 impl<E: Element> Parameters<E> for EncoderLayer<E> {
-    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
-        self.attention.for_each(&join(prefix, "attention"), f);
-        self.attention_norm
-            .for_each(&join(prefix, "attention_norm"), f);
-        self.feed_forward.for_each(&join(prefix, "feed_forward"), f);
-        self.feed_forward_norm
-            .for_each(&join(prefix, "feed_forward_norm"), f);
-    }
-
-    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
-        self.attention.for_each_mut(&join(prefix, "attention"), f);
-        self.attention_norm
-            .for_each_mut(&join(prefix, "attention_norm"), f);
-        self.feed_forward
-            .for_each_mut(&join(prefix, "feed_forward"), f);
-        self.feed_forward_norm
-            .for_each_mut(&join(prefix, "feed_forward_norm"), f);
-    }
+    bochner_nn::visit_fields!(E: attention, attention_norm, feed_forward, feed_forward_norm);
 }

@@ -109,7 +109,11 @@ fn the_filling_word_changes_no_bit_and_is_not_learned_from() {
         let model = classifier(variant.clone());
         for pass in [training(), evaluation()] {
             let one = Outcome::of(&model, 6, 0, pass);
-            assert!(one.of_word(3).iter().any(|g| *g != 0.0), "{}", variant.name());
+            assert!(
+                one.of_word(3).iter().any(|g| *g != 0.0),
+                "{}",
+                variant.name()
+            );
             assert_eq!(one.of_word(0), [0.0; WIDTH], "{}", variant.name());
             // Word 3 is in the sentences, too: all of its gradient comes from its own places.
             for filler in [1, 2, 3] {

@@ -70,7 +70,7 @@ pub(super) fn encode<E: Element>(
         (name.as_str(), view.expect("as many bytes as the shape"))
     });
     let metadata = HashMap::from([(KEY.to_string(), header)]);
-    // Only a header above the format's limit is refused, so only too large an `extra`.
+    // The format refuses only a header above its limit, which takes a very large `extra`.
     let bytes = safetensors::serialize(views, Some(metadata));
     let mut bytes = bytes.map_err(|error| CheckpointError::Io {
         doing: "write",
@@ -304,7 +304,7 @@ pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Checkpoi
     let temporary = beside(path);
     let result = write_and_move(&temporary, path, bytes);
     if result.is_err() {
-        // The first error is the one to report; what is left behind is only a stray file.
+        // The first error is reported; if removing fails too, only a stray file is left behind.
         let _ = fs::remove_file(&temporary);
     }
     result.map_err(|source| CheckpointError::Io {

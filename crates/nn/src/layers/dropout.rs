@@ -61,7 +61,7 @@ impl Dropout {
     /// The output; one operation on the tape, or none in evaluation.
     ///
     /// # Errors
-    /// [`Error::Argument`] if `x` has no elements, or dfdx has written a rate that is none.
+    /// [`Error::Argument`] if `x` has no elements, or dfdx has written a rate that is out of range.
     pub fn apply<S, E, T>(
         &self,
         x: Tensor<S, E, Cpu, T>,

@@ -2,8 +2,7 @@
 
 use super::dropout::device_mode;
 use super::{EndsWith, Linear};
-use crate::parameters::{Parameter, ParameterMut, Parameters, join};
-use crate::{Element, Error, TapeInputs, record_one};
+use crate::{Element, Error, Parameters, TapeInputs, record_one};
 use bochner_numerics::argument;
 use bochner_ops::{Activation, Mode, TwoLayers, dropout_mask};
 use dfdx::dtypes::Dtype;
@@ -121,15 +120,7 @@ impl<I: Dim, H: Dim, O: Dim, E: Element> FeedForward<I, H, O, E> {
 }
 
 impl<I: Dim, H: Dim, O: Dim, E: Element> Parameters<E> for FeedForward<I, H, O, E> {
-    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
-        self.first.for_each(&join(prefix, "first"), f);
-        self.second.for_each(&join(prefix, "second"), f);
-    }
-
-    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
-        self.first.for_each_mut(&join(prefix, "first"), f);
-        self.second.for_each_mut(&join(prefix, "second"), f);
-    }
+    crate::visit_fields!(E: first, second);
 }
 
 impl<I, H, O, E, S> Module<Tensor<S, E, Cpu, NoneTape>> for FeedForward<I, H, O, E>

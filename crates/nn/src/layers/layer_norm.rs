@@ -2,8 +2,7 @@
 
 use super::initial::{count, draws};
 use super::{Dropout, EndsWith};
-use crate::parameters::{Parameter, ParameterMut, Parameters, join};
-use crate::{Element, Error, TapeInputs, record_one};
+use crate::{Element, Error, Parameters, TapeInputs, record_one};
 use bochner_ops::{Mode, Normalise, ResidualNorm, dropout_mask};
 use dfdx::dtypes::Dtype;
 use dfdx::nn::tensor_collection::{ModuleVisitor, ScalarOptions, TensorCollection, TensorOptions};
@@ -116,15 +115,7 @@ impl<N: Dim, E: Element> LayerNorm<N, E> {
 }
 
 impl<N: Dim, E: Element> Parameters<E> for LayerNorm<N, E> {
-    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
-        self.gamma.for_each(&join(prefix, "gamma"), f);
-        self.beta.for_each(&join(prefix, "beta"), f);
-    }
-
-    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
-        self.gamma.for_each_mut(&join(prefix, "gamma"), f);
-        self.beta.for_each_mut(&join(prefix, "beta"), f);
-    }
+    crate::visit_fields!(E: gamma, beta);
 }
 
 impl<N: Dim, E: Dtype, D: Storage<E>> NonMutableModule for LayerNorm<N, E, D> {}

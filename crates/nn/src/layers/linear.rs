@@ -2,8 +2,7 @@
 
 use super::EndsWith;
 use super::initial::{UniformWithin, tensor};
-use crate::parameters::{Parameter, ParameterMut, Parameters, join};
-use crate::{Element, Error, TapeInputs, record_one};
+use crate::{Element, Error, Parameters, TapeInputs, record_one};
 use bochner_ops::Affine;
 use dfdx::dtypes::Dtype;
 use dfdx::nn::tensor_collection::{ModuleVisitor, TensorCollection, TensorOptions};
@@ -89,15 +88,7 @@ impl<I: Dim, O: Dim, E: Element> Linear<I, O, E> {
 }
 
 impl<I: Dim, O: Dim, E: Element> Parameters<E> for Linear<I, O, E> {
-    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
-        self.weight.for_each(&join(prefix, "weight"), f);
-        self.bias.for_each(&join(prefix, "bias"), f);
-    }
-
-    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
-        self.weight.for_each_mut(&join(prefix, "weight"), f);
-        self.bias.for_each_mut(&join(prefix, "bias"), f);
-    }
+    crate::visit_fields!(E: weight, bias);
 }
 
 impl<I: Dim, O: Dim, E: Dtype, D: Storage<E>> NonMutableModule for Linear<I, O, E, D> {}

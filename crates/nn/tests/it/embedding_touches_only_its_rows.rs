@@ -166,7 +166,7 @@ fn a_gradient_that_is_not_finite_is_found_in_its_row() {
         );
         assert_eq!(table.row(3), before);
     }
-    // Through the tape: the vector of one word is differentiated at infinity.
+    // The gradient of the tape is infinite for the vector of one word.
     let words = Cpu::default().tensor_from_vec(vec![5], (1, 1));
     let y = table
         .apply(words.trace(alloc_gradients(&table).unwrap()))

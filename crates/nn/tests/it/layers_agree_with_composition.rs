@@ -2,10 +2,10 @@
 
 use crate::common::{close, random, values};
 use bochner_nn::{
-    Dropout, Error, FeedForward, FeedForwardConfig, LayerNorm, Linear, builders, cross_entropy,
+    Dropout, FeedForward, FeedForwardConfig, LayerNorm, Linear, builders, cross_entropy,
     cross_entropy_of, mean_over_time, mean_squared_error,
 };
-use bochner_numerics::{ArgumentError, Seed, Stream};
+use bochner_numerics::{Seed, Stream};
 use bochner_ops::{Activation, Mode, Rows};
 use dfdx::nn::modules::{LayerNorm1D, Linear as DfdxLinear};
 use dfdx::prelude::*;
@@ -130,16 +130,6 @@ fn layer_norm_of_a_residual_branch() {
         residual_norm_agrees!(f32, 1e-4, rate);
         residual_norm_agrees!(f64, 1e-12, rate);
     }
-    let layer: LayerNorm<usize, f64> = LayerNorm::try_new(&Cpu::default(), 5).unwrap();
-    let (dropout, mode) = (Dropout::new(0.4).unwrap(), Mode::Training(Seed::new(4)));
-    let longer = random((4, 6), "longer");
-    assert!(
-        layer
-            .apply_residual(longer.clone(), longer, dropout, mode)
-            .is_err()
-    );
-    let (x, longer) = (random((4, 5), "x"), random((5, 5), "longer"));
-    assert!(layer.apply_residual(x, longer, dropout, mode).is_err());
 }
 
 #[test]
@@ -159,9 +149,7 @@ fn mean_of_a_sequence() {
     let lengths = Some(&[1, 4, 3][..]);
     let want = values(&mean_over_time(x.clone(), lengths).unwrap());
     assert_eq!(values(&mean_over_time(padded, lengths).unwrap()), want);
-    for wrong in [&[1, 4][..], &[0, 1, 1], &[1, 5, 1]] {
-        assert!(mean_over_time(x.clone(), Some(wrong)).is_err());
-    }
+    assert!(mean_over_time(x, Some(&[1, 4])).is_err());
 }
 
 macro_rules! feed_forward_agrees {
@@ -282,28 +270,9 @@ macro_rules! cross_entropy_agrees {
 fn cross_entropy_of_labels() {
     cross_entropy_agrees!(f32, 1e-5);
     cross_entropy_agrees!(f64, 1e-12);
-}
-
-#[test]
-fn extreme_logits_have_a_loss_and_a_gradient() {
-    let logits = Cpu::default().tensor([[3e38_f32, -3e38], [1e4, 0.0]]);
-    let loss = cross_entropy(logits.leaky_trace(), &[0, 1]).unwrap();
-    assert_eq!(loss.array(), 5e3);
-    let gradient = loss.backward().get(&logits).array();
-    assert_eq!(gradient, [[0.0, 0.0], [0.5, -0.5]]);
-}
-
-#[test]
-fn labels_that_are_no_class_are_refused() {
     let logits = random::<f32, _>((2, 3), "logits");
-    let error = cross_entropy(logits.clone(), &[0, 3]).unwrap_err();
-    assert!(matches!(
-        error,
-        Error::Argument(ArgumentError::Index { got: 3, len: 3, .. })
-    ));
     assert!(cross_entropy(logits.clone(), &[0]).is_err());
-    let error = cross_entropy_of(logits, &[(2, 0)]).unwrap_err();
-    assert!(error.to_string().contains("the labelled rows"), "{error}");
+    assert!(cross_entropy_of(logits, &[(2, 0)]).is_err());
 }
 
 #[test]

@@ -4,7 +4,6 @@ mod bridge_agrees_with_dfdx;
 mod common;
 mod damaged_checkpoints_are_refused;
 mod embedding_touches_only_its_rows;
-mod layer_norm_of_any_finite_row;
 mod layers_agree_with_composition;
 mod resuming_changes_nothing;
 mod threads_change_nothing;

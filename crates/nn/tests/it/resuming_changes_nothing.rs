@@ -1,9 +1,8 @@
 //! A run that is stopped, saved, loaded and continued ends with the same bits as one that is not.
 
 use bochner_nn::{
-    Adam, AdamState, Checkpoint, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameter,
-    ParameterMut, Parameters, Progress, alloc_gradients, clip_by_norm, join, mean_squared_error,
-    zero_gradients,
+    Adam, AdamState, Checkpoint, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters,
+    Progress, alloc_gradients, clip_by_norm, mean_squared_error, zero_gradients,
 };
 use bochner_numerics::{Seed, Stream, StreamState, standard_normal};
 use bochner_ops::{Activation, AdamConfig, Mode, Rows};
@@ -55,15 +54,7 @@ impl<E: Element> Model<E> {
 }
 
 impl<E: Element> Parameters<E> for Model<E> {
-    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
-        self.norm.for_each(&join(prefix, "norm"), f);
-        self.layers.for_each(&join(prefix, "layers"), f);
-    }
-
-    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
-        self.norm.for_each_mut(&join(prefix, "norm"), f);
-        self.layers.for_each_mut(&join(prefix, "layers"), f);
-    }
+    bochner_nn::visit_fields!(E: norm, layers);
 }
 
 struct Run<E: Element> {

@@ -1,4 +1,4 @@
-//! What the tests measure errors with: units in the last place, against references of some
+//! The measure of errors in the tests: units in the last place, against references of some
 //! thirty digits.
 
 use super::block::{Blockwise, Map};

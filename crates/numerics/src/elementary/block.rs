@@ -13,7 +13,7 @@ pub(super) const BLOCK: usize = 32;
 /// The fixed size leaves the compiler no remainder to compute in another way, and the values in
 /// arrays of their own leave it no overlap to fear.
 pub(super) trait Blockwise<T, const N: usize> {
-    /// Must be `#[inline(always)]`, see [`Task::run`].
+    /// The values at each element. The function must be `#[inline(always)]`, see [`Task::run`].
     fn block<A: Arithmetic>(&self, x: &[T; BLOCK]) -> [[T; BLOCK]; N];
 
     /// Whether [`block`](Self::block) does not hold for `x`.
@@ -22,7 +22,7 @@ pub(super) trait Blockwise<T, const N: usize> {
         false
     }
 
-    /// The values where it does not.
+    /// The values where [`block`](Self::block) does not hold.
     fn beyond(&self, _x: T) -> [T; N] {
         unreachable!("nothing is beyond")
     }

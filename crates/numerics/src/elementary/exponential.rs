@@ -45,9 +45,9 @@ impl<T: Lane> Blockwise<T, 1> for Exponential {
 /// Numbers of the exponential.
 #[derive(Debug)]
 pub struct Constants<T: 'static> {
-    /// From here on downwards the result is zero.
+    /// The argument from which downwards the result is zero.
     lowest: T,
-    /// From here on upwards the result is infinite.
+    /// The argument from which upwards the result is infinite.
     highest: T,
     log2_e: T,
     /// $\ln 2$ in two parts, the first so short that its product with an exponent is exact.

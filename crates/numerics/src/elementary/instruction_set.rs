@@ -42,13 +42,13 @@ pub trait Task {
 /// Runs a task with the fastest instructions that this processor has.
 ///
 /// # Panics
-/// If the environment variable [`VARIABLE`] asks for instructions that there are not.
+/// If the environment variable [`VARIABLE`] asks for instructions that the processor lacks.
 pub fn run(task: impl Task) {
     InstructionSet::fastest().run(task);
 }
 
 /// The environment variable that asks for certain instructions: `avx512`, `avx2`, `neon` or
-/// `portable`, in upper or lower case. Meant for comparing them.
+/// `portable`, in upper or lower case. Tests and benchmarks compare instruction sets with it.
 pub const VARIABLE: &str = "BOCHNER_INSTRUCTIONS";
 
 /// The names of all instruction sets that this processor has, the fastest first.
@@ -59,7 +59,7 @@ pub fn available() -> impl Iterator<Item = &'static str> {
 /// The name of the instructions in use.
 ///
 /// # Panics
-/// As [`run`].
+/// The panic of [`run`].
 pub fn name() -> &'static str {
     InstructionSet::fastest().0.name()
 }
@@ -142,7 +142,7 @@ impl InstructionSet {
         }
     }
 
-    /// Panics, and says why once a thread: a pool's come here hundreds of times before they stop.
+    /// Panics; each thread prints the reason once, since a pool's threads come here hundreds of times.
     #[cold]
     fn refuse(reason: &str) -> ! {
         thread_local!(static TOLD: Cell<bool> = const { Cell::new(false) });

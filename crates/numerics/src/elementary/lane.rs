@@ -1,4 +1,4 @@
-//! What the algorithms have to know about a type.
+//! The constants and bits of a type that the algorithms need.
 
 use super::arithmetic::Arithmetic;
 use super::{exponential, logarithm, normal, power_of_two, trigonometry};
@@ -7,7 +7,7 @@ use num_traits::{Float, PrimInt, WrappingAdd, WrappingSub};
 
 /// The constants and bits of `f32` and `f64`.
 ///
-/// Functions instead of methods, so that nothing is added to what can be called on a
+/// The trait has functions instead of methods, so that nothing is added to what can be called on a
 /// [`Real`](crate::Real).
 pub trait Lane: Float + 'static {
     /// The unsigned integer of the same size.
@@ -26,7 +26,7 @@ pub trait Lane: Float + 'static {
     const SIGNIFICAND: usize;
     /// Bits of the whole number.
     const WIDTH: usize;
-    /// What is added to an exponent before it is stored.
+    /// The number that is added to an exponent before it is stored.
     const BIAS: Self::Bits;
     /// $1.5 \cdot 2^{\text{SIGNIFICAND}}$: adding it rounds to an integer, which then stands in the
     /// low bits.

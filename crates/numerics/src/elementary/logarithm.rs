@@ -1,4 +1,4 @@
-//! The natural logarithm, to more digits than the type has and to as many.
+//! The natural logarithm: in two parts, to more digits than the type has, and rounded to the type.
 
 use super::arithmetic::{Arithmetic, ordered_sum, polynomial};
 use super::block::{BLOCK, Blockwise, MapInPlace};

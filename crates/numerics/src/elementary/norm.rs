@@ -20,8 +20,8 @@ pub struct PNorm {
 /// Writes the p-norms of the rows of `x`, `width` entries each; $p > 0$.
 ///
 /// # Numerics
-/// In double precision, each power rounded to a multiple of $2^{-52}$ and these added without
-/// error: a row and its permutations have the same norm to the bit. A row that is not finite has
+/// Powers are taken in double precision, rounded to multiples of $2^{-52}$ and added without error: a row
+/// and its permutations have the same norm to the bit. A row that is not finite has
 /// the norm NaN.
 ///
 /// Only rows of more than 2048 entries take memory.
@@ -33,9 +33,9 @@ pub fn p_norms_into<T: Real>(x: &[T], width: usize, p: f64, out: &mut [PNorm]) {
     InstructionSet::fastest().run(Norms { x, width, p, out });
 }
 
-/// The maximum norm $|x|_\infty$: the largest absolute value, 0 of nothing; NaN if any number is.
+/// The maximum norm $|x|_\infty$: the largest absolute value, 0 without numbers; NaN if any number is.
 ///
-/// So all numbers are finite exactly if their maximum norm is.
+/// All numbers are finite exactly if their maximum norm is.
 pub fn max_norm<T: Real>(x: &[T]) -> T {
     let mut norm = T::zero();
     InstructionSet::fastest().run(MaxNorm { x, norm: &mut norm });
@@ -193,8 +193,8 @@ impl<T: Lane + Real> Powers<'_, T> {
         for ((out, x), norm) in rows.zip(self.x.chunks_exact(self.width)).zip(norms) {
             let scale = if norm.scale == 0.0 { 1.0 } else { norm.scale };
             let inverse = scale.recip();
-            // Faster than a quotient; no product is above one, and that of the largest is one. Rows that
-            // are not finite, or nearly not, have no inverse that is exact to half an ulp.
+            // A product is faster than a quotient; none is above one, and the largest entry's is one. Rows
+            // that are not finite, or nearly not, have no inverse that is exact to half an ulp.
             if inverse.is_normal() {
                 let of = |x| if x == scale { 1.0 } else { x * inverse };
                 each(x, out, |x| power(at_least(of(x))));
@@ -314,7 +314,7 @@ mod tests {
             assert_eq!(norms[1].scale, 1e-323);
             assert!((norms[1].sum - (1.0 + 0.5f64.powf(p))).abs() < 1e-15);
             assert!(norms[2..].iter().all(|norm| norm.sum.is_nan()));
-            // Nor is an infinite entry's power hidden.
+            // An infinite entry's power is not hidden either.
             let mut powers = [0.0; 8];
             signed_powers(rows.as_flattened(), &norms, p, 0.0, &[1.0; 4], &mut powers);
             assert_eq!(powers[..2], [1.0, -1.0], "p = {p}");

@@ -58,9 +58,9 @@ pub fn normal_quantile_in_place<T: Real>(u: &mut [T]) {
 /// Numbers of the normal distribution.
 #[derive(Debug)]
 pub struct Constants<T: 'static> {
-    /// From here on downwards the distribution function is zero.
+    /// The argument from which downwards the distribution function is zero.
     lowest: T,
-    /// Where $t = (a - c) / (a + c)$ vanishes.
+    /// The $c$ of $t = (a - c) / (a + c)$.
     ratio_center: T,
     /// $(1 + a) e^{a^2 / 2} \Phi(-a)$ in $t$: the tail without what makes it fall.
     ratio: &'static [T],
@@ -297,7 +297,7 @@ fn with_ends<T: Lane>(u: T, p: T, value: T) -> T {
     if u < half() { -x } else { x }
 }
 
-/// The smaller one of $u$ and $1 - u$; both are exact.
+/// The smaller one of $u$ and $1 - u$, which is exact.
 #[inline(always)]
 fn lesser_tail<T: Lane>(u: T) -> T {
     if u > half() { T::one() - u } else { u }

@@ -82,7 +82,7 @@ mod tests {
     use crate::Real;
     use crate::elementary::accuracy::{self, Pair, largest_error, log_uniform, on_every_set};
 
-    /// Over the bases between the bounds whose power is an ordinary number.
+    /// The largest error over the bases between the bounds whose power is an ordinary number.
     fn error<T: Lane + Real>(p: f64, from: f64, to: f64, logarithms: (f64, f64)) -> f64 {
         let mut x: Vec<T> = log_uniform(from, to, 3_000);
         x.retain(|x| (logarithms.0..logarithms.1).contains(&(p * x.as_f64().ln())));
@@ -105,7 +105,7 @@ mod tests {
                 assert!(error::<f64>(p, from, to, (-745.0, 709.7)) < 1.5);
             }
         }
-        // Where the logarithm of the significand is all there is and the exponent the largest.
+        // Bases between the roots of 1/2 and 2, whose exponent is zero, to the largest powers.
         for p in [-2e3, 2e3] {
             assert!(error::<f32>(p / 8.0, 0.71, 1.41, (-103.9, 88.7)) < 1.0);
             assert!(error::<f64>(p, 0.71, 1.41, (-745.0, 709.7)) < 1.5);

@@ -9,7 +9,7 @@ use num_traits::WrappingAdd;
 ///
 /// # Numerics
 /// The error is below 1.25 ulp (largest found: 1.12). Where the result would be below the smallest normal number it is zero,
-/// as it is at $-\infty$; above $x = 1$ it is anything. NaN stays NaN.
+/// as it is at $-\infty$; above $x = 1$ the result is meaningless. NaN stays NaN.
 #[inline(always)]
 pub fn exp2<T: Lane, A: Arithmetic>(x: T) -> T {
     let k = &T::POWER_OF_TWO;
@@ -18,7 +18,7 @@ pub fn exp2<T: Lane, A: Arithmetic>(x: T) -> T {
     let y = A::mul_add(polynomial::<T, A>(k.polynomial, r), r, T::one());
     // The shifted number's low bits are those of the exponent; all others fall out on the left.
     let power = T::of_bits(T::bits(y).wrapping_add(&(T::bits(shifted) << T::SIGNIFICAND)));
-    // What is no number fails both comparisons.
+    // NaN fails both comparisons.
     if x >= k.lowest {
         power
     } else if x < k.lowest {
@@ -31,7 +31,7 @@ pub fn exp2<T: Lane, A: Arithmetic>(x: T) -> T {
 /// Numbers of the power of two.
 #[derive(Debug)]
 pub struct Constants<T: 'static> {
-    /// Of the smallest normal number.
+    /// The binary logarithm of the smallest normal number.
     lowest: T,
     /// $(2^r - 1) / r$ for $|r| \le \tfrac12$.
     polynomial: &'static [T],
@@ -101,7 +101,7 @@ mod tests {
     fn the_ends_are_exact<T: Real>(lowest: f64) {
         let ends = [0.0, -0.0, -1.0, 1.0, lowest, lowest - 0.5, -1e30];
         let mut x = ends.map(T::of).to_vec();
-        // Any of the numbers that are none.
+        // A NaN with other bits.
         let other = T::of_bits(T::bits(T::nan()) | T::bits(T::of(1.1)) >> 3);
         x.extend([T::neg_infinity(), T::nan(), other]);
         for (set, [y]) in on_every_set(PowerOfTwo, &x) {

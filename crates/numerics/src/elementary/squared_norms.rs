@@ -27,7 +27,7 @@ pub struct SquaredNorms {
     rows: Vec<PNorm>,
 }
 
-/// Between one over this and this, a number times a power of a ratio is well in range.
+/// A factor between $1 / L$ and $L$, with $L$ this number, times a power of a ratio is well in range.
 const LARGE: f64 = 1e200;
 
 impl SquaredNorms {
@@ -41,7 +41,7 @@ impl SquaredNorms {
         Self { p, rows }
     }
 
-    /// What the norms of this many entries take: a division, then a square or a power.
+    /// The operations that the norms of this many entries take: a division, then a square or a power.
     pub fn cost(p: f64, entries: usize) -> Operations {
         let divisions = Operations::multiply_adds(entries);
         match p {
@@ -112,12 +112,12 @@ impl SquaredNorms {
         factors
     }
 
-    /// The smallest ratio of an entry to the largest of its row, as far as derivatives see.
+    /// The smallest ratio of an entry to the largest of its row that derivatives take into account.
     fn lowest(&self) -> f64 {
         if self.p < 1.0 { 1e-6 } else { 0.0 }
     }
 
-    /// In one exponential: a product that underflows times one that overflows would be NaN.
+    /// The derivative as one exponential: a product that underflows times one that overflows would be NaN.
     fn pull_back_by_logarithm(&self, row: usize, value: f64, cotangent: f64) -> f64 {
         if value == 0.0 {
             return 0.0;

@@ -11,7 +11,7 @@ use num_traits::{One, WrappingAdd, Zero};
 /// $\text{sin}_i = \sin x_i$ and $\text{cos}_i = \cos x_i$.
 ///
 /// # Numerics
-/// The error is below 1 ulp, close to the zeros too. Angles beyond $2^{17}$ (`f32`) or $2^{20}$
+/// The error is below 1 ulp, close to the zeros of both functions too. Angles beyond $2^{17}$ (`f32`) or $2^{20}$
 /// (`f64`) are left to the standard library, one at a time. Infinite angles and NaN give NaN.
 ///
 /// # Panics
@@ -123,9 +123,9 @@ pub(super) fn reduce_single<A: Arithmetic>(x: f32) -> Reduced<f32> {
     }
 }
 
-/// In the type's own digits.
+/// The reduction in the type's own digits.
 ///
-/// Exact but for the last step: the first remainder is a multiple of $2^{-24}$ below one, and of
+/// All steps but the last are exact: the first remainder is a multiple of $2^{-24}$ below one, and of
 /// every digit of the second product.
 #[inline(always)]
 fn reduce_single_fused<A: Arithmetic>(x: f32) -> Reduced<f32> {
@@ -141,7 +141,7 @@ fn reduce_single_fused<A: Arithmetic>(x: f32) -> Reduced<f32> {
     }
 }
 
-/// In double precision, whose digits leave enough for any angle up to the largest.
+/// The reduction in double precision, whose digits leave enough for any angle up to the largest.
 #[inline(always)]
 fn reduce_single_in_double<A: Arithmetic>(x: f32) -> Reduced<f32> {
     let x = f64::from(x);
@@ -156,7 +156,7 @@ fn reduce_single_in_double<A: Arithmetic>(x: f32) -> Reduced<f32> {
     }
 }
 
-/// With every rounding error carried along: a `f64` comes as close as $2^{-60}$ to a multiple of
+/// The reduction with every rounding error carried along: a `f64` comes as close as $2^{-60}$ to a multiple of
 /// $\pi / 2$.
 #[inline(always)]
 pub(super) fn reduce_double<A: Arithmetic>(x: f64) -> Reduced<f64> {
@@ -203,7 +203,7 @@ fn of_remainder<T: Lane, A: Arithmetic>(r: T, lost: T) -> (T, T) {
     let cosine = if A::FUSED {
         A::mul_add(z, A::mul_add(z, cosine, -half), T::one())
     } else {
-        // With what the difference of the first two terms loses.
+        // The bracket is what the difference of the first two terms loses.
         let near_one = T::one() - half * z;
         near_one + (z * z * cosine + ((T::one() - near_one) - half * z))
     };
@@ -230,7 +230,7 @@ mod tests {
         }
         let x: Vec<T> = log_uniform(smallest, largest, 10_000);
         assert!(largest_error(SinCos, &x, reference) < bound);
-        // Next to the zeros, where a reduction by too few digits of pi shows.
+        // Angles next to the zeros show a reduction by too few digits of pi.
         let x: Vec<T> = (1..10_000)
             .map(|k| T::of(f64::from(k) * std::f64::consts::FRAC_PI_2))
             .collect();

@@ -49,7 +49,7 @@ const fn block(size: usize, in_miri: usize) -> usize {
 pub enum Right<'a, T> {
     /// A matrix as it is.
     Plain(Mat<'a, T>),
-    /// Columns of a packed one.
+    /// Columns of a packed matrix.
     Packed(PanelColumns<'a, T>),
 }
 
@@ -219,9 +219,9 @@ fn multiply_on<T: Real>(
 /// The right factor: rows of numbers side by side, a panel after the other.
 struct Rows<'a, T> {
     data: &'a [T],
-    /// From a row to the next.
+    /// The distance from a row to the next.
     stride: usize,
-    /// From a panel to the next.
+    /// The distance from a panel to the next.
     panel: usize,
 }
 
@@ -340,8 +340,8 @@ impl<T: Real> Task for Product<'_, T> {
 /// Multiplies as many rows as fit into a tile, and returns how many.
 ///
 /// # Safety
-/// As [`multiply`] with two registers for `left` rows, of which there are some, but for the columns:
-/// these are at least one.
+/// The contract of [`multiply`] with two registers, for `left` rows, at least one; there is at least one
+/// column.
 #[inline(always)]
 #[allow(unsafe_code)]
 unsafe fn rows<T: Real, V: Vector<T>>(
@@ -363,7 +363,7 @@ unsafe fn rows<T: Real, V: Vector<T>>(
 }
 
 /// # Safety
-/// As [`multiply`], for `most` rows, of which there are some.
+/// The contract of [`multiply`] for `most` rows, at least one.
 #[inline(always)]
 #[allow(unsafe_code)]
 unsafe fn tiles<T: Real, V: Vector<T>, const REGISTERS: usize>(

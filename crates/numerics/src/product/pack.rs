@@ -78,7 +78,7 @@ fn squares<T: Real, A: Arithmetic>(
 }
 
 /// # Safety
-/// As [`turn_square`].
+/// The contract of [`turn_square`].
 #[inline(always)]
 unsafe fn turn<T: Real, V: Vector<T>>(from: *const T, stride: usize, to: *mut T, width: usize) {
     // SAFETY: the contract is the same as that of the functions called.

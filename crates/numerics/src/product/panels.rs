@@ -97,8 +97,8 @@ impl<T: Real> Panels<T> {
         (self.rows, self.cols, self.width) = (rows, cols, width);
     }
 
-    /// Adds the columns of a matrix after those there are; the numbers already packed stay where
-    /// they are, unless memory has to grow.
+    /// Appends the columns of a matrix; the numbers already packed stay where they are, unless memory has to
+    /// grow.
     ///
     /// # Panics
     /// If there are columns already, and they have another length.

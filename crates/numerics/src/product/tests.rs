@@ -4,7 +4,7 @@ use crate::random::standard_normal;
 
 fn random<T: Real>(n: usize, purpose: &str) -> Vec<T> {
     if cfg!(miri) {
-        // There a draw takes milliseconds.
+        // In Miri a draw takes milliseconds.
         let first = usize::from(purpose.as_bytes()[0]);
         let number = |i| T::of((37 * i % 101) as f64 / 50.0 - 1.0);
         return (first..first + n).map(number).collect();
@@ -21,7 +21,7 @@ fn view<T>(data: &[T], rows: usize, cols: usize, transposed: bool) -> Mat<'_, T>
     }
 }
 
-/// Around the edges of tiles, panels, blocks of rows and runs of terms of every instruction set.
+/// Shapes around the edges of tiles, panels, blocks of rows and runs of terms of every instruction set.
 const SHAPES: &[(usize, usize, usize)] = if cfg!(miri) {
     &[
         (1, 1, 1),
@@ -226,7 +226,7 @@ fn panels_of_another_width_are_refused() {
 fn a_transposed_view_is_packed_as_its_copy() {
     fn packs<T: Real>() {
         for (rows, columns) in [(1, 1), (16, 16), (17, 18), (37, 8), (5, 70), (64, 40)] {
-            // What takes Miri too long.
+            // Larger matrices take Miri too long.
             if cfg!(miri) && rows * columns > 310 {
                 continue;
             }

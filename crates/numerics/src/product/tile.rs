@@ -21,7 +21,7 @@ pub(super) struct Target<T> {
     /// Columns, at most as many as all registers have lanes.
     pub(super) columns: usize,
     pub(super) alpha: T,
-    /// `None`: what stands there is not read.
+    /// The factor of what stands there; `None` if that is not read.
     pub(super) beta: Option<T>,
 }
 
@@ -58,7 +58,7 @@ pub(super) unsafe fn multiply<T, V, const ROWS: usize, const REGISTERS: usize>(
 /// [`multiply`], with the last register of a row in part if `PART`.
 ///
 /// # Safety
-/// As [`multiply`]; without `PART` the columns fill the last register too.
+/// The contract of [`multiply`]; without `PART` the columns fill the last register too.
 #[inline(always)]
 unsafe fn sums<T, V, const ROWS: usize, const REGISTERS: usize, const PART: bool>(
     factors: &Factors<T>,

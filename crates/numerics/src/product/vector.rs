@@ -63,7 +63,7 @@ pub unsafe trait Vector<T>: Copy {
     unsafe fn interleave(x: Self, y: Self) -> (Self, Self);
 }
 
-/// A register of sixteen bytes, in whatever way the target has one: SSE2, NEON, or none.
+/// A register of sixteen bytes: of SSE2 or NEON, or an array where the target has neither.
 #[derive(Clone, Copy, Debug)]
 pub struct Portable<T, const LANES: usize>([T; LANES]);
 
@@ -111,7 +111,7 @@ unsafe impl<T: Lane, const N: usize> Vector<T> for Portable<T, N> {
     unsafe fn mul_add(x: Self, y: Self, z: Self) -> Self {
         let mut sum = z;
         for (sum, (x, y)) in sum.0.iter_mut().zip(x.0.into_iter().zip(y.0)) {
-            // Where the target has the instruction without asking, as on AArch64.
+            // Some targets, such as AArch64, have the instruction without asking.
             *sum = if cfg!(any(target_feature = "fma", target_arch = "aarch64")) {
                 T::fused(x, y, *sum)
             } else {

@@ -13,7 +13,7 @@ use ndarray::ArrayViewD;
 /// * $S$: `labelled`, pairs of a row below `N` and its label below `C`; other rows are not read
 ///
 /// # Numerics
-/// Relative to the largest logit of a row, and in double precision: no finite logits overflow.
+/// The loss is taken relative to the largest logit of a row, in double precision: no finite logits overflow.
 #[derive(Clone, Debug)]
 pub struct CrossEntropy {
     /// The rows that count, at least one, each with its label.
@@ -86,13 +86,27 @@ impl<T: Real> Operation<T> for CrossEntropy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::gradients_are_right;
+    use crate::testing::{gradients_are_right, pull_back, run};
+    use ndarray::{Axis, array};
 
     #[test]
     fn gradients_agree_with_finite_differences() {
-        // One row counts twice, one does not.
+        // One row counts twice, another not at all.
         let labelled = vec![(0, 2), (2, 0), (2, 1)];
         gradients_are_right(CrossEntropy { labelled }, &[&[3, 4]]);
+    }
+
+    #[test]
+    fn extreme_logits_have_a_loss_and_a_gradient() {
+        let logits = array![[3e38_f32, -3e38], [1e4, 0.0]].into_dyn();
+        let loss = CrossEntropy {
+            labelled: vec![(0, 0), (1, 1)],
+        };
+        let (value, saved) = run(&loss, std::slice::from_ref(&logits));
+        assert_eq!(value[0].sum(), 5e3);
+        let one = [array![1.0].remove_axis(Axis(0)).into_dyn()];
+        let gradient = pull_back(&loss, &[logits], &saved, &one, vec![Some(Vec::new())]);
+        assert_eq!(gradient, [Some(vec![0.0, 0.0, 0.5, -0.5])]);
     }
 
     #[test]

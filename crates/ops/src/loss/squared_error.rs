@@ -58,7 +58,7 @@ fn count(indices: &[usize], rows: usize) -> Result<Vec<f64>, ArgumentError> {
 /// * $n$: the number of elements of a row
 ///
 /// # Numerics
-/// Rows of weight zero are not read: they may be NaN. Summed in double precision.
+/// Rows of weight zero are not read: they may be NaN. The sum is taken in double precision.
 #[derive(Clone, Debug)]
 pub struct SquaredError {
     weights: Vec<f64>,

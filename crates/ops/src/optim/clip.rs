@@ -116,6 +116,11 @@ mod tests {
             assert_eq!(g, [3.0 * scale, 4.0 * scale]);
         }
         assert_eq!(clip_by_norm(&mut [&mut [0.0_f64; 3]], 1.0), Ok(0.0));
+        // The largest element counts wherever it stands.
+        for [x, y] in [[3e200, 4e-200], [4e-200, 3e200]] {
+            let norm = clip_by_norm(&mut [&mut [x], &mut [y]], f64::INFINITY);
+            assert_eq!(norm, Ok(3e200));
+        }
     }
 
     #[test]

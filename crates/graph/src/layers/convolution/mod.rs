@@ -7,9 +7,7 @@ use super::nodes::{GivenNodes, OwnedFeatures};
 use super::rows::add_to_rows;
 use super::{glorot, mask};
 use crate::{Error, Features, Graph, LayerError, convolve};
-use bochner_nn::{
-    Element, Leaf, Parameter, ParameterMut, Parameters, TapeInputs, join, record_one,
-};
+use bochner_nn::{Element, Leaf, Parameters, TapeInputs, record_one};
 use bochner_numerics::{ArgumentError, DropoutMask, Seed, argument};
 use bochner_ops::Mode;
 use dfdx::shapes::{Dim, HasShape};
@@ -201,13 +199,5 @@ impl<E: Element> GraphConvolution<E> {
 }
 
 impl<E: Element> Parameters<E> for GraphConvolution<E> {
-    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
-        self.weight.for_each(&join(prefix, "weight"), f);
-        self.bias.for_each(&join(prefix, "bias"), f);
-    }
-
-    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
-        self.weight.for_each_mut(&join(prefix, "weight"), f);
-        self.bias.for_each_mut(&join(prefix, "bias"), f);
-    }
+    bochner_nn::visit_fields!(E: weight, bias);
 }
