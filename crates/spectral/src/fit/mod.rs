@@ -308,7 +308,7 @@ mod tests {
         let target = KernelValues { x, y, values };
         let mut density = GaussianEstimator {
             log_std: array![0.0],
-            eps: random((3, 1), "eps"),
+            eps: array![[0.9], [-1.4], [0.3]],
         };
         let config = DensityFitConfig {
             steps: 3,
