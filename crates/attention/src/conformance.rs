@@ -130,6 +130,16 @@ impl Reference {
         dropout: Option<DropoutMask>,
         weight: impl Fn(Pair) -> f64,
     ) -> Self {
+        Self::by_quotient(inputs, dropout, weight, |row| row.sum())
+    }
+
+    /// Attention by the weight of each pair, and by what the weights of a row are divided by.
+    pub fn by_quotient(
+        inputs: &Streams<f64>,
+        dropout: Option<DropoutMask>,
+        weight: impl Fn(Pair) -> f64,
+        denominator: impl Fn(ArrayView1<f64>) -> f64,
+    ) -> Self {
         let (batch, heads, queries, _) = inputs.q().dim();
         let keys = inputs.k().dim().2;
         let mut weights = Array4::zeros((batch, heads, queries, keys));
@@ -152,7 +162,7 @@ impl Reference {
                     index: first + j as u64,
                 });
             }
-            let total = row.sum();
+            let total = denominator(row.view());
             if total > 0.0 {
                 row /= total;
             }

@@ -8,6 +8,8 @@ use crate::mechanism::{Cotangents, Forward, Gradients, Inspection, Mechanism, Pa
 use crate::{Card, Cost, Form, Mask, Settings};
 use bochner_numerics::{Real, argument};
 use bochner_spectral::{ParameterSpec, Size};
+#[cfg(feature = "conformance")]
+use ndarray::ArrayView1;
 use rand::RngCore;
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -30,6 +32,12 @@ pub(super) trait Closed: Clone + Debug + Default + Send + Sync + 'static {
     /// The weight of a pair before normalisation, straight from the formula.
     #[cfg(feature = "conformance")]
     fn weight(&self, pair: &Pair) -> f64;
+
+    /// What the weights of a row are divided by, straight from the formula.
+    #[cfg(feature = "conformance")]
+    fn denominator(&self, row: ArrayView1<f64>) -> f64 {
+        row.sum()
+    }
 
     /// The settings that tests try.
     #[cfg(feature = "conformance")]
@@ -65,7 +73,10 @@ impl<C: Closed> Conformance for C {
     }
 
     fn reference(&self, inputs: &Streams<f64>, _: &[f64], pass: &Pass) -> Result<Reference, Error> {
-        Reference::by_weight(inputs, pass, |pair| self.weight(&pair))
+        let dropout = pass.weight_dropout()?;
+        let weight = |pair: Pair| self.weight(&pair);
+        let denominator = |row: ArrayView1<f64>| self.denominator(row);
+        Ok(Reference::by_quotient(inputs, dropout, weight, denominator))
     }
 }
 
