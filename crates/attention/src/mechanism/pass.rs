@@ -1,6 +1,6 @@
 //! What a mechanism is given in a pass, and what it gives back.
 
-use crate::{Error, Mask};
+use crate::{Card, Error, Mask, Stream};
 use bochner_numerics::{DropoutMask, Real, Seed, argument};
 use bochner_spectral::Size;
 use ndarray::{Array1, Array3, Array4, ArrayView1, ArrayView4};
@@ -40,6 +40,28 @@ impl<'a, T> Streams<'a, T> {
         let arrays = [(); MOST].map(|()| given.next());
         assert!(given.next().is_none(), "more streams than there can be");
         Self { arrays, mask }
+    }
+
+    /// The streams that a mechanism asks for, out of queries, keys and values.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if its card asks for something else.
+    pub fn asked_by(
+        card: &Card,
+        [q, k, v]: [ArrayView4<'a, T>; 3],
+        mask: &'a Mask,
+    ) -> Result<Self, Error> {
+        let of = |stream: &Stream| match stream {
+            Stream::Queries => Ok(q),
+            Stream::Keys => Ok(k),
+            Stream::Values => Ok(v),
+            Stream::Scores | Stream::Input => Err(Error::Unsupported {
+                what: "queries, keys and values alone with this mechanism",
+                instead: "the streams that its card names",
+            }),
+        };
+        let asked: Result<Vec<_>, _> = card.streams.iter().map(of).collect();
+        Ok(Self::new(asked?, mask))
     }
 
     /// These streams under another mask.

@@ -33,7 +33,7 @@ pub(crate) fn masks_are_taken_as_claimed(case: &Case<f64>) {
 /// Weights are shown, or it is said what there is instead.
 pub(crate) fn weights_are_shown_as_claimed(case: &Case<f64>) {
     let (example, mask) = (case.example(5, 6), Mask::none());
-    let inputs = example.inputs(&mask);
+    let inputs = case.inputs(&example, &mask);
     let shown = case
         .mechanism()
         .inspect(&inputs, &case.parameters, &EVALUATION);

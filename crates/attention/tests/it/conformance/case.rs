@@ -3,8 +3,8 @@
 use crate::conformance::common::*;
 use bochner_attention::conformance::{Conformance, Reference};
 use bochner_attention::{
-    Card, Cotangents, Draws, Error, Forward, Gradients, Mask, Mechanism, Pass, Stream, Support,
-    Variant,
+    Card, Cotangents, Draws, Error, Forward, Gradients, Mask, Mechanism, Pass, Stream, Streams,
+    Support, Variant,
 };
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array1, Array4};
@@ -71,6 +71,11 @@ impl<T: Real> Case<T> {
         }
     }
 
+    /// What the mechanism asks for.
+    pub(crate) fn inputs<'a>(&self, example: &'a Example<T>, mask: &'a Mask) -> Streams<'a, T> {
+        example.streams(&self.card, mask)
+    }
+
     pub(crate) fn forward(
         &self,
         example: &Example<T>,
@@ -78,7 +83,7 @@ impl<T: Real> Case<T> {
         pass: &Pass,
     ) -> Result<Forward<T>, Error> {
         self.mechanism()
-            .forward(&example.inputs(mask), &self.parameters, pass)
+            .forward(&self.inputs(example, mask), &self.parameters, pass)
     }
 
     pub(crate) fn output(&self, example: &Example<T>, mask: &Mask, pass: &Pass) -> Array4<T> {
@@ -105,10 +110,11 @@ impl<T: Real> Case<T> {
             output: output.view(),
             penalty: penalty.view(),
         };
-        let inputs = example.inputs(mask);
-        self.mechanism()
+        let inputs = self.inputs(example, mask);
+        let own = (self.mechanism())
             .backward(&inputs, &self.parameters, pass, forward, cotangents)
-            .unwrap()
+            .unwrap();
+        example.gradients(&self.card, own)
     }
 
     /// The weights of a mechanism that shows them.
@@ -119,7 +125,7 @@ impl<T: Real> Case<T> {
         pass: &Pass,
     ) -> Option<Array4<T>> {
         self.card.weights.is_yes().then(|| {
-            let inputs = example.inputs(mask);
+            let inputs = self.inputs(example, mask);
             let shown = self.mechanism().inspect(&inputs, &self.parameters, pass);
             shown.unwrap().weights
         })
@@ -175,7 +181,7 @@ impl Case<f64> {
         mask: &Mask,
         pass: &Pass,
     ) -> Option<Reference> {
-        let (variant, inputs) = (self.variant()?, example.inputs(mask));
+        let (variant, inputs) = (self.variant()?, self.inputs(example, mask));
         let reference = variant.reference(&inputs, &self.parameters, pass);
         Some(reference.unwrap())
     }

@@ -2,7 +2,7 @@
 
 pub(crate) use crate::conformance::case::Case;
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{Forward, Gradients, Mask, Pass, Size, Streams, Variant};
+use bochner_attention::{Card, Forward, Gradients, Mask, Pass, Size, Stream, Streams, Variant};
 use bochner_numerics::{Real, Seed, relative_error, standard_normal};
 use ndarray::{Array, Array1, Array2, Array4, Dimension, ShapeBuilder};
 
@@ -54,8 +54,38 @@ impl<T: Real> Example<T> {
         }
     }
 
+    /// Queries, keys and values.
     pub(crate) fn inputs<'a>(&'a self, mask: &'a Mask) -> Streams<'a, T> {
-        Streams::new([self.q.view(), self.k.view(), self.v.view()], mask)
+        self.streams(&Card::PAIRWISE, mask)
+    }
+
+    /// What a mechanism with this card asks for.
+    pub(crate) fn streams<'a>(&'a self, card: &Card, mask: &'a Mask) -> Streams<'a, T> {
+        let all = [&self.q, &self.k, &self.v].map(|x| x.view());
+        Streams::asked_by(card, all, mask).unwrap()
+    }
+
+    /// Gradients along queries, keys and values, of which those that a mechanism does not ask for have
+    /// none.
+    pub(crate) fn gradients(&self, card: &Card, own: Gradients<T>) -> Gradients<T> {
+        assert_eq!(own.streams.len(), card.streams.len(), "{}", card.name);
+        let mut own_streams: Vec<_> = card.streams.iter().zip(own.streams).collect();
+        let all = [
+            (Stream::Queries, &self.q),
+            (Stream::Keys, &self.k),
+            (Stream::Values, &self.v),
+        ];
+        let of = |(stream, x): (Stream, &Array4<T>)| {
+            let at = own_streams.iter().position(|(asked, _)| **asked == stream);
+            at.map_or_else(
+                || Array4::zeros(x.raw_dim()),
+                |at| own_streams.swap_remove(at).1,
+            )
+        };
+        Gradients {
+            streams: all.map(of).into(),
+            parameters: own.parameters,
+        }
     }
 }
 

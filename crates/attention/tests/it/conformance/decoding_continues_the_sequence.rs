@@ -386,11 +386,10 @@ fn misuse_is_named() {
 #[test]
 fn every_mechanism_decodes_or_says_why_not() {
     let example = Example::<f64>::new(6, 6);
-    let inputs = example.inputs(&CAUSAL);
     let (mut decoding, mut leaking) = (0, 0);
     for case in cases::<f64>() {
         let (mechanism, name, parameters) = (case.mechanism(), &case.name, &case.parameters);
-        let whole = mechanism.forward(&inputs, parameters, &EVALUATION);
+        let whole = case.forward(&example, &CAUSAL, &EVALUATION);
         for form in [Form::Quadratic, Form::LinearTime] {
             let decoder = mechanism.decoder(SIZE, parameters, &EVALUATION, form);
             match (decoder, &whole) {

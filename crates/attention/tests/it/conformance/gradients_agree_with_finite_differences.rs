@@ -280,7 +280,7 @@ fn check_mechanism(
             let range = start..start + spec.count();
             start = range.end;
             let mut parameters = case.parameters.clone();
-            let inputs = example.inputs(mask);
+            let inputs = case.inputs(example, mask);
             let moved = |x: &[f64]| {
                 parameters[range.clone()].copy_from_slice(x);
                 let forward = case.mechanism().forward(&inputs, &parameters, pass);

@@ -73,7 +73,7 @@ fn masks_and_parameters_that_do_not_fit() {
 
         let mask = Mask::none();
         let longer: Vec<f64> = case.parameters.iter().copied().chain([0.0]).collect();
-        let inputs = example.inputs(&mask);
+        let inputs = case.inputs(&example, &mask);
         let got = case.mechanism().forward(&inputs, &longer, &EVALUATION);
         let error = got.unwrap_err();
         assert!(names(&error, "parameters"), "{}: {error}", case.name);
@@ -96,7 +96,7 @@ fn the_forward_pass_of_another_mechanism() {
             let forward = other.forward(&example, &mask, &EVALUATION).unwrap();
             let (output, penalty) = cotangents(&forward);
             let got = case.mechanism().backward(
-                &example.inputs(&mask),
+                &case.inputs(&example, &mask),
                 &case.parameters,
                 &EVALUATION,
                 &forward,

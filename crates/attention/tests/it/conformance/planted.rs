@@ -200,9 +200,10 @@ impl Mechanism<f64> for Average {
 
     fn forward(&self, inputs: &Streams<f64>, _: &[f64], _: &Pass) -> Result<Forward<f64>, Error> {
         self.card.admit(inputs)?;
-        let penalty = inputs.v().mapv(|v| v * v).mean().expect("values");
-        let penalty = Array1::from_elem(inputs.v().dim().0, penalty);
-        Ok(Forward::new(Self::apply(inputs.v(), false), penalty, ()))
+        let [v] = inputs.get()?;
+        let penalty = v.mapv(|v| v * v).mean().expect("values");
+        let penalty = Array1::from_elem(v.dim().0, penalty);
+        Ok(Forward::new(Self::apply(v, false), penalty, ()))
     }
 
     fn backward(
@@ -213,13 +214,10 @@ impl Mechanism<f64> for Average {
         _: &Forward<f64>,
         cotangent: Cotangents<f64>,
     ) -> Result<Gradients<f64>, Error> {
-        let along = 2.0 * cotangent.penalty.sum() / inputs.v().len() as f64;
+        let [v] = inputs.get()?;
+        let along = 2.0 * cotangent.penalty.sum() / v.len() as f64;
         Ok(Gradients {
-            streams: vec![
-                Array4::zeros(inputs.q().raw_dim()),
-                Array4::zeros(inputs.k().raw_dim()),
-                Self::apply(cotangent.output, true) + &inputs.v() * along,
-            ],
+            streams: vec![Self::apply(cotangent.output, true) + &v * along],
             parameters: Vec::new(),
         })
     }
@@ -230,7 +228,8 @@ impl Mechanism<f64> for Average {
         _: &[f64],
         _: &Pass,
     ) -> Result<Inspection<f64>, Error> {
-        let (batch, heads, length, _) = inputs.v().dim();
+        let [v] = inputs.get()?;
+        let (batch, heads, length, _) = v.dim();
         let unit = |(_, _, i, j): (usize, usize, usize, usize)| f64::from(u8::from(i == j));
         let units = Array4::from_shape_fn((batch, heads, length, length), unit);
         Ok(Inspection {
