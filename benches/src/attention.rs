@@ -248,9 +248,10 @@ fn start_mechanism(variant: Variant, inputs: Rc<Inputs>) -> Vec<Run> {
     let run = move |backward: bool| -> Result<(), Error> {
         let Inputs { q, k, v, mask, .. } = &*inputs;
         let (q, k, v) = (q.view(), k.view(), v.view());
-        let sequences = bochner_attention::Streams::new([q, k, v], mask);
-        let pass = &bochner_attention::Pass::Evaluation { seed: Seed::new(1) };
         let mechanism = variant.mechanism::<f32>();
+        let card = mechanism.card();
+        let sequences = bochner_attention::Streams::asked_by(&card, [q, k, v], mask)?;
+        let pass = &bochner_attention::Pass::Evaluation { seed: Seed::new(1) };
         let forward = mechanism.forward(&sequences, &[], pass)?;
         if backward {
             // The values stand for a cotangent.
