@@ -145,7 +145,7 @@ impl<T: Real> Decoder<T> {
         ] {
             argument::at_least_one(name, size)?;
         }
-        refuse_what_needs_the_whole(settings)?;
+        settings.check_decoding()?;
         settings.validate(batch, heads, width)?;
         settings.form_for(1, 1, value_width)?;
         let mut decoder = Self {
@@ -480,11 +480,8 @@ impl<T: Real> Decoder<T> {
         width: usize,
     ) -> Result<(), Error> {
         let DecoderSize { batch, heads, .. } = self.size;
-        Ok(argument::shape(
-            what,
-            &[batch, heads, positions, width],
-            shape,
-        )?)
+        let expected = [batch, heads, positions, width];
+        Ok(argument::shape(what, &expected, shape)?)
     }
 }
 
@@ -499,18 +496,4 @@ fn split<'a, T>(
     let (memories, more_memories) = memories.split_at_mut(heads);
     let (output, more_output) = output.split_at_mut(heads * size);
     ((memories, output), (more_memories, more_output))
-}
-
-fn refuse_what_needs_the_whole<T>(settings: &Settings<T>) -> Result<(), Error> {
-    let unsupported = |what, instead| Err(Error::Unsupported { what, instead });
-    if settings.mask.has_matrix() || settings.mask.has_lengths() {
-        return unsupported(
-            "decoding with lengths or a boolean matrix as mask",
-            "a causal mask, and Decoder::step_with_counts for sequences of different lengths",
-        );
-    }
-    if settings.dropout.is_some() {
-        return unsupported("decoding with dropout on pairs", "no dropout");
-    }
-    Ok(())
 }

@@ -108,4 +108,19 @@ impl<T: Real> Settings<T> {
         }
         self.kernel().validate(batch, heads, width)
     }
+
+    /// Refuses what needs the whole sequence.
+    pub(crate) fn check_decoding(&self) -> Result<(), Error> {
+        let unsupported = |what, instead| Err(Error::Unsupported { what, instead });
+        if self.mask.has_matrix() || self.mask.has_lengths() {
+            return unsupported(
+                "decoding with lengths or a boolean matrix as mask",
+                "a causal mask, and Decoder::step_with_counts for sequences of different lengths",
+            );
+        }
+        if self.dropout.is_some() {
+            return unsupported("decoding with dropout on pairs", "no dropout");
+        }
+        Ok(())
+    }
 }

@@ -1,0 +1,199 @@
+//! Tests of layer normalisation.
+
+use super::*;
+use crate::testing::{gradients_are_right, pull_back, run};
+use bochner_numerics::{Seed, relative_error, standard_normal};
+use ndarray::{ArrayD, IxDyn};
+
+const EPSILON: f64 = 1e-5;
+
+#[test]
+fn gradients_agree_with_finite_differences() {
+    let epsilon = EPSILON;
+    gradients_are_right(Normalise { epsilon }, &[&[3, 2, 5], &[5], &[5]]);
+    for mask in [None, DropoutMask::new(0.4, Seed::new(3)).ok()] {
+        let norm = ResidualNorm { epsilon, mask };
+        gradients_are_right(norm, &[&[7, 4], &[7, 4], &[4], &[4]]);
+    }
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_refused() {
+    fn shapes<T: Real>(epsilon: f64, x: &[usize], gamma: &[usize], beta: &[usize]) -> bool {
+        let residual = ResidualNorm {
+            epsilon,
+            mask: None,
+        };
+        let shapes = Operation::<T>::output_shapes(&residual, &[x, x, gamma, beta]);
+        let plain = Operation::<T>::output_shapes(&Normalise { epsilon }, &[x, gamma, beta]);
+        assert_eq!(shapes.is_ok(), plain.is_ok());
+        shapes == Ok(vec![x.to_vec()])
+    }
+    assert!(shapes::<f32>(EPSILON, &[3, 4], &[4], &[4]));
+    assert!(!shapes::<f32>(EPSILON, &[3, 4], &[3], &[4]));
+    assert!(!shapes::<f32>(EPSILON, &[3, 4], &[4], &[4, 1]));
+    assert!(!shapes::<f32>(EPSILON, &[3, 4], &[3], &[3]));
+    for epsilon in [1e-50, 1e-40, 1e39] {
+        assert!(!shapes::<f32>(epsilon, &[3, 4], &[4], &[4]));
+        assert!(shapes::<f64>(epsilon, &[3, 4], &[4], &[4]));
+    }
+    for epsilon in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE / 2.0] {
+        assert!(!shapes::<f32>(epsilon, &[3, 4], &[4], &[4]));
+        assert!(!shapes::<f64>(epsilon, &[3, 4], &[4], &[4]));
+    }
+}
+
+/// Draws for which no row of the usual size is nearly constant.
+fn random<T: Real>(shape: IxDyn, purpose: &str) -> ArrayD<T> {
+    let mut stream = Seed::new(1).stream(purpose);
+    ArrayD::from_shape_simple_fn(shape, || standard_normal(&mut stream))
+}
+
+/// The output for rows given once for each input that has rows, and under one cotangent the gradients of
+/// all inputs, in double precision.
+fn outcome<T: Real, const N: usize>(
+    operation: impl Operation<T>,
+    rows: [&[T]; N],
+    width: usize,
+) -> Vec<Vec<f64>> {
+    let shape = IxDyn(&[rows[0].len() / width, width]);
+    let array = |x: &[T]| ArrayD::from_shape_vec(shape.clone(), x.to_vec()).unwrap();
+    let mut inputs = rows.map(array).to_vec();
+    inputs.extend(["gamma", "beta"].map(|name| random(IxDyn(&[width]), name)));
+    let (outputs, saved) = run(&operation, &inputs);
+    let wanted = vec![Some(Vec::new()); inputs.len()];
+    let cotangents = [random(shape.clone(), "cotangent")];
+    let gradients = pull_back(&operation, &inputs, &saved, &cotangents, wanted);
+    let output = outputs[0].iter().copied().collect();
+    let all = std::iter::once(output).chain(gradients.into_iter().flatten());
+    all.map(|x: Vec<T>| x.iter().map(|x| x.as_f64()).collect())
+        .collect()
+}
+
+fn plain<T: Real>(rows: &[T], width: usize) -> Vec<Vec<f64>> {
+    outcome(Normalise { epsilon: EPSILON }, [rows], width)
+}
+
+/// The branch is the rows' own, so that sums overflow: x + 10/7 x where nothing is dropped.
+fn residual<T: Real>(rows: &[T], width: usize) -> Vec<Vec<f64>> {
+    let norm = ResidualNorm {
+        epsilon: EPSILON,
+        mask: DropoutMask::new(0.3, Seed::new(6)).ok(),
+    };
+    outcome(norm, [rows, rows], width)
+}
+
+/// Rows of one width, in single precision: usual ones, ones whose squares or sums overflow, ones whose
+/// squares underflow.
+fn rows(width: usize) -> Vec<f32> {
+    let sizes = [1.0, 1e18, 1e20, 1e30, 1e37, 1e-10, 1e-19, 1e-22, 1e-39];
+    let usual: ArrayD<f64> = random(IxDyn(&[sizes.len(), width]), "rows");
+    let rows = usual.rows().into_iter().zip(sizes);
+    let scaled = rows.map(|(row, size)| row.iter().map(|x| (x * size) as f32).collect());
+    let mut rows: Vec<Vec<f32>> = scaled.collect();
+    let of = |f: &dyn Fn(usize) -> f32| (0..width).map(f).collect::<Vec<f32>>();
+    rows.push(of(&|i| if i % 2 == 0 { f32::MAX } else { -f32::MAX }));
+    rows.push(of(&|i| if i == 0 { 3e38 } else { i as f32 }));
+    rows.push(of(&|i| 3.1e38 + 1e36 * i as f32 / width as f32));
+    rows.push(of(&|i| 3e19 - 1e19 * (i % 3) as f32));
+    rows.extend([f32::MAX, -2.3e38, 0.0].map(|x| of(&|_| x)));
+    rows.concat()
+}
+
+/// Compares row by row, relative to the row's largest number or to its floor.
+#[track_caller]
+fn near(got: &[f64], want: &[f64], floors: &[f64]) {
+    let width = got.len() / floors.len();
+    let rows = got.chunks(width).zip(want.chunks(width)).zip(floors);
+    for (i, ((got, want), floor)) in rows.enumerate() {
+        let largest = want.iter().fold(*floor, |most, x| most.max(x.abs()));
+        for (got, want) in got.iter().zip(want) {
+            let error = (got - want).abs() / largest;
+            assert!(
+                error < 2e-5,
+                "width {width}, row {i}: {got:e}, not {want:e}"
+            );
+        }
+    }
+}
+
+/// The size of a row's gradient where nothing cancels.
+fn reciprocal_deviation(row: &[f64]) -> f64 {
+    let n = row.len() as f64;
+    let mean = row.iter().sum::<f64>() / n;
+    let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+    (variance + EPSILON).sqrt().recip()
+}
+
+/// Compares the output, the gradients of rows and those of `gamma` and `beta`.
+#[track_caller]
+fn all_near(got: &[Vec<f64>], want: &[Vec<f64>], sizes: &[f64]) {
+    let parameters = got.len() - 2;
+    for (i, (got, want)) in got.iter().zip(want).enumerate() {
+        match i {
+            0 => near(got, want, &vec![1.0; sizes.len()]),
+            _ if i < parameters => near(got, want, sizes),
+            _ => near(got, want, &[1.0]),
+        }
+    }
+}
+
+#[test]
+fn single_precision_agrees_with_double_on_any_finite_row() {
+    let in_double = |rows: &[f32]| rows.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+    for width in [1, 2, 3, 4, 19, 64, 300] {
+        let single = rows(width);
+        let double = in_double(&single);
+        let sizes: Vec<f64> = double.chunks(width).map(reciprocal_deviation).collect();
+        all_near(&plain(&single, width), &plain(&double, width), &sizes);
+    }
+    for width in [1, 3, 19, 64] {
+        let single = rows(width);
+        let double = in_double(&single);
+        // Smaller than any gradient of these sums where none of it cancels.
+        let sizes = vec![1e-39; single.len() / width];
+        all_near(&residual(&single, width), &residual(&double, width), &sizes);
+    }
+}
+
+/// Where epsilon is nothing, a row times a power of two has the same output to the bit, and its gradient
+/// divided by that power.
+#[test]
+fn double_precision_overflows_no_more() {
+    let (width, up) = (19, 2.0_f64.powi(987));
+    let small: ArrayD<f64> = random(IxDyn(&[5, width]), "rows");
+    // Up to 5e10 or 2^36, scaled up to just below the largest numbers.
+    let small: Vec<f64> = small.iter().map(|x| (x * 1e6).round() * 1e4).collect();
+    let large: Vec<f64> = small.iter().map(|x| x * up).collect();
+    assert!(large.iter().all(|x| x.is_finite()) && large.iter().any(|x| x.abs() > 1e307));
+    let (got, want) = (plain(&large, width), plain(&small, width));
+    for part in [0, 2, 3] {
+        assert!(relative_error(&got[part], &want[part]) < 1e-13);
+    }
+    assert!(want[1].iter().any(|g| *g != 0.0));
+    for (got, want) in got[1].iter().zip(&want[1]) {
+        // Subnormal numbers have a few bits left.
+        let error = (got - want / up).abs();
+        assert!(error <= 1e-3 * (want / up).abs() + 1e-322, "{got:e}");
+    }
+}
+
+#[test]
+fn a_row_does_not_depend_on_its_neighbours() {
+    let width = 19;
+    let rows = rows(width);
+    let together = &plain(&rows, width)[0];
+    for (row, together) in rows.chunks(width).zip(together.chunks(width)) {
+        assert_eq!(plain(row, width)[0], together);
+    }
+}
+
+#[test]
+fn elements_that_are_not_finite_stay_visible() {
+    for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for other in [0.0, 1.0, 3e38] {
+            let y = &plain(&[other, wrong, other], 3)[0];
+            assert!(y.iter().all(|y| y.is_nan()), "{wrong} beside {other}");
+        }
+    }
+}
