@@ -58,7 +58,7 @@ pub struct AttentionGradients<T> {
 ///
 /// # Numerics
 /// Blocked: no `[Tq, Tk]` array is stored; O(Tq Tk (R + dv)) time, O(T (R + dv)) memory, or for long
-/// sequences under a squared kernel O(T R² dv) time, see [`Form`].
+/// sequences under a squared kernel O(T R² dv) time, see [`Form`](crate::Form).
 /// Magnitudes are compared by their logarithms, so weights are right even where a magnitude
 /// overflows. A row without a kept key has a zero output; if all kept similarities of a row are
 /// exactly zero, its weights are those of the magnitudes alone. Finite arguments have finite outputs.

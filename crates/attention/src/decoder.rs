@@ -12,12 +12,12 @@ use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 /// Causal attention to a sequence whose positions come one or a few at a time.
 ///
 /// Row by row it gives what [`attend`](crate::attend) gives of the whole sequence under a causal
-/// mask. [`Form`] says what is kept of the positions so far:
+/// mask. [`Form`](crate::Form) says what is kept of the positions so far:
 ///
 /// | form | kept of each head | a position costs |
 /// |---|---|---|
-/// | [`Form::Quadratic`], [`Form::Automatic`], [`Form::Blocked`] | keys or their features, values, exponents: O(T (R + dv)) | O(T (R + dv)) |
-/// | [`Form::LinearTime`] | sums of a constant size: O(R² dv) | O(R² dv) |
+/// | [`Form::Quadratic`](crate::Form::Quadratic), [`Form::Automatic`](crate::Form::Automatic), [`Form::Blocked`](crate::Form::Blocked) | keys or their features, values, exponents: O(T (R + dv)) | O(T (R + dv)) |
+/// | [`Form::LinearTime`](crate::Form::LinearTime) | sums of a constant size: O(R² dv) | O(R² dv) |
 ///
 /// The linear-time form exists for squared kernels; T is the number of positions so far.
 ///
@@ -27,7 +27,7 @@ use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 /// normaliser it may round differently. Where magnitudes overflow, or all similarities of a row
 /// vanish, the same holds as there. In the linear-time form sums are relative to the largest
 /// exponent so far, and raised when a louder key comes; rounding errors are those of
-/// [`Form::LinearTime`], and depend on how the sequence was cut into calls; sums over values have to
+/// [`Form::LinearTime`](crate::Form::LinearTime), and depend on how the sequence was cut into calls; sums over values have to
 /// stay in the type's range. The result is the same to the bit for any number of threads.
 ///
 /// A key that is not a number stays in its head's memory until [`reset`](Decoder::reset), or a

@@ -26,7 +26,7 @@ use std::marker::PhantomData;
 /// [`Linear`](bochner_nn::Linear); `Count` is the number of the mechanism's own parameters
 /// ([`MultiHead::kernel_specs`]), `Wide` the width of all heads together.
 ///
-/// With sizes known at compile time and settings from a [`StaticConfig`] the layer is an ordinary
+/// With sizes known at compile time and settings from a [`StaticConfig`](crate::StaticConfig) the layer is an ordinary
 /// dfdx module: it builds on a device, saves to safetensors, and fits into tuples of modules.
 ///
 /// ```
