@@ -86,7 +86,7 @@ impl Base {
                     round + 1,
                     options.rounds
                 );
-                // Whoever comes first changes from round to round.
+                // The side that comes first changes from round to round.
                 for turn in 0..2 {
                     if turn == round % 2 {
                         there.push(self.there(workload, options)?);

@@ -4,7 +4,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use bochner_attention::{Error, Mask, Mechanism, Pass, Streams, registry};
+use bochner_attention::{Error, Mask, Mechanism, Pass, Streams, Variant, registry};
 use bochner_numerics::Seed;
 use ndarray::{Array4, s};
 
@@ -22,7 +22,9 @@ fn main() -> Result<(), Error> {
     let pass = Pass::Evaluation { seed: Seed::new(2) };
 
     println!("weights of the keys at {places:?} for a query at 0.4, head 0");
-    for variant in registry() {
+    // An attention without weights of pairs has none to show.
+    let shows = |variant: &Variant| variant.card().weights.is_yes();
+    for variant in registry().into_iter().filter(shows) {
         let mechanism: &dyn Mechanism<f64> = variant.mechanism();
         let mut rng = Seed::new(1).stream("initial values");
         let parameters = mechanism.initial(inputs.size(), &mut rng)?;

@@ -28,7 +28,7 @@ pub trait Conformance: Clone {
     /// The forward pass in double precision, straight from the formula.
     ///
     /// # Errors
-    /// As the forward pass.
+    /// The errors of the forward pass.
     fn reference(
         &self,
         inputs: &Streams<f64>,

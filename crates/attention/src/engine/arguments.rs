@@ -1,10 +1,9 @@
 //! The arguments of one call, checked, in row-major order, and cut into heads.
 
-use super::{Exponents, Finite, Level, PairDropout, RowMajor, Rows};
+use super::{Exponents, Level, PairDropout, RowMajor, Rows};
 use crate::normaliser::Normaliser;
 use crate::score::{PairKernel, Score};
 use crate::{Blocks, Error, Form, Magnitude, Settings, Workspace};
-use bochner_numerics::elementary::max_norm;
 use bochner_numerics::scaling::{largest, log2_range};
 use bochner_numerics::{Buffer, Buffers, Mat, Real, argument};
 use ndarray::{Array4, ArrayView4, Axis};
@@ -188,20 +187,6 @@ impl<'a, T: Real> HeadAt<'a, T> {
                 let (p, divisor) = (magnitude.p()?, magnitude.divisor(self.width()));
                 Some(Exponents::of_keys(&levels, keys, p, divisor, terms))
             }
-        }
-    }
-
-    /// Which of the operands and values are finite.
-    pub(super) fn finite<K: PairKernel<T>>(
-        kernel: &K,
-        left: Mat<T>,
-        right: Mat<T>,
-        values: Mat<T>,
-    ) -> Finite {
-        Finite {
-            left: kernel.is_finite(left),
-            right: kernel.is_finite(right),
-            values: max_norm(values.data()).is_finite(),
         }
     }
 

@@ -48,7 +48,7 @@ impl<T: Real, S: Score<T>> Prepared<T, S> {
             ..Self::without_operands(kernel, at, score)
         };
         let (left, right) = prepared.operands(kernel, at);
-        let finite = HeadAt::finite(kernel, left, right, at.values());
+        let finite = Finite::of(kernel, left, right, at.values());
         Self { finite, ..prepared }
     }
 

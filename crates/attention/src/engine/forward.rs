@@ -44,7 +44,7 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
             output.fill(T::zero());
             self.accumulate(queries, statistics, output, scratch);
         }
-        normalise::<T, S::Norm>(output, self.value_width(), statistics);
+        normalise(self.score, output, self.value_width(), statistics);
         multiply_finite(output, self.unit);
     }
 
@@ -57,7 +57,8 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         if self.mark_level_rows(queries.clone(), &mut statistics) {
             weights = self.unnormalised(queries, &all, &mut statistics);
         }
-        normalise::<T, S::Norm>(&mut weights, all.len().max(1), &statistics);
+        let width = all.len().max(1);
+        normalise(self.score, &mut weights, width, &mut statistics);
         weights
     }
 

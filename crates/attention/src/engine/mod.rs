@@ -35,8 +35,9 @@ pub(crate) use sweep::RowBlock;
 pub(crate) use units::{fill_multiplied, log2_largest, multiply_finite, without_masked};
 
 use crate::normaliser::Normaliser;
-use crate::score::{Raw, Score};
+use crate::score::{PairKernel, Raw, Score};
 use crate::{Blocks, Mask, Workspace};
+use bochner_numerics::elementary::max_norm;
 use bochner_numerics::{Buffer, DropoutMask, Mat, Panels, Real};
 use std::ops::Range;
 
@@ -120,6 +121,21 @@ pub(crate) struct Finite {
     pub(crate) left: bool,
     pub(crate) right: bool,
     pub(crate) values: bool,
+}
+
+impl Finite {
+    fn of<T: Real, K: PairKernel<T>>(
+        kernel: &K,
+        left: Mat<T>,
+        right: Mat<T>,
+        values: Mat<T>,
+    ) -> Self {
+        Self {
+            left: kernel.is_finite(left),
+            right: kernel.is_finite(right),
+            values: max_norm(values.data()).is_finite(),
+        }
+    }
 }
 
 /// The mask as the rows of one example see it.

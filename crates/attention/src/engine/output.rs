@@ -2,11 +2,11 @@
 
 use super::RowStatistics;
 use crate::normaliser::Normaliser;
+use crate::score::Score;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::memory::Unwritten;
 use bochner_numerics::operations::record;
 use bochner_numerics::{Operations, Real};
-use std::marker::PhantomData;
 
 /// Rows of the output, `[rows, dv]`, to be written, with what becomes known of them. The thread that adds
 /// to a row clears it right before it does.
@@ -31,35 +31,38 @@ impl<T: Real> OutputRows<'_, T> {
 }
 
 /// Divides rows of `width` numbers by their normalisers; rows that met no key stay what they are.
-pub(crate) fn normalise<T: Real, N: Normaliser<T>>(
+pub(crate) fn normalise<T: Real, S: Score<T>>(
+    score: &S,
     rows: &mut [T],
     width: usize,
-    statistics: &[RowStatistics<T>],
+    statistics: &mut [RowStatistics<T>],
 ) {
     record(Operations::multiply_adds(rows.len()));
-    instructions::run(Normalise::<T, N> {
+    for row in statistics.iter_mut() {
+        if row.normaliser > T::zero() {
+            S::Norm::finish(score, row);
+        }
+    }
+    instructions::run(Normalise {
         rows,
         width,
         statistics,
-        normaliser: PhantomData,
     });
 }
 
-struct Normalise<'a, T, N> {
+struct Normalise<'a, T> {
     rows: &'a mut [T],
     width: usize,
     statistics: &'a [RowStatistics<T>],
-    normaliser: PhantomData<N>,
 }
 
-impl<T: Real, N: Normaliser<T>> Task for Normalise<'_, T, N> {
+impl<T: Real> Task for Normalise<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
         let rows = self.rows.chunks_exact_mut(self.width);
         for (row, statistics) in rows.zip(self.statistics) {
             if statistics.normaliser > T::zero() {
-                let divisor = N::finish(statistics);
-                row.iter_mut().for_each(|x| *x /= divisor);
+                row.iter_mut().for_each(|x| *x /= statistics.normaliser);
             }
         }
     }

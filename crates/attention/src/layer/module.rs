@@ -55,11 +55,11 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
 
 /// What the module takes: sequences `[B, T, Embed]`, alone or with the mask of the pass.
 pub trait SelfAttending<Embed: Dim, E: Element> {
-    /// Of the batch.
+    /// The number of sequences.
     type Batch: Dim;
-    /// Of the positions.
+    /// The number of positions.
     type Time: Dim;
-    /// Of the sequences.
+    /// The tape of the sequences.
     type Tape: Tape<E, Cpu>;
 
     /// The sequences and the mask.

@@ -85,7 +85,7 @@ impl IkanDirect {
         let drawn = self
             .source()
             .draw(&Features::new(q, k), flat, Array4::zeros([0; 4]))?;
-        Ok(self.kernel().frequencies(drawn.points))
+        Ok(self.kernel().frequencies(drawn.points).into())
     }
 }
 
@@ -180,7 +180,7 @@ impl<T: Real> Mechanism<T> for IkanDirect {
         let weights = self.kernel().weights(inputs, &points, pass)?;
         Ok(Inspection {
             weights,
-            points: Some(shown(points)),
+            points: Some(shown(&points)),
             correlation: None,
         })
     }
@@ -246,7 +246,7 @@ mod conformance {
                 let w = Array4::from_shape_vec((1, heads, self.points, width), w.to_vec());
                 w.expect("one set of points") * scale
             };
-            let points = parameters.chunks(one).map(set).collect();
+            let points: Vec<_> = parameters.chunks(one).map(set).collect();
             self.kernel().reference(inputs, &points, pass)
         }
     }

@@ -72,9 +72,10 @@ pub fn find(name: &str) -> Option<Variant> {
 /// An attention mechanism: from queries, keys, values and its own parameters to an output.
 ///
 /// One file under `mechanism/` implements it and brings its [`Card`], its examples and its plain
-/// reference; one line in the list makes it known. The tests, the golden checker, the benchmarks, the
-/// trainable layer and the experiments need nothing else. Parameters travel as one flat slice, laid out
-/// by [`Mechanism::parameters`].
+/// reference; `mod`, `pub use` and a line of the list in `mechanism/mod.rs` make it known, and a re-export
+/// in `lib.rs` public. The tests, the golden checker, the benchmarks, the trainable layer and the
+/// experiments need nothing else; `BOCHNER_WRITE_TABLE=1` with the tests of the cards writes the table of
+/// the crate's docs. Parameters travel as one flat slice, laid out by [`Mechanism::parameters`].
 ///
 /// ```
 /// use bochner_attention::{Cotangents, Streams, Mask, Mechanism, Pass, find};

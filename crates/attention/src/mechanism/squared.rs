@@ -13,10 +13,11 @@ use bochner_numerics::{Real, argument};
 use bochner_spectral::Preset;
 use ndarray::{Array4, ArrayView4};
 use std::f64::consts::TAU;
+use std::sync::Arc;
 
 /// Spectral points of all heads, `[1 or B, M, R, d]`: one set of a stationary kernel, w1 and w2 of a
-/// non-stationary one.
-pub(super) type Sets<T> = Vec<Array4<T>>;
+/// non-stationary one. Settings and the backward pass share them.
+pub(super) type Sets<T> = Arc<[Array4<T>]>;
 
 /// The released code multiplies frequencies by this.
 const FREQUENCY_SCALE: f64 = TAU;
@@ -50,7 +51,7 @@ impl SquaredKernel {
     }
 
     /// The frequencies that enter the kernel: the released code multiplies them by 2 pi.
-    pub(super) fn frequencies<T: Real>(&self, mut points: Sets<T>) -> Sets<T> {
+    pub(super) fn frequencies<T: Real>(&self, mut points: Vec<Array4<T>>) -> Vec<Array4<T>> {
         if self.preset == Preset::Released {
             for w in points.iter_mut().flatten() {
                 *w = multiplied(w.as_f64() * FREQUENCY_SCALE, 0);
@@ -65,8 +66,8 @@ impl SquaredKernel {
         points: &Sets<T>,
         pass: &Pass,
     ) -> Result<(Array4<T>, SavedKernel<T>), Error> {
-        let settings = self.settings(inputs.mask, points, pass)?;
         let [q, k, v] = inputs.get()?;
+        let settings = self.settings(inputs.mask, points, pass)?;
         match self.released(inputs.mask, points, pass)? {
             None => {
                 let (output, saved) = attend_saving(q, k, v, &settings)?;
@@ -90,7 +91,7 @@ impl SquaredKernel {
         pass: &Pass,
         (saved, output): (&SavedKernel<T>, ArrayView4<T>),
         cotangent: ArrayView4<T>,
-    ) -> Result<(AttentionGradients<T>, Sets<T>), Error> {
+    ) -> Result<(AttentionGradients<T>, Vec<Array4<T>>), Error> {
         let [q, k, v] = inputs.get()?;
         let released = self.released(inputs.mask, points, pass)?;
         let mut gradients = match (saved, released) {
@@ -165,7 +166,7 @@ impl SquaredKernel {
         pass: &Pass,
     ) -> Result<Settings<T>, Error> {
         let kernel = Squared {
-            sets: points.clone(),
+            sets: Arc::clone(points),
             floor: self.floor,
         };
         Ok(Settings {
@@ -182,7 +183,7 @@ impl SquaredKernel {
 
 /// What a forward pass keeps.
 pub(crate) enum SavedKernel<T> {
-    /// That of the engine.
+    /// The engine's own state.
     Engine(Saved<T>),
     /// The mask and the pass alone: training by the released code computes its pairs again.
     Released(Mask, Pass),
@@ -207,11 +208,9 @@ fn check<T: Real>(
 }
 
 /// What an inspection shows: w1 and w2, which are the same for a stationary kernel.
-pub(super) fn shown<T: Real>(points: Sets<T>) -> (Array4<T>, Array4<T>) {
-    let mut sets = points.into_iter();
-    let first = sets.next().expect("a kernel has spectral points");
-    let second = sets.next().unwrap_or_else(|| first.clone());
-    (first, second)
+pub(super) fn shown<T: Real>(points: &[Array4<T>]) -> (Array4<T>, Array4<T>) {
+    let [first, last] = [points.first(), points.last()].map(|w| w.expect("spectral points"));
+    (first.clone(), last.clone())
 }
 
 #[cfg(feature = "conformance")]
@@ -238,7 +237,7 @@ mod conformance {
         pub(in crate::mechanism) fn reference(
             &self,
             inputs: &Streams<f64>,
-            points: &Sets<f64>,
+            points: &[Array4<f64>],
             pass: &Pass,
         ) -> Result<Reference, Error> {
             let dropout = pass.dropout(|_| MAGNITUDE_DROPOUT, "magnitude dropout")?;

@@ -40,10 +40,10 @@ pub(crate) trait Normaliser<T: Real>: Debug + Send + Sync + 'static {
         row: &mut RowStatistics<T>,
     ) -> T;
 
-    /// What the sums of a row are divided by once all keys are absorbed.
-    fn finish(row: &RowStatistics<T>) -> T {
-        row.normaliser
-    }
+    /// Changes the normaliser of a row that has absorbed all its keys, at least one, into what its sums are
+    /// divided by, here and in [`Normaliser::pull`]: by default it is that already. A row begins with a
+    /// normaliser of 0 and a largest score of minus infinity.
+    fn finish<S: Score<T>>(_score: &S, _row: &mut RowStatistics<T>) {}
 
     /// Recomputes the normalised weights of a block and pulls their gradients back.
     fn pull<S: Score<T>, A: Arithmetic>(

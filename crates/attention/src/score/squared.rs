@@ -9,6 +9,7 @@ use bochner_kernels::{FeatureMapGradients, SpectralPoints, feature_map, feature_
 use bochner_numerics::instructions::Arithmetic;
 use bochner_numerics::{Buffer, Mat, Real, argument};
 use ndarray::{Array2, Array4, ArrayView2, ArrayViewMut2, Axis, Ix4};
+use std::sync::Arc;
 
 /// Spectral points of all heads, `[1 or B, M, R, d]`: shared by the examples or one set each.
 pub type Points<'a, T> = SpectralPoints<'a, T, Ix4>;
@@ -20,7 +21,7 @@ pub type PointsGradients<T> = bochner_kernels::PointsGradients<T, Ix4>;
 #[derive(Clone, Debug)]
 pub(crate) struct Squared<T> {
     /// The spectral points `[1 or B, M, R, d]`: one array of a stationary kernel, two of another.
-    pub(crate) sets: Vec<Array4<T>>,
+    pub(crate) sets: Arc<[Array4<T>]>,
     /// The floor e, from 0 to 1.
     pub(crate) floor: f64,
 }

@@ -7,7 +7,7 @@ use crate::engine::attend::Prepared;
 use crate::engine::backward::{Cotangent, HeadGradients};
 use crate::engine::decode::{last_rows, queries};
 use crate::engine::units::{divided, or};
-use crate::engine::{Arguments, Head, HeadAt, Level, OutputRows, Packed, RowStatistics};
+use crate::engine::{Arguments, Finite, Head, HeadAt, Level, OutputRows, Packed, RowStatistics};
 use crate::score::{PairKernel, Side};
 use bochner_numerics::memory::overwritten_by;
 use bochner_numerics::{Mat, Real, parallel};
@@ -165,7 +165,7 @@ pub(super) fn with_operands<T: Real, K: PairKernel<T>, R>(
     };
     let mut packed = Packed::default();
     if reads.queries && head.rows.mask.is_causal() {
-        head.finite = HeadAt::finite(kernel, head.left, head.right, head.values);
+        head.finite = Finite::of(kernel, head.left, head.right, head.values);
         packed = head.pack_for_backward();
     }
     f(LinearTime::new(head.with(&packed), plan))

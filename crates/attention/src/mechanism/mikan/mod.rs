@@ -283,7 +283,7 @@ impl Mikan {
     }
 
     fn frequencies<T: Real>(&self, drawn: &Drawn<T>) -> Sets<T> {
-        self.kernel().frequencies(drawn.points.clone())
+        self.kernel().frequencies(drawn.points.clone()).into()
     }
 
     fn inspect_draw<T: Real>(
@@ -299,7 +299,7 @@ impl Mikan {
         let latent = drawn.latent.as_ref();
         Ok(Inspection {
             weights,
-            points: Some(shown(frequencies)),
+            points: Some(shown(&frequencies)),
             correlation: latent.map_or(Ok(None), |latent| latent.correlation())?,
         })
     }

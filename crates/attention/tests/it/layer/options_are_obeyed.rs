@@ -187,7 +187,7 @@ fn causality() {
             .weights
     });
     assert_eq!(got, want);
-    // As a module, with and without lengths.
+    // dfdx's `Module` takes the sequences with and without lengths.
     let seed = layer.config().seed;
     let pass = Pass::Evaluation { seed };
     for mask in [Mask::none(), mask] {
