@@ -97,6 +97,8 @@ mod decoder;
 mod engine;
 mod error;
 mod form;
+#[cfg(all(debug_assertions, not(test)))]
+mod instances;
 #[cfg(feature = "dfdx")]
 mod layer;
 mod linear_time_state;

@@ -1,0 +1,35 @@
+//! Attention for `f32` and `f64`, compiled with this crate.
+//!
+//! Where the profile's `opt-level` is below 2, a program uses what the crates below it have compiled of a generic
+//! function. So the engine, whose compilation takes longer than everything else, is compiled once rather than
+//! once for each program of tests and each crate above. A release build shares nothing, and leaves this out.
+
+use crate::{Decoder, Error, Mechanism, Settings, Variant, Workspace, attend_into};
+use bochner_numerics::Real;
+use ndarray::{ArrayView4, ArrayViewMut4};
+
+type Input<'a, T> = ArrayView4<'a, T>;
+type Output<'a, T> = ArrayViewMut4<'a, T>;
+
+/// The functions that bring all others with them.
+#[expect(dead_code, reason = "not to be called, only compiled")]
+struct Instances<T: Real> {
+    mechanism: fn(&Variant) -> &dyn Mechanism<T>,
+    attend: fn(Input<T>, Input<T>, Input<T>, &Settings<T>, &Workspace<T>, Output<T>) -> Outcome,
+    decode: fn(&mut Decoder<T>, Input<T>, Input<T>, Input<T>, Output<T>) -> Outcome,
+}
+
+type Outcome = Result<(), Error>;
+
+impl<T: Real> Instances<T> {
+    const ALL: Self = Self {
+        mechanism: Variant::mechanism,
+        attend: attend_into,
+        decode: Decoder::step_into,
+    };
+}
+
+#[used]
+static SINGLE: Instances<f32> = Instances::ALL;
+#[used]
+static DOUBLE: Instances<f64> = Instances::ALL;
