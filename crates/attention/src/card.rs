@@ -164,9 +164,10 @@ pub enum Masks {
 impl Masks {
     fn check(self, mask: &Mask) -> Result<(), Error> {
         let (what, instead) = match self {
-            Self::Lengths | Self::None if mask.has_matrix() => {
-                ("a mask by a matrix with this mechanism", "key lengths")
-            }
+            Self::Lengths | Self::None if mask.is_by_pairs() => (
+                "a mask by a matrix, a window or packed sequences with this mechanism",
+                "key lengths, and causality where the card has it",
+            ),
             Self::None if mask.has_lengths() => (
                 "a mask by lengths with this mechanism",
                 "sequences cut to their lengths",

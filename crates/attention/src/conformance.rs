@@ -151,7 +151,7 @@ impl Reference {
         {
             let mut row = weights.slice_mut(s![b, m, i, ..]);
             let first = indices.nth(0).expect("an endless range") * keys as u64;
-            for j in (0..keys).filter(|&j| inputs.mask.keeps(b, i, j, queries, keys)) {
+            for j in (0..keys).filter(|&j| inputs.mask.keeps([b, m, i, j], [queries, keys])) {
                 row[j] = weight(Pair {
                     b,
                     m,

@@ -85,9 +85,9 @@ impl<T: Real> Settings<T> {
                 "a squared kernel, or Form::Quadratic",
             );
         };
-        if self.mask.has_matrix() {
+        if self.mask.is_by_pairs() {
             return unsupported(
-                "the linear-time form with a boolean matrix as mask",
+                "the linear-time form with a matrix, a window or another mask of single pairs",
                 "key lengths and causality, or Form::Quadratic",
             );
         }

@@ -1,31 +1,68 @@
 //! Which keys a query may attend to.
 
 use crate::Error;
-use ndarray::{Array2, ArrayView2};
+use bochner_numerics::argument;
+use ndarray::{Array2, ArrayView2, ArrayView4, Axis};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::sync::Arc;
 
-/// Which keys each query may attend to: the conjunction of key lengths, causality and a matrix.
+/// Which keys each query may attend to: the conjunction of key lengths, causality, a window, packed
+/// sequences and matrices.
 ///
 /// One polarity everywhere: `true` means *may attend*. A query without any kept key has zero
 /// weights, a zero output and zero gradients; masked keys and values never influence anything,
-/// not even when they are NaN. Clones share their lengths and their matrix, so that they cost nothing.
+/// not even when they are NaN. Clones share their lengths and their matrices, so that they cost nothing.
+///
+/// Query `i` stands at key `i + Tk - Tq`: the last query is aligned with the last key, so that decoding
+/// step by step agrees with the full pass. `Tk` counts padding.
 ///
 /// ```
 /// use bochner_attention::Mask;
 ///
 /// // Two sentences of 3 and 5 words, padded to 5, each word seeing only its past.
 /// let mask = Mask::none().with_key_lengths(vec![3, 5]).with_causality();
-/// assert!(mask.keeps(0, 2, 1, 5, 5));
-/// assert!(!mask.keeps(0, 1, 2, 5, 5)); // the future
-/// assert!(!mask.keeps(0, 4, 3, 5, 5)); // padding
+/// let keeps = |example, query, key| mask.keeps([example, 0, query, key], [5, 5]);
+/// assert!(keeps(0, 2, 1));
+/// assert!(!keeps(0, 1, 2)); // the future
+/// assert!(!keeps(0, 4, 3)); // padding
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mask {
     causal: bool,
     key_lengths: Option<Arc<Vec<usize>>>,
     query_lengths: Option<Arc<Vec<usize>>>,
+    /// The rows of one matrix after the other.
     matrix: Option<Arc<Vec<Vec<bool>>>>,
+    /// For how many examples and for how many heads there are matrices.
+    #[serde(default = "Mask::one_matrix", skip_serializing_if = "is_one_matrix")]
+    matrices: [usize; 2],
+    /// Where causality is relaxed: the first keys are seen by all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    prefix: usize,
+    /// Where causality is relaxed: positions of a block see each other; less one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    more_of_block: usize,
+    /// How far a query sees to the left and to the right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    window: Option<[usize; 2]>,
+    /// Where each of the packed sequences ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ends: Option<Arc<Vec<usize>>>,
+}
+
+fn is_zero(x: &usize) -> bool {
+    *x == 0
+}
+
+fn is_one_matrix(matrices: &[usize; 2]) -> bool {
+    *matrices == Mask::one_matrix()
+}
+
+impl Default for Mask {
+    fn default() -> Self {
+        Self::bare(false)
+    }
 }
 
 impl Mask {
@@ -41,7 +78,16 @@ impl Mask {
             key_lengths: None,
             query_lengths: None,
             matrix: None,
+            matrices: Self::one_matrix(),
+            prefix: 0,
+            more_of_block: 0,
+            window: None,
+            ends: None,
         }
+    }
+
+    const fn one_matrix() -> [usize; 2] {
+        [1, 1]
     }
 
     /// Every query may attend to every key.
@@ -51,12 +97,63 @@ impl Mask {
 
     /// Adds causality: query `i` sees key `j` only if `j <= i + Tk - Tq`.
     ///
-    /// The last query is aligned with the last key, so that decoding step by step agrees with the
-    /// full pass. With more queries than keys the first `Tq - Tk` queries see nothing. `Tk` counts
-    /// padding.
+    /// With more queries than keys the first `Tq - Tk` queries see nothing.
     pub fn with_causality(self) -> Self {
         Self {
             causal: true,
+            ..self
+        }
+    }
+
+    /// Adds causality after a prefix: every query sees the first `prefix` keys, and as many more as
+    /// causality lets it. In packed sequences, the first keys of its own.
+    pub fn with_causality_after(self, prefix: usize) -> Self {
+        Self {
+            prefix,
+            ..self.with_causality()
+        }
+    }
+
+    /// Adds causality by blocks: query `i` sees key `j` only if
+    /// `floor(j / size) <= floor((i + Tk - Tq) / size)`. Blocks of packed sequences begin with these.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for blocks of no positions.
+    pub fn with_causal_blocks(self, size: usize) -> Result<Self, Error> {
+        argument::at_least_one("positions of a causal block", size)?;
+        Ok(Self {
+            more_of_block: size - 1,
+            ..self.with_causality()
+        })
+    }
+
+    /// Keeps only the keys of a window around the query: from `left` positions before to `right` positions
+    /// after it. With causality none after it are seen; [`usize::MAX`] is no bound.
+    ///
+    /// Work and time follow the window, not the sequence.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a window of no positions on either side, which would be the identity.
+    pub fn with_window(self, left: usize, right: usize) -> Result<Self, Error> {
+        let sides = "positions of a window, beside the query's own";
+        argument::at_least_one(sides, left.saturating_add(right))?;
+        Ok(Self {
+            window: Some([left, right]),
+            ..self
+        })
+    }
+
+    /// Packs sequences into one example: queries and keys are sequences of these lengths, one after the
+    /// other, that do not see each other.
+    ///
+    /// A packed batch equals the padded one to rounding, without the padding's work.
+    pub fn with_packed(self, lengths: &[usize]) -> Self {
+        let ends = lengths.iter().scan(0, |end: &mut usize, &length| {
+            *end = end.saturating_add(length);
+            Some(*end)
+        });
+        Self {
+            ends: Some(Arc::new(ends.collect())),
             ..self
         }
     }
@@ -90,20 +187,28 @@ impl Mask {
 
     /// Keeps only the pairs that are `true` in `matrix`, of shape `[Tq, Tk]`.
     pub fn with_matrix(self, matrix: ArrayView2<bool>) -> Self {
-        let rows = matrix.rows().into_iter().map(|row| row.to_vec()).collect();
+        self.with_matrices(matrix.insert_axis(Axis(0)).insert_axis(Axis(0)))
+    }
+
+    /// Keeps only the pairs that are `true` in the matrix of their example and head, `[1 or B, 1 or M, Tq, Tk]`.
+    pub fn with_matrices(self, matrices: ArrayView4<bool>) -> Self {
+        let (examples, heads, ..) = matrices.dim();
+        let rows = matrices.rows().into_iter().map(|row| row.to_vec());
         Self {
-            matrix: Some(Arc::new(rows)),
+            matrix: Some(Arc::new(rows.collect())),
+            matrices: [examples, heads],
             ..self
         }
     }
 
-    /// Whether query `i` of example `b` may attend to key `j`, in sequences of `queries` and
-    /// `keys` positions.
+    /// Whether a pair of an example, a head, a query and a key is kept, in sequences of so many queries
+    /// and keys.
     ///
     /// # Panics
-    /// If the mask has lengths but none for `b`, or a matrix without the pair.
-    pub fn keeps(&self, b: usize, i: usize, j: usize, queries: usize, keys: usize) -> bool {
-        j < self.row_limit(b, i, queries, keys) && self.matrix_row(i).is_none_or(|row| row[j])
+    /// If the mask has lengths but none for the example, or a matrix without the pair.
+    pub fn keeps(&self, [b, m, i, j]: [usize; 4], [queries, keys]: [usize; 2]) -> bool {
+        self.row_range(b, i, queries, keys).contains(&j)
+            && self.matrix_row(b, m, i).is_none_or(|row| row[j])
     }
 
     /// The mask of sequences that attend to themselves: as many queries as keys are not padding.
@@ -119,9 +224,39 @@ impl Mask {
         self.causal
     }
 
-    /// Whether a boolean matrix is part of the mask.
-    pub(crate) fn has_matrix(&self) -> bool {
-        self.matrix.is_some()
+    /// Whether the mask is more than lengths and plain causality, so that only what goes pair by pair can
+    /// obey it.
+    pub(crate) fn is_by_pairs(&self) -> bool {
+        let relaxed = self.prefix > 0 || self.more_of_block > 0;
+        self.matrix.is_some() || relaxed || self.has_starts()
+    }
+
+    /// Whether rows keep keys from another one than the first on.
+    pub(crate) fn has_starts(&self) -> bool {
+        self.window.is_some() || self.is_packed()
+    }
+
+    /// Whether several sequences are packed into one.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.ends.is_some()
+    }
+
+    /// Whether a decoder can obey the mask position by position, lengths aside.
+    pub(crate) fn is_of_positions(&self) -> bool {
+        let window = Self {
+            window: None,
+            ..self.clone()
+        };
+        !window.is_by_pairs()
+    }
+
+    /// The mask without lengths.
+    pub(crate) fn without_lengths(&self) -> Self {
+        Self {
+            key_lengths: None,
+            query_lengths: None,
+            ..self.clone()
+        }
     }
 
     /// The key lengths, if there are any.
@@ -135,14 +270,43 @@ impl Mask {
         self.key_lengths.is_some() || self.query_lengths.is_some()
     }
 
-    /// The keys before this index are kept by lengths and causality.
-    pub(crate) fn row_limit(&self, b: usize, i: usize, queries: usize, keys: usize) -> usize {
-        let length = self.key_limit(b, keys);
+    /// The keys that a row keeps, as far as a matrix lets them.
+    pub(crate) fn row_range(
+        &self,
+        b: usize,
+        i: usize,
+        queries: usize,
+        keys: usize,
+    ) -> Range<usize> {
+        let (first, last) = self.sequence_around(i, keys);
+        let (mut start, mut end) = (first, last.min(self.key_limit(b, keys)));
+        let signed = |x: usize| i64::try_from(x).unwrap_or(i64::MAX);
+        let at_least_none = |x: i64| usize::try_from(x).unwrap_or(0);
+        // Negative where a query stands before the first key.
+        let position = signed(i + keys) - signed(queries);
         if self.causal {
-            length.min((i + 1 + keys).saturating_sub(queries))
-        } else {
-            length
+            let (own, block) = (position - signed(first), signed(self.more_of_block));
+            let block = block.saturating_add(1);
+            let seen = (own.div_euclid(block) + 1).saturating_mul(block);
+            let seen = seen.max(signed(self.prefix));
+            end = end.min(at_least_none(signed(first).saturating_add(seen)));
         }
+        if let Some([left, right]) = self.window.map(|sides| sides.map(signed)) {
+            start = start.max(at_least_none(position.saturating_sub(left)));
+            let right = right.saturating_add(1);
+            end = end.min(at_least_none(position.saturating_add(right)));
+        }
+        start..end.max(start)
+    }
+
+    /// Where the packed sequence of a query begins and ends; the whole sequence if none are packed.
+    fn sequence_around(&self, i: usize, keys: usize) -> (usize, usize) {
+        let Some(ends) = &self.ends else {
+            return (0, keys);
+        };
+        let n = ends.partition_point(|&end| end <= i);
+        let first = n.checked_sub(1).map_or(0, |before| ends[before]);
+        (first, ends.get(n).copied().unwrap_or(first))
     }
 
     /// The keys before this index are kept by the lengths.
@@ -150,9 +314,11 @@ impl Mask {
         self.key_lengths.as_ref().map_or(keys, |lengths| lengths[b])
     }
 
-    /// Row `i` of the matrix, if there is one.
-    pub(crate) fn matrix_row(&self, i: usize) -> Option<&[bool]> {
-        self.matrix.as_ref().map(|rows| rows[i].as_slice())
+    /// A row of the matrix of an example and a head, if there is one.
+    pub(crate) fn matrix_row(&self, b: usize, m: usize, i: usize) -> Option<&[bool]> {
+        let (rows, [examples, heads]) = (self.matrix.as_ref()?, self.matrices);
+        let matrix = (b % examples) * heads + m % heads;
+        Some(&rows[matrix * (rows.len() / (examples * heads)) + i])
     }
 
     /// The positions that count in a mean over the queries, `[B, Tq]`; `None` if all do.
@@ -169,8 +335,15 @@ impl Mask {
     ///
     /// # Errors
     /// [`Error::Mask`] if a list of lengths does not have one entry an example, if a length is
-    /// beyond the sequence, or if the matrix is not `[Tq, Tk]`.
-    pub fn validate(&self, batch: usize, queries: usize, keys: usize) -> Result<(), Error> {
+    /// beyond the sequence, if matrices are not `[1 or B, 1 or M, Tq, Tk]`, or if packed sequences are in
+    /// several examples or do not fill the one.
+    pub fn validate(
+        &self,
+        batch: usize,
+        heads: usize,
+        queries: usize,
+        keys: usize,
+    ) -> Result<(), Error> {
         for (what, lengths, positions) in [
             ("key lengths", &self.key_lengths, keys),
             ("query lengths", &self.query_lengths, queries),
@@ -179,17 +352,54 @@ impl Mask {
                 check_lengths(what, lengths, batch, positions)?;
             }
         }
+        self.check_packed(batch, queries, keys)?;
         let Some(rows) = &self.matrix else {
             return Ok(());
         };
+        let [examples, of_heads] = self.matrices;
+        let fits = |given, all| given == 1 || given == all;
+        if !fits(examples, batch) || !fits(of_heads, heads) {
+            return Err(Error::Mask {
+                what: "matrix",
+                expected: format!("matrices for 1 or {batch} examples and 1 or {heads} heads"),
+                got: format!("matrices for {examples} and {of_heads}"),
+            });
+        }
         match rows.iter().map(Vec::len).find(|&len| len != keys) {
-            None if rows.len() == queries => Ok(()),
+            None if rows.len() == examples * of_heads * queries => Ok(()),
             wrong => Err(Error::Mask {
                 what: "matrix",
                 expected: format!("{queries} rows of {keys}"),
-                got: format!("{} rows of {}", rows.len(), wrong.unwrap_or(keys)),
+                got: format!(
+                    "{} rows of {}",
+                    rows.len() / (examples * of_heads).max(1),
+                    wrong.unwrap_or(keys)
+                ),
             }),
         }
+    }
+
+    fn check_packed(&self, batch: usize, queries: usize, keys: usize) -> Result<(), Error> {
+        let Some(ends) = &self.ends else {
+            return Ok(());
+        };
+        let total = ends.last().copied().unwrap_or(0);
+        let misfit = |expected, got| {
+            Err(Error::Mask {
+                what: "packed sequences",
+                expected,
+                got,
+            })
+        };
+        if batch != 1 || queries != keys {
+            let expected = "one example with as many queries as keys".to_owned();
+            return misfit(expected, format!("{batch} of {queries} and {keys}"));
+        }
+        if total != keys || !ends.is_sorted() {
+            let expected = format!("lengths that add up to {keys}, the length of the example");
+            return misfit(expected, format!("{total}"));
+        }
+        Ok(())
     }
 }
 
@@ -224,19 +434,68 @@ pub(crate) fn check_lengths(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::array;
+    use ndarray::{Array4, array};
 
     #[test]
     fn causality_aligns_the_last_query_with_the_last_key() {
         let mask = Mask::none().with_causality();
         let kept = |queries, keys| -> Vec<usize> {
             (0..queries)
-                .map(|i| mask.row_limit(0, i, queries, keys))
+                .map(|i| mask.row_range(0, i, queries, keys).end)
                 .collect()
         };
         assert_eq!(kept(3, 3), [1, 2, 3]);
         assert_eq!(kept(2, 4), [3, 4]);
         assert_eq!(kept(4, 2), [0, 0, 1, 2]);
+    }
+
+    #[test]
+    fn windows_prefixes_and_blocks_keep_what_their_formulas_say() {
+        let sizes = (1..7).flat_map(|queries| (1..7).map(move |keys| (queries, keys)));
+        for (queries, keys) in sizes {
+            for (a, c) in [(1, 2), (2, 0), (0, 3), (4, 1), (3, usize::MAX)] {
+                let after_prefix = Mask::none().with_causality_after(a);
+                let in_blocks = Mask::none().with_causal_blocks(a + 1).unwrap();
+                let window = Mask::none().with_window(a, c).unwrap();
+                let all = (0..queries).flat_map(|i| (0..keys).map(move |j| (i, j)));
+                for (i, j) in all {
+                    let keeps = |mask: &Mask| mask.keeps([0, 0, i, j], [queries, keys]);
+                    let own = i as f64 + keys as f64 - queries as f64;
+                    let (key, size) = (j as f64, a as f64 + 1.0);
+                    assert_eq!(keeps(&after_prefix), j < a || key <= own);
+                    let seen = (key / size).floor() <= (own / size).floor();
+                    assert_eq!(keeps(&in_blocks), seen, "{i} {j} of {queries} {keys}");
+                    let near = -(a as f64) <= key - own && key - own <= c as f64;
+                    assert_eq!(keeps(&window), near, "{i} {j} of {queries} {keys}");
+                    assert_eq!(keeps(&window.clone().with_causality()), near && key <= own);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn packed_sequences_keep_what_each_would_keep_alone() {
+        let lengths = [3, 0, 1, 5];
+        for mask in [
+            Mask::none(),
+            Mask::none().with_causality_after(2),
+            Mask::none().with_causal_blocks(2).unwrap(),
+            Mask::none().with_causality().with_window(1, 1).unwrap(),
+        ] {
+            let packed = mask.clone().with_packed(&lengths);
+            assert!(packed.validate(1, 1, 9, 9).is_ok());
+            let of = |t: usize| match t {
+                0..3 => (0, 0),
+                3 => (2, 3),
+                _ => (3, 4),
+            };
+            for (i, j) in (0..81).map(|n| (n / 9, n % 9)) {
+                let ((n, first), (other, _)) = (of(i), of(j));
+                let own = || mask.keeps([0, 0, i - first, j - first], [lengths[n]; 2]);
+                let want = n == other && own();
+                assert_eq!(packed.keeps([0, 0, i, j], [9, 9]), want, "{i} {j} {mask:?}");
+            }
+        }
     }
 
     #[test]
@@ -248,7 +507,7 @@ mod tests {
                 array![[true, true, true], [false, true, true], [true, true, true]].view(),
             );
         let kept: Vec<Vec<bool>> = (0..3)
-            .map(|i| (0..3).map(|j| mask.keeps(0, i, j, 3, 3)).collect())
+            .map(|i| (0..3).map(|j| mask.keeps([0, 0, i, j], [3, 3])).collect())
             .collect();
         assert_eq!(
             kept,
@@ -266,7 +525,7 @@ mod tests {
         let mask = Mask::none().with_key_lengths(vec![1, 2]);
         let mask = mask.with_matrix(all.view());
         let mut clone = mask.clone();
-        let rows = [&mask, &clone].map(|mask| mask.matrix_row(1).unwrap().as_ptr());
+        let rows = [&mask, &clone].map(|mask| mask.matrix_row(0, 0, 1).unwrap().as_ptr());
         assert_eq!(rows[0], rows[1]);
         let lengths = |mask: &Mask| mask.key_lengths.as_ref().unwrap().as_ptr();
         assert_eq!(lengths(&mask), lengths(&clone));
@@ -286,17 +545,28 @@ mod tests {
             Mask::none().with_query_lengths(vec![4, 1]),
             Mask::none().with_matrix(Array2::from_elem((3, 3), true).view()),
             Mask::none().with_matrix(Array2::from_elem((2, 4), true).view()),
+            Mask::none().with_matrices(Array4::from_elem((3, 1, 3, 4), true).view()),
+            Mask::none().with_matrices(Array4::from_elem((1, 2, 3, 4), true).view()),
+            Mask::none().with_packed(&[3, 1]),
         ];
         for mask in wrong {
             assert!(
-                matches!(mask.validate(2, 3, 4), Err(Error::Mask { .. })),
+                matches!(mask.validate(2, 1, 3, 4), Err(Error::Mask { .. })),
                 "{mask:?}"
             );
         }
+        let packed = |lengths: &[usize]| Mask::none().with_packed(lengths).validate(1, 1, 4, 4);
+        assert!(packed(&[3, 1]).is_ok());
+        for lengths in [&[3, 2][..], &[3], &[], &[5, usize::MAX]] {
+            let error = packed(lengths).unwrap_err().to_string();
+            assert!(error.contains("add up to 4"), "{error}");
+        }
+        assert!(Mask::none().with_window(0, 0).is_err());
+        assert!(Mask::none().with_causal_blocks(0).is_err());
         assert!(
             Mask::none()
                 .with_key_lengths(vec![0, 4])
-                .validate(2, 3, 4)
+                .validate(2, 1, 3, 4)
                 .is_ok()
         );
     }

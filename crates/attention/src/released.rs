@@ -157,7 +157,8 @@ impl<T: Real> Released<'_, T> {
         let [of_queries, of_keys] = [q, k].map(|x| self.magnitudes(x));
         let mut all = Vec::new();
         for (i, of_query) in of_queries.into_iter().enumerate() {
-            let kept = (0..keys).filter(|&j| self.mask.keeps(example, i, j, queries, keys));
+            let kept =
+                (0..keys).filter(|&j| self.mask.keeps([example, h % heads, i, j], [queries, keys]));
             let row = kept.map(|j| {
                 let pair = ((h * queries + i) * keys + j) as u64;
                 let f = phi[0].row(i).dot(&phi[1].row(j)) / points.normaliser().as_f64();

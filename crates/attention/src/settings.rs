@@ -112,10 +112,11 @@ impl<T: Real> Settings<T> {
     /// Refuses what needs the whole sequence.
     pub(crate) fn check_decoding(&self) -> Result<(), Error> {
         let unsupported = |what, instead| Err(Error::Unsupported { what, instead });
-        if self.mask.has_matrix() || self.mask.has_lengths() {
+        if !self.mask.is_of_positions() || self.mask.has_lengths() {
             return unsupported(
-                "decoding with lengths or a boolean matrix as mask",
-                "a causal mask, and Decoder::step_with_counts for sequences of different lengths",
+                "decoding with a mask by lengths, a matrix, a prefix, blocks or packed sequences",
+                "a causal mask, with a window or without, and Decoder::step_with_counts for \
+                 sequences of different lengths",
             );
         }
         if self.dropout.is_some() {

@@ -39,7 +39,7 @@ impl<'a, T: Real> Arguments<'a, T> {
         for (what, array) in [("k", &k), ("v", &v), ("q", &q)] {
             argument::not_empty(what, array.shape())?;
         }
-        settings.mask.validate(batch, queries, keys)?;
+        settings.mask.validate(batch, heads, queries, keys)?;
         settings.validate(batch, heads, width)?;
         let blocks = settings.blocks(queries)?;
         let [q, k, v] = [q, k, v].map(|array| RowMajor::new(array, &workspace.numbers));
@@ -137,6 +137,7 @@ impl<'a, T: Real> HeadAt<'a, T> {
         Rows {
             mask: &self.arguments.settings.mask,
             example: self.example(),
+            head: self.head(),
             queries: self.arguments.queries,
             keys: self.arguments.keys,
         }

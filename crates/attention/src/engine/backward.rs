@@ -151,9 +151,9 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         let mut scratch = Scratch::default();
         for keys in self.key_blocks(&chunk) {
             for queries in blocks(chunk.clone(), self.blocks.queries) {
-                if self.last_limit(&queries) > keys.start {
-                    let pairs = (queries, keys.clone());
-                    self.backward_block(pairs, given, &mut rows, &mut scratch);
+                let keys = self.seen_of(&queries, &keys);
+                if !keys.is_empty() {
+                    self.backward_block((queries, keys), given, &mut rows, &mut scratch);
                 }
             }
         }

@@ -122,7 +122,8 @@ fn decode_pairs<T: Real, K: PairKernel<T>>(
         return attend_anew(kernel, at, queries, cache, output);
     }
     let (left, width) = (left.row_range(0..count), kernel.operand_width(at.width()));
-    let (rows, blocks) = (last_rows(at, count, cache.length()), at.arguments.blocks);
+    let (mask, blocks) = (at.rows().mask.without_lengths(), at.arguments.blocks);
+    let rows = last_rows(at, &mask, count, cache.length());
     let unit = at.unit_of_values(cache.largest_value(), cache.length(), width);
     let mut head = cache.head(left, rows, blocks, unit, at.workspace());
     head.finite.left &= prepared.finite.left;
@@ -138,7 +139,7 @@ fn attend_anew<T: Real, K: PairKernel<T>>(
     output: &mut [T],
 ) {
     let settings = Settings {
-        mask: last_rows(at, 0, 0).mask.clone(),
+        mask: at.rows().mask.without_lengths(),
         ..at.arguments.settings.clone()
     };
     let (q, k, v) = (array(queries), array(cache.keys()), array(cache.values()));
@@ -151,12 +152,17 @@ fn attend_anew<T: Real, K: PairKernel<T>>(
     attend_from(head.with(&packed), output);
 }
 
-/// The last positions of a causal sequence as its rows; without causality, rows that see all keys.
-pub(super) fn last_rows<T: Real>(at: &HeadAt<T>, queries: usize, keys: usize) -> Rows<'static> {
-    let causal = at.rows().mask.is_causal();
+/// The last positions of a sequence as its rows, under a mask without lengths.
+pub(super) fn last_rows<'m, T: Real>(
+    at: &HeadAt<T>,
+    mask: &'m Mask,
+    queries: usize,
+    keys: usize,
+) -> Rows<'m> {
     Rows {
-        mask: if causal { Mask::CAUSAL } else { Mask::NONE },
+        mask,
         example: 0,
+        head: at.head(),
         queries,
         keys,
     }

@@ -86,11 +86,10 @@ impl Exponents {
         self.terms.as_ref().map_or(0.0, |terms| terms[key])
     }
 
-    /// The largest exponent among the keys before `limit` that `kept` lets through.
-    pub(crate) fn reference(&self, limit: usize, kept: Option<&[bool]>) -> Level {
-        let keys = self.levels[..limit].iter().enumerate();
-        let kept = keys.filter(|(j, _)| kept.is_none_or(|kept| kept[*j]));
-        kept.fold(Level::NONE, |largest, (_, &level)| largest.max(level))
+    /// The largest exponent of some keys, those that `kept` lets through.
+    pub(crate) fn reference(&self, keys: Range<usize>, kept: Option<&[bool]>) -> Level {
+        let kept = keys.filter(|&j| kept.is_none_or(|kept| kept[j]));
+        kept.fold(Level::NONE, |largest, j| largest.max(self.levels[j]))
     }
 
     /// The references of `rows` when each row keeps exactly the keys before its limit, and limits

@@ -21,7 +21,7 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
             keys,
         } = self.blocks;
         let queries = first..first + statistics.len();
-        let most = size.min(queries.len()) * keys.min(self.last_limit(&queries));
+        let most = size.min(queries.len()) * keys.min(self.seen(&queries).len());
         let mut scratch = self.workspace.numbers.any(most);
         let outputs = output.chunks(size * self.value_width());
         let pieces = outputs.zip(statistics.chunks_mut(size));
@@ -159,13 +159,13 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         let Some(exponents) = self.exponents else {
             return statistics.fill(RowStatistics::new(Level::NONE));
         };
-        let limits = queries.clone().map(|i| self.rows.limit(i));
-        if self.rows.matrix(0).is_some() {
-            for ((i, limit), row) in queries.zip(limits).zip(statistics) {
-                let reference = exponents.reference(limit, self.rows.matrix(i));
+        if !self.rows.keep_prefixes() {
+            for (i, row) in queries.zip(statistics) {
+                let reference = exponents.reference(self.rows.range(i), self.rows.matrix(i));
                 *row = RowStatistics::new(reference);
             }
         } else {
+            let limits = queries.map(|i| self.rows.limit(i));
             let references = exponents.running_references(limits);
             for (row, reference) in statistics.iter_mut().zip(references) {
                 *row = RowStatistics::new(reference);

@@ -143,26 +143,37 @@ impl Finite {
 pub(crate) struct Rows<'a> {
     pub(crate) mask: &'a Mask,
     pub(crate) example: usize,
+    pub(crate) head: usize,
     pub(crate) queries: usize,
     pub(crate) keys: usize,
 }
 
 impl<'a> Rows<'a> {
-    /// Keys before this one are kept, as far as the matrix lets them.
-    pub(crate) fn limit(&self, i: usize) -> usize {
+    /// The keys that are kept, as far as the matrix lets them.
+    pub(crate) fn range(&self, i: usize) -> Range<usize> {
         self.mask
-            .row_limit(self.example, i, self.queries, self.keys)
+            .row_range(self.example, i, self.queries, self.keys)
+    }
+
+    /// Keys before this one are kept, if all before it are.
+    pub(crate) fn limit(&self, i: usize) -> usize {
+        self.range(i).end
     }
 
     pub(crate) fn matrix(&self, i: usize) -> Option<&'a [bool]> {
-        self.mask.matrix_row(i)
+        self.mask.matrix_row(self.example, self.head, i)
+    }
+
+    /// Whether every row keeps all keys before its limit, and limits never decrease.
+    pub(crate) fn keep_prefixes(&self) -> bool {
+        !self.mask.has_starts() && self.matrix(0).is_none()
     }
 
     /// Whether row `i` keeps any key.
     fn keeps_any(&self, i: usize) -> bool {
-        let limit = self.limit(i);
+        let range = self.range(i);
         self.matrix(i)
-            .map_or(limit > 0, |row| row[..limit].contains(&true))
+            .map_or(!range.is_empty(), |row| row[range].contains(&true))
     }
 }
 
@@ -229,15 +240,33 @@ impl<'a, T: Real, S: Score<T>> Head<'a, T, S> {
         self.values.shape().1
     }
 
-    /// The key blocks that a block of queries needs.
+    /// The key blocks that some queries need.
     fn key_blocks(&self, queries: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<T, S> {
-        blocks(0..self.last_limit(queries), self.blocks.keys)
+        blocks(self.seen(queries), self.blocks.keys)
     }
 
-    /// The keys before this one are all that some queries see.
-    fn last_limit(&self, queries: &Range<usize>) -> usize {
-        let limits = queries.clone().map(|i| self.rows.limit(i));
-        limits.max().unwrap_or(0)
+    /// What some queries see of a block of keys: the whole block, unless rows keep windows.
+    fn seen_of(&self, queries: &Range<usize>, keys: &Range<usize>) -> Range<usize> {
+        let seen = self.seen(queries);
+        if seen.end <= keys.start {
+            return 0..0;
+        }
+        match self.rows.mask.has_starts() {
+            true => seen.start.max(keys.start)..seen.end.min(keys.end),
+            false => keys.clone(),
+        }
+    }
+
+    /// The keys that some queries see, from the beginning of a panel on.
+    fn seen(&self, queries: &Range<usize>) -> Range<usize> {
+        let ranges = queries.clone().map(|i| self.rows.range(i));
+        if !self.rows.mask.has_starts() {
+            return 0..ranges.map(|range| range.end).max().unwrap_or(0);
+        }
+        let join = |a: Range<usize>, b: Range<usize>| a.start.min(b.start)..a.end.max(b.end);
+        let ranges = ranges.filter(|range| !range.is_empty());
+        let seen = ranges.reduce(join).unwrap_or(0..0);
+        seen.start - seen.start % Panels::<T>::ALIGNMENT..seen.end
     }
 }
 
@@ -246,5 +275,5 @@ pub(crate) fn blocks(range: Range<usize>, size: usize) -> impl Iterator<Item = R
     let end = range.end;
     range
         .step_by(size)
-        .map(move |start| start..(start + size).min(end))
+        .map(move |start| start..start.saturating_add(size).min(end))
 }

@@ -12,34 +12,36 @@ use std::ops::Range;
 pub(crate) struct RowBlock<'m> {
     /// How many keys the block has.
     keys: usize,
-    /// How many of them the lengths and causality keep.
-    kept: usize,
+    /// Which of them the row keeps, as far as the matrix lets them.
+    kept: Range<usize>,
     /// What the matrix says of those.
     matrix: Option<&'m [bool]>,
 }
 
 impl<'m> RowBlock<'m> {
     fn new<T: Real, S: Score<T>>(head: &Head<'m, T, S>, i: usize, keys: &Range<usize>) -> Self {
-        let kept = head.rows.limit(i).clamp(keys.start, keys.end) - keys.start;
-        let matrix = head.rows.matrix(i);
+        let Range { start, end } = head.rows.range(i);
+        let [start, end] = [start, end].map(|j| j.clamp(keys.start, keys.end));
         Self {
             keys: keys.len(),
-            kept,
-            matrix: matrix.map(|row| &row[keys.start..keys.start + kept]),
+            kept: start - keys.start..end - keys.start,
+            matrix: head.rows.matrix(i).map(|row| &row[start..end]),
         }
     }
 
     /// Whether the row keeps every key of the block.
     #[inline(always)]
     pub(crate) fn keeps_all(&self) -> bool {
-        self.kept == self.keys && self.matrix.is_none()
+        self.kept == (0..self.keys) && self.matrix.is_none()
     }
 
     /// Overwrites what the row does not keep, whatever stands there.
     #[inline(always)]
     pub(crate) fn fill_masked<T: Copy>(&self, row: &mut [T], value: T) {
-        row[self.kept..].fill(value);
-        for (x, &keep) in row.iter_mut().zip(self.matrix.unwrap_or_default()) {
+        row[..self.kept.start].fill(value);
+        row[self.kept.end..].fill(value);
+        let kept = row[self.kept.clone()].iter_mut();
+        for (x, &keep) in kept.zip(self.matrix.unwrap_or_default()) {
             if !keep {
                 *x = value;
             }

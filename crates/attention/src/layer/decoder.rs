@@ -119,9 +119,9 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
         memory: ArrayView3<T>,
         mask: &Mask,
     ) -> Result<Self, Error> {
-        if maps.layout.mask(mask.clone()).is_causal() || mask.has_matrix() {
+        if maps.layout.mask(mask.clone()).is_causal() || mask.is_by_pairs() {
             return Err(Error::Unsupported {
-                what: "decoding from a memory under a causal mask or a boolean matrix",
+                what: "decoding from a memory under a causal mask, a matrix, a window or packed sequences",
                 instead: "key lengths, or `MultiHead::attend`",
             });
         }

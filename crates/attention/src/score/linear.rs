@@ -5,6 +5,7 @@ use crate::engine::HeadAt;
 use bochner_numerics::operations::record;
 use bochner_numerics::scaling::{largest as largest_of, log2_range};
 use bochner_numerics::{Buffer, Mat, Operations, Real};
+use std::ops::Range;
 
 /// $a_{ij} = (q_i \cdot k_j)^2$ up to a constant of the row.
 ///
@@ -75,7 +76,7 @@ fn powers<T: Real>(at: &HeadAt<T>, earlier: &[T]) -> Buffer<i32> {
     let most = log2_range::<T>() - 28.0;
     let power = |i: usize| {
         let query = queries.row(i);
-        let product = columns.log2_largest(query, rows.limit(i), rows.matrix(i));
+        let product = columns.log2_largest(query, rows.range(i), rows.matrix(i));
         let power = (-product).min(most - largest_of(query).as_f64().log2());
         if power.is_finite() { power as i32 } else { 0 }
     };
@@ -96,24 +97,23 @@ struct Columns<'a, T> {
 
 impl<T: Real> Columns<'_, T> {
     /// The logarithm of the largest product of one coordinate of `query` with that of a kept key.
-    fn log2_largest(&mut self, query: &[T], limit: usize, kept: Option<&[bool]>) -> f64 {
+    fn log2_largest(&mut self, query: &[T], keys: Range<usize>, kept: Option<&[bool]>) -> f64 {
         let of = |columns: &[f64]| {
             let pairs = query.iter().zip(columns).filter(|(q, _)| q.is_finite());
             let products = pairs.map(|(q, k)| q.as_f64().abs().log2() + k.log2());
             products.fold(f64::NEG_INFINITY, f64::max)
         };
         match kept {
-            None => {
-                let new = self.seen..limit.max(self.seen);
+            None if keys.start == 0 => {
+                let new = self.seen..keys.end.max(self.seen);
                 self.seen = new.end;
                 new.for_each(|j| raise(&mut self.largest, self.keys.row(j)));
                 of(&self.largest)
             }
-            Some(kept) => {
+            kept => {
                 self.of_row.clear();
                 self.of_row.resize(query.len(), 0.0);
-                (0..limit)
-                    .filter(|&j| kept[j])
+                keys.filter(|&j| kept.is_none_or(|kept| kept[j]))
                     .for_each(|j| raise(&mut self.of_row, self.keys.row(j)));
                 of(&self.of_row)
             }

@@ -105,10 +105,11 @@ pub(in crate::engine) fn decode<T: Real, K: PairKernel<T>>(
     let prepared = Prepared::new(kernel, at, kernel.score_after(at, &[]));
     let (left, right) = prepared.operands(kernel, at);
     let queries = if output.is_some() { queries(at) } else { 0 };
+    let mask = at.rows().mask.without_lengths();
     let head = Head {
         left: left.row_range(0..queries),
         right,
-        rows: last_rows(at, queries, added),
+        rows: last_rows(at, &mask, queries, added),
         // Sums over all values so far have no unit of their own.
         unit: 0,
         ..prepared.head(kernel, at, at.values())

@@ -273,8 +273,14 @@ impl Mikan {
         eps: Array4<T>,
     ) -> Result<Drawn<T>, Error> {
         Mechanism::<T>::validate(self)?;
-        let (batch, _, queries, _) = inputs.q().dim();
-        inputs.mask.validate(batch, queries, inputs.k().dim().2)?;
+        let (batch, heads, queries, _) = inputs.q().dim();
+        (inputs.mask).validate(batch, heads, queries, inputs.k().dim().2)?;
+        if inputs.mask.is_packed() {
+            return Err(Error::Unsupported {
+                what: "packed sequences with points that are inferred from each sequence",
+                instead: "a padded batch with key lengths",
+            });
+        }
         Mechanism::<T>::card(self).admit(inputs)?;
         let kept = Kept::of(inputs);
         Ok(self

@@ -115,7 +115,7 @@ fn every_setting_of<T: Real>(example: &Example<T>, exponents: &[f64], floor: f64
         for stationary in [true, false] {
             for &magnitude in &magnitudes {
                 for (name, mask) in masks(queries, keys) {
-                    if name.contains("matrix") {
+                    if name.contains("pairs") {
                         continue;
                     }
                     let settings = Plain {

@@ -139,13 +139,34 @@ pub(crate) fn masks(queries: usize, keys: usize) -> Vec<(&'static str, Mask)> {
         ("none", Mask::none()),
         ("lengths", with_lengths()),
         ("causal", Mask::none().with_causality()),
-        ("matrix", Mask::none().with_matrix(matrix.view())),
         ("lengths and causal", with_lengths().with_causality()),
         (
-            "lengths and matrix",
+            "pairs: lengths and matrix",
             with_lengths().with_matrix(matrix.view()),
         ),
+        (
+            "pairs: matrices",
+            Mask::none().with_matrices(matrices(queries, keys).view()),
+        ),
+        (
+            "pairs: window, lengths",
+            with_lengths().with_window(1, 2).unwrap(),
+        ),
+        (
+            "pairs: window, causal after a prefix",
+            (Mask::none().with_causality_after(2))
+                .with_window(2, 1)
+                .unwrap(),
+        ),
     ]
+}
+
+/// A matrix for each example and head.
+pub(crate) fn matrices(queries: usize, keys: usize) -> Array4<bool> {
+    let shape = (BATCH, HEADS, queries, keys);
+    Array4::from_shape_fn(shape, |(b, m, i, j)| {
+        i != 1 && (5 * b + 2 * m + 7 * i + 3 * j) % 4 != 1
+    })
 }
 
 pub(crate) fn assert_close<D: Dimension>(got: &Array<f64, D>, want: &Array<f64, D>, label: &str) {

@@ -227,7 +227,7 @@ fn nan_is_passed_on() {
             arrays[argument][[0, 0, 1, 1]] = f64::from_bits(f64::NAN.to_bits() + 1954);
             let [q, k, v] = arrays.each_ref().map(|array| array.view());
             let attended = attend(q, k, v, &settings.settings()).unwrap();
-            let keeps = |i, j| settings.mask.keeps(0, i, j, 3, 5);
+            let keeps = |i, j| settings.mask.keeps([0, 0, i, j], [3, 5]);
             for ((example, head, i, column), x) in attended.output.indexed_iter() {
                 let met = match argument {
                     0 => i == 1 && (0..5).any(|j| keeps(i, j)),

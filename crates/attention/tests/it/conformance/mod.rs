@@ -20,6 +20,7 @@ mod keys_and_queries_have_no_order;
 mod large_numbers_are_still_compared;
 mod misuse_is_named;
 mod nothing_behind_a_mask_matters;
+mod packed_sequences_are_a_padded_batch;
 mod padding_changes_nothing;
 mod planted_errors_are_caught;
 mod presets_are_one_configuration;

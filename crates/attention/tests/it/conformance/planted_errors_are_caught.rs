@@ -31,7 +31,7 @@ type Property = fn(&Case<f64>);
 /// The mask without its example's keys and queries, and with the others.
 fn inverted(inputs: &Streams<f64>) -> Mask {
     let (queries, keys) = (inputs.q().dim().2, inputs.k().dim().2);
-    let is_masked = |(i, j)| !inputs.mask.keeps(0, i, j, queries, keys);
+    let is_masked = |(i, j)| !inputs.mask.keeps([0, 0, i, j], [queries, keys]);
     Mask::none().with_matrix(Array2::from_shape_fn((queries, keys), is_masked).view())
 }
 
@@ -47,8 +47,8 @@ fn from_the_start(inputs: &Streams<f64>) -> Mask {
 /// Scales each row as if its masked keys counted in the sum that weights are divided by.
 fn masked_keys_count(inputs: &Streams<f64>, _: &Pass, x: &mut Array4<f64>) {
     let (queries, keys) = (inputs.q().dim().2, inputs.k().dim().2);
-    for ((b, _, i, _), x) in x.indexed_iter_mut() {
-        let kept = (0..keys).filter(|&j| inputs.mask.keeps(b, i, j, queries, keys));
+    for ((b, m, i, _), x) in x.indexed_iter_mut() {
+        let kept = (0..keys).filter(|&j| inputs.mask.keeps([b, m, i, j], [queries, keys]));
         *x *= kept.count() as f64 / keys as f64;
     }
 }

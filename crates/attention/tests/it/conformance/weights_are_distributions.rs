@@ -31,11 +31,11 @@ fn check(case: &Case<f64>, example: &Example<f64>, mask: &bochner_attention::Mas
     let (batch, heads, queries, keys) = weights.dim();
     for b in 0..batch {
         for i in 0..queries {
-            let kept: Vec<bool> = (0..keys)
-                .map(|j| mask.keeps(b, i, j, queries, keys))
-                .collect();
-            let sees = kept.contains(&true);
             for m in 0..heads {
+                let kept: Vec<bool> = (0..keys)
+                    .map(|j| mask.keeps([b, m, i, j], [queries, keys]))
+                    .collect();
+                let sees = kept.contains(&true);
                 let row = weights.slice(s![b, m, i, ..]);
                 let (sum, near) = (row.sum(), |x: f64| (row.sum() - x).abs() < 1e-12);
                 let fits = match case.card.rows {

@@ -60,8 +60,17 @@ fn composed<const T: usize, const BT: usize>(
     let q = heads::<Q, { BATCH * Q }>(query, x);
     let [k, v] = [key, value].map(|map| heads::<T, BT>(map, memory));
     let kept = (0..BATCH * HEADS * Q * T).map(|at| {
-        let (b, i, j) = (at / (HEADS * Q * T), at / T % Q, at % T);
-        if mask.keeps(b, i, j, Q, T) { 0.0 } else { -1e9 }
+        let (b, m, i, j) = (
+            at / (HEADS * Q * T),
+            at / (Q * T) % HEADS,
+            at / T % Q,
+            at % T,
+        );
+        if mask.keeps([b, m, i, j], [Q, T]) {
+            0.0
+        } else {
+            -1e9
+        }
     });
     let barred = Cpu::default().tensor_from_vec(kept.collect(), Default::default());
     let logits = q.matmul(k.permute::<_, Axes4<0, 1, 3, 2>>()) / (WIDTH as f32).sqrt();
