@@ -5,7 +5,7 @@ use crate::score::PointsGradients;
 use crate::{Error, Mask, Settings, Workspace};
 use bochner_numerics::memory::{overwritten_by, written_by};
 use bochner_numerics::{DropoutMask, Real, argument};
-use ndarray::{Array4, ArrayView4, ArrayViewMut4};
+use ndarray::{Array4, ArrayD, ArrayView4, ArrayViewMut4};
 
 /// The output of [`attend`]. It borrows the arrays, so that [`attend_vjp`] cannot be given others.
 #[derive(Debug)]
@@ -38,6 +38,9 @@ pub struct AttentionGradients<T> {
     pub v: Array4<T>,
     /// With respect to the spectral points, if the kernel has any.
     pub points: Option<PointsGradients<T>>,
+    /// With respect to the numbers of a bias, shaped as they are, if that was asked for
+    /// ([`Bias::with_gradient`](crate::Bias::with_gradient)). Sums have a fixed order.
+    pub bias: Option<ArrayD<T>>,
 }
 
 /// Attention: $o_i = \sum_j \alpha_{ij} v_j$, $\alpha_{ij} = s_{ij} e^{m_j} / \sum_l s_{il} e^{m_l}$.

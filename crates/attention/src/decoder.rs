@@ -124,10 +124,10 @@ impl<T> std::fmt::Debug for Decoder<T> {
 
 impl<T: Real> Decoder<T> {
     /// A decoder that has seen nothing. Points are copied; the mask may be causal or none, which is
-    /// the same here.
+    /// the same here, and may have a window.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a mask with lengths or a matrix, for dropout, and for the
+    /// [`Error::Unsupported`] for a mask with more than that, for a fixed bias, for dropout, and for the
     /// linear-time form where there is none; [`Error::Argument`] for a size of zero; otherwise as
     /// [`attend`](crate::attend).
     pub fn new(settings: &Settings<T>, size: DecoderSize) -> Result<Self, Error> {
@@ -150,7 +150,7 @@ impl<T: Real> Decoder<T> {
         settings.form_for(1, 1, value_width)?;
         let mut decoder = Self {
             settings: Settings {
-                mask: Mask::none().with_causality(),
+                mask: settings.mask.clone().with_causality(),
                 ..settings.clone()
             },
             size,
@@ -255,7 +255,7 @@ impl<T: Real> Decoder<T> {
     /// `q: [B, M, n, d]` to `[B, M, n, dv]`.
     ///
     /// # Errors
-    /// [`Error::Argument`].
+    /// [`Error::Argument`]; [`Error::Unsupported`] under a window or a bias, which need positions.
     pub fn attend(&mut self, q: ArrayView4<T>) -> Result<Array4<T>, Error> {
         let mut output = Array4::zeros(self.output_shape(q.len_of(Axis(2))));
         self.attend_into(q, output.view_mut())?;
@@ -273,6 +273,12 @@ impl<T: Real> Decoder<T> {
         let queries = q.len_of(Axis(2));
         self.check("q", q.shape(), queries, self.size.width)?;
         self.check("output", output.shape(), queries, self.size.value_width)?;
+        if self.settings.mask.has_starts() || self.settings.bias.is_some() {
+            return Err(Error::Unsupported {
+                what: "attention from queries without positions under a window or a bias",
+                instead: "Decoder::step",
+            });
+        }
         let mask = std::mem::replace(&mut self.settings.mask, self.nothing.clone());
         let (key, zero) = (q.slice(s![.., .., ..queries.min(1), ..]), T::zero());
         let value = ndarray::aview0(&zero);

@@ -91,6 +91,12 @@ impl<T: Real> Settings<T> {
                 "key lengths and causality, or Form::Quadratic",
             );
         }
+        if self.bias.is_some() {
+            return unsupported(
+                "the linear-time form with a bias",
+                "no bias, or Form::Quadratic",
+            );
+        }
         if self.dropout.is_some() {
             return unsupported(
                 "the linear-time form with dropout on pairs",

@@ -89,6 +89,7 @@
 //! | [`Streams`], [`Stream`] | what a layer gives a mechanism, as its card asks |
 
 mod attend;
+mod bias;
 mod blocks;
 mod card;
 #[cfg(feature = "conformance")]
@@ -112,6 +113,7 @@ mod settings;
 mod workspace;
 
 pub use attend::{Attended, AttentionGradients, attend, attend_into, attend_vjp, weights};
+pub use bias::{Bias, alibi_slopes};
 pub use blocks::Blocks;
 pub use bochner_spectral::{
     Copula, DirectInit, Drawn, ParameterSpec, Posterior, Preset, Size, Stationarity,

@@ -201,6 +201,35 @@ impl Mask {
         }
     }
 
+    /// The mask that keeps what both it and the matrices of another keep.
+    pub(crate) fn and_matrices_of(&self, other: &Self) -> Self {
+        let (Some(own), Some(more)) = (&self.matrix, &other.matrix) else {
+            let (matrix, matrices) = match &self.matrix {
+                Some(_) => (&self.matrix, self.matrices),
+                None => (&other.matrix, other.matrices),
+            };
+            return Self {
+                matrix: matrix.clone(),
+                matrices,
+                ..self.clone()
+            };
+        };
+        let [examples, heads] = [0, 1].map(|n| self.matrices[n].max(other.matrices[n]));
+        let rows = own.len() / (self.matrices[0] * self.matrices[1]);
+        debug_assert_eq!(rows, more.len() / (other.matrices[0] * other.matrices[1]));
+        let row = |n: usize| {
+            let (b, m, i) = (n / (heads * rows), n / rows % heads, n % rows);
+            let both = [self, other].map(|mask| mask.matrix_row(b, m, i).expect("a matrix"));
+            let pairs = both[0].iter().zip(both[1]);
+            pairs.map(|(&a, &b)| a && b).collect()
+        };
+        Self {
+            matrix: Some(Arc::new((0..examples * heads * rows).map(row).collect())),
+            matrices: [examples, heads],
+            ..self.clone()
+        }
+    }
+
     /// Whether a pair of an example, a head, a query and a key is kept, in sequences of so many queries
     /// and keys.
     ///

@@ -123,7 +123,13 @@ impl<T: Real> Released<'_, T> {
         }
         let [q, k, v] = [dq, dk, dv].map(|all| stacked(all, (batch, heads)));
         let points = Some(points);
-        Ok(AttentionGradients { q, k, v, points })
+        Ok(AttentionGradients {
+            q,
+            k,
+            v,
+            points,
+            bias: None,
+        })
     }
 
     /// $m$ of each row.

@@ -3,7 +3,7 @@
 use crate::engine::Attend;
 use crate::normaliser::OnlineSoftmax;
 use crate::score::{Dot, LinearForm, PairKernel, Periodic, Points, Rbf, Squared};
-use crate::{Error, Form, Magnitude, Mask, score};
+use crate::{Bias, Error, Form, Magnitude, Mask, score};
 use bochner_numerics::{DropoutMask, Real, argument};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ pub struct Settings<T> {
     pub magnitude: Magnitude,
     /// Which keys count.
     pub mask: Mask,
+    /// What is added to the logits of pairs.
+    pub bias: Option<Bias<T>>,
     /// Dropout on the normalised weights.
     pub dropout: Option<DropoutMask>,
     /// In which form attention is computed. [`Form::Automatic`] takes the linear-time form of a
@@ -51,6 +53,7 @@ impl<T: Real> Settings<T> {
             kernel: Kernel(Arc::new(kernel)),
             magnitude: Magnitude::None,
             mask: mask.clone(),
+            bias: None,
             dropout: None,
             form: Form::Automatic,
         }
@@ -117,6 +120,16 @@ impl<T: Real> Settings<T> {
                 "decoding with a mask by lengths, a matrix, a prefix, blocks or packed sequences",
                 "a causal mask, with a window or without, and Decoder::step_with_counts for \
                  sequences of different lengths",
+            );
+        }
+        if self
+            .bias
+            .as_ref()
+            .is_some_and(|bias| !bias.is_of_positions())
+        {
+            return unsupported(
+                "decoding with a fixed bias",
+                "a bias that follows from positions",
             );
         }
         if self.dropout.is_some() {

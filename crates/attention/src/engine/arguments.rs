@@ -1,9 +1,10 @@
 //! The arguments of one call, checked, in row-major order, and cut into heads.
 
 use super::{Exponents, Level, PairDropout, RowMajor, Rows};
+use crate::bias::HeadBias;
 use crate::normaliser::Normaliser;
 use crate::score::{PairKernel, Score};
-use crate::{Blocks, Error, Form, Magnitude, Settings, Workspace};
+use crate::{Blocks, Error, Form, Magnitude, Mask, Settings, Workspace};
 use bochner_numerics::scaling::{largest, log2_range};
 use bochner_numerics::{Buffer, Buffers, Mat, Real, argument};
 use ndarray::{Array4, ArrayView4, Axis};
@@ -20,6 +21,8 @@ pub(crate) struct Arguments<'a, T> {
     pub(super) k: RowMajor<'a, T>,
     pub(super) v: RowMajor<'a, T>,
     pub(crate) settings: &'a Settings<T>,
+    /// The settings' mask, and what a bias bars.
+    pub(crate) mask: Mask,
     pub(crate) blocks: Blocks,
     pub(crate) workspace: &'a Workspace<T>,
 }
@@ -41,6 +44,13 @@ impl<'a, T: Real> Arguments<'a, T> {
         }
         settings.mask.validate(batch, heads, queries, keys)?;
         settings.validate(batch, heads, width)?;
+        let mut mask = settings.mask.clone();
+        if let Some(bias) = &settings.bias {
+            bias.validate([batch, heads, queries, keys])?;
+            if let Some(barred) = bias.mask() {
+                mask = mask.and_matrices_of(barred);
+            }
+        }
         let blocks = settings.blocks(queries)?;
         let [q, k, v] = [q, k, v].map(|array| RowMajor::new(array, &workspace.numbers));
         Ok(Self {
@@ -54,6 +64,7 @@ impl<'a, T: Real> Arguments<'a, T> {
             k,
             v,
             settings,
+            mask,
             blocks,
             workspace,
         })
@@ -129,18 +140,26 @@ impl<'a, T: Real> HeadAt<'a, T> {
 
     /// The number of keys that are not padding.
     pub(crate) fn kept(&self) -> usize {
-        (self.arguments.settings.mask).key_limit(self.example(), self.arguments.keys)
+        self.arguments
+            .mask
+            .key_limit(self.example(), self.arguments.keys)
     }
 
     /// What the mask says of the rows.
     pub(crate) fn rows(&self) -> Rows<'a> {
         Rows {
-            mask: &self.arguments.settings.mask,
+            mask: &self.arguments.mask,
             example: self.example(),
             head: self.head(),
             queries: self.arguments.queries,
             keys: self.arguments.keys,
         }
+    }
+
+    /// What is added to the logits of the head's pairs.
+    pub(crate) fn bias(&self) -> Option<HeadBias<'a, T>> {
+        let bias = self.arguments.settings.bias.as_ref()?;
+        Some(HeadBias::new(bias, self.rows(), self.arguments.heads))
     }
 
     pub(crate) fn workspace(&self) -> &'a Workspace<T> {
@@ -181,7 +200,8 @@ impl<'a, T: Real> HeadAt<'a, T> {
         let levels = self.workspace().pool::<Level>();
         match self.arguments.settings.magnitude {
             Magnitude::None => {
-                let needed = <K::Score as Score<T>>::Norm::HAS_FACTORS || terms.is_some();
+                let biased = self.arguments.settings.bias.is_some();
+                let needed = <K::Score as Score<T>>::Norm::HAS_FACTORS || terms.is_some() || biased;
                 needed.then(|| Exponents::zero(&levels, keys.shape().0, terms))
             }
             magnitude => {

@@ -96,7 +96,7 @@ impl<T: Real, S: Score<T>> Prepared<T, S> {
             reference = row.reference;
             let new = seen..rows.limit(i);
             seen = new.end;
-            exponents.differences(new, reference, |_, differences| {
+            exponents.differences::<T>(None, new, reference, |_, differences| {
                 sum += differences.iter().map(|x| x.exp()).sum::<f64>();
             });
             if seen > 0 {
@@ -122,6 +122,7 @@ impl<T: Real, S: Score<T>> Prepared<T, S> {
             score: &self.score,
             exponents: self.exponents.as_ref(),
             unit: self.unit,
+            bias: at.bias(),
             rows: at.rows(),
             dropout: at.dropout(),
             blocks: at.arguments.blocks,

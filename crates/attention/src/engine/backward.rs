@@ -5,6 +5,7 @@ use super::lanes::add;
 use super::product::add_product;
 use super::sweep::PullBack;
 use super::{Head, RowStatistics, blocks};
+use crate::bias::HeadBias;
 use crate::score::{Raw, Score};
 use bochner_numerics::product::Right;
 use bochner_numerics::{Buffer, Mat, MatMut, Real, instructions, matmul};
@@ -23,6 +24,8 @@ pub(crate) struct HeadGradients<T> {
     pub(crate) values: Buffer<T>,
     /// With respect to the keys' exponents.
     pub(crate) keys: Buffer<T>,
+    /// With respect to the bias: of each query, and of all together.
+    pub(crate) bias: (Buffer<T>, Buffer<T>),
 }
 
 impl<T: Real> HeadGradients<T> {
@@ -34,6 +37,7 @@ impl<T: Real> HeadGradients<T> {
         };
         let (width, value_width) = (head.width(), head.value_width());
         let (rows, keys) = (queries.len(), head.values.shape().0);
+        let (each, all) = head.bias.map_or((0, 0), HeadBias::gradient_sizes);
         // The first chunk's are joined by those of all others.
         let room = match queries.start {
             0 => head.rows.queries,
@@ -46,6 +50,7 @@ impl<T: Real> HeadGradients<T> {
             right: zeros(keys, width, keys),
             values: zeros(keys, value_width, keys),
             keys: zeros(keys, 1, keys),
+            bias: (zeros(rows, each, room), zeros(1, all, 1)),
         }
     }
 
@@ -58,6 +63,7 @@ impl<T: Real> HeadGradients<T> {
             right: &mut self.right,
             values: &mut self.values,
             keys: &mut self.keys,
+            bias: (&mut self.bias.0, &mut self.bias.1),
         }
     }
 
@@ -67,6 +73,8 @@ impl<T: Real> HeadGradients<T> {
         add(&mut self.right, &next.right);
         add(&mut self.values, &next.values);
         add(&mut self.keys, &next.keys);
+        self.bias.0.extend_from_slice(&next.bias.0);
+        add(&mut self.bias.1, &next.bias.1);
     }
 }
 
@@ -79,6 +87,8 @@ pub(super) struct GradientRows<'a, T> {
     right: &'a mut [T],
     values: &'a mut [T],
     keys: &'a mut [T],
+    /// Only whole heads have a bias.
+    bias: (&'a mut [T], &'a mut [T]),
 }
 
 impl<T: Real> GradientRows<'_, T> {
@@ -103,6 +113,7 @@ impl<T: Real> GradientRows<'_, T> {
             right: more_right,
             values: more_values,
             keys: more_keys,
+            bias: Default::default(),
         };
         (before, others)
     }
@@ -169,6 +180,7 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         scratch: &mut Scratch<T>,
     ) {
         let (rows, cols, width) = (queries.len(), keys.len(), self.width());
+        let (each, _) = self.bias.map_or((0, 0), HeadBias::gradient_sizes);
         let (x, dp) = scratch.pairs(rows * cols);
         let cotangent = given.cotangent.row_range(queries.clone());
         let values = match &self.packed.values {
@@ -188,6 +200,10 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
             x,
             dp,
             d_keys: &mut gradients.keys[elements(&keys, gradients.first.1, 1)],
+            d_bias: (
+                &mut gradients.bias.0[elements(&queries, gradients.first.0, each)],
+                gradients.bias.1,
+            ),
         });
 
         let (dx, weights) = (Mat::new(x, rows, cols), Mat::new(dp, rows, cols));

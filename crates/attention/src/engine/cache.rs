@@ -1,6 +1,7 @@
 //! The keys and values of a causal sequence that grows.
 
 use super::{Exponents, Finite, Head, Packed, Rows};
+use crate::bias::HeadBias;
 use crate::normaliser::Normaliser;
 use crate::score::{Raw, Score};
 use crate::{Blocks, Workspace};
@@ -86,13 +87,13 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
         let loudest = exponents.largest_from(from);
         match &mut self.packed.relative {
             Some((reference, all)) if reference.max(loudest) == *reference => {
-                S::Norm::relative(score, exponents, from..self.length, *reference, all);
+                S::Norm::relative(score, exponents, None, from..self.length, *reference, all);
             }
             other => {
                 let (reference, all) = other.get_or_insert_with(|| (loudest, Buffer::default()));
                 *reference = reference.max(loudest);
                 all.clear();
-                S::Norm::relative(score, exponents, 0..self.length, *reference, all);
+                S::Norm::relative(score, exponents, None, 0..self.length, *reference, all);
             }
         }
     }
@@ -102,6 +103,7 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
         &'a self,
         left: Mat<'a, T>,
         rows: Rows<'a>,
+        bias: Option<HeadBias<'a, T>>,
         blocks: Blocks,
         unit: i32,
         workspace: &'a Workspace<T>,
@@ -113,6 +115,7 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
             score: self.score.as_ref().expect("there are positions"),
             exponents: self.exponents.as_ref(),
             unit,
+            bias,
             rows,
             dropout: None,
             finite: self.finite,
@@ -168,7 +171,7 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
             exponents.truncate(length);
             // The loudest key may be gone.
             let (reference, mut all) = (exponents.largest_from(0), Buffer::default());
-            S::Norm::relative(score, exponents, 0..length, reference, &mut all);
+            S::Norm::relative(score, exponents, None, 0..length, reference, &mut all);
             (reference, all)
         });
     }

@@ -124,8 +124,9 @@ fn decode_pairs<T: Real, K: PairKernel<T>>(
     let (left, width) = (left.row_range(0..count), kernel.operand_width(at.width()));
     let (mask, blocks) = (at.rows().mask.without_lengths(), at.arguments.blocks);
     let rows = last_rows(at, &mask, count, cache.length());
+    let bias = at.bias().map(|bias| bias.with_rows(rows));
     let unit = at.unit_of_values(cache.largest_value(), cache.length(), width);
-    let mut head = cache.head(left, rows, blocks, unit, at.workspace());
+    let mut head = cache.head(left, rows, bias, blocks, unit, at.workspace());
     head.finite.left &= prepared.finite.left;
     attend_from(head, output);
 }
@@ -140,6 +141,8 @@ fn attend_anew<T: Real, K: PairKernel<T>>(
 ) {
     let settings = Settings {
         mask: at.rows().mask.without_lengths(),
+        bias: (at.arguments.settings.bias.as_ref())
+            .map(|bias| bias.of_head(at.head(), at.arguments.heads)),
         ..at.arguments.settings.clone()
     };
     let (q, k, v) = (array(queries), array(cache.keys()), array(cache.values()));

@@ -1,6 +1,7 @@
 //! The exponents that a magnitude adds to the logarithms of weights.
 
 use super::blocks;
+use crate::bias::RowBias;
 use bochner_numerics::elementary::{self, PNorm, SquaredNorms, p_norms_into};
 use bochner_numerics::operations::record;
 use bochner_numerics::{Buffer, Buffers, Mat, Real};
@@ -42,6 +43,20 @@ impl Level {
             other
         } else {
             self
+        }
+    }
+
+    /// The sum with a bias, which counts for nothing where the exponent overflows.
+    fn plus(self, bias: f64) -> Self {
+        let value = self.value + bias;
+        Self { value, ..self }
+    }
+
+    /// Whether it exceeds `other` by its value, or by its logarithm where both overflow.
+    fn is_above(self, other: Self) -> bool {
+        match self.value == other.value {
+            true => self.exceeds(other),
+            false => self.value > other.value,
         }
     }
 
@@ -107,9 +122,32 @@ impl Exponents {
         })
     }
 
-    /// Calls `f` with $u_j - \text{reference}$ of some keys, a few at a time.
-    pub(crate) fn differences(
+    /// [`Exponents::reference`] of sums with a bias.
+    pub(crate) fn biased_reference<T: Real>(
         &self,
+        bias: RowBias<T>,
+        keys: Range<usize>,
+        kept: Option<&[bool]>,
+    ) -> Level {
+        let (mut piece, mut largest) = ([0.0; PIECE], Level::NONE);
+        for keys in blocks(keys, PIECE) {
+            let piece = &mut piece[..keys.len()];
+            piece.fill(0.0);
+            bias.add_to(keys.clone(), piece);
+            for (j, &bias) in keys.zip(&*piece) {
+                let sum = self.levels[j].plus(bias);
+                if kept.is_none_or(|kept| kept[j]) && sum.is_above(largest) {
+                    largest = sum;
+                }
+            }
+        }
+        largest
+    }
+
+    /// Calls `f` with $u_j + b_j - \text{reference}$ of some keys, a few at a time.
+    pub(crate) fn differences<T: Real>(
+        &self,
+        bias: Option<RowBias<T>>,
         keys: Range<usize>,
         reference: Level,
         mut f: impl FnMut(Range<usize>, &mut [f64]),
@@ -119,13 +157,27 @@ impl Exponents {
             let piece = &mut piece[..keys.len()];
             let levels = piece.iter_mut().zip(&self.levels[keys.clone()]);
             levels.for_each(|(x, level)| *x = level.minus(reference));
+            if let Some(bias) = bias {
+                bias.add_to(keys.clone(), piece);
+                // What a mask keeps is not above its reference.
+                piece
+                    .iter_mut()
+                    .filter(|x| **x > 0.0)
+                    .for_each(|x| *x = 0.0);
+            }
             f(keys, piece);
         }
     }
 
-    /// Appends $\exp(u_j - \text{reference})$ of some keys.
-    pub(crate) fn relative<T: Real>(&self, keys: Range<usize>, reference: Level, out: &mut Vec<T>) {
-        self.differences(keys, reference, |_, piece| {
+    /// Appends $\exp(u_j + b_j - \text{reference})$ of some keys.
+    pub(crate) fn relative<T: Real>(
+        &self,
+        bias: Option<RowBias<T>>,
+        keys: Range<usize>,
+        reference: Level,
+        out: &mut Vec<T>,
+    ) {
+        self.differences(bias, keys, reference, |_, piece| {
             elementary::exp_in_place(piece);
             out.extend(piece.iter().map(|&x| T::of(x)));
         });

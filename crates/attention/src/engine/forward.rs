@@ -159,7 +159,13 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         let Some(exponents) = self.exponents else {
             return statistics.fill(RowStatistics::new(Level::NONE));
         };
-        if !self.rows.keep_prefixes() {
+        if let Some(bias) = self.bias {
+            for (i, row) in queries.zip(statistics) {
+                let (keys, kept) = (self.rows.range(i), self.rows.matrix(i));
+                let reference = exponents.biased_reference(bias.row(i), keys, kept);
+                *row = RowStatistics::new(reference);
+            }
+        } else if !self.rows.keep_prefixes() {
             for (i, row) in queries.zip(statistics) {
                 let reference = exponents.reference(self.rows.range(i), self.rows.matrix(i));
                 *row = RowStatistics::new(reference);

@@ -34,6 +34,7 @@ pub(crate) use row_major::{RowMajor, write_row_major};
 pub(crate) use sweep::RowBlock;
 pub(crate) use units::{fill_multiplied, log2_largest, multiply_finite, without_masked};
 
+use crate::bias::HeadBias;
 use crate::normaliser::Normaliser;
 use crate::score::{PairKernel, Raw, Score};
 use crate::{Blocks, Mask, Workspace};
@@ -52,6 +53,8 @@ pub(crate) struct Head<'a, T, S> {
     pub(crate) score: &'a S,
     /// What keys add to their weights beside the score.
     pub(crate) exponents: Option<&'a Exponents>,
+    /// What is added to logits beside that.
+    pub(crate) bias: Option<HeadBias<'a, T>>,
     pub(crate) rows: Rows<'a>,
     pub(crate) dropout: Option<PairDropout>,
     pub(crate) finite: Finite,
@@ -139,7 +142,7 @@ impl Finite {
 }
 
 /// The mask as the rows of one example see it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows<'a> {
     pub(crate) mask: &'a Mask,
     pub(crate) example: usize,
@@ -206,10 +209,11 @@ impl<'a, T: Real, S: Score<T>> Head<'a, T, S> {
     /// Packs what the forward pass reads again and again.
     pub(crate) fn pack(&self) -> Packed<T> {
         let numbers = &self.workspace.numbers;
-        let relative = self.exponents.map(|exponents| {
+        let shared = self.exponents.filter(|_| self.bias.is_none());
+        let relative = shared.map(|exponents| {
             let (keys, reference) = (self.right.shape().0, exponents.largest_from(0));
             let mut all = numbers.empty(keys);
-            S::Norm::relative(self.score, exponents, 0..keys, reference, &mut all);
+            S::Norm::relative(self.score, exponents, None, 0..keys, reference, &mut all);
             (reference, all)
         });
         Packed {

@@ -10,7 +10,7 @@ use bochner_numerics::elementary::SquaredNorms;
 use bochner_numerics::memory::{Unwritten, written_by};
 use bochner_numerics::scaling::multiplied;
 use bochner_numerics::{Mat, Real, parallel};
-use ndarray::{ArrayView1, ArrayView4};
+use ndarray::{ArrayD, ArrayView1, ArrayView4};
 
 /// The gradients of a call, given what its forward pass kept.
 ///
@@ -27,12 +27,12 @@ pub(super) fn pull_back<T: Real, K: PairKernel<T>>(
     let [output, cotangent] = [output, cotangent].map(|x| RowMajor::new(x, numbers));
     let lengths = [call.q.view(), call.k.view(), call.v.view()].map(|x| x.len());
     let heads = call.all_heads();
-    let mut along_points = vec![Vec::new(); heads];
+    let mut along = vec![Along::default(); heads];
     let [q, k, v] = written_by(lengths, |all| {
         let mut lengths = lengths.into_iter().map(|n| n / heads);
         let [q, k, v] = all.map(|all| all.chunks(lengths.next().expect("three lengths")));
-        let heads = q.zip(k).zip(v).zip(&mut along_points).enumerate();
-        parallel::for_each(heads.collect(), |(h, (((q, k), v), along_points))| {
+        let heads = q.zip(k).zip(v).zip(&mut along).enumerate();
+        parallel::for_each(heads.collect(), |(h, (((q, k), v), along))| {
             let head = HeadBack {
                 kernel,
                 at: call.at(h),
@@ -40,14 +40,31 @@ pub(super) fn pull_back<T: Real, K: PairKernel<T>>(
             };
             let given = [slab(output.view(), h), slab(cotangent.view(), h)];
             let out = [q, k, v].map(Unwritten::zeros);
-            *along_points = head.pull_back(h, kept, given, out);
+            *along = head.pull_back(h, kept, given, out);
         });
     });
     AttentionGradients {
         q: call.array(call.queries, call.width, q),
         k: call.array(call.keys, call.width, k),
         v: call.array(call.keys, call.value_width, v),
-        points: sum_along_points(kernel, call, &along_points),
+        points: sum_along_points(kernel, call, &along),
+        bias: sum_along_bias(call, &along),
+    }
+}
+
+/// Gradients of one head along what heads share.
+#[derive(Clone)]
+struct Along<T> {
+    points: AlongPoints<T>,
+    bias: Vec<T>,
+}
+
+impl<T> Default for Along<T> {
+    fn default() -> Self {
+        Self {
+            points: Vec::new(),
+            bias: Vec::new(),
+        }
     }
 }
 
@@ -59,14 +76,14 @@ struct HeadBack<'a, T: Real, K: PairKernel<T>> {
 }
 
 impl<T: Real, K: PairKernel<T>> HeadBack<'_, T, K> {
-    /// Writes the gradients of queries, keys and values; returns those along the points.
+    /// Writes the gradients of queries, keys and values; returns those along points and bias.
     fn pull_back(
         &self,
         h: usize,
         kept: &Kept<T, K::Score>,
         [output, cotangent]: [Mat<T>; 2],
         [q, k, v]: [&mut [T]; 3],
-    ) -> AlongPoints<T> {
+    ) -> Along<T> {
         let (at, numbers) = (&self.at, self.at.numbers());
         let mut units = Units::of(at.values(), cotangent, self.log2_largest());
         // The values of the linear-time form's sums are divided already.
@@ -102,7 +119,11 @@ impl<T: Real, K: PairKernel<T>> HeadBack<'_, T, K> {
             fill_multiplied(&mut sum, unit, |i| q[i].as_f64() + k[i].as_f64());
             sum
         };
-        along_queries.iter().zip(&along_keys).map(sum).collect()
+        let points = along_queries.iter().zip(&along_keys).map(sum).collect();
+        let along_bias = [&part.bias.0, &part.bias.1].map(|x| x.as_slice()).concat();
+        let mut bias = vec![T::zero(); along_bias.len()];
+        fill_multiplied(&mut bias, unit, |i| along_bias[i].as_f64());
+        Along { points, bias }
     }
 
     /// The logarithm of the largest number that cotangents are multiplied with on their way, besides
@@ -196,7 +217,7 @@ const ROWS: usize = 1024;
 fn sum_along_points<T: Real, K: PairKernel<T>>(
     kernel: &K,
     call: &Arguments<T>,
-    parts: &[AlongPoints<T>],
+    parts: &[Along<T>],
 ) -> Option<PointsGradients<T>> {
     let points = kernel.points()?;
     let (mut all, size) = (points.zero_gradients(), points.count() * call.width);
@@ -208,11 +229,33 @@ fn sum_along_points<T: Real, K: PairKernel<T>>(
         parallel::for_each_chunk(sums, size, |i, sum| {
             // A head without kept keys has none.
             let parts = parts.iter().skip(i).step_by(distinct);
-            for part in parts.filter_map(|part| part.get(n)) {
+            for part in parts.filter_map(|part| part.points.get(n)) {
                 let pairs = sum.iter_mut().zip(part);
                 pairs.for_each(|(sum, x)| *sum = multiplied(sum.as_f64() + x.as_f64(), 0));
             }
         });
     }
+    Some(all)
+}
+
+/// The sums over the heads that share a bias, in the order of the examples.
+fn sum_along_bias<T: Real>(call: &Arguments<T>, parts: &[Along<T>]) -> Option<ArrayD<T>> {
+    let mut all = call.settings.bias.as_ref()?.zero_gradients()?;
+    // A table has a row a head; an array of pairs may be shared by heads, by examples or by both.
+    let [examples, heads] = match all.shape() {
+        &[examples, heads, ..] if all.ndim() == 4 => [examples, heads],
+        shape => [1, shape[0]],
+    };
+    let sums = all.as_slice_mut().expect("row-major");
+    let size = sums.len() / (examples * heads);
+    parallel::for_each_chunk(sums, size, |slot, sum| {
+        for (h, part) in parts.iter().enumerate() {
+            let (b, m) = (h / call.heads, h % call.heads);
+            if slot == (b % examples) * heads + m % heads {
+                let pairs = sum.iter_mut().zip(&part.bias);
+                pairs.for_each(|(sum, x)| *sum = multiplied(sum.as_f64() + x.as_f64(), 0));
+            }
+        }
+    });
     Some(all)
 }

@@ -61,7 +61,11 @@ struct Relative<'a, T> {
 
 impl<'a, T: Real> Relative<'a, T> {
     fn new<S: Score<T>>(head: &Head<'a, T, S>, keys: &Range<usize>) -> Self {
-        let packed = head.packed.relative.as_ref();
+        let packed = head
+            .packed
+            .relative
+            .as_ref()
+            .filter(|_| head.bias.is_none());
         Self {
             reference: packed.map(|(reference, _)| *reference),
             packed: packed.map_or(&[], |(_, all)| &all[keys.clone()]),
@@ -72,17 +76,19 @@ impl<'a, T: Real> Relative<'a, T> {
     fn get<S: Score<T>>(
         &mut self,
         head: &Head<T, S>,
+        i: usize,
         keys: &Range<usize>,
         reference: Level,
     ) -> &[T] {
         let Some(exponents) = head.exponents else {
             return &[];
         };
-        if self.reference != Some(reference) {
+        if head.bias.is_some() || self.reference != Some(reference) {
             let new = || head.workspace.numbers.empty(keys.len());
             let own = self.own.get_or_insert_with(new);
             own.clear();
-            S::Norm::relative(head.score, exponents, keys.clone(), reference, own);
+            let bias = head.bias.map(|bias| bias.row(i));
+            S::Norm::relative(head.score, exponents, bias, keys.clone(), reference, own);
             self.reference = Some(reference);
         }
         self.own.as_deref().map_or(self.packed, Vec::as_slice)
@@ -109,7 +115,7 @@ impl<T: Real, S: Score<T>> Task for Weigh<'_, '_, T, S> {
         let rows = rows.zip(self.statistics).zip(self.factors);
         for (i, ((raw, row), factor)) in self.queries.zip(rows) {
             let at = RowBlock::new(self.head, i, self.keys);
-            let given = relative.get(self.head, self.keys, row.reference);
+            let given = relative.get(self.head, i, self.keys, row.reference);
             *factor = S::Norm::absorb::<S, A>(self.head.score, &at, given, raw, row);
         }
     }
@@ -130,11 +136,13 @@ pub(super) struct PullBack<'a, 'h, T, S> {
     pub(super) x: &'a mut [T],
     pub(super) dp: &'a mut [T],
     pub(super) d_keys: &'a mut [T],
+    /// Gradients of a bias: of each query, and of all together.
+    pub(super) d_bias: (&'a mut [T], &'a mut [T]),
 }
 
 impl<T: Real, S: Score<T>> Task for PullBack<'_, '_, T, S> {
     #[inline(always)]
-    fn run<A: Arithmetic>(self, _: A) {
+    fn run<A: Arithmetic>(mut self, _: A) {
         let cols = self.keys.len();
         let mut relative = Relative::new(self.head, self.keys);
         let (mut p, mut factors) = (vec![T::zero(); cols], vec![T::one(); cols]);
@@ -155,10 +163,16 @@ impl<T: Real, S: Score<T>> Task for PullBack<'_, '_, T, S> {
                 dp,
                 p: &mut p,
             };
-            let given = relative.get(self.head, self.keys, row.reference);
+            let given = relative.get(self.head, i, self.keys, row.reference);
             S::Norm::pull::<S, A>(self.head.score, &at, given, row, pulled);
             if self.head.exponents.is_some() {
                 add(self.d_keys, &p);
+            }
+            if let Some(bias) = self.head.bias {
+                let (each, _) = bias.gradient_sizes();
+                let (rows, all) = &mut self.d_bias;
+                let row = &mut rows[r * each..][..each];
+                bias.row(i).pull_back(self.keys.clone(), &p, row, all);
             }
         }
     }

@@ -6,6 +6,7 @@ mod sum;
 pub(crate) use online_softmax::OnlineSoftmax;
 pub(crate) use sum::Sum;
 
+use crate::bias::RowBias;
 use crate::engine::{Exponents, Level, RowBlock, RowStatistics};
 use crate::score::Score;
 use bochner_numerics::Real;
@@ -21,10 +22,12 @@ pub(crate) trait Normaliser<T: Real>: Debug + Send + Sync + 'static {
     /// Whether weights are products, so that every key has a factor, be it one.
     const HAS_FACTORS: bool;
 
-    /// Appends what some keys multiply or add, relative to the row's reference.
+    /// Appends what some keys multiply or add, relative to the row's reference; under a bias, those of one
+    /// row.
     fn relative<S: Score<T>>(
         score: &S,
         exponents: &Exponents,
+        bias: Option<RowBias<T>>,
         keys: Range<usize>,
         reference: Level,
         out: &mut Vec<T>,

@@ -1,6 +1,7 @@
 //! The exponentials of scores, divided by their sum, with a running maximum.
 
 use super::{Normaliser, Pulled, finite_inverse};
+use crate::bias::RowBias;
 use crate::engine::{Exponents, Level, RowBlock, RowStatistics, add, map_and_sum, max};
 use crate::score::Score;
 use bochner_numerics::instructions::{Arithmetic, exp2};
@@ -20,6 +21,7 @@ impl<T: Real> Normaliser<T> for OnlineSoftmax {
     fn relative<S: Score<T>>(
         score: &S,
         exponents: &Exponents,
+        bias: Option<RowBias<T>>,
         keys: Range<usize>,
         reference: Level,
         out: &mut Vec<T>,
@@ -27,7 +29,7 @@ impl<T: Real> Normaliser<T> for OnlineSoftmax {
         record(Operations::multiply_adds(keys.len()));
         let lowest = T::min_value().as_f64() / 4.0;
         let scale = score.scale();
-        exponents.differences(keys, reference, |keys, differences| {
+        exponents.differences(bias, keys, reference, |keys, differences| {
             let of = |(n, &difference): (usize, &f64)| {
                 let term = exponents.term(keys.start + n);
                 T::of((difference / scale - term).max(lowest))

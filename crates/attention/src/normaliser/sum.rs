@@ -1,6 +1,7 @@
 //! Weights that are not negative, divided by their sum.
 
 use super::{Normaliser, Pulled, finite_inverse};
+use crate::bias::RowBias;
 use crate::engine::{Exponents, Level, RowBlock, RowStatistics, add, sum, total};
 use crate::score::Score;
 use bochner_numerics::Operations;
@@ -22,11 +23,12 @@ impl<T: Real> Normaliser<T> for Sum {
     fn relative<S: Score<T>>(
         _: &S,
         exponents: &Exponents,
+        bias: Option<RowBias<T>>,
         keys: Range<usize>,
         reference: Level,
         out: &mut Vec<T>,
     ) {
-        exponents.relative(keys, reference, out);
+        exponents.relative(bias, keys, reference, out);
     }
 
     #[inline(always)]

@@ -87,7 +87,7 @@ impl<'a, T: Real, S: Score<T>> LinearTime<'a, T, S> {
     /// $g_j$ of some keys.
     fn relative(&self, keys: Range<usize>, reference: Level) -> Buffer<T> {
         let mut g = self.numbers().empty(keys.len());
-        self.exponents.relative(keys, reference, &mut g);
+        self.exponents.relative(None, keys, reference, &mut g);
         g
     }
 

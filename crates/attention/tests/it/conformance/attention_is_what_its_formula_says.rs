@@ -7,7 +7,7 @@ use bochner_attention::{IkanDirect, Magnitude, Points, Preset, attend, attend_vj
 use bochner_numerics::{DropoutMask, finite_difference, relative_error};
 use ndarray::{Array, Array4, Axis, Dimension, s};
 
-fn similarity(settings: &Plain<f64>, pair: &Pair) -> f64 {
+pub(crate) fn similarity(settings: &Plain<f64>, pair: &Pair) -> f64 {
     match &settings.similarity {
         Similarity::Softmax => (pair.q.dot(&pair.k) / pair.root()).exp(),
         Similarity::Rbf => (-pair.square_distance() / (2.0 * pair.root())).exp(),
@@ -23,7 +23,7 @@ fn similarity(settings: &Plain<f64>, pair: &Pair) -> f64 {
     }
 }
 
-fn exponent(magnitude: Magnitude, pair: &Pair) -> f64 {
+pub(crate) fn exponent(magnitude: Magnitude, pair: &Pair) -> f64 {
     match magnitude {
         Magnitude::None => 0.0,
         Magnitude::Norm { p } => pair.magnitude(p),
@@ -72,7 +72,7 @@ pub(crate) fn weights_follow_the_formula(case: &Case<f64>) {
     });
 }
 
-fn assert_near<D: Dimension>(got: &Array<f64, D>, want: &Array<f64, D>, label: &str) {
+pub(crate) fn assert_near<D: Dimension>(got: &Array<f64, D>, want: &Array<f64, D>, label: &str) {
     let error = (got - want).iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     assert!(error < 1e-12, "{label}: {error:e}");
 }

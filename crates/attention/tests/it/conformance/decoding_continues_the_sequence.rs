@@ -18,6 +18,7 @@ const SIZE: DecoderSize = DecoderSize {
 };
 
 static CAUSAL: LazyLock<Mask> = LazyLock::new(|| Mask::none().with_causality());
+static WINDOW: LazyLock<Mask> = LazyLock::new(|| CAUSAL.clone().with_window(3, 0).unwrap());
 
 fn of<T: Real>(similarity: Similarity<'_, T>, magnitude: Magnitude) -> Plain<'_, T> {
     Plain {
@@ -103,6 +104,9 @@ fn check_everything(example: &Example<f64>, ends: &[usize]) {
             let settings = of(similarity, magnitude);
             let label = format!("{name}, {magnitude:?}");
             assert_continues(&settings, example, ends, &label);
+            let mask = &WINDOW;
+            let windowed = Plain { mask, ..settings };
+            assert_continues(&windowed, example, ends, &format!("{label}, window"));
             if matches!(similarity, Similarity::Squared { .. }) {
                 let form = Form::LinearTime;
                 let settings = Plain { form, ..settings };

@@ -6,6 +6,7 @@ mod common;
 mod plain;
 mod planted;
 
+mod a_bias_multiplies_weights;
 mod attention_is_what_its_formula_says;
 mod blocks_change_rounding_alone;
 mod both_forms_agree;
