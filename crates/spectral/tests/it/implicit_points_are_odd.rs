@@ -1,8 +1,9 @@
 //! $w(-z) = -w(z)$: symmetric noise gives a symmetric spectral density.
 
 use crate::common::{Parameters, random};
-use bochner_spectral::ImplicitDensity;
-use ndarray::{Array2, s};
+use bochner_numerics::relative_error;
+use bochner_spectral::{AffineGradients, ImplicitDensity};
+use ndarray::{Array2, Axis, s};
 use proptest::prelude::*;
 
 proptest! {
@@ -66,6 +67,23 @@ fn blocks_are_rows_of_one_function() {
     // The last bias goes straight to the output, with the sign.
     let want: f64 = z.column(0).iter().map(|z| z.signum()).sum();
     assert!((gradients.layers[2].bias[0] - want).abs() < 1e-9);
+    // The gradients of the parameters are sums over all blocks.
+    let parts = z.axis_chunks_iter(Axis(0), 300).map(|z| {
+        let ones = Array2::ones(z.dim());
+        p.density().points_vjp(z, ones.view()).unwrap().layers
+    });
+    let parts: Vec<_> = parts.collect();
+    for (n, whole) in gradients.layers.iter().enumerate() {
+        let mut sum = parts[0][n].clone();
+        for part in &parts[1..] {
+            sum.weight += &part[n].weight;
+            sum.bias += &part[n].bias;
+        }
+        let all = |x: &AffineGradients<f64>| -> Vec<f64> {
+            x.weight.iter().chain(&x.bias).copied().collect()
+        };
+        assert!(relative_error(&all(whole), &all(&sum)) < 1e-12);
+    }
 }
 
 #[test]

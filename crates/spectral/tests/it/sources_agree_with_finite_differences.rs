@@ -64,7 +64,7 @@ impl Problem {
         Self {
             q: random((BATCH, SIZE.heads, 3, SIZE.width), 1, "q"),
             k: random((BATCH, SIZE.heads, 4, SIZE.width), 1, "k"),
-            k_kept: array![[true, true, false, true], [true, false, true, true]],
+            k_kept: array![[true, true, false, true], [true, false, false, true]],
             parameters,
             noise: source.noise(BATCH, SIZE, &mut Seed::new(1).stream("noise")),
         }
@@ -166,16 +166,17 @@ fn huge_cotangents_only_scale() {
         let source = source.as_ref();
         let problem = Problem::new(source);
         let drawn = problem.draw(source);
-        let gradients = |power: i32| {
+        // Factors of the cotangents of the points, the divergence and the entropy.
+        let scaled = |[points, kl, entropy]: [f64; 3]| {
             let mut c = cotangents(&drawn);
-            let factor = 2.0_f64.powi(power);
-            c.points.iter_mut().for_each(|w| *w *= factor);
-            c.kl *= factor;
-            c.entropy.iter_mut().for_each(|h| *h *= factor);
+            c.points.iter_mut().for_each(|w| *w *= points);
+            c.kl *= kl;
+            c.entropy.iter_mut().for_each(|h| *h *= entropy);
             source
                 .draw_vjp(&problem.features(), &problem.parameters, &drawn, c)
                 .unwrap()
         };
+        let gradients = |power: i32| scaled([2.0_f64.powi(power); 3]);
         let (small, large) = (gradients(0), gradients(1000));
         let all = |g: &SourceGradients<f64>| -> Vec<f64> {
             let rest = g.q.iter().chain(&g.k).chain(&g.noise);
@@ -184,13 +185,12 @@ fn huge_cotangents_only_scale() {
         for (small, large) in all(&small).iter().zip(&all(&large)) {
             assert_eq!(small * 2.0_f64.powi(1000), *large, "{source:?}");
         }
-        let beyond = gradients(1022);
-        let mut all = beyond
-            .parameters
-            .iter()
-            .chain(&beyond.q)
-            .chain(&beyond.noise);
-        assert!(all.all(|g| g.is_finite()), "{source:?}");
+        let beyond = 2.0_f64.powi(1022);
+        let (of_points, of_kl) = ([beyond, 1.0, 1.0], [1.0, beyond, 1.0]);
+        for factors in [[beyond; 3], of_points, of_kl, [1.0, 1.0, beyond]] {
+            let g = scaled(factors);
+            assert!(all(&g).iter().all(|g| g.is_finite()), "{source:?}");
+        }
     }
 }
 
@@ -214,6 +214,7 @@ fn points_that_are_parameters_are_the_parameters() {
 #[test]
 fn an_unconditional_posterior_starts_at_the_prior() {
     let source = Implicit {
+        prior_std: 0.7,
         copula: Copula::Free,
         posterior: Posterior::Unconditional,
         ..Implicit::default()
@@ -294,6 +295,18 @@ fn misuse_is_named() {
         ..cotangents(&drawn)
     };
     let error = vjp(&implicit, short).unwrap_err().to_string();
+    assert!(
+        error.starts_with("`cotangent of the divergence`"),
+        "{error}"
+    );
+    let (of_direct, parameters) = (Problem::new(&direct), &Problem::new(&direct).parameters);
+    let own = of_direct.draw(&direct);
+    let short = DrawnCotangents {
+        kl: Array1::zeros(BATCH + 1),
+        ..cotangents(&own)
+    };
+    let error = direct.draw_vjp(&of_direct.features(), parameters, &own, short);
+    let error = error.unwrap_err().to_string();
     assert!(
         error.starts_with("`cotangent of the divergence`"),
         "{error}"
@@ -382,6 +395,10 @@ fn a_bound_lets_no_gradient_through() {
         let posterior = drawn.latent.as_ref().unwrap().posterior();
         let mu = 1e3 * 0.1 * f64::signum(beyond);
         assert!(posterior.mu.iter().all(|x| (x - mu).abs() < 1e-9));
+        let ratio = if beyond > 0.0 { 7.0 } else { -60.0 };
+        let log_sigma = ratio + 0.1_f64.ln();
+        let held = |x: &f64| (x - log_sigma).abs() < 1e-9;
+        assert!(posterior.log_sigma.iter().all(held));
         let cotangent = cotangents(&drawn);
         let g = source.draw_vjp(&problem.features(), &problem.parameters, &drawn, cotangent);
         let along = &g.unwrap().parameters[..2 * moments];

@@ -1,8 +1,11 @@
 //! Finite inputs never give NaN, whatever their size.
 
 use crate::conformance::case::{Case, KINDS, Kind, named};
-use bochner_numerics::Real;
+use bochner_graph::Merge;
+use bochner_numerics::{Real, relative_error};
 use ndarray::{Array2, array};
+
+const MERGES: [Merge; 2] = [Merge::Concatenate, Merge::Average];
 
 fn scaled<T: Real>(case: &Case<T>, features: f64, a: f64, points: f64) -> Case<T> {
     let times = |factor: f64| move |x: T| x * T::of(factor);
@@ -75,6 +78,26 @@ fn at_cotangents_of_any_size() {
                     "{kind:?} along {name}"
                 );
             }
+        }
+    }
+}
+
+/// Cotangents that are divided by a unit on their way are multiplied by it at the end.
+#[test]
+fn gradients_grow_with_their_cotangents() {
+    let factor = 2.0_f64.powi(700);
+    for (kind, merge) in KINDS.into_iter().zip(MERGES.into_iter().cycle()) {
+        let case = Case {
+            merge,
+            ..Case::<f64>::small(kind).with_attributes()
+        };
+        let cotangent = case.cotangent();
+        let large = case.gradients_from(&(&cotangent * factor));
+        let small = case.gradients_from(&cotangent);
+        for ((name, small), (_, large)) in named(&small).into_iter().zip(named(&large)) {
+            let large: Vec<f64> = large.iter().map(|x| x / factor).collect();
+            let error = relative_error(&large, &small);
+            assert!(error < 1e-12, "{kind:?} along {name}: {error:e}");
         }
     }
 }
