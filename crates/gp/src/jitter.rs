@@ -114,6 +114,14 @@ mod tests {
     }
 
     #[test]
+    fn rounding_leads_to_the_last_value_and_not_beyond_it() {
+        // Ten times the last but one is a little more.
+        let (first, last) = (3e-10, 3e-4);
+        let values = Jitter::Escalating { first, last }.values();
+        assert_eq!(values.last(), Some(last));
+    }
+
+    #[test]
     fn a_covariance_that_is_not_finite_is_named() {
         let a = array![[1.0, 0.0], [f64::INFINITY, 1.0]];
         let error = Jitter::Fixed(0.0).factorise(a.view(), 0.0).unwrap_err();
