@@ -52,8 +52,9 @@ pub struct AttentionGradients<T> {
 /// [`attend_into`] keeps none and is faster.
 ///
 /// # Shapes
-/// `q: [B, M, Tq, d]`, `k: [B, M, Tk, d]`, `v: [B, M, Tk, dv]` to `[B, M, Tq, dv]`; spectral
-/// points `[1 or B, M, R, d]`.
+/// `q: [B, M, Tq, d]`, `k: [B, G, Tk, d]`, `v: [B, G, Tk, dv]` to `[B, M, Tq, dv]`; spectral
+/// points `[1 or B, M, R, d]`. Where keys and values have fewer heads than queries, G divides M, and head
+/// m reads head floor(m G / M); nothing is copied.
 ///
 /// # Errors
 /// [`Error::Argument`], [`Error::Mask`], [`Error::Argument`] for a
@@ -239,7 +240,7 @@ impl<T: Real> Saved<T> {
 /// whatever form `settings` ask for.
 ///
 /// # Shapes
-/// `q: [B, M, Tq, d]`, `k: [B, M, Tk, d]`.
+/// `q: [B, M, Tq, d]`, `k: [B, G, Tk, d]`.
 ///
 /// # Errors
 /// The errors of [`attend`].

@@ -96,7 +96,7 @@ impl<T: Real> Bias<T> {
             columns as f64,
             odd,
         )?;
-        argument::finite("bias", table.shape(), &table)?;
+        argument::finite("bias", table.shape(), table)?;
         Ok(Self(Kind::Relative(Arc::new(table.to_owned()))))
     }
 

@@ -40,6 +40,8 @@ pub struct Card {
     pub causal: Support,
     /// Whether the keys may come from another sequence than the queries.
     pub cross: Support,
+    /// Whether keys and values may have fewer heads than queries, each read by several of these.
+    pub shared_keys: Support,
     /// Whether it has a form in linear time, for a pass without dropout.
     pub linear_form: Support,
     /// Whether a decoder can keep a state whose size does not grow with the sequence.
@@ -71,6 +73,9 @@ impl Card {
         masks: Masks::Any,
         causal: Support::Yes,
         cross: Support::Yes,
+        shared_keys: Support::No {
+            instead: "as many heads of keys and values as of queries",
+        },
         linear_form: Support::No {
             instead: "a form that goes pair by pair",
         },
@@ -106,6 +111,10 @@ impl Card {
         if !inputs.is_of_one_length() {
             let what = "attention to another sequence with this mechanism";
             self.cross.required(what)?;
+        }
+        if !inputs.are_of_as_many_heads() {
+            let what = "heads that share keys and values with this mechanism";
+            self.shared_keys.required(what)?;
         }
         Ok(())
     }

@@ -1,12 +1,15 @@
 //! Incremental decoding: causal attention to a sequence that grows.
 
+mod size;
+
+pub use size::DecoderSize;
+
 use crate::engine::{Arguments, Memory, write_row_major};
 use crate::mask::check_lengths;
 use crate::{Error, Mask, Settings, Workspace};
 #[cfg(feature = "dfdx")]
 use bochner_numerics::Buffers;
 use bochner_numerics::{Real, argument, parallel};
-use bochner_spectral::Size;
 use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 
 /// Causal attention to a sequence whose positions come one or a few at a time.
@@ -94,25 +97,6 @@ impl<T: Real> Clone for HeadMemory<T> {
     }
 }
 
-/// The sizes of a [`Decoder`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DecoderSize {
-    /// Number of sequences, B.
-    pub batch: usize,
-    /// Number of heads, M.
-    pub heads: usize,
-    /// Width of one head's queries and keys, d.
-    pub width: usize,
-    /// Width of one head's values, dv.
-    pub value_width: usize,
-}
-
-impl From<DecoderSize> for Size {
-    fn from(DecoderSize { heads, width, .. }: DecoderSize) -> Self {
-        Self { heads, width }
-    }
-}
-
 impl<T> std::fmt::Debug for Decoder<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Decoder")
@@ -166,7 +150,8 @@ impl<T: Real> Decoder<T> {
     /// Attention from the next positions to themselves and all before.
     ///
     /// # Shapes
-    /// `q, k: [B, M, n, d]`, `v: [B, M, n, dv]` to `[B, M, n, dv]`.
+    /// `q, k: [B, M, n, d]`, `v: [B, M, n, dv]` to `[B, M, n, dv]`; keys and values may have fewer heads
+    /// that divide M, as in [`attend`](crate::attend()), of which each head of queries then remembers a copy.
     ///
     /// # Errors
     /// [`Error::Argument`]; nothing is remembered then.
@@ -449,8 +434,17 @@ impl<T: Real> Decoder<T> {
         output: Option<ArrayViewMut4<T>>,
     ) -> Result<(), Error> {
         let positions = k.len_of(Axis(2));
-        self.check("k", k.shape(), positions, self.size.width)?;
-        self.check("v", v.shape(), positions, self.size.value_width)?;
+        let (key_heads, heads) = (k.len_of(Axis(1)), self.size.heads);
+        let divides = key_heads > 0 && heads.is_multiple_of(key_heads);
+        let shared = if divides { key_heads } else { heads };
+        let DecoderSize {
+            batch,
+            width,
+            value_width,
+            ..
+        } = self.size;
+        argument::shape("k", &[batch, shared, positions, width], k.shape())?;
+        argument::shape("v", &[batch, shared, positions, value_width], v.shape())?;
         let queries = q.len_of(Axis(2));
         let (settings, kernel) = (&self.settings, self.settings.kernel());
         let call = Arguments::new(q, k, v, settings, &self.workspace)?;

@@ -15,10 +15,13 @@ type Output<'a, T> = ArrayViewMut4<'a, T>;
 #[expect(dead_code, reason = "not to be called, only compiled")]
 struct Instances<T: Real> {
     mechanism: fn(&Variant) -> &dyn Mechanism<T>,
-    attend: fn(Input<T>, Input<T>, Input<T>, &Settings<T>, &Workspace<T>, Output<T>) -> Outcome,
-    decode: fn(&mut Decoder<T>, Input<T>, Input<T>, Input<T>, Output<T>) -> Outcome,
+    attend: Attend<T>,
+    decode: Decode<T>,
 }
 
+type Attend<T> =
+    fn(Input<T>, Input<T>, Input<T>, &Settings<T>, &Workspace<T>, Output<T>) -> Outcome;
+type Decode<T> = fn(&mut Decoder<T>, Input<T>, Input<T>, Input<T>, Output<T>) -> Outcome;
 type Outcome = Result<(), Error>;
 
 impl<T: Real> Instances<T> {

@@ -5,7 +5,6 @@ use crate::normaliser::OnlineSoftmax;
 use crate::score::{Dot, LinearForm, PairKernel, Periodic, Points, Rbf, Squared};
 use crate::{Bias, Error, Form, Magnitude, Mask, score};
 use bochner_numerics::{DropoutMask, Real, argument};
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// One kind of attention, with everything but the queries, keys and values.
@@ -62,7 +61,13 @@ impl<T: Real> Settings<T> {
     /// Softmax attention, $a_{ij} = \exp(q_i \cdot k_j / \sqrt d)$: [`Settings::rbf`] with the magnitude
     /// [`Norm`](Magnitude::Norm) at p = 2, where the squares of the keys cancel (Proposition 1).
     pub fn softmax(mask: &Mask) -> Self {
-        Self::of(Dot::<OnlineSoftmax>(PhantomData), mask)
+        Self::of(Dot::<OnlineSoftmax>::new(None), mask)
+    }
+
+    /// [`Settings::softmax`] with a scale of one's own, $a_{ij} = \exp(s\, q_i \cdot k_j)$. The scale is
+    /// positive; other kernels have it in their own parameters.
+    pub fn scaled_softmax(scale: f64, mask: &Mask) -> Self {
+        Self::of(Dot::<OnlineSoftmax>::new(Some(scale)), mask)
     }
 
     /// $a_{ij} = \exp(-|q_i - k_j|^2 / (2\sqrt d))$, softmax attention's own kernel.

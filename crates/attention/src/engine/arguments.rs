@@ -5,14 +5,16 @@ use crate::bias::HeadBias;
 use crate::normaliser::Normaliser;
 use crate::score::{PairKernel, Score};
 use crate::{Blocks, Error, Form, Magnitude, Mask, Settings, Workspace};
-use bochner_numerics::scaling::{largest, log2_range};
-use bochner_numerics::{Buffer, Buffers, Mat, Real, argument};
+use bochner_numerics::scaling::{largest, log2_range, multiplied};
+use bochner_numerics::{Buffer, Buffers, Mat, Real, argument, parallel};
 use ndarray::{Array4, ArrayView4, Axis};
 
 /// Queries, keys and values with their settings.
 pub(crate) struct Arguments<'a, T> {
     pub(crate) batch: usize,
     pub(crate) heads: usize,
+    /// Heads of keys and values, each of which as many heads of queries read.
+    pub(crate) key_heads: usize,
     pub(crate) queries: usize,
     pub(crate) keys: usize,
     pub(crate) width: usize,
@@ -37,8 +39,11 @@ impl<'a, T: Real> Arguments<'a, T> {
     ) -> Result<Self, Error> {
         let (batch, heads, queries, width) = q.dim();
         let (keys, value_width) = (k.len_of(Axis(2)), v.len_of(Axis(3)));
-        argument::shape("k", &[batch, heads, keys, width], k.shape())?;
-        argument::shape("v", &[batch, heads, keys, value_width], v.shape())?;
+        let key_heads = k.len_of(Axis(1));
+        let divides = key_heads > 0 && heads.is_multiple_of(key_heads);
+        let shared = if divides { key_heads } else { heads };
+        argument::shape("k", &[batch, shared, keys, width], k.shape())?;
+        argument::shape("v", &[batch, shared, keys, value_width], v.shape())?;
         for (what, array) in [("k", &k), ("v", &v), ("q", &q)] {
             argument::not_empty(what, array.shape())?;
         }
@@ -56,6 +61,7 @@ impl<'a, T: Real> Arguments<'a, T> {
         Ok(Self {
             batch,
             heads,
+            key_heads,
             queries,
             keys,
             width,
@@ -77,6 +83,28 @@ impl<'a, T: Real> Arguments<'a, T> {
 
     pub(crate) fn shape(&self, rows: usize, width: usize) -> [usize; 4] {
         [self.batch, self.heads, rows, width]
+    }
+
+    /// An array of keys or values, given one part for each head of queries: those of heads that share
+    /// keys are summed up, in order.
+    pub(super) fn shared_array(&self, width: usize, data: Vec<T>) -> Array4<T> {
+        let (size, each) = (self.keys * width, self.heads / self.key_heads);
+        let shape = [self.batch, self.key_heads, self.keys, width];
+        let data = match each {
+            1 => data,
+            _ => {
+                let mut sums = vec![T::zero(); data.len() / each];
+                parallel::for_each_chunk(&mut sums, size, |group, sum| {
+                    let parts = &data[group * each * size..][..each * size];
+                    for part in parts.chunks_exact(size) {
+                        let pairs = sum.iter_mut().zip(part);
+                        pairs.for_each(|(x, y)| *x = multiplied(x.as_f64() + y.as_f64(), 0));
+                    }
+                });
+                sums
+            }
+        };
+        Array4::from_shape_vec(shape, data).expect("one slab a head")
     }
 
     pub(crate) fn array(&self, rows: usize, width: usize, data: Vec<T>) -> Array4<T> {
@@ -119,6 +147,11 @@ impl<'a, T: Real> HeadAt<'a, T> {
         self.h % self.arguments.heads
     }
 
+    /// The index of the head's keys among all heads of keys of all examples.
+    fn of_keys(&self) -> usize {
+        self.h / (self.arguments.heads / self.arguments.key_heads)
+    }
+
     /// The width of queries and keys, d.
     pub(crate) fn width(&self) -> usize {
         self.arguments.width
@@ -130,12 +163,12 @@ impl<'a, T: Real> HeadAt<'a, T> {
 
     /// The keys that are not padding.
     pub(crate) fn keys(&self) -> Mat<'a, T> {
-        slab(self.arguments.k.view(), self.h).row_range(0..self.kept())
+        slab(self.arguments.k.view(), self.of_keys()).row_range(0..self.kept())
     }
 
     /// The values that are not padding.
     pub(crate) fn values(&self) -> Mat<'a, T> {
-        slab(self.arguments.v.view(), self.h).row_range(0..self.kept())
+        slab(self.arguments.v.view(), self.of_keys()).row_range(0..self.kept())
     }
 
     /// The number of keys that are not padding.

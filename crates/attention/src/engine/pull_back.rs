@@ -25,12 +25,18 @@ pub(super) fn pull_back<T: Real, K: PairKernel<T>>(
 ) -> AttentionGradients<T> {
     let numbers = &call.workspace.numbers;
     let [output, cotangent] = [output, cotangent].map(|x| RowMajor::new(x, numbers));
-    let lengths = [call.q.view(), call.k.view(), call.v.view()].map(|x| x.len());
     let heads = call.all_heads();
+    let [width, value_width] = [call.width, call.value_width];
+    let sizes = [
+        call.queries * width,
+        call.keys * width,
+        call.keys * value_width,
+    ];
+    let lengths = sizes.map(|size| heads * size);
     let mut along = vec![Along::default(); heads];
     let [q, k, v] = written_by(lengths, |all| {
-        let mut lengths = lengths.into_iter().map(|n| n / heads);
-        let [q, k, v] = all.map(|all| all.chunks(lengths.next().expect("three lengths")));
+        let mut sizes = sizes.into_iter();
+        let [q, k, v] = all.map(|all| all.chunks(sizes.next().expect("three sizes")));
         let heads = q.zip(k).zip(v).zip(&mut along).enumerate();
         parallel::for_each(heads.collect(), |(h, (((q, k), v), along))| {
             let head = HeadBack {
@@ -45,8 +51,8 @@ pub(super) fn pull_back<T: Real, K: PairKernel<T>>(
     });
     AttentionGradients {
         q: call.array(call.queries, call.width, q),
-        k: call.array(call.keys, call.width, k),
-        v: call.array(call.keys, call.value_width, v),
+        k: call.shared_array(width, k),
+        v: call.shared_array(value_width, v),
         points: sum_along_points(kernel, call, &along),
         bias: sum_along_bias(call, &along),
     }

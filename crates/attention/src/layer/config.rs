@@ -25,6 +25,10 @@ pub struct MultiHeadConfig {
     /// Width dv of each head's values; `None` for the layer's width divided by the heads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value_width: Option<usize>,
+    /// Number of heads of keys and values, each of which as many heads of queries read; `None` for as many
+    /// as there are heads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_heads: Option<usize>,
     /// Whether the maps have biases.
     #[serde(skip_serializing_if = "Clone::clone")]
     pub bias: bool,
@@ -42,6 +46,7 @@ impl Default for MultiHeadConfig {
             seed: Seed::new(0),
             key_width: None,
             value_width: None,
+            key_heads: None,
             bias: true,
             causal: false,
         }
@@ -72,10 +77,23 @@ impl MultiHeadConfig {
                 });
             }
         }
+        let key_heads = self.key_heads.unwrap_or(heads);
+        let divides = key_heads > 0 && heads.is_multiple_of(key_heads);
+        argument::in_range(
+            divides,
+            "key_heads",
+            key_heads as f64,
+            "a divisor of the heads",
+        )?;
+        if key_heads != heads {
+            let what = "heads that share keys and values with this mechanism";
+            card.shared_keys.required(what)?;
+        }
         let [key_width, value_width] = own.map(|width| width.unwrap_or(embed / heads));
         Ok(Layout {
             embed,
             heads,
+            key_heads,
             key_width,
             value_width,
             streams,
@@ -98,6 +116,7 @@ pub(super) struct Layout {
     /// The width of sequences and outputs.
     pub(super) embed: usize,
     pub(super) heads: usize,
+    key_heads: usize,
     key_width: usize,
     pub(super) value_width: usize,
     /// What the mechanism asks for.
@@ -133,6 +152,14 @@ impl Layout {
         }
     }
 
+    /// The number of heads of a stream.
+    pub(super) fn heads_of(&self, stream: Stream) -> usize {
+        match stream {
+            Stream::Keys | Stream::Values => self.key_heads,
+            _ => self.heads,
+        }
+    }
+
     /// The name of each map, as in checkpoints, and its numbers of outputs and inputs; that to the output
     /// comes last.
     pub(super) fn maps(self) -> impl Iterator<Item = (&'static str, [usize; 2])> {
@@ -144,7 +171,10 @@ impl Layout {
                 Stream::Scores => "scores",
                 Stream::Input => return None,
             };
-            Some((name, [self.heads * self.width(stream)?, self.embed]))
+            Some((
+                name,
+                [self.heads_of(stream) * self.width(stream)?, self.embed],
+            ))
         });
         let output = ("output", [self.embed, self.heads * self.value_width]);
         streams.chain([output])

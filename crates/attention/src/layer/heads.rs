@@ -59,9 +59,10 @@ impl<T: Real> Maps<T> {
             };
             let x = x.as_ref()?.view();
             let (_, batch, time, _) = x.dim();
-            let mut mapped = buffers.any(batch * time * self.layout.heads * width);
+            let heads = self.layout.heads_of(stream);
+            let mut mapped = buffers.any(batch * time * heads * width);
             map.apply(x.to_slice()?, buffers, &mut mapped);
-            let shape = [batch, time, self.layout.heads, width];
+            let shape = [batch, time, heads, width];
             Some(Heads::split(mapped, shape, buffers))
         })
     }

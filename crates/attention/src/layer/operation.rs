@@ -135,7 +135,8 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
                     x.to_slice().expect("row-major"),
                     join(gradient.view(), &buffers),
                 );
-                affine_vjp(x, weight, &dy, heads * width, [dx, dweight, dbias]);
+                let outputs = self.layout.heads_of(stream) * width;
+                affine_vjp(x, weight, &dy, outputs, [dx, dweight, dbias]);
             } else if let Some(dx) = dx {
                 dx.put_array(gradient);
             }
@@ -355,10 +356,13 @@ mod tests {
         };
         let variants: [Variant; 2] = [crate::RbfOnly {}.into(), points.into()];
         for variant in variants {
-            for (sequences, bias, key_width, value_width) in
-                [(1, true, None, None), (2, false, Some(3), Some(1))]
-            {
+            for (sequences, bias, key_width, value_width, key_heads) in [
+                (1, true, None, None, None),
+                (2, false, Some(3), Some(1), None),
+                (2, true, Some(2), Some(3), Some(1)),
+            ] {
                 let config = MultiHeadConfig {
+                    key_heads,
                     bias,
                     key_width,
                     value_width,

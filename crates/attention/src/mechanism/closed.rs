@@ -5,7 +5,7 @@ use crate::attend::{Saved, attend_saving, weights};
 use crate::conformance::{Conformance, Pair, Reference};
 use crate::error::Error;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams};
-use crate::{Card, Cost, Form, Mask, Settings};
+use crate::{Card, Cost, Form, Mask, Settings, Support};
 use bochner_numerics::{Real, argument};
 use bochner_spectral::{ParameterSpec, Size};
 #[cfg(feature = "conformance")]
@@ -100,7 +100,10 @@ fn no_parameters<T>(flat: &[T]) -> Result<(), Error> {
 
 impl<T: Real, C: Closed> Mechanism<T> for C {
     fn card(&self) -> Card {
-        C::CARD
+        Card {
+            shared_keys: Support::Yes,
+            ..C::CARD
+        }
     }
 
     fn validate(&self) -> Result<(), Error> {

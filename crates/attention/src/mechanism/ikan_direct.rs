@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::mechanism::{
     Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant,
 };
-use crate::{Card, Draws, Form, Settings};
+use crate::{Card, Draws, Form, Settings, Support};
 use bochner_numerics::Real;
 use bochner_spectral::{
     Direct, DirectInit, Features, ParameterSpec, Preset, Size, Source, Stationarity,
@@ -80,6 +80,7 @@ impl IkanDirect {
 
     fn frequencies<T: Real>(&self, inputs: &Streams<T>, flat: &[T]) -> Result<Sets<T>, Error> {
         self.kernel().validate()?;
+        Mechanism::<T>::card(self).admit(inputs)?;
         let [q, k, _] = inputs.get()?;
         // Points that are parameters take no noise.
         let drawn = self
@@ -104,6 +105,11 @@ impl<T: Real> Mechanism<T> for IkanDirect {
                 Preset::Paper => Draws::Nothing,
                 // Dropout on the magnitudes.
                 Preset::Released => Draws::InTraining,
+            },
+            // The released code's dropout on magnitudes has one for each head's keys.
+            shared_keys: match self.preset {
+                Preset::Paper => Support::Yes,
+                Preset::Released => CARD.shared_keys,
             },
             points: Some(self.points),
             ..CARD

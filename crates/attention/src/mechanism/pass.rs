@@ -98,6 +98,13 @@ impl<'a, T> Streams<'a, T> {
         lengths.all(|length| Some(length) == first)
     }
 
+    /// Whether all streams have as many heads; an input is none's.
+    pub(crate) fn are_of_as_many_heads(&self) -> bool {
+        let mut heads = self.arrays.iter().flatten().map(|x| x.dim().1);
+        let first = heads.next();
+        heads.all(|heads| Some(heads) == first)
+    }
+
     fn at(&self, i: usize) -> ArrayView4<'a, T> {
         self.arrays[i].expect("a stream that the mechanism asks for")
     }

@@ -71,7 +71,7 @@ impl SquaredKernel {
         match self.released(inputs.mask, points, pass)? {
             None => {
                 let (output, saved) = attend_saving(q, k, v, &settings)?;
-                Ok((output, SavedKernel::Engine(saved)))
+                Ok((output, SavedKernel::Engine(Box::new(saved))))
             }
             Some(released) => {
                 check(q, k, v, &settings)?;
@@ -184,7 +184,7 @@ impl SquaredKernel {
 /// What a forward pass keeps.
 pub(crate) enum SavedKernel<T> {
     /// The engine's own state.
-    Engine(Saved<T>),
+    Engine(Box<Saved<T>>),
     /// The mask and the pass alone: training by the released code computes its pairs again.
     Released(Mask, Pass),
 }

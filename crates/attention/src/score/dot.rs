@@ -1,16 +1,34 @@
 //! The exponential of the inner product: softmax attention.
 
 use super::{AlongPoints, Given, Gradient, PairKernel, Score, Side, divided_rows, exp2};
+use crate::Error;
 use crate::engine::{HeadAt, NoRank};
 use crate::normaliser::{Normaliser, OnlineSoftmax};
 use bochner_numerics::instructions::Arithmetic;
 use bochner_numerics::scaling::{largest, log2_range};
-use bochner_numerics::{Buffer, Mat, Real};
+use bochner_numerics::{Buffer, Mat, Real, argument};
 use std::marker::PhantomData;
 
-/// $a_{ij} = \exp(q_i \cdot k_j / \sqrt d)$, under any normaliser that takes exponents.
+/// $a_{ij} = \exp(s\, q_i \cdot k_j)$, under any normaliser that takes exponents.
 #[derive(Debug)]
-pub(crate) struct Dot<N = OnlineSoftmax>(pub(crate) PhantomData<N>);
+pub(crate) struct Dot<N = OnlineSoftmax> {
+    /// s; $1 / \sqrt d$ by default.
+    scale: Option<f64>,
+    normaliser: PhantomData<N>,
+}
+
+impl<N> Dot<N> {
+    pub(crate) fn new(scale: Option<f64>) -> Self {
+        Self {
+            scale,
+            normaliser: PhantomData,
+        }
+    }
+
+    fn scale<T: Real>(&self, at: &HeadAt<T>) -> f64 {
+        self.scale.unwrap_or_else(|| root(at).recip())
+    }
+}
 
 /// $a_{ij} = \exp(x_{ij} \cdot \text{scale})$.
 #[derive(Debug)]
@@ -83,13 +101,19 @@ impl<T: Real, N: Normaliser<T>> Score<T> for Exponential<N> {
 impl<T: Real, N: Normaliser<T>> PairKernel<T> for Dot<N> {
     type Score = Exponential<N>;
 
+    fn validate(&self, _: usize, _: usize, _: usize) -> Result<(), Error> {
+        Ok(self
+            .scale
+            .map_or(Ok(()), |scale| argument::positive("scale", scale))?)
+    }
+
     fn score(&self, at: &HeadAt<T>) -> Self::Score {
         let (q, k) = (largest(at.queries().data()), largest(at.keys().data()));
-        Exponential::new(root(at).recip(), powers(q, k, at.width(), false))
+        Exponential::new(self.scale(at), powers(q, k, at.width(), false))
     }
 
     fn score_after(&self, at: &HeadAt<T>, _: &[T]) -> Self::Score {
-        Exponential::new(root(at).recip(), (0, 0))
+        Exponential::new(self.scale(at), (0, 0))
     }
 
     fn overflows(&self, queries: Mat<T>, keys: &[T]) -> bool {
@@ -113,7 +137,7 @@ impl<T: Real, N: Normaliser<T>> PairKernel<T> for Dot<N> {
         given: &Given<T>,
         out: Gradient<T>,
     ) -> AlongPoints<T> {
-        let factor = score.back(given.side, root(at).recip());
+        let factor = score.back(given.side, self.scale(at));
         out.write(|i| given.operand[i].as_f64() * factor);
         Vec::new()
     }

@@ -18,6 +18,7 @@ mod empty_rows_are_zero;
 mod extremes_are_never_nan;
 mod gradients_agree_with_finite_differences;
 mod keys_and_queries_have_no_order;
+mod keys_can_be_shared;
 mod large_numbers_are_still_compared;
 mod misuse_is_named;
 mod nothing_behind_a_mask_matters;

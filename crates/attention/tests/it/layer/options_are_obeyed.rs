@@ -40,8 +40,13 @@ fn expected(
     mask: &Mask,
 ) -> Array3<f64> {
     let heads = layer.config().heads;
-    let [q, k, v] = [(0, query), (1, memory), (2, memory)]
-        .map(|(i, x)| split(mapped(&layer.maps[i], x), heads));
+    let key_heads = layer.config().key_heads.unwrap_or(heads);
+    let [q, k, v] = [(query, heads), (memory, key_heads), (memory, key_heads)];
+    let mut maps = layer.maps.iter();
+    let [q, k, v] = [q, k, v].map(|(x, heads)| {
+        let map = maps.next().expect("three maps");
+        split(mapped(map, x), heads)
+    });
     let inputs = Streams::new([q.view(), k.view(), v.view()], mask);
     let mut kernel = vec![0.0; layer.kernel.shape().0];
     layer.kernel.copy_into(&mut kernel);
@@ -61,14 +66,19 @@ fn widths_and_biases() {
     let (x, y) = (sequence(2, 5), sequence(2, 4));
     let mask = Mask::none().with_key_lengths(vec![3, 4]);
     for variant in variants() {
-        for (heads, key_width, value_width, bias) in [
-            (2, Some(5), None, true),
-            (2, None, Some(2), false),
-            (4, Some(1), Some(3), true),
+        for (heads, key_width, value_width, bias, key_heads) in [
+            (2, Some(5), None, true, None),
+            (2, None, Some(2), false, None),
+            (4, Some(1), Some(3), true, None),
+            (4, Some(2), Some(3), true, Some(2)),
         ] {
             let variant = variant.clone();
+            if key_heads.is_some() && !variant.card().shared_keys.is_yes() {
+                continue;
+            }
             let layer = build(MultiHeadConfig {
                 heads,
+                key_heads,
                 variant,
                 key_width,
                 value_width,

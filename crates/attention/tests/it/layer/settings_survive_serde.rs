@@ -13,6 +13,7 @@ fn for_every_mechanism() {
             seed: Seed::new(9),
             key_width: Some(5),
             value_width: Some(6),
+            key_heads: Some(1),
             bias: false,
             causal: true,
         };
