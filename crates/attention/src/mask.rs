@@ -69,6 +69,7 @@ impl Mask {
     /// Causality alone.
     pub(crate) const CAUSAL: &'static Self = &Self::bare(true);
 
+    #[cfg(feature = "dfdx")]
     /// [`Mask::none`], to be borrowed for as long as one likes.
     pub(crate) const NONE: &'static Self = &Self::bare(false);
 
