@@ -195,6 +195,7 @@ impl<T: Real> Mechanism<T> for IkanDirect {
 #[cfg(feature = "conformance")]
 mod conformance {
     use super::*;
+    use crate::Blocks;
     use crate::conformance::*;
     use std::f64::consts::TAU;
 
@@ -223,10 +224,16 @@ mod conformance {
                 floor,
                 ..Self::default()
             };
+            let blocks = |queries, keys| Self {
+                form: Form::Blocked(Blocks { queries, keys }),
+                ..Self::default()
+            };
             vec![
                 ("p", of(0.0, 0.1)),
                 ("p", of(-1.0, 0.1)),
                 ("floor", of(2.0, -1e-9)),
+                ("queries of a block", blocks(0, 8)),
+                ("keys of a block", blocks(8, 0)),
             ]
         }
 

@@ -32,6 +32,21 @@ fn the_linear_kernel_has_no_scale() {
 }
 
 #[test]
+fn the_periodic_kernel_has_no_scale_but_its_period() {
+    let (q, k, mask) = (grid(5, "q"), grid(6, "k"), Mask::none());
+    let weights_at = |power: i32| {
+        let factor = 2.0_f32.powi(power);
+        let (q, k) = (&q * factor, &k * factor);
+        let period = 1.5 * f64::from(factor);
+        let settings = with(Similarity::Expsin { period }, Magnitude::None, &mask, None);
+        weights(q.view(), k.view(), &settings.settings()).unwrap()
+    };
+    for power in [-90, 90] {
+        assert_eq!(weights_at(power), weights_at(0), "2^{power}");
+    }
+}
+
+#[test]
 fn a_late_huge_key_leaves_the_rows_before_it_alone() {
     let (q, k, mask) = (grid(6, "q"), grid(6, "k"), Mask::none().with_causality());
     let early = s![.., .., ..5, ..];

@@ -219,6 +219,11 @@ fn sequences_of_different_lengths_go_on_after_their_own_ends() {
             .unwrap()
             .output;
         assert_within(got.view(), next(&want).view(), &format!("{form:?}"));
+        assert_eq!(decoder.lengths(), [6, 3]);
+        if form == Form::Quadratic {
+            decoder.truncate(4).unwrap();
+            assert_eq!(decoder.lengths(), [4, 3]);
+        }
     }
 }
 
@@ -292,6 +297,36 @@ fn pushed_positions_are_seen_by_those_that_follow() {
                 .unwrap();
             let got = decoder.step(positions(q, 5, 6), positions(k, 5, 6), positions(v, 5, 6));
             assert_eq!(got.unwrap(), positions(&want, 5, 6), "{name}");
+        }
+    }
+}
+
+#[test]
+fn attending_remembers_nothing() {
+    let sets = PointSets::new();
+    let example = Example::<f64>::new(6, 6);
+    for (name, similarity) in similarities(&sets) {
+        for form in [Form::Quadratic, Form::LinearTime] {
+            let settings = Plain {
+                form,
+                ..of(similarity, Magnitude::Norm { p: 2.0 })
+            };
+            let Ok(mut decoder) = Decoder::new(&settings.settings(), SIZE) else {
+                continue;
+            };
+            let want = decoded(&mut decoder.clone(), &example, &[3, 6]);
+            let [q, k, v] = [&example.q, &example.k, &example.v];
+            let step = |decoder: &mut Decoder<f64>, from, to| {
+                let [q, k, v] = [q, k, v].map(|x| positions(x, from, to));
+                decoder.step(q, k, v).unwrap()
+            };
+            step(&mut decoder, 0, 3);
+            let got = decoder.attend(positions(q, 1, 3)).unwrap();
+            // The last of the positions so far sees as much when it comes.
+            let last = got.slice(s![.., .., 1.., ..]);
+            assert_within(last, positions(&want, 2, 3), name);
+            assert_eq!(decoder.lengths(), [3, 3]);
+            assert_eq!(step(&mut decoder, 3, 6), positions(&want, 3, 6), "{name}");
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::{
-    Plain, Similarity, for_all_settings, for_all_settings_in_linear_time,
+    Plain, Similarity, for_all_settings, for_all_settings_in_linear_time, with,
 };
 use bochner_attention::{
     Decoder, DecoderSize, Form, Magnitude, Mask, Points, attend, attend_vjp, log_norm_sq, weights,
 };
 use bochner_numerics::Real;
-use ndarray::{Array3, Array4};
+use ndarray::{Array3, Array4, s};
 
 /// Softmax of products far beyond the range of f32: the largest wins, and ties are shared.
 #[test]
@@ -26,7 +26,7 @@ fn huge_products_are_still_compared() {
         dropout: None,
         form: Form::Automatic,
     };
-    let output = |magnitude| {
+    let output = |q: &Array4<f32>, magnitude| {
         let attended = attend(
             q.view(),
             k.view(),
@@ -36,10 +36,38 @@ fn huge_products_are_still_compared() {
         attended.unwrap().output[[0, 0, 0, 0]]
     };
     // Products 1, 1, 0, 1.
-    let got = output(Magnitude::Norm { p: 2.0 });
+    let got = output(&q, Magnitude::Norm { p: 2.0 });
     assert!((got - 4.0 / 3.0).abs() < 1e-6, "{got}");
     // The nearest key wins: squared distances 1, 5, 10, 13.
-    assert_eq!(output(Magnitude::None), 0.0);
+    assert_eq!(output(&q, Magnitude::None), 0.0);
+    // Squares of keys overflow without the help of the query: of 1, 5, 8 and 13 the first is the least.
+    assert_eq!(output(&Array4::zeros(q.raw_dim()), Magnitude::None), 0.0);
+}
+
+/// Equal keys share the weight; the gradient of each is as large as the query, or as the key itself.
+#[test]
+fn equal_keys_share_the_weight_at_any_size() {
+    let (factor, mask) = (2.0_f64.powi(600), Mask::none());
+    let mut example = Example::<f64>::new(3, 4);
+    let first = example.k.slice(s![.., .., ..1, ..]).to_owned();
+    example.k.assign(&first);
+    for similarity in [Similarity::Softmax, Similarity::Rbf] {
+        let settings = with(similarity, Magnitude::None, &mask, None).settings();
+        let results = |of_queries: f64, of_keys: f64| {
+            let (q, k) = (&example.q * of_queries, &example.k * of_keys);
+            let attended = attend(q.view(), k.view(), example.v.view(), &settings).unwrap();
+            let keys = attend_vjp(&attended, attended.output.view()).unwrap().k;
+            (attended.output.clone(), keys)
+        };
+        let (want, want_keys) = results(1.0, 1.0);
+        for (of_queries, of_keys) in [(factor, 1.0), (1.0, factor), (factor, factor)] {
+            let (got, keys) = results(of_queries, of_keys);
+            assert_close(&got, &want, "outputs");
+            if of_queries == of_keys {
+                assert_close(&(keys / factor), &want_keys, "gradients of the keys");
+            }
+        }
+    }
 }
 
 /// Where values times cotangents could overflow, gradients are computed in other units: to the bit

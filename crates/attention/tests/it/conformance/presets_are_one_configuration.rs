@@ -1,5 +1,5 @@
 use crate::conformance::common::*;
-use bochner_attention::{Copula, Mask, Mikan, Pass, Posterior, Stationarity, Variant};
+use bochner_attention::{Copula, IkanDirect, Mask, Mikan, Pass, Posterior, Stationarity, Variant};
 use bochner_numerics::Seed;
 
 fn output(mikan: Mikan, seed: u64) -> ndarray::Array4<f64> {
@@ -61,6 +61,43 @@ fn equal_networks_make_the_kernel_stationary() {
         &stationary.output(&example, &mask, &EVALUATION),
         "w1 = w2",
     );
+}
+
+/// Points that are parameters are one set of a stationary kernel, and two sets of another.
+#[test]
+fn equal_points_make_the_kernel_stationary() {
+    let case = |stationarity| {
+        let direct = IkanDirect {
+            points: 4,
+            stationarity,
+            ..IkanDirect::default()
+        };
+        Case::<f64>::of(direct.into())
+    };
+    let stationary = case(Stationarity::Stationary);
+    let mut two = case(Stationarity::Nonstationary);
+    two.parameters = stationary.parameters.repeat(2);
+    let (example, mask) = (Example::new(5, 6), Mask::none());
+    assert_close(
+        &two.output(&example, &mask, &EVALUATION),
+        &stationary.output(&example, &mask, &EVALUATION),
+        "w1 = w2",
+    );
+}
+
+#[test]
+fn only_evaluation_averages_over_draws() {
+    let (example, mask) = (Example::new(5, 6), Mask::none());
+    let output = |draws, pass: &Pass| {
+        let mikan = Mikan {
+            points: 4,
+            draws,
+            ..Mikan::ikan()
+        };
+        Case::<f64>::of(mikan.into()).output(&example, &mask, pass)
+    };
+    assert_eq!(output(3, &TRAINING), output(1, &TRAINING));
+    assert_ne!(output(3, &EVALUATION), output(1, &EVALUATION));
 }
 
 /// The spread over seeds falls as the root of the number of draws.
