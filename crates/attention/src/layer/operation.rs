@@ -151,7 +151,10 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Card, Error, Gradients, IkanDirect, MultiHeadConfig, Stream, Streams, Variant};
+    use crate::{
+        Card, Copula, Error, Gradients, IkanDirect, Mikan, MultiHeadConfig, Posterior, Stream,
+        Streams, Variant,
+    };
     use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
     use bochner_spectral::{ParameterSpec, Size};
     use ndarray::{Array4, ArrayD, Axis};
@@ -373,6 +376,22 @@ mod tests {
                 check(&operation, own.iter().map(ParameterSpec::count).sum());
             }
         }
+    }
+
+    #[test]
+    fn the_second_output_is_the_sum_of_the_penalties() {
+        let penalised = Mikan {
+            points: 2,
+            prior_std: 1.0,
+            // A floor that finite differences can see across.
+            floor: 1e-2,
+            copula: Copula::Free,
+            posterior: Posterior::Unconditional,
+            ..Default::default()
+        };
+        let operation = operation(Variant::from(penalised).shared(), 1, &config());
+        let own = operation.mechanism.parameters(operation.layout.size());
+        check(&operation, own.iter().map(ParameterSpec::count).sum());
     }
 
     #[test]
