@@ -43,6 +43,7 @@
 //! | [`buffers`] | [`Buffers`], memory for the next computation of the same kind |
 //! | [`parallel`] | splitting work over rayon's current pool |
 //! | [`operations`] | counting multiplications, exponentials, sines and powers |
+//! | [`fourier`] | [`Fourier`], transforms of real numbers |
 //! | `fingerprint` | [`fingerprint()`], a hash that stays the same |
 //! | [`random`] | [`Seed`], [`Stream`], [`DropoutMask`] |
 //! | [`scaling`] | powers of two that keep a backward pass in range |
@@ -54,6 +55,7 @@ pub mod buffers;
 pub mod check;
 pub mod elementary;
 mod fingerprint;
+pub mod fourier;
 pub mod matrix;
 pub mod memory;
 pub mod normal;
@@ -75,6 +77,7 @@ pub use argument::ArgumentError;
 pub use buffers::{Buffer, Buffers};
 pub use check::{Tolerance, finite_difference, relative_error};
 pub use fingerprint::fingerprint;
+pub use fourier::Fourier;
 pub use matrix::{Mat, MatMut};
 pub use operations::Operations;
 pub use product::{Panels, matmul, matmul_in};

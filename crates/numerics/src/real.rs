@@ -32,7 +32,10 @@ pub trait Real:
 }
 
 mod sealed {
-    pub trait Sealed: crate::elementary::lane::Lane {}
+    use crate::elementary::lane::Lane;
+    use crate::fourier::planned::Planned;
+
+    pub trait Sealed: Lane + Planned {}
     impl Sealed for f32 {}
     impl Sealed for f64 {}
 }
