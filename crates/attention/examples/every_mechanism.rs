@@ -22,8 +22,11 @@ fn main() -> Result<(), Error> {
     let pass = Pass::Evaluation { seed: Seed::new(2) };
 
     println!("weights of the keys at {places:?} for a query at 0.4, head 0");
-    // An attention without weights of pairs has none to show.
-    let shows = |variant: &Variant| variant.card().weights.is_yes();
+    // An attention without weights of pairs, or of a sequence to itself alone, has none to show.
+    let shows = |variant: &Variant| {
+        let card = variant.card();
+        card.weights.is_yes() && card.cross.is_yes()
+    };
     for variant in registry().into_iter().filter(shows) {
         let mechanism: &dyn Mechanism<f64> = variant.mechanism();
         let mut rng = Seed::new(1).stream("initial values");

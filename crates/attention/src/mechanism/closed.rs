@@ -94,7 +94,7 @@ fn settings<T: Real>(row: &impl Closed, mask: &Mask, pass: &Pass) -> Result<Sett
     })
 }
 
-fn no_parameters<T>(flat: &[T]) -> Result<(), Error> {
+pub(super) fn no_parameters<T>(flat: &[T]) -> Result<(), Error> {
     Ok(argument::shape("parameters", &[0], &[flat.len()])?)
 }
 

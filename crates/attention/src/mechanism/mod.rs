@@ -1,6 +1,7 @@
 //! What every attention mechanism offers, whatever its kernel, normaliser and parameters; and the
 //! mechanisms, a file each.
 
+mod cat;
 mod closed;
 mod expsin;
 mod ika_ns;
@@ -15,6 +16,7 @@ mod registry;
 mod softmax;
 mod squared;
 
+pub use cat::{Cat, CatForm};
 pub use expsin::Expsin;
 pub use ikan_direct::IkanDirect;
 pub use linear::Linear;
@@ -49,6 +51,11 @@ registry::list_of_mechanisms! {
         ika_ns,
         ikan,
         default;
+    /// Circular-convolutional attention.
+    Cat: default,
+        convolution,
+        causal,
+        averaged_key;
 }
 
 impl Variant {

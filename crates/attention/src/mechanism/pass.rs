@@ -3,7 +3,7 @@
 use crate::{Card, Error, Mask, Stream};
 use bochner_numerics::{DropoutMask, Real, Seed, argument};
 use bochner_spectral::Size;
-use ndarray::{Array1, Array3, Array4, ArrayView1, ArrayView4};
+use ndarray::{Array1, Array3, Array4, ArrayView1, ArrayView4, s};
 use std::any::Any;
 
 /// The largest number of streams.
@@ -42,7 +42,8 @@ impl<'a, T> Streams<'a, T> {
         Self { arrays, mask }
     }
 
-    /// The streams that a mechanism asks for, out of queries, keys and values.
+    /// The streams that a mechanism asks for, out of queries, keys and values; for scores it gets the keys' first
+    /// coordinate.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if its card asks for something else.
@@ -55,7 +56,8 @@ impl<'a, T> Streams<'a, T> {
             Stream::Queries => Ok(q),
             Stream::Keys => Ok(k),
             Stream::Values => Ok(v),
-            Stream::Scores | Stream::Input => Err(Error::Unsupported {
+            Stream::Scores => Ok(k.slice_move(s![.., .., .., ..1])),
+            Stream::Input => Err(Error::Unsupported {
                 what: "queries, keys and values alone with this mechanism",
                 instead: "the streams that its card names",
             }),

@@ -1,5 +1,6 @@
 //! The properties of attention, of its mechanisms and of its layer.
 
+mod cat;
 mod conformance;
 #[cfg(feature = "dfdx")]
 mod layer;

@@ -140,6 +140,13 @@ impl<T: Real> Case<T> {
         }
     }
 
+    /// Whether row `i` of example `b` is one: a mechanism that attends to its own sequence alone has no rows beyond
+    /// the sequence's length.
+    pub(crate) fn is_row(&self, b: usize, i: usize, mask: &Mask, keys: usize) -> bool {
+        let last = keys - 1;
+        self.card.cross.is_yes() || mask.keeps([b, 0, last, i], [keys, keys])
+    }
+
     /// Whether every row may depend on the whole sequence, whatever a matrix hides from it.
     pub(crate) fn sees_everything(&self) -> bool {
         !self.card.causal.is_yes()

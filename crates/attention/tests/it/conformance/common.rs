@@ -4,7 +4,7 @@ pub(crate) use crate::conformance::case::Case;
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{Card, Forward, Gradients, Mask, Pass, Size, Stream, Streams, Variant};
 use bochner_numerics::{Real, Seed, relative_error, standard_normal};
-use ndarray::{Array, Array1, Array2, Array4, Dimension, ShapeBuilder};
+use ndarray::{Array, Array1, Array2, Array4, Dimension, ShapeBuilder, s};
 
 pub(crate) const BATCH: usize = 2;
 pub(crate) const HEADS: usize = 2;
@@ -69,14 +69,24 @@ impl<T: Real> Example<T> {
     /// none.
     pub(crate) fn gradients(&self, card: &Card, own: Gradients<T>) -> Gradients<T> {
         assert_eq!(own.streams.len(), card.streams.len(), "{}", card.name);
-        let mut own_streams: Vec<_> = card.streams.iter().zip(own.streams).collect();
+        let widened = |(stream, g): (&Stream, Array4<T>)| match stream {
+            // Scores are the keys' first coordinate.
+            Stream::Scores => {
+                let mut of_keys = Array4::zeros(self.k.raw_dim());
+                of_keys.slice_mut(s![.., .., .., ..1]).assign(&g);
+                (Stream::Keys, of_keys)
+            }
+            &stream => (stream, g),
+        };
+        let own_streams = card.streams.iter().zip(own.streams);
+        let mut own_streams: Vec<_> = own_streams.map(widened).collect();
         let all = [
             (Stream::Queries, &self.q),
             (Stream::Keys, &self.k),
             (Stream::Values, &self.v),
         ];
         let of = |(stream, x): (Stream, &Array4<T>)| {
-            let at = own_streams.iter().position(|(asked, _)| **asked == stream);
+            let at = own_streams.iter().position(|(asked, _)| *asked == stream);
             at.map_or_else(
                 || Array4::zeros(x.raw_dim()),
                 |at| own_streams.swap_remove(at).1,

@@ -39,10 +39,14 @@ fn no_points() {
 fn shapes_that_do_not_fit() {
     let example = Example::<f64>::new(3, 4);
     let mask = Mask::none();
-    let expect = |other: Example<f64>, what: &str| {
+    let expect = |mut other: Example<f64>, what: &str| {
         for case in cases::<f64>().iter().filter(|case| case.has_pairs()) {
+            other.q = case.example(3, 4).q;
             let got = case.forward(&other, &mask, &EVALUATION).unwrap_err();
-            assert!(got.to_string().contains(what), "{}: {got}", case.name);
+            // Without another sequence, streams of other lengths are refused as one.
+            let as_cross = matches!(got, Error::Unsupported { .. }) && !case.card.cross.is_yes();
+            let told = as_cross || got.to_string().contains(what);
+            assert!(told, "{}: {got}", case.name);
         }
     };
     let with = |k: Array4<f64>, v: Array4<f64>| Example {

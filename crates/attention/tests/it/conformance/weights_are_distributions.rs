@@ -35,7 +35,7 @@ fn check(case: &Case<f64>, example: &Example<f64>, mask: &bochner_attention::Mas
                 let kept: Vec<bool> = (0..keys)
                     .map(|j| mask.keeps([b, m, i, j], [queries, keys]))
                     .collect();
-                let sees = kept.contains(&true);
+                let sees = kept.contains(&true) && case.is_row(b, i, mask, keys);
                 let row = weights.slice(s![b, m, i, ..]);
                 let (sum, near) = (row.sum(), |x: f64| (row.sum() - x).abs() < 1e-12);
                 let fits = match case.card.rows {

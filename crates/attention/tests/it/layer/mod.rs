@@ -37,6 +37,11 @@ fn variants() -> impl Iterator<Item = Variant> {
     defaults.chain([linear.into(), unconditional.into()])
 }
 
+/// Those that attend to another sequence too.
+fn variants_across() -> impl Iterator<Item = Variant> {
+    variants().filter(|variant| variant.card().cross.is_yes())
+}
+
 fn two_heads(variant: Variant) -> MultiHeadConfig {
     MultiHeadConfig {
         heads: 2,

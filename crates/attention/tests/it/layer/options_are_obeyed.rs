@@ -1,8 +1,9 @@
 //! Each option of a layer does what it says, or is refused.
 
-use super::{PASS, WIDTH, array, build, sequence, variants};
+use super::{PASS, WIDTH, array, build, sequence, variants_across};
 use bochner_attention::{
-    IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass, Projection, Softmax, Streams, Workspace,
+    Cat, IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass, Projection, Softmax, Streams,
+    Workspace,
 };
 use bochner_nn::Parameters;
 use bochner_numerics::Tolerance;
@@ -65,7 +66,7 @@ fn expected(
 fn widths_and_biases() {
     let (x, y) = (sequence(2, 5), sequence(2, 4));
     let mask = Mask::none().with_key_lengths(vec![3, 4]);
-    for variant in variants() {
+    for variant in variants_across() {
         for (heads, key_width, value_width, bias, key_heads) in [
             (2, Some(5), None, true, None),
             (2, None, Some(2), false, None),
@@ -212,4 +213,25 @@ fn causality() {
     }
     let got = layer.forward(x.clone());
     assert_eq!(got.as_vec(), layer.forward((x, Mask::none())).as_vec());
+}
+
+/// CAT's maps have (D + H) D parameters, those of softmax attention 3 D^2, the map to the output aside.
+#[test]
+fn scores_are_cheaper_than_queries_and_keys() {
+    let heads = 2;
+    let parameters = |variant| {
+        let layer = build::<f64>(MultiHeadConfig {
+            heads,
+            variant,
+            bias: false,
+            ..Default::default()
+        });
+        let maps = layer.maps.iter().map(|map| {
+            let (outputs, inputs) = *map.weight.shape();
+            outputs * inputs
+        });
+        maps.sum::<usize>()
+    };
+    assert_eq!(parameters(Cat::default().into()), (WIDTH + heads) * WIDTH);
+    assert_eq!(parameters(Softmax {}.into()), 3 * WIDTH * WIDTH);
 }

@@ -1,0 +1,353 @@
+//! CAT: one distribution a head over the lags, which turns with the position.
+
+mod causal;
+mod circular;
+#[cfg(feature = "conformance")]
+mod conformance;
+mod scores;
+
+use super::closed::no_parameters;
+use crate::engine::RowMajor;
+use crate::mechanism::{Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams};
+use crate::{Card, Error, Mask, Masks, Stream, Support, Symmetry};
+use bochner_numerics::{Buffers, DropoutMask, Mat, Real, argument, parallel};
+use bochner_spectral::{ParameterSpec, Size};
+use ndarray::{Array4, ArrayView4};
+use rand::RngCore;
+use scores::{Distribution, Scores, Slope};
+use serde::{Deserialize, Serialize};
+
+/// Circular-convolutional attention: a softmax over the sequence, one a head, that is turned by a place for each
+/// row.
+///
+/// $$o_i = \sum_{l=0}^{n-1} z^*_l\, v_{(i + l) \bmod n} \qquad z^* = \mathrm{softmax}(z)$$
+///
+/// where n is the example's own length, $z_l$ a score, and the lag of the value is read along the sequence or
+/// against it, as the [form](CatForm) says. Rows beyond n are zero. Dropout takes lags: each of $z^*$, for all rows
+/// of a head.
+///
+/// # Shapes
+/// Scores `[B, M, T, 1]` (queries and keys `[B, M, T, d]` for [`CatForm::AveragedKey`]) and values `[B, M, T, dv]`.
+///
+/// # Errors
+/// A mask by a matrix and another sequence's values have no circulant: [`Error::Unsupported`].
+///
+/// # Numerics
+/// $O(n \log n\, d_v)$ time and $O(n d_v)$ memory by Fourier transforms of the true length, whose error is relative
+/// to the largest value of a column; $O(n^2 d_v)$ time for [`CatForm::Causal`]. One thread works on a head.
+///
+/// # Reference
+/// Yamada 2025, "CAT: circular-convolutional attention for sub-quadratic transformers".
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cat {
+    /// Where scores come from, and which value a lag reads.
+    pub form: CatForm,
+}
+
+/// The forms of [`Cat`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CatForm {
+    /// The paper's: $o_i = \sum_l z^*_l v_{(i + l) \bmod n}$.
+    #[default]
+    Correlation,
+    /// The transposed circulant: $o_i = \sum_l z^*_l v_{(i - l) \bmod n}$.
+    Convolution,
+    /// Ours, not the paper's: $o_i = \sum_{l \le i} e^{z_l} v_{i-l} / \sum_{l \le i} e^{z_l}$.
+    ///
+    /// Row i depends on nothing after position i, to the bit, which no Fourier transform of the whole sequence
+    /// can promise: sums over blocks replace it. A causal mask asks for what is so anyway.
+    Causal,
+    /// The paper's qkv form: [`CatForm::Correlation`] with the scores $z_i = q_i \cdot \bar k / \sqrt d$, where
+    /// $\bar k$ is the mean of the keys.
+    AveragedKey,
+}
+
+impl CatForm {
+    /// Which of n values the lag `l` of row `i` reads.
+    fn place(self, i: usize, l: usize, n: usize) -> usize {
+        match self {
+            Self::Correlation | Self::AveragedKey => (i + l) % n,
+            Self::Convolution | Self::Causal => (i + n - l) % n,
+        }
+    }
+}
+
+impl Cat {
+    /// [`CatForm::Convolution`].
+    pub(super) fn convolution() -> Self {
+        let form = CatForm::Convolution;
+        Self { form }
+    }
+
+    /// [`CatForm::Causal`].
+    pub(super) fn causal() -> Self {
+        let form = CatForm::Causal;
+        Self { form }
+    }
+
+    /// [`CatForm::AveragedKey`].
+    pub(super) fn averaged_key() -> Self {
+        let form = CatForm::AveragedKey;
+        Self { form }
+    }
+
+    fn own_card(&self) -> Card {
+        const FROM_ITSELF: Support = Support::No {
+            instead: "softmax attention, or queries, keys and values of one sequence",
+        };
+        let circulant = Card {
+            name: "cat",
+            title: "a softmax over the sequence, turned by a place for each row",
+            paper: "Yamada 2025",
+            streams: &[Stream::Scores, Stream::Values],
+            masks: Masks::Lengths,
+            causal: Support::No {
+                instead: "the form `causal` of CAT",
+            },
+            cross: FROM_ITSELF,
+            symmetry: Symmetry::CyclicShiftsOfValues,
+            ..Card::PAIRWISE
+        };
+        match self.form {
+            CatForm::Correlation => circulant,
+            CatForm::Convolution => Card {
+                name: "cat-convolution",
+                title: "CAT against the sequence: the transposed circulant",
+                ..circulant
+            },
+            CatForm::Causal => Card {
+                name: "cat-causal",
+                title: "a causal form of CAT, ours and not the paper's",
+                causal: Support::Yes,
+                symmetry: Symmetry::None,
+                ..circulant
+            },
+            CatForm::AveragedKey => Card {
+                name: "cat-averaged-key",
+                title: "CAT with scores by queries and the mean of the keys",
+                streams: Card::PAIRWISE.streams,
+                ..circulant
+            },
+        }
+    }
+}
+
+/// What a forward pass was of.
+#[derive(PartialEq)]
+struct Saved {
+    form: CatForm,
+    mask: Mask,
+    dropout: Option<DropoutMask>,
+    values: [usize; 4],
+}
+
+/// The arguments of one pass, checked, in row-major order.
+struct Call<'a, T> {
+    form: CatForm,
+    scores: Scores<'a, T>,
+    values: RowMajor<'a, T>,
+    shape: [usize; 4],
+    mask: &'a Mask,
+    dropout: Option<DropoutMask>,
+    buffers: Buffers<T>,
+}
+
+impl<'a, T: Real> Call<'a, T> {
+    fn new(cat: &Cat, inputs: &Streams<'a, T>, flat: &[T], pass: &Pass) -> Result<Self, Error> {
+        no_parameters(flat)?;
+        cat.own_card().admit(inputs)?;
+        let buffers = Buffers::default();
+        let (scores, values) = match cat.form {
+            CatForm::AveragedKey => {
+                let [q, k, v] = inputs.get()?;
+                argument::shape("k", q.shape(), k.shape())?;
+                argument::not_empty("k", k.shape())?;
+                let [q, k] = [q, k].map(|x| RowMajor::new(x, &buffers));
+                (Scores::OfPairs { q, k }, v)
+            }
+            _ => {
+                let [scores, v] = inputs.get()?;
+                let (batch, heads, time, _) = scores.dim();
+                argument::shape("the scores", &[batch, heads, time, 1], scores.shape())?;
+                (Scores::Given(RowMajor::new(scores, &buffers)), v)
+            }
+        };
+        let ([batch, heads, time], width) = (scores.shape(), values.dim().3);
+        argument::shape("v", &[batch, heads, time, width], values.shape())?;
+        argument::not_empty("v", values.shape())?;
+        inputs.mask.validate(batch, heads, time, time)?;
+        Ok(Self {
+            form: cat.form,
+            scores,
+            shape: [batch, heads, time, width],
+            values: RowMajor::new(values, &buffers),
+            mask: inputs.mask,
+            dropout: pass.weight_dropout()?,
+            buffers,
+        })
+    }
+
+    fn saved(&self) -> Saved {
+        Saved {
+            form: self.form,
+            mask: self.mask.clone(),
+            dropout: self.dropout,
+            values: self.shape,
+        }
+    }
+
+    /// The length n of the example of head `h` of all heads.
+    fn length(&self, h: usize) -> usize {
+        let [_, heads, time, _] = self.shape;
+        self.mask.key_limit(h / heads, time)
+    }
+
+    /// The values of head `h`, `[n, dv]`.
+    fn head_values(&self, h: usize) -> Mat<'_, T> {
+        self.rows(self.values.view(), h)
+    }
+
+    /// The first n rows of head `h` of an array `[B, M, T, dv]` in row-major order.
+    fn rows<'b>(&self, x: ArrayView4<'b, T>, h: usize) -> Mat<'b, T> {
+        let [_, _, time, width] = self.shape;
+        let x = x.to_slice().expect("row-major");
+        let n = self.length(h);
+        Mat::new(&x[h * time * width..][..n * width], n, width)
+    }
+
+    /// What head `h` makes of its scores.
+    fn distribution(&self, h: usize) -> Distribution<T> {
+        let [_, _, time, _] = self.shape;
+        let n = self.length(h);
+        let mut factors = Vec::new();
+        if let Some(dropout) = self.dropout {
+            factors.resize(n, T::one());
+            dropout.factors((h * time) as u64, &mut factors);
+        }
+        Distribution {
+            scores: self.scores.of_head(h, n),
+            factors,
+        }
+    }
+
+    /// An array `[B, M, T, width]` of which `f` writes the first n rows of each head.
+    fn by_heads(&self, width: usize, f: impl Fn(usize, &mut [T]) + Send + Sync) -> Array4<T> {
+        let [batch, heads, time, _] = self.shape;
+        let mut data = vec![T::zero(); batch * heads * time * width];
+        parallel::for_each_chunk(&mut data, time * width, |h, data| {
+            let n = self.length(h);
+            if n > 0 {
+                f(h, &mut data[..n * width]);
+            }
+        });
+        Array4::from_shape_vec((batch, heads, time, width), data).expect("one slab a head")
+    }
+}
+
+impl<T: Real> Mechanism<T> for Cat {
+    fn card(&self) -> Card {
+        self.own_card()
+    }
+
+    fn validate(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn parameters(&self, _: Size) -> Vec<ParameterSpec> {
+        Vec::new()
+    }
+
+    fn initial(&self, _: Size, _: &mut dyn RngCore) -> Result<Vec<T>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
+        let call = Call::new(self, inputs, flat, pass)?;
+        let output = call.by_heads(call.shape[3], |h, output| {
+            let (distribution, values) = (call.distribution(h), call.head_values(h));
+            match self.form {
+                CatForm::Causal => causal::attend(&distribution, values, &call.buffers, output),
+                form => circular::attend(form, &distribution, values, &call.buffers, output),
+            }
+        });
+        Ok(Forward::unpenalised(output, call.saved()))
+    }
+
+    fn backward(
+        &self,
+        inputs: &Streams<T>,
+        flat: &[T],
+        pass: &Pass,
+        forward: &Forward<T>,
+        cotangent: Cotangents<T>,
+    ) -> Result<Gradients<T>, Error> {
+        let call = Call::new(self, inputs, flat, pass)?;
+        let mechanism = self.own_card().name;
+        if *forward.saved::<Saved>(mechanism)? != call.saved() {
+            return Err(Error::ForeignForward { mechanism });
+        }
+        argument::shape("the cotangent", &call.shape, cotangent.output.shape())?;
+        let [g, output] =
+            [cotangent.output, forward.output.view()].map(|x| RowMajor::new(x, &call.buffers));
+        let (g, output) = (g.view(), output.view());
+        let [batch, heads, time, width] = call.shape;
+        let mut slopes = vec![Slope::default(); batch * heads];
+        let mut of_values = Array4::zeros(call.shape);
+        let slabs = of_values.as_slice_mut().expect("row-major");
+        let slabs = slabs.chunks_exact_mut(time * width);
+        let heads: Vec<_> = slopes.iter_mut().zip(slabs).enumerate().collect();
+        parallel::for_each(heads, |(h, (slope, of_values))| {
+            let n = call.length(h);
+            if n == 0 {
+                return;
+            }
+            let (distribution, values) = (call.distribution(h), call.head_values(h));
+            let (g, output) = (call.rows(g, h), call.rows(output, h));
+            let (buffers, of_values) = (&call.buffers, &mut of_values[..n * width]);
+            *slope = match self.form {
+                CatForm::Causal => {
+                    causal::pull(&distribution, values, (g, output), buffers, of_values)
+                }
+                form => circular::pull(form, &distribution, values, g, buffers, of_values),
+            };
+        });
+        let mut streams = call.scores.pull(&call, &slopes);
+        streams.push(of_values);
+        let parameters = Vec::new();
+        Ok(Gradients {
+            streams,
+            parameters,
+        })
+    }
+
+    fn inspect(
+        &self,
+        inputs: &Streams<T>,
+        flat: &[T],
+        pass: &Pass,
+    ) -> Result<Inspection<T>, Error> {
+        let call = Call::new(self, inputs, flat, pass)?;
+        let time = call.shape[2];
+        let weights = call.by_heads(time, |h, weights| {
+            let n = call.length(h);
+            let scores = call.scores.of_head(h, n);
+            let all = scores.softmax(n);
+            for (i, row) in weights.chunks_exact_mut(time).enumerate() {
+                let seen = match self.form {
+                    CatForm::Causal => &scores.softmax(i + 1),
+                    _ => &all,
+                };
+                for (l, &w) in seen.iter().enumerate() {
+                    row[self.form.place(i, l, n)] = w;
+                }
+            }
+        });
+        Ok(Inspection {
+            weights,
+            points: None,
+            correlation: None,
+        })
+    }
+}
