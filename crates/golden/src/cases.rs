@@ -1,6 +1,7 @@
 //! The table of cases: what each is called, what its gradients are of, and who computes it.
 
 mod attention;
+mod cat;
 mod copula;
 mod copula_density;
 mod density;
@@ -85,12 +86,13 @@ impl Case {
     }
 }
 
-static TABLE: [Entry; 17] = [
+static TABLE: [Entry; 18] = [
     Case::of("attention", &["output"])
         .where_known(|file| Ok(attention::mechanism(file)?.is_some()))
         .by(attention::attention::<f64>, attention::attention::<f32>),
     Case::of("quadratic_vs_linear", &["output"])
         .by(forms::both_forms::<f64>, forms::both_forms::<f32>),
+    Case::of("cat", &["output"]).by(cat::cat::<f64>, cat::cat::<f32>),
     Case::of("feature_map", &["phi", "f"]).by(
         feature_map::feature_map::<f64>,
         feature_map::feature_map::<f32>,
