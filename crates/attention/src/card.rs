@@ -248,7 +248,7 @@ pub enum Stream {
     Values,
     /// One score for each position, `[B, M, Tk, 1]`.
     Scores,
-    /// The input itself, `[B, 1, T, Embed]`.
+    /// The input itself, a slice for each head, `[B, M, T, Embed / M]`.
     Input,
 }
 

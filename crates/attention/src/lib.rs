@@ -83,7 +83,7 @@
 //! | [`Mechanism`], [`registry()`], [`find`], [`Variant`] | mechanisms with parameters, by name |
 //! | [`Card`] | what a mechanism is and can do |
 //! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`] | their settings |
-//! | [`Cat`] | CAT's |
+//! | [`Cat`], [`Primal`] | those of CAT and Primal-Attention |
 //! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | what the kernel family can choose, from `bochner-spectral` |
 //! | `MultiHead` | the trainable layer (feature `dfdx`) |
 //! | `MultiHeadInference`, `MultiHeadDecoder`, `MultiHeadCrossDecoder` | the layer as it stands, without a tape |
@@ -133,7 +133,8 @@ pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
 pub use mask::Mask;
 pub use mechanism::{
     Cat, CatForm, Cotangents, Expsin, Forward, Gradients, IkanDirect, Inspection, Linear,
-    Mechanism, Mikan, MikanGradients, Pass, RbfOnly, Softmax, Streams, Variant, find, registry,
+    Mechanism, Mikan, MikanGradients, Pass, Primal, PrimalReduction, PrimalScores, PrimalTrace,
+    PrimalWeights, RbfOnly, Softmax, Streams, Variant, find, registry,
 };
 pub use score::{Points, PointsGradients};
 pub use settings::{Kernel, Settings};

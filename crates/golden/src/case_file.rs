@@ -185,12 +185,12 @@ impl CaseFile {
         }
     }
 
-    /// That the cotangent belongs to the output that the case's gradients are of.
-    pub(crate) fn check_cotangent(&self, output: &str) -> Result<(), Fault> {
+    /// That the cotangent belongs to one of the outputs that the case's gradients may be of.
+    pub(crate) fn check_cotangent(&self, outputs: &[&str]) -> Result<(), Fault> {
         if self.gradients.is_empty() {
             return Ok(());
         }
-        self.expect_word("cotangent_of", output)?;
+        let output = self.choice("cotangent_of", outputs)?;
         let output = self.tensor(&format!("out.{output}"))?.shape();
         self.expect_shape("cotangent", output)
     }

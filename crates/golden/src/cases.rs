@@ -12,6 +12,7 @@ mod graph;
 mod kernel_matrix;
 mod magnitude;
 mod pipeline;
+mod primal;
 
 use super::case_file::CaseFile;
 use super::comparison::Computed;
@@ -34,8 +35,8 @@ type Serves = fn(&CaseFile) -> Result<bool, Fault>;
 /// One line of the table.
 pub(super) struct Entry {
     pub(super) name: &'static str,
-    /// The output that the cotangent multiplies.
-    pub(super) cotangent_of: &'static str,
+    /// The outputs that the cotangent may multiply.
+    pub(super) cotangent_of: &'static [&'static str],
     /// Whether the file's entry `variant` is computed; `None` where no variant is told apart.
     serves: Option<Serves>,
     /// The outputs that every file of this case holds.
@@ -46,7 +47,7 @@ pub(super) struct Entry {
 /// A line without its function.
 struct Case {
     name: &'static str,
-    cotangent_of: &'static str,
+    cotangent_of: &'static [&'static str],
     serves: Option<Serves>,
     outputs: &'static [&'static str],
 }
@@ -56,7 +57,7 @@ impl Case {
     const fn of(name: &'static str, outputs: &'static [&'static str]) -> Self {
         Self {
             name,
-            cotangent_of: outputs[0],
+            cotangent_of: outputs.split_at(1).0,
             serves: None,
             outputs,
         }
@@ -77,6 +78,14 @@ impl Case {
         }
     }
 
+    /// The cotangent belongs to any of the outputs.
+    const fn of_any(name: &'static str, outputs: &'static [&'static str]) -> Self {
+        Self {
+            cotangent_of: outputs,
+            ..Self::of(name, outputs)
+        }
+    }
+
     /// For a case whose files need not hold the outputs listed.
     const fn optional(self) -> Self {
         Self {
@@ -86,7 +95,7 @@ impl Case {
     }
 }
 
-static TABLE: [Entry; 18] = [
+static TABLE: [Entry; 20] = [
     Case::of("attention", &["output"])
         .where_known(|file| Ok(attention::mechanism(file)?.is_some()))
         .by(attention::attention::<f64>, attention::attention::<f32>),
@@ -125,6 +134,8 @@ static TABLE: [Entry; 18] = [
     Case::of("elbo", &["elbo"]).by(divergence::elbo::<f64>, divergence::elbo::<f32>),
     Case::of("pipeline", &["output", "weights", "z", "w1", "w2", "kl"])
         .by(pipeline::pipeline::<f64>, pipeline::pipeline::<f32>),
+    Case::of_any("primal", &["output", "loss"]).by(primal::primal::<f64>, primal::primal::<f32>),
+    Case::of("ksvd", &["objective"]).by(primal::kernel_svd, primal::kernel_svd),
     Case::of("gat_classic", &["output", "alpha", "score"])
         .by(graph::classic::<f64>, graph::classic::<f32>),
     Case::of("gat_kernel", &["output", "alpha", "score"])

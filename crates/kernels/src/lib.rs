@@ -93,7 +93,7 @@ pub use bounds::{UniformBound, UniformBoundConfig};
 pub use compose::{Columns, ColumnsConfig, Product, Scale, ScaleConfig, Sum};
 pub use density::{
     GaussianDensity, MixtureDensity, RandomFeatures, SpectralDensity, Stationary, StudentTDensity,
-    orthogonal_features, random_features, squared_rbf_density,
+    orthogonal_features, orthonormal_rows, random_features, squared_rbf_density,
 };
 pub use error::Error;
 pub use features::{

@@ -59,7 +59,8 @@ impl MultiHeadConfig {
         let (heads, streams) = (self.heads, card.streams);
         argument::rate("dropout", self.dropout)?;
         let own = [self.key_width, self.value_width];
-        let shared = heads > 0 && (own.iter().all(Option::is_some) || embed.is_multiple_of(heads));
+        let own_widths = own.iter().all(Option::is_some) && !streams.contains(&Stream::Input);
+        let shared = heads > 0 && (own_widths || embed.is_multiple_of(heads));
         for (what, size) in [
             ("width of the layer", embed),
             ("key_width", own[0].unwrap_or(1)),
@@ -142,13 +143,13 @@ impl Layout {
         Size { heads, width }
     }
 
-    /// The width of one head of a stream; `None` for the input, which is not mapped.
-    pub(super) fn width(&self, stream: Stream) -> Option<usize> {
+    /// The width of one head of a stream.
+    pub(super) fn width(&self, stream: Stream) -> usize {
         match stream {
-            Stream::Queries | Stream::Keys => Some(self.key_width),
-            Stream::Values => Some(self.value_width),
-            Stream::Scores => Some(1),
-            Stream::Input => None,
+            Stream::Queries | Stream::Keys => self.key_width,
+            Stream::Values => self.value_width,
+            Stream::Scores => 1,
+            Stream::Input => self.embed / self.heads,
         }
     }
 
@@ -169,11 +170,12 @@ impl Layout {
                 Stream::Keys => "key",
                 Stream::Values => "value",
                 Stream::Scores => "scores",
+                // It is not mapped.
                 Stream::Input => return None,
             };
             Some((
                 name,
-                [self.heads_of(stream) * self.width(stream)?, self.embed],
+                [self.heads_of(stream) * self.width(stream), self.embed],
             ))
         });
         let output = ("output", [self.embed, self.heads * self.value_width]);

@@ -3,7 +3,7 @@
 use super::config::Layout;
 use crate::engine::{RowMajor, write_row_major};
 use crate::mechanism::MOST;
-use crate::{Error, Mask, Streams};
+use crate::{Error, Mask, Stream, Streams};
 use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Panels, Real, argument, matmul_in, parallel};
 use ndarray::{ArrayView3, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis};
 
@@ -21,7 +21,7 @@ pub(super) struct Heads<T> {
     shape: [usize; 4],
 }
 
-/// The heads of each stream; `None` for an input that is not mapped, and after the last stream.
+/// The heads of each stream; `None` after the last one.
 pub(super) type Mapped<T> = [Option<Heads<T>>; MOST];
 
 impl<T: Real> Maps<T> {
@@ -50,18 +50,22 @@ impl<T: Real> Maps<T> {
         let (mut streams, mut maps) = (self.layout.streams.iter(), self.maps.iter());
         [(); MOST].map(|()| {
             let &stream = streams.next()?;
-            let width = self.layout.width(stream)?;
-            let map = maps.next()?;
+            let width = self.layout.width(stream);
             let x = if stream.is_of_queries() {
                 &query
             } else {
                 &memory
             };
+            // A sequence that is not given has no heads, but its map comes before the next one's.
+            let map = (stream != Stream::Input).then(|| maps.next()).flatten();
             let x = x.as_ref()?.view();
             let (_, batch, time, _) = x.dim();
             let heads = self.layout.heads_of(stream);
             let mut mapped = buffers.any(batch * time * heads * width);
-            map.apply(x.to_slice()?, buffers, &mut mapped);
+            match map {
+                Some(map) => map.apply(x.to_slice()?, buffers, &mut mapped),
+                None => mapped.copy_from_slice(x.to_slice()?),
+            }
             let shape = [batch, time, heads, width];
             Some(Heads::split(mapped, shape, buffers))
         })
@@ -189,7 +193,7 @@ fn swap<T: Real>(x: &[T], [_, n, m, width]: [usize; 4], y: &mut [T]) {
 }
 
 impl Layout {
-    /// What the mechanism is given, from the heads and the sequence of the queries.
+    /// What the mechanism is given, from the heads; `input` stands for those of a sequence that is not given.
     pub(super) fn gather<'a, T: Real>(
         &self,
         heads: &'a Mapped<T>,

@@ -59,7 +59,7 @@ impl<T: Real> MultiHeadInference<T> {
         workspace: &Workspace<T>,
         output: ArrayViewMut3<T>,
     ) -> Result<(), Error> {
-        self.attend(x, x, &mask.of_itself(), workspace, output)
+        self.attend_of(x, x, &mask.of_itself(), workspace, output)
     }
 
     /// Attention of sequences to others.
@@ -68,8 +68,21 @@ impl<T: Real> MultiHeadInference<T> {
     /// `query` and `output: [B, Tq, Embed]`, `memory: [B, Tk, Embed]`.
     ///
     /// # Errors
-    /// Whatever does not fit: shapes, the mask.
+    /// Whatever does not fit: shapes, the mask; [`Error::Unsupported`] for a mechanism of one sequence.
     pub fn attend(
+        &mut self,
+        query: ArrayView3<T>,
+        memory: ArrayView3<T>,
+        mask: &Mask,
+        workspace: &Workspace<T>,
+        output: ArrayViewMut3<T>,
+    ) -> Result<(), Error> {
+        let cross = self.mechanism.card().cross;
+        cross.required("attention to another sequence with this mechanism")?;
+        self.attend_of(query, memory, mask, workspace, output)
+    }
+
+    fn attend_of(
         &mut self,
         query: ArrayView3<T>,
         memory: ArrayView3<T>,

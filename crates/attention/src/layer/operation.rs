@@ -2,7 +2,7 @@
 
 use super::config::Layout;
 use super::heads::{Heads, Mapped, Maps, join};
-use crate::{Cotangents, Forward, Mask, Mechanism, Pass};
+use crate::{Cotangents, Forward, Mask, Mechanism, Pass, Stream};
 use bochner_numerics::memory::zeros;
 use bochner_numerics::{ArgumentError, Buffer, Buffers, Real, argument};
 use bochner_ops::{BoxError, Operation, Slot, affine_vjp, slots};
@@ -129,16 +129,14 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
                 false => (memory, self.sequences - 1),
             };
             let dx = gradients[i].as_mut().map(Slot::reborrow);
-            if let Some(width) = self.layout.width(stream) {
+            let (width, dy) = (self.layout.width(stream), join(gradient.view(), &buffers));
+            if stream != Stream::Input {
                 let ((weight, _), [dweight, dbias]) = maps.next().expect("a map a stream");
-                let (x, dy) = (
-                    x.to_slice().expect("row-major"),
-                    join(gradient.view(), &buffers),
-                );
+                let x = x.to_slice().expect("row-major");
                 let outputs = self.layout.heads_of(stream) * width;
                 affine_vjp(x, weight, &dy, outputs, [dx, dweight, dbias]);
             } else if let Some(dx) = dx {
-                dx.put_array(gradient);
+                dx.put(dy.to_vec());
             }
         }
         if let Some(kernel) = of_kernel.flatten() {
@@ -152,16 +150,15 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
 mod tests {
     use super::*;
     use crate::{
-        Card, Copula, Error, Gradients, IkanDirect, Mikan, MultiHeadConfig, Posterior, Stream,
-        Streams, Variant,
+        Card, Copula, Error, Gradients, IkanDirect, Mikan, MultiHeadConfig, Posterior, Streams,
+        Variant,
     };
     use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
     use bochner_spectral::{ParameterSpec, Size};
     use ndarray::{Array4, ArrayD, Axis};
     use rand::RngCore;
 
-    /// The sum of all values, each times its score if there are scores; without values, the input cut into
-    /// two heads.
+    /// The sum of all values, or of the input, each times its score if there are scores.
     #[derive(Debug)]
     struct Sum(&'static [Stream]);
 
@@ -207,16 +204,8 @@ mod tests {
             _: &[f64],
             _: &Pass,
         ) -> Result<Forward<f64>, Error> {
-            let output = if self.0 == [Stream::Input] {
-                let [x] = streams.get()?;
-                let (batch, _, time, width) = x.dim();
-                let x = x.to_shape((batch, time, 2, width / 2)).unwrap();
-                x.view().permuted_axes([0, 2, 1, 3]).to_owned()
-            } else {
-                let [values, scores] = weighed(streams)?;
-                total(&(values * scores))
-            };
-            Ok(Forward::unpenalised(output, ()))
+            let [values, scores] = weighed(streams)?;
+            Ok(Forward::unpenalised(total(&(values * scores)), ()))
         }
 
         fn backward(
@@ -227,21 +216,10 @@ mod tests {
             _: &Forward<f64>,
             cotangent: Cotangents<f64>,
         ) -> Result<Gradients<f64>, Error> {
-            let g = cotangent.output.to_owned();
-            let streams = if self.0 == [Stream::Input] {
-                let (batch, heads, time, width) = g.dim();
-                let g = g.permuted_axes([0, 2, 1, 3]);
-                let g = g
-                    .to_shape((batch, 1, time, heads * width))
-                    .unwrap()
-                    .to_owned();
-                vec![g]
-            } else {
-                let ([values, scores], g) = (weighed(streams)?, total(&g));
-                let of_scores = (&values * &g).sum_axis(Axis(3)).insert_axis(Axis(3));
-                let all = [of_scores, g * scores];
-                all.into_iter().skip(2 - self.0.len()).collect()
-            };
+            let ([values, scores], g) = (weighed(streams)?, total(&cotangent.output.to_owned()));
+            let of_scores = (&values * &g).sum_axis(Axis(3)).insert_axis(Axis(3));
+            let all = [of_scores, g * scores];
+            let streams = all.into_iter().skip(2 - self.0.len()).collect();
             Ok(Gradients {
                 streams,
                 parameters: Vec::new(),

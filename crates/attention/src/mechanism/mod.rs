@@ -11,6 +11,7 @@ mod ikan_direct;
 mod linear;
 mod mikan;
 mod pass;
+mod primal;
 mod rbf_only;
 mod registry;
 mod softmax;
@@ -24,6 +25,7 @@ pub use mikan::{Mikan, MikanGradients};
 #[cfg(feature = "dfdx")]
 pub(crate) use pass::MOST;
 pub use pass::{Cotangents, Forward, Gradients, Inspection, Pass, Streams};
+pub use primal::{Primal, PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights};
 pub use rbf_only::RbfOnly;
 pub use softmax::Softmax;
 
@@ -56,6 +58,8 @@ registry::list_of_mechanisms! {
         convolution,
         causal,
         averaged_key;
+    /// Projections of queries and keys, trained towards an asymmetric kernel SVD.
+    Primal: default;
 }
 
 impl Variant {

@@ -42,28 +42,22 @@ impl<'a, T> Streams<'a, T> {
         Self { arrays, mask }
     }
 
-    /// The streams that a mechanism asks for, out of queries, keys and values; for scores it gets the keys' first
-    /// coordinate.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if its card asks for something else.
+    /// The streams that a mechanism asks for, out of queries, keys and values: the keys' first coordinate
+    /// stands for scores, and as many of the values' as queries have for the layer's input.
     pub fn asked_by(
         card: &Card,
         [q, k, v]: [ArrayView4<'a, T>; 3],
         mask: &'a Mask,
-    ) -> Result<Self, Error> {
+    ) -> Self {
+        let width = q.dim().3.min(v.dim().3);
         let of = |stream: &Stream| match stream {
-            Stream::Queries => Ok(q),
-            Stream::Keys => Ok(k),
-            Stream::Values => Ok(v),
-            Stream::Scores => Ok(k.slice_move(s![.., .., .., ..1])),
-            Stream::Input => Err(Error::Unsupported {
-                what: "queries, keys and values alone with this mechanism",
-                instead: "the streams that its card names",
-            }),
+            Stream::Queries => q,
+            Stream::Keys => k,
+            Stream::Values => v,
+            Stream::Scores => k.slice_move(s![.., .., .., ..1]),
+            Stream::Input => v.slice_move(s![.., .., .., ..width]),
         };
-        let asked: Result<Vec<_>, _> = card.streams.iter().map(of).collect();
-        Ok(Self::new(asked?, mask))
+        Self::new(card.streams.iter().map(of), mask)
     }
 
     /// These streams under another mask.

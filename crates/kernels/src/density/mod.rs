@@ -9,7 +9,7 @@ mod student_t;
 
 pub use gaussian::GaussianDensity;
 pub use mixture::MixtureDensity;
-pub use orthogonal::orthogonal_features;
+pub use orthogonal::{orthogonal_features, orthonormal_rows};
 pub use random_features::{RandomFeatures, random_features};
 pub use stationary::{Stationary, squared_rbf_density};
 pub use student_t::StudentTDensity;

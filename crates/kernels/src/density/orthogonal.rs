@@ -61,15 +61,37 @@ pub fn orthogonal_features<T: Real>(
     })
 }
 
-/// The rows of a uniformly distributed orthogonal matrix: normal vectors, each made orthogonal to
-/// those before it.
+/// The rows of a uniformly distributed orthogonal matrix.
 fn rotation(width: usize, rng: &mut dyn RngCore) -> Vec<Vec<f64>> {
-    let mut rows: Vec<Vec<f64>> = Vec::with_capacity(width);
-    for _ in 0..width {
+    orthonormal_rows(width, width, rng)
+}
+
+/// Draws `count` directions of `width` numbers in blocks of `width`, orthogonal within a block: normal
+/// vectors, each made orthogonal to those before it.
+///
+/// # Numerics
+/// A block is uniformly distributed among all sets of orthonormal vectors. $O(n \min(n, d) d)$ time for n
+/// vectors of d numbers.
+///
+/// ```
+/// use bochner_kernels::orthonormal_rows;
+/// use bochner_numerics::Seed;
+///
+/// let rows = orthonormal_rows(2, 3, &mut Seed::new(5).stream("directions"));
+/// let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+/// assert!(dot(&rows[0], &rows[1]).abs() < 1e-14);
+/// assert!((dot(&rows[0], &rows[0]) - 1.0).abs() < 1e-14);
+/// ```
+pub fn orthonormal_rows(count: usize, width: usize, rng: &mut dyn RngCore) -> Vec<Vec<f64>> {
+    let mut rows: Vec<Vec<f64>> = Vec::with_capacity(count);
+    for n in 0..count {
+        let block = n - n % width.max(1);
         let mut row = normal_vector(width, rng).1;
         // The second pass removes what rounding left of the first; two are enough.
         for _ in 0..2 {
-            rows.iter().for_each(|other| remove(other, &mut row));
+            rows[block..]
+                .iter()
+                .for_each(|other| remove(other, &mut row));
             normalise(&mut row);
         }
         rows.push(row);

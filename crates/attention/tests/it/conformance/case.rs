@@ -154,7 +154,15 @@ impl<T: Real> Case<T> {
 
     /// Whether weights belong to pairs, of which dropout takes some.
     pub(crate) fn has_pairs(&self) -> bool {
-        self.card.streams.contains(&Stream::Keys)
+        self.card.streams.contains(&Stream::Keys) && self.card.weights.is_yes()
+    }
+
+    /// The width of the output: that of the queries for a mechanism without values.
+    pub(crate) fn output_width(&self) -> usize {
+        match self.card.streams.contains(&Stream::Values) {
+            true => VALUE_WIDTH,
+            false => WIDTH,
+        }
     }
 
     /// Whether spectral points are drawn in every pass.

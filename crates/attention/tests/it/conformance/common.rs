@@ -62,38 +62,26 @@ impl<T: Real> Example<T> {
     /// What a mechanism with this card asks for.
     pub(crate) fn streams<'a>(&'a self, card: &Card, mask: &'a Mask) -> Streams<'a, T> {
         let all = [&self.q, &self.k, &self.v].map(|x| x.view());
-        Streams::asked_by(card, all, mask).unwrap()
+        Streams::asked_by(card, all, mask)
     }
 
     /// Gradients along queries, keys and values, of which those that a mechanism does not ask for have
     /// none.
     pub(crate) fn gradients(&self, card: &Card, own: Gradients<T>) -> Gradients<T> {
         assert_eq!(own.streams.len(), card.streams.len(), "{}", card.name);
-        let widened = |(stream, g): (&Stream, Array4<T>)| match stream {
-            // Scores are the keys' first coordinate.
-            Stream::Scores => {
-                let mut of_keys = Array4::zeros(self.k.raw_dim());
-                of_keys.slice_mut(s![.., .., .., ..1]).assign(&g);
-                (Stream::Keys, of_keys)
+        let mut all = [&self.q, &self.k, &self.v].map(|x| Array4::zeros(x.raw_dim()));
+        for (stream, own) in card.streams.iter().zip(own.streams) {
+            match stream {
+                Stream::Input => all[2].slice_mut(s![.., .., .., ..own.dim().3]).assign(&own),
+                Stream::Queries => all[0] = own,
+                Stream::Keys => all[1] = own,
+                Stream::Values => all[2] = own,
+                // Scores are the keys' first coordinate.
+                Stream::Scores => all[1].slice_mut(s![.., .., .., ..1]).assign(&own),
             }
-            &stream => (stream, g),
-        };
-        let own_streams = card.streams.iter().zip(own.streams);
-        let mut own_streams: Vec<_> = own_streams.map(widened).collect();
-        let all = [
-            (Stream::Queries, &self.q),
-            (Stream::Keys, &self.k),
-            (Stream::Values, &self.v),
-        ];
-        let of = |(stream, x): (Stream, &Array4<T>)| {
-            let at = own_streams.iter().position(|(asked, _)| *asked == stream);
-            at.map_or_else(
-                || Array4::zeros(x.raw_dim()),
-                |at| own_streams.swap_remove(at).1,
-            )
-        };
+        }
         Gradients {
-            streams: all.map(of).into(),
+            streams: all.into(),
             parameters: own.parameters,
         }
     }

@@ -3,7 +3,7 @@ use crate::conformance::plain::dropout;
 use crate::conformance::plain::{Plain, Similarity};
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{
-    Cotangents, Error, Form, Magnitude, Mask, Pass, Points, Size, Streams, Variant, attend,
+    Cotangents, Error, Form, Magnitude, Mask, Pass, Points, Rows, Size, Variant, attend,
     attend_vjp, registry,
 };
 use bochner_numerics::{ArgumentError, Real, Seed, Stream, standard_normal};
@@ -121,6 +121,9 @@ impl Extreme {
         } else {
             Mask::none()
         };
+        // The first columns of the values stand for the input, and outputs without values are as wide.
+        let has_values = card.streams.contains(&bochner_attention::Stream::Values);
+        let value_width = if has_values { value_width } else { width };
         let inputs = [(queries, width), (keys, width), (keys, value_width)]
             .map(|(time, width)| draws.array([batch, heads, time, width]));
         let [mut q, k, v] = inputs;
@@ -148,8 +151,8 @@ impl Extreme {
         let [q, k, v] = self.inputs.each_ref().map(cast);
         let parameters: Vec<T> = self.parameters.iter().map(|&x| T::of(x)).collect();
         let (mechanism, card) = (self.variant.mechanism::<T>(), self.variant.card());
-        let all = [q.view(), k.view(), v.view()];
-        let inputs = Streams::asked_by(&card, all, &self.mask).unwrap();
+        let example = Example { q, k, v };
+        let inputs = example.streams(&card, &self.mask);
         let forward = mechanism.forward(&inputs, &parameters, &self.pass).unwrap();
         let (output, penalty) = (cast(&self.cotangents.0), self.cotangents.1.mapv(T::of));
         let cotangents = Cotangents {
@@ -158,19 +161,19 @@ impl Extreme {
         };
         let g = mechanism.backward(&inputs, &parameters, &self.pass, &forward, cotangents);
         let g = g.unwrap();
-        let weights = mechanism
-            .inspect(&inputs, &parameters, &self.pass)
-            .unwrap()
-            .weights;
+        let shown = || mechanism.inspect(&inputs, &parameters, &self.pass).unwrap();
+        let weights = card.weights.is_yes().then(|| shown().weights);
         let nan = [
             ("output", has_nan(&forward.output)),
             ("penalty", has_nan(&forward.penalty)),
-            ("weights", has_nan(&weights)),
+            ("weights", has_nan(weights.iter().flatten())),
             ("gradients of streams", g.streams.iter().any(|x| has_nan(x))),
             ("parameters", has_nan(&g.parameters)),
             (
                 "output beyond the values",
-                self.is_evaluation() && !is_mean(&forward.output, &v),
+                self.is_evaluation()
+                    && card.rows != Rows::Free
+                    && !is_mean(&forward.output, &example.v),
             ),
         ];
         faults_of::<T>(&nan)

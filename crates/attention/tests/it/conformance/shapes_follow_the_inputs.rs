@@ -11,7 +11,7 @@ fn outputs_weights_and_gradients_have_the_shapes_of_the_inputs() {
             let example = case.example(queries, keys);
             let queries = example.q.dim().2;
             let forward = case.forward(&example, &mask, &EVALUATION).unwrap();
-            let shape = [BATCH, HEADS, queries, VALUE_WIDTH];
+            let shape = [BATCH, HEADS, queries, case.output_width()];
             assert_eq!(forward.output.shape(), shape, "{}", case.name);
             assert_eq!(forward.penalty.shape(), [BATCH]);
             if let Some(weights) = case.weights(&example, &mask, &EVALUATION) {

@@ -1,0 +1,306 @@
+//! Primal-Attention: projections of queries and keys onto the directions of an asymmetric kernel SVD.
+
+mod arguments;
+mod backward;
+#[cfg(feature = "conformance")]
+mod conformance;
+mod features;
+mod forward;
+mod loss;
+
+use crate::error::Error;
+use crate::mechanism::{Cotangents, Forward, Gradients, Mechanism, Pass, Streams};
+use crate::{Card, Masks, Penalty, Rows, Stream, Support, Symmetry};
+use arguments::Arguments;
+use bochner_kernels::orthonormal_rows;
+use bochner_numerics::{Real, argument};
+use bochner_spectral::{ParameterSpec, Size};
+use loss::Loss;
+use ndarray::Array4;
+use rand::{Rng, RngCore};
+use serde::{Deserialize, Serialize};
+
+const NAME: &str = "primal";
+
+/// Primal-Attention: a row of the output is a linear map of its query's and its key's projections.
+///
+/// $$o_i = W_c\, [e_i; r_i], \qquad e_i = W_e^\top \varphi(q_i), \quad r_i = W_r^\top \varphi(k_i),
+/// \quad \varphi(u) = u / |u|_2$$
+///
+/// where
+/// * $W_e, W_r$: `we` and `wr`, `[M, d, s]`; data-dependent ones are $f(X)^\top W$ with `[M, n, s]`
+///   parameters $W$ and $f(X)$ the n rows of the layer's input that [`PrimalWeights::Data`] samples
+/// * $W_c$: `wc`, `[M, dv, 2 s]`
+/// * $s$: `rank`
+///
+/// There are no values and no pairs: time and memory are linear in the length. The penalty pulls the
+/// projections towards those of the singular vectors of the kernel matrix
+/// $\langle \varphi(q_i), \varphi(k_j) \rangle$, at which it is zero:
+///
+/// $$\eta\, (h - \tau)^2, \qquad h = \frac1{M N} \sum_{m, i} \tfrac12 |\lambda_m \odot e_{mi}|^2
+/// + \tfrac12 |\lambda_m \odot r_{mi}|^2, \qquad \tau = \frac1M \sum_m \operatorname{tr} W_e^\top W_r$$
+///
+/// where $\lambda$, `lambda`, is `[M, s]` and N the number of positions that are not padding, of the batch
+/// or of the example ([`PrimalReduction`]). The paper's $\Lambda$ is $\lambda^2 / N$. A penalty of zero is
+/// necessary for a solution, not sufficient: it is zero along the whole ray of multiples of one, and the
+/// objective itself has no minimum, which is why its square is minimised.
+///
+/// Under a causal mask queries and keys are replaced by their running means, and the weights have to be
+/// parameters.
+///
+/// # Numerics
+/// O(T d s + n d s) time for a head. A zero row has zero features and a zero gradient. Padded rows have a zero output and enter
+/// neither $f(X)$ nor the penalty; an example without positions has the penalty zero, so that the mean of the
+/// penalties over the other examples is $\eta$ times the paper's loss. The layer's penalty is their sum: divide
+/// it by the number of sequences in the batch. There are no weights of pairs, and a pass's dropout drops
+/// nothing, as in the official code.
+///
+/// # Reference
+/// Chen, Tao, Tonin, Suykens 2023, with the choices of the official code; the lengths are ours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Primal {
+    /// The number s of directions.
+    pub rank: usize,
+    /// What the projections are made of.
+    pub weights: PrimalWeights,
+    /// What is averaged before the objective is squared.
+    pub reduction: PrimalReduction,
+    /// The weight $\eta$ of the penalty, at least 0.
+    pub eta: f64,
+    /// The width dv of the output of a head; `None` for that of the queries.
+    pub value_width: Option<usize>,
+}
+
+/// What the projections of [`Primal`] are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum PrimalWeights {
+    /// Parameters combine rows of the layer's input, head by head.
+    ///
+    /// Row r of the sample is row $\lfloor r (L - 1) / (n - 1) \rfloor$ of the L that are not padding, the
+    /// first one if n is 1; fewer rows than n repeat.
+    Data {
+        /// The number n of rows. The official code takes 5 or 10 times the rank.
+        rows: usize,
+        /// The matrices whose trace enters the penalty.
+        trace: PrimalTrace,
+    },
+    /// They are parameters themselves.
+    Parameters,
+}
+
+/// The matrices in the trace of a penalty of data-dependent weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrimalTrace {
+    /// The projections themselves, $f(X)^\top W$.
+    #[default]
+    Data,
+    /// The parameters $W$.
+    Parameters,
+}
+
+/// What the penalty of [`Primal`] averages before it squares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrimalReduction {
+    /// All positions of the batch: one number, which is the penalty of each example.
+    #[default]
+    Batch,
+    /// The positions of each example.
+    Example,
+}
+
+impl Default for Primal {
+    fn default() -> Self {
+        Self {
+            rank: 30,
+            weights: PrimalWeights::Data {
+                rows: 300,
+                trace: PrimalTrace::Data,
+            },
+            reduction: PrimalReduction::Batch,
+            eta: 0.1,
+            value_width: None,
+        }
+    }
+}
+
+/// The projections of a forward pass of [`Primal`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrimalScores<T> {
+    /// $e$, of the queries, `[B, M, T, s]`.
+    pub e: Array4<T>,
+    /// $r$, of the keys, `[B, M, T, s]`.
+    pub r: Array4<T>,
+}
+
+/// What the backward pass needs.
+struct Saved<T> {
+    settings: Primal,
+    mask: crate::Mask,
+    /// The shape of the queries.
+    shape: [usize; 4],
+    scores: PrimalScores<T>,
+    /// The projections of queries and keys, `[1 or B, M, d, s]`.
+    projections: [Vec<T>; 2],
+    loss: Loss,
+}
+
+impl Primal {
+    /// The projections behind a forward pass.
+    ///
+    /// # Errors
+    /// [`Error::ForeignForward`] if it is another mechanism's.
+    pub fn scores_of<'f, T: Real>(
+        &self,
+        forward: &'f Forward<T>,
+    ) -> Result<&'f PrimalScores<T>, Error> {
+        Ok(&forward.saved::<Saved<T>>(NAME)?.scores)
+    }
+
+    /// The number of rows of a matrix of weights.
+    fn rows(&self, width: usize) -> usize {
+        match self.weights {
+            PrimalWeights::Data { rows, .. } => rows,
+            PrimalWeights::Parameters => width,
+        }
+    }
+}
+
+impl<T: Real> Mechanism<T> for Primal {
+    fn card(&self) -> Card {
+        let no_pairs = Support::No {
+            instead: "the scores of its forward pass, or kernel attention",
+        };
+        let once = Support::No {
+            instead: "its only form, which is linear in the length",
+        };
+        let (streams, causal, symmetry): (&[Stream], _, _) = match self.weights {
+            PrimalWeights::Data { .. } => (
+                &[Stream::Queries, Stream::Keys, Stream::Input],
+                Support::No {
+                    instead: "weights that are parameters (PrimalWeights::Parameters)",
+                },
+                Symmetry::None,
+            ),
+            PrimalWeights::Parameters => (
+                &[Stream::Queries, Stream::Keys],
+                Support::Yes,
+                Symmetry::CyclicShifts,
+            ),
+        };
+        Card {
+            name: NAME,
+            title: "projections of queries and keys onto the directions of an asymmetric kernel SVD",
+            paper: "Chen et al. 2023",
+            streams,
+            masks: Masks::Lengths,
+            causal,
+            cross: Support::No {
+                instead: "attention of a sequence to itself",
+            },
+            linear_form: once,
+            constant_state: Support::No {
+                instead: "the forward pass of the whole sequence",
+            },
+            weights: no_pairs,
+            rows: Rows::Free,
+            symmetry,
+            penalty: match self.reduction {
+                _ if self.eta == 0.0 => Penalty::None,
+                PrimalReduction::Batch => Penalty::PerBatch,
+                PrimalReduction::Example => Penalty::PerExample,
+            },
+            ..Card::PAIRWISE
+        }
+    }
+
+    fn validate(&self) -> Result<(), Error> {
+        argument::at_least_one("rank", self.rank)?;
+        if let PrimalWeights::Data { rows, .. } = self.weights {
+            argument::at_least_one("rows", rows)?;
+        }
+        argument::at_least_one("value-width", self.value_width.unwrap_or(1))?;
+        Ok(argument::non_negative("eta", self.eta)?)
+    }
+
+    fn parameters(&self, Size { heads, width }: Size) -> Vec<ParameterSpec> {
+        let (s, rows) = (self.rank, self.rows(width));
+        let values = self.value_width.unwrap_or(width);
+        [
+            ("we", &[heads, rows, s][..]),
+            ("wr", &[heads, rows, s]),
+            ("lambda", &[heads, s]),
+            ("wc", &[heads, values, 2 * s]),
+        ]
+        .map(|(name, shape)| ParameterSpec::new(name, shape))
+        .into()
+    }
+
+    /// As the official code: the weights of all heads, a row each, are orthonormal; $\lambda$ is uniform from 0 to 1,
+    /// $W_c$ within $1 / \sqrt{2 s}$.
+    fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
+        Mechanism::<T>::validate(self)?;
+        argument::at_least_one("heads", size.heads)?;
+        argument::at_least_one("width", size.width)?;
+        let mut values = Vec::new();
+        for spec in Mechanism::<T>::parameters(self, size) {
+            let bound = match spec.name.as_str() {
+                "lambda" => 0.0..1.0,
+                "wc" => {
+                    let bound = (2.0 * self.rank as f64).sqrt().recip();
+                    -bound..bound
+                }
+                _ => {
+                    let rows = orthonormal_rows(size.heads, spec.count() / size.heads, rng);
+                    values.extend(rows.into_iter().flatten().map(T::of));
+                    continue;
+                }
+            };
+            values.extend((0..spec.count()).map(|_| T::of(rng.gen_range(bound.clone()))));
+        }
+        Ok(values)
+    }
+
+    fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
+        // There are no weights to drop, but a rate that is none is refused.
+        pass.weight_dropout()?;
+        let call = Arguments::new(self, inputs, flat)?;
+        let projections = call.projections();
+        let (output, scores, squares) = call.attend(&projections);
+        let loss = call.loss(&projections, squares);
+        let penalty = loss.penalty();
+        let saved = Saved {
+            settings: self.clone(),
+            mask: inputs.mask.clone(),
+            shape: inputs.q().dim().into(),
+            scores,
+            projections,
+            loss,
+        };
+        Ok(Forward::new(output, penalty, saved))
+    }
+
+    fn backward(
+        &self,
+        inputs: &Streams<T>,
+        flat: &[T],
+        _: &Pass,
+        forward: &Forward<T>,
+        cotangent: Cotangents<T>,
+    ) -> Result<Gradients<T>, Error> {
+        let saved = forward.saved::<Saved<T>>(NAME)?;
+        let call = Arguments::new(self, inputs, flat)?;
+        let same_shape = saved.shape == <[usize; 4]>::from(inputs.q().dim());
+        if !same_shape || saved.settings != *self || saved.mask != *inputs.mask {
+            return Err(Error::ForeignForward { mechanism: NAME });
+        }
+        let shape = forward.output.shape();
+        argument::shape("output cotangent", shape, cotangent.output.shape())?;
+        let shape = forward.penalty.shape();
+        argument::shape("penalty cotangent", shape, cotangent.penalty.shape())?;
+        Ok(call.pull_back(saved, cotangent))
+    }
+}
