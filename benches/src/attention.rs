@@ -6,8 +6,8 @@
 use crate::Error;
 use crate::workload::{Against, Pass, Run, Workload};
 use bochner_attention::{
-    Cotangents, Form, Magnitude, Mask, Points, Settings, Variant, Workspace, attend, attend_into,
-    attend_vjp, find, registry,
+    Cotangents, Form, Magnitude, Mask, Points, Settings, Size, Stream, Streams, Variant, Workspace,
+    attend, attend_into, attend_vjp, find, registry,
 };
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array, Array3, Array4, Dimension};
@@ -243,29 +243,42 @@ impl Inputs {
     }
 }
 
-/// The two passes of a mechanism that needs nothing but the sequences.
-fn start_mechanism(variant: Variant, inputs: Rc<Inputs>) -> Vec<Run> {
+/// The two passes of a mechanism without points, at its initial values.
+fn start_mechanism(variant: Variant, inputs: Rc<Inputs>) -> Result<Vec<Run>, Error> {
+    let (_, heads, _, width) = inputs.q.dim();
+    let mut stream = Seed::new(1).stream("initial values");
+    let size = Size { heads, width };
+    let parameters = variant.mechanism::<f32>().initial(size, &mut stream)?;
     let run = move |backward: bool| -> Result<(), Error> {
         let Inputs { q, k, v, mask, .. } = &*inputs;
         let (q, k, v) = (q.view(), k.view(), v.view());
         let mechanism = variant.mechanism::<f32>();
         let card = mechanism.card();
-        let sequences = bochner_attention::Streams::asked_by(&card, [q, k, v], mask)?;
+        let of = |stream: &Stream| match stream {
+            Stream::Queries => q,
+            Stream::Keys => k,
+            // The values stand for the layer's input, too.
+            _ => v,
+        };
+        let sequences = Streams::new(card.streams.iter().map(of), mask);
         let pass = &bochner_attention::Pass::Evaluation { seed: Seed::new(1) };
-        let forward = mechanism.forward(&sequences, &[], pass)?;
+        let forward = mechanism.forward(&sequences, &parameters, pass)?;
         if backward {
             // The values stand for a cotangent.
             let cotangents = Cotangents {
                 output: v,
                 penalty: forward.penalty.view(),
             };
-            black_box(mechanism.backward(&sequences, &[], pass, &forward, cotangents)?);
+            black_box(mechanism.backward(&sequences, &parameters, pass, &forward, cotangents)?);
         }
         black_box(forward);
         Ok(())
     };
     let again = run.clone();
-    vec![Box::new(move || again(false)), Box::new(move || run(true))]
+    Ok(vec![
+        Box::new(move || again(false)),
+        Box::new(move || run(true)),
+    ])
 }
 
 /// The two passes over inputs distributed as the peers'.
@@ -273,7 +286,7 @@ fn start(kind: Kind, causal: bool, shape: Shape) -> Result<Vec<Run>, Error> {
     let inputs = inputs(kind, causal, shape);
     if let Kind::Mechanism(name) = kind {
         let variant = find(name).expect("a mechanism of the registry");
-        return Ok(start_mechanism(variant, inputs));
+        return start_mechanism(variant, inputs);
     }
     let again = Rc::clone(&inputs);
     // Made when it is needed: the forward pass is measured in the memory that it takes.
