@@ -6,8 +6,8 @@
 use crate::Error;
 use crate::workload::{Against, Pass, Run, Workload};
 use bochner_attention::{
-    Cotangents, Form, Magnitude, Mask, Points, Settings, Size, Stream, Streams, Variant, Workspace,
-    attend, attend_into, attend_vjp, find, registry,
+    Cotangents, Form, Magnitude, Mask, Points, Settings, Size, Streams, Variant, Workspace, attend,
+    attend_into, attend_vjp, find, registry,
 };
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array, Array3, Array4, Dimension};
@@ -254,13 +254,7 @@ fn start_mechanism(variant: Variant, inputs: Rc<Inputs>) -> Result<Vec<Run>, Err
         let (q, k, v) = (q.view(), k.view(), v.view());
         let mechanism = variant.mechanism::<f32>();
         let card = mechanism.card();
-        let of = |stream: &Stream| match stream {
-            Stream::Queries => q,
-            Stream::Keys => k,
-            // The values stand for the layer's input, too.
-            _ => v,
-        };
-        let sequences = Streams::new(card.streams.iter().map(of), mask);
+        let sequences = Streams::asked_by(&card, [q, k, v], mask);
         let pass = &bochner_attention::Pass::Evaluation { seed: Seed::new(1) };
         let forward = mechanism.forward(&sequences, &parameters, pass)?;
         if backward {

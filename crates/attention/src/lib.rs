@@ -87,6 +87,8 @@
 //! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | what the kernel family can choose, from `bochner-spectral` |
 //! | `MultiHead` | the trainable layer (feature `dfdx`) |
 //! | `MultiHeadInference`, `MultiHeadDecoder`, `MultiHeadCrossDecoder` | the layer as it stands, without a tape |
+//! | [`general_attention`], [`LearnableQuery`], [`unfold`], [`fold`] | any weight of a pair, queries that are parameters, data on a grid |
+//! | [`TimeInput`] | time stamps as a part of a layer's input |
 //! | [`Streams`], [`Stream`] | what a layer gives a mechanism, as its card asks |
 
 mod attend;
@@ -99,6 +101,7 @@ mod decoder;
 mod engine;
 mod error;
 mod form;
+mod general;
 #[cfg(all(debug_assertions, not(test)))]
 mod instances;
 #[cfg(feature = "dfdx")]
@@ -111,6 +114,7 @@ mod normaliser;
 mod released;
 mod score;
 mod settings;
+mod time_input;
 mod workspace;
 
 pub use attend::{Attended, AttentionGradients, attend, attend_into, attend_vjp, weights};
@@ -123,6 +127,10 @@ pub use card::{Card, Cost, Draws, Masks, Penalty, Rows, Stream, Support, Symmetr
 pub use decoder::{Decoder, DecoderSize};
 pub use error::Error;
 pub use form::Form;
+pub use general::{
+    GeneralAttentionGradients, LearnableQuery, PairFunction, Pooled, PooledGradients, QueryScale,
+    fold, general_attention, general_attention_vjp, unfold,
+};
 #[cfg(feature = "dfdx")]
 pub use layer::{
     Attention, MultiHead, MultiHeadConfig, MultiHeadCrossDecoder, MultiHeadDecoder,
@@ -138,4 +146,5 @@ pub use mechanism::{
 };
 pub use score::{Points, PointsGradients};
 pub use settings::{Kernel, Settings};
+pub use time_input::{TimeBasis, TimeInput};
 pub use workspace::Workspace;

@@ -8,8 +8,10 @@ mod density;
 mod divergence;
 mod feature_map;
 mod forms;
+mod functional_time;
 mod graph;
 mod kernel_matrix;
+mod learnable_query;
 mod magnitude;
 mod pipeline;
 mod primal;
@@ -95,7 +97,7 @@ impl Case {
     }
 }
 
-static TABLE: [Entry; 20] = [
+static TABLE: [Entry; 22] = [
     Case::of("attention", &["output"])
         .where_known(|file| Ok(attention::mechanism(file)?.is_some()))
         .by(attention::attention::<f64>, attention::attention::<f32>),
@@ -136,6 +138,16 @@ static TABLE: [Entry; 20] = [
         .by(pipeline::pipeline::<f64>, pipeline::pipeline::<f32>),
     Case::of_any("primal", &["output", "loss"]).by(primal::primal::<f64>, primal::primal::<f32>),
     Case::of("ksvd", &["objective"]).by(primal::kernel_svd, primal::kernel_svd),
+    Case::of("learnable_query", &["output", "weights"]).by(
+        learnable_query::learnable_query::<f64>,
+        learnable_query::learnable_query::<f32>,
+    ),
+    Case::of_any("functional_time", &["phi", "kernel", "output"])
+        .optional()
+        .by(
+            functional_time::functional_time::<f64>,
+            functional_time::functional_time::<f32>,
+        ),
     Case::of("gat_classic", &["output", "alpha", "score"])
         .by(graph::classic::<f64>, graph::classic::<f32>),
     Case::of("gat_kernel", &["output", "alpha", "score"])

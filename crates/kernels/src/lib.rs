@@ -70,7 +70,7 @@
 //! | [`nonstationary`] | [`Linear`] |
 //! | [`compose`] | [`Sum`], [`Product`], [`Scale`], [`Columns`] |
 //! | [`density`] | [`SpectralDensity`] and the closed forms, [`random_features`] |
-//! | [`features`] | [`SpectralPoints`], [`feature_map`], [`kernel_matrix`], their squares |
+//! | [`features`] | [`SpectralPoints`], [`feature_map`], [`kernel_matrix`], their squares; [`TimeFeatures`] |
 //! | [`bounds`] | [`UniformBound`]: how many points are enough |
 //! | [`Kernel`] | the trait of all kernels; [`Lengthscale`], [`Parameter`] |
 //! | [`Error`] | what can be wrong with the arguments |
@@ -97,9 +97,9 @@ pub use density::{
 };
 pub use error::Error;
 pub use features::{
-    FeatureMapGradients, KernelMatrixGradients, PointsGradients, SpectralPoints, feature_map,
-    feature_map_vjp, feature_map_with_vjp, kernel_matrix, kernel_matrix_vjp, squared_kernel_matrix,
-    squared_kernel_matrix_vjp,
+    FeatureMapGradients, KernelMatrixGradients, PointsGradients, SpectralPoints,
+    TimeFeatureGradients, TimeFeatures, feature_map, feature_map_vjp, feature_map_with_vjp,
+    kernel_matrix, kernel_matrix_vjp, squared_kernel_matrix, squared_kernel_matrix_vjp,
 };
 pub use kernel::{CloneKernel, Domain, GramGradients, Kernel, Parameter};
 pub use lengthscale::Lengthscale;

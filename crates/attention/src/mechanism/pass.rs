@@ -44,11 +44,7 @@ impl<'a, T> Streams<'a, T> {
 
     /// The streams that a mechanism asks for, out of queries, keys and values: the keys' first coordinate
     /// stands for scores, and as many of the values' as queries have for the layer's input.
-    pub fn asked_by(
-        card: &Card,
-        [q, k, v]: [ArrayView4<'a, T>; 3],
-        mask: &'a Mask,
-    ) -> Self {
+    pub fn asked_by(card: &Card, [q, k, v]: [ArrayView4<'a, T>; 3], mask: &'a Mask) -> Self {
         let width = q.dim().3.min(v.dim().3);
         let of = |stream: &Stream| match stream {
             Stream::Queries => q,

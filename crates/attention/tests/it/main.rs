@@ -1,5 +1,6 @@
 //! The properties of attention, of its mechanisms and of its layer.
 
+mod attention_in_general;
 mod cat;
 mod conformance;
 #[cfg(feature = "dfdx")]

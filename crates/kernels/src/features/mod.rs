@@ -7,8 +7,10 @@ mod nonstationary;
 mod points;
 mod squared;
 mod stationary;
+mod time;
 
 pub use kernel::{KernelMatrixGradients, kernel_matrix, kernel_matrix_vjp};
 pub use map::{FeatureMapGradients, feature_map, feature_map_vjp, feature_map_with_vjp};
 pub use points::{PointsGradients, SpectralPoints};
 pub use squared::{squared_kernel_matrix, squared_kernel_matrix_vjp};
+pub use time::{TimeFeatureGradients, TimeFeatures};

@@ -8,6 +8,7 @@ mod misuse_is_named;
 mod neighbours_change_nothing;
 mod options_are_obeyed;
 mod settings_survive_serde;
+mod time_is_an_input;
 
 use bochner_attention::{
     Copula, Form, IkanDirect, Mikan, MultiHead, MultiHeadConfig, Pass, Posterior, Variant, registry,

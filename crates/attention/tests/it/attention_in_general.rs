@@ -1,0 +1,252 @@
+//! The theorems of the notes of Ji and Xie on attention, by their numbers: what permutations of the positions
+//! do to self-attention, cross-attention and learnable queries, and what breaks that.
+
+use bochner_attention::{
+    LearnableQuery, Mask, PairFunction, QueryScale, Settings, attend, fold, general_attention,
+    general_attention_vjp, unfold,
+};
+use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+use ndarray::{Array2, Array3, Array4, ArrayView1, ArrayViewMut1, Axis, Dimension, ShapeBuilder};
+use proptest::prelude::*;
+
+const WIDTH: usize = 4;
+
+fn random<D: Dimension>(shape: impl ShapeBuilder<Dim = D>, seed: u64) -> ndarray::Array<f64, D> {
+    let mut stream = Seed::new(seed).stream("general attention");
+    ndarray::Array::from_shape_simple_fn(shape, || standard_normal(&mut stream))
+}
+
+fn tokens(count: usize, seed: u64) -> Array4<f64> {
+    random((1, 1, count, WIDTH), seed)
+}
+
+fn permuted(x: &Array4<f64>, order: &[usize]) -> Array4<f64> {
+    x.select(Axis(2), order)
+}
+
+fn cross(q: &Array4<f64>, k: &Array4<f64>, v: &Array4<f64>, mask: &Mask) -> Array4<f64> {
+    let attended = attend(q.view(), k.view(), v.view(), &Settings::softmax(mask));
+    attended.unwrap().output
+}
+
+/// Self-attention with maps of its own.
+fn itself(x: &Array4<f64>, mask: &Mask) -> Array4<f64> {
+    let [q, k, v] = [11, 12, 13].map(|seed| mapped(x, &random((WIDTH, WIDTH), seed)));
+    cross(&q, &k, &v, mask)
+}
+
+/// Learnable queries over maps of the tokens.
+fn pooled(x: &Array4<f64>) -> Array4<f64> {
+    let [k, v] = [12, 13].map(|seed| mapped(x, &random((WIDTH, WIDTH), seed)));
+    let queries: Array3<f64> = random((1, 3, WIDTH), 14);
+    let pooled =
+        LearnableQuery::default().attend(queries.view(), k.view(), v.view(), &Mask::none());
+    pooled.unwrap().output
+}
+
+/// A convolution of width 1: the same map of each token.
+fn mapped(x: &Array4<f64>, map: &Array2<f64>) -> Array4<f64> {
+    let rows = x.to_shape((x.dim().2, WIDTH)).unwrap().dot(&map.t());
+    rows.into_shape_with_order(x.raw_dim()).unwrap()
+}
+
+/// A circular convolution of width 3.
+fn convolved(x: &Array4<f64>) -> Array4<f64> {
+    let time = x.dim().2;
+    let shifted = |by: usize| {
+        let order: Vec<usize> = (0..time).map(|i| (i + time + by - 1) % time).collect();
+        mapped(
+            &permuted(x, &order),
+            &random((WIDTH, WIDTH), 20 + by as u64),
+        )
+    };
+    shifted(0) + shifted(1) + shifted(2)
+}
+
+/// Tokens with encodings of their positions.
+fn placed(x: &Array4<f64>) -> Array4<f64> {
+    let positions =
+        |(_, _, t, n): (usize, usize, usize, usize)| (t as f64 / (1.0 + n as f64)).sin();
+    x + &Array4::from_shape_fn(x.raw_dim(), positions)
+}
+
+fn distance(a: &Array4<f64>, b: &Array4<f64>) -> f64 {
+    (a - b).iter().fold(0.0, |m: f64, x| m.max(x.abs()))
+}
+
+/// Whether `f` follows the order of the tokens.
+fn is_equivariant(
+    f: impl Fn(&Array4<f64>) -> Array4<f64>,
+    x: &Array4<f64>,
+    order: &[usize],
+) -> bool {
+    distance(&f(&permuted(x, order)), &permuted(&f(x), order)) < 1e-9
+}
+
+/// Whether `f` does not see the order of the tokens.
+fn is_invariant(f: impl Fn(&Array4<f64>) -> Array4<f64>, x: &Array4<f64>, order: &[usize]) -> bool {
+    distance(&f(&permuted(x, order)), &f(x)) < 1e-9
+}
+
+fn order(count: usize) -> impl Strategy<Value = Vec<usize>> {
+    Just((0..count).collect::<Vec<_>>()).prop_shuffle()
+}
+
+/// An order that is no shift, for what must not hold.
+const ORDER: [usize; 6] = [3, 0, 4, 2, 5, 1];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+
+    /// The lemma: $\operatorname{softmax}(P^\top M P) = P^\top \operatorname{softmax}(M) P$, along columns.
+    #[test]
+    fn lemma_softmax_commutes_with_permutations(order in order(6), seed in 0..1000_u64) {
+        let m: Array2<f64> = random((6, 6), seed);
+        let softmax = |m: &Array2<f64>| {
+            let e = m.mapv(f64::exp);
+            let sums = e.sum_axis(Axis(0));
+            e / sums
+        };
+        let both = |m: &Array2<f64>| m.select(Axis(0), &order).select(Axis(1), &order);
+        let error = softmax(&both(&m)) - both(&softmax(&m));
+        prop_assert!(error.iter().all(|x| x.abs() < 1e-14));
+    }
+
+    /// The theorem: self-attention is equivariant, attention of learnable queries invariant.
+    #[test]
+    fn theorem_self_attention_follows_and_learnable_queries_do_not_see_the_order(
+        order in order(7),
+        seed in 0..1000_u64,
+    ) {
+        let x = tokens(7, seed);
+        prop_assert!(is_equivariant(|x| itself(x, &Mask::none()), &x, &order));
+        prop_assert!(is_invariant(pooled, &x, &order));
+    }
+
+    /// Cross-attention is invariant in keys and values together, and equivariant in the queries.
+    #[test]
+    fn corollary_cross_attention(keys in order(7), queries in order(5), seed in 0..1000_u64) {
+        let (q, k, v, none) = (tokens(5, seed), tokens(7, seed + 1), tokens(7, seed + 2), Mask::none());
+        let by_keys = cross(&q, &permuted(&k, &keys), &permuted(&v, &keys), &none);
+        prop_assert!(distance(&by_keys, &cross(&q, &k, &v, &none)) < 1e-12);
+        prop_assert!(is_equivariant(|q| cross(q, &k, &v, &none), &q, &queries));
+    }
+
+    /// Layers upon layers stay equivariant, and learnable queries upon them invariant.
+    #[test]
+    fn corollary_stacks(order in order(7), seed in 0..1000_u64) {
+        let none = Mask::none();
+        let stack = |x: &Array4<f64>| itself(&(x + &itself(x, &none)), &none);
+        let x = tokens(7, seed);
+        prop_assert!(is_equivariant(stack, &x, &order));
+        prop_assert!(is_invariant(|x| pooled(&stack(x)), &x, &order));
+    }
+
+    /// A convolution of width 1 is equivariant; a circular one of width 3 follows shifts alone.
+    #[test]
+    fn convolutions(order in order(7), shift in 1..7_usize, seed in 0..1000_u64) {
+        let x = tokens(7, seed);
+        let map = random((WIDTH, WIDTH), 3);
+        prop_assert!(is_equivariant(|x| mapped(x, &map), &x, &order));
+        let shift: Vec<usize> = (0..7).map(|i| (i + shift) % 7).collect();
+        prop_assert!(is_equivariant(convolved, &x, &shift));
+    }
+
+    /// Folding undoes unfolding, and the output has the grid of the queries.
+    #[test]
+    fn grids(h in 1..5_usize, w in 1..5_usize, seed in 0..1000_u64) {
+        let image: Array4<f64> = random((2, h, w, WIDTH), seed);
+        let sequence = unfold(&image).unwrap();
+        prop_assert_eq!(sequence.dim(), (2, h * w, WIDTH));
+        prop_assert_eq!(fold(&sequence, (h, w)).unwrap(), image.clone().into_dyn());
+        let queries: Array4<f64> = random((2, 3, 2, WIDTH), seed + 1);
+        let queries = unfold(&queries).unwrap().insert_axis(Axis(1));
+        let keys = sequence.insert_axis(Axis(1));
+        let output = cross(&queries, &keys, &keys, &Mask::none()).remove_axis(Axis(1));
+        let folded = fold(&output, (3, 2)).unwrap();
+        prop_assert_eq!(folded.shape(), [2, 3, 2, WIDTH]);
+        prop_assert!(fold(&output, (3, 3)).is_err());
+    }
+}
+
+/// Positions, causal masks and convolutions of width 3 break what the theorem says.
+#[test]
+fn corollary_what_tells_positions_apart_breaks_the_symmetries() {
+    let (x, none, causal) = (tokens(6, 1), Mask::none(), Mask::none().with_causality());
+    assert!(!is_equivariant(|x| itself(&placed(x), &none), &x, &ORDER));
+    assert!(!is_invariant(|x| pooled(&placed(x)), &x, &ORDER));
+    assert!(!is_equivariant(|x| itself(x, &causal), &x, &ORDER));
+    assert!(!is_invariant(|x| pooled(&itself(x, &causal)), &x, &ORDER));
+    assert!(!is_equivariant(convolved, &x, &ORDER));
+    assert!(!is_invariant(|x| pooled(&convolved(x)), &x, &ORDER));
+    // Each symmetry is not the other.
+    assert!(!is_invariant(|x| itself(x, &none), &x, &ORDER));
+}
+
+/// $\exp(q \cdot k)$, the embedded Gaussian without its maps.
+struct Exponential;
+
+impl PairFunction<f64> for Exponential {
+    fn weight(&self, q: ArrayView1<f64>, k: ArrayView1<f64>) -> f64 {
+        q.dot(&k).exp()
+    }
+
+    fn pull_back(
+        &self,
+        q: ArrayView1<f64>,
+        k: ArrayView1<f64>,
+        g: f64,
+        mut dq: ArrayViewMut1<f64>,
+        mut dk: ArrayViewMut1<f64>,
+    ) {
+        let slope = g * q.dot(&k).exp();
+        dq.scaled_add(slope, &k);
+        dk.scaled_add(slope, &q);
+    }
+}
+
+#[test]
+fn attention_by_any_weight_is_softmax_attention_for_the_exponential() {
+    let [q, k]: [Array2<f64>; 2] = [random((3, WIDTH), 1), random((5, WIDTH), 2)];
+    let v: Array2<f64> = random((5, 2), 3);
+    let got = general_attention(&Exponential, q.view(), k.view(), v.view()).unwrap();
+    let four = |x: &Array2<f64>| x.clone().insert_axis(Axis(0)).insert_axis(Axis(0));
+    let query = LearnableQuery {
+        scale: QueryScale::None,
+    };
+    let queries = q.clone().insert_axis(Axis(0));
+    let (k4, v4, none) = (four(&k), four(&v), Mask::none());
+    let want = query
+        .attend(queries.view(), k4.view(), v4.view(), &none)
+        .unwrap();
+    assert!(distance(&four(&got), &want.output) < 1e-12);
+
+    let cotangent: Array2<f64> = random((3, 2), 4);
+    let own = general_attention_vjp(&Exponential, q.view(), k.view(), v.view(), cotangent.view());
+    let (own, learnt) = (own.unwrap(), want.vjp(four(&cotangent).view()).unwrap());
+    assert!(distance(&four(&own.k), &learnt.k) < 1e-12);
+    assert!(distance(&four(&own.v), &learnt.v) < 1e-12);
+    let start: Vec<f64> = q.iter().copied().collect();
+    let differences = finite_difference(&start, |x| {
+        let q = Array2::from_shape_vec(q.raw_dim(), x.to_vec()).unwrap();
+        let output = general_attention(&Exponential, q.view(), k.view(), v.view());
+        (output.unwrap() * &cotangent).sum()
+    });
+    for got in [
+        own.q.iter().copied().collect(),
+        learnt.queries.iter().copied().collect::<Vec<_>>(),
+    ] {
+        assert!(relative_error(&got, &differences) < 1e-8);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let x: Array2<f64> = random((3, WIDTH), 1);
+    let fewer = x.slice(ndarray::s![..2, ..]);
+    assert!(general_attention(&Exponential, x.view(), x.view(), fewer).is_err());
+    let none = x.slice(ndarray::s![..0, ..]);
+    assert!(general_attention(&Exponential, x.view(), none, none).is_err());
+    assert!(general_attention_vjp(&Exponential, x.view(), x.view(), x.view(), fewer).is_err());
+    assert!(unfold(&ndarray::arr1(&[1.0])).is_err());
+}

@@ -1,0 +1,448 @@
+//! Features of time stamps, whose inner products are kernels of the gap between two times.
+
+use crate::Error;
+use bochner_numerics::elementary::sin_cos;
+use bochner_numerics::{Real, argument};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use std::f64::consts::PI;
+
+/// Features $\Phi(t)$ of time stamps: two times are as alike as $\Phi(t) \cdot \Phi(t')$.
+///
+/// **Bochner**: random features of a kernel of the gap,
+///
+/// $$\Phi(t) = \sqrt{1/D}\, [\cos \omega_1 t, \sin \omega_1 t, \dots, \cos \omega_D t, \sin \omega_D t]$$
+///
+/// **Mercer**: for each base, a truncated Fourier series of degree D with coefficients of its own,
+///
+/// $$\Phi_b(t) = [\sqrt{c_0}, \sqrt{c_1} \cos \tfrac{\pi t}{b}, \sqrt{c_2} \sin \tfrac{\pi t}{b}, \dots,
+/// \sqrt{c_{2D-1}} \cos \tfrac{D \pi t}{b}, \sqrt{c_{2D}} \sin \tfrac{D \pi t}{b}]$$
+///
+/// where b is the *half*-period (the paper's $\omega$: the function repeats after 2 b). The kernel depends on
+/// the gap alone for Bochner features, and for Mercer features where $c_{2j-1} = c_{2j}$; otherwise it is
+/// positive semi-definite, but not stationary. The official code has sines and cosines of different
+/// frequencies, which are not paired: its kernel is not a function of the gap. Here each frequency has both.
+///
+/// # Numerics
+/// Phases are taken in double precision whatever the type. No origin is subtracted: Unix times of
+/// $10^9$ seconds leave a phase $10^{-7}$ radians of accuracy at $\omega = 1$.
+///
+/// # Reference
+/// Xu, Ruan, Kumar, Korpeoglu, Achan, *Self-attention with functional time representation learning*, 2019.
+///
+/// ```
+/// use bochner_kernels::TimeFeatures;
+/// use ndarray::{array, s};
+///
+/// let time = TimeFeatures::Bochner { frequencies: array![0.3, 2.0] };
+/// let phi = time.features(array![1.0, 4.0, 101.0, 104.0].view())?;
+/// let alike = |i: usize, j: usize| phi.row(i).dot(&phi.row(j));
+/// // The gap decides, not the times.
+/// assert!((alike(0, 1) - alike(2, 3)).abs() < 1e-12);
+/// assert!((alike(0, 0) - 1.0).abs() < 1e-12);
+/// # Ok::<(), bochner_kernels::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum TimeFeatures<T> {
+    /// One vector of frequencies.
+    Bochner {
+        /// $\omega$, `[D]`, in radians per unit of time.
+        frequencies: Array1<T>,
+    },
+    /// Fourier series.
+    Mercer {
+        /// b, `[K]`, above 0.
+        half_periods: Array1<T>,
+        /// c, `[K, 2 D + 1]`, at least 0.
+        coefficients: Array2<T>,
+    },
+}
+
+/// Gradients along the parameters of [`TimeFeatures`], of the same variant.
+pub type TimeFeatureGradients<T> = TimeFeatures<T>;
+
+impl<T: Real> TimeFeatures<T> {
+    /// The number of features of one time stamp: 2 D, or K (2 D + 1).
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Bochner { frequencies } => 2 * frequencies.len(),
+            Self::Mercer { coefficients, .. } => coefficients.len(),
+        }
+    }
+
+    /// # Errors
+    /// [`Error::Argument`] without parameters, for an even number of coefficients, a half-period that is not
+    /// above 0, a coefficient below 0, or anything that is not finite.
+    pub fn validate(&self) -> Result<(), Error> {
+        match self {
+            Self::Bochner { frequencies } => {
+                argument::not_empty("frequencies", frequencies.shape())?;
+                argument::finite("frequencies", frequencies.shape(), frequencies)?;
+            }
+            Self::Mercer {
+                half_periods,
+                coefficients,
+            } => {
+                argument::not_empty("half-periods", half_periods.shape())?;
+                let (bases, terms) = (half_periods.len(), coefficients.ncols());
+                let odd = terms.saturating_sub(1) / 2 * 2 + 1;
+                argument::shape("coefficients", &[bases, odd], coefficients.shape())?;
+                for &b in half_periods {
+                    argument::positive("half-periods", b)?;
+                }
+                for &c in coefficients {
+                    argument::non_negative("coefficients", c)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The features of time stamps.
+    ///
+    /// # Shapes
+    /// `t: [N]` to `[N, width]`.
+    ///
+    /// # Errors
+    /// The errors of [`TimeFeatures::validate`]; [`Error::Argument`] for a time stamp that is not finite.
+    pub fn features(&self, t: ArrayView1<f64>) -> Result<Array2<T>, Error> {
+        let waves = self.waves(t)?;
+        let mut phi = Array2::zeros((t.len(), self.width()));
+        for (mut phi, waves) in phi.rows_mut().into_iter().zip(waves.rows(t.len())) {
+            for (at, (phi, wave)) in phi.iter_mut().zip(waves).enumerate() {
+                *phi = T::of(self.amplitude(at) * wave.value);
+            }
+        }
+        Ok(phi)
+    }
+
+    /// The vector-Jacobian product of [`TimeFeatures::features`], along the parameters; time stamps are data.
+    ///
+    /// # Errors
+    /// The errors of [`TimeFeatures::features`]; [`Error::Argument`] if the cotangent does not fit.
+    ///
+    /// # Numerics
+    /// The derivative along a coefficient of zero is infinite; here it is zero. Train a coefficient through a
+    /// parametrisation that keeps it above zero.
+    pub fn features_vjp(
+        &self,
+        t: ArrayView1<f64>,
+        cotangent: ArrayView2<T>,
+    ) -> Result<TimeFeatureGradients<T>, Error> {
+        let shape = [t.len(), self.width()];
+        argument::shape("cotangent", &shape, cotangent.shape())?;
+        let waves = self.waves(t)?;
+        // Sums over the time stamps, in order: along the amplitude and along the angle's factor.
+        let mut sums = vec![[0.0; 2]; self.width()];
+        let rows = waves.rows(t.len()).zip(cotangent.rows()).zip(t);
+        for ((waves, cotangent), &t) in rows {
+            for ((sum, wave), g) in sums.iter_mut().zip(waves).zip(cotangent) {
+                sum[0] += g.as_f64() * wave.value;
+                sum[1] += g.as_f64() * wave.slope * t;
+            }
+        }
+        Ok(match self {
+            Self::Bochner { frequencies } => {
+                let amplitude = self.amplitude(0);
+                let of = |n: usize| amplitude * (sums[2 * n][1] + sums[2 * n + 1][1]);
+                Self::Bochner {
+                    frequencies: (0..frequencies.len()).map(|n| T::of(of(n))).collect(),
+                }
+            }
+            Self::Mercer {
+                half_periods,
+                coefficients,
+            } => {
+                let terms = coefficients.ncols();
+                // The angle of degree j is j pi t / b.
+                let along_base = |(base, b): (usize, &T)| {
+                    let of = |n: usize| {
+                        let degree = n.div_ceil(2) as f64;
+                        let at = base * terms + n;
+                        self.amplitude(at) * sums[at][1] * degree
+                    };
+                    let sum: f64 = (1..terms).map(of).sum();
+                    T::of(-sum * PI / b.as_f64().powi(2))
+                };
+                let of = |at: usize| match self.amplitude(at) {
+                    0.0 => T::zero(),
+                    amplitude => T::of(0.5 * sums[at][0] / amplitude),
+                };
+                let shape = coefficients.raw_dim();
+                Self::Mercer {
+                    half_periods: half_periods.iter().enumerate().map(along_base).collect(),
+                    coefficients: Array2::from_shape_fn(shape, |(base, n)| of(base * terms + n)),
+                }
+            }
+        })
+    }
+
+    /// What the sine or cosine of feature `at` is multiplied with.
+    fn amplitude(&self, at: usize) -> f64 {
+        match self {
+            Self::Bochner { frequencies } => (frequencies.len() as f64).sqrt().recip(),
+            Self::Mercer { coefficients, .. } => {
+                let terms = coefficients.ncols();
+                coefficients[[at / terms, at % terms]].as_f64().sqrt()
+            }
+        }
+    }
+
+    /// The sines and cosines of all features.
+    fn waves(&self, t: ArrayView1<f64>) -> Result<Waves, Error> {
+        self.validate()?;
+        argument::finite("t", t.shape(), t)?;
+        let factors: Vec<f64> = match self {
+            Self::Bochner { frequencies } => frequencies.iter().map(|w| w.as_f64()).collect(),
+            Self::Mercer {
+                half_periods,
+                coefficients,
+            } => {
+                let degrees = 0..=coefficients.ncols() / 2;
+                let of = |b: &T| {
+                    let b = b.as_f64();
+                    degrees.clone().map(move |degree| degree as f64 * PI / b)
+                };
+                half_periods.iter().flat_map(of).collect()
+            }
+        };
+        let phases: Vec<f64> = t
+            .iter()
+            .flat_map(|t| factors.iter().map(move |factor| factor * t))
+            .collect();
+        let (mut sin, mut cos) = (vec![0.0; phases.len()], vec![0.0; phases.len()]);
+        sin_cos(&phases, &mut sin, &mut cos);
+        // A constant has a cosine alone.
+        let degrees = match self {
+            Self::Bochner { .. } => None,
+            Self::Mercer { coefficients, .. } => Some(1 + coefficients.ncols() / 2),
+        };
+        Ok(Waves {
+            sin,
+            cos,
+            factors: factors.len(),
+            degrees,
+        })
+    }
+}
+
+/// Sines and cosines of each time stamp's phases.
+struct Waves {
+    sin: Vec<f64>,
+    cos: Vec<f64>,
+    /// The number of phases of a time stamp.
+    factors: usize,
+    /// The number of phases of a base, of which the first is zero; `None` if there is no such one.
+    degrees: Option<usize>,
+}
+
+/// A sine or cosine, and its derivative along the angle.
+struct Wave {
+    value: f64,
+    slope: f64,
+}
+
+impl Waves {
+    fn rows(&self, count: usize) -> impl Iterator<Item = impl Iterator<Item = Wave>> {
+        (0..count).map(move |row| {
+            (0..self.factors).flat_map(move |n| {
+                let (sin, cos) = (
+                    self.sin[row * self.factors + n],
+                    self.cos[row * self.factors + n],
+                );
+                let cosine = Wave {
+                    value: cos,
+                    slope: -sin,
+                };
+                let sine = Wave {
+                    value: sin,
+                    slope: cos,
+                };
+                let constant = self.degrees.is_some_and(|degrees| n % degrees == 0);
+                [Some(cosine), (!constant).then_some(sine)]
+                    .into_iter()
+                    .flatten()
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::check::random;
+    use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+    use ndarray::{Axis, array};
+
+    fn times(n: usize) -> Array1<f64> {
+        random((n, 1), "times").remove_axis(Axis(1)) * 5.0
+    }
+
+    fn kernel(time: &TimeFeatures<f64>, t: &Array1<f64>) -> Array2<f64> {
+        let phi = time.features(t.view()).unwrap();
+        phi.dot(&phi.t())
+    }
+
+    fn mercer(coefficients: Array2<f64>) -> TimeFeatures<f64> {
+        TimeFeatures::Mercer {
+            half_periods: array![1.5, 4.0],
+            coefficients,
+        }
+    }
+
+    fn bochner() -> TimeFeatures<f64> {
+        let frequencies = array![0.2, 1.0, 3.0];
+        TimeFeatures::Bochner { frequencies }
+    }
+
+    fn largest(x: &Array2<f64>) -> f64 {
+        x.iter().fold(0.0, |m: f64, x| m.max(x.abs()))
+    }
+
+    /// A shift of all times changes no inner product, if and only if the coefficients are paired.
+    #[test]
+    fn paired_features_depend_on_gaps_alone() {
+        let paired = mercer(array![[0.3, 0.5, 0.5, 0.1, 0.1], [0.2, 0.0, 0.0, 0.7, 0.7]]);
+        let unpaired = mercer(array![[0.3, 0.5, 0.1, 0.1, 0.1], [0.2, 0.0, 0.0, 0.7, 0.7]]);
+        let t = times(6);
+        let moved =
+            |time: &TimeFeatures<f64>| largest(&(kernel(time, &t) - kernel(time, &(&t + 0.7))));
+        assert!(moved(&bochner()) < 1e-13 && moved(&paired) < 1e-13);
+        assert!(moved(&unpaired) > 1e-2, "{}", moved(&unpaired));
+        assert!(
+            kernel(&bochner(), &t)
+                .diag()
+                .iter()
+                .all(|k| (k - 1.0).abs() < 1e-14)
+        );
+    }
+
+    /// Mercer features repeat after twice the half-period.
+    #[test]
+    fn a_base_repeats_after_two_half_periods() {
+        let time = TimeFeatures::Mercer {
+            half_periods: array![1.5],
+            coefficients: array![[0.3, 0.5, 0.2, 0.1, 0.4]],
+        };
+        let t = times(5);
+        let [one, later, half] = [0.0, 3.0, 1.5].map(|by| time.features((&t + by).view()).unwrap());
+        assert!(largest(&(&one - &later)) < 1e-13);
+        assert!(largest(&(&one - &half)) > 0.1);
+    }
+
+    /// A triangle wave, whose coefficients fall as the square of the degree: what is cut off is the sum of the
+    /// coefficients beyond the degree.
+    #[test]
+    fn a_truncated_series_misses_its_tail_alone() {
+        let coefficient = |j: usize| {
+            if j % 2 == 1 {
+                8.0 / (PI * j as f64).powi(2)
+            } else {
+                0.0
+            }
+        };
+        for degree in [1, 5, 25] {
+            let row = (0..=2 * degree).map(|n: usize| coefficient(n.div_ceil(2)));
+            let coefficients = Array2::from_shape_vec((1, 2 * degree + 1), row.collect()).unwrap();
+            let half_periods = array![1.0];
+            let time = TimeFeatures::Mercer {
+                half_periods,
+                coefficients,
+            };
+            let t = times(30);
+            let tail: f64 = (degree + 1..20_000).map(coefficient).sum();
+            let kernel = kernel(&time, &t);
+            let mut worst: f64 = 0.0;
+            for ((i, j), k) in kernel.indexed_iter() {
+                let gap = (t[i] - t[j]).rem_euclid(2.0);
+                worst = worst.max((k - (1.0 - 2.0 * gap.min(2.0 - gap))).abs());
+            }
+            // At a gap of zero nothing cancels in the tail.
+            assert!(
+                worst < tail * 1.0001 + 1e-4 && worst > 0.9 * tail,
+                "{degree}: {worst} {tail}"
+            );
+        }
+    }
+
+    /// Normal frequencies give the Gaussian kernel, with an error that falls as the root of their number.
+    #[test]
+    fn normal_frequencies_approximate_the_gaussian() {
+        let error = |count: usize| {
+            let mut stream = Seed::new(6).stream("frequencies");
+            let mut square = 0.0;
+            for _ in 0..40 {
+                let draw = || standard_normal::<f64>(&mut stream);
+                let frequencies = Array1::from_shape_simple_fn(count, draw);
+                let t = array![0.0, 0.5, 1.0, 2.0];
+                let kernel = kernel(&TimeFeatures::Bochner { frequencies }, &t);
+                let off = |(t, k): (&f64, &f64)| (k - (-0.5 * t * t).exp()).powi(2);
+                square += t.iter().zip(kernel.row(0)).map(off).sum::<f64>();
+            }
+            square.sqrt()
+        };
+        let ratio = error(64) / error(1024);
+        assert!((2.8..5.6).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn gradients_are_those_of_finite_differences() {
+        let coefficients = array![[0.3, 0.5, 0.4, 0.1, 0.2], [0.2, 0.6, 0.9, 0.7, 0.7]];
+        for time in [bochner(), mercer(coefficients)] {
+            let t = times(7);
+            let cotangent = random((7, time.width()), "cotangent");
+            let flat = |time: &TimeFeatures<f64>| -> Vec<f64> {
+                match time {
+                    TimeFeatures::Bochner { frequencies } => frequencies.to_vec(),
+                    TimeFeatures::Mercer {
+                        half_periods,
+                        coefficients,
+                    } => half_periods.iter().chain(coefficients).copied().collect(),
+                }
+            };
+            let with = |x: &[f64]| match &time {
+                TimeFeatures::Bochner { .. } => TimeFeatures::Bochner {
+                    frequencies: x.to_vec().into(),
+                },
+                TimeFeatures::Mercer {
+                    half_periods,
+                    coefficients,
+                } => {
+                    let (b, c) = x.split_at(half_periods.len());
+                    TimeFeatures::Mercer {
+                        half_periods: b.to_vec().into(),
+                        coefficients: Array2::from_shape_vec(coefficients.raw_dim(), c.to_vec())
+                            .unwrap(),
+                    }
+                }
+            };
+            let got = flat(&time.features_vjp(t.view(), cotangent.view()).unwrap());
+            let want = finite_difference(&flat(&time), |x| {
+                (with(x).features(t.view()).unwrap() * &cotangent).sum()
+            });
+            assert!(relative_error(&got, &want) < 1e-7, "{got:?} {want:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let named = |time: &TimeFeatures<f64>, t: f64| {
+            time.features(array![0.0, t].view())
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(named(&bochner(), f64::NAN).contains("`t`"));
+        assert!(named(&mercer(array![[1.0, 1.0], [1.0, 1.0]]), 1.0).contains("coefficients"));
+        assert!(named(&mercer(array![[1.0], [-0.1]]), 1.0).contains("coefficients"));
+        let half_periods = array![0.0];
+        let zero = TimeFeatures::Mercer {
+            half_periods,
+            coefficients: array![[1.0]],
+        };
+        assert!(named(&zero, 1.0).contains("half-periods"));
+        assert!(
+            bochner()
+                .features_vjp(array![1.0].view(), Array2::zeros((1, 5)).view())
+                .is_err()
+        );
+    }
+}
