@@ -7,6 +7,7 @@ mod copula_density;
 mod density;
 mod divergence;
 mod feature_map;
+mod features_random;
 mod forms;
 mod functional_time;
 mod graph;
@@ -65,6 +66,14 @@ impl Case {
         }
     }
 
+    /// The cotangent belongs to any one of the outputs.
+    const fn of_any(name: &'static str, outputs: &'static [&'static str]) -> Self {
+        Self {
+            cotangent_of: outputs,
+            ..Self::of(name, outputs)
+        }
+    }
+
     const fn where_known(self, serves: Serves) -> Self {
         let serves = Some(serves);
         Self { serves, ..self }
@@ -97,7 +106,7 @@ impl Case {
     }
 }
 
-static TABLE: [Entry; 22] = [
+static TABLE: [Entry; 23] = [
     Case::of("attention", &["output"])
         .where_known(|file| Ok(attention::mechanism(file)?.is_some()))
         .by(attention::attention::<f64>, attention::attention::<f32>),
@@ -107,6 +116,10 @@ static TABLE: [Entry; 22] = [
     Case::of("feature_map", &["phi", "f"]).by(
         feature_map::feature_map::<f64>,
         feature_map::feature_map::<f32>,
+    ),
+    Case::of_any("features_random", &["phi", "f"]).by(
+        features_random::features_random::<f64>,
+        features_random::features_random::<f32>,
     ),
     Case::of("kernel_matrix", &["kernel"]).by(
         kernel_matrix::kernel_matrix::<f64>,

@@ -5,8 +5,8 @@
 #![allow(clippy::print_stdout)]
 
 use bochner_kernels::{
-    Error, Kernel, Lengthscale, RandomFeatures, RbfConfig, UniformBoundConfig, orthogonal_features,
-    random_features,
+    Coupling, Error, Kernel, Lengthscale, Norms, RandomFeatures, RbfConfig, UniformBoundConfig,
+    coupled_features, random_features,
 };
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::Array2;
@@ -32,7 +32,8 @@ fn main() -> Result<(), Error> {
         for repeat in 0..REPEATS {
             let mut rng = Seed::new(2).nth(repeat).stream("frequencies");
             independent += largest_error(&random_features(&kernel, WIDTH, points, &mut rng)?)?;
-            orthogonal += largest_error(&orthogonal_features(&kernel, WIDTH, points, &mut rng)?)?;
+            let how = (Coupling::Orthogonal, Norms::Chi);
+            orthogonal += largest_error(&coupled_features(&kernel, WIDTH, points, how, &mut rng)?)?;
         }
         let mean = |sum: f64| sum / REPEATS as f64;
         println!(

@@ -27,7 +27,7 @@
 //!
 //! **From one to the other** leads the [`SpectralDensity`] of a [`Stationary`] kernel: Gaussian for
 //! the RBF, Student's t for the Matérn family, a mixture for the spectral mixture.
-//! [`random_features`] draws from it, [`orthogonal_features`] does so with less waste, and
+//! [`random_features`] draws from it, [`coupled_features`] does so with less waste, and
 //! [`UniformBound`] says how many draws are enough. Where points come from otherwise (parameters,
 //! a network) is the business of the crate above.
 //!
@@ -70,7 +70,7 @@
 //! | [`nonstationary`] | [`Linear`] |
 //! | [`compose`] | [`Sum`], [`Product`], [`Scale`], [`Columns`] |
 //! | [`density`] | [`SpectralDensity`] and the closed forms, [`random_features`] |
-//! | [`features`] | [`SpectralPoints`], [`feature_map`], [`kernel_matrix`], their squares; [`TimeFeatures`] |
+//! | [`features`] | [`SpectralPoints`], [`feature_map`], [`kernel_matrix`], their squares; [`RandomFeatureMap`] for $e^{x \cdot y}$; [`TimeFeatures`] |
 //! | [`bounds`] | [`UniformBound`]: how many points are enough |
 //! | [`Kernel`] | the trait of all kernels; [`Lengthscale`], [`Parameter`] |
 //! | [`Error`] | what can be wrong with the arguments |
@@ -92,14 +92,15 @@ mod written;
 pub use bounds::{UniformBound, UniformBoundConfig};
 pub use compose::{Columns, ColumnsConfig, Product, Scale, ScaleConfig, Sum};
 pub use density::{
-    GaussianDensity, MixtureDensity, RandomFeatures, SpectralDensity, Stationary, StudentTDensity,
-    orthogonal_features, orthonormal_rows, random_features, squared_rbf_density,
+    Coupling, GaussianDensity, MixtureDensity, Norms, RandomFeatures, SpectralDensity, Stationary,
+    StudentTDensity, coupled_features, orthonormal_rows, random_features, squared_rbf_density,
 };
 pub use error::Error;
 pub use features::{
-    FeatureMapGradients, KernelMatrixGradients, PointsGradients, SpectralPoints,
-    TimeFeatureGradients, TimeFeatures, feature_map, feature_map_vjp, feature_map_with_vjp,
-    kernel_matrix, kernel_matrix_vjp, squared_kernel_matrix, squared_kernel_matrix_vjp,
+    AngleGradients, FeatureMapGradients, KernelMatrixGradients, Logarithms, PointsGradients,
+    RandomFeatureMap, SpectralPoints, TimeFeatureGradients, TimeFeatures, feature_map,
+    feature_map_vjp, feature_map_with_vjp, kernel_matrix, kernel_matrix_vjp, random_feature_map,
+    random_feature_map_vjp, squared_kernel_matrix, squared_kernel_matrix_vjp,
 };
 pub use kernel::{CloneKernel, Domain, GramGradients, Kernel, Parameter};
 pub use lengthscale::Lengthscale;

@@ -117,7 +117,7 @@ impl<T: Real> Batch<T> {
 }
 
 /// The leading axes of `[.., T, d]` and `[.., R, d]`, broadcast from the right.
-fn leading_axes(x: &[usize], w: &[usize]) -> Option<Vec<usize>> {
+pub(super) fn leading_axes(x: &[usize], w: &[usize]) -> Option<Vec<usize>> {
     let (x, w) = (x.split_last_chunk::<2>()?.0, w.split_last_chunk::<2>()?.0);
     let axes = x.len().max(w.len());
     let length = |shape: &[usize], axis: usize| {
@@ -136,7 +136,12 @@ fn leading_axes(x: &[usize], w: &[usize]) -> Option<Vec<usize>> {
     joined.collect()
 }
 
-fn spread<T: Real>(name: &str, x: &ArrayD<T>, leading: &[usize]) -> Result<Array3<T>, Fault> {
+/// An array repeated over all leading axes, these flattened into one.
+pub(super) fn spread<T: Real>(
+    name: &str,
+    x: &ArrayD<T>,
+    leading: &[usize],
+) -> Result<Array3<T>, Fault> {
     let fault = || Fault::Shape {
         tensor: name.to_owned(),
         expected: format!("[.., rows, columns] over the leading axes {leading:?}"),

@@ -1,15 +1,15 @@
 //! Spectral densities in closed form: a stationary kernel is the Fourier transform of its density.
 
+mod coupling;
 mod gaussian;
 mod mixture;
-mod orthogonal;
 mod random_features;
 mod stationary;
 mod student_t;
 
+pub use coupling::{Coupling, Norms, coupled_features, orthonormal_rows};
 pub use gaussian::GaussianDensity;
 pub use mixture::MixtureDensity;
-pub use orthogonal::{orthogonal_features, orthonormal_rows};
 pub use random_features::{RandomFeatures, random_features};
 pub use stationary::{Stationary, squared_rbf_density};
 pub use student_t::StudentTDensity;

@@ -9,5 +9,6 @@ mod kernel_is_bounded_and_normalised;
 mod kernels;
 mod proposition_4_uniform_bound;
 mod random_features_converge;
+mod random_features_of_softmax;
 mod settings_survive_serde;
 mod stationary_kernel_sees_only_differences;

@@ -6,8 +6,8 @@
 
 use crate::kernels::with_densities;
 use bochner_kernels::{
-    Kernel, Lengthscale, RandomFeatures, Rbf, RbfConfig, Stationary, orthogonal_features,
-    random_features,
+    Coupling, Kernel, Lengthscale, Norms, RandomFeatures, Rbf, RbfConfig, Stationary,
+    coupled_features, random_features,
 };
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::Array2;
@@ -44,7 +44,8 @@ fn independent(
 }
 
 fn orthogonal(kernel: &Rbf<f64>, width: usize, count: usize, seed: Seed) -> RandomFeatures<f64> {
-    orthogonal_features(kernel, width, count, &mut seed.stream("frequencies")).unwrap()
+    let how = (Coupling::Orthogonal, Norms::Chi);
+    coupled_features(kernel, width, count, how, &mut seed.stream("frequencies")).unwrap()
 }
 
 /// The slope of the best straight line.
