@@ -20,7 +20,7 @@ use std::fmt;
 /// assert_eq!(Variant::from(independent).card(), card);
 ///
 /// let linear = registry().into_iter().filter(|variant| variant.card().linear_form.is_yes());
-/// assert_eq!(linear.count(), 5);
+/// assert_eq!(linear.count(), 6);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Card {
@@ -192,6 +192,8 @@ impl Masks {
 pub enum Rows {
     /// One.
     One,
+    /// One, of weights of either sign.
+    OneOfEitherSign,
     /// A number above 1/2 and at most 1.
     HalfToOne,
     /// Any number.

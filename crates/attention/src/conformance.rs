@@ -163,12 +163,12 @@ impl Reference {
                 });
             }
             let total = denominator(row.view());
-            if total > 0.0 {
+            if total != 0.0 {
                 row /= total;
             }
             for (j, &w) in row.indexed_iter() {
                 let kept = dropout.map_or(1.0, |dropout| dropout.factor(first + j as u64));
-                if w > 0.0 {
+                if w != 0.0 {
                     output.scaled_add(w * kept, &inputs.v().slice(s![b, m, j, ..]));
                 }
             }

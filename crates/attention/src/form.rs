@@ -65,10 +65,10 @@ impl<T: Real> Settings<T> {
             Form::Blocked(blocks) => blocks.checked().map(Form::Blocked),
             Form::LinearTime => self.check_linear_time().map(|_| Form::LinearTime),
             Form::Automatic => Ok(match self.check_linear_time() {
-                Ok(kernel)
-                    if kernel.floor >= LOWEST_AUTOMATIC_FLOOR
-                        && self.gain(kernel, queries, keys, value_width) > 1.0 =>
-                {
+                Ok(LinearForm::Squared { floor, .. }) if floor < LOWEST_AUTOMATIC_FLOOR => {
+                    Form::Quadratic
+                }
+                Ok(kernel) if self.gain(kernel, queries, keys, value_width) > 1.0 => {
                     Form::LinearTime
                 }
                 _ => Form::Quadratic,
@@ -82,7 +82,7 @@ impl<T: Real> Settings<T> {
         let Some(kernel) = self.linear_form() else {
             return unsupported(
                 "the linear-time form of a kernel without spectral points",
-                "a squared kernel, or Form::Quadratic",
+                "a squared kernel, random features, or Form::Quadratic",
             );
         };
         if self.mask.is_by_pairs() {
@@ -103,23 +103,28 @@ impl<T: Real> Settings<T> {
                 "no dropout, or Form::Quadratic",
             );
         }
-        let name = "floor of the linear-time form";
-        argument::in_range(
-            kernel.floor >= LOWEST_FLOOR,
-            name,
-            kernel.floor,
-            "at least 1e-6",
-        )?;
+        if let LinearForm::Squared { floor, .. } = kernel {
+            let name = "floor of the linear-time form";
+            argument::in_range(floor >= LOWEST_FLOOR, name, floor, "at least 1e-6")?;
+        }
         Ok(kernel)
     }
 
     /// How many times less work the linear-time form is.
     fn gain(&self, kernel: LinearForm, queries: usize, keys: usize, value_width: usize) -> f64 {
         let (queries, keys) = (queries as f64, keys as f64);
-        let (points, width) = (kernel.points as f64, value_width as f64);
-        let pair = 4.0 * points + 2.0 * width.max(REGISTER) + PAIR;
+        let width = value_width as f64;
+        // The numbers of an operand, and of features.
+        let (operand, features) = match kernel {
+            LinearForm::Squared { points, .. } => {
+                let points = points as f64;
+                (2.0 * points, points * (2.0 * points + 1.0))
+            }
+            LinearForm::Features { features } => (features as f64, features as f64),
+        };
+        let pair = 2.0 * operand + 2.0 * width.max(REGISTER) + PAIR;
         let feature = if width < REGISTER { NARROW } else { WIDE };
-        let position = points * (2.0 * points + 1.0) * (2.0 * width + feature);
+        let position = features * (2.0 * width + feature);
         let linear = (queries + keys) * position;
         if self.mask.is_causal() {
             let seen = queries.min(keys);

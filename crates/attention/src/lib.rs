@@ -82,7 +82,7 @@
 //! | [`Mask`] | which keys |
 //! | [`Mechanism`], [`registry()`], [`find`], [`Variant`] | mechanisms with parameters, by name |
 //! | [`Card`] | what a mechanism is and can do |
-//! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`] | their settings |
+//! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`], [`Performer`] | their settings |
 //! | [`Cat`], [`Primal`] | those of CAT and Primal-Attention |
 //! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | what the kernel family can choose, from `bochner-spectral` |
 //! | `MultiHead` | the trainable layer (feature `dfdx`) |
@@ -120,11 +120,13 @@ mod workspace;
 pub use attend::{Attended, AttentionGradients, attend, attend_into, attend_vjp, weights};
 pub use bias::{Bias, alibi_slopes};
 pub use blocks::Blocks;
+pub use bochner_kernels::{Coupling, Norms, RandomFeatureMap};
 pub use bochner_spectral::{
     Copula, DirectInit, Drawn, ParameterSpec, Posterior, Preset, Size, Stationarity,
 };
 pub use card::{Card, Cost, Draws, Masks, Penalty, Rows, Stream, Support, Symmetry};
 pub use decoder::{Decoder, DecoderSize};
+pub use engine::Trained;
 pub use error::Error;
 pub use form::Form;
 pub use general::{
@@ -141,8 +143,9 @@ pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
 pub use mask::Mask;
 pub use mechanism::{
     Cat, CatForm, Cotangents, Expsin, Forward, Gradients, IkanDirect, Inspection, Linear,
-    Mechanism, Mikan, MikanGradients, Pass, Primal, PrimalReduction, PrimalScores, PrimalTrace,
-    PrimalWeights, RbfOnly, Softmax, Streams, Variant, find, registry,
+    Mechanism, Mikan, MikanGradients, Pass, Performer, PerformerDraw, Primal, PrimalReduction,
+    PrimalScores, PrimalTrace, PrimalWeights, RbfOnly, Redraw, Softmax, Streams, Variant, find,
+    registry,
 };
 pub use score::{Points, PointsGradients};
 pub use settings::{Kernel, Settings};

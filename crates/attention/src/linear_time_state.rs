@@ -75,7 +75,11 @@ pub fn linear_time_state<T: Real>(
             instead: "a mask without causality, for the prefix that a query sees",
         });
     }
-    let kernel = settings.kernel().any().downcast_ref::<Squared<T>>();
-    let kernel = kernel.expect("no other kernel has this form");
+    let Some(kernel) = settings.kernel().any().downcast_ref::<Squared<T>>() else {
+        return Err(Error::Unsupported {
+            what: "a look at the sums over random features",
+            instead: "a squared kernel",
+        });
+    };
     Ok(engine::linear_time_state(kernel, &call))
 }

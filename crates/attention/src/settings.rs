@@ -1,10 +1,12 @@
 //! One kind of attention, put together from its parts.
 
-use crate::engine::Attend;
+use crate::engine::{Attend, RandomFeatures, Tiled, Trained};
 use crate::normaliser::OnlineSoftmax;
 use crate::score::{Dot, LinearForm, PairKernel, Periodic, Points, Rbf, Squared};
 use crate::{Bias, Error, Form, Magnitude, Mask, score};
+use bochner_kernels::RandomFeatureMap;
 use bochner_numerics::{DropoutMask, Real, argument};
+use ndarray::ArrayView3;
 use std::sync::Arc;
 
 /// One kind of attention, with everything but the queries, keys and values.
@@ -49,7 +51,7 @@ impl<T: Real> Settings<T> {
     /// Attention with a kernel, without a magnitude and without dropout.
     pub(crate) fn of(kernel: impl PairKernel<T>, mask: &Mask) -> Self {
         Self {
-            kernel: Kernel(Arc::new(kernel)),
+            kernel: Kernel(Arc::new(Tiled(kernel))),
             magnitude: Magnitude::None,
             mask: mask.clone(),
             bias: None,
@@ -94,6 +96,25 @@ impl<T: Real> Settings<T> {
         Self::of(Squared { sets, floor }, mask)
     }
 
+    /// $a_{ij} = \phi(q_i / d^{1/4}) \cdot \phi(k_j / d^{1/4})$ with the random features of a map at the
+    /// frequencies `w`, `[M, m, d]`: in the mean over the frequencies, but for the ReLU's, those of softmax
+    /// attention. Frequencies are copied; [`attend_vjp`](crate::attend_vjp) gives their gradient if they are
+    /// [`Trained`].
+    ///
+    /// In [`Form::Quadratic`] weights are computed pair by pair, for any mask and dropout.
+    pub fn random_features(
+        w: ArrayView3<T>,
+        map: RandomFeatureMap,
+        trained: Trained,
+        mask: &Mask,
+    ) -> Self {
+        let kernel = RandomFeatures::new(w, map, trained);
+        Self {
+            kernel: Kernel(Arc::new(kernel)),
+            ..Self::softmax(mask)
+        }
+    }
+
     pub(crate) fn kernel(&self) -> &dyn Attend<T> {
         self.kernel.0.as_ref()
     }
@@ -113,6 +134,13 @@ impl<T: Real> Settings<T> {
     pub(crate) fn validate(&self, batch: usize, heads: usize, width: usize) -> Result<(), Error> {
         if let Some(p) = self.magnitude.p() {
             argument::positive("p", p)?;
+        }
+        let adds = self.magnitude != Magnitude::None || self.bias.is_some();
+        if adds && !self.kernel().has_logits() {
+            return Err(Error::Unsupported {
+                what: "a magnitude or a bias beside random features",
+                instead: "neither: keys have their magnitude in the features",
+            });
         }
         self.kernel().validate(batch, heads, width)
     }

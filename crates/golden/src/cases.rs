@@ -89,14 +89,6 @@ impl Case {
         }
     }
 
-    /// The cotangent belongs to any of the outputs.
-    const fn of_any(name: &'static str, outputs: &'static [&'static str]) -> Self {
-        Self {
-            cotangent_of: outputs,
-            ..Self::of(name, outputs)
-        }
-    }
-
     /// For a case whose files need not hold the outputs listed.
     const fn optional(self) -> Self {
         Self {

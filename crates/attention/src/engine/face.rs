@@ -23,6 +23,11 @@ pub(crate) trait Attend<T: Real>: Debug + Send + Sync {
     fn validate(&self, batch: usize, heads: usize, width: usize) -> Result<(), Error>;
     fn linear_form(&self) -> Option<LinearForm>;
 
+    /// Whether a magnitude of the keys or a bias can be added to the logits.
+    fn has_logits(&self) -> bool {
+        true
+    }
+
     /// Writes the attended values; keeps nothing for a backward pass.
     fn attend_once(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>);
 
@@ -70,29 +75,33 @@ pub(crate) trait Memory<T>: Any + Send + Sync {
     fn copy(&self) -> Box<dyn Memory<T>>;
 }
 
-impl<T: Real, K: PairKernel<T>> Attend<T> for K {
+/// A kernel that the engine weighs pair by pair, a block of pairs at a time.
+#[derive(Debug)]
+pub(crate) struct Tiled<K>(pub(crate) K);
+
+impl<T: Real, K: PairKernel<T>> Attend<T> for Tiled<K> {
     fn any(&self) -> &dyn Any {
-        self
+        &self.0
     }
 
     fn validate(&self, batch: usize, heads: usize, width: usize) -> Result<(), Error> {
-        PairKernel::validate(self, batch, heads, width)
+        PairKernel::validate(&self.0, batch, heads, width)
     }
 
     fn linear_form(&self) -> Option<LinearForm> {
-        PairKernel::linear_form(self)
+        PairKernel::linear_form(&self.0)
     }
 
     fn attend_once(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>) {
-        drop(attend::attend(self, call, form, false, output));
+        drop(attend::attend(&self.0, call, form, false, output));
     }
 
     fn attend(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>) -> State {
-        Box::new(attend::attend(self, call, form, true, output))
+        Box::new(attend::attend(&self.0, call, form, true, output))
     }
 
     fn weights(&self, call: &Arguments<T>) -> Array4<T> {
-        attend::weights(self, call)
+        attend::weights(&self.0, call)
     }
 
     fn pull_back(
@@ -103,7 +112,7 @@ impl<T: Real, K: PairKernel<T>> Attend<T> for K {
         cotangent: ArrayView4<T>,
     ) -> AttentionGradients<T> {
         let state = state.downcast_ref().expect("kept by this kernel");
-        pull_back::pull_back(self, call, state, output, cotangent)
+        pull_back::pull_back(&self.0, call, state, output, cotangent)
     }
 
     fn memory(&self, width: usize, form: Form) -> Box<dyn Memory<T>> {
@@ -119,11 +128,11 @@ impl<T: Real, K: PairKernel<T>> Attend<T> for K {
     ) {
         let memory: &mut dyn Any = memory;
         let memory = memory.downcast_mut().expect("made by this kernel");
-        decode::decode(self, call.at(h), memory, out);
+        decode::decode(&self.0, call.at(h), memory, out);
     }
 
     fn reordered(&self, indices: &[usize]) -> Option<Arc<dyn Attend<T>>> {
-        let reordered = PairKernel::reordered(self, indices)?;
-        Some(Arc::new(reordered))
+        let reordered = PairKernel::reordered(&self.0, indices)?;
+        Some(Arc::new(Tiled(reordered)))
     }
 }

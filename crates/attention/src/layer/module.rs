@@ -139,6 +139,7 @@ where
     fn try_forward_mut(&mut self, x: X) -> Result<Self::Output, Error> {
         self.check_penalty::<X::Tape>()?;
         let seed = self.config.seed.child("training").nth(self.steps);
+        self.go_to_step(self.steps);
         self.steps += 1;
         let dropout = self.config.dropout;
         let (x, mask) = x.parts();

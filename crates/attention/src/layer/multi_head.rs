@@ -137,6 +137,14 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         &self.config
     }
 
+    /// Goes to another step of training, for a mechanism that draws something for longer than a pass
+    /// ([`Mechanism::at_step`](crate::Mechanism::at_step)). `ModuleMut` does so by itself.
+    pub fn go_to_step(&mut self, step: u64) {
+        if let Some(variant) = self.config.variant.mechanism::<E>().at_step(step) {
+            self.config.variant = variant;
+        }
+    }
+
     /// Names and shapes of the mechanism's own parameters, in the order of `kernel`.
     pub fn kernel_specs(&self) -> Vec<ParameterSpec> {
         let mechanism = self.config.variant.mechanism::<E>();

@@ -11,6 +11,7 @@ mod ikan_direct;
 mod linear;
 mod mikan;
 mod pass;
+mod performer;
 mod primal;
 mod rbf_only;
 mod registry;
@@ -25,6 +26,7 @@ pub use mikan::{Mikan, MikanGradients};
 #[cfg(feature = "dfdx")]
 pub(crate) use pass::MOST;
 pub use pass::{Cotangents, Forward, Gradients, Inspection, Pass, Streams};
+pub use performer::{Drawn as PerformerDraw, Performer, Redraw};
 pub use primal::{Primal, PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights};
 pub use rbf_only::RbfOnly;
 pub use softmax::Softmax;
@@ -60,6 +62,8 @@ registry::list_of_mechanisms! {
         averaged_key;
     /// Projections of queries and keys, trained towards an asymmetric kernel SVD.
     Primal: default;
+    /// Attention by random features.
+    Performer: default;
 }
 
 impl Variant {
@@ -172,6 +176,14 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     fn with_form(&self, _form: Form) -> Result<Variant, Error> {
         let linear = self.card().linear_form;
         Err(linear.refusal("a choice of form with this mechanism"))
+    }
+
+    /// The mechanism as it stands at another step of training; `None` if it stands as it is.
+    ///
+    /// What is drawn for more than one pass, such as the features of a [`Performer`], depends on it, in
+    /// training and evaluation alike.
+    fn at_step(&self, _step: u64) -> Option<Variant> {
+        None
     }
 
     /// What there is to see: weights of every head, spectral points, correlation of the heads.

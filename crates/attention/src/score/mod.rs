@@ -180,11 +180,13 @@ pub(crate) enum Side {
     Keys,
 }
 
-/// The size of a squared kernel in its linear-time form.
+/// What the linear-time form sums up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LinearForm {
-    pub(crate) points: usize,
-    pub(crate) floor: f64,
+pub(crate) enum LinearForm {
+    /// The features of a squared kernel with so many points.
+    Squared { points: usize, floor: f64 },
+    /// So many features.
+    Features { features: usize },
 }
 
 /// Gradients along the points of one head of one example, an array for each set of points; none for a

@@ -148,7 +148,7 @@ impl<T: Real> PairKernel<T> for Squared<T> {
     }
 
     fn linear_form(&self) -> Option<LinearForm> {
-        Some(LinearForm {
+        Some(LinearForm::Squared {
             points: self.all().count(),
             floor: self.floor,
         })

@@ -6,6 +6,7 @@ mod conformance;
 #[cfg(feature = "dfdx")]
 mod layer;
 mod mechanisms_train_without_a_framework;
+mod performer;
 
 use bochner_attention::Error;
 

@@ -1,15 +1,15 @@
 //! `attention`: every mechanism over every mask.
 
-use super::is_stationary;
+use super::{features_random, is_stationary};
 use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::{
-    AttentionGradients, Cotangents, Magnitude, Mask, Mechanism, Pass, Points, PointsGradients,
-    Settings, Streams, Variant, attend, attend_vjp, find, weights,
+    AttentionGradients, Cotangents, Form, Magnitude, Mask, Mechanism, Pass, Points,
+    PointsGradients, Settings, Streams, Trained, Variant, attend, attend_vjp, find, weights,
 };
 use bochner_numerics::{Real, Seed};
-use ndarray::{Array4, Axis, Ix3, Ix4};
+use ndarray::{Array3, Array4, Axis, Ix3, Ix4};
 
 /// Outputs, weights and gradients of one mechanism.
 pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
@@ -19,6 +19,9 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let mask = &mask(file)?;
     let (q, k, v) = (q.view(), k.view(), v.view());
     let inputs = Streams::new([q, k, v], mask);
+    if let Variant::Performer(_) = variant {
+        return random_features(file, &inputs);
+    }
     if variant.card().points.is_none() {
         return without_points(file, variant.mechanism(), &inputs);
     }
@@ -69,6 +72,42 @@ fn without_points<T: Real>(
         computed.gradient("q", &g.streams[0]);
         computed.gradient("k", &g.streams[1]);
         computed.gradient("v", &g.streams[2]);
+    }
+    Ok(computed)
+}
+
+/// Performer with the frequencies of the file, in every form that the mask allows.
+fn random_features<T: Real>(file: &CaseFile, inputs: &Streams<T>) -> Result<Computed, Fault> {
+    let w: Array3<T> = file.array("w")?;
+    let [q, k, v] = inputs.get().map_err(Fault::refused)?;
+    let map = features_random::map(file)?;
+    let of_pairs = Settings {
+        form: Form::Quadratic,
+        ..Settings::random_features(w.view(), map, Trained::Yes, inputs.mask)
+    };
+    let in_linear_time = Settings {
+        form: Form::LinearTime,
+        ..of_pairs.clone()
+    };
+    let mut computed = Computed::default();
+    if file.asks_for("weights") {
+        let weights = weights(q, k, &of_pairs).map_err(Fault::refused)?;
+        computed.output("weights", &weights);
+    }
+    let has_matrix = file.word("mask")? == "matrix";
+    let forms = [Some(of_pairs), (!has_matrix).then_some(in_linear_time)];
+    let cotangent = file.ranked_cotangent::<T, Ix4>()?;
+    for settings in forms.iter().flatten() {
+        let attended = attend(q, k, v, settings).map_err(Fault::refused)?;
+        computed.output("output", &attended.output);
+        if let Some(g) = &cotangent {
+            let g = attend_vjp(&attended, g.view()).map_err(Fault::refused)?;
+            computed.gradient("q", &g.q);
+            computed.gradient("k", &g.k);
+            computed.gradient("v", &g.v);
+            let of_frequencies = g.points.map(|points| points.w1.index_axis_move(Axis(0), 0));
+            computed.gradient("w", &of_frequencies.expect("trained frequencies"));
+        }
     }
     Ok(computed)
 }

@@ -448,7 +448,9 @@ mod tests {
                         assert!((got * 5.0_f64.sqrt() - want).abs() < 1e-13, "{map:?}");
                     };
                     close(phi[[i, r]], first);
-                    second.map(|second| close(phi[[i, 5 + r]], second));
+                    if let Some(second) = second {
+                        close(phi[[i, 5 + r]], second);
+                    }
                 }
             }
         }

@@ -33,6 +33,7 @@ use sums::Augmented;
 
 pub(super) use forward::Starts;
 pub(super) use heads::{attend, decode, pull_back};
+pub(super) use plan::{BLOCK, aligned, part_size};
 pub(crate) use squares::{FiniteRank, NoRank, Squares};
 pub(crate) use state::linear_time_state;
 pub(super) use sums::Sums;

@@ -7,7 +7,7 @@ use bochner_numerics::{Buffer, Real};
 use std::ops::Range;
 
 /// Positions of a block.
-pub(super) const BLOCK: usize = 128;
+pub(in crate::engine) const BLOCK: usize = 128;
 
 /// Tasks of one call, if it has no more heads; none has fewer than [`FEWEST_BLOCKS`] blocks.
 const TASKS: usize = 16;
@@ -108,15 +108,13 @@ impl Plan {
 
 /// Blocks of keys with the queries whose last key they hold; padding counts as keys.
 fn causal_spans(rows: &Rows, exponents: &Exponents, kept: usize, spans: &mut Vec<Span>) {
-    let Rows { queries, keys, .. } = *rows;
-    let ends = blocks(0..keys, BLOCK).map(|block| block.end.min(kept));
+    let ends = blocks(0..rows.keys, BLOCK).map(|block| block.end.min(kept));
     let mut before = Level::NONE;
-    for (block, after) in blocks(0..keys, BLOCK).zip(exponents.running_references(ends)) {
-        // Query i ends at key i + keys - queries.
-        let query = |key: usize| (key + queries).saturating_sub(keys);
+    let afters = exponents.running_references(ends);
+    for ((queries, keys), after) in aligned(rows, kept).zip(afters) {
         spans.push(Span {
-            queries: query(block.start)..query(block.end),
-            keys: block.start.min(kept)..block.end.min(kept),
+            queries,
+            keys,
             before,
             after,
         });
@@ -124,6 +122,21 @@ fn causal_spans(rows: &Rows, exponents: &Exponents, kept: usize, spans: &mut Vec
     }
 }
 
-fn part_size(spans: usize, heads: usize) -> usize {
+/// Blocks of keys, the kept ones, behind the queries whose last key they hold.
+pub(in crate::engine) fn aligned(
+    rows: &Rows,
+    kept: usize,
+) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+    let Rows { queries, keys, .. } = *rows;
+    // Query i ends at key i + keys - queries.
+    let query = move |key: usize| (key + queries).saturating_sub(keys);
+    blocks(0..keys, BLOCK).map(move |block| {
+        let (start, end) = (block.start, block.end);
+        (query(start)..query(end), start.min(kept)..end.min(kept))
+    })
+}
+
+/// The spans of a part, for one of `heads` heads.
+pub(in crate::engine) fn part_size(spans: usize, heads: usize) -> usize {
     spans.div_ceil(TASKS.div_ceil(heads)).max(FEWEST_BLOCKS)
 }

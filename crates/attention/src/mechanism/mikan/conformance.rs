@@ -32,11 +32,6 @@ impl Conformance for Mikan {
         for (p, beta) in [(0.5, 0.1), (1.0, 0.1), (2.0, 0.0)] {
             all.push(changed(&usual, &|own| (own.p, own.beta) = (p, beta)));
         }
-        // An average over draws takes a causal mask, but has no decoder.
-        all.push(changed(&usual, &|own| {
-            (own.copula, own.draws) = (Copula::Free, 3);
-            own.posterior = Posterior::Unconditional;
-        }));
         let mut released = all.clone();
         released
             .iter_mut()

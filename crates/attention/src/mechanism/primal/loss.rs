@@ -45,8 +45,8 @@ impl<T: Real> Arguments<'_, T> {
 
     pub(super) fn loss(&self, projections: &[Vec<T>; 2], squares: Vec<f64>) -> Loss {
         let (s, heads) = (self.settings.rank, self.heads);
-        let groups = match self.settings.reduction {
-            PrimalReduction::Batch => vec![0..self.batch],
+        let groups: Vec<_> = match self.settings.reduction {
+            PrimalReduction::Batch => std::iter::once(0..self.batch).collect(),
             PrimalReduction::Example => (0..self.batch).map(|b| b..b + 1).collect(),
         };
         let trace = |h: usize| -> f64 {

@@ -172,7 +172,7 @@ impl Extreme {
             (
                 "output beyond the values",
                 self.is_evaluation()
-                    && card.rows != Rows::Free
+                    && matches!(card.rows, Rows::One | Rows::HalfToOne)
                     && !is_mean(&forward.output, &example.v),
             ),
         ];

@@ -40,19 +40,21 @@ fn check(case: &Case<f64>, example: &Example<f64>, mask: &bochner_attention::Mas
                 let (sum, near) = (row.sum(), |x: f64| (row.sum() - x).abs() < 1e-12);
                 let fits = match case.card.rows {
                     _ if !sees => sum == 0.0,
-                    Rows::One => near(1.0),
+                    Rows::One | Rows::OneOfEitherSign => near(1.0),
                     Rows::HalfToOne => sum > 0.5 && (sum < 1.0 || near(1.0)),
                     Rows::Free => true,
                 };
                 assert!(fits, "{label}: {row} sums to {sum}");
                 below_one |= sees && !near(1.0);
-                let fits = |(&w, &kept): (&f64, &bool)| w == 0.0 || (kept && w > 0.0);
+                let signed = case.card.rows == Rows::OneOfEitherSign;
+                let fits = |(&w, &kept): (&f64, &bool)| w == 0.0 || (kept && (w > 0.0 || signed));
                 assert!(row.iter().zip(&kept).all(fits), "{label}: {row}");
             }
         }
     }
     // A card that claims less than it could.
-    assert_eq!(below_one, case.card.rows != Rows::One, "{label}");
+    let sums_to_one = [Rows::One, Rows::OneOfEitherSign].contains(&case.card.rows);
+    assert_eq!(below_one, !sums_to_one, "{label}");
     let want = weighted(&weights, &example.v);
     assert_close(&case.output(example, mask, &EVALUATION), &want, label);
 }

@@ -1,0 +1,166 @@
+//! Positions that come after those of earlier calls.
+
+use super::pairs::{Factors, Pairs, Row, Values};
+use super::sums::Sums;
+use super::{BLOCK, RandomFeatures};
+use crate::Form;
+use crate::engine::decode::{last_rows, queries};
+use crate::engine::{HeadAt, Memory, blocks};
+use bochner_numerics::{Mat, Real, scaling};
+
+/// What one head remembers of the positions so far.
+#[derive(Clone)]
+pub(super) enum HeadMemory<T> {
+    /// Their features and values.
+    Pairs {
+        keys: Vec<Factors<T>>,
+        values: Vec<T>,
+        length: usize,
+    },
+    /// Sums over them, and how many there are.
+    Sums {
+        sums: Option<Sums<T>>,
+        length: usize,
+    },
+}
+
+impl<T: Real> HeadMemory<T> {
+    pub(super) fn new(form: Form) -> Self {
+        match form {
+            Form::LinearTime => Self::Sums {
+                sums: None,
+                length: 0,
+            },
+            _ => Self::Pairs {
+                keys: Vec::new(),
+                values: Vec::new(),
+                length: 0,
+            },
+        }
+    }
+}
+
+impl<T: Real> Memory<T> for HeadMemory<T> {
+    fn length(&self) -> usize {
+        match self {
+            Self::Pairs { length, .. } | Self::Sums { length, .. } => *length,
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Pairs { keys, values, .. } => {
+                keys.iter().map(Factors::size).sum::<usize>() + values.len()
+            }
+            Self::Sums { sums, .. } => sums.as_ref().map_or(0, Sums::size),
+        }
+    }
+
+    fn truncate(&mut self, to: usize) -> bool {
+        let Self::Pairs {
+            keys,
+            values,
+            length,
+        } = self
+        else {
+            return false;
+        };
+        if to < *length {
+            values.truncate(values.len() / *length * to);
+            keys.truncate(to.div_ceil(BLOCK));
+            if let Some(last) = keys.last_mut() {
+                last.truncate(to - (to - 1) / BLOCK * BLOCK);
+            }
+            *length = to;
+        }
+        true
+    }
+
+    fn copy(&self) -> Box<dyn Memory<T>> {
+        Box::new(self.clone())
+    }
+}
+
+/// Remembers the positions of a head that are not padding; with an output `[n, dv]`, attends from them
+/// to all so far, and writes zeros for the others. Without causality there are no positions to remember,
+/// and all queries attend to those so far.
+pub(super) fn decode<T: Real>(
+    kernel: &RandomFeatures<T>,
+    at: &HeadAt<T>,
+    memory: &mut HeadMemory<T>,
+    mut output: Option<&mut [T]>,
+) {
+    let (added, width) = (at.kept(), at.arguments.value_width);
+    if let Some(output) = &mut output {
+        output.fill(T::zero());
+    }
+    let visible = memory.length() + added > 0;
+    let queries = if visible && output.is_some() {
+        queries(at)
+    } else {
+        0
+    };
+    let mask = at.rows().mask.without_lengths();
+    let mut output = output.map(|output| &mut output[..queries * width]);
+    match memory {
+        HeadMemory::Pairs {
+            keys,
+            values,
+            length,
+        } => {
+            let features = kernel.features(at);
+            for position in 0..added {
+                let own = at.keys().row_range(position..position + 1);
+                let own = Factors::new(features.of(own), &features);
+                match keys.last_mut().filter(|block| block.block.rows < BLOCK) {
+                    Some(block) => block.append(&own),
+                    None => keys.push(own),
+                }
+            }
+            values.extend_from_slice(at.values().data());
+            *length += added;
+            if let Some(output) = &mut output {
+                let mut rows = vec![Row::blind(); queries];
+                let rows_of_mask = last_rows(at, &mask, queries, *length);
+                let values = Mat::new(values, *length, width);
+                for own in blocks(0..queries, BLOCK) {
+                    let q =
+                        Factors::new(features.of(at.queries().row_range(own.clone())), &features);
+                    let output = &mut output[own.start * width..own.end * width];
+                    let rows = &mut rows[own.clone()];
+                    for (n, k) in keys.iter().enumerate() {
+                        let seen = n * BLOCK..n * BLOCK + k.block.rows;
+                        let pairs = Pairs {
+                            features,
+                            rows: rows_of_mask,
+                            dropout: None,
+                            first: (own.start, seen.start),
+                        };
+                        let values = Values::new(values.row_range(seen));
+                        pairs.meet((&q, k), values, rows, output);
+                    }
+                    for (output, row) in output.chunks_exact_mut(width).zip(rows) {
+                        let inverse = row.inverse();
+                        output.iter_mut().for_each(|x| *x *= inverse);
+                    }
+                }
+            }
+        }
+        HeadMemory::Sums { sums, length } => {
+            let head = super::scan::Head {
+                queries: at.queries().row_range(0..queries),
+                rows: last_rows(at, &mask, queries, added),
+                ..kernel.head(at, at.values())
+            };
+            *length += added;
+            let sums = sums.get_or_insert_with(|| head.zeros());
+            match &mut output {
+                Some(output) if queries > 0 => head.follow(sums, Some(output)),
+                _ => head.follow(sums, None),
+            }
+        }
+    }
+    for x in output.into_iter().flatten() {
+        *x = scaling::bounded(*x);
+    }
+}

@@ -1,0 +1,426 @@
+//! Attention whose weights are inner products of random features.
+//!
+//! Nothing is added to a normaliser or a feature: the output of a row is the exact quotient of two sums over
+//! features. Whatever is subtracted from the exponents cancels: for queries the row's largest, for keys the
+//! largest of each feature among those that the row sees ([`Sums`]).
+
+mod block;
+mod decode;
+mod pairs;
+mod scan;
+mod sums;
+
+use super::units::{Units, divided, fill_multiplied, multiply_finite, or};
+use super::{Arguments, Attend, HeadAt, Memory, RowMajor, State, blocks, dot, slab};
+use crate::attend::AttentionGradients;
+use crate::score::{LinearForm, PointsGradients};
+use crate::{Error, Form};
+use block::Features;
+use bochner_kernels::RandomFeatureMap;
+use bochner_numerics::memory::{Unwritten, written_by};
+use bochner_numerics::{Mat, Panels, Real, argument, parallel, scaling};
+use ndarray::{Array3, Array4, ArrayView2, ArrayView3, ArrayView4, Axis, s};
+use pairs::{Factors, Given, Pairs, Row, Values};
+use std::any::Any;
+use std::sync::Arc;
+use sums::Sums;
+
+/// $a_{ij} = \phi(q_i / d^{1/4}) \cdot \phi(k_j / d^{1/4})$.
+#[derive(Clone, Debug)]
+pub(crate) struct RandomFeatures<T: Real> {
+    heads: Arc<[Frequencies<T>]>,
+    /// `[M, m, d]`.
+    shape: [usize; 3],
+    map: RandomFeatureMap,
+    trained: Trained,
+}
+
+/// Whether a backward pass goes on to the frequencies of random features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trained {
+    /// It does.
+    Yes,
+    /// It does not: they are drawn.
+    No,
+}
+
+/// The frequencies of one head, packed.
+#[derive(Clone, Debug)]
+struct Frequencies<T> {
+    /// W, `[m, d]`.
+    rows: Panels<T>,
+    /// $W^T$.
+    transposed: Panels<T>,
+}
+
+impl<T: Real> Frequencies<T> {
+    fn new(w: ArrayView2<T>) -> Self {
+        let w = w.as_standard_layout();
+        let data = w.as_slice().expect("brought to row-major order");
+        let w = Mat::new(data, w.nrows(), w.ncols());
+        Self {
+            rows: Panels::new(w),
+            transposed: Panels::new(w.t()),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.rows.shape().0
+    }
+
+    fn width(&self) -> usize {
+        self.rows.shape().1
+    }
+}
+
+/// What is kept between the passes besides the output.
+struct Kept<T> {
+    heads: Vec<KeptHead<T>>,
+}
+
+struct KeptHead<T> {
+    rows: Vec<Row<T>>,
+    /// What the parts start from, in linear time.
+    starts: Option<Vec<Sums<T>>>,
+    /// The power of two by which values were divided.
+    unit: i32,
+}
+
+impl<T: Real> RandomFeatures<T> {
+    /// Features by frequencies `[M, m, d]`.
+    pub(crate) fn new(w: ArrayView3<T>, map: RandomFeatureMap, trained: Trained) -> Self {
+        let (heads, count, width) = w.dim();
+        let empty = w.is_empty();
+        let packed = w
+            .axis_iter(Axis(0))
+            .filter(|_| !empty)
+            .map(Frequencies::new);
+        Self {
+            heads: packed.collect(),
+            shape: [heads, count, width],
+            map,
+            trained,
+        }
+    }
+
+    fn features<'a>(&'a self, at: &HeadAt<'a, T>) -> Features<'a, T> {
+        Features {
+            map: self.map,
+            frequencies: &self.heads[at.head()],
+            numbers: at.numbers(),
+        }
+    }
+
+    /// A head in linear time, with values that may be divided.
+    fn head<'a>(&'a self, at: &HeadAt<'a, T>, values: Mat<'a, T>) -> scan::Head<'a, T> {
+        scan::Head {
+            features: self.features(at),
+            queries: at.queries(),
+            keys: at.keys(),
+            values,
+            rows: at.rows(),
+            // A sum must not depend on how many examples there are.
+            heads: at.arguments.heads,
+        }
+    }
+
+    fn pairs<'a>(&'a self, at: &HeadAt<'a, T>) -> Pairs<'a, T> {
+        Pairs {
+            features: self.features(at),
+            rows: at.rows(),
+            dropout: at.dropout(),
+            first: (0, 0),
+        }
+    }
+
+    /// All keys of a head as factors of pairs, a block each.
+    fn keys(&self, at: &HeadAt<T>) -> Vec<Factors<T>> {
+        let (features, keys) = (self.features(at), at.keys());
+        let of = |block| Factors::new(features.of(keys.row_range(block)), &features);
+        blocks(0..keys.shape().0, BLOCK).map(of).collect()
+    }
+
+    /// Attention of one head; output rows hold zeros.
+    fn attend_head(&self, at: &HeadAt<T>, form: Form, output: &mut [T]) -> KeptHead<T> {
+        let unit = at.own_unit(self.features(at).count());
+        let divided = divided(at.values(), unit, at.numbers());
+        let values = or(&divided, at.values());
+        let mut rows = vec![Row::blind(); at.arguments.queries];
+        let starts = match form {
+            Form::LinearTime => {
+                let head = self.head(at, values);
+                let starts = head.starts();
+                head.read_all(&starts, output, &mut rows);
+                Some(starts)
+            }
+            _ => {
+                self.attend_pairs(at, values, output, &mut rows);
+                None
+            }
+        };
+        for x in output.iter_mut() {
+            *x = scaling::bounded(*x);
+        }
+        multiply_finite(output, unit);
+        KeptHead { rows, starts, unit }
+    }
+
+    fn attend_pairs(&self, at: &HeadAt<T>, values: Mat<T>, output: &mut [T], rows: &mut [Row<T>]) {
+        let (pairs, keys, width) = (self.pairs(at), self.keys(at), at.arguments.value_width);
+        let count = rows.len().div_ceil(BLOCK);
+        parallel::for_each_piece(
+            (output, rows),
+            count,
+            |(output, rows), i, next| {
+                let middle = ((next - i) * BLOCK).min(rows.len());
+                let (output, more_output) = output.split_at_mut(middle * width);
+                let (rows, more_rows) = rows.split_at_mut(middle);
+                ((output, rows), (more_output, more_rows))
+            },
+            |i, (output, rows)| {
+                let features = &pairs.features;
+                let own = i * BLOCK..i * BLOCK + rows.len();
+                let q = Factors::new(features.of(at.queries().row_range(own)), features);
+                for (n, k) in keys.iter().enumerate() {
+                    let first = (i * BLOCK, n * BLOCK);
+                    let values = values.row_range(first.1..first.1 + k.block.rows);
+                    let pairs = Pairs { first, ..pairs };
+                    pairs.meet((&q, k), Values::new(values), rows, output);
+                }
+                for (output, row) in output.chunks_exact_mut(width).zip(rows) {
+                    let inverse = row.inverse();
+                    output.iter_mut().for_each(|x| *x *= inverse);
+                }
+            },
+        );
+    }
+
+    fn pull_pairs(&self, at: &HeadAt<T>, values: Mat<T>, given: Given<T>) -> scan::Gradients<T> {
+        let (pairs, mut keys) = (self.pairs(at), self.keys(at));
+        let (features, numbers) = (&pairs.features, at.numbers());
+        let zeros = |x: Mat<T>| numbers.filled(x.data().len(), T::zero());
+        let (mut q, mut k, mut v) = (zeros(at.queries()), zeros(at.keys()), zeros(values));
+        let wanted = if self.trained == Trained::Yes {
+            self.shape[1] * self.shape[2]
+        } else {
+            0
+        };
+        let mut w = vec![T::zero(); wanted];
+        let mut along_keys: Vec<_> = keys.iter().map(|k| features.pulled(k.block.rows)).collect();
+        let (width, value_width) = (at.width(), at.arguments.value_width);
+        for rows in blocks(0..given.rows.len(), BLOCK) {
+            let of_rows = Given {
+                rows: &given.rows[rows.clone()],
+                cotangent: given.cotangent.row_range(rows.clone()),
+                deltas: &given.deltas[rows.clone()],
+            };
+            let block = features.of(at.queries().row_range(rows.clone()));
+            let (mut own, mut along) = (Factors::new(block, features), features.pulled(rows.len()));
+            for (n, (k, along_k)) in keys.iter().zip(&mut along_keys).enumerate() {
+                let seen = n * BLOCK..n * BLOCK + k.block.rows;
+                let first = (rows.start, seen.start);
+                let dv = &mut v[seen.start * value_width..seen.end * value_width];
+                let values = Values::new(values.row_range(seen));
+                let pairs = Pairs { first, ..pairs };
+                pairs.pull_back((&own, k), values, of_rows, (&mut along, along_k), dv);
+            }
+            let dq = &mut q[rows.start * width..rows.end * width];
+            features.finish(&mut own.block, &mut along, dq, &mut w);
+        }
+        for ((k_own, along), dk) in keys
+            .iter_mut()
+            .zip(&mut along_keys)
+            .zip(k.chunks_mut(BLOCK * width))
+        {
+            features.finish(&mut k_own.block, along, dk, &mut w);
+        }
+        scan::Gradients { q, k, v, w }
+    }
+
+    /// Writes the gradients of one head; returns those along its frequencies, if they are trained.
+    fn pull_head(
+        &self,
+        at: &HeadAt<T>,
+        kept: &KeptHead<T>,
+        [output, cotangent]: [Mat<T>; 2],
+        [q, k, v]: [&mut [T]; 3],
+    ) -> Vec<T> {
+        let numbers = at.numbers();
+        let of = |x: Mat<T>| scaling::log2_largest(x.data());
+        // Cotangents are multiplied with the inverse of a faint product, with frequencies, queries and keys.
+        let others = 60.0 + of(at.queries()).max(of(at.keys())).max(0.0) + 8.0;
+        let mut units = Units::of(at.values(), cotangent, others);
+        units.values = units.values.max(kept.unit);
+        let copies = (
+            divided(at.values(), units.values, numbers),
+            divided(output, units.values, numbers),
+            divided(cotangent, units.cotangents, numbers),
+        );
+        let values = or(&copies.0, at.values());
+        let (output, cotangent) = (or(&copies.1, output), or(&copies.2, cotangent));
+        let rows = 0..output.shape().0;
+        let deltas: Vec<T> = rows.map(|i| dot(output.row(i), cotangent.row(i))).collect();
+        let given = Given {
+            rows: &kept.rows,
+            cotangent,
+            deltas: &deltas,
+        };
+        let g = match &kept.starts {
+            None => self.pull_pairs(at, values, given),
+            Some(starts) => {
+                let more = units.values - kept.unit;
+                let divided: Vec<_>;
+                let starts = match more {
+                    0 => starts,
+                    more => {
+                        divided = starts.iter().map(|x| x.with_divided_values(more)).collect();
+                        &divided
+                    }
+                };
+                let wanted = self.trained == Trained::Yes;
+                self.head(at, values).backward(starts, given, wanted)
+            }
+        };
+        let write = |out: &mut [T], g: &[T], unit| {
+            fill_multiplied(&mut out[..g.len()], unit, |i| g[i].as_f64());
+        };
+        write(q, &g.q, units.product());
+        write(k, &g.k, units.product());
+        write(v, &g.v, units.cotangents);
+        let mut w = vec![T::zero(); g.w.len()];
+        write(&mut w, &g.w, units.product());
+        w
+    }
+}
+
+/// Positions of a block.
+const BLOCK: usize = super::linear_time::BLOCK;
+
+impl<T: Real> Attend<T> for RandomFeatures<T> {
+    fn any(&self) -> &dyn Any {
+        self
+    }
+
+    fn validate(&self, _: usize, heads: usize, width: usize) -> Result<(), Error> {
+        self.map.validate()?;
+        argument::not_empty("frequencies w", &self.shape)?;
+        let fitting = [heads, self.shape[1], width];
+        Ok(argument::shape("frequencies w", &fitting, &self.shape)?)
+    }
+
+    fn has_logits(&self) -> bool {
+        false
+    }
+
+    fn linear_form(&self) -> Option<LinearForm> {
+        let features = self.map.features(self.shape[1]);
+        Some(LinearForm::Features { features })
+    }
+
+    fn attend_once(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>) {
+        drop(self.attend(call, form, output));
+    }
+
+    fn attend(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>) -> State {
+        let output = output.zeros();
+        let size = call.queries * call.value_width;
+        let heads = parallel::map_chunks(output, size, |h, output| {
+            self.attend_head(&call.at(h), form, output)
+        });
+        Box::new(Kept { heads })
+    }
+
+    fn weights(&self, call: &Arguments<T>) -> Array4<T> {
+        let of_head = |h| {
+            let at = call.at(h);
+            let (pairs, kept) = (self.pairs(&at), at.kept());
+            let mut weights = ndarray::Array2::zeros((call.queries, call.keys));
+            if kept > 0 {
+                let features = pairs.features;
+                let q = Factors::new(features.of(at.queries()), &features);
+                let k = Factors::new(features.of(at.keys()), &features);
+                let own = pairs.normalised(&q, &k);
+                let own = ArrayView2::from_shape((call.queries, kept), &own);
+                weights
+                    .slice_mut(s![.., ..kept])
+                    .assign(&own.expect("a row a query"));
+            }
+            weights
+        };
+        let heads = parallel::map(call.all_heads(), of_head);
+        let views: Vec<_> = heads.iter().map(|x| x.view()).collect();
+        let all = ndarray::stack(Axis(0), &views).expect("one shape");
+        let shape = call.shape(call.queries, call.keys);
+        all.into_shape_with_order(shape).expect("a slab a head")
+    }
+
+    fn pull_back(
+        &self,
+        call: &Arguments<T>,
+        state: &State,
+        output: ArrayView4<T>,
+        cotangent: ArrayView4<T>,
+    ) -> AttentionGradients<T> {
+        let kept: &Kept<T> = state.downcast_ref().expect("kept by this kernel");
+        let numbers = &call.workspace.numbers;
+        let [output, cotangent] = [output, cotangent].map(|x| RowMajor::new(x, numbers));
+        let heads = call.all_heads();
+        let lengths = [call.q.view(), call.k.view(), call.v.view()].map(|x| x.len());
+        let mut along: Vec<Vec<T>> = vec![Vec::new(); heads];
+        let [q, k, v] = written_by(lengths, |all| {
+            let mut lengths = lengths.into_iter().map(|n| n / heads);
+            let [q, k, v] = all.map(|all| all.chunks(lengths.next().expect("three lengths")));
+            let heads = q.zip(k).zip(v).zip(&mut along).enumerate();
+            parallel::for_each(heads.collect(), |(h, (((q, k), v), along))| {
+                let given = [slab(output.view(), h), slab(cotangent.view(), h)];
+                let out = [q, k, v].map(Unwritten::zeros);
+                *along = self.pull_head(&call.at(h), &kept.heads[h], given, out);
+            });
+        });
+        AttentionGradients {
+            q: call.array(call.queries, call.width, q),
+            k: call.array(call.keys, call.width, k),
+            v: call.array(call.keys, call.value_width, v),
+            points: (self.trained == Trained::Yes).then(|| self.sum(&along)),
+            bias: None,
+        }
+    }
+
+    fn memory(&self, _: usize, form: Form) -> Box<dyn Memory<T>> {
+        Box::new(decode::HeadMemory::<T>::new(form))
+    }
+
+    fn decode(
+        &self,
+        call: &Arguments<T>,
+        h: usize,
+        memory: &mut dyn Memory<T>,
+        out: Option<&mut [T]>,
+    ) {
+        let memory: &mut dyn Any = memory;
+        let memory = memory.downcast_mut().expect("made by this kernel");
+        decode::decode(self, &call.at(h), memory, out);
+    }
+
+    fn reordered(&self, _: &[usize]) -> Option<Arc<dyn Attend<T>>> {
+        None
+    }
+}
+
+impl<T: Real> RandomFeatures<T> {
+    /// The sums over the examples, which share the frequencies.
+    fn sum(&self, along: &[Vec<T>]) -> PointsGradients<T> {
+        let [heads, count, width] = self.shape;
+        let mut all = Array3::<T>::zeros((heads, count, width));
+        for (h, along) in along.iter().enumerate() {
+            let mut of_head = all.index_axis_mut(Axis(0), h % heads);
+            for (sum, &x) in of_head.iter_mut().zip(along) {
+                *sum = scaling::multiplied(sum.as_f64() + x.as_f64(), 0);
+            }
+        }
+        PointsGradients {
+            w1: all.insert_axis(Axis(0)),
+            w2: None,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Sums over positions, each feature's relative to a reference of its own.
+
+use super::block::{Block, Features, Shift};
+use bochner_numerics::elementary::exp_in_place;
+use bochner_numerics::operations::record;
+use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Operations, Real, matmul_in};
+
+/// $S_r = \sum_j e^{l_{jr} - c_r} y_j$ with $l_{jr} = \log \phi_r(k_j)$ and $y_j = [v_j | 1]$.
+///
+/// One reference $c$ for all features would not do: some features of a query are far above those that the
+/// largest features of the keys meet. With one for each, the largest term of every sum is one.
+///
+/// In the backward pass the same is summed over queries, whose weights fall with the references.
+#[derive(Clone)]
+pub(super) struct Sums<T> {
+    /// $c_r$; minus infinity before the first position.
+    pub(super) references: Buffer<T>,
+    /// The columns of the values, `[features, dv]`.
+    pub(super) wide: Buffer<T>,
+    /// The column of ones.
+    pub(super) last: Buffer<T>,
+}
+
+impl<T: Real> Sums<T> {
+    /// Sums over no positions.
+    pub(super) fn zeros(features: usize, width: usize, numbers: &Buffers<T>) -> Self {
+        Self {
+            references: numbers.filled(features, T::neg_infinity()),
+            wide: numbers.filled(features * width, T::zero()),
+            last: numbers.filled(features, T::zero()),
+        }
+    }
+
+    /// Whether no position has been summed up.
+    pub(super) fn is_empty(&self) -> bool {
+        self.references.iter().all(|&c| c == T::neg_infinity())
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.references.len() + self.wide.len() + self.last.len()
+    }
+
+    /// The columns of the values.
+    pub(super) fn matrix(&self) -> Mat<'_, T> {
+        let features = self.last.len();
+        Mat::new(&self.wide, features, self.wide.len() / features)
+    }
+
+    /// Adds keys with their values; the references rise to the largest of their features.
+    pub(super) fn add_keys(&mut self, keys: &Block<T>, values: Mat<T>, features: &Features<T>) {
+        if keys.rows == 0 {
+            return;
+        }
+        let mut references = self.references.clone();
+        keys.raise(&mut references);
+        self.raise(references);
+        let multiples = keys.relative(Shift::Minus(&self.references), &[], features.numbers);
+        self.add(&multiples, values, None, features.numbers);
+    }
+
+    /// Adds multiples of the features of some rows, times their $y$; without a last column, it holds ones.
+    pub(super) fn add(
+        &mut self,
+        multiples: &[T],
+        y: Mat<T>,
+        last: Option<&[T]>,
+        numbers: &Buffers<T>,
+    ) {
+        let (rows, width) = y.shape();
+        let features = self.last.len();
+        record(Operations::multiply_adds(multiples.len()));
+        for (i, row) in multiples.chunks_exact(features).enumerate() {
+            match last {
+                None => self
+                    .last
+                    .iter_mut()
+                    .zip(row)
+                    .for_each(|(sum, &f)| *sum += f),
+                Some(last) => {
+                    let pairs = self.last.iter_mut().zip(row);
+                    pairs.for_each(|(sum, &f)| *sum += f * last[i]);
+                }
+            }
+        }
+        let target = MatMut::new(&mut self.wide, features, width);
+        let multiples = Mat::new(multiples, rows, features).t();
+        matmul_in(numbers, T::one(), multiples, y, T::one(), target);
+    }
+
+    /// Makes sums over keys relative to references that are not below the present ones.
+    pub(super) fn raise(&mut self, references: Buffer<T>) {
+        self.rescale(references, |old, new| old - new);
+    }
+
+    /// Makes sums over queries relative to references that are not above the present ones.
+    pub(super) fn lower(&mut self, references: Buffer<T>) {
+        self.rescale(references, |old, new| new - old);
+    }
+
+    fn rescale(&mut self, references: Buffer<T>, exponent: impl Fn(T, T) -> T) {
+        let width = self.wide.len() / self.last.len();
+        let rows = self.wide.chunks_exact_mut(width).zip(self.last.iter_mut());
+        let pairs = self.references.iter().zip(references.iter());
+        for ((wide, last), (&old, &new)) in rows.zip(pairs) {
+            if old != new && old != T::neg_infinity() {
+                let mut factor = [exponent(old, new)];
+                exp_in_place(&mut factor);
+                wide.iter_mut().for_each(|x| *x *= factor[0]);
+                *last *= factor[0];
+            }
+        }
+        self.references = references;
+    }
+
+    /// Adds sums over other positions, over keys if the references are to rise, relative to the same
+    /// references otherwise.
+    pub(super) fn join(&mut self, other: &Self) {
+        let pairs = self.wide.iter_mut().zip(other.wide.iter());
+        pairs.for_each(|(sum, &x)| *sum += x);
+        let pairs = self.last.iter_mut().zip(other.last.iter());
+        pairs.for_each(|(sum, &x)| *sum += x);
+    }
+
+    /// Adds sums over later keys.
+    pub(super) fn follow(&mut self, mut later: Self) {
+        let mut references = self.references.clone();
+        for (own, &other) in references.iter_mut().zip(later.references.iter()) {
+            *own = own.max(other);
+        }
+        later.raise(references.clone());
+        self.raise(references);
+        self.join(&later);
+    }
+
+    /// The sums of values that are divided by a power of two.
+    pub(super) fn with_divided_values(&self, power: i32) -> Self {
+        let mut sums = self.clone();
+        for x in sums.wide.iter_mut() {
+            *x = bochner_numerics::scaling::over_power(*x, power);
+        }
+        sums
+    }
+}

@@ -1,0 +1,243 @@
+//! Performer: attention by random features.
+
+#[cfg(feature = "conformance")]
+mod conformance;
+mod drawn;
+
+pub use drawn::Drawn;
+
+use super::is_default;
+use crate::attend::{Saved, attend_saving, weights};
+use crate::error::Error;
+use crate::mechanism::{
+    Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant,
+};
+use crate::{Card, Form, Rows, Settings, Support, Trained};
+use bochner_kernels::{Coupling, Norms, RandomFeatureMap};
+use bochner_numerics::{Real, Seed, argument};
+use bochner_spectral::{ParameterSpec, Size};
+use rand::RngCore;
+use serde::{Deserialize, Serialize};
+
+const NAME: &str = "performer";
+
+/// Attention whose weights are inner products of random features (FAVOR+); its features are drawn, not trained.
+///
+/// $$\alpha_{ij} \propto \phi(q_i / d^{1/4}) \cdot \phi(k_j / d^{1/4}), \qquad
+/// \mathbb{E}\, \phi(x) \cdot \phi(y) = e^{x \cdot y}$$
+///
+/// *where* $\phi$ is the map `features` with m = `points` frequencies for each head. The expectation is that
+/// of [`RandomFeatureMap`]: in the mean over the draws, numerator and denominator are those of softmax attention
+/// (not for ReLU features, nor with [`Norms::Root`]).
+///
+/// # Numerics
+/// A row's weights are the exact quotient: no number is added to a feature or a normaliser, which would draw
+/// the weights towards uniform ones, and under a causal mask let a late, large key change earlier rows. Each
+/// feature has a reference of its own, the largest among the keys so far, so that the largest term of every
+/// sum is one. O(T m (d + dv)) time in [`Form::LinearTime`]; a mask by a matrix and dropout on weights need
+/// pairs, in O(T² (m + dv)). [`Form::Automatic`] chooses. A coordinate of a query or key beyond the root of the type's range
+/// over 1024 counts as that large.
+///
+/// [Trigonometric](RandomFeatureMap::Trigonometric) weights may be negative, and their sum close to zero: then
+/// outputs are larger than values. A sum that is exactly zero gives a zero row.
+///
+/// # Reference
+/// Choromanski et al., *Rethinking Attention with Performers*, ICLR 2021. Orthogonal and simplex frequencies:
+/// [`Coupling`]. The references of the features, and weights without an added number, are ours.
+///
+/// ```
+/// use bochner_attention::{Mask, Mechanism, Pass, Performer, Redraw, Streams};
+/// use bochner_numerics::Seed;
+/// use ndarray::Array4;
+///
+/// let performer = Performer { redraw: Redraw::Every { steps: 1000 }, ..Performer::default() };
+/// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| (0.1 * (m + t * n) as f64).sin());
+/// let (mask, pass) = (Mask::none().with_causality(), Pass::Evaluation { seed: Seed::new(1) });
+/// let inputs = Streams::new([x.view(), x.view(), x.view()], &mask);
+/// let output = |performer: &Performer| {
+///     Ok::<_, bochner_attention::Error>(performer.forward(&inputs, &[], &pass)?.output)
+/// };
+/// // The draw follows the step of training.
+/// let later = |step| Performer { step, ..performer.clone() };
+/// assert_eq!(output(&performer)?, output(&later(999))?);
+/// assert_ne!(output(&performer)?, output(&later(1000))?);
+/// # Ok::<(), bochner_attention::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Performer {
+    /// The feature map.
+    pub features: RandomFeatureMap,
+    /// The number of frequencies m of each head.
+    pub points: usize,
+    /// How the directions of frequencies depend on each other.
+    pub coupling: Coupling,
+    /// The norms of the frequencies.
+    pub norms: Norms,
+    /// The seed of all draws.
+    pub seed: Seed,
+    /// When the frequencies are drawn anew.
+    pub redraw: Redraw,
+    /// The step that training is at, in evaluation too; [`Mechanism::at_step`] changes it.
+    pub step: u64,
+    /// Pair by pair or in linear time; [`Mechanism::decoder`] is told so itself.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub form: Form,
+    /// The last draw, which a clone shares.
+    #[doc(hidden)]
+    #[serde(skip)]
+    pub drawn: Drawn,
+}
+
+/// When frequencies are drawn anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Redraw {
+    /// Never.
+    #[default]
+    Never,
+    /// Every so many steps of training.
+    Every {
+        /// How many, at least 1.
+        steps: u64,
+    },
+}
+
+impl Default for Performer {
+    fn default() -> Self {
+        Self {
+            features: RandomFeatureMap::Positive,
+            points: 256,
+            coupling: Coupling::Orthogonal,
+            norms: Norms::Chi,
+            seed: Seed::new(0),
+            redraw: Redraw::Never,
+            step: 0,
+            form: Form::Automatic,
+            drawn: Drawn::default(),
+        }
+    }
+}
+
+impl Performer {
+    fn check(&self) -> Result<(), Error> {
+        self.features.validate()?;
+        argument::at_least_one("points", self.points)?;
+        if let Redraw::Every { steps } = self.redraw {
+            argument::at_least_one("redraw", usize::try_from(steps).unwrap_or(usize::MAX))?;
+        }
+        Ok(())
+    }
+
+    fn kernel<T: Real>(
+        &self,
+        inputs: &Streams<T>,
+        flat: &[T],
+        pass: &Pass,
+    ) -> Result<Settings<T>, Error> {
+        self.check()?;
+        argument::shape("parameters", &[0], &[flat.len()])?;
+        Mechanism::<T>::card(self).admit(inputs)?;
+        let w = self.frequencies(inputs.size())?.mapv(T::of);
+        let settings = Settings::random_features(w.view(), self.features, Trained::No, inputs.mask);
+        Ok(Settings {
+            dropout: pass.weight_dropout()?,
+            form: self.form,
+            ..settings
+        })
+    }
+}
+
+/// The forward pass, marked with its mechanism.
+struct Marked<T>(Saved<T>);
+
+impl<T: Real> Mechanism<T> for Performer {
+    fn card(&self) -> Card {
+        Card {
+            name: NAME,
+            title: "an inner product of random features of the query and of the key",
+            paper: "Choromanski et al. 2021",
+            linear_form: Support::Yes,
+            constant_state: Support::Yes,
+            rows: match self.features.is_positive() {
+                true => Rows::One,
+                false => Rows::OneOfEitherSign,
+            },
+            points: Some(self.points),
+            ..Card::PAIRWISE
+        }
+    }
+
+    fn with_points(&self, points: usize) -> Result<Variant, Error> {
+        let mut own = self.clone();
+        own.points = points;
+        Ok(own.into())
+    }
+
+    fn with_form(&self, form: Form) -> Result<Variant, Error> {
+        let mut own = self.clone();
+        own.form = form;
+        Ok(own.into())
+    }
+
+    fn at_step(&self, step: u64) -> Option<Variant> {
+        let mut own = self.clone();
+        own.step = step;
+        (own.draw() != self.draw()).then(|| own.into())
+    }
+
+    fn validate(&self) -> Result<(), Error> {
+        self.check()
+    }
+
+    fn parameters(&self, _: Size) -> Vec<ParameterSpec> {
+        Vec::new()
+    }
+
+    fn initial(&self, _: Size, _: &mut dyn RngCore) -> Result<Vec<T>, Error> {
+        self.check()?;
+        Ok(Vec::new())
+    }
+
+    fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
+        let [q, k, v] = inputs.get()?;
+        let (output, saved) = attend_saving(q, k, v, &self.kernel(inputs, flat, pass)?)?;
+        Ok(Forward::unpenalised(output, Marked(saved)))
+    }
+
+    fn backward(
+        &self,
+        inputs: &Streams<T>,
+        _: &[T],
+        pass: &Pass,
+        forward: &Forward<T>,
+        cotangent: Cotangents<T>,
+    ) -> Result<Gradients<T>, Error> {
+        let Marked(saved) = forward.saved::<Marked<T>>(NAME)?;
+        saved.check(inputs.mask, pass.weight_dropout()?)?;
+        let [q, k, v] = inputs.get()?;
+        let g = saved.vjp([q, k, v], forward.output.view(), cotangent.output)?;
+        Ok(Gradients {
+            streams: vec![g.q, g.k, g.v],
+            parameters: Vec::new(),
+        })
+    }
+
+    fn settings(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
+        self.kernel(inputs, flat, pass)
+    }
+
+    fn inspect(
+        &self,
+        inputs: &Streams<T>,
+        flat: &[T],
+        pass: &Pass,
+    ) -> Result<Inspection<T>, Error> {
+        let [q, k, _] = inputs.get()?;
+        Ok(Inspection {
+            weights: weights(q, k, &self.kernel(inputs, flat, pass)?)?,
+            points: None,
+            correlation: None,
+        })
+    }
+}

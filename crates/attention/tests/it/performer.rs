@@ -1,0 +1,160 @@
+//! What Performer alone has: features of either sign, draws, and a causal form that is causal.
+
+use bochner_attention::conformance::Conformance;
+use bochner_attention::{
+    Coupling, Form, Mask, Mechanism, Pass, Performer, RandomFeatureMap, Redraw, Softmax, Streams,
+};
+use bochner_numerics::{Real, Seed, standard_normal};
+use ndarray::{Array4, s};
+
+const MAPS: [RandomFeatureMap; 4] = [
+    RandomFeatureMap::Positive,
+    RandomFeatureMap::Hyperbolic,
+    RandomFeatureMap::Trigonometric,
+    RandomFeatureMap::Relu { epsilon: 1e-3 },
+];
+
+const PASS: Pass = Pass::Evaluation { seed: Seed::new(1) };
+
+fn random<T: Real>(shape: [usize; 4], scale: f64, purpose: &str) -> Array4<T> {
+    let mut stream = Seed::new(51).stream(purpose);
+    Array4::from_shape_simple_fn(shape, || T::of(scale * standard_normal::<f64>(&mut stream)))
+}
+
+fn output<T: Real>(
+    mechanism: &dyn Mechanism<T>,
+    [q, k, v]: [&Array4<T>; 3],
+    mask: &Mask,
+) -> Array4<T> {
+    let inputs = Streams::new([q.view(), k.view(), v.view()], mask);
+    mechanism.forward(&inputs, &[], &PASS).unwrap().output
+}
+
+fn of(features: RandomFeatureMap, points: usize, form: Form) -> Performer {
+    Performer {
+        features,
+        points,
+        form,
+        ..Performer::default()
+    }
+}
+
+/// A late key, however large, changes no earlier row in any bit.
+fn no_late_key_matters<T: Real>() {
+    let length = 300;
+    let [q, k, v] = ["q", "k", "v"].map(|name| random::<T>([1, 2, length, 8], 1.0, name));
+    let mask = Mask::none().with_causality();
+    for map in MAPS {
+        for form in [Form::LinearTime, Form::Quadratic] {
+            let performer = of(map, 16, form);
+            let want = output(&performer, [&q, &k, &v], &mask);
+            for (at, size) in [(299, 8.0), (299, 1e6), (130, 8.0), (128, 1e6), (127, 8.0)] {
+                let mut late = k.clone();
+                late.slice_mut(s![.., .., at, ..])
+                    .mapv_inplace(|x| x * T::of(size));
+                let got = output(&performer, [&q, &late, &v], &mask);
+                let earlier = |x: &Array4<T>| x.slice(s![.., .., ..at, ..]).to_owned();
+                assert_eq!(earlier(&got), earlier(&want), "{map:?}, {form:?}, {at}");
+                assert_ne!(got, want, "{map:?}, {form:?}, {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_late_large_key_changes_no_earlier_row() {
+    no_late_key_matters::<f32>();
+    no_late_key_matters::<f64>();
+}
+
+/// Near enough to each other that no sum of features of either sign cancels.
+#[test]
+fn features_of_either_sign_follow_their_formula() {
+    let [q, k, v] = ["q", "k", "v"].map(|name| random::<f64>([2, 2, 140, 4], 0.4, name));
+    let masks = [Mask::none(), Mask::none().with_causality()];
+    for (mask, form) in masks
+        .iter()
+        .flat_map(|mask| [(mask, Form::LinearTime), (mask, Form::Quadratic)])
+    {
+        let performer = of(RandomFeatureMap::Trigonometric, 100, form);
+        let inputs = Streams::new([q.view(), k.view(), v.view()], mask);
+        let want = performer.reference(&inputs, &[], &PASS).unwrap();
+        let got = output(&performer, [&q, &k, &v], mask);
+        assert!(
+            (got - want.output).iter().all(|x| x.abs() < 1e-12),
+            "{form:?}"
+        );
+        let shown = Mechanism::<f64>::inspect(&performer, &inputs, &[], &PASS);
+        let weights = shown.unwrap().weights;
+        let error = weights - want.weights.unwrap();
+        assert!(error.iter().all(|x| x.abs() < 1e-12), "{form:?}");
+    }
+}
+
+/// Weights of either sign may add up to less than nothing, and an output then lies beyond the values.
+#[test]
+fn sums_of_either_sign_may_be_negative() {
+    let [q, k] = ["q", "k"].map(|name| random::<f64>([1, 1, 40, 4], 3.0, name));
+    let v = Array4::from_shape_fn((1, 1, 40, 1), |(.., j, _)| (j % 2) as f64);
+    let beyond = |map| {
+        let got = output(&of(map, 4, Form::LinearTime), [&q, &k, &v], &Mask::none());
+        assert!(got.iter().all(|x| x.is_finite()));
+        got.iter().any(|&x| !(-1e-12..=1.0 + 1e-12).contains(&x))
+    };
+    assert!(beyond(RandomFeatureMap::Trigonometric));
+    assert!(!beyond(RandomFeatureMap::Positive) && !beyond(RandomFeatureMap::Hyperbolic));
+}
+
+#[test]
+fn more_features_come_closer_to_softmax() {
+    let [q, k, v] = ["q", "k", "v"].map(|name| random::<f64>([1, 4, 60, 8], 0.35, name));
+    for mask in [Mask::none(), Mask::none().with_causality()] {
+        let want = output(&Softmax {}, [&q, &k, &v], &mask);
+        let error = |map, points| {
+            let squares = (0..8).map(|seed| {
+                let seed = Seed::new(seed);
+                let performer = Performer {
+                    seed,
+                    ..of(map, points, Form::LinearTime)
+                };
+                let off = output(&performer, [&q, &k, &v], &mask) - &want;
+                off.mapv(|x| x * x).mean().unwrap()
+            });
+            (squares.sum::<f64>() / 8.0).sqrt()
+        };
+        for map in &MAPS[..2] {
+            let [few, many] = [16, 1024].map(|points| error(*map, points));
+            let slope = (many / few).ln() / 64.0_f64.ln();
+            assert!((slope + 0.5).abs() < 0.15, "{map:?}: {few} {many}");
+        }
+    }
+}
+
+#[test]
+fn draws_follow_seed_and_step() {
+    let [q, k, v] = ["q", "k", "v"].map(|name| random::<f64>([1, 2, 6, 4], 1.0, name));
+    let of = |performer: &Performer| output(performer, [&q, &k, &v], &Mask::none());
+    let usual = Performer::default();
+    let want = of(&usual);
+    let other = |change: fn(&mut Performer)| {
+        let mut performer = usual.clone();
+        change(&mut performer);
+        of(&performer)
+    };
+    assert_ne!(other(|own| own.seed = Seed::new(9)), want);
+    assert_ne!(other(|own| own.coupling = Coupling::Simplex), want);
+    assert_eq!(other(|own| own.step = 1_000_000), want);
+    assert_eq!(Mechanism::<f64>::at_step(&usual, 7), None);
+    let redrawn = Performer {
+        redraw: Redraw::Every { steps: 3 },
+        ..usual
+    };
+    let at = |step| {
+        let own = Mechanism::<f64>::at_step(&redrawn, step);
+        let own = own.map_or(want.clone(), |own| {
+            output(own.mechanism(), [&q, &k, &v], &Mask::none())
+        });
+        own == want
+    };
+    assert_eq!([0, 2, 3, 5, 6].map(at), [true, true, false, false, false]);
+}
