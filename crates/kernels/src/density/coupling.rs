@@ -30,10 +30,10 @@ pub enum Coupling {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Norms {
-    /// Those of $d$ normal numbers, drawn anew for each frequency: the mean of the features is the kernel.
+    /// The norm of $d$ normal numbers is drawn anew for each frequency: the mean of the features is the kernel.
     #[default]
     Chi,
-    /// $\sqrt d$ for all: the mean is the regularised kernel, which lies below the RBF's by a factor from
+    /// All frequencies have the norm $\sqrt d$: the mean is the regularised kernel, which lies below the RBF's by a factor from
     /// $1 - 2 / d^{1/3}$ (asymptotically) to 1.
     Root,
 }

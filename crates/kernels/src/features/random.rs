@@ -393,7 +393,7 @@ impl<T: Real> Features<T> {
         map.write_logarithms(mat(&x), &Panels::new(mat(&w).t()), &mut out);
         let mut scaled = logs.clone();
         exp_in_place(&mut scaled);
-        // Both halves of hyperbolic features share the mean.
+        // Hyperbolic features divide by the number of both halves.
         let factor = match map {
             RandomFeatureMap::Hyperbolic => T::of(2.0 * count as f64),
             _ => T::of(count as f64),

@@ -42,7 +42,7 @@ pub(crate) fn follow<T: Real, S: Score<T>>(
 impl<T: Real, S: Score<T>> LinearTime<'_, T, S> {
     /// What the parts start from.
     pub(crate) fn starts(&self) -> Buffer<Sums<T>> {
-        // Of the last part of a causal sequence nobody reads the sums.
+        // Nobody reads the sums of a causal sequence's last part.
         let parts = self.plan.key_parts();
         let count = parts.len() - usize::from(self.plan.causal).min(parts.len());
         let mut sums = self.head.workspace.pool().empty(count + 1);

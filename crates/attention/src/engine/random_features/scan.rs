@@ -121,7 +121,7 @@ impl<'a, T: Real> Head<'a, T> {
     pub(super) fn starts(&self) -> Vec<Sums<T>> {
         let (course, causal) = (self.course(), self.rows.mask.is_causal());
         let parts: Vec<_> = course.keys.chunks(course.size).collect();
-        // Of the last part of a causal sequence nobody reads the sums.
+        // Nobody reads the sums of a causal sequence's last part.
         let read = parts.len() - usize::from(causal).min(parts.len());
         let parts = parallel::map(read, |p| {
             let mut sums = self.zeros();

@@ -77,7 +77,7 @@ impl<T: Real> Pulled<'_, T> {
         let (heads, parts) = (call.all_heads(), time.div_ceil(PART));
         let array = || vec![T::zero(); heads * time * d];
         let (mut dq, mut dk) = (array(), array());
-        // Of the projections and of the combinations of both sides.
+        // A part holds the gradients of the projections and of the combinations of both sides.
         let [of_projection, of_combination] = [d * s, dv * s];
         let size = 2 * (of_projection + of_combination);
         let mut sums = vec![T::zero(); heads * parts * size];

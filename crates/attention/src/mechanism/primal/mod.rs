@@ -239,7 +239,7 @@ impl<T: Real> Mechanism<T> for Primal {
         .into()
     }
 
-    /// As the official code: the weights of all heads, a row each, are orthonormal; $\lambda$ is uniform from 0 to 1,
+    /// The start is the official code's: the weights of all heads, a row each, are orthonormal; $\lambda$ is uniform from 0 to 1,
     /// $W_c$ within $1 / \sqrt{2 s}$.
     fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
         Mechanism::<T>::validate(self)?;

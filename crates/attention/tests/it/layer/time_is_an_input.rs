@@ -7,7 +7,7 @@ use bochner_numerics::relative_error;
 use dfdx::prelude::*;
 use ndarray::Array2;
 
-/// Of 2 numbers, and as many features as make up the width of the layers.
+/// The frequencies of the time features: two, whose four features fill up the width of the layers.
 const FREQUENCIES: usize = 2;
 
 #[test]
