@@ -1,12 +1,15 @@
 //! Every workload.
 
-use crate::{Workload, attention, decoding, gaussian, graph, machine, regression, training};
+use crate::{
+    Workload, attention, decoding, gaussian, graph, machine, mechanisms, regression, training,
+};
 
 /// All workloads, ceilings first.
 pub fn workloads() -> Vec<Workload> {
     let groups = [
         machine::ceilings(),
         attention::workloads(),
+        mechanisms::workloads(),
         decoding::workloads(),
         training::workloads(),
         regression::workloads(),

@@ -3,11 +3,11 @@
 //! Shapes are (B, H, T, d, dv, R): batch, heads, length, width of queries and keys, width of values,
 //! spectral points, which only the squared kernels have.
 
-use crate::Error;
 use crate::workload::{Against, Pass, Run, Workload};
+use crate::{Error, mechanisms};
 use bochner_attention::{
-    Cotangents, Form, Magnitude, Mask, Points, Settings, Size, Streams, Variant, Workspace, attend,
-    attend_into, attend_vjp, find, registry,
+    Card, Form, Magnitude, Mask, Masks, Points, Settings, Workspace, attend, attend_into,
+    attend_vjp, find, registry,
 };
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::{Array, Array3, Array4, Dimension};
@@ -54,9 +54,11 @@ pub(crate) fn workloads() -> Vec<Workload> {
         ),
         ("softmax-causal", Kind::Softmax, true, &[MIDDLE, LONG]),
     ];
-    // Every other mechanism that needs nothing but the sequences.
+    // Every other mechanism of the registry.
+    let elsewhere = mechanisms::names();
     for card in registry().iter().map(|variant| variant.card()) {
-        if card.points.is_none() && rows.iter().all(|(name, ..)| *name != card.name) {
+        let is_here = rows.iter().any(|(name, ..)| *name == card.name);
+        if !is_here && !elsewhere.contains(&card.name) {
             let kind = Kind::Mechanism(card.name);
             rows.push((card.name, kind, false, &[MIDDLE, LONG]));
         }
@@ -173,9 +175,21 @@ fn operations(kind: Kind, causal: bool, shape: Shape) -> [f64; 2] {
             pairs * (2.0 * r + dv) + features,
             pairs * (6.0 * r + 2.0 * dv) + 2.0 * features,
         ],
+        // A mechanism that multiplies no queries with keys, or not these, does not say what it multiplies.
+        Kind::Mechanism(name) if !goes_pair_by_pair(&card(name)) => [0.0; 2],
         _ => [pairs * (d + dv), pairs * (3.0 * d + 2.0 * dv)],
     };
     each.map(|head| b * h * head)
+}
+
+/// The card of the mechanism of the registry by this name.
+fn card(name: &str) -> Card {
+    find(name).expect("a mechanism of the registry").card()
+}
+
+/// Whether a mechanism weighs the product of each query with each key: then it takes any mask, and no points.
+fn goes_pair_by_pair(card: &Card) -> bool {
+    card.masks == Masks::Any && card.points.is_none()
 }
 
 /// Whether a squared kernel is computed in linear time.
@@ -222,20 +236,17 @@ pub(crate) fn squared(
     }
 }
 
-struct Inputs {
-    kind: Kind,
-    mask: Mask,
-    q: Array4<f32>,
-    k: Array4<f32>,
-    v: Array4<f32>,
+pub(crate) struct Inputs {
+    pub(crate) q: Array4<f32>,
+    pub(crate) k: Array4<f32>,
+    pub(crate) v: Array4<f32>,
     w1: Array3<f32>,
     w2: Array3<f32>,
 }
 
 impl Inputs {
-    fn settings(&self) -> Settings<f32> {
-        let mask = &self.mask;
-        match self.kind {
+    fn settings(&self, kind: Kind, mask: &Mask) -> Settings<f32> {
+        match kind {
             Kind::Squared(form) => squared(&self.w1, &self.w2, form, mask),
             Kind::RbfOnly => Settings::rbf(mask),
             Kind::Softmax | Kind::Mechanism(_) => Settings::softmax(mask),
@@ -243,53 +254,32 @@ impl Inputs {
     }
 }
 
-/// The two passes of a mechanism without points, at its initial values.
-fn start_mechanism(variant: Variant, inputs: Rc<Inputs>) -> Result<Vec<Run>, Error> {
-    let (_, heads, _, width) = inputs.q.dim();
-    let mut stream = Seed::new(1).stream("initial values");
-    let size = Size { heads, width };
-    let parameters = variant.mechanism::<f32>().initial(size, &mut stream)?;
-    let run = move |backward: bool| -> Result<(), Error> {
-        let Inputs { q, k, v, mask, .. } = &*inputs;
-        let (q, k, v) = (q.view(), k.view(), v.view());
-        let mechanism = variant.mechanism::<f32>();
-        let card = mechanism.card();
-        let sequences = Streams::asked_by(&card, [q, k, v], mask);
-        let pass = &bochner_attention::Pass::Evaluation { seed: Seed::new(1) };
-        let forward = mechanism.forward(&sequences, &parameters, pass)?;
-        if backward {
-            // The values stand for a cotangent.
-            let cotangents = Cotangents {
-                output: v,
-                penalty: forward.penalty.view(),
-            };
-            black_box(mechanism.backward(&sequences, &parameters, pass, &forward, cotangents)?);
-        }
-        black_box(forward);
-        Ok(())
-    };
-    let again = run.clone();
-    Ok(vec![
-        Box::new(move || again(false)),
-        Box::new(move || run(true)),
-    ])
-}
-
 /// The two passes over inputs distributed as the peers'.
 fn start(kind: Kind, causal: bool, shape: Shape) -> Result<Vec<Run>, Error> {
-    let inputs = inputs(kind, causal, shape);
     if let Kind::Mechanism(name) = kind {
         let variant = find(name).expect("a mechanism of the registry");
-        return start_mechanism(variant, inputs);
+        let variant = match card(name).points {
+            Some(_) => variant.mechanism::<f32>().with_points(shape[5])?,
+            None => variant,
+        };
+        return mechanisms::start(&variant, &mask(causal), shape);
     }
-    let again = Rc::clone(&inputs);
+    let (inputs, mask) = (inputs(shape), mask(causal));
+    let (again, own_mask) = (Rc::clone(&inputs), mask.clone());
     // Made when it is needed: the forward pass is measured in the memory that it takes.
     let mut cotangent = None;
     let forward = move || {
         let Inputs { q, k, v, .. } = &*again;
         let (q, k, v, workspace) = (q.view(), k.view(), v.view(), Workspace::new());
         let mut output = Array4::zeros(v.raw_dim());
-        attend_into(q, k, v, &again.settings(), &workspace, output.view_mut())?;
+        attend_into(
+            q,
+            k,
+            v,
+            &again.settings(kind, &own_mask),
+            &workspace,
+            output.view_mut(),
+        )?;
         black_box(output);
         Ok(())
     };
@@ -300,7 +290,7 @@ fn start(kind: Kind, causal: bool, shape: Shape) -> Result<Vec<Run>, Error> {
             filled(v.raw_dim(), &mut || standard_normal(&mut stream))
         });
         let (q, k, v) = (q.view(), k.view(), v.view());
-        let settings = inputs.settings();
+        let settings = inputs.settings(kind, &mask);
         let attended = attend(q, k, v, &settings)?;
         black_box(attend_vjp(&attended, cotangent.view())?);
         Ok(())
@@ -310,18 +300,25 @@ fn start(kind: Kind, causal: bool, shape: Shape) -> Result<Vec<Run>, Error> {
 
 /// The forward pass in memory that is used again.
 fn start_reusing(kind: Kind, shape: Shape) -> Result<Vec<Run>, Error> {
-    let inputs = inputs(kind, false, shape);
+    let (inputs, mask) = (inputs(shape), Mask::none());
     let (workspace, mut output) = (Workspace::new(), Array4::zeros(inputs.v.raw_dim()));
     Ok(vec![Box::new(move || {
         let Inputs { q, k, v, .. } = &*inputs;
         let (q, k, v) = (q.view(), k.view(), v.view());
-        attend_into(q, k, v, &inputs.settings(), &workspace, output.view_mut())?;
+        attend_into(
+            q,
+            k,
+            v,
+            &inputs.settings(kind, &mask),
+            &workspace,
+            output.view_mut(),
+        )?;
         black_box(&output);
         Ok(())
     })])
 }
 
-fn inputs(kind: Kind, causal: bool, shape: Shape) -> Rc<Inputs> {
+pub(crate) fn inputs(shape: Shape) -> Rc<Inputs> {
     let [b, h, t, d, dv, r] = shape;
     let mut stream = Seed::new(1).stream("inputs");
     let mut point = || stream.gen_range(-1.0..1.0) / (d as f32).sqrt();
@@ -329,8 +326,6 @@ fn inputs(kind: Kind, causal: bool, shape: Shape) -> Rc<Inputs> {
     let w2 = filled((h, r, d), &mut point);
     let mut number = || standard_normal(&mut stream);
     Rc::new(Inputs {
-        kind,
-        mask: mask(causal),
         q: filled((b, h, t, d), &mut number),
         k: filled((b, h, t, d), &mut number),
         v: filled((b, h, t, dv), &mut number),
@@ -392,7 +387,19 @@ fn against(kind: Kind, shape: Shape, pass: &'static str) -> Vec<Against> {
         }
         Kind::Softmax => {
             let target = (length >= 512).then_some(0.95);
-            vec![of("SDPA", &["sdpa"], [target; 2])]
+            let mut all = vec![of("SDPA", &["sdpa"], [target; 2])];
+            // It has no backward pass on a processor.
+            if pass == "fwd" && [MIDDLE, LONG].contains(&shape) {
+                let case = json!({ "impl": "softmax_flex", "shape": shape });
+                all.push(Against::new(
+                    "FlexAttention",
+                    "mechanisms",
+                    [case],
+                    pass,
+                    None,
+                ));
+            }
+            all
         }
         Kind::RbfOnly => {
             let target = (length >= 512).then_some(4.0);

@@ -5,27 +5,38 @@
 use crate::Error;
 use crate::attention::{Kind, mask, squared};
 use crate::workload::{Pass, Run, Workload};
-use bochner_attention::{Decoder, DecoderSize, Form, Magnitude, Settings};
+use bochner_attention::{Decoder, DecoderSize, Form, Magnitude, Mechanism, Performer, Settings};
 use bochner_numerics::{Seed, standard_normal};
-use ndarray::{Array3, Array4};
+use ndarray::{Array3, Array4, s};
 use rand::Rng;
 use std::hint::black_box;
 
-/// The workload whose time a position must stay the same.
-pub(crate) const LINEAR_TIME: &str = "decode-ika-ns-linear-time";
+/// The workloads whose time a position must stay the same, because their state does not grow.
+pub(crate) const CONSTANT: [&str; 2] = ["decode-ika-ns-linear-time", "decode-performer"];
 
-/// The numbers of positions before.
-pub(crate) const LENGTHS: [usize; 3] = [1024, 4096, 16_384];
+/// The numbers of positions before, of decoders that keep keys and values.
+const LENGTHS: [usize; 3] = [1024, 4096, 16_384];
+
+/// The numbers of positions before, of decoders whose state does not grow.
+pub(crate) const LONG: [usize; 3] = [100, 10_000, 1_000_000];
+
+/// The random features of Performer.
+const FEATURES: usize = 256;
+
+/// The most positions that are pushed at a time.
+const PIECE: usize = 10_000;
 
 /// Each kind at each length.
 pub(crate) fn workloads() -> Vec<Workload> {
+    let [squared, performer] = CONSTANT;
     let kinds = [
-        ("decode-softmax", Kind::Softmax),
-        ("decode-ika-ns", Kind::Squared(Form::Quadratic)),
-        (LINEAR_TIME, Kind::Squared(Form::LinearTime)),
+        ("decode-softmax", Kind::Softmax, LENGTHS, 16),
+        ("decode-ika-ns", Kind::Squared(Form::Quadratic), LENGTHS, 16),
+        (squared, Kind::Squared(Form::LinearTime), LONG, 16),
+        (performer, Kind::Mechanism("performer"), LONG, FEATURES),
     ];
-    let all = kinds.into_iter().flat_map(|(name, kind)| {
-        LENGTHS.map(|length| workload(name, kind, [1, 8, length, 64, 64, 16]))
+    let all = kinds.into_iter().flat_map(|(name, kind, lengths, points)| {
+        lengths.map(|length| workload(name, kind, [1, 8, length, 64, 64, points]))
     });
     all.collect()
 }
@@ -45,6 +56,8 @@ fn cost(kind: Kind, shape: [usize; 6]) -> (f64, f64) {
         // Read by the query, added to by the key.
         Kind::Squared(Form::LinearTime) => (2.0 * sums + 2.0 * points * d, 2.0 * sums),
         Kind::Squared(_) => (t * (2.0 * r + dv) + 2.0 * points * d, t * (2.0 * r + dv)),
+        // The features of the query and of the key, which are read and added to.
+        Kind::Mechanism(_) => (2.0 * r * (d + dv + 1.0), 2.0 * r * (dv + 1.0)),
         _ => (t * (d + dv), t * (d + dv)),
     };
     (b * h * operations, b * h * (numbers + 2.0 * d + 2.0 * dv))
@@ -57,29 +70,42 @@ fn start(kind: Kind, shape: [usize; 6]) -> Result<Vec<Run>, Error> {
     let [w1, w2] =
         [(); 2].map(|()| Array3::from_shape_simple_fn((heads, points, width), &mut point));
     let mask = mask(true);
-    let settings = match kind {
-        Kind::Squared(form) => Settings {
-            magnitude: Magnitude::Norm { p: 2.0 },
-            ..squared(&w1, &w2, form, &mask)
-        },
-        _ => Settings::softmax(&mask),
-    };
     let size = DecoderSize {
         batch,
         heads,
         width,
         value_width,
     };
-    let mut decoder = Decoder::new(&settings, size)?;
+    let mut decoder = match kind {
+        Kind::Squared(form) => {
+            let settings = Settings {
+                magnitude: Magnitude::Norm { p: 2.0 },
+                ..squared(&w1, &w2, form, &mask)
+            };
+            Decoder::new(&settings, size)?
+        }
+        Kind::Mechanism(_) => {
+            let mechanism = Performer {
+                points,
+                ..Performer::default()
+            };
+            let pass = bochner_attention::Pass::Evaluation { seed: Seed::new(1) };
+            mechanism.decoder(size, &[], &pass, Form::LinearTime)?
+        }
+        _ => Decoder::new(&Settings::softmax(&mask), size)?,
+    };
     let mut array = |positions, width| {
         Array4::from_shape_simple_fn((batch, heads, positions, width), || {
             standard_normal(&mut stream)
         })
     };
-    decoder.push(
-        array(length, width).view(),
-        array(length, value_width).view(),
-    )?;
+    // A long prefix repeats a piece of itself, which spares the memory of a million positions.
+    let piece = length.min(PIECE);
+    let (k, v) = (array(piece, width), array(piece, value_width));
+    for start in (0..length).step_by(piece) {
+        let part = s![.., .., ..piece.min(length - start), ..];
+        decoder.push(k.slice(part), v.slice(part))?;
+    }
     let (q, k, v) = (array(1, width), array(1, width), array(1, value_width));
     let mut output = Array4::zeros(v.raw_dim());
     let token = move || {
@@ -102,6 +128,7 @@ mod tests {
             Kind::Softmax,
             Kind::Squared(Form::Quadratic),
             Kind::Squared(Form::LinearTime),
+            Kind::Mechanism("performer"),
         ] {
             let shape = [1, 2, 500, 64, 64, 16];
             let mut run = start(kind, shape).unwrap().remove(0);

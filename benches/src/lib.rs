@@ -51,6 +51,7 @@ mod graph;
 pub mod instructions;
 mod machine;
 pub mod measure;
+mod mechanisms;
 pub mod peers;
 mod regression;
 pub mod report;
