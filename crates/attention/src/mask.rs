@@ -129,7 +129,8 @@ impl Mask {
     }
 
     /// Keeps only the keys of a window around the query: from `left` positions before to `right` positions
-    /// after it. With causality none after it are seen; [`usize::MAX`] is no bound.
+    /// after it. With causality none after it are seen; [`usize::MAX`] is no bound. A window without positions
+    /// to the right is causal.
     ///
     /// Work and time follow the window, not the sequence.
     ///
@@ -249,9 +250,9 @@ impl Mask {
         mask
     }
 
-    /// Whether a causal restriction is part of the mask.
+    /// Whether a causal restriction is part of the mask: causality, or a window that keeps nothing to the right.
     pub fn is_causal(&self) -> bool {
-        self.causal
+        self.causal || matches!(self.window, Some([_, 0]))
     }
 
     /// Whether the mask is more than lengths and plain causality, so that only what goes pair by pair can
@@ -269,6 +270,11 @@ impl Mask {
     /// Whether several sequences are packed into one.
     pub(crate) fn is_packed(&self) -> bool {
         self.ends.is_some()
+    }
+
+    /// Whether a window reaches to later positions.
+    pub(crate) fn looks_ahead(&self) -> bool {
+        self.window.is_some() && !self.is_causal()
     }
 
     /// Whether a decoder can obey the mask position by position, lengths aside.

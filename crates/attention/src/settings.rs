@@ -155,6 +155,12 @@ impl<T: Real> Settings<T> {
                  sequences of different lengths",
             );
         }
+        if self.mask.looks_ahead() {
+            return unsupported(
+                "decoding with a window to the right",
+                "a window without positions to the right, or a causal one",
+            );
+        }
         if self
             .bias
             .as_ref()

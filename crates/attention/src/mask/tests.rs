@@ -40,6 +40,29 @@ fn windows_prefixes_and_blocks_keep_what_their_formulas_say() {
     }
 }
 
+/// Mechanisms that see the whole sequence refuse what is causal.
+#[test]
+fn what_keeps_no_later_key_is_causal() {
+    let none = Mask::none();
+    let masks = [
+        none.clone(),
+        none.clone().with_causality(),
+        none.clone().with_window(2, 0).unwrap(),
+        none.clone().with_window(usize::MAX, 0).unwrap(),
+        none.clone().with_window(2, 1).unwrap(),
+        none.clone().with_window(0, 3).unwrap(),
+        none.clone().with_window(2, 0).unwrap().with_packed(&[4, 3]),
+    ];
+    for mask in masks {
+        let keeps = |(i, j)| mask.keeps([0, 0, i, j], [7, 7]);
+        let mut later = (0..7).flat_map(|i| (i + 1..7).map(move |j| (i, j)));
+        assert_eq!(mask.is_causal(), !later.any(keeps), "{mask:?}");
+    }
+    // The last window counts.
+    let mask = none.with_window(2, 0).unwrap().with_window(2, 2).unwrap();
+    assert!(!mask.is_causal());
+}
+
 #[test]
 fn packed_sequences_keep_what_each_would_keep_alone() {
     let lengths = [3, 0, 1, 5];

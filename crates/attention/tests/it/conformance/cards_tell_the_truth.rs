@@ -17,6 +17,12 @@ pub(crate) fn masks_are_taken_as_claimed(case: &Case<f64>) {
         let got = case.forward(&sequence, &mask, &EVALUATION);
         let (takes, refused) = (case.card.takes(&mask), is_refused(got));
         assert_eq!(takes, !refused, "{}, mask: {name}", case.name);
+        let hides_the_future = !mask.keeps([0, 0, 0, 5], [6, 6]) && name.contains("left");
+        assert!(
+            case.card.causal.is_yes() || refused || !hides_the_future,
+            "{}: what lets a row see the whole sequence does not hide its future",
+            case.name
+        );
     }
     match case.forward(&Example::new(5, 6), &Mask::none(), &EVALUATION) {
         Ok(forward) if case.card.cross.is_yes() => {

@@ -151,6 +151,10 @@ pub(crate) fn masks(queries: usize, keys: usize) -> Vec<(&'static str, Mask)> {
             with_lengths().with_window(1, 2).unwrap(),
         ),
         (
+            "pairs: window to the left",
+            Mask::none().with_window(2, 0).unwrap(),
+        ),
+        (
             "pairs: window, causal after a prefix",
             (Mask::none().with_causality_after(2))
                 .with_window(2, 1)
