@@ -108,7 +108,7 @@ impl<T> std::fmt::Debug for Decoder<T> {
 
 impl<T: Real> Decoder<T> {
     /// A decoder that has seen nothing. Points are copied; the mask may be causal or none, which is
-    /// the same here, and may have a window.
+    /// the same here, and may have a window to the left.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a mask with more than that, for a fixed bias, for dropout, and for the
@@ -322,7 +322,17 @@ impl<T: Real> Decoder<T> {
     ) -> Result<(), Error> {
         let positions = k.len_of(Axis(2));
         self.count(positions, counts)?;
-        self.remember(k.slice(s![.., .., ..positions.min(1), ..]), k, v, None)
+        // Nobody attends, but the number of query heads has to be known: there may be fewer of keys.
+        let DecoderSize {
+            batch,
+            heads,
+            width,
+            ..
+        } = self.size;
+        let zero = T::zero();
+        let query = ndarray::aview0(&zero);
+        let query = query.broadcast([batch, heads, positions.min(1), width]);
+        self.remember(query.expect("a single number"), k, v, None)
     }
 
     /// The number of positions of each sequence, `[B]`.
