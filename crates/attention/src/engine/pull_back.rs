@@ -13,9 +13,6 @@ use bochner_numerics::{Mat, Real, parallel};
 use ndarray::{ArrayD, ArrayView1, ArrayView4};
 
 /// The gradients of a call, given what its forward pass kept.
-///
-/// A head goes all the way at once: what reaches its operands is still in the cache then, and the next
-/// one takes the same memory.
 pub(super) fn pull_back<T: Real, K: PairKernel<T>>(
     kernel: &K,
     call: &Arguments<T>,
@@ -23,8 +20,30 @@ pub(super) fn pull_back<T: Real, K: PairKernel<T>>(
     output: ArrayView4<T>,
     cotangent: ArrayView4<T>,
 ) -> AttentionGradients<T> {
+    let points = kernel.points().map(|points| points.zero_gradients());
+    over_heads(call, [output, cotangent], points, |h, given, out| {
+        let head = HeadBack {
+            kernel,
+            at: call.at(h),
+            prepared: &kept.heads[h],
+        };
+        head.pull_back(h, kept, given, out)
+    })
+}
+
+/// The gradients of a call whose head `h` has those that `of_head` writes and returns, given the head's output
+/// and cotangent; the gradients of the kernel's points, if it has any, begin with zeros.
+///
+/// A head goes all the way at once: what reaches its operands is still in the cache then, and the next
+/// one takes the same memory.
+pub(super) fn over_heads<T: Real>(
+    call: &Arguments<T>,
+    given: [ArrayView4<T>; 2],
+    points: Option<PointsGradients<T>>,
+    of_head: impl Fn(usize, [Mat<T>; 2], [&mut [T]; 3]) -> Along<T> + Sync,
+) -> AttentionGradients<T> {
     let numbers = &call.workspace.numbers;
-    let [output, cotangent] = [output, cotangent].map(|x| RowMajor::new(x, numbers));
+    let given = given.map(|x| RowMajor::new(x, numbers));
     let heads = call.all_heads();
     let [width, value_width] = [call.width, call.value_width];
     let sizes = [
@@ -39,30 +58,24 @@ pub(super) fn pull_back<T: Real, K: PairKernel<T>>(
         let [q, k, v] = all.map(|all| all.chunks(sizes.next().expect("three sizes")));
         let heads = q.zip(k).zip(v).zip(&mut along).enumerate();
         parallel::for_each(heads.collect(), |(h, (((q, k), v), along))| {
-            let head = HeadBack {
-                kernel,
-                at: call.at(h),
-                prepared: &kept.heads[h],
-            };
-            let given = [slab(output.view(), h), slab(cotangent.view(), h)];
-            let out = [q, k, v].map(Unwritten::zeros);
-            *along = head.pull_back(h, kept, given, out);
+            let given = given.each_ref().map(|x| slab(x.view(), h));
+            *along = of_head(h, given, [q, k, v].map(Unwritten::zeros));
         });
     });
     AttentionGradients {
-        q: call.array(call.queries, call.width, q),
+        q: call.array(call.queries, width, q),
         k: call.shared_array(width, k),
         v: call.shared_array(value_width, v),
-        points: sum_along_points(kernel, call, &along),
+        points: points.map(|zeros| sum_along_points(zeros, &along)),
         bias: sum_along_bias(call, &along),
     }
 }
 
 /// Gradients of one head along what heads share.
 #[derive(Clone)]
-struct Along<T> {
-    points: AlongPoints<T>,
-    bias: Vec<T>,
+pub(super) struct Along<T> {
+    pub(super) points: AlongPoints<T>,
+    pub(super) bias: Vec<T>,
 }
 
 impl<T> Default for Along<T> {
@@ -220,13 +233,12 @@ impl<T: Real, K: PairKernel<T>> HeadBack<'_, T, K> {
 const ROWS: usize = 1024;
 
 /// The sums over the heads that share points, in the order of the examples.
-fn sum_along_points<T: Real, K: PairKernel<T>>(
-    kernel: &K,
-    call: &Arguments<T>,
+fn sum_along_points<T: Real>(
+    mut all: PointsGradients<T>,
     parts: &[Along<T>],
-) -> Option<PointsGradients<T>> {
-    let points = kernel.points()?;
-    let (mut all, size) = (points.zero_gradients(), points.count() * call.width);
+) -> PointsGradients<T> {
+    let (_, _, count, width) = all.w1.dim();
+    let size = count * width;
     let arrays = [Some(&mut all.w1), all.w2.as_mut()];
     for (n, array) in arrays.into_iter().flatten().enumerate() {
         let sums = array.as_slice_mut().expect("row-major");
@@ -241,7 +253,7 @@ fn sum_along_points<T: Real, K: PairKernel<T>>(
             }
         });
     }
-    Some(all)
+    all
 }
 
 /// The sums over the heads that share a bias, in the order of the examples.

@@ -10,16 +10,17 @@ mod pairs;
 mod scan;
 mod sums;
 
+use super::pull_back::{Along, over_heads};
 use super::units::{Units, divided, fill_multiplied, multiply_finite, or};
-use super::{Arguments, Attend, HeadAt, Memory, RowMajor, State, blocks, dot, slab};
+use super::{Arguments, Attend, HeadAt, Memory, State, blocks, dot};
 use crate::attend::AttentionGradients;
 use crate::score::{LinearForm, PointsGradients};
-use crate::{Error, Form};
+use crate::{Blocks, Error, Form};
 use block::Features;
 use bochner_kernels::RandomFeatureMap;
-use bochner_numerics::memory::{Unwritten, written_by};
+use bochner_numerics::memory::Unwritten;
 use bochner_numerics::{Mat, Panels, Real, argument, parallel, scaling};
-use ndarray::{Array3, Array4, ArrayView2, ArrayView3, ArrayView4, Axis, s};
+use ndarray::{Array4, ArrayView2, ArrayView3, ArrayView4, Axis, s};
 use pairs::{Factors, Given, Pairs, Row, Values};
 use std::any::Any;
 use std::sync::Arc;
@@ -362,28 +363,19 @@ impl<T: Real> Attend<T> for RandomFeatures<T> {
         cotangent: ArrayView4<T>,
     ) -> AttentionGradients<T> {
         let kept: &Kept<T> = state.downcast_ref().expect("kept by this kernel");
-        let numbers = &call.workspace.numbers;
-        let [output, cotangent] = [output, cotangent].map(|x| RowMajor::new(x, numbers));
-        let heads = call.all_heads();
-        let lengths = [call.q.view(), call.k.view(), call.v.view()].map(|x| x.len());
-        let mut along: Vec<Vec<T>> = vec![Vec::new(); heads];
-        let [q, k, v] = written_by(lengths, |all| {
-            let mut lengths = lengths.into_iter().map(|n| n / heads);
-            let [q, k, v] = all.map(|all| all.chunks(lengths.next().expect("three lengths")));
-            let heads = q.zip(k).zip(v).zip(&mut along).enumerate();
-            parallel::for_each(heads.collect(), |(h, (((q, k), v), along))| {
-                let given = [slab(output.view(), h), slab(cotangent.view(), h)];
-                let out = [q, k, v].map(Unwritten::zeros);
-                *along = self.pull_head(&call.at(h), &kept.heads[h], given, out);
-            });
+        let trained = self.trained == Trained::Yes;
+        let [heads, count, width] = self.shape;
+        let zeros = trained.then(|| PointsGradients {
+            w1: Array4::zeros((1, heads, count, width)),
+            w2: None,
         });
-        AttentionGradients {
-            q: call.array(call.queries, call.width, q),
-            k: call.array(call.keys, call.width, k),
-            v: call.array(call.keys, call.value_width, v),
-            points: (self.trained == Trained::Yes).then(|| self.sum(&along)),
-            bias: None,
-        }
+        over_heads(call, [output, cotangent], zeros, |h, given, out| {
+            let w = self.pull_head(&call.at(h), &kept.heads[h], given, out);
+            Along {
+                points: if trained { vec![w] } else { Vec::new() },
+                bias: Vec::new(),
+            }
+        })
     }
 
     fn memory(&self, _: usize, form: Form) -> Box<dyn Memory<T>> {
@@ -404,23 +396,5 @@ impl<T: Real> Attend<T> for RandomFeatures<T> {
 
     fn reordered(&self, _: &[usize]) -> Option<Arc<dyn Attend<T>>> {
         None
-    }
-}
-
-impl<T: Real> RandomFeatures<T> {
-    /// The sums over the examples, which share the frequencies.
-    fn sum(&self, along: &[Vec<T>]) -> PointsGradients<T> {
-        let [heads, count, width] = self.shape;
-        let mut all = Array3::<T>::zeros((heads, count, width));
-        for (h, along) in along.iter().enumerate() {
-            let mut of_head = all.index_axis_mut(Axis(0), h % heads);
-            for (sum, &x) in of_head.iter_mut().zip(along) {
-                *sum = scaling::multiplied(sum.as_f64() + x.as_f64(), 0);
-            }
-        }
-        PointsGradients {
-            w1: all.insert_axis(Axis(0)),
-            w2: None,
-        }
     }
 }

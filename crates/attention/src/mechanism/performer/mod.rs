@@ -157,6 +157,7 @@ impl<T: Real> Mechanism<T> for Performer {
             name: NAME,
             title: "an inner product of random features of the query and of the key",
             paper: "Choromanski et al. 2021",
+            shared_keys: Support::Yes,
             linear_form: Support::Yes,
             constant_state: Support::Yes,
             rows: match self.features.is_positive() {

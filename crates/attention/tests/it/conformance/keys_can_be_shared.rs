@@ -3,8 +3,8 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
 use bochner_attention::{
-    Decoder, DecoderSize, Error, Form, Magnitude, Mask, Settings, Stream, attend, attend_vjp,
-    weights,
+    Decoder, DecoderSize, Error, Form, Magnitude, Mask, Points, RandomFeatureMap, Settings, Stream,
+    Trained, attend, attend_vjp, weights,
 };
 use ndarray::{Array4, Axis, s};
 
@@ -24,12 +24,41 @@ fn summed(x: &Array4<f64>, each: usize) -> Array4<f64> {
     sums
 }
 
+/// Every kernel, and every form that it has under the mask, for `heads` heads.
+fn settings_of_every_kernel(heads: usize, mask: &Mask) -> Vec<Settings<f64>> {
+    let w: Array4<f64> = random((1, heads, 3, WIDTH), "w");
+    let points = Points::Stationary { w: w.view() };
+    let frequencies = w.index_axis(Axis(0), 0);
+    let features = |map, trained| Settings::random_features(frequencies, map, trained, mask);
+    let magnitude = Magnitude::Norm { p: 1.5 };
+    let mut all = vec![
+        Settings::softmax(mask),
+        Settings::rbf(mask),
+        Settings::expsin(PERIOD, mask),
+        Settings::linear(mask),
+        Settings::squared(points, FLOOR, mask),
+    ];
+    for settings in &mut all {
+        settings.magnitude = magnitude;
+    }
+    all.push(features(RandomFeatureMap::Positive, Trained::No));
+    all.push(features(RandomFeatureMap::Hyperbolic, Trained::Yes));
+    let in_linear_time = all.iter().map(|settings| Settings {
+        form: Form::LinearTime,
+        ..settings.clone()
+    });
+    let in_linear_time: Vec<_> = in_linear_time
+        .filter(|settings| settings.form_for(1, 1, VALUE_WIDTH).is_ok())
+        .collect();
+    assert_eq!(in_linear_time.len(), 3);
+    all.extend(in_linear_time);
+    all
+}
+
 #[test]
 fn by_heads_of_queries() {
     let (queries, keys, heads) = (40, 70, 6);
     let q: Array4<f64> = random((BATCH, heads, queries, WIDTH), "q");
-    let w: Array4<f64> = random((1, heads, 3, WIDTH), "w");
-    let points = bochner_attention::Points::Stationary { w: w.view() };
     for key_heads in [1, 2, 3, 6] {
         let each = heads / key_heads;
         let k: Array4<f64> = random((BATCH, key_heads, keys, WIDTH), "k");
@@ -39,23 +68,7 @@ fn by_heads_of_queries() {
             Mask::none().with_causality(),
             Mask::none().with_key_lengths(lengths(keys)),
         ] {
-            let squared = Settings::squared(points, FLOOR, &mask);
-            let in_linear_time = Settings {
-                form: Form::LinearTime,
-                ..squared.clone()
-            };
-            let all = [
-                Settings::softmax(&mask),
-                Settings::rbf(&mask),
-                squared,
-                in_linear_time,
-            ];
-            for settings in all {
-                let magnitude = Magnitude::Norm { p: 1.5 };
-                let settings = Settings {
-                    magnitude,
-                    ..settings
-                };
+            for settings in settings_of_every_kernel(heads, &mask) {
                 let label = format!("{key_heads} heads, {settings:?}");
                 let want = attend(q.view(), all_k.view(), all_v.view(), &settings).unwrap();
                 let got = attend(q.view(), k.view(), v.view(), &settings).unwrap();
@@ -66,6 +79,7 @@ fn by_heads_of_queries() {
                 assert_close(&got.q, &want.q, &label);
                 assert_close(&got.k, &summed(&want.k, each), &label);
                 assert_close(&got.v, &summed(&want.v, each), &label);
+                assert_eq!(got.points, want.points, "{label}");
                 let shown = weights(q.view(), k.view(), &settings).unwrap();
                 assert_eq!(shown, weights(q.view(), all_k.view(), &settings).unwrap());
             }
@@ -121,27 +135,52 @@ fn by_mechanisms_that_claim_it() {
     assert!(shared > 5 && refused > 0, "{shared} {refused}");
 }
 
+/// What a decoder remembers at once, what it remembers step by step, and what is attended to in the end.
 #[test]
 fn by_a_decoder() {
-    let (heads, key_heads, length) = (4, 2, 9);
+    let (heads, length, first) = (4, 9, 4);
     let q: Array4<f64> = random((BATCH, heads, length, WIDTH), "q");
-    let k: Array4<f64> = random((BATCH, key_heads, length, WIDTH), "k");
-    let v: Array4<f64> = random((BATCH, key_heads, length, VALUE_WIDTH), "v");
-    let settings = Settings::softmax(&Mask::none().with_causality());
+    let causal = Mask::none().with_causality();
     let size = DecoderSize {
         batch: BATCH,
         heads,
         width: WIDTH,
         value_width: VALUE_WIDTH,
     };
-    let mut decoder = Decoder::new(&settings, size).unwrap();
-    let want = attend(q.view(), k.view(), v.view(), &settings)
-        .unwrap()
-        .output;
-    for t in 0..length {
-        let at = s![.., .., t..t + 1, ..];
-        let got = decoder.step(q.slice(at), k.slice(at), v.slice(at)).unwrap();
-        assert_close(&got, &want.slice(at).to_owned(), "a step");
+    for key_heads in [1, 2, 4] {
+        let k: Array4<f64> = random((BATCH, key_heads, length, WIDTH), "k");
+        let v: Array4<f64> = random((BATCH, key_heads, length, VALUE_WIDTH), "v");
+        for settings in settings_of_every_kernel(heads, &causal) {
+            let label = format!("{key_heads} heads, {settings:?}");
+            let whole = |mask: &Mask| {
+                let mask = mask.clone();
+                let settings = Settings {
+                    mask,
+                    ..settings.clone()
+                };
+                let attended = attend(q.view(), k.view(), v.view(), &settings);
+                attended.unwrap().output
+            };
+            let of = |t: std::ops::Range<usize>| s![.., .., t, ..];
+            let mut decoder = Decoder::new(&settings, size).unwrap();
+            let mut counted = decoder.clone();
+            let (k_first, v_first) = (k.slice(of(0..first)), v.slice(of(0..first)));
+            decoder.push(k_first, v_first).unwrap();
+            let counts = [first, first - 1];
+            counted.push_with_counts(k_first, v_first, &counts).unwrap();
+            assert_eq!(counted.lengths(), counts, "{label}");
+            let want = whole(&causal);
+            for t in first..length {
+                let at = of(t..t + 1);
+                let got = decoder.step(q.slice(at), k.slice(at), v.slice(at)).unwrap();
+                assert_close(&got, &want.slice(at).to_owned(), &label);
+            }
+            let got = decoder.attend(q.view()).unwrap();
+            assert_close(&got, &whole(&Mask::none()), &label);
+            let got = counted.attend(q.view()).unwrap();
+            let want = whole(&Mask::none().with_key_lengths(counts.to_vec()));
+            assert_close(&got, &want, &label);
+        }
     }
 }
 
