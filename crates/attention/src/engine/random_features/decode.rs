@@ -1,10 +1,11 @@
 //! Positions that come after those of earlier calls.
 
+use super::RandomFeatures;
 use super::pairs::{Factors, Pairs, Row, Values};
 use super::sums::Sums;
-use super::{BLOCK, RandomFeatures};
 use crate::Form;
 use crate::engine::decode::{last_rows, queries};
+use crate::engine::units::{divided, multiply_finite, or};
 use crate::engine::{HeadAt, Memory, blocks};
 use bochner_numerics::{Mat, Real, scaling};
 
@@ -15,6 +16,8 @@ pub(super) enum HeadMemory<T> {
     Pairs {
         keys: Vec<Factors<T>>,
         values: Vec<T>,
+        /// The largest value, without its sign.
+        largest_value: T,
         length: usize,
     },
     /// Sums over them, and how many there are.
@@ -34,6 +37,7 @@ impl<T: Real> HeadMemory<T> {
             _ => Self::Pairs {
                 keys: Vec::new(),
                 values: Vec::new(),
+                largest_value: T::zero(),
                 length: 0,
             },
         }
@@ -60,6 +64,7 @@ impl<T: Real> Memory<T> for HeadMemory<T> {
         let Self::Pairs {
             keys,
             values,
+            largest_value,
             length,
         } = self
         else {
@@ -67,9 +72,11 @@ impl<T: Real> Memory<T> for HeadMemory<T> {
         };
         if to < *length {
             values.truncate(values.len() / *length * to);
-            keys.truncate(to.div_ceil(BLOCK));
+            *largest_value = scaling::largest(values);
+            let size = keys[0].block.rows;
+            keys.truncate(to.div_ceil(size));
             if let Some(last) = keys.last_mut() {
-                last.truncate(to - (to - 1) / BLOCK * BLOCK);
+                last.truncate(to - (to - 1) / size * size);
             }
             *length = to;
         }
@@ -102,34 +109,40 @@ pub(super) fn decode<T: Real>(
     };
     let mask = at.rows().mask.without_lengths();
     let mut output = output.map(|output| &mut output[..queries * width]);
+    let mut unit = 0;
     match memory {
         HeadMemory::Pairs {
             keys,
             values,
+            largest_value,
             length,
         } => {
-            let features = kernel.features(at);
+            let (features, size) = (kernel.features(at), RandomFeatures::blocks(at.arguments));
             for position in 0..added {
                 let own = at.keys().row_range(position..position + 1);
                 let own = Factors::new(features.of(own), &features);
-                match keys.last_mut().filter(|block| block.block.rows < BLOCK) {
+                match keys.last_mut().filter(|block| block.block.rows < size.keys) {
                     Some(block) => block.append(&own),
                     None => keys.push(own),
                 }
             }
             values.extend_from_slice(at.values().data());
+            *largest_value = largest_value.max(scaling::largest(at.values().data()));
             *length += added;
             if let Some(output) = &mut output {
                 let mut rows = vec![Row::blind(); queries];
                 let rows_of_mask = last_rows(at, &mask, queries, *length);
+                unit = at.unit_of_values(*largest_value, *length, features.count());
                 let values = Mat::new(values, *length, width);
-                for own in blocks(0..queries, BLOCK) {
+                let copy = divided(values, unit, at.numbers());
+                let values = or(&copy, values);
+                for own in blocks(0..queries, size.queries) {
                     let q =
                         Factors::new(features.of(at.queries().row_range(own.clone())), &features);
                     let output = &mut output[own.start * width..own.end * width];
                     let rows = &mut rows[own.clone()];
                     for (n, k) in keys.iter().enumerate() {
-                        let seen = n * BLOCK..n * BLOCK + k.block.rows;
+                        let seen = n * size.keys..n * size.keys + k.block.rows;
                         let pairs = Pairs {
                             features,
                             rows: rows_of_mask,
@@ -160,7 +173,8 @@ pub(super) fn decode<T: Real>(
             }
         }
     }
-    for x in output.into_iter().flatten() {
-        *x = scaling::bounded(*x);
+    if let Some(output) = output {
+        output.iter_mut().for_each(|x| *x = scaling::bounded(*x));
+        multiply_finite(output, unit);
     }
 }

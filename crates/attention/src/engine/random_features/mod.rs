@@ -134,11 +134,24 @@ impl<T: Real> RandomFeatures<T> {
         }
     }
 
+    /// How many queries meet how many keys at a time where pairs are weighed: as many as linear time sums up at
+    /// once, unless it is said.
+    fn blocks(call: &Arguments<T>) -> Blocks {
+        match call.settings.form {
+            Form::Blocked(_) => call.blocks,
+            _ => Blocks {
+                queries: BLOCK,
+                keys: BLOCK,
+            },
+        }
+    }
+
     /// All keys of a head as factors of pairs, a block each.
     fn keys(&self, at: &HeadAt<T>) -> Vec<Factors<T>> {
         let (features, keys) = (self.features(at), at.keys());
         let of = |block| Factors::new(features.of(keys.row_range(block)), &features);
-        blocks(0..keys.shape().0, BLOCK).map(of).collect()
+        let size = Self::blocks(at.arguments).keys;
+        blocks(0..keys.shape().0, size).map(of).collect()
     }
 
     /// Attention of one head; output rows hold zeros.
@@ -168,22 +181,24 @@ impl<T: Real> RandomFeatures<T> {
 
     fn attend_pairs(&self, at: &HeadAt<T>, values: Mat<T>, output: &mut [T], rows: &mut [Row<T>]) {
         let (pairs, keys, width) = (self.pairs(at), self.keys(at), at.arguments.value_width);
-        let count = rows.len().div_ceil(BLOCK);
+        let size = Self::blocks(at.arguments);
+        let count = rows.len().div_ceil(size.queries);
         parallel::for_each_piece(
             (output, rows),
             count,
             |(output, rows), i, next| {
-                let middle = ((next - i) * BLOCK).min(rows.len());
+                let middle = ((next - i) * size.queries).min(rows.len());
                 let (output, more_output) = output.split_at_mut(middle * width);
                 let (rows, more_rows) = rows.split_at_mut(middle);
                 ((output, rows), (more_output, more_rows))
             },
             |i, (output, rows)| {
                 let features = &pairs.features;
-                let own = i * BLOCK..i * BLOCK + rows.len();
+                let start = i * size.queries;
+                let own = start..start + rows.len();
                 let q = Factors::new(features.of(at.queries().row_range(own)), features);
                 for (n, k) in keys.iter().enumerate() {
-                    let first = (i * BLOCK, n * BLOCK);
+                    let first = (start, n * size.keys);
                     let values = values.row_range(first.1..first.1 + k.block.rows);
                     let pairs = Pairs { first, ..pairs };
                     pairs.meet((&q, k), Values::new(values), rows, output);
@@ -209,7 +224,8 @@ impl<T: Real> RandomFeatures<T> {
         let mut w = vec![T::zero(); wanted];
         let mut along_keys: Vec<_> = keys.iter().map(|k| features.pulled(k.block.rows)).collect();
         let (width, value_width) = (at.width(), at.arguments.value_width);
-        for rows in blocks(0..given.rows.len(), BLOCK) {
+        let size = Self::blocks(at.arguments);
+        for rows in blocks(0..given.rows.len(), size.queries) {
             let of_rows = Given {
                 rows: &given.rows[rows.clone()],
                 cotangent: given.cotangent.row_range(rows.clone()),
@@ -218,7 +234,7 @@ impl<T: Real> RandomFeatures<T> {
             let block = features.of(at.queries().row_range(rows.clone()));
             let (mut own, mut along) = (Factors::new(block, features), features.pulled(rows.len()));
             for (n, (k, along_k)) in keys.iter().zip(&mut along_keys).enumerate() {
-                let seen = n * BLOCK..n * BLOCK + k.block.rows;
+                let seen = n * size.keys..n * size.keys + k.block.rows;
                 let first = (rows.start, seen.start);
                 let dv = &mut v[seen.start * value_width..seen.end * value_width];
                 let values = Values::new(values.row_range(seen));
@@ -231,7 +247,7 @@ impl<T: Real> RandomFeatures<T> {
         for ((k_own, along), dk) in keys
             .iter_mut()
             .zip(&mut along_keys)
-            .zip(k.chunks_mut(BLOCK * width))
+            .zip(k.chunks_mut(size.keys.saturating_mul(width)))
         {
             features.finish(&mut k_own.block, along, dk, &mut w);
         }

@@ -3,9 +3,11 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::*;
 use bochner_attention::conformance::{Pair, Reference, norm_square};
-use bochner_attention::{IkanDirect, Magnitude, Points, Preset, attend, attend_vjp, weights};
+use bochner_attention::{
+    IkanDirect, Magnitude, Points, Preset, RandomFeatureMap, attend, attend_vjp, weights,
+};
 use bochner_numerics::{DropoutMask, finite_difference, relative_error};
-use ndarray::{Array, Array4, Axis, Dimension, s};
+use ndarray::{Array, Array1, Array4, ArrayView2, Axis, Dimension, s};
 
 pub(crate) fn similarity(settings: &Plain<f64>, pair: &Pair) -> f64 {
     match &settings.similarity {
@@ -20,6 +22,27 @@ pub(crate) fn similarity(settings: &Plain<f64>, pair: &Pair) -> f64 {
             let sets: Vec<_> = points.sets().map(|w| w.to_owned()).collect();
             pair.kernel(&sets).powi(2) + floor
         }
+        Similarity::Features { w, map, .. } => {
+            let w = w.slice(s![0, pair.m, .., ..]);
+            let [q, k] = [pair.q, pair.k].map(|x| features(*map, &w, &(&x / pair.root().sqrt())));
+            q.iter().zip(k).map(|(q, k)| q * k).sum()
+        }
+    }
+}
+
+fn features(map: RandomFeatureMap, w: &ArrayView2<f64>, x: &Array1<f64>) -> Vec<f64> {
+    let (angles, half) = (w.dot(x), x.dot(x) / 2.0);
+    match map {
+        RandomFeatureMap::Positive => angles.iter().map(|u| (u - half).exp()).collect(),
+        RandomFeatureMap::Hyperbolic => {
+            let both = angles.iter().chain(&angles);
+            let signs = (0..).map(|n| if n < angles.len() { 1.0 } else { -1.0 });
+            both.zip(signs)
+                .map(|(u, sign)| (sign * u - half).exp())
+                .collect()
+        }
+        RandomFeatureMap::Relu { epsilon } => angles.iter().map(|u| u.max(0.0) + epsilon).collect(),
+        RandomFeatureMap::Trigonometric => unreachable!("not among the kernels of these tests"),
     }
 }
 

@@ -4,8 +4,8 @@ use crate::conformance::common::*;
 use crate::conformance::plain::*;
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{
-    AttentionGradients, Form, Magnitude, Mask, Mikan, Pass, Points, Posterior, Stationarity,
-    Variant, attend, attend_vjp,
+    AttentionGradients, Form, Magnitude, Mask, Mikan, Pass, Points, Posterior, RandomFeatureMap,
+    Stationarity, Trained, Variant, attend, attend_vjp,
 };
 use bochner_numerics::{Seed, finite_difference, relative_error};
 use ndarray::Array4;
@@ -102,8 +102,14 @@ fn with_points<'a>(
     floor: f64,
     points: Points<'a, f64>,
 ) -> Plain<'a, f64> {
+    let similarity = match (settings.similarity, points) {
+        (Similarity::Features { map, trained, .. }, Points::Stationary { w }) => {
+            Similarity::Features { w, map, trained }
+        }
+        _ => Similarity::Squared { points, floor },
+    };
     Plain {
-        similarity: Similarity::Squared { points, floor },
+        similarity,
         ..*settings
     }
 }
@@ -115,9 +121,17 @@ fn check_points(
     label: &str,
     got: AttentionGradients<f64>,
 ) {
-    let Similarity::Squared { points, floor } = settings.similarity else {
-        assert!(got.points.is_none());
-        return;
+    let (points, floor) = match settings.similarity {
+        Similarity::Squared { points, floor } => (points, floor),
+        Similarity::Features {
+            w,
+            trained: Trained::Yes,
+            ..
+        } => (Points::Stationary { w }, 0.0),
+        _ => {
+            assert!(got.points.is_none());
+            return;
+        }
     };
     let gradients = got.points.unwrap();
     let (w1, w2) = match points {
@@ -249,6 +263,30 @@ fn attention_without_a_floor() {
     let similarity = Similarity::Squared { points, floor: 0.0 };
     let settings = with(similarity, Magnitude::Norm { p: 2.0 }, &mask, None);
     check_settings(&settings, &example, 20, "no floor");
+}
+
+/// Sums of cosines and sines may cancel: near enough to each other they do not.
+#[test]
+fn attention_with_features_of_either_sign() {
+    let (queries, keys) = (130, 150);
+    let mut example = Example::new(queries, keys);
+    (example.q, example.k) = (example.q * 0.3, example.k * 0.3);
+    let sets = PointSets::new();
+    for (name, mask) in masks(queries, keys) {
+        let map = RandomFeatureMap::Trigonometric;
+        let similarity = features(&sets.shared, map, Trained::Yes);
+        for form in [Form::Quadratic, Form::LinearTime] {
+            let settings = Plain {
+                form,
+                ..with(similarity, Magnitude::None, &mask, None)
+            };
+            let whole = settings.settings();
+            if whole.form_for(queries, keys, VALUE_WIDTH).is_ok() {
+                let label = format!("features of either sign, {form:?}, mask: {name}");
+                check_settings(&settings, &example, 4, &label);
+            }
+        }
+    }
 }
 
 fn check_mechanism(

@@ -5,7 +5,8 @@ use crate::conformance::plain::{
     Plain, Similarity, for_all_settings, for_all_settings_in_linear_time, with,
 };
 use bochner_attention::{
-    Decoder, DecoderSize, Form, Magnitude, Mask, Points, attend, attend_vjp, log_norm_sq, weights,
+    Decoder, DecoderSize, Form, Magnitude, Mask, Points, RandomFeatureMap, Trained,
+    attend, attend_vjp, log_norm_sq, weights,
 };
 use bochner_numerics::Real;
 use ndarray::{Array3, Array4, s};
@@ -203,15 +204,22 @@ fn means_of<T: Real>(values: &[f64], decoded: f64) {
         points: Points::Stationary { w: w.view() },
         floor: 1e-5,
     };
-    let none = Mask::none();
-    for (similarity, form) in [
-        (Similarity::Rbf, Form::Automatic),
-        (squared, Form::Quadratic),
-        (squared, Form::LinearTime),
+    let features = Similarity::Features {
+        w: w.view(),
+        map: RandomFeatureMap::Positive,
+        trained: Trained::No,
+    };
+    let (none, norm) = (Mask::none(), Magnitude::Norm { p: 2.0 });
+    for (similarity, magnitude, form) in [
+        (Similarity::Rbf, norm, Form::Automatic),
+        (squared, norm, Form::Quadratic),
+        (squared, norm, Form::LinearTime),
+        (features, Magnitude::None, Form::Quadratic),
+        (features, Magnitude::None, Form::LinearTime),
     ] {
         let settings = Plain {
             form,
-            ..Plain::new(similarity, &none)
+            ..with(similarity, magnitude, &none, None)
         };
         let assert_all = |output: Array4<T>, value: f64| {
             for x in output {

@@ -1,10 +1,10 @@
 //! Every setting of attention without a mechanism around it.
 
 use crate::conformance::common::*;
-use bochner_attention::{Form, Magnitude, Mask, Points, Settings};
+use bochner_attention::{Form, Magnitude, Mask, Points, RandomFeatureMap, Settings, Trained};
 use bochner_numerics::Real;
 use bochner_numerics::{DropoutMask, Seed};
-use ndarray::Array4;
+use ndarray::{Array4, ArrayView4, Axis};
 
 pub(crate) const FLOOR: f64 = 1e-3;
 pub(crate) const PERIOD: f64 = 2.7;
@@ -24,9 +24,20 @@ pub(crate) struct Plain<'a, T> {
 pub(crate) enum Similarity<'a, T> {
     Softmax,
     Rbf,
-    Expsin { period: f64 },
+    Expsin {
+        period: f64,
+    },
     Linear,
-    Squared { points: Points<'a, T>, floor: f64 },
+    Squared {
+        points: Points<'a, T>,
+        floor: f64,
+    },
+    /// Frequencies of one set, `[1, M, m, d]`.
+    Features {
+        w: ArrayView4<'a, T>,
+        map: RandomFeatureMap,
+        trained: Trained,
+    },
 }
 
 impl<'a, T: Real> Plain<'a, T> {
@@ -43,6 +54,9 @@ impl<'a, T: Real> Plain<'a, T> {
             Similarity::Expsin { period } => Settings::expsin(period, mask),
             Similarity::Linear => Settings::linear(mask),
             Similarity::Squared { points, floor } => Settings::squared(points, floor, mask),
+            Similarity::Features { w, map, trained } => {
+                Settings::random_features(w.index_axis(Axis(0), 0), map, trained, mask)
+            }
         };
         Settings {
             magnitude: self.magnitude,
@@ -79,11 +93,20 @@ impl PointSets {
             "stationary, own" => stationary(&self.own),
             "non-stationary, shared" => nonstationary(&self.shared),
             "non-stationary, own" => nonstationary(&self.own),
+            "features, positive" => features(&self.shared, RandomFeatureMap::Positive, Trained::No),
+            "features, hyperbolic" => {
+                features(&self.shared, RandomFeatureMap::Hyperbolic, Trained::Yes)
+            }
+            "features, relu" => {
+                let map = RandomFeatureMap::Relu { epsilon: 0.1 };
+                features(&self.shared, map, Trained::Yes)
+            }
             _ => panic!("no similarity is called {name}"),
         }
     }
 }
 
+/// The kernels that a magnitude or a bias can be added to.
 pub(crate) const SIMILARITIES: [&str; 8] = [
     "softmax",
     "rbf",
@@ -94,6 +117,22 @@ pub(crate) const SIMILARITIES: [&str; 8] = [
     "non-stationary, shared",
     "non-stationary, own",
 ];
+
+/// The kernels that have their magnitude in their features.
+pub(crate) const FEATURES: [&str; 3] = [
+    "features, positive",
+    "features, hyperbolic",
+    "features, relu",
+];
+
+pub(crate) fn features<'a>(
+    [w, _]: &'a [Array4<f64>; 2],
+    map: RandomFeatureMap,
+    trained: Trained,
+) -> Similarity<'a, f64> {
+    let w = w.view();
+    Similarity::Features { w, map, trained }
+}
 
 pub(crate) fn stationary([w, _]: &[Array4<f64>; 2]) -> Similarity<'_, f64> {
     Similarity::Squared {
@@ -120,15 +159,20 @@ pub(crate) fn magnitudes() -> Vec<Magnitude> {
     others.into_iter().chain(norms).collect()
 }
 
-/// Calls `check` with every similarity, magnitude, mask, and with and without dropout.
+/// Calls `check` with every similarity, every magnitude that it can have, every mask, and with and without
+/// dropout.
 pub(crate) fn for_all_settings(
     queries: usize,
     keys: usize,
     mut check: impl FnMut(&Plain<f64>, &Example<f64>, &str),
 ) {
     let (example, sets) = (Example::new(queries, keys), PointSets::new());
-    for kernel in SIMILARITIES {
-        for magnitude in magnitudes() {
+    for kernel in SIMILARITIES.into_iter().chain(FEATURES) {
+        let magnitudes = match FEATURES.contains(&kernel) {
+            true => vec![Magnitude::None],
+            false => magnitudes(),
+        };
+        for magnitude in magnitudes {
             for (name, mask) in masks(queries, keys) {
                 for dropout in [None, dropout(0.3, "weights")] {
                     let settings = with(sets.similarity(kernel), magnitude, &mask, dropout);
