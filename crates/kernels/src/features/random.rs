@@ -40,7 +40,7 @@ pub enum RandomFeatureMap {
     Trigonometric,
     /// Angles above zero.
     Relu {
-        /// What is added to each, above 0.
+        /// What is added to each, above 0; at least the type's smallest normal number.
         epsilon: f64,
     },
 }
@@ -113,7 +113,8 @@ impl RandomFeatureMap {
         matmul(T::one(), x, w, T::zero(), MatMut::new(angles, rows, count));
         match *self {
             Self::Relu { epsilon } => {
-                let epsilon = T::of(epsilon);
+                // An epsilon below the type's range would make features zero, which have no logarithm.
+                let epsilon = T::of(epsilon).max(T::min_positive_value());
                 let above = |u: T| if u < T::zero() { T::zero() } else { u };
                 angles.iter_mut().for_each(|u| *u = above(*u) + epsilon);
                 ln_in_place(angles);

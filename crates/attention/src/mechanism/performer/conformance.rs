@@ -69,6 +69,18 @@ impl Conformance for Performer {
         ]
     }
 
+    fn extreme(&self, rng: &mut dyn RngCore) -> Self {
+        let epsilon = power_of_ten(rng, -60.0..2.0);
+        let features = match self.features {
+            RandomFeatureMap::Relu { .. } => RandomFeatureMap::Relu { epsilon },
+            other => other,
+        };
+        Self {
+            features,
+            ..self.clone()
+        }
+    }
+
     fn reference(&self, inputs: &Streams<f64>, _: &[f64], pass: &Pass) -> Result<Reference, Error> {
         let w = self.frequencies(inputs.size())?;
         Reference::by_weight(inputs, pass, |pair| {

@@ -3,8 +3,8 @@ use crate::conformance::plain::dropout;
 use crate::conformance::plain::{Plain, Similarity};
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{
-    Cotangents, Error, Form, Magnitude, Mask, Pass, Points, Rows, Size, Variant, attend,
-    attend_vjp, registry,
+    Cotangents, Error, Form, Magnitude, Mask, Pass, Points, RandomFeatureMap, Rows, Size, Trained,
+    Variant, attend, attend_vjp, registry,
 };
 use bochner_numerics::{ArgumentError, Real, Seed, Stream, standard_normal};
 use ndarray::{Array1, Array2, Array4, Axis};
@@ -255,7 +255,18 @@ fn plain_fault<T: Real>(seed: Seed) -> Option<String> {
     let floor = draws.one_of(&[0.0, 1e-30, 1e-6, 1e-5, 1.0]);
     let squared = |points| Similarity::Squared { points, floor };
     let period = draws.power(-30.0..30.0);
+    let epsilon = draws.power(-60.0..2.0);
+    let trained = draws.one_of(&[Trained::No, Trained::Yes]);
+    let features = |map| Similarity::Features {
+        w: w1,
+        map,
+        trained,
+    };
     let similarity = draws.one_of(&[
+        features(RandomFeatureMap::Positive),
+        features(RandomFeatureMap::Hyperbolic),
+        features(RandomFeatureMap::Trigonometric),
+        features(RandomFeatureMap::Relu { epsilon }),
         Similarity::Softmax,
         Similarity::Rbf,
         Similarity::Expsin { period },
@@ -264,13 +275,17 @@ fn plain_fault<T: Real>(seed: Seed) -> Option<String> {
         squared(Points::Nonstationary { w1, w2 }),
     ]);
     let p = draws.power(-2.0..1.3);
+    let magnitude = draws.one_of(&[
+        Magnitude::None,
+        Magnitude::Norm { p },
+        Magnitude::Released { p },
+    ]);
     let settings = Plain {
         similarity,
-        magnitude: draws.one_of(&[
-            Magnitude::None,
-            Magnitude::Norm { p },
-            Magnitude::Released { p },
-        ]),
+        magnitude: match similarity {
+            Similarity::Features { .. } => Magnitude::None,
+            _ => magnitude,
+        },
         mask: &mask,
         dropout: draws.one_of(&[None, dropout(0.5, "extreme weights")]),
         form: draws.one_of(&[Form::Automatic, Form::LinearTime]),
@@ -283,6 +298,7 @@ fn plain_fault<T: Real>(seed: Seed) -> Option<String> {
         attended => attended.unwrap(),
     };
     let g = attend_vjp(&attended, cotangent.view()).unwrap();
+    let is_signed = matches!(similarity, Similarity::Features { map, .. } if !map.is_positive());
     let of_points = g
         .points
         .iter()
@@ -295,7 +311,7 @@ fn plain_fault<T: Real>(seed: Seed) -> Option<String> {
         ("points", has_nan(of_points)),
         (
             "output beyond the values",
-            settings.dropout.is_none() && !is_mean(&attended.output, &v),
+            settings.dropout.is_none() && !is_signed && !is_mean(&attended.output, &v),
         ),
     ];
     faults_of::<T>(&nan).map(|faults| format!("{faults}: {settings:?}"))
