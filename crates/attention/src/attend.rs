@@ -62,14 +62,19 @@ pub struct AttentionGradients<T> {
 ///
 /// # Numerics
 /// Blocked: no `[Tq, Tk]` array is stored; O(Tq Tk (R + dv)) time, O(T (R + dv)) memory, or for long
-/// sequences under a squared kernel O(T R² dv) time, see [`Form`](crate::Form).
+/// sequences under a squared kernel O(T R² dv) time and by random features O(T m dv), see [`Form`](crate::Form).
 /// Magnitudes are compared by their logarithms, so weights are right even where a magnitude
 /// overflows. A row without a kept key has a zero output; if all kept similarities of a row are
-/// exactly zero, its weights are those of the magnitudes alone. Finite arguments have finite outputs.
+/// exactly zero in the type, its weights are those of the magnitudes alone. Finite arguments have finite outputs.
+/// Where sums over the values of a head could overflow, all its values are divided by a power of two, chosen by the
+/// largest: values that are smaller than the largest by more than the type's range then lose digits, even in causal
+/// rows before it.
 /// A query or key that is not a number makes the rows that meet it NaN, a value its column of them, a
 /// spectral point its head; an infinite distance is a whole number of periods. Other infinite arguments
 /// give infinity or NaN, and which may depend on the form. The result is the same to the bit for any number
-/// of threads; it differs by rounding between [instruction sets](bochner_numerics::instructions), of which
+/// of threads, and so are the outputs and the gradients of the queries, keys and values of one example whatever else
+/// is in the batch and however far it is padded, dropout aside (where there are not as many queries as keys,
+/// [`Mask::with_query_lengths`] says which queries are padding). The result differs by rounding between [instruction sets](bochner_numerics::instructions), of which
 /// `BOCHNER_INSTRUCTIONS` chooses one.
 ///
 /// # Reference
@@ -113,11 +118,11 @@ pub(crate) fn attend_saving<T: Real>(
 ) -> Result<(Array4<T>, Saved<T>), Error> {
     let workspace = Workspace::new();
     let call = Arguments::new(q, k, v, settings, &workspace)?;
-    let form = call.form()?;
+    call.form()?;
     let (rows, width) = (call.queries, call.value_width);
     let (mut state, length) = (None, call.shape(rows, width).iter().product());
     let [output] = written_by([length], |[output]| {
-        state = Some(settings.kernel().attend(&call, form, output));
+        state = Some(settings.kernel().attend(&call, output));
     });
     let output = call.array(rows, width, output);
     let saved = Saved {
@@ -130,7 +135,7 @@ pub(crate) fn attend_saving<T: Real>(
 
 /// [`attend`] into an array that is there already, in memory that is there already: no array is
 /// allocated once a call of the same shapes and settings has gone before with the same
-/// [`Workspace`], which says what threads add to that.
+/// [`Workspace`], which says for which settings this does not hold, and what threads add to it.
 ///
 /// The output is that of [`attend`] to the bit. Arrays that are not in row-major order are copied into
 /// the workspace.
@@ -165,10 +170,10 @@ pub fn attend_into<T: Real>(
     let call = Arguments::new(q, k, v, settings, workspace)?;
     let shape = call.shape(call.queries, call.value_width);
     argument::shape("output", &shape, output.shape())?;
-    let form = call.form()?;
+    call.form()?;
     write_row_major(output, &workspace.numbers, |output| {
         overwritten_by(output, |output| {
-            settings.kernel().attend_once(&call, form, output);
+            settings.kernel().attend_once(&call, output);
         });
     });
     Ok(())

@@ -22,7 +22,8 @@ use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 /// | [`Form::Quadratic`](crate::Form::Quadratic), [`Form::Automatic`](crate::Form::Automatic), [`Form::Blocked`](crate::Form::Blocked) | keys or their features, values, exponents: O(T (R + dv)) | O(T (R + dv)) |
 /// | [`Form::LinearTime`](crate::Form::LinearTime) | sums of a constant size: O(R² dv) | O(R² dv) |
 ///
-/// The linear-time form exists for squared kernels; T is the number of positions so far.
+/// The linear-time form exists for squared kernels and, with sums of O(m dv), for random features; T is the number of
+/// positions so far.
 ///
 /// # Numerics
 /// The quadratic form adds up the same terms as [`attend`](crate::attend) in the same order, except
@@ -37,7 +38,7 @@ use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 /// [`truncate`](Decoder::truncate) before it; a value likewise in its column.
 ///
 /// Memory for keys and values grows by doubling, what a step needs beside it in steps of a quarter;
-/// otherwise a [`step_into`](Decoder::step_into) allocates nothing once a step with as many positions
+/// otherwise, but for random features, a [`step_into`](Decoder::step_into) allocates nothing once a step with as many positions
 /// has gone before, and in the linear-time form nothing after the first two. ([`Workspace`] says what
 /// threads add to that.)
 ///
@@ -68,15 +69,13 @@ pub struct Decoder<T> {
     /// The mask says causality, and how many of a step's positions belong to each sequence.
     settings: Settings<T>,
     size: DecoderSize,
-    memories: Vec<HeadMemory<T>>,
+    /// What each head remembers.
+    memories: Vec<Box<dyn Memory<T>>>,
     lengths: Vec<usize>,
     /// No key of any sequence: a call that remembers nothing.
     nothing: Mask,
     workspace: Workspace<T>,
 }
-
-/// What one head remembers.
-struct HeadMemory<T>(Box<dyn Memory<T>>);
 
 impl<T: Real> Clone for Decoder<T> {
     fn clone(&self) -> Self {
@@ -88,12 +87,6 @@ impl<T: Real> Clone for Decoder<T> {
             nothing: self.nothing.clone(),
             workspace: self.workspace.clone(),
         }
-    }
-}
-
-impl<T: Real> Clone for HeadMemory<T> {
-    fn clone(&self) -> Self {
-        Self(self.0.copy())
     }
 }
 
@@ -323,15 +316,11 @@ impl<T: Real> Decoder<T> {
         let positions = k.len_of(Axis(2));
         self.count(positions, counts)?;
         // Nobody attends, but the number of query heads has to be known: there may be fewer of keys.
-        let DecoderSize {
-            batch,
-            heads,
-            width,
-            ..
-        } = self.size;
+        let size = self.size;
+        let shape = [size.batch, size.heads, positions.min(1), size.width];
         let zero = T::zero();
         let query = ndarray::aview0(&zero);
-        let query = query.broadcast([batch, heads, positions.min(1), width]);
+        let query = query.broadcast(shape);
         self.remember(query.expect("a single number"), k, v, None)
     }
 
@@ -344,7 +333,7 @@ impl<T: Real> Decoder<T> {
     ///
     /// In the linear-time form it does not depend on the number of positions, once there is one.
     pub fn held(&self) -> usize {
-        self.memories.iter().map(|memory| memory.0.size()).sum()
+        self.memories.iter().map(|memory| memory.size()).sum()
     }
 
     /// Forgets all positions.
@@ -354,9 +343,9 @@ impl<T: Real> Decoder<T> {
     }
 
     /// What a head remembers of no positions.
-    fn empty(&self) -> HeadMemory<T> {
+    fn empty(&self) -> Box<dyn Memory<T>> {
         let (width, form) = (self.size.width, self.settings.form);
-        HeadMemory(self.settings.kernel().memory(width, form))
+        self.settings.kernel().memory(width, form)
     }
 
     /// Forgets all positions but the first `length` of each sequence.
@@ -373,7 +362,7 @@ impl<T: Real> Decoder<T> {
             return Ok(());
         }
         for memory in &mut self.memories {
-            if !memory.0.truncate(length) {
+            if !memory.truncate(length) {
                 return Err(Error::Unsupported {
                     what: "forgetting some positions in the linear-time form",
                     instead: "a clone of the decoder from before them, or Form::Quadratic",
@@ -461,7 +450,7 @@ impl<T: Real> Decoder<T> {
         let memories = self.memories.as_mut_slice();
         match output {
             None => parallel::for_each_chunk(memories, 1, |h, memory| {
-                kernel.decode(&call, h, &mut *memory[0].0, None);
+                kernel.decode(&call, h, &mut *memory[0], None);
             }),
             Some(output) => write_row_major(output, &self.workspace.numbers, |output| {
                 let size = queries * self.size.value_width;
@@ -470,14 +459,14 @@ impl<T: Real> Decoder<T> {
                     self.size.batch * self.size.heads,
                     |heads, h, next| split(heads, next - h, size),
                     |h, (memory, output)| {
-                        kernel.decode(&call, h, &mut *memory[0].0, Some(output));
+                        kernel.decode(&call, h, &mut *memory[0], Some(output));
                     },
                 );
             }),
         }
         let firsts = self.memories.iter().step_by(self.size.heads);
         for (length, memory) in self.lengths.iter_mut().zip(firsts) {
-            *length = memory.0.length();
+            *length = memory.length();
         }
         Ok(())
     }
@@ -496,7 +485,7 @@ impl<T: Real> Decoder<T> {
 }
 
 /// What some heads remember, and where their outputs go.
-type Heads<'a, T> = (&'a mut [HeadMemory<T>], &'a mut [T]);
+type Heads<'a, T> = (&'a mut [Box<dyn Memory<T>>], &'a mut [T]);
 
 fn split<'a, T>(
     (memories, output): Heads<'a, T>,

@@ -350,6 +350,11 @@ impl Mask {
         self.key_lengths.as_ref().map_or(keys, |lengths| lengths[b])
     }
 
+    /// How many queries are said not to be padding.
+    pub(crate) fn query_limit(&self, b: usize) -> Option<usize> {
+        self.query_lengths.as_ref().map(|lengths| lengths[b])
+    }
+
     /// A row of the matrix of an example and a head, if there is one.
     pub(crate) fn matrix_row(&self, b: usize, m: usize, i: usize) -> Option<&[bool]> {
         let (rows, [examples, heads]) = (self.matrix.as_ref()?, self.matrices);

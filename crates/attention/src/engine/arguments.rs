@@ -1,6 +1,6 @@
 //! The arguments of one call, checked, in row-major order, and cut into heads.
 
-use super::{Exponents, Level, PairDropout, RowMajor, Rows};
+use super::{Exponents, Level, PairDropout, RowMajor, Rows, blocks};
 use crate::bias::HeadBias;
 use crate::normaliser::Normaliser;
 use crate::score::{PairKernel, Score};
@@ -8,6 +8,7 @@ use crate::{Blocks, Error, Form, Magnitude, Mask, Settings, Workspace};
 use bochner_numerics::scaling::{largest, log2_range, multiplied};
 use bochner_numerics::{Buffer, Buffers, Mat, Real, argument, parallel};
 use ndarray::{Array4, ArrayView4, Axis};
+use std::ops::Range;
 
 /// Queries, keys and values with their settings.
 pub(crate) struct Arguments<'a, T> {
@@ -76,9 +77,12 @@ impl<'a, T: Real> Arguments<'a, T> {
         })
     }
 
-    /// The form that is taken.
+    /// The form that the settings ask for, if there is such a form; see [`HeadAt::form`].
     pub(crate) fn form(&self) -> Result<Form, Error> {
-        (self.settings).form_for(self.queries, self.keys, self.value_width)
+        match self.settings.form {
+            Form::Automatic => Ok(Form::Automatic),
+            _ => (self.settings).form_for(self.queries, self.keys, self.value_width),
+        }
     }
 
     pub(crate) fn shape(&self, rows: usize, width: usize) -> [usize; 4] {
@@ -121,8 +125,8 @@ impl<'a, T: Real> Arguments<'a, T> {
         HeadAt { arguments: self, h }
     }
 
-    /// Queries of one task: whole heads if there are many, halves and quarters of a few long ones. At
-    /// most sixteen accumulators of the backward pass exist beyond one a head, whatever the machine.
+    /// Queries of one task of the forward pass: whole heads if there are many, halves and quarters of a few long
+    /// ones. No output depends on it.
     pub(crate) fn chunk(&self) -> usize {
         let parts = 16usize.div_ceil(self.all_heads());
         self.queries
@@ -171,11 +175,44 @@ impl<'a, T: Real> HeadAt<'a, T> {
         slab(self.arguments.v.view(), self.of_keys()).row_range(0..self.kept())
     }
 
+    /// The form of the head: by its own lengths, so that it does not depend on how far they are padded.
+    pub(super) fn form(&self) -> Form {
+        let Arguments {
+            settings,
+            value_width,
+            ..
+        } = *self.arguments;
+        let form = settings.form_for(self.rows().counting(), self.kept(), value_width);
+        form.expect("checked with the settings")
+    }
+
     /// The number of keys that are not padding.
     pub(crate) fn kept(&self) -> usize {
         self.arguments
             .mask
             .key_limit(self.example(), self.arguments.keys)
+    }
+
+    /// The queries of each task of the backward pass, whose gradients of keys and values are summed up: a sixteenth
+    /// of a head if an example has one, whole heads if it has sixteen.
+    ///
+    /// These sums must depend neither on the other examples nor on padding: the heads of one example count, and
+    /// padding is cut by itself. About sixteen accumulators of an example exist, whatever the machine.
+    pub(super) fn chunks(&self) -> Vec<Range<usize>> {
+        let Arguments {
+            queries,
+            heads,
+            blocks: Blocks { queries: block, .. },
+            ..
+        } = *self.arguments;
+        let own = self.rows().counting();
+        let size = |queries: usize| {
+            let tasks = 16usize.div_ceil(heads);
+            queries.div_ceil(tasks).next_multiple_of(block).max(block)
+        };
+        let middle = own.next_multiple_of(block).min(queries);
+        let padding = blocks(middle..queries, size(queries));
+        blocks(0..middle, size(own)).chain(padding).collect()
     }
 
     /// What the mask says of the rows.

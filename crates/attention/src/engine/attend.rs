@@ -136,48 +136,81 @@ impl<T: Real, S: Score<T>> Prepared<T, S> {
 pub(super) fn attend<T: Real, K: PairKernel<T>>(
     kernel: &K,
     call: &Arguments<T>,
-    form: Form,
     keep: bool,
     output: Unwritten<T>,
 ) -> Kept<T, K::Score> {
     let rows = call.all_heads() * call.queries;
     let none = RowStatistics::new(Level::NONE);
     let mut statistics = call.workspace.pool().filled(rows, none);
-    let out = OutputRows {
-        output,
-        statistics: &mut statistics,
-    };
-    let (heads, starts) = match form {
-        Form::LinearTime => {
-            let OutputRows { output, statistics } = out;
+    let in_linear_time = |h: usize| call.at(h).form() == Form::LinearTime;
+    let (heads, starts) = match (0..call.all_heads()).any(in_linear_time) {
+        true => {
             let output = output.zeros();
             let mut heads = without_operands(kernel, call);
             let mut starts = overwritten_by(output, |output| {
+                let statistics = &mut statistics;
                 let out = OutputRows { output, statistics };
-                linear_time::attend(kernel, call, &heads, out)
+                linear_time::attend(kernel, call, &heads, in_linear_time, out)
             });
             if call.settings.form == Form::Automatic {
-                let rows = output.chunks_exact_mut(call.queries * call.value_width);
-                let rows = rows.zip(statistics.chunks_exact_mut(call.queries));
-                let heads = heads.iter_mut().zip(starts.iter_mut());
-                for (h, ((output, statistics), (head, starts))) in rows.zip(heads).enumerate() {
-                    if head.least_share(statistics, call.at(h).rows()) < LEAST_SHARE {
-                        starts.clear();
-                        *head = overwritten_by(output, |output| {
-                            attend_head(kernel, call, h, OutputRows { output, statistics })
-                        });
-                    }
-                }
+                let rows = (output, &mut statistics[..]);
+                others_pair_by_pair(kernel, call, keep, rows, (&mut heads, &mut starts));
             }
             (heads, Some(starts))
         }
-        _ => (pair_by_pair(kernel, call, keep, out), None),
+        false => {
+            let statistics = &mut statistics;
+            let out = OutputRows { output, statistics };
+            (pair_by_pair(kernel, call, keep, out), None)
+        }
     };
     Kept {
         heads,
         statistics,
         starts,
     }
+}
+
+/// Attention, pair by pair, of the heads that have no sums to start from, or for which these are not accurate
+/// enough.
+fn others_pair_by_pair<T: Real, K: PairKernel<T>>(
+    kernel: &K,
+    call: &Arguments<T>,
+    keep: bool,
+    rows: (&mut [T], &mut [RowStatistics<T>]),
+    (heads, starts): (&mut [Prepared<T, K::Score>], &mut Starts<T>),
+) {
+    let (queries, size) = (call.queries, call.queries * call.value_width);
+    let (output, statistics) = rows;
+    parallel::for_each_piece(
+        (output, statistics, heads, &mut starts[..]),
+        call.all_heads(),
+        |(output, statistics, heads, starts), h, next| {
+            let n = next - h;
+            let (output, more_output) = output.split_at_mut(n * size);
+            let (statistics, more_statistics) = statistics.split_at_mut(n * queries);
+            let (heads, more_heads) = heads.split_at_mut(n);
+            let (starts, more_starts) = starts.split_at_mut(n);
+            let more = (more_output, more_statistics, more_heads, more_starts);
+            ((output, statistics, heads, starts), more)
+        },
+        |h, (output, statistics, heads, starts)| {
+            let (head, starts) = (&mut heads[0], &mut starts[0]);
+            let share = match starts.is_empty() {
+                true => 0.0,
+                false => head.least_share(statistics, call.at(h).rows()),
+            };
+            if share < LEAST_SHARE {
+                starts.clear();
+                let prepared = overwritten_by(output, |output| {
+                    attend_head(kernel, call, h, OutputRows { output, statistics })
+                });
+                if keep {
+                    *head = prepared;
+                }
+            }
+        },
+    );
 }
 
 /// All heads but for their operands.

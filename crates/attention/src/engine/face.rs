@@ -29,10 +29,10 @@ pub(crate) trait Attend<T: Real>: Debug + Send + Sync {
     }
 
     /// Writes the attended values; keeps nothing for a backward pass.
-    fn attend_once(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>);
+    fn attend_once(&self, call: &Arguments<T>, output: Unwritten<T>);
 
     /// Writes the attended values.
-    fn attend(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>) -> State;
+    fn attend(&self, call: &Arguments<T>, output: Unwritten<T>) -> State;
 
     /// The normalised weights, before dropout.
     fn weights(&self, call: &Arguments<T>) -> Array4<T>;
@@ -75,6 +75,12 @@ pub(crate) trait Memory<T>: Any + Send + Sync {
     fn copy(&self) -> Box<dyn Memory<T>>;
 }
 
+impl<T: 'static> Clone for Box<dyn Memory<T>> {
+    fn clone(&self) -> Self {
+        (**self).copy()
+    }
+}
+
 /// A kernel that the engine weighs pair by pair, a block of pairs at a time.
 #[derive(Debug)]
 pub(crate) struct Tiled<K>(pub(crate) K);
@@ -92,12 +98,12 @@ impl<T: Real, K: PairKernel<T>> Attend<T> for Tiled<K> {
         PairKernel::linear_form(&self.0)
     }
 
-    fn attend_once(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>) {
-        drop(attend::attend(&self.0, call, form, false, output));
+    fn attend_once(&self, call: &Arguments<T>, output: Unwritten<T>) {
+        drop(attend::attend(&self.0, call, false, output));
     }
 
-    fn attend(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>) -> State {
-        Box::new(attend::attend(&self.0, call, form, true, output))
+    fn attend(&self, call: &Arguments<T>, output: Unwritten<T>) -> State {
+        Box::new(attend::attend(&self.0, call, true, output))
     }
 
     fn weights(&self, call: &Arguments<T>) -> Array4<T> {

@@ -170,6 +170,16 @@ impl<'a> Rows<'a> {
         self.mask.matrix_row(self.example, self.head, i)
     }
 
+    /// The number of queries that are not padding, as far as it is known: as many queries as keys are one sequence.
+    /// The numbers of a sequence must not depend on how far it is padded.
+    pub(crate) fn counting(&self) -> usize {
+        match self.mask.query_limit(self.example) {
+            Some(limit) => limit,
+            None if self.queries == self.keys => self.mask.key_limit(self.example, self.keys),
+            None => self.queries,
+        }
+    }
+
     /// Whether every row keeps all keys before its limit, and limits never decrease.
     pub(crate) fn keep_prefixes(&self) -> bool {
         !self.mask.has_starts() && self.matrix(0).is_none()

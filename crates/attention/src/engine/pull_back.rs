@@ -3,7 +3,7 @@
 use super::attend::{Kept, Prepared};
 use super::backward::{Cotangent, HeadGradients};
 use super::units::{Units, divided, fill_multiplied, or};
-use super::{Arguments, HeadAt, RowMajor, blocks, linear_time, log2_largest, slab};
+use super::{Arguments, HeadAt, RowMajor, linear_time, log2_largest, slab};
 use crate::attend::AttentionGradients;
 use crate::score::{AlongPoints, Given, Gradient, PairKernel, PointsGradients, Side};
 use bochner_numerics::elementary::SquaredNorms;
@@ -160,8 +160,7 @@ impl<T: Real, K: PairKernel<T>> HeadBack<'_, T, K> {
     }
 
     fn pair_by_pair(&self, values: Mat<T>, given: &Cotangent<T>) -> HeadGradients<T> {
-        let arguments = self.at.arguments;
-        let chunks: Vec<_> = blocks(0..arguments.queries, arguments.chunk()).collect();
+        let chunks = self.at.chunks();
         let head = self.prepared.head(self.kernel, &self.at, values);
         let packed = head.pack_for_backward();
         let head = head.with(&packed);

@@ -23,7 +23,7 @@ impl<T: Real, S: Score<T>> LinearTime<'_, T, S> {
     pub(crate) fn backward(&self, starts: &[Sums<T>], given: &Cotangent<T>) -> HeadGradients<T> {
         let mut gradients = HeadGradients::zeros(&self.head, 0..self.head.rows.queries);
         let part = |p| self.plan.query_parts().nth(p).expect("one of them");
-        let count = self.plan.query_parts().len();
+        let count = self.plan.query_parts().count();
         let mut sums: Vec<Option<Sums<T>>> = (0..count).map(|_| None).collect();
         parallel::for_each_piece(
             (gradients.rows(), &mut sums[..]),
@@ -42,7 +42,7 @@ impl<T: Real, S: Score<T>> LinearTime<'_, T, S> {
         let part = |p| self.plan.key_parts().nth(p).expect("one of them");
         parallel::for_each_piece(
             gradients.rows(),
-            self.plan.key_parts().len(),
+            self.plan.key_parts().count(),
             |rows, _, next| split_before(rows, part(next)),
             |p, mut rows| self.pull_keys(part(p), start(&ends, p), given, &mut rows),
         );

@@ -43,8 +43,8 @@ impl<T: Real, S: Score<T>> LinearTime<'_, T, S> {
     /// What the parts start from.
     pub(crate) fn starts(&self) -> Buffer<Sums<T>> {
         // Nobody reads the sums of a causal sequence's last part.
-        let parts = self.plan.key_parts();
-        let count = parts.len() - usize::from(self.plan.causal).min(parts.len());
+        let parts = self.plan.key_parts().count();
+        let count = parts - usize::from(self.plan.causal).min(parts);
         let mut sums = self.head.workspace.pool().empty(count + 1);
         let sum = |p| self.sum_part(self.plan.key_parts().nth(p).expect("one of them"));
         parallel::map_into(count, sum, &mut sums);
@@ -61,7 +61,7 @@ impl<T: Real, S: Score<T>> LinearTime<'_, T, S> {
         blind.statistics.fill(RowStatistics::new(Level::NONE));
         parallel::for_each_piece(
             rows,
-            self.plan.query_parts().len(),
+            self.plan.query_parts().count(),
             |rows, p, next| rows.split_at(first(next) - first(p)),
             |p, rows| self.read_part(part(p), start(starts, p), rows),
         );

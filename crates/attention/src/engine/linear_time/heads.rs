@@ -10,7 +10,7 @@ use crate::engine::units::{divided, or};
 use crate::engine::{Arguments, Finite, Head, HeadAt, Level, OutputRows, Packed, RowStatistics};
 use crate::score::{PairKernel, Side};
 use bochner_numerics::memory::overwritten_by;
-use bochner_numerics::{Mat, Real, parallel};
+use bochner_numerics::{Buffer, Mat, Real, parallel};
 
 /// The operands that a step reads.
 #[derive(Clone, Copy)]
@@ -19,11 +19,13 @@ pub(super) struct Reads {
     pub(super) keys: bool,
 }
 
-/// Attention of every head; what its parts start from.
+/// Attention of the heads that are meant; what the parts of each start from, and nothing for the others, whose
+/// rows become zero.
 pub(in crate::engine) fn attend<T: Real, K: PairKernel<T>>(
     kernel: &K,
     call: &Arguments<T>,
     prepared: &[Prepared<T, K::Score>],
+    is_meant: impl Fn(usize) -> bool + Sync,
     out: OutputRows<T>,
 ) -> Starts<T> {
     let heads = prepared.len();
@@ -39,6 +41,9 @@ pub(in crate::engine) fn attend<T: Real, K: PairKernel<T>>(
         keys: true,
     };
     let start = |h: usize| {
+        if !is_meant(h) {
+            return Buffer::default();
+        }
         let at = call.at(h);
         let values = divided(at.values(), prepared[h].unit, at.numbers());
         let head = prepared[h].head(kernel, &at, or(&values, at.values()));
@@ -55,6 +60,10 @@ pub(in crate::engine) fn attend<T: Real, K: PairKernel<T>>(
         heads,
         |rows, h, next| rows.split_at((next - h) * call.queries),
         |h, rows| {
+            if starts[h].is_empty() {
+                rows.output.zeros();
+                return;
+            }
             let at = call.at(h);
             let values = divided(at.values(), prepared[h].unit, at.numbers());
             let head = prepared[h].head(kernel, &at, or(&values, at.values()));
@@ -102,7 +111,7 @@ pub(in crate::engine) fn decode<T: Real, K: PairKernel<T>>(
     output: Option<&mut [T]>,
 ) {
     let added = at.kept();
-    let prepared = Prepared::new(kernel, at, kernel.score_after(at, &[]));
+    let prepared = Prepared::new(kernel, at, kernel.score(at));
     let (left, right) = prepared.operands(kernel, at);
     let queries = if output.is_some() { queries(at) } else { 0 };
     let mask = at.rows().mask.without_lengths();

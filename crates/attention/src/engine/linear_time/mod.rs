@@ -11,8 +11,8 @@
 //! causal sums block by block from those kept at the start of each task: kept at every block they
 //! would take O(T R² dv / 128) memory, more than the sequence itself.
 //!
-//! Tasks are cut by the shapes alone and joined in order, so the bits do not depend on the number
-//! of threads.
+//! Tasks are cut by the lengths of a sequence alone, padding aside, and joined in order, so the bits depend
+//! neither on the number of threads nor on what else is in the batch.
 
 mod backward;
 mod columns;
@@ -33,7 +33,7 @@ use sums::Augmented;
 
 pub(super) use forward::Starts;
 pub(super) use heads::{attend, decode, pull_back};
-pub(super) use plan::{BLOCK, aligned, part_size};
+pub(super) use plan::{BLOCK, Cut, aligned};
 pub(crate) use squares::{FiniteRank, NoRank, Squares};
 pub(crate) use state::linear_time_state;
 pub(super) use sums::Sums;

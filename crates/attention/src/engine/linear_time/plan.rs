@@ -27,10 +27,42 @@ pub(crate) struct Span {
     pub(super) after: Level,
 }
 
+/// Where spans are cut into parts: what is not padding by its own length, so that padding changes no sum, and
+/// the padding behind it by the shape.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct Cut {
+    /// The first spans, which are not all padding, and how many of them make a part.
+    counting: usize,
+    size: usize,
+    /// How many of the others make a part.
+    size_of_padding: usize,
+}
+
+impl Cut {
+    /// The cut of `all` spans, of which the first `counting` are not all padding, for one of `heads` heads; where
+    /// spans of queries and keys differ, they are cut alike, by the larger number of both.
+    pub(in crate::engine) fn new(counting: usize, all: usize, heads: usize) -> Self {
+        Self {
+            counting,
+            size: part_size(counting, heads),
+            size_of_padding: part_size(all, heads),
+        }
+    }
+
+    /// The parts of some spans, in order.
+    pub(in crate::engine) fn parts<'s, S>(
+        &self,
+        spans: &'s [S],
+    ) -> impl Iterator<Item = &'s [S]> + use<'s, S> {
+        let (own, padding) = spans.split_at(self.counting.min(spans.len()));
+        (own.chunks(self.size)).chain(padding.chunks(self.size_of_padding))
+    }
+}
+
 /// Consecutive spans: the work of one task.
 pub(super) type Part = [Span];
 
-/// The work of one head, cut by its shape alone.
+/// The work of one head, cut by its lengths alone.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// Whether a part reads the keys of those before it, or of all.
@@ -39,8 +71,7 @@ pub(crate) struct Plan {
     pub(super) rows: Buffer<Level>,
     queries: Buffer<Span>,
     keys: Buffer<Span>,
-    /// Spans of a part.
-    size: usize,
+    cut: Cut,
     pub(super) order: Order,
 }
 
@@ -71,13 +102,18 @@ impl Plan {
             for_queries.extend(blocks(0..rows.queries, BLOCK).map(|block| span(block, 0..0)));
             for_keys.extend(blocks(0..keys, BLOCK).map(|block| span(0..0, block)));
         }
+        let blocks_of_keys = keys.div_ceil(BLOCK);
+        let counting = match causal {
+            true => blocks_of_keys,
+            false => blocks_of_keys.max(rows.counting().div_ceil(BLOCK)),
+        };
         let mut references = workspace.pool().empty(rows.queries);
         let limits = (0..rows.queries).map(|i| rows.limit(i));
         references.extend(exponents.running_references(limits));
         Self {
             causal,
             rows: references,
-            size: part_size(for_queries.len().max(for_keys.len()), heads),
+            cut: Cut::new(counting, for_queries.len().max(for_keys.len()), heads),
             queries: for_queries,
             keys: for_keys,
             order: Order::for_values(value_width),
@@ -96,13 +132,13 @@ impl Plan {
     }
 
     /// Parts whose queries are computed, in order.
-    pub(super) fn query_parts(&self) -> impl ExactSizeIterator<Item = &Part> {
-        self.queries.chunks(self.size)
+    pub(super) fn query_parts(&self) -> impl Iterator<Item = &Part> {
+        self.cut.parts(&self.queries)
     }
 
     /// Parts whose keys are summed up, in order; the parts of the queries if causal.
-    pub(super) fn key_parts(&self) -> impl ExactSizeIterator<Item = &Part> {
-        self.keys.chunks(self.size)
+    pub(super) fn key_parts(&self) -> impl Iterator<Item = &Part> {
+        self.cut.parts(&self.keys)
     }
 }
 
@@ -137,6 +173,6 @@ pub(in crate::engine) fn aligned(
 }
 
 /// The spans of a part, for one of `heads` heads.
-pub(in crate::engine) fn part_size(spans: usize, heads: usize) -> usize {
+fn part_size(spans: usize, heads: usize) -> usize {
     spans.div_ceil(TASKS.div_ceil(heads)).max(FEWEST_BLOCKS)
 }

@@ -21,7 +21,8 @@ pub(crate) fn linear_time_state<T: Real>(
     let mut statistics = vec![RowStatistics::new(Level::NONE); rows];
     let starts = overwritten_by(&mut vec![T::zero(); rows * call.value_width], |output| {
         let statistics = &mut statistics;
-        attend(kernel, call, &prepared, OutputRows { output, statistics })
+        let out = OutputRows { output, statistics };
+        attend(kernel, call, &prepared, |_| true, out)
     });
     let width = PairKernel::<T>::operand_width(kernel, call.width);
     let (batch, heads, values) = (call.batch, call.heads, call.value_width);

@@ -155,12 +155,12 @@ impl<T: Real> RandomFeatures<T> {
     }
 
     /// Attention of one head; output rows hold zeros.
-    fn attend_head(&self, at: &HeadAt<T>, form: Form, output: &mut [T]) -> KeptHead<T> {
+    fn attend_head(&self, at: &HeadAt<T>, output: &mut [T]) -> KeptHead<T> {
         let unit = at.own_unit(self.features(at).count());
         let divided = divided(at.values(), unit, at.numbers());
         let values = or(&divided, at.values());
         let mut rows = vec![Row::blind(); at.arguments.queries];
-        let starts = match form {
+        let starts = match at.form() {
             Form::LinearTime => {
                 let head = self.head(at, values);
                 let starts = head.starts();
@@ -334,15 +334,15 @@ impl<T: Real> Attend<T> for RandomFeatures<T> {
         Some(LinearForm::Features { features })
     }
 
-    fn attend_once(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>) {
-        drop(self.attend(call, form, output));
+    fn attend_once(&self, call: &Arguments<T>, output: Unwritten<T>) {
+        drop(self.attend(call, output));
     }
 
-    fn attend(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>) -> State {
+    fn attend(&self, call: &Arguments<T>, output: Unwritten<T>) -> State {
         let output = output.zeros();
         let size = call.queries * call.value_width;
         let heads = parallel::map_chunks(output, size, |h, output| {
-            self.attend_head(&call.at(h), form, output)
+            self.attend_head(&call.at(h), output)
         });
         Box::new(Kept { heads })
     }

@@ -2,12 +2,12 @@
 //!
 //! Causal queries read the sums over the blocks before theirs, and meet the keys of their own block pair by pair.
 //! The backward pass runs the same steps with queries and keys exchanged, the last block first, relative to the
-//! references that each block of keys had. Blocks and parts depend on the shapes alone.
+//! references that each block of keys had. Blocks and parts depend on the lengths of the sequence alone.
 
 use super::block::{Features, Pulled, Shift};
 use super::pairs::{Factors, Given, Pairs, Row, Values};
 use super::sums::Sums;
-use crate::engine::linear_time::{BLOCK, aligned, part_size};
+use crate::engine::linear_time::{BLOCK, Cut, aligned};
 use crate::engine::{Rows, blocks, dot};
 use bochner_numerics::operations::record;
 use bochner_numerics::{Buffer, Mat, MatMut, Operations, Real, matmul_in, parallel};
@@ -33,11 +33,11 @@ struct Span {
     keys: Range<usize>,
 }
 
-/// The spans of a head, and how many make a part.
+/// The spans of a head, and where they are cut into parts.
 struct Course {
     queries: Vec<Span>,
     keys: Vec<Span>,
-    size: usize,
+    cut: Cut,
 }
 
 /// The gradients of one head: of queries, keys, values and, if they are wanted, frequencies.
@@ -64,32 +64,26 @@ struct Place<'a, T> {
 impl<'a, T: Real> Head<'a, T> {
     fn course(&self) -> Course {
         let kept = self.keys.shape().0;
-        let (queries, keys) = match self.rows.mask.is_causal() {
+        let mut counting = kept.div_ceil(BLOCK);
+        let span = |(queries, keys)| Span { queries, keys };
+        let (queries, keys): (Vec<_>, Vec<_>) = match self.rows.mask.is_causal() {
             true => {
-                let span = |(queries, keys)| Span { queries, keys };
                 let spans: Vec<_> = aligned(&self.rows, kept).map(span).collect();
                 (spans.clone(), spans)
             }
             false => {
+                counting = counting.max(self.rows.counting().div_ceil(BLOCK));
                 let queries = blocks(0..self.rows.queries, BLOCK);
                 let keys = blocks(0..kept, BLOCK);
+                let queries = queries.map(|queries| span((queries, 0..0)));
                 (
-                    queries
-                        .map(|queries| Span {
-                            queries,
-                            keys: 0..0,
-                        })
-                        .collect(),
-                    keys.map(|keys| Span {
-                        queries: 0..0,
-                        keys,
-                    })
-                    .collect(),
+                    queries.collect(),
+                    keys.map(|keys| span((0..0, keys))).collect(),
                 )
             }
         };
         Course {
-            size: part_size(queries.len().max(keys.len()), self.heads),
+            cut: Cut::new(counting, queries.len().max(keys.len()), self.heads),
             queries,
             keys,
         }
@@ -120,7 +114,7 @@ impl<'a, T: Real> Head<'a, T> {
     /// What the parts start from; if not causal, one for all.
     pub(super) fn starts(&self) -> Vec<Sums<T>> {
         let (course, causal) = (self.course(), self.rows.mask.is_causal());
-        let parts: Vec<_> = course.keys.chunks(course.size).collect();
+        let parts: Vec<_> = course.cut.parts(&course.keys).collect();
         // Nobody reads the sums of a causal sequence's last part.
         let read = parts.len() - usize::from(causal).min(parts.len());
         let parts = parallel::map(read, |p| {
@@ -149,7 +143,7 @@ impl<'a, T: Real> Head<'a, T> {
     /// Outputs of all queries, zeros so far, and what becomes known of their rows.
     pub(super) fn read_all(&self, starts: &[Sums<T>], out: &mut [T], rows: &mut [Row<T>]) {
         let (course, width) = (self.course(), self.width());
-        let parts: Vec<_> = course.queries.chunks(course.size).collect();
+        let parts: Vec<_> = course.cut.parts(&course.queries).collect();
         let first = |p: usize| {
             parts
                 .get(p)
@@ -249,10 +243,10 @@ impl<'a, T: Real> Head<'a, T> {
         wanted: bool,
     ) -> Gradients<T> {
         let (course, causal) = (self.course(), self.rows.mask.is_causal());
-        let (numbers, size) = (self.features.numbers, course.size);
+        let numbers = self.features.numbers;
         let zeros = |x: Mat<T>| numbers.filled(x.data().len(), T::zero());
         let (mut q, mut k, mut v) = (zeros(self.queries), zeros(self.keys), zeros(self.values));
-        let parts: Vec<_> = course.queries.chunks(size).collect();
+        let parts: Vec<_> = course.cut.parts(&course.queries).collect();
         let cuts = |parts: &[&[Span]], p: usize| match parts.get(p) {
             Some(part) => (part[0].queries.start, part[0].keys.start),
             None => (self.rows.queries, self.keys.shape().0),
@@ -293,7 +287,7 @@ impl<'a, T: Real> Head<'a, T> {
         }
         ends.reverse();
         references.reverse();
-        let parts: Vec<_> = course.keys.chunks(size).collect();
+        let parts: Vec<_> = course.cut.parts(&course.keys).collect();
         let mut along: Vec<Vec<T>> = parts.iter().map(|_| Vec::new()).collect();
         let place = Place {
             q: &mut [],

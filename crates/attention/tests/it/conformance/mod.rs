@@ -34,3 +34,4 @@ mod the_copula_mixes_the_heads;
 mod the_future_does_not_matter;
 mod threads_change_nothing;
 mod weights_are_distributions;
+mod what_else_is_in_the_batch_changes_nothing;
