@@ -6,7 +6,7 @@ use super::linear_time::{self, Sums};
 use super::units::{divided, or};
 use super::{Arguments, Head, HeadAt, Level, OutputRows, RowStatistics, Rows};
 use crate::engine::face::Memory;
-use crate::score::{PairKernel, Score};
+use crate::score::{Earlier, PairKernel, Score};
 use crate::{Form, Mask, Settings};
 use bochner_numerics::memory::overwritten_by;
 use bochner_numerics::{Mat, Real};
@@ -101,8 +101,15 @@ fn decode_pairs<T: Real, K: PairKernel<T>>(
     cache: &mut Cache<T, K::Score>,
     output: Option<&mut [T]>,
 ) {
-    let added = at.kept();
-    let score = kernel.score_after(at, cache.largest());
+    let (added, count) = (at.kept(), queries(at));
+    let (mask, blocks) = (at.rows().mask.without_lengths(), at.arguments.blocks);
+    let rows = last_rows(at, &mask, count, cache.length() + added);
+    let earlier = Earlier {
+        keys: cache.keys(),
+        largest: cache.largest(),
+        rows,
+    };
+    let score = kernel.score_after(at, &earlier);
     let prepared = Prepared::new(kernel, at, score);
     let (left, right) = prepared.operands(kernel, at);
     if added > 0 {
@@ -116,14 +123,11 @@ fn decode_pairs<T: Real, K: PairKernel<T>>(
         });
     }
     let Some(output) = output else { return };
-    let count = queries(at);
     let queries = at.queries().row_range(0..count);
     if kernel.overflows(queries, cache.largest()) {
         return attend_anew(kernel, at, queries, cache, output);
     }
     let (left, width) = (left.row_range(0..count), kernel.operand_width(at.width()));
-    let (mask, blocks) = (at.rows().mask.without_lengths(), at.arguments.blocks);
-    let rows = last_rows(at, &mask, count, cache.length());
     let bias = at.bias().map(|bias| bias.with_rows(rows));
     let unit = at.unit_of_values(cache.largest_value(), cache.length(), width);
     let mut head = cache.head(left, rows, bias, blocks, unit, at.workspace());

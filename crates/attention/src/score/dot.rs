@@ -1,6 +1,6 @@
 //! The exponential of the inner product: softmax attention.
 
-use super::{AlongPoints, Given, Gradient, PairKernel, Score, Side, divided_rows, exp2};
+use super::{AlongPoints, Earlier, Given, Gradient, PairKernel, Score, Side, divided_rows, exp2};
 use crate::Error;
 use crate::engine::{HeadAt, NoRank};
 use crate::normaliser::{Normaliser, OnlineSoftmax};
@@ -112,7 +112,7 @@ impl<T: Real, N: Normaliser<T>> PairKernel<T> for Dot<N> {
         Exponential::new(self.scale(at), powers(q, k, at.width(), false))
     }
 
-    fn score_after(&self, at: &HeadAt<T>, _: &[T]) -> Self::Score {
+    fn score_after(&self, at: &HeadAt<T>, _: &Earlier<T>) -> Self::Score {
         Exponential::new(self.scale(at), (0, 0))
     }
 

@@ -1,6 +1,6 @@
 //! The inner product, squared.
 
-use super::{AlongPoints, Given, Gradient, PairKernel, Side, Square};
+use super::{AlongPoints, Earlier, Given, Gradient, PairKernel, Side, Square};
 use crate::engine::HeadAt;
 use bochner_numerics::operations::record;
 use bochner_numerics::scaling::{largest as largest_of, log2_range};
@@ -19,12 +19,15 @@ impl<T: Real> PairKernel<T> for Linear {
     type Score = Square;
 
     fn score(&self, at: &HeadAt<T>) -> Square {
-        self.score_after(at, &[])
+        Square {
+            powers: powers(at, None),
+            ..Square::default()
+        }
     }
 
-    fn score_after(&self, at: &HeadAt<T>, earlier: &[T]) -> Square {
+    fn score_after(&self, at: &HeadAt<T>, earlier: &Earlier<T>) -> Square {
         Square {
-            powers: powers(at, earlier),
+            powers: powers(at, Some(earlier)),
             ..Square::default()
         }
     }
@@ -57,21 +60,24 @@ impl<T: Real> PairKernel<T> for Linear {
     }
 }
 
-/// The power of two of every query; all rows keep the keys before those of the call, of which
-/// `earlier` holds the largest number of each coordinate.
-fn powers<T: Real>(at: &HeadAt<T>, earlier: &[T]) -> Buffer<i32> {
+/// The power of two of every query, which may have keys before those of the call.
+fn powers<T: Real>(at: &HeadAt<T>, earlier: Option<&Earlier<T>>) -> Buffer<i32> {
     let (queries, width, doubles) = (at.queries(), at.width(), at.workspace().pool());
     record(Operations::multiply_adds(queries.data().len()));
     let mut largest = doubles.empty(width);
-    largest.extend(earlier.iter().map(|x| x.as_f64()));
+    let earlier_numbers = earlier.map_or(&[][..], |earlier| earlier.largest);
+    largest.extend(earlier_numbers.iter().map(|x| x.as_f64()));
     largest.resize(width, 0.0);
+    // In a window each row keeps earlier keys of its own; otherwise it keeps all.
+    let windowed = earlier.filter(|earlier| earlier.rows.mask.has_starts());
     let mut columns = Columns {
+        earlier: windowed.map(|earlier| earlier.keys),
         keys: at.keys(),
         largest,
         of_row: doubles.empty(width),
         seen: 0,
     };
-    let rows = at.rows();
+    let rows = windowed.map_or(at.rows(), |earlier| earlier.rows);
     // With room for products with keys that the row does not keep.
     let most = log2_range::<T>() - 28.0;
     let power = |i: usize| {
@@ -87,6 +93,8 @@ fn powers<T: Real>(at: &HeadAt<T>, earlier: &[T]) -> Buffer<i32> {
 
 /// The largest coordinates of the keys that a row keeps.
 struct Columns<'a, T> {
+    /// Keys before those of the call, if rows keep some of them and not all.
+    earlier: Option<Mat<'a, T>>,
     keys: Mat<'a, T>,
     /// The largest coordinates of the first keys, as many as have been seen: limits never decrease.
     largest: Buffer<f64>,
@@ -104,7 +112,7 @@ impl<T: Real> Columns<'_, T> {
             products.fold(f64::NEG_INFINITY, f64::max)
         };
         match kept {
-            None if keys.start == 0 => {
+            None if keys.start == 0 && self.earlier.is_none() => {
                 let new = self.seen..keys.end.max(self.seen);
                 self.seen = new.end;
                 new.for_each(|j| raise(&mut self.largest, self.keys.row(j)));
@@ -113,8 +121,15 @@ impl<T: Real> Columns<'_, T> {
             kept => {
                 self.of_row.clear();
                 self.of_row.resize(query.len(), 0.0);
-                keys.filter(|&j| kept.is_none_or(|kept| kept[j]))
-                    .for_each(|j| raise(&mut self.of_row, self.keys.row(j)));
+                for j in keys.filter(|&j| kept.is_none_or(|kept| kept[j])) {
+                    let before = self.earlier.filter(|earlier| j < earlier.shape().0);
+                    let first = self.earlier.map_or(0, |earlier| earlier.shape().0);
+                    let key = match before {
+                        Some(earlier) => earlier.row(j),
+                        None => self.keys.row(j - first),
+                    };
+                    raise(&mut self.of_row, key);
+                }
                 of(&self.of_row)
             }
         }

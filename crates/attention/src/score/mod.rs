@@ -14,7 +14,7 @@ pub use squared::{Points, PointsGradients};
 pub(crate) use squared::{Square, Squared, points_of_head};
 
 use crate::Error;
-use crate::engine::{FiniteRank, HeadAt, fill_multiplied};
+use crate::engine::{FiniteRank, HeadAt, Rows, fill_multiplied};
 use crate::normaliser::Normaliser;
 use bochner_numerics::instructions::Arithmetic;
 use bochner_numerics::{Buffer, Mat, Real};
@@ -46,9 +46,8 @@ pub(crate) trait PairKernel<T: Real>: Debug + Send + Sync + 'static {
     /// The score of one head.
     fn score(&self, at: &HeadAt<T>) -> Self::Score;
 
-    /// The score of positions that follow others, of whose keys `largest` holds the largest number of
-    /// each coordinate.
-    fn score_after(&self, at: &HeadAt<T>, _largest: &[T]) -> Self::Score {
+    /// The score of positions that follow others.
+    fn score_after(&self, at: &HeadAt<T>, _earlier: &Earlier<T>) -> Self::Score {
         self.score(at)
     }
 
@@ -110,6 +109,17 @@ pub(crate) trait PairKernel<T: Real>: Debug + Send + Sync + 'static {
     {
         None
     }
+}
+
+/// What is known of the positions before those of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Earlier<'a, T> {
+    /// Their keys, or rows of no numbers where features stand in their place.
+    pub(crate) keys: Mat<'a, T>,
+    /// The largest number of each coordinate of the keys, without its sign.
+    pub(crate) largest: &'a [T],
+    /// The call's queries among all positions.
+    pub(crate) rows: Rows<'a>,
 }
 
 /// How raw scores of one head become weights.

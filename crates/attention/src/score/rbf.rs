@@ -1,7 +1,9 @@
 //! The RBF kernel.
 
 use super::dot::{powers, root};
-use super::{AlongPoints, Exponential, Given, Gradient, PairKernel, Side, divided_rows, exp2};
+use super::{
+    AlongPoints, Earlier, Exponential, Given, Gradient, PairKernel, Side, divided_rows, exp2,
+};
 use crate::engine::HeadAt;
 use bochner_numerics::operations::record;
 use bochner_numerics::scaling::largest;
@@ -22,7 +24,7 @@ impl<T: Real> PairKernel<T> for Rbf {
         Exponential::new(root(at).recip(), powers(q, k, at.width(), true))
     }
 
-    fn score_after(&self, at: &HeadAt<T>, _: &[T]) -> Exponential {
+    fn score_after(&self, at: &HeadAt<T>, _: &Earlier<T>) -> Exponential {
         Exponential::new(root(at).recip(), (0, 0))
     }
 

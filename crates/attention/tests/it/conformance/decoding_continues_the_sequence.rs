@@ -142,7 +142,13 @@ fn extremes_come_and_go() {
         Similarity::Expsin { period: 2.0 },
     ];
     let magnitudes = [2.0, 0.02].map(|p| Magnitude::Norm { p });
-    for large in [1e25_f32, 1e38] {
+    let windows = [0, 1, 2, 3].map(|left| CAUSAL.clone().with_window(left.max(1), left.min(1)));
+    let windows = windows.map(Result::unwrap);
+    let masks: Vec<&Mask> = windows.iter().chain([&*CAUSAL]).collect();
+    for (large, mask) in [1e25_f32, 1e38]
+        .into_iter()
+        .flat_map(|large| masks.iter().map(move |mask| (large, *mask)))
+    {
         let mut example = Example::<f32>::new(8, 8);
         let enlarge = |x: f32| x * large / 8.0;
         let Example { q, k, v } = &mut example;
@@ -151,7 +157,10 @@ fn extremes_come_and_go() {
         k.slice_mut(s![.., 0, 6, ..]).fill(0.0);
         for similarity in closed {
             for magnitude in [Magnitude::None, magnitudes[0], magnitudes[1]] {
-                let settings = of(similarity, magnitude);
+                let settings = Plain {
+                    mask,
+                    ..of(similarity, magnitude)
+                };
                 let mut decoder = Decoder::new(&settings.settings(), SIZE).unwrap();
                 for i in 0..8 {
                     let (k, v) = (positions(k, 0, i + 1), positions(v, 0, i + 1));
@@ -159,7 +168,7 @@ fn extremes_come_and_go() {
                     let want = attend(q, k, v, &settings.settings()).unwrap().output;
                     let (k, v) = (k.slice(s![.., .., i.., ..]), v.slice(s![.., .., i.., ..]));
                     let got = decoder.step(q, k, v).unwrap();
-                    let label = format!("{similarity:?}, {magnitude:?}, {large:e}, {i}");
+                    let label = format!("{similarity:?}, {magnitude:?}, {large:e}, {mask:?}, {i}");
                     assert_within(got.view(), want.view(), &label);
                 }
             }
@@ -354,18 +363,28 @@ fn misuse_is_named() {
     let sets = PointSets::new();
     let similarity = sets.similarity("non-stationary, own");
     let settings = of(similarity, Magnitude::Norm { p: 2.0 });
-    let refused = |settings: &Plain<f64>| {
-        matches!(
-            Decoder::new(&settings.settings(), SIZE),
-            Err(Error::Unsupported { .. })
-        )
-    };
+    fn refused(settings: &Plain<f64>) -> bool {
+        let decoder = Decoder::new(&settings.settings(), SIZE);
+        matches!(decoder, Err(Error::Unsupported { .. }))
+    }
+    let sides = [(2, 2), (0, 1), (2, usize::MAX)];
+    let window = |(left, right)| Mask::none().with_window(left, right).unwrap();
+    let to_the_right = sides.map(window);
+    let causal = to_the_right.clone().map(Mask::with_causality);
+    let to_the_left = window((2, 0));
     let unsupported = [
         Mask::none().with_key_lengths(vec![1, 2]),
         Mask::none().with_matrix(matrix(3, 3).view()),
     ];
     for mask in &unsupported {
         assert!(refused(&Plain { mask, ..settings }));
+    }
+    // A decoder never sees what comes later: there is no window to the right, unless causality empties it.
+    for mask in &to_the_right {
+        assert!(refused(&Plain { mask, ..settings }), "{mask:?}");
+    }
+    for mask in causal.iter().chain([&to_the_left]) {
+        assert!(!refused(&Plain { mask, ..settings }), "{mask:?}");
     }
     assert!(refused(&Plain {
         dropout: TRAINING.weight_dropout().unwrap(),
