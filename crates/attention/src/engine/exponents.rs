@@ -53,7 +53,7 @@ impl Level {
     }
 
     /// Whether it exceeds `other` by its value, or by its logarithm where both overflow.
-    fn is_above(self, other: Self) -> bool {
+    pub(crate) fn is_above(self, other: Self) -> bool {
         match self.value == other.value {
             true => self.exceeds(other),
             false => self.value > other.value,
@@ -101,10 +101,10 @@ impl Exponents {
         self.terms.as_ref().map_or(0.0, |terms| terms[key])
     }
 
-    /// The largest exponent of some keys, those that `kept` lets through.
-    pub(crate) fn reference(&self, keys: Range<usize>, kept: Option<&[bool]>) -> Level {
-        let kept = keys.filter(|&j| kept.is_none_or(|kept| kept[j]));
-        kept.fold(Level::NONE, |largest, j| largest.max(self.levels[j]))
+    /// The largest exponent of some keys, those that count.
+    pub(crate) fn reference(&self, keys: Range<usize>, counts: impl Fn(usize) -> bool) -> Level {
+        let counting = keys.filter(|&j| counts(j));
+        counting.fold(Level::NONE, |largest, j| largest.max(self.levels[j]))
     }
 
     /// The references of `rows` when each row keeps exactly the keys before its limit, and limits
@@ -127,7 +127,7 @@ impl Exponents {
         &self,
         bias: RowBias<T>,
         keys: Range<usize>,
-        kept: Option<&[bool]>,
+        counts: impl Fn(usize) -> bool,
     ) -> Level {
         let (mut piece, mut largest) = ([0.0; PIECE], Level::NONE);
         for keys in blocks(keys, PIECE) {
@@ -136,7 +136,7 @@ impl Exponents {
             bias.add_to(keys.clone(), piece);
             for (j, &bias) in keys.zip(&*piece) {
                 let sum = self.levels[j].plus(bias);
-                if kept.is_none_or(|kept| kept[j]) && sum.is_above(largest) {
+                if counts(j) && sum.is_above(largest) {
                     largest = sum;
                 }
             }
@@ -159,12 +159,11 @@ impl Exponents {
             levels.for_each(|(x, level)| *x = level.minus(reference));
             if let Some(bias) = bias {
                 bias.add_to(keys.clone(), piece);
-                // What a mask keeps is not above its reference.
-                piece
-                    .iter_mut()
-                    .filter(|x| **x > 0.0)
-                    .for_each(|x| *x = 0.0);
             }
+            // Only a key without weight can exceed the reference: one that is masked or whose similarity is
+            // zero. It is clamped, because its exponential could overflow.
+            let clamped = |x: f64| if x > 0.0 { 0.0 } else { x };
+            piece.iter_mut().for_each(|x| *x = clamped(*x));
             f(keys, piece);
         }
     }

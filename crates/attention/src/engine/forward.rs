@@ -3,7 +3,7 @@
 use super::distance::squared_distances;
 use super::output::normalise;
 use super::product::add_product;
-use super::sweep::Weigh;
+use super::sweep::{Loudest, Weigh};
 use super::{Head, Level, OutputRows, RowStatistics, blocks, multiply_finite};
 use crate::Blocks;
 use crate::score::{Raw, Score};
@@ -40,7 +40,8 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         let output = output.zeros();
         self.set_references(queries.clone(), statistics);
         self.accumulate(queries.clone(), statistics, output, scratch);
-        if self.mark_level_rows(queries.clone(), statistics) {
+        let blocks = self.key_blocks(&queries);
+        if self.lower_references(queries.clone(), blocks, statistics) {
             output.fill(T::zero());
             self.accumulate(queries, statistics, output, scratch);
         }
@@ -54,7 +55,8 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         let mut statistics = vec![RowStatistics::new(Level::NONE); queries.len()];
         self.set_references(queries.clone(), &mut statistics);
         let mut weights = self.unnormalised(queries.clone(), &all, &mut statistics);
-        if self.mark_level_rows(queries.clone(), &mut statistics) {
+        let blocks = std::iter::once(all.clone()).filter(|all| !all.is_empty());
+        if self.lower_references(queries.clone(), blocks, &mut statistics) {
             weights = self.unnormalised(queries, &all, &mut statistics);
         }
         let width = all.len().max(1);
@@ -162,12 +164,15 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         if let Some(bias) = self.bias {
             for (i, row) in queries.zip(statistics) {
                 let (keys, kept) = (self.rows.range(i), self.rows.matrix(i));
-                let reference = exponents.biased_reference(bias.row(i), keys, kept);
+                let counts = |j: usize| kept.is_none_or(|kept| kept[j]);
+                let reference = exponents.biased_reference(bias.row(i), keys, counts);
                 *row = RowStatistics::new(reference);
             }
         } else if !self.rows.keep_prefixes() {
             for (i, row) in queries.zip(statistics) {
-                let reference = exponents.reference(self.rows.range(i), self.rows.matrix(i));
+                let (keys, kept) = (self.rows.range(i), self.rows.matrix(i));
+                let counts = |j: usize| kept.is_none_or(|kept| kept[j]);
+                let reference = exponents.reference(keys, counts);
                 *row = RowStatistics::new(reference);
             }
         } else {
@@ -179,18 +184,44 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         }
     }
 
-    /// Marks the rows whose kept similarities are all exactly zero and resets their normalisers;
-    /// true if there are any.
-    fn mark_level_rows(&self, queries: Range<usize>, statistics: &mut [RowStatistics<T>]) -> bool {
+    /// Deals with the rows whose weights have vanished or nearly so beside their loudest key: they become relative
+    /// to the loudest of the keys whose similarity is not zero, or are marked as level if there is none. If there
+    /// are such rows, all normalisers are reset, and `true` is returned.
+    fn lower_references(
+        &self,
+        queries: Range<usize>,
+        blocks: impl Iterator<Item = Range<usize>>,
+        statistics: &mut [RowStatistics<T>],
+    ) -> bool {
+        // Below this, factors may have been too small for all their digits.
+        let faint = T::min_positive_value() / T::epsilon();
         let vanished = |(i, row): (usize, &RowStatistics<T>)| {
-            row.normaliser == T::zero() && self.rows.keeps_any(i)
+            row.normaliser <= faint && self.rows.keeps_any(i)
         };
         if !queries.clone().zip(&*statistics).any(vanished) {
             return false;
         }
-        for (i, row) in queries.zip(statistics) {
+        for (i, row) in queries.clone().zip(&mut *statistics) {
             row.level = vanished((i, row));
             row.normaliser = T::zero();
+        }
+        let mut references = (self.workspace.pool()).filled(queries.len(), Level::NONE);
+        for keys in blocks {
+            let mut raw = self.workspace.numbers.any(queries.len() * keys.len());
+            self.raw_scores(queries.clone(), &keys, &mut raw);
+            instructions::run(Loudest {
+                head: self,
+                queries: queries.clone(),
+                keys: &keys,
+                raw: &mut raw,
+                statistics,
+                references: &mut references,
+            });
+        }
+        for (row, &reference) in statistics.iter_mut().zip(references.iter()) {
+            if row.level && reference != Level::NONE {
+                (row.level, row.reference) = (false, reference);
+            }
         }
         true
     }

@@ -121,6 +121,43 @@ impl<T: Real, S: Score<T>> Task for Weigh<'_, '_, T, S> {
     }
 }
 
+/// Raises the references of rows marked as level to the loudest of the keys of a block whose similarity is not
+/// zero.
+pub(super) struct Loudest<'a, 'h, T, S> {
+    pub(super) head: &'a Head<'h, T, S>,
+    pub(super) queries: Range<usize>,
+    pub(super) keys: &'a Range<usize>,
+    pub(super) raw: &'a mut [T],
+    pub(super) statistics: &'a [RowStatistics<T>],
+    pub(super) references: &'a mut [Level],
+}
+
+impl<T: Real, S: Score<T>> Task for Loudest<'_, '_, T, S> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        let (head, keys) = (self.head, self.keys);
+        let Some(exponents) = head.exponents.filter(|_| S::Norm::HAS_FACTORS) else {
+            return;
+        };
+        let rows = self.raw.chunks_exact_mut(keys.len()).zip(self.statistics);
+        let rows = self.queries.zip(rows.zip(self.references));
+        let rows = rows.filter(|(_, ((_, row), _))| row.level);
+        for (i, ((raw, _), reference)) in rows {
+            head.score.prepare_row(raw);
+            raw.iter_mut().for_each(|x| *x = head.score.score::<A>(*x));
+            RowBlock::new(head, i, keys).fill_masked(raw, T::zero());
+            let counts = |j: usize| raw[j - keys.start] != T::zero();
+            let loudest = match head.bias {
+                Some(bias) => exponents.biased_reference(bias.row(i), keys.clone(), counts),
+                None => exponents.reference(keys.clone(), counts),
+            };
+            if loudest.is_above(*reference) {
+                *reference = loudest;
+            }
+        }
+    }
+}
+
 /// Replaces raw scores by their gradients and the weights' gradients `dp` by the weights after
 /// dropout; adds what flows into the exponents.
 pub(super) struct PullBack<'a, 'h, T, S> {

@@ -5,7 +5,7 @@ use crate::conformance::plain::{
     Plain, Similarity, for_all_settings, for_all_settings_in_linear_time, with,
 };
 use bochner_attention::{
-    Decoder, DecoderSize, Form, Magnitude, Mask, Points, RandomFeatureMap, Trained,
+    Decoder, DecoderSize, Form, Magnitude, Mask, Points, RandomFeatureMap, Settings, Trained,
     attend, attend_vjp, log_norm_sq, weights,
 };
 use bochner_numerics::Real;
@@ -251,6 +251,79 @@ fn means_of<T: Real>(values: &[f64], decoded: f64) {
             }
         }
     }
+}
+
+/// One row of each of some keys: the weights that the formula gives, in double precision where the type has no
+/// room.
+fn weights_of_one_row<T: Real>(settings: &Settings<T>, query: &[f64], keys: &[&[f64]]) -> Vec<f64> {
+    let array = |rows: &[&[f64]]| {
+        let width = rows[0].len();
+        Array4::from_shape_fn((1, 1, rows.len(), width), |(.., i, n)| T::of(rows[i][n]))
+    };
+    let (q, k) = (array(&[query]), array(keys));
+    let shown = weights(q.view(), k.view(), settings).unwrap();
+    let values = Array4::from_shape_fn((1, 1, keys.len(), keys.len()), |(.., i, j)| {
+        if i == j { T::one() } else { T::zero() }
+    });
+    let attended = attend(q.view(), k.view(), values.view(), settings).unwrap();
+    for (output, weight) in attended.output.iter().zip(&shown) {
+        assert!((output.as_f64() - weight.as_f64()).abs() < 1e-6);
+    }
+    // The gradients are those of the same weights.
+    let cotangent = Array4::from_shape_fn(attended.output.raw_dim(), |(.., n)| {
+        if n == 0 { T::one() } else { T::zero() }
+    });
+    let g = attend_vjp(&attended, cotangent.view()).unwrap();
+    for (j, weight) in shown.iter().enumerate() {
+        assert!((g.v[[0, 0, j, 0]].as_f64() - weight.as_f64()).abs() < 1e-6);
+    }
+    assert!([&g.q, &g.k].iter().all(|g| g.iter().all(|x| x.is_finite())));
+    shown.iter().map(|x| x.as_f64()).collect()
+}
+
+/// However loud a key is, it has no weight if its similarity is exactly zero and that of another is not.
+fn loud_keys_without_similarity<T: Real>() {
+    let mask = Mask::none();
+    let zero: Array4<T> = Array4::zeros((1, 1, 1, 2));
+    let mut half_turn = zero.clone();
+    half_turn[[0, 0, 0, 0]] = T::of(std::f64::consts::PI);
+    // The features of a key are 1 + cos(pi k_1), which is zero at one, and the sine, which no query at zero sees.
+    let points = Points::Nonstationary {
+        w1: zero.view(),
+        w2: half_turn.view(),
+    };
+    let squared = Settings::squared(points, 0.0, &mask);
+    // The query, and the first coordinates of keys without and with a similarity.
+    let kernels = [
+        (Settings::linear(&mask), [1.0, 0.0], [0.0, 1.0]),
+        (squared, [0.0, 0.0], [1.0, 0.0]),
+    ];
+    for (settings, query, [without, with]) in kernels {
+        let settings = Settings {
+            magnitude: Magnitude::Norm { p: 2.0 },
+            ..settings
+        };
+        let label = format!("{}, {:?}", T::NAME, settings.kernel);
+        // Exponents from 51 to 5975: factors that are small, subnormal and zero in one type or in both.
+        for loud in [12.0, 15.5, 16.0, 30.0, 45.5, 130.0] {
+            let keys: [&[f64]; 3] = [&[without, loud], &[without, loud / 2.0], &[with, 0.0]];
+            let shown = weights_of_one_row(&settings, &query, &keys);
+            assert_eq!(shown, [0.0, 0.0, 1.0], "{label}, {loud}");
+            // Two keys that count keep their ratio.
+            let keys: [&[f64]; 3] = [&[without, loud], &[with, 0.0], &[with, 2.0]];
+            let shown = weights_of_one_row(&settings, &query, &keys);
+            let ratio = (4.0 / (2.0 * 2.0_f64.sqrt())).exp();
+            let want = [0.0, 1.0 / (1.0 + ratio), ratio / (1.0 + ratio)];
+            let close = shown.iter().zip(want).all(|(x, y)| (x - y).abs() < 1e-6);
+            assert!(close, "{label}, {loud}: {shown:?} instead of {want:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_orthogonal_has_no_weight_however_loud() {
+    loud_keys_without_similarity::<f32>();
+    loud_keys_without_similarity::<f64>();
 }
 
 /// What is no number is not hidden where it is met.
