@@ -169,16 +169,18 @@ impl<T: Real> Bias<T> {
 /// The slopes of ALiBi's heads: $2^{-8 m / M}$, m from 1 to M, where M is a power of two; otherwise those of
 /// the next lower power of two, and then every second one of the next higher.
 pub fn alibi_slopes(heads: usize) -> Vec<f64> {
+    slopes(heads).collect()
+}
+
+/// [`alibi_slopes`], one after the other.
+fn slopes(heads: usize) -> impl Iterator<Item = f64> {
     let of = |count: usize| (1..=count).map(move |m| (-8.0 * m as f64 / count as f64).exp2());
     let lower = if heads.is_power_of_two() {
         heads
     } else {
         heads.next_power_of_two() / 2
     };
-    of(lower)
-        .chain(of(2 * lower).step_by(2))
-        .take(heads)
-        .collect()
+    of(lower).chain(of(2 * lower).step_by(2)).take(heads)
 }
 
 /// The bias of one head.
@@ -200,7 +202,9 @@ impl<T> Copy for HeadBias<'_, T> {}
 impl<'a, T: Real> HeadBias<'a, T> {
     pub(crate) fn new(bias: &'a Bias<T>, rows: Rows<'a>, heads: usize) -> Self {
         let slope = match bias.0 {
-            Kind::Alibi(slope) => slope.unwrap_or_else(|| alibi_slopes(heads)[rows.head]),
+            Kind::Alibi(slope) => {
+                slope.unwrap_or_else(|| slopes(heads).nth(rows.head).expect("one a head"))
+            }
             _ => 0.0,
         };
         Self { bias, slope, rows }

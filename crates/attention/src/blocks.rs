@@ -24,7 +24,7 @@ const ROOM: usize = 512 << 10;
 
 impl Blocks {
     /// The blocks of [`Form::Quadratic`] and [`Form::Automatic`]: 128 queries by 512 keys in `f32`,
-    /// by 256 in `f64`, on every machine.
+    /// by 256 in `f64`, on every machine; for random features 128 by 128, the blocks of their linear-time form.
     ///
     /// # Cost model
     /// $n_q$ queries by $n_k$ keys with operands of width w (2R features, or d) hold $2 n_q n_k$

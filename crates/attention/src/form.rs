@@ -1,36 +1,40 @@
-//! The two forms of squared-kernel attention, and which one is faster.
+//! The two forms of attention by features, and which one is faster.
 
 use crate::score::LinearForm;
 use crate::{Blocks, Error, Settings};
 use bochner_numerics::{Real, argument};
 use serde::{Deserialize, Serialize};
 
-/// In which form attention is computed; of a squared kernel there are two.
+/// In which form attention is computed; of a squared kernel and of random features there are two.
 ///
 /// A squared kernel of R frequencies is an inner product of R (2R + 1) features,
-/// $f(q, k)^2 = \psi(q) \cdot \psi(k)$, so that the sums over the keys can be taken before any
-/// query is looked at. In exact arithmetic both forms give the same numbers.
+/// $f(q, k)^2 = \psi(q) \cdot \psi(k)$, and random features are m or 2m features to begin with, so that the
+/// sums over the keys can be taken before any query is looked at. In exact arithmetic both forms give the same
+/// numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// The form that [`Settings::form_for`] expects to be faster; for a [`Decoder`](crate::Decoder), which
-    /// does not know how long a sequence will be, [`Form::Quadratic`].
+    /// The form that [`Settings::form_for`] expects to be faster, for each example by its own length, padding aside;
+    /// for a [`Decoder`](crate::Decoder), which does not know how long a sequence will be, [`Form::Quadratic`].
     ///
-    /// Accuracy is not traded: a head in which some query's mean similarity is below 1/64, where the
-    /// linear-time form would be off by more than 64 of the type's epsilons times the largest value, is
-    /// computed again pair by pair.
+    /// Of a squared kernel the outputs lose no accuracy: a head in which some query's mean similarity is below 1/64,
+    /// where the linear-time form would be off by more than 64 of the type's epsilons times the largest value, is
+    /// computed again pair by pair. Of random features, all positive, both forms are as accurate; of features of
+    /// either sign ([`Trigonometric`](crate::RandomFeatureMap::Trigonometric)) neither is where they cancel.
     #[default]
     Automatic,
     /// Pair by pair, in O(Tq Tk (R + dv)) time and O(T (R + dv)) memory: for everything.
     Quadratic,
     /// [`Form::Quadratic`] in blocks of this size instead of [`Blocks::of`] the type.
     Blocked(Blocks),
-    /// Key by key, then query by query, in O(T R² dv) time and O(T (R + dv) + R² dv) memory.
+    /// Key by key, then query by query: of a squared kernel in O(T R² dv) time and O(T (R + dv) + R² dv) memory, of
+    /// random features in O(T m dv) time and O(T dv + m dv) memory.
     ///
-    /// For squared kernels with a floor of at least 1e-6, key lengths and causality; not for a
-    /// boolean matrix nor for dropout, which need the pairs.
+    /// For squared kernels with a floor of at least 1e-6 and for random features, under key lengths and plain
+    /// causality. What needs the pairs is refused: a matrix, a window, a prefix, causal blocks, packed sequences, a
+    /// bias, and dropout.
     ///
-    /// The error is one of rounding, but absolute in $f^2$, about 1e-7 of the largest
+    /// The error of a squared kernel is one of rounding, but absolute in $f^2$, about 1e-7 of the largest
     /// $e^{m_j} f_{ij}^2$ of a row in `f32`, where that of the quadratic form is relative to each
     /// pair's own. It shows where all kept keys of a query lie near zeros of f: there the
     /// normaliser is little more than its floor part, below which it is never let fall, and an

@@ -12,8 +12,8 @@
 //! which norm says how loud a key is ([`Magnitude`]). This crate computes attention for any pair
 //! of them, forward and backward, without ever storing a `[Tq, Tk]` array ([`attend`],
 //! [`attend_vjp`]); a weight of the kernel family needs no exponential of its own, one a key is
-//! enough. A squared kernel has two forms, pair by pair and in linear time; both are exact, and the
-//! faster one is taken unless the choice is forced ([`Form`]).
+//! enough. Squared kernels and random features have two forms, pair by pair and in linear time; both are exact, and
+//! the faster one is taken unless the choice is forced ([`Form`]).
 //!
 //! Where a sequence is written one position at a time, a [`Decoder`] keeps what the positions so far
 //! come to: keys and values, or, if [`Form::LinearTime`] is asked for, sums whose size does not grow.
@@ -75,7 +75,7 @@
 //! |---|---|
 //! | [`attend`], [`attend_vjp`], [`weights`] | attention for any [`Settings`] |
 //! | [`attend_into`], [`Workspace`] | the forward pass alone, in memory that is used again |
-//! | [`Form`], [`Blocks`], [`linear_time_state`] | squared kernels pair by pair, or in linear time |
+//! | [`Form`], [`Blocks`], [`linear_time_state`] | pair by pair, or by features in linear time |
 //! | [`Decoder`] | causal attention to a sequence that grows |
 //! | [`Kernel`], [`Points`] | which kernel |
 //! | [`Magnitude`], [`magnitude()`], [`log_norm_sq`] | which norm |

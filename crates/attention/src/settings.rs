@@ -39,7 +39,7 @@ pub struct Settings<T> {
     /// Dropout on the normalised weights.
     pub dropout: Option<DropoutMask>,
     /// In which form attention is computed. [`Form::Automatic`] takes the linear-time form of a
-    /// squared kernel where that is faster; it rounds otherwise ([`Form::LinearTime`]).
+    /// squared kernel or of random features where that is faster; it rounds otherwise ([`Form::LinearTime`]).
     pub form: Form,
 }
 

@@ -7,7 +7,8 @@ use std::sync::{Mutex, PoisonError};
 /// Memory that calls of attention leave to those that follow.
 ///
 /// On one thread of rayon's pool a call allocates nothing if one of the same shapes and settings went
-/// before. On several it may take some calls until their busiest moment has been met, and from a thread
+/// before, with two exceptions: random features allocate O(T m) numbers in every call, and a bias of minus infinity
+/// beside a mask by matrices is joined with the matrices in every call. On several it may take some calls until their busiest moment has been met, and from a thread
 /// outside the pool rayon allocates a block of its queue now and then: where that matters, call from within
 /// [`ThreadPool::install`](https://docs.rs/rayon/1/rayon/struct.ThreadPool.html#method.install) or make the
 /// caller one of the pool's

@@ -1,7 +1,8 @@
 //! From the second call with the same shapes on, attention without gradients allocates nothing.
 
 use bochner_attention::{
-    Decoder, DecoderSize, Form, Magnitude, Mask, Points, Settings, Workspace, attend, attend_into,
+    Bias, Decoder, DecoderSize, Form, Magnitude, Mask, Points, Settings, Workspace, attend,
+    attend_into,
 };
 use bochner_numerics::allocations::count;
 use bochner_numerics::{DropoutMask, Real, Seed, standard_normal};
@@ -22,7 +23,7 @@ fn random<T: Real, D: Dimension>(shape: impl ShapeBuilder<Dim = D>, purpose: &st
 /// Everything that settings can be put together from.
 struct Parts<T> {
     w: [Array4<T>; 2],
-    masks: [Mask; 4],
+    masks: [Mask; 5],
 }
 
 impl<T: Real> Parts<T> {
@@ -37,13 +38,19 @@ impl<T: Real> Parts<T> {
                 Mask::none().with_causality(),
                 Mask::none().with_causality().with_key_lengths(lengths),
                 Mask::none().with_matrix(matrix.view()),
+                Mask::none().with_window((length / 4).max(1), 0).unwrap(),
             ],
         }
     }
 
-    fn kernels(&self, mask: &Mask) -> [Settings<T>; 6] {
+    fn kernels(&self, mask: &Mask) -> [Settings<T>; 7] {
+        let slopes = Settings {
+            bias: Some(Bias::alibi()),
+            ..Settings::softmax(mask)
+        };
         let [w1, w2] = [self.w[0].view(), self.w[1].view()];
         [
+            slopes,
             Settings::softmax(mask),
             Settings::rbf(mask),
             Settings::expsin(1.0, mask),
@@ -118,9 +125,9 @@ fn attention<T: Real>() {
         }
         tried += 1;
     });
-    // 6 kernels x 4 magnitudes x 4 masks x with and without dropout; and the linear form of two kernels
+    // 6 kernels, and one of them with a bias, x 4 magnitudes x 5 masks x with and without dropout; and the linear form of two kernels
     // with 3 masks, without dropout.
-    assert_eq!(tried, 6 * 4 * 4 * 2 + 2 * 4 * 3);
+    assert_eq!(tried, 7 * 4 * 5 * 2 + 2 * 4 * 3);
 }
 
 #[test]
