@@ -54,6 +54,7 @@
 //! | `dropout` | [`dropout_mask`], [`DropOut`] |
 //! | `mode` | [`Mode`]: whether a pass is random |
 //! | `embedding` | [`lookup`], [`lookup_vjp`] |
+//! | `spiking_neuron` | [`SpikingNeuron`]: spikes over steps of time |
 //! | `mean` | [`MeanOverTime`], [`check_lengths`] |
 //! | `loss` | [`CrossEntropy`], [`SquaredError`], [`Rows`] |
 //! | `optim` | [`AdamRule`], [`AdamConfig`], [`Sgd`], [`clip_by_norm`], [`Schedule`] |
@@ -71,6 +72,7 @@ mod mode;
 mod operation;
 mod optim;
 pub mod rows;
+mod spiking_neuron;
 #[cfg(test)]
 mod testing;
 
@@ -89,3 +91,4 @@ pub use optim::{
     AdamConfig, AdamRule, GradientNorm, Moments, Schedule, Sgd, WeightDecay, check_factor,
     clip_by_norm,
 };
+pub use spiking_neuron::{SpikeTrain, Spikes, SpikingNeuron};
