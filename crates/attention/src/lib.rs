@@ -83,9 +83,11 @@
 //! | [`Mechanism`], [`registry()`], [`find`], [`Variant`] | mechanisms with parameters, by name |
 //! | [`Card`] | what a mechanism is and can do |
 //! | [`Softmax`], [`RbfOnly`], [`Expsin`], [`Linear`], [`IkanDirect`], [`Mikan`], [`Performer`] | their settings |
-//! | [`Cat`], [`Primal`] | those of CAT and Primal-Attention |
+//! | [`Cat`], [`Primal`], [`Bipolar`] | those of CAT, Primal-Attention and bipolar attention |
+//! | [`shiftmax`], [`attend_by_shifts`] | the normaliser of bipolar attention alone, and the whole on integers |
 //! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | what the kernel family can choose, from `bochner-spectral` |
 //! | `MultiHead` | the trainable layer (feature `dfdx`) |
+//! | `BipolarLayer` | bipolar attention over steps of time, trainable (feature `dfdx`) |
 //! | `MultiHeadInference`, `MultiHeadDecoder`, `MultiHeadCrossDecoder` | the layer as it stands, without a tape |
 //! | [`general_attention`], [`LearnableQuery`], [`unfold`], [`fold`] | any weight of a pair, queries that are parameters, data on a grid |
 //! | [`TimeInput`] | time stamps as a part of a layer's input |
@@ -100,6 +102,7 @@ pub mod conformance;
 mod decoder;
 mod engine;
 mod error;
+mod fixed_point;
 mod form;
 mod general;
 #[cfg(all(debug_assertions, not(test)))]
@@ -114,6 +117,7 @@ mod normaliser;
 mod released;
 mod score;
 mod settings;
+mod shiftmax;
 mod time_input;
 mod workspace;
 
@@ -128,6 +132,7 @@ pub use card::{Card, Cost, Draws, Masks, Penalty, Rows, Stream, Support, Symmetr
 pub use decoder::{Decoder, DecoderSize};
 pub use engine::Trained;
 pub use error::Error;
+pub use fixed_point::{FRACTION_BITS, attend_by_shifts, from_fixed_point, ternary, to_fixed_point};
 pub use form::Form;
 pub use general::{
     GeneralAttentionGradients, LearnableQuery, PairFunction, Pooled, PooledGradients, QueryScale,
@@ -135,19 +140,20 @@ pub use general::{
 };
 #[cfg(feature = "dfdx")]
 pub use layer::{
-    Attention, MultiHead, MultiHeadConfig, MultiHeadCrossDecoder, MultiHeadDecoder,
-    MultiHeadInference, MultiHeadOperation, Projection, SavedHeads, StaticConfig,
+    Attention, BipolarLayer, BipolarLayerConfig, MultiHead, MultiHeadConfig, MultiHeadCrossDecoder,
+    MultiHeadDecoder, MultiHeadInference, MultiHeadOperation, Projection, SavedHeads, StaticConfig,
 };
 pub use linear_time_state::{LinearTimeState, linear_time_state};
 pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
 pub use mask::Mask;
 pub use mechanism::{
-    Cat, CatForm, Cotangents, Expsin, Forward, Gradients, IkanDirect, Inspection, Linear,
+    Bipolar, Cat, CatForm, Cotangents, Expsin, Forward, Gradients, IkanDirect, Inspection, Linear,
     Mechanism, Mikan, MikanGradients, Pass, Performer, PerformerDraw, Primal, PrimalReduction,
     PrimalScores, PrimalTrace, PrimalWeights, RbfOnly, Redraw, Softmax, Streams, Variant, find,
     registry,
 };
 pub use score::{Points, PointsGradients};
 pub use settings::{Kernel, Settings};
+pub use shiftmax::{Shiftmax, shiftmax, shiftmax_vjp};
 pub use time_input::{TimeBasis, TimeInput};
 pub use workspace::Workspace;

@@ -2,7 +2,7 @@
 
 use crate::engine::{Attend, RandomFeatures, Tiled, Trained};
 use crate::normaliser::OnlineSoftmax;
-use crate::score::{Dot, LinearForm, PairKernel, Periodic, Points, Rbf, Squared};
+use crate::score::{Bipolar, Dot, LinearForm, PairKernel, Periodic, Points, Rbf, Squared};
 use crate::{Bias, Error, Form, Magnitude, Mask, score};
 use bochner_kernels::RandomFeatureMap;
 use bochner_numerics::{DropoutMask, Real, argument};
@@ -86,6 +86,24 @@ impl<T: Real> Settings<T> {
     /// $a_{ij} = (q_i \cdot k_j / \sqrt d)^2$, squared so that it is not negative.
     pub fn linear(mask: &Mask) -> Self {
         Self::of(score::Linear, mask)
+    }
+
+    /// Bipolar attention: weights $2^{x_{ij} - \gamma_i}$ with the whole scores $x_{ij} = t(q_i) \cdot t(k_j)$ of
+    /// ternary numbers, $t(x) = \operatorname{sign}(x)\,[|x| \ge \theta]$, and the smallest whole $\gamma_i$ with
+    /// which a row sums to at most 1, whatever the rounding of the sum.
+    ///
+    /// Backwards t has the slope 1 / `surrogate_width` where $||x| - \theta|$ is less than half that width. With
+    /// a bias or a magnitude scores are not whole, and $\gamma$ follows the rounded sum.
+    pub fn bipolar(threshold: f64, surrogate_width: f64, mask: &Mask) -> Self {
+        let window = Some(surrogate_width);
+        Self::of(Bipolar { threshold, window }, mask)
+    }
+
+    /// [`Settings::bipolar`] of queries and keys that are ternary already; their gradient is their own.
+    #[cfg(feature = "dfdx")]
+    pub(crate) fn of_spikes(mask: &Mask) -> Self {
+        let (threshold, window) = (0.5, None);
+        Self::of(Bipolar { threshold, window }, mask)
     }
 
     /// $a_{ij} = f(q_i, k_j)^2 + e$ with a kernel given by its spectral points and a floor e from 0 to 1,

@@ -32,6 +32,11 @@ impl Level {
         log: f64::NEG_INFINITY,
     };
 
+    /// The exponent itself, infinite where it overflows.
+    pub(crate) fn value(self) -> f64 {
+        self.value
+    }
+
     /// Whether it exceeds `other`, overflowed or not; NaN exceeds nothing.
     fn exceeds(self, other: Self) -> bool {
         self.log > other.log

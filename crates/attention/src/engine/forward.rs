@@ -4,8 +4,9 @@ use super::distance::squared_distances;
 use super::output::normalise;
 use super::product::add_product;
 use super::sweep::{Loudest, Weigh};
-use super::{Head, Level, OutputRows, RowStatistics, blocks, multiply_finite};
+use super::{Head, Level, OutputRows, RowBlock, RowStatistics, blocks, multiply_finite};
 use crate::Blocks;
+use crate::normaliser::Normaliser;
 use crate::score::{Raw, Score};
 use bochner_numerics::memory::Unwritten;
 use bochner_numerics::product::Right;
@@ -43,9 +44,10 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         let blocks = self.key_blocks(&queries);
         if self.lower_references(queries.clone(), blocks, statistics) {
             output.fill(T::zero());
-            self.accumulate(queries, statistics, output, scratch);
+            self.accumulate(queries.clone(), statistics, output, scratch);
         }
-        normalise(self.score, output, self.value_width(), statistics);
+        self.finish_rows(queries, statistics);
+        normalise(output, self.value_width(), statistics);
         multiply_finite(output, self.unit);
     }
 
@@ -57,10 +59,10 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         let mut weights = self.unnormalised(queries.clone(), &all, &mut statistics);
         let blocks = std::iter::once(all.clone()).filter(|all| !all.is_empty());
         if self.lower_references(queries.clone(), blocks, &mut statistics) {
-            weights = self.unnormalised(queries, &all, &mut statistics);
+            weights = self.unnormalised(queries.clone(), &all, &mut statistics);
         }
-        let width = all.len().max(1);
-        normalise(self.score, &mut weights, width, &mut statistics);
+        self.finish_rows(queries, &mut statistics);
+        normalise(&mut weights, all.len().max(1), &statistics);
         weights
     }
 
@@ -182,6 +184,27 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
                 *row = RowStatistics::new(reference);
             }
         }
+    }
+
+    /// Changes the normalisers of rows that have met a key into what their sums are divided by.
+    fn finish_rows(&self, queries: Range<usize>, statistics: &mut [RowStatistics<T>]) {
+        for (i, row) in queries.zip(statistics) {
+            if row.normaliser > T::zero() {
+                let open = S::Norm::is_open(row, self.rows.range(i).len());
+                let scores = open.then(|| self.kept_scores(i));
+                S::Norm::finish(row, scores.as_ref().map(|scores| scores.as_slice()));
+            }
+        }
+    }
+
+    /// The raw scores of one query, minus infinity where it keeps no key.
+    fn kept_scores(&self, i: usize) -> Buffer<T> {
+        let query = i..i + 1;
+        let keys = self.seen(&query);
+        let mut scores = self.workspace.numbers.any(keys.len());
+        self.raw_scores(query, &keys, &mut scores);
+        RowBlock::new(self, i, &keys).fill_masked(&mut scores, T::neg_infinity());
+        scores
     }
 
     /// Deals with the rows whose weights have vanished or nearly so beside their loudest key: they become relative

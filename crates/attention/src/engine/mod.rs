@@ -202,6 +202,8 @@ pub(crate) struct RowStatistics<T> {
     pub(crate) largest: T,
     /// The sum of the weights relative to both; zero if no key is kept.
     pub(crate) normaliser: T,
+    /// What the row's weights sum to once they are divided: 1 unless [`Normaliser::finish`] says otherwise.
+    pub(crate) total: T,
     /// All kept similarities vanish: the weights are those of the magnitudes alone.
     pub(crate) level: bool,
 }
@@ -213,6 +215,7 @@ impl<T: Real> RowStatistics<T> {
             reference,
             largest: T::neg_infinity(),
             normaliser: T::zero(),
+            total: T::one(),
             level: false,
         }
     }

@@ -1,8 +1,6 @@
 //! Where results are written.
 
 use super::RowStatistics;
-use crate::normaliser::Normaliser;
-use crate::score::Score;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::memory::Unwritten;
 use bochner_numerics::operations::record;
@@ -31,18 +29,8 @@ impl<T: Real> OutputRows<'_, T> {
 }
 
 /// Divides rows of `width` numbers by their normalisers; rows that met no key stay what they are.
-pub(crate) fn normalise<T: Real, S: Score<T>>(
-    score: &S,
-    rows: &mut [T],
-    width: usize,
-    statistics: &mut [RowStatistics<T>],
-) {
+pub(crate) fn normalise<T: Real>(rows: &mut [T], width: usize, statistics: &[RowStatistics<T>]) {
     record(Operations::multiply_adds(rows.len()));
-    for row in statistics.iter_mut() {
-        if row.normaliser > T::zero() {
-            S::Norm::finish(score, row);
-        }
-    }
     instructions::run(Normalise {
         rows,
         width,

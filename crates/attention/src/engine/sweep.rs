@@ -19,7 +19,11 @@ pub(crate) struct RowBlock<'m> {
 }
 
 impl<'m> RowBlock<'m> {
-    fn new<T: Real, S: Score<T>>(head: &Head<'m, T, S>, i: usize, keys: &Range<usize>) -> Self {
+    pub(super) fn new<T: Real, S: Score<T>>(
+        head: &Head<'m, T, S>,
+        i: usize,
+        keys: &Range<usize>,
+    ) -> Self {
         let Range { start, end } = head.rows.range(i);
         let [start, end] = [start, end].map(|j| j.clamp(keys.start, keys.end));
         Self {

@@ -1,5 +1,6 @@
 //! The trainable multi-head layer on the tape of dfdx.
 
+mod bipolar;
 mod config;
 mod decoder;
 mod heads;
@@ -9,6 +10,7 @@ mod multi_head;
 mod operation;
 mod projection;
 
+pub use bipolar::{BipolarLayer, BipolarLayerConfig};
 pub use config::{MultiHeadConfig, StaticConfig};
 pub use decoder::{MultiHeadCrossDecoder, MultiHeadDecoder};
 pub use inference::MultiHeadInference;

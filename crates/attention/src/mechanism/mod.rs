@@ -1,6 +1,7 @@
 //! What every attention mechanism offers, whatever its kernel, normaliser and parameters; and the
 //! mechanisms, a file each.
 
+mod bipolar;
 mod cat;
 mod closed;
 mod expsin;
@@ -18,6 +19,7 @@ mod registry;
 mod softmax;
 mod squared;
 
+pub use bipolar::Bipolar;
 pub use cat::{Cat, CatForm};
 pub use expsin::Expsin;
 pub use ikan_direct::IkanDirect;
@@ -64,6 +66,8 @@ registry::list_of_mechanisms! {
     Primal: default;
     /// Attention by random features.
     Performer: default;
+    /// Powers of two of products of ternary numbers.
+    Bipolar: default;
 }
 
 impl Variant {

@@ -1,9 +1,11 @@
 //! How the weights of a row are normalised, one file each.
 
 mod online_softmax;
+mod shiftmax;
 mod sum;
 
 pub(crate) use online_softmax::OnlineSoftmax;
+pub(crate) use shiftmax::{Shiftmax, gamma, levels};
 pub(crate) use sum::Sum;
 
 use crate::bias::RowBias;
@@ -43,10 +45,18 @@ pub(crate) trait Normaliser<T: Real>: Debug + Send + Sync + 'static {
         row: &mut RowStatistics<T>,
     ) -> T;
 
+    /// Whether what a row of so many keys has summed up, rounded as it is, leaves open what
+    /// [`Normaliser::finish`] makes of it.
+    fn is_open(_row: &RowStatistics<T>, _keys: usize) -> bool {
+        false
+    }
+
     /// Changes the normaliser of a row that has absorbed all its keys, at least one, into what its sums are
     /// divided by, here and in [`Normaliser::pull`]: by default it is that already. A row begins with a
     /// normaliser of 0 and a largest score of minus infinity.
-    fn finish<S: Score<T>>(_score: &S, _row: &mut RowStatistics<T>) {}
+    ///
+    /// An open row is given its raw scores once more, minus infinity where it keeps no key.
+    fn finish(_row: &mut RowStatistics<T>, _open: Option<&[T]>) {}
 
     /// Recomputes the normalised weights of a block and pulls their gradients back.
     fn pull<S: Score<T>, A: Arithmetic>(

@@ -1,11 +1,13 @@
 //! Pairwise kernels, one file each: what a query and a key weigh.
 
+mod bipolar;
 mod dot;
 mod linear;
 mod periodic;
 mod rbf;
 mod squared;
 
+pub(crate) use bipolar::{Bipolar, checked_threshold, spike};
 pub(crate) use dot::{Dot, Exponential};
 pub(crate) use linear::Linear;
 pub(crate) use periodic::Periodic;

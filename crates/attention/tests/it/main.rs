@@ -1,6 +1,7 @@
 //! The properties of attention, of its mechanisms and of its layer.
 
 mod attention_in_general;
+mod bipolar;
 mod cat;
 mod conformance;
 #[cfg(feature = "dfdx")]

@@ -161,7 +161,7 @@ impl<T: Real, S: Score<T>> LinearTime<'_, T, S> {
                 add_row(out, row, factor, read, &sums.totals, self.floor);
             }
         }
-        normalise(self.head.score, output, width, statistics);
+        normalise(output, width, statistics);
         multiply_finite(output, self.head.unit);
     }
 

@@ -1,5 +1,6 @@
 //! The trainable layer on the tape of dfdx.
 
+mod bipolar_attention_over_steps;
 mod decoding_continues_the_sequence;
 mod inference_is_the_layer;
 mod it_agrees_with_composed_operations;

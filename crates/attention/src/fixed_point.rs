@@ -1,0 +1,216 @@
+//! Bipolar attention with integers alone: values in fixed point, weights as right shifts.
+
+use crate::normaliser::gamma;
+use crate::score::{checked_threshold, spike};
+use crate::{Error, Mask};
+use bochner_numerics::{Real, argument, parallel};
+use ndarray::{Array4, ArrayView4, s};
+
+/// The bits behind the point of a value in fixed point.
+pub const FRACTION_BITS: u32 = 12;
+
+const UNIT: f64 = (1 << FRACTION_BITS) as f64;
+
+/// Values in fixed point: the nearest multiples of $2^{-12}$, each as the number of them.
+///
+/// # Errors
+/// [`Error::Argument`] for a value that is not finite, or too large: in size, $2^{19}$ is.
+pub fn to_fixed_point<T: Real>(values: ArrayView4<T>) -> Result<Array4<i32>, Error> {
+    argument::finite("values", values.shape(), values)?;
+    let fits = |x: &f64| (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(x);
+    let fixed = values.mapv(|x| (x.as_f64() * UNIT).round());
+    if let Some(&large) = fixed.iter().find(|x| !fits(x)) {
+        let allowed = "below 2^19 in size, to be held in 32 bits";
+        argument::in_range(false, "values", large / UNIT, allowed)?;
+    }
+    Ok(fixed.mapv(|x| x as i32))
+}
+
+/// The values that numbers in fixed point stand for.
+pub fn from_fixed_point<T: Real>(fixed: ArrayView4<i32>) -> Array4<T> {
+    fixed.mapv(|x| T::of(f64::from(x) / UNIT))
+}
+
+/// The ternary numbers $t(x) = \operatorname{sign}(x)\,[|x| \ge \theta]$ of queries or keys.
+///
+/// # Errors
+/// [`Error::Argument`] for a threshold that is negative or not finite, and for NaN or an infinite number.
+pub fn ternary<T: Real>(x: ArrayView4<T>, threshold: f64) -> Result<Array4<i8>, Error> {
+    checked_threshold(threshold)?;
+    argument::finite("x", x.shape(), x)?;
+    let threshold = T::of(threshold);
+    Ok(x.mapv(|x| spike(x, threshold).as_f64() as i8))
+}
+
+/// Bipolar attention of ternary queries and keys without a multiplication:
+/// $o_i = \sum_j (v_j \gg n_{ij})$, $n_{ij} = \gamma_i - t(q_i) \cdot t(k_j) \ge 0$.
+///
+/// Scores count the bits in which two positions agree and differ, $\gamma$ is counted in whole numbers as everywhere,
+/// and a weight is a right shift, which rounds towards minus infinity. So a row of n kept keys lies below the output
+/// of [`Settings::bipolar`](crate::Settings::bipolar) by less than n units of $2^{-12}$. A sum beyond 32 bits becomes
+/// the nearest end of them: only values that are themselves within n units of it lead there.
+///
+/// # Shapes
+/// `q: [B, M, Tq, d]`, `k: [B, M, Tk, d]`, `v: [B, M, Tk, dv]` to `[B, M, Tq, dv]`.
+///
+/// # Errors
+/// [`Error::Argument`] for shapes that do not fit, and for queries or keys other than -1, 0 and 1; [`Error::Mask`].
+///
+/// # Reference
+/// Wang et al. 2025, "Bipolar self-attention for spiking transformers"; the format is ours.
+///
+/// ```
+/// use bochner_attention::{Mask, attend_by_shifts, from_fixed_point, ternary, to_fixed_point};
+/// use ndarray::Array4;
+///
+/// let x = Array4::from_shape_fn((1, 2, 3, 4), |(_, m, t, n)| (m + t * n) as f32 * 0.3 - 0.8);
+/// let (spikes, values) = (ternary(x.view(), 0.5)?, to_fixed_point(x.view())?);
+/// let output = attend_by_shifts(spikes.view(), spikes.view(), values.view(), &Mask::none())?;
+/// assert_eq!(from_fixed_point::<f32>(output.view()).shape(), x.shape());
+/// # Ok::<(), bochner_attention::Error>(())
+/// ```
+pub fn attend_by_shifts(
+    q: ArrayView4<i8>,
+    k: ArrayView4<i8>,
+    v: ArrayView4<i32>,
+    mask: &Mask,
+) -> Result<Array4<i32>, Error> {
+    let (batch, heads, queries, width) = q.dim();
+    let (keys, value_width) = (k.dim().2, v.dim().3);
+    argument::shape("k", &[batch, heads, keys, width], k.shape())?;
+    argument::shape("v", &[batch, heads, keys, value_width], v.shape())?;
+    for (what, shape) in [("q", q.shape()), ("k", k.shape()), ("v", v.shape())] {
+        argument::not_empty(what, shape)?;
+    }
+    mask.validate(batch, heads, queries, keys)?;
+    for (name, x) in [("q", q), ("k", k)] {
+        if let Some(&x) = x.iter().find(|x| !(-1..=1).contains(*x)) {
+            argument::in_range(false, name, f64::from(x), "-1, 0 or 1")?;
+        }
+    }
+    let mut output = Array4::zeros((batch, heads, queries, value_width));
+    let slab = queries * value_width;
+    let all = output.as_slice_mut().expect("row-major");
+    parallel::for_each_chunk(all, slab, |h, output| {
+        let at = s![h / heads, h % heads, .., ..];
+        let values = v.slice(at).as_standard_layout().into_owned();
+        let head = Head {
+            queries: Bits::of(q.slice(at).outer_iter().map(|row| row.to_vec())),
+            keys: Bits::of(k.slice(at).outer_iter().map(|row| row.to_vec())),
+            values: values.as_slice().expect("row-major"),
+            width: value_width,
+        };
+        let mut scratch = Scratch::new(width, value_width);
+        for (i, output) in output.chunks_exact_mut(value_width).enumerate() {
+            let range = mask.row_range(h / heads, i, queries, keys);
+            let matrix = mask.matrix_row(h / heads, h % heads, i);
+            let kept = range.filter(|&j| matrix.is_none_or(|row| row[j]));
+            head.attend(i, kept, &mut scratch, output);
+        }
+    });
+    Ok(output)
+}
+
+/// Ternary rows as bits: those of positive and of negative numbers, a word for every 64 columns.
+struct Bits {
+    rows: Vec<[u64; 2]>,
+    words: usize,
+}
+
+impl Bits {
+    fn of(rows: impl Iterator<Item = Vec<i8>>) -> Self {
+        let (mut all, mut words) = (Vec::new(), 0);
+        for row in rows {
+            words = row.len().div_ceil(64);
+            all.extend(row.chunks(64).map(|chunk| {
+                let bit = |sign: i8| {
+                    let bits = chunk.iter().enumerate();
+                    bits.fold(0, |word, (n, &x)| word | u64::from(x == sign) << n)
+                };
+                [bit(1), bit(-1)]
+            }));
+        }
+        Self { rows: all, words }
+    }
+
+    fn row(&self, i: usize) -> &[[u64; 2]] {
+        &self.rows[i * self.words..][..self.words]
+    }
+}
+
+/// The product of two ternary rows: where both spike, the signs that agree less those that differ.
+fn product(a: &[[u64; 2]], b: &[[u64; 2]]) -> i64 {
+    let words = a.iter().zip(b).map(|([p, n], [q, m])| {
+        let agree = (p & q) | (n & m);
+        let differ = (p & m) | (n & q);
+        i64::from(agree.count_ones()) - i64::from(differ.count_ones())
+    });
+    words.sum()
+}
+
+/// One head of one example.
+struct Head<'a> {
+    queries: Bits,
+    keys: Bits,
+    values: &'a [i32],
+    width: usize,
+}
+
+/// Room for one row.
+struct Scratch {
+    /// The kept keys with their scores.
+    scores: Vec<(usize, i64)>,
+    /// How many kept keys have each score, from -d to d.
+    counts: Vec<u64>,
+    sums: Vec<i64>,
+}
+
+impl Scratch {
+    fn new(width: usize, value_width: usize) -> Self {
+        Self {
+            scores: Vec::new(),
+            counts: vec![0; 2 * width + 1],
+            sums: vec![0; value_width],
+        }
+    }
+}
+
+impl Head<'_> {
+    /// Writes the output of one query.
+    fn attend(
+        &self,
+        i: usize,
+        kept: impl Iterator<Item = usize>,
+        scratch: &mut Scratch,
+        output: &mut [i32],
+    ) {
+        let Scratch {
+            scores,
+            counts,
+            sums,
+        } = scratch;
+        let (query, lowest) = (self.queries.row(i), -((counts.len() / 2) as i64));
+        scores.clear();
+        counts.fill(0);
+        for j in kept {
+            let score = product(query, self.keys.row(j));
+            counts[(score - lowest) as usize] += 1;
+            scores.push((j, score));
+        }
+        let levels = (lowest..).zip(counts.iter().copied());
+        let Some(gamma) = gamma(levels.filter(|&(_, count)| count > 0)) else {
+            return;
+        };
+        sums.fill(0);
+        for &(j, score) in &*scores {
+            // A shift by 31 leaves the sign alone, and so does a longer one.
+            let shift = (gamma - score).min(31);
+            let values = &self.values[j * self.width..][..self.width];
+            let pairs = sums.iter_mut().zip(values);
+            pairs.for_each(|(sum, &value)| *sum += i64::from(value >> shift));
+        }
+        for (output, &sum) in output.iter_mut().zip(&*sums) {
+            *output = sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+        }
+    }
+}

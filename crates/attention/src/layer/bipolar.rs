@@ -1,0 +1,283 @@
+//! Bipolar attention over steps of time, to be trained.
+
+use crate::attend::{Saved, attend_saving};
+use crate::{Error, Mask, Settings};
+use bochner_nn::{Element, LayerNorm, Linear, Parameters, TapeInputs, record_one};
+use bochner_numerics::{ArgumentError, Real, argument};
+use bochner_ops::{BoxError, Operation, Slot, SpikingNeuron, given, slots};
+use dfdx::dtypes::Dtype;
+use dfdx::nn::{Module, NonMutableModule};
+use dfdx::shapes::{Dim, HasShape};
+use dfdx::tensor::{Cpu, Merge, Storage, Tape, Tensor};
+use ndarray::{Array4, ArrayView4, ArrayViewD, Axis, Ix4};
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+/// The settings of a [`BipolarLayer`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BipolarLayerConfig {
+    /// The number of heads, a divisor of the layer's width.
+    pub heads: usize,
+    /// The neurons of queries and keys.
+    pub neuron: SpikingNeuron,
+    /// Neurons between the heads and the last map, such as the paper has; `None` by default, so that the last
+    /// map reads real numbers.
+    pub last_neuron: Option<SpikingNeuron>,
+    /// Whether every mask is made causal.
+    pub causal: bool,
+}
+
+impl Default for BipolarLayerConfig {
+    fn default() -> Self {
+        Self {
+            heads: 1,
+            neuron: SpikingNeuron::default(),
+            last_neuron: None,
+            causal: false,
+        }
+    }
+}
+
+/// Bipolar self-attention of sequences that are given step after step: `[steps, B, T, Embed]` to the same shape.
+///
+/// $$Q = s(\mathrm{LN}(X W_q^\top + b_q)) \quad K = s(\mathrm{LN}(X W_k^\top + b_k)) \quad
+/// V = \mathrm{LN}(X W_v^\top + b_v) \quad Y = \operatorname{concat}_m(A_m V_m)\, W_o^\top + b_o$$
+///
+/// where s are [neurons](SpikingNeuron) over the steps, values stay real, and $A_m$ is the shiftmax of the whole scores
+/// of a head at one step, as in [`Bipolar`](crate::Bipolar). Attention takes each step by itself; only the neurons
+/// join the steps. Layer norms are ours: the networks of the paper have batch norms.
+///
+/// # Reference
+/// Wang et al. 2025, "Bipolar self-attention for spiking transformers".
+///
+/// ```
+/// use bochner_attention::{BipolarLayer, BipolarLayerConfig, Mask};
+/// use bochner_numerics::Seed;
+/// use dfdx::prelude::*;
+///
+/// let (device, mut rng) = (Cpu::default(), Seed::new(1).stream("initial values"));
+/// let config = BipolarLayerConfig { heads: 2, ..Default::default() };
+/// let layer: BipolarLayer<usize, f32> = BipolarLayer::try_new(&device, 8, config, &mut rng)?;
+///
+/// // Four steps, three sequences.
+/// let x: Tensor<(usize, usize, usize, usize), f32, Cpu> = device.sample_normal_like(&(4, 3, 5, 8));
+/// let mask = Mask::none().with_key_lengths(vec![5, 2, 4]);
+/// let y = layer.attend_self(x.leaky_trace(), &mask)?;
+/// let gradients = y.square().mean().backward();
+/// assert_eq!(gradients.get(&layer.query.weight).shape(), &(8, 8));
+/// # Ok::<(), bochner_attention::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct BipolarLayer<Embed: Dim, E: Dtype, D: Storage<E> = Cpu> {
+    /// The map to the queries.
+    pub query: Linear<Embed, Embed, E, D>,
+    /// The map to the keys.
+    pub key: Linear<Embed, Embed, E, D>,
+    /// The map to the values.
+    pub value: Linear<Embed, Embed, E, D>,
+    /// The norm before the neurons of the queries.
+    pub query_norm: LayerNorm<Embed, E, D>,
+    /// The norm before the neurons of the keys.
+    pub key_norm: LayerNorm<Embed, E, D>,
+    /// The norm of the values.
+    pub value_norm: LayerNorm<Embed, E, D>,
+    /// The map from the concatenated heads to the output.
+    pub output: Linear<Embed, Embed, E, D>,
+    config: BipolarLayerConfig,
+}
+
+impl<Embed: Dim, E: Element> BipolarLayer<Embed, E> {
+    /// A layer with random initial values.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] if the heads do not divide the width, or for a neuron with a number out of range.
+    pub fn try_new(
+        device: &Cpu,
+        embed: Embed,
+        config: BipolarLayerConfig,
+        rng: &mut impl Rng,
+    ) -> Result<Self, Error> {
+        let divides = config.heads > 0 && embed.size().is_multiple_of(config.heads);
+        let allowed = "at least 1 and a divisor of the layer's width";
+        argument::in_range(divides, "heads", config.heads as f64, allowed)?;
+        let neurons = [Some(config.neuron), config.last_neuron];
+        neurons
+            .iter()
+            .flatten()
+            .try_for_each(SpikingNeuron::validate)?;
+        let mut map = || Linear::try_new(device, embed, embed, rng);
+        let [query, key, value, output] = [map()?, map()?, map()?, map()?];
+        let norm = || LayerNorm::try_new(device, embed);
+        let [query_norm, key_norm, value_norm] = [norm()?, norm()?, norm()?];
+        Ok(Self {
+            query,
+            key,
+            value,
+            query_norm,
+            key_norm,
+            value_norm,
+            output,
+            config,
+        })
+    }
+
+    /// The layer's settings.
+    pub fn config(&self) -> &BipolarLayerConfig {
+        &self.config
+    }
+
+    /// Attention of sequences to themselves, step by step; the mask is that of every step.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] if the last axis is not the layer's width or the input is empty, and [`Error::Mask`].
+    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
+    pub fn attend_self<S: Dim, B: Dim, Q: Dim, T: Tape<E, Cpu> + Merge<T>>(
+        &self,
+        x: Tensor<(S, B, Q, Embed), E, Cpu, T>,
+        mask: &Mask,
+    ) -> Result<Tensor<(S, B, Q, Embed), E, Cpu, T>, Error> {
+        let shape = *x.shape();
+        let spikes = |potentials, neuron| {
+            record_one(neuron, TapeInputs::<E, T>::new().with(potentials)?, shape)
+        };
+        let q = self.query_norm.apply(self.query.apply(x.retaped::<T>())?)?;
+        let k = self.key_norm.apply(self.key.apply(x.retaped::<T>())?)?;
+        let v = self.value_norm.apply(self.value.apply(x)?)?;
+        let [q, k] = [
+            spikes(q, self.config.neuron)?,
+            spikes(k, self.config.neuron)?,
+        ];
+        let mask = match self.config.causal {
+            true => mask.of_itself().with_causality(),
+            false => mask.of_itself(),
+        };
+        let heads = SpikingHeads {
+            heads: self.config.heads,
+            mask,
+        };
+        let inputs = TapeInputs::<E, T>::new().with(q)?.with(k)?.with(v)?;
+        let mut attended = record_one(heads, inputs, shape)?;
+        if let Some(neuron) = self.config.last_neuron {
+            attended = spikes(attended, neuron)?;
+        }
+        Ok(self.output.apply(attended)?)
+    }
+}
+
+impl<Embed: Dim, E: Element> Parameters<E> for BipolarLayer<Embed, E> {
+    bochner_nn::visit_fields!(E: query, key, value, query_norm, key_norm, value_norm, output);
+}
+
+impl<Embed: Dim, E: Dtype, D: Storage<E>> NonMutableModule for BipolarLayer<Embed, E, D> {}
+
+impl<Embed, E, S, B, Q, T> Module<Tensor<(S, B, Q, Embed), E, Cpu, T>> for BipolarLayer<Embed, E>
+where
+    Embed: Dim,
+    E: Element,
+    S: Dim,
+    B: Dim,
+    Q: Dim,
+    T: Tape<E, Cpu> + Merge<T>,
+{
+    type Output = Tensor<(S, B, Q, Embed), E, Cpu, T>;
+    type Error = Error;
+
+    /// Self-attention without a mask.
+    fn try_forward(&self, x: Tensor<(S, B, Q, Embed), E, Cpu, T>) -> Result<Self::Output, Error> {
+        self.attend_self(x, &Mask::none())
+    }
+}
+
+/// Attention of each step's ternary queries and keys, as an operation on queries, keys and values
+/// `[steps, B, T, M w]`.
+#[derive(Clone, Debug)]
+struct SpikingHeads {
+    heads: usize,
+    mask: Mask,
+}
+
+impl SpikingHeads {
+    /// The heads of one step, `[B, M, T, w]`.
+    fn split<'a, T>(&self, x: &'a ArrayViewD<'_, T>, step: usize) -> ArrayView4<'a, T> {
+        let x = x.view().into_dimensionality::<Ix4>();
+        let x = x
+            .expect("checked with the shapes")
+            .index_axis_move(Axis(0), step);
+        let (batch, time, width) = x.dim();
+        let shape = (batch, time, self.heads, width / self.heads);
+        let x = x.into_shape_with_order(shape).expect("a row-major array");
+        x.permuted_axes([0, 2, 1, 3])
+    }
+
+    /// Puts what each step gives, `[B, M, T, w]`, into an array `[steps, B, T, M w]`.
+    fn join<T: Real>(&self, steps: Vec<ArrayView4<T>>, out: Slot<T>) {
+        let mut values = Vec::with_capacity(out.len());
+        for step in steps {
+            values.extend(step.permuted_axes([0, 2, 1, 3]).iter().copied());
+        }
+        out.put(values);
+    }
+}
+
+impl<T: Real> Operation<T> for SpikingHeads {
+    /// The heads of each step, and what attention keeps of them.
+    type Saved = Vec<(Array4<T>, Saved<T>)>;
+
+    fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        let [q, k, v] = given(inputs)?;
+        argument::shape("k", q, k)?;
+        argument::shape("v", q, v)?;
+        let &[steps, batch, time, width] = q else {
+            return Err(ArgumentError::Shape {
+                name: "q".into(),
+                expected: vec![0; 4],
+                got: q.to_vec(),
+            });
+        };
+        let width = width - width % self.heads;
+        argument::shape("q", &[steps, batch, time, width], q)?;
+        Ok(vec![q.to_vec()])
+    }
+
+    fn forward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        outputs: Vec<Slot<'_, T>>,
+    ) -> Result<Self::Saved, BoxError> {
+        let [output] = slots(outputs);
+        let settings = Settings::of_spikes(&self.mask);
+        let steps = (0..inputs[0].shape()[0]).map(|step| {
+            let [q, k, v] = [0, 1, 2].map(|i| self.split(&inputs[i], step));
+            attend_saving(q, k, v, &settings)
+        });
+        let saved = steps.collect::<Result<Vec<_>, _>>()?;
+        self.join(
+            saved.iter().map(|(heads, _)| heads.view()).collect(),
+            output,
+        );
+        Ok(saved)
+    }
+
+    fn backward(
+        &self,
+        inputs: &[ArrayViewD<'_, T>],
+        saved: &Self::Saved,
+        cotangents: &[ArrayViewD<'_, T>],
+        gradients: Vec<Option<Slot<'_, T>>>,
+    ) -> Result<(), BoxError> {
+        let steps = saved.iter().enumerate().map(|(step, (heads, saved))| {
+            let streams = [0, 1, 2].map(|i| self.split(&inputs[i], step));
+            saved.vjp(streams, heads.view(), self.split(&cotangents[0], step))
+        });
+        let steps = steps.collect::<Result<Vec<_>, _>>()?;
+        let [q, k, v] = slots(gradients);
+        for (slot, of) in [(q, 0), (k, 1), (v, 2)] {
+            if let Some(slot) = slot {
+                let parts = steps.iter().map(|g| [&g.q, &g.k, &g.v][of].view());
+                self.join(parts.collect(), slot);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,452 @@
+//! What bipolar attention alone has: exact exponents, surrogate slopes, integers, and its paper's theorems.
+
+use bochner_attention::{
+    Bias, Error, FRACTION_BITS, Mask, Settings, attend, attend_by_shifts, attend_vjp,
+    from_fixed_point, shiftmax, shiftmax_vjp, ternary, to_fixed_point, weights,
+};
+use bochner_numerics::{Real, Seed, Stream, relative_error, standard_normal};
+use ndarray::{Array2, Array4, array, s};
+use rand::Rng;
+use std::f64::consts::LN_2;
+
+fn random(shape: [usize; 4], purpose: &str) -> Array4<f64> {
+    let mut stream = Seed::new(61).stream(purpose);
+    Array4::from_shape_simple_fn(shape, || standard_normal(&mut stream))
+}
+
+/// Masks of every kind for four queries and six keys.
+fn masks() -> [Mask; 4] {
+    let matrix = Array2::from_shape_fn((4, 6), |(i, j)| i != 1 && (3 * i + j) % 4 != 2);
+    [
+        Mask::none(),
+        Mask::none().with_causality(),
+        Mask::none().with_key_lengths(vec![4, 0]),
+        Mask::none().with_matrix(matrix.view()),
+    ]
+}
+
+/// A query of ones, and keys whose products with it are these.
+fn with_scores<T: Real>(scores: &[i64], width: usize) -> [Array4<T>; 2] {
+    let key = |(_, _, j, n): (usize, usize, usize, usize)| {
+        let score = scores[j];
+        match (n as i64) < score.abs() {
+            true => T::of(score.signum() as f64),
+            false => T::zero(),
+        }
+    };
+    let keys = Array4::from_shape_fn((1, 1, scores.len(), width), key);
+    [Array4::ones((1, 1, 1, width)), keys]
+}
+
+/// The sums of weights that rounding loses decide the exponent, wherever blocks of keys end.
+fn small_terms_count<T: Real>() {
+    let carry: Vec<i64> = (-60..60).rev().collect();
+    let far = |n: usize, last: &[i64]| [&[64][..], &vec![-64; n], last].concat();
+    for (scores, largest_weight) in [
+        (vec![64], 1.0),
+        (vec![64, -64], 0.5),
+        (far(700, &[]), 0.5),
+        (vec![64, 64], 0.5),
+        (far(700, &[64]), 0.25),
+        // One less than twice the largest, and exactly that, and more.
+        (carry.clone(), 0.5),
+        ([&carry[..], &[-60]].concat(), 0.5),
+        ([&carry[..], &[-60, -64]].concat(), 0.25),
+        ([&carry[..], &vec![-61; 1100]].concat(), 0.25),
+    ] {
+        let [q, k] = with_scores::<T>(&scores, 64);
+        let mask = Mask::none();
+        let settings = Settings::bipolar(0.5, 1.0, &mask);
+        let v = Array4::from_shape_fn((1, 1, scores.len(), 1), |(.., j, _)| {
+            T::of(f64::from(u8::from(j == 0)))
+        });
+        let shown = weights(q.view(), k.view(), &settings).unwrap();
+        assert_eq!(
+            shown[[0, 0, 0, 0]],
+            T::of(largest_weight),
+            "{}",
+            scores.len()
+        );
+        let output = attend(q.view(), k.view(), v.view(), &settings)
+            .unwrap()
+            .output;
+        assert_eq!(
+            output[[0, 0, 0, 0]],
+            T::of(largest_weight),
+            "{}",
+            scores.len()
+        );
+        // The weights are those of the function of rows, to the bit.
+        let x = Array2::from_shape_fn((1, scores.len()), |(_, j)| T::of(scores[j] as f64));
+        let rows = shiftmax(x.view(), None).unwrap();
+        let smallest = T::min_positive_value();
+        let normal = rows
+            .weights
+            .mapv(|w| if w < smallest { T::zero() } else { w });
+        assert_eq!(shown.slice(s![0, 0, .., ..]), normal);
+    }
+}
+
+#[test]
+fn no_term_is_too_small_to_count_in_single_precision() {
+    small_terms_count::<f32>();
+}
+
+#[test]
+fn no_term_is_too_small_to_count_in_double_precision() {
+    small_terms_count::<f64>();
+}
+
+/// The sum of powers of two as a fraction of the largest: more than a half, at most one.
+#[test]
+fn rows_sum_to_more_than_a_half_and_at_most_one() {
+    let mut stream = Seed::new(62).stream("rows");
+    for _ in 0..2000 {
+        let n = stream.r#gen_range(1..64);
+        let range = [2_i64, 12, 60][stream.r#gen_range(0..3)];
+        let scores: Vec<i64> = (0..n).map(|_| stream.r#gen_range(-range..=range)).collect();
+        let x = Array2::from_shape_fn((1, n), |(_, j)| scores[j] as f64);
+        let rows = shiftmax(x.view(), None).unwrap();
+        let gamma = rows.gamma[0];
+        // In units of the smallest possible weight.
+        let sum: u128 = scores.iter().map(|x| 1_u128 << (x + 60)).sum();
+        let one = 1_u128 << (gamma + 60).max(0);
+        assert!(
+            gamma >= -60 && sum <= one && 2 * sum > one,
+            "{scores:?}: {gamma}"
+        );
+        for (&x, &w) in scores.iter().zip(&rows.weights) {
+            assert_eq!(w, ((x - gamma) as f64).exp2());
+        }
+        // Whole shifts of all scores change nothing but the exponent.
+        let moved = shiftmax((&x + 1000.0).view(), None).unwrap();
+        assert_eq!(
+            (moved.weights, moved.gamma[0]),
+            (rows.weights, gamma + 1000)
+        );
+    }
+}
+
+#[test]
+fn the_gradient_of_rows_is_straight_through_the_ceiling() {
+    let x = array![[3.0, 1.0, -2.0, 3.0], [0.0, 0.0, 5.0, 7.0]];
+    let mask = array![[true, true, true, false], [false; 4]];
+    let g = array![[0.3, -1.2, 0.7, 9.0], [1.0, 2.0, 3.0, 4.0]];
+    let rows = shiftmax(x.view(), Some(mask.view())).unwrap();
+    assert_eq!(rows.gamma[1], 0);
+    assert_eq!(rows.weights.row(1).sum(), 0.0);
+    let got = shiftmax_vjp(x.view(), Some(mask.view()), g.view()).unwrap();
+    let s = rows.weights.row(0);
+    for j in 0..4 {
+        let p = s[j] / s.sum();
+        let want: f64 = (0..4)
+            .map(|i| LN_2 * g[[0, i]] * s[i] * (f64::from(u8::from(i == j)) - p))
+            .sum();
+        assert!((got[[0, j]] - want).abs() < 1e-15, "{j}");
+        assert_eq!(got[[1, j]], 0.0);
+    }
+}
+
+/// The gradient of the ternary numbers, from the formula, times the surrogate's slope.
+#[test]
+fn slopes_are_those_of_the_window() {
+    let [q, k, v] = [4, 6, 6].map(|time| random([2, 2, time, 8], &format!("stream {time}")));
+    let g = random([2, 2, 4, 8], "cotangent");
+    let (threshold, width) = (0.5, 0.8);
+    let spike = |x: f64| {
+        if x.abs() >= threshold {
+            x.signum()
+        } else {
+            0.0
+        }
+    };
+    let slope = |x: f64| {
+        let is_near = (x.abs() - threshold).abs() < width / 2.0;
+        if is_near { 1.0 / width } else { 0.0 }
+    };
+    for mask in masks() {
+        let settings = Settings::bipolar(threshold, width, &mask);
+        let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
+        let got = attend_vjp(&attended, g.view()).unwrap();
+        let shown = weights(q.view(), k.view(), &settings).unwrap();
+        let [mut dq, mut dk] = [&q, &k].map(|x| Array4::<f64>::zeros(x.raw_dim()));
+        for (b, m, i) in ndarray::indices((2, 2, 4)) {
+            let row = shown.slice(s![b, m, i, ..]);
+            let product = |j: usize| g.slice(s![b, m, i, ..]).dot(&v.slice(s![b, m, j, ..]));
+            let mean: f64 = (0..6).map(|j| row[j] * product(j)).sum::<f64>() / row.sum().max(0.1);
+            for j in 0..6 {
+                let dx = LN_2 * row[j] * (product(j) - mean);
+                for n in 0..8 {
+                    let (at, to) = (q[[b, m, i, n]], k[[b, m, j, n]]);
+                    dq[[b, m, i, n]] += dx * spike(to) * slope(at);
+                    dk[[b, m, j, n]] += dx * spike(at) * slope(to);
+                }
+            }
+        }
+        for (got, want) in [(&got.q, &dq), (&got.k, &dk)] {
+            let flat = |x: &Array4<f64>| x.iter().copied().collect::<Vec<_>>();
+            assert!(dq.iter().any(|x| x.abs() > 0.01));
+            assert!(relative_error(&flat(got), &flat(want)) < 1e-12, "{mask:?}");
+        }
+    }
+}
+
+/// A bias multiplies weights, and their rounded sum says what a row is divided by.
+#[test]
+fn a_bias_multiplies_the_powers() {
+    let [q, k] = [4, 6].map(|time| random([2, 2, time, 8], &format!("stream {time}")));
+    let bias = random([1, 2, 4, 6], "bias");
+    let mask = Mask::none();
+    let plain = Settings::bipolar(0.5, 1.0, &mask);
+    let biased = Settings {
+        bias: Some(Bias::fixed(bias.view()).unwrap()),
+        ..plain.clone()
+    };
+    let without = weights(q.view(), k.view(), &plain).unwrap();
+    let with = weights(q.view(), k.view(), &biased).unwrap();
+    for (b, m, i) in ndarray::indices((2, 2, 4)) {
+        let want = &without.slice(s![b, m, i, ..]) * &bias.slice(s![0, m, i, ..]).mapv(f64::exp);
+        let want = &want / want.sum().log2().ceil().exp2();
+        let got = with.slice(s![b, m, i, ..]);
+        assert!(
+            (&got - &want).iter().all(|x| x.abs() < 1e-14),
+            "{got} {want}"
+        );
+        assert!(got.sum() > 0.5 && got.sum() <= 1.0);
+    }
+}
+
+/// A shift rounds down by less than a unit a key.
+#[test]
+fn shifts_are_within_a_unit_a_key() {
+    // More columns than a word has bits.
+    for (width, queries, keys) in [(5, 4, 6), (64, 4, 6), (70, 40, 300)] {
+        let [q, k] = [queries, keys].map(|time| random([2, 2, time, width], &format!("{time}")));
+        let v = random([2, 2, keys, 3], "values");
+        let values = to_fixed_point(v.view()).unwrap();
+        let exact: Array4<f64> = from_fixed_point(values.view());
+        assert!((&exact - &v).iter().all(|x| x.abs() <= 0.5_f64.powi(13)));
+        let all = masks();
+        for mask in if keys == 6 { &all[..] } else { &all[..2] } {
+            let settings = Settings::bipolar(0.5, 1.0, mask);
+            let attended = attend(q.view(), k.view(), exact.view(), &settings).unwrap();
+            let [q, k] = [&q, &k].map(|x| ternary(x.view(), 0.5).unwrap());
+            let shifted = attend_by_shifts(q.view(), k.view(), values.view(), mask).unwrap();
+            let shifted: Array4<f64> = from_fixed_point(shifted.view());
+            let unit = 0.5_f64.powi(FRACTION_BITS as i32);
+            for (at, &got) in shifted.indexed_iter() {
+                let (b, m, i, n) = at;
+                let kept = (0..keys).filter(|&j| mask.keeps([b, m, i, j], [queries, keys]));
+                let below = attended.output[[b, m, i, n]] - got;
+                let bound = kept.count() as f64 * unit;
+                assert!(below >= -1e-12 && below <= bound, "{at:?}: {below} {bound}");
+            }
+            assert!(shifted.iter().any(|&x| x.abs() > 0.1));
+        }
+    }
+}
+
+#[test]
+fn what_integers_cannot_hold_is_named() {
+    let x = Array4::<f64>::ones((1, 1, 2, 3));
+    let names = |got: Error, name: &str| {
+        let is_named = matches!(&got, Error::Argument(error) if error.name() == name);
+        assert!(is_named, "{name}: {got}");
+    };
+    names(
+        to_fixed_point((&x * 524_288.0).view()).unwrap_err(),
+        "values",
+    );
+    names(
+        to_fixed_point((&x * f64::NAN).view()).unwrap_err(),
+        "values",
+    );
+    names(ternary((&x * f64::INFINITY).view(), 0.5).unwrap_err(), "x");
+    names(ternary(x.view(), -0.5).unwrap_err(), "threshold");
+    let (spikes, values) = (
+        ternary(x.view(), 0.5).unwrap(),
+        to_fixed_point(x.view()).unwrap(),
+    );
+    let attend = |q: &Array4<i8>, k: &Array4<i8>, v: &Array4<i32>| {
+        attend_by_shifts(q.view(), k.view(), v.view(), &Mask::none()).unwrap_err()
+    };
+    names(attend(&(&spikes * 2), &spikes, &values), "q");
+    names(attend(&spikes, &(&spikes * -2), &values), "k");
+    let short = values.slice(s![.., .., ..1, ..]).to_owned();
+    names(attend(&spikes, &spikes, &short), "v");
+    let mask = Mask::none().with_key_lengths(vec![3]);
+    let got = attend_by_shifts(spikes.view(), spikes.view(), values.view(), &mask);
+    assert!(matches!(got, Err(Error::Mask { .. })));
+    for x in [0.5, f64::NAN, f64::INFINITY, 1e300] {
+        names(shiftmax(array![[x]].view(), None).unwrap_err(), "x");
+        assert!(shiftmax(array![[x]].view(), Some(array![[false]].view())).is_ok());
+    }
+    let wrong = array![[true, true]];
+    names(
+        shiftmax(array![[1.0]].view(), Some(wrong.view())).unwrap_err(),
+        "mask",
+    );
+    let got = shiftmax_vjp(array![[1.0]].view(), None, array![[1.0, 2.0]].view());
+    names(got.unwrap_err(), "cotangent");
+}
+
+/// The extremes of 32 bits survive, in either direction.
+#[test]
+fn sums_stay_in_their_range() {
+    let spikes = Array4::<i8>::zeros((1, 1, 3, 2));
+    for end in [i32::MIN, i32::MAX] {
+        let values = Array4::from_elem((1, 1, 3, 2), end);
+        let output = attend_by_shifts(spikes.view(), spikes.view(), values.view(), &Mask::none());
+        // Three equal weights of a quarter.
+        let want = 3 * (i64::from(end) >> 2);
+        assert!(output.unwrap().iter().all(|&x| i64::from(x) == want));
+    }
+}
+
+/// Means over draws of a query's and a key's coordinate: the raw product, the binary and the ternary one.
+struct Moments {
+    mean: [f64; 3],
+    variance: [f64; 3],
+    /// Of the raw product with the other two.
+    covariance: [f64; 2],
+}
+
+impl Moments {
+    fn of(threshold: f64, deviation: f64, stream: &mut Stream) -> Self {
+        const DRAWS: usize = 1_000_000;
+        let mut draw = || {
+            let shape = (1, 1, 1, DRAWS);
+            Array4::from_shape_simple_fn(shape, || deviation * standard_normal::<f64>(stream))
+        };
+        let (q, k) = (draw(), draw());
+        let [t, u] = [&q, &k].map(|x| ternary(x.view(), threshold).unwrap());
+        let (mut sums, mut squares, mut products) = ([0.0; 3], [0.0; 3], [0.0; 2]);
+        for (((q, k), &t), &u) in q.iter().zip(&k).zip(&t).zip(&u) {
+            let binary = f64::from(t.max(0)) * f64::from(u.max(0));
+            let all = [q * k, binary, f64::from(t) * f64::from(u)];
+            for n in 0..3 {
+                sums[n] += all[n];
+                squares[n] += all[n] * all[n];
+            }
+            products[0] += all[0] * all[1];
+            products[1] += all[0] * all[2];
+        }
+        let n = DRAWS as f64;
+        let mean = sums.map(|x| x / n);
+        Self {
+            mean,
+            variance: [0, 1, 2].map(|i| squares[i] / n - mean[i] * mean[i]),
+            covariance: [0, 1].map(|i| products[i] / n - mean[0] * mean[i + 1]),
+        }
+    }
+
+    fn correlation(&self, i: usize) -> f64 {
+        self.covariance[i] / (self.variance[0] * self.variance[i + 1]).sqrt()
+    }
+}
+
+/// For each probability of a spike to one side: the threshold in standard deviations.
+const THRESHOLDS: [(f64, f64); 4] = [
+    (0.1, 1.281_551_565_5),
+    (0.2, 0.841_621_233_6),
+    (0.3, 0.524_400_512_7),
+    (0.4, 0.253_347_103_1),
+];
+
+/// Theorem 1: mean and variance of a coordinate's product, raw, binary and ternary.
+#[test]
+fn theorem_1_moments_of_the_products() {
+    let mut stream = Seed::new(63).stream("theorem 1");
+    for deviation in [1.0, 2.0] {
+        for (p, threshold) in THRESHOLDS {
+            let got = Moments::of(threshold * deviation, deviation, &mut stream);
+            let fourth = f64::powi(deviation, 4);
+            let binary = p * p * (1.0 - p * p);
+            let want_means = [0.0, p * p, 0.0];
+            let want_variances = [fourth, binary, 4.0 * p * p];
+            for n in 0..3 {
+                // Five standard errors of the mean.
+                let bound = 5.0 * (want_variances[n] / 1e6).sqrt();
+                let (mean, variance) = (got.mean[n], got.variance[n]);
+                assert!((mean - want_means[n]).abs() < bound, "{p}, {n}: {mean}");
+                let error = (variance / want_variances[n] - 1.0).abs();
+                assert!(error < 0.03, "{p}, {n}: {variance}");
+            }
+        }
+    }
+}
+
+/// Theorem 2: ternary products follow the raw ones more closely than binary ones do, by a factor of
+/// $2 \sqrt{1 - p^2}$, whatever the deviation.
+#[test]
+fn theorem_2_correlations_with_the_raw_product() {
+    let mut stream = Seed::new(64).stream("theorem 2");
+    for deviation in [1.0, 2.0] {
+        for (p, threshold) in THRESHOLDS {
+            let got = Moments::of(threshold * deviation, deviation, &mut stream);
+            let density =
+                (-0.5 * threshold * threshold).exp() / (2.0 * std::f64::consts::PI).sqrt();
+            let covariance = (density * deviation).powi(2);
+            let near = |got: f64, want: f64, what: &str| {
+                assert!((got / want - 1.0).abs() < 0.03, "{p}: {what}: {got} {want}");
+            };
+            near(
+                got.covariance[0],
+                covariance,
+                "covariance of binary products",
+            );
+            near(
+                got.covariance[1],
+                4.0 * covariance,
+                "covariance of ternary products",
+            );
+            let root = (1.0 - p * p).sqrt();
+            near(got.correlation(0), density.powi(2) / (p * root), "binary");
+            near(got.correlation(1), 2.0 * density.powi(2) / p, "ternary");
+            let ratio = got.correlation(1) / got.correlation(0);
+            near(ratio, 2.0 * root, "ratio");
+        }
+    }
+}
+
+/// What Theorem 2 is for: the key of the largest product is found more often from ternary numbers.
+#[test]
+fn ternary_products_find_the_largest_more_often() {
+    let (width, keys) = (32, 16);
+    let [q, k] = [1, keys].map(|time| random([1000, 1, time, width], &format!("find {time}")));
+    let [t, u] = [&q, &k].map(|x| ternary(x.view(), 0.5).unwrap());
+    // Ties count in parts.
+    let found = |products: &dyn Fn(usize, usize) -> f64| -> f64 {
+        let rows = (0..1000).map(|b: usize| {
+            let row: Vec<f64> = (0..keys).map(|j| products(b, j)).collect();
+            let raw = |j: usize| {
+                (0..width)
+                    .map(|n| q[[b, 0, 0, n]] * k[[b, 0, j, n]])
+                    .sum::<f64>()
+            };
+            let best = (0..keys)
+                .max_by(|&i, &j| raw(i).total_cmp(&raw(j)))
+                .unwrap();
+            let highest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let ties = row.iter().filter(|&&x| x == highest).count();
+            if row[best] == highest {
+                1.0 / ties as f64
+            } else {
+                0.0
+            }
+        });
+        rows.sum()
+    };
+    let product = |b: usize, j: usize, of: fn(i8) -> f64| -> f64 {
+        let pairs = t.slice(s![b, 0, 0, ..]).to_owned();
+        let other = u.slice(s![b, 0, j, ..]).to_owned();
+        pairs.iter().zip(&other).map(|(&t, &u)| of(t) * of(u)).sum()
+    };
+    let binary = found(&|b, j| product(b, j, |t| f64::from(t.max(0))));
+    let by_ternary = found(&|b, j| product(b, j, f64::from));
+    assert!(by_ternary > 1.2 * binary, "{by_ternary} {binary}");
+    // Shiftmax keeps the order of the scores.
+    let settings = Settings::bipolar(0.5, 1.0, &Mask::none());
+    let shown = weights(q.view(), k.view(), &settings).unwrap();
+    assert_eq!(found(&|b, j| shown[[b, 0, 0, j]]), by_ternary);
+}

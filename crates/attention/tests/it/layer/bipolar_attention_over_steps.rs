@@ -1,0 +1,314 @@
+//! The layer of bipolar attention over steps of time.
+
+use super::WIDTH;
+use crate::names;
+use bochner_attention::{BipolarLayer, BipolarLayerConfig, Error, Mask, Settings, attend};
+use bochner_nn::{Adam, Linear, Parameters, parameter_count};
+use bochner_numerics::{Seed, relative_error};
+use bochner_ops::{AdamConfig, SpikingNeuron};
+use dfdx::prelude::*;
+use ndarray::{Array2, Array3, Array4, ArrayView1, Axis, concatenate, s};
+
+type Steps = Tensor<(usize, usize, usize, usize), f64, Cpu>;
+
+const STEPS: usize = 3;
+const BATCH: usize = 2;
+const TIME: usize = 5;
+
+/// Neurons that spike at the size of normalised rows.
+fn config() -> BipolarLayerConfig {
+    let threshold = 0.5;
+    BipolarLayerConfig {
+        heads: 2,
+        neuron: SpikingNeuron {
+            threshold,
+            ..Default::default()
+        },
+        ..Default::default()
+    }
+}
+
+fn build(config: BipolarLayerConfig) -> BipolarLayer<usize, f64> {
+    let mut rng = Seed::new(1).stream("initial values");
+    BipolarLayer::try_new(&Cpu::default(), WIDTH, config, &mut rng).unwrap()
+}
+
+fn input() -> Steps {
+    Cpu::seed_from_u64(3).sample_normal_like(&(STEPS, BATCH, TIME, WIDTH))
+}
+
+fn array(x: &Steps) -> Array4<f64> {
+    Array4::from_shape_vec(*x.shape(), x.as_vec()).unwrap()
+}
+
+fn lengths() -> Mask {
+    Mask::none().with_key_lengths(vec![TIME, 2])
+}
+
+/// The layer by its formula, given its maps and attention on arrays.
+fn formula(layer: &BipolarLayer<usize, f64>, x: &Array4<f64>, mask: &Mask) -> Array4<f64> {
+    let map = |of: &Linear<usize, usize, f64>, x: &Array2<f64>| {
+        let weight = Array2::from_shape_vec((WIDTH, WIDTH), of.weight.as_vec()).unwrap();
+        x.dot(&weight.t()) + ArrayView1::from(&of.bias.as_vec())
+    };
+    let norm = |mut x: Array2<f64>| {
+        for mut row in x.rows_mut() {
+            let mean = row.mean().unwrap();
+            row -= mean;
+            let deviation = (row.mapv(|x| x * x).mean().unwrap() + 1e-5).sqrt();
+            row /= deviation;
+        }
+        x
+    };
+    let rows = x
+        .to_shape((STEPS * BATCH * TIME, WIDTH))
+        .unwrap()
+        .to_owned();
+    let neuron = layer.config().neuron;
+    let of = |map_of, spikes: bool| {
+        let x = norm(map(map_of, &rows)).into_raw_vec_and_offset().0;
+        let x = if spikes {
+            neuron.run(&x, STEPS).unwrap().spikes
+        } else {
+            x
+        };
+        Array4::from_shape_vec((STEPS, BATCH, TIME, WIDTH), x).unwrap()
+    };
+    let [q, k, v] = [
+        of(&layer.query, true),
+        of(&layer.key, true),
+        of(&layer.value, false),
+    ];
+    let half = WIDTH / 2;
+    let steps = (0..STEPS).map(|step| {
+        let heads = (0..2).map(|m| {
+            let cut = |x: &Array4<f64>| {
+                let x = x
+                    .slice(s![step, .., .., m * half..(m + 1) * half])
+                    .to_owned();
+                x.insert_axis(Axis(1))
+            };
+            let [q, k, v] = [&q, &k, &v].map(cut);
+            // Ternary numbers are what they are at any threshold up to 1.
+            let settings = Settings::bipolar(1.0, 1.0, mask);
+            let attended = attend(q.view(), k.view(), v.view(), &settings).unwrap();
+            attended.output.index_axis_move(Axis(1), 0)
+        });
+        let heads: Vec<Array3<f64>> = heads.collect();
+        concatenate![Axis(2), heads[0], heads[1]].insert_axis(Axis(0))
+    });
+    let steps: Vec<Array4<f64>> = steps.collect();
+    let joined = concatenate![Axis(0), steps[0], steps[1], steps[2]];
+    let joined = joined
+        .to_shape((STEPS * BATCH * TIME, WIDTH))
+        .unwrap()
+        .to_owned();
+    let output = map(&layer.output, &joined).into_raw_vec_and_offset().0;
+    Array4::from_shape_vec((STEPS, BATCH, TIME, WIDTH), output).unwrap()
+}
+
+#[test]
+fn it_is_its_formula() {
+    for causal in [false, true] {
+        let layer = build(BipolarLayerConfig { causal, ..config() });
+        for mask in [Mask::none(), lengths()] {
+            let got = array(&layer.attend_self(input(), &mask).unwrap());
+            let mask = if causal { mask.with_causality() } else { mask };
+            let want = formula(&layer, &array(&input()), &mask);
+            let flat = |x: &Array4<f64>| x.iter().copied().collect::<Vec<_>>();
+            assert!(
+                relative_error(&flat(&got), &flat(&want)) < 1e-12,
+                "{causal}, {mask:?}"
+            );
+        }
+        let plain = array(&layer.forward(input()));
+        let unmasked = array(&layer.attend_self(input(), &Mask::none()).unwrap());
+        assert_eq!(plain, unmasked);
+    }
+}
+
+/// One of the maps of a layer.
+type MapOf = fn(&mut BipolarLayer<usize, f64>) -> &mut Linear<usize, usize, f64>;
+
+/// Where no potential is near a threshold everything has a derivative, and that of spikes is zero.
+#[test]
+fn gradients_of_what_is_smooth_are_those_of_differences() {
+    let mut narrow = config();
+    narrow.neuron.surrogate_width = 1e-9;
+    let layer = build(narrow);
+    let x = input();
+    let cotangent: Steps = Cpu::seed_from_u64(4).sample_normal_like(x.shape());
+    let loss = |layer: &BipolarLayer<usize, f64>| -> f64 {
+        let y = layer.attend_self(input(), &lengths()).unwrap();
+        (y * cotangent.clone()).sum::<Rank0, _>().array()
+    };
+    let y = layer.attend_self(x.leaky_trace(), &lengths()).unwrap();
+    let gradients = (y * cotangent.clone()).sum::<Rank0, _>().backward();
+    let maps: [(&str, usize, MapOf); 4] = [
+        ("value", 7, |layer| &mut layer.value),
+        ("output", 3, |layer| &mut layer.output),
+        ("query", 2, |layer| &mut layer.query),
+        ("key", 2, |layer| &mut layer.key),
+    ];
+    for (name, at, map) in maps {
+        let mut moved = layer.clone();
+        let weight = map(&mut moved).weight.clone();
+        let got: f64 = gradients.get(&weight).as_vec()[at];
+        let mut values = [1e-6, -1e-6].map(|step| {
+            let mut all = weight.as_vec();
+            all[at] += step;
+            map(&mut moved).weight.copy_from(&all);
+            let value = loss(&moved);
+            map(&mut moved).weight.copy_from(&weight.as_vec());
+            value
+        });
+        values[0] -= values[1];
+        let want = values[0] / 2e-6;
+        assert!(
+            (got - want).abs() < 1e-6 * (1.0 + want.abs()),
+            "{name}: {got} {want}"
+        );
+        assert_eq!(got == 0.0, ["query", "key"].contains(&name), "{name}");
+    }
+}
+
+#[test]
+fn every_parameter_is_reached_and_trained() {
+    let mut layer = build(config());
+    let target: Steps = Cpu::seed_from_u64(5).sample_normal_like(&(STEPS, BATCH, TIME, WIDTH));
+    let loss = |layer: &BipolarLayer<usize, f64>| {
+        let y = layer.attend_self(input().leaky_trace(), &lengths());
+        (y.unwrap() - target.clone()).square().mean::<Rank0, _>()
+    };
+    assert_eq!(
+        parameter_count(&layer),
+        4 * (WIDTH * WIDTH + WIDTH) + 3 * 2 * WIDTH
+    );
+    let first = loss(&layer);
+    let before = first.array();
+    let gradients = first.backward();
+    for (name, weight) in [
+        ("query", &layer.query.weight),
+        ("key", &layer.key.weight),
+        ("value", &layer.value.weight),
+        ("output", &layer.output.weight),
+    ] {
+        assert!(
+            gradients
+                .get(weight)
+                .as_vec()
+                .iter()
+                .any(|g| g.abs() > 1e-6),
+            "{name}"
+        );
+    }
+    for norm in [&layer.query_norm, &layer.key_norm, &layer.value_norm] {
+        assert!(
+            gradients
+                .get(&norm.gamma)
+                .as_vec()
+                .iter()
+                .any(|g| g.abs() > 1e-6)
+        );
+    }
+    let mut adam = Adam::new(AdamConfig {
+        learning_rate: 0.02,
+        ..Default::default()
+    })
+    .unwrap();
+    let mut names = 0;
+    layer.for_each("", &mut |_, _| names += 1);
+    assert_eq!(names, 14);
+    for _ in 0..60 {
+        let mut gradients = loss(&layer).backward();
+        adam.step(&mut layer, &mut gradients).unwrap();
+    }
+    assert!(loss(&layer).array() < 0.97 * before);
+}
+
+/// Without a memory of its own a neuron joins no steps.
+#[test]
+fn neurons_alone_join_the_steps() {
+    let mut forgetful = config();
+    forgetful.neuron.decay = 0.0;
+    let x = array(&input());
+    let mut other = x.clone();
+    other.index_axis_mut(Axis(0), 0).mapv_inplace(|x| 0.3 - x);
+    let tensor = |x: &Array4<f64>| {
+        let values = x.iter().copied().collect::<Vec<_>>();
+        Cpu::default().tensor_from_vec(values, (STEPS, BATCH, TIME, WIDTH))
+    };
+    for (config, joins) in [(forgetful, false), (config(), true)] {
+        let layer = build(config);
+        let last = |x: &Array4<f64>| {
+            let y = layer.attend_self(tensor(x), &Mask::none()).unwrap();
+            array(&y).index_axis_move(Axis(0), STEPS - 1)
+        };
+        assert_eq!(last(&x) != last(&other), joins);
+    }
+}
+
+#[test]
+fn a_last_neuron_makes_the_output_a_map_of_spikes() {
+    let last_neuron = Some(SpikingNeuron {
+        threshold: 0.1,
+        ..Default::default()
+    });
+    let mut layer = build(BipolarLayerConfig {
+        last_neuron,
+        ..config()
+    });
+    let mut identity = vec![0.0; WIDTH * WIDTH];
+    (0..WIDTH).for_each(|n| identity[n * (WIDTH + 1)] = 1.0);
+    layer.output.weight.copy_from(&identity);
+    layer.output.bias.copy_from(&[0.0; WIDTH]);
+    let y = layer.attend_self(input(), &Mask::none()).unwrap().as_vec();
+    for value in [-1.0, 0.0, 1.0] {
+        assert!(y.contains(&value));
+    }
+    assert!(y.iter().all(|y| [-1.0, 0.0, 1.0].contains(y)));
+}
+
+#[test]
+fn settings_that_do_not_fit_are_named() {
+    let refused = |config, name: &str| {
+        let mut rng = Seed::new(1).stream("initial values");
+        let got = BipolarLayer::<usize, f64>::try_new(&Cpu::default(), WIDTH, config, &mut rng);
+        let error = got.unwrap_err();
+        assert!(names(&error, name), "{error}");
+    };
+    for heads in [0, 4] {
+        refused(BipolarLayerConfig { heads, ..config() }, "heads");
+    }
+    let wrong = SpikingNeuron {
+        decay: 2.0,
+        ..Default::default()
+    };
+    refused(
+        BipolarLayerConfig {
+            neuron: wrong,
+            ..config()
+        },
+        "decay",
+    );
+    let last_neuron = Some(wrong);
+    refused(
+        BipolarLayerConfig {
+            last_neuron,
+            ..config()
+        },
+        "decay",
+    );
+    let layer = build(config());
+    let long = Mask::none().with_key_lengths(vec![TIME + 1, 2]);
+    let got = layer.attend_self(input(), &long).unwrap_err();
+    assert!(matches!(got, Error::Mask { .. }), "{got}");
+    let narrow: Steps = Cpu::default().ones_like(&(STEPS, BATCH, TIME, WIDTH - 1));
+    assert!(layer.attend_self(narrow, &Mask::none()).is_err());
+    let text = serde_json::to_string(&config()).unwrap();
+    assert_eq!(
+        serde_json::from_str::<BipolarLayerConfig>(&text).unwrap(),
+        config()
+    );
+    assert!(serde_json::from_str::<BipolarLayerConfig>(r#"{"head":2}"#).is_err());
+}
