@@ -89,10 +89,14 @@ impl CaseFile {
         ranked(&format!("in.{name}"), self.floats(name)?)
     }
 
+    /// The input `in.<name>`, a mask of any number of axes.
+    pub(crate) fn flags(&self, name: &str) -> Result<ArrayD<bool>, Fault> {
+        Ok(self.input(name)?.mask(&format!("in.{name}"))?.clone())
+    }
+
     /// The input `in.<name>`, a mask of two axes.
     pub(crate) fn mask(&self, name: &str) -> Result<Array2<bool>, Fault> {
-        let full = format!("in.{name}");
-        ranked(&full, self.input(name)?.mask(&full)?.clone())
+        ranked(&format!("in.{name}"), self.flags(name)?)
     }
 
     /// The input `in.<name>`, a list of lengths.
@@ -257,8 +261,10 @@ impl CaseFile {
             });
         }
         for (name, tensor) in &self.tensors {
-            if !name.starts_with("in.") {
-                check_finite(name, tensor.float(name)?)?;
+            match tensor {
+                Tensor::Integer(_) if name.starts_with("out.") => {}
+                tensor if !name.starts_with("in.") => check_finite(name, tensor.float(name)?)?,
+                _ => {}
             }
         }
         Ok(())

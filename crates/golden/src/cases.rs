@@ -1,6 +1,7 @@
 //! The table of cases: what each is called, what its gradients are of, and who computes it.
 
 mod attention;
+mod bipolar;
 mod cat;
 mod copula;
 mod copula_density;
@@ -98,12 +99,18 @@ impl Case {
     }
 }
 
-static TABLE: [Entry; 23] = [
+static TABLE: [Entry; 26] = [
     Case::of("attention", &["output"])
         .where_known(|file| Ok(attention::mechanism(file)?.is_some()))
         .by(attention::attention::<f64>, attention::attention::<f32>),
     Case::of("quadratic_vs_linear", &["output"])
         .by(forms::both_forms::<f64>, forms::both_forms::<f32>),
+    Case::of("bipolar_attention", &["output"])
+        .by(bipolar::attention::<f64>, bipolar::attention::<f32>),
+    Case::of("shiftmax", &["weights", "gamma"])
+        .by(bipolar::of_rows::<f64>, bipolar::of_rows::<f32>),
+    Case::of("ternary_neuron", &["spikes", "membrane", "held"])
+        .by(bipolar::neuron::<f64>, bipolar::neuron::<f32>),
     Case::of("cat", &["output"]).by(cat::cat::<f64>, cat::cat::<f32>),
     Case::of("feature_map", &["phi", "f"]).by(
         feature_map::feature_map::<f64>,

@@ -3,6 +3,7 @@
 use super::case_file::CaseFile;
 use super::error::Fault;
 use super::report::{Verdict, Worst};
+use super::tensor::Tensor;
 use bochner_numerics::{Real, Tolerance};
 use ndarray::{Array, ArrayD, Dimension};
 use std::collections::BTreeMap;
@@ -21,6 +22,11 @@ impl Computed {
     /// Records an output; one that the file does not hold is not looked at.
     pub(crate) fn output<T: Real, D: Dimension>(&mut self, name: &str, x: &Array<T, D>) {
         record(&mut self.outputs, name, x);
+    }
+
+    /// Records an output of whole numbers, which must be equal.
+    pub(crate) fn integers<D: Dimension>(&mut self, name: &str, x: &Array<i64, D>) {
+        self.output(name, &x.mapv(|x| x as f64));
     }
 
     /// Records the gradient with respect to the input `name`.
@@ -43,15 +49,25 @@ pub(crate) fn compare<T: Real>(file: &CaseFile, computed: &Computed) -> Result<V
     let mut deviations = Vec::new();
     for (name, expected) in file.outputs() {
         let tensor = format!("out.{name}");
-        let expected = expected.float(&tensor)?;
         let ways = computed.outputs.get(name);
-        deviations.push(worst(tensor, ways, expected, Tolerance::outputs::<T>())?);
+        deviations.push(match expected {
+            Tensor::Integer(expected) => {
+                let expected = expected.mapv(|x| x as f64);
+                worst(tensor, ways, &expected, NEXT_INTEGER)?
+            }
+            expected => {
+                let expected = expected.float(&tensor)?;
+                let bound = Tolerance::outputs::<T>().bound(expected.iter().copied());
+                worst(tensor, ways, expected, bound)?
+            }
+        });
     }
     for name in file.gradients() {
         let tensor = format!("grad.{name}");
         let expected = file.tensor(&tensor)?.float(&tensor)?;
         let ways = computed.gradients.get(name);
-        deviations.push(worst(tensor, ways, expected, Tolerance::gradients::<T>())?);
+        let bound = Tolerance::gradients::<T>().bound(expected.iter().copied());
+        deviations.push(worst(tensor, ways, expected, bound)?);
     }
     let worst = largest(deviations).expect("a case has at least one output");
     Ok(if worst.within() {
@@ -61,15 +77,18 @@ pub(crate) fn compare<T: Real>(file: &CaseFile, computed: &Computed) -> Result<V
     })
 }
 
+/// The bound within which whole numbers are equal.
+const NEXT_INTEGER: f64 = 0.5;
+
 /// The worst of all ways in which a tensor was computed.
 fn worst(
     tensor: String,
     ways: Option<&Vec<ArrayD<f64>>>,
     expected: &ArrayD<f64>,
-    tolerance: Tolerance,
+    bound: f64,
 ) -> Result<Worst, Fault> {
     let ways = ways.into_iter().flatten();
-    let deviations = ways.map(|got| deviation(tensor.clone(), got, expected, tolerance));
+    let deviations = ways.map(|got| deviation(tensor.clone(), got, expected, bound));
     let deviations: Vec<Worst> = deviations.collect::<Result<_, _>>()?;
     largest(deviations).ok_or(Fault::NotComputed { tensor })
 }
@@ -83,7 +102,7 @@ fn deviation(
     tensor: String,
     got: &ArrayD<f64>,
     expected: &ArrayD<f64>,
-    tolerance: Tolerance,
+    bound: f64,
 ) -> Result<Worst, Fault> {
     if got.shape() != expected.shape() {
         return Err(Fault::ResultShape {
@@ -94,7 +113,7 @@ fn deviation(
     }
     Ok(Worst {
         error: largest_difference(got, expected),
-        bound: tolerance.bound(expected.iter().copied()),
+        bound,
         tensor,
     })
 }

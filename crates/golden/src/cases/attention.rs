@@ -45,7 +45,7 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
 }
 
 /// A mechanism that needs nothing but the sequences.
-fn without_points<T: Real>(
+pub(super) fn without_points<T: Real>(
     file: &CaseFile,
     mechanism: &dyn Mechanism<T>,
     inputs: &Streams<T>,
