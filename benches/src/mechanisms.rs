@@ -7,8 +7,8 @@ use crate::Error;
 use crate::attention::{Inputs, inputs};
 use crate::workload::{Against, Pass, Run, Workload};
 use bochner_attention::{
-    Cat, Cotangents, Mask, Performer, Primal, PrimalTrace, PrimalWeights, Size, Softmax, Streams,
-    Variant,
+    Bipolar, Cat, Cotangents, Mask, Performer, Primal, PrimalTrace, PrimalWeights, Size, Softmax,
+    Streams, Variant,
 };
 use bochner_numerics::Seed;
 use serde_json::json;
@@ -25,6 +25,7 @@ pub(crate) const CAT_LENGTHS: [usize; 3] = [1024, 4096, 16_384];
 const PERFORMER: Shape = [1, 8, 16_384, 64, 64, 256];
 const CAUSAL: Shape = [1, 8, 2048, 64, 64, 256];
 const PRIMAL: Shape = [4, 8, 4096, 64, 64, 32];
+const BIPOLAR: Shape = [4, 8, 512, 64, 64, 1];
 
 /// The shape at which a window is compared with attention to the whole sequence.
 pub(crate) const LONG_WINDOW: Shape = [1, 8, 16_384, 64, 64, 256];
@@ -37,10 +38,14 @@ struct Case {
     shape: Shape,
     /// Multiplications with additions of the products of a head, forward and backward.
     operations: [f64; 2],
+    /// The script of the peers.
+    script: &'static str,
     peers: Vec<Peers>,
 }
 
-/// Peers in `mechanisms.py` of which the fastest counts: a label, their names, and the ratios wanted.
+const SCRIPT: &str = "mechanisms";
+
+/// Peers of which the fastest counts: a label, their names, and the ratios wanted.
 type Peers = (&'static str, &'static [&'static str], [Option<f64>; 2]);
 
 /// All mechanisms at their shapes.
@@ -62,6 +67,7 @@ fn cases() -> Vec<Case> {
             mask: Mask::none(),
             shape: PERFORMER,
             operations: performer(PERFORMER),
+            script: SCRIPT,
             peers: vec![
                 (
                     "performer-pytorch",
@@ -81,6 +87,7 @@ fn cases() -> Vec<Case> {
             mask: causal.clone(),
             shape: CAUSAL,
             operations: performer(CAUSAL),
+            script: SCRIPT,
             peers: vec![
                 (
                     "performer-pytorch",
@@ -103,6 +110,7 @@ fn cases() -> Vec<Case> {
             mask: Mask::none(),
             shape: PRIMAL,
             operations: primal(PRIMAL),
+            script: SCRIPT,
             peers: vec![("best form", &["primal", "primal_compile"], [Some(2.0); 2])],
         },
         Case {
@@ -110,8 +118,31 @@ fn cases() -> Vec<Case> {
             variant: Softmax {}.into(),
             mask: window(LONG_WINDOW[5]),
             shape: LONG_WINDOW,
-            operations: windowed(LONG_WINDOW),
+            operations: pairs(LONG_WINDOW, LONG_WINDOW[5]),
+            script: SCRIPT,
             peers: vec![("FlexAttention", &["softmax_window"], [None; 2])],
+        },
+        Case {
+            name: "bipolar",
+            variant: Bipolar::default().into(),
+            mask: Mask::none(),
+            shape: BIPOLAR,
+            operations: pairs(BIPOLAR, BIPOLAR[2]),
+            script: "bipolar",
+            peers: vec![
+                (
+                    "best form written out",
+                    &[
+                        "bipolar",
+                        "bipolar_compile",
+                        "bipolar_tuned",
+                        "bipolar_tuned_compile",
+                    ],
+                    [Some(3.0); 2],
+                ),
+                // Fused by hand in C++, where the others are what PyTorch makes of the formulas.
+                ("SDPA and its row sums", &["bipolar_sdpa"], [None; 2]),
+            ],
         },
     ];
     cases.extend(CAT_LENGTHS.map(|length| {
@@ -128,6 +159,7 @@ fn cases() -> Vec<Case> {
             mask: Mask::none(),
             shape: [4, 8, length, 64, 64, 1],
             operations: [0.0; 2],
+            script: SCRIPT,
             peers: vec![("torch.fft", peers, target)],
         }
     }));
@@ -167,7 +199,8 @@ fn primal([_, _, t, d, dv, s]: Shape) -> [f64; 2] {
     [forward, 2.0 * forward]
 }
 
-fn windowed([_, _, t, d, dv, keys]: Shape) -> [f64; 2] {
+/// The scores and the weighted values of `keys` keys a query; backward the scores again, and two products for each.
+fn pairs([_, _, t, d, dv, _]: Shape, keys: usize) -> [f64; 2] {
     let [pairs, d, dv] = [t * keys, d, dv].map(|n| n as f64);
     [pairs * (d + dv), pairs * (3.0 * d + 2.0 * dv)]
 }
@@ -184,7 +217,7 @@ impl Case {
                     .iter()
                     .map(|name| json!({ "impl": name, "shape": self.shape }));
                 let target = targets[usize::from(name != "fwd")];
-                Against::new(label, "mechanisms", cases, name, target)
+                Against::new(label, self.script, cases, name, target)
             });
             Pass {
                 against: against.collect(),
