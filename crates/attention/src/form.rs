@@ -101,7 +101,7 @@ impl<T: Real> Settings<T> {
                 "no bias, or Form::Quadratic",
             );
         }
-        if self.dropout.is_some() {
+        if self.has_dropout() {
             return unsupported(
                 "the linear-time form with dropout on pairs",
                 "no dropout, or Form::Quadratic",

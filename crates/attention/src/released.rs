@@ -9,33 +9,139 @@
 //! query's magnitude cancels, and the engine serves ([`Magnitude::Released`]).
 
 use crate::attend::AttentionGradients;
-use crate::engine::{log2_largest, without_masked};
+use crate::engine::{Arguments, Attend, HeadAt, Memory, State, log2_largest, slab, without_masked};
 use crate::normaliser::finite_inverse;
-use crate::score::points_of_head;
-use crate::{Error, Magnitude, Mask, Points};
+use crate::score::{LinearForm, PairKernel, Squared};
+use crate::{Error, Form, Magnitude};
 use bochner_kernels::{SpectralPoints, feature_map, feature_map_vjp};
 use bochner_numerics::elementary::SquaredNorms;
+use bochner_numerics::memory::Unwritten;
 use bochner_numerics::scaling::multiplied;
-use bochner_numerics::{Buffers, DropoutMask, Real, argument, parallel};
+use bochner_numerics::{Buffers, DropoutMask, Mat, Real, argument, parallel};
 use ndarray::{Array1, Array2, Array4, ArrayView2, ArrayView4, Axis, s};
+use std::any::Any;
+use std::sync::Arc;
 
-/// What one training pass does, with everything but the queries, keys and values.
-pub(crate) struct Released<'a, T> {
-    /// The spectral points of all heads.
-    pub(crate) points: Points<'a, T>,
-    /// The floor e.
-    pub(crate) floor: f64,
+/// The kernel of one training pass. A decoder is refused, as for every dropout on pairs.
+#[derive(Clone, Debug)]
+pub(crate) struct Released<T> {
+    /// $f^2 + e$.
+    pub(crate) kernel: Squared<T>,
     /// The exponent of the magnitude's norm.
     pub(crate) p: f64,
-    pub(crate) mask: &'a Mask,
     /// $\delta$, one factor for each pair of `[B, M, Tq, Tk]`.
     pub(crate) on_magnitudes: DropoutMask,
-    /// Dropout on the normalised weights.
-    pub(crate) on_weights: Option<DropoutMask>,
 }
 
-/// Queries, keys and values, `[B, M, T, .]`.
-pub(crate) type Sequences<'a, T> = [ArrayView4<'a, T>; 3];
+impl<T: Real> Attend<T> for Released<T> {
+    fn any(&self) -> &dyn Any {
+        self
+    }
+
+    fn validate(&self, batch: usize, heads: usize, width: usize) -> Result<(), Error> {
+        argument::positive("p", self.p)?;
+        self.kernel.validate(batch, heads, width)
+    }
+
+    fn linear_form(&self) -> Option<LinearForm> {
+        PairKernel::<T>::linear_form(&self.kernel)
+    }
+
+    fn has_logits(&self) -> bool {
+        false
+    }
+
+    fn has_dropout(&self) -> bool {
+        true
+    }
+
+    fn attend_once(&self, call: &Arguments<T>, _: Form, output: Unwritten<T>) {
+        let width = call.value_width;
+        let size = call.queries * width;
+        parallel::for_each_chunk(output.zeros(), size, |h, output| {
+            let at = call.at(h);
+            let (v, unit) = scaled(rows(at.values()));
+            let mut sums = Array2::<f64>::zeros((call.queries, width));
+            for pair in &self.pairs(&at, call).kept {
+                let weight = pair.weight * pair.on_weight;
+                add(&mut sums, pair.i, weight, &v, pair.j);
+            }
+            for (y, sum) in output.iter_mut().zip(&sums) {
+                *y = multiplied(*sum, unit);
+            }
+        });
+    }
+
+    /// Nothing is kept: the backward pass computes the pairs again.
+    fn attend(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>) -> State {
+        self.attend_once(call, form, output);
+        Box::new(())
+    }
+
+    fn weights(&self, call: &Arguments<T>) -> Array4<T> {
+        let mut weights = Array4::zeros(call.shape(call.queries, call.keys));
+        for h in 0..call.all_heads() {
+            let at = call.at(h);
+            for pair in &self.pairs(&at, call).kept {
+                weights[[at.example(), at.head(), pair.i, pair.j]] = T::of(pair.weight);
+            }
+        }
+        weights
+    }
+
+    fn pull_back(
+        &self,
+        call: &Arguments<T>,
+        _: &State,
+        _: ArrayView4<T>,
+        cotangent: ArrayView4<T>,
+    ) -> AttentionGradients<T> {
+        let cotangent = cotangent.as_standard_layout();
+        let parts = parallel::map(call.all_heads(), |h| {
+            self.head_vjp(&call.at(h), call, rows(slab(cotangent.view(), h)))
+        });
+        let mut points = self.kernel.all().zero_gradients();
+        let (mut q, mut k, mut v) = (Vec::new(), Vec::new(), Vec::new());
+        for (h, part) in parts.into_iter().enumerate() {
+            let at = call.at(h);
+            let set = at.example().min(points.w1.len_of(Axis(0)) - 1);
+            let arrays = [Some(&mut points.w1), points.w2.as_mut()];
+            for (sum, more) in arrays.into_iter().flatten().zip(&part.points) {
+                sum.slice_mut(s![set, at.head(), .., ..])
+                    .zip_mut_with(more, |sum, x| {
+                        *sum = multiplied(sum.as_f64() + x.as_f64(), 0)
+                    });
+            }
+            q.extend(part.q);
+            // Padding has no gradient.
+            for (all, part) in [(&mut k, part.k), (&mut v, part.v)] {
+                let size = call.keys * part.ncols();
+                let end = all.len() + size;
+                all.extend(part);
+                all.resize(end, T::zero());
+            }
+        }
+        AttentionGradients {
+            q: call.array(call.queries, call.width, q),
+            k: call.shared_array(call.width, k),
+            v: call.shared_array(call.value_width, v),
+            points: Some(points),
+            bias: None,
+        }
+    }
+
+    fn memory(&self, _: usize, _: Form) -> Box<dyn Memory<T>> {
+        unreachable!("decoding with dropout is refused");
+    }
+
+    fn decode(&self, _: &Arguments<T>, _: usize, _: &mut dyn Memory<T>, _: Option<&mut [T]>) {
+        unreachable!("decoding with dropout is refused");
+    }
+
+    fn reordered(&self, _: &[usize]) -> Option<Arc<dyn Attend<T>>> {
+        None
+    }
+}
 
 /// What both passes need of the pairs of one head.
 struct Pairs {
@@ -58,80 +164,7 @@ struct Pair {
     on_weight: f64,
 }
 
-impl<T: Real> Released<'_, T> {
-    /// The attended values, `[B, M, Tq, dv]`.
-    ///
-    /// # Errors
-    /// The errors of [`attend`](crate::attend()).
-    pub(crate) fn attend(&self, sequences: Sequences<T>) -> Result<Array4<T>, Error> {
-        let [q, _, v] = sequences;
-        let (batch, heads, queries, _) = q.dim();
-        let outputs = parallel::map(batch * heads, |h| {
-            let (v, unit) = scaled(head(v, h));
-            let mut output = Array2::<f64>::zeros((queries, v.ncols()));
-            for pair in &self.pairs(sequences, h).kept {
-                let weight = pair.weight * pair.on_weight;
-                add(&mut output, pair.i, weight, &v, pair.j);
-            }
-            output.mapv(|x| multiplied(x, unit))
-        });
-        Ok(stacked(outputs, (batch, heads)))
-    }
-
-    /// The normalised weights before dropout, `[B, M, Tq, Tk]`.
-    pub(crate) fn weights(&self, q: ArrayView4<T>, k: ArrayView4<T>) -> Array4<T> {
-        let (batch, heads, queries, _) = q.dim();
-        let mut weights = Array4::zeros((batch, heads, queries, k.dim().2));
-        for h in 0..batch * heads {
-            for pair in &self.pairs([q, k, k], h).kept {
-                weights[[h / heads, h % heads, pair.i, pair.j]] = T::of(pair.weight);
-            }
-        }
-        weights
-    }
-
-    /// The vector-Jacobian product of [`Released::attend`].
-    ///
-    /// # Errors
-    /// [`Error::Argument`] if the cotangent does not fit.
-    pub(crate) fn vjp(
-        &self,
-        sequences: Sequences<T>,
-        cotangent: ArrayView4<T>,
-    ) -> Result<AttentionGradients<T>, Error> {
-        let [q, _, v] = sequences;
-        let (batch, heads, queries, _) = q.dim();
-        let shape = [batch, heads, queries, v.dim().3];
-        argument::shape("cotangent", &shape, cotangent.shape())?;
-        let parts = parallel::map(batch * heads, |h| {
-            self.head_vjp(sequences, h, head(cotangent, h))
-        });
-        let mut points = self.points.zero_gradients();
-        let (mut dq, mut dk, mut dv) = (Vec::new(), Vec::new(), Vec::new());
-        for (h, part) in parts.into_iter().enumerate() {
-            let set = (h / heads).min(points.w1.len_of(Axis(0)) - 1);
-            let arrays = [Some(&mut points.w1), points.w2.as_mut()];
-            for (sum, more) in arrays.into_iter().flatten().zip(&part.points) {
-                sum.slice_mut(s![set, h % heads, .., ..])
-                    .zip_mut_with(more, |sum, x| {
-                        *sum = multiplied(sum.as_f64() + x.as_f64(), 0)
-                    });
-            }
-            dq.push(part.q);
-            dk.push(part.k);
-            dv.push(part.v);
-        }
-        let [q, k, v] = [dq, dk, dv].map(|all| stacked(all, (batch, heads)));
-        let points = Some(points);
-        Ok(AttentionGradients {
-            q,
-            k,
-            v,
-            points,
-            bias: None,
-        })
-    }
-
+impl<T: Real> Released<T> {
     /// $m$ of each row.
     fn magnitudes(&self, x: ArrayView2<T>) -> Vec<f64> {
         let divisor = self.divisor(x.ncols());
@@ -146,14 +179,10 @@ impl<T: Real> Released<'_, T> {
         Magnitude::Released { p: self.p }.divisor(width)
     }
 
-    /// The pairs of head `h` of all heads of all examples.
-    fn pairs(&self, [q, k, _]: Sequences<T>, h: usize) -> Pairs {
-        let (heads, queries, keys) = (q.dim().1, q.dim().2, k.dim().2);
-        let (example, points) = (
-            h / heads,
-            points_of_head(&self.points, h / heads, h % heads),
-        );
-        let (q, k) = (head(q, h), head(k, h));
+    /// The pairs of a head.
+    fn pairs(&self, at: &HeadAt<T>, call: &Arguments<T>) -> Pairs {
+        let points = self.kernel.of_head(at);
+        let (q, k) = (rows(at.queries()), rows(at.keys()));
         let phi = [q, k].map(|x| {
             let mut phi = Array2::zeros((x.nrows(), points.features()));
             let made = feature_map(x, &points, phi.view_mut(), &Buffers::default());
@@ -161,12 +190,14 @@ impl<T: Real> Released<'_, T> {
             phi.mapv(T::as_f64)
         });
         let [of_queries, of_keys] = [q, k].map(|x| self.magnitudes(x));
+        let (example, head, sizes) = (at.example(), at.head(), [call.queries, call.keys]);
+        let h = example * call.heads + head;
         let mut all = Vec::new();
         for (i, of_query) in of_queries.into_iter().enumerate() {
-            let kept =
-                (0..keys).filter(|&j| self.mask.keeps([example, h % heads, i, j], [queries, keys]));
+            let keeps = |&j: &usize| call.mask.keeps([example, head, i, j], sizes);
+            let kept = (0..k.nrows()).filter(keeps);
             let row = kept.map(|j| {
-                let pair = ((h * queries + i) * keys + j) as u64;
+                let pair = ((h * call.queries + i) * call.keys + j) as u64;
                 let f = phi[0].row(i).dot(&phi[1].row(j)) / points.normaliser().as_f64();
                 let on_magnitude: f64 = self.on_magnitudes.factor(pair);
                 // What is dropped is zero, whatever it was.
@@ -174,24 +205,23 @@ impl<T: Real> Released<'_, T> {
                     0.0 => 0.0,
                     factor => factor * (of_query + of_keys[j]),
                 };
-                let on_weight = self.on_weights.map_or(1.0, |mask| mask.factor(pair));
+                let on_weight = call.settings.dropout.map_or(1.0, |mask| mask.factor(pair));
                 (j, f, exponent, on_magnitude, on_weight)
             });
-            all.extend(normalised::<T>(i, row.collect(), self.floor));
+            all.extend(normalised::<T>(i, row.collect(), self.kernel.floor));
         }
         Pairs { phi, kept: all }
     }
 
     fn head_vjp(
         &self,
-        sequences: Sequences<T>,
-        h: usize,
+        at: &HeadAt<T>,
+        call: &Arguments<T>,
         cotangent: ArrayView2<T>,
     ) -> HeadGradients<T> {
-        let [q, k, v] = sequences.map(|x| head(x, h));
-        let heads = sequences[0].dim().1;
-        let points = points_of_head(&self.points, h / heads, h % heads);
-        let Pairs { phi, kept } = self.pairs(sequences, h);
+        let [q, k, v] = [at.queries(), at.keys(), at.values()].map(rows);
+        let points = self.kernel.of_head(at);
+        let Pairs { phi, kept } = self.pairs(at, call);
         let ((v, v_unit), (cotangent, unit)) = (scaled(v), scaled(cotangent));
         // dO . O of each query, in these units.
         let mut delta = Array1::<f64>::zeros(cotangent.nrows());
@@ -333,20 +363,7 @@ fn scaled<T: Real>(x: ArrayView2<T>) -> (Array2<f64>, i32) {
     (x.mapv(|x| libm::scalbn(x.as_f64(), -unit)), unit)
 }
 
-/// Head `h` of all heads of all examples.
-fn head<T>(x: ArrayView4<'_, T>, h: usize) -> ArrayView2<'_, T> {
-    let heads = x.len_of(Axis(1));
-    x.index_axis_move(Axis(0), h / heads)
-        .index_axis_move(Axis(0), h % heads)
-}
-
-/// Arrays of heads side by side.
-fn stacked<T: Real>(heads: Vec<Array2<T>>, (batch, count): (usize, usize)) -> Array4<T> {
-    let (rows, width) = heads[0].dim();
-    let mut all = Array4::zeros((batch, count, rows, width));
-    for (h, head) in heads.into_iter().enumerate() {
-        all.slice_mut(s![h / count, h % count, .., ..])
-            .assign(&head);
-    }
-    all
+/// The rows of a row-major matrix.
+fn rows<T>(x: Mat<'_, T>) -> ArrayView2<'_, T> {
+    ArrayView2::from_shape(x.shape(), x.data()).expect("row-major")
 }

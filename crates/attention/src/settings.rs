@@ -50,8 +50,13 @@ pub struct Kernel<T>(Arc<dyn Attend<T>>);
 impl<T: Real> Settings<T> {
     /// Attention with a kernel, without a magnitude and without dropout.
     pub(crate) fn of(kernel: impl PairKernel<T>, mask: &Mask) -> Self {
+        Self::by(Tiled(kernel), mask)
+    }
+
+    /// Attention with a kernel that the engine does not weigh pair by pair.
+    pub(crate) fn by(kernel: impl Attend<T> + 'static, mask: &Mask) -> Self {
         Self {
-            kernel: Kernel(Arc::new(Tiled(kernel))),
+            kernel: Kernel(Arc::new(kernel)),
             magnitude: Magnitude::None,
             mask: mask.clone(),
             bias: None,
@@ -126,11 +131,7 @@ impl<T: Real> Settings<T> {
         trained: Trained,
         mask: &Mask,
     ) -> Self {
-        let kernel = RandomFeatures::new(w, map, trained);
-        Self {
-            kernel: Kernel(Arc::new(kernel)),
-            ..Self::softmax(mask)
-        }
+        Self::by(RandomFeatures::new(w, map, trained), mask)
     }
 
     pub(crate) fn kernel(&self) -> &dyn Attend<T> {
@@ -156,11 +157,16 @@ impl<T: Real> Settings<T> {
         let adds = self.magnitude != Magnitude::None || self.bias.is_some();
         if adds && !self.kernel().has_logits() {
             return Err(Error::Unsupported {
-                what: "a magnitude or a bias beside random features",
-                instead: "neither: keys have their magnitude in the features",
+                what: "a magnitude or a bias beside random features or dropout on magnitudes",
+                instead: "neither: the kernel has the magnitude of keys in it",
             });
         }
         self.kernel().validate(batch, heads, width)
+    }
+
+    /// Whether pairs are dropped, by the kernel or after it.
+    pub(crate) fn has_dropout(&self) -> bool {
+        self.dropout.is_some() || self.kernel().has_dropout()
     }
 
     /// Refuses what needs the whole sequence.
@@ -189,7 +195,7 @@ impl<T: Real> Settings<T> {
                 "a bias that follows from positions",
             );
         }
-        if self.dropout.is_some() {
+        if self.has_dropout() {
             return unsupported("decoding with dropout on pairs", "no dropout");
         }
         Ok(())

@@ -91,7 +91,7 @@ impl<'a, T: Real> Arguments<'a, T> {
 
     /// An array of keys or values, given one part for each head of queries: those of heads that share
     /// keys are summed up, in order.
-    pub(super) fn shared_array(&self, width: usize, data: Vec<T>) -> Array4<T> {
+    pub(crate) fn shared_array(&self, width: usize, data: Vec<T>) -> Array4<T> {
         let (size, each) = (self.keys * width, self.heads / self.key_heads);
         let shape = [self.batch, self.key_heads, self.keys, width];
         let data = match each {

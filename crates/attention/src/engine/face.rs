@@ -28,6 +28,11 @@ pub(crate) trait Attend<T: Real>: Debug + Send + Sync {
         true
     }
 
+    /// Whether the kernel drops something of its own.
+    fn has_dropout(&self) -> bool {
+        false
+    }
+
     /// Writes the attended values; keeps nothing for a backward pass.
     fn attend_once(&self, call: &Arguments<T>, output: Unwritten<T>);
 

@@ -1,6 +1,6 @@
 //! Expsin: a similarity that repeats itself with the distance.
 
-use super::closed::{COST, Closed};
+use super::closed::{self, Closed};
 #[cfg(feature = "conformance")]
 use crate::conformance::{Pair, power_of_ten};
 use crate::error::{Error, period};
@@ -39,8 +39,7 @@ impl Closed for Expsin {
         name: "expsin",
         title: "a periodic similarity times the magnitude of the key",
         paper: "Song et al. 2021",
-        cost: COST,
-        ..Card::PAIRWISE
+        ..closed::CARD
     };
 
     fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {

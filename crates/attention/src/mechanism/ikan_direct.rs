@@ -1,11 +1,11 @@
 //! IKAN-direct: the spectral points are parameters.
 
+use super::by_settings::BySettings;
 use super::is_default;
-use super::squared::{CARD, SavedKernel, Sets, SquaredKernel, shown};
+use super::squared::{CARD, Sets, SquaredKernel, shown};
 use crate::error::Error;
-use crate::mechanism::{
-    Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant,
-};
+use crate::mechanism::{Pass, Streams};
+use crate::score::PointsGradients;
 use crate::{Card, Draws, Form, Settings, Support};
 use bochner_numerics::Real;
 use bochner_spectral::{
@@ -14,8 +14,6 @@ use bochner_spectral::{
 use ndarray::Array4;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
-
-const NAME: &str = "ikan-direct";
 
 /// Kernel attention whose spectral points `[M, R, d]` are parameters.
 ///
@@ -79,116 +77,72 @@ impl IkanDirect {
     }
 
     fn frequencies<T: Real>(&self, inputs: &Streams<T>, flat: &[T]) -> Result<Sets<T>, Error> {
-        self.kernel().validate()?;
-        Mechanism::<T>::card(self).admit(inputs)?;
         let [q, k, _] = inputs.get()?;
         // Points that are parameters take no noise.
-        let drawn = self
-            .source()
-            .draw(&Features::new(q, k), flat, Array4::zeros([0; 4]))?;
+        let none = Array4::zeros([0; 4]);
+        let drawn = self.source().draw(&Features::new(q, k), flat, none)?;
         Ok(self.kernel().frequencies(drawn.points).into())
     }
 }
 
-/// The frequencies used and the forward pass over them.
-struct Saved<T> {
-    points: Sets<T>,
-    kernel: SavedKernel<T>,
-}
-
-impl<T: Real> Mechanism<T> for IkanDirect {
+impl BySettings for IkanDirect {
     fn card(&self) -> Card {
         Card {
-            name: NAME,
+            name: "ikan-direct",
             title: "a squared kernel whose spectral points are parameters",
             draws: match self.preset {
                 Preset::Paper => Draws::Nothing,
                 // Dropout on the magnitudes.
                 Preset::Released => Draws::InTraining,
             },
-            // The released code's dropout on magnitudes has one for each head's keys.
-            shared_keys: match self.preset {
-                Preset::Paper => Support::Yes,
-                Preset::Released => CARD.shared_keys,
-            },
+            shared_keys: Support::Yes,
             points: Some(self.points),
             ..CARD
         }
     }
 
-    fn with_points(&self, points: usize) -> Result<Variant, Error> {
-        let mut own = self.clone();
-        own.points = points;
-        Ok(own.into())
-    }
-
-    fn with_form(&self, form: Form) -> Result<Variant, Error> {
-        let mut own = self.clone();
-        own.form = form;
-        Ok(own.into())
-    }
-
-    fn validate(&self) -> Result<(), Error> {
-        Source::<T>::validate(&self.source())?;
+    fn check(&self) -> Result<(), Error> {
+        Source::<f64>::validate(&self.source())?;
         self.kernel().validate()
     }
 
-    fn parameters(&self, size: Size) -> Vec<ParameterSpec> {
-        Source::<T>::parameters(&self.source(), size)
+    fn specs(&self, size: Size) -> Vec<ParameterSpec> {
+        Source::<f64>::parameters(&self.source(), size)
     }
 
-    fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
-        Mechanism::<T>::validate(self)?;
+    fn start<T: Real>(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
         Ok(self.source().initial(size, rng)?)
     }
 
-    fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
-        let points = self.frequencies(inputs, flat)?;
-        let (output, kernel) = self.kernel().attend(inputs, &points, pass)?;
-        Ok(Forward::unpenalised(output, Saved { points, kernel }))
-    }
-
-    fn backward(
-        &self,
-        inputs: &Streams<T>,
-        _: &[T],
-        pass: &Pass,
-        forward: &Forward<T>,
-        cotangent: Cotangents<T>,
-    ) -> Result<Gradients<T>, Error> {
-        let Saved { points, kernel } = forward.saved::<Saved<T>>(NAME)?;
-        let (g, points) = self.kernel().attend_vjp(
-            inputs,
-            points,
-            pass,
-            (kernel, forward.output.view()),
-            cotangent.output,
-        )?;
-        let parameters = points.into_iter().flatten().collect();
-        Ok(Gradients {
-            streams: vec![g.q, g.k, g.v],
-            parameters,
-        })
-    }
-
-    fn settings(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
-        let points = self.frequencies(inputs, flat)?;
-        self.kernel().settings(inputs.mask, &points, pass)
-    }
-
-    fn inspect(
+    fn settings<T: Real>(
         &self,
         inputs: &Streams<T>,
         flat: &[T],
         pass: &Pass,
-    ) -> Result<Inspection<T>, Error> {
+    ) -> Result<Settings<T>, Error> {
         let points = self.frequencies(inputs, flat)?;
-        let weights = self.kernel().weights(inputs, &points, pass)?;
-        Ok(Inspection {
-            weights,
-            points: Some(shown(&points)),
-            correlation: None,
-        })
+        self.kernel().settings(inputs.mask, &points, pass)
+    }
+
+    fn along_parameters<T: Real>(&self, points: Option<PointsGradients<T>>) -> Vec<T> {
+        let sets = self.kernel().along_points(points);
+        sets.into_iter().flatten().collect()
+    }
+
+    fn shown<T: Real>(
+        &self,
+        inputs: &Streams<T>,
+        flat: &[T],
+    ) -> Result<Option<(Array4<T>, Array4<T>)>, Error> {
+        Ok(Some(shown(&self.frequencies(inputs, flat)?)))
+    }
+
+    fn points_mut(&mut self) -> Option<&mut usize> {
+        Some(&mut self.points)
+    }
+
+    fn form_mut(&mut self) -> Option<&mut Form> {
+        Some(&mut self.form)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The linear kernel, squared.
 
-use super::closed::{COST, Closed};
+use super::closed::{self, Closed};
 #[cfg(feature = "conformance")]
 use crate::conformance::Pair;
 use crate::{Card, Magnitude, Mask, Settings};
@@ -27,8 +27,7 @@ impl Closed for Linear {
         name: "linear",
         title: "a squared linear similarity times the magnitude of the key",
         paper: "Song et al. 2021",
-        cost: COST,
-        ..Card::PAIRWISE
+        ..closed::CARD
     };
 
     fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {

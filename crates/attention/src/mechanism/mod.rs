@@ -2,6 +2,7 @@
 //! mechanisms, a file each.
 
 mod bipolar;
+mod by_settings;
 mod cat;
 mod closed;
 mod expsin;
@@ -167,10 +168,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// # Errors
     /// [`Error::Unsupported`] for a mechanism without any.
     fn with_points(&self, _points: usize) -> Result<Variant, Error> {
-        Err(Error::Unsupported {
-            what: "a number of points with this mechanism",
-            instead: "a mechanism whose card names its number of points",
-        })
+        Err(NO_POINTS)
     }
 
     /// The mechanism in another form: pair by pair, or in linear time.
@@ -178,8 +176,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// # Errors
     /// [`Error::Unsupported`] for a mechanism that has one form only.
     fn with_form(&self, _form: Form) -> Result<Variant, Error> {
-        let linear = self.card().linear_form;
-        Err(linear.refusal("a choice of form with this mechanism"))
+        Err(no_forms(&self.card()))
     }
 
     /// The mechanism as it stands at another step of training; `None` if it stands as it is.
@@ -245,6 +242,16 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         let settings = self.settings(&Streams::unseen(&none), parameters, pass)?;
         Decoder::new(&Settings { form, ..settings }, size)
     }
+}
+
+const NO_POINTS: Error = Error::Unsupported {
+    what: "a number of points with this mechanism",
+    instead: "a mechanism whose card names its number of points",
+};
+
+fn no_forms(card: &Card) -> Error {
+    let linear = card.linear_form;
+    linear.refusal("a choice of form with this mechanism")
 }
 
 /// Settings are written down without what is usual, so that what was written down before there was a

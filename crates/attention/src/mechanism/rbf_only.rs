@@ -1,6 +1,6 @@
 //! The RBF kernel alone: softmax attention without its magnitude.
 
-use super::closed::{COST, Closed};
+use super::closed::{self, Closed};
 #[cfg(feature = "conformance")]
 use crate::conformance::Pair;
 use crate::{Card, Mask, Settings};
@@ -23,8 +23,7 @@ impl Closed for RbfOnly {
         name: "rbf-only",
         title: "an RBF similarity without a magnitude",
         paper: "Tsai et al. 2019",
-        cost: COST,
-        ..Card::PAIRWISE
+        ..closed::CARD
     };
 
     fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {

@@ -1,6 +1,6 @@
 //! Softmax attention: an RBF similarity times the magnitude at p = 2 (Proposition 1).
 
-use super::closed::{COST, Closed};
+use super::closed::{self, Closed};
 #[cfg(feature = "conformance")]
 use crate::conformance::Pair;
 use crate::{Card, Mask, Settings};
@@ -23,8 +23,7 @@ impl Closed for Softmax {
         title: "an RBF similarity times the magnitude of the key",
         paper: "Vaswani et al. 2017",
         equation: Some("equation 1"),
-        cost: COST,
-        ..Card::PAIRWISE
+        ..closed::CARD
     };
 
     fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {

@@ -1,17 +1,15 @@
 //! What the squared-kernel mechanisms share: attention over given spectral points, in the paper's
 //! form or as the released code has it.
 
-use crate::attend::{AttentionGradients, Saved, attend_saving, weights};
-use crate::engine::Arguments;
 use crate::error::{self, Error};
-use crate::mechanism::{Pass, Streams};
+use crate::mechanism::Pass;
 use crate::released::Released;
-use crate::score::Squared;
-use crate::{Card, Cost, Form, Magnitude, Mask, Points, Settings, Support, Workspace};
+use crate::score::{PointsGradients, Squared};
+use crate::{Card, Cost, Form, Magnitude, Mask, Settings, Support};
 use bochner_numerics::scaling::multiplied;
 use bochner_numerics::{Real, argument};
 use bochner_spectral::Preset;
-use ndarray::{Array4, ArrayView4};
+use ndarray::Array4;
 use std::f64::consts::TAU;
 use std::sync::Arc;
 
@@ -60,150 +58,45 @@ impl SquaredKernel {
         points
     }
 
-    pub(super) fn attend<T: Real>(
-        &self,
-        inputs: &Streams<T>,
-        points: &Sets<T>,
-        pass: &Pass,
-    ) -> Result<(Array4<T>, SavedKernel<T>), Error> {
-        let [q, k, v] = inputs.get()?;
-        let settings = self.settings(inputs.mask, points, pass)?;
-        match self.released(inputs.mask, points, pass)? {
-            None => {
-                let (output, saved) = attend_saving(q, k, v, &settings)?;
-                Ok((output, SavedKernel::Engine(Box::new(saved))))
-            }
-            Some(released) => {
-                check(q, k, v, &settings)?;
-                let output = released.attend([q, k, v])?;
-                let saved = SavedKernel::Released(inputs.mask.clone(), *pass);
-                Ok((output, saved))
-            }
-        }
+    /// The gradients of the points as they were before [`SquaredKernel::frequencies`].
+    pub(super) fn along_points<T: Real>(&self, g: Option<PointsGradients<T>>) -> Vec<Array4<T>> {
+        let g = g.expect("a squared kernel has points");
+        self.frequencies([g.w1].into_iter().chain(g.w2).collect())
     }
 
-    /// Gradients; those of the points with respect to them as they were before
-    /// [`SquaredKernel::frequencies`].
-    pub(super) fn attend_vjp<T: Real>(
-        &self,
-        inputs: &Streams<T>,
-        points: &Sets<T>,
-        pass: &Pass,
-        (saved, output): (&SavedKernel<T>, ArrayView4<T>),
-        cotangent: ArrayView4<T>,
-    ) -> Result<(AttentionGradients<T>, Vec<Array4<T>>), Error> {
-        let [q, k, v] = inputs.get()?;
-        let released = self.released(inputs.mask, points, pass)?;
-        let mut gradients = match (saved, released) {
-            (SavedKernel::Engine(saved), None) => {
-                saved.check(inputs.mask, pass.weight_dropout()?)?;
-                saved.vjp([q, k, v], output, cotangent)?
-            }
-            (SavedKernel::Released(mask, own), Some(released))
-                if (mask, own) == (inputs.mask, pass) =>
-            {
-                let settings = self.settings(inputs.mask, points, pass)?;
-                check(q, k, v, &settings)?;
-                released.vjp([q, k, v], cotangent)?
-            }
-            _ => {
-                let mechanism = "the squared kernel";
-                return Err(Error::ForeignForward { mechanism });
-            }
-        };
-        let points = gradients
-            .points
-            .take()
-            .expect("a squared kernel has points");
-        let sets = [points.w1].into_iter().chain(points.w2).collect();
-        Ok((gradients, self.frequencies(sets)))
-    }
-
-    pub(super) fn weights<T: Real>(
-        &self,
-        inputs: &Streams<T>,
-        points: &Sets<T>,
-        pass: &Pass,
-    ) -> Result<Array4<T>, Error> {
-        let [q, k, v] = inputs.get()?;
-        let settings = self.settings(inputs.mask, points, pass)?;
-        match self.released(inputs.mask, points, pass)? {
-            None => weights(q, k, &settings),
-            Some(released) => {
-                check(q, k, v, &settings)?;
-                Ok(released.weights(q, k))
-            }
-        }
-    }
-
-    /// What training by the released code does, if this is a pass of it.
-    fn released<'a, T: Real>(
-        &self,
-        mask: &'a Mask,
-        points: &'a Sets<T>,
-        pass: &Pass,
-    ) -> Result<Option<Released<'a, T>>, Error> {
-        if self.preset == Preset::Paper {
-            return Ok(None);
-        }
-        let on_magnitudes = pass.dropout(|_| MAGNITUDE_DROPOUT, "magnitude dropout")?;
-        let on_weights = pass.weight_dropout()?;
-        Ok(on_magnitudes.map(|on_magnitudes| Released {
-            points: Points::of_sets(points),
-            floor: self.floor,
-            p: self.p,
-            mask,
-            on_magnitudes,
-            on_weights,
-        }))
-    }
-
-    /// The settings of attention by these points, without dropout on magnitudes.
+    /// The settings of attention by these points in a pass.
     pub(super) fn settings<T: Real>(
         &self,
         mask: &Mask,
         points: &Sets<T>,
         pass: &Pass,
     ) -> Result<Settings<T>, Error> {
-        let kernel = Squared {
-            sets: Arc::clone(points),
-            floor: self.floor,
+        let (sets, floor, p) = (Arc::clone(points), self.floor, self.p);
+        let kernel = Squared { sets, floor };
+        let dropped = || pass.dropout(|_| MAGNITUDE_DROPOUT, "magnitude dropout");
+        let (on_magnitudes, magnitude) = match self.preset {
+            Preset::Paper => (None, Magnitude::Norm { p }),
+            Preset::Released => (dropped()?, Magnitude::Released { p }),
+        };
+        let settings = match on_magnitudes {
+            Some(on_magnitudes) => {
+                let kernel = Released {
+                    kernel,
+                    p,
+                    on_magnitudes,
+                };
+                Settings::by(kernel, mask)
+            }
+            None => Settings {
+                magnitude,
+                ..Settings::of(kernel, mask)
+            },
         };
         Ok(Settings {
-            magnitude: match self.preset {
-                Preset::Paper => Magnitude::Norm { p: self.p },
-                Preset::Released => Magnitude::Released { p: self.p },
-            },
             dropout: pass.weight_dropout()?,
             form: self.form,
-            ..Settings::of(kernel, mask)
+            ..settings
         })
-    }
-}
-
-/// What a forward pass keeps.
-pub(crate) enum SavedKernel<T> {
-    /// The engine's own state.
-    Engine(Box<Saved<T>>),
-    /// The mask and the pass alone: training by the released code computes its pairs again.
-    Released(Mask, Pass),
-}
-
-/// Checks arrays against settings, as the engine does.
-fn check<T: Real>(
-    q: ArrayView4<T>,
-    k: ArrayView4<T>,
-    v: ArrayView4<T>,
-    settings: &Settings<T>,
-) -> Result<(), Error> {
-    let workspace = Workspace::new();
-    let call = Arguments::new(q, k, v, settings, &workspace)?;
-    match call.form()? {
-        Form::LinearTime if settings.form == Form::LinearTime => Err(Error::Unsupported {
-            what: "the linear-time form with dropout on pairs",
-            instead: "no dropout, or Form::Quadratic",
-        }),
-        _ => Ok(()),
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) use linear::Linear;
 pub(crate) use periodic::Periodic;
 pub(crate) use rbf::Rbf;
 pub use squared::{Points, PointsGradients};
-pub(crate) use squared::{Square, Squared, points_of_head};
+pub(crate) use squared::{Square, Squared};
 
 use crate::Error;
 use crate::engine::{FiniteRank, HeadAt, Rows, fill_multiplied};

@@ -27,27 +27,22 @@ pub(crate) struct Squared<T> {
 }
 
 impl<T: Real> Squared<T> {
-    fn all(&self) -> Points<'_, T> {
+    pub(crate) fn all(&self) -> Points<'_, T> {
         Points::of_sets(&self.sets)
     }
 
     /// The points of one head.
-    fn of_head(&self, at: &HeadAt<T>) -> SpectralPoints<'_, T> {
-        points_of_head(&self.all(), at.example(), at.head())
+    pub(crate) fn of_head(&self, at: &HeadAt<T>) -> SpectralPoints<'_, T> {
+        self.all().map(|w| {
+            let set = if w.len_of(Axis(0)) == 1 {
+                0
+            } else {
+                at.example()
+            };
+            w.index_axis_move(Axis(0), set)
+                .index_axis_move(Axis(0), at.head())
+        })
     }
-}
-
-/// The points of one head of one example.
-pub(crate) fn points_of_head<'a, T: Real>(
-    points: &Points<'a, T>,
-    example: usize,
-    head: usize,
-) -> SpectralPoints<'a, T> {
-    points.map(|w| {
-        let set = if w.len_of(Axis(0)) == 1 { 0 } else { example };
-        w.index_axis_move(Axis(0), set)
-            .index_axis_move(Axis(0), head)
-    })
 }
 
 /// Checks points against the sizes of a call.

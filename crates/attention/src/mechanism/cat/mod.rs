@@ -6,7 +6,6 @@ mod circular;
 mod conformance;
 mod scores;
 
-use super::closed::no_parameters;
 use crate::engine::RowMajor;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams};
 use crate::{Card, Error, Mask, Masks, Stream, Support, Symmetry};
@@ -156,7 +155,7 @@ struct Call<'a, T> {
 
 impl<'a, T: Real> Call<'a, T> {
     fn new(cat: &Cat, inputs: &Streams<'a, T>, flat: &[T], pass: &Pass) -> Result<Self, Error> {
-        no_parameters(flat)?;
+        argument::shape("parameters", &[0], &[flat.len()])?;
         cat.own_card().admit(inputs)?;
         let buffers = Buffers::default();
         let (scores, values) = match cat.form {

@@ -5,8 +5,9 @@ mod average;
 mod conformance;
 
 use super::is_default;
-use super::squared::{SavedKernel, Sets, SquaredKernel, shown};
+use super::squared::{Sets, SquaredKernel, shown};
 use super::{ika_ns, ika_s, ikan, squared};
+use crate::attend;
 use crate::error::Error;
 use crate::mechanism::{
     Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant,
@@ -145,8 +146,7 @@ pub struct MikanGradients<T> {
 struct Saved<T> {
     settings: Mikan,
     drawn: Drawn<T>,
-    frequencies: Sets<T>,
-    kernel: SavedKernel<T>,
+    attention: attend::Saved<T>,
 }
 
 impl Mikan {
@@ -162,8 +162,7 @@ impl Mikan {
         eps: Array4<T>,
     ) -> Result<Forward<T>, Error> {
         let drawn = self.draw(inputs, parameters, eps)?;
-        let frequencies = self.frequencies(&drawn);
-        let (output, kernel) = self.kernel().attend(inputs, &frequencies, pass)?;
+        let (output, attention) = inputs.attend(&self.settings_of(&drawn, inputs, pass)?)?;
         let mut penalty = drawn.kl.mapv(|kl| kl * T::of(self.beta));
         if let Some(entropy) = drawn.latent.as_ref().and_then(|latent| latent.entropy()) {
             penalty += entropy;
@@ -174,8 +173,7 @@ impl Mikan {
             Saved {
                 settings: self.clone(),
                 drawn,
-                frequencies,
-                kernel,
+                attention,
             },
         ))
     }
@@ -200,23 +198,14 @@ impl Mikan {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<MikanGradients<T>, Error> {
-        let Saved {
-            drawn,
-            frequencies,
-            kernel,
-            ..
-        } = self.saved(forward)?;
+        let saved = self.saved(forward)?;
+        let drawn = &saved.drawn;
         let penalty = cotangent.penalty;
         argument::shape("penalty cotangent", drawn.kl.shape(), penalty.shape())?;
-        let (attention, points) = self.kernel().attend_vjp(
-            inputs,
-            frequencies,
-            pass,
-            (kernel, forward.output.view()),
-            cotangent.output,
-        )?;
+        let (attention, output) = (&saved.attention, forward.output.view());
+        let attention = inputs.attend_vjp(pass, attention, output, cotangent.output)?;
         let cotangent = DrawnCotangents {
-            points,
+            points: self.kernel().along_points(attention.points),
             kl: penalty.mapv(|c| c * T::of(self.beta)),
             entropy: (self.preset == Preset::Released).then(|| penalty.to_owned()),
         };
@@ -292,6 +281,17 @@ impl Mikan {
         self.kernel().frequencies(drawn.points.clone()).into()
     }
 
+    /// The settings of attention by what was drawn.
+    fn settings_of<T: Real>(
+        &self,
+        drawn: &Drawn<T>,
+        inputs: &Streams<T>,
+        pass: &Pass,
+    ) -> Result<Settings<T>, Error> {
+        let points = self.frequencies(drawn);
+        self.kernel().settings(inputs.mask, &points, pass)
+    }
+
     fn inspect_draw<T: Real>(
         &self,
         inputs: &Streams<T>,
@@ -300,12 +300,10 @@ impl Mikan {
         eps: Array4<T>,
     ) -> Result<Inspection<T>, Error> {
         let drawn = self.draw(inputs, flat, eps)?;
-        let frequencies = self.frequencies(&drawn);
-        let weights = self.kernel().weights(inputs, &frequencies, pass)?;
         let latent = drawn.latent.as_ref();
         Ok(Inspection {
-            weights,
-            points: Some(shown(&frequencies)),
+            weights: inputs.weights(&self.settings_of(&drawn, inputs, pass)?)?,
+            points: Some(shown(&self.frequencies(&drawn))),
             correlation: latent.map_or(Ok(None), |latent| latent.correlation())?,
         })
     }
@@ -454,8 +452,7 @@ impl<T: Real> Mechanism<T> for Mikan {
 
     fn settings(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
         let drawn = self.draw(inputs, flat, self.single_noise(inputs, pass)?)?;
-        self.kernel()
-            .settings(inputs.mask, &self.frequencies(&drawn), pass)
+        self.settings_of(&drawn, inputs, pass)
     }
 
     /// Weights are averaged over the draws, like the output; the rest is that of the first draw.

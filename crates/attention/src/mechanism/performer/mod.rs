@@ -6,20 +6,14 @@ mod drawn;
 
 pub use drawn::Drawn;
 
+use super::by_settings::BySettings;
 use super::is_default;
-use crate::attend::{Saved, attend_saving, weights};
 use crate::error::Error;
-use crate::mechanism::{
-    Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant,
-};
+use crate::mechanism::{Pass, Streams};
 use crate::{Card, Form, Rows, Settings, Support, Trained};
 use bochner_kernels::{Coupling, Norms, RandomFeatureMap};
 use bochner_numerics::{Real, Seed, argument};
-use bochner_spectral::{ParameterSpec, Size};
-use rand::RngCore;
 use serde::{Deserialize, Serialize};
-
-const NAME: &str = "performer";
 
 /// Attention whose weights are inner products of random features (FAVOR+); its features are drawn, not trained.
 ///
@@ -119,42 +113,10 @@ impl Default for Performer {
     }
 }
 
-impl Performer {
-    fn check(&self) -> Result<(), Error> {
-        self.features.validate()?;
-        argument::at_least_one("points", self.points)?;
-        if let Redraw::Every { steps } = self.redraw {
-            argument::at_least_one("redraw", usize::try_from(steps).unwrap_or(usize::MAX))?;
-        }
-        Ok(())
-    }
-
-    fn kernel<T: Real>(
-        &self,
-        inputs: &Streams<T>,
-        flat: &[T],
-        pass: &Pass,
-    ) -> Result<Settings<T>, Error> {
-        self.check()?;
-        argument::shape("parameters", &[0], &[flat.len()])?;
-        Mechanism::<T>::card(self).admit(inputs)?;
-        let w = self.frequencies(inputs.size())?.mapv(T::of);
-        let settings = Settings::random_features(w.view(), self.features, Trained::No, inputs.mask);
-        Ok(Settings {
-            dropout: pass.weight_dropout()?,
-            form: self.form,
-            ..settings
-        })
-    }
-}
-
-/// The forward pass, marked with its mechanism.
-struct Marked<T>(Saved<T>);
-
-impl<T: Real> Mechanism<T> for Performer {
+impl BySettings for Performer {
     fn card(&self) -> Card {
         Card {
-            name: NAME,
+            name: "performer",
             title: "an inner product of random features of the query and of the key",
             paper: "Choromanski et al. 2021",
             shared_keys: Support::Yes,
@@ -169,76 +131,39 @@ impl<T: Real> Mechanism<T> for Performer {
         }
     }
 
-    fn with_points(&self, points: usize) -> Result<Variant, Error> {
-        let mut own = self.clone();
-        own.points = points;
-        Ok(own.into())
+    fn check(&self) -> Result<(), Error> {
+        self.features.validate()?;
+        argument::at_least_one("points", self.points)?;
+        if let Redraw::Every { steps } = self.redraw {
+            argument::at_least_one("redraw", usize::try_from(steps).unwrap_or(usize::MAX))?;
+        }
+        Ok(())
     }
 
-    fn with_form(&self, form: Form) -> Result<Variant, Error> {
-        let mut own = self.clone();
-        own.form = form;
-        Ok(own.into())
-    }
-
-    fn at_step(&self, step: u64) -> Option<Variant> {
-        let mut own = self.clone();
-        own.step = step;
-        (own.draw() != self.draw()).then(|| own.into())
-    }
-
-    fn validate(&self) -> Result<(), Error> {
-        self.check()
-    }
-
-    fn parameters(&self, _: Size) -> Vec<ParameterSpec> {
-        Vec::new()
-    }
-
-    fn initial(&self, _: Size, _: &mut dyn RngCore) -> Result<Vec<T>, Error> {
-        self.check()?;
-        Ok(Vec::new())
-    }
-
-    fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
-        let [q, k, v] = inputs.get()?;
-        let (output, saved) = attend_saving(q, k, v, &self.kernel(inputs, flat, pass)?)?;
-        Ok(Forward::unpenalised(output, Marked(saved)))
-    }
-
-    fn backward(
+    fn settings<T: Real>(
         &self,
         inputs: &Streams<T>,
         _: &[T],
-        pass: &Pass,
-        forward: &Forward<T>,
-        cotangent: Cotangents<T>,
-    ) -> Result<Gradients<T>, Error> {
-        let Marked(saved) = forward.saved::<Marked<T>>(NAME)?;
-        saved.check(inputs.mask, pass.weight_dropout()?)?;
-        let [q, k, v] = inputs.get()?;
-        let g = saved.vjp([q, k, v], forward.output.view(), cotangent.output)?;
-        Ok(Gradients {
-            streams: vec![g.q, g.k, g.v],
-            parameters: Vec::new(),
+        _: &Pass,
+    ) -> Result<Settings<T>, Error> {
+        let w = self.frequencies(inputs.size())?.mapv(T::of);
+        Ok(Settings {
+            form: self.form,
+            ..Settings::random_features(w.view(), self.features, Trained::No, inputs.mask)
         })
     }
 
-    fn settings(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Settings<T>, Error> {
-        self.kernel(inputs, flat, pass)
+    fn points_mut(&mut self) -> Option<&mut usize> {
+        Some(&mut self.points)
     }
 
-    fn inspect(
-        &self,
-        inputs: &Streams<T>,
-        flat: &[T],
-        pass: &Pass,
-    ) -> Result<Inspection<T>, Error> {
-        let [q, k, _] = inputs.get()?;
-        Ok(Inspection {
-            weights: weights(q, k, &self.kernel(inputs, flat, pass)?)?,
-            points: None,
-            correlation: None,
-        })
+    fn form_mut(&mut self) -> Option<&mut Form> {
+        Some(&mut self.form)
+    }
+
+    fn at_step(&self, step: u64) -> Option<Self> {
+        let mut own = self.clone();
+        own.step = step;
+        (own.draw() != self.draw()).then_some(own)
     }
 }

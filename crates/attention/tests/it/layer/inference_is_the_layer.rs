@@ -1,7 +1,7 @@
 //! Without a tape a layer gives the numbers that it gives with one.
 
 use super::{PASS, WIDTH, array, layer, sequence, variants, variants_across};
-use bochner_attention::{Error, IkanDirect, Mask, Mikan, Pass, Workspace};
+use bochner_attention::{Error, Form, IkanDirect, Mask, Mikan, Pass, Preset, Workspace};
 use bochner_numerics::{ArgumentError, Seed};
 use dfdx::prelude::*;
 use ndarray::{Array3, s};
@@ -69,21 +69,36 @@ fn what_stands_at_padded_places_changes_nothing() {
     }
 }
 
+/// The released code drops magnitudes beside weights.
 #[test]
 fn with_dropout_too() {
-    let pass = Pass::Training {
-        seed: Seed::new(7),
-        dropout: 0.3,
+    let (released, seed) = (Preset::Released, Seed::new(7));
+    let released = IkanDirect {
+        preset: released,
+        ..IkanDirect::default()
     };
-    let layer = layer(IkanDirect::default().into());
-    let x = sequence(2, 5);
-    let want = layer.attend_self(x.clone(), &Mask::none(), pass).unwrap();
-    let mut inference = layer.inference(pass).unwrap();
-    let mut got = Array3::zeros((2, 5, WIDTH));
-    let workspace = Workspace::new();
-    let done = inference.attend_self(array(&x).view(), &Mask::none(), &workspace, got.view_mut());
-    done.unwrap();
-    assert_eq!(got, array(&want.output));
+    for (own, dropout) in [
+        (IkanDirect::default(), 0.3),
+        (released.clone(), 0.3),
+        (released, 0.0),
+    ] {
+        let pass = Pass::Training { seed, dropout };
+        let layer = layer(own.into());
+        let x = sequence(2, 5);
+        let want = layer.attend_self(x.clone(), &Mask::none(), pass).unwrap();
+        let mut inference = layer.inference(pass).unwrap();
+        let (mut got, workspace) = (Array3::zeros((2, 5, WIDTH)), Workspace::new());
+        let (x, out) = (array(&x), got.view_mut());
+        let done = inference.attend_self(x.view(), &Mask::none(), &workspace, out);
+        done.unwrap();
+        assert_eq!(got, array(&want.output), "{layer:?}");
+        // A decoder cannot drop pairs, and says so.
+        let decoder = layer.decoder(2, Form::Quadratic, pass);
+        assert!(
+            matches!(decoder, Err(Error::Unsupported { .. })),
+            "{layer:?}"
+        );
+    }
 }
 
 #[test]
