@@ -2,9 +2,9 @@
 
 use crate::engine::{Arguments, State, write_row_major};
 use crate::score::PointsGradients;
-use crate::{Error, Mask, Settings, Workspace};
+use crate::{Bias, Error, Mask, Settings, Workspace};
 use bochner_numerics::memory::{overwritten_by, written_by};
-use bochner_numerics::{DropoutMask, Real, argument};
+use bochner_numerics::{Real, argument};
 use ndarray::{Array4, ArrayD, ArrayView4, ArrayViewMut4};
 
 /// The output of [`attend`]. It borrows the arrays, so that [`attend_vjp`] cannot be given others.
@@ -204,13 +204,13 @@ pub fn attend_vjp<T: Real>(
 }
 
 impl<T: Real> Saved<T> {
-    /// Checks that a backward pass has the mask and the dropout of its forward pass.
+    /// Checks that a backward pass has the mask and the bias of its forward pass.
     ///
     /// # Errors
     /// [`Error::ForeignForward`] if it has not.
-    pub(crate) fn check(&self, mask: &Mask, dropout: Option<DropoutMask>) -> Result<(), Error> {
+    pub(crate) fn check(&self, mask: &Mask, bias: Option<&Bias<T>>) -> Result<(), Error> {
         let mechanism = "attention's backward pass";
-        if self.settings.mask != *mask || self.settings.dropout != dropout {
+        if self.settings.mask != *mask || self.settings.bias.as_ref() != bias {
             return Err(Error::ForeignForward { mechanism });
         }
         Ok(())

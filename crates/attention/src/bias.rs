@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::engine::Rows;
 use bochner_numerics::{Real, argument};
-use ndarray::{Array2, Array4, ArrayD, ArrayView2, ArrayView4, Axis, IxDyn};
+use ndarray::{Array2, Array4, ArrayD, ArrayView2, ArrayView3, ArrayView4, Axis, IxDyn};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -60,6 +60,14 @@ impl<T: Real> Bias<T> {
             mask,
             with_gradient: false,
         }))
+    }
+
+    /// [`Bias::fixed`] for all examples alike, `[1 or M, Tq, Tk]`. Its gradient has an axis of one example.
+    ///
+    /// # Errors
+    /// The errors of [`Bias::fixed`].
+    pub fn of_heads(values: ArrayView3<T>) -> Result<Self, Error> {
+        Self::fixed(values.insert_axis(Axis(0)))
     }
 
     /// The bias with a gradient. Only a fixed bias does without: its gradient takes as much memory as all
@@ -136,6 +144,28 @@ impl<T: Real> Bias<T> {
                 Self(Kind::Relative(Arc::new(row)))
             }
             _ => self.clone(),
+        }
+    }
+
+    /// $b_{ij}$ of an example and a head, of so many queries and keys, where no mask bars it.
+    #[cfg(feature = "conformance")]
+    pub(crate) fn at(
+        &self,
+        [example, head, i, j]: [usize; 4],
+        heads: usize,
+        [queries, keys]: [usize; 2],
+    ) -> f64 {
+        let away = (i + keys) as i64 - queries as i64 - j as i64;
+        match &self.0 {
+            Kind::Fixed { values, .. } => {
+                let (examples, own, ..) = values.dim();
+                values[[example % examples, head % own, i, j]].as_f64()
+            }
+            Kind::Alibi(_) => -alibi_slopes(heads)[head] * away.abs() as f64,
+            Kind::Relative(table) => {
+                let reach = (table.ncols() / 2) as i64;
+                table[[head, (away.clamp(-reach, reach) + reach) as usize]].as_f64()
+            }
         }
     }
 

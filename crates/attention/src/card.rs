@@ -42,6 +42,8 @@ pub struct Card {
     pub cross: Support,
     /// Whether keys and values may have fewer heads than queries, each read by several of these.
     pub shared_keys: Support,
+    /// Whether it takes a [bias](crate::Bias) of the logits.
+    pub bias: Support,
     /// Whether it has a form in linear time, for a pass without dropout.
     pub linear_form: Support,
     /// Whether a decoder can keep a state whose size does not grow with the sequence.
@@ -56,6 +58,8 @@ pub struct Card {
     pub draws: Draws,
     /// What a forward pass adds to the loss.
     pub penalty: Penalty,
+    /// The width of a head's output where there are no values to have one, if it is not that of the queries.
+    pub output_width: Option<usize>,
     /// The number R of its spectral points or random features, if it has any.
     pub points: Option<usize>,
     /// What Table 1 of Song et al. 2021 states, if the mechanism is in it.
@@ -76,6 +80,9 @@ impl Card {
         shared_keys: Support::No {
             instead: "as many heads of keys and values as of queries",
         },
+        bias: Support::No {
+            instead: "a mechanism that adds something to the logits of pairs, such as softmax attention",
+        },
         linear_form: Support::No {
             instead: "a form that goes pair by pair",
         },
@@ -87,14 +94,14 @@ impl Card {
         symmetry: Symmetry::Permutations,
         draws: Draws::Nothing,
         penalty: Penalty::None,
+        output_width: None,
         points: None,
         cost: None,
     };
 
     /// Whether the mechanism takes such a mask.
     pub fn takes(&self, mask: &Mask) -> bool {
-        let is_causal = mask.is_causal();
-        self.masks.check(mask).is_ok() && (!is_causal || self.causal.is_yes())
+        self.admit_mask(mask).is_ok()
     }
 
     /// Checks that the mechanism takes such a mask, and such sequences.
@@ -104,9 +111,9 @@ impl Card {
     /// not claim.
     pub fn admit<T>(&self, inputs: &Streams<T>) -> Result<(), Error> {
         inputs.expect(self.streams.len())?;
-        self.masks.check(inputs.mask)?;
-        if inputs.mask.is_causal() {
-            self.causal.required("a causal mask with this mechanism")?;
+        self.admit_mask(inputs.mask)?;
+        if inputs.bias.is_some() {
+            self.bias.required("a bias with this mechanism")?;
         }
         if !inputs.is_of_one_length() {
             let what = "attention to another sequence with this mechanism";
@@ -117,6 +124,18 @@ impl Card {
             self.shared_keys.required(what)?;
         }
         Ok(())
+    }
+
+    /// Checks that the mechanism takes such a mask.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for what the card does not claim.
+    pub(crate) fn admit_mask(&self, mask: &Mask) -> Result<(), Error> {
+        self.masks.check(mask)?;
+        match mask.is_causal() {
+            true => self.causal.required("a causal mask with this mechanism"),
+            false => Ok(()),
+        }
     }
 }
 
@@ -233,10 +252,24 @@ pub enum Draws {
 pub enum Penalty {
     /// Nothing.
     None,
-    /// A number for each example, that of the example alone.
+    /// A number for each example, that of the example alone: a divergence, shared out over all examples that
+    /// there are to train on.
     PerExample,
-    /// A number of the whole batch.
+    /// A number for each example, that of the example alone: a loss, of which a batch takes the mean.
+    LossPerExample,
+    /// A loss of the whole batch, which each of its examples has.
     PerBatch,
+}
+
+impl Penalty {
+    /// What an objective multiplies the penalties' sum over a batch with, given the number of examples in the
+    /// batch and of those to train on.
+    pub fn share(self, batch: usize, examples: usize) -> f64 {
+        match self {
+            Self::None | Self::PerExample => 1.0 / examples as f64,
+            Self::LossPerExample | Self::PerBatch => 1.0 / batch as f64,
+        }
+    }
 }
 
 /// What a layer projects its input to before a mechanism sees it.

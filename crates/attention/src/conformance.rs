@@ -161,6 +161,9 @@ impl Reference {
                     k: inputs.k().slice(s![b, m, j, ..]),
                     index: first + j as u64,
                 });
+                if let Some(bias) = inputs.bias {
+                    row[j] *= bias.at([b, m, i, j], heads, [queries, keys]).exp();
+                }
             }
             let total = denominator(row.view());
             if total != 0.0 {

@@ -141,16 +141,17 @@ pub use general::{
 #[cfg(feature = "dfdx")]
 pub use layer::{
     Attention, BipolarLayer, BipolarLayerConfig, MultiHead, MultiHeadConfig, MultiHeadCrossDecoder,
-    MultiHeadDecoder, MultiHeadInference, MultiHeadOperation, Projection, SavedHeads, StaticConfig,
+    MultiHeadDecoder, MultiHeadInference, MultiHeadOperation, PositionBias, Projection, SavedHeads,
+    StaticConfig,
 };
 pub use linear_time_state::{LinearTimeState, linear_time_state};
 pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};
 pub use mask::Mask;
 pub use mechanism::{
-    Bipolar, Cat, CatForm, Cotangents, Expsin, Forward, Gradients, IkanDirect, Inspection, Linear,
-    Mechanism, Mikan, MikanGradients, Pass, Performer, PerformerDraw, Primal, PrimalReduction,
-    PrimalScores, PrimalTrace, PrimalWeights, RbfOnly, Redraw, Softmax, Streams, Variant, find,
-    registry,
+    Bipolar, Cat, CatForm, Cotangents, Decoding, Expsin, Fingerprint, Forward, Gradients,
+    IkanDirect, Inspection, Linear, Mechanism, Mikan, MikanGradients, Pass, Performer,
+    PerformerDraw, Primal, PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights, RbfOnly,
+    Redraw, Softmax, Streams, Variant, find, registry,
 };
 pub use score::{Points, PointsGradients};
 pub use settings::{Kernel, Settings};

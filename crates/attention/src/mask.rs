@@ -145,6 +145,19 @@ impl Mask {
         })
     }
 
+    /// Keeps only the keys of a window, within the mask's own. The two together may leave each query itself
+    /// alone.
+    #[cfg(feature = "dfdx")]
+    pub(crate) fn within(self, [left, right]: [usize; 2]) -> Self {
+        let own = self.window.unwrap_or([usize::MAX; 2]);
+        let window = [own[0].min(left), own[1].min(right)];
+        Self {
+            window: Some(window),
+            causal: self.causal || window[1] == 0,
+            ..self
+        }
+    }
+
     /// Packs sequences into one example: queries and keys are sequences of these lengths, one after the
     /// other, that do not see each other.
     ///

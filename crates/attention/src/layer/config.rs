@@ -1,5 +1,7 @@
 //! The settings of a layer, and the sizes that follow from them.
 
+use super::PositionBias;
+use crate::mechanism::is_default;
 use crate::{Card, Error, Mask, Softmax, Stream, Variant};
 use bochner_numerics::{Seed, argument};
 use bochner_spectral::Size;
@@ -35,6 +37,13 @@ pub struct MultiHeadConfig {
     /// Whether every mask is made causal.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub causal: bool,
+    /// How many positions before and after its own a query sees at most; [`usize::MAX`] is no bound. A mask's
+    /// own window narrows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<[usize; 2]>,
+    /// What is added to the logits of pairs by their positions.
+    #[serde(skip_serializing_if = "is_default")]
+    pub position_bias: PositionBias,
 }
 
 impl Default for MultiHeadConfig {
@@ -49,6 +58,8 @@ impl Default for MultiHeadConfig {
             key_heads: None,
             bias: true,
             causal: false,
+            window: None,
+            position_bias: PositionBias::None,
         }
     }
 }
@@ -78,6 +89,13 @@ impl MultiHeadConfig {
                 });
             }
         }
+        let narrow = embed.checked_div(heads);
+        if streams.contains(&Stream::Input) && self.key_width.is_some_and(|w| Some(w) != narrow) {
+            return Err(Error::Unsupported {
+                what: "a width of queries and keys beside the layer's input, whose slices have their own",
+                instead: "None",
+            });
+        }
         let key_heads = self.key_heads.unwrap_or(heads);
         let divides = key_heads > 0 && heads.is_multiple_of(key_heads);
         argument::in_range(
@@ -91,6 +109,18 @@ impl MultiHeadConfig {
             card.shared_keys.required(what)?;
         }
         let [key_width, value_width] = own.map(|width| width.unwrap_or(embed / heads));
+        let value_width = match streams.contains(&Stream::Values) {
+            true => value_width,
+            // Without queries the output is as wide as the input's slices.
+            false => card.output_width.unwrap_or(key_width),
+        };
+        if let Some([left, right]) = self.window {
+            // The errors of a mask that nobody gave.
+            card.admit_mask(&Mask::none().with_window(left, right)?)?;
+        }
+        if self.position_bias != PositionBias::None {
+            card.bias.required("a position bias with this mechanism")?;
+        }
         Ok(Layout {
             embed,
             heads,
@@ -100,6 +130,8 @@ impl MultiHeadConfig {
             streams,
             bias: self.bias,
             causal: self.causal,
+            window: self.window,
+            position_bias: self.position_bias,
         })
     }
 }
@@ -126,14 +158,20 @@ pub(super) struct Layout {
     pub(super) bias: bool,
     /// Whether every mask is made causal.
     causal: bool,
+    window: Option<[usize; 2]>,
+    pub(super) position_bias: PositionBias,
 }
 
 impl Layout {
     /// The mask of a pass that is given `mask`.
     pub(super) fn mask(&self, mask: Mask) -> Mask {
-        match self.causal {
+        let mask = match self.causal {
             true => mask.with_causality(),
             false => mask,
+        };
+        match self.window {
+            Some(window) => mask.within(window),
+            None => mask,
         }
     }
 
@@ -182,18 +220,31 @@ impl Layout {
         streams.chain([output])
     }
 
-    /// What belongs to the weight and the bias of each map, and to the parameters of the mechanism.
-    pub(super) fn cut<V>(
-        self,
-        parameters: impl IntoIterator<Item = V>,
-    ) -> (Vec<(V, Option<V>)>, Option<V>) {
+    /// What belongs to each parameter, given what belongs to all in their order.
+    pub(super) fn cut<V>(self, parameters: impl IntoIterator<Item = V>) -> Cut<V> {
         let mut all = parameters.into_iter();
         let maps = self.maps().map_while(|_| {
             let weight = all.next()?;
             Some((weight, self.bias.then(|| all.next()).flatten()))
         });
-        (maps.collect(), all.next())
+        let maps = maps.collect();
+        let table = self.position_bias.table(self.heads);
+        Cut {
+            maps,
+            table: table.and_then(|_| all.next()),
+            kernel: all.next(),
+        }
     }
+}
+
+/// What belongs to the parameters of a layer.
+pub(super) struct Cut<V> {
+    /// To the weight and the bias of each map.
+    pub(super) maps: Vec<(V, Option<V>)>,
+    /// To the table of the position bias.
+    pub(super) table: Option<V>,
+    /// To the parameters of the mechanism.
+    pub(super) kernel: Option<V>,
 }
 
 /// Settings known at compile time, for layers built by dfdx.

@@ -67,7 +67,7 @@ impl<T: Real> MultiHeadDecoder<T> {
         argument::shape("the output", &shape, output.shape())?;
         let numbers = self.decoder.numbers();
         let heads = self.maps.heads(x, x, &numbers);
-        let [q, k, v] = layout.gather(&heads, x, Mask::CAUSAL).get()?;
+        let [q, k, v] = layout.gather(&heads, x, Mask::CAUSAL, None).get()?;
         let shape = [batch, layout.heads, positions, layout.value_width];
         let mut attended = Heads::any(shape, &numbers);
         self.decoder.step_of(q, k, v, counts, attended.view_mut())?;
@@ -119,9 +119,11 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
         memory: ArrayView3<T>,
         mask: &Mask,
     ) -> Result<Self, Error> {
-        if maps.layout.mask(mask.clone()).is_causal() || mask.is_by_pairs() {
+        let whole = maps.layout.mask(mask.clone());
+        if whole.is_causal() || whole.is_by_pairs() || maps.bias.is_some() {
             return Err(Error::Unsupported {
-                what: "decoding from a memory under a causal mask, a matrix, a window or packed sequences",
+                what: "decoding from a memory under a causal mask, a matrix, a window, packed sequences or a \
+                       position bias",
                 instead: "key lengths, or `MultiHead::attend`",
             });
         }
@@ -132,7 +134,7 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
             memory.shape(),
         )?;
         let heads = maps.heads(None, memory, &decoder.numbers());
-        let [_, k, v] = maps.layout.gather(&heads, memory, mask).get()?;
+        let [_, k, v] = maps.layout.gather(&heads, memory, mask, None).get()?;
         decoder.push_of(k, v, mask.key_lengths())?;
         Ok(Self { maps, decoder })
     }
@@ -162,7 +164,7 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
         argument::shape("the output", &shape, output.shape())?;
         let numbers = self.decoder.numbers();
         let heads = self.maps.heads(x, None, &numbers);
-        let [q, _, _] = layout.gather(&heads, x, Mask::NONE).get()?;
+        let [q, _, _] = layout.gather(&heads, x, Mask::NONE, None).get()?;
         let shape = [batch, layout.heads, positions, layout.value_width];
         let mut attended = Heads::any(shape, &numbers);
         self.decoder.attend_into(q, attended.view_mut())?;

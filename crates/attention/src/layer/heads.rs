@@ -3,7 +3,7 @@
 use super::config::Layout;
 use crate::engine::{RowMajor, write_row_major};
 use crate::mechanism::MOST;
-use crate::{Error, Mask, Stream, Streams};
+use crate::{Bias, Error, Mask, Stream, Streams};
 use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Panels, Real, argument, matmul_in, parallel};
 use ndarray::{ArrayView3, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis};
 
@@ -12,6 +12,8 @@ use ndarray::{ArrayView3, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis};
 pub(super) struct Maps<T> {
     pub(super) layout: Layout,
     maps: Vec<Map<T>>,
+    /// The position bias.
+    pub(super) bias: Option<Bias<T>>,
 }
 
 /// The heads of a stream, or of the attended values: `[B, M, T, w]`, in row-major order.
@@ -25,17 +27,22 @@ pub(super) struct Heads<T> {
 pub(super) type Mapped<T> = [Option<Heads<T>>; MOST];
 
 impl<T: Real> Maps<T> {
-    /// The maps with these weights and biases.
-    pub(super) fn new(layout: Layout, parameters: &[(&[T], Option<&[T]>)]) -> Self {
+    /// The maps with these weights and biases, and the table of the position bias, if there is one.
+    pub(super) fn new(
+        layout: Layout,
+        parameters: &[(&[T], Option<&[T]>)],
+        table: Option<&[T]>,
+    ) -> Result<Self, Error> {
         let maps = layout.maps().zip(parameters);
         let maps = maps.map(|((_, [outputs, inputs]), &(weight, bias))| Map {
             weight: Panels::new(Mat::new(weight, outputs, inputs).t()),
             bias: bias.map(<[T]>::to_vec),
         });
-        Self {
+        Ok(Self {
             maps: maps.collect(),
+            bias: layout.position_bias.bias(layout.heads, table)?,
             layout,
-        }
+        })
     }
 
     /// The heads of the streams of each sequence that is given, `[B, T, Embed]`.
@@ -199,11 +206,12 @@ impl Layout {
         heads: &'a Mapped<T>,
         input: ArrayView3<'a, T>,
         mask: &'a Mask,
+        bias: Option<&'a Bias<T>>,
     ) -> Streams<'a, T> {
         let view = |heads: &'a Option<Heads<T>>| match heads {
             Some(heads) => heads.view(),
             None => input.insert_axis(Axis(1)),
         };
-        Streams::new(heads.iter().take(self.streams.len()).map(view), mask)
+        Streams::new(heads.iter().take(self.streams.len()).map(view), mask).with_bias(bias)
     }
 }

@@ -103,7 +103,7 @@ impl<T: Real> MultiHeadInference<T> {
         }
         let mask = layout.mask(mask.clone());
         let heads = self.maps.heads(query, memory, numbers);
-        let streams = layout.gather(&heads, query, &mask);
+        let streams = layout.gather(&heads, query, &mask, self.maps.bias.as_ref());
         let mut attended = Heads::any([batch, layout.heads, queries, layout.value_width], numbers);
         let (mechanism, parameters, pass) = (&self.mechanism, &self.parameters, &self.pass);
         let inferred;
@@ -135,7 +135,7 @@ impl<T: Real> MultiHeadInference<T> {
     /// Draws what does not depend on the sequences but for their number.
     fn know(&mut self, batch: usize) -> Result<(), Error> {
         let none = Streams::none(batch, self.maps.layout.size());
-        let unseen = Streams::unseen(&none);
+        let unseen = Streams::unseen(&none, Mask::CAUSAL).with_bias(self.maps.bias.as_ref());
         let settings = self
             .mechanism
             .settings(&unseen, &self.parameters, &self.pass)?;

@@ -8,6 +8,7 @@ mod inference;
 mod module;
 mod multi_head;
 mod operation;
+mod position;
 mod projection;
 
 pub use bipolar::{BipolarLayer, BipolarLayerConfig};
@@ -16,4 +17,5 @@ pub use decoder::{MultiHeadCrossDecoder, MultiHeadDecoder};
 pub use inference::MultiHeadInference;
 pub use multi_head::{Attention, MultiHead};
 pub use operation::{MultiHeadOperation, SavedHeads};
+pub use position::PositionBias;
 pub use projection::Projection;

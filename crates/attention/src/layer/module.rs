@@ -22,6 +22,8 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> Parameters<E>
             map.for_each(&join(prefix, name), f);
         }
         self.output.for_each(&join(prefix, "output"), f);
+        self.position_bias
+            .for_each(&join(prefix, "position_bias"), f);
         if self.kernel.shape().0.size() > 0 {
             self.kernel.for_each(&join(prefix, "kernel"), f);
         }
@@ -32,6 +34,8 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> Parameters<E>
             map.for_each_mut(&join(prefix, name), f);
         }
         self.output.for_each_mut(&join(prefix, "output"), f);
+        self.position_bias
+            .for_each_mut(&join(prefix, "position_bias"), f);
         if self.kernel.shape().0.size() > 0 {
             self.kernel.for_each_mut(&join(prefix, "kernel"), f);
         }
@@ -173,6 +177,7 @@ where
         let output = Self::module(
             "output",
             |s| {
+                assert!(s.position_bias.is_none(), "{LEARNT}");
                 own.replace((s.config.clone(), s.steps));
                 &s.output
             },
@@ -191,6 +196,7 @@ where
                     kernel: kernel.pop().unwrap_or_else(zeros),
                     maps,
                     output,
+                    position_bias: None,
                     config,
                     layout,
                     steps,
@@ -201,6 +207,9 @@ where
     }
 }
 
+/// What dfdx cannot build, whose layers have no parameter of a size that only settings know.
+const LEARNT: &str = "a learnt position bias needs `MultiHead::try_new` and `Parameters`";
+
 /// The sizes of a layer built by dfdx.
 ///
 /// # Panics
@@ -209,6 +218,8 @@ fn static_layout<Embed: ConstDim, Wide: ConstDim, S: StaticConfig>() -> Layout {
     let config = S::config();
     let layout = config.layout(Embed::SIZE, &config.variant.card());
     let layout = layout.unwrap_or_else(|error| panic!("the settings of this layer: {error}"));
+    let table = layout.position_bias.table(layout.heads);
+    assert!(table.is_none(), "the settings of this layer: {LEARNT}");
     for (name, size) in layout.maps() {
         let (wide, embed) = (Wide::SIZE, Embed::SIZE);
         let given = if name == "output" {

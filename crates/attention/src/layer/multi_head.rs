@@ -6,13 +6,13 @@ use super::heads::Maps;
 use super::inference::MultiHeadInference;
 use super::operation::MultiHeadOperation;
 use super::projection::Projection;
-use crate::{Decoder, DecoderSize, Error, Form, Inspection, Mask, Pass};
+use crate::{Decoder, DecoderSize, Decoding, Error, Form, Inspection, Mask, Pass};
 use bochner_nn::{Element, TapeInputs, record};
 use bochner_numerics::{ArgumentError, Buffers, argument};
 use bochner_spectral::{ParameterSpec, Size};
 use dfdx::dtypes::Dtype;
 use dfdx::shapes::{Dim, HasShape};
-use dfdx::tensor::{Cpu, Storage, Tape, Tensor, TensorFromVec};
+use dfdx::tensor::{Cpu, Storage, Tape, Tensor, TensorFromVec, ZerosTensor};
 use ndarray::{Array3, ArrayView3};
 use rand::Rng;
 use std::marker::PhantomData;
@@ -62,6 +62,8 @@ pub struct MultiHead<
     pub maps: Vec<Projection<Embed, Wide, E, D, S>>,
     /// The map from the concatenated heads to the output.
     pub output: Projection<Wide, Embed, E, D, S>,
+    /// The table of a learnt [`PositionBias`](crate::PositionBias), `[M, 2 reach + 1]`.
+    pub position_bias: Option<Tensor<(usize, usize), E, D>>,
     /// The mechanism's own parameters, laid out by [`MultiHead::kernel_specs`].
     pub kernel: Tensor<(Count,), E, D>,
     pub(super) config: MultiHeadConfig,
@@ -76,7 +78,7 @@ pub struct Attention<Out, Penalty> {
     /// The attended values, `[B, Tq, Embed]`.
     pub output: Out,
     /// What the objective adds, already weighted ($\beta\,\mathrm{KL}$), summed over the batch;
-    /// divide by the number of training examples.
+    /// [`Penalty::share`](crate::Penalty::share) says what to multiply it with.
     pub penalty: Penalty,
 }
 
@@ -119,9 +121,12 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
             }
             .into());
         };
+        let table = layout.position_bias.table(layout.heads);
+        let table = table.map(|[heads, columns]| device.try_zeros_like(&(heads, columns)));
         Ok(Self {
             maps,
             output,
+            position_bias: table.transpose().map_err(bochner_nn::Error::from)?,
             kernel: device
                 .try_tensor_from_vec(values, (count,))
                 .map_err(bochner_nn::Error::from)?,
@@ -232,6 +237,9 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
             inputs = map.add_to(inputs)?;
         }
         inputs = self.output.add_to(inputs)?;
+        if let Some(table) = &self.position_bias {
+            inputs = inputs.with(table.clone())?;
+        }
         if self.kernel.shape().0.size() > 0 {
             inputs = inputs.with(self.kernel.clone())?;
         }
@@ -280,7 +288,8 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         form: Form,
         pass: Pass,
     ) -> Result<MultiHeadDecoder<E>, Error> {
-        let (maps, decoder) = (self.arrays(), self.empty_decoder(batch, form, pass)?);
+        let maps = self.arrays()?;
+        let decoder = self.empty_decoder(&maps, batch, form, pass)?;
         Ok(MultiHeadDecoder { maps, decoder })
     }
 
@@ -321,11 +330,18 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         form: Form,
         pass: Pass,
     ) -> Result<MultiHeadCrossDecoder<E>, Error> {
-        let decoder = self.empty_decoder(memory.dim().0, form, pass)?;
-        MultiHeadCrossDecoder::new(self.arrays(), decoder, memory, mask)
+        let maps = self.arrays()?;
+        let decoder = self.empty_decoder(&maps, memory.dim().0, form, pass)?;
+        MultiHeadCrossDecoder::new(maps, decoder, memory, mask)
     }
 
-    fn empty_decoder(&self, batch: usize, form: Form, pass: Pass) -> Result<Decoder<E>, Error> {
+    fn empty_decoder(
+        &self,
+        maps: &Maps<E>,
+        batch: usize,
+        form: Form,
+        pass: Pass,
+    ) -> Result<Decoder<E>, Error> {
         let Size { heads, width } = self.layout.size();
         let size = DecoderSize {
             batch,
@@ -334,7 +350,9 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
             value_width: self.layout.value_width,
         };
         let mechanism = self.config.variant.mechanism::<E>();
-        mechanism.decoder(size, &self.kernel_values(), &pass, form)
+        let (mask, bias) = (&self.layout.mask(Mask::none()), maps.bias.as_ref());
+        let decoding = Decoding { form, mask, bias };
+        mechanism.decoder(size, &self.kernel_values(), &pass, decoding)
     }
 
     /// The layer as it stands, for attention without a tape in memory that is used again.
@@ -343,7 +361,9 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// What a latent kernel draws is drawn from the pass's seed, as it is with a tape.
     ///
     /// # Errors
-    /// The errors of [`Mechanism::settings`](crate::Mechanism::settings).
+    /// The errors of [`Mechanism::settings`](crate::Mechanism::settings), but for [`Error::Unsupported`]: a
+    /// mechanism that is not attention by some settings, or not before it sees the sequences, is computed by
+    /// its forward pass, or by settings made anew in each call.
     ///
     /// ```
     /// use bochner_attention::{Mask, MultiHead, MultiHeadConfig, Pass, Workspace};
@@ -365,17 +385,18 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// ```
     pub fn inference(&self, pass: Pass) -> Result<MultiHeadInference<E>, Error> {
         let mechanism = self.config.variant.shared();
-        MultiHeadInference::new(self.arrays(), mechanism, self.kernel_values(), pass)
+        MultiHeadInference::new(self.arrays()?, mechanism, self.kernel_values(), pass)
     }
 
     /// The maps as they stand, with packed weights.
-    fn arrays(&self) -> Maps<E> {
+    fn arrays(&self) -> Result<Maps<E>, Error> {
         let mut values: Vec<_> = self.maps.iter().map(Projection::values).collect();
         values.push(self.output.values());
         let slices = values
             .iter()
             .map(|(weight, bias)| (&weight[..], bias.as_deref()));
-        Maps::new(self.layout, &slices.collect::<Vec<_>>())
+        let table = self.position_bias.as_ref().map(Tensor::as_vec);
+        Maps::new(self.layout, &slices.collect::<Vec<_>>(), table.as_deref())
     }
 
     fn kernel_values(&self) -> Vec<E> {
@@ -399,10 +420,16 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         pass: Pass,
     ) -> Result<Inspection<E>, Error> {
         let [query, memory] = [array(&query), array(&memory)];
-        let (maps, buffers) = (self.arrays(), Buffers::default());
+        if query != memory {
+            let cross = self.config.variant.card().cross;
+            cross.required("attention to another sequence with this mechanism")?;
+        }
+        let (maps, buffers) = (self.arrays()?, Buffers::default());
         let heads = maps.heads(query.view(), memory.view(), &buffers);
         let mask = maps.layout.mask(mask.clone());
-        let streams = maps.layout.gather(&heads, query.view(), &mask);
+        let streams = maps
+            .layout
+            .gather(&heads, query.view(), &mask, maps.bias.as_ref());
         let mechanism = self.config.variant.mechanism::<E>();
         mechanism.inspect(&streams, &self.kernel_values(), &pass)
     }

@@ -1,8 +1,8 @@
 //! The whole layer as one operation on the tape.
 
-use super::config::Layout;
+use super::config::{Cut, Layout};
 use super::heads::{Heads, Mapped, Maps, join};
-use crate::{Cotangents, Forward, Mask, Mechanism, Pass, Stream};
+use crate::{Bias, Cotangents, Forward, Mask, Mechanism, Pass, Stream};
 use bochner_numerics::memory::zeros;
 use bochner_numerics::{ArgumentError, Buffer, Buffers, Real, argument};
 use bochner_ops::{BoxError, Operation, Slot, affine_vjp, slots};
@@ -10,7 +10,8 @@ use ndarray::{ArrayView3, ArrayViewD, Ix3, IxDyn};
 use std::sync::Arc;
 
 /// A [`MultiHead`](super::MultiHead) layer as an operation on its sequences (one, or queries and memory), the
-/// weight and bias of each map, the one to the output last, and the mechanism's parameters, if it has any.
+/// weight and bias of each map, the one to the output last, the table of the position bias, if it is learnt, and
+/// the mechanism's parameters, if it has any.
 ///
 /// It has two outputs: the attended values and the penalty, summed over the batch.
 #[derive(Clone, Debug)]
@@ -28,6 +29,7 @@ pub struct MultiHeadOperation<T: Real> {
 pub struct SavedHeads<T> {
     heads: Mapped<T>,
     forward: Forward<T>,
+    bias: Option<Bias<T>>,
     /// The output of all heads, before the last map.
     joined: Buffer<T>,
 }
@@ -55,9 +57,12 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
             let [batch, time] = [0, 1].map(|axis| x.get(axis).copied().unwrap_or(0));
             argument::shape("the input", &[batch, time, embed], x)?;
         }
-        let (given, _) = self.layout.cut(parameters.iter().copied());
-        argument::shape("maps", &[self.layout.maps().count()], &[given.len()])?;
-        for ((_, map), (weight, bias)) in self.layout.maps().zip(given) {
+        let given = self.layout.cut(parameters.iter().copied());
+        argument::shape("maps", &[self.layout.maps().count()], &[given.maps.len()])?;
+        if let Some(table) = self.layout.position_bias.table(self.layout.heads) {
+            argument::shape("position_bias", &table, given.table.unwrap_or_default())?;
+        }
+        for ((_, map), (weight, bias)) in self.layout.maps().zip(given.maps) {
             argument::shape("weight", &map, weight)?;
             argument::shape("bias", &map[..1], bias.unwrap_or(&map[..1]))?;
         }
@@ -71,10 +76,14 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
     ) -> Result<Self::Saved, BoxError> {
         let ([output, penalty], buffers) = (slots(outputs), Buffers::default());
         let ([query, memory], parameters) = self.cut(inputs);
-        let (parameters, kernel) = self.layout.cut(parameters);
-        let maps = Maps::new(self.layout, &parameters);
+        let Cut {
+            maps: parameters,
+            table,
+            kernel,
+        } = self.layout.cut(parameters);
+        let maps = Maps::new(self.layout, &parameters, table)?;
         let heads = maps.heads(query, memory, &buffers);
-        let streams = self.layout.gather(&heads, query, &self.mask);
+        let streams = (self.layout).gather(&heads, query, &self.mask, maps.bias.as_ref());
         let (mechanism, kernel) = (&self.mechanism, kernel.unwrap_or_default());
         let forward = mechanism.forward(&streams, kernel, &self.pass)?;
         let mut values = zeros(output.len());
@@ -82,6 +91,7 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
         output.put(values);
         penalty.put(vec![forward.penalty.sum()]);
         Ok(SavedHeads {
+            bias: maps.bias.clone(),
             heads,
             forward,
             joined,
@@ -96,10 +106,10 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
         mut gradients: Vec<Option<Slot<'_, T>>>,
     ) -> Result<(), BoxError> {
         let ([query, memory], parameters) = self.cut(inputs);
-        let (parameters, kernel) = self.layout.cut(parameters);
-        let (of_maps, of_kernel) = self.layout.cut(gradients.split_off(self.sequences));
-        let of_maps = of_maps.into_iter().map(|(w, b)| [w, b.flatten()]);
-        let mut maps: Vec<_> = parameters.into_iter().zip(of_maps).collect();
+        let parameters = self.layout.cut(parameters);
+        let of = self.layout.cut(gradients.split_off(self.sequences));
+        let of_maps = of.maps.into_iter().map(|(w, b)| [w, b.flatten()]);
+        let mut maps: Vec<_> = parameters.maps.into_iter().zip(of_maps).collect();
         let buffers = Buffers::default();
 
         let ((weight, _), [dweight, dbias]) = maps.pop().expect("a map to the output");
@@ -112,8 +122,8 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
         let output = Heads::split(joined, [batch, time, heads, width], &buffers);
         let penalty = saved.forward.penalty.mapv(|_| cotangents[1][IxDyn(&[])]);
         let pulled = self.mechanism.backward(
-            &self.layout.gather(&saved.heads, query, &self.mask),
-            kernel.unwrap_or_default(),
+            &(self.layout).gather(&saved.heads, query, &self.mask, saved.bias.as_ref()),
+            parameters.kernel.unwrap_or_default(),
             &self.pass,
             &saved.forward,
             Cotangents {
@@ -139,7 +149,10 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
                 dx.put(dy.to_vec());
             }
         }
-        if let Some(kernel) = of_kernel.flatten() {
+        if let (Some(table), Some(bias)) = (of.table.flatten(), pulled.bias) {
+            table.put(bias.into_iter().collect());
+        }
+        if let Some(kernel) = of.kernel.flatten() {
             kernel.put(pulled.parameters);
         }
         Ok(())
@@ -150,13 +163,12 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
 mod tests {
     use super::*;
     use crate::{
-        Card, Copula, Error, Gradients, IkanDirect, Mikan, MultiHeadConfig, Posterior, Streams,
-        Variant,
+        Card, Copula, Error, Gradients, IkanDirect, Mikan, MultiHeadConfig, PositionBias,
+        Posterior, Streams, Variant,
     };
     use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
     use bochner_spectral::{ParameterSpec, Size};
     use ndarray::{Array4, ArrayD, Axis};
-    use rand::RngCore;
 
     /// The sum of all values, or of the input, each times its score if there are scores.
     #[derive(Debug)]
@@ -186,26 +198,15 @@ mod tests {
             }
         }
 
-        fn validate(&self) -> Result<(), Error> {
-            Ok(())
-        }
-
-        fn parameters(&self, _: Size) -> Vec<ParameterSpec> {
-            Vec::new()
-        }
-
-        fn initial(&self, _: Size, _: &mut dyn RngCore) -> Result<Vec<f64>, Error> {
-            Ok(Vec::new())
-        }
-
         fn forward(
             &self,
             streams: &Streams<f64>,
-            _: &[f64],
-            _: &Pass,
+            flat: &[f64],
+            pass: &Pass,
         ) -> Result<Forward<f64>, Error> {
             let [values, scores] = weighed(streams)?;
-            Ok(Forward::unpenalised(total(&(values * scores)), ()))
+            let (of, output) = (streams.fingerprint(flat, pass), total(&(values * scores)));
+            Ok(Forward::unpenalised(of, output, ()))
         }
 
         fn backward(
@@ -220,10 +221,7 @@ mod tests {
             let of_scores = (&values * &g).sum_axis(Axis(3)).insert_axis(Axis(3));
             let all = [of_scores, g * scores];
             let streams = all.into_iter().skip(2 - self.0.len()).collect();
-            Ok(Gradients {
-                streams,
-                parameters: Vec::new(),
-            })
+            Ok(Gradients::new(streams, Vec::new()))
         }
     }
 
@@ -236,7 +234,7 @@ mod tests {
         config: &MultiHeadConfig,
     ) -> MultiHeadOperation<f64> {
         let layout = config.layout(EMBED, &mechanism.card()).unwrap();
-        let mask = Mask::none().with_key_lengths(vec![2, 3]);
+        let mask = layout.mask(Mask::none().with_key_lengths(vec![2, 3]));
         MultiHeadOperation {
             mechanism,
             layout,
@@ -253,6 +251,8 @@ mod tests {
             shapes.push(map.to_vec());
             shapes.extend(operation.layout.bias.then(|| map[..1].to_vec()));
         }
+        let layout = operation.layout;
+        shapes.extend(layout.position_bias.table(layout.heads).map(Vec::from));
         shapes.extend((own > 0).then(|| vec![own]));
         let mut stream = Seed::new(2).stream("inputs");
         let array = |shape| ArrayD::from_shape_simple_fn(shape, || standard_normal(&mut stream));
@@ -353,6 +353,25 @@ mod tests {
                 let own = operation.mechanism.parameters(operation.layout.size());
                 check(&operation, own.iter().map(ParameterSpec::count).sum());
             }
+        }
+    }
+
+    #[test]
+    fn a_learnt_position_bias_has_gradients_too() {
+        let points = IkanDirect {
+            points: 2,
+            ..Default::default()
+        };
+        for (variant, sequences) in [(crate::RbfOnly {}.into(), 2), (Variant::from(points), 1)] {
+            let config = MultiHeadConfig {
+                causal: sequences == 1,
+                window: Some([1, 2]),
+                position_bias: PositionBias::Learned { reach: 1 },
+                ..config()
+            };
+            let operation = operation(variant.shared(), sequences, &config);
+            let own = operation.mechanism.parameters(operation.layout.size());
+            check(&operation, own.iter().map(ParameterSpec::count).sum());
         }
     }
 

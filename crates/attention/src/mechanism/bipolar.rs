@@ -1,6 +1,6 @@
 //! Bipolar self-attention: ternary queries and keys, weights that are powers of two.
 
-use super::closed::Closed;
+use super::closed::{self, Closed};
 #[cfg(feature = "conformance")]
 use crate::conformance::{Pair, power_of_ten};
 use crate::error::Error;
@@ -55,7 +55,8 @@ impl Closed for Bipolar {
         title: "powers of two of products of ternary queries and keys, a row divided by a power of two",
         paper: "Wang et al. 2025",
         rows: Rows::HalfToOne,
-        ..Card::PAIRWISE
+        cost: None,
+        ..closed::CARD
     };
 
     fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {

@@ -37,8 +37,8 @@ pub(super) trait BySettings:
         Ok(Vec::new())
     }
 
-    /// The settings of a pass, whose dropout on the weights is added to them. The inputs are those that
-    /// the card admits, and there are as many parameters as there should be.
+    /// The settings of a pass, to which mask, bias and dropout on the weights are added. The inputs are those
+    /// that the card admits, and there are as many parameters as there should be.
     fn settings<T: Real>(
         &self,
         inputs: &Streams<T>,
@@ -94,28 +94,38 @@ fn checked<T: Real>(
     let specs = by.specs(inputs.size());
     let count = specs.iter().map(ParameterSpec::count).sum();
     argument::shape("parameters", &[count], &[flat.len()])?;
-    Ok(Settings {
-        dropout: pass.weight_dropout()?,
-        ..by.settings(inputs, flat, pass)?
-    })
+    inputs.complete(by.settings(inputs, flat, pass)?, pass)
 }
 
 impl<'a, T: Real> Streams<'a, T> {
+    /// Settings with the mask, the bias and the dropout of a pass.
+    pub(super) fn complete(
+        &self,
+        settings: Settings<T>,
+        pass: &Pass,
+    ) -> Result<Settings<T>, Error> {
+        Ok(Settings {
+            mask: self.mask.clone(),
+            bias: self.bias.cloned(),
+            dropout: pass.weight_dropout()?,
+            ..settings
+        })
+    }
+
     /// Attention from the queries to keys and values.
     pub(super) fn attend(&self, settings: &Settings<T>) -> Result<(Array4<T>, Saved<T>), Error> {
         let [q, k, v] = self.get()?;
         attend_saving(q, k, v, settings)
     }
 
-    /// The vector-Jacobian product of [`Streams::attend`] in a pass.
+    /// The vector-Jacobian product of [`Streams::attend`].
     pub(super) fn attend_vjp(
         &self,
-        pass: &Pass,
         saved: &Saved<T>,
         output: ArrayView4<T>,
         cotangent: ArrayView4<T>,
     ) -> Result<AttentionGradients<T>, Error> {
-        saved.check(self.mask, pass.weight_dropout()?)?;
+        saved.check(self.mask, self.bias)?;
         saved.vjp(self.get()?, output, cotangent)
     }
 
@@ -146,27 +156,29 @@ impl<T: Real, C: BySettings> Mechanism<T> for C {
 
     fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
         let (output, saved) = inputs.attend(&checked(self, inputs, flat, pass)?)?;
-        let by = self.clone();
-        Ok(Forward::unpenalised(output, OwnSaved { by, saved }))
+        let (of, by) = (inputs.fingerprint(flat, pass), self.clone());
+        Ok(Forward::unpenalised(of, output, OwnSaved { by, saved }))
     }
 
     fn backward(
         &self,
         inputs: &Streams<T>,
-        _: &[T],
+        flat: &[T],
         pass: &Pass,
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
         let mechanism = BySettings::card(self).name;
-        let OwnSaved { by, saved } = forward.saved::<OwnSaved<T, C>>(mechanism)?;
+        let of = inputs.fingerprint(flat, pass);
+        let OwnSaved { by, saved } = forward.saved::<OwnSaved<T, C>>(of, mechanism)?;
         if by != self {
             return Err(Error::ForeignForward { mechanism });
         }
-        let g = inputs.attend_vjp(pass, saved, forward.output.view(), cotangent.output)?;
+        let g = inputs.attend_vjp(saved, forward.output.view(), cotangent.output)?;
         Ok(Gradients {
             streams: vec![g.q, g.k, g.v],
             parameters: self.along_parameters(g.points),
+            bias: g.bias,
         })
     }
 
@@ -197,10 +209,10 @@ impl<T: Real, C: BySettings> Mechanism<T> for C {
         flat: &[T],
         pass: &Pass,
     ) -> Result<Inspection<T>, Error> {
+        let weights = inputs.weights(&checked(self, inputs, flat, pass)?)?;
         Ok(Inspection {
-            weights: inputs.weights(&checked(self, inputs, flat, pass)?)?,
             points: self.shown(inputs, flat)?,
-            correlation: None,
+            ..Inspection::of(weights)
         })
     }
 }

@@ -16,6 +16,7 @@ use std::fmt::Debug;
 /// What the cards of closed forms have in common; Table 1 states the cost.
 pub(super) const CARD: Card = Card {
     shared_keys: Support::Yes,
+    bias: Support::Yes,
     cost: Some(Cost(&[[2, 1, 0, 0], [1, 2, 0, 0]])),
     ..Card::PAIRWISE
 };

@@ -2,7 +2,7 @@
 
 use super::by_settings::BySettings;
 use super::is_default;
-use super::squared::{CARD, Sets, SquaredKernel, shown};
+use super::squared::{CARD, Sets, SquaredKernel, shown, takes_bias};
 use crate::error::Error;
 use crate::mechanism::{Pass, Streams};
 use crate::score::PointsGradients;
@@ -96,6 +96,7 @@ impl BySettings for IkanDirect {
                 Preset::Released => Draws::InTraining,
             },
             shared_keys: Support::Yes,
+            bias: takes_bias(self.preset),
             points: Some(self.points),
             ..CARD
         }

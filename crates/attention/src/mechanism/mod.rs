@@ -6,6 +6,7 @@ mod by_settings;
 mod cat;
 mod closed;
 mod expsin;
+mod fingerprint;
 mod ika_ns;
 mod ika_s;
 mod ikan;
@@ -23,6 +24,7 @@ mod squared;
 pub use bipolar::Bipolar;
 pub use cat::{Cat, CatForm};
 pub use expsin::Expsin;
+pub use fingerprint::Fingerprint;
 pub use ikan_direct::IkanDirect;
 pub use linear::Linear;
 pub use mikan::{Mikan, MikanGradients};
@@ -34,7 +36,7 @@ pub use primal::{Primal, PrimalReduction, PrimalScores, PrimalTrace, PrimalWeigh
 pub use rbf_only::RbfOnly;
 pub use softmax::Softmax;
 
-use crate::{Card, Decoder, DecoderSize, Error, Form, Settings};
+use crate::{Bias, Card, Decoder, DecoderSize, Error, Form, Mask, Settings};
 use bochner_numerics::Real;
 use bochner_spectral::{ParameterSpec, Size};
 use rand::RngCore;
@@ -126,17 +128,24 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     ///
     /// # Errors
     /// [`Error::Argument`] naming the setting.
-    fn validate(&self) -> Result<(), Error>;
+    fn validate(&self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// The parameters at a given size, in the order in which they are laid out.
-    fn parameters(&self, size: Size) -> Vec<ParameterSpec>;
+    fn parameters(&self, _size: Size) -> Vec<ParameterSpec> {
+        Vec::new()
+    }
 
     /// Initial values of all parameters.
     ///
     /// # Errors
     /// The errors of [`Mechanism::validate`]; whatever the parameters' distributions refuse, such as a size
     /// of zero.
-    fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error>;
+    fn initial(&self, _size: Size, _rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
+        self.validate()?;
+        Ok(Vec::new())
+    }
 
     /// The forward pass.
     ///
@@ -153,7 +162,8 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     /// cotangents of the output and the penalty.
     ///
     /// # Errors
-    /// The errors of the forward pass; [`Error::ForeignForward`] if `forward` is another mechanism's.
+    /// The errors of the forward pass; [`Error::ForeignForward`] if `forward` is another mechanism's, or of
+    /// something else.
     fn backward(
         &self,
         inputs: &Streams<T>,
@@ -223,24 +233,49 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     }
 
     /// Causal attention to sequences that grow, row by row that of [`Mechanism::forward`] to the
-    /// whole sequences under a causal mask.
+    /// whole sequences under the mask, made causal, and the bias.
     ///
     /// Spectral points that are drawn are drawn once, from the pass's seed, as they are for whole
     /// sequences.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a mechanism that takes no causal mask, for dropout, in [`Form::LinearTime`] for what has no such form, and
-    /// otherwise as [`Mechanism::settings`].
+    /// [`Error::Unsupported`] for a mechanism that takes no causal mask, for dropout, for a mask or a bias that
+    /// does not follow from positions, in [`Form::LinearTime`] for what has no such form, and otherwise as
+    /// [`Mechanism::settings`].
     fn decoder(
         &self,
         size: DecoderSize,
         parameters: &[T],
         pass: &Pass,
-        form: Form,
+        decoding: Decoding<T>,
     ) -> Result<Decoder<T>, Error> {
+        let Decoding { form, mask, bias } = decoding;
+        let mask = mask.clone().with_causality();
         let none = Streams::none(size.batch, size.into());
-        let settings = self.settings(&Streams::unseen(&none), parameters, pass)?;
+        let inputs = Streams::unseen(&none, &mask).with_bias(bias);
+        let settings = self.settings(&inputs, parameters, pass)?;
         Decoder::new(&Settings { form, ..settings }, size)
+    }
+}
+
+/// How a mechanism decodes. A form alone is that form, under a causal mask without a window or a bias.
+#[derive(Clone, Copy, Debug)]
+pub struct Decoding<'a, T> {
+    /// What is kept of the positions.
+    pub form: Form,
+    /// A window, if there is one.
+    pub mask: &'a Mask,
+    /// A bias that follows from positions.
+    pub bias: Option<&'a Bias<T>>,
+}
+
+impl<T> From<Form> for Decoding<'_, T> {
+    fn from(form: Form) -> Self {
+        Self {
+            form,
+            mask: Mask::CAUSAL,
+            bias: None,
+        }
     }
 }
 
@@ -254,8 +289,7 @@ fn no_forms(card: &Card) -> Error {
     linear.refusal("a choice of form with this mechanism")
 }
 
-/// Settings are written down without what is usual, so that what was written down before there was a
-/// choice still says the same.
-fn is_default<T: Default + PartialEq>(setting: &T) -> bool {
+/// Fields at their defaults are not serialised, so that files written before a field existed are unchanged.
+pub(crate) fn is_default<T: Default + PartialEq>(setting: &T) -> bool {
     *setting == T::default()
 }

@@ -1,16 +1,17 @@
 //! What a mechanism is given in a pass, and what it gives back.
 
-use crate::{Card, Error, Mask, Stream};
+use super::fingerprint::Fingerprint;
+use crate::{Bias, Card, Error, Mask, Stream};
 use bochner_numerics::{DropoutMask, Real, Seed, argument};
 use bochner_spectral::Size;
-use ndarray::{Array1, Array3, Array4, ArrayView1, ArrayView4, s};
+use ndarray::{Array1, Array3, Array4, ArrayD, ArrayView1, ArrayView4, s};
 use std::any::Any;
 
 /// The largest number of streams.
 pub(crate) const MOST: usize = 3;
 
 /// The arrays that a mechanism attends with, in the order of its card's
-/// [streams](crate::Card::streams), and the mask.
+/// [streams](crate::Card::streams), the mask and the bias.
 ///
 /// ```
 /// use bochner_attention::{Mask, Streams};
@@ -28,10 +29,12 @@ pub struct Streams<'a, T> {
     arrays: [Option<ArrayView4<'a, T>>; MOST],
     /// Which keys count.
     pub mask: &'a Mask,
+    /// What is added to the logits of pairs, by a mechanism whose [card](crate::Card::bias) says so.
+    pub bias: Option<&'a Bias<T>>,
 }
 
 impl<'a, T> Streams<'a, T> {
-    /// Streams and a mask.
+    /// Streams and a mask, without a bias.
     ///
     /// # Panics
     /// If there are more than three.
@@ -39,7 +42,11 @@ impl<'a, T> Streams<'a, T> {
         let mut given = arrays.into_iter();
         let arrays = [(); MOST].map(|()| given.next());
         assert!(given.next().is_none(), "more streams than there can be");
-        Self { arrays, mask }
+        Self {
+            arrays,
+            mask,
+            bias: None,
+        }
     }
 
     /// The streams that a mechanism asks for, out of queries, keys and values: the keys' first coordinate
@@ -62,8 +69,16 @@ impl<'a, T> Streams<'a, T> {
     where
         'a: 'b,
     {
-        let arrays = self.arrays;
-        Streams { arrays, mask }
+        Streams { mask, ..*self }
+    }
+
+    /// These streams with a bias, or without one.
+    #[must_use]
+    pub fn with_bias(self, bias: impl Into<Option<&'a Bias<T>>>) -> Self {
+        Self {
+            bias: bias.into(),
+            ..self
+        }
     }
 
     /// All streams.
@@ -73,6 +88,10 @@ impl<'a, T> Streams<'a, T> {
     pub fn get<const N: usize>(&self) -> Result<[ArrayView4<'a, T>; N], Error> {
         self.expect(N)?;
         Ok(std::array::from_fn(|i| self.at(i)))
+    }
+
+    pub(super) fn arrays(&self) -> impl Iterator<Item = ArrayView4<'a, T>> {
+        self.arrays.into_iter().flatten()
     }
 
     /// `Ok` if there are `expected` streams.
@@ -134,8 +153,8 @@ impl<'a, T: Real> Streams<'a, T> {
     }
 
     /// Queries, keys and values under a causal mask: what depends on them is an error.
-    pub(crate) fn unseen(none: &'a Array4<T>) -> Self {
-        Self::new([(); 3].map(|()| none.view()), Mask::CAUSAL)
+    pub(crate) fn unseen(none: &'a Array4<T>, causal: &'a Mask) -> Self {
+        Self::new([(); 3].map(|()| none.view()), causal)
     }
 }
 
@@ -188,41 +207,56 @@ impl Pass {
     }
 }
 
-/// What a forward pass gives.
+/// What a forward pass gives. It knows what it is of, so that a backward pass of something else is an error.
 #[derive(Debug)]
 pub struct Forward<T> {
     /// The attended values, `[B, M, Tq, dv]`.
     pub output: Array4<T>,
     /// What the objective adds for each example, already weighted (for a latent kernel
-    /// $\beta\,\mathrm{KL}$), `[B]`; divide by the number of training examples.
+    /// $\beta\,\mathrm{KL}$), `[B]`; [`Penalty::share`](crate::Penalty::share) says what to multiply it with.
     pub penalty: Array1<T>,
+    of: Fingerprint,
     saved: Box<dyn Any + Send + Sync>,
 }
 
 impl<T: Real> Forward<T> {
-    /// Output and penalty, with whatever the mechanism wants to see again in its backward pass.
-    pub fn new(output: Array4<T>, penalty: Array1<T>, saved: impl Any + Send + Sync) -> Self {
+    /// Output and penalty of what the [fingerprint](Streams::fingerprint) stands for, with whatever the
+    /// mechanism wants to see again in its backward pass.
+    pub fn new(
+        of: Fingerprint,
+        output: Array4<T>,
+        penalty: Array1<T>,
+        saved: impl Any + Send + Sync,
+    ) -> Self {
         Self {
             output,
             penalty,
+            of,
             saved: Box::new(saved),
         }
     }
 
     /// A forward pass without a penalty.
-    pub fn unpenalised(output: Array4<T>, saved: impl Any + Send + Sync) -> Self {
+    pub fn unpenalised(of: Fingerprint, output: Array4<T>, saved: impl Any + Send + Sync) -> Self {
         let batch = output.dim().0;
-        Self::new(output, Array1::zeros(batch), saved)
+        Self::new(of, output, Array1::zeros(batch), saved)
     }
 
-    /// What was saved.
+    /// What was saved, for a backward pass of the same.
     ///
     /// # Errors
-    /// [`Error::ForeignForward`] if it was saved by another mechanism.
-    pub fn saved<S: 'static>(&self, mechanism: &'static str) -> Result<&S, Error> {
-        self.saved
-            .downcast_ref()
-            .ok_or(Error::ForeignForward { mechanism })
+    /// [`Error::ForeignForward`] if it was saved by another mechanism, or in a pass of something else.
+    pub fn saved<S: 'static>(&self, of: Fingerprint, mechanism: &'static str) -> Result<&S, Error> {
+        match self.of == of {
+            true => self.look(mechanism),
+            false => Err(Error::ForeignForward { mechanism }),
+        }
+    }
+
+    /// What was saved by a mechanism, whatever it is of.
+    pub(super) fn look<S: 'static>(&self, mechanism: &'static str) -> Result<&S, Error> {
+        let own = self.saved.downcast_ref();
+        own.ok_or(Error::ForeignForward { mechanism })
     }
 }
 
@@ -242,6 +276,19 @@ pub struct Gradients<T> {
     pub streams: Vec<Array4<T>>,
     /// With respect to the parameters, laid out like them.
     pub parameters: Vec<T>,
+    /// With respect to the numbers of a bias, if that was asked for ([`Bias::with_gradient`]).
+    pub bias: Option<ArrayD<T>>,
+}
+
+impl<T> Gradients<T> {
+    /// Gradients of a pass without a bias.
+    pub fn new(streams: Vec<Array4<T>>, parameters: Vec<T>) -> Self {
+        Self {
+            streams,
+            parameters,
+            bias: None,
+        }
+    }
 }
 
 /// What [`Mechanism::inspect`](crate::Mechanism::inspect) shows.
@@ -253,4 +300,15 @@ pub struct Inspection<T> {
     pub points: Option<(Array4<T>, Array4<T>)>,
     /// The correlation of the heads, for each latent dimension of the first example, `[d, M, M]`.
     pub correlation: Option<Array3<T>>,
+}
+
+impl<T> Inspection<T> {
+    /// The weights of a mechanism without points.
+    pub fn of(weights: Array4<T>) -> Self {
+        Self {
+            weights,
+            points: None,
+            correlation: None,
+        }
+    }
 }

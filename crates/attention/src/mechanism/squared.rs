@@ -31,6 +31,16 @@ pub(super) const CARD: Card = Card {
     ..Card::PAIRWISE
 };
 
+/// Whether a squared kernel takes a bias. Magnitudes that are dropped in training leave no logits to add it to.
+pub(super) fn takes_bias(preset: Preset) -> Support {
+    match preset {
+        Preset::Paper => Support::Yes,
+        Preset::Released => Support::No {
+            instead: "the paper's preset",
+        },
+    }
+}
+
 /// $(f^2 + e)\, e^{m_j}$ over spectral points that somebody else provides.
 pub(super) struct SquaredKernel {
     pub(super) p: f64,
@@ -64,7 +74,7 @@ impl SquaredKernel {
         self.frequencies([g.w1].into_iter().chain(g.w2).collect())
     }
 
-    /// The settings of attention by these points in a pass.
+    /// The settings of attention by these points in a pass, without its dropout on the weights.
     pub(super) fn settings<T: Real>(
         &self,
         mask: &Mask,
@@ -92,11 +102,8 @@ impl SquaredKernel {
                 ..Settings::of(kernel, mask)
             },
         };
-        Ok(Settings {
-            dropout: pass.weight_dropout()?,
-            form: self.form,
-            ..settings
-        })
+        let form = self.form;
+        Ok(Settings { form, ..settings })
     }
 }
 

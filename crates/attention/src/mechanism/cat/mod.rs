@@ -10,9 +10,7 @@ use crate::engine::RowMajor;
 use crate::mechanism::{Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams};
 use crate::{Card, Error, Mask, Masks, Stream, Support, Symmetry};
 use bochner_numerics::{Buffers, DropoutMask, Mat, Real, argument, parallel};
-use bochner_spectral::{ParameterSpec, Size};
 use ndarray::{Array4, ArrayView4};
-use rand::RngCore;
 use scores::{Distribution, Scores, Slope};
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +104,15 @@ impl Cat {
                 instead: "the form `causal` of CAT",
             },
             cross: FROM_ITSELF,
+            linear_form: Support::No {
+                instead: "its only form",
+            },
+            constant_state: Support::No {
+                instead: "the forward pass of the whole sequence",
+            },
+            shared_keys: Support::No {
+                instead: "as many heads of values as there are heads",
+            },
             symmetry: Symmetry::CyclicShiftsOfValues,
             ..Card::PAIRWISE
         };
@@ -133,18 +140,11 @@ impl Cat {
     }
 }
 
-/// What a forward pass was of.
-#[derive(PartialEq)]
-struct Saved {
-    form: CatForm,
-    mask: Mask,
-    dropout: Option<DropoutMask>,
-    values: [usize; 4],
-}
+/// The form and the mask of a forward pass, beside what its fingerprint tells.
+type Saved = (CatForm, Mask);
 
 /// The arguments of one pass, checked, in row-major order.
 struct Call<'a, T> {
-    form: CatForm,
     scores: Scores<'a, T>,
     values: RowMajor<'a, T>,
     shape: [usize; 4],
@@ -178,7 +178,6 @@ impl<'a, T: Real> Call<'a, T> {
         argument::not_empty("v", values.shape())?;
         inputs.mask.validate(batch, heads, time, time)?;
         Ok(Self {
-            form: cat.form,
             scores,
             shape: [batch, heads, time, width],
             values: RowMajor::new(values, &buffers),
@@ -186,15 +185,6 @@ impl<'a, T: Real> Call<'a, T> {
             dropout: pass.weight_dropout()?,
             buffers,
         })
-    }
-
-    fn saved(&self) -> Saved {
-        Saved {
-            form: self.form,
-            mask: self.mask.clone(),
-            dropout: self.dropout,
-            values: self.shape,
-        }
     }
 
     /// The length n of the example of head `h` of all heads.
@@ -250,18 +240,6 @@ impl<T: Real> Mechanism<T> for Cat {
         self.own_card()
     }
 
-    fn validate(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn parameters(&self, _: Size) -> Vec<ParameterSpec> {
-        Vec::new()
-    }
-
-    fn initial(&self, _: Size, _: &mut dyn RngCore) -> Result<Vec<T>, Error> {
-        Ok(Vec::new())
-    }
-
     fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
         let call = Call::new(self, inputs, flat, pass)?;
         let output = call.by_heads(call.shape[3], |h, output| {
@@ -271,7 +249,12 @@ impl<T: Real> Mechanism<T> for Cat {
                 form => circular::attend(form, &distribution, values, &call.buffers, output),
             }
         });
-        Ok(Forward::unpenalised(output, call.saved()))
+        let saved: Saved = (self.form, inputs.mask.clone());
+        Ok(Forward::unpenalised(
+            inputs.fingerprint(flat, pass),
+            output,
+            saved,
+        ))
     }
 
     fn backward(
@@ -284,7 +267,9 @@ impl<T: Real> Mechanism<T> for Cat {
     ) -> Result<Gradients<T>, Error> {
         let call = Call::new(self, inputs, flat, pass)?;
         let mechanism = self.own_card().name;
-        if *forward.saved::<Saved>(mechanism)? != call.saved() {
+        let of = inputs.fingerprint(flat, pass);
+        let (form, mask) = forward.saved::<Saved>(of, mechanism)?;
+        if (form, mask) != (&self.form, inputs.mask) {
             return Err(Error::ForeignForward { mechanism });
         }
         argument::shape("the cotangent", &call.shape, cotangent.output.shape())?;
@@ -314,11 +299,7 @@ impl<T: Real> Mechanism<T> for Cat {
         });
         let mut streams = call.scores.pull(&call, &slopes);
         streams.push(of_values);
-        let parameters = Vec::new();
-        Ok(Gradients {
-            streams,
-            parameters,
-        })
+        Ok(Gradients::new(streams, Vec::new()))
     }
 
     fn inspect(
@@ -343,10 +324,6 @@ impl<T: Real> Mechanism<T> for Cat {
                 }
             }
         });
-        Ok(Inspection {
-            weights,
-            points: None,
-            correlation: None,
-        })
+        Ok(Inspection::of(weights))
     }
 }

@@ -4,7 +4,7 @@ use super::{Mikan, MikanGradients};
 use crate::error::Error;
 use crate::mechanism::{Cotangents, Forward, Gradients, Pass, Streams};
 use bochner_numerics::Real;
-use ndarray::{Array, Array4};
+use ndarray::{Array, Array4, ArrayView4};
 
 /// The passes that an average is made of.
 struct Averaged<T>(Vec<Forward<T>>);
@@ -29,7 +29,8 @@ impl Mikan {
             output.scaled_add(share, &each.output);
             penalty.scaled_add(share, &each.penalty);
         }
-        Ok(Forward::new(output, penalty, Averaged(passes)))
+        let of = inputs.fingerprint(flat, pass);
+        Ok(Forward::new(of, output, penalty, Averaged(passes)))
     }
 
     /// The vector-Jacobian product of [`Mikan::average`].
@@ -41,7 +42,8 @@ impl Mikan {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        let Averaged(passes) = forward.saved(super::CARD.name)?;
+        let of = inputs.fingerprint(flat, pass);
+        let Averaged(passes) = forward.saved(of, super::CARD.name)?;
         let share = T::of(1.0 / passes.len() as f64);
         let (output, penalty) = (
             cotangent.output.mapv(|c| c * share),
@@ -51,16 +53,19 @@ impl Mikan {
             output: output.view(),
             penalty: penalty.view(),
         };
+        let zeros = |x: &ArrayView4<T>| Array::zeros(x.raw_dim());
         let mut sum = Gradients {
-            streams: (inputs.get::<3>()?.iter())
-                .map(|x| Array::zeros(x.raw_dim()))
-                .collect(),
+            streams: inputs.get::<3>()?.iter().map(zeros).collect(),
             parameters: vec![T::zero(); flat.len()],
+            bias: inputs.bias.and_then(|bias| bias.zero_gradients()),
         };
         for forward in passes {
             let MikanGradients { gradients, .. } =
                 self.backward_with(inputs, flat, pass, forward, cotangent)?;
             for (sum, more) in sum.streams.iter_mut().zip(&gradients.streams) {
+                sum.zip_mut_with(more, add);
+            }
+            if let Some((sum, more)) = sum.bias.as_mut().zip(gradients.bias.as_ref()) {
                 sum.zip_mut_with(more, add);
             }
             let parameters = sum.parameters.iter_mut().zip(&gradients.parameters);

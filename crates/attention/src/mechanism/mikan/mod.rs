@@ -5,7 +5,7 @@ mod average;
 mod conformance;
 
 use super::is_default;
-use super::squared::{Sets, SquaredKernel, shown};
+use super::squared::{Sets, SquaredKernel, shown, takes_bias};
 use super::{ika_ns, ika_s, ikan, squared};
 use crate::attend;
 use crate::error::Error;
@@ -168,6 +168,7 @@ impl Mikan {
             penalty += entropy;
         }
         Ok(Forward::new(
+            inputs.fingerprint(parameters, pass),
             output,
             penalty,
             Saved {
@@ -183,7 +184,7 @@ impl Mikan {
     /// # Errors
     /// [`Error::ForeignForward`] if it is another mechanism's.
     pub fn draw_of<'f, T: Real>(&self, forward: &'f Forward<T>) -> Result<&'f Drawn<T>, Error> {
-        Ok(&self.saved(forward)?.drawn)
+        Ok(&self.own(forward.look(CARD.name)?)?.drawn)
     }
 
     /// The vector-Jacobian product of [`Mikan::forward_with`], noise included.
@@ -198,12 +199,13 @@ impl Mikan {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<MikanGradients<T>, Error> {
-        let saved = self.saved(forward)?;
+        let of = inputs.fingerprint(parameters, pass);
+        let saved = self.own(forward.saved(of, CARD.name)?)?;
         let drawn = &saved.drawn;
         let penalty = cotangent.penalty;
         argument::shape("penalty cotangent", drawn.kl.shape(), penalty.shape())?;
         let (attention, output) = (&saved.attention, forward.output.view());
-        let attention = inputs.attend_vjp(pass, attention, output, cotangent.output)?;
+        let attention = inputs.attend_vjp(attention, output, cotangent.output)?;
         let cotangent = DrawnCotangents {
             points: self.kernel().along_points(attention.points),
             kl: penalty.mapv(|c| c * T::of(self.beta)),
@@ -219,18 +221,19 @@ impl Mikan {
             gradients: Gradients {
                 streams: vec![pulled.q, pulled.k, attention.v],
                 parameters: pulled.parameters,
+                bias: attention.bias,
             },
             eps: pulled.noise,
         })
     }
 
-    /// What was saved under the same settings.
-    fn saved<'f, T: Real>(&self, forward: &'f Forward<T>) -> Result<&'f Saved<T>, Error> {
+    /// What was saved, if it was under the same settings.
+    fn own<'f, T>(&self, saved: &'f Saved<T>) -> Result<&'f Saved<T>, Error> {
         let mechanism = CARD.name;
-        let saved: &Saved<T> = forward.saved(mechanism)?;
-        let own = saved.settings == *self;
-        own.then_some(saved)
-            .ok_or(Error::ForeignForward { mechanism })
+        match saved.settings == *self {
+            true => Ok(saved),
+            false => Err(Error::ForeignForward { mechanism }),
+        }
     }
 
     fn kernel(&self) -> SquaredKernel {
@@ -264,7 +267,7 @@ impl Mikan {
         Mechanism::<T>::validate(self)?;
         let (batch, heads, queries, _) = inputs.q().dim();
         (inputs.mask).validate(batch, heads, queries, inputs.k().dim().2)?;
-        if inputs.mask.is_packed() {
+        if inputs.mask.is_packed() && self.posterior == Posterior::Inferred {
             return Err(Error::Unsupported {
                 what: "packed sequences with points that are inferred from each sequence",
                 instead: "a padded batch with key lengths",
@@ -289,7 +292,8 @@ impl Mikan {
         pass: &Pass,
     ) -> Result<Settings<T>, Error> {
         let points = self.frequencies(drawn);
-        self.kernel().settings(inputs.mask, &points, pass)
+        let settings = self.kernel().settings(inputs.mask, &points, pass)?;
+        inputs.complete(settings, pass)
     }
 
     fn inspect_draw<T: Real>(
@@ -384,6 +388,7 @@ impl<T: Real> Mechanism<T> for Mikan {
                 (_, 1) => Support::Yes,
                 _ => ONE_DRAW,
             },
+            bias: takes_bias(self.preset),
             draws: match self.preset {
                 Preset::Paper => Draws::InEveryPass,
                 Preset::Released => Draws::InEveryPassAnew,
@@ -442,7 +447,7 @@ impl<T: Real> Mechanism<T> for Mikan {
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        if forward.saved::<Saved<T>>(CARD.name).is_ok() {
+        if forward.look::<Saved<T>>(CARD.name).is_ok() {
             return Ok(self
                 .backward_with(inputs, flat, pass, forward, cotangent)?
                 .gradients);

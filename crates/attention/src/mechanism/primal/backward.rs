@@ -129,12 +129,8 @@ impl<T: Real> Pulled<'_, T> {
         }
         let shape = (call.batch, call.heads, time, d);
         let streams = [Some(dq), Some(dk), dx].into_iter().flatten();
-        Gradients {
-            streams: streams
-                .map(|dx| Array4::from_shape_vec(shape, dx).expect("one slab a head"))
-                .collect(),
-            parameters,
-        }
+        let streams = streams.map(|dx| Array4::from_shape_vec(shape, dx).expect("one slab a head"));
+        Gradients::new(streams.collect(), parameters)
     }
 
     /// The gradients of one part of the queries or the keys of a head, and what it adds to those of its

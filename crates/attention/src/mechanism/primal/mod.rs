@@ -51,8 +51,8 @@ const NAME: &str = "primal";
 /// # Numerics
 /// O(T d s + n d s) time for a head. A zero row has zero features and a zero gradient. Padded rows have a zero output and enter
 /// neither $f(X)$ nor the penalty; an example without positions has the penalty zero, so that the mean of the
-/// penalties over the other examples is $\eta$ times the paper's loss. The layer's penalty is their sum: divide
-/// it by the number of sequences in the batch. There are no weights of pairs, and a pass's dropout drops
+/// penalties over the other examples is $\eta$ times the paper's loss. The layer's penalty is their sum, to be
+/// divided by the number of sequences in the batch ([`Penalty::share`]). There are no weights of pairs, and a pass's dropout drops
 /// nothing, as in the official code.
 ///
 /// # Reference
@@ -140,8 +140,6 @@ pub struct PrimalScores<T> {
 struct Saved<T> {
     settings: Primal,
     mask: crate::Mask,
-    /// The shape of the queries.
-    shape: [usize; 4],
     scores: PrimalScores<T>,
     /// The projections of queries and keys, `[1 or B, M, d, s]`.
     projections: [Vec<T>; 2],
@@ -157,7 +155,7 @@ impl Primal {
         &self,
         forward: &'f Forward<T>,
     ) -> Result<&'f PrimalScores<T>, Error> {
-        Ok(&forward.saved::<Saved<T>>(NAME)?.scores)
+        Ok(&forward.look::<Saved<T>>(NAME)?.scores)
     }
 
     /// The number of rows of a matrix of weights.
@@ -211,8 +209,9 @@ impl<T: Real> Mechanism<T> for Primal {
             penalty: match self.reduction {
                 _ if self.eta == 0.0 => Penalty::None,
                 PrimalReduction::Batch => Penalty::PerBatch,
-                PrimalReduction::Example => Penalty::PerExample,
+                PrimalReduction::Example => Penalty::LossPerExample,
             },
+            output_width: self.value_width,
             ..Card::PAIRWISE
         }
     }
@@ -275,26 +274,26 @@ impl<T: Real> Mechanism<T> for Primal {
         let saved = Saved {
             settings: self.clone(),
             mask: inputs.mask.clone(),
-            shape: inputs.q().dim().into(),
             scores,
             projections,
             loss,
         };
-        Ok(Forward::new(output, penalty, saved))
+        let of = inputs.fingerprint(flat, pass);
+        Ok(Forward::new(of, output, penalty, saved))
     }
 
     fn backward(
         &self,
         inputs: &Streams<T>,
         flat: &[T],
-        _: &Pass,
+        pass: &Pass,
         forward: &Forward<T>,
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error> {
-        let saved = forward.saved::<Saved<T>>(NAME)?;
         let call = Arguments::new(self, inputs, flat)?;
-        let same_shape = saved.shape == <[usize; 4]>::from(inputs.q().dim());
-        if !same_shape || saved.settings != *self || saved.mask != *inputs.mask {
+        let of = inputs.fingerprint(flat, pass);
+        let saved = forward.saved::<Saved<T>>(of, NAME)?;
+        if saved.settings != *self || saved.mask != *inputs.mask {
             return Err(Error::ForeignForward { mechanism: NAME });
         }
         let shape = forward.output.shape();

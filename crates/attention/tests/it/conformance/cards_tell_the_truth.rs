@@ -1,9 +1,11 @@
 //! What a card claims holds; what it does not claim is refused with the alternative.
 
 use crate::conformance::common::*;
-use bochner_attention::{Card, DecoderSize, Draws, Error, Form, Mask, Penalty, registry};
-use bochner_numerics::{Tolerance, relative_error};
-use ndarray::{Array1, Array4, Axis, s};
+use bochner_attention::{
+    Bias, Card, Cotangents, DecoderSize, Draws, Error, Form, Mask, Penalty, registry,
+};
+use bochner_numerics::{Tolerance, finite_difference, relative_error};
+use ndarray::{Array1, Array2, Array4, Axis, s};
 use std::collections::HashSet;
 
 fn is_refused<T>(result: Result<T, Error>) -> bool {
@@ -109,6 +111,68 @@ pub(crate) fn linear_form_is_as_claimed(case: &Case<f64>) {
     });
 }
 
+/// Biases of every kind are added to the logits, gradients included, or refused.
+pub(crate) fn bias_is_taken_as_claimed(case: &Case<f64>) {
+    let (queries, keys) = (5, 6);
+    let (example, mask) = (case.example(queries, keys), Mask::none());
+    let shape = (BATCH, HEADS, example.q.dim().2, keys);
+    let values: Array4<f64> = random(shape, "bias");
+    let table: Array2<f64> = random((HEADS, 5), "table");
+    let of_table = |table: &Array2<f64>| Bias::relative(table.view()).unwrap();
+    let biases = [
+        Bias::fixed(values.view()).unwrap().with_gradient(),
+        Bias::alibi(),
+        of_table(&table),
+    ];
+    let (mechanism, parameters) = (case.mechanism(), &case.parameters);
+    let forward = |bias: &Bias<f64>| {
+        let inputs = case.inputs(&example, &mask).with_bias(bias);
+        mechanism.forward(&inputs, parameters, &EVALUATION)
+    };
+    let without = case.output(&example, &mask, &EVALUATION);
+    for bias in &biases {
+        let got = forward(bias);
+        if !case.card.bias.is_yes() {
+            assert!(is_refused(got), "{}, {bias:?}", case.name);
+            continue;
+        }
+        let got = got.unwrap().output;
+        assert_ne!(got, without, "{}, {bias:?}", case.name);
+        let Some(want) = case.reference_with(&example, &mask, &EVALUATION, Some(bias)) else {
+            continue;
+        };
+        let bound = Tolerance::outputs::<f64>().bound(want.output.iter().copied());
+        let near = (got - &want.output).iter().all(|x| x.abs() <= bound);
+        assert!(near, "{}, {bias:?}", case.name);
+        let inputs = case.inputs(&example, &mask).with_bias(bias);
+        let shown = mechanism.inspect(&inputs, parameters, &EVALUATION);
+        let off = shown.unwrap().weights - want.weights.expect("weights of pairs");
+        assert!(
+            off.iter().all(|x| x.abs() < 1e-9),
+            "{}, {bias:?}",
+            case.name
+        );
+    }
+    if case.card.bias.is_yes() {
+        let bias = of_table(&table);
+        let inputs = case.inputs(&example, &mask).with_bias(&bias);
+        let whole = forward(&bias).unwrap();
+        let (output, penalty) = cotangents(&whole);
+        let cotangent = Cotangents {
+            output: output.view(),
+            penalty: penalty.view(),
+        };
+        let got = mechanism.backward(&inputs, parameters, &EVALUATION, &whole, cotangent);
+        let got: Vec<f64> = got.unwrap().bias.expect("a gradient").into_iter().collect();
+        let want = finite_difference(table.as_slice().unwrap(), |numbers| {
+            let table = Array2::from_shape_vec(table.raw_dim(), numbers.to_vec()).unwrap();
+            loss(&forward(&of_table(&table)).unwrap())
+        });
+        let error = relative_error(&got, &want);
+        assert!(error < 1e-6, "{}: {error:e}", case.name);
+    }
+}
+
 /// A decoder in linear time keeps a state that does not grow, or is refused.
 pub(crate) fn state_is_as_claimed(case: &Case<f64>) {
     let size = DecoderSize {
@@ -118,7 +182,7 @@ pub(crate) fn state_is_as_claimed(case: &Case<f64>) {
         value_width: VALUE_WIDTH,
     };
     let mechanism = case.mechanism();
-    let decoder = mechanism.decoder(size, &case.parameters, &EVALUATION, Form::LinearTime);
+    let decoder = mechanism.decoder(size, &case.parameters, &EVALUATION, Form::LinearTime.into());
     let Ok(mut decoder) = decoder else {
         assert!(is_refused(decoder), "{}", case.name);
         assert!(!case.card.constant_state.is_yes(), "{}", case.name);
@@ -154,7 +218,12 @@ pub(crate) fn penalty_is_as_claimed(case: &Case<f64>) {
             true => Penalty::PerExample,
             false => Penalty::PerBatch,
         };
-        assert_eq!(found, case.card.penalty, "{}", case.name);
+        let claimed = match case.card.penalty {
+            // They differ in what a batch makes of them.
+            Penalty::LossPerExample => Penalty::PerExample,
+            other => other,
+        };
+        assert_eq!(found, claimed, "{}", case.name);
     }
 }
 
@@ -165,6 +234,7 @@ fn for_every_mechanism() {
         weights_are_shown_as_claimed(&case);
         points_are_as_claimed(&case);
         linear_form_is_as_claimed(&case);
+        bias_is_taken_as_claimed(&case);
         state_is_as_claimed(&case);
         penalty_is_as_claimed(&case);
     }
@@ -216,4 +286,12 @@ fn the_table_in_the_documentation_is_that_of_the_cards() {
     }
     let written = std::fs::read_to_string(path).unwrap();
     assert_eq!(written, table(), "run this test with BOCHNER_WRITE_TABLE=1");
+}
+
+/// A penalty shared out over the examples is divided by them, a loss by the batch alone.
+#[test]
+fn penalties_have_their_share() {
+    assert_eq!(Penalty::PerExample.share(4, 100), 0.01);
+    assert_eq!(Penalty::LossPerExample.share(4, 100), 0.25);
+    assert_eq!(Penalty::PerBatch.share(4, 100), 0.25);
 }

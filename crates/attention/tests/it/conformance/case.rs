@@ -3,8 +3,8 @@
 use crate::conformance::common::*;
 use bochner_attention::conformance::{Conformance, Reference};
 use bochner_attention::{
-    Card, Cotangents, Draws, Error, Forward, Gradients, Mask, Mechanism, Pass, Stream, Streams,
-    Support, Variant,
+    Bias, Card, Cotangents, Draws, Error, Forward, Gradients, Mask, Mechanism, Pass, Stream,
+    Streams, Support, Variant,
 };
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array1, Array4};
@@ -196,7 +196,18 @@ impl Case<f64> {
         mask: &Mask,
         pass: &Pass,
     ) -> Option<Reference> {
-        let (variant, inputs) = (self.variant()?, self.inputs(example, mask));
+        self.reference_with(example, mask, pass, None)
+    }
+
+    pub(crate) fn reference_with(
+        &self,
+        example: &Example<f64>,
+        mask: &Mask,
+        pass: &Pass,
+        bias: Option<&Bias<f64>>,
+    ) -> Option<Reference> {
+        let inputs = self.inputs(example, mask).with_bias(bias);
+        let variant = self.variant()?;
         let reference = variant.reference(&inputs, &self.parameters, pass);
         Some(reference.unwrap())
     }

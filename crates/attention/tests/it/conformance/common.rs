@@ -70,7 +70,7 @@ impl<T: Real> Example<T> {
     pub(crate) fn gradients(&self, card: &Card, own: Gradients<T>) -> Gradients<T> {
         assert_eq!(own.streams.len(), card.streams.len(), "{}", card.name);
         let mut all = [&self.q, &self.k, &self.v].map(|x| Array4::zeros(x.raw_dim()));
-        for (stream, own) in card.streams.iter().zip(own.streams) {
+        for (stream, own) in card.streams.iter().zip(own.streams.clone()) {
             match stream {
                 Stream::Input => all[2].slice_mut(s![.., .., .., ..own.dim().3]).assign(&own),
                 Stream::Queries => all[0] = own,
@@ -82,7 +82,7 @@ impl<T: Real> Example<T> {
         }
         Gradients {
             streams: all.into(),
-            parameters: own.parameters,
+            ..own
         }
     }
 }

@@ -4,7 +4,9 @@ use crate::conformance::common::*;
 use crate::conformance::plain::PointSets;
 use crate::conformance::plain::{Plain, Similarity};
 use crate::names;
-use bochner_attention::{Decoder, DecoderSize, Error, Form, Magnitude, Mask, attend};
+use bochner_attention::{
+    Bias, Decoder, DecoderSize, Decoding, Error, Form, Magnitude, Mask, attend,
+};
 use bochner_numerics::{ArgumentError, Real, Tolerance};
 use ndarray::{Array4, ArrayView4, Axis, concatenate, s};
 use proptest::prelude::*;
@@ -444,12 +446,12 @@ fn misuse_is_named() {
 #[test]
 fn every_mechanism_decodes_or_says_why_not() {
     let example = Example::<f64>::new(6, 6);
-    let (mut decoding, mut leaking) = (0, 0);
+    let (mut decoding, mut leaking, mut windows) = (0, 0, 0);
     for case in cases::<f64>() {
         let (mechanism, name, parameters) = (case.mechanism(), &case.name, &case.parameters);
         let whole = case.forward(&example, &CAUSAL, &EVALUATION);
         for form in [Form::Quadratic, Form::LinearTime] {
-            let decoder = mechanism.decoder(SIZE, parameters, &EVALUATION, form);
+            let decoder = mechanism.decoder(SIZE, parameters, &EVALUATION, form.into());
             match (decoder, &whole) {
                 (Ok(mut decoder), Ok(whole)) => {
                     let got = decoded(&mut decoder, &example, &[3, 4, 6]);
@@ -462,10 +464,37 @@ fn every_mechanism_decodes_or_says_why_not() {
                 (got, _) => panic!("{name}: {:?}", got.err()),
             }
         }
-        let training = mechanism.decoder(SIZE, parameters, &TRAINING, Form::Quadratic);
-        assert!(training.is_err(), "{name}");
+        // A window and a bias that follows from positions go along.
+        let bias = Bias::relative(random((HEADS, 5), "table").view()).unwrap();
+        for bias in [None, Some(&bias)] {
+            let decoding = Decoding {
+                form: Form::Quadratic,
+                mask: &WINDOW,
+                bias,
+            };
+            let inputs = case.inputs(&example, &WINDOW).with_bias(bias);
+            let whole = mechanism.forward(&inputs, parameters, &EVALUATION);
+            match (
+                mechanism.decoder(SIZE, parameters, &EVALUATION, decoding),
+                whole,
+            ) {
+                (Ok(mut decoder), Ok(whole)) => {
+                    let got = decoded(&mut decoder, &example, &[3, 4, 6]);
+                    assert_within(got.view(), whole.output.view(), name);
+                    windows += 1;
+                }
+                (Err(Error::Unsupported { .. }), _) => {}
+                (got, _) => panic!("{name}: {:?}", got.err()),
+            }
+        }
+        let training = mechanism.decoder(SIZE, parameters, &TRAINING, Form::Quadratic.into());
+        assert!(
+            matches!(training, Err(Error::Unsupported { .. })),
+            "{name}: {training:?}"
+        );
     }
     assert!(decoding > 20 && leaking > 20, "{decoding}, {leaking}");
+    assert!(windows > 20, "{windows}");
 }
 
 proptest! {

@@ -3,8 +3,8 @@ use crate::conformance::plain::{Plain, PointSets, Similarity, dropout, with};
 use crate::names;
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{
-    Cotangents, Error, Form, IkanDirect, Magnitude, Mask, Mikan, Pass, Points, Preset, RbfOnly,
-    Softmax, Variant, attend, linear_time_state,
+    Bias, Cotangents, Error, Form, IkanDirect, Magnitude, Mask, Mikan, Pass, Points, Preset,
+    RbfOnly, Softmax, Stream, Variant, attend, linear_time_state,
 };
 use bochner_numerics::{ArgumentError, Seed};
 use ndarray::{Array3, Array4, ArrayView4};
@@ -86,6 +86,67 @@ fn masks_and_parameters_that_do_not_fit() {
         let got = case.forward(&example, &mask, &Pass::Training { seed, dropout });
         let named = got.is_err_and(|error| names(&error, "weight dropout"));
         assert!(named || !case.has_pairs(), "{}", case.name);
+    }
+}
+
+/// Arrays and parameters of the same shapes, and another pass.
+#[test]
+fn the_forward_pass_of_something_else() {
+    let (example, mask) = (Example::<f64>::new(4, 4), Mask::none());
+    for case in cases::<f64>() {
+        let forward = case.forward(&example, &mask, &EVALUATION).unwrap();
+        let (output, penalty) = cotangents(&forward);
+        let backward = |example: &Example<f64>, parameters: &[f64], pass| {
+            let cotangents = Cotangents {
+                output: output.view(),
+                penalty: penalty.view(),
+            };
+            let inputs = case.inputs(example, &mask);
+            (case.mechanism()).backward(&inputs, parameters, &pass, &forward, cotangents)
+        };
+        let own = &case.parameters;
+        assert!(backward(&example, own, EVALUATION).is_ok(), "{}", case.name);
+        let mut got = Vec::new();
+        for stream in 0..case.card.streams.len() {
+            let mut other = example.clone();
+            let array = match case.card.streams[stream] {
+                Stream::Queries => &mut other.q,
+                Stream::Keys | Stream::Scores => &mut other.k,
+                Stream::Values | Stream::Input => &mut other.v,
+            };
+            array[[1, 1, 2, 0]] += 0.1;
+            got.push(backward(&other, own, EVALUATION));
+        }
+        if !own.is_empty() {
+            let mut other = own.clone();
+            other[0] += 0.1;
+            got.push(backward(&example, &other, EVALUATION));
+        }
+        let seed = Seed::new(77);
+        got.push(backward(&example, own, Pass::Evaluation { seed }));
+        got.push(backward(&example, own, TRAINING));
+        let (alibi, lengths) = (Bias::alibi(), Mask::none().with_key_lengths(vec![3, 4]));
+        let inputs = [
+            case.card
+                .bias
+                .is_yes()
+                .then(|| case.inputs(&example, &mask).with_bias(&alibi)),
+            case.card
+                .takes(&lengths)
+                .then(|| case.inputs(&example, &lengths)),
+        ];
+        for inputs in inputs.into_iter().flatten() {
+            let cotangents = Cotangents {
+                output: output.view(),
+                penalty: penalty.view(),
+            };
+            let pass = &EVALUATION;
+            got.push((case.mechanism()).backward(&inputs, own, pass, &forward, cotangents));
+        }
+        for got in got {
+            let foreign = matches!(got, Err(Error::ForeignForward { .. }));
+            assert!(foreign, "{}: {got:?}", case.name);
+        }
     }
 }
 

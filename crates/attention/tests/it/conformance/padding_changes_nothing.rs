@@ -21,10 +21,8 @@ fn cut(gradients: Gradients<f64>, queries: usize, keys: usize) -> Gradients<f64>
     }
     let lengths = [queries, keys, keys];
     let streams = gradients.streams.iter().zip(lengths);
-    Gradients {
-        streams: streams.map(|(x, length)| first(x, length)).collect(),
-        parameters: gradients.parameters,
-    }
+    let streams = streams.map(|(x, length)| first(x, length)).collect();
+    Gradients::new(streams, gradients.parameters)
 }
 
 fn keys_can_be_padded_by(more: usize, case: &Case<f64>) {

@@ -186,24 +186,18 @@ impl Mechanism<f64> for Average {
         self.card
     }
 
-    fn validate(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn parameters(&self, _: Size) -> Vec<ParameterSpec> {
-        Vec::new()
-    }
-
-    fn initial(&self, _: Size, _: &mut dyn RngCore) -> Result<Vec<f64>, Error> {
-        Ok(Vec::new())
-    }
-
-    fn forward(&self, inputs: &Streams<f64>, _: &[f64], _: &Pass) -> Result<Forward<f64>, Error> {
+    fn forward(
+        &self,
+        inputs: &Streams<f64>,
+        flat: &[f64],
+        pass: &Pass,
+    ) -> Result<Forward<f64>, Error> {
         self.card.admit(inputs)?;
         let [v] = inputs.get()?;
         let penalty = v.mapv(|v| v * v).mean().expect("values");
         let penalty = Array1::from_elem(v.dim().0, penalty);
-        Ok(Forward::new(Self::apply(v, false), penalty, ()))
+        let of = inputs.fingerprint(flat, pass);
+        Ok(Forward::new(of, Self::apply(v, false), penalty, ()))
     }
 
     fn backward(
@@ -216,10 +210,8 @@ impl Mechanism<f64> for Average {
     ) -> Result<Gradients<f64>, Error> {
         let [v] = inputs.get()?;
         let along = 2.0 * cotangent.penalty.sum() / v.len() as f64;
-        Ok(Gradients {
-            streams: vec![Self::apply(cotangent.output, true) + &v * along],
-            parameters: Vec::new(),
-        })
+        let of_values = Self::apply(cotangent.output, true) + &v * along;
+        Ok(Gradients::new(vec![of_values], Vec::new()))
     }
 
     fn inspect(
@@ -232,11 +224,7 @@ impl Mechanism<f64> for Average {
         let (batch, heads, length, _) = v.dim();
         let unit = |(_, _, i, j): (usize, usize, usize, usize)| f64::from(u8::from(i == j));
         let units = Array4::from_shape_fn((batch, heads, length, length), unit);
-        Ok(Inspection {
-            weights: Self::apply(units.view(), false),
-            points: None,
-            correlation: None,
-        })
+        Ok(Inspection::of(Self::apply(units.view(), false)))
     }
 }
 

@@ -201,6 +201,8 @@ fn a_card_that_lies_is_caught() {
     direct(masks_are_taken_as_claimed, |c| c.cross = NO);
     average(linear_form_is_as_claimed, |c| c.linear_form = Support::Yes);
     direct(linear_form_is_as_claimed, |c| c.linear_form = NO);
+    average(bias_is_taken_as_claimed, |c| c.bias = Support::Yes);
+    direct(bias_is_taken_as_claimed, |c| c.bias = NO);
     average(state_is_as_claimed, |c| c.constant_state = Support::Yes);
     direct(state_is_as_claimed, |c| c.constant_state = NO);
     direct(weights_are_shown_as_claimed, |c| c.weights = NO);
@@ -223,7 +225,8 @@ fn a_card_that_lies_is_caught() {
 /// A property that always fails would pass for one that catches.
 #[test]
 fn without_an_error_every_property_holds() {
-    let properties: [Property; 21] = [
+    let properties: [Property; 22] = [
+        bias_is_taken_as_claimed,
         decoding_agrees_with_the_full_pass,
         draws_are_as_claimed,
         gradients_are_derivatives,

@@ -2,13 +2,13 @@
 
 use super::{PASS, WIDTH, array, build, sequence, variants_across};
 use bochner_attention::{
-    Cat, IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass, Projection, Softmax, Streams,
-    Workspace,
+    Bias, Cat, Error, Form, IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass, PositionBias,
+    Primal, PrimalWeights, Projection, Softmax, Streams, Workspace,
 };
 use bochner_nn::Parameters;
-use bochner_numerics::Tolerance;
+use bochner_numerics::{Seed, Tolerance};
 use dfdx::prelude::*;
-use ndarray::{Array1, Array2, Array3, Array4};
+use ndarray::{Array1, Array2, Array3, Array4, Axis, concatenate, s};
 
 /// `x W^T + b` of all rows.
 fn mapped(map: &Projection<usize, usize, f64>, x: &Array3<f64>) -> Array3<f64> {
@@ -39,6 +39,7 @@ fn expected(
     layer: &MultiHead<usize, f64>,
     [query, memory]: [&Array3<f64>; 2],
     mask: &Mask,
+    bias: Option<&Bias<f64>>,
 ) -> Array3<f64> {
     let heads = layer.config().heads;
     let key_heads = layer.config().key_heads.unwrap_or(heads);
@@ -48,7 +49,7 @@ fn expected(
         let map = maps.next().expect("three maps");
         split(mapped(map, x), heads)
     });
-    let inputs = Streams::new([q.view(), k.view(), v.view()], mask);
+    let inputs = Streams::new([q.view(), k.view(), v.view()], mask).with_bias(bias);
     let mut kernel = vec![0.0; layer.kernel.shape().0];
     layer.kernel.copy_into(&mut kernel);
     let mechanism = layer.config().variant.mechanism::<f64>();
@@ -88,10 +89,7 @@ fn widths_and_biases() {
             });
             let got = layer.attend(x.clone(), y.clone(), &mask, PASS).unwrap();
             let (x, y, got) = (array(&x), array(&y), array(&got.output));
-            let want = expected(&layer, [&x, &y], &mask);
-            let bound = Tolerance::outputs::<f64>().bound(want.iter().copied());
-            let error = (&got - &want).mapv(f64::abs);
-            assert!(error.iter().all(|&e| e <= bound), "{layer:?}");
+            close(&got, &expected(&layer, [&x, &y], &mask, None), &layer);
             let mut inferred = Array3::zeros(x.raw_dim());
             let mut inference = layer.inference(PASS).unwrap();
             let workspace = Workspace::new();
@@ -215,6 +213,175 @@ fn causality() {
     assert_eq!(got.as_vec(), layer.forward((x, Mask::none())).as_vec());
 }
 
+/// A window and a bias by position are the mechanism's under that mask and with that bias: on the tape,
+/// without one, in an inspection and position by position.
+#[test]
+fn windows_and_position_biases() {
+    let x = sequence(2, 7);
+    let (mut obeyed, mut refused) = (0, 0);
+    for variant in variants_across() {
+        // Sums in linear time know neither.
+        let free = variant.mechanism::<f64>().with_form(Form::Automatic);
+        let variant = free.unwrap_or(variant);
+        for (window, position_bias, causal) in [
+            (Some([2, 1]), PositionBias::None, false),
+            (None, PositionBias::Alibi, true),
+            (Some([2, 0]), PositionBias::Learned { reach: 2 }, true),
+        ] {
+            let config = MultiHeadConfig {
+                heads: 2,
+                variant: variant.clone(),
+                causal,
+                window,
+                position_bias,
+                ..Default::default()
+            };
+            let mut rng = Seed::new(1).stream("initial values");
+            let layer = MultiHead::try_new(&Cpu::default(), WIDTH, config, &mut rng);
+            let card = variant.card();
+            if position_bias != PositionBias::None && !card.bias.is_yes() {
+                assert!(
+                    matches!(layer, Err(Error::Unsupported { .. })),
+                    "{variant:?}"
+                );
+                refused += 1;
+                continue;
+            }
+            let mut layer: MultiHead<usize, f64> = layer.unwrap();
+            let table = Array2::from_shape_fn((2, 5), |(m, n)| (m * 5 + n) as f64 / 10.0);
+            if let Some(own) = &mut layer.position_bias {
+                assert!(own.as_vec().iter().all(|&x| x == 0.0), "trained from zero");
+                own.copy_from(table.as_slice().unwrap());
+            }
+            let bias = match position_bias {
+                PositionBias::None => None,
+                PositionBias::Alibi => Some(Bias::alibi()),
+                PositionBias::Learned { .. } => Some(Bias::relative(table.view()).unwrap()),
+            };
+            let lengths = || {
+                Mask::none()
+                    .with_key_lengths(vec![5, 7])
+                    .with_query_lengths(vec![5, 7])
+            };
+            let of = |mask: Mask| match (causal, window) {
+                (false, None) => mask,
+                (true, None) => mask.with_causality(),
+                (false, Some([l, r])) => mask.with_window(l, r).unwrap(),
+                (true, Some([l, r])) => mask.with_causality().with_window(l, r).unwrap(),
+            };
+            let attended = layer.attend_self(x.clone(), &lengths(), PASS);
+            let attended = match attended {
+                Ok(attended) => array(&attended.output),
+                // Points that are inferred from the sequences see no causal mask.
+                Err(error) => {
+                    let leaks = causal && !card.causal.is_yes();
+                    assert!(
+                        leaks && matches!(error, Error::Unsupported { .. }),
+                        "{error}"
+                    );
+                    continue;
+                }
+            };
+            obeyed += 1;
+            let own = array(&x);
+            let want = expected(&layer, [&own, &own], &of(lengths()), bias.as_ref());
+            close(&attended, &want, &layer);
+            let mut inferred = Array3::zeros(own.raw_dim());
+            let (mut inference, workspace) = (layer.inference(PASS).unwrap(), Workspace::new());
+            let out = inferred.view_mut();
+            let done = inference.attend_self(own.view(), &lengths(), &workspace, out);
+            done.unwrap();
+            assert_eq!(inferred, attended, "{layer:?}");
+            if causal {
+                let whole = layer.attend_self(x.clone(), &Mask::none(), PASS).unwrap();
+                let mut decoder = layer.decoder(2, Form::Quadratic, PASS).unwrap();
+                let steps = [0..3, 3..4, 4..7].map(|positions| {
+                    let piece = s![.., positions, ..];
+                    decoder.step(own.slice(piece)).unwrap()
+                });
+                let steps = steps.each_ref().map(|x| x.view());
+                close(
+                    &concatenate(Axis(1), &steps).unwrap(),
+                    &array(&whole.output),
+                    &layer,
+                );
+            }
+            // A memory has no positions.
+            let mask = Mask::none();
+            let memory = layer.cross_decoder(own.view(), &mask, Form::Quadratic, PASS);
+            assert!(
+                matches!(memory, Err(Error::Unsupported { .. })),
+                "{layer:?}"
+            );
+        }
+    }
+    assert!(obeyed > 15 && refused > 1, "{obeyed} {refused}");
+}
+
+fn close(got: &Array3<f64>, want: &Array3<f64>, layer: &MultiHead<usize, f64>) {
+    let bound = Tolerance::outputs::<f64>().bound(want.iter().copied());
+    let error = (got - want).mapv(f64::abs);
+    assert!(error.iter().all(|&e| e <= bound), "{layer:?}");
+}
+
+/// The narrower of two windows counts, even where both leave a query itself alone.
+#[test]
+fn windows_of_a_mask_and_of_the_layer() {
+    let of = |window| {
+        let variant = Softmax {}.into();
+        build(MultiHeadConfig {
+            heads: 2,
+            variant,
+            window,
+            ..Default::default()
+        })
+    };
+    let (x, window) = (sequence(2, 6), |l, r| {
+        Mask::none().with_window(l, r).unwrap()
+    });
+    let output = |layer: &MultiHead<usize, f64>, mask: &Mask| {
+        let attended = layer.attend_self(x.clone(), mask, PASS).unwrap();
+        attended.output.as_vec()
+    };
+    let both = output(&of(Some([3, 1])), &window(1, 2));
+    assert_eq!(both, output(&of(None), &window(1, 1)));
+    let identity = Array2::from_shape_fn((6, 6), |(i, j)| i == j);
+    let alone = output(&of(Some([0, 1])), &window(1, 0));
+    let identity = output(&of(None), &Mask::none().with_matrix(identity.view()));
+    assert!(
+        alone
+            .iter()
+            .zip(identity)
+            .all(|(a, b)| (a - b).abs() < 1e-12)
+    );
+}
+
+/// A learnt table is saved and loaded with the other parameters.
+#[test]
+fn a_learnt_position_bias_is_a_parameter() {
+    let config = MultiHeadConfig {
+        heads: 2,
+        position_bias: PositionBias::Learned { reach: 2 },
+        ..Default::default()
+    };
+    let mut layer: MultiHead<usize, f64> = build(config);
+    let mut seen = Vec::new();
+    layer.for_each_mut("", &mut |name, x| {
+        if name == "position_bias" {
+            assert_eq!(x.dims(), [2, 5]);
+            seen.push(name.to_owned());
+        }
+    });
+    assert_eq!(seen.len(), 1);
+    let x = sequence(2, 4);
+    let attended = layer
+        .attend_self(x.leaky_trace(), &Mask::none(), PASS)
+        .unwrap();
+    let gradients = attended.output.square().mean::<Rank0, _>().backward();
+    let table = gradients.get(layer.position_bias.as_ref().unwrap());
+    assert!(table.as_vec().iter().any(|&x| x != 0.0));
+}
+
 /// CAT's maps have (D + H) D parameters, those of softmax attention 3 D^2, the map to the output aside.
 #[test]
 fn scores_are_cheaper_than_queries_and_keys() {
@@ -234,4 +401,59 @@ fn scores_are_cheaper_than_queries_and_keys() {
     };
     assert_eq!(parameters(Cat::default().into()), (WIDTH + heads) * WIDTH);
     assert_eq!(parameters(Softmax {}.into()), 3 * WIDTH * WIDTH);
+}
+
+/// Primal-Attention has a width of its own, which the layer follows; what it cannot follow is refused when the
+/// layer is built.
+#[test]
+fn widths_of_a_mechanism_without_values() {
+    let x = sequence(2, 5);
+    for (weights, key_width) in [
+        (PrimalWeights::Parameters, Some(5)),
+        (PrimalWeights::Parameters, None),
+        (Primal::default().weights, None),
+        (Primal::default().weights, Some(3)),
+    ] {
+        for value_width in [None, Some(4)] {
+            let primal = Primal {
+                rank: 2,
+                weights,
+                value_width,
+                ..Primal::default()
+            };
+            let layer = build::<f64>(MultiHeadConfig {
+                heads: 2,
+                variant: primal.into(),
+                key_width,
+                ..Default::default()
+            });
+            let attended = layer.attend_self(x.clone(), &Mask::none(), PASS);
+            assert_eq!(attended.unwrap().output.shape(), x.shape());
+        }
+    }
+    let config = MultiHeadConfig {
+        heads: 2,
+        variant: Primal::default().into(),
+        key_width: Some(5),
+        ..Default::default()
+    };
+    let mut rng = Seed::new(1).stream("initial values");
+    let layer = MultiHead::<usize, f64>::try_new(&Cpu::default(), WIDTH, config, &mut rng);
+    assert!(matches!(layer, Err(Error::Unsupported { .. })), "{layer:?}");
+}
+
+/// A mechanism of one sequence does not look at the memory alone.
+#[test]
+fn an_inspection_of_two_sequences() {
+    let layer = build::<f64>(MultiHeadConfig {
+        heads: 2,
+        variant: Cat::default().into(),
+        ..Default::default()
+    });
+    let (x, y, mask) = (sequence(1, 4), sequence(1, 5), Mask::none());
+    assert!(layer.inspect(x.clone(), x.clone(), &mask, PASS).is_ok());
+    let got = layer.inspect(x.clone(), y, &mask, PASS);
+    assert!(matches!(got, Err(Error::Unsupported { .. })), "{got:?}");
+    let got = layer.inspect(x.clone(), x * 2.0, &mask, PASS);
+    assert!(matches!(got, Err(Error::Unsupported { .. })), "{got:?}");
 }

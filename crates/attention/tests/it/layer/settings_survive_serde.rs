@@ -1,6 +1,6 @@
 //! Settings are read as they are written, and what is written does not change with new settings.
 
-use bochner_attention::{MultiHeadConfig, Softmax, registry};
+use bochner_attention::{MultiHeadConfig, PositionBias, Softmax, registry};
 use bochner_numerics::Seed;
 
 #[test]
@@ -16,6 +16,8 @@ fn for_every_mechanism() {
             key_heads: Some(1),
             bias: false,
             causal: true,
+            window: Some([4, 0]),
+            position_bias: PositionBias::Learned { reach: 3 },
         };
         let text = serde_json::to_string(&config).unwrap();
         let back: MultiHeadConfig = serde_json::from_str(&text).unwrap();

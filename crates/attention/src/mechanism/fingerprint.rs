@@ -1,0 +1,92 @@
+//! What a backward pass is told from another one by.
+
+use super::pass::{Pass, Streams};
+use bochner_numerics::Real;
+
+/// A hash of the streams, the parameters and the pass that a forward pass was of.
+///
+/// It is no proof: another call has this one once in 2^64. It costs one multiplication a number, which is
+/// little beside any attention to them. Mask and bias are compared themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint(u64);
+
+/// An odd number without a pattern, the golden ratio's.
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Hashes that do not wait for each other.
+const LANES: usize = 8;
+
+impl Fingerprint {
+    fn with(self, bits: u64) -> Self {
+        Self((self.0 ^ bits).wrapping_mul(FACTOR).rotate_left(29))
+    }
+
+    fn with_numbers<T: Real>(self, numbers: &[T]) -> Self {
+        let mut lanes = [Self(numbers.len() as u64); LANES];
+        for chunk in numbers.chunks(LANES) {
+            for (lane, x) in lanes.iter_mut().zip(chunk) {
+                *lane = lane.with(x.as_f64().to_bits());
+            }
+        }
+        lanes.iter().fold(self, |own, lane| own.with(lane.0))
+    }
+}
+
+impl<T: Real> Streams<'_, T> {
+    /// The fingerprint of a pass over these streams.
+    pub fn fingerprint(&self, parameters: &[T], pass: &Pass) -> Fingerprint {
+        let (seed, rate) = match *pass {
+            Pass::Training { seed, dropout } => (seed, dropout),
+            Pass::Evaluation { seed } => (seed, -1.0),
+        };
+        let own = Fingerprint(seed.value()).with(rate.to_bits());
+        let own = self.arrays().fold(own, |own, x| {
+            let shape = x.shape().iter();
+            let own = shape.fold(own, |own, &size| own.with(size as u64));
+            let x = x.as_standard_layout();
+            own.with_numbers(x.as_slice().expect("brought to row-major order"))
+        });
+        own.with_numbers(parameters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mask;
+    use bochner_numerics::Seed;
+    use ndarray::{Array4, s};
+
+    #[test]
+    fn every_number_counts_and_no_order_of_the_memory() {
+        let x = Array4::from_shape_fn((1, 2, 5, 3), |(_, m, t, n)| (m + 3 * t + n) as f32);
+        let (mask, seed) = (Mask::none(), Seed::new(1));
+        let of = |x: &Array4<f32>, parameters: &[f32], pass| {
+            Streams::new([x.view(), x.view()], &mask).fingerprint(parameters, &pass)
+        };
+        let pass = Pass::Evaluation { seed };
+        let own = of(&x, &[1.0, 2.0], pass);
+        let mut turned = Array4::zeros((1, 3, 5, 2)).permuted_axes([0, 3, 2, 1]);
+        turned.assign(&x);
+        assert_eq!(of(&turned, &[1.0, 2.0], pass), own);
+        let mut all = vec![own];
+        for at in 0..x.len() {
+            let mut other = x.clone();
+            other.as_slice_mut().unwrap()[at] += 0.5;
+            all.push(of(&other, &[1.0, 2.0], pass));
+        }
+        all.push(of(
+            &x.slice(s![.., .., ..4, ..]).to_owned(),
+            &[1.0, 2.0],
+            pass,
+        ));
+        all.extend([&[1.0, 2.5][..], &[2.0, 1.0], &[1.0]].map(|own| of(&x, own, pass)));
+        let dropped = |dropout| Pass::Training { seed, dropout };
+        all.extend([0.0, 0.1].map(|rate| of(&x, &[1.0, 2.0], dropped(rate))));
+        let seed = Seed::new(2);
+        all.push(of(&x, &[1.0, 2.0], Pass::Evaluation { seed }));
+        for (n, one) in all.iter().enumerate() {
+            assert!(!all[..n].contains(one), "number {n}");
+        }
+    }
+}
