@@ -36,8 +36,8 @@ pub trait PairFunction<T>: Sync {
 /// [`Error::Argument`] if `k` and `v` have other numbers of rows, or one of them has no elements.
 ///
 /// # Numerics
-/// O(n m) calls of f. A row whose weights sum to zero has a zero output. What f is known for is better left to
-/// [`attend`](crate::attend()), which neither stores the weights nor overflows.
+/// O(n m) calls of f. A row whose weights sum to zero has a zero output. If f is one of the kernels of
+/// [`Settings`], use [`attend`](crate::attend()), which neither stores the weights nor overflows.
 ///
 /// # Reference
 /// Wang, Girshick, Gupta, He, *Non-local neural networks*, 2018, equation 1.
@@ -200,7 +200,6 @@ pub struct Pooled<'a, T> {
     /// The attended values, `[B, M, n, dv]`.
     pub output: Array4<T>,
     queries: Array4<T>,
-    factor: T,
     k: ArrayView4<'a, T>,
     v: ArrayView4<'a, T>,
     saved: Saved<T>,
@@ -232,12 +231,11 @@ impl LearnableQuery {
         v: ArrayView4<'a, T>,
         mask: &Mask,
     ) -> Result<Pooled<'a, T>, Error> {
-        let (queries, factor) = self.scaled(queries, k.dim().0);
-        let (output, saved) = attend_saving(queries.view(), k, v, &Settings::softmax(mask))?;
+        let (queries, settings) = self.of_examples(queries, k.dim().0, mask);
+        let (output, saved) = attend_saving(queries.view(), k, v, &settings)?;
         Ok(Pooled {
             output,
             queries,
-            factor,
             k,
             v,
             saved,
@@ -254,20 +252,24 @@ impl LearnableQuery {
         k: ArrayView4<T>,
         mask: &Mask,
     ) -> Result<Array4<T>, Error> {
-        let (queries, _) = self.scaled(queries, k.dim().0);
-        weights(queries.view(), k, &Settings::softmax(mask))
+        let (queries, settings) = self.of_examples(queries, k.dim().0, mask);
+        weights(queries.view(), k, &settings)
     }
 
-    /// The queries of each example, times what undoes the scale of softmax attention, and that factor.
-    fn scaled<T: Real>(&self, queries: ArrayView3<T>, batch: usize) -> (Array4<T>, T) {
+    /// The queries of each example, and how they attend.
+    fn of_examples<T: Real>(
+        &self,
+        queries: ArrayView3<T>,
+        batch: usize,
+        mask: &Mask,
+    ) -> (Array4<T>, Settings<T>) {
         let (heads, count, width) = queries.dim();
-        let factor = match self.scale {
-            QueryScale::None => T::of((width as f64).sqrt()),
-            QueryScale::InverseSqrt => T::one(),
+        let queries = queries.broadcast((batch, heads, count, width));
+        let settings = match self.scale {
+            QueryScale::None => Settings::scaled_softmax(1.0, mask),
+            QueryScale::InverseSqrt => Settings::softmax(mask),
         };
-        let shape = (batch, heads, count, width);
-        let of = |(_, m, i, n)| queries[[m, i, n]] * factor;
-        (Array4::from_shape_fn(shape, of), factor)
+        (queries.expect("an axis more").to_owned(), settings)
     }
 }
 
@@ -279,9 +281,8 @@ impl<T: Real> Pooled<'_, T> {
     pub fn vjp(&self, cotangent: ArrayView4<T>) -> Result<PooledGradients<T>, Error> {
         let arrays = [self.queries.view(), self.k, self.v];
         let g = self.saved.vjp(arrays, self.output.view(), cotangent)?;
-        let queries = g.q.sum_axis(Axis(0)).mapv_into(|x| x * self.factor);
         Ok(PooledGradients {
-            queries,
+            queries: g.q.sum_axis(Axis(0)),
             k: g.k,
             v: g.v,
         })
