@@ -106,8 +106,14 @@ impl<E: Element> TextClassifier<E> {
         })
     }
 
+    /// Goes to another step of training; see [`MultiHead::go_to_step`](bochner_attention::MultiHead::go_to_step).
+    /// A mechanism that draws something for many steps keeps its draw until it is told.
+    pub fn go_to_step(&mut self, step: u64) {
+        self.encoder.go_to_step(step);
+    }
+
     /// The logits, `[B, classes]`, of sentences `[B, T]`, and the attention's penalty, already weighted and
-    /// summed over the batch: divide it by the number of training sentences.
+    /// summed over the batch: [`Penalty::share`](bochner_attention::Penalty::share) says what to multiply it with.
     ///
     /// Only the first `lengths[b]` words of sentence `b` count: which word fills it up behind them, and
     /// how far, changes neither the result nor any gradient, and the filling word gets none from there.

@@ -109,6 +109,11 @@ impl<E: Element> EncoderLayer<E> {
         })
     }
 
+    /// Goes to another step of training; see [`MultiHead::go_to_step`].
+    pub fn go_to_step(&mut self, step: u64) {
+        self.attention.go_to_step(step);
+    }
+
     /// The encoded sequences, `[B, T, width]`, and the attention's penalty.
     ///
     /// The mask's key lengths say how long padded sequences are, as queries too.

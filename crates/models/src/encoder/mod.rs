@@ -67,6 +67,13 @@ impl<E: Element> Encoder<E> {
         })
     }
 
+    /// Goes to another step of training; see [`MultiHead::go_to_step`](bochner_attention::MultiHead::go_to_step).
+    pub fn go_to_step(&mut self, step: u64) {
+        self.layers
+            .iter_mut()
+            .for_each(|layer| layer.go_to_step(step));
+    }
+
     /// The encoded sequences, `[B, T, width]`, and the sum of the layers' penalties.
     ///
     /// # Errors

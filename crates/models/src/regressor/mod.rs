@@ -98,6 +98,11 @@ impl<E: Element> Regressor<E> {
         })
     }
 
+    /// Goes to another step of training; see [`MultiHead::go_to_step`](bochner_attention::MultiHead::go_to_step).
+    pub fn go_to_step(&mut self, step: u64) {
+        self.layer.go_to_step(step);
+    }
+
     /// Predictions `[1, N, 1]` for the rows `[1, N, inputs]`, and the attention's penalty.
     ///
     /// # Errors

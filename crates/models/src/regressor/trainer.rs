@@ -39,11 +39,11 @@ impl Default for TrainingConfig {
 /// The report of one epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EpochReport {
-    /// The objective: mean squared error plus penalty over the number of training rows.
+    /// The objective: mean squared error plus the penalty's share.
     pub loss: f64,
     /// The mean squared error of the training rows, before the step.
     pub mse: f64,
-    /// The mechanism's penalty ($\beta\,\mathrm{KL}$), not divided.
+    /// The mechanism's penalty, such as $\beta\,\mathrm{KL}$, not divided.
     pub penalty: f64,
     /// The gradient's norm before it was clipped.
     pub gradient_norm: f64,
@@ -52,7 +52,8 @@ pub struct EpochReport {
 /// A regressor in training, with its data, optimiser and random stream.
 ///
 /// The objective is $\mathrm{MSE} + \beta\,\mathrm{KL} / N_\text{train}$ over the training rows,
-/// minimised by Adam in full-batch steps. With $\beta < 1$ and the divergence of the one sequence divided
+/// minimised by Adam in full-batch steps. A penalty that is a loss of the one sequence, such as
+/// [`Primal`](bochner_attention::Primal)'s, is not divided. With $\beta < 1$ and the divergence of the one sequence divided
 /// by the number of rows, the objective is that of the released code and not strictly a bound.
 ///
 /// ```
@@ -84,6 +85,7 @@ pub struct Trainer {
     train: Vec<usize>,
     seed: Seed,
     dropout: f64,
+    penalty: bochner_attention::Penalty,
     evaluation: Evaluation,
     /// Whether training and evaluation predict alike.
     is_deterministic: bool,
@@ -154,6 +156,7 @@ impl Trainer {
             train: task.train().to_vec(),
             seed,
             dropout: config.dropout,
+            penalty: config.attention.card().penalty,
             evaluation: Evaluation::of(&config.attention),
             is_deterministic: config.dropout == 0.0
                 && config.attention.card().draws == Draws::Nothing,
@@ -181,13 +184,18 @@ impl Trainer {
         let penalty = f64::from(predicted.penalty.array());
         let error = self.squared_error(predicted.output)?;
         let mse = f64::from(error.array());
-        let share = 1.0 / self.train.len() as f32;
-        let weighted = predicted.penalty.try_mul(share).map_err(device_error)?;
+        // All rows are one sequence.
+        let share = self.penalty.share(1, self.train.len());
+        let weighted = predicted
+            .penalty
+            .try_mul(share as f32)
+            .map_err(device_error)?;
         let loss = error.try_add(weighted).map_err(device_error)?;
         let value = f64::from(loss.array());
         let clip_norm = self.clip_norm;
         let clip = |gradients: &mut _, model: &_| clip_by_norm(gradients, model, clip_norm);
         let gradient_norm = self.descent.step(&mut self.model, loss, clip)?;
+        self.model.go_to_step(self.descent.steps());
         Ok(EpochReport {
             loss: value,
             mse,
@@ -268,7 +276,9 @@ impl Trainer {
     /// [`Error::Nn`] or [`Error::IncompleteCheckpoint`] if the file is truncated, no checkpoint, of another
     /// version, or of another model, training, seed or task; nothing is changed then.
     pub fn resume(&mut self, path: &Path) -> Result<(), Error> {
-        self.descent.resume(&mut self.model, path)
+        self.descent.resume(&mut self.model, path)?;
+        self.model.go_to_step(self.descent.steps());
+        Ok(())
     }
 
     /// Whether training and evaluation predict alike.

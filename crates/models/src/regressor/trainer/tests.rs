@@ -1,7 +1,8 @@
 //! Tests of the trainer.
 
 use super::*;
-use bochner_attention::{IkanDirect, Mikan, Preset, Softmax};
+use bochner_attention::{IkanDirect, Mikan, Performer, Preset, Primal, Redraw, Softmax};
+use dfdx::tensor::SampleTensor;
 use ndarray::Array2;
 use rand::RngCore;
 use std::collections::BTreeMap;
@@ -88,6 +89,59 @@ fn the_objective_is_the_error_of_the_training_rows_and_a_share_of_the_penalty() 
         let want = report.mse + report.penalty / 18.0;
         assert!((report.loss - want).abs() < 1e-5 * want);
     }
+}
+
+/// The paper's loss is added once, whatever the number of rows.
+#[test]
+fn a_loss_of_the_batch_is_not_divided() {
+    let mut trainer = trainer(Primal::default().into());
+    let report = trainer.epoch().unwrap();
+    let want = report.mse + report.penalty;
+    assert!(report.penalty > 0.0 && (report.loss - want).abs() < 1e-5 * want);
+}
+
+/// What is drawn for some steps is drawn anew after them, and a resumed run has the draw of its step.
+#[test]
+fn features_are_drawn_anew_in_training() {
+    let performer = Performer {
+        points: 8,
+        redraw: Redraw::Every { steps: 2 },
+        ..Performer::default()
+    };
+    let of = |step| {
+        trainer(
+            Performer {
+                step,
+                ..performer.clone()
+            }
+            .into(),
+        )
+    };
+    let (mut training, start) = (of(0), of(0).model);
+    // The weights by the draw of a run, with the parameters of its start.
+    let weights = |training: &Trainer| {
+        let mut layer = training.model.layer.clone();
+        layer.attention.maps.clone_from(&start.layer.attention.maps);
+        let x = Cpu::seed_from_u64(1).sample_normal_like(&(1, 4, 16));
+        let (mask, pass) = (bochner_attention::Mask::none(), training.evaluation());
+        let shown = layer.attention.inspect(x.clone(), x, &mask, pass);
+        shown.unwrap().weights
+    };
+    let mut all = vec![weights(&training)];
+    for _ in 0..4 {
+        training.epoch().unwrap();
+        all.push(weights(&training));
+    }
+    let changes: Vec<bool> = all.windows(2).map(|pair| pair[0] != pair[1]).collect();
+    assert_eq!(changes, [false, true, false, true]);
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("regressor.safetensors");
+    training.save(&path).unwrap();
+    let mut resumed = of(0);
+    resumed.resume(&path).unwrap();
+    assert_eq!(resumed.predict().unwrap(), training.predict().unwrap());
+    assert_eq!(resumed.epoch().unwrap(), training.epoch().unwrap());
 }
 
 #[test]
