@@ -3,7 +3,7 @@
 use crate::engine::{Arguments, State, write_row_major};
 use crate::score::PointsGradients;
 use crate::{Bias, Error, Mask, Settings, Workspace};
-use bochner_numerics::memory::{overwritten_by, written_by};
+use bochner_numerics::memory::{Unwritten, overwritten_by, written_by};
 use bochner_numerics::{Real, argument};
 use ndarray::{Array4, ArrayD, ArrayView4, ArrayViewMut4};
 
@@ -109,6 +109,48 @@ pub fn attend<'a, T: Real>(
     })
 }
 
+/// [`attend`] with its [`weights`], `[B, M, Tq, Tk]`, from one product of queries and keys where it goes
+/// pair by pair.
+///
+/// Takes O(Tq Tk) memory. The weights are those of [`weights`]; the output is that of [`attend`] to rounding,
+/// since a row's weights are normalised before they meet the values.
+///
+/// # Errors
+/// The errors of [`attend`].
+///
+/// ```
+/// use bochner_attention::{Mask, Settings, attend_with_weights};
+/// use ndarray::{Array4, Axis};
+///
+/// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| ((m + 2 * t + n) as f64).sin());
+/// let settings = Settings::softmax(&Mask::none());
+/// let (attended, weights) = attend_with_weights(x.view(), x.view(), x.view(), &settings)?;
+/// assert_eq!((attended.output.dim(), weights.dim()), ((1, 2, 5, 4), (1, 2, 5, 5)));
+/// assert!(weights.sum_axis(Axis(3)).iter().all(|sum| (sum - 1.0).abs() < 1e-12));
+/// # Ok::<(), bochner_attention::Error>(())
+/// ```
+pub fn attend_with_weights<'a, T: Real>(
+    q: ArrayView4<'a, T>,
+    k: ArrayView4<'a, T>,
+    v: ArrayView4<'a, T>,
+    settings: &Settings<T>,
+) -> Result<(Attended<'a, T>, Array4<T>), Error> {
+    let mut weights = None;
+    let (output, saved) = saving(q, k, v, settings, |call, output| {
+        let (state, own) = settings.kernel().attend_with_weights(call, output);
+        weights = Some(own);
+        state
+    })?;
+    let attended = Attended {
+        output,
+        q,
+        k,
+        v,
+        saved,
+    };
+    Ok((attended, weights.expect("attended")))
+}
+
 /// [`attend`] for callers that keep the arrays themselves.
 pub(crate) fn attend_saving<T: Real>(
     q: ArrayView4<T>,
@@ -116,13 +158,26 @@ pub(crate) fn attend_saving<T: Real>(
     v: ArrayView4<T>,
     settings: &Settings<T>,
 ) -> Result<(Array4<T>, Saved<T>), Error> {
+    saving(q, k, v, settings, |call, output| {
+        settings.kernel().attend(call, output)
+    })
+}
+
+/// The output that is written, with what a backward pass needs.
+fn saving<T: Real>(
+    q: ArrayView4<T>,
+    k: ArrayView4<T>,
+    v: ArrayView4<T>,
+    settings: &Settings<T>,
+    write: impl FnOnce(&Arguments<T>, Unwritten<T>) -> State,
+) -> Result<(Array4<T>, Saved<T>), Error> {
     let workspace = Workspace::new();
     let call = Arguments::new(q, k, v, settings, &workspace)?;
     call.form()?;
     let (rows, width) = (call.queries, call.value_width);
     let (mut state, length) = (None, call.shape(rows, width).iter().product());
     let [output] = written_by([length], |[output]| {
-        state = Some(settings.kernel().attend(&call, output));
+        state = Some(write(&call, output));
     });
     let output = call.array(rows, width, output);
     let saved = Saved {

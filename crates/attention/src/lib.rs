@@ -121,7 +121,9 @@ mod shiftmax;
 mod time_input;
 mod workspace;
 
-pub use attend::{Attended, AttentionGradients, attend, attend_into, attend_vjp, weights};
+pub use attend::{
+    Attended, AttentionGradients, attend, attend_into, attend_vjp, attend_with_weights, weights,
+};
 pub use bias::{Bias, alibi_slopes};
 pub use blocks::Blocks;
 pub use bochner_kernels::{Coupling, Norms, RandomFeatureMap};

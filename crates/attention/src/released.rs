@@ -55,7 +55,7 @@ impl<T: Real> Attend<T> for Released<T> {
         true
     }
 
-    fn attend_once(&self, call: &Arguments<T>, _: Form, output: Unwritten<T>) {
+    fn attend_once(&self, call: &Arguments<T>, output: Unwritten<T>) {
         let width = call.value_width;
         let size = call.queries * width;
         parallel::for_each_chunk(output.zeros(), size, |h, output| {
@@ -73,8 +73,8 @@ impl<T: Real> Attend<T> for Released<T> {
     }
 
     /// Nothing is kept: the backward pass computes the pairs again.
-    fn attend(&self, call: &Arguments<T>, form: Form, output: Unwritten<T>) -> State {
-        self.attend_once(call, form, output);
+    fn attend(&self, call: &Arguments<T>, output: Unwritten<T>) -> State {
+        self.attend_once(call, output);
         Box::new(())
     }
 

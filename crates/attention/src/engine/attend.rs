@@ -298,7 +298,7 @@ pub(super) fn weights<T: Real, K: PairKernel<T>>(kernel: &K, call: &Arguments<T>
     let rows = parallel::map(heads.len() * pieces.len(), |task| {
         let (h, block) = (task / pieces.len(), pieces[task % pieces.len()].clone());
         let at = call.at(h);
-        heads[h].head(kernel, &at, at.values()).weights(block)
+        heads[h].head(kernel, &at, at.values()).weights(block).0
     });
     let mut weights = Array4::zeros(call.shape(call.queries, call.keys));
     for (task, rows) in rows.iter().enumerate() {

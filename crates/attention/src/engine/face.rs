@@ -1,7 +1,7 @@
 //! The one place where a call that knows its kernel only as one of many meets code made for it.
 
 use super::decode::HeadMemory;
-use super::{Arguments, attend, decode, pull_back};
+use super::{Arguments, attend, decode, pull_back, with_weights};
 use crate::Error;
 use crate::Form;
 use crate::attend::AttentionGradients;
@@ -41,6 +41,15 @@ pub(crate) trait Attend<T: Real>: Debug + Send + Sync {
 
     /// The normalised weights, before dropout.
     fn weights(&self, call: &Arguments<T>) -> Array4<T>;
+
+    /// Writes the attended values, and gives the weights too.
+    fn attend_with_weights(
+        &self,
+        call: &Arguments<T>,
+        output: Unwritten<T>,
+    ) -> (State, Array4<T>) {
+        (self.attend(call, output), self.weights(call))
+    }
 
     fn pull_back(
         &self,
@@ -113,6 +122,19 @@ impl<T: Real, K: PairKernel<T>> Attend<T> for Tiled<K> {
 
     fn weights(&self, call: &Arguments<T>) -> Array4<T> {
         attend::weights(&self.0, call)
+    }
+
+    fn attend_with_weights(
+        &self,
+        call: &Arguments<T>,
+        output: Unwritten<T>,
+    ) -> (State, Array4<T>) {
+        // A head in linear time has no pairs to share.
+        if (0..call.all_heads()).any(|h| call.at(h).form() == Form::LinearTime) {
+            return (self.attend(call, output), self.weights(call));
+        }
+        let (kept, weights) = with_weights::attend(&self.0, call, output);
+        (Box::new(kept), weights)
     }
 
     fn pull_back(

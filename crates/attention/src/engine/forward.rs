@@ -51,8 +51,9 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         multiply_finite(output, self.unit);
     }
 
-    /// The normalised weights `[queries, Tk]` of a block of queries, before dropout.
-    pub(crate) fn weights(&self, queries: Range<usize>) -> Buffer<T> {
+    /// The normalised weights `[queries, Tk]` of a block of queries, before dropout, and what is known of its
+    /// rows.
+    pub(super) fn weights(&self, queries: Range<usize>) -> (Buffer<T>, Vec<RowStatistics<T>>) {
         let all = 0..self.right.shape().0;
         let mut statistics = vec![RowStatistics::new(Level::NONE); queries.len()];
         self.set_references(queries.clone(), &mut statistics);
@@ -63,7 +64,7 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         }
         self.finish_rows(queries, &mut statistics);
         normalise(&mut weights, all.len().max(1), &statistics);
-        weights
+        (weights, statistics)
     }
 
     /// Adds $\sum_j a_{ij} v_j$ with dropout to the output, and to the normalisers.
@@ -152,7 +153,7 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
     }
 
     /// Multiplies weights by their dropout factors.
-    fn drop_out(&self, queries: Range<usize>, keys: &Range<usize>, weights: &mut [T]) {
+    pub(super) fn drop_out(&self, queries: Range<usize>, keys: &Range<usize>, weights: &mut [T]) {
         let Some(dropout) = self.dropout else { return };
         for (i, row) in queries.zip(weights.chunks_exact_mut(keys.len())) {
             dropout.scale(i, keys.start, row);

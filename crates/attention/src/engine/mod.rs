@@ -24,6 +24,7 @@ mod random_features;
 mod row_major;
 mod sweep;
 mod units;
+mod with_weights;
 
 pub(crate) use arguments::{Arguments, HeadAt, slab};
 pub(crate) use exponents::{Exponents, Level};
