@@ -1,5 +1,6 @@
 //! What the mechanisms share that are [`attend`](crate::attend()) by some settings.
 
+use super::squared::shown;
 use crate::attend::{AttentionGradients, Saved, attend_saving, weights};
 use crate::error::Error;
 use crate::mechanism::{
@@ -51,13 +52,9 @@ pub(super) trait BySettings:
         Vec::new()
     }
 
-    /// [`Inspection::points`].
-    fn shown<T: Real>(
-        &self,
-        _: &Streams<T>,
-        _: &[T],
-    ) -> Result<Option<(Array4<T>, Array4<T>)>, Error> {
-        Ok(None)
+    /// The spectral points that an inspection shows, one set or two, if there are any.
+    fn sets<T: Real>(&self, _: &Streams<T>, _: &[T]) -> Result<Vec<Array4<T>>, Error> {
+        Ok(Vec::new())
     }
 
     /// The number of points, if there are any.
@@ -210,8 +207,9 @@ impl<T: Real, C: BySettings> Mechanism<T> for C {
         pass: &Pass,
     ) -> Result<Inspection<T>, Error> {
         let weights = inputs.weights(&checked(self, inputs, flat, pass)?)?;
+        let sets = self.sets(inputs, flat)?;
         Ok(Inspection {
-            points: self.shown(inputs, flat)?,
+            points: (!sets.is_empty()).then(|| shown(&sets)),
             ..Inspection::of(weights)
         })
     }

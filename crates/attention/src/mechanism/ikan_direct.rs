@@ -2,7 +2,7 @@
 
 use super::by_settings::BySettings;
 use super::is_default;
-use super::squared::{CARD, Sets, SquaredKernel, shown, takes_bias};
+use super::squared::{CARD, Sets, SquaredKernel, takes_bias};
 use crate::error::Error;
 use crate::mechanism::{Pass, Streams};
 use crate::score::PointsGradients;
@@ -130,12 +130,8 @@ impl BySettings for IkanDirect {
         sets.into_iter().flatten().collect()
     }
 
-    fn shown<T: Real>(
-        &self,
-        inputs: &Streams<T>,
-        flat: &[T],
-    ) -> Result<Option<(Array4<T>, Array4<T>)>, Error> {
-        Ok(Some(shown(&self.frequencies(inputs, flat)?)))
+    fn sets<T: Real>(&self, inputs: &Streams<T>, flat: &[T]) -> Result<Vec<Array4<T>>, Error> {
+        Ok(self.frequencies(inputs, flat)?.to_vec())
     }
 
     fn points_mut(&mut self) -> Option<&mut usize> {
