@@ -3,9 +3,10 @@
 mod average;
 #[cfg(feature = "conformance")]
 mod conformance;
+mod draw;
 
 use super::is_default;
-use super::squared::{Sets, SquaredKernel, shown, takes_bias};
+use super::squared::takes_bias;
 use super::{ika_ns, ika_s, ikan, squared};
 use crate::attend;
 use crate::error::Error;
@@ -15,10 +16,10 @@ use crate::mechanism::{
 use crate::{Card, Cost, Draws, Form, Penalty, Settings, Support};
 use bochner_numerics::{Real, argument};
 use bochner_spectral::{
-    Copula, Drawn, DrawnCotangents, Features, Implicit, ParameterSpec, Posterior, Preset, Size,
-    Source, Stationarity,
+    Copula, Drawn, DrawnCotangents, ParameterSpec, Posterior, Preset, Size, Source, Stationarity,
 };
-use ndarray::{Array2, Array4};
+use draw::Kept;
+use ndarray::Array4;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
@@ -233,131 +234,6 @@ impl Mikan {
         match saved.settings == *self {
             true => Ok(saved),
             false => Err(Error::ForeignForward { mechanism }),
-        }
-    }
-
-    fn kernel(&self) -> SquaredKernel {
-        SquaredKernel {
-            p: self.p,
-            floor: self.floor,
-            preset: self.preset,
-            form: self.form,
-        }
-    }
-
-    fn source(&self) -> Implicit {
-        Implicit {
-            points: self.points,
-            prior_std: self.prior_std,
-            slope: self.slope,
-            copula: self.copula,
-            preset: self.preset,
-            stationarity: self.stationarity,
-            posterior: self.posterior,
-        }
-    }
-
-    /// The spectral points for given noise `eps: [B, M, R, d]`.
-    fn draw<T: Real>(
-        &self,
-        inputs: &Streams<T>,
-        parameters: &[T],
-        eps: Array4<T>,
-    ) -> Result<Drawn<T>, Error> {
-        Mechanism::<T>::validate(self)?;
-        let (batch, heads, queries, _) = inputs.q().dim();
-        (inputs.mask).validate(batch, heads, queries, inputs.k().dim().2)?;
-        if inputs.mask.is_packed() && self.posterior == Posterior::Inferred {
-            return Err(Error::Unsupported {
-                what: "packed sequences with points that are inferred from each sequence",
-                instead: "a padded batch with key lengths",
-            });
-        }
-        Mechanism::<T>::card(self).admit(inputs)?;
-        let kept = Kept::of(inputs);
-        Ok(self
-            .source()
-            .draw(&kept.features(inputs), parameters, eps)?)
-    }
-
-    fn frequencies<T: Real>(&self, drawn: &Drawn<T>) -> Sets<T> {
-        self.kernel().frequencies(drawn.points.clone()).into()
-    }
-
-    /// The settings of attention by what was drawn.
-    fn settings_of<T: Real>(
-        &self,
-        drawn: &Drawn<T>,
-        inputs: &Streams<T>,
-        pass: &Pass,
-    ) -> Result<Settings<T>, Error> {
-        let points = self.frequencies(drawn);
-        let settings = self.kernel().settings(inputs.mask, &points, pass)?;
-        inputs.complete(settings, pass)
-    }
-
-    fn inspect_draw<T: Real>(
-        &self,
-        inputs: &Streams<T>,
-        flat: &[T],
-        pass: &Pass,
-        eps: Array4<T>,
-    ) -> Result<Inspection<T>, Error> {
-        let drawn = self.draw(inputs, flat, eps)?;
-        let latent = drawn.latent.as_ref();
-        Ok(Inspection {
-            weights: inputs.weights(&self.settings_of(&drawn, inputs, pass)?)?,
-            points: Some(shown(&self.frequencies(&drawn))),
-            correlation: latent.map_or(Ok(None), |latent| latent.correlation())?,
-        })
-    }
-
-    /// The noise of each draw of a pass.
-    fn noise<T: Real>(&self, inputs: &Streams<T>, pass: &Pass) -> Result<Vec<Array4<T>>, Error> {
-        let [q, ..] = inputs.get::<3>()?;
-        let (source, batch) = (self.source(), q.dim().0);
-        let draws = match pass {
-            Pass::Training { .. } => 1,
-            Pass::Evaluation { .. } => self.draws,
-        };
-        // One stream, so that the first draw is the only one of a single draw.
-        let mut stream = pass.seed().stream("spectral noise");
-        let draw = |_| source.noise(batch, inputs.size(), &mut stream);
-        Ok((0..draws).map(draw).collect())
-    }
-
-    /// The noise of the one draw of a pass.
-    fn single_noise<T: Real>(&self, inputs: &Streams<T>, pass: &Pass) -> Result<Array4<T>, Error> {
-        let mut noise = self.noise(inputs, pass)?;
-        if noise.len() > 1 {
-            let what = "decoding, or drawing points, with an average over several draws";
-            return Err(ONE_DRAW.refusal(what));
-        }
-        Ok(noise.remove(0))
-    }
-}
-
-/// The positions that count in the inference network's means.
-struct Kept {
-    queries: Option<Array2<bool>>,
-    keys: Option<Array2<bool>>,
-}
-
-impl Kept {
-    fn of<T: Real>(inputs: &Streams<T>) -> Self {
-        let (batch, _, queries, _) = inputs.q().dim();
-        Self {
-            queries: inputs.mask.kept_queries(batch, queries),
-            keys: inputs.mask.kept_keys(batch, inputs.k().dim().2),
-        }
-    }
-
-    fn features<'a, T: Real>(&'a self, inputs: &'a Streams<T>) -> Features<'a, T> {
-        Features {
-            q: inputs.q(),
-            k: inputs.k(),
-            q_kept: self.queries.as_ref().map(|kept| kept.view()),
-            k_kept: self.keys.as_ref().map(|kept| kept.view()),
         }
     }
 }

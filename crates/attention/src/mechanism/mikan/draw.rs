@@ -1,0 +1,145 @@
+//! The draws of a pass, and attention by one of them.
+
+use super::{Mikan, ONE_DRAW};
+use crate::Settings;
+use crate::error::Error;
+use crate::mechanism::squared::{Sets, SquaredKernel, shown};
+use crate::mechanism::{Inspection, Mechanism, Pass, Streams};
+use bochner_numerics::Real;
+use bochner_spectral::{Drawn, Features, Implicit, Posterior, Source};
+use ndarray::{Array2, Array4};
+
+impl Mikan {
+    pub(super) fn kernel(&self) -> SquaredKernel {
+        SquaredKernel {
+            p: self.p,
+            floor: self.floor,
+            preset: self.preset,
+            form: self.form,
+        }
+    }
+
+    pub(super) fn source(&self) -> Implicit {
+        Implicit {
+            points: self.points,
+            prior_std: self.prior_std,
+            slope: self.slope,
+            copula: self.copula,
+            preset: self.preset,
+            stationarity: self.stationarity,
+            posterior: self.posterior,
+        }
+    }
+
+    /// The spectral points for given noise `eps: [B, M, R, d]`.
+    pub(super) fn draw<T: Real>(
+        &self,
+        inputs: &Streams<T>,
+        parameters: &[T],
+        eps: Array4<T>,
+    ) -> Result<Drawn<T>, Error> {
+        Mechanism::<T>::validate(self)?;
+        let (batch, heads, queries, _) = inputs.q().dim();
+        (inputs.mask).validate(batch, heads, queries, inputs.k().dim().2)?;
+        if inputs.mask.is_packed() && self.posterior == Posterior::Inferred {
+            return Err(Error::Unsupported {
+                what: "packed sequences with points that are inferred from each sequence",
+                instead: "a padded batch with key lengths",
+            });
+        }
+        Mechanism::<T>::card(self).admit(inputs)?;
+        let kept = Kept::of(inputs);
+        Ok(self
+            .source()
+            .draw(&kept.features(inputs), parameters, eps)?)
+    }
+
+    pub(super) fn frequencies<T: Real>(&self, drawn: &Drawn<T>) -> Sets<T> {
+        self.kernel().frequencies(drawn.points.clone()).into()
+    }
+
+    /// The settings of attention by what was drawn.
+    pub(super) fn settings_of<T: Real>(
+        &self,
+        drawn: &Drawn<T>,
+        inputs: &Streams<T>,
+        pass: &Pass,
+    ) -> Result<Settings<T>, Error> {
+        let points = self.frequencies(drawn);
+        let settings = self.kernel().settings(inputs.mask, &points, pass)?;
+        inputs.complete(settings, pass)
+    }
+
+    pub(super) fn inspect_draw<T: Real>(
+        &self,
+        inputs: &Streams<T>,
+        flat: &[T],
+        pass: &Pass,
+        eps: Array4<T>,
+    ) -> Result<Inspection<T>, Error> {
+        let drawn = self.draw(inputs, flat, eps)?;
+        let latent = drawn.latent.as_ref();
+        Ok(Inspection {
+            weights: inputs.weights(&self.settings_of(&drawn, inputs, pass)?)?,
+            points: Some(shown(&self.frequencies(&drawn))),
+            correlation: latent.map_or(Ok(None), |latent| latent.correlation())?,
+        })
+    }
+
+    /// The noise of each draw of a pass.
+    pub(super) fn noise<T: Real>(
+        &self,
+        inputs: &Streams<T>,
+        pass: &Pass,
+    ) -> Result<Vec<Array4<T>>, Error> {
+        let [q, ..] = inputs.get::<3>()?;
+        let (source, batch) = (self.source(), q.dim().0);
+        let draws = match pass {
+            Pass::Training { .. } => 1,
+            Pass::Evaluation { .. } => self.draws,
+        };
+        // One stream, so that the first draw is the only one of a single draw.
+        let mut stream = pass.seed().stream("spectral noise");
+        let draw = |_| source.noise(batch, inputs.size(), &mut stream);
+        Ok((0..draws).map(draw).collect())
+    }
+
+    /// The noise of the one draw of a pass.
+    pub(super) fn single_noise<T: Real>(
+        &self,
+        inputs: &Streams<T>,
+        pass: &Pass,
+    ) -> Result<Array4<T>, Error> {
+        let mut noise = self.noise(inputs, pass)?;
+        if noise.len() > 1 {
+            let what = "decoding, or drawing points, with an average over several draws";
+            return Err(ONE_DRAW.refusal(what));
+        }
+        Ok(noise.remove(0))
+    }
+}
+
+/// The positions that count in the inference network's means.
+pub(super) struct Kept {
+    queries: Option<Array2<bool>>,
+    keys: Option<Array2<bool>>,
+}
+
+impl Kept {
+    pub(super) fn of<T: Real>(inputs: &Streams<T>) -> Self {
+        let (batch, _, queries, _) = inputs.q().dim();
+        Self {
+            queries: inputs.mask.kept_queries(batch, queries),
+            keys: inputs.mask.kept_keys(batch, inputs.k().dim().2),
+        }
+    }
+
+    pub(super) fn features<'a, T: Real>(&'a self, inputs: &'a Streams<T>) -> Features<'a, T> {
+        Features {
+            q: inputs.q(),
+            k: inputs.k(),
+            q_kept: self.queries.as_ref().map(|kept| kept.view()),
+            k_kept: self.keys.as_ref().map(|kept| kept.view()),
+        }
+    }
+}
