@@ -90,7 +90,7 @@ fn start(kind: Kind, shape: [usize; 6]) -> Result<Vec<Run>, Error> {
                 ..Performer::default()
             };
             let pass = bochner_attention::Pass::Evaluation { seed: Seed::new(1) };
-            mechanism.decoder(size, &[], &pass, Form::LinearTime)?
+            mechanism.decoder(size, &[], &pass, Form::LinearTime.into())?
         }
         _ => Decoder::new(&Settings::softmax(&mask), size)?,
     };
