@@ -43,11 +43,7 @@ pub(crate) trait Attend<T: Real>: Debug + Send + Sync {
     fn weights(&self, call: &Arguments<T>) -> Array4<T>;
 
     /// Writes the attended values, and gives the weights too.
-    fn attend_with_weights(
-        &self,
-        call: &Arguments<T>,
-        output: Unwritten<T>,
-    ) -> (State, Array4<T>) {
+    fn attend_with_weights(&self, call: &Arguments<T>, output: Unwritten<T>) -> (State, Array4<T>) {
         (self.attend(call, output), self.weights(call))
     }
 
@@ -124,11 +120,7 @@ impl<T: Real, K: PairKernel<T>> Attend<T> for Tiled<K> {
         attend::weights(&self.0, call)
     }
 
-    fn attend_with_weights(
-        &self,
-        call: &Arguments<T>,
-        output: Unwritten<T>,
-    ) -> (State, Array4<T>) {
+    fn attend_with_weights(&self, call: &Arguments<T>, output: Unwritten<T>) -> (State, Array4<T>) {
         // A head in linear time has no pairs to share.
         if (0..call.all_heads()).any(|h| call.at(h).form() == Form::LinearTime) {
             return (self.attend(call, output), self.weights(call));

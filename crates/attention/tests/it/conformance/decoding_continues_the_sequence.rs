@@ -4,23 +4,22 @@ use crate::conformance::common::*;
 use crate::conformance::plain::PointSets;
 use crate::conformance::plain::{Plain, Similarity};
 use crate::names;
-use bochner_attention::{
-    Bias, Decoder, DecoderSize, Decoding, Error, Form, Magnitude, Mask, attend,
-};
+use bochner_attention::{Decoder, DecoderSize, Error, Form, Magnitude, Mask, attend};
 use bochner_numerics::{ArgumentError, Real, Tolerance};
 use ndarray::{Array4, ArrayView4, Axis, concatenate, s};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
-const SIZE: DecoderSize = DecoderSize {
+pub(crate) const SIZE: DecoderSize = DecoderSize {
     batch: BATCH,
     heads: HEADS,
     width: WIDTH,
     value_width: VALUE_WIDTH,
 };
 
-static CAUSAL: LazyLock<Mask> = LazyLock::new(|| Mask::none().with_causality());
-static WINDOW: LazyLock<Mask> = LazyLock::new(|| CAUSAL.clone().with_window(3, 0).unwrap());
+pub(crate) static CAUSAL: LazyLock<Mask> = LazyLock::new(|| Mask::none().with_causality());
+pub(crate) static WINDOW: LazyLock<Mask> =
+    LazyLock::new(|| CAUSAL.clone().with_window(3, 0).unwrap());
 
 fn of<T: Real>(similarity: Similarity<'_, T>, magnitude: Magnitude) -> Plain<'_, T> {
     Plain {
@@ -37,7 +36,7 @@ fn positions<T: Real>(x: &Array4<T>, from: usize, to: usize) -> ArrayView4<'_, T
 }
 
 /// The outputs of one decoder, cut into calls that end at `ends`.
-fn decoded<T: Real>(
+pub(crate) fn decoded<T: Real>(
     decoder: &mut Decoder<T>,
     Example { q, k, v }: &Example<T>,
     ends: &[usize],
@@ -52,7 +51,7 @@ fn decoded<T: Real>(
     concatenate(Axis(2), &views).unwrap()
 }
 
-fn assert_within<T: Real>(got: ArrayView4<T>, want: ArrayView4<T>, label: &str) {
+pub(crate) fn assert_within<T: Real>(got: ArrayView4<T>, want: ArrayView4<T>, label: &str) {
     assert_eq!(got.shape(), want.shape(), "{label}");
     let bound = Tolerance::outputs::<T>().bound(want.iter().map(|x| x.as_f64()));
     for (got, want) in got.iter().zip(want) {
@@ -441,60 +440,6 @@ fn misuse_is_named() {
         decoder.reorder(&[2]),
         Err(Error::Argument(ArgumentError::Index { .. }))
     ));
-}
-
-#[test]
-fn every_mechanism_decodes_or_says_why_not() {
-    let example = Example::<f64>::new(6, 6);
-    let (mut decoding, mut leaking, mut windows) = (0, 0, 0);
-    for case in cases::<f64>() {
-        let (mechanism, name, parameters) = (case.mechanism(), &case.name, &case.parameters);
-        let whole = case.forward(&example, &CAUSAL, &EVALUATION);
-        for form in [Form::Quadratic, Form::LinearTime] {
-            let decoder = mechanism.decoder(SIZE, parameters, &EVALUATION, form.into());
-            match (decoder, &whole) {
-                (Ok(mut decoder), Ok(whole)) => {
-                    let got = decoded(&mut decoder, &example, &[3, 4, 6]);
-                    assert_within(got.view(), whole.output.view(), name);
-                    decoding += 1;
-                }
-                (Err(Error::Unsupported { .. }), Err(Error::Unsupported { .. })) => leaking += 1,
-                // No linear-time form, or an average over draws.
-                (Err(Error::Unsupported { .. }), _) => {}
-                (got, _) => panic!("{name}: {:?}", got.err()),
-            }
-        }
-        // A window and a bias that follows from positions go along.
-        let bias = Bias::relative(random((HEADS, 5), "table").view()).unwrap();
-        for bias in [None, Some(&bias)] {
-            let decoding = Decoding {
-                form: Form::Quadratic,
-                mask: &WINDOW,
-                bias,
-            };
-            let inputs = case.inputs(&example, &WINDOW).with_bias(bias);
-            let whole = mechanism.forward(&inputs, parameters, &EVALUATION);
-            match (
-                mechanism.decoder(SIZE, parameters, &EVALUATION, decoding),
-                whole,
-            ) {
-                (Ok(mut decoder), Ok(whole)) => {
-                    let got = decoded(&mut decoder, &example, &[3, 4, 6]);
-                    assert_within(got.view(), whole.output.view(), name);
-                    windows += 1;
-                }
-                (Err(Error::Unsupported { .. }), _) => {}
-                (got, _) => panic!("{name}: {:?}", got.err()),
-            }
-        }
-        let training = mechanism.decoder(SIZE, parameters, &TRAINING, Form::Quadratic.into());
-        assert!(
-            matches!(training, Err(Error::Unsupported { .. })),
-            "{name}: {training:?}"
-        );
-    }
-    assert!(decoding > 20 && leaking > 20, "{decoding}, {leaking}");
-    assert!(windows > 20, "{windows}");
 }
 
 proptest! {

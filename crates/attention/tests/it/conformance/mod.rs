@@ -20,6 +20,7 @@ mod gradients_agree_with_finite_differences;
 mod keys_and_queries_have_no_order;
 mod keys_can_be_shared;
 mod large_numbers_are_still_compared;
+mod mechanisms_decode;
 mod misuse_is_named;
 mod nothing_behind_a_mask_matters;
 mod packed_sequences_are_a_padded_batch;
