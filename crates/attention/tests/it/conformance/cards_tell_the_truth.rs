@@ -141,9 +141,8 @@ pub(crate) fn bias_is_taken_as_claimed(case: &Case<f64>) {
         assert_ne!(got, without, "{}, {bias:?}", case.name);
         // The sums of a ceiling's reference are whole numbers, which a bias leaves.
         let with = (!steps).then_some(bias);
-        let want = with.and_then(|bias| {
-            case.reference_with(&example, &mask, &EVALUATION, Some(bias))
-        });
+        let want =
+            with.and_then(|bias| case.reference_with(&example, &mask, &EVALUATION, Some(bias)));
         let Some(want) = want else {
             continue;
         };
