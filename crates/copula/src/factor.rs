@@ -328,7 +328,7 @@ pub(crate) mod tests {
         let none = half_neg_log_det(Array3::<f32>::ones((0, 2, 2)).view());
         assert!(said(none.unwrap_err()).contains("no elements"));
         let short = half_neg_log_det_vjp(Array3::<f32>::ones((2, 2, 2)).view(), aview1(&[1.0]));
-        assert!(said(short.unwrap_err()).starts_with("`cotangent` has shape [1]"));
+        assert!(said(short.unwrap_err()).starts_with("`cotangent` has length 1"));
     }
 
     #[test]

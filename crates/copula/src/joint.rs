@@ -244,7 +244,7 @@ mod tests {
         );
         let said = few.unwrap_err().to_string();
         assert!(
-            said.starts_with("`marginals` has shape [1], but must have [2]"),
+            said.starts_with("`marginals` has length 1, but must have length 2"),
             "{said}"
         );
         let call = |z: Array2<f64>| normals(0.1).log_density(z.view()).unwrap_err().to_string();

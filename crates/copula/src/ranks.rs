@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(tau(&[1.0], &[1.0]), Error::TooFew { got: 1 });
         assert_eq!(tau(&[1.0, 2.0], &[3.0, 3.0]), Error::Constant { column: 1 });
         let short = tau(&[1.0, 2.0], &[3.0]).to_string();
-        assert!(short.starts_with("`y` has shape [1], but must have [2]"));
+        assert!(short.starts_with("`y` has length 1, but must have length 2"));
         let nan = tau(&[1.0, f64::NAN], &[3.0, 1.0]).to_string();
         assert!(nan.starts_with("`x` is NaN at [1]"));
     }

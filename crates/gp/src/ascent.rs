@@ -219,7 +219,7 @@ mod tests {
         let refused = ascent.step(&mut process, &short);
         let said = refused.unwrap_err().to_string();
         assert!(
-            said.contains("`gradient` has shape [3], but must have [4]"),
+            said.contains("`gradient` has length 3, but must have length 4"),
             "{said}"
         );
         short.coordinates.push(f64::NAN);

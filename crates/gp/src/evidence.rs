@@ -270,7 +270,7 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
-        assert!(said(&x, &random(2, "y")).contains("`y` has shape [2], but must have [3]"));
+        assert!(said(&x, &random(2, "y")).contains("`y` has length 2, but must have length 3"));
         let mut gap = x.clone();
         gap[[1, 1]] = f64::NAN;
         assert!(said(&gap, &y).contains("`x` is NaN at [1, 1]"));

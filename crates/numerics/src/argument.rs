@@ -95,6 +95,15 @@ impl fmt::Display for ArgumentError {
                 name,
                 expected,
                 got,
+            } if expected.len() == 1 && got.len() == 1 => write!(
+                f,
+                "`{name}` has length {}, but must have length {}: check the sizes of what it is used with",
+                got[0], expected[0]
+            ),
+            Self::Shape {
+                name,
+                expected,
+                got,
             } => write!(
                 f,
                 "`{name}` has shape {got:?}, but must have {expected:?}: check the order of its axes and \
@@ -107,9 +116,12 @@ impl fmt::Display for ArgumentError {
                 f,
                 "`{name}` has shape {shape:?} and so no elements: give at least one along every axis"
             ),
-            // Debug prints tiny and huge numbers with an exponent, Display with hundreds of digits.
+            // Debug prints tiny and huge numbers with an exponent, Display with hundreds of digits; the number
+            // may be a count.
             Self::OutOfRange { name, got, allowed } => {
-                write!(f, "`{name}` is {got:?}, but must be {allowed}")
+                let got = format!("{got:?}");
+                let got = got.strip_suffix(".0").unwrap_or(&got);
+                write!(f, "`{name}` is {got}, but must be {allowed}")
             }
             Self::NotFinite { name, index, got } => write!(
                 f,
@@ -265,7 +277,7 @@ pub fn index(name: impl Into<Name>, got: usize, len: usize) -> Result<(), Argume
 }
 
 /// Reads and writes settings that are derived with `#[serde(remote = "Self")]`, and refuses what their
-/// method `validate` refuses.
+/// method `validate` refuses, or another one whose name follows the type.
 ///
 /// ```
 /// use bochner_numerics::argument::{self, ArgumentError};
@@ -290,17 +302,22 @@ pub fn index(name: impl Into<Name>, got: usize, len: usize) -> Result<(), Argume
 /// ```
 #[macro_export]
 macro_rules! checked_when_read {
-    ($settings:ty) => {
-        impl serde::Serialize for $settings {
+    ($settings:ident $(<$T:ident: $bound:path>)?) => {
+        $crate::checked_when_read!($settings $(<$T: $bound>)?, validate);
+    };
+    ($settings:ident $(<$T:ident: $bound:path>)?, $validate:ident) => {
+        impl $(<$T: $bound + serde::Serialize>)? serde::Serialize for $settings $(<$T>)? {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 Self::serialize(self, serializer)
             }
         }
 
-        impl<'de> serde::Deserialize<'de> for $settings {
+        impl<'de $(, $T: $bound + serde::Deserialize<'de>)?> serde::Deserialize<'de>
+            for $settings $(<$T>)?
+        {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let settings = Self::deserialize(deserializer)?;
-                settings.validate().map_err(serde::de::Error::custom)?;
+                settings.$validate().map_err(serde::de::Error::custom)?;
                 Ok(settings)
             }
         }
@@ -343,6 +360,20 @@ mod tests {
     fn tiny_numbers_are_printed_shortly() {
         let error = positive("sigma", -1e-300).unwrap_err().to_string();
         assert_eq!(error, "`sigma` is -1e-300, but must be finite and above 0");
+    }
+
+    #[test]
+    fn counts_and_lengths_are_printed_as_such() {
+        let error = in_range(false, "points", 3.0, "even")
+            .unwrap_err()
+            .to_string();
+        assert_eq!(error, "`points` is 3, but must be even");
+        let error = shape("inputs", &[3], &[2]).unwrap_err().to_string();
+        let start = "`inputs` has length 2, but must have length 3: ";
+        assert!(
+            error.starts_with(start) && !error.contains("axes"),
+            "{error}"
+        );
     }
 
     #[test]

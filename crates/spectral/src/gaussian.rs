@@ -164,7 +164,7 @@ mod tests {
             log_std: two.view(),
         };
         let error = density.points(eps.view()).unwrap_err().to_string();
-        assert!(error.starts_with("`log_std` has shape [2]"), "{error}");
+        assert!(error.starts_with("`log_std` has length 2"), "{error}");
         let none: Array2<f64> = Array2::zeros((2, 0));
         let error = density.points(none.view()).unwrap_err().to_string();
         assert!(error.starts_with("`width` is 0"), "{error}");

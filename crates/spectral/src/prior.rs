@@ -119,7 +119,7 @@ mod tests {
         let flat = Prior { std: 0.0 };
         let z = array![[0.0]];
         let error = flat.log_density(z.view()).unwrap_err();
-        assert!(error.to_string().starts_with("`std` is 0.0"), "{error}");
+        assert!(error.to_string().starts_with("`std` is 0"), "{error}");
     }
 
     #[test]

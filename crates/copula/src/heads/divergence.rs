@@ -103,7 +103,7 @@ mod tests {
             short
                 .unwrap_err()
                 .to_string()
-                .starts_with("`cotangent` has shape [1]")
+                .starts_with("`cotangent` has length 1")
         );
         let none = dependence_kl(x.slice(s![.., 0..0, .., ..]));
         assert!(none.unwrap_err().to_string().contains("no elements"));

@@ -208,7 +208,7 @@ mod tests {
         assert!(
             call(&z, &negative)
                 .to_string()
-                .starts_with("`sigma` is -1.0")
+                .starts_with("`sigma` is -1")
         );
     }
 }

@@ -252,7 +252,7 @@ mod tests {
             short
                 .unwrap_err()
                 .to_string()
-                .starts_with("`bc` has shape [2], but must have [3]")
+                .starts_with("`bc` has length 2, but must have length 3")
         );
         let flat = free(Array3::<f32>::zeros((2, 3, 2)).view());
         assert!(

@@ -172,19 +172,19 @@ mod tests {
                 &[][..],
                 &[][..],
                 &[][..],
-                "`indptr` has shape [0], but must have [3]",
+                "`indptr` has length 0, but must have length 3",
             ),
             (
                 &[0, 0],
                 &[],
                 &[],
-                "`indptr` has shape [2], but must have [3]",
+                "`indptr` has length 2, but must have length 3",
             ),
             (
                 &[0, 0, 1],
                 &[0],
                 &[],
-                "`values` has shape [0], but must have [1]",
+                "`values` has length 0, but must have length 1",
             ),
             (
                 &[1, 1, 1],

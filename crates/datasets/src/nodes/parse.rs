@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(matrix.row(2), (&[0][..], &[2.0][..]));
         for (column, defect) in [
             (5, "f: `indices` holds the index 5"),
-            (-1, "f: `an index` is -1.0"),
+            (-1, "f: `an index` is -1"),
         ] {
             let error = parse_features("f", &features(column))
                 .unwrap_err()

@@ -227,7 +227,7 @@ pub(super) mod tests {
             (&graph, &labels, 2, &[0, 2], "node 2 has no label"),
             (&graph, &labels, 2, &[3], "`nodes` holds the index 3"),
             (&graph, &labels, 2, &[], "`training nodes` is 0"),
-            (&graph, &labels[..2], 2, &[0], "`labels` has shape [2]"),
+            (&graph, &labels[..2], 2, &[0], "`labels` has length 2"),
             (&lonely, &labels, 2, &[0], "`edges` is 0"),
         ] {
             let error = task(graph, labels, classes, train).unwrap_err().to_string();

@@ -107,7 +107,7 @@ mod tests {
                 inputs.clone(),
                 &[1.0][..],
                 &[1][..],
-                "`target` has shape [1]",
+                "`target` has length 1",
             ),
             (inputs.clone(), &[1.0, 2.0], &[], "`training rows` is 0"),
             (
