@@ -93,9 +93,9 @@ pub fn finite_difference(x: &[f64], mut f: impl FnMut(&[f64]) -> f64) -> Vec<f64
 /// `max |a - b| / max(|a|, |b|, tiny)`, the largest taken over each whole array: the relative
 /// error of a gradient as a vector.
 ///
-/// NaN or a difference in length gives infinity.
+/// NaN, an infinity or a difference in length gives infinity.
 pub fn relative_error(a: &[f64], b: &[f64]) -> f64 {
-    if a.len() != b.len() || a.iter().chain(b).any(|x| x.is_nan()) {
+    if a.len() != b.len() || !a.iter().chain(b).all(|x| x.is_finite()) {
         return f64::INFINITY;
     }
     let largest = |x: &mut dyn Iterator<Item = f64>| x.fold(0.0, |m: f64, v| m.max(v.abs()));
@@ -124,6 +124,9 @@ mod tests {
         assert!(relative_error(&[1.0], &[1.1]) > 0.05);
         assert_eq!(relative_error(&[f64::NAN], &[1.0]), f64::INFINITY);
         assert_eq!(relative_error(&[1.0], &[]), f64::INFINITY);
+        let infinity = f64::INFINITY;
+        assert_eq!(relative_error(&[infinity, 1.0], &[infinity, 2.0]), infinity);
+        assert_eq!(relative_error(&[1.0], &[infinity]), infinity);
         assert_eq!(Tolerance::outputs::<f64>().bound([3.0, -4.0]), 5e-9);
         assert_eq!(Tolerance::gradients::<f32>().bound([0.0]), 2e-5);
     }
