@@ -34,8 +34,9 @@ impl SquaredNorms {
     /// The norms of the rows of `x`, `width` entries each; $p > 0$.
     ///
     /// # Panics
-    /// If `x` does not have whole rows.
+    /// If `width` is 0 or `x` does not have whole rows.
     pub fn new<T: Real>(x: &[T], width: usize, p: f64) -> Self {
+        assert!(width > 0, "rows of at least one entry");
         let mut rows = vec![PNorm::default(); x.len() / width];
         p_norms_into(x, width, p, &mut rows);
         Self { p, rows }
@@ -124,7 +125,13 @@ impl SquaredNorms {
         }
         let (p, PNorm { scale, sum }) = (self.p, self.rows[row]);
         let ratio = (value.abs() / scale).max(self.lowest());
-        let log_power = (2.0 - p) / p * sum.ln() + (p - 1.0) * ratio.ln();
+        // The power is 1 for p = 1, even where the ratio underflows and its logarithm is infinite.
+        let power = if p == 1.0 {
+            0.0
+        } else {
+            (p - 1.0) * ratio.ln()
+        };
+        let log_power = (2.0 - p) / p * sum.ln() + power;
         let log = cotangent.abs().ln() + std::f64::consts::LN_2 + scale.ln() + log_power;
         log.exp() * value.signum() * cotangent.signum()
     }
@@ -186,6 +193,24 @@ mod tests {
     #[should_panic(expected = "one cotangent a row")]
     fn a_missing_cotangent_is_noticed() {
         SquaredNorms::new(&[1.0; 6], 3, 2.0).pull_back(&[1.0; 6], &[1.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "rows of at least one entry")]
+    fn rows_without_entries_are_noticed() {
+        SquaredNorms::new::<f64>(&[], 0, 2.0);
+    }
+
+    #[test]
+    fn a_ratio_that_underflows_gives_no_nan() {
+        for p in [0.5, 1.0, 1.5, 2.0, 3.0] {
+            let x = [1e250, 1e-100];
+            let got = SquaredNorms::new(&x, 2, p).pull_back(&x, &[1.0]);
+            assert!(got.iter().all(|g| !g.is_nan()), "p = {p}: {got:?}");
+        }
+        let x = [1e250, -1e-100];
+        let got = SquaredNorms::new(&x, 2, 1.0).pull_back(&x, &[1.0]);
+        assert!(relative_error(&got, &[2e250, -2e250]) < 1e-12, "{got:?}");
     }
 
     #[test]
