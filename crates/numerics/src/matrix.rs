@@ -125,8 +125,10 @@ impl<'a, T> Mat<'a, T> {
     /// Some rows and columns.
     pub(crate) fn block(self, rows: Range<usize>, cols: Range<usize>) -> Self {
         assert!(rows.end <= self.rows && cols.end <= self.cols);
+        // A matrix without rows has no elements before its columns either.
+        let start = rows.start * self.row_stride + cols.start * self.col_stride;
         Self {
-            data: &self.data[rows.start * self.row_stride + cols.start * self.col_stride..],
+            data: self.data.get(start..).unwrap_or_default(),
             rows: rows.len(),
             cols: cols.len(),
             ..self
