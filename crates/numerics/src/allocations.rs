@@ -79,19 +79,19 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note_allocation(0, layout.size());
-        // SAFETY: as above.
+        // SAFETY: the caller gives a layout of a size above zero, which the system's allocator asks for.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         note_allocation(layout.size(), size);
-        // SAFETY: as above.
+        // SAFETY: the caller gives a block of this allocator, which is the system's, and its layout.
         unsafe { System.realloc(block, layout, size) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         note(layout.size(), 0);
-        // SAFETY: as above.
+        // SAFETY: the caller gives a block of this allocator, which is the system's, and its layout.
         unsafe { System.dealloc(block, layout) }
     }
 }

@@ -8,9 +8,9 @@
 //!
 //! * **Results do not depend on the number of threads.** Work is split by the problem's shape,
 //!   never by the pool's size, and reductions run in a fixed order.
-//! * **Unsafe code lives only here**, in [`matmul`]'s tiles, in the call of functions compiled for a
-//!   newer processor, in [`memory`] that is not cleared or asks for large pages, and around the
-//!   system's allocator where allocations are counted.
+//! * **All `unsafe` code of the workspace is in this crate**: the tiles of [`matmul`], the dispatch to
+//!   instruction sets, uninitialised buffers and huge pages ([`memory`]), and the counting allocator
+//!   ([`allocations`]).
 //!
 //! # Example
 //!
@@ -79,7 +79,10 @@ pub use check::{Tolerance, finite_difference, relative_error};
 pub use fingerprint::fingerprint;
 pub use fourier::Fourier;
 pub use matrix::{Mat, MatMut};
+#[cfg(feature = "ndarray")]
+pub use ndarray;
 pub use operations::Operations;
 pub use product::{Panels, matmul, matmul_in};
+pub use rand;
 pub use random::{DropoutMask, Seed, Stream, StreamState, fill_standard_normal, standard_normal};
 pub use real::Real;

@@ -156,8 +156,8 @@ pub(crate) fn multiply_into<T: Real>(a: Mat<T>, b: Right<T>, c: &mut [MaybeUnini
     }
 }
 
-/// Where a product goes, row-major and as large as it is. Unless `beta` is zero, all of it has been
-/// written before, and is added times `beta`.
+/// The target of a product: a row-major matrix of the product's shape. If `beta` is not zero, the target
+/// must be initialised; its values are multiplied by `beta` first.
 struct Place<'a, T> {
     first: *mut T,
     cols: usize,
