@@ -15,8 +15,8 @@ use bochner_numerics::{ArgumentError, Real, argument, parallel};
 /// [`ArgumentError::OutOfRange`] unless `max_norm` is positive. Nothing is changed then.
 ///
 /// # Numerics
-/// The norm is summed in double precision, scaled by the largest element: it neither overflows nor
-/// underflows.
+/// The norm is summed in double precision, scaled by the largest element, so that it does not underflow. A
+/// norm that is larger than all numbers is infinity; the gradients are scaled by it all the same.
 ///
 /// ```
 /// let (mut x, mut y) = ([3.0_f32], [0.0, 4.0]);
@@ -98,7 +98,12 @@ impl GradientNorm {
 
     /// The factor of all gradients, where they have to be scaled.
     pub fn factor<T: Real>(&self) -> Option<T> {
-        let factor = self.max_norm / (self.value() + 1e-6);
+        let norm = self.value();
+        let factor = if norm.is_finite() {
+            self.max_norm / (norm + 1e-6)
+        } else {
+            self.max_norm / self.largest / self.squares.sqrt()
+        };
         (factor < 1.0).then(|| T::of(factor))
     }
 }
@@ -120,6 +125,16 @@ mod tests {
         for [x, y] in [[3e200, 4e-200], [4e-200, 3e200]] {
             let norm = clip_by_norm(&mut [&mut [x], &mut [y]], f64::INFINITY);
             assert_eq!(norm, Ok(3e200));
+        }
+    }
+
+    #[test]
+    fn gradients_whose_norm_overflows_are_clipped_and_not_cleared() {
+        let mut gradient = [1.7e308_f64, -1.7e308, 1.7e308, 1.7e308];
+        let norm = clip_by_norm(&mut [&mut gradient], 1.0);
+        assert_eq!(norm, Ok(f64::INFINITY));
+        for (g, want) in gradient.iter().zip([0.5, -0.5, 0.5, 0.5]) {
+            assert!((g - want).abs() < 1e-12, "{g}");
         }
     }
 
