@@ -21,13 +21,13 @@ pub struct CrossEntropy {
 }
 
 impl<T: Real> Operation<T> for CrossEntropy {
-    /// The gradient of the loss.
-    type Saved = Vec<f64>;
+    /// The largest logit of each labelled row, and the sum of the exponentials relative to it.
+    type Saved = Vec<[f64; 2]>;
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
         let [logits] = given(inputs)?;
         let &[rows, classes] = logits else {
-            let (name, expected, got) = ("axes of logits".into(), vec![2], vec![logits.len()]);
+            let (name, expected, got) = ("shape of logits".into(), vec![2], vec![logits.len()]);
             return Err(ArgumentError::Shape {
                 name,
                 expected,
@@ -49,36 +49,41 @@ impl<T: Real> Operation<T> for CrossEntropy {
     ) -> Result<Self::Saved, BoxError> {
         let ([logits], [output]) = (slices(inputs), slots(outputs));
         let classes = inputs[0].shape()[1];
-        let (mut loss, mut gradient) = (0.0, vec![0.0; logits.len()]);
-        let share = 1.0 / self.labelled.len() as f64;
-        for &(r, label) in &self.labelled {
-            let places = r * classes..(r + 1) * classes;
-            let row = &logits[places.clone()];
+        let (mut loss, share) = (0.0, 1.0 / self.labelled.len() as f64);
+        let of_row = |&(r, label): &(usize, usize)| {
+            let row = &logits[r * classes..(r + 1) * classes];
             let largest = row.iter().fold(f64::NEG_INFINITY, |m, x| m.max(x.as_f64()));
-            let power = |x: &T| (x.as_f64() - largest).exp();
-            let total: f64 = row.iter().map(power).sum();
-            let own = &mut gradient[places];
-            own.iter_mut()
-                .zip(row)
-                .for_each(|(g, x)| *g += power(x) * (share / total));
-            own[label] -= share;
+            let total: f64 = row.iter().map(|x| (x.as_f64() - largest).exp()).sum();
             loss += share * (total.ln() + (largest - row[label].as_f64()));
-        }
+            [largest, total]
+        };
+        let saved = self.labelled.iter().map(of_row).collect();
         output.put(vec![T::of(loss)]);
-        Ok(gradient)
+        Ok(saved)
     }
 
     fn backward(
         &self,
-        _: &[ArrayViewD<'_, T>],
-        gradient: &Self::Saved,
+        inputs: &[ArrayViewD<'_, T>],
+        saved: &Self::Saved,
         cotangents: &[ArrayViewD<'_, T>],
         gradients: Vec<Option<Slot<'_, T>>>,
     ) -> Result<(), BoxError> {
-        let ([dloss], [dlogits]) = (slices(cotangents), slots(gradients));
-        if let Some(dlogits) = dlogits {
-            dlogits.put(gradient.iter().map(|&g| T::of(g) * dloss[0]).collect());
+        let ([dloss], [Some(dlogits)]) = (slices(cotangents), slots(gradients)) else {
+            return Ok(());
+        };
+        let ([logits], classes) = (slices(inputs), inputs[0].shape()[1]);
+        let mut gradient = vec![0.0; logits.len()];
+        let share = 1.0 / self.labelled.len() as f64;
+        for (&(r, label), &[largest, total]) in self.labelled.iter().zip(saved) {
+            let places = r * classes..(r + 1) * classes;
+            let own = &mut gradient[places.clone()];
+            for (g, x) in own.iter_mut().zip(&logits[places]) {
+                *g += (x.as_f64() - largest).exp() * (share / total);
+            }
+            own[label] -= share;
         }
+        dlogits.put(gradient.iter().map(|&g| T::of(g) * dloss[0]).collect());
         Ok(())
     }
 }
@@ -107,6 +112,14 @@ mod tests {
         let one = [array![1.0].remove_axis(Axis(0)).into_dyn()];
         let gradient = pull_back(&loss, &[logits], &saved, &one, vec![Some(Vec::new())]);
         assert_eq!(gradient, [Some(vec![0.0, 0.0, 0.5, -0.5])]);
+    }
+
+    #[test]
+    fn the_forward_pass_keeps_two_numbers_a_row_and_no_gradient() {
+        let labelled = vec![(0, 2), (2, 0)];
+        let logits = array![[1.0, 2.0, 3.0], [0.0, 0.0, 0.0], [0.5, 0.0, -1.0]].into_dyn();
+        let (_, saved) = run(&CrossEntropy { labelled }, &[logits]);
+        assert_eq!(saved.len(), 2);
     }
 
     #[test]
