@@ -19,6 +19,9 @@ use std::iter::repeat;
 /// let [y] = filled([3], |[y]| affine(&x, &weight, &bias, y, |_, _| ()));
 /// assert_eq!(y, [1.0, 12.0, 3.0]);
 /// ```
+///
+/// # Panics
+/// If `weight` or `bias` is empty, or the lengths do not fit.
 pub fn affine<T: Real>(
     x: &[T],
     weight: &[T],
@@ -44,6 +47,9 @@ pub fn affine<T: Real>(
 
 /// The gradients of [`affine`] with respect to `x`, `weight` and a bias of `dy`'s width, as far as they are
 /// wanted.
+///
+/// # Panics
+/// If `weight` is empty or `outputs` is 0, or the lengths do not fit.
 pub fn affine_vjp<T: Real>(
     x: &[T],
     weight: &[T],

@@ -32,11 +32,18 @@ pub fn lookup<T: Real>(table: &[T], width: usize, indices: &[usize], rows: Slot<
 /// # Shapes
 /// `indices: [n]`, `dy: [n, width]`, `gradient: [words, width]`, `marks: [words]`.
 ///
+/// # Panics
+/// If an index is too large.
+///
 /// # Numerics
 /// Each thread has table rows of its own and adds to them in the order of the indices.
 pub fn lookup_vjp<T: Real>(indices: &[usize], dy: &[T], gradient: &mut [T], marks: &mut [T]) {
     /// Parts of the table.
     const PARTS: usize = 8;
+    let words = marks.len();
+    if let Some(wrong) = indices.iter().find(|&&index| index >= words) {
+        panic!("index {wrong} of a table of {words} rows");
+    }
     let (width, part) = (gradient.len() / marks.len(), marks.len().div_ceil(PARTS));
     let parts = gradient
         .chunks_mut(part * width)
@@ -57,6 +64,18 @@ pub fn lookup_vjp<T: Real>(indices: &[usize], dy: &[T], gradient: &mut [T], mark
 mod tests {
     use super::*;
     use crate::filled;
+
+    #[test]
+    fn no_indices_give_no_rows() {
+        let [rows] = filled([0], |[rows]| lookup(&[1.0; 6], 2, &[], rows));
+        assert!(rows.is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "index 3 of a table of 3 rows")]
+    fn a_gradient_of_no_row_is_not_dropped() {
+        lookup_vjp(&[1, 3], &[1.0; 4], &mut [0.0; 6], &mut [0.0; 3]);
+    }
 
     #[test]
     fn rows_are_copied_and_their_cotangents_added() {

@@ -8,8 +8,8 @@
 //!
 //! Two rules hold throughout:
 //!
-//! * **Nothing is computed that nobody wants.** The backward pass is told which gradients are wanted, so that
-//!   targets and frozen weights cost nothing.
+//! * **No gradient is computed that nobody wants.** The backward pass is told which gradients are wanted, so
+//!   that targets and frozen weights cost nothing.
 //! * **Results do not depend on the number of threads.** Work is split by the shapes alone, see [`rows`].
 //!
 //! [`ndarray`] is at hand here in the version whose arrays an [`Operation`] takes.

@@ -70,8 +70,9 @@ pub trait Operation<T: Real>: Send + Sync + 'static {
 /// The place of one array: an output of an operation, or the gradient of an input.
 ///
 /// A place without elements stands for zeros. What is written then becomes the array, in the vector's own
-/// memory if there is enough. To a place that holds an array what is written is *added*: so gradients add up
-/// over several uses of an input. A caller who wants to overwrite clears the vector first.
+/// memory if there is enough. If the place already holds an array, the new values are *added* to it. This is
+/// how gradients accumulate when an input is used more than once. A caller who wants to overwrite clears the
+/// vector first.
 ///
 /// ```
 /// use bochner_ops::Slot;
@@ -161,7 +162,7 @@ impl<'a, T: Real> Slot<'a, T> {
         work: usize,
         f: impl Fn(Range<usize>, Piece<'_, T>) + Send + Sync,
     ) {
-        let (block, width) = (block_rows(rows), self.len / rows);
+        let (block, width) = (block_rows(rows), self.len / rows.max(1));
         assert_eq!(rows * width, self.len, "elements of whole rows");
         self.cut(block * width, work, |range, piece| {
             f(range.start / width..range.end / width, piece);
@@ -180,6 +181,9 @@ impl<'a, T: Real> Slot<'a, T> {
 
     fn cut(self, size: usize, work: usize, f: impl Fn(Range<usize>, Piece<'_, T>) + Send + Sync) {
         let len = self.len;
+        if len == 0 {
+            return;
+        }
         let ranges = (0..len)
             .step_by(size)
             .map(|start| start..(start + size).min(len));

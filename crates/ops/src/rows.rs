@@ -107,7 +107,7 @@ struct Add<'a, T> {
 impl<T: Real> Task for Add<'_, T> {
     #[inline(always)]
     fn run<A: Arithmetic>(self, _: A) {
-        for row in self.rows.chunks_exact(self.total.len()) {
+        for row in self.rows.chunks_exact(self.total.len().max(1)) {
             for (t, &p) in self.total.iter_mut().zip(row) {
                 *t += p;
             }
@@ -140,12 +140,21 @@ pub fn first_not_finite<T: Real>(values: &[T]) -> Option<usize> {
 
 /// Rows of a block: few rows still fill eight threads, and a block of many rows stays in the cache.
 pub(crate) fn block_rows(rows: usize) -> usize {
-    rows.div_ceil(PARTS).next_multiple_of(32).min(BLOCK)
+    rows.div_ceil(PARTS).max(1).next_multiple_of(32).min(BLOCK)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_a_matrix_too() {
+        let [none] = by_blocks(0, [3], 1, |_, [_]: [Unwritten<'_, f64>; 1]| {
+            panic!("a block")
+        });
+        assert!(none.is_empty());
+        add::<f64>(&mut [], &[]);
+    }
 
     #[test]
     fn blocks_cover_every_row_once() {

@@ -70,7 +70,11 @@ pub struct AdamRule<T> {
 
 impl<T: Real> AdamRule<T> {
     /// The factors of the step with this number, counted from 1, in the order in which PyTorch applies them.
+    ///
+    /// # Panics
+    /// If the number is 0.
     pub fn new(config: &AdamConfig, learning_rate: f64, steps: u64) -> Self {
+        assert!(steps > 0, "steps are counted from 1");
         let (l2, decoupled) = match config.weight_decay {
             WeightDecay::L2(factor) => (factor, 0.0),
             WeightDecay::Decoupled(factor) => (0.0, factor),
@@ -196,6 +200,12 @@ mod tests {
             let want = [0, 1, 2].map(|i| textbook(&config, 10, start[i], i));
             assert!(relative_error(&x, &want) < 1e-13);
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "counted from 1")]
+    fn there_is_no_step_zero() {
+        AdamRule::<f64>::new(&AdamConfig::default(), 0.1, 0);
     }
 
     #[test]
