@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(slopes, [(-1.0_f64).exp(), 1.0]);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", remote = "Self")]
 #[non_exhaustive]
 pub enum Activation {
     /// $x$ itself.
@@ -47,15 +47,19 @@ pub enum Activation {
     Elu,
 }
 
+bochner_numerics::checked_when_read!(Activation);
+
 impl Activation {
     /// `Ok` if the activation's own number is in its range.
     ///
     /// # Errors
-    /// [`ArgumentError::OutOfRange`] for a slope that is NaN or infinite.
+    /// [`ArgumentError::OutOfRange`] for a slope that is not finite in single precision, whichever type the
+    /// elements have.
     pub fn validate(self) -> Result<(), ArgumentError> {
         match self {
             Self::LeakyRelu { slope } => {
-                argument::in_range(slope.is_finite(), "slope", slope, "finite")
+                let allowed = "finite, in single precision too";
+                argument::in_range((slope as f32).is_finite(), "slope", slope, allowed)
             }
             Self::Identity | Self::Relu | Self::Elu => Ok(()),
         }
@@ -316,7 +320,10 @@ mod tests {
             "\"elu\"",
         ];
         assert_eq!(written, names);
-        let wrong = Activation::LeakyRelu { slope: f64::NAN };
-        assert!(wrong.validate().is_err() && ALL.iter().all(|a| a.validate().is_ok()));
+        // In single precision 1e300 is infinite.
+        for slope in [f64::NAN, f64::INFINITY, 1e300] {
+            assert!(Activation::LeakyRelu { slope }.validate().is_err());
+        }
+        assert!(ALL.iter().all(|a| a.validate().is_ok()));
     }
 }

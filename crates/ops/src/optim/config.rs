@@ -5,12 +5,26 @@ use serde::{Deserialize, Serialize};
 
 /// How weights are drawn towards zero.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", remote = "Self")]
 pub enum WeightDecay {
     /// Adds the factor times the weight to the gradient (Adam).
     L2(f64),
     /// Shrinks the weight by the learning rate times the factor, past the moments (AdamW).
     Decoupled(f64),
+}
+
+bochner_numerics::checked_when_read!(WeightDecay, checked);
+
+impl WeightDecay {
+    fn validate<T: Real>(self) -> Result<(), ArgumentError> {
+        let (Self::L2(factor) | Self::Decoupled(factor)) = self;
+        check_factor::<T>("weight_decay", factor)
+    }
+
+    /// What is read may be meant for weights of either type.
+    fn checked(self) -> Result<(), ArgumentError> {
+        self.validate::<f64>()
+    }
 }
 
 /// The settings of [`AdamRule`](crate::AdamRule); the defaults are PyTorch's.
@@ -19,7 +33,7 @@ pub enum WeightDecay {
 /// type, $1.8 \cdot 10^{19}$ in single precision, so that no product of settings overflows; `epsilon`
 /// is no subnormal number there.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct AdamConfig {
     /// The learning rate $\eta$, not negative; `1e-3` by default.
     pub learning_rate: f64,
@@ -42,6 +56,8 @@ impl Default for AdamConfig {
     }
 }
 
+bochner_numerics::checked_when_read!(AdamConfig, checked);
+
 impl AdamConfig {
     /// The settings of AdamW: decoupled weight decay, `1e-2` as in PyTorch.
     pub fn adamw() -> Self {
@@ -51,14 +67,18 @@ impl AdamConfig {
         }
     }
 
+    /// What is read may be meant for weights of either type.
+    fn checked(&self) -> Result<(), ArgumentError> {
+        self.validate::<f64>()
+    }
+
     /// `Ok` if weights of the type `T` can be stepped with these settings.
     ///
     /// # Errors
     /// [`ArgumentError::OutOfRange`] names the first that is out of range.
     pub fn validate<T: Real>(&self) -> Result<(), ArgumentError> {
-        let (WeightDecay::L2(decay) | WeightDecay::Decoupled(decay)) = self.weight_decay;
         check_factor::<T>("learning_rate", self.learning_rate)?;
-        check_factor::<T>("weight_decay", decay)?;
+        self.weight_decay.validate::<T>()?;
         argument::rate("betas[0]", self.betas[0])?;
         argument::rate("betas[1]", self.betas[1])?;
         // In single precision 1e-50 is zero, and a gradient of zero would step by zero over zero.

@@ -21,7 +21,12 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!((x, velocity), ([-0.25], [1.5]));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    remote = "Self"
+)]
 pub struct Sgd {
     /// The learning rate $\eta$, not negative; `1e-2` by default.
     pub learning_rate: f64,
@@ -38,7 +43,14 @@ impl Default for Sgd {
     }
 }
 
+bochner_numerics::checked_when_read!(Sgd, checked);
+
 impl Sgd {
+    /// What is read may be meant for weights of either type.
+    fn checked(&self) -> Result<(), ArgumentError> {
+        self.validate::<f64>()
+    }
+
     /// `Ok` if weights of the type `T` can be stepped with these settings.
     ///
     /// # Errors
