@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 /// # Reference
 /// Choromanski et al., *Rethinking Attention with Performers*, ICLR 2021.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", remote = "Self")]
 pub enum RandomFeatureMap {
     /// Exponentials: FAVOR+.
     #[default]
@@ -44,6 +44,8 @@ pub enum RandomFeatureMap {
         epsilon: f64,
     },
 }
+
+bochner_numerics::checked_when_read!(RandomFeatureMap);
 
 /// Features of some rows, each as the exponential of a number, times a number of modulus one at most where the
 /// map is signed.
@@ -71,12 +73,15 @@ impl RandomFeatureMap {
     /// Checks the settings.
     ///
     /// # Errors
-    /// [`ArgumentError`] unless $\epsilon$ is finite and above 0.
+    /// [`ArgumentError`] unless $\epsilon$ is above 0 and finite in single precision, whichever type the
+    /// features have.
     pub fn validate(&self) -> Result<(), ArgumentError> {
-        match *self {
-            Self::Relu { epsilon } => argument::positive("epsilon", epsilon),
-            _ => Ok(()),
-        }
+        let Self::Relu { epsilon } = *self else {
+            return Ok(());
+        };
+        let range = f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX);
+        let allowed = "above 0 and finite, in single precision too";
+        argument::in_range(range.contains(&epsilon), "epsilon", epsilon, allowed)
     }
 
     /// The number of features that `frequencies` m give.
@@ -150,8 +155,9 @@ impl RandomFeatureMap {
         }
     }
 
-    /// Pulls a cotangent of features back to their angles: `features` are multiples $f_r$ of the features with
-    /// the logarithms `logs`, a row's or a feature's own factor each, and `cotangent` that of these multiples.
+    /// Pulls a cotangent of features back to their angles: `features` holds each feature, the exponential of
+    /// its logarithm in `logs`, times a constant factor that may differ by row and by feature. `cotangent` is
+    /// the cotangent of `features`.
     ///
     /// Where the cotangent is zero nothing is added, whatever the feature.
     ///
@@ -170,8 +176,21 @@ impl RandomFeatureMap {
             logs,
             features,
             cotangent,
+            inactive: self.inactive(),
             out,
         });
+    }
+
+    /// The logarithm of a rectified feature whose angle is not above zero, rounded as
+    /// [`write_logarithms`](Self::write_logarithms) rounds it: another function for the logarithm would tell
+    /// some of these features from themselves.
+    fn inactive<T: Real>(&self) -> T {
+        let Self::Relu { epsilon } = *self else {
+            return T::neg_infinity();
+        };
+        let mut log = [T::of(epsilon)];
+        ln_in_place(&mut log);
+        log[0]
     }
 
     /// Adds the gradients along rows of `x` to `out`, given those of [`RandomFeatureMap::pull_back`] and the
@@ -212,6 +231,8 @@ struct PullBack<'a, T> {
     logs: &'a [T],
     features: &'a [T],
     cotangent: &'a [T],
+    /// The logarithm of an inactive rectified feature.
+    inactive: T,
     out: AngleGradients<'a, T>,
 }
 
@@ -244,10 +265,9 @@ impl<T: Real> Task for PullBack<'_, T> {
                         *out += times(cos[r], x_sin[r]) - times(sin[r], x_cos[r]);
                     }
                 }
-                RandomFeatureMap::Relu { epsilon } => {
-                    let none = T::of(epsilon.ln());
+                RandomFeatureMap::Relu { .. } => {
                     for (r, out) in out.iter_mut().enumerate() {
-                        if logs[r] > none {
+                        if logs[r] > self.inactive {
                             *out += times(f[r], x[r]) * (-logs[r]).exp();
                         }
                     }
@@ -473,10 +493,37 @@ mod tests {
     }
 
     #[test]
+    fn inactive_rectified_features_have_no_slope_for_any_epsilon() {
+        fn holds<T: Real>() {
+            // The angle is -1.
+            let (x, w) = (Array2::ones((1, 1)), -Array2::<T>::ones((1, 1)));
+            for k in 1..200 {
+                let epsilon = f64::from(k) / 200.0;
+                let (map, cotangent) = (RandomFeatureMap::Relu { epsilon }, x.view());
+                let got = random_feature_map_vjp(x.view(), w.view(), map, cotangent).unwrap();
+                let none = Array2::zeros((1, 1));
+                assert_eq!(got, [none.clone(), none], "{epsilon} in {}", T::NAME);
+            }
+        }
+        holds::<f32>();
+        holds::<f64>();
+    }
+
+    #[test]
     fn what_does_not_fit_is_named() {
         let (x, w) = (random::<f64, _>((4, 3), "x"), random((5, 2), "w"));
         let got = random_feature_map(x.view(), w.view(), RandomFeatureMap::Positive);
         assert_eq!(refused(got), "x");
+        for epsilon in [1e-50, 1e39] {
+            let (map, x) = (
+                RandomFeatureMap::Relu { epsilon },
+                random::<f32, _>((4, 3), "x"),
+            );
+            assert_eq!(
+                refused(random_feature_map(x.view(), x.view(), map)),
+                "epsilon"
+            );
+        }
         for epsilon in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let map = RandomFeatureMap::Relu { epsilon };
             assert_eq!(
