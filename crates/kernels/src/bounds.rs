@@ -49,7 +49,7 @@ pub struct UniformBound {
 
 /// The settings of a [`UniformBound`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct UniformBoundConfig {
     /// The number $d$ of coordinates; at least one.
     pub width: usize,
@@ -59,6 +59,8 @@ pub struct UniformBoundConfig {
     pub spread: f64,
 }
 
+bochner_numerics::checked_when_read!(UniformBoundConfig);
+
 impl UniformBoundConfig {
     /// The bound for these settings.
     ///
@@ -66,10 +68,16 @@ impl UniformBoundConfig {
     /// [`Error::Argument`] if the width is zero, or unless diameter and spread are
     /// finite and positive.
     pub fn build(self) -> Result<UniformBound, Error> {
+        self.validate()?;
+        Ok(UniformBound { settings: self })
+    }
+}
+
+impl UniformBoundConfig {
+    fn validate(&self) -> Result<(), ArgumentError> {
         argument::at_least_one("width", self.width)?;
         argument::positive("diameter", self.diameter)?;
-        argument::positive("spread", self.spread)?;
-        Ok(UniformBound { settings: self })
+        argument::positive("spread", self.spread)
     }
 }
 
@@ -99,13 +107,17 @@ impl UniformBound {
     ///
     /// # Errors
     /// [`Error::Argument`] unless `error` is positive and at most
-    /// [`largest_error`](Self::largest_error) and `probability` lies in $(0, 1)$.
+    /// [`largest_error`](Self::largest_error) and `probability` lies in $(0, 1)$, and if more than $2^{53}$
+    /// points were needed.
     pub fn points(&self, error: f64, probability: f64) -> Result<usize, Error> {
         self.check(error)?;
         let inside = probability > 0.0 && probability < 1.0;
         argument::in_range(inside, "probability", probability, "between 0 and 1")?;
         let exponent = self.log_factor(error) - probability.ln();
-        Ok((exponent / self.rate(error)).ceil() as usize)
+        let points = (exponent / self.rate(error)).ceil();
+        let allowed = "so large that 2^53 points suffice";
+        argument::in_range(points <= 2.0_f64.powi(53), "error", error, allowed)?;
+        Ok(points as usize)
     }
 
     fn check(&self, error: f64) -> Result<(), ArgumentError> {
@@ -161,5 +173,7 @@ mod tests {
             assert_eq!(refused(bound.points(0.1, probability)), "probability");
         }
         assert_eq!(refused(bound.probability(0.1, 0)), "points");
+        assert_eq!(refused(bound.points(1e-200, 0.1)), "error");
+        assert_eq!(refused(bound.points(1e-12, 0.1)), "error");
     }
 }

@@ -3,6 +3,7 @@
 use crate::kernel::Parameter;
 use bochner_numerics::Real;
 use bochner_numerics::argument::{self, ArgumentError};
+use bochner_numerics::scaling::bounded;
 use serde::{Deserialize, Serialize};
 
 /// How far apart two points must lie to be unlike, along every dimension or along each.
@@ -12,13 +13,15 @@ use serde::{Deserialize, Serialize};
 ///
 /// Written as a number, or as a list of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, remote = "Self")]
 pub enum Lengthscale<T> {
     /// One for all dimensions; fits any width. Its parameter is called `lengthscale`.
     Shared(T),
     /// One per dimension, `[d]`. Its parameters are called `lengthscale[0]`, `lengthscale[1]`, ...
     PerDimension(Vec<T>),
 }
+
+bochner_numerics::checked_when_read!(Lengthscale<T: Real>, check);
 
 impl<T: Real> Lengthscale<T> {
     pub(crate) fn check(&self) -> Result<(), ArgumentError> {
@@ -53,13 +56,14 @@ impl<T: Real> Lengthscale<T> {
         }
     }
 
-    /// $1/l_n$ of each of `width` dimensions, for inputs `x` of `rows` rows.
+    /// $1/l_n$ of each of `width` dimensions, for inputs `x` of `rows` rows, or the largest number: a
+    /// distance of zero must not meet an infinity.
     pub(crate) fn inverse(&self, rows: usize, width: usize) -> Result<Vec<T>, ArgumentError> {
         if let Self::PerDimension(values) = self {
             argument::shape("x", &[rows, values.len()], &[rows, width])?;
         }
         let values = self.values().iter().cycle().take(width);
-        Ok(values.map(|&l| l.recip()).collect())
+        Ok(values.map(|&l| bounded(l.recip())).collect())
     }
 
     /// The gradient along the parameters from that along each dimension's lengthscale.

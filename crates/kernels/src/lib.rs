@@ -31,9 +31,11 @@
 //! [`UniformBound`] says how many draws are enough. Where points come from otherwise (parameters,
 //! a network) is the business of the crate above.
 //!
-//! A generator is always an argument. Gram matrices of kernels in closed form are computed on the calling
-//! thread; features and their gradients split the rows among the threads of rayon's current pool, with
-//! the same result for any number of them.
+//! A generator is always an argument. Gram matrices of kernels in closed form, [`random_feature_map`] and
+//! [`TimeFeatures`] are computed on the calling thread; [`feature_map`] and its gradients split the rows among
+//! the threads of rayon's current pool, with the same result for any number of them.
+//!
+//! The crates whose types appear in arguments are re-exported: [`ndarray`] and [`rand`].
 //!
 //! # Example
 //!
@@ -104,7 +106,9 @@ pub use features::{
 };
 pub use kernel::{CloneKernel, Domain, GramGradients, Kernel, Parameter};
 pub use lengthscale::Lengthscale;
+pub use ndarray;
 pub use nonstationary::{Linear, LinearConfig};
+pub use rand;
 pub use stationary::{
     Cosine, Expsin, ExpsinConfig, Matern, MaternConfig, Rbf, RbfConfig, Smoothness,
     SpectralMixture, SpectralMixtureConfig,

@@ -57,7 +57,8 @@ pub enum TimeFeatures<T> {
     },
 }
 
-/// Gradients along the parameters of [`TimeFeatures`], of the same variant.
+/// Gradients along the parameters of [`TimeFeatures`], of the same variant. Their numbers may have any sign,
+/// so that [`TimeFeatures::validate`] is not meant for them.
 pub type TimeFeatureGradients<T> = TimeFeatures<T>;
 
 impl<T: Real> TimeFeatures<T> {
@@ -69,6 +70,8 @@ impl<T: Real> TimeFeatures<T> {
         }
     }
 
+    /// Checks the parameters.
+    ///
     /// # Errors
     /// [`Error::Argument`] without parameters, for an even number of coefficients, a half-period that is not
     /// above 0, a coefficient below 0, or anything that is not finite.

@@ -41,6 +41,10 @@ pub struct Linear<T> {
 /// The settings of a [`Linear`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
 pub struct LinearConfig<T> {
     /// The lengthscales, positive.
     pub lengthscale: Lengthscale<T>,

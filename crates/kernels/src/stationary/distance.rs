@@ -46,6 +46,10 @@ pub(super) fn gram_vjp<T: Real>(
         let (i, j) = (pair / columns, pair % columns);
         let weight = T::of(2.0) * cotangent[pair] * slope(squared_distance(a, b, &inverse));
         pair += 1;
+        // The distance may be infinite where the kernel and its slope are zero.
+        if weight == T::zero() {
+            return;
+        }
         let along_a = &mut along_x[i * width..(i + 1) * width];
         let along_b = &mut along_y[j * width..(j + 1) * width];
         for n in 0..width {
@@ -79,6 +83,9 @@ pub(super) fn gram_vjp_parameters<T: Real>(
     for_each_pair(x, y, |a, b| {
         let cotangent = *cotangent.next().expect("one for each pair");
         let weight = T::of(2.0) * cotangent * slope(squared_distance(a, b, &inverse));
+        if weight == T::zero() {
+            return;
+        }
         let each = along_scale.iter_mut().zip(a.iter().zip(b).zip(&inverse));
         for (along, ((&a, &b), &inverse)) in each {
             let scaled = (a - b) * inverse;
@@ -141,7 +148,45 @@ fn squared_distance<T: Real>(x: &[T], y: &[T], inverse: &[T]) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Kernel, MaternConfig, RbfConfig, Smoothness};
     use ndarray::array;
+
+    /// Neither where the reciprocal of a lengthscale overflows nor where a distance does.
+    #[test]
+    fn no_nan_comes_out_of_finite_points() {
+        fn holds<T: Real>(kernel: &dyn Kernel<T>, [x, y]: [T; 2]) {
+            let (x, y) = (array![[x]], array![[x], [y]]);
+            assert_eq!(
+                kernel.gram(x.view(), y.view()).unwrap(),
+                array![[T::one(), T::zero()]]
+            );
+            let ones = Array2::ones((1, 2));
+            let got = kernel.gram_vjp(x.view(), y.view(), ones.view()).unwrap();
+            let mut all = got.x.iter().chain(&got.y).chain(&got.parameters);
+            assert!(all.all(|g| !g.is_nan()), "{kernel:?}: {got:?}");
+            let alone = kernel
+                .gram_vjp_parameters(x.view(), y.view(), ones.view())
+                .unwrap();
+            assert!(alone.iter().all(|g| !g.is_nan()), "{kernel:?}: {alone:?}");
+        }
+        fn of<T: Real>(tiny: f64, huge: f64) {
+            for (lengthscale, points) in [(tiny, [0.5, 0.75]), (1.0, [huge, -huge])] {
+                let lengthscale = Lengthscale::Shared(T::of(lengthscale));
+                let points = points.map(T::of);
+                for smoothness in Smoothness::ALL {
+                    let lengthscale = lengthscale.clone();
+                    let config = MaternConfig {
+                        smoothness,
+                        lengthscale,
+                    };
+                    holds(&config.build().unwrap(), points);
+                }
+                holds(&RbfConfig { lengthscale }.build().unwrap(), points);
+            }
+        }
+        of::<f32>(1e-40, 3e38);
+        of::<f64>(1e-310, 1.5e308);
+    }
 
     #[test]
     fn a_small_distance_keeps_its_digits_far_from_the_origin() {

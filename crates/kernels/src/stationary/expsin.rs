@@ -5,7 +5,7 @@ use crate::Error;
 use crate::kernel::{GramGradients, Kernel, Parameter, check_cotangent, check_values};
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::Real;
-use bochner_numerics::argument;
+use bochner_numerics::argument::{self, ArgumentError};
 use ndarray::{Array1, Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ pub struct Expsin<T> {
 
 /// The settings of an [`Expsin`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct ExpsinConfig<T> {
     /// The distance after which the kernel repeats itself; positive.
     pub period: T,
@@ -51,18 +51,26 @@ pub struct ExpsinConfig<T> {
     pub lengthscale: T,
 }
 
+bochner_numerics::checked_when_read!(ExpsinConfig<T: Real>);
+
 impl<T: Real> ExpsinConfig<T> {
     /// The kernel of these settings.
     ///
     /// # Errors
     /// [`Error::Argument`] unless both are finite and positive.
     pub fn build(self) -> Result<Expsin<T>, Error> {
-        argument::positive("period", self.period)?;
-        argument::positive("lengthscale", self.lengthscale)?;
+        self.validate()?;
         Ok(Expsin {
             period: self.period,
             lengthscale: self.lengthscale,
         })
+    }
+}
+
+impl<T: Real> ExpsinConfig<T> {
+    fn validate(&self) -> Result<(), ArgumentError> {
+        argument::positive("period", self.period)?;
+        argument::positive("lengthscale", self.lengthscale)
     }
 }
 

@@ -42,6 +42,10 @@ pub struct Matern<T> {
 /// The settings of a [`Matern`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
 pub struct MaternConfig<T> {
     /// How often functions under the kernel can be differentiated.
     pub smoothness: Smoothness,

@@ -39,6 +39,10 @@ pub struct Rbf<T> {
 /// The settings of an [`Rbf`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[serde(bound(
+    serialize = "T: Real + Serialize",
+    deserialize = "T: Real + Deserialize<'de>"
+))]
 pub struct RbfConfig<T> {
     /// The lengthscales, positive.
     pub lengthscale: Lengthscale<T>,

@@ -9,7 +9,7 @@ use crate::kernel::{
 };
 use crate::written;
 use bochner_numerics::Real;
-use bochner_numerics::argument;
+use bochner_numerics::argument::{self, ArgumentError};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ pub struct SpectralMixture<T> {
 
 /// The settings of a [`SpectralMixture`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 #[serde(bound(serialize = "T: Serialize", deserialize = "T: Deserialize<'de>"))]
 pub struct SpectralMixtureConfig<T> {
     /// The components' shares of $k(x, x)$, `[Q]`; positive.
@@ -72,6 +72,8 @@ pub struct SpectralMixtureConfig<T> {
     pub cosine: Cosine,
 }
 
+bochner_numerics::checked_when_read!(SpectralMixtureConfig<T: Real>);
+
 impl<T: Real> SpectralMixtureConfig<T> {
     /// The kernel of these settings.
     ///
@@ -80,6 +82,17 @@ impl<T: Real> SpectralMixtureConfig<T> {
     /// no component or no dimension, [`Error::Argument`] unless all values are finite and the
     /// weights and variances positive.
     pub fn build(self) -> Result<SpectralMixture<T>, Error> {
+        self.validate()?;
+        Ok(SpectralMixture {
+            settings: Self {
+                means: self.means.as_standard_layout().into_owned(),
+                variances: self.variances.as_standard_layout().into_owned(),
+                ..self
+            },
+        })
+    }
+
+    fn validate(&self) -> Result<(), ArgumentError> {
         let (count, width) = (self.weights.len(), self.means.ncols());
         argument::shape("means", &[count, width], self.means.shape())?;
         argument::shape("variances", &[count, width], self.variances.shape())?;
@@ -88,14 +101,7 @@ impl<T: Real> SpectralMixtureConfig<T> {
         weights.try_for_each(|&w| argument::positive("weights", w))?;
         argument::finite("means", &[count, width], &self.means)?;
         let mut variances = self.variances.iter();
-        variances.try_for_each(|&v| argument::positive("variances", v))?;
-        Ok(SpectralMixture {
-            settings: Self {
-                means: self.means.as_standard_layout().into_owned(),
-                variances: self.variances.as_standard_layout().into_owned(),
-                ..self
-            },
-        })
+        variances.try_for_each(|&v| argument::positive("variances", v))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Settings that are written and read again are the same, and what cannot be read is refused.
 
 use bochner_kernels::{
-    Cosine, ExpsinConfig, Lengthscale, LinearConfig, MaternConfig, RbfConfig, Smoothness,
-    SpectralMixtureConfig, UniformBoundConfig,
+    Cosine, ExpsinConfig, Lengthscale, LinearConfig, MaternConfig, RandomFeatureMap, RbfConfig,
+    Smoothness, SpectralMixtureConfig, UniformBoundConfig,
 };
 use ndarray::array;
 use serde::Serialize;
@@ -74,21 +74,25 @@ fn uneven_rows_are_named() {
     );
 }
 
-/// Reading settings checks nothing; what they build does.
+/// Reading refuses what building refuses, for every type.
 #[test]
-fn settings_that_cannot_stand_are_read_but_build_nothing() {
-    fn read<C: DeserializeOwned>(text: &str) -> C {
-        serde_json::from_str(text).unwrap()
+fn settings_that_cannot_stand_are_refused_when_read() {
+    fn refused<C: DeserializeOwned + Debug>(text: &str, start: &str) {
+        let error = serde_json::from_str::<C>(text).unwrap_err().to_string();
+        assert!(error.starts_with(start), "{error}");
     }
+    refused::<Lengthscale<f32>>("-1.0", "`lengthscale` is -1");
+    refused::<Lengthscale<f64>>("[]", "`lengthscale` has shape [0]");
     let lengthscale = r#"{"lengthscale": [1.0, -1.0]}"#;
-    assert!(read::<RbfConfig<f64>>(lengthscale).build().is_err());
-    assert!(read::<LinearConfig<f64>>(lengthscale).build().is_err());
+    refused::<RbfConfig<f64>>(lengthscale, "`lengthscale[1]` is -1");
+    refused::<LinearConfig<f64>>(lengthscale, "`lengthscale[1]` is -1");
     let rough = r#"{"smoothness": "Half", "lengthscale": 0.0}"#;
-    assert!(read::<MaternConfig<f64>>(rough).build().is_err());
+    refused::<MaternConfig<f64>>(rough, "`lengthscale` is 0");
     let still = r#"{"period": 0.0, "lengthscale": 1.0}"#;
-    assert!(read::<ExpsinConfig<f64>>(still).build().is_err());
+    refused::<ExpsinConfig<f64>>(still, "`period` is 0");
     let uneven = r#"{"weights": [1], "means": [[1, 2]], "variances": [[1]], "cosine": "Joint"}"#;
-    assert!(read::<SpectralMixtureConfig<f64>>(uneven).build().is_err());
+    refused::<SpectralMixtureConfig<f64>>(uneven, "`variances` has shape [1, 1]");
     let nowhere = r#"{"width": 0, "diameter": 1.0, "spread": 1.0}"#;
-    assert!(read::<UniformBoundConfig>(nowhere).build().is_err());
+    refused::<UniformBoundConfig>(nowhere, "`width` is 0");
+    refused::<RandomFeatureMap>(r#"{"relu": {"epsilon": 0.0}}"#, "`epsilon` is 0");
 }
