@@ -41,8 +41,8 @@ pub fn copula_log_density<T: Real>(
     u: ArrayView2<T>,
     factor: ArrayView2<T>,
 ) -> Result<Array1<T>, Error> {
-    let scores = normal_scores(u, factor.nrows())?;
     let lh = unit_rows(factor)?;
+    let scores = normal_scores(u, lh.nrows())?;
     Ok(log_density_at_scores(lh.view(), scores.view()).mapv(T::of))
 }
 
@@ -73,6 +73,8 @@ pub fn copula_log_density_vjp<T: Real>(
     factor: ArrayView2<T>,
     cotangent: ArrayView1<T>,
 ) -> Result<CopulaGradients<T>, Error> {
+    // A factor without rows has no blocks of scores, so that it is refused first.
+    unit_rows(factor)?;
     let scores = normal_scores(u, factor.nrows())?;
     let bar = ScoreGradients::of(scores.view(), factor, cotangent)?;
     let mut to_u = bar.scores;
@@ -355,6 +357,21 @@ mod tests {
         let (u, l) = (u.mapv(f64::from), l.mapv(f64::from));
         let double = copula_log_density(u.view(), l.view()).unwrap();
         assert_eq!(single, double.mapv(|x| x as f32));
+    }
+
+    #[test]
+    fn a_factor_without_dimensions_is_refused() {
+        let (u, factor, g) = (
+            Array2::zeros((4, 0)),
+            Array2::<f64>::zeros((0, 0)),
+            [0.0; 4],
+        );
+        let refused = |error: Error| matches!(error, Error::Argument(_));
+        assert!(refused(
+            copula_log_density(u.view(), factor.view()).unwrap_err()
+        ));
+        let got = copula_log_density_vjp(u.view(), factor.view(), ArrayView1::from(&g));
+        assert!(refused(got.unwrap_err()));
     }
 
     #[test]

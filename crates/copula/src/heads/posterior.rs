@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::factor::{Stack, flat};
 use bochner_numerics::operations::record;
+use bochner_numerics::scaling::bounded;
 use bochner_numerics::{Operations, Real, argument, parallel};
 use ndarray::{Array3, Array4, ArrayView3, ArrayView4, Axis};
 use std::ops::Range;
@@ -34,7 +35,8 @@ pub struct JointDraw<T> {
 /// finite; [`Error::Diagonal`] for `lh`. The rows of `lh` are not normalised here: normalise them first.
 ///
 /// # Numerics
-/// $O(B d R M^2)$. The loops over the heads are written out: for each pair of heads the inner loop runs
+/// A standard deviation beyond the type's range is its largest number, and so is a gradient: moderate noise
+/// gives no NaN. $O(B d R M^2)$. The loops over the heads are written out: for each pair of heads the inner loop runs
 /// over the latent dimensions, which stand next to each other, where a product per latent dimension
 /// would multiply matrices of M x M.
 ///
@@ -74,7 +76,7 @@ pub fn joint_posterior<T: Real>(
     });
     record(Operations::multiply_adds(x.len()) + Operations::exponentials(x.len()));
     let z = Array4::from_shape_fn(x.dim(), |(b, m, r, l)| {
-        mu[[b, m, l]] + log_sigma[[b, m, l]].exp() * x[[b, m, r, l]]
+        mu[[b, m, l]] + bounded(log_sigma[[b, m, l]].exp()) * x[[b, m, r, l]]
     });
     Ok(JointDraw { z, x })
 }
@@ -121,11 +123,22 @@ pub fn joint_posterior_vjp<T: Real>(
     let mut bar = Array4::zeros(eps.dim());
     bar.assign(&cotangent);
     let mu = bar.sum_axis(Axis(2));
-    bar *= &log_sigma.mapv(T::exp).insert_axis(Axis(2));
+    let sigma = log_sigma.mapv(|x| bounded(x.exp()));
+    bar = (bar * sigma.insert_axis(Axis(2))).mapv_into(bounded);
     let (source, bar) = (slice(eps.as_slice()), slice(bar.as_slice()));
     let examples = parallel::map(size.batch, |b| {
         let weights = size.factor(&weights, b);
-        unmix(size, weights, size.nth(source, b), size.nth(bar, b))
+        let (eps, bar) = (size.nth(source, b), size.nth(bar, b));
+        let found = unmix(size, weights, eps, bar, |x| x);
+        if [&found.0, &found.1]
+            .into_iter()
+            .flatten()
+            .all(|x| x.is_finite())
+        {
+            return found;
+        }
+        // Infinities of both signs would meet.
+        unmix(size, weights, eps, bar, bounded)
     });
     let (log_sigma, lh, eps) = gather(size, &weights, examples);
     Ok(JointGradients {
@@ -204,22 +217,28 @@ fn mix<T: Real>(size: Size, weights: &[T], eps: &[T], x: &mut [T]) {
     record(Operations::multiply_adds(pairs * size.head()));
     for (m, x) in x.chunks_exact_mut(size.head()).enumerate() {
         for (k, eps) in eps.chunks_exact(size.head()).take(m + 1).enumerate() {
-            add_scaled(&weights[size.pair(m, k)], eps, x);
+            add_scaled(&weights[size.pair(m, k)], eps, x, |x| x);
         }
     }
 }
 
 /// The cotangents `[M, M, d]` of the weights and `[M, R, d]` of `eps` of one example, from that
-/// of `x`.
-fn unmix<T: Real>(size: Size, weights: &[T], eps: &[T], bar: &[T]) -> (Vec<T>, Vec<T>) {
+/// of `x`; `held` is applied to every term and sum.
+fn unmix<T: Real>(
+    size: Size,
+    weights: &[T],
+    eps: &[T],
+    bar: &[T],
+    held: impl Fn(T) -> T + Copy,
+) -> (Vec<T>, Vec<T>) {
     let mut to_weights = vec![T::zero(); weights.len()];
     let mut to_eps = vec![T::zero(); eps.len()];
     for (m, bar) in bar.chunks_exact(size.head()).enumerate() {
         let heads = eps.chunks_exact(size.head());
         let targets = to_eps.chunks_exact_mut(size.head());
         for (k, (eps, to_eps)) in heads.zip(targets).take(m + 1).enumerate() {
-            add_scaled(&weights[size.pair(m, k)], bar, to_eps);
-            add_products(bar, eps, &mut to_weights[size.pair(m, k)]);
+            add_scaled(&weights[size.pair(m, k)], bar, to_eps, held);
+            add_products(bar, eps, &mut to_weights[size.pair(m, k)], held);
         }
     }
     (to_weights, to_eps)
@@ -227,20 +246,20 @@ fn unmix<T: Real>(size: Size, weights: &[T], eps: &[T], bar: &[T]) -> (Vec<T>, V
 
 /// `y_rl += w_l x_rl`.
 #[inline]
-fn add_scaled<T: Real>(w: &[T], x: &[T], y: &mut [T]) {
+fn add_scaled<T: Real>(w: &[T], x: &[T], y: &mut [T], held: impl Fn(T) -> T) {
     for (x, y) in x.chunks_exact(w.len()).zip(y.chunks_exact_mut(w.len())) {
         for ((y, &x), &w) in y.iter_mut().zip(x).zip(w) {
-            *y += w * x;
+            *y = held(*y + held(w * x));
         }
     }
 }
 
 /// `w_l += sum_r x_rl y_rl`.
 #[inline]
-fn add_products<T: Real>(x: &[T], y: &[T], w: &mut [T]) {
+fn add_products<T: Real>(x: &[T], y: &[T], w: &mut [T], held: impl Fn(T) -> T) {
     for (x, y) in x.chunks_exact(w.len()).zip(y.chunks_exact(w.len())) {
         for ((w, &x), &y) in w.iter_mut().zip(x).zip(y) {
-            *w += x * y;
+            *w = held(*w + held(x * y));
         }
     }
 }
@@ -317,6 +336,22 @@ mod tests {
         for ((b, m, r, l), &z) in draw.z.indexed_iter() {
             assert_eq!(z, mu[[b, m, l]] + ls[[b, m, l]].exp() * eps[[b, m, r, l]]);
         }
+    }
+
+    #[test]
+    fn spreads_beyond_the_range_give_no_nan() {
+        let (mu, ls) = (
+            Array3::zeros((1, 2, 1)),
+            Array3::from_elem((1, 2, 1), 800.0),
+        );
+        let lh = factors(1, 1, 2);
+        let eps = Array4::from_shape_fn((1, 2, 3, 1), |(_, m, r, _)| [0.0, 2.0, -2.0][(m + r) % 3]);
+        let draw = joint_posterior(mu.view(), ls.view(), lh.view(), eps.view()).unwrap();
+        assert!(draw.z.iter().all(|z: &f64| !z.is_nan()), "{:?}", draw.z);
+        let g = Array4::from_shape_fn((1, 2, 3, 1), |(_, m, r, _)| [0.0, 5.0, 5.0][(m + r) % 3]);
+        let got = joint_posterior_vjp(ls.view(), lh.view(), eps.view(), g.view()).unwrap();
+        let all = got.mu.iter().chain(&got.log_sigma).chain(&got.lh);
+        assert!(all.chain(&got.eps).all(|x| !x.is_nan()), "{got:?}");
     }
 
     #[test]
