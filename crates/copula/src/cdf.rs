@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// The lattice by which a distribution function is integrated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct Lattice {
     /// The number of points. The error falls faster than its inverse.
     pub points: usize,
@@ -28,6 +28,8 @@ impl Default for Lattice {
         }
     }
 }
+
+bochner_numerics::checked_when_read!(Lattice, check);
 
 impl Lattice {
     fn check(self) -> Result<(), ArgumentError> {
@@ -275,7 +277,7 @@ mod tests {
         };
         let shape = call(&[0.5], 9, 9).to_string();
         assert!(
-            shape.starts_with("`u` has shape [1], but must have [2]"),
+            shape.starts_with("`u` has length 1, but must have length 2"),
             "{shape}"
         );
         assert!(matches!(

@@ -132,7 +132,8 @@ impl GaussianCopula {
     /// between 0 and 1.
     ///
     /// # Numerics
-    /// The value is finite for every valid score. Near 1 a score has few digits left: if the survival
+    /// The value is $-\infty$ where the quadratic form overflows, which takes an almost singular factor, and
+    /// never NaN. Near 1 a score has few digits left: if the survival
     /// probabilities are known, use [`Joint`](crate::Joint).
     pub fn log_density(&self, u: ArrayView2<f64>) -> Result<Array1<f64>, Error> {
         log_density_at_uniforms(self.factor(), u)

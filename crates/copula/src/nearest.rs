@@ -158,6 +158,18 @@ mod tests {
         assert!((r[[0, 1]] - x).abs() < 1e-9 && (r[[0, 2]] - (2.0 * x * x - 1.0)).abs() < 1e-9);
     }
 
+    /// By symmetry the nearest matrix to one of equal correlations has equal correlations.
+    #[test]
+    fn five_hundred_variables_have_a_nearest_matrix() {
+        let size = 500;
+        let lowest = -1.0 / (size - 1) as f64;
+        let of =
+            |r: f64| Array2::from_shape_fn((size, size), |(i, j)| if i == j { 1.0 } else { r });
+        let got = nearest_correlation(of(2.0 * lowest).view(), 0.0).unwrap();
+        assert!(distance(&got, &of(lowest)) < 1e-6, "{}", got[[0, 1]]);
+        assert!(symmetric_eigenvalues(got.view()).unwrap()[0] >= -rounding(&got));
+    }
+
     #[test]
     fn what_is_not_symmetric_or_not_in_range_is_refused() {
         let skew = nearest_correlation(array![[1.0, 0.1], [0.2, 1.0]].view(), 0.0);

@@ -144,6 +144,25 @@ mod tests {
         }
     }
 
+    /// The matrix of second differences, whose eigenvalues are known.
+    #[test]
+    fn large_matrices_have_eigenvalues() {
+        let order = 500;
+        let a = Array2::from_shape_fn((order, order), |(i, j)| match i.abs_diff(j) {
+            0 => 2.0,
+            1 => -1.0,
+            _ => 0.0,
+        });
+        let angle = |k: usize| (k + 1) as f64 * std::f64::consts::PI / (order + 1) as f64;
+        let want = Array1::from_shape_fn(order, |k| 2.0 - 2.0 * angle(k).cos());
+        let SymmetricEigen { values, vectors } = symmetric_eigen(a.view()).unwrap();
+        let alone = symmetric_eigenvalues(a.view()).unwrap();
+        for got in [&values, &alone] {
+            assert!((got - &want).iter().all(|off| off.abs() < 1e-12));
+        }
+        assert_close(&a.dot(&vectors), &(&vectors * &values), 1e-12);
+    }
+
     #[test]
     fn equal_correlations_by_hand() {
         let a = array![[1.0, 0.5, 0.5], [0.5, 1.0, 0.5], [0.5, 0.5, 1.0]];

@@ -7,3 +7,4 @@ mod every_factor_gives_a_correlation_matrix;
 mod every_fit_gives_a_copula;
 mod fits_and_draws_agree_with_statsmodels;
 mod heads_are_mixed;
+mod settings_are_checked_when_read;
