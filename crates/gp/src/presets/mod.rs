@@ -56,10 +56,15 @@ impl Scales {
 
 /// The variance of the values, or 1 if they do not vary.
 fn scale(name: String, values: ArrayView1<f64>) -> Result<f64, Error> {
+    // The variance of equal values need not be zero, since their mean is rounded.
+    if values.iter().all(|v| *v == values[0]) {
+        return Ok(1.0);
+    }
     let count = values.len() as f64;
     let mean = values.sum() / count;
     let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / count;
-    let allowed = "finite: scale the values down";
-    argument::in_range(variance.is_finite(), name, variance, allowed)?;
-    Ok(if variance > 0.0 { variance } else { 1.0 })
+    // Far enough from the ends of the type's range for the jitter and for sums over columns.
+    let (range, allowed) = (1e-200..=1e200, "from 1e-200 to 1e200: scale the values");
+    argument::in_range(range.contains(&variance), name, variance, allowed)?;
+    Ok(variance)
 }

@@ -61,6 +61,11 @@ mod tests {
     fn data_without_any_variation_have_a_process_and_no_data_have_none() {
         let process = rbf_process(Array2::ones((3, 1)).view(), Array1::ones(3).view()).unwrap();
         assert_eq!(process.kernel().parameters()[0].value, 1.0);
+        // The mean of three tenths is no tenth, so that their rounded variance is not zero.
+        let (x, y) = (Array2::from_elem((3, 2), 0.1), Array1::from_elem(3, 0.1));
+        let process = rbf_process(x.view(), y.view()).unwrap();
+        let parameters = process.kernel().parameters().into_iter().map(|p| p.value);
+        assert_eq!(parameters.collect::<Vec<_>>(), [1.0; 3]);
         let one = rbf_process(array![[1.0, 2.0]].view(), array![3.0].view()).unwrap();
         assert_eq!(one.mean(), 3.0);
         let none = rbf_process(Array2::zeros((0, 1)).view(), Array1::zeros(0).view());
@@ -83,10 +88,19 @@ mod tests {
         );
         let huge = said(array![[0.0], [1.0]], array![0.0, 1e200]);
         assert!(
-            huge.contains("variance of y") && huge.contains("scale the values down"),
+            huge.contains("variance of y") && huge.contains("scale the values"),
             "{huge}"
         );
         let huge = said(array![[0.0, 0.0], [0.0, 1e200]], array![0.0, 1.0]);
         assert!(huge.contains("variance of column 1 of x"), "{huge}");
+        let large = said(array![[0.0, 0.0], [2e154, 2e154]], array![0.0, 1.0]);
+        assert!(large.contains("variance of column 0 of x"), "{large}");
+        for tiny in [1e-158, 1e-200] {
+            let tiny = said(array![[0.0], [1.0]], array![0.0, tiny]);
+            assert!(
+                tiny.contains("variance of y") && tiny.contains("scale"),
+                "{tiny}"
+            );
+        }
     }
 }
