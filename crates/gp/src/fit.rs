@@ -14,6 +14,7 @@ use std::ops::ControlFlow;
 /// assert_eq!(brief.learning_rate, 0.01);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct FitConfig {
     /// The number of steps; 1000 by default.
     pub steps: usize,
@@ -35,6 +36,8 @@ impl Default for FitConfig {
         }
     }
 }
+
+bochner_numerics::checked_when_read!(FitConfig, check);
 
 impl FitConfig {
     pub(crate) fn check(&self) -> Result<(), ArgumentError> {

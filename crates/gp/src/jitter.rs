@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(Jitter::Fixed(0.0).values().collect::<Vec<_>>(), [0.0]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum Jitter {
     /// This value and no other; zero is allowed.
     Fixed(f64),
@@ -36,6 +37,8 @@ pub enum Jitter {
         last: f64,
     },
 }
+
+bochner_numerics::checked_when_read!(Jitter, check);
 
 impl Jitter {
     /// The values that are tried, in order.

@@ -23,7 +23,8 @@
 //!   ever; [`spectral_mixture_process`] starts them on distinct lines of the data's own spectrum.
 //!
 //! Time is cubic in the number of observations, and memory quadratic; a few thousand are
-//! comfortable. Everything is in double precision and on the calling thread.
+//! comfortable. Everything is in double precision and, but for OpenBLAS with the feature `lapack`, on the
+//! calling thread.
 //!
 //! # Features
 //!

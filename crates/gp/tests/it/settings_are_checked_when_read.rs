@@ -1,0 +1,48 @@
+//! Every settings type reads back as it was written, and refuses what its functions refuse.
+
+use bochner_gp::{FitConfig, Jitter};
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
+
+fn refused<C: DeserializeOwned + Debug>(text: &str, start: &str) {
+    let error = serde_json::from_str::<C>(text).unwrap_err().to_string();
+    assert!(error.starts_with(start), "{error}");
+}
+
+#[test]
+fn of_every_type() {
+    let brief = FitConfig {
+        steps: 7,
+        ..FitConfig::default()
+    };
+    let text = serde_json::to_string(&brief).unwrap();
+    assert_eq!(serde_json::from_str::<FitConfig>(&text).unwrap(), brief);
+    assert_eq!(
+        serde_json::from_str::<FitConfig>(r#"{"steps": 7}"#).unwrap(),
+        brief
+    );
+    for (text, start) in [
+        (r#"{"learning_rate": -0.1}"#, "`learning_rate` is -0.1"),
+        (r#"{"epsilon": 0}"#, "`epsilon` is 0"),
+        (r#"{"betas": [0.9, 1.0]}"#, "`betas.1` is 1"),
+        (r#"{"step": 3}"#, "unknown field `step`"),
+    ] {
+        refused::<FitConfig>(text, start);
+    }
+
+    for jitter in [
+        Jitter::Fixed(0.5),
+        Jitter::Escalating {
+            first: 0.1,
+            last: 0.2,
+        },
+    ] {
+        let text = serde_json::to_string(&jitter).unwrap();
+        assert_eq!(serde_json::from_str::<Jitter>(&text).unwrap(), jitter);
+    }
+    refused::<Jitter>(r#"{"Fixed": -1.0}"#, "`jitter` is -1");
+    refused::<Jitter>(
+        r#"{"Escalating": {"first": 1.0, "last": 0.5}}"#,
+        "`jitter.last` is 0.5",
+    );
+}
