@@ -20,7 +20,7 @@ use ndarray::{Array1, Array3, ArrayView1, ArrayView3, Axis};
 ///
 /// # Errors
 /// [`Error::Argument`] if the shapes do not fit, or if `prior_std` lies outside $10^{-150}$ to
-/// $10^{150}$, where its square is no number of double precision.
+/// $10^{150}$, which leaves its square a margin to the ends of double precision.
 ///
 /// # Numerics
 /// Computed in double precision from $t = \log\sigma - \log s_0$ as $\frac12 (e^{2t} - 1) - t$ and

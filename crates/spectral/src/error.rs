@@ -17,9 +17,11 @@ pub enum Error {
         /// What there is.
         instead: &'static str,
     },
-    /// A draw was given to the backward pass of a source that did not make it.
+    /// The backward pass was given what another source returned, or this one for other features or
+    /// parameters.
     #[error(
-        "the draw given to the backward pass was made by another source: pass what this source's `draw` returned"
+        "the backward pass was given the result of another forward pass: pass what the same settings returned \
+         for the same features and parameters"
     )]
     ForeignDraw,
     /// A fit reached an error that is not finite.

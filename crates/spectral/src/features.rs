@@ -49,6 +49,20 @@ impl<'a, T: Real> Features<'a, T> {
         Ok((batch, heads, width))
     }
 
+    /// The means of queries and keys over the positions that count, `[B, M, 2d]`, of features that fit.
+    pub(crate) fn means(&self) -> Vec<T> {
+        let (batch, heads, _, width) = self.q.dim();
+        let [q, k] = self.positions();
+        let mut means = vec![T::zero(); batch * heads * 2 * width];
+        parallel::for_each_chunk(&mut means, 2 * width, |i, row| {
+            let (b, m) = (i / heads, i % heads);
+            let (q_mean, k_mean) = row.split_at_mut(width);
+            q.mean(b, m, q_mean);
+            k.mean(b, m, k_mean);
+        });
+        means
+    }
+
     pub(crate) fn positions(&self) -> [Positions<'a, T>; 2] {
         [(self.q, self.q_kept), (self.k, self.k_kept)].map(|(x, kept)| Positions { x, kept })
     }
@@ -66,6 +80,12 @@ impl<'a, T: Real> Features<'a, T> {
         }
         Ok(())
     }
+}
+
+/// Whether two arrays hold the same values, NaN where the other does.
+pub(crate) fn same_values<T: Real>(a: &[T], b: &[T]) -> bool {
+    let same = |(a, b): (&T, &T)| a == b || (a.is_nan() && b.is_nan());
+    a.len() == b.len() && a.iter().zip(b).all(same)
 }
 
 /// Queries or keys `[B, M, T, d]` with the positions `[B, T]` that count; `None` counts all.

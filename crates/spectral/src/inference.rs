@@ -2,8 +2,8 @@
 
 use crate::Error;
 use crate::affine::{Affine, AffineGradients, Layer, add, leaky_relu, leaky_relu_pull_back};
-use crate::features::Features;
-use bochner_numerics::{Real, argument, parallel};
+use crate::features::{Features, same_values};
+use bochner_numerics::{Real, argument};
 use ndarray::{Array, Array3, Array4, ArrayView3, s};
 
 /// The network $q(z \mid h)$, shared by the heads of a layer.
@@ -117,15 +117,7 @@ impl<T: Real> InferenceNetwork<'_, T> {
     pub fn infer(&self, features: &Features<T>) -> Result<Inferred<T>, Error> {
         let (batch, heads, width) = features.checked()?;
         let layers = self.layers(width)?;
-        let [q, k] = features.positions();
-        let rows = batch * heads;
-        let mut h = vec![T::zero(); rows * 2 * width];
-        parallel::for_each_chunk(&mut h, 2 * width, |i, row| {
-            let (b, m) = (i / heads, i % heads);
-            let (q_mean, k_mean) = row.split_at_mut(width);
-            q.mean(b, m, q_mean);
-            k.mean(b, m, k_mean);
-        });
+        let (rows, h) = (batch * heads, features.means());
         let mut hidden = layers.hidden.apply(&h, rows);
         leaky_relu(self.slope, &mut hidden);
         let mu = layers.mu.apply(&hidden, rows);
@@ -153,12 +145,11 @@ impl<T: Real> InferenceNetwork<'_, T> {
     /// likewise.
     ///
     /// # Shapes
-    /// `inferred` is what [`infer`](Self::infer) gave for these features, of which only the shapes are
-    /// read here.
+    /// `inferred` is what [`infer`](Self::infer) gave for these features.
     ///
     /// # Errors
-    /// The errors of [`infer`](Self::infer), and [`Error::Argument`] if a part of `inferred` or a cotangent
-    /// does not fit.
+    /// The errors of [`infer`](Self::infer), [`Error::Argument`] if a part of `inferred` or a cotangent
+    /// does not fit, and [`Error::ForeignDraw`] if features with other means led to `inferred`.
     pub fn infer_vjp(
         &self,
         features: &Features<T>,
@@ -178,6 +169,9 @@ impl<T: Real> InferenceNetwork<'_, T> {
             elements(inferred.h.view()),
             elements(inferred.hidden.view()),
         );
+        if !same_values(&h, &features.means()) {
+            return Err(Error::ForeignDraw);
+        }
         let (mut x, mu) = (layers.mu).pull_back(&hidden, &elements(cotangents.mu), rows);
         let along_log_sigma = elements(cotangents.log_sigma);
         let (more, log_sigma) = (layers.log_sigma).pull_back(&hidden, &along_log_sigma, rows);

@@ -12,7 +12,12 @@ use serde::{Deserialize, Serialize};
 ///
 /// It reads no features and draws nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, remote = "Self")]
+#[serde(
+    rename_all = "kebab-case",
+    default,
+    deny_unknown_fields,
+    remote = "Self"
+)]
 pub struct Direct {
     /// The number of distinct frequencies R of each head.
     pub points: usize,
@@ -56,6 +61,7 @@ impl<T: Real> Source<T> for Direct {
     }
 
     fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
+        size.validate()?;
         let points = direct_points(size.heads, self.points, size.width, self.start, rng)?;
         let sets = [points.w1, points.w2].into_iter();
         Ok(sets.take(self.stationarity.sets()).flatten().collect())
@@ -65,9 +71,15 @@ impl<T: Real> Source<T> for Direct {
         Array4::zeros((batch, heads, 0, width))
     }
 
-    fn draw(&self, features: &Features<T>, flat: &[T], _: Array4<T>) -> Result<Drawn<T>, Error> {
+    fn draw(
+        &self,
+        features: &Features<T>,
+        flat: &[T],
+        noise: Array4<T>,
+    ) -> Result<Drawn<T>, Error> {
         self.validate()?;
-        let (batch, heads, _, width) = features.q.dim();
+        let (batch, heads, width) = features.checked()?;
+        argument::shape("noise", &[batch, heads, 0, width], noise.shape())?;
         let specs = Source::<T>::parameters(self, Size { heads, width });
         let named = Named::new(specs, flat)?;
         let set = |name: &&str| {
@@ -88,11 +100,17 @@ impl<T: Real> Source<T> for Direct {
         drawn: &Drawn<T>,
         cotangent: DrawnCotangents<T>,
     ) -> Result<SourceGradients<T>, Error> {
-        if drawn.latent.is_some() {
+        let (batch, heads, width) = features.checked()?;
+        // The gradients do not depend on the values of the parameters, only on how many there are.
+        let shape = [1, heads, self.points, width];
+        let fits = drawn.latent.is_none()
+            && drawn.points.len() == self.names().len()
+            && drawn.points.iter().all(|w| w.shape() == shape)
+            && drawn.kl.len() == batch;
+        if !fits {
             return Err(Error::ForeignDraw);
         }
         cotangent.check(drawn)?;
-        let (batch, heads, _, width) = features.q.dim();
         Ok(SourceGradients {
             q: Array4::zeros(features.q.raw_dim()),
             k: Array4::zeros(features.k.raw_dim()),

@@ -7,6 +7,7 @@ use super::{
     Copula, Drawn, DrawnCotangents, ParameterSpec, Posterior, Preset, Size, Source,
     SourceGradients, Stationarity,
 };
+use crate::features::same_values;
 use crate::{
     Affine, AffineGradients, Error, Features, ImplicitDensity, MeanField, affine_init,
     kl_mean_field, kl_mean_field_vjp,
@@ -35,11 +36,16 @@ use std::iter::repeat_n;
 /// # Reference
 /// Song et al. 2021, equations 7, 14-19.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default, remote = "Self")]
+#[serde(
+    rename_all = "kebab-case",
+    default,
+    deny_unknown_fields,
+    remote = "Self"
+)]
 pub struct Implicit {
     /// The number of distinct frequencies R of each head.
     pub points: usize,
-    /// Standard deviation $s_0$ of the prior.
+    /// Standard deviation $s_0$ of the prior, from 1e-30 to 1e30.
     pub prior_std: f64,
     /// Slope of the networks' LeakyReLU below zero.
     pub slope: f64,
@@ -80,6 +86,8 @@ pub struct Latent<T> {
     coupling: Coupling<T>,
     noise: Array4<T>,
     settings: Implicit,
+    /// A copy of the parameters, which binds the latent to them.
+    parameters: Vec<T>,
 }
 
 impl<T: Real> Latent<T> {
@@ -178,7 +186,13 @@ impl Implicit {
     }
 
     fn validate(&self) -> Result<(), Error> {
-        argument::positive("prior_std", self.prior_std)?;
+        let (range, allowed) = (1e-30..=1e30, "from 1e-30 to 1e30");
+        argument::in_range(
+            range.contains(&self.prior_std),
+            "prior_std",
+            self.prior_std,
+            allowed,
+        )?;
         argument::non_negative("slope", self.slope)?;
         argument::at_least_one("points", self.points)?;
         self.expect_supported()
@@ -322,6 +336,7 @@ impl<T: Real> Source<T> for Implicit {
 
     fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
         self.validate()?;
+        size.validate()?;
         let mut flat = Vec::new();
         for spec in Source::<T>::parameters(self, size) {
             match spec.shape[..] {
@@ -376,6 +391,7 @@ impl<T: Real> Source<T> for Implicit {
                 coupling,
                 noise,
                 settings: *self,
+                parameters: flat.to_vec(),
             }),
         })
     }
@@ -390,7 +406,9 @@ impl<T: Real> Source<T> for Implicit {
         mut cotangent: DrawnCotangents<T>,
     ) -> Result<SourceGradients<T>, Error> {
         let latent = drawn.latent.as_ref();
-        let latent = latent.filter(|latent| latent.settings == *self);
+        let own =
+            |latent: &&Latent<T>| latent.settings == *self && same_values(&latent.parameters, flat);
+        let latent = latent.filter(own);
         let latent = latent.ok_or(Error::ForeignDraw)?;
         cotangent.check(drawn)?;
         let (_, heads, width) = features.checked()?;

@@ -114,7 +114,7 @@ pub trait Source<T: Real>: Debug + Send + Sync {
     ///
     /// # Errors
     /// The errors of [`draw`](Self::draw), [`Error::Argument`] for cotangents that do not fit, and
-    /// [`Error::ForeignDraw`] if another source made the draw.
+    /// [`Error::ForeignDraw`] if another source made the draw, or this one from other features or parameters.
     fn draw_vjp(
         &self,
         features: &Features<T>,
@@ -168,9 +168,19 @@ impl<T: Real> DrawnCotangents<T> {
         }
         let batch = drawn.kl.shape();
         argument::shape("cotangent of the divergence", batch, self.kl.shape())?;
-        if let Some(entropy) = &self.entropy {
-            argument::shape("cotangent of the entropy", batch, entropy.shape())?;
+        let Some(entropy) = &self.entropy else {
+            return Ok(());
+        };
+        if drawn.latent.as_ref().and_then(Latent::entropy).is_none() {
+            return Err(Error::Unsupported {
+                what: "a cotangent of the entropy of a draw that has none",
+                instead: "`entropy: None`, or the released preset",
+            });
         }
-        Ok(())
+        Ok(argument::shape(
+            "cotangent of the entropy",
+            batch,
+            entropy.shape(),
+        )?)
     }
 }

@@ -13,6 +13,13 @@ pub struct Size {
     pub width: usize,
 }
 
+impl Size {
+    pub(super) fn validate(self) -> Result<(), Error> {
+        argument::at_least_one("heads", self.heads)?;
+        Ok(argument::at_least_one("width", self.width)?)
+    }
+}
+
 /// Name and shape of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterSpec {

@@ -35,6 +35,8 @@ fn of_every_type() {
     });
     refused::<Direct>(r#"{"points": 0}"#, "`points` is 0");
 
+    refused::<Direct>(r#"{"pionts": 3}"#, "unknown field `pionts`");
+
     starts_from_defaults::<Implicit>();
     let text = r#"{"points": 6, "prior-std": 0.5, "copula": "free", "posterior": "unconditional"}"#;
     survives(&serde_json::from_str::<Implicit>(text).unwrap());
@@ -42,6 +44,8 @@ fn of_every_type() {
         (r#"{"points": 0}"#, "`points` is 0"),
         (r#"{"slope": -0.2}"#, "`slope` is -0.2"),
         (r#"{"prior-std": 0}"#, "`prior_std` is 0"),
+        (r#"{"prior-std": 1e-200}"#, "`prior_std` is 1e-200"),
+        (r#"{"pionts": 3}"#, "unknown field `pionts`"),
         (
             r#"{"posterior": "unconditional"}"#,
             "an amortised copula with",
