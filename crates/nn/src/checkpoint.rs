@@ -155,12 +155,22 @@ impl<E: Element> Checkpoint<E> {
         self.integrity
     }
 
-    /// `Ok` if a training can have come to these values.
+    /// Checks that all values are finite, that no second moment is negative and that the moments fit the
+    /// parameters.
     fn validate(&self) -> Result<(), CheckpointError> {
         for (name, array) in &self.parameters {
             argument::finite(name.clone(), &array.dims, &array.values)?;
         }
-        Ok(self.adam.as_ref().map_or(Ok(()), AdamState::validate)?)
+        let Some(adam) = &self.adam else {
+            return Ok(());
+        };
+        for (name, array) in &self.parameters {
+            if let Some(moments) = adam.moments.get(name) {
+                let lengths = [[array.values.len()], [moments.first.len()]];
+                argument::shape(format!("first moment of {name}"), &lengths[0], &lengths[1])?;
+            }
+        }
+        Ok(adam.validate()?)
     }
 
     /// Copies the parameters into the model.

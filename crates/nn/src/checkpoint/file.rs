@@ -18,7 +18,9 @@ const SECOND: &str = "optimizer.v.";
 /// The hexadecimal digits of a checksum.
 const DIGITS: usize = 16;
 
+/// Unknown keys are refused: a damaged key of the checksum would be one.
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Header {
     version: u32,
     /// The checksum in [`DIGITS`] hexadecimal digits; none in files of older versions. It stands before what

@@ -20,12 +20,16 @@ pub struct AdamState<E> {
 }
 
 impl<E: Element> AdamState<E> {
-    /// `Ok` if steps can have led to this state.
+    /// Checks that both moments of each parameter have one length, that all are finite and that no second
+    /// moment is negative.
     ///
     /// # Errors
-    /// [`ArgumentError`] names the parameter whose moment is NaN, infinite, or, if it is the second, negative.
+    /// [`ArgumentError`] names the parameter whose moment is NaN, infinite, or, if it is the second, negative,
+    /// or whose moments differ in length.
     pub fn validate(&self) -> Result<(), ArgumentError> {
         for (name, Moments { first, second }) in &self.moments {
+            let lengths = [[first.len()], [second.len()]];
+            argument::shape(format!("second moment of {name}"), &lengths[0], &lengths[1])?;
             argument::finite(format!("first moment of {name}"), &[first.len()], first)?;
             let name = format!("second moment of {name}");
             argument::finite(name.clone(), &[second.len()], second)?;
@@ -139,7 +143,8 @@ impl<E: Element> Adam<E> {
     ) -> Result<(), Error> {
         check_factor::<E>("learning_rate", learning_rate)?;
         self.prepare(model, gradients)?;
-        self.state.steps += 1;
+        // From some number of steps on all have the same factors.
+        self.state.steps = self.state.steps.saturating_add(1);
         let rule = AdamRule::new(&self.config, learning_rate, self.state.steps);
         let (moments, mut values) = (&mut self.state.moments, Vec::new());
         let mut result = Ok(());
@@ -332,11 +337,34 @@ mod tests {
             );
             assert!(state(0.0, wrong).is_err());
         }
+        let (first, second) = (vec![0.0; 6], vec![0.0; 5]);
+        let moments = [("weight".to_string(), Moments { first, second })].into();
+        let uneven = AdamState::<f64> { steps: 1, moments };
+        let error = Adam::with_state(AdamConfig::default(), uneven).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("`second moment of weight` has length 5"),
+            "{error}"
+        );
         let error = state(0.0, -1e-300).unwrap_err().to_string();
         assert!(
             error.starts_with("`second moment of layer.weight` is -1e-300"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_last_countable_step_does_not_start_anew() {
+        let steps = u64::MAX;
+        let state = AdamState {
+            steps,
+            ..AdamState::default()
+        };
+        let mut adam = Adam::with_state(AdamConfig::default(), state).unwrap();
+        let mut model = vector(&[1.0]);
+        adam.step(&mut model, &mut Gradients::leaky()).unwrap();
+        assert_eq!((model.as_vec(), adam.state().steps), (vec![1.0], steps));
     }
 
     #[test]

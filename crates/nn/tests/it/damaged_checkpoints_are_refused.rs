@@ -196,13 +196,15 @@ impl Parameters<f32> for Named {
     }
 }
 
-/// The file with the checksum's key under another name, as older versions wrote it.
+/// The file without its checksum, as older versions wrote it.
 fn without_checksum(bytes: &[u8]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    let key = br#"\"checksum\""#;
-    let at = bytes.windows(key.len()).position(|w| w == key).unwrap();
-    bytes[at + 2] = b'X';
-    bytes
+    let start = 8 + u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;
+    let header = String::from_utf8(bytes[8..start].to_vec()).unwrap();
+    let (before, after) = header.split_once(r#"\"checksum\":\""#).unwrap();
+    // The digits, the quote that ends them and the comma behind it; blanks keep the length.
+    let cut = format!("{before}{}", &after[16 + 3..]);
+    let padded = format!("{cut:len$}", len = header.len());
+    [&bytes[..8], padded.as_bytes(), &bytes[start..]].concat()
 }
 
 #[test]
@@ -220,6 +222,13 @@ fn every_flipped_bit_of_the_data_is_noticed() {
         std::fs::write(&path, &damaged).unwrap();
         let error = read(&path);
         assert!(matches!(error, CheckpointError::Damaged { .. }), "{error}");
+    }
+    // In the header too, where a flip in the key of the checksum must not make the file an older one.
+    for at in 0..data {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 7);
+        std::fs::write(&path, &damaged).unwrap();
+        assert!(Checkpoint::<f32>::read(&path).is_err(), "byte {at}");
     }
     std::fs::write(&path, without_checksum(&bytes)).unwrap();
     let old = Checkpoint::<f32>::read(&path).unwrap();
@@ -284,4 +293,21 @@ proptest! {
             assert!(before == Checkpoint::of("", &model));
         }
     }
+}
+
+/// A safetensors tensor of other elements than its shape says would be a panic.
+#[test]
+fn moments_of_another_model_are_refused_when_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("model.safetensors");
+    let mut other = layer(4, 2);
+    let mut adam = Adam::new(AdamConfig::default()).unwrap();
+    adam.step(&mut other, &mut Gradients::leaky()).unwrap();
+    let error = Checkpoint::of("model", &layer(3, 2))
+        .with_adam(&adam)
+        .write(&path);
+    let error = error.unwrap_err();
+    assert!(matches!(error, CheckpointError::Impossible(_)), "{error}");
+    assert!(error.to_string().contains("moment of weight"), "{error}");
+    assert!(!path.exists());
 }
