@@ -128,3 +128,4 @@ pub use parameters::{
     Parameter, ParameterMut, Parameters, alloc_gradients, join, parameter_count, tape_adding_to,
     zero_gradients,
 };
+pub use rand;

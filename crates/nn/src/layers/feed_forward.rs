@@ -3,7 +3,7 @@
 use super::dropout::device_mode;
 use super::{EndsWith, Linear};
 use crate::{Element, Error, Parameters, TapeInputs, record_one};
-use bochner_numerics::argument;
+use bochner_numerics::{ArgumentError, argument};
 use bochner_ops::{Activation, Mode, TwoLayers, dropout_mask};
 use dfdx::dtypes::Dtype;
 use dfdx::nn::tensor_collection::{ModuleVisitor, ScalarOptions, TensorCollection};
@@ -17,7 +17,7 @@ use std::cell::Cell;
 
 /// The settings of a [`FeedForward`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct FeedForwardConfig {
     /// The rate of the dropout on the hidden layer, at least 0 and below 1; 0.1 by default.
     pub dropout: f64,
@@ -31,6 +31,15 @@ impl Default for FeedForwardConfig {
             dropout: 0.1,
             activation: Activation::Identity,
         }
+    }
+}
+
+bochner_numerics::checked_when_read!(FeedForwardConfig);
+
+impl FeedForwardConfig {
+    fn validate(&self) -> Result<(), ArgumentError> {
+        argument::rate("dropout", self.dropout)?;
+        self.activation.validate()
     }
 }
 
@@ -66,8 +75,7 @@ impl<I: Dim, H: Dim, O: Dim, E: Element> FeedForward<I, H, O, E> {
         config: FeedForwardConfig,
         rng: &mut impl Rng,
     ) -> Result<Self, Error> {
-        argument::rate("dropout", config.dropout)?;
-        config.activation.validate()?;
+        config.validate()?;
         let (inputs, hidden, outputs) = sizes;
         Ok(Self {
             first: Linear::try_new(device, inputs, hidden, rng)?,
