@@ -11,8 +11,8 @@ use ndarray::{ArrayView2, Axis, Ix3, s};
 
 /// The score of an edge $(j \to i)$, with one row of parameters for each head.
 ///
-/// With $x_i$ the target's transformed features, $y_j$ the source's, both of width $F$, and
-/// $\mathrm{LeakyReLU}(u) = c(u)\,u$, where $c(u)$ is 1 if $u \ge 0$ and the slope otherwise:
+/// The variants use $x_i$ for the target's transformed features, $y_j$ for the source's (both of width $F$),
+/// and $\mathrm{LeakyReLU}(u) = c(u)\,u$, where $c(u)$ is 1 if $u \ge 0$ and the slope otherwise.
 #[derive(Clone, Copy, Debug)]
 pub enum Score<'a, T> {
     /// $\mathrm{LeakyReLU}(u_{ij})$, $u_{ij} = a_1 \cdot x_i + a_2 \cdot y_j + t_{ij}$ (Veličković et

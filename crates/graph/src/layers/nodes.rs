@@ -1,7 +1,7 @@
 //! The arguments of a layer: a graph, the features of its nodes and the attributes of its edges.
 
 use crate::{Features, Graph, SparseFeatures};
-use bochner_numerics::{DropoutMask, Real};
+use bochner_numerics::{ArgumentError, DropoutMask, Real, argument};
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewD, Ix1, Ix2};
 
 /// A graph, with the attributes of its edges where a layer takes some.
@@ -82,7 +82,8 @@ impl<T: Real> OwnedFeatures<T> {
 pub(super) struct GivenNodes<T> {
     /// The features after their dropout; none if the nodes are tensors.
     features: Vec<OwnedFeatures<T>>,
-    tensors: usize,
+    /// The shapes of the tensors.
+    tensors: Vec<[usize; 2]>,
     /// The dropout of the tensors.
     dropout: Option<DropoutMask>,
 }
@@ -92,22 +93,40 @@ impl<T: Real> GivenNodes<T> {
     pub(super) fn features(features: Vec<OwnedFeatures<T>>) -> Self {
         Self {
             features,
-            tensors: 0,
+            tensors: Vec::new(),
             dropout: None,
         }
     }
 
-    /// The first inputs, before their dropout.
-    pub(super) fn tensors(tensors: usize, dropout: Option<DropoutMask>) -> Self {
+    /// The first inputs, of these shapes, before their dropout.
+    pub(super) fn tensors(shapes: &[[usize; 2]], dropout: Option<DropoutMask>) -> Self {
         Self {
             features: Vec::new(),
-            tensors,
+            tensors: shapes.to_vec(),
             dropout,
         }
     }
 
     pub(super) fn tensor_count(&self) -> usize {
-        self.tensors
+        self.tensors.len()
+    }
+
+    /// The shapes of an operation's parameters, given those of all its inputs.
+    ///
+    /// # Errors
+    /// [`ArgumentError::Shape`] if the tensors before the parameters have other shapes than the operation was
+    /// made for.
+    pub(super) fn shapes_of_parameters<'s, 'i>(
+        &self,
+        inputs: &'s [&'i [usize]],
+    ) -> Result<&'s [&'i [usize]], ArgumentError> {
+        let count = self.tensors.len();
+        let (tensors, parameters) = inputs.split_at(count.min(inputs.len()));
+        argument::shape("tensors of features", &[count], &[tensors.len()])?;
+        for (expected, got) in self.tensors.iter().zip(tensors) {
+            argument::shape("features", expected, got)?;
+        }
+        Ok(parameters)
     }
 
     /// The tensors after dropout, where there is any.

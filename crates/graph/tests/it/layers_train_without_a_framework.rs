@@ -2,8 +2,9 @@
 
 use bochner_graph::{
     AttentionKind, EdgeKernel, Graph, GraphAttentionConfig, GraphAttentionOperation, Merge,
+    Residual,
 };
-use bochner_numerics::{Seed, standard_normal};
+use bochner_numerics::{Seed, operations, standard_normal};
 use bochner_ops::{Activation, AdamConfig, AdamRule, CrossEntropy, Mode, Moments, Operation, Slot};
 use bochner_spectral::{Direct, Implicit};
 use ndarray::{Array1, Array2, ArrayD, ArrayViewD, IxDyn, arr0};
@@ -197,4 +198,85 @@ fn parameters_that_do_not_fit_are_named() {
         "{}",
         refused(&views)
     );
+}
+
+#[test]
+fn inputs_of_another_shape_are_named_before_anything_is_computed() {
+    let config = GraphAttentionConfig::gat(8, 2, 2);
+    let mode = Mode::Evaluation;
+    let operation =
+        GraphAttentionOperation::<f64>::of_inputs(&config, &graph(), &[[NODES, 8]], mode);
+    let operation = operation.unwrap();
+    let parameters: Vec<_> = config
+        .parameters()
+        .into_iter()
+        .map(|spec| spec.shape)
+        .collect();
+    let shapes = |nodes: &[usize]| {
+        let parameters = parameters.iter().map(Vec::as_slice);
+        let inputs: Vec<_> = std::iter::once(nodes).chain(parameters).collect();
+        operation.output_shapes(&inputs)
+    };
+    assert!(shapes(&[NODES, 8]).is_ok());
+    for wrong in [&[NODES + 1, 8][..], &[NODES, 7], &[NODES]] {
+        let error = shapes(wrong).unwrap_err().to_string();
+        assert!(error.starts_with("`features"), "{error}");
+    }
+    assert!(operation.output_shapes(&[]).is_err());
+}
+
+/// Products of a parameter's gradient are not computed where the parameter is frozen.
+#[test]
+fn unwanted_gradients_cost_nothing() {
+    let source = Implicit {
+        points: 8,
+        ..Implicit::default()
+    };
+    let config = GraphAttentionConfig {
+        kind: AttentionKind::Kernel(source.into()),
+        residual: Residual::Added,
+        ..GraphAttentionConfig::gat(4, 2, 3)
+    };
+    let (graph, x, mode) = (graph(), features(), Mode::Evaluation);
+    let operation = GraphAttentionOperation::of_features(&config, &graph, x.view(), mode).unwrap();
+    let parameters = config.initial::<f64>(Seed::new(5)).unwrap();
+    let names: Vec<_> = config
+        .parameters()
+        .into_iter()
+        .map(|spec| spec.name)
+        .collect();
+    assert_eq!(names, ["weight", "a", "bias", "residual", "kernel"]);
+    let inputs: Vec<_> = parameters.iter().map(|p| p.view()).collect();
+    let saved = forward(&operation, &inputs).saved;
+    let (along, penalty) = (Array2::ones((NODES, 6)).into_dyn(), arr0(1.0).into_dyn());
+    let cotangents = [along.view(), penalty.view()];
+    let all = backward(&operation, &inputs, &saved, &cotangents);
+    let products = |wanted: &[&str]| {
+        let mut gradients = vec![Vec::new(); inputs.len()];
+        let slots = gradients.iter_mut().zip(&inputs).zip(&names);
+        let slots =
+            slots.map(|((g, x), name)| wanted.contains(&&name[..]).then(|| Slot::new(g, x.len())));
+        let slots = slots.collect();
+        let call = || operation.backward(&inputs, &saved, &cotangents, slots);
+        let (result, counted) = operations::count(call);
+        result.unwrap();
+        for ((got, want), name) in gradients.iter().zip(&all).zip(&names) {
+            assert_eq!(
+                wanted.contains(&&name[..]),
+                got == want,
+                "{name} of {wanted:?}"
+            );
+        }
+        counted.multiply_adds
+    };
+    let each: Vec<&str> = names.iter().map(|name| &name[..]).collect();
+    let (everything, product) = (products(&each), (NODES * 4 * 6) as u64);
+    assert_eq!(products(&["bias"]), 0);
+    assert_eq!(products(&["residual"]), product);
+    assert_eq!(
+        products(&["weight", "a", "kernel", "bias"]),
+        everything - product
+    );
+    assert_eq!(products(&["a", "kernel"]), everything - 2 * product);
+    assert!(products(&["a"]) < everything - 2 * product);
 }

@@ -129,7 +129,7 @@ fn c_is_chosen_for_each_edge() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 10))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(10)))]
 
     /// For any sizes, with many points the weights are those of GAT.
     #[test]

@@ -4,7 +4,7 @@ use super::l2::add_l2;
 use super::{Assessment, Classified, NodeClassifier, NodeClassifierConfig, Task, array};
 use crate::Error;
 use crate::descent::{Descent, device_error};
-use bochner_nn::{cross_entropy_of, parameter_count, tape_adding_to};
+use bochner_nn::{Integrity, cross_entropy_of, parameter_count, tape_adding_to};
 use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};
 use bochner_ops::{AdamConfig, Mode};
@@ -226,12 +226,12 @@ impl Trainer {
     }
 
     /// Goes on from a checkpoint: what follows is the same to the bit as if the run had never
-    /// stopped.
+    /// stopped. Files of older versions have no checksum and are [`Integrity::Unverified`].
     ///
     /// # Errors
     /// [`Error::Nn`] or [`Error::IncompleteCheckpoint`] if the file is truncated, no checkpoint, of another
     /// version, or of another model, training, seed or task; nothing is changed then.
-    pub fn resume(&mut self, path: &Path) -> Result<(), Error> {
+    pub fn resume(&mut self, path: &Path) -> Result<Integrity, Error> {
         self.descent.resume(&mut self.model, path)
     }
 }
@@ -264,7 +264,7 @@ pub(super) mod tests {
                     copula: Copula::Independent,
                     ..implicit
                 };
-                kernel(EdgeKernel::from(alone).with_p(1.5))
+                kernel(EdgeKernel::from(alone).with_p(1.5).unwrap())
             }
             "mikan" => kernel(implicit.into()),
             _ => return Architecture::Convolution { hidden: 8 },

@@ -72,8 +72,8 @@ pub(super) fn of_nodes<T: Real>(call: &Call<T>, a: ArrayView2<T>, half: Half) ->
     parts.concat()
 }
 
-/// From the gradients along the logarithms of one side, `[N, 2H]`: adds those along the nodes' features
-/// and along $a$, `[H, 2F]`.
+/// Given the gradients with respect to one side's logarithms, `[N, 2H]`, adds the gradients with respect to
+/// the nodes' features and to $a$, `[H, 2F]`.
 pub(super) fn pull_back<T: Real>(
     call: &Call<T>,
     a: ArrayView2<T>,

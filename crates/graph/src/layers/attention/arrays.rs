@@ -31,18 +31,23 @@ pub(super) struct All<M, V> {
 /// Views of parameters.
 pub(super) type Arrays<'a, T> = All<ArrayView2<'a, T>, ArrayView1<'a, T>>;
 
-/// Gradients along parameters.
-pub(super) type Gradients<T> = All<Array2<T>, Array1<T>>;
+/// Gradients along the parameters for which they are wanted.
+pub(super) type Gradients<T> = All<Option<Array2<T>>, Option<Array1<T>>>;
 
-impl<'a, T: Real> Arrays<'a, T> {
-    /// The parameters of a layer with these settings, in order.
+impl<M, V> All<M, V> {
+    /// An item for each parameter of a layer with these settings, from a list in their order.
     ///
     /// # Panics
-    /// If there is another number of them, or one has another rank.
-    pub(super) fn of(config: &GraphAttentionConfig, arrays: &'a [ArrayViewD<'_, T>]) -> Self {
-        let mut arrays = arrays.iter();
-        let mut next = || arrays.next().expect("as many parameters as settings say");
-        let parameters = Self {
+    /// If there is another number of items.
+    pub(super) fn laid_out<X>(
+        config: &GraphAttentionConfig,
+        items: impl IntoIterator<Item = X>,
+        matrix: impl Fn(X) -> M,
+        vector: impl Fn(X) -> V,
+    ) -> Self {
+        let mut items = items.into_iter();
+        let mut next = || items.next().expect("as many parameters as settings say");
+        let all = Self {
             weight: matrix(next()),
             source_weight: config.source_inputs.map(|_| matrix(next())),
             a: matrix(next()),
@@ -51,8 +56,18 @@ impl<'a, T: Real> Arrays<'a, T> {
             residual: config.projects().then(|| matrix(next())),
             kernel: has_kernel(config).then(|| vector(next())),
         };
-        assert!(arrays.next().is_none(), "no more parameters");
-        parameters
+        assert!(items.next().is_none(), "no more parameters");
+        all
+    }
+}
+
+impl<'a, T: Real> Arrays<'a, T> {
+    /// The parameters of a layer with these settings, in order.
+    ///
+    /// # Panics
+    /// If there is another number of them, or one has another rank.
+    pub(super) fn of(config: &GraphAttentionConfig, arrays: &'a [ArrayViewD<'_, T>]) -> Self {
+        Self::laid_out(config, arrays, matrix, vector)
     }
 }
 
@@ -124,14 +139,16 @@ pub(super) fn has_kernel(config: &GraphAttentionConfig) -> bool {
 
 impl<T: Real> Gradients<T> {
     /// The gradients in the order of the parameters.
-    pub(super) fn into_list(self) -> Vec<ArrayD<T>> {
-        let mut list = vec![self.weight.into_dyn()];
-        list.extend(self.source_weight.map(Array2::into_dyn));
-        list.push(self.a.into_dyn());
-        list.extend(self.edges.into_iter().flatten().map(Array2::into_dyn));
-        list.extend(self.bias.map(Array1::into_dyn));
-        list.extend(self.residual.map(Array2::into_dyn));
-        list.extend(self.kernel.map(Array1::into_dyn));
+    pub(super) fn into_list(self) -> Vec<Option<ArrayD<T>>> {
+        let matrix = |x: Option<Array2<T>>| x.map(Array2::into_dyn);
+        let vector = |x: Option<Array1<T>>| x.map(Array1::into_dyn);
+        let mut list = vec![matrix(self.weight)];
+        list.extend(self.source_weight.map(matrix));
+        list.push(matrix(self.a));
+        list.extend(self.edges.into_iter().flatten().map(matrix));
+        list.extend(self.bias.map(vector));
+        list.extend(self.residual.map(matrix));
+        list.extend(self.kernel.map(vector));
         list
     }
 }

@@ -17,13 +17,13 @@ use serde::{Deserialize, Serialize};
 /// use bochner_spectral::{Copula, Implicit};
 ///
 /// let ika_ns = Implicit { copula: Copula::Independent, ..Implicit::default() };
-/// let kernel = EdgeKernel::from(ika_ns).with_p(1.5);
+/// let kernel = EdgeKernel::from(ika_ns).with_p(1.5)?;
 /// let written = serde_json::to_string(&kernel)?;
 /// assert!(written.starts_with(r#"{"mechanism":"Mikan","p":1.5,"points":64,"#));
 /// assert_eq!(serde_json::from_str::<EdgeKernel>(&written)?, kernel);
 /// let usual: EdgeKernel = serde_json::from_str(r#"{"mechanism": "Mikan"}"#)?;
 /// assert_eq!(usual, Implicit::default().into());
-/// # Ok::<(), serde_json::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
@@ -82,13 +82,24 @@ impl From<Implicit> for EdgeKernel {
 }
 
 impl EdgeKernel {
-    /// The kernel with another exponent of its norm, where it has spectral points.
-    #[must_use]
-    pub fn with_p(mut self, exponent: f64) -> Self {
-        if let Self::Direct { p, .. } | Self::Implicit { p, .. } = &mut self {
-            *p = exponent;
+    /// The kernel with another exponent of its norm.
+    ///
+    /// # Errors
+    /// [`LayerError::Graph`] unless the exponent is finite and above 0, [`LayerError::Spectral`] for a kernel
+    /// without spectral points, whose norm is fixed.
+    pub fn with_p(mut self, exponent: f64) -> Result<Self, LayerError> {
+        match &mut self {
+            Self::Direct { p, .. } | Self::Implicit { p, .. } => *p = exponent,
+            Self::Softmax | Self::RbfOnly => {
+                return Err(bochner_spectral::Error::Unsupported {
+                    what: "another norm of a kernel without spectral points",
+                    instead: "a kernel of a `Direct` or `Implicit` source",
+                }
+                .into());
+            }
         }
-        self
+        argument::positive("p", exponent)?;
+        Ok(self)
     }
 
     /// The source of the kernel's spectral points, where it has some.

@@ -20,8 +20,8 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Dimension, Ix1, Ix2};
 /// *where* $\alpha$ are the weights of [`attend`](crate::attend) between $W x_i$ and $W y_j$, $x_i$ are
 /// the features of target $i$ and $y_j$ those of source $j$, which in a square graph are the same
 /// nodes'; the heads stand side by side or are averaged, a residual may be added, and all may go through
-/// an [`Activation`](bochner_ops::Activation). In training what comes in, the values and the weights are dropped, by masks that the
-/// pass's seed decides.
+/// an [`Activation`](bochner_ops::Activation). In training, dropout applies to the input features, the values
+/// and the weights, by masks that the pass's seed decides.
 ///
 /// The spectral points of the kernel form come from a source of `bochner-spectral` at the width $2F$.
 /// Where they are inferred, the inference network is fed the means $m_x$ and $m_y$ of the

@@ -1,8 +1,8 @@
 //! The whole layer as one operation.
 
-use super::arrays::Arrays;
+use super::arrays::{All, Arrays};
 use super::config::GraphAttentionConfig;
-use super::plan::{Passed, Plan, finite};
+use super::plan::{Passed, Plan, Wanted, finite};
 use crate::layers::nodes::{
     AttributedGraph, GivenNodes, Nodes, OwnedFeatures, elements_of, matrix,
 };
@@ -93,7 +93,7 @@ impl<T: Real> GraphAttentionOperation<T> {
         let graph = graph.into();
         config.check(graph, shapes)?;
         let plan = Plan::new(config, graph.graph, graph.attributes, mode);
-        let nodes = GivenNodes::tensors(shapes.len(), plan.input_dropout);
+        let nodes = GivenNodes::tensors(shapes, plan.input_dropout);
         Ok(Self { plan, nodes })
     }
 
@@ -201,7 +201,7 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
     type Saved = Saved<T>;
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
-        let (_, parameters) = inputs.split_at(self.nodes.tensor_count().min(inputs.len()));
+        let parameters = self.nodes.shapes_of_parameters(inputs)?;
         self.plan.config.check_parameters(parameters)?;
         Ok(vec![self.output_shape().to_vec(), Vec::new()])
     }
@@ -257,12 +257,17 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
         let (tensors, parameters) = inputs.split_at(self.nodes.tensor_count());
         let p = Arrays::of(&self.plan.config, parameters);
         let nodes = self.nodes.views(tensors, &saved.dropped);
-        let g = self
-            .plan
-            .backward(&nodes, &p, &saved.passed, output, penalty)?;
-        let mut wanted = gradients.into_iter();
-        let along_nodes: Vec<_> = wanted.by_ref().take(tensors.len()).collect();
-        if along_nodes.iter().any(Option::is_some) {
+        let mut gradients = gradients.into_iter();
+        let along_nodes: Vec<_> = gradients.by_ref().take(tensors.len()).collect();
+        let gradients: Vec<_> = gradients.collect();
+        let asked = gradients.iter().map(Option::is_some);
+        let wanted = Wanted {
+            nodes: along_nodes.iter().any(Option::is_some),
+            parameters: All::laid_out(&self.plan.config, asked, |x| x, |x| x),
+        };
+        let cotangent = (output, penalty);
+        let g = (self.plan).backward(&nodes, &p, &saved.passed, cotangent, &wanted)?;
+        if wanted.nodes {
             let along = self.plan.along_nodes(&nodes, &p, &g.transformed, output)?;
             for (slot, x) in along_nodes.into_iter().zip(along) {
                 if let Some(slot) = slot {
@@ -270,8 +275,8 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
                 }
             }
         }
-        for (slot, gradient) in wanted.zip(g.parameters.into_list()) {
-            if let Some(slot) = slot {
+        for (slot, gradient) in gradients.into_iter().zip(g.parameters.into_list()) {
+            if let (Some(slot), Some(gradient)) = (slot, gradient) {
                 slot.put_array(gradient);
             }
         }

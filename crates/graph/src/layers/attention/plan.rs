@@ -35,10 +35,17 @@ pub(super) struct Passed<T> {
     pub(super) kept: Kept<T>,
 }
 
+/// The gradients that somebody wants.
+pub(super) struct Wanted {
+    pub(super) nodes: bool,
+    pub(super) parameters: All<bool, bool>,
+}
+
 /// The gradients of a pass.
 pub(super) struct PassGradients<T> {
     pub(super) parameters: Gradients<T>,
-    /// The gradients along the transformed features, in the order in which these were kept.
+    /// The gradients along the transformed features, in the order in which these were kept; none if neither
+    /// the nodes' gradients nor those of the weights are wanted.
     pub(super) transformed: Vec<Array2<T>>,
 }
 
@@ -153,50 +160,70 @@ impl<T: Real> Plan<T> {
         Ok(output)
     }
 
-    /// The gradients along the parameters and the transformed features.
+    /// The gradients along the parameters and the transformed features, as far as they are wanted. Along the
+    /// edges they are computed together, if any of them is.
     pub(super) fn backward(
         &self,
         nodes: &[Features<T>],
         p: &Arrays<T>,
         passed: &Passed<T>,
-        output: ArrayView2<T>,
-        penalty: T,
+        (output, penalty): (ArrayView2<T>, T),
+        wanted: &Wanted,
     ) -> Result<PassGradients<T>, LayerError> {
+        let Wanted {
+            nodes: along_nodes,
+            parameters: wanted,
+        } = wanted;
+        let weights = [wanted.weight, wanted.source_weight == Some(true)];
+        let through = *along_nodes || weights.contains(&true);
+        let of_kernel = wanted.kernel == Some(true);
+        let mut found = PassGradients {
+            parameters: All {
+                weight: None,
+                source_weight: p.source_weight.map(|_| None),
+                a: None,
+                edges: p.edges.map(|_| [None, None]),
+                bias: wanted
+                    .bias
+                    .map(|wanted| wanted.then(|| sum_of_rows(output))),
+                residual: match wanted.residual {
+                    Some(true) => Some(Some(nodes[0].weight_vjp(output)?)),
+                    other => other.map(|_| None),
+                },
+                kernel: p.kernel.map(|_| None),
+            },
+            transformed: Vec::new(),
+        };
+        let of_edges = wanted.edges.is_some_and(|edges| edges.contains(&true));
+        if !(through || of_kernel || wanted.a || of_edges) {
+            return Ok(found);
+        }
         let settings = self.settings(p, passed.drawn.as_ref());
         let [x, y] = ends(&passed.transformed);
-        let call = Call::new(&self.graph, x, y, &settings)?;
-        let g = call.vjp(&passed.kept, output)?;
+        let g = Call::new(&self.graph, x, y, &settings)?.vjp(&passed.kept, output)?;
         let (mut targets, mut sources) = (g.targets, g.sources);
-        let own = match (&passed.drawn, g.points) {
-            (Some(drawn), Some(points)) => {
-                let along = [&mut targets, &mut sources];
-                Some(drawn.pull_back(&self.config, kernel(p), points, penalty, along)?)
-            }
-            _ => None,
-        };
-        let transformed = if passed.transformed.len() == 1 {
+        if let (Some(drawn), Some(points)) = (&passed.drawn, g.points)
+            && (through || of_kernel)
+        {
+            let along = [&mut targets, &mut sources];
+            let own = drawn.pull_back(&self.config, kernel(p), points, penalty, along)?;
+            found.parameters.kernel = p.kernel.map(|_| Some(own));
+        }
+        found.parameters.a = Some(g.a);
+        found.parameters.edges = g.edges.map(|edges| [Some(edges.weight), Some(edges.b)]);
+        if !through {
+            return Ok(found);
+        }
+        found.transformed = if passed.transformed.len() == 1 {
             add(&mut targets, &sources);
             vec![targets]
         } else {
             vec![targets, sources]
         };
-        let [weight, source_weight] = along_weights(nodes, p, &transformed)?;
-        let parameters = All {
-            weight: weight.expect("there is one"),
-            source_weight,
-            a: g.a,
-            edges: g.edges.map(|edges| [edges.weight, edges.b]),
-            bias: p.bias.map(|_| sum_of_rows(output)),
-            residual: match p.residual {
-                None => None,
-                Some(_) => Some(nodes[0].weight_vjp(output)?),
-            },
-            kernel: own.filter(|_| p.kernel.is_some()),
-        };
-        Ok(PassGradients {
-            parameters,
-            transformed,
-        })
+        let [weight, source_weight] = along_weights(nodes, p, &found.transformed, weights)?;
+        found.parameters.weight = weight;
+        found.parameters.source_weight = p.source_weight.map(|_| source_weight);
+        Ok(found)
     }
 
     /// The gradients along dense features after their dropout, from those along the transformed ones.
@@ -230,22 +257,24 @@ impl<T: Real> Plan<T> {
     }
 }
 
-/// The gradients along the weight, and along that of the sources.
+/// The gradients along the weight, and along that of the sources, as far as they are wanted.
 fn along_weights<T: Real>(
     nodes: &[Features<T>],
     p: &Arrays<T>,
     transformed: &[Array2<T>],
+    wanted: [bool; 2],
 ) -> Result<[Option<Array2<T>>; 2], Error> {
-    let mut weight = nodes[0].weight_vjp(transformed[0].view())?;
-    let Some(along) = transformed.get(1) else {
-        return Ok([Some(weight), None]);
-    };
-    let second = nodes[nodes.len() - 1].weight_vjp(along.view())?;
+    let last = nodes.len() - 1;
+    let of_end = |end: usize| nodes[end.min(last)].weight_vjp(transformed[end].view());
+    let if_wanted = |end: usize| wanted[end].then(|| of_end(end)).transpose();
+    let mut weight = if_wanted(0)?;
     if p.source_weight.is_some() {
-        return Ok([Some(weight), Some(second)]);
+        return Ok([weight, if_wanted(1)?]);
     }
-    weight += &second;
-    Ok([Some(weight), None])
+    if let (Some(weight), true) = (&mut weight, transformed.len() > 1) {
+        *weight += &of_end(1)?;
+    }
+    Ok([weight, None])
 }
 
 /// The transformed features of the targets, and of the sources.

@@ -130,7 +130,7 @@ impl<E: Element> GraphConvolution<E> {
     ) -> Result<Tensor<(usize, usize), E, Cpu, T>, LayerError> {
         let (rows, columns) = *x.shape();
         self.check(graph, [rows.size(), columns.size()])?;
-        let nodes = GivenNodes::tensors(1, self.dropout(mode));
+        let nodes = GivenNodes::tensors(&[[rows.size(), columns.size()]], self.dropout(mode));
         self.recorded(graph, nodes, TapeInputs::<E, T>::new().with(x)?)
     }
 
@@ -193,7 +193,11 @@ impl<E: Element> GraphConvolution<E> {
         }
         let shape = (graph.targets(), self.config.outputs);
         let graph = graph.clone();
-        let operation = GraphConvolutionOperation { graph, nodes };
+        let operation = GraphConvolutionOperation {
+            config: self.config,
+            graph,
+            nodes,
+        };
         Ok(record_one(operation, inputs, shape)?)
     }
 }

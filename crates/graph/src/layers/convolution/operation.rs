@@ -1,5 +1,7 @@
 //! The whole layer as one operation on the tape.
 
+use super::GraphConvolutionConfig;
+use crate::layers::attention::Bias;
 use crate::layers::nodes::{GivenNodes, OwnedFeatures, matrix, vector};
 use crate::layers::rows::{add_to_rows, sum_of_rows};
 use crate::{Graph, LayerError, convolve, convolve_vjp};
@@ -10,6 +12,7 @@ use ndarray::{Array2, ArrayViewD};
 /// A [`GraphConvolution`](super::GraphConvolution) layer as an operation on the nodes' features, where
 /// these are a tensor, the weight, and the bias, if there is one.
 pub(super) struct GraphConvolutionOperation<T> {
+    pub(super) config: GraphConvolutionConfig,
     pub(super) graph: Graph,
     pub(super) nodes: GivenNodes<T>,
 }
@@ -19,15 +22,22 @@ impl<T: Real> Operation<T> for GraphConvolutionOperation<T> {
     type Saved = Vec<OwnedFeatures<T>>;
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
-        let (_, parameters) = inputs.split_at(self.nodes.tensor_count().min(inputs.len()));
-        let width = match parameters {
-            [[_, width], ..] => *width,
-            _ => 0,
+        let parameters = self.nodes.shapes_of_parameters(inputs)?;
+        let GraphConvolutionConfig {
+            inputs, outputs, ..
+        } = self.config;
+        let expected: &[&[usize]] = match self.config.bias {
+            Bias::Learned => &[&[inputs, outputs], &[outputs]],
+            Bias::None => &[&[inputs, outputs]],
         };
-        if let Some(bias) = parameters.get(1) {
-            argument::shape("bias", &[width], bias)?;
+        argument::shape("parameters", &[expected.len()], &[parameters.len()])?;
+        for (name, (expected, got)) in ["weight", "bias"]
+            .into_iter()
+            .zip(expected.iter().zip(parameters))
+        {
+            argument::shape(name, expected, got)?;
         }
-        Ok(vec![vec![self.graph.targets(), width]])
+        Ok(vec![vec![self.graph.targets(), outputs]])
     }
 
     fn forward(

@@ -237,7 +237,7 @@ fn of_a_loss_that_is_no_number() {
     let gradients = loss.backward();
     assert!(gradients.get(&x).as_vec().iter().all(|g| g.is_nan()));
 
-    // Nor does an activation that has no slope, where the loss does not look.
+    // A derivative of the activation that is NaN, at elements that the loss ignores, does not panic either.
     let mut case = Case::square(&GraphAttentionConfig {
         activation: Activation::Elu,
         ..kinds()[0].clone()

@@ -35,7 +35,7 @@ pub(crate) fn direct(stationarity: Stationarity) -> EdgeKernel {
         stationarity,
         ..Direct::default()
     };
-    EdgeKernel::from(direct).with_p(1.5)
+    EdgeKernel::from(direct).with_p(1.5).unwrap()
 }
 
 pub(crate) fn implicit(stationarity: Stationarity, copula: Copula) -> EdgeKernel {
@@ -46,7 +46,7 @@ pub(crate) fn implicit(stationarity: Stationarity, copula: Copula) -> EdgeKernel
         copula,
         ..Implicit::default()
     };
-    EdgeKernel::from(implicit).with_p(1.5)
+    EdgeKernel::from(implicit).with_p(1.5).unwrap()
 }
 
 /// One layer of each kind: two heads of width 3, from five inputs.

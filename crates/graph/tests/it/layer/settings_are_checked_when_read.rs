@@ -78,6 +78,11 @@ fn of_kernels() {
     for kernel in [EdgeKernel::Softmax, EdgeKernel::RbfOnly, read(text)] {
         survives(&kernel);
     }
+    for without in [EdgeKernel::Softmax, EdgeKernel::RbfOnly] {
+        let error = without.with_p(1.5).unwrap_err().to_string();
+        assert!(error.contains("spectral points"), "{error}");
+    }
+    assert!(EdgeKernel::from(Direct::default()).with_p(-1.0).is_err());
     for (mechanism, setting, start) in [
         ("IkanDirect", r#""p": -1"#, "`p` is -1"),
         ("IkanDirect", r#""floor": 2"#, "`floor` is 2"),

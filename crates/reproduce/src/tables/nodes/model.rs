@@ -133,6 +133,8 @@ impl Model {
 
     /// The kernel with the norm `p`; what is not given has its usual value.
     fn attention(self, points: usize, p: Option<f64>) -> AttentionKind {
+        let with_p =
+            |kernel: EdgeKernel, p| kernel.with_p(p).expect("a kernel with points, and p > 0");
         let implicit = |copula, stationarity, usual: f64| {
             let source = Implicit {
                 points,
@@ -140,7 +142,7 @@ impl Model {
                 stationarity,
                 ..Implicit::default()
             };
-            EdgeKernel::from(source).with_p(p.unwrap_or(usual))
+            with_p(source.into(), p.unwrap_or(usual))
         };
         let direct = Direct {
             points,
@@ -153,7 +155,7 @@ impl Model {
             Self::IkaS => implicit(none, Stationarity::Stationary, 2.0),
             Self::IkaNs => implicit(none, pairs, 2.0),
             Self::Ikan => implicit(none, pairs, 1.5),
-            Self::IkanDirect => EdgeKernel::from(direct).with_p(p.unwrap_or(2.0)),
+            Self::IkanDirect => with_p(direct.into(), p.unwrap_or(2.0)),
             Self::Mikan => implicit(Copula::Amortised, pairs, 2.0),
         })
     }
