@@ -1,7 +1,9 @@
 //! The state that a training carries from step to step: optimiser, gradients, random stream.
 
 use crate::Error;
-use bochner_nn::{Adam, Checkpoint, Parameters, Progress, alloc_gradients, zero_gradients};
+use bochner_nn::{
+    Adam, Checkpoint, Integrity, Parameters, Progress, alloc_gradients, zero_gradients,
+};
 use bochner_numerics::{Seed, Stream};
 use bochner_ops::AdamConfig;
 use dfdx::prelude::{Backward, OwnedTape};
@@ -94,12 +96,13 @@ impl Descent {
         Ok(())
     }
 
-    /// Restores a checkpoint; if that is not possible, nothing is changed.
+    /// Restores a checkpoint and says whether its bytes are known to be right; if it is not possible, nothing
+    /// is changed.
     pub(crate) fn resume(
         &mut self,
         model: &mut impl Parameters<f32>,
         path: &Path,
-    ) -> Result<(), Error> {
+    ) -> Result<Integrity, Error> {
         let saved = Checkpoint::<f32>::read(path).map_err(bochner_nn::Error::from)?;
         let (Some(state), Some(stream)) = (saved.adam(), saved.progress().streams.get(STREAM))
         else {
@@ -114,7 +117,7 @@ impl Descent {
         self.adam = adam;
         self.stream = Stream::from_state(stream);
         self.steps = saved.progress().step;
-        Ok(())
+        Ok(saved.integrity())
     }
 }
 

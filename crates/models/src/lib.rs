@@ -58,4 +58,7 @@ mod fingerprint;
 pub mod node_classifier;
 pub mod regressor;
 
+pub use dfdx;
 pub use error::Error;
+pub use ndarray;
+pub use rand;

@@ -1,5 +1,6 @@
 //! What can go wrong while experiments run.
 
+use bochner_nn::Integrity;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
@@ -154,6 +155,19 @@ impl Error {
         Self::Checkpoint {
             path: path.to_owned(),
             message: error.to_string(),
+        }
+    }
+
+    /// Refuses a checkpoint from which a model was not resumed, and one without the checksum that this program
+    /// writes.
+    pub(crate) fn unless_verified(
+        path: &Path,
+        resumed: Result<Integrity, impl fmt::Display>,
+    ) -> Result<(), Self> {
+        match resumed {
+            Ok(Integrity::Verified) => Ok(()),
+            Ok(Integrity::Unverified) => Err(Self::checkpoint(path, &"it has no checksum")),
+            Err(error) => Err(Self::checkpoint(path, &error)),
         }
     }
 

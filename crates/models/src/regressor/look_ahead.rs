@@ -3,6 +3,7 @@
 use super::trainer::Predicted;
 use super::{EpochReport, Trainer};
 use crate::Error;
+use bochner_nn::Integrity;
 use bochner_numerics::parallel::awake;
 use ndarray::Array1;
 use std::path::Path;
@@ -88,7 +89,7 @@ impl LookAhead {
     ///
     /// # Errors
     /// The errors of [`Trainer::resume`].
-    pub fn resume(&mut self, path: &Path) -> Result<(), Error> {
+    pub fn resume(&mut self, path: &Path) -> Result<Integrity, Error> {
         self.ahead = None;
         self.trainer.resume(path)
     }

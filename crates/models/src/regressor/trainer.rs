@@ -6,7 +6,7 @@ use super::{Regressor, RegressorConfig, Task};
 use crate::Error;
 use crate::descent::{Descent, device_error};
 use bochner_attention::{Attention, Draws, Inspection, Pass, Variant};
-use bochner_nn::{clip_by_norm, mean_squared_error, parameter_count};
+use bochner_nn::{Integrity, clip_by_norm, mean_squared_error, parameter_count};
 use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};
 use bochner_ops::{AdamConfig, Rows};
@@ -270,15 +270,15 @@ impl Trainer {
     }
 
     /// Goes on from a checkpoint: what follows is the same to the bit as if the run had never
-    /// stopped.
+    /// stopped. Files of older versions have no checksum and are [`Integrity::Unverified`].
     ///
     /// # Errors
     /// [`Error::Nn`] or [`Error::IncompleteCheckpoint`] if the file is truncated, no checkpoint, of another
     /// version, or of another model, training, seed or task; nothing is changed then.
-    pub fn resume(&mut self, path: &Path) -> Result<(), Error> {
-        self.descent.resume(&mut self.model, path)?;
+    pub fn resume(&mut self, path: &Path) -> Result<Integrity, Error> {
+        let integrity = self.descent.resume(&mut self.model, path)?;
         self.model.go_to_step(self.descent.steps());
-        Ok(())
+        Ok(integrity)
     }
 
     /// Whether training and evaluation predict alike.

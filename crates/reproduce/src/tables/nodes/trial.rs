@@ -112,8 +112,7 @@ impl Trial for Classifier<'_> {
     }
 
     fn resume(&mut self, path: &Path) -> Result<(), Error> {
-        let resumed = self.trainer.resume(path);
-        resumed.map_err(|error| Error::checkpoint(path, &error))
+        Error::unless_verified(path, self.trainer.resume(path))
     }
 
     fn epochs_done(&self) -> usize {
