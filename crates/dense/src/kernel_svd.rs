@@ -67,6 +67,8 @@ pub fn kernel_svd(
     let largest = parts.s.first().copied().unwrap_or(0.0);
     let lowest = largest * f64::EPSILON * phi_q.nrows().max(phi_k.nrows()) as f64;
     let found = parts.s.iter().filter(|&&sigma| sigma > lowest).count();
+    let (name, allowed) = ("largest singular value of the kernel matrix", "above 0");
+    argument::in_range(found > 0, name, largest, allowed)?;
     let allowed = format!("from 1 to {found}, the rank of the kernel matrix");
     argument::in_range((1..=found).contains(&rank), "rank", rank as f64, allowed)?;
     let first = ndarray::s![.., ..rank];
