@@ -132,6 +132,8 @@ pub use bochner_spectral::{
 };
 pub use card::{Card, Cost, Draws, Masks, Penalty, Rows, Stream, Support, Symmetry};
 pub use decoder::{Decoder, DecoderSize};
+#[cfg(feature = "dfdx")]
+pub use dfdx;
 pub use engine::Trained;
 pub use error::Error;
 pub use fixed_point::{FRACTION_BITS, attend_by_shifts, from_fixed_point, ternary, to_fixed_point};
@@ -155,6 +157,8 @@ pub use mechanism::{
     PerformerDraw, Primal, PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights, RbfOnly,
     Redraw, Softmax, Streams, Variant, find, registry,
 };
+pub use ndarray;
+pub use rand;
 pub use score::{Points, PointsGradients};
 pub use settings::{Kernel, Settings};
 pub use shiftmax::{Shiftmax, shiftmax, shiftmax_vjp};

@@ -220,7 +220,7 @@ fn what_has_no_circulant_is_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(4)))]
 
     #[test]
     fn any_length_agrees_with_the_dense_circulant(time in 1_usize..90, seed in 0_u64..1000) {

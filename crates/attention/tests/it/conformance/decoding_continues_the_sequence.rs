@@ -443,7 +443,7 @@ fn misuse_is_named() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 5))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(5)))]
 
     /// Wherever the calls begin and end, and however loud the keys are.
     #[test]
