@@ -77,10 +77,12 @@ impl IkanDirect {
     }
 
     fn frequencies<T: Real>(&self, inputs: &Streams<T>, flat: &[T]) -> Result<Sets<T>, Error> {
-        let [q, k, _] = inputs.get()?;
-        // Points that are parameters take no noise.
-        let none = Array4::zeros([0; 4]);
-        let drawn = self.source().draw(&Features::new(q, k), flat, none)?;
+        let [q, _, _] = inputs.get()?;
+        let (batch, heads, _, width) = q.dim();
+        // Points that are parameters take no noise, and no more of the sequences than their sizes; keys may have
+        // fewer heads.
+        let none = Array4::zeros((batch, heads, 0, width));
+        let drawn = self.source().draw(&Features::new(q, q), flat, none)?;
         Ok(self.kernel().frequencies(drawn.points).into())
     }
 }
