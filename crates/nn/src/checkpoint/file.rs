@@ -109,6 +109,10 @@ fn verify(path: &Path, bytes: &[u8], written: Option<&str>) -> Result<Integrity,
         reason: format!("its checksum {written:?} is not one"),
     };
     let expected = u64::from_str_radix(written, 16).map_err(|_| foreign())?;
+    // Capital digits would hide that a bit has changed.
+    if written.bytes().any(|digit| digit.is_ascii_uppercase()) {
+        return Err(foreign());
+    }
     let got = checksum(bytes, &place_of_checksum(bytes).ok_or_else(foreign)?);
     if got != expected {
         return Err(CheckpointError::Damaged {
