@@ -20,7 +20,7 @@ fn the_manifest_fits_the_workspace() {
     let read = |file| std::fs::read_to_string(root.join(file)).unwrap();
     let (readme, workspace) = (read("README.md"), read("Cargo.toml"));
     let manifest = between(&readme, "```toml\n[dependencies]\n", "\n\n").unwrap();
-    let (mut directories, mut versions) = (0, 0);
+    let mut directories = 0;
     for (name, requirement) in manifest.lines().map(|line| line.split_once(" = ").unwrap()) {
         if let Some(path) = between(requirement, "path = \"bochner/", "\"") {
             let own = std::fs::read_to_string(root.join(path).join("Cargo.toml")).unwrap();
@@ -29,8 +29,7 @@ fn the_manifest_fits_the_workspace() {
         } else {
             let ours = between(&workspace, &format!("\n{name} = "), "\n").unwrap();
             assert_eq!(version(requirement), version(ours), "{name}");
-            versions += 1;
         }
     }
-    assert!(directories > 0 && versions > 0);
+    assert!(directories > 0);
 }

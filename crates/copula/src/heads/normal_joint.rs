@@ -205,10 +205,6 @@ mod tests {
             "{said}"
         );
         let negative = array![1.0, -1.0, 1.0];
-        assert!(
-            call(&z, &negative)
-                .to_string()
-                .starts_with("`sigma` is -1")
-        );
+        assert!(call(&z, &negative).to_string().starts_with("`sigma` is -1"));
     }
 }

@@ -62,10 +62,10 @@ mod tests {
         let process = rbf_process(Array2::ones((3, 1)).view(), Array1::ones(3).view()).unwrap();
         assert_eq!(process.kernel().parameters()[0].value, 1.0);
         // The mean of three tenths is no tenth, so that their rounded variance is not zero.
-        let (x, y) = (Array2::from_elem((3, 2), 0.1), Array1::from_elem(3, 0.1));
+        let (x, y) = (Array2::from_elem((3, 1), 0.1), Array1::from_elem(3, 0.1));
         let process = rbf_process(x.view(), y.view()).unwrap();
         let parameters = process.kernel().parameters().into_iter().map(|p| p.value);
-        assert_eq!(parameters.collect::<Vec<_>>(), [1.0; 3]);
+        assert_eq!(parameters.collect::<Vec<_>>(), [1.0; 2]);
         let one = rbf_process(array![[1.0, 2.0]].view(), array![3.0].view()).unwrap();
         assert_eq!(one.mean(), 3.0);
         let none = rbf_process(Array2::zeros((0, 1)).view(), Array1::zeros(0).view());

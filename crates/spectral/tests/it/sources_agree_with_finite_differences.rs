@@ -245,7 +245,7 @@ fn misuse_is_named() {
     };
     named(
         draw(&implicit, &features, &parameters[1..]),
-        "`parameters` has shape",
+        "`parameters` has length",
     );
     let few = Implicit {
         points: 3,
