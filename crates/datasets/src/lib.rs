@@ -48,6 +48,7 @@
 //! | [`provenance`] | what was found: [`Stored`], [`FileProvenance`], [`Origin`] |
 //! | [`regression`] | the five regression sets: [`load`], [`RegressionSet`], [`Protocol`], and one module per set for its raw file |
 //! | [`nodes`] | the three citation graphs: [`nodes::load`], [`PlanetoidSet`], and drawn graphs of any size: [`PlantedPartition`] |
+//! | [`sentences`] | the five sentence corpora: [`sentences::load`], [`SentenceSet`] |
 //! | [`table`] | [`Table`], numbers in rows and columns |
 //! | [`scale`] | [`MinMax`] |
 //! | [`folds`] | the fold rule: [`deal`], [`unite_repeats`], [`SplitMix64`] |
@@ -64,6 +65,7 @@ mod pickle;
 pub mod provenance;
 pub mod regression;
 pub mod scale;
+pub mod sentences;
 pub mod splits;
 pub mod store;
 pub mod table;
@@ -79,6 +81,7 @@ pub use provenance::{FileProvenance, Origin, Stored};
 pub use regression::passenger::AIRLINE_PASSENGERS;
 pub use regression::{Protocol, RegressionData, RegressionSet, Rows, load};
 pub use scale::MinMax;
+pub use sentences::{Sentence, SentenceData, SentenceSet};
 pub use splits::Split;
 pub use store::{DataStore, Policy};
 pub use table::Table;

@@ -32,7 +32,7 @@ pub(crate) fn parse<T>(
 }
 
 /// The beginning of a text, quoted, for a message.
-fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     const LENGTH: usize = 60;
     let head: String = text.chars().take(LENGTH).collect();
     let more = if head.len() < text.len() { "..." } else { "" };

@@ -18,7 +18,7 @@ pub enum Error {
     },
     /// The directory holds no case.
     #[error(
-        "no .safetensors file lies in {}; name the directory that holds the cases themselves",
+        "no .safetensors or .json file lies in {}; name the directory that holds the cases themselves",
         dir.display()
     )]
     NoCases {
@@ -50,6 +50,28 @@ pub enum Fault {
     NotSafetensors {
         /// What the reader said.
         reason: String,
+    },
+    /// A case of text is not JSON, or has other fields than cases of its kind.
+    #[error("is not a case of its kind: {reason}")]
+    NotJson {
+        /// What the reader said.
+        reason: String,
+    },
+    /// A value that must be equal differs.
+    #[error("our {name} is {got}, and {expected} was expected")]
+    Differs {
+        /// Its name in the file.
+        name: String,
+        /// The value in the file.
+        expected: String,
+        /// Our value.
+        got: String,
+    },
+    /// The corpus that a case is about is not there.
+    #[error("{message}")]
+    NoCorpus {
+        /// Which file is missing.
+        message: String,
     },
     /// An entry of the metadata is missing.
     #[error("the metadata lacks `{key}`, which should be {expected}")]

@@ -6,6 +6,11 @@
 //! where the case allows it, in `f32`, and compares each tensor with the bounds of
 //! [`bochner_numerics::Tolerance`].
 //!
+//! A case of text is one `.json` file, in the directory or in its folder `text`. Tokens and counts must
+//! be equal there, scores within 1e-9. Some of these cases are about corpora that may not be
+//! redistributed: [`check_directory_with_data`] is told where the corpora are, and a case whose corpus is missing
+//! is listed and counted as *without its corpus*.
+//!
 //! Nothing is skipped in silence. A file that does not hold to the format fails, naming the tensor
 //! or the entry at fault; an output or gradient that is listed but not computed fails; so does an
 //! input that no one reads, and a NaN in a result. A case of a kind that no function computes is
@@ -21,7 +26,7 @@
 //! # Ok::<(), bochner_golden::Error>(())
 //! ```
 //!
-//! The program is `cargo xtask golden [--check DIR] [--all]`.
+//! The program is `cargo xtask golden [--check DIR] [--data DIR] [--all]`.
 //!
 //! | module | holds |
 //! |---|---|
@@ -30,6 +35,7 @@
 //! | `case_file` | reading and checking one file |
 //! | `comparison` | results against expected tensors |
 //! | `cases` | the table of cases, one file for each group |
+//! | `text` | the table of cases of text, one file for each group |
 
 mod case_file;
 mod cases;
@@ -39,10 +45,12 @@ pub mod report;
 mod tensor;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use error::{Error, Fault};
 pub use report::{GoldenReport, Row, Verdict, Worst};
 
+use bochner_datasets::{DataStore, Policy};
 use bochner_numerics::Real;
 use case_file::CaseFile;
 use cases::{Compute, Entry};
@@ -50,15 +58,44 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// Checks every `.safetensors` file of `dir`, in the order of their names.
+/// Checks every case of `dir`, in the order of their names, then every case of its folder `text`.
+///
+/// Corpora are looked for in the user's cache: [`check_directory_with_data`] looks elsewhere.
 ///
 /// # Errors
 /// [`Error::Directory`] if the directory cannot be read, [`Error::NoCases`] if it holds no case.
 /// What is wrong with a single file is part of the report.
 pub fn check_directory(dir: &Path) -> Result<GoldenReport, Error> {
-    let paths = case_files(dir)?;
-    let rows = paths.iter().flat_map(|path| check_file(path));
+    check_directory_with_data(dir, &DataStore::new(Policy::Offline))
+}
+
+/// Checks the cases of a directory as [`check_directory`] does, with the corpora of a store.
+///
+/// # Errors
+/// Those of [`check_directory`].
+pub fn check_directory_with_data(dir: &Path, store: &DataStore) -> Result<GoldenReport, Error> {
+    let mut paths = case_files(dir)?;
+    let text = dir.join(TEXT);
+    if text.is_dir() {
+        paths.extend(case_files(&text)?);
+    }
+    if paths.is_empty() {
+        return Err(Error::NoCases {
+            dir: dir.to_owned(),
+        });
+    }
+    let rows = paths.iter().flat_map(|path| match is_text(path) {
+        true => vec![text::check_file(path, stem(path), store)],
+        false => check_file(path),
+    });
     Ok(GoldenReport::new(rows.collect()))
+}
+
+/// The folder of a directory of cases that holds those of text.
+const TEXT: &str = "text";
+
+fn is_text(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "json")
 }
 
 fn case_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -69,13 +106,9 @@ fn case_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = fs::read_dir(dir).map_err(failed)?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path()));
     let mut paths: Vec<PathBuf> = paths.collect::<Result<_, _>>().map_err(failed)?;
-    paths.retain(|path| path.extension().is_some_and(|end| end == "safetensors"));
+    let is_tensors = |path: &Path| path.extension().is_some_and(|end| end == "safetensors");
+    paths.retain(|path| is_tensors(path) || is_text(path));
     paths.sort();
-    if paths.is_empty() {
-        return Err(Error::NoCases {
-            dir: dir.to_owned(),
-        });
-    }
     Ok(paths)
 }
 

@@ -2,8 +2,11 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+use bochner_datasets::{DataStore, Policy};
+use bochner_golden::{GoldenReport, check_directory_with_data};
 use clap::Parser;
-use std::path::PathBuf;
+use std::error::Error;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Compares the crates with reference values.
@@ -13,7 +16,11 @@ struct Arguments {
     /// A directory of golden cases [default: the cases of this crate]
     #[arg(long, value_name = "DIR")]
     check: Option<PathBuf>,
-    /// Fail on cases of a kind that no function computes, too
+    /// The directory of the data files, for the cases about corpora [default: what the variable BOCHNER_DATA
+    /// names, or a directory `data` beside that of the cases]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Fail on cases of a kind that no function computes, and on cases whose corpus is missing, too
     #[arg(long)]
     all: bool,
 }
@@ -21,17 +28,35 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let directory = arguments.check.unwrap_or_else(committed);
-    match bochner_golden::check_directory(&directory) {
+    match check(&directory, arguments.data) {
         Ok(report) => {
             println!("{report}");
-            let served = !arguments.all || report.not_served() == 0;
-            ExitCode::from(u8::from(report.failed() > 0 || !served))
+            let complete = report.not_served() + report.without_data() == 0;
+            let succeeded = report.failed() == 0 && (complete || !arguments.all);
+            ExitCode::from(u8::from(!succeeded))
         }
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn check(directory: &Path, data: Option<PathBuf>) -> Result<GoldenReport, Box<dyn Error>> {
+    let store = DataStore::new(Policy::Offline);
+    let data = data.or_else(|| std::env::var_os("BOCHNER_DATA").map(PathBuf::from));
+    let store = match data.or_else(|| beside(directory)) {
+        Some(data) => store.with_directory(data)?,
+        None => store,
+    };
+    Ok(check_directory_with_data(directory, &store)?)
+}
+
+/// The directory of the data files that lies beside a directory of cases or beside the one above.
+fn beside(directory: &Path) -> Option<PathBuf> {
+    let above = directory.ancestors().skip(1).take(2);
+    let mut data = above.map(|above| above.join("data"));
+    data.find(|data| data.join("manifest.json").is_file())
 }
 
 /// The cases of the crate that cargo runs: two clones that share a target directory share this program.

@@ -16,7 +16,7 @@ pub struct Row {
     pub name: String,
     /// The kind of case; empty if the file could not be read that far.
     pub case: String,
-    /// `f64` or `f32`; `None` where the file was not run at all.
+    /// `f64` or `f32`, or `text`; `None` where the file was not run at all.
     pub dtype: Option<&'static str>,
     /// What came of it.
     pub verdict: Verdict,
@@ -33,6 +33,11 @@ pub enum Verdict {
     Faulty(Error),
     /// No function computes cases of this kind.
     NotServed,
+    /// The case is about a corpus that is not there.
+    NoData {
+        /// Which file is missing.
+        message: String,
+    },
 }
 
 /// The tensor that comes closest to its bound, or exceeds it most.
@@ -49,10 +54,11 @@ pub struct Worst {
 impl Worst {
     /// The error in units of the bound; infinite for NaN.
     pub fn ratio(&self) -> f64 {
-        if self.error.is_nan() {
-            f64::INFINITY
-        } else {
-            self.error / self.bound
+        match self.error {
+            error if error.is_nan() => f64::INFINITY,
+            // The bound is zero, too, where values must be equal.
+            0.0 => 0.0,
+            error => error / self.bound,
         }
     }
 
@@ -86,6 +92,11 @@ impl GoldenReport {
         self.count(|verdict| matches!(verdict, Verdict::NotServed))
     }
 
+    /// How many cases are about a corpus that is not there.
+    pub fn without_data(&self) -> usize {
+        self.count(|verdict| matches!(verdict, Verdict::NoData { .. }))
+    }
+
     fn count(&self, which: impl Fn(&Verdict) -> bool) -> usize {
         self.rows.iter().filter(|row| which(&row.verdict)).count()
     }
@@ -108,7 +119,11 @@ impl fmt::Display for GoldenReport {
         write!(
             f,
             "golden: {passed} passed, {failed} failed, {not_served} not served"
-        )
+        )?;
+        match self.without_data() {
+            0 => Ok(()),
+            missing => write!(f, ", {missing} without their corpus"),
+        }
     }
 }
 
@@ -121,6 +136,7 @@ impl Row {
             Verdict::Exceeded(worst) => writeln!(f, "FAILED   {worst}"),
             Verdict::Faulty(error) => writeln!(f, "FAILED   {error}"),
             Verdict::NotServed => writeln!(f, "not served: no function computes `{}`", self.case),
+            Verdict::NoData { message } => writeln!(f, "not run: {message}"),
         }
     }
 }

@@ -1,34 +1,34 @@
-//! The fold rule on the sentence corpora in the directory `BOCHNER_DATA`.
+//! The sentence corpora in the directory `BOCHNER_DATA`: rows, labels and folds are as published.
 
 use crate::store;
-use bochner_datasets::{FOLDS, deal, manifest, unite_repeats};
+use bochner_datasets::{FOLDS, Protocol, SentenceData, SentenceSet, sentences};
 
-/// Label and raw text of every row of the files, which are not all UTF-8.
-fn corpus(files: &[&str]) -> (Vec<usize>, Vec<Vec<u8>>) {
-    let store = store();
-    let (mut labels, mut texts) = (Vec::new(), Vec::new());
-    for file in files {
-        let stored = store.fetch(manifest::entry(file).unwrap()).unwrap();
-        for line in stored
-            .bytes
-            .strip_suffix(b"\n")
-            .unwrap()
-            .split(|&byte| byte == b'\n')
-        {
-            labels.push(usize::from(line[0] - b'0'));
-            texts.push(line[2..].to_vec());
-        }
-    }
-    (labels, texts)
+fn load(set: SentenceSet, protocol: Protocol) -> SentenceData {
+    sentences::load(set, protocol, &store()).unwrap()
 }
 
-fn check(files: &[&str], first: [usize; 16], sizes: [usize; FOLDS]) {
-    let (labels, texts) = corpus(files);
-    let mut folds = deal(&labels);
-    unite_repeats(&mut folds, &texts);
-    assert_eq!(folds[..16], first);
-    let count = |fold| folds.iter().filter(|&&f| f == fold).count();
-    assert_eq!(std::array::from_fn::<_, FOLDS, _>(count), sizes);
+/// The fold of a row: the split that tests it.
+fn fold(data: &SentenceData, row: usize) -> usize {
+    let tested = |part: &[usize]| part.binary_search(&row).is_ok();
+    let splits = &data.splits;
+    splits.iter().position(|split| tested(&split.test)).unwrap()
+}
+
+fn check(set: SentenceSet, labels: &[usize], first: [usize; 16], sizes: [usize; FOLDS]) {
+    let data = load(set, Protocol::P10);
+    let of = |label| {
+        data.sentences
+            .iter()
+            .filter(|row| row.label == label)
+            .count()
+    };
+    assert_eq!((0..set.classes()).map(of).collect::<Vec<_>>(), labels);
+    assert_eq!(
+        std::array::from_fn::<_, 16, _>(|row| fold(&data, row)),
+        first
+    );
+    let size = |fold: usize| data.splits[fold].test.len();
+    assert_eq!(std::array::from_fn::<_, FOLDS, _>(size), sizes);
 }
 
 #[test]
@@ -36,7 +36,8 @@ fn check(files: &[&str], first: [usize; 16], sizes: [usize; FOLDS]) {
 fn mr() {
     let sizes = [1067, 1067, 1066, 1066, 1066, 1066, 1066, 1066, 1066, 1066];
     check(
-        &["mr/rt-polarity.all"],
+        SentenceSet::Mr,
+        &[5331, 5331],
         [8, 9, 1, 2, 1, 6, 7, 5, 5, 5, 4, 6, 4, 1, 5, 8],
         sizes,
     );
@@ -47,7 +48,8 @@ fn mr() {
 fn cr() {
     let sizes = [376, 378, 380, 378, 380, 378, 377, 376, 377, 375];
     check(
-        &["cr/custrev.all"],
+        SentenceSet::Cr,
+        &[1368, 2407],
         [9, 3, 0, 5, 4, 1, 2, 4, 0, 9, 1, 4, 7, 7, 6, 6],
         sizes,
     );
@@ -57,7 +59,8 @@ fn cr() {
 #[ignore = "needs the data files: BOCHNER_DATA names their directory"]
 fn subj() {
     check(
-        &["subj/subj.all"],
+        SentenceSet::Subj,
+        &[5000, 5000],
         [1, 1, 0, 5, 8, 5, 0, 8, 4, 5, 7, 6, 2, 6, 2, 5],
         [1000; 10],
     );
@@ -66,14 +69,10 @@ fn subj() {
 #[test]
 #[ignore = "needs the data files: BOCHNER_DATA names their directory"]
 fn sst2() {
-    let files = [
-        "sst2/stsa.binary.train",
-        "sst2/stsa.binary.dev",
-        "sst2/stsa.binary.test",
-    ];
     let sizes = [960, 961, 961, 963, 961, 963, 961, 962, 960, 961];
     check(
-        &files,
+        SentenceSet::Sst2,
+        &[3310 + 428 + 912, 3610 + 444 + 909],
         [9, 9, 0, 9, 6, 9, 8, 2, 6, 4, 9, 2, 4, 2, 0, 1],
         sizes,
     );
@@ -82,10 +81,25 @@ fn sst2() {
 #[test]
 #[ignore = "needs the data files: BOCHNER_DATA names their directory"]
 fn trec() {
+    let data = load(SentenceSet::Trec, Protocol::Fixed);
     let sizes = [547, 547, 545, 541, 554, 543, 537, 545, 548, 545];
-    check(
-        &["trec/TREC.train.all"],
-        [4, 9, 9, 9, 1, 2, 7, 8, 6, 7, 2, 0, 9, 2, 8, 1],
-        sizes,
-    );
+    let size = |fold: usize| data.splits[fold].validation.len();
+    assert_eq!(std::array::from_fn::<_, FOLDS, _>(size), sizes);
+    let validated = |row: usize| {
+        let splits = data.splits.iter();
+        let mut parts = splits.map(|split| split.validation.contains(&row));
+        parts.position(|part| part).unwrap()
+    };
+    let first = [4, 9, 9, 9, 1, 2, 7, 8, 6, 7, 2, 0, 9, 2, 8, 1];
+    assert_eq!(std::array::from_fn::<_, 16, _>(validated), first);
+    assert!(data.splits.iter().all(|split| split.test.len() == 500));
+}
+
+#[test]
+#[ignore = "needs the data files: BOCHNER_DATA names their directory"]
+fn sst2_by_its_files() {
+    let data = load(SentenceSet::Sst2, Protocol::Fixed);
+    let split = &data.splits[0];
+    let sizes = [&split.train, &split.validation, &split.test].map(Vec::len);
+    assert_eq!(sizes, [6920, 872, 1821]);
 }

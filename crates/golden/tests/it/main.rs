@@ -1,3 +1,4 @@
 //! Reference values, as an outside user checks them.
 
 mod committed_cases_pass;
+mod text_cases_pass;

@@ -1,0 +1,326 @@
+//! Beam search.
+
+use crate::Error;
+use bochner_numerics::{ArgumentError, Real, argument};
+use serde::{Deserialize, Serialize};
+
+/// The settings of [`beam_search`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    default,
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    remote = "Self"
+)]
+pub struct BeamConfig {
+    /// The number of hypotheses that are followed; 5 by default, and 1 is a greedy search.
+    pub beam: usize,
+    /// The exponent of the length penalty, at least 0; 0.6 by default.
+    pub alpha: f64,
+    /// The largest number of tokens of a hypothesis, the end included; 200 by default.
+    pub max_length: usize,
+    /// When the search stops before that.
+    pub stop: Stop,
+}
+
+/// When a search stops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stop {
+    /// As many hypotheses as the beam is wide have ended.
+    #[default]
+    Count,
+    /// No live hypothesis can overtake the best one that has ended.
+    Bound,
+}
+
+impl Default for BeamConfig {
+    fn default() -> Self {
+        Self {
+            beam: 5,
+            alpha: 0.6,
+            max_length: 200,
+            stop: Stop::Count,
+        }
+    }
+}
+
+impl BeamConfig {
+    fn validate(&self) -> Result<(), ArgumentError> {
+        argument::at_least_one("beam", self.beam)?;
+        argument::at_least_one("max_length", self.max_length)?;
+        argument::non_negative("alpha", self.alpha)
+    }
+
+    /// The score of a hypothesis of `length` tokens, the end included.
+    ///
+    /// $$s = \log P \Big/ \Bigl(\frac{5 + n}{6}\Bigr)^\alpha$$
+    pub fn score(&self, log_prob: f64, length: usize) -> f64 {
+        log_prob / ((5.0 + length as f64) / 6.0).powf(self.alpha)
+    }
+}
+
+bochner_numerics::checked_when_read!(BeamConfig);
+
+/// The tokens of a model, as far as a search knows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tokens {
+    /// The number of tokens.
+    pub vocabulary: usize,
+    /// The token that every hypothesis begins with and that never follows.
+    pub start: usize,
+    /// The token that ends a hypothesis.
+    pub end: usize,
+}
+
+/// A hypothesis that has not ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Live {
+    /// Its tokens; the first one is the start.
+    pub tokens: Vec<usize>,
+    /// Its logarithmic probability.
+    pub log_prob: f64,
+    /// The place, in the step before, of the hypothesis that it continues: the row of a cache that it
+    /// takes over.
+    pub parent: usize,
+}
+
+/// A hypothesis that has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hypothesis {
+    /// Its tokens without the start, the end included.
+    pub tokens: Vec<usize>,
+    /// Its logarithmic probability.
+    pub log_prob: f64,
+    /// Its score: see [`BeamConfig::score`].
+    pub score: f64,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The best hypotheses, at most as many as the beam is wide; the best one first.
+    ///
+    /// Among equal scores the one that ended earlier comes first. There is none if no hypothesis can end.
+    pub hypotheses: Vec<Hypothesis>,
+    /// The number of steps.
+    pub steps: usize,
+}
+
+/// Searches for the sequence of the best score, with a model that gives probabilities of the next token.
+///
+/// `step` is called once for each place, with the live hypotheses and with a row of `vocabulary` numbers
+/// for each. It fills in the logarithmic probabilities of the token that follows; minus infinity stands for
+/// a token that cannot follow.
+///
+/// At each place, all continuations of all live hypotheses are ranked by probability, among equals by the
+/// lower token, then by the earlier place in the beam. Those that end and are among the first `beam` have
+/// ended; the first `beam` of the others live on. At the last place only the end can follow. So a
+/// hypothesis that ends does not take a place from the ones that go on.
+///
+/// ```
+/// use bochner_text::{BeamConfig, Error, Tokens, beam_search};
+///
+/// // A model that counts from 2 to 4, then ends.
+/// let tokens = Tokens { vocabulary: 5, start: 0, end: 1 };
+/// let config = BeamConfig { beam: 2, ..Default::default() };
+/// let found = beam_search(&tokens, &config, |live, log_probs: &mut [f32]| {
+///     for (hypothesis, row) in live.iter().zip(log_probs.chunks_mut(tokens.vocabulary)) {
+///         let next = match hypothesis.tokens.last() {
+///             Some(4) => 1,
+///             Some(0) => 2,
+///             last => last.unwrap() + 1,
+///         };
+///         row.fill(0.05_f32.ln());
+///         row[next] = 0.8_f32.ln();
+///     }
+///     Ok::<(), Error>(())
+/// })?;
+/// assert_eq!(found.hypotheses[0].tokens, [2, 3, 4, 1]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Those of `step`; [`Error::Argument`] for a setting of zero, an exponent below 0, a start or an end beyond
+/// the vocabulary, or a logarithmic probability that is NaN or plus infinity.
+///
+/// # Reference
+/// Y. Wu et al., *Google's neural machine translation system*, 2016 (the length penalty).
+pub fn beam_search<T: Real, E: From<Error>>(
+    tokens: &Tokens,
+    config: &BeamConfig,
+    mut step: impl FnMut(&[Live], &mut [T]) -> Result<(), E>,
+) -> Result<Found, E> {
+    check(tokens, config).map_err(|error| E::from(error.into()))?;
+    let mut search = Search {
+        tokens: *tokens,
+        config,
+        live: vec![Live {
+            tokens: vec![tokens.start],
+            log_prob: 0.0,
+            parent: 0,
+        }],
+        ended: Vec::new(),
+    };
+    let mut steps = 0;
+    let mut log_probs = Vec::new();
+    while steps < config.max_length && !search.live.is_empty() {
+        steps += 1;
+        log_probs.clear();
+        log_probs.resize(search.live.len() * tokens.vocabulary, T::zero());
+        step(&search.live, &mut log_probs)?;
+        check_row(&log_probs).map_err(|error| E::from(error.into()))?;
+        search.advance(&log_probs, steps);
+        if search.is_over() {
+            break;
+        }
+    }
+    Ok(Found {
+        hypotheses: search.best(),
+        steps,
+    })
+}
+
+fn check(tokens: &Tokens, config: &BeamConfig) -> Result<(), ArgumentError> {
+    config.validate()?;
+    argument::index("start", tokens.start, tokens.vocabulary)?;
+    argument::index("end", tokens.end, tokens.vocabulary)?;
+    let differ = tokens.start != tokens.end;
+    argument::in_range(
+        differ,
+        "end",
+        tokens.end as f64,
+        "another token than the start",
+    )
+}
+
+/// Refuses NaN and plus infinity, not minus infinity.
+fn check_row<T: Real>(log_probs: &[T]) -> Result<(), ArgumentError> {
+    let wrong = |x: &T| x.is_nan() || *x == T::infinity();
+    match log_probs.iter().position(wrong) {
+        None => Ok(()),
+        Some(at) => argument::finite("log_probs", &[log_probs.len()], &log_probs[at..=at])
+            .map_err(|error| moved(error, at)),
+    }
+}
+
+/// The error of one element as that of a row.
+fn moved(error: ArgumentError, at: usize) -> ArgumentError {
+    match error {
+        ArgumentError::NotFinite { name, got, .. } => ArgumentError::NotFinite {
+            name,
+            index: vec![at],
+            got,
+        },
+        other => other,
+    }
+}
+
+struct Search<'a> {
+    tokens: Tokens,
+    config: &'a BeamConfig,
+    live: Vec<Live>,
+    /// In the order in which they ended.
+    ended: Vec<Hypothesis>,
+}
+
+/// A continuation of a live hypothesis.
+#[derive(Clone, Copy)]
+struct Candidate {
+    log_prob: f64,
+    token: usize,
+    place: usize,
+}
+
+impl Candidate {
+    /// Whether this candidate comes before another one.
+    fn precedes(&self, other: &Self) -> bool {
+        let rank = |candidate: &Self| (candidate.token, candidate.place);
+        self.log_prob > other.log_prob
+            || self.log_prob == other.log_prob && rank(self) < rank(other)
+    }
+}
+
+impl Search<'_> {
+    /// Goes on by one token; `place` counts from 1.
+    fn advance<T: Real>(&mut self, log_probs: &[T], place: usize) {
+        let beam = self.config.beam;
+        let ranked = self.ranked(log_probs, place);
+        let (ending, going_on): (Vec<_>, Vec<_>) = ranked
+            .into_iter()
+            .enumerate()
+            .partition(|(_, candidate)| candidate.token == self.tokens.end);
+        let continued = |candidate: &Candidate| {
+            let mut tokens = self.live[candidate.place].tokens.clone();
+            tokens.push(candidate.token);
+            tokens
+        };
+        let first = ending.iter().take_while(|(rank, _)| *rank < beam);
+        let ended: Vec<_> = first
+            .map(|(_, candidate)| Hypothesis {
+                tokens: continued(candidate).split_off(1),
+                log_prob: candidate.log_prob,
+                score: self.config.score(candidate.log_prob, place),
+            })
+            .collect();
+        let live = going_on.iter().take(beam).map(|(_, candidate)| Live {
+            tokens: continued(candidate),
+            log_prob: candidate.log_prob,
+            parent: candidate.place,
+        });
+        self.live = live.collect();
+        self.ended.extend(ended);
+    }
+
+    /// The first continuations in their order: as many as could matter, which is twice the beam, since at
+    /// most one continuation of each live hypothesis ends.
+    fn ranked<T: Real>(&self, log_probs: &[T], place: usize) -> Vec<Candidate> {
+        let most = 2 * self.config.beam;
+        let allowed = match place == self.config.max_length {
+            true => self.tokens.end..self.tokens.end + 1,
+            false => 0..self.tokens.vocabulary,
+        };
+        let mut ranked: Vec<Candidate> = Vec::new();
+        let rows = log_probs.chunks_exact(self.tokens.vocabulary);
+        for (place, (hypothesis, row)) in self.live.iter().zip(rows).enumerate() {
+            for token in allowed.clone().filter(|&token| token != self.tokens.start) {
+                let candidate = Candidate {
+                    log_prob: hypothesis.log_prob + row[token].as_f64(),
+                    token,
+                    place,
+                };
+                let full = ranked.len() >= most;
+                let late = full && !candidate.precedes(&ranked[most - 1]);
+                if late || candidate.log_prob == f64::NEG_INFINITY {
+                    continue;
+                }
+                ranked.truncate(most - 1);
+                let at = ranked.partition_point(|other| other.precedes(&candidate));
+                ranked.insert(at, candidate);
+            }
+        }
+        ranked
+    }
+
+    fn is_over(&self) -> bool {
+        match self.config.stop {
+            Stop::Count => self.ended.len() >= self.config.beam,
+            Stop::Bound => {
+                let ended = self.ended.iter().map(|hypothesis| hypothesis.score);
+                let best = ended.fold(f64::NEG_INFINITY, f64::max);
+                // The live hypotheses are in the order of their probabilities.
+                let bound = self.live.first().map_or(f64::NEG_INFINITY, |live| {
+                    self.config.score(live.log_prob, self.config.max_length)
+                });
+                !self.ended.is_empty() && best >= bound
+            }
+        }
+    }
+
+    fn best(mut self) -> Vec<Hypothesis> {
+        // The sort is stable: among equals the one that ended earlier stays first.
+        self.ended.sort_by(|a, b| b.score.total_cmp(&a.score));
+        self.ended.truncate(self.config.beam);
+        self.ended
+    }
+}

@@ -1,0 +1,88 @@
+//! Text for sequence models: cleaning, vocabularies, subwords, batches, BLEU and beam search.
+//!
+//! Between a file of sentences and a model that learns from numbers lie a few steps that decide whether two
+//! results can be compared: how a sentence is cleaned, which words are known, how a translation is scored.
+//! Each of them is here by the rule of the tool that everybody reports numbers of, exactly, ties included:
+//!
+//! * **Cleaning** is Kim's ([`clean_str`]), on bytes, since the classic corpora are not UTF-8.
+//! * **A [`Vocabulary`]** comes from the training part alone, has numbers for padding and unknown words,
+//!   and knows its fingerprint, so that a model refuses the vocabulary of another run.
+//! * **[`Subwords`]** are subword-nmt's. Hugging Face's `tokenizers` chooses otherwise among equally
+//!   frequent pairs; merges learnt by either are read from and written to its `tokenizer.json`.
+//! * **BLEU** is sacrebleu's ([`corpus_bleu`]), with its signature, its resampling and its p-values
+//!   ([`paired_bootstrap`]), for which numpy's generator is here, too ([`bleu::Pcg64`]).
+//! * **[`beam_search`]** takes a function that gives probabilities, so that it knows no model.
+//!
+//! The crate reads no files: texts come in as bytes or lines. Two things are drawn at random: the batches
+//! of an epoch, from the stream that is given, and the resampled lines, from their seed.
+//!
+//! # Example
+//!
+//! From parallel lines to the batches of an epoch:
+//!
+//! ```
+//! use bochner_numerics::Seed;
+//! use bochner_text::{
+//!     BatchConfig, Marks, SubwordConfig, Subwords, TokenCounts, Vocabulary, lines, padded,
+//!     shuffled_batches,
+//! };
+//!
+//! let german = lines("train.de", b"ein hund schl\xc3\xa4ft\nzwei hunde schlafen\n")?;
+//! let english = lines("train.en", b"a dog is asleep\ntwo dogs are asleep\n")?;
+//!
+//! // Merges are learnt on both sides together.
+//! let words = TokenCounts::of_words(german.iter().chain(&english).copied());
+//! let config = SubwordConfig { merges: 20, ..Default::default() };
+//! let subwords = Subwords::learn(&words, &config)?.subwords;
+//! let vocabulary = subwords.vocabulary(Marks::StartAndEnd)?;
+//!
+//! let sources = vocabulary.encode_all("train.de", &subwords.encode_all(german))?;
+//! let targets = vocabulary.encode_all("train.en", &subwords.encode_all(english))?;
+//! assert_eq!(Subwords::decode(&vocabulary.decode(&targets[0])?), "a dog is asleep");
+//!
+//! let lengths: Vec<_> = sources.iter().zip(&targets).map(|(s, t)| [s.len(), t.len()]).collect();
+//! let mut rng = Seed::new(1).stream("batches");
+//! for batch in shuffled_batches(&lengths, &BatchConfig::default(), &mut rng)? {
+//!     let sources = padded(&sources, &batch, Vocabulary::PADDING)?;
+//!     assert_eq!(sources.numbers.len(), batch.len() * sources.width);
+//! }
+//! # Ok::<(), bochner_text::Error>(())
+//! ```
+//!
+//! # Map
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`clean`] | [`clean_str`] |
+//! | [`lines`](mod@lines) | [`lines()`]: the lines of a text, checked |
+//! | [`counts`] | [`TokenCounts`] |
+//! | [`vocabulary`] | [`Vocabulary`] |
+//! | [`batches`] | [`ordered_batches`], [`shuffled_batches`], [`padded`] |
+//! | [`subword`] | [`Subwords`]: learning, splitting, `tokenizer.json` |
+//! | [`bleu`] | [`corpus_bleu`], [`sentence_bleu`], [`tokenize_13a`], [`bootstrap`], [`paired_bootstrap`] |
+//! | [`beam`] | [`beam_search`] |
+//! | [`error`] | [`Error`] |
+
+pub mod batches;
+pub mod beam;
+pub mod bleu;
+pub mod clean;
+pub mod counts;
+pub mod error;
+pub mod lines;
+pub mod subword;
+pub mod vocabulary;
+
+pub use batches::{BatchConfig, Counted, Padded, ordered_batches, padded, shuffled_batches};
+pub use beam::{BeamConfig, Found, Hypothesis, Live, Stop, Tokens, beam_search};
+pub use bleu::{
+    BleuConfig, BleuScore, BleuStatistics, BootstrapConfig, Case, Comparison, Interval, Orders,
+    PairedBootstrap, Smoothing, Tokenisation, bootstrap, corpus_bleu, line_statistics,
+    paired_bootstrap, sentence_bleu, tokenize_13a,
+};
+pub use clean::clean_str;
+pub use counts::TokenCounts;
+pub use error::Error;
+pub use lines::lines;
+pub use subword::{Learned, Merge, Split, SubwordConfig, Subwords};
+pub use vocabulary::{Marks, Vocabulary, VocabularyConfig};

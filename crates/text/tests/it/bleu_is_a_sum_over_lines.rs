@@ -1,0 +1,137 @@
+//! BLEU looks at the sum of what lines hold, prefers its reference, and is resampled line by line.
+
+use bochner_text::bleu::Pcg64;
+use bochner_text::{
+    BleuConfig, BleuStatistics, BootstrapConfig, Case, Error, Orders, Smoothing, Tokenisation,
+    bootstrap, corpus_bleu, line_statistics, paired_bootstrap, sentence_bleu,
+};
+use proptest::prelude::*;
+
+fn lines() -> impl Strategy<Value = (Vec<String>, Vec<String>)> {
+    let line = || "[a-c]( [a-c]){0,8}";
+    prop::collection::vec((line(), line()), 1..12).prop_map(|pairs| pairs.into_iter().unzip())
+}
+
+fn smoothing() -> impl Strategy<Value = Smoothing> {
+    prop_oneof![
+        Just(Smoothing::Exp),
+        Just(Smoothing::None),
+        (0.01..0.5).prop_map(|value| Smoothing::Floor { value }),
+        (0.5..2.0).prop_map(|value| Smoothing::AddK { value }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_score_is_that_of_the_summed_counts(
+        (hypotheses, references) in lines(), smoothing in smoothing()
+    ) {
+        let config = BleuConfig { smoothing, ..Default::default() };
+        let references = [references];
+        let whole = corpus_bleu(&hypotheses, &references, &config).unwrap();
+        let lines = line_statistics(&hypotheses, &references, &config).unwrap();
+        prop_assert_eq!(&whole, &BleuStatistics::sum(lines.iter().rev()).score(&config).unwrap());
+        prop_assert!((0.0..=100.0 + 1e-9).contains(&whole.score), "{}", whole.score);
+        prop_assert!(whole.brevity_penalty > 0.0 && whole.brevity_penalty <= 1.0);
+    }
+
+    #[test]
+    fn nothing_scores_higher_than_the_reference((hypotheses, references) in lines()) {
+        let config = BleuConfig { orders: Orders::Effective, ..Default::default() };
+        for (hypothesis, reference) in hypotheses.iter().zip(&references) {
+            let own = sentence_bleu(reference, &[reference], &config).unwrap();
+            prop_assert!((own.score - 100.0).abs() < 1e-9);
+            let other = sentence_bleu(hypothesis, &[reference], &config).unwrap();
+            prop_assert!(other.score <= own.score + 1e-9);
+            // A further reference never takes a match away.
+            let more = sentence_bleu(hypothesis, &[reference, hypothesis], &config).unwrap();
+            prop_assert!(more.statistics.matches >= other.statistics.matches);
+        }
+    }
+
+    #[test]
+    fn an_interval_holds_resampled_means((hypotheses, references) in lines(), seed in any::<u64>()) {
+        let bleu = BleuConfig::default();
+        let lines = line_statistics(&hypotheses, &[references], &bleu).unwrap();
+        let config = BootstrapConfig { samples: 80, seed };
+        let found = bootstrap(&lines, &bleu, &config).unwrap();
+        prop_assert!(found.low <= found.mean + 1e-9 && found.mean <= found.high + 1e-9);
+        prop_assert_eq!(&found, &bootstrap(&lines, &bleu, &config).unwrap());
+        let same = paired_bootstrap(&lines, &[lines.clone()], &bleu, &config).unwrap();
+        prop_assert_eq!(same.systems[0].interval, same.baseline);
+        prop_assert_eq!(same.systems[0].p_value, 1.0 / 81.0);
+        prop_assert_eq!(same.systems[0].reported_p_value(), 1.0);
+    }
+
+    #[test]
+    fn draws_stay_below_their_bound(seed in any::<u64>(), n in 1_u32..1000) {
+        let mut rng = Pcg64::new(seed);
+        prop_assert!((0..100).all(|_| rng.below(n) < n));
+    }
+}
+
+#[test]
+fn draws_are_even() {
+    let mut rng = Pcg64::new(3);
+    let mut counts = [0; 7];
+    (0..70_000).for_each(|_| counts[rng.below(7) as usize] += 1);
+    // Five standard deviations of a count.
+    assert!(
+        counts.iter().all(|count| (9_537..10_463).contains(count)),
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn case_and_tokens_are_as_set() {
+    let score = |config: &BleuConfig| {
+        let (hypothesis, reference) = ("The dog, bit the man .", "the dog , bit the man.");
+        corpus_bleu(&[hypothesis], &[vec![reference]], config)
+            .unwrap()
+            .score
+    };
+    let lower = BleuConfig {
+        case: Case::Lower,
+        ..Default::default()
+    };
+    assert!((score(&lower) - 100.0).abs() < 1e-9);
+    assert!(score(&BleuConfig::default()) < 95.0);
+    let plain = BleuConfig {
+        tokenisation: Tokenisation::None,
+        ..lower
+    };
+    assert!(score(&plain) < 50.0);
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_refused() {
+    let config = BleuConfig::default();
+    let none: [&str; 0] = [];
+    let refused = |result: Result<_, Error>| matches!(result, Err(Error::Argument(_)));
+    assert!(refused(corpus_bleu(&none, &[Vec::<&str>::new()], &config)));
+    assert!(refused(corpus_bleu(&["a"], &[vec!["a"], vec![]], &config)));
+    assert!(refused(corpus_bleu::<_, &str>(&["a"], &[], &config)));
+    assert!(refused(sentence_bleu::<&str>("a", &[], &config)));
+    let no_order = BleuConfig {
+        max_order: 0,
+        ..config.clone()
+    };
+    assert!(refused(corpus_bleu(&["a"], &[vec!["a"]], &no_order)));
+    let statistics = BleuStatistics {
+        hypothesis_length: 1,
+        reference_length: 1,
+        matches: vec![2, 0, 0, 0],
+        totals: vec![1, 0, 0, 0],
+    };
+    assert!(refused(statistics.score(&config)));
+    let lines = line_statistics(&["a", "b"], &[vec!["a", "b"]], &config).unwrap();
+    let short = lines[..1].to_vec();
+    let paired = paired_bootstrap(&lines, &[short], &config, &BootstrapConfig::default());
+    assert!(matches!(paired, Err(Error::Argument(_))));
+    let bigrams = BleuConfig {
+        max_order: 2,
+        ..config
+    };
+    let other = bootstrap(&lines, &bigrams, &BootstrapConfig::default());
+    assert!(matches!(other, Err(Error::Argument(_))));
+}

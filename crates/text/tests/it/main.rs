@@ -1,0 +1,10 @@
+//! The properties of cleaning, vocabularies, batches, subwords, scores and searches.
+
+mod batches_hold_every_sentence_once;
+mod bleu_is_a_sum_over_lines;
+mod cleaning_follows_the_written_rule;
+mod merges_are_those_of_full_recounts;
+mod searches_agree_with_enumeration;
+mod settings_are_checked_when_read;
+mod tokenizers_agree;
+mod vocabularies_know_themselves;

@@ -1,0 +1,192 @@
+//! A beam wide enough finds what enumerating every sequence finds, and a narrow one never finds better.
+
+use bochner_numerics::Seed;
+use bochner_text::{BeamConfig, Error, Found, Live, Stop, Tokens, beam_search};
+use proptest::prelude::*;
+use rand::Rng;
+
+const TOKENS: Tokens = Tokens {
+    vocabulary: 5,
+    start: 0,
+    end: 1,
+};
+const PLACES: usize = 4;
+
+/// Logarithmic probabilities behind each pair of tokens; one in six tokens cannot follow.
+fn model(seed: u64) -> Vec<f64> {
+    let mut rng = Seed::new(seed).stream("model");
+    let numbers = TOKENS.vocabulary.pow(3);
+    let mut next = || match rng.gen_range(0..6) {
+        0 => f64::NEG_INFINITY,
+        _ => -rng.gen_range(0.0..4.0),
+    };
+    (0..numbers).map(|_| next()).collect()
+}
+
+fn row<'a>(model: &'a [f64], tokens: &[usize]) -> &'a [f64] {
+    let before = tokens
+        .len()
+        .checked_sub(2)
+        .map_or(TOKENS.start, |at| tokens[at]);
+    let context = before * TOKENS.vocabulary + tokens[tokens.len() - 1];
+    &model[context * TOKENS.vocabulary..][..TOKENS.vocabulary]
+}
+
+fn search(model: &[f64], config: &BeamConfig) -> Found {
+    let step = |live: &[Live], log_probs: &mut [f64]| {
+        let rows = log_probs.chunks_mut(TOKENS.vocabulary);
+        live.iter()
+            .zip(rows)
+            .for_each(|(live, out)| out.copy_from_slice(row(model, &live.tokens)));
+        Ok::<(), Error>(())
+    };
+    beam_search(&TOKENS, config, step).unwrap()
+}
+
+/// The scores of all sequences that can end, the best first.
+fn enumerate(model: &[f64], config: &BeamConfig) -> Vec<f64> {
+    let mut scores = Vec::new();
+    let mut open = vec![(vec![TOKENS.start], 0.0)];
+    while let Some((tokens, log_prob)) = open.pop() {
+        for (token, &p) in row(model, &tokens).iter().enumerate().skip(1) {
+            let (length, log_prob) = (tokens.len(), log_prob + p);
+            if log_prob == f64::NEG_INFINITY {
+                continue;
+            }
+            if token == TOKENS.end {
+                scores.push(config.score(log_prob, length));
+            } else if length < PLACES {
+                open.push(([&tokens[..], &[token]].concat(), log_prob));
+            }
+        }
+    }
+    scores.sort_unstable_by(|a, b| b.total_cmp(a));
+    scores
+}
+
+fn config(beam: usize, alpha: f64, stop: Stop) -> BeamConfig {
+    BeamConfig {
+        beam,
+        alpha,
+        max_length: PLACES,
+        stop,
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_wide_beam_finds_everything_in_order(seed in any::<u64>(), alpha in 0.0..2.0) {
+        let model = model(seed);
+        let wide = config(1000, alpha, Stop::Count);
+        let found = search(&model, &wide);
+        let scores: Vec<f64> = found.hypotheses.iter().map(|found| found.score).collect();
+        let all = enumerate(&model, &wide);
+        prop_assert_eq!(scores.len(), all.len());
+        prop_assert!(scores.iter().zip(&all).all(|(a, b)| (a - b).abs() < 1e-12));
+    }
+
+    #[test]
+    fn a_narrow_beam_finds_none_better(
+        seed in any::<u64>(), alpha in 0.0..2.0, beam in 1_usize..6, bound in any::<bool>()
+    ) {
+        let model = model(seed);
+        let stop = if bound { Stop::Bound } else { Stop::Count };
+        let narrow = config(beam, alpha, stop);
+        let found = search(&model, &narrow);
+        prop_assert!(found.hypotheses.len() <= beam && found.steps <= PLACES);
+        prop_assert!(found.hypotheses.is_sorted_by(|a, b| a.score >= b.score));
+        let best = enumerate(&model, &narrow).first().copied();
+        for found in &found.hypotheses {
+            prop_assert!(found.score <= best.unwrap() + 1e-12);
+            prop_assert_eq!(found.tokens.last(), Some(&TOKENS.end));
+            prop_assert!(!found.tokens.contains(&TOKENS.start));
+        }
+    }
+
+    #[test]
+    fn stopping_at_the_bound_loses_nothing(seed in any::<u64>(), alpha in 0.0..2.0, beam in 1_usize..6) {
+        // As long as no logarithmic probability is above zero.
+        let model = model(seed);
+        let bounded = search(&model, &config(beam, alpha, Stop::Bound));
+        let endless = BeamConfig { beam: 1000, ..config(beam, alpha, Stop::Count) };
+        prop_assert!(bounded.hypotheses.len() <= search(&model, &endless).hypotheses.len());
+        if beam >= 5 && bounded.steps < PLACES {
+            let counted = search(&model, &config(beam, alpha, Stop::Count));
+            prop_assert!(bounded.hypotheses[0].score >= counted.hypotheses[0].score - 1e-12);
+        }
+    }
+
+    #[test]
+    fn parents_are_the_rows_that_hypotheses_continue(seed in any::<u64>(), beam in 1_usize..5) {
+        let model = model(seed);
+        let mut before: Vec<Vec<usize>> = vec![];
+        let step = |live: &[Live], log_probs: &mut [f64]| {
+            for (live, out) in live.iter().zip(log_probs.chunks_mut(TOKENS.vocabulary)) {
+                if let Some(parent) = before.get(live.parent) {
+                    assert_eq!(parent[..], live.tokens[..live.tokens.len() - 1]);
+                }
+                out.copy_from_slice(row(&model, &live.tokens));
+            }
+            before = live.iter().map(|live| live.tokens.clone()).collect();
+            Ok::<(), Error>(())
+        };
+        beam_search(&TOKENS, &config(beam, 1.0, Stop::Count), step).unwrap();
+    }
+}
+
+#[test]
+fn wrong_settings_and_numbers_are_refused() {
+    let with = |tokens: &Tokens, config: &BeamConfig, value: f32| {
+        let step = |_: &[Live], log_probs: &mut [f32]| {
+            log_probs.fill(value);
+            Ok::<(), Error>(())
+        };
+        beam_search(tokens, config, step)
+    };
+    let good = config(2, 1.0, Stop::Count);
+    assert!(with(&TOKENS, &good, -1.0).is_ok());
+    let refused = |result: Result<Found, Error>, word: &str| {
+        let error = result.unwrap_err();
+        assert!(
+            matches!(error, Error::Argument(_)) && error.to_string().contains(word),
+            "{error}"
+        );
+    };
+    refused(
+        with(&TOKENS, &config(0, 1.0, Stop::Count), -1.0),
+        "`beam` is 0",
+    );
+    refused(
+        with(&TOKENS, &config(1, f64::NAN, Stop::Count), -1.0),
+        "alpha",
+    );
+    refused(with(&TOKENS, &config(1, -0.1, Stop::Count), -1.0), "alpha");
+    let endless = BeamConfig {
+        max_length: 0,
+        ..good.clone()
+    };
+    refused(with(&TOKENS, &endless, -1.0), "max_length");
+    refused(with(&Tokens { end: 5, ..TOKENS }, &good, -1.0), "end");
+    refused(with(&Tokens { start: 1, ..TOKENS }, &good, -1.0), "end");
+    refused(with(&TOKENS, &good, f32::NAN), "log_probs");
+    refused(with(&TOKENS, &good, f32::INFINITY), "log_probs");
+    // A model that can say nothing finds nothing.
+    let none = with(&TOKENS, &good, f32::NEG_INFINITY).unwrap();
+    assert_eq!((none.hypotheses.len(), none.steps), (0, 1));
+}
+
+#[test]
+fn an_error_of_the_model_ends_the_search() {
+    #[derive(Debug, PartialEq)]
+    struct Broken;
+    impl From<Error> for Broken {
+        fn from(_: Error) -> Self {
+            unreachable!("the settings are right")
+        }
+    }
+    let step = |_: &[Live], _: &mut [f32]| Err(Broken);
+    assert_eq!(
+        beam_search(&TOKENS, &BeamConfig::default(), step),
+        Err(Broken)
+    );
+}
