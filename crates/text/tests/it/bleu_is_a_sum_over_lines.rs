@@ -57,7 +57,7 @@ proptest! {
         let found = bootstrap(&lines, &bleu, &config).unwrap();
         prop_assert!(found.low <= found.mean + 1e-9 && found.mean <= found.high + 1e-9);
         prop_assert_eq!(&found, &bootstrap(&lines, &bleu, &config).unwrap());
-        let same = paired_bootstrap(&lines, &[lines.clone()], &bleu, &config).unwrap();
+        let same = paired_bootstrap(&lines, std::slice::from_ref(&lines), &bleu, &config).unwrap();
         prop_assert_eq!(same.systems[0].interval, same.baseline);
         prop_assert_eq!(same.systems[0].p_value, 1.0 / 81.0);
         prop_assert_eq!(same.systems[0].reported_p_value(), 1.0);
