@@ -123,20 +123,20 @@ pub struct Found {
 ///
 /// // A model that counts from 2 to 4, then ends.
 /// let tokens = Tokens { vocabulary: 5, start: 0, end: 1 };
-/// let config = BeamConfig { beam: 2, ..Default::default() };
-/// let found = beam_search(&tokens, &config, |live, log_probs: &mut [f32]| {
+/// let found = beam_search(&tokens, &BeamConfig::default(), |live, log_probs: &mut [f32]| {
 ///     for (hypothesis, row) in live.iter().zip(log_probs.chunks_mut(tokens.vocabulary)) {
 ///         let next = match hypothesis.tokens.last() {
 ///             Some(4) => 1,
 ///             Some(0) => 2,
 ///             last => last.unwrap() + 1,
 ///         };
-///         row.fill(0.05_f32.ln());
-///         row[next] = 0.8_f32.ln();
+///         row.fill(f32::NEG_INFINITY);
+///         row[next] = 0.5_f32.ln();
 ///     }
 ///     Ok::<(), Error>(())
 /// })?;
 /// assert_eq!(found.hypotheses[0].tokens, [2, 3, 4, 1]);
+/// assert_eq!(found.hypotheses[0].log_prob, 4.0 * f64::from(0.5_f32.ln()));
 /// # Ok::<(), Error>(())
 /// ```
 ///
