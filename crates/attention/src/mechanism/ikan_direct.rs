@@ -39,7 +39,7 @@ pub struct IkanDirect {
     /// Which kernel the points belong to.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stationarity: Stationarity,
-    /// Pair by pair or in linear time; [`Mechanism::decoder`] is told so itself.
+    /// Pair by pair or in linear time; [`Mechanism::decoder`](crate::Mechanism::decoder) is told so itself.
     #[serde(default, skip_serializing_if = "is_default")]
     pub form: Form,
 }

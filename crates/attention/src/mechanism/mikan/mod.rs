@@ -46,7 +46,7 @@ use serde::{Deserialize, Serialize};
 /// example divided by the number of examples, the objective is not strictly a lower bound.
 ///
 /// # Numerics
-/// The points and their limits are those of [`Implicit`]. A causal mask is refused unless the
+/// The points and their limits are those of [`Implicit`](bochner_spectral::Implicit). A causal mask is refused unless the
 /// [`Posterior`] is unconditional, since the network's mean over time would leak the future; an
 /// unconditional one has no features for an amortised copula, so it goes with a free one or none.
 ///

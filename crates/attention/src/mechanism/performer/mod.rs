@@ -72,9 +72,9 @@ pub struct Performer {
     pub seed: Seed,
     /// When the frequencies are drawn anew.
     pub redraw: Redraw,
-    /// The step that training is at, in evaluation too; [`Mechanism::at_step`] changes it.
+    /// The step that training is at, in evaluation too; [`Mechanism::at_step`](crate::Mechanism::at_step) changes it.
     pub step: u64,
-    /// Pair by pair or in linear time; [`Mechanism::decoder`] is told so itself.
+    /// Pair by pair or in linear time; [`Mechanism::decoder`](crate::Mechanism::decoder) is told so itself.
     #[serde(default, skip_serializing_if = "is_default")]
     pub form: Form,
     /// The last draw, which a clone shares.
