@@ -34,7 +34,10 @@ impl Report {
     /// Works out the [checks](Check) of the rows that are there.
     pub(crate) fn check(&mut self) {
         for work in decoding::CONSTANT {
-            let tokens: Vec<f64> = self.rows_of(work, "token").map(|row| row.ms).collect();
+            let tokens: Vec<f64> = self
+                .rows_of(work, decoding::MANY)
+                .map(|row| row.ms)
+                .collect();
             if tokens.len() == decoding::LONG.len() {
                 self.checks.push(constant(work, &tokens));
             }

@@ -30,18 +30,13 @@ fn pool(threads: usize) -> rayon::ThreadPool {
 /// Several blocks of queries and of keys, with dropout: the same to the bit.
 #[test]
 fn forward_and_backward() {
-    every_case::<f32>();
-    every_case::<f64>();
-}
-
-fn every_case<T: Real>() {
     let (queries, keys) = (300, 600);
-    for case in few_cases::<T>() {
+    for case in few_cases::<f32>() {
         case.with_every_mask(queries, keys, |case, example, mask, label| {
             let want = results(case, example, mask, 1);
             for threads in [2, 3] {
                 let got = results(case, example, mask, threads);
-                assert!(got == want, "{label} in {}, {threads} threads", T::NAME);
+                assert!(got == want, "{label}, {threads} threads");
             }
         });
     }
@@ -76,13 +71,8 @@ fn in_linear_time<T: Real>(
 /// Several parts, whose sums are joined.
 #[test]
 fn sums_over_the_sequence() {
-    every_mask::<f32>();
-    every_mask::<f64>();
-}
-
-fn every_mask<T: Real>() {
     let (queries, keys) = (2100, 1900);
-    let example = Example::<T>::new(queries, keys);
+    let example = Example::<f32>::new(queries, keys);
     for (name, mask) in masks(queries, keys) {
         if name.contains("pairs") {
             continue;
@@ -90,7 +80,7 @@ fn every_mask<T: Real>() {
         let want = in_linear_time(&example, &mask, 1);
         for threads in [2, 3] {
             let got = in_linear_time(&example, &mask, threads);
-            assert!(got == want, "{}, mask: {name}, {threads} threads", T::NAME);
+            assert!(got == want, "mask: {name}, {threads} threads");
         }
     }
 }
