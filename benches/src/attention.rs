@@ -381,7 +381,8 @@ fn against(kind: Kind, shape: Shape, pass: &'static str) -> Vec<Against> {
         Kind::Squared(Form::LinearTime) if length <= 16_384 => {
             let mut all = vec![of("best linear form", &LINEAR_TIME, [Some(3.0), Some(3.0)])];
             if length == 16_384 {
-                all.push(of("performer", &["performer"], [Some(4.0), Some(3.0)]));
+                let target = if pass == "fwd" { 4.0 } else { 3.0 };
+                all.push(mechanisms::performer_pytorch(pass, Some(target)));
             }
             all
         }

@@ -4,7 +4,7 @@ mod size;
 
 pub use size::DecoderSize;
 
-use crate::engine::{Arguments, Memory, write_row_major};
+use crate::engine::{Arguments, Memory, shared_heads, write_row_major};
 use crate::mask::check_lengths;
 use crate::{Error, Mask, Settings, Workspace};
 #[cfg(feature = "dfdx")]
@@ -125,6 +125,9 @@ impl<T: Real> Decoder<T> {
         settings.check_decoding()?;
         settings.validate(batch, heads, width)?;
         settings.form_for(1, 1, value_width)?;
+        if let Some(bias) = &settings.bias {
+            bias.validate([batch, heads, 1, 1])?;
+        }
         let mut decoder = Self {
             settings: Settings {
                 mask: settings.mask.clone().with_causality(),
@@ -433,9 +436,7 @@ impl<T: Real> Decoder<T> {
         output: Option<ArrayViewMut4<T>>,
     ) -> Result<(), Error> {
         let positions = k.len_of(Axis(2));
-        let (key_heads, heads) = (k.len_of(Axis(1)), self.size.heads);
-        let divides = key_heads > 0 && heads.is_multiple_of(key_heads);
-        let shared = if divides { key_heads } else { heads };
+        let shared = shared_heads("heads of `k`", k.len_of(Axis(1)), self.size.heads)?;
         let DecoderSize {
             batch,
             width,

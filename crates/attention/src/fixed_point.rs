@@ -14,13 +14,13 @@ const UNIT: f64 = (1 << FRACTION_BITS) as f64;
 /// Values in fixed point: the nearest multiples of $2^{-12}$, each as the number of them.
 ///
 /// # Errors
-/// [`Error::Argument`] for a value that is not finite, or too large: in size, $2^{19}$ is.
+/// [`Error::Argument`] for a value that is not finite, or not in $[-2^{19}, 2^{19})$.
 pub fn to_fixed_point<T: Real>(values: ArrayView4<T>) -> Result<Array4<i32>, Error> {
     argument::finite("values", values.shape(), values)?;
     let fits = |x: &f64| (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(x);
     let fixed = values.mapv(|x| (x.as_f64() * UNIT).round());
     if let Some(&large) = fixed.iter().find(|x| !fits(x)) {
-        let allowed = "below 2^19 in size, to be held in 32 bits";
+        let allowed = "at least -2^19 and below 2^19, to be held in 32 bits";
         argument::in_range(false, "values", large / UNIT, allowed)?;
     }
     Ok(fixed.mapv(|x| x as i32))

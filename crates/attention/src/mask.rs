@@ -190,7 +190,7 @@ impl Mask {
 
     /// States how many queries of each example are not padding.
     ///
-    /// Only the inference network's mean over the queries uses it: the rows of padded queries are
+    /// The inference network's mean over the queries uses it, and the choice of a form: the rows of padded queries are
     /// computed like any other. Where a layer attends from a sequence to itself, the key lengths
     /// stand for it unless it is given.
     pub fn with_query_lengths(self, lengths: Vec<usize>) -> Self {

@@ -82,19 +82,16 @@ pub fn shiftmax_vjp<T: Real>(
     let mut gradient = cotangent.to_owned();
     let mut none = Array1::zeros(x.nrows());
     for_each_row(x, mask, gradient.rows_mut(), &mut none, |row, mut g, _| {
-        // What is not kept has a weight of zero.
         let (mut sum, mut product) = (0.0, 0.0);
         Zip::from(&mut g)
             .and(&row.x)
             .and(&row.kept)
             .for_each(|g, x, &kept| {
-                let weight = if kept {
-                    (x.as_f64() - row.gamma as f64).exp2()
-                } else {
-                    0.0
-                };
-                sum += weight;
-                product += weight * g.as_f64();
+                if kept {
+                    let weight = (x.as_f64() - row.gamma as f64).exp2();
+                    sum += weight;
+                    product += weight * g.as_f64();
+                }
             });
         let mean = product / sum;
         let of = |g: &mut T, x: f64| {

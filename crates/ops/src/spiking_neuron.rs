@@ -192,7 +192,8 @@ impl SpikingNeuron {
             Spikes::Ternary => (u.abs(), u.signum()),
         };
         let is_near = (size.as_f64() - self.threshold).abs() < 0.5 * self.surrogate_width;
-        let slope = T::of(self.surrogate_width.recip());
+        // Finite: next to it stand gradients of zero.
+        let slope = T::of(self.surrogate_width.recip()).min(T::max_value());
         (if is_near { slope } else { T::zero() }, sign)
     }
 }

@@ -169,7 +169,7 @@ pub fn beam_search<T: Real, E: From<Error>>(
         log_probs.clear();
         log_probs.resize(search.live.len() * tokens.vocabulary, T::zero());
         step(&search.live, &mut log_probs)?;
-        check_row(&log_probs).map_err(|error| E::from(error.into()))?;
+        check_rows(&log_probs, tokens.vocabulary).map_err(|error| E::from(error.into()))?;
         search.advance(&log_probs, steps);
         if search.is_over() {
             break;
@@ -195,24 +195,15 @@ fn check(tokens: &Tokens, config: &BeamConfig) -> Result<(), ArgumentError> {
 }
 
 /// Refuses NaN and plus infinity, not minus infinity.
-fn check_row<T: Real>(log_probs: &[T]) -> Result<(), ArgumentError> {
+fn check_rows<T: Real>(log_probs: &[T], vocabulary: usize) -> Result<(), ArgumentError> {
     let wrong = |x: &T| x.is_nan() || *x == T::infinity();
     match log_probs.iter().position(wrong) {
         None => Ok(()),
-        Some(at) => argument::finite("log_probs", &[log_probs.len()], &log_probs[at..=at])
-            .map_err(|error| moved(error, at)),
-    }
-}
-
-/// The error of one element as that of a row.
-fn moved(error: ArgumentError, at: usize) -> ArgumentError {
-    match error {
-        ArgumentError::NotFinite { name, got, .. } => ArgumentError::NotFinite {
-            name,
-            index: vec![at],
-            got,
-        },
-        other => other,
+        Some(at) => Err(ArgumentError::NotFinite {
+            name: "log_probs".into(),
+            index: vec![at / vocabulary, at % vocabulary],
+            got: log_probs[at].as_f64(),
+        }),
     }
 }
 
@@ -275,7 +266,7 @@ impl Search<'_> {
     /// The first continuations in their order: as many as could matter, which is twice the beam, since at
     /// most one continuation of each live hypothesis ends.
     fn ranked<T: Real>(&self, log_probs: &[T], place: usize) -> Vec<Candidate> {
-        let most = 2 * self.config.beam;
+        let most = self.config.beam.saturating_mul(2);
         let allowed = match place == self.config.max_length {
             true => self.tokens.end..self.tokens.end + 1,
             false => 0..self.tokens.vocabulary,

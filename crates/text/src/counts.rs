@@ -23,10 +23,10 @@ impl TokenCounts {
         Self::default()
     }
 
-    /// The counts of the words of lines: of the pieces between spaces, U+0020 and no other.
+    /// The counts of the words of lines: of the pieces between spaces, U+0020 and no other. A carriage return at
+    /// either end of a line is no part of a word.
     pub fn of_words<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
-        let words = |line: &'a str| line.split(' ').filter(|word| !word.is_empty());
-        lines.into_iter().flat_map(words).collect()
+        lines.into_iter().flat_map(words_between_spaces).collect()
     }
 
     /// Counts a token once more.
@@ -72,6 +72,12 @@ impl TokenCounts {
         let counts = self.counts.iter();
         counts.map(|(token, &count)| (token.as_str(), count))
     }
+}
+
+/// The words of a line as subword-nmt finds them.
+pub(crate) fn words_between_spaces(line: &str) -> impl Iterator<Item = &str> {
+    let words = line.trim_matches(['\r', '\n', ' ']).split(' ');
+    words.filter(|word| !word.is_empty())
 }
 
 impl<S: AsRef<str>> Extend<S> for TokenCounts {

@@ -125,6 +125,15 @@ pub enum Error {
         /// What the file holds.
         got: String,
     },
+    /// A word ends in the mark of a piece whose word goes on.
+    #[error(
+        "a merge makes the symbol `{symbol}` at the end of a word, but `@@` marks pieces whose word goes on: \
+         replace `@@` at the ends of words in the text"
+    )]
+    MarkedWord {
+        /// The symbol.
+        symbol: String,
+    },
     /// A symbol has the name of one of the vocabulary's special tokens.
     #[error(
         "a merge makes the symbol `{symbol}`, which is the name of a special token in tokenizer.json: \

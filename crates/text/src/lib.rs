@@ -2,7 +2,7 @@
 //!
 //! Between a file of sentences and a model that learns from numbers lie a few steps that decide whether two
 //! results can be compared: how a sentence is cleaned, which words are known, how a translation is scored.
-//! Each of them is here by the rule of the tool that everybody reports numbers of, exactly, ties included:
+//! Each step follows the tool whose numbers papers report, including its tie-breaking:
 //!
 //! * **Cleaning** is Kim's ([`clean_str`]), on bytes, since the classic corpora are not UTF-8.
 //! * **A [`Vocabulary`]** comes from the training part alone, has numbers for padding and unknown words,

@@ -6,7 +6,7 @@ use crate::normaliser::Normaliser;
 use crate::score::{PairKernel, Score};
 use crate::{Blocks, Error, Form, Magnitude, Mask, Settings, Workspace};
 use bochner_numerics::scaling::{largest, log2_range, multiplied};
-use bochner_numerics::{Buffer, Buffers, Mat, Real, argument, parallel};
+use bochner_numerics::{ArgumentError, Buffer, Buffers, Mat, Real, argument, parallel};
 use ndarray::{Array4, ArrayView4, Axis};
 use std::ops::Range;
 
@@ -40,9 +40,7 @@ impl<'a, T: Real> Arguments<'a, T> {
     ) -> Result<Self, Error> {
         let (batch, heads, queries, width) = q.dim();
         let (keys, value_width) = (k.len_of(Axis(2)), v.len_of(Axis(3)));
-        let key_heads = k.len_of(Axis(1));
-        let divides = key_heads > 0 && heads.is_multiple_of(key_heads);
-        let shared = if divides { key_heads } else { heads };
+        let shared = shared_heads("heads of `k`", k.len_of(Axis(1)), heads)?;
         argument::shape("k", &[batch, shared, keys, width], k.shape())?;
         argument::shape("v", &[batch, shared, keys, value_width], v.shape())?;
         for (what, array) in [("k", &k), ("v", &v), ("q", &q)] {
@@ -62,7 +60,7 @@ impl<'a, T: Real> Arguments<'a, T> {
         Ok(Self {
             batch,
             heads,
-            key_heads,
+            key_heads: shared,
             queries,
             keys,
             width,
@@ -286,6 +284,22 @@ impl<'a, T: Real> HeadAt<'a, T> {
         let values = largest(self.values().data());
         self.unit_of_values(values, self.arguments.keys, operand_width)
     }
+}
+
+/// The heads of keys and values that some heads of queries share.
+pub(crate) fn shared_heads(
+    name: &'static str,
+    key_heads: usize,
+    heads: usize,
+) -> Result<usize, ArgumentError> {
+    let divides = key_heads > 0 && heads.is_multiple_of(key_heads);
+    argument::in_range(
+        divides,
+        name,
+        key_heads as f64,
+        "a divisor of the heads of queries",
+    )?;
+    Ok(key_heads)
 }
 
 /// Rows of an operand: a copy, or the queries or keys themselves.

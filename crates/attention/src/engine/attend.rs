@@ -5,13 +5,11 @@ use super::linear_time::{self, Starts};
 use super::units::{divided, or};
 use super::{
     Arguments, Exponents, Finite, Head, HeadAt, Level, OutputRows, Packed, RowStatistics, Rows,
-    blocks,
 };
 use crate::Form;
 use crate::score::{PairKernel, Score, Side};
 use bochner_numerics::memory::{Unwritten, overwritten_by};
 use bochner_numerics::{Buffer, Mat, Real, parallel};
-use ndarray::{Array4, ArrayView2, s};
 
 /// What is kept between the passes besides the output: O(T) numbers a head.
 pub(super) struct Kept<T, S> {
@@ -286,26 +284,3 @@ fn attend_head<T: Real, K: PairKernel<T>>(
 /// Rounding errors of that form are absolute in the similarity: measured, an output is off by the
 /// machine's epsilon over this share times the largest value, 64 epsilons here.
 const LEAST_SHARE: f64 = 1.0 / 64.0;
-
-/// The normalised weights, before dropout, `[B, M, Tq, Tk]`.
-pub(super) fn weights<T: Real, K: PairKernel<T>>(kernel: &K, call: &Arguments<T>) -> Array4<T> {
-    let prepare = |h| {
-        let at = call.at(h);
-        Prepared::new(kernel, &at, kernel.score(&at))
-    };
-    let heads = parallel::map(call.all_heads(), prepare);
-    let pieces: Vec<_> = blocks(0..call.queries, call.blocks.queries).collect();
-    let rows = parallel::map(heads.len() * pieces.len(), |task| {
-        let (h, block) = (task / pieces.len(), pieces[task % pieces.len()].clone());
-        let at = call.at(h);
-        heads[h].head(kernel, &at, at.values()).weights(block).0
-    });
-    let mut weights = Array4::zeros(call.shape(call.queries, call.keys));
-    for (task, rows) in rows.iter().enumerate() {
-        let (h, block) = (task / pieces.len(), pieces[task % pieces.len()].clone());
-        let (b, m, kept) = (h / call.heads, h % call.heads, call.at(h).kept());
-        let rows = ArrayView2::from_shape((block.len(), kept), rows).expect("one row a query");
-        weights.slice_mut(s![b, m, block, ..kept]).assign(&rows);
-    }
-    weights
-}

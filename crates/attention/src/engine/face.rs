@@ -117,7 +117,7 @@ impl<T: Real, K: PairKernel<T>> Attend<T> for Tiled<K> {
     }
 
     fn weights(&self, call: &Arguments<T>) -> Array4<T> {
-        attend::weights(&self.0, call)
+        with_weights::weights(&self.0, call)
     }
 
     fn attend_with_weights(&self, call: &Arguments<T>, output: Unwritten<T>) -> (State, Array4<T>) {

@@ -6,12 +6,34 @@ use super::product::add_product;
 use super::sweep::{Loudest, Weigh};
 use super::{Head, Level, OutputRows, RowBlock, RowStatistics, blocks, multiply_finite};
 use crate::Blocks;
-use crate::normaliser::Normaliser;
+use crate::normaliser::{Normaliser, Open};
 use crate::score::{Raw, Score};
 use bochner_numerics::memory::Unwritten;
 use bochner_numerics::product::Right;
 use bochner_numerics::{Buffer, Mat, MatMut, Real, instructions, matmul_in};
 use std::ops::Range;
+
+/// The weights of a block of queries.
+pub(super) struct BlockWeights<T: Real> {
+    /// `[queries, keys]`.
+    pub(super) weights: Buffer<T>,
+    /// All others have none.
+    pub(super) keys: Range<usize>,
+    pub(super) statistics: Vec<RowStatistics<T>>,
+}
+
+impl<T: Real> BlockWeights<T> {
+    /// Writes them into rows of `Tk` zeros.
+    pub(super) fn write(&self, rows: &mut [T], time: usize) {
+        if self.keys.is_empty() {
+            return;
+        }
+        let own = self.weights.chunks_exact(self.keys.len());
+        for (row, own) in rows.chunks_exact_mut(time).zip(own) {
+            row[self.keys.clone()].copy_from_slice(own);
+        }
+    }
+}
 
 impl<T: Real, S: Score<T>> Head<'_, T, S> {
     /// Attention from the queries from `first` on, one for each row of `out`.
@@ -51,10 +73,9 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         multiply_finite(output, self.unit);
     }
 
-    /// The normalised weights `[queries, Tk]` of a block of queries, before dropout, and what is known of its
-    /// rows.
-    pub(super) fn weights(&self, queries: Range<usize>) -> (Buffer<T>, Vec<RowStatistics<T>>) {
-        let all = 0..self.right.shape().0;
+    /// The normalised weights of a block of queries, before dropout, on the keys that any of them sees.
+    pub(super) fn weights(&self, queries: Range<usize>) -> BlockWeights<T> {
+        let all = self.seen(&queries);
         let mut statistics = vec![RowStatistics::new(Level::NONE); queries.len()];
         self.set_references(queries.clone(), &mut statistics);
         let mut weights = self.unnormalised(queries.clone(), &all, &mut statistics);
@@ -64,7 +85,11 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         }
         self.finish_rows(queries, &mut statistics);
         normalise(&mut weights, all.len().max(1), &statistics);
-        (weights, statistics)
+        BlockWeights {
+            weights,
+            keys: all,
+            statistics,
+        }
     }
 
     /// Adds $\sum_j a_{ij} v_j$ with dropout to the output, and to the normalisers.
@@ -192,20 +217,30 @@ impl<T: Real, S: Score<T>> Head<'_, T, S> {
         for (i, row) in queries.zip(statistics) {
             if row.normaliser > T::zero() {
                 let open = S::Norm::is_open(row, self.rows.range(i).len());
-                let scores = open.then(|| self.kept_scores(i));
-                S::Norm::finish(row, scores.as_ref().map(|scores| scores.as_slice()));
+                let open = open.then(|| self.open_row(i, row.reference));
+                S::Norm::finish(row, open.as_ref());
             }
         }
     }
 
-    /// The raw scores of one query, minus infinity where it keeps no key.
-    fn kept_scores(&self, i: usize) -> Buffer<T> {
+    /// All keys of one query at once.
+    fn open_row(&self, i: usize, reference: Level) -> Open<T> {
         let query = i..i + 1;
         let keys = self.seen(&query);
         let mut scores = self.workspace.numbers.any(keys.len());
         self.raw_scores(query, &keys, &mut scores);
         RowBlock::new(self, i, &keys).fill_masked(&mut scores, T::neg_infinity());
-        scores
+        let mut differences = Vec::new();
+        if let Some(exponents) = self.exponents {
+            let bias = self.bias.map(|bias| bias.row(i));
+            exponents.differences(bias, keys, reference, |_, piece| {
+                differences.extend_from_slice(piece);
+            });
+        }
+        Open {
+            scores,
+            differences,
+        }
     }
 
     /// Deals with the rows whose weights have vanished or nearly so beside their loudest key: they become relative

@@ -1,6 +1,7 @@
 //! The settings of a layer, and the sizes that follow from them.
 
 use super::PositionBias;
+use crate::engine::shared_heads;
 use crate::mechanism::is_default;
 use crate::{Card, Error, Mask, Softmax, Stream, Variant};
 use bochner_numerics::{Seed, argument};
@@ -97,13 +98,7 @@ impl MultiHeadConfig {
             });
         }
         let key_heads = self.key_heads.unwrap_or(heads);
-        let divides = key_heads > 0 && heads.is_multiple_of(key_heads);
-        argument::in_range(
-            divides,
-            "key_heads",
-            key_heads as f64,
-            "a divisor of the heads",
-        )?;
+        shared_heads("key_heads", key_heads, heads)?;
         if key_heads != heads {
             let what = "heads that share keys and values with this mechanism";
             card.shared_keys.required(what)?;
@@ -115,13 +110,13 @@ impl MultiHeadConfig {
             false => card.output_width.unwrap_or(key_width),
         };
         if let Some([left, right]) = self.window {
-            // The errors of a mask that nobody gave.
-            card.admit_mask(&Mask::none().with_window(left, right)?)?;
+            Mask::none().with_window(left, right)?;
         }
         if self.position_bias != PositionBias::None {
             card.bias.required("a position bias with this mechanism")?;
         }
-        Ok(Layout {
+        self.position_bias.validate()?;
+        let layout = Layout {
             embed,
             heads,
             key_heads,
@@ -132,7 +127,10 @@ impl MultiHeadConfig {
             causal: self.causal,
             window: self.window,
             position_bias: self.position_bias,
-        })
+        };
+        // The errors of a mask that nobody gave.
+        card.admit_mask(&layout.mask(Mask::none()))?;
+        Ok(layout)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a layer adds to the logits of pairs by their positions.
 
 use crate::{Bias, Error};
-use bochner_numerics::{Real, argument};
+use bochner_numerics::{ArgumentError, Real, argument};
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,14 @@ pub enum PositionBias {
 }
 
 impl PositionBias {
+    /// Refuses a table that no memory holds.
+    pub(super) fn validate(self) -> Result<(), ArgumentError> {
+        let Self::Learned { reach } = self else {
+            return Ok(());
+        };
+        argument::in_range(reach <= 1 << 24, "reach", reach as f64, "at most 2^24")
+    }
+
     /// The shape of the table, if there is one.
     pub(super) fn table(self, heads: usize) -> Option<[usize; 2]> {
         match self {

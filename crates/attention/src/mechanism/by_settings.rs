@@ -14,7 +14,7 @@ use ndarray::{Array4, ArrayView4};
 use rand::RngCore;
 use std::fmt::Debug;
 
-/// A mechanism whose forward pass is attention by settings, which its parameters may decide.
+/// A mechanism that is [`attend`] with settings computed from its own parameters.
 ///
 /// The passes, the inspection and the decoder follow.
 pub(super) trait BySettings:

@@ -1,12 +1,12 @@
-//! What a backward pass is told from another one by.
+//! A hash that binds a forward pass to its inputs.
 
 use super::pass::{Pass, Streams};
-use bochner_numerics::{Real, parallel};
+use bochner_numerics::Real;
 
 /// A hash of the streams, the parameters and the pass that a forward pass was of.
 ///
-/// It is no proof: another call has this one once in 2^64. It costs one multiplication a number, 0.3 ns on a
-/// core without vectors of 64-bit products, which is little beside any attention to them. Mask and bias are compared themselves.
+/// It is there against mistakes: of an array of more than 2^14 numbers, it takes 256 runs of 64 at even distances, so
+/// that it costs next to nothing. Mask and bias are compared themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint(u64);
 
@@ -16,8 +16,11 @@ const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Hashes that do not wait for each other.
 const LANES: usize = 8;
 
-/// Numbers that one task hashes.
-const PIECE: usize = 1 << 14;
+/// The most numbers of an array that are all hashed.
+const MOST: usize = 1 << 14;
+
+/// The runs of a longer array that are hashed, and the numbers of each.
+const RUNS: [usize; 2] = [256, 64];
 
 impl Fingerprint {
     fn with(self, bits: u64) -> Self {
@@ -25,11 +28,15 @@ impl Fingerprint {
     }
 
     fn with_numbers<T: Real>(self, numbers: &[T]) -> Self {
-        let pieces = numbers.len().div_ceil(PIECE);
-        let piece = |i: usize| Self::of(&numbers[i * PIECE..numbers.len().min((i + 1) * PIECE)]);
-        let pieces = parallel::map(pieces, piece);
         let own = self.with(numbers.len() as u64);
-        pieces.iter().fold(own, |own, piece| own.with(piece.0))
+        if numbers.len() <= MOST {
+            return own.with(Self::of(numbers).0);
+        }
+        let [runs, length] = RUNS;
+        let room = numbers.len() - length;
+        let start = |i: usize| (i as u128 * room as u128 / (runs - 1) as u128) as usize;
+        let runs = (0..runs).map(|i| Self::of(&numbers[start(i)..][..length]));
+        runs.fold(own, |own, run| own.with(run.0))
     }
 
     fn of<T: Real>(numbers: &[T]) -> Self {
@@ -72,6 +79,19 @@ mod tests {
     use crate::Mask;
     use bochner_numerics::Seed;
     use ndarray::{Array4, s};
+
+    #[test]
+    fn of_a_long_array_both_ends_count() {
+        let mut x = vec![0.5_f32; 3 * MOST + 5];
+        let of = |x: &[f32]| Fingerprint(0).with_numbers(x);
+        let own = of(&x);
+        for at in [0, x.len() - 1] {
+            x[at] = 1.0;
+            assert_ne!(of(&x), own);
+            x[at] = 0.5;
+        }
+        assert_ne!(of(&x[1..]), own);
+    }
 
     #[test]
     fn every_number_counts_and_no_order_of_the_memory() {

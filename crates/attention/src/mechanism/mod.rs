@@ -95,8 +95,8 @@ pub fn find(name: &str) -> Option<Variant> {
 ///
 /// One file under `mechanism/` implements it and brings its [`Card`], its examples and its plain
 /// reference; `mod`, `pub use` and a line of the list in `mechanism/mod.rs` make it known, and a re-export
-/// in `lib.rs` public. The tests, the golden checker, the benchmarks, the trainable layer and the
-/// experiments need nothing else; `BOCHNER_WRITE_TABLE=1` with the tests of the cards writes the table of
+/// in `lib.rs` public. The tests, the benchmarks, the trainable layer and the experiments need nothing else; a
+/// kind of reference case of its own needs a file in `golden`; `BOCHNER_WRITE_TABLE=1` with the tests of the cards writes the table of
 /// the crate's docs. Parameters travel as one flat slice, laid out by [`Mechanism::parameters`].
 ///
 /// ```

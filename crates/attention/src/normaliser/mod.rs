@@ -11,8 +11,8 @@ pub(crate) use sum::Sum;
 use crate::bias::RowBias;
 use crate::engine::{Exponents, Level, RowBlock, RowStatistics};
 use crate::score::Score;
-use bochner_numerics::Real;
 use bochner_numerics::instructions::Arithmetic;
+use bochner_numerics::{Buffer, Real};
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -45,8 +45,7 @@ pub(crate) trait Normaliser<T: Real>: Debug + Send + Sync + 'static {
         row: &mut RowStatistics<T>,
     ) -> T;
 
-    /// Whether what a row of so many keys has summed up, rounded as it is, leaves open what
-    /// [`Normaliser::finish`] makes of it.
+    /// Whether rounding of a sum over so many keys could change the result of [`Normaliser::finish`].
     fn is_open(_row: &RowStatistics<T>, _keys: usize) -> bool {
         false
     }
@@ -55,8 +54,8 @@ pub(crate) trait Normaliser<T: Real>: Debug + Send + Sync + 'static {
     /// divided by, here and in [`Normaliser::pull`]: by default it is that already. A row begins with a
     /// normaliser of 0 and a largest score of minus infinity.
     ///
-    /// An open row is given its raw scores once more, minus infinity where it keeps no key.
-    fn finish(_row: &mut RowStatistics<T>, _open: Option<&[T]>) {}
+    /// A row that [is open](Normaliser::is_open) is given its keys once more.
+    fn finish(_row: &mut RowStatistics<T>, _open: Option<&Open<T>>) {}
 
     /// Recomputes the normalised weights of a block and pulls their gradients back.
     fn pull<S: Score<T>, A: Arithmetic>(
@@ -66,6 +65,14 @@ pub(crate) trait Normaliser<T: Real>: Debug + Send + Sync + 'static {
         row: &RowStatistics<T>,
         pulled: Pulled<T>,
     );
+}
+
+/// The keys of one row, all at once.
+pub(crate) struct Open<T: Real> {
+    /// The raw scores, minus infinity where the row keeps no key.
+    pub(crate) scores: Buffer<T>,
+    /// Exponents and biases less the row's reference; empty where keys have neither.
+    pub(crate) differences: Vec<f64>,
 }
 
 /// One row of a block in the backward pass.

@@ -1,6 +1,6 @@
 //! Powers of two, divided by the power of two that is next to their sum.
 
-use super::{Normaliser, OnlineSoftmax, Pulled};
+use super::{Normaliser, OnlineSoftmax, Open, Pulled};
 use crate::bias::RowBias;
 use crate::engine::{Exponents, Level, RowBlock, RowStatistics};
 use crate::score::Score;
@@ -16,7 +16,8 @@ use std::ops::Range;
 /// holds them all. A rounded sum is enough wherever no power of two lies within its error; elsewhere the row's
 /// scores are looked at a second time, and counted. The values are summed up once, because $\gamma$ only divides them.
 ///
-/// With a bias or a magnitude scores are not whole, and $\gamma$ is that of the rounded sum.
+/// With a bias or a magnitude scores need not be whole. An open row is then summed up in `f64` with its rounding
+/// errors, so that terms far below a power of two still lift the sum above it.
 #[derive(Debug)]
 pub(crate) struct Shiftmax;
 
@@ -46,22 +47,19 @@ impl<T: Real> Normaliser<T> for Shiftmax {
         OnlineSoftmax::absorb::<S, A>(score, block, relative, raw, row)
     }
 
-    /// Lanes of a block add up a sixteenth of its keys each, then sixteen lanes and a rest, then blocks of at least
-    /// sixteen keys: no term goes through more than n / 8 + 32 roundings. The bound is four times that.
+    /// A term passes through at most n / 8 + 32 additions: those of its lane, of the sixteen lanes, and of the blocks.
+    /// The bound is four times that. A reference other than zero is no whole number of powers of two: there no sum
+    /// that differs by rounding alone is likelier to lie at a power than any other.
     fn is_open(row: &RowStatistics<T>, keys: usize) -> bool {
         let error = (keys as f64 / 2.0 + 128.0) * T::epsilon().as_f64();
         let (fraction, _) = libm::frexp(row.normaliser.as_f64());
         let is_near = fraction <= 0.5 * (1.0 + error) || fraction >= 1.0 - error;
-        is_near && row.reference == Level::NONE
+        is_near && (row.reference == Level::NONE || row.reference.value() == 0.0)
     }
 
-    fn finish(row: &mut RowStatistics<T>, open: Option<&[T]>) {
-        let counted = open.and_then(|scores| {
-            let kept = scores.iter().filter(|x| x.is_finite());
-            gamma(levels(kept.map(|x| x.as_f64() as i64)))
-        });
-        let power = match counted {
-            Some(gamma) => gamma as f64 - row.largest.as_f64(),
+    fn finish(row: &mut RowStatistics<T>, open: Option<&Open<T>>) {
+        let power = match open {
+            Some(open) => open.gamma(row.largest.as_f64()),
             None => {
                 // The whole part of what the row's weights are relative to moves gamma alone.
                 let start = row.largest.as_f64() + row.reference.value() * LOG2_E;
@@ -94,6 +92,41 @@ impl<T: Real> Normaliser<T> for Shiftmax {
     }
 }
 
+impl<T: Real> Open<T> {
+    /// $\gamma$ less `largest`: exactly, where scores are whole numbers and keys add nothing to them.
+    fn gamma(&self, largest: f64) -> f64 {
+        let kept = || self.scores.iter().filter(|x| x.is_finite());
+        let exponents = || {
+            let with = |(x, d): (&T, &f64)| x.as_f64() + d * LOG2_E;
+            self.scores.iter().zip(&self.differences).map(with)
+        };
+        let adds_nothing = |d: &f64| *d == 0.0 || *d == f64::NEG_INFINITY;
+        let counted = if self.differences.is_empty() {
+            gamma(levels(kept().map(|x| x.as_f64() as i64)))
+        } else if self.differences.iter().all(adds_nothing) {
+            let finite = exponents().filter(|x| x.is_finite());
+            gamma(levels(finite.map(|x| x as i64)))
+        } else {
+            return power_above(exponents().map(|x| (x - largest).exp2()));
+        };
+        counted.map_or(0.0, |gamma| gamma as f64 - largest)
+    }
+}
+
+/// The exponent of the smallest power of two that some positive numbers do not sum above. What rounding takes from
+/// the sum is added up beside it.
+fn power_above(terms: impl Iterator<Item = f64>) -> f64 {
+    let (sum, lost) = terms.fold((0.0_f64, 0.0), |(sum, lost), term| {
+        let (large, small) = (sum.max(term), sum.min(term));
+        let next = large + small;
+        (next, lost + (small - (next - large)))
+    });
+    let whole = sum + lost;
+    let (fraction, power) = libm::frexp(whole);
+    let is_power = fraction == 0.5 && lost - (whole - sum) <= 0.0;
+    f64::from(power - i32::from(is_power))
+}
+
 /// The distinct values in ascending order, with how many there are of each: by counting where they lie close
 /// together, otherwise by sorting.
 pub(crate) fn levels(values: impl Iterator<Item = i64>) -> Vec<(i64, u64)> {
@@ -118,8 +151,8 @@ pub(crate) fn levels(values: impl Iterator<Item = i64>) -> Vec<(i64, u64)> {
 /// The smallest whole $\gamma$ with $\sum_j 2^{x_j} \le 2^\gamma$, given the distinct values of x in ascending order
 /// and how many there are of each; `None` if there is none.
 ///
-/// Going upwards, the sum so far is a whole number of powers of the value that has been reached, and a part of
-/// one, of which only matters whether it is there.
+/// Going upwards, `sum` counts whole units of $2^{\text{value}}$, and `has_part` says whether a fraction of a unit
+/// remains.
 pub(crate) fn gamma(levels: impl IntoIterator<Item = (i64, u64)>) -> Option<i64> {
     let mut levels = levels.into_iter();
     let (mut value, mut sum) = levels.next()?;
@@ -173,6 +206,18 @@ mod tests {
         let carry: Vec<i64> = (-100..0).chain([-100]).collect();
         assert_eq!(of(&carry), Some(0));
         assert_eq!(of(&[&carry[..], &[-100]].concat()), Some(1));
+    }
+
+    #[test]
+    fn what_rounding_takes_lifts_a_sum_above_a_power() {
+        let of = |terms: &[f64]| power_above(terms.iter().copied());
+        assert_eq!(of(&[1.0]), 0.0);
+        assert_eq!(of(&[1.0, 1e-300]), 1.0);
+        assert_eq!(of(&[1e-300, 1.0]), 1.0);
+        assert_eq!(of(&[0.5, 1e-20, 0.5]), 1.0);
+        assert_eq!(of(&[0.5, 0.25, 0.25]), 0.0);
+        assert_eq!(of(&[1.0 - 1e-16, 0.4e-16]), 0.0);
+        assert_eq!(of(&[3.0, 0.5]), 2.0);
     }
 
     #[test]

@@ -15,8 +15,8 @@ use std::f64::consts::LN_2;
 pub(crate) struct Bipolar {
     /// $\theta$.
     pub(crate) threshold: f64,
-    /// The width of the window around $\pm\theta$ in which t counts as a slope of one over it; `None` for
-    /// numbers that are ternary already, whose gradient is their own.
+    /// The width of the window around $\pm\theta$ in which t counts as a slope of one over it; `None` if queries and
+    /// keys are ternary already: their gradient is passed through.
     pub(crate) window: Option<f64>,
 }
 
@@ -75,7 +75,8 @@ impl<T: Real> PairKernel<T> for Bipolar {
         match self.window {
             None => out.write(|i| operand[i].as_f64() * LN_2),
             Some(window) => {
-                let slope = LN_2 / window;
+                // Finite: next to it stand gradients of zero.
+                let slope = (LN_2 / window).min(f64::MAX);
                 out.write(|i| {
                     let distance = (x[i].as_f64().abs() - self.threshold).abs();
                     if distance < 0.5 * window {

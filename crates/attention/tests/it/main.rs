@@ -2,6 +2,7 @@
 
 mod attention_in_general;
 mod bipolar;
+mod bipolar_theorems;
 mod cat;
 mod conformance;
 #[cfg(feature = "dfdx")]

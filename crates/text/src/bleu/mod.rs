@@ -214,7 +214,8 @@ pub fn line_statistics<H: AsRef<str>, R: AsRef<str>>(
     Ok(lines.collect())
 }
 
-/// BLEU of one sentence; [`Orders::Effective`] is meant for it.
+/// BLEU of one sentence. [`Orders::Effective`], which sacrebleu's function for sentences takes by default, is meant
+/// for it: with [`Orders::All`] a sentence without a common 4-gram scores next to nothing.
 ///
 /// ```
 /// use bochner_text::{BleuConfig, Orders, sentence_bleu};

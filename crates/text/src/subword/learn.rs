@@ -67,7 +67,8 @@ impl Subwords {
     /// exact at every step, where subword-nmt forgets rare pairs for a while.
     ///
     /// # Errors
-    /// [`Error::NoWords`] without words; [`Error::Argument`] for a setting of zero.
+    /// [`Error::NoWords`] without words; [`Error::Argument`] for a setting of zero; [`Error::MarkedWord`] if
+    /// frequent words end in `@@`.
     ///
     /// # Numerics
     /// The time grows with the number of symbols that change, times the logarithm of the number of pairs:

@@ -7,6 +7,7 @@ mod tokenizer_json;
 
 pub use learn::{Learned, Merge, SubwordConfig};
 
+use crate::counts::words_between_spaces;
 use crate::{Error, Marks, Vocabulary};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -57,7 +58,8 @@ pub struct Subwords {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Split {
-    /// At spaces, U+0020 and no other, as in subword-nmt.
+    /// At spaces, U+0020 and no other, as in subword-nmt, which takes no carriage return at the end of a line for a
+    /// part of a word either.
     #[default]
     Spaces,
     /// At every white space of Unicode, the `WhitespaceSplit` of Hugging Face's `tokenizers`.
@@ -79,7 +81,8 @@ impl Subwords {
     ///
     /// # Errors
     /// [`Error::Merge`] for a merge of a symbol that is neither in the alphabet nor made before;
-    /// [`Error::Alphabet`] for a symbol of several characters in the alphabet.
+    /// [`Error::Alphabet`] for a symbol of several characters in the alphabet; [`Error::MarkedWord`] for a merge at
+    /// the end of a word that ends in `@@`, which is the mark of a piece whose word goes on.
     pub fn from_merges(
         split: Split,
         mut alphabet: Vec<String>,
@@ -107,7 +110,14 @@ impl Subwords {
                 })
             };
             let pair = (known(left)?, known(right)?);
-            let made = symbols.number(&format!("{left}{right}"));
+            let made = format!("{left}{right}");
+            if made
+                .strip_suffix(END)
+                .is_some_and(|last| last.ends_with(CONTINUES))
+            {
+                return Err(Error::MarkedWord { symbol: made });
+            }
+            let made = symbols.number(&made);
             // A pair that came back after it had been merged is in the list twice: the first one counts.
             ranks.entry(pair).or_insert((rank as u32, made));
         }
@@ -184,13 +194,11 @@ impl Subwords {
             .unwrap_or(line)
     }
 
-    fn words<'a>(&self, line: &'a str) -> impl Iterator<Item = &'a str> {
-        let split = self.split;
-        let words = line.split(move |c: char| match split {
-            Split::Spaces => c == ' ',
-            Split::WhiteSpace => c.is_whitespace(),
-        });
-        words.filter(|word| !word.is_empty())
+    fn words<'a>(&self, line: &'a str) -> Box<dyn Iterator<Item = &'a str> + 'a> {
+        match self.split {
+            Split::Spaces => Box::new(words_between_spaces(line)),
+            Split::WhiteSpace => Box::new(line.split_whitespace()),
+        }
     }
 
     fn pieces(&self, word: &str) -> Vec<String> {

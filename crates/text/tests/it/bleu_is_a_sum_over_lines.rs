@@ -62,12 +62,6 @@ proptest! {
         prop_assert_eq!(same.systems[0].p_value, 1.0 / 81.0);
         prop_assert_eq!(same.systems[0].reported_p_value(), 1.0);
     }
-
-    #[test]
-    fn draws_stay_below_their_bound(seed in any::<u64>(), n in 1_u32..1000) {
-        let mut rng = Pcg64::new(seed);
-        prop_assert!((0..100).all(|_| rng.below(n) < n));
-    }
 }
 
 #[test]

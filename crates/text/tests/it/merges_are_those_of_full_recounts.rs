@@ -140,3 +140,21 @@ fn merges_of_unheard_symbols_are_named() {
     let error = Subwords::from_merges(Split::Spaces, vec!["ab".into()], vec![]).unwrap_err();
     assert!(matches!(error, Error::Alphabet { symbol } if symbol == "ab"));
 }
+
+/// As subword-nmt reads lines.
+#[test]
+fn a_carriage_return_ends_no_word() {
+    let learnt =
+        |text: [&str; 2]| Subwords::learn(&TokenCounts::of_words(text), &SubwordConfig::default());
+    let (with, without) = (learnt(["low\r", "low \r"]), learnt(["low", "low"]));
+    assert_eq!(with, without);
+    let subwords = without.unwrap().subwords;
+    assert_eq!(subwords.encode("low low\r"), subwords.encode("low low"));
+}
+
+#[test]
+fn the_mark_of_pieces_that_go_on_ends_no_word() {
+    let counts = TokenCounts::of_words(["a@@ a@@ ab ab"]);
+    let refused = Subwords::learn(&counts, &SubwordConfig::default()).unwrap_err();
+    assert!(matches!(refused, Error::MarkedWord { symbol } if symbol.ends_with("@@</w>")));
+}

@@ -188,8 +188,9 @@ fn by_a_decoder() {
 fn heads_that_do_not_divide_are_named() {
     let array = |heads, width| Array4::<f64>::ones((1, heads, 3, width));
     let (q, settings) = (array(6, 2), Settings::softmax(&Mask::none()));
-    for (k, v, name) in [(4, 4, "k"), (12, 12, "k"), (3, 2, "v"), (6, 3, "v")] {
-        let (k, v) = (array(k, 2), array(v, 5));
+    let [k, v] = ["heads of `k`", "v"];
+    for (heads_of_k, heads_of_v, name) in [(4, 4, k), (12, 12, k), (3, 2, v), (6, 3, v)] {
+        let (k, v) = (array(heads_of_k, 2), array(heads_of_v, 5));
         let refused = attend(q.view(), k.view(), v.view(), &settings);
         let error = refused.unwrap_err().to_string();
         assert!(error.starts_with(&format!("`{name}`")), "{error}");
