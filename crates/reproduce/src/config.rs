@@ -1,10 +1,10 @@
 //! What is to be reproduced, and how.
 
-use crate::tables::{Cut, nodes, regression};
-use crate::{Error, Scale, Shard, SuiteName};
-use bochner_datasets::{PlanetoidSet, Policy, RegressionSet};
+use crate::suite::Card;
+use crate::suites::{Entry, SUITES};
+use crate::{Error, Scale, Shard};
+use bochner_datasets::Policy;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 /// What is to be reproduced, and how.
@@ -67,89 +67,29 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The sets of Table 4 that are asked for.
-    pub(crate) fn regression_sets(&self) -> Vec<RegressionSet> {
-        match self.sets.is_empty() {
-            true => RegressionSet::ALL.to_vec(),
-            false => self.sets_named(),
-        }
-    }
-
-    /// The graphs of Table 5 that are asked for.
-    pub(crate) fn graphs(&self) -> Vec<PlanetoidSet> {
-        match self.sets.is_empty() {
-            true => nodes::Plan::sets(self.scale).to_vec(),
-            false => self.sets_named(),
-        }
-    }
-
-    /// Those of the names that are sets of one kind.
-    fn sets_named<S: FromStr>(&self) -> Vec<S> {
-        let sets = self.sets.iter();
-        sets.filter_map(|name| name.to_lowercase().parse().ok())
-            .collect()
-    }
-
     /// Whether a model is asked for.
     pub(crate) fn wants(&self, model: &str) -> bool {
         let mut named = self.models.iter();
         self.models.is_empty() || named.any(|name| name.eq_ignore_ascii_case(model))
     }
 
-    /// What a table is to cut, if it knows the name.
-    pub(crate) fn cut<C: Cut>(&self) -> Option<C> {
-        self.cut.as_deref().and_then(C::named)
-    }
-
-    /// The suites asked for, in the order in which they are run.
-    pub(crate) fn selected(&self) -> Result<Vec<SuiteName>, Error> {
-        let named = self.suites.iter().map(|name| name.parse());
-        let mut suites = named.collect::<Result<Vec<SuiteName>, Error>>()?;
-        if suites.is_empty() {
-            suites = SuiteName::ALL.to_vec();
+    /// The suites asked for, in the order in which they are run: those without any of the sets and models that are
+    /// asked for are left out.
+    pub(crate) fn selected(&self) -> Result<Vec<Entry>, Error> {
+        let is_known = |name: &&String| SUITES.iter().any(|suite| suite.name() == **name);
+        if let Some(name) = self.suites.iter().find(|name| !is_known(name)) {
+            return Err(refused("SUITE", name, &SUITES.map(Entry::name).join(", ")));
         }
-        let any_model = |suite| models_of(suite).into_iter().any(|model| self.wants(model));
-        suites.retain(|&suite| match suite {
-            SuiteName::Regression => !self.regression_sets().is_empty() && any_model(suite),
-            SuiteName::Nodes => !self.graphs().is_empty() && any_model(suite),
-            SuiteName::Propositions | SuiteName::Complexity => true,
-        });
-        suites.sort();
-        suites.dedup();
-        Ok(suites)
-    }
-
-    /// Refuses a name that no table asked for knows as one of its sets.
-    fn check_sets(&self, tables: &[SuiteName]) -> Result<(), Error> {
-        let known: Vec<&str> = tables.iter().flat_map(|&table| sets_of(table)).collect();
-        let unknown = |name: &&String| !known.contains(&name.to_lowercase().as_str());
-        match self.sets.iter().find(unknown) {
-            Some(name) => refuse("--set", name, &known.join(", ")),
-            None => Ok(()),
-        }
-    }
-
-    /// Refuses a name that no table asked for knows as one of its models.
-    fn check_models(&self, tables: &[SuiteName]) -> Result<(), Error> {
-        let mut known: Vec<&str> = tables.iter().flat_map(|&table| models_of(table)).collect();
-        known.sort_unstable();
-        known.dedup();
-        let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
-        match self.models.iter().find(|name| !is_known(name)) {
-            Some(name) => refuse("--model", name, &known.join(", ")),
-            None => Ok(()),
-        }
-    }
-
-    /// Refuses a cut that no table asked for knows.
-    fn check_cut(&self, tables: &[SuiteName]) -> Result<(), Error> {
-        let known: Vec<&str> = tables.iter().flat_map(|&table| cuts_of(table)).collect();
-        match &self.cut {
-            Some(name) if !known.contains(&name.as_str()) => {
-                refuse("--cut", name, &known.join(", "))
-            }
-            _ => Ok(()),
-        }
+        let is_asked = |suite: &Entry| {
+            let named =
+                self.suites.is_empty() || self.suites.iter().any(|name| name == suite.name());
+            let has = |card: &'static Card| {
+                let any_model = card.models.iter().any(|model| self.wants(model.name));
+                any_model && !card.asked(self.scale, &self.sets).is_empty()
+            };
+            named && suite.trained().is_none_or(|suite| has(suite.card()))
+        };
+        Ok(SUITES.into_iter().filter(is_asked).collect())
     }
 
     /// An option that was given and means something to tables of trained models only.
@@ -172,19 +112,35 @@ impl Config {
             models: Vec::new(),
             ..self.clone()
         };
-        let mut tables = anything.selected()?;
-        tables.retain(|suite| matches!(suite, SuiteName::Regression | SuiteName::Nodes));
-        if tables.is_empty() {
+        let suites = anything.selected()?.into_iter();
+        let cards: Vec<&Card> = suites
+            .filter_map(|suite| Some(suite.trained()?.card()))
+            .collect();
+        if cards.is_empty() {
             return match self.of_tables_alone() {
                 Some((option, given)) => {
-                    refuse(option, &given, "nothing: only regression and nodes have it")
+                    let has = SUITES
+                        .iter()
+                        .filter_map(|suite| Some(suite.trained()?.card().name));
+                    let has = has.collect::<Vec<_>>().join(", ");
+                    Err(refused(
+                        option,
+                        &given,
+                        &format!("nothing: only {has} have it"),
+                    ))
                 }
                 None => self.check_numbers(),
             };
         }
-        self.check_sets(&tables)?;
-        self.check_models(&tables)?;
-        self.check_cut(&tables)?;
+        let names = |of: &dyn Fn(&&'static Card) -> Vec<&'static str>| {
+            cards.iter().flat_map(of).collect::<Vec<_>>()
+        };
+        let sets = names(&|card| card.sets.iter().map(|set| set.name).collect());
+        let models = names(&|card| card.models.iter().map(|model| model.name).collect());
+        let cuts = names(&|card| card.cuts.iter().map(|cut| cut.name).collect());
+        check_names("--set", &self.sets, sets)?;
+        check_names("--model", &self.models, models)?;
+        check_names("--cut", self.cut.as_slice(), cuts)?;
         self.check_numbers()
     }
 
@@ -195,48 +151,33 @@ impl Config {
             ("--epochs", self.epochs),
         ] {
             if number == Some(0) {
-                return refuse(option, "0", "at least 1");
+                return Err(refused(option, "0", "at least 1"));
             }
         }
         Ok(())
     }
 }
 
-fn refuse(option: &'static str, given: &str, expected: &str) -> Result<(), Error> {
-    Err(Error::InvalidOption {
+/// Refuses a name that is not among those that the suites asked for know, in any case.
+fn check_names(
+    option: &'static str,
+    names: &[String],
+    mut known: Vec<&'static str>,
+) -> Result<(), Error> {
+    known.sort_unstable();
+    known.dedup();
+    let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
+    match names.iter().find(|name| !is_known(name)) {
+        Some(name) => Err(refused(option, name, &known.join(", "))),
+        None => Ok(()),
+    }
+}
+
+fn refused(option: &'static str, given: &str, expected: &str) -> Error {
+    Error::InvalidOption {
         option,
         given: given.to_owned(),
         expected: expected.to_owned(),
-    })
-}
-
-/// The names of a table's sets.
-fn sets_of(table: SuiteName) -> Vec<&'static str> {
-    match table {
-        SuiteName::Regression => RegressionSet::ALL.map(RegressionSet::name).to_vec(),
-        SuiteName::Nodes => PlanetoidSet::ALL.map(PlanetoidSet::name).to_vec(),
-        SuiteName::Propositions | SuiteName::Complexity => Vec::new(),
-    }
-}
-
-/// The names of a table's models.
-fn models_of(table: SuiteName) -> Vec<&'static str> {
-    match table {
-        SuiteName::Regression => regression::Model::ALL.map(regression::Model::name).to_vec(),
-        SuiteName::Nodes => nodes::Model::ALL.map(nodes::Model::name).to_vec(),
-        SuiteName::Propositions | SuiteName::Complexity => Vec::new(),
-    }
-}
-
-/// The names of a table's cuts.
-fn cuts_of(table: SuiteName) -> Vec<&'static str> {
-    fn names<C: Cut>() -> Vec<&'static str> {
-        C::ALL.iter().map(|cut| cut.name()).collect()
-    }
-    match table {
-        SuiteName::Regression => names::<regression::Cut>(),
-        SuiteName::Nodes => names::<nodes::Cut>(),
-        SuiteName::Propositions | SuiteName::Complexity => Vec::new(),
     }
 }
 
@@ -298,61 +239,62 @@ mod tests {
         assert!(Config::default().check().is_ok());
     }
 
+    fn names(config: &Config) -> Vec<&'static str> {
+        config
+            .selected()
+            .unwrap()
+            .into_iter()
+            .map(Entry::name)
+            .collect()
+    }
+
     #[test]
     fn suites_run_once_and_in_their_order() {
         let config = |names: &[&str]| Config {
             suites: names.iter().map(|name| (*name).to_owned()).collect(),
             ..Config::default()
         };
-        assert_eq!(config(&[]).selected().unwrap(), SuiteName::ALL);
+        assert_eq!(names(&config(&[])), SUITES.map(Entry::name));
         let twice = config(&["regression", "propositions", "regression"]);
-        let order = [SuiteName::Propositions, SuiteName::Regression];
-        assert_eq!(twice.selected().unwrap(), order);
+        assert_eq!(names(&twice), ["propositions", "regression"]);
     }
 
     #[test]
-    fn sets_are_found_by_name_in_any_case_and_choose_the_tables() {
-        let config = |name: &str| Config {
+    fn sets_and_models_are_found_by_name_in_any_case_and_choose_the_suites() {
+        let set = |name: &str| Config {
             sets: vec![name.into()],
             ..Config::default()
         };
-        let co2 = config("CO2");
-        assert_eq!(co2.regression_sets(), [RegressionSet::Co2]);
-        assert!(co2.check().is_ok() && co2.graphs().is_empty());
-        assert!(!co2.selected().unwrap().contains(&SuiteName::Nodes));
-        let citeseer = config("Citeseer");
-        assert_eq!(citeseer.graphs(), [PlanetoidSet::Citeseer]);
-        assert!(citeseer.check().is_ok());
+        let model = |name: &str| Config {
+            models: vec![name.into()],
+            ..Config::default()
+        };
+        for (config, has, has_not) in [
+            (set("CO2"), "regression", "nodes"),
+            (set("Citeseer"), "nodes", "regression"),
+            (model("gcn"), "nodes", "regression"),
+            (model("gp (sm)"), "regression", "nodes"),
+        ] {
+            config.check().unwrap();
+            let names = names(&config);
+            assert!(
+                names.contains(&has) && !names.contains(&has_not),
+                "{names:?}"
+            );
+        }
         assert!(
-            !citeseer
-                .selected()
-                .unwrap()
-                .contains(&SuiteName::Regression)
+            model("gcn").wants("GCN")
+                && !model("gcn").wants("GAT")
+                && Config::default().wants("IKAN")
         );
     }
 
     #[test]
-    fn models_are_found_by_name_in_any_case_and_choose_the_tables() {
-        let config = |name: &str| Config {
-            models: vec![name.into()],
+    fn a_cut_is_one_of_a_suite() {
+        let cut = |name: &str| Config {
+            cut: Some(name.into()),
             ..Config::default()
         };
-        let gcn = config("gcn");
-        assert!(gcn.check().is_ok() && gcn.wants("GCN") && !gcn.wants("GAT"));
-        assert!(!gcn.selected().unwrap().contains(&SuiteName::Regression));
-        let mikan = config("MIKAN").selected().unwrap();
-        assert!(mikan.contains(&SuiteName::Regression) && mikan.contains(&SuiteName::Nodes));
-        assert!(Config::default().wants("IKAN"));
-    }
-
-    #[test]
-    fn a_cut_is_one_of_a_table() {
-        let config = Config {
-            cut: Some("points".into()),
-            ..Config::default()
-        };
-        assert!(config.check().is_ok());
-        assert_eq!(config.cut(), Some(nodes::Cut::Points));
-        assert_eq!(config.cut::<regression::Cut>(), None);
+        assert!(cut("points").check().is_ok() && cut("everything").check().is_err());
     }
 }

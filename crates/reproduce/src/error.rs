@@ -43,8 +43,8 @@ pub enum Error {
     },
     /// A line of a file to import is no row of a finished unit.
     #[error(
-        "cannot import line {line} of {}: {reason}; name a directory with the `rows.jsonl` of the suite \
-         regression or nodes",
+        "cannot import line {line} of {}: {reason}; name a directory with the `rows.jsonl` of a suite of \
+         training runs",
         path.display()
     )]
     Import {

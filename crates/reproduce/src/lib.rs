@@ -14,14 +14,20 @@
 //!   publishes, and optimistic, since the test part chooses the epoch. The V-number is the test
 //!   error in the epoch that a separate validation part chooses. Published numbers are compared
 //!   with R-numbers only, claims rest on V-numbers only.
-//! * **Criteria first.** What counts as reproduced is written down in code
-//!   ([`tables::regression::claims`]) before anything is run, and a claim that fails is reported
-//!   with the same prominence as one that holds.
+//! * **Criteria first.** What counts as reproduced is written down as data ([`Claim`]) before anything
+//!   is run and judged by one function ([`claim::judge`]), and a claim that fails is reported with the
+//!   same prominence as one that holds.
 //!
-//! Four suites ([`SuiteName`]): [`propositions`] measures the paper's propositions on random cases,
-//! [`complexity`] counts and times what Table 1 states, [`tables::regression`] is Table 4, with every
-//! attention of the paper and two Gaussian processes, and [`tables::nodes`] is Table 5, the classes of
-//! nodes of citation graphs.
+//! A suite of training runs is one file ([`Suite`]): a card of names and numbers, its arms, how its data are
+//! loaded and its units started, its claims, its checks and the sections of its report. Planning, choosing by
+//! validation, running, resuming, sharding, judging and reporting are shared.
+//!
+//! | suite | reproduces |
+//! |---|---|
+//! | `propositions` ([`propositions`]) | the paper's propositions, on random cases |
+//! | `complexity` ([`complexity`]) | Table 1, counted and timed |
+//! | `regression` ([`suites::REGRESSION`]) | Table 4, with two Gaussian processes |
+//! | `nodes` ([`suites::NODES`]) | Table 5, citation graphs |
 //!
 //! # Example
 //!
@@ -45,7 +51,7 @@
 //! let interrupt = AtomicBool::new(false);
 //! let done = reproduce(&config, &interrupt)?.tables.remove(0);
 //! assert_eq!((done.outcome.computed, done.outcome.found), (39, 0));
-//! assert!(directory.path().join("smoke/report.html").is_file());
+//! assert!(directory.path().join("smoke/regression/report.html").is_file());
 //!
 //! let again = reproduce(&config, &interrupt)?.tables.remove(0);
 //! assert_eq!((again.outcome.computed, again.outcome.found), (0, 39));
@@ -58,48 +64,65 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`propositions`] | one module per proposition |
-//! | [`complexity`] | Table 1: operations counted, forms timed |
-//! | [`tables`] | one module per table: plan, criteria, report |
-//! | [`mod@unit`] | [`Unit`], [`Scale`], [`Preset`], [`Shard`] |
-//! | [`settings`] | [`Settings`]: what fixes a training run besides data and seed |
-//! | [`trial`] | what a suite offers so that its units can run: [`Suite`], [`Trial`] |
+//! | [`suite`] | what a suite declares: [`Suite`], [`suite::Card`] |
+//! | [`suites`] | the suites, one file each |
+//! | [`plan`] | arms, and the order of their units |
+//! | [`claim`] | claims as data, and the function that judges them |
+//! | [`check`] | what the machinery must show at scale `smoke` |
+//! | [`sections`] | the parts of reports |
+//! | [`trial`] | one unit while it runs: [`Trial`], and the models that suites train |
 //! | [`runner`] | several units at a time, interrupts, checkpoints |
+//! | [`mod@unit`] | [`Unit`], [`Scale`], [`Preset`], [`Shard`] |
 //! | [`store`] | [`Store`], the rows and the artefacts |
 //! | [`statistics`] | paired differences, standard errors, verdicts |
-//! | [`published`] | the numbers that the paper prints |
 //! | [`report`] | documents, charts and pictures as Markdown and HTML |
+//! | [`propositions`], [`complexity`] | suites that are measured in one go |
 //! | [`Error`] | what can go wrong |
 
 #![allow(clippy::print_stderr)]
 
+mod account;
 mod assessment;
+pub mod check;
+pub mod claim;
 pub mod complexity;
 mod config;
 mod error;
+pub mod mechanisms;
+pub mod plan;
 mod progress;
+mod projection;
 pub mod propositions;
-pub mod published;
 pub mod report;
 mod reproduction;
+mod results;
+mod run;
 pub mod runner;
-pub mod settings;
+pub mod sections;
+mod settings;
+mod skipped;
 pub mod statistics;
 pub mod store;
-mod suite_name;
-pub mod tables;
+pub mod suite;
+pub mod suites;
 pub mod trial;
 pub mod unit;
 
+pub use account::Account;
 pub use assessment::Assessment;
 pub use bochner_datasets::Protocol;
+pub use check::{Check, Mark};
+pub use claim::{Claim, Judged};
 pub use config::Config;
 pub use error::Error;
-pub use reproduction::{Reproduction, TableRun, reproduce};
+pub use reproduction::{Reproduction, reproduce};
+pub use results::{Number, Results};
+pub use run::SuiteRun;
 pub use settings::Settings;
+pub use skipped::{Remedy, Skipped};
 pub use store::Store;
-pub use suite_name::SuiteName;
-pub use trial::{Suite, Trial};
+pub use suite::Suite;
+pub use trial::Trial;
 pub use unit::{Preset, Scale, Shard, Unit};
 
 /// The README's examples, run as tests.

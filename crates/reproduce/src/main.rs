@@ -43,10 +43,10 @@ struct Arguments {
     /// Run the i-th of n parts; merge the directories by copying them together
     #[arg(long, value_name = "i/n", default_value = "1/1", value_parser = str::parse::<Shard>)]
     shard: Shard,
-    /// Run only this data set of the suites nodes and regression; may be given several times
+    /// Run only this data set of the suites that have it; may be given several times
     #[arg(long = "set", value_name = "NAME")]
     sets: Vec<String>,
-    /// Run only this model of the suites nodes and regression, in any case; may be given several times
+    /// Run only this model of the suites that have it, in any case; may be given several times
     #[arg(long = "model", value_name = "NAME")]
     models: Vec<String>,
     /// Never download anything
@@ -55,8 +55,8 @@ struct Arguments {
     /// What is given up at scale desk [default: measured, so that it takes at most 3 hours]
     ///
     /// none: nothing; rows: every 10th row of Parkinsons (regression); epochs: rows, and 300 epochs
-    /// (regression); points: 32 spectral points (nodes); seeds: points, and half of the seeds on
-    /// Citeseer (nodes)
+    /// (regression); points: 32 spectral points (nodes); seeds: points,
+    /// and half of the seeds on Citeseer (nodes); folds: three folds of MR, SUBJ and SST (classification)
     #[arg(long, value_name = "NAME")]
     cut: Option<String>,
     /// Train for another number of epochs than the scale's

@@ -1,13 +1,9 @@
 //! From a configuration to reports, suite by suite.
 
-mod nodes;
-mod regression;
-mod table;
-
-pub use table::TableRun;
-
 use crate::assessment::Assessment;
-use crate::{Config, Error, Store, SuiteName, complexity, propositions};
+use crate::run::{SuiteRun, run_suite};
+use crate::suites::Entry;
+use crate::{Config, Error, Store};
 use std::sync::atomic::AtomicBool;
 
 /// What a reproduction has done.
@@ -16,11 +12,11 @@ pub struct Reproduction {
     /// Rows that were imported and new.
     pub imported: usize,
     /// What was asked for.
-    pub suites: Vec<SuiteName>,
+    pub suites: Vec<&'static str>,
     /// The suites that are measured in one go.
     pub assessments: Vec<Assessment>,
     /// The tables of trained models.
-    pub tables: Vec<TableRun>,
+    pub tables: Vec<SuiteRun>,
 }
 
 /// Runs the suites that the configuration asks for and reports on each.
@@ -38,32 +34,24 @@ pub fn reproduce(config: &Config, interrupt: &AtomicBool) -> Result<Reproduction
         .import
         .iter()
         .map(|directory| store.import(directory));
+    let suites = config.selected()?;
     let mut done = Reproduction {
         imported: imported.sum::<Result<usize, Error>>()?,
-        suites: config.selected()?,
+        suites: suites.iter().map(|suite| suite.name()).collect(),
         ..Reproduction::default()
     };
-    for suite in done.suites.clone() {
+    for suite in suites {
         if done.is_interrupted() {
             break;
         }
         match suite {
-            SuiteName::Regression => {
-                done.tables
-                    .push(regression::run_all(config, &store, interrupt)?);
+            Entry::Trained(suite) => done
+                .tables
+                .push(run_suite(suite, config, &store, interrupt)?),
+            Entry::Measured(_, measure) if config.shard.holds(0) => {
+                done.assessments.push(measure(config, &store, interrupt)?);
             }
-            SuiteName::Nodes => {
-                done.tables.push(nodes::run_all(config, &store, interrupt)?);
-            }
-            _ if !config.shard.holds(0) => {}
-            SuiteName::Propositions => {
-                done.assessments
-                    .push(propositions::run(config, &store, interrupt)?);
-            }
-            SuiteName::Complexity => {
-                done.assessments
-                    .push(complexity::run(config, &store, interrupt)?);
-            }
+            Entry::Measured(..) => {}
         }
     }
     Ok(done)
@@ -72,17 +60,17 @@ pub fn reproduce(config: &Config, interrupt: &AtomicBool) -> Result<Reproduction
 impl Reproduction {
     /// Whether everything that was asked for ran and nothing that was checked failed.
     ///
-    /// Sets that cannot be had may be missing ([`TableRun::is_good`]), but not so many that there is
+    /// Sets that cannot be had may be missing ([`SuiteRun::is_good`]), but not so many that there is
     /// nothing to run and nothing to show.
     pub fn is_good(&self) -> bool {
         !self.is_void()
             && self.assessments.iter().all(|suite| suite.passed)
-            && self.tables.iter().all(TableRun::is_good)
+            && self.tables.iter().all(SuiteRun::is_good)
     }
 
     /// Whether for want of data there is nothing to run and no result from before.
     fn is_void(&self) -> bool {
-        let skips = |run: &TableRun| !run.skipped.is_empty();
+        let skips = |run: &SuiteRun| !run.skipped.is_empty();
         self.tables.len() == self.suites.len()
             && self.tables.iter().any(skips)
             && self.tables.iter().all(|run| run.units == 0)
@@ -117,15 +105,15 @@ impl Reproduction {
 mod tests {
     use super::*;
     use crate::runner::Outcome;
-    use crate::tables::{Remedy, Skipped};
+    use crate::{Remedy, Skipped};
 
-    fn table(suite: SuiteName, units: usize) -> TableRun {
+    fn table(suite: &'static str, units: usize) -> SuiteRun {
         let skipped = Skipped {
             set: "Cora".into(),
             reason: "nowhere".into(),
             remedy: Remedy::Fetch("curl x".into()),
         };
-        TableRun {
+        SuiteRun {
             suite,
             outcome: Outcome::default(),
             units,
@@ -139,26 +127,23 @@ mod tests {
 
     #[test]
     fn skipping_is_no_failure_unless_nothing_is_left() {
-        let of = |tables: Vec<TableRun>| Reproduction {
+        let of = |tables: Vec<SuiteRun>| Reproduction {
             suites: tables.iter().map(|run| run.suite).collect(),
             tables,
             ..Reproduction::default()
         };
-        let mut nothing = of(vec![table(SuiteName::Nodes, 0)]);
+        let mut nothing = of(vec![table("nodes", 0)]);
         assert!(!nothing.is_good());
         let summary = nothing.summary();
         let last = summary.lines().last().unwrap();
         assert!(last.starts_with("nothing was run"), "{summary}");
 
-        let rest = of(vec![
-            table(SuiteName::Nodes, 0),
-            table(SuiteName::Regression, 3),
-        ]);
+        let rest = of(vec![table("nodes", 0), table("regression", 3)]);
         assert!(rest.is_good() && !rest.summary().contains("nothing was run"));
 
         // Other parts of the list have units, or this one belongs to another part.
-        assert!(of(vec![table(SuiteName::Regression, 39)]).is_good());
-        nothing.suites.push(SuiteName::Propositions);
+        assert!(of(vec![table("regression", 39)]).is_good());
+        nothing.suites.push("propositions");
         assert!(nothing.is_good());
     }
 }

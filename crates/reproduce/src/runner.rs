@@ -2,11 +2,25 @@
 
 use crate::progress::{Progress, Worker};
 use crate::store::{History, Row};
-use crate::{Error, Store, Suite, Trial, Unit};
+use crate::suite::Card;
+use crate::trial::Keep;
+use crate::{Error, Store, Trial, Unit};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+/// The units of a suite, ready to be started.
+pub trait Units: Sync {
+    /// The suite.
+    fn card(&self) -> &'static Card;
+
+    /// Sets up one unit at its beginning.
+    ///
+    /// # Errors
+    /// If the unit cannot be run.
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error>;
+}
 
 /// How units are run.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +70,7 @@ impl Outcome {
 /// finished by then stay recorded.
 pub fn run(
     units: &[Unit],
-    suite: &dyn Suite,
+    suite: &dyn Units,
     store: &Store,
     options: &Options<'_>,
 ) -> Result<Outcome, Error> {
@@ -93,7 +107,7 @@ fn unfinished(units: &[Unit], store: &Store) -> Result<Vec<Unit>, Error> {
 }
 
 struct Run<'a> {
-    suite: &'a dyn Suite,
+    suite: &'a dyn Units,
     store: &'a Store,
     options: &'a Options<'a>,
     progress: Progress,
@@ -167,6 +181,7 @@ impl Run<'_> {
         display.start(unit, history.loss.len());
         while !is_over(unit, trial.as_ref(), &history) {
             step(unit, trial.as_mut(), &mut history)?;
+            self.keep_weights(unit, trial.as_ref(), &history)?;
             history.seconds += clock.elapsed().as_secs_f64();
             clock = Instant::now();
             display.epoch(&history);
@@ -179,9 +194,36 @@ impl Run<'_> {
                 return Ok(None);
             }
         }
-        let row = summarise(unit, self.suite.table(), trial.as_ref(), &history, version);
-        self.store.record(&row, &trial.artefacts(&history)?)?;
+        if trial.keeps() == Keep::Weights {
+            // The row is written from the history; only what is looked at changes.
+            let kept = self.store.weights(unit, "v");
+            if kept.is_file() {
+                trial.resume(&kept)?;
+            }
+        }
+        let findings = trial.findings(&history)?;
+        let mut row = summarise(unit, self.suite.card(), trial.as_ref(), &history, version);
+        row.measures.extend(findings.measures);
+        self.store.record(&row, &findings.artefacts)?;
         Ok(Some(row))
+    }
+
+    /// Keeps the weights of the last epoch if it is now that of the V- or the R-number.
+    fn keep_weights(&self, unit: &Unit, trial: &dyn Trial, history: &History) -> Result<(), Error> {
+        if trial.keeps() == Keep::Nothing {
+            return Ok(());
+        }
+        let direction = self.suite.card().metric.direction;
+        let last = history.loss.len().checked_sub(1);
+        let epochs = [
+            ("v", trial.rule().chosen(history, direction)),
+            ("r", history.best_test(direction)),
+        ];
+        for (kind, _) in epochs.into_iter().filter(|(_, epoch)| *epoch == last) {
+            self.store
+                .keep_weights(unit, kind, |path| trial.save(path))?;
+        }
+        Ok(())
     }
 
     /// The trial where its last checkpoint left it, or at its beginning.
@@ -206,7 +248,7 @@ pub(crate) fn pool(threads: usize, jobs: usize) -> Result<ThreadPool, Error> {
 }
 
 fn is_over(unit: &Unit, trial: &dyn Trial, history: &History) -> bool {
-    history.loss.len() >= unit.settings.epochs() || trial.stops(history)
+    history.loss.len() >= unit.settings.epochs() || trial.rule().stops(history)
 }
 
 /// One epoch and its measurements.
@@ -215,13 +257,16 @@ fn step(unit: &Unit, trial: &mut dyn Trial, history: &mut History) -> Result<(),
     let evaluation = trial.evaluate()?;
     let epoch = history.loss.len() + 1;
     let (validation, validation_loss) = (evaluation.validation, evaluation.validation_loss);
-    for (what, value) in [
+    let others = evaluation.others.iter();
+    let others = others.map(|&(_, value)| ("a value on another test part", value));
+    let values = [
         ("the training loss", step.loss),
         ("the training error", step.mse),
         ("the validation error", validation.unwrap_or_default()),
         ("the validation loss", validation_loss.unwrap_or_default()),
         ("the test error", evaluation.test),
-    ] {
+    ];
+    for (what, value) in values.into_iter().chain(others) {
         if !value.is_finite() {
             return Err(Error::NotFinite {
                 unit: unit.id(),
@@ -236,24 +281,33 @@ fn step(unit: &Unit, trial: &mut dyn Trial, history: &mut History) -> Result<(),
     history.validation.extend(validation);
     history.validation_loss.extend(validation_loss);
     history.test.push(evaluation.test);
+    for (name, value) in evaluation.others {
+        history
+            .others
+            .entry(name.to_owned())
+            .or_default()
+            .push(value);
+    }
     Ok(())
 }
 
 fn summarise(
     unit: &Unit,
-    table: &str,
+    card: &Card,
     trial: &dyn Trial,
     history: &History,
     code_version: &str,
 ) -> Row {
     let facts = trial.facts();
-    let r = history.smallest_test().unwrap_or(0);
-    let v = trial.chosen(history);
+    let direction = card.metric.direction;
+    let r = history.best_test(direction).unwrap_or(0);
+    let v = trial.rule().chosen(history, direction);
+    let other = |(name, values): (&String, &Vec<f64>)| Some((name.clone(), *values.get(v?)?));
     let trained = history.loss.len();
     let last = |values: &[f64]| values.last().copied().unwrap_or_default();
     Row {
         id: unit.id(),
-        table: table.to_owned(),
+        table: card.table.to_owned(),
         unit: unit.clone(),
         parameters: facts.parameters,
         train_rows: facts.train_rows,
@@ -269,6 +323,7 @@ fn summarise(
         last: last(&history.test),
         first_mse: history.mse.first().copied().unwrap_or_default(),
         last_mse: last(&history.mse),
+        measures: history.others.iter().filter_map(other).collect(),
         seconds: history.seconds,
         code_version: code_version.to_owned(),
     }

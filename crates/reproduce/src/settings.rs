@@ -1,235 +1,84 @@
 //! What fixes a training run besides data and seed.
 
-use bochner_attention::Variant;
-use bochner_models::node_classifier::Architecture;
+use crate::Error;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::num::NonZeroUsize;
+use serde_json::Value;
 
-/// What fixes a training run besides data and seed.
+/// What fixes a training run besides data and seed: a suite's own settings as a JSON object.
 ///
-/// Stored without a tag: the kinds differ in the name of their first field, and results recorded
-/// when there were fewer of them are read as what they were.
+/// The frame reads few of its fields: `epochs`, which every suite has, and `p` and `points`, which tables show
+/// where they are there. The order of the fields is kept, since a unit's id is a fingerprint of the text.
+///
+/// ```
+/// use bochner_reproduce::Settings;
+///
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct Mine { width: usize, epochs: usize, p: Option<f64> }
+///
+/// let mut settings = Settings::of(&Mine { width: 8, epochs: 3, p: Some(2.0) });
+/// settings.set_epochs(5);
+/// assert_eq!((settings.epochs(), settings.p(), settings.points()), (5, Some(2.0), None));
+/// assert_eq!(settings.read::<Mine>()?.width, 8);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Settings {
-    /// Of a regressor with an attention layer.
-    Attention(AttentionSettings),
-    /// Of a Gaussian process.
-    Process(ProcessSettings),
-    /// Of a node classifier.
-    Nodes(NodeSettings),
-}
-
-/// The settings of a regressor with an attention layer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AttentionSettings {
-    /// The attention mechanism with all its settings.
-    pub attention: Variant,
-    /// The norm of its magnitudes; absent where it has no choice.
-    pub p: Option<f64>,
-    /// Its spectral points R; absent where it has none.
-    pub points: Option<usize>,
-    /// Heads of the attention layer.
-    pub heads: usize,
-    /// Width of the model.
-    pub width: usize,
-    /// Width of the feed-forward layer.
-    pub hidden: usize,
-    /// Passes over the training rows.
-    pub epochs: usize,
-    /// Adam's step size.
-    pub learning_rate: f64,
-    /// Largest norm of a gradient.
-    pub clip_norm: f64,
-    /// Every how many rows of the data set are used; one for all.
-    pub every: usize,
-}
-
-/// The settings of a Gaussian process with a constant mean.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ProcessSettings {
-    /// Its covariance function.
-    pub covariance: Covariance,
-    /// Steps up the evidence of the training rows.
-    pub epochs: usize,
-    /// Adam's step size.
-    pub learning_rate: f64,
-    /// Every how many rows of the data set are used; one for all.
-    pub every: usize,
-}
-
-/// The covariance function of a Gaussian process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kernel", rename_all = "kebab-case")]
-pub enum Covariance {
-    /// A multiple of a Gaussian with one lengthscale.
-    Rbf,
-    /// A spectral mixture, with frequencies and widths of its own in every dimension.
-    SpectralMixture {
-        /// The terms of the mixture.
-        components: usize,
-    },
-}
-
-/// The settings of a node classifier.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct NodeSettings {
-    /// What its two layers are, with all their settings.
-    pub architecture: Architecture,
-    /// The norm of its magnitudes; absent where it has no choice.
-    pub p: Option<f64>,
-    /// Its spectral points R; absent where it has none.
-    pub points: Option<usize>,
-    /// The share of inputs, and with attention of transformed features and weights, that is dropped in
-    /// training.
-    pub dropout: f64,
-    /// The factor of half the squared norm of the parameters in the objective.
-    pub l2: f64,
-    /// Passes over the graph, at most.
-    pub epochs: usize,
-    /// The passes in a row without progress on the validation part after which training ends.
-    pub patience: NonZeroUsize,
-    /// Adam's step size.
-    pub learning_rate: f64,
-}
+#[serde(transparent)]
+pub struct Settings(Value);
 
 impl Settings {
-    /// Passes over the training data; where training can end before, the most there can be.
-    pub fn epochs(&self) -> usize {
-        match self {
-            Self::Attention(settings) => settings.epochs,
-            Self::Process(settings) => settings.epochs,
-            Self::Nodes(settings) => settings.epochs,
-        }
+    /// The settings that a suite has written down.
+    ///
+    /// # Panics
+    /// If they cannot be written as JSON: settings have plain fields.
+    pub fn of(settings: &impl Serialize) -> Self {
+        // By way of the text: a number of 32 bits keeps its few digits.
+        let text = serde_json::to_string(settings).expect("settings have plain fields");
+        Self(serde_json::from_str(&text).expect("what was written just now"))
     }
 
-    /// The same with another number of epochs.
-    pub fn with_epochs(self, epochs: usize) -> Self {
-        match self {
-            Self::Attention(settings) => Self::Attention(AttentionSettings { epochs, ..settings }),
-            Self::Process(settings) => Self::Process(ProcessSettings { epochs, ..settings }),
-            Self::Nodes(settings) => Self::Nodes(NodeSettings { epochs, ..settings }),
-        }
+    /// The settings as a suite knows them.
+    ///
+    /// # Errors
+    /// If they are those of another suite.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        T::deserialize(&self.0)
+    }
+
+    /// Passes over the training data; where training can end before, the most there can be.
+    pub fn epochs(&self) -> usize {
+        let epochs = self.0["epochs"].as_u64();
+        epochs.map_or(0, |epochs| usize::try_from(epochs).unwrap_or(usize::MAX))
+    }
+
+    /// Sets another number of epochs.
+    pub fn set_epochs(&mut self, epochs: usize) {
+        self.0["epochs"] = epochs.into();
     }
 
     /// Every how many rows of the data set are used; one for all.
     pub fn every(&self) -> usize {
-        match self {
-            Self::Attention(settings) => settings.every,
-            Self::Process(settings) => settings.every,
-            Self::Nodes(_) => 1,
-        }
+        let every = self.0["every"].as_u64();
+        every.map_or(1, |every| usize::try_from(every).unwrap_or(usize::MAX))
     }
 
     /// The norm of the attention's magnitudes; absent where there is no choice.
     pub fn p(&self) -> Option<f64> {
-        match self {
-            Self::Attention(settings) => settings.p,
-            Self::Process(_) => None,
-            Self::Nodes(settings) => settings.p,
-        }
+        self.0["p"].as_f64()
     }
 
     /// The spectral points R; absent where there are none.
-    pub fn points(&self) -> Option<usize> {
-        match self {
-            Self::Attention(settings) => settings.points,
-            Self::Process(_) => None,
-            Self::Nodes(settings) => settings.points,
-        }
-    }
-
-    /// Those of a regressor with an attention layer.
-    pub fn attention(&self) -> Option<&AttentionSettings> {
-        match self {
-            Self::Attention(settings) => Some(settings),
-            Self::Process(_) | Self::Nodes(_) => None,
-        }
+    pub fn points(&self) -> Option<u64> {
+        self.0["points"].as_u64()
     }
 }
 
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use bochner_attention::Softmax;
-    use bochner_graph::AttentionKind;
-    use bochner_spectral::Implicit;
-
-    pub(crate) fn attention() -> AttentionSettings {
-        AttentionSettings {
-            attention: Softmax {}.into(),
-            p: Some(2.0),
-            points: None,
-            heads: 8,
-            width: 64,
-            hidden: 64,
-            epochs: 60,
-            learning_rate: 0.01,
-            clip_norm: 1000.0,
-            every: 1,
-        }
-    }
-
-    pub(crate) fn process() -> ProcessSettings {
-        ProcessSettings {
-            covariance: Covariance::SpectralMixture { components: 5 },
-            epochs: 60,
-            learning_rate: 0.01,
-            every: 1,
-        }
-    }
-
-    pub(crate) fn nodes() -> NodeSettings {
-        NodeSettings {
-            architecture: Architecture::attention(AttentionKind::Kernel(
-                Implicit::default().into(),
-            )),
-            p: Some(2.0),
-            points: Some(64),
-            dropout: 0.6,
-            l2: 5e-4,
-            epochs: 1000,
-            patience: NonZeroUsize::new(100).unwrap(),
-            learning_rate: 0.005,
-        }
-    }
-
-    #[test]
-    fn every_kind_is_read_back_as_what_it_was() {
-        let rbf = ProcessSettings {
-            covariance: Covariance::Rbf,
-            ..process()
-        };
-        let classic = NodeSettings {
-            architecture: Architecture::attention(AttentionKind::Classic),
-            p: None,
-            points: None,
-            ..nodes()
-        };
-        let convolution = NodeSettings {
-            architecture: Architecture::Convolution { hidden: 16 },
-            ..classic.clone()
-        };
-        for (settings, first) in [
-            (Settings::Attention(attention()), "attention"),
-            (Settings::Process(process()), "covariance"),
-            (Settings::Process(rbf), "covariance"),
-            (Settings::Nodes(nodes()), "architecture"),
-            (Settings::Nodes(classic), "architecture"),
-            (Settings::Nodes(convolution), "architecture"),
-        ] {
-            let text = serde_json::to_string(&settings).unwrap();
-            assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);
-            assert!(text.starts_with(&format!("{{\"{first}\":")), "{text}");
-            assert_eq!(settings.clone().with_epochs(7).epochs(), 7);
-        }
-    }
-
-    #[test]
-    fn what_a_node_classifier_is_set_to_can_be_asked_for() {
-        let settings = Settings::Nodes(nodes());
-        assert_eq!((settings.p(), settings.points()), (Some(2.0), Some(64)));
-        assert_eq!((settings.epochs(), settings.every()), (1000, 1));
-        assert!(settings.attention().is_none());
+impl crate::Unit {
+    /// The settings as its suite knows them.
+    pub(crate) fn read_settings<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        self.settings.read().map_err(|error| Error::Trial {
+            unit: self.id(),
+            message: format!("its settings are not this suite's: {error}"),
+        })
     }
 }

@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 /// | `units/<suite>/<id>.json` | one line: the [`Row`] of a finished unit |
 /// | `artefacts/<suite>/<id>.json` | one line: its [`Artefacts`], curves and pictures |
 /// | `checkpoints/<suite>/` | how far the running units are |
-/// | `<scale>/rows.jsonl` | the rows of a scale, one per line |
-/// | `<scale>/report.md`, `<scale>/report.html` | what they say |
-/// | `<scale>/<suite>/` | rows and report of a suite other than regression |
+/// | `weights/<suite>/<id>.v`, `.r` | a model in the epochs of its V- and R-number, where its trial keeps them |
+/// | `<scale>/<suite>/rows.jsonl` | the rows of a suite, one per line |
+/// | `<scale>/<suite>/report.md`, `report.html` | what they say |
 ///
 /// Files are written next to their place, synchronised, and renamed into it: a file that exists
 /// is whole, whenever the machine stops. A unit is finished when its row exists; its artefacts
@@ -39,10 +39,11 @@ pub struct Store {
 }
 
 /// What is a store's own; other files of the directory are never touched.
-const PARTS: [&str; 6] = [
+const PARTS: [&str; 7] = [
     "units",
     "artefacts",
     "checkpoints",
+    "weights",
     "smoke",
     "desk",
     "paper",
@@ -140,6 +141,33 @@ impl Store {
             }
         }
         Ok(new)
+    }
+
+    /// Keeps a model as it is now under a unit's name and `kind`, in the place of what was kept before.
+    ///
+    /// # Errors
+    /// The errors of `save`, and [`Error::Io`].
+    pub(crate) fn keep_weights(
+        &self,
+        unit: &Unit,
+        kind: &str,
+        save: impl FnOnce(&Path) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let path = self.weights(unit, kind);
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory).map_err(Error::io("create", directory))?;
+        }
+        let unfinished = atomic::beside(&path);
+        save(&unfinished).inspect_err(|_| {
+            let _ = fs::remove_file(&unfinished);
+        })?;
+        atomic::put_in_place(&unfinished, &path)
+    }
+
+    /// Where the weights of a unit are kept: `kind` is `v` or `r`.
+    pub fn weights(&self, unit: &Unit, kind: &str) -> PathBuf {
+        let name = format!("{}.{kind}", unit.id());
+        self.root.join("weights").join(&unit.suite).join(name)
     }
 
     /// The checkpoint of a unit that runs.
@@ -249,7 +277,7 @@ pub(crate) mod tests {
         assert_eq!(found, row);
         assert_eq!(found.r_number.to_bits(), row.r_number.to_bits());
         let mut other = row.unit.clone();
-        other.settings = other.settings.with_epochs(61);
+        other.settings.set_epochs(61);
         assert!(
             store.row(&other).unwrap().is_none(),
             "other epochs, other unit"

@@ -1,11 +1,18 @@
-//! What a suite must offer so that its units can be run.
+//! One unit while it runs, and the trials that several suites are made of.
 
 mod early_stopping;
+pub mod gaussian_process;
+pub mod nodes;
+pub mod regressor;
+pub mod rows;
 
 pub use early_stopping::EarlyStopping;
 
 use crate::store::{Artefacts, History};
+use crate::suite::Direction;
 use crate::{Error, Unit};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 /// What one epoch of training reports.
@@ -18,18 +25,18 @@ pub struct Step {
     pub mse: f64,
 }
 
-/// How good a model is after an epoch.
-///
-/// An error is smaller for a better model: a root mean square error, or the share of nodes that are
-/// given a wrong class.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// How good a model is after an epoch, in the metric of the suite.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evaluation {
-    /// The error on the validation part; `None` without one.
+    /// The value on the validation part; `None` without one.
     pub validation: Option<f64>,
     /// The loss on the validation part, for a rule that looks at it as well; `None` without.
     pub validation_loss: Option<f64>,
-    /// The error on the test part.
+    /// The value on the test part.
     pub test: f64,
+    /// The values on other test parts, by name. A row has each of them as a measure, in the epoch that
+    /// validation chose.
+    pub others: Vec<(&'static str, f64)>,
 }
 
 /// Facts about a trial that do not change while it runs.
@@ -43,6 +50,55 @@ pub struct Facts {
     pub validation_rows: usize,
     /// Rows tested on.
     pub test_rows: usize,
+}
+
+/// Which epoch validation chooses, and when training ends before the last one.
+///
+/// Both are functions of what was measured alone, so that an interrupted run ends where a whole one does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rule {
+    /// The best validation value; training never ends early.
+    #[default]
+    BestValidation,
+    /// The rule of graph attention networks.
+    EarlyStopping(EarlyStopping),
+}
+
+impl Rule {
+    /// Whether training ends here.
+    pub fn stops(self, history: &History) -> bool {
+        match self {
+            Self::BestValidation => false,
+            Self::EarlyStopping(rule) => rule.stops(history),
+        }
+    }
+
+    /// The epoch that validation chooses, counted from zero; `None` without validation part.
+    pub fn chosen(self, history: &History, direction: Direction) -> Option<usize> {
+        match self {
+            Self::BestValidation => history.best_validation(direction),
+            Self::EarlyStopping(rule) => rule.chosen(history),
+        }
+    }
+}
+
+/// Whether the weights of the epochs of the V- and the R-number are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// They are not: what is looked at is the model after the last epoch.
+    #[default]
+    Nothing,
+    /// They are, in files, and what is looked at is the model in the epoch of the V-number.
+    Weights,
+}
+
+/// What is found in a model at the end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// Numbers, by name, which become part of the row.
+    pub measures: BTreeMap<String, f64>,
+    /// Curves and pictures, by name.
+    pub artefacts: Artefacts,
 }
 
 /// One unit while it runs.
@@ -77,46 +133,38 @@ pub trait Trial {
     /// Epochs trained so far, those before the last [`resume`](Self::resume) included.
     fn epochs_done(&self) -> usize;
 
-    /// Whether training ends here, before the last epoch of the settings.
-    ///
-    /// What was measured must decide alone, so that an interrupted run ends where a whole one does.
-    fn stops(&self, _history: &History) -> bool {
-        false
+    /// Which epoch validation chooses, and when training ends.
+    fn rule(&self) -> Rule {
+        Rule::default()
     }
 
-    /// The epoch that validation chooses, counted from zero; `None` without validation part. It is
-    /// the one with the smallest validation error unless a rule of the trial's own says otherwise.
-    fn chosen(&self, history: &History) -> Option<usize> {
-        history.smallest_validation()
+    /// Whether weights are kept.
+    fn keeps(&self) -> Keep {
+        Keep::default()
     }
 
-    /// Curves and pictures at the end.
+    /// Looks at the model at the end.
     ///
     /// # Errors
     /// Whatever stops the inspection.
-    fn artefacts(&self, history: &History) -> Result<Artefacts, Error> {
-        Ok(history.artefacts())
+    fn findings(&self, history: &History) -> Result<Findings, Error> {
+        Ok(history.artefacts().into())
     }
 }
 
-/// A table or figure whose units can be run.
-pub trait Suite: Sync {
-    /// The table of the paper.
-    fn table(&self) -> &str;
-
-    /// Sets up one unit at its beginning.
-    ///
-    /// # Errors
-    /// If the unit cannot be run.
-    fn start(&self, unit: &Unit) -> Result<Box<dyn Trial + '_>, Error>;
+impl From<Artefacts> for Findings {
+    fn from(artefacts: Artefacts) -> Self {
+        Self {
+            artefacts,
+            ..Self::default()
+        }
+    }
 }
 
-impl<S: Suite> Suite for &S {
-    fn table(&self) -> &str {
-        (**self).table()
-    }
-
-    fn start(&self, unit: &Unit) -> Result<Box<dyn Trial + '_>, Error> {
-        (**self).start(unit)
+/// An [`Error::Trial`] made from what a model said of a unit.
+pub(crate) fn failed(unit: &Unit, error: &dyn fmt::Display) -> Error {
+    Error::Trial {
+        unit: unit.id(),
+        message: error.to_string(),
     }
 }

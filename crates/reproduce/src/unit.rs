@@ -213,11 +213,24 @@ impl FromStr for Shard {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::settings::tests::{attention, nodes, process};
-    use crate::settings::{AttentionSettings, Covariance, NodeSettings, ProcessSettings};
-    use bochner_graph::AttentionKind;
-    use bochner_models::node_classifier::Architecture;
-    use std::num::NonZeroUsize;
+    use crate::trial::gaussian_process::{Covariance, ProcessSettings};
+    use crate::trial::regressor::AttentionSettings;
+    use bochner_attention::Softmax;
+
+    fn attention() -> AttentionSettings {
+        AttentionSettings {
+            attention: Softmax {}.into(),
+            p: Some(2.0),
+            points: None,
+            heads: 8,
+            width: 64,
+            hidden: 64,
+            epochs: 60,
+            learning_rate: 0.01,
+            clip_norm: 1000.0,
+            every: 1,
+        }
+    }
 
     pub(crate) fn unit() -> Unit {
         Unit {
@@ -230,7 +243,7 @@ pub(crate) mod tests {
             split: 3,
             seed: 0,
             repeat: 0,
-            settings: Settings::Attention(attention()),
+            settings: Settings::of(&attention()),
         }
     }
 
@@ -262,43 +275,16 @@ pub(crate) mod tests {
             change(&mut other);
             ids.push(other.id());
         }
-        let of_attention: [fn(&mut AttentionSettings); 4] = [
+        let changes: [fn(&mut AttentionSettings); 4] = [
             |s| s.epochs += 1,
             |s| s.p = None,
             |s| s.every = 5,
             |s| s.learning_rate = 0.02,
         ];
-        for change in of_attention {
+        for change in changes {
             let mut settings = attention();
             change(&mut settings);
-            let settings = Settings::Attention(settings);
-            ids.push(Unit { settings, ..unit() }.id());
-        }
-        let of_process: [fn(&mut ProcessSettings); 5] = [
-            |_| {},
-            |s| s.covariance = Covariance::Rbf,
-            |s| s.covariance = Covariance::SpectralMixture { components: 4 },
-            |s| s.epochs += 1,
-            |s| s.every = 5,
-        ];
-        for change in of_process {
-            let mut settings = process();
-            change(&mut settings);
-            let settings = Settings::Process(settings);
-            ids.push(Unit { settings, ..unit() }.id());
-        }
-        let of_nodes: [fn(&mut NodeSettings); 6] = [
-            |_| {},
-            |s| s.architecture = Architecture::attention(AttentionKind::Classic),
-            |s| s.architecture = Architecture::Convolution { hidden: 16 },
-            |s| s.dropout = 0.5,
-            |s| s.l2 = 1e-3,
-            |s| s.patience = NonZeroUsize::MIN,
-        ];
-        for change in of_nodes {
-            let mut settings = nodes();
-            change(&mut settings);
-            let settings = Settings::Nodes(settings);
+            let settings = Settings::of(&settings);
             ids.push(Unit { settings, ..unit() }.id());
         }
         let all = ids.len();
@@ -311,8 +297,14 @@ pub(crate) mod tests {
     fn a_fingerprint_is_the_same_for_ever() {
         // Results on disk are found by it: a change here orphans them all.
         assert_eq!(unit().fingerprint(), 12_085_429_819_339_155_323);
+        let process = ProcessSettings {
+            covariance: Covariance::SpectralMixture { components: 5 },
+            epochs: 60,
+            learning_rate: 0.01,
+            every: 1,
+        };
         let process = Unit {
-            settings: Settings::Process(process()),
+            settings: Settings::of(&process),
             protocol: Protocol::R90,
             ..unit()
         };

@@ -1,7 +1,9 @@
 //! The runner, with a model small enough to be checked by hand.
 
 use super::*;
-use crate::trial::{EarlyStopping, Evaluation, Facts, Step};
+use crate::store::Curve;
+use crate::suite::Suite;
+use crate::trial::{EarlyStopping, Evaluation, Facts, Findings, Rule, Step};
 use crate::unit::tests::unit;
 use std::fs;
 use std::io::ErrorKind;
@@ -42,6 +44,7 @@ impl Trial for Logistic {
             validation: Some(1.0 - self.state),
             validation_loss: self.rule.map(|_| (self.state - 0.8).powi(2)),
             test: self.state,
+            others: vec![("other", 2.0 * self.state)],
         })
     }
 
@@ -62,15 +65,18 @@ impl Trial for Logistic {
         self.epochs
     }
 
-    fn stops(&self, history: &History) -> bool {
-        self.rule.is_some_and(|rule| rule.stops(history))
+    fn rule(&self) -> Rule {
+        self.rule.map_or(Rule::BestValidation, Rule::EarlyStopping)
     }
 
-    fn chosen(&self, history: &History) -> Option<usize> {
-        match self.rule {
-            Some(rule) => rule.chosen(history),
-            None => history.smallest_validation(),
-        }
+    fn keeps(&self) -> Keep {
+        Keep::Weights
+    }
+
+    fn findings(&self, history: &History) -> Result<Findings, Error> {
+        let mut findings = Findings::from(history.artefacts());
+        findings.measures.insert("state".into(), self.state);
+        Ok(findings)
     }
 }
 
@@ -84,12 +90,12 @@ struct Toy {
     rule: Option<EarlyStopping>,
 }
 
-impl Suite for Toy {
-    fn table(&self) -> &str {
-        "Toy"
+impl Units for Toy {
+    fn card(&self) -> &'static Card {
+        crate::suites::REGRESSION.card()
     }
 
-    fn start(&self, unit: &Unit) -> Result<Box<dyn Trial + '_>, Error> {
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
         let started = self.started.fetch_add(1, Ordering::Relaxed);
         if self.interrupt_at_start == Some(started) {
             self.interrupt.store(true, Ordering::Relaxed);
@@ -119,7 +125,7 @@ impl Toy {
 fn units(n: usize) -> Vec<Unit> {
     let unit = |split| {
         let mut unit = Unit { split, ..unit() };
-        unit.settings = unit.settings.with_epochs(20);
+        unit.settings.set_epochs(20);
         unit
     };
     (0..n).map(unit).collect()
@@ -166,7 +172,16 @@ fn numbers_are_taken_in_the_right_epochs() {
     assert_eq!(row.first_mse, states[0] * states[0]);
     assert_eq!((row.validation_loss, row.stopped_after), (None, None));
     let artefacts = store.artefacts(&units[0]).unwrap().unwrap();
-    assert_eq!(artefacts.test.values, states);
+    assert_eq!(artefacts.get::<Curve>("test").unwrap().values, states);
+    // What is looked at, and the value on the other test part, are of the epoch that validation chose.
+    assert_eq!(row.measures["state"], validated);
+    assert_eq!(row.measures["other"], 2.0 * validated);
+    let kept = |kind: &str| fs::read_to_string(store.weights(&units[0], kind)).unwrap();
+    assert_eq!(kept("r"), format!("{} {}", best.to_bits(), row.r_epoch));
+    assert_eq!(
+        kept("v"),
+        format!("{} {}", validated.to_bits(), row.v_epoch.unwrap())
+    );
 }
 
 /// Error and loss are both as good as ever in epochs 1 and 2, the error once more in epoch 4.

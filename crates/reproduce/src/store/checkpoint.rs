@@ -2,7 +2,9 @@
 
 use super::{Artefacts, Curve, atomic, line, read_json};
 use crate::Error;
+use crate::suite::Direction;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,41 +15,38 @@ pub struct History {
     pub loss: Vec<f64>,
     /// The mean square training error.
     pub mse: Vec<f64>,
-    /// The validation error; empty without validation part.
+    /// The validation value; empty without validation part.
     pub validation: Vec<f64>,
     /// The loss on the validation part; empty where no rule looks at it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub validation_loss: Vec<f64>,
-    /// The test error.
+    /// The test value.
     pub test: Vec<f64>,
+    /// The values on other test parts, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub others: BTreeMap<String, Vec<f64>>,
     /// Time spent, over all attempts.
     pub seconds: f64,
 }
 
 impl History {
-    /// The epoch with the smallest validation error, the first of equal ones, counted from zero.
-    pub fn smallest_validation(&self) -> Option<usize> {
-        smallest(&self.validation)
+    /// The epoch with the best validation value, the first of equal ones, counted from zero.
+    pub fn best_validation(&self, direction: Direction) -> Option<usize> {
+        direction.best(&self.validation)
     }
 
-    /// The epoch with the smallest test error, the first of equal ones, counted from zero.
-    pub(crate) fn smallest_test(&self) -> Option<usize> {
-        smallest(&self.test)
+    /// The epoch with the best test value, the first of equal ones, counted from zero.
+    pub fn best_test(&self, direction: Direction) -> Option<usize> {
+        direction.best(&self.test)
     }
 
     /// The curves of a finished unit.
     pub fn artefacts(&self) -> Artefacts {
-        Artefacts {
-            loss: Curve::thinned(&self.loss),
-            validation: Curve::thinned(&self.validation),
-            test: Curve::thinned(&self.test),
-            ..Artefacts::default()
-        }
+        Artefacts::default()
+            .with("loss", &Curve::thinned(&self.loss))
+            .with("validation", &Curve::thinned(&self.validation))
+            .with("test", &Curve::thinned(&self.test))
     }
-}
-
-fn smallest(values: &[f64]) -> Option<usize> {
-    (0..values.len()).min_by(|&a, &b| values[a].total_cmp(&values[b]))
 }
 
 /// Two files: the model, written by itself, and the note that names it.

@@ -3,7 +3,10 @@
 use crate::Unit;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Points that a stored curve has at most.
 const CURVE_POINTS: usize = 200;
@@ -19,8 +22,7 @@ const PICTURE_SIDE: usize = 144;
 /// | `v_number` | the test value in the epoch that the validation part chose |
 /// | `last` | the test value after the last epoch |
 ///
-/// Errors are root mean square errors in units of the scaled target, or shares of nodes that are given
-/// a wrong class. Epochs count from one.
+/// The suite's card says what the values are and which are better. Epochs count from one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// [`Unit::id`].
@@ -38,16 +40,16 @@ pub struct Row {
     pub validation_rows: usize,
     /// Rows tested on.
     pub test_rows: usize,
-    /// The best test error over all epochs.
+    /// The best test value over all epochs.
     pub r_number: f64,
     /// The epoch of the R-number.
     pub r_epoch: usize,
-    /// The test error in the epoch that validation chose, which is that of the smallest validation
-    /// error unless the suite has a rule of its own; absent without validation part.
+    /// The test value in the epoch that validation chose, which is that of the best validation value
+    /// unless the trial has another rule; absent without validation part.
     pub v_number: Option<f64>,
     /// The epoch of the V-number.
     pub v_epoch: Option<usize>,
-    /// The validation error in that epoch, which may choose between models; absent without.
+    /// The validation value in that epoch, which may choose between models; absent without.
     pub validation: Option<f64>,
     /// The loss on the validation part in that epoch; absent where no rule looks at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,13 +57,16 @@ pub struct Row {
     /// The epochs trained, where training ended before the last one of the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_after: Option<usize>,
-    /// The test error after the last epoch.
+    /// The test value after the last epoch.
     pub last: f64,
     /// The mean square training error in the first epoch; of a classifier that of its probabilities,
     /// summed over the classes (its Brier score).
     pub first_mse: f64,
     /// The mean square training error in the last epoch.
     pub last_mse: f64,
+    /// What the suite has measured besides, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub measures: BTreeMap<String, f64>,
     /// Wall-clock time, summed over the attempts of an interrupted unit up to their last
     /// checkpoints; the one field that differs between two runs of the same unit.
     pub seconds: f64,
@@ -69,22 +74,27 @@ pub struct Row {
     pub code_version: String,
 }
 
-/// Curves and pictures of one unit.
+/// What one unit leaves besides its numbers, by name: curves, predictions, heads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Artefacts {
-    /// The training loss.
-    pub loss: Curve,
-    /// The validation error.
-    pub validation: Curve,
-    /// The test error.
-    pub test: Curve,
-    /// Predictions after the last epoch, for the time series.
-    pub predictions: Option<Predictions>,
-    /// The attention layer after the last epoch.
-    pub heads: Option<Heads>,
-    /// How the heads of attention along edges differ after the last epoch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spread: Option<Spread>,
+#[serde(transparent)]
+pub struct Artefacts(BTreeMap<String, Value>);
+
+impl Artefacts {
+    /// Adds something under a name.
+    ///
+    /// # Panics
+    /// If it cannot be written as JSON: artefacts have plain fields.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &impl Serialize) -> Self {
+        let value = serde_json::to_value(value).expect("artefacts have plain fields");
+        self.0.insert(name.to_owned(), value);
+        self
+    }
+
+    /// What stands under a name; `None` if nothing does, or something else.
+    pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        T::deserialize(self.0.get(name)?).ok()
+    }
 }
 
 /// A quantity over the epochs, thinned to at most 200 points with the first and the last.
@@ -104,6 +114,12 @@ impl Curve {
             epochs: places.iter().map(|place| place + 1).collect(),
             values: places.iter().map(|&place| values[place]).collect(),
         }
+    }
+
+    /// Epochs with their values.
+    pub fn points(&self) -> Vec<(f64, f64)> {
+        let epochs = self.epochs.iter().map(|&epoch| epoch as f64);
+        epochs.zip(self.values.iter().copied()).collect()
     }
 }
 
@@ -231,6 +247,7 @@ pub(crate) mod tests {
             last: 0.7,
             first_mse: 1.0,
             last_mse: 0.25,
+            measures: BTreeMap::new(),
             seconds: 1.5,
             code_version: "0.1.0".into(),
         }

@@ -102,6 +102,7 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::suite::Direction;
 
     fn rule(patience: usize) -> EarlyStopping {
         EarlyStopping {
@@ -159,7 +160,7 @@ mod tests {
         // The smallest error is that of the third epoch, the smallest loss that of the fourth.
         let history = falling();
         assert_eq!(rule(9).chosen(&history), Some(1));
-        assert_eq!(history.smallest_validation(), Some(2));
+        assert_eq!(history.best_validation(Direction::Smaller), Some(2));
         let later = curves(&[1.0, 0.9, 1.0, 0.8], &[0.5, 0.4, 0.5, 0.3]);
         assert_eq!(rule(9).chosen(&later), Some(3));
     }

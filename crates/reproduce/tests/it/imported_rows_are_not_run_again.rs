@@ -43,6 +43,6 @@ fn imported_rows_are_not_run_again() {
         rows.sort();
         rows
     };
-    let written = directory.path().join("desk/rows.jsonl");
+    let written = directory.path().join("desk/regression/rows.jsonl");
     assert_eq!(sorted(&written), sorted(&published.join("rows.jsonl")));
 }

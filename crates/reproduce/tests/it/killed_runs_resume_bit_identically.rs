@@ -137,7 +137,12 @@ fn an_interrupt_saves_and_says_so() {
     assert_eq!(run.status.code(), Some(130));
     let said = String::from_utf8_lossy(&run.stderr);
     assert!(said.contains("saving after the running epoch"), "{said}");
-    assert!(interrupted.path().join("smoke/report.md").is_file());
+    assert!(
+        interrupted
+            .path()
+            .join("smoke/regression/report.md")
+            .is_file()
+    );
     finish(whole.path(), &[]);
     finish(interrupted.path(), &[]);
     assert_eq!(results(interrupted.path()), results(whole.path()));

@@ -1,0 +1,118 @@
+//! Properties that the machinery must have, and the checks that several suites make.
+
+pub(crate) mod graphs;
+
+use crate::plan::{Arm, Plan};
+use crate::store::Row;
+use crate::{Preset, Results};
+
+/// A property that the machinery must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// The property.
+    pub name: &'static str,
+    /// Whether it was seen.
+    pub mark: Mark,
+}
+
+/// The outcome of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// It was seen.
+    Passed(String),
+    /// It was not.
+    Failed(String),
+    /// Nothing was there to see it in.
+    NotRun(String),
+}
+
+impl Mark {
+    /// The mark for the defects found in so many things.
+    pub fn of(defects: &[String], seen: usize, what: &str) -> Self {
+        match (seen, defects.is_empty()) {
+            (0, _) => Self::NotRun(format!("no {what}")),
+            (_, true) => Self::Passed(format!("{seen} {what}")),
+            (_, false) => Self::Failed(defects.join("; ")),
+        }
+    }
+}
+
+/// Every unit ends with finite losses: rows with a number that is not finite are never recorded.
+pub fn all_finished(plan: &Plan, results: &Results) -> Check {
+    let units = [plan.choosing(), plan.units()].concat();
+    let finished = units.iter().filter(|u| results.row(u).is_some()).count();
+    let seen = format!("{finished} of {} units", units.len());
+    Check {
+        name: "every unit ends with finite losses",
+        mark: match finished {
+            0 => Mark::NotRun("no unit has run".into()),
+            n if n == units.len() => Mark::Passed(seen),
+            _ => Mark::Failed(seen),
+        },
+    }
+}
+
+/// A check of each row of some arms; `defect` says what is wrong with a row.
+pub fn each<'a>(
+    name: &'static str,
+    results: &Results,
+    arms: impl IntoIterator<Item = &'a Arm>,
+    defect: impl Fn(&Row) -> Option<String>,
+) -> Check {
+    let rows: Vec<&Row> = arms.into_iter().flat_map(|arm| results.of(arm)).collect();
+    let defects = rows
+        .iter()
+        .filter_map(|row| Some(format!("{}: {}", row.unit.label(), defect(row)?)));
+    Check {
+        name,
+        mark: Mark::of(&defects.collect::<Vec<_>>(), rows.len(), "units"),
+    }
+}
+
+/// Units that are run twice give the same bits.
+pub fn same_bits(plan: &Plan, results: &Results) -> Check {
+    let pair = |unit: &crate::Unit| {
+        let mut first = unit.clone();
+        first.repeat = 0;
+        Some((results.row(unit)?, results.row(&first)?))
+    };
+    let pairs: Vec<(&Row, &Row)> = plan.repeats.iter().filter_map(pair).collect();
+    let differ = pairs.iter().filter(|(a, b)| bits(a) != bits(b));
+    let defects: Vec<String> = differ.map(|(a, _)| a.unit.label()).collect();
+    Check {
+        name: "the same seed gives the same bits",
+        mark: Mark::of(&defects, pairs.len(), "repeated units"),
+    }
+}
+
+/// The two readings of a method are not the same.
+pub fn presets_differ(plan: &Plan, results: &Results) -> Check {
+    let released = plan
+        .arms
+        .iter()
+        .filter(|arm| arm.preset == Preset::Released);
+    let pairs = released.flat_map(|arm| {
+        let paper = plan.beside(arm, arm.model).map(|paper| results.of(paper));
+        let rows = results.of(arm).into_iter();
+        rows.zip(paper.unwrap_or_default()).collect::<Vec<_>>()
+    });
+    let pairs: Vec<(&Row, &Row)> = pairs.collect();
+    let same = pairs.iter().filter(|(a, b)| bits(a) == bits(b));
+    let defects: Vec<String> = same.map(|(a, _)| a.unit.label()).collect();
+    Check {
+        name: "the presets `paper` and `released` differ",
+        mark: Mark::of(&defects, pairs.len(), "pairs of units"),
+    }
+}
+
+fn bits(row: &Row) -> [u64; 6] {
+    let numbers = [
+        row.r_number,
+        row.v_number.unwrap_or_default(),
+        row.validation.unwrap_or_default(),
+        row.last,
+        row.first_mse,
+        row.last_mse,
+    ];
+    numbers.map(f64::to_bits)
+}

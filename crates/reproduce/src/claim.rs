@@ -1,0 +1,201 @@
+//! The claims of the paper as data, and one function that judges them.
+
+mod judge;
+
+pub use judge::judge;
+
+use crate::Scale;
+use crate::statistics::Verdict;
+use crate::suite::Card;
+
+/// A statement of the paper and what it takes to hold, written down before anything is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// Its number in the suite, such as C1.
+    pub name: &'static str,
+    /// What is claimed.
+    pub text: &'static str,
+    /// The smallest scale that can tell, and what is said at smaller ones.
+    pub from: (Scale, &'static str),
+    /// The claim without which this one means nothing, and what is said if it does not hold.
+    pub needs: Option<(&'static str, &'static str)>,
+    /// What it takes.
+    pub criterion: Criterion,
+}
+
+impl Claim {
+    /// A claim that scale `desk` can tell.
+    pub const fn new(name: &'static str, text: &'static str, criterion: Criterion) -> Self {
+        Self {
+            name,
+            text,
+            from: FROM_DESK,
+            needs: None,
+            criterion,
+        }
+    }
+
+    /// The claim, which smaller scales than this cannot tell, and what they say.
+    pub const fn from(self, scale: Scale, otherwise: &'static str) -> Self {
+        Self {
+            from: (scale, otherwise),
+            ..self
+        }
+    }
+
+    /// The claim, which means nothing unless another one holds, and what is said if it does not.
+    pub const fn needs(self, name: &'static str, otherwise: &'static str) -> Self {
+        Self {
+            needs: Some((name, otherwise)),
+            ..self
+        }
+    }
+}
+
+/// What scale `smoke` says of claims.
+const FROM_DESK: (Scale, &str) = (Scale::Desk, "smoke tests the machinery only");
+
+/// What it takes for a claim to hold; models by their names, sets by their titles.
+#[derive(Clone, Copy, Debug)]
+pub enum Criterion {
+    /// The model is better than the baseline on at least `sign` of the sets, by two standard errors on at
+    /// least `clear`.
+    Better {
+        /// The model.
+        model: &'static str,
+        /// All sets that are needed.
+        sets: &'static [&'static str],
+        /// Sets on which it must be better.
+        sign: usize,
+        /// Sets on which it must be better by two standard errors.
+        clear: usize,
+    },
+    /// The model is better than the baseline by two standard errors on all sets; partly if it is not worse.
+    NotWorse {
+        /// The model.
+        model: &'static str,
+        /// The sets.
+        sets: &'static [&'static str],
+        /// All of them, in words.
+        all: &'static str,
+    },
+    /// The models are better than others, each than each, in the mean over the sets of the mean difference.
+    OnAverage {
+        /// The models.
+        models: &'static [&'static str],
+        /// What each of them is compared with.
+        others: &'static [&'static str],
+        /// The sets, each with the validation value that the baseline must reach for the set to count.
+        sets: &'static [(&'static str, f64)],
+        /// What is asked for.
+        asked: Asked,
+    },
+    /// On a set, the model's mean error is at most a share of the baseline's and below another model's.
+    AtMost {
+        /// The model.
+        model: &'static str,
+        /// The set.
+        set: &'static str,
+        /// The share.
+        share: f64,
+        /// The other model.
+        below: &'static str,
+    },
+    /// The R-numbers of a reading lie within two published deviations of the published means.
+    NearPublished {
+        /// The models, each in the reading that is compared with published numbers.
+        models: &'static [(&'static str, crate::Preset)],
+        /// The sets.
+        sets: &'static [&'static str],
+        /// The rows that the published numbers are of.
+        protocol: crate::Protocol,
+    },
+    /// The shown V-numbers of a model lie in bands.
+    Within {
+        /// The model.
+        model: &'static str,
+        /// Set, smallest and largest value.
+        bands: &'static [(&'static str, f64, f64)],
+    },
+    /// Measures rise or fall, in their means, from model to model.
+    Trend {
+        /// The set.
+        set: &'static str,
+        /// The models in their order.
+        models: &'static [&'static str],
+        /// The measures that rise.
+        rising: &'static [&'static str],
+        /// The measures that fall.
+        falling: &'static [&'static str],
+    },
+    /// Each of the models is better than the baseline on a set; the sign is enough.
+    Below {
+        /// The set.
+        set: &'static str,
+        /// The models.
+        models: &'static [&'static str],
+    },
+}
+
+impl Criterion {
+    /// The models and sets that it names and the card does not have.
+    pub fn unknown(&self, card: &Card) -> Vec<&'static str> {
+        let (models, sets) = self.names();
+        let models = models
+            .into_iter()
+            .filter(|model| card.model(model).is_none());
+        let sets = sets.into_iter().filter(|set| card.set(set).is_none());
+        models.chain(sets).collect()
+    }
+
+    fn names(&self) -> (Vec<&'static str>, Vec<&'static str>) {
+        match *self {
+            Self::Better { model, sets, .. } | Self::NotWorse { model, sets, .. } => {
+                (vec![model], sets.to_vec())
+            }
+            Self::OnAverage {
+                models,
+                others,
+                sets,
+                ..
+            } => (
+                [models, others].concat(),
+                sets.iter().map(|set| set.0).collect(),
+            ),
+            Self::AtMost {
+                model, set, below, ..
+            } => (vec![model, below], vec![set]),
+            Self::NearPublished { models, sets, .. } => {
+                (models.iter().map(|model| model.0).collect(), sets.to_vec())
+            }
+            Self::Within { model, bands } => {
+                (vec![model], bands.iter().map(|band| band.0).collect())
+            }
+            Self::Trend { set, models, .. } | Self::Below { set, models } => {
+                (models.to_vec(), vec![set])
+            }
+        }
+    }
+}
+
+/// What a comparison of averages must show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Two standard errors, and nothing less.
+    Clear,
+    /// Two standard errors; the right sign is partly.
+    ClearOrSign,
+    /// The right sign.
+    Sign,
+}
+
+/// A claim with what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// Its number in the suite.
+    pub name: &'static str,
+    /// What is claimed.
+    pub text: &'static str,
+    /// Whether it was found again.
+    pub verdict: Verdict,
+}

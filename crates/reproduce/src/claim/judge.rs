@@ -1,0 +1,431 @@
+//! Judging claims on V- and R-numbers.
+
+use super::{Asked, Claim, Criterion, Judged};
+use crate::plan::{Arm, Plan};
+use crate::statistics::{Paired, Verdict};
+use crate::suite::Card;
+use crate::{Number, Preset, Protocol, Results};
+
+/// Judges claims, each in its turn: a later one may rest on an earlier one.
+///
+/// A claim is *reproduced* if its criterion holds for V-numbers and R-numbers, and *partly* if it holds for one
+/// of them or on some of its sets.
+pub fn judge(card: &'static Card, claims: &[Claim], plan: &Plan, results: &Results) -> Vec<Judged> {
+    let court = Court {
+        card,
+        plan,
+        results,
+    };
+    let mut judged: Vec<Judged> = Vec::new();
+    for claim in claims {
+        let verdict = court.verdict(claim, &judged);
+        judged.push(Judged {
+            name: claim.name,
+            text: claim.text,
+            verdict,
+        });
+    }
+    judged
+}
+
+/// What V-numbers and R-numbers say.
+const BOTH: [Number; 2] = [Number::V, Number::R];
+
+#[derive(Clone, Copy)]
+struct Court<'a> {
+    card: &'static Card,
+    plan: &'a Plan,
+    results: &'a Results,
+}
+
+/// How a model compares with another on several sets, or on the average over them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Grade {
+    Worse,
+    NotWorse,
+    Better,
+}
+
+impl Court<'_> {
+    fn verdict(&self, claim: &Claim, judged: &[Judged]) -> Verdict {
+        let (scale, why) = claim.from;
+        if self.plan.scale < scale {
+            return Verdict::NotTested(why.into());
+        }
+        if let Some((name, otherwise)) = claim.needs {
+            let needed = judged.iter().find(|judged| judged.name == name);
+            match needed.map(|judged| &judged.verdict) {
+                Some(Verdict::Reproduced) => {}
+                Some(Verdict::NotTested(why)) => return Verdict::NotTested(why.clone()),
+                _ => return Verdict::NotTested(otherwise.into()),
+            }
+        }
+        self.criterion(claim.criterion)
+            .unwrap_or_else(Verdict::NotTested)
+    }
+
+    /// The verdict, or what is missing.
+    fn criterion(&self, criterion: Criterion) -> Result<Verdict, String> {
+        match criterion {
+            Criterion::Better {
+                model,
+                sets,
+                sign,
+                clear,
+            } => self.better(model, sets, sign, clear),
+            Criterion::NotWorse { model, sets, all } => self.not_worse(model, sets, all),
+            Criterion::OnAverage {
+                models,
+                others,
+                sets,
+                asked,
+            } => self.on_average(models, others, sets, asked),
+            Criterion::AtMost {
+                model,
+                set,
+                share,
+                below,
+            } => self.at_most(model, set, share, below),
+            Criterion::NearPublished {
+                models,
+                sets,
+                protocol,
+            } => self.near_published(models, sets, protocol),
+            Criterion::Within { model, bands } => self.within(model, bands),
+            Criterion::Trend {
+                set,
+                models,
+                rising,
+                falling,
+            } => self.trend(set, models, rising, falling),
+            Criterion::Below { set, models } => self.below(set, models),
+        }
+    }
+
+    /// A model against another on a set, in V-numbers and in R-numbers; `None` until both are complete.
+    fn paired(&self, set: &str, model: &str, other: &str) -> Option<[Paired; 2]> {
+        let arm = self.plan.claimed(set, model)?;
+        let other = self.plan.beside(arm, other)?;
+        let [v, r] = BOTH.map(|number| self.results.compare_all(arm, other, number));
+        Some([v?, r?])
+    }
+
+    fn better(
+        &self,
+        model: &str,
+        sets: &[&'static str],
+        sign: usize,
+        clear: usize,
+    ) -> Result<Verdict, String> {
+        let paired = |&set: &&'static str| (set, self.paired(set, model, self.card.baseline));
+        let paired: Vec<_> = sets.iter().map(paired).collect();
+        let missing = paired.iter().filter(|(_, paired)| paired.is_none());
+        let missing: Vec<&str> = missing.map(|(set, _)| *set).collect();
+        if !missing.is_empty() {
+            return Err(format!(
+                "all {} sets are needed; not finished: {}",
+                spelt(sets.len()),
+                missing.join(", ")
+            ));
+        }
+        let on = |number: usize| {
+            paired
+                .iter()
+                .filter_map(move |(set, p)| Some((*set, (*p)?[number])))
+        };
+        let ahead = |number| on(number).filter(|(_, paired)| paired.mean < 0.0);
+        let clearly = |number| ahead(number).filter(|(_, paired)| paired.is_clear());
+        let holds = |number| ahead(number).count() >= sign && clearly(number).count() >= clear;
+        Ok(on_both([holds(0), holds(1)], || {
+            let clear: Vec<&str> = clearly(0).map(|(set, _)| set).collect();
+            match clear.is_empty() {
+                true => Verdict::NotReproduced(format!(
+                    "the V-number is {} on {} of {} sets, on none by 2 standard errors",
+                    self.card.metric.better(),
+                    ahead(0).count(),
+                    sets.len()
+                )),
+                false => {
+                    Verdict::Partly(format!("by 2 standard errors only on {}", clear.join(", ")))
+                }
+            }
+        }))
+    }
+
+    fn not_worse(&self, model: &str, sets: &[&'static str], all: &str) -> Result<Verdict, String> {
+        use Grade::{Better, Worse};
+        let paired = sets
+            .iter()
+            .map(|set| self.paired(set, model, self.card.baseline));
+        let paired = paired.collect::<Option<Vec<[Paired; 2]>>>();
+        let paired = paired.ok_or_else(|| format!("{model} is not finished"))?;
+        let grade = |number: usize| {
+            let grades = paired.iter().map(|on| match on[number] {
+                d if d.mean < 0.0 && d.is_clear() => Better,
+                d if d.mean <= 0.0 => Grade::NotWorse,
+                _ => Worse,
+            });
+            grades.min().unwrap_or(Worse)
+        };
+        let partly = |why: &str| Verdict::Partly(why.into());
+        Ok(match (grade(0), grade(1)) {
+            (Better, Better) => Verdict::Reproduced,
+            (Worse, Worse) => {
+                let sets = sets.iter().zip(&paired).filter(|(_, on)| on[0].mean <= 0.0);
+                let names: Vec<&str> = sets.map(|(set, _)| *set).collect();
+                match names.is_empty() {
+                    true => Verdict::NotReproduced(format!("worse on {all}")),
+                    false => Verdict::Partly(format!("not worse only on {}", names.join(", "))),
+                }
+            }
+            (Worse, _) => partly("not worse, for R-numbers only"),
+            (_, Worse) => partly("not worse, for V-numbers only"),
+            (Better, _) => partly("not worse; better for V-numbers only"),
+            (_, Better) => partly("not worse; better for R-numbers only"),
+            _ => partly("not worse"),
+        })
+    }
+
+    fn on_average(
+        &self,
+        models: &[&str],
+        others: &[&str],
+        sets: &[(&'static str, f64)],
+        asked: Asked,
+    ) -> Result<Verdict, String> {
+        let (mut adequate, mut not_adequate) = (Vec::new(), Vec::new());
+        for &(set, least) in sets {
+            let baseline = self.plan.claimed(set, self.card.baseline);
+            let reached = baseline.and_then(|arm| self.results.mean(arm, Number::Validation));
+            let reached = reached
+                .ok_or_else(|| format!("{} on {set} is not finished", self.card.baseline))?;
+            match self.card.metric.show(reached) >= least {
+                true => adequate.push(set),
+                false => not_adequate.push(set),
+            }
+        }
+        if adequate.is_empty() {
+            return Err("the set-up is adequate on no set".into());
+        }
+        let pairs = models
+            .iter()
+            .flat_map(|model| others.iter().map(move |other| (*model, *other)));
+        let averages = pairs.map(|(model, other)| {
+            let average = self.average(&adequate, model, other);
+            average.map(|average| (format!("{model} - {other}"), average))
+        });
+        let averages = averages.collect::<Result<Vec<_>, String>>()?;
+        let [v, r] = [0, 1].map(|number| {
+            let grades = averages.iter().map(|(_, on)| on[number].grade());
+            grades.min().unwrap_or(Grade::Worse)
+        });
+        let without = match not_adequate.is_empty() {
+            true => String::new(),
+            false => format!(
+                "; not judged on {}, where the set-up is not adequate",
+                not_adequate.join(", ")
+            ),
+        };
+        let seen = averages
+            .iter()
+            .map(|(pair, [v, r])| format!("{pair} {} in V, {} in R", self.shown(v), self.shown(r)));
+        let seen = format!("{}{without}", seen.collect::<Vec<_>>().join(", "));
+        let enough = |grade| match asked {
+            Asked::Sign => grade >= Grade::NotWorse,
+            Asked::Clear | Asked::ClearOrSign => grade == Grade::Better,
+        };
+        let sign = asked == Asked::ClearOrSign && v.min(r) >= Grade::NotWorse;
+        Ok(match (enough(v), enough(r)) {
+            (true, true) if not_adequate.is_empty() => Verdict::Reproduced,
+            (true, true) => Verdict::Partly(seen),
+            (false, true) => Verdict::Partly(format!("for R-numbers only: {seen}")),
+            (true, false) => Verdict::Partly(format!("for V-numbers only: {seen}")),
+            _ if sign => Verdict::Partly(format!(
+                "the sign is right, 2 standard errors are not reached: {seen}"
+            )),
+            _ => Verdict::NotReproduced(seen),
+        })
+    }
+
+    /// The mean over sets of a model's mean difference from another, in V-numbers and in R-numbers.
+    fn average(&self, sets: &[&str], model: &str, other: &str) -> Result<[Average; 2], String> {
+        let mut averages = [Average::default(); 2];
+        for set in sets {
+            let paired = self.paired(set, model, other);
+            let paired =
+                paired.ok_or_else(|| format!("{model} or {other} on {set} is not finished"))?;
+            for (average, paired) in averages.iter_mut().zip(paired) {
+                let error = paired.error.unwrap_or(f64::INFINITY);
+                average.mean += paired.mean / sets.len() as f64;
+                average.error = average.error.hypot(error / sets.len() as f64);
+            }
+        }
+        Ok(averages)
+    }
+
+    fn shown(&self, average: &Average) -> String {
+        let (metric, fine) = (self.card.metric, self.card.metric.fine);
+        let (mean, error) = (metric.gain(average.mean), metric.factor() * average.error);
+        format!("{mean:+.fine$} ± {error:.fine$}")
+    }
+
+    fn at_most(&self, model: &str, set: &str, share: f64, below: &str) -> Result<Verdict, String> {
+        let mean = |model, number| self.results.mean(self.plan.claimed(set, model)?, number);
+        let holds = |number| {
+            let (own, baseline) = (mean(model, number)?, mean(self.card.baseline, number)?);
+            Some(own <= share * baseline && own < mean(below, number)?)
+        };
+        let unfinished = || format!("{set} is not finished");
+        let holds = [
+            holds(Number::V).ok_or_else(unfinished)?,
+            holds(Number::R).ok_or_else(unfinished)?,
+        ];
+        Ok(on_both(holds, || {
+            Verdict::NotReproduced(format!("see the {set} rows"))
+        }))
+    }
+
+    fn near_published(
+        &self,
+        models: &[(&'static str, Preset)],
+        sets: &[&'static str],
+        protocol: Protocol,
+    ) -> Result<Verdict, String> {
+        let (mut outside, mut missing, mut cells) = (Vec::new(), Vec::new(), 0);
+        for set in sets {
+            for &(model, preset) in models {
+                let arm = self.plan.arm(set, model, preset, protocol);
+                let near = arm.and_then(|arm| self.is_near(arm));
+                cells += 1;
+                match near {
+                    None => missing.push(format!("{model} on {set}")),
+                    Some(false) => outside.push(format!("{model} on {set}")),
+                    Some(true) => {}
+                }
+            }
+        }
+        if !missing.is_empty() {
+            return Err(format!("not finished: {}", missing.join(", ")));
+        }
+        Ok(match outside.len() {
+            0 => Verdict::Reproduced,
+            n if n == cells => Verdict::NotReproduced("none is".into()),
+            _ => Verdict::Partly(format!("not {}", outside.join(", "))),
+        })
+    }
+
+    fn is_near(&self, arm: &Arm) -> Option<bool> {
+        let ours = self.card.metric.show(self.results.mean(arm, Number::R)?);
+        let published = self.card.published(arm.model, arm.set)?;
+        Some((ours - published.mean).abs() <= 2.0 * published.deviation?)
+    }
+
+    fn within(&self, model: &str, bands: &[(&'static str, f64, f64)]) -> Result<Verdict, String> {
+        let mut outside = Vec::new();
+        for &(set, low, high) in bands {
+            let arm = self.plan.claimed(set, model);
+            let found = arm.and_then(|arm| self.results.mean(arm, Number::V));
+            let found = found.ok_or_else(|| format!("{model} on {set} is not finished"))?;
+            let found = self.card.metric.show(found);
+            if !(low..=high).contains(&found) {
+                let (digits, unit) = (self.card.metric.digits, self.card.metric.unit());
+                outside.push(format!("{found:.digits$}{unit} on {set}"));
+            }
+        }
+        Ok(match outside.is_empty() {
+            true => Verdict::Reproduced,
+            false => Verdict::NotReproduced(format!("our {model} has {}", outside.join(" and "))),
+        })
+    }
+
+    fn trend(
+        &self,
+        set: &str,
+        models: &[&str],
+        rising: &[&str],
+        falling: &[&str],
+    ) -> Result<Verdict, String> {
+        let mut against = Vec::new();
+        let rising_ones = rising.iter().map(|measure| (*measure, 1.0));
+        let falling_ones = falling.iter().map(|measure| (*measure, -1.0));
+        for (measure, sign) in rising_ones.chain(falling_ones) {
+            let values = models.iter().map(|model| {
+                let arm = self.plan.claimed(set, model);
+                let mean = arm.and_then(|arm| self.results.measure(arm, measure));
+                mean.ok_or_else(|| format!("{model} on {set} is not finished"))
+            });
+            let values = values.collect::<Result<Vec<f64>, String>>()?;
+            if !values
+                .windows(2)
+                .all(|pair| sign * (pair[1] - pair[0]) > 0.0)
+            {
+                let values = values.iter().map(|value| format!("{value:.3}"));
+                against.push(format!(
+                    "{measure} {}",
+                    values.collect::<Vec<_>>().join(", ")
+                ));
+            }
+        }
+        Ok(match against.len() {
+            0 => Verdict::Reproduced,
+            n if n == rising.len() + falling.len() => Verdict::NotReproduced(against.join("; ")),
+            _ => Verdict::Partly(format!("not {}", against.join("; "))),
+        })
+    }
+
+    fn below(&self, set: &str, models: &[&'static str]) -> Result<Verdict, String> {
+        let paired = models.iter().map(|&model| {
+            let paired = self.paired(set, model, self.card.baseline);
+            paired
+                .map(|paired| (model, paired))
+                .ok_or_else(|| format!("{model} on {set} is not finished"))
+        });
+        let paired = paired.collect::<Result<Vec<_>, String>>()?;
+        let not = |number: usize| {
+            let not = paired.iter().filter(|(_, on)| on[number].mean >= 0.0);
+            not.map(|(model, _)| *model).collect::<Vec<_>>()
+        };
+        let [v, r] = [not(0), not(1)];
+        Ok(on_both([v.is_empty(), r.is_empty()], || match v.len() {
+            n if n == models.len() => Verdict::NotReproduced("none is".into()),
+            _ => Verdict::Partly(format!("not {}", v.join(", "))),
+        }))
+    }
+}
+
+/// A mean over sets with its standard error, from those of the sets.
+#[derive(Clone, Copy, Debug, Default)]
+struct Average {
+    mean: f64,
+    error: f64,
+}
+
+impl Average {
+    fn grade(self) -> Grade {
+        match self.mean < 0.0 {
+            true if self.mean.abs() >= 2.0 * self.error => Grade::Better,
+            true => Grade::NotWorse,
+            false => Grade::Worse,
+        }
+    }
+}
+
+/// The verdict on what holds for V-numbers and for R-numbers.
+fn on_both(holds: [bool; 2], neither: impl FnOnce() -> Verdict) -> Verdict {
+    match holds {
+        [true, true] => Verdict::Reproduced,
+        [false, true] => Verdict::Partly("for R-numbers only".into()),
+        [true, false] => Verdict::Partly("for V-numbers only".into()),
+        [false, false] => neither(),
+    }
+}
+
+/// Small numbers as words.
+fn spelt(n: usize) -> String {
+    let words = [
+        "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
+    ];
+    words
+        .get(n)
+        .map_or_else(|| n.to_string(), |word| (*word).to_owned())
+}

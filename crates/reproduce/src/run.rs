@@ -1,0 +1,327 @@
+//! A run of a suite that is made of training runs: load, decide, train, judge, report.
+
+use crate::assessment::keep;
+use crate::claim::judge;
+use crate::plan::{Choices, Frame, Plan, Role};
+use crate::runner::{self, Options, Outcome, Units};
+use crate::store::Row;
+use crate::suite::{Card, Set, Source, Suite};
+use crate::{
+    Account, Check, Config, Error, Judged, Mark, Remedy, Results, Scale, Skipped, Store, Trial,
+    Unit, projection, trial,
+};
+use bochner_datasets::DataStore;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+/// What a run of a suite has done.
+#[derive(Debug)]
+pub struct SuiteRun {
+    /// Which suite.
+    pub suite: &'static str,
+    /// What the runner did.
+    pub outcome: Outcome,
+    /// How many units there are to run or to show, in all parts of the list together.
+    pub units: usize,
+    /// Sets that were left out.
+    pub skipped: Vec<Skipped>,
+    /// Whether the sets were asked for by name.
+    pub by_name: bool,
+    /// The checks of scale `smoke`; none at other scales, with other epochs, or of some models alone.
+    pub checks: Vec<Check>,
+    /// The claims of the paper.
+    pub claims: Vec<Judged>,
+    /// The report, in both forms, and the rows.
+    pub files: Vec<PathBuf>,
+}
+
+/// What is loaded and decided before anything is trained.
+struct Loaded {
+    suite: &'static dyn Suite,
+    sources: BTreeMap<&'static str, Box<dyn Source>>,
+    skipped: Vec<Skipped>,
+    sets: Vec<&'static Set>,
+    frame: Frame,
+}
+
+impl Units for Loaded {
+    fn card(&self) -> &'static Card {
+        self.suite.card()
+    }
+
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+        let source = self.sources.get(&*unit.set);
+        let source = source.ok_or_else(|| trial::failed(unit, &"its data set is not loaded"))?;
+        source.start(unit)
+    }
+}
+
+/// Runs what the configuration asks of a suite and is not finished yet, and reports on all of it.
+pub(crate) fn run_suite(
+    suite: &'static dyn Suite,
+    config: &Config,
+    store: &Store,
+    interrupt: &AtomicBool,
+) -> Result<SuiteRun, Error> {
+    let files = DataStore::new(config.downloads);
+    let files = match &config.data {
+        Some(directory) => files.with_directory(directory)?,
+        None => files,
+    };
+    let load = |cut| load(suite, config, &files, cut);
+    let cut = projection::decide(config, store, suite.card(), |cut| {
+        let loaded = load(cut)?;
+        Ok((loaded.plan(Choices::First), loaded))
+    })?;
+    let loaded = load(cut)?;
+    let outcome = train(config, store, interrupt, &loaded)?;
+    conclude(config, store, &files, &loaded, outcome)
+}
+
+/// Loads the sets that are asked for. Those that cannot be had, or whose files are wrong, are left out, so that one
+/// bad file does not keep the others from running.
+fn load(
+    suite: &'static dyn Suite,
+    config: &Config,
+    files: &DataStore,
+    cut: usize,
+) -> Result<Loaded, Error> {
+    let mut loaded = Loaded {
+        suite,
+        sources: BTreeMap::new(),
+        skipped: Vec::new(),
+        sets: suite.card().asked(config.scale, &config.sets),
+        frame: Frame {
+            scale: config.scale,
+            cut,
+            epochs: config.epochs,
+        },
+    };
+    let plan = loaded.plan(Choices::First);
+    for set in std::mem::take(&mut loaded.sets) {
+        let arms = plan.of_set(set.title);
+        if arms.is_empty() {
+            // The scale has no arms on the set.
+            continue;
+        }
+        match suite.load(set, &arms, files) {
+            Ok(source) => {
+                loaded.sources.insert(set.title, source);
+                loaded.sets.push(set);
+            }
+            Err(Error::Data(error)) => loaded.skipped.push(Skipped::new(set.title, &error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(loaded)
+}
+
+impl Loaded {
+    /// The arms that are known with these choices.
+    fn plan(&self, choices: Choices<'_>) -> Plan {
+        Plan::new(self.suite, &self.sets, self.frame, choices)
+    }
+
+    fn results(&self) -> Results {
+        Results::new(self.suite.card().metric.direction)
+    }
+}
+
+/// Trains in rounds: what is known, then what choices rest on, then what is known with them, until nothing is new.
+///
+/// Every round is one of the list of units as a run from scratch sees it, so that shards agree on their parts.
+fn train(
+    config: &Config,
+    store: &Store,
+    interrupt: &AtomicBool,
+    loaded: &Loaded,
+) -> Result<Outcome, Error> {
+    let options = Options {
+        jobs: config.jobs,
+        threads: config.threads,
+        checkpoint_every: config.checkpoint_every,
+        code_version: &config.code_version,
+        interrupt,
+    };
+    let (mut outcome, mut chosen) = (Outcome::default(), None::<Results>);
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    loop {
+        let plan = loaded.plan(chosen.as_ref().map_or(Choices::None, Choices::Of));
+        let mut new = |units: Vec<Unit>| {
+            let new = units.into_iter().filter(|unit| seen.insert(unit.id()));
+            new.collect::<Vec<Unit>>()
+        };
+        let (choosing, units) = (new(plan.choosing()), new(plan.units()));
+        let places = units.into_iter().enumerate();
+        let mine = places
+            .filter(|(place, unit)| config.shard.holds(*place) && config.wants(&unit.variant));
+        let mine: Vec<Unit> = mine.map(|(_, unit)| unit).collect();
+        let shared = plan.arms.iter().filter(|arm| arm.role == Role::Choice);
+        let shared: Vec<&Unit> = shared.flat_map(|arm| &arm.units).collect();
+        let first = choosing
+            .iter()
+            .filter(|unit| config.wants(&unit.variant) || shared.contains(unit));
+        let first: Vec<Unit> = first.cloned().collect();
+        for units in [&mine, &first] {
+            outcome.add(runner::run(units, loaded, store, &options)?);
+            if outcome.interrupted {
+                return Ok(outcome);
+            }
+        }
+        if choosing.is_empty() {
+            return Ok(outcome);
+        }
+        let results = chosen.get_or_insert_with(|| loaded.results());
+        results.collect(&choosing, store)?;
+    }
+}
+
+fn conclude(
+    config: &Config,
+    store: &Store,
+    files: &DataStore,
+    loaded: &Loaded,
+    outcome: Outcome,
+) -> Result<SuiteRun, Error> {
+    let (suite, card) = (loaded.suite, loaded.suite.card());
+    let (shown, results) = what_is_there(store, loaded)?;
+    let claims = judge(card, suite.claims(), &shown, &results);
+    let notes = notes(config, card, loaded.frame.cut, &outcome);
+    // A picture that cannot be read is left out; the numbers do not depend on it.
+    let artefacts = |unit: &Unit| store.artefacts(unit).ok().flatten();
+    let mut account = Account {
+        card,
+        plan: &shown,
+        results: &results,
+        claims: &claims,
+        checks: &[],
+        skipped: &loaded.skipped,
+        notes: &notes,
+        artefacts: &artefacts,
+    };
+    let asked = loaded.plan(Choices::Of(&results));
+    let checks = match (config.scale, config.epochs, &config.models[..]) {
+        // The checks are made for the scale as it is.
+        (Scale::Smoke, None, []) => suite.checks(
+            &Account {
+                plan: &asked,
+                ..account
+            },
+            files,
+        ),
+        _ => Vec::new(),
+    };
+    account.checks = &checks;
+    let document = account.document(suite);
+    let units = [shown.choosing(), shown.units()].concat();
+    let rows: Vec<&Row> = units.iter().filter_map(|unit| results.row(unit)).collect();
+    Ok(SuiteRun {
+        suite: card.name,
+        outcome,
+        units: shown.units().len(),
+        skipped: loaded.skipped.clone(),
+        by_name: !config.sets.is_empty(),
+        files: keep(config, store, card.name, &document, &rows)?,
+        checks,
+        claims,
+    })
+}
+
+/// The plan for the sets that are asked for or that earlier runs have left results of, and these results.
+fn what_is_there(store: &Store, loaded: &Loaded) -> Result<(Plan, Results), Error> {
+    let (suite, frame) = (loaded.suite, loaded.frame);
+    let all: Vec<&Set> = suite.card().sets.iter().collect();
+    let mut results = loaded.results();
+    loop {
+        let plan = Plan::new(suite, &all, frame, Choices::Of(&results));
+        let before = results.len();
+        results.collect(&[plan.choosing(), plan.units()].concat(), store)?;
+        if results.len() == before {
+            let there = plan.compared().filter(|arm| !results.of(*arm).is_empty());
+            let there: Vec<&str> = there.map(|arm| arm.set).collect();
+            let mut sets = loaded.sets.clone();
+            sets.extend(all.iter().filter(|set| there.contains(&set.title)));
+            let shown = Plan::new(suite, &sets, frame, Choices::Of(&results));
+            return Ok((shown, results));
+        }
+    }
+}
+
+/// What the reader must know besides the numbers.
+fn notes(config: &Config, card: &Card, cut: usize, outcome: &Outcome) -> Vec<String> {
+    let mut notes = Vec::new();
+    if config.scale == Scale::Desk && cut > 0 {
+        notes.push(format!("To save time, {}.", card.cuts[cut].what));
+    }
+    if let Some(epochs) = config.epochs {
+        notes.push(format!(
+            "**Training was set to {epochs} epochs**, which is not the protocol of this scale."
+        ));
+    } else if config.scale == Scale::Smoke {
+        notes.push(card.smoke.to_owned());
+    }
+    if outcome.interrupted {
+        notes.push("The run was interrupted; run it again and it goes on.".to_owned());
+    }
+    let failed = outcome.failed.iter();
+    notes.extend(failed.map(|(_, error)| format!("**Failed**: {error}.")));
+    notes
+}
+
+impl SuiteRun {
+    /// Whether everything that was asked for ran and nothing that was checked failed.
+    ///
+    /// A set that cannot be had may be missing unless it was asked for by name; a wrong file never.
+    pub fn is_good(&self) -> bool {
+        let passed = |check: &Check| !matches!(check.mark, Mark::Failed(_));
+        let wrong = |skipped: &Skipped| skipped.remedy == Remedy::Repair;
+        self.outcome.failed.is_empty()
+            && !self
+                .skipped
+                .iter()
+                .any(|skipped| self.by_name || wrong(skipped))
+            && (self.outcome.interrupted || self.checks.iter().all(passed))
+    }
+
+    /// A few lines for the terminal.
+    pub fn summary(&self) -> String {
+        let mut text = String::new();
+        let outcome = &self.outcome;
+        let _ = writeln!(
+            text,
+            "{} units run, {} finished before, {} failed{}",
+            outcome.computed,
+            outcome.found,
+            outcome.failed.len(),
+            if outcome.interrupted {
+                "; interrupted, run it again to go on"
+            } else {
+                ""
+            }
+        );
+        for check in &self.checks {
+            let (mark, seen) = match &check.mark {
+                Mark::Passed(seen) => ("passed", seen),
+                Mark::Failed(seen) => ("FAILED", seen),
+                Mark::NotRun(seen) => ("not run", seen),
+            };
+            let _ = writeln!(text, "{mark:>8}  {} ({seen})", check.name);
+        }
+        for claim in &self.claims {
+            let _ = writeln!(text, "{:>8}  {}", claim.name, claim.verdict);
+        }
+        for skipped in &self.skipped {
+            let _ = writeln!(
+                text,
+                " skipped  {}: {}\n          {}",
+                skipped.set, skipped.reason, skipped.remedy
+            );
+        }
+        for file in &self.files {
+            let _ = writeln!(text, " written  {}", file.display());
+        }
+        text
+    }
+}

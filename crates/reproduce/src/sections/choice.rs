@@ -1,0 +1,169 @@
+//! The norm p that validation chose.
+
+use super::NOTHING;
+use crate::plan::{Arm, Role};
+use crate::report::Document;
+use crate::statistics::{mean, population_deviation};
+use crate::store::Row;
+use crate::{Account, Number, Protocol};
+use std::collections::BTreeMap;
+
+/// For each model that arms of [`Role::OwnChoice`] or [`Role::Choice`] stand for, what validation saw of each norm
+/// and which one it chose. Nothing is written unless there was a choice.
+pub fn chosen_norms(document: &mut Document, account: &Account<'_>, text: &str) {
+    let (plan, metric) = (account.plan, account.card.metric);
+    let arms = plan
+        .arms
+        .iter()
+        .filter(|arm| arm.role.is_choice() && arm.settings().p().is_some());
+    let arms: Vec<&Arm> = arms.collect();
+    let rows = arms
+        .chunk_by(|a, b| (a.set, a.model) == (b.set, b.model))
+        .filter_map(|arms| {
+            let first = arms[0];
+            let chosen = plan.claimed(first.set, first.model)?.settings().p()?;
+            let seen = arms.iter().map(|arm| {
+                let (p, digits) = (arm.settings().p()?, metric.digits);
+                let found = metric.show(account.results.mean(*arm, Number::Validation)?);
+                let loss = account.results.of(*arm)[0].validation_loss;
+                let loss = loss.map_or(String::new(), |loss| format!(" ({loss:.3})"));
+                Some(format!("{p}: {found:.digits$}{}{loss}", metric.unit()))
+            });
+            let seen: Vec<String> = seen.map(|seen| seen.unwrap_or(NOTHING.into())).collect();
+            let names = [first.set.to_owned(), first.model.to_owned()];
+            Some([&names[..], &[seen.join(", "), chosen.to_string()]].concat())
+        });
+    let rows: Vec<Vec<String>> = rows.collect();
+    if !rows.is_empty() {
+        document.heading("The norm p chosen by validation");
+        document.text(text);
+        document.table(&["set", "model", "p: validation", "chosen"], rows);
+    }
+}
+
+/// What validation saw of each of the settings that a model stands for on some sets. Nothing is written unless there
+/// was a choice.
+pub fn chosen_settings(document: &mut Document, account: &Account<'_>, model: &str, sets: &[&str]) {
+    let (plan, metric) = (account.plan, account.card.metric);
+    let of_set = |set: &str| {
+        let arms = plan.arms.iter();
+        let arms =
+            arms.filter(|arm| arm.role == Role::Choice && (arm.set, arm.model) == (set, model));
+        arms.collect::<Vec<&Arm>>()
+    };
+    let on: Vec<Vec<&Arm>> = sets.iter().map(|set| of_set(set)).collect();
+    let rows = on
+        .first()
+        .into_iter()
+        .flatten()
+        .enumerate()
+        .map(|(place, arm)| {
+            let seen = on
+                .iter()
+                .map(|arms| account.results.mean(*arms.get(place)?, Number::Validation));
+            let seen: Vec<Option<f64>> = seen.collect();
+            let both: Option<Vec<f64>> = seen.iter().copied().collect();
+            let average = both.and_then(|both| mean(&both).ok());
+            let shown = |value: Option<f64>| {
+                value.map_or(NOTHING.into(), |value| {
+                    format!("{:.1$}", metric.show(value), metric.fine)
+                })
+            };
+            let cells = seen.into_iter().chain([average]).map(shown);
+            [arm.tag.clone().unwrap_or_default()]
+                .into_iter()
+                .chain(cells)
+                .collect()
+        });
+    let rows: Vec<Vec<String>> = rows.collect();
+    if !rows.is_empty() {
+        document.heading(format!(
+            "The settings chosen by validation, for the {model} alone"
+        ));
+        document.text("Validation values on the first fold; the settings with the best mean hold for all models.");
+        let head: Vec<&str> = [&["settings"], sets, &["mean"]].concat();
+        document.table(&head, rows);
+    }
+}
+
+/// Names the models that have not run since a choice for them is not made.
+pub fn waiting(document: &mut Document, account: &Account<'_>) {
+    let plan = account.plan;
+    let choosing = plan.arms.iter().filter(|arm| arm.role.is_choice());
+    let unchosen = choosing.filter(|arm| plan.claimed(arm.set, arm.model).is_none());
+    let say = |arm: &Arm| {
+        let what = match arm.settings().p() {
+            Some(_) => "its norm p is",
+            None => "the settings of all models are",
+        };
+        format!(
+            "**{} on {} has not run**: {what} chosen first.",
+            arm.model, arm.set
+        )
+    };
+    let mut waiting: Vec<String> = unchosen.map(say).collect();
+    waiting.dedup();
+    document.list(waiting);
+}
+
+/// What becomes of each model if validation chooses its norm anew on each split, among its own arm and those of
+/// [`Role::Candidate`]. Nothing is written without candidates.
+pub fn chosen_on_each_split(document: &mut Document, account: &Account<'_>) {
+    let arms = account.plan.compared().filter(|arm| arm.tag.is_none());
+    let rows: Vec<Vec<String>> = arms.filter_map(|arm| chosen_row(account, arm)).collect();
+    if rows.is_empty() {
+        return;
+    }
+    document.heading("The norm p chosen by validation");
+    document.text(
+        "On each split, the p of {1, 1.5, 1.8, 2, 3} with the smallest validation error; V is the test error of that \
+         model in the epoch that validation chose.",
+    );
+    document.table(
+        &["set", "model", "V, p chosen", "V, p released", "chosen p"],
+        rows,
+    );
+}
+
+fn chosen_row(account: &Account<'_>, arm: &Arm) -> Option<Vec<String>> {
+    let (results, metric) = (account.results, account.card.metric);
+    let alike = |other: &&Arm| {
+        (other.set, other.model, other.preset, other.protocol)
+            == (arm.set, arm.model, arm.preset, arm.protocol)
+    };
+    let among: Vec<&Arm> = account.plan.compared().filter(alike).collect();
+    let complete = among.iter().all(|arm| results.is_complete(*arm));
+    if arm.protocol == Protocol::R90 || among.len() < 2 || !complete {
+        return None;
+    }
+    // The candidate with the best validation value on a split.
+    let best = |split: usize| -> Option<&Row> {
+        let rows = among
+            .iter()
+            .filter_map(|arm| results.row(arm.units.get(split)?));
+        let judged = rows.filter_map(|row| Some((metric.direction.loss(row.validation?), row)));
+        judged
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, row)| row)
+    };
+    let chosen: Vec<&Row> = (0..arm.units.len()).filter_map(best).collect();
+    let shown = |rows: &[&Row]| {
+        let values: Vec<f64> = rows.iter().filter_map(|row| row.v_number).collect();
+        let deviation = metric.factor() * population_deviation(&values).ok()?;
+        Some(metric.spread(metric.show(mean(&values).ok()?), deviation))
+    };
+    let mut times: BTreeMap<String, usize> = BTreeMap::new();
+    for p in chosen.iter().filter_map(|row| row.unit.settings.p()) {
+        *times.entry(p.to_string()).or_default() += 1;
+    }
+    let times = times
+        .iter()
+        .map(|(p, times)| format!("{p} ({times} times)"));
+    Some(vec![
+        arm.set.to_owned(),
+        arm.model.to_owned(),
+        shown(&chosen)?,
+        shown(&results.of(arm))?,
+        times.collect::<Vec<_>>().join(", "),
+    ])
+}

@@ -1,0 +1,131 @@
+//! What the heads of graph attention have learnt: Figure 5.
+
+use super::NOTHING;
+use super::heads::{Plane, correlation, gaussian_points, points};
+use crate::Account;
+use crate::plan::Arm;
+use crate::report::{Axis, Chart, Document, Marks, Picture, Series};
+use crate::statistics::{mean, sample_deviation};
+use crate::store::{Artefacts, Heads, Spread};
+
+const HEAD: [&str; 7] = [
+    "set",
+    "model",
+    "deviation over heads",
+    "entropy of each head",
+    "of equal weights",
+    "correlation",
+    "n",
+];
+
+/// Of a coordinate of the spectral points that make kernel attention on graphs the classic one.
+const GAT_DEVIATION: f32 = std::f32::consts::FRAC_1_SQRT_2;
+
+/// What the heads of graph attention have learnt, with pictures.
+pub fn heads_along_edges(document: &mut Document, account: &Account<'_>) {
+    document.heading("What the heads of the first layer have learnt");
+    document.text(
+        "After the last epoch, in evaluation. Deviation: the standard deviation over the heads of the \
+         weight of an edge, mean over the edges, ± SE over the seeds. Entropy: of the weights with \
+         which a node attends, in nats, mean over the nodes and seeds. Correlation: of the copula, \
+         mean over the pairs of heads of the absolute value, of the mean over the latent dimensions. \
+         `report.html` holds the pictures, which are of seed 0: spectral points by t-SNE (only who is \
+         near whom means something) beside as many of GAT's own density, the normal one of variance \
+         1/2; both also on their first two principal axes; the correlation of the heads; and how many \
+         edges have which deviation.",
+    );
+    let mut rows = Vec::new();
+    let mut pictures = Vec::new();
+    for arm in account.plan.compared() {
+        let finished = arm.units.iter();
+        let finished = finished.filter(|unit| account.results.row(unit).is_some());
+        let found: Vec<Artefacts> = finished.filter_map(account.artefacts).collect();
+        rows.extend(row(arm, &found));
+        if let Some(first) = found.first() {
+            pictures.push((arm, pictures_of(first)));
+        }
+    }
+    document.table(&HEAD, rows);
+    for (arm, pictures) in pictures {
+        if !pictures.is_empty() {
+            let caption = format!("{}, {}", arm.set, arm.model);
+            document.pictures(caption, pictures);
+        }
+    }
+}
+
+fn row(arm: &Arm, found: &[Artefacts]) -> Option<Vec<String>> {
+    let spreads: Vec<Spread> = found.iter().filter_map(|of| of.get("spread")).collect();
+    let deviations: Vec<f64> = spreads.iter().map(|spread| spread.deviation).collect();
+    let error = sample_deviation(&deviations).map(|sd| sd / (deviations.len() as f64).sqrt());
+    let deviation = mean(&deviations).ok()?;
+    let correlations = found.iter().filter_map(|of| dependence(&of.get("heads")?));
+    let correlation = mean(&correlations.collect::<Vec<_>>());
+    Some(vec![
+        arm.set.to_owned(),
+        arm.model.to_owned(),
+        match error {
+            Ok(error) => format!("{deviation:.4} ± {error:.4}"),
+            Err(_) => format!("{deviation:.4}"),
+        },
+        entropies(&spreads),
+        format!("{:.2}", spreads.first()?.uniform),
+        correlation.map_or(NOTHING.into(), |c| format!("{c:.3}")),
+        spreads.len().to_string(),
+    ])
+}
+
+/// Those of each head, averaged over the seeds.
+fn entropies(spreads: &[Spread]) -> String {
+    let heads = spreads.first().map_or(0, |spread| spread.entropies.len());
+    let head = |head: usize| {
+        let of = spreads
+            .iter()
+            .filter_map(|spread| spread.entropies.get(head));
+        of.sum::<f64>() / spreads.len() as f64
+    };
+    let shown = (0..heads).map(|i| format!("{:.2}", head(i)));
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+/// The mean absolute correlation of different heads.
+fn dependence(heads: &Heads) -> Option<f64> {
+    let values = heads.correlation.as_ref()?;
+    let side = values.len().isqrt();
+    let apart = values.iter().enumerate();
+    let apart = apart.filter(|(place, _)| place / side != place % side);
+    let sizes: Vec<f64> = apart.map(|(_, &c)| f64::from(c).abs()).collect();
+    mean(&sizes).ok()
+}
+
+fn pictures_of(found: &Artefacts) -> Vec<Picture> {
+    let heads = found.get::<Heads>("heads");
+    let heads = heads.as_ref();
+    let planes = [Plane::Neighbours, Plane::Principal].into_iter();
+    let of_points = planes.flat_map(|plane| {
+        let learnt = heads.and_then(|heads| points(heads, plane));
+        let given = heads.and_then(|heads| gaussian_points(heads, GAT_DEVIATION, plane));
+        [learnt, given]
+    });
+    let others = [
+        heads.and_then(correlation),
+        found.get("spread").as_ref().map(histogram),
+    ];
+    of_points.chain(others).flatten().collect()
+}
+
+fn histogram(spread: &Spread) -> Picture {
+    let cells = spread.histogram.len().max(1) as f64;
+    let middle = |cell: usize| 0.5 * (cell as f64 + 0.5) / cells;
+    let counts = spread.histogram.iter().enumerate();
+    Picture::Chart(Chart {
+        title: "standard deviation over the heads".into(),
+        x: "of the weight of an edge".into(),
+        y: Axis::Linear("edges".into()),
+        series: vec![Series {
+            name: String::new(),
+            marks: Marks::Line,
+            points: counts.map(|(cell, &n)| (middle(cell), n as f64)).collect(),
+        }],
+    })
+}

@@ -1,0 +1,88 @@
+//! Pictures of what heads have learnt.
+
+use crate::report::{Axis, Chart, Marks, Picture, Series, neighbour_plane, principal_plane};
+use crate::store::Heads;
+use bochner_numerics::{Seed, standard_normal};
+
+/// Where spectral points are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plane {
+    /// On the first two principal axes of the points of all heads.
+    Principal,
+    /// Where near points stay near, as in the paper.
+    Neighbours,
+}
+
+/// The spectral points of each head.
+pub(super) fn points(heads: &Heads, plane: Plane) -> Option<Picture> {
+    let points = heads.points.as_ref()?;
+    Some(chart(
+        "spectral points by head",
+        points,
+        heads.dimensions,
+        plane,
+    ))
+}
+
+/// As many points as the heads have, of the density that attention has by definition.
+pub(super) fn gaussian_points(heads: &Heads, deviation: f32, plane: Plane) -> Option<Picture> {
+    let mut stream = Seed::new(0).stream("points of a Gaussian");
+    let mut draw = |_: &f32| deviation * standard_normal::<f32>(&mut stream);
+    let each = heads.points.as_ref()?.iter();
+    let drawn: Vec<Vec<f32>> = each
+        .map(|head| head.iter().map(&mut draw).collect())
+        .collect();
+    Some(chart(
+        "as many of a Gaussian",
+        &drawn,
+        heads.dimensions,
+        plane,
+    ))
+}
+
+fn chart(title: &str, points: &[Vec<f32>], dimensions: usize, plane: Plane) -> Picture {
+    let all = points.concat();
+    let (places, axis) = match plane {
+        Plane::Principal => (principal_plane(&all, dimensions), "axis"),
+        Plane::Neighbours => (neighbour_plane(&all, dimensions), "coordinate of t-SNE"),
+    };
+    let mut rest = places.as_slice();
+    let series = points.iter().enumerate().map(|(i, head)| {
+        let (own, others) = rest.split_at((head.len() / dimensions.max(1)).min(rest.len()));
+        rest = others;
+        Series {
+            name: format!("{}", i + 1),
+            marks: Marks::Dots,
+            points: own.to_vec(),
+        }
+    });
+    Picture::Chart(Chart {
+        title: title.into(),
+        x: Axis::Linear(format!("first {axis}")),
+        series: series.collect(),
+        y: Axis::Linear(format!("second {axis}")),
+    })
+}
+
+/// The correlation of the heads, with numbers.
+pub(super) fn correlation(heads: &Heads) -> Option<Picture> {
+    let values = heads.correlation.clone()?;
+    let side = values.len().isqrt();
+    (side * side == values.len()).then(|| Picture::Correlation {
+        title: "correlation of the heads, mean over the latent dimensions".into(),
+        side,
+        values,
+    })
+}
+
+/// The attention weights of each head, queries downwards.
+pub(super) fn weights(heads: &Heads) -> Vec<Picture> {
+    let pictures = heads.weights.iter().enumerate().filter_map(|(i, shades)| {
+        Some(Picture::Shades {
+            title: format!("head {}, up to {:.3}", i + 1, shades.largest),
+            side: shades.side,
+            levels: shades.levels()?,
+        })
+    });
+    pictures.collect()
+}

@@ -1,0 +1,363 @@
+//! Table 5: the classes of nodes of three citation graphs.
+//!
+//! The paper says "ten-fold cross validations" and quotes the line of GAT, which is that of a hundred
+//! runs on the split that the graphs were published with. So everything runs on that split, and runs
+//! differ in their seeds; all models of a seed start from it. Accuracies are kept as error rates.
+//!
+//! The comparisons are named here, before anything is run: IKAN-direct and MIKAN, each against GAT, on
+//! Cora and Citeseer, and only if our GAT is the published one. All else is reported, not judged.
+
+use crate::check::{self, Check, Mark, graphs};
+use crate::claim::{Claim, Criterion};
+use crate::plan::{Arm, Role};
+use crate::report::Document;
+use crate::sections::{self, Column, Columns, Comparison};
+use crate::suite::{
+    At, Card, Cut, Direction, Line, Metric, Model, NO_CUT, Set, Shown, Source, Suite, about, line,
+};
+use crate::trial::nodes::{self, NodeSettings, Prepared};
+use crate::{Account, Error, Number, Scale, Settings, Trial, Unit};
+use bochner_datasets::{DataStore, PlanetoidSet, Protocol};
+use bochner_graph::{AttentionKind, EdgeKernel};
+use bochner_models::node_classifier::Architecture;
+use bochner_spectral::{Copula, Direct, Implicit, Stationarity};
+use std::num::NonZeroUsize;
+
+/// The suite.
+pub const NODES: Nodes = Nodes;
+
+/// Table 5.
+#[derive(Clone, Copy, Debug)]
+pub struct Nodes;
+
+/// The graphs that claims are judged on.
+const JUDGED: [&str; 2] = ["Cora", "Citeseer"];
+
+/// The seed on which norms are chosen: none of those that are compared.
+const CHOICE_SEED: u64 = 1000;
+
+/// The norms that validation chooses among, in increasing order.
+const CANDIDATES: [f64; 3] = [1.5, 2.0, 3.0];
+
+/// The validation accuracy on Cora that 30 epochs must exceed; the largest class has 30.2 %.
+const LEARNT: f64 = 60.0;
+
+/// Epochs in a row without progress on the validation part, in all published runs of GAT.
+const PATIENCE: NonZeroUsize = NonZeroUsize::new(100).unwrap();
+
+const GAT: &[&str] = &["GAT"];
+
+static CARD: Card = Card {
+    name: "nodes",
+    table: "Table 5",
+    title: "Table 5, node classification",
+    sets: &[
+        Set::new("cora", "Cora", 2_708, Scale::Smoke),
+        Set::new("citeseer", "Citeseer", 3_327, Scale::Desk),
+        Set::new("pubmed", "Pubmed", 19_717, Scale::Paper),
+    ],
+    models: &[
+        Model::new("GAT", &[]),
+        Model::new("GCN", GAT),
+        Model::new("RBF-only", GAT),
+        Model::new("IKA-S", GAT),
+        Model::new("IKA-NS", GAT).after("IKA-S"),
+        Model::new("IKAN", GAT).after("IKA-NS"),
+        Model::new("IKAN-direct", GAT).judged(),
+        Model::new("MIKAN", GAT).after("IKAN").judged(),
+    ],
+    metric: Metric {
+        direction: Direction::Smaller,
+        shown: Shown::ErrorAsAccuracy,
+        ..Metric::ACCURACY
+    },
+    baseline: "GAT",
+    against: "GAT",
+    published: &PUBLISHED,
+    cuts: &[
+        NO_CUT,
+        Cut::new("points", "the spectral points were cut to 32"),
+        Cut::new(
+            "seeds",
+            "the spectral points were cut to 32, and the seeds on Citeseer to half of them",
+        ),
+    ],
+    repeats: false,
+    opening: "Accuracies in per cent on the 1,000 test nodes of the split that the graphs were published with; runs \
+              differ in their seeds. The **V-number** is the accuracy in the epoch that the rule of graph attention \
+              networks keeps, which looks at 500 validation nodes; GAT's published numbers are of this kind. The \
+              **R-number** is the best accuracy over all epochs on the test nodes: the test part chose the epoch, so it \
+              is optimistic. What is claimed here rests on V-numbers.",
+    scopes: [
+        "Scale smoke tests the machinery with one seed, 16 spectral points and 30 epochs. Its numbers say nothing about \
+         the method and are not comparable with the paper's.",
+        "Scale desk has 20 seeds and at most 1,000 epochs with patience 100, on Cora and Citeseer. Twenty seeds can \
+         hardly show the published gains of .3 and .4, which are smaller than two of their own standard errors.",
+        "Scale paper has 100 seeds on three graphs, with patience 100.",
+    ],
+    smoke: "One seed, 16 spectral points, p = 2, 30 epochs.",
+    decided: &[
+        "The paper says \"ten-fold cross validations\" and quotes the line of GAT, which is that of a hundred seeds on \
+         the published split; so everything runs on that split.",
+        "GAT is set up as it was published: features divided by their sum, self loops, 8 heads of width 8 side by side, \
+         an ELU, one output head (8 on Pubmed, averaged), dropout .6 on the inputs of both layers, on the weights and on \
+         the transformed features, half the squared norm of all variables times 5e-4 (Pubmed: 1e-3), Adam with .005 \
+         (Pubmed: .01). The kernel forms differ from it in how edges are weighed, in both layers, and in nothing else; \
+         their own parameters count in the norm.",
+        "No settings of the paper for graphs are known. The posterior's prior has standard deviation .1, the divergence \
+         weight .1 over the number of training nodes; the inference network is fed the means of the transformed features \
+         over all nodes.",
+        "p is chosen among 1.5, 2 and 3 by the validation accuracy of one run on seed 1000, which is not compared, and \
+         is 2 for IKA-S and IKA-NS.",
+        "GCN has its published settings (16 hidden, dropout .5, 5e-4 on the first layer, .01), but ends by GAT's rule.",
+        "Training ends when neither validation loss nor validation accuracy has been as good as ever for 100 epochs; \
+         kept is the last epoch in which both were.",
+        "All runs of a graph are on one split, so SE is the spread over seeds; it says nothing about other splits.",
+    ],
+};
+
+/// The line of GAT is that of a hundred runs on the fixed split; the paper's own lines are probably ten runs on it. In
+/// the text of the table that was at hand the last two lines are one; they were assigned to the models by their order.
+#[rustfmt::skip]
+static PUBLISHED: [Line; 7] = [
+    line("DeepWalk", &[about(67.2, -1.0), about(43.2, -1.0), about(65.3, -1.0)]),
+    line("ICA", &[about(75.1, -1.0), about(69.1, -1.0), about(73.9, -1.0)]),
+    line("Chebyshev", &[about(81.2, -1.0), about(69.8, -1.0), about(74.4, -1.0)]),
+    line("GCN", &[about(81.5, -1.0), about(70.3, -1.0), about(79.0, -1.0)]),
+    line("GAT", &[about(83.0, 0.7), about(72.5, 0.7), about(79.0, 0.3)]),
+    line("IKAN-direct", &[about(83.3, 0.7), about(72.8, 1.0), about(79.2, 0.4)]),
+    line("MIKAN", &[about(83.4, 0.6), about(72.9, 0.8), about(79.1, 0.6)]),
+];
+
+const OTHERWISE: &str = "our GAT is not the published one, so a difference to it means nothing";
+
+static CLAIMS: [Claim; 3] = [
+    Claim::new(
+        "C0",
+        "our GAT is the published one: between 82 and 84 % on Cora, between 71.5 and 73.5 % on Citeseer",
+        Criterion::Within {
+            model: "GAT",
+            bands: &[("Cora", 82.0, 84.0), ("Citeseer", 71.5, 73.5)],
+        },
+    ),
+    Claim::new(
+        "C1 (IKAN-direct)",
+        "IKAN-direct is not worse than GAT on Cora and Citeseer (partly), or better by 2 standard errors on both",
+        Criterion::NotWorse {
+            model: "IKAN-direct",
+            sets: &JUDGED,
+            all: "both graphs",
+        },
+    )
+    .needs("C0", OTHERWISE),
+    Claim::new(
+        "C1 (MIKAN)",
+        "MIKAN is not worse than GAT on Cora and Citeseer (partly), or better by 2 standard errors on both",
+        Criterion::NotWorse {
+            model: "MIKAN",
+            sets: &JUDGED,
+            all: "both graphs",
+        },
+    )
+    .needs("C0", OTHERWISE),
+];
+
+impl Suite for Nodes {
+    fn card(&self) -> &'static Card {
+        &CARD
+    }
+
+    fn arms(&self, at: &At<'_>) -> Vec<Arm> {
+        let models = CARD.models.iter().filter(|model| match at.scale {
+            Scale::Smoke => model.name == "GAT" || model.judged,
+            Scale::Desk => matches!(model.name, "GAT" | "GCN") || model.judged,
+            Scale::Paper => true,
+        });
+        // At scale `desk` 20, twice the paper's number: ten can hardly show a gain of .3.
+        let seeds = match at.scale {
+            Scale::Smoke => 1,
+            Scale::Desk if at.gives_up("seeds") && at.set.title == "Citeseer" => 10,
+            Scale::Desk => 20,
+            Scale::Paper => 100,
+        };
+        let arm = |model, p, seeds: std::ops::Range<u64>| {
+            let runs = seeds.map(|seed| (0, seed));
+            Arm::new(at, model, Protocol::Fixed, runs, &settings(at, model, p))
+        };
+        let arms = models.flat_map(|model| {
+            let chosen = matches!(model.name, "IKAN" | "IKAN-direct" | "MIKAN");
+            let own = |p| arm(model.name, p, 0..seeds);
+            match model.name {
+                "GAT" | "GCN" | "RBF-only" => return vec![own(None)],
+                _ if !chosen || at.scale == Scale::Smoke => return vec![own(Some(2.0))],
+                _ => {}
+            }
+            let candidate = |p| {
+                let arm = arm(model.name, Some(p), CHOICE_SEED..CHOICE_SEED + 1);
+                arm.among(format!("p = {p}"), Role::OwnChoice)
+            };
+            let mut arms = CANDIDATES.map(candidate).to_vec();
+            let best = at.choices.best(&arms);
+            arms.extend(best.map(|best| own(Some(CANDIDATES[best]))));
+            arms
+        });
+        arms.collect()
+    }
+
+    fn load(&self, set: &Set, _arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
+        let data = bochner_datasets::nodes::load(set.name.parse::<PlanetoidSet>()?, files)?;
+        Ok(Box::new(Prepared::of(&data)?))
+    }
+
+    fn claims(&self) -> &'static [Claim] {
+        &CLAIMS
+    }
+
+    fn checks(&self, account: &Account<'_>, files: &DataStore) -> Vec<Check> {
+        let cora = account.plan.arms.iter().filter(|arm| arm.set == "Cora");
+        vec![
+            Check {
+                name: "nodes, edges, labels and splits are as published",
+                mark: graphs::counts(&graphs::counted(files)),
+            },
+            check::each(
+                "on Cora, the validation accuracy exceeds 60 %",
+                account.results,
+                cora,
+                |row| {
+                    let found = row.validation.map_or(0.0, |error| CARD.metric.show(error));
+                    (found <= LEARNT).then(|| format!("{found:.1} %"))
+                },
+            ),
+            Check {
+                name: "on Cora's edges, GAT and its kernel form with the exact Gaussian agree to rounding",
+                mark: match account.skipped.iter().any(|skipped| skipped.set == "Cora") {
+                    true => Mark::NotRun("Cora was skipped".into()),
+                    false => graphs::identity(files),
+                },
+            },
+        ]
+    }
+
+    fn report(&self, account: &Account<'_>, document: &mut Document) {
+        document.heading("Paper and ours");
+        document.text(
+            "Mean ± standard deviation over the seeds. With an asterisk: quoted from the paper, which quotes them \
+             itself; nothing was run.",
+        );
+        sections::against_paper(document, account, &[NAMES, BESIDE_PAPER].concat());
+        document.heading("Our numbers");
+        document.text("R - V is the optimism; epochs are those that were trained.");
+        sections::own_numbers(document, account, &[NAMES, sections::OWN, RUNS].concat());
+        sections::against_baseline(document, account, &COMPARISON);
+        sections::chosen_norms(
+            document,
+            account,
+            "Validation accuracy (and loss) of one run on seed 1000, in the epoch that was kept; of equal accuracies \
+             the smaller loss decides.",
+        );
+        sections::heads_along_edges(document, account);
+        account.conditions(document);
+        sections::waiting(document, account);
+    }
+}
+
+const NAMES: Columns<'static> = &[("set", Column::Set), ("model", Column::Model)];
+
+const BESIDE_PAPER: Columns<'static> = &[
+    ("paper", Column::Paper),
+    ("ours (V)", Column::Ours(Number::V)),
+    ("V - paper", Column::Difference(Number::V)),
+    ("ours (R)", Column::Ours(Number::R)),
+    ("verdict", Column::Verdict),
+];
+
+const RUNS: Columns<'static> = &[
+    ("epochs", Column::Epochs),
+    ("n", Column::N),
+    ("s per run", Column::Seconds),
+];
+
+const COMPARISON: Comparison<'static> = Comparison {
+    heading: "Against GAT, seed by seed",
+    text: "d = accuracy of the model - accuracy of the other on the same seed, in points: mean ± SE, wins of n. A \
+           difference counts from 2 SE. Published differences are unpaired. The claims above judge IKAN-direct and \
+           MIKAN; what is found for the other models is reported, not judged.",
+    steps: "Pairs named before anything was run, in which one thing is added: a second set of spectral points to IKA-S, \
+            a norm of its own to IKA-NS, the copula to IKAN. Reported, not judged.",
+    names: NAMES,
+};
+
+impl Source for Prepared {
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+        nodes::start(unit, self)
+    }
+}
+
+/// The settings of a unit. What is common to all models with attention is GAT's, on Pubmed with its own numbers. GCN
+/// has its own, but for the rule that ends training: that is GAT's.
+fn settings(at: &At<'_>, model: &str, p: Option<f64>) -> Settings {
+    let pubmed = at.set.title == "Pubmed";
+    let (points, epochs) = match at.scale {
+        Scale::Smoke => (16, 30),
+        Scale::Desk => (if at.gives_up("points") { 32 } else { 64 }, 1000),
+        // Patience ends a run long before; this is the limit in GAT's own code.
+        Scale::Paper => (64, 100_000),
+    };
+    let of_gat = NodeSettings {
+        architecture: Architecture::Attention {
+            kind: attention(model, points, p),
+            heads: 8,
+            width: 8,
+            output_heads: if pubmed { 8 } else { 1 },
+        },
+        p,
+        points: p.map(|_| points),
+        dropout: 0.6,
+        l2: if pubmed { 1e-3 } else { 5e-4 },
+        epochs,
+        patience: PATIENCE,
+        learning_rate: if pubmed { 0.01 } else { 0.005 },
+    };
+    Settings::of(&match model {
+        "GCN" => NodeSettings {
+            architecture: Architecture::Convolution { hidden: 16 },
+            dropout: 0.5,
+            l2: 5e-4,
+            learning_rate: 0.01,
+            ..of_gat
+        },
+        _ => of_gat,
+    })
+}
+
+/// How a model weighs edges, with the norm `p`; what is not given has its usual value.
+fn attention(model: &str, points: usize, p: Option<f64>) -> AttentionKind {
+    let with_p = |kernel: EdgeKernel| {
+        kernel
+            .with_p(p.unwrap_or(2.0))
+            .expect("a kernel with points, and p > 0")
+    };
+    let implicit = |copula, stationarity| {
+        let source = Implicit {
+            points,
+            copula,
+            stationarity,
+            ..Implicit::default()
+        };
+        with_p(source.into())
+    };
+    let direct = Direct {
+        points,
+        ..Direct::default()
+    };
+    let (none, pairs) = (Copula::Independent, Stationarity::Nonstationary);
+    AttentionKind::Kernel(match model {
+        "RBF-only" => EdgeKernel::RbfOnly,
+        "IKA-S" => implicit(none, Stationarity::Stationary),
+        "IKA-NS" | "IKAN" => implicit(none, pairs),
+        "IKAN-direct" => with_p(direct.into()),
+        "MIKAN" => implicit(Copula::Amortised, pairs),
+        _ => return AttentionKind::Classic,
+    })
+}

@@ -1,0 +1,447 @@
+//! Table 4: regression on five data sets.
+//!
+//! The comparisons are named here, before anything is run: IKAN-direct and MIKAN, each against
+//! the Transformer, on each of the five sets. All other models are reported, not judged: the other
+//! attention models against the Transformer, and the pairs in which one thing is added.
+
+use crate::check::{self, Check};
+use crate::claim::{Claim, Criterion};
+use crate::mechanisms::mechanism;
+use crate::plan::{Arm, Role};
+use crate::report::Document;
+use crate::sections::{self, Column, Columns, Comparison, NOTHING};
+use crate::suite::{At, Card, Cut, Line, Metric, Model, NO_CUT, Set, Source, Suite, about, line};
+use crate::trial::gaussian_process::{Covariance, ProcessSettings};
+use crate::trial::regressor::AttentionSettings;
+use crate::trial::rows::RowSource;
+use crate::{Account, Error, Preset, Scale, Settings};
+use bochner_datasets::{DataStore, Protocol};
+
+/// The suite.
+pub const REGRESSION: Regression = Regression;
+
+/// Table 4.
+#[derive(Clone, Copy, Debug)]
+pub struct Regression;
+
+const SETS: [&str; 5] = ["CO2", "Passenger", "Housing", "Concrete", "Parkinsons"];
+/// The sets whose released splits are known; the released code reads a table of Parkinsons that is not public.
+const RELEASED: [&str; 4] = ["CO2", "Passenger", "Housing", "Concrete"];
+/// The error of predicting the mean of Passenger, recomputed from the data.
+const PASSENGER_MEAN: f64 = 0.462;
+
+const TRANSFORMER: &str = "Transformer";
+const EIGHT_HEADS: &str = "Transformer (8 heads)";
+/// Gaussian processes share neither architecture nor initial values with attention.
+const ATTENTION: &[&str] = &[TRANSFORMER, EIGHT_HEADS];
+
+static CARD: Card = Card {
+    name: "regression",
+    table: "Table 4",
+    title: "Table 4, regression",
+    sets: &[
+        Set::new("co2", "CO2", 527, Scale::Smoke),
+        Set::new("passenger", "Passenger", 144, Scale::Smoke),
+        Set::new("housing", "Housing", 506, Scale::Smoke),
+        Set::new("concrete", "Concrete", 1_030, Scale::Smoke),
+        Set::new("parkinsons", "Parkinsons", 5_875, Scale::Smoke),
+    ],
+    models: &[
+        Model::new("GP (RBF)", &[]),
+        Model::new("GP (SM)", &[]).after("GP (RBF)"),
+        Model::new(TRANSFORMER, &[]),
+        Model::new(EIGHT_HEADS, &[TRANSFORMER]),
+        Model::new("RBF-only", ATTENTION),
+        Model::new("Expsin", ATTENTION),
+        Model::new("Linear", ATTENTION),
+        Model::new("IKA-S", ATTENTION),
+        Model::new("IKA-NS", ATTENTION).after("IKA-S"),
+        Model::new("IKAN", ATTENTION).after("IKA-NS"),
+        Model::new("IKAN-direct", ATTENTION).judged(),
+        Model::new("MIKAN", ATTENTION).after("IKAN").judged(),
+    ],
+    metric: Metric::RMSE,
+    baseline: TRANSFORMER,
+    against: "the Transformer",
+    // The best over all epochs on the test part, as the released code reports them. In the text of the table
+    // that was at hand the lines 1 to 3 and 4 to 5 are merged cell by cell; the values were assigned to the
+    // models by their order.
+    published: &PUBLISHED,
+    cuts: &[
+        NO_CUT,
+        Cut::new("rows", "Parkinsons was cut to every 10th row"),
+        Cut::new(
+            "epochs",
+            "Parkinsons was cut to every 10th row, and training to 300 epochs",
+        ),
+    ],
+    repeats: true,
+    opening: "Root mean square errors in units of the target scaled to [-1, 1]; smaller is better. The **R-number** \
+              is the best error over all epochs on the test part: the test part chose the epoch, so it is optimistic, \
+              and it is what the paper publishes. The **V-number** is the test error in the epoch that is best on a \
+              separate validation part. Published numbers are compared with R-numbers only; what is claimed here rests \
+              on V-numbers.",
+    scopes: [
+        "Scale smoke tests the machinery on a few splits with small models and short training. Its numbers say nothing \
+         about the method and are not comparable with the paper's.",
+        "Scale desk runs real data with reduced models: 32 spectral points and 500 epochs instead of 64 and 1,000, and \
+         every 5th row of Parkinsons, which makes it another data set. **Absolute numbers are not comparable with the \
+         paper's**; only the signs and orderings named under each claim are judged.",
+        "Scale paper is the full protocol. P10: ten folds, one for testing, the next for validation, eight for \
+         training. R90: the ten random 90/10 splits of the released code, which have no validation part and so no \
+         V-number.",
+    ],
+    smoke: "Two splits, 16 spectral points, 60 epochs; of Parkinsons every 10th row. The protocol asks for Passenger \
+            alone at this scale; the other sets run where they can be had.",
+    decided: &[
+        "The Gaussian processes have a constant mean and are trained on the training rows alone, one step up their \
+         evidence an epoch. The components of the spectral mixture start apart; in the released code they start equal \
+         and stay so. Marked with an asterisk, numbers are quoted from the paper and nothing was run.",
+        "The whole set is one sequence: the inputs of validation and test rows are keys and values during training, as \
+         in the released code; their targets are not used.",
+        "The Transformer has 4 heads (8 on CO2), IKAN-direct and MIKAN 8 and their norms p, as in the released code. \
+         What that lacks is chosen here: the others have 8 heads, IKA-S and IKA-NS p = 2, and IKAN the p of MIKAN, so \
+         that the two differ by the copula alone.",
+        "Preset `paper` follows the paper's equations, preset `released` the authors' code. The Transformer is the \
+         same in both.",
+        "SE is too small, since folds share training rows; SE' corrects for it.",
+    ],
+};
+
+#[rustfmt::skip]
+static PUBLISHED: [Line; 5] = [
+    line("GP (RBF)", &[about(0.060, 0.003), about(0.174, 0.052), about(0.234, 0.045), about(0.178, 0.012), about(0.075, 0.006)]),
+    line("GP (SM)", &[about(0.057, 0.002), about(0.171, 0.048), about(0.191, 0.044), about(0.170, 0.021), about(0.072, 0.004)]),
+    line("Transformer", &[about(0.057, 0.002), about(0.153, 0.043), about(0.126, 0.038), about(0.120, 0.017), about(0.040, 0.005)]),
+    line("IKAN-direct", &[about(0.055, 0.002), about(0.110, 0.039), about(0.118, 0.038), about(0.111, 0.018), about(0.018, 0.004)]),
+    line("MIKAN", &[about(0.055, 0.002), about(0.142, 0.044), about(0.108, 0.029), about(0.108, 0.015), about(0.037, 0.004)]),
+];
+
+static CLAIMS: [Claim; 4] = [
+    Claim::new(
+        "C1",
+        "IKAN-direct has smaller errors than the Transformer: on at least 4 of 5 sets, by 2 standard errors on at least \
+         2",
+        better("IKAN-direct"),
+    ),
+    Claim::new(
+        "C2",
+        "MIKAN has smaller errors than the Transformer: on at least 4 of 5 sets, by 2 standard errors on at least 2",
+        better("MIKAN"),
+    ),
+    Claim::new(
+        "C3",
+        "on Parkinsons, IKAN-direct's error is at most .6 of the Transformer's and below MIKAN's",
+        Criterion::AtMost {
+            model: "IKAN-direct",
+            set: "Parkinsons",
+            share: 0.6,
+            below: "MIKAN",
+        },
+    )
+    .from(Scale::Paper, "only the full Parkinsons set at scale paper can tell"),
+    Claim::new(
+        "C4",
+        "run as released on the released splits (not known of Parkinsons), each best test error is within 2 published \
+         standard deviations of the published mean",
+        Criterion::NearPublished {
+            models: &[
+                (TRANSFORMER, Preset::Paper),
+                ("IKAN-direct", Preset::Released),
+                ("MIKAN", Preset::Released),
+            ],
+            sets: &RELEASED,
+            protocol: Protocol::R90,
+        },
+    )
+    .from(Scale::Paper, "absolute errors are comparable at scale paper only"),
+];
+
+const fn better(model: &'static str) -> Criterion {
+    Criterion::Better {
+        model,
+        sets: &SETS,
+        sign: 4,
+        clear: 2,
+    }
+}
+
+/// The sizes that differ between the scales.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    pub(super) splits: usize,
+    pub(super) points: usize,
+    pub(super) epochs: usize,
+    pub(super) every: usize,
+}
+
+fn size(at: &At<'_>) -> Size {
+    let parkinsons = at.set.title == "Parkinsons";
+    let (splits, points, epochs, every) = match at.scale {
+        Scale::Smoke => (2, 16, 60, if parkinsons { 10 } else { 1 }),
+        Scale::Desk => {
+            let epochs = if at.gives_up("epochs") { 300 } else { 500 };
+            let every = match (parkinsons, at.gives_up("rows")) {
+                (false, _) => 1,
+                (true, false) => 5,
+                (true, true) => 10,
+            };
+            (10, 32, epochs, every)
+        }
+        Scale::Paper => (10, 64, 1000, 1),
+    };
+    Size {
+        splits,
+        points,
+        epochs,
+        every,
+    }
+}
+
+/// The models that are run on a set: those that the released code has where the comparison is with published
+/// numbers, and on the largest set.
+fn models(at: &At<'_>, protocol: Protocol) -> Vec<&'static str> {
+    let reduced = [TRANSFORMER, "IKAN-direct", "MIKAN"];
+    let all = || {
+        CARD.models
+            .iter()
+            .map(|model| model.name)
+            .filter(|name| *name != EIGHT_HEADS)
+    };
+    let with_eight = |mut models: Vec<&'static str>| {
+        if heads(TRANSFORMER, at.set) != heads(EIGHT_HEADS, at.set) {
+            let place = models.iter().position(|model| *model == TRANSFORMER);
+            models.insert(place.map_or(0, |place| place + 1), EIGHT_HEADS);
+        }
+        models
+    };
+    match (at.scale, at.set.title) {
+        (Scale::Smoke, "Passenger") | (Scale::Desk, "Passenger" | "CO2" | "Housing") => {
+            all().collect()
+        }
+        (Scale::Desk, "Concrete") => [&["GP (RBF)", "GP (SM)"], &reduced[..]].concat(),
+        (Scale::Smoke | Scale::Desk, _) => reduced.to_vec(),
+        (Scale::Paper, set) if protocol == Protocol::P10 && set != "Parkinsons" => {
+            with_eight(all().collect())
+        }
+        (Scale::Paper, _) => with_eight(reduced.to_vec()),
+    }
+}
+
+/// Heads of the attention layer: those of the released code, and 8 where it lacks the model.
+fn heads(model: &str, set: &Set) -> usize {
+    match (model, set.title) {
+        (TRANSFORMER, "CO2") => 8,
+        (TRANSFORMER, _) => 4,
+        _ => 8,
+    }
+}
+
+/// The norm p. That of IKAN-direct and MIKAN is the released code's; IKAN has MIKAN's, so that the two differ by
+/// the copula alone. Where that is 2, IKAN is IKA-NS.
+fn norm(model: &str, set: &Set) -> Option<f64> {
+    match (model, set.title) {
+        ("IKAN-direct", "Passenger" | "Concrete") => Some(2.0),
+        ("IKAN-direct", _) => Some(3.0),
+        ("IKA-S" | "IKA-NS", _) => Some(2.0),
+        ("IKAN" | "MIKAN", "CO2" | "Passenger") => Some(3.0),
+        ("IKAN" | "MIKAN", "Housing" | "Concrete") => Some(1.8),
+        ("IKAN" | "MIKAN", _) => Some(2.0),
+        _ => None,
+    }
+}
+
+/// The settings of a unit, with the norm `p` where the model has one.
+fn settings(at: &At<'_>, model: &str, size: Size, preset: Preset, p: Option<f64>) -> Settings {
+    let Size {
+        points,
+        epochs,
+        every,
+        ..
+    } = size;
+    match model {
+        "GP (RBF)" => Settings::of(&ProcessSettings::new(Covariance::Rbf, epochs, every)),
+        "GP (SM)" => {
+            let mixture = Covariance::SpectralMixture { components: 5 };
+            Settings::of(&ProcessSettings::new(mixture, epochs, every))
+        }
+        _ => {
+            let attention = mechanism(model, preset, p, points);
+            let points = p.map(|_| points);
+            Settings::of(&AttentionSettings {
+                heads: heads(model, at.set),
+                every,
+                ..AttentionSettings::new(attention, p, points, epochs)
+            })
+        }
+    }
+}
+
+impl Suite for Regression {
+    fn card(&self) -> &'static Card {
+        &CARD
+    }
+
+    fn arms(&self, at: &At<'_>) -> Vec<Arm> {
+        let (size, released) = (size(at), RELEASED.contains(&at.set.title));
+        let paper = at.scale == Scale::Paper && released;
+        let protocols = if paper {
+            &[Protocol::P10, Protocol::R90][..]
+        } else {
+            &[Protocol::P10]
+        };
+        let both = match at.scale {
+            Scale::Smoke => at.set.title == "Passenger",
+            Scale::Desk => matches!(at.set.title, "Passenger" | "Housing"),
+            Scale::Paper => released,
+        };
+        let presets = if both {
+            &[Preset::Paper, Preset::Released][..]
+        } else {
+            &[Preset::Paper]
+        };
+        let arm = |model, preset, protocol, p| {
+            let runs = (0..size.splits).map(|split| (split, split as u64));
+            let settings = settings(at, model, size, preset, p);
+            let arm = Arm::new(at, model, protocol, runs, &settings).with_preset(preset);
+            let published = if is_judged(model) {
+                Preset::Released
+            } else {
+                Preset::Paper
+            };
+            let claimed = match protocol {
+                Protocol::R90 => preset == published,
+                _ => preset == Preset::Paper,
+            };
+            Arm {
+                role: match claimed && (model == TRANSFORMER || is_judged(model)) {
+                    true => Role::Claimed,
+                    false => Role::Compared,
+                },
+                reading: match model {
+                    TRANSFORMER | EIGHT_HEADS => "both",
+                    model if is_process(model) => NOTHING,
+                    _ => arm.reading,
+                },
+                comparable: size.every == 1,
+                ..arm
+            }
+        };
+        let mut arms = Vec::new();
+        for &protocol in protocols {
+            let (judged, others): (Vec<&str>, _) = models(at, protocol)
+                .iter()
+                .partition(|model| is_judged(model));
+            arms.extend(
+                others
+                    .iter()
+                    .map(|&m| arm(m, Preset::Paper, protocol, norm(m, at.set))),
+            );
+            let judged = presets
+                .iter()
+                .flat_map(|&preset| judged.iter().map(move |&m| (m, preset)));
+            arms.extend(judged.map(|(m, preset)| arm(m, preset, protocol, norm(m, at.set))));
+        }
+        for model in ["IKAN-direct", "MIKAN"].into_iter().filter(|_| paper) {
+            let candidates = [1.0, 1.5, 1.8, 2.0, 3.0].into_iter();
+            arms.extend(
+                candidates
+                    .filter(|p| Some(*p) != norm(model, at.set))
+                    .map(|p| {
+                        let arm = arm(model, Preset::Paper, Protocol::P10, Some(p));
+                        arm.among(format!("p = {p}"), Role::Candidate)
+                    }),
+            );
+        }
+        arms
+    }
+
+    fn load(&self, set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
+        Ok(Box::new(RowSource::load(set, arms, files, None)?))
+    }
+
+    fn claims(&self) -> &'static [Claim] {
+        &CLAIMS
+    }
+
+    fn checks(&self, account: &Account<'_>, _files: &DataStore) -> Vec<Check> {
+        let (plan, results) = (account.plan, account.results);
+        // Gaussian processes start near their best; their errors need not fall.
+        let attention = plan.arms.iter().filter(|arm| !is_process(arm.model));
+        let passenger = plan.arms.iter().filter(|arm| arm.set == "Passenger");
+        vec![
+            check::all_finished(plan, results),
+            check::each(
+                "the training error of attention models falls by half",
+                results,
+                attention,
+                |row| {
+                    (row.last_mse > 0.5 * row.first_mse)
+                        .then(|| format!("{:.3} to {:.3}", row.first_mse, row.last_mse))
+                },
+            ),
+            check::each(
+                "on Passenger, the V-number is below the mean's .462",
+                results,
+                passenger,
+                |row| {
+                    let v = row.v_number.unwrap_or(f64::INFINITY);
+                    (v >= PASSENGER_MEAN).then(|| format!("{v:.3}"))
+                },
+            ),
+            check::same_bits(plan, results),
+            check::presets_differ(plan, results),
+        ]
+    }
+
+    fn report(&self, account: &Account<'_>, document: &mut Document) {
+        document.heading("Paper and ours");
+        document.text(
+            "Mean ± population standard deviation over the splits, R-numbers in both columns. The last column judges \
+             each row by itself; the claims above are judged over all sets.",
+        );
+        if account.plan.scale != Scale::Paper {
+            document.text(
+                "**The difference is no measure of agreement at this scale**: models, training and splits are smaller \
+                 or other than the paper's.",
+            );
+        }
+        sections::against_paper(document, account, &[NAMES, sections::BESIDE_R].concat());
+        document.heading("Our numbers");
+        document
+            .text("Every model has its V-number, R-number and last error; R - V is the optimism.");
+        let runs = [("n", Column::N), ("s per split", Column::Seconds)];
+        sections::own_numbers(document, account, &[NAMES, sections::OWN, &runs].concat());
+        sections::against_baseline(document, account, &COMPARISON);
+        sections::chosen_on_each_split(document, account);
+        account.conditions(document);
+        document.heading("Pictures");
+        document.text("All are of the first split. `report.html` holds them.");
+        sections::pictures_of_the_first_split(document, account, is_process);
+    }
+}
+
+const NAMES: Columns<'static> = &[
+    ("set", Column::Set),
+    ("model", Column::Model),
+    ("preset", Column::Preset),
+    ("splits", Column::Splits),
+];
+
+const COMPARISON: Comparison<'static> = Comparison {
+    heading: "Against the Transformer, split by split",
+    text: "d = error of the model - error of the other on the same split, starting from the same seed: mean ± SE \
+           (SE'), wins of n. A difference counts from 2 SE. Published differences are unpaired. The claims above judge \
+           IKAN-direct and MIKAN; what is found for the other models is reported, not judged.",
+    steps: "Pairs named before anything was run, in which one thing is added: a spectral mixture to GP (RBF), a second \
+            set of spectral points to IKA-S, a norm of its own to IKA-NS, the copula to IKAN. Reported, not judged.",
+    names: NAMES,
+};
+
+fn is_process(model: &str) -> bool {
+    model.starts_with("GP")
+}
+
+fn is_judged(model: &str) -> bool {
+    CARD.model(model).is_some_and(|model| model.judged)
+}

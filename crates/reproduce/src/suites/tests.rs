@@ -1,0 +1,247 @@
+//! What holds for every suite, and what its plan, claims and reports are known to say.
+
+mod nodes;
+mod regression;
+
+use super::*;
+use crate::claim::{Judged, judge};
+use crate::plan::{Arm, Choices, Frame, Plan, Role};
+use crate::results::tests::row;
+use crate::statistics::Verdict;
+use crate::store::tests::published;
+use crate::suite::Set;
+use crate::{Account, Results, Scale, Unit};
+
+const SCALES: [Scale; 3] = [Scale::Smoke, Scale::Desk, Scale::Paper];
+
+fn trained() -> impl Iterator<Item = &'static dyn Suite> {
+    SUITES.into_iter().filter_map(Entry::trained)
+}
+
+fn frame(scale: Scale, cut: usize) -> Frame {
+    Frame {
+        scale,
+        cut,
+        epochs: None,
+    }
+}
+
+/// The plan of a scale, in which the first of all that is chosen among stands for it.
+pub(crate) fn plan(suite: &'static dyn Suite, scale: Scale) -> Plan {
+    let sets = suite.card().asked(scale, &[]);
+    Plan::new(suite, &sets, frame(scale, 0), Choices::First)
+}
+
+/// Results with the V-numbers that a function gives, R-numbers .01 below.
+fn results(suite: &dyn Suite, plan: &Plan, value: impl Fn(&Arm, &Unit) -> Option<f64>) -> Results {
+    let mut results = Results::new(suite.card().metric.direction);
+    for arm in &plan.arms {
+        let rows = arm.units.iter().filter_map(|unit| {
+            let mut row = row(unit, value(arm, unit)?);
+            // One of the protocols has no validation part.
+            row.v_number = row
+                .v_number
+                .filter(|_| unit.protocol != crate::Protocol::R90);
+            Some(row)
+        });
+        results.extend(rows);
+    }
+    results
+}
+
+fn verdicts(suite: &dyn Suite, plan: &Plan, results: &Results) -> Vec<Verdict> {
+    let judged = judge(suite.card(), suite.claims(), plan, results);
+    judged.into_iter().map(|judged| judged.verdict).collect()
+}
+
+/// The report on results, without checks and artefacts.
+fn report(suite: &dyn Suite, plan: &Plan, results: &Results) -> String {
+    let claims: Vec<Judged> = judge(suite.card(), suite.claims(), plan, results);
+    let account = Account {
+        card: suite.card(),
+        plan,
+        results,
+        claims: &claims,
+        checks: &[],
+        skipped: &[],
+        notes: &[],
+        artefacts: &|_| None,
+    };
+    account.document(suite).to_markdown()
+}
+
+fn is_untested(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::NotTested(_))
+}
+
+/// The plan and the results after the rows of a published directory were imported.
+fn of_published(suite: &'static dyn Suite, scale: Scale, name: &str) -> (Plan, Results) {
+    let rows = published(name);
+    let sets: Vec<&'static Set> = suite
+        .card()
+        .sets
+        .iter()
+        .filter(|set| rows.iter().any(|row| row.unit.set == set.title))
+        .collect();
+    let mut results = Results::new(suite.card().metric.direction);
+    results.extend(rows);
+    let plan = Plan::new(suite, &sets, frame(scale, 0), Choices::Of(&results));
+    (plan, results)
+}
+
+const PUBLISHED: [(&dyn Suite, Scale, &str); 4] = [
+    (&REGRESSION, Scale::Desk, "table4-desk"),
+    (&REGRESSION, Scale::Paper, "table4-paper"),
+    (&NODES, Scale::Desk, "table5-desk"),
+    (&NODES, Scale::Paper, "table5-paper"),
+];
+
+#[test]
+fn what_was_run_before_is_still_found() {
+    for (suite, scale, name) in PUBLISHED {
+        let (plan, _) = of_published(suite, scale, name);
+        let units = [plan.choosing(), plan.units()].concat();
+        for row in published(name) {
+            assert!(units.contains(&row.unit), "{}", row.id);
+        }
+    }
+}
+
+#[test]
+fn published_tables_come_out_of_published_rows_to_the_byte() {
+    let results_of = |name: &str| {
+        let path = format!(
+            "{}/../../docs/results/{name}/report.md",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        std::fs::read_to_string(path).unwrap()
+    };
+    for (suite, scale, name) in PUBLISHED {
+        let (plan, results) = of_published(suite, scale, name);
+        let ours = report(suite, &plan, &results);
+        let theirs = results_of(name);
+        // What heads have learnt is not part of the rows.
+        let (numbers, rest) = theirs
+            .split_once("## What the heads")
+            .unwrap_or((&theirs, ""));
+        let is_number = |line: &&str| {
+            suite
+                .card()
+                .sets
+                .iter()
+                .any(|set| line.starts_with(&format!("| {} |", set.title)))
+        };
+        let lines: Vec<&str> = numbers.lines().filter(is_number).collect();
+        assert!(lines.len() > 20, "{name}");
+        let found: Vec<&str> = ours.lines().filter(is_number).collect();
+        assert_eq!(found, lines, "{name}");
+        let remarks = |text: &str| {
+            text.lines()
+                .filter(|line| line.contains("R - V differs"))
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(remarks(&ours), remarks(&[numbers, rest].concat()), "{name}");
+    }
+}
+
+#[test]
+fn every_unit_has_its_own_id() {
+    for suite in trained() {
+        for scale in SCALES {
+            let plan = plan(suite, scale);
+            let mut ids: Vec<String> = [plan.choosing(), plan.units()]
+                .concat()
+                .iter()
+                .map(Unit::id)
+                .collect();
+            let all = ids.len();
+            ids.sort();
+            ids.dedup();
+            assert!(all > 0 && ids.len() == all, "{suite:?} at {scale}");
+        }
+    }
+}
+
+#[test]
+fn cards_arms_and_claims_name_the_same_models_and_sets() {
+    for suite in trained() {
+        let card = suite.card();
+        for model in card.models {
+            let others = model.against.iter().chain(&model.simpler);
+            assert!(
+                others.into_iter().all(|other| card.model(other).is_some()),
+                "{model:?}"
+            );
+        }
+        assert!(card.model(card.baseline).is_some() && card.cuts[0].name == "none");
+        assert!(
+            card.published
+                .iter()
+                .all(|line| line.values.len() <= card.sets.len())
+        );
+        for scale in SCALES {
+            for arm in &plan(suite, scale).arms {
+                assert!(
+                    card.model(arm.model).is_some() && card.set(arm.set).is_some(),
+                    "{arm:?}"
+                );
+            }
+        }
+        for claim in suite.claims() {
+            let unknown = claim.criterion.unknown(card);
+            assert!(unknown.is_empty(), "{} names {unknown:?}", claim.name);
+        }
+    }
+}
+
+#[test]
+fn smoke_claims_nothing_and_unfinished_arms_are_not_judged() {
+    for suite in trained() {
+        let smoke = plan(suite, Scale::Smoke);
+        let all = results(suite, &smoke, |_, _| Some(0.3));
+        assert!(verdicts(suite, &smoke, &all).iter().all(is_untested));
+        let paper = plan(suite, Scale::Paper);
+        let none = Results::new(suite.card().metric.direction);
+        assert!(verdicts(suite, &paper, &none).iter().all(is_untested));
+    }
+}
+
+#[test]
+fn claims_rest_on_claimed_arms_and_on_no_others() {
+    for suite in trained() {
+        let plan = plan(suite, Scale::Paper);
+        if plan.arms.iter().all(|arm| arm.role != Role::Claimed) {
+            // The suite runs all of its arms in turns.
+            continue;
+        }
+        let open = |without: Option<&Arm>| {
+            let given = |arm: &Arm, _: &Unit| (Some(arm) != without).then_some(0.95);
+            let verdicts = verdicts(suite, &plan, &results(suite, &plan, given));
+            verdicts
+                .iter()
+                .filter(|verdict| is_untested(verdict))
+                .count()
+        };
+        assert_eq!(open(None), 0, "{suite:?}");
+        for arm in &plan.arms {
+            let rests = arm.role == Role::Claimed;
+            assert_eq!(open(Some(arm)) > 0, rests, "{} on {}", arm.label(), arm.set);
+        }
+    }
+}
+
+#[test]
+fn models_that_wait_for_a_choice_are_left_out_until_it_is_made() {
+    for suite in trained() {
+        let sets = suite.card().asked(Scale::Desk, &[]);
+        let open = Plan::new(suite, &sets, frame(Scale::Desk, 0), Choices::None);
+        let known = plan(suite, Scale::Desk);
+        assert_eq!(
+            open.choosing().is_empty(),
+            open.arms == known.arms,
+            "{suite:?}"
+        );
+        assert!(open.units().iter().all(|unit| known.units().contains(unit)));
+    }
+}

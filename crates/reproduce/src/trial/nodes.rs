@@ -1,0 +1,198 @@
+//! A node classifier.
+
+mod heads;
+
+use super::{EarlyStopping, Evaluation, Facts, Findings, Rule, Step, failed};
+use crate::store::History;
+use crate::{Error, Trial, Unit};
+use bochner_datasets::{PlanetoidData, Split};
+use bochner_graph::{Graph, SparseFeatures};
+use bochner_models::node_classifier::{
+    Architecture, NodeClassifierConfig, Task, Trainer, TrainingConfig,
+};
+use bochner_numerics::Seed;
+use heads::Keep;
+use serde::{Deserialize, Serialize};
+use std::fmt::Display;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+/// The settings of a node classifier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeSettings {
+    /// What its two layers are, with all their settings.
+    pub architecture: Architecture,
+    /// The norm of its magnitudes; absent where it has no choice.
+    pub p: Option<f64>,
+    /// Its spectral points R; absent where it has none.
+    pub points: Option<usize>,
+    /// The share of inputs, and with attention of transformed features and weights, that is dropped in
+    /// training.
+    pub dropout: f64,
+    /// The factor of half the squared norm of the parameters in the objective.
+    pub l2: f64,
+    /// Passes over the graph, at most.
+    pub epochs: usize,
+    /// The passes in a row without progress on the validation part after which training ends.
+    pub patience: NonZeroUsize,
+    /// Adam's step size.
+    pub learning_rate: f64,
+}
+
+/// The seed whose units keep their spectral points, for pictures.
+const PICTURED: u64 = 0;
+
+/// A graph as it is learned from.
+///
+/// Edges lead both ways, each once, and from every node to itself; what the file says of self loops is
+/// not counted twice. The features of a node are divided by their sum.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) task: Task,
+    pub(crate) split: Split,
+}
+
+impl Prepared {
+    /// Prepares a graph.
+    ///
+    /// # Errors
+    /// What the classifier says of data that it cannot learn from.
+    pub(crate) fn of(data: &PlanetoidData) -> Result<Self, Error> {
+        let PlanetoidData { graph, features } = data;
+        let edges = graph.edges.undirected();
+        let both_ways = edges.iter().flat_map(|&[i, j]| [(i, j), (j, i)]);
+        let edges = Graph::from_edges(graph.edges.nodes(), both_ways)?.with_self_loops()?;
+        let features = features.scaled_to_sum_1();
+        let features = SparseFeatures::new(
+            features.columns(),
+            features.indptr(),
+            features.indices(),
+            features.values().to_vec(),
+        )?;
+        let (labels, classes) = (graph.labels.clone(), graph.set.classes());
+        let train = graph.split.train.clone();
+        Ok(Self {
+            task: Task::new(edges.graph, features, labels, classes, train)?,
+            split: graph.split.clone(),
+        })
+    }
+}
+
+/// Sets up the training of a unit.
+pub(crate) fn start<'a>(unit: &Unit, prepared: &'a Prepared) -> Result<Box<dyn Trial + 'a>, Error> {
+    let settings: NodeSettings = unit.read_settings()?;
+    let trainer = trainer(&settings, prepared, Seed::new(unit.seed));
+    Ok(Box::new(Classifier {
+        unit: unit.clone(),
+        prepared,
+        rule: EarlyStopping {
+            patience: settings.patience,
+        },
+        trainer: trainer.map_err(|error| failed(unit, &error))?,
+    }))
+}
+
+fn trainer(
+    settings: &NodeSettings,
+    prepared: &Prepared,
+    seed: Seed,
+) -> Result<Trainer, bochner_models::Error> {
+    let task = prepared.task.clone();
+    let config = NodeClassifierConfig {
+        inputs: task.features().columns(),
+        classes: task.classes(),
+        architecture: settings.architecture.clone(),
+        dropout: settings.dropout,
+    };
+    let training = TrainingConfig {
+        learning_rate: settings.learning_rate,
+        l2: settings.l2,
+    };
+    Trainer::new(&config, &training, task, seed)
+}
+
+struct Classifier<'a> {
+    unit: Unit,
+    prepared: &'a Prepared,
+    rule: EarlyStopping,
+    trainer: Trainer,
+}
+
+impl Classifier<'_> {
+    fn failed(&self, error: &dyn Display) -> Error {
+        failed(&self.unit, error)
+    }
+
+    fn measured(&self) -> Result<Evaluation, bochner_models::Error> {
+        let logits = self.trainer.predict()?;
+        let on = |nodes: &[usize]| self.trainer.task().assess(logits.view(), nodes);
+        let validation = on(&self.prepared.split.validation)?;
+        Ok(Evaluation {
+            validation: Some(validation.error),
+            validation_loss: Some(validation.cross_entropy),
+            test: on(&self.prepared.split.test)?.error,
+            ..Evaluation::default()
+        })
+    }
+}
+
+impl Trial for Classifier<'_> {
+    fn facts(&self) -> Facts {
+        let split = &self.prepared.split;
+        Facts {
+            parameters: self.trainer.parameter_count(),
+            train_rows: split.train.len(),
+            validation_rows: split.validation.len(),
+            test_rows: split.test.len(),
+        }
+    }
+
+    fn epoch(&mut self) -> Result<Step, Error> {
+        let report = self.trainer.epoch();
+        let report = report.map_err(|error| self.failed(&error))?;
+        Ok(Step {
+            loss: report.loss,
+            mse: report.brier,
+        })
+    }
+
+    fn evaluate(&self) -> Result<Evaluation, Error> {
+        self.measured().map_err(|error| self.failed(&error))
+    }
+
+    fn save(&self, path: &Path) -> Result<(), Error> {
+        let saved = self.trainer.save(path);
+        saved.map_err(|error| Error::checkpoint(path, &error))
+    }
+
+    fn resume(&mut self, path: &Path) -> Result<(), Error> {
+        Error::unless_verified(path, self.trainer.resume(path))
+    }
+
+    fn epochs_done(&self) -> usize {
+        self.trainer.steps_done()
+    }
+
+    fn rule(&self) -> Rule {
+        Rule::EarlyStopping(self.rule)
+    }
+
+    fn findings(&self, history: &History) -> Result<Findings, Error> {
+        let mut artefacts = history.artefacts();
+        let Some([layer, _]) = self.trainer.model().attention() else {
+            return Ok(artefacts.into());
+        };
+        let keep = match self.unit.seed {
+            PICTURED => Keep::Points,
+            _ => Keep::CorrelationAlone,
+        };
+        let task = self.trainer.task();
+        let seen = layer.inspect(task.graph(), task.features());
+        let seen = seen.map_err(|error| self.failed(&error))?;
+        artefacts = artefacts.with("spread", &heads::spread(&seen.weights));
+        if let Some(heads) = heads::learnt(&seen, keep) {
+            artefacts = artefacts.with("heads", &heads);
+        }
+        Ok(artefacts.into())
+    }
+}

@@ -1,0 +1,192 @@
+//! A regressor with an attention layer.
+
+use super::rows::{Task, narrow};
+use super::{Evaluation, Facts, Findings, Step};
+use crate::store::{Heads, History, Shades};
+use crate::{Error, Trial};
+use bochner_attention::{Inspection, Variant};
+use bochner_models::regressor::{self, LookAhead, RegressorConfig, Trainer, TrainingConfig};
+use bochner_numerics::Seed;
+use ndarray::{Array2, ArrayView2, ArrayView3, Axis};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The settings of a regressor with an attention layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AttentionSettings {
+    /// The attention mechanism with all its settings.
+    pub attention: Variant,
+    /// The norm of its magnitudes; absent where it has no choice.
+    pub p: Option<f64>,
+    /// Its spectral points R; absent where it has none.
+    pub points: Option<usize>,
+    /// Heads of the attention layer.
+    pub heads: usize,
+    /// Width of the model.
+    pub width: usize,
+    /// Width of the feed-forward layer.
+    pub hidden: usize,
+    /// Passes over the training rows.
+    pub epochs: usize,
+    /// Adam's step size.
+    pub learning_rate: f64,
+    /// Largest norm of a gradient.
+    pub clip_norm: f64,
+    /// Every how many rows of the data set are used; one for all.
+    pub every: usize,
+}
+
+impl AttentionSettings {
+    /// The settings of the released code, with 8 heads and all rows.
+    pub fn new(attention: Variant, p: Option<f64>, points: Option<usize>, epochs: usize) -> Self {
+        Self {
+            attention,
+            p,
+            points,
+            heads: 8,
+            width: 64,
+            hidden: 64,
+            epochs,
+            learning_rate: 0.01,
+            clip_norm: 1000.0,
+            every: 1,
+        }
+    }
+}
+
+/// What is looked at in the attention weights at the end.
+pub type Measure = fn(&Inspection<f32>) -> Vec<(&'static str, f64)>;
+
+/// Sets up the training.
+pub(crate) fn start<'a>(
+    task: Task<'a>,
+    settings: AttentionSettings,
+    measure: Option<Measure>,
+) -> Result<Box<dyn Trial + 'a>, Error> {
+    let training = TrainingConfig {
+        learning_rate: settings.learning_rate,
+        clip_norm: settings.clip_norm,
+    };
+    let config = RegressorConfig {
+        width: settings.width,
+        heads: settings.heads,
+        hidden: settings.hidden,
+        ..RegressorConfig::new(task.data.inputs.columns(), settings.attention)
+    };
+    let seed = Seed::new(task.unit.seed);
+    let trainer = rows(&task).and_then(|rows| Trainer::new(&config, &training, rows, seed));
+    let trainer = trainer.map_err(|error| task.failed(&error))?;
+    let trainer = LookAhead::new(trainer);
+    Ok(Box::new(Regressor {
+        task,
+        trainer,
+        measure,
+    }))
+}
+
+fn rows(task: &Task<'_>) -> Result<regressor::Task, bochner_models::Error> {
+    let inputs = &task.data.inputs;
+    let value = |(i, j): (usize, usize)| inputs.row(i)[j] as f32;
+    regressor::Task::new(
+        Array2::from_shape_fn((inputs.rows(), inputs.columns()), value),
+        narrow(&task.data.target).into(),
+        task.split.train.clone(),
+    )
+}
+
+struct Regressor<'a> {
+    task: Task<'a>,
+    trainer: LookAhead,
+    measure: Option<Measure>,
+}
+
+impl Regressor<'_> {
+    fn predict(&self) -> Result<Vec<f64>, Error> {
+        let predicted = self.trainer.predict();
+        let predicted = predicted.map_err(|error| self.task.failed(&error))?;
+        Ok(predicted.iter().map(|&v| f64::from(v)).collect())
+    }
+}
+
+impl Trial for Regressor<'_> {
+    fn facts(&self) -> Facts {
+        self.task.facts(self.trainer.trainer().parameter_count())
+    }
+
+    fn epoch(&mut self) -> Result<Step, Error> {
+        let report = self.trainer.epoch();
+        let report = report.map_err(|error| self.task.failed(&error))?;
+        Ok(Step {
+            loss: report.loss,
+            mse: report.mse,
+        })
+    }
+
+    fn evaluate(&self) -> Result<Evaluation, Error> {
+        Ok(self.task.evaluate(&self.predict()?))
+    }
+
+    fn save(&self, path: &Path) -> Result<(), Error> {
+        let saved = self.trainer.trainer().save(path);
+        saved.map_err(|error| Error::checkpoint(path, &error))
+    }
+
+    fn resume(&mut self, path: &Path) -> Result<(), Error> {
+        Error::unless_verified(path, self.trainer.resume(path))
+    }
+
+    fn epochs_done(&self) -> usize {
+        self.trainer.trainer().epochs_done()
+    }
+
+    fn findings(&self, history: &History) -> Result<Findings, Error> {
+        let mut findings = Findings::from(history.artefacts());
+        if let Some(shown) = self.task.predictions(&self.predict()?) {
+            findings.artefacts = findings.artefacts.with("predictions", &shown);
+        }
+        if self.task.is_pictured() || self.measure.is_some() {
+            let seen = self.trainer.trainer().inspect();
+            let seen = seen.map_err(|error| self.task.failed(&error))?;
+            let measured = self.measure.into_iter().flat_map(|measure| measure(&seen));
+            findings.measures = measured
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect();
+            if self.task.is_pictured() {
+                findings.artefacts = findings.artefacts.with("heads", &heads(&seen));
+            }
+        }
+        Ok(findings)
+    }
+}
+
+/// The one sequence's heads.
+fn heads(inspection: &Inspection<f32>) -> Heads {
+    let draw = |head: ArrayView2<'_, f32>| {
+        let n = head.nrows();
+        Shades::draw(&head.iter().copied().collect::<Vec<_>>(), n)
+    };
+    let points = inspection.points.as_ref();
+    let points = points.map(|(first, _)| first.index_axis(Axis(0), 0));
+    Heads {
+        weights: inspection
+            .weights
+            .index_axis(Axis(0), 0)
+            .outer_iter()
+            .map(draw)
+            .collect(),
+        dimensions: points.map_or(0, |points| points.len_of(Axis(2))),
+        points: points.map(by_head),
+        correlation: inspection
+            .correlation
+            .as_ref()
+            .and_then(|c| c.mean_axis(Axis(0)))
+            .map(|mean| mean.iter().copied().collect()),
+    }
+}
+
+fn by_head(points: ArrayView3<'_, f32>) -> Vec<Vec<f32>> {
+    points
+        .outer_iter()
+        .map(|head| head.iter().copied().collect())
+        .collect()
+}

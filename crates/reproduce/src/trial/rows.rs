@@ -1,0 +1,121 @@
+//! What models of numbers in rows are trained on and measured by.
+
+use super::gaussian_process::{self, ProcessSettings};
+use super::regressor::{self, Measure};
+use super::{Evaluation, Facts, failed};
+use crate::plan::Arm;
+use crate::store::Predictions;
+use crate::suite::{Set, Source};
+use crate::{Error, Trial, Unit};
+use bochner_datasets::{DataStore, Protocol, RegressionData, RegressionSet, Rows, Split, load};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt::Display;
+use std::num::NonZeroUsize;
+
+/// The rows of a set, as divided and as thinned as units ask for.
+pub(crate) struct RowSource {
+    data: BTreeMap<(Protocol, usize), RegressionData>,
+    measure: Option<Measure>,
+}
+
+impl RowSource {
+    /// Loads what some arms need; `measure` says what regressors are looked at for at the end.
+    pub(crate) fn load(
+        set: &Set,
+        arms: &[Arm],
+        files: &DataStore,
+        measure: Option<Measure>,
+    ) -> Result<Self, Error> {
+        let mut data = BTreeMap::new();
+        let set = set.name.parse::<RegressionSet>()?;
+        for arm in arms {
+            let every = arm.settings().every();
+            let rows = NonZeroUsize::new(every).filter(|every| every.get() > 1);
+            let rows = rows.map_or(Rows::All, Rows::Every);
+            if let Entry::Vacant(place) = data.entry((arm.protocol, every)) {
+                place.insert(load(set, arm.protocol, rows, files)?);
+            }
+        }
+        Ok(Self { data, measure })
+    }
+}
+
+impl Source for RowSource {
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+        let data = self.data.get(&(unit.protocol, unit.settings.every()));
+        let data = data.ok_or_else(|| failed(unit, &"its data set is not loaded"))?;
+        let task = Task::of(unit, data)?;
+        match unit.settings.read::<ProcessSettings>() {
+            Ok(process) => gaussian_process::start(task, process),
+            Err(_) => regressor::start(task, unit.read_settings()?, self.measure),
+        }
+    }
+}
+
+/// What is to be learnt, from which rows.
+pub(crate) struct Task<'a> {
+    pub(super) unit: Unit,
+    pub(super) data: &'a RegressionData,
+    pub(super) split: &'a Split,
+}
+
+impl<'a> Task<'a> {
+    /// The task of a unit.
+    pub(crate) fn of(unit: &Unit, data: &'a RegressionData) -> Result<Self, Error> {
+        let split = data.splits.get(unit.split);
+        let split = split.ok_or_else(|| failed(unit, &"there is no such split"))?;
+        let unit = unit.clone();
+        Ok(Self { unit, data, split })
+    }
+
+    pub(super) fn failed(&self, error: &dyn Display) -> Error {
+        failed(&self.unit, error)
+    }
+
+    pub(super) fn facts(&self, parameters: usize) -> Facts {
+        Facts {
+            parameters,
+            train_rows: self.split.train.len(),
+            validation_rows: self.split.validation.len(),
+            test_rows: self.split.test.len(),
+        }
+    }
+
+    /// The errors of what is predicted for all rows of the set.
+    pub(super) fn evaluate(&self, predicted: &[f64]) -> Evaluation {
+        let root = |rows: &[usize]| self.square_error(predicted, rows).sqrt();
+        let validation = &self.split.validation;
+        Evaluation {
+            validation: (!validation.is_empty()).then(|| root(validation)),
+            test: root(&self.split.test),
+            ..Evaluation::default()
+        }
+    }
+
+    /// The mean square error over some rows.
+    pub(super) fn square_error(&self, predicted: &[f64], rows: &[usize]) -> f64 {
+        let square = |&i: &usize| (predicted[i] - self.data.target[i]).powi(2);
+        rows.iter().map(square).sum::<f64>() / rows.len() as f64
+    }
+
+    /// Pictures are kept of the first split only.
+    pub(super) fn is_pictured(&self) -> bool {
+        self.unit.split == 0
+    }
+
+    /// A picture of a prediction, where the set is a time series.
+    pub(super) fn predictions(&self, predicted: &[f64]) -> Option<Predictions> {
+        let series = matches!(self.data.set, RegressionSet::Passenger | RegressionSet::Co2);
+        (series && self.is_pictured()).then(|| Predictions {
+            time: self.data.inputs.column(0).map(|v| v as f32).collect(),
+            truth: narrow(&self.data.target),
+            predicted: narrow(predicted),
+            test: self.split.test.clone(),
+        })
+    }
+}
+
+pub(super) fn narrow(values: &[f64]) -> Vec<f32> {
+    values.iter().map(|&v| v as f32).collect()
+}
