@@ -1,6 +1,7 @@
 //! Properties that the machinery must have, and the checks that several suites make.
 
 pub(crate) mod graphs;
+pub(crate) mod sentences;
 
 use crate::plan::{Arm, Plan};
 use crate::store::Row;

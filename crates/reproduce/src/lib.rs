@@ -26,6 +26,7 @@
 //! |---|---|
 //! | `propositions` ([`propositions`]) | the paper's propositions, on random cases |
 //! | `complexity` ([`complexity`]) | Table 1, counted and timed |
+//! | `classification` ([`suites::CLASSIFICATION`]) | Table 2, sentences |
 //! | `regression` ([`suites::REGRESSION`]) | Table 4, with two Gaussian processes |
 //! | `nodes` ([`suites::NODES`]) | Table 5, citation graphs |
 //!

@@ -18,7 +18,7 @@ const INTERRUPTED: u8 = 130;
 #[derive(Parser)]
 #[command(name = "cargo xtask reproduce", bin_name = "cargo xtask reproduce")]
 struct Arguments {
-    /// The suites to run: propositions, complexity, nodes, regression [default: all]
+    /// The suites to run: propositions, complexity, nodes, classification, regression [default: all]
     #[arg(value_name = "SUITE")]
     suites: Vec<String>,
     /// How large: smoke takes minutes, desk hours, paper wants a cluster
@@ -55,7 +55,7 @@ struct Arguments {
     /// What is given up at scale desk [default: measured, so that it takes at most 3 hours]
     ///
     /// none: nothing; rows: every 10th row of Parkinsons (regression); epochs: rows, and 300 epochs
-    /// (regression); points: 32 spectral points (nodes); seeds: points,
+    /// (regression), or folds, and 5 epochs (classification); points: 32 spectral points (nodes); seeds: points,
     /// and half of the seeds on Citeseer (nodes); folds: three folds of MR, SUBJ and SST (classification)
     #[arg(long, value_name = "NAME")]
     cut: Option<String>,

@@ -1,8 +1,10 @@
 //! The suites, one file each.
 
+mod classification;
 mod nodes;
 mod regression;
 
+pub use classification::CLASSIFICATION;
 pub use nodes::NODES;
 pub use regression::REGRESSION;
 
@@ -23,10 +25,11 @@ pub enum Entry {
 type Measure = fn(&Config, &Store, &AtomicBool) -> Result<Assessment, Error>;
 
 /// All suites, in the order in which they are run: the longest last.
-pub const SUITES: [Entry; 4] = [
+pub const SUITES: [Entry; 5] = [
     Entry::Measured(propositions::SUITE, propositions::run),
     Entry::Measured(complexity::SUITE, complexity::run),
     Entry::Trained(&NODES),
+    Entry::Trained(&CLASSIFICATION),
     Entry::Trained(&REGRESSION),
 ];
 

@@ -5,6 +5,7 @@ pub mod gaussian_process;
 pub mod nodes;
 pub mod regressor;
 pub mod rows;
+pub mod sentences;
 
 pub use early_stopping::EarlyStopping;
 
