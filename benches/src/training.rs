@@ -4,7 +4,7 @@ use crate::Error;
 use crate::workload::{Against, Pass, Run, Workload};
 use bochner_attention::{self as attention, IkanDirect, Mask, Softmax, Variant};
 use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
-use bochner_models::encoder::{Encoder, EncoderConfig, EncoderLayerConfig};
+use bochner_models::encoder::{Encoder, EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_nn::{
     Adam, Parameters, alloc_gradients, cross_entropy, mean_squared_error, zero_gradients,
 };
@@ -124,6 +124,7 @@ fn start(shape: &[usize], attention: Variant, dropout: f64) -> Result<Vec<Run>, 
             hidden,
             attention,
             dropout,
+            norm: NormPlacement::Post,
         },
     };
     let device = Cpu::default();
@@ -134,6 +135,7 @@ fn start(shape: &[usize], attention: Variant, dropout: f64) -> Result<Vec<Run>, 
                 words,
                 classes,
                 encoder,
+                embedding: Default::default(),
             };
             let tokens = (0..batch * time).map(|_| stream.gen_range(0..words));
             let tokens: Vec<usize> = tokens.collect();

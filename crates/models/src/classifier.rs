@@ -1,13 +1,15 @@
 //! Classification of sentences.
 
 use crate::Error;
+use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig};
 use crate::encoder::{Encoder, EncoderConfig};
-use bochner_attention::{Attention, Mask, Pass};
-use bochner_nn::{Element, Embedding, Linear, Parameters, mean_over_time};
+use crate::positions::Positions;
+use bochner_attention::{Attention, Inspection, Mask, Pass};
+use bochner_nn::{Element, Linear, Parameters, mean_over_time};
 use bochner_numerics::Seed;
-use bochner_ops::check_lengths;
+use bochner_ops::{Mode, check_lengths};
 use dfdx::shapes::HasShape;
-use dfdx::tensor::{Cpu, Merge, Tape, Tensor};
+use dfdx::tensor::{Cpu, Merge, NoneTape, Tape, Tensor};
 use serde::{Deserialize, Serialize};
 
 /// Settings of a [`TextClassifier`].
@@ -20,16 +22,44 @@ pub struct TextClassifierConfig {
     pub classes: usize,
     /// The settings of the encoder between the words and the mean.
     pub encoder: EncoderConfig,
+    /// The settings of the words' vectors; unless it is said, the rows of the table alone.
+    #[serde(default)]
+    pub embedding: WordEmbeddingConfig,
 }
 
-/// Logits of a class for each sentence: embedding, encoder, mean over the words, linear map.
+impl TextClassifierConfig {
+    /// A Transformer: vectors times the root of their width, sinusoidal positions up to `longest` words, dropout
+    /// on the sum at the layers' rate, the encoder.
+    pub fn transformer(
+        words: usize,
+        classes: usize,
+        longest: usize,
+        encoder: EncoderConfig,
+    ) -> Self {
+        Self {
+            words,
+            classes,
+            embedding: WordEmbeddingConfig {
+                scale: EmbeddingScale::RootOfWidth,
+                positions: Positions::Sinusoidal { longest },
+                dropout: encoder.layer.dropout,
+            },
+            encoder,
+        }
+    }
+}
+
+/// Logits of a class for each sentence: vectors of the words, encoder, mean over the words, linear map.
+///
+/// A sentence without words is one, too: the mean of nothing is zero, so that its logits are the bias of the
+/// linear map.
 ///
 /// A step of its training, which is saved, restored, and goes on with the same bits:
 ///
 /// ```
 /// use bochner_attention::{Pass, Softmax};
 /// use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
-/// use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig};
+/// use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 /// use bochner_nn::{Adam, Checkpoint, Progress, alloc_gradients, cross_entropy};
 /// use bochner_ops::AdamConfig;
 /// use bochner_numerics::Seed;
@@ -41,9 +71,9 @@ pub struct TextClassifierConfig {
 ///     hidden: 16,
 ///     attention: Softmax {}.into(),
 ///     dropout: 0.1,
+///     norm: NormPlacement::Pre,
 /// };
-/// let encoder = EncoderConfig { layers: 1, layer };
-/// let config = TextClassifierConfig { words: 100, classes: 2, encoder };
+/// let config = TextClassifierConfig::transformer(100, 2, 60, EncoderConfig { layers: 1, layer });
 /// let device = Cpu::default();
 /// let mut model: TextClassifier<f32> = TextClassifier::try_new(&device, &config, Seed::new(1))?;
 /// let mut adam = Adam::new(AdamConfig::default())?;
@@ -86,7 +116,7 @@ pub struct TextClassifierConfig {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TextClassifier<E: Element> {
-    embedding: Embedding<E>,
+    embedding: WordEmbedding<E>,
     encoder: Encoder<E>,
     head: Linear<usize, usize, E>,
 }
@@ -98,9 +128,10 @@ impl<E: Element> TextClassifier<E> {
     /// A setting that is out of range is refused.
     pub fn try_new(device: &Cpu, config: &TextClassifierConfig, seed: Seed) -> Result<Self, Error> {
         let stream = |part: &str| seed.child(part).stream("initial values");
-        let width = config.encoder.layer.width;
+        let (width, words) = (config.encoder.layer.width, config.words);
+        let place = seed.child("embedding");
         Ok(Self {
-            embedding: Embedding::try_new(device, config.words, width, &mut stream("embedding"))?,
+            embedding: WordEmbedding::try_new(device, words, width, &config.embedding, place)?,
             encoder: Encoder::try_new(device, &config.encoder, seed.child("encoder"))?,
             head: Linear::try_new(device, width, config.classes, &mut stream("head"))?,
         })
@@ -121,8 +152,9 @@ impl<E: Element> TextClassifier<E> {
     /// they are of, depend on T.
     ///
     /// # Errors
-    /// [`Error::Argument`] unless there is one length for each sentence, from 1 to T, before anything is
-    /// computed; [`bochner_nn::Error`] for a word that is not in the table.
+    /// [`Error::Argument`] unless there is one length for each sentence, from 0 to T, before anything is
+    /// computed; [`Error::TooLong`] if T is more than there are positions; [`Error::Nn`] for a word that is not
+    /// in the table.
     #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn apply<T>(
         &self,
@@ -133,11 +165,8 @@ impl<E: Element> TextClassifier<E> {
     where
         T: Tape<E, Cpu> + Merge<T>,
     {
-        let mask = match lengths {
-            Some(lengths) => padding(lengths, *sentences.shape())?,
-            None => Mask::none(),
-        };
-        let x = self.embedding.apply(sentences)?;
+        let mask = padding(lengths, *sentences.shape())?;
+        let x = self.embedding.apply(sentences, mode(pass))?;
         let encoded = self.encoder.apply(x, &mask, pass)?;
         let mean = mean_over_time(encoded.output, lengths)?;
         Ok(Attention {
@@ -145,11 +174,37 @@ impl<E: Element> TextClassifier<E> {
             penalty: encoded.penalty,
         })
     }
+
+    /// Weights of every head, spectral points and other inner values of each layer's attention.
+    ///
+    /// # Errors
+    /// The errors of [`apply`](Self::apply).
+    pub fn inspect(
+        &self,
+        sentences: Tensor<(usize, usize), usize, Cpu, NoneTape>,
+        lengths: Option<&[usize]>,
+        pass: Pass,
+    ) -> Result<Vec<Inspection<E>>, Error> {
+        let mask = padding(lengths, *sentences.shape())?;
+        let x = self.embedding.apply(sentences, mode(pass))?;
+        self.encoder.inspect(x, &mask, pass)
+    }
+}
+
+/// The mode of the words' vectors in a pass.
+fn mode(pass: Pass) -> Mode {
+    match pass {
+        Pass::Training { seed, .. } => Mode::Training(seed.child("embedding")),
+        Pass::Evaluation { .. } => Mode::Evaluation,
+    }
 }
 
 /// The mask that hides the places behind each sentence's length: as keys from the attention, and as queries
 /// from the mean that a mechanism may infer its spectral points from.
-fn padding(lengths: &[usize], (batch, time): (usize, usize)) -> Result<Mask, Error> {
+fn padding(lengths: Option<&[usize]>, (batch, time): (usize, usize)) -> Result<Mask, Error> {
+    let Some(lengths) = lengths else {
+        return Ok(Mask::none());
+    };
     check_lengths(lengths, batch, time)?;
     Ok(Mask::none().with_key_lengths(lengths.to_vec()))
 }

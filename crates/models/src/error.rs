@@ -16,6 +16,17 @@ pub enum Error {
         /// The node.
         node: usize,
     },
+    /// A sequence is longer than the table of positions.
+    #[error(
+        "a sequence of {got} positions does not fit the table of {longest}: cut it to {longest}, or make \
+         the model with `longest` of its positions at least {got}"
+    )]
+    TooLong {
+        /// The length of the sequence, padding included.
+        got: usize,
+        /// The number of positions in the table.
+        longest: usize,
+    },
     /// There is no such computation.
     #[error("there is no {what}; use {instead}")]
     Unsupported {

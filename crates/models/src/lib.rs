@@ -44,7 +44,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`encoder`] | [`Encoder`](encoder::Encoder), [`EncoderLayer`](encoder::EncoderLayer) |
+//! | [`encoder`] | [`Encoder`](encoder::Encoder), [`EncoderLayer`](encoder::EncoderLayer), pre-LN and post-LN |
+//! | [`embedding`], [`positions`] | [`WordEmbedding`](embedding::WordEmbedding), [`sinusoidal_positions`](positions::sinusoidal_positions) |
 //! | [`classifier`] | [`TextClassifier`](classifier::TextClassifier) |
 //! | [`node_classifier`] | [`NodeClassifier`](node_classifier::NodeClassifier), [`Task`](node_classifier::Task), [`Trainer`](node_classifier::Trainer) |
 //! | [`regressor`] | [`Regressor`](regressor::Regressor), [`Task`](regressor::Task), [`Trainer`](regressor::Trainer) |
@@ -52,10 +53,12 @@
 
 pub mod classifier;
 mod descent;
+pub mod embedding;
 pub mod encoder;
 mod error;
 mod fingerprint;
 pub mod node_classifier;
+pub mod positions;
 pub mod regressor;
 
 pub use dfdx;

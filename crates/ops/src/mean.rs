@@ -10,8 +10,8 @@ use ndarray::ArrayViewD;
 /// $$ y_b = \frac{1}{n_b} \sum_{t < n_b} x_{bt} $$
 ///
 /// * $x$: `[B, T, N]`
-/// * $n$: `lengths`, `B` numbers from 1 to `T`; without them `T`
-/// * $y$: `[B, N]`
+/// * $n$: `lengths`, `B` numbers from 0 to `T`; without them `T`
+/// * $y$: `[B, N]`; the mean of a sequence of length 0 is zero, whatever it holds
 ///
 /// # Numerics
 /// Positions behind a sequence's length are not read: they may be NaN.
@@ -30,15 +30,15 @@ impl MeanOverTime {
     }
 }
 
-/// Refuses lengths of sequences unless there are `batch` of them, each from 1 to `time`.
+/// Refuses lengths of sequences unless there are `batch` of them, each at most `time`.
 ///
 /// # Errors
 /// [`ArgumentError::Shape`] or [`ArgumentError::OutOfRange`].
 pub fn check_lengths(lengths: &[usize], batch: usize, time: usize) -> Result<(), ArgumentError> {
     argument::shape("lengths", &[batch], &[lengths.len()])?;
     for &length in lengths {
-        let holds = (1..=time).contains(&length);
-        let allowed = format!("from 1 to {time}, the number of positions");
+        let holds = length <= time;
+        let allowed = format!("at most {time}, the number of positions");
         argument::in_range(holds, "a sequence's length", length as f64, allowed)?;
     }
     Ok(())
@@ -78,7 +78,7 @@ impl<T: Real> Operation<T> for MeanOverTime {
         {
             let length = self.length(b, time);
             add(y, &x[..length * width]);
-            let share = T::of(1.0 / length as f64);
+            let share = T::of(1.0 / length.max(1) as f64);
             y.iter_mut().for_each(|y| *y *= share);
         }
         mean.put(y);
@@ -118,15 +118,25 @@ mod tests {
 
     #[test]
     fn gradients_agree_with_finite_differences() {
-        for lengths in [None, Some(vec![2, 4, 1])] {
+        for lengths in [None, Some(vec![2, 4, 1]), Some(vec![0, 4, 1])] {
             gradients_are_right(MeanOverTime { lengths }, &[&[3, 4, 5]]);
         }
     }
 
     #[test]
+    fn the_mean_of_nothing_is_zero() {
+        let nothing = MeanOverTime {
+            lengths: Some(vec![0, 1]),
+        };
+        let x = ndarray::ArrayD::from_shape_vec(vec![2, 1, 1], vec![f64::NAN, 3.0]).unwrap();
+        let (means, ()) = crate::testing::run(&nothing, &[x]);
+        assert_eq!(means[0].as_slice().unwrap(), [0.0, 3.0]);
+    }
+
+    #[test]
     fn lengths_that_do_not_fit_are_refused() {
-        assert_eq!(check_lengths(&[1, 4], 2, 4), Ok(()));
-        for wrong in [&[1, 0][..], &[5, 1], &[1], &[1, 1, 1]] {
+        assert_eq!(check_lengths(&[0, 4], 2, 4), Ok(()));
+        for wrong in [&[1, 5][..], &[usize::MAX, 1], &[1], &[1, 1, 1]] {
             assert!(check_lengths(wrong, 2, 4).is_err(), "{wrong:?}");
         }
     }

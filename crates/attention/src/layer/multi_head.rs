@@ -434,6 +434,20 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         mechanism.inspect(&streams, &self.kernel_values(), &pass)
     }
 
+    /// What there is to see of a sequence that attends to itself, where the mask's key lengths stand for the
+    /// query lengths unless it has them.
+    ///
+    /// # Errors
+    /// The errors of [`MultiHead::attend_self`].
+    pub fn inspect_self<B: Dim, Q: Dim>(
+        &self,
+        x: Tensor<(B, Q, Embed), E, Cpu>,
+        mask: &Mask,
+        pass: Pass,
+    ) -> Result<Inspection<E>, Error> {
+        self.inspect(x.clone(), x, &mask.of_itself(), pass)
+    }
+
     fn embed(&self) -> Embed {
         self.output.weight.shape().0
     }

@@ -1,16 +1,17 @@
 //! One layer of an encoder.
 
-use super::operation::EncoderLayerOperation;
+use super::post_norm::PostNorm;
+use super::pre_norm::PreNorm;
 use super::{Encoded, Sequences};
 use crate::Error;
-use bochner_attention::{Attention, Mask, MultiHead, MultiHeadConfig, Pass, Variant};
+use bochner_attention::{Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Variant};
 use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters, TapeInputs, record,
 };
 use bochner_numerics::Seed;
-use bochner_ops::{Activation, Mode};
+use bochner_ops::{Activation, Mode, Normalise, Operation, dropout_mask};
 use dfdx::shapes::HasShape;
-use dfdx::tensor::{Cpu, Tape};
+use dfdx::tensor::{Cpu, NoneTape, Tape};
 use serde::{Deserialize, Serialize};
 
 /// Settings of an [`EncoderLayer`].
@@ -28,30 +29,49 @@ pub struct EncoderLayerConfig {
     /// Rate of dropout on the hidden layer and on both residual branches; that on attention
     /// weights comes with the [`Pass`].
     pub dropout: f64,
+    /// Where the layer normalises; behind each half unless it is said.
+    #[serde(default)]
+    pub norm: NormPlacement,
 }
 
-/// One layer of a Transformer's encoder, normalised last.
+/// Where a layer normalises its sequences.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NormPlacement {
+    /// Post-LN, behind each half:
+    /// $h = \mathrm{LN}(x + \mathrm{MultiHead}(x))$, $y = \mathrm{LN}(h + \mathrm{FFN}(h))$.
+    #[default]
+    Post,
+    /// Pre-LN, before each half, which leaves a path on which nothing is normalised:
+    /// $h = x + \mathrm{MultiHead}(\mathrm{LN}(x))$, $y = h + \mathrm{FFN}(\mathrm{LN}(h))$. An
+    /// [`Encoder`](super::Encoder) of such layers ends in a norm of its own.
+    Pre,
+}
+
+/// One layer of a Transformer's encoder: attention and a feed-forward part, each on a residual branch, and a
+/// norm of each, whose place [`NormPlacement`] says.
 ///
-/// $$h = \mathrm{LN}(x + \mathrm{MultiHead}(x)), \qquad y = \mathrm{LN}(h + \mathrm{FFN}(h))$$
-///
-/// where FFN is two linear maps with a rectifier between them.
+/// The feed-forward part is two linear maps with a rectifier between them.
 ///
 /// # Numerics
 /// One operation on the tape: `x` and the parameters are copied once out of dfdx, which lends no
 /// slice of a tensor's data; what is between the parts never becomes a tensor.
 ///
 /// # Reference
-/// Vaswani et al., *Attention Is All You Need*, 2017, section 3.1.
+/// Vaswani et al., *Attention Is All You Need*, 2017, section 3.1; Xiong et al., *On Layer Normalization in the
+/// Transformer Architecture*, 2020, for pre-LN.
 #[derive(Clone, Debug)]
 pub struct EncoderLayer<E: Element> {
     /// The attention.
     pub attention: MultiHead<usize, E>,
-    /// The norm behind it.
+    /// The norm of the attention's half.
     pub attention_norm: LayerNorm<usize, E>,
     /// The feed-forward part.
     pub feed_forward: FeedForward<usize, usize, usize, E>,
-    /// The norm behind it.
+    /// The norm of the feed-forward half.
     pub feed_forward_norm: LayerNorm<usize, E>,
+    /// Where the two norms stand.
+    pub norm: NormPlacement,
     /// Dropout on both residual branches.
     pub dropout: Dropout,
 }
@@ -105,6 +125,7 @@ impl<E: Element> EncoderLayer<E> {
                 &mut stream("feed-forward"),
             )?,
             feed_forward_norm: LayerNorm::try_new(device, width)?,
+            norm: config.norm,
             dropout: Dropout::new(dropout)?,
         })
     }
@@ -116,7 +137,8 @@ impl<E: Element> EncoderLayer<E> {
 
     /// The encoded sequences, `[B, T, width]`, and the attention's penalty.
     ///
-    /// The mask's key lengths say how long padded sequences are, as queries too.
+    /// The mask's key lengths say how long padded sequences are, as queries too. In a sequence of length 0,
+    /// nothing is attended to: the attention's output is the bias of its last map.
     ///
     /// # Errors
     /// [`Error::Nn`] if `x` has another width, [`Error::Attention`] for what the attention refuses: the mask,
@@ -131,16 +153,43 @@ impl<E: Element> EncoderLayer<E> {
             Pass::Training { seed, .. } => Mode::Training(seed),
             Pass::Evaluation { .. } => Mode::Evaluation,
         };
-        let operation = EncoderLayerOperation {
-            attention: self.attention.operation(mask, pass),
-            attention_norm: self
-                .attention_norm
-                .residual(self.dropout, mode.child("attention"))?,
-            feed_forward: self.feed_forward.operation(mode.child("feed-forward"))?,
-            feed_forward_norm: self
-                .feed_forward_norm
-                .residual(self.dropout, mode.child("feed-forward branch"))?,
-        };
+        let branches = [mode.child("attention"), mode.child("feed-forward branch")];
+        let attention = self.attention.operation(mask, pass);
+        let feed_forward = self.feed_forward.operation(mode.child("feed-forward"))?;
+        match self.norm {
+            NormPlacement::Post => {
+                let [first, second] = branches;
+                let operation = PostNorm {
+                    attention,
+                    attention_norm: self.attention_norm.residual(self.dropout, first)?,
+                    feed_forward,
+                    feed_forward_norm: self.feed_forward_norm.residual(self.dropout, second)?,
+                };
+                self.recorded(operation, x)
+            }
+            NormPlacement::Pre => {
+                let norm = |norm: &LayerNorm<usize, E>| Normalise {
+                    epsilon: norm.epsilon,
+                };
+                let [first, second] = branches.map(|mode| dropout_mask(self.dropout.rate(), mode));
+                let operation = PreNorm {
+                    attention,
+                    attention_norm: norm(&self.attention_norm),
+                    feed_forward,
+                    feed_forward_norm: norm(&self.feed_forward_norm),
+                    masks: [first?, second?],
+                };
+                self.recorded(operation, x)
+            }
+        }
+    }
+
+    /// The layer as one operation on the tape.
+    fn recorded<T: Tape<E, Cpu>>(
+        &self,
+        operation: impl Operation<E>,
+        x: Sequences<E, T>,
+    ) -> Result<Encoded<E, T>, Error> {
         let shape = *x.shape();
         let inputs = self.attention.add_to(TapeInputs::<E, T>::new().with(x)?)?;
         let inputs = self.attention_norm.add_to(inputs)?;
@@ -151,6 +200,23 @@ impl<E: Element> EncoderLayer<E> {
             output: outputs.take(shape)?,
             penalty: outputs.take(())?,
         })
+    }
+
+    /// Weights of every head, spectral points and other inner values of the attention.
+    ///
+    /// # Errors
+    /// The errors of [`apply`](Self::apply).
+    pub fn inspect(
+        &self,
+        x: Sequences<E, NoneTape>,
+        mask: &Mask,
+        pass: Pass,
+    ) -> Result<Inspection<E>, Error> {
+        let x = match self.norm {
+            NormPlacement::Post => x,
+            NormPlacement::Pre => self.attention_norm.apply(x)?,
+        };
+        Ok(self.attention.inspect_self(x, mask, pass)?)
     }
 }
 

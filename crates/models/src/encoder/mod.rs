@@ -1,15 +1,17 @@
 //! The encoder of a Transformer, with any attention of the registry.
 
 mod layer;
-mod operation;
+mod parts;
+mod post_norm;
+mod pre_norm;
 
-pub use layer::{EncoderLayer, EncoderLayerConfig};
+pub use layer::{EncoderLayer, EncoderLayerConfig, NormPlacement};
 
 use crate::Error;
-use bochner_attention::{Attention, Mask, Pass};
-use bochner_nn::{Element, Parameter, ParameterMut, Parameters};
+use bochner_attention::{Attention, Inspection, Mask, Pass};
+use bochner_nn::{Element, LayerNorm, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::{Seed, argument};
-use dfdx::tensor::{Cpu, Merge, Tape, Tensor};
+use dfdx::tensor::{Cpu, Merge, NoneTape, Tape, Tensor};
 use dfdx::tensor_ops::TryAdd;
 use serde::{Deserialize, Serialize};
 
@@ -29,29 +31,39 @@ pub struct EncoderConfig {
     pub layer: EncoderLayerConfig,
 }
 
-/// Layers one on top of the other.
+/// Layers one on top of the other; behind those of [`NormPlacement::Pre`] a norm.
 ///
 /// ```
 /// use bochner_attention::{IkanDirect, Mask, Pass};
-/// use bochner_models::encoder::{Encoder, EncoderConfig, EncoderLayerConfig};
+/// use bochner_models::encoder::{Encoder, EncoderConfig, EncoderLayerConfig, NormPlacement};
 /// use bochner_numerics::Seed;
 /// use dfdx::prelude::*;
 ///
-/// let attention = IkanDirect { p: 1.5, points: 4, ..Default::default() }.into();
-/// let layer = EncoderLayerConfig { width: 8, heads: 2, hidden: 16, attention, dropout: 0.1 };
+/// let layer = EncoderLayerConfig {
+///     width: 8,
+///     heads: 2,
+///     hidden: 16,
+///     attention: IkanDirect { p: 1.5, points: 4, ..Default::default() }.into(),
+///     dropout: 0.1,
+///     norm: NormPlacement::Pre,
+/// };
 /// let device = Cpu::default();
 /// let encoder: Encoder<f32> =
 ///     Encoder::try_new(&device, &EncoderConfig { layers: 2, layer }, Seed::new(1))?;
 ///
 /// let x: Tensor<(usize, usize, usize), f32, Cpu> = device.ones_like(&(3, 5, 8));
 /// let mask = Mask::none().with_key_lengths(vec![5, 2, 4]);
-/// let encoded = encoder.apply(x, &mask, Pass::Evaluation { seed: Seed::new(2) })?;
+/// let pass = Pass::Evaluation { seed: Seed::new(2) };
+/// let encoded = encoder.apply(x.clone(), &mask, pass)?;
 /// assert_eq!(encoded.output.shape(), &(3, 5, 8));
+/// let seen = encoder.inspect(x, &mask, pass)?;
+/// assert_eq!((seen.len(), seen[1].weights.dim()), (2, (3, 2, 5, 5)));
 /// # Ok::<(), bochner_models::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Encoder<E: Element> {
     layers: Vec<EncoderLayer<E>>,
+    norm: Option<LayerNorm<usize, E>>,
 }
 
 impl<E: Element> Encoder<E> {
@@ -64,6 +76,10 @@ impl<E: Element> Encoder<E> {
         let layer = |i| EncoderLayer::try_new(device, &config.layer, seed.nth(i as u64));
         Ok(Self {
             layers: (0..config.layers).map(layer).collect::<Result<_, _>>()?,
+            norm: match config.layer.norm {
+                NormPlacement::Post => None,
+                NormPlacement::Pre => Some(LayerNorm::try_new(device, config.layer.width)?),
+            },
         })
     }
 
@@ -97,7 +113,28 @@ impl<E: Element> Encoder<E> {
                 penalty: penalty.map_err(bochner_nn::Error::from)?,
             };
         }
+        if let Some(norm) = &self.norm {
+            encoded.output = norm.apply(encoded.output)?;
+        }
         Ok(encoded)
+    }
+
+    /// Weights of every head, spectral points and other inner values of each layer's attention.
+    ///
+    /// # Errors
+    /// The errors of [`apply`](Self::apply).
+    pub fn inspect(
+        &self,
+        mut x: Sequences<E, NoneTape>,
+        mask: &Mask,
+        pass: Pass,
+    ) -> Result<Vec<Inspection<E>>, Error> {
+        let mut seen = Vec::with_capacity(self.layers.len());
+        for (layer, i) in self.layers.iter().zip(0..) {
+            seen.push(layer.inspect(x.clone(), mask, nth(pass, i))?);
+            x = layer.apply(x, mask, nth(pass, i))?.output;
+        }
+        Ok(seen)
     }
 }
 
@@ -117,9 +154,15 @@ fn nth(pass: Pass, layer: u64) -> Pass {
 impl<E: Element> Parameters<E> for Encoder<E> {
     fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<E>)) {
         self.layers.for_each(prefix, f);
+        if let Some(norm) = &self.norm {
+            norm.for_each(&join(prefix, "norm"), f);
+        }
     }
 
     fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<E>)) {
         self.layers.for_each_mut(prefix, f);
+        if let Some(norm) = &mut self.norm {
+            norm.for_each_mut(&join(prefix, "norm"), f);
+        }
     }
 }

@@ -15,7 +15,7 @@ pub use trainer::{EpochReport, Trainer, TrainingConfig};
 use crate::Error;
 use bochner_graph::{
     Bias, Features, Graph, GraphAttended, GraphAttention, GraphAttentionConfig, GraphConvolution,
-    GraphConvolutionConfig, Merge, SparseFeatures,
+    GraphConvolutionConfig, GraphInspection, Merge, SparseFeatures,
 };
 use bochner_nn::{Element, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::Seed;
@@ -145,11 +145,18 @@ impl<E: Element> NodeClassifier<E> {
         Ok(array(&classified.output))
     }
 
-    /// The two layers, if they are of attention; [`GraphAttention::weights`] gives the weights of each, edge
-    /// by edge. The second sees what the first gives:
+    /// The two layers, if they are of attention.
+    pub fn attention(&self) -> Option<&[GraphAttention<E>; 2]> {
+        match &self.layers {
+            Layers::Attention(layers) => Some(layers),
+            Layers::Convolution(_) => None,
+        }
+    }
+
+    /// Weights of every edge and head, spectral points and the correlation of the heads of both layers.
     ///
     /// ```
-    /// # use bochner_graph::{AttentionKind, Features, Graph, SparseFeatures};
+    /// # use bochner_graph::{AttentionKind, Graph, SparseFeatures};
     /// # use bochner_models::node_classifier::{Architecture, NodeClassifier, NodeClassifierConfig};
     /// # let graph = Graph::from_edges(3, [(0, 1), (1, 2), (2, 2)])?;
     /// # let features = SparseFeatures::from_dense(ndarray::array![[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]].view())?;
@@ -157,19 +164,30 @@ impl<E: Element> NodeClassifier<E> {
     /// # let config = NodeClassifierConfig { inputs: 2, classes: 2, architecture, dropout: 0.0 };
     /// # let seed = bochner_numerics::Seed::new(1);
     /// # let model = NodeClassifier::<f32>::try_new(&dfdx::tensor::Cpu::default(), &config, seed)?;
-    /// let [first, second] = model.attention().expect("attention");
-    /// let hidden = first.infer(&graph, &features)?;
-    /// let hidden = Features::Dense(hidden.view());
-    /// let seen = [first.weights(&graph, &features)?, second.weights(&graph, hidden)?];
-    /// assert_eq!(seen.map(|layer| layer.weights.dim()), [(3, 8), (3, 1)]);
-    /// assert_eq!(second.infer(&graph, hidden)?, model.infer(&graph, &features)?);
+    /// let [first, second] = model.inspect(&graph, &features)?;
+    /// assert_eq!(first.weights.weights.dim(), (3, 8));
+    /// assert_eq!(second.weights.weights.dim(), (3, 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn attention(&self) -> Option<&[GraphAttention<E>; 2]> {
-        match &self.layers {
-            Layers::Attention(layers) => Some(layers),
-            Layers::Convolution(_) => None,
-        }
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for convolution, whose weights are those of the graph alone; the errors of
+    /// [`apply`](Self::apply).
+    pub fn inspect(
+        &self,
+        graph: &Graph,
+        features: &SparseFeatures<E>,
+    ) -> Result<[GraphInspection<E>; 2], Error> {
+        let [first, second] = self.attention().ok_or(Error::Unsupported {
+            what: "inspection of graph convolution",
+            instead: "attention, or the graph, whose degrees are all the weights",
+        })?;
+        let hidden = first.infer(graph, features)?;
+        let hidden = Features::Dense(hidden.view());
+        Ok([
+            first.inspect(graph, features)?,
+            second.inspect(graph, hidden)?,
+        ])
     }
 
     /// The parameters under the L2 penalty: all of an attention network, as GAT's code has it, and the first

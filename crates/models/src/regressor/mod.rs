@@ -10,7 +10,7 @@ pub use task::Task;
 pub use trainer::{EpochReport, Trainer, TrainingConfig};
 
 use crate::Error;
-use crate::encoder::{Encoded, EncoderLayer, EncoderLayerConfig, Sequences};
+use crate::encoder::{Encoded, EncoderLayer, EncoderLayerConfig, NormPlacement, Sequences};
 use bochner_attention::{Attention, Mask, Pass, Variant};
 use bochner_nn::{Element, Linear, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::Seed;
@@ -90,6 +90,7 @@ impl<E: Element> Regressor<E> {
             hidden,
             attention: config.attention.clone(),
             dropout,
+            norm: NormPlacement::Post,
         };
         Ok(Self {
             input: Linear::try_new(device, inputs, width, &mut stream("input"))?,
@@ -130,9 +131,8 @@ impl<E: Element> Regressor<E> {
         rows: Sequences<E, NoneTape>,
         pass: Pass,
     ) -> Result<Inspection<E>, Error> {
-        let x = self.input.apply(rows)?;
-        let attention = &self.layer.attention;
-        Ok(attention.inspect(x.clone(), x, &Mask::none(), pass)?)
+        self.layer
+            .inspect(self.input.apply(rows)?, &Mask::none(), pass)
     }
 }
 

@@ -2,8 +2,10 @@
 //! one, those of finite differences, and the same bits on any number of threads.
 
 use bochner_attention::{Attention, IkanDirect, Mask, Mikan, Pass, Softmax, Variant};
-use bochner_models::encoder::{Encoder, EncoderConfig, EncoderLayer, EncoderLayerConfig};
-use bochner_nn::{Dropout, Parameters, alloc_gradients};
+use bochner_models::encoder::{
+    Encoder, EncoderConfig, EncoderLayer, EncoderLayerConfig, NormPlacement,
+};
+use bochner_nn::{Dropout, LayerNorm, Parameters, alloc_gradients, parameter_count};
 use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
 use bochner_ops::Mode;
 use dfdx::prelude::*;
@@ -27,6 +29,7 @@ fn config(attention: Variant) -> EncoderLayerConfig {
         hidden: 12,
         attention,
         dropout: 0.3,
+        norm: NormPlacement::Post,
     }
 }
 
@@ -46,8 +49,18 @@ fn variants() -> [Variant; 3] {
 }
 
 fn layer(attention: Variant) -> EncoderLayer<f64> {
-    EncoderLayer::try_new(&Cpu::default(), &config(attention), Seed::new(5)).unwrap()
+    placed(attention, NormPlacement::Post)
 }
+
+fn placed(attention: Variant, norm: NormPlacement) -> EncoderLayer<f64> {
+    let config = EncoderLayerConfig {
+        norm,
+        ..config(attention)
+    };
+    EncoderLayer::try_new(&Cpu::default(), &config, Seed::new(5)).unwrap()
+}
+
+const PLACEMENTS: [NormPlacement; 2] = [NormPlacement::Post, NormPlacement::Pre];
 
 fn pass() -> Pass {
     Pass::Training {
@@ -66,24 +79,24 @@ fn composed(
     x: Sequences<Tape>,
 ) -> Attention<Sequences<Tape>, Tensor<(), f64, Cpu, Tape>> {
     let mode = Mode::Training(Seed::new(7));
-    let attended = layer
-        .attention
-        .attend_self(x.retaped::<Tape>(), &mask(), pass())
-        .unwrap();
     let dropout = Dropout::new(0.3).unwrap();
-    let branch = dropout
-        .apply(attended.output, mode.child("attention"))
-        .unwrap();
-    let h = layer.attention_norm.apply(branch + x).unwrap();
-    let branch = layer
-        .feed_forward
-        .apply(h.retaped::<Tape>(), mode.child("feed-forward"))
-        .unwrap();
-    let branch = dropout
-        .apply(branch, mode.child("feed-forward branch"))
-        .unwrap();
+    let before = |norm: &LayerNorm<usize, f64>, x: &Sequences<Tape>| match layer.norm {
+        NormPlacement::Post => x.retaped::<Tape>(),
+        NormPlacement::Pre => norm.apply(x.retaped::<Tape>()).unwrap(),
+    };
+    let behind = |norm: &LayerNorm<usize, f64>, x: Sequences<Tape>| match layer.norm {
+        NormPlacement::Post => norm.apply(x).unwrap(),
+        NormPlacement::Pre => x,
+    };
+    let input = before(&layer.attention_norm, &x);
+    let attended = layer.attention.attend_self(input, &mask(), pass()).unwrap();
+    let branch = dropout.apply(attended.output, mode.child("attention"));
+    let h = behind(&layer.attention_norm, branch.unwrap() + x);
+    let input = before(&layer.feed_forward_norm, &h);
+    let branch = layer.feed_forward.apply(input, mode.child("feed-forward"));
+    let branch = dropout.apply(branch.unwrap(), mode.child("feed-forward branch"));
     Attention {
-        output: layer.feed_forward_norm.apply(branch + h).unwrap(),
+        output: behind(&layer.feed_forward_norm, branch.unwrap() + h),
         penalty: attended.penalty,
     }
 }
@@ -108,23 +121,30 @@ fn outcome(
 #[test]
 fn one_operation_is_its_parts() {
     for variant in variants() {
-        let layer = layer(variant.clone());
-        let got = outcome(&layer, |x| layer.apply(x, &mask(), pass()).unwrap());
-        let want = outcome(&layer, |x| composed(&layer, x));
-        let error = relative_error(&got, &want);
-        assert!(error < 1e-12, "{variant:?}: {error:e}");
+        for norm in PLACEMENTS {
+            let layer = placed(variant.clone(), norm);
+            let got = outcome(&layer, |x| layer.apply(x, &mask(), pass()).unwrap());
+            let want = outcome(&layer, |x| composed(&layer, x));
+            let error = relative_error(&got, &want);
+            assert!(error < 1e-12, "{variant:?}, {norm:?}: {error:e}");
+        }
     }
 }
 
 #[test]
 fn gradients_are_those_of_finite_differences() {
-    let layer = layer(variants()[1].clone());
+    for norm in PLACEMENTS {
+        gradients_are_right(&placed(variants()[1].clone(), norm));
+    }
+}
+
+fn gradients_are_right(layer: &EncoderLayer<f64>) {
     let (x, cotangent) = (random("x"), random("cotangent"));
     let loss = |layer: &EncoderLayer<f64>, x: Sequences<Tape>| {
         let encoded = layer.apply(x, &mask(), pass()).unwrap();
         (encoded.output * cotangent.clone()).sum() + encoded.penalty
     };
-    let mut gradients = loss(&layer, x.leaky_trace()).backward();
+    let mut gradients = loss(layer, x.leaky_trace()).backward();
     let (mut at, mut got) = (x.as_vec(), gradients.get(&x).as_vec());
     layer.for_each("", &mut |_, p| {
         let mut part = Vec::new();
@@ -172,6 +192,41 @@ fn layers_are_drawn_apart_and_their_penalties_add_up() {
     }
     assert_eq!(got.output.as_vec(), x.as_vec());
     assert_eq!(got.penalty.array(), penalty);
+}
+
+/// The last of pre-LN layers leaves a sum that nothing has normalised; the encoder does.
+#[test]
+fn an_encoder_of_pre_ln_layers_ends_in_a_norm() {
+    let layer = EncoderLayerConfig {
+        norm: NormPlacement::Pre,
+        ..config(Softmax {}.into())
+    };
+    let config = EncoderConfig {
+        layers: 1,
+        layer: layer.clone(),
+    };
+    let (device, seed) = (Cpu::default(), Seed::new(5));
+    let encoder: Encoder<f64> = Encoder::try_new(&device, &config, seed).unwrap();
+    let alone: EncoderLayer<f64> = EncoderLayer::try_new(&device, &layer, seed.nth(0)).unwrap();
+    let pass = Pass::Evaluation { seed };
+    let got = encoder.apply(random("x"), &mask(), pass).unwrap();
+    let sum = alone.apply(random("x"), &mask(), pass).unwrap();
+    let norm: LayerNorm<usize, f64> = LayerNorm::try_new(&device, SHAPE.2).unwrap();
+    assert_eq!(
+        got.output.as_vec(),
+        norm.apply(sum.output).unwrap().as_vec()
+    );
+    let mut names = Vec::new();
+    encoder.for_each("", &mut |name, _| names.push(name.to_string()));
+    let layers = |layers| {
+        let config = EncoderConfig {
+            layers,
+            layer: layer.clone(),
+        };
+        parameter_count(&Encoder::<f64>::try_new(&device, &config, seed).unwrap())
+    };
+    assert_eq!(layers(3), 3 * (layers(1) - 2 * SHAPE.2) + 2 * SHAPE.2);
+    assert!(names.ends_with(&["norm.gamma".to_string(), "norm.beta".to_string()]));
 }
 
 #[test]

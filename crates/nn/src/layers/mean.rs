@@ -9,7 +9,7 @@ use dfdx::tensor::{Cpu, Tape, Tensor};
 /// tape.
 ///
 /// # Errors
-/// [`Error::Argument`] unless there is one length a sequence, from 1 to `T`, or without elements.
+/// [`Error::Argument`] unless there is one length a sequence, from 0 to `T`, or without elements.
 pub fn mean_over_time<B: Dim, Q: Dim, N: Dim, E: Element, T: Tape<E, Cpu>>(
     x: Tensor<(B, Q, N), E, Cpu, T>,
     lengths: Option<&[usize]>,

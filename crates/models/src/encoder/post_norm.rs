@@ -1,15 +1,16 @@
-//! A whole encoder layer as one operation on the tape.
+//! A whole post-LN layer as one operation on the tape.
 
+use super::parts::{Cut, chain, run};
 use bochner_attention::{MultiHeadOperation, SavedHeads};
 use bochner_numerics::{ArgumentError, Real};
 use bochner_ops::{
     BoxError, HiddenLayer, Normalised, Operation, ResidualNorm, Slot, TwoLayers, slots,
 };
-use ndarray::{ArrayD, ArrayViewD, IxDyn};
+use ndarray::{ArrayD, ArrayViewD};
 
-/// An encoder layer as an operation on `x` and the parameters of its four parts, in their order;
+/// A post-LN layer as an operation on `x` and the parameters of its four parts, in their order;
 /// its outputs are the encoded sequences and the attention's penalty.
-pub(super) struct EncoderLayerOperation<T: Real> {
+pub(super) struct PostNorm<T: Real> {
     pub(super) attention: MultiHeadOperation<T>,
     pub(super) attention_norm: ResidualNorm,
     pub(super) feed_forward: TwoLayers,
@@ -25,47 +26,7 @@ pub(super) struct Saved<T> {
     feed_forward_norm: Normalised<T>,
 }
 
-/// Inputs, shapes or gradients, cut into those of each part; values that another part computes are missing.
-struct Cut<V> {
-    /// `x` and the attention's parameters.
-    attention: V,
-    attention_norm: V,
-    feed_forward: V,
-    feed_forward_norm: V,
-}
-
-impl<X> Cut<Vec<X>> {
-    fn new(all: impl IntoIterator<Item = X>) -> Self {
-        let mut attention: Vec<X> = all.into_iter().collect();
-        let mut last = |n: usize| attention.split_off(attention.len().saturating_sub(n));
-        let (feed_forward_norm, feed_forward, attention_norm) = (last(2), last(4), last(2));
-        Self {
-            attention,
-            attention_norm,
-            feed_forward,
-            feed_forward_norm,
-        }
-    }
-}
-
-/// Inputs that another part computes, and after them a part's parameters.
-fn chain<X: Clone, const N: usize>(own: [X; N], parameters: &[X]) -> Vec<X> {
-    own.into_iter().chain(parameters.iter().cloned()).collect()
-}
-
-/// The saved values of a part with one output of this shape, and the output.
-fn run<T: Real, O: Operation<T>>(
-    part: &O,
-    inputs: &[ArrayViewD<'_, T>],
-    shape: &[usize],
-) -> Result<(O::Saved, ArrayD<T>), BoxError> {
-    let mut values = Vec::new();
-    let slot = Slot::new(&mut values, shape.iter().product());
-    let saved = part.forward(inputs, vec![slot])?;
-    Ok((saved, ArrayD::from_shape_vec(IxDyn(shape), values)?))
-}
-
-impl<T: Real> Operation<T> for EncoderLayerOperation<T> {
+impl<T: Real> Operation<T> for PostNorm<T> {
     type Saved = Saved<T>;
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {

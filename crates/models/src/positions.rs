@@ -1,0 +1,136 @@
+//! Where in its sequence a vector stands.
+
+use crate::Error;
+use bochner_numerics::{ArgumentError, Real, argument};
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+/// The base of the wavelengths of [`Positions::Sinusoidal`].
+const BASE: f64 = 10_000.0;
+
+/// What is added to the vectors of a sequence to tell its positions apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Positions {
+    /// Nothing is added: without another source of order, attention sees a set of vectors.
+    #[default]
+    None,
+    /// [`sinusoidal_positions`] with the base 10,000.
+    Sinusoidal {
+        /// The number of positions in the table, which is the longest sequence.
+        longest: usize,
+    },
+}
+
+impl Positions {
+    /// The table of the positions, row by row; `None` if nothing is added.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a table without positions.
+    pub(crate) fn table<T: Real>(self, width: usize) -> Result<Option<Vec<T>>, Error> {
+        let Self::Sinusoidal { longest } = self else {
+            return Ok(None);
+        };
+        argument::at_least_one("longest", longest)?;
+        let positions: Vec<usize> = (0..longest).collect();
+        let table = sinusoidal_positions(&positions, width, BASE)?;
+        Ok(Some(table.into_raw_vec_and_offset().0))
+    }
+}
+
+/// Sines and cosines of the positions at wavelengths in a geometric progression.
+///
+/// $$P_{t, 2i} = \sin\frac{t}{b^{2i/d}}, \qquad P_{t, 2i+1} = \cos\frac{t}{b^{2i/d}}$$
+///
+/// *where*
+///
+/// * $t$: `positions`, counted from 0
+/// * $d$: `width`; the last column of an odd width is a sine
+/// * $b$: `base`, 10,000 in the paper
+///
+/// # Shapes
+/// `positions: [T]` to `[T, width]`.
+///
+/// # Errors
+/// [`ArgumentError`] for no position, the width 0, or a base that is not finite and above 0.
+///
+/// # Numerics
+/// The angles are computed in double precision, whatever the type of the result: in single precision the
+/// position 10,000 would be off by half a thousandth of a turn.
+///
+/// # Reference
+/// Vaswani et al., *Attention Is All You Need*, 2017, section 3.5, which interleaves sines and cosines.
+///
+/// ```
+/// use bochner_models::positions::sinusoidal_positions;
+///
+/// let encoded = sinusoidal_positions::<f32>(&[0, 1, 2], 4, 10_000.0)?;
+/// assert_eq!(encoded.row(0).to_vec(), [0.0, 1.0, 0.0, 1.0]);
+/// assert_eq!(encoded[[2, 0]], 2.0_f32.sin());
+/// # Ok::<(), bochner_models::Error>(())
+/// ```
+pub fn sinusoidal_positions<T: Real>(
+    positions: &[usize],
+    width: usize,
+    base: f64,
+) -> Result<Array2<T>, ArgumentError> {
+    argument::not_empty("positions", &[positions.len(), width])?;
+    argument::positive("base", base)?;
+    let slowness = |column: usize| base.powf((column - column % 2) as f64 / width as f64);
+    let slownesses: Vec<f64> = (0..width).map(slowness).collect();
+    let encoded = Array2::from_shape_fn((positions.len(), width), |(row, column)| {
+        let angle = positions[row] as f64 / slownesses[column];
+        let of = if column.is_multiple_of(2) {
+            f64::sin
+        } else {
+            f64::cos
+        };
+        T::of(of(angle))
+    });
+    Ok(encoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The encoding of a shifted position is a rotation of each pair of columns, the same for all positions.
+    #[test]
+    fn a_shift_is_a_rotation() {
+        let width = 6;
+        let of = |t| sinusoidal_positions::<f64>(&[t], width, BASE).unwrap();
+        for (t, shift) in [(0, 3), (17, 40), (59, 1)] {
+            let (now, later) = (of(t), of(t + shift));
+            for pair in 0..width / 2 {
+                let angle = shift as f64 / BASE.powf(2.0 * pair as f64 / width as f64);
+                let [s, c] = [now[[0, 2 * pair]], now[[0, 2 * pair + 1]]];
+                let want = s * angle.cos() + c * angle.sin();
+                assert!((later[[0, 2 * pair]] - want).abs() < 1e-13);
+            }
+        }
+    }
+
+    #[test]
+    fn an_odd_width_ends_in_a_sine_and_a_distant_position_is_exact() {
+        let far = 1_000_003;
+        let encoded = sinusoidal_positions::<f32>(&[far], 3, BASE).unwrap();
+        let slow = far as f64 / BASE.powf(2.0 / 3.0);
+        let want = [(far as f64).sin(), (far as f64).cos(), slow.sin()];
+        assert_eq!(encoded.row(0).to_vec(), want.map(|x| x as f32));
+    }
+
+    #[test]
+    fn tables_that_cannot_be_are_refused() {
+        assert!(sinusoidal_positions::<f32>(&[], 4, BASE).is_err());
+        assert!(sinusoidal_positions::<f32>(&[1], 0, BASE).is_err());
+        for base in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(sinusoidal_positions::<f32>(&[1], 4, base).is_err());
+        }
+        assert!(
+            Positions::Sinusoidal { longest: 0 }
+                .table::<f32>(4)
+                .is_err()
+        );
+        assert_eq!(Positions::None.table::<f32>(4).unwrap(), None);
+    }
+}
