@@ -376,7 +376,10 @@ impl Mask {
     }
 
     /// The positions that count in a mean over the queries, `[B, Tq]`; `None` if all do.
-    pub(crate) fn kept_queries(&self, batch: usize, queries: usize) -> Option<Array2<bool>> {
+    ///
+    /// # Panics
+    /// If there are fewer query lengths than examples.
+    pub fn kept_queries(&self, batch: usize, queries: usize) -> Option<Array2<bool>> {
         kept(self.query_lengths.as_ref(), batch, queries)
     }
 

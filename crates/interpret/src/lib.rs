@@ -1,0 +1,53 @@
+//! Read-outs of attention: numbers that say what a trained layer does.
+//!
+//! A heat map of one sentence shows anything that one wishes to see. The functions here are means over whole data
+//! sets that come in as plain arrays, from a model of this workspace or from elsewhere: the weights of all heads, or
+//! the queries and keys behind them. They know no framework and no model.
+//!
+//! * [`head_diversity`] says how much the heads of a layer differ, in nats, from 0 for heads that agree to
+//!   $\log 2$ for heads that never look at the same key; [`head_spread`] says it as a standard deviation.
+//! * [`similarity_magnitude_trace`] takes the weights apart into the two factors of attention as a kernel: how
+//!   similar a query is to its nearest key, and how large keys and queries are. Logged from epoch to epoch, it
+//!   says which of the two a model comes to rely on.
+//!
+//! Padding never counts: the callers say which queries are kept, and what stands in the rows of others is not looked
+//! at, not even where it is NaN.
+//!
+//! # Example
+//!
+//! Two heads of one layer, on a sentence of three words that is padded to four:
+//!
+//! ```
+//! use bochner_interpret::{head_diversity, head_spread};
+//! use ndarray::{Array4, array};
+//!
+//! let mut weights = Array4::<f32>::zeros((1, 2, 4, 4));
+//! for i in 0..3 {
+//!     weights[[0, 0, i, 0]] = 1.0; // The first head looks at the first word,
+//!     weights[[0, 1, i, i]] = 1.0; // the second one at the word itself.
+//! }
+//! let kept = array![[true, true, true, false]];
+//! let diversity = head_diversity(weights.view(), kept.view())?;
+//! // They agree at the first word and are disjoint at the two others.
+//! assert!((diversity[0] - 2.0 / 3.0 * 2f64.ln()).abs() < 1e-12);
+//! assert!((head_spread(weights.view(), kept.view())?[0] - 2.0 / 3.0).abs() < 1e-12);
+//! # Ok::<(), bochner_interpret::Error>(())
+//! ```
+//!
+//! # Map
+//!
+//! | module | holds |
+//! |---|---|
+//! | `heads` | [`head_diversity`], [`head_spread`] |
+//! | `trace` | [`similarity_magnitude_trace`], [`SimilarityMagnitudeTrace`], [`Similarity`] |
+//! | `error` | [`Error`] |
+
+mod error;
+mod heads;
+mod trace;
+
+pub use bochner_attention;
+pub use error::Error;
+pub use heads::{head_diversity, head_spread};
+pub use ndarray;
+pub use trace::{Similarity, SimilarityMagnitudeTrace, similarity_magnitude_trace};

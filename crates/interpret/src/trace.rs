@@ -1,0 +1,336 @@
+//! What the similarity and the magnitude contribute to the weights of a layer.
+
+use crate::Error;
+use bochner_attention::{Magnitude, Mask, Points, magnitude};
+use bochner_kernels::{SpectralPoints, kernel_matrix};
+use bochner_numerics::{Real, argument};
+use ndarray::{Array1, Array2, ArrayView2, ArrayView4, s};
+use std::f64::consts::{LN_10, PI};
+
+/// A similarity $s_{ij}$ of queries and keys, which the magnitude multiplies.
+#[derive(Clone, Copy, Debug)]
+pub enum Similarity<'a, T> {
+    /// $\exp(-|q_i - k_j|^2 / (2 \sqrt d))$: that of softmax attention (Proposition 1) and of its kernel alone.
+    Rbf,
+    /// $\exp(-2 \sin^2(\pi |q_i - k_j| / P) / \sqrt d)$.
+    Periodic {
+        /// The period P.
+        period: f64,
+    },
+    /// $(q_i \cdot k_j / \sqrt d)^2$.
+    Linear,
+    /// $f(q_i, k_j)^2 + e$ with a kernel given by its spectral points.
+    Squared {
+        /// The points, `[1 or B, M, R, d]`.
+        points: Points<'a, T>,
+        /// The floor e.
+        floor: f64,
+    },
+}
+
+/// Means of decimal logarithms, one for each head, `[M]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimilarityMagnitudeTrace {
+    /// The mean over the kept queries that keep a key of $\max_j \log_{10} s_{ij}$ over the kept keys.
+    pub log10_similarity: Array1<f64>,
+    /// The mean over the kept pairs of $(m_i + m_j) / \ln 10$, the magnitudes of query and key, as
+    /// Proposition 1 multiplies them.
+    pub log10_magnitude: Array1<f64>,
+    /// The mean over the kept pairs of $m_j / \ln 10$: of the two magnitudes, only the key's changes weights.
+    pub log10_key_magnitude: Array1<f64>,
+}
+
+/// The similarity and the magnitude behind the weights of a layer, on a logarithmic scale.
+///
+/// A pair is kept if the mask keeps it and the query lies within its own length
+/// ([`Mask::with_query_lengths`]). The means are over all examples of the batch together; they are means of
+/// logarithms, not logarithms of means. Without a magnitude, both of its means are 0.
+///
+/// # Shapes
+/// `q: [B, M, Tq, d]`, `k: [B, M, Tk, d]`.
+///
+/// # Errors
+/// [`Error::Argument`] for shapes that do not fit each other, no elements, a period or a floor out of range;
+/// [`Error::Attention`] for a mask or a magnitude that attention refuses; [`Error::Kernel`] for points of
+/// another width; [`Error::NothingKept`] if the mask keeps no pair.
+///
+/// # Numerics
+/// Sums and logarithms are in double precision; the values of a squared kernel are in the type of `q`. A
+/// similarity of 0, which [`Similarity::Linear`] and a floor of 0 allow, has the logarithm minus infinity, and so
+/// has the mean over queries one of which is similar to no key.
+///
+/// # Reference
+/// Song et al. 2021, Figure 3.
+///
+/// ```
+/// use bochner_attention::{Magnitude, Mask};
+/// use bochner_interpret::{Similarity, similarity_magnitude_trace};
+/// use ndarray::Array4;
+///
+/// // Queries equal to their keys: the similarity of the nearest key is 1, its logarithm 0.
+/// let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, m, t, n)| 0.3 * (m + 2 * t + n) as f32);
+/// let softmax = (&Similarity::Rbf, Magnitude::Norm { p: 2.0 });
+/// let seen = similarity_magnitude_trace(x.view(), x.view(), softmax, &Mask::none())?;
+/// assert_eq!(seen.log10_similarity.to_vec(), [0.0, 0.0]);
+/// assert!(seen.log10_magnitude[1] > seen.log10_magnitude[0]);
+/// # Ok::<(), bochner_interpret::Error>(())
+/// ```
+pub fn similarity_magnitude_trace<T: Real>(
+    q: ArrayView4<T>,
+    k: ArrayView4<T>,
+    (similarity, of_keys): (&Similarity<'_, T>, Magnitude),
+    mask: &Mask,
+) -> Result<SimilarityMagnitudeTrace, Error> {
+    let (batch, heads, queries, width) = q.dim();
+    let keys = k.dim().2;
+    argument::not_empty("q", q.shape())?;
+    argument::not_empty("k", k.shape())?;
+    argument::shape("k", &[batch, heads, keys, width], k.shape())?;
+    mask.validate(batch, heads, queries, keys)?;
+    similarity.check(batch, heads)?;
+    let kept_queries = mask.kept_queries(batch, queries);
+    let is_query = |b, i| kept_queries.as_ref().is_none_or(|kept| kept[[b, i]]);
+    let mut trace = SimilarityMagnitudeTrace {
+        log10_similarity: Array1::zeros(heads),
+        log10_magnitude: Array1::zeros(heads),
+        log10_key_magnitude: Array1::zeros(heads),
+    };
+    for m in 0..heads {
+        let mut nearest = Mean::default();
+        let (mut of_pairs, mut of_kept_keys) = (Mean::default(), Mean::default());
+        for b in 0..batch {
+            let [q, k] = [q, k].map(|x| x.slice_move(s![b, m, .., ..]));
+            let logs = similarity.logarithms([b, m], q, k)?;
+            let [of_q, of_k] = [logarithms(q, of_keys)?, logarithms(k, of_keys)?];
+            for i in (0..queries).filter(|&i| is_query(b, i)) {
+                let kept = |j: &usize| mask.keeps([b, m, i, *j], [queries, keys]);
+                let kept: Vec<usize> = (0..keys).filter(kept).collect();
+                let most = kept.iter().map(|&j| logs[[i, j]]).reduce(f64::max);
+                most.into_iter().for_each(|most| nearest.add(most / LN_10));
+                for j in kept {
+                    of_pairs.add((of_q[i] + of_k[j]) / LN_10);
+                    of_kept_keys.add(of_k[j] / LN_10);
+                }
+            }
+        }
+        trace.log10_similarity[m] = nearest.value()?;
+        trace.log10_magnitude[m] = of_pairs.value()?;
+        trace.log10_key_magnitude[m] = of_kept_keys.value()?;
+    }
+    Ok(trace)
+}
+
+impl<T: Real> Similarity<'_, T> {
+    fn check(&self, batch: usize, heads: usize) -> Result<(), Error> {
+        match self {
+            Self::Rbf | Self::Linear => {}
+            Self::Periodic { period } => argument::positive("period", *period)?,
+            Self::Squared { points, floor } => {
+                let holds = (0.0..=1.0).contains(floor);
+                argument::in_range(holds, "floor", *floor, "from 0 to 1")?;
+                for set in points.sets() {
+                    let (examples, _, count, width) = set.dim();
+                    let examples = if examples == 1 { 1 } else { batch };
+                    argument::shape("points", &[examples, heads, count, width], set.shape())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The natural logarithms of the similarities of one head, `[Tq, Tk]`.
+    fn logarithms(
+        &self,
+        [b, m]: [usize; 2],
+        q: ArrayView2<T>,
+        k: ArrayView2<T>,
+    ) -> Result<Array2<f64>, Error> {
+        let root = (q.ncols() as f64).sqrt();
+        let of_pairs = |f: &dyn Fn(f64, f64) -> f64, g: &dyn Fn(f64) -> f64| {
+            Array2::from_shape_fn((q.nrows(), k.nrows()), |(i, j)| {
+                let pairs = q.row(i).into_iter().zip(k.row(j));
+                g(pairs.map(|(x, y)| f(x.as_f64(), y.as_f64())).sum::<f64>())
+            })
+        };
+        let square = |x: f64, y: f64| (x - y).powi(2);
+        Ok(match self {
+            Self::Rbf => of_pairs(&square, &|total| -total / (2.0 * root)),
+            Self::Periodic { period } => of_pairs(&square, &|total| {
+                -2.0 * (PI * total.sqrt() / period).sin().powi(2) / root
+            }),
+            Self::Linear => of_pairs(&|x, y| x * y, &|total| 2.0 * (total / root).abs().ln()),
+            Self::Squared { points, floor } => {
+                let own = |set: ArrayView4<'_, T>| if set.dim().0 == 1 { 0 } else { b };
+                let points: SpectralPoints<'_, T> =
+                    points.map(|set| set.slice_move(s![own(set), m, .., ..]));
+                let f = kernel_matrix(q, k, &points)?;
+                f.mapv(|f| (f.as_f64().powi(2) + floor).ln())
+            }
+        })
+    }
+}
+
+/// The magnitudes $m$ of rows, `[N]`.
+fn logarithms<T: Real>(x: ArrayView2<T>, of: Magnitude) -> Result<Array1<f64>, Error> {
+    let (p, factor) = match of {
+        Magnitude::None => return Ok(Array1::zeros(x.nrows())),
+        Magnitude::Norm { p } => (p, 1.0),
+        // Its divisor is the fourth root of the width, not the square root.
+        Magnitude::Released { p } => (p, (x.ncols() as f64).sqrt().sqrt()),
+    };
+    let wide = x.mapv(T::as_f64);
+    Ok(magnitude(wide.view(), p)? * factor)
+}
+
+/// A mean in the making.
+#[derive(Default)]
+struct Mean {
+    total: f64,
+    count: usize,
+}
+
+impl Mean {
+    fn add(&mut self, x: f64) {
+        self.total += x;
+        self.count += 1;
+    }
+
+    fn value(&self) -> Result<f64, Error> {
+        match self.count {
+            0 => Err(Error::NothingKept),
+            count => Ok(self.total / count as f64),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_attention::{Settings, weights};
+    use ndarray::{Array4, Axis};
+
+    fn random(shape: [usize; 4], seed: usize) -> Array4<f64> {
+        let mut at = seed as f64;
+        Array4::from_shape_simple_fn(shape, || {
+            at += 1.0;
+            (at * 12.9898).sin() * 1.3
+        })
+    }
+
+    const P: f64 = 1.5;
+
+    /// A pair alone: of the weights of two keys, the ratio is that of their similarities times magnitudes.
+    #[test]
+    fn similarity_and_key_magnitude_are_what_weights_are_made_of() {
+        let (q, k) = (random([1, 2, 1, 4], 0), random([1, 2, 2, 4], 50));
+        let (w1, w2) = (random([1, 2, 3, 4], 90), random([1, 2, 3, 4], 120));
+        let points = Points::Nonstationary {
+            w1: w1.view(),
+            w2: w2.view(),
+        };
+        let none = Mask::none();
+        for (similarity, settings) in [
+            (Similarity::Rbf, Settings::rbf(&none)),
+            (
+                Similarity::Periodic { period: 2.0 },
+                Settings::expsin(2.0, &none),
+            ),
+            (Similarity::Linear, Settings::linear(&none)),
+            (
+                Similarity::Squared {
+                    points,
+                    floor: 1e-3,
+                },
+                Settings::squared(points, 1e-3, &none),
+            ),
+        ] {
+            for magnitude in [
+                Magnitude::None,
+                Magnitude::Norm { p: P },
+                Magnitude::Released { p: P },
+            ] {
+                let settings = Settings {
+                    magnitude,
+                    ..settings.clone()
+                };
+                let want = weights(q.view(), k.view(), &settings).unwrap();
+                let of_key = |j: usize| {
+                    let key = k.select(Axis(2), &[j]);
+                    let by = (&similarity, magnitude);
+                    similarity_magnitude_trace(q.view(), key.view(), by, &none).unwrap()
+                };
+                let [one, other] = [0, 1].map(of_key);
+                for m in 0..2 {
+                    let log = |seen: &SimilarityMagnitudeTrace| {
+                        seen.log10_similarity[m] + seen.log10_key_magnitude[m]
+                    };
+                    let got = log(&one) - log(&other);
+                    let want = (want[[0, m, 0, 0]] / want[[0, m, 0, 1]]).log10();
+                    assert!(
+                        (got - want).abs() < 1e-9,
+                        "{similarity:?}: {got}, not {want}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_product_of_both_is_the_exponential_of_softmax_attention() {
+        let (q, k) = (random([1, 1, 1, 4], 7), random([1, 1, 1, 4], 31));
+        let softmax = (&Similarity::Rbf, Magnitude::Norm { p: 2.0 });
+        let seen = similarity_magnitude_trace(q.view(), k.view(), softmax, &Mask::none()).unwrap();
+        let product = (&q * &k).sum() / 2.0;
+        let got = (seen.log10_similarity[0] + seen.log10_magnitude[0]) * LN_10;
+        assert!((got - product).abs() < 1e-12);
+    }
+
+    #[test]
+    fn padding_and_masked_pairs_do_not_count() {
+        let (q, k) = (random([2, 1, 3, 4], 3), random([2, 1, 4, 4], 400));
+        let by = (&Similarity::Rbf, Magnitude::Norm { p: P });
+        let mask = Mask::none()
+            .with_key_lengths(vec![3, 4])
+            .with_query_lengths(vec![2, 0]);
+        let seen = similarity_magnitude_trace(q.view(), k.view(), by, &mask).unwrap();
+        let (mut other_q, mut other_k) = (q.clone(), k.clone());
+        other_q.slice_mut(s![0, .., 2.., ..]).fill(f64::NAN);
+        other_q.slice_mut(s![1, .., .., ..]).fill(f64::NAN);
+        other_k.slice_mut(s![0, .., 3.., ..]).fill(f64::NAN);
+        let padded = similarity_magnitude_trace(other_q.view(), other_k.view(), by, &mask);
+        assert_eq!(padded.unwrap(), seen);
+        let alone = [
+            q.slice(s![..1, .., ..2, ..]).to_owned(),
+            k.slice(s![..1, .., ..3, ..]).to_owned(),
+        ];
+        let [q, k] = alone.each_ref().map(|x| x.view());
+        let without = similarity_magnitude_trace(q, k, by, &Mask::none()).unwrap();
+        assert_eq!(without, seen);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let x = random([2, 1, 3, 4], 3);
+        let by = (&Similarity::Rbf, Magnitude::None);
+        let trace = |k: &Array4<f64>, mask: &Mask| {
+            similarity_magnitude_trace(x.view(), k.view(), by, mask).unwrap_err()
+        };
+        let nothing = Mask::none().with_key_lengths(vec![0, 0]);
+        assert!(matches!(trace(&x, &nothing), Error::NothingKept));
+        let wrong = Mask::none().with_key_lengths(vec![3]);
+        assert!(matches!(trace(&x, &wrong), Error::Attention(_)));
+        let narrow = random([2, 1, 3, 5], 3);
+        assert!(matches!(trace(&narrow, &Mask::none()), Error::Argument(_)));
+        let points = random([3, 1, 2, 4], 9);
+        let squared = Similarity::Squared {
+            points: Points::Stationary { w: points.view() },
+            floor: 1e-5,
+        };
+        let by = (&squared, Magnitude::None);
+        let error = similarity_magnitude_trace(x.view(), x.view(), by, &Mask::none());
+        assert!(matches!(error, Err(Error::Argument(_))));
+        let by = (&Similarity::Rbf, Magnitude::Norm { p: -1.0 });
+        let error = similarity_magnitude_trace(x.view(), x.view(), by, &Mask::none());
+        assert!(matches!(error, Err(Error::Attention(_))));
+    }
+}
