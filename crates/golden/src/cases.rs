@@ -7,11 +7,13 @@ mod copula;
 mod copula_density;
 mod density;
 mod divergence;
+mod encoder;
 mod feature_map;
 mod features_random;
 mod forms;
 mod functional_time;
 mod graph;
+mod interpret;
 mod kernel_matrix;
 mod learnable_query;
 mod magnitude;
@@ -99,7 +101,7 @@ impl Case {
     }
 }
 
-static TABLE: [Entry; 26] = [
+static TABLE: [Entry; 30] = [
     Case::of("attention", &["output"])
         .where_known(|file| Ok(attention::mechanism(file)?.is_some()))
         .by(attention::attention::<f64>, attention::attention::<f32>),
@@ -160,6 +162,16 @@ static TABLE: [Entry; 26] = [
             functional_time::functional_time::<f64>,
             functional_time::functional_time::<f32>,
         ),
+    Case::of("encoder_layer", &["output"]).by(encoder::layer::<f64>, encoder::layer::<f32>),
+    Case::of("sinusoidal_positions", &["encoding"])
+        .by(encoder::positions::<f64>, encoder::positions::<f32>),
+    Case::of("head_diversity", &["divergence"])
+        .by(interpret::diversity::<f64>, interpret::diversity::<f32>),
+    Case::of(
+        "similarity_magnitude_trace",
+        &["log10_similarity", "log10_magnitude", "log10_key_magnitude"],
+    )
+    .by(interpret::trace::<f64>, interpret::trace::<f32>),
     Case::of("gat_classic", &["output", "alpha", "score"])
         .by(graph::classic::<f64>, graph::classic::<f32>),
     Case::of("gat_kernel", &["output", "alpha", "score"])

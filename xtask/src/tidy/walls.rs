@@ -7,7 +7,7 @@ use std::fs;
 /// The framework that only these crates see; the others do without it, all the way down, or have their layers
 /// behind a feature.
 const AUTODIFF: &str = "dfdx";
-const WITH_AUTODIFF: [&str; 3] = ["models", "nn", "reproduce"];
+const WITH_AUTODIFF: [&str; 4] = ["golden", "models", "nn", "reproduce"];
 
 /// Packages that compile C or look for a system library.
 const FOREIGN: [&str; 8] = [

@@ -182,13 +182,16 @@ impl<T: Real> GivenPoints<T> {
         })
     }
 
-    pub(super) fn settings(&self, floor: f64, mask: &Mask) -> Settings<T> {
+    pub(super) fn points(&self) -> Points<'_, T> {
         let w1 = self.w1.view();
-        let points = match &self.w2 {
+        match &self.w2 {
             None => Points::Stationary { w: w1 },
             Some(w2) => Points::Nonstationary { w1, w2: w2.view() },
-        };
-        Settings::squared(points, floor, mask)
+        }
+    }
+
+    pub(super) fn settings(&self, floor: f64, mask: &Mask) -> Settings<T> {
+        Settings::squared(self.points(), floor, mask)
     }
 
     fn gradients(&self, gradients: &PointsGradients<T>, computed: &mut Computed) {

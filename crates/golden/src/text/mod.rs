@@ -9,6 +9,7 @@ mod bootstrap;
 mod clean_str;
 mod corpora;
 mod findings;
+mod parameter_counts;
 mod subword;
 mod vocabulary;
 
@@ -30,13 +31,14 @@ const DTYPE: &str = "text";
 type Check = fn(&[u8], &Corpora) -> Result<Findings, Fault>;
 
 /// One line for each kind of case.
-const TABLE: [(&str, Check); 8] = [
+const TABLE: [(&str, Check); 9] = [
     ("beam_search", beam_search::check),
     ("bleu", bleu::check),
     ("bootstrap", bootstrap::check),
     ("bpe", subword::check),
     ("bpe_large", subword::check_large),
     ("clean_str", clean_str::check),
+    ("parameter_counts", parameter_counts::check),
     ("tokenize_13a", bleu::check_tokens),
     ("vocabulary", vocabulary::check),
 ];
