@@ -2,6 +2,7 @@
 
 use super::arguments::operand_rows;
 use super::linear_time::{self, Starts};
+use super::scan::ResultRows;
 use super::units::{divided, or};
 use super::{
     Arguments, Exponents, Finite, Head, HeadAt, Level, OutputRows, Packed, RowStatistics, Rows,

@@ -8,7 +8,7 @@ use super::{Head, RowStatistics, blocks};
 use crate::bias::HeadBias;
 use crate::score::{Raw, Score};
 use bochner_numerics::product::Right;
-use bochner_numerics::{Buffer, Mat, MatMut, Real, instructions, matmul};
+use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Real, instructions, matmul};
 use std::ops::Range;
 
 /// What some queries and all keys contribute to the gradients of one head.
@@ -29,6 +29,24 @@ pub(crate) struct HeadGradients<T> {
 }
 
 impl<T: Real> HeadGradients<T> {
+    /// Zeros for a head whose keys have no exponents and whose pairs have no bias.
+    pub(super) fn without_exponents(
+        numbers: &Buffers<T>,
+        [queries, keys]: [usize; 2],
+        widths: (usize, usize),
+    ) -> Self {
+        let zeros = |rows, width| numbers.filled(rows * width, T::zero());
+        Self {
+            first_query: 0,
+            widths,
+            left: zeros(queries, widths.0),
+            right: zeros(keys, widths.0),
+            values: zeros(keys, widths.1),
+            keys: zeros(keys, 1),
+            bias: (zeros(0, 0), zeros(0, 0)),
+        }
+    }
+
     pub(super) fn zeros<S: Score<T>>(head: &Head<T, S>, queries: Range<usize>) -> Self {
         let zeros = |rows, width, room| {
             let mut zeros = head.workspace.numbers.empty(room * width);
@@ -129,7 +147,7 @@ impl<T: Real> GradientRows<'_, T> {
     }
 
     /// The values of some keys.
-    fn value_rows(&mut self, keys: &Range<usize>) -> &mut [T] {
+    pub(super) fn value_rows(&mut self, keys: &Range<usize>) -> &mut [T] {
         &mut self.values[elements(keys, self.first.1, self.widths.1)]
     }
 

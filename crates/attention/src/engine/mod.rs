@@ -22,6 +22,7 @@ mod product;
 mod pull_back;
 mod random_features;
 mod row_major;
+mod scan;
 mod sweep;
 mod units;
 mod with_weights;

@@ -1,6 +1,7 @@
 //! Where results are written.
 
-use super::RowStatistics;
+use super::scan::ResultRows;
+use super::{Level, RowStatistics};
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::memory::Unwritten;
 use bochner_numerics::operations::record;
@@ -13,9 +14,8 @@ pub(crate) struct OutputRows<'a, T> {
     pub(crate) statistics: &'a mut [RowStatistics<T>],
 }
 
-impl<T: Real> OutputRows<'_, T> {
-    /// The first rows, and the others.
-    pub(crate) fn split_at(self, rows: usize) -> (Self, Self) {
+impl<T: Real> ResultRows for OutputRows<'_, T> {
+    fn split_at(self, rows: usize) -> (Self, Self) {
         let width = self.output.len() / self.statistics.len().max(1);
         let (output, more_output) = self.output.split_at(rows * width);
         let (statistics, more_statistics) = self.statistics.split_at_mut(rows);
@@ -25,6 +25,11 @@ impl<T: Real> OutputRows<'_, T> {
             statistics: more_statistics,
         };
         (first, others)
+    }
+
+    fn clear(self) {
+        self.output.zeros();
+        self.statistics.fill(RowStatistics::new(Level::NONE));
     }
 }
 

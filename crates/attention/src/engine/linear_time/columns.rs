@@ -2,7 +2,7 @@
 
 use super::Augmented;
 use super::features::{add_transposed, transpose};
-use super::plan::BLOCK;
+use crate::engine::scan::BLOCK;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::operations::record;
 use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Operations, Real, matmul_in};

@@ -1,7 +1,7 @@
 //! The features whose inner product is the squared kernel.
 
 use super::Augmented;
-use super::plan::BLOCK;
+use crate::engine::scan::BLOCK;
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::operations::record;
 use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Operations, Panels, Real, matmul};

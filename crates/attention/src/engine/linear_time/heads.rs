@@ -1,11 +1,12 @@
 //! The linear-time form over all heads of a call.
 
-use super::forward::{Starts, follow};
+use super::forward::Starts;
 use super::plan::Plan;
 use super::{LinearTime, Sums};
 use crate::engine::attend::Prepared;
 use crate::engine::backward::{Cotangent, HeadGradients};
 use crate::engine::decode::{last_rows, queries};
+use crate::engine::scan::{self, ResultRows, Scanned};
 use crate::engine::units::{divided, or};
 use crate::engine::{Arguments, Finite, Head, HeadAt, Level, OutputRows, Packed, RowStatistics};
 use crate::score::{PairKernel, Side};
@@ -47,7 +48,9 @@ pub(in crate::engine) fn attend<T: Real, K: PairKernel<T>>(
         let at = call.at(h);
         let values = divided(at.values(), prepared[h].unit, at.numbers());
         let head = prepared[h].head(kernel, &at, or(&values, at.values()));
-        with_operands(kernel, &at, head, &plans[h], of_keys, |head| head.starts())
+        with_operands(kernel, &at, head, &plans[h], of_keys, |head| {
+            scan::starts(&head, call.workspace)
+        })
     };
     parallel::map_into(heads, start, &mut starts);
     let reads = Reads {
@@ -67,7 +70,7 @@ pub(in crate::engine) fn attend<T: Real, K: PairKernel<T>>(
             let at = call.at(h);
             let values = divided(at.values(), prepared[h].unit, at.numbers());
             let head = prepared[h].head(kernel, &at, or(&values, at.values()));
-            let read = |head: LinearTime<T, K::Score>| head.read_all(&starts[h], rows);
+            let read = |head: LinearTime<T, K::Score>| scan::read_all(&head, &starts[h], rows);
             with_operands(kernel, &at, head, &plans[h], reads, read);
         },
     );
@@ -99,7 +102,11 @@ pub(in crate::engine) fn pull_back<T: Real, K: PairKernel<T>>(
     };
     let plan = plan(kernel, at, prepared);
     let head = prepared.head(kernel, at, values);
-    let backward = |head: LinearTime<T, K::Score>| head.backward(starts, given);
+    let backward = |head: LinearTime<T, K::Score>| {
+        let mut gradients = HeadGradients::zeros(&head.head, 0..head.head.rows.queries);
+        scan::backward(&head, starts, given, &mut gradients);
+        gradients
+    };
     with_operands(kernel, at, head, &plan, reads, backward)
 }
 
@@ -123,8 +130,8 @@ pub(in crate::engine) fn decode<T: Real, K: PairKernel<T>>(
         unit: 0,
         ..prepared.head(kernel, at, at.values())
     };
-    let before = sums.as_ref().map_or(Level::NONE, Sums::reference);
-    let plan = head.plan(1).after(before);
+    let before = sums.as_ref().map_or(Level::NONE, |sums| sums.reference);
+    let plan = head.plan(1).behind(before);
     let workspace = head.workspace;
     let head = LinearTime::new(head, &plan);
     let sums = sums.get_or_insert_with(|| head.zeros());
@@ -133,9 +140,9 @@ pub(in crate::engine) fn decode<T: Real, K: PairKernel<T>>(
     let statistics = &mut statistics;
     match output {
         Some(output) => overwritten_by(output, |output| {
-            follow(head, sums, Some(OutputRows { output, statistics }));
+            scan::follow(&head, sums, Some(OutputRows { output, statistics }));
         }),
-        None => follow(head, sums, None),
+        None => scan::follow(&head, sums, None),
     }
 }
 

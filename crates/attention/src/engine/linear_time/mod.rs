@@ -7,12 +7,7 @@
 //! are relative to the largest exponent so far, because relative to that of the whole sequence one
 //! late, large key would wipe out the early rows.
 //!
-//! The backward pass runs the same two steps with queries and keys exchanged. It recomputes the
-//! causal sums block by block from those kept at the start of each task: kept at every block they
-//! would take O(T R² dv / 128) memory, more than the sequence itself.
-//!
-//! Tasks are cut by the lengths of a sequence alone, padding aside, and joined in order, so the bits depend
-//! neither on the number of threads nor on what else is in the batch.
+//! The order of these steps, forward and backward, is the [scan](super::scan)'s.
 
 mod backward;
 mod columns;
@@ -24,7 +19,9 @@ mod squares;
 mod state;
 mod sums;
 
-use super::{Exponents, Head, Level};
+use super::backward::{Cotangent, GradientRows};
+use super::scan::{Course, Scanned, Span, Summed};
+use super::{Exponents, Head, Level, OutputRows};
 use crate::score::{Score, SquareOf};
 use bochner_numerics::{Buffer, Buffers, Real};
 use plan::Plan;
@@ -33,7 +30,6 @@ use sums::Augmented;
 
 pub(super) use forward::Starts;
 pub(super) use heads::{attend, decode, pull_back};
-pub(super) use plan::{BLOCK, Cut, aligned};
 pub(crate) use squares::{FiniteRank, NoRank, Squares};
 pub(crate) use state::linear_time_state;
 pub(super) use sums::Sums;
@@ -75,12 +71,6 @@ impl<'a, T: Real, S: Score<T>> LinearTime<'a, T, S> {
         }
     }
 
-    /// The sums over no keys.
-    fn zeros(&self) -> Sums<T> {
-        let count = self.plan.order.count(self.head.width());
-        Sums::zeros(self.numbers(), count, self.head.value_width())
-    }
-
     fn numbers(&self) -> &'a Buffers<T> {
         &self.head.workspace.numbers
     }
@@ -91,9 +81,76 @@ impl<'a, T: Real, S: Score<T>> LinearTime<'a, T, S> {
         self.exponents.relative(None, keys, reference, &mut g);
         g
     }
+}
 
-    fn squares(&self) -> S::Rank {
+impl<T: Real, S: Score<T>> Scanned<T> for LinearTime<'_, T, S> {
+    type Sums = Sums<T>;
+    type Out<'o> = OutputRows<'o, T>;
+    type Given<'g> = Cotangent<'g, T>;
+    type Task = S::Rank;
+
+    fn course(&self) -> &Course {
+        &self.plan.course
+    }
+
+    fn task(&self) -> S::Rank {
         let (order, width) = (self.plan.order, self.head.width());
         S::Rank::new(order, self.numbers(), width, self.scale)
+    }
+
+    fn zeros(&self) -> Sums<T> {
+        let count = self.plan.order.count(self.head.width());
+        Sums::zeros(self.numbers(), count, self.head.value_width())
+    }
+
+    /// Relative to the last reference at once, so that no block rescales the sums.
+    fn zeros_before(&self, last: &Span) -> Sums<T> {
+        Sums {
+            reference: self.plan.after(last),
+            ..self.zeros()
+        }
+    }
+
+    fn add(&self, squares: &mut S::Rank, span: &Span, sums: &mut Sums<T>) {
+        sums.raise(sums.reference.max(self.plan.after(span)));
+        self.add_keys(span.keys.clone(), squares, sums);
+    }
+
+    fn read(&self, squares: &mut S::Rank, span: &Span, sums: &Sums<T>, out: OutputRows<'_, T>) {
+        self.read_span(span, squares, sums, out);
+    }
+
+    fn pull_queries(
+        &self,
+        squares: &mut S::Rank,
+        span: &Span,
+        (sums, own): (&Sums<T>, &mut Sums<T>),
+        given: &Cotangent<'_, T>,
+        gradients: &mut GradientRows<T>,
+    ) {
+        self.pull_span(span, squares, sums, given, gradients);
+        if !own.is_empty() && !span.queries.is_empty() {
+            self.add_span_queries(&span.queries, given, squares, own);
+        }
+    }
+
+    fn add_queries(
+        &self,
+        squares: &mut S::Rank,
+        queries: &Range<usize>,
+        given: &Cotangent<'_, T>,
+        sums: &mut Sums<T>,
+    ) {
+        self.add_span_queries(queries, given, squares, sums);
+    }
+
+    fn pull_keys(
+        &self,
+        squares: &mut S::Rank,
+        keys: &Range<usize>,
+        sums: &Sums<T>,
+        gradients: &mut GradientRows<T>,
+    ) {
+        self.pull_span_keys(keys, squares, sums, gradients);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::squares::FiniteRank;
 use crate::engine::Level;
+use crate::engine::scan::Summed;
 use bochner_numerics::{Buffer, Buffers, Mat, Real};
 
 /// Rows of $[r | s]$, the last column apart from the others.
@@ -65,7 +66,7 @@ fn add<T: Real>(sums: &mut [T], more: &[T]) {
 /// $y = [dO | -dO \cdot O] / Z$ and $g_i = \exp(\text{reference} - r_i)$.
 #[derive(Clone, Debug)]
 pub(crate) struct Sums<T> {
-    pub(super) reference: Level,
+    pub(in crate::engine) reference: Level,
     /// S, in the order of its features.
     pub(super) moments: Augmented<T>,
     /// $\sum_j g_j y_j$.
@@ -80,16 +81,6 @@ impl<T: Real> Sums<T> {
             moments: Augmented::zeros(buffers, features, width),
             totals: Augmented::zeros(buffers, 1, width),
         }
-    }
-
-    /// The exponent that they are relative to.
-    pub(crate) fn reference(&self) -> Level {
-        self.reference
-    }
-
-    /// Whether nothing has been summed up.
-    pub(super) fn is_empty(&self) -> bool {
-        self.reference == Level::NONE
     }
 
     /// The number of numbers.
@@ -115,19 +106,6 @@ impl<T: Real> Sums<T> {
         self.reference = reference;
     }
 
-    /// Makes sums over queries, whose weights fall with the reference, relative to one that is not above
-    /// the present one.
-    pub(super) fn lower(&mut self, reference: Level) {
-        self.scale(reference.minus(self.reference).exp());
-        self.reference = reference;
-    }
-
-    /// Adds sums relative to the same reference.
-    pub(super) fn join(&mut self, other: &Self) {
-        self.moments.add(&other.moments);
-        self.totals.add(&other.totals);
-    }
-
     /// The sums of values that are divided by a power of two.
     pub(crate) fn with_divided_values(&self, power: i32) -> Self {
         let mut sums = self.clone();
@@ -143,5 +121,34 @@ impl<T: Real> Sums<T> {
             self.moments.scale(factor);
             self.totals.scale(factor);
         }
+    }
+}
+
+impl<T: Real> Summed for Sums<T> {
+    type Reference = Level;
+
+    fn is_empty(&self) -> bool {
+        self.reference == Level::NONE
+    }
+
+    fn reference(&self) -> Level {
+        self.reference
+    }
+
+    fn follow(&mut self, later: &mut Self) {
+        if !later.is_empty() {
+            self.raise(later.reference);
+            self.join(later);
+        }
+    }
+
+    fn lower(&mut self, &reference: &Level) {
+        self.scale(reference.minus(self.reference).exp());
+        self.reference = reference;
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.moments.add(&other.moments);
+        self.totals.add(&other.totals);
     }
 }

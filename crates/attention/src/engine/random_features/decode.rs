@@ -1,10 +1,12 @@
 //! Positions that come after those of earlier calls.
 
 use super::RandomFeatures;
+use super::head::{Head, Out};
 use super::pairs::{Factors, Pairs, Row, Values};
 use super::sums::Sums;
 use crate::Form;
 use crate::engine::decode::{last_rows, queries};
+use crate::engine::scan::{self, Course, Scanned};
 use crate::engine::units::{divided, multiply_finite, or};
 use crate::engine::{HeadAt, Memory, blocks};
 use bochner_numerics::{Mat, Real, scaling};
@@ -160,17 +162,19 @@ pub(super) fn decode<T: Real>(
             }
         }
         HeadMemory::Sums { sums, length } => {
-            let head = super::scan::Head {
+            let (rows, heads) = (last_rows(at, &mask, queries, added), at.arguments.heads);
+            let head = Head {
                 queries: at.queries().row_range(0..queries),
-                rows: last_rows(at, &mask, queries, added),
+                rows,
+                course: Course::new(at.arguments.workspace, &rows, added, heads),
                 ..kernel.head(at, at.values())
             };
             *length += added;
             let sums = sums.get_or_insert_with(|| head.zeros());
-            match &mut output {
-                Some(output) if queries > 0 => head.follow(sums, Some(output)),
-                _ => head.follow(sums, None),
-            }
+            let mut rows = vec![Row::blind(); queries];
+            let rows = &mut rows[..];
+            let out = output.as_deref_mut().filter(|_| queries > 0);
+            scan::follow(&head, sums, out.map(|output| Out { output, rows }));
         }
     }
     if let Some(output) = output {

@@ -6,11 +6,13 @@
 
 mod block;
 mod decode;
+mod head;
 mod pairs;
-mod scan;
 mod sums;
 
+use super::backward::HeadGradients;
 use super::pull_back::{Along, over_heads};
+use super::scan::{self, Course, Scanned};
 use super::units::{Units, divided, fill_multiplied, multiply_finite, or};
 use super::{Arguments, Attend, HeadAt, Memory, State, blocks, dot};
 use crate::attend::AttentionGradients;
@@ -19,7 +21,8 @@ use crate::{Blocks, Error, Form};
 use block::Features;
 use bochner_kernels::RandomFeatureMap;
 use bochner_numerics::memory::Unwritten;
-use bochner_numerics::{Mat, Panels, Real, argument, parallel, scaling};
+use bochner_numerics::{Buffer, Mat, Panels, Real, argument, parallel, scaling};
+use head::{Head, Out};
 use ndarray::{Array4, ArrayView2, ArrayView3, ArrayView4, Axis, s};
 use pairs::{Factors, Given, Pairs, Row, Values};
 use std::any::Any;
@@ -74,6 +77,14 @@ impl<T: Real> Frequencies<T> {
     }
 }
 
+/// The gradients of one head: of queries, keys, values and, if they are wanted, frequencies.
+struct Gradients<T> {
+    q: Buffer<T>,
+    k: Buffer<T>,
+    v: Buffer<T>,
+    w: Vec<T>,
+}
+
 /// What is kept between the passes besides the output.
 struct Kept<T> {
     heads: Vec<KeptHead<T>>,
@@ -82,7 +93,7 @@ struct Kept<T> {
 struct KeptHead<T> {
     rows: Vec<Row<T>>,
     /// What the parts start from, in linear time.
-    starts: Option<Vec<Sums<T>>>,
+    starts: Option<Buffer<Sums<T>>>,
     /// The power of two by which values were divided.
     unit: i32,
 }
@@ -113,15 +124,17 @@ impl<T: Real> RandomFeatures<T> {
     }
 
     /// A head in linear time, with values that may be divided.
-    fn head<'a>(&'a self, at: &HeadAt<'a, T>, values: Mat<'a, T>) -> scan::Head<'a, T> {
-        scan::Head {
+    fn head<'a>(&'a self, at: &HeadAt<'a, T>, values: Mat<'a, T>) -> Head<'a, T> {
+        // A sum must not depend on how many examples there are.
+        let (workspace, heads) = (at.arguments.workspace, at.arguments.heads);
+        Head {
             features: self.features(at),
             queries: at.queries(),
             keys: at.keys(),
             values,
             rows: at.rows(),
-            // A sum must not depend on how many examples there are.
-            heads: at.arguments.heads,
+            course: Course::new(workspace, &at.rows(), at.kept(), heads),
+            trained: false,
         }
     }
 
@@ -163,8 +176,9 @@ impl<T: Real> RandomFeatures<T> {
         let starts = match at.form() {
             Form::LinearTime => {
                 let head = self.head(at, values);
-                let starts = head.starts();
-                head.read_all(&starts, output, &mut rows);
+                let starts = scan::starts(&head, at.arguments.workspace);
+                let rows = &mut rows[..];
+                scan::read_all(&head, &starts, Out { output, rows });
                 Some(starts)
             }
             _ => {
@@ -211,7 +225,34 @@ impl<T: Real> RandomFeatures<T> {
         );
     }
 
-    fn pull_pairs(&self, at: &HeadAt<T>, values: Mat<T>, given: Given<T>) -> scan::Gradients<T> {
+    fn pull_sums(
+        &self,
+        at: &HeadAt<T>,
+        values: Mat<T>,
+        starts: &[Sums<T>],
+        given: &Given<T>,
+    ) -> Gradients<T> {
+        let head = Head {
+            trained: self.trained == Trained::Yes,
+            ..self.head(at, values)
+        };
+        let sizes = [at.arguments.queries, at.kept()];
+        let widths = (at.width(), at.arguments.value_width);
+        let mut own = HeadGradients::without_exponents(at.numbers(), sizes, widths);
+        let tasks = scan::backward(&head, starts, given, &mut own);
+        let mut w = head.task().along;
+        for task in tasks {
+            w.iter_mut().zip(task.along).for_each(|(sum, x)| *sum += x);
+        }
+        Gradients {
+            q: own.left,
+            k: own.right,
+            v: own.values,
+            w,
+        }
+    }
+
+    fn pull_pairs(&self, at: &HeadAt<T>, values: Mat<T>, given: Given<T>) -> Gradients<T> {
         let (pairs, mut keys) = (self.pairs(at), self.keys(at));
         let (features, numbers) = (&pairs.features, at.numbers());
         let zeros = |x: Mat<T>| numbers.filled(x.data().len(), T::zero());
@@ -251,7 +292,7 @@ impl<T: Real> RandomFeatures<T> {
         {
             features.finish(&mut k_own.block, along, dk, &mut w);
         }
-        scan::Gradients { q, k, v, w }
+        Gradients { q, k, v, w }
     }
 
     /// Writes the gradients of one head; returns those along its frequencies, if they are trained.
@@ -288,14 +329,13 @@ impl<T: Real> RandomFeatures<T> {
                 let more = units.values - kept.unit;
                 let divided: Vec<_>;
                 let starts = match more {
-                    0 => starts,
+                    0 => &starts[..],
                     more => {
                         divided = starts.iter().map(|x| x.with_divided_values(more)).collect();
                         &divided
                     }
                 };
-                let wanted = self.trained == Trained::Yes;
-                self.head(at, values).backward(starts, given, wanted)
+                self.pull_sums(at, values, starts, &given)
             }
         };
         let write = |out: &mut [T], g: &[T], unit| {
@@ -311,7 +351,7 @@ impl<T: Real> RandomFeatures<T> {
 }
 
 /// Positions of a block.
-const BLOCK: usize = super::linear_time::BLOCK;
+const BLOCK: usize = scan::BLOCK;
 
 impl<T: Real> Attend<T> for RandomFeatures<T> {
     fn any(&self) -> &dyn Any {

@@ -1,6 +1,7 @@
 //! Sums over positions, each feature's relative to a reference of its own.
 
 use super::block::{Block, Features, Shift};
+use crate::engine::scan::Summed;
 use bochner_numerics::elementary::exp_in_place;
 use bochner_numerics::operations::record;
 use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Operations, Real, matmul_in};
@@ -29,11 +30,6 @@ impl<T: Real> Sums<T> {
             wide: numbers.filled(features * width, T::zero()),
             last: numbers.filled(features, T::zero()),
         }
-    }
-
-    /// Whether no position has been summed up.
-    pub(super) fn is_empty(&self) -> bool {
-        self.references.iter().all(|&c| c == T::neg_infinity())
     }
 
     pub(super) fn size(&self) -> usize {
@@ -92,11 +88,6 @@ impl<T: Real> Sums<T> {
         self.rescale(references, |old, new| old - new);
     }
 
-    /// Makes sums over queries relative to references that are not above the present ones.
-    pub(super) fn lower(&mut self, references: Buffer<T>) {
-        self.rescale(references, |old, new| new - old);
-    }
-
     fn rescale(&mut self, references: Buffer<T>, exponent: impl Fn(T, T) -> T) {
         let width = self.wide.len() / self.last.len();
         let rows = self.wide.chunks_exact_mut(width).zip(self.last.iter_mut());
@@ -112,26 +103,6 @@ impl<T: Real> Sums<T> {
         self.references = references;
     }
 
-    /// Adds sums over other positions, over keys if the references are to rise, relative to the same
-    /// references otherwise.
-    pub(super) fn join(&mut self, other: &Self) {
-        let pairs = self.wide.iter_mut().zip(other.wide.iter());
-        pairs.for_each(|(sum, &x)| *sum += x);
-        let pairs = self.last.iter_mut().zip(other.last.iter());
-        pairs.for_each(|(sum, &x)| *sum += x);
-    }
-
-    /// Adds sums over later keys.
-    pub(super) fn follow(&mut self, mut later: Self) {
-        let mut references = self.references.clone();
-        for (own, &other) in references.iter_mut().zip(later.references.iter()) {
-            *own = own.max(other);
-        }
-        later.raise(references.clone());
-        self.raise(references);
-        self.join(&later);
-    }
-
     /// The sums of values that are divided by a power of two.
     pub(super) fn with_divided_values(&self, power: i32) -> Self {
         let mut sums = self.clone();
@@ -139,5 +110,38 @@ impl<T: Real> Sums<T> {
             *x = bochner_numerics::scaling::over_power(*x, power);
         }
         sums
+    }
+}
+
+impl<T: Real> Summed for Sums<T> {
+    type Reference = Buffer<T>;
+
+    fn is_empty(&self) -> bool {
+        self.references.iter().all(|&c| c == T::neg_infinity())
+    }
+
+    fn reference(&self) -> Buffer<T> {
+        self.references.clone()
+    }
+
+    fn follow(&mut self, later: &mut Self) {
+        let mut references = self.references.clone();
+        for (own, &other) in references.iter_mut().zip(later.references.iter()) {
+            *own = own.max(other);
+        }
+        later.raise(references.clone());
+        self.raise(references);
+        self.join(later);
+    }
+
+    fn lower(&mut self, references: &Buffer<T>) {
+        self.rescale(references.clone(), |old, new| new - old);
+    }
+
+    fn join(&mut self, other: &Self) {
+        let pairs = self.wide.iter_mut().zip(other.wide.iter());
+        pairs.for_each(|(sum, &x)| *sum += x);
+        let pairs = self.last.iter_mut().zip(other.last.iter());
+        pairs.for_each(|(sum, &x)| *sum += x);
     }
 }
