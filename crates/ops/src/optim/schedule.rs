@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(schedule.factor(400), 1.0);
 /// assert_eq!(schedule.factor(1600), 0.5);
 /// assert_eq!(Schedule::Constant.factor(1600), 1.0);
+/// let halving = Schedule::Halving { every: 10 };
+/// assert_eq!([10, 11, 20, 21].map(|step| halving.factor(step)), [1.0, 0.5, 0.5, 0.25]);
+/// assert_eq!([1, 4, 5].map(|step| Schedule::Warmup { warmup: 4 }.factor(step)), [0.25, 1.0, 1.0]);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -25,6 +28,16 @@ pub enum Schedule {
         /// The step $w$ of the largest factor.
         warmup: u64,
     },
+    /// Rises linearly to 1 at the step `warmup` and stays there: $\min(t / w, 1)$; without warm-up, 1.
+    Warmup {
+        /// The first step $w$ with the factor 1.
+        warmup: u64,
+    },
+    /// Halves behind every so many steps: $2^{-\lfloor (t - 1) / n \rfloor}$. A third of all steps halves twice.
+    Halving {
+        /// The number $n$ of steps with one factor (0 is taken as 1).
+        every: u64,
+    },
 }
 
 impl Schedule {
@@ -36,6 +49,11 @@ impl Schedule {
             Self::InverseSquareRoot { warmup } => {
                 let warmup = (*warmup).max(1) as f64;
                 (step / warmup).min((warmup / step).sqrt())
+            }
+            Self::Warmup { warmup } => (step / (*warmup).max(1) as f64).min(1.0),
+            Self::Halving { every } => {
+                let halvings = (step as u64 - 1) / (*every).max(1);
+                0.5_f64.powf(halvings as f64)
             }
         }
     }
