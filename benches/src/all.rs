@@ -1,7 +1,8 @@
 //! Every workload.
 
 use crate::{
-    Workload, attention, decoding, gaussian, graph, machine, mechanisms, regression, training,
+    Workload, attention, classification, decoding, gaussian, graph, machine, mechanisms,
+    regression, training,
 };
 
 /// All workloads, ceilings first.
@@ -12,6 +13,7 @@ pub fn workloads() -> Vec<Workload> {
         mechanisms::workloads(),
         decoding::workloads(),
         training::workloads(),
+        classification::workloads(),
         regression::workloads(),
         graph::workloads(),
         gaussian::workloads(),

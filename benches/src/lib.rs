@@ -44,6 +44,7 @@
 mod all;
 mod attention;
 mod base;
+mod classification;
 mod decoding;
 mod error;
 mod gaussian;

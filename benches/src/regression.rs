@@ -94,7 +94,7 @@ fn epochs(peer: &str, [rows, inputs, width, heads, points]: [usize; 5]) -> Resul
         ..RegressorConfig::new(inputs, attention(peer, points))
     };
     let task = Task::new(x, y, train)?;
-    let trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(1))?;
+    let trainer = Trainer::new(&config, &TrainingConfig::regression(), task, Seed::new(1))?;
     let mut trainer = LookAhead::new(trainer);
     Ok(Box::new(move || {
         trainer.epoch()?;

@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..Default::default()
     };
     let config = RegressorConfig::new(1, mikan.into());
-    let mut trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(0))?;
+    let mut trainer = Trainer::new(&config, &TrainingConfig::regression(), task, Seed::new(0))?;
 
     println!("epoch  mean |r|  largest |r|   (over pairs of heads and latent dimensions)");
     for epoch in 0..=500 {

@@ -82,19 +82,20 @@ fn learn(name: &str, kind: AttentionKind, task: Task) -> Result<(), Box<dyn Erro
     };
     let training = TrainingConfig {
         learning_rate: 0.01,
-        l2: 0.0,
+        ..TrainingConfig::default()
     };
-    let mut trainer = Trainer::new(&config, &training, task, Seed::new(2))?;
     let sampling = Sampling {
         batch: NonZeroUsize::new(512).expect("not zero"),
         fan_outs: [FanOut::AtMost(5), FanOut::AtMost(10)],
     };
+    let task = task.sampled(sampling);
+    let mut trainer = Trainer::new(&config, &training, task, Seed::new(2))?;
     for epoch in 1..=EPOCHS {
         let start = Instant::now();
-        let report = trainer.sampled_epoch(&sampling)?;
+        let report = trainer.epoch()?;
         println!(
             "{name}: epoch {epoch}, cross-entropy {:.3}, {:.1?}",
-            report.cross_entropy,
+            report.error,
             start.elapsed()
         );
     }

@@ -105,12 +105,7 @@ impl<E: Element> WordEmbedding<E> {
         mode: Mode,
     ) -> Result<Sequences<E, T>, Error> {
         let &(_, time) = words.shape();
-        if let Some(table) = &self.positions {
-            let longest = table.len() / self.width;
-            if time > longest {
-                return Err(Error::TooLong { got: time, longest });
-            }
-        }
+        self.fits(time)?;
         let mask = dropout_mask(self.dropout, mode)?;
         let rows = self.table.apply(words)?;
         if self.scale == 1.0 && self.positions.is_none() && mask.is_none() {
@@ -127,6 +122,21 @@ impl<E: Element> WordEmbedding<E> {
             TapeInputs::<E, T>::new().with(rows)?,
             shape,
         )?)
+    }
+
+    /// Refuses sentences that the table of positions is too short for.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`].
+    pub(crate) fn fits(&self, got: usize) -> Result<(), Error> {
+        let longest = self
+            .positions
+            .as_ref()
+            .map(|table| table.len() / self.width);
+        match longest {
+            Some(longest) if got > longest => Err(Error::TooLong { got, longest }),
+            _ => Ok(()),
+        }
     }
 
     /// The number of words.

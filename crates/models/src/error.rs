@@ -44,6 +44,9 @@ pub enum Error {
     /// An error of a layer of graph attention.
     #[error(transparent)]
     GraphLayer(#[from] bochner_graph::LayerError),
+    /// Sentences that cannot be cut into batches.
+    #[error(transparent)]
+    Text(#[from] bochner_text::Error),
     /// An error of the attention layer.
     #[error(transparent)]
     Attention(#[from] bochner_attention::Error),

@@ -12,9 +12,7 @@
 //! The [node classifier](node_classifier::NodeClassifier) learns the classes of a graph's nodes from
 //! those of a few of them, with two layers of graph attention, in GAT's form or in the kernel form, or
 //! of graph convolution. The [text classifier](classifier::TextClassifier) puts an encoder of the same
-//! attention between words and classes. It has no trainer of its own: the example in the documentation
-//! of [`TextClassifier`](classifier::TextClassifier) shows a step of training, and how to save a run and
-//! go on from the file.
+//! attention between words and classes. One [trainer](training::Trainer) trains all of them.
 //!
 //! # Example
 //!
@@ -29,7 +27,7 @@
 //! let task = Task::new(x, y, (0..30).step_by(2).collect())?;
 //! let mikan = Mikan { p: 3.0, points: 16, ..Default::default() };
 //! let config = RegressorConfig::new(1, mikan.into());
-//! let mut trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(7))?;
+//! let mut trainer = Trainer::new(&config, &TrainingConfig::regression(), task, Seed::new(7))?;
 //! for _ in 0..5 {
 //!     let report = trainer.epoch()?;
 //!     assert!(report.loss.is_finite() && report.penalty > 0.0);
@@ -46,13 +44,15 @@
 //! |---|---|
 //! | [`encoder`] | [`Encoder`](encoder::Encoder), [`EncoderLayer`](encoder::EncoderLayer), pre-LN and post-LN |
 //! | [`embedding`], [`positions`] | [`WordEmbedding`](embedding::WordEmbedding), [`sinusoidal_positions`](positions::sinusoidal_positions) |
-//! | [`classifier`] | [`TextClassifier`](classifier::TextClassifier) |
-//! | [`node_classifier`] | [`NodeClassifier`](node_classifier::NodeClassifier), [`Task`](node_classifier::Task), [`Trainer`](node_classifier::Trainer) |
-//! | [`regressor`] | [`Regressor`](regressor::Regressor), [`Task`](regressor::Task), [`Trainer`](regressor::Trainer) |
+//! | [`classifier`] | [`TextClassifier`](classifier::TextClassifier), [`Task`](classifier::Task) |
+//! | [`node_classifier`] | [`NodeClassifier`](node_classifier::NodeClassifier), [`Task`](node_classifier::Task) |
+//! | [`regressor`] | [`Regressor`](regressor::Regressor), [`Task`](regressor::Task), [`LookAhead`](regressor::LookAhead) |
+//! | [`training`] | [`Trainer`](training::Trainer), [`TrainingConfig`](training::TrainingConfig), [`Observer`](training::Observer) |
+//! | [`assessment`] | [`Assessment`](assessment::Assessment): errors, cross-entropy and Brier score |
 //! | [`Error`] | what can go wrong |
 
+pub mod assessment;
 pub mod classifier;
-mod descent;
 pub mod embedding;
 pub mod encoder;
 mod error;
@@ -60,6 +60,7 @@ mod fingerprint;
 pub mod node_classifier;
 pub mod positions;
 pub mod regressor;
+pub mod training;
 
 pub use dfdx;
 pub use error::Error;

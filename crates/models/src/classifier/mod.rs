@@ -1,5 +1,11 @@
 //! Classification of sentences.
 
+mod task;
+
+pub use crate::assessment::Assessment;
+pub use crate::training::{EpochReport, TrainingConfig};
+pub use task::{Task, Trainer};
+
 use crate::Error;
 use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig};
 use crate::encoder::{Encoder, EncoderConfig};
@@ -54,14 +60,10 @@ impl TextClassifierConfig {
 /// A sentence without words is one, too: the mean of nothing is zero, so that its logits are the bias of the
 /// linear map.
 ///
-/// A step of its training, which is saved, restored, and goes on with the same bits:
-///
 /// ```
 /// use bochner_attention::{Pass, Softmax};
 /// use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
 /// use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
-/// use bochner_nn::{Adam, Checkpoint, Progress, alloc_gradients, cross_entropy};
-/// use bochner_ops::AdamConfig;
 /// use bochner_numerics::Seed;
 /// use dfdx::prelude::*;
 ///
@@ -75,45 +77,19 @@ impl TextClassifierConfig {
 /// };
 /// let config = TextClassifierConfig::transformer(100, 2, 60, EncoderConfig { layers: 1, layer });
 /// let device = Cpu::default();
-/// let mut model: TextClassifier<f32> = TextClassifier::try_new(&device, &config, Seed::new(1))?;
-/// let mut adam = Adam::new(AdamConfig::default())?;
+/// let model: TextClassifier<f32> = TextClassifier::try_new(&device, &config, Seed::new(1))?;
 ///
 /// // Two sentences, the second one padded: its length says so, whatever word fills it up.
 /// let words = device.tensor_from_vec(vec![17, 4, 99, 17, 23, 0], (2, 3));
-/// // A long run keeps its gradients from step to step and zeroes them, as the example of `Adam` does.
-/// let step = |model: &mut TextClassifier<f32>, adam: &mut Adam<f32>| {
-///     let seed = Seed::new(2).nth(adam.state().steps);
-///     let pass = Pass::Training { seed, dropout: 0.1 };
-///     let classified = model.apply(words.trace(alloc_gradients(model)?), Some(&[3, 2]), pass)?;
-///     // The penalty is the sum over the batch: divided by the number of training sentences, here two.
-///     let loss = cross_entropy(classified.output, &[1, 0])? + classified.penalty / 2.0;
-///     let value = loss.array();
-///     adam.step(model, &mut loss.backward())?;
-///     Ok::<f32, bochner_models::Error>(value)
-/// };
-/// step(&mut model, &mut adam)?;
-///
-/// // One file holds parameters, moments and steps. What it does not hold goes into its description,
-/// // which a run has to share to go on from it.
-/// let directory = tempfile::tempdir().unwrap();
-/// let path = directory.path().join("classifier.safetensors");
-/// let description = format!("{config:?}, {:?}", adam.config());
-/// let progress = Progress { step: adam.state().steps, ..Default::default() };
-/// Checkpoint::of(&*description, &model)
-///     .with_adam(&adam)
-///     .with_progress(progress)
-///     .write(&path)
-///     .map_err(bochner_nn::Error::from)?;
-///
-/// let saved = Checkpoint::<f32>::read(&path).map_err(bochner_nn::Error::from)?;
-/// let mut restored: TextClassifier<f32> = TextClassifier::try_new(&device, &config, Seed::new(3))?;
-/// saved.restore(&description, &mut restored).map_err(bochner_nn::Error::from)?;
-/// let mut resumed = Adam::with_state(*adam.config(), saved.adam().unwrap().clone())?;
-/// for _ in 0..3 {
-///     assert_eq!(step(&mut restored, &mut resumed)?, step(&mut model, &mut adam)?);
-/// }
+/// let pass = Pass::Evaluation { seed: Seed::new(2) };
+/// let classified = model.apply(words.clone(), Some(&[3, 2]), pass)?;
+/// assert_eq!(classified.output.shape(), &(2, 2));
+/// let seen = model.inspect(words, Some(&[3, 2]), pass)?;
+/// assert_eq!(seen[0].weights.dim(), (2, 2, 3, 3));
 /// # Ok::<(), bochner_models::Error>(())
 /// ```
+///
+/// [`Trainer`] trains it, and goes on from a file.
 #[derive(Clone, Debug)]
 pub struct TextClassifier<E: Element> {
     embedding: WordEmbedding<E>,

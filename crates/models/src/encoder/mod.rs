@@ -8,7 +8,7 @@ mod pre_norm;
 pub use layer::{EncoderLayer, EncoderLayerConfig, NormPlacement};
 
 use crate::Error;
-use bochner_attention::{Attention, Inspection, Mask, Pass};
+use bochner_attention::{Attention, Inspection, Mask, Pass, Penalty};
 use bochner_nn::{Element, LayerNorm, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::{Seed, argument};
 use dfdx::tensor::{Cpu, Merge, NoneTape, Tape, Tensor};
@@ -135,6 +135,17 @@ impl<E: Element> Encoder<E> {
             x = layer.apply(x, mask, nth(pass, i))?.output;
         }
         Ok(seen)
+    }
+
+    /// The pass of a training step, with the dropout of the settings on the attention's weights.
+    pub(crate) fn training(&self, seed: Seed) -> Pass {
+        let dropout = self.layers[0].attention.config().dropout;
+        Pass::Training { seed, dropout }
+    }
+
+    /// What the penalty of its attention is of.
+    pub(crate) fn penalty(&self) -> Penalty {
+        self.layers[0].attention.config().variant.card().penalty
     }
 }
 

@@ -2,10 +2,11 @@
 
 use super::Task;
 use crate::fingerprint::fingerprint;
+use bochner_graph::FanOut;
 
 impl Task {
-    /// A hash of the edges, features, classes and training nodes, in the order that they are given in.
-    pub(super) fn fingerprint(&self) -> String {
+    /// A hash of the edges, features, classes, training nodes and sampling, in the order that they are given in.
+    pub(super) fn hash(&self) -> String {
         let (graph, features) = (self.graph(), self.features());
         let sizes = [
             graph.targets(),
@@ -18,6 +19,14 @@ impl Task {
         let labels = self.labels().iter().map(|label| label.map_or(0, |l| l + 1));
         let numbers = sizes.into_iter().chain(edges).chain(labels);
         let numbers = numbers.chain(self.train().iter().copied());
+        let sampling = self.sampling().into_iter().flat_map(|sampling| {
+            let each = sampling.fan_outs.map(|fan_out| match fan_out {
+                FanOut::All => 0,
+                FanOut::AtMost(edges) => edges.saturating_add(1),
+            });
+            [sampling.batch.get(), each[0], each[1]]
+        });
+        let numbers = numbers.chain(sampling);
         let entries = features.entries();
         let entries = entries.flat_map(|(row, column, x)| [row as u32, column as u32, x.to_bits()]);
         fingerprint(numbers.map(|number| number as u32).chain(entries))
@@ -42,12 +51,12 @@ mod tests {
         };
         let made = |graph: &Graph, x: SparseFeatures<f32>, labels: &[Option<usize>], train| {
             let task = Task::new(graph.clone(), x, labels.to_vec(), 2, train);
-            task.unwrap().fingerprint()
+            task.unwrap().hash()
         };
         let (graph, x) = (task.graph(), || task.features().clone());
         let train = || task.train().to_vec();
         let same = made(graph, x(), labels, train());
-        assert_eq!(same, task.fingerprint());
+        assert_eq!(same, task.hash());
 
         let mut edges = graph.edges();
         edges[0] = (edges[0].0, (edges[0].1 + 1) % 24);
@@ -61,7 +70,7 @@ mod tests {
         swapped.swap(0, 1);
         let swapped = Graph::from_edges(24, swapped).unwrap();
         for other in [
-            more_classes.unwrap().fingerprint(),
+            more_classes.unwrap().hash(),
             made(&swapped, x(), labels, train()),
             made(&other_edges, x(), labels, train()),
             made(graph, other_values, labels, train()),

@@ -2,17 +2,19 @@
 
 mod config;
 mod fingerprint;
-mod l2;
 mod sampled;
 mod task;
 mod trainer;
 
+pub use crate::assessment::Assessment;
+pub use crate::training::{EpochReport, TrainingConfig};
 pub use config::{Architecture, NodeClassifierConfig};
 pub use sampled::Sampling;
-pub use task::{Assessment, Task};
-pub use trainer::{EpochReport, Trainer, TrainingConfig};
+pub use task::Task;
+pub use trainer::{Batch, Trainer};
 
 use crate::Error;
+use crate::assessment::array;
 use bochner_graph::{
     Bias, Features, Graph, GraphAttended, GraphAttention, GraphAttentionConfig, GraphConvolution,
     GraphConvolutionConfig, GraphInspection, Merge, SparseFeatures,
@@ -20,7 +22,6 @@ use bochner_graph::{
 use bochner_nn::{Element, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::Seed;
 use bochner_ops::{Activation, Mode};
-use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge as MergeTapes, NoneTape, PutTape, Tape, Tensor, ZerosTensor};
 use dfdx::tensor_ops::TryAdd;
 use ndarray::Array2;
@@ -192,7 +193,7 @@ impl<E: Element> NodeClassifier<E> {
 
     /// The parameters under the L2 penalty: all of an attention network, as GAT's code has it, and the first
     /// layer of a convolutional one, as GCN's has it.
-    fn penalised(&self) -> &dyn Parameters<E> {
+    pub(super) fn penalised(&self) -> &dyn Parameters<E> {
         match &self.layers {
             Layers::Attention(_) => self,
             Layers::Convolution(layers) => &layers[0],
@@ -216,12 +217,6 @@ impl<E: Element> NodeClassifier<E> {
 
 /// The names of the layers.
 const NAMES: [&str; 2] = ["first", "second"];
-
-/// The logits of a tensor, as an array.
-fn array<E: Element, T>(logits: &Logits<E, T>) -> Array2<E> {
-    let logits = Array2::from_shape_vec(*logits.shape(), logits.as_vec());
-    logits.expect("as many logits as the shape holds")
-}
 
 /// The settings of two layers of attention.
 fn attention(config: &NodeClassifierConfig, seed: Seed) -> [GraphAttentionConfig; 2] {

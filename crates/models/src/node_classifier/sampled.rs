@@ -1,8 +1,8 @@
 //! Graphs that are too large to be classified at once.
 
-use super::{Classified, EpochReport, NodeClassifier, Trainer};
+use super::{Classified, NodeClassifier, Task};
 use crate::Error;
-use crate::descent::device_error;
+use crate::training::device_error;
 use bochner_graph::{
     FanOut, Features, Graph, GraphAttention, LayerError, NeighbourSampler, Neighbourhood, Nodes,
     SparseFeatures,
@@ -13,7 +13,6 @@ use bochner_ops::Mode;
 use dfdx::tensor::{Cpu, Merge, PutTape, SplitTape, Tape};
 use dfdx::tensor_ops::TryAdd;
 use ndarray::{Array2, Axis, s};
-use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
@@ -149,61 +148,30 @@ fn apart<'a, E: Element>(
     }
 }
 
-impl Trainer {
-    /// Takes as many steps as it needs to see all training nodes once, in random order; returns the means over the
-    /// steps' nodes.
-    ///
-    /// # Errors
-    /// The errors of [`epoch`](Self::epoch) and of [`NodeClassifier::apply_sampled`].
-    pub fn sampled_epoch(&mut self, sampling: &Sampling) -> Result<EpochReport, Error> {
-        let mut order = self.labelled.clone();
-        order.shuffle(&mut self.descent.next_seed().stream("order"));
-        let mut total = EpochReport::default();
-        // A clone shares the edges, and leaves the trainer free to step.
-        let graph = self.task.graph().clone();
-        let mut sampler = NeighbourSampler::new(&graph).map_err(LayerError::from)?;
-        for batch in order.chunks(sampling.batch.get()) {
-            let report = self.sampled_step(batch, &mut sampler, &sampling.fan_outs)?;
-            total.add(&report, batch.len() as f64 / order.len() as f64);
-        }
-        Ok(total)
-    }
-
-    fn sampled_step(
-        &mut self,
-        batch: &[(usize, usize)],
-        sampler: &mut NeighbourSampler,
-        fan_outs: &[FanOut; 2],
-    ) -> Result<EpochReport, Error> {
-        let seed = self.descent.next_seed();
-        let targets: Vec<usize> = batch.iter().map(|&(node, _)| node).collect();
-        let drawn = sampler.sample(&targets, fan_outs, seed.child("neighbours"));
+impl Task {
+    /// A sample of the graph around some training nodes, in which they are the first.
+    pub(super) fn neighbourhoods(
+        &self,
+        nodes: &[(usize, usize)],
+        seed: Seed,
+    ) -> Result<[Neighbourhood; 2], Error> {
+        let sampling = self.sampling().expect("a task that is sampled");
+        let targets: Vec<usize> = nodes.iter().map(|&(node, _)| node).collect();
+        let mut sampler = NeighbourSampler::new(self.graph()).map_err(LayerError::from)?;
+        let drawn = sampler.sample(&targets, &sampling.fan_outs, seed);
         let drawn = drawn.map_err(LayerError::from)?;
-        let neighbourhoods = drawn.try_into().expect("one a fan-out");
-        let (tape, mode) = (self.tape()?, Mode::Training(seed));
-        let features = self.task.features();
-        let classified = (self.model).apply_sampled(&neighbourhoods, features, tape, mode)?;
-        let classes = batch.iter().map(|&(_, class)| class);
-        let labelled: Vec<(usize, usize)> = classes.enumerate().collect();
-        self.descend(classified, &labelled)
-    }
-}
-
-impl EpochReport {
-    fn add(&mut self, other: &Self, share: f64) {
-        self.loss += share * other.loss;
-        self.cross_entropy += share * other.cross_entropy;
-        self.brier += share * other.brier;
-        self.penalty += share * other.penalty;
-        self.l2 += share * other.l2;
+        Ok(drawn.try_into().expect("one a fan-out"))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::array;
-    use super::super::trainer::tests::trainer_with;
+    use super::super::task::tests::rings;
+    use super::super::trainer::Trainer;
+    use super::super::trainer::tests::{learning, trainer_with};
     use super::*;
+    use crate::assessment::array;
+    use crate::training::of_seed;
     use dfdx::tensor::NoneTape;
 
     const ATTENTION: [&str; 3] = ["classic", "direct", "mikan"];
@@ -272,10 +240,10 @@ mod tests {
             let found = trainer.model().infer_in_blocks(graph, features, number(9));
             assert!(unsupported(found), "{name}");
         }
-        let mut trainer = trainer_with("convolution", 0.0, 0.0);
-        assert!(trainer.sampled_epoch(&sampling(2)).is_err());
-        // The step that failed took nothing along.
-        assert!(trainer.epoch().is_ok());
+        let task = rings(24).sampled(sampling(2));
+        let mut trainer = learning("convolution", [0.0, 0.0, 0.02], task);
+        assert!(unsupported(trainer.epoch().map(|_| Array2::zeros((0, 0)))));
+        assert!(trainer.predict().is_ok());
     }
 
     fn sampling(batch: usize) -> Sampling {
@@ -288,50 +256,51 @@ mod tests {
     #[test]
     fn samples_teach_what_the_whole_graph_does() {
         for name in ATTENTION {
-            let mut trainer = trainer_with(name, 0.2, 0.0);
-            let first = trainer.sampled_epoch(&sampling(3)).unwrap();
+            let task = rings(24).sampled(sampling(3));
+            let mut trainer = learning(name, [0.2, 0.0, 0.02], task);
+            let first = trainer.epoch().unwrap();
             assert_eq!(trainer.steps_done(), 2);
-            let parts = first.cross_entropy + first.penalty / 4.0;
+            let parts = first.error + first.penalty / 4.0;
             assert!(
                 (first.loss - parts).abs() < 1e-5 * parts,
                 "{name}: {first:?}"
             );
             for _ in 0..60 {
-                trainer.sampled_epoch(&sampling(3)).unwrap();
+                trainer.epoch().unwrap();
             }
             let others: Vec<usize> = (0..24).filter(|node| *node != 3).collect();
             let logits = trainer.predict().unwrap();
             let seen = trainer.task().assess(logits.view(), &others).unwrap();
             assert!(seen.error < 0.2, "{name}: {seen:?}");
-            assert!(seen.cross_entropy < 0.9 * first.cross_entropy, "{name}");
+            assert!(seen.cross_entropy < 0.9 * first.error, "{name}");
         }
     }
 
     #[test]
     fn the_means_are_over_nodes_and_all_of_them_are_seen() {
-        let mut trainer = trainer_with("classic", 0.0, 0.0);
         let full = Sampling {
             batch: number(3),
             fan_outs: [FanOut::All; 2],
         };
         // No step is so large that the second batch would tell from the logits before the first.
-        trainer.descent = crate::descent::tests::of_seed(1, f64::MIN_POSITIVE);
-        let sampled = trainer.sampled_epoch(&full).unwrap();
-        let whole = trainer.epoch().unwrap();
-        assert!((sampled.cross_entropy - whole.cross_entropy).abs() < 1e-6);
+        let seen = |task| learning("classic", [0.0, 0.0, f64::MIN_POSITIVE], task).epoch();
+        let sampled = seen(rings(24).sampled(full)).unwrap();
+        let whole = seen(rings(24)).unwrap();
+        assert!((sampled.error - whole.error).abs() < 1e-6);
         assert!((sampled.loss - whole.loss).abs() < 1e-6);
     }
 
     #[test]
     fn training_nodes_come_in_random_order() {
         let after = |seed| {
-            let mut trainer = trainer_with("classic", 0.0, 0.0);
-            trainer.descent = crate::descent::tests::of_seed(seed, 0.01);
             let one_by_one = Sampling {
                 batch: number(1),
                 fan_outs: [FanOut::All; 2],
             };
-            trainer.sampled_epoch(&one_by_one).unwrap();
+            let task = rings(24).sampled(one_by_one);
+            let mut trainer = learning("classic", [0.0, 0.0, 0.02], task);
+            trainer.descent = of_seed(seed, 0.01);
+            trainer.epoch().unwrap();
             trainer.predict().unwrap()
         };
         let first = after(0);
@@ -343,9 +312,10 @@ mod tests {
         let run = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
             pool.build().unwrap().install(|| {
-                let mut trainer = trainer_with("direct", 0.3, 5e-4);
+                let task = rings(24).sampled(sampling(2));
+                let mut trainer = learning("direct", [0.3, 5e-4, 0.02], task);
                 for _ in 0..4 {
-                    trainer.sampled_epoch(&sampling(2)).unwrap();
+                    trainer.epoch().unwrap();
                 }
                 trainer.predict().unwrap()
             })

@@ -1,9 +1,11 @@
 //! The task of a node classifier.
 
+use super::Sampling;
 use crate::Error;
+use crate::assessment::Assessment;
 use bochner_graph::{Graph, SparseFeatures};
 use bochner_numerics::argument;
-use ndarray::{ArrayView1, ArrayView2};
+use ndarray::ArrayView2;
 
 /// A graph with features, whose nodes have classes, and the nodes whose classes may be learned from.
 ///
@@ -17,18 +19,9 @@ pub struct Task {
     labels: Vec<Option<usize>>,
     classes: usize,
     train: Vec<usize>,
-}
-
-/// The quality of logits on some nodes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Assessment {
-    /// The share of nodes whose largest logit, the first of equal ones, is not that of their class.
-    pub error: f64,
-    /// The mean cross-entropy of the softmax probabilities.
-    pub cross_entropy: f64,
-    /// The mean over the nodes of the squared differences between the probabilities of the classes and
-    /// what they should be, one or zero, summed over the classes (Brier 1950).
-    pub brier: f64,
+    /// The training nodes with their classes.
+    labelled: Vec<(usize, usize)>,
+    sampling: Option<Sampling>,
 }
 
 impl Task {
@@ -65,15 +58,31 @@ impl Task {
                 argument::index(format!("label of node {node}"), label, classes)?;
             }
         }
-        let task = Self {
+        let mut task = Self {
             graph,
             features,
             labels,
             classes,
+            labelled: Vec::new(),
             train,
+            sampling: None,
         };
-        task.labelled(&task.train)?;
+        task.labelled = task.labelled(&task.train)?;
         Ok(task)
+    }
+
+    /// The task learned from samples of the graph: an epoch goes through the training nodes in random order,
+    /// some at a time.
+    pub fn sampled(self, sampling: Sampling) -> Self {
+        Self {
+            sampling: Some(sampling),
+            ..self
+        }
+    }
+
+    /// How the graph is sampled in training, if it is.
+    pub fn sampling(&self) -> Option<&Sampling> {
+        self.sampling.as_ref()
     }
 
     /// The graph.
@@ -96,6 +105,11 @@ impl Task {
         self.classes
     }
 
+    /// The nodes to learn from, with their classes.
+    pub(super) fn training_nodes(&self) -> &[(usize, usize)] {
+        &self.labelled
+    }
+
     /// The nodes to learn from.
     pub fn train(&self) -> &[usize] {
         &self.train
@@ -105,7 +119,7 @@ impl Task {
     ///
     /// # Errors
     /// [`Error::Argument`] for a node that is not there, [`Error::Unlabelled`].
-    pub(super) fn labelled(&self, nodes: &[usize]) -> Result<Vec<(usize, usize)>, Error> {
+    fn labelled(&self, nodes: &[usize]) -> Result<Vec<(usize, usize)>, Error> {
         let rows = self.labels.len();
         let class = |&node: &usize| {
             argument::index("nodes", node, rows)?;
@@ -128,46 +142,6 @@ impl Task {
         argument::at_least_one("number of nodes", nodes.len())?;
         let labelled = self.labelled(nodes)?;
         Ok(Assessment::of(logits, &labelled))
-    }
-}
-
-impl Assessment {
-    /// Assesses rows of logits by their classes.
-    pub(super) fn of(logits: ArrayView2<f32>, labelled: &[(usize, usize)]) -> Self {
-        let each = labelled.iter();
-        let each = each.map(|&(row, class)| of_node(logits.row(row), class));
-        let mut total = Self {
-            error: 0.0,
-            cross_entropy: 0.0,
-            brier: 0.0,
-        };
-        for one in each {
-            total.error += one.error;
-            total.cross_entropy += one.cross_entropy;
-            total.brier += one.brier;
-        }
-        let count = labelled.len() as f64;
-        Self {
-            error: total.error / count,
-            cross_entropy: total.cross_entropy / count,
-            brier: total.brier / count,
-        }
-    }
-}
-
-fn of_node(logits: ArrayView1<f32>, class: usize) -> Assessment {
-    let logits: Vec<f64> = logits.iter().map(|&x| f64::from(x)).collect();
-    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let total: f64 = logits.iter().map(|x| (x - largest).exp()).sum();
-    let square = |(other, x): (usize, &f64)| {
-        let wanted = f64::from(u8::from(other == class));
-        ((x - largest).exp() / total - wanted).powi(2)
-    };
-    let found = logits.iter().position(|&x| x == largest);
-    Assessment {
-        error: f64::from(u8::from(found != Some(class))),
-        cross_entropy: total.ln() + (largest - logits[class]),
-        brier: logits.iter().enumerate().map(square).sum(),
     }
 }
 

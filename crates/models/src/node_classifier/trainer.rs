@@ -1,61 +1,26 @@
-//! Training a node classifier, one full-batch step an epoch.
+//! Training a node classifier, with all nodes in one step, or some at a time.
 
-use super::l2::add_l2;
-use super::{Assessment, Classified, NodeClassifier, NodeClassifierConfig, Task, array};
+use super::{NodeClassifier, NodeClassifierConfig, Task};
 use crate::Error;
-use crate::descent::{Descent, device_error};
-use bochner_nn::{Integrity, cross_entropy_of, parameter_count, tape_adding_to};
+use crate::assessment::{Assessment, array};
+use crate::node_classifier::Classified;
+use crate::training::{self, Objective, device_error};
+use bochner_nn::{Parameters, cross_entropy_of, tape_adding_to};
 use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};
-use bochner_ops::{AdamConfig, Mode};
+use bochner_ops::Mode;
 use dfdx::prelude::{AsArray, OwnedTape};
-use dfdx::tensor::Cpu;
+use dfdx::tensor::{Cpu, Gradients};
 use dfdx::tensor_ops::{TryAdd, TryMul};
 use ndarray::Array2;
-use serde::{Deserialize, Serialize};
-use std::path::Path;
-
-/// Settings of the training.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TrainingConfig {
-    /// Adam's learning rate.
-    pub learning_rate: f64,
-    /// The factor of half the squared norm of the parameters in the objective: all of them with
-    /// attention, those of the first layer with convolution.
-    pub l2: f64,
-}
-
-impl Default for TrainingConfig {
-    /// The settings of GAT on Cora and Citeseer.
-    fn default() -> Self {
-        Self {
-            learning_rate: 0.005,
-            l2: 5e-4,
-        }
-    }
-}
-
-/// The report of one epoch. All numbers belong to the pass before the step, with its dropout.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct EpochReport {
-    /// The objective.
-    pub loss: f64,
-    /// The mean cross-entropy of the training nodes.
-    pub cross_entropy: f64,
-    /// The Brier score of the training nodes, see [`Assessment::brier`](super::Assessment::brier).
-    pub brier: f64,
-    /// The mechanism's penalty ($\beta\,\mathrm{KL}$) of both layers, not divided.
-    pub penalty: f64,
-    /// The half squared norm of the parameters, with its factor.
-    pub l2: f64,
-}
+use rand::seq::SliceRandom;
 
 /// A node classifier in training, with its data, optimiser and random stream.
 ///
 /// The objective is the mean cross-entropy over the training nodes, plus
-/// $\beta\,\mathrm{KL} / N_\text{train}$, plus $\tfrac\lambda2 \lVert\theta\rVert^2$, minimised by Adam
-/// in full-batch steps.
+/// $\beta\,\mathrm{KL} / N_\text{train}$, plus $\tfrac\lambda2 \lVert\theta\rVert^2$: of all parameters with
+/// attention, of those of the first layer with convolution. An epoch is one full-batch step, or, for a task that is
+/// [sampled](Task::sampled), as many as it takes to see all training nodes once, in random order.
 ///
 /// ```
 /// use bochner_datasets::PlantedPartition;
@@ -84,7 +49,7 @@ pub struct EpochReport {
 ///     architecture: Architecture::attention(AttentionKind::Kernel(mikan.into())),
 ///     dropout: 0.3,
 /// };
-/// let training = TrainingConfig { learning_rate: 0.02, ..TrainingConfig::default() };
+/// let training = TrainingConfig { learning_rate: 0.02, ..TrainingConfig::nodes() };
 /// let mut trainer = Trainer::new(&config, &training, task, Seed::new(7))?;
 /// for _ in 0..40 {
 ///     trainer.epoch()?;
@@ -94,145 +59,116 @@ pub struct EpochReport {
 /// assert!(seen.error < 0.2, "{seen:?}");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
-pub struct Trainer {
-    pub(super) model: NodeClassifier<f32>,
-    pub(super) descent: Descent,
-    l2: f64,
-    pub(super) task: Task,
-    /// Training nodes with their classes.
-    pub(super) labelled: Vec<(usize, usize)>,
+pub type Trainer = training::Trainer<Task>;
+
+/// The training nodes of a step with their classes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Batch {
+    /// All of them, in the whole graph.
+    Whole,
+    /// Some of them, in a sample of the graph.
+    Sampled(Vec<(usize, usize)>),
+}
+
+impl training::Task for Task {
+    type Model = NodeClassifier<f32>;
+    type Config = NodeClassifierConfig;
+    type Batch = Batch;
+    type Output = Classified<f32, OwnedTape<f32, Cpu>>;
+
+    const MODEL: &'static str = "node_classifier";
+
+    fn model(
+        &self,
+        config: &NodeClassifierConfig,
+        seed: Seed,
+    ) -> Result<NodeClassifier<f32>, Error> {
+        let columns = self.features().columns();
+        argument::shape("a node's features", &[config.inputs], &[columns])?;
+        argument::shape("classes of the task", &[config.classes], &[self.classes()])?;
+        NodeClassifier::try_new(&Cpu::default(), config, seed)
+    }
+
+    fn fingerprint(&self) -> String {
+        self.hash()
+    }
+
+    fn batches(&self, next: &mut dyn FnMut() -> Seed) -> Result<Vec<Batch>, Error> {
+        let Some(sampling) = self.sampling() else {
+            return Ok(vec![Batch::Whole]);
+        };
+        let mut order = self.training_nodes().to_vec();
+        order.shuffle(&mut next().stream("order"));
+        let batches = order.chunks(sampling.batch.get());
+        Ok(batches
+            .map(|batch| Batch::Sampled(batch.to_vec()))
+            .collect())
+    }
+
+    fn examples(&self, batch: &Batch) -> usize {
+        match batch {
+            Batch::Whole => self.training_nodes().len(),
+            Batch::Sampled(nodes) => nodes.len(),
+        }
+    }
+
+    fn forward(
+        &self,
+        model: &NodeClassifier<f32>,
+        batch: &Batch,
+        gradients: Gradients<f32, Cpu>,
+        seed: Seed,
+    ) -> Result<Self::Output, Error> {
+        let (tape, mode) = (tape_adding_to(gradients)?, Mode::Training(seed));
+        match batch {
+            Batch::Whole => model.apply(self.graph(), self.features(), tape, mode),
+            Batch::Sampled(nodes) => {
+                let neighbourhoods = self.neighbourhoods(nodes, seed.child("neighbours"))?;
+                model.apply_sampled(&neighbourhoods, self.features(), tape, mode)
+            }
+        }
+    }
+
+    fn objective(
+        &self,
+        _: &NodeClassifier<f32>,
+        batch: &Batch,
+        classified: Self::Output,
+    ) -> Result<Objective, Error> {
+        let of_sample: Vec<(usize, usize)>;
+        let labelled = match batch {
+            Batch::Whole => self.training_nodes(),
+            Batch::Sampled(nodes) => {
+                let classes = nodes.iter().map(|&(_, class)| class);
+                of_sample = classes.enumerate().collect();
+                &of_sample
+            }
+        };
+        let seen = Assessment::of(array(&classified.output).view(), labelled);
+        let penalty = f64::from(classified.penalty.array());
+        let share = 1.0 / self.training_nodes().len() as f32;
+        let weighted = classified.penalty.try_mul(share).map_err(device_error)?;
+        let error = cross_entropy_of(classified.output, labelled)?;
+        Ok(Objective {
+            loss: error.try_add(weighted).map_err(device_error)?,
+            error: seen.cross_entropy,
+            squared_error: seen.brier,
+            penalty,
+        })
+    }
+
+    fn penalised(model: &NodeClassifier<f32>) -> &dyn Parameters<f32> {
+        model.penalised()
+    }
 }
 
 impl Trainer {
-    /// A classifier with random initial values and everything to train it.
-    ///
-    /// # Errors
-    /// [`Error::Argument`] if the task has other numbers of features or classes than the classifier, or a
-    /// setting is out of range.
-    pub fn new(
-        config: &NodeClassifierConfig,
-        training: &TrainingConfig,
-        task: Task,
-        seed: Seed,
-    ) -> Result<Self, Error> {
-        argument::shape(
-            "a node's features",
-            &[config.inputs],
-            &[task.features().columns()],
-        )?;
-        argument::shape("classes of the task", &[config.classes], &[task.classes()])?;
-        argument::non_negative("l2", training.l2)?;
-        let adam = AdamConfig {
-            learning_rate: training.learning_rate,
-            ..AdamConfig::default()
-        };
-        let description = serde_json::json!({
-            "node_classifier": config, "training": training, "seed": seed, "task": task.fingerprint(),
-        });
-        Ok(Self {
-            model: NodeClassifier::try_new(&Cpu::default(), config, seed)?,
-            descent: Descent::new(adam, seed, &description)?,
-            l2: training.l2,
-            labelled: task.labelled(task.train())?,
-            task,
-        })
-    }
-
-    /// One full-batch step.
-    ///
-    /// # Errors
-    /// [`Error::Nn`] with `NonFiniteGradient` if the gradient overflowed; nothing is changed then.
-    pub fn epoch(&mut self) -> Result<EpochReport, Error> {
-        awake(|| self.step())
-    }
-
-    fn step(&mut self) -> Result<EpochReport, Error> {
-        let mode = Mode::Training(self.descent.next_seed());
-        let tape = self.tape()?;
-        let (graph, features) = (self.task.graph(), self.task.features());
-        let classified = self.model.apply(graph, features, tape, mode)?;
-        let labelled = self.labelled.clone();
-        self.descend(classified, &labelled)
-    }
-
-    /// A tape that adds to the gradients of the last step, which are zero.
-    pub(super) fn tape(&mut self) -> Result<OwnedTape<f32, Cpu>, Error> {
-        Ok(tape_adding_to(self.descent.gradients(&self.model)?)?)
-    }
-
-    /// A step down the objective, the error being that of some rows of the logits.
-    pub(super) fn descend(
-        &mut self,
-        classified: Classified<f32, OwnedTape<f32, Cpu>>,
-        labelled: &[(usize, usize)],
-    ) -> Result<EpochReport, Error> {
-        let seen = Assessment::of(array(&classified.output).view(), labelled);
-        let penalty = f64::from(classified.penalty.array());
-        let share = 1.0 / self.labelled.len() as f32;
-        let weighted = classified.penalty.try_mul(share).map_err(device_error)?;
-        let error = cross_entropy_of(classified.output, labelled)?;
-        let loss = error.try_add(weighted).map_err(device_error)?;
-        let value = f64::from(loss.array());
-        let factor = self.l2;
-        let l2 = self
-            .descent
-            .step(&mut self.model, loss, |gradients, model| {
-                add_l2(model.penalised(), gradients, factor)
-            })?;
-        Ok(EpochReport {
-            loss: value + l2,
-            cross_entropy: seen.cross_entropy,
-            brier: seen.brier,
-            penalty,
-            l2,
-        })
-    }
-
     /// The logits of all nodes in evaluation, `[N, classes]`.
     ///
     /// # Errors
-    /// The errors of [`Trainer::epoch`], apart from those of the gradient.
+    /// The errors of [`Trainer::epoch`](training::Trainer::epoch), apart from those of the gradient.
     pub fn predict(&self) -> Result<Array2<f32>, Error> {
         awake(|| self.model.infer(self.task.graph(), self.task.features()))
-    }
-
-    /// The task.
-    pub fn task(&self) -> &Task {
-        &self.task
-    }
-
-    /// The model as it stands.
-    pub fn model(&self) -> &NodeClassifier<f32> {
-        &self.model
-    }
-
-    /// The number of trained parameters.
-    pub fn parameter_count(&self) -> usize {
-        parameter_count(&self.model)
-    }
-
-    /// The number of steps done so far: one an epoch, and several a [sampled epoch](Self::sampled_epoch).
-    pub fn steps_done(&self) -> usize {
-        self.descent.steps() as usize
-    }
-
-    /// Writes a checkpoint: parameters, optimiser, random stream, epochs done.
-    ///
-    /// # Errors
-    /// [`Error::Nn`] if the file cannot be written.
-    pub fn save(&self, path: &Path) -> Result<(), Error> {
-        self.descent.save(&self.model, path)
-    }
-
-    /// Goes on from a checkpoint: what follows is the same to the bit as if the run had never
-    /// stopped. Files of older versions have no checksum and are [`Integrity::Unverified`].
-    ///
-    /// # Errors
-    /// [`Error::Nn`] or [`Error::IncompleteCheckpoint`] if the file is truncated, no checkpoint, of another
-    /// version, or of another model, training, seed or task; nothing is changed then.
-    pub fn resume(&mut self, path: &Path) -> Result<Integrity, Error> {
-        self.descent.resume(&mut self.model, path)
     }
 }
 
@@ -241,8 +177,8 @@ pub(super) mod tests {
     use super::super::Architecture;
     use super::super::task::tests::rings;
     use super::*;
+    use crate::training::TrainingConfig;
     use bochner_graph::{AttentionKind, EdgeKernel, GraphAttention};
-    use bochner_nn::Parameters;
     use bochner_numerics::ArgumentError;
     use bochner_ops::Activation;
     use bochner_spectral::{Copula, Direct, Implicit, Posterior};
@@ -287,11 +223,17 @@ pub(super) mod tests {
     }
 
     pub(crate) fn trainer_with(name: &str, dropout: f64, l2: f64) -> Trainer {
+        learning(name, [dropout, l2, 0.02], rings(24))
+    }
+
+    /// A trainer of a task with these rates of dropout, L2 and learning.
+    pub(crate) fn learning(name: &str, [dropout, l2, rate]: [f64; 3], task: Task) -> Trainer {
         let training = TrainingConfig {
-            learning_rate: 0.02,
+            learning_rate: rate,
             l2,
+            ..TrainingConfig::default()
         };
-        Trainer::new(&config(name, dropout), &training, rings(24), Seed::new(5)).unwrap()
+        Trainer::new(&config(name, dropout), &training, task, Seed::new(5)).unwrap()
     }
 
     fn trainer(name: &str) -> Trainer {
@@ -344,7 +286,7 @@ pub(super) mod tests {
     fn a_checkpoint_of_another_task_or_seed_is_refused_and_the_difference_named() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.safetensors");
-        let (config, training) = (config("classic", 0.0), TrainingConfig::default());
+        let (config, training) = (config("classic", 0.0), TrainingConfig::nodes());
         let trainer =
             |nodes, seed| Trainer::new(&config, &training, rings(nodes), Seed::new(seed)).unwrap();
         trainer(24, 1).save(&path).unwrap();
@@ -377,13 +319,13 @@ pub(super) mod tests {
         for name in ALL {
             let mut trainer = trainer_with(name, 0.0, 0.1);
             let report = trainer.epoch().unwrap();
-            let parts = report.cross_entropy + report.penalty / 4.0 + report.l2;
+            let parts = report.error + report.penalty / 4.0 + report.l2;
             assert!(
                 (report.loss - parts).abs() < 1e-5 * parts,
                 "{name}: {report:?}"
             );
             assert_eq!(report.penalty > 0.0, name == "mikan");
-            assert!(report.l2 > 0.0 && report.brier > 0.0);
+            assert!(report.l2 > 0.0 && report.squared_error > 0.0);
         }
     }
 

@@ -1,8 +1,9 @@
 //! A trainer whose predictions are where its next step begins.
 
+use super::Trainer;
 use super::trainer::Predicted;
-use super::{EpochReport, Trainer};
 use crate::Error;
+use crate::training::EpochReport;
 use bochner_nn::Integrity;
 use bochner_numerics::parallel::awake;
 use ndarray::Array1;
@@ -28,7 +29,7 @@ use std::path::Path;
 /// let y: Array1<f32> = x.column(0).mapv(|x| (2.0 * x).sin());
 /// let task = Task::new(x, y.clone(), (0..20).filter(|i| i % 4 != 0).collect())?;
 /// let config = RegressorConfig::new(1, Softmax {}.into());
-/// let trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(1))?;
+/// let trainer = Trainer::new(&config, &TrainingConfig::regression(), task, Seed::new(1))?;
 /// let mut trainer = LookAhead::new(trainer);
 ///
 /// let mut best = f32::INFINITY;
@@ -59,25 +60,25 @@ impl LookAhead {
         &self.trainer
     }
 
-    /// Does what [`Trainer::epoch`] does.
+    /// Does what `Trainer::epoch` does.
     ///
     /// # Errors
-    /// The errors of [`Trainer::epoch`].
+    /// The errors of `Trainer::epoch`.
     pub fn epoch(&mut self) -> Result<EpochReport, Error> {
         awake(|| {
-            let report = self.trainer.step(self.ahead.take())?;
-            if self.trainer.is_deterministic() {
+            let report = self.trainer.epoch_from(self.ahead.take())?;
+            if self.trainer.model.is_deterministic() {
                 // An error here comes again when the result is asked for.
-                self.ahead = self.trainer.forward(self.trainer.evaluation()).ok();
+                self.ahead = self.trainer.evaluate_ahead().ok();
             }
             Ok(report)
         })
     }
 
-    /// Does what [`Trainer::predict`] does.
+    /// Does what `Trainer::predict` does.
     ///
     /// # Errors
-    /// The errors of [`Trainer::predict`].
+    /// The errors of `Trainer::predict`.
     pub fn predict(&self) -> Result<Array1<f32>, Error> {
         match &self.ahead {
             Some(ahead) => Ok(Array1::from_vec(ahead.output.as_vec())),
@@ -85,10 +86,10 @@ impl LookAhead {
         }
     }
 
-    /// Does what [`Trainer::resume`] does.
+    /// Does what `Trainer::resume` does.
     ///
     /// # Errors
-    /// The errors of [`Trainer::resume`].
+    /// The errors of `Trainer::resume`.
     pub fn resume(&mut self, path: &Path) -> Result<Integrity, Error> {
         self.ahead = None;
         self.trainer.resume(path)

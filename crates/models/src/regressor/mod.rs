@@ -4,10 +4,11 @@ mod look_ahead;
 mod task;
 mod trainer;
 
+pub use crate::training::{EpochReport, TrainingConfig};
 pub use bochner_attention::Inspection;
 pub use look_ahead::LookAhead;
 pub use task::Task;
-pub use trainer::{EpochReport, Trainer, TrainingConfig};
+pub use trainer::Trainer;
 
 use crate::Error;
 use crate::encoder::{Encoded, EncoderLayer, EncoderLayerConfig, NormPlacement, Sequences};

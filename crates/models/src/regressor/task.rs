@@ -61,7 +61,7 @@ impl Task {
     }
 
     /// A hash of the inputs, the targets and the training rows.
-    pub(super) fn fingerprint(&self) -> String {
+    pub(super) fn hash(&self) -> String {
         let (rows, columns) = self.inputs.dim();
         let sizes = [rows, columns].into_iter();
         let numbers = sizes.chain(self.train.iter().copied());
@@ -80,7 +80,7 @@ mod tests {
     fn every_part_of_a_task_counts() {
         let found = |inputs: [[f32; 1]; 2], target: [f32; 2], train: &[usize]| {
             let task = Task::new(arr2(&inputs), arr1(&target), train.to_vec());
-            task.unwrap().fingerprint()
+            task.unwrap().hash()
         };
         let same = found([[1.0], [2.0]], [3.0, 4.0], &[1]);
         assert_eq!(same, found([[1.0], [2.0]], [3.0, 4.0], &[1]));

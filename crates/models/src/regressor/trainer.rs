@@ -4,57 +4,23 @@ mod new_rows;
 
 use super::{Regressor, RegressorConfig, Task};
 use crate::Error;
-use crate::descent::{Descent, device_error};
-use bochner_attention::{Attention, Draws, Inspection, Pass, Variant};
-use bochner_nn::{Integrity, clip_by_norm, mean_squared_error, parameter_count};
+use crate::encoder::Sequences;
+use crate::training::{self, Objective, device_error};
+use bochner_attention::{Attention, Card, Draws, Inspection, Pass};
+use bochner_nn::mean_squared_error;
 use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};
-use bochner_ops::{AdamConfig, Rows};
-use dfdx::prelude::{AsArray, HasShape, OwnedTape, ReshapeTo, Trace};
-use dfdx::tensor::{Cpu, NoneTape, Tape, Tensor, TensorFromVec};
+use bochner_ops::Rows;
+use dfdx::prelude::{AsArray, OwnedTape, ReshapeTo, Trace};
+use dfdx::tensor::{Cpu, Gradients, NoneTape, Tape, Tensor, TensorFromVec};
 use dfdx::tensor_ops::{TryAdd, TryMul};
 use ndarray::Array1;
-use serde::{Deserialize, Serialize};
-use std::path::Path;
-
-/// Settings of the training.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TrainingConfig {
-    /// Adam's learning rate.
-    pub learning_rate: f64,
-    /// Gradients of a larger norm are scaled down to this one.
-    pub clip_norm: f64,
-}
-
-impl Default for TrainingConfig {
-    /// The settings of the released code: learning rate 0.01, norm at most 1000.
-    fn default() -> Self {
-        Self {
-            learning_rate: 0.01,
-            clip_norm: 1000.0,
-        }
-    }
-}
-
-/// The report of one epoch.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct EpochReport {
-    /// The objective: mean squared error plus the penalty's share.
-    pub loss: f64,
-    /// The mean squared error of the training rows, before the step.
-    pub mse: f64,
-    /// The mechanism's penalty, such as $\beta\,\mathrm{KL}$, not divided.
-    pub penalty: f64,
-    /// The gradient's norm before it was clipped.
-    pub gradient_norm: f64,
-}
 
 /// A regressor in training, with its data, optimiser and random stream.
 ///
-/// The objective is $\mathrm{MSE} + \beta\,\mathrm{KL} / N_\text{train}$ over the training rows,
-/// minimised by Adam in full-batch steps. A penalty that is a loss of the one sequence, such as
-/// [`Primal`](bochner_attention::Primal)'s, is not divided. With $\beta < 1$ and the divergence of the one sequence divided
-/// by the number of rows, the objective is that of the released code and not strictly a bound.
+/// The objective is $\mathrm{MSE} + \beta\,\mathrm{KL} / N_\text{train}$ over the training rows, and an epoch is one
+/// full-batch step. A penalty that is a loss of the one sequence, such as
+/// [`Primal`](bochner_attention::Primal)'s, is not divided.
 ///
 /// ```
 /// use bochner_attention::Softmax;
@@ -66,232 +32,165 @@ pub struct EpochReport {
 /// let y: Array1<f32> = x.column(0).mapv(|x| (2.0 * x).sin());
 /// let task = Task::new(x, y, (0..20).filter(|i| i % 4 != 0).collect())?;
 /// let config = RegressorConfig::new(1, Softmax {}.into());
-/// let mut trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(1))?;
+/// let mut trainer = Trainer::new(&config, &TrainingConfig::regression(), task, Seed::new(1))?;
 ///
-/// let first = trainer.epoch()?.mse;
+/// let first = trainer.epoch()?.error;
 /// for _ in 0..30 {
 ///     trainer.epoch()?;
 /// }
-/// assert!(trainer.epoch()?.mse < 0.5 * first);
+/// assert!(trainer.epoch()?.error < 0.5 * first);
 /// assert_eq!(trainer.predict()?.len(), 20);
 /// # Ok::<(), bochner_models::Error>(())
 /// ```
-pub struct Trainer {
-    model: Regressor<f32>,
-    descent: Descent,
-    clip_norm: f64,
-    rows: Tensor<(usize, usize, usize), f32, Cpu>,
-    target: Tensor<(usize,), f32, Cpu>,
-    train: Vec<usize>,
-    seed: Seed,
-    dropout: f64,
-    penalty: bochner_attention::Penalty,
-    evaluation: Evaluation,
-    /// Whether training and evaluation predict alike.
-    is_deterministic: bool,
-}
+pub type Trainer = training::Trainer<Task>;
 
 /// Predictions with the tape of their forward pass, and the penalty.
-pub(super) type Predicted = Attention<Predictions<OwnedTape<f32, Cpu>>, Penalty>;
+pub(super) type Predicted =
+    Attention<Sequences<f32, OwnedTape<f32, Cpu>>, Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>>;
 
-type Predictions<T> = Tensor<(usize, usize, usize), f32, Cpu, T>;
-type Penalty = Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>;
+impl training::Task for Task {
+    type Model = Regressor<f32>;
+    type Config = RegressorConfig;
+    /// All rows, which are one sequence.
+    type Batch = ();
+    type Output = Predicted;
 
-/// How spectral points are drawn in evaluation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Evaluation {
-    /// One fixed draw.
-    Fixed,
-    /// A new draw after every epoch, as the released code has it.
-    Fresh,
-}
+    const MODEL: &'static str = "regressor";
 
-impl Evaluation {
-    fn of(attention: &Variant) -> Self {
-        match attention.card().draws {
-            Draws::InEveryPassAnew => Self::Fresh,
-            _ => Self::Fixed,
-        }
-    }
-}
-
-impl Trainer {
-    /// A regressor with random initial values and everything to train it.
-    ///
-    /// # Errors
-    /// [`Error::Argument`] if the rows do not have the regressor's number of inputs, or a setting is out of
-    /// range.
-    pub fn new(
-        config: &RegressorConfig,
-        training: &TrainingConfig,
-        task: Task,
-        seed: Seed,
-    ) -> Result<Self, Error> {
-        let (n, inputs) = task.inputs().dim();
+    fn model(&self, config: &RegressorConfig, seed: Seed) -> Result<Regressor<f32>, Error> {
+        let inputs = self.inputs().ncols();
         argument::shape("a row's inputs", &[config.inputs], &[inputs])?;
-        let clip = training.clip_norm;
-        argument::in_range(clip > 0.0, "clip_norm", clip, "above 0")?;
-        let device = Cpu::default();
-        let model = Regressor::try_new(&device, config, seed)?;
-        let adam = AdamConfig {
-            learning_rate: training.learning_rate,
-            ..AdamConfig::default()
-        };
-        let description = serde_json::json!({
-            "regressor": config, "training": training, "seed": seed, "task": task.fingerprint(),
-        });
-        let flat = task.inputs().iter().copied().collect();
-        let rows = device
-            .try_tensor_from_vec(flat, (1, n, inputs))
-            .map_err(device_error)?;
-        let target = device
-            .try_tensor_from_vec(task.target().to_vec(), (n,))
-            .map_err(device_error)?;
-        Ok(Self {
-            model,
-            descent: Descent::new(adam, seed, &description)?,
-            clip_norm: training.clip_norm,
-            rows,
-            target,
-            train: task.train().to_vec(),
-            seed,
-            dropout: config.dropout,
-            penalty: config.attention.card().penalty,
-            evaluation: Evaluation::of(&config.attention),
-            is_deterministic: config.dropout == 0.0
-                && config.attention.card().draws == Draws::Nothing,
-        })
+        Regressor::try_new(&Cpu::default(), config, seed)
     }
 
-    /// One full-batch step.
-    ///
-    /// # Errors
-    /// [`Error::Nn`] with `NonFiniteGradient` if the gradient overflowed; nothing is changed then.
-    pub fn epoch(&mut self) -> Result<EpochReport, Error> {
-        awake(|| self.step(None))
+    fn fingerprint(&self) -> String {
+        self.hash()
     }
 
-    /// A step from a forward pass at the present parameters, if there is one already.
-    pub(super) fn step(&mut self, ahead: Option<Predicted>) -> Result<EpochReport, Error> {
-        let pass = Pass::Training {
-            seed: self.descent.next_seed(),
-            dropout: self.dropout,
-        };
-        let predicted = match ahead {
-            Some(predicted) => predicted,
-            None => self.forward(pass)?,
-        };
+    fn batches(&self, _: &mut dyn FnMut() -> Seed) -> Result<Vec<()>, Error> {
+        Ok(vec![()])
+    }
+
+    fn examples(&self, (): &()) -> usize {
+        self.train().len()
+    }
+
+    fn forward(
+        &self,
+        model: &Regressor<f32>,
+        (): &(),
+        gradients: Gradients<f32, Cpu>,
+        seed: Seed,
+    ) -> Result<Predicted, Error> {
+        let dropout = model.layer.attention.config().dropout;
+        self.read(model, gradients, Pass::Training { seed, dropout })
+    }
+
+    fn objective(
+        &self,
+        model: &Regressor<f32>,
+        (): &(),
+        predicted: Predicted,
+    ) -> Result<Objective, Error> {
         let penalty = f64::from(predicted.penalty.array());
         let error = self.squared_error(predicted.output)?;
         let mse = f64::from(error.array());
         // All rows are one sequence.
-        let share = self.penalty.share(1, self.train.len());
+        let share = model.card().penalty.share(1, self.train().len());
         let weighted = predicted
             .penalty
             .try_mul(share as f32)
             .map_err(device_error)?;
-        let loss = error.try_add(weighted).map_err(device_error)?;
-        let value = f64::from(loss.array());
-        let clip_norm = self.clip_norm;
-        let clip = |gradients: &mut _, model: &_| clip_by_norm(gradients, model, clip_norm);
-        let gradient_norm = self.descent.step(&mut self.model, loss, clip)?;
-        self.model.go_to_step(self.descent.steps());
-        Ok(EpochReport {
-            loss: value,
-            mse,
+        Ok(Objective {
+            loss: error.try_add(weighted).map_err(device_error)?,
+            error: mse,
+            squared_error: mse,
             penalty,
-            gradient_norm,
         })
     }
 
-    /// Predictions with a tape.
-    pub(super) fn forward(&mut self, pass: Pass) -> Result<Predicted, Error> {
-        let gradients = self.descent.gradients(&self.model)?;
-        self.model.apply(self.rows.trace(gradients), pass)
+    fn go_to_step(model: &mut Regressor<f32>, step: u64) {
+        model.go_to_step(step);
+    }
+}
+
+impl Task {
+    /// All rows as one sequence, `[1, N, inputs]`.
+    pub(super) fn rows(&self) -> Result<Sequences<f32, NoneTape>, Error> {
+        let (n, inputs) = self.inputs().dim();
+        let flat = self.inputs().iter().copied().collect();
+        let rows = Cpu::default().try_tensor_from_vec(flat, (1, n, inputs));
+        rows.map_err(device_error)
+    }
+
+    /// A forward pass with a tape.
+    fn read(
+        &self,
+        model: &Regressor<f32>,
+        gradients: Gradients<f32, Cpu>,
+        pass: Pass,
+    ) -> Result<Predicted, Error> {
+        model.apply(self.rows()?.trace(gradients), pass)
     }
 
     fn squared_error<T: Tape<f32, Cpu>>(
         &self,
-        prediction: Predictions<T>,
+        predicted: Sequences<f32, T>,
     ) -> Result<Tensor<(), f32, Cpu, T>, Error> {
-        let n = self.target.shape().0;
-        let flat = prediction.try_reshape_like(&(n,)).map_err(device_error)?;
-        Ok(mean_squared_error(
-            flat,
-            self.target.clone(),
-            Rows::At(&self.train),
-        )?)
+        let n = self.target().len();
+        let flat = predicted.try_reshape_like(&(n,)).map_err(device_error)?;
+        let target = Cpu::default()
+            .try_tensor_from_vec(self.target().to_vec(), (n,))
+            .map_err(device_error)?;
+        Ok(mean_squared_error(flat, target, Rows::At(self.train()))?)
+    }
+}
+
+impl Regressor<f32> {
+    /// The card of its attention.
+    fn card(&self) -> Card {
+        self.layer.attention.config().variant.card()
     }
 
+    /// Whether training and evaluation predict alike.
+    pub(super) fn is_deterministic(&self) -> bool {
+        self.layer.attention.config().dropout == 0.0 && self.card().draws == Draws::Nothing
+    }
+}
+
+impl Trainer {
     /// Predictions for all rows of the task, in evaluation; for others there is
     /// [`predict_rows`](Self::predict_rows).
     ///
     /// # Errors
-    /// The errors of [`Trainer::epoch`], apart from those of the gradient.
+    /// The errors of [`Trainer::epoch`](training::Trainer::epoch), apart from those of the gradient.
     pub fn predict(&self) -> Result<Array1<f32>, Error> {
-        let predict = || {
-            self.model
-                .apply::<NoneTape>(self.rows.clone(), self.evaluation())
-        };
-        let predicted = awake(predict)?;
+        let rows = self.task.rows()?;
+        let predicted = awake(|| self.model.apply::<NoneTape>(rows, self.evaluation()))?;
         Ok(Array1::from_vec(predicted.output.as_vec()))
     }
 
     /// Weights, spectral points and other inner values of the attention on all rows, in evaluation.
     ///
     /// # Errors
-    /// The errors of [`Trainer::predict`].
+    /// The errors of [`predict`](Self::predict).
     pub fn inspect(&self) -> Result<Inspection<f32>, Error> {
-        self.model.inspect(self.rows.clone(), self.evaluation())
+        self.model.inspect(self.task.rows()?, self.evaluation())
     }
 
-    /// The number of trained parameters.
-    pub fn parameter_count(&self) -> usize {
-        parameter_count(&self.model)
+    /// Predictions in evaluation, with a tape from which a step can go on.
+    pub(super) fn evaluate_ahead(&mut self) -> Result<Predicted, Error> {
+        let (gradients, pass) = (self.descent.gradients(&self.model)?, self.evaluation());
+        self.task.read(&self.model, gradients, pass)
     }
 
-    /// The number of epochs done so far.
-    pub fn epochs_done(&self) -> usize {
-        self.descent.steps() as usize
-    }
-
-    /// The model as it stands. Its `apply` reads one sequence: for predictions, that of the task's rows
-    /// and the new ones, as [`predict_rows`](Self::predict_rows) puts it together.
-    pub fn model(&self) -> &Regressor<f32> {
-        &self.model
-    }
-
-    /// Writes a checkpoint: parameters, optimiser, random stream, epochs done.
-    ///
-    /// # Errors
-    /// [`Error::Nn`] if the file cannot be written.
-    pub fn save(&self, path: &Path) -> Result<(), Error> {
-        self.descent.save(&self.model, path)
-    }
-
-    /// Goes on from a checkpoint: what follows is the same to the bit as if the run had never
-    /// stopped. Files of older versions have no checksum and are [`Integrity::Unverified`].
-    ///
-    /// # Errors
-    /// [`Error::Nn`] or [`Error::IncompleteCheckpoint`] if the file is truncated, no checkpoint, of another
-    /// version, or of another model, training, seed or task; nothing is changed then.
-    pub fn resume(&mut self, path: &Path) -> Result<Integrity, Error> {
-        let integrity = self.descent.resume(&mut self.model, path)?;
-        self.model.go_to_step(self.descent.steps());
-        Ok(integrity)
-    }
-
-    /// Whether training and evaluation predict alike.
-    pub(super) fn is_deterministic(&self) -> bool {
-        self.is_deterministic
-    }
-
+    /// The pass of an evaluation: one fixed draw, or, as the released code has it, a new one after every epoch.
     pub(super) fn evaluation(&self) -> Pass {
-        let seed = self.seed.child("evaluation");
+        let seed = self.evaluation_seed();
         Pass::Evaluation {
-            seed: match self.evaluation {
-                Evaluation::Fixed => seed,
-                Evaluation::Fresh => seed.nth(self.descent.steps()),
+            seed: match self.model.card().draws {
+                Draws::InEveryPassAnew => seed.nth(self.descent.steps()),
+                _ => seed,
             },
         }
     }

@@ -2,12 +2,12 @@
 
 use crate::Error;
 use bochner_nn::{
-    Adam, Checkpoint, Integrity, Parameters, Progress, alloc_gradients, zero_gradients,
+    Adam, Checkpoint, Parameter, ParameterMut, Parameters, Progress, alloc_gradients, join,
+    zero_gradients,
 };
 use bochner_numerics::{Seed, Stream};
 use bochner_ops::AdamConfig;
-use dfdx::prelude::{Backward, OwnedTape};
-use dfdx::tensor::{Cpu, CpuError, Gradients, Tensor};
+use dfdx::tensor::{Cpu, CpuError, Gradients};
 use rand::RngCore;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(crate) struct Descent {
     adam: Adam<f32>,
     /// The gradients, which are reused from step to step; `None` while a forward pass has them, or after a
     /// step that failed and took them along.
-    gradients: Option<Gradients<f32, Cpu>>,
+    pub(super) gradients: Option<Gradients<f32, Cpu>>,
     stream: Stream,
     steps: u64,
     description: String,
@@ -54,7 +54,7 @@ impl Descent {
         Seed::new(self.stream.next_u64())
     }
 
-    /// Gradients that are zero.
+    /// The gradients so far, which are zero at the beginning of a step.
     pub(crate) fn gradients(
         &mut self,
         model: &impl Parameters<f32>,
@@ -65,28 +65,33 @@ impl Descent {
         }
     }
 
-    /// Takes a step down a loss; `change` may change the gradients before.
-    pub(crate) fn step<M: Parameters<f32>, R>(
+    /// Takes a step along the gradients; `change` may change them before.
+    pub(super) fn step<M: Parameters<f32>>(
         &mut self,
         model: &mut M,
-        loss: Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>,
-        change: impl FnOnce(&mut Gradients<f32, Cpu>, &M) -> Result<R, bochner_nn::Error>,
-    ) -> Result<R, Error> {
-        let mut gradients = loss.try_backward().map_err(device_error)?;
-        let changed = change(&mut gradients, model)?;
-        self.adam.step(model, &mut gradients)?;
+        learning_rate: f64,
+        change: impl FnOnce(&mut Gradients<f32, Cpu>, &M) -> Result<(), bochner_nn::Error>,
+    ) -> Result<(), Error> {
+        let mut gradients = self.gradients(model)?;
+        change(&mut gradients, model)?;
+        self.adam.step_at(learning_rate, model, &mut gradients)?;
         zero_gradients(model, &mut gradients)?;
         self.gradients = Some(gradients);
         self.steps += 1;
-        Ok(changed)
+        Ok(())
     }
 
-    /// Writes a checkpoint: parameters, optimiser, random stream, steps done.
-    pub(crate) fn save(&self, model: &impl Parameters<f32>, path: &Path) -> Result<(), Error> {
+    /// Writes a checkpoint: parameters, optimiser, random stream, steps done, and `extra`.
+    pub(super) fn save(
+        &self,
+        model: &impl Parameters<f32>,
+        extra: Value,
+        path: &Path,
+    ) -> Result<(), Error> {
         let progress = Progress {
             step: self.steps,
             streams: BTreeMap::from([(STREAM.to_string(), self.stream.state())]),
-            extra: Value::Null,
+            extra,
         };
         Checkpoint::of(self.description.clone(), model)
             .with_adam(&self.adam)
@@ -96,14 +101,13 @@ impl Descent {
         Ok(())
     }
 
-    /// Restores a checkpoint and says whether its bytes are known to be right; if it is not possible, nothing
-    /// is changed.
-    pub(crate) fn resume(
+    /// Restores a checkpoint that was read from `path`; if it is not possible, nothing is changed.
+    pub(super) fn restore(
         &mut self,
+        saved: &Checkpoint<f32>,
         model: &mut impl Parameters<f32>,
         path: &Path,
-    ) -> Result<Integrity, Error> {
-        let saved = Checkpoint::<f32>::read(path).map_err(bochner_nn::Error::from)?;
+    ) -> Result<(), Error> {
         let (Some(state), Some(stream)) = (saved.adam(), saved.progress().streams.get(STREAM))
         else {
             return Err(Error::IncompleteCheckpoint {
@@ -117,7 +121,25 @@ impl Descent {
         self.adam = adam;
         self.stream = Stream::from_state(stream);
         self.steps = saved.progress().step;
-        Ok(saved.integrity())
+        Ok(())
+    }
+}
+
+/// A model, and what it was at its best.
+pub(super) struct Kept<M> {
+    pub(super) model: M,
+    pub(super) best: M,
+}
+
+impl<M: Parameters<f32>> Parameters<f32> for Kept<M> {
+    fn for_each(&self, prefix: &str, f: &mut dyn FnMut(&str, &dyn Parameter<f32>)) {
+        self.model.for_each(prefix, f);
+        self.best.for_each(&join(prefix, "best"), f);
+    }
+
+    fn for_each_mut(&mut self, prefix: &str, f: &mut dyn FnMut(&str, &mut dyn ParameterMut<f32>)) {
+        self.model.for_each_mut(prefix, f);
+        self.best.for_each_mut(&join(prefix, "best"), f);
     }
 }
 

@@ -107,6 +107,7 @@ fn trainer(
     let training = TrainingConfig {
         learning_rate: settings.learning_rate,
         l2: settings.l2,
+        ..TrainingConfig::default()
     };
     Trainer::new(&config, &training, task, seed)
 }
@@ -152,7 +153,7 @@ impl Trial for Classifier<'_> {
         let report = report.map_err(|error| self.failed(&error))?;
         Ok(Step {
             loss: report.loss,
-            mse: report.brier,
+            mse: report.squared_error,
         })
     }
 

@@ -65,7 +65,8 @@ pub(crate) fn start<'a>(
 ) -> Result<Box<dyn Trial + 'a>, Error> {
     let training = TrainingConfig {
         learning_rate: settings.learning_rate,
-        clip_norm: settings.clip_norm,
+        clip_norm: Some(settings.clip_norm),
+        ..TrainingConfig::default()
     };
     let config = RegressorConfig {
         width: settings.width,
@@ -118,7 +119,7 @@ impl Trial for Regressor<'_> {
         let report = report.map_err(|error| self.task.failed(&error))?;
         Ok(Step {
             loss: report.loss,
-            mse: report.mse,
+            mse: report.squared_error,
         })
     }
 

@@ -1,10 +1,10 @@
 //! Predictions for rows that are not in the task.
 
-use super::{NoneTape, Trainer, device_error};
+use super::{NoneTape, Trainer};
 use crate::Error;
+use crate::training::device_error;
 use bochner_numerics::argument;
 use bochner_numerics::parallel::awake;
-use dfdx::prelude::HasShape;
 use dfdx::tensor::{Cpu, TensorFromVec};
 use ndarray::{Array1, ArrayView2};
 
@@ -33,7 +33,7 @@ impl Trainer {
     /// let y = x.column(0).mapv(|x| (2.0 * x).sin());
     /// let task = Task::new(x, y, (0..20).collect())?;
     /// let config = RegressorConfig::new(1, Softmax {}.into());
-    /// let mut trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(1))?;
+    /// let mut trainer = Trainer::new(&config, &TrainingConfig::regression(), task, Seed::new(1))?;
     /// for _ in 0..60 {
     ///     trainer.epoch()?;
     /// }
@@ -43,15 +43,15 @@ impl Trainer {
     /// # Ok::<(), bochner_models::Error>(())
     /// ```
     pub fn predict_rows(&self, rows: ArrayView2<'_, f32>) -> Result<Array1<f32>, Error> {
-        let (batch, known, inputs) = *self.rows.shape();
+        let (known, inputs) = self.task.inputs().dim();
         let (new, got) = rows.dim();
         argument::shape("new rows", &[new, inputs], &[new, got])?;
         argument::not_empty("new rows", &[new, got])?;
         argument::finite("new rows", &[new, got], rows)?;
-        let mut values = self.rows.as_vec();
+        let mut values: Vec<f32> = self.task.inputs().iter().copied().collect();
         values.extend(rows);
         let all = Cpu::default()
-            .try_tensor_from_vec(values, (batch, known + new, inputs))
+            .try_tensor_from_vec(values, (1, known + new, inputs))
             .map_err(device_error)?;
         let predicted = awake(|| self.model.apply::<NoneTape>(all, self.evaluation()))?;
         Ok(predicted.output.as_vec().split_off(known).into())

@@ -1,7 +1,8 @@
 //! Tests of the trainer.
 
 use super::*;
-use bochner_attention::{IkanDirect, Mikan, Performer, Preset, Primal, Redraw, Softmax};
+use crate::training::TrainingConfig;
+use bochner_attention::{IkanDirect, Mikan, Performer, Preset, Primal, Redraw, Softmax, Variant};
 use dfdx::tensor::SampleTensor;
 use ndarray::Array2;
 use rand::RngCore;
@@ -57,19 +58,19 @@ pub(crate) fn learning(variant: Variant, dropout: f64, task: Task) -> Trainer {
         dropout,
         ..RegressorConfig::new(2, variant)
     };
-    Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(5)).unwrap()
+    Trainer::new(&config, &TrainingConfig::regression(), task, Seed::new(5)).unwrap()
 }
 
 #[test]
 fn every_variant_learns() {
     for variant in variants() {
         let mut trainer = trainer(variant.clone());
-        let first = trainer.epoch().unwrap().mse;
+        let first = trainer.epoch().unwrap().error;
         let last = (0..80).map(|_| trainer.epoch().unwrap()).last().unwrap();
         assert!(
-            last.mse < 0.5 * first,
+            last.error < 0.5 * first,
             "{variant:?}: {first} to {}",
-            last.mse
+            last.error
         );
         assert!(last.loss.is_finite() && last.gradient_norm.is_finite());
     }
@@ -81,12 +82,12 @@ fn the_objective_is_the_error_of_the_training_rows_and_a_share_of_the_penalty() 
         let mut trainer = trainer(variant);
         let (predicted, task) = (trainer.predict().unwrap(), task());
         let report = trainer.epoch().unwrap();
-        if trainer.is_deterministic() {
+        if trainer.model.is_deterministic() {
             let off = |&i: &usize| f64::from(predicted[i] - task.target()[i]);
             let squares: f64 = task.train().iter().map(|i| off(i).powi(2)).sum();
-            assert!((report.mse - squares / 18.0).abs() < 1e-5 * report.mse);
+            assert!((report.error - squares / 18.0).abs() < 1e-5 * report.error);
         }
-        let want = report.mse + report.penalty / 18.0;
+        let want = report.error + report.penalty / 18.0;
         assert!((report.loss - want).abs() < 1e-5 * want);
     }
 }
@@ -96,7 +97,7 @@ fn the_objective_is_the_error_of_the_training_rows_and_a_share_of_the_penalty() 
 fn a_loss_of_the_batch_is_not_divided() {
     let mut trainer = trainer(Primal::default().into());
     let report = trainer.epoch().unwrap();
-    let want = report.mse + report.penalty;
+    let want = report.error + report.penalty;
     assert!(report.penalty > 0.0 && (report.loss - want).abs() < 1e-5 * want);
 }
 
@@ -151,10 +152,14 @@ fn a_step_drops_out_at_its_rate_and_by_the_stream_of_the_run() {
     for _ in 0..2 {
         let seed = Seed::new(stream.next_u64());
         let pass = Pass::Training { seed, dropout: 0.2 };
-        let rows = trainer.rows.clone();
+        let rows = trainer.task.rows().unwrap();
         let predicted = trainer.model.apply::<NoneTape>(rows, pass).unwrap();
-        let want = trainer.squared_error(predicted.output).unwrap().array();
-        assert_eq!(trainer.epoch().unwrap().mse, f64::from(want));
+        let want = trainer
+            .task
+            .squared_error(predicted.output)
+            .unwrap()
+            .array();
+        assert_eq!(trainer.epoch().unwrap().error, f64::from(want));
     }
 }
 
@@ -162,8 +167,8 @@ fn a_step_drops_out_at_its_rate_and_by_the_stream_of_the_run() {
 fn gradients_are_clipped() {
     let moved = |clip_norm| {
         let training = TrainingConfig {
-            clip_norm,
-            ..Default::default()
+            clip_norm: Some(clip_norm),
+            ..TrainingConfig::regression()
         };
         let config = RegressorConfig::new(2, Softmax {}.into());
         let mut trainer = Trainer::new(&config, &training, task(), Seed::new(5)).unwrap();

@@ -1,0 +1,321 @@
+//! Training a text classifier on batches of sentences of similar length.
+
+use super::{TextClassifier, TextClassifierConfig};
+use crate::Error;
+use crate::assessment::{Assessment, array};
+use crate::fingerprint::fingerprint;
+use crate::training::{self, Objective, device_error};
+use bochner_attention::{Attention, Inspection, Pass};
+use bochner_nn::cross_entropy;
+use bochner_numerics::parallel::awake;
+use bochner_numerics::{Seed, argument};
+use bochner_text::{BatchConfig, Padded, Vocabulary, ordered_batches, padded, shuffled_batches};
+use dfdx::prelude::{AsArray, OwnedTape, Trace};
+use dfdx::tensor::{Cpu, Gradients, Tensor, TensorFromVec};
+use dfdx::tensor_ops::{TryAdd, TryMul};
+use ndarray::{Array2, Axis};
+use rand::Rng;
+
+/// Sentences whose classes are to be learned.
+///
+/// Sentences are lists of the words' numbers, as a [`Vocabulary`] gives them; one without words is a sentence, too.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    sentences: Vec<Vec<usize>>,
+    classes: Vec<usize>,
+    batches: BatchConfig,
+    word_dropout: f64,
+}
+
+/// A text classifier in training, with its data, optimiser and random stream.
+///
+/// The objective of a batch is the mean cross-entropy, plus $\beta\,\mathrm{KL}$ as a mean over the batch and
+/// divided by the number of training sentences.
+///
+/// Training stops when the accuracy on other sentences has not risen for three epochs, and the best model is kept:
+///
+/// ```
+/// use bochner_attention::Softmax;
+/// use bochner_models::classifier::{Task, TextClassifierConfig, Trainer};
+/// use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+/// use bochner_models::training::{Curves, FitConfig, Goal, TrainingConfig};
+/// use bochner_numerics::Seed;
+/// use bochner_text::BatchConfig;
+///
+/// // Whether word 2 occurs more often than word 3, in sentences of up to nine words.
+/// let sentence = |i: usize| (0..1 + i % 9).map(|t| 2 + (i * 7 + t * t * 3 + i / 5) % 4).collect();
+/// let sentences: Vec<Vec<usize>> = (0..200).map(sentence).collect();
+/// let count = |s: &[usize], word| s.iter().filter(|&&w| w == word).count();
+/// let classes: Vec<usize> =
+///     sentences.iter().map(|s| usize::from(count(s, 2) > count(s, 3))).collect();
+/// let (train, others) = sentences.split_at(150);
+/// let batches = BatchConfig { tokens: 200, sentences: Some(16), ..Default::default() };
+/// let task = Task::new(train.to_vec(), classes[..150].to_vec(), batches)?;
+///
+/// let layer = EncoderLayerConfig {
+///     width: 16,
+///     heads: 2,
+///     hidden: 32,
+///     attention: Softmax {}.into(),
+///     dropout: 0.1,
+///     norm: NormPlacement::Pre,
+/// };
+/// let config = TextClassifierConfig::transformer(6, 2, 60, EncoderConfig { layers: 1, layer });
+/// let training = TrainingConfig { learning_rate: 0.01, clip_norm: Some(1.0), ..Default::default() };
+/// let mut trainer = Trainer::new(&config, &training, task, Seed::new(1))?;
+///
+/// let fit = FitConfig { epochs: 20, patience: Some(3), goal: Goal::Highest };
+/// let accuracy = |trainer: &Trainer| {
+///     Ok::<f64, bochner_models::Error>(1.0 - trainer.assess(others, &classes[150..])?.error)
+/// };
+/// let mut curves = Curves::default();
+/// let best = trainer.fit(&fit, accuracy, &mut [&mut curves])?;
+/// assert!(best.value > 0.85, "{best:?}");
+/// assert_eq!(curves.epochs[best.epoch - 1].measured, best.value);
+///
+/// trainer.use_best();
+/// assert_eq!(accuracy(&trainer)?, best.value);
+/// assert_eq!(trainer.predict(&[vec![]])?.dim(), (1, 2));
+/// # Ok::<(), bochner_models::Error>(())
+/// ```
+pub type Trainer = training::Trainer<Task>;
+
+impl Task {
+    /// A task of sentences, their classes, and how they are cut into batches.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] without sentences, or if there is not one class a sentence; [`Error::Text`] for a
+    /// sentence that does not fit into a batch.
+    pub fn new(
+        sentences: Vec<Vec<usize>>,
+        classes: Vec<usize>,
+        batches: BatchConfig,
+    ) -> Result<Self, Error> {
+        argument::at_least_one("sentences", sentences.len())?;
+        argument::shape("classes", &[sentences.len()], &[classes.len()])?;
+        ordered_batches(&lengths(&sentences), &batches)?;
+        Ok(Self {
+            sentences,
+            classes,
+            batches,
+            word_dropout: 0.0,
+        })
+    }
+
+    /// The task whose words are taken for unknown ones in training, each with this probability.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless the rate is at least 0 and below 1.
+    pub fn with_word_dropout(self, rate: f64) -> Result<Self, Error> {
+        argument::rate("word_dropout", rate)?;
+        Ok(Self {
+            word_dropout: rate,
+            ..self
+        })
+    }
+
+    /// The sentences.
+    pub fn sentences(&self) -> &[Vec<usize>] {
+        &self.sentences
+    }
+
+    /// The class of each sentence.
+    pub fn classes(&self) -> &[usize] {
+        &self.classes
+    }
+}
+
+fn lengths(sentences: &[Vec<usize>]) -> Vec<[usize; 1]> {
+    sentences.iter().map(|sentence| [sentence.len()]).collect()
+}
+
+/// Padded sentences as a tensor.
+fn tensor(batch: &Padded) -> Result<Tensor<(usize, usize), usize, Cpu>, Error> {
+    let shape = (batch.lengths.len(), batch.width);
+    let words = Cpu::default().try_tensor_from_vec(batch.numbers.clone(), shape);
+    words.map_err(device_error)
+}
+
+/// Takes words for unknown ones, each with the probability `rate`.
+fn drop_words(batch: &mut Padded, rate: f64, seed: Seed) {
+    if rate == 0.0 {
+        return;
+    }
+    let mut stream = seed.stream("words");
+    let sentences = batch.numbers.chunks_mut(batch.width);
+    for (sentence, &length) in sentences.zip(&batch.lengths) {
+        for word in &mut sentence[..length] {
+            if stream.r#gen::<f64>() < rate {
+                *word = Vocabulary::UNKNOWN;
+            }
+        }
+    }
+}
+
+impl training::Task for Task {
+    type Model = TextClassifier<f32>;
+    type Config = TextClassifierConfig;
+    /// The places of the sentences.
+    type Batch = Vec<usize>;
+    type Output = Attention<
+        Tensor<(usize, usize), f32, Cpu, OwnedTape<f32, Cpu>>,
+        Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>,
+    >;
+
+    const MODEL: &'static str = "text_classifier";
+
+    fn model(
+        &self,
+        config: &TextClassifierConfig,
+        seed: Seed,
+    ) -> Result<TextClassifier<f32>, Error> {
+        for (i, (sentence, &class)) in self.sentences.iter().zip(&self.classes).enumerate() {
+            argument::index(format!("class of sentence {i}"), class, config.classes)?;
+            for &word in sentence {
+                argument::index(format!("sentence {i}"), word, config.words)?;
+            }
+        }
+        let model = TextClassifier::try_new(&Cpu::default(), config, seed)?;
+        let longest = self.sentences.iter().map(Vec::len).max();
+        model.embedding.fits(longest.unwrap_or(0))?;
+        Ok(model)
+    }
+
+    fn fingerprint(&self) -> String {
+        let Self {
+            sentences,
+            classes,
+            batches,
+            word_dropout,
+        } = self;
+        let BatchConfig {
+            tokens,
+            sentences: most,
+            bucket,
+            ..
+        } = *batches;
+        let sizes = [tokens, most.unwrap_or(0), bucket, sentences.len()];
+        let words = sentences
+            .iter()
+            .flat_map(|sentence| std::iter::once(sentence.len()).chain(sentence.iter().copied()));
+        let numbers = sizes
+            .into_iter()
+            .chain(classes.iter().copied())
+            .chain(words);
+        let rate = word_dropout.to_bits();
+        let numbers = numbers.map(|number| number as u32);
+        fingerprint(numbers.chain([rate as u32, (rate >> 32) as u32]))
+    }
+
+    fn batches(&self, next: &mut dyn FnMut() -> Seed) -> Result<Vec<Vec<usize>>, Error> {
+        let mut stream = next().stream("batches");
+        let lengths = lengths(&self.sentences);
+        Ok(shuffled_batches(&lengths, &self.batches, &mut stream)?)
+    }
+
+    fn examples(&self, batch: &Vec<usize>) -> usize {
+        batch.len()
+    }
+
+    fn forward(
+        &self,
+        model: &TextClassifier<f32>,
+        batch: &Vec<usize>,
+        gradients: Gradients<f32, Cpu>,
+        seed: Seed,
+    ) -> Result<Self::Output, Error> {
+        let mut batch = padded(&self.sentences, batch, Vocabulary::PADDING)?;
+        drop_words(&mut batch, self.word_dropout, seed);
+        let pass = model.encoder.training(seed);
+        model.apply(tensor(&batch)?.trace(gradients), Some(&batch.lengths), pass)
+    }
+
+    fn objective(
+        &self,
+        model: &TextClassifier<f32>,
+        batch: &Vec<usize>,
+        classified: Self::Output,
+    ) -> Result<Objective, Error> {
+        let classes: Vec<usize> = batch.iter().map(|&i| self.classes[i]).collect();
+        let labelled: Vec<(usize, usize)> = classes.iter().copied().enumerate().collect();
+        let seen = Assessment::of(array(&classified.output).view(), &labelled);
+        let penalty = f64::from(classified.penalty.array());
+        let share = model
+            .encoder
+            .penalty()
+            .share(batch.len(), self.sentences.len());
+        let weighted = classified
+            .penalty
+            .try_mul(share as f32)
+            .map_err(device_error)?;
+        let error = cross_entropy(classified.output, &classes)?;
+        Ok(Objective {
+            loss: error.try_add(weighted).map_err(device_error)?,
+            error: seen.cross_entropy,
+            squared_error: seen.brier,
+            penalty,
+        })
+    }
+
+    fn go_to_step(model: &mut TextClassifier<f32>, step: u64) {
+        model.go_to_step(step);
+    }
+}
+
+impl Trainer {
+    /// The logits of sentences in evaluation, `[N, classes]`.
+    ///
+    /// Sentences of similar length are read together, in batches cut as those of the task; what a mechanism draws
+    /// for a sentence depends on its place there.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] without sentences; [`Error::TooLong`] or [`Error::Nn`] for a sentence longer than the
+    /// table of positions or a word that is not in the table of words; [`Error::Text`] for a sentence longer than a
+    /// batch.
+    pub fn predict(&self, sentences: &[Vec<usize>]) -> Result<Array2<f32>, Error> {
+        argument::at_least_one("sentences", sentences.len())?;
+        let batches = ordered_batches(&lengths(sentences), &self.task.batches)?;
+        awake(|| {
+            let mut all: Option<Array2<f32>> = None;
+            for (batch, i) in batches.iter().zip(0..) {
+                let read = padded(sentences, batch, Vocabulary::PADDING)?;
+                let seed = self.evaluation_seed().nth(i);
+                let pass = Pass::Evaluation { seed };
+                let classified = self
+                    .model
+                    .apply(tensor(&read)?, Some(&read.lengths), pass)?;
+                let logits = array(&classified.output);
+                let all =
+                    all.get_or_insert_with(|| Array2::zeros((sentences.len(), logits.ncols())));
+                for (&place, row) in batch.iter().zip(logits.axis_iter(Axis(0))) {
+                    all.row_mut(place).assign(&row);
+                }
+            }
+            Ok(all.expect("at least one batch"))
+        })
+    }
+
+    /// The quality of the logits of sentences in evaluation.
+    ///
+    /// # Errors
+    /// Those of [`predict`](Self::predict); [`Error::Argument`] unless there is one class for each sentence, which
+    /// the model knows.
+    pub fn assess(&self, sentences: &[Vec<usize>], classes: &[usize]) -> Result<Assessment, Error> {
+        Assessment::of_rows(self.predict(sentences)?.view(), classes)
+    }
+
+    /// Weights of every layer and head, spectral points and other inner values of the attention on some sentences,
+    /// which are padded to the longest of them, in evaluation.
+    ///
+    /// # Errors
+    /// Those of [`predict`](Self::predict).
+    pub fn inspect(&self, sentences: &[Vec<usize>]) -> Result<Vec<Inspection<f32>>, Error> {
+        argument::at_least_one("sentences", sentences.len())?;
+        let places: Vec<usize> = (0..sentences.len()).collect();
+        let read = padded(sentences, &places, Vocabulary::PADDING)?;
+        let seed = self.evaluation_seed();
+        let pass = Pass::Evaluation { seed };
+        self.model
+            .inspect(tensor(&read)?, Some(&read.lengths), pass)
+    }
+}

@@ -1,0 +1,85 @@
+//! The settings of a training.
+
+use crate::Error;
+use bochner_numerics::argument;
+use bochner_ops::{AdamConfig, Schedule};
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
+
+/// How any model is trained: by Adam, with all the rest that an objective and a step may have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainingConfig {
+    /// Adam's learning rate; PyTorch's default 0.001 unless it is said.
+    pub learning_rate: f64,
+    /// The factor on the learning rate, by step; always 1 by default.
+    #[serde(skip_serializing_if = "is_default")]
+    pub schedule: Schedule,
+    /// The gradients of a step are scaled down to this norm, if theirs is larger; unless it is said, their norm
+    /// is not even taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip_norm: Option<f64>,
+    /// The factor $\lambda$ of half the squared norm of the parameters in the objective; 0 by default. The
+    /// gradient that is clipped contains it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub l2: f64,
+    /// The number of batches whose gradients add up to those of a step; 1 by default.
+    #[serde(skip_serializing_if = "is_one")]
+    pub accumulate: NonZeroUsize,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn is_one(count: &NonZeroUsize) -> bool {
+    *count == NonZeroUsize::MIN
+}
+
+impl Default for TrainingConfig {
+    fn default() -> Self {
+        Self {
+            learning_rate: AdamConfig::default().learning_rate,
+            schedule: Schedule::Constant,
+            clip_norm: None,
+            l2: 0.0,
+            accumulate: NonZeroUsize::MIN,
+        }
+    }
+}
+
+impl TrainingConfig {
+    /// The settings of the paper's released code for regression: learning rate 0.01, norm at most 1000.
+    pub fn regression() -> Self {
+        Self {
+            learning_rate: 0.01,
+            clip_norm: Some(1000.0),
+            ..Self::default()
+        }
+    }
+
+    /// The settings of GAT on Cora and Citeseer: learning rate 0.005, L2 factor 5e-4.
+    pub fn nodes() -> Self {
+        Self {
+            learning_rate: 0.005,
+            l2: 5e-4,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        argument::non_negative("l2", self.l2)?;
+        if let Some(norm) = self.clip_norm {
+            argument::in_range(norm > 0.0, "clip_norm", norm, "above 0")?;
+        }
+        Ok(())
+    }
+
+    /// The settings of the optimiser, which checks its learning rate.
+    pub(super) fn adam(&self) -> AdamConfig {
+        AdamConfig {
+            learning_rate: self.learning_rate,
+            ..AdamConfig::default()
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Training until a measure stops improving.
+
+use super::{EpochReport, Task, Trainer};
+use crate::Error;
+use bochner_numerics::argument;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// When a training ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FitConfig {
+    /// The largest number of epochs, those done before included.
+    pub epochs: usize,
+    /// The training stops early after this many epochs in a row without a new best; it does not if nothing is said.
+    #[serde(default)]
+    pub patience: Option<usize>,
+    /// Which values of the measure are good.
+    #[serde(default)]
+    pub goal: Goal,
+}
+
+/// Which values of a measure are good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Goal {
+    /// Small ones: a loss, an error.
+    #[default]
+    Lowest,
+    /// Large ones: an accuracy.
+    Highest,
+}
+
+/// The epoch with the best value so far; of equal ones the first.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// Its number, counted from 1.
+    pub epoch: usize,
+    /// The value of the measure after it.
+    pub value: f64,
+}
+
+/// An epoch as observers see it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Epoch {
+    /// Its number, counted from 1.
+    pub number: usize,
+    /// The means over its passes.
+    pub report: EpochReport,
+    /// The measure after it.
+    pub measured: f64,
+    /// The best epoch so far.
+    pub best: Best,
+}
+
+/// Somebody who looks at every epoch: shows progress, records curves, writes checkpoints.
+///
+/// Functions of the trainer and the epoch are observers, too.
+pub trait Observer<T: Task> {
+    /// Looks at an epoch that has just ended.
+    ///
+    /// # Errors
+    /// The training ends with this error, at a state from which it can go on.
+    fn observe(&mut self, trainer: &Trainer<T>, epoch: &Epoch) -> Result<(), Error>;
+}
+
+impl<T: Task, F: FnMut(&Trainer<T>, &Epoch) -> Result<(), Error>> Observer<T> for F {
+    fn observe(&mut self, trainer: &Trainer<T>, epoch: &Epoch) -> Result<(), Error> {
+        self(trainer, epoch)
+    }
+}
+
+/// An observer that records every epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Curves {
+    /// The epochs, in their order.
+    pub epochs: Vec<Epoch>,
+}
+
+impl<T: Task> Observer<T> for Curves {
+    fn observe(&mut self, _: &Trainer<T>, epoch: &Epoch) -> Result<(), Error> {
+        self.epochs.push(*epoch);
+        Ok(())
+    }
+}
+
+/// An observer that writes a checkpoint after every so many epochs, always to one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoints {
+    /// The file.
+    pub path: PathBuf,
+    /// The number of epochs between two writings, at least 1.
+    pub every: usize,
+}
+
+impl<T: Task> Observer<T> for Checkpoints {
+    fn observe(&mut self, trainer: &Trainer<T>, epoch: &Epoch) -> Result<(), Error> {
+        argument::at_least_one("every", self.every)?;
+        if epoch.number.is_multiple_of(self.every) {
+            trainer.save(&self.path)?;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Task> Trainer<T> {
+    /// Trains until the epochs are done or the measure has stopped improving, and returns the best epoch, whose
+    /// parameters are kept: [`use_best`](Self::use_best) puts them into the model.
+    ///
+    /// The measure is taken after every epoch, on whatever data it likes, and the observers are told of it in
+    /// their order. After [`resume`](Self::resume) a training goes on with the patience that it had left, and ends
+    /// as it would have ended.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for no epochs or no patience, or a measure that is not finite; the errors of
+    /// [`epoch`](Self::epoch), of the measure and of the observers.
+    pub fn fit(
+        &mut self,
+        config: &FitConfig,
+        measure: impl Fn(&Self) -> Result<f64, Error>,
+        observers: &mut [&mut dyn Observer<T>],
+    ) -> Result<Best, Error> {
+        argument::at_least_one("epochs", config.epochs)?;
+        argument::at_least_one("patience", config.patience.unwrap_or(1))?;
+        loop {
+            let done = self.epochs_done();
+            if let Some((best, _)) = &self.best {
+                let waited = done.saturating_sub(best.epoch);
+                let is_patient = config.patience.is_none_or(|patience| waited < patience);
+                if done >= config.epochs || !is_patient {
+                    return Ok(*best);
+                }
+            }
+            let report = self.epoch()?;
+            let (number, measured) = (self.epochs_done(), measure(self)?);
+            argument::in_range(measured.is_finite(), "the measure", measured, "finite")?;
+            let is_better = |best: &Best| match config.goal {
+                Goal::Lowest => measured < best.value,
+                Goal::Highest => measured > best.value,
+            };
+            if self.best.as_ref().is_none_or(|(best, _)| is_better(best)) {
+                let best = Best {
+                    epoch: number,
+                    value: measured,
+                };
+                self.best = Some((best, self.model.clone()));
+            }
+            let best = self.best().expect("kept just now or before");
+            let epoch = Epoch {
+                number,
+                report,
+                measured,
+                best,
+            };
+            for observer in observers.iter_mut() {
+                observer.observe(self, &epoch)?;
+            }
+        }
+    }
+
+    /// The best epoch that [`fit`](Self::fit) has seen.
+    pub fn best(&self) -> Option<Best> {
+        self.best.as_ref().map(|&(best, _)| best)
+    }
+
+    /// The model after the best epoch.
+    pub fn best_model(&self) -> Option<&T::Model> {
+        self.best.as_ref().map(|(_, model)| model)
+    }
+
+    /// Puts the parameters of the best epoch into the model, if there is one.
+    pub fn use_best(&mut self) {
+        if let Some((_, model)) = &self.best {
+            self.model = model.clone();
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The one trainer.
+
+use super::descent::{Descent, Kept, device_error};
+use super::l2::add_l2;
+use super::{Best, EpochReport, Objective, Task, TrainingConfig};
+use crate::Error;
+use bochner_nn::{Checkpoint, Integrity, clip_by_norm, parameter_count};
+use bochner_numerics::Seed;
+use bochner_numerics::parallel::awake;
+use dfdx::prelude::AsArray;
+use dfdx::tensor_ops::{Backward, TryMul};
+use serde_json::json;
+use std::path::Path;
+
+/// A model in training, with its data, optimiser and random stream.
+///
+/// The objective of a batch is the mean error, plus the mechanism's penalty ($\beta\,\mathrm{KL}$ divided by the
+/// number of training examples, or a loss of the batch), plus $\tfrac\lambda2 \lVert\theta\rVert^2$; it is
+/// minimised by Adam. With $\beta < 1$ and a divergence divided by the number of examples, it is that of the
+/// paper's released code and not strictly a bound.
+///
+/// [`epoch`](Self::epoch) goes once through the data. [`fit`](Self::fit) goes through them until it is told or a
+/// measure stops improving. Either can be interrupted: [`save`](Self::save) and [`resume`](Self::resume).
+#[derive(Debug)]
+pub struct Trainer<T: Task> {
+    pub(crate) model: T::Model,
+    pub(crate) descent: Descent,
+    pub(crate) task: T,
+    pub(crate) seed: Seed,
+    training: TrainingConfig,
+    epochs: usize,
+    pub(super) best: Option<(Best, T::Model)>,
+}
+
+impl<T: Task> Trainer<T> {
+    /// A model with random initial values and everything to train it.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a setting that is out of range or does not fit the task.
+    pub fn new(
+        config: &T::Config,
+        training: &TrainingConfig,
+        task: T,
+        seed: Seed,
+    ) -> Result<Self, Error> {
+        training.validate()?;
+        let description = json!({
+            T::MODEL: config, "training": training, "seed": seed, "task": task.fingerprint(),
+        });
+        Ok(Self {
+            model: task.model(config, seed)?,
+            descent: Descent::new(training.adam(), seed, &description)?,
+            task,
+            seed,
+            training: training.clone(),
+            epochs: 0,
+            best: None,
+        })
+    }
+
+    /// Goes once through the training examples.
+    ///
+    /// # Errors
+    /// [`Error::Nn`] with `NonFiniteGradient` if a gradient overflowed; its step changes nothing then.
+    pub fn epoch(&mut self) -> Result<EpochReport, Error> {
+        awake(|| self.epoch_from(None))
+    }
+
+    /// An epoch whose first forward pass, at the present parameters, may be there already.
+    pub(crate) fn epoch_from(
+        &mut self,
+        mut ahead: Option<T::Output>,
+    ) -> Result<EpochReport, Error> {
+        let batches = self.task.batches(&mut || self.descent.next_seed())?;
+        let examples = |batches: &[T::Batch], task: &T| {
+            let each = batches.iter().map(|batch| task.examples(batch));
+            each.sum::<usize>() as f64
+        };
+        let all = examples(&batches, &self.task);
+        let mut report = EpochReport::default();
+        for batches in batches.chunks(self.training.accumulate.get()) {
+            let share = examples(batches, &self.task) / all;
+            report.add(&self.step(batches, &mut ahead)?, share);
+        }
+        self.epochs += 1;
+        Ok(report)
+    }
+
+    /// One step down the mean objective of some batches.
+    fn step(
+        &mut self,
+        batches: &[T::Batch],
+        ahead: &mut Option<T::Output>,
+    ) -> Result<EpochReport, Error> {
+        let examples = batches.iter().map(|batch| self.task.examples(batch));
+        let all = examples.sum::<usize>() as f64;
+        let mut report = EpochReport::default();
+        for batch in batches {
+            let seed = self.descent.next_seed();
+            let output = match ahead.take() {
+                Some(output) => output,
+                None => self.forward(batch, seed)?,
+            };
+            let Objective {
+                mut loss,
+                error,
+                squared_error,
+                penalty,
+            } = self.task.objective(&self.model, batch, output)?;
+            let share = self.task.examples(batch) as f64 / all;
+            let part = EpochReport {
+                loss: f64::from(loss.array()),
+                error,
+                squared_error,
+                penalty,
+                ..EpochReport::default()
+            };
+            report.add(&part, share);
+            if batches.len() > 1 {
+                loss = loss.try_mul(share as f32).map_err(device_error)?;
+            }
+            self.descent.gradients = Some(loss.try_backward().map_err(device_error)?);
+        }
+        let TrainingConfig {
+            l2,
+            clip_norm,
+            schedule,
+            learning_rate,
+            ..
+        } = &self.training;
+        let rate = learning_rate * schedule.factor(self.descent.steps() + 1);
+        self.descent
+            .step(&mut self.model, rate, |gradients, model| {
+                if *l2 > 0.0 {
+                    report.l2 = add_l2(T::penalised(model), gradients, *l2)?;
+                }
+                if let Some(norm) = *clip_norm {
+                    report.gradient_norm = clip_by_norm(gradients, model, norm)?;
+                }
+                Ok(())
+            })?;
+        report.loss += report.l2;
+        T::go_to_step(&mut self.model, self.descent.steps());
+        Ok(report)
+    }
+
+    /// A forward pass in training.
+    pub(crate) fn forward(&mut self, batch: &T::Batch, seed: Seed) -> Result<T::Output, Error> {
+        let gradients = self.descent.gradients(&self.model)?;
+        self.task.forward(&self.model, batch, gradients, seed)
+    }
+
+    /// The model as it stands.
+    pub fn model(&self) -> &T::Model {
+        &self.model
+    }
+
+    /// The task.
+    pub fn task(&self) -> &T {
+        &self.task
+    }
+
+    /// The number of trained parameters.
+    pub fn parameter_count(&self) -> usize {
+        parameter_count(&self.model)
+    }
+
+    /// The number of epochs done so far.
+    pub fn epochs_done(&self) -> usize {
+        self.epochs
+    }
+
+    /// The number of steps done so far.
+    pub fn steps_done(&self) -> usize {
+        self.descent.steps() as usize
+    }
+
+    /// The seed of evaluations, which is one for all of them.
+    pub(crate) fn evaluation_seed(&self) -> Seed {
+        self.seed.child("evaluation")
+    }
+
+    /// Writes a checkpoint: parameters, optimiser, random stream, epochs done, and what
+    /// [`fit`](Self::fit) knows of the best epoch, its parameters included.
+    ///
+    /// # Errors
+    /// [`Error::Nn`] if the file cannot be written.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        let best = self.best.as_ref().map(|(best, _)| best);
+        let extra = json!({ "epochs": self.epochs, "best": best });
+        match &self.best {
+            None => self.descent.save(&self.model, extra, path),
+            Some((_, best)) => {
+                let kept = Kept {
+                    model: self.model.clone(),
+                    best: best.clone(),
+                };
+                self.descent.save(&kept, extra, path)
+            }
+        }
+    }
+
+    /// Goes on from a checkpoint: what follows is the same to the bit as if the run had never
+    /// stopped. Files of older versions have no checksum and are [`Integrity::Unverified`].
+    ///
+    /// # Errors
+    /// [`Error::Nn`] or [`Error::IncompleteCheckpoint`] if the file is truncated, no checkpoint, of another
+    /// version, or of another model, training, seed or task; nothing is changed then.
+    pub fn resume(&mut self, path: &Path) -> Result<Integrity, Error> {
+        let saved = Checkpoint::<f32>::read(path).map_err(bochner_nn::Error::from)?;
+        let incomplete = || Error::IncompleteCheckpoint {
+            path: path.to_path_buf(),
+        };
+        let (extra, steps) = (&saved.progress().extra, saved.progress().step);
+        // Older files do not say; all of their epochs were of one step.
+        let epochs = extra["epochs"].as_u64().unwrap_or(steps);
+        let best: Option<Best> =
+            serde_json::from_value(extra["best"].clone()).map_err(|_| incomplete())?;
+        let integrity = saved.integrity();
+        if let Some(best) = best {
+            let mut kept = Kept {
+                model: self.model.clone(),
+                best: self.model.clone(),
+            };
+            self.descent.restore(&saved, &mut kept, path)?;
+            self.model = kept.model;
+            self.best = Some((best, kept.best));
+        } else {
+            self.descent.restore(&saved, &mut self.model, path)?;
+            self.best = None;
+        }
+        self.epochs = epochs as usize;
+        T::go_to_step(&mut self.model, self.descent.steps());
+        Ok(integrity)
+    }
+}

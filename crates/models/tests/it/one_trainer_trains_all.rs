@@ -1,0 +1,413 @@
+//! The trainer: training until a measure stops improving, resumed runs, accumulated gradients, schedules.
+
+use bochner_attention::{IkanDirect, Mikan, Softmax, Variant};
+use bochner_models::Error;
+use bochner_models::classifier::{Task, TextClassifierConfig, Trainer};
+use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+use bochner_models::training::{Best, Checkpoints, Curves, Epoch, FitConfig, Goal, TrainingConfig};
+use bochner_numerics::{ArgumentError, Seed, relative_error};
+use bochner_ops::Schedule;
+use bochner_text::BatchConfig;
+use std::cell::Cell;
+use std::num::NonZeroUsize;
+
+const WORDS: usize = 9;
+const LONGEST: usize = 12;
+
+/// Sentences of up to eight words, some without any.
+fn sentences() -> Vec<Vec<usize>> {
+    let sentence = |i: usize| {
+        (0..i % 9)
+            .map(|t| 2 + (i * 5 + t * t + i / 7) % 7)
+            .collect()
+    };
+    (0..60).map(sentence).collect()
+}
+
+fn classes() -> Vec<usize> {
+    let class = |sentence: &Vec<usize>| usize::from(sentence.contains(&4));
+    sentences().iter().map(class).collect()
+}
+
+fn task(batch: usize) -> Task {
+    let batches = BatchConfig {
+        sentences: Some(batch),
+        ..BatchConfig::default()
+    };
+    Task::new(sentences(), classes(), batches).unwrap()
+}
+
+fn config(attention: Variant, dropout: f64) -> TextClassifierConfig {
+    let layer = EncoderLayerConfig {
+        width: 8,
+        heads: 2,
+        hidden: 12,
+        attention,
+        dropout,
+        norm: NormPlacement::Pre,
+    };
+    TextClassifierConfig::transformer(WORDS, 2, LONGEST, EncoderConfig { layers: 2, layer })
+}
+
+fn training() -> TrainingConfig {
+    TrainingConfig {
+        learning_rate: 0.02,
+        clip_norm: Some(1.0),
+        ..TrainingConfig::default()
+    }
+}
+
+fn trainer_of(training: &TrainingConfig, batch: usize, dropout: f64) -> Trainer {
+    let config = config(Softmax {}.into(), dropout);
+    Trainer::new(&config, training, task(batch), Seed::new(3)).unwrap()
+}
+
+fn variants() -> [Variant; 3] {
+    let (points, p) = (4, 1.5);
+    let direct = IkanDirect {
+        points,
+        p,
+        ..Default::default()
+    };
+    let mikan = Mikan {
+        points,
+        p,
+        ..Default::default()
+    };
+    [Softmax {}.into(), direct.into(), mikan.into()]
+}
+
+fn trainer(attention: Variant) -> Trainer {
+    let config = config(attention, 0.1);
+    Trainer::new(&config, &training(), task(8), Seed::new(3)).unwrap()
+}
+
+fn loss(trainer: &Trainer) -> Result<f64, Error> {
+    Ok(trainer.assess(&sentences(), &classes())?.cross_entropy)
+}
+
+fn logits(trainer: &Trainer) -> Vec<f64> {
+    let logits = trainer.predict(&sentences()).unwrap();
+    logits.into_iter().map(f64::from).collect()
+}
+
+#[test]
+fn every_variant_learns_and_the_objective_is_the_sum_of_its_parts() {
+    for variant in variants() {
+        let mut trainer = trainer(variant.clone());
+        let before = loss(&trainer).unwrap();
+        let report = trainer.epoch().unwrap();
+        let parts = report.error + report.penalty / 60.0;
+        assert!((report.loss - parts).abs() < 1e-5 * parts, "{report:?}");
+        assert_eq!(report.penalty > 0.0, variant.name() == "mikan");
+        assert!(report.gradient_norm > 0.0);
+        assert_eq!((trainer.epochs_done(), trainer.steps_done()), (1, 8));
+        for _ in 0..15 {
+            trainer.epoch().unwrap();
+        }
+        let after = loss(&trainer).unwrap();
+        assert!(
+            after < 0.6 * before,
+            "{}: {before} to {after}",
+            variant.name()
+        );
+    }
+}
+
+#[test]
+fn a_training_ends_when_its_patience_does_and_keeps_the_best_model() {
+    // The measure is best after epoch 3, as good again after epoch 4, and worse ever after.
+    let values = [3.0, 2.0, 1.0, 1.0, 2.0, 4.0, 4.0, 4.0, 0.0];
+    let mut trainer = trainer(Softmax {}.into());
+    let measure = |trainer: &Trainer| Ok(values[trainer.epochs_done() - 1]);
+    let (mut curves, mut third) = (Curves::default(), Vec::new());
+    let mut look = |trainer: &Trainer, epoch: &Epoch| {
+        if epoch.number == 3 {
+            third = logits(trainer);
+        }
+        Ok(())
+    };
+    let fit = FitConfig {
+        epochs: 20,
+        patience: Some(4),
+        goal: Goal::Lowest,
+    };
+    let best = trainer
+        .fit(&fit, measure, &mut [&mut curves, &mut look])
+        .unwrap();
+    let third_epoch = Best {
+        epoch: 3,
+        value: 1.0,
+    };
+    assert_eq!((best, trainer.best()), (third_epoch, Some(third_epoch)));
+    let measured: Vec<f64> = curves.epochs.iter().map(|epoch| epoch.measured).collect();
+    assert_eq!(measured, values[..7]);
+    assert_ne!(logits(&trainer), third);
+    trainer.use_best();
+    assert_eq!(logits(&trainer), third);
+
+    let highest = FitConfig {
+        epochs: 6,
+        patience: None,
+        goal: Goal::Highest,
+    };
+    let mut trainer = trainer_of(&training(), 8, 0.0);
+    assert_eq!(trainer.fit(&highest, measure, &mut []).unwrap().epoch, 6);
+}
+
+#[test]
+fn a_resumed_training_ends_with_the_same_bits_and_the_same_best_model() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.safetensors");
+    let values = [3.0, 1.0, 2.0, 2.5, 1.5, 2.0, 0.5, 9.0];
+    let measure = |trainer: &Trainer| Ok(values[(trainer.epochs_done() - 1) % 8]);
+    let fit = |epochs, patience| FitConfig {
+        epochs,
+        patience: Some(patience),
+        goal: Goal::Lowest,
+    };
+    for variant in variants() {
+        for patience in [3, 10] {
+            let mut whole = trainer(variant.clone());
+            let want = whole.fit(&fit(8, patience), measure, &mut []).unwrap();
+            let mut stopped = trainer(variant.clone());
+            let mut checkpoints = Checkpoints {
+                path: path.clone(),
+                every: 4,
+            };
+            let ended = stopped.fit(&fit(4, 10), measure, &mut [&mut checkpoints]);
+            assert_eq!(ended.unwrap().epoch, 2);
+            let mut resumed = trainer(variant.clone());
+            resumed.resume(&path).unwrap();
+            assert_eq!(resumed.epochs_done(), 4);
+            let got = resumed.fit(&fit(8, patience), measure, &mut []).unwrap();
+            assert_eq!(got, want, "{}", variant.name());
+            assert_eq!(logits(&resumed), logits(&whole));
+            resumed.use_best();
+            whole.use_best();
+            assert_eq!(logits(&resumed), logits(&whole));
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_of_other_sentences_or_settings_is_refused_and_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.safetensors");
+    trainer_of(&training(), 8, 0.1).save(&path).unwrap();
+    let halving = TrainingConfig {
+        schedule: Schedule::Halving { every: 10 },
+        ..training()
+    };
+    for (mut other, named) in [
+        (trainer_of(&training(), 9, 0.1), "task is \""),
+        (trainer_of(&halving, 8, 0.1), "schedule"),
+        (trainer_of(&training(), 8, 0.2), "dropout"),
+    ] {
+        let before = logits(&other);
+        let error = other.resume(&path).unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+        assert_eq!(logits(&other), before);
+    }
+    assert!(trainer_of(&training(), 8, 0.1).resume(&path).is_ok());
+}
+
+/// Without dropout, a step along the gradients of several batches is that of one batch of all their sentences.
+#[test]
+fn accumulated_batches_are_one() {
+    let accumulated = TrainingConfig {
+        accumulate: NonZeroUsize::new(6).unwrap(),
+        ..training()
+    };
+    let (mut parts, mut one) = (
+        trainer_of(&accumulated, 11, 0.0),
+        trainer_of(&training(), 60, 0.0),
+    );
+    let [of_parts, of_one] = [&mut parts, &mut one].map(|trainer| trainer.epoch().unwrap());
+    assert_eq!([parts.steps_done(), one.steps_done()], [1, 1]);
+    for (part, whole) in [
+        (of_parts.loss, of_one.loss),
+        (of_parts.squared_error, of_one.squared_error),
+        (of_parts.gradient_norm, of_one.gradient_norm),
+    ] {
+        assert!((part - whole).abs() < 1e-4 * whole, "{part} and {whole}");
+    }
+    // The first step of Adam is one of signs: only a second one tells sizes.
+    parts.epoch().unwrap();
+    one.epoch().unwrap();
+    let [a, b] = [&parts, &one].map(logits);
+    assert!(relative_error(&a, &b) < 1e-2);
+    let apart = trainer_of(&training(), 11, 0.0);
+    assert!(relative_error(&logits(&apart), &b) > 1e-2);
+}
+
+#[test]
+fn the_schedule_and_the_norm_of_the_settings_are_obeyed() {
+    let moved = |training: TrainingConfig| {
+        let mut trainer = trainer_of(&training, 60, 0.0);
+        let before = logits(&trainer);
+        let report = trainer.epoch().unwrap();
+        let moves = before.iter().zip(logits(&trainer));
+        (moves.map(|(x, y)| (x - y).abs()).sum::<f64>(), report)
+    };
+    let (far, plain) = moved(training());
+    let slow = TrainingConfig {
+        schedule: Schedule::Warmup { warmup: 1_000_000 },
+        ..training()
+    };
+    assert!(moved(slow).0 < 1e-3 * far);
+    let (_, normed) = moved(TrainingConfig {
+        l2: 0.1,
+        ..training()
+    });
+    assert!(plain.l2 == 0.0 && normed.l2 > 0.0);
+    assert!((normed.loss - plain.loss - normed.l2).abs() < 1e-6 * normed.loss);
+}
+
+/// With almost all words unknown, the words make almost no difference in training, and all of it in evaluation.
+#[test]
+fn words_are_dropped_in_training_alone() {
+    let of = |rate| {
+        let task = task(60).with_word_dropout(rate).unwrap();
+        let config = config(Softmax {}.into(), 0.0);
+        Trainer::new(&config, &training(), task, Seed::new(3)).unwrap()
+    };
+    let (mut kept, mut dropped) = (of(0.0), of(0.999));
+    assert_eq!(logits(&kept), logits(&dropped));
+    let unknown: Vec<Vec<usize>> = sentences().iter().map(|s| vec![1; s.len()]).collect();
+    let want = dropped.assess(&unknown, &classes()).unwrap().cross_entropy;
+    let got = dropped.epoch().unwrap().error;
+    assert!((got - want).abs() < 0.02, "{got} and {want}");
+    assert!((kept.epoch().unwrap().error - want).abs() > 0.02);
+    for wrong in [-0.1, 1.0, f64::NAN] {
+        assert!(task(60).with_word_dropout(wrong).is_err());
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    for variant in variants() {
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            pool.build().unwrap().install(|| {
+                let mut trainer = trainer(variant.clone());
+                trainer.epoch().unwrap();
+                logits(&trainer)
+            })
+        };
+        assert_eq!(run(1), run(3), "{}", variant.name());
+    }
+}
+
+#[test]
+fn sentences_are_predicted_in_their_own_order_and_one_may_have_no_words() {
+    let mut trainer = trainer(Softmax {}.into());
+    trainer.epoch().unwrap();
+    let all = trainer.predict(&sentences()).unwrap();
+    for i in [0, 9, 8, 31] {
+        let alone = trainer.predict(&[sentences()[i].clone()]).unwrap();
+        let [a, b] = [alone.row(0), all.row(i)].map(|row| row.mapv(f64::from).to_vec());
+        assert!(relative_error(&a, &b) < 1e-5);
+    }
+    let seen = trainer.inspect(&sentences()[..3]).unwrap();
+    assert_eq!((seen.len(), seen[0].weights.dim()), (2, (3, 2, 2, 2)));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_by_type_before_anything_is_trained() {
+    let classes = || vec![0; 2];
+    let task =
+        |sentences: Vec<Vec<usize>>, classes| Task::new(sentences, classes, BatchConfig::default());
+    assert!(matches!(
+        task(vec![], vec![]),
+        Err(Error::Argument(ArgumentError::Empty { .. }))
+    ));
+    let one_class = task(vec![vec![1], vec![2]], vec![0]);
+    assert!(matches!(
+        one_class,
+        Err(Error::Argument(ArgumentError::Shape { .. }))
+    ));
+    assert!(matches!(
+        task(vec![vec![1; 5000], vec![]], classes()),
+        Err(Error::Text(_))
+    ));
+    let start = |task: Task, training: &TrainingConfig| {
+        let config = config(Softmax {}.into(), 0.0);
+        Trainer::new(&config, training, task, Seed::new(1)).map(drop)
+    };
+    let plain = TrainingConfig::default();
+    let unknown = start(task(vec![vec![1], vec![WORDS]], classes()).unwrap(), &plain);
+    let message = unknown.unwrap_err().to_string();
+    assert!(
+        message.starts_with("`sentence 1` holds the index 9"),
+        "{message}"
+    );
+    let third = start(task(vec![vec![1], vec![]], vec![0, 2]).unwrap(), &plain);
+    let message = third.unwrap_err().to_string();
+    assert!(
+        message.starts_with("`class of sentence 1` holds the index 2"),
+        "{message}"
+    );
+    let long = start(
+        task(vec![vec![1; LONGEST + 1], vec![]], classes()).unwrap(),
+        &plain,
+    );
+    assert!(matches!(
+        long,
+        Err(Error::TooLong {
+            got: 13,
+            longest: 12
+        })
+    ));
+    for wrong in [
+        TrainingConfig {
+            clip_norm: Some(0.0),
+            ..TrainingConfig::default()
+        },
+        TrainingConfig {
+            l2: f64::NAN,
+            ..TrainingConfig::default()
+        },
+        TrainingConfig {
+            learning_rate: -1.0,
+            ..TrainingConfig::default()
+        },
+    ] {
+        assert!(start(task(vec![vec![1], vec![]], classes()).unwrap(), &wrong).is_err());
+    }
+}
+
+#[test]
+fn a_measure_that_is_no_number_ends_the_training_with_an_error() {
+    let mut trainer = trainer(Softmax {}.into());
+    let fit = |epochs, patience| FitConfig {
+        epochs,
+        patience,
+        goal: Goal::Lowest,
+    };
+    assert!(trainer.fit(&fit(0, None), loss, &mut []).is_err());
+    assert!(trainer.fit(&fit(3, Some(0)), loss, &mut []).is_err());
+    assert_eq!(trainer.epochs_done(), 0);
+    let error = trainer.fit(&fit(3, None), |_| Ok(f64::NAN), &mut []);
+    assert!(matches!(
+        error,
+        Err(Error::Argument(ArgumentError::OutOfRange { .. }))
+    ));
+    // An observer's error ends it, too, and it can go on behind it.
+    let calls = Cell::new(0);
+    let mut stop = |_: &Trainer, epoch: &Epoch| {
+        calls.set(epoch.number);
+        loss_of_nothing().map(drop)
+    };
+    assert!(trainer.fit(&fit(3, None), loss, &mut [&mut stop]).is_err());
+    assert_eq!(calls.get(), 2);
+    trainer.fit(&fit(3, None), loss, &mut []).unwrap();
+    assert_eq!(trainer.epochs_done(), 3);
+}
+
+fn loss_of_nothing() -> Result<f64, Error> {
+    Err(Error::Unsupported {
+        what: "a second epoch",
+        instead: "one",
+    })
+}
