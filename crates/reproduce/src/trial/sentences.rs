@@ -11,7 +11,7 @@ use crate::{Error, Trial, Unit};
 use bochner_attention::{Pass, Penalty, Variant};
 use bochner_datasets::{SentenceData, Split};
 use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
-use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig};
+use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_nn::{
     Adam, Checkpoint, Progress, alloc_gradients, clip_by_norm, cross_entropy, parameter_count,
     zero_gradients,
@@ -314,16 +314,13 @@ fn config(settings: &SentenceSettings, words: usize, classes: usize) -> TextClas
         hidden: settings.hidden,
         attention: settings.attention.clone(),
         dropout: settings.dropout,
+        norm: NormPlacement::Pre,
     };
     let encoder = EncoderConfig {
         layers: settings.layers,
         layer,
     };
-    TextClassifierConfig {
-        words,
-        classes,
-        encoder,
-    }
+    TextClassifierConfig::transformer(words, classes, settings.longest, encoder)
 }
 
 /// How many numbers a classifier with these settings trains, for so many words and classes.
