@@ -46,13 +46,11 @@
 //! | [`cholesky`] | [`Cholesky`] |
 //! | [`symmetric`] | [`symmetric_eigen`], [`symmetric_eigenvalues`], [`symmetrised`] |
 //! | [`singular`] | [`svd`] |
-//! | [`kernel_svd`](mod@kernel_svd) | [`kernel_svd()`], [`svd_objective`]: singular values of an asymmetric kernel |
 //! | [`error`] | [`Error`] |
 
 mod backend;
 pub mod cholesky;
 pub mod error;
-pub mod kernel_svd;
 pub mod singular;
 pub mod symmetric;
 #[cfg(test)]
@@ -60,10 +58,6 @@ mod testing;
 
 pub use cholesky::Cholesky;
 pub use error::Error;
-pub use kernel_svd::{
-    KernelSvd, SvdObjective, SvdObjectiveGradients, kernel_svd, svd_objective,
-    svd_objective_gradients,
-};
 pub use ndarray;
 pub use singular::{Svd, svd};
 pub use symmetric::{SymmetricEigen, symmetric_eigen, symmetric_eigenvalues, symmetrised};

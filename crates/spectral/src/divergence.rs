@@ -15,6 +15,10 @@ use ndarray::{Array1, Array3, ArrayView1, ArrayView3, Axis};
 /// posterior, and it is not multiplied by $R$. A copula over the heads adds the divergence of its
 /// dependence to this one.
 ///
+/// An objective that adds $\beta / N$ times the divergence to the mean loss of $N$ training examples, as the
+/// method's authors do, is not strictly a bound on the evidence: there each example's divergence counts in
+/// full. It is a weak pull towards the prior.
+///
 /// # Shapes
 /// `mu` and `log_sigma` are `[B, M, d]`, the result `[B]`.
 ///

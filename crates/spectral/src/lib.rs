@@ -16,7 +16,7 @@
 //! posterior that an [`InferenceNetwork`] reads off the queries and keys at hand,
 //! $z = \mu + \sigma \odot x$ ([`reparameterise()`]), so the kernel adapts to the example. What keeps
 //! the posterior from drifting off is its divergence from the prior ([`kl_mean_field`]), weighed
-//! against the likelihood in the objective ([`elbo()`]). Where a causal mask forbids to look at the
+//! against the likelihood in the objective. Where a causal mask forbids to look at the
 //! whole sequence, an [`UnconditionalPosterior`] takes the network's place.
 //!
 //! A [`Source`] puts these parts together: [`Direct`] points that are parameters, or [`Implicit`] ones
@@ -74,7 +74,6 @@
 //! | [`reparameterise`](mod@reparameterise) | draws from the posterior |
 //! | [`divergence`] | [`kl_mean_field`]: posterior against prior |
 //! | [`prior`] | [`Prior`]: its density and draws |
-//! | [`elbo`](mod@elbo) | the objective |
 //! | [`direct`] | [`direct_points`]: points that are parameters |
 //! | [`gaussian`] | [`GaussianPoints`]: normal points of learned standard deviation |
 //! | [`fit`] | [`fit_stationary`], [`fit_nonstationary`]: an [`Estimator`] fitted to a kernel ([`KernelValues`]) or to samples ([`empirical_kernel`]) |
@@ -84,7 +83,6 @@
 pub mod affine;
 pub mod direct;
 pub mod divergence;
-pub mod elbo;
 mod error;
 pub mod features;
 pub mod fit;
@@ -99,7 +97,6 @@ pub mod unconditional;
 pub use affine::{Affine, AffineGradients, affine_init};
 pub use direct::{DirectInit, DirectPoints, direct_points};
 pub use divergence::{KlGradients, kl_mean_field, kl_mean_field_vjp};
-pub use elbo::{ElboGradients, elbo, elbo_vjp};
 pub use error::Error;
 pub use features::Features;
 pub use fit::{

@@ -7,9 +7,9 @@ use crate::error::Fault;
 use bochner_attention::{
     Cotangents, Mask, Mechanism, Pass, Primal, PrimalReduction, PrimalTrace, PrimalWeights, Streams,
 };
-use bochner_dense::{svd_objective, svd_objective_gradients};
-use bochner_numerics::{Real, Seed};
-use ndarray::{Array1, Array2, Array3, Array4};
+use bochner_dense::svd;
+use bochner_numerics::{Real, Seed, argument};
+use ndarray::{Array1, Array2, Array3, Array4, Axis, s};
 
 /// Outputs, scores and the loss of the mechanism.
 pub(super) fn primal<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
@@ -97,37 +97,52 @@ pub(super) fn primal<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     Ok(computed)
 }
 
-/// The objective of the decomposition at its solution or elsewhere, in double precision.
+/// The first singular values of the kernel matrix $K = \Phi_q \Phi_k^\top$, $K H_r = H_e \Sigma$, with the
+/// projections $W_e = \Phi_k^\top H_r$ and $W_r = \Phi_q^\top H_e$, and the primal objective at these or at given
+/// ones, in double precision:
+///
+/// $$J = \tfrac12 \sum_i e_i^\top \Lambda e_i + \tfrac12 \sum_j r_j^\top \Lambda r_j
+/// - \operatorname{tr} W_e^\top W_r, \qquad e = \Phi_q W_e, \quad r = \Phi_k W_r$$
 pub(super) fn kernel_svd(file: &CaseFile) -> Result<Computed, Fault> {
     let [phi_q, phi_k]: [Array2<f64>; 2] = [file.array("phi_q")?, file.array("phi_k")?];
-    let (phi_q, phi_k) = (phi_q.view(), phi_k.view());
+    let width = phi_q.ncols();
+    argument::shape("phi_k", &[phi_k.nrows(), width], phi_k.shape()).map_err(Fault::refused)?;
     let mut computed = Computed::default();
-    let (we, wr, lambda) = if file.choice("weights", &["svd", "given"])? == "svd" {
-        let svd = bochner_dense::kernel_svd(phi_q, phi_k, file.count("s")?);
-        let svd = svd.map_err(Fault::refused)?;
-        computed.output("sigma", &svd.sigma);
-        computed.output("we_we", &svd.we.dot(&svd.we.t()));
-        computed.output("wr_wr", &svd.wr.dot(&svd.wr.t()));
-        computed.output("we_wr", &svd.we.dot(&svd.wr.t()));
-        let lambda = svd.sigma.recip();
-        (svd.we, svd.wr, lambda)
+    let (we, wr, lambda): (Array2<f64>, Array2<f64>, Array1<f64>);
+    if file.choice("weights", &["svd", "given"])? == "svd" {
+        let svd = svd(phi_q.dot(&phi_k.t()).view()).map_err(Fault::refused)?;
+        let rank = file.count("s")?.min(svd.s.len());
+        let sigma = svd.s.slice(s![..rank]).to_owned();
+        we = phi_k.t().dot(&svd.vt.t().slice(s![.., ..rank]));
+        wr = phi_q.t().dot(&svd.u.slice(s![.., ..rank]));
+        lambda = sigma.recip();
+        computed.output("sigma", &sigma);
+        computed.output("we_we", &we.dot(&we.t()));
+        computed.output("wr_wr", &wr.dot(&wr.t()));
+        computed.output("we_wr", &we.dot(&wr.t()));
     } else {
-        (file.array("we")?, file.array("wr")?, file.array("lambda")?)
-    };
-    let (we, wr, lambda) = (we.view(), wr.view(), lambda.view());
-    let at = svd_objective(phi_q, phi_k, we, wr, lambda).map_err(Fault::refused)?;
-    computed.output("objective", &Array1::from_elem(1, at.value));
-    computed.output("parts", &Array1::from_vec(at.parts.to_vec()));
-    computed.output("e", &at.e);
-    computed.output("r", &at.r);
+        (we, wr, lambda) = (file.array("we")?, file.array("wr")?, file.array("lambda")?);
+        for (name, x) in [("we", &we), ("wr", &wr)] {
+            argument::shape(name, &[width, lambda.len()], x.shape()).map_err(Fault::refused)?;
+        }
+    }
+    let (e, r) = (phi_q.dot(&we), phi_k.dot(&wr));
+    let half = |x: &Array2<f64>| 0.5 * (x * x).dot(&lambda).sum();
+    let parts = [half(&e), half(&r), (&we * &wr).sum()];
+    let value = parts[0] + parts[1] - parts[2];
+    computed.output("objective", &Array1::from_elem(1, value));
+    computed.output("parts", &Array1::from_vec(parts.to_vec()));
+    computed.output("e", &e);
+    computed.output("r", &r);
     if let Some(c) = file.cotangent::<f64>()? {
-        let g = svd_objective_gradients(phi_q, phi_k, we, wr, lambda).map_err(Fault::refused)?;
         let c = c.sum();
-        computed.gradient("phi_q", &(g.phi_q * c));
-        computed.gradient("phi_k", &(g.phi_k * c));
-        computed.gradient("we", &(g.we * c));
-        computed.gradient("wr", &(g.wr * c));
-        computed.gradient("lambda", &(g.lambda * c));
+        let (along_e, along_r) = (&e * &lambda * c, &r * &lambda * c);
+        computed.gradient("phi_q", &along_e.dot(&we.t()));
+        computed.gradient("phi_k", &along_r.dot(&wr.t()));
+        computed.gradient("we", &(phi_q.t().dot(&along_e) - &wr * c));
+        computed.gradient("wr", &(phi_k.t().dot(&along_r) - &we * c));
+        let squares = (&e * &e).sum_axis(Axis(0)) + (&r * &r).sum_axis(Axis(0));
+        computed.gradient("lambda", &(squares * (0.5 * c)));
     }
     Ok(computed)
 }
