@@ -1,7 +1,7 @@
 //! The Gram matrix of a set of inputs with itself, of which one half is computed.
 
 use crate::Error;
-use bochner_kernels::Kernel;
+use bochner_kernels::{Along, Kernel};
 use ndarray::{Array2, ArrayView2, s};
 use std::ops::Range;
 
@@ -36,10 +36,10 @@ pub(crate) fn gram_vjp(
         weights
             .slice_mut(s![.., ..rows.start])
             .mapv_inplace(|g| 2.0 * g);
-        let along = kernel.gram_vjp_parameters(own, before, weights.view())?;
+        let along = kernel.gram_vjp_along(Along::Parameters, own, before, weights.view())?;
         parameters
             .iter_mut()
-            .zip(along)
+            .zip(along.parameters)
             .for_each(|(sum, g)| *sum += g);
     }
     Ok(parameters)

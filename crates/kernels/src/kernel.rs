@@ -26,35 +26,38 @@ pub trait Kernel<T: Real>: CloneKernel<T> + Debug + Send + Sync {
     /// or if it is zero.
     fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error>;
 
-    /// The vector-Jacobian product of [`gram`](Self::gram) along the points and the parameters.
+    /// The vector-Jacobian product of [`gram`](Self::gram) along the parameters, and along the points if they
+    /// are asked for.
     ///
     /// $$\dot x_i = \sum_j \dot K_{ij} \frac{\partial k(x_i, y_j)}{\partial x_i}, \qquad
     /// \dot y_j = \sum_i \dot K_{ij} \frac{\partial k(x_i, y_j)}{\partial y_j}, \qquad
     /// \dot \theta = \sum_{ij} \dot K_{ij} \frac{\partial k(x_i, y_j)}{\partial \theta}$$
     ///
     /// # Shapes
-    /// `cotangent: [N, N']`. With `y = x` the whole gradient along `x` is the sum of the two.
+    /// `cotangent: [N, N']`. With `y = x` the whole gradient along `x` is the sum of the two. Gradients along
+    /// points that are not asked for have no rows.
     ///
     /// # Errors
     /// The errors of [`gram`](Self::gram), and [`Error::Argument`] if `cotangent` does not fit.
-    fn gram_vjp(
+    fn gram_vjp_along(
         &self,
+        along: Along,
         x: ArrayView2<T>,
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error>;
 
-    /// The part of [`gram_vjp`](Self::gram_vjp) along the parameters.
+    /// All gradients of [`gram_vjp_along`](Self::gram_vjp_along).
     ///
     /// # Errors
-    /// The errors of [`gram_vjp`](Self::gram_vjp).
-    fn gram_vjp_parameters(
+    /// The errors of [`gram_vjp_along`](Self::gram_vjp_along).
+    fn gram_vjp(
         &self,
         x: ArrayView2<T>,
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
-    ) -> Result<Vec<T>, Error> {
-        Ok(self.gram_vjp(x, y, cotangent)?.parameters)
+    ) -> Result<GramGradients<T>, Error> {
+        self.gram_vjp_along(Along::Everything, x, y, cotangent)
     }
 
     /// The hyper-parameters, with their names and where they may lie.
@@ -165,6 +168,26 @@ impl<T: Real> Parameter<T> {
                 argument::in_range(value.is_finite(), self.name.clone(), value, "finite")
             }
         }
+    }
+}
+
+/// The arguments along which gradients of a Gram matrix are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Along {
+    /// The points of both sides and the hyper-parameters.
+    Everything,
+    /// The hyper-parameters alone.
+    Parameters,
+}
+
+impl Along {
+    /// Zeros for the gradient along points, without rows if it is not asked for.
+    pub(crate) fn zeros<T: Real>(self, points: &ArrayView2<T>) -> Array2<T> {
+        let rows = match self {
+            Self::Everything => points.nrows(),
+            Self::Parameters => 0,
+        };
+        Array2::zeros((rows, points.ncols()))
     }
 }
 

@@ -104,7 +104,7 @@ pub use features::{
     feature_map_vjp, feature_map_with_vjp, kernel_matrix, kernel_matrix_vjp, random_feature_map,
     random_feature_map_vjp, squared_kernel_matrix, squared_kernel_matrix_vjp,
 };
-pub use kernel::{CloneKernel, Domain, GramGradients, Kernel, Parameter};
+pub use kernel::{Along, CloneKernel, Domain, GramGradients, Kernel, Parameter};
 pub use lengthscale::Lengthscale;
 pub use ndarray;
 pub use nonstationary::{Linear, LinearConfig};

@@ -1,7 +1,7 @@
 //! A kernel of some columns of the points.
 
 use crate::Error;
-use crate::kernel::{GramGradients, Kernel, Parameter, common_width};
+use crate::kernel::{Along, GramGradients, Kernel, Parameter, common_width};
 use bochner_numerics::{Real, argument};
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
@@ -82,30 +82,21 @@ impl<T: Real> Kernel<T> for Columns<T> {
         self.base.gram(x.view(), y.view())
     }
 
-    fn gram_vjp(
+    fn gram_vjp_along(
         &self,
+        along: Along,
         x: ArrayView2<T>,
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error> {
         let width = x.ncols();
         let [x, y] = self.select(&x, &y)?;
-        let along = self.base.gram_vjp(x.view(), y.view(), cotangent)?;
+        let own = (self.base).gram_vjp_along(along, x.view(), y.view(), cotangent)?;
         Ok(GramGradients {
-            x: self.spread(&along.x, width),
-            y: self.spread(&along.y, width),
-            ..along
+            x: self.spread(&own.x, width),
+            y: self.spread(&own.y, width),
+            ..own
         })
-    }
-
-    fn gram_vjp_parameters(
-        &self,
-        x: ArrayView2<T>,
-        y: ArrayView2<T>,
-        cotangent: ArrayView2<T>,
-    ) -> Result<Vec<T>, Error> {
-        let [x, y] = self.select(&x, &y)?;
-        self.base.gram_vjp_parameters(x.view(), y.view(), cotangent)
     }
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {

@@ -2,7 +2,7 @@
 
 use super::Parts;
 use crate::Error;
-use crate::kernel::{GramGradients, Kernel, Parameter, check_cotangent};
+use crate::kernel::{Along, GramGradients, Kernel, Parameter, check_cotangent};
 use bochner_numerics::Real;
 use ndarray::{Array1, Array2, ArrayView2};
 
@@ -63,31 +63,18 @@ impl<T: Real> Kernel<T> for Product<T> {
         Ok(product)
     }
 
-    fn gram_vjp(
+    fn gram_vjp_along(
         &self,
+        along: Along,
         x: ArrayView2<T>,
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error> {
-        let mut sum = GramGradients::zeros(x.dim(), y.dim());
+        let mut sum = GramGradients::none_yet(along, &x, &y);
         for (part, others) in self.parts.0.iter().zip(self.others(x, y, &cotangent)?) {
-            sum.append(part.gram_vjp(x, y, (others * cotangent).view())?);
+            sum.append(part.gram_vjp_along(along, x, y, (others * cotangent).view())?);
         }
         Ok(sum)
-    }
-
-    fn gram_vjp_parameters(
-        &self,
-        x: ArrayView2<T>,
-        y: ArrayView2<T>,
-        cotangent: ArrayView2<T>,
-    ) -> Result<Vec<T>, Error> {
-        let mut parameters = Vec::new();
-        for (part, others) in self.parts.0.iter().zip(self.others(x, y, &cotangent)?) {
-            let along = others * cotangent;
-            parameters.extend(part.gram_vjp_parameters(x, y, along.view())?);
-        }
-        Ok(parameters)
     }
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {

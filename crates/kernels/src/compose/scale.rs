@@ -2,7 +2,7 @@
 
 use super::within;
 use crate::Error;
-use crate::kernel::{GramGradients, Kernel, Parameter, check_values};
+use crate::kernel::{Along, GramGradients, Kernel, Parameter, check_values};
 use bochner_numerics::Real;
 use bochner_numerics::argument;
 use ndarray::{Array1, Array2, ArrayView2};
@@ -69,30 +69,18 @@ impl<T: Real> Kernel<T> for Scale<T> {
         Ok(base.mapv_into(|k| self.variance * k))
     }
 
-    fn gram_vjp(
+    fn gram_vjp_along(
         &self,
+        along: Along,
         x: ArrayView2<T>,
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error> {
         let scaled = cotangent.mapv(|g| self.variance * g);
-        let mut gradients = self.base.gram_vjp(x, y, scaled.view())?;
+        let mut gradients = self.base.gram_vjp_along(along, x, y, scaled.view())?;
         let along_variance = self.along_variance(x, y, &cotangent)?;
         gradients.parameters.insert(0, along_variance);
         Ok(gradients)
-    }
-
-    fn gram_vjp_parameters(
-        &self,
-        x: ArrayView2<T>,
-        y: ArrayView2<T>,
-        cotangent: ArrayView2<T>,
-    ) -> Result<Vec<T>, Error> {
-        let scaled = cotangent.mapv(|g| self.variance * g);
-        let base = self.base.gram_vjp_parameters(x, y, scaled.view())?;
-        let mut parameters = vec![self.along_variance(x, y, &cotangent)?];
-        parameters.extend(base);
-        Ok(parameters)
     }
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {

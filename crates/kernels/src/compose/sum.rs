@@ -2,7 +2,7 @@
 
 use super::Parts;
 use crate::Error;
-use crate::kernel::{GramGradients, Kernel, Parameter};
+use crate::kernel::{Along, GramGradients, Kernel, Parameter};
 use bochner_numerics::Real;
 use ndarray::{Array1, Array2, ArrayView2};
 
@@ -50,30 +50,18 @@ impl<T: Real> Kernel<T> for Sum<T> {
         Ok(sum)
     }
 
-    fn gram_vjp(
+    fn gram_vjp_along(
         &self,
+        along: Along,
         x: ArrayView2<T>,
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error> {
-        let mut sum = GramGradients::zeros(x.dim(), y.dim());
+        let mut sum = GramGradients::none_yet(along, &x, &y);
         for part in &self.parts.0 {
-            sum.append(part.gram_vjp(x, y, cotangent)?);
+            sum.append(part.gram_vjp_along(along, x, y, cotangent)?);
         }
         Ok(sum)
-    }
-
-    fn gram_vjp_parameters(
-        &self,
-        x: ArrayView2<T>,
-        y: ArrayView2<T>,
-        cotangent: ArrayView2<T>,
-    ) -> Result<Vec<T>, Error> {
-        let mut parameters = Vec::new();
-        for part in &self.parts.0 {
-            parameters.extend(part.gram_vjp_parameters(x, y, cotangent)?);
-        }
-        Ok(parameters)
     }
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
@@ -98,10 +86,10 @@ impl<T: Real> Kernel<T> for Sum<T> {
 }
 
 impl<T: Real> GramGradients<T> {
-    pub(super) fn zeros(x: (usize, usize), y: (usize, usize)) -> Self {
+    pub(super) fn none_yet(along: Along, x: &ArrayView2<T>, y: &ArrayView2<T>) -> Self {
         Self {
-            x: Array2::zeros(x),
-            y: Array2::zeros(y),
+            x: along.zeros(x),
+            y: along.zeros(y),
             parameters: Vec::new(),
         }
     }

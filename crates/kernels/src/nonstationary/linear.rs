@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::kernel::{
-    GramGradients, Kernel, Parameter, check_cotangent, check_values, common_width,
+    Along, GramGradients, Kernel, Parameter, check_cotangent, check_values, common_width,
 };
 use crate::lengthscale::Lengthscale;
 use crate::matrix::{mat, product};
@@ -89,8 +89,9 @@ impl<T: Real> Kernel<T> for Linear<T> {
         Ok(product(T::one(), mat(&x), mat(&y).t()))
     }
 
-    fn gram_vjp(
+    fn gram_vjp_along(
         &self,
+        along: Along,
         x: ArrayView2<T>,
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
@@ -101,27 +102,17 @@ impl<T: Real> Kernel<T> for Linear<T> {
         let (x, y) = (scaled(x, &inverse), scaled(y, &inverse));
         let cotangent = cotangent.as_standard_layout().into_owned();
         let along_x = product(T::one(), mat(&cotangent), mat(&y));
+        let parameters = self.along_parameters(&x, &along_x, &inverse);
+        if along == Along::Parameters {
+            let [x, y] = [&x, &y].map(|points| along.zeros(&points.view()));
+            return Ok(GramGradients { x, y, parameters });
+        }
         let along_y = product(T::one(), mat(&cotangent).t(), mat(&x));
         Ok(GramGradients {
-            parameters: self.along_parameters(&x, &along_x, &inverse),
+            parameters,
             x: scaled(along_x.view(), &inverse),
             y: scaled(along_y.view(), &inverse),
         })
-    }
-
-    fn gram_vjp_parameters(
-        &self,
-        x: ArrayView2<T>,
-        y: ArrayView2<T>,
-        cotangent: ArrayView2<T>,
-    ) -> Result<Vec<T>, Error> {
-        let width = common_width(&x, &y)?;
-        check_cotangent(&x, &y, &cotangent)?;
-        let inverse = self.lengthscale.inverse(x.nrows(), width)?;
-        let (x, y) = (scaled(x, &inverse), scaled(y, &inverse));
-        let cotangent = cotangent.as_standard_layout().into_owned();
-        let along_x = product(T::one(), mat(&cotangent), mat(&y));
-        Ok(self.along_parameters(&x, &along_x, &inverse))
     }
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {

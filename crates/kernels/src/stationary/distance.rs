@@ -5,7 +5,7 @@
 //! kernels that are not smooth at zero take its root.
 
 use crate::Error;
-use crate::kernel::{GramGradients, check_cotangent, common_width};
+use crate::kernel::{Along, GramGradients, check_cotangent, common_width};
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::Real;
 use ndarray::{Array1, Array2, ArrayView2};
@@ -25,9 +25,10 @@ pub(super) fn gram<T: Real>(
     Ok(Array2::from_shape_vec((x.nrows(), y.nrows()), values).expect("one value per pair"))
 }
 
-/// The gradients of [`gram`] along both sides and along the lengthscales, for the derivative
-/// `slope` of the profile along $s$.
+/// The gradients of [`gram`] along the lengthscales, and along both sides if they are asked for, for the
+/// derivative `slope` of the profile along $s$.
 pub(super) fn gram_vjp<T: Real>(
+    along: Along,
     x: ArrayView2<T>,
     y: ArrayView2<T>,
     lengthscale: &Lengthscale<T>,
@@ -37,52 +38,13 @@ pub(super) fn gram_vjp<T: Real>(
     let width = common_width(&x, &y)?;
     check_cotangent(&x, &y, &cotangent)?;
     let inverse = lengthscale.inverse(x.nrows(), width)?;
-    let (mut along_x, mut along_y) = (vec![T::zero(); x.len()], vec![T::zero(); y.len()]);
+    let [mut along_x, mut along_y] = [&x, &y].map(|points| along.zeros(points));
     let mut along_scale = vec![T::zero(); width];
-    let (columns, mut pair) = (y.nrows(), 0);
-    let cotangent = cotangent.as_standard_layout();
-    let cotangent = cotangent.as_slice().expect("brought to row-major order");
+    let (columns, mut cotangents) = (y.nrows(), cotangent.iter().enumerate());
     for_each_pair(x, y, |a, b| {
-        let (i, j) = (pair / columns, pair % columns);
-        let weight = T::of(2.0) * cotangent[pair] * slope(squared_distance(a, b, &inverse));
-        pair += 1;
-        // The distance may be infinite where the kernel and its slope are zero.
-        if weight == T::zero() {
-            return;
-        }
-        let along_a = &mut along_x[i * width..(i + 1) * width];
-        let along_b = &mut along_y[j * width..(j + 1) * width];
-        for n in 0..width {
-            let scaled = (a[n] - b[n]) * inverse[n];
-            let step = weight * scaled * inverse[n];
-            along_a[n] += step;
-            along_b[n] -= step;
-            along_scale[n] -= step * scaled;
-        }
-    });
-    Ok(GramGradients {
-        x: Array2::from_shape_vec(x.dim(), along_x).expect("allocated with this shape"),
-        y: Array2::from_shape_vec(y.dim(), along_y).expect("allocated with this shape"),
-        parameters: lengthscale.gather(along_scale),
-    })
-}
-
-/// The part of [`gram_vjp`] along the lengthscales.
-pub(super) fn gram_vjp_parameters<T: Real>(
-    x: ArrayView2<T>,
-    y: ArrayView2<T>,
-    lengthscale: &Lengthscale<T>,
-    cotangent: ArrayView2<T>,
-    slope: impl Fn(T) -> T,
-) -> Result<Vec<T>, Error> {
-    let width = common_width(&x, &y)?;
-    check_cotangent(&x, &y, &cotangent)?;
-    let inverse = lengthscale.inverse(x.nrows(), width)?;
-    let mut along_scale = vec![T::zero(); width];
-    let mut cotangent = cotangent.iter();
-    for_each_pair(x, y, |a, b| {
-        let cotangent = *cotangent.next().expect("one for each pair");
+        let (pair, &cotangent) = cotangents.next().expect("one for each pair");
         let weight = T::of(2.0) * cotangent * slope(squared_distance(a, b, &inverse));
+        // The distance may be infinite where the kernel and its slope are zero.
         if weight == T::zero() {
             return;
         }
@@ -91,8 +53,19 @@ pub(super) fn gram_vjp_parameters<T: Real>(
             let scaled = (a - b) * inverse;
             *along -= weight * scaled * inverse * scaled;
         }
+        if along == Along::Everything {
+            for n in 0..width {
+                let step = weight * ((a[n] - b[n]) * inverse[n]) * inverse[n];
+                along_x[[pair / columns, n]] += step;
+                along_y[[pair % columns, n]] -= step;
+            }
+        }
     });
-    Ok(lengthscale.gather(along_scale))
+    Ok(GramGradients {
+        x: along_x,
+        y: along_y,
+        parameters: lengthscale.gather(along_scale),
+    })
 }
 
 /// The [`diagonal`] of a kernel that is one at equal points.
@@ -164,10 +137,6 @@ mod tests {
             let got = kernel.gram_vjp(x.view(), y.view(), ones.view()).unwrap();
             let mut all = got.x.iter().chain(&got.y).chain(&got.parameters);
             assert!(all.all(|g| !g.is_nan()), "{kernel:?}: {got:?}");
-            let alone = kernel
-                .gram_vjp_parameters(x.view(), y.view(), ones.view())
-                .unwrap();
-            assert!(alone.iter().all(|g| !g.is_nan()), "{kernel:?}: {alone:?}");
         }
         fn of<T: Real>(tiny: f64, huge: f64) {
             for (lengthscale, points) in [(tiny, [0.5, 0.75]), (1.0, [huge, -huge])] {

@@ -2,7 +2,7 @@
 
 use super::distance;
 use crate::Error;
-use crate::kernel::{GramGradients, Kernel, Parameter, check_cotangent, check_values};
+use crate::kernel::{Along, GramGradients, Kernel, Parameter, check_cotangent, check_values};
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::Real;
 use bochner_numerics::argument::{self, ArgumentError};
@@ -120,25 +120,13 @@ impl<T: Real> Kernel<T> for Expsin<T> {
         distance::gram(x, y, &plain(), |s| self.profile(s))
     }
 
-    fn gram_vjp(
+    fn gram_vjp_along(
         &self,
+        along: Along,
         x: ArrayView2<T>,
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error> {
-        let along_points = distance::gram_vjp(x, y, &plain(), cotangent, |s| self.slope(s))?;
-        Ok(GramGradients {
-            parameters: self.gram_vjp_parameters(x, y, cotangent)?,
-            ..along_points
-        })
-    }
-
-    fn gram_vjp_parameters(
-        &self,
-        x: ArrayView2<T>,
-        y: ArrayView2<T>,
-        cotangent: ArrayView2<T>,
-    ) -> Result<Vec<T>, Error> {
         let distances = distance::gram(x, y, &plain(), |s| s)?;
         check_cotangent(&x, &y, &cotangent)?;
         let mut parameters = vec![T::zero(); 2];
@@ -147,7 +135,20 @@ impl<T: Real> Kernel<T> for Expsin<T> {
                 *sum += g * along;
             }
         }
-        Ok(parameters)
+        let along_points = match along {
+            Along::Everything => {
+                distance::gram_vjp(along, x, y, &plain(), cotangent, |s| self.slope(s))?
+            }
+            Along::Parameters => GramGradients {
+                x: along.zeros(&x),
+                y: along.zeros(&y),
+                parameters: Vec::new(),
+            },
+        };
+        Ok(GramGradients {
+            parameters,
+            ..along_points
+        })
     }
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {

@@ -2,7 +2,7 @@
 
 use super::distance;
 use crate::Error;
-use crate::kernel::{GramGradients, Kernel, Parameter, check_values};
+use crate::kernel::{Along, GramGradients, Kernel, Parameter, check_values};
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::Real;
 use ndarray::{Array1, Array2, ArrayView2};
@@ -147,26 +147,15 @@ impl<T: Real> Kernel<T> for Matern<T> {
         distance::gram(x, y, &self.lengthscale, |s| self.smoothness.profile(s))
     }
 
-    fn gram_vjp(
+    fn gram_vjp_along(
         &self,
+        along: Along,
         x: ArrayView2<T>,
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error> {
-        distance::gram_vjp(x, y, &self.lengthscale, cotangent, |s| {
-            self.smoothness.slope(s)
-        })
-    }
-
-    fn gram_vjp_parameters(
-        &self,
-        x: ArrayView2<T>,
-        y: ArrayView2<T>,
-        cotangent: ArrayView2<T>,
-    ) -> Result<Vec<T>, Error> {
-        distance::gram_vjp_parameters(x, y, &self.lengthscale, cotangent, |s| {
-            self.smoothness.slope(s)
-        })
+        let slope = |s| self.smoothness.slope(s);
+        distance::gram_vjp(along, x, y, &self.lengthscale, cotangent, slope)
     }
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {

@@ -1,11 +1,11 @@
 //! The spectral mixture kernel: any stationary kernel, by a mixture of Gaussians as its density.
 
-use super::component::{Along, Component, Parts};
+use super::component::{self, Component, Parts};
 use super::cosine::Cosine;
 use super::distance;
 use crate::Error;
 use crate::kernel::{
-    GramGradients, Kernel, Parameter, check_cotangent, check_values, common_width,
+    Along, GramGradients, Kernel, Parameter, check_cotangent, check_values, common_width,
 };
 use crate::written;
 use bochner_numerics::Real;
@@ -151,8 +151,9 @@ impl<T: Real> Kernel<T> for SpectralMixture<T> {
         Ok(values)
     }
 
-    fn gram_vjp(
+    fn gram_vjp_along(
         &self,
+        along: Along,
         x: ArrayView2<T>,
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
@@ -162,7 +163,7 @@ impl<T: Real> Kernel<T> for SpectralMixture<T> {
         let (count, columns) = (self.settings.weights.len(), y.nrows());
         let (mut differences, mut parts) = (Differences::from(y), self.parts(width, columns));
         let mut along_t = vec![T::zero(); width * columns];
-        let (mut along_x, mut along_y) = (Array2::zeros(x.dim()), Array2::zeros(y.dim()));
+        let [mut along_x, mut along_y] = [&x, &y].map(|points| along.zeros(points));
         let mut parameters = vec![T::zero(); count * (1 + 2 * width)];
         let (weights, rest) = parameters.split_at_mut(count);
         let (means, variances) = rest.split_at_mut(count * width);
@@ -174,13 +175,16 @@ impl<T: Real> Kernel<T> for SpectralMixture<T> {
             along_t.fill(T::zero());
             for (q, component) in self.components().enumerate() {
                 let row = q * width..(q + 1) * width;
-                let mut along = Along {
+                let mut parameters = component::Along {
                     t: &mut along_t,
                     weight: &mut weights[q],
                     mean: &mut means[row.clone()],
                     variance: &mut variances[row],
                 };
-                component.pull_back(cotangents, t, &mut parts, &mut along);
+                component.pull_back(cotangents, t, &mut parts, &mut parameters);
+            }
+            if along == Along::Parameters {
+                continue;
             }
             let along_t = ArrayView2::from_shape((width, columns), &along_t);
             let along_t = along_t.expect("allocated with this shape");
