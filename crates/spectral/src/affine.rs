@@ -2,6 +2,8 @@
 
 use crate::Error;
 use bochner_numerics::{Mat, MatMut, Real, argument, matmul};
+use bochner_ops::rows::add;
+use bochner_ops::{Activation, filled};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, CowArray, Ix1, Ix2};
 use rand::{Rng, RngCore};
 
@@ -59,6 +61,9 @@ pub fn affine_init<T: Real>(
 }
 
 /// One draw from the uniform distribution on `[-bound, bound)`.
+///
+/// This is not `bochner_numerics::uniform_within`, which makes other numbers of the same stream: published
+/// results started from the numbers here.
 pub(crate) fn uniform<T: Real>(bound: f64, rng: &mut (impl RngCore + ?Sized)) -> T {
     T::of(rng.gen_range(-bound..bound))
 }
@@ -103,16 +108,18 @@ impl<T: Real> AffineGradients<T> {
 
 impl<T: Real> Layer<'_, T> {
     pub(crate) fn apply(&self, x: &[T], rows: usize) -> Vec<T> {
-        let (outputs, inputs) = self.weight.dim();
+        let weight = self.weight.as_slice().expect("brought to row-major order");
         let bias = self.bias.as_slice().expect("brought to row-major order");
-        let mut y = bias.repeat(rows);
-        let target = MatMut::new(&mut y, rows, outputs);
-        let x = Mat::new(x, rows, inputs);
-        matmul(T::one(), x, self.weight().t(), T::one(), target);
+        let [y] = filled([rows * bias.len()], |[y]| {
+            bochner_ops::affine(x, weight, bias, y, |_, _| ());
+        });
         y
     }
 
     /// The gradients of [`apply`](Self::apply) at `x`: along `x`, and along the parameters.
+    ///
+    /// This is not `bochner_ops::affine_vjp`, which adds up the rows in other parts: published results fix the
+    /// last digits of the sums here.
     pub(crate) fn pull_back(
         &self,
         x: &[T],
@@ -131,9 +138,7 @@ impl<T: Real> Layer<'_, T> {
         matmul(T::one(), cotangents.t(), x, T::zero(), target);
 
         let mut bias = vec![T::zero(); outputs];
-        for row in cotangent.chunks_exact(outputs) {
-            add(&mut bias, row);
-        }
+        add(&mut bias, cotangent);
         let gradients = AffineGradients {
             weight: Array2::from_shape_vec((outputs, inputs), weight).expect("allocated so"),
             bias: bias.into(),
@@ -150,9 +155,8 @@ impl<T: Real> Layer<'_, T> {
 
 /// LeakyReLU in place.
 pub(crate) fn leaky_relu<T: Real>(slope: T, x: &mut [T]) {
-    for x in x.iter_mut().filter(|x| **x < T::zero()) {
-        *x *= slope;
-    }
+    let slope = slope.as_f64();
+    Activation::LeakyRelu { slope }.apply(x);
 }
 
 /// Multiplies a cotangent by LeakyReLU's derivative, which its output tells: the slope is not
@@ -160,13 +164,6 @@ pub(crate) fn leaky_relu<T: Real>(slope: T, x: &mut [T]) {
 pub(crate) fn leaky_relu_pull_back<T: Real>(slope: T, output: &[T], cotangent: &mut [T]) {
     for (c, &y) in cotangent.iter_mut().zip(output) {
         *c *= if y > T::zero() { T::one() } else { slope };
-    }
-}
-
-/// `sum += x`.
-pub(crate) fn add<T: Real>(sum: &mut [T], x: &[T]) {
-    for (sum, &x) in sum.iter_mut().zip(x) {
-        *sum += x;
     }
 }
 

@@ -1,9 +1,10 @@
 //! The inference network: from queries and keys to the posterior of the noise.
 
 use crate::Error;
-use crate::affine::{Affine, AffineGradients, Layer, add, leaky_relu, leaky_relu_pull_back};
+use crate::affine::{Affine, AffineGradients, Layer, leaky_relu, leaky_relu_pull_back};
 use crate::features::{Features, same_values};
 use bochner_numerics::{Real, argument};
+use bochner_ops::rows::add;
 use ndarray::{Array, Array3, Array4, ArrayView3, s};
 
 /// The network $q(z \mid h)$, shared by the heads of a layer.

@@ -3,7 +3,6 @@
 //! The features of spectral points give a kernel; the fit moves the points, or what they are drawn
 //! from, until it is the one wanted.
 
-mod adam;
 mod estimator;
 mod target;
 
@@ -11,15 +10,19 @@ pub use estimator::{DirectEstimator, Estimator, GaussianEstimator, ImplicitEstim
 pub use target::{KernelValues, empirical_kernel};
 
 use crate::Error;
-use adam::Adam;
 use bochner_kernels::{SpectralPoints, kernel_matrix, kernel_matrix_vjp};
 use bochner_numerics::argument;
+use bochner_ops::{AdamConfig, AdamRule, Moments};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 /// How a density is fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, remote = "Self")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    remote = "Self"
+)]
 pub struct DensityFitConfig {
     /// The steps of Adam; at least one.
     pub steps: usize,
@@ -161,7 +164,12 @@ impl Best {
         config: &DensityFitConfig,
     ) -> Result<(), Error> {
         let mut parameters = self.parameters.clone();
-        let mut states: Vec<_> = parameters.iter().map(|p| Adam::new(p.len())).collect();
+        let adam = AdamConfig {
+            epsilon: 1e-10,
+            ..AdamConfig::default()
+        };
+        let moments = parameters.iter().map(|p| Moments::zeros(p.len()));
+        let mut moments: Vec<_> = moments.collect();
         for step in 0..=config.steps {
             let (loss, gradients) = objective(estimators, target)?;
             if !loss.is_finite() {
@@ -173,8 +181,9 @@ impl Best {
                 self.parameters.clone_from(&parameters);
             }
             let rate = config.learning_rate * (1.0 - step as f64 / config.steps as f64);
+            let rule = AdamRule::new(&adam, rate, step as u64 + 1);
             for (i, gradient) in gradients.iter().enumerate() {
-                states[i].step(rate, &mut parameters[i], gradient);
+                rule.step(&mut parameters[i], &mut moments[i], gradient);
             }
             assign(estimators, &parameters)?;
         }
