@@ -2,12 +2,11 @@
 
 use bochner_numerics::memory::written_by;
 use bochner_numerics::{DropoutMask, Mat, MatMut, Panels, Real, matmul, parallel};
+use bochner_ops::rows;
 use ndarray::ArrayView2;
 
-/// Rows of a piece of work.
-const ROWS: usize = 128;
-
-/// The least number of rows that are summed up on their own, and the most such sums there are.
+/// The least number of rows that are summed up on their own, and the most such sums there are. These are
+/// not those of `bochner_ops::rows::sum_over`: published results fix the last digits of the sums here.
 const SUMMED_ROWS: usize = 512;
 const SUMS: usize = 16;
 
@@ -25,27 +24,15 @@ pub(crate) fn times_transposed<T: Real>(y: ArrayView2<T>, weight: ArrayView2<T>)
 }
 
 fn by_rows<T: Real>(x: ArrayView2<T>, right: &Panels<T>) -> Vec<T> {
-    let (terms, width) = right.shape();
-    let rows = x.nrows();
-    if rows * width == 0 {
+    let ((rows, terms), width) = (x.dim(), right.shape().1);
+    if width == 0 {
         return Vec::new();
     }
     let x = x.as_standard_layout();
-    let x = Mat::new(
-        x.as_slice().expect("brought to row-major order"),
-        rows,
-        terms,
-    );
-    let [out] = written_by([rows * width], |[out]| {
-        parallel::for_each(
-            out.chunks(ROWS * width).enumerate().collect(),
-            |(i, out)| {
-                let out = out.zeros();
-                let rows = out.len() / width;
-                let x = x.row_range(i * ROWS..i * ROWS + rows);
-                matmul(T::one(), x, right, T::zero(), MatMut::new(out, rows, width));
-            },
-        );
+    let x = x.as_slice().expect("brought to row-major order");
+    let x = Mat::new(x, rows, terms);
+    let [out] = rows::by_blocks(rows, [width], rows * terms * width, |range, [piece]| {
+        piece.product(x.row_range(range), right);
     });
     out
 }

@@ -199,13 +199,8 @@ fn array<T>(rows: usize, columns: usize, data: Vec<T>) -> Array2<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bochner_numerics::{Seed, Tolerance, finite_difference, relative_error, standard_normal};
-    use ndarray::Array;
-
-    fn normal<T: Real>(shape: (usize, usize), purpose: &str) -> Array2<T> {
-        let mut stream = Seed::new(6).stream(purpose);
-        Array::from_shape_simple_fn(shape, || standard_normal(&mut stream))
-    }
+    use bochner_numerics::check::random as normal;
+    use bochner_numerics::{Tolerance, finite_difference, relative_error};
 
     /// A matrix with many zeros, and a row and a column of nothing else.
     fn mostly_zero<T: Real>(rows: usize, columns: usize) -> Array2<T> {
@@ -266,8 +261,8 @@ mod tests {
 
     #[test]
     fn gradients_agree_with_finite_differences() {
-        let (x, weight) = (mostly_zero(5, 4), normal::<f64>((4, 3), "w"));
-        let cotangent = normal::<f64>((5, 3), "c");
+        let (x, weight) = (mostly_zero(5, 4), normal::<f64, _>((4, 3), "w"));
+        let cotangent = normal::<f64, _>((5, 3), "c");
         let sparse = SparseFeatures::from_dense(x.view()).unwrap();
         let value = |features: Features<f64>, weight: ArrayView2<f64>| {
             (features.product(weight).unwrap() * &cotangent).sum()
@@ -291,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_is_not_finite_is_named() {
-        let (mut x, mut weight) = (normal::<f32>((3, 2), "x"), normal::<f32>((2, 2), "w"));
+        let (mut x, mut weight) = (normal::<f32, _>((3, 2), "x"), normal::<f32, _>((2, 2), "w"));
         let product = |x: &Array2<f32>, weight: &Array2<f32>| {
             let product = Features::Dense(x.view()).product(weight.view());
             product.map_err(|error| error.to_string())
@@ -315,7 +310,7 @@ mod tests {
 
     #[test]
     fn shapes_that_do_not_fit_are_named() {
-        let x = normal::<f64>((3, 2), "x");
+        let x = normal::<f64, _>((3, 2), "x");
         let features = Features::Dense(x.view());
         let (wrong, right) = (normal((3, 2), "w"), normal((2, 4), "w"));
         let mismatch = |error| matches!(error, Error::Argument(_));

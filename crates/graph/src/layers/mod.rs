@@ -20,14 +20,9 @@ pub use error::LayerError;
 pub use nodes::{AttributedGraph, Nodes};
 
 use bochner_numerics::DropoutMask;
-use bochner_ops::Mode;
+use bochner_ops::{Mode, dropout_mask};
 
 /// The dropout of a pass, or `None` where nothing is dropped.
 fn mask(rate: f64, mode: Mode) -> Option<DropoutMask> {
-    match mode {
-        Mode::Training(seed) if rate > 0.0 => {
-            Some(DropoutMask::new(rate, seed).expect("a rate that its layer has checked"))
-        }
-        _ => None,
-    }
+    dropout_mask(rate, mode).expect("a rate that its layer has checked")
 }

@@ -7,10 +7,12 @@ use super::points::Drawn;
 use crate::attend::Kept;
 use crate::engine::Call;
 use crate::error::within;
-use crate::layers::rows::{add, add_to_rows, sum_of_rows};
+use crate::layers::nodes::elements_of;
+use crate::layers::rows::{add_to_rows, sum_of_rows};
 use crate::{EdgeTerm, Error, Features, Graph, LayerError, Score, Settings};
 use bochner_numerics::{DropoutMask, Real, Seed};
 use bochner_ops::Mode;
+use bochner_ops::rows::add_to;
 use ndarray::{Array2, ArrayView2};
 
 /// A pass through a layer, but for the nodes' features and the parameters.
@@ -215,7 +217,8 @@ impl<T: Real> Plan<T> {
             return Ok(found);
         }
         found.transformed = if passed.transformed.len() == 1 {
-            add(&mut targets, &sources);
+            let sources = sources.as_slice().expect("allocated in row-major order");
+            add_to(elements_of(&mut targets), sources);
             vec![targets]
         } else {
             vec![targets, sources]
