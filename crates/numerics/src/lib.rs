@@ -84,5 +84,7 @@ pub use ndarray;
 pub use operations::Operations;
 pub use product::{Panels, matmul, matmul_in};
 pub use rand;
-pub use random::{DropoutMask, Seed, Stream, StreamState, fill_standard_normal, standard_normal};
+pub use random::{
+    DropoutMask, Seed, Stream, StreamState, fill_standard_normal, standard_normal, uniform_within,
+};
 pub use real::Real;

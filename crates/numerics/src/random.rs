@@ -115,6 +115,23 @@ pub fn standard_normal<T: Real>(rng: &mut (impl RngCore + ?Sized)) -> T {
     T::of(rng.sample(StandardNormal))
 }
 
+/// One draw from the uniform distribution between `-bound` and `bound`.
+///
+/// Drawn in double precision and rounded, so that `f32` and `f64` see the same numbers.
+///
+/// ```
+/// use bochner_numerics::{Seed, uniform_within};
+///
+/// let mut stream = Seed::new(1).stream("initial values");
+/// let draws: Vec<f64> = (0..1000).map(|_| uniform_within(0.5, &mut stream)).collect();
+/// assert!(draws.iter().all(|x| x.abs() <= 0.5));
+/// // A uniform number in +-b has the variance b^2 / 3.
+/// assert!((draws.iter().map(|x| x * x).sum::<f64>() / 1000.0 - 0.25 / 3.0).abs() < 0.01);
+/// ```
+pub fn uniform_within<T: Real>(bound: f64, rng: &mut (impl RngCore + ?Sized)) -> T {
+    T::of((2.0 * rng.r#gen::<f64>() - 1.0) * bound)
+}
+
 /// Draws from the standard normal distribution, many at a time.
 ///
 /// $$x = \Phi^{-1}\bigl(2^{-52} (k + \tfrac12)\bigr)$$

@@ -1,8 +1,7 @@
 //! Initial values.
 
-use bochner_numerics::{Real, Seed};
+use bochner_numerics::{Real, Seed, uniform_within};
 use ndarray::{Array, Dimension};
-use rand::Rng;
 
 /// Draws from the uniform distribution on $\pm \sqrt{6 / (n + m)}$ for a map from $n$ to $m$ numbers, in
 /// double precision and rounded (Glorot and Bengio 2010).
@@ -13,6 +12,5 @@ pub(super) fn array<T: Real, D: Dimension>(
 ) -> Array<T, D> {
     let bound = (6.0 / (inputs + outputs) as f64).sqrt();
     let mut stream = seed.stream("initial values");
-    let draw = || T::of((2.0 * stream.r#gen::<f64>() - 1.0) * bound);
-    Array::from_shape_simple_fn(shape, draw)
+    Array::from_shape_simple_fn(shape, || uniform_within(bound, &mut stream))
 }

@@ -1,7 +1,7 @@
 //! Initial values.
 
 use crate::{Element, Error};
-use bochner_numerics::{Real, argument};
+use bochner_numerics::{Real, argument, uniform_within};
 use dfdx::shapes::Shape;
 use dfdx::tensor::{Cpu, CpuError, Tensor, TensorFromVec};
 use rand::Rng;
@@ -22,7 +22,7 @@ impl UniformWithin {
 
 impl<T: Real> Distribution<T> for UniformWithin {
     fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> T {
-        T::of((2.0 * rng.r#gen::<f64>() - 1.0) * self.0)
+        uniform_within(self.0, rng)
     }
 }
 
