@@ -5,8 +5,8 @@
 #![allow(clippy::print_stdout)]
 
 use bochner_kernels::{
-    Coupling, Error, Kernel, Lengthscale, Norms, RandomFeatures, RbfConfig, UniformBoundConfig,
-    coupled_features, random_features,
+    Coupling, Error, Kernel, Lengthscale, Norms, RandomFrequencies, RbfConfig, UniformBoundConfig,
+    coupled_frequencies, random_frequencies,
 };
 use bochner_numerics::{Seed, standard_normal};
 use ndarray::Array2;
@@ -20,7 +20,7 @@ fn main() -> Result<(), Error> {
     let mut stream = Seed::new(1).stream("inputs");
     let x = Array2::from_shape_simple_fn((40, WIDTH), || standard_normal::<f64>(&mut stream));
     let exact = kernel.gram(x.view(), x.view())?;
-    let largest_error = |features: &RandomFeatures<f64>| {
+    let largest_error = |features: &RandomFrequencies<f64>| {
         let off = features.gram(x.view(), x.view())? - &exact;
         Ok::<_, Error>(off.iter().fold(0.0_f64, |most, e| most.max(e.abs())))
     };
@@ -31,9 +31,10 @@ fn main() -> Result<(), Error> {
         let (mut independent, mut orthogonal) = (0.0, 0.0);
         for repeat in 0..REPEATS {
             let mut rng = Seed::new(2).nth(repeat).stream("frequencies");
-            independent += largest_error(&random_features(&kernel, WIDTH, points, &mut rng)?)?;
+            independent += largest_error(&random_frequencies(&kernel, WIDTH, points, &mut rng)?)?;
             let how = (Coupling::Orthogonal, Norms::Chi);
-            orthogonal += largest_error(&coupled_features(&kernel, WIDTH, points, how, &mut rng)?)?;
+            orthogonal +=
+                largest_error(&coupled_frequencies(&kernel, WIDTH, points, how, &mut rng)?)?;
         }
         let mean = |sum: f64| sum / REPEATS as f64;
         println!(

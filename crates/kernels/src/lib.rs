@@ -27,7 +27,7 @@
 //!
 //! **From one to the other** leads the [`SpectralDensity`] of a [`Stationary`] kernel: Gaussian for
 //! the RBF, Student's t for the Matérn family, a mixture for the spectral mixture.
-//! [`random_features`] draws from it, [`coupled_features`] does so with less waste, and
+//! [`random_frequencies`] draws from it, [`coupled_frequencies`] does so with less waste, and
 //! [`UniformBound`] says how many draws are enough. Where points come from otherwise (parameters,
 //! a network) is the business of the crate above.
 //!
@@ -42,7 +42,7 @@
 //! A kernel, its random features, and one step of training that makes two given inputs less alike:
 //!
 //! ```
-//! use bochner_kernels::{Kernel, Lengthscale, RbfConfig, random_features};
+//! use bochner_kernels::{Kernel, Lengthscale, RbfConfig, random_frequencies};
 //! use bochner_numerics::Seed;
 //! use ndarray::array;
 //!
@@ -52,8 +52,8 @@
 //! let before = kernel.gram(x.view(), y.view())?[[0, 0]];
 //!
 //! let mut stream = Seed::new(2021).stream("frequencies");
-//! let features = random_features(&kernel, 2, 4096, &mut stream)?;
-//! let approximately: f64 = features.gram(x.view(), y.view())?[[0, 0]];
+//! let frequencies = random_frequencies(&kernel, 2, 4096, &mut stream)?;
+//! let approximately: f64 = frequencies.gram(x.view(), y.view())?[[0, 0]];
 //! assert!((approximately - before).abs() < 0.05);
 //!
 //! let slope = kernel.gram_vjp(x.view(), y.view(), array![[1.0]].view())?.parameters;
@@ -71,7 +71,7 @@
 //! | [`stationary`] | [`Rbf`], [`Matern`], [`Expsin`], [`SpectralMixture`] |
 //! | [`nonstationary`] | [`Linear`] |
 //! | [`compose`] | [`Sum`], [`Product`], [`Scale`], [`Columns`] |
-//! | [`density`] | [`SpectralDensity`] and the closed forms, [`random_features`] |
+//! | [`density`] | [`SpectralDensity`] and the closed forms, [`random_frequencies`] |
 //! | [`features`] | [`SpectralPoints`], [`feature_map`], [`kernel_matrix`], their squares; [`RandomFeatureMap`] for $e^{x \cdot y}$; [`TimeFeatures`] |
 //! | [`bounds`] | [`UniformBound`]: how many points are enough |
 //! | [`Kernel`] | the trait of all kernels; [`Lengthscale`], [`Parameter`] |
@@ -94,8 +94,8 @@ mod written;
 pub use bounds::{UniformBound, UniformBoundConfig};
 pub use compose::{Columns, ColumnsConfig, Product, Scale, ScaleConfig, Sum};
 pub use density::{
-    Coupling, GaussianDensity, MixtureDensity, Norms, RandomFeatures, SpectralDensity, Stationary,
-    StudentTDensity, coupled_features, orthonormal_rows, random_features, squared_rbf_density,
+    Coupling, GaussianDensity, MixtureDensity, Norms, RandomFrequencies, SpectralDensity, Stationary,
+    StudentTDensity, coupled_frequencies, orthonormal_rows, random_frequencies, squared_rbf_density,
 };
 pub use error::Error;
 pub use features::{

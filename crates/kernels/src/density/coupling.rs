@@ -1,6 +1,6 @@
 //! Frequencies that depend on each other, so that they repeat each other less.
 
-use super::RandomFeatures;
+use super::RandomFrequencies;
 use super::rows;
 use super::stationary::scales;
 use crate::Error;
@@ -49,7 +49,7 @@ pub enum Norms {
 /// $s_d = (d - 1)^{-1/2} (1, \dots, 1, 0)$.
 ///
 /// # Errors
-/// The errors of [`random_features`](crate::random_features).
+/// The errors of [`random_frequencies`](crate::random_frequencies).
 ///
 /// # Numerics
 /// The mean is the kernel, as for independent draws, unless the norms are [`Norms::Root`]; the variance is
@@ -62,26 +62,26 @@ pub enum Norms {
 ///
 /// # Example
 /// ```
-/// use bochner_kernels::{Coupling, Lengthscale, Norms, RbfConfig, coupled_features};
+/// use bochner_kernels::{Coupling, Lengthscale, Norms, RbfConfig, coupled_frequencies};
 /// use bochner_numerics::Seed;
 ///
 /// let kernel = RbfConfig { lengthscale: Lengthscale::Shared(1.0_f64) }.build()?;
 /// let mut stream = Seed::new(5).stream("frequencies");
-/// let w = coupled_features(&kernel, 4, 8, (Coupling::Orthogonal, Norms::Chi), &mut stream)?.w;
+/// let w = coupled_frequencies(&kernel, 4, 8, (Coupling::Orthogonal, Norms::Chi), &mut stream)?.w;
 /// assert!(w.row(0).dot(&w.row(3)).abs() < 1e-12);
 /// assert!(w.row(0).dot(&w.row(4)).abs() > 1e-3);
 ///
-/// let w = coupled_features(&kernel, 4, 4, (Coupling::Simplex, Norms::Root), &mut stream)?.w;
+/// let w = coupled_frequencies(&kernel, 4, 4, (Coupling::Simplex, Norms::Root), &mut stream)?.w;
 /// assert!((w.row(0).dot(&w.row(3)) + 4.0 / 3.0).abs() < 1e-12);
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
-pub fn coupled_features<T: Real>(
+pub fn coupled_frequencies<T: Real>(
     kernel: &Rbf<T>,
     width: usize,
     count: usize,
     (coupling, norms): (Coupling, Norms),
-    rng: &mut dyn RngCore,
-) -> Result<RandomFeatures<T>, Error> {
+    rng: &mut (impl RngCore + ?Sized),
+) -> Result<RandomFrequencies<T>, Error> {
     let scales = scales(kernel.lengthscale(), width)?;
     let mut block = Vec::new();
     let mut next = 0;
@@ -98,14 +98,18 @@ pub fn coupled_features<T: Real>(
         }
         next += 1;
     })?;
-    Ok(RandomFeatures {
+    Ok(RandomFrequencies {
         w,
         variance: T::one(),
     })
 }
 
 /// The directions of one block.
-fn directions(coupling: Coupling, width: usize, rng: &mut dyn RngCore) -> Vec<Vec<f64>> {
+fn directions(
+    coupling: Coupling,
+    width: usize,
+    rng: &mut (impl RngCore + ?Sized),
+) -> Vec<Vec<f64>> {
     match coupling {
         Coupling::Independent => {
             let (_, mut direction) = normal_vector(width, rng);
@@ -136,7 +140,7 @@ fn simplex(axes: &[Vec<f64>]) -> Vec<Vec<f64>> {
 }
 
 /// The rows of a uniformly distributed orthogonal matrix.
-fn rotation(width: usize, rng: &mut dyn RngCore) -> Vec<Vec<f64>> {
+fn rotation(width: usize, rng: &mut (impl RngCore + ?Sized)) -> Vec<Vec<f64>> {
     orthonormal_rows(width, width, rng)
 }
 
@@ -156,7 +160,11 @@ fn rotation(width: usize, rng: &mut dyn RngCore) -> Vec<Vec<f64>> {
 /// assert!(dot(&rows[0], &rows[1]).abs() < 1e-14);
 /// assert!((dot(&rows[0], &rows[0]) - 1.0).abs() < 1e-14);
 /// ```
-pub fn orthonormal_rows(count: usize, width: usize, rng: &mut dyn RngCore) -> Vec<Vec<f64>> {
+pub fn orthonormal_rows(
+    count: usize,
+    width: usize,
+    rng: &mut (impl RngCore + ?Sized),
+) -> Vec<Vec<f64>> {
     let mut rows: Vec<Vec<f64>> = Vec::with_capacity(count);
     for n in 0..count {
         let block = n - n % width.max(1);
@@ -174,7 +182,7 @@ pub fn orthonormal_rows(count: usize, width: usize, rng: &mut dyn RngCore) -> Ve
 }
 
 /// A vector of standard normal numbers, with its norm.
-fn normal_vector(width: usize, rng: &mut dyn RngCore) -> (f64, Vec<f64>) {
+fn normal_vector(width: usize, rng: &mut (impl RngCore + ?Sized)) -> (f64, Vec<f64>) {
     let x: Vec<f64> = (0..width).map(|_| standard_normal(rng)).collect();
     (dot(&x, &x).sqrt(), x)
 }
@@ -229,7 +237,7 @@ mod tests {
         let mut stream = Seed::new(4).stream("frequencies");
         let count = 20_000;
         let how = (Coupling::Orthogonal, Norms::Chi);
-        let w = coupled_features(&kernel, 3, count, how, &mut stream)
+        let w = coupled_frequencies(&kernel, 3, count, how, &mut stream)
             .unwrap()
             .w;
         for (column, variance) in w.columns().into_iter().zip([4.0, 1.0, 0.0625]) {
@@ -271,7 +279,7 @@ mod tests {
             Coupling::Simplex,
         ] {
             let mut stream = Seed::new(7).stream("frequencies");
-            let w = coupled_features(&kernel, 3, 7, (coupling, Norms::Root), &mut stream);
+            let w = coupled_frequencies(&kernel, 3, 7, (coupling, Norms::Root), &mut stream);
             for w in w.unwrap().w.rows() {
                 assert!((w.dot(&w) - 3.0).abs() < 1e-13, "{coupling:?}");
             }

@@ -3,14 +3,14 @@
 mod coupling;
 mod gaussian;
 mod mixture;
-mod random_features;
+mod random_frequencies;
 mod stationary;
 mod student_t;
 
-pub use coupling::{Coupling, Norms, coupled_features, orthonormal_rows};
+pub use coupling::{Coupling, Norms, coupled_frequencies, orthonormal_rows};
 pub use gaussian::GaussianDensity;
 pub use mixture::MixtureDensity;
-pub use random_features::{RandomFeatures, random_features};
+pub use random_frequencies::{RandomFrequencies, random_frequencies};
 pub use stationary::{Stationary, squared_rbf_density};
 pub use student_t::StudentTDensity;
 

@@ -18,7 +18,7 @@ use std::f64::consts::PI;
 ///
 /// # Numerics
 /// A draw is a normal vector over the root of a mean of $n$ squared normal numbers. With $n \le 2$
-/// it has no variance, and the [`bounds`](crate::bounds) on features do not apply.
+/// it has no variance, and a [`UniformBound`](crate::UniformBound) on features does not apply.
 ///
 /// # Reference
 /// Rasmussen, Williams, *Gaussian Processes for Machine Learning*, 2006, equation 4.15.

@@ -318,13 +318,13 @@ fn along_logs<T: Real>(f: &[T], x: &[T]) -> T {
 ///
 /// # Example
 /// ```
-/// use bochner_kernels::{Coupling, Lengthscale, Norms, RandomFeatureMap, RbfConfig, coupled_features, random_feature_map};
+/// use bochner_kernels::{Coupling, Lengthscale, Norms, RandomFeatureMap, RbfConfig, coupled_frequencies, random_feature_map};
 /// use bochner_numerics::Seed;
 /// use ndarray::array;
 ///
 /// let kernel = RbfConfig { lengthscale: Lengthscale::Shared(1.0_f64) }.build()?;
 /// let mut stream = Seed::new(1).stream("frequencies");
-/// let w = coupled_features(&kernel, 2, 4096, (Coupling::Orthogonal, Norms::Chi), &mut stream)?.w;
+/// let w = coupled_frequencies(&kernel, 2, 4096, (Coupling::Orthogonal, Norms::Chi), &mut stream)?.w;
 /// let x = array![[0.3, 0.1], [-0.2, 0.4]];
 /// let phi = random_feature_map(x.view(), w.view(), RandomFeatureMap::Positive)?;
 /// let want = x.dot(&x.t()).mapv(f64::exp);

@@ -1,13 +1,14 @@
 //! What random features of $e^{x \cdot y}$ miss it by, on average over the draws (Performer, section 2).
 
 use bochner_kernels::{
-    Coupling, Lengthscale, Norms, RandomFeatureMap, RbfConfig, coupled_features, random_feature_map,
+    Coupling, Lengthscale, Norms, RandomFeatureMap, RbfConfig, coupled_frequencies,
+    random_feature_map,
 };
 use bochner_numerics::Seed;
 use ndarray::{Array2, array};
 
 const WIDTH: usize = 8;
-const DRAWS: u64 = 20_000;
+const DRAWS: u64 = 2_000;
 
 const MAPS: [RandomFeatureMap; 3] = [
     RandomFeatureMap::Positive,
@@ -43,7 +44,7 @@ fn measured(
     let (mut sum, mut squares, mut errors) = (0.0, 0.0, 0.0);
     for draw in 0..draws {
         let mut stream = Seed::new(41).nth(draw).stream("frequencies");
-        let w = coupled_features::<f64>(&kernel, WIDTH, count, how, &mut stream);
+        let w = coupled_frequencies::<f64>(&kernel, WIDTH, count, how, &mut stream);
         let phi = random_feature_map(x.view(), w.unwrap().w.view(), map).unwrap();
         let estimate = phi.row(0).dot(&phi.row(1));
         sum += estimate;
@@ -91,7 +92,7 @@ fn independent_draws_err_as_the_formulas_say() {
     ];
     for (map, want) in MAPS.into_iter().zip(want) {
         let got = measured(map, INDEPENDENT, WIDTH, DRAWS, &x).error;
-        assert!((got / want - 1.0).abs() < 0.1, "{map:?}: {got} for {want}");
+        assert!((got / want - 1.0).abs() < 0.15, "{map:?}: {got} for {want}");
     }
 }
 
@@ -99,9 +100,10 @@ fn independent_draws_err_as_the_formulas_say() {
 #[test]
 fn coupling_lowers_the_error_of_positive_features() {
     let x = points();
-    let map = RandomFeatureMap::Positive;
+    // The gain is a tenth of the error: it shows in the difference of two errors only after many draws.
+    let (map, draws) = (RandomFeatureMap::Positive, 10 * DRAWS);
     let [independent, orthogonal, simplex] =
-        [INDEPENDENT, ORTHOGONAL, SIMPLEX].map(|how| measured(map, how, WIDTH, DRAWS, &x).error);
+        [INDEPENDENT, ORTHOGONAL, SIMPLEX].map(|how| measured(map, how, WIDTH, draws, &x).error);
     let (m, width) = (WIDTH as f64, WIDTH as f64);
     let (exact, norms) = (x.row(0).dot(&x.row(1)).exp(), x.mapv(|x| x * x).sum());
     let gain = 2.0 * (m - 1.0) / (m * (width + 2.0)) * (exact - (-norms / 2.0).exp()).powi(2);

@@ -2,7 +2,7 @@
 
 use super::{Performer, Redraw};
 use crate::Error;
-use bochner_kernels::{Coupling, Lengthscale, Norms, RbfConfig, coupled_features};
+use bochner_kernels::{Coupling, Lengthscale, Norms, RbfConfig, coupled_frequencies};
 use bochner_numerics::{Seed, parallel};
 use bochner_spectral::Size;
 use ndarray::{Array3, Axis};
@@ -66,7 +66,7 @@ impl Draw {
         let kernel = RbfConfig { lengthscale }.build()?;
         let of_head = |head| {
             let mut stream = self.seed.nth(head as u64).stream("frequencies");
-            coupled_features::<f64>(&kernel, width, self.points, self.how, &mut stream)
+            coupled_frequencies::<f64>(&kernel, width, self.points, self.how, &mut stream)
         };
         let mut all = Array3::zeros((heads, self.points, width));
         for (mut of_head, drawn) in all

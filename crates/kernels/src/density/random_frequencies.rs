@@ -11,14 +11,14 @@ use rand::RngCore;
 ///
 /// $$k(x, y) \approx v \cdot \frac1R \sum_r \cos w_r \cdot (x - y)$$
 #[derive(Clone, Debug, PartialEq)]
-pub struct RandomFeatures<T> {
+pub struct RandomFrequencies<T> {
     /// The frequencies, `[R, d]`.
     pub w: Array2<T>,
     /// $v = k(x, x)$.
     pub variance: T,
 }
 
-impl<T: Real> RandomFeatures<T> {
+impl<T: Real> RandomFrequencies<T> {
     /// The frequencies as the points of a feature map.
     pub fn points(&self) -> SpectralPoints<'_, T> {
         SpectralPoints::Stationary { w: self.w.view() }
@@ -40,35 +40,35 @@ impl<T: Real> RandomFeatures<T> {
 /// parameters are for another width.
 ///
 /// # Numerics
-/// The error of the Gram matrix has mean zero and falls like $1 / \sqrt R$; uniform bounds are in
-/// [`bounds`](crate::bounds).
+/// The error of the Gram matrix has mean zero and falls like $1 / \sqrt R$; [`UniformBound`](crate::UniformBound)
+/// bounds it everywhere on a set.
 ///
 /// # Reference
 /// Rahimi, Recht, *Random Features for Large-Scale Kernel Machines*, NIPS 2007.
 ///
 /// # Example
 /// ```
-/// use bochner_kernels::{Kernel, Lengthscale, MaternConfig, Smoothness, random_features};
+/// use bochner_kernels::{Kernel, Lengthscale, MaternConfig, Smoothness, random_frequencies};
 /// use bochner_numerics::Seed;
 /// use ndarray::array;
 ///
 /// let lengthscale = Lengthscale::Shared(1.0_f64);
 /// let kernel = MaternConfig { smoothness: Smoothness::FiveHalves, lengthscale }.build()?;
 /// let mut stream = Seed::new(2021).stream("frequencies");
-/// let features = random_features(&kernel, 2, 4096, &mut stream)?;
+/// let frequencies = random_frequencies(&kernel, 2, 4096, &mut stream)?;
 /// let (x, y) = (array![[0.0, 0.0]], array![[1.0, 0.5], [3.0, -1.0]]);
-/// let error = features.gram(x.view(), y.view())? - kernel.gram(x.view(), y.view())?;
+/// let error = frequencies.gram(x.view(), y.view())? - kernel.gram(x.view(), y.view())?;
 /// assert!(error.iter().all(|e| e.abs() < 0.05));
 /// # Ok::<(), bochner_kernels::Error>(())
 /// ```
-pub fn random_features<T: Real>(
+pub fn random_frequencies<T: Real>(
     kernel: &dyn Stationary<T>,
     width: usize,
     count: usize,
-    rng: &mut dyn RngCore,
-) -> Result<RandomFeatures<T>, Error> {
-    Ok(RandomFeatures {
-        w: kernel.density(width)?.sample(count, rng)?,
+    rng: &mut (impl RngCore + ?Sized),
+) -> Result<RandomFrequencies<T>, Error> {
+    Ok(RandomFrequencies {
+        w: kernel.density(width)?.sample(count, &mut &mut *rng)?,
         variance: kernel.variance(),
     })
 }
