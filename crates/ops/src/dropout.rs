@@ -19,9 +19,9 @@ pub fn dropout_mask(rate: f64, mode: Mode) -> Result<Option<DropoutMask>, Argume
 
 /// Dropout with a given mask, an operation on one array.
 #[derive(Clone, Copy, Debug)]
-pub struct DropOut(pub DropoutMask);
+pub struct Dropout(pub DropoutMask);
 
-impl DropOut {
+impl Dropout {
     fn scale<T: Real>(&self, x: &[T], y: Slot<'_, T>) {
         let mut values = x.to_vec();
         self.0.scale(0, &mut values);
@@ -29,7 +29,7 @@ impl DropOut {
     }
 }
 
-impl<T: Real> Operation<T> for DropOut {
+impl<T: Real> Operation<T> for Dropout {
     type Saved = ();
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn the_gradient_passes_the_mask_of_the_values() {
         let mask = dropout_mask(0.3, Mode::Training(Seed::new(1))).unwrap();
-        gradients_are_right(DropOut(mask.unwrap()), &[&[5, 8]]);
+        gradients_are_right(Dropout(mask.unwrap()), &[&[5, 8]]);
         let kept = (0..1000).filter(|&i| mask.unwrap().keeps(i)).count();
         assert!(
             (650..750).contains(&kept),

@@ -19,21 +19,21 @@ use ndarray::ArrayViewD;
 /// # Numerics
 /// The backward pass keeps the hidden layer, and the derivative of $\phi$ where it is not 1.
 #[derive(Clone, Copy, Debug)]
-pub struct TwoLayers {
+pub struct FeedForward {
     /// The mask that drops elements of the hidden layer, if one does.
     pub mask: Option<DropoutMask>,
     /// The function that follows the second map.
     pub activation: Activation,
 }
 
-/// The hidden layer, which the backward pass of [`TwoLayers`] reads again.
+/// The hidden layer, which the backward pass of [`FeedForward`] reads again.
 #[derive(Clone, Debug)]
 pub struct HiddenLayer<T> {
     hidden: Vec<T>,
     slopes: Option<Vec<T>>,
 }
 
-impl TwoLayers {
+impl FeedForward {
     /// Rectifies a piece of the hidden layer and drops from it.
     fn finish_hidden<T: Real>(&self, start: usize, piece: &mut [T]) {
         Activation::Relu.apply(piece);
@@ -43,14 +43,14 @@ impl TwoLayers {
     }
 }
 
-impl<T: Real> Operation<T> for TwoLayers {
+impl<T: Real> Operation<T> for FeedForward {
     type Saved = HiddenLayer<T>;
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
         self.activation.validate()?;
-        let [x, w1, b1, w2, b2] = given(inputs)?;
-        let hidden = affine_shape(x, w1, b1)?;
-        Ok(vec![affine_shape(&hidden, w2, b2)?])
+        let [x, first, first_bias, second, second_bias] = given(inputs)?;
+        let hidden = affine_shape(x, first, first_bias)?;
+        Ok(vec![affine_shape(&hidden, second, second_bias)?])
     }
 
     fn forward(
@@ -58,18 +58,20 @@ impl<T: Real> Operation<T> for TwoLayers {
         inputs: &[ArrayViewD<'_, T>],
         outputs: Vec<Slot<'_, T>>,
     ) -> Result<Self::Saved, BoxError> {
-        let ([x, w1, b1, w2, b2], [y]) = (slices(inputs), slots(outputs));
-        let rows = y.len() / b2.len();
-        let [hidden] = filled([rows * b1.len()], |[hidden]| {
-            affine(x, w1, b1, hidden, |start, piece| {
+        let ([x, first, first_bias, second, second_bias], [y]) = (slices(inputs), slots(outputs));
+        let rows = y.len() / second_bias.len();
+        let [hidden] = filled([rows * first_bias.len()], |[hidden]| {
+            affine(x, first, first_bias, hidden, |start, piece| {
                 self.finish_hidden(start, piece);
             });
         });
         let slopes = if self.activation == Activation::Identity {
-            affine(&hidden, w2, b2, y, |_, _| ());
+            affine(&hidden, second, second_bias, y, |_, _| ());
             None
         } else {
-            let [mut values] = filled([y.len()], |[y]| affine(&hidden, w2, b2, y, |_, _| ()));
+            let [mut values] = filled([y.len()], |[y]| {
+                affine(&hidden, second, second_bias, y, |_, _| ())
+            });
             let slopes = self.activation.apply_with_slopes(&mut values);
             y.put(values);
             slopes
@@ -84,30 +86,40 @@ impl<T: Real> Operation<T> for TwoLayers {
         cotangents: &[ArrayViewD<'_, T>],
         gradients: Vec<Option<Slot<'_, T>>>,
     ) -> Result<(), BoxError> {
-        let ([x, w1, b1, w2, b2], [dy]) = (slices(inputs), slices(cotangents));
-        let [dx, dw1, db1, dw2, db2] = slots(gradients);
+        let ([x, first, first_bias, second, second_bias], [dy]) =
+            (slices(inputs), slices(cotangents));
+        let [dx, dfirst, dfirst_bias, dsecond, dsecond_bias] = slots(gradients);
         let through = slopes.as_ref().map(|slopes| {
             let [through] = filled([dy.len()], |[through]| activation_vjp(slopes, dy, through));
             through
         });
         let dy = through.as_deref().unwrap_or(dy);
-        affine_vjp(hidden, w2, dy, b2.len(), [None, dw2, db2]);
-        let first = [dx, dw1, db1];
-        if first.iter().all(Option::is_none) {
+        affine_vjp(
+            hidden,
+            second,
+            dy,
+            second_bias.len(),
+            [None, dsecond, dsecond_bias],
+        );
+        let below = [dx, dfirst, dfirst_bias];
+        if below.iter().all(Option::is_none) {
             return Ok(());
         }
         // A hidden value is zero if it was dropped or cut off; all others have one factor.
         let kept = T::of(self.mask.map_or(1.0, |mask| mask.kept_factor()));
-        let (width, rows) = (b1.len(), dy.len() / b2.len());
-        let (dy, w2) = (Mat::new(dy, rows, b2.len()), Mat::new(w2, b2.len(), width));
+        let (width, rows) = (first_bias.len(), dy.len() / second_bias.len());
+        let (dy, second) = (
+            Mat::new(dy, rows, second_bias.len()),
+            Mat::new(second, second_bias.len(), width),
+        );
         let [dhidden] = filled([hidden.len()], |[dhidden]| {
-            dhidden.by_blocks(rows, hidden.len() * b2.len(), |range, piece| {
+            dhidden.by_blocks(rows, hidden.len() * second_bias.len(), |range, piece| {
                 let hidden = &hidden[range.start * width..range.end * width];
-                let d = piece.product(dy.row_range(range), w2);
+                let d = piece.product(dy.row_range(range), second);
                 instructions::run(RectifierVjp { d, hidden, kept });
             });
         });
-        affine_vjp(x, w1, &dhidden, width, first);
+        affine_vjp(x, first, &dhidden, width, below);
         Ok(())
     }
 }
@@ -143,7 +155,7 @@ mod tests {
         let sizes: [&[usize]; 5] = [&[3, 2, 4], &[6, 4], &[6], &[5, 6], &[5]];
         for mask in [None, DropoutMask::new(0.4, Seed::new(3)).ok()] {
             for activation in [Activation::Identity, Activation::Relu, Activation::Elu] {
-                gradients_are_right(TwoLayers { mask, activation }, &sizes);
+                gradients_are_right(FeedForward { mask, activation }, &sizes);
             }
         }
     }

@@ -26,13 +26,13 @@ use std::ops::Range;
 /// # Reference
 /// Ba, Kiros, Hinton, *Layer Normalization*, 2016.
 #[derive(Clone, Copy, Debug)]
-pub struct Normalise {
+pub struct LayerNorm {
     /// The number $\epsilon$.
     pub epsilon: f64,
 }
 
 /// The end of a residual branch, $\mathrm{LN}(x + \mathrm{dropout}(r))$: an operation on `x`, the branch $r$,
-/// `gamma` and `beta`, see [`Normalise`].
+/// `gamma` and `beta`, see [`LayerNorm`].
 #[derive(Clone, Copy, Debug)]
 pub struct ResidualNorm {
     /// The number $\epsilon$.
@@ -55,7 +55,7 @@ fn check_parameters(x: &[usize], gamma: &[usize], beta: &[usize]) -> Result<(), 
     argument::shape("beta", &[width], beta)
 }
 
-impl<T: Real> Operation<T> for Normalise {
+impl<T: Real> Operation<T> for LayerNorm {
     type Saved = Normalised<T>;
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {

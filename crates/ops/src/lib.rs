@@ -49,9 +49,9 @@
 //! | `operation` | [`Operation`], [`Slot`], [`Piece`], [`filled`]; [`given`], [`slices`], [`slots`] for writing operations |
 //! | `affine` | [`affine`], [`affine_vjp`], [`Affine`] |
 //! | `activation` | [`Activation`], [`activation_vjp`] |
-//! | `layer_norm` | [`Normalise`], [`ResidualNorm`] |
-//! | `feed_forward` | [`TwoLayers`] |
-//! | `dropout` | [`dropout_mask`], [`DropOut`] |
+//! | `layer_norm` | [`LayerNorm`], [`ResidualNorm`] |
+//! | `feed_forward` | [`FeedForward`] |
+//! | `dropout` | [`dropout_mask`], [`Dropout`] |
 //! | `mode` | [`Mode`]: whether a pass is random |
 //! | `embedding` | [`lookup`], [`lookup_vjp`] |
 //! | `spiking_neuron` | [`SpikingNeuron`]: spikes over steps of time |
@@ -78,10 +78,10 @@ mod testing;
 
 pub use activation::{Activation, activation_vjp};
 pub use affine::{Affine, affine, affine_vjp};
-pub use dropout::{DropOut, dropout_mask};
+pub use dropout::{Dropout, dropout_mask};
 pub use embedding::{lookup, lookup_vjp};
-pub use feed_forward::{HiddenLayer, TwoLayers};
-pub use layer_norm::{Normalise, Normalised, ResidualNorm};
+pub use feed_forward::{FeedForward, HiddenLayer};
+pub use layer_norm::{LayerNorm, Normalised, ResidualNorm};
 pub use loss::{CrossEntropy, Rows, SquaredError};
 pub use mean::{MeanOverTime, check_lengths};
 pub use mode::Mode;

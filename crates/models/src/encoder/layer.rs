@@ -9,7 +9,7 @@ use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters, TapeInputs, record,
 };
 use bochner_numerics::Seed;
-use bochner_ops::{Activation, Mode, Normalise, Operation, dropout_mask};
+use bochner_ops::{Activation, Mode, Operation, dropout_mask};
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, NoneTape, Tape};
 use serde::{Deserialize, Serialize};
@@ -168,7 +168,7 @@ impl<E: Element> EncoderLayer<E> {
                 self.recorded(operation, x)
             }
             NormPlacement::Pre => {
-                let norm = |norm: &LayerNorm<usize, E>| Normalise {
+                let norm = |norm: &LayerNorm<usize, E>| bochner_ops::LayerNorm {
                     epsilon: norm.epsilon,
                 };
                 let [first, second] = branches.map(|mode| dropout_mask(self.dropout.rate(), mode));

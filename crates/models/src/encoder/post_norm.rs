@@ -4,7 +4,7 @@ use super::parts::{Cut, chain, run};
 use bochner_attention::{MultiHeadOperation, SavedHeads};
 use bochner_numerics::{ArgumentError, Real};
 use bochner_ops::{
-    BoxError, HiddenLayer, Normalised, Operation, ResidualNorm, Slot, TwoLayers, slots,
+    BoxError, FeedForward, HiddenLayer, Normalised, Operation, ResidualNorm, Slot, slots,
 };
 use ndarray::{ArrayD, ArrayViewD};
 
@@ -13,7 +13,7 @@ use ndarray::{ArrayD, ArrayViewD};
 pub(super) struct PostNorm<T: Real> {
     pub(super) attention: MultiHeadOperation<T>,
     pub(super) attention_norm: ResidualNorm,
-    pub(super) feed_forward: TwoLayers,
+    pub(super) feed_forward: FeedForward,
     pub(super) feed_forward_norm: ResidualNorm,
 }
 

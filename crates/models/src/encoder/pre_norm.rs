@@ -4,7 +4,7 @@ use super::parts::{Cut, add_residual, chain, drop_from, run};
 use bochner_attention::{MultiHeadOperation, SavedHeads};
 use bochner_numerics::{ArgumentError, DropoutMask, Real};
 use bochner_ops::{
-    BoxError, HiddenLayer, Normalise, Normalised, Operation, Slot, TwoLayers, slots,
+    BoxError, FeedForward, HiddenLayer, LayerNorm, Normalised, Operation, Slot, slots,
 };
 use ndarray::{ArrayD, ArrayViewD};
 
@@ -12,9 +12,9 @@ use ndarray::{ArrayD, ArrayViewD};
 /// feed-forward part, its norm. Its outputs are the encoded sequences and the attention's penalty.
 pub(super) struct PreNorm<T: Real> {
     pub(super) attention: MultiHeadOperation<T>,
-    pub(super) attention_norm: Normalise,
-    pub(super) feed_forward: TwoLayers,
-    pub(super) feed_forward_norm: Normalise,
+    pub(super) attention_norm: LayerNorm,
+    pub(super) feed_forward: FeedForward,
+    pub(super) feed_forward_norm: LayerNorm,
     /// The masks of the two residual branches, if anything is dropped.
     pub(super) masks: [Option<DropoutMask>; 2],
 }
@@ -41,7 +41,7 @@ impl<T: Real> Operation<T> for PreNorm<T> {
         let cut = Cut::new(inputs.iter().copied());
         let shapes = self.attention.output_shapes(&cut.attention)?;
         let x = shapes[0].as_slice();
-        let norm = |norm: &Normalise, parameters: &[&[usize]]| {
+        let norm = |norm: &LayerNorm, parameters: &[&[usize]]| {
             Operation::<T>::output_shapes(norm, &chain([x], parameters))
         };
         norm(&self.attention_norm, &cut.attention_norm)?;
@@ -57,7 +57,7 @@ impl<T: Real> Operation<T> for PreNorm<T> {
     ) -> Result<Self::Saved, BoxError> {
         let cut = Cut::new(inputs.iter().map(|x| x.view()));
         let ([output, penalty], x) = (slots(outputs), inputs[0].view());
-        let normed = |norm: &Normalise, x: ArrayViewD<'_, T>, parameters: &[ArrayViewD<'_, T>]| {
+        let normed = |norm: &LayerNorm, x: ArrayViewD<'_, T>, parameters: &[ArrayViewD<'_, T>]| {
             let shape = x.shape().to_vec();
             run(norm, &chain([x.view()], parameters), &shape)
         };

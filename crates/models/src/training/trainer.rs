@@ -135,7 +135,7 @@ impl<T: Task> Trainer<T> {
                     report.l2 = add_l2(T::penalised(model), gradients, *l2)?;
                 }
                 if let Some(norm) = *clip_norm {
-                    report.gradient_norm = clip_by_norm(gradients, model, norm)?;
+                    report.gradient_norm = clip_by_norm(model, gradients, norm)?;
                 }
                 Ok(())
             })?;

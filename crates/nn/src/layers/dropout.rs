@@ -2,7 +2,7 @@
 
 use crate::{Element, Error, TapeInputs, record_one};
 use bochner_numerics::{Seed, argument};
-use bochner_ops::{DropOut, Mode, dropout_mask};
+use bochner_ops::{Mode, dropout_mask};
 use dfdx::dtypes::Dtype;
 use dfdx::nn::tensor_collection::{ModuleVisitor, ScalarOptions, TensorCollection};
 use dfdx::nn::{BuildOnDevice, Module, ModuleMut};
@@ -76,7 +76,8 @@ impl Dropout {
             return Ok(x);
         };
         let shape = *x.shape();
-        record_one(DropOut(mask), TapeInputs::<E, T>::new().with(x)?, shape)
+        let inputs = TapeInputs::<E, T>::new().with(x)?;
+        record_one(bochner_ops::Dropout(mask), inputs, shape)
     }
 }
 

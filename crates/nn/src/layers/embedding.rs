@@ -58,7 +58,7 @@ impl<E: Element> Embedding<E> {
         device: &Cpu,
         words: usize,
         width: usize,
-        rng: &mut impl RngCore,
+        rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Self, Error> {
         let n = count::<E>(&[words, width])?;
         // The gradient with its marks, one a word, has to be addressed too.

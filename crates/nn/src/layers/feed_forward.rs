@@ -4,20 +4,25 @@ use super::dropout::device_mode;
 use super::{EndsWith, Linear};
 use crate::{Element, Error, Parameters, TapeInputs, record_one};
 use bochner_numerics::{ArgumentError, argument};
-use bochner_ops::{Activation, Mode, TwoLayers, dropout_mask};
+use bochner_ops::{Activation, Mode, dropout_mask};
 use dfdx::dtypes::Dtype;
 use dfdx::nn::tensor_collection::{ModuleVisitor, ScalarOptions, TensorCollection};
 use dfdx::nn::{BuildModule, BuildOnDevice, Module, ModuleMut};
 use dfdx::shapes::{Const, ConstDim, Dim, HasShape};
 use dfdx::tensor::{Cpu, CpuError, NoneTape, OwnedTape, Storage, Tape, Tensor};
 use dfdx::tensor_ops::Device;
-use rand::Rng;
+use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
 /// The settings of a [`FeedForward`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, remote = "Self")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    remote = "Self"
+)]
 pub struct FeedForwardConfig {
     /// The rate of the dropout on the hidden layer, at least 0 and below 1; 0.1 by default.
     pub dropout: f64,
@@ -52,7 +57,7 @@ impl FeedForwardConfig {
 /// * $\phi$: `config.activation`; nothing by default
 ///
 /// # Numerics
-/// One operation on the tape, see [`TwoLayers`].
+/// One operation on the tape, see [`bochner_ops::FeedForward`].
 #[derive(Clone, Debug)]
 pub struct FeedForward<I: Dim, H: Dim, O: Dim, E: Dtype, D: Storage<E> = Cpu> {
     /// The first linear layer.
@@ -73,7 +78,7 @@ impl<I: Dim, H: Dim, O: Dim, E: Element> FeedForward<I, H, O, E> {
         device: &Cpu,
         sizes: (I, H, O),
         config: FeedForwardConfig,
-        rng: &mut impl Rng,
+        rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Self, Error> {
         config.validate()?;
         let (inputs, hidden, outputs) = sizes;
@@ -108,8 +113,8 @@ impl<I: Dim, H: Dim, O: Dim, E: Element> FeedForward<I, H, O, E> {
     ///
     /// # Errors
     /// [`Error::Argument`] unless `0 <= dropout < 1`.
-    pub fn operation(&self, mode: Mode) -> Result<TwoLayers, Error> {
-        Ok(TwoLayers {
+    pub fn operation(&self, mode: Mode) -> Result<bochner_ops::FeedForward, Error> {
+        Ok(bochner_ops::FeedForward {
             mask: dropout_mask(self.config.dropout, mode)?,
             activation: self.config.activation,
         })

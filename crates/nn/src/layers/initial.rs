@@ -4,8 +4,8 @@ use crate::{Element, Error};
 use bochner_numerics::{Real, argument, uniform_within};
 use dfdx::shapes::Shape;
 use dfdx::tensor::{Cpu, CpuError, Tensor, TensorFromVec};
-use rand::Rng;
 use rand::distributions::Distribution;
+use rand::{Rng, RngCore};
 
 /// The uniform distribution on an interval around zero.
 ///
@@ -31,7 +31,7 @@ pub(crate) fn tensor<S: Shape, E: Element>(
     device: &Cpu,
     shape: S,
     distribution: &impl Distribution<E>,
-    rng: &mut impl Rng,
+    rng: &mut (impl RngCore + ?Sized),
 ) -> Result<Tensor<S, E, Cpu>, Error> {
     let dims: Vec<usize> = shape.concrete().into();
     let values = draws(count::<E>(&dims)?, || distribution.sample(rng))?;

@@ -3,7 +3,7 @@
 use super::initial::{count, draws};
 use super::{Dropout, EndsWith};
 use crate::{Element, Error, Parameters, TapeInputs, record_one};
-use bochner_ops::{Mode, Normalise, ResidualNorm, dropout_mask};
+use bochner_ops::{Mode, ResidualNorm, dropout_mask};
 use dfdx::dtypes::Dtype;
 use dfdx::nn::tensor_collection::{ModuleVisitor, ScalarOptions, TensorCollection, TensorOptions};
 use dfdx::nn::{BuildModule, BuildOnDevice, Module, NonMutableModule};
@@ -23,7 +23,7 @@ const EPSILON: f64 = 1e-5;
 /// * $\beta$: `beta`, `[N]`, starts at 0
 /// * $\epsilon$: `epsilon`, `1e-5` by default
 ///
-/// See [`Normalise`] for rows whose squares overflow.
+/// See [`bochner_ops::LayerNorm`] for rows whose squares overflow.
 ///
 /// # Reference
 /// Ba, Kiros, Hinton, *Layer Normalization*, 2016.
@@ -65,7 +65,7 @@ impl<N: Dim, E: Element> LayerNorm<N, E> {
         let epsilon = self.epsilon;
         let shape = *x.shape();
         let inputs = self.add_to(TapeInputs::<E, T>::new().with(x)?)?;
-        record_one(Normalise { epsilon }, inputs, shape)
+        record_one(bochner_ops::LayerNorm { epsilon }, inputs, shape)
     }
 
     /// The end of a residual branch, $\mathrm{LN}(x + \mathrm{dropout}(r))$; one operation on the

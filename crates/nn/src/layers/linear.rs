@@ -10,7 +10,7 @@ use dfdx::nn::{BuildModule, BuildOnDevice, Module, NonMutableModule};
 use dfdx::shapes::{Const, ConstDim, Dim, HasShape};
 use dfdx::tensor::{Cpu, CpuError, Storage, Tape, Tensor};
 use dfdx::tensor_ops::Device;
-use rand::Rng;
+use rand::RngCore;
 
 /// A linear map with a bias, over the last axis.
 ///
@@ -50,7 +50,12 @@ impl<I: Dim, O: Dim, E: Element> Linear<I, O, E> {
     /// # Errors
     /// [`Error::Argument`] if a size is zero or the matrix cannot be addressed, [`Error::Device`] if there is
     /// no memory for it.
-    pub fn try_new(device: &Cpu, inputs: I, outputs: O, rng: &mut impl Rng) -> Result<Self, Error> {
+    pub fn try_new(
+        device: &Cpu,
+        inputs: I,
+        outputs: O,
+        rng: &mut (impl RngCore + ?Sized),
+    ) -> Result<Self, Error> {
         let distribution = UniformWithin::fan_in(inputs.size());
         Ok(Self {
             weight: tensor(device, (outputs, inputs), &distribution, rng)?,

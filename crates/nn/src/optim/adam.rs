@@ -70,7 +70,7 @@ impl<E: Element> AdamState<E> {
 ///     let y = model.apply(x.clone().traced(gradients))?;
 ///     let loss = mean_squared_error(y, target.clone(), Rows::All)?;
 ///     gradients = loss.backward();
-///     clip_by_norm(&mut gradients, &model, 1.0)?;
+///     clip_by_norm(&model, &mut gradients, 1.0)?;
 ///     adam.step(&mut model, &mut gradients)?;
 ///     zero_gradients(&model, &mut gradients)?;
 /// }

@@ -12,8 +12,8 @@ use dfdx::tensor::{Cpu, Gradients};
 /// [`Error::NonFiniteGradient`] names the first parameter whose gradient contains NaN or infinity;
 /// [`Error::Argument`] unless `max_norm` is positive. Nothing is changed then.
 pub fn clip_by_norm<E: Element>(
-    gradients: &mut Gradients<E, Cpu>,
     model: &(impl Parameters<E> + ?Sized),
+    gradients: &mut Gradients<E, Cpu>,
     max_norm: f64,
 ) -> Result<f64, Error> {
     let mut norm = GradientNorm::new(max_norm)?;
@@ -84,11 +84,11 @@ mod tests {
     fn a_gradient_that_is_not_finite_is_named_and_nothing_changes() {
         let model = model::<f32>();
         let mut g = gradients(&model, &[&[100.0, 1.0], &[f32::NAN]]);
-        let error = clip_by_norm(&mut g, &model, 1.0).unwrap_err();
+        let error = clip_by_norm(&model, &mut g, 1.0).unwrap_err();
         assert!(
             matches!(error, Error::NonFiniteGradient { parameter, index: 0, .. } if parameter == "1")
         );
         assert_eq!(g.get(&model[0]).as_vec(), [100.0, 1.0]);
-        assert!(clip_by_norm(&mut g, &model, f64::NAN).is_err());
+        assert!(clip_by_norm(&model, &mut g, f64::NAN).is_err());
     }
 }

@@ -103,7 +103,7 @@ fn reading_and_clipping_leave_it_sparse() {
         before.iter().map(|(start, _)| *start).collect::<Vec<_>>(),
         [0, 6, 12]
     );
-    let norm = clip_by_norm(&mut gradients, &table, 1e-3).unwrap();
+    let norm = clip_by_norm(&table, &mut gradients, 1e-3).unwrap();
     let after = rows(&mut gradients);
     let want: Vec<(usize, Vec<f64>)> = before
         .iter()

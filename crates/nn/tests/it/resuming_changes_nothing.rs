@@ -92,7 +92,7 @@ impl<E: Element> Run<E> {
                 .model
                 .loss(x.traced(gradients), target, mode)
                 .backward();
-            clip_by_norm(&mut gradients, &self.model, 1.0).unwrap();
+            clip_by_norm(&self.model, &mut gradients, 1.0).unwrap();
             self.adam.step(&mut self.model, &mut gradients).unwrap();
             zero_gradients(&self.model, &mut gradients).unwrap();
             self.step += 1;

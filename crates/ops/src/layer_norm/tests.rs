@@ -10,7 +10,7 @@ const EPSILON: f64 = 1e-5;
 #[test]
 fn gradients_agree_with_finite_differences() {
     let epsilon = EPSILON;
-    gradients_are_right(Normalise { epsilon }, &[&[3, 2, 5], &[5], &[5]]);
+    gradients_are_right(LayerNorm { epsilon }, &[&[3, 2, 5], &[5], &[5]]);
     for mask in [None, DropoutMask::new(0.4, Seed::new(3)).ok()] {
         let norm = ResidualNorm { epsilon, mask };
         gradients_are_right(norm, &[&[7, 4], &[7, 4], &[4], &[4]]);
@@ -25,7 +25,7 @@ fn arguments_that_do_not_fit_are_refused() {
             mask: None,
         };
         let shapes = Operation::<T>::output_shapes(&residual, &[x, x, gamma, beta]);
-        let plain = Operation::<T>::output_shapes(&Normalise { epsilon }, &[x, gamma, beta]);
+        let plain = Operation::<T>::output_shapes(&LayerNorm { epsilon }, &[x, gamma, beta]);
         assert_eq!(shapes.is_ok(), plain.is_ok());
         shapes == Ok(vec![x.to_vec()])
     }
@@ -71,7 +71,7 @@ fn outcome<T: Real, const N: usize>(
 }
 
 fn plain<T: Real>(rows: &[T], width: usize) -> Vec<Vec<f64>> {
-    outcome(Normalise { epsilon: EPSILON }, [rows], width)
+    outcome(LayerNorm { epsilon: EPSILON }, [rows], width)
 }
 
 /// The branch is the rows' own, so that sums overflow: x + 10/7 x where nothing is dropped.

@@ -2,8 +2,8 @@
 
 use bochner_numerics::{Seed, operations};
 use bochner_ops::{
-    Activation, AdamConfig, AdamRule, Moments, Operation, Rows, Sgd, Slot, SquaredError, TwoLayers,
-    clip_by_norm,
+    Activation, AdamConfig, AdamRule, FeedForward, Moments, Operation, Rows, Sgd, Slot,
+    SquaredError, clip_by_norm,
 };
 use ndarray::{ArrayView, ArrayViewD, IxDyn};
 use rand::Rng;
@@ -39,7 +39,7 @@ struct Network {
     gradients: Vec<Vec<f64>>,
 }
 
-const LAYERS: TwoLayers = TwoLayers {
+const LAYERS: FeedForward = FeedForward {
     mask: None,
     activation: Activation::Identity,
 };

@@ -246,7 +246,7 @@ impl<'a> Classifier<'a> {
         let loss = cross_entropy(classified.output, labels)? + classified.penalty * share as f32;
         let value = f64::from(loss.array());
         let mut gradients = loss.backward();
-        clip_by_norm(&mut gradients, &self.model, self.settings.clip_norm)?;
+        clip_by_norm(&self.model, &mut gradients, self.settings.clip_norm)?;
         self.adam.step(&mut self.model, &mut gradients)?;
         zero_gradients(&self.model, &mut gradients)?;
         self.gradients = Some(gradients);
