@@ -178,7 +178,7 @@ mod tests {
             ascent
         );
         for (path, wrong) in [
-            ("/config/learning_rate", -1.0),
+            ("/config/learning-rate", -1.0),
             ("/config/betas/1", 1.0),
             ("/adam/moments/1/1", -1.0),
             ("/adam/taken", -1.0),

@@ -14,7 +14,12 @@ use std::ops::ControlFlow;
 /// assert_eq!(brief.learning_rate, 0.01);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, remote = "Self")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    remote = "Self"
+)]
 pub struct FitConfig {
     /// The number of steps; 1000 by default.
     pub steps: usize,

@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 /// # Ok::<(), bochner_numerics::ArgumentError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SpikingNeuron {
     /// Which spikes there are.
     pub spikes: Spikes,

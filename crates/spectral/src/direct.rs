@@ -8,6 +8,8 @@ use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
 /// Where spectral points that are learned directly start.
+// The variants are written in capitals, unlike those of other settings: the fingerprints of published results
+// hash them so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum DirectInit {

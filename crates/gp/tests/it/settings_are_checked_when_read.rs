@@ -22,7 +22,7 @@ fn of_every_type() {
         brief
     );
     for (text, start) in [
-        (r#"{"learning_rate": -0.1}"#, "`learning_rate` is -0.1"),
+        (r#"{"learning-rate": -0.1}"#, "`learning_rate` is -0.1"),
         (r#"{"epsilon": 0}"#, "`epsilon` is 0"),
         (r#"{"betas": [0.9, 1.0]}"#, "`betas.1` is 1"),
         (r#"{"step": 3}"#, "unknown field `step`"),
@@ -40,9 +40,9 @@ fn of_every_type() {
         let text = serde_json::to_string(&jitter).unwrap();
         assert_eq!(serde_json::from_str::<Jitter>(&text).unwrap(), jitter);
     }
-    refused::<Jitter>(r#"{"Fixed": -1.0}"#, "`jitter` is -1");
+    refused::<Jitter>(r#"{"fixed": -1.0}"#, "`jitter` is -1");
     refused::<Jitter>(
-        r#"{"Escalating": {"first": 1.0, "last": 0.5}}"#,
+        r#"{"escalating": {"first": 1.0, "last": 0.5}}"#,
         "`jitter.last` is 0.5",
     );
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// The two forms agree for inputs of one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Cosine {
     /// $C = \cos \sum_n \vartheta_n$, the Fourier transform of a mixture of Gaussians at
     /// $\pm 2 \pi \mu$: the form as corrected by its first author.

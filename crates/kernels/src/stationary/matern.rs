@@ -56,6 +56,7 @@ pub struct MaternConfig<T> {
 /// The smoothness $\nu$ of a [`Matern`]: functions under it are differentiable
 /// $\lceil \nu \rceil - 1$ times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Smoothness {
     /// $\nu = 1/2$, the exponential kernel: continuous, nowhere differentiable.
     Half,

@@ -65,7 +65,7 @@ fn they_are_written_as_one_would() {
 #[test]
 fn uneven_rows_are_named() {
     let text = r#"{"weights": [1, 2], "means": [[1], [2, 3]], "variances": [[1], [1]],
-        "cosine": "Joint"}"#;
+        "cosine": "joint"}"#;
     let error = serde_json::from_str::<SpectralMixtureConfig<f64>>(text).unwrap_err();
     let text = error.to_string();
     assert!(
@@ -86,11 +86,11 @@ fn settings_that_cannot_stand_are_refused_when_read() {
     let lengthscale = r#"{"lengthscale": [1.0, -1.0]}"#;
     refused::<RbfConfig<f64>>(lengthscale, "`lengthscale[1]` is -1");
     refused::<LinearConfig<f64>>(lengthscale, "`lengthscale[1]` is -1");
-    let rough = r#"{"smoothness": "Half", "lengthscale": 0.0}"#;
+    let rough = r#"{"smoothness": "half", "lengthscale": 0.0}"#;
     refused::<MaternConfig<f64>>(rough, "`lengthscale` is 0");
     let still = r#"{"period": 0.0, "lengthscale": 1.0}"#;
     refused::<ExpsinConfig<f64>>(still, "`period` is 0");
-    let uneven = r#"{"weights": [1], "means": [[1, 2]], "variances": [[1]], "cosine": "Joint"}"#;
+    let uneven = r#"{"weights": [1], "means": [[1, 2]], "variances": [[1]], "cosine": "joint"}"#;
     refused::<SpectralMixtureConfig<f64>>(uneven, "`variances` has shape [1, 1]");
     let nowhere = r#"{"width": 0, "diameter": 1.0, "spread": 1.0}"#;
     refused::<UniformBoundConfig>(nowhere, "`width` is 0");

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// How weights are drawn towards zero.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", remote = "Self")]
+#[serde(rename_all = "kebab-case", remote = "Self")]
 pub enum WeightDecay {
     /// Adds the factor times the weight to the gradient (Adam).
     L2(f64),
@@ -33,7 +33,12 @@ impl WeightDecay {
 /// type, $1.8 \cdot 10^{19}$ in single precision, so that no product of settings overflows; `epsilon`
 /// is no subnormal number there.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, remote = "Self")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    remote = "Self"
+)]
 pub struct AdamConfig {
     /// The learning rate $\eta$, not negative; `1e-3` by default.
     pub learning_rate: f64,

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!([1, 4, 5].map(|step| Schedule::Warmup { warmup: 4 }.factor(step)), [0.25, 1.0, 1.0]);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Schedule {
     /// Always 1.
     #[default]

@@ -18,7 +18,7 @@ fn refused<S: DeserializeOwned + Debug>(text: &str, start: &str) {
 #[test]
 fn of_every_type() {
     survives(AdamConfig::adamw());
-    refused::<AdamConfig>(r#"{"learning_rate": -1}"#, "`learning_rate` is -1");
+    refused::<AdamConfig>(r#"{"learning-rate": -1}"#, "`learning_rate` is -1");
     refused::<AdamConfig>(r#"{"betas": [0.9, 1]}"#, "`betas[1]` is 1");
     refused::<AdamConfig>(r#"{"epsilon": 0}"#, "`epsilon` is 0");
     survives(WeightDecay::L2(0.1));

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 #[serde(
     default,
     deny_unknown_fields,
+    rename_all = "kebab-case",
     remote = "Self"
 )]
 pub struct DensityFitConfig {

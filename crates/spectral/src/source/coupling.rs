@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where the correlation of the heads comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Copula {
     /// The heads are independent.
     Independent,

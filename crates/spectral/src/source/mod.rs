@@ -23,7 +23,7 @@ use std::fmt::Debug;
 
 /// Whether a kernel depends on the difference of its arguments alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Stationarity {
     /// $f_S(x, y) = \frac1R \sum_r \cos(w_r \cdot (x - y))$, with one set of spectral points.
     Stationary,
@@ -44,7 +44,7 @@ impl Stationarity {
 
 /// The equations that a source follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Preset {
     /// The paper's, as corrected in this project's notes on deviations.
     #[default]

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where $\mu$ and $\log\sigma$ of the latent come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Posterior {
     /// From the means of queries and keys over the kept positions, by an inference network. These means
     /// would show the future to every position under a causal mask.

@@ -25,7 +25,7 @@ fn of_every_type() {
     starts_from_defaults::<DensityFitConfig>();
     survives(&DensityFitConfig::default());
     refused::<DensityFitConfig>(r#"{"steps": 0}"#, "`steps` is 0");
-    refused::<DensityFitConfig>(r#"{"learning_rate": -0.1}"#, "`learning_rate` is -0.1");
+    refused::<DensityFitConfig>(r#"{"learning-rate": -0.1}"#, "`learning_rate` is -0.1");
 
     starts_from_defaults::<Direct>();
     survives(&Direct {

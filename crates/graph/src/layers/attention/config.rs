@@ -69,7 +69,7 @@ pub enum Residual {
 /// assert_eq!((second.inputs, second.outputs()), (64, 7));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, remote = "Self")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
 pub struct GraphAttentionConfig {
     /// The number of columns of the targets' features.
     pub inputs: usize,

@@ -137,6 +137,9 @@ impl EdgeKernel {
 }
 
 /// The form in which a kernel is written down.
+///
+/// Names and order are those of attention over sequences, not the words with hyphens of other settings: the
+/// fingerprints of published results hash this form.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "mechanism")]
 enum Written {

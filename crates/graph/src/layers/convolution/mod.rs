@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 /// Settings of a [`GraphConvolution`] layer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, remote = "Self")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
 pub struct GraphConvolutionConfig {
     /// The number of columns of the features.
     pub inputs: usize,

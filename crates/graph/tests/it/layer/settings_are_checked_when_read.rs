@@ -48,13 +48,13 @@ fn of_attention() {
         ("\"inputs\": 3", "\"inputs\": 0", "`inputs` is 0"),
         ("\"heads\": 2", "\"heads\": 0", "`heads` is 0"),
         ("\"width\": 4", "\"width\": 0", "`width` is 0"),
-        ("}", ", \"source_inputs\": 0}", "`source_inputs` is 0"),
+        ("}", ", \"source-inputs\": 0}", "`source_inputs` is 0"),
         ("}", ", \"slope\": 1.5}", "`slope` is 1.5"),
-        ("}", ", \"input_dropout\": 1}", "`input_dropout` is 1"),
-        ("}", ", \"value_dropout\": -0.1}", "`value_dropout` is -0.1"),
+        ("}", ", \"input-dropout\": 1}", "`input_dropout` is 1"),
+        ("}", ", \"value-dropout\": -0.1}", "`value_dropout` is -0.1"),
         (
             "}",
-            ", \"coefficient_dropout\": 2}",
+            ", \"coefficient-dropout\": 2}",
             "`coefficient_dropout` is 2",
         ),
         ("}", ", \"weight\": 2}", "unknown field `weight`"),
@@ -113,7 +113,7 @@ fn of_kernels() {
 
 #[test]
 fn of_convolutions() {
-    let text = r#"{"inputs": 5, "outputs": 3, "input_dropout": 0.4, "bias": "none"}"#;
+    let text = r#"{"inputs": 5, "outputs": 3, "input-dropout": 0.4, "bias": "none"}"#;
     survives(&serde_json::from_str::<GraphConvolutionConfig>(text).unwrap());
     for (right, wrong, start) in [
         ("5", "0", "`inputs` is 0"),
