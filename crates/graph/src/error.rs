@@ -92,7 +92,7 @@ pub enum Error {
     },
     /// The feature maps refused the inputs or the spectral points.
     #[error(transparent)]
-    Kernels(#[from] bochner_kernels::Error),
+    Kernel(#[from] bochner_kernels::Error),
 }
 
 /// Refuses more than 32 bits can number.
