@@ -50,33 +50,33 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`gaussian`] | [`GaussianCopula`]: constructors, density, divergence, draws, fits |
-//! | [`config`] | [`CopulaConfig`], the serialised form of a copula |
-//! | [`cdf`] | the distribution function: [`Lattice`], [`Probability`] |
-//! | [`density`] | [`copula_log_density`] with its gradients |
-//! | [`factor`] | [`normalise`], [`correlation`], [`half_neg_log_det`] |
-//! | [`joint`], [`marginal`] | [`Joint`], [`Marginal`] |
-//! | [`measures`] | Kendall's tau and Spearman's rho in closed form |
-//! | [`ranks`] | [`pseudo_observations`], [`kendall_tau_b`] |
-//! | [`nearest`] | [`nearest_correlation`] |
+//! | `gaussian` | [`GaussianCopula`]: constructors, density, divergence, draws, fits |
+//! | `config` | [`CopulaConfig`], the serialised form of a copula |
+//! | `cdf` | the distribution function: [`Lattice`], [`Probability`] |
+//! | `density` | [`copula_log_density`] with its gradients |
+//! | `factor` | [`normalise`], [`correlation`], [`half_neg_log_det`] |
+//! | `joint`, `marginal` | [`Joint`], [`Marginal`] |
+//! | `measures` | [`kendall_of_correlation`], [`spearman_of_correlation`] and their inverses |
+//! | `ranks` | [`pseudo_observations`], [`kendall_tau_b`] |
+//! | `nearest` | [`nearest_correlation`] |
 //! | [`heads`] | factors, posteriors and divergences over the heads of an attention layer |
-//! | [`error`] | [`Error`] |
+//! | `error` | [`Error`] |
 
-pub mod cdf;
-pub mod config;
-pub mod density;
-pub mod error;
-pub mod factor;
+mod cdf;
+mod config;
+mod density;
+mod error;
+mod factor;
 mod fit;
-pub mod gaussian;
+mod gaussian;
 pub mod heads;
-pub mod joint;
+mod joint;
 mod joint_draws;
-pub mod marginal;
-pub mod measures;
-pub mod nearest;
+mod marginal;
+mod measures;
+mod nearest;
 mod normal;
-pub mod ranks;
+mod ranks;
 mod sampling;
 mod triangular;
 

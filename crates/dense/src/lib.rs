@@ -43,16 +43,16 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`cholesky`] | [`Cholesky`] |
-//! | [`symmetric`] | [`symmetric_eigen`], [`symmetric_eigenvalues`], [`symmetrised`] |
-//! | [`singular`] | [`svd`] |
-//! | [`error`] | [`Error`] |
+//! | `cholesky` | [`Cholesky`] |
+//! | `symmetric` | [`symmetric_eigen`], [`symmetric_eigenvalues`], [`symmetrised`] |
+//! | `singular` | [`svd`] |
+//! | `error` | [`Error`] |
 
 mod backend;
-pub mod cholesky;
-pub mod error;
-pub mod singular;
-pub mod symmetric;
+mod cholesky;
+mod error;
+mod singular;
+mod symmetric;
 #[cfg(test)]
 mod testing;
 

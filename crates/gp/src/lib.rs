@@ -97,27 +97,27 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`process`] | [`GaussianProcess`], [`GaussianProcessConfig`], their parameters |
-//! | [`jitter`] | [`Jitter`] |
-//! | [`evidence`] | the marginal likelihood and its gradient |
-//! | [`posterior`] | [`Posterior`], [`Prediction`] |
-//! | [`multivariate_normal`] | [`MultivariateNormal`], [`Draws`] |
-//! | [`fit`] | [`FitConfig`], [`Fit`] |
-//! | [`ascent`] | [`Ascent`]: the steps of a fit, one at a time |
-//! | [`presets`] | [`rbf_process`], [`spectral_mixture_process`] |
-//! | [`error`] | [`Error`] |
+//! | `process` | [`GaussianProcess`], [`GaussianProcessConfig`], their parameters |
+//! | `jitter` | [`Jitter`] |
+//! | `evidence` | [`Evidence`], [`EvidenceGradient`]: the marginal likelihood and its gradient |
+//! | `posterior` | [`Posterior`], [`Prediction`] |
+//! | `multivariate_normal` | [`MultivariateNormal`], [`Draws`] |
+//! | `fit` | [`FitConfig`], [`Fit`] |
+//! | `ascent` | [`Ascent`]: the steps of a fit, one at a time |
+//! | `presets` | [`rbf_process`], [`spectral_mixture_process`] |
+//! | `error` | [`Error`] |
 
 mod adam;
-pub mod ascent;
-pub mod error;
-pub mod evidence;
-pub mod fit;
+mod ascent;
+mod error;
+mod evidence;
+mod fit;
 mod gram;
-pub mod jitter;
-pub mod multivariate_normal;
-pub mod posterior;
-pub mod presets;
-pub mod process;
+mod jitter;
+mod multivariate_normal;
+mod posterior;
+mod presets;
+mod process;
 #[cfg(test)]
 mod testing;
 

@@ -68,25 +68,25 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`stationary`] | [`Rbf`], [`Matern`], [`Expsin`], [`SpectralMixture`] |
-//! | [`nonstationary`] | [`Linear`] |
-//! | [`compose`] | [`Sum`], [`Product`], [`Scale`], [`Columns`] |
-//! | [`density`] | [`SpectralDensity`] and the closed forms, [`random_frequencies`] |
-//! | [`features`] | [`SpectralPoints`], [`feature_map`], [`kernel_matrix`], their squares; [`RandomFeatureMap`] for $e^{x \cdot y}$; [`TimeFeatures`] |
-//! | [`bounds`] | [`UniformBound`]: how many points are enough |
+//! | `stationary` | [`Rbf`], [`Matern`], [`Expsin`], [`SpectralMixture`] |
+//! | `nonstationary` | [`Linear`] |
+//! | `compose` | [`Sum`], [`Product`], [`Scale`], [`Columns`] |
+//! | `density` | [`SpectralDensity`] and the closed forms, [`random_frequencies`] |
+//! | `features` | [`SpectralPoints`], [`feature_map`], [`kernel_matrix`], their squares; [`RandomFeatureMap`] for $e^{x \cdot y}$; [`TimeFeatures`] |
+//! | `bounds` | [`UniformBound`]: how many points are enough |
 //! | [`Kernel`] | the trait of all kernels; [`Lengthscale`], [`Parameter`] |
 //! | [`Error`] | what can be wrong with the arguments |
 
-pub mod bounds;
-pub mod compose;
-pub mod density;
+mod bounds;
+mod compose;
+mod density;
 mod error;
-pub mod features;
+mod features;
 mod kernel;
 mod lengthscale;
 mod matrix;
-pub mod nonstationary;
-pub mod stationary;
+mod nonstationary;
+mod stationary;
 #[cfg(test)]
 mod testing;
 mod written;
@@ -94,8 +94,9 @@ mod written;
 pub use bounds::{UniformBound, UniformBoundConfig};
 pub use compose::{Columns, ColumnsConfig, Product, Scale, ScaleConfig, Sum};
 pub use density::{
-    Coupling, GaussianDensity, MixtureDensity, Norms, RandomFrequencies, SpectralDensity, Stationary,
-    StudentTDensity, coupled_frequencies, orthonormal_rows, random_frequencies, squared_rbf_density,
+    Coupling, GaussianDensity, MixtureDensity, Norms, RandomFrequencies, SpectralDensity,
+    Stationary, StudentTDensity, coupled_frequencies, orthonormal_rows, random_frequencies,
+    squared_rbf_density,
 };
 pub use error::Error;
 pub use features::{

@@ -16,8 +16,8 @@
 //! posterior that an [`InferenceNetwork`] reads off the queries and keys at hand,
 //! $z = \mu + \sigma \odot x$ ([`reparameterise()`]), so the kernel adapts to the example. What keeps
 //! the posterior from drifting off is its divergence from the prior ([`kl_mean_field`]), weighed
-//! against the likelihood in the objective. Where a causal mask forbids to look at the
-//! whole sequence, an [`UnconditionalPosterior`] takes the network's place.
+//! against the likelihood in the objective. Where a causal mask forbids to look at the whole sequence,
+//! an [`UnconditionalPosterior`] takes the network's place.
 //!
 //! A [`Source`] puts these parts together: [`Direct`] points that are parameters, or [`Implicit`] ones
 //! that a copula couples over the heads. Attention over sequences and along the edges of graphs take
@@ -66,33 +66,33 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`source`] | [`Source`]: points of all heads from parameters, features and noise; [`Direct`], [`Implicit`] |
-//! | [`features`] | [`Features`]: queries, keys, and which of their positions count |
-//! | [`implicit`] | [`ImplicitDensity`]: from noise to spectral points |
-//! | [`inference`] | [`InferenceNetwork`]: from queries and keys to the posterior of the noise |
-//! | [`unconditional`] | [`UnconditionalPosterior`]: a posterior that sees nothing, as a causal mask asks for |
-//! | [`reparameterise`](mod@reparameterise) | draws from the posterior |
-//! | [`divergence`] | [`kl_mean_field`]: posterior against prior |
-//! | [`prior`] | [`Prior`]: its density and draws |
-//! | [`direct`] | [`direct_points`]: points that are parameters |
-//! | [`gaussian`] | [`GaussianPoints`]: normal points of learned standard deviation |
-//! | [`fit`] | [`fit_stationary`], [`fit_nonstationary`]: an [`Estimator`] fitted to a kernel ([`KernelValues`]) or to samples ([`empirical_kernel`]) |
-//! | [`affine`] | [`Affine`]: the networks' layers, and where they start ([`affine_init`]) |
+//! | `source` | [`Source`]: points of all heads from parameters, features and noise; [`Direct`], [`Implicit`] |
+//! | `features` | [`Features`]: queries, keys, and which of their positions count |
+//! | `implicit` | [`ImplicitDensity`]: from noise to spectral points |
+//! | `inference` | [`InferenceNetwork`]: from queries and keys to the posterior of the noise |
+//! | `unconditional` | [`UnconditionalPosterior`]: a posterior that sees nothing, as a causal mask asks for |
+//! | `reparameterise` | [`reparameterise()`]: draws from the posterior |
+//! | `divergence` | [`kl_mean_field`]: posterior against prior |
+//! | `prior` | [`Prior`]: its density and draws |
+//! | `direct` | [`direct_points`]: points that are parameters |
+//! | `gaussian` | [`GaussianPoints`]: normal points of learned standard deviation |
+//! | `fit` | [`fit_stationary`], [`fit_nonstationary`]: an [`Estimator`] fitted to a kernel ([`KernelValues`]) or to samples ([`empirical_kernel`]) |
+//! | `affine` | [`Affine`]: the networks' layers, and where they start ([`affine_init`]) |
 //! | [`Error`] | what can be wrong with the arguments |
 
-pub mod affine;
-pub mod direct;
-pub mod divergence;
+mod affine;
+mod direct;
+mod divergence;
 mod error;
-pub mod features;
-pub mod fit;
-pub mod gaussian;
-pub mod implicit;
-pub mod inference;
-pub mod prior;
-pub mod reparameterise;
-pub mod source;
-pub mod unconditional;
+mod features;
+mod fit;
+mod gaussian;
+mod implicit;
+mod inference;
+mod prior;
+mod reparameterise;
+mod source;
+mod unconditional;
 
 pub use affine::{Affine, AffineGradients, affine_init};
 pub use direct::{DirectInit, DirectPoints, direct_points};
