@@ -59,21 +59,18 @@ fn tables(machines: &[Results]) -> Result<String, Error> {
     let mut text = String::new();
     for machine in machines {
         text += &format!("### {}\n\n{}\n\n", machine.name, conditions(machine));
-        let mut lines = vec![
-            [
-                "work",
-                "shape",
-                "ms",
-                "PyTorch's time over ours",
-                "both keeping memory",
-                "ceiling",
-            ]
-            .map(str::to_owned),
+        let head = [
+            "work",
+            "shape",
+            "ms",
+            "PyTorch's time over ours",
+            "both keeping memory",
+            "ceiling",
         ];
-        for subject in machine.subjects() {
-            lines.push(line(machine, &subject)?);
-        }
-        text += &table(&lines);
+        let subjects = machine.subjects().into_iter();
+        let lines = subjects.map(|subject| line(machine, &subject));
+        let lines = shown(&lines.collect::<Result<Vec<_>, _>>()?);
+        text += &table(&[vec![head.map(str::to_owned)], lines].concat());
         text += "\n";
     }
     Ok(text)
@@ -130,6 +127,18 @@ fn line(results: &Results, subject: &Subject) -> Result<[String; 6], Error> {
         ratios(&results.rows(&retaining)?),
         joined(rows.iter().filter_map(|row| share(row))),
     ])
+}
+
+/// The lines of a page that people read: of the shapes of a work beside which nobody else was timed, the last
+/// one alone. The files hold all of them.
+fn shown(lines: &[[String; 6]]) -> Vec<[String; 6]> {
+    let alone = |line: &[String; 6]| line[3].is_empty() && line[4].is_empty();
+    let again = |i: usize| {
+        let mut later = lines[i + 1..].iter();
+        later.any(|line| alone(line) && line[0] == lines[i][0])
+    };
+    let kept = (0..lines.len()).filter(|&i| !(alone(&lines[i]) && again(i)));
+    kept.map(|i| lines[i].clone()).collect()
 }
 
 fn joined(cells: impl Iterator<Item = String>) -> String {
@@ -194,6 +203,17 @@ mod tests {
                 "{file}"
             );
         }
+    }
+
+    #[test]
+    fn of_the_shapes_beside_which_nobody_was_timed_the_last_is_shown() {
+        let line = |work: &str, shape: &str, ratios: &str| {
+            [work, shape, "1.0", ratios, "", ""].map(str::to_owned)
+        };
+        let (beside, other) = (line("a", "1", "SDPA: 2.0"), line("b", "3", ""));
+        let [short, long] = ["2", "3"].map(|shape| line("a", shape, ""));
+        let all = [beside.clone(), short, long.clone(), other.clone()];
+        assert_eq!(shown(&all), [beside, long, other]);
     }
 
     #[test]
