@@ -44,6 +44,9 @@ pub(crate) fn keep<T: Serialize>(
     rows: &[T],
 ) -> Result<Vec<PathBuf>, Error> {
     let file = |name: &str| format!("{}/{suite}/{name}", config.scale);
+    for (name, svg) in document.figures() {
+        store.write(&file(&name), svg.as_bytes())?;
+    }
     Ok(vec![
         store.write(&file("report.md"), document.to_markdown().as_bytes())?,
         store.write(&file("report.html"), document.to_html().as_bytes())?,

@@ -29,6 +29,7 @@
 //! | `classification` ([`suites::CLASSIFICATION`]) | Table 2, sentences |
 //! | `regression` ([`suites::REGRESSION`]) | Table 4, with two Gaussian processes |
 //! | `nodes` ([`suites::NODES`]) | Table 5, citation graphs |
+//! | `figure4` ([`suites::FIGURE_4`]) | Figure 4, weights and errors over the norm p |
 //!
 //! # Example
 //!

@@ -36,6 +36,15 @@ pub enum Block {
         /// The cells, row by row.
         rows: Vec<Vec<String>>,
     },
+    /// A picture that is a file of its own beside the Markdown file, and inside the HTML file.
+    Figure {
+        /// The file's name, without its ending.
+        name: String,
+        /// What it shows.
+        caption: String,
+        /// The picture.
+        picture: Picture,
+    },
     /// Pictures side by side; in the HTML file only.
     Pictures {
         /// What they show.
@@ -102,6 +111,30 @@ impl Document {
             head: head.iter().map(|name| (*name).to_owned()).collect(),
             rows,
         });
+    }
+
+    /// Adds a picture with a file of its own.
+    pub fn figure(
+        &mut self,
+        name: impl Into<String>,
+        caption: impl Into<String>,
+        picture: Picture,
+    ) {
+        self.blocks.push(Block::Figure {
+            name: name.into(),
+            caption: caption.into(),
+            picture,
+        });
+    }
+
+    /// The figures as SVG files: their names and contents.
+    pub fn figures(&self) -> impl Iterator<Item = (String, String)> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Figure { name, picture, .. } => {
+                Some((format!("{name}.svg"), html::svg_file(picture)?))
+            }
+            _ => None,
+        })
     }
 
     /// Adds pictures; none leave no trace.

@@ -1,10 +1,12 @@
 //! The suites, one file each.
 
 mod classification;
+mod figure4;
 mod nodes;
 mod regression;
 
 pub use classification::CLASSIFICATION;
+pub use figure4::FIGURE_4;
 pub use nodes::NODES;
 pub use regression::REGRESSION;
 
@@ -25,9 +27,10 @@ pub enum Entry {
 type Measure = fn(&Config, &Store, &AtomicBool) -> Result<Assessment, Error>;
 
 /// All suites, in the order in which they are run: the longest last.
-pub const SUITES: [Entry; 5] = [
+pub const SUITES: [Entry; 6] = [
     Entry::Measured(propositions::SUITE, propositions::run),
     Entry::Measured(complexity::SUITE, complexity::run),
+    Entry::Trained(&FIGURE_4),
     Entry::Trained(&NODES),
     Entry::Trained(&CLASSIFICATION),
     Entry::Trained(&REGRESSION),

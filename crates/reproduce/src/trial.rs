@@ -12,6 +12,7 @@ pub use early_stopping::EarlyStopping;
 use crate::store::{Artefacts, History};
 use crate::suite::Direction;
 use crate::{Error, Unit};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -150,6 +151,34 @@ pub trait Trial {
     /// Whatever stops the inspection.
     fn findings(&self, history: &History) -> Result<Findings, Error> {
         Ok(history.artefacts().into())
+    }
+}
+
+impl Findings {
+    /// Measures alone.
+    pub fn of(measures: impl IntoIterator<Item = (&'static str, f64)>) -> Self {
+        let measures = measures.into_iter();
+        Self {
+            measures: measures
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The findings with an artefact more.
+    #[must_use]
+    pub fn with(self, name: &str, value: &impl Serialize) -> Self {
+        let artefacts = self.artefacts.with(name, value);
+        Self { artefacts, ..self }
+    }
+
+    /// The findings and others; of two with one name the later one.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.measures.extend(others.measures);
+        self.artefacts = self.artefacts.and(others.artefacts);
+        self
     }
 }
 

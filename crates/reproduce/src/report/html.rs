@@ -7,6 +7,10 @@ use std::fmt::Write;
 
 const STYLE: &str = include_str!("report.css");
 
+/// The styles of a chart outside of a page, readable on light and dark ground.
+const SVG_STYLE: &str = "text{font:11px sans-serif;fill:#888}.title{font-size:13px}.grid{stroke:#8884}\
+                         .line{fill:none;stroke-width:1.5}";
+
 pub(super) fn render(document: &Document) -> String {
     let title = escape(&document.title);
     let mut html = format!(
@@ -31,6 +35,15 @@ fn block(html: &mut String, part: &Block) {
             html.push_str(&wrapped("ul", &items));
         }
         Block::Table { head, rows } => html.push_str(&table(head, rows)),
+        Block::Figure {
+            caption, picture, ..
+        } => {
+            let caption = wrapped("figcaption", &inline(caption));
+            html.push_str(&wrapped(
+                "figure",
+                &format!("{}{caption}", self::picture(picture)),
+            ));
+        }
         Block::Pictures { caption, pictures } => {
             let inside: String = pictures.iter().map(picture).collect();
             let caption = wrapped("figcaption", &inline(caption));
@@ -81,6 +94,18 @@ fn picture(picture: &Picture) -> String {
             values,
         } => correlation(title, *side, values),
     }
+}
+
+/// A picture as an SVG file that carries its own styles; `None` if it is no drawing.
+pub(super) fn svg_file(picture: &Picture) -> Option<String> {
+    let Picture::Chart(chart) = picture else {
+        return None;
+    };
+    let svg = chart.to_svg();
+    let (start, rest) = svg.split_once('>')?;
+    Some(format!(
+        "{start} xmlns=\"http://www.w3.org/2000/svg\"><style>{SVG_STYLE}</style>{rest}\n"
+    ))
 }
 
 /// Blue for -1, white for 0, red for 1.

@@ -19,6 +19,7 @@ fn block(block: &Block) -> Option<String> {
                 .join("\n"),
         ),
         Block::Table { head, rows } => Some(table(head, rows)),
+        Block::Figure { name, caption, .. } => Some(format!("![{caption}]({name}.svg)")),
         Block::Pictures { .. } => None,
     }
 }

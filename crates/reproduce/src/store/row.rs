@@ -91,6 +91,13 @@ impl Artefacts {
         self
     }
 
+    /// These and others; of two with one name the later one.
+    #[must_use]
+    pub(crate) fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+
     /// What stands under a name; `None` if nothing does, or something else.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         T::deserialize(self.0.get(name)?).ok()

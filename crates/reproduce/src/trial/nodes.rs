@@ -179,9 +179,9 @@ impl Trial for Classifier<'_> {
     }
 
     fn findings(&self, history: &History) -> Result<Findings, Error> {
-        let mut artefacts = history.artefacts();
+        let findings = Findings::from(history.artefacts());
         let Some([layer, _]) = self.trainer.model().attention() else {
-            return Ok(artefacts.into());
+            return Ok(findings);
         };
         let keep = match self.unit.seed {
             PICTURED => Keep::Points,
@@ -190,10 +190,10 @@ impl Trial for Classifier<'_> {
         let task = self.trainer.task();
         let seen = layer.inspect(task.graph(), task.features());
         let seen = seen.map_err(|error| self.failed(&error))?;
-        artefacts = artefacts.with("spread", &heads::spread(&seen.weights));
-        if let Some(heads) = heads::learnt(&seen, keep) {
-            artefacts = artefacts.with("heads", &heads);
-        }
-        Ok(artefacts.into())
+        let findings = findings.with("spread", &heads::spread(&seen.weights));
+        Ok(match heads::learnt(&seen, keep) {
+            Some(heads) => findings.with("heads", &heads),
+            None => findings,
+        })
     }
 }

@@ -55,13 +55,13 @@ impl AttentionSettings {
 }
 
 /// What is looked at in the attention weights at the end.
-pub type Measure = fn(&Inspection<f32>) -> Vec<(&'static str, f64)>;
+pub type Look = fn(&Inspection<f32>) -> Findings;
 
 /// Sets up the training.
 pub(crate) fn start<'a>(
     task: Task<'a>,
     settings: AttentionSettings,
-    measure: Option<Measure>,
+    look: Option<Look>,
 ) -> Result<Box<dyn Trial + 'a>, Error> {
     let training = TrainingConfig {
         learning_rate: settings.learning_rate,
@@ -81,7 +81,7 @@ pub(crate) fn start<'a>(
     Ok(Box::new(Regressor {
         task,
         trainer,
-        measure,
+        look,
     }))
 }
 
@@ -98,7 +98,7 @@ fn rows(task: &Task<'_>) -> Result<regressor::Task, bochner_models::Error> {
 struct Regressor<'a> {
     task: Task<'a>,
     trainer: LookAhead,
-    measure: Option<Measure>,
+    look: Option<Look>,
 }
 
 impl Regressor<'_> {
@@ -143,20 +143,20 @@ impl Trial for Regressor<'_> {
     fn findings(&self, history: &History) -> Result<Findings, Error> {
         let mut findings = Findings::from(history.artefacts());
         if let Some(shown) = self.task.predictions(&self.predict()?) {
-            findings.artefacts = findings.artefacts.with("predictions", &shown);
+            findings = findings.with("predictions", &shown);
         }
-        if self.task.is_pictured() || self.measure.is_some() {
-            let seen = self.trainer.trainer().inspect();
-            let seen = seen.map_err(|error| self.task.failed(&error))?;
-            let measured = self.measure.into_iter().flat_map(|measure| measure(&seen));
-            findings.measures = measured
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect();
-            if self.task.is_pictured() {
-                findings.artefacts = findings.artefacts.with("heads", &heads(&seen));
-            }
+        if !self.task.is_pictured() && self.look.is_none() {
+            return Ok(findings);
         }
-        Ok(findings)
+        let seen = self.trainer.trainer().inspect();
+        let seen = seen.map_err(|error| self.task.failed(&error))?;
+        if self.task.is_pictured() {
+            findings = findings.with("heads", &heads(&seen));
+        }
+        Ok(match self.look {
+            Some(look) => findings.and(look(&seen)),
+            None => findings,
+        })
     }
 }
 

@@ -1,7 +1,7 @@
-//! What models of numbers in rows are trained on and measured by.
+//! What models of numbers in rows are trained on and lookd by.
 
 use super::gaussian_process::{self, ProcessSettings};
-use super::regressor::{self, Measure};
+use super::regressor::{self, Look};
 use super::{Evaluation, Facts, failed};
 use crate::plan::Arm;
 use crate::store::Predictions;
@@ -16,16 +16,16 @@ use std::num::NonZeroUsize;
 /// The rows of a set, as divided and as thinned as units ask for.
 pub(crate) struct RowSource {
     data: BTreeMap<(Protocol, usize), RegressionData>,
-    measure: Option<Measure>,
+    look: Option<Look>,
 }
 
 impl RowSource {
-    /// Loads what some arms need; `measure` says what regressors are looked at for at the end.
+    /// Loads what some arms need; `look` says what regressors are looked at for at the end.
     pub(crate) fn load(
         set: &Set,
         arms: &[Arm],
         files: &DataStore,
-        measure: Option<Measure>,
+        look: Option<Look>,
     ) -> Result<Self, Error> {
         let mut data = BTreeMap::new();
         let set = set.name.parse::<RegressionSet>()?;
@@ -37,7 +37,7 @@ impl RowSource {
                 place.insert(load(set, arm.protocol, rows, files)?);
             }
         }
-        Ok(Self { data, measure })
+        Ok(Self { data, look })
     }
 }
 
@@ -48,7 +48,7 @@ impl Source for RowSource {
         let task = Task::of(unit, data)?;
         match unit.settings.read::<ProcessSettings>() {
             Ok(process) => gaussian_process::start(task, process),
-            Err(_) => regressor::start(task, unit.read_settings()?, self.measure),
+            Err(_) => regressor::start(task, unit.read_settings()?, self.look),
         }
     }
 }

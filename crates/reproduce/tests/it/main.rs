@@ -3,3 +3,4 @@
 mod imported_rows_are_not_run_again;
 mod killed_runs_resume_bit_identically;
 mod nothing_to_run_is_a_failure;
+mod smoke_needs_no_file;
