@@ -3,12 +3,10 @@
 mod chart;
 mod html;
 mod markdown;
-mod neighbours;
 mod png;
 mod projection;
 
 pub use chart::{Axis, Chart, Marks, Series};
-pub use neighbours::neighbour_plane;
 pub use projection::principal_plane;
 
 /// A report, part by part.

@@ -1,7 +1,7 @@
 //! What the heads of graph attention have learnt: Figure 5.
 
 use super::NOTHING;
-use super::heads::{Plane, correlation, gaussian_points, points};
+use super::heads::{correlation, gaussian_points, points};
 use crate::Account;
 use crate::plan::Arm;
 use crate::report::{Axis, Chart, Document, Marks, Picture, Series};
@@ -29,10 +29,9 @@ pub fn heads_along_edges(document: &mut Document, account: &Account<'_>) {
          weight of an edge, mean over the edges, ± SE over the seeds. Entropy: of the weights with \
          which a node attends, in nats, mean over the nodes and seeds. Correlation: of the copula, \
          mean over the pairs of heads of the absolute value, of the mean over the latent dimensions. \
-         `report.html` holds the pictures, which are of seed 0: spectral points by t-SNE (only who is \
-         near whom means something) beside as many of GAT's own density, the normal one of variance \
-         1/2; both also on their first two principal axes; the correlation of the heads; and how many \
-         edges have which deviation.",
+         `report.html` holds the pictures, which are of seed 0: spectral points on their first two \
+         principal axes beside as many of GAT's own density, the normal one of variance 1/2; the \
+         correlation of the heads; and how many edges have which deviation.",
     );
     let mut rows = Vec::new();
     let mut pictures = Vec::new();
@@ -101,17 +100,17 @@ fn dependence(heads: &Heads) -> Option<f64> {
 fn pictures_of(found: &Artefacts) -> Vec<Picture> {
     let heads = found.get::<Heads>("heads");
     let heads = heads.as_ref();
-    let planes = [Plane::Neighbours, Plane::Principal].into_iter();
-    let of_points = planes.flat_map(|plane| {
-        let learnt = heads.and_then(|heads| points(heads, plane));
-        let given = heads.and_then(|heads| gaussian_points(heads, GAT_DEVIATION, plane));
-        [learnt, given]
-    });
+    let learnt = heads.and_then(points);
+    let given = heads.and_then(|heads| gaussian_points(heads, GAT_DEVIATION));
     let others = [
         heads.and_then(correlation),
         found.get("spread").as_ref().map(histogram),
     ];
-    of_points.chain(others).flatten().collect()
+    [learnt, given]
+        .into_iter()
+        .chain(others)
+        .flatten()
+        .collect()
 }
 
 fn histogram(spread: &Spread) -> Picture {

@@ -1,51 +1,29 @@
 //! Pictures of what heads have learnt.
 
-use crate::report::{Axis, Chart, Marks, Picture, Series, neighbour_plane, principal_plane};
+use crate::report::{Axis, Chart, Marks, Picture, Series, principal_plane};
 use crate::store::Heads;
 use bochner_numerics::{Seed, standard_normal};
 
-/// Where spectral points are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Plane {
-    /// On the first two principal axes of the points of all heads.
-    Principal,
-    /// Where near points stay near, as in the paper.
-    Neighbours,
-}
-
-/// The spectral points of each head.
-pub(super) fn points(heads: &Heads, plane: Plane) -> Option<Picture> {
+/// The spectral points of each head on the first two principal axes of the points of all heads.
+pub(super) fn points(heads: &Heads) -> Option<Picture> {
     let points = heads.points.as_ref()?;
-    Some(chart(
-        "spectral points by head",
-        points,
-        heads.dimensions,
-        plane,
-    ))
+    Some(chart("spectral points by head", points, heads.dimensions))
 }
 
 /// As many points as the heads have, of the density that attention has by definition.
-pub(super) fn gaussian_points(heads: &Heads, deviation: f32, plane: Plane) -> Option<Picture> {
+pub(super) fn gaussian_points(heads: &Heads, deviation: f32) -> Option<Picture> {
     let mut stream = Seed::new(0).stream("points of a Gaussian");
     let mut draw = |_: &f32| deviation * standard_normal::<f32>(&mut stream);
     let each = heads.points.as_ref()?.iter();
     let drawn: Vec<Vec<f32>> = each
         .map(|head| head.iter().map(&mut draw).collect())
         .collect();
-    Some(chart(
-        "as many of a Gaussian",
-        &drawn,
-        heads.dimensions,
-        plane,
-    ))
+    Some(chart("as many of a Gaussian", &drawn, heads.dimensions))
 }
 
-fn chart(title: &str, points: &[Vec<f32>], dimensions: usize, plane: Plane) -> Picture {
+fn chart(title: &str, points: &[Vec<f32>], dimensions: usize) -> Picture {
     let all = points.concat();
-    let (places, axis) = match plane {
-        Plane::Principal => (principal_plane(&all, dimensions), "axis"),
-        Plane::Neighbours => (neighbour_plane(&all, dimensions), "coordinate of t-SNE"),
-    };
+    let places = principal_plane(&all, dimensions);
     let mut rest = places.as_slice();
     let series = points.iter().enumerate().map(|(i, head)| {
         let (own, others) = rest.split_at((head.len() / dimensions.max(1)).min(rest.len()));
@@ -58,9 +36,9 @@ fn chart(title: &str, points: &[Vec<f32>], dimensions: usize, plane: Plane) -> P
     });
     Picture::Chart(Chart {
         title: title.into(),
-        x: Axis::Linear(format!("first {axis}")),
+        x: Axis::Linear("first axis".into()),
         series: series.collect(),
-        y: Axis::Linear(format!("second {axis}")),
+        y: Axis::Linear("second axis".into()),
     })
 }
 

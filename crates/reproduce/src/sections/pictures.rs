@@ -1,6 +1,6 @@
 //! Pictures of single runs: curves over the epochs, predictions, and what heads have learnt.
 
-use super::heads::{Plane, correlation, points, weights};
+use super::heads::{correlation, points, weights};
 use crate::plan::Arm;
 use crate::report::{Axis, Chart, Document, Marks, Picture, Series};
 use crate::store::{Artefacts, Curve, Heads, Predictions};
@@ -45,7 +45,7 @@ pub fn pictures_of_the_first_split(
                 format!("{model}: attention weights of each head after the last epoch, queries downwards."),
                 weights(&heads),
             );
-            let learnt = points(&heads, Plane::Principal).into_iter();
+            let learnt = points(&heads).into_iter();
             document.pictures(
                 format!(
                     "{model}: spectral points of each head on their first two principal axes, and the learnt \
