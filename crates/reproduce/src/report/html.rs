@@ -15,20 +15,42 @@ pub(super) fn render(document: &Document) -> String {
     let title = escape(&document.title);
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
          <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
     );
+    html.push_str(&contents(document));
+    let mut headings = 0..;
     for part in &document.blocks {
-        block(&mut html, part);
+        match (part, &mut headings) {
+            (Block::Heading(text), headings) => {
+                let place = headings.next().unwrap_or(0);
+                let _ = write!(html, "<h2 id=\"part-{place}\">{}</h2>", inline(text));
+            }
+            (part, _) => block(&mut html, part),
+        }
         html.push('\n');
     }
     html.push_str("</body>\n</html>\n");
     html
 }
 
+/// Links to the headings.
+fn contents(document: &Document) -> String {
+    let headings = document.blocks.iter().filter_map(|part| match part {
+        Block::Heading(text) => Some(inline(text)),
+        _ => None,
+    });
+    let link = |(place, text): (usize, String)| {
+        wrapped("li", &format!("<a href=\"#part-{place}\">{text}</a>"))
+    };
+    let links: String = headings.enumerate().map(link).collect();
+    format!("<nav><ul>{links}</ul></nav>\n")
+}
+
 fn block(html: &mut String, part: &Block) {
     match part {
-        Block::Heading(text) => html.push_str(&wrapped("h2", &inline(text))),
+        // The page writes headings, which it links to.
+        Block::Heading(_) => {}
         Block::Text(text) => html.push_str(&wrapped("p", &inline(text))),
         Block::List(points) => {
             let items: String = points.iter().map(|p| wrapped("li", &inline(p))).collect();
@@ -169,6 +191,7 @@ mod tests {
     #[test]
     fn a_page_needs_nothing_from_outside() {
         let mut document = Document::new("A < B");
+        document.heading("First");
         document.text("run `cargo` & **wait**");
         document.pictures(
             "all",
@@ -199,6 +222,9 @@ mod tests {
         assert!(html.contains("<p>run <code>cargo</code> &amp; <strong>wait</strong></p>"));
         assert!(html.contains("A &lt; B") && html.contains("data:image/png;base64,"));
         assert!(html.contains("-0.50") && html.contains("<svg"));
+        assert!(
+            html.contains("<a href=\"#part-0\">First") && html.contains("<h2 id=\"part-0\">First")
+        );
         for outside in ["http://", "https://", "src=\"/", "@import", "url("] {
             assert!(!html.contains(outside), "{outside}");
         }
