@@ -4,9 +4,11 @@ mod judge;
 
 pub use judge::judge;
 
-use crate::Scale;
+use crate::plan::{Choices, Frame, Plan};
 use crate::statistics::Verdict;
-use crate::suite::Card;
+use crate::suite::Suite;
+use crate::{Error, Scale};
+use std::collections::BTreeSet;
 
 /// A statement of the paper and what it takes to hold, written down before anything is run.
 #[derive(Clone, Copy, Debug)]
@@ -128,6 +130,31 @@ pub enum Criterion {
         /// The measures that fall.
         falling: &'static [&'static str],
     },
+    /// A measure of a model exceeds that of another by two standard errors over the units, and that of the model in a
+    /// reading that is the control.
+    More {
+        /// The set.
+        set: &'static str,
+        /// The measure.
+        measure: &'static str,
+        /// The model.
+        model: &'static str,
+        /// The other model.
+        than: &'static str,
+        /// The reading of the model that is the control; `None` if the other model is.
+        control: Option<crate::Preset>,
+    },
+    /// In more than half of a model's units on a set, a measure is at least a value.
+    InMost {
+        /// The set.
+        set: &'static str,
+        /// The model.
+        model: &'static str,
+        /// The measure.
+        measure: &'static str,
+        /// The value.
+        least: f64,
+    },
     /// Each of the models is better than the baseline on a set; the sign is enough.
     Below {
         /// The set.
@@ -137,17 +164,41 @@ pub enum Criterion {
     },
 }
 
-impl Criterion {
-    /// The models and sets that it names and the card does not have.
-    pub fn unknown(&self, card: &Card) -> Vec<&'static str> {
-        let (models, sets) = self.names();
-        let models = models
-            .into_iter()
-            .filter(|model| card.model(model).is_none());
-        let sets = sets.into_iter().filter(|set| card.set(set).is_none());
-        models.chain(sets).collect()
+/// Refuses claims that name a model or a set that no arm of the suite has at scale `paper`.
+///
+/// # Errors
+/// [`Error::UnknownInClaim`], with the names that there are.
+pub(crate) fn check_names(suite: &dyn Suite) -> Result<(), Error> {
+    let card = suite.card();
+    let frame = Frame {
+        scale: Scale::Paper,
+        cut: 0,
+        epochs: None,
+    };
+    let sets: Vec<_> = card.sets.iter().collect();
+    let plan = Plan::new(suite, &sets, frame, Choices::First);
+    for claim in suite.claims() {
+        let (models, sets) = claim.criterion.names();
+        let has = |name: &str| {
+            plan.compared()
+                .any(|arm| arm.model == name || arm.set == name)
+        };
+        if let Some(unknown) = models.into_iter().chain(sets).find(|name| !has(name)) {
+            let known = plan.compared().flat_map(|arm| [arm.model, arm.set]);
+            let known: BTreeSet<&str> = known.collect();
+            return Err(Error::UnknownInClaim {
+                suite: card.name,
+                claim: claim.name,
+                unknown,
+                known: Vec::from_iter(known).join(", "),
+            });
+        }
     }
+    Ok(())
+}
 
+impl Criterion {
+    /// The models and the sets that it names.
     fn names(&self) -> (Vec<&'static str>, Vec<&'static str>) {
         match *self {
             Self::Better { model, sets, .. } | Self::NotWorse { model, sets, .. } => {
@@ -168,6 +219,10 @@ impl Criterion {
             Self::NearPublished { models, sets, .. } => {
                 (models.iter().map(|model| model.0).collect(), sets.to_vec())
             }
+            Self::More {
+                set, model, than, ..
+            } => (vec![model, than], vec![set]),
+            Self::InMost { set, model, .. } => (vec![model], vec![set]),
             Self::Within { model, bands } => {
                 (vec![model], bands.iter().map(|band| band.0).collect())
             }

@@ -65,6 +65,21 @@ pub enum Error {
         /// The output directory.
         path: PathBuf,
     },
+    /// A claim of a suite names a model or a set that no arm of the suite has.
+    #[error(
+        "claim {claim} of the suite {suite} names {unknown}, which no arm has at scale paper; correct the name in \
+         crates/reproduce/src/suites/{suite}.rs, or add the arm. The arms have: {known}"
+    )]
+    UnknownInClaim {
+        /// The suite.
+        suite: &'static str,
+        /// The claim.
+        claim: &'static str,
+        /// The name.
+        unknown: &'static str,
+        /// The names that there are.
+        known: String,
+    },
     /// A data set is there and wrong.
     #[error(transparent)]
     Data(#[from] bochner_datasets::Error),

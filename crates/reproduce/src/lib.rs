@@ -29,7 +29,9 @@
 //! | `classification` ([`suites::CLASSIFICATION`]) | Table 2, sentences |
 //! | `regression` ([`suites::REGRESSION`]) | Table 4, with two Gaussian processes |
 //! | `nodes` ([`suites::NODES`]) | Table 5, citation graphs |
+//! | `figure2` ([`suites::FIGURE_2`]) | Figure 2, what heads look at in a sentence |
 //! | `figure4` ([`suites::FIGURE_4`]) | Figure 4, weights and errors over the norm p |
+//! | `figure5` ([`suites::FIGURE_5`]) | Figure 5, spectral points and heads on a graph |
 //!
 //! # Example
 //!

@@ -18,7 +18,7 @@ const INTERRUPTED: u8 = 130;
 #[derive(Parser)]
 #[command(name = "cargo xtask reproduce", bin_name = "cargo xtask reproduce")]
 struct Arguments {
-    /// The suites to run: propositions, complexity, figure4, nodes, classification, regression [default: all]
+    /// The suites to run: propositions, complexity, figure2, figure4, figure5, nodes, classification, regression [default: all]
     #[arg(value_name = "SUITE")]
     suites: Vec<String>,
     /// How large: smoke takes minutes, desk hours, paper wants a cluster

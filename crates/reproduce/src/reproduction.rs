@@ -146,4 +146,40 @@ mod tests {
         nothing.suites.push("propositions");
         assert!(nothing.is_good());
     }
+
+    #[test]
+    fn a_wrong_file_is_named_with_what_to_do_and_the_other_sets_run() {
+        for (suite, file, sets) in [
+            (
+                "regression",
+                "housing/housing.data",
+                ["housing", "passenger"],
+            ),
+            ("classification", "cr/custrev.all", ["cr", "generated"]),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let data = directory.path().join("data");
+            std::fs::create_dir_all(data.join(file).parent().unwrap()).unwrap();
+            std::fs::write(data.join(file), b"9 caf\xe9\n").unwrap();
+            let config = Config {
+                suites: vec![suite.into()],
+                sets: sets.map(str::to_owned).to_vec(),
+                models: vec!["Transformer".into()],
+                data: Some(data),
+                downloads: bochner_datasets::Policy::Offline,
+                out: directory.path().join("out"),
+                epochs: Some(1),
+                ..Config::default()
+            };
+            let done = reproduce(&config, &AtomicBool::new(false)).unwrap();
+            let run = &done.tables[0];
+            assert!(run.outcome.computed > 0 && !run.is_good());
+            let [skipped] = &run.skipped[..] else {
+                panic!("{:?}", run.skipped)
+            };
+            assert_eq!(skipped.remedy, Remedy::Repair);
+            let name = file.split('/').next_back().unwrap();
+            assert!(skipped.reason.contains(name), "{}", skipped.reason);
+        }
+    }
 }

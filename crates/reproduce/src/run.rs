@@ -1,7 +1,7 @@
 //! A run of a suite that is made of training runs: load, decide, train, judge, report.
 
 use crate::assessment::keep;
-use crate::claim::judge;
+use crate::claim::{check_names, judge};
 use crate::plan::{Choices, Frame, Plan, Role};
 use crate::runner::{self, Options, Outcome, Units};
 use crate::store::Row;
@@ -65,6 +65,7 @@ pub(crate) fn run_suite(
     store: &Store,
     interrupt: &AtomicBool,
 ) -> Result<SuiteRun, Error> {
+    check_names(suite)?;
     let files = DataStore::new(config.downloads);
     let files = match &config.data {
         Some(directory) => files.with_directory(directory)?,

@@ -1,5 +1,9 @@
 //! Paired comparisons over splits, and verdicts.
 
+mod energy;
+
+pub use energy::{EnergyTest, excess_kurtosis, gaussian_energy_test};
+
 use crate::Error;
 use bochner_numerics::{ArgumentError, argument};
 use serde::Serialize;

@@ -1,12 +1,32 @@
 //! The suites, one file each.
+//!
+//! A new suite of training runs is a file of at most 400 lines here, and a line in [`SUITES`]:
+//!
+//! 1. A [`Card`](crate::suite::Card): names of sets and models as the paper has them, the metric and its direction, the
+//!    baseline, the published numbers, the cuts in the order in which they are made, and the texts of the report.
+//! 2. [`arms`](Suite::arms) of a set at a scale. An [`Arm`](crate::plan::Arm) is a model with its splits or seeds and its
+//!    settings, any serde struct with a field `epochs`. An arm that depends on a choice is left out until
+//!    [`Choices::best`](crate::plan::Choices::best) has made it from arms of [`Role::Choice`](crate::plan::Role::Choice).
+//! 3. [`load`](Suite::load) and [`Source::start`](crate::suite::Source::start): a data set in memory, and a
+//!    [`Trial`](crate::Trial) for each unit. Trials of the models of this workspace are in [`trial`](crate::trial).
+//! 4. [`claims`](Suite::claims) as data. The tests of this module refuse a claim about a model that no arm has.
+//! 5. [`checks`](Suite::checks) of scale `smoke`, and [`report`](Suite::report), put together from
+//!    [`sections`](crate::sections).
+//!
+//! Whatever decides a result is in a unit, whose id is a fingerprint of it: once rows of a suite are published, its names
+//! and settings stay as they are.
 
 mod classification;
+mod figure2;
 mod figure4;
+mod figure5;
 mod nodes;
 mod regression;
 
 pub use classification::CLASSIFICATION;
+pub use figure2::FIGURE_2;
 pub use figure4::FIGURE_4;
+pub use figure5::FIGURE_5;
 pub use nodes::NODES;
 pub use regression::REGRESSION;
 
@@ -27,10 +47,12 @@ pub enum Entry {
 type Measure = fn(&Config, &Store, &AtomicBool) -> Result<Assessment, Error>;
 
 /// All suites, in the order in which they are run: the longest last.
-pub const SUITES: [Entry; 6] = [
+pub const SUITES: [Entry; 8] = [
     Entry::Measured(propositions::SUITE, propositions::run),
     Entry::Measured(complexity::SUITE, complexity::run),
+    Entry::Trained(&FIGURE_2),
     Entry::Trained(&FIGURE_4),
+    Entry::Trained(&FIGURE_5),
     Entry::Trained(&NODES),
     Entry::Trained(&CLASSIFICATION),
     Entry::Trained(&REGRESSION),

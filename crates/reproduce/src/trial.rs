@@ -168,7 +168,7 @@ impl Findings {
 
     /// The findings with an artefact more.
     #[must_use]
-    pub fn with(self, name: &str, value: &impl Serialize) -> Self {
+    pub fn with(self, name: &str, value: &(impl Serialize + ?Sized)) -> Self {
         let artefacts = self.artefacts.with(name, value);
         Self { artefacts, ..self }
     }

@@ -1,5 +1,7 @@
 //! Judging claims on V- and R-numbers.
 
+mod measures;
+
 use super::{Asked, Claim, Criterion, Judged};
 use crate::plan::{Arm, Plan};
 use crate::statistics::{Paired, Verdict};
@@ -98,6 +100,19 @@ impl Court<'_> {
                 rising,
                 falling,
             } => self.trend(set, models, rising, falling),
+            Criterion::More {
+                set,
+                measure,
+                model,
+                than,
+                control,
+            } => self.more(set, measure, [model, than], control),
+            Criterion::InMost {
+                set,
+                model,
+                measure,
+                least,
+            } => self.in_most(set, model, measure, least),
             Criterion::Below { set, models } => self.below(set, models),
         }
     }
@@ -335,41 +350,6 @@ impl Court<'_> {
         Ok(match outside.is_empty() {
             true => Verdict::Reproduced,
             false => Verdict::NotReproduced(format!("our {model} has {}", outside.join(" and "))),
-        })
-    }
-
-    fn trend(
-        &self,
-        set: &str,
-        models: &[&str],
-        rising: &[&str],
-        falling: &[&str],
-    ) -> Result<Verdict, String> {
-        let mut against = Vec::new();
-        let rising_ones = rising.iter().map(|measure| (*measure, 1.0));
-        let falling_ones = falling.iter().map(|measure| (*measure, -1.0));
-        for (measure, sign) in rising_ones.chain(falling_ones) {
-            let values = models.iter().map(|model| {
-                let arm = self.plan.claimed(set, model);
-                let mean = arm.and_then(|arm| self.results.measure(arm, measure));
-                mean.ok_or_else(|| format!("{model} on {set} is not finished"))
-            });
-            let values = values.collect::<Result<Vec<f64>, String>>()?;
-            if !values
-                .windows(2)
-                .all(|pair| sign * (pair[1] - pair[0]) > 0.0)
-            {
-                let values = values.iter().map(|value| format!("{value:.3}"));
-                against.push(format!(
-                    "{measure} {}",
-                    values.collect::<Vec<_>>().join(", ")
-                ));
-            }
-        }
-        Ok(match against.len() {
-            0 => Verdict::Reproduced,
-            n if n == rising.len() + falling.len() => Verdict::NotReproduced(against.join("; ")),
-            _ => Verdict::Partly(format!("not {}", against.join("; "))),
         })
     }
 

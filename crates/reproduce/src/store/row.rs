@@ -85,7 +85,7 @@ impl Artefacts {
     /// # Panics
     /// If it cannot be written as JSON: artefacts have plain fields.
     #[must_use]
-    pub fn with(mut self, name: &str, value: &impl Serialize) -> Self {
+    pub fn with(mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Self {
         let value = serde_json::to_value(value).expect("artefacts have plain fields");
         self.0.insert(name.to_owned(), value);
         self

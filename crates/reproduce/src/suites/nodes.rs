@@ -296,7 +296,7 @@ impl Source for Prepared {
 
 /// The settings of a unit. What is common to all models with attention is GAT's, on Pubmed with its own numbers. GCN
 /// has its own, but for the rule that ends training: that is GAT's.
-fn settings(at: &At<'_>, model: &str, p: Option<f64>) -> Settings {
+pub(super) fn settings(at: &At<'_>, model: &str, p: Option<f64>) -> Settings {
     let pubmed = at.set.title == "Pubmed";
     let (points, epochs) = match at.scale {
         Scale::Smoke => (16, 30),

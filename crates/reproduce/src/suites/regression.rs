@@ -166,35 +166,21 @@ const fn better(model: &'static str) -> Criterion {
     }
 }
 
-/// The sizes that differ between the scales.
-#[derive(Clone, Copy)]
-pub(super) struct Size {
-    pub(super) splits: usize,
-    pub(super) points: usize,
-    pub(super) epochs: usize,
-    pub(super) every: usize,
-}
-
-fn size(at: &At<'_>) -> Size {
-    let parkinsons = at.set.title == "Parkinsons";
-    let (splits, points, epochs, every) = match at.scale {
-        Scale::Smoke => (2, 16, 60, if parkinsons { 10 } else { 1 }),
-        Scale::Desk => {
-            let epochs = if at.gives_up("epochs") { 300 } else { 500 };
-            let every = match (parkinsons, at.gives_up("rows")) {
-                (false, _) => 1,
-                (true, false) => 5,
-                (true, true) => 10,
-            };
-            (10, 32, epochs, every)
+/// Splits, spectral points, epochs, and every how many rows of the set are used.
+fn size(at: &At<'_>) -> [usize; 4] {
+    let thinned = |every| {
+        if at.set.title == "Parkinsons" {
+            every
+        } else {
+            1
         }
-        Scale::Paper => (10, 64, 1000, 1),
     };
-    Size {
-        splits,
-        points,
-        epochs,
-        every,
+    let epochs = if at.gives_up("epochs") { 300 } else { 500 };
+    match at.scale {
+        Scale::Smoke => [2, 16, 60, thinned(10)],
+        Scale::Desk if at.gives_up("rows") => [10, 32, epochs, thinned(10)],
+        Scale::Desk => [10, 32, epochs, thinned(5)],
+        Scale::Paper => [10, 64, 1000, 1],
     }
 }
 
@@ -252,26 +238,18 @@ fn norm(model: &str, set: &Set) -> Option<f64> {
 }
 
 /// The settings of a unit, with the norm `p` where the model has one.
-fn settings(at: &At<'_>, model: &str, size: Size, preset: Preset, p: Option<f64>) -> Settings {
-    let Size {
-        points,
-        epochs,
-        every,
-        ..
-    } = size;
+fn settings(at: &At<'_>, model: &str, preset: Preset, p: Option<f64>) -> Settings {
+    let [_, points, epochs, every] = size(at);
+    let process = |covariance| Settings::of(&ProcessSettings::new(covariance, epochs, every));
     match model {
-        "GP (RBF)" => Settings::of(&ProcessSettings::new(Covariance::Rbf, epochs, every)),
-        "GP (SM)" => {
-            let mixture = Covariance::SpectralMixture { components: 5 };
-            Settings::of(&ProcessSettings::new(mixture, epochs, every))
-        }
+        "GP (RBF)" => process(Covariance::Rbf),
+        "GP (SM)" => process(Covariance::SpectralMixture { components: 5 }),
         _ => {
             let attention = mechanism(model, preset, p, points);
-            let points = p.map(|_| points);
             Settings::of(&AttentionSettings {
                 heads: heads(model, at.set),
                 every,
-                ..AttentionSettings::new(attention, p, points, epochs)
+                ..AttentionSettings::new(attention, p, p.map(|_| points), epochs)
             })
         }
     }
@@ -283,7 +261,7 @@ impl Suite for Regression {
     }
 
     fn arms(&self, at: &At<'_>) -> Vec<Arm> {
-        let (size, released) = (size(at), RELEASED.contains(&at.set.title));
+        let ([splits, .., every], released) = (size(at), RELEASED.contains(&at.set.title));
         let paper = at.scale == Scale::Paper && released;
         let protocols = if paper {
             &[Protocol::P10, Protocol::R90][..]
@@ -301,8 +279,8 @@ impl Suite for Regression {
             &[Preset::Paper]
         };
         let arm = |model, preset, protocol, p| {
-            let runs = (0..size.splits).map(|split| (split, split as u64));
-            let settings = settings(at, model, size, preset, p);
+            let runs = (0..splits).map(|split| (split, split as u64));
+            let settings = settings(at, model, preset, p);
             let arm = Arm::new(at, model, protocol, runs, &settings).with_preset(preset);
             let published = if is_judged(model) {
                 Preset::Released
@@ -323,7 +301,7 @@ impl Suite for Regression {
                     model if is_process(model) => NOTHING,
                     _ => arm.reading,
                 },
-                comparable: size.every == 1,
+                comparable: every == 1,
                 ..arm
             }
         };

@@ -1,10 +1,11 @@
 //! What holds for every suite, and what its plan, claims and reports are known to say.
 
+mod classification;
 mod nodes;
 mod regression;
 
 use super::*;
-use crate::claim::{Judged, judge};
+use crate::claim::{Claim, Criterion, Judged, check_names, judge};
 use crate::plan::{Arm, Choices, Frame, Plan, Role};
 use crate::results::tests::row;
 use crate::statistics::Verdict;
@@ -37,7 +38,18 @@ fn results(suite: &dyn Suite, plan: &Plan, value: impl Fn(&Arm, &Unit) -> Option
     let mut results = Results::new(suite.card().metric.direction);
     for arm in &plan.arms {
         let rows = arm.units.iter().filter_map(|unit| {
-            let mut row = row(unit, value(arm, unit)?);
+            let v = value(arm, unit)?;
+            let mut row = row(unit, v);
+            row.measures = [
+                "outside",
+                "entropy",
+                "diversity",
+                "deviation",
+                "rejected at 1 %",
+                "correlation over its start",
+            ]
+            .map(|name| (name.to_owned(), v))
+            .into();
             // One of the protocols has no validation part.
             row.v_number = row
                 .v_number
@@ -188,11 +200,58 @@ fn cards_arms_and_claims_name_the_same_models_and_sets() {
                 );
             }
         }
-        for claim in suite.claims() {
-            let unknown = claim.criterion.unknown(card);
-            assert!(unknown.is_empty(), "{} names {unknown:?}", claim.name);
-        }
+        check_names(suite).unwrap();
     }
+}
+
+/// Table 4 with a claim about a model that it does not have.
+struct Misspelt;
+
+impl Suite for Misspelt {
+    fn card(&self) -> &'static crate::suite::Card {
+        REGRESSION.card()
+    }
+
+    fn arms(&self, at: &crate::suite::At<'_>) -> Vec<Arm> {
+        REGRESSION.arms(at)
+    }
+
+    fn load(
+        &self,
+        set: &Set,
+        arms: &[Arm],
+        files: &bochner_datasets::DataStore,
+    ) -> Result<Box<dyn crate::suite::Source>, Error> {
+        REGRESSION.load(set, arms, files)
+    }
+
+    fn claims(&self) -> &'static [Claim] {
+        const BELOW: Criterion = Criterion::Below {
+            set: "CO2",
+            models: &["MIKAN", "MIKNA"],
+        };
+        const CLAIMS: &[Claim] = &[Claim::new("C9", "a slip of the pen", BELOW)];
+        CLAIMS
+    }
+
+    fn checks(&self, _: &Account<'_>, _: &bochner_datasets::DataStore) -> Vec<crate::Check> {
+        Vec::new()
+    }
+
+    fn report(&self, _: &Account<'_>, _: &mut crate::report::Document) {}
+}
+
+#[test]
+fn a_claim_that_names_a_model_that_no_arm_has_is_refused_with_the_file_and_the_names() {
+    let error = check_names(&Misspelt).unwrap_err().to_string();
+    assert!(
+        error.starts_with("claim C9 of the suite regression names MIKNA"),
+        "{error}"
+    );
+    assert!(
+        error.contains("suites/regression.rs") && error.contains("MIKAN"),
+        "{error}"
+    );
 }
 
 #[test]

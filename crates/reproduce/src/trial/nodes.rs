@@ -1,12 +1,12 @@
 //! A node classifier.
 
-mod heads;
+pub mod heads;
 
 use super::{EarlyStopping, Evaluation, Facts, Findings, Rule, Step, failed};
 use crate::store::History;
 use crate::{Error, Trial, Unit};
 use bochner_datasets::{PlanetoidData, Split};
-use bochner_graph::{Graph, SparseFeatures};
+use bochner_graph::{Graph, GraphInspection, SparseFeatures};
 use bochner_models::node_classifier::{
     Architecture, NodeClassifierConfig, Task, Trainer, TrainingConfig,
 };
@@ -50,6 +50,8 @@ const PICTURED: u64 = 0;
 pub(crate) struct Prepared {
     pub(crate) task: Task,
     pub(crate) split: Split,
+    /// Whether what the heads have learnt is measured at the end.
+    looked_at: bool,
 }
 
 impl Prepared {
@@ -74,7 +76,14 @@ impl Prepared {
         Ok(Self {
             task: Task::new(edges.graph, features, labels, classes, train)?,
             split: graph.split.clone(),
+            looked_at: false,
         })
+    }
+
+    /// The graph, on which what the heads have learnt is measured.
+    pub(crate) fn looked_at(self) -> Self {
+        let looked_at = true;
+        Self { looked_at, ..self }
     }
 }
 
@@ -82,14 +91,20 @@ impl Prepared {
 pub(crate) fn start<'a>(unit: &Unit, prepared: &'a Prepared) -> Result<Box<dyn Trial + 'a>, Error> {
     let settings: NodeSettings = unit.read_settings()?;
     let trainer = trainer(&settings, prepared, Seed::new(unit.seed));
-    Ok(Box::new(Classifier {
+    let mut classifier = Classifier {
         unit: unit.clone(),
         prepared,
         rule: EarlyStopping {
             patience: settings.patience,
         },
         trainer: trainer.map_err(|error| failed(unit, &error))?,
-    }))
+        first_correlation: None,
+    };
+    if prepared.looked_at {
+        let seen = classifier.look()?;
+        classifier.first_correlation = seen.and_then(|seen| heads::dependence(&seen));
+    }
+    Ok(Box::new(classifier))
 }
 
 fn trainer(
@@ -117,11 +132,23 @@ struct Classifier<'a> {
     prepared: &'a Prepared,
     rule: EarlyStopping,
     trainer: Trainer,
+    /// The mean absolute correlation of the heads before training, where it is looked at.
+    first_correlation: Option<f64>,
 }
 
 impl Classifier<'_> {
     fn failed(&self, error: &dyn Display) -> Error {
         failed(&self.unit, error)
+    }
+
+    /// The first layer's attention as it is now; `None` without attention.
+    fn look(&self) -> Result<Option<GraphInspection<f32>>, Error> {
+        let Some([layer, _]) = self.trainer.model().attention() else {
+            return Ok(None);
+        };
+        let task = self.trainer.task();
+        let seen = layer.inspect(task.graph(), task.features());
+        seen.map(Some).map_err(|error| self.failed(&error))
     }
 
     fn measured(&self) -> Result<Evaluation, bochner_models::Error> {
@@ -180,16 +207,17 @@ impl Trial for Classifier<'_> {
 
     fn findings(&self, history: &History) -> Result<Findings, Error> {
         let findings = Findings::from(history.artefacts());
-        let Some([layer, _]) = self.trainer.model().attention() else {
+        let Some(seen) = self.look()? else {
             return Ok(findings);
         };
         let keep = match self.unit.seed {
             PICTURED => Keep::Points,
             _ => Keep::CorrelationAlone,
         };
-        let task = self.trainer.task();
-        let seen = layer.inspect(task.graph(), task.features());
-        let seen = seen.map_err(|error| self.failed(&error))?;
+        let findings = match self.prepared.looked_at {
+            true => findings.and(heads::measures(&seen, self.first_correlation)),
+            false => findings,
+        };
         let findings = findings.with("spread", &heads::spread(&seen.weights));
         Ok(match heads::learnt(&seen, keep) {
             Some(heads) => findings.with("heads", &heads),

@@ -10,6 +10,7 @@ use crate::store::History;
 use crate::{Error, Trial, Unit};
 use bochner_attention::{Pass, Penalty, Variant};
 use bochner_datasets::{SentenceData, Split};
+use bochner_interpret::{head_diversity, head_spread};
 use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_nn::{
@@ -25,6 +26,7 @@ use bochner_text::{
 };
 use dfdx::prelude::{AsArray, Backward, Trace};
 use dfdx::tensor::{Cpu, Gradients, Tensor, TensorFromVec};
+use ndarray::{Array2, Array4, Axis};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -71,7 +73,15 @@ pub(crate) struct Corpus {
     labels: Vec<usize>,
     classes: usize,
     splits: Vec<Split>,
+    /// The sentence whose weights are kept, where models are looked at.
+    looked_at: Option<usize>,
 }
+
+/// The measure of how much heads differ: the mean Jensen-Shannon divergence between the rows of two heads.
+pub const DIVERSITY: &str = "diversity";
+
+/// The mean standard deviation of a weight over the heads.
+pub const SPREAD: &str = "spread";
 
 impl Corpus {
     /// Cleans the sentences of a set.
@@ -82,7 +92,14 @@ impl Corpus {
             labels: rows().map(|row| row.label).collect(),
             classes: data.set.classes(),
             splits: data.splits.clone(),
+            looked_at: None,
         }
+    }
+
+    /// The corpus, whose models are looked at: the heads over all test sentences, and the weights on one sentence.
+    pub(crate) fn looked_at(self, row: usize) -> Self {
+        let looked_at = Some(row);
+        Self { looked_at, ..self }
     }
 
     fn split(&self, unit: &Unit) -> Result<&Split, Error> {
@@ -287,6 +304,46 @@ impl<'a> Classifier<'a> {
         })
     }
 
+    /// The weights of the first layer's heads, `[B, M, T, T]`.
+    fn weights(&self, batch: &Padded) -> Result<Array4<f32>, Said> {
+        let pass = Pass::Evaluation {
+            seed: self.seed("evaluation"),
+        };
+        let mut layers = self
+            .model
+            .inspect(tensor(batch), Some(&batch.lengths), pass)?;
+        Ok(layers.swap_remove(0).weights)
+    }
+
+    /// How much the heads differ over all test sentences, and their weights on one sentence.
+    fn look(&self, row: usize) -> Result<Findings, Said> {
+        let test = &self.split.test;
+        let (mut diversity, mut spread) = (0.0, 0.0);
+        for batch in ordered_batches(&self.lengths(test), &self.batches())? {
+            let rows: Vec<usize> = batch.iter().map(|&place| test[place]).collect();
+            let numbers = padded(&self.sentences, &rows, Vocabulary::PADDING)?;
+            let weights = self.weights(&numbers)?;
+            let shape = (rows.len(), numbers.width);
+            let queries = Array2::from_shape_fn(shape, |(i, j)| j < numbers.lengths[i]);
+            diversity += head_diversity(weights.view(), queries.view())?.sum();
+            spread += head_spread(weights.view(), queries.view())?.sum();
+        }
+        let each = 1.0 / test.len() as f64;
+        let one = padded(&self.sentences, &[row], Vocabulary::PADDING)?;
+        let weights = self.weights(&one)?;
+        let heads = weights.index_axis(Axis(0), 0);
+        let heads: Vec<Vec<f32>> = heads
+            .outer_iter()
+            .map(|head| head.iter().copied().collect())
+            .collect();
+        let words = &self.corpus.words[row];
+        Ok(
+            Findings::of([(DIVERSITY, each * diversity), (SPREAD, each * spread)])
+                .with("weights", &heads)
+                .with("words", &words[..words.len().min(self.settings.longest)]),
+        )
+    }
+
     /// What a checkpoint must agree in: the unit and the words.
     fn description(&self) -> String {
         format!(
@@ -400,14 +457,23 @@ impl Trial for Classifier<'_> {
     }
 
     fn keeps(&self) -> Keep {
-        // Figure 2 looks at the weights of the first splits.
-        match self.unit.split {
-            0 => Keep::Weights,
-            _ => Keep::Nothing,
+        match self.corpus.looked_at {
+            Some(_) => Keep::Weights,
+            None => Keep::Nothing,
         }
     }
 
     fn findings(&self, history: &History) -> Result<Findings, Error> {
-        Ok(history.artefacts().into())
+        let curves = Findings::from(history.artefacts());
+        let Some(row) = self.corpus.looked_at else {
+            return Ok(curves);
+        };
+        let looked = self
+            .look(row)
+            .map_err(|error| failed(&self.unit, &*error))?;
+        Ok(curves.and(looked))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,15 +7,19 @@ fn sentences_are_generated_and_figures_are_drawn_without_any_file() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("results");
     let run = Command::new(env!("CARGO_BIN_EXE_reproduce"))
-        .args(["classification", "figure4", "--offline", "--out"])
+        .args(["classification", "figure2", "figure4", "--offline", "--out"])
         .arg(&out)
         .env("XDG_CACHE_HOME", directory.path())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&run.stdout).into_owned();
     assert!(run.status.success(), "{said}");
-    assert_eq!(said.matches("  passed  ").count(), 7, "{said}");
-    for file in ["classification/report.html", "figure4/report.md", "figure4/figure4-error.svg"] {
+    assert_eq!(said.matches("  passed  ").count(), 10, "{said}");
+    for file in [
+        "classification/report.html",
+        "figure4/report.md",
+        "figure4/figure4-error.svg",
+    ] {
         assert!(out.join("smoke").join(file).is_file(), "{file}");
     }
 }

@@ -1,14 +1,63 @@
 //! What the heads of a layer have learnt, and how they differ.
 
+use crate::statistics::{excess_kurtosis, gaussian_energy_test};
 use crate::store::{Heads, Spread};
+use crate::trial::Findings;
 use bochner_graph::{EdgeWeights, GraphInspection};
-use ndarray::{Array3, ArrayView1, Axis};
+use bochner_numerics::Seed;
+use ndarray::{Array2, Array3, ArrayView1, Axis};
 
 /// Cells of the histogram of deviations, from 0 to the largest there can be.
 const CELLS: usize = 20;
 
 /// The largest standard deviation of numbers between 0 and 1.
 const LARGEST: f64 = 0.5;
+
+/// The measure of how much heads differ: the standard deviation of an edge's weight over the heads, mean over the edges.
+pub const DEVIATION: &str = "deviation";
+/// The mean absolute correlation of different heads, in the mean over the latent dimensions.
+pub const CORRELATION: &str = "correlation";
+/// The correlation in units of that before training.
+pub const GROWTH: &str = "correlation over its start";
+/// One where the energy test rejects a Gaussian at 1 %, and zero elsewhere.
+pub const REJECTED: &str = "rejected at 1 %";
+/// The excess kurtosis of the spectral points, mean over the dimensions.
+pub const KURTOSIS: &str = "excess kurtosis";
+
+/// The share of permutations below which a Gaussian is rejected.
+const LEVEL: f64 = 0.01;
+
+/// What is measured in a layer, where it has it; `first` is the correlation before training.
+pub(super) fn measures(seen: &GraphInspection<f32>, first: Option<f64>) -> Findings {
+    let mut found = vec![(DEVIATION, spread(&seen.weights).deviation)];
+    if let Some(points) = &seen.points {
+        let dimensions = points.len_of(Axis(2)).max(1);
+        let shape = (points.len() / dimensions, dimensions);
+        let mut values = points.iter().map(|&value| f64::from(value));
+        let points = Array2::from_shape_simple_fn(shape, || values.next().unwrap_or_default());
+        found.push((KURTOSIS, excess_kurtosis(points.view())));
+        if let Ok(test) = gaussian_energy_test(points.view(), Seed::new(5)) {
+            found.push((REJECTED, f64::from(u8::from(test.p_value <= LEVEL))));
+        }
+    }
+    if let Some(now) = dependence(seen) {
+        found.push((CORRELATION, now));
+        found.extend(
+            first
+                .filter(|first| *first > 0.0)
+                .map(|first| (GROWTH, now / first)),
+        );
+    }
+    Findings::of(found)
+}
+
+/// The mean absolute correlation of different heads, in the mean over the latent dimensions.
+pub(super) fn dependence(seen: &GraphInspection<f32>) -> Option<f64> {
+    let mean = seen.correlation.as_ref()?.mean_axis(Axis(0))?;
+    let apart = mean.indexed_iter().filter(|((i, j), _)| i != j);
+    let sizes: Vec<f64> = apart.map(|(_, &c)| f64::from(c).abs()).collect();
+    crate::statistics::mean(&sizes).ok()
+}
 
 /// Whether the points themselves are kept, for a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

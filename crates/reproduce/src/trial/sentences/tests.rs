@@ -1,0 +1,153 @@
+//! Classifiers of sentences on a generated corpus.
+
+use super::*;
+use crate::check::sentences::{NAIVE_BAYES, generated};
+use crate::suites::CLASSIFICATION;
+use crate::suites::tests::plan;
+use crate::{Scale, Settings};
+use bochner_datasets::sentences::Sentence;
+use bochner_datasets::{Protocol, SentenceSet};
+
+fn corpus_of(sentences: Vec<Sentence>) -> Corpus {
+    let data = SentenceData::of_files(SentenceSet::Cr, Protocol::P10, vec![sentences]).unwrap();
+    Corpus::of(&data)
+}
+
+fn unit(model: &str) -> Unit {
+    let plan = plan(&CLASSIFICATION, Scale::Smoke);
+    plan.claimed("generated", model).unwrap().units[0].clone()
+}
+
+/// The unit with word dropout and dropout, so that every random stream counts.
+fn noisy(model: &str) -> Unit {
+    let mut unit = unit(model);
+    let settings: SentenceSettings = unit.settings.read().unwrap();
+    unit.settings = Settings::of(&SentenceSettings {
+        dropout: 0.2,
+        word_dropout: 0.2,
+        ..settings
+    });
+    unit
+}
+
+#[test]
+fn a_resumed_classifier_goes_on_with_the_same_bits() {
+    let corpus = corpus_of(generated(120));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("classifier");
+    for model in ["Transformer", "IKAN", "MIKAN"] {
+        let unit = noisy(model);
+        let (mut whole, mut resumed) = (
+            start(&unit, &corpus).unwrap(),
+            start(&unit, &corpus).unwrap(),
+        );
+        whole.epoch().unwrap();
+        whole.save(&path).unwrap();
+        resumed.resume(&path).unwrap();
+        assert_eq!(resumed.epochs_done(), 1);
+        for _ in 0..2 {
+            assert_eq!(whole.epoch().unwrap(), resumed.epoch().unwrap(), "{model}");
+            assert_eq!(
+                whole.evaluate().unwrap(),
+                resumed.evaluate().unwrap(),
+                "{model}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_of_another_vocabulary_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("classifier");
+    let unit = unit("Transformer");
+    let (own, other) = (corpus_of(generated(120)), corpus_of(generated(130)));
+    start(&unit, &own).unwrap().save(&path).unwrap();
+    let error = start(&unit, &other).unwrap().resume(&path).unwrap_err();
+    assert!(matches!(&error, Error::Checkpoint { .. }), "{error}");
+    assert!(error.to_string().contains("classifier"), "{error}");
+}
+
+#[test]
+fn empty_unknown_and_long_sentences_are_no_trouble() {
+    let mut sentences = generated(60);
+    // Texts that recur stay in one fold, so each is different.
+    for (row, text) in [
+        (0, String::new()),
+        (1, "* ...".into()),
+        (2, "word ".repeat(200)),
+        (3, "never seen before".into()),
+    ] {
+        sentences[row].text = text.into_bytes();
+    }
+    let corpus = corpus_of(sentences);
+    for split in 0..10 {
+        let mut unit = unit("MIKAN");
+        unit.split = split;
+        let mut trial = start(&unit, &corpus).unwrap();
+        assert!(trial.epoch().unwrap().loss.is_finite());
+        let seen = trial.evaluate().unwrap();
+        assert!((0.0..=1.0).contains(&seen.test) && seen.validation.is_some());
+    }
+}
+
+#[test]
+fn settings_of_another_suite_are_refused_with_the_unit_named() {
+    let corpus = corpus_of(generated(60));
+    let mut wrong = unit("Transformer");
+    wrong.settings = Settings::of(&NAIVE_BAYES);
+    let error = start(&wrong, &corpus).err().unwrap().to_string();
+    assert!(
+        error.contains(&wrong.id()) && error.contains("settings"),
+        "{error}"
+    );
+    let mut beyond = unit("Transformer");
+    beyond.split = 10;
+    assert!(
+        start(&beyond, &corpus)
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("no such split")
+    );
+}
+
+#[test]
+fn naive_bayes_worked_out_by_hand() {
+    let sentence = |label, text: &str| Sentence {
+        label,
+        text: text.into(),
+    };
+    let rows = [
+        (0, "bad film"),
+        (0, "bad bad plot"),
+        (1, "good film"),
+        (1, "good"),
+        (0, "bad"),
+        (1, "film"),
+    ];
+    let mut corpus = corpus_of(
+        (0..40)
+            .map(|i| sentence(i % 2, &format!("filler {i}")))
+            .collect(),
+    );
+    corpus.words = rows
+        .iter()
+        .map(|(_, text)| clean_str(text.as_bytes()))
+        .collect();
+    corpus.labels = rows.iter().map(|(label, _)| *label).collect();
+    corpus.splits = vec![Split {
+        train: vec![0, 1, 2, 3],
+        validation: vec![4],
+        test: vec![5],
+    }];
+    let mut unit = unit("naive Bayes");
+    unit.split = 0;
+    let mut trial = naive_bayes(&unit, &corpus).unwrap();
+    trial.epoch().unwrap();
+    // Words: bad, film, plot, good; pairs: bad film, bad bad, bad plot, good film. Class 0 has 8 grams, class 1 has 4;
+    // eight kinds with alpha 1: film is 2 of 16 in class 0 and 2 of 12 in class 1, bad 4 of 16 and 1 of 12.
+    let seen = trial.evaluate().unwrap();
+    assert_eq!((seen.validation, seen.test), (Some(1.0), 1.0));
+    assert_eq!(trial.facts().parameters, (8 + 1) * 2);
+}
