@@ -84,6 +84,8 @@ mod tests {
         assert_eq!(unit::<f64>(10.0, -1e9), 0);
         // 2^1000 becomes 2^-256, and products with anything up to 2^1024 are in range.
         assert_eq!(unit::<f64>(1000.0, 0.0), 1256);
+        // Others that are small in this place may be missing in another: they excuse no large number.
+        assert_eq!(unit::<f64>(1000.0, -900.0), 1256);
         let there: f32 = over_power(3.0, 200);
         assert_eq!(multiplied::<f32>(there.as_f64(), 0), there);
         assert_eq!(multiplied::<f64>(over_power(3.0, 200), 200), 3.0);

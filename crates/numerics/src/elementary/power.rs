@@ -131,6 +131,13 @@ mod tests {
                 assert!(y[5..].iter().all(|y| y.is_nan()), "{set:?}, {p}");
             }
         }
+        // The power of the largest number is finite here, the power of infinity is not.
+        for (p, want) in [(T::of(0.3), inf), (T::of(-0.3), T::zero())] {
+            for (set, [y]) in on_every_set(Power::new(p), &[inf, T::max_value()]) {
+                assert_eq!(y[0], want, "{set:?}, {p}");
+                assert!(y[1] > T::zero() && y[1] < inf, "{set:?}, {p}");
+            }
+        }
     }
 
     #[test]

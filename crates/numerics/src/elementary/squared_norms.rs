@@ -211,6 +211,8 @@ mod tests {
         let x = [1e250, -1e-100];
         let got = SquaredNorms::new(&x, 2, 1.0).pull_back(&x, &[1.0]);
         assert!(relative_error(&got, &[2e250, -2e250]) < 1e-12, "{got:?}");
+        let got = SquaredNorms::new(&x, 2, 1.0).pull_back(&x, &[-1.0]);
+        assert!(relative_error(&got, &[-2e250, 2e250]) < 1e-12, "{got:?}");
     }
 
     #[test]
