@@ -188,6 +188,24 @@ fn a_row_does_not_depend_on_its_neighbours() {
     }
 }
 
+/// Rows beyond the first block drop their own elements of the branch, and so do their gradients: where the
+/// branch is dropped its gradient is zero, and where it is kept that of the other summand by the kept factor.
+#[test]
+fn the_gradient_of_a_branch_passes_the_mask_of_its_values() {
+    let (rows, width) = (70, 3);
+    let mask = DropoutMask::new(0.4, Seed::new(3)).unwrap();
+    let norm = ResidualNorm {
+        epsilon: EPSILON,
+        mask: Some(mask),
+    };
+    let x: ArrayD<f64> = random(IxDyn(&[rows, width]), "rows");
+    let x = x.as_slice().unwrap();
+    let got = outcome(norm, [x, x], width);
+    for (i, (along_x, along_branch)) in got[1].iter().zip(&got[2]).enumerate() {
+        assert_eq!(*along_branch, along_x * mask.factor::<f64>(i as u64), "{i}");
+    }
+}
+
 #[test]
 fn elements_that_are_not_finite_stay_visible() {
     for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {

@@ -158,6 +158,14 @@ mod tests {
     }
 
     #[test]
+    fn rows_count_as_often_as_they_are_named() {
+        let of = |rows: Rows<'_>| SquaredError::new(rows, 3).unwrap().weights;
+        assert_eq!(of(Rows::At(&[2, 0, 2, 2])), [0.25, 0.0, 0.75]);
+        assert_eq!(of(Rows::Weighted(&[1.0, 0.0, 3.0])), [0.25, 0.0, 0.75]);
+        assert_eq!(of(Rows::All), [1.0 / 3.0; 3]);
+    }
+
+    #[test]
     fn selections_that_make_no_sense_are_refused() {
         let wrong = [
             Rows::At(&[]),
