@@ -269,6 +269,22 @@ fn the_gradients_of_frozen_weights_and_constants_are_not_computed() {
     assert_eq!(cost(frozen(constant()).unwrap()), 0);
 }
 
+/// [`Affine`] reads its inputs as slices.
+#[test]
+fn constants_are_brought_to_row_major_order() {
+    let mut rng = Seed::new(1).stream("initial values");
+    let layer: Linear<usize, usize, f64> =
+        Linear::try_new(&Cpu::default(), 5, 7, &mut rng).unwrap();
+    let columns = Array2::from_shape_vec((5, 11), random::<f64, _>((5, 11), "x").as_vec()).unwrap();
+    let output = |x: Array2<f64>| {
+        let inputs = TapeInputs::<f64, NoneTape>::new().with_constant(x.into_shared());
+        let inputs = layer.add_to(inputs.unwrap()).unwrap();
+        record_one(Affine, inputs, (11, 7)).unwrap().as_vec()
+    };
+    let rows = columns.t().as_standard_layout().into_owned();
+    assert_eq!(output(columns.reversed_axes()), output(rows));
+}
+
 #[test]
 fn wrong_uses_are_typed_errors() {
     let (a, b) = (random::<f32, _>((2, 3), "a"), random::<f32, _>((2, 2), "b"));

@@ -237,6 +237,32 @@ fn every_flipped_bit_of_the_data_is_noticed() {
 }
 
 #[test]
+fn tensors_are_those_that_the_header_announces() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = saved(directory.path());
+    let bytes = without_checksum(&std::fs::read(&path).unwrap());
+    let list = br#"\"weight\",\"bias\"]"#;
+    let at = bytes.windows(list.len()).position(|w| w == list).unwrap();
+    // A parameter less, and another name; blanks keep the length.
+    let less = format!(r#"{:len$}"#, r#"\"weight\"]"#, len = list.len());
+    let other = r#"\"weight\",\"mass\"]"#.to_owned();
+    for (announced, message) in [
+        (less, "the tensor bias is not announced"),
+        (other, "the tensor mass is announced but missing"),
+    ] {
+        let mut damaged = bytes.clone();
+        damaged[at..at + list.len()].copy_from_slice(announced.as_bytes());
+        std::fs::write(&path, &damaged).unwrap();
+        let error = read(&path);
+        assert!(
+            matches!(error, CheckpointError::NotACheckpoint { .. }),
+            "{error}"
+        );
+        assert!(error.to_string().contains(message), "{error}");
+    }
+}
+
+#[test]
 fn values_that_no_training_comes_to_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = saved(directory.path());
