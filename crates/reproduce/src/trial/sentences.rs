@@ -8,27 +8,19 @@ pub(crate) use bayes::naive_bayes;
 use super::{Evaluation, Facts, Findings, Keep, Step, failed};
 use crate::store::History;
 use crate::{Error, Trial, Unit};
-use bochner_attention::{Pass, Penalty, Variant};
+use bochner_attention::Variant;
 use bochner_datasets::{SentenceData, Split};
 use bochner_interpret::{head_diversity, head_spread};
-use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
+use bochner_models::classifier::{Task, TextClassifier, TextClassifierConfig, Trainer};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
-use bochner_nn::{
-    Adam, Checkpoint, Progress, alloc_gradients, clip_by_norm, cross_entropy, parameter_count,
-    zero_gradients,
-};
+use bochner_models::training::TrainingConfig;
+use bochner_nn::parameter_count;
 use bochner_numerics::Seed;
-use bochner_numerics::parallel::awake;
-use bochner_ops::{AdamConfig, WeightDecay};
-use bochner_text::{
-    BatchConfig, Padded, TokenCounts, Vocabulary, VocabularyConfig, clean_str, ordered_batches,
-    padded, shuffled_batches,
-};
-use dfdx::prelude::{AsArray, Backward, Trace};
-use dfdx::tensor::{Cpu, Gradients, Tensor, TensorFromVec};
-use ndarray::{Array2, Array4, Axis};
-use rand::Rng;
+use bochner_text::{BatchConfig, TokenCounts, Vocabulary, VocabularyConfig, clean_str};
+use dfdx::tensor::Cpu;
+use ndarray::{Array2, Axis};
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 use std::path::Path;
 
 /// The settings of a classifier of sentences with an encoder.
@@ -143,17 +135,12 @@ type Said = Box<dyn std::error::Error>;
 
 struct Classifier<'a> {
     unit: Unit,
-    settings: SentenceSettings,
+    longest: usize,
     corpus: &'a Corpus,
     split: &'a Split,
     /// The numbers of the words of all rows.
     sentences: Vec<Vec<usize>>,
-    vocabulary: Vocabulary,
-    model: TextClassifier<f32>,
-    adam: Adam<f32>,
-    gradients: Option<Gradients<f32, Cpu>>,
-    penalty: Penalty,
-    epochs: usize,
+    trainer: Trainer,
 }
 
 impl<'a> Classifier<'a> {
@@ -163,11 +150,8 @@ impl<'a> Classifier<'a> {
         corpus: &'a Corpus,
         split: &'a Split,
     ) -> Result<Self, Said> {
-        let train: TokenCounts = split
-            .train
-            .iter()
-            .flat_map(|&row| &corpus.words[row])
-            .collect();
+        let train = split.train.iter().flat_map(|&row| &corpus.words[row]);
+        let train: TokenCounts = train.collect();
         let vocabulary = Vocabulary::from_counts(&train, &VocabularyConfig::default())?;
         let numbers = |words: &Vec<String>| {
             let mut numbers = vocabulary.encode(words);
@@ -178,190 +162,76 @@ impl<'a> Classifier<'a> {
             }
             numbers
         };
-        let sentences = corpus.words.iter().map(numbers).collect();
-        let config = config(&settings, vocabulary.len(), corpus.classes);
-        let adam = AdamConfig {
+        let sentences: Vec<Vec<usize>> = corpus.words.iter().map(numbers).collect();
+        let batches = BatchConfig {
+            tokens: settings.batch * settings.longest,
+            sentences: Some(settings.batch),
+            ..BatchConfig::default()
+        };
+        let chosen = select(&sentences, &split.train);
+        let task = Task::new(chosen, corpus.labels(&split.train), batches)?;
+        let training = TrainingConfig {
             learning_rate: settings.learning_rate,
-            weight_decay: WeightDecay::L2(settings.l2),
-            ..AdamConfig::default()
+            clip_norm: Some(settings.clip_norm),
+            l2: settings.l2,
+            ..TrainingConfig::default()
         };
         Ok(Self {
-            model: TextClassifier::try_new(&Cpu::default(), &config, Seed::new(unit.seed))?,
-            adam: Adam::new(adam)?,
-            gradients: None,
-            penalty: settings.attention.card().penalty,
-            epochs: 0,
+            trainer: Trainer::new(
+                &config(&settings, vocabulary.len(), corpus.classes),
+                &training,
+                task.with_word_dropout(settings.word_dropout)?,
+                Seed::new(unit.seed),
+            )?,
+            longest: settings.longest,
             unit,
-            settings,
             corpus,
             split,
             sentences,
-            vocabulary,
         })
     }
 
-    fn seed(&self, purpose: &str) -> Seed {
-        Seed::new(self.unit.seed).child(purpose)
+    fn failed(&self, error: &dyn Display) -> Error {
+        failed(&self.unit, error)
     }
 
-    fn batches(&self) -> BatchConfig {
-        BatchConfig {
-            tokens: self.settings.batch * self.settings.longest,
-            sentences: Some(self.settings.batch),
-            ..BatchConfig::default()
-        }
-    }
-
-    fn lengths(&self, rows: &[usize]) -> Vec<[usize; 1]> {
-        rows.iter()
-            .map(|&row| [self.sentences[row].len()])
-            .collect()
-    }
-
-    /// One pass over the training rows in batches of similar length: the mean loss and the mean Brier score.
-    fn pass(&mut self) -> Result<Step, Said> {
-        let train = &self.split.train;
-        let epoch = self.seed("epoch").nth(self.epochs as u64);
-        let mut stream = epoch.stream("batches");
-        let batches = shuffled_batches(&self.lengths(train), &self.batches(), &mut stream)?;
-        let (mut loss, mut brier) = (0.0, 0.0);
-        for batch in batches {
-            let rows: Vec<usize> = batch.iter().map(|&place| train[place]).collect();
-            let mut numbers = padded(&self.sentences, &rows, Vocabulary::PADDING)?;
-            for word in &mut numbers.numbers {
-                let dropped = self.settings.word_dropout > 0.0
-                    && stream.r#gen::<f64>() < self.settings.word_dropout;
-                if dropped && *word != Vocabulary::PADDING {
-                    *word = Vocabulary::UNKNOWN;
-                }
-            }
-            let step = self.step(&numbers, &self.corpus.labels(&rows))?;
-            let share = rows.len() as f64 / train.len() as f64;
-            loss += share * step.loss;
-            brier += share * step.mse;
-        }
-        self.epochs += 1;
-        Ok(Step { loss, mse: brier })
-    }
-
-    fn step(&mut self, batch: &Padded, labels: &[usize]) -> Result<Step, Said> {
-        let steps = self.adam.state().steps;
-        let pass = Pass::Training {
-            seed: self.seed("pass").nth(steps),
-            dropout: self.settings.dropout,
-        };
-        let gradients = match self.gradients.take() {
-            Some(gradients) => gradients,
-            None => alloc_gradients(&self.model)?,
-        };
-        let words = tensor(batch);
-        let classified = self
-            .model
-            .apply(words.trace(gradients), Some(&batch.lengths), pass)?;
-        let mse = brier(&classified.output.as_vec(), labels, self.corpus.classes);
-        let share = self.penalty.share(labels.len(), self.split.train.len());
-        let loss = cross_entropy(classified.output, labels)? + classified.penalty * share as f32;
-        let value = f64::from(loss.array());
-        let mut gradients = loss.backward();
-        clip_by_norm(&self.model, &mut gradients, self.settings.clip_norm)?;
-        self.adam.step(&mut self.model, &mut gradients)?;
-        zero_gradients(&self.model, &mut gradients)?;
-        self.gradients = Some(gradients);
-        self.model.go_to_step(self.adam.state().steps);
-        Ok(Step { loss: value, mse })
-    }
-
-    /// The classes that are found for some rows.
-    fn classify(&self, rows: &[usize]) -> Result<Vec<usize>, Said> {
-        let mut found = vec![0; rows.len()];
-        for batch in ordered_batches(&self.lengths(rows), &self.batches())? {
-            let chosen: Vec<usize> = batch.iter().map(|&place| rows[place]).collect();
-            let numbers = padded(&self.sentences, &chosen, Vocabulary::PADDING)?;
-            let pass = Pass::Evaluation {
-                seed: self.seed("evaluation"),
-            };
-            let classified = self
-                .model
-                .apply(tensor(&numbers), Some(&numbers.lengths), pass)?;
-            let logits = classified.output.as_vec();
-            for (&place, logits) in batch.iter().zip(logits.chunks(self.corpus.classes)) {
-                found[place] = largest(logits);
-            }
-        }
-        Ok(found)
-    }
-
-    fn measured(&self) -> Result<Evaluation, Said> {
-        let on =
-            |rows: &[usize]| Ok::<f64, Said>(self.corpus.accuracy(rows, &self.classify(rows)?));
-        let validation = &self.split.validation;
-        Ok(Evaluation {
-            validation: (!validation.is_empty())
-                .then(|| on(validation))
-                .transpose()?,
-            test: on(&self.split.test)?,
-            ..Evaluation::default()
-        })
-    }
-
-    /// The weights of the first layer's heads, `[B, M, T, T]`.
-    fn weights(&self, batch: &Padded) -> Result<Array4<f32>, Said> {
-        let pass = Pass::Evaluation {
-            seed: self.seed("evaluation"),
-        };
-        let mut layers = self
-            .model
-            .inspect(tensor(batch), Some(&batch.lengths), pass)?;
-        Ok(layers.swap_remove(0).weights)
+    /// The share of rows whose class is found.
+    fn accuracy(&self, rows: &[usize]) -> Result<f64, Error> {
+        let (sentences, labels) = (select(&self.sentences, rows), self.corpus.labels(rows));
+        let seen = self.trainer.assess(&sentences, &labels);
+        Ok(1.0 - seen.map_err(|error| self.failed(&error))?.error)
     }
 
     /// How much the heads differ over all test sentences, and their weights on one sentence.
     fn look(&self, row: usize) -> Result<Findings, Said> {
-        let test = &self.split.test;
+        let test = select(&self.sentences, &self.split.test);
         let (mut diversity, mut spread) = (0.0, 0.0);
-        for batch in ordered_batches(&self.lengths(test), &self.batches())? {
-            let rows: Vec<usize> = batch.iter().map(|&place| test[place]).collect();
-            let numbers = padded(&self.sentences, &rows, Vocabulary::PADDING)?;
-            let weights = self.weights(&numbers)?;
-            let shape = (rows.len(), numbers.width);
-            let queries = Array2::from_shape_fn(shape, |(i, j)| j < numbers.lengths[i]);
+        for sentences in test.chunks(LOOKED_AT) {
+            let weights = self.trainer.inspect(sentences)?.swap_remove(0).weights;
+            let (batch, _, width, _) = weights.dim();
+            let queries = Array2::from_shape_fn((batch, width), |(i, j)| j < sentences[i].len());
             diversity += head_diversity(weights.view(), queries.view())?.sum();
             spread += head_spread(weights.view(), queries.view())?.sum();
         }
         let each = 1.0 / test.len() as f64;
-        let one = padded(&self.sentences, &[row], Vocabulary::PADDING)?;
-        let weights = self.weights(&one)?;
+        let one = select(&self.sentences, &[row]);
+        let weights = self.trainer.inspect(&one)?.swap_remove(0).weights;
         let heads = weights.index_axis(Axis(0), 0);
-        let heads: Vec<Vec<f32>> = heads
-            .outer_iter()
-            .map(|head| head.iter().copied().collect())
-            .collect();
+        let heads = heads.outer_iter();
+        let heads: Vec<Vec<f32>> = heads.map(|head| head.iter().copied().collect()).collect();
         let words = &self.corpus.words[row];
-        Ok(
-            Findings::of([(DIVERSITY, each * diversity), (SPREAD, each * spread)])
-                .with("weights", &heads)
-                .with("words", &words[..words.len().min(self.settings.longest)]),
-        )
+        let measures = [(DIVERSITY, each * diversity), (SPREAD, each * spread)];
+        Ok(Findings::of(measures)
+            .with("weights", &heads)
+            .with("words", &words[..words.len().min(self.longest)]))
     }
+}
 
-    /// What a checkpoint must agree in: the unit and the words.
-    fn description(&self) -> String {
-        format!(
-            "{}, vocabulary {:016x}",
-            self.unit.id(),
-            self.vocabulary.fingerprint()
-        )
-    }
+/// Sentences whose weights are looked at together.
+const LOOKED_AT: usize = 32;
 
-    fn restore(&mut self, path: &Path) -> Result<bochner_nn::Integrity, Said> {
-        let saved = Checkpoint::<f32>::read(path)?;
-        saved.restore(&self.description(), &mut self.model)?;
-        let state = saved.adam().ok_or("it has no optimiser")?;
-        self.adam = Adam::with_state(*self.adam.config(), state.clone())?;
-        self.epochs = usize::try_from(saved.progress().step)?;
-        self.model.go_to_step(self.adam.state().steps);
-        Ok(saved.integrity())
-    }
+fn select(sentences: &[Vec<usize>], rows: &[usize]) -> Vec<Vec<usize>> {
+    rows.iter().map(|&row| sentences[row].clone()).collect()
 }
 
 fn config(settings: &SentenceSettings, words: usize, classes: usize) -> TextClassifierConfig {
@@ -395,65 +265,47 @@ pub(crate) fn parameters(
     Ok(parameter_count(&model))
 }
 
-fn tensor(batch: &Padded) -> Tensor<(usize, usize), usize, Cpu> {
-    let shape = (batch.lengths.len(), batch.width);
-    Cpu::default().tensor_from_vec(batch.numbers.clone(), shape)
-}
-
 fn largest(values: &[f32]) -> usize {
     let place = (0..values.len()).max_by(|&a, &b| values[a].total_cmp(&values[b]).then(b.cmp(&a)));
     place.unwrap_or(0)
 }
 
-/// The squared distance between the probabilities and the right class, mean over the rows.
-fn brier(logits: &[f32], labels: &[usize], classes: usize) -> f64 {
-    let row = |(logits, &label): (&[f32], &usize)| {
-        let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let weights: Vec<f64> = logits
-            .iter()
-            .map(|&logit| f64::from(logit - most).exp())
-            .collect();
-        let sum: f64 = weights.iter().sum();
-        let square = |(class, weight): (usize, &f64)| {
-            (weight / sum - f64::from(u8::from(class == label))).powi(2)
-        };
-        weights.iter().enumerate().map(square).sum::<f64>()
-    };
-    logits.chunks(classes).zip(labels).map(row).sum::<f64>() / labels.len() as f64
-}
-
 impl Trial for Classifier<'_> {
     fn facts(&self) -> Facts {
-        self.corpus.facts(self.split, parameter_count(&self.model))
+        self.corpus
+            .facts(self.split, self.trainer.parameter_count())
     }
 
     fn epoch(&mut self) -> Result<Step, Error> {
-        let step = awake(|| self.pass());
-        step.map_err(|error| failed(&self.unit, &*error))
+        let report = self.trainer.epoch();
+        let report = report.map_err(|error| self.failed(&error))?;
+        Ok(Step {
+            loss: report.loss,
+            mse: report.squared_error,
+        })
     }
 
     fn evaluate(&self) -> Result<Evaluation, Error> {
-        self.measured().map_err(|error| failed(&self.unit, &*error))
+        let validation = &self.split.validation;
+        let validated = !validation.is_empty();
+        Ok(Evaluation {
+            validation: validated.then(|| self.accuracy(validation)).transpose()?,
+            test: self.accuracy(&self.split.test)?,
+            ..Evaluation::default()
+        })
     }
 
     fn save(&self, path: &Path) -> Result<(), Error> {
-        let progress = Progress {
-            step: self.epochs as u64,
-            ..Progress::default()
-        };
-        Checkpoint::of(self.description(), &self.model)
-            .with_adam(&self.adam)
-            .with_progress(progress)
-            .write(path)
-            .map_err(|error| Error::checkpoint(path, &error))
+        let saved = self.trainer.save(path);
+        saved.map_err(|error| Error::checkpoint(path, &error))
     }
 
     fn resume(&mut self, path: &Path) -> Result<(), Error> {
-        Error::unless_verified(path, self.restore(path))
+        Error::unless_verified(path, self.trainer.resume(path))
     }
 
     fn epochs_done(&self) -> usize {
-        self.epochs
+        self.trainer.epochs_done()
     }
 
     fn keeps(&self) -> Keep {
@@ -468,9 +320,7 @@ impl Trial for Classifier<'_> {
         let Some(row) = self.corpus.looked_at else {
             return Ok(curves);
         };
-        let looked = self
-            .look(row)
-            .map_err(|error| failed(&self.unit, &*error))?;
+        let looked = self.look(row).map_err(|error| self.failed(&*error))?;
         Ok(curves.and(looked))
     }
 }
