@@ -1,5 +1,6 @@
 //! The properties of attention, of its mechanisms and of its layer.
 
+mod agrees_with_torch;
 mod attention_in_general;
 mod bipolar;
 mod bipolar_theorems;
