@@ -2,10 +2,11 @@
 
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{
-    Coupling, Form, Mask, Mechanism, Pass, Performer, RandomFeatureMap, Redraw, Softmax, Streams,
+    Cotangents, Coupling, Decoder, DecoderSize, Form, Mask, Mechanism, Pass, Performer,
+    RandomFeatureMap, Redraw, Softmax, Streams,
 };
-use bochner_numerics::{Real, Seed, standard_normal};
-use ndarray::{Array4, s};
+use bochner_numerics::{Real, Seed, Tolerance, standard_normal};
+use ndarray::{Array1, Array4, Axis, s};
 
 const MAPS: [RandomFeatureMap; 4] = [
     RandomFeatureMap::Positive,
@@ -126,6 +127,85 @@ fn more_features_come_closer_to_softmax() {
             let [few, many] = [16, 1024].map(|points| error(*map, points));
             let slope = (many / few).ln() / 64.0_f64.ln();
             assert!((slope + 0.5).abs() < 0.15, "{map:?}: {few} {many}");
+        }
+    }
+}
+
+/// The decoder's keys stand in blocks of 128: positions are forgotten within one, at its end and across it.
+#[test]
+fn forgotten_positions_have_never_been() {
+    let (length, size) = (
+        140,
+        DecoderSize {
+            batch: 1,
+            heads: 2,
+            width: 4,
+            value_width: 4,
+        },
+    );
+    let [q, k, v] = ["q", "k", "v"].map(|name| random::<f32>([1, 2, length, 4], 1.0, name));
+    // Close to the least number with all its digits, which a unit for the forgotten values would cut off.
+    let v = v * 1e-35;
+    let loud = |x: &Array4<f32>, size: f32| {
+        let mut loud = x.clone();
+        loud.slice_mut(s![.., .., 90.., ..]).fill(size);
+        loud
+    };
+    for map in MAPS {
+        let mechanism: &dyn Mechanism<f32> = &of(map, 16, Form::Quadratic);
+        let new = || {
+            mechanism
+                .decoder(size, &[], &PASS, Form::Quadratic.into())
+                .unwrap()
+        };
+        let step = |decoder: &mut Decoder<f32>, [k, v]: [&Array4<f32>; 2], from, to| {
+            let at = s![.., .., from..to, ..];
+            decoder.step(q.slice(at), k.slice(at), v.slice(at)).unwrap()
+        };
+        let all = loud(&v, 3e38);
+        for to in [90, 127, 128, 129, 139] {
+            let (mut fresh, mut decoder) = (new(), new());
+            step(&mut fresh, [&k, &v], 0, to);
+            step(&mut decoder, [&k, &v], 0, to);
+            step(&mut decoder, [&loud(&k, 9.0), &all], to, length);
+            decoder.truncate(to).unwrap();
+            assert_eq!(decoder.lengths(), [to]);
+            for at in to..length {
+                let [want, got] =
+                    [&mut fresh, &mut decoder].map(|decoder| step(decoder, [&k, &v], at, at + 1));
+                assert_eq!(got, want, "{map:?}, {to}, {at}");
+            }
+        }
+    }
+}
+
+/// Sums are relative to the largest features so far, which keys that grow raise in every block; a long sequence
+/// is cut into parts of several blocks.
+#[test]
+fn both_forms_have_the_same_gradients_over_several_parts() {
+    let length = 1100;
+    let [q, mut k, v, cotangent] =
+        ["q", "k", "v", "cotangent"].map(|name| random::<f64>([1, 1, length, 3], 1.0, name));
+    for (i, mut key) in k.axis_iter_mut(Axis(2)).enumerate() {
+        key *= 0.1 + 1.5 * i as f64 / length as f64;
+    }
+    let (mask, penalty) = (Mask::none().with_causality(), Array1::zeros(1));
+    for map in MAPS.into_iter().filter(|map| map.is_positive()) {
+        let [got, want] = [Form::LinearTime, Form::Quadratic].map(|form| {
+            let mechanism: &dyn Mechanism<f64> = &of(map, 8, form);
+            let inputs = Streams::new([q.view(), k.view(), v.view()], &mask);
+            let forward = mechanism.forward(&inputs, &[], &PASS).unwrap();
+            let cotangents = Cotangents {
+                output: cotangent.view(),
+                penalty: penalty.view(),
+            };
+            let pulled = mechanism.backward(&inputs, &[], &PASS, &forward, cotangents);
+            pulled.unwrap().streams
+        });
+        for (got, want) in got.iter().zip(&want) {
+            let bound = Tolerance::gradients::<f64>().bound(want.iter().copied());
+            let off = (got - want).fold(0.0, |most: f64, off| most.max(off.abs()));
+            assert!(off <= bound, "{map:?}: {off:e} exceeds {bound:e}");
         }
     }
 }

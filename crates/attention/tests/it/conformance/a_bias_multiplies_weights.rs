@@ -313,6 +313,42 @@ fn a_decoder_takes_what_follows_from_positions() {
     }
 }
 
+/// Where queries and all keys so far have no common unit, a step attends anew to all of them.
+#[test]
+fn a_decoder_takes_them_along_where_products_overflow() {
+    let length = 6;
+    let (mut example, mask) = (
+        Example::<f64>::new(length, length),
+        Mask::none().with_causality(),
+    );
+    // Products with these are zero: what decides is the third coordinate and the bias.
+    for (x, [zero, huge]) in [(&mut example.q, [1, 0]), (&mut example.k, [0, 1])] {
+        x.slice_mut(s![.., .., .., zero]).fill(0.0);
+        x.slice_mut(s![.., .., .., huge]).fill(1e200);
+    }
+    let [q, k, v] = [&example.q, &example.k, &example.v].map(|x| x.view());
+    let size = DecoderSize {
+        batch: BATCH,
+        heads: HEADS,
+        width: WIDTH,
+        value_width: VALUE_WIDTH,
+    };
+    let plain = with(Similarity::Softmax, Magnitude::None, &mask, None);
+    for Given { name, bias, .. } in all(length, length) {
+        if name.starts_with("of") {
+            continue;
+        }
+        let settings = biased(&plain, &bias);
+        let mut decoder = Decoder::new(&settings, size).unwrap();
+        let want = attend(q, k, v, &settings).unwrap().output;
+        for t in 0..length {
+            let at = s![.., .., t..t + 1, ..];
+            let got = decoder.step(q.slice(at), k.slice(at), v.slice(at)).unwrap();
+            assert_near(&got, &want.slice(at).to_owned(), name);
+        }
+    }
+}
+
 #[test]
 fn slopes_are_those_of_the_paper() {
     assert_eq!(alibi_slopes(8)[..3], [0.5, 0.25, 0.125]);

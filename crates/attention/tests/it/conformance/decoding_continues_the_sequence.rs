@@ -241,16 +241,25 @@ fn sequences_of_different_lengths_go_on_after_their_own_ends() {
 fn forgotten_positions_have_never_been() {
     let sets = PointSets::new();
     let example = Example::<f64>::new(8, 8);
-    let mut loud = example.clone();
-    loud.k.slice_mut(s![.., .., 4.., ..]).fill(30.0);
+    // Units for the louder ones would leave nothing of the others.
+    let with_keys = |loud: f64| {
+        let mut example = example.clone();
+        example.k.slice_mut(s![.., .., 4.., ..]).fill(loud);
+        example
+    };
+    let magnitudes = [Magnitude::None, Magnitude::Norm { p: 1.5 }];
+    let loud = [30.0, 1e200].map(with_keys);
     for (name, similarity) in similarities(&sets) {
-        for magnitude in [Magnitude::None, Magnitude::Norm { p: 1.5 }] {
+        for (magnitude, loud) in magnitudes
+            .into_iter()
+            .flat_map(|m| loud.iter().map(move |x| (m, x)))
+        {
             let settings = of(similarity, magnitude);
             let mut decoder = Decoder::new(&settings.settings(), SIZE).unwrap();
             let want = decoded(&mut decoder, &example, &[4, 6, 8]);
             decoder.reset();
             assert_eq!((decoder.lengths(), decoder.held()), (&[0, 0][..], 0));
-            decoded(&mut decoder, &loud, &[4, 5, 8]);
+            decoded(&mut decoder, loud, &[4, 5, 8]);
             decoder.truncate(4).unwrap();
             assert_eq!(decoder.lengths(), [4, 4]);
             for (from, to) in [(4, 6), (6, 8)] {

@@ -6,7 +6,7 @@ use crate::conformance::plain::{
 };
 use bochner_attention::{
     Decoder, DecoderSize, Form, Magnitude, Mask, Points, RandomFeatureMap, Settings, Trained,
-    attend, attend_vjp, log_norm_sq, weights,
+    attend, attend_vjp, attend_with_weights, log_norm_sq, weights,
 };
 use bochner_numerics::Real;
 use ndarray::{Array3, Array4, s};
@@ -233,6 +233,8 @@ fn means_of<T: Real>(values: &[f64], decoded: f64) {
             let v = Array4::from_elem((1, 1, 1024, 2), T::of(value));
             let attended = attend(q.view(), k.view(), v.view(), &settings.settings()).unwrap();
             assert_all(attended.output, value);
+            let attended = attend_with_weights(q.view(), k.view(), v.view(), &settings.settings());
+            assert_all(attended.unwrap().0.output, value);
         }
         // Sums that are kept from position to position have to be in range.
         if form != Form::LinearTime {

@@ -34,26 +34,38 @@ fn split(x: Array3<f64>, heads: usize) -> Array4<f64> {
         .into_owned()
 }
 
-/// The layer by its definition.
-fn expected(
-    layer: &MultiHead<usize, f64>,
-    [query, memory]: [&Array3<f64>; 2],
-    mask: &Mask,
-    bias: Option<&Bias<f64>>,
-) -> Array3<f64> {
+/// Queries, keys and values of the heads, by their definition.
+fn heads(layer: &MultiHead<usize, f64>, [query, memory]: [&Array3<f64>; 2]) -> [Array4<f64>; 3] {
     let heads = layer.config().heads;
     let key_heads = layer.config().key_heads.unwrap_or(heads);
     let [q, k, v] = [(query, heads), (memory, key_heads), (memory, key_heads)];
     let mut maps = layer.maps.iter();
-    let [q, k, v] = [q, k, v].map(|(x, heads)| {
+    [q, k, v].map(|(x, heads)| {
         let map = maps.next().expect("three maps");
         split(mapped(map, x), heads)
-    });
-    let inputs = Streams::new([q.view(), k.view(), v.view()], mask).with_bias(bias);
+    })
+}
+
+fn kernel(layer: &MultiHead<usize, f64>) -> Vec<f64> {
     let mut kernel = vec![0.0; layer.kernel.shape().0];
     layer.kernel.copy_into(&mut kernel);
+    kernel
+}
+
+/// The layer by its definition.
+fn expected(
+    layer: &MultiHead<usize, f64>,
+    sequences: [&Array3<f64>; 2],
+    mask: &Mask,
+    bias: Option<&Bias<f64>>,
+) -> Array3<f64> {
+    let heads = heads(layer, sequences);
+    let inputs = Streams::new(heads.each_ref().map(|x| x.view()), mask).with_bias(bias);
     let mechanism = layer.config().variant.mechanism::<f64>();
-    let attended = mechanism.forward(&inputs, &kernel, &PASS).unwrap().output;
+    let attended = mechanism
+        .forward(&inputs, &kernel(layer), &PASS)
+        .unwrap()
+        .output;
     let joined = attended.permuted_axes([0, 2, 1, 3]);
     let (batch, time, heads, width) = joined.dim();
     let joined = joined.as_standard_layout().into_owned();
@@ -285,6 +297,14 @@ fn windows_and_position_biases() {
             let done = inference.attend_self(own.view(), &lengths(), &workspace, out);
             done.unwrap();
             assert_eq!(inferred, attended, "{layer:?}");
+            let (of_heads, mask) = (heads(&layer, [&own, &own]), of(lengths()));
+            let streams = of_heads.each_ref().map(|x| x.view());
+            let inputs = Streams::new(streams, &mask).with_bias(bias.as_ref());
+            let mechanism = variant.mechanism::<f64>();
+            let want = mechanism.inspect(&inputs, &kernel(&layer), &PASS).unwrap();
+            let shown = layer.inspect(x.clone(), x.clone(), &lengths(), PASS);
+            let off = &shown.unwrap().weights - &want.weights;
+            assert!(off.iter().all(|off| off.abs() < 1e-12), "{layer:?}");
             if causal {
                 let whole = layer.attend_self(x.clone(), &Mask::none(), PASS).unwrap();
                 let mut decoder = layer.decoder(2, Form::Quadratic, PASS).unwrap();
