@@ -1,6 +1,7 @@
 //! What every report on a suite is written from, and the parts that all of them have.
 
-use crate::plan::Plan;
+use crate::claim::gate;
+use crate::plan::{Arm, Plan};
 use crate::report::Document;
 use crate::statistics::Verdict;
 use crate::store::{Artefacts, Row};
@@ -36,6 +37,11 @@ impl fmt::Debug for Account<'_> {
 }
 
 impl Account<'_> {
+    /// Whether the set of an arm may be judged, as far as is known.
+    pub fn is_adequate(&self, arm: &Arm) -> bool {
+        gate::passes(self.card, self.plan, self.results, arm.set) != Some(false)
+    }
+
     /// Writes the report.
     pub fn document(&self, suite: &dyn Suite) -> Document {
         let (card, scale) = (self.card, self.plan.scale);

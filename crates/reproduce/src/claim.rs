@@ -1,5 +1,6 @@
 //! The claims of the paper as data, and one function that judges them.
 
+pub(crate) mod gate;
 mod judge;
 
 pub use judge::judge;
@@ -87,8 +88,8 @@ pub enum Criterion {
         models: &'static [&'static str],
         /// What each of them is compared with.
         others: &'static [&'static str],
-        /// The sets, each with the validation value that the baseline must reach for the set to count.
-        sets: &'static [(&'static str, f64)],
+        /// The sets; one whose [gate](crate::suite::Set::gate) the baseline misses does not count.
+        sets: &'static [&'static str],
         /// What is asked for.
         asked: Asked,
     },
@@ -209,10 +210,7 @@ impl Criterion {
                 others,
                 sets,
                 ..
-            } => (
-                [models, others].concat(),
-                sets.iter().map(|set| set.0).collect(),
-            ),
+            } => ([models, others].concat(), sets.to_vec()),
             Self::AtMost {
                 model, set, below, ..
             } => (vec![model, below], vec![set]),

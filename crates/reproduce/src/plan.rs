@@ -65,6 +65,10 @@ impl Arm {
         runs: impl IntoIterator<Item = (usize, u64)>,
         settings: &Settings,
     ) -> Self {
+        let mut settings = settings.clone();
+        if let Some(epochs) = at.epochs {
+            settings.set_epochs(epochs);
+        }
         let unit = |(split, seed)| Unit {
             suite: at.card.name.to_owned(),
             scale: at.scale,
@@ -201,15 +205,12 @@ impl Plan {
                 scale,
                 set,
                 cut,
+                epochs,
                 choices,
             };
             suite.arms(&at)
         });
-        let mut arms: Vec<Arm> = arms.filter(|arm| !arm.units.is_empty()).collect();
-        if let Some(epochs) = epochs {
-            let units = arms.iter_mut().flat_map(|arm| arm.units.iter_mut());
-            units.for_each(|unit| unit.settings.set_epochs(epochs));
-        }
+        let arms: Vec<Arm> = arms.filter(|arm| !arm.units.is_empty()).collect();
         let repeats = match scale {
             Scale::Smoke if card.repeats => repeats(&arms),
             _ => Vec::new(),

@@ -66,7 +66,7 @@ impl Progress {
             format!("V {v:.4} (epoch {}), ", row.v_epoch.unwrap_or(0))
         });
         self.settle(&format!(
-            "{}: errors {validated}R {:.4} (epoch {}), last {:.4}, {:.1} s",
+            "{}: {validated}R {:.4} (epoch {}), last {:.4}, {:.1} s",
             row.unit.label(),
             row.r_number,
             row.r_epoch,

@@ -43,6 +43,8 @@ struct Loaded {
     sources: BTreeMap<&'static str, Box<dyn Source>>,
     skipped: Vec<Skipped>,
     sets: Vec<&'static Set>,
+    /// The titles of those that were asked for; the others are there for a choice.
+    asked: Vec<&'static str>,
     frame: Frame,
 }
 
@@ -94,12 +96,22 @@ fn load(
         sources: BTreeMap::new(),
         skipped: Vec::new(),
         sets: suite.card().asked(config.scale, &config.sets),
+        asked: Vec::new(),
         frame: Frame {
             scale: config.scale,
             cut,
             epochs: config.epochs,
         },
     };
+    loaded.asked = loaded.sets.iter().map(|set| set.title).collect();
+    let resting = suite
+        .chosen_on()
+        .iter()
+        .filter_map(|title| suite.card().set(title));
+    let missing: Vec<_> = resting.filter(|set| !loaded.sets.contains(set)).collect();
+    if config.scale != Scale::Smoke {
+        loaded.sets.extend(missing);
+    }
     let plan = loaded.plan(Choices::First);
     for set in std::mem::take(&mut loaded.sets) {
         let arms = plan.of_set(set.title);
@@ -125,6 +137,10 @@ impl Loaded {
         Plan::new(self.suite, &self.sets, self.frame, choices)
     }
 
+    fn is_asked(&self, set: &str) -> bool {
+        self.asked.contains(&set)
+    }
+
     fn results(&self) -> Results {
         Results::new(self.suite.card().metric.direction)
     }
@@ -146,15 +162,23 @@ fn train(
         code_version: &config.code_version,
         interrupt,
     };
-    let (mut outcome, mut chosen) = (Outcome::default(), None::<Results>);
+    let (mut outcome, mut results) = (Outcome::default(), loaded.results());
+    let (card, asked) = (loaded.suite.card(), |unit: &Unit| {
+        loaded.is_asked(&unit.set)
+    });
     let mut seen: BTreeSet<String> = BTreeSet::new();
     loop {
-        let plan = loaded.plan(chosen.as_ref().map_or(Choices::None, Choices::Of));
+        let plan = loaded.plan(Choices::Of(&results));
         let mut new = |units: Vec<Unit>| {
             let new = units.into_iter().filter(|unit| seen.insert(unit.id()));
             new.collect::<Vec<Unit>>()
         };
-        let (choosing, units) = (new(plan.choosing()), new(plan.units()));
+        // Sets that nobody asked for are there for the settings of all others alone.
+        let mut choosing = plan.choosing();
+        choosing.retain(|unit| asked(unit) || unit.variant == card.baseline);
+        let mut units = plan.units();
+        units.retain(asked);
+        let (choosing, units) = (new(choosing), new(units));
         let places = units.into_iter().enumerate();
         let mine = places
             .filter(|(place, unit)| config.shard.holds(*place) && config.wants(&unit.variant));
@@ -174,7 +198,6 @@ fn train(
         if choosing.is_empty() {
             return Ok(outcome);
         }
-        let results = chosen.get_or_insert_with(|| loaded.results());
         results.collect(&choosing, store)?;
     }
 }
@@ -243,6 +266,7 @@ fn what_is_there(store: &Store, loaded: &Loaded) -> Result<(Plan, Results), Erro
             let there = plan.compared().filter(|arm| !results.of(*arm).is_empty());
             let there: Vec<&str> = there.map(|arm| arm.set).collect();
             let mut sets = loaded.sets.clone();
+            sets.retain(|set| loaded.is_asked(set.title));
             sets.extend(all.iter().filter(|set| there.contains(&set.title)));
             let shown = Plan::new(suite, &sets, frame, Choices::Of(&results));
             return Ok((shown, results));

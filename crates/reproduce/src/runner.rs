@@ -262,9 +262,9 @@ fn step(unit: &Unit, trial: &mut dyn Trial, history: &mut History) -> Result<(),
     let values = [
         ("the training loss", step.loss),
         ("the training error", step.mse),
-        ("the validation error", validation.unwrap_or_default()),
+        ("the validation value", validation.unwrap_or_default()),
         ("the validation loss", validation_loss.unwrap_or_default()),
-        ("the test error", evaluation.test),
+        ("the test value", evaluation.test),
     ];
     for (what, value) in values.into_iter().chain(others) {
         if !value.is_finite() {

@@ -13,5 +13,8 @@ pub use edges::heads_along_edges;
 pub use pictures::pictures_of_the_first_split;
 pub use tables::{BESIDE_R, Column, Columns, OWN, against_paper, own_numbers};
 
+/// Instead of a finding on a set that the baseline is not good enough on.
+const NOT_ADEQUATE: &str = "set-up not adequate";
+
 /// What stands in a cell without value.
 pub const NOTHING: &str = "-";

@@ -49,7 +49,7 @@ pub struct Card {
 }
 
 /// A data set of a suite.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Set {
     /// The name on the command line.
     pub name: &'static str,
@@ -59,6 +59,8 @@ pub struct Set {
     pub size: usize,
     /// The smallest scale at which the set is run without being asked for by name.
     pub from: Scale,
+    /// What the baseline must reach in validation, as it is shown, for the set to be judged.
+    pub gate: Option<f64>,
 }
 
 /// A model of a suite.
@@ -97,6 +99,15 @@ impl Set {
             title,
             size,
             from,
+            gate: None,
+        }
+    }
+
+    /// The set, judged only if the baseline reaches this value in validation.
+    pub const fn judged_from(self, gate: f64) -> Self {
+        Self {
+            gate: Some(gate),
+            ..self
         }
     }
 }
@@ -171,6 +182,8 @@ pub struct At<'a> {
     pub set: &'static Set,
     /// The cut in force, as a place in the card's list.
     pub cut: usize,
+    /// Epochs other than the scale's.
+    pub epochs: Option<usize>,
     /// What earlier runs have chosen.
     pub choices: Choices<'a>,
 }
@@ -192,6 +205,11 @@ pub trait Suite: Sync {
     /// The arms of a set, as far as they are known: an arm that depends on a choice is left out until
     /// [`At::choices`] has it.
     fn arms(&self, at: &At<'_>) -> Vec<Arm>;
+
+    /// The titles of the sets on which settings of all others are chosen.
+    fn chosen_on(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// Loads what the units of these arms of one set need.
     ///

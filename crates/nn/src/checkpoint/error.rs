@@ -2,6 +2,7 @@
 
 use bochner_numerics::ArgumentError;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Why a checkpoint was not written, read or restored.
@@ -155,13 +156,14 @@ fn difference(expected: &str, got: &str) -> String {
     }
 }
 
-/// The path of the first key that two objects differ in, and what stands there.
+/// The path of the first key, by the alphabet, that two objects differ in, and what stands there. Other crates may
+/// have asked serde_json to keep keys in their order.
 fn first_difference(
     expected: &Map<String, Value>,
     got: &Map<String, Value>,
 ) -> Option<(String, [String; 2])> {
-    let mut keys = expected.keys().chain(got.keys());
-    let key = keys.find(|&key| expected.get(key) != got.get(key))?;
+    let keys: BTreeSet<&String> = expected.keys().chain(got.keys()).collect();
+    let key = (keys.into_iter()).find(|&key| expected.get(key) != got.get(key))?;
     match [expected, got].map(|object| object.get(key)) {
         [Some(Value::Object(expected)), Some(Value::Object(got))] => {
             let (inner, values) = first_difference(expected, got)?;

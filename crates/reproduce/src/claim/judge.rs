@@ -2,7 +2,7 @@
 
 mod measures;
 
-use super::{Asked, Claim, Criterion, Judged};
+use super::{Asked, Claim, Criterion, Judged, gate};
 use crate::plan::{Arm, Plan};
 use crate::statistics::{Paired, Verdict};
 use crate::suite::Card;
@@ -205,16 +205,15 @@ impl Court<'_> {
         &self,
         models: &[&str],
         others: &[&str],
-        sets: &[(&'static str, f64)],
+        sets: &[&'static str],
         asked: Asked,
     ) -> Result<Verdict, String> {
         let (mut adequate, mut not_adequate) = (Vec::new(), Vec::new());
-        for &(set, least) in sets {
-            let baseline = self.plan.claimed(set, self.card.baseline);
-            let reached = baseline.and_then(|arm| self.results.mean(arm, Number::Validation));
-            let reached = reached
-                .ok_or_else(|| format!("{} on {set} is not finished", self.card.baseline))?;
-            match self.card.metric.show(reached) >= least {
+        for &set in sets {
+            let passed = gate::passes(self.card, self.plan, self.results, set);
+            let passed =
+                passed.ok_or_else(|| format!("{} on {set} is not finished", self.card.baseline))?;
+            match passed {
                 true => adequate.push(set),
                 false => not_adequate.push(set),
             }

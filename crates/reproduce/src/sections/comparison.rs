@@ -1,7 +1,7 @@
 //! Models against each other, split by split.
 
-use super::NOTHING;
 use super::tables::{Columns, cells, published};
+use super::{NOT_ADEQUATE, NOTHING};
 use crate::plan::Arm;
 use crate::report::Document;
 use crate::statistics::Paired;
@@ -72,6 +72,7 @@ fn row(account: &Account<'_>, names: Columns<'_>, arm: &Arm, other: &Arm) -> Opt
     let on = |number| account.results.compare(arm, other, number);
     let found = |paired: &Paired| match account.plan.scale {
         Scale::Smoke => "not tested".to_owned(),
+        _ if !account.is_adequate(arm) => NOT_ADEQUATE.to_owned(),
         _ => paired.finding().to_string(),
     };
     let (v, r) = (on(Number::V), on(Number::R)?);

@@ -4,6 +4,7 @@ use super::heads::{correlation, points, weights};
 use crate::plan::Arm;
 use crate::report::{Axis, Chart, Document, Marks, Picture, Series};
 use crate::store::{Artefacts, Curve, Heads, Predictions};
+use crate::suite::Direction;
 use crate::{Account, Preset};
 
 /// Pictures of the first split of each arm, set by set; `is_evidence` tells the models whose loss is minus the log
@@ -13,6 +14,10 @@ pub fn pictures_of_the_first_split(
     account: &Account<'_>,
     is_evidence: impl Fn(&str) -> bool,
 ) {
+    let value = match account.card.metric.direction {
+        Direction::Smaller => ERROR,
+        Direction::Larger => "accuracy",
+    };
     let arms: Vec<&Arm> = account.plan.compared().collect();
     for arms in arms.chunk_by(|a, b| a.set == b.set && a.protocol == b.protocol) {
         let found = arms
@@ -29,8 +34,8 @@ pub fn pictures_of_the_first_split(
         };
         let name = format!("{} ({})", first.set, first.protocol.name());
         document.pictures(
-            format!("{name}: training loss, validation and test error over the epochs."),
-            training_curves(&found, |arm| is_evidence(arm.model)),
+            format!("{name}: training loss, validation and test {value} over the epochs."),
+            training_curves((value, &found), |arm| is_evidence(arm.model)),
         );
         document.pictures(
             format!("{name}: predictions after the last epoch beside the truth."),
@@ -64,9 +69,11 @@ fn label(arm: &Arm) -> String {
     }
 }
 
+const ERROR: &str = "error";
+
 /// Losses and test values over the epochs.
 fn training_curves(
-    found: &[(&Arm, Artefacts)],
+    (value, found): (&str, &[(&Arm, Artefacts)]),
     is_evidence: impl Fn(&Arm) -> bool,
 ) -> Vec<Picture> {
     let series = |curve: &str, shown: &dyn Fn(&Arm) -> bool| {
@@ -81,6 +88,11 @@ fn training_curves(
         series.filter(|s| !s.points.is_empty()).collect::<Vec<_>>()
     };
     let log = || Axis::Log("log scale".into());
+    let [validation, test] = ["validation", "test"].map(|part| format!("{part} {value}"));
+    let measured = || match value {
+        ERROR => log(),
+        _ => Axis::Linear("share".into()),
+    };
     let charts = [
         (
             "training loss",
@@ -92,8 +104,8 @@ fn training_curves(
             Axis::Linear("nats".into()),
             series("loss", &is_evidence),
         ),
-        ("validation error", log(), series("validation", &|_| true)),
-        ("test error", log(), series("test", &|_| true)),
+        (&validation, measured(), series("validation", &|_| true)),
+        (&test, measured(), series("test", &|_| true)),
     ];
     let charts = charts.into_iter().filter(|(.., series)| !series.is_empty());
     let chart = |(title, y, series): (&str, Axis, Vec<Series>)| {

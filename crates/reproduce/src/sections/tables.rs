@@ -1,6 +1,6 @@
 //! The numbers, arm by arm.
 
-use super::NOTHING;
+use super::{NOT_ADEQUATE, NOTHING};
 use crate::plan::Arm;
 use crate::report::Document;
 use crate::store::Row;
@@ -175,6 +175,9 @@ fn verdict(account: &Account<'_>, arm: &Arm) -> String {
     }
     if !card.model(arm.model).is_some_and(|model| model.judged) {
         return "reported, not judged".into();
+    }
+    if !account.is_adequate(arm) {
+        return NOT_ADEQUATE.into();
     }
     let baseline = account.plan.beside(arm, card.baseline);
     let found = |number| Some(account.results.compare(arm, baseline?, number)?.finding());

@@ -26,17 +26,10 @@ const BAYES: &str = "naive Bayes";
 const AGAINST: &[&str] = &[TRANSFORMER];
 const IMPLICIT: [&str; 2] = ["IKA-S", "IKA-NS"];
 
-/// The sets with the accuracies that the Transformer must reach in validation.
-const SETS: [(&str, f64); 5] = [
-    ("MR", 75.5),
-    ("CR", 77.0),
-    ("SST", 78.0),
-    ("SUBJ", 90.0),
-    ("TREC", 82.0),
-];
+const SETS: [&str; 5] = ["MR", "CR", "SST", "SUBJ", "TREC"];
 
 /// Where the settings of all models are chosen: on the first fold of each.
-const CHOSEN_ON: [&str; 2] = ["MR", "TREC"];
+static CHOSEN_ON: [&str; 2] = ["MR", "TREC"];
 
 /// The norms that validation chooses among on each set, with IKAN on its first fold.
 const NORMS: [f64; 2] = [1.5, 3.0];
@@ -54,11 +47,11 @@ static CARD: Card = Card {
     table: "Table 2",
     title: "Table 2, classification of sentences",
     sets: &[
-        Set::new("mr", "MR", 10_662, Scale::Desk),
-        Set::new("cr", "CR", 3_775, Scale::Smoke),
-        Set::new("sst2", "SST", 9_613, Scale::Desk),
-        Set::new("subj", "SUBJ", 10_000, Scale::Desk),
-        Set::new("trec", "TREC", 5_952, Scale::Desk),
+        Set::new("mr", "MR", 10_662, Scale::Desk).judged_from(75.5),
+        Set::new("cr", "CR", 3_775, Scale::Smoke).judged_from(77.0),
+        Set::new("sst2", "SST", 9_613, Scale::Desk).judged_from(78.0),
+        Set::new("subj", "SUBJ", 10_000, Scale::Desk).judged_from(90.0),
+        Set::new("trec", "TREC", 5_952, Scale::Desk).judged_from(82.0),
         Set::new("generated", "generated", 600, Scale::Smoke),
     ],
     models: &[
@@ -90,8 +83,7 @@ static CARD: Card = Card {
               part chose the epoch, so it is optimistic, and it is what the code reports that the paper follows. The \
               **V-number** is the test accuracy in the epoch that is best on a separate validation part. Published \
               numbers are compared with R-numbers only; what is claimed here rests on V-numbers. **Naive Bayes** on \
-              words and pairs of words stands beside the models as a control: its published and our accuracies on MR, \
-              SUBJ and SST lie above the best of the paper.",
+              words and pairs of words stands beside the models as a control.",
     scopes: [
         "Scale smoke tests the machinery with small models and two epochs, on generated sentences and, where the file is \
          there, on 600 sentences of CR. Its numbers say nothing about the method.",
@@ -229,6 +221,10 @@ impl Suite for Classification {
         };
         arms.extend(best.into_iter().flat_map(with_norm));
         arms
+    }
+
+    fn chosen_on(&self) -> &'static [&'static str] {
+        &CHOSEN_ON
     }
 
     fn load(&self, set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {

@@ -1,4 +1,4 @@
-//! What models of numbers in rows are trained on and lookd by.
+//! What models of tables are trained on and judged by.
 
 use super::gaussian_process::{self, ProcessSettings};
 use super::regressor::{self, Look};

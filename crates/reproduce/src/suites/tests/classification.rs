@@ -6,21 +6,31 @@ use crate::plan::Role;
 use crate::trial::sentences::SentenceSettings;
 
 fn frames(chosen: &Results) -> Plan {
+    frames_with(None, chosen)
+}
+
+fn frames_with(epochs: Option<usize>, chosen: &Results) -> Plan {
     let sets = CLASSIFICATION.card().asked(Scale::Desk, &[]);
-    Plan::new(
-        &CLASSIFICATION,
-        &sets,
-        frame(Scale::Desk, 0),
-        Choices::Of(chosen),
-    )
+    let frame = Frame {
+        epochs,
+        ..frame(Scale::Desk, 0)
+    };
+    Plan::new(&CLASSIFICATION, &sets, frame, Choices::Of(chosen))
+}
+
+fn chosen_by(validation: impl Fn(&SentenceSettings, &Unit) -> f64) -> Results {
+    chosen_with(None, validation)
 }
 
 /// Results of the units that choices rest on, with validation accuracies that a function gives.
-fn chosen_by(validation: impl Fn(&SentenceSettings, &Unit) -> f64) -> Results {
+fn chosen_with(
+    epochs: Option<usize>,
+    validation: impl Fn(&SentenceSettings, &Unit) -> f64,
+) -> Results {
     let mut results = Results::new(CLASSIFICATION.card().metric.direction);
     loop {
         let before = results.len();
-        let choosing = frames(&results).choosing();
+        let choosing = frames_with(epochs, &results).choosing();
         let rows = choosing.iter().map(|unit| {
             let settings = unit.settings.read::<SentenceSettings>().unwrap();
             row(unit, validation(&settings, unit))
@@ -92,16 +102,31 @@ fn settings_are_chosen_for_the_transformer_and_norms_by_ikan_before_the_rest_is_
     assert_eq!(trec.label(), "TREC MIKAN seed 3");
 }
 
+/// Choices are found by the ids of their units, which epochs are part of.
+#[test]
+fn choices_are_made_with_other_epochs_too() {
+    let results = chosen_with(Some(1), |_, _| 0.8);
+    let plan = frames_with(Some(1), &results);
+    let mikan = plan.claimed("MR", "MIKAN").expect("all choices are made");
+    let epochs = |unit: &Unit| unit.settings.read::<SentenceSettings>().unwrap().epochs;
+    assert!(mikan.units.iter().all(|unit| epochs(unit) == 1));
+}
+
 /// The verdicts on C1 to C3 if every model is `gain` points better than the Transformer, which is adequate but on the
 /// set `low`.
 fn judged(gain: impl Fn(&str, usize) -> f64, low: &str) -> Vec<Verdict> {
+    let (plan, results) = trained_with(gain, low);
+    verdicts(&CLASSIFICATION, &plan, &results)
+}
+
+fn trained_with(gain: impl Fn(&str, usize) -> f64, low: &str) -> (Plan, Results) {
     let plan = plan(&CLASSIFICATION, Scale::Desk);
     let results = results(&CLASSIFICATION, &plan, |arm, unit| {
         let noise = 0.001 * ((unit.split * 7 + arm.model.len() * 3) % 10) as f64;
         let base = if arm.set == low { 0.6 } else { 0.93 };
         Some(base + noise + gain(arm.model, unit.split) / 100.0)
     });
-    verdicts(&CLASSIFICATION, &plan, &results)
+    (plan, results)
 }
 
 #[test]
@@ -142,6 +167,18 @@ fn a_set_whose_set_up_is_not_adequate_is_named_and_judged_nowhere() {
             "{text}"
         );
     }
+    let (plan, results) = trained_with(clear, "SUBJ");
+    let text = report(&CLASSIFICATION, &plan, &results);
+    let mut lines = text
+        .lines()
+        .filter(|line| line.starts_with("| SUBJ | MIKAN"));
+    let mut found = 0;
+    assert!(lines.all(|line| {
+        found += usize::from(line.contains("set-up not adequate"));
+        !line.contains("better")
+    }));
+    assert!(found > 1, "{text}");
+    assert!(text.contains("| MR | MIKAN") && text.contains("better"));
 }
 
 #[test]
