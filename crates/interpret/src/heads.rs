@@ -71,7 +71,7 @@ pub fn head_diversity<T: Real>(
 /// `weights: [B, M, Tq, Tk]`, `queries: [B, Tq]` (`true` keeps) to `[B]`.
 ///
 /// # Errors
-/// Those of [`head_diversity`].
+/// The errors of [`head_diversity`].
 pub fn head_spread<T: Real>(
     weights: ArrayView4<T>,
     queries: ArrayView2<bool>,
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(of(&[&[0.25, 0.75]]), [0.0, 0.0]);
         let [diversity, spread] = of(&[&[1.0, 0.0], &[0.0, 1.0]]);
         assert!((diversity - 2f64.ln()).abs() < 1e-15 && spread == 1.0);
-        // Of three pairs, two are disjoint.
+        // Two of the three pairs are disjoint.
         let [diversity, _] = of(&[&[1.0, 0.0], &[0.0, 1.0], &[0.0, 1.0]]);
         assert!((diversity - 2.0 / 3.0 * 2f64.ln()).abs() < 1e-15);
         // H(3/4) - (H(1/2) + 0) / 2.

@@ -79,7 +79,7 @@ pub enum Criterion {
         model: &'static str,
         /// The sets.
         sets: &'static [&'static str],
-        /// All of them, in words.
+        /// The name of all sets together, in words.
         all: &'static str,
     },
     /// The models are better than others, each than each, in the mean over the sets of the mean difference.

@@ -56,7 +56,7 @@ pub struct Facts {
 
 /// Which epoch validation chooses, and when training ends before the last one.
 ///
-/// Both are functions of what was measured alone, so that an interrupted run ends where a whole one does.
+/// The rule looks only at what was measured, so that an interrupted run ends where a whole one does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rule {
     /// The best validation value; training never ends early.

@@ -9,7 +9,7 @@ use ndarray::{Array4, s};
 struct Moments {
     mean: [f64; 3],
     variance: [f64; 3],
-    /// Of the raw product with the other two.
+    /// The covariances of the raw product with the other two.
     covariance: [f64; 2],
 }
 

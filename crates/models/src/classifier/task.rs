@@ -298,7 +298,7 @@ impl Trainer {
     /// The quality of the logits of sentences in evaluation.
     ///
     /// # Errors
-    /// Those of [`predict`](Self::predict); [`Error::Argument`] unless there is one class for each sentence, which
+    /// The errors of [`predict`](Self::predict); [`Error::Argument`] unless there is one class for each sentence, which
     /// the model knows.
     pub fn assess(&self, sentences: &[Vec<usize>], classes: &[usize]) -> Result<Assessment, Error> {
         Assessment::of_rows(self.predict(sentences)?.view(), classes)
@@ -308,7 +308,7 @@ impl Trainer {
     /// which are padded to the longest of them, in evaluation.
     ///
     /// # Errors
-    /// Those of [`predict`](Self::predict).
+    /// The errors of [`predict`](Self::predict).
     pub fn inspect(&self, sentences: &[Vec<usize>]) -> Result<Vec<Inspection<f32>>, Error> {
         argument::at_least_one("sentences", sentences.len())?;
         let places: Vec<usize> = (0..sentences.len()).collect();

@@ -64,7 +64,7 @@ pub type Trainer = training::Trainer<Task>;
 /// The training nodes of a step with their classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Batch {
-    /// All of them, in the whole graph.
+    /// All training nodes are used, in the whole graph.
     Whole,
     /// Some of them, in a sample of the graph.
     Sampled(Vec<(usize, usize)>),

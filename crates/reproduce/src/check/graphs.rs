@@ -90,7 +90,7 @@ pub(crate) fn identity(files: &DataStore) -> Mark {
     }
 }
 
-/// As in GAT's first layer.
+/// The numbers are those of GAT's first layer.
 const HEADS: usize = 8;
 const WIDTH: usize = 8;
 

@@ -18,7 +18,7 @@ const HEAD: [&str; 7] = [
     "n",
 ];
 
-/// Of a coordinate of the spectral points that make kernel attention on graphs the classic one.
+/// The standard deviation of a coordinate of GAT's spectral points.
 const GAT_DEVIATION: f32 = std::f32::consts::FRAC_1_SQRT_2;
 
 /// What the heads of graph attention have learnt, with pictures.

@@ -14,7 +14,7 @@ pub enum Direction {
 /// How a recorded value is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// As it is.
+    /// The recorded value is shown unchanged.
     Plain,
     /// A share of errors as the share of what is right, in per cent.
     ErrorAsAccuracy,

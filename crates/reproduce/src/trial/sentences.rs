@@ -130,7 +130,7 @@ pub(crate) fn start<'a>(unit: &Unit, corpus: &'a Corpus) -> Result<Box<dyn Trial
     Ok(Box::new(classifier.map_err(|error| failed(unit, &*error))?))
 }
 
-/// Whatever a library says.
+/// Any library's error.
 type Said = Box<dyn std::error::Error>;
 
 struct Classifier<'a> {

@@ -2,7 +2,8 @@
 
 /// The permuted congruential generator that `numpy.random.default_rng` uses: PCG64 with a 128-bit state.
 ///
-/// With the same seed it draws the lines that sacrebleu draws, so that intervals and p-values are equal but for sacrebleu's divisions in single precision.
+/// With the same seed it draws the lines that sacrebleu draws. Intervals and p-values agree but for sacrebleu's
+/// divisions in single precision.
 ///
 /// ```
 /// use bochner_text::bleu::Pcg64;

@@ -141,7 +141,7 @@ fn merges_of_unheard_symbols_are_named() {
     assert!(matches!(error, Error::Alphabet { symbol } if symbol == "ab"));
 }
 
-/// As subword-nmt reads lines.
+/// Subword-nmt strips carriage returns and spaces from both ends of a line.
 #[test]
 fn a_carriage_return_ends_no_word() {
     let learnt =

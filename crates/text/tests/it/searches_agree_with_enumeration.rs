@@ -105,7 +105,7 @@ proptest! {
 
     #[test]
     fn stopping_at_the_bound_loses_nothing(seed in any::<u64>(), alpha in 0.0..2.0) {
-        // As long as no logarithmic probability is above zero; the beam cuts nothing off here.
+        // The bound holds because no logarithmic probability is above zero; the beam cuts nothing off here.
         let model = model(seed);
         let wide = config(1000, alpha, Stop::Bound);
         let found = search(&model, &wide);

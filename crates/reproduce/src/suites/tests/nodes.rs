@@ -132,7 +132,7 @@ fn validation_chooses_norms_for_each_model() {
         _ => Some((0.2, 0.5)),
     });
     assert_eq!(best, [Some(3.0), Some(1.5)]);
-    // Of equal errors the smaller loss decides, then the smaller norm.
+    // If errors are equal, the smaller loss decides, then the smaller norm.
     let equal = chosen(&|model, p| match (model, p) {
         ("MIKAN", 2.0) => Some((0.2, 0.4)),
         _ => Some((0.2, 0.5)),

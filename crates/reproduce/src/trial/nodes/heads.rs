@@ -62,9 +62,9 @@ pub(super) fn dependence(seen: &GraphInspection<f32>) -> Option<f64> {
 /// Whether the points themselves are kept, for a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// With what they were drawn by.
+    /// The points and the correlation that they were drawn with are kept.
     Points,
-    /// Only that.
+    /// The correlation alone is kept.
     CorrelationAlone,
 }
 
