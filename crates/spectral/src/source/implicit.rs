@@ -129,7 +129,7 @@ const AMORTISED: [&str; 2] = ["copula.w", "copula.b"];
 
 /// Names of weights and biases of a network's layer.
 fn layer_names(prefix: &str, layer: usize) -> [String; 2] {
-    ["w", "b"].map(|part| format!("{prefix}.{part}{}", layer + 1))
+    ["weight", "bias"].map(|part| format!("{prefix}.{part}{}", layer + 1))
 }
 
 /// Three affine layers from `inputs` to `width`.

@@ -24,7 +24,7 @@ fn nan_is_named_where_it_was_given() {
     named(&bad, "`k` is inf at [0, 2, 3, 0]");
     let mut bad = problem.clone();
     bad.parameters[0] = f64::NAN;
-    named(&bad, "`parameter inference.w1` is NaN at [0, 0]");
+    named(&bad, "`parameter inference.weight1` is NaN at [0, 0]");
     // A position that does not count may hold anything.
     let mut padded = problem.clone();
     padded.k[[0, 0, 2, 0]] = f64::NAN;
