@@ -120,9 +120,9 @@
 //! | [`convolve`], [`convolve_vjp`] | the normalised sum of graph convolutional networks |
 //! | [`Merge`] | how heads are put together |
 //! | [`GraphAttentionConfig`] with [`AttentionKind`], [`EdgeKernel`], [`Bias`], [`Residual`] | a layer's settings, its parameters, their initial values, and its output without a tape |
-//! | [`GraphAttentionOperation`] | a layer as an operation that can be trained without a framework |
-//! | `GraphAttention` | the trainable layer on the tape of dfdx (feature `dfdx`) |
-//! | `GraphConvolution`, `GraphConvolutionConfig` | the layer of graph convolutional networks (feature `dfdx`) |
+//! | [`GraphConvolutionConfig`] | the same of the layer of graph convolutional networks |
+//! | [`GraphAttentionOperation`], [`GraphConvolutionOperation`] | a layer as an operation that can be trained without a framework |
+//! | `GraphAttention`, `GraphConvolution` | the trainable layers on the tape of dfdx (feature `dfdx`) |
 //! | [`AttributedGraph`], [`Nodes`] | the arguments of a layer |
 //! | `GraphInspection` | the weights, points and correlations inside a layer |
 //! | [`Error`] | what can be wrong with the arguments |
@@ -148,12 +148,11 @@ pub use features::{Features, SparseFeatures, dropped_out, row_normalised};
 pub use graph::{Batch, Graph, WithSelfLoops, WithoutDuplicates};
 pub use layers::{
     AttentionKind, AttributedGraph, Bias, EdgeKernel, GraphAttentionConfig,
-    GraphAttentionOperation, GraphAttentionSaved, LayerError, Nodes, Residual,
+    GraphAttentionOperation, GraphAttentionSaved, GraphConvolutionConfig,
+    GraphConvolutionOperation, GraphConvolutionSaved, LayerError, Nodes, Residual,
 };
 #[cfg(feature = "dfdx")]
-pub use layers::{
-    GraphAttended, GraphAttention, GraphConvolution, GraphConvolutionConfig, GraphInspection,
-};
+pub use layers::{GraphAttended, GraphAttention, GraphConvolution, GraphInspection};
 pub use ndarray;
 #[cfg(feature = "petgraph")]
 pub use petgraph;

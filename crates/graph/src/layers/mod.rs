@@ -1,7 +1,6 @@
 //! Layers: as operations, and trainable on the tape of dfdx.
 
 mod attention;
-#[cfg(feature = "dfdx")]
 mod convolution;
 mod error;
 mod glorot;
@@ -15,7 +14,8 @@ pub use attention::{
 #[cfg(feature = "dfdx")]
 pub use attention::{GraphAttended, GraphAttention, GraphInspection};
 #[cfg(feature = "dfdx")]
-pub use convolution::{GraphConvolution, GraphConvolutionConfig};
+pub use convolution::GraphConvolution;
+pub use convolution::{GraphConvolutionConfig, GraphConvolutionOperation, GraphConvolutionSaved};
 pub use error::LayerError;
 pub use nodes::{AttributedGraph, Nodes};
 

@@ -1,8 +1,8 @@
 //! Layers of graph attention are trained as operations, by Adam on slices and without a tape.
 
 use bochner_graph::{
-    AttentionKind, EdgeKernel, Graph, GraphAttentionConfig, GraphAttentionOperation, Merge,
-    Residual,
+    AttentionKind, Bias, EdgeKernel, Graph, GraphAttentionConfig, GraphAttentionOperation,
+    GraphConvolutionConfig, GraphConvolutionOperation, Merge, Residual,
 };
 use bochner_numerics::{Seed, operations, standard_normal};
 use bochner_ops::{Activation, AdamConfig, AdamRule, CrossEntropy, Mode, Moments, Operation, Slot};
@@ -279,4 +279,77 @@ fn unwanted_gradients_cost_nothing() {
     );
     assert_eq!(products(&["a", "kernel"]), everything - 2 * product);
     assert!(products(&["a"]) < everything - 2 * product);
+}
+
+const CONVOLUTION: GraphConvolutionConfig = GraphConvolutionConfig {
+    inputs: 4,
+    outputs: 2,
+    input_dropout: 0.0,
+    bias: Bias::Learned,
+};
+
+#[test]
+fn a_convolution_learns_the_classes_of_nodes() {
+    let (graph, x) = (graph(), features());
+    let mut parameters = CONVOLUTION.initial::<f64>(Seed::new(5)).unwrap();
+    let zeros = parameters.iter().map(|p| Moments::zeros(p.len()));
+    let mut moments: Vec<_> = zeros.collect();
+    let targets = CrossEntropy {
+        labelled: (0..NODES).map(|node| (node, class(node))).collect(),
+    };
+    let mut losses = Vec::new();
+    for step in 1..=100 {
+        let mode = Mode::Training(Seed::new(7).nth(step));
+        let layer =
+            GraphConvolutionOperation::of_features(&CONVOLUTION, &graph, x.view(), mode).unwrap();
+        let inputs: Vec<_> = parameters.iter().map(|p| p.view()).collect();
+        let mut ran = forward(&layer, &inputs);
+        let logits = array(&[NODES, 2], ran.outputs.remove(0));
+        let entropy = forward(&targets, &[logits.view()]);
+        losses.push(entropy.outputs[0][0]);
+
+        let unit = arr0(1.0).into_dyn();
+        let along = backward(&targets, &[logits.view()], &entropy.saved, &[unit.view()]);
+        let along = array(&[NODES, 2], along.into_iter().next().unwrap());
+        let gradients = backward(&layer, &inputs, &ran.saved, &[along.view()]);
+        let rule = AdamRule::new(&AdamConfig::default(), 0.05, step);
+        for ((parameter, moments), gradient) in
+            parameters.iter_mut().zip(&mut moments).zip(&gradients)
+        {
+            rule.step(parameter.as_slice_mut().unwrap(), moments, gradient);
+        }
+    }
+    assert!(losses[99] < 0.6 * losses[0], "{losses:?}");
+}
+
+/// A convolution is two products forward; each of its two gradients along matrices is one more.
+#[test]
+fn unwanted_gradients_of_a_convolution_cost_nothing() {
+    let (graph, x, mode) = (graph(), features().into_dyn(), Mode::Evaluation);
+    let operation =
+        GraphConvolutionOperation::of_inputs(&CONVOLUTION, &graph, [NODES, 4], mode).unwrap();
+    let parameters = CONVOLUTION.initial::<f64>(Seed::new(5)).unwrap();
+    let mut inputs = vec![x.view()];
+    inputs.extend(parameters.iter().map(|p| p.view()));
+    let saved = forward(&operation, &inputs).saved;
+    let along = Array2::ones((NODES, 2)).into_dyn();
+    let all = backward(&operation, &inputs, &saved, &[along.view()]);
+    let products = |wanted: [bool; 3]| {
+        let mut gradients = vec![Vec::new(); 3];
+        let slots = gradients.iter_mut().zip(&inputs).zip(wanted);
+        let slots = slots.map(|((g, x), wanted)| wanted.then(|| Slot::new(g, x.len())));
+        let slots = slots.collect();
+        let call = || operation.backward(&inputs, &saved, &[along.view()], slots);
+        let (result, counted) = operations::count(call);
+        result.unwrap();
+        for ((got, want), wanted) in gradients.iter().zip(&all).zip(wanted) {
+            assert_eq!(got == want, wanted);
+        }
+        counted.multiply_adds
+    };
+    let product = (NODES * 4 * 2) as u64;
+    let everything = products([true; 3]);
+    assert_eq!(products([false, false, true]), 0);
+    assert_eq!(products([false, true, true]), everything - product);
+    assert_eq!(products([true, false, true]), everything - product);
 }

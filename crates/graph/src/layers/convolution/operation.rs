@@ -1,43 +1,115 @@
 //! The whole layer as one operation on the tape.
 
 use super::GraphConvolutionConfig;
-use crate::layers::attention::Bias;
 use crate::layers::nodes::{GivenNodes, OwnedFeatures, matrix, vector};
 use crate::layers::rows::{add_to_rows, sum_of_rows};
-use crate::{Graph, LayerError, convolve, convolve_vjp};
+use crate::{Features, Graph, LayerError, convolve, convolve_vjp};
 use bochner_numerics::{ArgumentError, Real, argument};
-use bochner_ops::{BoxError, Operation, Slot, slots};
+use bochner_ops::{BoxError, Mode, Operation, Slot, slots};
 use ndarray::{Array2, ArrayViewD};
 
-/// A [`GraphConvolution`](super::GraphConvolution) layer as an operation on the nodes' features, where
-/// these are a tensor, the weight, and the bias, if there is one.
-pub(super) struct GraphConvolutionOperation<T> {
-    pub(super) config: GraphConvolutionConfig,
-    pub(super) graph: Graph,
-    pub(super) nodes: GivenNodes<T>,
+/// A graph convolution, $\hat A X W + b$ with the sum over neighbours $\hat A$ of
+/// [`convolve`](crate::convolve()), as an operation without a tape or a framework.
+///
+/// Its inputs are the nodes' features, `[N, Fin]`, where gradients along these are asked for, and then the
+/// [parameters](GraphConvolutionConfig::parameters). Its one output is `[N, Fout]`.
+///
+/// # Example
+/// ```
+/// use bochner_graph::{Graph, GraphConvolutionConfig, GraphConvolutionOperation};
+/// use bochner_numerics::Seed;
+/// use bochner_ops::{Mode, Operation, Slot};
+/// use ndarray::{Array2, ArrayD};
+///
+/// let graph = Graph::from_edges(3, [(0, 1), (1, 2)])?.with_self_loops()?.graph;
+/// let x = Array2::from_shape_fn((3, 4), |(i, j)| (i + 2 * j) as f64 * 0.1);
+/// let config = GraphConvolutionConfig { inputs: 4, outputs: 2, input_dropout: 0.0, bias: Default::default() };
+/// let parameters: Vec<ArrayD<f64>> = config.initial(Seed::new(1))?;
+///
+/// let mode = Mode::Training(Seed::new(2));
+/// let operation = GraphConvolutionOperation::of_features(&config, &graph, x.view(), mode)?;
+/// let inputs: Vec<_> = parameters.iter().map(|p| p.view()).collect();
+/// let mut output = Vec::new();
+/// operation.forward(&inputs, vec![Slot::new(&mut output, 6)]).unwrap();
+/// assert_eq!(output.len(), 6);
+/// # Ok::<(), bochner_graph::LayerError>(())
+/// ```
+///
+/// # Reference
+/// Kipf and Welling 2017, *Semi-supervised classification with graph convolutional networks*.
+#[derive(Debug)]
+pub struct GraphConvolutionOperation<T> {
+    config: GraphConvolutionConfig,
+    graph: Graph,
+    nodes: GivenNodes<T>,
 }
 
+impl<T: Real> GraphConvolutionOperation<T> {
+    /// A convolution of features along which no gradient is asked for: the inputs are the parameters.
+    ///
+    /// # Errors
+    /// [`LayerError`] for settings out of range, and if graph and features do not fit them.
+    pub fn of_features<'a>(
+        config: &GraphConvolutionConfig,
+        graph: &Graph,
+        features: impl Into<Features<'a, T>>,
+        mode: Mode,
+    ) -> Result<Self, LayerError> {
+        let features = features.into();
+        config.check(graph, [features.rows(), features.columns()])?;
+        let features = OwnedFeatures::dropped_out(features, config.dropout(mode).as_ref());
+        Ok(Self::new(
+            config,
+            graph,
+            GivenNodes::features(vec![features]),
+        ))
+    }
+
+    /// A convolution whose first input is the features of the nodes, of the given shape.
+    ///
+    /// # Errors
+    /// The errors of [`of_features`](Self::of_features).
+    pub fn of_inputs(
+        config: &GraphConvolutionConfig,
+        graph: &Graph,
+        shape: [usize; 2],
+        mode: Mode,
+    ) -> Result<Self, LayerError> {
+        config.check(graph, shape)?;
+        let nodes = GivenNodes::tensors(&[shape], config.dropout(mode));
+        Ok(Self::new(config, graph, nodes))
+    }
+
+    fn new(config: &GraphConvolutionConfig, graph: &Graph, nodes: GivenNodes<T>) -> Self {
+        let (config, graph) = (*config, graph.clone());
+        Self {
+            config,
+            graph,
+            nodes,
+        }
+    }
+
+    #[cfg(feature = "dfdx")]
+    pub(super) fn output_shape(&self) -> (usize, usize) {
+        (self.graph.targets(), self.config.outputs)
+    }
+}
+
+/// What the forward pass of a [`GraphConvolutionOperation`] keeps: the tensor after dropout, where there is any.
+#[derive(Debug)]
+pub struct Saved<T>(Vec<OwnedFeatures<T>>);
+
 impl<T: Real> Operation<T> for GraphConvolutionOperation<T> {
-    /// The tensor after dropout, where there is any.
-    type Saved = Vec<OwnedFeatures<T>>;
+    type Saved = Saved<T>;
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
         let parameters = self.nodes.shapes_of_parameters(inputs)?;
-        let GraphConvolutionConfig {
-            inputs, outputs, ..
-        } = self.config;
-        let expected: &[&[usize]] = match self.config.bias {
-            Bias::Learned => &[&[inputs, outputs], &[outputs]],
-            Bias::None => &[&[inputs, outputs]],
-        };
+        let expected = self.config.parameters();
         argument::shape("parameters", &[expected.len()], &[parameters.len()])?;
-        for (name, (expected, got)) in ["weight", "bias"]
-            .into_iter()
-            .zip(expected.iter().zip(parameters))
-        {
-            argument::shape(name, expected, got)?;
+        for (spec, got) in expected.iter().zip(parameters) {
+            argument::shape(spec.name.clone(), &spec.shape, got)?;
         }
-        Ok(vec![vec![self.graph.targets(), outputs]])
+        Ok(vec![vec![self.graph.targets(), self.config.outputs]])
     }
 
     fn forward(
@@ -58,13 +130,13 @@ impl<T: Real> Operation<T> for GraphConvolutionOperation<T> {
         }
         let [slot] = slots(outputs);
         slot.put_array(output);
-        Ok(dropped)
+        Ok(Saved(dropped))
     }
 
     fn backward(
         &self,
         inputs: &[ArrayViewD<'_, T>],
-        dropped: &Self::Saved,
+        Saved(dropped): &Self::Saved,
         cotangents: &[ArrayViewD<'_, T>],
         gradients: Vec<Option<Slot<'_, T>>>,
     ) -> Result<(), BoxError> {
