@@ -177,7 +177,7 @@ pub(crate) fn check_names(suite: &dyn Suite) -> Result<(), Error> {
         epochs: None,
     };
     let sets: Vec<_> = card.sets.iter().collect();
-    let plan = Plan::new(suite, &sets, frame, Choices::First);
+    let plan = Plan::new(suite, &sets, frame, Choices::Dearest);
     for claim in suite.claims() {
         let (models, sets) = claim.criterion.names();
         let has = |name: &str| {

@@ -1,14 +1,16 @@
 //! What is run: the arms of a suite, and the order of their units.
 
 use crate::suite::{At, Card, Set, Suite};
-use crate::{Preset, Results, Scale, Settings, Skipped, Unit};
+use crate::{Number, Preset, Results, Scale, Settings, Skipped, Unit};
 use bochner_datasets::Protocol;
 
 /// What an arm is run for; units run in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// A choice for all models rests on it. Every shard runs it, since none knows the rest of the plan
-    /// before.
+    /// A choice for the models of all sets rests on it. Every shard runs it, since no shard knows the rest of the plan
+    /// before the choice is made.
+    Common,
+    /// A choice for all models of its set rests on it. Every shard runs it.
     Choice,
     /// A choice for its own model rests on it. Every shard runs it.
     OwnChoice,
@@ -23,7 +25,7 @@ pub enum Role {
 impl Role {
     /// Whether other arms wait for it.
     pub fn is_choice(self) -> bool {
-        matches!(self, Self::Choice | Self::OwnChoice)
+        matches!(self, Self::Common | Self::Choice | Self::OwnChoice)
     }
 }
 
@@ -139,8 +141,9 @@ impl Arm {
 pub enum Choices<'a> {
     /// Nothing.
     None,
-    /// The first of all that is chosen among stands for it: time can be projected with it.
-    First,
+    /// The last of all that is chosen among stands for it, and every gate is passed. Suites name what is chosen among
+    /// from the cheapest to the dearest, so that time is projected with the dearest.
+    Dearest,
     /// What these results say.
     Of(&'a Results),
 }
@@ -151,7 +154,7 @@ impl Choices<'_> {
     pub fn best<A: AsRef<[Unit]>>(&self, groups: &[A]) -> Option<usize> {
         let results = match self {
             Self::None => return None,
-            Self::First => return (!groups.is_empty()).then_some(0),
+            Self::Dearest => return groups.len().checked_sub(1),
             Self::Of(results) => results,
         };
         let judged = groups.iter().map(|group| results.validated(group));
@@ -160,6 +163,21 @@ impl Choices<'_> {
         places
             .min_by(|(_, a), (_, b)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)))
             .map(|(place, _)| place)
+    }
+
+    /// Whether the mean validation value of an arm reaches the gate of a set; `None` unless the arm is finished.
+    pub fn reaches(&self, card: &Card, set: &Set, arm: &Arm) -> Option<bool> {
+        match self {
+            Self::None => None,
+            Self::Dearest => Some(true),
+            Self::Of(results) => {
+                let reached = results.mean(arm, Number::Validation)?;
+                Some(
+                    set.gate
+                        .is_none_or(|gate| card.metric.show(reached) >= gate),
+                )
+            }
+        }
     }
 }
 
@@ -269,10 +287,16 @@ impl Plan {
         })
     }
 
-    /// The units that choices rest on.
+    /// The units that choices rest on, each once.
     pub fn choosing(&self) -> Vec<Unit> {
         let arms = self.arms.iter().filter(|arm| arm.role.is_choice());
-        in_turns(&arms.collect::<Vec<_>>())
+        let mut units: Vec<Unit> = Vec::new();
+        for unit in in_turns(&arms.collect::<Vec<_>>()) {
+            if !units.contains(&unit) {
+                units.push(unit);
+            }
+        }
+        units
     }
 
     /// All other units: what claims rest on first; set by set, within a set split by split, so that an

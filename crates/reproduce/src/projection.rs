@@ -5,12 +5,16 @@ use crate::runner::{Units, pool};
 use crate::suite::Card;
 use crate::{Config, Error, Scale, Store, Unit};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// A suite may take this long at scale `desk`.
 const LIMIT_SECONDS: f64 = 3.0 * 3600.0;
 
-/// Epochs that are timed, after one that is not.
+/// An epoch that takes so long is timed alone; shorter ones are timed twice more, after this one.
+const LONG_SECONDS: f64 = 1.0;
+
+/// Epochs that are timed after a short one.
 const TIMED: u32 = 2;
 
 /// What was measured and decided, kept so that a run that goes on is not cut differently.
@@ -21,8 +25,8 @@ pub(crate) struct Decision {
     sets: Vec<String>,
 }
 
-/// The first cut with which the arms that `load` gives fit into three hours, or the last. A run that
-/// ends before its last epoch takes less than is projected.
+/// The first cut with which the arms that `load` gives fit into three hours, or the last cut. A run that ends before its
+/// last epoch takes less than is projected. What was timed for one cut is not timed again for the next.
 ///
 /// Only scale `desk` is ever cut. A decision made for the same sets, or for more, is read from the suite's
 /// part of the scale's directory and kept.
@@ -51,9 +55,10 @@ pub(crate) fn decide<U: Units>(
     if let Some(cut) = known.and_then(|known| card.cut(&known.cut)) {
         return Ok(cut);
     }
+    let mut timed = Timed::new();
     for (place, cut) in card.cuts.iter().enumerate() {
         let (plan, units) = load(place)?;
-        let seconds = project(config, &plan, &units)?;
+        let seconds = project(config, &plan, &units, &mut timed)?;
         eprintln!("projected time: {:.1} h ({})", seconds / 3600.0, cut.what);
         if seconds <= LIMIT_SECONDS || place + 1 == card.cuts.len() {
             let decision = Decision {
@@ -69,28 +74,66 @@ pub(crate) fn decide<U: Units>(
     Ok(0)
 }
 
+/// Seconds of an epoch, by what they depend on.
+type Timed = BTreeMap<String, f64>;
+
 /// The time that all units of the plan will take.
-fn project(config: &Config, plan: &Plan, units: &impl Units) -> Result<f64, Error> {
+fn project(
+    config: &Config,
+    plan: &Plan,
+    units: &impl Units,
+    timed: &mut Timed,
+) -> Result<f64, Error> {
     let jobs = config.jobs.max(1);
     let pool = pool(config.threads, jobs)?;
     let mut seconds = 0.0;
-    for arm in &plan.arms {
-        seconds += pool.install(|| of_arm(units, &arm.units))?;
+    for unit in plan.reported() {
+        let kind = kind(&unit);
+        if !timed.contains_key(&kind) {
+            timed.insert(
+                kind.clone(),
+                pool.install(|| seconds_of_an_epoch(units, &unit))?,
+            );
+        }
+        seconds += timed[&kind] * unit.settings.epochs() as f64;
     }
     Ok(seconds / jobs as f64)
 }
 
-fn of_arm(units: &impl Units, arm: &[Unit]) -> Result<f64, Error> {
-    let Some(unit) = arm.first() else {
-        return Ok(0.0);
-    };
+/// What the time of an epoch depends on: everything but the split, the seed, and settings that are mere factors.
+fn kind(unit: &Unit) -> String {
+    let settings = unit.settings.without(&FACTORS);
+    let (set, variant, preset) = (&unit.set, &unit.variant, unit.preset.name());
+    format!(
+        "{set} {variant} {preset} {} {settings}",
+        unit.protocol.name()
+    )
+}
+
+/// Settings that change what a step computes with, and not how long it takes; `attention` says once more what the model
+/// and the settings beside it do.
+const FACTORS: [&str; 7] = [
+    "epochs",
+    "attention",
+    "dropout",
+    "word_dropout",
+    "learning_rate",
+    "l2",
+    "clip_norm",
+];
+
+fn seconds_of_an_epoch(units: &impl Units, unit: &Unit) -> Result<f64, Error> {
     let mut trial = units.start(unit)?;
-    trial.epoch()?;
-    let clock = Instant::now();
-    for _ in 0..TIMED {
-        trial.epoch()?;
-        trial.evaluate()?;
+    let mut epochs = |n: u32| {
+        let clock = Instant::now();
+        for _ in 0..n {
+            trial.epoch()?;
+            trial.evaluate()?;
+        }
+        Ok::<f64, Error>(clock.elapsed().as_secs_f64() / f64::from(n))
+    };
+    match epochs(1)? {
+        long if long >= LONG_SECONDS => Ok(long),
+        _ => epochs(TIMED),
     }
-    let epoch = clock.elapsed().as_secs_f64() / f64::from(TIMED);
-    Ok(epoch * (unit.settings.epochs() * arm.len()) as f64)
 }

@@ -76,7 +76,7 @@ pub(crate) fn run_suite(
     let load = |cut| load(suite, config, &files, cut);
     let cut = projection::decide(config, store, suite.card(), |cut| {
         let loaded = load(cut)?;
-        Ok((loaded.plan(Choices::First), loaded))
+        Ok((loaded.plan(Choices::Dearest), loaded))
     })?;
     let loaded = load(cut)?;
     let outcome = train(config, store, interrupt, &loaded)?;
@@ -112,7 +112,7 @@ fn load(
     if config.scale != Scale::Smoke {
         loaded.sets.extend(missing);
     }
-    let plan = loaded.plan(Choices::First);
+    let plan = loaded.plan(Choices::Dearest);
     for set in std::mem::take(&mut loaded.sets) {
         let arms = plan.of_set(set.title);
         if arms.is_empty() {
@@ -132,9 +132,13 @@ fn load(
 }
 
 impl Loaded {
-    /// The arms that are known with these choices.
+    /// The arms that are known with these choices: sets that nobody asked for are there for the settings of all others
+    /// alone.
     fn plan(&self, choices: Choices<'_>) -> Plan {
-        Plan::new(self.suite, &self.sets, self.frame, choices)
+        let mut plan = Plan::new(self.suite, &self.sets, self.frame, choices);
+        plan.arms
+            .retain(|arm| arm.role == Role::Common || self.is_asked(arm.set));
+        plan
     }
 
     fn is_asked(&self, set: &str) -> bool {
@@ -163,9 +167,6 @@ fn train(
         interrupt,
     };
     let (mut outcome, mut results) = (Outcome::default(), loaded.results());
-    let (card, asked) = (loaded.suite.card(), |unit: &Unit| {
-        loaded.is_asked(&unit.set)
-    });
     let mut seen: BTreeSet<String> = BTreeSet::new();
     loop {
         let plan = loaded.plan(Choices::Of(&results));
@@ -173,17 +174,15 @@ fn train(
             let new = units.into_iter().filter(|unit| seen.insert(unit.id()));
             new.collect::<Vec<Unit>>()
         };
-        // Sets that nobody asked for are there for the settings of all others alone.
-        let mut choosing = plan.choosing();
-        choosing.retain(|unit| asked(unit) || unit.variant == card.baseline);
-        let mut units = plan.units();
-        units.retain(asked);
-        let (choosing, units) = (new(choosing), new(units));
+        let (choosing, units) = (new(plan.choosing()), new(plan.units()));
         let places = units.into_iter().enumerate();
         let mine = places
             .filter(|(place, unit)| config.shard.holds(*place) && config.wants(&unit.variant));
         let mine: Vec<Unit> = mine.map(|(_, unit)| unit).collect();
-        let shared = plan.arms.iter().filter(|arm| arm.role == Role::Choice);
+        let shared = plan
+            .arms
+            .iter()
+            .filter(|arm| matches!(arm.role, Role::Common | Role::Choice));
         let shared: Vec<&Unit> = shared.flat_map(|arm| &arm.units).collect();
         let first = choosing
             .iter()

@@ -56,6 +56,15 @@ impl Settings {
         self.0["epochs"] = epochs.into();
     }
 
+    /// The text of the settings without some of their fields.
+    pub(crate) fn without(&self, fields: &[&str]) -> String {
+        let mut settings = self.0.clone();
+        if let Some(object) = settings.as_object_mut() {
+            object.retain(|name, _| !fields.contains(&name.as_str()));
+        }
+        settings.to_string()
+    }
+
     /// Every how many rows of the data set are used; one for all.
     pub fn every(&self) -> usize {
         let every = self.0["every"].as_u64();

@@ -41,67 +41,79 @@ pub fn chosen_norms(document: &mut Document, account: &Account<'_>, text: &str) 
     }
 }
 
-/// What validation saw of each of the settings that a model stands for on some sets. Nothing is written unless there
-/// was a choice.
-pub fn chosen_settings(document: &mut Document, account: &Account<'_>, model: &str, sets: &[&str]) {
-    let (plan, metric) = (account.plan, account.card.metric);
-    let of_set = |set: &str| {
-        let arms = plan.arms.iter();
-        let arms =
-            arms.filter(|arm| arm.role == Role::Choice && (arm.set, arm.model) == (set, model));
+/// What validation saw of each of the settings among which a choice for a model was made: once for all sets together,
+/// then once more on each set of its own. Nothing is written unless there was a choice.
+pub fn chosen_settings(document: &mut Document, account: &Account<'_>, model: &str) {
+    let plan = account.plan;
+    let of = |set: Option<&str>| {
+        let arms = plan
+            .arms
+            .iter()
+            .filter(|arm| arm.model == model && arm.tag.is_some());
+        let arms = arms.filter(|arm| match set {
+            None => arm.role == Role::Common,
+            Some(set) => (arm.role, arm.set) == (Role::Choice, set),
+        });
         arms.collect::<Vec<&Arm>>()
     };
-    let on: Vec<Vec<&Arm>> = sets.iter().map(|set| of_set(set)).collect();
-    let rows = on
-        .first()
-        .into_iter()
-        .flatten()
-        .enumerate()
-        .map(|(place, arm)| {
-            let seen = on
-                .iter()
-                .map(|arms| account.results.mean(*arms.get(place)?, Number::Validation));
-            let seen: Vec<Option<f64>> = seen.collect();
-            let both: Option<Vec<f64>> = seen.iter().copied().collect();
-            let average = both.and_then(|both| mean(&both).ok());
-            let shown = |value: Option<f64>| {
-                value.map_or(NOTHING.into(), |value| {
-                    format!("{:.1$}", metric.show(value), metric.fine)
-                })
-            };
-            let cells = seen.into_iter().chain([average]).map(shown);
-            [arm.tag.clone().unwrap_or_default()]
-                .into_iter()
-                .chain(cells)
-                .collect()
-        });
-    let rows: Vec<Vec<String>> = rows.collect();
-    if !rows.is_empty() {
+    let common = of(None);
+    if !common.is_empty() {
         document.heading(format!(
             "The settings chosen by validation, for the {model} alone"
         ));
         document.text("Validation values on the first fold; the settings with the best mean hold for all models.");
-        let head: Vec<&str> = [&["settings"], sets, &["mean"]].concat();
-        document.table(&head, rows);
+        settings_seen(document, account, &common);
+    }
+    for set in plan.sets() {
+        let own = of(Some(set));
+        if !own.is_empty() {
+            document.heading(format!("The settings chosen anew on {set}"));
+            document.text(format!(
+                "With the settings chosen for all sets, the {model} missed the gate on {set}. Validation values on the \
+                 first fold; the settings with the best one hold for all models on {set}."
+            ));
+            settings_seen(document, account, &own);
+        }
     }
 }
 
-/// Names the models that have not run since a choice for them is not made.
+/// A row for each of the settings, a column for each set, and the mean over the sets if there are several.
+fn settings_seen(document: &mut Document, account: &Account<'_>, arms: &[&Arm]) {
+    let metric = account.card.metric;
+    let on: Vec<&[&Arm]> = arms.chunk_by(|a, b| a.set == b.set).collect();
+    let shown = |value: Option<f64>| match value {
+        Some(value) => format!("{:.1$}", metric.show(value), metric.fine),
+        None => NOTHING.to_owned(),
+    };
+    let rows = on[0].iter().enumerate().map(|(place, arm)| {
+        let seen = on
+            .iter()
+            .map(|arms| account.results.mean(*arms.get(place)?, Number::Validation));
+        let seen: Vec<Option<f64>> = seen.collect();
+        let all: Option<Vec<f64>> = seen.iter().copied().collect();
+        let average = all.and_then(|all| mean(&all).ok());
+        let average = (on.len() > 1).then_some(average);
+        let tag = arm.tag.clone().unwrap_or_default();
+        let values = seen.into_iter().chain(average).map(shown);
+        std::iter::once(tag).chain(values).collect()
+    });
+    let head = on.iter().map(|arms| arms[0].set);
+    let head = std::iter::once("settings").chain(head);
+    let head: Vec<&str> = head.chain((on.len() > 1).then_some("mean")).collect();
+    document.table(&head, rows.collect());
+}
+
+/// Names the choices that are not made, for which models wait.
 pub fn waiting(document: &mut Document, account: &Account<'_>) {
-    let plan = account.plan;
-    let choosing = plan.arms.iter().filter(|arm| arm.role.is_choice());
-    let unchosen = choosing.filter(|arm| plan.claimed(arm.set, arm.model).is_none());
+    let choosing = account.plan.arms.iter().filter(|arm| arm.role.is_choice());
+    let open = choosing.filter(|arm| !account.results.is_complete(*arm));
     let say = |arm: &Arm| {
-        let what = match arm.settings().p() {
-            Some(_) => "its norm p is",
-            None => "the settings of all models are",
-        };
         format!(
-            "**{} on {} has not run**: {what} chosen first.",
+            "**A choice by {} on {} is not made**: models that wait for it have not run.",
             arm.model, arm.set
         )
     };
-    let mut waiting: Vec<String> = unchosen.map(say).collect();
+    let mut waiting: Vec<String> = open.map(say).collect();
     waiting.dedup();
     document.list(waiting);
 }

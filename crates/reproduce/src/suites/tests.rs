@@ -27,10 +27,10 @@ fn frame(scale: Scale, cut: usize) -> Frame {
     }
 }
 
-/// The plan of a scale, in which the first of all that is chosen among stands for it.
+/// The plan of a scale, in which the last of all that is chosen among stands for it.
 pub(crate) fn plan(suite: &'static dyn Suite, scale: Scale) -> Plan {
     let sets = suite.card().asked(scale, &[]);
-    Plan::new(suite, &sets, frame(scale, 0), Choices::First)
+    Plan::new(suite, &sets, frame(scale, 0), Choices::Dearest)
 }
 
 /// Results with the V-numbers that a function gives, R-numbers .01 below.

@@ -61,7 +61,7 @@ fn plans_are_what_the_protocol_says() {
         &NODES,
         &NODES.card().asked(Scale::Desk, &[]),
         frame(Scale::Desk, 2),
-        Choices::First,
+        Choices::Dearest,
     );
     assert_eq!(cut.claimed("Citeseer", "MIKAN").unwrap().units.len(), 10);
     assert_eq!(settings(&cut, "Cora", "MIKAN").points, Some(32));
