@@ -101,7 +101,8 @@ fn name_in_file(parameter: &str) -> String {
     let mut renamed = renamed
         .iter()
         .filter_map(|(ours, theirs)| Some(format!("{theirs}{}", parameter.strip_prefix(ours)?)));
-    renamed.next().unwrap_or_else(|| parameter.to_owned())
+    let renamed = renamed.next().unwrap_or_else(|| parameter.to_owned());
+    renamed.replace(".weight", ".w").replace(".bias", ".b")
 }
 
 fn flat_parameters<T: Real>(file: &CaseFile, specs: &[ParameterSpec]) -> Result<Vec<T>, Fault> {
