@@ -99,10 +99,16 @@ impl CaseFile {
         ranked(&format!("in.{name}"), self.flags(name)?)
     }
 
+    /// The input `in.<name>`, a tensor of integers.
+    pub(crate) fn integers<D: Dimension>(&self, name: &str) -> Result<Array<i64, D>, Fault> {
+        let full = format!("in.{name}");
+        ranked(&full, self.input(name)?.integers(&full)?.clone())
+    }
+
     /// The input `in.<name>`, a list of lengths.
     pub(crate) fn lengths(&self, name: &str) -> Result<Vec<usize>, Fault> {
         let full = format!("in.{name}");
-        let lengths: Array1<i64> = ranked(&full, self.input(name)?.integers(&full)?.clone())?;
+        let lengths: Array1<i64> = self.integers(name)?;
         let checked = lengths.iter().map(|&length| {
             usize::try_from(length).map_err(|_| Fault::Element {
                 tensor: full.clone(),

@@ -6,10 +6,12 @@ mod cat;
 mod copula;
 mod copula_density;
 mod density;
+mod depth;
 mod divergence;
 mod encoder;
 mod feature_map;
 mod features_random;
+mod flow;
 mod forms;
 mod functional_time;
 mod graph;
@@ -101,7 +103,7 @@ impl Case {
     }
 }
 
-static TABLE: [Entry; 30] = [
+static TABLE: [Entry; 33] = [
     Case::of("attention", &["output"])
         .where_known(|file| Ok(attention::mechanism(file)?.is_some()))
         .by(attention::attention::<f64>, attention::attention::<f32>),
@@ -172,6 +174,20 @@ static TABLE: [Entry; 30] = [
         &["log10_similarity", "log10_magnitude", "log10_key_magnitude"],
     )
     .by(interpret::trace::<f64>, interpret::trace::<f32>),
+    Case::of(
+        "inter_modality_flow",
+        &[
+            "attention",
+            "residual",
+            "rollout",
+            "norm_weighted",
+            "uniform",
+        ],
+    )
+    .by(flow::flow::<f64>, flow::flow::<f32>),
+    Case::of("depth_threshold", &["threshold"])
+        .by(depth::threshold::<f64>, depth::threshold::<f32>),
+    Case::of("separation_rank", &["rank"]).by(depth::separation, depth::separation),
     Case::of("gat_classic", &["output", "alpha", "score"])
         .by(graph::classic::<f64>, graph::classic::<f32>),
     Case::of("gat_kernel", &["output", "alpha", "score"])

@@ -19,4 +19,23 @@ pub enum Error {
     /// The spectral points do not fit the queries and keys.
     #[error(transparent)]
     Kernel(#[from] bochner_kernels::Error),
+    /// A matrix could not be decomposed.
+    #[error(transparent)]
+    Dense(#[from] bochner_dense::Error),
+    /// The modalities do not partition the tokens.
+    #[error(
+        "token {token} appears {times} times among the positions of the modalities, but must appear once: give each \
+         token to vision, to text or to the padding"
+    )]
+    NotPartitioned {
+        /// The first such token.
+        token: usize,
+        /// How often it appears.
+        times: usize,
+    },
+    /// No token is left beside the padding.
+    #[error(
+        "all tokens are padding, so that there is no attention to share out; leave such examples out"
+    )]
+    OnlyPadding,
 }

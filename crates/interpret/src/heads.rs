@@ -1,8 +1,9 @@
 //! How much the heads of a layer differ.
 
 use crate::Error;
-use bochner_numerics::{Real, argument};
-use ndarray::{Array1, ArrayView1, ArrayView2, ArrayView4, s};
+use crate::rows::{check, entropy, read};
+use bochner_numerics::Real;
+use ndarray::{Array1, ArrayView2, ArrayView4, s};
 
 /// The diversity of the heads of each example.
 ///
@@ -88,13 +89,6 @@ pub fn head_spread<T: Real>(
     })
 }
 
-fn check<T: Real>(weights: ArrayView4<T>, queries: ArrayView2<bool>) -> Result<(), Error> {
-    let (batch, _, rows, _) = weights.dim();
-    argument::not_empty("weights", weights.shape())?;
-    argument::shape("queries", &[batch, rows], queries.shape())?;
-    Ok(())
-}
-
 /// The mean over the kept queries of a function of the rows of all heads; 0 without a kept query.
 fn mean_over_queries<T: Real>(
     weights: ArrayView4<T>,
@@ -113,18 +107,6 @@ fn mean_over_queries<T: Real>(
         means[b] = total / kept.len().max(1) as f64;
     }
     Ok(means)
-}
-
-fn read<T: Real>(row: ArrayView1<T>) -> Result<Vec<f64>, Error> {
-    let read = |weight: &T| {
-        argument::non_negative("weights of a kept query", *weight)?;
-        Ok(weight.as_f64())
-    };
-    row.iter().map(read).collect()
-}
-
-fn entropy(row: impl Iterator<Item = f64>) -> f64 {
-    row.filter(|&x| x > 0.0).map(|x| -x * x.ln()).sum()
 }
 
 #[cfg(test)]

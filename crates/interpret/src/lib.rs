@@ -9,6 +9,11 @@
 //! * [`similarity_magnitude_trace`] takes the weights apart into the two factors of attention as a kernel: how
 //!   similar a query is to its nearest key, and how large keys and queries are. Logged from epoch to epoch, it
 //!   says which of the two a model comes to rely on.
+//! * [`attention_entropy`] says how many keys a query looks at, [`effective_rank()`] how many directions a head's
+//!   weights have, and [`attention_rollout`] what a token is made of after several layers.
+//! * [`inter_modality_flow`] says how much attention crosses between vision and text.
+//! * [`depth_threshold`], [`DepthFit`] and [`separation_rank`] say how depth trades against width, in theory, as
+//!   fitted to trained networks, and exactly for small ones.
 //!
 //! Padding never counts: the callers say which queries are kept, and what stands in the rows of others is not looked
 //! at, not even where it is NaN.
@@ -40,14 +45,36 @@
 //! |---|---|
 //! | `heads` | [`head_diversity`], [`head_spread`] |
 //! | `trace` | [`similarity_magnitude_trace`], [`SimilarityMagnitudeTrace`], [`Similarity`] |
+//! | `entropy` | [`attention_entropy`] |
+//! | `effective_rank` | [`effective_rank()`] |
+//! | `rollout` | [`attention_rollout`] |
+//! | `flow` | [`inter_modality_flow`], [`InterModalityFlow`], [`Modality`], [`modalities`] |
+//! | `guided_mask` | [`attention_guided_mask`] |
+//! | `depth` | [`depth_threshold`], [`DepthFit`], [`separation_rank`], [`ModularNetwork`] |
 //! | `error` | [`Error`] |
 
+mod depth;
+mod effective_rank;
+mod entropy;
 mod error;
+mod flow;
+mod guided_mask;
 mod heads;
+mod rollout;
+mod rows;
 mod trace;
 
 pub use bochner_attention;
+pub use depth::{
+    DepthFit, ModularNetwork, Readout, SeparationRank, depth_threshold, log3_separation_bound,
+    parameter_count, separation_rank,
+};
+pub use effective_rank::effective_rank;
+pub use entropy::attention_entropy;
 pub use error::Error;
+pub use flow::{InterModalityFlow, Modality, inter_modality_flow, modalities};
+pub use guided_mask::attention_guided_mask;
 pub use heads::{head_diversity, head_spread};
 pub use ndarray;
+pub use rollout::attention_rollout;
 pub use trace::{Similarity, SimilarityMagnitudeTrace, similarity_magnitude_trace};

@@ -1,0 +1,99 @@
+use super::*;
+use crate::log3_separation_bound;
+
+fn rank_of([width, heads, depth]: [usize; 3], grid: usize) -> usize {
+    let seen = separation_rank([width, heads, depth], grid, Seed::new(28)).unwrap();
+    assert!(!seen.is_lower_bound(), "{seen:?}");
+    let bound = log3_separation_bound(width, heads, depth as u32);
+    assert!((seen.rank as f64).ln() / 3f64.ln() <= bound + 1e-12);
+    seen.rank
+}
+
+/// The published bound is met with equality by one layer of one head.
+#[test]
+fn one_layer_of_one_head_has_the_width_plus_one() {
+    for width in 1..=6 {
+        assert_eq!(rank_of([width, 1, 1], 12), width + 1);
+    }
+}
+
+#[test]
+fn width_one_has_half_of_three_to_the_depth_plus_one() {
+    assert_eq!(
+        [1, 2, 3].map(|depth| rank_of([1, 1, depth], 20)),
+        [2, 5, 14]
+    );
+}
+
+#[test]
+fn deeper_networks_have_the_ranks_of_the_table() {
+    assert_eq!([2, 3].map(|width| rank_of([width, 1, 2], 60)), [18, 49]);
+    assert_eq!([1, 2].map(|depth| rank_of([2, 2, depth], 25)), [3, 17]);
+    assert_eq!([4, 6, 8].map(|width| rank_of([width, 2, 1], 12)), [5, 7, 9]);
+}
+
+#[test]
+#[ignore = "half a minute in the daily profile"]
+fn the_larger_ranks_of_the_table() {
+    assert_eq!(rank_of([4, 1, 2], 130), 110);
+    assert_eq!(rank_of([4, 2, 2], 130), 107);
+    assert_eq!(rank_of([2, 1, 3], 260), 232);
+    assert_eq!(rank_of([2, 2, 3], 240), 215);
+    assert_eq!(rank_of([6, 2, 2], 420), 379);
+}
+
+#[test]
+#[ignore = "for release builds: prints ranks beyond the table, with their times"]
+fn ranks_beyond_the_table() {
+    for (size, grid) in [
+        ([5, 1, 2], 300),
+        ([6, 1, 2], 520),
+        ([8, 2, 2], 1400),
+        ([8, 1, 2], 1400),
+    ] {
+        let start = std::time::Instant::now();
+        println!("{size:?}: {}, {:?}", rank_of(size, grid), start.elapsed());
+    }
+}
+
+#[test]
+fn outputs_are_homogeneous_in_the_inputs() {
+    for depth in 1..=3 {
+        let network = ModularNetwork::random([2, 1, depth], 10_007, Seed::new(3)).unwrap();
+        let x = Array3::from_shape_fn((1, 2, 2), |(_, t, c)| (3 * t + c + 1) as i64);
+        let read = Readout {
+            token: 1,
+            component: 0,
+        };
+        let of = |x: &Array3<i64>| network.grid(x.view(), x.view(), read).unwrap()[[0, 0]];
+        let degree = 3u32.pow(depth as u32);
+        let factor = (0..degree).fold(1, |power, _| power * 2 % 10_007);
+        assert_eq!(of(&(2 * &x)), of(&x) * factor % 10_007);
+        assert_ne!(of(&x), 0);
+    }
+}
+
+#[test]
+fn a_grid_that_is_too_small_says_so() {
+    let seen = separation_rank([3, 1, 2], 20, Seed::new(1)).unwrap();
+    assert!(seen.rank == 20 && seen.is_lower_bound());
+}
+
+#[test]
+fn wrong_sizes_and_primes_are_refused() {
+    let seed = Seed::new(1);
+    for size in [[0, 1, 1], [2, 0, 1], [2, 1, 0], [3, 2, 1]] {
+        assert!(separation_rank(size, 3, seed).is_err());
+    }
+    assert!(separation_rank([1, 1, 1], 0, seed).is_err());
+    for prime in [0, 1, 4, 1_000_001, (1 << 61) - 1] {
+        assert!(ModularNetwork::random([1, 1, 1], prime, seed).is_err());
+    }
+    let network = ModularNetwork::random([2, 1, 1], 7, seed).unwrap();
+    let x = Array3::ones((1, 1, 2));
+    let of = |x: &Array3<i64>, token, component| {
+        network.grid(x.view(), x.view(), Readout { token, component })
+    };
+    assert!(of(&x, 1, 1).is_ok() && of(&x, 2, 1).is_err() && of(&x, 1, 2).is_err());
+    assert!(of(&Array3::ones((1, 1, 3)), 0, 0).is_err());
+}

@@ -1,0 +1,219 @@
+//! The depth from which on width is better spent, in theory and as fitted to trained networks.
+
+use crate::Error;
+use bochner_numerics::argument;
+
+/// The depth up to which depth is worth exponentially more than width.
+///
+/// $$L_{th} = \log_3 d$$
+///
+/// *where* $d$ is `width`, that of the model. Below it the separation rank grows doubly exponentially with depth;
+/// above it, depth and width enter alike.
+///
+/// # Errors
+/// [`Error::Argument`] for a width that is not finite and above 0.
+///
+/// # Reference
+/// Levine et al., *Limits to depth efficiencies of self-attention*, NeurIPS 2020; their theorem is about
+/// attention without softmax, activations, norms and residual stream.
+///
+/// ```
+/// use bochner_interpret::depth_threshold;
+///
+/// assert!((depth_threshold(243.0)? - 5.0).abs() < 1e-12);
+/// assert!((depth_threshold(768.0)? - 6.05).abs() < 5e-3);
+/// # Ok::<(), bochner_interpret::Error>(())
+/// ```
+pub fn depth_threshold(width: f64) -> Result<f64, Error> {
+    argument::positive("width", width)?;
+    Ok(width.ln() / 3f64.ln())
+}
+
+/// The upper bound on the base-3 logarithm of the separation rank below the threshold.
+///
+/// $$\log_3 \mathrm{sep} \le \frac{3^L - 1}{2} \log_3 (d + H)$$
+///
+/// *where* $L$ is `depth`, $d$ is `width` and $H$ is `heads`.
+///
+/// # Reference
+/// After Levine et al. 2020; the constants were not compared with the printed theorem. All exact ranks that the tests
+/// of this crate know keep to it.
+pub fn log3_separation_bound(width: usize, heads: usize, depth: u32) -> f64 {
+    (3f64.powi(depth as i32) - 1.0) / 2.0 * ((width + heads) as f64).ln() / 3f64.ln()
+}
+
+/// The number of parameters of the layers, $12 L d^2$: four maps of attention and a feed-forward network of width
+/// $4 d$. Embeddings do not count.
+///
+/// # Errors
+/// [`Error::Argument`] for a depth or a width that is not finite and above 0.
+pub fn parameter_count(depth: f64, width: f64) -> Result<f64, Error> {
+    argument::positive("depth", depth)?;
+    argument::positive("width", width)?;
+    Ok(12.0 * depth * width * width)
+}
+
+/// The transition between the two regimes, as fitted to trained language models of depth 6 to 48.
+///
+/// $$\log d = a + b L, \qquad N(L) = 12 L d^2 = 12 L e^{2 a + 2 b L}$$
+///
+/// *where* $\log$ is the natural logarithm, $d$ the width, $L$ the depth and $N$ the number of parameters without
+/// embeddings, at which networks of depth $L$ begin to gain from more depth.
+///
+/// # Reference
+/// Levine et al. 2020, whose fit [`DepthFit::default`] is.
+///
+/// ```
+/// use bochner_interpret::DepthFit;
+///
+/// let fit = DepthFit::default();
+/// assert_eq!(fit.width_at(24.0)?.round(), 585.0);
+/// // 175 billion parameters: 80 layers, where GPT-3 has 96.
+/// assert_eq!((fit.depth_of(175e9)? * 10.0).round(), 805.0);
+/// # Ok::<(), bochner_interpret::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DepthFit {
+    /// The logarithm of the width at depth 0.
+    pub a: f64,
+    /// What a layer adds to it, above 0.
+    pub b: f64,
+}
+
+impl Default for DepthFit {
+    /// The published fit, $a = 5.039 \pm 0.030$, $b = 0.0555 \pm 0.0013$.
+    fn default() -> Self {
+        Self {
+            a: 5.039,
+            b: 5.55e-2,
+        }
+    }
+}
+
+impl DepthFit {
+    /// The width at which networks of this depth reach the transition.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a fit whose slope is not above 0, or a depth that is not finite and at least 0.
+    pub fn width_at(&self, depth: f64) -> Result<f64, Error> {
+        self.check()?;
+        argument::non_negative("depth", depth)?;
+        Ok((self.a + self.b * depth).exp())
+    }
+
+    /// The depth at which networks of this width reach the transition: the inverse of
+    /// [`width_at`](Self::width_at). It is negative for widths below $e^a$, which have no such depth.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a fit whose slope is not above 0, or a width that is not finite and above 0.
+    pub fn depth_at(&self, width: f64) -> Result<f64, Error> {
+        self.check()?;
+        argument::positive("width", width)?;
+        Ok((width.ln() - self.a) / self.b)
+    }
+
+    /// The number of parameters at the transition of this depth.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a fit whose slope is not above 0, or a depth that is not finite and above 0.
+    pub fn parameters_at(&self, depth: f64) -> Result<f64, Error> {
+        parameter_count(depth, self.width_at(depth)?)
+    }
+
+    /// The depth whose transition lies at this number of parameters: the inverse of
+    /// [`parameters_at`](Self::parameters_at).
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a fit whose slope is not above 0, or a number that is not finite and above 0.
+    ///
+    /// # Numerics
+    /// Newton's method on $\log y + y = \log c$, $y = 2 b L$; the function is concave, so that steps from the left
+    /// of the solution never pass it. The relative error is a few ulps of $\log c$.
+    pub fn depth_of(&self, parameters: f64) -> Result<f64, Error> {
+        self.check()?;
+        argument::positive("parameters", parameters)?;
+        let c = parameters.ln() + (2.0 * self.b / 12.0).ln() - 2.0 * self.a;
+        // Both are solutions of a part of the left side, and lie beyond the solution of the whole.
+        let mut y = if c < 1.0 { c.exp() } else { c };
+        for _ in 0..60 {
+            let step = (c - y.ln() - y) * y / (1.0 + y);
+            let next = y + step;
+            y = if next > 0.0 { next } else { 0.5 * y };
+            if step.abs() <= 1e-16 * y {
+                break;
+            }
+        }
+        Ok(y / (2.0 * self.b))
+    }
+
+    /// The width of the network of this many parameters at its transition.
+    ///
+    /// # Errors
+    /// The errors of [`depth_of`](Self::depth_of).
+    pub fn width_of(&self, parameters: f64) -> Result<f64, Error> {
+        self.width_at(self.depth_of(parameters)?)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        argument::in_range(self.a.is_finite(), "a", self.a, "finite")?;
+        argument::positive("b", self.b)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_table_comes_out() {
+        let fit = DepthFit::default();
+        for (depth, width, millions) in [
+            (6.0, 215.0, 3.34),
+            (12.0, 300.0, 13.0),
+            (18.0, 419.0, 37.9),
+            (24.0, 585.0, 98.4),
+            (30.0, 816.0, 240.0),
+            (36.0, 1138.0, 559.0),
+            (48.0, 2215.0, 2830.0),
+        ] {
+            assert_eq!(fit.width_at(depth).unwrap().round(), width);
+            let got = fit.parameters_at(depth).unwrap() / 1e6;
+            assert!((got / millions - 1.0).abs() < 4e-3, "{got} {millions}");
+        }
+        for (parameters, depth, width) in [
+            (125e6, 25.6, 638.0),
+            (1.3e9, 42.2, 1603.0),
+            (175e9, 80.5, 13459.0),
+            (1e12, 94.7, 29657.0),
+        ] {
+            assert!((fit.depth_of(parameters).unwrap() - depth).abs() < 0.05);
+            assert_eq!(fit.width_of(parameters).unwrap().round(), width);
+        }
+        for (width, threshold) in [(1024.0, 6.31), (4096.0, 7.57)] {
+            assert!((depth_threshold(width).unwrap() - threshold).abs() < 5e-3);
+        }
+    }
+
+    #[test]
+    fn inverses_undo_what_they_invert() {
+        for fit in [DepthFit::default(), DepthFit { a: -3.0, b: 0.5 }] {
+            for depth in [1e-6, 0.3, 1.0, 7.0, 96.0, 200.0] {
+                let width = fit.width_at(depth).unwrap();
+                assert!((fit.depth_at(width).unwrap() - depth).abs() < 1e-9);
+                let found = fit.depth_of(fit.parameters_at(depth).unwrap()).unwrap();
+                assert!((found / depth - 1.0).abs() < 1e-12, "{found} {depth}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused() {
+        let fit = DepthFit::default();
+        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(depth_threshold(wrong).is_err() && fit.depth_at(wrong).is_err());
+            assert!(fit.depth_of(wrong).is_err() && fit.parameters_at(wrong).is_err());
+        }
+        assert!(DepthFit { b: 0.0, ..fit }.width_at(1.0).is_err());
+    }
+}

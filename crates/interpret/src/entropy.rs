@@ -1,0 +1,88 @@
+//! How many keys a query looks at.
+
+use crate::Error;
+use crate::rows::{check, entropy, read};
+use bochner_numerics::Real;
+use ndarray::{Array3, ArrayView2, ArrayView4, s};
+
+/// The entropy of the weights of each head and query, in nats.
+///
+/// $$H_{bmi} = -\sum_j \alpha_{bmij} \log \alpha_{bmij}, \qquad 0 \log 0 = 0$$
+///
+/// *where* $\alpha$ is `weights`. It is 0 for a query that looks at one key, and $\log n$ for one that looks at
+/// $n$ keys alike; $e^H$ is the number of keys that as many equal weights would be spread over.
+///
+/// # Shapes
+/// `weights: [B, M, Tq, Tk]`, `queries: [B, Tq]` (`true` keeps) to `[B, M, Tq]`; 0 where a query is not kept.
+///
+/// # Errors
+/// [`Error::Argument`] for empty weights, another shape of `queries`, or a weight of a kept query that is negative
+/// or not finite. What the rows of other queries hold is not looked at.
+///
+/// # Numerics
+/// In double precision. The rows are not normalised: for rows that do not sum to 1, such as those of bipolar
+/// attention, the number is no entropy of probabilities.
+///
+/// # Reference
+/// Ghader, Monz, *What does attention in neural machine translation pay attention to?*, 2017.
+///
+/// ```
+/// use bochner_interpret::attention_entropy;
+/// use ndarray::{Array2, Array4};
+///
+/// // One head and two queries: the first looks at one key, the second at all four alike.
+/// let weights = Array4::from_shape_fn((1, 1, 2, 4), |(_, _, i, j)| match (i, j) {
+///     (0, 0) => 1.0_f32,
+///     (0, _) => 0.0,
+///     _ => 0.25,
+/// });
+/// let entropy = attention_entropy(weights.view(), Array2::from_elem((1, 2), true).view())?;
+/// assert_eq!(entropy[[0, 0, 0]], 0.0);
+/// assert!((entropy[[0, 0, 1]].exp() - 4.0).abs() < 1e-12);
+/// # Ok::<(), bochner_interpret::Error>(())
+/// ```
+pub fn attention_entropy<T: Real>(
+    weights: ArrayView4<T>,
+    queries: ArrayView2<bool>,
+) -> Result<Array3<f64>, Error> {
+    check(weights, queries)?;
+    let (batch, heads, rows, _) = weights.dim();
+    let mut entropies = Array3::zeros((batch, heads, rows));
+    for ((b, i), _) in queries.indexed_iter().filter(|(_, kept)| **kept) {
+        for m in 0..heads {
+            let row = read(weights.slice(s![b, m, i, ..]))?;
+            entropies[[b, m, i]] = entropy(row.into_iter());
+        }
+    }
+    Ok(entropies)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array2, Array4, array};
+
+    #[test]
+    fn entropies_worked_out_by_hand() {
+        let rows = [[0.0, 1.0, 0.0, 0.0], [0.25; 4], [0.5, 0.25, 0.25, 0.0]];
+        let weights = Array4::from_shape_vec((1, 1, 3, 4), rows.concat()).unwrap();
+        let all = Array2::from_elem((1, 3), true);
+        let got = attention_entropy(weights.view(), all.view()).unwrap();
+        let log2 = 2f64.ln();
+        for (got, want) in got.iter().zip([0.0, 2.0 * log2, 1.5 * log2]) {
+            assert!((got - want).abs() < 1e-15, "{got} instead of {want}");
+        }
+    }
+
+    #[test]
+    fn rows_of_padding_are_not_looked_at() {
+        let mut weights = Array4::from_elem((1, 1, 2, 2), 0.5_f32);
+        weights.slice_mut(s![0, 0, 1, ..]).fill(f32::NAN);
+        let got = attention_entropy(weights.view(), array![[true, false]].view()).unwrap();
+        assert!((got[[0, 0, 0]] - 2f64.ln()).abs() < 1e-15 && got[[0, 0, 1]] == 0.0);
+        assert!(attention_entropy(weights.view(), array![[true, true]].view()).is_err());
+        assert!(attention_entropy(weights.view(), array![[true]].view()).is_err());
+        weights[[0, 0, 0, 0]] = -0.1;
+        assert!(attention_entropy(weights.view(), array![[true, false]].view()).is_err());
+    }
+}
