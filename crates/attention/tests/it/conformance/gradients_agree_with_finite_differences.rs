@@ -337,7 +337,7 @@ fn a_posterior_at_its_bounds() {
             beta: 0.0,
             ..mikan
         }));
-        for (name, bias) in [("inference.b2", 5.0), ("inference.b3", 9.0)] {
+        for (name, bias) in [("inference.bias2", 5.0), ("inference.bias3", 9.0)] {
             let specs = case.mechanism().parameters(size());
             let before = specs.iter().take_while(|spec| spec.name != name);
             let at = before.map(|spec| spec.count()).sum::<usize>();
