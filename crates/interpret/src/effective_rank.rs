@@ -58,11 +58,13 @@ pub fn effective_rank<T: Real>(
 }
 
 fn of_matrix(a: ArrayView2<f64>) -> Result<f64, Error> {
-    let values = svd(a)?.s;
-    let total = values.sum();
-    if total == 0.0 {
+    if a.iter().all(|&x| x == 0.0) {
         return Ok(0.0);
     }
+    // The rank has no scale, and numbers of at most 1 cannot overflow.
+    let largest = a.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
+    let values = svd((&a / largest).view())?.s;
+    let total = values.sum();
     Ok(entropy(values.iter().map(|value| value / total)).exp())
 }
 
@@ -81,7 +83,7 @@ mod tests {
     #[test]
     fn ranks_worked_out_by_hand() {
         assert_eq!(of(&Array2::zeros((3, 2))), 0.0);
-        // Singular values 3 and 1.
+        // The singular values are 3 and 1.
         let want = (-(0.75 * 0.75f64.ln() + 0.25 * 0.25f64.ln())).exp();
         assert!((of(&array![[0.0, 3.0], [-1.0, 0.0], [0.0, 0.0]]) - want).abs() < 1e-14);
     }
@@ -93,6 +95,14 @@ mod tests {
             let rank_of = of(&left.dot(&random((rank, 7), "right")));
             assert!((1.0 - 1e-12..rank as f64 + 1e-9).contains(&rank_of));
             assert!(rank == 1 || rank_of > 1.01, "{rank_of}");
+        }
+    }
+
+    #[test]
+    fn it_has_no_scale() {
+        let a: Array2<f64> = random((4, 4), "weights");
+        for scale in [1e-300, 1e307] {
+            assert!((of(&(scale * &a)) - of(&a)).abs() < 1e-10);
         }
     }
 

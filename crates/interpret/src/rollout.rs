@@ -15,8 +15,8 @@ use ndarray::{Array2, Array3, ArrayView1, ArrayView2, ArrayView4, Axis};
 /// `a: [L, M, T, T]`, `tokens: [T]` (`true` keeps) to `[L, T, T]`; the rows and columns of other tokens are zero.
 ///
 /// # Errors
-/// [`Error::Argument`] for no weights, weights that are not square, another shape of `tokens`, or a weight of kept
-/// tokens that is negative or not finite.
+/// [`Error::Argument`] for no weights, weights that are not square, another shape of `tokens`, a weight of kept
+/// tokens that is negative or not finite, or weights whose products overflow.
 ///
 /// # Numerics
 /// In double precision. Rows are not normalised: they sum to 1 where those of all layers do.
@@ -32,7 +32,7 @@ use ndarray::{Array2, Array3, ArrayView1, ArrayView2, ArrayView4, Axis};
 /// let a = Array4::from_shape_fn((2, 1, 2, 2), |(_, _, _, j)| if j == 0 { 1.0_f32 } else { 0.0 });
 /// let rollout = attention_rollout(a.view(), array![true, true].view())?;
 /// assert_eq!(rollout[[0, 1, 1]], 0.5);
-/// assert_eq!(rollout[[1, 1, 1]], 0.25); // What the residual streams have left of the second token.
+/// assert_eq!(rollout[[1, 1, 1]], 0.25); // The residual streams leave so much of the second token.
 /// # Ok::<(), bochner_interpret::Error>(())
 /// ```
 pub fn attention_rollout<T: Real>(
@@ -44,7 +44,7 @@ pub fn attention_rollout<T: Real>(
     let layers = mean_over_heads(a, &tokens)?;
     let (count, length) = (a.dim().0, a.dim().2);
     let mut placed = Array3::zeros((count, length, length));
-    for (l, product) in products(&layers).outer_iter().enumerate() {
+    for (l, product) in products(&layers)?.outer_iter().enumerate() {
         for ((i, j), &x) in product.indexed_iter() {
             placed[[l, tokens[i], tokens[j]]] = x;
         }
@@ -88,14 +88,15 @@ pub(crate) fn with_residual(a: ArrayView2<f64>) -> Array2<f64> {
 }
 
 /// $\tilde A_l \cdots \tilde A_1$ for every layer.
-pub(crate) fn products(layers: &Array3<f64>) -> Array3<f64> {
+pub(crate) fn products(layers: &Array3<f64>) -> Result<Array3<f64>, Error> {
     let mut products = layers.clone();
     let mut below = Array2::eye(layers.dim().1);
     for mut layer in products.axis_iter_mut(Axis(0)) {
         below = with_residual(layer.view()).dot(&below);
         layer.assign(&below);
     }
-    products
+    argument::finite("products of the layers", products.shape(), &products)?;
+    Ok(products)
 }
 
 #[cfg(test)]
@@ -145,5 +146,8 @@ mod tests {
         let all = Array1::from_elem(4, true);
         assert!(attention_rollout(a.view(), all.view()).is_err());
         assert!(attention_rollout(short.view(), kept.view()).is_err());
+        let huge = Array4::from_elem((2, 1, 2, 2), 1e300);
+        let two = Array1::from_elem(2, true);
+        assert!(attention_rollout(huge.view(), two.view()).is_err());
     }
 }

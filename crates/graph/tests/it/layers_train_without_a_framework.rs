@@ -1,4 +1,4 @@
-//! Layers of graph attention are trained as operations, by Adam on slices and without a tape.
+//! Layers of graphs are trained as operations, by Adam on slices and without a tape.
 
 use bochner_graph::{
     AttentionKind, Bias, EdgeKernel, Graph, GraphAttentionConfig, GraphAttentionOperation,
@@ -322,7 +322,7 @@ fn a_convolution_learns_the_classes_of_nodes() {
     assert!(losses[99] < 0.6 * losses[0], "{losses:?}");
 }
 
-/// A convolution is two products forward; each of its two gradients along matrices is one more.
+/// The gradients along features and weight cost a product each, that along the bias costs none.
 #[test]
 fn unwanted_gradients_of_a_convolution_cost_nothing() {
     let (graph, x, mode) = (graph(), features().into_dyn(), Mode::Evaluation);

@@ -115,8 +115,7 @@ impl ModularNetwork {
         [q, k, v]: [ArrayView4<i64>; 3],
         o: ArrayView4<i64>,
     ) -> Result<Self, Error> {
-        let fits = prime <= LARGEST && is_prime(prime);
-        argument::in_range(fits, "prime", prime as f64, "a prime below 2^31")?;
+        check_prime(prime)?;
         argument::not_empty("wq", q.shape())?;
         let (depth, heads, inner, width) = q.dim();
         argument::shape("wk", q.shape(), k.shape())?;
@@ -161,8 +160,7 @@ impl ModularNetwork {
         }
         let divides = width.is_multiple_of(heads);
         argument::in_range(divides, "heads", heads as f64, "a divisor of the width")?;
-        let fits = prime <= LARGEST && is_prime(prime);
-        argument::in_range(fits, "prime", prime as f64, "a prime below 2^31")?;
+        check_prime(prime)?;
         let mut stream = seed.stream("maps");
         let mut map = |rows, columns| {
             let shape = (depth, heads, rows, columns);
@@ -232,7 +230,7 @@ impl ModularNetwork {
         for heads in before {
             tokens = self.layer(heads, &tokens);
         }
-        // Of the last layer, one number is needed.
+        // The last layer is computed for the one number that is read out.
         let seed = &tokens[read.token * width..][..width];
         let of_head = |head: &Head| {
             let score = self.mapped(&head.score, seed);
@@ -272,6 +270,16 @@ impl ModularNetwork {
         let rows = map.chunks_exact(self.width);
         rows.map(|row| dot(row, x, self.prime)).collect()
     }
+}
+
+fn check_prime(prime: u64) -> Result<(), Error> {
+    let fits = prime <= LARGEST && is_prime(prime);
+    Ok(argument::in_range(
+        fits,
+        "prime",
+        prime as f64,
+        "a prime below 2^31",
+    )?)
 }
 
 fn remainder(x: i64, prime: u64) -> u64 {

@@ -94,11 +94,19 @@ impl DepthFit {
     /// The width at which networks of this depth reach the transition.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a fit whose slope is not above 0, or a depth that is not finite and at least 0.
+    /// [`Error::Argument`] for a fit whose slope is not above 0, or a depth that is not finite and at least 0, or so
+    /// large that the width overflows.
     pub fn width_at(&self, depth: f64) -> Result<f64, Error> {
         self.check()?;
         argument::non_negative("depth", depth)?;
-        Ok((self.a + self.b * depth).exp())
+        let width = (self.a + self.b * depth).exp();
+        argument::in_range(
+            width.is_finite(),
+            "depth",
+            depth,
+            "less: the width overflows",
+        )?;
+        Ok(width)
     }
 
     /// The depth at which networks of this width reach the transition: the inverse of
@@ -133,7 +141,7 @@ impl DepthFit {
         self.check()?;
         argument::positive("parameters", parameters)?;
         let c = parameters.ln() + (2.0 * self.b / 12.0).ln() - 2.0 * self.a;
-        // Both are solutions of a part of the left side, and lie beyond the solution of the whole.
+        // Newton's method starts where one term of the left side alone gives c, which is beyond the solution.
         let mut y = if c < 1.0 { c.exp() } else { c };
         for _ in 0..60 {
             let step = (c - y.ln() - y) * y / (1.0 + y);
@@ -215,5 +223,11 @@ mod tests {
             assert!(fit.depth_of(wrong).is_err() && fit.parameters_at(wrong).is_err());
         }
         assert!(DepthFit { b: 0.0, ..fit }.width_at(1.0).is_err());
+        assert!(
+            fit.width_at(1e6)
+                .unwrap_err()
+                .to_string()
+                .starts_with("`depth`")
+        );
     }
 }

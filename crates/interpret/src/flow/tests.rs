@@ -69,13 +69,8 @@ fn nothing_crosses_between_blocks_and_everything_where_they_swap() {
     assert!(of(&apart, &v, &KINDS).iter().flatten().all(|&x| x == 0.0));
     let crossing = apart.mapv(|x| 1.0 - x);
     let [attention, residual, _, norm_weighted] = of(&crossing, &v, &KINDS);
-    assert!(
-        attention
-            .iter()
-            .chain(&norm_weighted)
-            .all(|x| (1.0 - 1e-15..=1.0).contains(x))
-    );
-    // Halves of twelve crossing weights beside five of the residual stream.
+    assert!(attention.iter().chain(&norm_weighted).all(|&x| x == 1.0));
+    // Twelve crossing weights are halved, and so are five of the residual stream.
     assert!(residual.iter().all(|x| (x - 12.0 / 17.0).abs() < 1e-15));
     let nothing = Array4::zeros((3, 2, 5, 5));
     assert!(of(&nothing, &v, &KINDS).iter().flatten().all(|&x| x == 0.0));
@@ -94,6 +89,15 @@ fn padding_is_left_out_whatever_it_holds() {
     values.slice_mut(s![.., .., ..5, ..]).assign(&v);
     let kinds = [&KINDS[..], &[Padding]].concat();
     assert_close(&of(&padded, &values, &kinds), &want);
+}
+
+#[test]
+fn values_have_no_scale() {
+    let [logits, v] = inputs();
+    let a = softmax(&logits);
+    for scale in [1e-250, 1e300] {
+        assert_close(&of(&a, &(scale * &v), &KINDS), &of(&a, &v, &KINDS));
+    }
 }
 
 #[test]

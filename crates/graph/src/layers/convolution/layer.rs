@@ -13,8 +13,8 @@ use ndarray::{Array2, Ix1, Ix2};
 /// A graph convolution, $\hat A X W + b$ with the sum over neighbours $\hat A$ of
 /// [`convolve`](crate::convolve).
 ///
-/// Self loops are the caller's to add ([`Graph::with_self_loops`]). One operation on the tape; features
-/// are given as to [`GraphAttention`](crate::GraphAttention).
+/// Self loops are the caller's to add ([`Graph::with_self_loops`]). The layer is one operation on the tape, and
+/// features are given as to [`GraphAttention`](crate::GraphAttention).
 ///
 /// ```
 /// use bochner_graph::{Features, Graph, GraphConvolution, GraphConvolutionConfig, SparseFeatures};

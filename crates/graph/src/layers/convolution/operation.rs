@@ -1,4 +1,4 @@
-//! The whole layer as one operation on the tape.
+//! The whole layer as one operation.
 
 use super::GraphConvolutionConfig;
 use crate::layers::nodes::{GivenNodes, OwnedFeatures, matrix, vector};

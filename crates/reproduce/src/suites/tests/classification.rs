@@ -128,7 +128,7 @@ fn a_set_below_its_gate_gets_a_second_grid_and_no_third() {
         });
         units.count()
     };
-    // Eight settings on the first fold for all sets, those chosen on the other folds, eight more where the gate is missed.
+    // MR and TREC run eight settings on the first fold, the best on the other folds, and eight more as they miss the gate.
     assert_eq!((on("MR", 6), on("MR", 12)), (8 + 4, 8));
     assert_eq!((on("TREC", 6), on("TREC", 12)), (8 + 9, 8));
     assert_eq!((on("CR", 6), on("CR", 12)), (10, 0));
