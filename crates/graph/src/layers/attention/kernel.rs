@@ -102,6 +102,27 @@ impl EdgeKernel {
         Ok(self)
     }
 
+    /// The kernel with another number of spectral points. Its parameters stay what they are, so that of a trained
+    /// density more points can be drawn than it was trained with.
+    ///
+    /// # Errors
+    /// [`LayerError::Graph`] for no points, [`LayerError::Spectral`] for a kernel that does not draw its points from
+    /// a density.
+    pub fn with_points(mut self, points: usize) -> Result<Self, LayerError> {
+        argument::at_least_one("points", points)?;
+        match &mut self {
+            Self::Implicit { source, .. } => source.points = points,
+            Self::Softmax | Self::RbfOnly | Self::Direct { .. } => {
+                return Err(bochner_spectral::Error::Unsupported {
+                    what: "another number of points of a kernel that draws none",
+                    instead: "a kernel of an `Implicit` source",
+                }
+                .into());
+            }
+        }
+        Ok(self)
+    }
+
     /// The source of the kernel's spectral points, where it has some.
     pub fn source<T: Real>(&self) -> Option<&dyn Source<T>> {
         match self {

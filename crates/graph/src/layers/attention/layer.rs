@@ -2,6 +2,7 @@
 
 use super::GraphAttentionConfig;
 use super::arrays::Arrays;
+use super::config::AttentionKind;
 use super::operation::GraphAttentionOperation;
 use super::plan::Passed;
 use crate::layers::nodes::{AttributedGraph, Nodes, elements_of};
@@ -214,6 +215,25 @@ impl<E: Element> GraphAttention<E> {
     /// The layer's settings.
     pub fn config(&self) -> &GraphAttentionConfig {
         &self.config
+    }
+
+    /// The layer with another number of spectral points, which are drawn of the density that it has learned.
+    ///
+    /// # Errors
+    /// The errors of [`EdgeKernel::with_points`](crate::EdgeKernel::with_points), and
+    /// [`LayerError::Spectral`] for a score without a kernel.
+    pub fn with_points(&self, points: usize) -> Result<Self, LayerError> {
+        let AttentionKind::Kernel(kernel) = &self.config.kind else {
+            return Err(bochner_spectral::Error::Unsupported {
+                what: "spectral points of a score without a kernel",
+                instead: "a kernel of an `Implicit` source",
+            }
+            .into());
+        };
+        let kind = AttentionKind::Kernel(kernel.with_points(points)?);
+        let mut layer = self.clone();
+        layer.config.kind = kind;
+        Ok(layer)
     }
 
     /// Attention along the edges of a square graph; one operation on the tape.

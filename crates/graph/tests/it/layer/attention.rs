@@ -158,6 +158,30 @@ fn a_layer_can_be_looked_into() {
     }
 }
 
+/// The parameters of a density do not depend on how many points are drawn of it.
+#[test]
+fn more_points_than_in_training_can_be_drawn_of_a_density() {
+    let (graph, x) = (graph(), normal((6, 5), "x"));
+    for (kind, config) in kinds().into_iter().enumerate() {
+        let layer = layer(&config);
+        let is_density = matches!(
+            &config.kind,
+            AttentionKind::Kernel(EdgeKernel::Implicit { .. })
+        );
+        let seen = |points| {
+            let layer = layer.with_points(points)?;
+            layer.inspect(&graph, x.view())
+        };
+        assert_eq!(seen(9).is_ok(), is_density, "kind {kind}");
+        if is_density {
+            assert_eq!(seen(9).unwrap().points.unwrap().dim(), (2, 9, 6));
+            let as_trained = layer.inspect(&graph, x.view()).unwrap();
+            assert_eq!(seen(3).unwrap(), as_trained);
+            assert!(seen(0).is_err());
+        }
+    }
+}
+
 /// The kernel form with exact Gaussian similarities and magnitudes is GAT.
 #[test]
 fn softmax_stands_for_gat() {
