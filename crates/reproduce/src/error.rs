@@ -99,6 +99,35 @@ pub enum Error {
         /// What the model said.
         message: String,
     },
+    /// The weights that were kept of the epoch of the V-number cannot be looked at.
+    #[error(
+        "unit {unit}: the weights kept in {} cannot be looked at: {reason}; the unit is not recorded. Delete its \
+         checkpoint, and it is trained again from its beginning",
+        path.display()
+    )]
+    KeptWeights {
+        /// The unit's id.
+        unit: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A row of a set does not hold what a suite looks at.
+    #[error(
+        "row {row} of {set}, counted from zero, reads {found:?}; the suite looks at {expected:?} there. Restore the \
+         files of the set as they were published"
+    )]
+    OtherSentence {
+        /// The set.
+        set: &'static str,
+        /// The row, counted from zero.
+        row: usize,
+        /// What stands there.
+        found: String,
+        /// What should.
+        expected: &'static str,
+    },
     /// A training run left the finite numbers.
     #[error(
         "unit {unit}: {what} is {value} in epoch {epoch}; the run is not recorded, and a smaller \
@@ -188,7 +217,10 @@ impl Error {
 
     /// Whether the error concerns one unit only, so that the others can go on.
     pub(crate) fn concerns_one_unit(&self) -> bool {
-        matches!(self, Self::Trial { .. } | Self::NotFinite { .. })
+        matches!(
+            self,
+            Self::Trial { .. } | Self::NotFinite { .. } | Self::KeptWeights { .. }
+        )
     }
 }
 

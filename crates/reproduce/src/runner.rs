@@ -2,8 +2,8 @@
 
 use crate::progress::{Progress, Worker};
 use crate::store::{History, Row};
-use crate::suite::Card;
-use crate::trial::Keep;
+use crate::suite::{Card, Direction};
+use crate::trial::{Findings, Keep};
 use crate::{Error, Store, Trial, Unit};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Mutex;
@@ -194,18 +194,46 @@ impl Run<'_> {
                 return Ok(None);
             }
         }
-        if trial.keeps() == Keep::Weights {
-            // The row is written from the history; only what is looked at changes.
-            let kept = self.store.weights(unit, "v");
-            if kept.is_file() {
-                trial.resume(&kept)?;
-            }
-        }
-        let findings = trial.findings(&history)?;
+        let findings = self.findings(unit, trial.as_mut(), &history)?;
         let mut row = summarise(unit, self.suite.card(), trial.as_ref(), &history, version);
         row.measures.extend(findings.measures);
         self.store.record(&row, &findings.artefacts)?;
         Ok(Some(row))
+    }
+
+    /// What is found in the model after the last epoch, or where weights are kept in the epoch of the V-number, with the
+    /// other beside it. The trial is of no further use.
+    fn findings(
+        &self,
+        unit: &Unit,
+        trial: &mut dyn Trial,
+        history: &History,
+    ) -> Result<Findings, Error> {
+        let curves = Findings::from(history.artefacts());
+        let last = trial.findings()?;
+        let chosen = trial.rule().chosen(history, self.direction());
+        let Some(chosen) = chosen.filter(|_| trial.keeps() == Keep::Weights) else {
+            return Ok(curves.and(last));
+        };
+        let path = self.store.weights(unit, "v");
+        let unusable = |reason| Error::KeptWeights {
+            unit: unit.id(),
+            path: path.clone(),
+            reason,
+        };
+        let resumed = trial.resume(&path);
+        resumed.map_err(|error| unusable(error.to_string()))?;
+        match trial.epochs_done() {
+            epoch if epoch == chosen + 1 => Ok(curves.and(last.at_last()).and(trial.findings()?)),
+            epoch => Err(unusable(format!(
+                "they are of epoch {epoch}, and validation chose {}",
+                chosen + 1
+            ))),
+        }
+    }
+
+    fn direction(&self) -> Direction {
+        self.suite.card().metric.direction
     }
 
     /// Keeps the weights of the last epoch if it is now that of the V- or the R-number.
@@ -213,7 +241,7 @@ impl Run<'_> {
         if trial.keeps() == Keep::Nothing {
             return Ok(());
         }
-        let direction = self.suite.card().metric.direction;
+        let direction = self.direction();
         let last = history.loss.len().checked_sub(1);
         let epochs = [
             ("v", trial.rule().chosen(history, direction)),

@@ -2,7 +2,7 @@
 
 mod energy;
 
-pub use energy::{EnergyTest, excess_kurtosis, gaussian_energy_test};
+pub use energy::{GaussianTest, excess_kurtosis, holm};
 
 use crate::Error;
 use bochner_numerics::{ArgumentError, argument};

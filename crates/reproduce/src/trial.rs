@@ -84,13 +84,14 @@ impl Rule {
     }
 }
 
-/// Whether the weights of the epochs of the V- and the R-number are kept.
+/// Whether the weights of the epochs of the V- and the R-number are kept, in files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
     /// They are not: what is looked at is the model after the last epoch.
     #[default]
     Nothing,
-    /// They are, in files, and what is looked at is the model in the epoch of the V-number.
+    /// They are, and what is looked at is the model in the epoch of the V-number. What is found after the last epoch
+    /// stands beside it, under the names of [`at_last`].
     Weights,
 }
 
@@ -145,16 +146,33 @@ pub trait Trial {
         Keep::default()
     }
 
-    /// Looks at the model at the end.
+    /// Looks at the model as it is.
     ///
     /// # Errors
     /// Whatever stops the inspection.
-    fn findings(&self, history: &History) -> Result<Findings, Error> {
-        Ok(history.artefacts().into())
+    fn findings(&self) -> Result<Findings, Error> {
+        Ok(Findings::default())
     }
 }
 
+/// The name of what is found after the last epoch, where another epoch is judged.
+pub fn at_last(name: &str) -> String {
+    format!("{name}, last epoch")
+}
+
 impl Findings {
+    /// The findings under the names of [`at_last`].
+    #[must_use]
+    pub(crate) fn at_last(self) -> Self {
+        let measures = self.measures.into_iter();
+        Self {
+            measures: measures
+                .map(|(name, value)| (at_last(&name), value))
+                .collect(),
+            artefacts: self.artefacts.renamed(at_last),
+        }
+    }
+
     /// Measures alone.
     pub fn of(measures: impl IntoIterator<Item = (&'static str, f64)>) -> Self {
         let measures = measures.into_iter();

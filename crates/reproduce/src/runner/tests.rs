@@ -73,10 +73,8 @@ impl Trial for Logistic {
         Keep::Weights
     }
 
-    fn findings(&self, history: &History) -> Result<Findings, Error> {
-        let mut findings = Findings::from(history.artefacts());
-        findings.measures.insert("state".into(), self.state);
-        Ok(findings)
+    fn findings(&self) -> Result<Findings, Error> {
+        Ok(Findings::of([("state", self.state)]).with("state", &self.state))
     }
 }
 
@@ -176,6 +174,9 @@ fn numbers_are_taken_in_the_right_epochs() {
     // What is looked at, and the value on the other test part, are of the epoch that validation chose.
     assert_eq!(row.measures["state"], validated);
     assert_eq!(row.measures["other"], 2.0 * validated);
+    assert_eq!(row.measures["state, last epoch"], states[19]);
+    assert_eq!(artefacts.get("state"), Some(validated));
+    assert_eq!(artefacts.get("state, last epoch"), Some(states[19]));
     let kept = |kind: &str| fs::read_to_string(store.weights(&units[0], kind)).unwrap();
     assert_eq!(kept("r"), format!("{} {}", best.to_bits(), row.r_epoch));
     assert_eq!(
@@ -252,6 +253,36 @@ fn a_damaged_model_file_only_costs_time() {
     fs::write(model, format!("{} 7", 0.5_f64.to_bits())).unwrap();
     Toy::default().run(&units, &parts, 1).unwrap();
     assert_eq!(rows(&units, &parts), rows(&units, &whole));
+}
+
+#[test]
+fn a_unit_whose_kept_weights_are_lost_or_of_another_epoch_is_not_recorded() {
+    let units = units(2);
+    let states = states();
+    let best = (0..20).max_by(|&a, &b| states[a].total_cmp(&states[b]));
+    assert!(best < Some(19), "what is damaged is not written once more");
+    let lose = |path: &Path| fs::remove_file(path).unwrap();
+    let exchange = |path: &Path| fs::write(path, format!("{} 3", 0.5_f64.to_bits())).unwrap();
+    let damages: [(&dyn Fn(&Path), &str); 2] = [(&lose, "cannot read"), (&exchange, "of epoch 3")];
+    for (damage, reason) in damages {
+        let (_directory, store) = store();
+        // One epoch in each run, up to the last but one.
+        for _ in 0..19 {
+            let interrupted = Toy {
+                interrupt_at_start: Some(0),
+                ..Toy::default()
+            };
+            interrupted.run(&units[..1], &store, 1).unwrap();
+        }
+        damage(&store.weights(&units[0], "v"));
+        let outcome = Toy::default().run(&units, &store, 1).unwrap();
+        assert_eq!((outcome.computed, outcome.failed.len()), (1, 1));
+        let (unit, error) = &outcome.failed[0];
+        assert_eq!(unit, &units[0]);
+        assert!(matches!(error, Error::KeptWeights { .. }), "{error}");
+        assert!(error.to_string().contains(reason), "{error}");
+        assert!(store.row(&units[0]).unwrap().is_none());
+    }
 }
 
 #[test]

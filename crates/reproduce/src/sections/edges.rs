@@ -21,18 +21,18 @@ const HEAD: [&str; 7] = [
 /// The standard deviation of a coordinate of GAT's spectral points.
 const GAT_DEVIATION: f32 = std::f32::consts::FRAC_1_SQRT_2;
 
-/// What the heads of graph attention have learnt, with pictures.
-pub fn heads_along_edges(document: &mut Document, account: &Account<'_>) {
+/// What the heads of graph attention have learnt, with pictures; `when` says in which epoch.
+pub fn heads_along_edges(document: &mut Document, account: &Account<'_>, when: &str) {
     document.heading("What the heads of the first layer have learnt");
-    document.text(
-        "After the last epoch, in evaluation. Deviation: the standard deviation over the heads of the \
+    document.text(format!(
+        "{when}, in evaluation. Deviation: the standard deviation over the heads of the \
          weight of an edge, mean over the edges, ± SE over the seeds. Entropy: of the weights with \
          which a node attends, in nats, mean over the nodes and seeds. Correlation: of the copula, \
          mean over the pairs of heads of the absolute value, of the mean over the latent dimensions. \
          `report.html` holds the pictures, which are of seed 0: spectral points on their first two \
          principal axes beside as many of GAT's own density, the normal one of variance 1/2; the \
          correlation of the heads; and how many edges have which deviation.",
-    );
+    ));
     let mut rows = Vec::new();
     let mut pictures = Vec::new();
     for arm in account.plan.compared() {

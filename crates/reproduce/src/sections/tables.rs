@@ -3,8 +3,10 @@
 use super::{NOT_ADEQUATE, NOTHING};
 use crate::plan::Arm;
 use crate::report::Document;
+use crate::statistics::mean;
 use crate::store::Row;
 use crate::suite::{Line, Published};
+use crate::trial::at_last;
 use crate::{Account, Number, Scale};
 
 /// What stands in a column of a table of arms.
@@ -42,6 +44,8 @@ pub enum Column {
     Seconds,
     /// The mean of a measure.
     Measure(&'static str),
+    /// The mean of a measure after the last epoch, where another epoch is judged.
+    AtLast(&'static str),
 }
 
 /// The columns of a table, each with its name.
@@ -112,7 +116,7 @@ fn cell(account: &Account<'_>, arm: &Arm, rows: &[&Row], column: Column) -> Opti
     let (metric, settings) = (account.card.metric, arm.settings());
     let (digits, fine) = (metric.digits, metric.fine);
     let spread = |number| account.results.spread(arm, number);
-    let mean = |number| Some(metric.show(spread(number)?.0));
+    let mean_of = |number| Some(metric.show(spread(number)?.0));
     let average =
         |of: &dyn Fn(&Row) -> f64| rows.iter().map(|row| of(row)).sum::<f64>() / rows.len() as f64;
     Some(match column {
@@ -127,13 +131,13 @@ fn cell(account: &Account<'_>, arm: &Arm, rows: &[&Row], column: Column) -> Opti
         }
         Column::Difference(number) => {
             let paper = published(account, arm).filter(|_| account.plan.scale != Scale::Smoke)?;
-            format!("{:+.digits$}", mean(number)? - paper.mean)
+            format!("{:+.digits$}", mean_of(number)? - paper.mean)
         }
         Column::Verdict => verdict(account, arm),
         Column::P => settings.p()?.to_string(),
         Column::Points => settings.points()?.to_string(),
         Column::Parameters => rows[0].parameters.to_string(),
-        Column::Optimism => format!("{:+.fine$}", mean(Number::R)? - mean(Number::V)?),
+        Column::Optimism => format!("{:+.fine$}", mean_of(Number::R)? - mean_of(Number::V)?),
         Column::Epochs => {
             let trained =
                 |row: &Row| row.stopped_after.unwrap_or(row.unit.settings.epochs()) as f64;
@@ -141,14 +145,15 @@ fn cell(account: &Account<'_>, arm: &Arm, rows: &[&Row], column: Column) -> Opti
         }
         Column::N => rows.len().to_string(),
         Column::Seconds => format!("{:.1}", average(&|row| row.seconds)),
-        Column::Measure(name) => {
-            let values: Option<Vec<f64>> = rows
-                .iter()
-                .map(|row| row.measures.get(name).copied())
-                .collect();
-            format!("{:.3}", crate::statistics::mean(&values?).ok()?)
-        }
+        Column::Measure(name) => measure(rows, name)?,
+        Column::AtLast(name) => measure(rows, &at_last(name))?,
     })
+}
+
+fn measure(rows: &[&Row], name: &str) -> Option<String> {
+    let values = rows.iter().map(|row| row.measures.get(name).copied());
+    let values: Option<Vec<f64>> = values.collect();
+    Some(format!("{:.3}", mean(&values?).ok()?))
 }
 
 /// The published value of an arm's model, where it is one of the same rows.

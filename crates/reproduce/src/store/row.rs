@@ -98,6 +98,13 @@ impl Artefacts {
         self
     }
 
+    /// The artefacts under other names.
+    #[must_use]
+    pub(crate) fn renamed(self, name: impl Fn(&str) -> String) -> Self {
+        let renamed = self.0.into_iter().map(|(old, value)| (name(&old), value));
+        Self(renamed.collect())
+    }
+
     /// What stands under a name; `None` if nothing does, or something else.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         T::deserialize(self.0.get(name)?).ok()

@@ -10,9 +10,9 @@ use crate::plan::{Arm, Role};
 use crate::report::{Axis, Chart, Document, Marks, Picture, Series};
 use crate::sections::{self, Column, Columns, Comparison};
 use crate::suite::{At, Card, Cut, Metric, Model, NO_CUT, Set, Source, Suite};
-use crate::trial::Findings;
 use crate::trial::regressor::AttentionSettings;
 use crate::trial::rows::RowSource;
+use crate::trial::{Findings, at_last};
 use crate::{Account, Error, Number, Preset, Scale, Settings};
 use bochner_attention::Inspection;
 use bochner_datasets::{DataStore, Protocol};
@@ -65,6 +65,7 @@ const ABOVE: &str = "above .999";
 const OUTSIDE: &str = "outside";
 const ENTROPY: &str = "entropy";
 const WINNERS: &str = "winning keys";
+const MEASURES: [&str; 5] = [BELOW, ABOVE, OUTSIDE, ENTROPY, WINNERS];
 const HISTOGRAM: &str = "histogram";
 
 /// Powers of ten that the histogram of weights spans, and cells in each.
@@ -99,8 +100,8 @@ static CARD: Card = Card {
     repeats: true,
     opening: "Root mean square errors in units of the target scaled to [-1, 1]; smaller is better. The **V-number** is the \
               test error in the epoch that is best on a separate validation part, the **R-number** the best test error \
-              over all epochs, which the test part chose. Weights are those of all heads, queries and keys after the last \
-              epoch. The paper publishes no number behind the figure, only what its text says.",
+              over all epochs, which the test part chose. Weights are those of all heads, queries and keys in the epoch of \
+              the V-number. The paper publishes no number behind the figure, only what its text says.",
     scopes: [
         "Scale smoke tests the machinery on one fold of Passenger with two norms and 30 epochs. Its numbers say nothing \
          about the method.",
@@ -121,7 +122,8 @@ static CARD: Card = Card {
 static CLAIMS: [Claim; 2] = [
     Claim::new(
         "a, b",
-        "from p = 2 to 1, .5 and .25, more weights are below .001 or above .999, and the entropy of the weights falls",
+        "from p = 2 to 1, .5 and .25, more weights are below .001 or above .999, and the entropy of the weights falls, in \
+         the epoch of the V-number",
         Criterion::Trend {
             set: "Housing",
             models: &DOWN,
@@ -219,13 +221,18 @@ impl Suite for Figure4 {
             ),
             (
                 "weights",
-                "The weights over p: means over the folds.",
+                "The weights over p in the epoch of the V-number: means over the folds.",
                 shares(account),
             ),
             (
                 "histogram",
-                "How often weights have which size, on the first fold.",
-                histograms(account),
+                "How often weights have which size, on the first fold, in the epoch of the V-number.",
+                histograms(account, HISTOGRAM),
+            ),
+            (
+                "histogram-last",
+                "How often weights have which size, on the first fold, after the last epoch.",
+                histograms(account, &at_last(HISTOGRAM)),
             ),
         ];
         for (name, caption, chart) in figures {
@@ -233,14 +240,15 @@ impl Suite for Figure4 {
                 document.figure(format!("figure4-{name}"), caption, Picture::Chart(chart));
             }
         }
-        let measures =
-            [BELOW, ABOVE, OUTSIDE, ENTROPY, WINNERS].map(|name| (name, Column::Measure(name)));
         let runs = [("n", Column::N), ("s per fold", Column::Seconds)];
-        sections::own_numbers(
-            document,
-            account,
-            &[NAMES, sections::OWN, &measures, &runs].concat(),
-        );
+        let errors = [NAMES, sections::OWN, &runs].concat();
+        sections::own_numbers(document, account, &errors);
+        document.text("The weights in the epoch of the V-number, means over the folds:");
+        let judged = MEASURES.map(|name| (name, Column::Measure(name)));
+        sections::own_numbers(document, account, &[NAMES, &judged].concat());
+        document.text("The weights after the last epoch, reported and not judged:");
+        let last = MEASURES.map(|name| (name, Column::AtLast(name)));
+        sections::own_numbers(document, account, &[NAMES, &last].concat());
         sections::against_baseline(document, account, &COMPARISON);
         account.conditions(document);
     }
@@ -359,10 +367,10 @@ fn shares(account: &Account<'_>) -> Chart {
     chart("share of the weights", Axis::Linear("share".into()), series)
 }
 
-fn histograms(account: &Account<'_>) -> Chart {
+fn histograms(account: &Account<'_>, artefact: &str) -> Chart {
     let series = over_p(account).map(|(p, arm)| {
         let found = (account.artefacts)(arm.units.first()?)?;
-        let cells: Vec<f64> = found.get(HISTOGRAM)?;
+        let cells: Vec<f64> = found.get(artefact)?;
         let middle = |cell: usize| 10f64.powf((cell as f64 + 0.5) / CELLS as f64 - DECADES as f64);
         line(
             &format!("p = {p}"),

@@ -2,7 +2,7 @@
 
 use super::rows::Task;
 use super::{Evaluation, Facts, Findings, Step};
-use crate::store::{History, read_json};
+use crate::store::read_json;
 use crate::{Error, Trial};
 use bochner_gp::{
     Ascent, EvidenceGradient, FitConfig, GaussianProcess, rbf_process, spectral_mixture_process,
@@ -236,13 +236,10 @@ impl Trial for Process<'_> {
         self.epochs
     }
 
-    fn findings(&self, history: &History) -> Result<Findings, Error> {
-        let curves = history.artefacts();
+    fn findings(&self) -> Result<Findings, Error> {
         let shown = self.task.predictions(&self.standing.predicted);
-        Ok(match shown {
-            Some(shown) => curves.with("predictions", &shown).into(),
-            None => curves.into(),
-        })
+        let shown = shown.map(|shown| Findings::default().with("predictions", &shown));
+        Ok(shown.unwrap_or_default())
     }
 }
 

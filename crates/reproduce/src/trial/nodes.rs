@@ -2,16 +2,15 @@
 
 pub mod heads;
 
-use super::{EarlyStopping, Evaluation, Facts, Findings, Rule, Step, failed};
-use crate::store::History;
+use super::{EarlyStopping, Evaluation, Facts, Findings, Keep, Rule, Step, failed};
 use crate::{Error, Trial, Unit};
 use bochner_datasets::{PlanetoidData, Split};
-use bochner_graph::{Graph, GraphInspection, SparseFeatures};
+use bochner_graph::{Graph, GraphAttention, GraphInspection, SparseFeatures};
 use bochner_models::node_classifier::{
     Architecture, NodeClassifierConfig, Task, Trainer, TrainingConfig,
 };
 use bochner_numerics::Seed;
-use heads::Keep;
+use heads::Kept;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::num::NonZeroUsize;
@@ -50,7 +49,7 @@ const PICTURED: u64 = 0;
 pub(crate) struct Prepared {
     pub(crate) task: Task,
     pub(crate) split: Split,
-    /// Whether what the heads have learnt is measured at the end.
+    /// Whether what the heads have learnt is measured, in the epoch of the V-number and after the last one.
     looked_at: bool,
 }
 
@@ -101,7 +100,7 @@ pub(crate) fn start<'a>(unit: &Unit, prepared: &'a Prepared) -> Result<Box<dyn T
         first_correlation: None,
     };
     if prepared.looked_at {
-        let seen = classifier.look()?;
+        let seen = classifier.look(None)?;
         classifier.first_correlation = seen.and_then(|seen| heads::dependence(&seen));
     }
     Ok(Box::new(classifier))
@@ -141,14 +140,28 @@ impl Classifier<'_> {
         failed(&self.unit, error)
     }
 
-    /// The first layer's attention as it is now; `None` without attention.
-    fn look(&self) -> Result<Option<GraphInspection<f32>>, Error> {
+    /// The first layer's attention as it is now, with so many points drawn of its density, or as many as in training;
+    /// `None` without attention.
+    fn look(&self, points: Option<usize>) -> Result<Option<GraphInspection<f32>>, Error> {
         let Some([layer, _]) = self.trainer.model().attention() else {
             return Ok(None);
         };
         let task = self.trainer.task();
-        let seen = layer.inspect(task.graph(), task.features());
+        let inspect = |layer: &GraphAttention<f32>| layer.inspect(task.graph(), task.features());
+        let seen = match points {
+            None => inspect(layer),
+            Some(points) => layer.with_points(points).and_then(|layer| inspect(&layer)),
+        };
         seen.map(Some).map_err(|error| self.failed(&error))
+    }
+
+    /// What the heads have learnt, and how they differ.
+    fn measures(&self, seen: &GraphInspection<f32>) -> Result<Findings, Error> {
+        let drawn = self.look(Some(heads::TESTED))?;
+        let tested = drawn.as_ref().and_then(|drawn| drawn.points.as_ref());
+        let seed = Seed::new(self.unit.seed).child("energy test");
+        let measures = heads::measures(seen, tested, self.first_correlation, seed);
+        measures.map_err(|error| self.failed(&error))
     }
 
     fn measured(&self) -> Result<Evaluation, bochner_models::Error> {
@@ -205,21 +218,27 @@ impl Trial for Classifier<'_> {
         Rule::EarlyStopping(self.rule)
     }
 
-    fn findings(&self, history: &History) -> Result<Findings, Error> {
-        let findings = Findings::from(history.artefacts());
-        let Some(seen) = self.look()? else {
-            return Ok(findings);
-        };
-        let keep = match self.unit.seed {
-            PICTURED => Keep::Points,
-            _ => Keep::CorrelationAlone,
+    fn keeps(&self) -> Keep {
+        match self.prepared.looked_at {
+            true => Keep::Weights,
+            false => Keep::Nothing,
+        }
+    }
+
+    fn findings(&self) -> Result<Findings, Error> {
+        let Some(seen) = self.look(None)? else {
+            return Ok(Findings::default());
         };
         let findings = match self.prepared.looked_at {
-            true => findings.and(heads::measures(&seen, self.first_correlation)),
-            false => findings,
+            true => self.measures(&seen)?,
+            false => Findings::default(),
         };
         let findings = findings.with("spread", &heads::spread(&seen.weights));
-        Ok(match heads::learnt(&seen, keep) {
+        let kept = match self.unit.seed {
+            PICTURED => Kept::Points,
+            _ => Kept::CorrelationAlone,
+        };
+        Ok(match heads::learnt(&seen, kept) {
             Some(heads) => findings.with("heads", &heads),
             None => findings,
         })

@@ -1,8 +1,8 @@
 //! A regressor with an attention layer.
 
 use super::rows::{Task, narrow};
-use super::{Evaluation, Facts, Findings, Step};
-use crate::store::{Heads, History, Shades};
+use super::{Evaluation, Facts, Findings, Keep, Step};
+use crate::store::{Heads, Shades};
 use crate::{Error, Trial};
 use bochner_attention::{Inspection, Variant};
 use bochner_models::regressor::{self, LookAhead, RegressorConfig, Trainer, TrainingConfig};
@@ -54,7 +54,7 @@ impl AttentionSettings {
     }
 }
 
-/// What is looked at in the attention weights at the end.
+/// What is looked at in attention weights, in the epoch of the V-number and after the last one.
 pub type Look = fn(&Inspection<f32>) -> Findings;
 
 /// Sets up the training.
@@ -140,8 +140,15 @@ impl Trial for Regressor<'_> {
         self.trainer.trainer().epochs_done()
     }
 
-    fn findings(&self, history: &History) -> Result<Findings, Error> {
-        let mut findings = Findings::from(history.artefacts());
+    fn keeps(&self) -> Keep {
+        match self.look {
+            Some(_) => Keep::Weights,
+            None => Keep::Nothing,
+        }
+    }
+
+    fn findings(&self) -> Result<Findings, Error> {
+        let mut findings = Findings::default();
         if let Some(shown) = self.task.predictions(&self.predict()?) {
             findings = findings.with("predictions", &shown);
         }

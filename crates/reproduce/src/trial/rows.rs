@@ -20,7 +20,7 @@ pub(crate) struct RowSource {
 }
 
 impl RowSource {
-    /// Loads what some arms need; `look` says what regressors are looked at for at the end.
+    /// Loads what some arms need; `look` says what is looked at in regressors.
     pub(crate) fn load(
         set: &Set,
         arms: &[Arm],

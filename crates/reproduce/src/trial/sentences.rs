@@ -6,7 +6,6 @@ pub use bayes::BayesSettings;
 pub(crate) use bayes::naive_bayes;
 
 use super::{Evaluation, Facts, Findings, Keep, Step, failed};
-use crate::store::History;
 use crate::{Error, Trial, Unit};
 use bochner_attention::Variant;
 use bochner_datasets::{SentenceData, Split};
@@ -88,7 +87,8 @@ impl Corpus {
         }
     }
 
-    /// The corpus, whose models are looked at: the heads over all test sentences, and the weights on one sentence.
+    /// The corpus, whose models are looked at: the heads over all test sentences, and the weights on one sentence where
+    /// it is among them.
     pub(crate) fn looked_at(self, row: usize) -> Self {
         let looked_at = Some(row);
         Self { looked_at, ..self }
@@ -202,7 +202,7 @@ impl<'a> Classifier<'a> {
         Ok(1.0 - seen.map_err(|error| self.failed(&error))?.error)
     }
 
-    /// How much the heads differ over all test sentences, and their weights on one sentence.
+    /// How much the heads differ over all test sentences, and their weights on one of them.
     fn look(&self, row: usize) -> Result<Findings, Said> {
         let test = select(&self.sentences, &self.split.test);
         let (mut diversity, mut spread) = (0.0, 0.0);
@@ -214,14 +214,18 @@ impl<'a> Classifier<'a> {
             spread += head_spread(weights.view(), queries.view())?.sum();
         }
         let each = 1.0 / test.len() as f64;
+        let measures = [(DIVERSITY, each * diversity), (SPREAD, each * spread)];
+        let findings = Findings::of(measures);
+        if !self.split.test.contains(&row) {
+            return Ok(findings);
+        }
         let one = select(&self.sentences, &[row]);
         let weights = self.trainer.inspect(&one)?.swap_remove(0).weights;
         let heads = weights.index_axis(Axis(0), 0);
         let heads = heads.outer_iter();
         let heads: Vec<Vec<f32>> = heads.map(|head| head.iter().copied().collect()).collect();
         let words = &self.corpus.words[row];
-        let measures = [(DIVERSITY, each * diversity), (SPREAD, each * spread)];
-        Ok(Findings::of(measures)
+        Ok(findings
             .with("weights", &heads)
             .with("words", &words[..words.len().min(self.longest)]))
     }
@@ -315,13 +319,10 @@ impl Trial for Classifier<'_> {
         }
     }
 
-    fn findings(&self, history: &History) -> Result<Findings, Error> {
-        let curves = Findings::from(history.artefacts());
-        let Some(row) = self.corpus.looked_at else {
-            return Ok(curves);
-        };
-        let looked = self.look(row).map_err(|error| self.failed(&*error))?;
-        Ok(curves.and(looked))
+    fn findings(&self) -> Result<Findings, Error> {
+        let looked = self.corpus.looked_at.map(|row| self.look(row));
+        let looked = looked.transpose().map_err(|error| self.failed(&*error))?;
+        Ok(looked.unwrap_or_default())
     }
 }
 

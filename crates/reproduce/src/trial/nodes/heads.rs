@@ -1,11 +1,11 @@
 //! What the heads of a layer have learnt, and how they differ.
 
-use crate::statistics::{excess_kurtosis, gaussian_energy_test};
+use crate::statistics::{GaussianTest, excess_kurtosis, holm, mean};
 use crate::store::{Heads, Spread};
 use crate::trial::Findings;
 use bochner_graph::{EdgeWeights, GraphInspection};
-use bochner_numerics::Seed;
-use ndarray::{Array2, Array3, ArrayView1, Axis};
+use bochner_numerics::{ArgumentError, Seed};
+use ndarray::{Array2, Array3, ArrayView1, ArrayView2, Axis};
 
 /// Cells of the histogram of deviations, from 0 to the largest there can be.
 const CELLS: usize = 20;
@@ -15,53 +15,114 @@ const LARGEST: f64 = 0.5;
 
 /// The measure of how much heads differ: the standard deviation of an edge's weight over the heads, mean over the edges.
 pub const DEVIATION: &str = "deviation";
-/// The mean absolute correlation of different heads, in the mean over the latent dimensions.
+/// The mean absolute correlation of different heads, of the mean over the latent dimensions.
 pub const CORRELATION: &str = "correlation";
-/// The correlation in units of that before training.
+/// The same before training.
+pub const START: &str = "correlation before training";
+/// The correlation in units of that before training, which counts as [`LEAST_START`] at least.
 pub const GROWTH: &str = "correlation over its start";
-/// One where the energy test rejects a Gaussian at 1 %, and zero elsewhere.
+/// The mean over the latent dimensions of the mean absolute correlation of different heads in each.
+pub const WITHIN: &str = "correlation within a dimension";
+/// The Frobenius norm of the difference between the mean correlation matrix and the identity.
+pub const DISTANCE: &str = "distance to the identity";
+/// One where the energy test rejects a Gaussian for at least one head, and zero elsewhere.
 pub const REJECTED: &str = "rejected at 1 %";
-/// The excess kurtosis of the spectral points, mean over the dimensions.
+/// How many heads it rejects a Gaussian for.
+pub const HEADS_REJECTED: &str = "heads rejected";
+/// The excess kurtosis of the spectral points, mean over the dimensions and heads.
 pub const KURTOSIS: &str = "excess kurtosis";
+/// The largest excess kurtosis of a dimension of a head.
+pub const LARGEST_KURTOSIS: &str = "largest excess kurtosis";
 
-/// The share of permutations below which a Gaussian is rejected.
+/// The chance that a Gaussian is rejected for any head, if all are Gaussian.
 const LEVEL: f64 = 0.01;
 
-/// What is measured in a layer, where it has it; `first` is the correlation before training.
-pub(super) fn measures(seen: &GraphInspection<f32>, first: Option<f64>) -> Findings {
+/// Points that are drawn of each head's density for the test.
+pub(super) const TESTED: usize = 512;
+
+/// What a correlation before training counts as at least. A correlation that starts at zero is soon twice its start,
+/// which would be no test.
+pub const LEAST_START: f64 = 0.025;
+
+/// What is measured in a layer, where it has it: in the points `tested`, which were drawn of its density, and against
+/// the correlation before training; `seed` draws what the points are compared with.
+pub(super) fn measures(
+    seen: &GraphInspection<f32>,
+    tested: Option<&Array3<f32>>,
+    start: Option<f64>,
+    seed: Seed,
+) -> Result<Findings, ArgumentError> {
     let mut found = vec![(DEVIATION, spread(&seen.weights).deviation)];
-    if let Some(points) = &seen.points {
-        let dimensions = points.len_of(Axis(2)).max(1);
-        let shape = (points.len() / dimensions, dimensions);
-        let mut values = points.iter().map(|&value| f64::from(value));
-        let points = Array2::from_shape_simple_fn(shape, || values.next().unwrap_or_default());
-        found.push((KURTOSIS, excess_kurtosis(points.view())));
-        if let Ok(test) = gaussian_energy_test(points.view(), Seed::new(5)) {
-            found.push((REJECTED, f64::from(u8::from(test.p_value <= LEVEL))));
-        }
+    if let Some(points) = tested {
+        found.extend(shape_of_densities(points, seed)?);
     }
-    if let Some(now) = dependence(seen) {
-        found.push((CORRELATION, now));
-        found.extend(
-            first
-                .filter(|first| *first > 0.0)
-                .map(|first| (GROWTH, now / first)),
-        );
+    if let (Some(correlation), Some(start)) = (&seen.correlation, start) {
+        found.extend(dependences(correlation, start));
     }
-    Findings::of(found)
+    Ok(Findings::of(found))
 }
 
-/// The mean absolute correlation of different heads, in the mean over the latent dimensions.
+/// How far the points of the heads are from a Gaussian's, each head by itself.
+fn shape_of_densities(
+    points: &Array3<f32>,
+    seed: Seed,
+) -> Result<[(&'static str, f64); 4], ArgumentError> {
+    let (_, n, dimensions) = points.dim();
+    let test = GaussianTest::new(n, dimensions, seed)?;
+    let points = points.mapv(f64::from);
+    let p_values = points.outer_iter().map(|head| test.p_value(head));
+    let rejected = holm(&p_values.collect::<Result<Vec<_>, _>>()?, LEVEL);
+    let kurtosis: Vec<f64> = points.outer_iter().flat_map(excess_kurtosis).collect();
+    Ok([
+        (REJECTED, f64::from(u8::from(rejected > 0))),
+        (HEADS_REJECTED, rejected as f64),
+        (KURTOSIS, mean_of(&kurtosis)),
+        (
+            LARGEST_KURTOSIS,
+            kurtosis.into_iter().fold(f64::MIN, f64::max),
+        ),
+    ])
+}
+
+/// How much heads depend on each other, by their correlation in each latent dimension, `[D, H, H]`.
+fn dependences(correlation: &Array3<f32>, start: f64) -> Vec<(&'static str, f64)> {
+    let all = correlation.mapv(f64::from);
+    let (Some(mean), Some(sizes)) = (
+        all.mean_axis(Axis(0)),
+        all.mapv(f64::abs).mean_axis(Axis(0)),
+    ) else {
+        return Vec::new();
+    };
+    let now = apart(mean.view());
+    let distance = &mean - &Array2::<f64>::eye(mean.nrows());
+    vec![
+        (CORRELATION, now),
+        (START, start),
+        (GROWTH, now / start.max(LEAST_START)),
+        (WITHIN, apart(sizes.view())),
+        (DISTANCE, distance.mapv(|x| x * x).sum().sqrt()),
+    ]
+}
+
+/// The mean absolute correlation of different heads, of the mean over the latent dimensions.
 pub(super) fn dependence(seen: &GraphInspection<f32>) -> Option<f64> {
     let mean = seen.correlation.as_ref()?.mean_axis(Axis(0))?;
-    let apart = mean.indexed_iter().filter(|((i, j), _)| i != j);
-    let sizes: Vec<f64> = apart.map(|(_, &c)| f64::from(c).abs()).collect();
-    crate::statistics::mean(&sizes).ok()
+    Some(apart(mean.mapv(f64::from).view()))
+}
+
+/// The mean absolute value beside the diagonal; zero of a single head.
+fn apart(matrix: ArrayView2<'_, f64>) -> f64 {
+    let apart = matrix.indexed_iter().filter(|((i, j), _)| i != j);
+    mean_of(&apart.map(|(_, c)| c.abs()).collect::<Vec<_>>())
+}
+
+fn mean_of(values: &[f64]) -> f64 {
+    mean(values).unwrap_or_default()
 }
 
 /// Whether the points themselves are kept, for a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(super) enum Kept {
     /// The points and the correlation that they were drawn with are kept.
     Points,
     /// The correlation alone is kept.
@@ -69,12 +130,12 @@ pub(super) enum Keep {
 }
 
 /// The spectral points of each head, and the correlation of the heads; none without points.
-pub(super) fn learnt(seen: &GraphInspection<f32>, keep: Keep) -> Option<Heads> {
+pub(super) fn learnt(seen: &GraphInspection<f32>, kept: Kept) -> Option<Heads> {
     let points = seen.points.as_ref()?;
     Some(Heads {
         weights: Vec::new(),
         dimensions: points.len_of(Axis(2)),
-        points: (keep == Keep::Points).then(|| by_head(points)),
+        points: (kept == Kept::Points).then(|| by_head(points)),
         correlation: seen
             .correlation
             .as_ref()
@@ -149,6 +210,44 @@ mod tests {
         assert!((spread.entropies[0] - 2f64.ln() / 2.0).abs() < 1e-12);
         assert_eq!(spread.entropies[1], 0.0);
         assert!((spread.uniform - 2f64.ln() / 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn dependences_worked_out_by_hand() {
+        // Two heads with correlations .5 and -.1 in two dimensions: mean .2, mean size .3.
+        let of_pair = |c: f32| array![[1.0, c], [c, 1.0]];
+        let all = ndarray::stack![Axis(0), of_pair(0.5), of_pair(-0.1)];
+        let close = |start: f64, expected: [f64; 5]| {
+            let found = dependences(&all, start).into_iter();
+            for ((name, found), expected) in found.zip(expected) {
+                assert!((found - expected).abs() < 1e-6, "{name}: {found}");
+            }
+        };
+        let distance = 0.08f64.sqrt();
+        close(0.1, [0.2, 0.1, 2.0, 0.3, distance]);
+        // A start at zero counts as .025.
+        close(0.0, [0.2, 0.0, 8.0, 0.3, distance]);
+    }
+
+    #[test]
+    fn each_head_is_compared_with_a_gaussian_of_its_own() {
+        use bochner_numerics::standard_normal;
+        let mut stream = Seed::new(1).stream("points");
+        // Heads with means far from each other, and one of two centres.
+        let mut heads = |centres: [f32; 3]| {
+            let point = |(head, i, _): (usize, usize, usize)| {
+                let side = if head == 2 && i % 2 == 0 { -1.0 } else { 1.0 };
+                side * centres[head] + standard_normal::<f32>(&mut stream)
+            };
+            let points = Array3::from_shape_fn((3, 100, 2), point);
+            Findings::of(shape_of_densities(&points, Seed::new(2)).unwrap()).measures
+        };
+        let gaussian = heads([-50.0, 80.0, 0.0]);
+        assert_eq!((gaussian[REJECTED], gaussian[HEADS_REJECTED]), (0.0, 0.0));
+        assert!(gaussian[KURTOSIS].abs() < 0.5, "{gaussian:?}");
+        let one = heads([-50.0, 80.0, 9.0]);
+        assert_eq!((one[REJECTED], one[HEADS_REJECTED]), (1.0, 1.0));
+        assert!(one[KURTOSIS] < -0.4 && one[LARGEST_KURTOSIS] > one[KURTOSIS]);
     }
 
     #[test]
