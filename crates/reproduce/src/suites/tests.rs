@@ -1,6 +1,7 @@
 //! What holds for every suite, and what its plan, claims and reports are known to say.
 
 mod classification;
+mod figures;
 mod nodes;
 mod regression;
 
