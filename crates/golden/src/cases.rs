@@ -3,6 +3,7 @@
 mod attention;
 mod bipolar;
 mod cat;
+mod causal;
 mod copula;
 mod copula_density;
 mod density;
@@ -103,7 +104,7 @@ impl Case {
     }
 }
 
-static TABLE: [Entry; 33] = [
+static TABLE: [Entry; 35] = [
     Case::of("attention", &["output"])
         .where_known(|file| Ok(attention::mechanism(file)?.is_some()))
         .by(attention::attention::<f64>, attention::attention::<f32>),
@@ -185,6 +186,22 @@ static TABLE: [Entry; 33] = [
         ],
     )
     .by(flow::flow::<f64>, flow::flow::<f32>),
+    Case::of(
+        "partial_correlation",
+        &[
+            "partial",
+            "z",
+            "statistic",
+            "p_value",
+            "covariance",
+            "correlation",
+        ],
+    )
+    .by(
+        causal::partial_correlation::<f64>,
+        causal::partial_correlation::<f32>,
+    ),
+    Case::of("sem_from_attention", &["g", "g_z"]).by(causal::sem::<f64>, causal::sem::<f32>),
     Case::of("depth_threshold", &["threshold"])
         .by(depth::threshold::<f64>, depth::threshold::<f32>),
     Case::of("separation_rank", &["rank"]).by(depth::separation, depth::separation),

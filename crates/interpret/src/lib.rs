@@ -14,6 +14,8 @@
 //! * [`inter_modality_flow`] says how much attention crosses between vision and text.
 //! * [`depth_threshold`], [`DepthFit`] and [`separation_rank`] say how depth trades against width, in theory, as
 //!   fitted to trained networks, and exactly for small ones.
+//! * [`Correlations`] reads attention as a structural equation model, [`FisherTest`] tests its partial correlations,
+//!   and [`sem_from_attention`] has the equations themselves where the mask is causal.
 //!
 //! Padding never counts: the callers say which queries are kept, and what stands in the rows of others is not looked
 //! at, not even where it is NaN.
@@ -50,9 +52,11 @@
 //! | `rollout` | [`attention_rollout`] |
 //! | `flow` | [`inter_modality_flow`], [`InterModalityFlow`], [`Modality`], [`modalities`] |
 //! | `guided_mask` | [`attention_guided_mask`] |
+//! | `causal` | [`Correlations`], [`ValueCovariance`], [`FisherTest`], [`sem_from_attention`], [`OrderedSem`] |
 //! | `depth` | [`depth_threshold`], [`DepthFit`], [`separation_rank`], [`ModularNetwork`] |
 //! | `error` | [`Error`] |
 
+mod causal;
 mod depth;
 mod effective_rank;
 mod entropy;
@@ -65,6 +69,7 @@ mod rows;
 mod trace;
 
 pub use bochner_attention;
+pub use causal::{Correlations, FisherTest, OrderedSem, ValueCovariance, sem_from_attention};
 pub use depth::{
     DepthFit, ModularNetwork, Readout, SeparationRank, depth_threshold, log3_separation_bound,
     parameter_count, separation_rank,
