@@ -92,6 +92,51 @@ fn empty_unknown_and_long_sentences_are_no_trouble() {
 }
 
 #[test]
+fn words_of_held_out_sentences_never_enter_the_vocabulary() {
+    let own = corpus_of(generated(120));
+    let mut changed = generated(120);
+    let unit = noisy("MIKAN");
+    let split = own.splits[unit.split].clone();
+    let held_out = [split.validation, split.test].concat();
+    for &row in &held_out {
+        changed[row].text = format!("heldout{row} heldout{row} sign1of0").into_bytes();
+    }
+    let changed = corpus_of(changed);
+    let classifier = |corpus| {
+        let settings = unit.settings.read().unwrap();
+        Classifier::new(unit.clone(), settings, corpus, corpus.split(&unit).unwrap()).unwrap()
+    };
+    let (mut plain, mut other) = (classifier(&own), classifier(&changed));
+    assert_eq!(plain.split, other.split);
+    for &row in &held_out {
+        // The third word is one of the training sentences'.
+        let [first, second, third] = other.sentences[row][..] else {
+            panic!("{:?}", other.sentences[row]);
+        };
+        assert_eq!([first, second], [Vocabulary::UNKNOWN; 2]);
+        assert_ne!(third, Vocabulary::UNKNOWN);
+    }
+    let train = &plain.split.train;
+    assert_eq!(
+        select(&plain.sentences, train),
+        select(&other.sentences, train)
+    );
+    assert_eq!(plain.facts(), other.facts());
+    for _ in 0..2 {
+        assert_eq!(plain.epoch().unwrap(), other.epoch().unwrap());
+    }
+    let control = Unit {
+        settings: Settings::of(&NAIVE_BAYES),
+        ..unit.clone()
+    };
+    let control = |corpus| {
+        let mut trial = naive_bayes(&control, corpus).unwrap();
+        (trial.epoch().unwrap(), trial.facts())
+    };
+    assert_eq!(control(&own), control(&changed));
+}
+
+#[test]
 fn settings_of_another_suite_are_refused_with_the_unit_named() {
     let corpus = corpus_of(generated(60));
     let mut wrong = unit("Transformer");
