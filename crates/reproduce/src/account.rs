@@ -6,7 +6,7 @@ use crate::report::Document;
 use crate::statistics::Verdict;
 use crate::store::{Artefacts, Row};
 use crate::suite::{Card, Suite};
-use crate::{Check, Judged, Mark, Results, Skipped, Unit};
+use crate::{Check, Judged, Mark, Results, Skipped, Unit, sections};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -48,6 +48,7 @@ impl Account<'_> {
         let mut document = Document::new(format!("{}, at scale {scale}", card.title));
         document.text(card.opening);
         document.text(card.scopes[scale as usize]);
+        sections::alarms(&mut document, self);
         self.judgement(&mut document);
         suite.report(self, &mut document);
         document
@@ -69,6 +70,7 @@ impl Account<'_> {
         };
         let rows = self.claims.iter().map(row).collect();
         document.table(&["", "claim", "verdict"], rows);
+        sections::behind_verdicts(document, self);
     }
 
     /// How much of what was planned is finished, what was left out, and what was decided here.

@@ -3,7 +3,7 @@
 pub(crate) mod gate;
 mod judge;
 
-pub use judge::judge;
+pub use judge::{Average, Averaged, judge};
 
 use crate::plan::{Choices, Frame, Plan};
 use crate::statistics::Verdict;
@@ -199,6 +199,21 @@ pub(crate) fn check_names(suite: &dyn Suite) -> Result<(), Error> {
 }
 
 impl Criterion {
+    /// The models are better than others, each than each, in the mean over the sets.
+    pub const fn on_average(
+        models: &'static [&'static str],
+        others: &'static [&'static str],
+        sets: &'static [&'static str],
+        asked: Asked,
+    ) -> Self {
+        Self::OnAverage {
+            models,
+            others,
+            sets,
+            asked,
+        }
+    }
+
     /// The models and the sets that it names.
     fn names(&self) -> (Vec<&'static str>, Vec<&'static str>) {
         match *self {
@@ -243,7 +258,7 @@ pub enum Asked {
 }
 
 /// A claim with what became of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// Its number in the suite.
     pub name: &'static str,
@@ -251,4 +266,6 @@ pub struct Judged {
     pub text: &'static str,
     /// Whether it was found again.
     pub verdict: Verdict,
+    /// The averages over sets that the verdict rests on, where the claim is about such.
+    pub averages: Vec<Averaged>,
 }

@@ -335,6 +335,9 @@ impl SuiteRun {
         }
         for claim in &self.claims {
             let _ = writeln!(text, "{:>8}  {}", claim.name, claim.verdict);
+            for average in claim.averages.iter().filter(|on| !on.sets.is_empty()) {
+                let _ = writeln!(text, "          {average}");
+            }
         }
         for skipped in &self.skipped {
             let _ = writeln!(

@@ -1,17 +1,25 @@
 //! The parts that reports are put together from.
 
+mod adequacy;
+mod averages;
 mod choice;
 mod comparison;
+mod control;
 mod edges;
 mod heads;
 mod pictures;
 mod tables;
 
+pub(crate) use adequacy::alarms;
+pub use adequacy::gates;
+pub use averages::averaged_over_sets;
+pub(crate) use averages::behind_verdicts;
 pub use choice::{chosen_norms, chosen_on_each_split, chosen_settings, waiting};
 pub use comparison::{Comparison, against_baseline};
+pub use control::control;
 pub use edges::heads_along_edges;
 pub use pictures::pictures_of_the_first_split;
-pub use tables::{BESIDE_R, Column, Columns, OWN, against_paper, own_numbers};
+pub use tables::{BESIDE_BOTH, BESIDE_R, Column, Columns, OWN, against_paper, own_numbers};
 
 /// Instead of a finding on a set that the baseline is not good enough on.
 const NOT_ADEQUATE: &str = "set-up not adequate";

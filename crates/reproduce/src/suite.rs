@@ -61,6 +61,8 @@ pub struct Set {
     pub from: Scale,
     /// What the baseline must reach in validation, as it is shown, for the set to be judged.
     pub gate: Option<f64>,
+    /// The test value, as it is shown, above which a leak is more likely than a good model.
+    pub suspect_above: Option<f64>,
 }
 
 /// A model of a suite.
@@ -100,6 +102,7 @@ impl Set {
             size,
             from,
             gate: None,
+            suspect_above: None,
         }
     }
 
@@ -107,6 +110,14 @@ impl Set {
     pub const fn judged_from(self, gate: f64) -> Self {
         Self {
             gate: Some(gate),
+            ..self
+        }
+    }
+
+    /// The set, on which the report calls for a search for a leak if a model has more than this on the test part.
+    pub const fn suspect_above(self, limit: f64) -> Self {
+        Self {
+            suspect_above: Some(limit),
             ..self
         }
     }

@@ -1,11 +1,14 @@
 //! Sentences for scale `smoke`, and the published numbers of parameters.
 
 use super::{Check, Mark};
-use crate::Preset;
 use crate::mechanisms::mechanism;
+use crate::suite::Set;
 use crate::trial::sentences::{BayesSettings, SentenceSettings, parameters};
+use crate::{Error, Preset};
 use bochner_datasets::sentences::{Sentence, parse};
-use bochner_datasets::{FOLD_SEED, SentenceData, Split, SplitMix64};
+use bochner_datasets::{
+    DataStore, FOLD_SEED, Protocol, SentenceData, SentenceSet, Split, SplitMix64,
+};
 use bochner_numerics::Seed;
 use rand::Rng;
 
@@ -14,6 +17,19 @@ pub(crate) const NAIVE_BAYES: BayesSettings = BayesSettings {
     alpha: 1.0,
     epochs: 1,
 };
+
+/// The sentences of a set from its files; those of a set that has none are generated.
+pub(crate) fn load(
+    set: &Set,
+    protocol: Protocol,
+    files: &DataStore,
+) -> Result<SentenceData, Error> {
+    let data = match set.name.parse::<SentenceSet>() {
+        Ok(name) => bochner_datasets::sentences::load(name, protocol, files),
+        Err(_) => SentenceData::of_files(SentenceSet::Cr, protocol, vec![generated(set.size)]),
+    };
+    Ok(data?)
+}
 
 /// Sentences of two classes in the form of the corpora's files: most words are common to both, some are more frequent
 /// in one.
@@ -119,7 +135,6 @@ pub(crate) fn increments() -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bochner_datasets::{Protocol, SentenceSet};
 
     #[test]
     fn generated_sentences_are_of_the_files_form_and_of_both_classes() {

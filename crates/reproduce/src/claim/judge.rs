@@ -1,6 +1,9 @@
 //! Judging claims on V- and R-numbers.
 
+mod averages;
 mod measures;
+
+pub use averages::{Average, Averaged};
 
 use super::{Asked, Claim, Criterion, Judged, gate};
 use crate::plan::{Arm, Plan};
@@ -20,11 +23,15 @@ pub fn judge(card: &'static Card, claims: &[Claim], plan: &Plan, results: &Resul
     };
     let mut judged: Vec<Judged> = Vec::new();
     for claim in claims {
-        let verdict = court.verdict(claim, &judged);
+        let averages = match plan.scale < claim.from.0 {
+            true => Vec::new(),
+            false => court.averages(claim.criterion),
+        };
         judged.push(Judged {
             name: claim.name,
             text: claim.text,
-            verdict,
+            verdict: court.verdict(claim, &averages, &judged),
+            averages,
         });
     }
     judged
@@ -49,7 +56,7 @@ enum Grade {
 }
 
 impl Court<'_> {
-    fn verdict(&self, claim: &Claim, judged: &[Judged]) -> Verdict {
+    fn verdict(&self, claim: &Claim, averages: &[Averaged], judged: &[Judged]) -> Verdict {
         let (scale, why) = claim.from;
         if self.plan.scale < scale {
             return Verdict::NotTested(why.into());
@@ -62,12 +69,12 @@ impl Court<'_> {
                 _ => return Verdict::NotTested(otherwise.into()),
             }
         }
-        self.criterion(claim.criterion)
+        self.criterion(claim.criterion, averages)
             .unwrap_or_else(Verdict::NotTested)
     }
 
     /// The verdict, or what is missing.
-    fn criterion(&self, criterion: Criterion) -> Result<Verdict, String> {
+    fn criterion(&self, criterion: Criterion, averages: &[Averaged]) -> Result<Verdict, String> {
         match criterion {
             Criterion::Better {
                 model,
@@ -76,12 +83,7 @@ impl Court<'_> {
                 clear,
             } => self.better(model, sets, sign, clear),
             Criterion::NotWorse { model, sets, all } => self.not_worse(model, sets, all),
-            Criterion::OnAverage {
-                models,
-                others,
-                sets,
-                asked,
-            } => self.on_average(models, others, sets, asked),
+            Criterion::OnAverage { sets, asked, .. } => self.on_average(averages, sets, asked),
             Criterion::AtMost {
                 model,
                 set,
@@ -203,8 +205,7 @@ impl Court<'_> {
 
     fn on_average(
         &self,
-        models: &[&str],
-        others: &[&str],
+        averages: &[Averaged],
         sets: &[&'static str],
         asked: Asked,
     ) -> Result<Verdict, String> {
@@ -221,66 +222,50 @@ impl Court<'_> {
         if adequate.is_empty() {
             return Err("the set-up is adequate on no set".into());
         }
-        let pairs = models
+        for average in averages {
+            if let Some(set) = adequate.iter().find(|set| !average.sets.contains(set)) {
+                let (model, other) = (average.model, average.other);
+                return Err(format!("{model} or {other} on {set} is not finished"));
+            }
+        }
+        let grade = |number: usize| {
+            averages
+                .iter()
+                .map(|average| average.grades()[number])
+                .min()
+        };
+        let [v, r] = [0, 1].map(|number| grade(number).unwrap_or(Grade::Worse));
+        let least = match asked {
+            Asked::Sign => Grade::NotWorse,
+            Asked::Clear | Asked::ClearOrSign => Grade::Better,
+        };
+        let short = averages
             .iter()
-            .flat_map(|model| others.iter().map(move |other| (*model, *other)));
-        let averages = pairs.map(|(model, other)| {
-            let average = self.average(&adequate, model, other);
-            average.map(|average| (format!("{model} - {other}"), average))
-        });
-        let averages = averages.collect::<Result<Vec<_>, String>>()?;
-        let [v, r] = [0, 1].map(|number| {
-            let grades = averages.iter().map(|(_, on)| on[number].grade());
-            grades.min().unwrap_or(Grade::Worse)
-        });
+            .filter(|average| average.grades()[0] < least);
+        let short = short.map(|average| format!("{} over {}", average.model, average.other));
+        let short = short.collect::<Vec<_>>().join(", ");
         let without = match not_adequate.is_empty() {
             true => String::new(),
             false => format!(
-                "; not judged on {}, where the set-up is not adequate",
+                "not judged on {}, where the set-up is not adequate",
                 not_adequate.join(", ")
             ),
         };
-        let seen = averages
-            .iter()
-            .map(|(pair, [v, r])| format!("{pair} {} in V, {} in R", self.shown(v), self.shown(r)));
-        let seen = format!("{}{without}", seen.collect::<Vec<_>>().join(", "));
-        let enough = |grade| match asked {
-            Asked::Sign => grade >= Grade::NotWorse,
-            Asked::Clear | Asked::ClearOrSign => grade == Grade::Better,
+        let with = |why: String| match without.is_empty() {
+            true => why,
+            false => format!("{why}; {without}"),
         };
         let sign = asked == Asked::ClearOrSign && v.min(r) >= Grade::NotWorse;
-        Ok(match (enough(v), enough(r)) {
+        Ok(match (v >= least, r >= least) {
             (true, true) if not_adequate.is_empty() => Verdict::Reproduced,
-            (true, true) => Verdict::Partly(seen),
-            (false, true) => Verdict::Partly(format!("for R-numbers only: {seen}")),
-            (true, false) => Verdict::Partly(format!("for V-numbers only: {seen}")),
-            _ if sign => Verdict::Partly(format!(
-                "the sign is right, 2 standard errors are not reached: {seen}"
-            )),
-            _ => Verdict::NotReproduced(seen),
+            (true, true) => Verdict::Partly(without),
+            (false, true) => Verdict::Partly(with("for R-numbers only".into())),
+            (true, false) => Verdict::Partly(with("for V-numbers only".into())),
+            _ if sign => Verdict::Partly(with(format!(
+                "the sign is right, 2 standard errors are not reached by {short}"
+            ))),
+            _ => Verdict::NotReproduced(with(format!("not {short}"))),
         })
-    }
-
-    /// The mean over sets of a model's mean difference from another, in V-numbers and in R-numbers.
-    fn average(&self, sets: &[&str], model: &str, other: &str) -> Result<[Average; 2], String> {
-        let mut averages = [Average::default(); 2];
-        for set in sets {
-            let paired = self.paired(set, model, other);
-            let paired =
-                paired.ok_or_else(|| format!("{model} or {other} on {set} is not finished"))?;
-            for (average, paired) in averages.iter_mut().zip(paired) {
-                let error = paired.error.unwrap_or(f64::INFINITY);
-                average.mean += paired.mean / sets.len() as f64;
-                average.error = average.error.hypot(error / sets.len() as f64);
-            }
-        }
-        Ok(averages)
-    }
-
-    fn shown(&self, average: &Average) -> String {
-        let (metric, fine) = (self.card.metric, self.card.metric.fine);
-        let (mean, error) = (metric.gain(average.mean), metric.factor() * average.error);
-        format!("{mean:+.fine$} ± {error:.fine$}")
     }
 
     fn at_most(&self, model: &str, set: &str, share: f64, below: &str) -> Result<Verdict, String> {
@@ -369,23 +354,6 @@ impl Court<'_> {
             n if n == models.len() => Verdict::NotReproduced("none is".into()),
             _ => Verdict::Partly(format!("not {}", v.join(", "))),
         }))
-    }
-}
-
-/// A mean over sets with its standard error, from those of the sets.
-#[derive(Clone, Copy, Debug, Default)]
-struct Average {
-    mean: f64,
-    error: f64,
-}
-
-impl Average {
-    fn grade(self) -> Grade {
-        match self.mean < 0.0 {
-            true if self.mean.abs() >= 2.0 * self.error => Grade::Better,
-            true => Grade::NotWorse,
-            false => Grade::Worse,
-        }
     }
 }
 

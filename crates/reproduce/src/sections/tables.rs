@@ -26,6 +26,8 @@ pub enum Column {
     Ours(Number),
     /// The mean less the paper's.
     Difference(Number),
+    /// The mean difference from the baseline, split by split, with its errors and wins.
+    Gain(Number),
     /// What the comparison with the baseline has found.
     Verdict,
     /// The norm p.
@@ -56,6 +58,15 @@ pub const BESIDE_R: Columns<'static> = &[
     ("paper (R)", Column::Paper),
     ("ours (R)", Column::Ours(Number::R)),
     ("difference", Column::Difference(Number::R)),
+    ("verdict", Column::Verdict),
+];
+
+/// The columns of the paper's R-numbers beside both of ours and the difference from the baseline.
+pub const BESIDE_BOTH: Columns<'static> = &[
+    ("paper (R)", Column::Paper),
+    ("ours (V)", Column::Ours(Number::V)),
+    ("ours (R)", Column::Ours(Number::R)),
+    ("d of V", Column::Gain(Number::V)),
     ("verdict", Column::Verdict),
 ];
 
@@ -132,6 +143,12 @@ fn cell(account: &Account<'_>, arm: &Arm, rows: &[&Row], column: Column) -> Opti
         Column::Difference(number) => {
             let paper = published(account, arm).filter(|_| account.plan.scale != Scale::Smoke)?;
             format!("{:+.digits$}", mean_of(number)? - paper.mean)
+        }
+        Column::Gain(number) => {
+            let others = arm.model != account.card.baseline;
+            let baseline = account.plan.beside(arm, account.card.baseline);
+            let baseline = baseline.filter(|_| others)?;
+            metric.difference(&account.results.compare(arm, baseline, number)?)
         }
         Column::Verdict => verdict(account, arm),
         Column::P => settings.p()?.to_string(),

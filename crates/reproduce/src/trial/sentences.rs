@@ -6,7 +6,9 @@ pub use bayes::BayesSettings;
 pub(crate) use bayes::naive_bayes;
 
 use super::{Evaluation, Facts, Findings, Keep, Step, failed};
-use crate::{Error, Trial, Unit};
+use crate::mechanisms::mechanism;
+use crate::suite::Source;
+use crate::{Error, Preset, Settings, Trial, Unit};
 use bochner_attention::Variant;
 use bochner_datasets::{SentenceData, Split};
 use bochner_interpret::{head_diversity, head_spread};
@@ -55,6 +57,27 @@ pub struct SentenceSettings {
     pub l2: f64,
     /// Largest norm of a gradient.
     pub clip_norm: f64,
+}
+
+impl SentenceSettings {
+    /// The settings with another model's attention: its norm, and its spectral points if it has a norm.
+    pub(crate) fn of_model(&self, model: &str, p: Option<f64>) -> Settings {
+        let points = self.points.unwrap_or_default();
+        Settings::of(&Self {
+            attention: mechanism(model, Preset::Paper, p, points),
+            p,
+            points: p.map(|_| points),
+            ..self.clone()
+        })
+    }
+
+    /// What a choice is made among, in words.
+    pub(crate) fn brief(&self) -> String {
+        format!(
+            "width {}, dropout {}, of words {}, {} epochs, rate {}, L2 {}",
+            self.width, self.dropout, self.word_dropout, self.epochs, self.learning_rate, self.l2
+        )
+    }
 }
 
 /// A corpus whose sentences are cleaned.
@@ -119,6 +142,15 @@ impl Corpus {
             .zip(found)
             .filter(|&(&row, &found)| self.labels[row] == found);
         right.count() as f64 / rows.len() as f64
+    }
+}
+
+impl Source for Corpus {
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+        match &*unit.variant {
+            BayesSettings::MODEL => naive_bayes(unit, self),
+            _ => start(unit, self),
+        }
     }
 }
 

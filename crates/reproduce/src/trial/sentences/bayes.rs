@@ -17,6 +17,11 @@ pub struct BayesSettings {
     pub epochs: usize,
 }
 
+impl BayesSettings {
+    /// The model's name in tables and rows.
+    pub const MODEL: &str = "naive Bayes";
+}
+
 /// Sets up naive Bayes on uni- and bigrams.
 ///
 /// $$ \log p(c \mid x) = \log\frac{n_c}{n} + \sum_{w \in x} \log\frac{n_{cw} + \alpha}{\sum_v (n_{cv} + \alpha)} + \dots $$
