@@ -23,6 +23,9 @@ const INSTRUCTIONS: (&str, [&str; 2]) = ("BOCHNER_INSTRUCTIONS", ["avx2", "porta
 /// The variable that names the directory of the data files, for the tests that need them.
 const DATA: &str = "BOCHNER_DATA";
 
+/// The ignored tests that take minutes and need the right to mount a file system.
+const ENDURANCE: &str = "endurance::";
+
 /// The crates that can do without training layers, without them.
 const WITHOUT_LAYERS: [&str; 5] = [
     "--package",
@@ -56,8 +59,9 @@ pub(crate) fn ci(full: bool) -> Ending {
         &|| with_tool("clippy", &lint(&WITHOUT_LAYERS)),
         &docs,
     ];
-    let long: [&dyn Fn() -> Ending; 4] = [
+    let long: [&dyn Fn() -> Ending; 5] = [
         &|| run(&[&["build", "--examples"][..], &WORKSPACE].concat()),
+        &|| tests.endurance(),
         &|| tests.many_cases(),
         &|| tests.lapack(),
         &|| tests.miri(),
@@ -104,6 +108,15 @@ impl Tests {
         ])
     }
 
+    /// Kills at random moments and a full disk; nothing is built again.
+    fn endurance(&self) -> Ending {
+        self.call(&[
+            &["test"],
+            &WORKSPACE,
+            &["--test", "it", "--", "--ignored", ENDURANCE],
+        ])
+    }
+
     /// The tests that need the data files, which are ignored otherwise; nothing is built again.
     fn with_data(&self) -> Ending {
         if env::var_os(DATA).is_none() {
@@ -112,7 +125,8 @@ impl Tests {
             );
             return Ok(ExitCode::SUCCESS);
         }
-        self.call(&[&["test"], &WORKSPACE, &PROGRAMS, &["--", "--ignored"]])
+        let these = ["--", "--ignored", "--skip", ENDURANCE];
+        self.call(&[&["test"], &WORKSPACE, &PROGRAMS, &these])
     }
 
     /// What computes, with the instruction sets that are not chosen by themselves; nothing is built again.

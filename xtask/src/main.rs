@@ -40,7 +40,7 @@ enum Task {
     Test,
     /// Runs everything that a change must pass, the tests first
     Ci {
-        /// Also run what takes long: OpenBLAS (feature lapack), Miri, many more generated cases
+        /// Also run what takes long: kills and a full disk, OpenBLAS (feature lapack), Miri, many more generated cases
         #[arg(long)]
         full: bool,
     },

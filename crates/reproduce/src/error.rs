@@ -92,7 +92,11 @@ pub enum Error {
         message: String,
     },
     /// A model could not be saved or restored.
-    #[error("cannot keep the checkpoint {}: {message}; finished units are kept", path.display())]
+    #[error(
+        "cannot keep the checkpoint {}: {message}; on a full disk free some space, or copy the directory elsewhere and \
+         name it with --out: finished units are kept",
+        path.display()
+    )]
     Checkpoint {
         /// The file.
         path: PathBuf,

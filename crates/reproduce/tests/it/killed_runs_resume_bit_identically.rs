@@ -19,10 +19,18 @@ fn reproduce(out: &Path, more: &[&str]) -> Command {
         .args(["regression", "--set", "passenger", "--offline"])
         .args(["--epochs", "8", "--checkpoint-every", "0", "--out"])
         .arg(out)
-        .args(more)
+        .args(more);
+    alone(&mut command);
+    command
+}
+
+/// Without output and without a repository, whose commit would be part of the rows: a commit while a test runs must not
+/// change them.
+pub(super) fn alone(command: &mut Command) {
+    command
+        .env("GIT_DIR", "/dev/null")
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    command
 }
 
 fn finish(out: &Path, more: &[&str]) {
@@ -32,24 +40,35 @@ fn finish(out: &Path, more: &[&str]) {
 
 /// The results by file name, without the time they took.
 fn results(out: &Path) -> BTreeMap<String, String> {
-    let mut results = BTreeMap::new();
-    for part in ["units/regression", "artefacts/regression"] {
-        for entry in fs::read_dir(out.join(part)).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            let text = without_seconds(&fs::read_to_string(&path).unwrap());
-            results.insert(format!("{part}/{name}"), text);
-        }
-    }
-    results
+    let files = files(out, &["units", "artefacts"]).into_iter();
+    files
+        .map(|(name, text)| (name, without_seconds(&text)))
+        .collect()
 }
 
-fn without_seconds(row: &str) -> String {
-    let Some((before, after)) = row.split_once("\"seconds\":") else {
-        return row.to_owned();
+/// The whole files of rows and artefacts of all suites in these parts of a directory, by name.
+pub(super) fn files(out: &Path, parts: &[&str]) -> BTreeMap<String, String> {
+    let below = |directory: &str| {
+        let entries = fs::read_dir(out.join(directory)).into_iter().flatten();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let paths = names.map(|name| format!("{directory}/{name}"));
+        paths.collect::<Vec<String>>()
     };
-    let (_, rest) = after.split_once(',').unwrap();
-    format!("{before}{rest}")
+    let suites = parts.iter().flat_map(|part| below(part));
+    let files = suites.flat_map(|suite| below(&suite));
+    let files = files.filter(|file| file.ends_with(".json") || file.ends_with(".jsonl"));
+    files
+        .map(|file| (file.clone(), fs::read_to_string(out.join(file)).unwrap()))
+        .collect()
+}
+
+/// Rows without the time they took.
+pub(super) fn without_seconds(rows: &str) -> String {
+    let without = |row: &str| match row.split_once("\"seconds\":") {
+        Some((before, after)) => format!("{before}{}\n", after.split_once(',').unwrap().1),
+        None => format!("{row}\n"),
+    };
+    rows.lines().map(without).collect()
 }
 
 fn leftovers(out: &Path) -> Vec<String> {

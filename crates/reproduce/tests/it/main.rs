@@ -1,5 +1,8 @@
 //! The program `reproduce`, as it is called.
 
+mod a_wrong_file_is_named;
+#[cfg(unix)]
+mod endurance;
 mod imported_rows_are_not_run_again;
 mod killed_runs_resume_bit_identically;
 mod nothing_to_run_is_a_failure;

@@ -1,0 +1,230 @@
+//! What takes minutes or a file system of its own: kills at random moments over all suites, and a disk that is full.
+//! `cargo xtask ci --full` runs these tests.
+
+use crate::killed_runs_resume_bit_identically::{alone, files, without_seconds};
+use bochner_datasets::SplitMix64;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::tempdir;
+
+/// Deaths that the killed runs must survive.
+const KILLS: usize = 200;
+
+/// The deaths of a suite before it may end, in one directory, and the longest life before one.
+const KILLS_OF_A_SUITE: usize = 20;
+const LONGEST_LIFE: Duration = Duration::from_secs(2);
+
+/// Suites that are measured in one go, and those of training runs that need no file.
+const MEASURED: [&str; 2] = ["propositions", "complexity"];
+const TRAINED: [&str; 4] = ["figure2", "figure4", "classification", "regression"];
+
+/// Suites that need the directory of data files that a variable names.
+const WITH_FILES: [&str; 2] = ["figure5", "nodes"];
+const DATA: &str = "BOCHNER_DATA";
+
+const SIGKILL: i32 = 9;
+
+type Files = BTreeMap<String, String>;
+
+/// A suite at scale `smoke` with few epochs and a checkpoint after each.
+fn reproduce(suite: &str, out: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_reproduce"));
+    command.args([suite, "--offline", "--checkpoint-every", "0", "--out"]);
+    command.arg(out);
+    if !MEASURED.contains(&suite) {
+        command.args(["--epochs", "4"]);
+        if let Some(data) = std::env::var_os(DATA) {
+            command.arg("--data").arg(data);
+        }
+    }
+    alone(&mut command);
+    command
+}
+
+fn finish(suite: &str, out: &Path) {
+    let status = reproduce(suite, out).status().unwrap();
+    assert!(status.success(), "{suite}: {status}");
+}
+
+/// Starts a suite and kills it after a time; `false` if it ended before.
+fn is_killed(suite: &str, out: &Path, after: Duration) -> bool {
+    let mut child = reproduce(suite, out).spawn().unwrap();
+    sleep(after);
+    child.kill().unwrap();
+    let status = child.wait().unwrap();
+    let killed = status.signal() == Some(SIGKILL);
+    assert!(killed || status.success(), "{suite}: {status}");
+    killed
+}
+
+/// All that a run leaves, without the time it took.
+fn results(out: &Path) -> Files {
+    let files = files(out, &["units", "artefacts", "smoke"]).into_iter();
+    files
+        .map(|(name, text)| (name, without_seconds(&text)))
+        .collect()
+}
+
+/// Every line of the results is whole, and what was finished before has not changed by a byte, so that it was not run again.
+fn assert_kept(before: &Files, now: &Files) {
+    for (name, text) in now {
+        let is_whole = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+        assert!(
+            text.ends_with('\n') && text.lines().all(is_whole),
+            "{name}: {text}"
+        );
+    }
+    for (name, text) in before {
+        assert_eq!(now.get(name), Some(text), "{name}");
+    }
+}
+
+fn finished(out: &Path) -> Files {
+    files(out, &["units", "artefacts"])
+}
+
+#[test]
+#[ignore = "takes minutes: run by cargo xtask ci --full"]
+fn two_hundred_kills_lose_no_finished_unit_and_change_no_bit() {
+    let mut suites = [&MEASURED[..], &TRAINED].concat();
+    match std::env::var_os(DATA) {
+        Some(_) => suites.extend(WITH_FILES),
+        None => println!(
+            "{DATA} is not set: {} are left out",
+            WITH_FILES.join(" and ")
+        ),
+    }
+    let whole = tempdir().unwrap();
+    let timed = suites.into_iter().map(|suite| {
+        let start = Instant::now();
+        finish(suite, whole.path());
+        (suite, start.elapsed())
+    });
+    let timed: Vec<(&str, Duration)> = timed.collect();
+    let expected = results(whole.path());
+    assert!(expected.len() > 100, "{} files", expected.len());
+
+    let (mut random, mut kills, mut rounds) = (SplitMix64::new(2021), BTreeMap::new(), 0);
+    while kills.values().sum::<usize>() < KILLS {
+        let killed = tempdir().unwrap();
+        for &(suite, time) in &timed {
+            let life = LONGEST_LIFE.min(time / 2);
+            for _ in 0..KILLS_OF_A_SUITE {
+                let before = finished(killed.path());
+                let share = random.next().unwrap() as f64 / u64::MAX as f64;
+                let died = is_killed(suite, killed.path(), life.mul_f64(share));
+                assert_kept(&before, &finished(killed.path()));
+                if !died {
+                    break;
+                }
+                *kills.entry(suite).or_insert(0) += 1;
+            }
+            let before = finished(killed.path());
+            finish(suite, killed.path());
+            assert_kept(&before, &finished(killed.path()));
+        }
+        rounds += 1;
+        assert_eq!(results(killed.path()), expected);
+    }
+    println!(
+        "{kills:?} in {rounds} rounds, {} files each",
+        expected.len()
+    );
+}
+
+/// Runs in a file system of its own, first with room, then without any, then with too little, then with room again; what
+/// the program says and what it leaves is copied out.
+const FULL_DISK: &str = r#"
+mount -t tmpfs -o size=8m tmpfs "$DISK" || exit 1
+run() {
+    name=$1; shift
+    "$REPRODUCE" regression --set passenger --offline --epochs 8 --checkpoint-every 0 --out "$DISK/results" "$@" \
+        >"$SEEN/$name.out" 2>"$SEEN/$name.err"
+    echo $? >"$SEEN/$name.code"
+    cp -r "$DISK/results" "$SEEN/$name"
+}
+run before --model Transformer
+dd if=/dev/zero of="$DISK/ballast" bs=4096 2>/dev/null
+run full
+truncate -s -1048576 "$DISK/ballast"
+run tight
+rm "$DISK/ballast"
+run again
+"#;
+
+/// How a process gets a mount table of its own: as root, or in a user namespace.
+const NAMESPACES: [&str; 2] = ["-m", "-Urm"];
+
+#[test]
+#[ignore = "mounts a file system: run by cargo xtask ci --full"]
+fn a_full_disk_is_named_and_loses_nothing_until_there_is_room_again() {
+    let (disk, seen, whole) = (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
+    let in_namespace = |namespace: &&str| {
+        let mut command = Command::new("unshare");
+        command.args([namespace, "sh", "-c", FULL_DISK]);
+        command.env("REPRODUCE", env!("CARGO_BIN_EXE_reproduce"));
+        command.env("DISK", disk.path()).env("SEEN", seen.path());
+        alone(&mut command);
+        command.status().is_ok_and(|status| status.success())
+    };
+    assert!(
+        NAMESPACES.iter().any(in_namespace),
+        "this machine mounts no tmpfs for this user: run the test as root"
+    );
+    assert_eq!(
+        fs::read_dir(disk.path()).unwrap().count(),
+        0,
+        "the mount leaked"
+    );
+
+    let read = |name: &str| fs::read_to_string(seen.path().join(name)).unwrap();
+    let code = |step: &str| read(&format!("{step}.code")).trim().parse::<i32>().unwrap();
+    let kept = |step: &str| finished(&seen.path().join(step));
+    assert_eq!(
+        ["before", "full", "tight", "again"].map(code),
+        [0, 1, 1, 0],
+        "{}",
+        read("tight.err")
+    );
+    for step in ["full", "tight"] {
+        let said = read(&format!("{step}.err"));
+        let is_named = said.contains("No space left on device") && said.contains("free some space");
+        assert!(
+            is_named && said.contains(disk.path().to_str().unwrap()),
+            "{said}"
+        );
+    }
+    assert!(!kept("before").is_empty());
+    assert!(
+        kept("tight").len() > kept("full").len(),
+        "units are finished until there is no room"
+    );
+    for (before, after) in [("before", "full"), ("full", "tight"), ("tight", "again")] {
+        assert_kept(&kept(before), &kept(after));
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_reproduce"));
+    command.args([
+        "regression",
+        "--set",
+        "passenger",
+        "--offline",
+        "--epochs",
+        "8",
+        "--out",
+    ]);
+    command.arg(whole.path());
+    alone(&mut command);
+    assert!(command.status().unwrap().success());
+    let results = |files: Files| -> Files {
+        files
+            .into_iter()
+            .map(|(name, text)| (name, without_seconds(&text)))
+            .collect()
+    };
+    assert_eq!(results(kept("again")), results(finished(whole.path())));
+}
