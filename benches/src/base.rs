@@ -198,6 +198,9 @@ fn changed_packages(root: &Path, commit: &str) -> Result<Vec<String>, Error> {
 
 /// The folder of the crate that a path of the workspace belongs to.
 fn crate_of(path: &str) -> Option<&str> {
+    if path.starts_with("benches/src/") {
+        return Some("benches");
+    }
     let inside = path.strip_prefix("crates/")?;
     let name = inside.split('/').next()?;
     path.get(.."crates/".len() + name.len())
@@ -263,6 +266,7 @@ mod tests {
             crate_of("crates/attention/src/lib.rs"),
             Some("crates/attention")
         );
+        assert_eq!(crate_of("benches/src/base.rs"), Some("benches"));
         assert_eq!(crate_of("docs/compare.md"), None);
         assert_eq!(
             package_of("[package]\nname = \"bochner-ops\"\n"),

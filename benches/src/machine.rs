@@ -206,16 +206,3 @@ fn triad() -> Run {
         Ok(())
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cache_line_takes_its_time() {
-        if let Some(ns) = crossing_ns() {
-            // Tens of cycles at least, and no microseconds by the hundred.
-            assert!((5.0..1e5).contains(&ns), "{ns}");
-        }
-    }
-}

@@ -16,7 +16,7 @@
 //! input that no one reads, and a NaN in a result. A case of a kind that no function computes is
 //! listed and counted as *not served*.
 //!
-//! ```
+//! ```no_run
 //! use std::path::Path;
 //!
 //! let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");

@@ -9,7 +9,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut, Dimension};
 
 /// The result of [`attend`]. It borrows the arguments, so that [`attend_vjp`] cannot be given others.
 ///
-/// ```compile_fail
+/// ```compile_fail,E0506
 /// # use bochner_graph::{Graph, Score, Settings, attend, attend_vjp};
 /// # use ndarray::array;
 /// let graph = Graph::from_edges(2, [(0, 1)]).unwrap();

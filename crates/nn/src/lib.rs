@@ -129,3 +129,4 @@ pub use parameters::{
     zero_gradients,
 };
 pub use rand;
+pub use serde_json;

@@ -50,12 +50,13 @@ const PATIENCE: Duration = Duration::from_millis(5);
 /// Looks for work until the flag is set or there was none for a while; returns how often it looked.
 fn look_for_work(over: &AtomicBool) -> usize {
     let (mut last, mut looks) = (Instant::now(), 0);
-    while !over.load(Ordering::Relaxed) && last.elapsed() < PATIENCE {
+    while !over.load(Ordering::Relaxed) {
+        looks += 1;
         match rayon::yield_now() {
             Some(Yield::Executed) => last = Instant::now(),
+            _ if last.elapsed() >= PATIENCE => break,
             _ => thread::yield_now(),
         }
-        looks += 1;
     }
     looks
 }

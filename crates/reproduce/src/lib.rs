@@ -1,4 +1,4 @@
-//! The tables of the paper, run again: *paper, ours, difference, verdict*.
+//! The tables and figures of the paper, run again: *paper, ours, difference, verdict*.
 //!
 //! A reproduction is worth what its bookkeeping is worth, so most of this crate is bookkeeping.
 //!

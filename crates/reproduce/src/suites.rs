@@ -1,6 +1,6 @@
 //! The suites, one file each.
 //!
-//! A new suite of training runs is a file of at most 400 lines here, and a line in [`SUITES`]:
+//! A new suite of training runs is a file here, and a line in [`SUITES`]:
 //!
 //! 1. A [`Card`](crate::suite::Card): names of sets and models as the paper has them, the metric and its direction, the
 //!    baseline, the published numbers, the cuts in the order in which they are made, and the texts of the report.

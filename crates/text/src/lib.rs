@@ -84,5 +84,6 @@ pub use clean::clean_str;
 pub use counts::TokenCounts;
 pub use error::Error;
 pub use lines::lines;
+pub use rand;
 pub use subword::{Learned, Merge, Split, SubwordConfig, Subwords};
 pub use vocabulary::{Marks, Vocabulary, VocabularyConfig};

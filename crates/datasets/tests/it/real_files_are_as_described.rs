@@ -44,15 +44,19 @@ fn each(check: impl Fn(RegressionSet, Protocol, RegressionData)) {
 #[ignore = "needs the data files: BOCHNER_DATA names their directory"]
 fn every_file_that_is_here_is_the_pinned_one() {
     let store = store();
-    let mut verified = 0;
+    let mut missing = Vec::new();
     for entry in manifest::entries() {
         match store.fetch(entry) {
-            Ok(stored) => verified += usize::from(stored.origin == Origin::Directory),
-            Err(bochner_datasets::Error::Unavailable { .. }) => {}
+            Ok(stored) => assert_eq!(stored.origin, Origin::Directory),
+            Err(bochner_datasets::Error::Unavailable { .. }) => missing.push(&*entry.file),
             Err(error) => panic!("{error}"),
         }
     }
-    assert!(verified >= 75, "{verified} files");
+    // The features of Pubmed are too large to be kept beside the others.
+    let allowed = ["pubmed/ind.pubmed.allx"];
+    let unknown = missing.iter().filter(|file| !allowed.contains(file));
+    let unknown: Vec<_> = unknown.collect();
+    assert!(unknown.is_empty(), "missing: {unknown:?}");
 }
 
 #[test]

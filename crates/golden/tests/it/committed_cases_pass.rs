@@ -1,19 +1,22 @@
 //! The golden cases kept with this crate, all of them, in every precision they allow.
 
-use bochner_golden::{Verdict, check_directory};
+use bochner_golden::{GoldenReport, Verdict, check_directory};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 fn cases() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("cases")
 }
 
+static REPORT: LazyLock<GoldenReport> = LazyLock::new(|| check_directory(&cases()).unwrap());
+
 #[test]
 fn every_case_passes() {
-    let report = check_directory(&cases()).unwrap();
+    let report = &*REPORT;
     println!("{report}");
     assert_eq!([report.failed(), report.not_served()], [0, 0]);
     let cases: BTreeSet<_> = report.rows().iter().map(|row| &row.name).collect();
@@ -24,8 +27,7 @@ fn every_case_passes() {
 #[test]
 fn every_tensor_of_every_case_is_compared() {
     let dir = cases();
-    let report = check_directory(&dir).unwrap();
-    let served = report
+    let served = REPORT
         .rows()
         .iter()
         .filter(|row| matches!(row.verdict, Verdict::Passed(_)) && row.dtype == Some("f64"));

@@ -31,6 +31,24 @@ use super::arithmetic::{Avx2, Avx512};
 /// run(Square(&mut x));
 /// assert_eq!(x, [9.0, 16.0]);
 /// ```
+///
+/// Whoever calls the method needs a value of the instruction set, which there is only where the processor has it:
+///
+/// ```
+/// use bochner_numerics::instructions::{Arithmetic, Task};
+///
+/// fn with_proof<A: Arithmetic>(task: impl Task, available: A) {
+///     task.run(available);
+/// }
+/// ```
+///
+/// ```compile_fail,E0061
+/// use bochner_numerics::instructions::{Arithmetic, Task};
+///
+/// fn without_proof<A: Arithmetic>(task: impl Task) {
+///     task.run::<A>();
+/// }
+/// ```
 pub trait Task {
     /// Does the work; `available` proves that the processor has the instructions of `A`.
     ///
