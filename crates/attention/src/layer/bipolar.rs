@@ -10,7 +10,7 @@ use dfdx::nn::{Module, NonMutableModule};
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Merge, Storage, Tape, Tensor};
 use ndarray::{Array4, ArrayView4, ArrayViewD, Axis, Ix4};
-use rand::Rng;
+use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
 /// The settings of a [`BipolarLayer`].
@@ -96,7 +96,7 @@ impl<Embed: Dim, E: Element> BipolarLayer<Embed, E> {
         device: &Cpu,
         embed: Embed,
         config: BipolarLayerConfig,
-        rng: &mut impl Rng,
+        rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Self, Error> {
         let divides = config.heads > 0 && embed.size().is_multiple_of(config.heads);
         let allowed = "at least 1 and a divisor of the layer's width";

@@ -14,7 +14,7 @@ use dfdx::dtypes::Dtype;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Storage, Tape, Tensor, TensorFromVec, ZerosTensor};
 use ndarray::{Array3, ArrayView3};
-use rand::Rng;
+use rand::RngCore;
 use std::marker::PhantomData;
 
 /// Multi-head attention with any mechanism of the registry.
@@ -93,7 +93,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         device: &Cpu,
         embed: Embed,
         config: MultiHeadConfig,
-        rng: &mut impl Rng,
+        mut rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Self, Error> {
         let layout = config.layout(embed.size(), &config.variant.card())?;
         let wide = |width| {
@@ -111,7 +111,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         let maps = maps.collect::<Result<_, _>>()?;
         let output = Projection::try_new(device, (wide(joined)?, embed), config.bias, rng)?;
         let size = layout.size();
-        let values = config.variant.mechanism::<E>().initial(size, rng)?;
+        let values = config.variant.mechanism::<E>().initial(size, &mut rng)?;
         let Some(count) = Count::from_size(values.len()) else {
             let (expected, got) = (values.len(), compiled_size::<Count>());
             return Err(ArgumentError::Shape {

@@ -10,7 +10,7 @@ use dfdx::nn::tensor_collection::{ModuleVisitor, TensorCollection, TensorOptions
 use dfdx::shapes::{ConstDim, ConstShape, Dim};
 use dfdx::tensor::{Cpu, Storage, Tape, Tensor};
 use dfdx::tensor_ops::Device;
-use rand::Rng;
+use rand::RngCore;
 use std::marker::PhantomData;
 
 /// A linear map whose bias is optional: from a sequence to a stream of all heads, or from all heads to the
@@ -36,7 +36,7 @@ impl<I: Dim, O: Dim, E: Element, S> Projection<I, O, E, Cpu, S> {
         device: &Cpu,
         (inputs, outputs): (I, O),
         bias: bool,
-        rng: &mut impl Rng,
+        rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Self, Error> {
         let linear = Linear::try_new(device, inputs, outputs, rng)?;
         Ok(Self {
