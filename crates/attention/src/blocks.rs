@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 /// held of the pairs, backwards beside as many gradients. Sums over keys are taken block by block,
 /// and so are gradients over queries: other blocks round differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Blocks {
     /// Queries of a block.
     pub queries: usize,
@@ -17,6 +18,8 @@ pub struct Blocks {
     /// [`Panels::ALIGNMENT`].
     pub keys: usize,
 }
+
+crate::checked_when_read!(Blocks, |blocks| blocks.checked().map(drop));
 
 /// Bytes that a block's scores and their gradients may take: half of a core's second-level cache,
 /// where that is small.

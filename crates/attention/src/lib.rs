@@ -114,6 +114,7 @@ mod magnitude;
 mod mask;
 mod mechanism;
 mod normaliser;
+mod reading;
 mod released;
 mod score;
 mod settings;

@@ -28,6 +28,7 @@ use std::sync::Arc;
 /// assert!(!keeps(0, 4, 3)); // padding
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Mask {
     causal: bool,
     key_lengths: Option<Arc<Vec<usize>>>,
@@ -50,6 +51,8 @@ pub struct Mask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ends: Option<Arc<Vec<usize>>>,
 }
+
+crate::checked_when_read!(Mask, Mask::is_one_that_can_be_made);
 
 fn is_zero(x: &usize) -> bool {
     *x == 0
@@ -137,12 +140,21 @@ impl Mask {
     /// # Errors
     /// [`Error::Argument`] for a window of no positions on either side, which would be the identity.
     pub fn with_window(self, left: usize, right: usize) -> Result<Self, Error> {
-        let sides = "positions of a window, beside the query's own";
-        argument::at_least_one(sides, left.saturating_add(right))?;
+        check_window([left, right])?;
         Ok(Self {
             window: Some([left, right]),
             ..self
         })
+    }
+
+    /// Refuses what no constructor makes; [`validate`](Self::validate) compares the rest with the sequences.
+    fn is_one_that_can_be_made(&self) -> Result<(), Error> {
+        self.window.map_or(Ok(()), check_window)?;
+        let matrices = self.matrices[0].saturating_mul(self.matrices[1]);
+        argument::at_least_one("matrices", matrices)?;
+        let rows = self.matrix.as_ref().map_or(0, |rows| rows.len());
+        argument::shape("matrix", &[rows.next_multiple_of(matrices)], &[rows])?;
+        Ok(())
     }
 
     /// Keeps only the keys of a window, within the mask's own. The two together may leave each query itself
@@ -458,6 +470,11 @@ impl Mask {
         }
         Ok(())
     }
+}
+
+fn check_window([left, right]: [usize; 2]) -> Result<(), Error> {
+    let sides = "positions of a window, beside the query's own";
+    Ok(argument::at_least_one(sides, left.saturating_add(right))?)
 }
 
 fn kept(lengths: Option<&Arc<Vec<usize>>>, batch: usize, positions: usize) -> Option<Array2<bool>> {

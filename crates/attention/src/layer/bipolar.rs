@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// The settings of a [`BipolarLayer`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct BipolarLayerConfig {
     /// The number of heads, a divisor of the layer's width.
     pub heads: usize,
@@ -36,6 +36,20 @@ impl Default for BipolarLayerConfig {
             last_neuron: None,
             causal: false,
         }
+    }
+}
+
+crate::checked_when_read!(BipolarLayerConfig, |config| config.validate(config.heads));
+
+impl BipolarLayerConfig {
+    /// The checks of a layer of width `embed`.
+    fn validate(&self, embed: usize) -> Result<(), ArgumentError> {
+        let divides = self.heads > 0 && embed.is_multiple_of(self.heads);
+        let allowed = "at least 1 and a divisor of the layer's width";
+        argument::in_range(divides, "heads", self.heads as f64, allowed)?;
+        let neurons = [Some(self.neuron), self.last_neuron];
+        let mut neurons = neurons.iter().flatten();
+        neurons.try_for_each(SpikingNeuron::validate)
     }
 }
 
@@ -98,14 +112,7 @@ impl<Embed: Dim, E: Element> BipolarLayer<Embed, E> {
         config: BipolarLayerConfig,
         rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Self, Error> {
-        let divides = config.heads > 0 && embed.size().is_multiple_of(config.heads);
-        let allowed = "at least 1 and a divisor of the layer's width";
-        argument::in_range(divides, "heads", config.heads as f64, allowed)?;
-        let neurons = [Some(config.neuron), config.last_neuron];
-        neurons
-            .iter()
-            .flatten()
-            .try_for_each(SpikingNeuron::validate)?;
+        config.validate(embed.size())?;
         let mut map = || Linear::try_new(device, embed, embed, rng);
         let [query, key, value, output] = [map()?, map()?, map()?, map()?];
         let norm = || LayerNorm::try_new(device, embed);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Settings of a [`MultiHead`](super::MultiHead) layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct MultiHeadConfig {
     /// Number of heads; must divide the layer's width, unless the heads have widths of their own.
     pub heads: usize,
@@ -47,6 +47,8 @@ pub struct MultiHeadConfig {
     pub position_bias: PositionBias,
 }
 
+crate::checked_when_read!(MultiHeadConfig, MultiHeadConfig::validate);
+
 impl Default for MultiHeadConfig {
     fn default() -> Self {
         Self {
@@ -66,6 +68,15 @@ impl Default for MultiHeadConfig {
 }
 
 impl MultiHeadConfig {
+    /// The checks of a layer whose width suits the heads.
+    fn validate(&self) -> Result<(), Error> {
+        argument::at_least_one("heads", self.heads)?;
+        let width = self.key_width.unwrap_or(1).max(1);
+        let card = self.variant.card();
+        self.layout(self.heads.saturating_mul(width), &card)
+            .map(drop)
+    }
+
     /// What follows for a layer of width `embed` around a mechanism with this card.
     pub(super) fn layout(&self, embed: usize, card: &Card) -> Result<Layout, Error> {
         let (heads, streams) = (self.heads, card.streams);

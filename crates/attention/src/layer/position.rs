@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 /// # Ok::<(), bochner_attention::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, remote = "Self")]
 pub enum PositionBias {
     /// None.
     #[default]
@@ -34,6 +34,8 @@ pub enum PositionBias {
         reach: usize,
     },
 }
+
+crate::checked_when_read!(PositionBias, |bias| bias.validate());
 
 impl PositionBias {
     /// Refuses a table that no memory holds.

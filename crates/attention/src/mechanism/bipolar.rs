@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 /// # Reference
 /// Wang et al. 2025, "Bipolar self-attention for spiking transformers", equation 14 for the sums of rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct Bipolar {
     /// The threshold $\theta$, at least 0; numbers of its size are not zero.
     pub threshold: f64,

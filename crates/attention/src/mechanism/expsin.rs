@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 /// # Reference
 /// Song et al. 2021 compare with it; no formula is published.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct Expsin {
     /// The period P of the distance, from 1e-30 to 1e30.
     pub period: f64,

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// # Reference
 /// Song et al. 2021, section "Implicit kernel attention", variant IKAN-direct.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct IkanDirect {
     /// The exponent of the magnitude's norm, above 0.
     pub p: f64,

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// # Reference
 /// Song et al. 2021 compare with it; no formula is published.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Linear {}
 
 impl Closed for Linear {

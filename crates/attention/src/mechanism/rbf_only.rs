@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// # Reference
 /// Tsai et al. 2019, as Song et al. 2021 compare with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct RbfOnly {}
 
 impl Closed for RbfOnly {

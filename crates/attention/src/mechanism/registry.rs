@@ -1,7 +1,8 @@
 //! The list of mechanisms: one line makes an enum variant, an entry of the list and a dispatch.
 
 /// Makes [`Variant`](super::Variant), [`registry`](super::registry()) and the dispatch out of one line
-/// a mechanism, which names its settings: `default`, and the constructors of its presets.
+/// a mechanism, which names its settings: `default`, and the constructors of its presets. Settings are checked when
+/// they are read.
 ///
 /// A macro, because the enum that settings are stored in, the list that tests run over and the
 /// dispatch would otherwise be three places to forget a line in.
@@ -36,6 +37,8 @@ macro_rules! list_of_mechanisms {
                 Self::$name(mechanism)
             }
         })+
+
+        $(crate::checked_when_read!($name, <$name as Mechanism<f64>>::validate);)+
 
         /// Every mechanism with its default settings, and its presets.
         pub fn registry() -> Vec<Variant> {

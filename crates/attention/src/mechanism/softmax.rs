@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// # Reference
 /// Vaswani et al. 2017; as a kernel, Song et al. 2021, equation 8.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Softmax {}
 
 impl Closed for Softmax {

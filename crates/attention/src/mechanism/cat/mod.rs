@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 /// # Reference
 /// Yamada 2025, "CAT: circular-convolutional attention for sub-quadratic transformers".
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct Cat {
     /// Where scores come from, and which value a lag reads.
     pub form: CatForm,

@@ -53,7 +53,7 @@ use serde::{Deserialize, Serialize};
 /// # Reference
 /// Song et al. 2021, equations 7, 14-19.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct Mikan {
     /// The exponent of the magnitude's norm, above 0.
     pub p: f64,

@@ -58,7 +58,7 @@ use serde::{Deserialize, Serialize};
 /// # Ok::<(), bochner_attention::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct Performer {
     /// The feature map.
     pub features: RandomFeatureMap,
@@ -85,7 +85,7 @@ pub struct Performer {
 
 /// When frequencies are drawn anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", remote = "Self")]
 pub enum Redraw {
     /// Never.
     #[default]
@@ -95,6 +95,17 @@ pub enum Redraw {
         /// How many, at least 1.
         steps: u64,
     },
+}
+
+crate::checked_when_read!(Redraw, Redraw::validate);
+
+impl Redraw {
+    fn validate(&self) -> Result<(), Error> {
+        match *self {
+            Self::Every { steps: 0 } => Ok(argument::at_least_one("redraw", 0)?),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Default for Performer {
@@ -134,10 +145,7 @@ impl BySettings for Performer {
     fn check(&self) -> Result<(), Error> {
         self.features.validate()?;
         argument::at_least_one("points", self.points)?;
-        if let Redraw::Every { steps } = self.redraw {
-            argument::at_least_one("redraw", usize::try_from(steps).unwrap_or(usize::MAX))?;
-        }
-        Ok(())
+        self.redraw.validate()
     }
 
     fn settings<T: Real>(

@@ -58,7 +58,12 @@ const NAME: &str = "primal";
 /// # Reference
 /// Chen, Tao, Tonin, Suykens 2023, with the choices of the official code; the lengths are ours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    remote = "Self"
+)]
 pub struct Primal {
     /// The number s of directions.
     pub rank: usize,
@@ -74,7 +79,7 @@ pub struct Primal {
 
 /// What the projections of [`Primal`] are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
 pub enum PrimalWeights {
     /// Parameters combine rows of the layer's input, head by head.
     ///
@@ -88,6 +93,17 @@ pub enum PrimalWeights {
     },
     /// They are parameters themselves.
     Parameters,
+}
+
+crate::checked_when_read!(PrimalWeights, PrimalWeights::validate);
+
+impl PrimalWeights {
+    fn validate(&self) -> Result<(), Error> {
+        match *self {
+            Self::Data { rows, .. } => Ok(argument::at_least_one("rows", rows)?),
+            Self::Parameters => Ok(()),
+        }
+    }
 }
 
 /// The matrices in the trace of a penalty of data-dependent weights.
@@ -218,9 +234,7 @@ impl<T: Real> Mechanism<T> for Primal {
 
     fn validate(&self) -> Result<(), Error> {
         argument::at_least_one("rank", self.rank)?;
-        if let PrimalWeights::Data { rows, .. } = self.weights {
-            argument::at_least_one("rows", rows)?;
-        }
+        self.weights.validate()?;
         argument::at_least_one("value-width", self.value_width.unwrap_or(1))?;
         Ok(argument::non_negative("eta", self.eta)?)
     }

@@ -29,7 +29,7 @@ mod planted_errors_are_caught;
 mod presets_are_one_configuration;
 mod rounding_stays_within_its_bound;
 mod seeds_decide_every_draw;
-mod settings_survive_serde;
+pub(crate) mod settings_survive_serde;
 mod shapes_follow_the_inputs;
 mod the_copula_mixes_the_heads;
 mod the_future_does_not_matter;

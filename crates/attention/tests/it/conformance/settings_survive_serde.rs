@@ -1,6 +1,9 @@
 use bochner_attention::conformance::Conformance;
-use bochner_attention::{Blocks, Expsin, Form, IkanDirect, Mask, Mikan, Variant};
+use bochner_attention::{
+    Blocks, Expsin, Form, IkanDirect, Mask, Mikan, PrimalWeights, Redraw, Variant,
+};
 use ndarray::Array2;
+use serde::de::DeserializeOwned;
 
 #[test]
 fn variants() {
@@ -41,6 +44,53 @@ fn fields_may_be_left_out_but_not_invented() {
         r#"{"mechanism":"Softmax","p":1.0}"#,
     ] {
         assert!(serde_json::from_str::<Variant>(text).is_err(), "{text}");
+    }
+}
+
+/// Asserts that a text is refused with a message that names what is wrong with it.
+pub(crate) fn is_refused<S: DeserializeOwned>(what: &str, text: &str) {
+    let error = serde_json::from_str::<S>(text)
+        .err()
+        .unwrap_or_else(|| panic!("{text} is taken"))
+        .to_string();
+    // JSON has no numbers that are not finite.
+    let has_none = error.contains("null, expected f64");
+    assert!(has_none || error.contains(what), "{text}: {error}");
+}
+
+#[test]
+fn what_a_mechanism_refuses_cannot_be_read() {
+    for (what, variant) in Variant::refused() {
+        let text = serde_json::to_string(&variant).unwrap();
+        is_refused::<Variant>(what, &text);
+    }
+    is_refused::<IkanDirect>("floor", r#"{"floor":2.0}"#);
+    is_refused::<IkanDirect>(
+        "queries of a block",
+        r#"{"form":{"blocked":{"queries":0,"keys":1}}}"#,
+    );
+    is_refused::<Blocks>("keys of a block", r#"{"queries":1,"keys":0}"#);
+    is_refused::<Redraw>("redraw", r#"{"every":{"steps":0}}"#);
+    is_refused::<PrimalWeights>("rows", r#"{"data":{"rows":0,"trace":"data"}}"#);
+}
+
+/// Masks that no constructor makes, of which some would divide by zero.
+#[test]
+fn masks_that_cannot_be_made_cannot_be_read() {
+    let mask = |field: &str| {
+        let usual = r#""causal":false,"key_lengths":null,"query_lengths":null"#;
+        format!("{{{usual},{field}}}")
+    };
+    assert!(serde_json::from_str::<Mask>(&mask(r#""matrix":null"#)).is_ok());
+    for (what, field) in [
+        ("window", r#""matrix":null,"window":[0,0]"#),
+        ("matrices", r#""matrix":[[true]],"matrices":[1,0]"#),
+        (
+            "matrix",
+            r#""matrix":[[true],[true],[true]],"matrices":[2,1]"#,
+        ),
+    ] {
+        is_refused::<Mask>(what, &mask(field));
     }
 }
 

@@ -1,23 +1,35 @@
 //! Settings are read as they are written, and what is written does not change with new settings.
 
-use bochner_attention::{MultiHeadConfig, PositionBias, Softmax, registry};
+use crate::conformance::settings_survive_serde::is_refused;
+use bochner_attention::{
+    BipolarLayerConfig, Masks, MultiHeadConfig, PositionBias, Softmax, Stream, registry,
+};
 use bochner_numerics::Seed;
 
 #[test]
 fn for_every_mechanism() {
     for variant in registry() {
+        // Whatever the mechanism can do.
+        let card = variant.card();
+        let has = |stream| card.streams.contains(&stream);
+        let (by_pairs, causal) = (card.masks == Masks::Any, card.causal.is_yes());
+        let learnt = PositionBias::Learned { reach: 3 };
         let config = MultiHeadConfig {
             heads: 3,
             variant,
             dropout: 0.25,
             seed: Seed::new(9),
-            key_width: Some(5),
-            value_width: Some(6),
-            key_heads: Some(1),
+            key_width: (has(Stream::Keys) && !has(Stream::Input)).then_some(5),
+            value_width: has(Stream::Values).then_some(6),
+            key_heads: card.shared_keys.is_yes().then_some(1),
             bias: false,
-            causal: true,
-            window: Some([4, 0]),
-            position_bias: PositionBias::Learned { reach: 3 },
+            causal,
+            window: by_pairs.then_some([4, usize::from(!causal)]),
+            position_bias: if card.bias.is_yes() {
+                learnt
+            } else {
+                PositionBias::None
+            },
         };
         let text = serde_json::to_string(&config).unwrap();
         let back: MultiHeadConfig = serde_json::from_str(&text).unwrap();
@@ -38,4 +50,44 @@ fn in_the_old_form_where_nothing_new_is_used() {
         serde_json::from_str::<MultiHeadConfig>(text).unwrap(),
         config
     );
+}
+
+/// Whatever the width of the layer is.
+#[test]
+fn what_a_layer_refuses_cannot_be_read() {
+    let config = |fields: &str| format!(r#"{{"heads":4,{fields}}}"#);
+    assert!(serde_json::from_str::<MultiHeadConfig>(&config(r#""key_width":3"#)).is_ok());
+    for (what, fields) in [
+        ("dropout", r#""dropout":1.0"#),
+        ("key_width", r#""key_width":0"#),
+        ("value_width", r#""value_width":0"#),
+        ("key_heads", r#""key_heads":3"#),
+        ("window", r#""window":[0,0]"#),
+        ("reach", r#""position_bias":{"learned":{"reach":99999999}}"#),
+        (
+            "floor",
+            r#""variant":{"mechanism":"IkanDirect","floor":2.0}"#,
+        ),
+        (
+            "causal mask",
+            r#""causal":true,"variant":{"mechanism":"Mikan"}"#,
+        ),
+        (
+            "position bias",
+            r#""position_bias":"alibi","variant":{"mechanism":"Cat"}"#,
+        ),
+    ] {
+        is_refused::<MultiHeadConfig>(what, &config(fields));
+    }
+    is_refused::<MultiHeadConfig>("heads", r#"{"heads":0}"#);
+    is_refused::<PositionBias>("reach", r#"{"learned":{"reach":99999999}}"#);
+
+    let neuron = r#"{"threshold":-1.0,"reset":0.0,"decay":0.5,"surrogate-width":1.0}"#;
+    for (what, text) in [
+        ("heads", r#"{"heads":0}"#.to_owned()),
+        ("threshold", format!(r#"{{"neuron":{neuron}}}"#)),
+        ("threshold", format!(r#"{{"last_neuron":{neuron}}}"#)),
+    ] {
+        is_refused::<BipolarLayerConfig>(what, &text);
+    }
 }
