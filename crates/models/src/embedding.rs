@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::encoder::Sequences;
 use crate::positions::Positions;
+use bochner_attention::checked_when_read;
 use bochner_nn::{Element, Embedding, Parameter, ParameterMut, Parameters, TapeInputs, record_one};
 use bochner_numerics::{ArgumentError, DropoutMask, Real, Seed, argument};
 use bochner_ops::rows::add;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 
 /// Settings of a [`WordEmbedding`]; by default the table's rows alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct WordEmbeddingConfig {
     /// What the table's rows are multiplied by.
     pub scale: EmbeddingScale,
@@ -23,6 +24,15 @@ pub struct WordEmbeddingConfig {
     pub positions: Positions,
     /// The rate of the dropout on the sum of both, at least 0 and below 1.
     pub dropout: f64,
+}
+
+checked_when_read!(WordEmbeddingConfig, WordEmbeddingConfig::validate);
+
+impl WordEmbeddingConfig {
+    fn validate(&self) -> Result<(), ArgumentError> {
+        self.positions.validate()?;
+        argument::rate("dropout", self.dropout)
+    }
 }
 
 /// What the rows of a table of words are multiplied by.
@@ -72,7 +82,7 @@ impl<E: Element> WordEmbedding<E> {
         config: &WordEmbeddingConfig,
         seed: Seed,
     ) -> Result<Self, Error> {
-        argument::rate("dropout", config.dropout)?;
+        config.validate()?;
         let mut stream = seed.stream("initial values");
         let mut table = Embedding::try_new(device, words, width, &mut stream)?;
         let scale = match config.scale {

@@ -1,6 +1,7 @@
 //! Where in its sequence a vector stands.
 
 use crate::Error;
+use bochner_attention::checked_when_read;
 use bochner_numerics::{ArgumentError, Real, argument};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ const BASE: f64 = 10_000.0;
 
 /// What is added to the vectors of a sequence to tell its positions apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, remote = "Self")]
 pub enum Positions {
     /// Nothing is added: without another source of order, attention sees a set of vectors.
     #[default]
@@ -22,16 +23,26 @@ pub enum Positions {
     },
 }
 
+checked_when_read!(Positions, Positions::validate);
+
 impl Positions {
+    /// Refuses a table without positions.
+    pub(crate) fn validate(&self) -> Result<(), ArgumentError> {
+        match *self {
+            Self::Sinusoidal { longest } => argument::at_least_one("longest", longest),
+            Self::None => Ok(()),
+        }
+    }
+
     /// The table of the positions, row by row; `None` if nothing is added.
     ///
     /// # Errors
     /// [`Error::Argument`] for a table without positions.
     pub(crate) fn table<T: Real>(self, width: usize) -> Result<Option<Vec<T>>, Error> {
+        self.validate()?;
         let Self::Sinusoidal { longest } = self else {
             return Ok(None);
         };
-        argument::at_least_one("longest", longest)?;
         let positions: Vec<usize> = (0..longest).collect();
         let table = sinusoidal_positions(&positions, width, BASE)?;
         Ok(Some(table.into_raw_vec_and_offset().0))

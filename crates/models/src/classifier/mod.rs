@@ -10,9 +10,9 @@ use crate::Error;
 use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig};
 use crate::encoder::{Encoder, EncoderConfig};
 use crate::positions::Positions;
-use bochner_attention::{Attention, Inspection, Mask, Pass};
+use bochner_attention::{Attention, Inspection, Mask, Pass, checked_when_read};
 use bochner_nn::{Element, Linear, Parameters, mean_over_time};
-use bochner_numerics::Seed;
+use bochner_numerics::{ArgumentError, Seed, argument};
 use bochner_ops::{Mode, check_lengths};
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge, NoneTape, Tape, Tensor};
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 /// Settings of a [`TextClassifier`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct TextClassifierConfig {
     /// Number of words, padding included.
     pub words: usize,
@@ -33,7 +33,14 @@ pub struct TextClassifierConfig {
     pub embedding: WordEmbeddingConfig,
 }
 
+checked_when_read!(TextClassifierConfig, TextClassifierConfig::validate);
+
 impl TextClassifierConfig {
+    fn validate(&self) -> Result<(), ArgumentError> {
+        argument::at_least_one("words", self.words)?;
+        argument::at_least_one("classes", self.classes)
+    }
+
     /// A Transformer: vectors times the root of their width, sinusoidal positions up to `longest` words, dropout
     /// on the sum at the layers' rate, the encoder.
     pub fn transformer(
@@ -103,6 +110,7 @@ impl<E: Element> TextClassifier<E> {
     /// # Errors
     /// A setting that is out of range is refused.
     pub fn try_new(device: &Cpu, config: &TextClassifierConfig, seed: Seed) -> Result<Self, Error> {
+        config.validate()?;
         let stream = |part: &str| seed.child(part).stream("initial values");
         let (width, words) = (config.encoder.layer.width, config.words);
         let place = seed.child("embedding");

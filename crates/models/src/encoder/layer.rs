@@ -4,11 +4,13 @@ use super::post_norm::PostNorm;
 use super::pre_norm::PreNorm;
 use super::{Encoded, Sequences};
 use crate::Error;
-use bochner_attention::{Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Variant};
+use bochner_attention::{
+    Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Variant, checked_when_read,
+};
 use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters, TapeInputs, record,
 };
-use bochner_numerics::Seed;
+use bochner_numerics::{ArgumentError, Seed, argument};
 use bochner_ops::{Activation, Mode, Operation, dropout_mask};
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, NoneTape, Tape};
@@ -16,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 /// Settings of an [`EncoderLayer`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct EncoderLayerConfig {
     /// The width of the sequences.
     pub width: usize,
@@ -32,6 +34,20 @@ pub struct EncoderLayerConfig {
     /// Where the layer normalises; behind each half unless it is said.
     #[serde(default)]
     pub norm: NormPlacement,
+}
+
+checked_when_read!(EncoderLayerConfig, EncoderLayerConfig::validate);
+
+impl EncoderLayerConfig {
+    pub(crate) fn validate(&self) -> Result<(), ArgumentError> {
+        for (name, size) in [("width", self.width), ("hidden", self.hidden)] {
+            argument::at_least_one(name, size)?;
+        }
+        let divides = self.heads > 0 && self.width.is_multiple_of(self.heads);
+        let allowed = "at least 1 and a divisor of the layer's width";
+        argument::in_range(divides, "heads", self.heads as f64, allowed)?;
+        argument::rate("dropout", self.dropout)
+    }
 }
 
 /// Where a layer normalises its sequences.
@@ -95,6 +111,7 @@ impl<E: Element> EncoderLayer<E> {
         activation: Activation,
         seed: Seed,
     ) -> Result<Self, Error> {
+        config.validate()?;
         let EncoderLayerConfig {
             width,
             heads,

@@ -8,9 +8,9 @@ mod pre_norm;
 pub use layer::{EncoderLayer, EncoderLayerConfig, NormPlacement};
 
 use crate::Error;
-use bochner_attention::{Attention, Inspection, Mask, Pass, Penalty};
+use bochner_attention::{Attention, Inspection, Mask, Pass, Penalty, checked_when_read};
 use bochner_nn::{Element, LayerNorm, Parameter, ParameterMut, Parameters, join};
-use bochner_numerics::{Seed, argument};
+use bochner_numerics::{ArgumentError, Seed, argument};
 use dfdx::tensor::{Cpu, Merge, NoneTape, Tape, Tensor};
 use dfdx::tensor_ops::TryAdd;
 use serde::{Deserialize, Serialize};
@@ -23,12 +23,20 @@ pub(crate) type Encoded<E, T> = Attention<Sequences<E, T>, Tensor<(), E, Cpu, T>
 
 /// Settings of an [`Encoder`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct EncoderConfig {
     /// The number of layers, at least 1.
     pub layers: usize,
     /// The settings of every layer.
     pub layer: EncoderLayerConfig,
+}
+
+checked_when_read!(EncoderConfig, EncoderConfig::validate);
+
+impl EncoderConfig {
+    fn validate(&self) -> Result<(), ArgumentError> {
+        argument::at_least_one("layers", self.layers)
+    }
 }
 
 /// Layers one on top of the other; behind those of [`NormPlacement::Pre`] a norm.
@@ -72,7 +80,7 @@ impl<E: Element> Encoder<E> {
     /// # Errors
     /// A setting that is out of range is refused.
     pub fn try_new(device: &Cpu, config: &EncoderConfig, seed: Seed) -> Result<Self, Error> {
-        argument::at_least_one("layers", config.layers)?;
+        config.validate()?;
         let layer = |i| EncoderLayer::try_new(device, &config.layer, seed.nth(i as u64));
         Ok(Self {
             layers: (0..config.layers).map(layer).collect::<Result<_, _>>()?,

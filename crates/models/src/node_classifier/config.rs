@@ -1,13 +1,14 @@
 //! The settings of a node classifier.
 
 use crate::Error;
+use bochner_attention::checked_when_read;
 use bochner_graph::AttentionKind;
 use bochner_numerics::argument;
 use serde::{Deserialize, Serialize};
 
 /// The kind and the sizes of the two layers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", remote = "Self")]
 pub enum Architecture {
     /// Graph attention, an ELU between the layers.
     Attention {
@@ -27,7 +28,29 @@ pub enum Architecture {
     },
 }
 
+checked_when_read!(Architecture, Architecture::validate);
+
 impl Architecture {
+    fn validate(&self) -> Result<(), Error> {
+        let sizes = match *self {
+            Self::Attention {
+                heads,
+                width,
+                output_heads,
+                ..
+            } => vec![
+                ("heads", heads),
+                ("width", width),
+                ("output_heads", output_heads),
+            ],
+            Self::Convolution { hidden } => vec![("hidden", hidden)],
+        };
+        for (name, size) in sizes {
+            argument::at_least_one(name, size)?;
+        }
+        Ok(())
+    }
+
     /// Graph attention in the sizes of GAT on Cora and Citeseer: 8 heads of width 8, and one.
     pub fn attention(kind: AttentionKind) -> Self {
         Self::Attention {
@@ -41,7 +64,7 @@ impl Architecture {
 
 /// Settings of a [`NodeClassifier`](super::NodeClassifier).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct NodeClassifierConfig {
     /// Features of a node.
     pub inputs: usize,
@@ -54,25 +77,13 @@ pub struct NodeClassifierConfig {
     pub dropout: f64,
 }
 
+checked_when_read!(NodeClassifierConfig, NodeClassifierConfig::validate);
+
 impl NodeClassifierConfig {
     pub(super) fn validate(&self) -> Result<(), Error> {
-        let sizes = match self.architecture {
-            Architecture::Attention {
-                heads,
-                width,
-                output_heads,
-                ..
-            } => vec![
-                ("heads", heads),
-                ("width", width),
-                ("output_heads", output_heads),
-            ],
-            Architecture::Convolution { hidden } => vec![("hidden", hidden)],
-        };
-        let sizes = sizes.into_iter();
-        for (name, size) in sizes.chain([("inputs", self.inputs), ("classes", self.classes)]) {
-            argument::at_least_one(name, size)?;
-        }
+        self.architecture.validate()?;
+        argument::at_least_one("inputs", self.inputs)?;
+        argument::at_least_one("classes", self.classes)?;
         Ok(argument::rate("dropout", self.dropout)?)
     }
 }

@@ -12,15 +12,16 @@ pub use trainer::Trainer;
 
 use crate::Error;
 use crate::encoder::{Encoded, EncoderLayer, EncoderLayerConfig, NormPlacement, Sequences};
-use bochner_attention::{Attention, Mask, Pass, Variant};
+use bochner_attention::{Attention, Mask, Pass, Variant, checked_when_read};
 use bochner_nn::{Element, Linear, Parameter, ParameterMut, Parameters, join};
-use bochner_numerics::Seed;
+use bochner_numerics::{ArgumentError, Seed, argument};
 use bochner_ops::Activation;
 use dfdx::tensor::{Cpu, NoneTape, Tape};
 use serde::{Deserialize, Serialize};
 
 /// Settings of a [`Regressor`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct RegressorConfig {
     /// Number of inputs of a row.
     pub inputs: usize,
@@ -37,7 +38,26 @@ pub struct RegressorConfig {
     pub dropout: f64,
 }
 
+checked_when_read!(RegressorConfig, RegressorConfig::validate);
+
 impl RegressorConfig {
+    fn validate(&self) -> Result<(), ArgumentError> {
+        argument::at_least_one("inputs", self.inputs)?;
+        self.layer().validate()
+    }
+
+    /// The settings of the block.
+    fn layer(&self) -> EncoderLayerConfig {
+        EncoderLayerConfig {
+            width: self.width,
+            heads: self.heads,
+            hidden: self.hidden,
+            attention: self.attention.clone(),
+            dropout: self.dropout,
+            norm: NormPlacement::Post,
+        }
+    }
+
     /// The paper's sizes (width 64, eight heads, no dropout) for rows of `inputs` numbers.
     pub fn new(inputs: usize, attention: Variant) -> Self {
         Self {
@@ -76,23 +96,10 @@ impl<E: Element> Regressor<E> {
     /// # Errors
     /// A setting that is out of range is refused.
     pub fn try_new(device: &Cpu, config: &RegressorConfig, seed: Seed) -> Result<Self, Error> {
-        let RegressorConfig {
-            inputs,
-            width,
-            heads,
-            hidden,
-            dropout,
-            ..
-        } = *config;
+        config.validate()?;
+        let RegressorConfig { inputs, width, .. } = *config;
         let stream = |part: &str| seed.child(part).stream("initial values");
-        let layer = EncoderLayerConfig {
-            width,
-            heads,
-            hidden,
-            attention: config.attention.clone(),
-            dropout,
-            norm: NormPlacement::Post,
-        };
+        let layer = config.layer();
         Ok(Self {
             input: Linear::try_new(device, inputs, width, &mut stream("input"))?,
             layer: EncoderLayer::with_activation(device, &layer, Activation::Relu, seed)?,

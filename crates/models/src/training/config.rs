@@ -1,6 +1,7 @@
 //! The settings of a training.
 
 use crate::Error;
+use bochner_attention::checked_when_read;
 use bochner_numerics::argument;
 use bochner_ops::{AdamConfig, Schedule};
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use std::num::NonZeroUsize;
 
 /// How any model is trained: by Adam, with all the rest that an objective and a step may have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct TrainingConfig {
     /// Adam's learning rate; PyTorch's default 0.001 unless it is said.
     pub learning_rate: f64,
@@ -27,6 +28,8 @@ pub struct TrainingConfig {
     #[serde(skip_serializing_if = "is_one")]
     pub accumulate: NonZeroUsize,
 }
+
+checked_when_read!(TrainingConfig, TrainingConfig::validate);
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
@@ -68,6 +71,7 @@ impl TrainingConfig {
     }
 
     pub(super) fn validate(&self) -> Result<(), Error> {
+        self.adam().validate::<f64>()?;
         argument::non_negative("l2", self.l2)?;
         if let Some(norm) = self.clip_norm {
             argument::in_range(norm > 0.0, "clip_norm", norm, "above 0")?;
@@ -75,7 +79,7 @@ impl TrainingConfig {
         Ok(())
     }
 
-    /// The settings of the optimiser, which checks its learning rate.
+    /// The settings of the optimiser, which checks them again for its own type.
     pub(super) fn adam(&self) -> AdamConfig {
         AdamConfig {
             learning_rate: self.learning_rate,

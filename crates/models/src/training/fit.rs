@@ -2,13 +2,14 @@
 
 use super::{EpochReport, Task, Trainer};
 use crate::Error;
+use bochner_attention::checked_when_read;
 use bochner_numerics::argument;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// When a training ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct FitConfig {
     /// The largest number of epochs, those done before included.
     pub epochs: usize,
@@ -18,6 +19,18 @@ pub struct FitConfig {
     /// Which values of the measure are good.
     #[serde(default)]
     pub goal: Goal,
+}
+
+checked_when_read!(FitConfig, FitConfig::validate);
+
+impl FitConfig {
+    fn validate(&self) -> Result<(), Error> {
+        argument::at_least_one("epochs", self.epochs)?;
+        Ok(argument::at_least_one(
+            "patience",
+            self.patience.unwrap_or(1),
+        )?)
+    }
 }
 
 /// Which values of a measure are good.
@@ -120,8 +133,7 @@ impl<T: Task> Trainer<T> {
         measure: impl Fn(&Self) -> Result<f64, Error>,
         observers: &mut [&mut dyn Observer<T>],
     ) -> Result<Best, Error> {
-        argument::at_least_one("epochs", config.epochs)?;
-        argument::at_least_one("patience", config.patience.unwrap_or(1))?;
+        config.validate()?;
         loop {
             let done = self.epochs_done();
             if let Some((best, _)) = &self.best {

@@ -1,0 +1,130 @@
+//! A text cannot carry settings that no model is built from, nor a training started with.
+
+use bochner_attention::Softmax;
+use bochner_graph::AttentionKind;
+use bochner_models::classifier::TextClassifierConfig;
+use bochner_models::embedding::WordEmbeddingConfig;
+use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+use bochner_models::node_classifier::{Architecture, NodeClassifierConfig};
+use bochner_models::positions::Positions;
+use bochner_models::regressor::{RegressorConfig, TrainingConfig};
+use bochner_models::training::{FitConfig, Goal};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::fmt::Debug;
+
+/// Asserts that settings survive, and that each of the changes is refused by its name.
+fn check<S>(settings: &S, changes: &[(&str, Value)])
+where
+    S: Serialize + DeserializeOwned + Debug + PartialEq,
+{
+    let usual = serde_json::to_value(settings).unwrap();
+    assert_eq!(
+        &serde_json::from_value::<S>(usual.clone()).unwrap(),
+        settings
+    );
+    for (path, wrong) in changes {
+        let mut value = usual.clone();
+        *place(&mut value, path) = wrong.clone();
+        let error = serde_json::from_value::<S>(value)
+            .expect_err(path)
+            .to_string();
+        let name = path.rsplit('/').next().unwrap();
+        assert!(error.contains(&format!("`{name}`")), "{path}: {error}");
+    }
+}
+
+/// The place of a field, which is made if it is not there.
+fn place<'a>(value: &'a mut Value, path: &str) -> &'a mut Value {
+    path.split('/').fold(value, |value, name| &mut value[name])
+}
+
+fn layer() -> EncoderLayerConfig {
+    EncoderLayerConfig {
+        width: 8,
+        heads: 2,
+        hidden: 16,
+        attention: Softmax {}.into(),
+        dropout: 0.1,
+        norm: NormPlacement::Pre,
+    }
+}
+
+#[test]
+fn encoders_and_what_is_built_of_them() {
+    let encoder = EncoderConfig {
+        layers: 1,
+        layer: layer(),
+    };
+    let of_layer = [
+        ("width", json!(0)),
+        ("heads", json!(3)),
+        ("hidden", json!(0)),
+        ("dropout", json!(1.0)),
+    ];
+    check(&layer(), &of_layer);
+    check(&encoder, &[("layers", json!(0)), ("layer/width", json!(0))]);
+    check(
+        &TextClassifierConfig::transformer(9, 2, 5, encoder),
+        &[
+            ("words", json!(0)),
+            ("classes", json!(0)),
+            ("encoder/layers", json!(0)),
+            ("embedding/dropout", json!(-0.1)),
+            ("embedding/positions/sinusoidal/longest", json!(0)),
+        ],
+    );
+    check(&WordEmbeddingConfig::default(), &[("dropout", json!(1.0))]);
+    let positions = Positions::Sinusoidal { longest: 3 };
+    check(&positions, &[("sinusoidal/longest", json!(0))]);
+    let regressor = RegressorConfig::new(3, Softmax {}.into());
+    check(&regressor, &[("inputs", json!(0))]);
+    check(&regressor, &of_layer);
+}
+
+#[test]
+fn node_classifiers() {
+    let architecture = Architecture::attention(AttentionKind::Classic);
+    check(
+        &architecture,
+        &[
+            ("attention/heads", json!(0)),
+            ("attention/width", json!(0)),
+            ("attention/output_heads", json!(0)),
+        ],
+    );
+    let config = NodeClassifierConfig {
+        inputs: 3,
+        classes: 2,
+        architecture: Architecture::Convolution { hidden: 4 },
+        dropout: 0.5,
+    };
+    check(
+        &config,
+        &[
+            ("inputs", json!(0)),
+            ("classes", json!(0)),
+            ("architecture/convolution/hidden", json!(0)),
+            ("dropout", json!(1.0)),
+        ],
+    );
+}
+
+#[test]
+fn trainings() {
+    check(
+        &TrainingConfig::regression(),
+        &[
+            ("learning_rate", json!(-0.1)),
+            ("clip_norm", json!(0.0)),
+            ("l2", json!(-1e-4)),
+        ],
+    );
+    let fit = FitConfig {
+        epochs: 5,
+        patience: Some(2),
+        goal: Goal::Lowest,
+    };
+    check(&fit, &[("epochs", json!(0)), ("patience", json!(0))]);
+}
