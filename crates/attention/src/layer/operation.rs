@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// the mechanism's parameters, if it has any.
 ///
 /// It has two outputs: the attended values and the penalty, summed over the batch.
+///
+/// Backwards the mechanism gives the gradients of its streams, its parameters and the position bias together; it
+/// is not asked where nobody wants any of them, and no map is gone back through whose gradients nobody wants.
 #[derive(Clone, Debug)]
 pub struct MultiHeadOperation<T: Real> {
     pub(super) mechanism: Arc<dyn Mechanism<T>>,
@@ -111,13 +114,22 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
         let of_maps = of.maps.into_iter().map(|(w, b)| [w, b.flatten()]);
         let mut maps: Vec<_> = parameters.maps.into_iter().zip(of_maps).collect();
         let buffers = Buffers::default();
+        let (table, kernel) = (of.table.flatten(), of.kernel.flatten());
 
         let ((weight, _), [dweight, dbias]) = maps.pop().expect("a map to the output");
+        let is_wanted = {
+            let of_maps = maps.iter().flat_map(|(_, places)| places);
+            let places = gradients.iter().chain([&table, &kernel]);
+            places.chain(of_maps).any(Option::is_some)
+        };
         let dy = cotangents[0].as_slice().expect("a row-major array");
         let mut joined = buffers.empty(saved.joined.len());
-        let place = Slot::new(&mut joined, saved.joined.len());
-        let places = [Some(place), dweight, dbias];
+        let place = is_wanted.then(|| Slot::new(&mut joined, saved.joined.len()));
+        let places = [place, dweight, dbias];
         affine_vjp(&saved.joined, weight, dy, self.layout.embed, places);
+        if !is_wanted {
+            return Ok(());
+        }
         let (batch, heads, time, width) = saved.forward.output.dim();
         let output = Heads::split(joined, [batch, time, heads, width], &buffers);
         let penalty = saved.forward.penalty.mapv(|_| cotangents[1][IxDyn(&[])]);
@@ -139,20 +151,25 @@ impl<T: Real> Operation<T> for MultiHeadOperation<T> {
                 false => (memory, self.sequences - 1),
             };
             let dx = gradients[i].as_mut().map(Slot::reborrow);
-            let (width, dy) = (self.layout.width(stream), join(gradient.view(), &buffers));
+            let width = self.layout.width(stream);
             if stream != Stream::Input {
                 let ((weight, _), [dweight, dbias]) = maps.next().expect("a map a stream");
-                let x = x.to_slice().expect("row-major");
-                let outputs = self.layout.heads_of(stream) * width;
-                affine_vjp(x, weight, &dy, outputs, [dx, dweight, dbias]);
+                let places = [dx, dweight, dbias];
+                if places.iter().any(Option::is_some) {
+                    let (x, dy) = (
+                        x.to_slice().expect("row-major"),
+                        join(gradient.view(), &buffers),
+                    );
+                    affine_vjp(x, weight, &dy, self.layout.heads_of(stream) * width, places);
+                }
             } else if let Some(dx) = dx {
-                dx.put(dy.to_vec());
+                dx.put(join(gradient.view(), &buffers).to_vec());
             }
         }
-        if let (Some(table), Some(bias)) = (of.table.flatten(), pulled.bias) {
+        if let (Some(table), Some(bias)) = (table, pulled.bias) {
             table.put(bias.into_iter().collect());
         }
-        if let Some(kernel) = of.kernel.flatten() {
+        if let Some(kernel) = kernel {
             kernel.put(pulled.parameters);
         }
         Ok(())
@@ -166,7 +183,8 @@ mod tests {
         Card, Copula, Error, Gradients, IkanDirect, Mikan, MultiHeadConfig, PositionBias,
         Posterior, Streams, Variant,
     };
-    use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+    use bochner_numerics::operations::count;
+    use bochner_numerics::{Operations, Seed, finite_difference, relative_error, standard_normal};
     use bochner_spectral::{ParameterSpec, Size};
     use ndarray::{Array4, ArrayD, Axis};
 
@@ -304,6 +322,57 @@ mod tests {
             let error = relative_error(gradient, &want);
             assert!(error < 1e-7, "input {i} of {operation:?}: {error:e}");
         }
+    }
+
+    /// The gradients of some inputs, and what they cost, given ones for the cotangents.
+    fn wanted(
+        operation: &MultiHeadOperation<f64>,
+        inputs: &[ArrayD<f64>],
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> (Vec<Vec<f64>>, Operations) {
+        let (_, saved) = run(operation, inputs).unwrap();
+        let cotangents = [inputs[0].mapv(|_| 1.0), ndarray::arr0(1.0).into_dyn()];
+        let cotangents = cotangents.each_ref().map(|x| x.view());
+        let views: Vec<_> = inputs.iter().map(|x| x.view()).collect();
+        let mut gradients: Vec<Vec<f64>> = vec![Vec::new(); inputs.len()];
+        let slots = gradients.iter_mut().zip(inputs).enumerate();
+        let slots = slots.map(|(i, (g, x))| is_wanted(i).then(|| Slot::new(g, x.len())));
+        let slots = slots.collect();
+        let (done, cost) = count(|| operation.backward(&views, &saved, &cotangents, slots));
+        done.unwrap();
+        (gradients, cost)
+    }
+
+    /// Each gradient is what it is among all others, and where only those of the last map are wanted, nothing but
+    /// their product is computed.
+    #[test]
+    fn gradients_that_nobody_wants_cost_nothing() {
+        let points = IkanDirect {
+            points: 2,
+            ..Default::default()
+        };
+        let config = MultiHeadConfig {
+            position_bias: PositionBias::Learned { reach: 1 },
+            ..config()
+        };
+        let operation = operation(Variant::from(points).shared(), 2, &config);
+        let own = operation.mechanism.parameters(operation.layout.size());
+        let inputs = inputs(&operation, own.iter().map(ParameterSpec::count).sum());
+        let (all, whole) = wanted(&operation, &inputs, |_| true);
+        for (i, own) in all.iter().enumerate() {
+            let (one, _) = wanted(&operation, &inputs, |j| i == j);
+            for (j, gradient) in one.iter().enumerate() {
+                let want = if i == j { &own[..] } else { &[] };
+                assert_eq!(gradient, want, "{j}, given {i}");
+            }
+        }
+        // Two sequences, three maps before.
+        let (_, cost) = wanted(&operation, &inputs, |i| [8, 9].contains(&i));
+        let product = 2 * 3 * EMBED * EMBED;
+        assert_eq!(cost, Operations::multiply_adds(product));
+        let (_, nothing) = wanted(&operation, &inputs, |_| false);
+        assert_eq!(nothing, Operations::default());
+        assert!(whole.multiply_adds > 10 * cost.multiply_adds);
     }
 
     fn config() -> MultiHeadConfig {
