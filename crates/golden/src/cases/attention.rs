@@ -19,11 +19,12 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let mask = &mask(file)?;
     let (q, k, v) = (q.view(), k.view(), v.view());
     let inputs = Streams::new([q, k, v], mask);
-    if let Variant::Performer(_) = variant {
-        return random_features(file, &inputs);
-    }
     if variant.card().points.is_none() {
         return without_points(file, variant.mechanism(), &inputs);
+    }
+    // Frequencies of features, where others have spectral points.
+    if file.tensor("in.w").is_ok() {
+        return random_features(file, &inputs);
     }
     let points = GivenPoints::read(file)?;
     let settings = Settings {
