@@ -215,3 +215,21 @@ impl Layout {
         Streams::new(heads.iter().take(self.streams.len()).map(view), mask).with_bias(bias)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows are mapped some at a time.
+    #[test]
+    fn every_row_is_mapped_like_the_first() {
+        let map = Map {
+            weight: Panels::new(Mat::new(&[1.0, 2.0], 1, 2).t()),
+            bias: Some(vec![0.5]),
+        };
+        let rows = 2 * ROWS + 1;
+        let mut y = vec![0.0; rows];
+        map.apply(&[1.0, 3.0].repeat(rows), &Buffers::default(), &mut y);
+        assert_eq!(y, vec![7.5; rows]);
+    }
+}

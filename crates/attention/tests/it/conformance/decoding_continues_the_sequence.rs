@@ -4,7 +4,7 @@ use crate::conformance::common::*;
 use crate::conformance::plain::PointSets;
 use crate::conformance::plain::{Plain, Similarity};
 use crate::names;
-use bochner_attention::{Decoder, DecoderSize, Error, Form, Magnitude, Mask, attend};
+use bochner_attention::{Decoder, DecoderSize, Error, Form, Magnitude, Mask, Settings, attend};
 use bochner_numerics::{ArgumentError, Real, Tolerance};
 use ndarray::{Array4, ArrayView4, Axis, concatenate, s};
 use proptest::prelude::*;
@@ -294,6 +294,20 @@ fn sequences_can_be_exchanged_repeated_and_left_out() {
             assert_eq!(got, want, "{form:?} {indices:?}");
         }
     }
+}
+
+/// What a decoder says of its lengths, and what it forgets by them, goes with the sequences.
+#[test]
+fn exchanged_sequences_keep_their_lengths() {
+    let settings = Settings::softmax(&Mask::none());
+    let mut decoder = Decoder::new(&settings, SIZE).unwrap();
+    let Example { q, k, v } = Example::<f64>::new(4, 4);
+    let (q, k, v) = (q.view(), k.view(), v.view());
+    decoder.step_with_counts(q, k, v, &[4, 1]).unwrap();
+    decoder.reorder(&[1, 0, 1]).unwrap();
+    assert_eq!(decoder.lengths(), [1, 4, 1]);
+    decoder.truncate(2).unwrap();
+    assert_eq!(decoder.lengths(), [1, 2, 1]);
 }
 
 #[test]
