@@ -1,15 +1,15 @@
 //! Bipolar attention over steps of time, to be trained.
 
 use crate::attend::{Saved, attend_saving};
-use crate::{Error, Mask, Settings};
+use crate::{Error, Mask, Settings, attend_by_shifts, from_fixed_point, to_fixed_point};
 use bochner_nn::{Element, LayerNorm, Linear, Parameters, TapeInputs, record_one};
 use bochner_numerics::{ArgumentError, Real, argument};
 use bochner_ops::{BoxError, Operation, Slot, SpikingNeuron, given, slots};
 use dfdx::dtypes::Dtype;
 use dfdx::nn::{Module, NonMutableModule};
 use dfdx::shapes::{Dim, HasShape};
-use dfdx::tensor::{Cpu, Merge, Storage, Tape, Tensor};
-use ndarray::{Array4, ArrayView4, ArrayViewD, Axis, Ix4};
+use dfdx::tensor::{Cpu, Merge, Storage, Tape, Tensor, TensorFromVec};
+use ndarray::{Array4, ArrayD, ArrayView4, ArrayViewD, Axis, Ix4, IxDyn};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
@@ -145,6 +145,67 @@ impl<Embed: Dim, E: Element> BipolarLayer<Embed, E> {
         mask: &Mask,
     ) -> Result<Tensor<(S, B, Q, Embed), E, Cpu, T>, Error> {
         let shape = *x.shape();
+        self.with_heads(x, mask, |[q, k, v], heads| {
+            let inputs = TapeInputs::<E, T>::new().with(q)?.with(k)?.with(v)?;
+            Ok(record_one(heads, inputs, shape)?)
+        })
+    }
+
+    /// [`attend_self`](Self::attend_self) without a tape, its attention by [`attend_by_shifts`]: values in
+    /// [fixed point](crate::to_fixed_point), scores by counting bits, weights as right shifts. Maps, norms and neurons
+    /// compute as in training.
+    ///
+    /// # Numerics
+    /// What the heads give lies below what training computes by less than n units of $2^{-12}$ and by no more, where n is
+    /// the number of kept keys, and half a unit from rounding the values.
+    ///
+    /// # Errors
+    /// The errors of [`attend_self`](Self::attend_self), and [`Error::Argument`] for normalised values that have no
+    /// fixed point: from $2^{19}$ on.
+    pub fn infer<S: Dim, B: Dim, Q: Dim>(
+        &self,
+        x: Tensor<(S, B, Q, Embed), E, Cpu>,
+        mask: &Mask,
+    ) -> Result<Tensor<(S, B, Q, Embed), E, Cpu>, Error> {
+        let shape = *x.shape();
+        let dims: [usize; 4] = [
+            shape.0.size(),
+            shape.1.size(),
+            shape.2.size(),
+            shape.3.size(),
+        ];
+        self.with_heads(x, mask, |streams, heads| {
+            let streams = streams.map(|x| ArrayD::from_shape_vec(IxDyn(&dims), x.as_vec()));
+            let [q, k, v] = streams.map(|x| x.expect("a tensor has the elements of its shape"));
+            let steps = (0..dims[0]).map(|step| {
+                let spikes =
+                    |x: &ArrayD<E>| heads.split(&x.view(), step).mapv(|x| x.as_f64() as i8);
+                let (q, k) = (spikes(&q), spikes(&k));
+                let v = to_fixed_point(heads.split(&v.view(), step))?;
+                let attended = attend_by_shifts(q.view(), k.view(), v.view(), &heads.mask)?;
+                Ok(from_fixed_point::<E>(attended.view()))
+            });
+            let steps = steps.collect::<Result<Vec<_>, Error>>()?;
+            let mut values = Vec::new();
+            let place = Slot::new(&mut values, dims.iter().product());
+            heads.join(steps.iter().map(|heads| heads.view()).collect(), place);
+            let attended = Cpu::default().try_tensor_from_vec(values, shape);
+            Ok(attended.map_err(bochner_nn::Error::from)?)
+        })
+    }
+
+    /// The layer around an attention of spiking queries and keys.
+    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
+    fn with_heads<S: Dim, B: Dim, Q: Dim, T: Tape<E, Cpu> + Merge<T>>(
+        &self,
+        x: Tensor<(S, B, Q, Embed), E, Cpu, T>,
+        mask: &Mask,
+        attend: impl FnOnce(
+            [Tensor<(S, B, Q, Embed), E, Cpu, T>; 3],
+            SpikingHeads,
+        ) -> Result<Tensor<(S, B, Q, Embed), E, Cpu, T>, Error>,
+    ) -> Result<Tensor<(S, B, Q, Embed), E, Cpu, T>, Error> {
+        let shape = *x.shape();
         let spikes = |potentials, neuron| {
             record_one(neuron, TapeInputs::<E, T>::new().with(potentials)?, shape)
         };
@@ -163,8 +224,7 @@ impl<Embed: Dim, E: Element> BipolarLayer<Embed, E> {
             heads: self.config.heads,
             mask,
         };
-        let inputs = TapeInputs::<E, T>::new().with(q)?.with(k)?.with(v)?;
-        let mut attended = record_one(heads, inputs, shape)?;
+        let mut attended = attend([q, k, v], heads)?;
         if let Some(neuron) = self.config.last_neuron {
             attended = spikes(attended, neuron)?;
         }

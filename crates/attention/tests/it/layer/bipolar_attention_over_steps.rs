@@ -127,6 +127,52 @@ fn it_is_its_formula() {
     }
 }
 
+/// A layer whose last map changes nothing, so that its output is that of the heads.
+fn with_open_heads(config: BipolarLayerConfig) -> BipolarLayer<usize, f64> {
+    let mut layer = build(config);
+    layer.output.for_each_mut("", &mut |name, parameter| {
+        let diagonal = |i: usize| f64::from(u8::from(name == "weight" && i % (WIDTH + 1) == 0));
+        parameter.write(&(0..parameter.len()).map(diagonal).collect::<Vec<_>>());
+    });
+    layer
+}
+
+#[test]
+fn inference_in_whole_numbers_lies_below_training_by_a_unit_a_kept_key() {
+    let unit = 2f64.powi(-12);
+    for causal in [false, true] {
+        let layer = with_open_heads(BipolarLayerConfig { causal, ..config() });
+        for mask in [Mask::none(), lengths()] {
+            let trained = array(&layer.attend_self(input(), &mask).unwrap());
+            let inferred = array(&layer.infer(input(), &mask).unwrap());
+            let below = (&trained - &inferred) / unit;
+            let all = below
+                .iter()
+                .all(|&d| (-0.5..TIME as f64 + 0.5).contains(&d));
+            assert!(all && below.iter().any(|&d| d > 0.5), "{causal}: {below}");
+            let whole = |x: &f64| (x / unit).fract() == 0.0;
+            assert!(inferred.iter().all(whole) && !trained.iter().all(whole));
+        }
+    }
+}
+
+#[test]
+fn inference_ends_in_the_last_neuron_and_refuses_values_without_a_fixed_point() {
+    let last = BipolarLayerConfig {
+        last_neuron: Some(config().neuron),
+        ..config()
+    };
+    let mut layer = with_open_heads(last);
+    let spikes = array(&layer.infer(input(), &lengths()).unwrap());
+    assert!(spikes.iter().all(|x| [-1.0, 0.0, 1.0].contains(x)));
+    assert!(spikes.iter().any(|&x| x != 0.0));
+    layer.value_norm.for_each_mut("", &mut |_, parameter| {
+        parameter.write(&vec![1e6; parameter.len()]);
+    });
+    let refused = layer.infer(input(), &lengths()).unwrap_err();
+    assert!(matches!(refused, Error::Argument(_)), "{refused}");
+}
+
 /// One of the maps of a layer.
 type MapOf = fn(&mut BipolarLayer<usize, f64>) -> &mut Linear<usize, usize, f64>;
 
