@@ -93,7 +93,7 @@
 //! | `leaf` | [`Leaf`], parameters that are not copied |
 //! | `collection` | [`Collection`], models of dfdx as [`Parameters`] |
 //! | `layers` | [`Linear`], [`LayerNorm`], [`FeedForward`], [`Embedding`], [`mean_over_time`], [`activate`], [`Dropout`], [`builders`] |
-//! | `loss` | [`mean_squared_error`], [`cross_entropy`], [`cross_entropy_of`] |
+//! | `loss` | [`mean_squared_error`], [`cross_entropy`], [`cross_entropy_of`], [`classification_loss`] |
 //! | `optim` | [`Adam`] and AdamW, [`clip_by_norm`] |
 //! | `checkpoint` | [`Checkpoint`], [`Progress`], [`Integrity`] |
 //! | `element` | [`Element`], the bound on element types |
@@ -121,7 +121,7 @@ pub use layers::{
     activate, builders, mean_over_time,
 };
 pub use leaf::Leaf;
-pub use loss::{cross_entropy, cross_entropy_of, mean_squared_error};
+pub use loss::{classification_loss, cross_entropy, cross_entropy_of, mean_squared_error};
 pub use ndarray;
 pub use optim::{Adam, AdamState, clip_by_norm};
 pub use parameters::{

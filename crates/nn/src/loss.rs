@@ -49,9 +49,24 @@ pub fn cross_entropy_of<N: Dim, C: Dim, E: Element, T: Tape<E, Cpu>>(
     logits: Tensor<(N, C), E, Cpu, T>,
     labelled: &[(usize, usize)],
 ) -> Result<Tensor<(), E, Cpu, T>, Error> {
-    let labelled = labelled.to_vec();
-    let inputs = TapeInputs::<E, T>::new().with(logits)?;
-    record_one(CrossEntropy { labelled }, inputs, ())
+    argument::at_least_one("number of labels", labelled.len())?;
+    let loss = CrossEntropy {
+        labelled: labelled.to_vec(),
+        smoothing: 0.0,
+    };
+    classification_loss(logits, loss)
+}
+
+/// Any [`CrossEntropy`], with label smoothing for instance, as one operation on the tape.
+///
+/// # Errors
+/// [`Error::Argument`] for a row that is not there, a label that is no class, a smoothing outside `0..=1`, or without
+/// elements.
+pub fn classification_loss<N: Dim, C: Dim, E: Element, T: Tape<E, Cpu>>(
+    logits: Tensor<(N, C), E, Cpu, T>,
+    loss: CrossEntropy,
+) -> Result<Tensor<(), E, Cpu, T>, Error> {
+    record_one(loss, TapeInputs::<E, T>::new().with(logits)?, ())
 }
 
 /// The mean squared error over the selected rows: [`SquaredError`] as one operation on the tape. The target

@@ -93,6 +93,7 @@ fn train(kind: AttentionKind) -> (f64, Vec<f64>) {
     });
     let targets = CrossEntropy {
         labelled: (0..NODES).map(|node| (node, class(node))).collect(),
+        smoothing: 0.0,
     };
     let mut losses = Vec::new();
     for step in 1..=60 {
@@ -296,6 +297,7 @@ fn a_convolution_learns_the_classes_of_nodes() {
     let mut moments: Vec<_> = zeros.collect();
     let targets = CrossEntropy {
         labelled: (0..NODES).map(|node| (node, class(node))).collect(),
+        smoothing: 0.0,
     };
     let mut losses = Vec::new();
     for step in 1..=100 {
