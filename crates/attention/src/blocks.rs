@@ -19,7 +19,7 @@ pub struct Blocks {
     pub keys: usize,
 }
 
-crate::checked_when_read!(Blocks, |blocks| blocks.checked().map(drop));
+bochner_numerics::checked_when_read!(Blocks, |blocks| blocks.checked().map(drop));
 
 /// Bytes that a block's scores and their gradients may take: half of a core's second-level cache,
 /// where that is small.

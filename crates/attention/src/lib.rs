@@ -114,7 +114,6 @@ mod magnitude;
 mod mask;
 mod mechanism;
 mod normaliser;
-mod reading;
 mod released;
 mod score;
 mod settings;

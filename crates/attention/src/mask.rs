@@ -52,7 +52,7 @@ pub struct Mask {
     ends: Option<Arc<Vec<usize>>>,
 }
 
-crate::checked_when_read!(Mask, Mask::is_one_that_can_be_made);
+bochner_numerics::checked_when_read!(Mask, Mask::is_one_that_can_be_made);
 
 fn is_zero(x: &usize) -> bool {
     *x == 0

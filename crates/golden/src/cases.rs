@@ -6,10 +6,11 @@ mod cat;
 mod causal;
 mod copula;
 mod copula_density;
+mod cross_entropy;
 mod density;
 mod depth;
 mod divergence;
-mod encoder;
+
 mod feature_map;
 mod features_random;
 mod flow;
@@ -22,6 +23,7 @@ mod learnable_query;
 mod magnitude;
 mod pipeline;
 mod primal;
+mod transformer;
 
 use super::case_file::CaseFile;
 use super::comparison::Computed;
@@ -104,7 +106,7 @@ impl Case {
     }
 }
 
-static TABLE: [Entry; 35] = [
+static TABLE: [Entry; 37] = [
     Case::of("attention", &["output"])
         .where_known(|file| Ok(attention::mechanism(file)?.is_some()))
         .by(attention::attention::<f64>, attention::attention::<f32>),
@@ -165,9 +167,17 @@ static TABLE: [Entry; 35] = [
             functional_time::functional_time::<f64>,
             functional_time::functional_time::<f32>,
         ),
-    Case::of("encoder_layer", &["output"]).by(encoder::layer::<f64>, encoder::layer::<f32>),
+    Case::of("encoder_layer", &["output"]).by(transformer::layer::<f64>, transformer::layer::<f32>),
+    Case::of("decoder_layer", &["output"]).by(
+        transformer::decoder_layer::<f64>,
+        transformer::decoder_layer::<f32>,
+    ),
+    Case::of("label_smoothed_cross_entropy", &["loss", "row"]).by(
+        cross_entropy::label_smoothed::<f64>,
+        cross_entropy::label_smoothed::<f32>,
+    ),
     Case::of("sinusoidal_positions", &["encoding"])
-        .by(encoder::positions::<f64>, encoder::positions::<f32>),
+        .by(transformer::positions::<f64>, transformer::positions::<f32>),
     Case::of("head_diversity", &["divergence"])
         .by(interpret::diversity::<f64>, interpret::diversity::<f32>),
     Case::of(

@@ -3,14 +3,13 @@
 use crate::Error;
 use crate::encoder::Sequences;
 use crate::positions::Positions;
-use bochner_attention::checked_when_read;
 use bochner_nn::{Element, Embedding, Parameter, ParameterMut, Parameters, TapeInputs, record_one};
 use bochner_numerics::{ArgumentError, DropoutMask, Real, Seed, argument};
 use bochner_ops::rows::add;
 use bochner_ops::{BoxError, Mode, Operation, Slot, dropout_mask, given, slices, slots};
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Tape, Tensor};
-use ndarray::ArrayViewD;
+use ndarray::{Array2, Array3, ArrayView1, ArrayViewD};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -26,7 +25,7 @@ pub struct WordEmbeddingConfig {
     pub dropout: f64,
 }
 
-checked_when_read!(WordEmbeddingConfig, WordEmbeddingConfig::validate);
+bochner_numerics::checked_when_read!(WordEmbeddingConfig);
 
 impl WordEmbeddingConfig {
     fn validate(&self) -> Result<(), ArgumentError> {
@@ -132,6 +131,51 @@ impl<E: Element> WordEmbedding<E> {
             TapeInputs::<E, T>::new().with(rows)?,
             shape,
         )?)
+    }
+
+    /// The products of vectors `[B, T, width]` with the table's rows, `[B T, words]`: the logits of an output that is tied
+    /// to the table.
+    ///
+    /// # Errors
+    /// [`Error::Nn`] for another width.
+    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
+    pub fn logits<T: Tape<E, Cpu>>(
+        &self,
+        x: Sequences<E, T>,
+    ) -> Result<Tensor<(usize, usize), E, Cpu, T>, Error> {
+        Ok(self.table.logits(x)?)
+    }
+
+    /// The vectors of one word each, all at one position, `[B, width]`, without dropout.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`] for a position behind the table, [`Error::Argument`] for a word that is not in it.
+    pub(crate) fn at(&self, words: &[usize], position: usize) -> Result<Array2<E>, Error> {
+        self.fits(position + 1)?;
+        let mut vectors = Array2::zeros((words.len(), self.width));
+        let places = position * self.width..(position + 1) * self.width;
+        for (mut vector, &word) in vectors.outer_iter_mut().zip(words) {
+            argument::index("words", word, self.words())?;
+            let row = self.table.row(word).iter();
+            vector
+                .iter_mut()
+                .zip(row)
+                .for_each(|(y, &x)| *y = E::of(self.scale) * x);
+            if let Some(positions) = &self.positions {
+                let position = ArrayView1::from(&positions[places.clone()]);
+                vector.zip_mut_with(&position, |y, &p| *y = *y + p);
+            }
+        }
+        Ok(vectors)
+    }
+
+    /// [`logits`](Self::logits) of an array, without a tape.
+    pub(crate) fn logits_of(&self, x: &Array3<E>) -> Array2<E> {
+        let products = self
+            .table
+            .products(x.as_slice().expect("a row-major array"));
+        let shape = (products.len() / self.words(), self.words());
+        Array2::from_shape_vec(shape, products).expect("whole rows")
     }
 
     /// Refuses sentences that the table of positions is too short for.

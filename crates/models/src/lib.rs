@@ -43,24 +43,29 @@
 //! | module | holds |
 //! |---|---|
 //! | [`encoder`] | [`Encoder`](encoder::Encoder), [`EncoderLayer`](encoder::EncoderLayer), pre-LN and post-LN |
+//! | [`decoder`] | [`Decoder`](decoder::Decoder), [`DecoderLayer`](decoder::DecoderLayer): causal attention, and attention to a memory |
 //! | [`embedding`], [`positions`] | [`WordEmbedding`](embedding::WordEmbedding), [`sinusoidal_positions`](positions::sinusoidal_positions) |
 //! | [`classifier`] | [`TextClassifier`](classifier::TextClassifier), [`Task`](classifier::Task) |
 //! | [`node_classifier`] | [`NodeClassifier`](node_classifier::NodeClassifier), [`Task`](node_classifier::Task) |
 //! | [`regressor`] | [`Regressor`](regressor::Regressor), [`Task`](regressor::Task), [`LookAhead`](regressor::LookAhead) |
+//! | [`translator`] | [`Translator`](translator::Translator), [`Task`](translator::Task), translation by beam search |
 //! | [`training`] | [`Trainer`](training::Trainer), [`TrainingConfig`](training::TrainingConfig), [`Observer`](training::Observer) |
 //! | [`assessment`] | [`Assessment`](assessment::Assessment): errors, cross-entropy and Brier score |
 //! | [`Error`] | what can go wrong |
 
 pub mod assessment;
 pub mod classifier;
+pub mod decoder;
 pub mod embedding;
 pub mod encoder;
 mod error;
 mod fingerprint;
 pub mod node_classifier;
 pub mod positions;
+mod pre_norm;
 pub mod regressor;
 pub mod training;
+pub mod translator;
 
 pub use dfdx;
 pub use error::Error;

@@ -1,7 +1,6 @@
 //! Where in its sequence a vector stands.
 
 use crate::Error;
-use bochner_attention::checked_when_read;
 use bochner_numerics::{ArgumentError, Real, argument};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
@@ -23,7 +22,7 @@ pub enum Positions {
     },
 }
 
-checked_when_read!(Positions, Positions::validate);
+bochner_numerics::checked_when_read!(Positions);
 
 impl Positions {
     /// Refuses a table without positions.

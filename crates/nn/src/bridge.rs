@@ -49,6 +49,16 @@ impl<E: Element, T: Tape<E, Cpu>> TapeInputs<E, T> {
         }
     }
 
+    /// How many inputs there are.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there is no input yet.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
     /// Adds an input and merges its tape, if it has one.
     ///
     /// The elements are copied, because dfdx lends no slice of a tensor's data; the copy serves the

@@ -277,7 +277,7 @@ pub fn index(name: impl Into<Name>, got: usize, len: usize) -> Result<(), Argume
 }
 
 /// Reads and writes settings that are derived with `#[serde(remote = "Self")]`, and refuses what their
-/// method `validate` refuses, or another one whose name follows the type.
+/// method `validate` refuses, or another one whose name, or a function, follows the type.
 ///
 /// ```
 /// use bochner_numerics::argument::{self, ArgumentError};
@@ -306,6 +306,9 @@ macro_rules! checked_when_read {
         $crate::checked_when_read!($settings $(<$T: $bound>)?, validate);
     };
     ($settings:ident $(<$T:ident: $bound:path>)?, $validate:ident) => {
+        $crate::checked_when_read!($settings $(<$T: $bound>)?, |settings| settings.$validate());
+    };
+    ($settings:ident $(<$T:ident: $bound:path>)?, $check:expr) => {
         impl $(<$T: $bound + serde::Serialize>)? serde::Serialize for $settings $(<$T>)? {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 Self::serialize(self, serializer)
@@ -316,8 +319,9 @@ macro_rules! checked_when_read {
             for $settings $(<$T>)?
         {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let check: fn(&Self) -> Result<(), _> = $check;
                 let settings = Self::deserialize(deserializer)?;
-                settings.$validate().map_err(serde::de::Error::custom)?;
+                check(&settings).map_err(serde::de::Error::custom)?;
                 Ok(settings)
             }
         }

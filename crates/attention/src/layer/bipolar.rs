@@ -39,7 +39,7 @@ impl Default for BipolarLayerConfig {
     }
 }
 
-crate::checked_when_read!(BipolarLayerConfig, |config| config.validate(config.heads));
+bochner_numerics::checked_when_read!(BipolarLayerConfig, |config| config.validate(config.heads));
 
 impl BipolarLayerConfig {
     /// The checks of a layer of width `embed`.

@@ -47,7 +47,7 @@ pub struct MultiHeadConfig {
     pub position_bias: PositionBias,
 }
 
-crate::checked_when_read!(MultiHeadConfig, MultiHeadConfig::validate);
+bochner_numerics::checked_when_read!(MultiHeadConfig);
 
 impl Default for MultiHeadConfig {
     fn default() -> Self {

@@ -187,15 +187,9 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         mask: &Mask,
         pass: Pass,
     ) -> Result<Attention<Tensor<(B, Q, Embed), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error> {
-        let cross = self.config.variant.card().cross;
-        cross.required("attention to another sequence with this mechanism")?;
+        let operation = self.cross_operation(mask, pass)?;
         let shape = self.checked(*query.shape())?;
         self.checked(*memory.shape())?;
-        let operation = MultiHeadOperation {
-            mask: self.layout.mask(mask.clone()),
-            sequences: 2,
-            ..self.operation(mask, pass)
-        };
         let inputs = TapeInputs::<E, T>::new().with(query)?.with(memory)?;
         self.recorded(operation, inputs, shape)
     }
@@ -223,6 +217,20 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
             pass,
             sequences: 1,
         }
+    }
+
+    /// Attention of one sequence to another as an operation, to be part of another one.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the mechanism attends to its own sequence alone.
+    pub fn cross_operation(&self, mask: &Mask, pass: Pass) -> Result<MultiHeadOperation<E>, Error> {
+        let cross = self.config.variant.card().cross;
+        cross.required("attention to another sequence with this mechanism")?;
+        Ok(MultiHeadOperation {
+            mask: self.layout.mask(mask.clone()),
+            sequences: 2,
+            ..self.operation(mask, pass)
+        })
     }
 
     /// Adds all parameters to the inputs of an operation.

@@ -35,7 +35,7 @@ pub enum PositionBias {
     },
 }
 
-crate::checked_when_read!(PositionBias, |bias| bias.validate());
+bochner_numerics::checked_when_read!(PositionBias, |bias| bias.validate());
 
 impl PositionBias {
     /// Refuses a table that no memory holds.

@@ -183,6 +183,16 @@ impl Pass {
         }
     }
 
+    /// The pass of one of several parts, with a seed of its own.
+    #[must_use]
+    pub fn nth(self, part: u64) -> Self {
+        let own = self.seed().nth(part);
+        match self {
+            Self::Training { dropout, .. } => Self::Training { seed: own, dropout },
+            Self::Evaluation { .. } => Self::Evaluation { seed: own },
+        }
+    }
+
     /// Dropout on the weights, if any.
     ///
     /// # Errors

@@ -38,7 +38,7 @@ macro_rules! list_of_mechanisms {
             }
         })+
 
-        $(crate::checked_when_read!($name, <$name as Mechanism<f64>>::validate);)+
+        $(bochner_numerics::checked_when_read!($name, <$name as Mechanism<f64>>::validate);)+
 
         /// Every mechanism with its default settings, and its presets.
         pub fn registry() -> Vec<Variant> {

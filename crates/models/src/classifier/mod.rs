@@ -10,7 +10,7 @@ use crate::Error;
 use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig};
 use crate::encoder::{Encoder, EncoderConfig};
 use crate::positions::Positions;
-use bochner_attention::{Attention, Inspection, Mask, Pass, checked_when_read};
+use bochner_attention::{Attention, Inspection, Mask, Pass};
 use bochner_nn::{Element, Linear, Parameters, mean_over_time};
 use bochner_numerics::{ArgumentError, Seed, argument};
 use bochner_ops::{Mode, check_lengths};
@@ -33,7 +33,7 @@ pub struct TextClassifierConfig {
     pub embedding: WordEmbeddingConfig,
 }
 
-checked_when_read!(TextClassifierConfig, TextClassifierConfig::validate);
+bochner_numerics::checked_when_read!(TextClassifierConfig);
 
 impl TextClassifierConfig {
     fn validate(&self) -> Result<(), ArgumentError> {

@@ -1,11 +1,11 @@
 //! One layer of an encoder.
 
 use super::post_norm::PostNorm;
-use super::pre_norm::PreNorm;
 use super::{Encoded, Sequences};
 use crate::Error;
+use crate::pre_norm::{PreNormBranch, Then};
 use bochner_attention::{
-    Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Variant, checked_when_read,
+    Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Variant,
 };
 use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters, TapeInputs, record,
@@ -36,18 +36,26 @@ pub struct EncoderLayerConfig {
     pub norm: NormPlacement,
 }
 
-checked_when_read!(EncoderLayerConfig, EncoderLayerConfig::validate);
+bochner_numerics::checked_when_read!(EncoderLayerConfig);
 
 impl EncoderLayerConfig {
     pub(crate) fn validate(&self) -> Result<(), ArgumentError> {
-        for (name, size) in [("width", self.width), ("hidden", self.hidden)] {
-            argument::at_least_one(name, size)?;
-        }
-        let divides = self.heads > 0 && self.width.is_multiple_of(self.heads);
-        let allowed = "at least 1 and a divisor of the layer's width";
-        argument::in_range(divides, "heads", self.heads as f64, allowed)?;
-        argument::rate("dropout", self.dropout)
+        check_layer([self.width, self.heads, self.hidden], self.dropout)
     }
+}
+
+/// Checks the settings that layers of encoders and decoders share.
+pub(crate) fn check_layer(
+    [width, heads, hidden]: [usize; 3],
+    dropout: f64,
+) -> Result<(), ArgumentError> {
+    for (name, size) in [("width", width), ("hidden", hidden)] {
+        argument::at_least_one(name, size)?;
+    }
+    let divides = heads > 0 && width.is_multiple_of(heads);
+    let allowed = "at least 1 and a divisor of the layer's width";
+    argument::in_range(divides, "heads", heads as f64, allowed)?;
+    argument::rate("dropout", dropout)
 }
 
 /// Where a layer normalises its sequences.
@@ -185,16 +193,12 @@ impl<E: Element> EncoderLayer<E> {
                 self.recorded(operation, x)
             }
             NormPlacement::Pre => {
-                let norm = |norm: &LayerNorm<usize, E>| bochner_ops::LayerNorm {
-                    epsilon: norm.epsilon,
-                };
-                let [first, second] = branches.map(|mode| dropout_mask(self.dropout.rate(), mode));
-                let operation = PreNorm {
-                    attention,
-                    attention_norm: norm(&self.attention_norm),
-                    feed_forward,
-                    feed_forward_norm: norm(&self.feed_forward_norm),
-                    masks: [first?, second?],
+                let [first, second] = branches;
+                let operation = Then {
+                    first: pre_norm(&self.attention_norm, attention, self.dropout, first)?,
+                    further: 1,
+                    second: pre_norm(&self.feed_forward_norm, feed_forward, self.dropout, second)?,
+                    of_second: FEED_FORWARD,
                 };
                 self.recorded(operation, x)
             }
@@ -235,6 +239,24 @@ impl<E: Element> EncoderLayer<E> {
         };
         Ok(self.attention.inspect_self(x, mask, pass)?)
     }
+}
+
+/// The parameters of a feed-forward part and of its norm.
+pub(crate) const FEED_FORWARD: usize = 4 + 2;
+
+/// A branch behind a norm, with dropout in training.
+pub(crate) fn pre_norm<E: Element, O>(
+    norm: &LayerNorm<usize, E>,
+    branch: O,
+    dropout: Dropout,
+    mode: Mode,
+) -> Result<PreNormBranch<O>, Error> {
+    let epsilon = norm.epsilon;
+    Ok(PreNormBranch {
+        norm: bochner_ops::LayerNorm { epsilon },
+        branch,
+        mask: dropout_mask(dropout.rate(), mode)?,
+    })
 }
 
 impl<E: Element> Parameters<E> for EncoderLayer<E> {

@@ -3,12 +3,12 @@
 mod layer;
 mod parts;
 mod post_norm;
-mod pre_norm;
 
 pub use layer::{EncoderLayer, EncoderLayerConfig, NormPlacement};
+pub(crate) use layer::{FEED_FORWARD, check_layer, pre_norm};
 
 use crate::Error;
-use bochner_attention::{Attention, Inspection, Mask, Pass, Penalty, checked_when_read};
+use bochner_attention::{Attention, Inspection, Mask, Pass, Penalty};
 use bochner_nn::{Element, LayerNorm, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::{ArgumentError, Seed, argument};
 use dfdx::tensor::{Cpu, Merge, NoneTape, Tape, Tensor};
@@ -31,7 +31,7 @@ pub struct EncoderConfig {
     pub layer: EncoderLayerConfig,
 }
 
-checked_when_read!(EncoderConfig, EncoderConfig::validate);
+bochner_numerics::checked_when_read!(EncoderConfig);
 
 impl EncoderConfig {
     fn validate(&self) -> Result<(), ArgumentError> {
@@ -112,9 +112,9 @@ impl<E: Element> Encoder<E> {
         T: Tape<E, Cpu> + Merge<T>,
     {
         let (first, others) = self.layers.split_first().expect("at least one layer");
-        let mut encoded = first.apply(x, mask, nth(pass, 0))?;
+        let mut encoded = first.apply(x, mask, pass.nth(0))?;
         for (layer, i) in others.iter().zip(1..) {
-            let next = layer.apply(encoded.output, mask, nth(pass, i))?;
+            let next = layer.apply(encoded.output, mask, pass.nth(i))?;
             let penalty = encoded.penalty.try_add(next.penalty);
             encoded = Attention {
                 output: next.output,
@@ -139,8 +139,8 @@ impl<E: Element> Encoder<E> {
     ) -> Result<Vec<Inspection<E>>, Error> {
         let mut seen = Vec::with_capacity(self.layers.len());
         for (layer, i) in self.layers.iter().zip(0..) {
-            seen.push(layer.inspect(x.clone(), mask, nth(pass, i))?);
-            x = layer.apply(x, mask, nth(pass, i))?.output;
+            seen.push(layer.inspect(x.clone(), mask, pass.nth(i))?);
+            x = layer.apply(x, mask, pass.nth(i))?.output;
         }
         Ok(seen)
     }
@@ -154,19 +154,6 @@ impl<E: Element> Encoder<E> {
     /// What the penalty of its attention is of.
     pub(crate) fn penalty(&self) -> Penalty {
         self.layers[0].attention.config().variant.card().penalty
-    }
-}
-
-/// The pass of the layer with the given number, with a seed of its own.
-fn nth(pass: Pass, layer: u64) -> Pass {
-    match pass {
-        Pass::Training { seed, dropout } => Pass::Training {
-            seed: seed.nth(layer),
-            dropout,
-        },
-        Pass::Evaluation { seed } => Pass::Evaluation {
-            seed: seed.nth(layer),
-        },
     }
 }
 

@@ -1,7 +1,6 @@
-//! The four parts of an encoder layer, which both orders of them are made of.
+//! The four parts of a post-LN layer.
 
-use bochner_numerics::{DropoutMask, Real};
-use bochner_ops::rows::{add, for_each_piece};
+use bochner_numerics::Real;
 use bochner_ops::{BoxError, Operation, Slot};
 use ndarray::{ArrayD, ArrayViewD, IxDyn};
 
@@ -28,11 +27,6 @@ impl<X> Cut<Vec<X>> {
     }
 }
 
-/// Inputs that another part computes, and after them a part's parameters.
-pub(super) fn chain<X: Clone, const N: usize>(own: [X; N], parameters: &[X]) -> Vec<X> {
-    own.into_iter().chain(parameters.iter().cloned()).collect()
-}
-
 /// The saved values of a part with one output of this shape, and the output.
 pub(super) fn run<T: Real, O: Operation<T>>(
     part: &O,
@@ -43,31 +37,4 @@ pub(super) fn run<T: Real, O: Operation<T>>(
     let slot = Slot::new(&mut values, shape.iter().product());
     let saved = part.forward(inputs, vec![slot])?;
     Ok((saved, ArrayD::from_shape_vec(IxDyn(shape), values)?))
-}
-
-/// Elements that one thread drops from, or adds, at a time.
-const PIECE: usize = 1 << 13;
-/// Multiplications that take as long as drawing one element of a mask.
-const DRAW: usize = 8;
-
-/// Drops from a branch in place.
-pub(super) fn drop_from<T: Real>(branch: &mut [T], mask: Option<&DropoutMask>) {
-    let Some(mask) = mask else { return };
-    let work = branch.len() * DRAW;
-    let pieces = branch.chunks_mut(PIECE).enumerate();
-    for_each_piece(pieces, work, |(i, piece)| {
-        mask.scale((i * PIECE) as u64, piece);
-    });
-}
-
-/// The end of a residual branch, $x + \mathrm{dropout}(r)$, in the memory of the branch.
-pub(super) fn add_residual<T: Real>(x: &[T], branch: &mut [T], mask: Option<&DropoutMask>) {
-    let work = branch.len() * mask.map_or(1, |_| DRAW);
-    let pieces = branch.chunks_mut(PIECE).zip(x.chunks(PIECE)).enumerate();
-    for_each_piece(pieces, work, |(i, (piece, x))| {
-        if let Some(mask) = mask {
-            mask.scale((i * PIECE) as u64, piece);
-        }
-        add(piece, x);
-    });
 }

@@ -1,6 +1,7 @@
 //! A whole post-LN layer as one operation on the tape.
 
-use super::parts::{Cut, chain, run};
+use super::parts::{Cut, run};
+use crate::pre_norm::chain;
 use bochner_attention::{MultiHeadOperation, SavedHeads};
 use bochner_numerics::{ArgumentError, Real};
 use bochner_ops::{

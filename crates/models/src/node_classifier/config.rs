@@ -1,7 +1,6 @@
 //! The settings of a node classifier.
 
 use crate::Error;
-use bochner_attention::checked_when_read;
 use bochner_graph::AttentionKind;
 use bochner_numerics::argument;
 use serde::{Deserialize, Serialize};
@@ -28,7 +27,7 @@ pub enum Architecture {
     },
 }
 
-checked_when_read!(Architecture, Architecture::validate);
+bochner_numerics::checked_when_read!(Architecture);
 
 impl Architecture {
     fn validate(&self) -> Result<(), Error> {
@@ -77,7 +76,7 @@ pub struct NodeClassifierConfig {
     pub dropout: f64,
 }
 
-checked_when_read!(NodeClassifierConfig, NodeClassifierConfig::validate);
+bochner_numerics::checked_when_read!(NodeClassifierConfig);
 
 impl NodeClassifierConfig {
     pub(super) fn validate(&self) -> Result<(), Error> {

@@ -12,7 +12,7 @@ pub use trainer::Trainer;
 
 use crate::Error;
 use crate::encoder::{Encoded, EncoderLayer, EncoderLayerConfig, NormPlacement, Sequences};
-use bochner_attention::{Attention, Mask, Pass, Variant, checked_when_read};
+use bochner_attention::{Attention, Mask, Pass, Variant};
 use bochner_nn::{Element, Linear, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::{ArgumentError, Seed, argument};
 use bochner_ops::Activation;
@@ -38,7 +38,7 @@ pub struct RegressorConfig {
     pub dropout: f64,
 }
 
-checked_when_read!(RegressorConfig, RegressorConfig::validate);
+bochner_numerics::checked_when_read!(RegressorConfig);
 
 impl RegressorConfig {
     fn validate(&self) -> Result<(), ArgumentError> {

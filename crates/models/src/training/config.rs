@@ -1,7 +1,6 @@
 //! The settings of a training.
 
 use crate::Error;
-use bochner_attention::checked_when_read;
 use bochner_numerics::argument;
 use bochner_ops::{AdamConfig, Schedule};
 use serde::{Deserialize, Serialize};
@@ -29,7 +28,7 @@ pub struct TrainingConfig {
     pub accumulate: NonZeroUsize,
 }
 
-checked_when_read!(TrainingConfig, TrainingConfig::validate);
+bochner_numerics::checked_when_read!(TrainingConfig);
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()

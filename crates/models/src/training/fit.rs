@@ -2,7 +2,6 @@
 
 use super::{EpochReport, Task, Trainer};
 use crate::Error;
-use bochner_attention::checked_when_read;
 use bochner_numerics::argument;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -21,7 +20,7 @@ pub struct FitConfig {
     pub goal: Goal,
 }
 
-checked_when_read!(FitConfig, FitConfig::validate);
+bochner_numerics::checked_when_read!(FitConfig);
 
 impl FitConfig {
     fn validate(&self) -> Result<(), Error> {

@@ -1,5 +1,7 @@
 //! The properties of the models.
 
+mod a_decoder_layer_is_causal;
+mod a_translator_reverses;
 mod an_encoder_layer_is_its_parts;
 mod one_trainer_trains_all;
 mod padding_changes_nothing;

@@ -4,12 +4,14 @@ use super::initial::{count, draws};
 use crate::parameters::{Parameter, ParameterMut, Parameters, join};
 use crate::{Element, Error};
 use bochner_numerics::{argument, standard_normal};
-use bochner_ops::{filled, lookup, lookup_vjp};
+use bochner_ops::rows::add;
+use bochner_ops::{Slot, affine, affine_vjp, filled, lookup, lookup_vjp};
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{
     Cpu, Gradients, PutTape, SplitTape, Tape, Tensor, TensorFromVec, UniqueId, ZerosTensor,
 };
 use rand::RngCore;
+use std::sync::Arc;
 
 /// A table with a row of `width` numbers for each of `words` words.
 ///
@@ -41,7 +43,8 @@ use rand::RngCore;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Embedding<E: Element> {
-    values: Vec<E>,
+    /// A backward pass of [`logits`](Embedding::logits) shares them, until a step changes them.
+    values: Arc<Vec<E>>,
     words: usize,
     width: usize,
     /// The key of the gradient, which [`table`] gives its size.
@@ -64,7 +67,7 @@ impl<E: Element> Embedding<E> {
         // The gradient with its marks, one a word, has to be addressed too.
         count::<E>(&[words, width.saturating_add(1)])?;
         Ok(Self {
-            values: draws(n, || standard_normal(rng))?,
+            values: Arc::new(draws(n, || standard_normal(rng))?),
             words,
             width,
             key: device.try_zeros_like(&(1,))?,
@@ -102,6 +105,80 @@ impl<E: Element> Embedding<E> {
             });
         }
         Ok(y.put_tape(tape))
+    }
+
+    /// The products of vectors with all rows, $x W^\top$: the logits of words, where a model's output is tied to its
+    /// table. One operation on the tape.
+    ///
+    /// # Shapes
+    /// `x: [B, T, width]` to `[B T, words]`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for another width, or without vectors.
+    ///
+    /// # Reference
+    /// Press and Wolf, *Using the Output Embedding to Improve Language Models*, 2017.
+    ///
+    /// ```
+    /// use bochner_nn::Embedding;
+    /// use bochner_numerics::Seed;
+    /// use dfdx::prelude::*;
+    ///
+    /// let device = Cpu::default();
+    /// let table: Embedding<f64> = Embedding::try_new(&device, 3, 2, &mut Seed::new(1).stream("table"))?;
+    /// let x = device.tensor_from_vec(vec![1.0, 0.0], (1, 1, 2));
+    /// let logits = table.logits(x)?;
+    /// assert_eq!(logits.as_vec(), [0, 1, 2].map(|word| table.row(word)[0]));
+    /// # Ok::<(), bochner_nn::Error>(())
+    /// ```
+    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
+    pub fn logits<B: Dim, Q: Dim, T: Tape<E, Cpu>>(
+        &self,
+        x: Tensor<(B, Q, usize), E, Cpu, T>,
+    ) -> Result<Tensor<(usize, usize), E, Cpu, T>, Error> {
+        let (x, mut tape) = x.split_tape();
+        let [batch, time, width] = {
+            let shape = x.shape();
+            [shape.0.size(), shape.1.size(), shape.2]
+        };
+        argument::shape("x", &[batch, time, self.width], &[batch, time, width])?;
+        argument::not_empty("x", &[batch, time])?;
+        let (rows, words) = (batch * time, self.words);
+        let (vectors, table_values) = (x.as_vec(), Arc::clone(&self.values));
+        let y = x
+            .device()
+            .try_tensor_from_vec(self.products(&vectors), (rows, words))?;
+        if T::OWNS_TAPE {
+            let (key, x, result) = (self.key.ghost(), x.ghost(), y.ghost());
+            tape.add_backward_op(move |gradients: &mut Gradients<E, Cpu>| {
+                let dy = std::mem::take(&mut **gradients.get_or_alloc_mut(&result)?);
+                let mut dtable = Vec::new();
+                let place = Some(Slot::new(&mut dtable, table_values.len()));
+                let dx = &mut **gradients.get_or_alloc_mut(&x)?;
+                let n = dx.len();
+                let places = [Some(Slot::new(dx, n)), place, None];
+                affine_vjp(&vectors, &table_values, &dy, words, places);
+                let (gradient, marks) = table(gradients.get_or_alloc_mut(&key)?, (words, width));
+                add(gradient, &dtable);
+                marks.fill(E::one());
+                **gradients.get_or_alloc_mut(&result)? = dy;
+                Ok(())
+            });
+        }
+        Ok(y.put_tape(tape))
+    }
+
+    /// The products of vectors, which stand one after the other, with all rows: [`logits`](Self::logits) without a tape.
+    ///
+    /// # Panics
+    /// Unless there is a whole number of vectors.
+    pub fn products(&self, vectors: &[E]) -> Vec<E> {
+        let zeros = vec![E::zero(); self.words];
+        let rows = vectors.len() / self.width;
+        let [products] = filled([rows * self.words], |[products]| {
+            affine(vectors, &self.values, &zeros, products, |_, _| ());
+        });
+        products
     }
 
     /// The vector of one word.
@@ -148,7 +225,7 @@ impl<E: Element> Parameter<E> for Embedding<E> {
     }
 
     fn read_into(&self, values: &mut Vec<E>) {
-        values.clone_from(&self.values);
+        values.clone_from(&*self.values);
     }
 
     fn gradient<'g>(&self, gradients: &'g mut Gradients<E, Cpu>) -> Result<&'g [E], Error> {
@@ -194,7 +271,7 @@ impl<E: Element> Parameter<E> for Embedding<E> {
 
 impl<E: Element> ParameterMut<E> for Embedding<E> {
     fn write(&mut self, values: &[E]) {
-        self.values.copy_from_slice(values);
+        Arc::make_mut(&mut self.values).copy_from_slice(values);
     }
 
     fn update(
@@ -204,7 +281,7 @@ impl<E: Element> ParameterMut<E> for Embedding<E> {
         f: &mut dyn FnMut(&mut [E], &[E]),
     ) -> Result<(), Error> {
         let (gradient, _) = self.table(gradients)?;
-        f(&mut self.values, gradient);
+        f(&mut Arc::make_mut(&mut self.values)[..], gradient);
         Ok(())
     }
 }

@@ -97,7 +97,7 @@ pub enum Redraw {
     },
 }
 
-crate::checked_when_read!(Redraw, Redraw::validate);
+bochner_numerics::checked_when_read!(Redraw);
 
 impl Redraw {
     fn validate(&self) -> Result<(), Error> {

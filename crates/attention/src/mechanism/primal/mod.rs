@@ -95,7 +95,7 @@ pub enum PrimalWeights {
     Parameters,
 }
 
-crate::checked_when_read!(PrimalWeights, PrimalWeights::validate);
+bochner_numerics::checked_when_read!(PrimalWeights);
 
 impl PrimalWeights {
     fn validate(&self) -> Result<(), Error> {

@@ -1,0 +1,223 @@
+//! `encoder_layer`, `decoder_layer`, `sinusoidal_positions`: the blocks of a Transformer.
+
+use crate::case_file::CaseFile;
+use crate::comparison::Computed;
+use crate::error::Fault;
+use bochner_attention::{Mask, Pass, Softmax};
+use bochner_models::decoder::{DecoderLayer, DecoderLayerConfig};
+use bochner_models::dfdx::prelude::{Backward, HasShape, SumTo, Trace};
+use bochner_models::dfdx::tensor::{Cpu, NoneTape, OwnedTape, Tensor, TensorFromVec};
+use bochner_models::dfdx::tensor_ops::Device;
+use bochner_models::encoder::{EncoderLayer, EncoderLayerConfig, NormPlacement};
+use bochner_models::positions::sinusoidal_positions;
+use bochner_nn::{Element, Parameters};
+use bochner_numerics::{Real, Seed};
+use ndarray::{Array2, Array3, ArrayD, Ix3, IxDyn};
+
+/// The parameters of a layer: their names in a file, and in the layer.
+const NAMES: &[[&str; 2]] = &[
+    ["self.wq", "attention.query.weight"],
+    ["self.bq", "attention.query.bias"],
+    ["self.wk", "attention.key.weight"],
+    ["self.bk", "attention.key.bias"],
+    ["self.wv", "attention.value.weight"],
+    ["self.bv", "attention.value.bias"],
+    ["self.wo", "attention.output.weight"],
+    ["self.bo", "attention.output.bias"],
+    ["cross.wq", "cross_attention.query.weight"],
+    ["cross.bq", "cross_attention.query.bias"],
+    ["cross.wk", "cross_attention.key.weight"],
+    ["cross.bk", "cross_attention.key.bias"],
+    ["cross.wv", "cross_attention.value.weight"],
+    ["cross.bv", "cross_attention.value.bias"],
+    ["cross.wo", "cross_attention.output.weight"],
+    ["cross.bo", "cross_attention.output.bias"],
+    ["w1", "feed_forward.first.weight"],
+    ["b1", "feed_forward.first.bias"],
+    ["w2", "feed_forward.second.weight"],
+    ["b2", "feed_forward.second.bias"],
+];
+
+/// The norms of an encoder's layer and of a decoder's, in the order of their numbers in a file.
+const NORMS: [&[&str]; 2] = [
+    &["attention_norm", "feed_forward_norm"],
+    &[
+        "attention_norm",
+        "cross_attention_norm",
+        "feed_forward_norm",
+    ],
+];
+
+/// The name in a file of a layer's parameter.
+fn in_file(name: &str, norms: &[&str]) -> String {
+    if let Some([theirs, _]) = NAMES.iter().find(|[_, ours]| *ours == name) {
+        return (*theirs).to_owned();
+    }
+    let (norm, part) = name.rsplit_once('.').unwrap_or((name, ""));
+    let number = 1 + norms.iter().take_while(|ours| **ours != norm).count();
+    let part = if part == "gamma" { "gain" } else { "bias" };
+    format!("ln{number}_{part}")
+}
+
+/// Reads the parameters of a layer from a file.
+fn read_parameters<T: Element>(
+    layer: &mut impl Parameters<T>,
+    file: &CaseFile,
+    norms: &[&str],
+) -> Result<(), Fault> {
+    let mut read = Ok(());
+    layer.for_each_mut("", &mut |name, parameter| {
+        let name = in_file(name, norms);
+        let given = file.floats::<T>(&name).and_then(|given| {
+            if given.shape() == parameter.dims() {
+                return Ok(given);
+            }
+            Err(Fault::Shape {
+                tensor: format!("in.{name}"),
+                expected: format!("{:?}", parameter.dims()),
+                got: given.shape().to_vec(),
+            })
+        });
+        match given {
+            Ok(given) => parameter.write(&given.iter().copied().collect::<Vec<_>>()),
+            Err(fault) => read = Err(fault),
+        }
+    });
+    read
+}
+
+/// A batch of sequences, `[B, T, D]`.
+type Sequences<T, R = NoneTape> = Tensor<(usize, usize, usize), T, Cpu, R>;
+
+fn sequences<T: Element>(x: Array3<T>) -> Sequences<T>
+where
+    Cpu: Device<T>,
+{
+    let shape = x.dim();
+    Cpu::default().tensor_from_vec(x.into_iter().collect(), shape)
+}
+
+/// The output of a layer, and the gradients along the sequences that it reads and its parameters.
+fn results<T: Element>(
+    file: &CaseFile,
+    layer: &impl Parameters<T>,
+    norms: &[&str],
+    read: &[(&str, &Sequences<T>)],
+    output: Sequences<T, OwnedTape<T, Cpu>>,
+) -> Result<Computed, Fault>
+where
+    Cpu: Device<T>,
+{
+    let mut computed = Computed::default();
+    let (batch, time, width) = *output.shape();
+    computed.output("output", &array(&[batch, time, width], output.as_vec()));
+    let Some(cotangent) = file.ranked_cotangent::<T, Ix3>()? else {
+        return Ok(computed);
+    };
+    let mut gradients = (output * sequences(cotangent)).sum().backward();
+    for (name, x) in read {
+        let (batch, time, width) = *x.shape();
+        let gradient = gradients.get(*x).as_vec();
+        computed.gradient(name, &array(&[batch, time, width], gradient));
+    }
+    let mut found = Ok(());
+    layer.for_each(
+        "",
+        &mut |name, parameter| match parameter.gradient(&mut gradients) {
+            Ok(gradient) => {
+                let gradient = array(&parameter.dims(), gradient.to_vec());
+                computed.gradient(&in_file(name, norms), &gradient);
+            }
+            Err(error) => found = Err(Fault::refused(error)),
+        },
+    );
+    found.map(|()| computed)
+}
+
+fn mask(file: &CaseFile) -> Result<Mask, Fault> {
+    Ok(match file.choice("mask", &["none", "lengths"])? {
+        "lengths" => Mask::none().with_key_lengths(file.lengths("lengths")?),
+        _ => Mask::none(),
+    })
+}
+
+/// An encoder's layer with softmax attention and the parameters of the file.
+pub(super) fn layer<T: Element>(file: &CaseFile) -> Result<Computed, Fault>
+where
+    Cpu: Device<T>,
+{
+    let x: Array3<T> = file.array("x")?;
+    let hidden: Array2<T> = file.array("w1")?;
+    file.choice("activation", &["relu"])?;
+    let config = EncoderLayerConfig {
+        width: x.dim().2,
+        heads: file.count("heads")?,
+        hidden: hidden.nrows(),
+        attention: Softmax {}.into(),
+        dropout: 0.0,
+        norm: match file.choice("norm", &["pre", "post"])? {
+            "pre" => NormPlacement::Pre,
+            _ => NormPlacement::Post,
+        },
+    };
+    let (norms, seed) = (NORMS[0], Seed::new(0));
+    let layer = EncoderLayer::try_new(&Cpu::default(), &config, seed);
+    let mut layer = layer.map_err(Fault::refused)?;
+    layer.attention_norm.epsilon = file.number("ln_eps")?;
+    layer.feed_forward_norm.epsilon = layer.attention_norm.epsilon;
+    read_parameters(&mut layer, file, norms)?;
+    let x = sequences(x);
+    let encoded = layer.apply(x.leaky_trace(), &mask(file)?, Pass::Evaluation { seed });
+    let encoded = encoded.map_err(Fault::refused)?;
+    results(file, &layer, norms, &[("x", &x)], encoded.output)
+}
+
+/// A decoder's layer with softmax attention and the parameters of the file.
+pub(super) fn decoder_layer<T: Element>(file: &CaseFile) -> Result<Computed, Fault>
+where
+    Cpu: Device<T>,
+{
+    let [x, memory]: [Array3<T>; 2] = [file.array("x")?, file.array("memory")?];
+    let hidden: Array2<T> = file.array("w1")?;
+    file.choice("activation", &["relu"])?;
+    file.choice("norm", &["pre"])?;
+    let config = DecoderLayerConfig {
+        width: x.dim().2,
+        heads: file.count("heads")?,
+        hidden: hidden.nrows(),
+        attention: Softmax {}.into(),
+        cross_attention: Softmax {}.into(),
+        dropout: 0.0,
+    };
+    let (norms, seed) = (NORMS[1], Seed::new(0));
+    let layer = DecoderLayer::try_new(&Cpu::default(), &config, seed);
+    let mut layer = layer.map_err(Fault::refused)?;
+    for norm in [
+        &mut layer.attention_norm,
+        &mut layer.cross_attention_norm,
+        &mut layer.feed_forward_norm,
+    ] {
+        norm.epsilon = file.number("ln_eps")?;
+    }
+    read_parameters(&mut layer, file, norms)?;
+    let [x, memory] = [x, memory].map(sequences);
+    let masks = [&Mask::none(), &mask(file)?];
+    let pass = Pass::Evaluation { seed };
+    let decoded = layer.apply(x.leaky_trace(), memory.leaky_trace(), masks, pass);
+    let decoded = decoded.map_err(Fault::refused)?;
+    let read = [("x", &x), ("memory", &memory)];
+    results(file, &layer, norms, &read, decoded.output)
+}
+
+fn array<T>(shape: &[usize], values: Vec<T>) -> ArrayD<T> {
+    ArrayD::from_shape_vec(IxDyn(shape), values).expect("as many values as the shape holds")
+}
+
+/// The encoding of some positions.
+pub(super) fn positions<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
+    let (positions, width) = (file.lengths("positions")?, file.count("d")?);
+    let encoded = sinusoidal_positions::<T>(&positions, width, file.number("base")?);
+    let mut computed = Computed::default();
+    computed.output("encoding", &encoded.map_err(Fault::refused)?);
+    Ok(computed)
+}

@@ -1,0 +1,247 @@
+//! One layer of a decoder.
+
+use crate::Error;
+use crate::encoder::{Encoded, FEED_FORWARD, Sequences, check_layer, pre_norm};
+use crate::pre_norm::{PreNormBranch, Then};
+use bochner_attention::{Attention, Mask, MultiHead, MultiHeadConfig, Pass, Variant};
+use bochner_nn::{
+    Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters, TapeInputs, record,
+};
+use bochner_numerics::{ArgumentError, Seed};
+use bochner_ops::{Activation, Mode};
+use dfdx::shapes::HasShape;
+use dfdx::tensor::{Cpu, Merge, Tape};
+use dfdx::tensor_ops::TryAdd;
+use serde::{Deserialize, Serialize};
+
+/// Settings of a [`DecoderLayer`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, remote = "Self")]
+pub struct DecoderLayerConfig {
+    /// The width of the sequences.
+    pub width: usize,
+    /// Number of heads of both attentions; must divide the width.
+    pub heads: usize,
+    /// Width of the feed-forward part's hidden layer.
+    pub hidden: usize,
+    /// The mechanism of the attention of the sequence to itself, which must be able to be causal.
+    pub attention: Variant,
+    /// The mechanism of the attention to the memory.
+    pub cross_attention: Variant,
+    /// Rate of dropout on the hidden layer and on the three residual branches; that on attention weights comes with
+    /// the [`Pass`].
+    pub dropout: f64,
+}
+
+bochner_numerics::checked_when_read!(DecoderLayerConfig);
+
+impl DecoderLayerConfig {
+    pub(super) fn validate(&self) -> Result<(), ArgumentError> {
+        check_layer([self.width, self.heads, self.hidden], self.dropout)
+    }
+}
+
+/// One pre-LN layer of a Transformer's decoder.
+///
+/// $$ h = x + \mathrm{MultiHead}_{\mathrm{causal}}(\mathrm{LN}_1(x)), \quad
+///    g = h + \mathrm{MultiHead}(\mathrm{LN}_2(h), m), \quad
+///    y = g + \mathrm{FFN}(\mathrm{LN}_3(g)) $$
+///
+/// * $x$, $y$: the sequences, `[B, T, width]`
+/// * $m$: the memory, `[B, Tk, width]`, read as it is: an [`Encoder`](crate::encoder::Encoder) of pre-LN layers
+///   normalises its output itself
+///
+/// The feed-forward part is two linear maps with a rectifier between them.
+///
+/// # Numerics
+/// The layer is one operation on the tape; what is between its parts never becomes a tensor.
+///
+/// # Reference
+/// Vaswani et al., *Attention Is All You Need*, 2017, section 3.1; Xiong et al., *On Layer Normalization in the
+/// Transformer Architecture*, 2020, for pre-LN.
+///
+/// ```
+/// use bochner_attention::{Mask, Pass, Softmax};
+/// use bochner_models::decoder::{DecoderLayer, DecoderLayerConfig};
+/// use bochner_numerics::Seed;
+/// use dfdx::prelude::*;
+///
+/// let config = DecoderLayerConfig {
+///     width: 8,
+///     heads: 2,
+///     hidden: 16,
+///     attention: Softmax {}.into(),
+///     cross_attention: Softmax {}.into(),
+///     dropout: 0.1,
+/// };
+/// let device = Cpu::default();
+/// let layer: DecoderLayer<f32> = DecoderLayer::try_new(&device, &config, Seed::new(1))?;
+///
+/// let x: Tensor<(usize, usize, usize), f32, Cpu> = device.ones_like(&(2, 3, 8));
+/// let memory: Tensor<(usize, usize, usize), f32, Cpu> = device.ones_like(&(2, 5, 8));
+/// let (of_itself, of_memory) = (Mask::none(), Mask::none().with_key_lengths(vec![5, 4]));
+/// let pass = Pass::Evaluation { seed: Seed::new(2) };
+/// let decoded = layer.apply(x, memory, [&of_itself, &of_memory], pass)?;
+/// assert_eq!(decoded.output.shape(), &(2, 3, 8));
+/// # Ok::<(), bochner_models::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DecoderLayer<E: Element> {
+    /// The causal attention of the sequence to itself.
+    pub attention: MultiHead<usize, E>,
+    /// The norm before it.
+    pub attention_norm: LayerNorm<usize, E>,
+    /// The attention to the memory.
+    pub cross_attention: MultiHead<usize, E>,
+    /// The norm before it.
+    pub cross_attention_norm: LayerNorm<usize, E>,
+    /// The feed-forward part.
+    pub feed_forward: FeedForward<usize, usize, usize, E>,
+    /// The norm before it.
+    pub feed_forward_norm: LayerNorm<usize, E>,
+    /// Dropout on the residual branches.
+    pub dropout: Dropout,
+}
+
+impl<E: Element> DecoderLayer<E> {
+    /// A layer with random initial values.
+    ///
+    /// Each part draws from a stream of its own: layers that differ in an attention mechanism alone share the initial
+    /// values of everything else.
+    ///
+    /// # Errors
+    /// A setting that is out of range is refused, and so is a mechanism that cannot be causal, or that cannot attend
+    /// to another sequence.
+    pub fn try_new(device: &Cpu, config: &DecoderLayerConfig, seed: Seed) -> Result<Self, Error> {
+        config.validate()?;
+        let &DecoderLayerConfig {
+            width,
+            heads,
+            hidden,
+            dropout,
+            ..
+        } = config;
+        let stream = |part: &str| seed.child(part).stream("initial values");
+        let attention = |part: &str, variant: &Variant, causal| {
+            let config = MultiHeadConfig {
+                heads,
+                variant: variant.clone(),
+                dropout,
+                seed: seed.child(part),
+                causal,
+                ..MultiHeadConfig::default()
+            };
+            MultiHead::try_new(device, width, config, &mut stream(part))
+        };
+        let feed_forward = FeedForwardConfig {
+            dropout,
+            activation: Activation::Identity,
+        };
+        let norm = || LayerNorm::try_new(device, width);
+        let layer = Self {
+            attention: attention("attention", &config.attention, true)?,
+            attention_norm: norm()?,
+            cross_attention: attention("cross-attention", &config.cross_attention, false)?,
+            cross_attention_norm: norm()?,
+            feed_forward: FeedForward::try_new(
+                device,
+                (width, hidden, width),
+                feed_forward,
+                &mut stream("feed-forward"),
+            )?,
+            feed_forward_norm: norm()?,
+            dropout: Dropout::new(dropout)?,
+        };
+        // The error of a mechanism that attends to its own sequence alone.
+        let pass = Pass::Evaluation { seed };
+        layer.cross_attention.cross_operation(&Mask::none(), pass)?;
+        Ok(layer)
+    }
+
+    /// Goes to another step of training; see [`MultiHead::go_to_step`].
+    pub fn go_to_step(&mut self, step: u64) {
+        self.attention.go_to_step(step);
+        self.cross_attention.go_to_step(step);
+    }
+
+    /// The decoded sequences, `[B, T, width]`, and the penalty of both attentions.
+    ///
+    /// The masks are those of the sequence to itself, which the layer makes causal, and of the sequence to the memory,
+    /// whose key lengths say how long each padded memory is. Where a memory has length 0, nothing is attended to: the
+    /// attention's output is the bias of its last map.
+    ///
+    /// # Errors
+    /// [`Error::Nn`] if a width differs, [`Error::Attention`] for what an attention refuses: a mask, the pass's
+    /// dropout rate.
+    pub fn apply<T: Tape<E, Cpu> + Merge<T>>(
+        &self,
+        x: Sequences<E, T>,
+        memory: Sequences<E, T>,
+        [of_itself, of_memory]: [&Mask; 2],
+        pass: Pass,
+    ) -> Result<Encoded<E, T>, Error> {
+        let mode = match pass {
+            Pass::Training { seed, .. } => Mode::Training(seed),
+            Pass::Evaluation { .. } => Mode::Evaluation,
+        };
+        let shape = *x.shape();
+        let inputs = self.attention.add_to(TapeInputs::<E, T>::new().with(x)?)?;
+        let of_itself_alone = self.attention_norm.add_to(inputs)?;
+        let before = of_itself_alone.len();
+        let inputs = self.cross_attention.add_to(of_itself_alone.with(memory)?)?;
+        let inputs = self.cross_attention_norm.add_to(inputs)?;
+        let of_cross = inputs.len() - before;
+        let inputs = self
+            .feed_forward_norm
+            .add_to(self.feed_forward.add_to(inputs)?)?;
+
+        let attention = self.attention.operation(of_itself, pass.nth(0));
+        let cross = self
+            .cross_attention
+            .cross_operation(of_memory, pass.nth(1))?;
+        let feed_forward = self.feed_forward.operation(mode.child("feed-forward"))?;
+        let operation = Then {
+            first: Then {
+                first: self.branch(&self.attention_norm, attention, mode.child("attention"))?,
+                further: 1,
+                second: self.branch(
+                    &self.cross_attention_norm,
+                    cross,
+                    mode.child("cross-attention"),
+                )?,
+                of_second: of_cross,
+            },
+            further: 2,
+            second: self.branch(
+                &self.feed_forward_norm,
+                feed_forward,
+                mode.child("feed-forward branch"),
+            )?,
+            of_second: FEED_FORWARD,
+        };
+        let mut outputs = record(operation, inputs)?;
+        let (output, first, second) = (outputs.take(shape)?, outputs.take(())?, outputs.take(())?);
+        let penalty = first.try_add(second).map_err(bochner_nn::Error::from)?;
+        Ok(Attention { output, penalty })
+    }
+
+    fn branch<O>(
+        &self,
+        norm: &LayerNorm<usize, E>,
+        branch: O,
+        mode: Mode,
+    ) -> Result<PreNormBranch<O>, Error> {
+        pre_norm(norm, branch, self.dropout, mode)
+    }
+}
+
+impl<E: Element> Parameters<E> for DecoderLayer<E> {
+    bochner_nn::visit_fields!(
+        E: attention,
+        attention_norm,
+        cross_attention,
+        cross_attention_norm,
+        feed_forward,
+        feed_forward_norm
+    );
+}

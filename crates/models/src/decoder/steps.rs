@@ -1,0 +1,192 @@
+//! A decoder at work: position after position, without a tape.
+
+use super::{Decoder, DecoderLayer};
+use crate::Error;
+use bochner_attention::{Form, Mask, MultiHeadCrossDecoder, MultiHeadDecoder, Pass};
+use bochner_nn::{Element, FeedForward, LayerNorm, Parameters};
+use bochner_numerics::Real;
+use bochner_ops::{Activation, Operation, Slot, affine, filled};
+use ndarray::{Array3, ArrayD, ArrayView3, IxDyn};
+
+/// A [`Decoder`] as it stands, which decodes the next position of every sequence of a batch, given all before.
+///
+/// Each layer remembers the keys and values of its sequence, or a state of constant size where its mechanism has one,
+/// and has mapped the memory once. The outputs are those of [`Decoder::apply`] in evaluation, to rounding.
+#[derive(Clone, Debug)]
+pub struct DecoderSteps<E: Element> {
+    layers: Vec<LayerSteps<E>>,
+    norm: Norm<E>,
+}
+
+impl<E: Element> Decoder<E> {
+    /// The decoder as it stands, before the first position.
+    ///
+    /// # Shapes
+    /// `memory: [B, Tk, width]`; the mask is that of the memory.
+    ///
+    /// # Errors
+    /// [`Error::Attention`] for a mechanism that does not decode, for a mask that is not key lengths alone, and for
+    /// shapes that do not fit.
+    pub fn steps(
+        &self,
+        memory: ArrayView3<E>,
+        of_memory: &Mask,
+        pass: Pass,
+    ) -> Result<DecoderSteps<E>, Error> {
+        let layers = self.layers.iter().zip(0..);
+        let layers = layers.map(|(layer, i)| LayerSteps::of(layer, memory, of_memory, pass.nth(i)));
+        Ok(DecoderSteps {
+            layers: layers.collect::<Result<_, _>>()?,
+            norm: Norm::of(&self.norm),
+        })
+    }
+}
+
+impl<E: Element> DecoderSteps<E> {
+    /// The decoder's output at the next positions.
+    ///
+    /// # Shapes
+    /// `x: [B, n, width]` to the same.
+    ///
+    /// # Errors
+    /// [`Error::Attention`] for another shape; nothing is remembered then.
+    pub fn step(&mut self, mut x: Array3<E>) -> Result<Array3<E>, Error> {
+        for layer in &mut self.layers {
+            layer.step(&mut x)?;
+        }
+        Ok(self.norm.apply(&x))
+    }
+
+    /// Sequence `b` becomes what `indices[b]` was, memory included: for beam search, and to leave out what has ended.
+    /// There may be more or fewer sequences than before.
+    ///
+    /// # Errors
+    /// [`Error::Attention`] without an index, or for a sequence that is not there.
+    pub fn reorder(&mut self, indices: &[usize]) -> Result<(), Error> {
+        for layer in &mut self.layers {
+            layer.attention.reorder(indices)?;
+            layer.cross_attention.reorder(indices)?;
+        }
+        Ok(())
+    }
+}
+
+/// One layer at work.
+#[derive(Clone, Debug)]
+struct LayerSteps<E: Element> {
+    attention: MultiHeadDecoder<E>,
+    attention_norm: Norm<E>,
+    cross_attention: MultiHeadCrossDecoder<E>,
+    cross_attention_norm: Norm<E>,
+    feed_forward: Maps<E>,
+    feed_forward_norm: Norm<E>,
+}
+
+impl<E: Element> LayerSteps<E> {
+    fn of(
+        layer: &DecoderLayer<E>,
+        memory: ArrayView3<E>,
+        of_memory: &Mask,
+        pass: Pass,
+    ) -> Result<Self, Error> {
+        let (batch, form) = (memory.dim().0, Form::Automatic);
+        let cross = &layer.cross_attention;
+        Ok(Self {
+            attention: layer.attention.decoder(batch, form, pass.nth(0))?,
+            attention_norm: Norm::of(&layer.attention_norm),
+            cross_attention: cross.cross_decoder(memory, of_memory, form, pass.nth(1))?,
+            cross_attention_norm: Norm::of(&layer.cross_attention_norm),
+            feed_forward: Maps::of(&layer.feed_forward),
+            feed_forward_norm: Norm::of(&layer.feed_forward_norm),
+        })
+    }
+
+    fn step(&mut self, x: &mut Array3<E>) -> Result<(), Error> {
+        let normed = self.attention_norm.apply(x);
+        *x += &self.attention.step(normed.view())?;
+        let normed = self.cross_attention_norm.apply(x);
+        *x += &self.cross_attention.step(normed.view())?;
+        let normed = self.feed_forward_norm.apply(x);
+        *x += &self.feed_forward.apply(&normed);
+        Ok(())
+    }
+}
+
+/// A layer norm's parameters as arrays.
+#[derive(Clone, Debug)]
+struct Norm<E> {
+    operation: bochner_ops::LayerNorm,
+    parameters: Vec<ArrayD<E>>,
+}
+
+impl<E: Element> Norm<E> {
+    fn of(norm: &LayerNorm<usize, E>) -> Self {
+        let epsilon = norm.epsilon;
+        Self {
+            operation: bochner_ops::LayerNorm { epsilon },
+            parameters: arrays(norm),
+        }
+    }
+
+    fn apply(&self, x: &Array3<E>) -> Array3<E> {
+        let x = x.view().into_dyn();
+        let inputs: Vec<_> = std::iter::once(x)
+            .chain(self.parameters.iter().map(|p| p.view()))
+            .collect();
+        let mut values = Vec::new();
+        let place = vec![Slot::new(&mut values, inputs[0].len())];
+        let normed = self.operation.forward(&inputs, place);
+        normed.expect("a norm takes any finite or infinite number");
+        shaped(values, inputs[0].shape())
+    }
+}
+
+/// The two maps of a feed-forward part as arrays.
+#[derive(Clone, Debug)]
+struct Maps<E> {
+    parameters: Vec<ArrayD<E>>,
+}
+
+impl<E: Element> Maps<E> {
+    fn of(feed_forward: &FeedForward<usize, usize, usize, E>) -> Self {
+        Self {
+            parameters: arrays(feed_forward),
+        }
+    }
+
+    fn apply(&self, x: &Array3<E>) -> Array3<E> {
+        let parameters = self
+            .parameters
+            .iter()
+            .map(|p| p.as_slice().expect("row-major"));
+        let [w1, b1, w2, b2] = parameters.collect::<Vec<_>>()[..] else {
+            unreachable!("a feed-forward part has two maps")
+        };
+        let (x, dims) = (x.as_slice().expect("row-major"), x.shape());
+        let rows = dims[0] * dims[1];
+        let [hidden] = filled([rows * b1.len()], |[hidden]| {
+            affine(x, w1, b1, hidden, |_, piece| Activation::Relu.apply(piece));
+        });
+        let [y] = filled([rows * b2.len()], |[y]| {
+            affine(&hidden, w2, b2, y, |_, _| ())
+        });
+        shaped(y, dims)
+    }
+}
+
+/// The parameters of a part, in their order.
+fn arrays<E: Element>(part: &impl Parameters<E>) -> Vec<ArrayD<E>> {
+    let mut arrays = Vec::new();
+    part.for_each("", &mut |_, parameter| {
+        let mut values = Vec::new();
+        parameter.read_into(&mut values);
+        let array = ArrayD::from_shape_vec(IxDyn(&parameter.dims()), values);
+        arrays.push(array.expect("a parameter has the elements of its shape"));
+    });
+    arrays
+}
+
+fn shaped<T: Real>(values: Vec<T>, shape: &[usize]) -> Array3<T> {
+    let array = Array3::from_shape_vec((shape[0], shape[1], shape[2]), values);
+    array.expect("as many elements as before")
+}

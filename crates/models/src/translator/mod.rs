@@ -1,0 +1,187 @@
+//! Translation of sequences of tokens into others.
+
+mod search;
+mod task;
+
+pub use crate::training::{EpochReport, TrainingConfig};
+pub use search::Translation;
+pub use task::{Pair, Task, Trainer};
+
+use crate::Error;
+use crate::decoder::{Decoder, DecoderConfig};
+use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig};
+use crate::encoder::{Encoder, EncoderConfig};
+use crate::positions::Positions;
+use bochner_attention::{Attention, Mask, Pass, Penalty, Variant};
+use bochner_nn::{Element, Parameters};
+use bochner_numerics::{ArgumentError, Seed, argument};
+use bochner_ops::{Mode, check_lengths};
+use dfdx::prelude::PutTape;
+use dfdx::shapes::HasShape;
+use dfdx::tensor::{Cpu, Merge, Tape, Tensor};
+use dfdx::tensor_ops::TryAdd;
+use serde::{Deserialize, Serialize};
+
+/// Settings of a [`Translator`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, remote = "Self")]
+pub struct TranslatorConfig {
+    /// Number of tokens of the vocabulary that both languages share, padding and marks included.
+    pub tokens: usize,
+    /// The token that every translation begins with.
+    pub start: usize,
+    /// The token that ends a translation.
+    pub end: usize,
+    /// Positions of the longest sequence, its mark included.
+    pub longest: usize,
+    /// The settings of the encoder.
+    pub encoder: EncoderConfig,
+    /// The settings of the decoder, of the encoder's width.
+    pub decoder: DecoderConfig,
+}
+
+bochner_numerics::checked_when_read!(TranslatorConfig);
+
+impl TranslatorConfig {
+    fn validate(&self) -> Result<(), ArgumentError> {
+        for (name, token) in [("start", self.start), ("end", self.end)] {
+            argument::index(name, token, self.tokens)?;
+        }
+        argument::at_least_one("longest", self.longest)?;
+        let width = self.encoder.layer.width;
+        argument::shape("width of the decoder", &[width], &[self.decoder.layer.width])
+    }
+}
+
+/// A Transformer that reads a sequence and writes another: one table of vectors for the source, for the target and for
+/// the output, sinusoidal positions, an encoder, a decoder.
+///
+/// $$ \mathrm{logits} = D\bigl(\sqrt d\, W_y + P,\; E(\sqrt d\, W_x + P)\bigr)\, W^\top $$
+///
+/// * $x$, $y$: the tokens of the source `[B, S]`, and of the target behind its start `[B, T]`
+/// * $W$: the table, `[tokens, d]`; $P$: the positions
+/// * $E$, $D$: [`Encoder`] and [`Decoder`]; the memory of a pre-LN encoder is normalised behind its last layer
+///
+/// # Reference
+/// Vaswani et al., *Attention Is All You Need*, 2017; Press and Wolf, *Using the Output Embedding to Improve Language
+/// Models*, 2017, for the table that is tied.
+#[derive(Clone, Debug)]
+pub struct Translator<E: Element> {
+    embedding: WordEmbedding<E>,
+    encoder: Encoder<E>,
+    decoder: Decoder<E>,
+    config: TranslatorConfig,
+}
+
+impl<E: Element> Translator<E> {
+    /// A translator with random initial values.
+    ///
+    /// # Errors
+    /// A setting that is out of range is refused; [`Error::Attention`] for a mechanism that does not fit its slot,
+    /// [`Error::Unsupported`] for mechanisms whose penalties are of different kinds.
+    pub fn try_new(device: &Cpu, config: &TranslatorConfig, seed: Seed) -> Result<Self, Error> {
+        config.validate()?;
+        let width = config.encoder.layer.width;
+        let embedding = WordEmbeddingConfig {
+            scale: EmbeddingScale::RootOfWidth,
+            positions: Positions::Sinusoidal {
+                longest: config.longest,
+            },
+            dropout: config.encoder.layer.dropout,
+        };
+        let (tokens, place) = (config.tokens, seed.child("embedding"));
+        let translator = Self {
+            embedding: WordEmbedding::try_new(device, tokens, width, &embedding, place)?,
+            encoder: Encoder::try_new(device, &config.encoder, seed.child("encoder"))?,
+            decoder: Decoder::try_new(device, &config.decoder, seed.child("decoder"))?,
+            config: config.clone(),
+        };
+        translator.penalty()?;
+        Ok(translator)
+    }
+
+    /// The translator's settings.
+    pub fn config(&self) -> &TranslatorConfig {
+        &self.config
+    }
+
+    /// Goes to another step of training; see [`MultiHead::go_to_step`](bochner_attention::MultiHead::go_to_step).
+    pub fn go_to_step(&mut self, step: u64) {
+        self.encoder.go_to_step(step);
+        self.decoder.go_to_step(step);
+    }
+
+    /// The logits of the token behind each token of the target, `[B T, tokens]`, and the attention's penalty, already
+    /// weighted and summed over the batch.
+    ///
+    /// Only the first `lengths[b]` tokens of sequence `b` count, of sources and of targets alike: which token fills a
+    /// sequence up behind them changes no logits before it.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless there is one length for each sequence, at most S or T; [`Error::TooLong`] if S or T is
+    /// more than there are positions; [`Error::Nn`] for a token that is not in the table.
+    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
+    pub fn apply<T: Tape<E, Cpu> + Merge<T>>(
+        &self,
+        source: Tensor<(usize, usize), usize, Cpu, T>,
+        target: Tensor<(usize, usize), usize, Cpu>,
+        lengths: [&[usize]; 2],
+        pass: Pass,
+    ) -> Result<Attention<Tensor<(usize, usize), E, Cpu, T>, Tensor<(), E, Cpu, T>>, Error> {
+        let shapes = [*source.shape(), *target.shape()];
+        for (lengths, (batch, time)) in lengths.into_iter().zip(shapes) {
+            check_lengths(lengths, batch, time)?;
+        }
+        let [of_source, of_target] = lengths.map(|own| Mask::none().with_key_lengths(own.to_vec()));
+        let [first, second] = [pass.nth(0), pass.nth(1)];
+        let x = self.embedding.apply(source, embedding_mode(first))?;
+        let y = self
+            .embedding
+            .apply(target.put_tape(T::default()), embedding_mode(second))?;
+        let encoded = self.encoder.apply(x, &of_source, first)?;
+        let masks = [&of_target, &of_source];
+        let decoded = self.decoder.apply(y, encoded.output, masks, second)?;
+        let penalty = encoded.penalty.try_add(decoded.penalty);
+        Ok(Attention {
+            output: self.embedding.logits(decoded.output)?,
+            penalty: penalty.map_err(bochner_nn::Error::from)?,
+        })
+    }
+
+    /// The pass of a training step, with the encoder's dropout on the attentions' weights.
+    fn training(&self, seed: Seed) -> Pass {
+        self.encoder.training(seed)
+    }
+
+    /// What the penalties of all attentions are of.
+    fn penalty(&self) -> Result<Penalty, Error> {
+        let layer = &self.config.decoder.layer;
+        let of = [
+            &self.config.encoder.layer.attention,
+            &layer.attention,
+            &layer.cross_attention,
+        ];
+        let mut kinds = of.map(|variant: &Variant| variant.card().penalty).to_vec();
+        kinds.retain(|kind| *kind != Penalty::None);
+        let first = kinds.first().copied().unwrap_or(Penalty::None);
+        match kinds.iter().all(|kind| *kind == first) {
+            true => Ok(first),
+            false => Err(Error::Unsupported {
+                what: "objective of attentions whose penalties are of different kinds",
+                instead: "mechanisms with one kind of penalty, or without any, in all three slots",
+            }),
+        }
+    }
+}
+
+/// The mode of the tokens' vectors in a pass.
+fn embedding_mode(pass: Pass) -> Mode {
+    match pass {
+        Pass::Training { seed, .. } => Mode::Training(seed.child("embedding")),
+        Pass::Evaluation { .. } => Mode::Evaluation,
+    }
+}
+
+impl<E: Element> Parameters<E> for Translator<E> {
+    bochner_nn::visit_fields!(E: embedding, encoder, decoder);
+}

@@ -1,0 +1,294 @@
+//! Training a translator on batches of pairs of similar length.
+
+use super::{Translator, TranslatorConfig};
+use crate::Error;
+use crate::fingerprint::fingerprint;
+use crate::training::{self, Objective, device_error};
+use bochner_attention::Attention;
+use bochner_nn::classification_loss;
+use bochner_numerics::{Seed, argument};
+use bochner_ops::CrossEntropy;
+use bochner_text::{
+    BatchConfig, Counted, Padded, Vocabulary, ordered_batches, padded, shuffled_batches,
+};
+use dfdx::prelude::{AsArray, OwnedTape, Trace};
+use dfdx::tensor::{Cpu, Gradients, Tensor, TensorFromVec};
+use dfdx::tensor_ops::{TryAdd, TryMul};
+
+/// A sequence of tokens and its translation, without marks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pair {
+    /// What is read.
+    pub source: Vec<usize>,
+    /// What is written.
+    pub target: Vec<usize>,
+}
+
+/// Pairs from which translation is to be learned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    pairs: Vec<Pair>,
+    batches: BatchConfig,
+    smoothing: f64,
+}
+
+/// A translator in training, with its data, optimiser and random stream.
+///
+/// The objective of a batch is the mean cross-entropy of the targets' tokens, their ends included, with label
+/// smoothing, plus the attention's penalty ($\beta\,\mathrm{KL}$ divided by the number of training pairs, or a loss of
+/// the batch).
+///
+/// ```
+/// use bochner_attention::Softmax;
+/// use bochner_models::decoder::{DecoderConfig, DecoderLayerConfig};
+/// use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+/// use bochner_models::training::TrainingConfig;
+/// use bochner_models::translator::{Pair, Task, Trainer, TranslatorConfig};
+/// use bochner_numerics::Seed;
+/// use bochner_text::{BatchConfig, BeamConfig};
+///
+/// // Sequences of up to four letters, and the letters in the other order; 2 and 3 are start and end.
+/// let source = |i: usize| (0..1 + i % 4).map(|t| 4 + (i * 7 + t * t * 5 + i / 3) % 4).collect();
+/// let pairs = (0..200).map(source).map(|source: Vec<usize>| Pair {
+///     target: source.iter().rev().copied().collect(),
+///     source,
+/// });
+/// let pairs: Vec<Pair> = pairs.collect();
+/// let batches = BatchConfig { tokens: 100, ..Default::default() };
+/// let task = Task::new(pairs.clone(), batches)?.with_label_smoothing(0.1)?;
+///
+/// let encoder = EncoderLayerConfig {
+///     width: 16,
+///     heads: 2,
+///     hidden: 32,
+///     attention: Softmax {}.into(),
+///     dropout: 0.0,
+///     norm: NormPlacement::Pre,
+/// };
+/// let decoder = DecoderLayerConfig {
+///     width: 16,
+///     heads: 2,
+///     hidden: 32,
+///     attention: Softmax {}.into(),
+///     cross_attention: Softmax {}.into(),
+///     dropout: 0.0,
+/// };
+/// let config = TranslatorConfig {
+///     tokens: 8,
+///     start: 2,
+///     end: 3,
+///     longest: 10,
+///     encoder: EncoderConfig { layers: 1, layer: encoder },
+///     decoder: DecoderConfig { layers: 1, layer: decoder },
+/// };
+/// let training = TrainingConfig { learning_rate: 0.01, ..Default::default() };
+/// let mut trainer = Trainer::new(&config, &training, task, Seed::new(1))?;
+/// let first = trainer.epoch()?.error;
+/// for _ in 0..5 {
+///     trainer.epoch()?;
+/// }
+/// assert!(trainer.epoch()?.error < 0.7 * first);
+///
+/// let beam = BeamConfig { max_length: 6, ..Default::default() };
+/// let translated = trainer.translate(&[pairs[3].source.clone()], &beam)?;
+/// assert!(translated[0].tokens.len() <= 6);
+/// # Ok::<(), bochner_models::Error>(())
+/// ```
+pub type Trainer = training::Trainer<Task>;
+
+impl Task {
+    /// A task of pairs, and how they are cut into batches; a batch's bound on tokens holds for its targets, as their
+    /// marks are counted, unless the settings say otherwise.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] without pairs; [`Error::Text`] for a pair that does not fit into a batch.
+    pub fn new(pairs: Vec<Pair>, batches: BatchConfig) -> Result<Self, Error> {
+        argument::at_least_one("pairs", pairs.len())?;
+        ordered_batches(&lengths(&pairs), &batches)?;
+        Ok(Self {
+            pairs,
+            batches,
+            smoothing: 0.0,
+        })
+    }
+
+    /// The task with label smoothing; see [`CrossEntropy`].
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless the share is at least 0 and below 1.
+    pub fn with_label_smoothing(self, smoothing: f64) -> Result<Self, Error> {
+        argument::rate("smoothing", smoothing)?;
+        Ok(Self { smoothing, ..self })
+    }
+
+    /// The pairs.
+    pub fn pairs(&self) -> &[Pair] {
+        &self.pairs
+    }
+}
+
+/// The lengths of sources and targets as the model reads them: targets with one mark.
+fn lengths(pairs: &[Pair]) -> Vec<[usize; 2]> {
+    let lengths = pairs
+        .iter()
+        .map(|pair| [pair.source.len(), pair.target.len() + 1]);
+    lengths.collect()
+}
+
+/// Padded sequences as a tensor.
+pub(super) fn tensor(batch: &Padded) -> Result<Tensor<(usize, usize), usize, Cpu>, Error> {
+    let shape = (batch.lengths.len(), batch.width);
+    let tokens = Cpu::default().try_tensor_from_vec(batch.numbers.clone(), shape);
+    tokens.map_err(device_error)
+}
+
+/// A batch as the model reads it, and the token behind each token of the targets.
+struct Read {
+    source: Padded,
+    /// The targets behind their start.
+    target: Padded,
+    /// The rows of the logits that count, each with its token.
+    labelled: Vec<(usize, usize)>,
+}
+
+impl Task {
+    fn read(&self, batch: &[usize], config: &TranslatorConfig) -> Result<Read, Error> {
+        let all: Vec<usize> = (0..batch.len()).collect();
+        let sources: Vec<_> = batch
+            .iter()
+            .map(|&i| self.pairs[i].source.clone())
+            .collect();
+        let targets = batch.iter().map(|&i| &self.pairs[i].target);
+        let behind_start = |target: &Vec<usize>| [&[config.start], &target[..]].concat();
+        let targets: Vec<_> = targets.map(behind_start).collect();
+        let source = padded(&sources, &all, Vocabulary::PADDING)?;
+        let target = padded(&targets, &all, Vocabulary::PADDING)?;
+        let labelled = targets.iter().enumerate().flat_map(|(b, target)| {
+            let next = target[1..].iter().copied().chain([config.end]);
+            next.enumerate().map(move |(t, token)| (b, t, token))
+        });
+        let width = target.width;
+        let labelled = labelled
+            .map(|(b, t, token)| (b * width + t, token))
+            .collect();
+        Ok(Read {
+            source,
+            target,
+            labelled,
+        })
+    }
+}
+
+impl training::Task for Task {
+    type Model = Translator<f32>;
+    type Config = TranslatorConfig;
+    /// The places of the pairs.
+    type Batch = Vec<usize>;
+    /// The logits with the penalty, and the rows that count with their tokens.
+    type Output = (
+        Attention<
+            Tensor<(usize, usize), f32, Cpu, OwnedTape<f32, Cpu>>,
+            Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>,
+        >,
+        Vec<(usize, usize)>,
+    );
+
+    const MODEL: &'static str = "translator";
+
+    fn model(&self, config: &TranslatorConfig, seed: Seed) -> Result<Translator<f32>, Error> {
+        for (i, pair) in self.pairs.iter().enumerate() {
+            for (side, tokens) in [("source", &pair.source), ("target", &pair.target)] {
+                for &token in tokens {
+                    argument::index(format!("{side} of pair {i}"), token, config.tokens)?;
+                }
+            }
+        }
+        let longest = lengths(&self.pairs)
+            .into_iter()
+            .flatten()
+            .max()
+            .unwrap_or(0);
+        if longest > config.longest {
+            let (got, longest) = (longest, config.longest);
+            return Err(Error::TooLong { got, longest });
+        }
+        Translator::try_new(&Cpu::default(), config, seed)
+    }
+
+    fn fingerprint(&self) -> String {
+        let Self {
+            pairs,
+            batches,
+            smoothing,
+        } = self;
+        let BatchConfig {
+            tokens,
+            sentences,
+            counted,
+            bucket,
+        } = *batches;
+        let of_last = usize::from(counted == Counted::LastSide);
+        let sizes = [tokens, sentences.unwrap_or(0), bucket, of_last, pairs.len()];
+        let sides = pairs.iter().flat_map(|pair| [&pair.source, &pair.target]);
+        let tokens = sides.flat_map(|side| std::iter::once(side.len()).chain(side.iter().copied()));
+        let numbers = sizes.into_iter().chain(tokens).map(|number| number as u32);
+        let share = smoothing.to_bits();
+        fingerprint(numbers.chain([share as u32, (share >> 32) as u32]))
+    }
+
+    fn batches(&self, next: &mut dyn FnMut() -> Seed) -> Result<Vec<Vec<usize>>, Error> {
+        let mut stream = next().stream("batches");
+        Ok(shuffled_batches(
+            &lengths(&self.pairs),
+            &self.batches,
+            &mut stream,
+        )?)
+    }
+
+    /// The tokens of the targets, their ends included: what the mean of the objective is over.
+    fn examples(&self, batch: &Vec<usize>) -> usize {
+        batch.iter().map(|&i| self.pairs[i].target.len() + 1).sum()
+    }
+
+    fn forward(
+        &self,
+        model: &Translator<f32>,
+        batch: &Vec<usize>,
+        gradients: Gradients<f32, Cpu>,
+        seed: Seed,
+    ) -> Result<Self::Output, Error> {
+        let read = self.read(batch, model.config())?;
+        let lengths = [&read.source.lengths[..], &read.target.lengths[..]];
+        let (source, target) = (tensor(&read.source)?, tensor(&read.target)?);
+        let pass = model.training(seed);
+        let translated = model.apply(source.trace(gradients), target, lengths, pass)?;
+        Ok((translated, read.labelled))
+    }
+
+    fn objective(
+        &self,
+        model: &Translator<f32>,
+        batch: &Vec<usize>,
+        (translated, labelled): Self::Output,
+    ) -> Result<Objective, Error> {
+        let penalty = f64::from(translated.penalty.array());
+        let share = model.penalty()?.share(batch.len(), self.pairs.len());
+        let weighted = translated.penalty.try_mul(share as f32);
+        let weighted = weighted.map_err(device_error)?;
+        let loss = CrossEntropy {
+            labelled,
+            smoothing: self.smoothing,
+        };
+        let error = classification_loss(translated.output, loss)?;
+        Ok(Objective {
+            error: f64::from(error.array()),
+            loss: error.try_add(weighted).map_err(device_error)?,
+            squared_error: 0.0,
+            penalty,
+        })
+    }
+
+    fn go_to_step(model: &mut Translator<f32>, step: u64) {
+        model.go_to_step(step);
+    }
+}

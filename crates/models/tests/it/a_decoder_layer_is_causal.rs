@@ -1,0 +1,181 @@
+//! A decoder's layer: gradients by finite differences, causality to the bit, what each part reads, and which
+//! mechanisms it refuses. Its values are those of the reference cases `decoder_layer`.
+
+use bochner_attention::{Cat, IkanDirect, Mask, Mikan, Pass, Performer, Primal, Softmax, Variant};
+use bochner_models::Error;
+use bochner_models::decoder::{DecoderLayer, DecoderLayerConfig};
+use bochner_nn::Parameters;
+use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+use dfdx::prelude::*;
+
+type Sequences<T = NoneTape> = Tensor<(usize, usize, usize), f64, Cpu, T>;
+
+const WIDTH: usize = 8;
+
+fn random((time, purpose): (usize, &str)) -> Sequences {
+    let mut stream = Seed::new(3).stream(purpose);
+    let values = (0..2 * time * WIDTH).map(|_| standard_normal(&mut stream));
+    Cpu::default().tensor_from_vec(values.collect(), (2, time, WIDTH))
+}
+
+fn config(attention: Variant, cross_attention: Variant) -> DecoderLayerConfig {
+    DecoderLayerConfig {
+        width: WIDTH,
+        heads: 2,
+        hidden: 12,
+        attention,
+        cross_attention,
+        dropout: 0.3,
+    }
+}
+
+fn layer(attention: Variant, cross_attention: Variant) -> Result<DecoderLayer<f64>, Error> {
+    let config = config(attention, cross_attention);
+    DecoderLayer::try_new(&Cpu::default(), &config, Seed::new(5))
+}
+
+fn ikan() -> Variant {
+    let points = 4;
+    IkanDirect {
+        points,
+        p: 1.5,
+        ..Default::default()
+    }
+    .into()
+}
+
+fn mikan() -> Variant {
+    Mikan {
+        points: 4,
+        p: 1.5,
+        ..Default::default()
+    }
+    .into()
+}
+
+const TRAINING: Pass = Pass::Training {
+    seed: Seed::new(7),
+    dropout: 0.2,
+};
+const EVALUATION: Pass = Pass::Evaluation { seed: Seed::new(8) };
+
+fn masks() -> [Mask; 2] {
+    [Mask::none(), Mask::none().with_key_lengths(vec![4, 3])]
+}
+
+#[test]
+fn gradients_agree_with_finite_differences() {
+    let layer = layer(ikan(), mikan()).unwrap();
+    let [x, memory, cotangent] = [(3, "x"), (4, "memory"), (3, "cotangent")].map(random);
+    let [of_itself, of_memory] = &masks();
+    let loss = |layer: &DecoderLayer<f64>, x: &Sequences, memory: &Sequences| {
+        let (x, memory) = (x.leaky_trace(), memory.leaky_trace());
+        let decoded = layer.apply(x, memory, [of_itself, of_memory], TRAINING);
+        let decoded = decoded.unwrap();
+        (decoded.output * cotangent.clone()).sum() + decoded.penalty
+    };
+    let mut gradients = loss(&layer, &x, &memory).backward();
+    let mut at = [x.as_vec(), memory.as_vec()].concat();
+    let mut got = [&x, &memory].map(|x| gradients.get(x).as_vec()).concat();
+    layer.for_each("", &mut |_, p| {
+        let mut part = Vec::new();
+        p.read_into(&mut part);
+        at.extend(part);
+        got.extend_from_slice(p.gradient(&mut gradients).unwrap());
+    });
+    let want = finite_difference(&at, |point| {
+        let (mut layer, mut rest) = (layer.clone(), point);
+        let mut take = |n: usize| {
+            let (part, others) = rest.split_at(n);
+            rest = others;
+            part
+        };
+        let [x, memory] = [&x, &memory].map(|x| {
+            let part = take(x.shape().num_elements()).to_vec();
+            Cpu::default().tensor_from_vec(part, *x.shape())
+        });
+        layer.for_each_mut("", &mut |_, p| p.write(take(p.len())));
+        loss(&layer, &x, &memory).array()
+    });
+    let error = relative_error(&got, &want);
+    assert!(error < 1e-6, "{error:e}");
+}
+
+#[test]
+fn a_later_position_changes_no_earlier_output() {
+    let performer = Performer {
+        points: 8,
+        ..Default::default()
+    };
+    for mechanism in [Softmax {}.into(), ikan(), Variant::from(performer)] {
+        let layer = layer(mechanism, Softmax {}.into()).unwrap();
+        let (x, memory) = (random((5, "x")), random((4, "memory")));
+        let mut values = x.as_vec();
+        for example in values.chunks_mut(5 * WIDTH) {
+            example[3 * WIDTH..].fill(1e3);
+        }
+        let changed = Cpu::default().tensor_from_vec(values, *x.shape());
+        let [of_itself, of_memory] = &masks();
+        let decoded = [x, changed].map(|x| {
+            let decoded = layer.apply(x, memory.clone(), [of_itself, of_memory], EVALUATION);
+            decoded.unwrap().output.as_vec()
+        });
+        let earlier = |all: &[f64]| {
+            let examples = all
+                .chunks(5 * WIDTH)
+                .map(|example| example[..3 * WIDTH].to_vec());
+            examples.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            earlier(&decoded[0]),
+            earlier(&decoded[1]),
+            "{:?}",
+            layer.attention.config()
+        );
+        assert_ne!(decoded[0], decoded[1]);
+    }
+}
+
+#[test]
+fn the_memory_behind_its_length_is_not_read() {
+    let layer = layer(Softmax {}.into(), ikan()).unwrap();
+    let (x, memory) = (random((3, "x")), random((4, "memory")));
+    let mut values = memory.as_vec();
+    let last = values.len() - WIDTH;
+    values[last..].fill(f64::NAN);
+    let poisoned = Cpu::default().tensor_from_vec(values, *memory.shape());
+    let [of_itself, of_memory] = &masks();
+    let decoded = [memory, poisoned].map(|memory| {
+        let decoded = layer.apply(x.clone(), memory, [of_itself, of_memory], EVALUATION);
+        decoded.unwrap().output.as_vec()
+    });
+    assert_eq!(decoded[0], decoded[1]);
+}
+
+#[test]
+fn the_penalty_is_that_of_both_attentions() {
+    let [x, memory] = [(4, "x"), (4, "memory")].map(random);
+    let penalty = |attention: Variant, cross_attention: Variant| {
+        let layer = layer(attention, cross_attention).unwrap();
+        let none = Mask::none();
+        let decoded = layer.apply(x.clone(), memory.clone(), [&none; 2], EVALUATION);
+        decoded.unwrap().penalty.array()
+    };
+    let softmax = || Variant::from(Softmax {});
+    let (none, first) = (penalty(softmax(), softmax()), penalty(mikan(), softmax()));
+    let (second, both) = (penalty(softmax(), mikan()), penalty(mikan(), mikan()));
+    assert!(none == 0.0 && first > 0.0 && second > 0.0 && both > first);
+}
+
+#[test]
+fn mechanisms_that_cannot_be_causal_or_cross_are_refused() {
+    let softmax = || Variant::from(Softmax {});
+    let cat = || Variant::from(Cat::default());
+    let errors = [
+        layer(Primal::default().into(), softmax()).unwrap_err(),
+        layer(softmax(), cat()).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(matches!(error, Error::Attention(_)), "{error}");
+    }
+}
