@@ -4,9 +4,7 @@ use super::post_norm::PostNorm;
 use super::{Encoded, Sequences};
 use crate::Error;
 use crate::pre_norm::{PreNormBranch, Then};
-use bochner_attention::{
-    Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Variant,
-};
+use bochner_attention::{Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Variant};
 use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters, TapeInputs, record,
 };

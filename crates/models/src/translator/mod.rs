@@ -49,7 +49,11 @@ impl TranslatorConfig {
         }
         argument::at_least_one("longest", self.longest)?;
         let width = self.encoder.layer.width;
-        argument::shape("width of the decoder", &[width], &[self.decoder.layer.width])
+        argument::shape(
+            "width of the decoder",
+            &[width],
+            &[self.decoder.layer.width],
+        )
     }
 }
 
