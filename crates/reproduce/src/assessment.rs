@@ -44,8 +44,8 @@ pub(crate) fn keep<T: Serialize>(
     rows: &[T],
 ) -> Result<Vec<PathBuf>, Error> {
     let file = |name: &str| format!("{}/{suite}/{name}", config.scale);
-    for (name, svg) in document.figures() {
-        store.write(&file(&name), svg.as_bytes())?;
+    for (name, text) in document.files() {
+        store.write(&file(&name), text.as_bytes())?;
     }
     Ok(vec![
         store.write(&file("report.md"), document.to_markdown().as_bytes())?,

@@ -3,10 +3,13 @@
 mod chart;
 mod html;
 mod markdown;
+mod matrix;
 mod png;
 mod projection;
+mod svg;
 
 pub use chart::{Axis, Chart, Marks, Series};
+pub use matrix::{Colours, Matrix};
 pub use projection::principal_plane;
 
 /// A report, part by part.
@@ -16,6 +19,8 @@ pub struct Document {
     pub title: String,
     /// What follows it.
     pub blocks: Vec<Block>,
+    /// Tables that are files of their own beside the report: their names and contents.
+    pub tables: Vec<(String, String)>,
 }
 
 /// A part of a report.
@@ -34,14 +39,14 @@ pub enum Block {
         /// The cells, row by row.
         rows: Vec<Vec<String>>,
     },
-    /// A picture that is a file of its own beside the Markdown file, and inside the HTML file.
+    /// Pictures side by side that are one file beside the Markdown file, and inside the HTML file.
     Figure {
         /// The file's name, without its ending.
         name: String,
-        /// What it shows.
+        /// What they show.
         caption: String,
-        /// The picture.
-        picture: Picture,
+        /// The pictures.
+        pictures: Vec<Picture>,
     },
     /// Pictures side by side; in the HTML file only.
     Pictures {
@@ -66,15 +71,8 @@ pub enum Picture {
         /// The cells, row by row: from the lightest to the darkest.
         levels: Vec<u8>,
     },
-    /// A small matrix of correlations, with numbers.
-    Correlation {
-        /// What it shows.
-        title: String,
-        /// Rows and columns.
-        side: usize,
-        /// The cells, row by row, from -1 to 1.
-        values: Vec<f32>,
-    },
+    /// A small matrix, with numbers.
+    Matrix(Matrix),
 }
 
 impl Document {
@@ -82,7 +80,7 @@ impl Document {
     pub fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
-            blocks: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -111,28 +109,31 @@ impl Document {
         });
     }
 
-    /// Adds a picture with a file of its own.
+    /// Adds pictures with a file of their own; none leave no trace.
     pub fn figure(
         &mut self,
         name: impl Into<String>,
         caption: impl Into<String>,
-        picture: Picture,
+        pictures: Vec<Picture>,
     ) {
-        self.blocks.push(Block::Figure {
-            name: name.into(),
-            caption: caption.into(),
-            picture,
-        });
+        if !pictures.is_empty() {
+            self.blocks.push(Block::Figure {
+                name: name.into(),
+                caption: caption.into(),
+                pictures,
+            });
+        }
     }
 
-    /// The figures as SVG files: their names and contents.
-    pub fn figures(&self) -> impl Iterator<Item = (String, String)> {
-        self.blocks.iter().filter_map(|block| match block {
-            Block::Figure { name, picture, .. } => {
-                Some((format!("{name}.svg"), html::svg_file(picture)?))
+    /// The files beside the report, figures as SVG and tables: their names and contents.
+    pub fn files(&self) -> impl Iterator<Item = (String, String)> {
+        let figures = self.blocks.iter().filter_map(|block| match block {
+            Block::Figure { name, pictures, .. } => {
+                Some((format!("{name}.svg"), svg::file(pictures)))
             }
             _ => None,
-        })
+        });
+        figures.chain(self.tables.iter().cloned())
     }
 
     /// Adds pictures; none leave no trace.

@@ -92,6 +92,9 @@ impl Axis {
 }
 
 impl Chart {
+    /// Width and height of every chart.
+    pub(super) const SIZE: [f64; 2] = [WIDTH, HEIGHT];
+
     /// The chart as an SVG element.
     pub fn to_svg(&self) -> String {
         let series: Vec<Vec<(f64, f64)>> = self.series.iter().map(|s| self.places(s)).collect();

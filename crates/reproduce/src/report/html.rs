@@ -1,15 +1,9 @@
 //! The document as one HTML file: styles and pictures inside, nothing loaded from anywhere.
 
-use super::{Block, Document, Picture, png};
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
+use super::{Block, Document, Picture, svg};
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("report.css");
-
-/// The styles of a chart outside of a page, readable on light and dark ground.
-const SVG_STYLE: &str = "text{font:11px sans-serif;fill:#888}.title{font-size:13px}.grid{stroke:#8884}\
-                         .line{fill:none;stroke-width:1.5}";
 
 pub(super) fn render(document: &Document) -> String {
     let title = escape(&document.title);
@@ -58,23 +52,21 @@ fn block(html: &mut String, part: &Block) {
         }
         Block::Table { head, rows } => html.push_str(&table(head, rows)),
         Block::Figure {
-            caption, picture, ..
-        } => {
-            let caption = wrapped("figcaption", &inline(caption));
-            html.push_str(&wrapped(
-                "figure",
-                &format!("{}{caption}", self::picture(picture)),
-            ));
+            caption, pictures, ..
         }
-        Block::Pictures { caption, pictures } => {
-            let inside: String = pictures.iter().map(picture).collect();
-            let caption = wrapped("figcaption", &inline(caption));
-            html.push_str(&wrapped(
-                "figure",
-                &format!("{caption}<div class=\"row\">{inside}</div>"),
-            ));
+        | Block::Pictures { caption, pictures } => {
+            html.push_str(&figure(caption, pictures));
         }
     }
+}
+
+fn figure(caption: &str, pictures: &[Picture]) -> String {
+    let inside: String = pictures.iter().map(svg::element).collect();
+    let caption = wrapped("figcaption", &inline(caption));
+    wrapped(
+        "figure",
+        &format!("{caption}<div class=\"row\">{inside}</div>"),
+    )
 }
 
 fn table(head: &[String], rows: &[Vec<String>]) -> String {
@@ -95,64 +87,6 @@ fn table(head: &[String], rows: &[Vec<String>]) -> String {
     format!(
         "<div class=\"wide\"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-}
-
-fn picture(picture: &Picture) -> String {
-    match picture {
-        Picture::Chart(chart) => chart.to_svg(),
-        Picture::Shades {
-            title,
-            side,
-            levels,
-        } => format!(
-            "<div class=\"tile\"><img alt=\"{0}\" src=\"data:image/png;base64,{1}\">\
-             <span>{0}</span></div>",
-            escape(title),
-            BASE64_STANDARD.encode(png::shades(*side, levels).expect("one level a cell")),
-        ),
-        Picture::Correlation {
-            title,
-            side,
-            values,
-        } => correlation(title, *side, values),
-    }
-}
-
-/// A picture as an SVG file that carries its own styles; `None` if it is no drawing.
-pub(super) fn svg_file(picture: &Picture) -> Option<String> {
-    let Picture::Chart(chart) = picture else {
-        return None;
-    };
-    let svg = chart.to_svg();
-    let (start, rest) = svg.split_once('>')?;
-    Some(format!(
-        "{start} xmlns=\"http://www.w3.org/2000/svg\"><style>{SVG_STYLE}</style>{rest}\n"
-    ))
-}
-
-/// Blue for -1, white for 0, red for 1.
-fn correlation(title: &str, side: usize, values: &[f32]) -> String {
-    let cell = 30;
-    let size = cell * side;
-    let mut svg = format!("<svg viewBox=\"0 0 {size} {size}\" width=\"{size}\" role=\"img\">");
-    for (place, &value) in values.iter().enumerate() {
-        let (x, y) = (place % side * cell, place / side * cell);
-        let fade = (255.0 * (1.0 - value.abs().min(1.0))).round();
-        let colour = if value < 0.0 {
-            format!("rgb({fade},{fade},255)")
-        } else {
-            format!("rgb(255,{fade},{fade})")
-        };
-        let _ = write!(
-            svg,
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{cell}\" height=\"{cell}\" fill=\"{colour}\"/>\
-             <text x=\"{}\" y=\"{}\" class=\"cell\">{value:.2}</text>",
-            x + cell / 2,
-            y + cell / 2 + 3,
-        );
-    }
-    let title = escape(title);
-    format!("<div class=\"tile\">{svg}</svg><span>{title}</span></div>")
 }
 
 fn wrapped(tag: &str, inside: &str) -> String {
@@ -186,7 +120,7 @@ pub(super) fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Axis, Chart, Document, Marks, Picture, Series};
+    use super::super::{Axis, Chart, Colours, Document, Marks, Matrix, Picture, Series};
 
     #[test]
     fn a_page_needs_nothing_from_outside() {
@@ -201,11 +135,13 @@ mod tests {
                     side: 2,
                     levels: vec![0, 128, 255, 64],
                 },
-                Picture::Correlation {
+                Picture::Matrix(Matrix {
                     title: "heads".into(),
+                    names: vec![],
                     side: 2,
                     values: vec![1.0, -0.5, -0.5, 1.0],
-                },
+                    colours: Colours::Signed,
+                }),
                 Picture::Chart(Chart {
                     title: "loss".into(),
                     x: "epoch".into(),

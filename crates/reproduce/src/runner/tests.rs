@@ -255,6 +255,9 @@ fn a_damaged_model_file_only_costs_time() {
     assert_eq!(rows(&units, &parts), rows(&units, &whole));
 }
 
+/// What happens to a file, and what the error says of it.
+type Damage<'a> = (&'a dyn Fn(&Path), &'a str);
+
 #[test]
 fn a_unit_whose_kept_weights_are_lost_or_of_another_epoch_is_not_recorded() {
     let units = units(2);
@@ -263,7 +266,7 @@ fn a_unit_whose_kept_weights_are_lost_or_of_another_epoch_is_not_recorded() {
     assert!(best < Some(19), "what is damaged is not written once more");
     let lose = |path: &Path| fs::remove_file(path).unwrap();
     let exchange = |path: &Path| fs::write(path, format!("{} 3", 0.5_f64.to_bits())).unwrap();
-    let damages: [(&dyn Fn(&Path), &str); 2] = [(&lose, "cannot read"), (&exchange, "of epoch 3")];
+    let damages: [Damage<'_>; 2] = [(&lose, "cannot read"), (&exchange, "of epoch 3")];
     for (damage, reason) in damages {
         let (_directory, store) = store();
         // One epoch in each run, up to the last but one.

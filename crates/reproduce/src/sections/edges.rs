@@ -21,8 +21,13 @@ const HEAD: [&str; 7] = [
 /// The standard deviation of a coordinate of GAT's spectral points.
 const GAT_DEVIATION: f32 = std::f32::consts::FRAC_1_SQRT_2;
 
-/// What the heads of graph attention have learnt, with pictures; `when` says in which epoch.
-pub fn heads_along_edges(document: &mut Document, account: &Account<'_>, when: &str) {
+/// What the heads of graph attention have learnt; `when` says in which epoch. Returns pictures of the first unit of each
+/// arm.
+pub fn heads_along_edges<'a>(
+    document: &mut Document,
+    account: &Account<'a>,
+    when: &str,
+) -> Vec<(&'a Arm, Vec<Picture>)> {
     document.heading("What the heads of the first layer have learnt");
     document.text(format!(
         "{when}, in evaluation. Deviation: the standard deviation over the heads of the \
@@ -45,12 +50,7 @@ pub fn heads_along_edges(document: &mut Document, account: &Account<'_>, when: &
         }
     }
     document.table(&HEAD, rows);
-    for (arm, pictures) in pictures {
-        if !pictures.is_empty() {
-            let caption = format!("{}, {}", arm.set, arm.model);
-            document.pictures(caption, pictures);
-        }
-    }
+    pictures
 }
 
 fn row(arm: &Arm, found: &[Artefacts]) -> Option<Vec<String>> {

@@ -1,6 +1,6 @@
 //! Pictures of what heads have learnt.
 
-use crate::report::{Axis, Chart, Marks, Picture, Series, principal_plane};
+use crate::report::{Axis, Chart, Colours, Marks, Matrix, Picture, Series, principal_plane};
 use crate::store::Heads;
 use bochner_numerics::{Seed, standard_normal};
 
@@ -46,10 +46,14 @@ fn chart(title: &str, points: &[Vec<f32>], dimensions: usize) -> Picture {
 pub(super) fn correlation(heads: &Heads) -> Option<Picture> {
     let values = heads.correlation.clone()?;
     let side = values.len().isqrt();
-    (side * side == values.len()).then(|| Picture::Correlation {
-        title: "correlation of the heads, mean over the latent dimensions".into(),
-        side,
-        values,
+    (side * side == values.len()).then(|| {
+        Picture::Matrix(Matrix {
+            title: "correlation of the heads, mean over the latent dimensions".into(),
+            names: (1..=side).map(|head| head.to_string()).collect(),
+            side,
+            values,
+            colours: Colours::Signed,
+        })
     })
 }
 

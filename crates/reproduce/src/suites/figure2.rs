@@ -7,12 +7,11 @@ use crate::check::{self, Check, sentences};
 use crate::claim::{Claim, Criterion};
 use crate::mechanisms::mechanism;
 use crate::plan::{Arm, Role};
-use crate::report::{Document, Picture};
+use crate::report::{Colours, Document, Matrix, Picture};
 use crate::sections::{self, Column, Columns};
-use crate::store::Shades;
 use crate::suite::{At, Card, Metric, Model, NO_CUT, Set, Source, Suite};
 use crate::trial::sentences::{Corpus, DIVERSITY, SPREAD, SentenceSettings};
-use crate::{Account, Error, Number, Preset, Scale, Settings};
+use crate::{Account, Error, Number, Preset, Scale, Settings, Unit};
 use bochner_datasets::{DataStore, Protocol, SentenceData, SentenceSet, sentences as corpora};
 
 /// The suite.
@@ -174,57 +173,29 @@ impl Suite for Figure2 {
         document.heading("What the first heads look at");
         document.text(
             "The word to which a head gives most weight, and its weight, mean over the words of the sentence, of the first \
-             seed. `report.html` holds all weights as pictures, queries downwards; the artefacts of the units hold them as \
-             numbers.",
+             seed. The pictures show all weights of these heads, queries downwards; `figure2-weights.csv` holds those of all \
+             heads and seeds.",
         );
-        let looked = account.plan.compared().filter_map(|arm| {
-            let found = (account.artefacts)(arm.units.first()?)?;
-            Some((
-                arm,
-                found.get::<Vec<String>>("words")?,
-                found.get::<Vec<Vec<f32>>>("weights")?,
-            ))
-        });
-        let looked: Vec<_> = looked.collect();
-        let rows = looked.iter().flat_map(|(arm, words, heads)| {
-            heads
-                .iter()
-                .take(SHOWN)
-                .enumerate()
-                .map(move |(head, weights)| {
-                    let mean = |key: usize| {
-                        weights.iter().skip(key).step_by(words.len()).sum::<f32>()
-                            / words.len() as f32
-                    };
-                    let most = (0..words.len())
-                        .max_by(|&a, &b| mean(a).total_cmp(&mean(b)))
-                        .unwrap_or(0);
-                    vec![
-                        arm.model.to_owned(),
-                        arm.reading.to_owned(),
-                        (head + 1).to_string(),
-                        words[most].clone(),
-                        format!("{:.2}", mean(most)),
-                    ]
-                })
-        });
+        let looked = looked(account);
+        let first = || looked.iter().filter(|sentence| sentence.unit.seed == 0);
+        let rows =
+            first().flat_map(|sentence| (0..SHOWN).map(|head| sentence.most_looked_at(head)));
         document.table(
             &["model", "preset", "head", "word", "weight"],
             rows.collect(),
         );
-        for (arm, words, heads) in &looked {
-            let draw = |(i, head): (usize, &Vec<f32>)| {
-                let shades = Shades::draw(head, words.len());
-                Some(Picture::Shades {
-                    title: format!("head {}, up to {:.3}", i + 1, shades.largest),
-                    side: shades.side,
-                    levels: shades.levels()?,
-                })
-            };
-            let pictures = heads.iter().enumerate().filter_map(draw);
-            let caption = format!("{} ({}): {}", arm.model, arm.reading, words.join(" "));
-            document.pictures(caption, pictures.collect());
+        for sentence in first() {
+            let (model, reading) = (sentence.arm.model, sentence.arm.reading);
+            document.figure(
+                format!("figure2-{}-{reading}", model.to_lowercase()),
+                format!("{model} ({reading}), the first {SHOWN} heads."),
+                (0..SHOWN).map(|head| sentence.picture(head)).collect(),
+            );
         }
+        let head = "model,preset,fold,seed,head,query,key,query word,key word,weight\n";
+        let lines = looked.iter().flat_map(Looked::lines);
+        let table = [head.to_owned()].into_iter().chain(lines).collect();
+        document.tables.push(("figure2-weights.csv".into(), table));
         document.heading("How much the heads differ");
         let measures = [DIVERSITY, SPREAD].map(|name| (name, Column::Measure(name)));
         sections::own_numbers(document, account, &[NAMES, &measures, ACCURACY].concat());
@@ -232,6 +203,87 @@ impl Suite for Figure2 {
         let last = [DIVERSITY, SPREAD].map(|name| (name, Column::AtLast(name)));
         sections::own_numbers(document, account, &[NAMES, &last].concat());
         account.conditions(document);
+    }
+}
+
+/// The weights of a unit on the sentence.
+struct Looked<'a> {
+    arm: &'a Arm,
+    unit: &'a Unit,
+    words: Vec<String>,
+    /// Those of each head, query by query.
+    heads: Vec<Vec<f32>>,
+}
+
+/// What the units that tested on the sentence have left.
+fn looked<'a>(account: &Account<'a>) -> Vec<Looked<'a>> {
+    let units = account
+        .plan
+        .compared()
+        .flat_map(|arm| arm.units.iter().map(move |unit| (arm, unit)));
+    let looked = units.filter_map(|(arm, unit)| {
+        let found = (account.artefacts)(unit)?;
+        let (words, heads): (Vec<_>, Vec<Vec<_>>) = (found.get("words")?, found.get("weights")?);
+        let fits = |head: &Vec<f32>| head.len() == words.len() * words.len();
+        (heads.len() >= SHOWN && heads.iter().all(fits)).then_some(Looked {
+            arm,
+            unit,
+            words,
+            heads,
+        })
+    });
+    looked.collect()
+}
+
+impl Looked<'_> {
+    /// A row of the table: the word to which a head gives most weight, and its weight.
+    fn most_looked_at(&self, head: usize) -> Vec<String> {
+        let length = self.words.len();
+        let mean = |key: usize| {
+            let weights = self.heads[head].iter().skip(key).step_by(length);
+            weights.sum::<f32>() / length as f32
+        };
+        let most = (0..length).max_by(|&a, &b| mean(a).total_cmp(&mean(b)));
+        let most = most.unwrap_or(0);
+        vec![
+            self.arm.model.to_owned(),
+            self.arm.reading.to_owned(),
+            (head + 1).to_string(),
+            self.words[most].clone(),
+            format!("{:.2}", mean(most)),
+        ]
+    }
+
+    fn picture(&self, head: usize) -> Picture {
+        Picture::Matrix(Matrix {
+            title: format!("head {}", head + 1),
+            names: self.words.clone(),
+            side: self.words.len(),
+            values: self.heads[head].clone(),
+            colours: Colours::Shares,
+        })
+    }
+
+    /// The lines of all weights; words stand between quotes, since some are commas.
+    fn lines(&self) -> impl Iterator<Item = String> {
+        let quoted = |word: &String| format!("\"{}\"", word.replace('"', "\"\""));
+        let words: Vec<String> = self.words.iter().map(quoted).collect();
+        let (model, preset) = (self.arm.model, self.arm.reading);
+        let (fold, seed) = (self.unit.split, self.unit.seed);
+        let heads = self.heads.iter().zip(1..);
+        heads.flat_map(move |(weights, head)| {
+            let line = |(place, weight): (usize, &f32)| {
+                let (query, key) = (place / words.len(), place % words.len());
+                format!(
+                    "{model},{preset},{fold},{seed},{head},{},{},{},{},{weight}\n",
+                    query + 1,
+                    key + 1,
+                    words[query],
+                    words[key]
+                )
+            };
+            weights.iter().enumerate().map(line).collect::<Vec<_>>()
+        })
     }
 }
 

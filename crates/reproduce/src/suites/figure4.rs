@@ -237,7 +237,8 @@ impl Suite for Figure4 {
         ];
         for (name, caption, chart) in figures {
             if !chart.series.is_empty() {
-                document.figure(format!("figure4-{name}"), caption, Picture::Chart(chart));
+                let chart = vec![Picture::Chart(chart)];
+                document.figure(format!("figure4-{name}"), caption, chart);
             }
         }
         let runs = [("n", Column::N), ("s per fold", Column::Seconds)];

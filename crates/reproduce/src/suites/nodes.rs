@@ -256,7 +256,10 @@ impl Suite for Nodes {
             "Validation accuracy (and loss) of one run on seed 1000, in the epoch that was kept; of equal accuracies \
              the smaller loss decides.",
         );
-        sections::heads_along_edges(document, account, "After the last epoch");
+        let pictures = sections::heads_along_edges(document, account, "After the last epoch");
+        for (arm, pictures) in pictures {
+            document.pictures(format!("{}, {}", arm.set, arm.model), pictures);
+        }
         account.conditions(document);
         sections::waiting(document, account);
     }

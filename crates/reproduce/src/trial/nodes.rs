@@ -4,7 +4,7 @@ pub mod heads;
 
 use super::{EarlyStopping, Evaluation, Facts, Findings, Keep, Rule, Step, failed};
 use crate::{Error, Trial, Unit};
-use bochner_datasets::{PlanetoidData, Split};
+use bochner_datasets::{CsrMatrix, EdgeList, PlanetoidData, PlantedPartition, Split};
 use bochner_graph::{Graph, GraphAttention, GraphInspection, SparseFeatures};
 use bochner_models::node_classifier::{
     Architecture, NodeClassifierConfig, Task, Trainer, TrainingConfig,
@@ -41,6 +41,17 @@ pub struct NodeSettings {
 /// The seed whose units keep their spectral points, for pictures.
 const PICTURED: u64 = 0;
 
+/// A graph of which scale `smoke` needs no file. It has about the proportions of Cora.
+pub(crate) const PLANTED: PlantedPartition = PlantedPartition {
+    nodes: 700,
+    edges: 1400,
+    classes: 7,
+    features: 350,
+    words: 18,
+    same_class: 0.8,
+    own_words: 0.4,
+};
+
 /// A graph as it is learned from.
 ///
 /// Edges lead both ways, each once, and from every node to itself; what the file says of self loops is
@@ -60,9 +71,36 @@ impl Prepared {
     /// What the classifier says of data that it cannot learn from.
     pub(crate) fn of(data: &PlanetoidData) -> Result<Self, Error> {
         let PlanetoidData { graph, features } = data;
-        let edges = graph.edges.undirected();
+        let (labels, classes) = (graph.labels.clone(), graph.set.classes());
+        Self::new(&graph.edges, features, (labels, classes), &graph.split)
+    }
+
+    /// Draws [`PLANTED`]: 20 nodes of each class to train on, the next 200 for validation and 300 for test.
+    ///
+    /// # Errors
+    /// Those of [`of`](Self::of).
+    pub(crate) fn planted() -> Result<Self, Error> {
+        let drawn = PLANTED.draw(Seed::new(5));
+        let drawn = drawn.expect("all numbers are within their bounds");
+        let split = Split {
+            train: (0..140).collect(),
+            validation: (140..340).collect(),
+            test: (340..640).collect(),
+        };
+        let labels = (drawn.labels, PLANTED.classes);
+        Self::new(&drawn.edges, &drawn.features, labels, &split)
+    }
+
+    fn new(
+        edges: &EdgeList,
+        features: &CsrMatrix,
+        (labels, classes): (Vec<Option<usize>>, usize),
+        split: &Split,
+    ) -> Result<Self, Error> {
+        let nodes = edges.nodes();
+        let edges = edges.undirected();
         let both_ways = edges.iter().flat_map(|&[i, j]| [(i, j), (j, i)]);
-        let edges = Graph::from_edges(graph.edges.nodes(), both_ways)?.with_self_loops()?;
+        let edges = Graph::from_edges(nodes, both_ways)?.with_self_loops()?;
         let features = features.scaled_to_sum_1();
         let features = SparseFeatures::new(
             features.columns(),
@@ -70,11 +108,10 @@ impl Prepared {
             features.indices(),
             features.values().to_vec(),
         )?;
-        let (labels, classes) = (graph.labels.clone(), graph.set.classes());
-        let train = graph.split.train.clone();
+        let train = split.train.clone();
         Ok(Self {
             task: Task::new(edges.graph, features, labels, classes, train)?,
-            split: graph.split.clone(),
+            split: split.clone(),
             looked_at: false,
         })
     }

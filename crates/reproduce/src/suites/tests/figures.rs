@@ -3,10 +3,12 @@
 use super::*;
 use crate::Preset;
 use crate::check::sentences::generated;
+use crate::store::{Artefacts, Heads, Spread};
 use crate::suites::figure2::check_row;
 use crate::trial::nodes::heads::{DEVIATION, GROWTH, REJECTED};
 use bochner_datasets::sentences::Sentence;
 use bochner_datasets::{Protocol, SentenceData, SentenceSet};
+use std::collections::BTreeMap;
 
 #[test]
 fn figure_2_rests_on_six_folds_with_three_seeds_each_the_fold_of_the_sentence_first() {
@@ -109,4 +111,93 @@ fn figure_5_is_judged_by_the_runs_that_reject_by_a_floor_for_the_start_and_by_de
     let not = judged(5, 1.9, -0.01);
     let is_not = |verdict: &Verdict| matches!(verdict, Verdict::NotReproduced(_));
     assert!(not.iter().all(is_not), "{not:?}");
+}
+
+/// The files beside the report, with artefacts that a function gives.
+fn files(
+    suite: &dyn Suite,
+    plan: &Plan,
+    artefacts: &dyn Fn(&Unit) -> Artefacts,
+) -> BTreeMap<String, String> {
+    let results = results(suite, plan, |_, _| Some(0.2));
+    let account = Account {
+        card: suite.card(),
+        plan,
+        results: &results,
+        claims: &[],
+        checks: &[],
+        skipped: &[],
+        notes: &[],
+        artefacts: &|unit| Some(artefacts(unit)),
+    };
+    let document = account.document(suite);
+    let markdown = document.to_markdown();
+    let files: BTreeMap<String, String> = document.files().collect();
+    assert!(
+        files.keys().all(|name| markdown.contains(name)),
+        "{markdown}"
+    );
+    files
+}
+
+#[test]
+fn figure_2_is_drawn_from_artefacts_of_the_sentences_fold_and_its_weights_are_a_table() {
+    let plan = plan(&FIGURE_2, Scale::Desk);
+    let words = ["a", ",", "kiss"];
+    let weights = vec![vec![0.5_f32, 0.2, 0.3, 0.1, 0.8, 0.1, 0.0, 0.0, 1.0]; 8];
+    let files = files(&FIGURE_2, &plan, &|unit| match unit.split {
+        8 => Artefacts::default()
+            .with("words", &words)
+            .with("weights", &weights),
+        _ => Artefacts::default(),
+    });
+    let names: Vec<&str> = files.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "figure2-ikan-paper.svg",
+            "figure2-mikan-paper.svg",
+            "figure2-mikan-released.svg",
+            "figure2-weights.csv"
+        ]
+    );
+    let lines: Vec<&str> = files["figure2-weights.csv"].lines().collect();
+    // Three arms, three seeds, eight heads, nine weights, and the names of the columns.
+    assert_eq!(lines.len(), 3 * 3 * 8 * 9 + 1);
+    assert_eq!(lines[5], r#"IKAN,paper,8,0,1,2,2,",",",",0.8"#);
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("MIKAN,released,8,2,8,"))
+    );
+    assert_eq!(files["figure2-ikan-paper.svg"].matches("head ").count(), 4);
+}
+
+#[test]
+fn figure_5_is_drawn_from_artefacts_alone() {
+    let plan = plan(&FIGURE_5, Scale::Desk);
+    let spread = Spread {
+        deviation: 0.1,
+        histogram: vec![3; 20],
+        entropies: vec![0.5; 2],
+        uniform: 1.0,
+    };
+    let heads = Heads {
+        weights: vec![],
+        points: Some(vec![vec![0.0, 1.0, 2.0, 0.5]; 2]),
+        dimensions: 2,
+        correlation: Some(vec![1.0, 0.3, 0.3, 1.0]),
+    };
+    let artefacts = Artefacts::default()
+        .with("spread", &spread)
+        .with("heads", &heads);
+    let files = files(&FIGURE_5, &plan, &|_| artefacts.clone());
+    assert_eq!(
+        files.keys().collect::<Vec<_>>(),
+        ["figure5-ikan.svg", "figure5-mikan.svg"]
+    );
+    // Points of the heads, points of a Gaussian, the correlation and the deviations.
+    let svg = &files["figure5-mikan.svg"];
+    assert_eq!(svg.matches("<svg").count(), 1 + 4);
+    assert!(svg.contains("0.30") && svg.contains("<polyline") && svg.contains("<circle"));
 }
