@@ -89,6 +89,22 @@ pub enum Error {
         /// The node.
         node: usize,
     },
+    /// A graph that must say everything has a circle.
+    #[error(
+        "the edge between nodes {} and {} has a circle, and so implies no independences: take a graph without circles",
+        nodes[0],
+        nodes[1]
+    )]
+    Undecided {
+        /// The two ends of the first such edge.
+        nodes: [usize; 2],
+    },
+    /// A node is its own cause.
+    #[error("node {node} is its own cause: take a graph without directed cycles")]
+    Cyclic {
+        /// The first such node.
+        node: usize,
+    },
     /// A token looks ahead where the mask must be causal.
     #[error(
         "token {row} looks ahead at token {column} with the weight {got:e}: attention is not causal; search for its \

@@ -15,7 +15,9 @@
 //! * [`depth_threshold`], [`DepthFit`] and [`separation_rank`] say how depth trades against width, in theory, as
 //!   fitted to trained networks, and exactly for small ones.
 //! * [`Correlations`] reads attention as a structural equation model, [`FisherTest`] tests its partial correlations,
-//!   and [`sem_from_attention`] has the equations themselves where the mask is causal.
+//!   and [`sem_from_attention`] has the equations themselves where the mask is causal. [`CausalStructure`] searches
+//!   for the graph of causes, latent ones among them, and [`smallest_explanation`] for the tokens that a prediction
+//!   rests on.
 //!
 //! Padding never counts: the callers say which queries are kept, and what stands in the rows of others is not looked
 //! at, not even where it is NaN.
@@ -52,7 +54,7 @@
 //! | `rollout` | [`attention_rollout`] |
 //! | `flow` | [`inter_modality_flow`], [`InterModalityFlow`], [`Modality`], [`modalities`] |
 //! | `guided_mask` | [`attention_guided_mask`] |
-//! | `causal` | [`Correlations`], [`ValueCovariance`], [`FisherTest`], [`sem_from_attention`], [`OrderedSem`] |
+//! | `causal` | [`Correlations`], [`ValueCovariance`], [`FisherTest`], [`sem_from_attention`], [`OrderedSem`], [`CausalStructure`], [`MixedGraph`], [`Mark`], [`Independence`], [`FisherZ`], [`ZeroCorrelation`], [`Separation`], [`smallest_explanation`] |
 //! | `depth` | [`depth_threshold`], [`DepthFit`], [`separation_rank`], [`ModularNetwork`] |
 //! | `error` | [`Error`] |
 
@@ -69,7 +71,10 @@ mod rows;
 mod trace;
 
 pub use bochner_attention;
-pub use causal::{Correlations, FisherTest, OrderedSem, ValueCovariance, sem_from_attention};
+pub use causal::{
+    CausalStructure, Correlations, FisherTest, FisherZ, Independence, Mark, MixedGraph, OrderedSem,
+    Separation, ValueCovariance, ZeroCorrelation, sem_from_attention, smallest_explanation,
+};
 pub use depth::{
     DepthFit, ModularNetwork, Readout, SeparationRank, depth_threshold, log3_separation_bound,
     parameter_count, separation_rank,

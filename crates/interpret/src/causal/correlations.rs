@@ -1,7 +1,7 @@
 //! The covariance of what attention puts out, as attention itself says it.
 
 use crate::Error;
-use bochner_dense::{Cholesky, svd, symmetrised};
+use bochner_dense::{Cholesky, Svd, svd, symmetrised};
 use bochner_numerics::{Real, argument};
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
@@ -31,8 +31,8 @@ pub enum ValueCovariance<'a, T> {
 /// digits as the condition of $A$ does. An inverse of a part of $C$ would lose twice as many.
 ///
 /// # Reference
-/// Rohekar, Gurwicz, Nisimov, *Causal interpretation of self-attention in pre-trained transformers*, 2023, section 4,
-/// which has $C_V = I$.
+/// Rohekar, Gurwicz, Nisimov, *Causal interpretation of self-attention in pre-trained transformers*, 2023;
+/// there $C_V = I$.
 ///
 /// ```
 /// use bochner_interpret::{Correlations, ValueCovariance};
@@ -92,9 +92,7 @@ impl Correlations {
             ValueCovariance::Given(covariance) => a.dot(&root_of_covariance(covariance, tokens)?),
             ValueCovariance::OfValues(values) => a.dot(&root_of_values(values, tokens)?),
         };
-        let root = Self::of_rows(root)?;
-        root.check(T::epsilon().as_f64())?;
-        Ok(root)
+        Self::of_rows(root)?.checked(T::epsilon().as_f64())
     }
 
     fn of_rows(mut rows: Array2<f64>) -> Result<Self, Error> {
@@ -110,7 +108,8 @@ impl Correlations {
         Ok(Self { rows, deviations })
     }
 
-    fn check(&self, epsilon: f64) -> Result<(), Error> {
+    /// Refuses correlations that say nothing, and shortens the rows.
+    fn checked(mut self, epsilon: f64) -> Result<Self, Error> {
         let tokens = self.tokens();
         let correlation = self.correlation();
         let smallest = correlation
@@ -119,13 +118,17 @@ impl Correlations {
         if smallest > LARGEST_CORRELATION {
             return Err(Error::NearlyUniform { smallest });
         }
-        let singular = svd(self.rows.view())?.s;
-        let zero = tokens as f64 * epsilon * singular[0];
-        let rank = singular.iter().filter(|&&s| s > zero).count();
+        let Svd { u, s, .. } = svd(self.rows.view())?;
+        let zero = tokens as f64 * epsilon * s[0];
+        let rank = s.iter().filter(|&&s| s > zero).count();
         if rank < tokens {
             return Err(Error::RankDeficient { rank, tokens });
         }
-        Ok(())
+        // In the right singular basis rows are no longer than there are tokens, however many samples there are.
+        if self.rows.ncols() > tokens {
+            self.rows = u * s;
+        }
+        Ok(self)
     }
 
     /// The number of tokens.

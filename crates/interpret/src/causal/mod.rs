@@ -1,9 +1,24 @@
 //! Which tokens cause which, as far as attention tells.
 
 mod correlations;
+mod explanation;
+mod graph;
+mod independence;
 mod ordered;
+mod orientation;
 mod partial_correlation;
+mod possible_d_sep;
+mod search;
+mod separation;
+mod tails;
+#[cfg(test)]
+mod testing;
 
 pub use correlations::{Correlations, ValueCovariance};
+pub use explanation::smallest_explanation;
+pub use graph::{Mark, MixedGraph};
+pub use independence::{FisherZ, Independence, ZeroCorrelation};
 pub use ordered::{OrderedSem, sem_from_attention};
 pub use partial_correlation::FisherTest;
+pub use search::CausalStructure;
+pub use separation::Separation;

@@ -25,7 +25,7 @@ impl Correlations {
     /// a small multiple of the rounding times the condition of $A$ is left.
     ///
     /// # Reference
-    /// Whittaker, *Graphical models in applied multivariate statistics*, 1990, section 5.8.
+    /// Whittaker, *Graphical models in applied multivariate statistics*, 1990.
     pub fn partial(&self, i: usize, j: usize, given: &[usize]) -> Result<f64, Error> {
         let both = [i, j].into_iter();
         distinct(both.chain(given.iter().copied()), self.tokens())?;

@@ -1,0 +1,138 @@
+//! What a search asks: whether two tokens are independent where others are known.
+
+use super::{Correlations, FisherTest};
+use crate::Error;
+use bochner_numerics::argument;
+
+/// Answers questions of conditional independence.
+///
+/// [`FisherZ`] answers from samples, [`ZeroCorrelation`] from exact correlations, [`Separation`](crate::Separation)
+/// from a known graph.
+pub trait Independence {
+    /// The number of nodes that can be asked about.
+    fn nodes(&self) -> usize;
+
+    /// Whether nodes $i$ and $j$ are independent given others.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a node that is not there, [`Error::RepeatedNode`] for one that is named twice, and
+    /// the errors of the test.
+    fn independent(&self, i: usize, j: usize, given: &[usize]) -> Result<bool, Error>;
+}
+
+/// Independence by exact correlations: a partial correlation below a threshold is zero.
+#[derive(Clone, Copy, Debug)]
+pub struct ZeroCorrelation<'a> {
+    correlations: &'a Correlations,
+    zero: f64,
+}
+
+impl<'a> ZeroCorrelation<'a> {
+    /// Takes partial correlations below `zero` in absolute value for zero.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless `zero` lies between 0 and 1.
+    pub fn new(correlations: &'a Correlations, zero: f64) -> Result<Self, Error> {
+        argument::in_range(zero > 0.0 && zero < 1.0, "zero", zero, "between 0 and 1")?;
+        Ok(Self { correlations, zero })
+    }
+}
+
+impl Independence for ZeroCorrelation<'_> {
+    fn nodes(&self) -> usize {
+        self.correlations.tokens()
+    }
+
+    fn independent(&self, i: usize, j: usize, given: &[usize]) -> Result<bool, Error> {
+        Ok(self.correlations.partial(i, j, given)?.abs() < self.zero)
+    }
+}
+
+/// Independence by [Fisher's test](FisherTest): two nodes count as independent where $p$ is above a level. Each test
+/// stands alone; that there are many is not corrected for.
+#[derive(Clone, Copy, Debug)]
+pub struct FisherZ<'a> {
+    correlations: &'a Correlations,
+    samples: usize,
+    level: f64,
+}
+
+impl<'a> FisherZ<'a> {
+    /// Tests correlations that come from so many samples: for attention, the number of columns of its values.
+    ///
+    /// # Errors
+    /// [`Error::TooFewSamples`] for fewer than four samples, [`Error::Argument`] unless `level` lies between 0 and 1.
+    pub fn new(correlations: &'a Correlations, samples: usize, level: f64) -> Result<Self, Error> {
+        argument::in_range(
+            level > 0.0 && level < 1.0,
+            "level",
+            level,
+            "between 0 and 1",
+        )?;
+        FisherTest::new(0.0, samples, 0)?;
+        Ok(Self {
+            correlations,
+            samples,
+            level,
+        })
+    }
+}
+
+impl Independence for FisherZ<'_> {
+    fn nodes(&self) -> usize {
+        self.correlations.tokens()
+    }
+
+    fn independent(&self, i: usize, j: usize, given: &[usize]) -> Result<bool, Error> {
+        let r = self.correlations.partial(i, j, given)?;
+        Ok(FisherTest::new(r, self.samples, given.len())?.p_value > self.level)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ValueCovariance;
+    use ndarray::array;
+
+    #[test]
+    fn more_samples_see_weaker_dependence() {
+        let a = array![[1.0, 0.0, 0.0], [0.2, 1.0, 0.0], [0.0, 0.0, 1.0]];
+        let of = Correlations::of_attention(a.view(), ValueCovariance::Identity).unwrap();
+        let asked = |samples| FisherZ::new(&of, samples, 0.01).unwrap();
+        assert!(asked(64).independent(0, 1, &[]).unwrap());
+        assert!(!asked(640).independent(0, 1, &[]).unwrap());
+        assert!(asked(640).independent(0, 2, &[1]).unwrap());
+        let exact = ZeroCorrelation::new(&of, 1e-9).unwrap();
+        assert!(!exact.independent(0, 1, &[]).unwrap() && exact.independent(1, 2, &[0]).unwrap());
+    }
+
+    #[test]
+    fn settings_outside_their_ranges_are_refused() {
+        let a = array![[1.0, 0.0, 0.0], [0.2, 1.0, 0.0], [0.0, 0.0, 1.0]];
+        let of = Correlations::of_attention(a.view(), ValueCovariance::Identity).unwrap();
+        for wrong in [0.0, 1.0, -0.1, f64::NAN] {
+            assert!(matches!(
+                FisherZ::new(&of, 64, wrong),
+                Err(Error::Argument(_))
+            ));
+            assert!(matches!(
+                ZeroCorrelation::new(&of, wrong),
+                Err(Error::Argument(_))
+            ));
+        }
+        for samples in [0, 3] {
+            let refused = FisherZ::new(&of, samples, 0.05);
+            assert!(matches!(refused, Err(Error::TooFewSamples { .. })));
+        }
+        let four = FisherZ::new(&of, 4, 0.05).unwrap();
+        let refused = four.independent(0, 1, &[2]);
+        assert!(matches!(
+            refused,
+            Err(Error::TooFewSamples {
+                samples: 4,
+                least: 5
+            })
+        ));
+    }
+}

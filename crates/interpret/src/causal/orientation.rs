@@ -1,0 +1,188 @@
+//! The rules that put arrows to a skeleton.
+
+use super::search::SeparatingSets;
+use super::{Mark, MixedGraph};
+use std::collections::VecDeque;
+
+/// Replaces circles by the rules R0 to R4 until none applies; the arrows are then all that can be known.
+///
+/// # Reference
+/// Zhang, *On the completeness of orientation rules for causal discovery in the presence of latent confounders and
+/// selection bias*, 2008.
+pub(super) fn orient(graph: &mut MixedGraph, separators: &SeparatingSets) {
+    unshielded_colliders(graph, separators);
+    let more = |graph: &mut MixedGraph| {
+        away_from_colliders(graph)
+            | along_chains(graph)
+            | double_triangles(graph)
+            | discriminating_paths(graph, separators)
+    };
+    while more(graph) {}
+}
+
+/// R0: where $a$ and $c$ were separated without $b$, $a *\!\!\to b \leftarrow\!\!* c$.
+fn unshielded_colliders(graph: &mut MixedGraph, separators: &SeparatingSets) {
+    for (a, b, c) in graph.triples() {
+        if graph.adjacent(a, c) || separators.between(a, c).contains(&b) {
+            continue;
+        }
+        graph.orient(b, a, Mark::Arrow);
+        graph.orient(b, c, Mark::Arrow);
+    }
+}
+
+/// R1: $a *\!\!\to b$ and $b \circ\!\!-\!\!* c$ with $a$ and $c$ not adjacent become $b \to c$: otherwise $b$ would
+/// have been found to be a collider.
+fn away_from_colliders(graph: &mut MixedGraph) -> bool {
+    let mut changed = false;
+    for (a, b, c) in graph.triples() {
+        let applies =
+            !graph.adjacent(a, c) && graph.has(Mark::Arrow, b, a) && graph.has(Mark::Circle, b, c);
+        if applies {
+            changed |= graph.orient(b, c, Mark::Tail) | graph.orient(c, b, Mark::Arrow);
+        }
+    }
+    changed
+}
+
+/// R2: where $a \to b *\!\!\to c$ or $a *\!\!\to b \to c$, the edge $a *\!\!-\!\!\circ c$ has an arrow at $c$:
+/// otherwise there would be a cycle.
+fn along_chains(graph: &mut MixedGraph) -> bool {
+    let mut changed = false;
+    for (a, b, c) in graph.triples() {
+        let applies = graph.adjacent(a, c)
+            && graph.has(Mark::Arrow, b, a)
+            && graph.has(Mark::Arrow, c, b)
+            && (graph.has(Mark::Tail, a, b) || graph.has(Mark::Tail, b, c));
+        if applies {
+            changed |= graph.orient(c, a, Mark::Arrow);
+        }
+    }
+    changed
+}
+
+/// R3: where $a *\!\!\to b \leftarrow\!\!* c$ and $a *\!\!-\!\!\circ d \circ\!\!-\!\!* c$ with $a$ and $c$ not
+/// adjacent, the edge $d *\!\!-\!\!\circ b$ has an arrow at $b$.
+fn double_triangles(graph: &mut MixedGraph) -> bool {
+    let mut changed = false;
+    for (a, b, c) in graph.triples() {
+        let collider = graph.has(Mark::Arrow, b, a) && graph.has(Mark::Arrow, b, c);
+        if !collider || graph.adjacent(a, c) {
+            continue;
+        }
+        for d in graph.neighbours(b) {
+            if graph.has(Mark::Circle, d, a) && graph.has(Mark::Circle, d, c) {
+                changed |= graph.orient(b, d, Mark::Arrow);
+            }
+        }
+    }
+    changed
+}
+
+/// R4: at the end of a path that discriminates $b$, from $d$ over $a$ and $b$ to $c$, the edge
+/// $b \circ\!\!-\!\!* c$ is $b \to c$ if $b$ separated $d$ and $c$, and $b$ is a collider otherwise.
+fn discriminating_paths(graph: &mut MixedGraph, separators: &SeparatingSets) -> bool {
+    let mut changed = false;
+    for (a, b, c) in graph.triples() {
+        if !graph.has(Mark::Circle, b, c) {
+            continue;
+        }
+        let Some(start) = start_of_discriminating_path(graph, a, b, c) else {
+            continue;
+        };
+        changed |= if separators.between(start, c).contains(&b) {
+            graph.orient(b, c, Mark::Tail) | graph.orient(c, b, Mark::Arrow)
+        } else {
+            let at_b = graph.orient(b, a, Mark::Arrow) | graph.orient(b, c, Mark::Arrow);
+            at_b | graph.orient(c, b, Mark::Arrow)
+        };
+    }
+    changed
+}
+
+/// The node $d$, not adjacent to $c$, of the shortest path $d, \dots, a, b, c$ on which every node between $d$ and
+/// $b$ is a collider and a parent of $c$.
+fn start_of_discriminating_path(graph: &MixedGraph, a: usize, b: usize, c: usize) -> Option<usize> {
+    let mut seen = vec![false; graph.nodes()];
+    for node in [b, c] {
+        seen[node] = true;
+    }
+    // Nodes with an arrow from the next one towards b, which are colliders if one comes from before.
+    let mut open = VecDeque::from([(a, b)]);
+    while let Some((node, after)) = open.pop_front() {
+        if std::mem::replace(&mut seen[node], true) {
+            continue;
+        }
+        if !graph.has(Mark::Arrow, node, after) || !graph.is_directed(node, c) {
+            continue;
+        }
+        let before = graph.neighbours(node);
+        for before in before.filter(|&before| graph.has(Mark::Arrow, node, before)) {
+            if before != b && before != c && !graph.adjacent(before, c) {
+                return Some(before);
+            }
+            open.push_back((before, node));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::causal::testing::{parsed, separated_by};
+
+    /// The graph after the rules, where pairs not named were separated by the empty set.
+    fn oriented(nodes: usize, text: &str, separators: &[(usize, usize, &[usize])]) -> String {
+        let mut graph = parsed(nodes, text);
+        orient(&mut graph, &separated_by(separators));
+        graph.to_string()
+    }
+
+    #[test]
+    fn a_collider_and_what_follows_from_it() {
+        let y = "0 o-o 2, 1 o-o 2, 2 o-o 3";
+        let known: [(usize, usize, &[usize]); 3] = [(0, 1, &[]), (0, 3, &[2]), (1, 3, &[2])];
+        assert_eq!(oriented(4, y, &known), "0 o-> 2, 1 o-> 2, 2 --> 3");
+        // A chain says nothing.
+        let chain = "0 o-o 1, 1 o-o 2";
+        assert_eq!(oriented(3, chain, &[(0, 2, &[1])]), chain);
+        assert_eq!(oriented(3, chain, &[(0, 2, &[])]), "0 o-> 1, 1 <-o 2");
+    }
+
+    #[test]
+    fn two_colliders_share_a_latent_cause() {
+        // Of 0 -> 1 <- L -> 2 <- 3 with L latent.
+        let path = "0 o-o 1, 1 o-o 2, 2 o-o 3";
+        let known: [(usize, usize, &[usize]); 3] = [(0, 2, &[]), (1, 3, &[]), (0, 3, &[])];
+        assert_eq!(oriented(4, path, &known), "0 o-> 1, 1 <-> 2, 2 <-o 3");
+    }
+
+    #[test]
+    fn a_discriminating_path_decides_between_two_graphs() {
+        // 0 -> 1 <-o 2, 1 -> 3 and either 2 -> 3 or 2 <-> 3. The path 0, 1, 2, 3 discriminates 2.
+        let given = "0 o-> 1, 1 <-o 2, 1 --> 3, 2 o-o 3";
+        let in_the_set: [(usize, usize, &[usize]); 2] = [(0, 3, &[1, 2]), (0, 2, &[])];
+        assert_eq!(
+            oriented(4, given, &in_the_set),
+            "0 o-> 1, 1 <-o 2, 1 --> 3, 2 --> 3"
+        );
+        let outside: [(usize, usize, &[usize]); 2] = [(0, 3, &[1]), (0, 2, &[])];
+        assert_eq!(
+            oriented(4, given, &outside),
+            "0 o-> 1, 1 <-> 2, 1 --> 3, 2 <-> 3"
+        );
+    }
+
+    #[test]
+    fn cycles_are_avoided_and_double_triangles_closed() {
+        let chain = "0 --> 1, 1 o-> 2, 0 o-o 2";
+        assert_eq!(oriented(3, chain, &[]), "0 --> 1, 0 o-> 2, 1 o-> 2");
+        let double = "0 o-> 1, 1 <-o 2, 0 o-o 3, 2 o-o 3, 1 o-o 3";
+        let known: [(usize, usize, &[usize]); 1] = [(0, 2, &[3])];
+        assert_eq!(
+            oriented(4, double, &known),
+            "0 o-> 1, 0 o-o 3, 1 <-o 2, 1 <-o 3, 2 o-o 3"
+        );
+    }
+}

@@ -1,0 +1,202 @@
+use super::*;
+use crate::causal::testing::{WeightedDag, ancestral, parsed};
+use crate::{Correlations, FisherZ, Mark, Separation, ValueCovariance, ZeroCorrelation};
+use bochner_numerics::{Seed, fill_standard_normal};
+use ndarray::Array2;
+use std::cell::Cell;
+
+/// What an oracle over the first nodes of a directed graph finds.
+fn found(text: &str, nodes: usize, observed: usize) -> String {
+    let graph = parsed(nodes, text);
+    let observed: Vec<usize> = (0..observed).collect();
+    let oracle = Separation::new(&graph, &observed, &[]).unwrap();
+    CausalStructure::find(&oracle, None)
+        .unwrap()
+        .graph
+        .to_string()
+}
+
+#[test]
+fn structures_worked_out_by_hand() {
+    // Without colliders nothing is known; a collider and its effect are.
+    assert_eq!(found("0 --> 1, 1 --> 2", 3, 3), "0 o-o 1, 1 o-o 2");
+    let y = found("0 --> 2, 1 --> 2, 2 --> 3", 4, 4);
+    assert_eq!(y, "0 o-> 2, 1 o-> 2, 2 --> 3");
+    // Two effects of the latent node 4, each with a cause of its own.
+    let latent = found("0 --> 1, 3 --> 2, 4 --> 1, 4 --> 2", 5, 4);
+    assert_eq!(latent, "0 o-> 1, 1 <-> 2, 2 <-o 3");
+    // The path 0, 1, 2, 3 discriminates 2: the latent node 4 is behind 1 and 2, and with node 5 behind 2 and 3 node
+    // 2 is no cause of 3.
+    let cause = "0 --> 1, 1 --> 3, 4 --> 1, 4 --> 2, 2 --> 3";
+    assert_eq!(found(cause, 5, 4), "0 o-> 1, 1 <-o 2, 1 --> 3, 2 --> 3");
+    let none = "0 --> 1, 1 --> 3, 4 --> 1, 4 --> 2, 5 --> 2, 5 --> 3";
+    assert_eq!(found(none, 6, 4), "0 o-> 1, 1 <-> 2, 1 --> 3, 2 <-> 3");
+}
+
+#[test]
+fn marks_hold_in_the_graph_with_latent_and_selecting_nodes() {
+    let (mut marks, mut latent_causes, mut undirected) = (0, 0, 0);
+    for number in 0..200 {
+        let nodes = 8 + number % 4;
+        let dag = WeightedDag::random(nodes, 2.5, Seed::new(5).nth(number as u64));
+        let observed: Vec<usize> = (0..nodes - 3).collect();
+        let selected = match number % 2 {
+            0 => vec![],
+            _ => vec![nodes - 1],
+        };
+        let truth = ancestral(&dag.graph, &observed, &selected);
+        let oracle = Separation::new(&dag.graph, &observed, &selected).unwrap();
+        let got = CausalStructure::find(&oracle, None).unwrap().graph;
+        for (a, b) in truth.pairs().flat_map(|(a, b)| [(a, b), (b, a)]) {
+            assert_eq!(
+                got.adjacent(a, b),
+                truth.adjacent(a, b),
+                "{got} for {truth}"
+            );
+            let known = got.mark_at(a, b).filter(|&mark| mark != Mark::Circle);
+            if known.is_some() {
+                assert_eq!(known, truth.mark_at(a, b), "{got} for {truth}");
+                marks += 1;
+                latent_causes +=
+                    usize::from(got.has(Mark::Arrow, a, b) && got.has(Mark::Arrow, b, a));
+                undirected += usize::from(got.has(Mark::Tail, a, b) && got.has(Mark::Tail, b, a));
+            }
+        }
+    }
+    println!("{marks} marks, of which {latent_causes} at <-> and {undirected} at ---");
+    assert!(marks > 500 && latent_causes > 20);
+}
+
+/// Answers from a known graph, and notes what exact correlations would have said.
+struct Watched<'a> {
+    oracle: Separation<'a>,
+    correlations: &'a Correlations,
+    /// The smallest partial correlation between nodes that are not separated.
+    smallest: Cell<f64>,
+    /// The largest one between nodes that are.
+    largest: Cell<f64>,
+}
+
+impl Independence for Watched<'_> {
+    fn nodes(&self) -> usize {
+        self.oracle.nodes()
+    }
+
+    fn independent(&self, i: usize, j: usize, given: &[usize]) -> Result<bool, Error> {
+        let separated = self.oracle.independent(i, j, given)?;
+        let r = self.correlations.partial(i, j, given)?.abs();
+        match separated {
+            true => self.largest.set(self.largest.get().max(r)),
+            false => self.smallest.set(self.smallest.get().min(r)),
+        }
+        Ok(separated)
+    }
+}
+
+/// The mistake to condition on nothing.
+struct Marginal<'a>(ZeroCorrelation<'a>);
+
+impl Independence for Marginal<'_> {
+    fn nodes(&self) -> usize {
+        self.0.nodes()
+    }
+
+    fn independent(&self, i: usize, j: usize, _: &[usize]) -> Result<bool, Error> {
+        self.0.independent(i, j, &[])
+    }
+}
+
+#[test]
+fn exact_correlations_find_what_the_oracle_finds() {
+    let (mut cancelling, mut zero, mut least, mut missed) = (0, 0.0_f64, 1.0_f64, 0);
+    for number in 0..200 {
+        let nodes = 6 + number % 7;
+        let dag = WeightedDag::random(nodes, 2.0, Seed::new(28).nth(number as u64));
+        let all: Vec<usize> = (0..nodes).collect();
+        let correlations = dag.correlations();
+        let watched = Watched {
+            oracle: Separation::new(&dag.graph, &all, &[]).unwrap(),
+            correlations: &correlations,
+            smallest: Cell::new(1.0),
+            largest: Cell::new(0.0),
+        };
+        let want = CausalStructure::find(&watched, None).unwrap();
+        for (a, b) in dag.graph.pairs() {
+            assert_eq!(want.graph.adjacent(a, b), dag.graph.adjacent(a, b));
+        }
+        zero = zero.max(watched.largest.get());
+        least = least.min(watched.smallest.get());
+        let exact = ZeroCorrelation::new(&correlations, 1e-9).unwrap();
+        if watched.smallest.get() < 1e-6 {
+            cancelling += 1;
+        } else {
+            assert_eq!(
+                CausalStructure::find(&exact, None).unwrap(),
+                want,
+                "graph {number}"
+            );
+        }
+        let marginal = CausalStructure::find(&Marginal(exact), Some(1)).unwrap();
+        missed += usize::from(marginal.graph != want.graph);
+    }
+    println!(
+        "{cancelling} of 200 graphs with nearly cancelling paths; separated nodes are correlated by at most {zero:e}, \
+         others by at least {least:e}"
+    );
+    assert!(zero < 1e-9 && cancelling < 20);
+    assert!(
+        missed > 100,
+        "correlations that are not partial miss {missed} graphs only"
+    );
+}
+
+/// Of the edges between two nodes, the harmonic mean of the share that is right and the share that is found.
+fn f1(found: &MixedGraph, truth: &MixedGraph) -> f64 {
+    let count = |f: &dyn Fn(usize, usize) -> bool| truth.pairs().filter(|&(a, b)| f(a, b)).count();
+    let both = count(&|a, b| found.adjacent(a, b) && truth.adjacent(a, b));
+    let either = count(&|a, b| found.adjacent(a, b)) + count(&|a, b| truth.adjacent(a, b));
+    2.0 * both as f64 / either.max(1) as f64
+}
+
+#[test]
+fn more_samples_find_more_of_the_skeleton() {
+    let mut curve = Vec::new();
+    for samples in [64, 256, 1024, 4096_usize] {
+        // Errors of the first kind vanish only if the level does.
+        let level = 0.08 / (samples as f64).sqrt();
+        let mut total = 0.0;
+        for number in 0..100 {
+            let seed = Seed::new(7).nth(number);
+            let dag = WeightedDag::random(8, 2.0, seed);
+            let mut values = Array2::zeros((8, samples));
+            let mut stream = seed.stream("values");
+            fill_standard_normal(&mut stream, values.as_slice_mut().unwrap());
+            let a = dag.attention();
+            let drawn = ValueCovariance::OfValues(values.view());
+            let correlations = Correlations::of_attention(a.view(), drawn).unwrap();
+            let fisher = FisherZ::new(&correlations, samples, level).unwrap();
+            let found = CausalStructure::find(&fisher, None).unwrap();
+            total += f1(&found.graph, &dag.graph) / 100.0;
+        }
+        println!("{samples} samples: F1 {total:.3}");
+        curve.push(total);
+    }
+    assert!(curve.is_sorted() && curve[3] > 0.9, "{curve:?}");
+}
+
+#[test]
+fn sets_larger_than_wanted_are_not_asked_for() {
+    // Nodes 1, 2 and 3 are all between 0 and 4.
+    let text = "0 --> 1, 0 --> 2, 0 --> 3, 1 --> 4, 2 --> 4, 3 --> 4";
+    let graph = parsed(5, text);
+    let all = [0, 1, 2, 3, 4];
+    let oracle = Separation::new(&graph, &all, &[]).unwrap();
+    let of = |largest| CausalStructure::find(&oracle, largest).unwrap();
+    assert!(of(Some(2)).graph.adjacent(0, 4));
+    assert_eq!(of(Some(2)).separating_set(4, 0), None);
+    assert_eq!(of(Some(3)), of(None));
+    assert_eq!(of(None).separating_set(4, 0), Some(&[1, 2, 3][..]));
+    let two = Separation::new(&graph, &all[..2], &[]).unwrap();
+    let refused = CausalStructure::find(&two, None);
+    assert!(matches!(refused, Err(Error::TooFewTokens { tokens: 2 })));
+}

@@ -1,0 +1,113 @@
+//! Graphs for the tests.
+
+use super::search::SeparatingSets;
+use super::{Correlations, Independence, Mark, MixedGraph, Separation, ValueCovariance};
+use bochner_numerics::{Seed, uniform_within};
+use ndarray::Array2;
+use rand::Rng;
+use rand::seq::SliceRandom;
+
+/// The graph that is printed as `text`.
+pub(crate) fn parsed(nodes: usize, text: &str) -> MixedGraph {
+    let mark = |sign: u8| match sign {
+        b'o' => Mark::Circle,
+        b'<' | b'>' => Mark::Arrow,
+        b'-' => Mark::Tail,
+        other => panic!("{other} is no mark"),
+    };
+    let edges = text
+        .split(", ")
+        .filter(|edge| !edge.is_empty())
+        .map(|edge| {
+            let parts: Vec<&str> = edge.split(' ').collect();
+            let [left, line, right] = parts[..] else {
+                panic!("{edge} is no edge")
+            };
+            let node = |number: &str| number.parse().expect("a number");
+            let line = line.as_bytes();
+            (node(left), mark(line[0]), mark(line[2]), node(right))
+        });
+    MixedGraph::from_edges(nodes, &edges.collect::<Vec<_>>()).expect("a graph")
+}
+
+/// These separating sets, and the empty set for all other pairs.
+pub(crate) fn separated_by(sets: &[(usize, usize, &[usize])]) -> SeparatingSets {
+    let sets = sets.iter().map(|&(i, j, set)| ((i, j), set.to_vec()));
+    SeparatingSets(sets.collect())
+}
+
+/// All sets of the nodes below `nodes` that `allowed` names.
+pub(crate) fn subsets(nodes: usize, allowed: impl Fn(usize) -> bool) -> Vec<Vec<usize>> {
+    let sets = (0..1_usize << nodes).map(|bits| {
+        let members = (0..nodes).filter(|node| bits >> node & 1 == 1);
+        members.collect::<Vec<_>>()
+    });
+    sets.filter(|set| set.iter().all(|&node| allowed(node)))
+        .collect()
+}
+
+/// A directed acyclic graph with weights on its edges.
+pub(crate) struct WeightedDag {
+    pub(crate) graph: MixedGraph,
+    /// Row $i$ holds the direct effects on node $i$.
+    pub(crate) weights: Array2<f64>,
+}
+
+impl WeightedDag {
+    /// Each node has as many neighbours on average as `degree` says, and each weight lies in $\pm [0.5, 2]$.
+    pub(crate) fn random(nodes: usize, degree: f64, seed: Seed) -> Self {
+        let mut stream = seed.stream("graph");
+        let mut order: Vec<usize> = (0..nodes).collect();
+        order.shuffle(&mut stream);
+        let mut weights = Array2::zeros((nodes, nodes));
+        let mut edges = Vec::new();
+        for (place, &effect) in order.iter().enumerate() {
+            for &cause in &order[..place] {
+                if stream.gen_bool(degree / (nodes - 1) as f64) {
+                    let x: f64 = uniform_within(1.5, &mut stream);
+                    weights[[effect, cause]] = x + 0.5_f64.copysign(x);
+                    edges.push((cause, effect));
+                }
+            }
+        }
+        let graph = MixedGraph::directed(nodes, &edges).expect("in the order");
+        Self { graph, weights }
+    }
+
+    /// The total effects $(I - G)^{-1}$, the attention that this model reads as.
+    pub(crate) fn attention(&self) -> Array2<f64> {
+        let nodes = self.weights.nrows();
+        // The powers of G are zero from the number of nodes on.
+        let mut total: Array2<f64> = Array2::eye(nodes);
+        for _ in 0..nodes {
+            total = Array2::eye(nodes) + self.weights.dot(&total);
+        }
+        total
+    }
+
+    pub(crate) fn correlations(&self) -> Correlations {
+        let a = self.attention();
+        Correlations::of_attention(a.view(), ValueCovariance::Identity).expect("of full rank")
+    }
+}
+
+/// The maximal ancestral graph over the observed nodes of a directed graph, by its definition.
+pub(crate) fn ancestral(graph: &MixedGraph, observed: &[usize], selected: &[usize]) -> MixedGraph {
+    let oracle = Separation::new(graph, observed, selected).expect("a directed graph");
+    let separable = |i: usize, j: usize| {
+        let sets = subsets(observed.len(), |node| node != i && node != j);
+        sets.iter()
+            .any(|set| oracle.independent(i, j, set).expect("distinct nodes"))
+    };
+    let mark = |i: usize, j: usize| {
+        let targets = [&[observed[j]], selected].concat();
+        match graph.ancestors(&targets, MixedGraph::is_directed)[observed[i]] {
+            true => Mark::Tail,
+            false => Mark::Arrow,
+        }
+    };
+    let pairs = graph.pairs().filter(|&(_, j)| j < observed.len());
+    let joined = pairs.filter(|&(i, j)| !separable(i, j));
+    let edges = joined.map(|(i, j)| (i, mark(i, j), mark(j, i), j));
+    MixedGraph::from_edges(observed.len(), &edges.collect::<Vec<_>>()).expect("a graph")
+}
