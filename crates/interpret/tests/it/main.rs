@@ -1,0 +1,3 @@
+//! Integration tests.
+
+mod agrees_with_causality_lab;
