@@ -1,7 +1,9 @@
 //! A decoder's layer: gradients by finite differences, causality to the bit, what each part reads, and which
 //! mechanisms it refuses. Its values are those of the reference cases `decoder_layer`.
 
-use bochner_attention::{Cat, IkanDirect, Mask, Mikan, Pass, Performer, Primal, Softmax, Variant};
+use bochner_attention::{
+    Cat, IkanDirect, Mask, Mikan, Pass, Performer, Posterior, Primal, Softmax, Variant,
+};
 use bochner_models::Error;
 use bochner_models::decoder::{DecoderLayer, DecoderLayerConfig};
 use bochner_nn::Parameters;
@@ -48,6 +50,18 @@ fn mikan() -> Variant {
     Mikan {
         points: 4,
         p: 1.5,
+        ..Default::default()
+    }
+    .into()
+}
+
+/// MIKAN where it can be causal.
+fn unconditional() -> Variant {
+    let posterior = Posterior::Unconditional;
+    Mikan {
+        points: 4,
+        p: 1.5,
+        posterior,
         ..Default::default()
     }
     .into()
@@ -162,8 +176,14 @@ fn the_penalty_is_that_of_both_attentions() {
         decoded.unwrap().penalty.array()
     };
     let softmax = || Variant::from(Softmax {});
-    let (none, first) = (penalty(softmax(), softmax()), penalty(mikan(), softmax()));
-    let (second, both) = (penalty(softmax(), mikan()), penalty(mikan(), mikan()));
+    let (none, first) = (
+        penalty(softmax(), softmax()),
+        penalty(unconditional(), softmax()),
+    );
+    let (second, both) = (
+        penalty(softmax(), unconditional()),
+        penalty(unconditional(), unconditional()),
+    );
     assert!(none == 0.0 && first > 0.0 && second > 0.0 && both > first);
 }
 

@@ -105,7 +105,7 @@ const PASS: Pass = Pass::Evaluation { seed: Seed::new(8) };
 #[test]
 fn it_learns_to_reverse() {
     let mut trainer = trainer(&config(softmax(), 32), pairs(600, "train")).unwrap();
-    for _ in 0..12 {
+    for _ in 0..25 {
         trainer.epoch().unwrap();
     }
     let others = pairs(50, "others");

@@ -68,7 +68,7 @@ fn gate_row(account: &Account<'_>, set: &Set, gate: f64) -> Option<Vec<String>> 
     };
     Some(vec![
         set.title.to_owned(),
-        format!("{gate:.1$}", metric.digits),
+        format!("{gate:.0$}", metric.digits),
         reached(first),
         if is_anew {
             reached(used)

@@ -14,7 +14,7 @@ const WHAT: &str = "Mean over the sets of the model's mean differences ± the st
 pub(crate) fn behind_verdicts(document: &mut Document, account: &Account<'_>) {
     let rows = account.claims.iter().flat_map(|claim| {
         let averages = claim.averages.iter();
-        averages.map(|averaged| [vec![claim.name.to_owned()], cells(account, averaged)].concat())
+        averages.map(|averaged| [vec![claim.name.to_owned()], cells(averaged)].concat())
     });
     let rows: Vec<Vec<String>> = rows.collect();
     if !rows.is_empty() {
@@ -42,7 +42,7 @@ pub fn averaged_over_sets(document: &mut Document, account: &Account<'_>) {
     let rows = others.map(|model| {
         let of = (card, plan, account.results);
         let averaged = Averaged::of(of, [model.name, card.baseline], &sets);
-        let mut cells = cells(account, &averaged);
+        let mut cells = cells(&averaged);
         cells.insert(3, published(account, &averaged).unwrap_or(NOTHING.into()));
         cells
     });
