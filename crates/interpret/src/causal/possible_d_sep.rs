@@ -119,7 +119,7 @@ mod tests {
     fn sets_hold_the_nodes_that_they_are_reached_through() {
         let graph = parsed(4, "0 o-> 1, 1 <-> 2, 0 o-o 3");
         let mut sets = ReachedSets::new(&graph, 0, vec![true; 4]);
-        assert_eq!(sets.of_size(0), [vec![]]);
+        assert_eq!(sets.of_size(0), [Vec::<usize>::new()]);
         assert_eq!(sets.of_size(1), [vec![1], vec![3]]);
         assert_eq!(sets.of_size(2), [vec![1, 3], vec![1, 2]]);
         assert_eq!(sets.of_size(3), [vec![1, 2, 3]]);
