@@ -6,6 +6,8 @@
 //!
 //! The model is saved as `translator.safetensors` after every epoch, and goes on from there the next time.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use bochner_attention::Softmax;
 use bochner_models::decoder::{DecoderConfig, DecoderLayerConfig};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};

@@ -138,7 +138,6 @@ impl<E: Element> WordEmbedding<E> {
     ///
     /// # Errors
     /// [`Error::Nn`] for another width.
-    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn logits<T: Tape<E, Cpu>>(
         &self,
         x: Sequences<E, T>,
@@ -163,7 +162,7 @@ impl<E: Element> WordEmbedding<E> {
                 .for_each(|(y, &x)| *y = E::of(self.scale) * x);
             if let Some(positions) = &self.positions {
                 let position = ArrayView1::from(&positions[places.clone()]);
-                vector.zip_mut_with(&position, |y, &p| *y = *y + p);
+                vector.zip_mut_with(&position, |y, &p| *y += p);
             }
         }
         Ok(vectors)

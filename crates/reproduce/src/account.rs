@@ -5,7 +5,7 @@ use crate::plan::{Arm, Plan};
 use crate::report::Document;
 use crate::statistics::Verdict;
 use crate::store::{Artefacts, Row};
-use crate::suite::{Card, Suite};
+use crate::suite::{Card, Set, Suite};
 use crate::{Check, Judged, Mark, Results, Skipped, Unit, sections};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -37,6 +37,13 @@ impl fmt::Debug for Account<'_> {
 }
 
 impl Account<'_> {
+    /// The sets of the plan, in the order of the card.
+    pub fn sets(&self) -> Vec<&'static Set> {
+        let there = self.plan.sets();
+        let sets = self.card.sets.iter();
+        sets.filter(|set| there.contains(&set.title)).collect()
+    }
+
     /// Whether the set of an arm may be judged, as far as is known.
     pub fn is_adequate(&self, arm: &Arm) -> bool {
         gate::passes(self.card, self.plan, self.results, arm.set) != Some(false)

@@ -162,6 +162,7 @@ impl<Embed: Dim, E: Element> BipolarLayer<Embed, E> {
     /// # Errors
     /// The errors of [`attend_self`](Self::attend_self), and [`Error::Argument`] for normalised values that have no
     /// fixed point: from $2^{19}$ on.
+    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn infer<S: Dim, B: Dim, Q: Dim>(
         &self,
         x: Tensor<(S, B, Q, Embed), E, Cpu>,

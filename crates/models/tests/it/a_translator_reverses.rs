@@ -147,7 +147,7 @@ fn token_by_token_is_the_whole_pass() {
         for width in [1, 3] {
             for Pair { source, .. } in pairs(6, "sources") {
                 let found = model
-                    .translate(&[source.clone()], &beam(width), PASS)
+                    .translate(std::slice::from_ref(&source), &beam(width), PASS)
                     .unwrap();
                 let whole = log_prob(&model, &source, &found[0].tokens);
                 let error = (found[0].log_prob - whole).abs();
@@ -164,7 +164,7 @@ fn a_wider_beam_finds_what_is_at_least_as_probable_by_score() {
     for Pair { source, .. } in pairs(20, "sources") {
         let [greedy, wide] = [1, 8].map(|width| {
             let found = model
-                .translate(&[source.clone()], &beam(width), PASS)
+                .translate(std::slice::from_ref(&source), &beam(width), PASS)
                 .unwrap();
             beam(width).score(found[0].log_prob, found[0].tokens.len() + 1)
         });

@@ -131,7 +131,6 @@ impl<E: Element> Embedding<E> {
     /// assert_eq!(logits.as_vec(), [0, 1, 2].map(|word| table.row(word)[0]));
     /// # Ok::<(), bochner_nn::Error>(())
     /// ```
-    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     pub fn logits<B: Dim, Q: Dim, T: Tape<E, Cpu>>(
         &self,
         x: Tensor<(B, Q, usize), E, Cpu, T>,

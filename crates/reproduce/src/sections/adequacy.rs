@@ -14,9 +14,10 @@ pub fn gates(document: &mut Document, account: &Account<'_>) {
     if account.plan.scale == Scale::Smoke {
         return;
     }
-    let there = account.plan.sets();
-    let sets = card.sets.iter().filter(|set| there.contains(&set.title));
-    let rows = sets.filter_map(|set| gate_row(account, set, set.gate?));
+    let rows = account
+        .sets()
+        .into_iter()
+        .filter_map(|set| gate_row(account, set, set.gate?));
     document.heading(format!("Is the {} good enough?", card.baseline));
     document.text(format!(
         "Mean validation value of the {} in its best epochs, with the settings chosen for all sets and, where these miss the \

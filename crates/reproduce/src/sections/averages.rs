@@ -34,7 +34,7 @@ pub fn averaged_over_sets(document: &mut Document, account: &Account<'_>) {
     if plan.scale == Scale::Smoke {
         return;
     }
-    let sets = plan.sets();
+    let sets: Vec<&str> = account.sets().iter().map(|set| set.title).collect();
     let others = card
         .models
         .iter()
@@ -61,7 +61,7 @@ pub fn averaged_over_sets(document: &mut Document, account: &Account<'_>) {
     );
 }
 
-fn cells(account: &Account<'_>, averaged: &Averaged) -> Vec<String> {
+fn cells(averaged: &Averaged) -> Vec<String> {
     let names = [averaged.model, averaged.other].map(str::to_owned);
     let [sets, v, r] = match averaged.sets.is_empty() {
         true => [NOTHING; 3].map(str::to_owned),

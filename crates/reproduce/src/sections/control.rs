@@ -8,7 +8,8 @@ use crate::{Account, Number};
 pub fn control(document: &mut Document, account: &Account<'_>, model: &str) {
     let (card, plan, metric) = (account.card, account.plan, account.card.metric);
     let mut above = Vec::new();
-    let rows = plan.sets().into_iter().filter_map(|set| {
+    let rows = account.sets().into_iter().filter_map(|set| {
+        let set = set.title;
         let (mean, deviation) = account
             .results
             .spread(plan.claimed(set, model)?, Number::V)?;

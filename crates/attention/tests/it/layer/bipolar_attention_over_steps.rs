@@ -131,7 +131,8 @@ fn it_is_its_formula() {
 fn with_open_heads(config: BipolarLayerConfig) -> BipolarLayer<usize, f64> {
     let mut layer = build(config);
     layer.output.for_each_mut("", &mut |name, parameter| {
-        let diagonal = |i: usize| f64::from(u8::from(name == "weight" && i % (WIDTH + 1) == 0));
+        let diagonal =
+            |i: usize| f64::from(u8::from(name == "weight" && i.is_multiple_of(WIDTH + 1)));
         parameter.write(&(0..parameter.len()).map(diagonal).collect::<Vec<_>>());
     });
     layer
