@@ -1,5 +1,7 @@
 //! Which keys a query may attend to.
 
+mod reading;
+
 use crate::Error;
 use bochner_numerics::argument;
 use ndarray::{Array2, ArrayView2, ArrayView4, Axis};
@@ -51,8 +53,6 @@ pub struct Mask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ends: Option<Arc<Vec<usize>>>,
 }
-
-bochner_numerics::checked_when_read!(Mask, Mask::is_one_that_can_be_made);
 
 fn is_zero(x: &usize) -> bool {
     *x == 0
@@ -145,16 +145,6 @@ impl Mask {
             window: Some([left, right]),
             ..self
         })
-    }
-
-    /// Refuses what no constructor makes; [`validate`](Self::validate) compares the rest with the sequences.
-    fn is_one_that_can_be_made(&self) -> Result<(), Error> {
-        self.window.map_or(Ok(()), check_window)?;
-        let matrices = self.matrices[0].saturating_mul(self.matrices[1]);
-        argument::at_least_one("matrices", matrices)?;
-        let rows = self.matrix.as_ref().map_or(0, |rows| rows.len());
-        argument::shape("matrix", &[rows.next_multiple_of(matrices)], &[rows])?;
-        Ok(())
     }
 
     /// Keeps only the keys of a window, within the mask's own. The two together may leave each query itself
