@@ -37,63 +37,7 @@ pub struct Task {
 /// The objective of a batch is the mean cross-entropy of the targets' tokens, their ends included, with label
 /// smoothing, plus the attention's penalty ($\beta\,\mathrm{KL}$ divided by the number of training pairs, or a loss of
 /// the batch).
-///
-/// ```
-/// use bochner_attention::Softmax;
-/// use bochner_models::decoder::{DecoderConfig, DecoderLayerConfig};
-/// use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
-/// use bochner_models::training::TrainingConfig;
-/// use bochner_models::translator::{Pair, Task, Trainer, TranslatorConfig};
-/// use bochner_numerics::Seed;
-/// use bochner_text::{BatchConfig, BeamConfig};
-///
-/// // Sequences of up to four letters, and the letters in the other order; 2 and 3 are start and end.
-/// let source = |i: usize| (0..1 + i % 4).map(|t| 4 + (i * 7 + t * t * 5 + i / 3) % 4).collect();
-/// let pairs = (0..200).map(source).map(|source: Vec<usize>| Pair {
-///     target: source.iter().rev().copied().collect(),
-///     source,
-/// });
-/// let pairs: Vec<Pair> = pairs.collect();
-/// let batches = BatchConfig { tokens: 100, ..Default::default() };
-/// let task = Task::new(pairs.clone(), batches)?.with_label_smoothing(0.1)?;
-///
-/// let encoder = EncoderLayerConfig {
-///     width: 16,
-///     heads: 2,
-///     hidden: 32,
-///     attention: Softmax {}.into(),
-///     dropout: 0.0,
-///     norm: NormPlacement::Pre,
-/// };
-/// let decoder = DecoderLayerConfig {
-///     width: 16,
-///     heads: 2,
-///     hidden: 32,
-///     attention: Softmax {}.into(),
-///     cross_attention: Softmax {}.into(),
-///     dropout: 0.0,
-/// };
-/// let config = TranslatorConfig {
-///     tokens: 8,
-///     start: 2,
-///     end: 3,
-///     longest: 10,
-///     encoder: EncoderConfig { layers: 1, layer: encoder },
-///     decoder: DecoderConfig { layers: 1, layer: decoder },
-/// };
-/// let training = TrainingConfig { learning_rate: 0.01, ..Default::default() };
-/// let mut trainer = Trainer::new(&config, &training, task, Seed::new(1))?;
-/// let first = trainer.epoch()?.error;
-/// for _ in 0..5 {
-///     trainer.epoch()?;
-/// }
-/// assert!(trainer.epoch()?.error < 0.7 * first);
-///
-/// let beam = BeamConfig { max_length: 6, ..Default::default() };
-/// let translated = trainer.translate(&[pairs[3].source.clone()], &beam)?;
-/// assert!(translated[0].tokens.len() <= 6);
-/// # Ok::<(), bochner_models::Error>(())
-/// ```
+/// The example `translate` of this crate trains one on two files of lines, goes on from what it saved, and translates.
 pub type Trainer = training::Trainer<Task>;
 
 impl Task {
