@@ -37,12 +37,12 @@ pub struct Task {
 /// The objective of a batch is the mean cross-entropy of the targets' tokens, their ends included, with label
 /// smoothing, plus the attention's penalty ($\beta\,\mathrm{KL}$ divided by the number of training pairs, or a loss of
 /// the batch).
+///
 /// The example `translate` of this crate trains one on two files of lines, goes on from what it saved, and translates.
 pub type Trainer = training::Trainer<Task>;
 
 impl Task {
-    /// A task of pairs, and how they are cut into batches; a batch's bound on tokens holds for its targets, as their
-    /// marks are counted, unless the settings say otherwise.
+    /// A task of pairs, and how they are cut into batches, where a target is counted with one mark.
     ///
     /// # Errors
     /// [`Error::Argument`] without pairs; [`Error::Text`] for a pair that does not fit into a batch.
