@@ -86,6 +86,29 @@ pub enum Error {
         /// The text in the file.
         found: String,
     },
+    /// Two files whose lines belong together have different numbers of them.
+    #[error(
+        "{} has {} lines and {} {}: {}; a line may be missing anywhere before, so align the files again",
+        files[0], lines[0], files[1], lines[1], without_partner(files, *lines)
+    )]
+    UnequalLines {
+        /// The places of the texts.
+        files: [String; 2],
+        /// The number of lines of each.
+        lines: [usize; 2],
+    },
+    /// A line whose partner is in another file is empty.
+    #[error(
+        "{file}, line {line} is empty, and cannot be the partner of line {line} of {other}; remove both lines"
+    )]
+    EmptySide {
+        /// The place of the text with the empty line.
+        file: String,
+        /// The place of the other text.
+        other: String,
+        /// Line number, from 1.
+        line: usize,
+    },
     /// A pickle holds something that the Planetoid files do not have.
     #[error(
         "{file}, byte {offset}: the reader does not know this opcode with the values before it; \
@@ -136,6 +159,21 @@ impl Error {
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { path, source }
+    }
+}
+
+/// The lines of the longer of two files that have no partner in the other.
+fn without_partner(files: &[String; 2], [first, second]: [usize; 2]) -> String {
+    let (file, shorter, longer) = match first > second {
+        true => (&files[0], second, first),
+        false => (&files[1], first, second),
+    };
+    match longer - shorter {
+        1 => format!("line {longer} of {file} has no partner"),
+        _ => format!(
+            "lines {} to {longer} of {file} have no partner",
+            shorter + 1
+        ),
     }
 }
 

@@ -49,12 +49,14 @@
 //! | [`regression`] | the five regression sets: [`load`], [`RegressionSet`], [`Protocol`], and one module per set for its raw file |
 //! | [`nodes`] | the three citation graphs: [`nodes::load`], [`PlanetoidSet`], and drawn graphs of any size: [`PlantedPartition`] |
 //! | [`sentences`] | the five sentence corpora: [`sentences::load`], [`SentenceSet`] |
+//! | [`translation`] | parallel texts: [`translation::load`], [`TranslationSet`], any two files ([`translation::parse`]), and a task without files: [`Reversal`] |
 //! | [`table`] | [`Table`], numbers in rows and columns |
 //! | [`scale`] | [`MinMax`] |
 //! | [`folds`] | the fold rule: [`deal`], [`unite_repeats`], [`SplitMix64`] |
 //! | [`splits`] | [`Split`], and the files that hold folds and masks; random splits of nodes are drawn by [`SplitSizes`] |
 
 mod download;
+mod draws;
 mod embedded;
 mod error;
 pub mod folds;
@@ -69,6 +71,7 @@ pub mod sentences;
 pub mod splits;
 pub mod store;
 pub mod table;
+pub mod translation;
 
 pub use error::Error;
 pub use folds::{FOLD_SEED, FOLDS, SplitMix64, deal, unite_repeats};
@@ -85,3 +88,4 @@ pub use sentences::{Sentence, SentenceData, SentenceSet};
 pub use splits::Split;
 pub use store::{DataStore, Policy};
 pub use table::Table;
+pub use translation::{ParallelText, Reversal, TranslationData, TranslationSet};

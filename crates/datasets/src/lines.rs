@@ -14,21 +14,32 @@ pub(crate) fn parse<T>(
     expected: &str,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Vec<T>, Error> {
-    let malformed = |line, expected: &str, found| Error::Malformed {
+    let lines = utf8(file, bytes)?.lines().enumerate().skip(skip);
+    let malformed = |(i, line): (usize, &str)| Error::Malformed {
         file: file.to_owned(),
-        line,
+        line: i + 1,
         expected: expected.to_owned(),
-        found,
+        found: excerpt(line),
     };
-    let text = str::from_utf8(bytes).map_err(|error| {
-        let (before, rest) = bytes.split_at(error.valid_up_to());
-        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
-        malformed(line, "UTF-8", format!("the byte 0x{:02x}", rest[0]))
-    })?;
-    let lines = text.lines().enumerate().skip(skip);
     lines
-        .map(|(i, line)| parse(line).ok_or_else(|| malformed(i + 1, expected, excerpt(line))))
+        .map(|at| parse(at.1).ok_or_else(|| malformed(at)))
         .collect()
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// [`Error::Malformed`] with the line of the first byte that is not UTF-8.
+pub(crate) fn utf8<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, Error> {
+    str::from_utf8(bytes).map_err(|error| {
+        let (before, rest) = bytes.split_at(error.valid_up_to());
+        Error::Malformed {
+            file: file.to_owned(),
+            line: 1 + before.iter().filter(|&&byte| byte == b'\n').count(),
+            expected: "UTF-8".to_owned(),
+            found: format!("the byte 0x{:02x}", rest[0]),
+        }
+    })
 }
 
 /// The beginning of a text, quoted, for a message.

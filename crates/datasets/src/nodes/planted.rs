@@ -1,7 +1,7 @@
 //! Random graphs whose classes show in their edges and features.
 
 use super::{CsrMatrix, EdgeList, GraphDefect};
-use crate::SplitMix64;
+use crate::draws::Draws;
 use bochner_numerics::{ArgumentError, Seed, argument};
 use std::collections::{BTreeSet, HashSet};
 
@@ -136,27 +136,6 @@ impl PlantedPartition {
         let indptr = (0..=self.nodes).map(|row| row * self.words).collect();
         let values = vec![1.0; indices.len()];
         CsrMatrix::new((self.nodes, self.features), indptr, indices, values)
-    }
-}
-
-struct Draws(SplitMix64);
-
-impl Draws {
-    fn new(seed: Seed) -> Self {
-        Self(SplitMix64::new(seed.value()))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0.next().expect("the generator has no end")
-    }
-
-    /// A number below `end`, each equally likely but for one part in $2^{64} / \mathrm{end}$.
-    fn below(&mut self, end: usize) -> usize {
-        ((u128::from(self.next()) * end as u128) >> 64) as usize
-    }
-
-    fn happens(&mut self, probability: f64) -> bool {
-        ((self.next() >> 11) as f64) * 2.0_f64.powi(-53) < probability
     }
 }
 
