@@ -129,8 +129,7 @@ fn line(results: &Results, subject: &Subject) -> Result<[String; 6], Error> {
     ])
 }
 
-/// The lines of a page that people read: of the shapes of a work beside which nobody else was timed, the last
-/// one alone. The files hold all of them.
+/// The rows shown on the page: of a workload without peers only its last shape. The files hold all shapes.
 fn shown(lines: &[[String; 6]]) -> Vec<[String; 6]> {
     let alone = |line: &[String; 6]| line[3].is_empty() && line[4].is_empty();
     let again = |i: usize| {

@@ -133,8 +133,8 @@ impl<E: Element> WordEmbedding<E> {
         )?)
     }
 
-    /// The products of vectors `[B, T, width]` with the table's rows, `[B T, words]`: the logits of an output that is tied
-    /// to the table.
+    /// The products of vectors `[B, T, width]` with the table's rows, `[B T, words]`: the logits of an output that is
+    /// tied to the table.
     ///
     /// # Errors
     /// [`Error::Nn`] for another width.

@@ -2,9 +2,9 @@
 //!
 //! The mathematics of this workspace is free of automatic differentiation: a function that can be
 //! trained through stands next to its vector-Jacobian product, on plain arrays. This crate is where
-//! the two meet. [`record`] runs such an [`Operation`](bochner_ops::Operation) and puts it on dfdx's tape as **one** step,
-//! whatever the shapes, strides and tapes of its inputs; from there on it is an operation of dfdx
-//! like any other, and the layers here fit into models of dfdx and its layers into ours.
+//! the two meet. [`record`] runs such an [`Operation`](bochner_ops::Operation) and puts it on dfdx's tape as **one**
+//! step, whatever the shapes, strides and tapes of its inputs; from there on it is an operation of dfdx like any
+//! other, and the layers here fit into models of dfdx and its layers into ours.
 //!
 //! Why not compose everything from dfdx's own operations? Each of those allocates its result, its
 //! gradient and its copies of broadcast operands; a layer that is one fused operation reads its

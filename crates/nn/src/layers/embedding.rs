@@ -167,7 +167,8 @@ impl<E: Element> Embedding<E> {
         Ok(y.put_tape(tape))
     }
 
-    /// The products of vectors, which stand one after the other, with all rows: [`logits`](Self::logits) without a tape.
+    /// The products of vectors, which stand one after the other, with all rows: [`logits`](Self::logits) without a
+    /// tape.
     ///
     /// # Panics
     /// Unless there is a whole number of vectors.

@@ -8,8 +8,8 @@ use num_traits::WrappingAdd;
 /// [`exp_in_place`](crate::elementary::exp_in_place), which knows all numbers.
 ///
 /// # Numerics
-/// The error is below 1.25 ulp (largest found: 1.12). Where the result would be below the smallest normal number it is zero,
-/// as it is at $-\infty$; above $x = 1$ the result is meaningless. NaN stays NaN.
+/// The error is below 1.25 ulp (largest found: 1.12). Where the result would be below the smallest normal number it
+/// is zero, as it is at $-\infty$; above $x = 1$ the result is meaningless. NaN stays NaN.
 #[inline(always)]
 pub fn exp2<T: Lane, A: Arithmetic>(x: T) -> T {
     let k = &T::POWER_OF_TWO;
