@@ -151,34 +151,15 @@ pub fn beam_search<T: Real, E: From<Error>>(
     config: &BeamConfig,
     mut step: impl FnMut(&[Live], &mut [T]) -> Result<(), E>,
 ) -> Result<Found, E> {
-    check(tokens, config).map_err(|error| E::from(error.into()))?;
-    let mut search = Search {
-        tokens: *tokens,
-        config,
-        live: vec![Live {
-            tokens: vec![tokens.start],
-            log_prob: 0.0,
-            parent: 0,
-        }],
-        ended: Vec::new(),
-    };
-    let mut steps = 0;
+    let mut search = BeamSearch::new(*tokens, config).map_err(E::from)?;
     let mut log_probs = Vec::new();
-    while steps < config.max_length && !search.live.is_empty() {
-        steps += 1;
+    while !search.is_over() {
         log_probs.clear();
         log_probs.resize(search.live.len() * tokens.vocabulary, T::zero());
         step(&search.live, &mut log_probs)?;
-        check_rows(&log_probs, tokens.vocabulary).map_err(|error| E::from(error.into()))?;
-        search.advance(&log_probs, steps);
-        if search.is_over() {
-            break;
-        }
+        search.advance(&log_probs).map_err(E::from)?;
     }
-    Ok(Found {
-        hypotheses: search.best(),
-        steps,
-    })
+    Ok(search.found())
 }
 
 fn check(tokens: &Tokens, config: &BeamConfig) -> Result<(), ArgumentError> {
@@ -207,12 +188,15 @@ fn check_rows<T: Real>(log_probs: &[T], vocabulary: usize) -> Result<(), Argumen
     }
 }
 
-struct Search<'a> {
+/// A [`beam_search`] that is told the probabilities step by step: for the searches of a batch, which go on together.
+#[derive(Clone, Debug)]
+pub struct BeamSearch<'a> {
     tokens: Tokens,
     config: &'a BeamConfig,
     live: Vec<Live>,
     /// In the order in which they ended.
     ended: Vec<Hypothesis>,
+    steps: usize,
 }
 
 /// A continuation of a live hypothesis.
@@ -232,9 +216,41 @@ impl Candidate {
     }
 }
 
-impl Search<'_> {
-    /// Goes on by one token; `place` counts from 1.
-    fn advance<T: Real>(&mut self, log_probs: &[T], place: usize) {
+impl<'a> BeamSearch<'a> {
+    /// A search before its first step.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a setting of zero, an exponent below 0, a start or an end beyond the vocabulary.
+    pub fn new(tokens: Tokens, config: &'a BeamConfig) -> Result<Self, Error> {
+        check(&tokens, config)?;
+        Ok(Self {
+            tokens,
+            config,
+            live: vec![Live {
+                tokens: vec![tokens.start],
+                log_prob: 0.0,
+                parent: 0,
+            }],
+            ended: Vec::new(),
+            steps: 0,
+        })
+    }
+
+    /// The hypotheses that go on, the most probable first.
+    pub fn live(&self) -> &[Live] {
+        &self.live
+    }
+
+    /// Goes on by one token: `log_probs` has a row of `vocabulary` numbers for each live hypothesis.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for another number of them, or one that is NaN or plus infinity.
+    pub fn advance<T: Real>(&mut self, log_probs: &[T]) -> Result<(), Error> {
+        let expected = self.live.len() * self.tokens.vocabulary;
+        argument::shape("log_probs", &[expected], &[log_probs.len()])?;
+        check_rows(log_probs, self.tokens.vocabulary)?;
+        self.steps += 1;
+        let place = self.steps;
         let beam = self.config.beam;
         let ranked = self.ranked(log_probs, place);
         let (ending, going_on): (Vec<_>, Vec<_>) = ranked
@@ -261,6 +277,7 @@ impl Search<'_> {
         });
         self.live = live.collect();
         self.ended.extend(ended);
+        Ok(())
     }
 
     /// The first continuations in their order: as many as could matter, which is twice the beam, since at
@@ -293,7 +310,13 @@ impl Search<'_> {
         ranked
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether nothing more is looked for.
+    pub fn is_over(&self) -> bool {
+        let can_go_on = self.steps < self.config.max_length && !self.live.is_empty();
+        !can_go_on || self.steps > 0 && self.has_enough()
+    }
+
+    fn has_enough(&self) -> bool {
         match self.config.stop {
             Stop::Count => self.ended.len() >= self.config.beam,
             Stop::Bound => {
@@ -308,10 +331,14 @@ impl Search<'_> {
         }
     }
 
-    fn best(mut self) -> Vec<Hypothesis> {
+    /// What was found so far.
+    pub fn found(mut self) -> Found {
         // The sort is stable: among equals the one that ended earlier stays first.
         self.ended.sort_by(|a, b| b.score.total_cmp(&a.score));
         self.ended.truncate(self.config.beam);
-        self.ended
+        Found {
+            hypotheses: self.ended,
+            steps: self.steps,
+        }
     }
 }

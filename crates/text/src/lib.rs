@@ -60,7 +60,7 @@
 //! | [`batches`] | [`ordered_batches`], [`shuffled_batches`], [`padded`] |
 //! | [`subword`] | [`Subwords`]: learning, splitting, `tokenizer.json` |
 //! | [`bleu`] | [`corpus_bleu`], [`sentence_bleu`], [`tokenize_13a`], [`bootstrap`], [`paired_bootstrap`] |
-//! | [`beam`] | [`beam_search`] |
+//! | [`beam`] | [`beam_search`], [`BeamSearch`] |
 //! | [`error`] | [`Error`] |
 
 pub mod batches;
@@ -74,7 +74,7 @@ pub mod subword;
 pub mod vocabulary;
 
 pub use batches::{BatchConfig, Counted, Padded, ordered_batches, padded, shuffled_batches};
-pub use beam::{BeamConfig, Found, Hypothesis, Live, Stop, Tokens, beam_search};
+pub use beam::{BeamConfig, BeamSearch, Found, Hypothesis, Live, Stop, Tokens, beam_search};
 pub use bleu::{
     BleuConfig, BleuScore, BleuStatistics, BootstrapConfig, Case, Comparison, Interval, Orders,
     PairedBootstrap, Smoothing, Tokenisation, bootstrap, corpus_bleu, line_statistics,

@@ -7,7 +7,7 @@ use crate::translator::task::tensor;
 use bochner_attention::{Mask, Pass};
 use bochner_nn::Element;
 use bochner_numerics::argument;
-use bochner_text::{BeamConfig, Live, Tokens, Vocabulary, beam_search, padded};
+use bochner_text::{BeamConfig, BeamSearch, Tokens, Vocabulary, padded};
 use dfdx::shapes::HasShape;
 use ndarray::{Array2, Array3, Axis};
 
@@ -20,14 +20,33 @@ pub struct Translation {
     pub log_prob: f64,
 }
 
+/// Hypotheses of all sentences that are translated at a time, about.
+const HYPOTHESES: usize = 128;
+
+/// The best translation that a search has found.
+fn best(search: BeamSearch<'_>) -> Result<Translation, Error> {
+    let Some(mut best) = search.found().hypotheses.into_iter().next() else {
+        return Err(Error::Unsupported {
+            what: "translation whose end has a probability above zero in this precision",
+            instead: "a model whose logits differ by less than the largest number",
+        });
+    };
+    best.tokens.pop();
+    Ok(Translation {
+        tokens: best.tokens,
+        log_prob: best.log_prob,
+    })
+}
+
 impl<E: Element> Translator<E> {
     /// The best translation of each source that a beam search finds; with a beam of 1, the greedy one.
     ///
     /// A translation that has the longest length allowed ends there.
     ///
     /// # Numerics
-    /// States are kept from token to token, so that a token takes the time of one position. The logarithmic
-    /// probabilities are those of [`apply`](Self::apply) in the same pass, to rounding.
+    /// States are kept from token to token, so that a token takes the time of one position, and sentences of similar
+    /// length take their steps together. What a mechanism draws for a sentence depends on its place among these, and
+    /// nothing else does. The logarithmic probabilities are those of [`apply`](Self::apply) in the same pass, to rounding.
     ///
     /// # Errors
     /// [`Error::Text`] for a beam of 0 and the like; [`Error::TooLong`] for a source, or a longest translation, that has
@@ -40,55 +59,72 @@ impl<E: Element> Translator<E> {
         pass: Pass,
     ) -> Result<Vec<Translation>, Error> {
         self.embedding.fits(beam.max_length)?;
-        let each = sources
-            .iter()
-            .map(|source| self.translate_one(source, beam, pass));
-        each.collect()
+        let mut order: Vec<usize> = (0..sources.len()).collect();
+        order.sort_by_key(|&at| sources[at].len());
+        let mut translations = vec![Translation::default(); sources.len()];
+        let together = (HYPOTHESES / beam.beam.max(1)).max(1);
+        for batch in order.chunks(together) {
+            let read: Vec<Vec<usize>> = batch.iter().map(|&at| sources[at].clone()).collect();
+            let found = self.translate_batch(&read, beam, pass)?;
+            for (&at, translation) in batch.iter().zip(found) {
+                translations[at] = translation;
+            }
+        }
+        Ok(translations)
     }
 
-    fn translate_one(
+    /// The translations of sources whose searches take their steps together.
+    fn translate_batch(
         &self,
-        source: &[usize],
+        sources: &[Vec<usize>],
         beam: &BeamConfig,
         pass: Pass,
-    ) -> Result<Translation, Error> {
-        let mut steps = self.memory(&[source.to_vec()], pass)?;
+    ) -> Result<Vec<Translation>, Error> {
         let tokens = Tokens {
             vocabulary: self.config.tokens,
             start: self.config.start,
             end: self.config.end,
         };
-        let mut first = true;
-        let step = |live: &[Live], log_probs: &mut [E]| -> Result<(), Error> {
-            let parents: Vec<usize> = live.iter().map(|hypothesis| hypothesis.parent).collect();
-            if !std::mem::take(&mut first) {
+        let search = |_| BeamSearch::new(tokens, beam);
+        let mut searches = sources
+            .iter()
+            .map(search)
+            .collect::<Result<Vec<_>, bochner_text::Error>>()?;
+        let mut steps = self.memory(sources, pass)?;
+        let mut going: Vec<usize> = (0..sources.len()).collect();
+        let mut log_probs = Vec::new();
+        for position in 0.. {
+            let live = going.iter().flat_map(|&at| searches[at].live());
+            let last = live.map(|hypothesis| *hypothesis.tokens.last().expect("a start"));
+            let logits = self.next(&mut steps, &last.collect::<Vec<_>>(), position)?;
+            log_probs.resize(logits.len(), E::default());
+            let rows = log_probs.chunks_mut(tokens.vocabulary);
+            for (logits, row) in logits.outer_iter().zip(rows) {
+                log_softmax(logits.iter().copied(), row);
+            }
+            // The rows of the states that hypotheses go on from.
+            let (mut parents, mut row) = (Vec::new(), 0);
+            for &at in &going {
+                let search = &mut searches[at];
+                let rows = row..row + search.live().len();
+                let own = rows.start * tokens.vocabulary..rows.end * tokens.vocabulary;
+                search.advance(&log_probs[own])?;
+                if !search.is_over() {
+                    let live = search.live().iter();
+                    parents.extend(live.map(|hypothesis| rows.start + hypothesis.parent));
+                }
+                row = rows.end;
+            }
+            going.retain(|&at| !searches[at].is_over());
+            if going.is_empty() {
+                break;
+            }
+            let stay = parents.iter().copied().eq(0..row);
+            if !stay {
                 steps.reorder(&parents)?;
             }
-            let last = live
-                .iter()
-                .map(|hypothesis| *hypothesis.tokens.last().expect("a start"));
-            let position = live[0].tokens.len() - 1;
-            let logits = self.next(&mut steps, &last.collect::<Vec<_>>(), position)?;
-            for (row, log_probs) in logits
-                .outer_iter()
-                .zip(log_probs.chunks_mut(tokens.vocabulary))
-            {
-                log_softmax(row.iter().copied(), log_probs);
-            }
-            Ok(())
-        };
-        let found = beam_search(&tokens, beam, step)?;
-        let Some(mut best) = found.hypotheses.into_iter().next() else {
-            return Err(Error::Unsupported {
-                what: "translation whose end has a probability above zero in this precision",
-                instead: "a model whose logits differ by less than the largest number",
-            });
-        };
-        best.tokens.pop();
-        Ok(Translation {
-            tokens: best.tokens,
-            log_prob: best.log_prob,
-        })
+        }
+        searches.into_iter().map(best).collect()
     }
 
     /// The decoder before the first token of a translation of each source.
@@ -123,7 +159,7 @@ impl<E: Element> Translator<E> {
 }
 
 /// The logarithms of the softmax of a row.
-fn log_softmax<E: Element>(row: impl Iterator<Item = E> + Clone, log_probs: &mut [E]) {
+pub(super) fn log_softmax<E: Element>(row: impl Iterator<Item = E> + Clone, log_probs: &mut [E]) {
     let largest = row.clone().fold(E::neg_infinity(), |a, b| a.max(b));
     let total: f64 = row.clone().map(|x| (x - largest).as_f64().exp()).sum();
     let total = total.ln();
