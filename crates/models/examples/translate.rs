@@ -9,12 +9,12 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use bochner_attention::Softmax;
-use bochner_models::decoder::{DecoderConfig, DecoderLayerConfig};
+use bochner_datasets::translation::parse;
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::training::TrainingConfig;
 use bochner_models::translator::{Pair, Task, Trainer, TranslatorConfig};
 use bochner_numerics::Seed;
-use bochner_text::{BatchConfig, BeamConfig, Marks, SubwordConfig, Subwords, TokenCounts, lines};
+use bochner_text::{BatchConfig, BeamConfig, Marks, SubwordConfig, Subwords, TokenCounts};
 use std::path::Path;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,17 +23,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .collect::<Vec<_>>()
         .try_into()
         .map_err(|_| "SOURCE TARGET EPOCHS")?;
-    let bytes = [std::fs::read(&source)?, std::fs::read(&target)?];
-    let sides = [lines(&source, &bytes[0])?, lines(&target, &bytes[1])?];
-    if sides[0].len() != sides[1].len() {
-        return Err(format!(
-            "{source} has {} lines, {target} {}",
-            sides[0].len(),
-            sides[1].len()
-        )
-        .into());
-    }
-    let words = TokenCounts::of_words(sides.iter().flatten().copied());
+    let files = [&source, &target].map(std::fs::read);
+    let [of_source, of_target] = files;
+    let text = parse([&source, &target], [&of_source?, &of_target?])?;
+    let words = TokenCounts::of_words(text.source.iter().chain(&text.target).map(String::as_str));
     let subwords = Subwords::learn(
         &words,
         &SubwordConfig {
@@ -44,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     .subwords;
     let vocabulary = subwords.vocabulary(Marks::StartAndEnd)?;
     let numbers = |line: &str| vocabulary.encode(subwords.encode(line));
-    let pairs = sides[0].iter().zip(&sides[1]);
+    let pairs = text.source.iter().zip(&text.target);
     let pairs = pairs.map(|(source, target)| Pair {
         source: numbers(source),
         target: numbers(target),
@@ -60,38 +53,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         batches,
     )?;
 
-    let (width, heads, hidden, dropout) = (128, 4, 256, 0.1);
-    let [attention, itself, cross_attention] = [(); 3].map(|()| Softmax {}.into());
-    let encoder = EncoderLayerConfig {
-        width,
-        heads,
-        hidden,
-        attention,
-        dropout,
+    let layer = EncoderLayerConfig {
+        width: 128,
+        heads: 4,
+        hidden: 256,
+        attention: Softmax {}.into(),
+        dropout: 0.1,
         norm: NormPlacement::Pre,
     };
-    let decoder = DecoderLayerConfig {
-        width,
-        heads,
-        hidden,
-        attention: itself,
-        cross_attention,
-        dropout,
-    };
-    let config = TranslatorConfig {
-        tokens: vocabulary.len(),
-        start: vocabulary.start().ok_or("no start")?,
-        end: vocabulary.end().ok_or("no end")?,
-        longest: 100,
-        encoder: EncoderConfig {
-            layers: 2,
-            layer: encoder,
-        },
-        decoder: DecoderConfig {
-            layers: 2,
-            layer: decoder,
-        },
-    };
+    let encoder = EncoderConfig { layers: 2, layer };
+    let config = TranslatorConfig::transformer(&vocabulary, 100, encoder, Softmax {}.into())?;
     let training = TrainingConfig {
         clip_norm: Some(1.0),
         ..Default::default()

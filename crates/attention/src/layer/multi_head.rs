@@ -6,7 +6,7 @@ use super::heads::Maps;
 use super::inference::MultiHeadInference;
 use super::operation::MultiHeadOperation;
 use super::projection::Projection;
-use crate::{Decoder, DecoderSize, Decoding, Error, Form, Inspection, Mask, Pass};
+use crate::{Decoder, DecoderSize, Decoding, Error, Form, Inspection, Mask, Pass, Stream};
 use bochner_nn::{Element, TapeInputs, record};
 use bochner_numerics::{ArgumentError, Buffers, argument};
 use bochner_spectral::{ParameterSpec, Size};
@@ -439,7 +439,13 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
             .layout
             .gather(&heads, query.view(), &mask, maps.bias.as_ref());
         let mechanism = self.config.variant.mechanism::<E>();
-        mechanism.inspect(&streams, &self.kernel_values(), &pass)
+        let seen = mechanism.inspect(&streams, &self.kernel_values(), &pass)?;
+        let asked = mechanism.card().streams;
+        let compares = matches!(asked, [Stream::Queries, Stream::Keys, ..]);
+        Ok(Inspection {
+            heads: compares.then(|| [streams.q(), streams.k()].map(|x| x.to_owned())),
+            ..seen
+        })
     }
 
     /// What there is to see of a sequence that attends to itself, where the mask's key lengths stand for the

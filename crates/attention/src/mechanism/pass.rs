@@ -310,6 +310,8 @@ pub struct Inspection<T> {
     pub points: Option<(Array4<T>, Array4<T>)>,
     /// The correlation of the heads, for each latent dimension of the first example, `[d, M, M]`.
     pub correlation: Option<Array3<T>>,
+    /// The queries and keys of every head, `[B, M, T, d]`, where a layer was looked at whose mechanism asks for both.
+    pub heads: Option<[Array4<T>; 2]>,
 }
 
 impl<T> Inspection<T> {
@@ -319,6 +321,7 @@ impl<T> Inspection<T> {
             weights,
             points: None,
             correlation: None,
+            heads: None,
         }
     }
 }

@@ -3,14 +3,14 @@
 use crate::Error;
 use crate::encoder::{Encoded, FEED_FORWARD, Sequences, check_layer, pre_norm};
 use crate::pre_norm::{PreNormBranch, Then};
-use bochner_attention::{Attention, Mask, MultiHead, MultiHeadConfig, Pass, Variant};
+use bochner_attention::{Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Variant};
 use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters, TapeInputs, record,
 };
 use bochner_numerics::{ArgumentError, Seed};
 use bochner_ops::{Activation, Mode};
 use dfdx::shapes::HasShape;
-use dfdx::tensor::{Cpu, Merge, Tape};
+use dfdx::tensor::{Cpu, Merge, NoneTape, Tape};
 use dfdx::tensor_ops::TryAdd;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,8 @@ pub struct DecoderLayerConfig {
     pub hidden: usize,
     /// The mechanism of the attention of the sequence to itself, which must be able to be causal.
     pub attention: Variant,
-    /// The mechanism of the attention to the memory.
+    /// The mechanism of the attention to the memory. It must be able to be causal, too: what one position makes of the
+    /// memory must not depend on later ones.
     pub cross_attention: Variant,
     /// Rate of dropout on the hidden layer and on the three residual branches; that on attention weights comes with
     /// the [`Pass`].
@@ -110,8 +111,8 @@ impl<E: Element> DecoderLayer<E> {
     /// values of everything else.
     ///
     /// # Errors
-    /// A setting that is out of range is refused, and so is a mechanism that cannot be causal, or that cannot attend
-    /// to another sequence.
+    /// A setting that is out of range is refused, and so is a mechanism that cannot be causal in either place, or that
+    /// cannot attend to another sequence.
     pub fn try_new(device: &Cpu, config: &DecoderLayerConfig, seed: Seed) -> Result<Self, Error> {
         config.validate()?;
         let &DecoderLayerConfig {
@@ -152,9 +153,11 @@ impl<E: Element> DecoderLayer<E> {
             feed_forward_norm: norm()?,
             dropout: Dropout::new(dropout)?,
         };
-        // The error of a mechanism that attends to its own sequence alone.
+        // The errors of a mechanism that attends to its own sequence alone, and of one that looks at all queries.
         let pass = Pass::Evaluation { seed };
         layer.cross_attention.cross_operation(&Mask::none(), pass)?;
+        let causal = config.cross_attention.card().causal;
+        causal.required("a decoder's attention to its memory with this mechanism")?;
         Ok(layer)
     }
 
@@ -223,6 +226,28 @@ impl<E: Element> DecoderLayer<E> {
         let (output, first, second) = (outputs.take(shape)?, outputs.take(())?, outputs.take(())?);
         let penalty = first.try_add(second).map_err(bochner_nn::Error::from)?;
         Ok(Attention { output, penalty })
+    }
+
+    /// Weights of every head, queries, keys and other inner values of the attention to the memory.
+    ///
+    /// # Errors
+    /// The errors of [`apply`](Self::apply).
+    pub fn inspect(
+        &self,
+        x: Sequences<E, NoneTape>,
+        memory: Sequences<E, NoneTape>,
+        [of_itself, of_memory]: [&Mask; 2],
+        pass: Pass,
+    ) -> Result<Inspection<E>, Error> {
+        let normed = self.attention_norm.apply(x.clone())?;
+        let attended = self.attention.attend_self(normed, of_itself, pass.nth(0))?;
+        let x = x.try_add(attended.output);
+        let x = x.map_err(bochner_nn::Error::from)?;
+        let queries = self.cross_attention_norm.apply(x)?;
+        let seen = self
+            .cross_attention
+            .inspect(queries, memory, of_memory, pass.nth(1))?;
+        Ok(seen)
     }
 
     fn branch<O>(

@@ -8,11 +8,11 @@ pub use steps::DecoderSteps;
 
 use crate::Error;
 use crate::encoder::{Encoded, Sequences};
-use bochner_attention::{Attention, Mask, Pass};
+use bochner_attention::{Attention, Inspection, Mask, Pass};
 use bochner_nn::{Element, LayerNorm, Parameter, ParameterMut, Parameters, join};
 use bochner_numerics::{ArgumentError, Seed, argument};
 use dfdx::prelude::{PutTape, SplitTape};
-use dfdx::tensor::{Cpu, Merge, Tape};
+use dfdx::tensor::{Cpu, Merge, NoneTape, Tape};
 use dfdx::tensor_ops::TryAdd;
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +90,25 @@ impl<E: Element> Decoder<E> {
         }
         decoded.output = self.norm.apply(decoded.output)?;
         Ok(decoded)
+    }
+
+    /// Weights of every head, queries, keys and other inner values of each layer's attention to the memory.
+    ///
+    /// # Errors
+    /// The errors of [`apply`](Self::apply).
+    pub fn inspect(
+        &self,
+        mut x: Sequences<E, NoneTape>,
+        memory: &Sequences<E, NoneTape>,
+        masks: [&Mask; 2],
+        pass: Pass,
+    ) -> Result<Vec<Inspection<E>>, Error> {
+        let mut seen = Vec::with_capacity(self.layers.len());
+        for (layer, i) in self.layers.iter().zip(0..) {
+            seen.push(layer.inspect(x.clone(), memory.clone(), masks, pass.nth(i))?);
+            x = layer.apply(x, memory.clone(), masks, pass.nth(i))?.output;
+        }
+        Ok(seen)
     }
 }
 

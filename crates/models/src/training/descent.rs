@@ -101,24 +101,21 @@ impl Descent {
         Ok(())
     }
 
-    /// Restores a checkpoint that was read from `path`; if it is not possible, nothing is changed.
-    pub(super) fn restore(
-        &mut self,
-        saved: &Checkpoint<f32>,
-        model: &mut impl Parameters<f32>,
-        path: &Path,
-    ) -> Result<(), Error> {
+    /// What a checkpoint must agree in.
+    pub(super) fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Restores all but the parameters of a checkpoint that was read from `path`; if it is not possible, nothing is
+    /// changed.
+    pub(super) fn restore(&mut self, saved: &Checkpoint<f32>, path: &Path) -> Result<(), Error> {
         let (Some(state), Some(stream)) = (saved.adam(), saved.progress().streams.get(STREAM))
         else {
             return Err(Error::IncompleteCheckpoint {
                 path: path.to_path_buf(),
             });
         };
-        let adam = Adam::with_state(*self.adam.config(), state.clone())?;
-        saved
-            .restore(&self.description, model)
-            .map_err(bochner_nn::Error::from)?;
-        self.adam = adam;
+        self.adam = Adam::with_state(*self.adam.config(), state.clone())?;
         self.stream = Stream::from_state(stream);
         self.steps = saved.progress().step;
         Ok(())

@@ -8,14 +8,15 @@ pub use search::Translation;
 pub use task::{Pair, Task, Trainer};
 
 use crate::Error;
-use crate::decoder::{Decoder, DecoderConfig};
+use crate::decoder::{Decoder, DecoderConfig, DecoderLayerConfig};
 use crate::embedding::{EmbeddingScale, WordEmbedding, WordEmbeddingConfig};
-use crate::encoder::{Encoder, EncoderConfig};
+use crate::encoder::{Encoder, EncoderConfig, EncoderLayerConfig};
 use crate::positions::Positions;
-use bochner_attention::{Attention, Mask, Pass, Penalty, Variant};
+use bochner_attention::{Attention, Inspection, Mask, Pass, Penalty, Variant};
 use bochner_nn::{Element, Parameters};
 use bochner_numerics::{ArgumentError, Seed, argument};
 use bochner_ops::{Mode, check_lengths};
+use bochner_text::Vocabulary;
 use dfdx::prelude::PutTape;
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge, Tape, Tensor};
@@ -38,6 +39,13 @@ pub struct TranslatorConfig {
     pub encoder: EncoderConfig,
     /// The settings of the decoder, of the encoder's width.
     pub decoder: DecoderConfig,
+    /// Rate of dropout on the weights of all attentions in training; the encoder's rate unless it is said. A form in
+    /// linear time takes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attention_dropout: Option<f64>,
+    /// The [fingerprint](Vocabulary::fingerprint) of the vocabulary that the tokens are of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vocabulary: Option<u64>,
 }
 
 bochner_numerics::checked_when_read!(TranslatorConfig);
@@ -48,12 +56,71 @@ impl TranslatorConfig {
             argument::index(name, token, self.tokens)?;
         }
         argument::at_least_one("longest", self.longest)?;
+        argument::rate("attention_dropout", self.attention_dropout.unwrap_or(0.0))?;
         let width = self.encoder.layer.width;
         argument::shape(
             "width of the decoder",
             &[width],
             &[self.decoder.layer.width],
         )
+    }
+
+    /// A Transformer whose decoder has the encoder's sizes, with one mechanism in both of its attentions.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a vocabulary without marks.
+    pub fn transformer(
+        vocabulary: &Vocabulary,
+        longest: usize,
+        encoder: EncoderConfig,
+        of_decoder: Variant,
+    ) -> Result<Self, Error> {
+        let (Some(start), Some(end)) = (vocabulary.start(), vocabulary.end()) else {
+            return Err(Error::Unsupported {
+                what: "translation into a vocabulary without a start and an end",
+                instead: "a vocabulary with `Marks::StartAndEnd`",
+            });
+        };
+        let &EncoderLayerConfig {
+            width,
+            heads,
+            hidden,
+            dropout,
+            ..
+        } = &encoder.layer;
+        let layer = DecoderLayerConfig {
+            width,
+            heads,
+            hidden,
+            attention: of_decoder.clone(),
+            cross_attention: of_decoder,
+            dropout,
+        };
+        let decoder = DecoderConfig {
+            layers: encoder.layers,
+            layer,
+        };
+        Ok(Self {
+            tokens: vocabulary.len(),
+            start,
+            end,
+            longest,
+            encoder,
+            decoder,
+            attention_dropout: None,
+            vocabulary: Some(vocabulary.fingerprint()),
+        })
+    }
+
+    /// Refuses a vocabulary that the model was not made for.
+    ///
+    /// # Errors
+    /// [`Error::Text`] with `AnotherVocabulary`, where the settings know theirs.
+    pub fn expect(&self, vocabulary: &Vocabulary) -> Result<(), Error> {
+        match self.vocabulary {
+            Some(fingerprint) => Ok(vocabulary.expect(fingerprint)?),
+            None => Ok(()),
+        }
     }
 }
 
@@ -152,9 +219,39 @@ impl<E: Element> Translator<E> {
         })
     }
 
-    /// The pass of a training step, with the encoder's dropout on the attentions' weights.
+    /// Weights of every head, queries, keys and other inner values of each layer's attention in the encoder to itself, and
+    /// in the decoder to the encoder's output.
+    ///
+    /// # Errors
+    /// The errors of [`apply`](Self::apply).
+    pub fn inspect(
+        &self,
+        source: Tensor<(usize, usize), usize, Cpu>,
+        target: Tensor<(usize, usize), usize, Cpu>,
+        lengths: [&[usize]; 2],
+        pass: Pass,
+    ) -> Result<[Vec<Inspection<E>>; 2], Error> {
+        let shapes = [*source.shape(), *target.shape()];
+        for (lengths, (batch, time)) in lengths.into_iter().zip(shapes) {
+            check_lengths(lengths, batch, time)?;
+        }
+        let [of_source, of_target] = lengths.map(|own| Mask::none().with_key_lengths(own.to_vec()));
+        let [first, second] = [pass.nth(0), pass.nth(1)];
+        let x = self.embedding.apply(source, embedding_mode(first))?;
+        let y = self.embedding.apply(target, embedding_mode(second))?;
+        let of_encoder = self.encoder.inspect(x.clone(), &of_source, first)?;
+        let memory = self.encoder.apply(x, &of_source, first)?.output;
+        let masks = [&of_target, &of_source];
+        let of_decoder = self.decoder.inspect(y, &memory, masks, second)?;
+        Ok([of_encoder, of_decoder])
+    }
+
+    /// The pass of a training step, with dropout on the attentions' weights.
     fn training(&self, seed: Seed) -> Pass {
-        self.encoder.training(seed)
+        match self.config.attention_dropout {
+            Some(dropout) => Pass::Training { seed, dropout },
+            None => self.encoder.training(seed),
+        }
     }
 
     /// What the penalties of all attentions are of.

@@ -1,10 +1,11 @@
 //! Training a translator on batches of pairs of similar length.
 
+use super::search::log_softmax;
 use super::{Translator, TranslatorConfig};
 use crate::Error;
 use crate::fingerprint::fingerprint;
 use crate::training::{self, Objective, device_error};
-use bochner_attention::Attention;
+use bochner_attention::{Attention, Pass};
 use bochner_nn::classification_loss;
 use bochner_numerics::{Seed, argument};
 use bochner_ops::CrossEntropy;
@@ -120,6 +121,33 @@ impl Task {
             target,
             labelled,
         })
+    }
+}
+
+impl Trainer {
+    /// The mean cross-entropy of the tokens of pairs, their ends included, in evaluation and without smoothing.
+    ///
+    /// # Errors
+    /// The errors of [`Task::new`] and of [`Translator::apply`].
+    pub fn loss(&self, pairs: Vec<Pair>) -> Result<f64, Error> {
+        let task = Task::new(pairs, self.task().batches.clone())?;
+        let (model, seed) = (self.model(), self.evaluation_seed());
+        let (mut total, mut count) = (0.0, 0);
+        for batch in ordered_batches(&lengths(&task.pairs), &task.batches)? {
+            let read = task.read(&batch, model.config())?;
+            let lengths = [&read.source.lengths[..], &read.target.lengths[..]];
+            let (source, target) = (tensor(&read.source)?, tensor(&read.target)?);
+            let pass = Pass::Evaluation { seed };
+            let logits = model.apply(source, target, lengths, pass)?.output.as_vec();
+            let mut log_probs = vec![0.0; model.config().tokens];
+            for &(row, token) in &read.labelled {
+                let row = &logits[row * log_probs.len()..][..log_probs.len()];
+                log_softmax(row.iter().copied(), &mut log_probs);
+                total -= f64::from(log_probs[token]);
+            }
+            count += read.labelled.len();
+        }
+        Ok(total / count as f64)
     }
 }
 

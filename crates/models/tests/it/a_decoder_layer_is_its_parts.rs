@@ -1,9 +1,7 @@
-//! A decoder's layer: gradients by finite differences, causality to the bit, what each part reads, and which
-//! mechanisms it refuses. Its values are those of the reference cases `decoder_layer`.
+//! A decoder's layer: gradients by finite differences and what each part reads. Its values are those of the reference
+//! cases `decoder_layer`.
 
-use bochner_attention::{
-    Cat, Copula, IkanDirect, Mask, Mikan, Pass, Performer, Posterior, Primal, Softmax, Variant,
-};
+use bochner_attention::{Copula, IkanDirect, Mask, Mikan, Pass, Posterior, Softmax, Variant};
 use bochner_models::Error;
 use bochner_models::decoder::{DecoderLayer, DecoderLayerConfig};
 use bochner_nn::Parameters;
@@ -46,15 +44,6 @@ fn ikan() -> Variant {
     .into()
 }
 
-fn mikan() -> Variant {
-    Mikan {
-        points: 4,
-        p: 1.5,
-        ..Default::default()
-    }
-    .into()
-}
-
 /// MIKAN where it can be causal.
 fn unconditional() -> Variant {
     let (posterior, copula) = (Posterior::Unconditional, Copula::Independent);
@@ -80,7 +69,7 @@ fn masks() -> [Mask; 2] {
 
 #[test]
 fn gradients_agree_with_finite_differences() {
-    let layer = layer(ikan(), mikan()).unwrap();
+    let layer = layer(ikan(), unconditional()).unwrap();
     let [x, memory, cotangent] = [(3, "x"), (4, "memory"), (3, "cotangent")].map(random);
     let [of_itself, of_memory] = &masks();
     let loss = |layer: &DecoderLayer<f64>, x: &Sequences, memory: &Sequences| {
@@ -114,41 +103,6 @@ fn gradients_agree_with_finite_differences() {
     });
     let error = relative_error(&got, &want);
     assert!(error < 1e-6, "{error:e}");
-}
-
-#[test]
-fn a_later_position_changes_no_earlier_output() {
-    let performer = Performer {
-        points: 8,
-        ..Default::default()
-    };
-    for mechanism in [Softmax {}.into(), ikan(), Variant::from(performer)] {
-        let layer = layer(mechanism, Softmax {}.into()).unwrap();
-        let (x, memory) = (random((5, "x")), random((4, "memory")));
-        let mut values = x.as_vec();
-        for example in values.chunks_mut(5 * WIDTH) {
-            example[3 * WIDTH..].fill(1e3);
-        }
-        let changed = Cpu::default().tensor_from_vec(values, *x.shape());
-        let [of_itself, of_memory] = &masks();
-        let decoded = [x, changed].map(|x| {
-            let decoded = layer.apply(x, memory.clone(), [of_itself, of_memory], EVALUATION);
-            decoded.unwrap().output.as_vec()
-        });
-        let earlier = |all: &[f64]| {
-            let examples = all
-                .chunks(5 * WIDTH)
-                .map(|example| example[..3 * WIDTH].to_vec());
-            examples.collect::<Vec<_>>()
-        };
-        assert_eq!(
-            earlier(&decoded[0]),
-            earlier(&decoded[1]),
-            "{:?}",
-            layer.attention.config()
-        );
-        assert_ne!(decoded[0], decoded[1]);
-    }
 }
 
 #[test]
@@ -193,17 +147,4 @@ fn the_penalty_is_that_of_both_attentions() {
         penalty(unconditional(), unconditional()),
     );
     assert!(none == 0.0 && first > 0.0 && second > 0.0 && both > first);
-}
-
-#[test]
-fn mechanisms_that_cannot_be_causal_or_cross_are_refused() {
-    let softmax = || Variant::from(Softmax {});
-    let cat = || Variant::from(Cat::default());
-    let errors = [
-        layer(Primal::default().into(), softmax()).unwrap_err(),
-        layer(softmax(), cat()).unwrap_err(),
-    ];
-    for error in errors {
-        assert!(matches!(error, Error::Attention(_)), "{error}");
-    }
 }

@@ -7,9 +7,11 @@ use bochner_models::decoder::{DecoderConfig, DecoderLayerConfig};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::training::TrainingConfig;
 use bochner_models::translator::{Pair, Task, Trainer, Translator, TranslatorConfig};
+use bochner_nn::Parameters;
 use bochner_numerics::Seed;
-use bochner_text::{BatchConfig, BeamConfig};
+use bochner_text::{BatchConfig, BeamConfig, Marks, Vocabulary};
 use dfdx::prelude::*;
+use ndarray::s;
 use rand::Rng;
 
 const LETTERS: usize = 6;
@@ -58,6 +60,8 @@ fn config(of: [Variant; 3], width: usize) -> TranslatorConfig {
                 dropout: 0.0,
             },
         },
+        attention_dropout: None,
+        vocabulary: None,
     }
 }
 
@@ -274,4 +278,175 @@ fn what_does_not_fit_is_refused() {
         Err(Error::Argument(_))
     ));
     assert!(trained.translate(&[vec![]], &beam(2)).is_ok());
+}
+
+#[test]
+fn messages_say_what_is_wrong_and_what_to_do() {
+    let long = trainer(
+        &config(softmax(), 8),
+        vec![Pair {
+            source: vec![4; 12],
+            target: vec![4],
+        }],
+    );
+    assert_eq!(
+        long.unwrap_err().to_string(),
+        "a sequence of 12 positions does not fit the table of 10: cut it to 10, or make the model with `longest` of its \
+         positions at least 12"
+    );
+    let trained = trainer(&config(softmax(), 8), pairs(3, "train")).unwrap();
+    let none = trained
+        .translate(&[vec![4, 5]], &beam(0))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        none.contains("beam") && none.contains("at least 1"),
+        "{none}"
+    );
+
+    let vocabulary = |words: &[&str], marks| {
+        Vocabulary::from_words(words.iter().map(|word| (*word).to_owned()), marks).unwrap()
+    };
+    let own = vocabulary(&["a", "b", "c"], Marks::StartAndEnd);
+    let encoder = config(softmax(), 8).encoder;
+    let made = TranslatorConfig::transformer(&own, LONGEST, encoder.clone(), Softmax {}.into());
+    let made = made.unwrap();
+    assert_eq!((made.tokens, made.start, made.end), (7, START, END));
+    assert!(made.expect(&own).is_ok());
+    let other = made.expect(&vocabulary(&["a", "b", "d"], Marks::StartAndEnd));
+    let other = other.unwrap_err().to_string();
+    assert!(
+        other.contains("load the vocabulary that was saved with the model"),
+        "{other}"
+    );
+    let markless = vocabulary(&["a", "b", "c"], Marks::None);
+    let markless = TranslatorConfig::transformer(&markless, LONGEST, encoder, Softmax {}.into());
+    assert!(
+        markless
+            .unwrap_err()
+            .to_string()
+            .contains("Marks::StartAndEnd")
+    );
+}
+
+#[test]
+fn a_checkpoint_of_another_shape_is_refused_and_nothing_is_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.safetensors");
+    let mut narrow = trainer(&config(softmax(), 8), pairs(20, "train")).unwrap();
+    narrow.epoch().unwrap();
+    narrow.save(&path).unwrap();
+    let written = std::fs::read(&path).unwrap();
+
+    let fresh = || trainer(&config(softmax(), 16), pairs(20, "train")).unwrap();
+    let (mut wide, mut other) = (fresh(), fresh());
+    wide.epoch().unwrap();
+    other.epoch().unwrap();
+    let error = wide.resume(&path).unwrap_err().to_string();
+    assert!(error.contains("hidden is 16, here it is 32"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), written);
+    // The refused file has changed nothing of the run.
+    assert_eq!(wide.epoch().unwrap(), other.epoch().unwrap());
+}
+
+#[test]
+fn averages_of_checkpoints_are_means_of_their_parameters() {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = [0, 1].map(|epoch| directory.path().join(format!("{epoch}.safetensors")));
+    let mut trainer = trainer(&config(softmax(), 8), pairs(20, "train")).unwrap();
+    let values = |model: &Translator<f32>| {
+        let mut values = Vec::new();
+        model.for_each("", &mut |_, parameter| {
+            let mut own = Vec::new();
+            parameter.read_into(&mut own);
+            values.append(&mut own);
+        });
+        values
+    };
+    let seen = paths.each_ref().map(|path| {
+        trainer.epoch().unwrap();
+        trainer.save(path).unwrap();
+        values(trainer.model())
+    });
+    let mean = values(&trainer.averaged(&paths).unwrap());
+    for ((mean, a), b) in mean.iter().zip(&seen[0]).zip(&seen[1]) {
+        assert_eq!(*mean, ((f64::from(*a) + f64::from(*b)) / 2.0) as f32);
+    }
+    assert_eq!(values(&trainer.averaged(&paths[..1]).unwrap()), seen[0]);
+    assert_eq!(values(trainer.model()), seen[1]);
+    assert!(matches!(
+        trainer.averaged(&paths[..0]),
+        Err(Error::Argument(_))
+    ));
+}
+
+#[test]
+fn the_loss_is_the_mean_of_what_targets_cost() {
+    let trainer = trainer(&config(softmax(), 8), pairs(20, "train")).unwrap();
+    let others = pairs(9, "others");
+    let tokens: usize = others.iter().map(|pair| pair.target.len() + 1).sum();
+    let loss = trainer.loss(others.clone()).unwrap();
+    let total: f64 = others
+        .iter()
+        .map(|pair| trainer.loss(vec![pair.clone()]).unwrap() * (pair.target.len() + 1) as f64)
+        .sum();
+    assert!((loss - total / tokens as f64).abs() < 1e-6, "{loss}");
+    // What a search finds costs what the loss of it says.
+    let source = others[0].source.clone();
+    let found = trainer
+        .translate(&[source.clone()], &beam(1))
+        .unwrap()
+        .remove(0);
+    let target = found.tokens;
+    let length = (target.len() + 1) as f64;
+    let loss = trainer.loss(vec![Pair { source, target }]).unwrap();
+    assert!(
+        (loss * length + found.log_prob).abs() < 1e-4,
+        "{loss}, {}",
+        found.log_prob
+    );
+}
+
+#[test]
+fn what_is_looked_at_are_the_queries_and_keys_behind_the_weights() {
+    let config = config(softmax(), 16);
+    let model = Translator::<f64>::try_new(&Cpu::default(), &config, Seed::new(3)).unwrap();
+    let device = Cpu::default();
+    let source = device.tensor_from_vec(vec![5, 6, 7, 8, 9, 0], (2, 3));
+    let target = device.tensor_from_vec(vec![START, 6, 4, START, 5, 4], (2, 3));
+    let lengths = [&[3, 2][..], &[3, 3]];
+    let seen = model.inspect(source, target, lengths, PASS).unwrap();
+    assert_eq!(seen.each_ref().map(Vec::len), [1, 2]);
+    for seen in seen.iter().flatten() {
+        let [q, k] = seen.heads.as_ref().unwrap();
+        assert_eq!((q.dim(), k.dim()), ((2, 2, 3, 8), (2, 2, 3, 8)));
+        // The first example keeps all keys.
+        for ((b, m, i, j), weight) in seen.weights.indexed_iter().filter(|((b, ..), _)| *b == 0) {
+            let exponent = |j: usize| {
+                let products = q.slice(s![b, m, i, ..]).to_owned() * k.slice(s![b, m, j, ..]);
+                (products.sum() / 8f64.sqrt()).exp()
+            };
+            let total: f64 = (0..3).map(exponent).sum();
+            assert!((weight - exponent(j) / total).abs() < 1e-12);
+        }
+    }
+}
+
+#[test]
+fn sentences_translated_together_are_what_each_is_alone() {
+    let config = config(softmax(), 16);
+    let model = Translator::<f64>::try_new(&Cpu::default(), &config, Seed::new(3)).unwrap();
+    let sources: Vec<_> = pairs(40, "others")
+        .into_iter()
+        .map(|pair| pair.source)
+        .collect();
+    for width in [1, 3] {
+        let together = model.translate(&sources, &beam(width), PASS).unwrap();
+        for (source, found) in sources.iter().zip(together) {
+            let alone = model.translate(std::slice::from_ref(source), &beam(width), PASS);
+            let alone = alone.unwrap().remove(0);
+            assert_eq!(found.tokens, alone.tokens, "beam {width}");
+            assert!((found.log_prob - alone.log_prob).abs() < 1e-9);
+        }
+    }
 }

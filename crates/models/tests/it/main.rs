@@ -1,8 +1,9 @@
 //! The properties of the models.
 
-mod a_decoder_layer_is_causal;
+mod a_decoder_layer_is_its_parts;
 mod a_translator_reverses;
 mod an_encoder_layer_is_its_parts;
+mod every_mechanism_decodes_or_is_refused;
 mod one_trainer_trains_all;
 mod padding_changes_nothing;
 mod settings_are_checked_when_they_are_read;

@@ -79,10 +79,11 @@ impl Mikan {
     ) -> Result<Inspection<T>, Error> {
         let drawn = self.draw(inputs, flat, eps)?;
         let latent = drawn.latent.as_ref();
+        let weights = inputs.weights(&self.settings_of(&drawn, inputs, pass)?)?;
         Ok(Inspection {
-            weights: inputs.weights(&self.settings_of(&drawn, inputs, pass)?)?,
             points: Some(shown(&self.frequencies(&drawn))),
             correlation: latent.map_or(Ok(None), |latent| latent.correlation())?,
+            ..Inspection::of(weights)
         })
     }
 
