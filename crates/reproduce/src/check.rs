@@ -4,8 +4,8 @@ pub(crate) mod graphs;
 pub(crate) mod sentences;
 
 use crate::plan::{Arm, Plan};
-use crate::store::Row;
-use crate::{Preset, Results};
+use crate::store::{Curve, Row};
+use crate::{Account, Preset, Results, Unit};
 
 /// A property that the machinery must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,9 +70,29 @@ pub fn each<'a>(
     }
 }
 
+/// The training losses of all units fall in every epoch, as far as the curves are kept.
+pub fn losses_fall(account: &Account<'_>) -> Check {
+    let units = account.plan.arms.iter().flat_map(|arm| &arm.units);
+    let losses = units.filter_map(|unit| {
+        let curve: Curve = (account.artefacts)(unit)?.get("loss")?;
+        Some((unit, curve))
+    });
+    let losses: Vec<(&Unit, Curve)> = losses.collect();
+    let rise = |(unit, curve): &(&Unit, Curve)| {
+        let mut pairs = curve.values.windows(2).zip(curve.epochs.iter().skip(1));
+        let (_, epoch) = pairs.find(|(pair, _)| pair[1] >= pair[0])?;
+        Some(format!("{}: not in epoch {epoch}", unit.label()))
+    };
+    let defects: Vec<String> = losses.iter().filter_map(rise).collect();
+    Check {
+        name: "the training loss falls in every epoch",
+        mark: Mark::of(&defects, losses.len(), "units"),
+    }
+}
+
 /// Units that are run twice give the same bits.
 pub fn same_bits(plan: &Plan, results: &Results) -> Check {
-    let pair = |unit: &crate::Unit| {
+    let pair = |unit: &Unit| {
         let mut first = unit.clone();
         first.repeat = 0;
         Some((results.row(unit)?, results.row(&first)?))

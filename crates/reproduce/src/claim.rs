@@ -82,6 +82,16 @@ pub enum Criterion {
         /// The name of all sets together, in words.
         all: &'static str,
     },
+    /// The model is worse than the baseline on a set by less than a margin, in what is shown; a set whose
+    /// [gate](crate::suite::Set::gate) the baseline misses does not count.
+    NotWorseBy {
+        /// The model.
+        model: &'static str,
+        /// The set.
+        set: &'static str,
+        /// The margin.
+        margin: f64,
+    },
     /// The models are better than others, each than each, in the mean over the sets of the mean difference.
     OnAverage {
         /// The models.
@@ -144,6 +154,16 @@ pub enum Criterion {
         than: &'static str,
         /// The reading of the model that is the control; `None` if the other model is.
         control: Option<crate::Preset>,
+    },
+    /// In every unit measures of the baseline rise by more from the first to the second of each pair than those of the
+    /// models with the same seed.
+    RisesMost {
+        /// The set.
+        set: &'static str,
+        /// The models.
+        models: &'static [&'static str],
+        /// Pairs of measures.
+        measures: &'static [[&'static str; 2]],
     },
     /// In more than half of a model's units on a set, a measure is at least a value.
     InMost {
@@ -235,13 +255,15 @@ impl Criterion {
             Self::More {
                 set, model, than, ..
             } => (vec![model, than], vec![set]),
-            Self::InMost { set, model, .. } => (vec![model], vec![set]),
+            Self::InMost { set, model, .. } | Self::NotWorseBy { set, model, .. } => {
+                (vec![model], vec![set])
+            }
             Self::Within { model, bands } => {
                 (vec![model], bands.iter().map(|band| band.0).collect())
             }
-            Self::Trend { set, models, .. } | Self::Below { set, models } => {
-                (models.to_vec(), vec![set])
-            }
+            Self::Trend { set, models, .. }
+            | Self::Below { set, models }
+            | Self::RisesMost { set, models, .. } => (models.to_vec(), vec![set]),
         }
     }
 }

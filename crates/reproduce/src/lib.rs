@@ -27,6 +27,7 @@
 //! | `propositions` ([`propositions`]) | the paper's propositions, on random cases |
 //! | `complexity` ([`complexity`]) | Table 1, counted and timed |
 //! | `classification` ([`suites::CLASSIFICATION`]) | Table 2, sentences |
+//! | `translation` ([`suites::TRANSLATION`]) | Table 3, German to English, and Figure 3 |
 //! | `regression` ([`suites::REGRESSION`]) | Table 4, with two Gaussian processes |
 //! | `nodes` ([`suites::NODES`]) | Table 5, citation graphs |
 //! | `figure2` ([`suites::FIGURE_2`]) | Figure 2, what heads look at in a sentence |

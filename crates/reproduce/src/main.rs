@@ -18,7 +18,7 @@ const INTERRUPTED: u8 = 130;
 #[derive(Parser)]
 #[command(name = "cargo xtask reproduce", bin_name = "cargo xtask reproduce")]
 struct Arguments {
-    /// The suites to run: propositions, complexity, figure2, figure4, figure5, nodes, classification, regression [default: all]
+    /// The suites to run: propositions, complexity, figure2, figure4, figure5, nodes, classification, regression, translation [default: all]
     #[arg(value_name = "SUITE")]
     suites: Vec<String>,
     /// How large: smoke takes minutes, desk hours, paper wants a cluster
@@ -56,7 +56,8 @@ struct Arguments {
     ///
     /// none: nothing; rows: every 10th row of Parkinsons (regression); epochs: rows, and 300 epochs
     /// (regression), or folds, and 5 epochs (classification); points: 32 spectral points (nodes); seeds: points,
-    /// and half of the seeds on Citeseer (nodes); folds: three folds of MR, SUBJ and SST (classification)
+    /// and half of the seeds on Citeseer (nodes), or updates, and two seeds (translation); folds: three folds of MR, SUBJ
+    /// and SST (classification); updates: three quarters of the epochs (translation)
     #[arg(long, value_name = "NAME")]
     cut: Option<String>,
     /// Train for another number of epochs than the scale's

@@ -1,7 +1,10 @@
-//! The nine attention mechanisms of the paper's tables, by the names that tables give them.
+//! The attention mechanisms of the tables, by the names that tables give them: the paper's nine, and two in linear time.
 
 use crate::Preset;
-use bochner_attention::{DirectInit, Expsin, IkanDirect, Linear, Mikan, RbfOnly, Softmax, Variant};
+use bochner_attention::{
+    Copula, DirectInit, Expsin, Form, IkanDirect, Linear, Mikan, Performer, Posterior, RbfOnly,
+    Softmax, Variant,
+};
 
 /// The mechanism of a name in a reading of the method, with the norm `p` and so many spectral points where it has
 /// them. Everything not given is the mechanism's own default; the name of a Transformer is softmax attention.
@@ -24,13 +27,23 @@ pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> V
         "IKA-S" => implicit(Mikan::ika_s()),
         "IKA-NS" => implicit(Mikan::ika_ns()),
         "IKAN" => implicit(Mikan::ikan()),
-        "IKAN-direct" => {
+        "Performer" => {
+            // As many features as the squared kernels have: a sine and a cosine of each spectral point.
+            let points = 2 * points;
+            let usual = Performer::default();
+            Performer { points, ..usual }.into()
+        }
+        "IKAN-direct" | LINEAR_TIME => {
             let usual = IkanDirect::default();
             let direct = IkanDirect {
                 p: p.unwrap_or(usual.p),
                 points,
                 preset: followed,
                 start,
+                form: match name {
+                    LINEAR_TIME => Form::LinearTime,
+                    _ => usual.form,
+                },
                 ..usual
             };
             direct.into()
@@ -40,6 +53,26 @@ pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> V
             ..Mikan::default()
         }),
         _ => Softmax {}.into(),
+    }
+}
+
+/// IKAN-direct in the form that takes linear time, which rounds otherwise.
+pub const LINEAR_TIME: &str = "IKAN-direct, linear time";
+
+/// The mechanism as a decoder can have it: spectral points that are inferred from a sequence would show every position
+/// the future, so that they have a posterior of their own, and a copula that does not follow from a sequence.
+pub fn in_decoder(mechanism: &Variant) -> Variant {
+    match mechanism {
+        Variant::Mikan(mikan) => Mikan {
+            posterior: Posterior::Unconditional,
+            copula: match mikan.copula {
+                Copula::Independent => Copula::Independent,
+                _ => Copula::Free,
+            },
+            ..mikan.clone()
+        }
+        .into(),
+        other => other.clone(),
     }
 }
 
@@ -69,6 +102,25 @@ mod tests {
             mechanism("Transformer", Preset::Paper, None, 8).name(),
             "softmax"
         );
+    }
+
+    #[test]
+    fn every_mechanism_has_a_form_that_a_decoder_can_have() {
+        for name in [
+            "Transformer",
+            "IKAN",
+            "IKAN-direct",
+            LINEAR_TIME,
+            "MIKAN",
+            "Performer",
+        ] {
+            let own = mechanism(name, Preset::Paper, Some(1.5), 8);
+            let card = in_decoder(&own).card();
+            assert!(card.causal.is_yes() && card.cross.is_yes(), "{name}");
+            assert_eq!(card.name, own.card().name);
+        }
+        let mikan = mechanism("MIKAN", Preset::Paper, Some(1.5), 8);
+        assert!(!mikan.card().causal.is_yes());
     }
 
     #[test]

@@ -165,6 +165,19 @@ impl Choices<'_> {
             .map(|(place, _)| place)
     }
 
+    /// Which of several groups of units has the smallest mean loss on the validation part, of equal ones the first.
+    /// `None` unless all are finished.
+    pub fn least_loss<A: AsRef<[Unit]>>(&self, groups: &[A]) -> Option<usize> {
+        let results = match self {
+            Self::None => return None,
+            Self::Dearest => return groups.len().checked_sub(1),
+            Self::Of(results) => results,
+        };
+        let losses = groups.iter().map(|group| Some(results.validated(group)?.1));
+        let losses = losses.collect::<Option<Vec<f64>>>()?;
+        crate::suite::Direction::Smaller.best(&losses)
+    }
+
     /// Whether the mean validation value of an arm reaches the gate of a set; `None` unless the arm is finished.
     pub fn reaches(&self, card: &Card, set: &Set, arm: &Arm) -> Option<bool> {
         match self {

@@ -3,7 +3,7 @@
 use crate::progress::{Progress, Worker};
 use crate::store::{History, Row};
 use crate::suite::{Card, Direction};
-use crate::trial::{Findings, Keep};
+use crate::trial::{Findings, Keep, Moment};
 use crate::{Error, Store, Trial, Unit};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Mutex;
@@ -197,6 +197,7 @@ impl Run<'_> {
         let findings = self.findings(unit, trial.as_mut(), &history)?;
         let mut row = summarise(unit, self.suite.card(), trial.as_ref(), &history, version);
         row.measures.extend(findings.measures);
+        findings.finals.replace(&mut row);
         self.store.record(&row, &findings.artefacts)?;
         Ok(Some(row))
     }
@@ -210,12 +211,40 @@ impl Run<'_> {
         history: &History,
     ) -> Result<Findings, Error> {
         let curves = Findings::from(history.artefacts());
-        let last = trial.findings()?;
         let chosen = trial.rule().chosen(history, self.direction());
-        let Some(chosen) = chosen.filter(|_| trial.keeps() == Keep::Weights) else {
-            return Ok(curves.and(last));
-        };
-        let path = self.store.weights(unit, "v");
+        match (trial.keeps(), chosen) {
+            (Keep::Course, _) => {
+                let mut found = curves.and(trial.at(Moment::Last)?);
+                for (kind, moment, epoch) in [
+                    ("first", Moment::First, Some(0)),
+                    ("r", Moment::OfR, history.best_test(self.direction())),
+                    ("v", Moment::OfV, chosen),
+                ] {
+                    if let Some(epoch) = epoch {
+                        self.go_to(unit, trial, kind, epoch)?;
+                        found = found.and(trial.at(moment)?);
+                    }
+                }
+                Ok(found)
+            }
+            (Keep::Weights, Some(chosen)) => {
+                let last = trial.findings()?;
+                self.go_to(unit, trial, "v", chosen)?;
+                Ok(curves.and(last.at_last()).and(trial.findings()?))
+            }
+            _ => Ok(curves.and(trial.findings()?)),
+        }
+    }
+
+    /// Puts the kept weights of an epoch, counted from zero, into a trial, which is then of no other use.
+    fn go_to(
+        &self,
+        unit: &Unit,
+        trial: &mut dyn Trial,
+        kind: &str,
+        chosen: usize,
+    ) -> Result<(), Error> {
+        let path = self.store.weights(unit, kind);
         let unusable = |reason| Error::KeptWeights {
             unit: unit.id(),
             path: path.clone(),
@@ -224,9 +253,9 @@ impl Run<'_> {
         let resumed = trial.resume(&path);
         resumed.map_err(|error| unusable(error.to_string()))?;
         match trial.epochs_done() {
-            epoch if epoch == chosen + 1 => Ok(curves.and(last.at_last()).and(trial.findings()?)),
+            epoch if epoch == chosen + 1 => Ok(()),
             epoch => Err(unusable(format!(
-                "they are of epoch {epoch}, and validation chose {}",
+                "they are of epoch {epoch}, and those of {} are looked at",
                 chosen + 1
             ))),
         }
@@ -243,7 +272,9 @@ impl Run<'_> {
         }
         let direction = self.direction();
         let last = history.loss.len().checked_sub(1);
+        let first = (trial.keeps() == Keep::Course).then_some(0);
         let epochs = [
+            ("first", first),
             ("v", trial.rule().chosen(history, direction)),
             ("r", history.best_test(direction)),
         ];

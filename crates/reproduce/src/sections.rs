@@ -9,6 +9,8 @@ mod edges;
 mod heads;
 mod pictures;
 mod tables;
+mod traces;
+mod translations;
 
 pub(crate) use adequacy::alarms;
 pub use adequacy::gates;
@@ -20,6 +22,8 @@ pub use control::control;
 pub use edges::heads_along_edges;
 pub use pictures::pictures_of_the_first_split;
 pub use tables::{BESIDE_BOTH, BESIDE_R, Column, Columns, OWN, against_paper, own_numbers};
+pub use traces::similarity_and_magnitude;
+pub use translations::{resampled, sample};
 
 /// Instead of a finding on a set that the baseline is not good enough on.
 const NOT_ADEQUATE: &str = "set-up not adequate";

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// | `units/<suite>/<id>.json` | one line: the [`Row`] of a finished unit |
 /// | `artefacts/<suite>/<id>.json` | one line: its [`Artefacts`], curves and pictures |
 /// | `checkpoints/<suite>/` | how far the running units are |
-/// | `weights/<suite>/<id>.v`, `.r` | a model in the epochs of its V- and R-number, where its trial keeps them |
+/// | `weights/<suite>/<id>.v`, `.r`, `.first` | a model in the epochs of its V- and R-number and in its first, where its trial keeps them |
 /// | `<scale>/<suite>/rows.jsonl` | the rows of a suite, one per line |
 /// | `<scale>/<suite>/report.md`, `report.html` | what they say |
 ///
@@ -164,7 +164,7 @@ impl Store {
         atomic::put_in_place(&unfinished, &path)
     }
 
-    /// Where the weights of a unit are kept: `kind` is `v` or `r`.
+    /// Where the weights of a unit are kept: `kind` is `v`, `r` or `first`.
     pub fn weights(&self, unit: &Unit, kind: &str) -> PathBuf {
         let name = format!("{}.{kind}", unit.id());
         self.root.join("weights").join(&unit.suite).join(name)

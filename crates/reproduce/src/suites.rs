@@ -22,6 +22,7 @@ mod figure4;
 mod figure5;
 mod nodes;
 mod regression;
+mod translation;
 
 pub use classification::CLASSIFICATION;
 pub use figure2::FIGURE_2;
@@ -29,6 +30,7 @@ pub use figure4::FIGURE_4;
 pub use figure5::FIGURE_5;
 pub use nodes::NODES;
 pub use regression::REGRESSION;
+pub use translation::TRANSLATION;
 
 use crate::suite::Suite;
 use crate::{Assessment, Config, Error, Store, complexity, propositions};
@@ -47,7 +49,7 @@ pub enum Entry {
 type Measure = fn(&Config, &Store, &AtomicBool) -> Result<Assessment, Error>;
 
 /// All suites, in the order in which they are run: the longest last.
-pub const SUITES: [Entry; 8] = [
+pub const SUITES: [Entry; 9] = [
     Entry::Measured(propositions::SUITE, propositions::run),
     Entry::Measured(complexity::SUITE, complexity::run),
     Entry::Trained(&FIGURE_2),
@@ -56,6 +58,7 @@ pub const SUITES: [Entry; 8] = [
     Entry::Trained(&NODES),
     Entry::Trained(&CLASSIFICATION),
     Entry::Trained(&REGRESSION),
+    Entry::Trained(&TRANSLATION),
 ];
 
 impl Entry {

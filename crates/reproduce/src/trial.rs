@@ -6,10 +6,11 @@ pub mod nodes;
 pub mod regressor;
 pub mod rows;
 pub mod sentences;
+pub mod translation;
 
 pub use early_stopping::EarlyStopping;
 
-use crate::store::{Artefacts, History};
+use crate::store::{Artefacts, History, Row};
 use crate::suite::Direction;
 use crate::{Error, Unit};
 use serde::Serialize;
@@ -23,7 +24,7 @@ pub struct Step {
     /// The training loss.
     pub loss: f64,
     /// The mean square training error; of a classifier that of its probabilities, summed over the
-    /// classes (its Brier score).
+    /// classes (its Brier score); of a translator its cross-entropy.
     pub mse: f64,
 }
 
@@ -93,6 +94,21 @@ pub enum Keep {
     /// They are, and what is looked at is the model in the epoch of the V-number. What is found after the last epoch
     /// stands beside it, under the names of [`at_last`].
     Weights,
+    /// They are, and those of the first epoch, too: what is looked at is the model [at each moment](Trial::at).
+    Course,
+}
+
+/// An epoch whose model is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The first.
+    First,
+    /// The last.
+    Last,
+    /// That of the V-number.
+    OfV,
+    /// That of the R-number.
+    OfR,
 }
 
 /// What is found in a model at the end.
@@ -102,6 +118,51 @@ pub struct Findings {
     pub measures: BTreeMap<String, f64>,
     /// Curves and pictures, by name.
     pub artefacts: Artefacts,
+    /// Numbers in the place of those of the epochs.
+    pub finals: Finals,
+}
+
+/// Numbers that are measured once with more effort, in the epochs that those of each epoch chose; they stand in their
+/// place in the row, which has the others as the [measures](Finals::REPLACED).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Finals {
+    /// The V-number.
+    pub v: Option<f64>,
+    /// The R-number.
+    pub r: Option<f64>,
+    /// The validation value of the V-number's epoch.
+    pub validation: Option<f64>,
+}
+
+impl Finals {
+    /// The names of what is replaced: V-number, R-number and validation value as in each epoch.
+    pub const REPLACED: [&str; 3] = ["V, each epoch", "R, each epoch", "validation, each epoch"];
+
+    fn or(self, others: Self) -> Self {
+        Self {
+            v: self.v.or(others.v),
+            r: self.r.or(others.r),
+            validation: self.validation.or(others.validation),
+        }
+    }
+
+    /// Puts the numbers into a row.
+    pub(crate) fn replace(self, row: &mut Row) {
+        let mut replaced = [None; 3];
+        if self.v.is_some() {
+            replaced[0] = std::mem::replace(&mut row.v_number, self.v);
+        }
+        if let Some(r) = self.r {
+            replaced[1] = Some(std::mem::replace(&mut row.r_number, r));
+        }
+        if self.validation.is_some() {
+            replaced[2] = std::mem::replace(&mut row.validation, self.validation);
+        }
+        for (name, value) in Self::REPLACED.into_iter().zip(replaced) {
+            row.measures
+                .extend(value.map(|value| (name.to_owned(), value)));
+        }
+    }
 }
 
 /// One unit while it runs.
@@ -153,6 +214,15 @@ pub trait Trial {
     fn findings(&self) -> Result<Findings, Error> {
         Ok(Findings::default())
     }
+
+    /// Looks at the model as it is, where the weights of its whole course are kept.
+    ///
+    /// # Errors
+    /// Whatever stops the inspection.
+    fn at(&self, moment: Moment) -> Result<Findings, Error> {
+        let _ = moment;
+        self.findings()
+    }
 }
 
 /// The name of what is found after the last epoch, where another epoch is judged.
@@ -170,6 +240,7 @@ impl Findings {
                 .map(|(name, value)| (at_last(&name), value))
                 .collect(),
             artefacts: self.artefacts.renamed(at_last),
+            finals: self.finals,
         }
     }
 
@@ -196,6 +267,7 @@ impl Findings {
     pub fn and(mut self, others: Self) -> Self {
         self.measures.extend(others.measures);
         self.artefacts = self.artefacts.and(others.artefacts);
+        self.finals = others.finals.or(self.finals);
         self
     }
 }

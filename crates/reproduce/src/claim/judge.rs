@@ -83,6 +83,7 @@ impl Court<'_> {
                 clear,
             } => self.better(model, sets, sign, clear),
             Criterion::NotWorse { model, sets, all } => self.not_worse(model, sets, all),
+            Criterion::NotWorseBy { model, set, margin } => self.not_worse_by(model, set, margin),
             Criterion::OnAverage { sets, asked, .. } => self.on_average(averages, sets, asked),
             Criterion::AtMost {
                 model,
@@ -109,6 +110,11 @@ impl Court<'_> {
                 than,
                 control,
             } => self.more(set, measure, [model, than], control),
+            Criterion::RisesMost {
+                set,
+                models,
+                measures,
+            } => self.rises_most(set, models, measures),
             Criterion::InMost {
                 set,
                 model,
@@ -201,6 +207,22 @@ impl Court<'_> {
             (_, Better) => partly("not worse; better for R-numbers only"),
             _ => partly("not worse"),
         })
+    }
+
+    fn not_worse_by(&self, model: &str, set: &'static str, margin: f64) -> Result<Verdict, String> {
+        match gate::passes(self.card, self.plan, self.results, set) {
+            Some(true) => {}
+            Some(false) => return Err(format!("the set-up is not adequate on {set}")),
+            None => return Err(format!("{} on {set} is not finished", self.card.baseline)),
+        }
+        let paired = self.paired(set, model, self.card.baseline);
+        let paired = paired.ok_or_else(|| format!("{model} on {set} is not finished"))?;
+        let metric = self.card.metric;
+        let holds = paired.map(|paired| metric.factor() * paired.mean < margin);
+        Ok(on_both(holds, || {
+            let v = metric.difference(&paired[0]);
+            Verdict::NotReproduced(format!("{v} in V"))
+        }))
     }
 
     fn on_average(

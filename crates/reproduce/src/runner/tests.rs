@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::Curve;
 use crate::suite::Suite;
-use crate::trial::{EarlyStopping, Evaluation, Facts, Findings, Rule, Step};
+use crate::trial::{EarlyStopping, Evaluation, Facts, Finals, Findings, Rule, Step};
 use crate::unit::tests::unit;
 use std::fs;
 use std::io::ErrorKind;
@@ -16,6 +16,7 @@ struct Logistic {
     epochs: usize,
     breaks_in: Option<usize>,
     rule: Option<EarlyStopping>,
+    keeps: Keep,
 }
 
 impl Trial for Logistic {
@@ -70,7 +71,23 @@ impl Trial for Logistic {
     }
 
     fn keeps(&self) -> Keep {
-        Keep::Weights
+        self.keeps
+    }
+
+    fn at(&self, moment: Moment) -> Result<Findings, Error> {
+        let (name, mut finals) = match moment {
+            Moment::First => ("first", Finals::default()),
+            Moment::Last => ("last", Finals::default()),
+            Moment::OfV => ("of V", Finals::default()),
+            Moment::OfR => ("of R", Finals::default()),
+        };
+        match moment {
+            Moment::OfV => finals.v = Some(10.0 * self.state),
+            Moment::OfR => finals.r = Some(10.0 * self.state),
+            Moment::First | Moment::Last => {}
+        }
+        let found = Findings::of([(name, self.state)]);
+        Ok(Findings { finals, ..found })
     }
 
     fn findings(&self) -> Result<Findings, Error> {
@@ -86,6 +103,7 @@ struct Toy {
     interrupt_at_start: Option<usize>,
     breaks: Option<usize>,
     rule: Option<EarlyStopping>,
+    keeps_course: bool,
 }
 
 impl Units for Toy {
@@ -103,6 +121,10 @@ impl Units for Toy {
             epochs: 0,
             breaks_in: (self.breaks == Some(unit.split)).then_some(2),
             rule: self.rule,
+            keeps: match self.keeps_course {
+                true => Keep::Course,
+                false => Keep::Weights,
+            },
         }))
     }
 }
@@ -183,6 +205,48 @@ fn numbers_are_taken_in_the_right_epochs() {
         kept("v"),
         format!("{} {}", validated.to_bits(), row.v_epoch.unwrap())
     );
+}
+
+#[test]
+fn a_course_is_looked_at_in_four_epochs_whose_final_numbers_replace_those_of_each_epoch() {
+    let units = units(1);
+    let (_whole, whole) = store();
+    let course = || Toy {
+        keeps_course: true,
+        ..Toy::default()
+    };
+    course().run(&units, &whole, 1).unwrap();
+    let states = states();
+    let row = &rows(&units, &whole)[0];
+    let best = states.iter().copied().fold(f64::INFINITY, f64::min);
+    let validated = states.iter().copied().fold(0.0, f64::max);
+    for (name, value) in [
+        ("first", states[0]),
+        ("last", states[19]),
+        ("of V", validated),
+        ("of R", best),
+        (Finals::REPLACED[0], validated),
+        (Finals::REPLACED[1], best),
+    ] {
+        assert_eq!(row.measures[name], value, "{name}");
+    }
+    assert_eq!(
+        (row.v_number, row.r_number),
+        (Some(10.0 * validated), 10.0 * best)
+    );
+    assert_eq!(row.validation, Some(1.0 - validated));
+    assert!(!row.measures.contains_key(Finals::REPLACED[2]));
+
+    // Interrupted after every epoch, the row is the same.
+    let (_parts, parts) = store();
+    while parts.row(&units[0]).unwrap().is_none() {
+        let interrupted = Toy {
+            interrupt_at_start: Some(0),
+            ..course()
+        };
+        interrupted.run(&units, &parts, 1).unwrap();
+    }
+    assert_eq!(rows(&units, &parts), rows(&units, &whole));
 }
 
 /// Error and loss are both as good as ever in epochs 1 and 2, the error once more in epoch 4.

@@ -4,7 +4,7 @@ use super::heads::{correlation, points, weights};
 use crate::plan::Arm;
 use crate::report::{Axis, Chart, Document, Marks, Picture, Series};
 use crate::store::{Artefacts, Curve, Heads, Predictions};
-use crate::suite::Direction;
+use crate::suite::{Direction, Metric};
 use crate::{Account, Preset};
 
 /// Pictures of the first split of each arm, set by set; `is_evidence` tells the models whose loss is minus the log
@@ -14,9 +14,10 @@ pub fn pictures_of_the_first_split(
     account: &Account<'_>,
     is_evidence: impl Fn(&str) -> bool,
 ) {
-    let value = match account.card.metric.direction {
-        Direction::Smaller => ERROR,
-        Direction::Larger => "accuracy",
+    let value = match account.card.metric {
+        Metric::BLEU => SCORE,
+        metric if metric.direction == Direction::Smaller => ERROR,
+        _ => "accuracy",
     };
     let arms: Vec<&Arm> = account.plan.compared().collect();
     for arms in arms.chunk_by(|a, b| a.set == b.set && a.protocol == b.protocol) {
@@ -70,6 +71,7 @@ fn label(arm: &Arm) -> String {
 }
 
 const ERROR: &str = "error";
+const SCORE: &str = "BLEU";
 
 /// Losses and test values over the epochs.
 fn training_curves(
@@ -91,6 +93,7 @@ fn training_curves(
     let [validation, test] = ["validation", "test"].map(|part| format!("{part} {value}"));
     let measured = || match value {
         ERROR => log(),
+        SCORE => Axis::Linear(SCORE.into()),
         _ => Axis::Linear("share".into()),
     };
     let charts = [

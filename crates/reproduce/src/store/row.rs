@@ -60,7 +60,7 @@ pub struct Row {
     /// The test value after the last epoch.
     pub last: f64,
     /// The mean square training error in the first epoch; of a classifier that of its probabilities,
-    /// summed over the classes (its Brier score).
+    /// summed over the classes (its Brier score); of a translator its cross-entropy.
     pub first_mse: f64,
     /// The mean square training error in the last epoch.
     pub last_mse: f64,

@@ -72,6 +72,15 @@ impl Metric {
         fine: 2,
     };
 
+    /// BLEU, from 0 to 100.
+    pub const BLEU: Self = Self {
+        direction: Direction::Larger,
+        shown: Shown::Plain,
+        plural: "scores",
+        digits: 2,
+        fine: 2,
+    };
+
     /// A recorded value as it is shown.
     pub fn show(&self, value: f64) -> f64 {
         match self.shown {

@@ -21,7 +21,13 @@ const LONGEST_LIFE: Duration = Duration::from_secs(2);
 
 /// Suites that are measured in one go, and those of training runs that need no file.
 const MEASURED: [&str; 2] = ["propositions", "complexity"];
-const TRAINED: [&str; 4] = ["figure2", "figure4", "classification", "regression"];
+const TRAINED: [&str; 5] = [
+    "figure2",
+    "figure4",
+    "classification",
+    "translation",
+    "regression",
+];
 
 /// Suites that need the directory of data files that a variable names.
 const WITH_FILES: [&str; 2] = ["figure5", "nodes"];

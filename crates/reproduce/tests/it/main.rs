@@ -1,5 +1,6 @@
 //! The program `reproduce`, as it is called.
 
+mod a_killed_translation_resumes;
 mod a_wrong_file_is_named;
 #[cfg(unix)]
 mod endurance;

@@ -33,3 +33,35 @@ fn sentences_are_generated_and_figures_are_drawn_without_any_file() {
         assert!(out.join("smoke").join(file).is_file(), "{file}");
     }
 }
+
+#[test]
+fn letters_are_translated_backwards_without_any_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("results");
+    let run = Command::new(env!("CARGO_BIN_EXE_reproduce"))
+        .args(["translation", "--offline", "--out"])
+        .arg(&out)
+        .env("XDG_CACHE_HOME", directory.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&run.stdout).into_owned();
+    assert!(run.status.success(), "{said}");
+    assert_eq!(said.matches("  passed  ").count(), 5, "{said}");
+    for file in [
+        "report.html",
+        "figure3.csv",
+        "figure3-reverse-encoder.svg",
+        "figure3-reverse-cross.svg",
+    ] {
+        let file = out.join("smoke/translation").join(file);
+        assert!(file.is_file(), "{}", file.display());
+    }
+    let report = std::fs::read_to_string(out.join("smoke/translation/report.md")).unwrap();
+    for part in [
+        "Some translations of reverse",
+        "On resampled lines",
+        "nrefs:1|case:mixed",
+    ] {
+        assert!(report.contains(part), "{part}");
+    }
+}

@@ -99,6 +99,38 @@ impl Court<'_> {
         })
     }
 
+    /// Whether measures of the baseline rise by more than those of the models, in every unit and for every pair.
+    pub(super) fn rises_most(
+        &self,
+        set: &str,
+        models: &[&'static str],
+        measures: &[[&'static str; 2]],
+    ) -> Result<Verdict, String> {
+        let rises = |model: &str, pair: &[&str; 2]| {
+            let [first, last] = pair.map(|name| self.measured(set, name, model, Preset::Paper));
+            let pairs = first?.into_iter().zip(last?);
+            Ok::<Vec<f64>, String>(pairs.map(|(first, last)| last - first).collect())
+        };
+        let (mut against, mut compared) = (Vec::new(), 0);
+        for pair in measures {
+            let own = rises(self.card.baseline, pair)?;
+            for model in models {
+                let theirs = rises(model, pair)?;
+                let ahead = own.iter().zip(&theirs).filter(|(a, b)| a > b).count();
+                compared += 1;
+                if ahead < own.len().max(theirs.len()) {
+                    let name = pair[1];
+                    against.push(format!("{name} over {model} in {ahead} of {}", own.len()));
+                }
+            }
+        }
+        Ok(match against.len() {
+            0 => Verdict::Reproduced,
+            n if n == compared => Verdict::NotReproduced(against.join("; ")),
+            _ => Verdict::Partly(against.join("; ")),
+        })
+    }
+
     /// Whether a measure is at least a value in more than half of the units.
     pub(super) fn in_most(
         &self,

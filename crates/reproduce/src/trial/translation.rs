@@ -1,0 +1,494 @@
+//! Translators: a Transformer with any attention, judged by BLEU.
+
+mod trace;
+
+pub use trace::{Place, Trace};
+
+use super::{Evaluation, Facts, Finals, Findings, Keep, Moment, Step, failed};
+use crate::mechanisms::{in_decoder, mechanism};
+use crate::suite::Source;
+use crate::{Error, Preset, Settings, Trial, Unit};
+use bochner_attention::{Pass, Variant};
+use bochner_datasets::{ParallelText, TranslationData};
+use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+use bochner_models::training::TrainingConfig;
+use bochner_models::translator::{Pair, Task, Trainer, TranslatorConfig};
+use bochner_numerics::Seed;
+use bochner_ops::Schedule;
+use bochner_text::{
+    BatchConfig, BeamConfig, BleuConfig, BleuStatistics, BootstrapConfig, Counted, Marks,
+    SubwordConfig, Subwords, TokenCounts, Tokenisation, Vocabulary, bootstrap, line_statistics,
+};
+use dfdx::tensor::{Cpu, TensorFromVec};
+use serde::{Deserialize, Serialize};
+use std::fmt::Display;
+use std::path::Path;
+
+/// The settings of a translator.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TranslationSettings {
+    /// The attention mechanism of the encoder; a decoder has it in a form that can be causal.
+    pub attention: Variant,
+    /// The norm of its magnitudes; absent where it has no choice.
+    pub p: Option<f64>,
+    /// Its spectral points R; absent where it has none.
+    pub points: Option<usize>,
+    /// Layers of the encoder, and of the decoder.
+    pub layers: usize,
+    /// Width of the model.
+    pub width: usize,
+    /// Heads of each attention.
+    pub heads: usize,
+    /// Width of the feed-forward layers.
+    pub hidden: usize,
+    /// Merges of the subwords, learnt on both sides of the training part together.
+    pub merges: usize,
+    /// The share of inner values that is dropped in training.
+    pub dropout: f64,
+    /// The share of attention weights that is dropped in training.
+    pub attention_dropout: f64,
+    /// The share of a target's probability that is spread over all tokens in training.
+    pub smoothing: f64,
+    /// Tokens of a pair's longer side, its mark included, beyond which training leaves it out.
+    pub longest: usize,
+    /// Positions of the model: sources are cut to so many tokens.
+    pub positions: usize,
+    /// Target tokens in a batch, padding included.
+    pub tokens: usize,
+    /// Passes over the training pairs.
+    pub epochs: usize,
+    /// Adam's largest step size.
+    pub learning_rate: f64,
+    /// Updates until it is reached; it falls with the inverse square root afterwards.
+    pub warmup: u64,
+    /// The factor of half the squared norm of the parameters in the objective.
+    pub l2: f64,
+    /// Largest norm of a gradient.
+    pub clip_norm: f64,
+    /// Hypotheses of the final search.
+    pub beam: usize,
+}
+
+impl TranslationSettings {
+    /// The settings with another model's attention: its norm, and its spectral points if it has a norm.
+    pub(crate) fn of_model(&self, model: &str, p: Option<f64>) -> Settings {
+        let points = self.points.unwrap_or_default();
+        let attention = mechanism(model, Preset::Paper, p, points);
+        // A form in linear time has no pairs to drop.
+        let has_pairs =
+            mechanism("Transformer", Preset::Paper, None, points) == attention || p.is_some();
+        let has_pairs = has_pairs && !model.contains("linear time");
+        Settings::of(&Self {
+            attention,
+            p,
+            points: p.map(|_| points),
+            attention_dropout: if has_pairs {
+                self.attention_dropout
+            } else {
+                0.0
+            },
+            ..self.clone()
+        })
+    }
+
+    /// What a choice is made among, in words.
+    pub(crate) fn brief(&self) -> String {
+        format!("dropout {}, rate {}", self.dropout, self.learning_rate)
+    }
+
+    fn model(&self, vocabulary: &Vocabulary) -> Result<TranslatorConfig, Said> {
+        let layer = EncoderLayerConfig {
+            width: self.width,
+            heads: self.heads,
+            hidden: self.hidden,
+            attention: self.attention.clone(),
+            dropout: self.dropout,
+            norm: NormPlacement::Pre,
+        };
+        let encoder = EncoderConfig {
+            layers: self.layers,
+            layer,
+        };
+        let of_decoder = in_decoder(&self.attention);
+        let config =
+            TranslatorConfig::transformer(vocabulary, self.positions, encoder, of_decoder)?;
+        Ok(TranslatorConfig {
+            attention_dropout: Some(self.attention_dropout),
+            ..config
+        })
+    }
+
+    fn training(&self) -> TrainingConfig {
+        let warmup = self.warmup;
+        TrainingConfig {
+            learning_rate: self.learning_rate,
+            schedule: Schedule::InverseSquareRoot { warmup },
+            clip_norm: Some(self.clip_norm),
+            l2: self.l2,
+            ..TrainingConfig::default()
+        }
+    }
+}
+
+/// The lower and upper end of the V-number's 95 % interval over resampled test lines.
+pub const INTERVAL: [&str; 2] = ["V, low", "V, high"];
+
+/// BLEU of the V-epoch between tokens as they stand in the files.
+pub const TOKENISED: &str = "V, tokenised";
+
+/// BLEU of the V-epoch on a second test.
+pub const SECOND_TEST: &str = "test 2017";
+
+/// The share of tokens of test lines that stand in their place, in the V-epoch.
+pub const IN_PLACE: &str = "tokens in place";
+
+/// The share of looked-at lines that a greedy search translates alike with kept keys and without.
+pub const WITHOUT_CACHE: &str = "same without kept keys";
+
+/// Steps of the optimiser in all epochs.
+pub const UPDATES: &str = "updates";
+
+/// Lines that are translated without kept keys as well.
+const LOOKED_AT: usize = 5;
+
+/// Lines of similar length that are translated with one bound on the length.
+const TOGETHER: usize = 64;
+
+/// How lines are compared; the second is for lines that are tokenised already.
+pub(crate) fn bleu() -> [BleuConfig; 2] {
+    let tokenised = BleuConfig {
+        tokenisation: Tokenisation::None,
+        ..BleuConfig::default()
+    };
+    [BleuConfig::default(), tokenised]
+}
+
+/// A parallel corpus.
+#[derive(Debug)]
+pub(crate) struct Corpus(pub(crate) TranslationData);
+
+impl Corpus {
+    /// So many pairs to learn from, and so many of validation and test, the first of each.
+    pub(crate) fn first(self, [train, others]: [usize; 2]) -> Self {
+        Self(TranslationData {
+            train: self.0.train.first(train),
+            validation: self.0.validation.first(others),
+            test: self.0.test.first(others),
+            others: Vec::new(),
+            ..self.0
+        })
+    }
+}
+
+impl Source for Corpus {
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+        let settings: TranslationSettings = unit.read_settings()?;
+        let translator = Translator::new(unit.clone(), settings, &self.0);
+        Ok(Box::new(translator.map_err(|error| failed(unit, &*error))?))
+    }
+}
+
+/// Any library's error.
+type Said = Box<dyn std::error::Error>;
+
+/// Lines with the numbers of their pieces.
+struct Read<'a> {
+    text: &'a ParallelText,
+    pairs: Vec<Pair>,
+}
+
+struct Translator<'a> {
+    unit: Unit,
+    settings: TranslationSettings,
+    vocabulary: Vocabulary,
+    train_rows: usize,
+    validation: Read<'a>,
+    test: Read<'a>,
+    others: Vec<(&'static str, Read<'a>)>,
+    trainer: Trainer,
+}
+
+impl<'a> Translator<'a> {
+    fn new(
+        unit: Unit,
+        settings: TranslationSettings,
+        data: &'a TranslationData,
+    ) -> Result<Self, Said> {
+        let lines = data.train.source.iter().chain(&data.train.target);
+        let words = TokenCounts::of_words(lines.map(String::as_str));
+        let config = SubwordConfig {
+            merges: settings.merges,
+            ..SubwordConfig::default()
+        };
+        let subwords = Subwords::learn(&words, &config)?.subwords;
+        let vocabulary = subwords.vocabulary(Marks::StartAndEnd)?;
+        let numbers = |lines: &[String]| -> Vec<Vec<usize>> {
+            let pieces = subwords.encode_all(lines.iter().map(String::as_str));
+            let numbers = pieces.into_iter().map(|pieces| vocabulary.encode(pieces));
+            numbers.collect()
+        };
+        let read = |text: &'a ParallelText| {
+            let sides = numbers(&text.source).into_iter().zip(numbers(&text.target));
+            let pairs = sides.map(|(mut source, mut target)| {
+                source.truncate(settings.positions);
+                target.truncate(settings.positions - 1);
+                Pair { source, target }
+            });
+            let pairs = pairs.collect();
+            Read { text, pairs }
+        };
+        let mut train = read(&data.train).pairs;
+        train.retain(|pair| pair.source.len().max(pair.target.len() + 1) <= settings.longest);
+        let batches = BatchConfig {
+            tokens: settings.tokens,
+            counted: Counted::LastSide,
+            ..BatchConfig::default()
+        };
+        let train_rows = train.len();
+        let task = Task::new(train, batches)?.with_label_smoothing(settings.smoothing)?;
+        let seed = Seed::new(unit.seed);
+        let others = data.others.iter().map(|(name, text)| (*name, read(text)));
+        Ok(Self {
+            trainer: Trainer::new(
+                &settings.model(&vocabulary)?,
+                &settings.training(),
+                task,
+                seed,
+            )?,
+            train_rows,
+            validation: read(&data.validation),
+            test: read(&data.test),
+            others: others.collect(),
+            vocabulary,
+            settings,
+            unit,
+        })
+    }
+
+    fn failed(&self, error: &dyn Display) -> Error {
+        failed(&self.unit, error)
+    }
+
+    /// The translations of a part's sources as lines.
+    fn translate(&self, part: &Read<'_>, beam: usize) -> Result<Vec<String>, Said> {
+        let mut order: Vec<usize> = (0..part.pairs.len()).collect();
+        order.sort_by_key(|&at| part.pairs[at].source.len());
+        let mut lines = vec![String::new(); order.len()];
+        for batch in order.chunks(TOGETHER) {
+            let sources = batch.iter().map(|&at| part.pairs[at].source.clone());
+            let sources: Vec<Vec<usize>> = sources.collect();
+            let config = self.search(sources.last().map_or(0, Vec::len), beam);
+            let found = self.trainer.translate(&sources, &config)?;
+            for (&at, found) in batch.iter().zip(found) {
+                lines[at] = Subwords::decode(&self.vocabulary.decode(&found.tokens)?);
+            }
+        }
+        Ok(lines)
+    }
+
+    /// The search for translations of sources that have at most so many tokens.
+    fn search(&self, longest: usize, beam: usize) -> BeamConfig {
+        BeamConfig {
+            beam,
+            max_length: (2 * longest + 10).min(self.settings.positions),
+            ..BeamConfig::default()
+        }
+    }
+
+    /// BLEU of what a greedy search makes of a part.
+    fn greedy(&self, part: &Read<'_>) -> Result<f64, Said> {
+        let [config, _] = bleu();
+        score(&self.translate(part, 1)?, part.text, &config)
+    }
+
+    /// Whether whole passes over all tokens so far give a line the translation that kept keys give it.
+    fn is_the_same_without_cache(&self, source: &[usize]) -> Result<bool, Said> {
+        let (model, device) = (self.trainer.model(), Cpu::default());
+        let seed = Seed::new(self.unit.seed).child("without kept keys");
+        let pass = Pass::Evaluation { seed };
+        let search = self.search(source.len(), 1);
+        let kept = model
+            .translate(&[source.to_vec()], &search, pass)?
+            .remove(0);
+        let (tokens, start, end) = {
+            let config = model.config();
+            (config.tokens, config.start, config.end)
+        };
+        let tensor = |tokens: &[usize]| {
+            let shape = (1, tokens.len());
+            device.try_tensor_from_vec(tokens.to_vec(), shape)
+        };
+        let mut written = vec![start];
+        while written.len() < search.max_length {
+            let lengths = [&[source.len()][..], &[written.len()]];
+            let sides = [tensor(source), tensor(&written)].map(|x| x.map_err(|e| format!("{e:?}")));
+            let [source, target] = sides;
+            let logits = model
+                .apply(source?, target?, lengths, pass)?
+                .output
+                .as_vec();
+            let last = &logits[logits.len() - tokens..];
+            let allowed = (0..tokens).filter(|&token| token != start);
+            let best = allowed.reduce(|a, b| if last[b] > last[a] { b } else { a });
+            match best {
+                Some(token) if token != end => written.push(token),
+                _ => break,
+            }
+        }
+        Ok(written[1..] == kept.tokens)
+    }
+
+    /// What is found in the model after the last epoch.
+    fn at_last(&self) -> Result<Findings, Said> {
+        let looked_at = self.validation.pairs.iter().take(LOOKED_AT);
+        let same = looked_at.map(|pair| self.is_the_same_without_cache(&pair.source));
+        let same: Vec<bool> = same.collect::<Result<_, Said>>()?;
+        let share = same.iter().filter(|same| **same).count() as f64 / same.len() as f64;
+        let updates = self.trainer.steps_done() as f64;
+        let own = Findings::of([(WITHOUT_CACHE, share), (UPDATES, updates)]);
+        Ok(own.and(self.traces(1)?))
+    }
+
+    /// The final numbers of the V-epoch, and all translations of the test part.
+    fn at_v(&self) -> Result<Findings, Said> {
+        let ([config, tokenised], beam) = (bleu(), self.settings.beam);
+        let validated = self.translate(&self.validation, beam)?;
+        let (lines, test) = (self.translate(&self.test, beam)?, self.test.text);
+        let counts = line_statistics(&lines, &[test.target.clone()], &config)?;
+        let found = bootstrap(&counts, &config, &BootstrapConfig::default())?;
+        let mut measures = vec![
+            (INTERVAL[0], found.low),
+            (INTERVAL[1], found.high),
+            (TOKENISED, score(&lines, test, &tokenised)?),
+            (IN_PLACE, in_place(&lines, &test.target)),
+        ];
+        for &(name, ref part) in &self.others {
+            measures.push((
+                name,
+                score(&self.translate(part, beam)?, part.text, &config)?,
+            ));
+        }
+        let finals = Finals {
+            v: Some(found.score),
+            validation: Some(score(&validated, self.validation.text, &config)?),
+            ..Finals::default()
+        };
+        let findings = Findings::of(measures)
+            .with("sources", &test.source)
+            .with("references", &test.target)
+            .with("translations", &lines);
+        Ok(Findings { finals, ..findings })
+    }
+
+    /// The final number of the R-epoch.
+    fn at_r(&self) -> Result<Findings, Said> {
+        let lines = self.translate(&self.test, self.settings.beam)?;
+        let [config, _] = bleu();
+        let finals = Finals {
+            r: Some(score(&lines, self.test.text, &config)?),
+            ..Finals::default()
+        };
+        Ok(Findings {
+            finals,
+            ..Findings::default()
+        })
+    }
+}
+
+fn score(lines: &[String], text: &ParallelText, config: &BleuConfig) -> Result<f64, Said> {
+    let lines = line_statistics(lines, &[text.target.clone()], config)?;
+    Ok(BleuStatistics::sum(&lines).score(config)?.score)
+}
+
+/// The share of tokens that stand where they do in the references; a line counts with its longer side.
+fn in_place(lines: &[String], references: &[String]) -> f64 {
+    let (mut right, mut all) = (0, 0);
+    for (line, reference) in lines.iter().zip(references) {
+        let [line, reference] =
+            [line, reference].map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+        right += line.iter().zip(&reference).filter(|(a, b)| a == b).count();
+        all += line.len().max(reference.len());
+    }
+    right as f64 / all as f64
+}
+
+impl Trial for Translator<'_> {
+    fn facts(&self) -> Facts {
+        Facts {
+            parameters: self.trainer.parameter_count(),
+            train_rows: self.train_rows,
+            validation_rows: self.validation.pairs.len(),
+            test_rows: self.test.pairs.len(),
+        }
+    }
+
+    fn epoch(&mut self) -> Result<Step, Error> {
+        let report = self.trainer.epoch();
+        let report = report.map_err(|error| self.failed(&error))?;
+        Ok(Step {
+            loss: report.loss,
+            mse: report.error,
+        })
+    }
+
+    fn evaluate(&self) -> Result<Evaluation, Error> {
+        let said = |error: Said| self.failed(&*error);
+        let loss = self.trainer.loss(self.validation.pairs.clone());
+        Ok(Evaluation {
+            validation: Some(self.greedy(&self.validation).map_err(said)?),
+            validation_loss: Some(loss.map_err(|error| self.failed(&error))?),
+            test: self.greedy(&self.test).map_err(said)?,
+            others: Vec::new(),
+        })
+    }
+
+    fn save(&self, path: &Path) -> Result<(), Error> {
+        let saved = self.trainer.save(path);
+        saved.map_err(|error| Error::checkpoint(path, &error))
+    }
+
+    fn resume(&mut self, path: &Path) -> Result<(), Error> {
+        Error::unless_verified(path, self.trainer.resume(path))
+    }
+
+    fn epochs_done(&self) -> usize {
+        self.trainer.epochs_done()
+    }
+
+    fn keeps(&self) -> Keep {
+        Keep::Course
+    }
+
+    fn at(&self, moment: Moment) -> Result<Findings, Error> {
+        let found = match moment {
+            Moment::First => self.traces(0),
+            Moment::Last => self.at_last(),
+            Moment::OfV => self.at_v(),
+            Moment::OfR => self.at_r(),
+        };
+        found.map_err(|error| self.failed(&*error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_count_where_they_stand_and_a_line_with_its_longer_side() {
+        let lines = |lines: &[&str]| {
+            lines
+                .iter()
+                .map(|line| (*line).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let references = lines(&["a b c", "d e"]);
+        assert_eq!(in_place(&references, &references), 1.0);
+        // Two of three, and one of four.
+        assert_eq!(
+            in_place(&lines(&["a x c", "d x y z"]), &references),
+            3.0 / 7.0
+        );
+        assert_eq!(in_place(&lines(&["", "d e"]), &references), 2.0 / 5.0);
+    }
+}
