@@ -10,7 +10,6 @@ mod cross_entropy;
 mod density;
 mod depth;
 mod divergence;
-
 mod feature_map;
 mod features_random;
 mod flow;

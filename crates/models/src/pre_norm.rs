@@ -69,18 +69,25 @@ impl<T: Real, O: Operation<T>> Operation<T> for PreNormBranch<O> {
         let of_norm_wanted = gradients.split_off(own.len());
         let mut of_branch = gradients.into_iter();
         let x = own[0].view();
-        let mut dbranch = slice(&cotangents[0]).to_vec();
-        drop_from(&mut dbranch, self.mask.as_ref());
-        let dbranch = ArrayD::from_shape_vec(x.raw_dim(), dbranch)?;
+        let dropped = self.mask.as_ref().map(|mask| {
+            let mut dbranch = cotangents[0].to_owned();
+            drop_from(dbranch.as_slice_mut().expect("a row-major array"), mask);
+            dbranch
+        });
+        let dbranch = dropped.as_ref().map_or(cotangents[0].view(), |d| d.view());
         let (mut dx, mut dnormed) = (of_branch.next().flatten(), Vec::new());
-        let place = Some(Slot::new(&mut dnormed, x.len()));
+        let is_norm_wanted = dx.is_some() || of_norm_wanted.iter().any(Option::is_some);
+        let place = is_norm_wanted.then(|| Slot::new(&mut dnormed, x.len()));
         self.branch.backward(
             &chain([saved.normed.view()], &own[1..]),
             &saved.branch,
-            &chain([dbranch.view()], &cotangents[1..]),
+            &chain([dbranch], &cotangents[1..]),
             std::iter::once(place).chain(of_branch).collect(),
         )?;
-        drop(dbranch);
+        if !is_norm_wanted {
+            return Ok(());
+        }
+        drop(dropped);
         if let Some(dx) = &mut dx {
             dx.reborrow().put(slice(&cotangents[0]).to_vec());
         }
@@ -93,7 +100,7 @@ impl<T: Real, O: Operation<T>> Operation<T> for PreNormBranch<O> {
     }
 }
 
-/// An operation, and a second one on its first output.
+/// An operation, and a second one on its first output, which has the shape of its first input.
 ///
 /// The inputs are those of the first operation and, after them, those of the second without its first. The outputs are
 /// the first output of the second operation, then all further outputs of the first, then those of the second.
@@ -160,15 +167,19 @@ impl<T: Real, A: Operation<T>, B: Operation<T>> Operation<T> for Then<A, B> {
     ) -> Result<(), BoxError> {
         let (of_first, of_second) = self.cut(inputs);
         let (first, second) = cotangents[1..].split_at(self.further);
-        let mut dmiddle = Vec::new();
-        let middle = Some(Slot::new(&mut dmiddle, saved.middle.len()));
         let of_second_wanted = gradients.split_off(of_first.len());
+        let is_first_wanted = gradients.iter().any(Option::is_some);
+        let mut dmiddle = Vec::new();
+        let middle = is_first_wanted.then(|| Slot::new(&mut dmiddle, saved.middle.len()));
         self.second.backward(
             &chain([saved.middle.view()], of_second),
             &saved.second,
             &chain([cotangents[0].view()], second),
             std::iter::once(middle).chain(of_second_wanted).collect(),
         )?;
+        if !is_first_wanted {
+            return Ok(());
+        }
         let dmiddle = ArrayD::from_shape_vec(saved.middle.raw_dim(), dmiddle)?;
         let cotangents = chain([dmiddle.view()], first);
         self.first
@@ -191,8 +202,7 @@ const PIECE: usize = 1 << 13;
 const DRAW: usize = 8;
 
 /// Drops from a branch in place.
-fn drop_from<T: Real>(branch: &mut [T], mask: Option<&DropoutMask>) {
-    let Some(mask) = mask else { return };
+fn drop_from<T: Real>(branch: &mut [T], mask: &DropoutMask) {
     let work = branch.len() * DRAW;
     let pieces = branch.chunks_mut(PIECE).enumerate();
     for_each_piece(pieces, work, |(i, piece)| {

@@ -7,7 +7,7 @@ use bochner_numerics::{ArgumentError, Real, argument};
 use bochner_ops::{BoxError, Operation, Slot, SpikingNeuron, given, slots};
 use dfdx::dtypes::Dtype;
 use dfdx::nn::{Module, NonMutableModule};
-use dfdx::shapes::{Dim, HasShape};
+use dfdx::shapes::{Dim, HasShape, Shape};
 use dfdx::tensor::{Cpu, Merge, Storage, Tape, Tensor, TensorFromVec};
 use ndarray::{Array4, ArrayD, ArrayView4, ArrayViewD, Axis, Ix4, IxDyn};
 use rand::RngCore;
@@ -156,8 +156,8 @@ impl<Embed: Dim, E: Element> BipolarLayer<Embed, E> {
     /// compute as in training.
     ///
     /// # Numerics
-    /// What the heads give lies below what training computes by less than n units of $2^{-12}$ and by no more, where n is
-    /// the number of kept keys, and half a unit from rounding the values.
+    /// For a query with n kept keys, the outputs of the heads lie at most $n + 1/2$ units of $2^{-12}$ below those of
+    /// training, since each weight rounds down, and at most half a unit above them, since values round to the nearest.
     ///
     /// # Errors
     /// The errors of [`attend_self`](Self::attend_self), and [`Error::Argument`] for normalised values that have no
@@ -169,12 +169,7 @@ impl<Embed: Dim, E: Element> BipolarLayer<Embed, E> {
         mask: &Mask,
     ) -> Result<Tensor<(S, B, Q, Embed), E, Cpu>, Error> {
         let shape = *x.shape();
-        let dims: [usize; 4] = [
-            shape.0.size(),
-            shape.1.size(),
-            shape.2.size(),
-            shape.3.size(),
-        ];
+        let dims = shape.concrete();
         self.with_heads(x, mask, |streams, heads| {
             let streams = streams.map(|x| ArrayD::from_shape_vec(IxDyn(&dims), x.as_vec()));
             let [q, k, v] = streams.map(|x| x.expect("a tensor has the elements of its shape"));

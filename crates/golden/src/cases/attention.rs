@@ -22,7 +22,7 @@ pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     if variant.card().points.is_none() {
         return without_points(file, variant.mechanism(), &inputs);
     }
-    // Frequencies of features, where others have spectral points.
+    // The files of random features hold frequencies where those of other mechanisms hold spectral points.
     if file.tensor("in.w").is_ok() {
         return random_features(file, &inputs);
     }

@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn two_colliders_share_a_latent_cause() {
-        // Of 0 -> 1 <- L -> 2 <- 3 with L latent.
+        // The graph is that of 0 -> 1 <- L -> 2 <- 3 with L latent.
         let path = "0 o-o 1, 1 o-o 2, 2 o-o 3";
         let known: [(usize, usize, &[usize]); 3] = [(0, 2, &[]), (1, 3, &[]), (0, 3, &[])];
         assert_eq!(oriented(4, path, &known), "0 o-> 1, 1 <-> 2, 2 <-o 3");

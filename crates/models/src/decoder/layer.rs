@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::encoder::{Encoded, FEED_FORWARD, Sequences, check_layer, pre_norm};
-use crate::pre_norm::{PreNormBranch, Then};
+use crate::pre_norm::Then;
 use bochner_attention::{Attention, Inspection, Mask, MultiHead, MultiHeadConfig, Pass, Variant};
 use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters, TapeInputs, record,
@@ -203,21 +203,29 @@ impl<E: Element> DecoderLayer<E> {
             .cross_attention
             .cross_operation(of_memory, pass.nth(1))?;
         let feed_forward = self.feed_forward.operation(mode.child("feed-forward"))?;
+        let dropout = self.dropout;
         let operation = Then {
             first: Then {
-                first: self.branch(&self.attention_norm, attention, mode.child("attention"))?,
+                first: pre_norm(
+                    &self.attention_norm,
+                    attention,
+                    dropout,
+                    mode.child("attention"),
+                )?,
                 further: 1,
-                second: self.branch(
+                second: pre_norm(
                     &self.cross_attention_norm,
                     cross,
+                    dropout,
                     mode.child("cross-attention"),
                 )?,
                 of_second: of_cross,
             },
             further: 2,
-            second: self.branch(
+            second: pre_norm(
                 &self.feed_forward_norm,
                 feed_forward,
+                dropout,
                 mode.child("feed-forward branch"),
             )?,
             of_second: FEED_FORWARD,
@@ -248,15 +256,6 @@ impl<E: Element> DecoderLayer<E> {
             .cross_attention
             .inspect(queries, memory, of_memory, pass.nth(1))?;
         Ok(seen)
-    }
-
-    fn branch<O>(
-        &self,
-        norm: &LayerNorm<usize, E>,
-        branch: O,
-        mode: Mode,
-    ) -> Result<PreNormBranch<O>, Error> {
-        pre_norm(norm, branch, self.dropout, mode)
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Decoder, DecoderLayer};
 use crate::Error;
 use bochner_attention::{Form, Mask, MultiHeadCrossDecoder, MultiHeadDecoder, Pass};
 use bochner_nn::{Element, FeedForward, LayerNorm, Parameters};
-use bochner_numerics::Real;
+use bochner_numerics::{Real, argument};
 use bochner_ops::{Activation, Operation, Slot, affine, filled};
 use ndarray::{Array3, ArrayD, ArrayView3, IxDyn};
 
@@ -49,8 +49,13 @@ impl<E: Element> DecoderSteps<E> {
     /// `x: [B, n, width]` to the same.
     ///
     /// # Errors
-    /// [`Error::Attention`] for another shape; nothing is remembered then.
-    pub fn step(&mut self, mut x: Array3<E>) -> Result<Array3<E>, Error> {
+    /// [`Error::Argument`] for another width, [`Error::Attention`] for another number of sequences; nothing is remembered
+    /// then.
+    pub fn step(&mut self, x: Array3<E>) -> Result<Array3<E>, Error> {
+        let (batch, positions, _) = x.dim();
+        let width = self.norm.parameters[0].len();
+        argument::shape("x", &[batch, positions, width], x.shape())?;
+        let mut x = x.as_standard_layout().into_owned();
         for layer in &mut self.layers {
             layer.step(&mut x)?;
         }

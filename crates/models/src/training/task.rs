@@ -84,7 +84,8 @@ pub struct Objective {
     pub loss: Tensor<(), f32, Cpu, OwnedTape<f32, Cpu>>,
     /// The mean error: squared, or cross-entropy.
     pub error: f64,
-    /// The mean squared error; of classes, the Brier score of their probabilities.
+    /// The mean squared error; of classes, the Brier score of their probabilities, and 0 where there are so many that it
+    /// would take as long as the step: in translation.
     pub squared_error: f64,
     /// The mechanism's penalty, such as $\beta\,\mathrm{KL}$, not divided.
     pub penalty: f64,

@@ -37,7 +37,7 @@ pub struct TranslatorConfig {
     pub longest: usize,
     /// The settings of the encoder.
     pub encoder: EncoderConfig,
-    /// The settings of the decoder, of the encoder's width.
+    /// The settings of the decoder, of the encoder's width and dropout.
     pub decoder: DecoderConfig,
     /// Rate of dropout on the weights of all attentions in training; the encoder's rate unless it is said. A form in
     /// linear time takes none.
@@ -57,12 +57,12 @@ impl TranslatorConfig {
         }
         argument::at_least_one("longest", self.longest)?;
         argument::rate("attention_dropout", self.attention_dropout.unwrap_or(0.0))?;
-        let width = self.encoder.layer.width;
-        argument::shape(
-            "width of the decoder",
-            &[width],
-            &[self.decoder.layer.width],
-        )
+        let (encoder, decoder) = (&self.encoder.layer, &self.decoder.layer);
+        argument::shape("width of the decoder", &[encoder.width], &[decoder.width])?;
+        // One pass says what is dropped from the weights of both.
+        let alike = self.attention_dropout.is_some() || encoder.dropout == decoder.dropout;
+        let allowed = "the dropout of the encoder, unless `attention_dropout` is given";
+        argument::in_range(alike, "dropout of the decoder", decoder.dropout, allowed)
     }
 
     /// A Transformer whose decoder has the encoder's sizes, with one mechanism in both of its attentions.
@@ -219,6 +219,7 @@ impl<E: Element> Translator<E> {
         })
     }
 
+<<<<<<< HEAD
     /// Weights of every head, queries, keys and other inner values of each layer's attention in the encoder to itself, and
     /// in the decoder to the encoder's output.
     ///
@@ -247,6 +248,9 @@ impl<E: Element> Translator<E> {
     }
 
     /// The pass of a training step, with dropout on the attentions' weights.
+=======
+    /// The pass of a training step, with the dropout of the settings on the attentions' weights.
+>>>>>>> d0abd47 (Keep the arithmetic of the cross-entropy, ask no branch for gradients that nobody wants, and check a decoder's step)
     fn training(&self, seed: Seed) -> Pass {
         match self.config.attention_dropout {
             Some(dropout) => Pass::Training { seed, dropout },

@@ -32,7 +32,7 @@ use super::arithmetic::{Avx2, Avx512};
 /// assert_eq!(x, [9.0, 16.0]);
 /// ```
 ///
-/// Whoever calls the method needs a value of the instruction set, which there is only where the processor has it:
+/// A call of the method takes a value of the instruction set, which exists only where the processor has it:
 ///
 /// ```
 /// use bochner_numerics::instructions::{Arithmetic, Task};

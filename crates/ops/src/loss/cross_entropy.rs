@@ -127,12 +127,13 @@ impl<T: Real> Operation<T> for CrossEntropy {
         };
         let ([logits], classes) = (slices(inputs), inputs[0].shape()[1]);
         let mut gradient = vec![0.0; logits.len()];
-        let (share, each) = (self.share(), self.smoothing / classes as f64);
+        let share = self.share();
+        let each = share * self.smoothing / classes as f64;
         for (&(r, label), &[largest, total]) in self.labelled.iter().zip(saved) {
             let places = r * classes..(r + 1) * classes;
             let own = &mut gradient[places.clone()];
             for (g, x) in own.iter_mut().zip(&logits[places]) {
-                *g += share * ((x.as_f64() - largest).exp() / total - each);
+                *g += (x.as_f64() - largest).exp() * (share / total) - each;
             }
             own[label] -= share * (1.0 - self.smoothing);
         }

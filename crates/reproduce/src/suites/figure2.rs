@@ -211,7 +211,7 @@ struct Looked<'a> {
     arm: &'a Arm,
     unit: &'a Unit,
     words: Vec<String>,
-    /// Those of each head, query by query.
+    /// The weights of each head, query by query.
     heads: Vec<Vec<f32>>,
 }
 

@@ -78,7 +78,7 @@ impl Prepared {
     /// Draws [`PLANTED`]: 20 nodes of each class to train on, the next 200 for validation and 300 for test.
     ///
     /// # Errors
-    /// Those of [`of`](Self::of).
+    /// The errors of [`of`](Self::of).
     pub(crate) fn planted() -> Result<Self, Error> {
         let drawn = PLANTED.draw(Seed::new(5));
         let drawn = drawn.expect("all numbers are within their bounds");

@@ -150,7 +150,8 @@ fn exact_correlations_find_what_the_oracle_finds() {
     );
 }
 
-/// Of the edges between two nodes, the harmonic mean of the share that is right and the share that is found.
+/// The F1 score of a skeleton: the harmonic mean of the share of its edges that are right and the share of the right ones
+/// that it has.
 fn f1(found: &MixedGraph, truth: &MixedGraph) -> f64 {
     let count = |f: &dyn Fn(usize, usize) -> bool| truth.pairs().filter(|&(a, b)| f(a, b)).count();
     let both = count(&|a, b| found.adjacent(a, b) && truth.adjacent(a, b));

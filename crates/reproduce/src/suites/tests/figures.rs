@@ -58,7 +58,7 @@ fn the_standard_error_of_diversity_is_that_over_all_folds_and_seeds() {
     assert!(why.contains("+0.0010 ± 0.0007 over IKAN"), "{why}");
 }
 
-/// As many sentences as MR has, of the classes that they have, with a text in the row of the paper's sentence.
+/// A set with the size and the classes of MR, which has this text in the row of the paper's sentence.
 fn corpus(text: &str) -> SentenceData {
     let mut sentences = generated(10_662);
     for (row, sentence) in sentences.iter_mut().enumerate() {

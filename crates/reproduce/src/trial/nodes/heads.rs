@@ -17,7 +17,7 @@ const LARGEST: f64 = 0.5;
 pub const DEVIATION: &str = "deviation";
 /// The mean absolute correlation of different heads, of the mean over the latent dimensions.
 pub const CORRELATION: &str = "correlation";
-/// The same before training.
+/// The mean absolute correlation of different heads before training.
 pub const START: &str = "correlation before training";
 /// The correlation in units of that before training, which counts as [`LEAST_START`] at least.
 pub const GROWTH: &str = "correlation over its start";
