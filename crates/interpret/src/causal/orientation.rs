@@ -110,12 +110,12 @@ fn start_of_discriminating_path(graph: &MixedGraph, a: usize, b: usize, c: usize
     // Nodes with an arrow from the next one towards b, which are colliders if one comes from before.
     let mut open = VecDeque::from([(a, b)]);
     while let Some((node, after)) = open.pop_front() {
-        if std::mem::replace(&mut seen[node], true) {
+        let is_collider = graph.has(Mark::Arrow, node, after);
+        if seen[node] || !is_collider || !graph.is_directed(node, c) {
             continue;
         }
-        if !graph.has(Mark::Arrow, node, after) || !graph.is_directed(node, c) {
-            continue;
-        }
+        // Only here: a node that one way reaches as no collider may be one on another.
+        seen[node] = true;
         let before = graph.neighbours(node);
         for before in before.filter(|&before| graph.has(Mark::Arrow, node, before)) {
             if before != b && before != c && !graph.adjacent(before, c) {

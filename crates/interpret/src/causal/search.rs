@@ -3,7 +3,7 @@
 use super::possible_d_sep::ReachedSets;
 use super::{Independence, MixedGraph, orientation, tails};
 use crate::Error;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of the causes among some nodes, some of whose causes may not be among them.
 ///
@@ -43,7 +43,8 @@ impl CausalStructure {
     /// ask. Rules R5 to R10 then find the tails.
     ///
     /// `largest` ends the search at sets of that size: two nodes that only a larger set separates then stay joined,
-    /// and marks that follow from such an edge are uncertain.
+    /// and marks that follow from such an edge are uncertain. With [`FisherZ`](super::FisherZ), which refuses larger sets,
+    /// `largest` is at most the number of samples less 4.
     ///
     /// # Errors
     /// [`Error::TooFewTokens`] below three nodes, and the errors of the questions.
@@ -84,13 +85,17 @@ impl CausalStructure {
             if !self.graph.adjacent(i, j) {
                 continue;
             }
+            let mut separating = None;
             for given in candidates(&self.graph, i, j, size) {
                 asked = true;
                 if independence.independent(i, j, &given)? {
-                    self.graph.remove_edge(i, j);
-                    self.separators.0.insert((i, j), given);
+                    separating = Some(given);
                     break;
                 }
+            }
+            if let Some(given) = separating {
+                self.graph.remove_edge(i, j);
+                self.separators.0.insert((i, j), given);
             }
         }
         Ok(asked)
@@ -103,17 +108,23 @@ impl CausalStructure {
     }
 }
 
-/// The sets of so many nodes that may separate $i$ and $j$, the nearest first.
-fn candidates(graph: &MixedGraph, i: usize, j: usize, size: usize) -> Vec<Vec<usize>> {
+/// The sets of so many nodes that may separate $i$ and $j$, the nearest to $i$ first; those from $j$ are not made
+/// before they are asked for.
+fn candidates(
+    graph: &MixedGraph,
+    i: usize,
+    j: usize,
+    size: usize,
+) -> impl Iterator<Item = Vec<usize>> {
     let mut causes = graph.ancestors(&[i, j], MixedGraph::may_be_directed);
     for end in [i, j] {
         causes[end] = false;
     }
-    let mut sets = ReachedSets::new(graph, i, causes.clone()).of_size(size);
-    let seen: Vec<Vec<usize>> = sets.clone();
-    let from_j = ReachedSets::new(graph, j, causes).of_size(size);
-    sets.extend(from_j.into_iter().filter(|set| !seen.contains(set)));
-    sets
+    let from_i = ReachedSets::new(graph, i, causes.clone()).of_size(size);
+    let seen: BTreeSet<_> = from_i.iter().cloned().collect();
+    let from_j = move || ReachedSets::new(graph, j, causes).of_size(size);
+    let from_j = std::iter::once_with(from_j).flatten();
+    (from_i.into_iter()).chain(from_j.filter(move |set| !seen.contains(set)))
 }
 
 /// The sets by the two nodes that they separate, the smaller one first.

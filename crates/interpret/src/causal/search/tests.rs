@@ -34,6 +34,20 @@ fn structures_worked_out_by_hand() {
 }
 
 #[test]
+fn a_discriminating_path_may_pass_a_node_that_another_way_reached_first() {
+    // Nodes 6, 7 and 8 are latent, behind 1 and 2, 2 and 3, 3 and 4. From 4 the search reaches node 1 over 3 first, where
+    // it is no collider; over 2 it is one.
+    let both = "0 --> 1, 6 --> 1, 6 --> 2, 7 --> 2, 7 --> 3, 8 --> 3, 8 --> 4, 1 --> 3, 1 --> 5, 2 --> 5, 3 --> 5";
+    let cause = found(&format!("{both}, 4 --> 5"), 9, 6);
+    assert!(cause.contains("4 --> 5"), "{cause}");
+    let latent = found(&format!("{both}, 9 --> 4, 9 --> 5"), 10, 6);
+    assert!(
+        latent.contains("3 <-> 4") && latent.contains("4 <-> 5"),
+        "{latent}"
+    );
+}
+
+#[test]
 fn marks_hold_in_the_graph_with_latent_and_selecting_nodes() {
     let (mut marks, mut latent_causes, mut undirected) = (0, 0, 0);
     for number in 0..200 {
