@@ -1,52 +1,72 @@
-//! Two linear maps with a rectifier and dropout between them.
+//! Two linear maps with an activation and dropout between them.
 
 use crate::affine::{affine, affine_shape, affine_vjp};
 use crate::operation::{BoxError, Operation, Slot, filled, given, slices, slots};
+use crate::rows::{PIECE, for_each_piece};
 use crate::{Activation, activation_vjp};
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::{ArgumentError, DropoutMask, Mat, Real};
 use ndarray::ArrayViewD;
 
-/// Two linear maps with a rectifier and dropout between them, over the last axis: an operation on `x` and
+/// Two linear maps with an activation and dropout between them, over the last axis: an operation on `x` and
 /// the weight and bias of each map.
 ///
-/// $$ y = \phi\bigl(W_2\, \mathrm{dropout}(\max(W_1 x + b_1, 0)) + b_2\bigr) $$
+/// $$ y = \phi\bigl(W_2\, \mathrm{dropout}(\psi(W_1 x + b_1)) + b_2\bigr) $$
 ///
 /// * $W_1, b_1$: from `I` to `H`
 /// * $W_2, b_2$: from `H` to `O`
+/// * $\psi$: `hidden`
 /// * $\phi$: `activation`
 ///
 /// # Numerics
-/// The backward pass keeps the hidden layer, and the derivative of $\phi$ where it is not 1.
+/// The backward pass keeps the hidden layer, and the derivative of $\phi$ where it is not 1. That of $\psi$ it keeps unless
+/// $\psi$ is the rectifier, whose derivative the hidden layer tells.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedForward {
     /// The mask that drops elements of the hidden layer, if one does.
     pub mask: Option<DropoutMask>,
+    /// The function that follows the first map.
+    pub hidden: Activation,
     /// The function that follows the second map.
     pub activation: Activation,
 }
 
-/// The hidden layer, which the backward pass of [`FeedForward`] reads again.
+/// The hidden layer behind activation and dropout, which the backward pass of [`FeedForward`] reads again.
 #[derive(Clone, Debug)]
 pub struct HiddenLayer<T> {
     hidden: Vec<T>,
+    /// The derivative of the hidden activation; `None` for the rectifier.
+    hidden_slopes: Option<Vec<T>>,
     slopes: Option<Vec<T>>,
 }
 
 impl FeedForward {
-    /// Rectifies a piece of the hidden layer and drops from it.
-    fn finish_hidden<T: Real>(&self, start: usize, piece: &mut [T]) {
-        Activation::Relu.apply(piece);
+    /// Drops from a piece of the hidden layer.
+    fn drop_from<T: Real>(&self, start: usize, piece: &mut [T]) {
         if let Some(mask) = &self.mask {
             mask.scale(start as u64, piece);
         }
     }
+
+    /// Turns the first map's output into the hidden layer, and returns the activation's derivative unless it is 1.
+    fn activate<T: Real>(&self, hidden: &mut [T]) -> Option<Vec<T>> {
+        let slopes = self.hidden.apply_with_slopes(hidden);
+        let work = hidden.len() * self.mask.map_or(0, |_| DRAW);
+        for_each_piece(hidden.chunks_mut(PIECE).enumerate(), work, |(i, piece)| {
+            self.drop_from(i * PIECE, piece);
+        });
+        slopes
+    }
 }
+
+/// Multiplications that take as long as drawing one element of a mask.
+const DRAW: usize = 8;
 
 impl<T: Real> Operation<T> for FeedForward {
     type Saved = HiddenLayer<T>;
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
+        self.hidden.validate()?;
         self.activation.validate()?;
         let [x, first, first_bias, second, second_bias] = given(inputs)?;
         let hidden = affine_shape(x, first, first_bias)?;
@@ -60,11 +80,19 @@ impl<T: Real> Operation<T> for FeedForward {
     ) -> Result<Self::Saved, BoxError> {
         let ([x, first, first_bias, second, second_bias], [y]) = (slices(inputs), slots(outputs));
         let rows = y.len() / second_bias.len();
-        let [hidden] = filled([rows * first_bias.len()], |[hidden]| {
+        let is_rectifier = self.hidden == Activation::Relu;
+        let [mut hidden] = filled([rows * first_bias.len()], |[hidden]| {
             affine(x, first, first_bias, hidden, |start, piece| {
-                self.finish_hidden(start, piece);
+                if is_rectifier {
+                    Activation::Relu.apply(piece);
+                    self.drop_from(start, piece);
+                }
             });
         });
+        let hidden_slopes = match is_rectifier {
+            true => None,
+            false => self.activate(&mut hidden),
+        };
         let slopes = if self.activation == Activation::Identity {
             affine(&hidden, second, second_bias, y, |_, _| ());
             None
@@ -76,20 +104,25 @@ impl<T: Real> Operation<T> for FeedForward {
             y.put(values);
             slopes
         };
-        Ok(HiddenLayer { hidden, slopes })
+        Ok(HiddenLayer {
+            hidden,
+            hidden_slopes,
+            slopes,
+        })
     }
 
     fn backward(
         &self,
         inputs: &[ArrayViewD<'_, T>],
-        HiddenLayer { hidden, slopes }: &Self::Saved,
+        saved: &Self::Saved,
         cotangents: &[ArrayViewD<'_, T>],
         gradients: Vec<Option<Slot<'_, T>>>,
     ) -> Result<(), BoxError> {
         let ([x, first, first_bias, second, second_bias], [dy]) =
             (slices(inputs), slices(cotangents));
         let [dx, dfirst, dfirst_bias, dsecond, dsecond_bias] = slots(gradients);
-        let through = slopes.as_ref().map(|slopes| {
+        let hidden = &saved.hidden;
+        let through = saved.slopes.as_ref().map(|slopes| {
             let [through] = filled([dy.len()], |[through]| activation_vjp(slopes, dy, through));
             through
         });
@@ -114,9 +147,17 @@ impl<T: Real> Operation<T> for FeedForward {
         );
         let [dhidden] = filled([hidden.len()], |[dhidden]| {
             dhidden.by_blocks(rows, hidden.len() * second_bias.len(), |range, piece| {
-                let hidden = &hidden[range.start * width..range.end * width];
+                let own = range.start * width..range.end * width;
                 let d = piece.product(dy.row_range(range), second);
-                instructions::run(RectifierVjp { d, hidden, kept });
+                if self.hidden == Activation::Relu {
+                    let hidden = &hidden[own];
+                    instructions::run(RectifierVjp { d, hidden, kept });
+                    return;
+                }
+                self.drop_from(own.start, d);
+                if let Some(slopes) = &saved.hidden_slopes {
+                    d.iter_mut().zip(&slopes[own]).for_each(|(d, &s)| *d *= s);
+                }
             });
         });
         affine_vjp(x, first, &dhidden, width, below);
@@ -154,8 +195,15 @@ mod tests {
     fn gradients_agree_with_finite_differences() {
         let sizes: [&[usize]; 5] = [&[3, 2, 4], &[6, 4], &[6], &[5, 6], &[5]];
         for mask in [None, DropoutMask::new(0.4, Seed::new(3)).ok()] {
-            for activation in [Activation::Identity, Activation::Relu, Activation::Elu] {
-                gradients_are_right(FeedForward { mask, activation }, &sizes);
+            for hidden in [Activation::Relu, Activation::Gelu, Activation::Identity] {
+                for activation in [Activation::Identity, Activation::Relu, Activation::Elu] {
+                    let operation = FeedForward {
+                        mask,
+                        hidden,
+                        activation,
+                    };
+                    gradients_are_right(operation, &sizes);
+                }
             }
         }
     }

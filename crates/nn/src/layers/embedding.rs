@@ -6,10 +6,11 @@ use crate::{Element, Error};
 use bochner_numerics::{argument, standard_normal};
 use bochner_ops::rows::add;
 use bochner_ops::{Slot, affine, affine_vjp, filled, lookup, lookup_vjp};
-use dfdx::shapes::{Dim, HasShape};
+use dfdx::shapes::{Dim, HasShape, Shape};
 use dfdx::tensor::{
     Cpu, Gradients, PutTape, SplitTape, Tape, Tensor, TensorFromVec, UniqueId, ZerosTensor,
 };
+use dfdx::tensor_ops::ReshapeTo;
 use rand::RngCore;
 use std::sync::Arc;
 
@@ -135,14 +136,12 @@ impl<E: Element> Embedding<E> {
         &self,
         x: Tensor<(B, Q, usize), E, Cpu, T>,
     ) -> Result<Tensor<(usize, usize), E, Cpu, T>, Error> {
-        let (x, mut tape) = x.split_tape();
-        let [batch, time, width] = {
-            let shape = x.shape();
-            [shape.0.size(), shape.1.size(), shape.2]
-        };
+        let [batch, time, width] = x.shape().concrete();
         argument::shape("x", &[batch, time, self.width], &[batch, time, width])?;
         argument::not_empty("x", &[batch, time])?;
         let (rows, words) = (batch * time, self.words);
+        // Brings a permuted tensor into row-major order.
+        let (x, mut tape) = x.try_reshape_like(&(rows * width,))?.split_tape();
         let (vectors, table_values) = (x.as_vec(), Arc::clone(&self.values));
         let y = x
             .device()

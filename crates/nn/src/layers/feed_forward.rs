@@ -1,4 +1,4 @@
-//! Two linear layers with a rectifier and dropout between them.
+//! Two linear layers with an activation and dropout between them.
 
 use super::dropout::device_mode;
 use super::{EndsWith, Linear};
@@ -26,14 +26,22 @@ use std::cell::Cell;
 pub struct FeedForwardConfig {
     /// The rate of the dropout on the hidden layer, at least 0 and below 1; 0.1 by default.
     pub dropout: f64,
+    /// The function that follows the first linear layer; the rectifier by default, and not written then.
+    #[serde(skip_serializing_if = "is_rectifier")]
+    pub hidden: Activation,
     /// The function that follows the second linear layer; none by default, as in a Transformer.
     pub activation: Activation,
+}
+
+fn is_rectifier(hidden: &Activation) -> bool {
+    *hidden == Activation::Relu
 }
 
 impl Default for FeedForwardConfig {
     fn default() -> Self {
         Self {
             dropout: 0.1,
+            hidden: Activation::Relu,
             activation: Activation::Identity,
         }
     }
@@ -44,16 +52,18 @@ bochner_numerics::checked_when_read!(FeedForwardConfig);
 impl FeedForwardConfig {
     fn validate(&self) -> Result<(), ArgumentError> {
         argument::rate("dropout", self.dropout)?;
+        self.hidden.validate()?;
         self.activation.validate()
     }
 }
 
-/// Two linear layers with a rectifier and dropout between them, over the last axis.
+/// Two linear layers with an activation and dropout between them, over the last axis.
 ///
-/// $$ y = \phi\bigl(W_2\, \mathrm{dropout}(\max(W_1 x + b_1, 0)) + b_2\bigr) $$
+/// $$ y = \phi\bigl(W_2\, \mathrm{dropout}(\psi(W_1 x + b_1)) + b_2\bigr) $$
 ///
 /// * $W_1, b_1$: `first`, from `I` to `H`
 /// * $W_2, b_2$: `second`, from `H` to `O`
+/// * $\psi$: `config.hidden`, the rectifier by default
 /// * $\phi$: `config.activation`; nothing by default
 ///
 /// # Numerics
@@ -116,6 +126,7 @@ impl<I: Dim, H: Dim, O: Dim, E: Element> FeedForward<I, H, O, E> {
     pub fn operation(&self, mode: Mode) -> Result<bochner_ops::FeedForward, Error> {
         Ok(bochner_ops::FeedForward {
             mask: dropout_mask(self.config.dropout, mode)?,
+            hidden: self.config.hidden,
             activation: self.config.activation,
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::common::{close, random, values};
 use bochner_nn::{
-    Dropout, FeedForward, FeedForwardConfig, LayerNorm, Linear, builders, cross_entropy,
+    Dropout, Embedding, FeedForward, FeedForwardConfig, LayerNorm, Linear, builders, cross_entropy,
     cross_entropy_of, mean_over_time, mean_squared_error,
 };
 use bochner_numerics::{Seed, Stream};
@@ -47,6 +47,30 @@ macro_rules! linear_agrees {
 fn linear() {
     linear_agrees!(f32, 1e-4);
     linear_agrees!(f64, 1e-12);
+}
+
+macro_rules! tied_logits_agree {
+    ($E:ty, $tolerance:expr) => {
+        let device = Cpu::default();
+        let table: Embedding<$E> = Embedding::try_new(&device, 5, 3, &mut rng()).unwrap();
+        let rows = (0..5).flat_map(|word| table.row(word).to_vec());
+        let rows = device.tensor_from_vec(rows.collect(), (5, 3));
+        let x = random::<$E, _>((2, 4, 3), "x");
+        // As it stands, and with its first two axes exchanged, so that it is not in row-major order.
+        let got = table.logits(x.leaky_trace()).unwrap();
+        let want = x.leaky_trace().reshape_like(&(8, 3));
+        let columns = rows.clone().permute::<_, Axes2<1, 0>>();
+        agree!(got, want.matmul(columns.clone()), $tolerance, &x);
+        let permuted = || x.leaky_trace().permute::<_, Axes3<1, 0, 2>>();
+        let want = permuted().reshape_like(&(8, 3)).matmul(columns);
+        agree!(table.logits(permuted()).unwrap(), want, $tolerance, &x);
+    };
+}
+
+#[test]
+fn logits_of_a_tied_table() {
+    tied_logits_agree!(f32, 1e-5);
+    tied_logits_agree!(f64, 1e-12);
 }
 
 #[test]
@@ -158,6 +182,7 @@ macro_rules! feed_forward_agrees {
         let config = FeedForwardConfig {
             dropout: 0.3,
             activation: $activation,
+            ..Default::default()
         };
         let sizes = (Const::<6>, Const::<11>, Const::<4>);
         let layer: FeedForward<_, _, _, $E> =
@@ -312,6 +337,7 @@ fn settings_survive_a_change_of_the_type() {
     let config = FeedForwardConfig {
         dropout: 0.5,
         activation: Activation::LeakyRelu { slope: 0.5 },
+        ..Default::default()
     };
     let sizes = (Const::<2>, Const::<3>, Const::<4>);
     let layer: FeedForward<_, _, _, f64> =

@@ -21,6 +21,7 @@ impl<E: Element> Model<E> {
         let config = FeedForwardConfig {
             dropout: 0.2,
             activation: Activation::Identity,
+            ..Default::default()
         };
         let mut layer = |sizes| FeedForward::try_new(&device, sizes, config, &mut rng).unwrap();
         Self {

@@ -7,6 +7,7 @@ use bochner_ops::Activation;
 fn of_every_type() {
     let config = FeedForwardConfig {
         dropout: 0.3,
+        hidden: Activation::Gelu,
         activation: Activation::Relu,
     };
     let text = serde_json::to_string(&config).unwrap();

@@ -41,6 +41,7 @@ struct Network {
 
 const LAYERS: FeedForward = FeedForward {
     mask: None,
+    hidden: Activation::Relu,
     activation: Activation::Identity,
 };
 
