@@ -8,7 +8,7 @@ use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Parameters, TapeInputs, record,
 };
 use bochner_numerics::{ArgumentError, Seed};
-use bochner_ops::{Activation, Mode};
+use bochner_ops::Mode;
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Merge, NoneTape, Tape};
 use dfdx::tensor_ops::TryAdd;
@@ -71,8 +71,8 @@ impl DecoderLayerConfig {
 ///     width: 8,
 ///     heads: 2,
 ///     hidden: 16,
-///     attention: Softmax {}.into(),
-///     cross_attention: Softmax {}.into(),
+///     attention: Softmax::default().into(),
+///     cross_attention: Softmax::default().into(),
 ///     dropout: 0.1,
 /// };
 /// let device = Cpu::default();
@@ -136,7 +136,7 @@ impl<E: Element> DecoderLayer<E> {
         };
         let feed_forward = FeedForwardConfig {
             dropout,
-            activation: Activation::Identity,
+            ..Default::default()
         };
         let norm = || LayerNorm::try_new(device, width);
         let layer = Self {

@@ -4,8 +4,8 @@ use super::{Decoder, DecoderLayer};
 use crate::Error;
 use bochner_attention::{Form, Mask, MultiHeadCrossDecoder, MultiHeadDecoder, Pass};
 use bochner_nn::{Element, FeedForward, LayerNorm, Parameters};
-use bochner_numerics::{Real, argument};
-use bochner_ops::{Activation, Operation, Slot, affine, filled};
+use bochner_numerics::argument;
+use bochner_ops::{Mode, Operation, Slot};
 use ndarray::{Array3, ArrayD, ArrayView3, IxDyn};
 
 /// A [`Decoder`] as it stands, which decodes the next position of every sequence of a batch, given all before.
@@ -101,7 +101,7 @@ impl<E: Element> LayerSteps<E> {
             attention_norm: Norm::of(&layer.attention_norm),
             cross_attention: cross.cross_decoder(memory, of_memory, form, pass.nth(1))?,
             cross_attention_norm: Norm::of(&layer.cross_attention_norm),
-            feed_forward: Maps::of(&layer.feed_forward),
+            feed_forward: Maps::of(&layer.feed_forward)?,
             feed_forward_norm: Norm::of(&layer.feed_forward_norm),
         })
     }
@@ -134,49 +134,44 @@ impl<E: Element> Norm<E> {
     }
 
     fn apply(&self, x: &Array3<E>) -> Array3<E> {
-        let x = x.view().into_dyn();
-        let inputs: Vec<_> = std::iter::once(x)
-            .chain(self.parameters.iter().map(|p| p.view()))
-            .collect();
-        let mut values = Vec::new();
-        let place = vec![Slot::new(&mut values, inputs[0].len())];
-        let normed = self.operation.forward(&inputs, place);
-        normed.expect("a norm takes any finite or infinite number");
-        shaped(values, inputs[0].shape())
+        applied(&self.operation, x, &self.parameters)
     }
 }
 
 /// The two maps of a feed-forward part as arrays.
 #[derive(Clone, Debug)]
 struct Maps<E> {
+    operation: bochner_ops::FeedForward,
     parameters: Vec<ArrayD<E>>,
 }
 
 impl<E: Element> Maps<E> {
-    fn of(feed_forward: &FeedForward<usize, usize, usize, E>) -> Self {
-        Self {
+    fn of(feed_forward: &FeedForward<usize, usize, usize, E>) -> Result<Self, Error> {
+        Ok(Self {
+            operation: feed_forward.operation(Mode::Evaluation)?,
             parameters: arrays(feed_forward),
-        }
+        })
     }
 
     fn apply(&self, x: &Array3<E>) -> Array3<E> {
-        let parameters = self
-            .parameters
-            .iter()
-            .map(|p| p.as_slice().expect("row-major"));
-        let [w1, b1, w2, b2] = parameters.collect::<Vec<_>>()[..] else {
-            unreachable!("a feed-forward part has two maps")
-        };
-        let (x, dims) = (x.as_slice().expect("row-major"), x.shape());
-        let rows = dims[0] * dims[1];
-        let [hidden] = filled([rows * b1.len()], |[hidden]| {
-            affine(x, w1, b1, hidden, |_, piece| Activation::Relu.apply(piece));
-        });
-        let [y] = filled([rows * b2.len()], |[y]| {
-            affine(&hidden, w2, b2, y, |_, _| ())
-        });
-        shaped(y, dims)
+        applied(&self.operation, x, &self.parameters)
     }
+}
+
+/// What an operation with one output of the sequences' shape makes of them.
+fn applied<E: Element>(
+    operation: &impl Operation<E>,
+    x: &Array3<E>,
+    parameters: &[ArrayD<E>],
+) -> Array3<E> {
+    let inputs = std::iter::once(x.view().into_dyn()).chain(parameters.iter().map(|p| p.view()));
+    let inputs: Vec<_> = inputs.collect();
+    let mut values = Vec::new();
+    let place = vec![Slot::new(&mut values, x.len())];
+    let applied = operation.forward(&inputs, place);
+    applied.expect("norms and maps take any number");
+    let array = Array3::from_shape_vec(x.raw_dim(), values);
+    array.expect("as many elements as before")
 }
 
 /// The parameters of a part, in their order.
@@ -189,9 +184,4 @@ fn arrays<E: Element>(part: &impl Parameters<E>) -> Vec<ArrayD<E>> {
         arrays.push(array.expect("a parameter has the elements of its shape"));
     });
     arrays
-}
-
-fn shaped<T: Real>(values: Vec<T>, shape: &[usize]) -> Array3<T> {
-    let array = Array3::from_shape_vec((shape[0], shape[1], shape[2]), values);
-    array.expect("as many elements as before")
 }

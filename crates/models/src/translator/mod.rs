@@ -55,6 +55,13 @@ impl TranslatorConfig {
         for (name, token) in [("start", self.start), ("end", self.end)] {
             argument::index(name, token, self.tokens)?;
         }
+        let differs = self.start != self.end;
+        argument::in_range(
+            differs,
+            "end",
+            self.end as f64,
+            "another token than the start",
+        )?;
         argument::at_least_one("longest", self.longest)?;
         argument::rate("attention_dropout", self.attention_dropout.unwrap_or(0.0))?;
         let (encoder, decoder) = (&self.encoder.layer, &self.decoder.layer);
@@ -219,7 +226,6 @@ impl<E: Element> Translator<E> {
         })
     }
 
-<<<<<<< HEAD
     /// Weights of every head, queries, keys and other inner values of each layer's attention in the encoder to itself, and
     /// in the decoder to the encoder's output.
     ///
@@ -248,9 +254,6 @@ impl<E: Element> Translator<E> {
     }
 
     /// The pass of a training step, with dropout on the attentions' weights.
-=======
-    /// The pass of a training step, with the dropout of the settings on the attentions' weights.
->>>>>>> d0abd47 (Keep the arithmetic of the cross-entropy, ask no branch for gradients that nobody wants, and check a decoder's step)
     fn training(&self, seed: Seed) -> Pass {
         match self.config.attention_dropout {
             Some(dropout) => Pass::Training { seed, dropout },

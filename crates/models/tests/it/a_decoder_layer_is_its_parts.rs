@@ -107,7 +107,7 @@ fn gradients_agree_with_finite_differences() {
 
 #[test]
 fn the_memory_behind_its_length_is_not_read() {
-    let layer = layer(Softmax {}.into(), ikan()).unwrap();
+    let layer = layer(Softmax::default().into(), ikan()).unwrap();
     let (x, memory) = (random((3, "x")), random((4, "memory")));
     let mut values = memory.as_vec();
     let last = values.len() - WIDTH;
@@ -137,7 +137,7 @@ fn the_penalty_is_that_of_both_attentions() {
         let decoded = layer.apply(x.clone(), memory.clone(), [&none; 2], EVALUATION);
         decoded.unwrap().penalty.array()
     };
-    let softmax = || Variant::from(Softmax {});
+    let softmax = || Variant::from(Softmax::default());
     let (none, first) = (
         penalty(softmax(), softmax()),
         penalty(unconditional(), softmax()),
