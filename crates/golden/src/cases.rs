@@ -105,7 +105,7 @@ impl Case {
     }
 }
 
-static TABLE: [Entry; 37] = [
+static TABLE: [Entry; 38] = [
     Case::of("attention", &["output"])
         .where_known(|file| Ok(attention::mechanism(file)?.is_some()))
         .by(attention::attention::<f64>, attention::attention::<f32>),
@@ -167,6 +167,8 @@ static TABLE: [Entry; 37] = [
             functional_time::functional_time::<f32>,
         ),
     Case::of("encoder_layer", &["output"]).by(transformer::layer::<f64>, transformer::layer::<f32>),
+    Case::of("npt_block", &["output"])
+        .by(transformer::npt_block::<f64>, transformer::npt_block::<f32>),
     Case::of("decoder_layer", &["output"]).by(
         transformer::decoder_layer::<f64>,
         transformer::decoder_layer::<f32>,

@@ -44,6 +44,7 @@
 //! |---|---|
 //! | [`encoder`] | [`Encoder`](encoder::Encoder), [`EncoderLayer`](encoder::EncoderLayer), pre-LN and post-LN |
 //! | [`decoder`] | [`Decoder`](decoder::Decoder), [`DecoderLayer`](decoder::DecoderLayer): causal attention, and attention to a memory |
+//! | [`datapoints`] | [`Npt`](datapoints::Npt), [`Block`](datapoints::Block): attention between the rows of a [`Table`](datapoints::Table), and between its columns |
 //! | [`embedding`], [`positions`] | [`WordEmbedding`](embedding::WordEmbedding), [`sinusoidal_positions`](positions::sinusoidal_positions) |
 //! | [`classifier`] | [`TextClassifier`](classifier::TextClassifier), [`Task`](classifier::Task) |
 //! | [`node_classifier`] | [`NodeClassifier`](node_classifier::NodeClassifier), [`Task`](node_classifier::Task) |
@@ -55,6 +56,7 @@
 
 pub mod assessment;
 pub mod classifier;
+pub mod datapoints;
 pub mod decoder;
 pub mod embedding;
 pub mod encoder;

@@ -1,9 +1,10 @@
-//! `encoder_layer`, `decoder_layer`, `sinusoidal_positions`: the blocks of a Transformer.
+//! `encoder_layer`, `decoder_layer`, `npt_block`, `sinusoidal_positions`: the blocks of Transformers.
 
 use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::{Mask, Pass, Softmax};
+use bochner_models::datapoints::{Between, Block, BlockConfig, Normalised};
 use bochner_models::decoder::{DecoderLayer, DecoderLayerConfig};
 use bochner_models::dfdx::prelude::{Backward, HasShape, SumTo, Trace};
 use bochner_models::dfdx::tensor::{Cpu, NoneTape, OwnedTape, Tensor, TensorFromVec};
@@ -14,60 +15,90 @@ use bochner_nn::{Element, Parameters};
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array2, Array3, ArrayD, Ix3, IxDyn};
 
-/// The parameters of a layer: their names in a file, and in the layer.
-const NAMES: &[[&str; 2]] = &[
-    ["self.wq", "attention.query.weight"],
-    ["self.bq", "attention.query.bias"],
-    ["self.wk", "attention.key.weight"],
-    ["self.bk", "attention.key.bias"],
-    ["self.wv", "attention.value.weight"],
-    ["self.bv", "attention.value.bias"],
-    ["self.wo", "attention.output.weight"],
-    ["self.bo", "attention.output.bias"],
-    ["cross.wq", "cross_attention.query.weight"],
-    ["cross.bq", "cross_attention.query.bias"],
-    ["cross.wk", "cross_attention.key.weight"],
-    ["cross.bk", "cross_attention.key.bias"],
-    ["cross.wv", "cross_attention.value.weight"],
-    ["cross.bv", "cross_attention.value.bias"],
-    ["cross.wo", "cross_attention.output.weight"],
-    ["cross.bo", "cross_attention.output.bias"],
+/// The parameters of an attention: their names in a file, and in the layer.
+const MAPS: &[[&str; 2]] = &[
+    ["wq", "query.weight"],
+    ["bq", "query.bias"],
+    ["wk", "key.weight"],
+    ["bk", "key.bias"],
+    ["wv", "value.weight"],
+    ["bv", "value.bias"],
+    ["wo", "output.weight"],
+    ["bo", "output.bias"],
+];
+
+/// The other parameters of a layer but its norms.
+const OTHERS: &[[&str; 2]] = &[
     ["w1", "feed_forward.first.weight"],
     ["b1", "feed_forward.first.bias"],
     ["w2", "feed_forward.second.weight"],
     ["b2", "feed_forward.second.bias"],
+    ["w_res", "residual.weight"],
+    ["b_res", "residual.bias"],
 ];
 
-/// The norms of an encoder's layer and of a decoder's, in the order of their numbers in a file.
-const NORMS: [&[&str]; 2] = [
-    &["attention_norm", "feed_forward_norm"],
-    &[
+/// How files of one kind name the parameters of a layer.
+struct Naming {
+    /// What stands before the names of the attention to its own sequence.
+    own: &'static str,
+    /// The norms, in the order of their numbers in a file.
+    norms: &'static [&'static str],
+    /// The number of the first norm.
+    first: usize,
+}
+
+const ENCODER: Naming = Naming {
+    own: "self.",
+    norms: &["attention_norm", "feed_forward_norm"],
+    first: 1,
+};
+
+const DECODER: Naming = Naming {
+    norms: &[
         "attention_norm",
         "cross_attention_norm",
         "feed_forward_norm",
     ],
-];
+    ..ENCODER
+};
 
-/// The name in a file of a layer's parameter.
-fn in_file(name: &str, norms: &[&str]) -> String {
-    if let Some([theirs, _]) = NAMES.iter().find(|[_, ours]| *ours == name) {
-        return (*theirs).to_owned();
+const DATAPOINTS: Naming = Naming {
+    own: "",
+    first: 0,
+    ..ENCODER
+};
+
+impl Naming {
+    /// The name in a file of a layer's parameter.
+    fn in_file(&self, name: &str) -> String {
+        let theirs = |all: &[[&'static str; 2]], name| {
+            let found = all.iter().find(|[_, ours]| *ours == name);
+            found.map(|[theirs, _]| *theirs)
+        };
+        if let Some(theirs) = theirs(OTHERS, name) {
+            return theirs.to_owned();
+        }
+        for (ours, before) in [("attention.", self.own), ("cross_attention.", "cross.")] {
+            if let Some(map) = name.strip_prefix(ours).and_then(|map| theirs(MAPS, map)) {
+                return format!("{before}{map}");
+            }
+        }
+        let (norm, part) = name.rsplit_once('.').unwrap_or((name, ""));
+        let before = self.norms.iter().take_while(|ours| **ours != norm).count();
+        let part = if part == "gamma" { "gain" } else { "bias" };
+        format!("ln{}_{part}", self.first + before)
     }
-    let (norm, part) = name.rsplit_once('.').unwrap_or((name, ""));
-    let number = 1 + norms.iter().take_while(|ours| **ours != norm).count();
-    let part = if part == "gamma" { "gain" } else { "bias" };
-    format!("ln{number}_{part}")
 }
 
 /// Reads the parameters of a layer from a file.
 fn read_parameters<T: Element>(
     layer: &mut impl Parameters<T>,
     file: &CaseFile,
-    norms: &[&str],
+    naming: &Naming,
 ) -> Result<(), Fault> {
     let mut read = Ok(());
     layer.for_each_mut("", &mut |name, parameter| {
-        let name = in_file(name, norms);
+        let name = naming.in_file(name);
         let given = file.floats::<T>(&name).and_then(|given| {
             if given.shape() == parameter.dims() {
                 return Ok(given);
@@ -101,7 +132,7 @@ where
 fn results<T: Element>(
     file: &CaseFile,
     layer: &impl Parameters<T>,
-    norms: &[&str],
+    naming: &Naming,
     read: &[(&str, &Sequences<T>)],
     output: Sequences<T, OwnedTape<T, Cpu>>,
 ) -> Result<Computed, Fault>
@@ -126,7 +157,7 @@ where
         &mut |name, parameter| match parameter.gradient(&mut gradients) {
             Ok(gradient) => {
                 let gradient = array(&parameter.dims(), gradient.to_vec());
-                computed.gradient(&in_file(name, norms), &gradient);
+                computed.gradient(&naming.in_file(name), &gradient);
             }
             Err(error) => found = Err(Fault::refused(error)),
         },
@@ -153,23 +184,23 @@ where
         width: x.dim().2,
         heads: file.count("heads")?,
         hidden: hidden.nrows(),
-        attention: Softmax {}.into(),
+        attention: Softmax::default().into(),
         dropout: 0.0,
         norm: match file.choice("norm", &["pre", "post"])? {
             "pre" => NormPlacement::Pre,
             _ => NormPlacement::Post,
         },
     };
-    let (norms, seed) = (NORMS[0], Seed::new(0));
+    let (naming, seed) = (&ENCODER, Seed::new(0));
     let layer = EncoderLayer::try_new(&Cpu::default(), &config, seed);
     let mut layer = layer.map_err(Fault::refused)?;
     layer.attention_norm.epsilon = file.number("ln_eps")?;
     layer.feed_forward_norm.epsilon = layer.attention_norm.epsilon;
-    read_parameters(&mut layer, file, norms)?;
+    read_parameters(&mut layer, file, naming)?;
     let x = sequences(x);
     let encoded = layer.apply(x.leaky_trace(), &mask(file)?, Pass::Evaluation { seed });
     let encoded = encoded.map_err(Fault::refused)?;
-    results(file, &layer, norms, &[("x", &x)], encoded.output)
+    results(file, &layer, naming, &[("x", &x)], encoded.output)
 }
 
 /// A decoder's layer with softmax attention and the parameters of the file.
@@ -185,11 +216,11 @@ where
         width: x.dim().2,
         heads: file.count("heads")?,
         hidden: hidden.nrows(),
-        attention: Softmax {}.into(),
-        cross_attention: Softmax {}.into(),
+        attention: Softmax::default().into(),
+        cross_attention: Softmax::default().into(),
         dropout: 0.0,
     };
-    let (norms, seed) = (NORMS[1], Seed::new(0));
+    let (naming, seed) = (&DECODER, Seed::new(0));
     let layer = DecoderLayer::try_new(&Cpu::default(), &config, seed);
     let mut layer = layer.map_err(Fault::refused)?;
     for norm in [
@@ -199,14 +230,47 @@ where
     ] {
         norm.epsilon = file.number("ln_eps")?;
     }
-    read_parameters(&mut layer, file, norms)?;
+    read_parameters(&mut layer, file, naming)?;
     let [x, memory] = [x, memory].map(sequences);
     let masks = [&Mask::none(), &mask(file)?];
     let pass = Pass::Evaluation { seed };
     let decoded = layer.apply(x.leaky_trace(), memory.leaky_trace(), masks, pass);
     let decoded = decoded.map_err(Fault::refused)?;
     let read = [("x", &x), ("memory", &memory)];
-    results(file, &layer, norms, &read, decoded.output)
+    results(file, &layer, naming, &read, decoded.output)
+}
+
+/// A block of attention between rows or between columns, with the parameters of the file.
+pub(super) fn npt_block<T: Element>(file: &CaseFile) -> Result<Computed, Fault>
+where
+    Cpu: Device<T>,
+{
+    let h: Array3<T> = file.array("h")?;
+    let (_, columns, width) = h.dim();
+    let config = BlockConfig {
+        columns,
+        width,
+        heads: file.count("heads")?,
+        between: match file.choice("block", &["abd", "aba"])? {
+            "abd" => Between::Datapoints,
+            _ => Between::Attributes,
+        },
+        attention: None,
+        normalised: match file.choice("normalise", &["all", "queries"])? {
+            "all" => Normalised::All,
+            _ => Normalised::Queries,
+        },
+        dropout: 0.0,
+        epsilon: file.number("ln_eps")?,
+    };
+    let (naming, seed) = (&DATAPOINTS, Seed::new(0));
+    let block = Block::try_new(&Cpu::default(), &config, seed);
+    let mut block = block.map_err(Fault::refused)?;
+    read_parameters(&mut block, file, naming)?;
+    let h = sequences(h);
+    let output = block.apply(h.leaky_trace(), Pass::Evaluation { seed });
+    let output = output.map_err(Fault::refused)?.output;
+    results(file, &block, naming, &[("h", &h)], output)
 }
 
 fn array<T>(shape: &[usize], values: Vec<T>) -> ArrayD<T> {

@@ -146,7 +146,7 @@ impl Parts {
 /// The mechanism of a row of Table 2.
 fn variant(name: &str, points: usize) -> Result<Variant, Fault> {
     Ok(match name {
-        "transformer" => Softmax {}.into(),
+        "transformer" => Softmax::default().into(),
         "rbf_only" => RbfOnly {}.into(),
         "expsin" => Expsin::default().into(),
         "linear" => Linear {}.into(),

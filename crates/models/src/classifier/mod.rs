@@ -78,7 +78,7 @@ impl TextClassifierConfig {
 ///     width: 8,
 ///     heads: 2,
 ///     hidden: 16,
-///     attention: Softmax {}.into(),
+///     attention: Softmax::default().into(),
 ///     dropout: 0.1,
 ///     norm: NormPlacement::Pre,
 /// };

@@ -56,7 +56,7 @@ pub struct Task {
 ///     width: 16,
 ///     heads: 2,
 ///     hidden: 32,
-///     attention: Softmax {}.into(),
+///     attention: Softmax::default().into(),
 ///     dropout: 0.1,
 ///     norm: NormPlacement::Pre,
 /// };

@@ -136,6 +136,7 @@ impl<E: Element> EncoderLayer<E> {
         let feed_forward = FeedForwardConfig {
             dropout,
             activation,
+            ..Default::default()
         };
         let sizes = (width, hidden, width);
         Ok(Self {

@@ -31,7 +31,7 @@ use ndarray::Array1;
 /// let x = Array2::from_shape_fn((20, 1), |(i, _)| i as f32 / 10.0 - 1.0);
 /// let y: Array1<f32> = x.column(0).mapv(|x| (2.0 * x).sin());
 /// let task = Task::new(x, y, (0..20).filter(|i| i % 4 != 0).collect())?;
-/// let config = RegressorConfig::new(1, Softmax {}.into());
+/// let config = RegressorConfig::new(1, Softmax::default().into());
 /// let mut trainer = Trainer::new(&config, &TrainingConfig::regression(), task, Seed::new(1))?;
 ///
 /// let first = trainer.epoch()?.error;

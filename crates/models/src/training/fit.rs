@@ -183,6 +183,7 @@ impl<T: Task> Trainer<T> {
     pub fn use_best(&mut self) {
         if let Some((_, model)) = &self.best {
             self.model = model.clone();
+            T::go_to_step(&mut self.model, self.descent.steps());
         }
     }
 }

@@ -66,7 +66,7 @@ fn config(of: [Variant; 3], width: usize) -> TranslatorConfig {
 }
 
 fn softmax() -> [Variant; 3] {
-    [(); 3].map(|()| Softmax {}.into())
+    [(); 3].map(|()| Softmax::default().into())
 }
 
 fn pairs(count: usize, purpose: &str) -> Vec<Pair> {
@@ -228,7 +228,7 @@ fn what_does_not_fit_is_refused() {
         let config = config([encoder, itself, memory], 8);
         Translator::<f32>::try_new(&Cpu::default(), &config, Seed::new(1))
     };
-    let softmax_alone = || Variant::from(Softmax {});
+    let softmax_alone = || Variant::from(Softmax::default());
     let primal = || Variant::from(Primal::default());
     assert!(matches!(
         of(softmax_alone(), primal(), softmax_alone()),

@@ -45,7 +45,7 @@ fn variants() -> [Variant; 3] {
         p,
         ..Default::default()
     };
-    [Softmax {}.into(), ikan.into(), mikan.into()]
+    [Softmax::default().into(), ikan.into(), mikan.into()]
 }
 
 fn layer(attention: Variant) -> EncoderLayer<f64> {
@@ -199,7 +199,7 @@ fn layers_are_drawn_apart_and_their_penalties_add_up() {
 fn an_encoder_of_pre_ln_layers_ends_in_a_norm() {
     let layer = EncoderLayerConfig {
         norm: NormPlacement::Pre,
-        ..config(Softmax {}.into())
+        ..config(Softmax::default().into())
     };
     let config = EncoderConfig {
         layers: 1,
@@ -272,7 +272,7 @@ fn threads_change_nothing() {
 fn settings_and_shapes_that_do_not_fit_are_refused() {
     let device = Cpu::default();
     let wrong = |change: fn(&mut EncoderLayerConfig)| {
-        let mut config = config(Softmax {}.into());
+        let mut config = config(Softmax::default().into());
         change(&mut config);
         EncoderLayer::<f32>::try_new(&device, &config, Seed::new(1)).is_err()
     };
@@ -281,12 +281,12 @@ fn settings_and_shapes_that_do_not_fit_are_refused() {
     assert!(wrong(|c| c.hidden = 0));
     let none = EncoderConfig {
         layers: 0,
-        layer: config(Softmax {}.into()),
+        layer: config(Softmax::default().into()),
     };
     assert!(Encoder::<f32>::try_new(&device, &none, Seed::new(1)).is_err());
     let narrow: Sequences = device.zeros_like(&(2, 3, 7));
     assert!(
-        layer(Softmax {}.into())
+        layer(Softmax::default().into())
             .apply(narrow, &Mask::none(), pass())
             .is_err()
     );

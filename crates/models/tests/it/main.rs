@@ -6,4 +6,6 @@ mod an_encoder_layer_is_its_parts;
 mod every_mechanism_decodes_or_is_refused;
 mod one_trainer_trains_all;
 mod padding_changes_nothing;
+mod rows_attend_to_rows;
 mod settings_are_checked_when_they_are_read;
+mod tables_are_filled_in;

@@ -58,7 +58,7 @@ fn training() -> TrainingConfig {
 }
 
 fn trainer_of(training: &TrainingConfig, batch: usize, dropout: f64) -> Trainer {
-    let config = config(Softmax {}.into(), dropout);
+    let config = config(Softmax::default().into(), dropout);
     Trainer::new(&config, training, task(batch), Seed::new(3)).unwrap()
 }
 
@@ -74,7 +74,7 @@ fn variants() -> [Variant; 3] {
         p,
         ..Default::default()
     };
-    [Softmax {}.into(), direct.into(), mikan.into()]
+    [Softmax::default().into(), direct.into(), mikan.into()]
 }
 
 fn trainer(attention: Variant) -> Trainer {
@@ -119,7 +119,7 @@ fn every_variant_learns_and_the_objective_is_the_sum_of_its_parts() {
 fn a_training_ends_when_its_patience_does_and_keeps_the_best_model() {
     // The measure is best after epoch 3, as good again after epoch 4, and worse ever after.
     let values = [3.0, 2.0, 1.0, 1.0, 2.0, 4.0, 4.0, 4.0, 0.0];
-    let mut trainer = trainer(Softmax {}.into());
+    let mut trainer = trainer(Softmax::default().into());
     let measure = |trainer: &Trainer| Ok(values[trainer.epochs_done() - 1]);
     let (mut curves, mut third) = (Curves::default(), Vec::new());
     let mut look = |trainer: &Trainer, epoch: &Epoch| {
@@ -270,7 +270,7 @@ fn the_schedule_and_the_norm_of_the_settings_are_obeyed() {
 fn words_are_dropped_in_training_alone() {
     let of = |rate| {
         let task = task(60).with_word_dropout(rate).unwrap();
-        let config = config(Softmax {}.into(), 0.0);
+        let config = config(Softmax::default().into(), 0.0);
         Trainer::new(&config, &training(), task, Seed::new(3)).unwrap()
     };
     let (mut kept, mut dropped) = (of(0.0), of(0.999));
@@ -302,7 +302,7 @@ fn threads_change_nothing() {
 
 #[test]
 fn sentences_are_predicted_in_their_own_order_and_one_may_have_no_words() {
-    let mut trainer = trainer(Softmax {}.into());
+    let mut trainer = trainer(Softmax::default().into());
     trainer.epoch().unwrap();
     let all = trainer.predict(&sentences()).unwrap();
     for i in [0, 9, 8, 31] {
@@ -333,7 +333,7 @@ fn what_does_not_fit_is_refused_by_type_before_anything_is_trained() {
         Err(Error::Text(_))
     ));
     let start = |task: Task, training: &TrainingConfig| {
-        let config = config(Softmax {}.into(), 0.0);
+        let config = config(Softmax::default().into(), 0.0);
         Trainer::new(&config, training, task, Seed::new(1)).map(drop)
     };
     let plain = TrainingConfig::default();
@@ -380,7 +380,7 @@ fn what_does_not_fit_is_refused_by_type_before_anything_is_trained() {
 
 #[test]
 fn a_measure_that_is_no_number_ends_the_training_with_an_error() {
-    let mut trainer = trainer(Softmax {}.into());
+    let mut trainer = trainer(Softmax::default().into());
     let fit = |epochs, patience| FitConfig {
         epochs,
         patience,

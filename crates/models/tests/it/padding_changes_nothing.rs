@@ -214,7 +214,7 @@ fn every_layer_shows_its_weights_on_the_words_alone() {
 
 #[test]
 fn a_sentence_longer_than_the_positions_is_refused_with_a_remedy() {
-    let model = classifier(Softmax {}.into());
+    let model = classifier(Softmax::default().into());
     let apply = |time| model.apply(sentences(&LENGTHS, time, 0), Some(&LENGTHS), evaluation());
     assert!(apply(LONGEST).is_ok());
     let error = apply(LONGEST + 1).unwrap_err();
@@ -238,7 +238,7 @@ fn a_sentence_longer_than_the_positions_is_refused_with_a_remedy() {
 /// Without positions the mean does not see an order; with them it does.
 #[test]
 fn positions_tell_orders_apart() {
-    let variant = || Variant::from(Softmax {});
+    let variant = || Variant::from(Softmax::default());
     let plain = TextClassifierConfig {
         words: WORDS,
         classes: 3,
@@ -264,7 +264,7 @@ fn what_was_written_before_norms_and_positions_could_be_chosen_means_what_it_did
     let config = TextClassifierConfig {
         words: WORDS,
         classes: 3,
-        encoder: encoder(Softmax {}.into(), NormPlacement::Post),
+        encoder: encoder(Softmax::default().into(), NormPlacement::Post),
         embedding: Default::default(),
     };
     let mut written = serde_json::to_value(&config).unwrap();
@@ -308,7 +308,7 @@ fn wrong_lengths_are_refused_by_type() {
             );
         }
     }
-    let model = classifier(Softmax {}.into());
+    let model = classifier(Softmax::default().into());
     let unknown = Cpu::default().tensor_from_vec(vec![1, 2, WORDS], (1, 3));
     let error = model.apply(unknown, None, evaluation()).unwrap_err();
     assert!(

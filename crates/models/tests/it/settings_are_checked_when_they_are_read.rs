@@ -45,7 +45,7 @@ fn layer() -> EncoderLayerConfig {
         width: 8,
         heads: 2,
         hidden: 16,
-        attention: Softmax {}.into(),
+        attention: Softmax::default().into(),
         dropout: 0.1,
         norm: NormPlacement::Pre,
     }
@@ -78,7 +78,7 @@ fn encoders_and_what_is_built_of_them() {
     check(&WordEmbeddingConfig::default(), &[("dropout", json!(1.0))]);
     let positions = Positions::Sinusoidal { longest: 3 };
     check(&positions, &[("sinusoidal/longest", json!(0))]);
-    let regressor = RegressorConfig::new(3, Softmax {}.into());
+    let regressor = RegressorConfig::new(3, Softmax::default().into());
     check(&regressor, &[("inputs", json!(0))]);
     check(&regressor, &of_layer);
 }

@@ -32,7 +32,7 @@ impl Trainer {
     /// let x = Array2::from_shape_fn((20, 1), |(i, _)| i as f32 / 10.0 - 1.0);
     /// let y = x.column(0).mapv(|x| (2.0 * x).sin());
     /// let task = Task::new(x, y, (0..20).collect())?;
-    /// let config = RegressorConfig::new(1, Softmax {}.into());
+    /// let config = RegressorConfig::new(1, Softmax::default().into());
     /// let mut trainer = Trainer::new(&config, &TrainingConfig::regression(), task, Seed::new(1))?;
     /// for _ in 0..60 {
     ///     trainer.epoch()?;

@@ -17,7 +17,10 @@ pub(crate) fn task() -> Task {
 pub(crate) fn variants() -> Vec<Variant> {
     let of = |preset| [ikan(preset), mikan(preset)];
     let kernels = [Preset::Paper, Preset::Released].into_iter().flat_map(of);
-    [Softmax {}.into()].into_iter().chain(kernels).collect()
+    [Softmax::default().into()]
+        .into_iter()
+        .chain(kernels)
+        .collect()
 }
 
 fn ikan(preset: Preset) -> Variant {
@@ -147,7 +150,7 @@ fn features_are_drawn_anew_in_training() {
 
 #[test]
 fn a_step_drops_out_at_its_rate_and_by_the_stream_of_the_run() {
-    let mut trainer = trainer_with_dropout(Softmax {}.into());
+    let mut trainer = trainer_with_dropout(Softmax::default().into());
     let mut stream = Seed::new(5).stream("training");
     for _ in 0..2 {
         let seed = Seed::new(stream.next_u64());
@@ -170,7 +173,7 @@ fn gradients_are_clipped() {
             clip_norm: Some(clip_norm),
             ..TrainingConfig::regression()
         };
-        let config = RegressorConfig::new(2, Softmax {}.into());
+        let config = RegressorConfig::new(2, Softmax::default().into());
         let mut trainer = Trainer::new(&config, &training, task(), Seed::new(5)).unwrap();
         let before = trainer.predict().unwrap();
         trainer.epoch().unwrap();
@@ -218,7 +221,7 @@ fn a_resumed_run_ends_with_the_same_bits() {
 fn a_checkpoint_of_another_run_is_refused_and_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.safetensors");
-    trainer(Softmax {}.into()).save(&path).unwrap();
+    trainer(Softmax::default().into()).save(&path).unwrap();
     let mut other = trainer(ikan(Preset::Paper));
     let before = other.predict().unwrap();
     assert!(matches!(other.resume(&path), Err(Error::Nn(_))));
@@ -226,7 +229,7 @@ fn a_checkpoint_of_another_run_is_refused_and_changes_nothing() {
 
     let (x, y) = (task().inputs().clone(), task().target() + 1.0);
     let moved = Task::new(x, y, task().train().to_vec()).unwrap();
-    let error = learning(Softmax {}.into(), 0.0, moved).resume(&path);
+    let error = learning(Softmax::default().into(), 0.0, moved).resume(&path);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("task is \""), "{error}");
 }
@@ -246,7 +249,7 @@ fn variants_share_the_initial_values_of_what_they_share() {
         all.remove("attention.kernel");
         all
     };
-    let of_softmax = values(Softmax {}.into());
+    let of_softmax = values(Softmax::default().into());
     assert_eq!(of_softmax, values(mikan(Preset::Paper)));
     assert!(of_softmax.contains_key("attention.query.weight"));
 }

@@ -1,0 +1,171 @@
+//! A block of attention between datapoints does not care for the order of the rows, has the gradients of finite
+//! differences, and refuses what does not fit.
+
+use bochner_attention::{Pass, find};
+use bochner_models::datapoints::{Between, Block, BlockConfig, Normalised};
+use bochner_nn::Parameters;
+use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
+use dfdx::prelude::*;
+
+type Table<T = NoneTape> = Tensor<(usize, usize, usize), f64, Cpu, T>;
+
+const SHAPE: [usize; 3] = [4, 3, 2];
+
+fn table(rows: usize, value: impl FnMut(usize) -> f64) -> Table {
+    let [_, columns, width] = SHAPE;
+    let values = (0..rows * columns * width).map(value).collect();
+    Cpu::default().tensor_from_vec(values, (rows, columns, width))
+}
+
+fn random(purpose: &str) -> Table {
+    let mut stream = Seed::new(1).stream(purpose);
+    table(SHAPE[0], |_| standard_normal(&mut stream))
+}
+
+fn config(between: Between, normalised: Normalised) -> BlockConfig {
+    BlockConfig {
+        columns: SHAPE[1],
+        width: SHAPE[2],
+        heads: 2,
+        between,
+        attention: None,
+        normalised,
+        dropout: 0.0,
+        epsilon: 1e-12,
+    }
+}
+
+const ALL: [(Between, Normalised); 5] = [
+    (Between::Nothing, Normalised::All),
+    (Between::Datapoints, Normalised::All),
+    (Between::Datapoints, Normalised::Queries),
+    (Between::Attributes, Normalised::All),
+    (Between::Attributes, Normalised::Queries),
+];
+
+fn block(config: &BlockConfig) -> Block<f64> {
+    Block::try_new(&Cpu::default(), config, Seed::new(5)).unwrap()
+}
+
+const PASS: fn() -> Pass = || Pass::Evaluation { seed: Seed::new(2) };
+
+/// The block's output for the rows of `x` in this order.
+fn of_rows(block: &Block<f64>, x: &Table, rows: &[usize]) -> Vec<f64> {
+    let (values, each) = (x.as_vec(), SHAPE[1] * SHAPE[2]);
+    let x = table(rows.len(), |i| values[rows[i / each] * each + i % each]);
+    block.apply(x, PASS()).unwrap().output.as_vec()
+}
+
+#[test]
+fn permuted_rows_give_permuted_rows() {
+    let (x, order, each) = (random("x"), [2, 0, 3, 1], SHAPE[1] * SHAPE[2]);
+    for (between, normalised) in ALL {
+        let block = block(&config(between, normalised));
+        let straight = of_rows(&block, &x, &[0, 1, 2, 3]);
+        let want: Vec<f64> = (order.iter())
+            .flat_map(|&row| straight[row * each..(row + 1) * each].to_vec())
+            .collect();
+        let error = relative_error(&of_rows(&block, &x, &order), &want);
+        assert!(error < 1e-13, "{between:?}, {normalised:?}: {error:e}");
+        // What another row holds matters to attention between rows alone.
+        let alone = of_rows(&block, &x, &[0]);
+        let apart = relative_error(&alone, &straight[..each]);
+        assert_eq!(apart > 1e-3, between == Between::Datapoints, "{apart:e}");
+        // Attention to copies of oneself is attention to oneself.
+        let error = relative_error(&of_rows(&block, &x, &[0, 0])[..each], &alone);
+        assert!(error < 1e-13, "{between:?}, {normalised:?}: {error:e}");
+    }
+}
+
+#[test]
+fn gradients_are_those_of_finite_differences() {
+    for (between, normalised) in ALL {
+        for dropout in [0.0, 0.3] {
+            let config = BlockConfig {
+                dropout,
+                ..config(between, normalised)
+            };
+            gradients_are_right(&block(&config));
+        }
+    }
+}
+
+fn gradients_are_right(block: &Block<f64>) {
+    let (x, cotangent) = (random("x"), random("cotangent"));
+    let pass = || Pass::Training {
+        seed: Seed::new(7),
+        dropout: block.config().dropout,
+    };
+    let loss = |block: &Block<f64>, x: Table<OwnedTape<f64, Cpu>>| {
+        (block.apply(x, pass()).unwrap().output * cotangent.clone()).sum()
+    };
+    let mut gradients = loss(block, x.leaky_trace()).backward();
+    let (mut at, mut got) = (x.as_vec(), gradients.get(&x).as_vec());
+    block.for_each("", &mut |_, p| {
+        let mut part = Vec::new();
+        p.read_into(&mut part);
+        at.extend(part);
+        got.extend_from_slice(p.gradient(&mut gradients).unwrap());
+    });
+    let want = finite_difference(&at, |point| {
+        let (mut block, mut x) = (block.clone(), x.clone());
+        let (first, mut rest) = point.split_at(x.shape().num_elements());
+        x.copy_from(first);
+        block.for_each_mut("", &mut |_, p| {
+            let (part, others) = rest.split_at(p.len());
+            p.write(part);
+            rest = others;
+        });
+        loss(&block, x.leaky_traced()).array()
+    });
+    let error = relative_error(&got, &want);
+    assert!(error < 1e-6, "{:?}: {error:e}", block.config());
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let refused = |config: BlockConfig| {
+        let block = Block::<f64>::try_new(&Cpu::default(), &config, Seed::new(1));
+        block.unwrap_err().to_string()
+    };
+    let config = config(Between::Datapoints, Normalised::Queries);
+    let three = BlockConfig {
+        heads: 4,
+        ..config.clone()
+    };
+    assert!(refused(three).contains("heads"));
+    let none = BlockConfig {
+        columns: 0,
+        ..config.clone()
+    };
+    assert!(refused(none).contains("columns"));
+    let narrow = table(1, |_| 0.0).reshape_like(&(1, SHAPE[2], SHAPE[1]));
+    let got = block(&config)
+        .apply(narrow, PASS())
+        .unwrap_err()
+        .to_string();
+    assert!(got.contains("table"), "{got}");
+    // CAT sees the order of what it attends to: columns have one, rows have none.
+    let cat = |between, normalised| {
+        let attention = find("cat");
+        let config = BlockConfig {
+            between,
+            normalised,
+            attention,
+            ..config.clone()
+        };
+        Block::<f64>::try_new(&Cpu::default(), &config, Seed::new(1))
+    };
+    for normalised in [Normalised::All, Normalised::Queries] {
+        let got = cat(Between::Datapoints, normalised)
+            .unwrap_err()
+            .to_string();
+        assert!(got.contains("order"), "{got}");
+    }
+    // It attends to its own sequence alone; keys and values of another one are refused.
+    let block = cat(Between::Attributes, Normalised::All).unwrap();
+    assert!(block.apply(random("x"), PASS()).is_ok());
+    let block = cat(Between::Attributes, Normalised::Queries).unwrap();
+    let got = block.apply(random("x"), PASS()).unwrap_err();
+    assert!(got.to_string().contains("another sequence"), "{got}");
+}

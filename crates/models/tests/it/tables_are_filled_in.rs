@@ -1,0 +1,212 @@
+//! A model of tables: the order of rows does not matter, hidden cells are not read, what is masked is as the settings say,
+//! training resumes with the same bits, and what does not fit is named.
+
+use bochner_attention::{Mikan, Pass};
+use bochner_models::datapoints::{
+    Between, Cell, Column, Example, Masking, Npt, NptConfig, Table, Task, Trainer,
+};
+use bochner_models::training::TrainingConfig;
+use bochner_numerics::{Seed, relative_error, standard_normal};
+use dfdx::prelude::*;
+use ndarray::{Array2, Axis, arr2};
+
+const COLUMNS: [Column; 3] = [Column::Number, Column::Class(3), Column::Number];
+
+/// Rows of a number, a class, and a target that is hidden in every third row.
+fn table(rows: usize) -> Table {
+    let mut stream = Seed::new(3).stream("table");
+    let values = Array2::from_shape_fn((rows, 3), |(i, j)| match j {
+        1 => (i % 3) as f32,
+        _ => standard_normal(&mut stream),
+    });
+    let is_known = Array2::from_shape_fn((rows, 3), |(i, j)| j < 2 || i % 3 != 2);
+    Table::new(COLUMNS.to_vec(), values, is_known).unwrap()
+}
+
+fn config() -> NptConfig {
+    NptConfig {
+        columns: COLUMNS.to_vec(),
+        width: 4,
+        heads: 2,
+        blocks: vec![Between::Datapoints, Between::Attributes],
+        attention: None,
+        normalised: Default::default(),
+        dropout: 0.0,
+        epsilon: 1e-12,
+    }
+}
+
+fn model(config: &NptConfig) -> Npt<f64> {
+    Npt::try_new(&Cpu::default(), config, Seed::new(5)).unwrap()
+}
+
+const PASS: fn() -> Pass = || Pass::Evaluation { seed: Seed::new(2) };
+
+#[test]
+fn permuted_rows_give_permuted_predictions() {
+    let (model, table) = (model(&config()), table(7));
+    let order = [3, 0, 6, 2, 5, 1, 4];
+    let permuted = Table::new(
+        COLUMNS.to_vec(),
+        table.values().select(Axis(0), &order),
+        table.is_known().select(Axis(0), &order),
+    );
+    let predict = |table: &Table, column| model.predict(table, column, PASS()).unwrap();
+    for (column, size) in [(0, 1), (1, 3), (2, 1)] {
+        let want = predict(&table, column).select(Axis(0), &order);
+        let got = predict(permuted.as_ref().unwrap(), column);
+        assert_eq!(got.dim(), (7, size));
+        let [got, want] = [got, want].map(|x| x.into_iter().collect::<Vec<_>>());
+        assert!(relative_error(&got, &want) < 1e-12);
+    }
+}
+
+#[test]
+fn a_row_is_read_by_others_unless_blocks_are_between_nothing() {
+    let table = table(6);
+    let mut values = table.values().to_owned();
+    values[[0, 2]] += 1.0;
+    let changed = Table::new(COLUMNS.to_vec(), values, table.is_known().to_owned()).unwrap();
+    let moved = |blocks: Vec<Between>| {
+        let model = model(&NptConfig { blocks, ..config() });
+        let [a, b] = [&table, &changed].map(|table| model.predict(table, 2, PASS()).unwrap());
+        assert_ne!(a[[0, 0]], b[[0, 0]]);
+        a.slice(ndarray::s![1.., ..]) != b.slice(ndarray::s![1.., ..])
+    };
+    assert!(moved(vec![Between::Datapoints]));
+    assert!(!moved(vec![Between::Nothing, Between::Attributes]));
+}
+
+#[test]
+fn what_stands_in_hidden_cells_is_not_kept() {
+    let table = table(6);
+    let mut values = table.values().to_owned();
+    values[[2, 2]] = f32::NAN;
+    let other = Table::new(COLUMNS.to_vec(), values, table.is_known().to_owned()).unwrap();
+    assert_eq!(table, other);
+}
+
+fn trainer(config: &NptConfig, wanted: Vec<Cell>, masking: Masking) -> Trainer {
+    let example = Example::new(table(9), wanted).unwrap();
+    let task = Task::new(vec![example.clone(), example], masking).unwrap();
+    let training = TrainingConfig::default();
+    Trainer::new(config, &training, task, Seed::new(4)).unwrap()
+}
+
+fn masking() -> Masking {
+    Masking {
+        targets: vec![2],
+        target_rate: 0.5,
+        feature_rate: 0.3,
+        feature_weight: 0.8,
+        steps: 8,
+    }
+}
+
+#[test]
+fn training_with_masks_resumes_with_the_same_bits() {
+    // The weight of features depends on the step: a resumed run has to know it.
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trainer.safetensors");
+    let mut whole = trainer(&config(), vec![([2, 2], 0.5)], masking());
+    let mut first = trainer(&config(), vec![([2, 2], 0.5)], masking());
+    let mut reports = Vec::new();
+    for epoch in 0..4 {
+        reports.push(whole.epoch().unwrap());
+        if epoch < 2 {
+            assert_eq!(first.epoch().unwrap(), reports[epoch]);
+        }
+    }
+    first.save(&path).unwrap();
+    let mut second = trainer(&config(), vec![([2, 2], 0.5)], masking());
+    second.resume(&path).unwrap();
+    for report in &reports[2..] {
+        assert_eq!(second.epoch().unwrap(), *report);
+    }
+    let mut others = masking();
+    others.steps = 9;
+    let mut other = trainer(&config(), vec![([2, 2], 0.5)], others);
+    let [a, b] = [
+        &mut other,
+        &mut trainer(&config(), vec![([2, 2], 0.5)], masking()),
+    ]
+    .map(|trainer| (0..2).map(|_| trainer.epoch().unwrap().loss).sum::<f64>());
+    assert_ne!(a, b);
+}
+
+#[test]
+fn a_penalty_is_that_of_a_table() {
+    // Ten times the rows have a penalty of the same size, not ten times as large, where each row is an example.
+    let mikan = Mikan {
+        points: 2,
+        p: 1.5,
+        ..Default::default()
+    };
+    let config = NptConfig {
+        blocks: vec![Between::Attributes],
+        attention: Some(mikan.into()),
+        ..config()
+    };
+    let mut model = model(&config);
+    bochner_nn::Parameters::for_each_mut(&mut model, "", &mut |name, parameter| {
+        let mut values = Vec::new();
+        parameter.read_into(&mut values);
+        let by = f64::from(u8::from(name.ends_with("kernel"))) * 0.3;
+        parameter.write(&values.iter().map(|x| x + by).collect::<Vec<_>>());
+    });
+    let penalty = |rows| {
+        model
+            .apply(&table(rows), NoneTape, PASS())
+            .unwrap()
+            .penalty
+            .array()
+    };
+    let (few, many) = (penalty(3), penalty(30));
+    assert!(few > 0.0 && (many / few - 1.0).abs() < 0.5, "{few} {many}");
+}
+
+#[test]
+fn misfits_are_named() {
+    let values = || arr2(&[[0.5_f32, 1.0], [f32::NAN, 2.0]]);
+    let table = |values: Array2<f32>, known: [[bool; 2]; 2]| {
+        let columns = vec![Column::Number, Column::Class(3)];
+        Table::new(columns, values, arr2(&known))
+    };
+    let hidden = [[true, true], [false, true]];
+    assert!(table(values(), hidden).is_ok());
+    for (known, class, message) in [
+        ([[true; 2]; 2], 2.0, "a cell of column 0"),
+        (hidden, 3.0, "a cell of column 1"),
+        (hidden, 1.5, "a cell of column 1"),
+        (
+            [[false, true], [false, true]],
+            2.0,
+            "known cells of column 0",
+        ),
+    ] {
+        let mut values = values();
+        values[[1, 1]] = class;
+        let error = table(values, known).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+    let table = table(values(), hidden).unwrap();
+    for (wanted, message) in [
+        (vec![([2, 0], 1.0)], "rows of wanted cells"),
+        (vec![([1, 2], 1.0)], "columns of wanted cells"),
+        (vec![([1, 1], 1.0)], "wanted cell of row 1 and column 1"),
+        (vec![([1, 0], f32::INFINITY)], "a cell of column 0"),
+        (vec![([1, 0], 1.0), ([1, 0], 2.0)], "each once"),
+    ] {
+        let error = Example::new(table.clone(), wanted).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+    let example = Example::new(table, Vec::new()).unwrap();
+    let nothing = Task::new(vec![example.clone()], Masking::NONE).unwrap_err();
+    assert!(nothing.to_string().contains("example"), "{nothing}");
+    let far = Masking {
+        targets: vec![2],
+        ..masking()
+    };
+    let error = Task::new(vec![example], far).unwrap_err().to_string();
+    assert!(error.contains("targets"), "{error}");
+}
