@@ -41,7 +41,7 @@ pub(crate) fn workloads() -> Vec<Workload> {
         (
             "text-epoch-softmax",
             "softmax",
-            Softmax {}.into(),
+            Softmax::default().into(),
             Some(2.5),
         ),
         (

@@ -118,7 +118,7 @@ fn cases() -> Vec<Case> {
         },
         Case {
             name: WINDOW,
-            variant: Softmax {}.into(),
+            variant: Softmax::default().into(),
             mask: window(LONG_WINDOW[5]),
             shape: LONG_WINDOW,
             operations: pairs(LONG_WINDOW, LONG_WINDOW[5]),

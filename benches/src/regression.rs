@@ -68,7 +68,7 @@ fn operations(peer: &str, [rows, inputs, width, heads, points]: [usize; 5]) -> f
 
 fn attention(peer: &str, points: usize) -> Variant {
     match peer {
-        "transformer" => Softmax {}.into(),
+        "transformer" => Softmax::default().into(),
         "rbf_only" => RbfOnly {}.into(),
         "ikan_direct" => Variant::from(IkanDirect {
             p: P,

@@ -29,7 +29,7 @@ pub(crate) fn workloads() -> Vec<Workload> {
         Kind {
             names: ["encoder-step", "encoder-step-dropout"],
             peer: "transformer_encoder",
-            attention: Softmax {}.into(),
+            attention: Softmax::default().into(),
             points: 0,
             shape: &encoder,
             targets: [1.2, 2.0],
@@ -37,7 +37,7 @@ pub(crate) fn workloads() -> Vec<Workload> {
         Kind {
             names: ["text-softmax-step", "text-softmax-step-dropout"],
             peer: "text_softmax",
-            attention: Softmax {}.into(),
+            attention: Softmax::default().into(),
             points: 0,
             shape: &text,
             targets: [1.0, 1.4],

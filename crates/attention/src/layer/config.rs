@@ -53,7 +53,7 @@ impl Default for MultiHeadConfig {
     fn default() -> Self {
         Self {
             heads: 8,
-            variant: Variant::Softmax(Softmax {}),
+            variant: Variant::Softmax(Softmax::default()),
             dropout: 0.0,
             seed: Seed::new(0),
             key_width: None,

@@ -2,20 +2,27 @@
 
 use super::closed::{self, Closed};
 #[cfg(feature = "conformance")]
-use crate::conformance::Pair;
+use crate::conformance::{Pair, power_of_ten};
+use crate::error::Error;
 use crate::{Card, Mask, Settings};
-use bochner_numerics::Real;
+use bochner_numerics::{Real, argument};
 use serde::{Deserialize, Serialize};
 
-/// Softmax attention; it has neither settings nor parameters.
+/// Softmax attention; it has no parameters.
 ///
-/// $$\alpha_{ij} \propto \exp(q_i \cdot k_j / \sqrt d)$$
+/// $$\alpha_{ij} \propto \exp(s\, q_i \cdot k_j)$$
+///
+/// *where* s is the `scale`, $1 / \sqrt d$ by default.
 ///
 /// # Reference
 /// Vaswani et al. 2017; as a kernel, Song et al. 2021, equation 8.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, remote = "Self")]
-pub struct Softmax {}
+#[serde(default, deny_unknown_fields, remote = "Self")]
+pub struct Softmax {
+    /// What inner products are multiplied with, from 1e-30 to 1e30; `None` for $1 / \sqrt d$ with the width d of a head.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+}
 
 impl Closed for Softmax {
     const CARD: Card = Card {
@@ -27,11 +34,44 @@ impl Closed for Softmax {
     };
 
     fn settings<T: Real>(&self, mask: &Mask) -> Settings<T> {
-        Settings::softmax(mask)
+        match self.scale {
+            Some(scale) => Settings::scaled_softmax(scale, mask),
+            None => Settings::softmax(mask),
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let Some(scale) = self.scale else {
+            return Ok(());
+        };
+        // Its reciprocal, too, is a number in single precision.
+        let holds = (1e-30..=1e30).contains(&scale);
+        let allowed = "from 1e-30 to 1e30";
+        Ok(argument::in_range(holds, "scale", scale, allowed)?)
     }
 
     #[cfg(feature = "conformance")]
     fn weight(&self, pair: &Pair) -> f64 {
-        (pair.q.dot(&pair.k) / pair.root()).exp()
+        let scale = self.scale.unwrap_or(pair.root().recip());
+        (pair.q.dot(&pair.k) * scale).exp()
+    }
+
+    #[cfg(feature = "conformance")]
+    fn examples() -> Vec<Self> {
+        [None, Some(1.0), Some(0.1)]
+            .map(|scale| Self { scale })
+            .into()
+    }
+
+    #[cfg(feature = "conformance")]
+    fn refused() -> Vec<(&'static str, Self)> {
+        let refused = [0.0, -1.0, 1e31, f64::NAN].map(Some);
+        refused.map(|scale| ("scale", Self { scale })).into()
+    }
+
+    #[cfg(feature = "conformance")]
+    fn extreme(&self, rng: &mut dyn rand::RngCore) -> Self {
+        let scale = self.scale.map(|_| power_of_ten(rng, -30.0..30.0));
+        Self { scale }
     }
 }

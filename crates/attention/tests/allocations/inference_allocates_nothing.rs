@@ -265,7 +265,7 @@ mod layer {
             ..Mikan::default()
         };
         let variants: [Variant; 4] = [
-            Softmax {}.into(),
+            Softmax::default().into(),
             direct(Form::Quadratic).into(),
             direct(Form::LinearTime).into(),
             latent.into(),

@@ -110,7 +110,7 @@ fn sums_of_either_sign_may_be_negative() {
 fn more_features_come_closer_to_softmax() {
     let [q, k, v] = ["q", "k", "v"].map(|name| random::<f64>([1, 4, 60, 8], 0.35, name));
     for mask in [Mask::none(), Mask::none().with_causality()] {
-        let want = output(&Softmax {}, [&q, &k, &v], &mask);
+        let want = output(&Softmax::default(), [&q, &k, &v], &mask);
         let error = |map, points| {
             let squares = (0..8).map(|seed| {
                 let seed = Seed::new(seed);

@@ -286,7 +286,7 @@ fn what_another_call_attended_to() {
     let cases = [
         case(squared.into()),
         case(released.into()),
-        case(Softmax {}.into()),
+        case(Softmax::default().into()),
         case(RbfOnly {}.into()),
         case(
             Mikan {

@@ -87,7 +87,7 @@ fn by_the_property_that_is_there_for_it() {
     let preset = Preset::Released;
     let released = IkanDirect { preset, ..direct() };
 
-    let without_magnitude = Planted::right(RbfOnly {}.into()).against(Softmax {}.into());
+    let without_magnitude = Planted::right(RbfOnly {}.into()).against(Softmax::default().into());
     are_caught(
         weights_follow_the_formula,
         [

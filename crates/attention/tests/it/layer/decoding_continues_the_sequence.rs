@@ -27,7 +27,7 @@ fn variants() -> [(Variant, &'static [Form]); 6] {
         ..Default::default()
     };
     [
-        (Softmax {}.into(), &[Form::Automatic]),
+        (Softmax::default().into(), &[Form::Automatic]),
         (RbfOnly {}.into(), &[Form::Automatic]),
         (Expsin::default().into(), &[Form::Automatic]),
         (Linear {}.into(), &[Form::Automatic]),
@@ -94,7 +94,7 @@ fn from_a_memory() {
 /// A step's operations do not grow with the memory by what the maps of keys and values take.
 #[test]
 fn a_memory_is_mapped_once() {
-    let layer = layer(Softmax {}.into());
+    let layer = layer(Softmax::default().into());
     let step = |keys: usize| {
         let memory = array(&sequence(1, keys));
         let mut decoder = layer
@@ -122,7 +122,7 @@ fn what_cannot_be_decoded_is_named() {
     };
     let got = layer(averaged.into()).decoder(2, Form::Automatic, PASS);
     assert!(matches!(got, Err(Error::Unsupported { .. })));
-    let softmax = layer(Softmax {}.into());
+    let softmax = layer(Softmax::default().into());
     let training = Pass::Training {
         seed: Seed::new(1),
         dropout: 0.1,

@@ -29,8 +29,8 @@ macro_rules! settings {
     };
 }
 
-settings!(Plain, Softmax {});
-settings!(Unbiased, Softmax {});
+settings!(Plain, Softmax::default());
+settings!(Unbiased, Softmax::default());
 settings!(
     Direct,
     IkanDirect {

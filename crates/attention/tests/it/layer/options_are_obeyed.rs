@@ -160,7 +160,7 @@ fn parameters_are_named_and_sized_by_them() {
 #[test]
 fn causality() {
     let of = |causal| {
-        let variant = Softmax {}.into();
+        let variant = Softmax::default().into();
         build(MultiHeadConfig {
             heads: 2,
             variant,
@@ -341,7 +341,7 @@ fn close(got: &Array3<f64>, want: &Array3<f64>, layer: &MultiHead<usize, f64>) {
 #[test]
 fn windows_of_a_mask_and_of_the_layer() {
     let of = |window| {
-        let variant = Softmax {}.into();
+        let variant = Softmax::default().into();
         build(MultiHeadConfig {
             heads: 2,
             variant,
@@ -413,7 +413,7 @@ fn scores_are_cheaper_than_queries_and_keys() {
         maps.sum::<usize>()
     };
     assert_eq!(parameters(Cat::default().into()), (WIDTH + heads) * WIDTH);
-    assert_eq!(parameters(Softmax {}.into()), 3 * WIDTH * WIDTH);
+    assert_eq!(parameters(Softmax::default().into()), 3 * WIDTH * WIDTH);
 }
 
 /// Primal-Attention has a width of its own, which the layer follows; what it cannot follow is refused when the

@@ -41,7 +41,7 @@ fn for_every_mechanism() {
 #[test]
 fn in_the_old_form_where_nothing_new_is_used() {
     let config = MultiHeadConfig {
-        variant: Softmax {}.into(),
+        variant: Softmax::default().into(),
         ..Default::default()
     };
     let text = r#"{"heads":8,"variant":{"mechanism":"Softmax"},"dropout":0.0,"seed":0}"#;
