@@ -30,6 +30,7 @@
 //! | `translation` ([`suites::TRANSLATION`]) | Table 3, German to English, and Figure 3 |
 //! | `regression` ([`suites::REGRESSION`]) | Table 4, with two Gaussian processes |
 //! | `nodes` ([`suites::NODES`]) | Table 5, citation graphs |
+//! | `datapoints` ([`suites::DATAPOINTS`]) | attention between the rows of a table, Kossen et al. 2021 |
 //! | `figure2` ([`suites::FIGURE_2`]) | Figure 2, what heads look at in a sentence |
 //! | `figure4` ([`suites::FIGURE_4`]) | Figure 4, weights and errors over the norm p |
 //! | `figure5` ([`suites::FIGURE_5`]) | Figure 5, spectral points and heads on a graph |

@@ -52,7 +52,7 @@ pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> V
             preset: followed,
             ..Mikan::default()
         }),
-        _ => Softmax {}.into(),
+        _ => Softmax::default().into(),
     }
 }
 

@@ -17,6 +17,7 @@
 //! and settings stay as they are.
 
 mod classification;
+mod datapoints;
 mod figure2;
 mod figure4;
 mod figure5;
@@ -25,6 +26,7 @@ mod regression;
 mod translation;
 
 pub use classification::CLASSIFICATION;
+pub use datapoints::DATAPOINTS;
 pub use figure2::FIGURE_2;
 pub use figure4::FIGURE_4;
 pub use figure5::FIGURE_5;
@@ -49,9 +51,10 @@ pub enum Entry {
 type Measure = fn(&Config, &Store, &AtomicBool) -> Result<Assessment, Error>;
 
 /// All suites, in the order in which they are run: the longest last.
-pub const SUITES: [Entry; 9] = [
+pub const SUITES: [Entry; 10] = [
     Entry::Measured(propositions::SUITE, propositions::run),
     Entry::Measured(complexity::SUITE, complexity::run),
+    Entry::Trained(&DATAPOINTS),
     Entry::Trained(&FIGURE_2),
     Entry::Trained(&FIGURE_4),
     Entry::Trained(&FIGURE_5),

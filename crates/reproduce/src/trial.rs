@@ -1,5 +1,6 @@
 //! One unit while it runs, and the trials that several suites are made of.
 
+pub mod datapoints;
 mod early_stopping;
 pub mod gaussian_process;
 pub mod nodes;

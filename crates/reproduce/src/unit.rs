@@ -219,7 +219,7 @@ pub(crate) mod tests {
 
     fn attention() -> AttentionSettings {
         AttentionSettings {
-            attention: Softmax {}.into(),
+            attention: Softmax::default().into(),
             p: Some(2.0),
             points: None,
             heads: 8,

@@ -51,6 +51,10 @@ fn results(suite: &dyn Suite, plan: &Plan, value: impl Fn(&Arm, &Unit) -> Option
                 "deviation",
                 "rejected at 1 %",
                 "correlation over its start",
+                "size over its start",
+                "share of a shift that the copy follows",
+                "share of a shift that others resist",
+                "error after corruption",
             ];
             let names = names.into_iter().chain(magnitudes);
             row.measures = names.map(|name| (name.to_owned(), v)).collect();

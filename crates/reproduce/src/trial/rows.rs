@@ -1,5 +1,6 @@
 //! What models of tables are trained on and judged by.
 
+use super::datapoints::{self, NptSettings};
 use super::gaussian_process::{self, ProcessSettings};
 use super::regressor::{self, Look};
 use super::{Evaluation, Facts, failed};
@@ -46,8 +47,11 @@ impl Source for RowSource {
         let data = self.data.get(&(unit.protocol, unit.settings.every()));
         let data = data.ok_or_else(|| failed(unit, &"its data set is not loaded"))?;
         let task = Task::of(unit, data)?;
-        match unit.settings.read::<ProcessSettings>() {
-            Ok(process) => gaussian_process::start(task, process),
+        if let Ok(process) = unit.settings.read::<ProcessSettings>() {
+            return gaussian_process::start(task, process);
+        }
+        match unit.settings.read::<NptSettings>() {
+            Ok(settings) => datapoints::start(task, &settings),
             Err(_) => regressor::start(task, unit.read_settings()?, self.look),
         }
     }

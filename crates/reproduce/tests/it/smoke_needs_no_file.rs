@@ -9,6 +9,7 @@ fn sentences_are_generated_and_figures_are_drawn_without_any_file() {
     let run = Command::new(env!("CARGO_BIN_EXE_reproduce"))
         .args([
             "classification",
+            "datapoints",
             "figure2",
             "figure4",
             "figure5",
@@ -21,7 +22,7 @@ fn sentences_are_generated_and_figures_are_drawn_without_any_file() {
         .unwrap();
     let said = String::from_utf8_lossy(&run.stdout).into_owned();
     assert!(run.status.success(), "{said}");
-    assert_eq!(said.matches("  passed  ").count(), 14, "{said}");
+    assert_eq!(said.matches("  passed  ").count(), 17, "{said}");
     for file in [
         "classification/report.html",
         "figure4/report.md",

@@ -1,0 +1,304 @@
+//! Attention between datapoints: looking targets up in copies of rows, and regression beside models of single rows.
+
+use crate::check::{self, Check};
+use crate::claim::{Claim, Criterion};
+use crate::mechanisms::mechanism;
+use crate::plan::{Arm, Role};
+use crate::report::Document;
+use crate::sections::{self, Column, Columns, Comparison};
+use crate::suite::{At, Card, Cut, Metric, Model, NO_CUT, Set, Source, Suite};
+use crate::trial::datapoints::{
+    CORRUPTED, Copies, DrawnCopies, FOLLOWED, Learnt, NptSettings, STILL,
+};
+use crate::trial::gaussian_process::{Covariance, ProcessSettings};
+use crate::trial::regressor::AttentionSettings;
+use crate::trial::rows::RowSource;
+use crate::{Account, Error, Preset, Scale, Settings};
+use bochner_datasets::{DataStore, Protocol};
+use bochner_models::datapoints::Between;
+
+/// The suite.
+pub const DATAPOINTS: Datapoints = Datapoints;
+
+/// Attention between datapoints.
+#[derive(Clone, Copy, Debug)]
+pub struct Datapoints;
+
+const NPT: &str = "NPT";
+const PER_ROW: &str = "per row";
+const TRANSFORMER: &str = "Transformer";
+const RBF: &str = "GP (RBF)";
+const MIXTURE: &str = "GP (SM)";
+const LOOK_UP: &str = "look-up";
+const ADD_ONE: &str = "add one";
+
+static CARD: Card = Card {
+    name: "datapoints",
+    table: "Kossen et al. 2021, section 4",
+    title: "Attention between datapoints",
+    sets: &[
+        Set::new("look-up", LOOK_UP, 32, Scale::Smoke),
+        Set::new("add-one", ADD_ONE, 32, Scale::Desk),
+        Set::new("housing", "Housing", 506, Scale::Desk),
+        Set::new("concrete", "Concrete", 1_030, Scale::Desk),
+    ],
+    models: &[
+        Model::new(PER_ROW, &[]),
+        Model::new(NPT, &[PER_ROW, TRANSFORMER, RBF, MIXTURE]).judged(),
+        Model::new(TRANSFORMER, &[PER_ROW]),
+        Model::new(RBF, &[PER_ROW]),
+        Model::new(MIXTURE, &[PER_ROW]),
+    ],
+    metric: Metric::RMSE,
+    baseline: PER_ROW,
+    against: "the network of single rows",
+    published: &[],
+    cuts: &[NO_CUT, Cut::new("folds", "the folds were cut to 0 to 4")],
+    repeats: true,
+    opening: "A non-parametric Transformer (**NPT**) reads a whole table, targets included, and fills in what is hidden. In \
+              the look-up task every row has a copy; one of the two shows its target, which is independent of the features, \
+              the other hides it. The **error** there is the mean squared error over the variance of the targets on tables \
+              drawn anew: 1 for a network that knows the mean alone. On Housing and Concrete it is the root mean square error \
+              in units of the target scaled to [-1, 1]. The **V-number** is the test error in the epoch that is best on a \
+              separate validation part, the **R-number** the best test error over all epochs.",
+    scopes: [
+        "Scale smoke tests the machinery on a few small tables.",
+        "Scale desk has 256 tables of 16 pairs of rows with 4 features and three seeds for the look-up task, and ten folds of \
+         Housing and Concrete.",
+        "Scale paper has 512 tables of 64 pairs, ten seeds, and twice the width.",
+    ],
+    smoke: "Tables of 4 pairs with 2 features, one seed, few epochs.",
+    decided: &[
+        "The paper's look-up task is made of the Protein data set, with the targets of copies hidden. Ours has independent \
+         normal numbers throughout, so that nothing but the copy tells the target, and new tables for validation and test.",
+        "*Per row* is the same network, with the same parameters, in which a row attends to itself instead of to all rows.",
+        "An intervention shifts the visible target of one row by 1.5. Corruption rotates the features of visible rows, each \
+         column by another number of rows, so that no row has a copy.",
+        "On Housing and Concrete known targets are hidden with the rate .15 and features masked with the rate .15, as in the \
+         paper; the Transformer and the Gaussian processes are those of Table 4. Only what is \
+         said of the look-up task is judged.",
+        "We train with Adam, the rate .001 and gradients cut at norm 1; the paper takes LAMB with Lookahead and many more \
+         steps.",
+    ],
+};
+
+static CLAIMS: [Claim; 6] = [
+    Claim::new(
+        "look-up",
+        "NPT looks targets up: its error is at most .05 of the targets' variance",
+        Criterion::Within {
+            model: NPT,
+            bands: &[(LOOK_UP, 0.0, 0.05)],
+        },
+    ),
+    Claim::new(
+        "single rows",
+        "without attention between rows the same network cannot: its error is at least .9 of the variance",
+        Criterion::Within {
+            model: PER_ROW,
+            bands: &[(LOOK_UP, 0.9, 10.0), (ADD_ONE, 0.9, 10.0)],
+        },
+    ),
+    Claim::new(
+        "interventions",
+        "in most runs the prediction of a copy follows at least .95 of a shift of the target that it looks up",
+        Criterion::InMost {
+            set: LOOK_UP,
+            model: NPT,
+            measure: FOLLOWED,
+            least: 0.95,
+        },
+    ),
+    Claim::new(
+        "others",
+        "in most runs other predictions move by at most .05 of that shift",
+        Criterion::InMost {
+            set: LOOK_UP,
+            model: NPT,
+            measure: STILL,
+            least: 0.95,
+        },
+    ),
+    Claim::new(
+        "corruption",
+        "in most runs the error without copies is at least half the targets' variance",
+        Criterion::InMost {
+            set: LOOK_UP,
+            model: NPT,
+            measure: CORRUPTED,
+            least: 0.5,
+        },
+    ),
+    Claim::new(
+        "add one",
+        "NPT learns to add one to what it looks up: its error is at most .05 of the targets' variance",
+        Criterion::Within {
+            model: NPT,
+            bands: &[(ADD_ONE, 0.0, 0.05)],
+        },
+    ),
+];
+
+impl Suite for Datapoints {
+    fn card(&self) -> &'static Card {
+        &CARD
+    }
+
+    fn arms(&self, at: &At<'_>) -> Vec<Arm> {
+        match at.set.title {
+            LOOK_UP => copies(at, 0.0),
+            ADD_ONE => copies(at, 1.0),
+            _ => regression(at),
+        }
+    }
+
+    fn load(&self, set: &Set, arms: &[Arm], files: &DataStore) -> Result<Box<dyn Source>, Error> {
+        if is_look_up(set.title) {
+            return Ok(Box::new(DrawnCopies));
+        }
+        Ok(Box::new(RowSource::load(set, arms, files, None)?))
+    }
+
+    fn claims(&self) -> &'static [Claim] {
+        &CLAIMS
+    }
+
+    fn checks(&self, account: &Account<'_>, _files: &DataStore) -> Vec<Check> {
+        let (plan, results) = (account.plan, account.results);
+        let copies = plan.arms.iter().filter(|arm| is_look_up(arm.set));
+        let wrong =
+            "a shift of a target reaches its copy, and does not without attention between rows";
+        vec![
+            check::all_finished(plan, results),
+            check::each(wrong, results, copies, |row| {
+                let followed = row.measures.get(FOLLOWED).copied().unwrap_or(f64::NAN);
+                let fits = if row.unit.variant == NPT {
+                    followed != 0.0
+                } else {
+                    followed == 0.0
+                };
+                (!fits).then(|| format!("{followed:.3}"))
+            }),
+            check::same_bits(plan, results),
+        ]
+    }
+
+    fn report(&self, account: &Account<'_>, document: &mut Document) {
+        document.heading("Errors");
+        let errors = [NAMES, sections::OWN, RUNS].concat();
+        sections::own_numbers(document, account, &errors);
+        document.heading("What the look-up rests on");
+        document.text(
+            "On the test tables, after the last epoch: what happens to predictions when the visible target of a row is shifted \
+             by 1.5, and the error over the targets' variance when the features of visible rows are rotated.",
+        );
+        let measures = [FOLLOWED, STILL, CORRUPTED].map(|name| (name, Column::Measure(name)));
+        sections::own_numbers(document, account, &[NAMES, &measures].concat());
+        sections::against_baseline(document, account, &COMPARISON);
+        account.conditions(document);
+    }
+}
+
+const NAMES: Columns<'static> = &[("set", Column::Set), ("model", Column::Model)];
+
+const RUNS: Columns<'static> = &[("n", Column::N), ("s per unit", Column::Seconds)];
+
+const COMPARISON: Comparison<'static> = Comparison {
+    heading: "Against the network of single rows, unit by unit",
+    text: "d = error of the model - error of the other on the same tables or fold, starting from the same seed: mean ± SE \
+           (SE'), wins of n. A difference counts from 2 SE.",
+    steps: "",
+    names: NAMES,
+};
+
+fn is_look_up(set: &str) -> bool {
+    [LOOK_UP, ADD_ONE].contains(&set)
+}
+
+/// The blocks of a model: rows and columns in turn; instead of rows nothing in the network of single rows.
+fn blocks(model: &str) -> Vec<Between> {
+    let first = match model {
+        PER_ROW => Between::Nothing,
+        _ => Between::Datapoints,
+    };
+    [first, Between::Attributes].repeat(2)
+}
+
+fn copies(at: &At<'_>, added: f32) -> Vec<Arm> {
+    let (seeds, tables, pairs, features, width, epochs) = match at.scale {
+        Scale::Smoke => (1, 8, 4, 2, 8, 3),
+        Scale::Desk => (3, 256, 16, 4, 16, 40),
+        Scale::Paper => (10, 512, 64, 4, 32, 100),
+    };
+    let arm = |model| {
+        let settings = NptSettings {
+            width,
+            heads: 4,
+            blocks: blocks(model),
+            dropout: 0.0,
+            epochs,
+            learning_rate: 1e-3,
+            clip_norm: 1.0,
+            learnt: Learnt::Copies(Copies {
+                tables,
+                pairs,
+                features,
+                added,
+            }),
+        };
+        let runs = (0..seeds).map(|seed| (0, seed));
+        Arm::new(at, model, Protocol::Fixed, runs, &Settings::of(&settings))
+            .with_role(Role::Claimed)
+    };
+    vec![arm(PER_ROW), arm(NPT)]
+}
+
+fn regression(at: &At<'_>) -> Vec<Arm> {
+    if at.scale == Scale::Smoke {
+        return Vec::new();
+    }
+    let folds = if at.gives_up("folds") { 5 } else { 10 };
+    let (width, epochs) = match at.scale {
+        Scale::Paper => (32, 1000),
+        _ => (16, 500),
+    };
+    let npt = |model| {
+        Settings::of(&NptSettings {
+            width,
+            heads: 4,
+            blocks: blocks(model),
+            dropout: 0.1,
+            epochs,
+            learning_rate: 1e-3,
+            clip_norm: 1.0,
+            learnt: Learnt::Rows {
+                target_rate: 0.15,
+                feature_rate: 0.15,
+            },
+        })
+    };
+    let transformer = AttentionSettings {
+        heads: 4,
+        ..AttentionSettings::new(
+            mechanism(TRANSFORMER, Preset::Paper, None, 1),
+            None,
+            None,
+            epochs,
+        )
+    };
+    let process = |covariance| Settings::of(&ProcessSettings::new(covariance, epochs, 1));
+    let arm = |model, settings: &Settings| {
+        let runs = (0..folds).map(|fold| (fold, fold as u64));
+        Arm::new(at, model, Protocol::P10, runs, settings)
+    };
+    vec![
+        arm(PER_ROW, &npt(PER_ROW)),
+        arm(NPT, &npt(NPT)),
+        arm(TRANSFORMER, &Settings::of(&transformer)),
+        arm(RBF, &process(Covariance::Rbf)),
+        arm(
+            MIXTURE,
+            &process(Covariance::SpectralMixture { components: 5 }),
+        ),
+    ]
+}

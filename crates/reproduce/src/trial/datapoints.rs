@@ -1,0 +1,428 @@
+//! Attention between datapoints: tables in which rows have copies, and regression on tables.
+
+use super::rows;
+use super::{Evaluation, Facts, Findings, Step, failed};
+use crate::suite::Source;
+use crate::{Error, Trial, Unit};
+use bochner_datasets::RegressionData;
+use bochner_models::datapoints::{
+    Between, Cell, Column, Example, Masking, NptConfig, Table, Task, Trainer,
+};
+use bochner_models::training::TrainingConfig;
+use bochner_numerics::{Seed, standard_normal};
+use ndarray::{Array2, s};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// How much the prediction of a copy moves when the visible target of a row is shifted, in units of the shift.
+pub const FOLLOWED: &str = "share of a shift that the copy follows";
+/// One less the mean move of the predictions of all other rows, in units of the shift.
+pub const STILL: &str = "share of a shift that others resist";
+/// The mean squared error after the features of visible rows were rotated, column by column, over the targets' variance.
+pub const CORRUPTED: &str = "error after corruption";
+
+/// By how much an intervention shifts a target.
+const SHIFT: f32 = 1.5;
+
+/// The settings of a non-parametric Transformer and its training.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NptSettings {
+    /// The width of a cell.
+    pub width: usize,
+    /// Heads of every attention.
+    pub heads: usize,
+    /// Between what each block attends.
+    pub blocks: Vec<Between>,
+    /// Rate of dropout.
+    pub dropout: f64,
+    /// Passes over the tables.
+    pub epochs: usize,
+    /// Adam's step size.
+    pub learning_rate: f64,
+    /// Largest norm of a gradient.
+    pub clip_norm: f64,
+    /// What is learnt.
+    #[serde(flatten)]
+    pub learnt: Learnt,
+}
+
+/// What a non-parametric Transformer learns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Learnt {
+    /// To look up targets in rows that are copies of others.
+    Copies(Copies),
+    /// A regression data set.
+    Rows {
+        /// The chance that a training target is hidden in a step.
+        target_rate: f64,
+        /// The chance that a feature is masked in a step.
+        feature_rate: f64,
+    },
+}
+
+/// Tables in which every row has a copy: one shows its target, the other hides it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Copies {
+    /// Tables to learn from; each epoch goes through them. As many as one eighth are for validation, and for test.
+    pub tables: usize,
+    /// Pairs of rows in a table.
+    pub pairs: usize,
+    /// Features of a row: independent normal numbers. The targets are such numbers too, independent of the features.
+    pub features: usize,
+    /// How much the hidden target exceeds the visible one.
+    pub added: f32,
+}
+
+impl Copies {
+    /// The table of this seed, and the hidden targets.
+    fn draw(&self, seed: Seed) -> (Array2<f32>, Vec<Cell>) {
+        let (mut stream, columns) = (seed.stream("table"), self.features + 1);
+        let mut values = Array2::zeros((2 * self.pairs, columns));
+        let wanted = (0..self.pairs).map(|pair| {
+            let (shown, hidden) = (2 * pair, 2 * pair + 1);
+            for column in 0..self.features {
+                let value: f32 = standard_normal(&mut stream);
+                values[[shown, column]] = value;
+                values[[hidden, column]] = value;
+            }
+            values[[shown, self.features]] = standard_normal(&mut stream);
+            let target = values[[shown, self.features]] + self.added;
+            ([hidden, self.features], target)
+        });
+        let wanted = wanted.collect();
+        (values, wanted)
+    }
+
+    /// The table with every second target hidden.
+    fn table(&self, values: Array2<f32>) -> Table {
+        let last = self.features;
+        let is_known = Array2::from_shape_fn(values.dim(), |(i, j)| j < last || i % 2 == 0);
+        let columns = vec![Column::Number; self.features + 1];
+        Table::new(columns, values, is_known).expect("numbers in every column")
+    }
+
+    /// Rotates the features of the visible rows, each column by another number of them.
+    fn rotate(&self, values: &mut Array2<f32>) {
+        for column in 0..self.features {
+            let mut visible = values.slice(s![..;2, column]).to_vec();
+            visible.rotate_right((1 + column) % self.pairs);
+            let places = values.slice_mut(s![..;2, column]);
+            places
+                .into_iter()
+                .zip(visible)
+                .for_each(|(place, value)| *place = value);
+        }
+    }
+
+    fn config(&self, settings: &NptSettings) -> NptConfig {
+        config(settings, self.features + 1)
+    }
+
+    fn held_out(&self) -> usize {
+        (self.tables / 8).max(1)
+    }
+}
+
+fn config(settings: &NptSettings, columns: usize) -> NptConfig {
+    NptConfig {
+        columns: vec![Column::Number; columns],
+        width: settings.width,
+        heads: settings.heads,
+        blocks: settings.blocks.clone(),
+        attention: None,
+        normalised: Default::default(),
+        dropout: settings.dropout,
+        epsilon: 1e-12,
+    }
+}
+
+fn trainer(
+    settings: &NptSettings,
+    config: &NptConfig,
+    task: Task,
+    seed: Seed,
+) -> Result<Trainer, bochner_models::Error> {
+    let training = TrainingConfig {
+        learning_rate: settings.learning_rate,
+        clip_norm: Some(settings.clip_norm),
+        ..TrainingConfig::default()
+    };
+    Trainer::new(config, &training, task, seed)
+}
+
+/// Draws tables of copies for each unit.
+pub(crate) struct DrawnCopies;
+
+impl Source for DrawnCopies {
+    fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+        let settings: NptSettings = unit.read_settings()?;
+        let Learnt::Copies(copies) = settings.learnt else {
+            return Err(failed(unit, &"its settings are those of a data set"));
+        };
+        let seed = Seed::new(unit.seed);
+        let examples = (0..copies.tables as u64).map(|i| {
+            let (values, wanted) = copies.draw(seed.child("training").nth(i));
+            Example::new(copies.table(values), wanted)
+        });
+        let trainer = examples
+            .collect::<Result<_, _>>()
+            .and_then(|examples| Task::new(examples, Masking::NONE))
+            .and_then(|task| trainer(&settings, &copies.config(&settings), task, seed));
+        Ok(Box::new(LookUp {
+            unit: unit.clone(),
+            copies,
+            trainer: trainer.map_err(|error| failed(unit, &error))?,
+        }))
+    }
+}
+
+/// Whether the features of visible rows are as drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Features {
+    AsDrawn,
+    /// Each column is rotated by a number of visible rows of its own, so that no row has a copy.
+    Rotated,
+}
+
+struct LookUp {
+    unit: Unit,
+    copies: Copies,
+    trainer: Trainer,
+}
+
+impl LookUp {
+    /// The mean squared error over the tables of a part, over the variance of what was to be predicted.
+    fn error(&self, part: &str, features: Features) -> Result<f64, Error> {
+        let (mut apart, mut truths) = (0.0, Vec::new());
+        for i in 0..self.copies.held_out() as u64 {
+            let (mut values, wanted) = self.drawn(part, i);
+            if features == Features::Rotated {
+                self.copies.rotate(&mut values);
+            }
+            let predicted = self.predict(&self.copies.table(values))?;
+            for ([row, _], truth) in wanted {
+                apart += (f64::from(predicted[row]) - f64::from(truth)).powi(2);
+                truths.push(f64::from(truth));
+            }
+        }
+        let mean = truths.iter().sum::<f64>() / truths.len() as f64;
+        Ok(apart
+            / truths
+                .iter()
+                .map(|truth| (truth - mean).powi(2))
+                .sum::<f64>())
+    }
+
+    /// The table of this number of a part, and its hidden targets.
+    fn drawn(&self, part: &str, number: u64) -> (Array2<f32>, Vec<Cell>) {
+        self.copies
+            .draw(Seed::new(self.unit.seed).child(part).nth(number))
+    }
+
+    /// What happens when the visible target of the first row of each test table is shifted: how far the prediction of its
+    /// copy follows, and how far others stay where they were.
+    fn intervention(&self) -> Result<[f64; 2], Error> {
+        let (mut followed, mut moved, mut others) = (0.0, 0.0, 0);
+        let tables = self.copies.held_out() as u64;
+        for i in 0..tables {
+            let (values, wanted) = self.drawn("test", i);
+            let mut shifted = values.clone();
+            shifted[[0, self.copies.features]] += SHIFT;
+            let [before, after] =
+                [values, shifted].map(|values| self.predict(&self.copies.table(values)));
+            let (before, after) = (before?, after?);
+            let move_of = |row: usize| f64::from((after[row] - before[row]) / SHIFT);
+            followed += move_of(1);
+            for ([row, _], _) in wanted.into_iter().skip(1) {
+                moved += move_of(row).abs();
+                others += 1;
+            }
+        }
+        Ok([
+            followed / tables as f64,
+            1.0 - moved / f64::from(others.max(1)),
+        ])
+    }
+
+    fn predict(&self, table: &Table) -> Result<Vec<f32>, Error> {
+        let predicted = self.trainer.predict(table, self.copies.features);
+        let predicted = predicted.map_err(|error| failed(&self.unit, &error))?;
+        Ok(predicted.into_iter().collect())
+    }
+}
+
+impl Trial for LookUp {
+    fn facts(&self) -> Facts {
+        let held_out = self.copies.held_out() * self.copies.pairs;
+        Facts {
+            parameters: self.trainer.parameter_count(),
+            train_rows: self.copies.tables * self.copies.pairs,
+            validation_rows: held_out,
+            test_rows: held_out,
+        }
+    }
+
+    fn epoch(&mut self) -> Result<Step, Error> {
+        epoch(&self.unit, &mut self.trainer)
+    }
+
+    fn evaluate(&self) -> Result<Evaluation, Error> {
+        Ok(Evaluation {
+            validation: Some(self.error("validation", Features::AsDrawn)?),
+            test: self.error("test", Features::AsDrawn)?,
+            ..Evaluation::default()
+        })
+    }
+
+    fn save(&self, path: &Path) -> Result<(), Error> {
+        let saved = self.trainer.save(path);
+        saved.map_err(|error| Error::checkpoint(path, &error))
+    }
+
+    fn resume(&mut self, path: &Path) -> Result<(), Error> {
+        Error::unless_verified(path, self.trainer.resume(path))
+    }
+
+    fn epochs_done(&self) -> usize {
+        self.trainer.epochs_done()
+    }
+
+    fn findings(&self) -> Result<Findings, Error> {
+        let [followed, still] = self.intervention()?;
+        let corrupted = self.error("test", Features::Rotated)?;
+        Ok(Findings::of([
+            (FOLLOWED, followed),
+            (STILL, still),
+            (CORRUPTED, corrupted),
+        ]))
+    }
+}
+
+fn epoch(unit: &Unit, trainer: &mut Trainer) -> Result<Step, Error> {
+    let report = trainer.epoch().map_err(|error| failed(unit, &error))?;
+    Ok(Step {
+        loss: report.loss,
+        mse: report.squared_error,
+    })
+}
+
+/// A regression data set as one table, in which the targets of validation and test are hidden.
+struct Regression<'a> {
+    task: rows::Task<'a>,
+    trainer: Trainer,
+    table: Table,
+    /// The mean and the standard deviation of the training targets.
+    scale: [f64; 2],
+}
+
+/// Sets up a model of the rows.
+pub(super) fn start<'a>(
+    task: rows::Task<'a>,
+    settings: &NptSettings,
+) -> Result<Box<dyn Trial + 'a>, Error> {
+    let Learnt::Rows {
+        target_rate,
+        feature_rate,
+    } = settings.learnt
+    else {
+        return Err(task.failed(&"its settings are those of tables of copies"));
+    };
+    let (table, scale) = standardised(task.data, &task.split.train);
+    let columns = table.columns().len();
+    let masking = Masking {
+        targets: vec![columns - 1],
+        target_rate,
+        feature_rate,
+        feature_weight: if feature_rate > 0.0 { 1.0 } else { 0.0 },
+        steps: settings.epochs as u64,
+    };
+    let seed = Seed::new(task.unit.seed);
+    let trainer = Example::new(table.clone(), Vec::new())
+        .and_then(|example| Task::new(vec![example], masking))
+        .and_then(|learnt| trainer(settings, &config(settings, columns), learnt, seed));
+    let trainer = trainer.map_err(|error| task.failed(&error))?;
+    Ok(Box::new(Regression {
+        task,
+        trainer,
+        table,
+        scale,
+    }))
+}
+
+/// The inputs and the target as columns with mean 0 and deviation 1: of inputs over all rows, of the target over those to
+/// train on, which alone are known.
+fn standardised(data: &RegressionData, train: &[usize]) -> (Table, [f64; 2]) {
+    let (rows, inputs) = (data.inputs.rows(), data.inputs.columns());
+    let all: Vec<usize> = (0..rows).collect();
+    let mut values = Array2::zeros((rows, inputs + 1));
+    let mut scale = [0.0, 1.0];
+    for column in 0..=inputs {
+        let is_target = column == inputs;
+        let value = |i: usize| match is_target {
+            true => data.target[i],
+            false => data.inputs.row(i)[column],
+        };
+        let among = if is_target { train } else { &all };
+        let n = among.len() as f64;
+        let mean = among.iter().map(|&i| value(i)).sum::<f64>() / n;
+        let variance = among
+            .iter()
+            .map(|&i| (value(i) - mean).powi(2))
+            .sum::<f64>()
+            / n;
+        // A constant column stays at zero.
+        let deviation = if variance > 0.0 { variance.sqrt() } else { 1.0 };
+        for i in 0..rows {
+            values[[i, column]] = ((value(i) - mean) / deviation) as f32;
+        }
+        if is_target {
+            scale = [mean, deviation];
+        }
+    }
+    let mut is_known = Array2::from_elem(values.dim(), true);
+    is_known.column_mut(inputs).fill(false);
+    train.iter().for_each(|&i| is_known[[i, inputs]] = true);
+    let columns = vec![Column::Number; inputs + 1];
+    let table =
+        Table::new(columns, values, is_known).expect("finite numbers, and rows to train on");
+    (table, scale)
+}
+
+impl Trial for Regression<'_> {
+    fn facts(&self) -> Facts {
+        self.task.facts(self.trainer.parameter_count())
+    }
+
+    fn epoch(&mut self) -> Result<Step, Error> {
+        epoch(&self.task.unit, &mut self.trainer)
+    }
+
+    fn evaluate(&self) -> Result<Evaluation, Error> {
+        let target = self.table.columns().len() - 1;
+        let predicted = self.trainer.predict(&self.table, target);
+        let predicted = predicted.map_err(|error| self.task.failed(&error))?;
+        let [mean, deviation] = self.scale;
+        let predicted: Vec<f64> = predicted
+            .iter()
+            .map(|&y| mean + deviation * f64::from(y))
+            .collect();
+        Ok(self.task.evaluate(&predicted))
+    }
+
+    fn save(&self, path: &Path) -> Result<(), Error> {
+        let saved = self.trainer.save(path);
+        saved.map_err(|error| Error::checkpoint(path, &error))
+    }
+
+    fn resume(&mut self, path: &Path) -> Result<(), Error> {
+        Error::unless_verified(path, self.trainer.resume(path))
+    }
+
+    fn epochs_done(&self) -> usize {
+        self.trainer.epochs_done()
+    }
+}
+
+#[cfg(test)]
+mod tests;
