@@ -57,12 +57,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         width: 128,
         heads: 4,
         hidden: 256,
-        attention: Softmax {}.into(),
+        attention: Softmax::default().into(),
         dropout: 0.1,
         norm: NormPlacement::Pre,
     };
     let encoder = EncoderConfig { layers: 2, layer };
-    let config = TranslatorConfig::transformer(&vocabulary, 100, encoder, Softmax {}.into())?;
+    let config = TranslatorConfig::transformer(&vocabulary, 100, encoder, Softmax::default().into())?;
     let training = TrainingConfig {
         clip_norm: Some(1.0),
         ..Default::default()

@@ -45,7 +45,7 @@ fn mechanisms() -> Vec<Variant> {
 }
 
 fn softmax() -> Variant {
-    Softmax {}.into()
+    Softmax::default().into()
 }
 
 fn layer_config(attention: Variant, cross_attention: Variant) -> DecoderLayerConfig {
