@@ -1,6 +1,7 @@
 //! What can go wrong while experiments run.
 
 use bochner_nn::Integrity;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
@@ -141,7 +142,7 @@ pub enum Error {
         /// The unit's id.
         unit: String,
         /// The quantity.
-        what: &'static str,
+        what: Cow<'static, str>,
         /// Its value.
         value: f64,
         /// The epoch, counted from one.

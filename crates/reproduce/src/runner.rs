@@ -198,6 +198,15 @@ impl Run<'_> {
         let mut row = summarise(unit, self.suite.card(), trial.as_ref(), &history, version);
         row.measures.extend(findings.measures);
         findings.finals.replace(&mut row);
+        // A row with such a number could not be read again.
+        if let Some((name, value)) = row.measures.iter().find(|(_, value)| !value.is_finite()) {
+            return Err(Error::NotFinite {
+                unit: unit.id(),
+                what: name.clone().into(),
+                value: *value,
+                epoch: history.loss.len(),
+            });
+        }
         self.store.record(&row, &findings.artefacts)?;
         Ok(Some(row))
     }
@@ -329,7 +338,7 @@ fn step(unit: &Unit, trial: &mut dyn Trial, history: &mut History) -> Result<(),
         if !value.is_finite() {
             return Err(Error::NotFinite {
                 unit: unit.id(),
-                what,
+                what: what.into(),
                 value,
                 epoch,
             });

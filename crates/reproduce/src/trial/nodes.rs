@@ -11,6 +11,7 @@ use bochner_models::node_classifier::{
 };
 use bochner_numerics::Seed;
 use heads::Kept;
+use ndarray::Array3;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::num::NonZeroUsize;
@@ -134,11 +135,10 @@ pub(crate) fn start<'a>(unit: &Unit, prepared: &'a Prepared) -> Result<Box<dyn T
             patience: settings.patience,
         },
         trainer: trainer.map_err(|error| failed(unit, &error))?,
-        first_correlation: None,
+        start: None,
     };
     if prepared.looked_at {
-        let seen = classifier.look(None)?;
-        classifier.first_correlation = seen.and_then(|seen| heads::dependence(&seen));
+        classifier.start = classifier.before_training()?;
     }
     Ok(Box::new(classifier))
 }
@@ -168,8 +168,8 @@ struct Classifier<'a> {
     prepared: &'a Prepared,
     rule: EarlyStopping,
     trainer: Trainer,
-    /// The mean absolute correlation of the heads before training, where it is looked at.
-    first_correlation: Option<f64>,
+    /// The first layer's heads before training, where they are looked at.
+    start: Option<heads::Start>,
 }
 
 impl Classifier<'_> {
@@ -192,12 +192,30 @@ impl Classifier<'_> {
         seen.map(Some).map_err(|error| self.failed(&error))
     }
 
+    /// Points of the density as it is now, for the test of its shape; `None` without a density.
+    fn tested(&self) -> Result<Option<Array3<f32>>, Error> {
+        let drawn = self.look(Some(heads::TESTED))?;
+        Ok(drawn.and_then(|drawn| drawn.points))
+    }
+
+    fn energy_test(&self) -> Seed {
+        Seed::new(self.unit.seed).child("energy test")
+    }
+
+    fn before_training(&self) -> Result<Option<heads::Start>, Error> {
+        let (Some(seen), Some(tested)) = (self.look(None)?, self.tested()?) else {
+            return Ok(None);
+        };
+        let start = heads::Start::of(&seen, &tested, self.energy_test());
+        start.map(Some).map_err(|error| self.failed(&error))
+    }
+
     /// What the heads have learnt, and how they differ.
     fn measures(&self, seen: &GraphInspection<f32>) -> Result<Findings, Error> {
-        let drawn = self.look(Some(heads::TESTED))?;
-        let tested = drawn.as_ref().and_then(|drawn| drawn.points.as_ref());
-        let seed = Seed::new(self.unit.seed).child("energy test");
-        let measures = heads::measures(seen, tested, self.first_correlation, seed);
+        let (Some(tested), Some(start)) = (self.tested()?, self.start) else {
+            return Ok(Findings::default());
+        };
+        let measures = heads::measures(seen, &tested, start, self.energy_test());
         measures.map_err(|error| self.failed(&error))
     }
 

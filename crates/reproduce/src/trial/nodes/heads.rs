@@ -29,9 +29,15 @@ pub const DISTANCE: &str = "distance to the identity";
 pub const REJECTED: &str = "rejected at 1 %";
 /// How many heads it rejects a Gaussian for.
 pub const HEADS_REJECTED: &str = "heads rejected";
+/// For how many heads it rejects a Gaussian before training.
+pub const REJECTED_AT_START: &str = "heads rejected before training";
+/// The root mean square of the spectral points' coordinates.
+pub const SIZE: &str = "size of the points";
+/// That size in units of the one before training.
+pub const KEPT_SIZE: &str = "size over its start";
 /// The excess kurtosis of the spectral points, mean over the dimensions and heads.
 pub const KURTOSIS: &str = "excess kurtosis";
-/// The largest excess kurtosis of a dimension of a head.
+/// The excess kurtosis, largest in size, of a dimension of a head.
 pub const LARGEST_KURTOSIS: &str = "largest excess kurtosis";
 
 /// The chance that a Gaussian is rejected for any head, if all are Gaussian.
@@ -44,43 +50,91 @@ pub(super) const TESTED: usize = 512;
 /// which would be no test.
 pub const LEAST_START: f64 = 0.025;
 
-/// What is measured in a layer, where it has it: in the points `tested`, which were drawn of its density, and against
-/// the correlation before training; `seed` draws what the points are compared with.
+/// A layer before training.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    /// The mean absolute correlation of its heads, where they have one.
+    pub(super) correlation: Option<f64>,
+    /// The root mean square of the points' coordinates.
+    size: f64,
+    /// For how many heads the test rejects a Gaussian.
+    rejected: f64,
+}
+
+impl Start {
+    /// What a layer starts from, and the points `tested`, which were drawn of its density.
+    pub(super) fn of(
+        seen: &GraphInspection<f32>,
+        tested: &Array3<f32>,
+        seed: Seed,
+    ) -> Result<Self, ArgumentError> {
+        Ok(Self {
+            correlation: dependence(seen),
+            size: size(tested),
+            rejected: rejected_heads(tested, seed)?,
+        })
+    }
+}
+
+/// What is measured in a layer: in the points `tested`, which were drawn of its density, and against the layer before
+/// training; `seed` draws what the points are compared with.
 pub(super) fn measures(
     seen: &GraphInspection<f32>,
-    tested: Option<&Array3<f32>>,
-    start: Option<f64>,
+    tested: &Array3<f32>,
+    start: Start,
     seed: Seed,
 ) -> Result<Findings, ArgumentError> {
     let mut found = vec![(DEVIATION, spread(&seen.weights).deviation)];
-    if let Some(points) = tested {
-        found.extend(shape_of_densities(points, seed)?);
-    }
-    if let (Some(correlation), Some(start)) = (&seen.correlation, start) {
+    found.extend(shape_of_densities(tested, start, seed)?);
+    if let (Some(correlation), Some(start)) = (&seen.correlation, start.correlation) {
         found.extend(dependences(correlation, start));
     }
     Ok(Findings::of(found))
 }
 
-/// How far the points of the heads are from a Gaussian's, each head by itself.
-fn shape_of_densities(
-    points: &Array3<f32>,
-    seed: Seed,
-) -> Result<[(&'static str, f64); 4], ArgumentError> {
+/// For how many heads the energy test rejects a Gaussian, each by itself.
+fn rejected_heads(points: &Array3<f32>, seed: Seed) -> Result<f64, ArgumentError> {
     let (_, n, dimensions) = points.dim();
     let test = GaussianTest::new(n, dimensions, seed)?;
     let points = points.mapv(f64::from);
     let p_values = points.outer_iter().map(|head| test.p_value(head));
-    let rejected = holm(&p_values.collect::<Result<Vec<_>, _>>()?, LEVEL);
-    let kurtosis: Vec<f64> = points.outer_iter().flat_map(excess_kurtosis).collect();
+    Ok(holm(&p_values.collect::<Result<Vec<_>, _>>()?, LEVEL) as f64)
+}
+
+/// The root mean square of the points' coordinates.
+fn size(points: &Array3<f32>) -> f64 {
+    mean_of(
+        &points
+            .iter()
+            .map(|&x| f64::from(x).powi(2))
+            .collect::<Vec<_>>(),
+    )
+    .sqrt()
+}
+
+/// How far the points of the heads are from a Gaussian's, and how large they are.
+fn shape_of_densities(
+    points: &Array3<f32>,
+    start: Start,
+    seed: Seed,
+) -> Result<[(&'static str, f64); 7], ArgumentError> {
+    let rejected = rejected_heads(points, seed)?;
+    let all = points.mapv(f64::from);
+    let kurtosis: Vec<f64> = all.outer_iter().flat_map(excess_kurtosis).collect();
+    let largest = kurtosis
+        .iter()
+        .copied()
+        .max_by(|a, b| a.abs().total_cmp(&b.abs()));
+    let size = size(points);
     Ok([
-        (REJECTED, f64::from(u8::from(rejected > 0))),
-        (HEADS_REJECTED, rejected as f64),
+        (REJECTED, f64::from(u8::from(rejected > 0.0))),
+        (HEADS_REJECTED, rejected),
+        (REJECTED_AT_START, start.rejected),
+        (SIZE, size),
+        // The smallest positive number keeps a start without points of size finite.
+        (KEPT_SIZE, size / start.size.max(f64::MIN_POSITIVE)),
         (KURTOSIS, mean_of(&kurtosis)),
-        (
-            LARGEST_KURTOSIS,
-            kurtosis.into_iter().fold(f64::MIN, f64::max),
-        ),
+        (LARGEST_KURTOSIS, largest.unwrap_or_default()),
     ])
 }
 
@@ -105,7 +159,7 @@ fn dependences(correlation: &Array3<f32>, start: f64) -> Vec<(&'static str, f64)
 }
 
 /// The mean absolute correlation of different heads, of the mean over the latent dimensions.
-pub(super) fn dependence(seen: &GraphInspection<f32>) -> Option<f64> {
+fn dependence(seen: &GraphInspection<f32>) -> Option<f64> {
     let mean = seen.correlation.as_ref()?.mean_axis(Axis(0))?;
     Some(apart(mean.mapv(f64::from).view()))
 }
@@ -240,14 +294,22 @@ mod tests {
                 side * centres[head] + standard_normal::<f32>(&mut stream)
             };
             let points = Array3::from_shape_fn((3, 100, 2), point);
-            Findings::of(shape_of_densities(&points, Seed::new(2)).unwrap()).measures
+            let start = Start {
+                correlation: None,
+                size: 100.0,
+                rejected: 0.0,
+            };
+            Findings::of(shape_of_densities(&points, start, Seed::new(2)).unwrap()).measures
         };
         let gaussian = heads([-50.0, 80.0, 0.0]);
         assert_eq!((gaussian[REJECTED], gaussian[HEADS_REJECTED]), (0.0, 0.0));
         assert!(gaussian[KURTOSIS].abs() < 0.5, "{gaussian:?}");
         let one = heads([-50.0, 80.0, 9.0]);
         assert_eq!((one[REJECTED], one[HEADS_REJECTED]), (1.0, 1.0));
-        assert!(one[KURTOSIS] < -0.4 && one[LARGEST_KURTOSIS] > one[KURTOSIS]);
+        assert!(one[KURTOSIS] < -0.4 && one[LARGEST_KURTOSIS] < one[KURTOSIS]);
+        let expected = ((50.0_f64.powi(2) + 80.0_f64.powi(2) + 9.0_f64.powi(2)) / 3.0 + 1.0).sqrt();
+        assert!((one[SIZE] - expected).abs() < 0.5, "{one:?}");
+        assert_eq!(one[KEPT_SIZE], one[SIZE] / 100.0);
     }
 
     #[test]
