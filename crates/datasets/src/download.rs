@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio, id};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 /// A program that writes the file at an address to its standard output.
 #[derive(Clone, Debug)]
@@ -63,11 +64,19 @@ impl Tool {
             .spawn()?;
         let mut bytes = Vec::new();
         let output = child.stdout.take().expect("the output is piped");
+        // A tool that fills one pipe while nobody reads it never gets to the other.
+        let mut complaints = child.stderr.take().expect("complaints are piped");
+        let complaints = thread::spawn(move || {
+            let mut text = Vec::new();
+            complaints.read_to_end(&mut text).map(|_| text)
+        });
         output.take(most).read_to_end(&mut bytes)?;
         if bytes.len() as u64 == most {
             child.kill()?;
         }
-        Ok((bytes, child.wait_with_output()?))
+        let mut run = child.wait_with_output()?;
+        run.stderr = complaints.join().expect("reading does not panic")?;
+        Ok((bytes, run))
     }
 }
 
@@ -230,6 +239,13 @@ mod tests {
         assert_eq!(outcome.unwrap(), None);
         assert_eq!(tried, ["sh: curl: (6) no such host"]);
         assert!(left.is_empty());
+    }
+
+    #[test]
+    fn more_complaints_than_a_pipe_holds_do_not_stop_a_download() {
+        let complains = script!("yes hm | head -c 300000 >&2; printf good");
+        let (outcome, ..) = attempt(&[complains]);
+        assert_eq!(outcome.unwrap().unwrap(), b"good");
     }
 
     /// The tools that are installed; at least one of them must be.

@@ -72,12 +72,11 @@ impl Entry {
     /// # Ok::<(), bochner_datasets::Error>(())
     /// ```
     pub fn fetch_command(&self, directory: &Path) -> Option<String> {
-        let transfer = self.transfer(directory)?;
-        Some(fetch_command([transfer]))
+        fetch_command([self], directory)
     }
 
     /// The options of `curl` that fetch this file.
-    pub(crate) fn transfer(&self, directory: &Path) -> Option<String> {
+    fn transfer(&self, directory: &Path) -> Option<String> {
         let url = quote(self.url.as_ref()?);
         let output = quote(&self.path_in(directory).to_string_lossy());
         Some(format!(" --output {output} {url}"))
@@ -169,10 +168,23 @@ fn digest<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     )))
 }
 
-/// The shell command that runs some transfers and stops at the first that fails.
-pub(crate) fn fetch_command(transfers: impl IntoIterator<Item = String>) -> String {
-    let transfers: String = transfers.into_iter().collect();
-    format!("curl --proto '=https' --fail --fail-early --location --create-dirs{transfers}")
+/// The shell command that fetches some files into a data directory, as far as they are published, and stops at the
+/// first that fails or is larger than the largest of them; `None` if none is published.
+pub(crate) fn fetch_command<'a>(
+    wanted: impl IntoIterator<Item = &'a Entry>,
+    directory: &Path,
+) -> Option<String> {
+    let (mut transfers, mut largest) = (String::new(), 0);
+    for entry in wanted {
+        if let Some(transfer) = entry.transfer(directory) {
+            transfers += &transfer;
+            largest = largest.max(entry.pin.bytes);
+        }
+    }
+    let options = format!(
+        "--proto '=https' --fail --fail-early --max-filesize {largest} --location --create-dirs"
+    );
+    (!transfers.is_empty()).then(|| format!("curl {options}{transfers}"))
 }
 
 /// Quotes a text, so that a POSIX shell takes it as one word.
@@ -275,6 +287,8 @@ mod tests {
         let raw = entry("housing/housing.data").unwrap();
         let command = raw.fetch_command(Path::new("/d")).unwrap();
         assert!(command.starts_with("curl --proto '=https' "), "{command}");
+        let limit = format!(" --max-filesize {} ", raw.pin.bytes);
+        assert!(command.contains(&limit), "{command}");
     }
 
     #[test]

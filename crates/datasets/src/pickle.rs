@@ -5,8 +5,8 @@
 //! a "call" makes one of four plain values, and nothing is executed.
 //!
 //! Only bytes that match their pin get here. So the reader neither explains what is wrong with a file nor
-//! defends the machine's memory against files that were built to exhaust it. The crates that read pickles make neither NumPy arrays nor SciPy
-//! matrices of them.
+//! defends the machine's memory against files that were built to exhaust it. The crates that read pickles make
+//! neither NumPy arrays nor SciPy matrices of them.
 
 use crate::Error;
 use std::collections::HashMap;

@@ -170,16 +170,13 @@ impl DataStore {
         }
         let into = self.directory.as_ref().or(self.cache.as_ref());
         let into = into.map_or(Path::new("."), PathBuf::as_path);
-        let others = self
-            .missing_beside(entry)
-            .filter_map(|other| other.transfer(into));
+        let others = self.missing_beside(entry).map(|other| other as &Entry);
+        let all = || fetch_command([entry].into_iter().chain(others), into);
         Error::Unavailable {
             file: entry.file.clone(),
             set: entry.set.clone(),
             tried,
-            command: entry
-                .transfer(into)
-                .map(|first| fetch_command([first].into_iter().chain(others))),
+            command: entry.url.as_ref().and_then(|_| all()),
         }
     }
 

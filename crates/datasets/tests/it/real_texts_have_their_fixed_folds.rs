@@ -22,59 +22,41 @@ fn check(set: SentenceSet, labels: &[usize], first: [usize; 16], sizes: [usize; 
             .filter(|row| row.label == label)
             .count()
     };
-    assert_eq!((0..set.classes()).map(of).collect::<Vec<_>>(), labels);
-    assert_eq!(
-        std::array::from_fn::<_, 16, _>(|row| fold(&data, row)),
-        first
-    );
+    let found = (0..set.classes()).map(of).collect::<Vec<_>>();
+    assert_eq!(found, labels, "{set:?}");
+    let found = std::array::from_fn::<_, 16, _>(|row| fold(&data, row));
+    assert_eq!(found, first, "{set:?}");
     let size = |fold: usize| data.splits[fold].test.len();
-    assert_eq!(std::array::from_fn::<_, FOLDS, _>(size), sizes);
+    let found = std::array::from_fn::<_, FOLDS, _>(size);
+    assert_eq!(found, sizes, "{set:?}");
 }
 
 #[test]
 #[ignore = "needs the data files: BOCHNER_DATA names their directory"]
-fn mr() {
-    let sizes = [1067, 1067, 1066, 1066, 1066, 1066, 1066, 1066, 1066, 1066];
+fn ten_folds() {
     check(
         SentenceSet::Mr,
         &[5331, 5331],
         [8, 9, 1, 2, 1, 6, 7, 5, 5, 5, 4, 6, 4, 1, 5, 8],
-        sizes,
+        [1067, 1067, 1066, 1066, 1066, 1066, 1066, 1066, 1066, 1066],
     );
-}
-
-#[test]
-#[ignore = "needs the data files: BOCHNER_DATA names their directory"]
-fn cr() {
-    let sizes = [376, 378, 380, 378, 380, 378, 377, 376, 377, 375];
     check(
         SentenceSet::Cr,
         &[1368, 2407],
         [9, 3, 0, 5, 4, 1, 2, 4, 0, 9, 1, 4, 7, 7, 6, 6],
-        sizes,
+        [376, 378, 380, 378, 380, 378, 377, 376, 377, 375],
     );
-}
-
-#[test]
-#[ignore = "needs the data files: BOCHNER_DATA names their directory"]
-fn subj() {
     check(
         SentenceSet::Subj,
         &[5000, 5000],
         [1, 1, 0, 5, 8, 5, 0, 8, 4, 5, 7, 6, 2, 6, 2, 5],
         [1000; 10],
     );
-}
-
-#[test]
-#[ignore = "needs the data files: BOCHNER_DATA names their directory"]
-fn sst2() {
-    let sizes = [960, 961, 961, 963, 961, 963, 961, 962, 960, 961];
     check(
         SentenceSet::Sst2,
         &[3310 + 428 + 912, 3610 + 444 + 909],
         [9, 9, 0, 9, 6, 9, 8, 2, 6, 4, 9, 2, 4, 2, 0, 1],
-        sizes,
+        [960, 961, 961, 963, 961, 963, 961, 962, 960, 961],
     );
 }
 
