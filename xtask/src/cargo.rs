@@ -64,7 +64,7 @@ pub(crate) fn finish(command: &mut Command) -> Ending {
     Ok(ending(command.status()?.success()))
 }
 
-/// As [`finish`], of a call whose output holds counts of tests, which are added up.
+/// Calls like [`finish`] a command that runs tests, prints its output and adds up the counts of tests in it.
 pub(crate) fn finish_tests(command: &mut Command, counts: &mut Counts) -> Ending {
     announce(command);
     let mut child = command.stdout(Stdio::piped()).spawn()?;

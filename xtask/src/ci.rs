@@ -3,8 +3,8 @@
 use crate::cargo::{Counts, cargo, finish, finish_tests, run, steps};
 use crate::{Ending, tidy};
 use std::cell::RefCell;
-use std::env;
 use std::process::{Command, ExitCode, Stdio};
+use std::{env, fs};
 
 /// What is built, always with the same features, so that nothing is built twice.
 const WORKSPACE: [&str; 3] = ["--workspace", "--features", "bochner-graph/petgraph"];
@@ -18,6 +18,9 @@ const EVERY_INSTRUCTION_SET: [&str; 5] = ["--test", "it", "--", "conformance", "
 
 /// The variable that holds a process to slower instruction sets than the processor's best, and those sets.
 const INSTRUCTIONS: (&str, [&str; 2]) = ("BOCHNER_INSTRUCTIONS", ["avx2", "portable"]);
+
+/// Where modules are that a macro declares, in which rustfmt looks for none.
+const MECHANISMS: &str = "crates/attention/src/mechanism";
 
 /// The variable that names the directory of the data files, for the tests that need them.
 const DATA: &str = "BOCHNER_DATA";
@@ -53,7 +56,7 @@ pub(crate) fn ci(full: bool) -> Ending {
         &|| tests.with_data(),
         &|| tests.slower_instructions(),
         &tidy::run,
-        &|| with_tool("fmt", &["fmt", "--all", "--check"]),
+        &|| format(&["--check"]),
         &|| with_tool("clippy", &lint(&WORKSPACE)),
         &|| with_tool("clippy", &lint(&WITHOUT_LAYERS)),
         &docs,
@@ -235,6 +238,22 @@ fn in_miri(arguments: &[&str]) -> Command {
     // Where a panic is on purpose, looking up its lines takes seconds.
     command.env("RUST_BACKTRACE", "0");
     command
+}
+
+/// `cargo xtask fmt`, and its check.
+pub(crate) fn format(flags: &[&str]) -> Ending {
+    let mut hidden = Vec::new();
+    for entry in fs::read_dir(crate::cargo::root().join(MECHANISMS))? {
+        let path = entry?.path();
+        hidden.push(if path.is_dir() {
+            path.join("mod.rs")
+        } else {
+            path
+        });
+    }
+    hidden.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    let hidden: Vec<_> = hidden.iter().filter_map(|path| path.to_str()).collect();
+    with_tool("fmt", &[&["fmt", "--all", "--"], flags, &hidden].concat())
 }
 
 /// `cargo xtask docs`.

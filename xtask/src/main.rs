@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         Task::Golden(rest) => cargo::program("bochner-golden", &rest.arguments),
         Task::Test => ci::test(),
         Task::Ci { full } => ci::ci(full),
-        Task::Fmt => cargo::run(&["fmt", "--all"]),
+        Task::Fmt => ci::format(&[]),
         Task::Tidy => tidy::run(),
         Task::Docs => ci::docs(),
     };

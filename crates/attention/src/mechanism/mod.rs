@@ -1,40 +1,24 @@
 //! What every attention mechanism offers, whatever its kernel, normaliser and parameters; and the
 //! mechanisms, a file each.
 
-mod bipolar;
 mod by_settings;
-mod cat;
 mod closed;
-mod expsin;
 mod fingerprint;
 mod ika_ns;
 mod ika_s;
 mod ikan;
-mod ikan_direct;
-mod linear;
-mod mikan;
 mod pass;
-mod performer;
-mod primal;
-mod rbf_only;
 mod registry;
-mod softmax;
 mod squared;
 
-pub use bipolar::Bipolar;
-pub use cat::{Cat, CatForm};
-pub use expsin::Expsin;
+pub use cat::CatForm;
 pub use fingerprint::Fingerprint;
-pub use ikan_direct::IkanDirect;
-pub use linear::Linear;
-pub use mikan::{Mikan, MikanGradients};
+pub use mikan::MikanGradients;
 #[cfg(feature = "dfdx")]
 pub(crate) use pass::MOST;
 pub use pass::{Cotangents, Forward, Gradients, Inspection, Pass, Streams};
-pub use performer::{Drawn as PerformerDraw, Performer, Redraw};
-pub use primal::{Primal, PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights};
-pub use rbf_only::RbfOnly;
-pub use softmax::Softmax;
+pub use performer::{Drawn as PerformerDraw, Redraw};
+pub use primal::{PrimalReduction, PrimalScores, PrimalTrace, PrimalWeights};
 
 use crate::{Bias, Card, Decoder, DecoderSize, Error, Form, Mask, Settings};
 use bochner_numerics::Real;
@@ -46,31 +30,31 @@ use std::sync::Arc;
 
 registry::list_of_mechanisms! {
     /// Softmax attention.
-    Softmax: default;
+    softmax::Softmax: default;
     /// Softmax attention's similarity without its magnitude.
-    RbfOnly: default;
+    rbf_only::RbfOnly: default;
     /// A similarity that repeats itself with the distance.
-    Expsin: default;
+    expsin::Expsin: default;
     /// A squared linear similarity.
-    Linear: default;
+    linear::Linear: default;
     /// Kernel attention with spectral points as parameters.
-    IkanDirect: default;
+    ikan_direct::IkanDirect: default;
     /// Kernel attention with an implicit spectral density, with or without a copula over the heads.
-    Mikan: ika_s,
+    mikan::Mikan: ika_s,
         ika_ns,
         ikan,
         default;
     /// Circular-convolutional attention.
-    Cat: default,
+    cat::Cat: default,
         convolution,
         causal,
         averaged_key;
     /// Projections of queries and keys, trained towards an asymmetric kernel SVD.
-    Primal: default;
+    primal::Primal: default;
     /// Attention by random features.
-    Performer: default;
+    performer::Performer: default;
     /// Powers of two of products of ternary numbers.
-    Bipolar: default;
+    bipolar::Bipolar: default;
 }
 
 impl Variant {
@@ -94,10 +78,10 @@ pub fn find(name: &str) -> Option<Variant> {
 /// An attention mechanism: from queries, keys, values and its own parameters to an output.
 ///
 /// One file under `mechanism/` implements it and brings its [`Card`], its examples and its plain
-/// reference; `mod`, `pub use` and a line of the list in `mechanism/mod.rs` make it known, and a re-export
-/// in `lib.rs` public. The tests, the benchmarks, the trainable layer and the experiments need nothing else; a
-/// kind of reference case of its own needs a file in `golden`; `BOCHNER_WRITE_TABLE=1` with the tests of the cards writes the table of
-/// the crate's docs. Parameters travel as one flat slice, laid out by [`Mechanism::parameters`].
+/// reference; a line of the list in `mechanism/mod.rs` makes it known, and a re-export in `lib.rs` public. The tests,
+/// the benchmarks, the reference cases of the kind `attention` and the trainable layer read the list, and the
+/// tests write the table of the crate's docs. Parameters travel as one flat slice, laid out by
+/// [`Mechanism::parameters`].
 ///
 /// ```
 /// use bochner_attention::{Cotangents, Streams, Mask, Mechanism, Pass, find};

@@ -1,13 +1,17 @@
-//! The list of mechanisms: one line makes an enum variant, an entry of the list and a dispatch.
+//! The list of mechanisms: one line makes a module, an enum variant, an entry of the list and a dispatch.
 
-/// Makes [`Variant`](super::Variant), [`registry`](super::registry()) and the dispatch out of one line
-/// a mechanism, which names its settings: `default`, and the constructors of its presets. Settings are checked when
-/// they are read.
+/// Makes the modules, [`Variant`](super::Variant), [`registry`](super::registry()) and the dispatch out of one line
+/// a mechanism, which names its file, its type and its settings: `default`, and the constructors of its presets.
+/// Settings are checked when they are read.
 ///
 /// A macro, because the enum that settings are stored in, the list that tests run over and the
-/// dispatch would otherwise be three places to forget a line in.
+/// dispatch would otherwise be three places to forget a line in. `cargo fmt` looks for no modules in macros:
+/// `cargo xtask fmt` names their files to it.
 macro_rules! list_of_mechanisms {
-    ($($(#[$doc:meta])* $name:ident: $($settings:ident),+;)+) => {
+    ($($(#[$doc:meta])* $module:ident :: $name:ident: $($settings:ident),+;)+) => {
+        $(mod $module;)+
+        $(pub use $module::$name;)+
+
         /// Any mechanism of the registry, with its settings.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "mechanism")]
