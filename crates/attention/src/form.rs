@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 /// sums over the keys can be taken before any query is looked at. In exact arithmetic both forms give the same
 /// numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+// Not kebab case as elsewhere: settings that were written before hold `linear_time`.
 #[serde(rename_all = "snake_case")]
 pub enum Form {
     /// The form that [`Settings::form_for`] expects to be faster, for each example by its own length, padding aside;

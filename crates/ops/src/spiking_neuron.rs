@@ -95,7 +95,7 @@ impl SpikingNeuron {
         argument::in_range(self.reset.is_finite(), "reset", self.reset, "finite")?;
         let decays = (0.0..=1.0).contains(&self.decay);
         argument::in_range(decays, "decay", self.decay, "from 0 to 1")?;
-        argument::positive("surrogate width", self.surrogate_width)
+        argument::positive("surrogate_width", self.surrogate_width)
     }
 
     /// Everything that happens over `steps` steps, which `x` holds one after the other.
@@ -403,7 +403,7 @@ mod tests {
             ),
             ("decay", SpikingNeuron { decay: 1.5, ..good }),
             (
-                "surrogate width",
+                "surrogate_width",
                 SpikingNeuron {
                     surrogate_width: 0.0,
                     ..good

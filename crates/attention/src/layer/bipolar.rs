@@ -15,7 +15,12 @@ use serde::{Deserialize, Serialize};
 
 /// The settings of a [`BipolarLayer`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, remote = "Self")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    remote = "Self"
+)]
 pub struct BipolarLayerConfig {
     /// The number of heads, a divisor of the layer's width.
     pub heads: usize,
@@ -291,13 +296,8 @@ impl<T: Real> Operation<T> for SpikingHeads {
         let [q, k, v] = given(inputs)?;
         argument::shape("k", q, k)?;
         argument::shape("v", q, v)?;
-        let &[steps, batch, time, width] = q else {
-            return Err(ArgumentError::Shape {
-                name: "q".into(),
-                expected: vec![0; 4],
-                got: q.to_vec(),
-            });
-        };
+        argument::shape("axes of q", &[4], &[q.len()])?;
+        let (steps, batch, time, width) = (q[0], q[1], q[2], q[3]);
         let width = width - width % self.heads;
         argument::shape("q", &[steps, batch, time, width], q)?;
         Ok(vec![q.to_vec()])
@@ -329,6 +329,9 @@ impl<T: Real> Operation<T> for SpikingHeads {
         cotangents: &[ArrayViewD<'_, T>],
         gradients: Vec<Option<Slot<'_, T>>>,
     ) -> Result<(), BoxError> {
+        if gradients.iter().all(Option::is_none) {
+            return Ok(());
+        }
         let steps = saved.iter().enumerate().map(|(step, (heads, saved))| {
             let streams = [0, 1, 2].map(|i| self.split(&inputs[i], step));
             saved.vjp(streams, heads.view(), self.split(&cotangents[0], step))

@@ -10,7 +10,12 @@ use serde::{Deserialize, Serialize};
 
 /// Settings of a [`MultiHead`](super::MultiHead) layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, remote = "Self")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    remote = "Self"
+)]
 pub struct MultiHeadConfig {
     /// Number of heads; must divide the layer's width, unless the heads have widths of their own.
     pub heads: usize,
@@ -85,7 +90,7 @@ impl MultiHeadConfig {
         let own_widths = own.iter().all(Option::is_some) && !streams.contains(&Stream::Input);
         let shared = heads > 0 && (own_widths || embed.is_multiple_of(heads));
         for (what, size) in [
-            ("width of the layer", embed),
+            ("embed", embed),
             ("key_width", own[0].unwrap_or(1)),
             ("value_width", own[1].unwrap_or(1)),
         ] {

@@ -21,18 +21,24 @@ use serde::{Deserialize, Serialize};
 /// are large, and a row comes close to choosing one key.
 ///
 /// The output is what the paper's last neuron reads. Neurons over steps of time are
-/// [`SpikingNeuron`](bochner_ops::SpikingNeuron); [`attend_by_shifts`](crate::attend_by_shifts) computes the output with
-/// integers alone.
+/// [`SpikingNeuron`](bochner_ops::SpikingNeuron); [`attend_by_shifts`](crate::attend_by_shifts) computes the output
+/// with integers alone.
 ///
 /// # Numerics
 /// Scores and $\gamma$ are exact in `f32` and `f64`, however small a term of the sum is. Neither t nor the ceiling in
-/// $\gamma$ has a useful derivative: backwards t has the slope 1 / `surrogate_width` where $||x| - \theta|$ is less than
-/// half of it, and the ceiling counts as the identity. With a bias, $\gamma$ follows the rounded sum of the weights.
+/// $\gamma$ has a useful derivative: backwards t has the slope 1 / `surrogate_width` where $||x| - \theta|$ is less
+/// than half of it, and the ceiling counts as the identity. With a bias, $\gamma$ follows the rounded sum of the
+/// weights.
 ///
 /// # Reference
 /// Wang et al. 2025, "Bipolar self-attention for spiking transformers", equation 14 for the sums of rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, remote = "Self")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    remote = "Self"
+)]
 pub struct Bipolar {
     /// The threshold $\theta$, at least 0; numbers of its size are not zero.
     pub threshold: f64,
@@ -65,7 +71,7 @@ impl Closed for Bipolar {
 
     fn check(&self) -> Result<(), Error> {
         checked_threshold(self.threshold)?;
-        Ok(argument::positive("surrogate width", self.surrogate_width)?)
+        Ok(argument::positive("surrogate_width", self.surrogate_width)?)
     }
 
     #[cfg(feature = "conformance")]
@@ -108,14 +114,14 @@ impl Closed for Bipolar {
         vec![
             ("threshold", of(-0.1, 1.0)),
             ("threshold", of(f64::INFINITY, 1.0)),
-            ("surrogate width", of(0.5, 0.0)),
-            ("surrogate width", of(0.5, f64::NAN)),
+            ("surrogate_width", of(0.5, 0.0)),
+            ("surrogate_width", of(0.5, f64::NAN)),
         ]
     }
 
     #[cfg(feature = "conformance")]
     fn extreme(&self, rng: &mut dyn rand::RngCore) -> Self {
-        let [threshold, surrogate_width] = [(); 2].map(|()| power_of_ten(rng, -30.0..30.0));
+        let [threshold, surrogate_width] = [(); 2].map(|()| power_of_ten(-30.0..30.0, rng));
         Self {
             threshold,
             surrogate_width,

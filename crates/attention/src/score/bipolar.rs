@@ -47,7 +47,7 @@ impl<T: Real> PairKernel<T> for Bipolar {
     fn validate(&self, _: usize, _: usize, _: usize) -> Result<(), Error> {
         checked_threshold(self.threshold)?;
         if let Some(window) = self.window {
-            argument::positive("surrogate width", window)?;
+            argument::positive("surrogate_width", window)?;
         }
         Ok(())
     }

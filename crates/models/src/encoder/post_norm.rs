@@ -87,10 +87,15 @@ impl<T: Real> Operation<T> for PostNorm<T> {
     ) -> Result<(), BoxError> {
         let cut = Cut::new(inputs.iter().map(|x| x.view()));
         let mut wanted = Cut::new(gradients);
+        let in_attention = is_any(&wanted.attention) || is_any(&wanted.attention_norm);
+        let below_last_norm = in_attention || is_any(&wanted.feed_forward);
         let (x, middle) = (inputs[0].view(), saved.middle.view());
         let shaped = |values: Vec<T>| ArrayD::from_shape_vec(x.raw_dim(), values);
         let (n, [mut dmiddle, mut branch]) = (x.len(), [(); 2].map(|()| Vec::new()));
-        let ends = [&mut dmiddle, &mut branch].map(|values| Some(Slot::new(values, n)));
+        let ends = [
+            in_attention.then(|| Slot::new(&mut dmiddle, n)),
+            below_last_norm.then(|| Slot::new(&mut branch, n)),
+        ];
         // The backward pass of a norm reads only the shape of its branch: the other summand stands in.
         self.feed_forward_norm.backward(
             &chain([middle.clone(), middle.clone()], &cut.feed_forward_norm),
@@ -98,13 +103,19 @@ impl<T: Real> Operation<T> for PostNorm<T> {
             &cotangents[..1],
             ends.into_iter().chain(wanted.feed_forward_norm).collect(),
         )?;
-        let own = [Some(Slot::new(&mut dmiddle, n))];
+        if !below_last_norm {
+            return Ok(());
+        }
+        let own = [in_attention.then(|| Slot::new(&mut dmiddle, n))];
         self.feed_forward.backward(
             &chain([middle], &cut.feed_forward),
             &saved.feed_forward,
             &[shaped(branch)?.view()],
             own.into_iter().chain(wanted.feed_forward).collect(),
         )?;
+        if !in_attention {
+            return Ok(());
+        }
         let (dmiddle, mut branch) = (shaped(dmiddle)?, Vec::new());
         // The gradient of `x` is that of the norm, to which the attention adds.
         let dx = wanted.attention[0].as_mut().map(Slot::reborrow);
@@ -123,4 +134,9 @@ impl<T: Real> Operation<T> for PostNorm<T> {
             wanted.attention,
         )
     }
+}
+
+/// Whether some gradient is wanted.
+fn is_any<T: Real>(slots: &[Option<Slot<'_, T>>]) -> bool {
+    slots.iter().any(Option::is_some)
 }

@@ -22,7 +22,7 @@ use std::num::NonZeroUsize;
 /// # Reference
 /// Hamilton, Ying and Leskovec 2017, *Inductive representation learning on large graphs*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Sampling {
     /// Training nodes of a step.
     pub batch: NonZeroUsize,

@@ -59,7 +59,7 @@ impl Conformance for Primal {
                 },
             ),
             (
-                "value-width",
+                "value_width",
                 Self {
                     value_width: Some(0),
                     ..usual()

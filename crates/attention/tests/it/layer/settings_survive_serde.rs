@@ -56,14 +56,14 @@ fn in_the_old_form_where_nothing_new_is_used() {
 #[test]
 fn what_a_layer_refuses_cannot_be_read() {
     let config = |fields: &str| format!(r#"{{"heads":4,{fields}}}"#);
-    assert!(serde_json::from_str::<MultiHeadConfig>(&config(r#""key_width":3"#)).is_ok());
+    assert!(serde_json::from_str::<MultiHeadConfig>(&config(r#""key-width":3"#)).is_ok());
     for (what, fields) in [
         ("dropout", r#""dropout":1.0"#),
-        ("key_width", r#""key_width":0"#),
-        ("value_width", r#""value_width":0"#),
-        ("key_heads", r#""key_heads":3"#),
+        ("key_width", r#""key-width":0"#),
+        ("value_width", r#""value-width":0"#),
+        ("key_heads", r#""key-heads":3"#),
         ("window", r#""window":[0,0]"#),
-        ("reach", r#""position_bias":{"learned":{"reach":99999999}}"#),
+        ("reach", r#""position-bias":{"learned":{"reach":99999999}}"#),
         (
             "floor",
             r#""variant":{"mechanism":"IkanDirect","floor":2.0}"#,
@@ -74,7 +74,7 @@ fn what_a_layer_refuses_cannot_be_read() {
         ),
         (
             "position bias",
-            r#""position_bias":"alibi","variant":{"mechanism":"Cat"}"#,
+            r#""position-bias":"alibi","variant":{"mechanism":"Cat"}"#,
         ),
     ] {
         is_refused::<MultiHeadConfig>(what, &config(fields));
@@ -86,7 +86,7 @@ fn what_a_layer_refuses_cannot_be_read() {
     for (what, text) in [
         ("heads", r#"{"heads":0}"#.to_owned()),
         ("threshold", format!(r#"{{"neuron":{neuron}}}"#)),
-        ("threshold", format!(r#"{{"last_neuron":{neuron}}}"#)),
+        ("threshold", format!(r#"{{"last-neuron":{neuron}}}"#)),
     ] {
         is_refused::<BipolarLayerConfig>(what, &text);
     }
