@@ -8,12 +8,12 @@
 //! \cdot \underbrace{\exp\frac{|q|^2 + |k|^2}{2\sqrt d}}_{\text{magnitude}}$$
 //!
 //! The query's own magnitude cancels when the weights are normalised. What remains are two
-//! independent choices: which kernel says that a query and a key are alike ([`Kernel`]), and
+//! independent choices: which kernel says that a query and a key are alike ([`AttentionKernel`]), and
 //! which norm says how loud a key is ([`Magnitude`]). This crate computes attention for any pair
 //! of them, forward and backward, without ever storing a `[Tq, Tk]` array ([`attend`],
 //! [`attend_vjp`]); a weight of the kernel family needs no exponential of its own, one a key is
-//! enough. Squared kernels and random features have two forms, pair by pair and in linear time; both are exact, and
-//! the faster one is taken unless the choice is forced ([`Form`]).
+//! enough. Squared kernels and random features have two forms, pair by pair and in linear time, equal but
+//! for rounding; the faster one is taken unless the choice is forced ([`Form`]).
 //!
 //! Where a sequence is written one position at a time, a [`Decoder`] keeps what the positions so far
 //! come to: keys and values, or, if [`Form::LinearTime`] is asked for, sums whose size does not grow.
@@ -77,7 +77,7 @@
 //! | [`attend_into`], [`Workspace`] | the forward pass alone, in memory that is used again |
 //! | [`Form`], [`Blocks`], [`linear_time_state`] | pair by pair, or by features in linear time |
 //! | [`Decoder`] | causal attention to a sequence that grows |
-//! | [`Kernel`], [`Points`] | which kernel |
+//! | [`AttentionKernel`], [`Points`] | which kernel |
 //! | [`Magnitude`], [`magnitude()`], [`log_norm_sq`] | which norm |
 //! | [`Mask`] | which keys |
 //! | [`Mechanism`], [`registry()`], [`find`], [`Variant`] | mechanisms with parameters, by name |
@@ -160,7 +160,7 @@ pub use mechanism::{
 pub use ndarray;
 pub use rand;
 pub use score::{Points, PointsGradients};
-pub use settings::{Kernel, Settings};
+pub use settings::{AttentionKernel, Settings};
 pub use shiftmax::{Shiftmax, shiftmax, shiftmax_vjp};
 pub use time_input::{TimeBasis, TimeInput};
 pub use workspace::Workspace;

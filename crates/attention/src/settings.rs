@@ -29,7 +29,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Settings<T> {
     /// How alike a query and a key are.
-    pub kernel: Kernel<T>,
+    pub kernel: AttentionKernel<T>,
     /// What a key's size adds.
     pub magnitude: Magnitude,
     /// Which keys count.
@@ -45,7 +45,7 @@ pub struct Settings<T> {
 
 /// A kernel of a query and a key, one of those that [`Settings`] makes.
 #[derive(Clone, Debug)]
-pub struct Kernel<T>(Arc<dyn Attend<T>>);
+pub struct AttentionKernel<T>(Arc<dyn Attend<T>>);
 
 impl<T: Real> Settings<T> {
     /// Attention with a kernel, without a magnitude and without dropout.
@@ -56,7 +56,7 @@ impl<T: Real> Settings<T> {
     /// Attention with a kernel that the engine does not weigh pair by pair.
     pub(crate) fn by(kernel: impl Attend<T> + 'static, mask: &Mask) -> Self {
         Self {
-            kernel: Kernel(Arc::new(kernel)),
+            kernel: AttentionKernel(Arc::new(kernel)),
             magnitude: Magnitude::None,
             mask: mask.clone(),
             bias: None,
@@ -146,7 +146,7 @@ impl<T: Real> Settings<T> {
     /// Example `b` gets the spectral points that `indices[b]` had, if they have any of their own.
     pub(crate) fn reorder(&mut self, indices: &[usize]) {
         if let Some(kernel) = self.kernel().reordered(indices) {
-            self.kernel = Kernel(kernel);
+            self.kernel = AttentionKernel(kernel);
         }
     }
 

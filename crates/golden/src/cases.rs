@@ -33,7 +33,7 @@ use ndarray::{ArrayD, Axis, IxDyn};
 /// Computes the outputs of a case, and the gradients where there is a cotangent.
 pub(super) type Function = fn(&CaseFile) -> Result<Computed, Fault>;
 
-/// The same function in both precisions.
+/// A function of a kind of case, compiled for double and for single precision.
 pub(super) struct Compute {
     pub(super) double: Function,
     pub(super) single: Function,

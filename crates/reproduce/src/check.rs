@@ -19,11 +19,11 @@ pub struct Check {
 /// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// It was seen.
+    /// What the check looks for was seen.
     Passed(String),
-    /// It was not.
+    /// What the check looks for was not seen.
     Failed(String),
-    /// Nothing was there to see it in.
+    /// No run is there in which the check could look.
     NotRun(String),
 }
 

@@ -78,7 +78,7 @@
 //! | [`sections`] | the parts of reports |
 //! | [`trial`] | one unit while it runs: [`Trial`], and the models that suites train |
 //! | [`runner`] | several units at a time, interrupts, checkpoints |
-//! | [`mod@unit`] | [`Unit`], [`Scale`], [`Preset`], [`Shard`] |
+//! | [`mod@unit`] | [`Unit`], [`Scale`], [`Shard`] |
 //! | [`store`] | [`Store`], the rows and the artefacts |
 //! | [`statistics`] | paired differences, standard errors, verdicts |
 //! | [`report`] | documents, charts and pictures as Markdown and HTML |
@@ -116,6 +116,7 @@ pub mod unit;
 
 pub use account::Account;
 pub use assessment::Assessment;
+pub use bochner_attention::Preset;
 pub use bochner_datasets::Protocol;
 pub use check::{Check, Mark};
 pub use claim::{Claim, Judged};
@@ -129,7 +130,7 @@ pub use skipped::{Remedy, Skipped};
 pub use store::Store;
 pub use suite::Suite;
 pub use trial::Trial;
-pub use unit::{Preset, Scale, Shard, Unit};
+pub use unit::{Scale, Shard, Unit};
 
 /// The README's examples, run as tests.
 #[cfg(doctest)]

@@ -9,12 +9,9 @@ use bochner_attention::{
 /// The mechanism of a name in a reading of the method, with the norm `p` and so many spectral points where it has
 /// them. Everything not given is the mechanism's own default; the name of a Transformer is softmax attention.
 pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> Variant {
-    let (followed, start) = match preset {
-        Preset::Paper => (bochner_attention::Preset::Paper, DirectInit::NearSoftmax),
-        Preset::Released => (
-            bochner_attention::Preset::Released,
-            DirectInit::KaimingUniform,
-        ),
+    let start = match preset {
+        Preset::Paper => DirectInit::NearSoftmax,
+        Preset::Released => DirectInit::KaimingUniform,
     };
     let implicit = |mikan: Mikan| {
         let p = p.unwrap_or(mikan.p);
@@ -38,7 +35,7 @@ pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> V
             let direct = IkanDirect {
                 p: p.unwrap_or(usual.p),
                 points,
-                preset: followed,
+                preset,
                 start,
                 form: match name {
                     LINEAR_TIME => Form::LinearTime,
@@ -49,7 +46,7 @@ pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> V
             direct.into()
         }
         "MIKAN" => implicit(Mikan {
-            preset: followed,
+            preset,
             ..Mikan::default()
         }),
         _ => Softmax::default().into(),

@@ -132,8 +132,8 @@ fn load(
 }
 
 impl Loaded {
-    /// The arms that are known with these choices: sets that nobody asked for are there for the settings of all others
-    /// alone.
+    /// The arms under these choices. Of a set that was not asked for only the arms that choose shared settings are
+    /// kept.
     fn plan(&self, choices: Choices<'_>) -> Plan {
         let mut plan = Plan::new(self.suite, &self.sets, self.frame, choices);
         plan.arms

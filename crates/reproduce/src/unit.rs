@@ -1,6 +1,6 @@
 //! A unit of work: one model trained once on one split of one data set.
 
-use crate::{Error, Settings};
+use crate::{Error, Preset, Settings};
 use bochner_datasets::Protocol;
 use bochner_numerics::fingerprint;
 use serde::{Deserialize, Serialize};
@@ -51,26 +51,6 @@ impl FromStr for Scale {
                 given: name.to_owned(),
                 expected: "smoke, desk or paper".to_owned(),
             })
-    }
-}
-
-/// Which reading of the method a model follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Preset {
-    /// The paper's equations.
-    Paper,
-    /// The authors' released code, switch by switch.
-    Released,
-}
-
-impl Preset {
-    /// The name in tables and file names.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Paper => "paper",
-            Self::Released => "released",
-        }
     }
 }
 

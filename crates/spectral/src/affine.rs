@@ -12,14 +12,14 @@ use rand::{Rng, RngCore};
 /// # Shapes
 /// `weight` is `[outputs, inputs]`, `bias` is `[outputs]`.
 #[derive(Clone, Copy, Debug)]
-pub struct Affine<'a, T> {
+pub struct AffineLayer<'a, T> {
     /// The weights $W$.
     pub weight: ArrayView2<'a, T>,
     /// The biases $b$.
     pub bias: ArrayView1<'a, T>,
 }
 
-/// The gradients along the parameters of an [`Affine`] layer.
+/// The gradients along the parameters of an [`AffineLayer`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct AffineGradients<T> {
     /// The gradient along the weights.
@@ -28,7 +28,7 @@ pub struct AffineGradients<T> {
     pub bias: Array1<T>,
 }
 
-/// Initial weights and biases of an [`Affine`] layer.
+/// Initial weights and biases of an [`AffineLayer`].
 ///
 /// $$W_{ij} \sim U(-1/\sqrt{n}, 1/\sqrt{n}), \qquad b = 0$$
 ///
@@ -74,7 +74,7 @@ pub(crate) struct Layer<'a, T> {
     bias: CowArray<'a, T, Ix1>,
 }
 
-impl<T: Real> Affine<'_, T> {
+impl<T: Real> AffineLayer<'_, T> {
     /// The layer called `name`, if its parameters are `[outputs, inputs]` and `[outputs]`.
     pub(crate) fn checked<'b>(
         &'b self,
@@ -177,7 +177,7 @@ mod tests {
     fn weights_are_out_by_in() {
         let weight = array![[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
         let bias = array![1.0, 0.0, 0.0];
-        let affine = Affine {
+        let affine = AffineLayer {
             weight: weight.view(),
             bias: bias.view(),
         };

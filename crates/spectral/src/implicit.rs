@@ -1,7 +1,7 @@
 //! The implicit spectral density: a sampler of spectral points without a formula for its density.
 
 use crate::Error;
-use crate::affine::{Affine, AffineGradients, Layer, leaky_relu, leaky_relu_pull_back};
+use crate::affine::{AffineGradients, AffineLayer, Layer, leaky_relu, leaky_relu_pull_back};
 use bochner_numerics::{Real, argument, parallel};
 use ndarray::{Array2, ArrayView2};
 
@@ -30,11 +30,11 @@ const BLOCK: usize = 512;
 ///
 /// # Example
 /// ```
-/// use bochner_spectral::{Affine, ImplicitDensity};
+/// use bochner_spectral::{AffineLayer, ImplicitDensity};
 /// use ndarray::{Array1, Array2, array};
 ///
 /// let (eye, zero) = (Array2::eye(2), Array1::zeros(2));
-/// let identity = Affine { weight: eye.view(), bias: zero.view() };
+/// let identity = AffineLayer { weight: eye.view(), bias: zero.view() };
 /// let density = ImplicitDensity { layers: [identity; 3], slope: 0.2 };
 /// let z = array![[1.5, -0.5], [0.0, 2.0]];
 /// assert_eq!(density.points(z.view())?, z); // NN is the identity on |z|
@@ -43,7 +43,7 @@ const BLOCK: usize = 512;
 #[derive(Clone, Copy, Debug)]
 pub struct ImplicitDensity<'a, T> {
     /// The three layers, from the noise to the points.
-    pub layers: [Affine<'a, T>; 3],
+    pub layers: [AffineLayer<'a, T>; 3],
     /// Slope of LeakyReLU on the negative side.
     pub slope: T,
 }

@@ -1,7 +1,7 @@
 //! The inference network: from queries and keys to the posterior of the noise.
 
 use crate::Error;
-use crate::affine::{Affine, AffineGradients, Layer, leaky_relu, leaky_relu_pull_back};
+use crate::affine::{AffineGradients, AffineLayer, Layer, leaky_relu, leaky_relu_pull_back};
 use crate::features::{Features, same_values};
 use bochner_numerics::{Real, argument};
 use bochner_ops::rows::add;
@@ -32,13 +32,13 @@ use ndarray::{Array, Array3, Array4, ArrayView3, s};
 ///
 /// # Example
 /// ```
-/// use bochner_spectral::{Affine, Features, InferenceNetwork};
+/// use bochner_spectral::{AffineLayer, Features, InferenceNetwork};
 /// use ndarray::{Array1, Array2, array};
 ///
 /// let (wide, square, bias) = (Array2::zeros((1, 2)), Array2::zeros((1, 1)), Array1::zeros(1));
-/// let zero = Affine { weight: square.view(), bias: bias.view() };
+/// let zero = AffineLayer { weight: square.view(), bias: bias.view() };
 /// let network = InferenceNetwork {
-///     hidden: Affine { weight: wide.view(), bias: bias.view() },
+///     hidden: AffineLayer { weight: wide.view(), bias: bias.view() },
 ///     mu: zero,
 ///     log_sigma: zero,
 ///     slope: 0.2,
@@ -55,11 +55,11 @@ use ndarray::{Array, Array3, Array4, ArrayView3, s};
 #[derive(Clone, Copy, Debug)]
 pub struct InferenceNetwork<'a, T> {
     /// The layer from the means to the hidden features.
-    pub hidden: Affine<'a, T>,
+    pub hidden: AffineLayer<'a, T>,
     /// The layer from the hidden features to $\mu$.
-    pub mu: Affine<'a, T>,
+    pub mu: AffineLayer<'a, T>,
     /// The layer from the hidden features to $\log\sigma - \log s_0$.
-    pub log_sigma: Affine<'a, T>,
+    pub log_sigma: AffineLayer<'a, T>,
     /// Slope of LeakyReLU on the negative side.
     pub slope: T,
     /// Standard deviation of the prior.

@@ -77,7 +77,7 @@
 //! | `direct` | [`direct_points`]: points that are parameters |
 //! | `gaussian` | [`GaussianPoints`]: normal points of learned standard deviation |
 //! | `fit` | [`fit_stationary`], [`fit_nonstationary`]: an [`Estimator`] fitted to a kernel ([`KernelValues`]) or to samples ([`empirical_kernel`]) |
-//! | `affine` | [`Affine`]: the networks' layers, and where they start ([`affine_init`]) |
+//! | `affine` | [`AffineLayer`]: the networks' layers, and where they start ([`affine_init`]) |
 //! | [`Error`] | what can be wrong with the arguments |
 
 mod affine;
@@ -94,7 +94,7 @@ mod reparameterise;
 mod source;
 mod unconditional;
 
-pub use affine::{Affine, AffineGradients, affine_init};
+pub use affine::{AffineGradients, AffineLayer, affine_init};
 pub use direct::{DirectInit, DirectPoints, direct_points};
 pub use divergence::{KlGradients, kl_mean_field, kl_mean_field_vjp};
 pub use error::Error;

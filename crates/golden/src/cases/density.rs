@@ -6,7 +6,7 @@ use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_numerics::Real;
 use bochner_spectral::{
-    Affine, AffineGradients, Features, ImplicitDensity, InferenceNetwork, InferredCotangents,
+    AffineGradients, AffineLayer, Features, ImplicitDensity, InferenceNetwork, InferredCotangents,
     reparameterise, reparameterise_vjp,
 };
 use ndarray::{Array1, Array2, Array4, ArrayD, Ix2, Ix4};
@@ -25,8 +25,8 @@ impl<T: Real> Layers<T> {
         })
     }
 
-    fn affine(&self) -> [Affine<'_, T>; 3] {
-        [0, 1, 2].map(|n| Affine {
+    fn affine(&self) -> [AffineLayer<'_, T>; 3] {
+        [0, 1, 2].map(|n| AffineLayer {
             weight: self.w[n].view(),
             bias: self.b[n].view(),
         })

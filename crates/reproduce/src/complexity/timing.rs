@@ -218,7 +218,7 @@ pub(super) struct Growth {
     pub(super) medians: Vec<(usize, f64)>,
     /// The slope of the logarithms over all repetitions from [`SLOPE_FROM`] on.
     pub(super) slope: Option<Line>,
-    /// The same by the wall clock.
+    /// The slope by the wall clock instead of processor time.
     pub(super) wall: Option<Line>,
 }
 

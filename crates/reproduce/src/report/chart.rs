@@ -53,9 +53,9 @@ pub struct Series {
 /// How points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marks {
-    /// Joined, in their order.
+    /// Joined by a line, in their order.
     Line,
-    /// Each for itself.
+    /// As dots that nothing joins.
     Dots,
 }
 

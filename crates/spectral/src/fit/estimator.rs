@@ -1,6 +1,6 @@
 //! The three estimators with parameters of their own, so that they can be fitted.
 
-use crate::{Affine, Error, GaussianPoints, ImplicitDensity};
+use crate::{AffineLayer, Error, GaussianPoints, ImplicitDensity};
 use bochner_numerics::argument;
 use ndarray::{Array1, Array2, ArrayView2};
 use std::fmt::Debug;
@@ -109,7 +109,7 @@ impl Estimator for GaussianEstimator {
 impl ImplicitEstimator {
     fn density(&self) -> ImplicitDensity<'_, f64> {
         ImplicitDensity {
-            layers: [0, 1, 2].map(|n| Affine {
+            layers: [0, 1, 2].map(|n| AffineLayer {
                 weight: self.weights[n].view(),
                 bias: self.biases[n].view(),
             }),

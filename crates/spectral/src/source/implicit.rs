@@ -9,7 +9,7 @@ use super::{
 };
 use crate::features::same_values;
 use crate::{
-    Affine, AffineGradients, Error, Features, ImplicitDensity, MeanField, affine_init,
+    AffineGradients, AffineLayer, Error, Features, ImplicitDensity, MeanField, affine_init,
     kl_mean_field, kl_mean_field_vjp,
 };
 use bochner_copula as copula;
@@ -150,9 +150,9 @@ pub(super) fn affine<'a, T: Real>(
     named: &Named<'a, T>,
     prefix: &str,
     layer: usize,
-) -> Affine<'a, T> {
+) -> AffineLayer<'a, T> {
     let [weight, bias] = layer_names(prefix, layer);
-    Affine {
+    AffineLayer {
         weight: named.get(&weight),
         bias: named.get(&bias),
     }

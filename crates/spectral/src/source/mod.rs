@@ -43,7 +43,9 @@ impl Stationarity {
 }
 
 /// The equations that a source follows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
     /// The paper's, as corrected in this project's notes on deviations.
@@ -51,6 +53,16 @@ pub enum Preset {
     Paper,
     /// The authors' released code, deviation by deviation.
     Released,
+}
+
+impl Preset {
+    /// The name in settings, tables and file names.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Released => "released",
+        }
+    }
 }
 
 /// A source of spectral points: from parameters, features and noise to the points of every head.

@@ -5,9 +5,9 @@ mod misuse;
 use crate::common::random;
 use bochner_numerics::{Seed, finite_difference, relative_error};
 use bochner_spectral::{
-    Affine, Copula, Direct, Drawn, DrawnCotangents, Error, Features, Implicit, ImplicitDensity,
-    InferenceNetwork, Posterior, Preset, Size, Source, SourceGradients, Stationarity,
-    kl_mean_field, reparameterise,
+    AffineLayer, Copula, Direct, Drawn, DrawnCotangents, Error, Features, Implicit,
+    ImplicitDensity, InferenceNetwork, Posterior, Preset, Size, Source, SourceGradients,
+    Stationarity, kl_mean_field, reparameterise,
 };
 use ndarray::{Array, Array1, Array2, Array4, ArrayD, Dimension, array};
 
@@ -352,8 +352,8 @@ fn a_draw_is_put_together_from_its_parts() {
         })
     };
     let (inference, density) = (layers(), layers());
-    fn affine((weight, bias): &(Array2<f64>, Array1<f64>)) -> Affine<'_, f64> {
-        Affine {
+    fn affine((weight, bias): &(Array2<f64>, Array1<f64>)) -> AffineLayer<'_, f64> {
+        AffineLayer {
             weight: weight.view(),
             bias: bias.view(),
         }

@@ -1,7 +1,7 @@
 //! Networks with random parameters.
 
 use bochner_numerics::{Real, Seed, standard_normal};
-use bochner_spectral::{Affine, ImplicitDensity, InferenceNetwork};
+use bochner_spectral::{AffineLayer, ImplicitDensity, InferenceNetwork};
 use ndarray::{Array, Array1, Array2, ShapeBuilder};
 
 /// An array of standard normal draws.
@@ -21,8 +21,8 @@ pub(crate) struct Parameters<T> {
 }
 
 impl<T: Real> Parameters<T> {
-    pub(crate) fn layers(&self) -> [Affine<'_, T>; 3] {
-        [0, 1, 2].map(|n| Affine {
+    pub(crate) fn layers(&self) -> [AffineLayer<'_, T>; 3] {
+        [0, 1, 2].map(|n| AffineLayer {
             weight: self.weights[n].view(),
             bias: self.biases[n].view(),
         })
