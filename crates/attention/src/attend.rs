@@ -57,8 +57,8 @@ pub struct AttentionGradients<T> {
 /// m reads head floor(m G / M); nothing is copied.
 ///
 /// # Errors
-/// [`Error::Argument`], [`Error::Mask`], [`Error::Argument`] for a
-/// `p` or floor out of range, or [`Error::Unsupported`] for settings that do not go together.
+/// [`Error::Argument`] for shapes that do not fit and for a `p` or floor out of range, [`Error::Mask`], or
+/// [`Error::Unsupported`] for settings that do not go together.
 ///
 /// # Numerics
 /// Blocked: no `[Tq, Tk]` array is stored; O(Tq Tk (R + dv)) time, O(T (R + dv)) memory, or for long
@@ -74,8 +74,8 @@ pub struct AttentionGradients<T> {
 /// give infinity or NaN, and which may depend on the form. The result is the same to the bit for any number
 /// of threads, and so are the outputs and the gradients of the queries, keys and values of one example whatever else
 /// is in the batch and however far it is padded, dropout aside (where there are not as many queries as keys,
-/// [`Mask::with_query_lengths`] says which queries are padding). The result differs by rounding between [instruction sets](bochner_numerics::instructions), of which
-/// `BOCHNER_INSTRUCTIONS` chooses one.
+/// [`Mask::with_query_lengths`] says which queries are padding). The result differs by rounding between
+/// [instruction sets](bochner_numerics::instructions), of which `BOCHNER_INSTRUCTIONS` chooses one.
 ///
 /// # Reference
 /// Song et al. 2021, equations 8, 9, 12-16.
@@ -317,10 +317,11 @@ pub fn weights<T: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Decoder, DecoderSize, Form, Magnitude, Points};
+    use crate::{Decoder, DecoderSize, Form, Magnitude, Points, RandomFeatureMap, Trained};
     use bochner_numerics::{Seed, standard_normal};
+    use ndarray::Axis;
 
-    /// Every kernel and form once, small enough for Miri.
+    /// Every kernel of [`Settings`], and the two forms of a squared one, small enough for Miri.
     #[test]
     fn forms_and_decoders_agree_at_a_small_size() {
         let (length, causal) = (3, Mask::none().with_causality());
@@ -329,8 +330,19 @@ mod tests {
             Array4::<f64>::from_shape_simple_fn(shape, || standard_normal(&mut stream))
         };
         let [q, k, v] = [2, 2, 3].map(|width| random([1, 2, length, width]));
-        let w = random([1, 2, 2, 2]);
-        let squared = Settings::squared(Points::Stationary { w: w.view() }, 1e-2, &causal);
+        let [w1, w2] = [(); 2].map(|()| random([1, 2, 2, 2]));
+        let (first, second) = (w1.view(), w2.view());
+        let points = Points::Nonstationary {
+            w1: first,
+            w2: second,
+        };
+        let squared = Settings::squared(Points::Stationary { w: w1.view() }, 1e-2, &causal);
+        let features = Settings::random_features(
+            w1.index_axis(Axis(0), 0),
+            RandomFeatureMap::Positive,
+            Trained::Yes,
+            &causal,
+        );
         let in_linear_time = Settings {
             form: Form::LinearTime,
             ..squared.clone()
@@ -340,6 +352,9 @@ mod tests {
             Settings::rbf(&causal),
             Settings::expsin(1.3, &causal),
             Settings::linear(&causal),
+            Settings::bipolar(0.5, 1.0, &causal),
+            Settings::squared(points, 1e-2, &causal),
+            features,
             squared,
             in_linear_time,
         ];
@@ -353,8 +368,12 @@ mod tests {
         };
         let mut gradients = Vec::new();
         for settings in all {
+            let magnitude = match settings.kernel().has_logits() {
+                true => Magnitude::Norm { p: 1.5 },
+                false => Magnitude::None,
+            };
             let settings = Settings {
-                magnitude: Magnitude::Norm { p: 1.5 },
+                magnitude,
                 ..settings
             };
             let attended = attend(q, k, v, &settings).unwrap();

@@ -207,6 +207,6 @@ impl Reference {
 }
 
 /// A power of ten, evenly among its logarithms.
-pub fn power_of_ten(rng: &mut dyn RngCore, powers: Range<f64>) -> f64 {
+pub fn power_of_ten(powers: Range<f64>, rng: &mut dyn RngCore) -> f64 {
     (LN_10 * rng.gen_range(powers)).exp()
 }

@@ -31,15 +31,15 @@ use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 /// normaliser it may round differently. Where magnitudes overflow, or all similarities of a row
 /// vanish, the same holds as there. In the linear-time form sums are relative to the largest
 /// exponent so far, and raised when a louder key comes; rounding errors are those of
-/// [`Form::LinearTime`](crate::Form::LinearTime), and depend on how the sequence was cut into calls; sums over values have to
-/// stay in the type's range. The result is the same to the bit for any number of threads.
+/// [`Form::LinearTime`](crate::Form::LinearTime), and depend on how the sequence was cut into calls; sums over values
+/// have to stay in the type's range. The result is the same to the bit for any number of threads.
 ///
 /// A key that is not a number stays in its head's memory until [`reset`](Decoder::reset), or a
 /// [`truncate`](Decoder::truncate) before it; a value likewise in its column.
 ///
 /// Memory for keys and values grows by doubling, what a step needs beside it in steps of a quarter;
-/// otherwise, but for random features, a [`step_into`](Decoder::step_into) allocates nothing once a step with as many positions
-/// has gone before, and in the linear-time form nothing after the first two. ([`Workspace`] says what
+/// otherwise, but for random features, a [`step_into`](Decoder::step_into) allocates nothing once a step with as many
+/// positions has gone before, and in the linear-time form nothing after the first two. ([`Workspace`] says what
 /// threads add to that.)
 ///
 /// ```
@@ -318,7 +318,7 @@ impl<T: Real> Decoder<T> {
     ) -> Result<(), Error> {
         let positions = k.len_of(Axis(2));
         self.count(positions, counts)?;
-        // Nobody attends, but the number of query heads has to be known: there may be fewer of keys.
+        // A placeholder without queries tells the call the number of query heads, which may exceed that of the keys.
         let size = self.size;
         let shape = [size.batch, size.heads, positions.min(1), size.width];
         let zero = T::zero();

@@ -8,14 +8,15 @@ use std::sync::{Mutex, PoisonError};
 ///
 /// On one thread of rayon's pool a call allocates nothing if one of the same shapes and settings went
 /// before, with two exceptions: random features allocate O(T m) numbers in every call, and a bias of minus infinity
-/// beside a mask by matrices is joined with the matrices in every call. On several it may take some calls until their busiest moment has been met, and from a thread
-/// outside the pool rayon allocates a block of its queue now and then: where that matters, call from within
-/// [`ThreadPool::install`](https://docs.rs/rayon/1/rayon/struct.ThreadPool.html#method.install) or make the
-/// caller one of the pool's
+/// beside a mask by matrices is joined with the matrices in every call. On several it may take some calls until their
+/// busiest moment has been met, and from a thread outside the pool rayon allocates a block of its queue now and then:
+/// where that matters, call from within
+/// [`ThreadPool::install`](https://docs.rs/rayon/1/rayon/struct.ThreadPool.html#method.install) or make the caller
+/// one of the pool's
 /// ([`use_current_thread`](https://docs.rs/rayon/1/rayon/struct.ThreadPoolBuilder.html#method.use_current_thread)).
-/// What has been taken is kept until the workspace is dropped: O(T (R + dv)) numbers
-/// of the largest call, and in the linear-time form O(R² dv). Values of more than 512 numbers are
-/// packed in memory of their own in the linear-time form.
+/// What has been taken is kept until the workspace is dropped: O(T (R + dv)) numbers of the largest call, and in the
+/// linear-time form O(R² dv). Values of more than 512 numbers are packed in memory of their own in the linear-time
+/// form.
 ///
 /// Calls on several threads may share one. A clone is empty.
 #[derive(Debug)]

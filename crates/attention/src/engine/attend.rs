@@ -2,8 +2,8 @@
 
 use super::arguments::operand_rows;
 use super::linear_time::{self, Starts};
+use super::rescaling::{copy_or, divided};
 use super::scan::ResultRows;
-use super::units::{divided, or};
 use super::{
     Arguments, Exponents, Finite, Head, HeadAt, Level, OutputRows, Packed, RowStatistics, Rows,
 };
@@ -24,12 +24,12 @@ pub(super) struct Kept<T, S> {
 /// What the scores of one head are computed from. By default, nothing yet.
 #[derive(Default)]
 pub(super) struct Prepared<T, S> {
-    /// What takes the place of queries and of keys, where something does.
+    /// The operands of queries and of keys; `None` where the kernel multiplies the rows themselves.
     pub(super) left: Option<Buffer<T>>,
     pub(super) right: Option<Buffer<T>>,
     pub(super) score: S,
     pub(super) exponents: Option<Exponents>,
-    /// Found out once: every block asks.
+    /// Whether the operands are finite, checked once a head because every block reads it.
     pub(super) finite: Finite,
     /// The power of two by which values were divided.
     pub(super) unit: i32,
@@ -266,7 +266,7 @@ fn attend_head<T: Real, K: PairKernel<T>>(
     let (at, chunk) = (call.at(h), call.chunk());
     let prepared = Prepared::new(kernel, &at, kernel.score(&at));
     let values = divided(at.values(), prepared.unit, at.numbers());
-    let head = prepared.head(kernel, &at, or(&values, at.values()));
+    let head = prepared.head(kernel, &at, copy_or(&values, at.values()));
     let packed = head.pack();
     let head = head.with(&packed);
     parallel::for_each_piece(

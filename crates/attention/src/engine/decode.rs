@@ -3,7 +3,7 @@
 use super::attend::Prepared;
 use super::cache::{Cache, Following};
 use super::linear_time::{self, Sums};
-use super::units::{divided, or};
+use super::rescaling::{copy_or, divided};
 use super::{Arguments, Head, HeadAt, Level, OutputRows, RowStatistics, Rows};
 use crate::engine::face::Memory;
 use crate::score::{Earlier, PairKernel, Score};
@@ -179,7 +179,7 @@ pub(super) fn last_rows<'m, T: Real>(
 fn attend_from<T: Real, S: Score<T>>(head: Head<T, S>, output: &mut [T]) {
     let values = divided(head.values, head.unit, &head.workspace.numbers);
     let head = Head {
-        values: or(&values, head.values),
+        values: copy_or(&values, head.values),
         ..head
     };
     let none = RowStatistics::new(Level::NONE);

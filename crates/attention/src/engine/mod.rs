@@ -21,10 +21,10 @@ mod output;
 mod product;
 mod pull_back;
 mod random_features;
+mod rescaling;
 mod row_major;
 mod scan;
 mod sweep;
-mod units;
 mod with_weights;
 
 pub(crate) use arguments::{Arguments, HeadAt, shared_heads, slab};
@@ -35,9 +35,9 @@ pub(crate) use linear_time::{FiniteRank, NoRank, Squares, linear_time_state};
 pub(crate) use output::OutputRows;
 pub(crate) use random_features::RandomFeatures;
 pub use random_features::Trained;
+pub(crate) use rescaling::{fill_multiplied, log2_largest, multiply_finite, without_masked};
 pub(crate) use row_major::{RowMajor, write_row_major};
 pub(crate) use sweep::RowBlock;
-pub(crate) use units::{fill_multiplied, log2_largest, multiply_finite, without_masked};
 
 use crate::bias::HeadBias;
 use crate::normaliser::Normaliser;

@@ -2,7 +2,7 @@
 
 use super::attend::{Kept, Prepared};
 use super::backward::{Cotangent, HeadGradients};
-use super::units::{Units, divided, fill_multiplied, or};
+use super::rescaling::{Units, copy_or, divided, fill_multiplied};
 use super::{Arguments, HeadAt, RowMajor, linear_time, log2_largest, slab};
 use crate::attend::AttentionGradients;
 use crate::score::{AlongPoints, Given, Gradient, PairKernel, PointsGradients, Side};
@@ -115,10 +115,10 @@ impl<T: Real, K: PairKernel<T>> HeadBack<'_, T, K> {
         let queries = at.arguments.queries;
         let given = Cotangent {
             statistics: &kept.statistics[h * queries..(h + 1) * queries],
-            output: or(&copies.0, output),
-            cotangent: or(&copies.1, cotangent),
+            output: copy_or(&copies.0, output),
+            cotangent: copy_or(&copies.1, cotangent),
         };
-        let values = or(&values, at.values());
+        let values = copy_or(&values, at.values());
         let part = match &kept.starts {
             Some(starts) if !starts[h].is_empty() => {
                 let more = units.values - self.prepared.unit;

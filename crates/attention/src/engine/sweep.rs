@@ -14,7 +14,7 @@ pub(crate) struct RowBlock<'m> {
     keys: usize,
     /// Which of them the row keeps, as far as the matrix lets them.
     kept: Range<usize>,
-    /// What the matrix says of those.
+    /// The matrix's entries for the kept range; `None` without a matrix.
     matrix: Option<&'m [bool]>,
 }
 

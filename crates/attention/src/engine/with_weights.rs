@@ -2,7 +2,7 @@
 
 use super::attend::{Kept, Prepared};
 use super::product::add_product;
-use super::units::{divided, or};
+use super::rescaling::{copy_or, divided};
 use super::{Arguments, Level, RowStatistics, blocks, multiply_finite};
 use crate::score::PairKernel;
 use bochner_numerics::memory::Unwritten;
@@ -57,7 +57,7 @@ pub(super) fn attend<T: Real, K: PairKernel<T>>(
         tasks(call, pieces),
         |(h, rows, ((weights, output), statistics))| {
             let at = call.at(h);
-            let values = or(&values[h], at.values());
+            let values = copy_or(&values[h], at.values());
             let head = heads[h].head(kernel, &at, values);
             let mut own = head.weights(rows.clone());
             own.write(weights, keys);

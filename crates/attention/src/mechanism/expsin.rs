@@ -71,7 +71,7 @@ impl Closed for Expsin {
 
     #[cfg(feature = "conformance")]
     fn extreme(&self, rng: &mut dyn rand::RngCore) -> Self {
-        let period = power_of_ten(rng, -30.0..30.0);
+        let period = power_of_ten(-30.0..30.0, rng);
         Self { period }
     }
 }

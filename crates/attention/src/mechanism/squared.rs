@@ -122,7 +122,7 @@ mod conformance {
     impl SquaredKernel {
         /// p and the floor, each drawn anew or not.
         pub(in crate::mechanism) fn extreme(&self, rng: &mut dyn RngCore) -> (f64, f64) {
-            let p = power_of_ten(rng, -2.0..1.3);
+            let p = power_of_ten(-2.0..1.3, rng);
             let floor = [0.0, 1e-30, 1e-5, 1.0][rng.gen_range(0..4)];
             [
                 (p, floor),

@@ -195,9 +195,9 @@ pub(crate) enum Side {
 /// What the linear-time form sums up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LinearForm {
-    /// The features of a squared kernel with so many points.
+    /// The features of a squared kernel with this number of points.
     Squared { points: usize, floor: f64 },
-    /// So many features.
+    /// Random features of this number.
     Features { features: usize },
 }
 

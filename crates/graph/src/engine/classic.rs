@@ -1,9 +1,9 @@
 //! The score of GAT: the LeakyReLU of a sum.
 
+use super::edge_sums::{by_source, by_target};
 use super::preactivation::{self, Preactivation, halves};
 use super::rows::leaky;
 use super::scorer::{Arriving, Scorer};
-use super::sums::{by_source, by_target};
 use super::{Call, Parts, elements};
 use crate::Score;
 use bochner_numerics::Real;

@@ -36,8 +36,8 @@ impl<'a, T: Real> Cotangent<'a, T> {
         Ok(Self { heads, unit })
     }
 
-    /// Multiplies by the unit, so that numbers are in units of the given cotangent again; what lies beyond the type's range becomes its largest
-    /// number.
+    /// Multiplies by the unit, so that numbers are in units of the given cotangent again; what lies beyond the type's
+    /// range becomes its largest number.
     pub(crate) fn restore(&self, x: &mut [T]) {
         parallel::for_each_chunk(x, PIECE, |_, x| {
             instructions::run(Restore { x, unit: self.unit });

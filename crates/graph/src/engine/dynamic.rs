@@ -1,8 +1,8 @@
 //! The score of GATv2: a vector times the LeakyReLU of a vector.
 
+use super::edge_sums::ordered_sum;
 use super::rows::{leak, leaky, row};
 use super::scorer::{Arriving, Scorer};
-use super::sums::ordered_sum;
 use super::{Call, PIECE, Parts, elements};
 use crate::compressed::{cut, filled_with};
 use crate::settings::Shape;

@@ -4,13 +4,13 @@ mod backward;
 mod classic;
 mod cotangent;
 mod dynamic;
+mod edge_sums;
 mod edge_term;
 mod forward;
 mod kernel;
 mod preactivation;
 mod rows;
 mod scorer;
-mod sums;
 
 pub(crate) use cotangent::{Cotangent, unit};
 

@@ -1,8 +1,8 @@
 //! $u_{ij} = a_1 \cdot x_i + a_2 \cdot y_j + t_{ij}$, what the LeakyReLU is applied to.
 
 use super::Call;
+use super::edge_sums::{by_nodes, map_nodes, ordered_sum};
 use super::rows::{add_scaled_heads, dot_heads, row};
-use super::sums::{by_nodes, map_nodes, ordered_sum};
 use crate::compressed::{filled, filled_with};
 use crate::settings::Shape;
 use bochner_numerics::Real;

@@ -33,8 +33,8 @@ pub enum Norms {
     /// The norm of $d$ normal numbers is drawn anew for each frequency: the mean of the features is the kernel.
     #[default]
     Chi,
-    /// All frequencies have the norm $\sqrt d$: the mean is the regularised kernel, which lies below the RBF's by a factor from
-    /// $1 - 2 / d^{1/3}$ (asymptotically) to 1.
+    /// All frequencies have the norm $\sqrt d$: the mean is the regularised kernel, which lies below the RBF's by a
+    /// factor from $1 - 2 / d^{1/3}$ (asymptotically) to 1.
     Root,
 }
 
@@ -155,14 +155,14 @@ fn rotation(width: usize, rng: &mut (impl RngCore + ?Sized)) -> Vec<Vec<f64>> {
 /// use bochner_kernels::orthonormal_rows;
 /// use bochner_numerics::Seed;
 ///
-/// let rows = orthonormal_rows(2, 3, &mut Seed::new(5).stream("directions"));
+/// let rows = orthonormal_rows(3, 2, &mut Seed::new(5).stream("directions"));
 /// let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
 /// assert!(dot(&rows[0], &rows[1]).abs() < 1e-14);
 /// assert!((dot(&rows[0], &rows[0]) - 1.0).abs() < 1e-14);
 /// ```
 pub fn orthonormal_rows(
-    count: usize,
     width: usize,
+    count: usize,
     rng: &mut (impl RngCore + ?Sized),
 ) -> Vec<Vec<f64>> {
     let mut rows: Vec<Vec<f64>> = Vec::with_capacity(count);

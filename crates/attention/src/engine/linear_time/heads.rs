@@ -6,8 +6,8 @@ use super::{LinearTime, Sums};
 use crate::engine::attend::Prepared;
 use crate::engine::backward::{Cotangent, HeadGradients};
 use crate::engine::decode::{last_rows, queries};
+use crate::engine::rescaling::{copy_or, divided};
 use crate::engine::scan::{self, ResultRows, Scanned};
-use crate::engine::units::{divided, or};
 use crate::engine::{Arguments, Finite, Head, HeadAt, Level, OutputRows, Packed, RowStatistics};
 use crate::score::{PairKernel, Side};
 use bochner_numerics::memory::overwritten_by;
@@ -47,7 +47,7 @@ pub(in crate::engine) fn attend<T: Real, K: PairKernel<T>>(
         }
         let at = call.at(h);
         let values = divided(at.values(), prepared[h].unit, at.numbers());
-        let head = prepared[h].head(kernel, &at, or(&values, at.values()));
+        let head = prepared[h].head(kernel, &at, copy_or(&values, at.values()));
         with_operands(kernel, &at, head, &plans[h], of_keys, |head| {
             scan::starts(&head, call.workspace)
         })
@@ -69,7 +69,7 @@ pub(in crate::engine) fn attend<T: Real, K: PairKernel<T>>(
             }
             let at = call.at(h);
             let values = divided(at.values(), prepared[h].unit, at.numbers());
-            let head = prepared[h].head(kernel, &at, or(&values, at.values()));
+            let head = prepared[h].head(kernel, &at, copy_or(&values, at.values()));
             let read = |head: LinearTime<T, K::Score>| scan::read_all(&head, &starts[h], rows);
             with_operands(kernel, &at, head, &plans[h], reads, read);
         },

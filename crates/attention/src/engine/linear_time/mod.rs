@@ -10,29 +10,29 @@
 //! The order of these steps, forward and backward, is the [scan](super::scan)'s.
 
 mod backward;
-mod columns;
 mod features;
 mod forward;
 mod heads;
+mod key_sums;
 mod plan;
+mod spread_columns;
 mod squares;
 mod state;
-mod sums;
 
 use super::backward::{Cotangent, GradientRows};
 use super::scan::{Course, Scanned, Span, Summed};
 use super::{Exponents, Head, Level, OutputRows};
 use crate::score::{Score, SquareOf};
 use bochner_numerics::{Buffer, Buffers, Real};
+use key_sums::Augmented;
 use plan::Plan;
 use std::ops::Range;
-use sums::Augmented;
 
 pub(super) use forward::Starts;
 pub(super) use heads::{attend, decode, pull_back};
+pub(super) use key_sums::Sums;
 pub(crate) use squares::{FiniteRank, NoRank, Squares};
 pub(crate) use state::linear_time_state;
-pub(super) use sums::Sums;
 
 /// One head in the linear-time form.
 struct LinearTime<'a, T, S> {

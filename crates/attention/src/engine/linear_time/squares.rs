@@ -1,8 +1,8 @@
 //! The square of an inner product, as sums that can be taken before the other factor is known.
 
 use super::Augmented;
-use super::columns::{self, Columns};
 use super::features::{self, SymmetricFeatures};
+use super::spread_columns::{self, Columns};
 use bochner_numerics::{Buffers, Mat, Real};
 
 /// Which of two factors of $x_a x_b y_n$ are multiplied first; the product with the third, summed up
@@ -32,7 +32,7 @@ impl Order {
     pub(super) fn count(self, width: usize) -> usize {
         match self {
             Self::Features => features::count(width),
-            Self::Columns => columns::count(width),
+            Self::Columns => spread_columns::count(width),
         }
     }
 
@@ -55,7 +55,7 @@ impl Order {
             let (place, factor) = match self {
                 Self::Features if a == b => (p * values + n, T::one()),
                 Self::Features => (p * values + n, T::FRAC_1_SQRT_2()),
-                Self::Columns => columns::entry(width, (a, b), (n, values)),
+                Self::Columns => spread_columns::entry(width, (a, b), (n, values)),
             };
             let x = factor * numbers[place];
             f(a, b, x);

@@ -3,11 +3,11 @@
 use super::RandomFeatures;
 use super::head::{Head, Out};
 use super::pairs::{Factors, Pairs, Row, Values};
-use super::sums::Sums;
+use super::referenced_sums::Sums;
 use crate::Form;
 use crate::engine::decode::{last_rows, queries};
+use crate::engine::rescaling::{copy_or, divided, multiply_finite};
 use crate::engine::scan::{self, Course, Scanned};
-use crate::engine::units::{divided, multiply_finite, or};
 use crate::engine::{HeadAt, Memory, blocks};
 use bochner_numerics::{Mat, Real, scaling};
 
@@ -137,7 +137,7 @@ pub(super) fn decode<T: Real>(
                 unit = at.unit_of_values(*largest_value, *length, features.count());
                 let values = Mat::new(values, *length, width);
                 let copy = divided(values, unit, at.numbers());
-                let values = or(&copy, values);
+                let values = copy_or(&copy, values);
                 for own in blocks(0..queries, size.queries) {
                     let q =
                         Factors::new(features.of(at.queries().row_range(own.clone())), &features);

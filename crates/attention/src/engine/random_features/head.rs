@@ -2,7 +2,7 @@
 
 use super::block::{Block, Features, Pulled, Shift};
 use super::pairs::{Factors, Given, Pairs, Row, Values};
-use super::sums::Sums;
+use super::referenced_sums::Sums;
 use crate::engine::backward::GradientRows;
 use crate::engine::scan::{Course, ResultRows, Scanned, Span, Summed};
 use crate::engine::{Rows, dot};

@@ -8,12 +8,12 @@ mod block;
 mod decode;
 mod head;
 mod pairs;
-mod sums;
+mod referenced_sums;
 
 use super::backward::HeadGradients;
 use super::pull_back::{Along, over_heads};
+use super::rescaling::{Units, copy_or, divided, fill_multiplied, multiply_finite};
 use super::scan::{self, Course, Scanned};
-use super::units::{Units, divided, fill_multiplied, multiply_finite, or};
 use super::{Arguments, Attend, HeadAt, Memory, State, blocks, dot};
 use crate::attend::AttentionGradients;
 use crate::score::{LinearForm, PointsGradients};
@@ -25,9 +25,9 @@ use bochner_numerics::{Buffer, Mat, Panels, Real, argument, parallel, scaling};
 use head::{Head, Out};
 use ndarray::{Array4, ArrayView2, ArrayView3, ArrayView4, Axis, s};
 use pairs::{Factors, Given, Pairs, Row, Values};
+use referenced_sums::Sums;
 use std::any::Any;
 use std::sync::Arc;
-use sums::Sums;
 
 /// $a_{ij} = \phi(q_i / d^{1/4}) \cdot \phi(k_j / d^{1/4})$.
 #[derive(Clone, Debug)]
@@ -171,7 +171,7 @@ impl<T: Real> RandomFeatures<T> {
     fn attend_head(&self, at: &HeadAt<T>, output: &mut [T]) -> KeptHead<T> {
         let unit = at.own_unit(self.features(at).count());
         let divided = divided(at.values(), unit, at.numbers());
-        let values = or(&divided, at.values());
+        let values = copy_or(&divided, at.values());
         let mut rows = vec![Row::blind(); at.arguments.queries];
         let starts = match at.form() {
             Form::LinearTime => {
@@ -314,8 +314,8 @@ impl<T: Real> RandomFeatures<T> {
             divided(output, units.values, numbers),
             divided(cotangent, units.cotangents, numbers),
         );
-        let values = or(&copies.0, at.values());
-        let (output, cotangent) = (or(&copies.1, output), or(&copies.2, cotangent));
+        let values = copy_or(&copies.0, at.values());
+        let (output, cotangent) = (copy_or(&copies.1, output), copy_or(&copies.2, cotangent));
         let rows = 0..output.shape().0;
         let deltas: Vec<T> = rows.map(|i| dot(output.row(i), cotangent.row(i))).collect();
         let given = Given {

@@ -12,7 +12,7 @@ pub(in crate::engine) const BLOCK: usize = 128;
 const TASKS: usize = 16;
 const FEWEST_BLOCKS: usize = 4;
 
-/// Queries that read what the keys before a block come to, and the keys that are added after them.
+/// One step of the scan: queries that read the sums over earlier keys, then the keys added to those sums.
 ///
 /// The queries of a causal span see of its own keys as many as the mask lets them, pair by pair. Without
 /// causality a span has either queries or keys.

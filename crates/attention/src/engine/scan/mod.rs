@@ -244,7 +244,7 @@ pub(super) fn backward<T: Real, H: Scanned<T>>(
 
 /// What the queries of a part leave to the others.
 struct Left<T: Real, H: Scanned<T>> {
-    /// Sums over them, relative to what the first of them read.
+    /// Gradient sums over the part's queries, relative to the reference that its first query read.
     sums: H::Sums,
     /// The references of what each span read.
     references: Vec<<H::Sums as Summed>::Reference>,

@@ -28,8 +28,8 @@ use serde::{Deserialize, Serialize};
 ///
 /// For each head an inference network gives $\mu$ and $\log\sigma$ of the latent
 /// $z_{mlr} = \mu_{ml} + \sigma_{ml} x_{mlr}$, where
-/// $x_{\cdot lr} = \hat L_l\, \varepsilon_{\cdot lr}$ is correlated over the heads; two odd networks turn z into the points w1, w2 of a squared
-/// non-stationary kernel, or one into those of a stationary kernel.
+/// $x_{\cdot lr} = \hat L_l\, \varepsilon_{\cdot lr}$ is correlated over the heads; two odd networks turn z into the
+/// points w1, w2 of a squared non-stationary kernel, or one into those of a stationary kernel.
 ///
 /// It is the most general of the implicit kernels. The others are presets of it, and whatever they
 /// do not fix stays free: [`Mikan::ikan`] has no copula, [`Mikan::ika_ns`] has p = 2 besides, and
@@ -46,9 +46,9 @@ use serde::{Deserialize, Serialize};
 /// example divided by the number of examples, the objective is not strictly a lower bound.
 ///
 /// # Numerics
-/// The points and their limits are those of [`Implicit`](bochner_spectral::Implicit). A causal mask is refused unless the
-/// [`Posterior`] is unconditional, since the network's mean over time would leak the future; an
-/// unconditional one has no features for an amortised copula, so it goes with a free one or none.
+/// The points and their limits are those of [`Implicit`](bochner_spectral::Implicit). A causal mask is refused unless
+/// the [`Posterior`] is unconditional, since the network's mean over time would leak the future; an unconditional one
+/// has no features for an amortised copula, so it goes with a free one or none.
 ///
 /// # Reference
 /// Song et al. 2021, equations 7, 14-19.

@@ -70,7 +70,7 @@ impl Conformance for Performer {
     }
 
     fn extreme(&self, rng: &mut dyn RngCore) -> Self {
-        let epsilon = power_of_ten(rng, -37.0..2.0);
+        let epsilon = power_of_ten(-37.0..2.0, rng);
         let features = match self.features {
             RandomFeatureMap::Relu { .. } => RandomFeatureMap::Relu { epsilon },
             other => other,

@@ -29,8 +29,8 @@ use serde::{Deserialize, Serialize};
 /// the weights towards uniform ones, and under a causal mask let a late, large key change earlier rows. Each
 /// feature has a reference of its own, the largest among the keys so far, so that the largest term of every
 /// sum is one. O(T m (d + dv)) time in [`Form::LinearTime`]; a mask by a matrix and dropout on weights need
-/// pairs, in O(T² (m + dv)). [`Form::Automatic`] chooses. A coordinate of a query or key beyond the root of the type's range
-/// over 1024 counts as that large.
+/// pairs, in O(T² (m + dv)). [`Form::Automatic`] chooses. A coordinate of a query or key beyond the root of the
+/// type's range over 1024 counts as that large.
 ///
 /// [Trigonometric](RandomFeatureMap::Trigonometric) weights may be negative, and their sum close to zero: then
 /// outputs are larger than values. A sum that is exactly zero gives a zero row.

@@ -105,7 +105,7 @@ impl Loss {
         for group in &self.groups {
             let kept = || group.examples.clone().filter(|&b| !self.empty[b]);
             let g: f64 = kept().map(|b| cotangent[b].as_f64()).sum();
-            // Nothing comes of an objective that is no number if nobody asks for it.
+            // A zero cotangent gives a zero slope even where the objective is NaN or infinite.
             let slope = match g * self.eta {
                 0.0 => 0.0,
                 g => bounded(2.0 * g * group.objective),

@@ -49,11 +49,11 @@ const NAME: &str = "primal";
 /// parameters.
 ///
 /// # Numerics
-/// O(T d s + n d s) time for a head. A zero row has zero features and a zero gradient. Padded rows have a zero output and enter
-/// neither $f(X)$ nor the penalty; an example without positions has the penalty zero, so that the mean of the
-/// penalties over the other examples is $\eta$ times the paper's loss. The layer's penalty is their sum, to be
-/// divided by the number of sequences in the batch ([`Penalty::share`]). There are no weights of pairs, and a pass's dropout drops
-/// nothing, as in the official code.
+/// O(T d s + n d s) time for a head. A zero row has zero features and a zero gradient. Padded rows have a zero output
+/// and enter neither $f(X)$ nor the penalty; an example without positions has the penalty zero, so that the mean of
+/// the penalties over the other examples is $\eta$ times the paper's loss. The layer's penalty is their sum, to be
+/// divided by the number of sequences in the batch ([`Penalty::share`]). There are no weights of pairs, and a pass's
+/// dropout drops nothing, as in the official code.
 ///
 /// # Reference
 /// Chen, Tao, Tonin, Suykens 2023, with the choices of the official code; the lengths are ours.
@@ -235,7 +235,7 @@ impl<T: Real> Mechanism<T> for Primal {
     fn validate(&self) -> Result<(), Error> {
         argument::at_least_one("rank", self.rank)?;
         self.weights.validate()?;
-        argument::at_least_one("value-width", self.value_width.unwrap_or(1))?;
+        argument::at_least_one("value_width", self.value_width.unwrap_or(1))?;
         Ok(argument::non_negative("eta", self.eta)?)
     }
 
@@ -252,8 +252,8 @@ impl<T: Real> Mechanism<T> for Primal {
         .into()
     }
 
-    /// The start is the official code's: the weights of all heads, a row each, are orthonormal; $\lambda$ is uniform from 0 to 1,
-    /// $W_c$ within $1 / \sqrt{2 s}$.
+    /// The start is the official code's: the weights of all heads, a row each, are orthonormal; $\lambda$ is uniform
+    /// from 0 to 1, $W_c$ within $1 / \sqrt{2 s}$.
     fn initial(&self, size: Size, rng: &mut dyn RngCore) -> Result<Vec<T>, Error> {
         Mechanism::<T>::validate(self)?;
         argument::at_least_one("heads", size.heads)?;
@@ -267,7 +267,7 @@ impl<T: Real> Mechanism<T> for Primal {
                     -bound..bound
                 }
                 _ => {
-                    let rows = orthonormal_rows(size.heads, spec.count() / size.heads, rng);
+                    let rows = orthonormal_rows(spec.count() / size.heads, size.heads, rng);
                     values.extend(rows.into_iter().flatten().map(T::of));
                     continue;
                 }

@@ -2,7 +2,7 @@
 
 use super::similarities::count;
 use crate::engine::Call;
-use crate::engine::sums::{by_nodes, map_nodes, ordered_sum};
+use crate::engine::edge_sums::{by_nodes, map_nodes, ordered_sum};
 use crate::score::Half;
 use bochner_numerics::scaling::bounded;
 use bochner_numerics::{Real, parallel};

@@ -292,8 +292,8 @@ impl<T: Real> Scorer<T> for Kernel<'_, '_, T> {
         self.exact_differences(edges, head)
     }
 
-    /// $\tfrac12 |q_i|_p^2$, which is the same for all edges of a target, and the magnitude of $a$ that
-    /// the loudest of them have.
+    /// $\tfrac12 |q_i|_p^2$, which is the same for all edges of a target, and the magnitude of $a$ at
+    /// the edge of the target whose exponent is the largest.
     fn left_out(&self, edges: &Arriving) -> Option<Vec<f64>> {
         let p = self.parameters.p?;
         let q = row(self.targets, edges.target, self.heads * self.width);

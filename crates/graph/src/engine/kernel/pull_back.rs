@@ -3,10 +3,10 @@
 use super::similarities::inputs;
 use super::{Kernel, Parameters, Side, Similarity, gaussian};
 use crate::compressed::filled;
+use crate::engine::edge_sums::{by_source, by_target, map_nodes, ordered_sum};
 use crate::engine::forward::arriving;
 use crate::engine::preactivation::Preactivation;
 use crate::engine::rows::row;
-use crate::engine::sums::{by_source, by_target, map_nodes, ordered_sum};
 use crate::engine::{Call, PIECE, Parts, backward, elements};
 use crate::error::largest;
 use crate::score::{Half, PointsGradients, PointsOfHeads};
@@ -123,8 +123,8 @@ impl<T: Real> Kernel<'_, '_, T> {
         )
     }
 
-    /// Adds the gradients through $\tfrac12 |k_j|_p^2$ and $c^2 |a|_p^2$. The magnitude of the query is the same for all edges of a
-    /// target, along which the gradients of the scores add up to zero.
+    /// Adds the gradients through $\tfrac12 |k_j|_p^2$ and $c^2 |a|_p^2$. The magnitude of the query is the same for
+    /// all edges of a target, along which the gradients of the scores add up to zero.
     fn through_magnitudes(
         &self,
         call: &Call<T>,

@@ -1,8 +1,8 @@
 //! $f(q_i, c a)$ and $f(c a, k_j)$ of all nodes: two numbers a node and head.
 
 use crate::engine::Call;
+use crate::engine::edge_sums::map_nodes;
 use crate::engine::rows::{LANES, added, dot_in_lanes, row};
-use crate::engine::sums::map_nodes;
 use crate::score::{Half, PointsOfHeads};
 use crate::{Error, Points};
 use bochner_kernels::feature_map;

@@ -1,7 +1,7 @@
 //! The parameters of a layer, as views of arrays or as gradients.
 
 use super::config::{AttentionKind, Bias, GraphAttentionConfig};
-use super::points;
+use super::spectral_points;
 use crate::LayerError;
 use crate::layers::glorot;
 use crate::layers::nodes::{matrix, vector};
@@ -96,7 +96,7 @@ impl GraphAttentionConfig {
             add("residual", &[self.inputs, outputs]);
         }
         if has_kernel(self) {
-            add("kernel", &[points::count(self)]);
+            add("kernel", &[spectral_points::count(self)]);
         }
         specs
     }
@@ -117,7 +117,7 @@ impl GraphAttentionConfig {
             let map = match &name[..] {
                 "bias" => return Ok(ArrayD::zeros(shape)),
                 "kernel" => {
-                    let values = points::initial(self, seed)?;
+                    let values = spectral_points::initial(self, seed)?;
                     return Ok(Array1::from_vec(values).into_dyn());
                 }
                 "a" | "edge_a" => [width, 1],

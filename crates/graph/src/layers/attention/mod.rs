@@ -5,7 +5,7 @@ mod config;
 mod kernel;
 mod operation;
 mod plan;
-mod points;
+mod spectral_points;
 
 #[cfg(feature = "dfdx")]
 mod inspection;

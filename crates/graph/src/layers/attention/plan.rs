@@ -3,7 +3,7 @@
 use super::EdgeKernel;
 use super::arrays::{All, Arrays, Gradients, has_kernel};
 use super::config::{AttentionKind, GraphAttentionConfig, Residual};
-use super::points::Drawn;
+use super::spectral_points::Drawn;
 use crate::attend::Kept;
 use crate::engine::Call;
 use crate::error::within;

@@ -61,8 +61,8 @@ pub(crate) fn divided<T: Real>(x: Mat<T>, power: i32, numbers: &Buffers<T>) -> O
     })
 }
 
-/// A matrix, or what stands in its place.
-pub(crate) fn or<'a, T: Real>(copy: &'a Option<Buffer<T>>, x: Mat<'a, T>) -> Mat<'a, T> {
+/// The rescaled copy of a matrix, if there is one, otherwise the matrix itself.
+pub(crate) fn copy_or<'a, T: Real>(copy: &'a Option<Buffer<T>>, x: Mat<'a, T>) -> Mat<'a, T> {
     let (rows, width) = x.shape();
     copy.as_ref().map_or(x, |copy| Mat::new(copy, rows, width))
 }
