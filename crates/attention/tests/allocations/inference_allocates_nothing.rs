@@ -5,8 +5,9 @@ use bochner_attention::{
     attend_into,
 };
 use bochner_numerics::allocations::count;
-use bochner_numerics::{DropoutMask, Real, Seed, standard_normal};
-use ndarray::{Array, Array2, Array4, Dimension, ShapeBuilder, s};
+use bochner_numerics::check::random;
+use bochner_numerics::{DropoutMask, Real, Seed};
+use ndarray::{Array2, Array4, s};
 
 const BATCH: usize = 2;
 const HEADS: usize = 2;
@@ -14,11 +15,6 @@ const WIDTH: usize = 3;
 const VALUE_WIDTH: usize = 5;
 /// More than a block of either form, and more than a task.
 const LENGTH: usize = 530;
-
-fn random<T: Real, D: Dimension>(shape: impl ShapeBuilder<Dim = D>, purpose: &str) -> Array<T, D> {
-    let mut stream = Seed::new(1).stream(purpose);
-    Array::from_shape_simple_fn(shape, || standard_normal(&mut stream))
-}
 
 /// Everything that settings can be put together from.
 struct Parts<T> {
@@ -125,8 +121,8 @@ fn attention<T: Real>() {
         }
         tried += 1;
     });
-    // 6 kernels, and one of them with a bias, x 4 magnitudes x 5 masks x with and without dropout; and the linear form of two kernels
-    // with 3 masks, without dropout.
+    // 6 kernels, and one of them with a bias, x 4 magnitudes x 5 masks x with and without dropout; and the linear
+    // form of two kernels with 3 masks, without dropout.
     assert_eq!(tried, 7 * 4 * 5 * 2 + 2 * 4 * 3);
 }
 

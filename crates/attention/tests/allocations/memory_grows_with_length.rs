@@ -2,23 +2,17 @@
 
 use bochner_attention::{Form, Magnitude, Mask, Points, Settings, attend, attend_vjp};
 use bochner_numerics::allocations::peak;
-use bochner_numerics::{Seed, standard_normal};
-use ndarray::{Array4, ShapeBuilder};
+use bochner_numerics::check::random;
 
 const HEADS: usize = 8;
 const WIDTH: usize = 64;
 const POINTS: usize = 16;
 
-fn random(shape: impl ShapeBuilder<Dim = ndarray::Ix4>, purpose: &str) -> Array4<f32> {
-    let mut stream = Seed::new(1).stream(purpose);
-    Array4::from_shape_simple_fn(shape, || standard_normal(&mut stream))
-}
-
 /// The most bytes held at once, on one thread, beside the inputs and per byte of the output and of the
 /// gradients.
 fn held(form: Form, mask: &Mask, length: usize) -> f64 {
     let [q, k, v] = ["q", "k", "v"].map(|name| random((1, HEADS, length, WIDTH), name));
-    let [w1, w2] = ["w1", "w2"].map(|name| 0.1 * random((1, HEADS, POINTS, WIDTH), name));
+    let [w1, w2] = ["w1", "w2"].map(|name| 0.1 * random::<f32, _>((1, HEADS, POINTS, WIDTH), name));
     let (w1, w2) = (w1.view(), w2.view());
     let settings = Settings {
         magnitude: Magnitude::Norm { p: 1.5 },

@@ -4,15 +4,11 @@ use bochner_attention::{
     Bias, Error, FRACTION_BITS, Mask, Settings, attend, attend_by_shifts, attend_vjp,
     from_fixed_point, shiftmax, shiftmax_vjp, ternary, to_fixed_point, weights,
 };
-use bochner_numerics::{Real, Seed, relative_error, standard_normal};
+use bochner_numerics::check::random;
+use bochner_numerics::{Real, Seed, relative_error};
 use ndarray::{Array2, Array4, array, s};
 use rand::Rng;
 use std::f64::consts::LN_2;
-
-pub(crate) fn random(shape: [usize; 4], purpose: &str) -> Array4<f64> {
-    let mut stream = Seed::new(61).stream(purpose);
-    Array4::from_shape_simple_fn(shape, || standard_normal(&mut stream))
-}
 
 /// Masks of every kind for four queries and six keys.
 fn masks() -> [Mask; 4] {
@@ -160,7 +156,8 @@ fn the_gradient_of_rows_is_straight_through_the_ceiling() {
 /// The gradient of the ternary numbers, from the formula, times the surrogate's slope.
 #[test]
 fn slopes_are_those_of_the_window() {
-    let [q, k, v] = [4, 6, 6].map(|time| random([2, 2, time, 8], &format!("stream {time}")));
+    let [q, k, v] =
+        [4, 6, 6].map(|time| random::<f64, _>([2, 2, time, 8], &format!("stream {time}")));
     let g = random([2, 2, 4, 8], "cotangent");
     let (threshold, width) = (0.5, 0.8);
     let spike = |x: f64| {
@@ -204,8 +201,8 @@ fn slopes_are_those_of_the_window() {
 /// A bias multiplies weights, and their rounded sum says what a row is divided by.
 #[test]
 fn a_bias_multiplies_the_powers() {
-    let [q, k] = [4, 6].map(|time| random([2, 2, time, 8], &format!("stream {time}")));
-    let bias = random([1, 2, 4, 6], "bias");
+    let [q, k] = [4, 6].map(|time| random::<f64, _>([2, 2, time, 8], &format!("stream {time}")));
+    let bias: Array4<f64> = random([1, 2, 4, 6], "bias");
     let mask = Mask::none();
     let plain = Settings::bipolar(0.5, 1.0, &mask);
     let biased = Settings {
@@ -254,7 +251,7 @@ fn a_bias_that_adds_nothing_changes_nothing() {
 /// A row's own key has the bias zero, and what lies far below it decides what the row is divided by.
 #[test]
 fn a_bias_by_distance_is_the_same_in_both_precisions() {
-    let x = random([1, 2, 70, 64], "queries and keys").mapv(|x| x as f32);
+    let x = random([1, 2, 70, 64], "queries and keys").mapv(|x: f64| x as f32);
     let mask = Mask::none();
     let single = Settings {
         bias: Some(Bias::alibi()),
@@ -279,8 +276,9 @@ fn a_bias_by_distance_is_the_same_in_both_precisions() {
 fn shifts_are_within_a_unit_a_key() {
     // More columns than a word has bits.
     for (width, queries, keys) in [(5, 4, 6), (64, 4, 6), (70, 40, 300)] {
-        let [q, k] = [queries, keys].map(|time| random([2, 2, time, width], &format!("{time}")));
-        let v = random([2, 2, keys, 3], "values");
+        let [q, k] =
+            [queries, keys].map(|time| random::<f64, _>([2, 2, time, width], &format!("{time}")));
+        let v: Array4<f64> = random([2, 2, keys, 3], "values");
         let values = to_fixed_point(v.view()).unwrap();
         let exact: Array4<f64> = from_fixed_point(values.view());
         assert!((&exact - &v).iter().all(|x| x.abs() <= 0.5_f64.powi(13)));

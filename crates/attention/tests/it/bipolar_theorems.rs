@@ -1,7 +1,7 @@
 //! The theorems on products of ternary and of binary numbers, by large samples.
 
-use crate::bipolar::random;
 use bochner_attention::{Mask, Settings, ternary, weights};
+use bochner_numerics::check::random;
 use bochner_numerics::{Seed, Stream, standard_normal};
 use ndarray::{Array4, s};
 
@@ -115,7 +115,8 @@ fn theorem_2_correlations_with_the_raw_product() {
 #[test]
 fn ternary_products_find_the_largest_more_often() {
     let (width, keys) = (32, 16);
-    let [q, k] = [1, keys].map(|time| random([1000, 1, time, width], &format!("find {time}")));
+    let [q, k] =
+        [1, keys].map(|time| random::<f64, _>([1000, 1, time, width], &format!("find {time}")));
     let [t, u] = [&q, &k].map(|x| ternary(x.view(), 0.5).unwrap());
     // Ties count in parts.
     let found = |products: &dyn Fn(usize, usize) -> f64| -> f64 {

@@ -1,13 +1,8 @@
 //! Mechanisms are trained by plain gradient steps on their flat parameters, without a tape.
 
 use bochner_attention::{Cotangents, IkanDirect, Mask, Mikan, Pass, Streams, Variant};
-use bochner_numerics::{Seed, standard_normal};
-use ndarray::Array4;
-
-fn random(purpose: &str) -> Array4<f64> {
-    let mut stream = Seed::new(4).stream(purpose);
-    Array4::from_shape_simple_fn((2, 2, 5, 3), || standard_normal(&mut stream))
-}
+use bochner_numerics::Seed;
+use bochner_numerics::check::random;
 
 /// The mean squared distance from the output of other parameters, before and after.
 #[test]
@@ -24,7 +19,10 @@ fn they_come_closer_to_other_points() {
     };
     for variant in [Variant::from(direct), mikan.into()] {
         let mechanism = variant.mechanism::<f64>();
-        let ([q, k, v], mask) = (["q", "k", "v"].map(random), Mask::none());
+        let ([q, k, v], mask) = (
+            ["q", "k", "v"].map(|name| random((2, 2, 5, 3), name)),
+            Mask::none(),
+        );
         let inputs = Streams::new([q.view(), k.view(), v.view()], &mask);
         let pass = Pass::Evaluation { seed: Seed::new(2) };
         let start = |seed| {

@@ -157,11 +157,11 @@ impl<T: Real> Case<T> {
         self.card.streams.contains(&Stream::Keys) && self.card.weights.is_yes()
     }
 
-    /// The width of the output: that of the queries for a mechanism without values.
+    /// The width of the output: without values the card's, or that of the queries.
     pub(crate) fn output_width(&self) -> usize {
         match self.card.streams.contains(&Stream::Values) {
             true => VALUE_WIDTH,
-            false => WIDTH,
+            false => self.card.output_width.unwrap_or(WIDTH),
         }
     }
 

@@ -3,8 +3,9 @@
 pub(crate) use crate::conformance::case::Case;
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{Card, Forward, Gradients, Mask, Pass, Size, Stream, Streams, Variant};
-use bochner_numerics::{Real, Seed, relative_error, standard_normal};
-use ndarray::{Array, Array1, Array2, Array4, Dimension, ShapeBuilder, s};
+pub(crate) use bochner_numerics::check::random;
+use bochner_numerics::{Real, Seed, relative_error};
+use ndarray::{Array, Array1, Array2, Array4, Dimension, s};
 
 pub(crate) const BATCH: usize = 2;
 pub(crate) const HEADS: usize = 2;
@@ -22,15 +23,6 @@ pub(crate) fn size() -> Size {
         heads: HEADS,
         width: WIDTH,
     }
-}
-
-/// Standard normal numbers, different for each purpose.
-pub(crate) fn random<T: Real, D: Dimension>(
-    shape: impl ShapeBuilder<Dim = D>,
-    purpose: &str,
-) -> Array<T, D> {
-    let mut stream = Seed::new(3).stream(purpose);
-    Array::from_shape_simple_fn(shape, || standard_normal(&mut stream))
 }
 
 /// Queries, keys and values, none of them near zero, where norms have kinks.

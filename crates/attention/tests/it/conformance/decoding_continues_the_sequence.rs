@@ -310,58 +310,54 @@ fn exchanged_sequences_keep_their_lengths() {
     assert_eq!(decoder.lengths(), [1, 2, 1]);
 }
 
-#[test]
-fn pushed_positions_are_seen_by_those_that_follow() {
+/// Calls `check` with a decoder of each kernel in each form that it has.
+fn for_every_decoder(check: impl Fn(Decoder<f64>, &str)) {
     let sets = PointSets::new();
-    let example = Example::<f64>::new(6, 6);
     for (name, similarity) in similarities(&sets) {
         for form in [Form::Quadratic, Form::LinearTime] {
             let settings = Plain {
                 form,
                 ..of(similarity, Magnitude::Norm { p: 2.0 })
             };
-            let Ok(mut decoder) = Decoder::new(&settings.settings(), SIZE) else {
-                continue;
-            };
-            let want = decoded(&mut decoder.clone(), &example, &[5, 6]);
-            let [q, k, v] = [&example.q, &example.k, &example.v];
-            decoder
-                .push(positions(k, 0, 5), positions(v, 0, 5))
-                .unwrap();
-            let got = decoder.step(positions(q, 5, 6), positions(k, 5, 6), positions(v, 5, 6));
-            assert_eq!(got.unwrap(), positions(&want, 5, 6), "{name}");
+            if let Ok(decoder) = Decoder::new(&settings.settings(), SIZE) {
+                check(decoder, name);
+            }
         }
     }
 }
 
 #[test]
-fn attending_remembers_nothing() {
-    let sets = PointSets::new();
+fn pushed_positions_are_seen_by_those_that_follow() {
     let example = Example::<f64>::new(6, 6);
-    for (name, similarity) in similarities(&sets) {
-        for form in [Form::Quadratic, Form::LinearTime] {
-            let settings = Plain {
-                form,
-                ..of(similarity, Magnitude::Norm { p: 2.0 })
-            };
-            let Ok(mut decoder) = Decoder::new(&settings.settings(), SIZE) else {
-                continue;
-            };
-            let want = decoded(&mut decoder.clone(), &example, &[3, 6]);
-            let [q, k, v] = [&example.q, &example.k, &example.v];
-            let step = |decoder: &mut Decoder<f64>, from, to| {
-                let [q, k, v] = [q, k, v].map(|x| positions(x, from, to));
-                decoder.step(q, k, v).unwrap()
-            };
-            step(&mut decoder, 0, 3);
-            let got = decoder.attend(positions(q, 1, 3)).unwrap();
-            // The last of the positions so far sees as much when it comes.
-            let last = got.slice(s![.., .., 1.., ..]);
-            assert_within(last, positions(&want, 2, 3), name);
-            assert_eq!(decoder.lengths(), [3, 3]);
-            assert_eq!(step(&mut decoder, 3, 6), positions(&want, 3, 6), "{name}");
-        }
-    }
+    let [q, k, v] = [&example.q, &example.k, &example.v];
+    for_every_decoder(|mut decoder, name| {
+        let want = decoded(&mut decoder.clone(), &example, &[5, 6]);
+        decoder
+            .push(positions(k, 0, 5), positions(v, 0, 5))
+            .unwrap();
+        let got = decoder.step(positions(q, 5, 6), positions(k, 5, 6), positions(v, 5, 6));
+        assert_eq!(got.unwrap(), positions(&want, 5, 6), "{name}");
+    });
+}
+
+#[test]
+fn attending_remembers_nothing() {
+    let example = Example::<f64>::new(6, 6);
+    let [q, k, v] = [&example.q, &example.k, &example.v];
+    let step = |decoder: &mut Decoder<f64>, from, to| {
+        let [q, k, v] = [q, k, v].map(|x| positions(x, from, to));
+        decoder.step(q, k, v).unwrap()
+    };
+    for_every_decoder(|mut decoder, name| {
+        let want = decoded(&mut decoder.clone(), &example, &[3, 6]);
+        step(&mut decoder, 0, 3);
+        let got = decoder.attend(positions(q, 1, 3)).unwrap();
+        // The last of the positions so far sees as much when it comes.
+        let last = got.slice(s![.., .., 1.., ..]);
+        assert_within(last, positions(&want, 2, 3), name);
+        assert_eq!(decoder.lengths(), [3, 3]);
+        assert_eq!(step(&mut decoder, 3, 6), positions(&want, 3, 6), "{name}");
+    });
 }
 
 #[test]

@@ -106,7 +106,8 @@ impl PointSets {
     }
 }
 
-/// The kernels that a magnitude or a bias can be added to.
+/// The kernels that a magnitude or a bias can be added to, but for bipolar attention: its gradients are surrogates,
+/// which no differences show, and its rows sum to less than one. It is tested as a mechanism, and in `bipolar.rs`.
 pub(crate) const SIMILARITIES: [&str; 8] = [
     "softmax",
     "rbf",
@@ -118,7 +119,7 @@ pub(crate) const SIMILARITIES: [&str; 8] = [
     "non-stationary, own",
 ];
 
-/// The kernels that have their magnitude in their features.
+/// The kernels that have their magnitude in their features; trigonometric ones, which cancel, are in `performer.rs`.
 pub(crate) const FEATURES: [&str; 3] = [
     "features, positive",
     "features, hyperbolic",

@@ -230,9 +230,14 @@ impl Mechanism<f64> for Average {
 
 /// Kernel attention whose card claims something else than it does.
 pub(crate) fn lying(lie: fn(&mut Card)) -> Case<f64> {
-    let mut planted = Planted::right(direct().into());
+    lying_of(direct().into(), lie)
+}
+
+/// A mechanism of the registry whose card claims something else than it does.
+pub(crate) fn lying_of(honest: Variant, lie: fn(&mut Card)) -> Case<f64> {
+    let mut planted = Planted::right(honest.clone());
     lie(&mut planted.card);
-    planted.against(direct().into())
+    planted.against(honest)
 }
 
 /// The average by the distance, whose card claims something else than it does.

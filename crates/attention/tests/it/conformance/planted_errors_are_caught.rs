@@ -10,18 +10,20 @@ use crate::conformance::dropout_keeps_the_mean::the_mean_is_kept;
 use crate::conformance::empty_rows_are_zero::nothing_comes_of_nothing;
 use crate::conformance::gradients_agree_with_finite_differences::gradients_are_derivatives;
 use crate::conformance::keys_and_queries_have_no_order::*;
+use crate::conformance::keys_can_be_shared::shared_keys_are_as_claimed;
 use crate::conformance::nothing_behind_a_mask_matters::the_unseen_does_not_matter;
 use crate::conformance::padding_changes_nothing::{keys_can_be_padded, sequences_can_be_padded};
-use crate::conformance::planted::{Planted, direct, lying, lying_average};
+use crate::conformance::planted::{Planted, direct, lying, lying_average, lying_of};
 use crate::conformance::seeds_decide_every_draw::draws_are_as_claimed;
+use crate::conformance::shapes_follow_the_inputs::shapes_are_as_claimed;
 use crate::conformance::the_future_does_not_matter::{
     decoding_agrees_with_the_full_pass, no_row_sees_the_future,
     queries_before_the_first_key_see_nothing,
 };
 use crate::conformance::weights_are_distributions::rows_sum_as_claimed;
 use bochner_attention::{
-    Draws, IkanDirect, Mask, Masks, Pass, Penalty, Preset, RbfOnly, Rows, Softmax, Streams,
-    Support, Symmetry,
+    Draws, IkanDirect, Mask, Masks, Mikan, Pass, Penalty, Preset, Primal, PrimalReduction, RbfOnly,
+    Rows, Softmax, Stream, Streams, Support, Symmetry, Variant, find,
 };
 use ndarray::{Array2, Array4, Axis};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -179,6 +181,19 @@ const NO: Support = Support::No {
     instead: "something else",
 };
 
+/// CAT with scores by queries and keys.
+fn averaged_key() -> Variant {
+    find("cat-averaged-key").expect("a mechanism of the registry")
+}
+
+/// Primal attention with a loss of each example.
+fn by_example() -> Primal {
+    Primal {
+        reduction: PrimalReduction::Example,
+        ..Primal::default()
+    }
+}
+
 /// Cards that claim too much, and cards that claim too little.
 #[test]
 fn a_card_that_lies_is_caught() {
@@ -218,6 +233,28 @@ fn a_card_that_lies_is_caught() {
     direct(penalty_is_as_claimed, |c| c.penalty = Penalty::PerBatch);
     average(penalty_is_as_claimed, |c| c.penalty = Penalty::None);
     average(penalty_is_as_claimed, |c| c.penalty = Penalty::PerExample);
+    let of = |property, variant, lie| lies(property, lying_of(variant, lie));
+    let mikan = || Mikan::default().into();
+    let primal = || by_example().into();
+    of(penalty_is_as_claimed, mikan(), |c| {
+        c.penalty = Penalty::LossPerExample;
+    });
+    of(penalty_is_as_claimed, primal(), |c| {
+        c.penalty = Penalty::PerExample;
+    });
+    direct(shared_keys_are_as_claimed, |c| c.shared_keys = NO);
+    of(shared_keys_are_as_claimed, averaged_key(), |c| {
+        c.shared_keys = Support::Yes;
+    });
+    of(shapes_are_as_claimed, primal(), |c| {
+        c.output_width = Some(1)
+    });
+    direct(shapes_are_as_claimed, |c| {
+        c.streams = &[Stream::Queries, Stream::Values];
+    });
+    direct(shapes_are_as_claimed, |c| {
+        c.streams = &[Stream::Keys, Stream::Queries, Stream::Values];
+    });
     direct(points_are_as_claimed, |c| c.points = None);
     average(points_are_as_claimed, |c| c.points = Some(4));
 }
@@ -225,7 +262,7 @@ fn a_card_that_lies_is_caught() {
 /// A property that always fails would pass for one that catches.
 #[test]
 fn without_an_error_every_property_holds() {
-    let properties: [Property; 22] = [
+    let properties: [Property; 24] = [
         bias_is_taken_as_claimed,
         decoding_agrees_with_the_full_pass,
         draws_are_as_claimed,
@@ -240,6 +277,8 @@ fn without_an_error_every_property_holds() {
         queries_have_no_order,
         rows_sum_as_claimed,
         sequences_can_be_padded,
+        shapes_are_as_claimed,
+        shared_keys_are_as_claimed,
         linear_form_is_as_claimed,
         the_mean_is_kept,
         penalty_is_as_claimed,
@@ -252,4 +291,10 @@ fn without_an_error_every_property_holds() {
     for case in [lying(|_| ()), lying_average(|_| ())] {
         properties.iter().for_each(|property| property(&case));
     }
+    for honest in [Mikan::default().into(), by_example().into()] {
+        let case = lying_of(honest, |_| ());
+        penalty_is_as_claimed(&case);
+        shapes_are_as_claimed(&case);
+    }
+    shared_keys_are_as_claimed(&lying_of(averaged_key(), |_| ()));
 }
