@@ -62,7 +62,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         norm: NormPlacement::Pre,
     };
     let encoder = EncoderConfig { layers: 2, layer };
-    let config = TranslatorConfig::transformer(&vocabulary, 100, encoder, Softmax::default().into())?;
+    let config =
+        TranslatorConfig::transformer(&vocabulary, 100, encoder, Softmax::default().into())?;
     let training = TrainingConfig {
         clip_norm: Some(1.0),
         ..Default::default()

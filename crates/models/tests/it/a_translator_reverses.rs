@@ -309,7 +309,8 @@ fn messages_say_what_is_wrong_and_what_to_do() {
     };
     let own = vocabulary(&["a", "b", "c"], Marks::StartAndEnd);
     let encoder = config(softmax(), 8).encoder;
-    let made = TranslatorConfig::transformer(&own, LONGEST, encoder.clone(), Softmax::default().into());
+    let made =
+        TranslatorConfig::transformer(&own, LONGEST, encoder.clone(), Softmax::default().into());
     let made = made.unwrap();
     assert_eq!((made.tokens, made.start, made.end), (7, START, END));
     assert!(made.expect(&own).is_ok());
@@ -320,7 +321,8 @@ fn messages_say_what_is_wrong_and_what_to_do() {
         "{other}"
     );
     let markless = vocabulary(&["a", "b", "c"], Marks::None);
-    let markless = TranslatorConfig::transformer(&markless, LONGEST, encoder, Softmax::default().into());
+    let markless =
+        TranslatorConfig::transformer(&markless, LONGEST, encoder, Softmax::default().into());
     assert!(
         markless
             .unwrap_err()
