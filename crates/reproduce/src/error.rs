@@ -176,6 +176,12 @@ pub enum Error {
     /// A model refused what a suite gave it.
     #[error(transparent)]
     Model(#[from] bochner_models::Error),
+    /// A read-out of attention refused what a suite gave it.
+    #[error(transparent)]
+    Interpret(#[from] bochner_interpret::Error),
+    /// A factorisation refused what a suite gave it.
+    #[error(transparent)]
+    Dense(#[from] bochner_dense::Error),
     /// The threads of a run could not be started.
     #[error("cannot start the worker threads: {source}; try fewer with --threads")]
     Threads {

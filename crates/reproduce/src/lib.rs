@@ -82,6 +82,7 @@
 //! | [`store`] | [`Store`], the rows and the artefacts |
 //! | [`statistics`] | paired differences, standard errors, verdicts |
 //! | [`report`] | documents, charts and pictures as Markdown and HTML |
+//! | [`study`] | suites that train nothing: [`Study`](study::Study), findings and what they may be |
 //! | [`propositions`], [`complexity`] | suites that are measured in one go |
 //! | [`Error`] | what can go wrong |
 
@@ -109,6 +110,7 @@ mod settings;
 mod skipped;
 pub mod statistics;
 pub mod store;
+pub mod study;
 pub mod suite;
 pub mod suites;
 pub mod trial;

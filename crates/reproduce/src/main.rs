@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use bochner_datasets::Policy;
+use bochner_reproduce::suites::{Entry, SUITES};
 use bochner_reproduce::{Config, Error, Scale, Shard};
 use clap::Parser;
 use std::path::PathBuf;
@@ -18,8 +19,7 @@ const INTERRUPTED: u8 = 130;
 #[derive(Parser)]
 #[command(name = "cargo xtask reproduce", bin_name = "cargo xtask reproduce")]
 struct Arguments {
-    /// The suites to run: propositions, complexity, figure2, figure4, figure5, nodes, classification, regression, translation [default: all]
-    #[arg(value_name = "SUITE")]
+    #[arg(value_name = "SUITE", help = suites())]
     suites: Vec<String>,
     /// How large: smoke takes minutes, desk hours, paper wants a cluster
     #[arg(long, default_value = "smoke", value_parser = str::parse::<Scale>)]
@@ -66,6 +66,12 @@ struct Arguments {
     /// Seconds between two checkpoints of a running unit
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     checkpoint_every: f64,
+}
+
+/// What the command line says about suites.
+fn suites() -> String {
+    let names = SUITES.map(Entry::name).join(", ");
+    format!("The suites to run: {names} [default: all]")
 }
 
 fn main() -> ExitCode {

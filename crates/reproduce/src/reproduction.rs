@@ -44,14 +44,12 @@ pub fn reproduce(config: &Config, interrupt: &AtomicBool) -> Result<Reproduction
         if done.is_interrupted() {
             break;
         }
-        match suite {
-            Entry::Trained(suite) => done
-                .tables
-                .push(run_suite(suite, config, &store, interrupt)?),
-            Entry::Measured(_, measure) if config.shard.holds(0) => {
-                done.assessments.push(measure(config, &store, interrupt)?);
-            }
-            Entry::Measured(..) => {}
+        if let Entry::Trained(suite) = suite {
+            let table = run_suite(suite, config, &store, interrupt)?;
+            done.tables.push(table);
+        } else if config.shard.holds(0) {
+            let assessment = suite.measure(config, &store, interrupt).transpose()?;
+            done.assessments.extend(assessment);
         }
     }
     Ok(done)

@@ -16,26 +16,38 @@
 //! Whatever decides a result is in a unit, whose id is a fingerprint of it: once rows of a suite are published, its names
 //! and settings stay as they are.
 
+mod bipolar;
+mod causal;
 mod classification;
 mod datapoints;
+mod depth;
 mod figure2;
 mod figure4;
 mod figure5;
+mod flow;
 mod nodes;
+mod performer;
 mod regression;
 mod translation;
 
+pub use bipolar::BIPOLAR;
+pub use causal::CAUSAL;
 pub use classification::CLASSIFICATION;
 pub use datapoints::DATAPOINTS;
+pub use depth::DEPTH;
 pub use figure2::FIGURE_2;
 pub use figure4::FIGURE_4;
 pub use figure5::FIGURE_5;
+pub use flow::FLOW;
 pub use nodes::NODES;
+pub use performer::PERFORMER;
 pub use regression::REGRESSION;
 pub use translation::TRANSLATION;
 
+use crate::propositions::PROPOSITIONS;
+use crate::study::Study;
 use crate::suite::Suite;
-use crate::{Assessment, Config, Error, Store, complexity, propositions};
+use crate::{Assessment, Config, Error, Store, complexity};
 use std::sync::atomic::AtomicBool;
 
 /// A suite that can be asked for by name.
@@ -43,7 +55,9 @@ use std::sync::atomic::AtomicBool;
 pub enum Entry {
     /// It is made of training runs.
     Trained(&'static dyn Suite),
-    /// It is measured in one go.
+    /// Its statements are measured in one go.
+    Study(&'static Study),
+    /// It is measured in one go, and has rows of its own.
     Measured(&'static str, Measure),
 }
 
@@ -51,8 +65,13 @@ pub enum Entry {
 type Measure = fn(&Config, &Store, &AtomicBool) -> Result<Assessment, Error>;
 
 /// All suites, in the order in which they are run: the longest last.
-pub const SUITES: [Entry; 10] = [
-    Entry::Measured(propositions::SUITE, propositions::run),
+pub const SUITES: [Entry; 15] = [
+    Entry::Study(&PROPOSITIONS),
+    Entry::Study(&CAUSAL),
+    Entry::Study(&DEPTH),
+    Entry::Study(&PERFORMER),
+    Entry::Study(&BIPOLAR),
+    Entry::Study(&FLOW),
     Entry::Measured(complexity::SUITE, complexity::run),
     Entry::Trained(&DATAPOINTS),
     Entry::Trained(&FIGURE_2),
@@ -69,7 +88,22 @@ impl Entry {
     pub fn name(self) -> &'static str {
         match self {
             Self::Trained(suite) => suite.card().name,
+            Self::Study(study) => study.name,
             Self::Measured(name, _) => name,
+        }
+    }
+
+    /// Measures the suite and reports on it, if that is done in one go.
+    pub(crate) fn measure(
+        self,
+        config: &Config,
+        store: &Store,
+        interrupt: &AtomicBool,
+    ) -> Option<Result<Assessment, Error>> {
+        match self {
+            Self::Trained(_) => None,
+            Self::Study(study) => Some(study.run(config, store, interrupt)),
+            Self::Measured(_, measure) => Some(measure(config, store, interrupt)),
         }
     }
 
@@ -77,7 +111,7 @@ impl Entry {
     pub fn trained(self) -> Option<&'static dyn Suite> {
         match self {
             Self::Trained(suite) => Some(suite),
-            Self::Measured(..) => None,
+            Self::Study(_) | Self::Measured(..) => None,
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Proposition 1: softmax attention is an RBF similarity times a magnitude.
 
-use super::case::{Case, each, head, largest, largest_difference, matrix, normalised};
-use super::{Allowed, Effort, Finding, Measure};
+use super::Effort;
 use crate::Error;
+use crate::study::case::{Case, each, head, largest, largest_difference, matrix, normalised};
+use crate::study::{Allowed, Finding, Measure};
 use bochner_attention::{Magnitude, Mask, Settings, magnitude, weights};
 use bochner_kernels::{Kernel, Lengthscale, RbfConfig};
 use bochner_numerics::Tolerance;
@@ -87,7 +88,7 @@ fn errors(mut case: Case) -> Result<Errors, Error> {
         let (of_q, of_k) = loud(p)?;
         let logs = similarity.mapv(f64::ln) + of_q.insert_axis(Axis(1)) + of_k;
         let error = largest_difference(&attended(&q, &k, p)?, &normalised(&logs));
-        cancelled = super::case::larger(cancelled, error);
+        cancelled = crate::study::case::larger(cancelled, error);
     }
     Ok(Errors {
         pairs,

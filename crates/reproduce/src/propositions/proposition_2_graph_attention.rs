@@ -1,9 +1,10 @@
 //! Proposition 2: graph attention is a product of two RBF similarities and a magnitude, with a
 //! slope chosen pair by pair.
 
-use super::case::{Case, each, largest, largest_difference, normalised};
-use super::{Allowed, Effort, Finding, Measure};
+use super::Effort;
 use crate::Error;
+use crate::study::case::{Case, each, largest, largest_difference, normalised};
+use crate::study::{Allowed, Finding, Measure};
 use bochner_attention::log_norm_sq;
 use bochner_kernels::{Kernel, Lengthscale, Rbf, RbfConfig};
 use bochner_numerics::Tolerance;

@@ -1,9 +1,10 @@
 //! Proposition 3: squared random features go to the RBF kernel.
 
-use super::case::{Case, each, largest};
-use super::rate::{POINTS, Rate, chart};
-use super::{Allowed, Effort, Finding, Measure};
+use super::Effort;
 use crate::Error;
+use crate::study::case::{Case, each, largest};
+use crate::study::rate::{POINTS, Rate, chart};
+use crate::study::{Allowed, Finding, Measure};
 use bochner_kernels::{
     Kernel, Lengthscale, Rbf, RbfConfig, SpectralDensity, SpectralPoints, kernel_matrix,
     squared_kernel_matrix, squared_rbf_density,

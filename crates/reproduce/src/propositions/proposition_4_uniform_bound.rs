@@ -1,9 +1,10 @@
 //! Proposition 4: how many points bound the error everywhere on a set.
 
-use super::case::{Case, each, largest};
-use super::rate::{POINTS, Rate, chart};
-use super::{Allowed, Effort, Finding, Measure};
+use super::Effort;
 use crate::Error;
+use crate::study::case::{Case, each, largest};
+use crate::study::rate::{POINTS, Rate, chart};
+use crate::study::{Allowed, Finding, Measure};
 use bochner_kernels::{
     GaussianDensity, Kernel, Lengthscale, Rbf, RbfConfig, SpectralDensity, SpectralPoints,
     UniformBound, UniformBoundConfig, kernel_matrix,

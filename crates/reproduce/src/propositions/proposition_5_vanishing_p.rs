@@ -1,9 +1,10 @@
 //! Proposition 5: what attention becomes as the norm's exponent vanishes.
 
-use super::case::{Case, each, head, larger, largest, largest_difference, matrix};
-use super::{Allowed, Effort, Finding, Measure};
+use super::Effort;
 use crate::Error;
 use crate::report::{Axis, Chart, Marks, Series};
+use crate::study::case::{Case, each, head, larger, largest, largest_difference, matrix};
+use crate::study::{Allowed, Finding, Measure};
 use bochner_attention::{Form, Magnitude, Mask, Points, Settings, weights};
 use bochner_numerics::Tolerance;
 use ndarray::{Array2, Array3, ArrayView1, Axis as NdAxis, array, concatenate};

@@ -5,22 +5,22 @@ use crate::report::{Axis, Chart, Marks, Series};
 use crate::statistics::{line, mean, sample_deviation};
 
 /// The numbers of spectral points, R.
-pub(super) const POINTS: [usize; 9] = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
+pub(crate) const POINTS: [usize; 9] = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 
 /// Independent groups of cases: their slopes' spread is the standard error.
 const GROUPS: usize = 16;
 
 /// Mean errors by number of points, and the slope of their logarithms.
-pub(super) struct Rate {
+pub(crate) struct Rate {
     errors: [f64; POINTS.len()],
-    pub(super) slope: f64,
+    pub(crate) slope: f64,
     /// The standard error of the slope.
-    pub(super) error: f64,
+    pub(crate) error: f64,
 }
 
 impl Rate {
     /// From the errors of each case; the groups are taken by turns.
-    pub(super) fn of(cases: &[[f64; POINTS.len()]]) -> Result<Self, Error> {
+    pub(crate) fn of(cases: &[[f64; POINTS.len()]]) -> Result<Self, Error> {
         let slopes = (0..GROUPS).map(|group| {
             let own: Vec<_> = cases.iter().skip(group).step_by(GROUPS).copied().collect();
             slope(&averaged(&own))
@@ -34,12 +34,12 @@ impl Rate {
     }
 
     /// The errors over the number of points.
-    pub(super) fn series(&self, name: &str) -> Series {
+    pub(crate) fn series(&self, name: &str) -> Series {
         series(name, Marks::Dots, self.errors)
     }
 
     /// A line of slope -1/2 through the first error.
-    pub(super) fn root_law(&self) -> Series {
+    pub(crate) fn root_law(&self) -> Series {
         let first = self.errors[0] * (POINTS[0] as f64).sqrt();
         let law = POINTS.map(|points| first / (points as f64).sqrt());
         series("slope -1/2", Marks::Line, law)
@@ -70,7 +70,7 @@ fn series(name: &str, marks: Marks, errors: [f64; POINTS.len()]) -> Series {
 }
 
 /// Errors over the number of points, both by equal factors.
-pub(super) fn chart(title: &str, series: Vec<Series>) -> Chart {
+pub(crate) fn chart(title: &str, series: Vec<Series>) -> Chart {
     Chart {
         title: title.to_owned(),
         x: Axis::Log("spectral points R".to_owned()),

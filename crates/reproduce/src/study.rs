@@ -1,0 +1,200 @@
+//! Suites that train nothing: statements that are measured in one go and judged by data.
+//!
+//! A suite is a [`Study`]: names, what the reader must know, and one function for each statement, which returns a
+//! [`Finding`]. A finding holds numbers, and beside each the range in which it must lie, written down before anything
+//! is run ([`Allowed`]). Rows, report and verdict are shared.
+
+pub(crate) mod case;
+pub(crate) mod rate;
+mod report;
+
+use crate::report::Chart;
+use crate::{Error, Scale};
+use serde::Serialize;
+use std::fmt;
+
+/// The seed of everything random in these suites.
+pub const SEED: u64 = 2021;
+
+/// A suite that is measured in one go.
+#[derive(Clone, Copy, Debug)]
+pub struct Study {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// The title of the report.
+    pub title: &'static str,
+    /// What one of its parts is called in rows and tables, in small letters.
+    pub part: &'static str,
+    /// What the reader must know before the first table.
+    pub opening: fn(Scale) -> String,
+    /// Its parts, in the order in which they are measured.
+    pub parts: &'static [Part],
+}
+
+/// Measures one part of a study.
+pub type Part = fn(Scale) -> Result<Finding, Error>;
+
+impl Study {
+    /// Measures the parts one after the other, as long as `go_on` says so.
+    ///
+    /// # Errors
+    /// What the crates refuse, which would be a defect of the suite.
+    pub fn measure(&self, scale: Scale, go_on: impl Fn() -> bool) -> Result<Vec<Finding>, Error> {
+        let due = self.parts.iter().take_while(|_| go_on());
+        due.map(|part| part(scale)).collect()
+    }
+}
+
+/// What was found about one part of a study.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Finding {
+    /// Its number, from 1.
+    pub number: usize,
+    /// What it is about.
+    pub title: &'static str,
+    /// What was tested, in words.
+    pub statement: &'static str,
+    /// Random cases, or other things that were tried.
+    pub cases: usize,
+    /// What was measured.
+    pub measures: Vec<Measure>,
+    /// What the reader must know besides.
+    pub remarks: Vec<String>,
+    /// Pictures.
+    pub charts: Vec<Chart>,
+}
+
+/// One number, and what it may be.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measure {
+    /// What it is.
+    pub what: String,
+    /// The number.
+    pub value: f64,
+    /// Its standard error, where it has one.
+    pub error: Option<f64>,
+    /// Where it must lie.
+    pub allowed: Allowed,
+}
+
+/// Where a number must lie for its part to pass.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Allowed {
+    /// Not above.
+    AtMost(f64),
+    /// Not below.
+    AtLeast(f64),
+    /// Between the two.
+    Within(f64, f64),
+    /// Anywhere: the number is shown, not judged.
+    Anything,
+}
+
+impl Measure {
+    /// A number without a standard error.
+    pub fn new(what: impl Into<String>, value: f64, allowed: Allowed) -> Self {
+        Self {
+            what: what.into(),
+            value,
+            error: None,
+            allowed,
+        }
+    }
+
+    /// A number that is shown, not judged.
+    pub fn shown(what: impl Into<String>, value: f64) -> Self {
+        Self::new(what, value, Allowed::Anything)
+    }
+
+    /// The number, which must not lie above this.
+    #[must_use]
+    pub fn at_most(self, bound: f64) -> Self {
+        let allowed = Allowed::AtMost(bound);
+        Self { allowed, ..self }
+    }
+
+    /// The number, which must not lie below this.
+    #[must_use]
+    pub fn at_least(self, bound: f64) -> Self {
+        let allowed = Allowed::AtLeast(bound);
+        Self { allowed, ..self }
+    }
+
+    /// The number, which must lie between these.
+    #[must_use]
+    pub fn within(self, low: f64, high: f64) -> Self {
+        let allowed = Allowed::Within(low, high);
+        Self { allowed, ..self }
+    }
+
+    /// The number, which must be this.
+    #[must_use]
+    pub fn exactly(self, value: f64) -> Self {
+        self.within(value, value)
+    }
+
+    /// The number with its standard error.
+    #[must_use]
+    pub fn with_error(self, error: f64) -> Self {
+        Self {
+            error: Some(error),
+            ..self
+        }
+    }
+
+    /// Whether the number lies where it must; NaN never does.
+    pub fn passed(&self) -> bool {
+        match self.allowed {
+            Allowed::AtMost(bound) => self.value <= bound,
+            Allowed::AtLeast(bound) => self.value >= bound,
+            Allowed::Within(low, high) => (low..=high).contains(&self.value),
+            Allowed::Anything => self.value.is_finite(),
+        }
+    }
+}
+
+impl Finding {
+    /// Whether every number lies where it must.
+    pub fn passed(&self) -> bool {
+        self.measures.iter().all(Measure::passed)
+    }
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtMost(bound) => write!(f, "at most {}", short(*bound)),
+            Self::AtLeast(bound) => write!(f, "at least {}", short(*bound)),
+            Self::Within(low, high) if low == high => write!(f, "{low}"),
+            Self::Within(low, high) => write!(f, "{} to {}", short(*low), short(*high)),
+            Self::Anything => f.write_str("not judged"),
+        }
+    }
+}
+
+/// Three digits that matter.
+pub(crate) fn short(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if !(1e-3..1e5).contains(&size) => format!("{value:.2e}"),
+        size if size >= 100.0 => format!("{value:.0}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_outside_fails() {
+        let passed = |value, allowed| Measure::new("", value, allowed).passed();
+        assert!(passed(1.0, Allowed::AtMost(1.0)) && !passed(1.1, Allowed::AtMost(1.0)));
+        assert!(!passed(f64::NAN, Allowed::AtMost(1.0)) && !passed(f64::NAN, Allowed::Anything));
+        assert!(
+            passed(-0.5, Allowed::Within(-0.6, -0.4)) && !passed(0.5, Allowed::Within(-0.6, -0.4))
+        );
+        assert!(!passed(0.0, Allowed::AtLeast(0.1)));
+    }
+}

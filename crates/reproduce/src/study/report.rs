@@ -1,0 +1,181 @@
+//! What is written about a study.
+
+use super::{Allowed, Finding, Measure, SEED, Study, short};
+use crate::assessment::{Assessment, keep};
+use crate::report::{Document, Picture};
+use crate::runner::pool;
+use crate::{Config, Error, Store};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One measure as it is kept.
+#[derive(Serialize)]
+struct Row<'a> {
+    suite: &'static str,
+    scale: &'static str,
+    /// The number of the part, under the name that the study gives its parts.
+    #[serde(flatten)]
+    part: BTreeMap<&'static str, usize>,
+    title: &'static str,
+    seed: u64,
+    cases: usize,
+    #[serde(flatten)]
+    measure: &'a Measure,
+    passed: bool,
+    code_version: &'a str,
+}
+
+impl Study {
+    /// Measures the parts and writes the report.
+    pub(crate) fn run(
+        &self,
+        config: &Config,
+        store: &Store,
+        interrupt: &AtomicBool,
+    ) -> Result<Assessment, Error> {
+        let go_on = || !interrupt.load(Ordering::Relaxed);
+        eprintln!("{}: {} parts", self.name, self.parts.len());
+        let measured = pool(config.threads, 1)?.install(|| self.measure(config.scale, go_on));
+        let findings = measured?;
+        let document = self.write(config, &findings);
+        let rows = self.rows(config, &findings);
+        let files = keep(config, store, self.name, &document, &rows)?;
+        let mut table = vec![vec!["".to_owned(), "measured".to_owned()]];
+        table[0].extend(["value", "allowed", "verdict"].map(str::to_owned));
+        for finding in &findings {
+            let cells = finding.measures.iter().map(cells);
+            table.extend(cells.map(|cells| [vec![self.name_of(finding)], cells].concat()));
+        }
+        Ok(Assessment {
+            suite: self.name,
+            table,
+            passed: findings.iter().all(Finding::passed),
+            interrupted: !go_on(),
+            files,
+        })
+    }
+
+    fn rows<'a>(&self, config: &'a Config, findings: &'a [Finding]) -> Vec<Row<'a>> {
+        let of = |finding: &'a Finding| {
+            finding.measures.iter().map(|measure| Row {
+                suite: self.name,
+                scale: config.scale.name(),
+                part: BTreeMap::from([(self.part, finding.number)]),
+                title: finding.title,
+                seed: SEED,
+                cases: finding.cases,
+                measure,
+                passed: measure.passed(),
+                code_version: &config.code_version,
+            })
+        };
+        findings.iter().flat_map(of).collect()
+    }
+
+    /// The report.
+    fn write(&self, config: &Config, findings: &[Finding]) -> Document {
+        let title = format!("{}, at scale {}", self.title, config.scale);
+        let mut document = Document::new(title);
+        document.text((self.opening)(config.scale));
+        document.table(
+            &["", self.part, "cases", "first value and slopes", "verdict"],
+            findings
+                .iter()
+                .map(|finding| self.overview(finding))
+                .collect(),
+        );
+        for finding in findings {
+            document.heading(format!("{}: {}", self.name_of(finding), finding.title));
+            document.text(finding.statement);
+            document.table(
+                &["measured", "value", "allowed", "verdict"],
+                finding.measures.iter().map(cells).collect(),
+            );
+            document.list(finding.remarks.clone());
+            let charts = finding.charts.iter().cloned().map(Picture::Chart);
+            document.pictures("", charts.collect());
+        }
+        document.text(format!("Code {}.", config.code_version));
+        document
+    }
+
+    /// The part's name and number, such as `Proposition 1`.
+    fn name_of(&self, finding: &Finding) -> String {
+        let (first, rest) = self.part.split_at(1);
+        format!("{}{rest} {}", first.to_uppercase(), finding.number)
+    }
+
+    fn overview(&self, finding: &Finding) -> Vec<String> {
+        let first = &finding.measures[0];
+        let slopes = finding
+            .measures
+            .iter()
+            .filter(|m| m.what.starts_with("slope"));
+        let mut shown = vec![short(first.value)];
+        shown.extend(slopes.map(|slope| format!("slope {}", value(slope))));
+        vec![
+            self.name_of(finding),
+            finding.title.to_owned(),
+            finding.cases.to_string(),
+            shown.join(", "),
+            verdict(finding.passed()),
+        ]
+    }
+}
+
+fn cells(measure: &Measure) -> Vec<String> {
+    vec![
+        measure.what.clone(),
+        value(measure),
+        measure.allowed.to_string(),
+        match measure.allowed {
+            Allowed::Anything if measure.passed() => String::new(),
+            _ => verdict(measure.passed()),
+        },
+    ]
+}
+
+fn value(measure: &Measure) -> String {
+    match measure.error {
+        Some(error) => format!("{} ± {}", short(measure.value), short(error)),
+        None => short(measure.value),
+    }
+}
+
+fn verdict(passed: bool) -> String {
+    if passed { "passed" } else { "**failed**" }.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scale;
+    use crate::propositions::PROPOSITIONS;
+
+    #[test]
+    fn rows_are_written_like_the_published_ones() {
+        let published = include_str!("../../../../docs/results/propositions-desk/rows.jsonl");
+        let findings = [Finding {
+            number: 1,
+            title: "softmax attention decomposes",
+            statement: "",
+            cases: 1024,
+            measures: vec![Measure::new(
+                "largest relative error, pair by pair",
+                9.037215420448774e-14,
+                Allowed::AtMost(1e-9),
+            )],
+            remarks: vec![],
+            charts: vec![],
+        }];
+        let config = Config {
+            scale: Scale::Desk,
+            code_version: "0.1.0+4356f9a7bcbe".into(),
+            ..Config::default()
+        };
+        let row = serde_json::to_string(&PROPOSITIONS.rows(&config, &findings)[0]).unwrap();
+        assert_eq!(Some(row.as_str()), published.lines().next());
+        assert_eq!(PROPOSITIONS.overview(&findings[0])[0], "Proposition 1");
+    }
+}
