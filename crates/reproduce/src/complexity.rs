@@ -7,7 +7,7 @@
 //! their terms that grows with T must be bounded by a term that the paper prints. The clock comes
 //! second, at the larger scales: slopes of the logarithms of time and length.
 
-mod clock;
+pub(crate) mod clock;
 mod counts;
 mod kernel;
 mod polynomial;

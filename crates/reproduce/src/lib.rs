@@ -26,6 +26,13 @@
 //! |---|---|
 //! | `propositions` ([`propositions`]) | the paper's propositions, on random cases |
 //! | `complexity` ([`complexity`]) | Table 1, counted and timed |
+//! | `causal` ([`suites::CAUSAL`]) | causal structure from attention, on random graphs |
+//! | `depth` ([`suites::DEPTH`]) | separation ranks, thresholds and the fit of depth to width |
+//! | `performer` ([`suites::PERFORMER`]) | random features of softmax attention, against theory |
+//! | `bipolar` ([`suites::BIPOLAR`]) | theorems on ternary products, and what they retrieve |
+//! | `flow` ([`suites::FLOW`]) | what four readings of inter-modality flow obey |
+//! | `primal` ([`suites::PRIMAL`]) | the zero of the primal objective, and singular values with its loss |
+//! | `cat` ([`suites::CAT`]) | time against length, and a hidden token |
 //! | `classification` ([`suites::CLASSIFICATION`]) | Table 2, sentences |
 //! | `translation` ([`suites::TRANSLATION`]) | Table 3, German to English, and Figure 3 |
 //! | `regression` ([`suites::REGRESSION`]) | Table 4, with two Gaussian processes |

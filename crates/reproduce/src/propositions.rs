@@ -64,20 +64,3 @@ fn opening(scale: Scale) -> String {
         Effort::of(scale).cases
     )
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_propositions_hold_on_random_cases() {
-        let findings = PROPOSITIONS.measure(Scale::Smoke, || true).unwrap();
-        assert_eq!(findings.len(), 5);
-        for finding in findings {
-            for measure in &finding.measures {
-                assert!(measure.passed(), "{}: {measure:?}", finding.number);
-            }
-            assert!(finding.cases >= 256);
-        }
-    }
-}

@@ -1,5 +1,8 @@
 //! The suites, one file each.
 //!
+//! A suite that trains nothing, or only what takes seconds, is a [`Study`] in a file here, and a line in [`SUITES`]: a
+//! function for each statement, which returns numbers and where they must lie.
+//!
 //! A new suite of training runs is a file here, and a line in [`SUITES`]:
 //!
 //! 1. A [`Card`](crate::suite::Card): names of sets and models as the paper has them, the metric and its direction, the
@@ -17,6 +20,7 @@
 //! and settings stay as they are.
 
 mod bipolar;
+mod cat;
 mod causal;
 mod classification;
 mod datapoints;
@@ -27,10 +31,12 @@ mod figure5;
 mod flow;
 mod nodes;
 mod performer;
+mod primal;
 mod regression;
 mod translation;
 
 pub use bipolar::BIPOLAR;
+pub use cat::CAT;
 pub use causal::CAUSAL;
 pub use classification::CLASSIFICATION;
 pub use datapoints::DATAPOINTS;
@@ -41,6 +47,7 @@ pub use figure5::FIGURE_5;
 pub use flow::FLOW;
 pub use nodes::NODES;
 pub use performer::PERFORMER;
+pub use primal::PRIMAL;
 pub use regression::REGRESSION;
 pub use translation::TRANSLATION;
 
@@ -65,13 +72,15 @@ pub enum Entry {
 type Measure = fn(&Config, &Store, &AtomicBool) -> Result<Assessment, Error>;
 
 /// All suites, in the order in which they are run: the longest last.
-pub const SUITES: [Entry; 15] = [
+pub const SUITES: [Entry; 17] = [
     Entry::Study(&PROPOSITIONS),
     Entry::Study(&CAUSAL),
     Entry::Study(&DEPTH),
     Entry::Study(&PERFORMER),
     Entry::Study(&BIPOLAR),
     Entry::Study(&FLOW),
+    Entry::Study(&PRIMAL),
+    Entry::Study(&CAT),
     Entry::Measured(complexity::SUITE, complexity::run),
     Entry::Trained(&DATAPOINTS),
     Entry::Trained(&FIGURE_2),

@@ -5,24 +5,24 @@ use std::time::Instant;
 
 /// One measured duration.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Lap {
+pub(crate) struct Lap {
     /// Seconds by the wall clock.
-    pub(super) wall: f64,
+    pub(crate) wall: f64,
     /// Seconds that the calling thread spent on a processor, where the system says so.
     ///
     /// For work of one thread it is what the wall clock would show on an idle machine.
-    pub(super) processor: Option<f64>,
+    pub(crate) processor: Option<f64>,
 }
 
 /// Seconds. Shorter than this, a duration is measured over several calls: Linux adds up the processor's time
 /// in steps of some milliseconds.
-pub(super) const LONG_ENOUGH: f64 = 0.08;
+pub(crate) const LONG_ENOUGH: f64 = 0.08;
 
 /// How long one call of `f` takes, on average over as many calls as take `long_enough` seconds together.
 ///
 /// # Errors
 /// The first error of `f`.
-pub(super) fn lap<E>(long_enough: f64, mut f: impl FnMut() -> Result<(), E>) -> Result<Lap, E> {
+pub(crate) fn lap<E>(long_enough: f64, mut f: impl FnMut() -> Result<(), E>) -> Result<Lap, E> {
     let (clock, before) = (Instant::now(), on_processor());
     let mut calls = 0.0;
     loop {

@@ -16,6 +16,22 @@ use crate::suite::{Metric, Set};
 use crate::trial::translation::Place;
 use crate::{Account, Results, Scale, Unit};
 
+/// What a study states is seen at scale smoke, but for what this scale shows without judging.
+#[test]
+fn studies_find_what_they_state() {
+    for suite in SUITES {
+        let Entry::Study(study) = suite else { continue };
+        let findings = study.measure(Scale::Smoke, || true).unwrap();
+        assert_eq!(findings.len(), study.parts.len());
+        for (finding, number) in findings.iter().zip(1..) {
+            assert_eq!(finding.number, number, "{}", study.name);
+            for measure in &finding.measures {
+                assert!(measure.passed(), "{}, {number}: {measure:?}", study.name);
+            }
+        }
+    }
+}
+
 const SCALES: [Scale; 3] = [Scale::Smoke, Scale::Desk, Scale::Paper];
 
 fn trained() -> impl Iterator<Item = &'static dyn Suite> {
