@@ -212,9 +212,10 @@ fn group(mut case: Case, draws: usize) -> Result<Means, Error> {
 type Curves = [[f64; POINTS.len()]; ESTIMATORS + 1];
 
 fn rate(scale: Scale) -> Result<Finding, Error> {
-    let cases = match scale {
-        Scale::Smoke => 32,
-        _ => 1024,
+    // Few cases, some of whose errors are large, tell a slope no better.
+    let (cases, off) = match scale {
+        Scale::Smoke => (32, 0.1),
+        _ => (1024, 0.05),
     };
     let curves = each(2, cases, curves)?;
     let mut measures = Vec::new();
@@ -227,7 +228,7 @@ fn rate(scale: Scale) -> Result<Finding, Error> {
             measures.push(slope(what.to_owned()).at_least(-0.2));
             continue;
         }
-        measures.push(slope(format!("{}: slope", named(n))).within(-0.55, -0.45));
+        measures.push(slope(format!("{}: slope", named(n))).within(-0.5 - off, -0.5 + off));
         for place in [0, POINTS.len() - 1] {
             let squares: Vec<f64> = curves.iter().map(|c| c[n][place].powi(2)).collect();
             let what = format!("{}: relative error at R = {}", named(n), POINTS[place]);
