@@ -31,9 +31,9 @@ const DEVIATIONS: [f64; 2] = [1.0, 2.0];
 const GROUPS: usize = 20;
 
 fn opening(_: Scale) -> String {
-    "Queries and keys are normal; a ternary number t is the sign of those of modulus θ or more and 0 for the others, a \
-     binary one keeps the positive sign only. RMP is the product of the raw numbers, BMP that of the binary and TMP that \
-     of the ternary ones; p is the probability of a spike to one side, σ the standard deviation."
+    "Queries and keys are normal; a ternary number t is the sign of those of modulus θ or more and 0 for the others, \
+     a binary one keeps the positive sign only. RMP is the product of the raw numbers, BMP that of the binary and \
+     TMP that of the ternary ones; p is the probability of a spike to one side, σ the standard deviation."
         .to_owned()
 }
 
@@ -93,9 +93,9 @@ fn theorems(scale: Scale) -> Result<Finding, Error> {
         number: 1,
         title: "theorems 1 and 2",
         statement: "Moments of the products of one coordinate are those of theorem 1, covariances and the ratio of \
-                    correlations those of theorem 2, within three parts in a hundred; sums over d coordinates are d times \
-                    that. The correlation is 2 φ^2 / p: the paper prints a further 1 / σ, which is wrong for σ other than \
-                    1. Control: at σ = 2 the correlation is twice the printed form.",
+                    correlations those of theorem 2, within three parts in a hundred; sums over d coordinates are d \
+                    times that. The correlation is 2 φ^2 / p: the paper prints a further 1 / σ, which is wrong for σ \
+                    other than 1. Control: at σ = 2 the correlation is twice the printed form.",
         cases: draws,
         measures,
         ..Finding::default()
@@ -203,11 +203,11 @@ fn retrieval(scale: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 2,
         title: "the largest score is found from ternary numbers",
-        statement: "How often the key with the largest raw score has the largest of the scores that are left, ties in parts; \
-                    and how often its value, one of as many random directions, is the nearest to the output of \
-                    attention, in which scores weigh the values as they are or through shiftmax. TMP with shiftmax ≥ TMP \
-                    ≥ BMP for every width, number of keys and p. Controls: raw scores, which find the key always, and \
-                    chance.",
+        statement: "How often the key with the largest raw score has the largest of the scores that are left, ties \
+                    in parts; and how often its value, one of as many random directions, is the nearest to the \
+                    output of attention, in which scores weigh the values as they are or through shiftmax. TMP with \
+                    shiftmax ≥ TMP ≥ BMP for every width, number of keys and p. Controls: raw scores, which find the \
+                    key always, and chance.",
         cases: queries,
         measures,
         remarks: vec![

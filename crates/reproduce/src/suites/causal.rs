@@ -55,8 +55,8 @@ const HIDDEN: &str = "With two nodes of each graph hidden, so that there are lat
 fn opening(scale: Scale) -> String {
     format!(
         "{} random directed graphs of 6 to 12 nodes with {DEGREE} neighbours a node on average, their edges' weights \
-         uniform in ±[.5, 2], names shuffled. The total effects (I - G)^-1 stand for the attention weights A, and A A^T \
-         is the covariance. The oracle is the search with the answers of d-separation in the true graph.",
+         uniform in ±[.5, 2], names shuffled. The total effects (I - G)^-1 stand for the attention weights A, and A \
+         A^T is the covariance. The oracle is the search with the answers of d-separation in the true graph.",
         graphs(scale)
     )
 }
@@ -288,9 +288,9 @@ fn sampled(graphs: usize) -> Result<Finding, Error> {
     Ok(Finding {
         number: 3,
         title: "samples find the graph by and by",
-        statement: "With Fisher's test at level .01 the F1 of the skeleton against the oracle's grows from 64 to 4,096 \
-                    samples, to at least .9. Control: with the samples of every node in an order of its own no more pairs \
-                    are joined than the level allows.",
+        statement: "With Fisher's test at level .01 the F1 of the skeleton against the oracle's grows from 64 to \
+                    4,096 samples, to at least .9. Control: with the samples of every node in an order of its own no \
+                    more pairs are joined than the level allows.",
         cases: cases.len(),
         measures,
         ..Finding::default()
@@ -363,9 +363,9 @@ fn type_one_error(scale: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 4,
         title: "the test errs as often as it says",
-        statement: "Two nodes that common causes drive, and nothing else joins, are taken for dependent given these causes \
-                    in .05 ± .005 of trials at level .05. Control: with none of the causes given the test sees the \
-                    dependence in at least nine of ten trials.",
+        statement: "Two nodes that common causes drive, and nothing else joins, are taken for dependent given these \
+                    causes in .05 ± .005 of trials at level .05. Control: with none of the causes given the test \
+                    sees the dependence in at least nine of ten trials.",
         cases: TRIALS,
         measures,
         ..Finding::default()

@@ -114,9 +114,9 @@ fn ranks(scale: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 1,
         title: "separation ranks are those of the table",
-        statement: "The ranks are the known ones to the integer, whatever the random maps, and none lies above the bound \
-                    of the theorem's upper side. Control: on a grid smaller than the rank the number found is the grid's \
-                    size and is said to be a lower bound.",
+        statement: "The ranks are the known ones to the integer, whatever the random maps, and none lies above the \
+                    bound of the theorem's upper side. Control: on a grid smaller than the rank the number found is \
+                    the grid's size and is said to be a lower bound.",
         cases: measures.len(),
         measures,
         ..Finding::default()
@@ -149,8 +149,8 @@ fn one_width_more(scale: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 2,
         title: "depth 2 at width 6, one head",
-        statement: "The rank, which the table does not have, is found on a grid of 512, larger than it, in less than two \
-                    minutes. Control: other random maps, and another prime, give the same number.",
+        statement: "The rank, which the table does not have, is found on a grid of 512, larger than it, in less than \
+                    two minutes. Control: other random maps, and another prime, give the same number.",
         cases: measures.len(),
         measures,
         ..Finding::default()
@@ -222,9 +222,9 @@ fn laws(_: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 3,
         title: "what the ranks obey",
-        statement: "At width 1 the rank is (3^L + 1) / 2, at depth 1 with one head d + 1. Above the threshold log_3 d a \
-                    layer adds to the logarithm of the rank, below it a layer multiplies it by about 3. The network is \
-                    homogeneous of degree 3^L. Control: not of degree 3^L - 1.",
+        statement: "At width 1 the rank is (3^L + 1) / 2, at depth 1 with one head d + 1. Above the threshold log_3 \
+                    d a layer adds to the logarithm of the rank, below it a layer multiplies it by about 3. The \
+                    network is homogeneous of degree 3^L. Control: not of degree 3^L - 1.",
         cases: measures.len(),
         measures,
         ..Finding::default()
@@ -299,8 +299,8 @@ fn thresholds(_: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 4,
         title: "thresholds and the fit",
-        statement: "log_3 d, the fitted widths at the transition, and the inverse that gives depth and width to a number \
-                    of parameters, are the published figures; the inverse undoes the count.",
+        statement: "log_3 d, the fitted widths at the transition, and the inverse that gives depth and width to a \
+                    number of parameters, are the published figures; the inverse undoes the count.",
         cases: measures.len(),
         measures,
         ..Finding::default()

@@ -22,9 +22,9 @@ pub static FLOW: Study = Study {
 const READINGS: [&str; 4] = ["attention", "with residual", "rollout", "weighted by norms"];
 
 fn opening(_: Scale) -> String {
-    "The equation of Xue et al. was not found; these are four readings of what the quantity is for, and what is tested is \
-     what any of them must obey. Softmax of random logits in 1 to 3 layers of 1 to 3 heads, over 2 to 24 tokens of two \
-     modalities."
+    "The equation of Xue et al. was not found; these are four readings of what the quantity is for, and what is \
+     tested is what any of them must obey. Softmax of random logits in 1 to 3 layers of 1 to 3 heads, over 2 to 24 \
+     tokens of two modalities."
         .to_owned()
 }
 
@@ -153,9 +153,9 @@ fn invariants(scale: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 1,
         title: "what every reading obeys",
-        statement: "Each flow lies in 0 to 1, does not depend on the order of tokens or on the names of the modalities, is \
-                    zero between blocks, does not fall where crossing logits get a bonus and does not rise where others \
-                    do. Control: one token under the other name changes the flow.",
+        statement: "Each flow lies in 0 to 1, does not depend on the order of tokens or on the names of the \
+                    modalities, is zero between blocks, does not fall where crossing logits get a bonus and does not \
+                    rise where others do. Control: one token under the other name changes the flow.",
         cases: violations.len(),
         measures,
         ..Finding::default()
@@ -275,8 +275,8 @@ fn padding(scale: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 2,
         title: "padding does not count",
-        statement: "1 to 5 padded tokens, with NaN in their rows, columns and values, change no flow. Control: the tokens \
-                    taken for text, with uniform weights, do.",
+        statement: "1 to 5 padded tokens, with NaN in their rows, columns and values, change no flow. Control: the \
+                    tokens taken for text, with uniform weights, do.",
         cases: changes.len(),
         measures: vec![
             Measure::shown("largest change", change).at_most(0.0),
@@ -330,10 +330,10 @@ fn ratio(scale: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 3,
         title: "the ratio to the uniform value",
-        statement: "Attention that does not look at modalities, over vision and text tokens in several proportions: the share \
-                    that crosses depends on the proportion, its ratio to the uniform value is 1 ± .05, for attention and \
-                    weighted by norms. With the residual stream half of the mass stays, and the ratio is about a half. \
-                    Control: with a bonus of 1 to crossing logits the ratio is above 1.1.",
+        statement: "Attention that does not look at modalities, over vision and text tokens in several proportions: \
+                    the share that crosses depends on the proportion, its ratio to the uniform value is 1 ± .05, for \
+                    attention and weighted by norms. With the residual stream half of the mass stays, and the ratio \
+                    is about a half. Control: with a bonus of 1 to crossing logits the ratio is above 1.1.",
         cases: examples,
         measures,
         ..Finding::default()

@@ -1,4 +1,5 @@
-//! Random features of softmax attention: their error against the theory, over the number of frequencies and by how these
+//! Random features of softmax attention: their error against the theory, over the number of frequencies and by how
+//! these
 //! are coupled.
 
 use crate::statistics::{mean, sample_deviation};
@@ -239,9 +240,9 @@ fn rate(scale: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 2,
         title: "errors fall like the root of the number of frequencies",
-        statement: "Root mean square relative errors over 16 pairs of points of width 16 and norm up to 1 fall from 16 to \
-                    4,096 frequencies with a slope of -1/2 ± .05 in the logarithms, for all nine estimators. Control: \
-                    with frequencies of another density the error stays.",
+        statement: "Root mean square relative errors over 16 pairs of points of width 16 and norm up to 1 fall from \
+                    16 to 4,096 frequencies with a slope of -1/2 ± .05 in the logarithms, for all nine estimators. \
+                    Control: with frequencies of another density the error stays.",
         cases,
         measures,
         charts: vec![chart("relative error of exp(x.y)", series)],
@@ -323,11 +324,11 @@ fn attention(scale: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 3,
         title: "what is left of it in attention",
-        statement: "Relative errors of the outputs of one head over 64 tokens with orthogonal frequencies, queries and keys \
-                    normal, each divided by the fourth root of the width. For queries and keys of deviation .5 more \
-                    frequencies make a smaller error with positive and hyperbolic features; what size the errors have at \
-                    deviation 1 is reported. Control: attention that weighs all keys alike is worse than positive \
-                    features with 1,024 frequencies.",
+        statement: "Relative errors of the outputs of one head over 64 tokens with orthogonal frequencies, queries \
+                    and keys normal, each divided by the fourth root of the width. For queries and keys of deviation \
+                    .5 more frequencies make a smaller error with positive and hyperbolic features; what size the \
+                    errors have at deviation 1 is reported. Control: attention that weighs all keys alike is worse \
+                    than positive features with 1,024 frequencies.",
         cases,
         measures,
         ..Finding::default()
@@ -378,8 +379,9 @@ fn signs(_: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 4,
         title: "only signed features lose their normaliser",
-        statement: "Of the rows of attention over 64 normal keys of width 16 with 16 frequencies, none has a normaliser that \
-                    is not above zero with positive and hyperbolic features, and some have with trigonometric ones.",
+        statement: "Of the rows of attention over 64 normal keys of width 16 with 16 frequencies, none has a \
+                    normaliser that is not above zero with positive and hyperbolic features, and some have with \
+                    trigonometric ones.",
         cases: CASES,
         measures: vec![
             Measure::shown("positive: share of rows", share(0)?).at_most(0.0),

@@ -78,11 +78,11 @@ fn zero_value(scale: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 1,
         title: "the objective is zero at the singular vectors",
-        statement: "With weights made of the first s singular vectors of K and Λ of the inverses of its singular values, J = 0 \
-                    and the penalty has no gradient; the scores are singular vectors times values. J is a quadratic form, \
-                    hence zero along the whole ray of multiples as well: zero is necessary, not sufficient. Controls: with \
-                    one of the two weights moved by a tenth at random J is not zero, nor with the singular values in place of \
-                    their inverses.",
+        statement: "With weights made of the first s singular vectors of K and Λ of the inverses of its singular \
+                    values, J = 0 and the penalty has no gradient; the scores are singular vectors times values. J \
+                    is a quadratic form, hence zero along the whole ray of multiples as well: zero is necessary, not \
+                    sufficient. Controls: with one of the two weights moved by a tenth at random J is not zero, nor \
+                    with the singular values in place of their inverses.",
         cases,
         measures,
         ..Finding::default()
@@ -214,11 +214,11 @@ fn decay(scale: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 2,
         title: "singular values with and without the loss",
-        statement: "A layer of Primal-Attention with data-dependent weights and s = 4 learns to tell four classes of sequences \
-                    of 32 vectors, with and without the loss, from the same start on the same batches. With η = .1 the \
-                    first four singular values of K hold more of the sum of squares than without, by two standard errors \
-                    over the seeds. Controls: the untrained model, and that both models learn (accuracy .8 at least, chance \
-                    .25).",
+        statement: "A layer of Primal-Attention with data-dependent weights and s = 4 learns to tell four classes of \
+                    sequences of 32 vectors, with and without the loss, from the same start on the same batches. \
+                    With η = .1 the first four singular values of K hold more of the sum of squares than without, by \
+                    two standard errors over the seeds. Controls: the untrained model, and that both models learn \
+                    (accuracy .8 at least, chance .25).",
         cases: seeds,
         measures,
         ..Finding::default()
