@@ -51,7 +51,7 @@ fn time(scale: Scale) -> Result<Finding, Error> {
     }
     let ways = [
         ("CAT", Cat::default().into()),
-        ("softmax", Softmax {}.into()),
+        ("softmax", Softmax::default().into()),
     ];
     let mut seconds = vec![vec![Vec::new(); lengths.len()]; ways.len()];
     // One repetition of all after the other, so that a busy spell of the machine meets all alike.
@@ -163,7 +163,7 @@ fn masked_token(scale: Scale) -> Result<Finding, Error> {
         Scale::Paper => (32, 2000, 40),
     };
     let alter: [(&str, Variant); 2] = [
-        ("softmax", Softmax {}.into()),
+        ("softmax", Softmax::default().into()),
         ("CAT", Cat::default().into()),
     ];
     let mut measures = Vec::new();
