@@ -1,4 +1,5 @@
-//! The attention mechanisms of the tables, by the names that tables give them: the paper's nine, and two in linear time.
+//! The attention mechanisms of the tables, by the names that tables give them: the paper's nine, and two in linear
+//! time.
 
 use crate::Preset;
 use bochner_attention::{

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// | `units/<suite>/<id>.json` | one line: the [`Row`] of a finished unit |
 /// | `artefacts/<suite>/<id>.json` | one line: its [`Artefacts`], curves and pictures |
 /// | `checkpoints/<suite>/` | how far the running units are |
-/// | `weights/<suite>/<id>.v`, `.r`, `.first` | a model in the epochs of its V- and R-number and in its first, where its trial keeps them |
+/// | `weights/<suite>/<id>.v`, `.r`, `.first` | a model in the epochs of V- and R-number and the first, where kept |
 /// | `<scale>/<suite>/rows.jsonl` | the rows of a suite, one per line |
 /// | `<scale>/<suite>/report.md`, `report.html` | what they say |
 ///

@@ -200,8 +200,8 @@ impl<T: Task> Trainer<T> {
         }
     }
 
-    /// The mean of the parameters in several checkpoints of this run, in equal shares, as a model: averages over the last
-    /// epochs often translate better than the last alone. The trainer itself stays as it is.
+    /// The mean of the parameters in several checkpoints of this run, in equal shares, as a model: averages over the
+    /// last epochs often translate better than the last alone. The trainer itself stays as it is.
     ///
     /// # Errors
     /// [`Error::Argument`] without checkpoints; the errors of [`resume`](Self::resume).
@@ -211,7 +211,7 @@ impl<T: Task> Trainer<T> {
         let mut sums: Vec<f64> = Vec::new();
         let mut model = self.model.clone();
         for path in checkpoints {
-            model = self.read(path.as_ref())?.0.model;
+            model = self.read(path.as_ref())?.kept.model;
             let mut values = Vec::new();
             model.for_each("", &mut |_, parameter| {
                 let mut own = Vec::new();
@@ -238,7 +238,7 @@ impl<T: Task> Trainer<T> {
     /// [`Error::Nn`] or [`Error::IncompleteCheckpoint`] if the file is truncated, no checkpoint, of another
     /// version, or of another model, training, seed or task; nothing is changed then.
     pub fn resume(&mut self, path: &Path) -> Result<Integrity, Error> {
-        let (kept, best, saved) = self.read(path)?;
+        let Read { kept, best, saved } = self.read(path)?;
         self.descent.restore(&saved, path)?;
         self.model = kept.model;
         self.best = best.map(|best| (best, kept.best));
@@ -252,7 +252,7 @@ impl<T: Task> Trainer<T> {
 
     /// The parameters in a checkpoint of this run, those of the best epoch where [`fit`](Self::fit) knew one, and the
     /// rest of it.
-    fn read(&self, path: &Path) -> Result<(Kept<T::Model>, Option<Best>, Checkpoint<f32>), Error> {
+    fn read(&self, path: &Path) -> Result<Read<T::Model>, Error> {
         let saved = Checkpoint::<f32>::read(path).map_err(bochner_nn::Error::from)?;
         let incomplete = || Error::IncompleteCheckpoint {
             path: path.to_path_buf(),
@@ -271,6 +271,13 @@ impl<T: Task> Trainer<T> {
             None => saved.restore(description, &mut kept.model),
         }
         .map_err(bochner_nn::Error::from)?;
-        Ok((kept, best, saved))
+        Ok(Read { kept, best, saved })
     }
+}
+
+/// A checkpoint that was read.
+struct Read<M> {
+    kept: Kept<M>,
+    best: Option<Best>,
+    saved: Checkpoint<f32>,
 }

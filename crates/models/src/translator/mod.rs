@@ -226,8 +226,8 @@ impl<E: Element> Translator<E> {
         })
     }
 
-    /// Weights of every head, queries, keys and other inner values of each layer's attention in the encoder to itself, and
-    /// in the decoder to the encoder's output.
+    /// Weights of every head, queries, keys and other inner values of each layer's attention in the encoder to itself,
+    /// and in the decoder to the encoder's output.
     ///
     /// # Errors
     /// The errors of [`apply`](Self::apply).

@@ -46,7 +46,8 @@ impl<E: Element> Translator<E> {
     /// # Numerics
     /// States are kept from token to token, so that a token takes the time of one position, and sentences of similar
     /// length take their steps together. What a mechanism draws for a sentence depends on its place among these, and
-    /// nothing else does. The logarithmic probabilities are those of [`apply`](Self::apply) in the same pass, to rounding.
+    /// nothing else does. The logarithmic probabilities are those of [`apply`](Self::apply) in the same pass, to
+    /// rounding.
     ///
     /// # Errors
     /// [`Error::Text`] for a beam of 0 and the like; [`Error::TooLong`] for a source, or a longest translation, that has

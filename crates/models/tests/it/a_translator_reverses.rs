@@ -396,7 +396,7 @@ fn the_loss_is_the_mean_of_what_targets_cost() {
     // What a search finds costs what the loss of it says.
     let source = others[0].source.clone();
     let found = trainer
-        .translate(&[source.clone()], &beam(1))
+        .translate(std::slice::from_ref(&source), &beam(1))
         .unwrap()
         .remove(0);
     let target = found.tokens;

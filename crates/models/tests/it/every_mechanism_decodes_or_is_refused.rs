@@ -34,7 +34,6 @@ fn mechanisms() -> Vec<Variant> {
     };
     let causal = Cat {
         form: CatForm::Causal,
-        ..Cat::default()
     };
     let more = [
         unconditional(Copula::Free).into(),

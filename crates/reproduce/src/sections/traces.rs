@@ -13,15 +13,18 @@ fn traces(account: &Account<'_>, unit: &Unit, place: Place) -> Option<[Trace; 2]
     Some([first?, last?])
 }
 
+/// A part of a trace, by layer and head.
+type Part = fn(&Trace) -> &Vec<Vec<f64>>;
+
 /// What a trace holds, by the name that it has in reports.
-static PARTS: [(&str, fn(&Trace) -> &Vec<Vec<f64>>); 3] = [
+static PARTS: [(&str, Part); 3] = [
     ("similarity", |trace| &trace.similarity),
     ("magnitude", |trace| &trace.magnitude),
     ("magnitude of keys", |trace| &trace.key_magnitude),
 ];
 
-/// The means over layers and heads in a table, all heads of the first seed in pictures, and those of all seeds in a file.
-/// Nothing is written without traces.
+/// The means over layers and heads in a table, all heads of the first seed in pictures, and those of all seeds in a
+/// file. Nothing is written without traces.
 pub fn similarity_and_magnitude(document: &mut Document, account: &Account<'_>) {
     let arms: Vec<&Arm> = account.plan.compared().collect();
     let of_arm = |arm: &Arm| {
@@ -93,7 +96,7 @@ fn row(account: &Account<'_>, arm: &Arm, place: Place) -> Option<Vec<String>> {
     let units: Vec<[Trace; 2]> = units
         .filter_map(|unit| traces(account, unit, place))
         .collect();
-    let cell = |part: fn(&Trace) -> &Vec<Vec<f64>>| {
+    let cell = |part: Part| {
         let of = |epoch: usize| {
             let heads = units
                 .iter()
@@ -106,12 +109,7 @@ fn row(account: &Account<'_>, arm: &Arm, place: Place) -> Option<Vec<String>> {
 }
 
 /// Every head of the first seed after the first epoch, and after the last.
-fn series(
-    account: &Account<'_>,
-    arm: &Arm,
-    place: Place,
-    part: fn(&Trace) -> &Vec<Vec<f64>>,
-) -> Vec<Series> {
+fn series(account: &Account<'_>, arm: &Arm, place: Place, part: Part) -> Vec<Series> {
     let Some(traces) = arm
         .units
         .first()

@@ -1,7 +1,7 @@
 //! Table 3: translation from German to English.
 //!
-//! Everything is named here, before anything is run: the settings, those that are tried if the softmax Transformer misses
-//! what it must reach in validation, the norms that validation loss chooses among, and the comparisons.
+//! Everything is named here, before anything is run: the settings, those that are tried if the softmax Transformer
+//! misses what it must reach in validation, the norms that validation loss chooses among, and the comparisons.
 
 use crate::check::{self, Check};
 use crate::claim::{Asked, Claim, Criterion};

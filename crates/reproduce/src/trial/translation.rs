@@ -23,6 +23,7 @@ use dfdx::tensor::{Cpu, TensorFromVec};
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::path::Path;
+use std::slice;
 
 /// The settings of a translator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -354,7 +355,7 @@ impl<'a> Translator<'a> {
         let ([config, tokenised], beam) = (bleu(), self.settings.beam);
         let validated = self.translate(&self.validation, beam)?;
         let (lines, test) = (self.translate(&self.test, beam)?, self.test.text);
-        let counts = line_statistics(&lines, &[test.target.clone()], &config)?;
+        let counts = line_statistics(&lines, slice::from_ref(&test.target), &config)?;
         let found = bootstrap(&counts, &config, &BootstrapConfig::default())?;
         let mut measures = vec![
             (INTERVAL[0], found.low),
@@ -396,7 +397,7 @@ impl<'a> Translator<'a> {
 }
 
 fn score(lines: &[String], text: &ParallelText, config: &BleuConfig) -> Result<f64, Said> {
-    let lines = line_statistics(lines, &[text.target.clone()], config)?;
+    let lines = line_statistics(lines, slice::from_ref(&text.target), config)?;
     Ok(BleuStatistics::sum(&lines).score(config)?.score)
 }
 

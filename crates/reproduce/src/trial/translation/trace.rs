@@ -1,4 +1,5 @@
-//! What the heads of a translator rely on: how similar a query is to its nearest key, and how large keys and queries are.
+//! What the heads of a translator rely on: how similar a query is to its nearest key, and how large keys and queries
+//! are.
 
 use super::{Said, Translator};
 use crate::trial::Findings;
@@ -31,8 +32,8 @@ impl Place {
         }
     }
 
-    /// The measures of the magnitude's decimal logarithm, in the mean over layers and heads, after the first and the last
-    /// epoch.
+    /// The measures of the magnitude's decimal logarithm, in the mean over layers and heads, after the first and the
+    /// last epoch.
     pub const fn magnitude(self) -> [&'static str; 2] {
         match self {
             Self::Encoder => [
