@@ -1,7 +1,8 @@
 //! How many directions a matrix of weights has.
 
 use crate::Error;
-use crate::rows::{check, entropy};
+use crate::entropy::entropy;
+use crate::rows::check;
 use bochner_dense::svd;
 use bochner_numerics::Real;
 use ndarray::{Array2, ArrayView2, ArrayView4, Axis, s};

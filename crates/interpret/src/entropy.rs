@@ -1,7 +1,7 @@
 //! How many keys a query looks at.
 
 use crate::Error;
-use crate::rows::{check, entropy, read};
+use crate::rows::{check, read};
 use bochner_numerics::Real;
 use ndarray::{Array3, ArrayView2, ArrayView4, s};
 
@@ -51,10 +51,29 @@ pub fn attention_entropy<T: Real>(
     for ((b, i), _) in queries.indexed_iter().filter(|(_, kept)| **kept) {
         for m in 0..heads {
             let row = read(weights.slice(s![b, m, i, ..]))?;
-            entropies[[b, m, i]] = entropy(row.into_iter());
+            entropies[[b, m, i]] = entropy(row);
         }
     }
     Ok(entropies)
+}
+
+/// The entropy of numbers that are not negative, in nats: of one row of weights, or of several rows together.
+///
+/// $$H = -\sum_j x_j \log x_j, \qquad 0 \log 0 = 0$$
+///
+/// # Numerics
+/// The numbers are not normalised, and one that is negative or not a number counts as 0: [`attention_entropy`] refuses
+/// such weights. A zero is positive.
+///
+/// ```
+/// use bochner_interpret::entropy;
+///
+/// assert!((entropy([0.5, 0.0, 0.5]) - 2f64.ln()).abs() < 1e-15);
+/// ```
+pub fn entropy(numbers: impl IntoIterator<Item = f64>) -> f64 {
+    let terms = numbers.into_iter().filter(|&x| x > 0.0);
+    // Adding zero takes the sign from a negative zero.
+    terms.map(|x| -x * x.ln()).sum::<f64>() + 0.0
 }
 
 #[cfg(test)]

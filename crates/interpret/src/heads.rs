@@ -1,7 +1,8 @@
 //! How much the heads of a layer differ.
 
 use crate::Error;
-use crate::rows::{check, entropy, read};
+use crate::entropy::entropy;
+use crate::rows::{check, read};
 use bochner_numerics::Real;
 use ndarray::{Array1, ArrayView2, ArrayView4, s};
 

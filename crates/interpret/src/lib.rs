@@ -49,7 +49,7 @@
 //! |---|---|
 //! | `heads` | [`head_diversity`], [`head_spread`] |
 //! | `trace` | [`similarity_magnitude_trace`], [`SimilarityMagnitudeTrace`], [`Similarity`] |
-//! | `entropy` | [`attention_entropy`] |
+//! | `entropy` | [`attention_entropy`], [`entropy()`] |
 //! | `effective_rank` | [`effective_rank()`] |
 //! | `rollout` | [`attention_rollout`] |
 //! | `flow` | [`inter_modality_flow`], [`InterModalityFlow`], [`Modality`], [`modalities`] |
@@ -80,7 +80,7 @@ pub use depth::{
     parameter_count, separation_rank,
 };
 pub use effective_rank::effective_rank;
-pub use entropy::attention_entropy;
+pub use entropy::{attention_entropy, entropy};
 pub use error::Error;
 pub use flow::{InterModalityFlow, Modality, inter_modality_flow, modalities};
 pub use guided_mask::attention_guided_mask;

@@ -23,8 +23,3 @@ pub(crate) fn read<T: Real>(row: ArrayView1<T>) -> Result<Vec<f64>, Error> {
     };
     row.iter().map(read).collect()
 }
-
-/// The entropy $-\sum_j x_j \log x_j$ in nats, with $0 \log 0 = 0$.
-pub(crate) fn entropy(row: impl Iterator<Item = f64>) -> f64 {
-    row.filter(|&x| x > 0.0).map(|x| -x * x.ln()).sum()
-}
