@@ -208,6 +208,9 @@ impl Run<'_> {
             });
         }
         self.store.record(&row, &findings.artefacts)?;
+        if trial.keeps() == Keep::UntilLookedAt {
+            self.store.discard_weights(unit)?;
+        }
         Ok(Some(row))
     }
 
@@ -236,7 +239,7 @@ impl Run<'_> {
                 }
                 Ok(found)
             }
-            (Keep::Weights, Some(chosen)) => {
+            (Keep::Weights | Keep::UntilLookedAt, Some(chosen)) => {
                 let last = trial.findings()?;
                 self.go_to(unit, trial, "v", chosen)?;
                 Ok(curves.and(last.at_last()).and(trial.findings()?))
@@ -274,19 +277,18 @@ impl Run<'_> {
         self.suite.card().metric.direction
     }
 
-    /// Keeps the weights of the last epoch if it is now that of the V- or the R-number.
+    /// Keeps the weights of the last epoch if it is now that of the V-number, or of the R-number where these are asked for.
     fn keep_weights(&self, unit: &Unit, trial: &dyn Trial, history: &History) -> Result<(), Error> {
-        if trial.keeps() == Keep::Nothing {
-            return Ok(());
-        }
         let direction = self.direction();
+        let v = ("v", trial.rule().chosen(history, direction));
+        let r = ("r", history.best_test(direction));
+        let epochs = match trial.keeps() {
+            Keep::Nothing => vec![],
+            Keep::UntilLookedAt => vec![v],
+            Keep::Weights => vec![v, r],
+            Keep::Course => vec![("first", Some(0)), v, r],
+        };
         let last = history.loss.len().checked_sub(1);
-        let first = (trial.keeps() == Keep::Course).then_some(0);
-        let epochs = [
-            ("first", first),
-            ("v", trial.rule().chosen(history, direction)),
-            ("r", history.best_test(direction)),
-        ];
         for (kind, _) in epochs.into_iter().filter(|(_, epoch)| *epoch == last) {
             self.store
                 .keep_weights(unit, kind, |path| trial.save(path))?;

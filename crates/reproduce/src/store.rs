@@ -164,6 +164,14 @@ impl Store {
         atomic::put_in_place(&unfinished, &path)
     }
 
+    /// Removes the weights of a unit in the epoch of its V-number; none are nothing to remove.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn discard_weights(&self, unit: &Unit) -> Result<(), Error> {
+        atomic::remove(&self.weights(unit, "v"))
+    }
+
     /// Where the weights of a unit are kept: `kind` is `v`, `r` or `first`.
     pub fn weights(&self, unit: &Unit, kind: &str) -> PathBuf {
         let name = format!("{}.{kind}", unit.id());

@@ -92,8 +92,10 @@ pub enum Keep {
     /// They are not: what is looked at is the model after the last epoch.
     #[default]
     Nothing,
-    /// They are, and what is looked at is the model in the epoch of the V-number. What is found after the last epoch
-    /// stands beside it, under the names of [`at_last`].
+    /// Those of the V-number are until they have been looked at: the row has what is found in them, and what is found
+    /// after the last epoch stands beside it, under the names of [`at_last`].
+    UntilLookedAt,
+    /// They are looked at in this way, and both stay.
     Weights,
     /// They are, and those of the first epoch, too: what is looked at is the model [at each moment](Trial::at).
     Course,

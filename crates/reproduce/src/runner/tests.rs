@@ -103,7 +103,7 @@ struct Toy {
     interrupt_at_start: Option<usize>,
     breaks: Option<usize>,
     rule: Option<EarlyStopping>,
-    keeps_course: bool,
+    keep: Option<Keep>,
 }
 
 impl Units for Toy {
@@ -121,10 +121,7 @@ impl Units for Toy {
             epochs: 0,
             breaks_in: (self.breaks == Some(unit.split)).then_some(2),
             rule: self.rule,
-            keeps: match self.keeps_course {
-                true => Keep::Course,
-                false => Keep::Weights,
-            },
+            keeps: self.keep.unwrap_or(Keep::Weights),
         }))
     }
 }
@@ -212,7 +209,7 @@ fn a_course_is_looked_at_in_four_epochs_whose_final_numbers_replace_those_of_eac
     let units = units(1);
     let (_whole, whole) = store();
     let course = || Toy {
-        keeps_course: true,
+        keep: Some(Keep::Course),
         ..Toy::default()
     };
     course().run(&units, &whole, 1).unwrap();
@@ -247,6 +244,24 @@ fn a_course_is_looked_at_in_four_epochs_whose_final_numbers_replace_those_of_eac
         interrupted.run(&units, &parts, 1).unwrap();
     }
     assert_eq!(rows(&units, &parts), rows(&units, &whole));
+}
+
+#[test]
+fn weights_that_are_kept_until_they_are_looked_at_go_with_the_row() {
+    let (_directory, store) = store();
+    let units = units(2);
+    let toy = |interrupt_at_start| Toy {
+        keep: Some(Keep::UntilLookedAt),
+        interrupt_at_start,
+        ..Toy::default()
+    };
+    let is_kept = |unit: &Unit| ["v", "r"].map(|kind| store.weights(unit, kind).exists());
+    toy(Some(0)).run(&units[..1], &store, 1).unwrap();
+    assert_eq!(is_kept(&units[0]), [true, false]);
+    toy(None).run(&units, &store, 1).unwrap();
+    assert_eq!([&units[0], &units[1]].map(is_kept), [[false; 2]; 2]);
+    let validated = states().into_iter().fold(0.0, f64::max);
+    assert_eq!(rows(&units, &store)[0].measures["state"], validated);
 }
 
 /// Error and loss are both as good as ever in epochs 1 and 2, the error once more in epoch 4.

@@ -275,7 +275,7 @@ impl Trial for Classifier<'_> {
 
     fn keeps(&self) -> Keep {
         match self.prepared.looked_at {
-            true => Keep::Weights,
+            true => Keep::UntilLookedAt,
             false => Keep::Nothing,
         }
     }

@@ -142,7 +142,7 @@ impl Trial for Regressor<'_> {
 
     fn keeps(&self) -> Keep {
         match self.look {
-            Some(_) => Keep::Weights,
+            Some(_) => Keep::UntilLookedAt,
             None => Keep::Nothing,
         }
     }

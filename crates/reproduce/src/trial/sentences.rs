@@ -346,7 +346,7 @@ impl Trial for Classifier<'_> {
 
     fn keeps(&self) -> Keep {
         match self.corpus.looked_at {
-            Some(_) => Keep::Weights,
+            Some(_) => Keep::UntilLookedAt,
             None => Keep::Nothing,
         }
     }
