@@ -53,12 +53,7 @@ struct Arguments {
     #[arg(long)]
     offline: bool,
     /// What is given up at scale desk [default: measured, so that it takes at most 3 hours]
-    ///
-    /// none: nothing; rows: every 10th row of Parkinsons (regression); epochs: rows, and 300 epochs
-    /// (regression), or folds, and 5 epochs (classification); points: 32 spectral points (nodes); seeds: points,
-    /// and half of the seeds on Citeseer (nodes), or updates, and two seeds (translation); folds: three folds of MR, SUBJ
-    /// and SST (classification); updates: three quarters of the epochs (translation)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", long_help = cuts())]
     cut: Option<String>,
     /// Train for another number of epochs than the scale's
     #[arg(long, value_name = "N")]
@@ -72,6 +67,21 @@ struct Arguments {
 fn suites() -> String {
     let names = SUITES.map(Entry::name).join(", ");
     format!("The suites to run: {names} [default: all]")
+}
+
+/// The cuts of all suites, for the help.
+fn cuts() -> String {
+    let mut text = "What is given up at scale desk [default: measured, so that it takes at most 3 hours]\n\nnone: nothing"
+        .to_owned();
+    for card in SUITES
+        .into_iter()
+        .filter_map(|entry| Some(entry.trained()?.card()))
+    {
+        for cut in &card.cuts[1..] {
+            text += &format!("; {} ({}): {}", cut.name, card.name, cut.what);
+        }
+    }
+    text
 }
 
 fn main() -> ExitCode {
