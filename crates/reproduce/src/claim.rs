@@ -3,7 +3,7 @@
 pub(crate) mod gate;
 mod judge;
 
-pub use judge::{Average, Averaged, judge};
+pub use judge::{Average, Averaged, Measured, judge};
 
 use crate::plan::{Choices, Frame, Plan};
 use crate::statistics::Verdict;
@@ -290,4 +290,6 @@ pub struct Judged {
     pub verdict: Verdict,
     /// The averages over sets that the verdict rests on, where the claim is about such.
     pub averages: Vec<Averaged>,
+    /// The measures that it rests on, where the claim is about such.
+    pub measured: Vec<Measured>,
 }

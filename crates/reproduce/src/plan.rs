@@ -1,7 +1,7 @@
 //! What is run: the arms of a suite, and the order of their units.
 
 use crate::suite::{At, Card, Set, Suite};
-use crate::{Number, Preset, Results, Scale, Settings, Skipped, Unit};
+use crate::{Number, Preset, Results, Scale, Settings, Unit};
 use bochner_datasets::Protocol;
 
 /// What an arm is run for; units run in this order.
@@ -252,14 +252,6 @@ impl Plan {
             arms,
             repeats,
         }
-    }
-
-    /// The plan without the sets that could not be had.
-    pub fn without(mut self, skipped: &[Skipped]) -> Self {
-        let is_there = |set: &str| skipped.iter().all(|skipped| skipped.set != set);
-        self.arms.retain(|arm| is_there(arm.set));
-        self.repeats.retain(|unit| is_there(&unit.set));
-        self
     }
 
     /// The titles of its sets.

@@ -4,12 +4,14 @@ mod chart;
 mod html;
 mod markdown;
 mod matrix;
+mod number;
 mod png;
 mod projection;
 mod svg;
 
 pub use chart::{Axis, Chart, Marks, Series};
 pub use matrix::{Colours, Matrix};
+pub use number::significant;
 pub use projection::principal_plane;
 
 /// A report, part by part.

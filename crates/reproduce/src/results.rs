@@ -4,7 +4,7 @@ use crate::statistics::{Paired, mean, population_deviation};
 use crate::store::Row;
 use crate::suite::Direction;
 use crate::{Error, Protocol, Store, Unit};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Which of the numbers of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +38,18 @@ impl Number {
 pub struct Results {
     direction: Direction,
     rows: BTreeMap<String, Row>,
+    /// The ids of the units that a run tried and could not finish.
+    failed: BTreeSet<String>,
 }
 
 impl Results {
     /// No rows yet, of a metric of this direction.
     pub fn new(direction: Direction) -> Self {
-        let rows = BTreeMap::new();
-        Self { direction, rows }
+        Self {
+            direction,
+            rows: BTreeMap::new(),
+            failed: BTreeSet::new(),
+        }
     }
 
     /// Adds the rows of those of the units that are finished.
@@ -62,6 +67,17 @@ impl Results {
     pub fn extend(&mut self, rows: impl IntoIterator<Item = Row>) {
         let rows = rows.into_iter().map(|row| (row.id.clone(), row));
         self.rows.extend(rows);
+    }
+
+    /// Notes units that a run tried and could not finish.
+    pub fn note_failed<'a>(&mut self, units: impl IntoIterator<Item = &'a Unit>) {
+        self.failed.extend(units.into_iter().map(Unit::id));
+    }
+
+    /// Whether a run tried a unit of an arm and could not finish it.
+    pub fn has_failed(&self, arm: &impl AsRef<[Unit]>) -> bool {
+        let mut units = arm.as_ref().iter();
+        units.any(|unit| self.failed.contains(&unit.id()))
     }
 
     /// How many rows there are.
@@ -109,15 +125,11 @@ impl Results {
         self.is_complete(arm).then(|| mean(&numbers).ok())?
     }
 
-    /// The mean of a measure over an arm that is complete.
+    /// The mean of a measure over the finished units of an arm; `None` if a row lacks it.
     pub fn measure(&self, arm: &impl AsRef<[Unit]>, name: &str) -> Option<f64> {
-        let rows = self.of(arm);
-        let values: Option<Vec<f64>> = rows
-            .iter()
-            .map(|row| row.measures.get(name).copied())
-            .collect();
-        let values = values.filter(|_| self.is_complete(arm))?;
-        mean(&values).ok()
+        let rows = self.of(arm).into_iter();
+        let values = rows.map(|row| row.measures.get(name).copied());
+        mean(&values.collect::<Option<Vec<f64>>>()?).ok()
     }
 
     /// How a finished arm does in validation: the mean of its values, as a loss, and of their losses, infinite
@@ -137,16 +149,24 @@ impl Results {
         baseline: &impl AsRef<[Unit]>,
         number: Number,
     ) -> Option<Paired> {
-        let units = variant.as_ref().iter().zip(baseline.as_ref());
-        let pairs: Vec<(&Row, &Row)> = units
-            .filter_map(|(v, b)| Some((self.row(v)?, self.row(b)?)))
-            .collect();
         let loss = |row: &Row| Some(self.direction.loss(number.of(row)?));
-        let (v, b): (Option<Vec<f64>>, Option<Vec<f64>>) = (
-            pairs.iter().map(|(v, _)| loss(v)).collect(),
-            pairs.iter().map(|(_, b)| loss(b)).collect(),
-        );
-        Paired::new(&v?, &b?, test_share(&pairs)).ok()
+        self.paired([variant.as_ref(), baseline.as_ref()], loss)
+    }
+
+    /// Compares a measure of two arms, unit by unit, where both have finished; `None` if a row lacks it. A difference is
+    /// negative if the first arm has less.
+    pub fn compare_measure(&self, arms: [&impl AsRef<[Unit]>; 2], name: &str) -> Option<Paired> {
+        let value = |row: &Row| row.measures.get(name).copied();
+        self.paired(arms.map(|arm| arm.as_ref()), value)
+    }
+
+    fn paired(&self, arms: [&[Unit]; 2], value: impl Fn(&Row) -> Option<f64>) -> Option<Paired> {
+        let units = arms[0].iter().zip(arms[1]);
+        let pairs = units.filter_map(|(v, b)| Some((self.row(v)?, self.row(b)?)));
+        let pairs: Vec<(&Row, &Row)> = pairs.collect();
+        let values = pairs.iter().map(|(v, b)| Some((value(v)?, value(b)?)));
+        let (v, b): (Vec<f64>, Vec<f64>) = values.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        Paired::new(&v, &b, test_share(&pairs)).ok()
     }
 
     /// The comparison of two arms that are complete.

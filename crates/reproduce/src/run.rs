@@ -209,9 +209,11 @@ fn conclude(
     outcome: Outcome,
 ) -> Result<SuiteRun, Error> {
     let (suite, card) = (loaded.suite, loaded.suite.card());
-    let (shown, results) = what_is_there(store, loaded)?;
+    let (shown, mut results) = what_is_there(store, loaded)?;
+    results.note_failed(outcome.failed.iter().map(|(unit, _)| unit));
     let claims = judge(card, suite.claims(), &shown, &results);
-    let notes = notes(config, card, loaded.frame.cut, &outcome);
+    let mut notes = notes(config, card, loaded.frame.cut, &outcome);
+    notes.extend(without_artefacts(store, &shown, &results));
     // A picture that cannot be read is left out; the numbers do not depend on it.
     let artefacts = |unit: &Unit| store.artefacts(unit).ok().flatten();
     let mut account = Account {
@@ -249,6 +251,22 @@ fn conclude(
         files: keep(config, store, card.name, &document, &rows)?,
         checks,
         claims,
+    })
+}
+
+/// How many of the finished units have no artefacts that can be read, for which pictures lack them.
+fn without_artefacts(store: &Store, plan: &Plan, results: &Results) -> Option<String> {
+    let units = plan.reported();
+    let finished = units.iter().filter(|unit| results.row(unit).is_some());
+    let lacking = finished
+        .clone()
+        .filter(|unit| !matches!(store.artefacts(unit), Ok(Some(_))));
+    let (lacking, finished) = (lacking.count(), finished.count());
+    (lacking > 0).then(|| {
+        format!(
+            "**{lacking} of {finished} finished units have no artefacts that can be read** (imported rows have none): \
+             pictures, and tables of what heads have learnt, are without them."
+        )
     })
 }
 
@@ -337,6 +355,9 @@ impl SuiteRun {
             let _ = writeln!(text, "{:>8}  {}", claim.name, claim.verdict);
             for average in claim.averages.iter().filter(|on| !on.sets.is_empty()) {
                 let _ = writeln!(text, "          {average}");
+            }
+            for measured in &claim.measured {
+                let _ = writeln!(text, "          {measured}");
             }
         }
         for skipped in &self.skipped {

@@ -277,7 +277,7 @@ impl Run<'_> {
         self.suite.card().metric.direction
     }
 
-    /// Keeps the weights of the last epoch if it is now that of the V-number, or of the R-number where these are asked for.
+    /// Keeps the weights of the last epoch if it is now that of the V-number, or of the R-number where it is asked for.
     fn keep_weights(&self, unit: &Unit, trial: &dyn Trial, history: &History) -> Result<(), Error> {
         let direction = self.direction();
         let v = ("v", trial.rule().chosen(history, direction));

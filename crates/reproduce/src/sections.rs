@@ -21,7 +21,10 @@ pub use comparison::{Comparison, against_baseline};
 pub use control::control;
 pub use edges::heads_along_edges;
 pub use pictures::pictures_of_the_first_split;
-pub use tables::{BESIDE_BOTH, BESIDE_R, Column, Columns, OWN, against_paper, own_numbers};
+pub use tables::{
+    BESIDE_BOTH, BESIDE_R, Column, Columns, NAMES, NAMES_AND_PRESET, OWN, against_paper,
+    own_measures, own_numbers,
+};
 pub use traces::similarity_and_magnitude;
 pub use translations::{resampled, sample};
 

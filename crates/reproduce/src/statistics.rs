@@ -109,6 +109,8 @@ pub struct Paired {
     pub corrected_error: Option<f64>,
     /// Splits on which the variant's error is smaller.
     pub wins: usize,
+    /// Splits on which the two errors are equal.
+    pub ties: usize,
 }
 
 impl Paired {
@@ -131,6 +133,7 @@ impl Paired {
                 .zip(test_share)
                 .map(|(sd, share)| sd * (inverse + share).sqrt()),
             wins: differences.iter().filter(|&&d| d < 0.0).count(),
+            ties: differences.iter().filter(|&&d| d == 0.0).count(),
         })
     }
 
@@ -250,7 +253,7 @@ mod tests {
         )
         .unwrap();
         let sd = (8.0_f64 / 3.0).sqrt();
-        assert_eq!((paired.n, paired.wins), (4, 3));
+        assert_eq!((paired.n, paired.wins, paired.ties), (4, 3, 0));
         close(paired.mean, -1.0);
         close(paired.error.unwrap(), sd / 2.0);
         close(
@@ -270,7 +273,7 @@ mod tests {
         assert_eq!(worse.finding(), Finding::Worse);
         assert_eq!(worse.wins, 0);
         let same = Paired::new(&[1.0, 1.0], &[1.0, 1.0], Some(0.1)).unwrap();
-        assert_eq!(same.finding(), Finding::NoDifferenceSeen);
+        assert_eq!((same.finding(), same.ties), (Finding::NoDifferenceSeen, 2));
         let seeds = Paired::new(&[0.0, 0.0, 0.0], &[2.0, 1.0, 3.0], None).unwrap();
         assert_eq!((seeds.error, seeds.corrected_error), (better.error, None));
         let single = Paired::new(&[1.0], &[2.0], Some(0.1)).unwrap();

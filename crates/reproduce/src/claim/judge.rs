@@ -4,6 +4,7 @@ mod averages;
 mod measures;
 
 pub use averages::{Average, Averaged};
+pub use measures::Measured;
 
 use super::{Asked, Claim, Criterion, Judged, gate};
 use crate::plan::{Arm, Plan};
@@ -23,18 +24,38 @@ pub fn judge(card: &'static Card, claims: &[Claim], plan: &Plan, results: &Resul
     };
     let mut judged: Vec<Judged> = Vec::new();
     for claim in claims {
-        let averages = match plan.scale < claim.from.0 {
-            true => Vec::new(),
-            false => court.averages(claim.criterion),
+        let evidence = match plan.scale < claim.from.0 {
+            true => Evidence::default(),
+            false => Evidence {
+                averages: court.averages(claim.criterion),
+                measured: court.measured(claim.criterion),
+            },
         };
         judged.push(Judged {
             name: claim.name,
             text: claim.text,
-            verdict: court.verdict(claim, &averages, &judged),
-            averages,
+            verdict: court.verdict(claim, &evidence, &judged),
+            averages: evidence.averages,
+            measured: evidence.measured.unwrap_or_default(),
         });
     }
     judged
+}
+
+/// What a verdict rests on, besides comparisons on single sets.
+struct Evidence {
+    averages: Vec<Averaged>,
+    /// Measures, or what is missing of them.
+    measured: Result<Vec<Measured>, String>,
+}
+
+impl Default for Evidence {
+    fn default() -> Self {
+        Self {
+            averages: Vec::new(),
+            measured: Ok(Vec::new()),
+        }
+    }
 }
 
 /// What V-numbers and R-numbers say.
@@ -56,7 +77,7 @@ enum Grade {
 }
 
 impl Court<'_> {
-    fn verdict(&self, claim: &Claim, averages: &[Averaged], judged: &[Judged]) -> Verdict {
+    fn verdict(&self, claim: &Claim, evidence: &Evidence, judged: &[Judged]) -> Verdict {
         let (scale, why) = claim.from;
         if self.plan.scale < scale {
             return Verdict::NotTested(why.into());
@@ -69,12 +90,13 @@ impl Court<'_> {
                 _ => return Verdict::NotTested(otherwise.into()),
             }
         }
-        self.criterion(claim.criterion, averages)
+        self.criterion(claim.criterion, evidence)
             .unwrap_or_else(Verdict::NotTested)
     }
 
     /// The verdict, or what is missing.
-    fn criterion(&self, criterion: Criterion, averages: &[Averaged]) -> Result<Verdict, String> {
+    fn criterion(&self, criterion: Criterion, evidence: &Evidence) -> Result<Verdict, String> {
+        let measured = || evidence.measured.as_deref().map_err(String::clone);
         match criterion {
             Criterion::Better {
                 model,
@@ -84,7 +106,9 @@ impl Court<'_> {
             } => self.better(model, sets, sign, clear),
             Criterion::NotWorse { model, sets, all } => self.not_worse(model, sets, all),
             Criterion::NotWorseBy { model, set, margin } => self.not_worse_by(model, set, margin),
-            Criterion::OnAverage { sets, asked, .. } => self.on_average(averages, sets, asked),
+            Criterion::OnAverage { sets, asked, .. } => {
+                self.on_average(&evidence.averages, sets, asked)
+            }
             Criterion::AtMost {
                 model,
                 set,
@@ -97,30 +121,14 @@ impl Court<'_> {
                 protocol,
             } => self.near_published(models, sets, protocol),
             Criterion::Within { model, bands } => self.within(model, bands),
-            Criterion::Trend {
-                set,
-                models,
-                rising,
-                falling,
-            } => self.trend(set, models, rising, falling),
-            Criterion::More {
-                set,
-                measure,
-                model,
-                than,
-                control,
-            } => self.more(set, measure, [model, than], control),
+            Criterion::Trend { .. } => Ok(measures::trend(measured()?)),
+            Criterion::More { .. } => Ok(measures::more(measured()?)),
             Criterion::RisesMost {
                 set,
                 models,
                 measures,
             } => self.rises_most(set, models, measures),
-            Criterion::InMost {
-                set,
-                model,
-                measure,
-                least,
-            } => self.in_most(set, model, measure, least),
+            Criterion::InMost { .. } => Ok(measures::in_most(measured()?)),
             Criterion::Below { set, models } => self.below(set, models),
         }
     }
@@ -133,6 +141,45 @@ impl Court<'_> {
         Some([v?, r?])
     }
 
+    /// A model against another on a set, or which of the two is missing.
+    fn needed(&self, set: &str, model: &str, other: &str) -> Result<[Paired; 2], String> {
+        let paired = self.paired(set, model, other);
+        paired.ok_or_else(|| match self.is_there(set, model) {
+            true => self.missing(set, other),
+            false => self.missing(set, model),
+        })
+    }
+
+    fn is_there(&self, set: &str, model: &str) -> bool {
+        let arm = self.plan.claimed(set, model);
+        arm.is_some_and(|arm| self.results.is_complete(arm))
+    }
+
+    /// That a model cannot be judged on a set, and why.
+    fn missing(&self, set: &str, model: &str) -> String {
+        let why = self.why_missing(self.plan.claimed(set, model));
+        format!("{model} on {set} {why}")
+    }
+
+    /// Something in a list of what is not finished, for the lack of one of some arms.
+    fn name_missing(&self, name: &str, arms: &[Option<&Arm>]) -> String {
+        match arms
+            .iter()
+            .flatten()
+            .any(|arm| self.results.has_failed(*arm))
+        {
+            true => format!("{name} (failed)"),
+            false => name.to_owned(),
+        }
+    }
+
+    fn why_missing(&self, arm: Option<&Arm>) -> &'static str {
+        match arm.is_some_and(|arm| self.results.has_failed(arm)) {
+            true => "has failed",
+            false => "is not finished",
+        }
+    }
+
     fn better(
         &self,
         model: &str,
@@ -140,10 +187,16 @@ impl Court<'_> {
         sign: usize,
         clear: usize,
     ) -> Result<Verdict, String> {
-        let paired = |&set: &&'static str| (set, self.paired(set, model, self.card.baseline));
+        let baseline = self.card.baseline;
+        let paired = |&set: &&'static str| (set, self.paired(set, model, baseline));
         let paired: Vec<_> = sets.iter().map(paired).collect();
         let missing = paired.iter().filter(|(_, paired)| paired.is_none());
-        let missing: Vec<&str> = missing.map(|(set, _)| *set).collect();
+        let missing: Vec<String> = missing
+            .map(|(set, _)| {
+                let arms = [model, baseline].map(|model| self.plan.claimed(set, model));
+                self.name_missing(set, &arms)
+            })
+            .collect();
         if !missing.is_empty() {
             return Err(format!(
                 "all {} sets are needed; not finished: {}",
@@ -179,9 +232,8 @@ impl Court<'_> {
         use Grade::{Better, Worse};
         let paired = sets
             .iter()
-            .map(|set| self.paired(set, model, self.card.baseline));
-        let paired = paired.collect::<Option<Vec<[Paired; 2]>>>();
-        let paired = paired.ok_or_else(|| format!("{model} is not finished"))?;
+            .map(|set| self.needed(set, model, self.card.baseline));
+        let paired = paired.collect::<Result<Vec<[Paired; 2]>, String>>()?;
         let grade = |number: usize| {
             let grades = paired.iter().map(|on| match on[number] {
                 d if d.mean < 0.0 && d.is_clear() => Better,
@@ -213,10 +265,9 @@ impl Court<'_> {
         match gate::passes(self.card, self.plan, self.results, set) {
             Some(true) => {}
             Some(false) => return Err(format!("the set-up is not adequate on {set}")),
-            None => return Err(format!("{} on {set} is not finished", self.card.baseline)),
+            None => return Err(self.missing(set, self.card.baseline)),
         }
-        let paired = self.paired(set, model, self.card.baseline);
-        let paired = paired.ok_or_else(|| format!("{model} on {set} is not finished"))?;
+        let paired = self.needed(set, model, self.card.baseline)?;
         let metric = self.card.metric;
         let holds = paired.map(|paired| metric.factor() * paired.mean < margin);
         Ok(on_both(holds, || {
@@ -234,8 +285,7 @@ impl Court<'_> {
         let (mut adequate, mut not_adequate) = (Vec::new(), Vec::new());
         for &set in sets {
             let passed = gate::passes(self.card, self.plan, self.results, set);
-            let passed =
-                passed.ok_or_else(|| format!("{} on {set} is not finished", self.card.baseline))?;
+            let passed = passed.ok_or_else(|| self.missing(set, self.card.baseline))?;
             match passed {
                 true => adequate.push(set),
                 false => not_adequate.push(set),
@@ -246,8 +296,7 @@ impl Court<'_> {
         }
         for average in averages {
             if let Some(set) = adequate.iter().find(|set| !average.sets.contains(set)) {
-                let (model, other) = (average.model, average.other);
-                return Err(format!("{model} or {other} on {set} is not finished"));
+                self.needed(set, average.model, average.other)?;
             }
         }
         let grade = |number: usize| {
@@ -296,12 +345,15 @@ impl Court<'_> {
             let (own, baseline) = (mean(model, number)?, mean(self.card.baseline, number)?);
             Some(own <= share * baseline && own < mean(below, number)?)
         };
-        let unfinished = || format!("{set} is not finished");
-        let holds = [
-            holds(Number::V).ok_or_else(unfinished)?,
-            holds(Number::R).ok_or_else(unfinished)?,
-        ];
-        Ok(on_both(holds, || {
+        let models = [model, self.card.baseline, below].into_iter();
+        let mut missing = models.filter(|model| !self.is_there(set, model));
+        if let Some(missing) = missing.next() {
+            return Err(self.missing(set, missing));
+        }
+        let [Some(v), Some(r)] = BOTH.map(holds) else {
+            return Err(format!("{set} has no validation part"));
+        };
+        Ok(on_both([v, r], || {
             Verdict::NotReproduced(format!("see the {set} rows"))
         }))
     }
@@ -319,7 +371,7 @@ impl Court<'_> {
                 let near = arm.and_then(|arm| self.is_near(arm));
                 cells += 1;
                 match near {
-                    None => missing.push(format!("{model} on {set}")),
+                    None => missing.push(self.name_missing(&format!("{model} on {set}"), &[arm])),
                     Some(false) => outside.push(format!("{model} on {set}")),
                     Some(true) => {}
                 }
@@ -346,7 +398,7 @@ impl Court<'_> {
         for &(set, low, high) in bands {
             let arm = self.plan.claimed(set, model);
             let found = arm.and_then(|arm| self.results.mean(arm, Number::V));
-            let found = found.ok_or_else(|| format!("{model} on {set} is not finished"))?;
+            let found = found.ok_or_else(|| self.missing(set, model))?;
             let found = self.card.metric.show(found);
             if !(low..=high).contains(&found) {
                 let (digits, unit) = (self.card.metric.digits, self.card.metric.unit());
@@ -360,12 +412,9 @@ impl Court<'_> {
     }
 
     fn below(&self, set: &str, models: &[&'static str]) -> Result<Verdict, String> {
-        let paired = models.iter().map(|&model| {
-            let paired = self.paired(set, model, self.card.baseline);
-            paired
-                .map(|paired| (model, paired))
-                .ok_or_else(|| format!("{model} on {set} is not finished"))
-        });
+        let paired = models
+            .iter()
+            .map(|&model| Ok((model, self.needed(set, model, self.card.baseline)?)));
         let paired = paired.collect::<Result<Vec<_>, String>>()?;
         let not = |number: usize| {
             let not = paired.iter().filter(|(_, on)| on[number].mean >= 0.0);

@@ -1,6 +1,7 @@
 //! Lines and dots over two axes, as SVG.
 
 use super::html::escape;
+use super::number::short;
 use std::fmt::Write;
 
 /// Told apart also by people who do not tell red from green (Okabe and Ito 2008).
@@ -85,7 +86,7 @@ impl Axis {
     /// Where the lines across the chart go, and what stands beside them.
     fn ticks(&self, range: Range) -> Vec<(f64, String)> {
         match self {
-            Self::Linear(_) => range.ticks().into_iter().map(|t| (t, number(t))).collect(),
+            Self::Linear(_) => range.ticks().into_iter().map(|t| (t, short(t))).collect(),
             Self::Log(_) => range.powers(),
         }
     }
@@ -309,27 +310,9 @@ impl Range {
         let decades = self.low.floor() as i32..=self.high.ceil() as i32;
         let values = decades.flat_map(|d| factors.iter().map(move |f| f * 10f64.powi(d)));
         values
-            .map(|value| (value.log10(), number(value)))
+            .map(|value| (value.log10(), short(value)))
             .filter(|(place, _)| (self.low..=self.high).contains(place))
             .collect()
-    }
-}
-
-/// At most three significant digits, without zeros at the end.
-fn number(value: f64) -> String {
-    if value == 0.0 {
-        return "0".into();
-    }
-    let exponent = value.abs().log10().floor();
-    if !(-4.0..6.0).contains(&exponent) {
-        return format!("{value:.1e}");
-    }
-    let digits = (2.0 - exponent).clamp(0.0, 6.0) as usize;
-    let text = format!("{value:.digits$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
     }
 }
 
@@ -352,23 +335,9 @@ mod tests {
         }
         .ticks()
         .into_iter()
-        .map(number)
+        .map(short)
         .collect();
         assert_eq!(labels, ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
-    }
-
-    #[test]
-    fn numbers_are_short() {
-        for (value, text) in [
-            (0.0, "0"),
-            (500.0, "500"),
-            (1500.0, "1500"),
-            (-0.25, "-0.25"),
-            (0.001234, "0.00123"),
-            (1e-7, "1.0e-7"),
-        ] {
-            assert_eq!(number(value), text);
-        }
     }
 
     #[test]

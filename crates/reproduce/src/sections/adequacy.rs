@@ -53,6 +53,7 @@ fn gate_row(account: &Account<'_>, set: &Set, gate: f64) -> Option<Vec<String>> 
     let is_anew = own.iter().any(|arm| arm.tag.is_some());
     let reached = |arm: &Arm| match account.results.mean(arm, Number::Validation) {
         Some(value) => format!("{:.1$}", metric.show(value), metric.digits),
+        None if account.results.has_failed(arm) => "failed".to_owned(),
         None => "not finished".to_owned(),
     };
     let tag = |arm: &Arm| {
@@ -65,6 +66,7 @@ fn gate_row(account: &Account<'_>, set: &Set, gate: f64) -> Option<Vec<String>> 
     let counts = match gate::passes(card, plan, account.results, set.title) {
         Some(true) => "yes",
         Some(false) => "**no: set-up not adequate**",
+        None if account.results.has_failed(used) => "failed",
         None => "not finished",
     };
     Some(vec![

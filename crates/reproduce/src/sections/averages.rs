@@ -6,24 +6,41 @@ use crate::report::Document;
 use crate::{Account, Scale};
 
 /// What an average over sets is, for readers of its numbers.
-const WHAT: &str = "Mean over the sets of the model's mean differences ± the standard error of that mean, from those of the sets; \
-                    positive numbers are in favour of the model where a larger value is the better one. Two standard errors \
-                    count.";
+const WHAT: &str = "Mean over the sets of the model's mean differences ± the standard error of that mean, from those of \
+                    the sets. A positive d favours the model. It counts from two standard errors on.";
 
-/// The numbers that verdicts on averages rest on, claim by claim. Nothing is written without any.
+/// What a difference of a measure is, for readers of its numbers.
+const MEASURES: &str = "d: the measure of the model less that of the other, or less the value asked for, unit by unit, \
+                        mean ± SE (SE'), and how many of the units have more, or reach the value. A positive d favours \
+                        the claim. SE' corrects for training rows that folds share.";
+
+/// The numbers that verdicts rest on, claim by claim. Nothing is written where they rest on single sets.
 pub(crate) fn behind_verdicts(document: &mut Document, account: &Account<'_>) {
-    let rows = account.claims.iter().flat_map(|claim| {
+    let claims = || account.claims.iter();
+    let averages = claims().flat_map(|claim| {
         let averages = claim.averages.iter();
         averages.map(|averaged| [vec![claim.name.to_owned()], cells(averaged)].concat())
     });
-    let rows: Vec<Vec<String>> = rows.collect();
-    if !rows.is_empty() {
+    let averages: Vec<Vec<String>> = averages.collect();
+    let measured = claims().flat_map(|claim| {
+        let measured = claim.measured.iter();
+        measured.map(|found| {
+            let names = [claim.name, found.measure, &found.model, &found.other];
+            [&names.map(str::to_owned)[..], &[found.shown()]].concat()
+        })
+    });
+    let measured: Vec<Vec<String>> = measured.collect();
+    if averages.len() + measured.len() > 0 {
         document.heading("What the verdicts rest on");
+    }
+    if !averages.is_empty() {
         document.text(WHAT);
-        document.table(
-            &["claim", "model", "against", "sets", "d of V", "d of R"],
-            rows,
-        );
+        let head = ["claim", "model", "against", "sets", "d of V", "d of R"];
+        document.table(&head, averages);
+    }
+    if !measured.is_empty() {
+        document.text(MEASURES);
+        document.table(&["claim", "measure", "model", "against", "d"], measured);
     }
 }
 

@@ -53,17 +53,49 @@ pub fn against_baseline(document: &mut Document, account: &Account<'_>, section:
         .compared()
         .filter(|arm| arm.preset == Preset::Paper && arm.tag.is_none());
     let steps = steps.filter_map(|arm| Some((arm, plan.beside(arm, model(arm)?.simpler?)?)));
-    let steps = table(steps.collect());
-    if !steps.is_empty() {
+    let steps: Vec<(&Arm, &Arm)> = steps.collect();
+    let rows = table(steps.clone());
+    if !rows.is_empty() {
         document.heading("One step at a time");
         document.text(section.steps);
-        document.table(&head, steps);
+        document.table(&head, rows);
+        document.list(equal(account, &steps));
     }
     if plan.scale != Scale::Smoke {
         let gaps = plan
             .compared()
             .filter_map(|arm| gap(account, section.names, arm));
         document.list(gaps.collect());
+    }
+}
+
+/// For each step, on how many splits of each set it changes nothing of the V-number; nothing if no step ever does.
+fn equal(account: &Account<'_>, steps: &[(&Arm, &Arm)]) -> Vec<String> {
+    let mut on: Vec<([&str; 2], Vec<String>)> = Vec::new();
+    let mut ties = 0;
+    for (arm, other) in steps {
+        let Some(v) = account.results.compare(*arm, *other, Number::V) else {
+            continue;
+        };
+        ties += v.ties;
+        let (step, found) = (
+            [arm.model, other.model],
+            format!("{} of {} on {}", v.ties, v.n, arm.set),
+        );
+        match on.iter_mut().find(|(known, _)| *known == step) {
+            Some((_, sets)) => sets.push(found),
+            None => on.push((step, vec![found])),
+        }
+    }
+    let say = |([model, other], sets): ([&str; 2], Vec<String>)| {
+        format!(
+            "{model} and {other} have equal V-numbers on splits: {}.",
+            sets.join(", ")
+        )
+    };
+    match ties {
+        0 => Vec::new(),
+        _ => on.into_iter().map(say).collect(),
     }
 }
 

@@ -4,9 +4,10 @@ use super::NOTHING;
 use super::heads::{correlation, gaussian_points, points};
 use crate::Account;
 use crate::plan::Arm;
-use crate::report::{Axis, Chart, Document, Marks, Picture, Series};
+use crate::report::{Axis, Chart, Document, Marks, Picture, Series, significant};
 use crate::statistics::{mean, sample_deviation};
 use crate::store::{Artefacts, Heads, Spread};
+use crate::trial::nodes::heads::apart;
 
 const HEAD: [&str; 7] = [
     "set",
@@ -22,12 +23,12 @@ const HEAD: [&str; 7] = [
 const GAT_DEVIATION: f32 = std::f32::consts::FRAC_1_SQRT_2;
 
 /// What the heads of graph attention have learnt; `when` says in which epoch. Returns pictures of the first unit of each
-/// arm.
+/// arm, with a caption.
 pub fn heads_along_edges<'a>(
     document: &mut Document,
     account: &Account<'a>,
     when: &str,
-) -> Vec<(&'a Arm, Vec<Picture>)> {
+) -> Vec<(&'a Arm, String, Vec<Picture>)> {
     document.heading("What the heads of the first layer have learnt");
     document.text(format!(
         "{when}, in evaluation. Deviation: the standard deviation over the heads of the \
@@ -46,7 +47,8 @@ pub fn heads_along_edges<'a>(
         let found: Vec<Artefacts> = finished.filter_map(account.artefacts).collect();
         rows.extend(row(arm, &found));
         if let Some(first) = found.first() {
-            pictures.push((arm, pictures_of(first)));
+            let caption = format!("{}, {}, seed 0{}.", arm.set, arm.model, sizes(first));
+            pictures.push((arm, caption, pictures_of(first)));
         }
     }
     document.table(&HEAD, rows);
@@ -58,18 +60,19 @@ fn row(arm: &Arm, found: &[Artefacts]) -> Option<Vec<String>> {
     let deviations: Vec<f64> = spreads.iter().map(|spread| spread.deviation).collect();
     let error = sample_deviation(&deviations).map(|sd| sd / (deviations.len() as f64).sqrt());
     let deviation = mean(&deviations).ok()?;
-    let correlations = found.iter().filter_map(|of| dependence(&of.get("heads")?));
+    let heads = found.iter().filter_map(|of| of.get::<Heads>("heads"));
+    let correlations = heads.filter_map(|heads| Some(apart(heads.correlations()?.view())));
     let correlation = mean(&correlations.collect::<Vec<_>>());
     Some(vec![
         arm.set.to_owned(),
         arm.model.to_owned(),
         match error {
-            Ok(error) => format!("{deviation:.4} ± {error:.4}"),
-            Err(_) => format!("{deviation:.4}"),
+            Ok(error) => format!("{} ± {}", significant(deviation), significant(error)),
+            Err(_) => significant(deviation),
         },
         entropies(&spreads),
         format!("{:.2}", spreads.first()?.uniform),
-        correlation.map_or(NOTHING.into(), |c| format!("{c:.3}")),
+        correlation.map_or(NOTHING.into(), significant),
         spreads.len().to_string(),
     ])
 }
@@ -87,14 +90,17 @@ fn entropies(spreads: &[Spread]) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// The mean absolute correlation of different heads.
-fn dependence(heads: &Heads) -> Option<f64> {
-    let values = heads.correlation.as_ref()?;
-    let side = values.len().isqrt();
-    let apart = values.iter().enumerate();
-    let apart = apart.filter(|(place, _)| place / side != place % side);
-    let sizes: Vec<f64> = apart.map(|(_, &c)| f64::from(c).abs()).collect();
-    mean(&sizes).ok()
+/// How large the points in the pictures are, which lie on axes of their own.
+fn sizes(found: &Artefacts) -> String {
+    let points = found.get::<Heads>("heads").and_then(|heads| heads.points);
+    let squares = points.iter().flatten().flatten();
+    let squares: Vec<f64> = squares.map(|&x| f64::from(x).powi(2)).collect();
+    mean(&squares).map_or(String::new(), |square| {
+        format!(
+            "; root mean square of a coordinate: {} of the points by head, {GAT_DEVIATION:.3} of the Gaussian's",
+            significant(square.sqrt())
+        )
+    })
 }
 
 fn pictures_of(found: &Artefacts) -> Vec<Picture> {

@@ -2,8 +2,7 @@
 
 use super::{NOT_ADEQUATE, NOTHING};
 use crate::plan::Arm;
-use crate::report::Document;
-use crate::statistics::mean;
+use crate::report::{Document, significant};
 use crate::store::Row;
 use crate::suite::{Line, Published};
 use crate::trial::at_last;
@@ -52,6 +51,16 @@ pub enum Column {
 
 /// The columns of a table, each with its name.
 pub type Columns<'a> = &'a [(&'static str, Column)];
+
+/// The columns that name an arm.
+pub const NAMES: Columns<'static> = &[("set", Column::Set), ("model", Column::Model)];
+
+/// The columns that name an arm where there are several readings.
+pub const NAMES_AND_PRESET: Columns<'static> = &[
+    ("set", Column::Set),
+    ("model", Column::Model),
+    ("preset", Column::Preset),
+];
 
 /// The columns of the paper's R-numbers beside ours.
 pub const BESIDE_R: Columns<'static> = &[
@@ -110,6 +119,20 @@ pub fn own_numbers(document: &mut Document, account: &Account<'_>, columns: Colu
     write(document, columns, rows.collect());
 }
 
+/// Our measures, arm by arm: `column` says in which epoch, as [`Column::Measure`] or [`Column::AtLast`]; `rest` stands
+/// behind them.
+pub fn own_measures(
+    document: &mut Document,
+    account: &Account<'_>,
+    [names, rest]: [Columns<'_>; 2],
+    measures: &[&'static str],
+    column: fn(&'static str) -> Column,
+) {
+    let measures = measures.iter().map(|&name| (name, column(name)));
+    let measures: Vec<(&'static str, Column)> = measures.collect();
+    own_numbers(document, account, &[names, &measures, rest].concat());
+}
+
 fn write(document: &mut Document, columns: Columns<'_>, rows: Vec<Vec<String>>) {
     let head: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     document.table(&head, rows);
@@ -162,15 +185,9 @@ fn cell(account: &Account<'_>, arm: &Arm, rows: &[&Row], column: Column) -> Opti
         }
         Column::N => rows.len().to_string(),
         Column::Seconds => format!("{:.1}", average(&|row| row.seconds)),
-        Column::Measure(name) => measure(rows, name)?,
-        Column::AtLast(name) => measure(rows, &at_last(name))?,
+        Column::Measure(name) => significant(account.results.measure(arm, name)?),
+        Column::AtLast(name) => significant(account.results.measure(arm, &at_last(name))?),
     })
-}
-
-fn measure(rows: &[&Row], name: &str) -> Option<String> {
-    let values = rows.iter().map(|row| row.measures.get(name).copied());
-    let values: Option<Vec<f64>> = values.collect();
-    Some(format!("{:.3}", mean(&values?).ok()?))
 }
 
 /// The published value of an arm's model, where it is one of the same rows.

@@ -22,8 +22,8 @@ const MOST: usize = 1024;
 /// as its level says. A permutation test against one sample of the fitted Gaussian does not: both samples then have
 /// nearly one mean and covariance, and of 300 samples of 64 points in 16 dimensions it rejected 2 at a level of one half.
 ///
-/// Points with a singular covariance, up to rounding, lie in a plane of fewer dimensions. No Gaussian with a density has such
-/// a sample, so that they are further from one than any sample drawn.
+/// Points with a singular covariance, up to rounding, lie in a plane of fewer dimensions. No Gaussian with a density
+/// has such a sample, so that they are further from one than any sample drawn.
 ///
 /// # Reference
 /// G. J. Székely and M. L. Rizzo, *A new test for multivariate normality*, 2005.
@@ -65,8 +65,8 @@ impl GaussianTest {
     }
 }
 
-/// The energy distance between points and the Gaussian of their mean and covariance, in units of the latter; infinite where
-/// the covariance is singular.
+/// The energy distance between points and the Gaussian of their mean and covariance, in units of the latter; infinite
+/// where the covariance is singular.
 fn gaussian_energy(points: ArrayView2<'_, f64>) -> Result<f64, ArgumentError> {
     let (n, d) = points.dim();
     let enough = n > d && n <= MOST;

@@ -3,6 +3,7 @@
 use crate::Unit;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use ndarray::{Array2, Array3, ArrayView2, ArrayView3, Axis};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -170,6 +171,31 @@ pub struct Heads {
     pub dimensions: usize,
     /// The correlation of the heads, row by row, averaged over the latent dimensions.
     pub correlation: Option<Vec<f32>>,
+}
+
+impl Heads {
+    /// The points of each head, `[H, R, D]`, and the correlation of the heads in each latent dimension, `[D, H, H]`.
+    pub(crate) fn learnt(
+        points: Option<ArrayView3<'_, f32>>,
+        correlation: Option<&Array3<f32>>,
+    ) -> Self {
+        let head = |head: ArrayView2<'_, f32>| head.iter().copied().collect();
+        let correlation = correlation.and_then(|all| all.mean_axis(Axis(0)));
+        Self {
+            weights: Vec::new(),
+            dimensions: points.map_or(0, |points| points.len_of(Axis(2))),
+            points: points.map(|points| points.outer_iter().map(head).collect()),
+            correlation: correlation.map(|mean| mean.iter().copied().collect()),
+        }
+    }
+
+    /// The correlation as a matrix; `None` if there is none, or the numbers are none.
+    pub(crate) fn correlations(&self) -> Option<Array2<f64>> {
+        let values = self.correlation.as_ref()?;
+        let side = values.len().isqrt();
+        let values = values.iter().map(|&c| f64::from(c)).collect();
+        Array2::from_shape_vec((side, side), values).ok()
+    }
 }
 
 /// How the weights of attention along edges spread: over the heads, and within each of them.

@@ -8,7 +8,7 @@ use crate::claim::{Claim, Criterion};
 use crate::mechanisms::mechanism;
 use crate::plan::{Arm, Role};
 use crate::report::{Colours, Document, Matrix, Picture};
-use crate::sections::{self, Column, Columns};
+use crate::sections::{Column, Columns, NAMES_AND_PRESET, own_measures};
 use crate::suite::{At, Card, Metric, Model, NO_CUT, Set, Source, Suite};
 use crate::trial::sentences::{Corpus, DIVERSITY, SPREAD, SentenceSettings};
 use crate::{Account, Error, Number, Preset, Scale, Settings, Unit};
@@ -175,8 +175,8 @@ impl Suite for Figure2 {
         document.heading("What the first heads look at");
         document.text(
             "The word to which a head gives most weight, and its weight, mean over the words of the sentence, of the first \
-             seed. The pictures show all weights of these heads, queries downwards; `figure2-weights.csv` holds those of all \
-             heads and seeds.",
+             seed; the number behind a word that recurs is its place. The pictures show all weights of these heads, \
+             queries downwards; `figure2-weights.csv` holds those of all heads and seeds.",
         );
         let looked = looked(account);
         let first = || looked.iter().filter(|sentence| sentence.unit.seed == 0);
@@ -199,11 +199,16 @@ impl Suite for Figure2 {
         let table = [head.to_owned()].into_iter().chain(lines).collect();
         document.tables.push(("figure2-weights.csv".into(), table));
         document.heading("How much the heads differ");
-        let measures = [DIVERSITY, SPREAD].map(|name| (name, Column::Measure(name)));
-        sections::own_numbers(document, account, &[NAMES, &measures, ACCURACY].concat());
+        let (names, measures) = (NAMES_AND_PRESET, [DIVERSITY, SPREAD]);
+        own_measures(
+            document,
+            account,
+            [names, ACCURACY],
+            &measures,
+            Column::Measure,
+        );
         document.text("After the last epoch, reported and not judged:");
-        let last = [DIVERSITY, SPREAD].map(|name| (name, Column::AtLast(name)));
-        sections::own_numbers(document, account, &[NAMES, &last].concat());
+        own_measures(document, account, [names, &[]], &measures, Column::AtLast);
         account.conditions(document);
     }
 }
@@ -251,9 +256,18 @@ impl Looked<'_> {
             self.arm.model.to_owned(),
             self.arm.reading.to_owned(),
             (head + 1).to_string(),
-            self.words[most].clone(),
+            self.name(most),
             format!("{:.2}", mean(most)),
         ]
+    }
+
+    /// A word, with its place in the sentence if it recurs.
+    fn name(&self, place: usize) -> String {
+        let word = &self.words[place];
+        match self.words.iter().filter(|other| *other == word).count() {
+            1 => word.clone(),
+            _ => format!("{word} ({})", place + 1),
+        }
     }
 
     fn picture(&self, head: usize) -> Picture {
@@ -302,12 +316,6 @@ pub(super) fn check_row(data: &SentenceData) -> Result<(), Error> {
         expected: SENTENCE,
     })
 }
-
-const NAMES: Columns<'static> = &[
-    ("set", Column::Set),
-    ("model", Column::Model),
-    ("preset", Column::Preset),
-];
 
 const ACCURACY: Columns<'static> = &[
     ("validation", Column::Ours(Number::Validation)),

@@ -8,7 +8,7 @@ use crate::claim::{Claim, Criterion};
 use crate::mechanisms::mechanism;
 use crate::plan::{Arm, Role};
 use crate::report::{Axis, Chart, Document, Marks, Picture, Series};
-use crate::sections::{self, Column, Columns, Comparison};
+use crate::sections::{self, Column, Comparison, NAMES_AND_PRESET, own_measures};
 use crate::suite::{At, Card, Cut, Metric, Model, NO_CUT, Set, Source, Suite};
 use crate::trial::regressor::AttentionSettings;
 use crate::trial::rows::RowSource;
@@ -16,6 +16,7 @@ use crate::trial::{Findings, at_last};
 use crate::{Account, Error, Number, Preset, Scale, Settings};
 use bochner_attention::Inspection;
 use bochner_datasets::{DataStore, Protocol};
+use bochner_interpret::entropy;
 use ndarray::Axis as Along;
 
 /// The suite.
@@ -242,31 +243,35 @@ impl Suite for Figure4 {
             }
         }
         let runs = [("n", Column::N), ("s per fold", Column::Seconds)];
-        let errors = [NAMES, sections::OWN, &runs].concat();
+        let errors = [NAMES_AND_PRESET, sections::OWN, &runs].concat();
         sections::own_numbers(document, account, &errors);
         document.text("The weights in the epoch of the V-number, means over the folds:");
-        let judged = MEASURES.map(|name| (name, Column::Measure(name)));
-        sections::own_numbers(document, account, &[NAMES, &judged].concat());
+        own_measures(
+            document,
+            account,
+            [NAMES_AND_PRESET, &[]],
+            &MEASURES,
+            Column::Measure,
+        );
         document.text("The weights after the last epoch, reported and not judged:");
-        let last = MEASURES.map(|name| (name, Column::AtLast(name)));
-        sections::own_numbers(document, account, &[NAMES, &last].concat());
+        own_measures(
+            document,
+            account,
+            [NAMES_AND_PRESET, &[]],
+            &MEASURES,
+            Column::AtLast,
+        );
         sections::against_baseline(document, account, &COMPARISON);
         account.conditions(document);
     }
 }
-
-const NAMES: Columns<'static> = &[
-    ("set", Column::Set),
-    ("model", Column::Model),
-    ("preset", Column::Preset),
-];
 
 const COMPARISON: Comparison<'static> = Comparison {
     heading: "Against the Transformer, fold by fold",
     text: "d = error of MIKAN - error of the Transformer on the same fold, starting from the same seed: mean ± SE (SE'), \
            wins of n. A difference counts from 2 SE.",
     steps: "",
-    names: NAMES,
+    names: NAMES_AND_PRESET,
 };
 
 /// What is looked at in the weights of a model.
@@ -276,14 +281,9 @@ fn look(seen: &Inspection<f32>) -> Findings {
         |of: &dyn Fn(f32) -> bool| seen.weights.iter().filter(|&&w| of(w)).count() as f64 / all;
     let (below, above) = (share(&|w| w < 1e-3), share(&|w| w > 0.999));
     let rows = seen.weights.lanes(Along(3)).into_iter();
-    let surprise = |&w: &f32| {
-        if w > 0.0 {
-            -f64::from(w) * f64::from(w).ln()
-        } else {
-            0.0
-        }
-    };
-    let entropies: Vec<f64> = rows.map(|row| row.iter().map(surprise).sum()).collect();
+    let entropies: Vec<f64> = rows
+        .map(|row| entropy(row.iter().map(|&w| w.into())))
+        .collect();
     let heads = seen.weights.index_axis(Along(0), 0);
     let winners = heads.outer_iter().map(|head| {
         let largest = |row: ndarray::ArrayView1<'_, f32>| {

@@ -4,7 +4,7 @@ use crate::check::{self, Check};
 use crate::claim::{Claim, Criterion};
 use crate::plan::{Arm, Role};
 use crate::report::Document;
-use crate::sections::{self, Column, Columns};
+use crate::sections::{self, Column, Columns, NAMES, own_measures};
 use crate::suite::{At, Card, Cut, Direction, Metric, Model, NO_CUT, Set, Shown, Source, Suite};
 use crate::trial::at_last;
 use crate::trial::nodes::heads::{
@@ -71,7 +71,8 @@ static CARD: Card = Card {
          different means is no Gaussian. The samples that points are compared with have mean and covariance estimated \
          anew, as the points have: against one sample of the fitted Gaussian, a permutation test of 64 points in 16 \
          dimensions rejects a Gaussian in less than 1 of 100 samples at a level of one half. The points tested are the \
-         first of each pair; more are drawn than the model uses, which changes nothing in the density.",
+         first of each pair; more are drawn than the model uses, which changes nothing in the density. A head whose points \
+         have a singular covariance counts as rejected.",
         "The test does not ask how large the points are, and a density can be other than a Gaussian's before training and \
          without any. So the number of heads rejected before training stands beside that after it, and the second claim asks \
          whether the points have kept a tenth of their size. GAT's protocol, with L2 of 5e-4 inside Adam, pulls the networks \
@@ -204,31 +205,21 @@ impl Suite for Figure5 {
              size of the points is the root mean square of their coordinates; kurtosis is that of a dimension of a head's \
              points, mean and largest in size over dimensions and heads.",
         );
-        let columns = |names: &[&'static str], column: fn(&'static str) -> Column| {
-            let columns = names.iter().map(|&name| (name, column(name)));
-            columns.collect::<Vec<_>>()
-        };
-        let measures = columns(MEASURES, Column::Measure);
-        sections::own_numbers(document, account, &[NAMES, &measures, ACCURACY].concat());
+        let with_accuracy = [NAMES, ACCURACY];
+        own_measures(document, account, with_accuracy, MEASURES, Column::Measure);
         document.text(
             "The correlation of MIKAN's heads: of the mean over the latent dimensions, before training and in units of \
              that; within a dimension, mean over the dimensions; and the Frobenius norm of the mean matrix less the identity.",
         );
-        let copula = columns(COPULA, Column::Measure);
-        sections::own_numbers(document, account, &[NAMES, &copula].concat());
+        own_measures(document, account, [NAMES, &[]], COPULA, Column::Measure);
         document.text("All of them after the last epoch, reported and not judged:");
         for names in [MEASURES, COPULA] {
-            let last = columns(names, Column::AtLast);
-            sections::own_numbers(document, account, &[NAMES, &last].concat());
+            own_measures(document, account, [NAMES, &[]], names, Column::AtLast);
         }
         let when = "In the epoch of the V-number";
-        for (arm, pictures) in sections::heads_along_edges(document, account, when) {
+        for (arm, caption, pictures) in sections::heads_along_edges(document, account, when) {
             let name = format!("figure5-{}", arm.model.to_lowercase());
-            document.figure(
-                name,
-                format!("{}, {}, seed 0.", arm.set, arm.model),
-                pictures,
-            );
+            document.figure(name, caption, pictures);
         }
         account.conditions(document);
     }
@@ -248,8 +239,6 @@ const MEASURES: &[&str] = &[
 
 /// What is measured in the copula.
 const COPULA: &[&str] = &[CORRELATION, START, GROWTH, WITHIN, DISTANCE];
-
-const NAMES: Columns<'static> = &[("set", Column::Set), ("model", Column::Model)];
 
 const ACCURACY: Columns<'static> = &[
     ("V", Column::Ours(Number::V)),

@@ -11,7 +11,7 @@ use crate::check::{self, Check, Mark, graphs};
 use crate::claim::{Claim, Criterion};
 use crate::plan::{Arm, Role};
 use crate::report::Document;
-use crate::sections::{self, Column, Columns, Comparison};
+use crate::sections::{self, Column, Columns, Comparison, NAMES};
 use crate::suite::{
     At, Card, Cut, Direction, Line, Metric, Model, NO_CUT, Set, Shown, Source, Suite, about, line,
 };
@@ -256,16 +256,14 @@ impl Suite for Nodes {
             "Validation accuracy (and loss) of one run on seed 1000, in the epoch that was kept; of equal accuracies \
              the smaller loss decides.",
         );
-        let pictures = sections::heads_along_edges(document, account, "After the last epoch");
-        for (arm, pictures) in pictures {
-            document.pictures(format!("{}, {}", arm.set, arm.model), pictures);
+        let when = "After the last epoch";
+        for (_, caption, pictures) in sections::heads_along_edges(document, account, when) {
+            document.pictures(caption, pictures);
         }
         account.conditions(document);
         sections::waiting(document, account);
     }
 }
-
-const NAMES: Columns<'static> = &[("set", Column::Set), ("model", Column::Model)];
 
 const BESIDE_PAPER: Columns<'static> = &[
     ("paper", Column::Paper),

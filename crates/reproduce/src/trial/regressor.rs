@@ -7,7 +7,7 @@ use crate::{Error, Trial};
 use bochner_attention::{Inspection, Variant};
 use bochner_models::regressor::{self, LookAhead, RegressorConfig, Trainer, TrainingConfig};
 use bochner_numerics::Seed;
-use ndarray::{Array2, ArrayView2, ArrayView3, Axis};
+use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -182,19 +182,6 @@ fn heads(inspection: &Inspection<f32>) -> Heads {
             .outer_iter()
             .map(draw)
             .collect(),
-        dimensions: points.map_or(0, |points| points.len_of(Axis(2))),
-        points: points.map(by_head),
-        correlation: inspection
-            .correlation
-            .as_ref()
-            .and_then(|c| c.mean_axis(Axis(0)))
-            .map(|mean| mean.iter().copied().collect()),
+        ..Heads::learnt(points, inspection.correlation.as_ref())
     }
-}
-
-fn by_head(points: ArrayView3<'_, f32>) -> Vec<Vec<f32>> {
-    points
-        .outer_iter()
-        .map(|head| head.iter().copied().collect())
-        .collect()
 }

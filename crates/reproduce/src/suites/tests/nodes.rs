@@ -190,5 +190,9 @@ fn without_the_published_gat_nothing_is_judged() {
     });
     let verdicts = super::verdicts(&NODES, &plan, &partial);
     assert_eq!(verdicts[1], partly("not worse"));
-    assert_eq!(verdicts[2].to_string(), "not tested: MIKAN is not finished");
+    let why = |results: &Results| super::verdicts(&NODES, &plan, results)[2].to_string();
+    assert_eq!(why(&partial), "not tested: MIKAN on Cora is not finished");
+    let mut failed = partial.clone();
+    failed.note_failed(&plan.claimed("Cora", "MIKAN").unwrap().units[19..]);
+    assert_eq!(why(&failed), "not tested: MIKAN on Cora has failed");
 }

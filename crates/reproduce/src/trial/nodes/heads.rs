@@ -4,6 +4,7 @@ use crate::statistics::{GaussianTest, excess_kurtosis, holm, mean};
 use crate::store::{Heads, Spread};
 use crate::trial::Findings;
 use bochner_graph::{EdgeWeights, GraphInspection};
+use bochner_interpret::entropy;
 use bochner_numerics::{ArgumentError, Seed};
 use ndarray::{Array2, Array3, ArrayView1, ArrayView2, Axis};
 
@@ -165,7 +166,7 @@ fn dependence(seen: &GraphInspection<f32>) -> Option<f64> {
 }
 
 /// The mean absolute value beside the diagonal; zero of a single head.
-fn apart(matrix: ArrayView2<'_, f64>) -> f64 {
+pub(crate) fn apart(matrix: ArrayView2<'_, f64>) -> f64 {
     let apart = matrix.indexed_iter().filter(|((i, j), _)| i != j);
     mean_of(&apart.map(|(_, c)| c.abs()).collect::<Vec<_>>())
 }
@@ -186,21 +187,14 @@ pub(super) enum Kept {
 /// The spectral points of each head, and the correlation of the heads; none without points.
 pub(super) fn learnt(seen: &GraphInspection<f32>, kept: Kept) -> Option<Heads> {
     let points = seen.points.as_ref()?;
-    Some(Heads {
-        weights: Vec::new(),
-        dimensions: points.len_of(Axis(2)),
-        points: (kept == Kept::Points).then(|| by_head(points)),
-        correlation: seen
-            .correlation
-            .as_ref()
-            .and_then(|c| c.mean_axis(Axis(0)))
-            .map(|mean| mean.iter().copied().collect()),
+    let heads = Heads::learnt(Some(points.view()), seen.correlation.as_ref());
+    Some(match kept {
+        Kept::Points => heads,
+        Kept::CorrelationAlone => Heads {
+            points: None,
+            ..heads
+        },
     })
-}
-
-fn by_head(points: &Array3<f32>) -> Vec<Vec<f32>> {
-    let heads = points.outer_iter();
-    heads.map(|head| head.iter().copied().collect()).collect()
 }
 
 /// How the weights of edges spread over the heads, and within each head over a node's neighbours.
@@ -222,7 +216,7 @@ pub(super) fn spread(seen: &EdgeWeights<f32>) -> Spread {
         entropies: seen
             .weights
             .axis_iter(Axis(1))
-            .map(|head| each * head.iter().map(|&w| surprise(w)).sum::<f64>())
+            .map(|head| each * entropy(head.iter().map(|&w| w.into())))
             .collect(),
         uniform: each * attending.map(|&degree| f64::from(degree).ln()).sum::<f64>(),
     }
@@ -234,16 +228,6 @@ fn deviation(weights: ArrayView1<f32>) -> f64 {
     let mean = weights.iter().map(|&w| f64::from(w)).sum::<f64>() / n;
     let squares = weights.iter().map(|&w| (f64::from(w) - mean).powi(2));
     (squares.sum::<f64>() / n).sqrt()
-}
-
-/// What a weight adds to the entropy of those it belongs to.
-fn surprise(weight: f32) -> f64 {
-    let weight = f64::from(weight);
-    if weight > 0.0 {
-        -weight * weight.ln()
-    } else {
-        0.0
-    }
 }
 
 #[cfg(test)]
