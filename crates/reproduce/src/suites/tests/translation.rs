@@ -68,7 +68,7 @@ fn desk_has_three_seeds_of_three_models_and_one_of_two_more() {
         let linear = ["Performer", "IKAN-direct, linear time"].contains(&arm.model);
         let dropped = settings(arm).attention_dropout;
         assert_eq!(dropped, if linear { 0.0 } else { 0.3 }, "{}", arm.model);
-        assert_eq!(arm.settings().epochs(), 36);
+        assert_eq!(arm.settings().epochs(), 30);
     }
     let norms = plan.arms.iter().filter(|arm| arm.role == Role::OwnChoice);
     let norms: Vec<(&str, Option<f64>, usize)> = norms
