@@ -227,7 +227,6 @@ impl training::Task for Task {
     /// The place of a table.
     type Batch = usize;
     /// The numbers of all cells with the penalty, and the cells that count: targets, and other features.
-    #[expect(clippy::type_complexity, reason = "the tensor types of dfdx are long")]
     type Output = (
         Attention<
             Tensor<(usize, usize), f32, Cpu, OwnedTape<f32, Cpu>>,
