@@ -2,7 +2,7 @@
 
 use crate::{
     Workload, attention, classification, decoding, gaussian, graph, machine, mechanisms,
-    regression, training,
+    regression, training, translation,
 };
 
 /// All workloads, ceilings first.
@@ -14,6 +14,7 @@ pub fn workloads() -> Vec<Workload> {
         decoding::workloads(),
         training::workloads(),
         classification::workloads(),
+        translation::workloads(),
         regression::workloads(),
         graph::workloads(),
         gaussian::workloads(),

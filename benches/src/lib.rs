@@ -31,6 +31,7 @@
 //! | `regression` | epochs of the paper's regressor |
 //! | `graph` | epochs of graph attention networks |
 //! | `training` | training steps of encoders and classifiers |
+//! | `translation` | training steps of translators, and searches for translations |
 //! | `base` | [`Base`], an earlier state to compare with |
 //! | `machine` | the processor, its matrix product and its memory |
 //! | [`measure`] | medians, peak memory, and who else was running |
@@ -58,6 +59,7 @@ mod regression;
 pub mod report;
 pub mod run;
 mod training;
+mod translation;
 pub mod workload;
 
 pub use all::workloads;

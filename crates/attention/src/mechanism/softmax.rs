@@ -65,7 +65,7 @@ impl Closed for Softmax {
 
     #[cfg(feature = "conformance")]
     fn refused() -> Vec<(&'static str, Self)> {
-        let refused = [0.0, -1.0, 1e31, f64::NAN].map(Some);
+        let refused = [0.0, -1.0, 1e31].map(Some);
         refused.map(|scale| ("scale", Self { scale })).into()
     }
 

@@ -1,0 +1,248 @@
+//! Training steps of a translator, and 64 sentences translated by it.
+//!
+//! Shapes are those of the peers: (B, S, T, width, heads, hidden, layers, words), where T is the longest target with one
+//! mark in training, and the number of tokens that every translation has.
+
+use crate::Error;
+use crate::workload::{Against, Pass, Run, Workload};
+use bochner_attention::{IkanDirect, Softmax, Variant};
+use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+use bochner_models::translator::{
+    Pair, Task, Trainer, TrainingConfig, Translator, TranslatorConfig,
+};
+use bochner_nn::Parameters;
+use bochner_numerics::Seed;
+use bochner_text::{BatchConfig, BeamConfig, Counted, Marks, Vocabulary};
+use dfdx::tensor::Cpu;
+use rand::Rng;
+use serde_json::json;
+use std::hint::black_box;
+
+const POINTS: usize = 32;
+const DROPOUT: f64 = 0.1;
+
+/// The smallest token that is a word: padding, unknown words, start and end come before.
+const FIRST_WORD: usize = 4;
+
+/// The hypotheses of a search.
+const BEAM: usize = 5;
+
+const STEPS: [[usize; 8]; 2] = [
+    [92, 24, 24, 128, 4, 256, 2, 4000],
+    [92, 24, 24, 256, 4, 512, 3, 8000],
+];
+
+const DECODING: [[usize; 8]; 2] = [
+    [64, 16, 20, 64, 4, 128, 2, 4000],
+    [64, 20, 25, 256, 4, 512, 3, 8000],
+];
+
+/// Steps with two mechanisms, and translations with softmax attention.
+pub(crate) fn workloads() -> Vec<Workload> {
+    let direct = IkanDirect {
+        p: 1.5,
+        points: POINTS,
+        ..Default::default()
+    };
+    let kinds: [(_, _, Variant, _); 2] = [
+        ("translator-step", "nn_transformer", Softmax::default().into(), 2.0),
+        (
+            "translator-step-ikan-direct",
+            "ikan_direct",
+            direct.into(),
+            1.5,
+        ),
+    ];
+    let steps = kinds.iter().flat_map(|(name, peer, attention, target)| {
+        STEPS.map(|shape| step(name, peer, attention, shape, *target))
+    });
+    steps.chain(DECODING.map(decoding)).collect()
+}
+
+/// Multiplications of the maps and of the logits for each position, and those of the attentions for each pair.
+fn products(
+    [b, s, t, width, heads, hidden, layers, words]: [usize; 8],
+    factor: usize,
+) -> [usize; 2] {
+    let (own, feed_forward) = (width / heads, 2 * width * hidden);
+    let of_source = 4 * width * width + feed_forward + 2 * width * width;
+    let of_target = 6 * width * width + feed_forward;
+    let maps = b * (layers * (s * of_source + t * of_target) + t * width * words);
+    let pairs = b * layers * heads * (s * s + t * t + t * s) * (factor + own);
+    [maps, pairs]
+}
+
+fn step(
+    name: &'static str,
+    peer: &'static str,
+    attention: &Variant,
+    shape: [usize; 8],
+    target: f64,
+) -> Workload {
+    let [batch, _, _, width, heads, .., words] = shape;
+    let factor = match peer {
+        "nn_transformer" => width / heads,
+        _ => 2 * POINTS,
+    };
+    let [maps, pairs] = products(shape, factor);
+    let lengths = lengths(batch, shape[2] + 1);
+    let tokens: usize = lengths.iter().map(|length| length - 1).sum();
+    let cases = ["", "_compile"].map(|form| {
+        let name = format!("{peer}{form}");
+        json!({ "impl": name, "shape": shape, "dropout": DROPOUT, "tokens": tokens })
+    });
+    let label = "the faster of eager and compiled, fused Adam";
+    let against = Against::new(label, "seq2seq_step", cases, "fused_step", Some(target));
+    let bytes = 28.0 * (words * width) as f64;
+    let pass = Pass {
+        against: vec![against],
+        ..Pass::new("step", 2.0 * (3 * maps + 4 * pairs) as f64, bytes)
+    };
+    let attention = attention.clone();
+    Workload::new(name, shape, vec![pass], move || {
+        Ok(vec![training(shape, attention.clone())?])
+    })
+}
+
+/// Lengths from four fifths of the longest to the longest.
+fn lengths(batch: usize, longest: usize) -> Vec<usize> {
+    let least = 0.8 * longest as f64;
+    let step = (longest as f64 - least) / (batch - 1) as f64;
+    let lengths = (0..batch).map(|at| (least + step * at as f64).round() as usize);
+    lengths.collect()
+}
+
+fn config(
+    [_, s, t, width, heads, hidden, layers, words]: [usize; 8],
+    attention: Variant,
+    dropout: f64,
+) -> Result<TranslatorConfig, Error> {
+    let names = (FIRST_WORD..words).map(|word| format!("w{word}"));
+    let vocabulary = Vocabulary::from_words(names, Marks::StartAndEnd)?;
+    let layer = EncoderLayerConfig {
+        width,
+        heads,
+        hidden,
+        attention: attention.clone(),
+        dropout,
+        norm: NormPlacement::Pre,
+    };
+    let encoder = EncoderConfig { layers, layer };
+    let config = TranslatorConfig::transformer(&vocabulary, s.max(t) + 1, encoder, attention)?;
+    Ok(config)
+}
+
+fn training(shape: [usize; 8], attention: Variant) -> Result<Run, Error> {
+    let [batch, s, t, .., words] = shape;
+    let mut stream = Seed::new(2).stream("data");
+    let mut line = |length| {
+        let line = (0..length).map(|_| stream.gen_range(FIRST_WORD..words));
+        line.collect::<Vec<usize>>()
+    };
+    let pairs = lengths(batch, s).into_iter().zip(lengths(batch, t + 1));
+    let pairs = pairs.map(|(source, target)| Pair {
+        source: line(source),
+        target: line(target - 2),
+    });
+    // All of them are one batch, so that an epoch is a step.
+    let batches = BatchConfig {
+        tokens: batch * t,
+        counted: Counted::LastSide,
+        ..Default::default()
+    };
+    let task = Task::new(pairs.collect(), batches)?.with_label_smoothing(0.1)?;
+    let config = config(shape, attention, DROPOUT)?;
+    let mut trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(1))?;
+    Ok(Box::new(move || {
+        trainer.epoch()?;
+        Ok(())
+    }))
+}
+
+fn decoding(shape: [usize; 8]) -> Workload {
+    let [batch, _, length, width, heads, ..] = shape;
+    let [maps, pairs] = products(shape, width / heads);
+    let pass = |name, beam: usize| {
+        let cases = ["torch_cache", "ctranslate2", "ctranslate2_split"];
+        let case = |name: &&str| json!({ "impl": name, "shape": shape, "tokens": batch * length });
+        let [torch, ctranslate2] = [&cases[..1], &cases[1..]].map(|names| names.iter().map(case));
+        let operations = (2 * beam * (maps + pairs)) as f64;
+        Pass {
+            against: vec![
+                Against::new("PyTorch with kept keys", "decode", torch, name, Some(2.0)),
+                Against::new(
+                    "CTranslate2's better form",
+                    "decode",
+                    ctranslate2,
+                    name,
+                    Some(1.0),
+                ),
+            ],
+            ..Pass::new(name, operations, 0.0)
+        }
+    };
+    let passes = vec![pass("greedy", 1), pass("beam5", BEAM)];
+    Workload::new("translate", shape, passes, move || translating(shape))
+}
+
+/// Searches for translations all of which have the longest length: the end is improbable, since its row is zero.
+fn translating(shape: [usize; 8]) -> Result<Vec<Run>, Error> {
+    let [batch, s, t, width, .., words] = shape;
+    let config = config(shape, Softmax::default().into(), 0.0)?;
+    let mut model: Translator<f32> = Translator::try_new(&Cpu::default(), &config, Seed::new(1))?;
+    model.for_each_mut("", &mut |name, parameter| {
+        if name.starts_with("embedding") {
+            let mut values = Vec::new();
+            parameter.read_into(&mut values);
+            values[config.end * width..][..width].fill(0.0);
+            parameter.write(&values);
+        }
+    });
+    let mut stream = Seed::new(2).stream("data");
+    let sources: Vec<Vec<usize>> = (0..batch)
+        .map(|_| {
+            (0..s)
+                .map(|_| stream.gen_range(FIRST_WORD..words))
+                .collect()
+        })
+        .collect();
+    let search = |beam| {
+        let (model, sources) = (model.clone(), sources.clone());
+        let beam = BeamConfig {
+            beam,
+            alpha: 0.0,
+            max_length: t + 1,
+            ..BeamConfig::default()
+        };
+        let pass = bochner_attention::Pass::Evaluation { seed: Seed::new(1) };
+        let run: Run = Box::new(move || {
+            let found = model.translate(&sources, &beam, pass)?;
+            debug_assert!(found.iter().all(|found| found.tokens.len() == t));
+            black_box(found);
+            Ok(())
+        });
+        run
+    };
+    Ok(vec![search(1), search(BEAM)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_translation_has_the_longest_length() {
+        let mut runs = translating([3, 4, 5, 16, 2, 24, 1, 60]).unwrap();
+        for run in &mut runs {
+            run().unwrap();
+        }
+    }
+
+    #[test]
+    fn an_epoch_is_one_step() {
+        let mut run = training([4, 6, 6, 16, 2, 24, 1, 60], Softmax::default().into()).unwrap();
+        run().unwrap();
+        assert_eq!(lengths(92, 25)[0], 20);
+        assert_eq!(lengths(92, 25)[91], 25);
+    }
+}
