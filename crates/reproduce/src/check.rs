@@ -70,22 +70,21 @@ pub fn each<'a>(
     }
 }
 
-/// The training losses of all units fall in every epoch, as far as the curves are kept.
+/// The training losses of all units are lower in the last epoch than in the first, as far as the curves are kept.
+/// Near its least value a loss may rise from one epoch to the next.
 pub fn losses_fall(account: &Account<'_>) -> Check {
     let units = account.plan.arms.iter().flat_map(|arm| &arm.units);
     let losses = units.filter_map(|unit| {
         let curve: Curve = (account.artefacts)(unit)?.get("loss")?;
-        Some((unit, curve))
+        Some((unit, *curve.values.first()?, *curve.values.last()?))
     });
-    let losses: Vec<(&Unit, Curve)> = losses.collect();
-    let rise = |(unit, curve): &(&Unit, Curve)| {
-        let mut pairs = curve.values.windows(2).zip(curve.epochs.iter().skip(1));
-        let (_, epoch) = pairs.find(|(pair, _)| pair[1] >= pair[0])?;
-        Some(format!("{}: not in epoch {epoch}", unit.label()))
-    };
-    let defects: Vec<String> = losses.iter().filter_map(rise).collect();
+    let losses: Vec<(&Unit, f64, f64)> = losses.collect();
+    let risen = losses.iter().filter(|(_, first, last)| last >= first);
+    let defects: Vec<String> = risen
+        .map(|(unit, first, last)| format!("{}: {first:.3} to {last:.3}", unit.label()))
+        .collect();
     Check {
-        name: "the training loss falls in every epoch",
+        name: "the training loss falls from the first epoch to the last",
         mark: Mark::of(&defects, losses.len(), "units"),
     }
 }
