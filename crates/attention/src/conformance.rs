@@ -4,7 +4,7 @@
 
 pub(crate) use crate::{Error, Pass, Streams};
 use bochner_numerics::DropoutMask;
-use ndarray::{Array1, Array4, ArrayView1, Axis, s};
+use ndarray::{Array1, Array4, ArrayView1, ArrayView4, Axis, s};
 use rand::Rng;
 pub(crate) use rand::RngCore;
 use std::f64::consts::LN_10;
@@ -111,10 +111,14 @@ pub fn norm_square(x: ArrayView1<f64>, p: f64) -> f64 {
 }
 
 impl Reference {
-    /// Attention by the weight of each pair before normalisation.
+    /// Attention by the weight of each pair before normalisation, of queries, keys and values. For other streams
+    /// there is [`Reference::of_weights`].
     ///
     /// # Errors
     /// [`Error::Argument`] for a rate of dropout that is none.
+    ///
+    /// # Panics
+    /// If there are fewer than three streams.
     pub fn by_weight(
         inputs: &Streams<f64>,
         pass: &Pass,
@@ -143,13 +147,11 @@ impl Reference {
         let (batch, heads, queries, _) = inputs.q().dim();
         let keys = inputs.k().dim().2;
         let mut weights = Array4::zeros((batch, heads, queries, keys));
-        let mut output = Array4::zeros((batch, heads, queries, inputs.v().dim().3));
         let mut indices = 0..;
-        for ((b, m, i), mut output) in ndarray::indices((batch, heads, queries))
+        for ((b, m, i), mut row) in ndarray::indices((batch, heads, queries))
             .into_iter()
-            .zip(output.rows_mut())
+            .zip(weights.rows_mut())
         {
-            let mut row = weights.slice_mut(s![b, m, i, ..]);
             let first = indices.nth(0).expect("an endless range") * keys as u64;
             for j in (0..keys).filter(|&j| inputs.mask.keeps([b, m, i, j], [queries, keys])) {
                 row[j] = weight(Pair {
@@ -169,11 +171,23 @@ impl Reference {
             if total != 0.0 {
                 row /= total;
             }
-            for (j, &w) in row.indexed_iter() {
-                let kept = dropout.map_or(1.0, |dropout| dropout.factor(first + j as u64));
-                if w != 0.0 {
-                    output.scaled_add(w * kept, &inputs.v().slice(s![b, m, j, ..]));
-                }
+        }
+        Self::of_weights(weights, inputs.v(), dropout)
+    }
+
+    /// Values by their weights, `[B, M, Tq, Tk]`, of which dropout takes some.
+    pub fn of_weights(
+        weights: Array4<f64>,
+        values: ArrayView4<f64>,
+        dropout: Option<DropoutMask>,
+    ) -> Self {
+        let (batch, heads, queries, _) = weights.dim();
+        let mut output = Array4::zeros((batch, heads, queries, values.dim().3));
+        for (index, ((b, m, i, j), &w)) in weights.indexed_iter().enumerate() {
+            let kept = dropout.map_or(1.0, |dropout| dropout.factor(index as u64));
+            if w != 0.0 {
+                let mut row = output.slice_mut(s![b, m, i, ..]);
+                row.scaled_add(w * kept, &values.slice(s![b, m, j, ..]));
             }
         }
         Self {
