@@ -61,7 +61,6 @@ impl Closed for Bipolar {
         title: "powers of two of products of ternary queries and keys, a row divided by a power of two",
         paper: "Wang et al. 2025",
         rows: Rows::HalfToOne,
-        cost: None,
         ..closed::CARD
     };
 

@@ -39,6 +39,7 @@ impl Closed for Expsin {
         name: "expsin",
         title: "a periodic similarity times the magnitude of the key",
         paper: "Song et al. 2021",
+        cost: closed::COST,
         ..closed::CARD
     };
 

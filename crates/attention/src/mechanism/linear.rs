@@ -27,6 +27,7 @@ impl Closed for Linear {
         name: "linear",
         title: "a squared linear similarity times the magnitude of the key",
         paper: "Song et al. 2021",
+        cost: closed::COST,
         ..closed::CARD
     };
 

@@ -79,9 +79,16 @@ pub fn find(name: &str) -> Option<Variant> {
 ///
 /// One file under `mechanism/` implements it and brings its [`Card`], its examples and its plain
 /// reference; a line of the list in `mechanism/mod.rs` makes it known, and a re-export in `lib.rs` public. The tests,
-/// the benchmarks, the reference cases of the kind `attention` and the trainable layer read the list, and the
-/// tests write the table of the crate's docs. Parameters travel as one flat slice, laid out by
-/// [`Mechanism::parameters`].
+/// the benchmarks, the reference cases of the kind `attention` (for queries, keys and values) and the trainable layer
+/// read the list. The tests write the table of the crate's docs: the first run after a new card fails, and says so.
+///
+/// The file implements one of three traits: `Closed` for a weight in closed form, without parameters; `BySettings`
+/// for what is [`attend`](crate::attend()) by settings that parameters decide; this one for anything else, such as
+/// attention without pairs. A kernel or a normaliser that nothing else uses (`PairKernel`, `Normaliser`) may stand in
+/// the same file. The settings derive serde's traits with `remote = "Self"`, as the list itself implements the ones
+/// that check what is read.
+///
+/// Parameters travel as one flat slice, laid out by [`Mechanism::parameters`].
 ///
 /// ```
 /// use bochner_attention::{Cotangents, Streams, Mask, Mechanism, Pass, find};

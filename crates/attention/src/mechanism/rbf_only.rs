@@ -23,6 +23,7 @@ impl Closed for RbfOnly {
         name: "rbf-only",
         title: "an RBF similarity without a magnitude",
         paper: "Tsai et al. 2019",
+        cost: closed::COST,
         ..closed::CARD
     };
 

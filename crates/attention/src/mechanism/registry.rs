@@ -2,7 +2,7 @@
 
 /// Makes the modules, [`Variant`](super::Variant), [`registry`](super::registry()) and the dispatch out of one line
 /// a mechanism, which names its file, its type and its settings: `default`, and the constructors of its presets.
-/// Settings are checked when they are read.
+/// Settings are checked when they are read: their serde derives are `remote = "Self"`, or else there are two.
 ///
 /// A macro, because the enum that settings are stored in, the list that tests run over and the
 /// dispatch would otherwise be three places to forget a line in. `cargo fmt` looks for no modules in macros:

@@ -30,6 +30,7 @@ impl Closed for Softmax {
         title: "an RBF similarity times the magnitude of the key",
         paper: "Vaswani et al. 2017",
         equation: Some("equation 1"),
+        cost: closed::COST,
         ..closed::CARD
     };
 

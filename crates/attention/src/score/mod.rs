@@ -211,7 +211,7 @@ pub(crate) struct Given<'a, T> {
     /// Which of the head's rows.
     pub(crate) rows: Range<usize>,
     pub(crate) x: Mat<'a, T>,
-    /// The gradients of their operands.
+    /// The gradients of their operands over [`Score::scale`], which is still to be multiplied with.
     pub(crate) operand: &'a [T],
     /// The gradients of the keys' exponents.
     pub(crate) exponents: Option<&'a [T]>,

@@ -99,7 +99,8 @@ pub(crate) fn symmetry_is_as_claimed(case: &Case<f64>) {
         _ if shifts_of_values => Symmetry::CyclicShiftsOfValues,
         _ => Symmetry::None,
     };
-    assert_eq!(case.card.symmetry, found, "{}", case.name);
+    let whose = "left is what the card of these settings claims, right what they have";
+    assert_eq!(case.card.symmetry, found, "{}: {whose}", case.name);
 }
 
 #[test]
