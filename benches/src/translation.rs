@@ -45,7 +45,12 @@ pub(crate) fn workloads() -> Vec<Workload> {
         ..Default::default()
     };
     let kinds: [(_, _, Variant, _); 2] = [
-        ("translator-step", "nn_transformer", Softmax::default().into(), 2.0),
+        (
+            "translator-step",
+            "nn_transformer",
+            Softmax::default().into(),
+            2.0,
+        ),
         (
             "translator-step-ikan-direct",
             "ikan_direct",
