@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Which keys each query may attend to: the conjunction of key lengths, causality, a window, packed
-/// sequences and matrices.
+/// sequences and matrices. Each of them is said once: a setter that is called again replaces what it set before.
 ///
 /// One polarity everywhere: `true` means *may attend*. A query without any kept key has zero
 /// weights, a zero output and zero gradients; masked keys and values never influence anything,
@@ -30,7 +30,7 @@ use std::sync::Arc;
 /// assert!(!keeps(0, 4, 3)); // padding
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(remote = "Self")]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Mask {
     causal: bool,
     key_lengths: Option<Arc<Vec<usize>>>,

@@ -14,6 +14,14 @@ impl Mask {
         argument::at_least_one("matrices", matrices)?;
         let rows = self.matrix.as_ref().map_or(0, |rows| rows.len());
         argument::shape("matrix", &[rows.next_multiple_of(matrices)], &[rows])?;
+        let mut of_rows = self.matrix.iter().flat_map(|rows| rows.iter());
+        if let Some(first) = of_rows.next() {
+            of_rows.try_for_each(|row| {
+                argument::shape("row of `matrix`", &[first.len()], &[row.len()])
+            })?;
+        }
+        // Its size is one more.
+        argument::index("more_of_block", self.more_of_block, usize::MAX)?;
         Ok(())
     }
 }

@@ -89,6 +89,12 @@ fn masks_that_cannot_be_made_cannot_be_read() {
             "matrix",
             r#""matrix":[[true],[true],[true]],"matrices":[2,1]"#,
         ),
+        ("matrix", r#""matrix":[[true,false],[true]]"#),
+        (
+            "more_of_block",
+            r#""matrix":null,"more_of_block":18446744073709551615"#,
+        ),
+        ("key-lengths", r#""matrix":null,"key-lengths":[3]"#),
     ] {
         is_refused::<Mask>(what, &mask(field));
     }
