@@ -79,7 +79,8 @@ fn decomposed<R: Default>(
 /// `a: [n, n]`, with at least one row; `name` is what errors call it.
 ///
 /// # Errors
-/// [`Error::Argument`] if `a` is empty, not square or not finite; [`Error::NotSymmetric`] if an entry
+/// [`Error::Argument`] if `a` is empty, not square or not finite, or for a tolerance below zero;
+/// [`Error::NotSymmetric`] if an entry
 /// and its mirror image differ by more than `tolerance` times the larger of them and one.
 ///
 /// # Example
@@ -101,6 +102,7 @@ pub fn symmetrised(
     argument::not_empty(name, a.shape())?;
     argument::shape(name, &[a.nrows(), a.nrows()], a.shape())?;
     argument::finite(name, a.shape(), a)?;
+    argument::non_negative("tolerance", tolerance)?;
     for ((row, column), &lower) in a.indexed_iter().filter(|((i, j), _)| i > j) {
         let upper = a[[column, row]];
         if (lower - upper).abs() > tolerance * lower.abs().max(upper.abs()).max(1.0) {
@@ -186,6 +188,10 @@ mod tests {
             made(0.0, 0.0625),
             Ok(array![[1.0, 0.03125], [0.03125, 1.0]])
         );
+        for tolerance in [f64::NAN, -1.0] {
+            let refused = symmetrised("a", array![[1.0]].view(), tolerance);
+            assert!(matches!(refused, Err(Error::Argument(_))));
+        }
         for (lower, upper) in [(8.0, 9.0), (-0.06, 0.06), (8.0, -8.0)] {
             assert!(matches!(
                 made(lower, upper),

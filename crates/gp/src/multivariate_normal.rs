@@ -35,7 +35,7 @@ impl MultivariateNormal {
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] if no jitter suffices; [`Error::Argument`] for a jitter outside
-    /// its range, or if mean and covariance do not fit together; [`Error::Covariance`] if an entry of
+    /// its range, for a mean that is not finite, or if mean and covariance do not fit together; [`Error::Covariance`] if an entry of
     /// the covariance is not finite.
     ///
     /// # Numerics
@@ -67,6 +67,7 @@ impl MultivariateNormal {
     ) -> Result<Draws, Error> {
         jitter.check()?;
         let m = self.mean.len();
+        argument::finite("mean", &[m], &self.mean)?;
         argument::shape("covariance", &[m, m], self.covariance.shape())?;
         let (factor, jitter) = jitter.factorise(self.covariance.view(), 0.0)?;
         let upper = factor.lower().reversed_axes();
@@ -154,6 +155,12 @@ mod tests {
         ));
         assert_eq!(draw(Jitter::Fixed(1e-9)).unwrap().jitter, 1e-9);
         assert!(draw(Jitter::Fixed(-1.0)).is_err());
+        let nowhere = MultivariateNormal {
+            mean: array![0.0, f64::NAN],
+            ..joint.clone()
+        };
+        let drawn = nowhere.sample(1, Jitter::Fixed(1e-9), &mut Seed::new(1).stream("draws"));
+        assert!(matches!(drawn, Err(Error::Argument(_))));
         let short = MultivariateNormal {
             mean: array![0.0],
             ..joint.clone()

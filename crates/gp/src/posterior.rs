@@ -130,7 +130,15 @@ impl Posterior<'_> {
         let (mean, whitened) = self.project(x)?;
         let mut latent_variance = self.process.kernel.diagonal(x)?;
         let rows = latent_variance.iter_mut().zip(whitened.rows());
-        rows.for_each(|(variance, v)| *variance = (*variance - v.dot(&v)).max(0.0));
+        for (row, (variance, v)) in rows.enumerate() {
+            let got = *variance - v.dot(&v);
+            if !got.is_finite() {
+                // The larger of NaN and zero would be zero: a prediction that claims to be certain.
+                let column = row;
+                return Err(Error::Covariance { row, column, got });
+            }
+            *variance = got.max(0.0);
+        }
         Ok(Prediction {
             mean,
             observed_variance: &latent_variance + self.process.noise,
@@ -158,6 +166,7 @@ impl Posterior<'_> {
         let v = Mat::new(rows, m, n);
         let out = covariance.as_slice_mut().expect("in row-major order");
         matmul(-1.0, v, v.t(), 1.0, MatMut::new(out, m, m));
+        check_covariance(&covariance)?;
         Ok(MultivariateNormal { mean, covariance })
     }
 
@@ -174,9 +183,7 @@ impl Posterior<'_> {
         argument::shape("x", &[x.nrows(), self.x.ncols()], x.shape())?;
         argument::finite("x", x.shape(), x)?;
         let cross = self.process.kernel.gram(x, self.x.view())?;
-        if let Some(((row, column), &got)) = cross.indexed_iter().find(|(_, k)| !k.is_finite()) {
-            return Err(Error::Covariance { row, column, got });
-        }
+        check_covariance(&cross)?;
         Ok(cross.as_standard_layout().into_owned())
     }
 
@@ -187,11 +194,19 @@ impl Posterior<'_> {
     }
 }
 
+fn check_covariance(covariance: &Array2<f64>) -> Result<(), Error> {
+    let mut entries = covariance.indexed_iter();
+    match entries.find(|(_, k)| !k.is_finite()) {
+        Some(((row, column), &got)) => Err(Error::Covariance { row, column, got }),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Jitter;
-    use crate::testing::{kernels, process, scaled_rbf};
+    use crate::testing::{kernels, linear, process, scaled_rbf};
     use bochner_numerics::check::random;
     use ndarray::array;
 
@@ -207,6 +222,20 @@ mod tests {
         assert!((got.latent_variance[0] - (2.0 - k * k / 2.25)).abs() < 1e-15);
         assert_eq!(got.observed_variance[0], got.latent_variance[0] + 0.25);
         assert_eq!(posterior.jitter(), 0.0);
+    }
+
+    #[test]
+    fn a_covariance_that_overflows_is_no_certainty() {
+        let process = process(linear(), 0.0, 0.1);
+        let posterior = process
+            .condition(array![[1.0], [2.0]].view(), array![1.0, 2.0].view())
+            .unwrap();
+        let far = array![[0.5], [1e155]];
+        let expected = |error| matches!(error, Error::Covariance { row: 1, .. });
+        assert!(expected(posterior.predict(far.view()).unwrap_err()));
+        assert!(expected(posterior.joint(far.view()).unwrap_err()));
+        let near = posterior.predict(array![[1e150]].view()).unwrap();
+        assert!(near.latent_variance[0] > 0.0 && near.latent_variance[0].is_finite());
     }
 
     #[test]

@@ -38,7 +38,7 @@ fn matern(smoothness: Smoothness) -> Box<dyn Kernel<f64>> {
     Box::new(config.build().unwrap())
 }
 
-fn linear() -> Box<dyn Kernel<f64>> {
+pub(crate) fn linear() -> Box<dyn Kernel<f64>> {
     let lengthscale = Lengthscale::Shared(1.3);
     Box::new(LinearConfig { lengthscale }.build().unwrap())
 }

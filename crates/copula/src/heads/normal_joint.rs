@@ -18,8 +18,8 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 /// `z: [n, M]`, `mu` and `sigma`: `[M]`, `factor: [M, M]` to `[n]`.
 ///
 /// # Errors
-/// [`Error::Argument`] for shapes that do not fit together or a `sigma` that is not positive and finite,
-/// and those of [`normalise`](crate::normalise).
+/// [`Error::Argument`] for shapes that do not fit together, a `z` or `mu` that is not finite or a `sigma` that is
+/// not positive and finite, and those of [`normalise`](crate::normalise).
 ///
 /// # Numerics
 /// The computation is in double precision for either type.
@@ -112,6 +112,8 @@ fn standardised<T: Real>(
     argument::shape("z", &[z.nrows(), dimension], z.shape())?;
     argument::shape("mu", &[dimension], mu.shape())?;
     argument::shape("sigma", &[dimension], sigma.shape())?;
+    argument::finite("z", z.shape(), z)?;
+    argument::finite("mu", mu.shape(), mu)?;
     for &sigma in sigma {
         argument::positive("sigma", sigma)?;
     }
@@ -204,6 +206,9 @@ mod tests {
             said.starts_with("`z` has shape [1, 4], but must have [1, 3]"),
             "{said}"
         );
+        let lost = array![[0.0, f64::NAN, 0.0]];
+        let said = call(&lost, &sigma).to_string();
+        assert!(said.starts_with("`z`"), "{said}");
         let negative = array![1.0, -1.0, 1.0];
         assert!(call(&z, &negative).to_string().starts_with("`sigma` is -1"));
     }
