@@ -79,9 +79,9 @@ fn decomposed<R: Default>(
 /// `a: [n, n]`, with at least one row; `name` is what errors call it.
 ///
 /// # Errors
-/// [`Error::Argument`] if `a` is empty, not square or not finite, or for a tolerance below zero;
-/// [`Error::NotSymmetric`] if an entry
-/// and its mirror image differ by more than `tolerance` times the larger of them and one.
+/// [`Error::Argument`] if `a` is empty, not square or not finite, or for a tolerance that is not finite or
+/// below zero; [`Error::NotSymmetric`] if an entry and its mirror image differ by more than `tolerance` times
+/// the larger of them and one.
 ///
 /// # Example
 /// ```

@@ -35,8 +35,8 @@ impl MultivariateNormal {
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] if no jitter suffices; [`Error::Argument`] for a jitter outside
-    /// its range, for a mean that is not finite, or if mean and covariance do not fit together; [`Error::Covariance`] if an entry of
-    /// the covariance is not finite.
+    /// its range, for a mean that is not finite, or if mean and covariance do not fit together;
+    /// [`Error::Covariance`] if an entry of the covariance is not finite.
     ///
     /// # Numerics
     /// $O(m^3)$ time, and $O(m^2)$ for each draw.

@@ -134,8 +134,11 @@ impl Posterior<'_> {
             let got = *variance - v.dot(&v);
             if !got.is_finite() {
                 // The larger of NaN and zero would be zero: a prediction that claims to be certain.
-                let column = row;
-                return Err(Error::Covariance { row, column, got });
+                return Err(Error::Covariance {
+                    row,
+                    column: row,
+                    got,
+                });
             }
             *variance = got.max(0.0);
         }
@@ -194,6 +197,7 @@ impl Posterior<'_> {
     }
 }
 
+/// Refuses a covariance that is not finite.
 fn check_covariance(covariance: &Array2<f64>) -> Result<(), Error> {
     let mut entries = covariance.indexed_iter();
     match entries.find(|(_, k)| !k.is_finite()) {
@@ -377,10 +381,7 @@ mod tests {
         let gap = posterior.joint(array![[0.0, f64::NAN]].view()).unwrap_err();
         assert!(gap.to_string().contains("`x` is NaN at [0, 1]"));
         // The kernel is linear, so that its values overflow before its inputs do.
-        let linear = bochner_kernels::LinearConfig {
-            lengthscale: bochner_kernels::Lengthscale::Shared(1.0),
-        };
-        let process = crate::testing::process(Box::new(linear.build().unwrap()), 0.0, 0.1);
+        let process = crate::testing::process(linear(), 0.0, 0.1);
         let posterior = process.condition(array![[1e200]].view(), array![0.0].view());
         let (row, column, got) = (0, 0, f64::INFINITY);
         assert_eq!(

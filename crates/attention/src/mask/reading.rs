@@ -20,7 +20,7 @@ impl Mask {
                 argument::shape("row of `matrix`", &[first.len()], &[row.len()])
             })?;
         }
-        // Its size is one more.
+        // A block has one position more than this number.
         argument::index("more_of_block", self.more_of_block, usize::MAX)?;
         Ok(())
     }
