@@ -6,7 +6,8 @@ use crate::comparison::Computed;
 use crate::error::Fault;
 use bochner_attention::{
     AttentionGradients, Cotangents, Form, Magnitude, Mask, Mechanism, Pass, Points,
-    PointsGradients, Settings, Streams, Trained, Variant, attend, attend_vjp, find, weights,
+    PointsGradients, Settings, Stream, Streams, Trained, Variant, attend, attend_vjp, find,
+    weights,
 };
 use bochner_numerics::{Real, Seed};
 use ndarray::{Array3, Array4, Axis, Ix3, Ix4};
@@ -14,14 +15,14 @@ use ndarray::{Array3, Array4, Axis, Ix3, Ix4};
 /// Outputs, weights and gradients of one mechanism.
 pub(super) fn attention<T: Real>(file: &CaseFile) -> Result<Computed, Fault> {
     let variant = mechanism(file)?.ok_or_else(|| file.wrong("variant", "a mechanism"))?;
-    let q: Array4<T> = file.array("q")?;
-    let (k, v): (Array4<T>, Array4<T>) = (file.array("k")?, file.array("v")?);
-    let mask = &mask(file)?;
-    let (q, k, v) = (q.view(), k.view(), v.view());
-    let inputs = Streams::new([q, k, v], mask);
+    let streams = variant.card().streams.iter();
+    let arrays: Result<Vec<Array4<T>>, _> = streams.map(|&one| file.array(name(one))).collect();
+    let (arrays, mask) = (arrays?, &mask(file)?);
+    let inputs = Streams::new(arrays.iter().map(|array| array.view()), mask);
     if variant.card().points.is_none() {
         return without_points(file, variant.mechanism(), &inputs);
     }
+    let [q, k, v] = inputs.get().map_err(Fault::refused)?;
     // The files of random features hold frequencies where those of other mechanisms hold spectral points.
     if file.tensor("in.w").is_ok() {
         return random_features(file, &inputs);
@@ -70,11 +71,22 @@ pub(super) fn without_points<T: Real>(
         };
         let g = mechanism.backward(inputs, &[], pass, &forward, cotangents);
         let g = g.map_err(Fault::refused)?;
-        computed.gradient("q", &g.streams[0]);
-        computed.gradient("k", &g.streams[1]);
-        computed.gradient("v", &g.streams[2]);
+        for (&stream, g) in mechanism.card().streams.iter().zip(&g.streams) {
+            computed.gradient(name(stream), g);
+        }
     }
     Ok(computed)
+}
+
+/// What the files call a stream.
+fn name(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Queries => "q",
+        Stream::Keys => "k",
+        Stream::Values => "v",
+        Stream::Scores => "scores",
+        Stream::Input => "x",
+    }
 }
 
 /// Performer with the frequencies of the file, in every form that the mask allows.
