@@ -322,6 +322,7 @@ impl Mask {
     }
 
     /// The keys that a row keeps, as far as a matrix lets them.
+    #[inline]
     pub(crate) fn row_range(
         &self,
         b: usize,
@@ -331,21 +332,19 @@ impl Mask {
     ) -> Range<usize> {
         let (first, last) = self.sequence_around(i, keys);
         let (mut start, mut end) = (first, last.min(self.key_limit(b, keys)));
-        let signed = |x: usize| i64::try_from(x).unwrap_or(i64::MAX);
-        let at_least_none = |x: i64| usize::try_from(x).unwrap_or(0);
-        // Negative where a query stands before the first key.
-        let position = signed(i + keys) - signed(queries);
+        // How many keys stand before the query and with it; none for a query before the first key.
+        let up_to = |beyond: usize| (i + keys).saturating_add(beyond).saturating_sub(queries);
         if self.causal {
-            let (own, block) = (position - signed(first), signed(self.more_of_block));
-            let block = block.saturating_add(1);
-            let seen = (own.div_euclid(block) + 1).saturating_mul(block);
-            let seen = seen.max(signed(self.prefix));
-            end = end.min(at_least_none(signed(first).saturating_add(seen)));
+            let (own, block) = (
+                up_to(1).saturating_sub(first),
+                self.more_of_block.saturating_add(1),
+            );
+            let seen = own.checked_next_multiple_of(block).unwrap_or(usize::MAX);
+            end = end.min(first.saturating_add(seen.max(self.prefix)));
         }
-        if let Some([left, right]) = self.window.map(|sides| sides.map(signed)) {
-            start = start.max(at_least_none(position.saturating_sub(left)));
-            let right = right.saturating_add(1);
-            end = end.min(at_least_none(position.saturating_add(right)));
+        if let Some([left, right]) = self.window {
+            start = start.max(up_to(0).saturating_sub(left));
+            end = end.min(up_to(right.saturating_add(1)));
         }
         start..end.max(start)
     }

@@ -198,11 +198,15 @@ impl<'a> Rows<'a> {
 /// What the backward pass needs of one row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowStatistics<T> {
-    /// The exponent that the row's weights are relative to.
+    /// The natural exponent that the row's weights are relative to.
     pub(crate) reference: Level,
-    /// The largest logit beside it so far; unused without an exponential.
+    /// The largest score beside it so far, in the units of raw scores, which [`Score::scale`] makes exponents of;
+    /// unused without an exponential.
+    ///
+    /// [`Score::scale`]: crate::score::Score::scale
     pub(crate) largest: T,
-    /// The sum of the weights relative to both; zero if no key is kept.
+    /// The sum of the weights relative to both; zero if no key is kept. [`Normaliser::finish`] makes it what the
+    /// row is divided by.
     pub(crate) normaliser: T,
     /// What the row's weights sum to once they are divided: 1 unless [`Normaliser::finish`] says otherwise.
     pub(crate) total: T,
@@ -281,11 +285,13 @@ impl<'a, T: Real, S: Score<T>> Head<'a, T, S> {
 
     /// The keys that some queries see, from the beginning of a panel on.
     fn seen(&self, queries: &Range<usize>) -> Range<usize> {
-        let ranges = queries.clone().map(|i| self.rows.range(i));
         if !self.rows.mask.has_starts() {
-            return 0..ranges.map(|range| range.end).max().unwrap_or(0);
+            // Limits never decrease.
+            let last = queries.clone().last();
+            return 0..last.map_or(0, |i| self.rows.limit(i));
         }
         let join = |a: Range<usize>, b: Range<usize>| a.start.min(b.start)..a.end.max(b.end);
+        let ranges = queries.clone().map(|i| self.rows.range(i));
         let ranges = ranges.filter(|range| !range.is_empty());
         let seen = ranges.reduce(join).unwrap_or(0..0);
         seen.start - seen.start % Panels::<T>::ALIGNMENT..seen.end
