@@ -20,6 +20,10 @@ use std::ops::Range;
 ///
 /// `relative` holds what each key of the block multiplies its similarity with, or adds to its raw
 /// score; it is empty where keys do neither.
+///
+/// A row's weights are quotients: blocks are added up before the row is known, and divided once at its end.
+/// Weights that are another function of the whole row (clipped softmax, sparsemax) cannot be written as a
+/// normaliser; they would be a mechanism of their own that sees whole rows.
 pub(crate) trait Normaliser<T: Real>: Debug + Send + Sync + 'static {
     /// Whether weights are products, so that every key has a factor, be it one.
     const HAS_FACTORS: bool;
