@@ -88,20 +88,19 @@ impl Pair<'_> {
     }
 
     /// The kernel by its spectral points, one set or two of `[1 or B, M, R, d]`: $f_S$ or $f_{NS}$.
-    pub fn kernel(&self, sets: &[Array4<f64>]) -> f64 {
-        let of = |w: &Array4<f64>| {
-            w.slice(s![self.b.min(w.dim().0 - 1), self.m, .., ..])
-                .to_owned()
+    pub fn kernel<'s>(&self, sets: &[ArrayView4<'s, f64>]) -> f64 {
+        let of = |w: ArrayView4<'s, f64>| {
+            let example = self.b.min(w.dim().0 - 1);
+            w.slice_move(s![example, self.m, .., ..])
         };
-        let sets: Vec<_> = sets.iter().map(of).collect();
-        let mut cosines = Vec::new();
-        for a in &sets {
-            for b in &sets {
-                let rows = a.rows().into_iter().zip(b.rows());
-                cosines.extend(rows.map(|(a, b)| (a.dot(&self.q) - b.dot(&self.k)).cos()));
-            }
-        }
-        cosines.iter().sum::<f64>() / cosines.len() as f64
+        let cosines = sets.iter().flat_map(|&a| {
+            sets.iter().flat_map(move |&b| {
+                let (a, b) = (of(a), of(b));
+                (0..a.nrows()).map(move |r| (a.row(r).dot(&self.q) - b.row(r).dot(&self.k)).cos())
+            })
+        });
+        let (count, sum) = cosines.fold((0, 0.0), |(count, sum), x| (count + 1, sum + x));
+        sum / f64::from(count)
     }
 }
 

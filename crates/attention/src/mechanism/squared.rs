@@ -141,6 +141,7 @@ mod conformance {
             pass: &Pass,
         ) -> Result<Reference, Error> {
             let dropout = pass.dropout(|_| MAGNITUDE_DROPOUT, "magnitude dropout")?;
+            let points: Vec<_> = points.iter().map(|w| w.view()).collect();
             Reference::by_weight(inputs, pass, |pair| {
                 let exponent = match self.preset {
                     Preset::Paper => pair.magnitude(self.p),
@@ -150,7 +151,7 @@ mod conformance {
                         kept * sum / (2.0 * pair.root().sqrt())
                     }
                 };
-                (pair.kernel(points).powi(2) + self.floor) * exponent.exp()
+                (pair.kernel(&points).powi(2) + self.floor) * exponent.exp()
             })
         }
     }

@@ -32,7 +32,7 @@ fn results(
 
 #[test]
 fn for_every_setting() {
-    for_all_settings(7, 150, |settings, example, label| {
+    for_all_settings(7, 90, |settings, example, label| {
         let (output, g) = results(Form::Quadratic, settings, example);
         for blocks in [ONE, UNEVEN, ROWS, COLUMNS] {
             let (got, got_g) = results(Form::Blocked(blocks), settings, example);
@@ -55,7 +55,7 @@ fn for_every_setting() {
 #[test]
 fn blocks_are_those_asked_for() {
     let mut changed = BTreeMap::new();
-    for_all_settings(7, 150, |settings, example, label| {
+    for_all_settings(7, 40, |settings, example, label| {
         let [one, chosen] =
             [Form::Blocked(ONE), Form::Quadratic].map(|form| results(form, settings, example).0);
         let kernel = label.split(", mask").next().unwrap().to_owned();

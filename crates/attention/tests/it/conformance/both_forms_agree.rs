@@ -148,10 +148,13 @@ fn for_every_setting() {
 /// Several blocks and several parts of blocks, the last ones not full.
 #[test]
 fn across_blocks() {
-    for (queries, keys) in [(130, 1100), (1100, 130), (1100, 1100)] {
+    for (queries, keys) in [(130, 1100), (1100, 130)] {
         every_setting::<f64>(queries, keys, &[1.5], USUAL_FLOOR);
         every_setting::<f32>(queries, keys, &[1.5], FLOOR);
     }
+    let [narrow, wide] = VALUE_WIDTHS;
+    every_setting_of(&example::<f64>(1100, 1100, narrow), &[1.5], USUAL_FLOOR);
+    every_setting_of(&example::<f32>(1100, 1100, wide), &[1.5], FLOOR);
 }
 
 /// Relative to the largest exponent of the whole sequence, the early rows would vanish.
