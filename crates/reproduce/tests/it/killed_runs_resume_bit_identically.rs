@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::Duration;
-use tempfile::{TempDir, tempdir};
+use tempfile::tempdir;
 
 /// Deaths that the killed run must survive, each in another unit or another epoch.
 const KILLS: usize = 8;
@@ -36,6 +37,16 @@ pub(super) fn alone(command: &mut Command) {
 fn finish(out: &Path, more: &[&str]) {
     let status = reproduce(out, more).status().unwrap();
     assert!(status.success(), "{status}");
+}
+
+/// The results of a run that nothing disturbs.
+fn undisturbed() -> &'static BTreeMap<String, String> {
+    static RESULTS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+        let out = tempdir().unwrap();
+        finish(out.path(), &[]);
+        results(out.path())
+    });
+    &RESULTS
 }
 
 /// The results by file name, without the time they took.
@@ -98,9 +109,8 @@ fn in_training(out: &Path) -> Child {
 
 #[test]
 fn killed_runs_resume_bit_identically() {
-    let (whole, killed) = (tempdir().unwrap(), tempdir().unwrap());
-    finish(whole.path(), &[]);
-    let expected = results(whole.path());
+    let killed = tempdir().unwrap();
+    let expected = undisturbed();
     assert!(expected.len() >= 30, "{} files", expected.len());
     for _ in 0..KILLS {
         let mut child = in_training(killed.path());
@@ -108,41 +118,38 @@ fn killed_runs_resume_bit_identically() {
         child.wait().unwrap();
     }
     finish(killed.path(), &[]);
-    assert_eq!(results(killed.path()), expected);
+    assert_eq!(results(killed.path()), *expected);
     assert!(leftovers(killed.path()).is_empty());
 }
 
 #[test]
 fn threads_and_jobs_do_not_change_results() {
-    let runs: Vec<TempDir> = (0..3).map(|_| tempdir().unwrap()).collect();
-    finish(runs[0].path(), &["--threads", "1"]);
-    finish(runs[1].path(), &["--threads", "2"]);
-    finish(runs[2].path(), &["--threads", "3", "--jobs", "2"]);
-    let expected = results(runs[0].path());
-    assert_eq!(results(runs[1].path()), expected);
-    assert_eq!(results(runs[2].path()), expected);
+    let (serial, parallel) = (tempdir().unwrap(), tempdir().unwrap());
+    finish(serial.path(), &["--threads", "1"]);
+    finish(parallel.path(), &["--threads", "3", "--jobs", "2"]);
+    assert_eq!(results(serial.path()), *undisturbed());
+    assert_eq!(results(parallel.path()), *undisturbed());
 }
 
 #[test]
 fn shards_merge_by_copying() {
-    let (whole, first, second) = (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
-    finish(whole.path(), &[]);
+    let (first, second) = (tempdir().unwrap(), tempdir().unwrap());
     finish(first.path(), &["--shard", "1/2"]);
     finish(second.path(), &["--shard", "2/2"]);
-    let expected = results(whole.path());
+    let expected = undisturbed();
     let (one, two) = (results(first.path()), results(second.path()));
     assert!(!one.is_empty() && one.len() + two.len() == expected.len());
     for name in two.keys() {
         fs::copy(second.path().join(name), first.path().join(name)).unwrap();
     }
     finish(first.path(), &[]);
-    assert_eq!(results(first.path()), expected);
+    assert_eq!(results(first.path()), *expected);
 }
 
 #[cfg(unix)]
 #[test]
 fn an_interrupt_saves_and_says_so() {
-    let (whole, interrupted) = (tempdir().unwrap(), tempdir().unwrap());
+    let interrupted = tempdir().unwrap();
     let child = in_training(interrupted.path());
     let id = child.id().to_string();
     assert!(
@@ -162,9 +169,8 @@ fn an_interrupt_saves_and_says_so() {
             .join("smoke/regression/report.md")
             .is_file()
     );
-    finish(whole.path(), &[]);
     finish(interrupted.path(), &[]);
-    assert_eq!(results(interrupted.path()), results(whole.path()));
+    assert_eq!(results(interrupted.path()), *undisturbed());
 }
 
 #[test]
