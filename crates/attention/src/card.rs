@@ -263,10 +263,11 @@ pub enum Penalty {
 
 impl Penalty {
     /// What an objective multiplies the penalties' sum over a batch with, given the number of examples in the
-    /// batch and of those to train on.
-    pub fn share(self, batch: usize, examples: usize) -> f64 {
+    /// batch and of those to train on, and the batch's share in the mean that a step takes over its batches, 1 if
+    /// it has no other: divergences are summed over the step.
+    pub fn share(self, batch: usize, part: f64, examples: usize) -> f64 {
         match self {
-            Self::None | Self::PerExample => 1.0 / examples as f64,
+            Self::None | Self::PerExample => 1.0 / part / examples as f64,
             Self::LossPerExample | Self::PerBatch => 1.0 / batch as f64,
         }
     }

@@ -235,6 +235,7 @@ impl training::Task for Task {
         model: &TextClassifier<f32>,
         batch: &Vec<usize>,
         classified: Self::Output,
+        part: f64,
     ) -> Result<Objective, Error> {
         let classes: Vec<usize> = batch.iter().map(|&i| self.classes[i]).collect();
         let labelled: Vec<(usize, usize)> = classes.iter().copied().enumerate().collect();
@@ -243,7 +244,7 @@ impl training::Task for Task {
         let share = model
             .encoder
             .penalty()
-            .share(batch.len(), self.sentences.len());
+            .share(batch.len(), part, self.sentences.len());
         let weighted = classified
             .penalty
             .try_mul(share as f32)

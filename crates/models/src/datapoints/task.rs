@@ -309,9 +309,10 @@ impl training::Task for Task {
         model: &Npt<f32>,
         _: &usize,
         (values, groups): Self::Output,
+        part: f64,
     ) -> Result<Objective, Error> {
         let penalty = f64::from(values.penalty.array());
-        let share = model.penalty().share(1, self.examples.len());
+        let share = model.penalty().share(1, part, self.examples.len());
         let weighted = values.penalty.try_mul(share as f32).map_err(device_error)?;
         let of_features = match groups[1].is_empty() {
             true => 0.0,

@@ -134,6 +134,7 @@ impl training::Task for Task {
         _: &NodeClassifier<f32>,
         batch: &Batch,
         classified: Self::Output,
+        part: f64,
     ) -> Result<Objective, Error> {
         let of_sample: Vec<(usize, usize)>;
         let labelled = match batch {
@@ -146,7 +147,7 @@ impl training::Task for Task {
         };
         let seen = Assessment::of(array(&classified.output).view(), labelled);
         let penalty = f64::from(classified.penalty.array());
-        let share = 1.0 / self.training_nodes().len() as f32;
+        let share = 1.0 / part as f32 / self.training_nodes().len() as f32;
         let weighted = classified.penalty.try_mul(share).map_err(device_error)?;
         let error = cross_entropy_of(classified.output, labelled)?;
         Ok(Objective {

@@ -91,12 +91,13 @@ impl training::Task for Task {
         model: &Regressor<f32>,
         (): &(),
         predicted: Predicted,
+        part: f64,
     ) -> Result<Objective, Error> {
         let penalty = f64::from(predicted.penalty.array());
         let error = self.squared_error(predicted.output)?;
         let mse = f64::from(error.array());
         // All rows are one sequence.
-        let share = model.card().penalty.share(1, self.train().len());
+        let share = model.card().penalty.share(1, part, self.train().len());
         let weighted = predicted
             .penalty
             .try_mul(share as f32)

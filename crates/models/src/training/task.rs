@@ -55,7 +55,8 @@ pub trait Task {
         seed: Seed,
     ) -> Result<Self::Output, Error>;
 
-    /// What is to be made small, but for the L2 norm.
+    /// What is to be made small, but for the L2 norm, given the batch's share in the mean that a step takes over its
+    /// batches: 1 unless it has several.
     ///
     /// # Errors
     /// Dfdx has no memory left.
@@ -64,6 +65,7 @@ pub trait Task {
         model: &Self::Model,
         batch: &Self::Batch,
         output: Self::Output,
+        part: f64,
     ) -> Result<Objective, Error>;
 
     /// The parameters whose norm the L2 term takes; all of them unless it is said.

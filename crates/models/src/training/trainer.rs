@@ -101,13 +101,13 @@ impl<T: Task> Trainer<T> {
                 Some(output) => output,
                 None => self.forward(batch, seed)?,
             };
+            let share = self.task.examples(batch) as f64 / all;
             let Objective {
                 mut loss,
                 error,
                 squared_error,
                 penalty,
-            } = self.task.objective(&self.model, batch, output)?;
-            let share = self.task.examples(batch) as f64 / all;
+            } = self.task.objective(&self.model, batch, output, share)?;
             let part = EpochReport {
                 loss: f64::from(loss.array()),
                 error,

@@ -242,9 +242,10 @@ impl training::Task for Task {
         model: &Translator<f32>,
         batch: &Vec<usize>,
         (translated, labelled): Self::Output,
+        part: f64,
     ) -> Result<Objective, Error> {
         let penalty = f64::from(translated.penalty.array());
-        let share = model.penalty()?.share(batch.len(), self.pairs.len());
+        let share = model.penalty()?.share(batch.len(), part, self.pairs.len());
         let weighted = translated.penalty.try_mul(share as f32);
         let weighted = weighted.map_err(device_error)?;
         let loss = CrossEntropy {

@@ -242,6 +242,31 @@ fn accumulated_batches_are_one() {
     assert!(relative_error(&logits(&apart), &b) > 1e-2);
 }
 
+/// A divergence is summed over a step, not a mean of its batches. Noise is in the errors alone.
+#[test]
+fn divergences_of_accumulated_batches_are_summed() {
+    let mikan = Mikan {
+        points: 4,
+        beta: 1e3,
+        ..Default::default()
+    };
+    let report = |accumulate: usize, batch: usize| {
+        let training = TrainingConfig {
+            accumulate: NonZeroUsize::new(accumulate).unwrap(),
+            ..training()
+        };
+        let config = config(mikan.clone().into(), 0.0);
+        let trainer = Trainer::new(&config, &training, task(batch), Seed::new(3));
+        trainer.unwrap().epoch().unwrap()
+    };
+    let (parts, one) = (report(6, 11), report(1, 60));
+    assert!(one.loss > 100.0 * one.error, "{one:?}");
+    assert!(
+        (parts.loss - one.loss).abs() < 1e-2 * one.loss,
+        "{parts:?} and {one:?}"
+    );
+}
+
 #[test]
 fn the_schedule_and_the_norm_of_the_settings_are_obeyed() {
     let moved = |training: TrainingConfig| {

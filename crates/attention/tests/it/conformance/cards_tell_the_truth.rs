@@ -326,7 +326,8 @@ fn the_table_in_the_documentation_is_that_of_the_cards() {
 /// A penalty shared out over the examples is divided by them, a loss by the batch alone.
 #[test]
 fn penalties_have_their_share() {
-    assert_eq!(Penalty::PerExample.share(4, 100), 0.01);
-    assert_eq!(Penalty::LossPerExample.share(4, 100), 0.25);
-    assert_eq!(Penalty::PerBatch.share(4, 100), 0.25);
+    assert_eq!(Penalty::PerExample.share(4, 1.0, 100), 0.01);
+    assert_eq!(Penalty::PerExample.share(4, 0.25, 100), 0.04);
+    assert_eq!(Penalty::LossPerExample.share(4, 0.5, 100), 0.25);
+    assert_eq!(Penalty::PerBatch.share(4, 0.5, 100), 0.25);
 }
