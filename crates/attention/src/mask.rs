@@ -335,11 +335,14 @@ impl Mask {
         // How many keys stand before the query and with it; none for a query before the first key.
         let up_to = |beyond: usize| (i + keys).saturating_add(beyond).saturating_sub(queries);
         if self.causal {
-            let (own, block) = (
-                up_to(1).saturating_sub(first),
-                self.more_of_block.saturating_add(1),
-            );
-            let seen = own.checked_next_multiple_of(block).unwrap_or(usize::MAX);
+            let own = up_to(1).saturating_sub(first);
+            let seen = match self.more_of_block {
+                0 => own,
+                more => {
+                    let block = more.saturating_add(1);
+                    own.checked_next_multiple_of(block).unwrap_or(usize::MAX)
+                }
+            };
             end = end.min(first.saturating_add(seen.max(self.prefix)));
         }
         if let Some([left, right]) = self.window {
