@@ -336,12 +336,10 @@ impl Mask {
         let up_to = |beyond: usize| (i + keys).saturating_add(beyond).saturating_sub(queries);
         if self.causal {
             let own = up_to(1).saturating_sub(first);
-            let seen = match self.more_of_block {
-                0 => own,
-                more => {
-                    let block = more.saturating_add(1);
-                    own.checked_next_multiple_of(block).unwrap_or(usize::MAX)
-                }
+            let block = self.more_of_block.saturating_add(1);
+            let seen = match block {
+                1 => own,
+                _ => own.checked_next_multiple_of(block).unwrap_or(usize::MAX),
             };
             end = end.min(first.saturating_add(seen.max(self.prefix)));
         }
