@@ -46,7 +46,7 @@ const TO_THE_LAST: f64 = 0.99;
 const REVERSAL: Reversal = Reversal {
     letters: 7,
     lengths: [4, 6],
-    pairs: [1000, 40, 40],
+    pairs: [1000, 100, 100],
 };
 
 /// What a claim of "not worse" allows, in BLEU.
@@ -366,7 +366,7 @@ fn settings(at: &At<'_>) -> Option<TranslationSettings> {
     };
     Some(match (at.scale, at.set.title) {
         (Scale::Smoke, "reverse") => TranslationSettings {
-            width: 32, hidden: 64, merges: 1, tokens: 60, epochs: 12, learning_rate: 3e-3, ..smoke
+            width: 32, hidden: 64, merges: 1, tokens: 60, epochs: 12, learning_rate: 4e-3, ..smoke
         },
         (Scale::Smoke, "Multi30k") => TranslationSettings {
             width: 32, heads: 2, hidden: 64, merges: 300, tokens: 500, epochs: 5, learning_rate: 1e-3, ..smoke

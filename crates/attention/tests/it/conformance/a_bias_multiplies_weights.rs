@@ -68,13 +68,14 @@ fn weights_and_outputs() {
     let sets = PointSets::new();
     for (queries, keys) in [(5, 6), (6, 4), (130, 290)] {
         let (example, biases) = (Example::new(queries, keys), all(queries, keys));
-        for name in SIMILARITIES {
+        for (place, name) in SIMILARITIES.into_iter().enumerate() {
             for (n, (mask_name, mask)) in masks(queries, keys).into_iter().enumerate() {
                 let given = &biases[n % biases.len()];
                 let magnitudes = [Magnitude::None, Magnitude::Norm { p: 1.5 }];
-                // Across blocks every mask has one of them.
-                let fewer = if keys > 100 { n % 2..=n % 2 } else { 0..=1 };
-                for &magnitude in &magnitudes[fewer] {
+                // Across blocks a mask has one of them, for each similarity the other one.
+                let one = (n + place) % 2;
+                let some = if keys > 100 { one..=one } else { 0..=1 };
+                for &magnitude in &magnitudes[some] {
                     let settings = with(sets.similarity(name), magnitude, &mask, None);
                     let label = format!("{name}, {magnitude:?}, {mask_name}, {}", given.name);
                     let weight = |pair: Pair| {
