@@ -88,18 +88,18 @@ impl Pair<'_> {
     }
 
     /// The kernel by its spectral points, one set or two of `[1 or B, M, R, d]`: $f_S$ or $f_{NS}$.
-    pub fn kernel<'s>(&self, sets: &[ArrayView4<'s, f64>]) -> f64 {
-        let of = |w: ArrayView4<'s, f64>| {
-            let example = self.b.min(w.dim().0 - 1);
-            w.slice_move(s![example, self.m, .., ..])
-        };
-        let cosines = sets.iter().flat_map(|&a| {
-            sets.iter().flat_map(move |&b| {
-                let (a, b) = (of(a), of(b));
-                (0..a.nrows()).map(move |r| (a.row(r).dot(&self.q) - b.row(r).dot(&self.k)).cos())
-            })
-        });
-        let (count, sum) = cosines.fold((0, 0.0), |(count, sum), x| (count + 1, sum + x));
+    pub fn kernel(&self, sets: &[ArrayView4<f64>]) -> f64 {
+        let example = |w: &ArrayView4<f64>| self.b.min(w.dim().0 - 1);
+        let (mut sum, mut count) = (0.0, 0);
+        for a in sets {
+            for b in sets {
+                let [a, b] = [a, b].map(|w| w.slice(s![example(w), self.m, .., ..]));
+                for (a, b) in a.rows().into_iter().zip(b.rows()) {
+                    sum += (a.dot(&self.q) - b.dot(&self.k)).cos();
+                    count += 1;
+                }
+            }
+        }
         sum / f64::from(count)
     }
 }

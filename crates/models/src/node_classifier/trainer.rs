@@ -5,6 +5,7 @@ use crate::Error;
 use crate::assessment::{Assessment, array};
 use crate::node_classifier::Classified;
 use crate::training::{self, Objective, device_error};
+use bochner_attention::Penalty;
 use bochner_nn::{Parameters, cross_entropy_of, tape_adding_to};
 use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};
@@ -147,8 +148,9 @@ impl training::Task for Task {
         };
         let seen = Assessment::of(array(&classified.output).view(), labelled);
         let penalty = f64::from(classified.penalty.array());
-        let share = 1.0 / part as f32 / self.training_nodes().len() as f32;
-        let weighted = classified.penalty.try_mul(share).map_err(device_error)?;
+        let nodes = self.training_nodes().len();
+        let share = Penalty::PerExample.share(self.examples(batch), part, nodes);
+        let weighted = (classified.penalty.try_mul(share as f32)).map_err(device_error)?;
         let error = cross_entropy_of(classified.output, labelled)?;
         Ok(Objective {
             loss: error.try_add(weighted).map_err(device_error)?,
