@@ -29,7 +29,7 @@ fn main() -> Result<(), Error> {
             GaussianCopula::fit_normal_scores(x.view())?,
             GaussianCopula::fit_kendall(x.view())?,
         ]
-        .map(|fitted| fitted.correlation()[[0, 1]]);
+        .map(|fit| fit.copula.correlation()[[0, 1]]);
         let pearson = pearson(x.view());
         println!("{wrong:10}  {pearson:7.3}  {scores:13.3}  {tau:13.3}");
     }

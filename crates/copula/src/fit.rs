@@ -5,11 +5,50 @@ use crate::gaussian::GaussianCopula;
 use crate::measures::correlation_of_kendall;
 use crate::nearest::nearest_correlation;
 use crate::ranks::{kendall_tau_b, pseudo_observations};
+use bochner_dense::symmetric_eigenvalues;
 use bochner_numerics::{argument, normal};
 use ndarray::{Array2, ArrayView2, Axis};
 
 /// The smallest eigenvalue of a fitted correlation matrix.
 const SMALLEST: f64 = 1e-6;
+
+/// A copula fitted to observations, and whether the estimate had to be changed to become one.
+///
+/// # Numerics
+/// An estimate with an eigenvalue below 1e-6 is no usable correlation matrix, and `copula` holds the
+/// nearest matrix without one. That matrix is almost singular: along the raised eigenvectors the
+/// density falls like a normal density with a standard deviation of 1/1000, so that observations to
+/// which these directions were not fitted exactly have log densities of minus many thousands. Its
+/// correlations and draws remain meaningful, its densities do not. For densities raise the
+/// eigenvalues further by [`nearest_correlation`], leave out columns that others determine, or,
+/// after [`fit_kendall`](GaussianCopula::fit_kendall), try
+/// [`fit_normal_scores`](GaussianCopula::fit_normal_scores), whose estimates are never indefinite.
+///
+/// # Example
+///
+/// ```
+/// use bochner_copula::ndarray::array;
+/// use bochner_copula::{GaussianCopula, nearest_correlation};
+///
+/// // The third column is the sum of the others: there are three variables, but two directions.
+/// let x = array![[1.0, 0.0, 1.0], [2.0, 5.0, 7.0], [3.0, 1.0, 4.0], [4.0, 2.5, 6.5]];
+/// let fit = GaussianCopula::fit_kendall(x.view())?;
+/// let mut copula = fit.copula;
+/// if fit.smallest_eigenvalue < 1e-3 {
+///     let raised = nearest_correlation(copula.correlation(), 0.05)?;
+///     copula = GaussianCopula::from_correlation(raised.view())?;
+/// }
+/// # Ok::<(), bochner_copula::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct CopulaFit {
+    /// The copula.
+    pub copula: GaussianCopula,
+    /// The smallest eigenvalue of the estimate as the observations gave it. Below 1e-6, the copula is
+    /// that of the nearest correlation matrix instead; below 0, the estimates of the pairs contradict
+    /// one another.
+    pub smallest_eigenvalue: f64,
+}
 
 impl GaussianCopula {
     /// Fits a copula by inversion of Kendall's tau.
@@ -17,7 +56,8 @@ impl GaussianCopula {
     /// $$R_{jk} = \sin\big(\tfrac\pi2 \tau_{b,jk}\big)$$
     ///
     /// The pairs need not agree with one another, so that the result is the nearest correlation matrix
-    /// with eigenvalues of at least 1e-6. The fit is robust: a few outliers hardly matter.
+    /// with eigenvalues of at least 1e-6; [`CopulaFit`] tells whether it differs from the estimate, and what
+    /// to do then. The fit is robust: a few outliers hardly matter.
     ///
     /// # Shapes
     /// `x: [n, M]`, one observation a row, with any continuous marginals.
@@ -35,11 +75,11 @@ impl GaussianCopula {
     ///
     /// let copula = GaussianCopula::from_correlation(array![[1.0, 0.6], [0.6, 1.0]].view())?;
     /// let x = copula.sample(2000, &mut Seed::new(1).stream("scores")).mapv(|u| u.powi(7));
-    /// let fitted = GaussianCopula::fit_kendall(x.view())?;
+    /// let fitted = GaussianCopula::fit_kendall(x.view())?.copula;
     /// assert!((fitted.correlation()[[0, 1]] - 0.6).abs() < 0.05);
     /// # Ok::<(), bochner_copula::Error>(())
     /// ```
-    pub fn fit_kendall(x: ArrayView2<f64>) -> Result<Self, Error> {
+    pub fn fit_kendall(x: ArrayView2<f64>) -> Result<CopulaFit, Error> {
         check_observations(x)?;
         let mut correlation = Array2::eye(x.ncols());
         for j in 0..x.ncols() {
@@ -59,7 +99,8 @@ impl GaussianCopula {
     ///
     /// *where* `u` are the [`pseudo_observations`]. The fit is asymptotically as good as if the
     /// marginals were known. If the observations are so dependent, or so few, that an eigenvalue is
-    /// below 1e-6, the result is the nearest correlation matrix without such an eigenvalue.
+    /// below 1e-6, the result is the nearest correlation matrix without such an eigenvalue
+    /// ([`CopulaFit`]).
     ///
     /// # Shapes
     /// `x: [n, M]`, one observation a row.
@@ -70,7 +111,7 @@ impl GaussianCopula {
     /// # Reference
     /// Klaassen and Wellner, *Efficient estimation in the bivariate normal copula model*,
     /// Bernoulli 1997.
-    pub fn fit_normal_scores(x: ArrayView2<f64>) -> Result<Self, Error> {
+    pub fn fit_normal_scores(x: ArrayView2<f64>) -> Result<CopulaFit, Error> {
         check_observations(x)?;
         let mut scores = pseudo_observations(x)?.mapv_into(normal::quantile);
         for mut column in scores.columns_mut() {
@@ -85,9 +126,12 @@ impl GaussianCopula {
     }
 }
 
-fn projected(correlation: Array2<f64>) -> Result<GaussianCopula, Error> {
+fn projected(correlation: Array2<f64>) -> Result<CopulaFit, Error> {
     let nearest = nearest_correlation(correlation.view(), SMALLEST)?;
-    GaussianCopula::from_correlation(nearest.view())
+    Ok(CopulaFit {
+        copula: GaussianCopula::from_correlation(nearest.view())?,
+        smallest_eigenvalue: symmetric_eigenvalues(correlation.view())?[0],
+    })
 }
 
 fn check_observations(x: ArrayView2<f64>) -> Result<(), Error> {
@@ -110,7 +154,7 @@ mod tests {
     use bochner_numerics::Seed;
     use ndarray::array;
 
-    type Fit = fn(ArrayView2<f64>) -> Result<GaussianCopula, Error>;
+    type Fit = fn(ArrayView2<f64>) -> Result<CopulaFit, Error>;
 
     const FITS: [Fit; 2] = [
         GaussianCopula::fit_kendall,
@@ -126,7 +170,7 @@ mod tests {
     fn a_known_correlation_is_recovered() {
         let u = copula().sample(2000, &mut Seed::new(3).stream("scores"));
         for fit in FITS {
-            let fitted = fit(u.view()).unwrap();
+            let fitted = fit(u.view()).unwrap().copula;
             for ((j, k), &r) in copula().correlation().indexed_iter() {
                 // Five times the asymptotic standard error, (1 - r^2) / sqrt(n), and a margin
                 // for Kendall's tau, which loses a little.
@@ -153,11 +197,30 @@ mod tests {
             [3.0, 5.0, -10.0, 1.0]
         ];
         for fit in FITS {
-            let r = fit(x.view()).unwrap();
+            let CopulaFit {
+                copula: r,
+                smallest_eigenvalue,
+            } = fit(x.view()).unwrap();
+            assert!(smallest_eigenvalue < 1e-6, "{smallest_eigenvalue:e}");
             assert!(r.correlation()[[0, 1]] > 0.99 && r.correlation()[[0, 2]] < -0.99);
             let least = bochner_dense::symmetric_eigenvalues(r.correlation()).unwrap()[0];
             assert!((0.9e-6..1.1e-6).contains(&least), "{least:e}");
         }
+    }
+
+    /// Three variables of which each pair would be opposed, as no three can be.
+    #[test]
+    fn how_far_an_estimate_is_from_a_correlation_matrix_is_told() {
+        let opposed = array![[1.0, -0.6, -0.6], [-0.6, 1.0, -0.6], [-0.6, -0.6, 1.0]];
+        let fit = projected(opposed).unwrap();
+        assert!((fit.smallest_eigenvalue + 0.2).abs() < 1e-14);
+        assert!((fit.copula.correlation()[[0, 1]] + 0.5).abs() < 1e-5);
+        let fine = copula().correlation().to_owned();
+        let fit = projected(fine.clone()).unwrap();
+        let as_it_is = GaussianCopula::from_correlation(fine.view()).unwrap();
+        assert_eq!(fit.copula, as_it_is);
+        let least = symmetric_eigenvalues(fine.view()).unwrap()[0];
+        assert_eq!(fit.smallest_eigenvalue, least);
     }
 
     #[test]
@@ -165,7 +228,8 @@ mod tests {
         let u = copula().sample(2000, &mut Seed::new(3).stream("scores"));
         let x = u.mapv(|u| (20.0 * u).floor());
         for fit in FITS {
-            assert!((fit(x.view()).unwrap().correlation()[[0, 1]] - 0.8).abs() < 0.06);
+            let fitted = fit(x.view()).unwrap().copula;
+            assert!((fitted.correlation()[[0, 1]] - 0.8).abs() < 0.06);
         }
     }
 

@@ -37,7 +37,7 @@
 //! let joint = Joint::new(copula, marginals)?;
 //! let z = joint.sample(2000, &mut Seed::new(1).stream("data"))?;
 //!
-//! let fitted = GaussianCopula::fit_kendall(z.view())?;
+//! let fitted = GaussianCopula::fit_kendall(z.view())?.copula;
 //! assert!((fitted.correlation()[[0, 1]] - 0.6).abs() < 0.05);
 //! # Ok::<(), bochner_copula::Error>(())
 //! ```
@@ -50,7 +50,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `gaussian` | [`GaussianCopula`]: constructors, density, divergence, draws, fits |
+//! | `gaussian` | [`GaussianCopula`]: constructors, density, divergence, draws |
+//! | `fit` | its fits to observations, and [`CopulaFit`], which tells how good an estimate was |
 //! | `config` | [`CopulaConfig`], the serialised form of a copula |
 //! | `cdf` | the distribution function: [`Lattice`], [`Probability`] |
 //! | `density` | [`copula_log_density`] with its gradients |
@@ -87,6 +88,7 @@ pub use error::Error;
 pub use factor::{
     correlation, correlation_vjp, half_neg_log_det, half_neg_log_det_vjp, normalise, normalise_vjp,
 };
+pub use fit::CopulaFit;
 pub use gaussian::GaussianCopula;
 pub use joint::Joint;
 pub use marginal::Marginal;

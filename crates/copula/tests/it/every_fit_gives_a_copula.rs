@@ -1,6 +1,6 @@
 //! Whatever the observations, a fit gives a valid copula or names the constant column.
 
-use bochner_copula::{Error, GaussianCopula, pseudo_observations};
+use bochner_copula::{CopulaFit, Error, GaussianCopula, pseudo_observations};
 use ndarray::{Array2, ArrayView2};
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn has_constant_column(x: &Array2<f64>) -> bool {
         .any(|column| column.iter().all(|v| *v == column[0]))
 }
 
-type Fit = fn(ArrayView2<f64>) -> Result<GaussianCopula, Error>;
+type Fit = fn(ArrayView2<f64>) -> Result<CopulaFit, Error>;
 
 const FITS: [Fit; 2] = [
     GaussianCopula::fit_kendall,
@@ -34,7 +34,7 @@ proptest! {
     fn or_names_the_constant_column(x in observations()) {
         for fit in FITS {
             match fit(x.view()) {
-                Ok(copula) => {
+                Ok(CopulaFit { copula, .. }) => {
                     let u = pseudo_observations(x.view()).unwrap();
                     let logs = copula.log_density(u.view()).unwrap();
                     prop_assert!(logs.iter().all(|p| p.is_finite()));
@@ -53,7 +53,7 @@ proptest! {
         prop_assume!(!has_constant_column(&x));
         let reversed = x.slice(ndarray::s![.., ..;-1]);
         for fit in FITS {
-            let (a, b) = (fit(x.view()).unwrap(), fit(reversed).unwrap());
+            let (a, b) = (fit(x.view()).unwrap().copula, fit(reversed).unwrap().copula);
             let b = b.correlation().slice(ndarray::s![..;-1, ..;-1]).to_owned();
             prop_assert!((&b - &a.correlation()).iter().all(|d| d.abs() < 1e-7));
         }
