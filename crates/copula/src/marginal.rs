@@ -275,6 +275,19 @@ mod tests {
         }
     }
 
+    /// [`Joint::sample`](crate::Joint::sample) says what that means for draws.
+    #[test]
+    fn where_a_distribution_function_jumps_the_solution_is_the_jump() {
+        let gamma = Gamma::new(0.01, 1.0).unwrap();
+        let at = |x| at_normal_score(&gamma, 0, x).unwrap();
+        let jump = at(0.0);
+        assert_eq!(gamma.distribution(jump.next_down()), 0.0);
+        assert!((gamma.distribution(jump) - 0.7127).abs() < 1e-3);
+        assert_eq!((at(-3.0), at(0.5)), (jump, jump));
+        let above = at(1.0);
+        assert!((gamma.distribution(above) / normal::cdf(1.0) - 1.0).abs() < 1e-12);
+    }
+
     #[test]
     fn extreme_scores_stay_in_the_support() {
         for (m, marginal) in families().iter().enumerate() {
