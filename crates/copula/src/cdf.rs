@@ -64,8 +64,8 @@ impl GaussianCopula {
     /// `u: [M]`, from 0 to 1 inclusive.
     ///
     /// # Errors
-    /// [`Error::Argument`] for another number of coordinates, no points or fewer than two shifts;
-    /// [`Error::Score`] (of row 0).
+    /// [`Error::Argument`] for another number of coordinates, one outside 0 to 1, no points or fewer than
+    /// two shifts.
     ///
     /// # Numerics
     /// `points * shifts` products of `M` factors. Exact within rounding in one dimension and at
@@ -98,12 +98,8 @@ impl GaussianCopula {
         argument::shape("u", &[self.dimension()], u.shape())?;
         let outside = u.indexed_iter().find(|&(_, u)| !(0.0..=1.0).contains(u));
         if let Some((coordinate, &got)) = outside {
-            let row = 0;
-            return Err(Error::Score {
-                row,
-                coordinate,
-                got,
-            });
+            let name = format!("coordinate {coordinate} of u");
+            argument::in_range(false, name, got, "from 0 to 1")?;
         }
         let bounds: Vec<f64> = u.iter().map(|&u| normal::quantile(u)).collect();
         self.cdf_at_scores(&bounds, lattice, rng)
@@ -280,11 +276,11 @@ mod tests {
             shape.starts_with("`u` has length 1, but must have length 2"),
             "{shape}"
         );
-        assert!(matches!(
-            call(&[0.5, 1.1], 9, 9),
-            Error::Score { coordinate: 1, .. }
-        ));
-        assert!(matches!(call(&[0.5, f64::NAN], 9, 9), Error::Score { .. }));
+        let beyond = call(&[0.5, 1.1], 9, 9).to_string();
+        let want = "`coordinate 1 of u` is 1.1, but must be from 0 to 1";
+        assert_eq!(beyond, want);
+        let unknown = call(&[0.5, f64::NAN], 9, 9).to_string();
+        assert!(unknown.starts_with("`coordinate 1 of u` is NaN"));
         assert!(
             call(&[0.5, 0.5], 0, 9)
                 .to_string()
