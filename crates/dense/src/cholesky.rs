@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::backend;
+use crate::symmetric::upper_triangle;
 use bochner_numerics::argument;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, ShapeBuilder};
 
@@ -31,7 +32,8 @@ impl Cholesky {
     /// factor.
     ///
     /// # Errors
-    /// [`Error::Argument`] if `a` is not square or not finite, [`Error::NotPositiveDefinite`].
+    /// [`Error::Argument`] if `a` is not square, or not finite where it is read,
+    /// [`Error::NotPositiveDefinite`].
     pub fn new(a: ArrayView2<f64>) -> Result<Self, Error> {
         Self::shifted(a, 0.0)
     }
@@ -45,19 +47,16 @@ impl Cholesky {
     /// The errors of [`new`](Self::new).
     pub fn shifted(a: ArrayView2<f64>, shift: f64) -> Result<Self, Error> {
         let order = a.nrows();
-        argument::shape("a", &[order, order], a.shape())?;
-        argument::finite("a", a.shape(), a)?;
-        let copy = || {
-            // A symmetric matrix read row by row is the same as read column by column.
-            let mut a: Vec<f64> = a.iter().copied().collect();
+        let shifted = || {
+            let mut a = upper_triangle(a)?;
             a.iter_mut().step_by(order + 1).for_each(|d| *d += shift);
-            a
+            Ok::<_, Error>(a)
         };
-        let mut lower = copy();
+        let mut lower = shifted()?;
         match backend::factor(&mut lower, order) {
             Ok(()) => Ok(Self { lower, order }),
             Err(row) => {
-                let (row, pivot) = failing_pivot(&copy(), order, row);
+                let (row, pivot) = failing_pivot(&shifted()?, order, row);
                 Err(Error::NotPositiveDefinite { order, row, pivot })
             }
         }
@@ -142,7 +141,8 @@ fn failing_pivot(a: &[f64], order: usize, row: usize) -> (usize, f64) {
     let mut lower: Vec<f64> = leading.flat_map(|r| &r[..row]).copied().collect();
     match backend::factor(&mut lower, row) {
         Ok(()) => {
-            let mut rest = a[row * order..row * order + row].to_vec();
+            let above = a[row..].iter().step_by(order);
+            let mut rest: Vec<f64> = above.take(row).copied().collect();
             backend::whiten(&lower, row, &mut rest);
             let explained: f64 = rest.iter().map(|v| v * v).sum();
             (row, a[row * order + row] - explained)
@@ -224,12 +224,17 @@ mod tests {
 
     #[test]
     fn only_the_upper_triangle_is_read() {
-        let a = covariance(9);
-        let mut upper = a.clone();
-        upper
-            .indexed_iter_mut()
-            .for_each(|((i, j), x)| *x *= f64::from(j >= i));
-        assert_eq!(Cholesky::new(upper.view()), Cholesky::new(a.view()));
+        let mut late = covariance(100);
+        late[[70, 70]] = 0.5;
+        for a in [covariance(9), covariance(300), late] {
+            let mut upper = a.clone();
+            for ((i, j), x) in upper.indexed_iter_mut() {
+                if j < i {
+                    *x = f64::NAN;
+                }
+            }
+            assert_eq!(Cholesky::new(upper.view()), Cholesky::new(a.view()));
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct SymmetricEigen {
 /// `a: [n, n]`; the entries below the diagonal are not read.
 ///
 /// # Errors
-/// [`Error::Argument`] if `a` is not square or not finite, [`Error::NoConvergence`].
+/// [`Error::Argument`] if `a` is not square, or not finite where it is read, [`Error::NoConvergence`].
 ///
 /// # Numerics
 /// $O(n^3)$ time, by tridiagonal form and divide and conquer. Each eigenvalue is off by a small
@@ -54,18 +54,31 @@ pub fn symmetric_eigenvalues(a: ArrayView2<f64>) -> Result<Array1<f64>, Error> {
     Ok(decomposed(a, backend::eigenvalues)?.into())
 }
 
+/// A symmetric matrix column by column, with zeros above the diagonal, where factorisations do not read: `a`
+/// row by row, with zeros below the diagonal.
+///
+/// # Errors
+/// [`Error::Argument`] if `a` is not square, or not finite on or above the diagonal.
+pub(crate) fn upper_triangle(a: ArrayView2<f64>) -> Result<Vec<f64>, Error> {
+    let order = a.nrows();
+    argument::shape("a", &[order, order], a.shape())?;
+    let mut upper: Vec<f64> = a.iter().copied().collect();
+    for (i, row) in upper.chunks_exact_mut(order.max(1)).enumerate() {
+        row[..i].fill(0.0);
+    }
+    argument::finite("a", a.shape(), &upper)?;
+    Ok(upper)
+}
+
 fn decomposed<R: Default>(
     a: ArrayView2<f64>,
     decompose: impl Fn(&[f64], usize) -> Option<R>,
 ) -> Result<R, Error> {
+    let columns = upper_triangle(a)?;
     let order = a.nrows();
-    argument::shape("a", &[order, order], a.shape())?;
-    argument::finite("a", a.shape(), a)?;
     if order == 0 {
         return Ok(R::default());
     }
-    // A symmetric matrix read row by row is the same as read column by column.
-    let columns: Vec<f64> = a.iter().copied().collect();
     decompose(&columns, order).ok_or(Error::NoConvergence {
         what: "eigenvalues",
         shape: [order, order],
@@ -175,9 +188,11 @@ mod tests {
 
     #[test]
     fn only_the_upper_triangle_is_read() {
-        let a = array![[1.0, 2.0], [f64::MAX, 1.0]];
-        let values = symmetric_eigenvalues(a.view()).unwrap();
-        assert!((values[0] + 1.0).abs() < 1e-15 && (values[1] - 3.0).abs() < 1e-15);
+        for unread in [f64::MAX, f64::NAN] {
+            let a = array![[1.0, 2.0], [unread, 1.0]];
+            let values = symmetric_eigenvalues(a.view()).unwrap();
+            assert!((values[0] + 1.0).abs() < 1e-15 && (values[1] - 3.0).abs() < 1e-15);
+        }
     }
 
     #[test]

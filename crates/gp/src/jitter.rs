@@ -126,9 +126,9 @@ mod tests {
 
     #[test]
     fn a_covariance_that_is_not_finite_is_named() {
-        let a = array![[1.0, 0.0], [f64::INFINITY, 1.0]];
+        let a = array![[1.0, f64::INFINITY], [0.0, 1.0]];
         let error = Jitter::Fixed(0.0).factorise(a.view(), 0.0).unwrap_err();
-        let (row, column, got) = (1, 0, f64::INFINITY);
+        let (row, column, got) = (0, 1, f64::INFINITY);
         assert_eq!(error, Error::Covariance { row, column, got });
     }
 
