@@ -219,8 +219,13 @@ pub(crate) fn common_width<T>(
 ) -> Result<usize, ArgumentError> {
     let width = x.ncols();
     argument::shape("y", &[y.nrows(), width], y.shape())?;
-    argument::not_empty("x", &[width])?;
-    Ok(width)
+    match width {
+        0 => Err(ArgumentError::Empty {
+            name: "x".into(),
+            shape: x.shape().to_vec(),
+        }),
+        _ => Ok(width),
+    }
 }
 
 pub(crate) fn check_cotangent<T>(

@@ -145,5 +145,13 @@ mod tests {
         );
         let none = Array2::<f64>::zeros((2, 0));
         assert_eq!(refused(kernel.gram(none.view(), none.view())), "x");
+        let said = kernel
+            .gram(none.view(), none.view())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            said.starts_with("`x` has shape [2, 0] and so no elements"),
+            "{said}"
+        );
     }
 }
