@@ -7,6 +7,7 @@ use crate::kernel::{
 use crate::lengthscale::Lengthscale;
 use crate::matrix::{mat, product};
 use bochner_numerics::Real;
+use bochner_numerics::argument::{self, ArgumentError};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,8 @@ use serde::{Deserialize, Serialize};
 /// have the standard deviations $1 / l_n$.
 ///
 /// # Numerics
-/// One matrix product of the scaled points. The diagonal is never negative.
+/// One matrix product of the scaled points. The diagonal is never negative. Entries may overflow to infinity; where
+/// sums of such terms would be NaN, the points are refused.
 ///
 /// # Reference
 /// Rasmussen, Williams, *Gaussian Processes for Machine Learning*, 2006, section 4.2.2.
@@ -54,10 +56,11 @@ impl<T: Real> LinearConfig<T> {
     /// The kernel of these settings.
     ///
     /// # Errors
-    /// [`Error::Argument`] unless every lengthscale is finite and positive, or if
+    /// [`Error::Argument`] unless every lengthscale is finite and positive with a finite $1/l_n^2$, or if
     /// there is none.
     pub fn build(self) -> Result<Linear<T>, Error> {
         self.lengthscale.check()?;
+        check_variances(&self.lengthscale)?;
         Ok(Linear {
             lengthscale: self.lengthscale,
         })
@@ -85,8 +88,10 @@ impl<T: Real> Kernel<T> for Linear<T> {
     fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
         let width = common_width(&x, &y)?;
         let inverse = self.lengthscale.inverse(x.nrows(), width)?;
-        let (x, y) = (scaled(x, &inverse), scaled(y, &inverse));
-        Ok(product(T::one(), mat(&x), mat(&y).t()))
+        let (left, right) = (scaled(x, &inverse), scaled(y, &inverse));
+        let k = product(T::one(), mat(&left), mat(&right).t());
+        refuse_nan(&k, &[x, y])?;
+        Ok(k)
     }
 
     fn gram_vjp_along(
@@ -99,15 +104,18 @@ impl<T: Real> Kernel<T> for Linear<T> {
         let width = common_width(&x, &y)?;
         check_cotangent(&x, &y, &cotangent)?;
         let inverse = self.lengthscale.inverse(x.nrows(), width)?;
+        let given = [x, y, cotangent];
         let (x, y) = (scaled(x, &inverse), scaled(y, &inverse));
         let cotangent = cotangent.as_standard_layout().into_owned();
         let along_x = product(T::one(), mat(&cotangent), mat(&y));
         let parameters = self.along_parameters(&x, &along_x, &inverse);
+        refuse_nan(along_x.iter().chain(&parameters), &given)?;
         if along == Along::Parameters {
             let [x, y] = [&x, &y].map(|points| along.zeros(&points.view()));
             return Ok(GramGradients { x, y, parameters });
         }
         let along_y = product(T::one(), mat(&cotangent).t(), mat(&x));
+        refuse_nan(&along_y, &given)?;
         Ok(GramGradients {
             parameters,
             x: scaled(along_x.view(), &inverse),
@@ -128,9 +136,35 @@ impl<T: Real> Kernel<T> for Linear<T> {
 
     fn set_parameters(&mut self, values: &[T]) -> Result<(), Error> {
         check_values(&self.parameters(), values)?;
-        self.lengthscale.assign(values);
+        let mut lengthscale = self.lengthscale.clone();
+        lengthscale.assign(values);
+        check_variances(&lengthscale)?;
+        self.lengthscale = lengthscale;
         Ok(())
     }
+}
+
+/// Refuses lengthscales so small that the variance of a slope, $1/l^2$, overflows.
+fn check_variances<T: Real>(lengthscale: &Lengthscale<T>) -> Result<(), ArgumentError> {
+    let allowed = "so large that 1 / lengthscale^2 is finite: at least 7.5e-155 in double precision, 5.5e-20 in \
+                   single precision";
+    let mut parameters = lengthscale.parameters().into_iter();
+    parameters.try_for_each(|p| {
+        let inverse = p.value.recip();
+        argument::in_range((inverse * inverse).is_finite(), p.name, p.value, allowed)
+    })
+}
+
+/// Refuses what overflowed to sums of both infinities, or an infinity times zero, where all that is given is finite.
+fn refuse_nan<'a, T: Real>(
+    results: impl IntoIterator<Item = &'a T>,
+    given: &[ArrayView2<T>],
+) -> Result<(), ArgumentError> {
+    let has_nan = results.into_iter().any(|x| x.is_nan());
+    let overflowed = has_nan && given.iter().all(|x| x.iter().all(|x| x.is_finite()));
+    let allowed =
+        "a number, but terms of its sum overflow: scale the points down, or the lengthscale up";
+    argument::in_range(!overflowed, "x . y / lengthscale^2", T::nan(), allowed)
 }
 
 /// Each column times its factor, in row-major order.
@@ -143,7 +177,7 @@ fn scaled<T: Real>(x: ArrayView2<T>, factors: &[T]) -> Array2<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{gradients_agree, values_are_replaced_or_refused};
+    use crate::testing::{gradients_agree, refused, values_are_replaced_or_refused};
     use bochner_numerics::check::random;
     use ndarray::array;
 
@@ -156,6 +190,28 @@ mod tests {
             let mut kernel = LinearConfig { lengthscale }.build().unwrap();
             gradients_agree(&mut kernel, &random((4, 3), "x"), &random((5, 3), "y"));
             values_are_replaced_or_refused(&mut kernel);
+        }
+    }
+
+    #[test]
+    fn no_nan_comes_out_of_finite_points() {
+        let of = |lengthscale| {
+            let lengthscale = Lengthscale::Shared(lengthscale);
+            LinearConfig { lengthscale }.build()
+        };
+        assert_eq!(refused(of(1e-320)), "lengthscale");
+        assert_eq!(refused(of(7.4e-155)), "lengthscale");
+        let mut kernel = of(7.5e-155).unwrap();
+        assert_eq!(refused(kernel.set_parameters(&[1e-160])), "lengthscale");
+        assert_eq!(kernel.lengthscale(), &Lengthscale::Shared(7.5e-155));
+
+        let (x, y) = (array![[1e200, 1e200]], array![[1e200, -1e200]]);
+        let (x, y, one) = (x.view(), y.view(), array![[1.0]]);
+        let sum = "x . y / lengthscale^2";
+        assert_eq!(refused(kernel.gram(x, y)), sum);
+        assert_eq!(kernel.gram(x, x).unwrap(), array![[f64::INFINITY]]);
+        for kernel in [kernel, of(1.0).unwrap()] {
+            assert_eq!(refused(kernel.gram_vjp(x, y, one.view())), sum);
         }
     }
 

@@ -8,6 +8,7 @@ use crate::Error;
 use crate::kernel::{Along, GramGradients, check_cotangent, common_width};
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::Real;
+use bochner_numerics::scaling::bounded;
 use ndarray::{Array1, Array2, ArrayView2};
 
 /// `profile` of $s = \sum_n (x_n - y_n)^2 / l_n^2$ for all pairs of rows.
@@ -27,6 +28,8 @@ pub(super) fn gram<T: Real>(
 
 /// The gradients of [`gram`] along the lengthscales, and along both sides if they are asked for, for the
 /// derivative `slope` of the profile along $s$.
+///
+/// What a pair adds is bounded by the largest number, so that no infinity meets a zero or another one.
 pub(super) fn gram_vjp<T: Real>(
     along: Along,
     x: ArrayView2<T>,
@@ -43,7 +46,7 @@ pub(super) fn gram_vjp<T: Real>(
     let (columns, mut cotangents) = (y.nrows(), cotangent.iter().enumerate());
     for_each_pair(x, y, |a, b| {
         let (pair, &cotangent) = cotangents.next().expect("one for each pair");
-        let weight = T::of(2.0) * cotangent * slope(squared_distance(a, b, &inverse));
+        let weight = bounded(T::of(2.0) * cotangent * slope(squared_distance(a, b, &inverse)));
         // The distance may be infinite where the kernel and its slope are zero.
         if weight == T::zero() {
             return;
@@ -51,11 +54,11 @@ pub(super) fn gram_vjp<T: Real>(
         let each = along_scale.iter_mut().zip(a.iter().zip(b).zip(&inverse));
         for (along, ((&a, &b), &inverse)) in each {
             let scaled = (a - b) * inverse;
-            *along -= weight * scaled * inverse * scaled;
+            *along -= bounded(weight * scaled * inverse * scaled);
         }
         if along == Along::Everything {
             for n in 0..width {
-                let step = weight * ((a[n] - b[n]) * inverse[n]) * inverse[n];
+                let step = bounded(weight * ((a[n] - b[n]) * inverse[n]) * inverse[n]);
                 along_x[[pair / columns, n]] += step;
                 along_y[[pair % columns, n]] -= step;
             }
@@ -64,7 +67,7 @@ pub(super) fn gram_vjp<T: Real>(
     Ok(GramGradients {
         x: along_x,
         y: along_y,
-        parameters: lengthscale.gather(along_scale),
+        parameters: lengthscale.gather(along_scale.into_iter().map(bounded).collect()),
     })
 }
 

@@ -6,6 +6,7 @@ use crate::kernel::{Along, GramGradients, Kernel, Parameter, check_cotangent, ch
 use crate::lengthscale::Lengthscale;
 use bochner_numerics::Real;
 use bochner_numerics::argument::{self, ArgumentError};
+use bochner_numerics::scaling::bounded;
 use ndarray::{Array1, Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,10 @@ use serde::{Deserialize, Serialize};
 /// constant one is periodic, and a Gram matrix can have negative eigenvalues. Attention, which
 /// needs positive weights and no positive definiteness, may use it there all the same; a Gaussian
 /// process takes a product of one per dimension. At coincident points the gradients are zero.
+///
+/// Any positive period and lengthscale will do: what overflows is replaced by the largest number, and finite points
+/// never give NaN. Where a distance is so many periods long that its phase has no digits left, the value is some
+/// number from 0 to 1.
 ///
 /// # Reference
 /// MacKay, *Introduction to Gaussian processes*, 1998; Rasmussen, Williams, 2006, equation 4.31.
@@ -77,7 +82,7 @@ impl<T: Real> ExpsinConfig<T> {
 impl<T: Real> Expsin<T> {
     /// The sine of half a turn per period, at the squared distance `s`.
     fn sine(&self, s: T) -> T {
-        (T::PI() * s.sqrt() / self.period).sin()
+        bounded(T::PI() * s.sqrt() / self.period).sin()
     }
 
     fn profile(&self, s: T) -> T {
@@ -87,31 +92,47 @@ impl<T: Real> Expsin<T> {
 
     /// $\sin(2 \pi r / P)$, from which all derivatives but one come.
     fn double_sine(&self, r: T) -> T {
-        (T::of(2.0) * T::PI() * r / self.period).sin()
+        bounded(T::of(2.0) * T::PI() * r / self.period).sin()
     }
 
     /// The derivative along the squared distance.
     fn slope(&self, s: T) -> T {
-        let r = s.sqrt();
-        let rate = T::PI() / self.period;
+        let (r, k) = (bounded(s.sqrt()), self.profile(s));
+        if k == T::zero() {
+            return k;
+        }
+        let rate = bounded(T::PI() / self.period);
         let along_r = if r == T::zero() {
             rate
         } else {
             self.double_sine(r) / (T::of(2.0) * r)
         };
-        let squared = self.lengthscale * self.lengthscale;
-        -T::of(2.0) * rate * along_r * self.profile(s) / squared
+        bounded(bounded(bounded(-T::of(2.0) * rate) * along_r * k) / square(self.lengthscale))
     }
 
     /// The derivatives along the period and the lengthscale.
     fn along_parameters(&self, s: T) -> [T; 2] {
-        let (k, sine, r) = (self.profile(s), self.sine(s), s.sqrt());
-        let double = T::of(2.0) * k / (self.lengthscale * self.lengthscale);
-        let along_period = double * self.double_sine(r) * T::PI() * r / self.period.powi(2);
+        let (k, sine, r) = (self.profile(s), self.sine(s), bounded(s.sqrt()));
+        if k == T::zero() || r == T::zero() {
+            return [T::zero(); 2];
+        }
+        let double = bounded(T::of(2.0) * k / square(self.lengthscale));
+        let along_period = bounded(double * self.double_sine(r) * T::PI() * r);
         [
-            along_period,
-            T::of(2.0) * double * sine * sine / self.lengthscale,
+            along_period / square(self.period),
+            bounded(T::of(2.0) * double) * sine * sine / self.lengthscale,
         ]
+        .map(bounded)
+    }
+}
+
+/// The square of a positive number, which is not zero even where it underflows.
+fn square<T: Real>(x: T) -> T {
+    let square = x * x;
+    if square == T::zero() {
+        T::min_positive_value()
+    } else {
+        square
     }
 }
 
@@ -132,7 +153,7 @@ impl<T: Real> Kernel<T> for Expsin<T> {
         let mut parameters = vec![T::zero(); 2];
         for (&s, &g) in distances.iter().zip(&cotangent) {
             for (sum, along) in parameters.iter_mut().zip(self.along_parameters(s)) {
-                *sum += g * along;
+                *sum += bounded(g * along);
             }
         }
         let along_points = match along {
@@ -221,6 +242,39 @@ mod tests {
         let vjp = expsin().gram_vjp(x.view(), y.view(), array![[1.0]].view());
         let curvature = 4.0 * (std::f64::consts::PI / (1.7 * 0.9)).powi(2);
         assert!((vjp.unwrap().x[[0, 0]] / (-curvature * 1e-9) - 1.0).abs() < 1e-7);
+    }
+
+    #[test]
+    fn no_nan_comes_out_of_finite_points() {
+        fn holds<T: Real>(sizes: &[f64], points: &[f64]) {
+            let all = |x: &[f64]| x.iter().map(|&x| T::of(x)).collect::<Vec<_>>();
+            let x = Array2::from_shape_vec((points.len(), 1), all(points)).unwrap();
+            let signs = |(i, j)| T::of(if (i + j) % 2 == 0 { 2.0 } else { -2.0 });
+            let cotangent = Array2::from_shape_fn((points.len(), points.len()), signs);
+            for &period in &all(sizes) {
+                for &lengthscale in &all(sizes) {
+                    let config = ExpsinConfig {
+                        period,
+                        lengthscale,
+                    };
+                    let kernel = config.build().unwrap();
+                    let k = kernel.gram(x.view(), x.view()).unwrap();
+                    let within = |&k: &T| k >= T::zero() && k <= T::one();
+                    assert!(k.iter().all(within), "{kernel:?}: {k:?}");
+                    let got = kernel.gram_vjp(x.view(), x.view(), cotangent.view());
+                    let got = got.unwrap();
+                    let mut all = got.x.iter().chain(&got.y).chain(&got.parameters);
+                    assert!(all.all(|g| !g.is_nan()), "{kernel:?}: {got:?}");
+                }
+            }
+        }
+        let sizes = [5e-324, 1e-310, 1e-200, 1e-155, 1e-80, 1.0, 1e155, 1e308];
+        let points = [0.0, 1e-320, 1e-155, 0.3, 1.0, 1e160, -1.7e308];
+        holds::<f64>(&sizes, &points);
+        holds::<f32>(
+            &[1e-45, 1e-38, 1e-20, 1.0, 1e20, 3e38],
+            &[0.0, 1e-40, 0.3, 1e20, -3e38],
+        );
     }
 
     /// At the corners of a square whose side is one period, neighbours are as like as can be, and opposite
