@@ -305,6 +305,8 @@ mod tests {
         };
         named(fit(array![[1.0]], 1, 0.1), "`values`");
         named(fit(array![[1.0], [f64::NAN]], 1, 0.1), "`values`");
+        let mean = "`mean of values at equal inputs` is 5, but must be 1";
+        named(fit(array![[5.0], [2.5]], 1, 0.1), mean);
         named(fit(good.clone(), 0, 0.1), "`steps`");
         named(fit(good.clone(), 1, -0.1), "`learning_rate`");
     }

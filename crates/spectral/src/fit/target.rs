@@ -6,6 +6,10 @@ use ndarray::{Array2, ArrayView2};
 
 /// Values of a kernel with $k(x, x) = 1$, at every pair of two sets of inputs.
 ///
+/// Divide the values of another kernel by its variance, as [`empirical_kernel`] does: the features have no
+/// scale. A fit refuses values whose mean at equal inputs is below 0.5 or above 2, which no error of
+/// estimation explains; where no two inputs are equal, it cannot tell.
+///
 /// For a stationary kernel one input on the right, the origin, will do: the inputs on the left are
 /// then the lags.
 ///
@@ -30,7 +34,28 @@ impl KernelValues<'_> {
         for (name, x) in [("x", self.x), ("y", self.y), ("values", self.values)] {
             argument::finite(name, x.shape(), x)?;
         }
-        Ok(())
+        self.check_scale()
+    }
+
+    /// Refuses a kernel that is far from one at equal inputs.
+    fn check_scale(&self) -> Result<(), Error> {
+        let equal = |&((i, j), _): &((usize, usize), &f64)| self.x.row(i) == self.y.row(j);
+        let equal: Vec<f64> = self
+            .values
+            .indexed_iter()
+            .filter(equal)
+            .map(|(_, &k)| k)
+            .collect();
+        if equal.is_empty() {
+            return Ok(());
+        }
+        let mean = equal.iter().sum::<f64>() / equal.len() as f64;
+        Ok(argument::in_range(
+            (0.5..=2.0).contains(&mean),
+            "mean of values at equal inputs",
+            mean,
+            "1, or from 0.5 to 2 for an estimate: divide the values by the kernel's variance",
+        )?)
     }
 }
 
