@@ -33,7 +33,8 @@ pub trait PairFunction<T>: Sync {
 /// `q: [n, d]`, `k: [m, d']`, `v: [m, p]` to `[n, p]`.
 ///
 /// # Errors
-/// [`Error::Argument`] if `k` and `v` have other numbers of rows, or one of them has no elements.
+/// [`Error::Argument`] if `k` and `v` have other numbers of rows, or one of them has no elements; if f is NaN or
+/// infinite, or if the sum of a row or a weight divided by it overflows.
 ///
 /// # Numerics
 /// O(n m) calls of f. A row whose weights sum to zero has a zero output. If f is one of the kernels of
@@ -151,6 +152,26 @@ fn shares<T: Real>(
         }
         total
     });
+    for (j, (row, &total)) in shares.chunks(k.nrows()).zip(&totals).enumerate() {
+        if total.is_finite() && row.iter().all(|share| share.is_finite()) {
+            continue;
+        }
+        let weights: Vec<T> = k
+            .rows()
+            .into_iter()
+            .map(|k| f.weight(q.row(j), k))
+            .collect();
+        let name = format!("f(q, k) of query {j}");
+        argument::finite(name, &[k.nrows()], &weights)?;
+        let allowed =
+            "finite, and not tiny beside its terms: divide f by a constant, or keep it positive";
+        argument::in_range(
+            false,
+            format!("sum of f(q, k) of query {j}"),
+            total,
+            allowed,
+        )?;
+    }
     let shares = Array2::from_shape_vec((q.nrows(), k.nrows()), shares);
     Ok((shares.expect("a weight for each pair"), totals))
 }

@@ -258,6 +258,48 @@ fn large_queries_stay_finite() {
     assert!(arrays[0] && arrays[1] && g.queries.iter().all(|x| x.is_finite()));
 }
 
+/// $q \cdot k$, which may be negative.
+struct Product;
+
+impl PairFunction<f64> for Product {
+    fn weight(&self, q: ArrayView1<f64>, k: ArrayView1<f64>) -> f64 {
+        q.dot(&k)
+    }
+
+    fn pull_back(
+        &self,
+        q: ArrayView1<f64>,
+        k: ArrayView1<f64>,
+        g: f64,
+        mut dq: ArrayViewMut1<f64>,
+        mut dk: ArrayViewMut1<f64>,
+    ) {
+        dq.scaled_add(g, &k);
+        dk.scaled_add(g, &q);
+    }
+}
+
+/// A weight, the sum of a row, or a weight divided by it leaves the range of its type.
+#[test]
+fn weights_that_overflow_are_named() {
+    let refused = |q: f64, k: &[f64], start: &str| {
+        let q = Array2::from_elem((1, 1), q);
+        let k = Array2::from_shape_vec((k.len(), 1), k.to_vec()).unwrap();
+        let (q, k) = (q.view(), k.view());
+        let said = general_attention(&Product, q, k, k)
+            .unwrap_err()
+            .to_string();
+        assert!(said.starts_with(start), "{said}");
+        assert!(general_attention_vjp(&Product, q, k, k, q).is_err());
+    };
+    let weight = "`f(q, k) of query 0` is inf at [1]";
+    refused(1e200, &[1.0, 1e200], weight);
+    let sum = "`sum of f(q, k) of query 0` is inf, but must be finite";
+    refused(1.0, &[1.5e308, 1.5e308], sum);
+    let sum = "`sum of f(q, k) of query 0` is 1e-10, but must be finite, and not tiny";
+    refused(1.0, &[1e308, -1e308, 1e-10], sum);
+}
+
 #[test]
 fn what_does_not_fit_is_named() {
     let x: Array2<f64> = random((3, WIDTH), 1);
