@@ -193,6 +193,21 @@ impl Pass {
         }
     }
 
+    /// The pass for a mechanism with this card: where it has no weights of pairs, there is no dropout on them.
+    ///
+    /// Mechanisms without weights refuse a rate. A model whose rate is that of "the weights, if there are any" says
+    /// so by this method.
+    #[must_use]
+    pub fn for_card(self, card: &Card) -> Self {
+        match self {
+            Self::Training { seed, .. } if !card.weights.is_yes() => {
+                let dropout = 0.0;
+                Self::Training { seed, dropout }
+            }
+            _ => self,
+        }
+    }
+
     /// Dropout on the weights, if any.
     ///
     /// # Errors

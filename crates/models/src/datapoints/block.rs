@@ -214,6 +214,7 @@ impl<E: Element> Block<E> {
             Pass::Training { seed, .. } => Mode::Training(seed),
             Pass::Evaluation { .. } => Mode::Evaluation,
         };
+        let pass = pass.for_card(&self.config.variant().card());
         let normed = self.attention_norm.apply(table.with_empty_tape())?;
         let attended = match self.config.normalised {
             Normalised::All => self.attention.attend_self(normed, &Mask::none(), pass)?,

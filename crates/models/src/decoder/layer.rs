@@ -198,7 +198,10 @@ impl<E: Element> DecoderLayer<E> {
             .feed_forward_norm
             .add_to(self.feed_forward.add_to(inputs)?)?;
 
-        let attention = self.attention.operation(of_itself, pass.nth(0));
+        let card = self.attention.config().variant.card();
+        let attention = self
+            .attention
+            .operation(of_itself, pass.nth(0).for_card(&card));
         let cross = self
             .cross_attention
             .cross_operation(of_memory, pass.nth(1))?;

@@ -27,7 +27,7 @@ pub struct EncoderLayerConfig {
     /// The attention mechanism.
     pub attention: Variant,
     /// Rate of dropout on the hidden layer and on both residual branches; that on attention
-    /// weights comes with the [`Pass`].
+    /// weights, if the mechanism has any, comes with the [`Pass`].
     pub dropout: f64,
     /// Where the layer normalises; behind each half unless it is said.
     #[serde(default)]
@@ -178,7 +178,8 @@ impl<E: Element> EncoderLayer<E> {
             Pass::Evaluation { .. } => Mode::Evaluation,
         };
         let branches = [mode.child("attention"), mode.child("feed-forward branch")];
-        let attention = self.attention.operation(mask, pass);
+        let card = self.attention.config().variant.card();
+        let attention = self.attention.operation(mask, pass.for_card(&card));
         let feed_forward = self.feed_forward.operation(mode.child("feed-forward"))?;
         match self.norm {
             NormPlacement::Post => {

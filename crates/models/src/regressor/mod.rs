@@ -33,8 +33,8 @@ pub struct RegressorConfig {
     pub hidden: usize,
     /// The attention mechanism.
     pub attention: Variant,
-    /// Rate of dropout on attention weights, in the feed-forward part and on both residual
-    /// branches.
+    /// Rate of dropout on attention weights, if the mechanism has any, in the feed-forward part and on both
+    /// residual branches.
     pub dropout: f64,
 }
 

@@ -52,8 +52,8 @@ const NAME: &str = "primal";
 /// O(T d s + n d s) time for a head. A zero row has zero features and a zero gradient. Padded rows have a zero output
 /// and enter neither $f(X)$ nor the penalty; an example without positions has the penalty zero, so that the mean of
 /// the penalties over the other examples is $\eta$ times the paper's loss. The layer's penalty is their sum, to be
-/// divided by the number of sequences in the batch ([`Penalty::share`]). There are no weights of pairs, and a pass's
-/// dropout drops nothing, as in the official code.
+/// divided by the number of sequences in the batch ([`Penalty::share`]). There are no weights of pairs, so that a pass
+/// with a rate of dropout on them is refused ([`Pass::for_card`] takes the rate out).
 ///
 /// # Reference
 /// Chen, Tao, Tonin, Suykens 2023, with the choices of the official code; the lengths are ours.
@@ -278,8 +278,12 @@ impl<T: Real> Mechanism<T> for Primal {
     }
 
     fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
-        // There are no weights to drop, but a rate that is none is refused.
-        pass.weight_dropout()?;
+        if pass.weight_dropout()?.is_some() {
+            return Err(Error::Unsupported {
+                what: "dropout on weights of pairs, which Primal-Attention does not have,",
+                instead: "a rate of 0 (`Pass::for_card`)",
+            });
+        }
         let call = Arguments::new(self, inputs, flat)?;
         let projections = call.projections();
         let (output, scores, squares) = call.attend(&projections);

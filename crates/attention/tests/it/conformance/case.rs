@@ -82,8 +82,8 @@ impl<T: Real> Case<T> {
         mask: &Mask,
         pass: &Pass,
     ) -> Result<Forward<T>, Error> {
-        self.mechanism()
-            .forward(&self.inputs(example, mask), &self.parameters, pass)
+        let (inputs, pass) = (self.inputs(example, mask), pass.for_card(&self.card));
+        self.mechanism().forward(&inputs, &self.parameters, &pass)
     }
 
     pub(crate) fn output(&self, example: &Example<T>, mask: &Mask, pass: &Pass) -> Array4<T> {
@@ -110,9 +110,9 @@ impl<T: Real> Case<T> {
             output: output.view(),
             penalty: penalty.view(),
         };
-        let inputs = self.inputs(example, mask);
+        let (inputs, pass) = (self.inputs(example, mask), pass.for_card(&self.card));
         let own = (self.mechanism())
-            .backward(&inputs, &self.parameters, pass, forward, cotangents)
+            .backward(&inputs, &self.parameters, &pass, forward, cotangents)
             .unwrap();
         example.gradients(&self.card, own)
     }

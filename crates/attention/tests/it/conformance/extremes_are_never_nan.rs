@@ -137,7 +137,9 @@ impl Extreme {
         let dropout = draws.one_of(&[0.0, 0.5]);
         Self {
             mask,
-            pass: draws.one_of(&[EVALUATION, Pass::Training { seed, dropout }]),
+            pass: draws
+                .one_of(&[EVALUATION, Pass::Training { seed, dropout }])
+                .for_card(&card),
             inputs: [q, k, v],
             cotangents: (draws.array([batch, heads, queries, value_width]), penalty),
             parameters: draws.parameters(&variant, Size { heads, width }),

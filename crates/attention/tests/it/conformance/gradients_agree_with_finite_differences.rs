@@ -272,6 +272,7 @@ fn check_mechanism(
     label: &str,
 ) {
     for pass in passes {
+        let pass = &pass.for_card(&case.card);
         let got = case.gradients(example, mask, pass);
         let along = |set: fn(&mut Example<f64>) -> &mut Array4<f64>, gradient, name| {
             let mut at = example.clone();

@@ -3,7 +3,7 @@ use crate::conformance::plain::{Plain, PointSets, Similarity, dropout, with};
 use crate::names;
 use bochner_attention::conformance::Conformance;
 use bochner_attention::{
-    Bias, Cotangents, Error, Form, IkanDirect, Magnitude, Mask, Mikan, Pass, Points, Preset,
+    Bias, Card, Cotangents, Error, Form, IkanDirect, Magnitude, Mask, Mikan, Pass, Points, Preset,
     RbfOnly, Softmax, Stream, Variant, attend, linear_time_state,
 };
 use bochner_numerics::{ArgumentError, Seed};
@@ -87,6 +87,30 @@ fn masks_and_parameters_that_do_not_fit() {
         let named = got.is_err_and(|error| names(&error, "weight dropout"));
         assert!(named || !case.has_pairs(), "{}", case.name);
     }
+}
+
+#[test]
+fn dropout_where_there_are_no_weights() {
+    let mut refusals = 0;
+    for case in cases::<f64>()
+        .iter()
+        .filter(|case| !case.card.weights.is_yes())
+    {
+        let (example, mask) = (case.example(4, 4), Mask::none());
+        let inputs = case.inputs(&example, &mask);
+        let got = (case.mechanism()).forward(&inputs, &case.parameters, &TRAINING);
+        let dropped = |what: &str| what.contains("dropout");
+        assert!(matches!(got, Err(Error::Unsupported { what, .. }) if dropped(what)));
+        let pass = TRAINING.for_card(&case.card);
+        assert!(
+            (case.mechanism())
+                .forward(&inputs, &case.parameters, &pass)
+                .is_ok()
+        );
+        refusals += 1;
+    }
+    assert!(refusals > 0);
+    assert_eq!(TRAINING.for_card(&Card::PAIRWISE), TRAINING);
 }
 
 /// Arrays and parameters of the same shapes, and another pass.

@@ -30,6 +30,7 @@ fn check<E: Element>(time: usize, scale: f64) {
             dropout: if linear { 0.0 } else { 0.3 },
         };
         let layer = build::<E>(two_heads(variant));
+        let training = training.for_card(&layer.config().variant.card());
         for pass in [PASS, training] {
             let first = |batch, purpose| {
                 let x = sequences::<E>(batch, time, purpose, scale);

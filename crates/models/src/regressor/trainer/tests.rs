@@ -104,6 +104,15 @@ fn a_loss_of_the_batch_is_not_divided() {
     assert!(report.penalty > 0.0 && (report.loss - want).abs() < 1e-5 * want);
 }
 
+/// The rate is obeyed in the feed-forward part and on the branches; there are no weights to drop.
+#[test]
+fn a_mechanism_without_weights_trains_with_dropout() {
+    let mut plain = trainer(Primal::default().into());
+    let mut dropped = trainer_with_dropout(Primal::default().into());
+    let [plain, dropped] = [&mut plain, &mut dropped].map(|trainer| trainer.epoch().unwrap());
+    assert_ne!(plain.error, dropped.error);
+}
+
 /// What is drawn for some steps is drawn anew after them, and a resumed run has the draw of its step.
 #[test]
 fn features_are_drawn_anew_in_training() {
