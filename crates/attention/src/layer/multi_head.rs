@@ -64,7 +64,8 @@ pub struct MultiHead<
     pub output: Projection<Wide, Embed, E, D, S>,
     /// The table of a learnt [`PositionBias`](crate::PositionBias), `[M, 2 reach + 1]`.
     pub position_bias: Option<Tensor<(usize, usize), E, D>>,
-    /// The mechanism's own parameters, laid out by [`MultiHead::kernel_specs`].
+    /// The mechanism's own parameters, laid out by [`MultiHead::kernel_specs`]; read them by
+    /// [`MultiHead::kernel_values`], since dfdx's `as_vec` and `array` panic if there are none.
     pub kernel: Tensor<(Count,), E, D>,
     pub(super) config: MultiHeadConfig,
     pub(super) layout: Layout,
@@ -407,7 +408,8 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         Maps::new(self.layout, &slices.collect::<Vec<_>>(), table.as_deref())
     }
 
-    fn kernel_values(&self) -> Vec<E> {
+    /// The values of `kernel`; none for a mechanism without parameters.
+    pub fn kernel_values(&self) -> Vec<E> {
         // Not as_vec, which panics on a tensor without elements.
         let mut kernel = vec![E::default(); self.kernel.shape().0.size()];
         self.kernel.copy_into(&mut kernel);

@@ -46,12 +46,6 @@ fn heads(layer: &MultiHead<usize, f64>, [query, memory]: [&Array3<f64>; 2]) -> [
     })
 }
 
-fn kernel(layer: &MultiHead<usize, f64>) -> Vec<f64> {
-    let mut kernel = vec![0.0; layer.kernel.shape().0];
-    layer.kernel.copy_into(&mut kernel);
-    kernel
-}
-
 /// The layer by its definition.
 fn expected(
     layer: &MultiHead<usize, f64>,
@@ -63,7 +57,7 @@ fn expected(
     let inputs = Streams::new(heads.each_ref().map(|x| x.view()), mask).with_bias(bias);
     let mechanism = layer.config().variant.mechanism::<f64>();
     let attended = mechanism
-        .forward(&inputs, &kernel(layer), &PASS)
+        .forward(&inputs, &layer.kernel_values(), &PASS)
         .unwrap()
         .output;
     let joined = attended.permuted_axes([0, 2, 1, 3]);
@@ -301,7 +295,9 @@ fn windows_and_position_biases() {
             let streams = of_heads.each_ref().map(|x| x.view());
             let inputs = Streams::new(streams, &mask).with_bias(bias.as_ref());
             let mechanism = variant.mechanism::<f64>();
-            let want = mechanism.inspect(&inputs, &kernel(&layer), &PASS).unwrap();
+            let want = mechanism
+                .inspect(&inputs, &layer.kernel_values(), &PASS)
+                .unwrap();
             let shown = layer.inspect(x.clone(), x.clone(), &lengths(), PASS);
             let off = &shown.unwrap().weights - &want.weights;
             assert!(off.iter().all(|off| off.abs() < 1e-12), "{layer:?}");
