@@ -4,9 +4,7 @@ use crate::Error;
 use crate::error::scorable;
 use bochner_kernels::SpectralPoints;
 use bochner_numerics::Real;
-use bochner_numerics::argument::{
-    at_least_one, in_range, non_negative, not_empty, positive, shape,
-};
+use bochner_numerics::argument::{at_least_one, in_range, not_empty, positive, shape};
 use ndarray::{ArrayView2, Axis, Ix3, s};
 
 /// The score of an edge $(j \to i)$, with one row of parameters for each head.
@@ -41,7 +39,7 @@ pub enum Score<'a, T> {
         points: Points<'a, T>,
         /// The exponent of the norms, above 0.
         p: f64,
-        /// The floor $e \ge 0$.
+        /// The floor $e$, from 0 to 1, which is the largest squared similarity.
         floor: f64,
     },
     /// $-\tfrac12 |q_i - c a|^2 - \tfrac12 |c a - k_j|^2 + c\, t_{ij}$ in $\mathbb{R}^{2F}$: the kernel
@@ -95,7 +93,7 @@ impl<T: Real> Score<'_, T> {
                 points, p, floor, ..
             } => {
                 positive("p", *p)?;
-                non_negative("floor", *floor)?;
+                in_range((0.0..=1.0).contains(floor), "floor", *floor, "from 0 to 1")?;
                 points.validate(self.heads(), 2 * self.width())
             }
         }

@@ -168,7 +168,7 @@ fn settings_out_of_range() {
         assert_eq!(named(Kind::Stationary { p, floor: 0.0 }, &|_| ()), "p");
         assert_eq!(named(Kind::Gaussian { p: Some(p) }, &|_| ()), "p");
     }
-    for floor in [-1e-9, f64::NAN] {
+    for floor in [-1e-9, 1.1, 1e300, f64::INFINITY, f64::NAN] {
         assert_eq!(named(Kind::Stationary { p: 2.0, floor }, &|_| ()), "floor");
     }
 }
