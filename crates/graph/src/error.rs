@@ -78,7 +78,7 @@ pub enum Error {
     /// A number is so large that what is computed from it would leave the range of its type.
     #[error(
         "{what} is {got:e} at {index:?}, but must stay within {limit:e}, so that products with it do not \
-         overflow: scale it down, or compute in double precision"
+         overflow: scale it down{}", if *.limit < 1e30 { ", or compute in double precision" } else { "" }
     )]
     TooLarge {
         /// The array.
@@ -164,6 +164,12 @@ mod tests {
     use ndarray::Array2;
 
     #[test]
+    fn no_other_precision_is_advised_where_there_is_none() {
+        let error = scorable("x", ndarray::aview1(&[1e200_f64])).unwrap_err();
+        assert!(error.to_string().ends_with("scale it down"), "{error}");
+    }
+
+    #[test]
     fn numbers_that_scores_cannot_be_computed_from_are_found() {
         let mut x = Array2::<f32>::ones((1000, 200));
         let refused = |x: &Array2<f32>| scorable("x", x.view()).unwrap_err();
@@ -179,10 +185,9 @@ mod tests {
             x[place] = -1e20;
             let error = refused(&x);
             assert!(matches!(&error, Error::TooLarge { index, .. } if *index == place));
-            assert!(
-                error.to_string().contains("must stay within 4.2"),
-                "{error}"
-            );
+            let said = error.to_string();
+            assert!(said.contains("must stay within 4.2"), "{said}");
+            assert!(said.ends_with("or compute in double precision"), "{said}");
             x[place] = 1.0;
         }
     }
