@@ -17,7 +17,7 @@ impl Mask {
         let mut of_rows = self.matrix.iter().flat_map(|rows| rows.iter());
         if let Some(first) = of_rows.next() {
             of_rows.try_for_each(|row| {
-                argument::shape("row of `matrix`", &[first.len()], &[row.len()])
+                argument::shape("row of matrix", &[first.len()], &[row.len()])
             })?;
         }
         // A block has one position more than this number.

@@ -365,7 +365,7 @@ impl<E: Element> GraphAttention<E> {
     ) -> Result<Recorded<E, T>, LayerError> {
         let [targets, outputs] = operation.output_shape();
         let shape = (targets, outputs);
-        let name = "targets of a layer on the tape (`infer` takes a graph without nodes)";
+        let name = "targets of a layer on the tape (infer takes a graph without nodes)";
         argument::at_least_one(name, shape.0)?;
         let mut outputs = record(operation, self.with_parameters(inputs))?;
         Ok(GraphAttended {
