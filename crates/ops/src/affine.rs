@@ -30,8 +30,7 @@ pub fn affine<T: Real>(
     finish: impl Fn(usize, &mut [T]) + Send + Sync,
 ) {
     let outputs = bias.len();
-    let inputs = weight.len() / outputs;
-    let rows = x.len() / inputs;
+    let [rows, inputs] = sizes(x, weight, outputs);
     let x = Mat::new(x, rows, inputs);
     // Packed once for all blocks.
     let w = Panels::new(Mat::new(weight, outputs, inputs).t());
@@ -43,6 +42,25 @@ pub fn affine<T: Real>(
             finish(start * outputs, piece);
         });
     });
+}
+
+/// The numbers of rows and inputs of a map.
+///
+/// # Panics
+/// If `weight` or `outputs` is empty, or the lengths do not fit.
+fn sizes<T>(x: &[T], weight: &[T], outputs: usize) -> [usize; 2] {
+    assert!(
+        outputs > 0 && !weight.is_empty() && weight.len().is_multiple_of(outputs),
+        "a weight of {} numbers for {outputs} outputs: it takes one row of inputs for each output",
+        weight.len()
+    );
+    let inputs = weight.len() / outputs;
+    assert!(
+        x.len().is_multiple_of(inputs),
+        "x of {} numbers for a map of {inputs} inputs: it takes whole rows",
+        x.len()
+    );
+    [x.len() / inputs, inputs]
 }
 
 /// The gradients of [`affine`] with respect to `x`, `weight` and a bias of `dy`'s width, as far as they are
@@ -57,8 +75,12 @@ pub fn affine_vjp<T: Real>(
     outputs: usize,
     [dx, dweight, dbias]: [Option<Slot<'_, T>>; 3],
 ) {
-    let inputs = weight.len() / outputs;
-    let rows = x.len() / inputs;
+    let [rows, inputs] = sizes(x, weight, outputs);
+    assert!(
+        dy.len() == rows * outputs,
+        "a cotangent of {} numbers for {rows} rows of {outputs} outputs",
+        dy.len()
+    );
     let (w, x) = (Mat::new(weight, outputs, inputs), Mat::new(x, rows, inputs));
     let dy = Mat::new(dy, rows, outputs);
     if let Some(dx) = dx {
@@ -105,16 +127,17 @@ fn weight_gradient<T: Real>(x: Mat<T>, dy: Mat<T>, dweight: Slot<'_, T>) {
 ///
 /// # Errors
 /// [`ArgumentError::Shape`] unless the last axis of `x` is the second of `weight`, and the first of `weight`
-/// that of `bias`.
+/// that of `bias`; `names` are what errors call the weight and the bias.
 pub(crate) fn affine_shape(
+    names: [&'static str; 2],
     x: &[usize],
     weight: &[usize],
     bias: &[usize],
 ) -> Result<Vec<usize>, ArgumentError> {
     let (inputs, outputs) = (x.last().copied(), bias.last().copied());
     let (inputs, outputs) = (inputs.unwrap_or(0), outputs.unwrap_or(0));
-    argument::shape("bias", &[outputs], bias)?;
-    argument::shape("weight", &[outputs, inputs], weight)?;
+    argument::shape(names[1], &[outputs], bias)?;
+    argument::shape(names[0], &[outputs, inputs], weight)?;
     Ok(with_last(x, outputs))
 }
 
@@ -127,7 +150,7 @@ impl<T: Real> Operation<T> for Affine {
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
         let [x, weight, bias] = crate::operation::given(inputs)?;
-        Ok(vec![affine_shape(x, weight, bias)?])
+        Ok(vec![affine_shape(["weight", "bias"], x, weight, bias)?])
     }
 
     fn forward(
@@ -157,6 +180,27 @@ impl<T: Real> Operation<T> for Affine {
 mod tests {
     use super::*;
     use crate::filled;
+
+    #[test]
+    #[should_panic(expected = "x of 5 numbers for a map of 2 inputs")]
+    fn rows_that_are_cut_off_are_refused() {
+        filled([6], |[y]| {
+            affine(&[1.0; 5], &[1.0; 6], &[0.0; 3], y, |_, _| ())
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "a weight of 0 numbers for 3 outputs")]
+    fn a_map_without_inputs_is_refused() {
+        filled([6], |[y]| affine(&[1.0; 4], &[], &[0.0; 3], y, |_, _| ()));
+    }
+
+    #[test]
+    #[should_panic(expected = "a cotangent of 5 numbers for 2 rows of 3 outputs")]
+    fn a_cotangent_that_is_too_short_is_refused() {
+        let none = [None, None, None];
+        affine_vjp(&[1.0; 4], &[1.0; 6], &[1.0; 5], 3, none);
+    }
 
     /// Narrow maps, whose rows are cut, and wide ones, whose outputs are; one part and several.
     #[test]

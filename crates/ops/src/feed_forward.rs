@@ -69,8 +69,10 @@ impl<T: Real> Operation<T> for FeedForward {
         self.hidden.validate()?;
         self.activation.validate()?;
         let [x, first, first_bias, second, second_bias] = given(inputs)?;
-        let hidden = affine_shape(x, first, first_bias)?;
-        Ok(vec![affine_shape(&hidden, second, second_bias)?])
+        let names = ["first weight", "first bias"];
+        let hidden = affine_shape(names, x, first, first_bias)?;
+        let names = ["second weight", "second bias"];
+        Ok(vec![affine_shape(names, &hidden, second, second_bias)?])
     }
 
     fn forward(
@@ -190,6 +192,23 @@ mod tests {
     use super::*;
     use crate::testing::gradients_are_right;
     use bochner_numerics::Seed;
+
+    #[test]
+    fn the_map_that_does_not_fit_is_named() {
+        let operation = FeedForward {
+            mask: None,
+            hidden: Activation::Relu,
+            activation: Activation::Identity,
+        };
+        let fitting: [&[usize]; 5] = [&[2, 4], &[6, 4], &[6], &[5, 6], &[5]];
+        let names = ["first weight", "first bias", "second weight", "second bias"];
+        for (at, name) in names.into_iter().enumerate() {
+            let mut shapes = fitting;
+            shapes[at + 1] = &[7, 7, 7];
+            let error = Operation::<f64>::output_shapes(&operation, &shapes).unwrap_err();
+            assert_eq!(error.name(), name);
+        }
+    }
 
     #[test]
     fn gradients_agree_with_finite_differences() {
