@@ -13,8 +13,14 @@ const WORK: usize = 4;
 /// `table: [words, width]`, `indices: [n]`, each below `words`, to `[n, width]`.
 ///
 /// # Panics
-/// If an index is too large.
+/// If an index is too large, or `width` is 0 or does not divide the table.
 pub fn lookup<T: Real>(table: &[T], width: usize, indices: &[usize], rows: Slot<'_, T>) {
+    assert!(
+        width > 0 && table.len().is_multiple_of(width),
+        "a table of {} numbers for rows of width {width}: it takes whole rows",
+        table.len()
+    );
+    assert_below(indices, table.len() / width);
     let work = indices.len() * width * WORK;
     rows.by_blocks(indices.len(), work, |range, piece| {
         let found = indices[range].iter();
@@ -41,9 +47,7 @@ pub fn lookup_vjp<T: Real>(indices: &[usize], dy: &[T], gradient: &mut [T], mark
     /// Parts of the table.
     const PARTS: usize = 8;
     let words = marks.len();
-    if let Some(wrong) = indices.iter().find(|&&index| index >= words) {
-        panic!("index {wrong} of a table of {words} rows");
-    }
+    assert_below(indices, words);
     let (width, part) = (gradient.len() / marks.len(), marks.len().div_ceil(PARTS));
     let parts = gradient
         .chunks_mut(part * width)
@@ -58,6 +62,16 @@ pub fn lookup_vjp<T: Real>(indices: &[usize], dy: &[T], gradient: &mut [T], mark
             }
         }
     });
+}
+
+/// Checks that a table has all rows that are asked for.
+///
+/// # Panics
+/// If an index is too large.
+fn assert_below(indices: &[usize], words: usize) {
+    if let Some(wrong) = indices.iter().find(|&&index| index >= words) {
+        panic!("index {wrong} of a table of {words} rows: indices count from 0");
+    }
 }
 
 #[cfg(test)]
@@ -75,6 +89,18 @@ mod tests {
     #[should_panic(expected = "index 3 of a table of 3 rows")]
     fn a_gradient_of_no_row_is_not_dropped() {
         lookup_vjp(&[1, 3], &[1.0; 4], &mut [0.0; 6], &mut [0.0; 3]);
+    }
+
+    #[test]
+    #[should_panic(expected = "index 3 of a table of 3 rows: indices count from 0")]
+    fn a_row_that_the_table_does_not_have_is_refused() {
+        filled([4], |[rows]| lookup(&[1.0; 6], 2, &[0, 3], rows));
+    }
+
+    #[test]
+    #[should_panic(expected = "a table of 7 numbers for rows of width 2")]
+    fn a_table_with_part_of_a_row_is_refused() {
+        filled([2], |[rows]| lookup(&[1.0; 7], 2, &[0], rows));
     }
 
     #[test]
