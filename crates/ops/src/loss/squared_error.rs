@@ -18,6 +18,7 @@ pub enum Rows<'a> {
 impl Rows<'_> {
     /// The weight of each row, of sum 1.
     fn weights(&self, rows: usize) -> Result<Vec<f64>, ArgumentError> {
+        argument::at_least_one("count of rows", rows)?;
         let mut weights = match self {
             Self::All => vec![1.0; rows],
             Self::At(indices) => count(indices, rows)?,
@@ -68,8 +69,8 @@ impl SquaredError {
     /// The loss over these of `count` rows.
     ///
     /// # Errors
-    /// [`ArgumentError`] for a selection with an index that is no row, a wrong number of weights, a weight that
-    /// is negative or not finite, or without any row.
+    /// [`ArgumentError`] if there are no rows, for a selection with an index that is no row, a wrong number of
+    /// weights, a weight that is negative or not finite, or without any row.
     pub fn new(rows: Rows<'_>, count: usize) -> Result<Self, ArgumentError> {
         let weights = rows.weights(count)?;
         Ok(Self { weights })
@@ -178,6 +179,18 @@ mod tests {
         ];
         for rows in wrong {
             assert!(SquaredError::new(rows, 3).is_err(), "{rows:?}");
+        }
+        for rows in [
+            Rows::All,
+            Rows::At(&[]),
+            Rows::At(&[0]),
+            Rows::Weighted(&[]),
+        ] {
+            let error = SquaredError::new(rows, 0).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                "`count of rows` is 0, but must be at least 1"
+            );
         }
     }
 }
