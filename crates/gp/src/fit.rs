@@ -24,6 +24,7 @@ pub struct FitConfig {
     /// The number of steps; 1000 by default.
     pub steps: usize,
     /// The size of the first step in each coordinate, and about that of the others; 0.01 by default.
+    #[serde(alias = "learning_rate")]
     pub learning_rate: f64,
     /// The decay rates of the averages of the gradient and of its square; (0.9, 0.999) by default.
     pub betas: (f64, f64),

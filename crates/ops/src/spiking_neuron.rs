@@ -48,6 +48,7 @@ pub struct SpikingNeuron {
     /// The part that is held without a spike, $\tau$, from 0 to 1; 1/2 by default.
     pub decay: f64,
     /// The width of the window in which a spike has a slope, which is one over it; 1 by default.
+    #[serde(alias = "surrogate_width")]
     pub surrogate_width: f64,
 }
 

@@ -28,6 +28,7 @@ pub struct BipolarLayerConfig {
     pub neuron: SpikingNeuron,
     /// Neurons between the heads and the last map, such as the paper has; `None` by default, so that the last
     /// map reads real numbers.
+    #[serde(alias = "last_neuron")]
     pub last_neuron: Option<SpikingNeuron>,
     /// Whether every mask is made causal.
     pub causal: bool,

@@ -29,13 +29,16 @@ pub struct MultiHeadConfig {
     pub seed: Seed,
     /// Width d of each head's queries and keys; `None` for the layer's width divided by the heads.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "key_width")]
     pub key_width: Option<usize>,
     /// Width dv of each head's values; `None` for the layer's width divided by the heads.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "value_width")]
     pub value_width: Option<usize>,
     /// Number of heads of keys and values, each of which as many heads of queries read; `None` for as many
     /// as there are heads.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "key_heads")]
     pub key_heads: Option<usize>,
     /// Whether the maps have biases.
     #[serde(skip_serializing_if = "Clone::clone")]
@@ -49,6 +52,7 @@ pub struct MultiHeadConfig {
     pub window: Option<[usize; 2]>,
     /// What is added to the logits of pairs by their positions.
     #[serde(skip_serializing_if = "is_default")]
+    #[serde(alias = "position_bias")]
     pub position_bias: PositionBias,
 }
 

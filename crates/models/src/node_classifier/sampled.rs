@@ -27,6 +27,7 @@ pub struct Sampling {
     /// Training nodes of a step.
     pub batch: NonZeroUsize,
     /// The edges that are kept into a node, in the first layer and in the second.
+    #[serde(alias = "fan_outs")]
     pub fan_outs: [FanOut; 2],
 }
 

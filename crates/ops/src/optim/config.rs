@@ -41,12 +41,14 @@ impl WeightDecay {
 )]
 pub struct AdamConfig {
     /// The learning rate $\eta$, not negative; `1e-3` by default.
+    #[serde(alias = "learning_rate")]
     pub learning_rate: f64,
     /// The decay rates of the two moments, at least 0 and below 1; `0.9` and `0.999` by default.
     pub betas: [f64; 2],
     /// Added to the denominator, positive; `1e-8` by default.
     pub epsilon: f64,
     /// The weight decay, not negative; none by default.
+    #[serde(alias = "weight_decay")]
     pub weight_decay: WeightDecay,
 }
 

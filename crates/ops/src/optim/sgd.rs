@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 )]
 pub struct Sgd {
     /// The learning rate $\eta$, not negative; `1e-2` by default.
+    #[serde(alias = "learning_rate")]
     pub learning_rate: f64,
     /// The momentum $\mu$, at least 0 and below 1; none by default.
     pub momentum: f64,

@@ -28,6 +28,7 @@ pub struct DensityFitConfig {
     /// The steps of Adam; at least one.
     pub steps: usize,
     /// The learning rate of the first step, falling linearly to zero; positive.
+    #[serde(alias = "learning_rate")]
     pub learning_rate: f64,
 }
 

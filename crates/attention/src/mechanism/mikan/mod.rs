@@ -62,6 +62,7 @@ pub struct Mikan {
     /// The floor e under the squared kernel, from 0 to 1.
     pub floor: f64,
     /// Standard deviation $s_0$ of the prior.
+    #[serde(alias = "prior-std")]
     pub prior_std: f64,
     /// Weight $\beta$ of the divergence from the prior.
     pub beta: f64,

@@ -76,9 +76,11 @@ pub struct GraphAttentionConfig {
     /// The number of columns of the sources' features, where these have a weight of their own; without, one weight
     /// serves both.
     #[serde(default)]
+    #[serde(alias = "source_inputs")]
     pub source_inputs: Option<usize>,
     /// The number of columns of the edges' attributes; 0 for none.
     #[serde(default)]
+    #[serde(alias = "edge_inputs")]
     pub edge_inputs: usize,
     /// The number of heads H.
     pub heads: usize,
@@ -94,13 +96,16 @@ pub struct GraphAttentionConfig {
     pub slope: f64,
     /// The rate of the dropout on the features that come in, at least 0 and below 1.
     #[serde(default)]
+    #[serde(alias = "input_dropout")]
     pub input_dropout: f64,
     /// The rate of the dropout on the transformed features that targets receive; scores see them undropped,
     /// as in the code that was published with GAT.
     #[serde(default)]
+    #[serde(alias = "value_dropout")]
     pub value_dropout: f64,
     /// The rate of the dropout on the normalised weights.
     #[serde(default)]
+    #[serde(alias = "coefficient_dropout")]
     pub coefficient_dropout: f64,
     /// The vector that is added to the output.
     #[serde(default)]

@@ -207,6 +207,7 @@ struct WrittenImplicit {
     p: f64,
     points: usize,
     floor: f64,
+    #[serde(alias = "prior-std")]
     prior_std: f64,
     beta: f64,
     slope: f64,

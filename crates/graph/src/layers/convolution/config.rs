@@ -19,6 +19,7 @@ pub struct GraphConvolutionConfig {
     pub outputs: usize,
     /// The rate of the dropout on the features that come in, at least 0 and below 1.
     #[serde(default)]
+    #[serde(alias = "input_dropout")]
     pub input_dropout: f64,
     /// The vector that is added to the output.
     #[serde(default)]
