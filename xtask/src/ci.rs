@@ -14,10 +14,19 @@ const WORKSPACE: [&str; 3] = ["--workspace", "--features", "bochner-graph/petgra
 const PROGRAMS: [&str; 1] = ["--tests"];
 
 /// The tests that are run with every instruction set: reference values, conformance of all mechanisms.
-const EVERY_INSTRUCTION_SET: [&str; 5] = ["--test", "it", "--", "conformance", "every_case_passes"];
+/// How work is cut for threads does not depend on them.
+const EVERY_INSTRUCTION_SET: [&str; 7] = [
+    "--test",
+    "it",
+    "--",
+    "conformance",
+    "every_case_passes",
+    "--skip",
+    "threads_change_nothing",
+];
 
-/// The variable that holds a process to slower instruction sets than the processor's best, and those sets.
-const INSTRUCTIONS: (&str, [&str; 2]) = ("BOCHNER_INSTRUCTIONS", ["avx2", "portable"]);
+/// The variable that holds a process to slower instruction sets than the processor's best.
+const INSTRUCTIONS: &str = "BOCHNER_INSTRUCTIONS";
 
 /// Where modules are that a macro declares, in which rustfmt looks for none.
 const MECHANISMS: &str = "crates/attention/src/mechanism";
@@ -72,6 +81,15 @@ pub(crate) fn ci(full: bool) -> Ending {
     let ending = steps(&[&daily[..], if full { &long } else { &[] }].concat());
     tests.say();
     ending
+}
+
+/// The instruction sets of this processor but the one that is chosen by itself.
+fn slower_instructions() -> &'static [&'static str] {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512f") {
+        return &["avx2", "portable"];
+    }
+    &["portable"]
 }
 
 fn lint<'a>(what: &[&'a str]) -> Vec<&'a str> {
@@ -134,8 +152,7 @@ impl Tests {
 
     /// What computes, with the instruction sets that are not chosen by themselves; nothing is built again.
     fn slower_instructions(&self) -> Ending {
-        let (variable, sets) = INSTRUCTIONS;
-        for set in sets {
+        for set in slower_instructions() {
             let mut command = cargo(
                 &[
                     &["test", "--no-fail-fast"],
@@ -144,7 +161,7 @@ impl Tests {
                 ]
                 .concat(),
             );
-            let code = self.run(command.env(variable, set))?;
+            let code = self.run(command.env(INSTRUCTIONS, set))?;
             if code != ExitCode::SUCCESS {
                 return Ok(code);
             }
