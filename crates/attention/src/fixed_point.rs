@@ -21,7 +21,7 @@ pub fn to_fixed_point<T: Real>(values: ArrayView4<T>) -> Result<Array4<i32>, Err
     let fixed = values.mapv(|x| (x.as_f64() * UNIT).round());
     if let Some(&large) = fixed.iter().find(|x| !fits(x)) {
         let allowed = "at least -2^19 and below 2^19, to be held in 32 bits";
-        argument::in_range(false, "values", large / UNIT, allowed)?;
+        return Err(argument::out_of_range("values", large / UNIT, allowed).into());
     }
     Ok(fixed.mapv(|x| x as i32))
 }
@@ -85,7 +85,7 @@ pub fn attend_by_shifts(
     mask.validate(batch, heads, queries, keys)?;
     for (name, x) in [("q", q), ("k", k)] {
         if let Some(&x) = x.iter().find(|x| !(-1..=1).contains(*x)) {
-            argument::in_range(false, name, f64::from(x), "-1, 0 or 1")?;
+            return Err(argument::out_of_range(name, f64::from(x), "-1, 0 or 1").into());
         }
     }
     let mut output = Array4::zeros((batch, heads, queries, value_width));

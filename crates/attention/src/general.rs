@@ -2,7 +2,7 @@
 
 use crate::attend::{Saved, attend_saving, weights};
 use crate::{Error, Mask, Settings};
-use bochner_numerics::{Real, argument, parallel};
+use bochner_numerics::{ArgumentError, Real, argument, parallel};
 use ndarray::{
     Array, Array2, Array3, Array4, ArrayView1, ArrayView2, ArrayView3, ArrayView4, ArrayViewMut1,
     Axis, Dimension, IntoDimension,
@@ -34,7 +34,7 @@ pub trait PairFunction<T>: Sync {
 ///
 /// # Errors
 /// [`Error::Argument`] if `k` and `v` have other numbers of rows, or one of them has no elements; if f is NaN or
-/// infinite, or if the sum of a row or a weight divided by it overflows.
+/// infinite, or if the sum of a row is infinite or so small that a weight divided by it overflows.
 ///
 /// # Numerics
 /// O(n m) calls of f. A row whose weights sum to zero has a zero output. If f is one of the kernels of
@@ -98,7 +98,8 @@ pub struct GeneralAttentionGradients<T> {
 /// The vector-Jacobian product of [`general_attention`].
 ///
 /// # Errors
-/// The errors of [`general_attention`]; [`Error::Argument`] if the cotangent does not fit.
+/// The errors of [`general_attention`]; [`Error::Argument`] if the cotangent does not fit, or the gradient along f
+/// overflows.
 pub fn general_attention_vjp<T: Real>(
     f: &impl PairFunction<T>,
     q: ArrayView2<T>,
@@ -117,6 +118,11 @@ pub fn general_attention_vjp<T: Real>(
         let mean = shares.row(j).dot(&along.row(j));
         for i in 0..k.nrows() {
             let slope = (along[[j, i]] - mean) / total;
+            if !slope.is_finite() {
+                let name = format!("gradient along f(q, k) of query {j}");
+                let allowed = "finite: scale f up, or the cotangent down";
+                return Err(argument::out_of_range(name, slope, allowed).into());
+            }
             f.pull_back(q.row(j), k.row(i), slope, dq.row_mut(j), dk.row_mut(i));
         }
     }
@@ -140,40 +146,32 @@ fn shares<T: Real>(
     }
     let mut shares = vec![T::zero(); q.nrows() * k.nrows()];
     let totals = parallel::map_chunks(&mut shares, k.nrows(), |j, row| {
-        let mut total = T::zero();
         for (weight, k) in row.iter_mut().zip(k.rows()) {
             *weight = f.weight(q.row(j), k);
-            total += *weight;
         }
-        if total != T::zero() {
-            row.iter_mut().for_each(|weight| *weight /= total);
-        } else {
-            row.fill(T::zero());
-        }
-        total
+        normalise(j, row)
     });
-    for (j, (row, &total)) in shares.chunks(k.nrows()).zip(&totals).enumerate() {
-        if total.is_finite() && row.iter().all(|share| share.is_finite()) {
-            continue;
-        }
-        let weights: Vec<T> = k
-            .rows()
-            .into_iter()
-            .map(|k| f.weight(q.row(j), k))
-            .collect();
-        let name = format!("f(q, k) of query {j}");
-        argument::finite(name, &[k.nrows()], &weights)?;
-        let allowed =
-            "finite, and not tiny beside its terms: divide f by a constant, or keep it positive";
-        argument::in_range(
-            false,
-            format!("sum of f(q, k) of query {j}"),
-            total,
-            allowed,
-        )?;
-    }
+    let totals = totals.into_iter().collect::<Result<_, _>>()?;
     let shares = Array2::from_shape_vec((q.nrows(), k.nrows()), shares);
     Ok((shares.expect("a weight for each pair"), totals))
+}
+
+/// Divides the weights of query `j` by their sum, and gives the sum.
+fn normalise<T: Real>(j: usize, weights: &mut [T]) -> Result<T, ArgumentError> {
+    let total: T = weights.iter().copied().sum();
+    if total == T::zero() {
+        weights.fill(T::zero());
+        return Ok(total);
+    }
+    if !total.is_normal() || weights.iter().any(|&w| !(w / total).is_finite()) {
+        argument::finite(format!("f(q, k) of query {j}"), &[weights.len()], &*weights)?;
+        let name = format!("sum of f(q, k) of query {j}");
+        let allowed =
+            "finite, and tiny neither by itself nor beside its terms: scale f, or keep it positive";
+        return Err(argument::out_of_range(name, total, allowed));
+    }
+    weights.iter_mut().for_each(|weight| *weight /= total);
+    Ok(total)
 }
 
 /// Attention of queries that are parameters, the same for all examples: an output of fixed size, whatever the
@@ -330,8 +328,7 @@ pub fn unfold<A: Clone, D: Dimension>(x: &Array<A, D>) -> Result<Array3<A>, Erro
     let shape = x.shape();
     let [batch, grid @ .., channels] = shape else {
         let (name, allowed) = ("the axes of a grid", "at least 2");
-        argument::in_range(false, name, shape.len() as f64, allowed)?;
-        unreachable!("refused");
+        return Err(argument::out_of_range(name, shape.len() as f64, allowed).into());
     };
     let shape = (*batch, grid.iter().product(), *channels);
     let values = x.iter().cloned().collect();

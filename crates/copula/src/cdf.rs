@@ -99,7 +99,7 @@ impl GaussianCopula {
         let outside = u.indexed_iter().find(|&(_, u)| !(0.0..=1.0).contains(u));
         if let Some((coordinate, &got)) = outside {
             let name = format!("coordinate {coordinate} of u");
-            argument::in_range(false, name, got, "from 0 to 1")?;
+            return Err(argument::out_of_range(name, got, "from 0 to 1").into());
         }
         let bounds: Vec<f64> = u.iter().map(|&u| normal::quantile(u)).collect();
         self.cdf_at_scores(&bounds, lattice, rng)

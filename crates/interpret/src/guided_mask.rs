@@ -38,7 +38,7 @@ pub fn attention_guided_mask<T: Real>(
     argument::index("seed", seed, weights.len())?;
     argument::at_least_one("count", count)?;
     if let Some(nan) = weights.iter().find(|weight| weight.is_nan()) {
-        argument::in_range(false, "weights", *nan, "numbers")?;
+        return Err(argument::out_of_range("weights", *nan, "numbers").into());
     }
     let may_be_masked = |&i: &usize| i != seed && weights[i] > T::neg_infinity();
     let mut others: Vec<usize> = (0..weights.len()).filter(may_be_masked).collect();

@@ -197,11 +197,20 @@ pub fn in_range<T: Real>(
     if holds {
         return Ok(());
     }
-    Err(ArgumentError::OutOfRange {
+    Err(out_of_range(name, got, allowed))
+}
+
+/// The error of [`in_range`], for a number that is known not to be allowed.
+pub fn out_of_range<T: Real>(
+    name: impl Into<Name>,
+    got: T,
+    allowed: impl Into<Cow<'static, str>>,
+) -> ArgumentError {
+    ArgumentError::OutOfRange {
         name: name.into(),
         got: got.as_f64(),
         allowed: allowed.into(),
-    })
+    }
 }
 
 /// Refuses a number that is not finite and above zero.

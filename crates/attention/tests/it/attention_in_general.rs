@@ -296,8 +296,10 @@ fn weights_that_overflow_are_named() {
     refused(1e200, &[1.0, 1e200], weight);
     let sum = "`sum of f(q, k) of query 0` is inf, but must be finite";
     refused(1.0, &[1.5e308, 1.5e308], sum);
-    let sum = "`sum of f(q, k) of query 0` is 1e-10, but must be finite, and not tiny";
+    let sum = "`sum of f(q, k) of query 0` is 1e-10, but must be finite, and tiny neither";
     refused(1.0, &[1e308, -1e308, 1e-10], sum);
+    let sum = "`sum of f(q, k) of query 0` is 2e-310, but must be finite, and tiny neither";
+    refused(1.0, &[1e-310, 1e-310], sum);
 }
 
 #[test]
