@@ -4,7 +4,8 @@ use super::Parts;
 use crate::Error;
 use crate::kernel::{Along, GramGradients, Kernel, Parameter, check_cotangent};
 use bochner_numerics::Real;
-use ndarray::{Array1, Array2, ArrayView2};
+use bochner_numerics::scaling::bounded;
+use ndarray::{Array, Array1, Array2, ArrayRef, ArrayView2, Dimension};
 
 /// The product of kernels, $k = \prod_i k_i$: two points are alike if all parts find them so.
 ///
@@ -58,7 +59,7 @@ impl<T: Real> Kernel<T> for Product<T> {
     fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
         let mut product = Array2::ones((x.nrows(), y.nrows()));
         for part in &self.parts.0 {
-            product *= &part.gram(x, y)?;
+            multiply(&mut product, &part.gram(x, y)?);
         }
         Ok(product)
     }
@@ -72,7 +73,9 @@ impl<T: Real> Kernel<T> for Product<T> {
     ) -> Result<GramGradients<T>, Error> {
         let mut sum = GramGradients::none_yet(along, &x, &y);
         for (part, others) in self.parts.0.iter().zip(self.others(x, y, &cotangent)?) {
-            sum.append(part.gram_vjp_along(along, x, y, (others * cotangent).view())?);
+            let mut along_part = others;
+            multiply(&mut along_part, &cotangent);
+            sum.append(part.gram_vjp_along(along, x, y, along_part.view())?);
         }
         Ok(sum)
     }
@@ -80,7 +83,7 @@ impl<T: Real> Kernel<T> for Product<T> {
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
         let mut diagonal = Array1::ones(x.nrows());
         for part in &self.parts.0 {
-            diagonal *= &part.diagonal(x)?;
+            multiply(&mut diagonal, &part.diagonal(x)?);
         }
         Ok(diagonal)
     }
@@ -104,14 +107,19 @@ fn products_of_others<T: Real>(factors: &[Array2<T>]) -> Vec<Array2<T>> {
     let mut products = Vec::with_capacity(factors.len());
     for factor in factors {
         products.push(before.clone());
-        before *= factor;
+        multiply(&mut before, factor);
     }
     let mut after = Array2::ones(factors[0].raw_dim());
     for (product, factor) in products.iter_mut().zip(factors).rev() {
-        *product *= &after;
-        after *= factor;
+        multiply(product, &after);
+        multiply(&mut after, factor);
     }
     products
+}
+
+/// Multiplies each number, and bounds it by the largest of its type, so that no infinity meets a zero.
+fn multiply<T: Real, D: Dimension>(product: &mut Array<T, D>, by: &ArrayRef<T, D>) {
+    product.zip_mut_with(by, |x, &y| *x = bounded(*x * y));
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::Error;
 use crate::kernel::{Along, GramGradients, Kernel, Parameter, check_values};
 use bochner_numerics::Real;
 use bochner_numerics::argument;
+use bochner_numerics::scaling::bounded;
 use ndarray::{Array1, Array2, ArrayView2};
 
 /// A multiple of a kernel, $k = v k_0$.
@@ -59,14 +60,18 @@ impl<T: Real> Scale<T> {
         cotangent: &ArrayView2<T>,
     ) -> Result<T, Error> {
         let base = self.base.gram(x, y)?;
-        Ok(base.iter().zip(cotangent).map(|(&k, &g)| k * g).sum())
+        Ok(base
+            .iter()
+            .zip(cotangent)
+            .map(|(&k, &g)| bounded(k * g))
+            .sum())
     }
 }
 
 impl<T: Real> Kernel<T> for Scale<T> {
     fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
         let base = self.base.gram(x, y)?;
-        Ok(base.mapv_into(|k| self.variance * k))
+        Ok(base.mapv_into(|k| bounded(self.variance * k)))
     }
 
     fn gram_vjp_along(
@@ -76,7 +81,7 @@ impl<T: Real> Kernel<T> for Scale<T> {
         y: ArrayView2<T>,
         cotangent: ArrayView2<T>,
     ) -> Result<GramGradients<T>, Error> {
-        let scaled = cotangent.mapv(|g| self.variance * g);
+        let scaled = cotangent.mapv(|g| bounded(self.variance * g));
         let mut gradients = self.base.gram_vjp_along(along, x, y, scaled.view())?;
         let along_variance = self.along_variance(x, y, &cotangent)?;
         gradients.parameters.insert(0, along_variance);
@@ -84,7 +89,10 @@ impl<T: Real> Kernel<T> for Scale<T> {
     }
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
-        Ok(self.base.diagonal(x)?.mapv_into(|k| self.variance * k))
+        Ok(self
+            .base
+            .diagonal(x)?
+            .mapv_into(|k| bounded(self.variance * k)))
     }
 
     fn check_positive_semi_definite(&self, width: usize) -> Result<(), Error> {

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 /// have the standard deviations $1 / l_n$.
 ///
 /// # Numerics
-/// One matrix product of the scaled points. The diagonal is never negative. Entries may overflow to infinity; where
-/// sums of such terms would be NaN, the points are refused.
+/// One matrix product of the scaled points. The diagonal is never negative. Points whose products overflow are
+/// refused.
 ///
 /// # Reference
 /// Rasmussen, Williams, *Gaussian Processes for Machine Learning*, 2006, section 4.2.2.
@@ -90,7 +90,7 @@ impl<T: Real> Kernel<T> for Linear<T> {
         let inverse = self.lengthscale.inverse(x.nrows(), width)?;
         let (left, right) = (scaled(x, &inverse), scaled(y, &inverse));
         let k = product(T::one(), mat(&left), mat(&right).t());
-        refuse_nan(&k, &[x, y])?;
+        check_overflow(&k, &[x, y])?;
         Ok(k)
     }
 
@@ -109,13 +109,13 @@ impl<T: Real> Kernel<T> for Linear<T> {
         let cotangent = cotangent.as_standard_layout().into_owned();
         let along_x = product(T::one(), mat(&cotangent), mat(&y));
         let parameters = self.along_parameters(&x, &along_x, &inverse);
-        refuse_nan(along_x.iter().chain(&parameters), &given)?;
+        check_overflow(along_x.iter().chain(&parameters), &given)?;
         if along == Along::Parameters {
             let [x, y] = [&x, &y].map(|points| along.zeros(&points.view()));
             return Ok(GramGradients { x, y, parameters });
         }
         let along_y = product(T::one(), mat(&cotangent).t(), mat(&x));
-        refuse_nan(&along_y, &given)?;
+        check_overflow(&along_y, &given)?;
         Ok(GramGradients {
             parameters,
             x: scaled(along_x.view(), &inverse),
@@ -125,9 +125,12 @@ impl<T: Real> Kernel<T> for Linear<T> {
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
         let width = common_width(&x, &x)?;
+        let given = x;
         let x = scaled(x, &self.lengthscale.inverse(x.nrows(), width)?);
         let rows = x.rows().into_iter();
-        Ok(rows.map(|x| x.dot(&x)).collect())
+        let diagonal: Array1<T> = rows.map(|x| x.dot(&x)).collect();
+        check_overflow(&diagonal, &[given])?;
+        Ok(diagonal)
     }
 
     fn parameters(&self) -> Vec<Parameter<T>> {
@@ -146,25 +149,35 @@ impl<T: Real> Kernel<T> for Linear<T> {
 
 /// Refuses lengthscales so small that the variance of a slope, $1/l^2$, overflows.
 fn check_variances<T: Real>(lengthscale: &Lengthscale<T>) -> Result<(), ArgumentError> {
-    let allowed = "so large that 1 / lengthscale^2 is finite: at least 7.5e-155 in double precision, 5.5e-20 in \
-                   single precision";
+    let least = T::max_value().sqrt().recip();
+    let allowed = format!("at least {least:.1e}, so that 1 / lengthscale^2 is finite");
     let mut parameters = lengthscale.parameters().into_iter();
     parameters.try_for_each(|p| {
         let inverse = p.value.recip();
-        argument::in_range((inverse * inverse).is_finite(), p.name, p.value, allowed)
+        argument::in_range(
+            (inverse * inverse).is_finite(),
+            p.name,
+            p.value,
+            allowed.clone(),
+        )
     })
 }
 
-/// Refuses what overflowed to sums of both infinities, or an infinity times zero, where all that is given is finite.
-fn refuse_nan<'a, T: Real>(
+/// Refuses results that overflow where all that is given is finite.
+fn check_overflow<'a, T: Real>(
     results: impl IntoIterator<Item = &'a T>,
     given: &[ArrayView2<T>],
 ) -> Result<(), ArgumentError> {
-    let has_nan = results.into_iter().any(|x| x.is_nan());
-    let overflowed = has_nan && given.iter().all(|x| x.iter().all(|x| x.is_finite()));
-    let allowed =
-        "a number, but terms of its sum overflow: scale the points down, or the lengthscale up";
-    argument::in_range(!overflowed, "x . y / lengthscale^2", T::nan(), allowed)
+    let overflowed = results.into_iter().find(|x| !x.is_finite());
+    let overflowed = overflowed.filter(|_| given.iter().all(|x| x.iter().all(|x| x.is_finite())));
+    let allowed = "finite: scale the points down, or the lengthscale up";
+    overflowed.map_or(Ok(()), |&got| {
+        Err(argument::out_of_range(
+            "x . y / lengthscale^2",
+            got,
+            allowed,
+        ))
+    })
 }
 
 /// Each column times its factor, in row-major order.
@@ -209,7 +222,8 @@ mod tests {
         let (x, y, one) = (x.view(), y.view(), array![[1.0]]);
         let sum = "x . y / lengthscale^2";
         assert_eq!(refused(kernel.gram(x, y)), sum);
-        assert_eq!(kernel.gram(x, x).unwrap(), array![[f64::INFINITY]]);
+        assert_eq!(refused(kernel.gram(x, x)), sum);
+        assert_eq!(refused(kernel.diagonal(x)), sum);
         for kernel in [kernel, of(1.0).unwrap()] {
             assert_eq!(refused(kernel.gram_vjp(x, y, one.view())), sum);
         }

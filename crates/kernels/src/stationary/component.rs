@@ -6,6 +6,7 @@
 use super::cosine::Cosine;
 use bochner_numerics::Real;
 use bochner_numerics::elementary::{exp_in_place, sin_cos};
+use bochner_numerics::scaling::bounded;
 
 /// One term of the sum, at frequencies around `mean`.
 pub(super) struct Component<'a, T> {
@@ -53,13 +54,14 @@ impl<T: Real> Parts<T> {
             let phases = &mut self.phases[component.cosine.factor(n) * count..][..count];
             for ((sum, phase), &t) in self.envelope.iter_mut().zip(phases).zip(t) {
                 *sum += t * t * variance;
-                *phase += t * mean;
+                *phase += bounded(t * mean);
             }
         }
         // The constant factors come last: times a parameter they could overflow where a difference is zero.
         let steepness = -turn * T::PI();
         self.envelope.iter_mut().for_each(|x| *x *= steepness);
-        self.phases.iter_mut().for_each(|x| *x *= turn);
+        // A phase that overflows has no digits left, but a cosine, which the envelope's zero multiplies.
+        self.phases.iter_mut().for_each(|x| *x = bounded(*x * turn));
         exp_in_place(&mut self.envelope);
         sin_cos(&self.phases, &mut self.sines, &mut self.cosines);
         self.cosine.fill(T::one());

@@ -46,7 +46,8 @@ pub(super) fn gram_vjp<T: Real>(
     let (columns, mut cotangents) = (y.nrows(), cotangent.iter().enumerate());
     for_each_pair(x, y, |a, b| {
         let (pair, &cotangent) = cotangents.next().expect("one for each pair");
-        let weight = bounded(T::of(2.0) * cotangent * slope(squared_distance(a, b, &inverse)));
+        let twice = bounded(T::of(2.0) * cotangent);
+        let weight = bounded(twice * slope(squared_distance(a, b, &inverse)));
         // The distance may be infinite where the kernel and its slope are zero.
         if weight == T::zero() {
             return;

@@ -10,6 +10,7 @@ use crate::kernel::{
 use crate::written;
 use bochner_numerics::Real;
 use bochner_numerics::argument::{self, ArgumentError};
+use bochner_numerics::scaling::bounded;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
@@ -251,7 +252,7 @@ impl<T: Real> Differences<T> {
     fn of(&mut self, a: ArrayView1<T>) -> &[T] {
         let rows = self.t.rows_mut().into_iter().zip(self.columns.rows());
         for ((mut t, column), &a) in rows.zip(a) {
-            t.zip_mut_with(&column, |t, &y| *t = a - y);
+            t.zip_mut_with(&column, |t, &y| *t = bounded(a - y));
         }
         self.t.as_slice().expect("an owned row-major array")
     }

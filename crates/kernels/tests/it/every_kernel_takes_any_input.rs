@@ -1,10 +1,10 @@
 //! A kernel does not depend on the layout, the precision and the number of its inputs.
 
 use crate::kernels::{Boxed, with_compositions};
-use bochner_kernels::{ExpsinConfig, GramGradients};
+use bochner_kernels::{ExpsinConfig, GramGradients, Product};
 use bochner_numerics::check::random;
 use bochner_numerics::{Real, Tolerance};
-use ndarray::{Array2, array};
+use ndarray::{Array2, array, s};
 
 fn all<T: Real>() -> Vec<Boxed<T>> {
     let mut all = with_compositions(0.8, 1.3);
@@ -133,4 +133,43 @@ fn single_precision_is_as_close_as_it_can_be() {
             "{single:?}"
         );
     }
+}
+
+/// Numbers so large that intermediate results overflow: a kernel refuses them by name or gives numbers.
+#[test]
+fn no_nan_comes_out_of_finite_points() {
+    fn holds<T: Real>(large: [f64; 2]) {
+        let numbers = [0.0, 1.0, -large[0], large[1]].map(T::of);
+        let points = Array2::from_shape_fn((16, 2), |(i, n)| numbers[[i / 4, i % 4][n]]);
+        let kernels: Vec<Boxed<T>> = all();
+        let mut products: Vec<Boxed<T>> = all();
+        for (i, a) in kernels.iter().enumerate() {
+            for b in &kernels[..i] {
+                let both = vec![a.clone_box(), b.clone_box()];
+                products.push(Box::new(Product::of(both).unwrap()));
+            }
+        }
+        let rows = (0..16).map(|i| points.slice(s![i..=i, ..]));
+        let rows: Vec<_> = rows.chain([points.view()]).collect();
+        for kernel in &products {
+            for g in [T::zero(), T::one(), T::of(-large[0])] {
+                for (x, y) in rows.iter().flat_map(|x| rows.iter().map(move |y| (*x, *y))) {
+                    let g = Array2::from_elem((x.nrows(), y.nrows()), g);
+                    let (Ok(k), Ok(got)) = (kernel.gram(x, y), kernel.gram_vjp(x, y, g.view()))
+                    else {
+                        continue;
+                    };
+                    let mut all = (got.x.iter().chain(&got.y))
+                        .chain(&got.parameters)
+                        .chain(&k);
+                    assert!(
+                        all.all(|v| !v.is_nan()),
+                        "{kernel:?}, {x}, {y}, {g}: {k}, {got:?}"
+                    );
+                }
+            }
+        }
+    }
+    holds::<f64>([1e160, 1.7e308]);
+    holds::<f32>([1e20, 3e38]);
 }
