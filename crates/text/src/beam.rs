@@ -18,6 +18,7 @@ pub struct BeamConfig {
     /// The exponent of the length penalty, at least 0; 0.6 by default.
     pub alpha: f64,
     /// The largest number of tokens of a hypothesis, the end included; 200 by default.
+    #[serde(alias = "max_length")]
     pub max_length: usize,
     /// When the search stops before that.
     pub stop: Stop,

@@ -15,8 +15,10 @@ use std::collections::HashMap;
 )]
 pub struct VocabularyConfig {
     /// How often a word must occur to be in it; 1 by default.
+    #[serde(alias = "min_count")]
     pub min_count: u64,
     /// The largest number of words, the most frequent ones; no bound by default.
+    #[serde(alias = "max_words")]
     pub max_words: Option<usize>,
     /// The marks of sentences that have numbers; none by default.
     pub marks: Marks,

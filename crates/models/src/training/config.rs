@@ -11,6 +11,7 @@ use std::num::NonZeroUsize;
 #[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct TrainingConfig {
     /// Adam's learning rate; PyTorch's default 0.001 unless it is said.
+    #[serde(alias = "learning-rate")]
     pub learning_rate: f64,
     /// The factor on the learning rate, by step; always 1 by default.
     #[serde(skip_serializing_if = "is_default")]
@@ -18,6 +19,7 @@ pub struct TrainingConfig {
     /// The gradients of a step are scaled down to this norm, if theirs is larger; unless it is said, their norm
     /// is not even taken.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "clip-norm")]
     pub clip_norm: Option<f64>,
     /// The factor $\lambda$ of half the squared norm of the parameters in the objective; 0 by default. The
     /// gradient that is clipped contains it.

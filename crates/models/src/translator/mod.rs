@@ -42,6 +42,7 @@ pub struct TranslatorConfig {
     /// Rate of dropout on the weights of all attentions in training; the encoder's rate unless it is said. A form in
     /// linear time takes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "attention-dropout")]
     pub attention_dropout: Option<f64>,
     /// The [fingerprint](Vocabulary::fingerprint) of the vocabulary that the tokens are of.
     #[serde(default, skip_serializing_if = "Option::is_none")]

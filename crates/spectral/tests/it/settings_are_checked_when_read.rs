@@ -25,10 +25,7 @@ fn of_every_type() {
     starts_from_defaults::<DensityFitConfig>();
     survives(&DensityFitConfig::default());
     refused::<DensityFitConfig>(r#"{"steps": 0}"#, "`steps` is 0");
-    for name in ["learning-rate", "learning_rate"] {
-        let text = format!(r#"{{"{name}": -0.1}}"#);
-        refused::<DensityFitConfig>(&text, "`learning_rate` is -0.1");
-    }
+    refused::<DensityFitConfig>(r#"{"learning-rate": -0.1}"#, "`learning_rate` is -0.1");
 
     starts_from_defaults::<Direct>();
     survives(&Direct {
@@ -48,7 +45,6 @@ fn of_every_type() {
         (r#"{"slope": -0.2}"#, "`slope` is -0.2"),
         (r#"{"prior-std": 0}"#, "`prior_std` is 0"),
         (r#"{"prior-std": 1e-200}"#, "`prior_std` is 1e-200"),
-        (r#"{"prior_std": 1e-200}"#, "`prior_std` is 1e-200"),
         (r#"{"pionts": 3}"#, "unknown field `pionts`"),
         (
             r#"{"posterior": "unconditional"}"#,

@@ -36,6 +36,7 @@ pub struct BleuConfig {
     /// The orders that the mean runs over; all by default.
     pub orders: Orders,
     /// The largest order of n-grams; 4 by default.
+    #[serde(alias = "max_order")]
     pub max_order: usize,
 }
 

@@ -19,6 +19,7 @@ pub struct SubwordConfig {
     /// The number of merges, fewer if no pair is frequent enough; 10,000 by default.
     pub merges: usize,
     /// The least frequency of a pair that is merged; 2 by default.
+    #[serde(alias = "min_frequency")]
     pub min_frequency: u64,
 }
 

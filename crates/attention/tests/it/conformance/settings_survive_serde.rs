@@ -47,28 +47,6 @@ fn fields_may_be_left_out_but_not_invented() {
     }
 }
 
-/// Settings differ in how they write names of several words; both ways are read.
-#[test]
-fn names_are_read_with_hyphens_and_with_underscores() {
-    let other = |name: &str| match name.contains('-') {
-        true => name.replace('-', "_"),
-        false => name.replace('_', "-"),
-    };
-    let mut respelt = 0;
-    for variant in Variant::examples() {
-        let value = serde_json::to_value(&variant).unwrap();
-        let fields = value.as_object().unwrap();
-        respelt += fields.keys().filter(|name| other(name) != **name).count();
-        let fields = fields.iter().map(|(name, x)| (other(name), x.clone()));
-        let value = fields.collect::<serde_json::Map<_, _>>();
-        assert_eq!(
-            serde_json::from_value::<Variant>(value.into()).unwrap(),
-            variant
-        );
-    }
-    assert!(respelt > 0);
-}
-
 /// Asserts that a text is refused with a message that names what is wrong with it.
 pub(crate) fn is_refused<S: DeserializeOwned>(what: &str, text: &str) {
     let error = serde_json::from_str::<S>(text)

@@ -85,7 +85,12 @@ fn a_graph_without_nodes_is_for_inference() {
     assert_eq!(layer.infer(&graph, x.view()).unwrap().nrows(), 0);
     let recorded = layer.apply_features(&graph, x.view(), NoneTape, Mode::Evaluation);
     let error = recorded.map(|_| ()).unwrap_err();
-    assert!(error.to_string().contains("(infer takes a graph without nodes)"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("(infer takes a graph without nodes)"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -95,7 +95,6 @@ fn of_kernels() {
         ("IkanDirect", r#""draws": 2"#, "unknown field `draws`"),
         ("Mikan", r#""beta": -0.1"#, "`beta` is -0.1"),
         ("Mikan", r#""prior_std": 0"#, "`prior_std` is 0"),
-        ("Mikan", r#""prior-std": 0"#, "`prior_std` is 0"),
         (
             "Mikan",
             r#""preset": "released""#,
