@@ -196,13 +196,14 @@ impl Pass {
     /// The pass for a mechanism with this card: where it has no weights of pairs, there is no dropout on them.
     ///
     /// Mechanisms without weights refuse a rate. A model whose rate is that of "the weights, if there are any" says
-    /// so by this method.
+    /// so by this method. A rate outside `0..1` stays, and is refused.
     #[must_use]
     pub fn for_card(self, card: &Card) -> Self {
         match self {
-            Self::Training { seed, .. } if !card.weights.is_yes() => {
-                let dropout = 0.0;
-                Self::Training { seed, dropout }
+            Self::Training { seed, dropout }
+                if !card.weights.is_yes() && (0.0..1.0).contains(&dropout) =>
+            {
+                Self::Training { seed, dropout: 0.0 }
             }
             _ => self,
         }

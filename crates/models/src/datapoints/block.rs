@@ -59,7 +59,8 @@ pub struct BlockConfig {
     /// What is normalised for the attention.
     #[serde(default)]
     pub normalised: Normalised,
-    /// Rate of dropout on the hidden layer and on both branches; that on attention weights comes with the [`Pass`].
+    /// Rate of dropout on the hidden layer and on both branches; that on attention weights, where the mechanism has any,
+    /// comes with the [`Pass`].
     #[serde(default)]
     pub dropout: f64,
     /// What both norms add to the variance, above 0.

@@ -28,9 +28,10 @@ pub struct DecoderLayerConfig {
     pub attention: Variant,
     /// The mechanism of the attention to the memory. It must be able to be causal, too: what one position makes of the
     /// memory must not depend on later ones.
+    #[serde(alias = "cross-attention")]
     pub cross_attention: Variant,
-    /// Rate of dropout on the hidden layer and on the three residual branches; that on attention weights comes with
-    /// the [`Pass`].
+    /// Rate of dropout on the hidden layer and on the three residual branches; that on attention weights, where the
+    /// mechanism has any, comes with the [`Pass`].
     pub dropout: f64,
 }
 
@@ -198,13 +199,11 @@ impl<E: Element> DecoderLayer<E> {
             .feed_forward_norm
             .add_to(self.feed_forward.add_to(inputs)?)?;
 
-        let card = self.attention.config().variant.card();
-        let attention = self
-            .attention
-            .operation(of_itself, pass.nth(0).for_card(&card));
-        let cross = self
-            .cross_attention
-            .cross_operation(of_memory, pass.nth(1))?;
+        let [own, cross] =
+            [&self.attention, &self.cross_attention].map(|layer| layer.config().variant.card());
+        let attention = (self.attention).operation(of_itself, pass.nth(0).for_card(&own));
+        let cross =
+            (self.cross_attention).cross_operation(of_memory, pass.nth(1).for_card(&cross))?;
         let feed_forward = self.feed_forward.operation(mode.child("feed-forward"))?;
         let dropout = self.dropout;
         let operation = Then {

@@ -103,7 +103,8 @@ pub struct EpochReport {
     /// The mean squared error of the training examples; of classes, the Brier score of their probabilities, see
     /// [`Assessment::brier`](crate::assessment::Assessment::brier).
     pub squared_error: f64,
-    /// The mechanism's penalty, such as $\beta\,\mathrm{KL}$, summed over a batch and not divided.
+    /// The mechanism's penalty, such as $\beta\,\mathrm{KL}$, summed over a batch and not divided: the mean over the
+    /// batches. In a step of several batches the loss holds the sum of their divergences.
     pub penalty: f64,
     /// The half squared norm of the parameters, with its factor.
     pub l2: f64,

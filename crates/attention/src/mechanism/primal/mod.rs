@@ -281,7 +281,7 @@ impl<T: Real> Mechanism<T> for Primal {
     fn forward(&self, inputs: &Streams<T>, flat: &[T], pass: &Pass) -> Result<Forward<T>, Error> {
         if pass.weight_dropout()?.is_some() {
             return Err(Error::Unsupported {
-                what: "dropout on weights of pairs, which Primal-Attention does not have,",
+                what: "dropout of attention weights in Primal-Attention, which has none,",
                 instead: "a rate of 0 (`Pass::for_card`)",
             });
         }

@@ -107,6 +107,10 @@ fn dropout_where_there_are_no_weights() {
                 .forward(&inputs, &case.parameters, &pass)
                 .is_ok()
         );
+        let (seed, dropout) = (TRAINING.seed(), 5.0);
+        let pass = Pass::Training { seed, dropout }.for_card(&case.card);
+        let got = (case.mechanism()).forward(&inputs, &case.parameters, &pass);
+        assert!(matches!(got, Err(Error::Argument(_))));
         refusals += 1;
     }
     assert!(refusals > 0);
