@@ -112,18 +112,15 @@ fn for_every_setting() {
     }
 }
 
-/// Each mask with one of the magnitudes at a time: the small examples above have all of both.
+/// Each mask meets one magnitude of a similarity; [`for_every_setting`] tries all pairs.
 #[test]
 fn across_blocks() {
     let (queries, keys) = (130, 515);
     let (example, sets) = (Example::new(queries, keys), PointSets::new());
     let magnitudes = [Magnitude::Norm { p: 1.5 }, Magnitude::Released { p: 1.5 }];
-    // The number of masks is odd, so that the next similarity meets them the other way round.
-    let mut magnitudes = magnitudes.into_iter().cycle();
-    for name in SIMILARITIES {
-        let masks = masks(queries, keys).into_iter();
-        for ((mask_name, mask), magnitude) in masks.zip(magnitudes.by_ref()) {
-            let similarity = sets.similarity(name);
+    for (n, name) in SIMILARITIES.into_iter().enumerate() {
+        for (place, (mask_name, mask)) in masks(queries, keys).into_iter().enumerate() {
+            let (similarity, magnitude) = (sets.similarity(name), magnitudes[(n + place) % 2]);
             let settings = with(similarity, magnitude, &mask, dropout(0.3, "weights"));
             let label = format!("{name}, {magnitude:?}, mask: {mask_name}");
             check(&settings, &example, &label);

@@ -145,8 +145,8 @@ fn for_every_setting() {
     }
 }
 
-/// Several blocks and several parts of blocks, the last ones not full; where both sides are long, each precision with
-/// one width of values.
+/// Several blocks and several parts of blocks, the last ones not full. Where both sides are long, each precision is
+/// tried with one width of values.
 #[test]
 fn across_blocks() {
     for (queries, keys) in [(130, 1100), (1100, 130)] {
