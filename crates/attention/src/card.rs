@@ -262,9 +262,9 @@ pub enum Penalty {
 }
 
 impl Penalty {
-    /// What an objective multiplies the penalties' sum over a batch with, given the number of examples in the
-    /// batch and of those to train on, and the batch's share in the mean that a step takes over its batches, 1 if
-    /// it has no other: divergences are summed over the step.
+    /// The factor of the penalties' sum over a batch in an objective, given the number of examples in the batch and
+    /// of those to train on. `part` is the batch's weight in the step's mean over its batches, 1 for a single batch:
+    /// divergences are divided by it, so that they add up over the step.
     pub fn share(self, batch: usize, part: f64, examples: usize) -> f64 {
         match self {
             Self::None | Self::PerExample => 1.0 / part / examples as f64,

@@ -332,7 +332,7 @@ impl Mask {
     ) -> Range<usize> {
         let (first, last) = self.sequence_around(i, keys);
         let (mut start, mut end) = (first, last.min(self.key_limit(b, keys)));
-        // The end of the keys of a query that sees so many from its own position on; 0 before the first key.
+        // One past the last key that is fewer than `beyond` positions after the query's own; 0 if there is none.
         let up_to = |beyond: usize| (i + keys).saturating_add(beyond).saturating_sub(queries);
         if self.causal {
             let own = up_to(1).saturating_sub(first);

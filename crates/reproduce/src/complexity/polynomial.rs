@@ -70,7 +70,7 @@ impl Polynomial {
         self.terms.iter().map(|(powers, _)| *powers)
     }
 
-    /// As text, with names for the variables; "0" if there are no terms.
+    /// The polynomial as text, with names for the variables; "0" if there are no terms.
     pub(super) fn written(&self, names: [&str; 3]) -> String {
         let terms = self.terms.iter().enumerate();
         let terms: Vec<String> = terms

@@ -80,7 +80,7 @@ pub(super) struct Timed {
     pub(super) threads: usize,
     /// The times of all repetitions by the wall clock.
     pub(super) seconds: Vec<f64>,
-    /// The same on the processor; of a single thread only, and where the system says so.
+    /// The processor's time of all repetitions, for a single thread and where the system tells it.
     pub(super) processor_seconds: Vec<f64>,
 }
 

@@ -26,7 +26,7 @@ struct Errors {
     constant: f64,
     /// With c = 1 for all pairs: the largest difference between two queries' weights.
     constant_rows: f64,
-    /// The same of graph attention itself.
+    /// In graph attention itself: the largest difference between two queries' weights.
     rows_differ: f64,
 }
 
@@ -167,7 +167,7 @@ impl Graph {
         })
     }
 
-    /// The same by similarities and magnitudes, with `c` of each score.
+    /// The weights as similarities times magnitudes, with `c` of each score.
     fn kernel(&self, c: impl Fn(f64) -> f64) -> Result<Array2<f64>, Error> {
         let nodes = self.q.nrows();
         let squares = |x: &Array2<f64>| log_norm_sq(x.view(), 2.0).map(|logs| logs.mapv(f64::exp));

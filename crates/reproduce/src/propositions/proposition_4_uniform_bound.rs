@@ -26,7 +26,7 @@ const STATEMENT: &str = "On a set of diameter D, with s^2 = E|w1|^2 + E|w2|^2 an
 struct Observed {
     /// The largest error on the set for each number of points: w1 = w2, the RBF kernel.
     rbf: [f64; POINTS.len()],
-    /// The same of independent pairs.
+    /// The largest error with w1 and w2 independent.
     pairs: [f64; POINTS.len()],
     /// The error of which the bound says that it is exceeded with probability 1/2.
     allowed: [f64; POINTS.len()],

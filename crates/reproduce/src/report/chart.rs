@@ -56,7 +56,7 @@ pub struct Series {
 pub enum Marks {
     /// Joined by a line, in their order.
     Line,
-    /// As dots that nothing joins.
+    /// Dots that no line joins.
     Dots,
 }
 

@@ -10,7 +10,7 @@ pub(super) fn points(heads: &Heads) -> Option<Picture> {
     Some(chart("spectral points by head", points, heads.dimensions))
 }
 
-/// As many points as the heads have, of the density that attention has by definition.
+/// Points of the density that attention has by definition, as many as the heads have.
 pub(super) fn gaussian_points(heads: &Heads, deviation: f32) -> Option<Picture> {
     let mut stream = Seed::new(0).stream("points of a Gaussian");
     let mut draw = |_: &f32| deviation * standard_normal::<f32>(&mut stream);

@@ -231,7 +231,7 @@ fn laws(_: Scale) -> Result<Finding, Error> {
     })
 }
 
-/// Of 64 values at twice the tokens, how many are not `2^power` times those at the tokens.
+/// The number of 64 values at twice the tokens that are not `2^power` times those at the tokens.
 fn unequal(depth: usize, power: u32) -> Result<f64, Error> {
     const PRIME: u64 = 1_000_003;
     let network = ModularNetwork::random([4, 2, depth], PRIME, seed(5))?;

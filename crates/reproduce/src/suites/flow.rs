@@ -74,7 +74,7 @@ impl Example {
         flows(&softmax(&self.logits), &self.values, &self.kinds)
     }
 
-    /// The same with this added to the logits of pairs for which `of` holds.
+    /// The flows after `bonus` is added to the logits of pairs of different modalities, or of one.
     fn with_bonus(&self, bonus: f64, crossing: bool) -> Result<Flows, Error> {
         let mut logits = self.logits.clone();
         for ((.., i, j), logit) in logits.indexed_iter_mut() {

@@ -21,7 +21,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Both.
+    /// All places, in the order of the report.
     pub const ALL: [Self; 2] = [Self::Encoder, Self::Cross];
 
     /// The name in reports and files.
@@ -56,11 +56,11 @@ impl Place {
 /// Means of decimal logarithms over the validation part, by layer and head; see [`SimilarityMagnitudeTrace`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
-    /// Of the similarity of the nearest key.
+    /// The logarithm of the similarity of the nearest key.
     pub similarity: Vec<Vec<f64>>,
-    /// Of the product of the magnitudes of query and key.
+    /// The logarithm of the product of the magnitudes of query and key.
     pub magnitude: Vec<Vec<f64>>,
-    /// Of the magnitude of the key.
+    /// The logarithm of the magnitude of the key.
     pub key_magnitude: Vec<Vec<f64>>,
 }
 
