@@ -4,6 +4,7 @@
 
 use super::pack::Pack;
 use crate::elementary::instruction_set::InstructionSet;
+use crate::memory::remove_first;
 use crate::{Buffer, Buffers, Mat, Real};
 use std::ops::Range;
 
@@ -125,6 +126,22 @@ impl<T: Real> Panels<T> {
         self.cols = self.cols.min(columns);
         let panels = self.cols.div_ceil(self.width);
         self.data.truncate(panels * self.rows * self.width);
+    }
+
+    /// Removes the first `columns` columns; memory for more than twice `most` columns is given back, down to that
+    /// for `most`.
+    ///
+    /// # Panics
+    /// If there are fewer columns, or if their number is not a multiple of [`ALIGNMENT`](Self::ALIGNMENT).
+    pub fn remove_first(&mut self, columns: usize, most: usize) {
+        assert!(
+            columns <= self.cols && columns.is_multiple_of(Self::ALIGNMENT),
+            "the first {columns} columns of {}",
+            self.cols
+        );
+        let most = most.next_multiple_of(Self::ALIGNMENT) * self.rows;
+        remove_first(&mut self.data, columns * self.rows, most);
+        self.cols -= columns;
     }
 
     /// `(rows, columns)` of the matrix.

@@ -154,6 +154,22 @@ fn columns_can_be_appended_and_cut_off() {
             ((rows, columns), whole.clone())
         );
     }
+    // The first ones can go, too; what follows is appended as before.
+    let first = Panels::<f64>::ALIGNMENT;
+    panels.remove_first(first, columns);
+    assert_eq!(panels.shape(), (rows, columns - first));
+    assert_eq!(sums(&panels), whole[first..]);
+    panels.remove_first(first, columns);
+    panels.append(part(0..columns));
+    let want = [&whole[2 * first..], &whole[..]].concat();
+    assert_eq!(sums(&panels), want);
+}
+
+#[test]
+#[should_panic(expected = "the first 33 columns of 40")]
+fn panels_are_not_taken_apart() {
+    let mut panels = Panels::new(Mat::new(&[1.0; 40], 1, 40));
+    panels.remove_first(33, 0);
 }
 
 #[test]
