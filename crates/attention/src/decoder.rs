@@ -4,7 +4,7 @@ mod size;
 
 pub use size::DecoderSize;
 
-use crate::engine::{Arguments, Memory, shared_heads, write_row_major};
+use crate::engine::{Arguments, Memory, first_seen, shared_heads, write_row_major};
 use crate::mask::check_lengths;
 use crate::{Error, Mask, Settings, Workspace};
 #[cfg(feature = "dfdx")]
@@ -23,7 +23,8 @@ use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 /// | [`Form::LinearTime`](crate::Form::LinearTime) | sums of a constant size: O(R² dv) | O(R² dv) |
 ///
 /// The linear-time form exists for squared kernels and, with sums of O(m dv), for random features; T is the number of
-/// positions so far.
+/// positions so far. Under a [window](Mask::with_window) the other forms keep the positions that the next one sees, and
+/// at most a quarter more (or 32; for random features two blocks), however long the sequence or its prompt was.
 ///
 /// # Numerics
 /// The quadratic form adds up the same terms as [`attend`](crate::attend) in the same order, except
@@ -354,27 +355,27 @@ impl<T: Real> Decoder<T> {
     /// Forgets all positions but the first `length` of each sequence.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] in the linear-time form, whose sums cannot be taken apart, unless it
-    /// forgets nothing.
+    /// [`Error::Unsupported`] in the linear-time form, whose sums cannot be taken apart, and where the next
+    /// position's window reaches before the positions that are held; nothing is forgotten then.
     pub fn truncate(&mut self, length: usize) -> Result<(), Error> {
-        if self.lengths.iter().all(|&own| own <= length) {
-            return Ok(());
-        }
         if length == 0 {
             self.reset();
             return Ok(());
         }
-        for memory in &mut self.memories {
-            if !memory.truncate(length) {
-                return Err(Error::Unsupported {
-                    what: "forgetting some positions in the linear-time form",
-                    instead: "a clone of the decoder from before them, or Form::Quadratic",
-                });
-            }
+        let needed = first_seen(&self.settings.mask.without_lengths(), length);
+        let mut memories = self.memories.iter();
+        if memories.any(|memory| memory.length() > length && memory.first() > needed) {
+            return Err(Error::Unsupported {
+                what: "forgetting positions in the linear-time form, or more of them than a window leaves",
+                instead: "a clone of the decoder from before them, or Form::Quadratic without a window",
+            });
         }
-        self.lengths
-            .iter_mut()
-            .for_each(|own| *own = length.min(*own));
+        for memory in &mut self.memories {
+            memory.truncate(length);
+        }
+        for own in &mut self.lengths {
+            *own = length.min(*own);
+        }
         Ok(())
     }
 

@@ -1,10 +1,11 @@
 //! The keys and values of a causal sequence that grows.
 
-use super::{Exponents, Finite, Head, Packed, Rows};
+use super::{Exponents, Finite, Head, Level, Packed, Rows};
 use crate::bias::HeadBias;
 use crate::normaliser::Normaliser;
 use crate::score::{Raw, Score};
 use crate::{Blocks, Workspace};
+use bochner_numerics::memory::remove_first;
 use bochner_numerics::scaling::largest;
 use bochner_numerics::{Buffer, Mat, Panels, Real};
 
@@ -25,6 +26,9 @@ pub(crate) struct Cache<T, S> {
     exponents: Option<Exponents>,
     packed: Packed<T>,
     finite: Finite,
+    /// How many positions came before those that are held.
+    forgotten: usize,
+    /// How many positions are held.
     length: usize,
 }
 
@@ -56,6 +60,7 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
                 right: true,
                 values: true,
             },
+            forgotten: 0,
             length: 0,
         }
     }
@@ -89,12 +94,11 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
             Some((reference, all)) if reference.max(loudest) == *reference => {
                 S::Norm::relative(score, exponents, None, from..self.length, *reference, all);
             }
-            other => {
-                let (reference, all) = other.get_or_insert_with(|| (loudest, Buffer::default()));
-                *reference = reference.max(loudest);
-                all.clear();
-                S::Norm::relative(score, exponents, None, 0..self.length, *reference, all);
+            Some((reference, _)) => {
+                let loudest = reference.max(loudest);
+                self.relate_all(loudest);
             }
+            None => self.relate_all(loudest),
         }
     }
 
@@ -125,9 +129,14 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
         }
     }
 
-    /// The number of positions.
+    /// The number of positions that are held.
     pub(crate) fn length(&self) -> usize {
         self.length
+    }
+
+    /// The number of positions that came before those that are held.
+    pub(crate) fn forgotten(&self) -> usize {
+        self.forgotten
     }
 
     /// The keys, or rows of no numbers where features stand in their place.
@@ -151,12 +160,42 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
         self.largest_value
     }
 
-    /// Forgets all positions but the first ones.
+    /// Forgets the first of the positions that are held, `unseen` of which no later position sees, once they are
+    /// enough to pay for moving the others.
+    ///
+    /// Between calls the cache holds at most a quarter more positions than are seen, or a panel more where that is
+    /// more; memory that a call of many positions has left is given back.
+    pub(crate) fn forget_first(&mut self, unseen: usize) {
+        let (panel, seen) = (Panels::<T>::ALIGNMENT, self.length - unseen);
+        let spare = (seen / 4).max(panel);
+        if unseen < spare {
+            return;
+        }
+        // Keys that stay begin a panel, as they did.
+        let (gone, most) = (unseen - unseen % panel, seen + spare);
+        for rows in [&mut self.keys, &mut self.values] {
+            let width = rows.len() / self.length;
+            remove_first(rows, gone * width, most * width);
+        }
+        if let Some(right) = &mut self.packed.right {
+            right.remove_first(gone, most);
+        }
+        if let Some(exponents) = &mut self.exponents {
+            exponents.remove_first(gone, most);
+        }
+        if let Some((_, relative)) = &mut self.packed.relative {
+            remove_first(relative, gone, most);
+        }
+        self.forgotten += gone;
+        self.length -= gone;
+        self.find_largest();
+    }
+
+    /// Forgets all positions but the first ones of those that are held.
     pub(crate) fn truncate(&mut self, length: usize) {
         if length >= self.length {
             return;
         }
-        let Some(score) = &self.score else { return };
         let (keys, values) = (self.keys.len(), self.values.len());
         self.keys.truncate(keys / self.length * length);
         self.values.truncate(values / self.length * length);
@@ -164,16 +203,32 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
         if let Some(right) = &mut self.packed.right {
             right.truncate(length);
         }
+        if let Some(exponents) = &mut self.exponents {
+            exponents.truncate(length);
+        }
+        self.find_largest();
+    }
+
+    /// Finds what is largest of the positions that are left, and relates them to it: the loudest key may be gone.
+    fn find_largest(&mut self) {
         self.largest.fill(T::zero());
         raise(&mut self.largest, &self.keys);
         self.largest_value = largest(&self.values);
-        self.packed.relative = self.exponents.as_mut().map(|exponents| {
-            exponents.truncate(length);
-            // The loudest key may be gone.
-            let (reference, mut all) = (exponents.largest_from(0), Buffer::default());
-            S::Norm::relative(score, exponents, None, 0..length, reference, &mut all);
-            (reference, all)
-        });
+        if let Some(exponents) = &self.exponents {
+            self.relate_all(exponents.largest_from(0));
+        }
+    }
+
+    /// Takes the keys' exponents relative to the loudest one.
+    fn relate_all(&mut self, loudest: Level) {
+        let (Some(score), Some(exponents)) = (&self.score, &self.exponents) else {
+            return;
+        };
+        let place = (loudest, Buffer::default());
+        let (reference, all) = self.packed.relative.get_or_insert(place);
+        *reference = loudest;
+        all.clear();
+        S::Norm::relative(score, exponents, None, 0..self.length, loudest, all);
     }
 
     /// The number of numbers that it holds.

@@ -33,7 +33,14 @@ impl<T: Real, S: Score<T>> HeadMemory<T, S> {
 impl<T: Real, S: Score<T>> Memory<T> for HeadMemory<T, S> {
     fn length(&self) -> usize {
         match self {
-            Self::Pairs(cache) => cache.length(),
+            Self::Pairs(cache) => cache.forgotten() + cache.length(),
+            Self::Sums(_, length) => *length,
+        }
+    }
+
+    fn first(&self) -> usize {
+        match self {
+            Self::Pairs(cache) => cache.forgotten(),
             Self::Sums(_, length) => *length,
         }
     }
@@ -45,12 +52,10 @@ impl<T: Real, S: Score<T>> Memory<T> for HeadMemory<T, S> {
         }
     }
 
-    fn truncate(&mut self, length: usize) -> bool {
-        match self {
-            Self::Pairs(cache) => cache.truncate(length),
-            Self::Sums(..) => return false,
+    fn truncate(&mut self, length: usize) {
+        if let Self::Pairs(cache) = self {
+            cache.truncate(length.saturating_sub(cache.forgotten()));
         }
-        true
     }
 
     fn copy(&self) -> Box<dyn Memory<T>> {
@@ -122,17 +127,25 @@ fn decode_pairs<T: Real, K: PairKernel<T>>(
             finite: prepared.finite,
         });
     }
-    let Some(output) = output else { return };
-    let queries = at.queries().row_range(0..count);
-    if kernel.overflows(queries, cache.largest()) {
-        return attend_anew(kernel, at, queries, cache, output);
+    if let Some(output) = output {
+        let queries = at.queries().row_range(0..count);
+        if kernel.overflows(queries, cache.largest()) {
+            attend_anew(kernel, at, queries, cache, output);
+        } else {
+            let (left, width) = (left.row_range(0..count), kernel.operand_width(at.width()));
+            let bias = at.bias().map(|bias| bias.with_rows(rows));
+            let unit = at.unit_of_values(cache.largest_value(), cache.length(), width);
+            let mut head = cache.head(left, rows, bias, blocks, unit, at.workspace());
+            head.finite.left &= prepared.finite.left;
+            attend_from(head, output);
+        }
     }
-    let (left, width) = (left.row_range(0..count), kernel.operand_width(at.width()));
-    let bias = at.bias().map(|bias| bias.with_rows(rows));
-    let unit = at.unit_of_values(cache.largest_value(), cache.length(), width);
-    let mut head = cache.head(left, rows, bias, blocks, unit, at.workspace());
-    head.finite.left &= prepared.finite.left;
-    attend_from(head, output);
+    cache.forget_first(first_seen(&mask, cache.length()));
+}
+
+/// The first of `length` positions that the next one sees; no later one sees those before it.
+pub(crate) fn first_seen(mask: &Mask, length: usize) -> usize {
+    mask.row_range(0, 0, 1, length + 1).start
 }
 
 /// Attention from the last positions in units that suit all keys.

@@ -3,6 +3,7 @@
 use super::blocks;
 use crate::bias::RowBias;
 use bochner_numerics::elementary::{self, PNorm, SquaredNorms, p_norms_into};
+use bochner_numerics::memory::remove_first;
 use bochner_numerics::operations::record;
 use bochner_numerics::{Buffer, Buffers, Mat, Real};
 use std::ops::Range;
@@ -198,6 +199,14 @@ impl Exponents {
         self.levels.extend_from_slice(&more.levels);
         if let (Some(terms), Some(more)) = (&mut self.terms, &more.terms) {
             terms.extend_from_slice(more);
+        }
+    }
+
+    /// Forgets the first keys; see [`remove_first`] for `most`.
+    pub(crate) fn remove_first(&mut self, keys: usize, most: usize) {
+        remove_first(&mut self.levels, keys, most);
+        if let Some(terms) = &mut self.terms {
+            remove_first(terms, keys, most);
         }
     }
 

@@ -76,11 +76,14 @@ pub(crate) trait Memory<T>: Any + Send + Sync {
     /// The number of positions.
     fn length(&self) -> usize;
 
+    /// The first position that is held by itself: those before it are forgotten, or have gone into sums.
+    fn first(&self) -> usize;
+
     /// The number of numbers held.
     fn size(&self) -> usize;
 
-    /// Forgets all positions but the first ones; `false` if that cannot be.
-    fn truncate(&mut self, length: usize) -> bool;
+    /// Forgets all positions but the first ones, if there are more; the others must be held by themselves.
+    fn truncate(&mut self, length: usize);
 
     fn copy(&self) -> Box<dyn Memory<T>>;
 }

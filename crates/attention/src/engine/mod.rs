@@ -28,6 +28,7 @@ mod sweep;
 mod with_weights;
 
 pub(crate) use arguments::{Arguments, HeadAt, shared_heads, slab};
+pub(crate) use decode::first_seen;
 pub(crate) use exponents::{Exponents, Level};
 pub(crate) use face::{Attend, Memory, State, Tiled};
 pub(crate) use lanes::{add, dot, map_and_sum, max, sum, total};

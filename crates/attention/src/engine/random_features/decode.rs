@@ -5,10 +5,11 @@ use super::head::{Head, Out};
 use super::pairs::{Factors, Pairs, Row, Values};
 use super::referenced_sums::Sums;
 use crate::Form;
-use crate::engine::decode::{last_rows, queries};
+use crate::engine::decode::{first_seen, last_rows, queries};
 use crate::engine::rescaling::{copy_or, divided, multiply_finite};
 use crate::engine::scan::{self, Course, Scanned};
 use crate::engine::{HeadAt, Memory, blocks};
+use bochner_numerics::memory::remove_first;
 use bochner_numerics::{Mat, Real, scaling};
 
 /// What one head remembers of the positions so far.
@@ -20,6 +21,9 @@ pub(super) enum HeadMemory<T> {
         values: Vec<T>,
         /// The largest value, without its sign.
         largest_value: T,
+        /// How many positions came before those that are held, a number of whole blocks.
+        forgotten: usize,
+        /// How many positions are held.
         length: usize,
     },
     /// Sums over them, and how many there are.
@@ -40,6 +44,7 @@ impl<T: Real> HeadMemory<T> {
                 keys: Vec::new(),
                 values: Vec::new(),
                 largest_value: T::zero(),
+                forgotten: 0,
                 length: 0,
             },
         }
@@ -49,7 +54,17 @@ impl<T: Real> HeadMemory<T> {
 impl<T: Real> Memory<T> for HeadMemory<T> {
     fn length(&self) -> usize {
         match self {
-            Self::Pairs { length, .. } | Self::Sums { length, .. } => *length,
+            Self::Pairs {
+                forgotten, length, ..
+            } => forgotten + length,
+            Self::Sums { length, .. } => *length,
+        }
+    }
+
+    fn first(&self) -> usize {
+        match self {
+            Self::Pairs { forgotten, .. } => *forgotten,
+            Self::Sums { length, .. } => *length,
         }
     }
 
@@ -62,16 +77,18 @@ impl<T: Real> Memory<T> for HeadMemory<T> {
         }
     }
 
-    fn truncate(&mut self, to: usize) -> bool {
+    fn truncate(&mut self, to: usize) {
         let Self::Pairs {
             keys,
             values,
             largest_value,
+            forgotten,
             length,
         } = self
         else {
-            return false;
+            return;
         };
+        let to = to.saturating_sub(*forgotten);
         if to < *length {
             values.truncate(values.len() / *length * to);
             *largest_value = scaling::largest(values);
@@ -82,7 +99,6 @@ impl<T: Real> Memory<T> for HeadMemory<T> {
             }
             *length = to;
         }
-        true
     }
 
     fn copy(&self) -> Box<dyn Memory<T>> {
@@ -117,6 +133,7 @@ pub(super) fn decode<T: Real>(
             keys,
             values,
             largest_value,
+            forgotten,
             length,
         } => {
             let (features, size) = (kernel.features(at), RandomFeatures::blocks(at.arguments));
@@ -159,6 +176,16 @@ pub(super) fn decode<T: Real>(
                         output.iter_mut().for_each(|x| *x *= inverse);
                     }
                 }
+            }
+            let unseen = first_seen(&mask, *length);
+            let gone = unseen / size.keys;
+            if gone > 0 {
+                let most = *length - unseen + 2 * size.keys;
+                remove_first(keys, gone, most.div_ceil(size.keys));
+                remove_first(values, gone * size.keys * width, most * width);
+                *largest_value = scaling::largest(values);
+                *forgotten += gone * size.keys;
+                *length -= gone * size.keys;
             }
         }
         HeadMemory::Sums { sums, length } => {
