@@ -166,8 +166,8 @@ fn arrays_in_any_order_and_other_shapes_in_between_are_no_trouble() {
     });
 }
 
-/// Steps of a decoder of every kind; returns how many of the last ones allocated.
-fn steps<T: Real>(settings: &Settings<T>, count_of_steps: usize) -> Option<usize> {
+/// Which steps of a decoder allocate; `None` if the settings do not decode.
+fn allocating<T: Real>(settings: &Settings<T>, count_of_steps: usize) -> Option<Vec<usize>> {
     let size = DecoderSize {
         batch: BATCH,
         heads: HEADS,
@@ -188,7 +188,7 @@ fn steps<T: Real>(settings: &Settings<T>, count_of_steps: usize) -> Option<usize
         done.unwrap();
         allocated > 0
     });
-    Some(allocating.count())
+    Some(allocating.collect())
 }
 
 #[test]
@@ -197,9 +197,10 @@ fn decoding_allocates_where_its_memory_grows_and_nowhere_else() {
         let parts = Parts::<f32>::new(1);
         let mut tried = [0, 0];
         parts.for_each(|settings| {
-            let Some(allocating) = steps(settings, LENGTH) else {
+            let Some(allocating) = allocating(settings, LENGTH) else {
                 return;
             };
+            let allocating = allocating.len();
             // In the linear-time form the first two steps: then there are sums.
             let (at, most) = match settings.form {
                 Form::LinearTime => (1, 2),
@@ -209,6 +210,31 @@ fn decoding_allocates_where_its_memory_grows_and_nowhere_else() {
             tried[at] += 1;
         });
         assert!(tried.iter().all(|&n| n > 0));
+    });
+}
+
+/// The memory that has held three windows, and a few panels, holds any number of them.
+#[test]
+fn decoding_under_a_window_stops_allocating() {
+    on_one_thread(|| {
+        let parts = Parts::<f32>::new(1);
+        for left in [1, 48] {
+            let mask = Mask::none().with_window(left, 0).unwrap();
+            for settings in parts.kernels(&mask) {
+                for magnitude in [Magnitude::None, Magnitude::Norm { p: 1.3 }] {
+                    let settings = Settings {
+                        magnitude,
+                        ..settings.clone()
+                    };
+                    let last = allocating(&settings, LENGTH).unwrap().into_iter().max();
+                    let last = last.unwrap();
+                    assert!(last < 3 * left + 64, "{last} of {left}: {settings:?}");
+                }
+            }
+        }
+        let all = Settings::softmax(&Mask::none().with_causality());
+        let steps = allocating::<f32>(&all, LENGTH).unwrap();
+        assert!(steps.into_iter().max() > Some(3 * 48 + 64));
     });
 }
 

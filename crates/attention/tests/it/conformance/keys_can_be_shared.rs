@@ -25,7 +25,7 @@ fn summed(x: &Array4<f64>, each: usize) -> Array4<f64> {
 }
 
 /// Every kernel, and every form that it has under the mask, for `heads` heads.
-fn settings_of_every_kernel(heads: usize, mask: &Mask) -> Vec<Settings<f64>> {
+pub(crate) fn settings_of_every_kernel(heads: usize, mask: &Mask) -> Vec<Settings<f64>> {
     let w: Array4<f64> = random((1, heads, 3, WIDTH), "w");
     let points = Points::Stationary { w: w.view() };
     let frequencies = w.index_axis(Axis(0), 0);

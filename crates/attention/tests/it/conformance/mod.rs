@@ -36,3 +36,4 @@ mod the_future_does_not_matter;
 mod threads_change_nothing;
 mod weights_are_distributions;
 mod what_else_is_in_the_batch_changes_nothing;
+mod windows_forget_what_they_have_passed;

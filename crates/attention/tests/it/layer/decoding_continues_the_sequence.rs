@@ -1,9 +1,9 @@
 //! A layer that decodes gives what it gives of the whole sequence.
 
-use super::{PASS, array, layer, sequence};
+use super::{PASS, array, build, layer, sequence, two_heads};
 use bochner_attention::{
-    Copula, Error, Expsin, Form, IkanDirect, Linear, Mask, Mikan, Pass, Posterior, RbfOnly,
-    Softmax, Variant,
+    Copula, Error, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHeadConfig, Pass,
+    PositionBias, Posterior, RbfOnly, Softmax, Variant,
 };
 use bochner_numerics::operations::count;
 use bochner_numerics::{ArgumentError, Seed, Tolerance};
@@ -51,6 +51,33 @@ fn step_by_step() {
                 close(&got, want.slice(piece), &format!("{form:?} of {layer:?}"));
             }
             assert_eq!(decoder.lengths(), [7, 7]);
+        }
+    }
+}
+
+/// A layer with a window, a position bias and fewer heads of keys than of queries, long after its first positions are
+/// forgotten.
+#[test]
+fn beyond_a_window() {
+    let x = sequence(2, 90);
+    for position_bias in [PositionBias::Alibi, PositionBias::Learned { reach: 2 }] {
+        let config = MultiHeadConfig {
+            window: Some([4, 0]),
+            key_heads: Some(1),
+            position_bias,
+            ..two_heads(Softmax::default().into())
+        };
+        let mut layer = build::<f64>(config);
+        if let Some(table) = &mut layer.position_bias {
+            table.copy_from(&[0.1, -0.4, 0.7, 0.2, 0.0, -0.3, 0.5, 0.9, -0.2, 0.6]);
+        }
+        let want = layer.attend_self(x.clone(), &Mask::none(), PASS).unwrap();
+        let want = array(&want.output);
+        let mut decoder = layer.decoder(2, Form::Automatic, PASS).unwrap();
+        for t in 0..90 {
+            let piece = s![.., t..t + 1, ..];
+            let got = decoder.step(array(&x).slice(piece)).unwrap();
+            close(&got, want.slice(piece), &format!("{t} of {layer:?}"));
         }
     }
 }
