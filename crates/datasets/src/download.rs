@@ -100,7 +100,7 @@ pub(crate) fn download(
             return Ok(None);
         }
     };
-    let Some(bytes) = fetch(url, entry.pin.bytes, tools, tried)? else {
+    let Some(bytes) = fetch(url, entry.pin.most(), tools, tried)? else {
         return Ok(None);
     };
     entry.verify(url, &bytes)?;

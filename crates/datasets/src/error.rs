@@ -50,10 +50,9 @@ pub enum Error {
         file: String,
         /// The path or address it was read from.
         place: String,
-        /// The pinned length and digest.
+        /// The pinned digest.
         expected: Pin,
-        /// Length and digest of the bytes that were read. A download is cut one byte after the pinned
-        /// length.
+        /// The digest of the bytes that were read. A download is cut one byte after the pinned length.
         found: Pin,
     },
     /// A file is in none of the places searched.

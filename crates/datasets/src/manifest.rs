@@ -1,8 +1,9 @@
-//! The pinned files: name, length, SHA-256, address and licence of each.
+//! The pinned files: name, digest, address and licence of each.
 
 use crate::Error;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
+use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -39,7 +40,7 @@ pub struct Entry {
     /// Its path below the data directory, with `/` between the parts and none of them `.` or `..`.
     #[serde(deserialize_with = "path_below")]
     pub file: String,
-    /// The length and the digest of its bytes.
+    /// The digest of its bytes.
     #[serde(flatten)]
     pub pin: Pin,
     /// The https address that it is downloaded from, at a fixed commit; `None` for a file derived from
@@ -87,7 +88,7 @@ impl Entry {
     /// # Errors
     /// [`Error::Checksum`].
     pub fn verify(&self, place: &str, bytes: &[u8]) -> Result<(), Error> {
-        let found = Pin::of(bytes);
+        let found = self.pin.alike(bytes);
         if found == self.pin {
             return Ok(());
         }
@@ -100,35 +101,144 @@ impl Entry {
     }
 }
 
-/// Length and SHA-256 of a file.
+/// What the bytes of a file must be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
 #[non_exhaustive]
-pub struct Pin {
-    /// Length in bytes.
-    pub bytes: u64,
-    /// SHA-256 in lower-case hexadecimal digits.
-    #[serde(deserialize_with = "digest")]
-    pub sha256: String,
+pub enum Pin {
+    /// Their length and their digest.
+    Sha256 {
+        /// Length in bytes.
+        bytes: u64,
+        /// SHA-256 in lower-case hexadecimal digits.
+        sha256: String,
+    },
+    /// What git calls them, for files of which no more is published than the name of a commit: the length, which the
+    /// digest is of, too, is not known before.
+    GitBlob {
+        /// SHA-1 of `blob `, the length, a zero byte and the bytes, in lower-case hexadecimal digits.
+        git_blob: String,
+    },
+}
+
+/// The serialised form of a pin.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    git_blob: Option<String>,
 }
 
 impl Pin {
-    /// The pin of these bytes.
+    /// The most bytes that a file is read of whose length is not known: 64 MiB.
+    const UNKNOWN_LENGTH: u64 = 1 << 26;
+
+    /// Length and SHA-256 of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self {
+        Self::Sha256 {
             bytes: bytes.len() as u64,
-            sha256: hex(&Sha256::digest(bytes)),
+            sha256: sha256(bytes),
+        }
+    }
+
+    /// What these bytes are called in git.
+    pub fn git_blob(bytes: &[u8]) -> Self {
+        let head = format!("blob {}\0", bytes.len());
+        Self::GitBlob {
+            git_blob: hex(&Sha1::new()
+                .chain_update(head)
+                .chain_update(bytes)
+                .finalize()),
+        }
+    }
+
+    /// The pin of these bytes of the kind of this one.
+    fn alike(&self, bytes: &[u8]) -> Self {
+        match self {
+            Self::Sha256 { .. } => Self::of(bytes),
+            Self::GitBlob { .. } => Self::git_blob(bytes),
+        }
+    }
+
+    /// The most bytes that the file can have.
+    pub(crate) fn most(&self) -> u64 {
+        match self {
+            Self::Sha256 { bytes, .. } => *bytes,
+            Self::GitBlob { .. } => Self::UNKNOWN_LENGTH,
+        }
+    }
+
+    /// SHA-256 of bytes that match this pin.
+    pub(crate) fn sha256_of(&self, bytes: &[u8]) -> String {
+        match self {
+            Self::Sha256 { sha256, .. } => sha256.clone(),
+            Self::GitBlob { .. } => sha256(bytes),
         }
     }
 }
 
 impl fmt::Display for Pin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes with SHA-256 {}", self.bytes, self.sha256)
+        match self {
+            Self::Sha256 { bytes, sha256 } => write!(f, "{bytes} bytes with SHA-256 {sha256}"),
+            Self::GitBlob { git_blob } => write!(f, "bytes that git calls {git_blob}"),
+        }
     }
+}
+
+impl TryFrom<Written> for Pin {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        match (written.bytes, written.sha256, written.git_blob) {
+            (Some(bytes), Some(sha256), None) => {
+                digits("sha256", &sha256, 64)?;
+                Ok(Self::Sha256 { bytes, sha256 })
+            }
+            (None, None, Some(git_blob)) => {
+                digits("git_blob", &git_blob, 40)?;
+                Ok(Self::GitBlob { git_blob })
+            }
+            _ => Err("a file has `bytes` and `sha256`, or `git_blob` alone".to_owned()),
+        }
+    }
+}
+
+impl From<Pin> for Written {
+    fn from(pin: Pin) -> Self {
+        let (bytes, sha256, git_blob) = match pin {
+            Pin::Sha256 { bytes, sha256 } => (Some(bytes), Some(sha256), None),
+            Pin::GitBlob { git_blob } => (None, None, Some(git_blob)),
+        };
+        Self {
+            bytes,
+            sha256,
+            git_blob,
+        }
+    }
+}
+
+/// SHA-256 of some bytes in lower-case hexadecimal digits.
+pub fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
 }
 
 fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Refuses what is no digest of so many hexadecimal digits.
+fn digits(name: &str, digest: &str, length: usize) -> Result<(), String> {
+    let known = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    match digest.len() == length && digest.bytes().all(known) {
+        true => Ok(()),
+        false => Err(format!(
+            "`{name}` is {digest:?}, but must be {length} lower-case hexadecimal digits"
+        )),
+    }
 }
 
 fn path_below<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
@@ -153,21 +263,6 @@ fn https<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error>
     }
 }
 
-fn digest<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    let sha256 = String::deserialize(from)?;
-    if sha256.len() == 64
-        && sha256
-            .bytes()
-            .all(|byte| b"0123456789abcdef".contains(&byte))
-    {
-        return Ok(sha256);
-    }
-    let expected = "64 lower-case hexadecimal digits";
-    Err(D::Error::custom(format!(
-        "`sha256` is {sha256:?}, but must be {expected}"
-    )))
-}
-
 /// The shell command that fetches some files into a data directory, as far as they are published, and stops at the
 /// first that fails or is larger than the largest of them; `None` if none is published.
 pub(crate) fn fetch_command<'a>(
@@ -178,7 +273,7 @@ pub(crate) fn fetch_command<'a>(
     for entry in wanted {
         if let Some(transfer) = entry.transfer(directory) {
             transfers += &transfer;
-            largest = largest.max(entry.pin.bytes);
+            largest = largest.max(entry.pin.most());
         }
     }
     let options = format!(
@@ -217,7 +312,7 @@ mod tests {
     fn the_digest_is_sha_256() {
         // FIPS 180-4, example of one block.
         assert_eq!(
-            Pin::of(b"abc").sha256,
+            sha256(b"abc"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         );
     }
@@ -225,7 +320,7 @@ mod tests {
     #[test]
     fn entries_are_well_formed() {
         let names: HashSet<_> = entries().iter().map(|entry| &entry.file).collect();
-        assert_eq!((entries().len(), names.len()), (80, 80));
+        assert_eq!((entries().len(), names.len()), (86, 86));
         for entry in entries() {
             assert!(entry.file.starts_with(&format!("{}/", entry.set)));
         }
@@ -268,6 +363,40 @@ mod tests {
                     .contains("64 lower-case")
             );
         }
+        // A file has one kind of pin.
+        let both = entry("git_blob", &"a".repeat(40)).unwrap_err().to_string();
+        assert!(both.contains("`git_blob` alone"), "{both}");
+    }
+
+    #[test]
+    fn pins_are_written_as_they_are_read() {
+        for file in ["co2/train.csv", "iwslt14-full/train.de"] {
+            let entry = entry(file).unwrap();
+            let json = serde_json::to_value(entry).unwrap();
+            assert_eq!(&serde_json::from_value::<Entry>(json).unwrap(), entry);
+        }
+        let short = serde_json::json!({"git_blob": "abc"});
+        let error = serde_json::from_value::<Pin>(short)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("40 lower-case"), "{error}");
+    }
+
+    #[test]
+    fn what_git_calls_a_file_is_its_pin_too() {
+        // `echo hello | git hash-object --stdin`.
+        let git_blob = "ce013625030ba8dba906f756967f9e9ca394464a".to_owned();
+        let pinned = Entry {
+            pin: Pin::GitBlob { git_blob },
+            ..Entry::toy(b"")
+        };
+        assert!(pinned.verify("here", b"hello\n").is_ok());
+        let message = pinned.verify("here", b"hallo\n").unwrap_err().to_string();
+        assert!(message.contains("git calls ce013625"), "{message}");
+        let Pin::Sha256 { sha256, .. } = Pin::of(b"hello\n") else {
+            panic!("a SHA-256");
+        };
+        assert_eq!(pinned.pin.sha256_of(b"hello\n"), sha256);
     }
 
     #[test]
@@ -275,8 +404,8 @@ mod tests {
         let pinned = Entry::toy(b"1,2\n");
         assert!(pinned.verify("here", b"1,2\n").is_ok());
         let message = pinned.verify("here", b"1,3\n").unwrap_err().to_string();
-        assert!(message.contains("toy/a.csv") && message.contains(&pinned.pin.sha256));
-        assert!(message.contains(&Pin::of(b"1,3\n").sha256));
+        assert!(message.contains("toy/a.csv") && message.contains(&sha256(b"1,2\n")));
+        assert!(message.contains(&sha256(b"1,3\n")));
     }
 
     #[test]
@@ -287,7 +416,7 @@ mod tests {
         let raw = entry("housing/housing.data").unwrap();
         let command = raw.fetch_command(Path::new("/d")).unwrap();
         assert!(command.starts_with("curl --proto '=https' "), "{command}");
-        let limit = format!(" --max-filesize {} ", raw.pin.bytes);
+        let limit = format!(" --max-filesize {} ", raw.pin.most());
         assert!(command.contains(&limit), "{command}");
     }
 

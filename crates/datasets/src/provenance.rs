@@ -30,11 +30,11 @@ pub struct FileProvenance {
 }
 
 impl FileProvenance {
-    pub(crate) fn of(entry: &Entry, origin: Origin) -> Self {
+    pub(crate) fn of(entry: &Entry, stored: &Stored) -> Self {
         Self {
             file: entry.file.clone(),
-            sha256: entry.pin.sha256.clone(),
-            origin,
+            sha256: entry.pin.sha256_of(&stored.bytes),
+            origin: stored.origin,
         }
     }
 }

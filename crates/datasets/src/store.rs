@@ -123,7 +123,7 @@ impl DataStore {
     ) -> Result<(T, FileProvenance), Error> {
         let stored = self.fetch(entry)?;
         let value = parse(&stored.place, &stored.bytes)?;
-        Ok((value, FileProvenance::of(entry, stored.origin)))
+        Ok((value, FileProvenance::of(entry, &stored)))
     }
 
     /// The verified bytes of a pinned file in the given directory; `None` if it is not there.

@@ -41,7 +41,7 @@ pub(super) fn given(store: &DataStore) -> Result<Vec<FileProvenance>, Error> {
     let found = files.map(|name| {
         let entry = manifest::entry(&format!("{}/{name}", RegressionSet::Passenger))?;
         let stored = store.fetch_given(entry)?;
-        Ok(stored.map(|stored| FileProvenance::of(entry, stored.origin)))
+        Ok(stored.map(|stored| FileProvenance::of(entry, &stored)))
     });
     found.filter_map(Result::transpose).collect()
 }

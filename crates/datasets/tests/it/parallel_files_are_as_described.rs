@@ -2,7 +2,10 @@
 //! shares no pair with the training part.
 
 use crate::store;
-use bochner_datasets::{ParallelText, TranslationData, TranslationSet, translation};
+use bochner_datasets::{
+    DataStore, Error, ParallelText, Pin, Policy, TranslationData, TranslationSet, manifest,
+    translation,
+};
 use std::collections::HashSet;
 
 fn load(set: TranslationSet) -> TranslationData {
@@ -58,4 +61,42 @@ fn iwslt14() {
     check(&data.test, 6750, [125_738, 13_790], [131_141, 9404]);
     share_no_pair(&data);
     assert!(data.others.is_empty());
+}
+
+#[test]
+#[ignore = "needs the data files: BOCHNER_DATA names their directory"]
+fn the_test_files_are_those_of_the_commit_that_has_the_full_training_part() {
+    // The names in the tree of that commit, beside those that the training files are pinned by.
+    for (file, git_blob) in [
+        ("test.de", "4b0e83e063d51ad9bddc91a540ef8933b2b300de"),
+        ("test.en", "6c25720daee26ea004a8aeeb9b5c785a84ba3de4"),
+    ] {
+        let entry = manifest::entry(&format!("iwslt14/{file}")).unwrap();
+        let of_full = manifest::entry(&format!("iwslt14-full/{file}")).unwrap();
+        assert_eq!((&of_full.pin, &of_full.url), (&entry.pin, &entry.url));
+        let stored = store().fetch(entry).unwrap();
+        let git_blob = git_blob.to_owned();
+        assert_eq!(Pin::git_blob(&stored.bytes), Pin::GitBlob { git_blob });
+    }
+}
+
+#[test]
+fn the_full_set_is_fetched_whole_and_nothing_else_is_taken_for_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = DataStore::new(Policy::Offline).with_cache(directory.path());
+    let error = translation::load(TranslationSet::Iwslt14Full, &store).unwrap_err();
+    let Error::Unavailable {
+        command: Some(command),
+        ..
+    } = &error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!(command.matches(" --output ").count(), 6, "{command}");
+    assert!(command.contains(" --max-filesize 67108864 "), "{command}");
+
+    std::fs::create_dir(directory.path().join("iwslt14-full")).unwrap();
+    std::fs::write(directory.path().join("iwslt14-full/train.de"), "ein hund\n").unwrap();
+    let error = translation::load(TranslationSet::Iwslt14Full, &store).unwrap_err();
+    assert!(matches!(error, Error::Checksum { .. }), "{error}");
 }

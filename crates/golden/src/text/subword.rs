@@ -4,7 +4,7 @@ use super::corpora::Corpora;
 use super::findings::Findings;
 use super::parse;
 use crate::error::Fault;
-use bochner_datasets::Pin;
+use bochner_datasets::manifest;
 use bochner_text::{Learned, Split, SubwordConfig, Subwords, TokenCounts, lines};
 use serde::Deserialize;
 use std::collections::{BTreeSet, HashSet};
@@ -158,7 +158,7 @@ fn pieces(
     }
     if let Some(expected) = &expected.pieces_sha256 {
         let distinct: Vec<&str> = distinct.into_iter().collect();
-        let found = Pin::of(distinct.join("\n").as_bytes()).sha256;
+        let found = manifest::sha256(distinct.join("\n").as_bytes());
         findings.equal("pieces_sha256", &found, expected)?;
     }
     if let Some(expected) = &expected.tokens_of_the_corpus {
@@ -299,7 +299,7 @@ pub(super) fn check_large(bytes: &[u8], corpora: &Corpora) -> Result<Findings, F
     let listed = merges
         .iter()
         .map(|(left, right)| format!("{left} {right}\n"));
-    let found = Pin::of(listed.collect::<String>().as_bytes()).sha256;
+    let found = manifest::sha256(listed.collect::<String>().as_bytes());
     findings.equal("rule_sha256", &found, &expected.rule_sha256)?;
     if expected.first_difference.is_none() {
         findings.equal("subword_nmt_sha256", &found, &expected.subword_nmt_sha256)?;

@@ -4,7 +4,7 @@ use super::corpora::Corpora;
 use super::findings::Findings;
 use super::parse;
 use crate::error::Fault;
-use bochner_datasets::{FOLDS, Pin, Protocol, SentenceSet};
+use bochner_datasets::{FOLDS, Protocol, SentenceSet, manifest};
 use bochner_text::{Marks, TokenCounts, Vocabulary, VocabularyConfig, clean_str};
 use serde::Deserialize;
 use std::collections::HashSet;
@@ -114,7 +114,7 @@ pub(super) fn check(bytes: &[u8], corpora: &Corpora) -> Result<Findings, Fault> 
     findings.equal("size_with_pad_and_unknown", &sizes, stated)?;
     let mut words: Vec<&str> = once.words().iter().map(String::as_str).collect();
     words.sort_unstable();
-    let digest = Pin::of(words.join("\n").as_bytes()).sha256;
+    let digest = manifest::sha256(words.join("\n").as_bytes());
     findings.equal("words_sha256", &digest, &expected.words_sha256)?;
     unknowns(&mut findings, "min1", &once, &parts, &expected.min1)?;
     unknowns(&mut findings, "min2", &twice, &parts, &expected.min2)?;
