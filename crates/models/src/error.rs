@@ -27,6 +27,21 @@ pub enum Error {
         /// The number of positions in the table.
         longest: usize,
     },
+    /// A pair to learn from is longer than the table of positions.
+    #[error(
+        "the {side} of pair {pair} has {got} positions, but the model's table has {longest}: leave such pairs out, or \
+         make the model with `longest` at least {got}"
+    )]
+    PairTooLong {
+        /// The pair's place, from 0.
+        pair: usize,
+        /// The side, `source` or `target`.
+        side: &'static str,
+        /// The length of the side, its mark included.
+        got: usize,
+        /// The number of positions in the table.
+        longest: usize,
+    },
     /// There is no such computation.
     #[error("there is no {what}; use {instead}")]
     Unsupported {

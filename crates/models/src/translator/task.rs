@@ -168,21 +168,22 @@ impl training::Task for Task {
     const MODEL: &'static str = "translator";
 
     fn model(&self, config: &TranslatorConfig, seed: Seed) -> Result<Translator<f32>, Error> {
-        for (i, pair) in self.pairs.iter().enumerate() {
-            for (side, tokens) in [("source", &pair.source), ("target", &pair.target)] {
-                for &token in tokens {
-                    argument::index(format!("{side} of pair {i}"), token, config.tokens)?;
+        let longest = config.longest;
+        for (at, (pair, lengths)) in self.pairs.iter().zip(lengths(&self.pairs)).enumerate() {
+            let sides = [("source", &pair.source), ("target", &pair.target)];
+            for ((side, tokens), got) in sides.into_iter().zip(lengths) {
+                if let Some(&token) = tokens.iter().find(|&&token| token >= config.tokens) {
+                    argument::index(format!("{side} of pair {at}"), token, config.tokens)?;
+                }
+                if got > longest {
+                    return Err(Error::PairTooLong {
+                        pair: at,
+                        side,
+                        got,
+                        longest,
+                    });
                 }
             }
-        }
-        let longest = lengths(&self.pairs)
-            .into_iter()
-            .flatten()
-            .max()
-            .unwrap_or(0);
-        if longest > config.longest {
-            let (got, longest) = (longest, config.longest);
-            return Err(Error::TooLong { got, longest });
         }
         Translator::try_new(&Cpu::default(), config, seed)
     }

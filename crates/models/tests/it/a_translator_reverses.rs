@@ -253,7 +253,9 @@ fn what_does_not_fit_is_refused() {
     let long = with(|_| (), pair(vec![4], vec![4; LONGEST]));
     assert!(matches!(
         long,
-        Err(Error::TooLong {
+        Err(Error::PairTooLong {
+            pair: 0,
+            side: "target",
             got: 11,
             longest: LONGEST
         })
@@ -291,8 +293,8 @@ fn messages_say_what_is_wrong_and_what_to_do() {
     );
     assert_eq!(
         long.unwrap_err().to_string(),
-        "a sequence of 12 positions does not fit the table of 10: cut it to 10, or make the model with `longest` of its \
-         positions at least 12"
+        "the source of pair 0 has 12 positions, but the model's table has 10: leave such pairs out, or make the model \
+         with `longest` at least 12"
     );
     let trained = trainer(&config(softmax(), 8), pairs(3, "train")).unwrap();
     let none = trained
