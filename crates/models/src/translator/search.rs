@@ -50,20 +50,27 @@ impl<E: Element> Translator<E> {
     /// rounding.
     ///
     /// # Errors
-    /// [`Error::Text`] for a beam of 0 and the like; [`Error::TooLong`] for a source, or a longest translation, that has
-    /// more tokens than there are positions; [`Error::Argument`] for a token that is not in the table;
-    /// [`Error::Attention`] for a mechanism that does not decode.
+    /// [`Error::Text`] for a beam of 0 and the like; [`Error::TooLong`] for a longest translation that has more tokens
+    /// than there are positions; [`Error::Attention`] for a mechanism that does not decode.
+    ///
+    /// A source that cannot be translated has its own error in its place, and the others their translations:
+    /// [`Error::TooLong`] if it has more tokens than there are positions; [`Error::Argument`] for a token that is not in
+    /// the table; [`Error::Text`] or [`Error::Unsupported`] where the numbers overflow.
     pub fn translate(
         &self,
         sources: &[Vec<usize>],
         beam: &BeamConfig,
         pass: Pass,
-    ) -> Result<Vec<Translation>, Error> {
-        self.embedding.fits(beam.max_length)?;
+    ) -> Result<Vec<Result<Translation, Error>>, Error> {
+        self.searches(beam)?;
+        let checked = sources.iter().map(|source| self.reads(source));
+        let mut translations: Vec<_> = checked
+            .map(|checked| checked.map(|()| Translation::default()))
+            .collect();
         let mut order: Vec<usize> = (0..sources.len()).collect();
+        order.retain(|&at| translations[at].is_ok());
         order.sort_by_key(|&at| sources[at].len());
-        let mut translations = vec![Translation::default(); sources.len()];
-        let together = (HYPOTHESES / beam.beam.max(1)).max(1);
+        let together = (HYPOTHESES / beam.beam).max(1);
         for batch in order.chunks(together) {
             let read: Vec<Vec<usize>> = batch.iter().map(|&at| sources[at].clone()).collect();
             let found = self.translate_batch(&read, beam, pass)?;
@@ -74,28 +81,48 @@ impl<E: Element> Translator<E> {
         Ok(translations)
     }
 
+    /// Refuses settings that no search can have.
+    pub(super) fn searches(&self, beam: &BeamConfig) -> Result<(), Error> {
+        BeamSearch::new(self.tokens(), beam)?;
+        self.embedding.fits(beam.max_length)
+    }
+
+    /// Refuses a source that the encoder cannot read.
+    fn reads(&self, source: &[usize]) -> Result<(), Error> {
+        self.embedding.fits(source.len())?;
+        for &token in source {
+            argument::index("source", token, self.config.tokens)?;
+        }
+        Ok(())
+    }
+
+    /// What a search knows of the tokens.
+    fn tokens(&self) -> Tokens {
+        Tokens {
+            vocabulary: self.config.tokens,
+            start: self.config.start,
+            end: self.config.end,
+        }
+    }
+
     /// The translations of sources whose searches take their steps together.
     fn translate_batch(
         &self,
         sources: &[Vec<usize>],
         beam: &BeamConfig,
         pass: Pass,
-    ) -> Result<Vec<Translation>, Error> {
-        let tokens = Tokens {
-            vocabulary: self.config.tokens,
-            start: self.config.start,
-            end: self.config.end,
-        };
+    ) -> Result<Vec<Result<Translation, Error>>, Error> {
+        let tokens = self.tokens();
         let search = |_| BeamSearch::new(tokens, beam);
-        let mut searches = sources
-            .iter()
-            .map(search)
-            .collect::<Result<Vec<_>, bochner_text::Error>>()?;
+        // A search that fails ends there, and the others go on.
+        let mut searches: Vec<Result<_, bochner_text::Error>> =
+            sources.iter().map(search).collect();
         let mut steps = self.memory(sources, pass)?;
         let mut going: Vec<usize> = (0..sources.len()).collect();
         let mut log_probs = Vec::new();
         for position in 0.. {
-            let live = going.iter().flat_map(|&at| searches[at].live());
+            let live = going.iter().filter_map(|&at| searches[at].as_ref().ok());
+            let live = live.flat_map(BeamSearch::live);
             let last = live.map(|hypothesis| *hypothesis.tokens.last().expect("a start"));
             let logits = self.next(&mut steps, &last.collect::<Vec<_>>(), position)?;
             log_probs.resize(logits.len(), E::default());
@@ -105,18 +132,24 @@ impl<E: Element> Translator<E> {
             }
             // The rows of the states that hypotheses go on from.
             let (mut parents, mut row) = (Vec::new(), 0);
-            for &at in &going {
-                let search = &mut searches[at];
+            going.retain(|&at| {
+                let Ok(search) = &mut searches[at] else {
+                    return false;
+                };
                 let rows = row..row + search.live().len();
+                row = rows.end;
                 let own = rows.start * tokens.vocabulary..rows.end * tokens.vocabulary;
-                search.advance(&log_probs[own])?;
-                if !search.is_over() {
+                if let Err(error) = search.advance(&log_probs[own]) {
+                    searches[at] = Err(error);
+                    return false;
+                }
+                let goes_on = !search.is_over();
+                if goes_on {
                     let live = search.live().iter();
                     parents.extend(live.map(|hypothesis| rows.start + hypothesis.parent));
                 }
-                row = rows.end;
-            }
-            going.retain(|&at| !searches[at].is_over());
+                goes_on
+            });
             if going.is_empty() {
                 break;
             }
@@ -125,16 +158,14 @@ impl<E: Element> Translator<E> {
                 steps.reorder(&parents)?;
             }
         }
-        searches.into_iter().map(best).collect()
+        let searches = searches.into_iter();
+        Ok(searches.map(|search| best(search?)).collect())
     }
 
     /// The decoder before the first token of a translation of each source.
     fn memory(&self, sources: &[Vec<usize>], pass: Pass) -> Result<DecoderSteps<E>, Error> {
         let all: Vec<usize> = (0..sources.len()).collect();
         let read = padded(sources, &all, Vocabulary::PADDING)?;
-        for &token in &read.numbers {
-            argument::index("source", token, self.config.tokens)?;
-        }
         let [first, second] = [pass.nth(0), pass.nth(1)];
         let x = self
             .embedding
@@ -178,7 +209,7 @@ impl Trainer {
         &self,
         sources: &[Vec<usize>],
         beam: &BeamConfig,
-    ) -> Result<Vec<Translation>, Error> {
+    ) -> Result<Vec<Result<Translation, Error>>, Error> {
         let seed = self.evaluation_seed();
         self.model()
             .translate(sources, beam, Pass::Evaluation { seed })

@@ -6,7 +6,7 @@ use bochner_models::Error;
 use bochner_models::decoder::{DecoderConfig, DecoderLayerConfig};
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
 use bochner_models::training::TrainingConfig;
-use bochner_models::translator::{Pair, Task, Trainer, Translator, TranslatorConfig};
+use bochner_models::translator::{Pair, Task, Trainer, Translation, Translator, TranslatorConfig};
 use bochner_nn::Parameters;
 use bochner_numerics::Seed;
 use bochner_text::{BatchConfig, BeamConfig, Marks, Vocabulary};
@@ -106,6 +106,12 @@ fn beam(beam: usize) -> BeamConfig {
 
 const PASS: Pass = Pass::Evaluation { seed: Seed::new(8) };
 
+/// The translation of one source.
+fn translated(model: &Translator<f64>, source: &[usize], width: usize) -> Translation {
+    let found = model.translate(&[source.to_vec()], &beam(width), PASS);
+    found.unwrap().remove(0).unwrap()
+}
+
 #[test]
 fn it_learns_to_reverse() {
     let mut trainer = trainer(&config(softmax(), 32), pairs(600, "train")).unwrap();
@@ -116,9 +122,9 @@ fn it_learns_to_reverse() {
     let sources: Vec<_> = others.iter().map(|pair| pair.source.clone()).collect();
     for width in [1, 4] {
         let translated = trainer.translate(&sources, &beam(width)).unwrap();
-        let right = translated.iter().zip(&others);
+        let right = translated.into_iter().zip(&others);
         let right = right
-            .filter(|(translated, pair)| translated.tokens == pair.target)
+            .filter(|(translated, pair)| translated.as_ref().unwrap().tokens == pair.target)
             .count();
         assert!(right >= 45, "beam {width}: {right} of 50");
     }
@@ -150,11 +156,9 @@ fn token_by_token_is_the_whole_pass() {
         let model = model.unwrap();
         for width in [1, 3] {
             for Pair { source, .. } in pairs(6, "sources") {
-                let found = model
-                    .translate(std::slice::from_ref(&source), &beam(width), PASS)
-                    .unwrap();
-                let whole = log_prob(&model, &source, &found[0].tokens);
-                let error = (found[0].log_prob - whole).abs();
+                let found = translated(&model, &source, width);
+                let whole = log_prob(&model, &source, &found.tokens);
+                let error = (found.log_prob - whole).abs();
                 assert!(error < 1e-9, "beam {width}, {source:?}: {error:e}");
             }
         }
@@ -167,10 +171,8 @@ fn a_wider_beam_finds_what_is_at_least_as_probable_by_score() {
     let (model, mut better) = (model.unwrap(), 0);
     for Pair { source, .. } in pairs(20, "sources") {
         let [greedy, wide] = [1, 8].map(|width| {
-            let found = model
-                .translate(std::slice::from_ref(&source), &beam(width), PASS)
-                .unwrap();
-            beam(width).score(found[0].log_prob, found[0].tokens.len() + 1)
+            let found = translated(&model, &source, width);
+            beam(width).score(found.log_prob, found.tokens.len() + 1)
         });
         assert!(wide >= greedy - 1e-12);
         better += usize::from(wide > greedy + 1e-9);
@@ -275,11 +277,81 @@ fn what_does_not_fit_is_refused() {
         trained.translate(&sources, &far),
         Err(Error::TooLong { .. })
     ));
-    assert!(matches!(
-        trained.translate(&[vec![99]], &beam(2)),
-        Err(Error::Argument(_))
-    ));
-    assert!(trained.translate(&[vec![]], &beam(2)).is_ok());
+    // The settings are wrong whatever the sources are.
+    assert!(trained.translate(&[], &beam(0)).is_err());
+}
+
+/// A translator whose every translation ends at once, but for NaN where a source has the token 5.
+fn overflowing() -> Translator<f64> {
+    let config = config(softmax(), 16);
+    let mut model = Translator::try_new(&Cpu::default(), &config, Seed::new(3)).unwrap();
+    let mut found = 0;
+    model.for_each_mut("", &mut |name, parameter| {
+        let mut values = Vec::new();
+        parameter.read_into(&mut values);
+        match name {
+            "embedding.weight" => {
+                values[END * 16] = 100.0;
+                values[5 * 16..6 * 16].fill(0.0);
+                // No hypothesis goes on with it.
+                values[5 * 16] = -1000.0;
+                values[5 * 16 + 1] = f64::MAX;
+            }
+            // Whatever the decoder has found out, its output is the first unit vector.
+            "decoder.norm.gamma" => values.fill(0.0),
+            "decoder.norm.beta" => values[0] = 1.0,
+            _ => return,
+        }
+        parameter.write(&values);
+        found += 1;
+    });
+    assert_eq!(found, 3);
+    model
+}
+
+#[test]
+fn a_source_that_cannot_be_translated_leaves_the_others_their_translations() {
+    let model = Translator::<f64>::try_new(&Cpu::default(), &config(softmax(), 16), Seed::new(3));
+    let model = model.unwrap();
+    let sources = [
+        vec![4, 5],
+        vec![4; LONGEST + 1],
+        vec![6, 99],
+        vec![],
+        vec![7, 8, 9],
+    ];
+    for width in [1, 3] {
+        let found = model.translate(&sources, &beam(width), PASS).unwrap();
+        let [first, long, unknown, empty, last] = <[_; 5]>::try_from(found).unwrap();
+        let long = long.unwrap_err();
+        assert!(matches!(
+            long,
+            Error::TooLong {
+                got: 11,
+                longest: LONGEST
+            }
+        ));
+        assert_eq!(
+            unknown.unwrap_err().to_string(),
+            "`source` holds the index 99, but must stay below 10: indices count from 0"
+        );
+        for (found, source) in [(first, 0), (empty, 3), (last, 4)] {
+            let (found, alone) = (found.unwrap(), translated(&model, &sources[source], width));
+            assert_eq!(found.tokens, alone.tokens);
+            assert!((found.log_prob - alone.log_prob).abs() < 1e-9);
+        }
+    }
+
+    let sources = [vec![4, 6], vec![5, 6], vec![7, 8]];
+    for width in [1, 3] {
+        let found = overflowing()
+            .translate(&sources, &beam(width), PASS)
+            .unwrap();
+        let [first, overflown, last] = <[_; 3]>::try_from(found).unwrap();
+        let message = overflown.unwrap_err().to_string();
+        assert!(message.contains("`log_probs` is NaN"), "{message}");
+        assert!(first.unwrap().tokens.is_empty() && last.unwrap().tokens.is_empty());
+    }
 }
 
 #[test]
@@ -400,7 +472,8 @@ fn the_loss_is_the_mean_of_what_targets_cost() {
     let found = trainer
         .translate(std::slice::from_ref(&source), &beam(1))
         .unwrap()
-        .remove(0);
+        .remove(0)
+        .unwrap();
     let target = found.tokens;
     let length = (target.len() + 1) as f64;
     let loss = trainer.loss(vec![Pair { source, target }]).unwrap();
@@ -447,8 +520,7 @@ fn sentences_translated_together_are_what_each_is_alone() {
     for width in [1, 3] {
         let together = model.translate(&sources, &beam(width), PASS).unwrap();
         for (source, found) in sources.iter().zip(together) {
-            let alone = model.translate(std::slice::from_ref(source), &beam(width), PASS);
-            let alone = alone.unwrap().remove(0);
+            let (found, alone) = (found.unwrap(), translated(&model, source, width));
             assert_eq!(found.tokens, alone.tokens, "beam {width}");
             assert!((found.log_prob - alone.log_prob).abs() < 1e-9);
         }

@@ -281,7 +281,7 @@ impl<'a> Translator<'a> {
             let config = self.search(sources.last().map_or(0, Vec::len), beam);
             let found = self.trainer.translate(&sources, &config)?;
             for (&at, found) in batch.iter().zip(found) {
-                lines[at] = Subwords::decode(&self.vocabulary.decode(&found.tokens)?);
+                lines[at] = Subwords::decode(&self.vocabulary.decode(&found?.tokens)?);
             }
         }
         Ok(lines)
@@ -310,7 +310,7 @@ impl<'a> Translator<'a> {
         let search = self.search(source.len(), 1);
         let kept = model
             .translate(&[source.to_vec()], &search, pass)?
-            .remove(0);
+            .remove(0)?;
         let (tokens, start, end) = {
             let config = model.config();
             (config.tokens, config.start, config.end)
