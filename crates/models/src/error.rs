@@ -56,6 +56,17 @@ pub enum Error {
         /// The file.
         path: std::path::PathBuf,
     },
+    /// A checkpoint holds something else than a translator of lines.
+    #[error(
+        "{} holds no translator of lines ({reason}): give a file that `TextTranslator::save` wrote",
+        path.display()
+    )]
+    NotATranslator {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is missing in it.
+        reason: String,
+    },
     /// An error of a layer of graph attention.
     #[error(transparent)]
     GraphLayer(#[from] bochner_graph::LayerError),

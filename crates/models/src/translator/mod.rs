@@ -2,10 +2,12 @@
 
 mod search;
 mod task;
+mod text;
 
 pub use crate::training::{EpochReport, TrainingConfig};
 pub use search::Translation;
 pub use task::{Pair, Task, Trainer};
+pub use text::TextTranslator;
 
 use crate::Error;
 use crate::decoder::{Decoder, DecoderConfig, DecoderLayerConfig};
@@ -123,12 +125,21 @@ impl TranslatorConfig {
     /// Refuses a vocabulary that the model was not made for.
     ///
     /// # Errors
-    /// [`Error::Text`] with `AnotherVocabulary`, where the settings know theirs.
+    /// [`Error::Text`] with `AnotherVocabulary`, where the settings know theirs; [`Error::Argument`] for another number
+    /// of tokens, start or end.
     pub fn expect(&self, vocabulary: &Vocabulary) -> Result<(), Error> {
-        match self.vocabulary {
-            Some(fingerprint) => Ok(vocabulary.expect(fingerprint)?),
-            None => Ok(()),
+        if let Some(fingerprint) = self.vocabulary {
+            vocabulary.expect(fingerprint)?;
         }
+        argument::shape("the vocabulary", &[self.tokens], &[vocabulary.len()])?;
+        let marks = [
+            ("start", self.start, vocabulary.start()),
+            ("end", self.end, vocabulary.end()),
+        ];
+        for (name, token, mark) in marks {
+            argument::in_range(mark == Some(token), name, token as f64, "the vocabulary's")?;
+        }
+        Ok(())
     }
 }
 
@@ -150,6 +161,8 @@ pub struct Translator<E: Element> {
     encoder: Encoder<E>,
     decoder: Decoder<E>,
     config: TranslatorConfig,
+    /// The step of training that it stands at.
+    step: u64,
 }
 
 impl<E: Element> Translator<E> {
@@ -174,6 +187,7 @@ impl<E: Element> Translator<E> {
             encoder: Encoder::try_new(device, &config.encoder, seed.child("encoder"))?,
             decoder: Decoder::try_new(device, &config.decoder, seed.child("decoder"))?,
             config: config.clone(),
+            step: 0,
         };
         translator.penalty()?;
         Ok(translator)
@@ -186,6 +200,7 @@ impl<E: Element> Translator<E> {
 
     /// Goes to another step of training; see [`MultiHead::go_to_step`](bochner_attention::MultiHead::go_to_step).
     pub fn go_to_step(&mut self, step: u64) {
+        self.step = step;
         self.encoder.go_to_step(step);
         self.decoder.go_to_step(step);
     }

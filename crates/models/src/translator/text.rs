@@ -1,0 +1,240 @@
+//! A translator of lines: a model together with the subwords that its tokens are of, in one file.
+
+use super::{Trainer, Translator, TranslatorConfig};
+use crate::Error;
+use bochner_attention::Pass;
+use bochner_nn::{Checkpoint, Progress};
+use bochner_numerics::Seed;
+use bochner_text::{BeamConfig, Marks, Subwords, Vocabulary};
+use dfdx::tensor::Cpu;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// A translator of lines of text: the model, the subwords that its tokens are of, and the settings of its search.
+///
+/// One file holds all of it, a [`Checkpoint`] without an optimiser. A file is written beside its place and moved into
+/// it, so that a translator that is there already stays whole until the new one is.
+///
+/// A line is translated as it stands: it has to be tokenised, and in lower case, if the lines of the training were.
+///
+/// ```
+/// use bochner_attention::Softmax;
+/// use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+/// use bochner_models::translator::{Pair, Task, TextTranslator, Trainer, TrainingConfig, TranslatorConfig};
+/// use bochner_numerics::Seed;
+/// use bochner_text::{BatchConfig, Marks, SubwordConfig, Subwords, TokenCounts};
+///
+/// let german = ["ein hund schläft", "zwei hunde schlafen"];
+/// let english = ["a dog is asleep", "two dogs are asleep"];
+/// let words = TokenCounts::of_words(german.into_iter().chain(english));
+/// let subwords = Subwords::learn(&words, &SubwordConfig::default())?.subwords;
+/// let vocabulary = subwords.vocabulary(Marks::StartAndEnd)?;
+/// let numbers = |line| vocabulary.encode(subwords.encode(line));
+/// let pairs = german.iter().zip(english);
+/// let pairs = pairs.map(|(german, english)| Pair { source: numbers(german), target: numbers(english) });
+/// let task = Task::new(pairs.collect(), BatchConfig::default())?;
+///
+/// let (attention, norm) = (Softmax::default().into(), NormPlacement::Pre);
+/// let layer = EncoderLayerConfig { width: 16, heads: 2, hidden: 32, attention, dropout: 0.0, norm };
+/// let encoder = EncoderConfig { layers: 1, layer };
+/// let config = TranslatorConfig::transformer(&vocabulary, 30, encoder, Softmax::default().into())?;
+/// let training = TrainingConfig { learning_rate: 0.01, ..Default::default() };
+/// let mut trainer = Trainer::new(&config, &training, task, Seed::new(1))?;
+/// for _ in 0..40 {
+///     trainer.epoch()?;
+/// }
+///
+/// let directory = tempfile::tempdir().unwrap();
+/// let path = directory.path().join("translator.safetensors");
+/// trainer.text_translator(subwords)?.save(&path)?;
+/// let translator = TextTranslator::load(&path)?;
+/// assert_eq!(translator.translate("zwei hunde schlafen")?, "two dogs are asleep");
+/// # Ok::<(), bochner_models::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TextTranslator {
+    model: Translator<f32>,
+    subwords: Subwords,
+    /// The vocabulary of the subwords.
+    vocabulary: Vocabulary,
+    search: BeamConfig,
+    seed: Seed,
+}
+
+/// The description of the checkpoint.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Description {
+    text_translator: TranslatorConfig,
+}
+
+/// What the checkpoint holds besides the model.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Written {
+    subwords: Subwords,
+    search: BeamConfig,
+    seed: Seed,
+}
+
+impl TextTranslator {
+    /// A translator whose tokens are the subwords' [vocabulary](Subwords::vocabulary) with marks. Mechanisms that draw
+    /// something in evaluation draw it from the seed.
+    ///
+    /// Its search has the default settings, up to the longest translation that the model has positions for.
+    ///
+    /// # Errors
+    /// The errors of [`TranslatorConfig::expect`], for the subwords of another model.
+    pub fn new(model: Translator<f32>, subwords: Subwords, seed: Seed) -> Result<Self, Error> {
+        let search = BeamConfig {
+            max_length: model.config().longest,
+            ..BeamConfig::default()
+        };
+        Ok(Self {
+            vocabulary: vocabulary(&subwords, model.config())?,
+            model,
+            subwords,
+            search,
+            seed,
+        })
+    }
+
+    /// The translator with other settings of its search.
+    ///
+    /// # Errors
+    /// [`Error::Text`] for a beam of 0 and the like; [`Error::TooLong`] for a longest translation that has more tokens
+    /// than the model has positions.
+    pub fn with_search(self, search: BeamConfig) -> Result<Self, Error> {
+        self.model.searches(&search)?;
+        Ok(Self { search, ..self })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Translator<f32> {
+        &self.model
+    }
+
+    /// The subwords.
+    pub fn subwords(&self) -> &Subwords {
+        &self.subwords
+    }
+
+    /// What mechanisms draw from in evaluation.
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// The settings of the search.
+    pub fn search(&self) -> &BeamConfig {
+        &self.search
+    }
+
+    /// The translation of a line.
+    ///
+    /// # Errors
+    /// The errors of [`translate_all`](Self::translate_all), of the call and of the line.
+    pub fn translate(&self, line: &str) -> Result<String, Error> {
+        self.translate_all([line])?.remove(0)
+    }
+
+    /// The translation of each line, that of a blank line being an empty one.
+    ///
+    /// # Errors
+    /// [`Error::Attention`] for a mechanism that does not decode.
+    ///
+    /// A line that cannot be translated has its own error in its place, and the others their translations:
+    /// [`Error::TooLong`] if it has more tokens than the model has positions; [`Error::Text`] or [`Error::Unsupported`]
+    /// where the numbers overflow.
+    pub fn translate_all<'a>(
+        &self,
+        lines: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Vec<Result<String, Error>>, Error> {
+        let pieces = self.subwords.encode_all(lines).into_iter();
+        let sources: Vec<_> = pieces.map(|line| self.vocabulary.encode(line)).collect();
+        let pass = Pass::Evaluation { seed: self.seed };
+        let found = self.model.translate(&sources, &self.search, pass)?;
+        let lines = sources.iter().zip(found).map(|(source, found)| {
+            let tokens = found?.tokens;
+            match source.is_empty() {
+                // A model makes something up of nothing.
+                true => Ok(String::new()),
+                false => Ok(Subwords::decode(&self.vocabulary.decode(&tokens)?)),
+            }
+        });
+        Ok(lines.collect())
+    }
+
+    /// Writes the translator to a file; a file that was there before is replaced when the new one is whole.
+    ///
+    /// # Errors
+    /// [`Error::Nn`] if the file cannot be written, or for a parameter that is NaN or infinite; a file that was there
+    /// before stays as it is.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let description = Description {
+            text_translator: self.model.config().clone(),
+        };
+        let written = Written {
+            subwords: self.subwords.clone(),
+            search: self.search.clone(),
+            seed: self.seed,
+        };
+        let progress = Progress {
+            step: self.model.step,
+            extra: serde_json::to_value(written).expect("plain data"),
+            ..Progress::default()
+        };
+        Checkpoint::of(
+            serde_json::to_string(&description).expect("plain data"),
+            &self.model,
+        )
+        .with_progress(progress)
+        .write(path)
+        .map_err(bochner_nn::Error::from)?;
+        Ok(())
+    }
+
+    /// Reads a translator from its file. It translates as the one that was saved.
+    ///
+    /// # Errors
+    /// [`Error::Nn`] if the file cannot be read, is cut off or damaged, or holds parameters of other shapes than its
+    /// settings; [`Error::NotATranslator`] for a checkpoint of something else; the errors of
+    /// [`TranslatorConfig::expect`] for subwords of another model.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let saved = Checkpoint::<f32>::read(path).map_err(bochner_nn::Error::from)?;
+        let foreign = |error: serde_json::Error| Error::NotATranslator {
+            path: path.to_path_buf(),
+            reason: error.to_string(),
+        };
+        let description: Description =
+            serde_json::from_str(saved.description()).map_err(foreign)?;
+        let extra = saved.progress().extra.clone();
+        let written: Written = serde_json::from_value(extra).map_err(foreign)?;
+        let config = description.text_translator;
+        // A model of another vocabulary's size is not even built.
+        vocabulary(&written.subwords, &config)?;
+        let mut model = Translator::try_new(&Cpu::default(), &config, written.seed)?;
+        let restored = saved.restore(saved.description(), &mut model);
+        restored.map_err(bochner_nn::Error::from)?;
+        model.go_to_step(saved.progress().step);
+        Self::new(model, written.subwords, written.seed)?.with_search(written.search)
+    }
+}
+
+/// The vocabulary of the subwords, if a model with these settings was made for it.
+fn vocabulary(subwords: &Subwords, config: &TranslatorConfig) -> Result<Vocabulary, Error> {
+    let vocabulary = subwords.vocabulary(Marks::StartAndEnd)?;
+    config.expect(&vocabulary)?;
+    Ok(vocabulary)
+}
+
+impl Trainer {
+    /// The model as it stands with the subwords that its pairs were made of: a translator of lines that draws in
+    /// evaluation what the trainer draws.
+    ///
+    /// # Errors
+    /// The errors of [`TextTranslator::new`].
+    pub fn text_translator(&self, subwords: Subwords) -> Result<TextTranslator, Error> {
+        TextTranslator::new(self.model().clone(), subwords, self.evaluation_seed())
+    }
+}

@@ -1,0 +1,337 @@
+//! A translator of lines is saved and loaded as one file: it translates as before, and a file that is damaged, of another
+//! vocabulary or of another shape is refused.
+
+use bochner_attention::{IkanDirect, Performer, Redraw, Softmax, Variant};
+use bochner_models::Error;
+use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
+use bochner_models::translator::{
+    Pair, Task, TextTranslator, Trainer, TrainingConfig, Translator, TranslatorConfig,
+};
+use bochner_nn::{Checkpoint, CheckpointError, Parameters, Progress};
+use bochner_numerics::Seed;
+use bochner_text::{BatchConfig, BeamConfig, Marks, SubwordConfig, Subwords, TokenCounts};
+use dfdx::tensor::Cpu;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const SOURCE: [&str; 4] = ["der hund", "ein hund", "der hase", "ein hase läuft"];
+const TARGET: [&str; 4] = ["the dog", "a dog", "the hare", "a hare runs"];
+const LONGEST: usize = 12;
+
+fn subwords(merges: usize) -> Subwords {
+    let words = TokenCounts::of_words(SOURCE.into_iter().chain(TARGET));
+    let config = SubwordConfig {
+        merges,
+        ..SubwordConfig::default()
+    };
+    Subwords::learn(&words, &config).unwrap().subwords
+}
+
+fn config(width: usize, attention: Variant) -> TranslatorConfig {
+    let layer = EncoderLayerConfig {
+        width,
+        heads: 2,
+        hidden: 16,
+        attention: attention.clone(),
+        dropout: 0.0,
+        norm: NormPlacement::Pre,
+    };
+    let encoder = EncoderConfig { layers: 1, layer };
+    let vocabulary = subwords(8).vocabulary(Marks::StartAndEnd).unwrap();
+    TranslatorConfig::transformer(&vocabulary, LONGEST, encoder, attention).unwrap()
+}
+
+fn trainer(attention: Variant) -> Trainer {
+    let subwords = subwords(8);
+    let vocabulary = subwords.vocabulary(Marks::StartAndEnd).unwrap();
+    let numbers = |line: &str| vocabulary.encode(subwords.encode(line));
+    let pairs = SOURCE.into_iter().zip(TARGET).map(|(source, target)| Pair {
+        source: numbers(source),
+        target: numbers(target),
+    });
+    let task = Task::new(pairs.collect(), BatchConfig::default()).unwrap();
+    let training = TrainingConfig {
+        learning_rate: 0.01,
+        ..TrainingConfig::default()
+    };
+    Trainer::new(&config(8, attention), &training, task, Seed::new(5)).unwrap()
+}
+
+fn trained(attention: Variant) -> TextTranslator {
+    let mut trainer = trainer(attention);
+    for _ in 0..7 {
+        trainer.epoch().unwrap();
+    }
+    trainer.text_translator(subwords(8)).unwrap()
+}
+
+fn softmax() -> Variant {
+    Softmax::default().into()
+}
+
+fn place() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("translator.safetensors");
+    (directory, path)
+}
+
+fn lines(translator: &TextTranslator) -> Vec<String> {
+    let found = translator.translate_all(SOURCE).unwrap();
+    found.into_iter().map(Result::unwrap).collect()
+}
+
+#[test]
+fn what_is_loaded_translates_as_what_was_trained() {
+    let ikan = IkanDirect {
+        points: 8,
+        p: 1.5,
+        ..IkanDirect::default()
+    };
+    // The frequencies of the last step are not those of the first.
+    let performer = Performer {
+        redraw: Redraw::Every { steps: 3 },
+        ..Performer::default()
+    };
+    for attention in [softmax(), ikan.into(), performer.into()] {
+        let mut trainer = trainer(attention);
+        for _ in 0..7 {
+            trainer.epoch().unwrap();
+        }
+        let search = BeamConfig {
+            beam: 3,
+            max_length: 9,
+            ..BeamConfig::default()
+        };
+        let translator = trainer.text_translator(subwords(8)).unwrap();
+        let translator = translator.with_search(search.clone()).unwrap();
+        let (_directory, path) = place();
+        translator.save(&path).unwrap();
+        let loaded = TextTranslator::load(&path).unwrap();
+        assert_eq!(
+            (loaded.search(), loaded.subwords()),
+            (&search, translator.subwords())
+        );
+
+        let sources: Vec<_> = trainer
+            .task()
+            .pairs()
+            .iter()
+            .map(|pair| pair.source.clone())
+            .collect();
+        let expected = trainer.translate(&sources, &search).unwrap();
+        let pass = bochner_attention::Pass::Evaluation {
+            seed: loaded.seed(),
+        };
+        let found = loaded.model().translate(&sources, &search, pass).unwrap();
+        for (found, expected) in found.into_iter().zip(expected) {
+            assert_eq!(found.unwrap(), expected.unwrap());
+        }
+        assert_eq!(lines(&loaded), lines(&translator));
+
+        let again = path.with_extension("again");
+        loaded.save(&again).unwrap();
+        assert_eq!(fs::read(again).unwrap(), fs::read(path).unwrap());
+    }
+}
+
+#[test]
+fn lines_keep_their_places_whatever_becomes_of_the_others() {
+    let translator = trained(softmax());
+    let long = ["der hund"; LONGEST].join(" ");
+    let found = translator
+        .translate_all(["der hund", &long, "", "  ", "ein hase"])
+        .unwrap();
+    let [first, too_long, empty, blank, last] = <[_; 5]>::try_from(found).unwrap();
+    assert!(matches!(
+        too_long,
+        Err(Error::TooLong {
+            longest: LONGEST,
+            ..
+        })
+    ));
+    assert_eq!([empty.unwrap(), blank.unwrap()], ["", ""]);
+    for (found, line) in [(first, "der hund"), (last, "ein hase")] {
+        assert_eq!(found.unwrap(), translator.translate(line).unwrap());
+    }
+    assert!(matches!(
+        translator.translate(&long),
+        Err(Error::TooLong { .. })
+    ));
+    assert!(translator.translate_all([]).unwrap().is_empty());
+}
+
+#[test]
+fn searches_that_cannot_be_are_refused() {
+    let with = |beam, max_length| {
+        let search = BeamConfig {
+            beam,
+            max_length,
+            ..BeamConfig::default()
+        };
+        trained(softmax()).with_search(search).map(|_| ())
+    };
+    assert!(with(1, LONGEST).is_ok());
+    assert!(matches!(with(0, LONGEST), Err(Error::Text(_))));
+    assert!(matches!(with(1, LONGEST + 1), Err(Error::TooLong { .. })));
+}
+
+/// Writes a file as `TextTranslator::save` does, of parts that need not fit.
+fn write(path: &Path, config: &TranslatorConfig, model: &Translator<f32>, subwords: &Subwords) {
+    let extra = serde_json::json!({
+        "subwords": subwords, "search": BeamConfig { max_length: LONGEST, ..BeamConfig::default() }, "seed": Seed::new(1),
+    });
+    let progress = Progress {
+        extra,
+        ..Progress::default()
+    };
+    let description = serde_json::json!({ "text-translator": config }).to_string();
+    let checkpoint = Checkpoint::of(description, model).with_progress(progress);
+    checkpoint.write(path).unwrap();
+}
+
+fn checkpoint_error(loaded: Result<TextTranslator, Error>) -> CheckpointError {
+    match loaded {
+        Err(Error::Nn(bochner_nn::Error::Checkpoint(error))) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_vocabulary_of_another_model_is_refused() {
+    let own = config(8, softmax());
+    let model = Translator::try_new(&Cpu::default(), &own, Seed::new(1)).unwrap();
+    let made = |subwords| TextTranslator::new(model.clone(), subwords, Seed::new(1)).map(|_| ());
+    assert!(made(subwords(8)).is_ok());
+    let another = |made: Result<(), Error>| match made {
+        Err(Error::Text(error)) => {
+            assert!(matches!(
+                error,
+                bochner_text::Error::AnotherVocabulary { .. }
+            ));
+        }
+        other => panic!("{other:?}"),
+    };
+    another(made(subwords(5)));
+
+    let (_directory, path) = place();
+    write(&path, &own, &model, &subwords(8));
+    assert!(TextTranslator::load(&path).is_ok());
+    write(&path, &own, &model, &subwords(5));
+    another(TextTranslator::load(&path).map(|_| ()));
+
+    // Settings that do not know their vocabulary know its size, and its marks.
+    for (change, message) in [
+        ((|_| ()) as fn(&mut TranslatorConfig), ""),
+        (|config| config.tokens += 1, "`the vocabulary` has length"),
+        (|config| config.start = 1, "`start` is 1"),
+        (|config| config.end = 5, "`end` is 5"),
+    ] {
+        let mut config = TranslatorConfig {
+            vocabulary: None,
+            ..own.clone()
+        };
+        change(&mut config);
+        let model = Translator::try_new(&Cpu::default(), &config, Seed::new(1)).unwrap();
+        let made = TextTranslator::new(model, subwords(8), Seed::new(1));
+        let said = made.err().map(|error| error.to_string());
+        assert!(
+            said.clone().unwrap_or_default().starts_with(message),
+            "{said:?}"
+        );
+        assert_eq!(said.is_none(), message.is_empty());
+    }
+}
+
+#[test]
+fn a_checkpoint_of_another_shape_or_of_something_else_is_refused() {
+    let (_directory, path) = place();
+    let wide = config(16, softmax());
+    let narrow = Translator::try_new(&Cpu::default(), &config(8, softmax()), Seed::new(1)).unwrap();
+    write(&path, &wide, &narrow, &subwords(8));
+    let error = checkpoint_error(TextTranslator::load(&path));
+    assert!(
+        matches!(error, CheckpointError::OtherShape { .. }),
+        "{error}"
+    );
+
+    let mut run = trainer(softmax());
+    run.epoch().unwrap();
+    run.save(&path).unwrap();
+    let error = TextTranslator::load(&path).unwrap_err();
+    assert!(matches!(error, Error::NotATranslator { .. }));
+    let message = error.to_string();
+    assert!(
+        message.contains("give a file that `TextTranslator::save` wrote"),
+        "{message}"
+    );
+
+    // A run does not go on from a translator, which has no optimiser, and stays as it is.
+    run.text_translator(subwords(8))
+        .unwrap()
+        .save(&path)
+        .unwrap();
+    let mut other = trainer(softmax());
+    other.epoch().unwrap();
+    assert!(matches!(
+        run.resume(&path),
+        Err(Error::IncompleteCheckpoint { .. })
+    ));
+    assert_eq!(run.epoch().unwrap(), other.epoch().unwrap());
+}
+
+#[test]
+fn a_file_that_was_cut_or_changed_anywhere_is_refused() {
+    let (_directory, path) = place();
+    trained(softmax()).save(&path).unwrap();
+    let whole = fs::read(&path).unwrap();
+    for at in (0..whole.len()).step_by(whole.len() / 150) {
+        fs::write(&path, &whole[..at]).unwrap();
+        checkpoint_error(TextTranslator::load(&path));
+        let mut changed = whole.clone();
+        changed[at] ^= 1;
+        fs::write(&path, &changed).unwrap();
+        checkpoint_error(TextTranslator::load(&path));
+    }
+    fs::remove_file(&path).unwrap();
+    let error = checkpoint_error(TextTranslator::load(&path));
+    assert!(matches!(error, CheckpointError::Io { doing: "read", .. }));
+}
+
+#[test]
+fn a_write_that_fails_leaves_the_old_file() {
+    let (_directory, path) = place();
+    let old = trained(softmax());
+    old.save(&path).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let is_old = || {
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+        assert_eq!(lines(&TextTranslator::load(&path).unwrap()), lines(&old));
+    };
+
+    // A parameter that no file may hold.
+    let mut model = old.model().clone();
+    model.for_each_mut("", &mut |_, parameter| {
+        parameter.write(&vec![f32::NAN; parameter.len()]);
+    });
+    let broken = TextTranslator::new(model, subwords(8), Seed::new(1)).unwrap();
+    assert!(broken.save(&path).is_err());
+    is_old();
+
+    // The file beside it, which the new bytes go to first, cannot be made.
+    let partial = format!("translator.safetensors.{}.partial", std::process::id());
+    let partial = path.with_file_name(partial);
+    fs::create_dir(&partial).unwrap();
+    let mut trainer = trainer(softmax());
+    trainer.epoch().unwrap();
+    let new = trainer.text_translator(subwords(8)).unwrap();
+    assert!(new.save(&path).is_err());
+    is_old();
+
+    // A writer that was killed has left half of its bytes there.
+    fs::remove_dir(&partial).unwrap();
+    fs::write(&partial, &bytes[..bytes.len() / 2]).unwrap();
+    is_old();
+    new.save(&path).unwrap();
+    assert_eq!(lines(&TextTranslator::load(&path).unwrap()), lines(&new));
+}
