@@ -1,58 +1,51 @@
-//! Learns to translate from two files of your own, line by line, and translates what it reads:
+//! Learns to translate from two files of your own, line by line, and translates the lines that it reads:
 //!
 //! ```sh
 //! cargo run --release -p bochner-models --example translate -- train.de train.en 20 < test.de
 //! ```
 //!
-//! The model is saved as `translator.safetensors` after every epoch, and goes on from there the next time.
+//! The translator is saved after every epoch, and stands in one file, `translator.safetensors`, with its subwords.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use bochner_attention::Softmax;
 use bochner_datasets::translation::parse;
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
-use bochner_models::training::TrainingConfig;
-use bochner_models::translator::{Pair, Task, Trainer, TranslatorConfig};
+use bochner_models::translator::*;
 use bochner_numerics::Seed;
-use bochner_text::{BatchConfig, BeamConfig, Marks, SubwordConfig, Subwords, TokenCounts};
-use std::path::Path;
+use bochner_text::{BatchConfig, Marks, SubwordConfig, Subwords, TokenCounts};
+use std::{error::Error, fs, path::Path};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let [source, target, epochs]: [String; 3] = std::env::args()
-        .skip(1)
-        .collect::<Vec<_>>()
-        .try_into()
-        .map_err(|_| "SOURCE TARGET EPOCHS")?;
-    let files = [&source, &target].map(std::fs::read);
-    let [of_source, of_target] = files;
-    let text = parse([&source, &target], [&of_source?, &of_target?])?;
+/// The positions of the model; longer pairs are left out.
+const LONGEST: usize = 100;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = std::env::args().skip(1).collect::<Vec<_>>();
+    let [source, target, epochs] = arguments.try_into().map_err(|_| "SOURCE TARGET EPOCHS")?;
+    let saved = Path::new("translator.safetensors");
+    train([&source, &target], epochs.parse()?, saved)?;
+    let translator = TextTranslator::load(saved)?;
+    for line in std::io::stdin().lines() {
+        println!("{}", translator.translate(&line?)?);
+    }
+    Ok(())
+}
+
+/// Learns from two files of lines, and saves what was learnt.
+pub(crate) fn train(files: [&str; 2], epochs: usize, saved: &Path) -> Result<(), Box<dyn Error>> {
+    let text = parse(files, [&fs::read(files[0])?, &fs::read(files[1])?])?;
     let words = TokenCounts::of_words(text.source.iter().chain(&text.target).map(String::as_str));
-    let subwords = Subwords::learn(
-        &words,
-        &SubwordConfig {
-            merges: 3000,
-            ..Default::default()
-        },
-    )?
-    .subwords;
+    let subwords = Subwords::learn(&words, &SubwordConfig::default())?.subwords;
     let vocabulary = subwords.vocabulary(Marks::StartAndEnd)?;
-    let numbers = |line: &str| vocabulary.encode(subwords.encode(line));
-    let pairs = text.source.iter().zip(&text.target);
-    let pairs = pairs.map(|(source, target)| Pair {
-        source: numbers(source),
-        target: numbers(target),
-    });
-    let batches = BatchConfig {
-        tokens: 2000,
-        ..Default::default()
-    };
-    let task = Task::new(
-        pairs
-            .filter(|pair| pair.source.len().max(pair.target.len()) < 100)
-            .collect(),
-        batches,
-    )?;
-
+    let numbers = |line: &String| vocabulary.encode(subwords.encode(line));
+    let sides = text
+        .source
+        .iter()
+        .map(numbers)
+        .zip(text.target.iter().map(numbers));
+    let pairs = sides.map(|(source, target)| Pair { source, target });
+    let pairs = pairs.filter(|pair| pair.source.len().max(pair.target.len() + 1) <= LONGEST);
+    let task = Task::new(pairs.collect(), BatchConfig::default())?.with_label_smoothing(0.1)?;
     let layer = EncoderLayerConfig {
         width: 128,
         heads: 4,
@@ -61,43 +54,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         dropout: 0.1,
         norm: NormPlacement::Pre,
     };
-    let encoder = EncoderConfig { layers: 2, layer };
-    let config =
-        TranslatorConfig::transformer(&vocabulary, 100, encoder, Softmax::default().into())?;
-    let training = TrainingConfig {
-        clip_norm: Some(1.0),
-        ..Default::default()
-    };
-    let mut trainer = Trainer::new(
-        &config,
-        &training,
-        task.with_label_smoothing(0.1)?,
-        Seed::new(1),
-    )?;
-    let saved = Path::new("translator.safetensors");
-    if saved.exists() {
-        trainer.resume(saved)?;
-    }
-    while trainer.epochs_done() < epochs.parse()? {
-        eprintln!(
-            "epoch {}: {:.3}",
-            trainer.epochs_done() + 1,
-            trainer.epoch()?.error
-        );
-        trainer.save(saved)?;
-    }
-    for line in std::io::stdin().lines() {
-        let found = trainer.translate(
-            &[numbers(&line?)],
-            &BeamConfig {
-                max_length: 100,
-                ..Default::default()
-            },
-        )?;
-        println!(
-            "{}",
-            Subwords::decode(&vocabulary.decode(&found[0].tokens)?)
-        );
+    let (encoder, of_decoder) = (
+        EncoderConfig { layers: 2, layer },
+        Softmax::default().into(),
+    );
+    let config = TranslatorConfig::transformer(&vocabulary, LONGEST, encoder, of_decoder)?;
+    let mut trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(1))?;
+    for epoch in 1..=epochs {
+        eprintln!("epoch {epoch}: {:.3}", trainer.epoch()?.error);
+        trainer.text_translator(subwords.clone())?.save(saved)?;
     }
     Ok(())
 }

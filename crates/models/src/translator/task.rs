@@ -39,7 +39,8 @@ pub struct Task {
 /// smoothing, plus the attention's penalty ($\beta\,\mathrm{KL}$ divided by the number of training pairs, or a loss of
 /// the batch).
 ///
-/// The example `translate` of this crate trains one on two files of lines, goes on from what it saved, and translates.
+/// The example `translate` of this crate trains one on two files of lines, saves it with its subwords as a
+/// [`TextTranslator`](super::TextTranslator), loads it and translates.
 pub type Trainer = training::Trainer<Task>;
 
 impl Task {
