@@ -22,6 +22,11 @@ impl Draws {
 
     /// Whether something of this probability happens.
     pub(crate) fn happens(&mut self, probability: f64) -> bool {
-        ((self.next() >> 11) as f64) * 2.0_f64.powi(-53) < probability
+        self.share() < probability
+    }
+
+    /// A number from 0 to 1, without 1.
+    pub(crate) fn share(&mut self) -> f64 {
+        ((self.next() >> 11) as f64) * 2.0_f64.powi(-53)
     }
 }

@@ -1,5 +1,6 @@
 //! The properties of readers, folds and scalers.
 
+mod event_files_are_as_described;
 mod parallel_files_are_as_described;
 mod passenger_needs_no_file;
 mod planetoid_files_are_as_described;
