@@ -47,6 +47,7 @@
 //! | [`datapoints`] | [`Npt`](datapoints::Npt), [`Block`](datapoints::Block): attention between the rows of a [`Table`](datapoints::Table), and between its columns |
 //! | [`embedding`], [`positions`] | [`WordEmbedding`](embedding::WordEmbedding), [`sinusoidal_positions`](positions::sinusoidal_positions) |
 //! | [`classifier`] | [`TextClassifier`](classifier::TextClassifier), [`Task`](classifier::Task) |
+//! | [`next_event`] | [`NextEvent`](next_event::NextEvent), [`Task`](next_event::Task): what comes next, from kinds and times |
 //! | [`node_classifier`] | [`NodeClassifier`](node_classifier::NodeClassifier), [`Task`](node_classifier::Task) |
 //! | [`regressor`] | [`Regressor`](regressor::Regressor), [`Task`](regressor::Task), [`LookAhead`](regressor::LookAhead) |
 //! | [`translator`] | [`Translator`](translator::Translator), [`Task`](translator::Task), translation by beam search |
@@ -62,6 +63,7 @@ pub mod embedding;
 pub mod encoder;
 mod error;
 mod fingerprint;
+pub mod next_event;
 pub mod node_classifier;
 pub mod positions;
 mod pre_norm;

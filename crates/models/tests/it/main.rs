@@ -5,6 +5,7 @@ mod a_text_translator_is_one_file;
 mod a_translator_reverses;
 mod an_encoder_layer_is_its_parts;
 mod every_mechanism_decodes_or_is_refused;
+mod next_events_are_foretold;
 mod one_trainer_trains_all;
 mod padding_changes_nothing;
 mod rows_attend_to_rows;
