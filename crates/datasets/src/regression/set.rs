@@ -82,6 +82,11 @@ impl RegressionSet {
         }
     }
 
+    /// Whether the rows are the months of one series, in their order; those of other sets have no order.
+    pub const fn is_series(self) -> bool {
+        matches!(self, Self::Co2 | Self::Passenger)
+    }
+
     /// Whether a ten-fold partition of the set has been published.
     pub(super) const fn has_published_folds(self) -> bool {
         matches!(self, Self::Housing | Self::Concrete | Self::Parkinsons)

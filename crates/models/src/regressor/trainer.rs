@@ -14,7 +14,7 @@ use bochner_ops::Rows;
 use dfdx::prelude::{AsArray, OwnedTape, ReshapeTo, Trace};
 use dfdx::tensor::{Cpu, Gradients, NoneTape, Tape, Tensor, TensorFromVec};
 use dfdx::tensor_ops::{TryAdd, TryMul};
-use ndarray::Array1;
+use ndarray::{Array1, Axis};
 
 /// A regressor in training, with its data, optimiser and random stream.
 ///
@@ -169,6 +169,32 @@ impl Trainer {
         let rows = self.task.rows()?;
         let predicted = awake(|| self.model.apply::<NoneTape>(rows, self.evaluation()))?;
         Ok(Array1::from_vec(predicted.output.as_vec()))
+    }
+
+    /// The predictions of [`predict`](Self::predict) if the rows were read in another order: `order` has the places of all
+    /// rows, each once, and the prediction of a row stays at its own place. They differ if the attention sees the order.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] unless each row is named once; the errors of [`predict`](Self::predict).
+    pub fn predict_in_order(&self, order: &[usize]) -> Result<Array1<f32>, Error> {
+        let n = self.task.inputs().nrows();
+        let mut sorted = order.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        argument::shape("order", &[n], &[order.len()])?;
+        argument::shape("order, each row once", &[n], &[sorted.len()])?;
+        argument::index("order", sorted[n - 1], n)?;
+        let inputs = self.task.inputs().select(Axis(0), order);
+        let shape = (1, n, inputs.ncols());
+        let rows = inputs.into_iter().collect();
+        let rows = Cpu::default().try_tensor_from_vec(rows, shape);
+        let rows = rows.map_err(device_error)?;
+        let read = awake(|| self.model.apply::<NoneTape>(rows, self.evaluation()))?;
+        let mut predicted = Array1::zeros(n);
+        for (&row, value) in order.iter().zip(read.output.as_vec()) {
+            predicted[row] = value;
+        }
+        Ok(predicted)
     }
 
     /// Weights, spectral points and other inner values of the attention on all rows, in evaluation.

@@ -290,3 +290,37 @@ fn the_released_preset_differs() {
         assert_ne!(run(all[1 + of].clone()), run(all[3 + of].clone()));
     }
 }
+
+/// Another order of the rows changes predictions if and only if the attention sees it.
+#[test]
+fn an_order_of_rows_is_seen_or_not() {
+    let order: Vec<usize> = (0..24).map(|i| (7 * i + 3) % 24).collect();
+    let cat = bochner_attention::Cat::default().into();
+    for (variant, sees_order) in [(Softmax::default().into(), false), (cat, true)] {
+        let mut trainer = trainer(variant);
+        trainer.epoch().unwrap();
+        let usual = trainer.predict().unwrap();
+        let moved = (trainer.predict_in_order(&order).unwrap() - &usual)
+            .iter()
+            .fold(0.0_f32, |most, x| most.max(x.abs()));
+        assert_eq!(moved > 1e-4, sees_order, "{moved}");
+        let same: Vec<usize> = (0..24).collect();
+        assert_eq!(trainer.predict_in_order(&same).unwrap(), usual);
+    }
+}
+
+#[test]
+fn an_order_has_each_row_once() {
+    let trainer = trainer(Softmax::default().into());
+    let mut twice: Vec<usize> = (0..24).collect();
+    twice[3] = 4;
+    let mut beyond: Vec<usize> = (0..24).collect();
+    beyond[3] = 24;
+    for order in [&[][..], &[0, 1], &twice, &beyond] {
+        let refused = trainer.predict_in_order(order);
+        assert!(
+            matches!(refused, Err(crate::Error::Argument(_))),
+            "{order:?}"
+        );
+    }
+}
