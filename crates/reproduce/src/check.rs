@@ -70,6 +70,19 @@ pub fn each<'a>(
     }
 }
 
+/// The training error of each unit of some arms ends below a share of that of the first epoch.
+pub fn training_error_falls<'a>(
+    name: &'static str,
+    results: &Results,
+    arms: impl IntoIterator<Item = &'a Arm>,
+    share: f64,
+) -> Check {
+    each(name, results, arms, |row| {
+        let (first, last) = (row.first_mse, row.last_mse);
+        (last >= share * first).then(|| format!("{first:.3} to {last:.3}"))
+    })
+}
+
 /// The training losses of all units are lower in the last epoch than in the first, as far as the curves are kept.
 /// Near its least value a loss may rise from one epoch to the next.
 pub fn losses_fall(account: &Account<'_>) -> Check {

@@ -33,6 +33,7 @@ mod nodes;
 mod performer;
 mod primal;
 mod regression;
+mod time;
 mod translation;
 
 pub use bipolar::BIPOLAR;
@@ -49,6 +50,7 @@ pub use nodes::NODES;
 pub use performer::PERFORMER;
 pub use primal::PRIMAL;
 pub use regression::REGRESSION;
+pub use time::TIME;
 pub use translation::TRANSLATION;
 
 use crate::propositions::PROPOSITIONS;
@@ -72,7 +74,7 @@ pub enum Entry {
 type Measure = fn(&Config, &Store, &AtomicBool) -> Result<Assessment, Error>;
 
 /// All suites, in the order in which they are run: the longest last.
-pub const SUITES: [Entry; 17] = [
+pub const SUITES: [Entry; 18] = [
     Entry::Study(&PROPOSITIONS),
     Entry::Study(&CAUSAL),
     Entry::Study(&DEPTH),
@@ -83,6 +85,7 @@ pub const SUITES: [Entry; 17] = [
     Entry::Study(&CAT),
     Entry::Measured(complexity::SUITE, complexity::run),
     Entry::Trained(&DATAPOINTS),
+    Entry::Trained(&TIME),
     Entry::Trained(&FIGURE_2),
     Entry::Trained(&FIGURE_4),
     Entry::Trained(&FIGURE_5),

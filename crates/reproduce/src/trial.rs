@@ -2,6 +2,7 @@
 
 pub mod datapoints;
 mod early_stopping;
+pub mod events;
 pub mod gaussian_process;
 pub mod nodes;
 pub mod regressor;

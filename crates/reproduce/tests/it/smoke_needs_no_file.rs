@@ -13,6 +13,7 @@ fn sentences_are_generated_and_figures_are_drawn_without_any_file() {
             "figure2",
             "figure4",
             "figure5",
+            "time",
             "--offline",
             "--out",
         ])
@@ -22,7 +23,7 @@ fn sentences_are_generated_and_figures_are_drawn_without_any_file() {
         .unwrap();
     let said = String::from_utf8_lossy(&run.stdout).into_owned();
     assert!(run.status.success(), "{said}");
-    assert_eq!(said.matches("  passed  ").count(), 17, "{said}");
+    assert_eq!(said.matches("  passed  ").count(), 21, "{said}");
     for file in [
         "classification/report.html",
         "figure4/report.md",
