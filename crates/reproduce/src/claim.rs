@@ -5,7 +5,7 @@ mod judge;
 
 pub use judge::{Average, Averaged, Measured, judge};
 
-use crate::plan::{Choices, Frame, Plan};
+use crate::plan::{Choices, Frame, OnRequest, Plan};
 use crate::statistics::Verdict;
 use crate::suite::Suite;
 use crate::{Error, Scale};
@@ -195,6 +195,7 @@ pub(crate) fn check_names(suite: &dyn Suite) -> Result<(), Error> {
         scale: Scale::Paper,
         cut: 0,
         epochs: None,
+        on_request: OnRequest::LeftOut,
     };
     let sets: Vec<_> = card.sets.iter().collect();
     let plan = Plan::new(suite, &sets, frame, Choices::Dearest);

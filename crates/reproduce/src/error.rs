@@ -133,6 +133,17 @@ pub enum Error {
         /// What should.
         expected: &'static str,
     },
+    /// A mechanism would see an order of rows that have none.
+    #[error(
+        "{mechanism} sees the order of rows, and the rows of {set} have none: a result would hang on how the file was \
+         sorted. Take a mechanism whose card says `Symmetry::Permutations`, or a set that is a series"
+    )]
+    SeesOrder {
+        /// The mechanism.
+        mechanism: &'static str,
+        /// The set.
+        set: &'static str,
+    },
     /// A training run left the finite numbers.
     #[error(
         "unit {unit}: {what} is {value} in epoch {epoch}; the run is not recorded, and a smaller \

@@ -38,6 +38,7 @@
 //! | `regression` ([`suites::REGRESSION`]) | Table 4, with two Gaussian processes |
 //! | `nodes` ([`suites::NODES`]) | Table 5, citation graphs |
 //! | `datapoints` ([`suites::DATAPOINTS`]) | attention between the rows of a table, Kossen et al. 2021 |
+//! | `time` ([`suites::TIME`]) | features of times, of positions and none in next-event prediction, Xu et al. 2019 |
 //! | `figure2` ([`suites::FIGURE_2`]) | Figure 2, what heads look at in a sentence |
 //! | `figure4` ([`suites::FIGURE_4`]) | Figure 4, weights and errors over the norm p |
 //! | `figure5` ([`suites::FIGURE_5`]) | Figure 5, spectral points and heads on a graph |
@@ -107,6 +108,7 @@ pub mod plan;
 mod progress;
 mod projection;
 pub mod propositions;
+mod released;
 pub mod report;
 mod reproduction;
 mod results;

@@ -46,7 +46,8 @@ struct Arguments {
     /// Run only this data set of the suites that have it; may be given several times
     #[arg(long = "set", value_name = "NAME")]
     sets: Vec<String>,
-    /// Run only this model of the suites that have it, in any case; may be given several times
+    /// Run only this model of the suites that have it, in any case; may be given several times. Performer, CAT, bipolar and
+    /// Primal run in classification and regression only where they are named
     #[arg(long = "model", value_name = "NAME")]
     models: Vec<String>,
     /// Never download anything

@@ -1,11 +1,20 @@
-//! The attention mechanisms of the tables, by the names that tables give them: the paper's nine, and two in linear
-//! time.
+//! The attention mechanisms of the tables, by the names that tables give them: the paper's nine, IKAN-direct in linear
+//! time, and those that tables have on request.
 
 use crate::Preset;
+use crate::suite::Model;
 use bochner_attention::{
-    Copula, DirectInit, Expsin, Form, IkanDirect, Linear, Mikan, Performer, Posterior, RbfOnly,
-    Softmax, Variant,
+    Bipolar, Cat, Copula, DirectInit, Expsin, Form, IkanDirect, Linear, Mikan, Performer,
+    Posterior, Primal, PrimalTrace, PrimalWeights, RbfOnly, Softmax, Variant,
 };
+
+/// The mechanisms of other papers, which tables run on request.
+pub const OF_OTHER_PAPERS: [&str; 4] = ["Performer", "CAT", "bipolar", "Primal"];
+
+/// One of them as a model of a table.
+pub const fn of_another_paper(place: usize, against: &'static [&'static str]) -> Model {
+    Model::new(OF_OTHER_PAPERS[place], against).on_request()
+}
 
 /// The mechanism of a name in a reading of the method, with the norm `p` and so many spectral points where it has
 /// them. Everything not given is the mechanism's own default; the name of a Transformer is softmax attention.
@@ -30,6 +39,21 @@ pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> V
             let points = 2 * points;
             let usual = Performer::default();
             Performer { points, ..usual }.into()
+        }
+        "CAT" => Cat::default().into(),
+        "bipolar" => Bipolar::default().into(),
+        "Primal" => {
+            // As many projections of query and key together as there are spectral points, from five times as many rows.
+            let (rank, trace) = ((points / 2).max(1), PrimalTrace::Data);
+            let rows = 5 * rank;
+            let weights = PrimalWeights::Data { rows, trace };
+            let usual = Primal::default();
+            Primal {
+                rank,
+                weights,
+                ..usual
+            }
+            .into()
         }
         "IKAN-direct" | LINEAR_TIME => {
             let usual = IkanDirect::default();
@@ -90,7 +114,7 @@ mod tests {
             "IKAN-direct",
             "MIKAN",
         ];
-        for name in names {
+        for name in names.into_iter().chain(OF_OTHER_PAPERS) {
             // The norm of a stationary or non-stationary kernel without one of its own is 2.
             let p = if name.starts_with("IKA-") { 2.0 } else { 3.0 };
             let variant = mechanism(name, Preset::Paper, Some(p), 8);

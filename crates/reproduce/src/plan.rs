@@ -216,6 +216,18 @@ pub struct Frame {
     pub cut: usize,
     /// Epochs other than the scale's.
     pub epochs: Option<usize>,
+    /// What becomes of models that run [on request](crate::suite::Model::on_request).
+    pub on_request: OnRequest,
+}
+
+/// What becomes of models that run only where they are asked for by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnRequest {
+    /// They are left out.
+    #[default]
+    LeftOut,
+    /// They are part of the plan.
+    Included,
 }
 
 impl Plan {
@@ -226,7 +238,13 @@ impl Plan {
         frame: Frame,
         choices: Choices<'_>,
     ) -> Self {
-        let (card, Frame { scale, cut, epochs }) = (suite.card(), frame);
+        let card = suite.card();
+        let Frame {
+            scale,
+            cut,
+            epochs,
+            on_request,
+        } = frame;
         let mut sets = sets.to_vec();
         sets.sort_by_key(|set| set.size);
         sets.dedup();
@@ -241,7 +259,11 @@ impl Plan {
             };
             suite.arms(&at)
         });
-        let arms: Vec<Arm> = arms.filter(|arm| !arm.units.is_empty()).collect();
+        let is_due = |arm: &Arm| {
+            let left_out = on_request == OnRequest::LeftOut && card.is_on_request(arm.model);
+            !arm.units.is_empty() && !left_out
+        };
+        let arms: Vec<Arm> = arms.filter(is_due).collect();
         let repeats = match scale {
             Scale::Smoke if card.repeats => repeats(&arms),
             _ => Vec::new(),

@@ -2,10 +2,10 @@
 
 use crate::assessment::keep;
 use crate::claim::{check_names, judge};
-use crate::plan::{Choices, Frame, Plan, Role};
+use crate::plan::{Choices, Frame, OnRequest, Plan, Role};
 use crate::runner::{self, Options, Outcome, Units};
 use crate::store::Row;
-use crate::suite::{Card, Set, Source, Suite};
+use crate::suite::{Card, Model, Set, Source, Suite};
 use crate::{
     Account, Check, Config, Error, Judged, Mark, Remedy, Results, Scale, Skipped, Store, Trial,
     Unit, projection, trial,
@@ -68,6 +68,7 @@ pub(crate) fn run_suite(
     interrupt: &AtomicBool,
 ) -> Result<SuiteRun, Error> {
     check_names(suite)?;
+    refuse(suite, config)?;
     let files = DataStore::new(config.downloads);
     let files = match &config.data {
         Some(directory) => files.with_directory(directory)?,
@@ -81,6 +82,28 @@ pub(crate) fn run_suite(
     let loaded = load(cut)?;
     let outcome = train(config, store, interrupt, &loaded)?;
     conclude(config, store, &files, &loaded, outcome)
+}
+
+/// The models asked for by name that run only then.
+fn requested<'a>(
+    config: &'a Config,
+    card: &'static Card,
+) -> impl Iterator<Item = &'static Model> + 'a {
+    let named = move |model: &&Model| !config.models.is_empty() && config.wants(model.name);
+    let models = card.models.iter();
+    models.filter(|model| model.on_request).filter(named)
+}
+
+/// Refuses what is asked for by name and cannot be run.
+fn refuse(suite: &dyn Suite, config: &Config) -> Result<(), Error> {
+    if config.sets.is_empty() {
+        return Ok(());
+    }
+    let card = suite.card();
+    for set in card.asked(config.scale, &config.sets) {
+        requested(config, card).try_for_each(|model| suite.admits(set, model.name))?;
+    }
+    Ok(())
 }
 
 /// Loads the sets that are asked for. Those that cannot be had, or whose files are wrong, are left out, so that one
@@ -101,6 +124,10 @@ fn load(
             scale: config.scale,
             cut,
             epochs: config.epochs,
+            on_request: match requested(config, suite.card()).next() {
+                Some(_) => OnRequest::Included,
+                None => OnRequest::LeftOut,
+            },
         },
     };
     loaded.asked = loaded.sets.iter().map(|set| set.title).collect();
@@ -209,7 +236,12 @@ fn conclude(
     outcome: Outcome,
 ) -> Result<SuiteRun, Error> {
     let (suite, card) = (loaded.suite, loaded.suite.card());
-    let (shown, mut results) = what_is_there(store, loaded)?;
+    let (mut shown, mut results) = what_is_there(store, loaded)?;
+    let requested: Vec<&str> = requested(config, card).map(|model| model.name).collect();
+    shown.arms.retain(|arm| {
+        let is_shown = !results.of(arm).is_empty() || requested.contains(&arm.model);
+        is_shown || !card.is_on_request(arm.model)
+    });
     results.note_failed(outcome.failed.iter().map(|(unit, _)| unit));
     let claims = judge(card, suite.claims(), &shown, &results);
     let mut notes = notes(config, card, loaded.frame.cut, &outcome);
@@ -270,9 +302,14 @@ fn without_artefacts(store: &Store, plan: &Plan, results: &Results) -> Option<St
     })
 }
 
-/// The plan for the sets that are asked for or that earlier runs have left results of, and these results.
+/// The plan for the sets that are asked for or that earlier runs have left results of, and these results; models that run on
+/// request are in it.
 fn what_is_there(store: &Store, loaded: &Loaded) -> Result<(Plan, Results), Error> {
-    let (suite, frame) = (loaded.suite, loaded.frame);
+    let suite = loaded.suite;
+    let frame = Frame {
+        on_request: OnRequest::Included,
+        ..loaded.frame
+    };
     let all: Vec<&Set> = suite.card().sets.iter().collect();
     let mut results = loaded.results();
     loop {

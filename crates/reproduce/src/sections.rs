@@ -7,6 +7,7 @@ mod comparison;
 mod control;
 mod edges;
 mod heads;
+mod order;
 mod pictures;
 mod tables;
 mod traces;
@@ -20,6 +21,7 @@ pub use choice::{chosen_norms, chosen_on_each_split, chosen_settings, waiting};
 pub use comparison::{Comparison, against_baseline};
 pub use control::control;
 pub use edges::heads_along_edges;
+pub use order::order_of_rows;
 pub use pictures::pictures_of_the_first_split;
 pub use tables::{
     BESIDE_BOTH, BESIDE_R, Column, Columns, NAMES, NAMES_AND_PRESET, OWN, against_paper,

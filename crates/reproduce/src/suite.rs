@@ -76,6 +76,8 @@ pub struct Model {
     pub simpler: Option<&'static str>,
     /// Whether a claim rests on it. All others are reported, not judged.
     pub judged: bool,
+    /// Whether it runs only where it is asked for by name.
+    pub on_request: bool,
 }
 
 /// Something that is given up to save time.
@@ -131,6 +133,7 @@ impl Model {
             against,
             simpler: None,
             judged: false,
+            on_request: false,
         }
     }
 
@@ -138,6 +141,14 @@ impl Model {
     pub const fn after(self, simpler: &'static str) -> Self {
         Self {
             simpler: Some(simpler),
+            ..self
+        }
+    }
+
+    /// The model, run only where it is asked for by name.
+    pub const fn on_request(self) -> Self {
+        Self {
+            on_request: true,
             ..self
         }
     }
@@ -167,6 +178,11 @@ impl Card {
     /// The model of this name.
     pub fn model(&self, name: &str) -> Option<&'static Model> {
         self.models.iter().find(|model| model.name == name)
+    }
+
+    /// Whether the model of this name runs only where it is asked for.
+    pub fn is_on_request(&self, name: &str) -> bool {
+        self.model(name).is_some_and(|model| model.on_request)
     }
 
     /// What the paper prints for a model on a set, by its title.
@@ -216,6 +232,15 @@ pub trait Suite: Sync {
     /// The arms of a set, as far as they are known: an arm that depends on a choice is left out until
     /// [`At::choices`] has it.
     fn arms(&self, at: &At<'_>) -> Vec<Arm>;
+
+    /// Refuses a model that cannot be run on a set, both asked for by name.
+    ///
+    /// # Errors
+    /// The reason.
+    fn admits(&self, set: &Set, model: &str) -> Result<(), Error> {
+        let _ = (set, model);
+        Ok(())
+    }
 
     /// The titles of the sets on which settings of all others are chosen.
     fn chosen_on(&self) -> &'static [&'static str] {

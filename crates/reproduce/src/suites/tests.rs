@@ -3,12 +3,14 @@
 mod classification;
 mod figures;
 mod nodes;
+mod on_request;
 mod regression;
+mod time;
 mod translation;
 
 use super::*;
 use crate::claim::{Claim, Criterion, Judged, check_names, judge};
-use crate::plan::{Arm, Choices, Frame, Plan, Role};
+use crate::plan::{Arm, Choices, Frame, OnRequest, Plan, Role};
 use crate::results::tests::row;
 use crate::statistics::Verdict;
 use crate::store::tests::published;
@@ -43,6 +45,7 @@ fn frame(scale: Scale, cut: usize) -> Frame {
         scale,
         cut,
         epochs: None,
+        on_request: OnRequest::LeftOut,
     }
 }
 

@@ -4,10 +4,12 @@ use super::rows::{Task, narrow};
 use super::{Evaluation, Facts, Findings, Keep, Step};
 use crate::store::{Heads, Shades};
 use crate::{Error, Trial};
-use bochner_attention::{Inspection, Variant};
+use bochner_attention::{Inspection, Symmetry, Variant};
+use bochner_datasets::RegressionSet;
 use bochner_models::regressor::{self, LookAhead, RegressorConfig, Trainer, TrainingConfig};
 use bochner_numerics::Seed;
 use ndarray::{Array2, ArrayView2, Axis};
+use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -54,6 +56,27 @@ impl AttentionSettings {
     }
 }
 
+/// The error on the test part after the last epoch when the rows are read in another order, of models that see it.
+pub const PERMUTED: &str = "last, rows permuted";
+
+/// Refuses a mechanism that sees the order of rows on a set whose rows have none.
+///
+/// # Errors
+/// [`Error::SeesOrder`].
+pub(crate) fn without_order(mechanism: &Variant, set: RegressionSet) -> Result<(), Error> {
+    match sees_order(mechanism) && !set.is_series() {
+        false => Ok(()),
+        true => Err(Error::SeesOrder {
+            mechanism: mechanism.name(),
+            set: set.name(),
+        }),
+    }
+}
+
+fn sees_order(mechanism: &Variant) -> bool {
+    mechanism.card().symmetry != Symmetry::Permutations
+}
+
 /// What is looked at in attention weights, in the epoch of the V-number and after the last one.
 pub type Look = fn(&Inspection<f32>) -> Findings;
 
@@ -63,6 +86,9 @@ pub(crate) fn start<'a>(
     settings: AttentionSettings,
     look: Option<Look>,
 ) -> Result<Box<dyn Trial + 'a>, Error> {
+    without_order(&settings.attention, task.data.set)?;
+    let sees_order = sees_order(&settings.attention);
+    let has_weights = settings.attention.card().weights.is_yes();
     let training = TrainingConfig {
         learning_rate: settings.learning_rate,
         clip_norm: Some(settings.clip_norm),
@@ -82,6 +108,8 @@ pub(crate) fn start<'a>(
         task,
         trainer,
         look,
+        sees_order,
+        has_weights,
     }))
 }
 
@@ -99,6 +127,8 @@ struct Regressor<'a> {
     task: Task<'a>,
     trainer: LookAhead,
     look: Option<Look>,
+    sees_order: bool,
+    has_weights: bool,
 }
 
 impl Regressor<'_> {
@@ -106,6 +136,20 @@ impl Regressor<'_> {
         let predicted = self.trainer.predict();
         let predicted = predicted.map_err(|error| self.task.failed(&error))?;
         Ok(predicted.iter().map(|&v| f64::from(v)).collect())
+    }
+
+    /// The test error with the rows in another order, if the model sees it.
+    fn control(&self) -> Result<Findings, Error> {
+        if !self.sees_order {
+            return Ok(Findings::default());
+        }
+        let mut order: Vec<usize> = (0..self.task.data.target.len()).collect();
+        order.shuffle(&mut Seed::new(self.task.unit.seed).stream("order of rows"));
+        let predicted = self.trainer.trainer().predict_in_order(&order);
+        let predicted = predicted.map_err(|error| self.task.failed(&error))?;
+        let predicted: Vec<f64> = predicted.iter().map(|&y| f64::from(y)).collect();
+        let error = self.task.square_error(&predicted, &self.task.split.test);
+        Ok(Findings::of([(PERMUTED, error.sqrt())]))
     }
 }
 
@@ -148,11 +192,12 @@ impl Trial for Regressor<'_> {
     }
 
     fn findings(&self) -> Result<Findings, Error> {
-        let mut findings = Findings::default();
+        let mut findings = self.control()?;
         if let Some(shown) = self.task.predictions(&self.predict()?) {
             findings = findings.with("predictions", &shown);
         }
-        if !self.task.is_pictured() && self.look.is_none() {
+        let is_looked_at = self.task.is_pictured() || self.look.is_some();
+        if !is_looked_at || !self.has_weights {
             return Ok(findings);
         }
         let seen = self.trainer.trainer().inspect();

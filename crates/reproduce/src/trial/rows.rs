@@ -110,8 +110,7 @@ impl<'a> Task<'a> {
 
     /// A picture of a prediction, where the set is a time series.
     pub(super) fn predictions(&self, predicted: &[f64]) -> Option<Predictions> {
-        let series = matches!(self.data.set, RegressionSet::Passenger | RegressionSet::Co2);
-        (series && self.is_pictured()).then(|| Predictions {
+        (self.data.set.is_series() && self.is_pictured()).then(|| Predictions {
             time: self.data.inputs.column(0).map(|v| v as f32).collect(),
             truth: narrow(&self.data.target),
             predicted: narrow(predicted),
