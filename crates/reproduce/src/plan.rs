@@ -216,7 +216,7 @@ pub struct Frame {
     pub cut: usize,
     /// Epochs other than the scale's.
     pub epochs: Option<usize>,
-    /// What becomes of models that run [on request](crate::suite::Model::on_request).
+    /// What becomes of models that run [on request](crate::suite::Model::on_request()).
     pub on_request: OnRequest,
 }
 
