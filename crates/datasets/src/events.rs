@@ -55,7 +55,7 @@ pub fn load(store: &DataStore) -> Result<EventData, Error> {
         for side in ["event", "time"] {
             let entry = manifest::entry(&format!("stackoverflow/{side}-{part}-test.txt"))?;
             let stored = store.fetch(entry)?;
-            provenance.push(FileProvenance::of(entry, stored.origin));
+            provenance.push(FileProvenance::of(entry, &stored));
             sides.push(stored);
         }
         let [kinds, times] = [&sides[0], &sides[1]].map(|side| (&*side.place, &*side.bytes));

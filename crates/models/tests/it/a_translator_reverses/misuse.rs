@@ -1,0 +1,204 @@
+//! What a translator and its trainer refuse, and what is kept all the same.
+
+use super::*;
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let of = |encoder: Variant, itself: Variant, memory: Variant| {
+        let config = config([encoder, itself, memory], 8);
+        Translator::<f32>::try_new(&Cpu::default(), &config, Seed::new(1))
+    };
+    let softmax_alone = || Variant::from(Softmax::default());
+    let primal = || Variant::from(Primal::default());
+    assert!(matches!(
+        of(softmax_alone(), primal(), softmax_alone()),
+        Err(Error::Attention(_))
+    ));
+
+    let with = |change: fn(&mut TranslatorConfig), pairs: Vec<Pair>| {
+        let mut config = config(softmax(), 8);
+        change(&mut config);
+        trainer(&config, pairs).map(|_| ())
+    };
+    let pair = |source: Vec<usize>, target: Vec<usize>| vec![Pair { source, target }];
+    assert!(matches!(with(|_| (), vec![]), Err(Error::Argument(_))));
+    assert!(matches!(
+        with(|c| c.end = 10, pairs(3, "train")),
+        Err(Error::Argument(_))
+    ));
+    let unknown = with(|_| (), pair(vec![4, 10], vec![4]))
+        .unwrap_err()
+        .to_string();
+    assert!(unknown.contains("source of pair 0"), "{unknown}");
+    let long = with(|_| (), pair(vec![4], vec![4; LONGEST]));
+    assert!(matches!(
+        long,
+        Err(Error::PairTooLong {
+            pair: 0,
+            side: "target",
+            got: 11,
+            longest: LONGEST
+        })
+    ));
+
+    let trained = trainer(&config(softmax(), 8), pairs(3, "train")).unwrap();
+    let sources = [vec![4, 5]];
+    assert!(matches!(
+        trained.translate(&sources, &beam(0)),
+        Err(Error::Text(_))
+    ));
+    let far = BeamConfig {
+        max_length: LONGEST + 1,
+        ..beam(2)
+    };
+    assert!(matches!(
+        trained.translate(&sources, &far),
+        Err(Error::TooLong { .. })
+    ));
+    // The settings are wrong whatever the sources are.
+    assert!(trained.translate(&[], &beam(0)).is_err());
+}
+
+/// A translator whose every translation ends at once, but for NaN where a source has the token 5.
+fn overflowing() -> Translator<f64> {
+    let config = config(softmax(), 16);
+    let mut model = Translator::try_new(&Cpu::default(), &config, Seed::new(3)).unwrap();
+    let mut found = 0;
+    model.for_each_mut("", &mut |name, parameter| {
+        let mut values = Vec::new();
+        parameter.read_into(&mut values);
+        match name {
+            "embedding.weight" => {
+                values[END * 16] = 100.0;
+                values[5 * 16..6 * 16].fill(0.0);
+                // No hypothesis goes on with it.
+                values[5 * 16] = -1000.0;
+                values[5 * 16 + 1] = f64::MAX;
+            }
+            // Whatever the decoder has found out, its output is the first unit vector.
+            "decoder.norm.gamma" => values.fill(0.0),
+            "decoder.norm.beta" => values[0] = 1.0,
+            _ => return,
+        }
+        parameter.write(&values);
+        found += 1;
+    });
+    assert_eq!(found, 3);
+    model
+}
+
+#[test]
+fn a_source_that_cannot_be_translated_leaves_the_others_their_translations() {
+    let model = Translator::<f64>::try_new(&Cpu::default(), &config(softmax(), 16), Seed::new(3));
+    let model = model.unwrap();
+    let sources = [
+        vec![4, 5],
+        vec![4; LONGEST + 1],
+        vec![6, 99],
+        vec![],
+        vec![7, 8, 9],
+    ];
+    for width in [1, 3] {
+        let found = model.translate(&sources, &beam(width), PASS).unwrap();
+        let [first, long, unknown, empty, last] = <[_; 5]>::try_from(found).unwrap();
+        let long = long.unwrap_err();
+        assert!(matches!(
+            long,
+            Error::TooLong {
+                got: 11,
+                longest: LONGEST
+            }
+        ));
+        assert_eq!(
+            unknown.unwrap_err().to_string(),
+            "`source` holds the index 99, but must stay below 10: indices count from 0"
+        );
+        for (found, source) in [(first, 0), (empty, 3), (last, 4)] {
+            let (found, alone) = (found.unwrap(), translated(&model, &sources[source], width));
+            assert_eq!(found.tokens, alone.tokens);
+            assert!((found.log_prob - alone.log_prob).abs() < 1e-9);
+        }
+    }
+
+    let sources = [vec![4, 6], vec![5, 6], vec![7, 8]];
+    for width in [1, 3] {
+        let found = overflowing()
+            .translate(&sources, &beam(width), PASS)
+            .unwrap();
+        let [first, overflown, last] = <[_; 3]>::try_from(found).unwrap();
+        let message = overflown.unwrap_err().to_string();
+        assert!(message.contains("`log_probs` is NaN"), "{message}");
+        assert!(first.unwrap().tokens.is_empty() && last.unwrap().tokens.is_empty());
+    }
+}
+
+#[test]
+fn messages_say_what_is_wrong_and_what_to_do() {
+    let long = trainer(
+        &config(softmax(), 8),
+        vec![Pair {
+            source: vec![4; 12],
+            target: vec![4],
+        }],
+    );
+    assert_eq!(
+        long.unwrap_err().to_string(),
+        "the source of pair 0 has 12 positions, but the model's table has 10: leave such pairs out, or make the model \
+         with `longest` at least 12"
+    );
+    let trained = trainer(&config(softmax(), 8), pairs(3, "train")).unwrap();
+    let none = trained
+        .translate(&[vec![4, 5]], &beam(0))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        none.contains("beam") && none.contains("at least 1"),
+        "{none}"
+    );
+
+    let vocabulary = |words: &[&str], marks| {
+        Vocabulary::from_words(words.iter().map(|word| (*word).to_owned()), marks).unwrap()
+    };
+    let own = vocabulary(&["a", "b", "c"], Marks::StartAndEnd);
+    let encoder = config(softmax(), 8).encoder;
+    let made =
+        TranslatorConfig::transformer(&own, LONGEST, encoder.clone(), Softmax::default().into());
+    let made = made.unwrap();
+    assert_eq!((made.tokens, made.start, made.end), (7, START, END));
+    assert!(made.expect(&own).is_ok());
+    let other = made.expect(&vocabulary(&["a", "b", "d"], Marks::StartAndEnd));
+    let other = other.unwrap_err().to_string();
+    assert!(
+        other.contains("load the vocabulary that was saved with the model"),
+        "{other}"
+    );
+    let markless = vocabulary(&["a", "b", "c"], Marks::None);
+    let markless =
+        TranslatorConfig::transformer(&markless, LONGEST, encoder, Softmax::default().into());
+    assert!(
+        markless
+            .unwrap_err()
+            .to_string()
+            .contains("Marks::StartAndEnd")
+    );
+}
+
+#[test]
+fn a_checkpoint_of_another_shape_is_refused_and_nothing_is_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.safetensors");
+    let mut narrow = trainer(&config(softmax(), 8), pairs(20, "train")).unwrap();
+    narrow.epoch().unwrap();
+    narrow.save(&path).unwrap();
+    let written = std::fs::read(&path).unwrap();
+
+    let fresh = || trainer(&config(softmax(), 16), pairs(20, "train")).unwrap();
+    let (mut wide, mut other) = (fresh(), fresh());
+    wide.epoch().unwrap();
+    other.epoch().unwrap();
+    let error = wide.resume(&path).unwrap_err().to_string();
+    assert!(error.contains("hidden is 16, here it is 32"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), written);
+    // The refused file has changed nothing of the run.
+    assert_eq!(wide.epoch().unwrap(), other.epoch().unwrap());
+}
