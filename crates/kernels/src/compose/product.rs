@@ -75,6 +75,7 @@ impl<T: Real> Kernel<T> for Product<T> {
         for (part, others) in self.parts.0.iter().zip(self.others(x, y, &cotangent)?) {
             let mut along_part = others;
             multiply(&mut along_part, &cotangent);
+            let along_part = along_part.mapv_into(bounded);
             sum.append(part.gram_vjp_along(along, x, y, along_part.view())?);
         }
         Ok(sum)
@@ -117,9 +118,12 @@ fn products_of_others<T: Real>(factors: &[Array2<T>]) -> Vec<Array2<T>> {
     products
 }
 
-/// Multiplies each number, and bounds it by the largest of its type, so that no infinity meets a zero.
+/// Multiplies each number. Zero times what has overflowed to infinity is zero.
 fn multiply<T: Real, D: Dimension>(product: &mut Array<T, D>, by: &ArrayRef<T, D>) {
-    product.zip_mut_with(by, |x, &y| *x = bounded(*x * y));
+    product.zip_mut_with(by, |x, &y| {
+        let vanishes = y == T::zero() && x.is_infinite() || y.is_infinite() && *x == T::zero();
+        *x = if vanishes { T::zero() } else { *x * y };
+    });
 }
 
 #[cfg(test)]

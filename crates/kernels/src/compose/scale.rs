@@ -63,7 +63,7 @@ impl<T: Real> Scale<T> {
         Ok(base
             .iter()
             .zip(cotangent)
-            .map(|(&k, &g)| bounded(k * g))
+            .map(|(&k, &g)| bounded(bounded(k) * g))
             .sum())
     }
 }
@@ -71,7 +71,7 @@ impl<T: Real> Scale<T> {
 impl<T: Real> Kernel<T> for Scale<T> {
     fn gram(&self, x: ArrayView2<T>, y: ArrayView2<T>) -> Result<Array2<T>, Error> {
         let base = self.base.gram(x, y)?;
-        Ok(base.mapv_into(|k| bounded(self.variance * k)))
+        Ok(base.mapv_into(|k| self.variance * k))
     }
 
     fn gram_vjp_along(
@@ -89,10 +89,7 @@ impl<T: Real> Kernel<T> for Scale<T> {
     }
 
     fn diagonal(&self, x: ArrayView2<T>) -> Result<Array1<T>, Error> {
-        Ok(self
-            .base
-            .diagonal(x)?
-            .mapv_into(|k| bounded(self.variance * k)))
+        Ok(self.base.diagonal(x)?.mapv_into(|k| self.variance * k))
     }
 
     fn check_positive_semi_definite(&self, width: usize) -> Result<(), Error> {

@@ -4,7 +4,6 @@ use super::Parts;
 use crate::Error;
 use crate::kernel::{Along, GramGradients, Kernel, Parameter};
 use bochner_numerics::Real;
-use bochner_numerics::scaling::bounded;
 use ndarray::{Array1, Array2, ArrayView2};
 
 /// The sum of kernels, $k = \sum_i k_i$: two points are alike if one part finds them so.
@@ -48,7 +47,7 @@ impl<T: Real> Kernel<T> for Sum<T> {
         for part in &self.parts.0 {
             sum += &part.gram(x, y)?;
         }
-        Ok(sum.mapv_into(bounded))
+        Ok(sum)
     }
 
     fn gram_vjp_along(
@@ -70,7 +69,7 @@ impl<T: Real> Kernel<T> for Sum<T> {
         for part in &self.parts.0 {
             diagonal += &part.diagonal(x)?;
         }
-        Ok(diagonal.mapv_into(bounded))
+        Ok(diagonal)
     }
 
     fn check_positive_semi_definite(&self, width: usize) -> Result<(), Error> {

@@ -124,12 +124,15 @@ impl<T: Real> Component<'_, T> {
             let slopes = &parts.sines[self.cosine.factor(n) * count..][..count];
             let (mut along_mean, mut along_variance) = (T::zero(), T::zero());
             for (j, (&t, along_t)) in t.iter().zip(along_t).enumerate() {
-                let whole = damped[j] * self.weight;
-                let along_phase = whole * slopes[j] * turn;
-                let along_exponent = -whole * parts.cosine[j] * turn * turn * t;
-                *along_t += along_phase * self.mean[n] + along_exponent * self.variance[n];
-                along_mean += along_phase * t;
-                along_variance += along_exponent * t;
+                // Bounded where a cotangent may be large enough for an infinity to meet a zero or another one.
+                let whole = bounded(damped[j] * self.weight);
+                let along_phase = bounded(whole * slopes[j] * turn);
+                let along_exponent = bounded(bounded(-whole * parts.cosine[j] * turn * turn) * t);
+                let along_both = bounded(along_phase * self.mean[n])
+                    + bounded(along_exponent * self.variance[n]);
+                *along_t += bounded(along_both);
+                along_mean += bounded(along_phase * t);
+                along_variance += bounded(along_exponent * t);
             }
             along.mean[n] += along_mean;
             along.variance[n] += along_variance / T::of(2.0);
