@@ -1,7 +1,7 @@
 //! This working tree against an earlier state of it, alternately.
 
-use crate::measure::median;
 use crate::run::{Options, case_of};
+use crate::statistics::{Paired, median};
 use crate::{Error, Measured, Workload, machine, workloads};
 use std::collections::BTreeSet;
 use std::fs;
@@ -129,54 +129,6 @@ impl Base {
     }
 }
 
-/// Times of two states of one program, measured in turns.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Paired {
-    /// The geometric mean of here over there.
-    ratio: f64,
-    /// The ends of its 95 % interval.
-    interval: [f64; 2],
-}
-
-impl Paired {
-    /// The comparison, if each time has its partner.
-    fn of(here: &[f64], there: &[f64]) -> Option<Self> {
-        let n = here.len();
-        if n < 2 || there.len() != n {
-            return None;
-        }
-        let logs: Vec<f64> = here.iter().zip(there).map(|(a, b)| (a / b).ln()).collect();
-        let mean = logs.iter().sum::<f64>() / n as f64;
-        let squares: f64 = logs.iter().map(|x| (x - mean).powi(2)).sum();
-        let half = quantile(n - 1) * (squares / (n * (n - 1)) as f64).sqrt();
-        Some(Self {
-            ratio: mean.exp(),
-            interval: [(mean - half).exp(), (mean + half).exp()],
-        })
-    }
-
-    /// What the interval says of a slowdown of 3 %, the most that may go unexplained.
-    fn verdict(&self) -> &'static str {
-        match self.interval {
-            [low, _] if low > SLOWER => "SLOWER",
-            [_, high] if high < SLOWER => "",
-            _ => "undecided",
-        }
-    }
-}
-
-const SLOWER: f64 = 1.03;
-
-/// The 97.5 % quantile of Student's t distribution.
-fn quantile(freedom: usize) -> f64 {
-    const TABLE: [f64; 10] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-    ];
-    // Beyond ten the normal distribution's with the first term of its expansion.
-    let beyond = 1.960 + 2.372 / freedom as f64;
-    TABLE.get(freedom - 1).copied().unwrap_or(beyond)
-}
-
 /// The packages of the crates with files that differ from a commit.
 fn changed_packages(root: &Path, commit: &str) -> Result<Vec<String>, Error> {
     let differ = output(git(root).args(["diff", "--name-only", commit]))?;
@@ -235,30 +187,6 @@ fn output(command: &mut Command) -> Result<String, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slowdown_is_seen_through_noise_that_both_share() {
-        // The machine becomes twice as slow on the way.
-        let there = [10.0, 11.0, 14.0, 18.0, 20.0];
-        let here = there.map(|ms| 1.05 * ms);
-        let paired = Paired::of(&here, &there).unwrap();
-        assert!((paired.ratio - 1.05).abs() < 1e-12 && paired.verdict() == "SLOWER");
-        assert_eq!(Paired::of(&there, &there).unwrap().verdict(), "");
-        let noisy = Paired::of(&[10.0, 15.0, 9.0], &[11.0, 10.0, 12.0]).unwrap();
-        assert_eq!(noisy.verdict(), "undecided");
-        assert_eq!(Paired::of(&[1.0], &[1.0]), None);
-        assert_eq!(Paired::of(&[1.0, 2.0], &[1.0]), None);
-    }
-
-    #[test]
-    fn the_interval_is_that_of_students_distribution() {
-        // Logarithms 0 and 2: mean 1, standard error 1.
-        let paired = Paired::of(&[1.0, 2.0_f64.exp()], &[1.0, 1.0]).unwrap();
-        assert!((paired.interval[1].ln() - (1.0 + 12.706)).abs() < 1e-9);
-        for (freedom, want) in [(11, 2.201), (20, 2.086), (60, 2.000)] {
-            assert!((quantile(freedom) - want).abs() < 0.03, "{freedom}");
-        }
-    }
 
     #[test]
     fn changed_files_name_their_crates() {

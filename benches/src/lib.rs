@@ -34,7 +34,9 @@
 //! | `translation` | training steps of translators, and searches for translations |
 //! | `base` | [`Base`], an earlier state to compare with |
 //! | `machine` | the processor, its matrix product and its memory |
-//! | [`measure`] | medians, peak memory, and who else was running |
+//! | [`measure`] | times and peak memory |
+//! | `clock` | who else was running |
+//! | `statistics` | medians, and ratios of times measured in turns |
 //! | [`peers`] | [`Python`], with what the peers need |
 //! | [`report`] | [`Report`], as a table and as JSON |
 //! | [`instructions`] | [`Instructions`], counted under valgrind |
@@ -46,6 +48,7 @@ mod all;
 mod attention;
 mod base;
 mod classification;
+mod clock;
 mod decoding;
 mod error;
 mod gaussian;
@@ -58,6 +61,7 @@ pub mod peers;
 mod regression;
 pub mod report;
 pub mod run;
+mod statistics;
 mod training;
 mod translation;
 pub mod workload;

@@ -1,5 +1,7 @@
-//! Medians, peak memory, and who else was running.
+//! Times and peak memory.
 
+use crate::clock::Clock;
+use crate::statistics::median;
 use crate::{Error, Workload};
 use bochner_numerics::parallel::awake;
 use serde::{Deserialize, Serialize};
@@ -140,16 +142,6 @@ fn times(run: &mut impl FnMut() -> Result<(), Error>) -> Result<Vec<f64>, Error>
     Ok(times)
 }
 
-/// The median; of an even number, the mean of the two in the middle; not a number, of none.
-pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => f64::NAN,
-        n => (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0,
-    }
-}
-
 /// The largest memory that this process has had resident; Linux only.
 fn peak_kb() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
@@ -157,54 +149,9 @@ fn peak_kb() -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The processor's time that all processes and this one have taken, in ticks; Linux only.
-struct Clock {
-    wall: Instant,
-    busy: u64,
-    own: u64,
-}
-
-/// Ticks a second, which Linux tells programs to count on.
-const TICKS: f64 = 100.0;
-
-impl Clock {
-    fn start() -> Option<Self> {
-        let all = numbers(fs::read_to_string("/proc/stat").ok()?.lines().next()?);
-        let own = fs::read_to_string("/proc/self/stat").ok()?;
-        // Counted from behind the name, which may hold anything.
-        let own = numbers(own.rsplit(')').next()?);
-        Some(Self {
-            wall: Instant::now(),
-            // Without idle and waiting.
-            busy: all.iter().take(3).chain(all.get(5..8)?).sum(),
-            own: own.iter().skip(10).take(2).sum(),
-        })
-    }
-
-    fn others(&self, then: &Self) -> f64 {
-        let others = (self.busy - then.busy).saturating_sub(self.own - then.own);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let whole = self.wall.duration_since(then.wall).as_secs_f64() * cores as f64;
-        others as f64 / (TICKS * whole)
-    }
-}
-
-/// The numbers behind the first word of a line; a word that is not a number counts as zero.
-fn numbers(line: &str) -> Vec<u64> {
-    let words = line.split_whitespace().skip(1);
-    words.map(|word| word.parse().unwrap_or(0)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert!(median(&[]).is_nan());
-    }
 
     #[test]
     fn a_peer_that_did_not_run_says_why() {

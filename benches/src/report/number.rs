@@ -1,7 +1,7 @@
 //! Numbers as they are printed.
 
 /// Three significant digits.
-pub(super) fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let digits = (2.0 - value.abs().log10().floor()).clamp(0.0, 3.0);
     format!("{value:.*}", digits as usize)
 }

@@ -1,7 +1,7 @@
 //! One pass of one workload, and how the peers fared with it.
 
 use super::Ceilings;
-use crate::measure::median;
+use crate::statistics::median;
 use crate::workload::{Against, Pass, Peer};
 use crate::{Measured, Workload};
 use serde::{Deserialize, Serialize};
