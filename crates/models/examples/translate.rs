@@ -26,7 +26,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     train([&source, &target], epochs.parse()?, saved)?;
     let translator = TextTranslator::load(saved)?;
     for line in std::io::stdin().lines() {
-        println!("{}", translator.translate(&line?)?);
+        let translated = translator.translate(&line?);
+        println!(
+            "{}",
+            translated.unwrap_or_else(|error| format!("({error})"))
+        );
     }
     Ok(())
 }
@@ -38,12 +42,11 @@ pub(crate) fn train(files: [&str; 2], epochs: usize, saved: &Path) -> Result<(),
     let subwords = Subwords::learn(&words, &SubwordConfig::default())?.subwords;
     let vocabulary = subwords.vocabulary(Marks::StartAndEnd)?;
     let numbers = |line: &String| vocabulary.encode(subwords.encode(line));
-    let sides = text
-        .source
-        .iter()
-        .map(numbers)
-        .zip(text.target.iter().map(numbers));
-    let pairs = sides.map(|(source, target)| Pair { source, target });
+    let sides = text.source.iter().zip(&text.target);
+    let pairs = sides.map(|(source, target)| Pair {
+        source: numbers(source),
+        target: numbers(target),
+    });
     let pairs = pairs.filter(|pair| pair.source.len().max(pair.target.len() + 1) <= LONGEST);
     let task = Task::new(pairs.collect(), BatchConfig::default())?.with_label_smoothing(0.1)?;
     let layer = EncoderLayerConfig {
@@ -54,11 +57,8 @@ pub(crate) fn train(files: [&str; 2], epochs: usize, saved: &Path) -> Result<(),
         dropout: 0.1,
         norm: NormPlacement::Pre,
     };
-    let (encoder, of_decoder) = (
-        EncoderConfig { layers: 2, layer },
-        Softmax::default().into(),
-    );
-    let config = TranslatorConfig::transformer(&vocabulary, LONGEST, encoder, of_decoder)?;
+    let (encoder, of_decoder) = (EncoderConfig { layers: 2, layer }, Softmax::default());
+    let config = TranslatorConfig::transformer(&vocabulary, LONGEST, encoder, of_decoder.into())?;
     let mut trainer = Trainer::new(&config, &TrainingConfig::default(), task, Seed::new(1))?;
     for epoch in 1..=epochs {
         eprintln!("epoch {epoch}: {:.3}", trainer.epoch()?.error);
