@@ -3,7 +3,7 @@
 //! A comparison of models is only as good as the rows behind it, and a loader that guesses changes
 //! them silently. So nothing is guessed here:
 //!
-//! * **Every file is pinned.** The [`manifest`] knows the length and the SHA-256 of each file, or git's name. Bytes
+//! * **Every file is pinned.** The [`manifest`] knows the length and the SHA-256 of each file, or what git calls it. Bytes
 //!   that differ are an error and are never parsed; a download stops at the pinned length. What was
 //!   read is handed on as [`FileProvenance`].
 //! * **Nothing is executed.** The citation graphs are Python pickles, which may import and call

@@ -12,7 +12,11 @@
 //! The [node classifier](node_classifier::NodeClassifier) learns the classes of a graph's nodes from
 //! those of a few of them, with two layers of graph attention, in GAT's form or in the kernel form, or
 //! of graph convolution. The [text classifier](classifier::TextClassifier) puts an encoder of the same
-//! attention between words and classes. One [trainer](training::Trainer) trains all of them.
+//! attention between words and classes, and the [translator](translator::Translator) an encoder and a decoder between two
+//! languages. One [trainer](training::Trainer) trains all of them.
+//!
+//! The example `translate` learns from two files of lines of your own, saves what it has learnt with its subwords as one
+//! [`TextTranslator`](translator::TextTranslator), loads it and translates.
 //!
 //! # Example
 //!
@@ -50,7 +54,7 @@
 //! | [`next_event`] | [`NextEvent`](next_event::NextEvent), [`Task`](next_event::Task): what comes next, from kinds and times |
 //! | [`node_classifier`] | [`NodeClassifier`](node_classifier::NodeClassifier), [`Task`](node_classifier::Task) |
 //! | [`regressor`] | [`Regressor`](regressor::Regressor), [`Task`](regressor::Task), [`LookAhead`](regressor::LookAhead) |
-//! | [`translator`] | [`Translator`](translator::Translator), [`Task`](translator::Task), translation by beam search |
+//! | [`translator`] | [`Translator`](translator::Translator), [`Task`](translator::Task), translation by beam search; [`TextTranslator`](translator::TextTranslator): lines in, lines out, saved as one file |
 //! | [`training`] | [`Trainer`](training::Trainer), [`TrainingConfig`](training::TrainingConfig), [`Observer`](training::Observer) |
 //! | [`assessment`] | [`Assessment`](assessment::Assessment): errors, cross-entropy and Brier score |
 //! | [`Error`] | what can go wrong |
