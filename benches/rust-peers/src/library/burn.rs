@@ -71,7 +71,7 @@ fn tensor(array: &Array4<f32>, device: &Device) -> Tensor<4> {
 
 fn array(tensor: Tensor<4>) -> Result<Array4<f32>, Error> {
     let shape: [usize; 4] = tensor.dims();
-    let numbers = tensor.into_data().into_vec::<f32>();
+    let numbers = tensor.into_data().try_into_vec::<f32>();
     let numbers = numbers.map_err(|error| format!("{error:?}"))?;
     Ok(Array4::from_shape_vec(shape, numbers)?)
 }

@@ -7,7 +7,6 @@ use candle_core::{D, Device, Result, Tensor, Var};
 use candle_nn::attention::{AttnMask, flash_attn};
 use candle_nn::ops::{softmax, softmax_last_dim};
 use ndarray::Array4;
-use std::rc::Rc;
 
 pub(super) fn forms(pass: Pass, inputs: &Inputs) -> Result<Vec<Form>> {
     let all = [&inputs.q, &inputs.k, &inputs.v].map(tensor);
