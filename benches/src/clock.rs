@@ -1,4 +1,4 @@
-//! Who else was running.
+//! The share of the processor that other processes took during a measurement.
 
 use std::fs;
 use std::time::Instant;

@@ -80,7 +80,7 @@ fn said_by(program: &str, arguments: &[&str]) -> String {
     text.unwrap_or_default()
 }
 
-/// As the lock file has them.
+/// The versions of the peers' packages, read from the lock file.
 fn versions() -> BTreeMap<String, String> {
     let version = |name: &str| {
         let entry = format!("name = \"{name}\"\nversion = \"");

@@ -112,7 +112,9 @@ impl Sub for Operations {
 /// ```
 pub fn count<R>(f: impl FnOnce() -> R) -> (R, Operations) {
     let counter = Arc::new(Counter::default());
-    let result = Scope(Some(Arc::clone(&counter))).run(f);
+    let counted = Scope(Some(Arc::clone(&counter))).enter();
+    let result = f();
+    drop(counted);
     let counted = counter.read();
     record(counted);
     (result, counted)
@@ -180,18 +182,18 @@ impl Scope {
         Self(CURRENT.with_borrow(Clone::clone))
     }
 
-    /// Runs `f` as a part of this count, on whatever thread.
+    /// Makes what the thread does a part of this count, on whatever thread, until the result is dropped.
     ///
     /// Callers do so where nothing is counted too: a thread that waits for its own work may have taken up
     /// another caller's.
-    pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
-        let _before = Restore(CURRENT.replace(self.0.clone()));
-        f()
+    pub(crate) fn enter(&self) -> Restore {
+        Restore(CURRENT.replace(self.0.clone()))
     }
 }
 
 /// Restores the count that ran before when it is dropped, so after a panic too.
-struct Restore(Option<Arc<Counter>>);
+#[must_use]
+pub(crate) struct Restore(Option<Arc<Counter>>);
 
 impl Drop for Restore {
     fn drop(&mut self) {

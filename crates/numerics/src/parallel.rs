@@ -11,7 +11,6 @@
 use crate::operations::Scope;
 use crate::{Real, elementary};
 use rayon::Yield;
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -73,20 +72,14 @@ impl Drop for SetWhenDropped<'_> {
 /// `[f(0), f(1), ..., f(n - 1)]`, computed on the current pool; a single piece of work stays on the
 /// calling thread.
 pub fn map<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
-    if n == 1 {
-        return vec![f(0)];
-    }
-    let scope = Scope::current();
-    let counted = |i| scope.run(|| f(i));
-    (0..n).into_par_iter().map(counted).collect()
+    let mut results = Vec::new();
+    map_into(n, f, &mut results);
+    results
 }
 
 /// [`map`] into memory that is there already.
 pub fn map_into<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync, results: &mut Vec<R>) {
-    let scope = Scope::current();
-    let counted = |i| scope.run(|| f(i));
-    let results_of = (0..n).into_par_iter().map(counted);
-    results_of.collect_into_vec(results);
+    map_pieces((), n, |(), _, _| ((), ()), |i, ()| f(i), results);
 }
 
 /// Calls `f(i, piece)` for `count` pieces of `whole`, on the current pool: for pieces of several
@@ -99,41 +92,80 @@ pub fn for_each_piece<W: Send>(
     split: impl Fn(W, usize, usize) -> (W, W) + Sync,
     f: impl Fn(usize, W) + Sync,
 ) {
+    if count == 1 {
+        return f(0, whole);
+    }
     let scope = Scope::current();
     if count > 0 {
         halves(whole, 0..count, &split, &|i, piece| {
-            scope.run(|| f(i, piece))
+            let _counted = scope.enter();
+            f(i, piece);
         });
     }
+}
+
+/// [`for_each_piece`] whose results replace what the vector holds, in order; a panic leaves it empty.
+#[allow(unsafe_code)]
+fn map_pieces<W: Send, R: Send>(
+    whole: W,
+    count: usize,
+    split: impl Fn(W, usize, usize) -> (W, W) + Sync,
+    f: impl Fn(usize, W) -> R + Sync,
+    results: &mut Vec<R>,
+) {
+    results.clear();
+    results.reserve_exact(count);
+    let slots = &mut results.spare_capacity_mut()[..count];
+    for_each_piece(
+        (whole, slots),
+        count,
+        |(rest, slots), i, j| {
+            let (piece, rest) = split(rest, i, j);
+            let (now, later) = slots.split_at_mut(j - i);
+            ((piece, now), (rest, later))
+        },
+        |i, (piece, slots)| _ = slots[0].write(f(i, piece)),
+    );
+    // SAFETY: piece i, of which there are `count`, wrote slot i; had one panicked, this would not be reached.
+    unsafe { results.set_len(count) };
 }
 
 fn halves<W: Send>(
     whole: W,
     pieces: Range<usize>,
-    split: &(impl Fn(W, usize, usize) -> (W, W) + Sync),
-    f: &(impl Fn(usize, W) + Sync),
+    split: &(dyn Fn(W, usize, usize) -> (W, W) + Sync),
+    f: &(dyn Fn(usize, W) + Sync),
 ) {
     if pieces.len() == 1 {
         return f(pieces.start, whole);
     }
     let middle = pieces.start.midpoint(pieces.end);
     let (left, right) = split(whole, pieces.start, middle);
-    rayon::join(
-        || halves(left, pieces.start..middle, split, f),
-        || halves(right, middle..pieces.end, split, f),
-    );
+    let (mut left, mut right) = (Some(left), Some(right));
+    let half = |half: &mut Option<W>, pieces| {
+        if let Some(whole) = half.take() {
+            halves(whole, pieces, split, f);
+        }
+    };
+    both(&mut || half(&mut left, pieces.start..middle), &mut || {
+        half(&mut right, middle..pieces.end)
+    });
+}
+
+/// [`rayon::join`] of any two closures, compiled once: rayon's generic functions for each closure were a third of
+/// what there was to compile in the crates that call this module.
+fn both(left: &mut (dyn FnMut() + Send), right: &mut (dyn FnMut() + Send)) {
+    rayon::join(left, right);
 }
 
 /// Calls `f` with each item, on the current pool: for items that hold pieces to be written to.
 pub fn for_each<I: Send>(items: Vec<I>, f: impl Fn(I) + Send + Sync) {
-    if items.len() == 1 {
-        return items.into_iter().for_each(f);
-    }
-    let scope = Scope::current();
-    items
-        .into_par_iter()
-        .with_max_len(1)
-        .for_each(|item| scope.run(|| f(item)));
+    let mut items: Vec<_> = items.into_iter().map(Some).collect();
+    for_each_chunk(&mut items, 1, |_, item| {
+        if let Some(item) = item[0].take() {
+            f(item);
+        }
+    });
 }
 
 /// Calls `f(i, piece)` for the consecutive pieces of `data`, each of `size` elements (the last may
@@ -146,7 +178,12 @@ pub fn for_each_chunk<T: Send>(
     size: usize,
     f: impl Fn(usize, &mut [T]) + Send + Sync,
 ) {
-    map_chunks(data, size, f);
+    let count = data.len().div_ceil(size);
+    for_each_piece(data, count, |rest, i, j| chunks(rest, size, i, j), f);
+}
+
+fn chunks<T>(rest: &mut [T], size: usize, i: usize, j: usize) -> (&mut [T], &mut [T]) {
+    rest.split_at_mut((j - i) * size)
 }
 
 /// [`for_each_chunk`] that returns the results, in order.
@@ -158,14 +195,10 @@ pub fn map_chunks<T: Send, R: Send>(
     size: usize,
     f: impl Fn(usize, &mut [T]) -> R + Send + Sync,
 ) -> Vec<R> {
-    if (1..=size).contains(&data.len()) {
-        return vec![f(0, data)];
-    }
-    let scope = Scope::current();
-    data.par_chunks_mut(size)
-        .enumerate()
-        .map(|(i, piece)| scope.run(|| f(i, piece)))
-        .collect()
+    let (mut results, n) = (Vec::new(), data.len().div_ceil(size));
+    let split = |rest, i, j| chunks(rest, size, i, j);
+    map_pieces(data, n, split, f, &mut results);
+    results
 }
 
 /// Numbers that one thread looks at.

@@ -2,7 +2,6 @@
 //! time, and those that tables have on request.
 
 use crate::Preset;
-use crate::suite::Model;
 use bochner_attention::{
     Bipolar, Cat, Copula, DirectInit, Expsin, Form, IkanDirect, Linear, Mikan, Performer,
     Posterior, Primal, PrimalTrace, PrimalWeights, RbfOnly, Softmax, Variant,
@@ -10,11 +9,6 @@ use bochner_attention::{
 
 /// The mechanisms of other papers, which tables run on request.
 pub const OF_OTHER_PAPERS: [&str; 4] = ["Performer", "CAT", "bipolar", "Primal"];
-
-/// One of them as a model of a table.
-pub const fn of_another_paper(place: usize, against: &'static [&'static str]) -> Model {
-    Model::new(OF_OTHER_PAPERS[place], against).on_request()
-}
 
 /// The mechanism of a name in a reading of the method, with the norm `p` and so many spectral points where it has
 /// them. Everything not given is the mechanism's own default; the name of a Transformer is softmax attention.
@@ -35,7 +29,7 @@ pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> V
         "IKA-NS" => implicit(Mikan::ika_ns()),
         "IKAN" => implicit(Mikan::ikan()),
         "Performer" => {
-            // As many features as the squared kernels have: a sine and a cosine of each spectral point.
+            // The squared kernels have two features for each spectral point, a sine and a cosine.
             let points = 2 * points;
             let usual = Performer::default();
             Performer { points, ..usual }.into()
@@ -43,7 +37,8 @@ pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> V
         "CAT" => Cat::default().into(),
         "bipolar" => Bipolar::default().into(),
         "Primal" => {
-            // As many projections of query and key together as there are spectral points, from five times as many rows.
+            // Query and key together get one projection for each spectral point; its weights come from five times as
+            // many rows.
             let (rank, trace) = ((points / 2).max(1), PrimalTrace::Data);
             let rows = 5 * rank;
             let weights = PrimalWeights::Data { rows, trace };

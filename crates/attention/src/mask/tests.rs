@@ -1,7 +1,7 @@
 //! The parts of a mask, by their formulas.
 
 use super::*;
-use ndarray::{Array4, array};
+use ndarray::{Array2, Array4, array};
 
 #[test]
 fn causality_aligns_the_last_query_with_the_last_key() {

@@ -40,9 +40,9 @@ pub type Trainer = training::Trainer<Task>;
 /// How well next events are foretold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Foretold {
-    /// Of all events but the first of each sequence.
+    /// How well all events but the first of each sequence are foretold.
     pub all: Assessment,
-    /// Of the last event of each sequence.
+    /// How well the last event of each sequence is foretold.
     pub last: Assessment,
 }
 

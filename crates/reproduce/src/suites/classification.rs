@@ -5,7 +5,7 @@
 
 use crate::check::{self, Check, sentences};
 use crate::claim::{Asked, Claim, Criterion};
-use crate::mechanisms::{OF_OTHER_PAPERS, mechanism, of_another_paper};
+use crate::mechanisms::{OF_OTHER_PAPERS, mechanism};
 use crate::plan::{Arm, Role};
 use crate::report::Document;
 use crate::sections::{self, Column, Columns, Comparison, NAMES};
@@ -86,10 +86,10 @@ static CARD: Card = Card {
         Model::new("IKAN", AGAINST).after("IKA-NS").judged(),
         Model::new("IKAN-direct", AGAINST).judged(),
         Model::new("MIKAN", AGAINST).after("IKAN").judged(),
-        of_another_paper(0, AGAINST),
-        of_another_paper(1, AGAINST),
-        of_another_paper(2, AGAINST),
-        of_another_paper(3, AGAINST),
+        Model::new("Performer", AGAINST).on_request(),
+        Model::new("CAT", AGAINST).on_request(),
+        Model::new("bipolar", AGAINST).on_request(),
+        Model::new("Primal", AGAINST).on_request(),
     ],
     metric: Metric::ACCURACY,
     baseline: TRANSFORMER,

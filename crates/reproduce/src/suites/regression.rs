@@ -6,7 +6,7 @@
 
 use crate::check::{self, Check};
 use crate::claim::{Claim, Criterion};
-use crate::mechanisms::{OF_OTHER_PAPERS, mechanism, of_another_paper};
+use crate::mechanisms::{OF_OTHER_PAPERS, mechanism};
 use crate::plan::{Arm, Role};
 use crate::released::{heads, norm};
 use crate::report::Document;
@@ -62,10 +62,10 @@ static CARD: Card = Card {
         Model::new("IKAN", ATTENTION).after("IKA-NS"),
         Model::new("IKAN-direct", ATTENTION).judged(),
         Model::new("MIKAN", ATTENTION).after("IKAN").judged(),
-        of_another_paper(0, ATTENTION),
-        of_another_paper(1, ATTENTION),
-        of_another_paper(2, ATTENTION),
-        of_another_paper(3, ATTENTION),
+        Model::new("Performer", ATTENTION).on_request(),
+        Model::new("CAT", ATTENTION).on_request(),
+        Model::new("bipolar", ATTENTION).on_request(),
+        Model::new("Primal", ATTENTION).on_request(),
     ],
     metric: Metric::RMSE,
     baseline: TRANSFORMER,

@@ -205,7 +205,7 @@ fn a_window_goes_back_no_further_than_it_is_held() {
     let mut going = decoder(&settings, HEADS);
     step(&mut going, 0, 90);
     let want = step(&mut going.clone(), 90, 91);
-    // Of 90 positions the last ones are held, from a multiple of 32 on.
+    // The cache drops whole blocks of 32: after 90 positions, position 60 may be gone and position 88 is held.
     assert!(matches!(going.truncate(60), Err(Error::Unsupported { .. })));
     assert_eq!(going.lengths(), [90; BATCH]);
     assert_eq!(step(&mut going.clone(), 90, 91), want);
