@@ -33,9 +33,9 @@ struct Arguments {
     /// turns
     #[arg(long, value_name = "REF", conflicts_with_all = ["peers", "json"])]
     base: Option<String>,
-    /// How often the two sides take turns [default: 2; 6 with --base]
-    #[arg(long, value_name = "N")]
-    rounds: Option<usize>,
+    /// How often the two sides take turns, with --base at least twice [default: 2; 6 with --base]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
     /// Hold ours to these instruction sets
     #[arg(long, value_name = "SETS", value_parser = ["avx512", "avx2", "portable"])]
     instructions: Option<String>,
@@ -98,11 +98,15 @@ fn run(arguments: Arguments) -> Result<(), Error> {
         (true, Some(python)) => Some(Python::at(&python)?),
         (true, None) => Some(Python::own(&root().join("target/peers"))?),
     };
-    let usual = if arguments.base.is_some() { 6 } else { 2 };
+    let (usual, least) = if arguments.base.is_some() {
+        (6, 2)
+    } else {
+        (2, 1)
+    };
     let options = Options {
         filter: arguments.filter,
         threads: arguments.threads,
-        rounds: arguments.rounds.unwrap_or(usual).max(1),
+        rounds: arguments.rounds.unwrap_or(usual).max(least) as usize,
         instructions: arguments.instructions,
         peers,
     };

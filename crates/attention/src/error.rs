@@ -30,9 +30,7 @@ pub enum Error {
         got: String,
     },
     /// A mechanism was given another number of streams than its card names.
-    #[error(
-        "the mechanism takes {expected} streams, but {got} were given; see `streams` of its card"
-    )]
+    #[error("the mechanism takes {expected} streams, not {got}; `streams` of its card names them")]
     StreamCount {
         /// How many it takes.
         expected: usize,

@@ -48,6 +48,9 @@ pub fn lookup_vjp<T: Real>(indices: &[usize], dy: &[T], gradient: &mut [T], mark
     const PARTS: usize = 8;
     let words = marks.len();
     assert_below(indices, words);
+    if words == 0 {
+        return;
+    }
     let (width, part) = (gradient.len() / marks.len(), marks.len().div_ceil(PARTS));
     let parts = gradient
         .chunks_mut(part * width)
@@ -83,6 +86,7 @@ mod tests {
     fn no_indices_give_no_rows() {
         let [rows] = filled([0], |[rows]| lookup(&[1.0; 6], 2, &[], rows));
         assert!(rows.is_empty());
+        lookup_vjp::<f64>(&[], &[], &mut [], &mut []);
     }
 
     #[test]

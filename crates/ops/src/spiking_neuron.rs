@@ -37,7 +37,12 @@ use serde::{Deserialize, Serialize};
 /// # Ok::<(), bochner_numerics::ArgumentError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    remote = "Self"
+)]
 pub struct SpikingNeuron {
     /// Which spikes there are.
     pub spikes: Spikes,
@@ -51,6 +56,8 @@ pub struct SpikingNeuron {
     #[serde(alias = "surrogate_width")]
     pub surrogate_width: f64,
 }
+
+bochner_numerics::checked_when_read!(SpikingNeuron);
 
 /// The spikes of a [`SpikingNeuron`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,7 +134,12 @@ impl SpikingNeuron {
             train.spikes.extend(spikes);
             let spikes = &train.spikes[start..];
             for ((h, &u), &s) in held.iter_mut().zip(&*membrane).zip(spikes) {
-                *h = if s == T::zero() { decay * u } else { reset * s };
+                *h = match s == T::zero() {
+                    // A sum that has overflowed, which a decay of 0 forgets.
+                    true if decay == T::zero() => T::zero(),
+                    true => decay * u,
+                    false => reset * s,
+                };
             }
         }
         Ok(train)
@@ -348,6 +360,20 @@ mod tests {
             }
             assert!(flowed > 1.0, "{neuron:?}");
         }
+    }
+
+    #[test]
+    fn what_overflows_is_forgotten_without_decay() {
+        let neuron = SpikingNeuron {
+            spikes: Spikes::Binary,
+            reset: -f64::MAX,
+            decay: 0.0,
+            ..SpikingNeuron::default()
+        };
+        // A spike, a sum beyond the smallest number, and what follows it.
+        let train = neuron.run(&[2.0, -f64::MAX, 0.5], 3).unwrap();
+        assert_eq!(train.membrane, [2.0, f64::NEG_INFINITY, 0.5]);
+        assert_eq!(train.held, [-f64::MAX, 0.0, 0.0]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Every settings type reads back as it was written, and refuses what its functions refuse.
 
-use bochner_ops::{Activation, AdamConfig, Schedule, Sgd, WeightDecay};
+use bochner_ops::{Activation, AdamConfig, Schedule, Sgd, SpikingNeuron, WeightDecay};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
@@ -28,6 +28,9 @@ fn of_every_type() {
     refused::<Sgd>(r#"{"learning-rate": -1}"#, "`learning_rate` is -1");
     survives(Activation::LeakyRelu { slope: 0.2 });
     refused::<Activation>(r#"{"leaky-relu": {"slope": 1e300}}"#, "`slope` is 1e300");
+    survives(SpikingNeuron::default());
+    refused::<SpikingNeuron>(r#"{"decay": 7}"#, "`decay` is 7");
+    refused::<SpikingNeuron>(r#"{"threshold": -1}"#, "`threshold` is -1");
     // Every schedule is a schedule.
     survives(Schedule::InverseSquareRoot { warmup: 0 });
 }
