@@ -8,7 +8,7 @@ use crate::plan::{Arm, Role};
 use crate::report::Document;
 use crate::sections::{self, Column, Columns, Comparison, NAMES};
 use crate::suite::{At, Card, Cut, Metric, Model, NO_CUT, Set, Source, Suite};
-use crate::trial::events::{Clock, EventSettings, LAST_EVENT, MOVED};
+use crate::trial::events::{Clock, EventSettings, LAST_EVENT, MOST_FREQUENT, MOVED};
 use crate::{Account, Error, Scale, Settings};
 use bochner_datasets::{DataStore, Echoes, Protocol, events};
 use bochner_models::next_event::TimeSense;
@@ -88,7 +88,9 @@ static CARD: Card = Card {
          third of 6,633 users, and are not comparable.",
         "*Positions* are the same Bochner features of an event's place in the sequence instead of its time, starting with \
          periods from 2 events to twice the longest sequence. *Shuffled times* is the control: the model with Bochner \
-         features, its times shuffled within each sequence in training, validation and test.",
+         features, the times of the events that it reads shuffled within each sequence in training, validation and test. An \
+         event in the middle of a sequence may then stand beside the time of a later one; the last event's own time is \
+         read by no model.",
         "Times are since the first event that is read. The official code takes times before the last one, which tell a model \
          that learns from every event how long it is until the last.",
         "All models have one set of settings, which were chosen beforehand; validation chooses the epoch alone.",
@@ -184,8 +186,9 @@ impl Suite for Time {
         document.heading("Accuracies");
         document.text(
             "*Last event* is the share of test sequences whose last event is foretold, in the epoch of the V-number: what the \
-             paper measures. The last column is the mean distance that logits move after the last epoch when the times of \
-             test sequences are shuffled.",
+             paper measures; *most frequent last kind* is that share for a forecaster who always names the kind that is last \
+             most often in training. The last column is the mean distance that logits move after the last epoch when the \
+             times of test sequences are shuffled.",
         );
         sections::own_numbers(document, account, &[NAMES, sections::OWN, SEEN].concat());
         sections::against_baseline(document, account, &COMPARISON);
@@ -197,6 +200,7 @@ const SEEN: Columns<'static> = &[
     ("n", Column::N),
     ("s per unit", Column::Seconds),
     (LAST_EVENT, Column::Measure(LAST_EVENT)),
+    (MOST_FREQUENT, Column::Measure(MOST_FREQUENT)),
     (MOVED, Column::Measure(MOVED)),
 ];
 

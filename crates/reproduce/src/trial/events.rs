@@ -18,6 +18,8 @@ use std::path::Path;
 pub const LAST_EVENT: &str = "last event";
 /// The mean distance that logits on test sequences move when the times are shuffled within each sequence.
 pub const MOVED: &str = "move of the logits with shuffled times";
+/// The share of test sequences whose last event is of the kind that is last most often in training.
+pub const MOST_FREQUENT: &str = "most frequent last kind";
 
 /// The settings of a model of next events and its training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,7 +58,8 @@ pub enum Clock {
     Time,
     /// Their places in the sequence.
     Position,
-    /// These times, shuffled within each sequence.
+    /// The times of those events that are read, shuffled within each sequence; the last event, which is foretold alone,
+    /// keeps its own.
     Shuffled,
 }
 
@@ -94,8 +97,8 @@ impl EventSettings {
             Clock::Position => (0..times.len()).map(|place| place as f64).collect(),
             Clock::Time | Clock::Shuffled => times.iter().map(since).collect(),
         };
-        if clock == Clock::Shuffled {
-            times.shuffle(&mut seed.stream("times"));
+        if let (Clock::Shuffled, [read @ .., _]) = (clock, &mut times[..]) {
+            read.shuffle(&mut seed.stream("times"));
         }
         Events { kinds, times }
     }
@@ -166,6 +169,18 @@ impl Next<'_> {
         }
         Ok(sum / count as f64)
     }
+
+    /// How often the kind that is last most often in training is last in the test part, too.
+    fn most_frequent(&self) -> f64 {
+        let last = |own: &Events| own.kinds.last().copied();
+        let mut counts = vec![0_usize; self.data.names.len()];
+        for kind in self.trainer.task().sequences().iter().filter_map(last) {
+            counts[kind] += 1;
+        }
+        let frequent = (0..counts.len()).max_by_key(|&kind| counts[kind]);
+        let right = self.test.iter().filter(|own| last(own) == frequent).count();
+        right as f64 / self.test.len() as f64
+    }
 }
 
 impl Trial for Next<'_> {
@@ -218,7 +233,10 @@ impl Trial for Next<'_> {
 
     fn findings(&self) -> Result<Findings, Error> {
         let moved = self.moved().map_err(|error| failed(&self.unit, &error))?;
-        Ok(Findings::of([(MOVED, moved)]))
+        Ok(Findings::of([
+            (MOVED, moved),
+            (MOST_FREQUENT, self.most_frequent()),
+        ]))
     }
 }
 
@@ -257,6 +275,9 @@ mod tests {
         let shuffled = of(Clock::Shuffled, 1);
         assert_eq!(shuffled.kinds, time.kinds);
         assert_ne!(shuffled.times, time.times);
+        for seed in 0..20 {
+            assert_eq!(of(Clock::Shuffled, seed).times[4], 20.0, "seed {seed}");
+        }
         let mut sorted = shuffled.times.clone();
         sorted.sort_by(f64::total_cmp);
         assert_eq!(sorted, time.times);
