@@ -8,7 +8,7 @@ use crate::report::Document;
 use crate::sections::{self, Column, Columns, Comparison};
 use crate::suite::{At, Card, Cut, Metric, Model, NO_CUT, Set, Source, Suite};
 use crate::trial::datapoints::{
-    CORRUPTED, Copies, DrawnCopies, FOLLOWED, Learnt, NptSettings, STILL,
+    AGREES, CORRUPTED, Copies, DrawnCopies, FOLLOWED, Learnt, NptSettings, STILL,
 };
 use crate::trial::gaussian_process::{Covariance, ProcessSettings};
 use crate::trial::regressor::AttentionSettings;
@@ -76,13 +76,13 @@ static CARD: Card = Card {
          column by another number of rows, so that no row has a copy.",
         "On Housing and Concrete known targets are hidden with the rate .15 and features masked with the rate .15, as in the \
          paper; the Transformer and the Gaussian processes are those of Table 4. Only what is \
-         said of the look-up task is judged.",
+         said of the look-up task and its add-one variant is judged.",
         "We train with Adam, the rate .001 and gradients cut at norm 1; the paper takes LAMB with Lookahead and many more \
          steps.",
     ],
 };
 
-static CLAIMS: [Claim; 6] = [
+static CLAIMS: [Claim; 9] = [
     Claim::new(
         "look-up",
         "NPT looks targets up: its error is at most .05 of the targets' variance",
@@ -101,33 +101,18 @@ static CLAIMS: [Claim; 6] = [
     ),
     Claim::new(
         "interventions",
-        "in most runs the prediction of a copy follows at least .95 of a shift of the target that it looks up",
-        Criterion::InMost {
-            set: LOOK_UP,
-            model: NPT,
-            measure: FOLLOWED,
-            least: 0.95,
-        },
+        "in most runs the prediction of a copy follows a shift of the target that it looks up, to within .05 of the shift",
+        in_most(LOOK_UP, AGREES, 0.95),
     ),
     Claim::new(
         "others",
         "in most runs other predictions move by at most .05 of that shift",
-        Criterion::InMost {
-            set: LOOK_UP,
-            model: NPT,
-            measure: STILL,
-            least: 0.95,
-        },
+        in_most(LOOK_UP, STILL, 0.95),
     ),
     Claim::new(
         "corruption",
         "in most runs the error without copies is at least half the targets' variance",
-        Criterion::InMost {
-            set: LOOK_UP,
-            model: NPT,
-            measure: CORRUPTED,
-            least: 0.5,
-        },
+        in_most(LOOK_UP, CORRUPTED, 0.5),
     ),
     Claim::new(
         "add one",
@@ -137,7 +122,31 @@ static CLAIMS: [Claim; 6] = [
             bands: &[(ADD_ONE, 0.0, 0.05)],
         },
     ),
+    Claim::new(
+        "add one: interventions",
+        "in most runs the prediction of a copy follows a shift there, too, to within .05 of the shift",
+        in_most(ADD_ONE, AGREES, 0.95),
+    ),
+    Claim::new(
+        "add one: others",
+        "in most runs other predictions move there by at most .05 of that shift",
+        in_most(ADD_ONE, STILL, 0.95),
+    ),
+    Claim::new(
+        "add one: corruption",
+        "in most runs the error without copies is at least half the targets' variance there, too",
+        in_most(ADD_ONE, CORRUPTED, 0.5),
+    ),
 ];
+
+const fn in_most(set: &'static str, measure: &'static str, least: f64) -> Criterion {
+    Criterion::InMost {
+        set,
+        model: NPT,
+        measure,
+        least,
+    }
+}
 
 impl Suite for Datapoints {
     fn card(&self) -> &'static Card {

@@ -1,6 +1,7 @@
 //! What holds for every suite, and what its plan, claims and reports are known to say.
 
 mod classification;
+mod datapoints;
 mod figures;
 mod nodes;
 mod on_request;
@@ -71,7 +72,7 @@ fn results(suite: &dyn Suite, plan: &Plan, value: impl Fn(&Arm, &Unit) -> Option
                 "rejected at 1 %",
                 "correlation over its start",
                 "size over its start",
-                "share of a shift that the copy follows",
+                "agreement of the copy's move with the shift",
                 "share of a shift that others resist",
                 "error after corruption",
             ];

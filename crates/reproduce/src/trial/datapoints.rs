@@ -16,6 +16,8 @@ use std::path::Path;
 
 /// How much the prediction of a copy moves when the visible target of a row is shifted, in units of the shift.
 pub const FOLLOWED: &str = "share of a shift that the copy follows";
+/// 1 less the distance of that share from 1: a copy that moves too far agrees no better than one that stays behind.
+pub const AGREES: &str = "agreement of the copy's move with the shift";
 /// One less the mean move of the predictions of all other rows, in units of the shift.
 pub const STILL: &str = "share of a shift that others resist";
 /// The mean squared error after the features of visible rows were rotated, column by column, over the targets' variance.
@@ -293,10 +295,15 @@ impl Trial for LookUp {
         let corrupted = self.error("test", Features::Rotated)?;
         Ok(Findings::of([
             (FOLLOWED, followed),
+            (AGREES, agreement(followed)),
             (STILL, still),
             (CORRUPTED, corrupted),
         ]))
     }
+}
+
+fn agreement(followed: f64) -> f64 {
+    1.0 - (1.0 - followed).abs()
 }
 
 fn epoch(unit: &Unit, trainer: &mut Trainer) -> Result<Step, Error> {
@@ -321,6 +328,10 @@ pub(super) fn start<'a>(
     task: rows::Task<'a>,
     settings: &NptSettings,
 ) -> Result<Box<dyn Trial + 'a>, Error> {
+    Ok(Box::new(regression(task, settings)?))
+}
+
+fn regression<'a>(task: rows::Task<'a>, settings: &NptSettings) -> Result<Regression<'a>, Error> {
     let Learnt::Rows {
         target_rate,
         feature_rate,
@@ -342,12 +353,12 @@ pub(super) fn start<'a>(
         .and_then(|example| Task::new(vec![example], masking))
         .and_then(|learnt| trainer(settings, &config(settings, columns), learnt, seed));
     let trainer = trainer.map_err(|error| task.failed(&error))?;
-    Ok(Box::new(Regression {
+    Ok(Regression {
         task,
         trainer,
         table,
         scale,
-    }))
+    })
 }
 
 /// The inputs and the target as columns with mean 0 and deviation 1: of inputs over all rows, of the target over those to
@@ -389,6 +400,18 @@ fn standardised(data: &RegressionData, train: &[usize]) -> (Table, [f64; 2]) {
     (table, scale)
 }
 
+impl Regression<'_> {
+    /// What the model predicts for each row, in the unit of the targets.
+    fn predictions(&self) -> Result<Vec<f64>, Error> {
+        let target = self.table.columns().len() - 1;
+        let predicted = self.trainer.predict(&self.table, target);
+        let predicted = predicted.map_err(|error| self.task.failed(&error))?;
+        let [mean, deviation] = self.scale;
+        let of_scale = |&y: &f32| mean + deviation * f64::from(y);
+        Ok(predicted.iter().map(of_scale).collect())
+    }
+}
+
 impl Trial for Regression<'_> {
     fn facts(&self) -> Facts {
         self.task.facts(self.trainer.parameter_count())
@@ -399,15 +422,7 @@ impl Trial for Regression<'_> {
     }
 
     fn evaluate(&self) -> Result<Evaluation, Error> {
-        let target = self.table.columns().len() - 1;
-        let predicted = self.trainer.predict(&self.table, target);
-        let predicted = predicted.map_err(|error| self.task.failed(&error))?;
-        let [mean, deviation] = self.scale;
-        let predicted: Vec<f64> = predicted
-            .iter()
-            .map(|&y| mean + deviation * f64::from(y))
-            .collect();
-        Ok(self.task.evaluate(&predicted))
+        Ok(self.task.evaluate(&self.predictions()?))
     }
 
     fn save(&self, path: &Path) -> Result<(), Error> {
