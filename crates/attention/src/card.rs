@@ -225,12 +225,22 @@ pub enum Symmetry {
     /// The output stays where keys and values are permuted alike, and follows a permutation of the
     /// queries.
     Permutations,
+    /// The output follows a permutation of queries, keys and values together.
+    JointPermutations,
     /// The output follows a cyclic shift of queries, keys and values together.
     CyclicShifts,
     /// The output follows a cyclic shift of the values alone.
     CyclicShiftsOfValues,
     /// None.
     None,
+}
+
+impl Symmetry {
+    /// Whether attention of a sequence to itself sees the order of its positions. If not, a permutation of them permutes
+    /// the output, and the positions may be the rows of a table.
+    pub fn sees_order(self) -> bool {
+        !matches!(self, Self::Permutations | Self::JointPermutations)
+    }
 }
 
 /// What a pass draws, apart from the dropout on the weights.

@@ -136,7 +136,8 @@ pub enum Error {
     /// A mechanism would see an order of rows that have none.
     #[error(
         "{mechanism} sees the order of rows, and the rows of {set} have none: a result would hang on how the file was \
-         sorted. Take a mechanism whose card says `Symmetry::Permutations`, or a set that is a series"
+         sorted. Take a mechanism whose card says `Symmetry::Permutations` or `Symmetry::JointPermutations`, or a set that is a \
+         series"
     )]
     SeesOrder {
         /// The mechanism.

@@ -2,9 +2,7 @@
 
 use crate::Error;
 use crate::encoder::{Encoded, Sequences, check_layer, pre_norm};
-use bochner_attention::{
-    Attention, Mask, MultiHead, MultiHeadConfig, Pass, Softmax, Symmetry, Variant,
-};
+use bochner_attention::{Attention, Mask, MultiHead, MultiHeadConfig, Pass, Softmax, Variant};
 use bochner_nn::{
     Dropout, Element, FeedForward, FeedForwardConfig, LayerNorm, Linear, Parameters, TapeInputs,
     record_one,
@@ -133,11 +131,11 @@ impl<E: Element> Block<E> {
     /// sees their order, which a table does not have.
     pub fn try_new(device: &Cpu, config: &BlockConfig, seed: Seed) -> Result<Self, Error> {
         config.validate()?;
-        let sees_order = config.variant().card().symmetry != Symmetry::Permutations;
+        let sees_order = config.variant().card().symmetry.sees_order();
         if config.between == Between::Datapoints && sees_order {
             return Err(Error::Unsupported {
                 what: "attention between the rows of a table that sees their order: they have none",
-                instead: "a mechanism whose card says `Symmetry::Permutations`",
+                instead: "a mechanism whose card says `Symmetry::Permutations` or `Symmetry::JointPermutations`",
             });
         }
         let (token, dropout) = (config.token(), config.dropout);

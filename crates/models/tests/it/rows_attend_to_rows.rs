@@ -1,7 +1,7 @@
 //! A block of attention between datapoints does not care for the order of the rows, has the gradients of finite
 //! differences, and refuses what does not fit.
 
-use bochner_attention::{Pass, find};
+use bochner_attention::{Pass, Primal, PrimalWeights, find};
 use bochner_models::datapoints::{Between, Block, BlockConfig, Normalised};
 use bochner_nn::Parameters;
 use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
@@ -59,18 +59,30 @@ fn of_rows(block: &Block<f64>, x: &Table, rows: &[usize]) -> Vec<f64> {
 #[test]
 fn permuted_rows_give_permuted_rows() {
     let (x, order, each) = (random("x"), [2, 0, 3, 1], SHAPE[1] * SHAPE[2]);
-    for (between, normalised) in ALL {
-        let block = block(&config(between, normalised));
+    let primal = Primal {
+        rank: 2,
+        weights: PrimalWeights::Parameters,
+        ..Primal::default()
+    };
+    let of_primal = BlockConfig {
+        attention: Some(primal.into()),
+        ..config(Between::Datapoints, Normalised::All)
+    };
+    let softmax = ALL.map(|(between, normalised)| config(between, normalised));
+    for config in softmax.iter().chain([&of_primal]) {
+        let (block, between, normalised) = (block(config), config.between, config.normalised);
         let straight = of_rows(&block, &x, &[0, 1, 2, 3]);
         let want: Vec<f64> = (order.iter())
             .flat_map(|&row| straight[row * each..(row + 1) * each].to_vec())
             .collect();
         let error = relative_error(&of_rows(&block, &x, &order), &want);
         assert!(error < 1e-13, "{between:?}, {normalised:?}: {error:e}");
-        // What another row holds matters to attention between rows alone.
+        // What another row holds matters to attention between rows alone, and to Primal attention only through weights
+        // that are made of the data.
         let alone = of_rows(&block, &x, &[0]);
         let apart = relative_error(&alone, &straight[..each]);
-        assert_eq!(apart > 1e-3, between == Between::Datapoints, "{apart:e}");
+        let looks = between == Between::Datapoints && config.attention.is_none();
+        assert_eq!(apart > 1e-3, looks, "{apart:e}");
         // Attention to copies of oneself is attention to oneself.
         let error = relative_error(&of_rows(&block, &x, &[0, 0])[..each], &alone);
         assert!(error < 1e-13, "{between:?}, {normalised:?}: {error:e}");

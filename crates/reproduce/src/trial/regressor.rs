@@ -4,7 +4,7 @@ use super::rows::{Task, narrow};
 use super::{Evaluation, Facts, Findings, Keep, Step};
 use crate::store::{Heads, Shades};
 use crate::{Error, Trial};
-use bochner_attention::{Inspection, Symmetry, Variant};
+use bochner_attention::{Inspection, Variant};
 use bochner_datasets::RegressionSet;
 use bochner_models::regressor::{self, LookAhead, RegressorConfig, Trainer, TrainingConfig};
 use bochner_numerics::Seed;
@@ -74,7 +74,7 @@ pub(crate) fn without_order(mechanism: &Variant, set: RegressionSet) -> Result<(
 }
 
 fn sees_order(mechanism: &Variant) -> bool {
-    mechanism.card().symmetry != Symmetry::Permutations
+    mechanism.card().symmetry.sees_order()
 }
 
 /// What is looked at in attention weights, in the epoch of the V-number and after the last one.

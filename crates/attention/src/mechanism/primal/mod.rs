@@ -203,7 +203,7 @@ impl<T: Real> Mechanism<T> for Primal {
             PrimalWeights::Parameters => (
                 &[Stream::Queries, Stream::Keys],
                 Support::Yes,
-                Symmetry::CyclicShifts,
+                Symmetry::JointPermutations,
             ),
         };
         Card {

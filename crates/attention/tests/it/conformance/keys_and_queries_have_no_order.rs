@@ -90,11 +90,13 @@ fn follows(case: &Case<f64>, orders: [&[usize]; 3]) -> bool {
 pub(crate) fn symmetry_is_as_claimed(case: &Case<f64>) {
     let (stay, shift) = ([0, 1, 2, 3, 4, 5], [2, 3, 4, 5, 0, 1]);
     let permutations = follows(case, [&stay, &KEYS, &KEYS]);
+    let together = follows(case, [&KEYS, &KEYS, &KEYS]);
     let shifts = follows(case, [&shift, &shift, &shift]);
     let shifts_of_values = follows(case, [&stay, &stay, &shift]);
     let found = match case.card.symmetry {
         Symmetry::CyclicShiftsOfValues if shifts_of_values => Symmetry::CyclicShiftsOfValues,
         _ if permutations => Symmetry::Permutations,
+        _ if together => Symmetry::JointPermutations,
         _ if shifts => Symmetry::CyclicShifts,
         _ if shifts_of_values => Symmetry::CyclicShiftsOfValues,
         _ => Symmetry::None,

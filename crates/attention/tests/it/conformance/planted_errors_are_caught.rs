@@ -228,6 +228,9 @@ fn a_card_that_lies_is_caught() {
     average(symmetry_is_as_claimed, |c| {
         c.symmetry = Symmetry::Permutations;
     });
+    let together = |c: &mut Card| c.symmetry = Symmetry::JointPermutations;
+    direct(symmetry_is_as_claimed, together);
+    average(symmetry_is_as_claimed, together);
     direct(draws_are_as_claimed, |c| c.draws = Draws::InTraining);
     direct(draws_are_as_claimed, |c| c.draws = Draws::InEveryPass);
     direct(penalty_is_as_claimed, |c| c.penalty = Penalty::PerBatch);
