@@ -147,7 +147,7 @@ impl Task {
     ///
     /// # Errors
     /// [`Error::Argument`] without examples, for tables with different columns, for an example of which nothing is wanted
-    /// and nothing ever hidden, or a setting that is out of range.
+    /// and nothing that counts is ever hidden, or a setting that is out of range.
     pub fn new(examples: Vec<Example>, masking: Masking) -> Result<Self, Error> {
         argument::at_least_one("examples", examples.len())?;
         let columns = examples[0].table.columns();
@@ -160,8 +160,9 @@ impl Task {
                 "with the columns of the first",
             )?;
             let hides = !masking.targets.is_empty() && masking.target_rate > 0.0;
-            let learns = hides || masking.feature_rate > 0.0 || !example.wanted.is_empty();
-            let allowed = "with wanted cells, unless masking hides some";
+            let learns_features = masking.feature_rate > 0.0 && masking.feature_weight > 0.0;
+            let learns = hides || learns_features || !example.wanted.is_empty();
+            let allowed = "with wanted cells, unless masking hides some that count";
             argument::in_range(learns, "example", i as f64, allowed)?;
         }
         masking.validate(columns.len())?;

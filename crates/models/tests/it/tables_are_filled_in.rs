@@ -203,6 +203,18 @@ fn misfits_are_named() {
     let example = Example::new(table, Vec::new()).unwrap();
     let nothing = Task::new(vec![example.clone()], Masking::NONE).unwrap_err();
     assert!(nothing.to_string().contains("example"), "{nothing}");
+    // Features that are masked and count nothing are nothing to learn from either; with a weight they are.
+    let of_features = |feature_weight| {
+        let masking = Masking {
+            feature_rate: 0.3,
+            feature_weight,
+            ..Masking::NONE
+        };
+        Task::new(vec![example.clone()], masking)
+    };
+    let nothing = of_features(0.0).unwrap_err().to_string();
+    assert!(nothing.contains("that count"), "{nothing}");
+    assert!(of_features(0.1).is_ok());
     let far = Masking {
         targets: vec![2],
         ..masking()
