@@ -46,11 +46,19 @@ pub fn log3_separation_bound(width: usize, heads: usize, depth: u32) -> f64 {
 /// $4 d$. Embeddings do not count.
 ///
 /// # Errors
-/// [`Error::Argument`] for a depth or a width that is not finite and above 0.
+/// [`Error::Argument`] for a depth or a width that is not finite and above 0, or for a width with which the number
+/// overflows.
 pub fn parameter_count(depth: f64, width: f64) -> Result<f64, Error> {
     argument::positive("depth", depth)?;
     argument::positive("width", width)?;
-    Ok(12.0 * depth * width * width)
+    let count = 12.0 * depth * width * width;
+    argument::in_range(
+        count.is_finite(),
+        "width",
+        width,
+        "less: the number of parameters overflows",
+    )?;
+    Ok(count)
 }
 
 /// The transition between the two regimes, as fitted to trained language models of depth 6 to 48.
@@ -123,7 +131,8 @@ impl DepthFit {
     /// The number of parameters at the transition of this depth.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a fit whose slope is not above 0, or a depth that is not finite and above 0.
+    /// [`Error::Argument`] for a fit whose slope is not above 0, or a depth that is not finite and above 0, or so large
+    /// that the number overflows.
     pub fn parameters_at(&self, depth: f64) -> Result<f64, Error> {
         parameter_count(depth, self.width_at(depth)?)
     }
@@ -223,6 +232,13 @@ mod tests {
             assert!(fit.depth_of(wrong).is_err() && fit.parameters_at(wrong).is_err());
         }
         assert!(DepthFit { b: 0.0, ..fit }.width_at(1.0).is_err());
+        // Products that overflow: here the width alone does not.
+        for (depth, width) in [(1e10, 1e300), (1e308, 2.0), (1.0, 1e154)] {
+            let refused = parameter_count(depth, width).unwrap_err().to_string();
+            assert!(refused.starts_with("`width`"), "{refused}");
+        }
+        assert!(parameter_count(1.0, 1e153).unwrap().is_finite());
+        assert!(fit.width_at(1e4).unwrap().is_finite() && fit.parameters_at(1e4).is_err());
         assert!(
             fit.width_at(1e6)
                 .unwrap_err()
