@@ -204,7 +204,7 @@ fn laws(_: Scale) -> Result<Finding, Error> {
     );
     measures.push(
         Measure::shown(
-            "width 4, below the threshold: log rank of depth 2 over depth 1",
+            "width 4, threshold 1.26: log rank of depth 2 over depth 1",
             below,
         )
         .within(2.5, 3.5),
@@ -222,8 +222,9 @@ fn laws(_: Scale) -> Result<Finding, Error> {
     Ok(Finding {
         number: 3,
         title: "what the ranks obey",
-        statement: "At width 1 the rank is (3^L + 1) / 2, at depth 1 with one head d + 1. Above the threshold log_3 \
-                    d a layer adds to the logarithm of the rank, below it a layer multiplies it by about 3. The \
+        statement: "At width 1 the rank is (3^L + 1) / 2, at depth 1 with one head d + 1. At width 1, above the \
+                    threshold log_3 d, a third layer does not double the logarithm of the rank; at width 4, where the \
+                    threshold lies between depth 1 and 2, the second layer multiplies it by about 3. The \
                     network is homogeneous of degree 3^L. Control: not of degree 3^L - 1.",
         cases: measures.len(),
         measures,
