@@ -163,14 +163,14 @@ fn masked_token(scale: Scale) -> Result<Finding, Error> {
         Scale::Desk => (8, 2000, 40),
         Scale::Paper => (32, 2000, 40),
     };
-    let alter: [(&str, Variant); 2] = [
+    let mechanisms: [(&str, Variant); 2] = [
         ("softmax", Softmax::default().into()),
         ("CAT", Cat::default().into()),
     ];
     let mut measures = Vec::new();
     let mut errors = Vec::new();
     for period in [PERIOD, LENGTH] {
-        for (name, variant) in &alter {
+        for (name, variant) in &mechanisms {
             let runs = parallel::map(seeds, |seed| learn(variant, seed, period, count, epochs));
             let runs = runs.into_iter().collect::<Result<Vec<_>, Error>>()?;
             let (wrong, parameters): (Vec<f64>, Vec<usize>) = runs.into_iter().unzip();
@@ -195,11 +195,13 @@ fn masked_token(scale: Scale) -> Result<Finding, Error> {
         }
     }
     let gain = Paired::new(&errors[1], &errors[0], None)?;
-    let measure = Measure::shown(
-        "CAT less softmax: share of hidden symbols found",
-        -gain.mean,
-    )
-    .with_error(gain.error.unwrap_or(0.0));
+    let what = "CAT less softmax: share of hidden symbols found";
+    let measure = Measure::shown(what, -gain.mean);
+    // One seed has no standard error.
+    let measure = match gain.error {
+        Some(error) => measure.with_error(error),
+        None => measure,
+    };
     measures.push(match scale {
         Scale::Smoke => measure,
         _ => measure.at_least(-0.05),
