@@ -14,7 +14,8 @@ use bochner_numerics::argument;
 /// prediction, is a node of the graph.
 ///
 /// # Errors
-/// [`Error::Argument`] for a target that is not in the graph, or sets of no nodes.
+/// [`Error::Argument`] for a target that is not in the graph, or sets of no nodes; the first error of `changes`, after
+/// which it is not asked again.
 ///
 /// # Numerics
 /// `changes` is called once for each set, exponentially often in `largest` where many nodes are joined. A caller
@@ -24,30 +25,31 @@ use bochner_numerics::argument;
 /// Rohekar, Gurwicz, Nisimov, *Causal interpretation of self-attention in pre-trained transformers*, 2023.
 ///
 /// ```
-/// use bochner_interpret::{MixedGraph, smallest_explanation};
+/// use bochner_interpret::{Error, MixedGraph, smallest_explanation};
 ///
 /// // Node 3 stands for the prediction: 0 and 1 are its causes, and 2 is one of 0.
 /// let graph = MixedGraph::directed(4, &[(0, 3), (1, 3), (2, 0)])?;
-/// let changes = |masked: &[usize]| masked.contains(&0) && masked.contains(&1);
+/// let changes = |masked: &[usize]| Ok::<_, Error>(masked.contains(&0) && masked.contains(&1));
 /// assert_eq!(smallest_explanation(&graph, 3, 2, changes)?, Some(vec![0, 1]));
 /// assert_eq!(smallest_explanation(&graph, 3, 1, changes)?, None);
-/// # Ok::<(), bochner_interpret::Error>(())
+/// # Ok::<(), Error>(())
 /// ```
-pub fn smallest_explanation(
+pub fn smallest_explanation<E: From<Error>>(
     graph: &MixedGraph,
     target: usize,
     largest: usize,
-    mut changes: impl FnMut(&[usize]) -> bool,
-) -> Result<Option<Vec<usize>>, Error> {
-    argument::index("target", target, graph.nodes())?;
-    argument::at_least_one("largest", largest)?;
+    mut changes: impl FnMut(&[usize]) -> Result<bool, E>,
+) -> Result<Option<Vec<usize>>, E> {
+    argument::index("target", target, graph.nodes()).map_err(Error::from)?;
+    argument::at_least_one("largest", largest).map_err(Error::from)?;
     let mut others = vec![true; graph.nodes()];
     others[target] = false;
     let mut sets = ReachedSets::new(graph, target, others);
     for size in 1..=largest.min(graph.nodes() - 1) {
-        let found = sets.of_size(size).into_iter().find(|set| changes(set));
-        if found.is_some() {
-            return Ok(found);
+        for set in sets.of_size(size) {
+            if changes(&set)? {
+                return Ok(Some(set));
+            }
         }
     }
     Ok(None)
@@ -65,21 +67,36 @@ mod tests {
         let mut asked = Vec::new();
         let found = smallest_explanation(&graph, 0, 9, |set| {
             asked.push(set.to_vec());
-            false
+            Ok::<_, Error>(false)
         });
         assert_eq!(found.unwrap(), None);
         assert_eq!(
             asked,
             [vec![1], vec![3], vec![1, 3], vec![1, 2], vec![1, 2, 3]]
         );
-        let found = smallest_explanation(&graph, 0, 9, |set| set.contains(&2)).unwrap();
-        assert_eq!(found, Some(vec![1, 2]));
+        let found = smallest_explanation(&graph, 0, 9, |set| Ok::<_, Error>(set.contains(&2)));
+        assert_eq!(found.unwrap(), Some(vec![1, 2]));
+    }
+
+    #[test]
+    fn a_prediction_that_fails_ends_the_search_with_its_error() {
+        let graph = parsed(4, "0 <-o 1, 0 <-o 2, 0 <-o 3");
+        let mut asked = 0;
+        let found = smallest_explanation(&graph, 0, 3, |set| {
+            asked += 1;
+            match set {
+                [2] => Err(Error::NothingKept),
+                _ => Ok(false),
+            }
+        });
+        assert!(matches!(found, Err(Error::NothingKept)));
+        assert_eq!(asked, 2);
     }
 
     #[test]
     fn targets_that_are_not_there_are_refused() {
         let graph = parsed(2, "0 o-o 1");
-        let of = |target, largest| smallest_explanation(&graph, target, largest, |_| true);
+        let of = |target, largest| smallest_explanation(&graph, target, largest, |_| Ok(true));
         assert_eq!(of(1, 1).unwrap(), Some(vec![0]));
         assert!(matches!(of(2, 1), Err(Error::Argument(_))));
         assert!(matches!(of(1, 0), Err(Error::Argument(_))));
