@@ -5,7 +5,7 @@ use crate::Error;
 use crate::assessment::{Assessment, array};
 use crate::fingerprint::fingerprint;
 use crate::training::{self, Objective, device_error};
-use bochner_attention::{Attention, Pass};
+use bochner_attention::{Attention, Inspection, Pass};
 use bochner_nn::cross_entropy_of;
 use bochner_numerics::parallel::awake;
 use bochner_numerics::{Seed, argument};
@@ -136,6 +136,21 @@ impl Trainer {
             }
             Ok(all)
         })
+    }
+
+    /// Weights of every layer and head, and other inner values of the attention on some sequences without their last
+    /// events, which are padded to the longest of them, in evaluation.
+    ///
+    /// # Errors
+    /// The errors of [`predict`](Self::predict).
+    pub fn inspect(&self, sequences: &[Events]) -> Result<Vec<Inspection<f32>>, Error> {
+        let task = Task::new(sequences.to_vec(), self.task().batches.clone())?;
+        let places: Vec<usize> = (0..sequences.len()).collect();
+        let read = task.read(&places)?;
+        let seed = self.evaluation_seed();
+        let pass = Pass::Evaluation { seed };
+        self.model()
+            .inspect(read.kinds, read.times, &read.lengths, pass)
     }
 
     /// How well the next events of sequences are foretold, in evaluation.
