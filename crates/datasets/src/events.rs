@@ -1,8 +1,10 @@
-//! Sequences of events with their times: the badges of users of StackOverflow, and a stream that is drawn.
+//! Sequences of events with their times: the badges of users of StackOverflow, and streams that are drawn.
 
 mod echoes;
+mod sessions;
 
 pub use echoes::Echoes;
+pub use sessions::{Session, Sessions};
 
 use crate::folds::deal;
 use crate::provenance::FileProvenance;

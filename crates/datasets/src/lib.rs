@@ -50,7 +50,7 @@
 //! | [`nodes`] | the three citation graphs: [`nodes::load`], [`PlanetoidSet`], and drawn graphs of any size: [`PlantedPartition`] |
 //! | [`sentences`] | the five sentence corpora: [`sentences::load`], [`SentenceSet`] |
 //! | [`translation`] | parallel texts: [`translation::load`], [`TranslationSet`], any two files ([`translation::parse`]), and a task without files: [`Reversal`] |
-//! | [`events`] | sequences of events with times: the badges of StackOverflow ([`events::load`]), and a stream without files: [`Echoes`] |
+//! | [`events`] | sequences of events with times: the badges of StackOverflow ([`events::load`]), and streams without files: [`Echoes`], [`Sessions`] |
 //! | [`table`] | [`Table`], numbers in rows and columns |
 //! | [`scale`] | [`MinMax`] |
 //! | [`folds`] | the fold rule: [`deal`], [`unite_repeats`], [`SplitMix64`] |
@@ -76,7 +76,7 @@ pub mod table;
 pub mod translation;
 
 pub use error::Error;
-pub use events::{Echoes, EventData, EventSequence};
+pub use events::{Echoes, EventData, EventSequence, Session, Sessions};
 pub use folds::{FOLD_SEED, FOLDS, SplitMix64, deal, unite_repeats};
 pub use manifest::{Entry, Pin};
 pub use nodes::{
