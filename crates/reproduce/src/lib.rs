@@ -27,6 +27,7 @@
 //! | `propositions` ([`propositions`]) | the paper's propositions, on random cases |
 //! | `complexity` ([`complexity`]) | Table 1, counted and timed |
 //! | `causal` ([`suites::CAUSAL`]) | causal structure from attention, on random graphs |
+//! | `explanations` ([`suites::EXPLANATIONS`]) | the fewest tokens without which a prediction changes, along that structure |
 //! | `depth` ([`suites::DEPTH`]) | separation ranks, thresholds and the fit of depth to width |
 //! | `performer` ([`suites::PERFORMER`]) | random features of softmax attention, against theory |
 //! | `bipolar` ([`suites::BIPOLAR`]) | theorems on ternary products, and what they retrieve |

@@ -25,6 +25,7 @@ mod causal;
 mod classification;
 mod datapoints;
 mod depth;
+mod explanations;
 mod figure2;
 mod figure4;
 mod figure5;
@@ -42,6 +43,7 @@ pub use causal::CAUSAL;
 pub use classification::CLASSIFICATION;
 pub use datapoints::DATAPOINTS;
 pub use depth::DEPTH;
+pub use explanations::EXPLANATIONS;
 pub use figure2::FIGURE_2;
 pub use figure4::FIGURE_4;
 pub use figure5::FIGURE_5;
@@ -74,9 +76,10 @@ pub enum Entry {
 type Measure = fn(&Config, &Store, &AtomicBool) -> Result<Assessment, Error>;
 
 /// All suites, in the order in which they are run: the longest last.
-pub const SUITES: [Entry; 18] = [
+pub const SUITES: [Entry; 19] = [
     Entry::Study(&PROPOSITIONS),
     Entry::Study(&CAUSAL),
+    Entry::Study(&EXPLANATIONS),
     Entry::Study(&DEPTH),
     Entry::Study(&PERFORMER),
     Entry::Study(&BIPOLAR),
