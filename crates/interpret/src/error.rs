@@ -45,7 +45,10 @@ pub enum Error {
         tokens: usize,
     },
     /// Too few samples, or none.
-    #[error("{samples} samples are too few: at least {least} are needed")]
+    #[error(
+        "{samples} samples are too few: at least {least} are needed; a search that asks for sets of fewer nodes, as its \
+         `largest` says, needs fewer"
+    )]
     TooFewSamples {
         /// How many there are.
         samples: usize,

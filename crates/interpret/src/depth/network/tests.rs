@@ -45,6 +45,7 @@ fn the_larger_ranks_of_the_table() {
 fn at_width_6_a_grid_larger_than_the_rank_tells_it() {
     let [five, six] = [(5, 300), (6, 520)].map(|(width, grid)| rank_of([width, 1, 2], grid));
     assert!(110 < five && five < six, "{five} {six}");
+    assert_eq!(six, 385);
 }
 
 #[test]

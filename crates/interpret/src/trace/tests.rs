@@ -1,0 +1,130 @@
+//! What the trace is made of, and what it leaves out.
+
+use super::*;
+use bochner_attention::{Settings, weights};
+use ndarray::{Array4, Axis};
+
+fn random(shape: [usize; 4], seed: usize) -> Array4<f64> {
+    let mut at = seed as f64;
+    Array4::from_shape_simple_fn(shape, || {
+        at += 1.0;
+        (at * 12.9898).sin() * 1.3
+    })
+}
+
+const P: f64 = 1.5;
+
+/// A pair alone: of the weights of two keys, the ratio is that of their similarities times magnitudes.
+#[test]
+fn similarity_and_key_magnitude_are_what_weights_are_made_of() {
+    let (q, k) = (random([1, 2, 1, 4], 0), random([1, 2, 2, 4], 50));
+    let (w1, w2) = (random([1, 2, 3, 4], 90), random([1, 2, 3, 4], 120));
+    let points = Points::Nonstationary {
+        w1: w1.view(),
+        w2: w2.view(),
+    };
+    let none = Mask::none();
+    for (similarity, settings) in [
+        (Similarity::Rbf, Settings::rbf(&none)),
+        (
+            Similarity::Periodic { period: 2.0 },
+            Settings::expsin(2.0, &none),
+        ),
+        (Similarity::Linear, Settings::linear(&none)),
+        (
+            Similarity::Squared {
+                points,
+                floor: 1e-3,
+            },
+            Settings::squared(points, 1e-3, &none),
+        ),
+    ] {
+        for magnitude in [
+            Magnitude::None,
+            Magnitude::Norm { p: P },
+            Magnitude::Released { p: P },
+        ] {
+            let settings = Settings {
+                magnitude,
+                ..settings.clone()
+            };
+            let want = weights(q.view(), k.view(), &settings).unwrap();
+            let of_key = |j: usize| {
+                let key = k.select(Axis(2), &[j]);
+                let by = (&similarity, magnitude);
+                similarity_magnitude_trace(q.view(), key.view(), by, &none).unwrap()
+            };
+            let [one, other] = [0, 1].map(of_key);
+            for m in 0..2 {
+                let log = |seen: &SimilarityMagnitudeTrace| {
+                    seen.log10_similarity[m] + seen.log10_key_magnitude[m]
+                };
+                let got = log(&one) - log(&other);
+                let want = (want[[0, m, 0, 0]] / want[[0, m, 0, 1]]).log10();
+                assert!(
+                    (got - want).abs() < 1e-9,
+                    "{similarity:?}: {got}, not {want}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_product_of_both_is_the_exponential_of_softmax_attention() {
+    let (q, k) = (random([1, 1, 1, 4], 7), random([1, 1, 1, 4], 31));
+    let softmax = (&Similarity::Rbf, Magnitude::Norm { p: 2.0 });
+    let seen = similarity_magnitude_trace(q.view(), k.view(), softmax, &Mask::none()).unwrap();
+    let product = (&q * &k).sum() / 2.0;
+    let got = (seen.log10_similarity[0] + seen.log10_magnitude[0]) * LN_10;
+    assert!((got - product).abs() < 1e-12);
+}
+
+#[test]
+fn padding_and_masked_pairs_do_not_count() {
+    let (q, k) = (random([2, 1, 3, 4], 3), random([2, 1, 4, 4], 400));
+    let by = (&Similarity::Rbf, Magnitude::Norm { p: P });
+    let mask = Mask::none()
+        .with_key_lengths(vec![3, 4])
+        .with_query_lengths(vec![2, 0]);
+    let seen = similarity_magnitude_trace(q.view(), k.view(), by, &mask).unwrap();
+    let (mut other_q, mut other_k) = (q.clone(), k.clone());
+    other_q.slice_mut(s![0, .., 2.., ..]).fill(f64::NAN);
+    other_q.slice_mut(s![1, .., .., ..]).fill(f64::NAN);
+    other_k.slice_mut(s![0, .., 3.., ..]).fill(f64::NAN);
+    let padded = similarity_magnitude_trace(other_q.view(), other_k.view(), by, &mask);
+    assert_eq!(padded.unwrap(), seen);
+    let alone = [
+        q.slice(s![..1, .., ..2, ..]).to_owned(),
+        k.slice(s![..1, .., ..3, ..]).to_owned(),
+    ];
+    let [q, k] = alone.each_ref().map(|x| x.view());
+    let without = similarity_magnitude_trace(q, k, by, &Mask::none()).unwrap();
+    assert_eq!(without, seen);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let x = random([2, 1, 3, 4], 3);
+    let by = (&Similarity::Rbf, Magnitude::None);
+    let trace = |k: &Array4<f64>, mask: &Mask| {
+        similarity_magnitude_trace(x.view(), k.view(), by, mask).unwrap_err()
+    };
+    let nothing = Mask::none().with_key_lengths(vec![0, 0]);
+    assert!(matches!(trace(&x, &nothing), Error::NothingKept));
+    let wrong = Mask::none().with_key_lengths(vec![3]);
+    assert!(matches!(trace(&x, &wrong), Error::Attention(_)));
+    let narrow = random([2, 1, 3, 5], 3);
+    assert!(matches!(trace(&narrow, &Mask::none()), Error::Argument(_)));
+    let points = random([3, 1, 2, 4], 9);
+    let squared = Similarity::Squared {
+        points: Points::Stationary { w: points.view() },
+        floor: 1e-5,
+    };
+    let by = (&squared, Magnitude::None);
+    let error = similarity_magnitude_trace(x.view(), x.view(), by, &Mask::none());
+    assert!(matches!(error, Err(Error::Argument(_))));
+    let by = (&Similarity::Rbf, Magnitude::Norm { p: -1.0 });
+    let error = similarity_magnitude_trace(x.view(), x.view(), by, &Mask::none());
+    assert!(matches!(error, Err(Error::Attention(_))));
+}
