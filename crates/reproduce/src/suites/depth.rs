@@ -21,7 +21,7 @@ pub static DEPTH: Study = Study {
 };
 
 /// Width, heads, depth, and the rank with three tokens on either side: the values that were known before this suite.
-const KNOWN: [([usize; 3], usize); 16] = [
+const KNOWN: [([usize; 3], usize); 17] = [
     ([1, 1, 1], 2),
     ([2, 1, 1], 3),
     ([3, 1, 1], 4),
@@ -38,6 +38,7 @@ const KNOWN: [([usize; 3], usize); 16] = [
     ([4, 2, 1], 5),
     ([4, 2, 2], 107),
     ([6, 2, 1], 7),
+    ([8, 2, 1], 9),
 ];
 
 /// The largest rank of the table, and a width whose rank was known to lie above 500; beyond scale smoke.
