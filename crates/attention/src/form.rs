@@ -81,6 +81,21 @@ impl<T: Real> Settings<T> {
         }
     }
 
+    /// The form of a decoder that is asked for one: where that is [`Form::Automatic`], the settings' own.
+    ///
+    /// Where the settings leave it open too, random features keep sums, which are as large as some dozens of positions. The
+    /// sums of a squared kernel are as large as R² positions, and have to be asked for.
+    pub(crate) fn decoding_form(&self, asked: Form) -> Form {
+        let form = match asked {
+            Form::Automatic => self.form,
+            asked => asked,
+        };
+        match (form, self.check_linear_time()) {
+            (Form::Automatic, Ok(LinearForm::Features { .. })) => Form::LinearTime,
+            _ => form,
+        }
+    }
+
     /// What the linear-time form needs to know of the kernel, if there is such a form.
     fn check_linear_time(&self) -> Result<LinearForm, Error> {
         let unsupported = |what, instead| Err(Error::Unsupported { what, instead });

@@ -79,6 +79,11 @@ impl<T: Real> MultiHeadDecoder<T> {
         self.decoder.lengths()
     }
 
+    /// The number of numbers held for keys and values; see [`Decoder::held`].
+    pub fn held(&self) -> usize {
+        self.decoder.held()
+    }
+
     /// Forgets all positions.
     pub fn reset(&mut self) {
         self.decoder.reset();
@@ -169,6 +174,11 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
         let mut attended = Heads::any(shape, &numbers);
         self.decoder.attend_into(q, attended.view_mut())?;
         self.maps.write(attended.view(), &numbers, output)
+    }
+
+    /// The number of numbers held for the memory; see [`Decoder::held`].
+    pub fn held(&self) -> usize {
+        self.decoder.held()
     }
 
     /// Sequence `b` becomes what `indices[b]` was, memory included: for beam search.

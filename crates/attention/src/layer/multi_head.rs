@@ -269,8 +269,9 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     ///
     /// Its parameters are copied, so that later changes of the layer's do not reach it. What a
     /// latent kernel draws is drawn once, from the pass's seed, as it is for whole sequences.
-    /// [`Form::LinearTime`] keeps a state of constant size, any other form keys and values; under a window to the
-    /// left, those that it still reaches.
+    /// [`Form::LinearTime`] keeps a state of constant size, [`Form::Automatic`] the state of the mechanism's own form
+    /// ([`Decoding::form`](crate::Decoding::form)), any other form keys and values; under a window to the left, those
+    /// that it still reaches.
     ///
     /// # Errors
     /// The errors of [`Mechanism::decoder`](crate::Mechanism::decoder).

@@ -39,7 +39,8 @@ pub struct IkanDirect {
     /// Which kernel the points belong to.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stationarity: Stationarity,
-    /// Pair by pair or in linear time; [`Mechanism::decoder`](crate::Mechanism::decoder) is told so itself.
+    /// Pair by pair or in linear time; a [decoder](crate::Mechanism::decoder) keeps its state in this one
+    /// unless it is asked for another.
     #[serde(default, skip_serializing_if = "is_default")]
     pub form: Form,
 }

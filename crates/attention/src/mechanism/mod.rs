@@ -245,6 +245,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         let none = Streams::none(size.batch, size.into());
         let inputs = Streams::unseen(&none, &mask).with_bias(bias);
         let settings = self.settings(&inputs, parameters, pass)?;
+        let form = settings.decoding_form(form);
         Decoder::new(&Settings { form, ..settings }, size)
     }
 }
@@ -252,7 +253,8 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
 /// How a mechanism decodes. A form alone is that form, under a causal mask without a window or a bias.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoding<'a, T> {
-    /// What is kept of the positions.
+    /// What is kept of the positions. [`Form::Automatic`] stands for the mechanism's own form; where that is automatic
+    /// too, random features keep sums if mask and bias allow them, and everything else keeps keys and values.
     pub form: Form,
     /// A window, if there is one.
     pub mask: &'a Mask,

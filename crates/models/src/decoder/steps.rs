@@ -10,8 +10,9 @@ use ndarray::{Array3, ArrayD, ArrayView3, IxDyn};
 
 /// A [`Decoder`] as it stands, which decodes the next position of every sequence of a batch, given all before.
 ///
-/// Each layer remembers the keys and values of its sequence, or a state of constant size where its mechanism has one,
-/// and has mapped the memory once. The outputs are those of [`Decoder::apply`] in evaluation, to rounding.
+/// Each layer remembers the keys and values of its sequence and of the memory, which is mapped once; where its
+/// mechanism's own form is linear in time, and for random features unless theirs is not, a state of constant size. The
+/// outputs are those of [`Decoder::apply`] in evaluation, to rounding.
 #[derive(Clone, Debug)]
 pub struct DecoderSteps<E: Element> {
     layers: Vec<LayerSteps<E>>,
@@ -60,6 +61,15 @@ impl<E: Element> DecoderSteps<E> {
             layer.step(&mut x)?;
         }
         Ok(self.norm.apply(&x))
+    }
+
+    /// The number of numbers that all layers hold for keys and values of the sequences, and for those of the memory.
+    pub fn held(&self) -> [usize; 2] {
+        let layers = self.layers.iter();
+        let held = layers.map(|layer| [layer.attention.held(), layer.cross_attention.held()]);
+        held.fold([0, 0], |[all, of_memory], [own, of_own]| {
+            [all + own, of_memory + of_own]
+        })
     }
 
     /// Sequence `b` becomes what `indices[b]` was, memory included: for beam search, and to leave out what has ended.

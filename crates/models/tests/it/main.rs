@@ -9,6 +9,7 @@ mod next_events_are_foretold;
 mod one_trainer_trains_all;
 mod padding_changes_nothing;
 mod rows_attend_to_rows;
+mod constant_states_stay_constant;
 mod settings_are_checked_when_they_are_read;
 mod tables_are_filled_in;
 mod the_example_translates;

@@ -82,7 +82,8 @@ pub struct Mikan {
     /// The number S of draws over which evaluation averages; training always uses one.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub draws: usize,
-    /// Pair by pair or in linear time; [`Mechanism::decoder`] is told so itself.
+    /// Pair by pair or in linear time; a [decoder](Mechanism::decoder) keeps its state in this one
+    /// unless it is asked for another.
     #[serde(default, skip_serializing_if = "is_default")]
     pub form: Form,
 }

@@ -74,7 +74,8 @@ pub struct Performer {
     pub redraw: Redraw,
     /// The step that training is at, in evaluation too; [`Mechanism::at_step`](crate::Mechanism::at_step) changes it.
     pub step: u64,
-    /// Pair by pair or in linear time; [`Mechanism::decoder`](crate::Mechanism::decoder) is told so itself.
+    /// Pair by pair or in linear time; a [decoder](crate::Mechanism::decoder) keeps its state in this one
+    /// unless it is asked for another.
     #[serde(default, skip_serializing_if = "is_default")]
     pub form: Form,
     /// The last draw, which a clone shares.

@@ -2,7 +2,7 @@
 
 use super::{PASS, array, build, layer, sequence, two_heads};
 use bochner_attention::{
-    Copula, Error, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHeadConfig, Pass,
+    Copula, Error, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHeadConfig, Pass, Performer,
     PositionBias, Posterior, RbfOnly, Softmax, Variant,
 };
 use bochner_numerics::operations::count;
@@ -20,10 +20,17 @@ fn latent() -> Mikan {
 }
 
 /// What can be decoded, and in which forms.
-fn variants() -> [(Variant, &'static [Form]); 6] {
-    let direct = IkanDirect {
+fn variants() -> [(Variant, &'static [Form]); 9] {
+    const ALL: &[Form] = &[Form::Automatic, Form::Quadratic, Form::LinearTime];
+    let direct = |form| IkanDirect {
         p: 1.5,
         points: 4,
+        form,
+        ..Default::default()
+    };
+    let features = |form| Performer {
+        points: 4,
+        form,
         ..Default::default()
     };
     [
@@ -31,7 +38,10 @@ fn variants() -> [(Variant, &'static [Form]); 6] {
         (RbfOnly {}.into(), &[Form::Automatic]),
         (Expsin::default().into(), &[Form::Automatic]),
         (Linear {}.into(), &[Form::Automatic]),
-        (direct.into(), &[Form::Quadratic, Form::LinearTime]),
+        (direct(Form::Automatic).into(), ALL),
+        (direct(Form::LinearTime).into(), ALL),
+        (features(Form::Automatic).into(), ALL),
+        (features(Form::Quadratic).into(), ALL),
         (latent().into(), &[Form::Quadratic, Form::LinearTime]),
     ]
 }
@@ -53,6 +63,74 @@ fn step_by_step() {
             assert_eq!(decoder.lengths(), [7, 7]);
         }
     }
+}
+
+/// A decoder that is asked for no form keeps the mechanism's own, and sums for random features whose form is open.
+#[test]
+fn a_state_grows_unless_its_form_is_linear_in_time() {
+    let direct = |form| -> Variant {
+        let points = 4;
+        IkanDirect {
+            points,
+            form,
+            ..Default::default()
+        }
+        .into()
+    };
+    let features = |form| -> Variant {
+        let points = 4;
+        Performer {
+            points,
+            form,
+            ..Default::default()
+        }
+        .into()
+    };
+    for (variant, asked, grows) in [
+        (Softmax::default().into(), Form::Automatic, true),
+        (direct(Form::Automatic), Form::Automatic, true),
+        (direct(Form::Quadratic), Form::Automatic, true),
+        (direct(Form::LinearTime), Form::Automatic, false),
+        (direct(Form::LinearTime), Form::Quadratic, true),
+        (direct(Form::Automatic), Form::LinearTime, false),
+        (features(Form::Automatic), Form::Automatic, false),
+        (features(Form::LinearTime), Form::Automatic, false),
+        (features(Form::Quadratic), Form::Automatic, true),
+        (features(Form::Automatic), Form::Quadratic, true),
+    ] {
+        let (x, layer) = (array(&sequence(2, 40)), layer(variant));
+        let mut decoder = layer.decoder(2, asked, PASS).unwrap();
+        decoder.step(x.slice(s![.., ..3, ..])).unwrap();
+        let early = decoder.held();
+        decoder.step(x.slice(s![.., 3.., ..])).unwrap();
+        assert!(early > 0);
+        assert_eq!(decoder.held() > early, grows, "{asked:?} of {layer:?}");
+        let of_memory = [3, 40].map(|keys| {
+            let memory = x.slice(s![.., ..keys, ..]);
+            let decoder = layer.cross_decoder(memory, &Mask::none(), asked, PASS);
+            decoder.unwrap().held()
+        });
+        assert_eq!(of_memory[1] > of_memory[0], grows, "{asked:?} of {layer:?}");
+    }
+}
+
+/// A window leaves random features no sums: without a form of their own they keep pairs.
+#[test]
+fn random_features_under_a_window_keep_what_it_reaches() {
+    let variant = Performer {
+        points: 4,
+        ..Default::default()
+    }
+    .into();
+    let config = MultiHeadConfig {
+        window: Some([4, 0]),
+        ..two_heads(variant)
+    };
+    let (layer, x) = (build::<f64>(config), sequence(2, 9));
+    let want = layer.attend_self(x.clone(), &Mask::none(), PASS).unwrap();
+    let mut decoder = layer.decoder(2, Form::Automatic, PASS).unwrap();
+    let got = decoder.step(array(&x).view()).unwrap();
+    close(&got, array(&want.output).view(), "under a window");
 }
 
 /// A layer with a window, a position bias and fewer heads of keys than of queries, long after its first positions are
@@ -92,9 +170,13 @@ fn close(got: &Array3<f64>, want: ArrayView3<f64>, what: &str) {
 fn from_a_memory() {
     let mask = Mask::none().with_key_lengths(vec![9, 4]);
     // Products of the larger queries and the keys are compared where they overflow, too.
-    let both =
-        |(variant, forms): (Variant, _)| [(variant.clone(), forms, 1.0), (variant, forms, 1e200)];
-    for (variant, forms, scale) in variants().into_iter().flat_map(both) {
+    let scales = |(variant, forms): (Variant, _)| {
+        // Random features of such queries are zero.
+        let has_products = !matches!(variant, Variant::Performer(_));
+        let scales = std::iter::once(1.0).chain(has_products.then_some(1e200));
+        scales.map(move |scale| (variant.clone(), forms, scale))
+    };
+    for (variant, forms, scale) in variants().into_iter().flat_map(scales) {
         let layer = layer(variant);
         let (x, memory) = (sequence(2, 7) * scale, sequence(2, 9) * scale);
         let want = layer
