@@ -158,7 +158,7 @@ pub enum Criterion {
     /// In every unit measures of the baseline rise by more from the first to the second of each pair than those of the
     /// models with the same seed.
     RisesMost {
-        /// The set.
+        /// The set; the claim is not judged where the baseline misses its [gate](crate::suite::Set::gate).
         set: &'static str,
         /// The models.
         models: &'static [&'static str],

@@ -61,6 +61,8 @@ pub struct Set {
     pub from: Scale,
     /// What the baseline must reach in validation, as it is shown, for the set to be judged.
     pub gate: Option<f64>,
+    /// The validation value, as it is shown, below which the report calls the baseline badly trained.
+    pub poor_below: Option<f64>,
     /// The test value, as it is shown, above which a leak is more likely than a good model.
     pub suspect_above: Option<f64>,
 }
@@ -104,6 +106,7 @@ impl Set {
             size,
             from,
             gate: None,
+            poor_below: None,
             suspect_above: None,
         }
     }
@@ -112,6 +115,14 @@ impl Set {
     pub const fn judged_from(self, gate: f64) -> Self {
         Self {
             gate: Some(gate),
+            ..self
+        }
+    }
+
+    /// The set, on which the report calls a baseline that reaches less than this in validation badly trained.
+    pub const fn poor_below(self, limit: f64) -> Self {
+        Self {
+            poor_below: Some(limit),
             ..self
         }
     }

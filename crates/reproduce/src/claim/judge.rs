@@ -261,12 +261,17 @@ impl Court<'_> {
         })
     }
 
-    fn not_worse_by(&self, model: &str, set: &'static str, margin: f64) -> Result<Verdict, String> {
+    /// Refuses to judge a set on which the baseline misses the gate, or is not finished.
+    fn adequate(&self, set: &str) -> Result<(), String> {
         match gate::passes(self.card, self.plan, self.results, set) {
-            Some(true) => {}
-            Some(false) => return Err(format!("the set-up is not adequate on {set}")),
-            None => return Err(self.missing(set, self.card.baseline)),
+            Some(true) => Ok(()),
+            Some(false) => Err(format!("the set-up is not adequate on {set}")),
+            None => Err(self.missing(set, self.card.baseline)),
         }
+    }
+
+    fn not_worse_by(&self, model: &str, set: &'static str, margin: f64) -> Result<Verdict, String> {
+        self.adequate(set)?;
         let paired = self.needed(set, model, self.card.baseline)?;
         let metric = self.card.metric;
         let holds = paired.map(|paired| metric.factor() * paired.mean < margin);

@@ -63,8 +63,13 @@ fn gate_row(account: &Account<'_>, set: &Set, gate: f64) -> Option<Vec<String>> 
     };
     // A set's own candidates come before those for all sets together.
     let mut tags = own.iter().copied().chain(candidates).filter_map(tag);
+    let reaches_less = |limit: f64| {
+        let value = account.results.mean(used, Number::Validation);
+        value.is_some_and(|value| metric.show(value) < limit)
+    };
     let counts = match gate::passes(card, plan, account.results, set.title) {
         Some(true) => "yes",
+        Some(false) if set.poor_below.is_some_and(reaches_less) => "**no: badly trained**",
         Some(false) => "**no: set-up not adequate**",
         None if account.results.has_failed(used) => "failed",
         None => "not finished",

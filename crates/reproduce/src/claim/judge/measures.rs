@@ -175,13 +175,15 @@ impl Court<'_> {
         Ok(rows.iter().map(|row| row.measures[measure]).collect())
     }
 
-    /// Whether measures of the baseline rise by more than those of the models, in every unit and for every pair.
+    /// Whether measures of the baseline rise by more than those of the models, in every unit and for every pair, where the
+    /// set counts.
     pub(super) fn rises_most(
         &self,
         set: &str,
         models: &[&'static str],
         measures: &[[&'static str; 2]],
     ) -> Result<Verdict, String> {
+        self.adequate(set)?;
         let rises = |model: &str, pair: &[&str; 2]| {
             let [first, last] = pair.map(|name| self.values(name, (set, model, Preset::Paper)));
             let pairs = first?.into_iter().zip(last?);
