@@ -165,8 +165,8 @@ impl Choices<'_> {
             .map(|(place, _)| place)
     }
 
-    /// Which of several groups of units has the smallest mean loss on the validation part, of equal ones the first.
-    /// `None` unless all are finished.
+    /// Which of several groups of units has the smallest mean loss on the validation part, in its V-epochs, of equal ones
+    /// the first. `None` unless all are finished.
     pub fn least_loss<A: AsRef<[Unit]>>(&self, groups: &[A]) -> Option<usize> {
         let results = match self {
             Self::None => return None,
@@ -176,6 +176,21 @@ impl Choices<'_> {
         let losses = groups.iter().map(|group| Some(results.validated(group)?.1));
         let losses = losses.collect::<Option<Vec<f64>>>()?;
         crate::suite::Direction::Smaller.best(&losses)
+    }
+
+    /// Which of several groups of units has the smallest mean of a measure, of equal ones the first. `None` unless all
+    /// are finished.
+    pub fn least<A: AsRef<[Unit]>>(&self, measure: &str, groups: &[A]) -> Option<usize> {
+        let results = match self {
+            Self::None => return None,
+            Self::Dearest => return groups.len().checked_sub(1),
+            Self::Of(results) => results,
+        };
+        let complete = groups.iter().filter(|group| results.is_complete(*group));
+        let values = complete.map(|group| results.measure(group, measure));
+        let values = values.collect::<Option<Vec<f64>>>()?;
+        let all = values.len() == groups.len();
+        all.then(|| crate::suite::Direction::Smaller.best(&values))?
     }
 
     /// Whether the mean validation value of an arm reaches the gate of a set; `None` unless the arm is finished.

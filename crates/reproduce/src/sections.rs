@@ -17,7 +17,7 @@ pub(crate) use adequacy::alarms;
 pub use adequacy::gates;
 pub use averages::averaged_over_sets;
 pub(crate) use averages::behind_verdicts;
-pub use choice::{chosen_norms, chosen_on_each_split, chosen_settings, waiting};
+pub use choice::{ChosenBy, chosen_norms, chosen_on_each_split, chosen_settings, waiting};
 pub use comparison::{Comparison, against_baseline};
 pub use control::control;
 pub use edges::heads_along_edges;

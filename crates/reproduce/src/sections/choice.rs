@@ -5,12 +5,55 @@ use crate::plan::{Arm, Role};
 use crate::report::Document;
 use crate::statistics::{mean, population_deviation};
 use crate::store::Row;
+use crate::suite::Metric;
 use crate::{Account, Number, Protocol};
 use std::collections::BTreeMap;
 
+/// What a choice among arms goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChosenBy {
+    /// The best mean validation value; among equal ones the smaller loss beside it.
+    Value,
+    /// The smallest mean loss on the validation part, in the epoch that validation chose.
+    Loss,
+    /// The smallest mean of a measure that is a loss on the validation part.
+    Measure(&'static str),
+}
+
+impl ChosenBy {
+    /// The loss that is recorded beside a validation value, or in its place.
+    fn loss(self, account: &Account<'_>, arm: &Arm) -> Option<f64> {
+        match self {
+            Self::Measure(name) => account.results.measure(arm, name),
+            Self::Value | Self::Loss => {
+                let losses = account.results.of(arm).into_iter();
+                let losses = losses.map(|row| row.validation_loss);
+                mean(&losses.collect::<Option<Vec<f64>>>()?).ok()
+            }
+        }
+    }
+
+    /// What the choice sees of an arm that is complete.
+    fn seen(self, account: &Account<'_>, arm: &Arm) -> Option<f64> {
+        let value = account.results.mean(arm, Number::Validation);
+        match self {
+            Self::Value => value,
+            Self::Loss | Self::Measure(_) => value.and_then(|_| self.loss(account, arm)),
+        }
+    }
+
+    fn show(self, metric: &Metric, seen: f64) -> String {
+        match self {
+            Self::Value => format!("{:.1$}", metric.show(seen), metric.fine),
+            Self::Loss | Self::Measure(_) => format!("{seen:.3}"),
+        }
+    }
+}
+
 /// For each model that arms of [`Role::OwnChoice`] or [`Role::Choice`] stand for, what validation saw of each norm
-/// and which one it chose. Nothing is written unless there was a choice.
-pub fn chosen_norms(document: &mut Document, account: &Account<'_>, text: &str) {
+/// and which one it chose, with the loss that the choice looks at in brackets. Nothing is written unless there was a
+/// choice.
+pub fn chosen_norms(document: &mut Document, account: &Account<'_>, by: ChosenBy, text: &str) {
     let (plan, metric) = (account.plan, account.card.metric);
     let arms = plan
         .arms
@@ -25,7 +68,7 @@ pub fn chosen_norms(document: &mut Document, account: &Account<'_>, text: &str) 
             let seen = arms.iter().map(|arm| {
                 let (p, digits) = (arm.settings().p()?, metric.digits);
                 let found = metric.show(account.results.mean(*arm, Number::Validation)?);
-                let loss = account.results.of(*arm)[0].validation_loss;
+                let loss = by.loss(account, arm);
                 let loss = loss.map_or(String::new(), |loss| format!(" ({loss:.3})"));
                 Some(format!("{p}: {found:.digits$}{}{loss}", metric.unit()))
             });
@@ -43,8 +86,16 @@ pub fn chosen_norms(document: &mut Document, account: &Account<'_>, text: &str) 
 
 /// What validation saw of each of the settings among which a choice for a model was made: once for all sets together,
 /// then once more on each set of its own. Nothing is written unless there was a choice.
-pub fn chosen_settings(document: &mut Document, account: &Account<'_>, model: &str) {
+pub fn chosen_settings(document: &mut Document, account: &Account<'_>, model: &str, by: ChosenBy) {
     let plan = account.plan;
+    let (seen_on, best) = match by {
+        ChosenBy::Value => ("Validation values on the first fold", "best"),
+        ChosenBy::Loss => (
+            "Losses on the validation part in the best epochs of the first seed",
+            "least",
+        ),
+        ChosenBy::Measure(_) => ("Losses on the validation part with the first seed", "least"),
+    };
     let of = |set: Option<&str>| {
         let arms = plan
             .arms
@@ -61,34 +112,35 @@ pub fn chosen_settings(document: &mut Document, account: &Account<'_>, model: &s
         document.heading(format!(
             "The settings chosen by validation, for the {model} alone"
         ));
-        document.text("Validation values on the first fold; the settings with the best mean hold for all models.");
-        settings_seen(document, account, &common);
+        document.text(format!(
+            "{}; the settings with the {} mean hold for all models.",
+            seen_on, best
+        ));
+        settings_seen(document, account, &common, by);
     }
     for set in plan.sets() {
         let own = of(Some(set));
         if !own.is_empty() {
             document.heading(format!("The settings chosen anew on {set}"));
             document.text(format!(
-                "With the settings chosen for all sets, the {model} missed the gate on {set}. Validation values on the \
-                 first fold; the settings with the best one hold for all models on {set}."
+                "With the settings chosen for all sets, the {model} missed the gate on {set}. {seen_on}; the settings \
+                 with the {best} one hold for all models on {set}."
             ));
-            settings_seen(document, account, &own);
+            settings_seen(document, account, &own, by);
         }
     }
 }
 
 /// A row for each of the settings, a column for each set, and the mean over the sets if there are several.
-fn settings_seen(document: &mut Document, account: &Account<'_>, arms: &[&Arm]) {
+fn settings_seen(document: &mut Document, account: &Account<'_>, arms: &[&Arm], by: ChosenBy) {
     let metric = account.card.metric;
     let on: Vec<&[&Arm]> = arms.chunk_by(|a, b| a.set == b.set).collect();
     let shown = |value: Option<f64>| match value {
-        Some(value) => format!("{:.1$}", metric.show(value), metric.fine),
+        Some(value) => by.show(&metric, value),
         None => NOTHING.to_owned(),
     };
     let rows = on[0].iter().enumerate().map(|(place, arm)| {
-        let seen = on
-            .iter()
-            .map(|arms| account.results.mean(*arms.get(place)?, Number::Validation));
+        let seen = on.iter().map(|arms| by.seen(account, arms.get(place)?));
         let seen: Vec<Option<f64>> = seen.collect();
         let all: Option<Vec<f64>> = seen.iter().copied().collect();
         let average = all.and_then(|all| mean(&all).ok());

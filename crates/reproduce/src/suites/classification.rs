@@ -289,10 +289,11 @@ impl Suite for Classification {
         sections::chosen_norms(
             document,
             account,
+            sections::ChosenBy::Value,
             "Validation accuracy on the first fold in the epoch that is best there; IKAN chooses for IKAN-direct and MIKAN, \
              too.",
         );
-        sections::chosen_settings(document, account, TRANSFORMER);
+        sections::chosen_settings(document, account, TRANSFORMER, sections::ChosenBy::Value);
         account.conditions(document);
         sections::waiting(document, account);
         document.heading("Pictures");

@@ -253,6 +253,7 @@ impl Suite for Nodes {
         sections::chosen_norms(
             document,
             account,
+            sections::ChosenBy::Value,
             "Validation accuracy (and loss) of one run on seed 1000, in the epoch that was kept; of equal accuracies \
              the smaller loss decides.",
         );

@@ -8,13 +8,13 @@ use crate::claim::{Asked, Claim, Criterion};
 use crate::mechanisms::{LINEAR_TIME, mechanism};
 use crate::plan::{Arm, Role};
 use crate::report::Document;
-use crate::sections::{self, Column, Columns, Comparison};
+use crate::sections::{self, ChosenBy, Column, Columns, Comparison};
 use crate::store::Row;
 use crate::suite::{At, Card, Cut, Metric, Model, NO_CUT, Set, Source, Suite};
 use crate::trial::Finals;
 use crate::trial::translation::{
-    Corpus, IN_PLACE, INTERVAL, Place, SECOND_TEST, TOKENISED, TranslationSettings, UPDATES,
-    WITHOUT_CACHE,
+    CUT, Corpus, IN_PLACE, INTERVAL, LAST_LOSS, Place, SECOND_TEST, TOKENISED, TranslationSettings,
+    UPDATES, WITHOUT_CACHE,
 };
 use crate::{Account, Error, Number, Preset, Scale};
 use bochner_datasets::{DataStore, Protocol, Reversal, translation};
@@ -57,8 +57,11 @@ static CARD: Card = Card {
     table: "Table 3",
     title: "Table 3 and Figure 3, translation from German to English",
     sets: &[
-        Set::new("multi30k", "Multi30k", 29_000, Scale::Smoke).judged_from(32.0),
+        Set::new("multi30k", "Multi30k", 29_000, Scale::Smoke)
+            .judged_from(32.0)
+            .poor_below(25.0),
         Set::new("iwslt14", "IWSLT14-28k", 27_378, Scale::Paper),
+        Set::new("iwslt14-full", "IWSLT14", 160_239, Scale::Paper),
         Set::new("reverse", "reverse", 1_000, Scale::Smoke),
     ],
     models: &[
@@ -84,20 +87,25 @@ static CARD: Card = Card {
         ),
     ],
     repeats: true,
-    opening: "BLEU (13a) of detokenised lines against one reference. In each epoch all models translate greedily; the \
+    opening: "BLEU (13a) of lines against one reference. Words are joined from their pieces, and that is all that is done to \
+              a line: both sides stay tokenised and in lower case, as the corpora's files are, since no rule brings back the \
+              case and the spaces that these have lost. So 13a differs little from BLEU between the files' own tokens, \
+              and neither is BLEU of raw text. In each epoch all models translate greedily; the \
               **R-number** is that of the epoch in which this is best on the test part, the **V-number** that of the epoch \
               in which it is best on the validation part, both with a beam of 5 and the length penalty of GNMT (.6). What \
               is claimed rests on V-numbers. BLEU between the files' own tokens stands beside it, since published numbers \
               are of that kind: the paper prints 34.44 ± 0.07 for the Transformer, 34.59 ± 0.09 for IKAN-direct and 34.70 ± 0.09 \
-              for MIKAN, three runs on the whole of IWSLT14, which is not one of the corpora here.",
+              for MIKAN, three runs on the whole of IWSLT14, which scale paper runs.",
     scopes: [
         "Scale smoke tests the machinery: sequences of letters to be written backwards, and where the files are there, the \
          first 200 pairs of Multi30k. Its numbers say nothing about the method.",
         "Scale desk trains small models on Multi30k: 4 + 4 layers of width 128, about 8,000 updates for every model. **BLEU on \
          this corpus is not comparable with the paper's**, and gains of .15 to .26 cannot be seen with three small runs: \
          only \"not worse\" is judged. With `--set iwslt14` also the small part of IWSLT14, one seed.",
-        "Scale paper runs the usual recipe (6 + 6 layers of width 512) on Multi30k and on IWSLT14-28k, which is a sixth of \
-         the paper's corpus: its numbers are not comparable with the paper's either.",
+        "Scale paper runs the usual recipe (6 + 6 layers of width 512) on Multi30k, on IWSLT14-28k, which is a sixth of the \
+         paper's corpus, and on all of IWSLT14. **Only numbers of the last are comparable with the paper's**, with two \
+         things in mind that the recipe has otherwise: Adam keeps its usual averages (.9 and .999), and pairs are \
+         left out by their lengths alone, not by the ratio of these.",
     ],
     smoke: "One layer each of width 32, 8 spectral points, one seed, p = 1.5.",
     decided: &[
@@ -106,9 +114,13 @@ static CARD: Card = Card {
          position the future. Layers are pre-LN, positions sinusoidal, and one table serves source, target and output.",
         "Subwords are learnt on both sides of the training part together. Batches hold so many target tokens, padding \
          included; an epoch goes once through the pairs, and its number of updates is the same for all models.",
-        "p is chosen for IKAN-direct and for MIKAN by the validation loss after two epochs of the first seed.",
+        "p is chosen for IKAN-direct and for MIKAN by the validation loss after two epochs of the first seed, whichever of \
+         the two has the better BLEU.",
+        "Sides of validation and test that have more tokens than the model has positions are cut; the table of runs says \
+         how many. Training leaves out what is longer than the recipe allows.",
         "The Transformer's set-up counts if it reaches 32 BLEU on the validation part with a beam of 5; below 25 it is badly \
-         trained. A miss gets one other setting of dropout and rate, by the validation loss, which then stands.",
+         trained, and the table of the gate says so. A miss gets one other setting of dropout and rate, by the validation \
+         loss in the V-epoch, which then stands.",
         "Performer has as many features as a squared kernel with R points. A form in linear time takes no dropout on \
          weights: Performer and the squared kernel in linear time have none. Both are reported with one seed, not judged.",
         "The number of the last epoch is that of greedy translations. Seeds on one split have no SE'.",
@@ -117,7 +129,7 @@ static CARD: Card = Card {
 
 const MAGNITUDES: &[[&str; 2]] = &[Place::Encoder.magnitude(), Place::Cross.magnitude()];
 
-static CLAIMS: [Claim; 4] = [
+static CLAIMS: [Claim; 5] = [
     Claim::new(
         "C1",
         "MIKAN is not worse than the Transformer by .5 BLEU",
@@ -134,14 +146,22 @@ static CLAIMS: [Claim; 4] = [
         Criterion::on_average(
             &["MIKAN", "IKAN-direct"],
             AGAINST,
+            &["IWSLT14"],
+            Asked::Clear,
+        ),
+    )
+    .from(Scale::Paper, SMALL_RUNS),
+    Claim::new(
+        "C4",
+        "The same holds on the small part of it, IWSLT14-28k",
+        Criterion::on_average(
+            &["MIKAN", "IKAN-direct"],
+            AGAINST,
             &["IWSLT14-28k"],
             Asked::Clear,
         ),
     )
-    .from(
-        Scale::Paper,
-        "small runs cannot show gains of .15 to .26 BLEU",
-    ),
+    .from(Scale::Paper, SMALL_RUNS),
     Claim::new(
         "Figure 3",
         "From the first epoch to the last the magnitude grows by more in the Transformer than in IKAN-direct and MIKAN, in \
@@ -153,6 +173,8 @@ static CLAIMS: [Claim; 4] = [
         },
     ),
 ];
+
+const SMALL_RUNS: &str = "small runs cannot show gains of .15 to .26 BLEU";
 
 const fn not_worse(model: &'static str) -> Criterion {
     Criterion::NotWorseBy {
@@ -218,7 +240,7 @@ impl Suite for Translation {
             let candidates: Vec<Arm> = candidates.collect();
             let best = match candidates.len() {
                 1 => Some(0),
-                _ => at.choices.least_loss(&candidates),
+                _ => at.choices.least(LAST_LOSS, &candidates),
             };
             if candidates.len() > 1 {
                 arms.extend(candidates);
@@ -294,9 +316,11 @@ impl Suite for Translation {
         sections::chosen_norms(
             document,
             account,
-            "Greedy BLEU on the validation part, or that with a beam of 5, and in brackets the loss there, which chooses.",
+            ChosenBy::Measure(LAST_LOSS),
+            "BLEU on the validation part with a beam of 5, in the better of two epochs, and in brackets the loss there after \
+             the second, which chooses.",
         );
-        sections::chosen_settings(document, account, TRANSFORMER);
+        sections::chosen_settings(document, account, TRANSFORMER, ChosenBy::Loss);
         account.conditions(document);
         sections::waiting(document, account);
         document.heading("Pictures");
@@ -321,6 +345,7 @@ const RUNS: Columns<'static> = &[
     ("validation, greedy", Column::Measure(Finals::REPLACED[2])),
     ("tokens in place", Column::Measure(IN_PLACE)),
     ("updates", Column::Measure(UPDATES)),
+    ("lines cut", Column::Measure(CUT)),
     ("n", Column::N),
     ("s per run", Column::Seconds),
 ];
@@ -371,7 +396,7 @@ fn settings(at: &At<'_>) -> Option<TranslationSettings> {
         (Scale::Smoke, "Multi30k") => TranslationSettings {
             width: 32, heads: 2, hidden: 64, merges: 300, tokens: 500, epochs: 5, learning_rate: 1e-3, ..smoke
         },
-        (Scale::Smoke, _) | (_, "reverse") => return None,
+        (Scale::Smoke, _) | (_, "reverse") | (Scale::Desk, "IWSLT14") => return None,
         (Scale::Desk, "Multi30k") => desk,
         (Scale::Desk, _) => TranslationSettings {
             merges: 6000, longest: 40, positions: 400, epochs: 24, ..desk

@@ -52,7 +52,7 @@ pub struct TranslationSettings {
     pub smoothing: f64,
     /// Tokens of a pair's longer side, its mark included, beyond which training leaves it out.
     pub longest: usize,
-    /// Positions of the model: sources are cut to so many tokens.
+    /// Positions of the model: sides of validation and test are cut to so many tokens, marks included.
     pub positions: usize,
     /// Target tokens in a batch, padding included.
     pub tokens: usize,
@@ -149,6 +149,12 @@ pub const WITHOUT_CACHE: &str = "same without kept keys";
 /// Steps of the optimiser in all epochs.
 pub const UPDATES: &str = "updates";
 
+/// The loss on the validation part after the last epoch.
+pub const LAST_LOSS: &str = "last validation loss";
+
+/// Pairs of validation and test of which a side was cut, since it has more tokens than the model has positions.
+pub const CUT: &str = "lines cut";
+
 /// Lines that are translated without kept keys as well.
 const LOOKED_AT: usize = 5;
 
@@ -196,6 +202,23 @@ type Said = Box<dyn std::error::Error>;
 struct Read<'a> {
     text: &'a ParallelText,
     pairs: Vec<Pair>,
+    /// How many of them were cut.
+    cut: usize,
+}
+
+/// Cuts the sides of a pair to the positions of a model, of which a target's mark takes one. Returns whether there was
+/// anything to cut.
+fn cut(pair: &mut Pair, positions: usize) -> bool {
+    let sides = [
+        (&mut pair.source, positions),
+        (&mut pair.target, positions - 1),
+    ];
+    let cut = sides.map(|(side, most)| {
+        let is_longer = side.len() > most;
+        side.truncate(most);
+        is_longer
+    });
+    cut.contains(&true)
 }
 
 struct Translator<'a> {
@@ -230,13 +253,11 @@ impl<'a> Translator<'a> {
         };
         let read = |text: &'a ParallelText| {
             let sides = numbers(&text.source).into_iter().zip(numbers(&text.target));
-            let pairs = sides.map(|(mut source, mut target)| {
-                source.truncate(settings.positions);
-                target.truncate(settings.positions - 1);
-                Pair { source, target }
-            });
-            let pairs = pairs.collect();
-            Read { text, pairs }
+            let pairs = sides.map(|(source, target)| Pair { source, target });
+            let mut pairs: Vec<Pair> = pairs.collect();
+            let cut = pairs.iter_mut().map(|pair| cut(pair, settings.positions));
+            let cut = cut.filter(|cut| *cut).count();
+            Read { text, pairs, cut }
         };
         let mut train = read(&data.train).pairs;
         train.retain(|pair| pair.source.len().max(pair.target.len() + 1) <= settings.longest);
@@ -346,7 +367,15 @@ impl<'a> Translator<'a> {
         let same: Vec<bool> = same.collect::<Result<_, Said>>()?;
         let share = same.iter().filter(|same| **same).count() as f64 / same.len() as f64;
         let updates = self.trainer.steps_done() as f64;
-        let own = Findings::of([(WITHOUT_CACHE, share), (UPDATES, updates)]);
+        let others = self.others.iter().map(|(_, part)| part);
+        let cut = [&self.validation, &self.test].into_iter().chain(others);
+        let cut: usize = cut.map(|part| part.cut).sum();
+        let own = Findings::of([
+            (WITHOUT_CACHE, share),
+            (UPDATES, updates),
+            (LAST_LOSS, self.trainer.loss(self.validation.pairs.clone())?),
+            (CUT, cut as f64),
+        ]);
         Ok(own.and(self.traces(1)?))
     }
 
@@ -474,6 +503,22 @@ impl Trial for Translator<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_side_is_cut_to_the_positions_and_a_target_keeps_one_for_its_mark() {
+        let of = |source: usize, target: usize| {
+            let mut pair = Pair {
+                source: vec![7; source],
+                target: vec![7; target],
+            };
+            let was_cut = cut(&mut pair, 5);
+            (pair.source.len(), pair.target.len(), was_cut)
+        };
+        assert_eq!(of(5, 4), (5, 4, false));
+        assert_eq!(of(6, 4), (5, 4, true));
+        assert_eq!(of(5, 5), (5, 4, true));
+        assert_eq!(of(0, 9), (0, 4, true));
+    }
 
     #[test]
     fn tokens_count_where_they_stand_and_a_line_with_its_longer_side() {
