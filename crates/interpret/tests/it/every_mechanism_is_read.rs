@@ -1,6 +1,6 @@
 //! The read-outs of attention take the weights of every mechanism, or say what is wrong with them.
 
-use bochner_attention::{Mask, Mechanism, Pass, Rows, Size, Streams, Variant, registry};
+use bochner_attention::{Mask, Pass, Rows, Size, Streams, Variant, registry};
 use bochner_interpret::{
     CausalStructure, Correlations, Error, FisherZ, ValueCovariance, attention_entropy,
     attention_rollout, effective_rank,

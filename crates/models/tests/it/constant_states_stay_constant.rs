@@ -73,7 +73,7 @@ fn step_by_step(
             output
         })
         .collect();
-    let views: Vec<_> = outputs.iter().map(Array3::view).collect();
+    let views: Vec<_> = outputs.iter().map(|output| output.view()).collect();
     let all = concatenate(Axis(1), &views).unwrap();
     (all, [held[1], held[held.len() - 1]])
 }

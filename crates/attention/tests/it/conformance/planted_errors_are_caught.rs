@@ -22,6 +22,7 @@ use crate::conformance::the_future_does_not_matter::{
 };
 use crate::conformance::weights_are_distributions::rows_sum_as_claimed;
 use bochner_attention::{
+    Card,
     Draws, IkanDirect, Mask, Masks, Mikan, Pass, Penalty, Preset, Primal, PrimalReduction, RbfOnly,
     Rows, Softmax, Stream, Streams, Support, Symmetry, Variant, find,
 };
