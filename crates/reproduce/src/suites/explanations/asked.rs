@@ -100,5 +100,9 @@ pub(super) fn all_sets(places: usize) -> impl Iterator<Item = Vec<usize>> {
     let of_size =
         move |size: u32| (1_usize..1 << places).filter(move |set| set.count_ones() == size);
     let sets = (1..=LARGEST as u32).flat_map(of_size);
-    sets.map(move |set| (0..places).filter(|place| set >> place & 1 == 1).collect())
+    sets.map(move |set| {
+        (0..places)
+            .filter(|place| (set >> place) & 1 == 1)
+            .collect()
+    })
 }
