@@ -22,9 +22,8 @@ use crate::conformance::the_future_does_not_matter::{
 };
 use crate::conformance::weights_are_distributions::rows_sum_as_claimed;
 use bochner_attention::{
-    Card,
-    Draws, IkanDirect, Mask, Masks, Mikan, Pass, Penalty, Preset, Primal, PrimalReduction, RbfOnly,
-    Rows, Softmax, Stream, Streams, Support, Symmetry, Variant, find,
+    Card, Draws, IkanDirect, Mask, Masks, Mikan, Pass, Penalty, Preset, Primal, PrimalReduction,
+    RbfOnly, Rows, Softmax, Stream, Streams, Support, Symmetry, Variant, find,
 };
 use ndarray::{Array2, Array4, Axis};
 use std::panic::{AssertUnwindSafe, catch_unwind};
