@@ -51,17 +51,24 @@ impl<E: Element> Translator<E> {
     ///
     /// # Errors
     /// [`Error::Text`] for a beam of 0 and the like; [`Error::TooLong`] for a longest translation that has more tokens
-    /// than there are positions; [`Error::Attention`] for a mechanism that does not decode.
+    /// than there are positions; [`Error::Unsupported`] for a training pass; [`Error::Attention`] for a mechanism that
+    /// does not decode.
     ///
     /// A source that cannot be translated has its own error in its place, and the others their translations:
-    /// [`Error::TooLong`] if it has more tokens than there are positions; [`Error::Argument`] for a token that is not in
-    /// the table; [`Error::Text`] or [`Error::Unsupported`] where the numbers overflow.
+    /// [`Error::TooLong`] if it has more tokens than there are positions; [`Error::Argument`] for a token that is not
+    /// in the table; [`Error::Text`] or [`Error::Unsupported`] where the numbers overflow.
     pub fn translate(
         &self,
         sources: &[Vec<usize>],
         beam: &BeamConfig,
         pass: Pass,
     ) -> Result<Vec<Result<Translation, Error>>, Error> {
+        if matches!(pass, Pass::Training { .. }) {
+            return Err(Error::Unsupported {
+                what: "translation in a training pass",
+                instead: "`Pass::Evaluation`: a search drops nothing",
+            });
+        }
         self.searches(beam)?;
         let checked = sources.iter().map(|source| self.reads(source));
         let mut translations: Vec<_> = checked

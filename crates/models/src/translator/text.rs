@@ -15,7 +15,13 @@ use std::path::Path;
 /// One file holds all of it, a [`Checkpoint`] without an optimiser. A file is written beside its place and moved into
 /// it, so that a translator that is there already stays whole until the new one is.
 ///
-/// A line is translated as it stands: it has to be tokenised, and in lower case, if the lines of the training were.
+/// A line is translated as it stands: it has to be tokenised, and in lower case, if the lines of the training were, and
+/// its translation is as these. Words are joined from their pieces; nothing else is done to them.
+///
+/// What a mechanism draws in evaluation, such as the spectral points of [`Mikan`](bochner_attention::Mikan), it draws
+/// from the seed for each line by the line's place among those that are translated together: by the lengths of all lines of
+/// a call and their order. With such a mechanism a line may be translated otherwise alone than among others; the same
+/// lines in the same order are translated alike.
 ///
 /// ```
 /// use bochner_attention::Softmax;

@@ -4,7 +4,7 @@
 use bochner_attention::{Copula, IkanDirect, Mask, Mikan, Pass, Posterior, Softmax, Variant};
 use bochner_models::Error;
 use bochner_models::decoder::{DecoderLayer, DecoderLayerConfig};
-use bochner_nn::Parameters;
+use bochner_nn::{Dropout, Parameters};
 use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
 use dfdx::prelude::*;
 
@@ -65,6 +65,31 @@ const EVALUATION: Pass = Pass::Evaluation { seed: Seed::new(8) };
 
 fn masks() -> [Mask; 2] {
     [Mask::none(), Mask::none().with_key_lengths(vec![4, 3])]
+}
+
+/// With almost everything dropped from the three branches, and from nothing else, the layer is the identity.
+#[test]
+fn every_residual_branch_is_dropped_from_in_training_alone() {
+    let kept = DecoderLayerConfig {
+        dropout: 0.0,
+        ..config(ikan(), unconditional())
+    };
+    let mut layer = DecoderLayer::<f64>::try_new(&Cpu::default(), &kept, Seed::new(5)).unwrap();
+    let [x, memory] = [(3, "x"), (4, "memory")].map(random);
+    let [of_itself, of_memory] = &masks();
+    let decode = |layer: &DecoderLayer<f64>, pass| {
+        let decoded = layer.apply(x.clone(), memory.clone(), [of_itself, of_memory], pass);
+        decoded.unwrap().output.as_vec()
+    };
+    let training = Pass::Training {
+        seed: Seed::new(7),
+        dropout: 0.0,
+    };
+    let evaluated = decode(&layer, EVALUATION);
+    layer.dropout = Dropout::new(0.999_999).unwrap();
+    assert_eq!(decode(&layer, EVALUATION), evaluated);
+    assert_ne!(evaluated, x.as_vec());
+    assert_eq!(decode(&layer, training), x.as_vec());
 }
 
 #[test]

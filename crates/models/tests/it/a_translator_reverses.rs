@@ -2,6 +2,7 @@
 //! the same bits.
 
 mod misuse;
+mod training;
 
 use bochner_attention::{IkanDirect, Pass, Primal, Softmax, Variant};
 use bochner_models::Error;
@@ -153,8 +154,13 @@ fn log_prob(model: &Translator<f64>, source: &[usize], target: &[usize]) -> f64 
 
 #[test]
 fn token_by_token_is_the_whole_pass() {
-    for of in [softmax(), [(); 3].map(|()| ikan())] {
-        let model = Translator::<f64>::try_new(&Cpu::default(), &config(of, 16), Seed::new(3));
+    let softmax_or_ikan = [softmax(), [(); 3].map(|()| ikan())];
+    let placed =
+        |of: [Variant; 3]| [NormPlacement::Pre, NormPlacement::Post].map(|norm| (of.clone(), norm));
+    for (of, norm) in softmax_or_ikan.into_iter().flat_map(placed) {
+        let mut config = config(of, 16);
+        config.encoder.layer.norm = norm;
+        let model = Translator::<f64>::try_new(&Cpu::default(), &config, Seed::new(3));
         let model = model.unwrap();
         for width in [1, 3] {
             for Pair { source, .. } in pairs(6, "sources") {

@@ -1,5 +1,5 @@
-//! A decoder at work keeps states of constant size where the form of its mechanism is linear in time, and decodes with them
-//! what it decodes in whole passes.
+//! A decoder at work keeps states of constant size where the form of its mechanism is linear in time, and decodes with
+//! them what it decodes in whole passes.
 
 use bochner_attention::{Form, IkanDirect, Mask, Pass, Performer, Softmax, Variant};
 use bochner_models::decoder::{Decoder, DecoderConfig, DecoderLayerConfig};

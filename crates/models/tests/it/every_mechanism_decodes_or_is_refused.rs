@@ -201,6 +201,22 @@ fn by_whole_passes(model: &Translator<f64>, source: &[usize]) -> Vec<usize> {
     written.split_off(1)
 }
 
+/// The logarithmic probability of a target, its end included, by a pass over all of it.
+fn log_prob(model: &Translator<f64>, source: &[usize], target: &[usize]) -> f64 {
+    let device = Cpu::default();
+    let read = [&[START], target].concat();
+    let lengths = [&[source.len()][..], &[read.len()]];
+    let tensor = |tokens: &[usize]| device.tensor_from_vec(tokens.to_vec(), (1, tokens.len()));
+    let logits = model.apply(tensor(source), tensor(&read), lengths, EVALUATION);
+    let rows = logits.unwrap().output.as_vec();
+    let next = target.iter().copied().chain([END]);
+    let each = rows.chunks(TOKENS).zip(next).map(|(row, token)| {
+        let total: f64 = row.iter().map(|x| x.exp()).sum();
+        row[token] - total.ln()
+    });
+    each.sum()
+}
+
 #[test]
 fn token_by_token_gives_what_whole_passes_give_and_ends() {
     let sources = [vec![5, 6, 7], vec![11, 4, 4, 9, 10], vec![8]];
@@ -236,7 +252,9 @@ fn token_by_token_gives_what_whole_passes_give_and_ends() {
                 written += expected.len();
                 cut += usize::from(expected.len() == LONGEST - 1);
                 let found = alone(source, &wide).unwrap().remove(0).unwrap();
-                assert!(found.tokens.len() < LONGEST, "{mechanism:?}");
+                let whole = log_prob(&model, source, &found.tokens);
+                let error = (found.log_prob - whole).abs();
+                assert!(error < 1e-8, "{mechanism:?}, {source:?}: {error:e}");
             }
         }
     }

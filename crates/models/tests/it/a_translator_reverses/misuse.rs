@@ -55,6 +55,14 @@ fn what_does_not_fit_is_refused() {
         trained.translate(&sources, &far),
         Err(Error::TooLong { .. })
     ));
+    for dropout in [0.0, 0.1] {
+        let pass = Pass::Training {
+            seed: Seed::new(1),
+            dropout,
+        };
+        let got = trained.model().translate(&sources, &beam(2), pass);
+        assert!(matches!(got, Err(Error::Unsupported { .. })), "{dropout}");
+    }
     // The settings are wrong whatever the sources are.
     assert!(trained.translate(&[], &beam(0)).is_err());
 }
