@@ -3,7 +3,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use bochner_benches::{Base, Error, Instructions, Options, Python, instructions};
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -98,15 +99,17 @@ fn run(arguments: Arguments) -> Result<(), Error> {
         (true, Some(python)) => Some(Python::at(&python)?),
         (true, None) => Some(Python::own(&root().join("target/peers"))?),
     };
-    let (usual, least) = if arguments.base.is_some() {
-        (6, 2)
-    } else {
-        (2, 1)
-    };
+    if arguments.base.is_some() && arguments.rounds == Some(1) {
+        let why = "--base compares at least two rounds\n";
+        Arguments::command()
+            .error(ErrorKind::ValueValidation, why)
+            .exit();
+    }
+    let usual = if arguments.base.is_some() { 6 } else { 2 };
     let options = Options {
         filter: arguments.filter,
         threads: arguments.threads,
-        rounds: arguments.rounds.unwrap_or(usual).max(least) as usize,
+        rounds: arguments.rounds.unwrap_or(usual) as usize,
         instructions: arguments.instructions,
         peers,
     };

@@ -50,6 +50,8 @@ impl<T: Real> Bias<T> {
     /// [`Error::Argument`] for NaN or infinity.
     pub fn fixed(values: ArrayView4<T>) -> Result<Self, Error> {
         let none = T::neg_infinity();
+        // Rows are read as slices, in whatever order the memory of a view is.
+        let values = values.as_standard_layout();
         let finite = values.mapv(|b| if b == none { T::zero() } else { b });
         argument::finite("bias", finite.shape(), &finite)?;
         let is_mask = values.iter().any(|&b| b == none);
@@ -105,7 +107,9 @@ impl<T: Real> Bias<T> {
             odd,
         )?;
         argument::finite("bias", table.shape(), table)?;
-        Ok(Self(Kind::Relative(Arc::new(table.to_owned()))))
+        Ok(Self(Kind::Relative(Arc::new(
+            table.as_standard_layout().into_owned(),
+        ))))
     }
 
     pub(crate) fn validate(&self, [b, m, queries, keys]: [usize; 4]) -> Result<(), Error> {

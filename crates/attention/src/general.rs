@@ -34,7 +34,8 @@ pub trait PairFunction<T>: Sync {
 ///
 /// # Errors
 /// [`Error::Argument`] if `k` and `v` have other numbers of rows, or one of them has no elements; if f is NaN or
-/// infinite, or if the sum of a row is infinite or so small that a weight divided by it overflows.
+/// infinite, if the sum of a row is infinite or so small that a weight divided by it overflows, or if a sum of
+/// values overflows.
 ///
 /// # Numerics
 /// O(n m) calls of f. A row whose weights sum to zero has a zero output. If f is one of the kernels of
@@ -80,8 +81,9 @@ pub fn general_attention<T: Real>(
     k: ArrayView2<T>,
     v: ArrayView2<T>,
 ) -> Result<Array2<T>, Error> {
-    let shares = shares(f, q, k, v)?;
-    Ok(shares.0.dot(&v))
+    let output = shares(f, q, k, v)?.0.dot(&v);
+    argument::finite("output", output.shape(), &output)?;
+    Ok(output)
 }
 
 /// Gradients of [`general_attention`], shaped as its arguments.

@@ -46,8 +46,7 @@ pub enum Error {
     },
     /// Too few samples, or none.
     #[error(
-        "{samples} samples are too few: at least {least} are needed; a search that asks for sets of fewer nodes, as its \
-         `largest` says, needs fewer"
+        "{samples} samples are too few: at least {least} are needed; a search needs fewer with a smaller `largest`"
     )]
     TooFewSamples {
         /// How many there are.

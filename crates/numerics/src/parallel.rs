@@ -92,15 +92,16 @@ pub fn for_each_piece<W: Send>(
     split: impl Fn(W, usize, usize) -> (W, W) + Sync,
     f: impl Fn(usize, W) + Sync,
 ) {
-    if count == 1 {
-        return f(0, whole);
-    }
-    let scope = Scope::current();
-    if count > 0 {
-        halves(whole, 0..count, &split, &|i, piece| {
-            let _counted = scope.enter();
-            f(i, piece);
-        });
+    match count {
+        0 => {}
+        1 => f(0, whole),
+        _ => {
+            let scope = Scope::current();
+            halves(whole, 0..count, &split, &|i, piece| {
+                let _counted = scope.enter();
+                f(i, piece);
+            });
+        }
     }
 }
 
@@ -141,14 +142,15 @@ fn halves<W: Send>(
     }
     let middle = pieces.start.midpoint(pieces.end);
     let (left, right) = split(whole, pieces.start, middle);
+    // A closure that might be called twice cannot give its half away but once.
     let (mut left, mut right) = (Some(left), Some(right));
-    let half = |half: &mut Option<W>, pieces| {
-        if let Some(whole) = half.take() {
-            halves(whole, pieces, split, f);
+    let go_on = |half: &mut Option<W>, pieces| {
+        if let Some(half) = half.take() {
+            halves(half, pieces, split, f);
         }
     };
-    both(&mut || half(&mut left, pieces.start..middle), &mut || {
-        half(&mut right, middle..pieces.end)
+    both(&mut || go_on(&mut left, pieces.start..middle), &mut || {
+        go_on(&mut right, middle..pieces.end)
     });
 }
 

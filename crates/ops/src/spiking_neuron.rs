@@ -134,11 +134,13 @@ impl SpikingNeuron {
             train.spikes.extend(spikes);
             let spikes = &train.spikes[start..];
             for ((h, &u), &s) in held.iter_mut().zip(&*membrane).zip(spikes) {
-                *h = match s == T::zero() {
-                    // A sum that has overflowed, which a decay of 0 forgets.
-                    true if decay == T::zero() => T::zero(),
-                    true => decay * u,
-                    false => reset * s,
+                *h = if s != T::zero() {
+                    reset * s
+                } else if decay == T::zero() {
+                    // The potential may have overflowed, and 0 times infinity is not a number.
+                    T::zero()
+                } else {
+                    decay * u
                 };
             }
         }

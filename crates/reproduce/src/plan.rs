@@ -168,29 +168,30 @@ impl Choices<'_> {
     /// Which of several groups of units has the smallest mean loss on the validation part, in its V-epochs, of equal ones
     /// the first. `None` unless all are finished.
     pub fn least_loss<A: AsRef<[Unit]>>(&self, groups: &[A]) -> Option<usize> {
-        let results = match self {
-            Self::None => return None,
-            Self::Dearest => return groups.len().checked_sub(1),
-            Self::Of(results) => results,
-        };
-        let losses = groups.iter().map(|group| Some(results.validated(group)?.1));
-        let losses = losses.collect::<Option<Vec<f64>>>()?;
-        crate::suite::Direction::Smaller.best(&losses)
+        self.least_of(groups, |results, group| Some(results.validated(group)?.1))
     }
 
     /// Which of several groups of units has the smallest mean of a measure, of equal ones the first. `None` unless all
     /// are finished.
     pub fn least<A: AsRef<[Unit]>>(&self, measure: &str, groups: &[A]) -> Option<usize> {
+        self.least_of(groups, |results, group| {
+            let is_complete = results.is_complete(group);
+            is_complete.then(|| results.measure(group, measure))?
+        })
+    }
+
+    fn least_of<A: AsRef<[Unit]>>(
+        &self,
+        groups: &[A],
+        value: impl Fn(&Results, &A) -> Option<f64>,
+    ) -> Option<usize> {
         let results = match self {
             Self::None => return None,
             Self::Dearest => return groups.len().checked_sub(1),
             Self::Of(results) => results,
         };
-        let complete = groups.iter().filter(|group| results.is_complete(*group));
-        let values = complete.map(|group| results.measure(group, measure));
-        let values = values.collect::<Option<Vec<f64>>>()?;
-        let all = values.len() == groups.len();
-        all.then(|| crate::suite::Direction::Smaller.best(&values))?
+        let values = groups.iter().map(|group| value(results, group));
+        crate::suite::Direction::Smaller.best(&values.collect::<Option<Vec<f64>>>()?)
     }
 
     /// Whether the mean validation value of an arm reaches the gate of a set; `None` unless the arm is finished.

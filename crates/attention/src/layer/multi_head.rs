@@ -432,19 +432,24 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         pass: Pass,
     ) -> Result<Inspection<E>, Error> {
         let [query, memory] = [array(&query), array(&memory)];
-        // Padding may hold what is not a number, which equals nothing.
-        let same = |(a, b): (&E, &E)| a == b || (a.is_nan() && b.is_nan());
-        let is_itself = query.shape() == memory.shape() && query.iter().zip(&memory).all(same);
-        if !is_itself {
+        if query != memory {
             let cross = self.config.variant.card().cross;
             cross.required("attention to another sequence with this mechanism")?;
         }
+        self.inspected(query.view(), memory.view(), mask, pass)
+    }
+
+    fn inspected(
+        &self,
+        query: ArrayView3<E>,
+        memory: ArrayView3<E>,
+        mask: &Mask,
+        pass: Pass,
+    ) -> Result<Inspection<E>, Error> {
         let (maps, buffers) = (self.arrays()?, Buffers::default());
-        let heads = maps.heads(query.view(), memory.view(), &buffers);
+        let heads = maps.heads(query, memory, &buffers);
         let mask = maps.layout.mask(mask.clone());
-        let streams = maps
-            .layout
-            .gather(&heads, query.view(), &mask, maps.bias.as_ref());
+        let streams = maps.layout.gather(&heads, query, &mask, maps.bias.as_ref());
         let mechanism = self.config.variant.mechanism::<E>();
         let seen = mechanism.inspect(&streams, &self.kernel_values(), &pass)?;
         let asked = mechanism.card().streams;
@@ -466,7 +471,8 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         mask: &Mask,
         pass: Pass,
     ) -> Result<Inspection<E>, Error> {
-        self.inspect(x.clone(), x, &mask.of_itself(), pass)
+        let x = array(&x);
+        self.inspected(x.view(), x.view(), &mask.of_itself(), pass)
     }
 
     fn embed(&self) -> Embed {

@@ -303,6 +303,15 @@ fn weights_that_overflow_are_named() {
 }
 
 #[test]
+fn outputs_that_overflow_are_named() {
+    // Shares of 2 and -1 of the largest numbers.
+    let (q, k) = (ndarray::arr2(&[[1.0]]), ndarray::arr2(&[[2.0], [-1.0]]));
+    let v = ndarray::arr2(&[[f64::MAX], [-f64::MAX]]);
+    let said = general_attention(&Product, q.view(), k.view(), v.view()).unwrap_err();
+    assert!(said.to_string().starts_with("`output` is inf"), "{said}");
+}
+
+#[test]
 fn what_does_not_fit_is_named() {
     let x: Array2<f64> = random((3, WIDTH), 1);
     let fewer = x.slice(ndarray::s![..2, ..]);

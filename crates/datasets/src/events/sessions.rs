@@ -67,7 +67,7 @@ impl Sessions {
     }
 
     /// The number of kinds of items.
-    pub fn kinds(self) -> usize {
+    pub const fn kinds(self) -> usize {
         self.genres * self.items + self.neutral
     }
 

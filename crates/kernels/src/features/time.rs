@@ -106,7 +106,8 @@ impl<T: Real> TimeFeatures<T> {
     /// `t: [N]` to `[N, width]`.
     ///
     /// # Errors
-    /// The errors of [`TimeFeatures::validate`]; [`Error::Argument`] for a time stamp that is not finite.
+    /// The errors of [`TimeFeatures::validate`]; [`Error::Argument`] for a time stamp that is not finite, or whose product
+    /// with a frequency overflows.
     pub fn features(&self, t: ArrayView1<f64>) -> Result<Array2<T>, Error> {
         let waves = self.waves(t)?;
         let mut phi = Array2::zeros((t.len(), self.width()));
@@ -212,6 +213,8 @@ impl<T: Real> TimeFeatures<T> {
             .iter()
             .flat_map(|t| factors.iter().map(move |factor| factor * t))
             .collect();
+        let name = "products of frequencies and times";
+        argument::finite(name, &[t.len(), factors.len()], &phases)?;
         let (mut sin, mut cos) = (vec![0.0; phases.len()], vec![0.0; phases.len()]);
         sin_cos(&phases, &mut sin, &mut cos);
         // A constant has a cosine alone.
@@ -320,6 +323,22 @@ mod tests {
     }
 
     /// Mercer features repeat after twice the half-period.
+    #[test]
+    fn phases_that_overflow_are_named() {
+        let fast = TimeFeatures::Bochner {
+            frequencies: array![1.0, 1e300],
+        };
+        assert!(fast.features(array![1e8].view()).is_ok());
+        let tiny = TimeFeatures::Mercer {
+            half_periods: array![1e-310],
+            coefficients: array![[0.3, 0.5, 0.2]],
+        };
+        for (time, t) in [(fast, 1e10), (tiny, 0.0)] {
+            let refused = time.features(array![t].view()).unwrap_err().to_string();
+            assert!(refused.contains("frequencies"), "{refused}");
+        }
+    }
+
     #[test]
     fn a_base_repeats_after_two_half_periods() {
         let time = TimeFeatures::Mercer {

@@ -99,7 +99,7 @@ fn states_grow_where_they_must_and_the_outputs_are_those_of_whole_passes() {
                 ];
                 let whole = decoder.apply(tensor(&x), tensor(&memory), masks, PASS);
                 let whole = whole.unwrap().output.as_vec();
-                let bound = 10.0 * Tolerance::outputs::<f64>().bound(whole.iter().copied());
+                let bound = Tolerance::outputs::<f64>().bound(whole.iter().copied());
                 for (got, want) in outputs.iter().zip(&whole) {
                     assert!((got - want).abs() <= bound, "{what}: {got} {want}");
                 }

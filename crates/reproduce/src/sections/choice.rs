@@ -113,8 +113,7 @@ pub fn chosen_settings(document: &mut Document, account: &Account<'_>, model: &s
             "The settings chosen by validation, for the {model} alone"
         ));
         document.text(format!(
-            "{}; the settings with the {} mean hold for all models.",
-            seen_on, best
+            "{seen_on}; the settings with the {best} mean hold for all models."
         ));
         settings_seen(document, account, &common, by);
     }

@@ -235,7 +235,7 @@ fn measures(
     let right = Measure::shown("share of sessions foretold rightly", right).at_least(0.9);
     let measured = MEASURES.into_iter().filter_map(|(name, allowed)| {
         let values = all.get(name).map_or(&[][..], Vec::as_slice);
-        // Nothing that was found is nothing that was reached: a NaN is outside all that is allowed.
+        // Where no explanation was found there is no mean, and NaN is outside of every bound.
         let measure = match (mean(values), scale) {
             (Ok(value), _) => Measure::new(name, value, allowed),
             (Err(_), Scale::Smoke) => return None,

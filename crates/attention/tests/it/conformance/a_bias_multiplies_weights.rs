@@ -221,6 +221,32 @@ fn minus_infinity_is_a_mask() {
     }
 }
 
+/// The memory of a transposed view is in another order than its rows.
+#[test]
+fn a_view_may_be_transposed() {
+    let (queries, keys) = (7, 9);
+    let example = Example::<f64>::new(queries, keys);
+    let fixed = random((BATCH, HEADS, keys, queries), "transposed");
+    let fixed = fixed.view().permuted_axes([0, 1, 3, 2]);
+    let relative = random((7, HEADS), "transposed table");
+    let both = [
+        [fixed.view(), fixed.as_standard_layout().view()].map(|view| Bias::fixed(view).unwrap()),
+        [relative.t(), relative.t().as_standard_layout().view()]
+            .map(|view| Bias::relative(view).unwrap()),
+    ];
+    let mask = Mask::none();
+    for [transposed, plain] in &both {
+        let [got, want] = [transposed, plain].map(|bias| {
+            let settings = Settings {
+                bias: Some(bias.clone()),
+                ..Settings::softmax(&mask)
+            };
+            weights(example.q.view(), example.k.view(), &settings).unwrap()
+        });
+        assert_eq!(got, want);
+    }
+}
+
 #[test]
 fn sums_over_examples_have_a_fixed_order() {
     let (queries, keys) = (150, 300);

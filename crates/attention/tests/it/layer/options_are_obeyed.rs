@@ -1,6 +1,6 @@
 //! Each option of a layer does what it says, or is refused.
 
-use super::{PASS, WIDTH, array, build, sequence, variants_across};
+use super::{PASS, WIDTH, array, build, sequence, two_heads, variants_across};
 use bochner_attention::{
     Bias, Cat, Error, Form, IkanDirect, Mask, MultiHead, MultiHeadConfig, Pass, PositionBias,
     Primal, PrimalWeights, Projection, Softmax, Streams, Workspace,
@@ -465,4 +465,18 @@ fn an_inspection_of_two_sequences() {
     assert!(matches!(got, Err(Error::Unsupported { .. })), "{got:?}");
     let got = layer.inspect(x.clone(), x * 2.0, &mask, PASS);
     assert!(matches!(got, Err(Error::Unsupported { .. })), "{got:?}");
+}
+
+/// What is not a number in the padding equals nothing, itself not either.
+#[test]
+fn an_inspection_of_one_sequence_does_not_look_at_its_padding() {
+    let layer = build::<f64>(two_heads(Cat::default().into()));
+    let (x, mask) = (sequence(2, 4), Mask::none().with_key_lengths(vec![4, 3]));
+    let mut padded = array(&x);
+    padded.slice_mut(s![1, 3.., ..]).fill(f64::NAN);
+    let padded = Cpu::default().tensor_from_vec(padded.into_iter().collect(), *x.shape());
+    let [got, want] = [padded, x].map(|x| layer.inspect_self(x, &mask, PASS).unwrap().weights);
+    assert_eq!(got.slice(s![0, .., .., ..]), want.slice(s![0, .., .., ..]));
+    let kept = s![1, .., ..3, ..3];
+    assert_eq!(got.slice(kept), want.slice(kept));
 }

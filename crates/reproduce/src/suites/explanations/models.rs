@@ -71,12 +71,12 @@ fn largest(logits: ArrayView1<f32>) -> Option<usize> {
 pub(super) struct Recommender(next_event::Trainer);
 
 /// The kind of the event that asks; behind it are the kinds of what comes next, one for each genre.
-const ASKS: fn() -> usize = || SESSIONS.kinds();
+const ASKS: usize = SESSIONS.kinds();
 
 impl Recommender {
     pub(super) fn trained(size: &Size, sessions: &[Session]) -> Result<Self, Error> {
         let config = next_event::NextEventConfig {
-            kinds: ASKS() + 1 + SESSIONS.genres,
+            kinds: ASKS + 1 + SESSIONS.genres,
             encoder: encoder(),
             time: Vec::new(),
         };
@@ -93,7 +93,7 @@ impl Recommender {
 
 /// The items, the event that asks, and the answer, which is not read.
 fn events(items: &[usize], genre: usize) -> next_event::Events {
-    let kinds = [items, &[ASKS(), ASKS() + 1 + genre]].concat();
+    let kinds = [items, &[ASKS, ASKS + 1 + genre]].concat();
     let times = vec![0.0; kinds.len()];
     next_event::Events { kinds, times }
 }
@@ -102,7 +102,7 @@ impl Predictor for Recommender {
     fn predict(&self, sequence: &[usize]) -> Result<Option<usize>, Error> {
         let logits = self.0.predict(&[events(sequence, 0)])?.remove(0);
         let kind = largest(logits.row(sequence.len()));
-        Ok(kind.and_then(|kind| kind.checked_sub(ASKS() + 1)))
+        Ok(kind.and_then(|kind| kind.checked_sub(ASKS + 1)))
     }
 
     fn attention(&self, sequence: &[usize]) -> Result<Vec<Array2<f64>>, Error> {

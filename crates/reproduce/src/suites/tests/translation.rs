@@ -25,8 +25,8 @@ fn desk(results: &Results) -> Plan {
     )
 }
 
-/// Results with a validation value, and a loss, for each unit of a plan: of chosen settings that in the V-epoch, of a
-/// chosen norm that after the last epoch, beside one that would choose another.
+/// Results with a validation value and a loss for each unit of a plan. Settings are chosen by the loss in the V-epoch, a
+/// norm by the loss after the last epoch; the loss that a choice must not look at has the other sign.
 fn validated(plan: &Plan, of: impl Fn(&Arm) -> (f64, f64)) -> Vec<crate::store::Row> {
     let rows = plan.arms.iter().flat_map(|arm| {
         let (value, loss) = of(arm);

@@ -21,9 +21,9 @@ fn settings() -> NptSettings {
 /// Which targets of a table are known when it is predicted from.
 #[derive(Clone, Copy, PartialEq)]
 enum Known {
-    /// Those of training.
+    /// The targets of the training part are known.
     OfTraining,
-    /// All of them: the leak that is planted.
+    /// All targets are known: this is the planted leak.
     All,
 }
 
