@@ -261,9 +261,8 @@ impl Plan {
             epochs,
             on_request,
         } = frame;
-        let mut sets = sets.to_vec();
+        let mut sets: Vec<_> = card.sets.iter().filter(|set| sets.contains(set)).collect();
         sets.sort_by_key(|set| set.size);
-        sets.dedup();
         let arms = sets.into_iter().flat_map(|set| {
             let at = At {
                 card,

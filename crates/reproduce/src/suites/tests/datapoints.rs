@@ -43,6 +43,16 @@ fn tables_of_rows_have_the_regressor_and_the_processes_beside_them() {
     }
 }
 
+/// The look-up task and its variant are of one size, so that their arms would not stand side by side.
+#[test]
+fn a_set_that_is_named_twice_is_planned_once() {
+    let sets = DATAPOINTS.card().asked(Scale::Desk, &[]);
+    let twice = [&sets[..], &sets[..]].concat();
+    let [one, two] = [&sets, &twice]
+        .map(|sets| Plan::new(&DATAPOINTS, sets, frame(Scale::Desk, 0), Choices::None));
+    assert_eq!(one.arms.len(), two.arms.len());
+}
+
 #[test]
 fn a_look_up_counts_if_it_is_right_and_rests_on_the_copy() {
     let places = |verdicts: Vec<Verdict>| -> Vec<usize> {
