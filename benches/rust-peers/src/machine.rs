@@ -87,7 +87,7 @@ fn versions() -> BTreeMap<String, String> {
         let (_, rest) = include_str!("../Cargo.lock").split_once(&entry)?;
         Some((name.to_owned(), rest.split('"').next()?.to_owned()))
     };
-    ["burn-flex", "candle-nn"]
+    ["burn-flex", "candle-nn", "ruvector-attention"]
         .into_iter()
         .filter_map(version)
         .collect()

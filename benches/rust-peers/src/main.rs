@@ -1,4 +1,5 @@
-//! Softmax attention beside what Rust programs use otherwise on a processor: burn with `burn-flex`, and candle.
+//! Softmax attention beside what Rust programs use otherwise on a processor: burn with `burn-flex`, candle, and
+//! ruvector-attention.
 //!
 //! The libraries share inputs, threads and allocator in one process, and take turns. Nothing is timed unless the
 //! outputs, and the gradients of queries, keys and values, agree.
@@ -15,7 +16,10 @@ mod machine;
 mod number;
 mod page;
 mod report;
-#[expect(dead_code, reason = "the verdict on slowdowns is for comparisons with an earlier commit")]
+#[expect(
+    dead_code,
+    reason = "the verdict on slowdowns is for comparisons with an earlier commit"
+)]
 #[path = "../../src/statistics.rs"]
 mod statistics;
 
@@ -30,7 +34,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Times softmax attention of bochner, burn and candle in turns, once their results agree.
+/// Times softmax attention of bochner, burn, candle and ruvector-attention in turns, once their results agree.
 #[derive(Parser)]
 struct Arguments {
     /// How often the libraries take turns
