@@ -12,6 +12,7 @@ use bochner_numerics::{Seed, standard_normal};
 use bochner_ops::{AdamConfig, Rows};
 use dfdx::tensor::{Cpu, Gradients, OwnedTape, Tensor, TensorFromVec, Trace};
 use dfdx::tensor_ops::Backward;
+use ndarray::Array3;
 use rand::Rng;
 use serde_json::json;
 
@@ -151,11 +152,12 @@ fn start(shape: &[usize], attention: Variant, dropout: f64) -> Result<Vec<Run>, 
             training(model, loss, dropout)?
         }
         _ => {
-            let mut random = || -> Tensor<(usize, usize, usize), f32, Cpu> {
-                let values = (0..batch * time * width).map(|_| standard_normal(&mut stream));
-                device.tensor_from_vec(values.collect(), (batch, time, width))
+            let dims = (batch, time, width);
+            let mut random = || -> Array3<f32> {
+                Array3::from_shape_simple_fn(dims, || standard_normal(&mut stream))
             };
-            let (x, target) = (random(), random());
+            let (x, target) = (random(), random().into_shared());
+            let x = device.tensor_from_vec(x.into_iter().collect(), dims);
             let model: Encoder<f32> = Encoder::try_new(&device, &encoder, Seed::new(1))?;
             let mask = Mask::none();
             let loss = move |model: &Encoder<f32>, gradients, pass| {

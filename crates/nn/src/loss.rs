@@ -5,6 +5,7 @@ use bochner_numerics::argument;
 use bochner_ops::{CrossEntropy, Rows, SquaredError};
 use dfdx::shapes::{Dim, HasShape, Shape};
 use dfdx::tensor::{Cpu, Tape, Tensor};
+use ndarray::{ArcArray, Dimension};
 
 /// The mean cross-entropy of softmax probabilities: [`CrossEntropy`] of all rows as one operation on the
 /// tape.
@@ -70,7 +71,7 @@ pub fn classification_loss<N: Dim, C: Dim, E: Element, T: Tape<E, Cpu>>(
 }
 
 /// The mean squared error over the selected rows: [`SquaredError`] as one operation on the tape. The target
-/// is a constant.
+/// is a constant, whose elements are shared, not copied ([`TapeInputs::with_constant`]).
 ///
 /// # Errors
 /// [`Error::Argument`] if the shapes or the number of weights differ, for a selection that makes no sense or is
@@ -80,23 +81,22 @@ pub fn classification_loss<N: Dim, C: Dim, E: Element, T: Tape<E, Cpu>>(
 /// use bochner_nn::mean_squared_error;
 /// use bochner_ops::Rows;
 /// use dfdx::prelude::*;
+/// use ndarray::array;
 ///
-/// let device = Cpu::default();
-/// let prediction = device.tensor([[1.0_f32], [5.0], [3.0]]);
-/// let target = device.tensor([[0.0], [5.0], [f32::NAN]]);
+/// let prediction = Cpu::default().tensor([[1.0_f32], [5.0], [3.0]]);
+/// let target = array![[0.0], [5.0], [f32::NAN]].into_shared();
 /// let loss = mean_squared_error(prediction.leaky_trace(), target, Rows::At(&[0, 1]))?;
 /// assert_eq!(loss.array(), 0.5);
 /// assert_eq!(loss.backward().get(&prediction).array(), [[1.0], [0.0], [0.0]]);
 /// # Ok::<(), bochner_nn::Error>(())
 /// ```
-pub fn mean_squared_error<S: Shape, E: Element, T: Tape<E, Cpu>>(
+pub fn mean_squared_error<S: Shape, D: Dimension, E: Element, T: Tape<E, Cpu>>(
     prediction: Tensor<S, E, Cpu, T>,
-    target: Tensor<S, E, Cpu>,
+    target: ArcArray<E, D>,
     rows: Rows<'_>,
 ) -> Result<Tensor<(), E, Cpu, T>, Error> {
     let shape: Vec<usize> = prediction.shape().concrete().into();
     let inputs = TapeInputs::<E, T>::new().with(prediction)?;
     let loss = SquaredError::new(rows, shape.first().copied().unwrap_or(1))?;
-    let inputs = inputs.with_frozen(|inputs| inputs.with(target))?;
-    record_one(loss, inputs, ())
+    record_one(loss, inputs.with_constant(target)?, ())
 }

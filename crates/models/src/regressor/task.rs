@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::fingerprint::fingerprint;
 use bochner_numerics::argument;
-use ndarray::{Array1, Array2};
+use ndarray::{ArcArray1, Array1, Array2};
 
 /// A data set as one sequence, and the rows whose targets may be learned from.
 ///
@@ -13,7 +13,8 @@ use ndarray::{Array1, Array2};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     inputs: Array2<f32>,
-    target: Array1<f32>,
+    /// Shared with the tape of every step.
+    target: ArcArray1<f32>,
     train: Vec<usize>,
 }
 
@@ -40,7 +41,7 @@ impl Task {
         argument::finite("target", target.shape(), &target)?;
         Ok(Self {
             inputs,
-            target,
+            target: target.into_shared(),
             train,
         })
     }
@@ -51,7 +52,7 @@ impl Task {
     }
 
     /// Targets of all rows, `[N]`.
-    pub fn target(&self) -> &Array1<f32> {
+    pub fn target(&self) -> &ArcArray1<f32> {
         &self.target
     }
 

@@ -140,9 +140,7 @@ impl Task {
     ) -> Result<Tensor<(), f32, Cpu, T>, Error> {
         let n = self.target().len();
         let flat = predicted.try_reshape_like(&(n,)).map_err(device_error)?;
-        let target = Cpu::default()
-            .try_tensor_from_vec(self.target().to_vec(), (n,))
-            .map_err(device_error)?;
+        let target = self.target().clone();
         Ok(mean_squared_error(flat, target, Rows::At(self.train()))?)
     }
 }

@@ -57,12 +57,13 @@ impl<E: Element> AdamState<E> {
 /// use bochner_numerics::Seed;
 /// use bochner_ops::{AdamConfig, Rows};
 /// use dfdx::prelude::*;
+/// use ndarray::ArcArray2;
 ///
 /// let device = Cpu::default();
 /// let mut rng = Seed::new(1).stream("initial values");
 /// let mut model: Linear<usize, usize, f32> = Linear::try_new(&device, 2, 1, &mut rng)?;
 /// let x: Tensor<(usize, usize), f32, Cpu> = device.ones_like(&(8, 2));
-/// let target: Tensor<(usize, usize), f32, Cpu> = device.zeros_like(&(8, 1));
+/// let target = ArcArray2::<f32>::zeros((8, 1));
 ///
 /// let mut adam = Adam::new(AdamConfig { learning_rate: 0.05, ..Default::default() })?;
 /// let mut gradients = alloc_gradients(&model)?;

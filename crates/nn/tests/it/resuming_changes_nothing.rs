@@ -7,6 +7,7 @@ use bochner_nn::{
 use bochner_numerics::{Seed, Stream, StreamState, standard_normal};
 use bochner_ops::{Activation, AdamConfig, Mode, Rows};
 use dfdx::prelude::*;
+use ndarray::ArcArray2;
 use std::path::Path;
 
 struct Model<E: Element> {
@@ -33,7 +34,7 @@ impl<E: Element> Model<E> {
     fn loss<T: Tape<E, Cpu>>(
         &self,
         x: Tensor<(usize, usize), E, Cpu, T>,
-        target: Tensor<(usize, usize), E, Cpu>,
+        target: ArcArray2<E>,
         mode: Mode,
     ) -> Tensor<(), E, Cpu, T> {
         let mut y = self.norm.apply(x).unwrap();
@@ -85,9 +86,9 @@ impl<E: Element> Run<E> {
             let draws: Vec<E> = (0..6 * 4)
                 .map(|_| standard_normal(&mut self.data))
                 .collect();
-            let target = draws.chunks(4).map(|row| row[0] + row[1]).collect();
+            let sums: Vec<E> = draws.chunks(4).map(|row| row[0] + row[1]).collect();
             let x = device.tensor_from_vec(draws, (6, 4));
-            let target = device.tensor_from_vec(target, (6, 1));
+            let target = ArcArray2::from_shape_vec((6, 1), sums).unwrap();
             let mode = Mode::Training(Seed::new(12).child("dropout").nth(self.step));
             gradients = self
                 .model

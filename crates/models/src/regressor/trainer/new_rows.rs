@@ -68,7 +68,7 @@ mod tests {
     fn whole() -> Task {
         Task::new(
             task().inputs().clone(),
-            task().target().clone(),
+            task().target().to_owned(),
             (0..18).collect(),
         )
         .unwrap()
@@ -76,7 +76,7 @@ mod tests {
 
     /// The first rows of that task.
     fn first(rows: usize) -> Task {
-        let (inputs, target) = (whole().inputs().clone(), whole().target().clone());
+        let (inputs, target) = (whole().inputs().clone(), whole().target().to_owned());
         let (inputs, target) = (
             inputs.slice_move(s![..rows, ..]),
             target.slice_move(s![..rows]),
