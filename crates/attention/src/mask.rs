@@ -33,7 +33,9 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Mask {
     causal: bool,
+    #[serde(alias = "key-lengths")]
     key_lengths: Option<Arc<Vec<usize>>>,
+    #[serde(alias = "query-lengths")]
     query_lengths: Option<Arc<Vec<usize>>>,
     /// The rows of one matrix after the other.
     matrix: Option<Arc<Vec<Vec<bool>>>>,
@@ -44,7 +46,7 @@ pub struct Mask {
     #[serde(default, skip_serializing_if = "is_zero")]
     prefix: usize,
     /// Where causality is relaxed: positions of a block see each other; less one.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(alias = "more-of-block", default, skip_serializing_if = "is_zero")]
     more_of_block: usize,
     /// How far a query sees to the left and to the right.
     #[serde(default, skip_serializing_if = "Option::is_none")]

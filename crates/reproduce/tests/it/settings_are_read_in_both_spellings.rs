@@ -1,7 +1,7 @@
 //! Whatever crate they are of, settings with names of several words are read with hyphens and with underscores. It
 //! stands here because this crate depends on all of them.
 
-use bochner_attention::{Bipolar, BipolarLayerConfig, Mikan, MultiHeadConfig, Primal};
+use bochner_attention::{Bipolar, BipolarLayerConfig, Mask, Mikan, MultiHeadConfig, Primal};
 use bochner_gp::FitConfig;
 use bochner_graph::{EdgeKernel, GraphAttentionConfig, GraphConvolutionConfig};
 use bochner_models::decoder::DecoderLayerConfig;
@@ -37,6 +37,9 @@ fn of_every_type() {
     both::<Bipolar>(r#"{"surrogate-width": 0.5}"#);
     both::<MultiHeadConfig>(
         r#"{"heads": 2, "key-width": 3, "value-width": 5, "key-heads": 1, "position-bias": "alibi"}"#,
+    );
+    both::<Mask>(
+        r#"{"causal": true, "key_lengths": [3], "query_lengths": [2], "more_of_block": 1}"#,
     );
     both::<BipolarLayerConfig>(r#"{"last-neuron": {"decay": 0.25}}"#);
     both::<FitConfig>(r#"{"learning-rate": 0.5}"#);

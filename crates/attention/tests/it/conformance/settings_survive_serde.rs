@@ -94,7 +94,7 @@ fn masks_that_cannot_be_made_cannot_be_read() {
             "more_of_block",
             r#""matrix":null,"more_of_block":18446744073709551615"#,
         ),
-        ("key-lengths", r#""matrix":null,"key-lengths":[3]"#),
+        ("key_length", r#""matrix":null,"key_length":[3]"#),
     ] {
         is_refused::<Mask>(what, &mask(field));
     }
