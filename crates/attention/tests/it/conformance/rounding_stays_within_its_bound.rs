@@ -2,7 +2,7 @@
 
 use crate::conformance::common::*;
 use crate::conformance::plain::{Plain, Similarity};
-use bochner_attention::{Form, Magnitude, Mask, Points, attend, attend_vjp};
+use bochner_attention::{Form, Magnitude, Mask, Points, Settings, attend, attend_vjp};
 use bochner_numerics::{Real, Seed, standard_normal};
 use ndarray::Array4;
 use std::f64::consts::FRAC_PI_2;
@@ -92,4 +92,35 @@ fn unasked_no_accuracy_is_given_up() {
             assert_eq!(got, want, "{spread:e}, {mask:?}");
         }
     }
+}
+
+/// Large keys are unlike most queries, and the largest key outweighs the others: some query's mean similarity is then
+/// nearly the floor.
+#[test]
+fn unasked_large_keys_are_weighed_pair_by_pair() {
+    let length = 1500;
+    let array = |width, purpose| random::<f32, _>((1, 1, length, width), purpose);
+    let (q, k, v) = (array(WIDTH, "q"), array(WIDTH, "k") * 4.0, array(2, "v"));
+    let (w, mask) = (random::<f32, _>((1, 1, 64, WIDTH), "w"), Mask::none());
+    let points = Points::Stationary { w: w.view() };
+    let settings = |form| Settings {
+        magnitude: Magnitude::Norm { p: 2.0 },
+        form,
+        ..Settings::squared(points, FLOOR, &mask)
+    };
+    let chosen = settings(Form::Automatic).form_for(length, length, 2);
+    assert_eq!(chosen.unwrap(), Form::LinearTime);
+    let output = |form| {
+        let attended = attend(q.view(), k.view(), v.view(), &settings(form));
+        attended.unwrap().output
+    };
+    let want = output(Form::Quadratic);
+    let bound = 64.0 * f32::EPSILON * v.iter().fold(0.0, |m: f32, x| m.max(x.abs()));
+    let is_accurate = |form| {
+        let got = output(form);
+        let mut pairs = got.iter().zip(&want);
+        pairs.all(|(got, want)| (got - want).abs() <= bound)
+    };
+    assert!(!is_accurate(Form::LinearTime));
+    assert!(is_accurate(Form::Automatic));
 }
