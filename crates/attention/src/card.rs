@@ -19,8 +19,8 @@ use std::fmt;
 /// let independent = Mikan { copula: Copula::Independent, ..Mikan::default() };
 /// assert_eq!(Variant::from(independent).card(), card);
 ///
-/// let linear = registry().into_iter().filter(|variant| variant.card().linear_form.is_yes());
-/// assert_eq!(linear.count(), 6);
+/// let mut linear = registry().into_iter().filter(|variant| variant.card().linear_form.is_yes());
+/// assert!(linear.any(|variant| variant.name() == "performer"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Card {
