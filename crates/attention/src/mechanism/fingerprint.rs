@@ -17,6 +17,10 @@ const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const LANES: usize = 8;
 
 /// The most numbers of an array that are all hashed.
+///
+/// A number costs .3 ns where the processor has no vectors of 64-bit products. All numbers of the streams of a pass at
+/// (4, 8, 512, 64, 64, 64) would take .9 ms of one core, where the pass takes 10 ms of two; more of a shorter
+/// sequence's pass, and of a form in linear time.
 const MOST: usize = 1 << 14;
 
 /// The runs of a longer array that are hashed, and the numbers of each.
