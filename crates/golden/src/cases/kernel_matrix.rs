@@ -38,16 +38,7 @@ struct Named<T> {
 
 impl<T: Real> Named<T> {
     fn read(file: &CaseFile) -> Result<Self, Fault> {
-        let names = [
-            "rbf",
-            "matern12",
-            "matern32",
-            "matern52",
-            "expsin",
-            "linear",
-            "spectral_mixture",
-        ];
-        match file.choice("kernel", &names)? {
+        match file.word("kernel")? {
             "rbf" => {
                 let lengthscale = lengthscale(file)?;
                 plain(RbfConfig { lengthscale }.build())
@@ -66,7 +57,8 @@ impl<T: Real> Named<T> {
                 let lengthscale = lengthscale(file)?;
                 plain(LinearConfig { lengthscale }.build())
             }
-            _ => mixture(file),
+            "spectral_mixture" => mixture(file),
+            _ => Err(file.wrong("kernel", "the name of a kernel in closed form")),
         }
     }
 }

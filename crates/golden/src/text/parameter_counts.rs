@@ -4,7 +4,7 @@ use super::corpora::Corpora;
 use super::findings::Findings;
 use super::parse;
 use crate::error::Fault;
-use bochner_attention::{Expsin, IkanDirect, Linear, Mikan, RbfOnly, Softmax, Variant};
+use bochner_attention::{Variant, find};
 use bochner_models::classifier::{TextClassifier, TextClassifierConfig};
 use bochner_models::dfdx::tensor::Cpu;
 use bochner_models::encoder::{EncoderConfig, EncoderLayerConfig, NormPlacement};
@@ -145,42 +145,20 @@ impl Parts {
 
 /// The mechanism of a row of Table 2.
 fn variant(name: &str, points: usize) -> Result<Variant, Fault> {
-    Ok(match name {
-        "transformer" => Softmax::default().into(),
-        "rbf_only" => RbfOnly {}.into(),
-        "expsin" => Expsin::default().into(),
-        "linear" => Linear {}.into(),
-        "ika_s" => Mikan {
-            points,
-            ..Mikan::ika_s()
+    let of_registry = match name {
+        "transformer" => "softmax".to_owned(),
+        other => other.replace('_', "-"),
+    };
+    let variant = find(&of_registry).ok_or_else(|| Fault::Entry {
+        key: "variants".to_owned(),
+        expected: "the rows of Table 2".to_owned(),
+        got: name.to_owned(),
+    })?;
+    match variant.card().points {
+        None => Ok(variant),
+        Some(_) => {
+            let mechanism = variant.mechanism::<f32>();
+            mechanism.with_points(points).map_err(Fault::refused)
         }
-        .into(),
-        "ika_ns" => Mikan {
-            points,
-            ..Mikan::ika_ns()
-        }
-        .into(),
-        "ikan" => Mikan {
-            points,
-            ..Mikan::ikan()
-        }
-        .into(),
-        "ikan_direct" => IkanDirect {
-            points,
-            ..IkanDirect::default()
-        }
-        .into(),
-        "mikan" => Mikan {
-            points,
-            ..Mikan::default()
-        }
-        .into(),
-        other => {
-            return Err(Fault::Entry {
-                key: "variants".to_owned(),
-                expected: "the rows of Table 2".to_owned(),
-                got: other.to_owned(),
-            });
-        }
-    })
+    }
 }
