@@ -19,12 +19,11 @@ impl<D: Marginal> Joint<D> {
     /// # Numerics
     /// The marginals' quantiles are corrected by their distribution functions: a draw is, within
     /// rounding, the smallest number at which that function, as it is implemented, reaches the drawn
-    /// probability. Where that function jumps, every probability inside the jump is
-    /// drawn as the same number. The Gamma
-    /// distribution of statrs 0.18 has the probability 0 up to 1.1e-15 divided by the rate, so that 71
-    /// of 100 draws at the shape 0.01 lie there, although half of them should be below 4.5e-31; at the shape
-    /// 0.1 these are 3 of 100, from 0.5 on fewer than 1 in 10 million. A [`Marginal`] of your own with an accurate
-    /// distribution function is drawn from accurately.
+    /// probability. Where that function jumps, every probability inside the jump is drawn as the same number.
+    /// The distribution function of the Gamma distribution of statrs 0.18 jumps from 0 at 1.1e-15 divided by the
+    /// rate. At the shape 0.01 that number is 71 of 100 draws, where half of all draws should be below 4.5e-31; at
+    /// the shape 0.1 it is 3 of 100, from 0.5 on fewer than 1 in 10 million. A [`Marginal`] of your own with an
+    /// accurate distribution function is drawn from accurately.
     pub fn sample(
         &self,
         n: usize,

@@ -113,8 +113,8 @@ pub enum Pin {
         /// SHA-256 in lower-case hexadecimal digits.
         sha256: String,
     },
-    /// What git calls them, for files of which no more is published than the name of a commit: the length, which the
-    /// digest is of, too, is not known before.
+    /// The digest by which git names their contents, for files of which only the commit is published. Their length,
+    /// which the digest covers, is not known before the file is read.
     GitBlob {
         /// SHA-1 of `blob `, the length, a zero byte and the bytes, in lower-case hexadecimal digits.
         git_blob: String,
@@ -133,7 +133,7 @@ struct Written {
 }
 
 impl Pin {
-    /// The most bytes that a file is read of whose length is not known: 64 MiB.
+    /// The most bytes that are read of a file whose length is not known: 64 MiB.
     const UNKNOWN_LENGTH: u64 = 1 << 26;
 
     /// Length and SHA-256 of these bytes.
@@ -144,7 +144,7 @@ impl Pin {
         }
     }
 
-    /// What these bytes are called in git.
+    /// The digest by which git names these bytes.
     pub fn git_blob(bytes: &[u8]) -> Self {
         let head = format!("blob {}\0", bytes.len());
         Self::GitBlob {

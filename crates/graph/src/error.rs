@@ -53,7 +53,7 @@ pub enum Error {
         /// The number that all entries must stay below.
         limit: usize,
     },
-    /// There is more of something than 32 bits can number.
+    /// There are more things of a kind, such as edges, than 32 bits can number.
     #[error("there are {got} {what}, but at most {limit} are supported: cut the graph into parts")]
     TooMany {
         /// The things that are counted.

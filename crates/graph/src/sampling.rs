@@ -34,13 +34,13 @@ impl Neighbourhood {
     }
 }
 
-/// Draws for some targets the sources that they attend to, for these the sources that they attend to,
-/// and so on, a layer of attention each.
+/// Draws the sources that some targets attend to, then the sources that these attend to, and so on: once for
+/// each layer of attention.
 ///
-/// Training takes a batch of targets with a few in-edges each; with [`FanOut::All`] the same gives
-/// the results of the whole graph, to rounding, for a block of targets after the other, whatever the size of
-/// the graph. Layers that infer their spectral points (`GraphAttentionConfig::infers_points`) are the
-/// exception: they see the means over the nodes of the sample. `GraphAttention` shows training on samples.
+/// Training takes a batch of targets with a few in-edges each. With [`FanOut::All`] one block of targets after
+/// another has the results of the whole graph, to rounding, whatever the size of the graph. Layers that infer
+/// their spectral points (`GraphAttentionConfig::infers_points`) are the exception: they see the means over the
+/// nodes of the sample. `GraphAttention` shows training on samples.
 ///
 /// ```
 /// use bochner_graph::{FanOut, Graph, NeighbourSampler};

@@ -2,8 +2,8 @@
 //!
 //! A count belongs to the closure it was asked for, whichever threads of
 //! [`parallel`](crate::parallel) that closure's work runs on, and to nothing else: two counts at the
-//! same time do not see each other. Where nothing is counted, [`record`] is one look at a
-//! thread-local variable, once a matrix product or a slice.
+//! same time do not see each other. Where nothing is counted, [`record`] reads one thread-local
+//! variable for each matrix product or slice.
 
 use std::cell::RefCell;
 use std::ops::{Add, Sub};

@@ -19,8 +19,8 @@ use ndarray::ArrayViewD;
 /// * $\phi$: `activation`
 ///
 /// # Numerics
-/// The backward pass keeps the hidden layer, and the derivative of $\phi$ where it is not 1. That of $\psi$ it keeps unless
-/// $\psi$ is the rectifier, whose derivative the hidden layer tells.
+/// The forward pass keeps the hidden layer, and the derivative of $\phi$ where it is not 1. It keeps the derivative of
+/// $\psi$ too, unless $\psi$ is the rectifier: the backward pass then finds it from the hidden layer.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedForward {
     /// The mask that drops elements of the hidden layer, if one does.

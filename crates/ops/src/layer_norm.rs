@@ -19,8 +19,8 @@ use std::ops::Range;
 ///
 /// # Numerics
 /// Any finite row is normalised, and its gradient is that of the formula. Where a sum or a square
-/// overflows (in single precision with numbers from about 1e18), the row is done again times a power of
-/// two that brings its largest number near one; so it is where a residual branch overflows the sum. All
+/// overflows (in single precision with numbers from about 1e18), be it the sum with a residual branch, the
+/// row is multiplied by a power of two that brings its largest number near one, and normalised again. All
 /// other rows pay one comparison for it. Squares that underflow are nothing beside $\epsilon$.
 ///
 /// # Reference

@@ -1,4 +1,4 @@
-//! Sessions without files, of which it is known what the next item rests on.
+//! Sessions that are drawn, not read: the items that decide which one comes next are known.
 
 use crate::Error;
 use crate::draws::Draws;
@@ -6,8 +6,9 @@ use bochner_numerics::{Seed, argument};
 
 /// Sessions in which items vote for what comes next.
 ///
-/// The next item belongs to the genre with the most items in the session. These items are its *parents*: 1 to `most` of
-/// them; fewer, or none, are of one other genre, the rivals; all others are neutral. The order tells nothing.
+/// The next item belongs to the genre with the most items in the session. These items, 1 to `most`, are its *parents*.
+/// The *rivals*, which are fewer and may be none, are of one other genre; all other items are neutral. The order of the
+/// items does not matter.
 ///
 /// ```
 /// use bochner_datasets::Sessions;

@@ -1,4 +1,4 @@
-//! Frequencies that depend on each other, so that they repeat each other less.
+//! Frequencies drawn jointly, whose features have a smaller error than those of independent draws.
 
 use super::RandomFrequencies;
 use super::rows;
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 /// How the directions of frequencies that are drawn together depend on each other.
 ///
-/// Frequencies come in blocks of `width`, each block drawn independently of the others. The single
-/// frequency has the same direction in all three: any. Its norm is that of [`Norms`].
+/// Frequencies come in blocks of `width`, each block drawn independently of the others. By itself each
+/// frequency has a uniformly distributed direction, whatever the coupling, and a norm by [`Norms`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coupling {
@@ -52,9 +52,9 @@ pub enum Norms {
 /// The errors of [`random_frequencies`](crate::random_frequencies).
 ///
 /// # Numerics
-/// The mean is the kernel, as for independent draws, unless the norms are [`Norms::Root`]; the variance is
-/// smaller, of a simplex that of [positive features](crate::RandomFeatureMap) most of all. With `width` one
-/// there is nothing to be coupled. $O(R d^2)$ time.
+/// The mean is the kernel, as for independent draws, unless the norms are [`Norms::Root`]. The variance is
+/// smaller than that of independent draws; that of [positive features](crate::RandomFeatureMap) is smallest
+/// with a simplex. With `width` one there is nothing to be coupled. $O(R d^2)$ time.
 ///
 /// # Reference
 /// Yu, Suresh, Choromanski, Holtmann-Rice, Kumar, *Orthogonal Random Features*, NIPS 2016; Reid,

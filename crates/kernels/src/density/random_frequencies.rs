@@ -7,7 +7,7 @@ use bochner_numerics::Real;
 use ndarray::{Array2, ArrayView2};
 use rand::RngCore;
 
-/// Frequencies drawn from a kernel's spectral density, and the factor they lack.
+/// Frequencies drawn from a kernel's spectral density, with the factor of the mean over them.
 ///
 /// $$k(x, y) \approx v \cdot \frac1R \sum_r \cos w_r \cdot (x - y)$$
 #[derive(Clone, Debug, PartialEq)]

@@ -30,9 +30,9 @@ use std::ops::Range;
 ///
 /// # Numerics
 /// $O(T R d)$ time, in parallel over the rows; besides `phi`, memory does not grow with $T$. All other memory
-/// comes from `buffers` and goes back there for the next call. A row of `x` that is not finite makes its own
-/// features NaN and no others, a point its own features of every row. Where an angle overflows, its phase is
-/// taken beyond the type's range; beyond that of `f64` it is some phase.
+/// comes from `buffers` and goes back there for the next call. A row of `x` that is not finite has features
+/// that are NaN, and a point that is not finite makes its features NaN in every row; all others are unchanged.
+/// The phase of an angle that overflows is computed in `f64`; beyond the range of `f64` it is arbitrary.
 ///
 /// # Reference
 /// Rahimi and Recht, *Random features for large-scale kernel machines*, 2007 (stationary);

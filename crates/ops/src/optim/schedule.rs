@@ -33,7 +33,7 @@ pub enum Schedule {
         /// The first step $w$ with the factor 1.
         warmup: u64,
     },
-    /// Halves behind every so many steps: $2^{-\lfloor (t - 1) / n \rfloor}$. A third of all steps halves twice.
+    /// Halves after every $n$ steps: $2^{-\lfloor (t - 1) / n \rfloor}$. With $n$ a third of all steps it halves twice.
     Halving {
         /// The number $n$ of steps with one factor (0 is taken as 1).
         every: u64,

@@ -65,9 +65,9 @@ pub struct DensityFit {
 /// f_S(x, y) = \frac1R \sum_r \cos w_r \cdot (x - y)$$
 ///
 /// The squared error of two stationary kernels is a squared distance of their spectral densities,
-/// smoothed by the Fourier transform of the lags' density. Lags with heavy tails let points feel
-/// the mass they lack from afar; equally spaced lags give a smoothing with side lobes, in which
-/// points get stuck.
+/// smoothed by the Fourier transform of the lags' density. With heavy-tailed lags the gradient moves
+/// points towards mass that is far from them; with equally spaced lags the smoothing has side lobes, and
+/// points stop at the local minima of these.
 ///
 /// # Numerics
 /// Adam with its usual averages (0.9, 0.999); each step takes $O(N N' R)$ time. Equal arguments

@@ -59,8 +59,8 @@ impl KernelValues<'_> {
     }
 }
 
-/// The kernel that samples of a function speak for: their mean product, scaled to a mean of one on
-/// the diagonal.
+/// The kernel estimated from samples of a function: their mean product, scaled to a mean of one on the
+/// diagonal.
 ///
 /// $$\hat k_{ij} = \frac{\sum_s y_{si} y_{sj}}{\frac1N \sum_{s,n} y_{sn}^2}$$
 ///
