@@ -1,5 +1,6 @@
 //! Small cases written here, right and wrong: whatever is wrong with a file has to be found.
 
+mod forms;
 mod ranks;
 
 use super::*;
