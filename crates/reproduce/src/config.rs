@@ -25,7 +25,7 @@ pub struct Config {
     pub downloads: Policy,
     /// Where results are kept.
     pub out: PathBuf,
-    /// Directories of rows that are taken over before anything runs.
+    /// Directories of rows and artefacts that are taken over before anything runs.
     pub import: Vec<PathBuf>,
     /// Units that run at a time.
     pub jobs: usize,

@@ -42,10 +42,10 @@ pub enum Error {
         /// The unit that the file's content names.
         found: String,
     },
-    /// A line of a file to import is no row of a finished unit.
+    /// A line of a file to import is no row of a finished unit, or not what a unit with a row has left.
     #[error(
         "cannot import line {line} of {}: {reason}; name a directory with the `rows.jsonl` of a suite of \
-         training runs",
+         training runs, and with the `artefacts.jsonl` that was written beside it or none",
         path.display()
     )]
     Import {

@@ -31,7 +31,8 @@ struct Arguments {
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
     /// Take over the rows.jsonl of this directory, such as docs/results/table4-paper, so that its units
-    /// are finished; may be given several times
+    /// are finished, with the artefacts.jsonl beside it where there is one, which pictures are drawn from; may be given
+    /// several times
     #[arg(long, value_name = "DIR")]
     import: Vec<PathBuf>,
     /// Units that run at a time

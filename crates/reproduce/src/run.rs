@@ -33,7 +33,7 @@ pub struct SuiteRun {
     pub checks: Vec<Check>,
     /// The claims of the paper.
     pub claims: Vec<Judged>,
-    /// The report, in both forms, and the rows.
+    /// The report, in both forms, the rows and the artefacts.
     pub files: Vec<PathBuf>,
 }
 
@@ -274,13 +274,18 @@ fn conclude(
     let document = account.document(suite);
     let units = [shown.choosing(), shown.units()].concat();
     let rows: Vec<&Row> = units.iter().filter_map(|unit| results.row(unit)).collect();
+    let mut written = keep(config, store, card.name, &document, &rows)?;
+    let name = format!("{}/{}/artefacts.jsonl", config.scale, card.name);
+    // A repetition is there for its row.
+    let pictured = rows.into_iter().filter(|row| row.unit.repeat == 0);
+    written.push(store.export_artefacts(&name, pictured)?);
     Ok(SuiteRun {
         suite: card.name,
         outcome,
         units: shown.units().len(),
         skipped: loaded.skipped.clone(),
         by_name: !config.sets.is_empty(),
-        files: keep(config, store, card.name, &document, &rows)?,
+        files: written,
         checks,
         claims,
     })
@@ -296,8 +301,8 @@ fn without_artefacts(store: &Store, plan: &Plan, results: &Results) -> Option<St
     let (lacking, finished) = (lacking.count(), finished.count());
     (lacking > 0).then(|| {
         format!(
-            "**{lacking} of {finished} finished units have no artefacts that can be read** (imported rows have none): \
-             pictures, and tables of what heads have learnt, are without them."
+            "**{lacking} of {finished} finished units have no artefacts that can be read** (rows imported without an \
+             `artefacts.jsonl` have none): pictures, and tables of what heads have learnt, are without them."
         )
     })
 }

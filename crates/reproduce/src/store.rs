@@ -2,6 +2,7 @@
 
 mod atomic;
 mod checkpoint;
+mod import;
 mod row;
 
 pub use checkpoint::{Checkpoint, History};
@@ -23,12 +24,13 @@ use std::path::{Path, PathBuf};
 /// | `checkpoints/<suite>/` | how far the running units are |
 /// | `weights/<suite>/<id>.v`, `.r`, `.first` | a model in the epochs of V- and R-number and the first, where kept |
 /// | `<scale>/<suite>/rows.jsonl` | the rows of a suite, one per line |
+/// | `<scale>/<suite>/artefacts.jsonl` | the artefacts of these rows, one line a unit |
 /// | `<scale>/<suite>/report.md`, `report.html` | what they say |
 ///
 /// Files are written next to their place, synchronised, and renamed into it: a file that exists
 /// is whole, whenever the machine stops. A unit is finished when its row exists; its artefacts
 /// are written before. Directories of several runs are merged by copying `units` and `artefacts`
-/// together, since equal names mean equal units; rows alone are taken over by [`Store::import`].
+/// together, since equal names mean equal units; [`Store::import`] takes over rows and artefacts of one suite.
 ///
 /// One process at a time writes to a directory; the lock is given up when the process ends,
 /// however it ends.
@@ -108,39 +110,17 @@ impl Store {
     /// # Errors
     /// [`Error::Io`]; the units recorded before stay as they are.
     pub fn record(&self, row: &Row, artefacts: &Artefacts) -> Result<(), Error> {
-        atomic::write(&self.place("artefacts", &row.unit), &line(artefacts))?;
+        self.leave(&row.unit, artefacts)?;
         self.finish(row)
+    }
+
+    fn leave(&self, unit: &Unit, artefacts: &Artefacts) -> Result<(), Error> {
+        atomic::write(&self.place("artefacts", unit), &line(artefacts))
     }
 
     fn finish(&self, row: &Row) -> Result<(), Error> {
         atomic::write(&self.place("units", &row.unit), &line(row))?;
         self.checkpoint(&row.unit).remove()
-    }
-
-    /// Takes over the rows in `rows.jsonl` of a directory, such as one of `docs/results`, so that their
-    /// units are finished; a unit that is finished here keeps its own row. Returns how many were new.
-    ///
-    /// # Errors
-    /// [`Error::Import`] if one of the lines is no row, or not of the unit that its id names: no row is
-    /// taken then. [`Error::Io`].
-    pub fn import(&self, directory: &Path) -> Result<usize, Error> {
-        let path = directory.join("rows.jsonl");
-        let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
-        let rows = text.lines().enumerate().map(|(i, line)| {
-            imported(line).map_err(|reason| Error::Import {
-                path: path.clone(),
-                line: i + 1,
-                reason,
-            })
-        });
-        let mut new = 0;
-        for row in rows.collect::<Result<Vec<Row>, Error>>()? {
-            if self.row(&row.unit)?.is_none() {
-                self.finish(&row)?;
-                new += 1;
-            }
-        }
-        Ok(new)
     }
 
     /// Keeps a model as it is now under a unit's name and `kind`, in the place of what was kept before.
@@ -235,15 +215,6 @@ fn lock(root: &Path) -> Result<File, Error> {
     }
 }
 
-/// The row in a line of another run, or why there is none.
-fn imported(line: &str) -> Result<Row, String> {
-    let row: Row = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    match row.unit.id() {
-        id if id == row.id => Ok(row),
-        id => Err(format!("it is called {}, but its unit is {id}", row.id)),
-    }
-}
-
 fn line(value: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(value).expect("rows have string keys only");
     line.push(b'\n');
@@ -266,6 +237,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, E
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::import::imported;
     use super::row::tests::row;
     use super::*;
 
@@ -370,61 +342,6 @@ pub(crate) mod tests {
         for (name, count) in PUBLISHED {
             assert_eq!(published(name).len(), count, "{name}");
         }
-    }
-
-    #[test]
-    fn imported_units_are_finished_and_keep_what_is_there() {
-        let (_directory, store) = store();
-        let source = tempfile::tempdir().unwrap();
-        let mut rows = [row(), row()];
-        rows[1].unit.split += 1;
-        rows[1].id = rows[1].unit.id();
-        let own = Row {
-            seconds: 7.0,
-            ..row()
-        };
-        store.record(&own, &Artefacts::default()).unwrap();
-        let lines: Vec<u8> = rows.iter().flat_map(line).collect();
-        fs::write(source.path().join("rows.jsonl"), &lines).unwrap();
-        let checkpoint = store.checkpoint(&rows[1].unit);
-        let save = |path: &Path| fs::write(path, "model").map_err(Error::io("write", path));
-        checkpoint.save(&History::default(), "0.1.0", save).unwrap();
-        assert_eq!(store.import(source.path()).unwrap(), 1);
-        assert!(
-            checkpoint.load("0.1.0").is_none(),
-            "there is nothing to go on from"
-        );
-        assert_eq!(store.row(&own.unit).unwrap(), Some(own));
-        assert_eq!(store.row(&rows[1].unit).unwrap().as_ref(), Some(&rows[1]));
-        assert_eq!(store.import(source.path()).unwrap(), 0);
-    }
-
-    #[test]
-    fn an_import_with_a_wrong_line_takes_nothing() {
-        let (_directory, store) = store();
-        let source = tempfile::tempdir().unwrap();
-        let renamed = Row {
-            id: "another".into(),
-            ..row()
-        };
-        for (wrong, reason) in [
-            (line(&renamed), "it is called another"),
-            (b"{\"suite\":\"complexity\"}\n".to_vec(), "missing field"),
-        ] {
-            fs::write(
-                source.path().join("rows.jsonl"),
-                [line(&row()), wrong].concat(),
-            )
-            .unwrap();
-            let error = store.import(source.path()).unwrap_err().to_string();
-            assert!(
-                error.starts_with("cannot import line 2 of") && error.contains(reason),
-                "{error}"
-            );
-            assert_eq!(store.row(&row().unit).unwrap(), None);
-        }
-        let error = store.import(&source.path().join("nowhere")).unwrap_err();
-        assert!(matches!(error, Error::Io { .. }));
     }
 
     #[test]

@@ -146,7 +146,7 @@ fn two_hundred_kills_lose_no_finished_unit_and_change_no_bit() {
 /// Runs in a file system of its own, first with room, then without any, then with too little, then with room again; what
 /// the program says and what it leaves is copied out.
 const FULL_DISK: &str = r#"
-mount -t tmpfs -o size=8m tmpfs "$DISK" || exit 1
+mount -t tmpfs -o size=16m tmpfs "$DISK" || exit 1
 run() {
     name=$1; shift
     "$REPRODUCE" regression --set passenger --offline --epochs 8 --checkpoint-every 0 --out "$DISK/results" "$@" \

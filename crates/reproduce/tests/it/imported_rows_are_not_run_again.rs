@@ -1,4 +1,4 @@
-//! Published rows are taken over by a command, and then their units are finished.
+//! Rows and artefacts are taken over by a command, and then their units are finished and their pictures drawn.
 
 use std::fs;
 use std::path::Path;
@@ -45,4 +45,28 @@ fn imported_rows_are_not_run_again() {
     };
     let written = directory.path().join("desk/regression/rows.jsonl");
     assert_eq!(sorted(&written), sorted(&published.join("rows.jsonl")));
+}
+
+#[test]
+fn figures_are_drawn_from_imported_artefacts() {
+    let (own, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let figure = |out: &Path, import: &[&Path]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_reproduce"));
+        command.args(["figure2", "--epochs", "1", "--offline", "--out"]);
+        command.arg(out);
+        for directory in import {
+            command.arg("--import").arg(directory);
+        }
+        let run = command.output().unwrap();
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert!(run.status.success(), "{said}");
+        let weights = fs::read_to_string(out.join("smoke/figure2/figure2-weights.csv")).unwrap();
+        (said, weights)
+    };
+    let (_, weights) = figure(own.path(), &[]);
+    assert!(weights.lines().count() > 100, "{weights}");
+    let left = own.path().join("smoke/figure2");
+    let (said, drawn) = figure(other.path(), &[&left]);
+    assert!(said.contains("0 units run, 6 finished before"), "{said}");
+    assert_eq!(drawn, weights);
 }
