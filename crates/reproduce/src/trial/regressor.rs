@@ -202,12 +202,10 @@ impl Trial for Regressor<'_> {
         }
         let seen = self.trainer.trainer().inspect();
         let seen = seen.map_err(|error| self.task.failed(&error))?;
-        if self.task.is_pictured() {
-            findings = findings.with("heads", &heads(&seen));
-        }
         Ok(match self.look {
+            // A suite with a look of its own draws what that finds, and no pictures of all weights.
             Some(look) => findings.and(look(&seen)),
-            None => findings,
+            None => findings.with("heads", &heads(&seen)),
         })
     }
 }
