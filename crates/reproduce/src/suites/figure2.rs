@@ -9,7 +9,7 @@ use crate::mechanisms::mechanism;
 use crate::plan::{Arm, Role};
 use crate::report::{Colours, Document, Matrix, Picture};
 use crate::sections::{Column, Columns, NAMES_AND_PRESET, own_measures};
-use crate::suite::{At, Card, Metric, Model, NO_CUT, Set, Source, Suite};
+use crate::suite::{At, Card, Cut, Metric, Model, NO_CUT, Set, Source, Suite};
 use crate::trial::sentences::{Corpus, DIVERSITY, SPREAD, SentenceSettings};
 use crate::{Account, Error, Number, Preset, Scale, Settings, Unit};
 use bochner_datasets::{DataStore, Protocol, SentenceData, SentenceSet, sentences as corpora};
@@ -52,7 +52,10 @@ static CARD: Card = Card {
     baseline: "IKAN",
     against: "IKAN",
     published: &[],
-    cuts: &[NO_CUT],
+    cuts: &[
+        NO_CUT,
+        Cut::new("folds", "the folds were cut to 8, 0 and 1"),
+    ],
     repeats: true,
     opening: "The weights of each head on \"just a kiss is a just a waste .\", the paper's sentence, and over all test \
               sentences of each fold how much the heads differ: **diversity** is the mean Jensen-Shannon divergence between \
@@ -103,6 +106,7 @@ impl Suite for Figure2 {
         let all: [usize; 10] = std::array::from_fn(|place| (FOLD + place) % 10);
         let (folds, seeds, width, points, epochs) = match at.scale {
             Scale::Smoke => (&FOLDS[..1], 1, 32, 8, 2),
+            Scale::Desk if at.gives_up("folds") => (&FOLDS[..3], 3, 128, 32, 6),
             Scale::Desk => (&FOLDS[..], 3, 128, 32, 6),
             Scale::Paper => (&all[..], 3, 256, 64, 30),
         };

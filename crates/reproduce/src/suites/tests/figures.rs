@@ -32,6 +32,21 @@ fn figure_2_rests_on_six_folds_with_three_seeds_each_the_fold_of_the_sentence_fi
 }
 
 #[test]
+fn figure_2_may_be_cut_to_three_folds_that_were_planned_before() {
+    let whole = plan(&FIGURE_2, Scale::Desk);
+    let sets = FIGURE_2.card().asked(Scale::Desk, &[]);
+    let cut = FIGURE_2.card().cut("folds").unwrap();
+    let cut = Plan::new(&FIGURE_2, &sets, frame(Scale::Desk, cut), Choices::Dearest);
+    assert_eq!(cut.arms.len(), whole.arms.len());
+    for (arm, before) in cut.arms.iter().zip(&whole.arms) {
+        let runs = arm.units.iter().map(|unit| (unit.split, unit.seed));
+        let expected = [8, 0, 1].map(|fold| [(fold, 0), (fold, 1), (fold, 2)]);
+        assert_eq!(runs.collect::<Vec<_>>(), expected.concat());
+        assert!(arm.units.iter().all(|unit| before.units.contains(unit)));
+    }
+}
+
+#[test]
 fn the_standard_error_of_diversity_is_that_over_all_folds_and_seeds() {
     let plan = plan(&FIGURE_2, Scale::Desk);
     // A difference of .001 with a standard deviation of .003 over 18 pairs is 1.4 standard errors, one of .002 is 2.8.
