@@ -301,11 +301,6 @@ pub(crate) fn parameters(
     Ok(parameter_count(&model))
 }
 
-fn largest(values: &[f32]) -> usize {
-    let place = (0..values.len()).max_by(|&a, &b| values[a].total_cmp(&values[b]).then(b.cmp(&a)));
-    place.unwrap_or(0)
-}
-
 impl Trial for Classifier<'_> {
     fn facts(&self) -> Facts {
         self.corpus

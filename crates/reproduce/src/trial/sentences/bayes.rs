@@ -1,6 +1,7 @@
 //! Multinomial naive Bayes on words and pairs of words: what any model of sentences must be compared with.
 
-use super::{Corpus, largest};
+use super::Corpus;
+use crate::suite::Direction;
 use crate::trial::{Evaluation, Facts, Step};
 use crate::{Error, Trial, Unit};
 use bochner_datasets::Split;
@@ -96,14 +97,11 @@ impl<'a> NaiveBayes<'a> {
         let score = |row: usize, class: usize| {
             let seen = grams(&self.corpus.words[row]).filter_map(|gram| self.counts.get(&gram));
             let terms = seen.map(|counts| ((counts[class] + self.alpha) / totals[class]).ln());
-            (priors[class].ln() + terms.sum::<f64>()) as f32
+            priors[class].ln() + terms.sum::<f64>()
         };
         let class = |&row: &usize| {
-            largest(
-                &(0..classes)
-                    .map(|class| score(row, class))
-                    .collect::<Vec<_>>(),
-            )
+            let scores: Vec<f64> = (0..classes).map(|class| score(row, class)).collect();
+            Direction::Larger.best(&scores).unwrap_or(0)
         };
         rows.iter().map(class).collect()
     }

@@ -157,12 +157,26 @@ fn settings_of_another_suite_are_refused_with_the_unit_named() {
     );
 }
 
+/// A corpus of these labelled texts alone, and the unit of naive Bayes on its split.
+fn of_naive_bayes(rows: &[(usize, &str)], split: Split) -> (Corpus, Unit) {
+    let filler = |row: usize| Sentence {
+        label: row % 2,
+        text: format!("filler {row}").into(),
+    };
+    let mut corpus = corpus_of((0..40).map(filler).collect());
+    let words = rows.iter().map(|(_, text)| clean_str(text.as_bytes()));
+    corpus.words = words.collect();
+    corpus.labels = rows.iter().map(|(label, _)| *label).collect();
+    corpus.splits = vec![split];
+    let unit = Unit {
+        split: 0,
+        ..unit("naive Bayes")
+    };
+    (corpus, unit)
+}
+
 #[test]
 fn naive_bayes_worked_out_by_hand() {
-    let sentence = |label, text: &str| Sentence {
-        label,
-        text: text.into(),
-    };
     let rows = [
         (0, "bad film"),
         (0, "bad bad plot"),
@@ -171,23 +185,12 @@ fn naive_bayes_worked_out_by_hand() {
         (0, "bad"),
         (1, "film"),
     ];
-    let mut corpus = corpus_of(
-        (0..40)
-            .map(|i| sentence(i % 2, &format!("filler {i}")))
-            .collect(),
-    );
-    corpus.words = rows
-        .iter()
-        .map(|(_, text)| clean_str(text.as_bytes()))
-        .collect();
-    corpus.labels = rows.iter().map(|(label, _)| *label).collect();
-    corpus.splits = vec![Split {
+    let split = Split {
         train: vec![0, 1, 2, 3],
         validation: vec![4],
         test: vec![5],
-    }];
-    let mut unit = unit("naive Bayes");
-    unit.split = 0;
+    };
+    let (corpus, unit) = of_naive_bayes(&rows, split);
     let mut trial = naive_bayes(&unit, &corpus).unwrap();
     trial.epoch().unwrap();
     // Words: bad, film, plot, good; pairs: bad film, bad bad, bad plot, good film. Class 0 has 8 grams, class 1 has 4;
@@ -195,4 +198,31 @@ fn naive_bayes_worked_out_by_hand() {
     let seen = trial.evaluate().unwrap();
     assert_eq!((seen.validation, seen.test), (Some(1.0), 1.0));
     assert_eq!(trial.facts().parameters, (8 + 1) * 2);
+}
+
+#[test]
+fn classes_that_are_alike_to_single_precision_are_told_apart() {
+    // With two kinds and alpha 1, good is 1 of 5 in class 0 and 2 of 5 in class 1, film 4 of 5 and 3 of 5. The score of
+    // class 1, -593.288, is larger by 276 ln 2 - 665 ln 4/3 = 4.4e-5, and f32 has steps of 6.1e-5 there: both scores are
+    // next to the same number of it.
+    let close = "good ".repeat(276) + &"film ".repeat(665);
+    let rows = [
+        (0, "film"),
+        (0, "film"),
+        (0, "film"),
+        (1, "good"),
+        (1, "film"),
+        (1, "film"),
+        (0, "film"),
+        (1, &close),
+    ];
+    let split = Split {
+        train: vec![0, 1, 2, 3, 4, 5],
+        validation: vec![6],
+        test: vec![7],
+    };
+    let (corpus, unit) = of_naive_bayes(&rows, split);
+    let mut trial = naive_bayes(&unit, &corpus).unwrap();
+    trial.epoch().unwrap();
+    assert_eq!(trial.evaluate().unwrap().test, 1.0);
 }
