@@ -29,7 +29,8 @@ pub(crate) struct Decision {
 /// last epoch takes less than is projected. What was timed for one cut is not timed again for the next.
 ///
 /// Only scale `desk` is ever cut. A decision made for the same sets, or for more, is read from the suite's
-/// part of the scale's directory and kept.
+/// part of the scale's directory and kept, so that a run that goes on is cut as it was in its beginning, however much of it
+/// is finished.
 pub(crate) fn decide<U: Units>(
     config: &Config,
     store: &Store,
@@ -58,7 +59,7 @@ pub(crate) fn decide<U: Units>(
     let mut timed = Timed::new();
     for (place, cut) in card.cuts.iter().enumerate() {
         let (plan, units) = load(place)?;
-        let seconds = project(config, &plan, &units, &mut timed)?;
+        let seconds = project(config, store, &plan, &units, &mut timed)?;
         eprintln!("projected time: {:.1} h ({})", seconds / 3600.0, cut.what);
         if seconds <= LIMIT_SECONDS || place + 1 == card.cuts.len() {
             let decision = Decision {
@@ -77,9 +78,14 @@ pub(crate) fn decide<U: Units>(
 /// Seconds of an epoch, by what they depend on.
 type Timed = BTreeMap<String, f64>;
 
-/// The time that all units of the plan will take.
+/// The time that the units of the plan will take that are not finished.
+///
+/// Units can be finished before anything was decided: they were imported, or an earlier run was given its cut or had fewer
+/// sets. The cut is then decided by what remains, since the limit is one on the time that the user waits, and to give up
+/// finished units would save none of it and hide their results.
 fn project(
     config: &Config,
+    store: &Store,
     plan: &Plan,
     units: &impl Units,
     timed: &mut Timed,
@@ -88,6 +94,9 @@ fn project(
     let pool = pool(config.threads, jobs)?;
     let mut seconds = 0.0;
     for unit in plan.reported() {
+        if store.row(&unit)?.is_some() {
+            continue;
+        }
         let kind = kind(&unit);
         if !timed.contains_key(&kind) {
             timed.insert(
@@ -135,5 +144,94 @@ fn seconds_of_an_epoch(units: &impl Units, unit: &Unit) -> Result<f64, Error> {
     match epochs(1)? {
         long if long >= LONG_SECONDS => Ok(long),
         _ => epochs(TIMED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Choices, Frame, OnRequest};
+    use crate::results::tests::row;
+    use crate::store::Artefacts;
+    use crate::suite::Suite;
+    use crate::suites::FIGURE_2;
+    use crate::{Trial, Unit};
+
+    /// Units that must not be started: their times are known, or they are finished.
+    struct NotToStart;
+
+    impl Units for NotToStart {
+        fn card(&self) -> &'static Card {
+            FIGURE_2.card()
+        }
+
+        fn start<'a>(&'a self, unit: &Unit) -> Result<Box<dyn Trial + 'a>, Error> {
+            panic!("{} is started", unit.id())
+        }
+    }
+
+    fn plan(cut: usize) -> Plan {
+        let frame = Frame {
+            scale: Scale::Desk,
+            cut,
+            epochs: None,
+            on_request: OnRequest::LeftOut,
+        };
+        let sets = FIGURE_2.card().asked(Scale::Desk, &[]);
+        Plan::new(&FIGURE_2, &sets, frame, Choices::Dearest)
+    }
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        (directory, store)
+    }
+
+    fn finish(units: &[Unit], store: &Store) {
+        for unit in units {
+            let row = row(unit, 0.5);
+            store.record(&row, &Artefacts::default()).unwrap();
+        }
+    }
+
+    #[test]
+    fn only_units_that_are_not_finished_take_time() {
+        let (_directory, store) = store();
+        let plan = plan(0);
+        let units = plan.reported();
+        let mut timed: Timed = units.iter().map(|unit| (kind(unit), 2.0)).collect();
+        let mut projected = |store: &Store| {
+            let config = Config::default();
+            project(&config, store, &plan, &NotToStart, &mut timed).unwrap()
+        };
+        // 54 units of 6 epochs.
+        assert_eq!(projected(&store), 54.0 * 6.0 * 2.0);
+        finish(&units[..10], &store);
+        assert_eq!(projected(&store), 44.0 * 6.0 * 2.0);
+    }
+
+    #[test]
+    fn a_cut_is_kept_however_much_is_finished_and_decided_by_what_remains_where_there_is_none() {
+        let config = Config {
+            scale: Scale::Desk,
+            ..Config::default()
+        };
+        let decided = |store: &Store| {
+            let load = |cut| Ok((plan(cut), NotToStart));
+            decide(&config, store, FIGURE_2.card(), load).unwrap()
+        };
+        let (_kept, kept) = store();
+        let decision = Decision {
+            cut: "folds".into(),
+            projected_seconds: 1e5,
+            sets: vec!["MR".into()],
+        };
+        let json = serde_json::to_vec(&decision).unwrap();
+        kept.write("desk/figure2/projection.json", &json).unwrap();
+        let (_imported, imported) = store();
+        for store in [&kept, &imported] {
+            finish(&plan(0).reported(), store);
+        }
+        assert_eq!((decided(&kept), decided(&imported)), (1, 0));
     }
 }
