@@ -155,7 +155,7 @@ mod tests {
     use crate::store::Artefacts;
     use crate::suite::Suite;
     use crate::suites::FIGURE_2;
-    use crate::{Trial, Unit};
+    use crate::Trial;
 
     /// Units that must not be started: their times are known, or they are finished.
     struct NotToStart;
