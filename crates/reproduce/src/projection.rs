@@ -150,12 +150,12 @@ fn seconds_of_an_epoch(units: &impl Units, unit: &Unit) -> Result<f64, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Trial;
     use crate::plan::{Choices, Frame, OnRequest};
     use crate::results::tests::row;
     use crate::store::Artefacts;
     use crate::suite::Suite;
     use crate::suites::FIGURE_2;
-    use crate::Trial;
 
     /// Units that must not be started: their times are known, or they are finished.
     struct NotToStart;

@@ -1,7 +1,7 @@
 //! Runs units, several at a time, and loses nothing when it is stopped.
 
 use crate::progress::{Progress, Worker};
-use crate::store::{History, Row};
+use crate::store::{History, LOOK, Row};
 use crate::suite::{Card, Direction};
 use crate::trial::{Findings, Keep, Moment};
 use crate::{Error, Store, Trial, Unit};
@@ -100,7 +100,7 @@ fn unfinished(units: &[Unit], store: &Store) -> Result<Vec<Unit>, Error> {
         match store.row(unit)? {
             None => todo.push(unit.clone()),
             // A run may have been killed between recording the row and removing this.
-            Some(_) => store.checkpoint(unit).remove()?,
+            Some(_) => store.clear(unit)?,
         }
     }
     Ok(todo)
@@ -208,9 +208,6 @@ impl Run<'_> {
             });
         }
         self.store.record(&row, &findings.artefacts)?;
-        if trial.keeps() == Keep::UntilLookedAt {
-            self.store.discard_weights(unit)?;
-        }
         Ok(Some(row))
     }
 
@@ -239,9 +236,10 @@ impl Run<'_> {
                 }
                 Ok(found)
             }
-            (Keep::Weights | Keep::UntilLookedAt, Some(chosen)) => {
+            (keeps @ (Keep::Weights | Keep::UntilLookedAt), Some(chosen)) => {
                 let last = trial.findings()?;
-                self.go_to(unit, trial, "v", chosen)?;
+                let kind = if keeps == Keep::Weights { "v" } else { LOOK };
+                self.go_to(unit, trial, kind, chosen)?;
                 Ok(curves.and(last.at_last()).and(trial.findings()?))
             }
             _ => Ok(curves.and(trial.findings()?)),
@@ -280,11 +278,12 @@ impl Run<'_> {
     /// Keeps the weights of the last epoch if it is now that of the V-number, or of the R-number where it is asked for.
     fn keep_weights(&self, unit: &Unit, trial: &dyn Trial, history: &History) -> Result<(), Error> {
         let direction = self.direction();
-        let v = ("v", trial.rule().chosen(history, direction));
+        let chosen = trial.rule().chosen(history, direction);
+        let v = ("v", chosen);
         let r = ("r", history.best_test(direction));
         let epochs = match trial.keeps() {
             Keep::Nothing => vec![],
-            Keep::UntilLookedAt => vec![v],
+            Keep::UntilLookedAt => vec![(LOOK, chosen)],
             Keep::Weights => vec![v, r],
             Keep::Course => vec![("first", Some(0)), v, r],
         };
@@ -307,6 +306,8 @@ impl Run<'_> {
             }
             trial = self.suite.start(unit)?;
         }
+        // What an earlier run kept is of epochs that this one trains again.
+        self.store.discard_weights(unit)?;
         Ok((trial, History::default()))
     }
 }

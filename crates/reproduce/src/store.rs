@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 /// | `artefacts/<suite>/<id>.json` | one line: its [`Artefacts`], curves and pictures |
 /// | `checkpoints/<suite>/` | how far the running units are |
 /// | `weights/<suite>/<id>.v`, `.r`, `.first` | a model in the epochs of V- and R-number and the first, where kept |
+/// | `weights/<suite>/<id>.look` | a model in the epoch of the V-number that is to be looked at, until it is |
 /// | `<scale>/<suite>/rows.jsonl` | the rows of a suite, one per line |
 /// | `<scale>/<suite>/artefacts.jsonl` | the artefacts of these rows, one line a unit |
 /// | `<scale>/<suite>/report.md`, `report.html` | what they say |
@@ -50,6 +51,12 @@ const PARTS: [&str; 7] = [
     "desk",
     "paper",
 ];
+
+/// What weights are kept as that are removed when they have been looked at.
+pub(crate) const LOOK: &str = "look";
+
+/// All that weights are kept as.
+const KINDS: [&str; 4] = ["v", "r", "first", LOOK];
 
 impl Store {
     /// Opens a directory, making it where needed, and removes what an interrupted run left half
@@ -105,7 +112,7 @@ impl Store {
         read_json(&self.place("artefacts", unit))
     }
 
-    /// Records a finished unit and removes its checkpoint.
+    /// Records a finished unit and removes what only an unfinished one needs.
     ///
     /// # Errors
     /// [`Error::Io`]; the units recorded before stay as they are.
@@ -120,7 +127,16 @@ impl Store {
 
     fn finish(&self, row: &Row) -> Result<(), Error> {
         atomic::write(&self.place("units", &row.unit), &line(row))?;
-        self.checkpoint(&row.unit).remove()
+        self.clear(&row.unit)
+    }
+
+    /// Removes what only an unfinished unit needs: its checkpoint, and the weights that were to be looked at.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn clear(&self, unit: &Unit) -> Result<(), Error> {
+        self.checkpoint(unit).remove()?;
+        atomic::remove(&self.weights(unit, LOOK))
     }
 
     /// Keeps a model as it is now under a unit's name and `kind`, in the place of what was kept before.
@@ -144,15 +160,16 @@ impl Store {
         atomic::put_in_place(&unfinished, &path)
     }
 
-    /// Removes the weights of a unit in the epoch of its V-number; none are nothing to remove.
+    /// Removes all weights of a unit: those of a run that nobody goes on with. None are nothing to remove.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn discard_weights(&self, unit: &Unit) -> Result<(), Error> {
-        atomic::remove(&self.weights(unit, "v"))
+        let mut kept = KINDS.iter().map(|kind| self.weights(unit, kind));
+        kept.try_for_each(|path| atomic::remove(&path))
     }
 
-    /// Where the weights of a unit are kept: `kind` is `v`, `r` or `first`.
+    /// Where the weights of a unit are kept: `kind` is `v`, `r`, `first` or `look`.
     pub fn weights(&self, unit: &Unit, kind: &str) -> PathBuf {
         let name = format!("{}.{kind}", unit.id());
         self.root.join("weights").join(&unit.suite).join(name)
@@ -301,9 +318,16 @@ pub(crate) mod tests {
         store.record(&row, &Artefacts::default()).unwrap();
         let half = atomic::beside(&store.place("units", &row.unit));
         fs::write(&half, "{\"id\":").unwrap();
+        // What a process leaves that is killed while a model writes itself.
+        let mut model = atomic::beside(&store.weights(&row.unit, "v")).into_os_string();
+        model.push(".77.partial");
+        let write = |path: &Path| fs::write(path, "weights").map_err(Error::io("write", path));
+        store.keep_weights(&row.unit, "v", write).unwrap();
+        fs::write(&model, "wei").unwrap();
         drop(store);
         let store = Store::open(directory.path()).unwrap();
-        assert!(!half.exists());
+        assert!(!half.exists() && !Path::new(&model).exists());
+        assert!(store.weights(&row.unit, "v").exists());
         assert_eq!(store.row(&row.unit).unwrap(), Some(row));
     }
 

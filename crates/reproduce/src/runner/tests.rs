@@ -255,13 +255,35 @@ fn weights_that_are_kept_until_they_are_looked_at_go_with_the_row() {
         interrupt_at_start,
         ..Toy::default()
     };
-    let is_kept = |unit: &Unit| ["v", "r"].map(|kind| store.weights(unit, kind).exists());
+    let is_kept = |unit: &Unit| [LOOK, "v", "r"].map(|kind| store.weights(unit, kind).exists());
     toy(Some(0)).run(&units[..1], &store, 1).unwrap();
-    assert_eq!(is_kept(&units[0]), [true, false]);
+    assert_eq!(is_kept(&units[0]), [true, false, false]);
     toy(None).run(&units, &store, 1).unwrap();
-    assert_eq!([&units[0], &units[1]].map(is_kept), [[false; 2]; 2]);
+    assert_eq!([&units[0], &units[1]].map(is_kept), [[false; 3]; 2]);
     let validated = states().into_iter().fold(0.0, f64::max);
     assert_eq!(rows(&units, &store)[0].measures["state"], validated);
+    // A run that is killed after it has recorded the row leaves them to the next.
+    fs::write(store.weights(&units[0], LOOK), "weights").unwrap();
+    assert_eq!(toy(None).run(&units, &store, 1).unwrap().found, 2);
+    assert_eq!(is_kept(&units[0]), [false; 3]);
+}
+
+#[test]
+fn weights_of_a_run_that_nobody_goes_on_with_are_removed() {
+    let (_directory, store) = store();
+    let units = units(1);
+    let toy = |keep, interrupt_at_start| Toy {
+        keep: Some(keep),
+        interrupt_at_start,
+        ..Toy::default()
+    };
+    let is_kept = || ["first", "v", "r"].map(|kind| store.weights(&units[0], kind).exists());
+    toy(Keep::Course, Some(0)).run(&units, &store, 1).unwrap();
+    assert_eq!(is_kept(), [true; 3]);
+    // Without its checkpoint the unit begins anew, with another program that keeps nothing.
+    store.checkpoint(&units[0]).remove().unwrap();
+    toy(Keep::Nothing, None).run(&units, &store, 1).unwrap();
+    assert_eq!(is_kept(), [false; 3]);
 }
 
 /// Error and loss are both as good as ever in epochs 1 and 2, the error once more in epoch 4.

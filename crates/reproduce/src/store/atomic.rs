@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Ends the names of files that are not in their place yet.
+/// Ends the names of files that are not in their place yet. A model that is written there may have a file of its own
+/// beside it, whose name goes on.
 const UNFINISHED: &str = ".unfinished";
 
 /// Where a file is written before it is renamed into its place.
@@ -42,7 +43,7 @@ pub(crate) fn clean(directory: &Path) -> Result<(), Error> {
         let path = entry.path();
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             clean(&path)?;
-        } else if path.to_string_lossy().ends_with(UNFINISHED) {
+        } else if entry.file_name().to_string_lossy().contains(UNFINISHED) {
             fs::remove_file(&path).map_err(Error::io("remove", &path))?;
         }
     }

@@ -19,7 +19,8 @@ struct Left {
 impl Store {
     /// Takes over the rows in `rows.jsonl` of a directory, such as one of `docs/results`, so that their
     /// units are finished, with the artefacts in `artefacts.jsonl` where there is such a file. A unit that is finished
-    /// here keeps its own row and artefacts. Returns how many were new.
+    /// here keeps its own row and artefacts; the weights of one that was not are removed, since they are of another run.
+    /// Returns how many were new.
     ///
     /// # Errors
     /// [`Error::Import`] if a line is no row, or not of the unit that its id names, or holds artefacts of none of the
@@ -43,6 +44,7 @@ impl Store {
                 if let Some(artefacts) = left.get(&row.id) {
                     self.leave(&row.unit, artefacts)?;
                 }
+                self.discard_weights(&row.unit)?;
                 self.finish(row)?;
                 new += 1;
             }
@@ -153,6 +155,9 @@ mod tests {
         let checkpoint = store.checkpoint(&rows[1].unit);
         let save = |path: &Path| fs::write(path, "model").map_err(Error::io("write", path));
         checkpoint.save(&History::default(), "0.1.0", save).unwrap();
+        for row in &rows {
+            store.keep_weights(&row.unit, "v", save).unwrap();
+        }
         assert_eq!(store.import(source.path()).unwrap(), 1);
         assert!(
             checkpoint.load("0.1.0").is_none(),
@@ -160,6 +165,8 @@ mod tests {
         );
         assert_eq!(store.row(&own.unit).unwrap(), Some(own));
         assert_eq!(store.row(&rows[1].unit).unwrap().as_ref(), Some(&rows[1]));
+        let is_kept = |row: &Row| store.weights(&row.unit, "v").exists();
+        assert_eq!([&rows[0], &rows[1]].map(is_kept), [true, false]);
         // There is no file of artefacts.
         assert_eq!(store.artefacts(&rows[1].unit).unwrap(), None);
         assert_eq!(store.import(source.path()).unwrap(), 0);
