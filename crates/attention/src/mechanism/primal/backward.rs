@@ -218,7 +218,7 @@ impl<T: Real> Pulled<'_, T> {
         let mut weights = Vec::new();
         for side in [0, 1] {
             for m in 0..call.heads {
-                let trace: f64 = self.slopes.iter().map(|slope| slope.trace).sum();
+                let trace: f64 = bounded(self.slopes.iter().map(|slope| slope.trace).sum());
                 let trace = if call.traces_weights() { trace } else { 0.0 };
                 let other = call.weight(1 - side, m).iter().enumerate();
                 weights.extend(other.map(|(at, &other)| {
@@ -285,8 +285,10 @@ impl<T: Real> Pulled<'_, T> {
         let (call, loss) = (self.call, &self.saved.loss);
         let width = call.lambda.len();
         call.lambda.iter().enumerate().map(move |(at, l)| {
-            let of = |(b, slope): (usize, &Slope)| slope.squares * loss.squares[b * width + at];
-            let sum: f64 = self.slopes.iter().enumerate().map(of).sum();
+            let of = |(b, slope): (usize, &Slope)| {
+                bounded(slope.squares * loss.squares[b * width + at])
+            };
+            let sum: f64 = bounded(self.slopes.iter().enumerate().map(of).sum());
             multiplied(l.as_f64() * sum, 0)
         })
     }

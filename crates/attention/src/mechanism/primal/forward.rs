@@ -3,6 +3,8 @@
 use super::PrimalScores;
 use super::arguments::Arguments;
 use super::features::directions;
+use bochner_numerics::elementary::max_norm;
+use bochner_numerics::scaling::{bounded, log2_range, multiplied, over_power};
 use bochner_numerics::{Mat, MatMut, Real, matmul_in, parallel};
 use ndarray::Array4;
 
@@ -24,15 +26,11 @@ impl<'a, T: Real> Arguments<'a, T> {
                 let n = x.len() / d;
                 let weight = &self.weight(side, h % self.heads)[..n * s];
                 let (x, weight) = (Mat::new(&x, n, d), Mat::new(weight, n, s));
-                let projection = MatMut::new(projection, d, s);
-                matmul_in(
-                    &self.buffers,
-                    T::one(),
-                    x.t(),
-                    weight,
-                    T::zero(),
-                    projection,
-                );
+                let into = MatMut::new(projection, d, s);
+                matmul_in(&self.buffers, T::one(), x.t(), weight, T::zero(), into);
+                mend(projection, s, |c, j| {
+                    (0..n).map(move |r| (x.get(r, c), weight.get(r, j)))
+                });
             });
             all
         })
@@ -88,25 +86,36 @@ impl<'a, T: Real> Arguments<'a, T> {
             |(h, (((output, (e, r)), squares), start))| {
                 let rows = self.length(h).saturating_sub(start).min(ROWS);
                 let mut phi = self.buffers.any(rows * d);
-                for (side, scores) in [e, r].into_iter().enumerate() {
-                    let scores = &mut scores[..rows * s];
+                let output = &mut output[..rows * dv];
+                let mut sides = [e, r].map(|scores| &mut scores[..rows * s]);
+                for (side, scores) in sides.iter_mut().enumerate() {
                     directions(self.rows(side, h, start..start + rows), d, &mut phi);
                     let projection = Mat::new(self.projection(projections, side, h), d, s);
                     let (phi, into) = (Mat::new(&phi, rows, d), MatMut::new(scores, rows, s));
                     matmul_in(&self.buffers, T::one(), phi, projection, T::zero(), into);
+                    mend(scores, s, |i, j| {
+                        (0..d).map(move |c| (phi.get(i, c), projection.get(c, j)))
+                    });
                     for scores in scores.chunks_exact(s) {
                         let all = squares.iter_mut().zip(scores);
                         all.for_each(|(sum, x)| *sum += x.as_f64() * x.as_f64());
                     }
                     let (share, wc) = (T::of(side as f64), self.combination(side, h).t());
-                    let into = MatMut::new(&mut output[..rows * dv], rows, dv);
+                    let into = MatMut::new(output, rows, dv);
                     let scores = Mat::new(scores, rows, s);
                     matmul_in(&self.buffers, T::one(), scores, wc, share, into);
                 }
+                let wc = [0, 1].map(|side| self.combination(side, h));
+                mend(output, dv, |i, n| {
+                    let sides = sides.iter().zip(wc);
+                    sides.flat_map(move |(scores, wc)| {
+                        (0..s).map(move |j| (scores[i * s + j], wc.get(n, j)))
+                    })
+                });
             },
         );
         let of_head = |squares: &[f64]| {
-            let sum = |j| squares[j..].iter().step_by(s).sum();
+            let sum = |j| bounded(squares[j..].iter().step_by(s).sum());
             (0..s).map(sum).collect::<Vec<f64>>()
         };
         let squares = squares.chunks(blocks * s).flat_map(of_head).collect();
@@ -119,5 +128,28 @@ impl<'a, T: Real> Arguments<'a, T> {
             r: array(r, s),
         };
         (array(output, dv), scores, squares)
+    }
+}
+
+/// Computes those entries of a product of `width` columns again that overflowed, in units in which neither their terms
+/// nor the sums do, given the factors of an entry's terms. The largest number stands for what is out of range.
+///
+/// An entry depends on its own terms alone: what is large elsewhere must not tell it what to do.
+fn mend<T: Real, I: Iterator<Item = (T, T)>>(
+    product: &mut [T],
+    width: usize,
+    terms: impl Fn(usize, usize) -> I,
+) {
+    if max_norm(product).is_finite() {
+        return;
+    }
+    let power = (log2_range::<T>() / 2.0) as i32 + 16;
+    let all = product.iter_mut().enumerate();
+    for (at, x) in all.filter(|(_, x)| !x.is_finite()) {
+        let terms = terms(at / width, at % width);
+        let sum: T = terms
+            .map(|(a, b)| over_power(a, power) * over_power(b, power))
+            .sum();
+        *x = multiplied(sum.as_f64(), 2 * power);
     }
 }

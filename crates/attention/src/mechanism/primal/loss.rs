@@ -54,15 +54,14 @@ impl<T: Real> Arguments<'_, T> {
                 true => self.weight(side, h % heads),
                 false => self.projection(projections, side, h),
             });
-            we.iter()
-                .zip(wr)
-                .map(|(a, b)| a.as_f64() * b.as_f64())
-                .sum()
+            let products = we.iter().zip(wr).map(|(a, b)| a.as_f64() * b.as_f64());
+            bounded(products.map(bounded).sum())
         };
         let half = |h: usize| -> f64 {
             let lambda = &self.lambda[h % heads * s..][..s];
             let all = lambda.iter().zip(&squares[h * s..][..s]);
-            all.map(|(l, sum)| 0.5 * l.as_f64().powi(2) * sum).sum()
+            all.map(|(l, sum)| 0.5 * bounded(l.as_f64().powi(2)) * sum)
+                .sum()
         };
         let of_group = |examples: Range<usize>| {
             let kept = examples.clone().filter(|&b| self.lengths[b] > 0);
@@ -75,7 +74,7 @@ impl<T: Real> Arguments<'_, T> {
             ];
             Group {
                 examples,
-                objective: bounded(h) - bounded(tau),
+                objective: bounded(bounded(h) - bounded(tau)),
                 counts,
             }
         };
@@ -105,10 +104,10 @@ impl Loss {
         for group in &self.groups {
             let kept = || group.examples.clone().filter(|&b| !self.empty[b]);
             let g: f64 = kept().map(|b| cotangent[b].as_f64()).sum();
-            // A zero cotangent gives a zero slope even where the objective is NaN or infinite.
-            let slope = match g * self.eta {
+            // A zero cotangent gives a zero slope even where the objective is NaN.
+            let slope = match bounded(g) * self.eta {
                 0.0 => 0.0,
-                g => bounded(2.0 * g * group.objective),
+                g => bounded(bounded(g) * group.objective * 2.0),
             };
             let [squares, trace] = [slope / group.counts[0], -slope / group.counts[1]];
             kept().for_each(|b| slopes[b] = Slope { squares, trace });

@@ -49,7 +49,8 @@ const NAME: &str = "primal";
 /// parameters.
 ///
 /// # Numerics
-/// O(T d s + n d s) time for a head. A zero row has zero features and a zero gradient. Padded rows have a zero output
+/// O(T d s + n d s) time for a head. Where a projection, a score or an output overflows, the largest number stands for
+/// it, so that finite inputs give no NaN. A zero row has zero features and a zero gradient. Padded rows have a zero output
 /// and enter neither $f(X)$ nor the penalty; an example without positions has the penalty zero, so that the mean of
 /// the penalties over the other examples is $\eta$ times the paper's loss. The layer's penalty is their sum, to be
 /// divided by the number of sequences in the batch ([`Penalty::share`]). There are no weights of pairs, so that a pass

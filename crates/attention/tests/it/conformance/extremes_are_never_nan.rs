@@ -233,6 +233,56 @@ fn mechanisms() {
     }
 }
 
+/// The sums of Primal-Attention have no denominator that would keep them in range: its projections of streams as large
+/// as their type allows overflow, and so do the sums over these.
+fn primal_fault<T: Real>(variant: &Variant, mask: &Mask, seed: Seed) -> Option<String> {
+    let mut draws = Draws(seed.stream("largest numbers"));
+    let shape = [2, 2, 5, 3];
+    let mut array = |size: f64| {
+        let sign = |x: f64| if x < 0.0 { -size } else { size };
+        Array4::from_shape_simple_fn(shape, || sign(standard_normal(&mut draws.0)))
+    };
+    let largest = T::max_value().as_f64() * 0.9;
+    let inputs = [(); 3].map(|()| array(largest));
+    let cotangents = (array(1.0), Array1::from_vec(vec![1.0, -1.0]));
+    let size = Size { heads: 2, width: 3 };
+    let initial = variant.mechanism::<f64>().initial(size, &mut draws.0);
+    let extreme = Extreme {
+        mask: mask.clone(),
+        pass: EVALUATION,
+        inputs,
+        cotangents,
+        parameters: initial.unwrap().into_iter().map(|x| 8.0 * x).collect(),
+        variant: variant.clone(),
+    };
+    let fault = extreme.fault::<T>();
+    fault.map(|fault| format!("{fault}: {variant:?}, {mask:?}"))
+}
+
+#[test]
+fn projections_of_the_largest_numbers() {
+    let masks = [
+        Mask::none(),
+        Mask::none().with_key_lengths(vec![4, 1]),
+        Mask::none().with_causality(),
+    ];
+    let examples = Variant::examples();
+    let primal = examples.iter().filter(|variant| variant.name() == "primal");
+    let mut checked = 0;
+    for (variant, mask) in primal.flat_map(|variant| masks.iter().map(move |mask| (variant, mask)))
+    {
+        if variant.card().takes(mask) {
+            for seed in (0..20).map(|n| Seed::new(32).nth(n)) {
+                assert_eq!(primal_fault::<f32>(variant, mask, seed), None);
+                assert_eq!(primal_fault::<f64>(variant, mask, seed), None);
+            }
+            checked += 1;
+        }
+    }
+    // Seven settings, three of which have a causal form.
+    assert_eq!(checked, 2 * 7 + 3);
+}
+
 /// Any similarity with any magnitude, in either form.
 fn plain_fault<T: Real>(seed: Seed) -> Option<String> {
     let mut draws = Draws(seed.stream("plain extremes"));
