@@ -135,7 +135,8 @@ impl Mask {
 
     /// Keeps only the keys of a window around the query: from `left` positions before to `right` positions
     /// after it. With causality none after it are seen; [`usize::MAX`] is no bound. A window without positions
-    /// to the right is causal.
+    /// to the right is causal; one without positions to the left is refused under plain causality, which would leave
+    /// each query itself alone.
     ///
     /// Work and time follow the window, not the sequence.
     ///
@@ -317,8 +318,8 @@ impl Mask {
     ///
     /// # Errors
     /// [`Error::Mask`] if a list of lengths does not have one entry an example, if a length is
-    /// beyond the sequence, if matrices are not `[1 or B, 1 or M, Tq, Tk]`, or if packed sequences are in
-    /// several examples or do not fill the one.
+    /// beyond the sequence, if matrices are not `[1 or B, 1 or M, Tq, Tk]`, if packed sequences are in
+    /// several examples or do not fill the one, or if causality empties a window.
     pub fn validate(
         &self,
         batch: usize,
@@ -334,6 +335,7 @@ impl Mask {
                 check_lengths(what, lengths, batch, positions)?;
             }
         }
+        self.check_reach()?;
         self.check_packed(batch, queries, keys)?;
         let Some(rows) = &self.matrix else {
             return Ok(());
@@ -358,6 +360,21 @@ impl Mask {
                     wrong.unwrap_or(keys)
                 ),
             }),
+        }
+    }
+
+    /// Refuses a window whose only positions are the later ones, which plain causality takes away: nobody asks for the
+    /// identity in this way.
+    pub(crate) fn check_reach(&self) -> Result<(), Error> {
+        let plain = self.causal && self.prefix == 0 && self.more_of_block == 0;
+        match self.window {
+            Some([0, right]) if plain && right > 0 => Err(Error::Mask {
+                what: "window under a causal mask",
+                expected: "positions to the left of the query, as those to its right are not seen"
+                    .to_owned(),
+                got: format!("0 to the left and {right} to the right"),
+            }),
+            _ => Ok(()),
         }
     }
 

@@ -172,6 +172,7 @@ impl<T: Real> Settings<T> {
     /// Refuses what needs the whole sequence.
     pub(crate) fn check_decoding(&self) -> Result<(), Error> {
         let unsupported = |what, instead| Err(Error::Unsupported { what, instead });
+        self.mask.check_reach()?;
         if !self.mask.is_of_positions() || self.mask.has_lengths() {
             return unsupported(
                 "decoding with a mask by lengths, a matrix, a prefix, blocks or packed sequences",

@@ -149,7 +149,9 @@ impl MultiHeadConfig {
             position_bias: self.position_bias,
         };
         // The errors of a mask that nobody gave.
-        card.admit_mask(&layout.mask(Mask::none()))?;
+        let mask = layout.mask(Mask::none());
+        mask.check_reach()?;
+        card.admit_mask(&mask)?;
         Ok(layout)
     }
 }

@@ -88,6 +88,34 @@ fn packed_sequences_keep_what_each_would_keep_alone() {
     }
 }
 
+/// The later positions of a window are not seen under causality: without earlier ones nothing would be left but the
+/// query itself. A prefix or a block lets some of them in.
+#[test]
+fn a_window_that_causality_empties_is_refused() {
+    let window = |mask: Mask, left, right| mask.with_window(left, right).unwrap();
+    let causal = || Mask::none().with_causality();
+    for right in [1, 3, usize::MAX] {
+        // In either order.
+        for mask in [
+            window(causal(), 0, right),
+            window(Mask::none(), 0, right).with_causality(),
+        ] {
+            let error = mask.validate(1, 1, 4, 4).unwrap_err().to_string();
+            assert!(error.contains("0 to the left"), "{error}");
+        }
+        for mask in [
+            window(Mask::none(), 0, right),
+            window(causal(), 1, right),
+            window(Mask::none().with_causality_after(2), 0, right),
+            window(Mask::none().with_causal_blocks(2).unwrap(), 0, right),
+        ] {
+            assert!(mask.validate(1, 1, 4, 4).is_ok(), "{mask:?}");
+            let keeps = |(i, j)| i != j && mask.keeps([0, 0, i, j], [4, 4]);
+            assert!((0..16).map(|n| (n / 4, n % 4)).any(keeps), "{mask:?}");
+        }
+    }
+}
+
 #[test]
 fn parts_are_joined_by_and() {
     let mask = Mask::none()

@@ -390,7 +390,7 @@ fn misuse_is_named() {
     let sides = [(2, 2), (0, 1), (2, usize::MAX)];
     let window = |(left, right)| Mask::none().with_window(left, right).unwrap();
     let to_the_right = sides.map(window);
-    let causal = to_the_right.clone().map(Mask::with_causality);
+    let causal = [(2, 2), (2, usize::MAX)].map(|sides| window(sides).with_causality());
     let to_the_left = window((2, 0));
     let unsupported = [
         Mask::none().with_key_lengths(vec![1, 2]),
@@ -406,6 +406,10 @@ fn misuse_is_named() {
     for mask in causal.iter().chain([&to_the_left]) {
         assert!(!refused(&Plain { mask, ..settings }), "{mask:?}");
     }
+    let mask = &window((0, 1)).with_causality();
+    let emptied = Plain { mask, ..settings };
+    let decoder = Decoder::new(&emptied.settings(), SIZE);
+    assert!(matches!(decoder, Err(Error::Mask { .. })));
     assert!(refused(&Plain {
         dropout: TRAINING.weight_dropout().unwrap(),
         ..settings

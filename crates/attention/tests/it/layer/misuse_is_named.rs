@@ -76,6 +76,24 @@ fn settings() {
     }
 }
 
+/// A causal layer sees nothing of a window to the right.
+#[test]
+fn windows_that_causality_empties() {
+    let of = |causal, window| MultiHeadConfig {
+        causal,
+        window: Some(window),
+        ..config(2, direct(2.0, 4))
+    };
+    let got = refused(6, of(true, [0, 2]));
+    assert!(matches!(got, Error::Mask { .. }), "{got}");
+    assert!(build::<usize>(6, of(true, [1, 2])).is_ok());
+    let layer: Layer = build(6, of(false, [0, 2])).unwrap();
+    let attended = |mask: &Mask| layer.attend_self(sequence((2, 4, 6)), mask, EVALUATION);
+    assert!(attended(&Mask::none()).is_ok());
+    let got = attended(&Mask::none().with_causality()).map(drop);
+    assert!(matches!(got, Err(Error::Mask { .. })), "{got:?}");
+}
+
 #[test]
 fn widths() {
     let own = |heads, key_width, value_width| MultiHeadConfig {
