@@ -1,10 +1,11 @@
 //! Incremental decoding: causal attention to a sequence that grows.
 
+mod held;
 mod size;
 
 pub use size::DecoderSize;
 
-use crate::engine::{Arguments, Memory, first_seen, shared_heads, write_row_major};
+use crate::engine::{Arguments, Memory, shared_heads, write_row_major};
 use crate::mask::check_lengths;
 use crate::{Error, Mask, Settings, Workspace};
 #[cfg(feature = "dfdx")]
@@ -17,7 +18,7 @@ use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 /// Row by row it gives what [`attend`](crate::attend) gives of the whole sequence under a causal
 /// mask. [`Form`](crate::Form) says what is kept of the positions so far:
 ///
-/// | form | kept of each head | a position costs |
+/// | form | kept of each head of keys | a position costs |
 /// |---|---|---|
 /// | [`Form::Quadratic`](crate::Form::Quadratic), [`Form::Automatic`](crate::Form::Automatic), [`Form::Blocked`](crate::Form::Blocked) | keys or their features, values, exponents: O(T (R + dv)) | O(T (R + dv)) |
 /// | [`Form::LinearTime`](crate::Form::LinearTime) | sums of a constant size: O(R² dv) | O(R² dv) |
@@ -25,6 +26,9 @@ use ndarray::{Array4, ArrayView4, ArrayViewMut4, Axis, s};
 /// The linear-time form exists for squared kernels and, with sums of O(m dv), for random features; T is the number of
 /// positions so far. Under a [window](Mask::with_window) the other forms keep the positions that the next one sees, and
 /// at most a quarter more (or 32; for random features two blocks), however long the sequence or its prompt was.
+///
+/// Heads of queries that share keys and values share what is kept of them, unless each has features of its own, by
+/// spectral points or random frequencies, which are then kept with a copy of the values.
 ///
 /// # Numerics
 /// The quadratic form adds up the same terms as [`attend`](crate::attend) in the same order, except
@@ -70,8 +74,10 @@ pub struct Decoder<T> {
     /// The mask says causality, and how many of a step's positions belong to each sequence.
     settings: Settings<T>,
     size: DecoderSize,
-    /// What each head remembers.
+    /// What each head of keys remembers, or each head of queries that has features of its own.
     memories: Vec<Box<dyn Memory<T>>>,
+    /// The number of heads of keys and values of each sequence.
+    key_heads: usize,
     lengths: Vec<usize>,
     /// No key of any sequence: a call that remembers nothing.
     nothing: Mask,
@@ -84,6 +90,7 @@ impl<T: Real> Clone for Decoder<T> {
             settings: self.settings.clone(),
             size: self.size,
             memories: self.memories.clone(),
+            key_heads: self.key_heads,
             lengths: self.lengths.clone(),
             nothing: self.nothing.clone(),
             workspace: self.workspace.clone(),
@@ -136,11 +143,12 @@ impl<T: Real> Decoder<T> {
             },
             size,
             memories: Vec::new(),
+            key_heads: heads,
             lengths: vec![0; batch],
             nothing: Mask::none().with_key_lengths(vec![0; batch]),
             workspace: Workspace::new(),
         };
-        decoder.memories = (0..batch * heads).map(|_| decoder.empty()).collect();
+        decoder.forget_for(heads);
         Ok(decoder)
     }
 
@@ -148,7 +156,7 @@ impl<T: Real> Decoder<T> {
     ///
     /// # Shapes
     /// `q, k: [B, M, n, d]`, `v: [B, M, n, dv]` to `[B, M, n, dv]`; keys and values may have fewer heads
-    /// that divide M, as in [`attend`](crate::attend()), of which each head of queries then remembers a copy.
+    /// that divide M, as in [`attend`](crate::attend()), and the same number in every call.
     ///
     /// # Errors
     /// [`Error::Argument`]; nothing is remembered then.
@@ -262,9 +270,12 @@ impl<T: Real> Decoder<T> {
             });
         }
         let mask = std::mem::replace(&mut self.settings.mask, self.nothing.clone());
-        let (key, zero) = (q.slice(s![.., .., ..queries.min(1), ..]), T::zero());
+        // Placeholders of which nothing is remembered.
+        let key = q.slice(s![.., ..self.key_heads, ..queries.min(1), ..]);
+        let [batch, _, positions, value_width] = self.output_shape(queries.min(1));
+        let zero = T::zero();
         let value = ndarray::aview0(&zero);
-        let value = value.broadcast(self.output_shape(queries.min(1)));
+        let value = value.broadcast([batch, self.key_heads, positions, value_width]);
         let value = value.expect("a single number");
         let result = self.remember(q, key, value, Some(output));
         self.settings.mask = mask;
@@ -328,93 +339,6 @@ impl<T: Real> Decoder<T> {
         self.remember(query.expect("a single number"), k, v, None)
     }
 
-    /// The number of positions of each sequence, `[B]`.
-    pub fn lengths(&self) -> &[usize] {
-        &self.lengths
-    }
-
-    /// The number of numbers held for keys and values.
-    ///
-    /// In the linear-time form it does not depend on the number of positions, once there is one.
-    pub fn held(&self) -> usize {
-        self.memories.iter().map(|memory| memory.size()).sum()
-    }
-
-    /// Forgets all positions.
-    pub fn reset(&mut self) {
-        self.memories = (self.memories.iter()).map(|_| self.empty()).collect();
-        self.lengths.fill(0);
-    }
-
-    /// What a head remembers of no positions.
-    fn empty(&self) -> Box<dyn Memory<T>> {
-        let (width, form) = (self.size.width, self.settings.form);
-        self.settings.kernel().memory(width, form)
-    }
-
-    /// Forgets all positions but the first `length` of each sequence.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] in the linear-time form, whose sums cannot be taken apart, and where the next
-    /// position's window reaches before the positions that are held; nothing is forgotten then.
-    pub fn truncate(&mut self, length: usize) -> Result<(), Error> {
-        if length == 0 {
-            self.reset();
-            return Ok(());
-        }
-        let needed = first_seen(&self.settings.mask.without_lengths(), length);
-        let mut memories = self.memories.iter();
-        if memories.any(|memory| memory.length() > length && memory.first() > needed) {
-            return Err(Error::Unsupported {
-                what: "forgetting positions in the linear-time form, or more of them than a window leaves",
-                instead: "a clone of the decoder from before them, or Form::Quadratic without a window",
-            });
-        }
-        for memory in &mut self.memories {
-            memory.truncate(length);
-        }
-        for own in &mut self.lengths {
-            *own = length.min(*own);
-        }
-        Ok(())
-    }
-
-    /// Sequence `b` becomes what `indices[b]` was, spectral points of its own included: for beam
-    /// search. There may be more or fewer sequences than before.
-    ///
-    /// # Errors
-    /// [`Error::Argument`] without an index, [`Error::Argument`] if there is no such sequence.
-    pub fn reorder(&mut self, indices: &[usize]) -> Result<(), Error> {
-        let batch = self.size.batch;
-        argument::at_least_one("indices", indices.len())?;
-        for &index in indices {
-            argument::index("indices", index, batch)?;
-        }
-        let heads = self.size.heads;
-        let mut uses = vec![0_usize; batch];
-        indices.iter().for_each(|&b| uses[b] += 1);
-        let mut memories = Vec::with_capacity(indices.len() * heads);
-        for &b in indices {
-            uses[b] -= 1;
-            for h in b * heads..(b + 1) * heads {
-                // The last to use it takes it along.
-                memories.push(match uses[b] {
-                    0 => {
-                        let empty = self.empty();
-                        std::mem::replace(&mut self.memories[h], empty)
-                    }
-                    _ => self.memories[h].clone(),
-                });
-            }
-        }
-        self.memories = memories;
-        self.lengths = indices.iter().map(|&b| self.lengths[b]).collect();
-        self.nothing = Mask::none().with_key_lengths(vec![0; indices.len()]);
-        self.size.batch = indices.len();
-        self.settings.reorder(indices);
-        Ok(())
-    }
-
     /// Says how many of the next positions belong to each sequence: all, unless they are counted.
     fn count(&mut self, positions: usize, counts: Option<&[usize]>) -> Result<(), Error> {
         let (mask, batch) = (&mut self.settings.mask, self.size.batch);
@@ -446,27 +370,32 @@ impl<T: Real> Decoder<T> {
         } = self.size;
         argument::shape("k", &[batch, shared, positions, width], k.shape())?;
         argument::shape("v", &[batch, shared, positions, value_width], v.shape())?;
+        self.expect_key_heads(shared)?;
         let queries = q.len_of(Axis(2));
         let (settings, kernel) = (&self.settings, self.settings.kernel());
         let call = Arguments::new(q, k, v, settings, &self.workspace)?;
         let memories = self.memories.as_mut_slice();
+        let count = memories.len();
+        // The heads of queries that share a memory are neighbours.
+        let each = batch * self.size.heads / count;
+        let heads = |n: usize| n * each..(n + 1) * each;
         match output {
-            None => parallel::for_each_chunk(memories, 1, |h, memory| {
-                kernel.decode(&call, h, &mut *memory[0], None);
+            None => parallel::for_each_chunk(memories, 1, |n, memory| {
+                kernel.decode(&call, heads(n), &mut *memory[0], None);
             }),
             Some(output) => write_row_major(output, &self.workspace.numbers, |output| {
-                let size = queries * self.size.value_width;
+                let size = each * queries * value_width;
                 parallel::for_each_piece(
                     (memories, output),
-                    self.size.batch * self.size.heads,
-                    |heads, h, next| split(heads, next - h, size),
-                    |h, (memory, output)| {
-                        kernel.decode(&call, h, &mut *memory[0], Some(output));
+                    count,
+                    |rest, n, next| split(rest, next - n, size),
+                    |n, (memory, output)| {
+                        kernel.decode(&call, heads(n), &mut *memory[0], Some(output));
                     },
                 );
             }),
         }
-        let firsts = self.memories.iter().step_by(self.size.heads);
+        let firsts = self.memories.iter().step_by(count / batch);
         for (length, memory) in self.lengths.iter_mut().zip(firsts) {
             *length = memory.length();
         }
@@ -486,15 +415,15 @@ impl<T: Real> Decoder<T> {
     }
 }
 
-/// What some heads remember, and where their outputs go.
+/// Some memories, and where the outputs of their heads go.
 type Heads<'a, T> = (&'a mut [Box<dyn Memory<T>>], &'a mut [T]);
 
 fn split<'a, T>(
     (memories, output): Heads<'a, T>,
-    heads: usize,
+    count: usize,
     size: usize,
 ) -> (Heads<'a, T>, Heads<'a, T>) {
-    let (memories, more_memories) = memories.split_at_mut(heads);
-    let (output, more_output) = output.split_at_mut(heads * size);
+    let (memories, more_memories) = memories.split_at_mut(count);
+    let (output, more_output) = output.split_at_mut(count * size);
     ((memories, output), (more_memories, more_output))
 }

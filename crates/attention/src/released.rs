@@ -20,6 +20,7 @@ use bochner_numerics::scaling::multiplied;
 use bochner_numerics::{Buffers, DropoutMask, Mat, Real, argument, parallel};
 use ndarray::{Array1, Array2, Array4, ArrayView2, ArrayView4, Axis, s};
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The kernel of one training pass. A decoder is refused, as for every dropout on pairs.
@@ -134,7 +135,13 @@ impl<T: Real> Attend<T> for Released<T> {
         unreachable!("decoding with dropout is refused");
     }
 
-    fn decode(&self, _: &Arguments<T>, _: usize, _: &mut dyn Memory<T>, _: Option<&mut [T]>) {
+    fn decode(
+        &self,
+        _: &Arguments<T>,
+        _: Range<usize>,
+        _: &mut dyn Memory<T>,
+        _: Option<&mut [T]>,
+    ) {
         unreachable!("decoding with dropout is refused");
     }
 

@@ -51,6 +51,26 @@ impl<T: Real, S: Score<T>> Prepared<T, S> {
         Self { finite, ..prepared }
     }
 
+    /// What the queries of one more head need, whose keys are prepared with another's.
+    pub(super) fn of_queries<K: PairKernel<T, Score = S>>(
+        kernel: &K,
+        at: &HeadAt<T>,
+        score: S,
+    ) -> Self {
+        let left = kernel.operand(at, &score, Side::Queries, at.queries());
+        let rows = operand_rows(&left, at.queries(), kernel.operand_width(at.width()));
+        let finite = Finite {
+            left: kernel.is_finite(rows),
+            ..Finite::default()
+        };
+        Self {
+            left,
+            score,
+            finite,
+            ..Self::default()
+        }
+    }
+
     /// All but the operands: the linear-time form makes them when a head's turn comes.
     pub(super) fn without_operands<K: PairKernel<T, Score = S>>(
         kernel: &K,

@@ -9,7 +9,7 @@ use bochner_numerics::memory::remove_first;
 use bochner_numerics::scaling::largest;
 use bochner_numerics::{Buffer, Mat, Panels, Real};
 
-/// What the positions so far have left of one head for those that come.
+/// What the positions so far have left of one head of keys for those that come.
 ///
 /// Keys lie packed as the right factor of the scores' product, beside their exponentials relative
 /// to the loudest one; both grow in place.
@@ -70,7 +70,6 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
         self.length += added;
         self.values.extend_from_slice(more.values.data());
         self.largest_value = self.largest_value.max(largest(more.values.data()));
-        self.finite.left &= more.finite.left;
         self.finite.right &= more.finite.right;
         self.finite.values &= more.finite.values;
         match (&mut self.exponents, more.exponents) {
@@ -102,7 +101,7 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
         }
     }
 
-    /// The last positions as queries.
+    /// The last positions as queries, which are taken to be finite.
     pub(crate) fn head<'a>(
         &'a self,
         left: Mat<'a, T>,

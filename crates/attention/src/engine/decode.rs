@@ -1,5 +1,6 @@
 //! Positions that come after those of earlier calls.
 
+use super::arguments::operand_rows;
 use super::attend::Prepared;
 use super::cache::{Cache, Following};
 use super::linear_time::{self, Sums};
@@ -9,10 +10,11 @@ use crate::engine::face::Memory;
 use crate::score::{Earlier, PairKernel, Score};
 use crate::{Form, Mask, Settings};
 use bochner_numerics::memory::overwritten_by;
-use bochner_numerics::{Mat, Real};
+use bochner_numerics::{Mat, Real, parallel};
 use ndarray::ArrayView4;
+use std::ops::Range;
 
-/// What one head remembers of the positions so far.
+/// What one head, or all that share it, remember of the positions so far.
 #[derive(Clone)]
 pub(super) enum HeadMemory<T, S> {
     /// Their keys and values.
@@ -63,30 +65,33 @@ impl<T: Real, S: Score<T>> Memory<T> for HeadMemory<T, S> {
     }
 }
 
-/// Remembers the positions of a head that are not padding; with an output `[n, dv]`, attends from them
-/// to all so far, and writes zeros for the others. Without causality there are no positions to remember,
-/// and all queries attend to those so far.
+/// Remembers the positions of some heads, which share them, that are not padding; with an output `[n, dv]` of each
+/// head, attends from them to all so far, and writes zeros for the others. Without causality there are no positions to
+/// remember, and all queries attend to those so far.
 pub(super) fn decode<T: Real, K: PairKernel<T>>(
     kernel: &K,
-    at: HeadAt<T>,
+    call: &Arguments<T>,
+    heads: Range<usize>,
     memory: &mut HeadMemory<T, K::Score>,
-    output: Option<&mut [T]>,
+    mut output: Option<&mut [T]>,
 ) {
+    let at = call.at(heads.start);
     let (added, queries) = (at.kept(), queries(&at));
     let visible = memory.length() + added > 0;
-    let output = output.map(|output| {
-        let attending = if visible { queries } else { 0 };
-        let (attended, blind) = output.split_at_mut(attending * at.arguments.value_width);
-        blind.fill(T::zero());
-        attended
-    });
+    let attending = usize::from(visible) * queries * call.value_width;
+    let size = call.queries * call.value_width;
+    if let Some(output) = &mut output {
+        let heads = output.chunks_exact_mut(size);
+        heads.for_each(|head| head[attending..].fill(T::zero()));
+    }
     if queries == 0 || !visible {
         return;
     }
     match memory {
-        HeadMemory::Pairs(cache) => decode_pairs(kernel, &at, cache, output),
+        HeadMemory::Pairs(cache) => decode_pairs(kernel, call, heads, cache, output),
         HeadMemory::Sums(sums, length) => {
             *length += added;
+            let output = output.map(|output| &mut output[..attending]);
             linear_time::decode(kernel, &at, sums, output);
         }
     }
@@ -102,45 +107,81 @@ pub(super) fn queries<T: Real>(at: &HeadAt<T>) -> usize {
 
 fn decode_pairs<T: Real, K: PairKernel<T>>(
     kernel: &K,
-    at: &HeadAt<T>,
+    call: &Arguments<T>,
+    heads: Range<usize>,
     cache: &mut Cache<T, K::Score>,
     output: Option<&mut [T]>,
 ) {
-    let (added, count) = (at.kept(), queries(at));
-    let (mask, blocks) = (at.rows().mask.without_lengths(), at.arguments.blocks);
-    let rows = last_rows(at, &mask, count, cache.length() + added);
-    let earlier = Earlier {
-        keys: cache.keys(),
-        largest: cache.largest(),
-        rows,
+    let first = call.at(heads.start);
+    let (added, count) = (first.kept(), queries(&first));
+    let mask = first.rows().mask.without_lengths();
+    let positions = cache.length() + added;
+    let score = |at: &HeadAt<T>| {
+        let earlier = Earlier {
+            keys: cache.keys(),
+            largest: cache.largest(),
+            rows: last_rows(at, &mask, count, positions),
+        };
+        kernel.score_after(at, &earlier)
     };
-    let score = kernel.score_after(at, &earlier);
-    let prepared = Prepared::new(kernel, at, score);
-    let (left, right) = prepared.operands(kernel, at);
+    let prepared = Prepared::new(kernel, &first, score(&first));
+    // The other heads' queries, before their keys join those that a score looks at.
+    let mut others = call.workspace.pool().empty(heads.len() - 1);
+    if output.is_some() {
+        let prepare = |i| {
+            let at = call.at(heads.start + 1 + i);
+            Prepared::of_queries(kernel, &at, score(&at))
+        };
+        parallel::map_into(heads.len() - 1, prepare, &mut others);
+    }
     if added > 0 {
+        let (_, right) = prepared.operands(kernel, &first);
         cache.append(Following {
             keys: K::KEEPS_KEYS.then_some(right),
             right,
-            values: at.values(),
+            values: first.values(),
             score: &prepared.score,
             exponents: prepared.exponents.as_ref(),
             finite: prepared.finite,
         });
     }
     if let Some(output) = output {
-        let queries = at.queries().row_range(0..count);
-        if kernel.overflows(queries, cache.largest()) {
-            attend_anew(kernel, at, queries, cache, output);
-        } else {
-            let (left, width) = (left.row_range(0..count), kernel.operand_width(at.width()));
-            let bias = at.bias().map(|bias| bias.with_rows(rows));
-            let unit = at.unit_of_values(cache.largest_value(), cache.length(), width);
-            let mut head = cache.head(left, rows, bias, blocks, unit, at.workspace());
-            head.finite.left &= prepared.finite.left;
-            attend_from(head, output);
-        }
+        let (cache, size) = (&*cache, call.queries * call.value_width);
+        parallel::for_each_piece(
+            output,
+            heads.len(),
+            |output, i, next| output.split_at_mut((next - i) * size),
+            |i, output| {
+                let at = call.at(heads.start + i);
+                let prepared = i.checked_sub(1).map_or(&prepared, |i| &others[i]);
+                let rows = last_rows(&at, &mask, count, positions);
+                let output = &mut output[..count * call.value_width];
+                attend_to(kernel, &at, (prepared, rows), cache, output);
+            },
+        );
     }
     cache.forget_first(first_seen(&mask, cache.length()));
+}
+
+/// Attention from a head's last positions, which the cache holds already.
+fn attend_to<T: Real, K: PairKernel<T>>(
+    kernel: &K,
+    at: &HeadAt<T>,
+    (prepared, rows): (&Prepared<T, K::Score>, Rows),
+    cache: &Cache<T, K::Score>,
+    output: &mut [T],
+) {
+    let queries = at.queries().row_range(0..rows.queries);
+    if kernel.overflows(queries, cache.largest()) {
+        return attend_anew(kernel, at, queries, cache, output);
+    }
+    let width = kernel.operand_width(at.width());
+    let left = operand_rows(&prepared.left, at.queries(), width).row_range(0..rows.queries);
+    let bias = at.bias().map(|bias| bias.with_rows(rows));
+    let unit = at.unit_of_values(cache.largest_value(), cache.length(), width);
+    let mut head = cache.head(left, rows, bias, at.arguments.blocks, unit, at.workspace());
+    head.finite.left = prepared.finite.left;
+    attend_from(head, output);
 }
 
 /// The first of `length` positions that the next one sees; no later one sees those before it.

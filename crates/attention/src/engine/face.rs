@@ -11,6 +11,7 @@ use bochner_numerics::memory::Unwritten;
 use ndarray::{Array4, ArrayView4};
 use std::any::Any;
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a forward pass keeps for the backward pass.
@@ -58,11 +59,17 @@ pub(crate) trait Attend<T: Real>: Debug + Send + Sync {
     /// What a decoder remembers of a head before the first position.
     fn memory(&self, width: usize, form: Form) -> Box<dyn Memory<T>>;
 
-    /// Remembers the next positions of head `h`; with an output, attends from them.
+    /// Whether heads of queries that read the same keys share what a decoder remembers of these.
+    fn shares_memory(&self, _form: Form) -> bool {
+        false
+    }
+
+    /// Remembers the next positions of some heads, which share one memory; with an output, of one head after the
+    /// other, attends from them.
     fn decode(
         &self,
         call: &Arguments<T>,
-        h: usize,
+        heads: Range<usize>,
         memory: &mut dyn Memory<T>,
         out: Option<&mut [T]>,
     );
@@ -71,7 +78,7 @@ pub(crate) trait Attend<T: Real>: Debug + Send + Sync {
     fn reordered(&self, indices: &[usize]) -> Option<Arc<dyn Attend<T>>>;
 }
 
-/// What one head of a decoder remembers.
+/// What a decoder remembers of one head, or of all that share it.
 pub(crate) trait Memory<T>: Any + Send + Sync {
     /// The number of positions.
     fn length(&self) -> usize;
@@ -147,16 +154,20 @@ impl<T: Real, K: PairKernel<T>> Attend<T> for Tiled<K> {
         Box::new(HeadMemory::<T, K::Score>::new(width, form))
     }
 
+    fn shares_memory(&self, form: Form) -> bool {
+        !K::HAS_OWN_OPERANDS && form != Form::LinearTime
+    }
+
     fn decode(
         &self,
         call: &Arguments<T>,
-        h: usize,
+        heads: Range<usize>,
         memory: &mut dyn Memory<T>,
         out: Option<&mut [T]>,
     ) {
         let memory: &mut dyn Any = memory;
         let memory = memory.downcast_mut().expect("made by this kernel");
-        decode::decode(&self.0, call.at(h), memory, out);
+        decode::decode(&self.0, call, heads, memory, out);
     }
 
     fn reordered(&self, indices: &[usize]) -> Option<Arc<dyn Attend<T>>> {

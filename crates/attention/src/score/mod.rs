@@ -35,6 +35,9 @@ pub(crate) trait PairKernel<T: Real>: Debug + Send + Sync + 'static {
     /// Whether a decoder has to keep the keys beside their packed operands.
     const KEEPS_KEYS: bool = true;
 
+    /// Whether the operands of keys differ between the heads of queries that read them.
+    const HAS_OWN_OPERANDS: bool = false;
+
     /// Checks the settings against the sizes of a call.
     fn validate(&self, _batch: usize, _heads: usize, _width: usize) -> Result<(), Error> {
         Ok(())

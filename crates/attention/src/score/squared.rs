@@ -73,6 +73,8 @@ impl<T: Real> PairKernel<T> for Squared<T> {
     type Score = Square;
 
     const KEEPS_KEYS: bool = false;
+    /// Every head has points of its own.
+    const HAS_OWN_OPERANDS: bool = true;
 
     fn validate(&self, batch: usize, heads: usize, width: usize) -> Result<(), Error> {
         floor(self.floor)?;

@@ -27,6 +27,7 @@ use ndarray::{Array4, ArrayView2, ArrayView3, ArrayView4, Axis, s};
 use pairs::{Factors, Given, Pairs, Row, Values};
 use referenced_sums::Sums;
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// $a_{ij} = \phi(q_i / d^{1/4}) \cdot \phi(k_j / d^{1/4})$.
@@ -441,13 +442,13 @@ impl<T: Real> Attend<T> for RandomFeatures<T> {
     fn decode(
         &self,
         call: &Arguments<T>,
-        h: usize,
+        heads: Range<usize>,
         memory: &mut dyn Memory<T>,
         out: Option<&mut [T]>,
     ) {
         let memory: &mut dyn Any = memory;
         let memory = memory.downcast_mut().expect("made by this kernel");
-        decode::decode(self, &call.at(h), memory, out);
+        decode::decode(self, &call.at(heads.start), memory, out);
     }
 
     fn reordered(&self, _: &[usize]) -> Option<Arc<dyn Attend<T>>> {

@@ -181,6 +181,85 @@ fn by_a_decoder() {
     }
 }
 
+/// Keys and values are held once for all heads of queries that read them, to the bit what copies of them give.
+#[test]
+fn a_decoder_holds_shared_keys_once() {
+    let (heads, length) = (4, 40);
+    let q: Array4<f64> = random((BATCH, heads, length, WIDTH), "q");
+    let size = DecoderSize {
+        batch: BATCH,
+        heads,
+        width: WIDTH,
+        value_width: VALUE_WIDTH,
+    };
+    let causal = Mask::none().with_causality();
+    let masks = [causal.clone(), causal.with_window(3, 0).unwrap()];
+    for (mask, key_heads) in masks
+        .iter()
+        .flat_map(|mask| [1, 2].map(|heads| (mask, heads)))
+    {
+        let k: Array4<f64> = random((BATCH, key_heads, length, WIDTH), "k");
+        let v: Array4<f64> = random((BATCH, key_heads, length, VALUE_WIDTH), "v");
+        let [all_k, all_v] = [&k, &v].map(|x| repeated(x, heads / key_heads));
+        for (n, settings) in settings_of_every_kernel(heads, mask).iter().enumerate() {
+            let label = format!("{key_heads} heads, {settings:?}");
+            // Sums know no window.
+            let Ok(mut few) = Decoder::new(settings, size) else {
+                continue;
+            };
+            let mut all = few.clone();
+            for positions in [0..3, 3..4, 4..5, 5..37, 37..40] {
+                let at = s![.., .., positions, ..];
+                let got = few.step(q.slice(at), k.slice(at), v.slice(at)).unwrap();
+                let want = all.step(q.slice(at), all_k.slice(at), all_v.slice(at));
+                assert_eq!(got, want.unwrap(), "{label}");
+            }
+            // The first four kernels have neither points nor frequencies of each head.
+            let share = if n < 4 { heads / key_heads } else { 1 };
+            assert_eq!(few.held() * share, all.held(), "{label}");
+            if settings.form != Form::LinearTime {
+                few.truncate(38).unwrap();
+                all.truncate(38).unwrap();
+            }
+            few.reorder(&[1, 1]).unwrap();
+            all.reorder(&[1, 1]).unwrap();
+            let at = s![.., .., 38..39, ..];
+            let got = few.step(q.slice(at), k.slice(at), v.slice(at)).unwrap();
+            let want = all.step(q.slice(at), all_k.slice(at), all_v.slice(at));
+            assert_eq!(got, want.unwrap(), "{label}");
+        }
+    }
+}
+
+/// What is held of one number of heads says nothing of another.
+#[test]
+fn a_decoder_keeps_to_its_number_of_heads_of_keys() {
+    let array = |heads, width| Array4::<f64>::ones((1, heads, 2, width));
+    let size = DecoderSize {
+        batch: 1,
+        heads: 4,
+        width: 2,
+        value_width: 3,
+    };
+    let settings = Settings::softmax(&Mask::none().with_causality());
+    let mut decoder = Decoder::new(&settings, size).unwrap();
+    decoder
+        .push(array(2, 2).view(), array(2, 3).view())
+        .unwrap();
+    let held = decoder.held();
+    for heads in [1, 4] {
+        let refused = decoder.push(array(heads, 2).view(), array(heads, 3).view());
+        let error = refused.unwrap_err().to_string();
+        assert!(error.starts_with("`heads of `k``"), "{error}");
+        assert_eq!((decoder.lengths(), decoder.held()), (&[2][..], held));
+    }
+    decoder.reset();
+    decoder
+        .push(array(4, 2).view(), array(4, 3).view())
+        .unwrap();
+    assert_eq!(decoder.held(), 2 * held);
+}
+
 #[test]
 fn heads_that_do_not_divide_are_named() {
     let array = |heads, width| Array4::<f64>::ones((1, heads, 3, width));

@@ -1,0 +1,125 @@
+//! What a decoder holds, and forgets.
+
+use super::{Decoder, DecoderSize};
+use crate::engine::{Memory, first_seen};
+use crate::{Error, Mask};
+use bochner_numerics::{Real, argument};
+
+impl<T: Real> Decoder<T> {
+    /// The number of positions of each sequence, `[B]`.
+    pub fn lengths(&self) -> &[usize] {
+        &self.lengths
+    }
+
+    /// The number of numbers held for keys and values.
+    ///
+    /// In the linear-time form it does not depend on the number of positions, once there is one.
+    pub fn held(&self) -> usize {
+        self.memories.iter().map(|memory| memory.size()).sum()
+    }
+
+    /// Forgets all positions.
+    pub fn reset(&mut self) {
+        self.lengths.fill(0);
+        self.forget_for(self.key_heads);
+    }
+
+    /// Makes place for what is to be remembered of so many heads of keys.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] if there are positions of another number of heads.
+    pub(super) fn expect_key_heads(&mut self, key_heads: usize) -> Result<(), Error> {
+        if self.lengths.iter().all(|&length| length == 0) {
+            if key_heads != self.key_heads {
+                self.forget_for(key_heads);
+            }
+            return Ok(());
+        }
+        let allowed = "that of the positions so far";
+        let given = key_heads as f64;
+        Ok(argument::in_range(
+            key_heads == self.key_heads,
+            "heads of `k`",
+            given,
+            allowed,
+        )?)
+    }
+
+    /// Remembers nothing of each head of keys, or of each head of queries that has features of its own.
+    pub(super) fn forget_for(&mut self, key_heads: usize) {
+        let DecoderSize { batch, heads, .. } = self.size;
+        let shared = self.settings.kernel().shares_memory(self.settings.form);
+        let count = if shared { key_heads } else { heads };
+        self.memories = (0..batch * count).map(|_| self.empty()).collect();
+        self.key_heads = key_heads;
+    }
+
+    /// What a head remembers of no positions.
+    fn empty(&self) -> Box<dyn Memory<T>> {
+        let (width, form) = (self.size.width, self.settings.form);
+        self.settings.kernel().memory(width, form)
+    }
+
+    /// Forgets all positions but the first `length` of each sequence.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] in the linear-time form, whose sums cannot be taken apart, and where the next
+    /// position's window reaches before the positions that are held; nothing is forgotten then.
+    pub fn truncate(&mut self, length: usize) -> Result<(), Error> {
+        if length == 0 {
+            self.reset();
+            return Ok(());
+        }
+        let needed = first_seen(&self.settings.mask.without_lengths(), length);
+        let mut memories = self.memories.iter();
+        if memories.any(|memory| memory.length() > length && memory.first() > needed) {
+            return Err(Error::Unsupported {
+                what: "forgetting positions in the linear-time form, or more of them than a window leaves",
+                instead: "a clone of the decoder from before them, or Form::Quadratic without a window",
+            });
+        }
+        for memory in &mut self.memories {
+            memory.truncate(length);
+        }
+        for own in &mut self.lengths {
+            *own = length.min(*own);
+        }
+        Ok(())
+    }
+
+    /// Sequence `b` becomes what `indices[b]` was, spectral points of its own included: for beam
+    /// search. There may be more or fewer sequences than before.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] without an index, [`Error::Argument`] if there is no such sequence.
+    pub fn reorder(&mut self, indices: &[usize]) -> Result<(), Error> {
+        let batch = self.size.batch;
+        argument::at_least_one("indices", indices.len())?;
+        for &index in indices {
+            argument::index("indices", index, batch)?;
+        }
+        let heads = self.memories.len() / batch;
+        let mut uses = vec![0_usize; batch];
+        indices.iter().for_each(|&b| uses[b] += 1);
+        let mut memories = Vec::with_capacity(indices.len() * heads);
+        for &b in indices {
+            uses[b] -= 1;
+            for h in b * heads..(b + 1) * heads {
+                // The last to use it takes it along.
+                memories.push(match uses[b] {
+                    0 => {
+                        let empty = self.empty();
+                        std::mem::replace(&mut self.memories[h], empty)
+                    }
+                    _ => self.memories[h].clone(),
+                });
+            }
+        }
+        self.memories = memories;
+        self.lengths = indices.iter().map(|&b| self.lengths[b]).collect();
+        self.nothing = Mask::none().with_key_lengths(vec![0; indices.len()]);
+        self.size.batch = indices.len();
+        self.settings.reorder(indices);
+        Ok(())
+    }
+}
