@@ -159,10 +159,11 @@ impl Chart {
         );
     }
 
-    /// Names in their colours, in as many lines as they need.
+    /// Names in their colours, in as many lines as they need; a series alone may have none.
     fn legend(&self) -> Legend {
         let (mut x, mut lines, mut svg) = (4.0, 1, String::new());
-        for (i, series) in self.series.iter().enumerate() {
+        let named = self.series.iter().enumerate();
+        for (i, series) in named.filter(|(_, series)| !series.name.is_empty()) {
             let width = 24.0 + 6.4 * series.name.chars().count() as f64;
             if x > 4.0 && x + width > WIDTH - RIGHT {
                 (x, lines) = (4.0, lines + 1);

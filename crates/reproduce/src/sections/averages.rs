@@ -52,10 +52,10 @@ pub fn averaged_over_sets(document: &mut Document, account: &Account<'_>) {
         return;
     }
     let sets: Vec<&str> = account.sets().iter().map(|set| set.title).collect();
-    let others = card
-        .models
-        .iter()
-        .filter(|model| model.name != card.baseline);
+    // A model on request is in the plan only where it was asked for.
+    let planned = |name| plan.arms.iter().any(|arm| arm.model == name);
+    let others = card.models.iter();
+    let others = others.filter(|model| model.name != card.baseline && planned(model.name));
     let rows = others.map(|model| {
         let of = (card, plan, account.results);
         let averaged = Averaged::of(of, [model.name, card.baseline], &sets);

@@ -1,28 +1,51 @@
 //! The suites whose smoke data are generated or built in run anywhere, and their checks pass.
 
+use bochner_reproduce::suites::{Entry, SUITES};
+use std::path::Path;
 use std::process::Command;
+
+/// Runs suites at scale `smoke`, all of whose checks must pass; returns what the program said.
+fn passes(suites: &[&str], out: &Path) -> String {
+    let run = Command::new(env!("CARGO_BIN_EXE_reproduce"))
+        .args(suites)
+        .args(["--offline", "--out"])
+        .arg(out)
+        .env("XDG_CACHE_HOME", out.parent().unwrap())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&run.stdout).into_owned();
+    assert!(run.status.success(), "{said}");
+    said
+}
+
+#[test]
+fn studies_measure_what_they_state() {
+    let directory = tempfile::tempdir().unwrap();
+    let studies = SUITES
+        .into_iter()
+        .filter(|entry| matches!(entry, Entry::Study(_)));
+    // The propositions take half a minute, and have tests of their own.
+    let names = studies
+        .map(Entry::name)
+        .filter(|&name| name != "propositions");
+    let names: Vec<&str> = names.collect();
+    assert!(names.contains(&"primal"), "{names:?}");
+    passes(&names, &directory.path().join("results"));
+}
 
 #[test]
 fn sentences_are_generated_and_figures_are_drawn_without_any_file() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("results");
-    let run = Command::new(env!("CARGO_BIN_EXE_reproduce"))
-        .args([
-            "classification",
-            "datapoints",
-            "figure2",
-            "figure4",
-            "figure5",
-            "time",
-            "--offline",
-            "--out",
-        ])
-        .arg(&out)
-        .env("XDG_CACHE_HOME", directory.path())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&run.stdout).into_owned();
-    assert!(run.status.success(), "{said}");
+    let suites = [
+        "classification",
+        "datapoints",
+        "figure2",
+        "figure4",
+        "figure5",
+        "time",
+    ];
+    let said = passes(&suites, &out);
     assert_eq!(said.matches("  passed  ").count(), 21, "{said}");
     for file in [
         "classification/report.html",
@@ -40,14 +63,7 @@ fn sentences_are_generated_and_figures_are_drawn_without_any_file() {
 fn letters_are_translated_backwards_without_any_file() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("results");
-    let run = Command::new(env!("CARGO_BIN_EXE_reproduce"))
-        .args(["translation", "--offline", "--out"])
-        .arg(&out)
-        .env("XDG_CACHE_HOME", directory.path())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&run.stdout).into_owned();
-    assert!(run.status.success(), "{said}");
+    let said = passes(&["translation"], &out);
     assert_eq!(said.matches("  passed  ").count(), 5, "{said}");
     for file in [
         "report.html",
