@@ -201,11 +201,11 @@ pub(crate) fn check_names(suite: &dyn Suite) -> Result<(), Error> {
     let plan = Plan::new(suite, &sets, frame, Choices::Dearest);
     for claim in suite.claims() {
         let (models, sets) = claim.criterion.names();
-        let has = |name: &str| {
-            plan.compared()
-                .any(|arm| arm.model == name || arm.set == name)
-        };
-        if let Some(unknown) = models.into_iter().chain(sets).find(|name| !has(name)) {
+        let has_model = |name: &&str| plan.compared().any(|arm| arm.model == *name);
+        let has_set = |name: &&str| plan.compared().any(|arm| arm.set == *name);
+        let model = models.into_iter().find(|name| !has_model(name));
+        let set = || sets.into_iter().find(|name| !has_set(name));
+        if let Some(unknown) = model.or_else(set) {
             let known = plan.compared().flat_map(|arm| [arm.model, arm.set]);
             let known: BTreeSet<&str> = known.collect();
             return Err(Error::UnknownInClaim {

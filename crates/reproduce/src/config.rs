@@ -184,6 +184,8 @@ fn refused(option: &'static str, given: &str, expected: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::suite::Suite;
+    use crate::suites::{CLASSIFICATION, FIGURE_4, REGRESSION, TRANSLATION};
 
     #[test]
     fn what_cannot_be_run_is_refused_with_the_option_named() {
@@ -290,11 +292,42 @@ mod tests {
     }
 
     #[test]
+    fn a_set_is_asked_for_by_its_name_in_any_case_and_not_by_its_title() {
+        let config = |name: &str| Config {
+            sets: vec![name.into()],
+            ..Config::default()
+        };
+        let suites: [(&dyn Suite, &str, &str); 5] = [
+            (&REGRESSION, "housing", "Housing"),
+            (&REGRESSION, "Housing", "Housing"),
+            (&CLASSIFICATION, "SST2", "SST"),
+            // This is also the title of another set.
+            (&TRANSLATION, "IWSLT14", "IWSLT14-28k"),
+            (&TRANSLATION, "IWSLT14-full", "IWSLT14"),
+        ];
+        for (suite, name, title) in suites {
+            let config = config(name);
+            config.check().unwrap();
+            let asked = suite.card().asked(Scale::Desk, &config.sets);
+            let asked: Vec<&str> = asked.iter().map(|set| set.title).collect();
+            assert_eq!(asked, [title], "{name}");
+        }
+        for (title, name) in [("SST", "sst2"), ("IWSLT14-28k", "iwslt14")] {
+            let error = config(title).check().unwrap_err().to_string();
+            let is_refused = error.starts_with("--set was given as");
+            assert!(is_refused && error.contains(name), "{error}");
+        }
+    }
+
+    #[test]
     fn a_cut_is_one_of_a_suite() {
         let cut = |name: &str| Config {
             cut: Some(name.into()),
             ..Config::default()
         };
         assert!(cut("points").check().is_ok() && cut("everything").check().is_err());
+        // In any case; what passes the check is found.
+        assert!(cut("Folds").check().is_ok());
+        assert_eq!(FIGURE_4.card().cut("Folds"), Some(1));
     }
 }

@@ -6,6 +6,7 @@ use bochner_datasets::Policy;
 use bochner_reproduce::suites::{Entry, SUITES};
 use bochner_reproduce::{Config, Error, Scale, Shard};
 use clap::Parser;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -44,8 +45,7 @@ struct Arguments {
     /// Run the i-th of n parts; merge the directories by copying them together
     #[arg(long, value_name = "i/n", default_value = "1/1", value_parser = str::parse::<Shard>)]
     shard: Shard,
-    /// Run only this data set of the suites that have it; may be given several times
-    #[arg(long = "set", value_name = "NAME")]
+    #[arg(long = "set", value_name = "NAME", help = sets())]
     sets: Vec<String>,
     /// Run only this model of the suites that have it, in any case; may be given several times. Performer, CAT, bipolar and
     /// Primal run in classification and regression only where they are named
@@ -69,6 +69,17 @@ struct Arguments {
 fn suites() -> String {
     let names = SUITES.map(Entry::name).join(", ");
     format!("The suites to run: {names} [default: all]")
+}
+
+/// What the command line says about sets.
+fn sets() -> String {
+    let suites = SUITES.into_iter().filter_map(Entry::trained);
+    let names = suites.flat_map(|suite| suite.card().sets.iter().map(|set| set.name));
+    let names: BTreeSet<&str> = names.collect();
+    let names = Vec::from_iter(names).join(", ");
+    format!(
+        "Run only this data set of the suites that have it, in any case; may be given several times: {names}"
+    )
 }
 
 /// The cuts of all suites, for the help.

@@ -203,9 +203,10 @@ impl Card {
         line.values.get(column).copied()
     }
 
-    /// The place of a cut among the cuts.
+    /// The place of a cut among the cuts, its name in any case.
     pub fn cut(&self, name: &str) -> Option<usize> {
-        self.cuts.iter().position(|cut| cut.name == name)
+        let mut cuts = self.cuts.iter();
+        cuts.position(|cut| cut.name.eq_ignore_ascii_case(name))
     }
 }
 

@@ -232,8 +232,8 @@ fn cards_arms_and_claims_name_the_same_models_and_sets() {
     }
 }
 
-/// Table 4 with a claim about a model that it does not have.
-struct Misspelt;
+/// Table 4 with claims about what it does not have.
+struct Misspelt(&'static [Claim]);
 
 impl Suite for Misspelt {
     fn card(&self) -> &'static crate::suite::Card {
@@ -254,12 +254,7 @@ impl Suite for Misspelt {
     }
 
     fn claims(&self) -> &'static [Claim] {
-        const BELOW: Criterion = Criterion::Below {
-            set: "CO2",
-            models: &["MIKAN", "MIKNA"],
-        };
-        const CLAIMS: &[Claim] = &[Claim::new("C9", "a slip of the pen", BELOW)];
-        CLAIMS
+        self.0
     }
 
     fn checks(&self, _: &Account<'_>, _: &bochner_datasets::DataStore) -> Vec<crate::Check> {
@@ -270,16 +265,28 @@ impl Suite for Misspelt {
 }
 
 #[test]
-fn a_claim_that_names_a_model_that_no_arm_has_is_refused_with_the_file_and_the_names() {
-    let error = check_names(&Misspelt).unwrap_err().to_string();
-    assert!(
-        error.starts_with("claim C9 of the suite regression names MIKNA"),
-        "{error}"
-    );
-    assert!(
-        error.contains("suites/regression.rs") && error.contains("MIKAN"),
-        "{error}"
-    );
+fn a_claim_that_names_a_model_or_a_set_that_no_arm_has_is_refused_with_the_file_and_the_names() {
+    const fn below(set: &'static str, models: &'static [&'static str]) -> [Claim; 1] {
+        let criterion = Criterion::Below { set, models };
+        [Claim::new("C9", "a slip of the pen", criterion)]
+    }
+    static MODEL: [Claim; 1] = below("CO2", &["MIKAN", "MIKNA"]);
+    // A set where a model stands, and a model where a set does.
+    static SET_FOR_MODEL: [Claim; 1] = below("CO2", &["MIKAN", "Concrete"]);
+    static MODEL_FOR_SET: [Claim; 1] = below("IKAN", &["MIKAN"]);
+    for (claims, unknown) in [
+        (&MODEL, "MIKNA"),
+        (&SET_FOR_MODEL, "Concrete"),
+        (&MODEL_FOR_SET, "IKAN"),
+    ] {
+        let error = check_names(&Misspelt(claims)).unwrap_err().to_string();
+        let names = format!("claim C9 of the suite regression names {unknown},");
+        assert!(error.starts_with(&names), "{error}");
+        assert!(
+            error.contains("suites/regression.rs") && error.contains("MIKAN"),
+            "{error}"
+        );
+    }
 }
 
 #[test]
