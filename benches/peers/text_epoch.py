@@ -207,7 +207,8 @@ def prepare(impl, shape, tokens=None):
 MR = (sum(LENGTHS), 16_904, 2)
 TOKENS = sum((i + 1) * n for i, n in enumerate(LENGTHS))
 CASES = [
-    {"impl": impl, "shape": (*MR, 64, 4, 128, 32), "tokens": TOKENS}
+    {"impl": impl, "shape": (*MR, d, d // 16, 2 * d, 32), "tokens": TOKENS}
+    for d in (64, 128)
     for impl in ("softmax", "ikan_direct", "mikan")
 ]
 

@@ -18,11 +18,15 @@ const LENGTHS: [usize; 56] = [
 ];
 const WORDS: usize = 16_904;
 const CLASSES: usize = 2;
-const HEADS: usize = 4;
 const POINTS: usize = 32;
 const BATCH: usize = 64;
 const DROPOUT: f64 = 0.1;
 const P: f64 = 1.5;
+
+/// Heads of width 16, as the classifiers of Table 2 have them at these widths.
+fn heads(width: usize) -> usize {
+    width / 16
+}
 
 /// Classifiers of one layer, `(sentences, words, classes, width, heads, hidden, R)`.
 pub(crate) fn workloads() -> Vec<Workload> {
@@ -71,13 +75,22 @@ fn workload(
     target: Option<f64>,
 ) -> Workload {
     let sentences: usize = LENGTHS.iter().sum();
-    let shape = [sentences, WORDS, CLASSES, width, HEADS, 2 * width, POINTS];
+    let shape = [
+        sentences,
+        WORDS,
+        CLASSES,
+        width,
+        heads(width),
+        2 * width,
+        POINTS,
+    ];
     let tokens: usize = LENGTHS.iter().zip(1..).map(|(n, length)| n * length).sum();
     let points = if peer == "softmax" { 0 } else { POINTS };
     let label = "batches of similar length, eager, fused Adam";
     let cases = [json!({ "impl": peer, "shape": shape, "tokens": tokens })];
     let (operations, bytes) = work(width, points);
     let pass = Pass {
+        tokens: Some(tokens),
         against: vec![Against::new(label, "text_epoch", cases, "epoch", target)],
         ..Pass::new("epoch", operations, bytes)
     };
@@ -88,14 +101,15 @@ fn workload(
 /// Three times the products of the forward pass, and for attention what the backward pass computes again; the
 /// bytes of Adam, which reads and writes parameters and moments in every step.
 fn work(width: usize, points: usize) -> (f64, f64) {
-    let own = width / HEADS;
+    let heads = heads(width);
+    let own = width / heads;
     let (factor, features) = match points {
         0 => (own, 0),
         points => (2 * points, 4 * points * width),
     };
     let maps = 4 * width * width + 4 * width * width;
     let of_length = |(&count, time): (&usize, usize)| {
-        let pairs = time * HEADS * (factor + own + 3 * factor + 2 * own);
+        let pairs = time * heads * (factor + own + 3 * factor + 2 * own);
         count * time * (3 * (maps + features) + pairs)
     };
     let products: usize = LENGTHS.iter().zip(1..).map(of_length).sum();
@@ -124,7 +138,7 @@ fn epochs(width: usize, attention: Variant) -> Result<Run, Error> {
     };
     let layer = EncoderLayerConfig {
         width,
-        heads: HEADS,
+        heads: heads(width),
         hidden: 2 * width,
         attention,
         dropout: DROPOUT,
@@ -142,4 +156,23 @@ fn epochs(width: usize, attention: Variant) -> Result<Run, Error> {
         trainer.epoch()?;
         Ok(())
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Width and heads of the classifiers are those of the two sizes of Table 2, and the peers are asked for as many.
+    #[test]
+    fn classifiers_have_the_heads_of_table_2() {
+        let sizes = workloads().into_iter().map(|workload| {
+            let asked = &workload.passes[0].against[0].peers[0].case["shape"][4];
+            assert_eq!(asked, workload.shape[4], "{}", workload.id());
+            [workload.shape[3], workload.shape[4]]
+        });
+        assert_eq!(
+            sizes.collect::<Vec<_>>(),
+            [[[64, 4]; 3], [[128, 8]; 3]].concat()
+        );
+    }
 }

@@ -34,6 +34,8 @@ pub struct Pass {
     pub operations: f64,
     /// The bytes that must be moved: every input is read and every result written once.
     pub bytes: f64,
+    /// The tokens that it goes through, of work whose speed is told by them.
+    pub tokens: Option<usize>,
     /// The peers that it is compared with.
     pub against: Vec<Against>,
 }
@@ -67,6 +69,7 @@ impl Pass {
             name,
             operations,
             bytes,
+            tokens: None,
             against: Vec::new(),
         }
     }

@@ -67,10 +67,18 @@ fn tables(machines: &[Results]) -> Result<String, Error> {
             "both keeping memory",
             "ceiling",
         ];
-        let subjects = machine.subjects().into_iter();
-        let lines = subjects.map(|subject| line(machine, &subject));
-        let lines = shown(&lines.collect::<Result<Vec<_>, _>>()?);
-        text += &table(&[vec![head.map(str::to_owned)], lines].concat());
+        let (mut lines, mut notes) = (Vec::new(), String::new());
+        for subject in machine.subjects() {
+            lines.push(line(machine, &subject)?);
+            let told = machine.rows(&subject)?.into_iter();
+            let told = told.filter_map(Row::tokens_per_second);
+            notes.extend(told.map(|note| format!("\n* {note}.")));
+        }
+        text += &table(&[vec![head.map(str::to_owned)], shown(&lines)].concat());
+        if !notes.is_empty() {
+            text += &notes;
+            text += "\n";
+        }
         text += "\n";
     }
     Ok(text)

@@ -34,6 +34,9 @@ pub struct Row {
     /// Each round; older results do not tell them.
     #[serde(default)]
     pub each: Vec<Round>,
+    /// The tokens that the pass goes through, of work whose speed is told by them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<usize>,
     /// The comparisons with peers.
     pub against: Vec<Comparison>,
     #[serde(skip)]
@@ -111,6 +114,7 @@ impl Row {
             peak_mb: over(ours, |one| one.peak_mb(pass.name), median),
             others_cpu: over(ours, Measured::others_cpu, most),
             each: rounds(ours, pass.name),
+            tokens: pass.tokens,
             against: pass.against.iter().map(compare).collect(),
             bytes: pass.bytes,
         }
@@ -119,6 +123,18 @@ impl Row {
     /// Whether the row holds a time of a peer.
     pub(super) fn has_peers(&self) -> bool {
         self.against.iter().any(|against| against.ratio.is_some())
+    }
+
+    /// The tokens per second of ours and of each peer that was timed, in words; `None` where tokens are not counted.
+    pub(super) fn tokens_per_second(&self) -> Option<String> {
+        let tokens = self.tokens? as f64;
+        let of = |name: &str, ms: f64| format!("{name} {:.0}", 1e3 * tokens / ms);
+        let peers = self.against.iter().flat_map(|against| &against.peers);
+        let theirs =
+            peers.filter_map(|peer| Some(of(&format!("PyTorch's {}", peer.name), peer.ms?)));
+        let each: Vec<String> = [of("ours", self.ms)].into_iter().chain(theirs).collect();
+        let (work, shape, each) = (&self.work, self.shape(), each.join(", "));
+        Some(format!("{work} ({shape}), tokens per second: {each}"))
     }
 
     pub(super) fn shape(&self) -> String {
@@ -236,5 +252,34 @@ mod tests {
         assert!(times.eq([Some(9.0), Some(11.0)]));
         let alone = Comparison::new(&against, 2.0, |_: &Peer| &[][..]);
         assert_eq!((alone.best, alone.ratio, alone.met), (None, None, None));
+    }
+
+    #[test]
+    fn tokens_per_second_are_told_of_ours_and_of_every_peer_that_ran() {
+        let against = Against {
+            label: "all",
+            peers: ["softmax", "not run"].map(peer).into(),
+            target: None,
+        };
+        let of = |tokens| {
+            let pass = Pass {
+                tokens,
+                against: vec![against.clone()],
+                ..Pass::new("fwd", 1.0, 1.0)
+            };
+            let workload = Workload::new("text", [3, 4], vec![pass], || Ok(Vec::new()));
+            let ours = [measured(json!({ "fwd_ms": 2.0, "fwd_min_ms": 1.0 }))];
+            let softmax = [measured(json!({ "fwd_ms": 5.0 }))];
+            let theirs = |peer: &Peer| match peer.name() {
+                "softmax" => &softmax[..],
+                _ => &[],
+            };
+            let ceilings = Ceilings::default();
+            let row = Row::new(&workload, &workload.passes[0], 2, &ours, theirs, &ceilings);
+            row.tokens_per_second()
+        };
+        assert_eq!(of(None), None);
+        let told = "text (3,4), tokens per second: ours 5000, PyTorch's softmax 2000";
+        assert_eq!(of(Some(10)).as_deref(), Some(told));
     }
 }

@@ -80,8 +80,9 @@ impl fmt::Display for Report {
             }));
             write!(f, "\n{}", table(&lines))?;
         }
-        for warning in self.warnings() {
-            writeln!(f, "\n{warning}")?;
+        let notes = self.rows.iter().filter_map(Row::tokens_per_second);
+        for note in notes.chain(self.warnings()) {
+            writeln!(f, "\n{note}")?;
         }
         Ok(())
     }
