@@ -1,13 +1,15 @@
 //! The draws of a pass, and attention by one of them.
 
+use super::average::add;
 use super::{Mikan, ONE_DRAW};
 use crate::Settings;
+use crate::engine::shared_heads;
 use crate::error::Error;
 use crate::mechanism::squared::{Sets, SquaredKernel, shown};
 use crate::mechanism::{Inspection, Mechanism, Pass, Streams};
 use bochner_numerics::Real;
 use bochner_spectral::{Drawn, Features, Implicit, Posterior, Source};
-use ndarray::{Array2, Array4};
+use ndarray::{Array2, Array4, Axis, CowArray, Ix4};
 
 impl Mikan {
     pub(super) fn kernel(&self) -> SquaredKernel {
@@ -48,6 +50,7 @@ impl Mikan {
             });
         }
         Mechanism::<T>::card(self).admit(inputs)?;
+        shared_heads("heads of `k`", inputs.k().dim().1, heads)?;
         let kept = Kept::of(inputs);
         Ok(self
             .source()
@@ -120,27 +123,50 @@ impl Mikan {
     }
 }
 
-/// The positions that count in the inference network's means.
-pub(super) struct Kept {
+/// What the inference network takes its means over.
+pub(super) struct Kept<'a, T> {
     queries: Option<Array2<bool>>,
     keys: Option<Array2<bool>>,
+    /// The keys that each head of queries reads: the points of a head follow from what it attends with and to.
+    k: CowArray<'a, T, Ix4>,
 }
 
-impl Kept {
-    pub(super) fn of<T: Real>(inputs: &Streams<T>) -> Self {
-        let (batch, _, queries, _) = inputs.q().dim();
+impl<'a, T: Real> Kept<'a, T> {
+    pub(super) fn of(inputs: &Streams<'a, T>) -> Self {
+        let (batch, heads, queries, _) = inputs.q().dim();
+        let k = inputs.k();
+        let (_, key_heads, keys, _) = k.dim();
+        let read: Vec<usize> = (0..heads).map(|m| m * key_heads / heads).collect();
         Self {
             queries: inputs.mask.kept_queries(batch, queries),
-            keys: inputs.mask.kept_keys(batch, inputs.k().dim().2),
+            keys: inputs.mask.kept_keys(batch, keys),
+            k: match key_heads == heads {
+                true => k.into(),
+                false => k.select(Axis(1), &read).into(),
+            },
         }
     }
 
-    pub(super) fn features<'a, T: Real>(&'a self, inputs: &'a Streams<T>) -> Features<'a, T> {
+    pub(super) fn features(&self, inputs: &Streams<'a, T>) -> Features<'_, T> {
         Features {
             q: inputs.q(),
-            k: inputs.k(),
+            k: self.k.view(),
             q_kept: self.queries.as_ref().map(|kept| kept.view()),
             k_kept: self.keys.as_ref().map(|kept| kept.view()),
         }
     }
+}
+
+/// The gradient of keys of so many heads, given that of the keys that each head of queries reads.
+pub(super) fn over_shared<T: Real>(of_queries: Array4<T>, key_heads: usize) -> Array4<T> {
+    let (batch, heads, keys, width) = of_queries.dim();
+    if key_heads == heads {
+        return of_queries;
+    }
+    let mut sums = Array4::zeros((batch, key_heads, keys, width));
+    for (m, head) in of_queries.axis_iter(Axis(1)).enumerate() {
+        let mut sum = sums.index_axis_mut(Axis(1), m * key_heads / heads);
+        sum.zip_mut_with(&head, add);
+    }
+    sums
 }

@@ -18,7 +18,7 @@ use bochner_numerics::{Real, argument};
 use bochner_spectral::{
     Copula, Drawn, DrawnCotangents, ParameterSpec, Posterior, Preset, Size, Source, Stationarity,
 };
-use draw::Kept;
+use draw::{Kept, over_shared};
 use ndarray::Array4;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,8 @@ use serde::{Deserialize, Serialize};
 /// For each head an inference network gives $\mu$ and $\log\sigma$ of the latent
 /// $z_{mlr} = \mu_{ml} + \sigma_{ml} x_{mlr}$, where
 /// $x_{\cdot lr} = \hat L_l\, \varepsilon_{\cdot lr}$ is correlated over the heads; two odd networks turn z into the
-/// points w1, w2 of a squared non-stationary kernel, or one into those of a stationary kernel.
+/// points w1, w2 of a squared non-stationary kernel, or one into those of a stationary kernel. Where heads share keys,
+/// the points of each follow from its own queries and the keys that it reads.
 ///
 /// It is the most general of the implicit kernels. The others are presets of it, and whatever they
 /// do not fix stays free: [`Mikan::ikan`] has no copula, [`Mikan::ika_ns`] has p = 2 besides, and
@@ -219,6 +220,7 @@ impl Mikan {
         let source = self.source();
         let mut pulled = source.draw_vjp(&features, parameters, drawn, cotangent)?;
         pulled.q += &attention.q;
+        pulled.k = over_shared(pulled.k, inputs.k().dim().1);
         pulled.k += &attention.k;
         Ok(MikanGradients {
             gradients: Gradients {
@@ -266,6 +268,7 @@ impl<T: Real> Mechanism<T> for Mikan {
                 (_, 1) => Support::Yes,
                 _ => ONE_DRAW,
             },
+            shared_keys: Support::Yes,
             bias: takes_bias(self.preset),
             draws: match self.preset {
                 Preset::Paper => Draws::InEveryPass,
