@@ -84,7 +84,9 @@ mod tests {
                 r#"f, line 2: expected numbers, found "1e999""#,
             ),
         ] {
-            assert_eq!(numbers(bytes).unwrap_err().to_string(), wanted);
+            let remedy = "; replace the file, or correct the line";
+            let said = numbers(bytes).unwrap_err().to_string();
+            assert_eq!(said, [wanted, remedy].concat());
         }
         assert!(excerpt(&"ä".repeat(500)).chars().count() < 70);
     }

@@ -7,6 +7,7 @@ use crate::store::DataStore;
 use crate::{Error, Split, manifest};
 use bochner_numerics::argument;
 use serde::{Deserialize, Serialize};
+use std::fs;
 
 /// The sentence corpora of Table 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -100,7 +101,8 @@ pub struct SentenceData {
 /// The fold rule is [`deal`] by label, then [`unite_repeats`]: texts that recur stay in one fold.
 ///
 /// # Errors
-/// The errors of [`DataStore::load`] and of [`SentenceData::of_files`].
+/// The errors of [`DataStore::load`] and of [`SentenceData::of_files`]; [`Error::WrongLine`] where the bytes of a file are
+/// not the pinned ones and one of its lines cannot be read.
 pub fn load(
     set: SentenceSet,
     protocol: Protocol,
@@ -110,7 +112,8 @@ pub fn load(
     let mut provenance = Vec::new();
     for name in set.files() {
         let parse = |file: &str, bytes: &[u8]| parse(file, bytes, set.classes());
-        let (sentences, found) = store.load(manifest::entry(name)?, parse)?;
+        let loaded = store.load(manifest::entry(name)?, parse);
+        let (sentences, found) = loaded.map_err(|error| with_line(error, set.classes()))?;
         files.push(sentences);
         provenance.push(found);
     }
@@ -118,6 +121,21 @@ pub fn load(
         provenance,
         ..SentenceData::of_files(set, protocol, files)?
     })
+}
+
+/// The error, with the first line that cannot be read if a file's bytes are not the pinned ones: a pin alone does not tell
+/// where a file is wrong. The file is read for this once more, and nothing of it is used.
+fn with_line(error: Error, classes: usize) -> Error {
+    let Error::Checksum { place, .. } = &error else {
+        return error;
+    };
+    match fs::read(place).map(|bytes| parse(place, &bytes, classes)) {
+        Ok(Err(defect)) => Error::WrongLine {
+            checksum: Box::new(error),
+            defect: Box::new(defect),
+        },
+        _ => error,
+    }
 }
 
 /// Reads a file: on each line a digit, which is the label, a space, and the text.
@@ -186,7 +204,7 @@ impl SentenceData {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Argument`] for another number of files or a label that the set does not have;
+    /// [`Error::Argument`] for another number of files; [`Error::Malformed`] for a label that the set does not have;
     /// [`Error::UnknownName`] for [`Protocol::Fixed`] with a set whose source has one file;
     /// [`Error::TooFewRows`] if a part of a split is empty.
     pub fn of_files(
@@ -195,11 +213,18 @@ impl SentenceData {
         files: Vec<Vec<Sentence>>,
     ) -> Result<Self, Error> {
         argument::shape("files", &[set.files().len()], &[files.len()])?;
+        for (file, rows) in set.files().iter().zip(&files) {
+            if let Some(at) = rows.iter().position(|row| row.label >= set.classes()) {
+                return Err(Error::Malformed {
+                    file: (*file).to_owned(),
+                    line: at + 1,
+                    expected: format!("a label below {}", set.classes()),
+                    found: format!("the label {}", rows[at].label),
+                });
+            }
+        }
         let sizes: Vec<usize> = files.iter().map(Vec::len).collect();
         let sentences: Vec<Sentence> = files.into_iter().flatten().collect();
-        for sentence in &sentences {
-            argument::index("label", sentence.label, set.classes())?;
-        }
         let splits = match (protocol, set) {
             (Protocol::P10, _) => Split::cross_validation(&folds(&sentences)),
             (Protocol::R90, _) => Split::held_out(&masks(&folds(&sentences))),
@@ -280,6 +305,7 @@ fn check(set: SentenceSet, protocol: Protocol, splits: &[Split]) -> Result<(), E
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Policy;
 
     fn rows(n: usize, classes: usize) -> Vec<Sentence> {
         let sentence = |i: usize| Sentence {
@@ -345,14 +371,51 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_not_the_pinned_one_is_named_with_its_first_wrong_line_and_a_remedy() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cr/custrev.all");
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        let store = DataStore::new(Policy::Offline);
+        let store = store.with_directory(directory.path()).unwrap();
+        let good = b"0 good \xff\xfe\n".repeat(3);
+        for (end, line) in [
+            (&b"7 a label that is none\n"[..], Some(4)),
+            (b"\xff\xfe\n", Some(4)),
+            // Texts may have any bytes, so that no line is wrong.
+            (b"0 another\n", None),
+        ] {
+            fs::write(&path, [&good, end].concat()).unwrap();
+            let error = load(SentenceSet::Cr, Protocol::P10, &store).unwrap_err();
+            assert_eq!(matches!(error, Error::WrongLine { .. }), line.is_some());
+            let said = error.to_string();
+            let place = path.to_str().unwrap();
+            assert!(said.starts_with(place) && said.contains("remove or replace it"));
+            if let Some(line) = line {
+                let wanted = format!("read: {place}, line {line}: expected a label below 2,");
+                assert!(said.contains(&wanted), "{said}");
+            }
+        }
+        fs::write(&path, "").unwrap();
+        let error = load(SentenceSet::Cr, Protocol::P10, &store).unwrap_err();
+        let said = error.to_string();
+        assert!(
+            said.contains("line 1: ") && said.contains("found an empty file;"),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn sets_that_do_not_fit_are_refused() {
         let of = |set, protocol, files| SentenceData::of_files(set, protocol, files).unwrap_err();
         let fixed = of(SentenceSet::Mr, Protocol::Fixed, vec![rows(60, 2)]);
         assert!(matches!(fixed, Error::UnknownName { .. }));
         let file = of(SentenceSet::Trec, Protocol::P10, vec![rows(60, 6)]);
         assert!(matches!(file, Error::Argument(_)));
-        let label = of(SentenceSet::Mr, Protocol::P10, vec![rows(60, 3)]);
-        assert!(matches!(label, Error::Argument(_)));
+        let files = vec![rows(60, 6), rows(12, 7)];
+        let label = of(SentenceSet::Trec, Protocol::P10, files).to_string();
+        let wanted =
+            "trec/TREC.test.all, line 7: expected a label below 6, found the label 6; replace";
+        assert!(label.starts_with(wanted), "{label}");
         let few = of(SentenceSet::Mr, Protocol::P10, vec![rows(8, 2)]);
         assert!(matches!(few, Error::TooFewRows { .. }));
     }

@@ -264,7 +264,7 @@ mod tests {
     fn bytes_that_are_not_utf_8_are_named_with_their_line() {
         assert_eq!(
             refused(b"eins\nzwei\n", b"one\ntw\xf6\n"),
-            "a.en, line 2: expected UTF-8, found the byte 0xf6"
+            "a.en, line 2: expected UTF-8, found the byte 0xf6; replace the file, or correct the line"
         );
     }
 
