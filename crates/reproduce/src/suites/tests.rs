@@ -147,19 +147,20 @@ fn what_was_run_before_is_still_found() {
     }
 }
 
+fn published_report(name: &str) -> String {
+    let path = format!(
+        "{}/../../docs/results/{name}/report.md",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    std::fs::read_to_string(path).unwrap()
+}
+
 #[test]
 fn published_tables_come_out_of_published_rows_to_the_byte() {
-    let results_of = |name: &str| {
-        let path = format!(
-            "{}/../../docs/results/{name}/report.md",
-            env!("CARGO_MANIFEST_DIR")
-        );
-        std::fs::read_to_string(path).unwrap()
-    };
     for (suite, scale, name) in PUBLISHED {
         let (plan, results) = of_published(suite, scale, name);
         let ours = report(suite, &plan, &results);
-        let theirs = results_of(name);
+        let theirs = published_report(name);
         // What heads have learnt is not part of the rows.
         let (numbers, rest) = theirs
             .split_once("## What the heads")
@@ -182,6 +183,29 @@ fn published_tables_come_out_of_published_rows_to_the_byte() {
                 .collect::<Vec<_>>()
         };
         assert_eq!(remarks(&ours), remarks(&[numbers, rest].concat()), "{name}");
+    }
+}
+
+#[test]
+fn published_verdicts_come_out_of_published_rows() {
+    const MORE: [(&dyn Suite, Scale, &str); 2] = [
+        (&DATAPOINTS, Scale::Desk, "datapoints-desk"),
+        (&TIME, Scale::Desk, "time-desk"),
+    ];
+    // The name of each claim and its verdict: the words of a claim may have become clearer since.
+    let verdicts = |report: &str| {
+        let (_, claims) = report.split_once("\n## Claims of the paper\n").unwrap();
+        let (claims, _) = claims.split_once("\n## ").unwrap();
+        let rows = claims.lines().filter(|line| line.starts_with('|')).skip(2);
+        let cells = rows.map(|row| row.split('|').map(|cell| cell.trim().to_owned()).collect());
+        let cells = cells.map(|row: Vec<String>| [row[1].clone(), row[row.len() - 2].clone()]);
+        cells.collect::<Vec<_>>()
+    };
+    for (suite, scale, name) in PUBLISHED.into_iter().chain(MORE) {
+        let (plan, results) = of_published(suite, scale, name);
+        let found = verdicts(&report(suite, &plan, &results));
+        assert_eq!(found.len(), suite.claims().len(), "{name}");
+        assert_eq!(found, verdicts(&published_report(name)), "{name}");
     }
 }
 
