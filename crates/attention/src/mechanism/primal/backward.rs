@@ -66,9 +66,9 @@ impl<T: Real> Pulled<'_, T> {
         }
     }
 
-    /// A number of double precision in the unit of the cotangents.
+    /// A number of double precision in the unit of the cotangents; an infinity would have none.
     fn in_unit(&self, x: f64) -> T {
-        multiplied(x, -self.power)
+        multiplied(bounded(x), -self.power)
     }
 
     fn gradients(&self) -> Gradients<T> {

@@ -50,7 +50,8 @@ pub(crate) fn settings_of_every_kernel(heads: usize, mask: &Mask) -> Vec<Setting
     let in_linear_time: Vec<_> = in_linear_time
         .filter(|settings| settings.form_for(1, 1, VALUE_WIDTH).is_ok())
         .collect();
-    assert_eq!(in_linear_time.len(), 3);
+    // Sums know no window.
+    assert!([0, 3].contains(&in_linear_time.len()));
     all.extend(in_linear_time);
     all
 }
