@@ -87,6 +87,7 @@
 //! | [`shiftmax`], [`attend_by_shifts`] | the normaliser of bipolar attention alone, and the whole on integers |
 //! | [`Stationarity`], [`Copula`], [`Posterior`], [`Preset`] | what the kernel family can choose, from `bochner-spectral` |
 //! | `MultiHead` | the trainable layer (feature `dfdx`) |
+//! | `LearnableQueryLayer` | the layer with queries that are parameters (feature `dfdx`) |
 //! | `BipolarLayer` | bipolar attention over steps of time, trainable (feature `dfdx`) |
 //! | `MultiHeadInference`, `MultiHeadDecoder`, `MultiHeadCrossDecoder` | the layer as it stands, without a tape |
 //! | [`general_attention`], [`LearnableQuery`], [`unfold`], [`fold`] | any weight of a pair, queries that are parameters, data on a grid |
@@ -144,9 +145,9 @@ pub use general::{
 };
 #[cfg(feature = "dfdx")]
 pub use layer::{
-    Attention, BipolarLayer, BipolarLayerConfig, MultiHead, MultiHeadConfig, MultiHeadCrossDecoder,
-    MultiHeadDecoder, MultiHeadInference, MultiHeadOperation, PositionBias, Projection, SavedHeads,
-    StaticConfig,
+    Attention, BipolarLayer, BipolarLayerConfig, LearnableQueryLayer, MultiHead, MultiHeadConfig,
+    MultiHeadCrossDecoder, MultiHeadDecoder, MultiHeadInference, MultiHeadOperation, PositionBias,
+    Projection, SavedHeads, StaticConfig,
 };
 pub use linear_time_state::{LinearTimeState, linear_time_state};
 pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};

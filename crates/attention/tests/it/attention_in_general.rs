@@ -50,14 +50,15 @@ fn mapped(x: &Array4<f64>, map: &Array2<f64>) -> Array4<f64> {
     rows.into_shape_with_order(x.raw_dim()).unwrap()
 }
 
-/// A circular convolution of width 3: CAT whose scores are the same for every sequence.
-fn convolved(x: &Array4<f64>) -> Array4<f64> {
-    let far = |(_, _, t, _): (usize, usize, usize, usize)| if t < 3 { t as f64 } else { -1e3 };
+/// A circular convolution over the positions and a map of the channels: CAT whose scores are the same for every
+/// sequence.
+fn convolved(x: &Array4<f64>, width: usize) -> Array4<f64> {
+    let far = |(_, _, t, _): (usize, usize, usize, usize)| if t < width { t as f64 } else { -1e3 };
     let scores = Array4::from_shape_fn((1, 1, x.dim().2, 1), far);
     let (mask, seed) = (Mask::none(), Seed::new(0));
     let streams = Streams::new([scores.view(), x.view()], &mask);
     let attended = Cat::default().forward(&streams, &[], &Pass::Evaluation { seed });
-    attended.unwrap().output
+    mapped(&attended.unwrap().output, &random((WIDTH, WIDTH), 15))
 }
 
 /// Tokens with encodings of their positions.
@@ -141,12 +142,16 @@ proptest! {
         prop_assert!(is_invariant(|x| pooled(&stack(x)), &x, &order));
     }
 
-    /// A circular convolution follows shifts, and no other order.
+    /// A circular convolution follows shifts, and no other order unless its width is 1.
     #[test]
-    fn convolutions(shift in 1..7_usize, seed in 0..1000_u64) {
+    fn convolutions(shift in 1..7_usize, order in order(7), seed in 0..1000_u64) {
         let x = tokens(7, seed);
         let shift: Vec<usize> = (0..7).map(|i| (i + shift) % 7).collect();
-        prop_assert!(is_equivariant(convolved, &x, &shift));
+        for width in [1, 3] {
+            prop_assert!(is_equivariant(|x| convolved(x, width), &x, &shift));
+        }
+        prop_assert!(is_equivariant(|x| convolved(x, 1), &x, &order));
+        prop_assert!(is_invariant(|x| pooled(&convolved(x, 1)), &x, &order));
     }
 
     /// Folding undoes unfolding, and the output has the grid of the queries.
@@ -166,7 +171,7 @@ proptest! {
     }
 }
 
-/// Positions, causal masks and convolutions of width 3 break what the theorem says.
+/// Positions, causal masks and convolutions wider than 1 break what the theorem says.
 #[test]
 fn corollary_what_tells_positions_apart_breaks_the_symmetries() {
     let (x, none, causal) = (tokens(6, 1), Mask::none(), Mask::none().with_causality());
@@ -174,8 +179,12 @@ fn corollary_what_tells_positions_apart_breaks_the_symmetries() {
     assert!(!is_invariant(|x| pooled(&placed(x)), &x, &ORDER));
     assert!(!is_equivariant(|x| itself(x, &causal), &x, &ORDER));
     assert!(!is_invariant(|x| pooled(&itself(x, &causal)), &x, &ORDER));
-    assert!(!is_equivariant(convolved, &x, &ORDER));
-    assert!(!is_invariant(|x| pooled(&convolved(x)), &x, &ORDER));
+    for width in [2, 3] {
+        assert!(!is_equivariant(|x| convolved(x, width), &x, &ORDER));
+        assert!(!is_invariant(|x| pooled(&convolved(x, width)), &x, &ORDER));
+    }
+    // Nor is a convolution of width 1 invariant.
+    assert!(!is_invariant(|x| convolved(x, 1), &x, &ORDER));
     // Each symmetry is not the other.
     assert!(!is_invariant(|x| itself(x, &none), &x, &ORDER));
 }

@@ -5,6 +5,7 @@ mod decoding_continues_the_sequence;
 mod inference_is_the_layer;
 mod it_agrees_with_composed_operations;
 mod it_is_a_module_of_dfdx;
+mod learnable_queries;
 mod misuse_is_named;
 mod neighbours_change_nothing;
 mod options_are_obeyed;
