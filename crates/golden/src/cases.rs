@@ -16,6 +16,7 @@ mod flow;
 mod forms;
 mod functional_time;
 mod graph;
+mod heads;
 mod interpret;
 mod kernel_matrix;
 mod learnable_query;

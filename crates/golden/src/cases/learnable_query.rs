@@ -1,5 +1,7 @@
 //! `learnable_query`: attention of queries that are parameters, on arrays and by the layer.
 
+use super::heads::{joined, split};
+use super::transformer::sequences;
 use crate::case_file::CaseFile;
 use crate::comparison::Computed;
 use crate::error::Fault;
@@ -7,7 +9,7 @@ use bochner_attention::{
     LearnableQuery, LearnableQueryLayer, Mask, MultiHeadConfig, Pass, QueryScale, Softmax,
 };
 use bochner_models::dfdx::prelude::{Backward, HasShape, SumTo, Trace};
-use bochner_models::dfdx::tensor::{Cpu, Tensor, TensorFromVec};
+use bochner_models::dfdx::tensor::Cpu;
 use bochner_models::dfdx::tensor_ops::Device;
 use bochner_nn::{Element, Parameters};
 use bochner_numerics::Seed;
@@ -90,7 +92,7 @@ where
         parameter.write(&values.iter().copied().collect::<Vec<_>>());
     });
     let memory = concatenate(Axis(2), &[joined(k).view(), joined(v).view()]);
-    let memory = tensor(&memory.expect("one number of positions"));
+    let memory = sequences(memory.expect("one number of positions"));
     let pass = Pass::Evaluation { seed };
     let seen = layer.inspect(memory.clone(), mask, pass);
     computed.output("weights", &seen.map_err(Fault::refused)?.weights);
@@ -98,46 +100,18 @@ where
     let output = attended.map_err(Fault::refused)?.output;
     let array = |x: Vec<T>, shape| Array3::from_shape_vec(shape, x).expect("of the tensor's shape");
     let rows = array(output.as_vec(), *output.shape());
-    computed.output(
-        "output",
-        &split(&rows.slice(s![.., .., ..of_values]).to_owned(), heads),
-    );
+    computed.output("output", &split(rows.slice(s![.., .., ..of_values]), heads));
     if let Some(g) = cotangent {
         let mut whole = Array3::zeros(rows.raw_dim());
         whole.slice_mut(s![.., .., ..of_values]).assign(&joined(&g));
-        let gradients = (output * tensor(&whole)).sum().backward();
-        let of_queries = gradients.get(&layer.queries).as_vec();
-        let of_queries = array(of_queries, (1, count, embed));
-        let of_queries = split(&of_queries.slice(s![.., .., ..of_keys]).to_owned(), heads);
+        let gradients = (output * sequences(whole)).sum().backward();
+        let of_queries = array(gradients.get(&layer.queries).as_vec(), (1, count, embed));
+        let of_queries = split(of_queries.slice(s![.., .., ..of_keys]), heads);
         computed.gradient("q", &of_queries.index_axis(Axis(0), 0).to_owned());
         let of_memory = array(gradients.get(&memory).as_vec(), *memory.shape());
         let (keys, values) = of_memory.view().split_at(Axis(2), of_keys);
-        computed.gradient("k", &split(&keys.to_owned(), heads));
-        computed.gradient("v", &split(&values.to_owned(), heads));
+        computed.gradient("k", &split(keys, heads));
+        computed.gradient("v", &split(values, heads));
     }
     Ok(())
-}
-
-/// `[B, M, T, w]` as `[B, T, M w]`.
-fn joined<T: Element>(heads: &Array4<T>) -> Array3<T> {
-    let (batch, count, time, width) = heads.dim();
-    Array3::from_shape_fn((batch, time, count * width), |(b, t, n)| {
-        heads[[b, n / width, t, n % width]]
-    })
-}
-
-/// The inverse of [`joined`].
-fn split<T: Element>(rows: &Array3<T>, heads: usize) -> Array4<T> {
-    let (batch, time, all) = rows.dim();
-    let width = all / heads;
-    Array4::from_shape_fn((batch, heads, time, width), |(b, m, t, n)| {
-        rows[[b, t, m * width + n]]
-    })
-}
-
-fn tensor<T: Element>(x: &Array3<T>) -> Tensor<(usize, usize, usize), T, Cpu>
-where
-    Cpu: Device<T>,
-{
-    Cpu::default().tensor_from_vec(x.iter().copied().collect(), x.dim())
 }

@@ -118,9 +118,9 @@ fn read_parameters<T: Element>(
 }
 
 /// A batch of sequences, `[B, T, D]`.
-type Sequences<T, R = NoneTape> = Tensor<(usize, usize, usize), T, Cpu, R>;
+pub(super) type Sequences<T, R = NoneTape> = Tensor<(usize, usize, usize), T, Cpu, R>;
 
-fn sequences<T: Element>(x: Array3<T>) -> Sequences<T>
+pub(super) fn sequences<T: Element>(x: Array3<T>) -> Sequences<T>
 where
     Cpu: Device<T>,
 {

@@ -9,6 +9,7 @@ mod learnable_queries;
 mod misuse_is_named;
 mod neighbours_change_nothing;
 mod options_are_obeyed;
+mod packed_sequences_are_each_alone;
 mod settings_survive_serde;
 mod time_is_an_input;
 
