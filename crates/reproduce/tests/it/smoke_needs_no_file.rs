@@ -1,6 +1,5 @@
 //! The suites whose smoke data are generated or built in run anywhere, and their checks pass.
 
-use bochner_reproduce::suites::{Entry, SUITES};
 use std::path::Path;
 use std::process::Command;
 
@@ -16,21 +15,6 @@ fn passes(suites: &[&str], out: &Path) -> String {
     let said = String::from_utf8_lossy(&run.stdout).into_owned();
     assert!(run.status.success(), "{said}");
     said
-}
-
-#[test]
-fn studies_measure_what_they_state() {
-    let directory = tempfile::tempdir().unwrap();
-    let studies = SUITES
-        .into_iter()
-        .filter(|entry| matches!(entry, Entry::Study(_)));
-    // The propositions take half a minute, and have tests of their own.
-    let names = studies
-        .map(Entry::name)
-        .filter(|&name| name != "propositions");
-    let names: Vec<&str> = names.collect();
-    assert!(names.contains(&"primal"), "{names:?}");
-    passes(&names, &directory.path().join("results"));
 }
 
 #[test]
