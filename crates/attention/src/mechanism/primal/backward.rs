@@ -285,9 +285,8 @@ impl<T: Real> Pulled<'_, T> {
         let (call, loss) = (self.call, &self.saved.loss);
         let width = call.lambda.len();
         call.lambda.iter().enumerate().map(move |(at, l)| {
-            let of = |(b, slope): (usize, &Slope)| {
-                bounded(slope.squares * loss.squares[b * width + at])
-            };
+            let of =
+                |(b, slope): (usize, &Slope)| bounded(slope.squares * loss.squares[b * width + at]);
             let sum: f64 = bounded(self.slopes.iter().enumerate().map(of).sum());
             multiplied(l.as_f64() * sum, 0)
         })
