@@ -55,14 +55,6 @@ pub enum Error {
         /// The digest of the bytes that were read. A download is cut one byte after the pinned length.
         found: Pin,
     },
-    /// A file was found whose bytes are not the pinned ones, and a line of it is not what the format asks for.
-    #[error("{checksum}. Its first line that cannot be read: {defect}")]
-    WrongLine {
-        /// The [`Error::Checksum`].
-        checksum: Box<Self>,
-        /// The [`Error::Malformed`].
-        defect: Box<Self>,
-    },
     /// A file is in none of the places searched.
     #[error(
         "`{file}` of the data set {set} is not available ({}); {}",

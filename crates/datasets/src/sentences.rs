@@ -7,7 +7,6 @@ use crate::store::DataStore;
 use crate::{Error, Split, manifest};
 use bochner_numerics::argument;
 use serde::{Deserialize, Serialize};
-use std::fs;
 
 /// The sentence corpora of Table 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -101,8 +100,7 @@ pub struct SentenceData {
 /// The fold rule is [`deal`] by label, then [`unite_repeats`]: texts that recur stay in one fold.
 ///
 /// # Errors
-/// The errors of [`DataStore::load`] and of [`SentenceData::of_files`]; [`Error::WrongLine`] where the bytes of a file are
-/// not the pinned ones and one of its lines cannot be read.
+/// The errors of [`DataStore::load`] and of [`SentenceData::of_files`].
 pub fn load(
     set: SentenceSet,
     protocol: Protocol,
@@ -112,8 +110,7 @@ pub fn load(
     let mut provenance = Vec::new();
     for name in set.files() {
         let parse = |file: &str, bytes: &[u8]| parse(file, bytes, set.classes());
-        let loaded = store.load(manifest::entry(name)?, parse);
-        let (sentences, found) = loaded.map_err(|error| with_line(error, set.classes()))?;
+        let (sentences, found) = store.load(manifest::entry(name)?, parse)?;
         files.push(sentences);
         provenance.push(found);
     }
@@ -121,21 +118,6 @@ pub fn load(
         provenance,
         ..SentenceData::of_files(set, protocol, files)?
     })
-}
-
-/// The error, with the first line that cannot be read if a file's bytes are not the pinned ones: a pin alone does not tell
-/// where a file is wrong. The file is read for this once more, and nothing of it is used.
-fn with_line(error: Error, classes: usize) -> Error {
-    let Error::Checksum { place, .. } = &error else {
-        return error;
-    };
-    match fs::read(place).map(|bytes| parse(place, &bytes, classes)) {
-        Ok(Err(defect)) => Error::WrongLine {
-            checksum: Box::new(error),
-            defect: Box::new(defect),
-        },
-        _ => error,
-    }
 }
 
 /// Reads a file: on each line a digit, which is the label, a space, and the text.
@@ -305,7 +287,6 @@ fn check(set: SentenceSet, protocol: Protocol, splits: &[Split]) -> Result<(), E
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Policy;
 
     fn rows(n: usize, classes: usize) -> Vec<Sentence> {
         let sentence = |i: usize| Sentence {
@@ -368,40 +349,6 @@ mod tests {
         assert!(wrong(b"").contains("an empty file"));
         // A byte 0x85 or a missing newline at the end breaks no line.
         assert_eq!(parse("f", b"0 a\x85b\n1 ", 2).unwrap().len(), 2);
-    }
-
-    #[test]
-    fn a_file_that_is_not_the_pinned_one_is_named_with_its_first_wrong_line_and_a_remedy() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("cr/custrev.all");
-        fs::create_dir(path.parent().unwrap()).unwrap();
-        let store = DataStore::new(Policy::Offline);
-        let store = store.with_directory(directory.path()).unwrap();
-        let good = b"0 good \xff\xfe\n".repeat(3);
-        for (end, line) in [
-            (&b"7 a label that is none\n"[..], Some(4)),
-            (b"\xff\xfe\n", Some(4)),
-            // Texts may have any bytes, so that no line is wrong.
-            (b"0 another\n", None),
-        ] {
-            fs::write(&path, [&good, end].concat()).unwrap();
-            let error = load(SentenceSet::Cr, Protocol::P10, &store).unwrap_err();
-            assert_eq!(matches!(error, Error::WrongLine { .. }), line.is_some());
-            let said = error.to_string();
-            let place = path.to_str().unwrap();
-            assert!(said.starts_with(place) && said.contains("remove or replace it"));
-            if let Some(line) = line {
-                let wanted = format!("read: {place}, line {line}: expected a label below 2,");
-                assert!(said.contains(&wanted), "{said}");
-            }
-        }
-        fs::write(&path, "").unwrap();
-        let error = load(SentenceSet::Cr, Protocol::P10, &store).unwrap_err();
-        let said = error.to_string();
-        assert!(
-            said.contains("line 1: ") && said.contains("found an empty file;"),
-            "{said}"
-        );
     }
 
     #[test]

@@ -19,9 +19,9 @@ use std::ops::Range;
 ///
 /// # Numerics
 /// Any finite row is normalised, and its gradient is that of the formula. Where a sum or a square
-/// overflows (in single precision with numbers from about 1e18), be it the sum with a residual branch, the
-/// row is multiplied by a power of two that brings its largest number near one, and normalised again. All
-/// other rows pay one comparison for it. Squares that underflow are nothing beside $\epsilon$.
+/// overflows (in single precision with numbers from about 1e18), or the sum of a row and its residual branch
+/// does, the row is multiplied by a power of two that brings its largest number near one, and normalised
+/// again. All other rows pay one comparison for it. Squares that underflow are nothing beside $\epsilon$.
 ///
 /// # Reference
 /// Ba, Kiros, Hinton, *Layer Normalization*, 2016.

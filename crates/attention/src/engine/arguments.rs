@@ -90,23 +90,7 @@ impl<'a, T: Real> Arguments<'a, T> {
     /// An array of keys or values, given one part for each head of queries: those of heads that share
     /// keys are summed up, in order.
     pub(crate) fn shared_array(&self, width: usize, data: Vec<T>) -> Array4<T> {
-        let (size, each) = (self.keys * width, self.heads / self.key_heads);
-        let shape = [self.batch, self.key_heads, self.keys, width];
-        let data = match each {
-            1 => data,
-            _ => {
-                let mut sums = vec![T::zero(); data.len() / each];
-                parallel::for_each_chunk(&mut sums, size, |group, sum| {
-                    let parts = &data[group * each * size..][..each * size];
-                    for part in parts.chunks_exact(size) {
-                        let pairs = sum.iter_mut().zip(part);
-                        pairs.for_each(|(x, y)| *x = multiplied(x.as_f64() + y.as_f64(), 0));
-                    }
-                });
-                sums
-            }
-        };
-        Array4::from_shape_vec(shape, data).expect("one slab a head")
+        over_readers(data, [self.batch, self.key_heads, self.keys, width])
     }
 
     pub(crate) fn array(&self, rows: usize, width: usize, data: Vec<T>) -> Array4<T> {
@@ -284,6 +268,29 @@ impl<'a, T: Real> HeadAt<'a, T> {
         let values = largest(self.values().data());
         self.unit_of_values(values, self.arguments.keys, operand_width)
     }
+}
+
+/// An array of the keys or values of some heads, given one part for each head of queries that reads them: the sums of these,
+/// in order.
+pub(crate) fn over_readers<T: Real>(parts: Vec<T>, shape: [usize; 4]) -> Array4<T> {
+    let [_, _, keys, width] = shape;
+    let count: usize = shape.iter().product();
+    let sums = match parts.len() == count {
+        true => parts,
+        false => {
+            let (size, each) = (keys * width, parts.len() / count);
+            let mut sums = vec![T::zero(); count];
+            parallel::for_each_chunk(&mut sums, size, |group, sum| {
+                let parts = &parts[group * each * size..][..each * size];
+                for part in parts.chunks_exact(size) {
+                    let pairs = sum.iter_mut().zip(part);
+                    pairs.for_each(|(x, y)| *x = multiplied(x.as_f64() + y.as_f64(), 0));
+                }
+            });
+            sums
+        }
+    };
+    Array4::from_shape_vec(shape, sums).expect("one slab a head")
 }
 
 /// The heads of keys and values that some heads of queries share.

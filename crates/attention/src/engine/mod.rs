@@ -27,7 +27,7 @@ mod scan;
 mod sweep;
 mod with_weights;
 
-pub(crate) use arguments::{Arguments, HeadAt, shared_heads, slab};
+pub(crate) use arguments::{Arguments, HeadAt, over_readers, shared_heads, slab};
 pub(crate) use decode::first_seen;
 pub(crate) use exponents::{Exponents, Level};
 pub(crate) use face::{Attend, Memory, State, Tiled};

@@ -188,8 +188,10 @@ fn published_tables_come_out_of_published_rows_to_the_byte() {
 
 #[test]
 fn published_verdicts_come_out_of_published_rows() {
-    const MORE: [(&dyn Suite, Scale, &str); 2] = [
+    const MORE: [(&dyn Suite, Scale, &str); 4] = [
+        (&CLASSIFICATION, Scale::Desk, "table2-desk"),
         (&DATAPOINTS, Scale::Desk, "datapoints-desk"),
+        (&FIGURE_5, Scale::Desk, "figure5-desk"),
         (&TIME, Scale::Desk, "time-desk"),
     ];
     // The name of each claim and its verdict: the words of a claim may have become clearer since.

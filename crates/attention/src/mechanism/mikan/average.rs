@@ -76,7 +76,7 @@ impl Mikan {
 }
 
 /// A draw's gradient may overflow; of two opposite infinities nothing but NaN would remain.
-pub(super) fn add<T: Real>(sum: &mut T, &more: &T) {
+fn add<T: Real>(sum: &mut T, &more: &T) {
     *sum += if more.is_infinite() {
         more.signum() * T::max_value()
     } else {

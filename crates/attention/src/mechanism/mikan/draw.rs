@@ -1,6 +1,5 @@
 //! The draws of a pass, and attention by one of them.
 
-use super::average::add;
 use super::{Mikan, ONE_DRAW};
 use crate::Settings;
 use crate::engine::shared_heads;
@@ -155,18 +154,4 @@ impl<'a, T: Real> Kept<'a, T> {
             k_kept: self.keys.as_ref().map(|kept| kept.view()),
         }
     }
-}
-
-/// The gradient of keys of so many heads, given that of the keys that each head of queries reads.
-pub(super) fn over_shared<T: Real>(of_queries: Array4<T>, key_heads: usize) -> Array4<T> {
-    let (batch, heads, keys, width) = of_queries.dim();
-    if key_heads == heads {
-        return of_queries;
-    }
-    let mut sums = Array4::zeros((batch, key_heads, keys, width));
-    for (m, head) in of_queries.axis_iter(Axis(1)).enumerate() {
-        let mut sum = sums.index_axis_mut(Axis(1), m * key_heads / heads);
-        sum.zip_mut_with(&head, add);
-    }
-    sums
 }

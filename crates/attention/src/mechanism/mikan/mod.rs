@@ -9,6 +9,7 @@ use super::is_default;
 use super::squared::takes_bias;
 use super::{ika_ns, ika_s, ikan, squared};
 use crate::attend;
+use crate::engine::over_readers;
 use crate::error::Error;
 use crate::mechanism::{
     Cotangents, Forward, Gradients, Inspection, Mechanism, Pass, Streams, Variant,
@@ -18,7 +19,7 @@ use bochner_numerics::{Real, argument};
 use bochner_spectral::{
     Copula, Drawn, DrawnCotangents, ParameterSpec, Posterior, Preset, Size, Source, Stationarity,
 };
-use draw::{Kept, over_shared};
+use draw::Kept;
 use ndarray::Array4;
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
@@ -220,7 +221,8 @@ impl Mikan {
         let source = self.source();
         let mut pulled = source.draw_vjp(&features, parameters, drawn, cotangent)?;
         pulled.q += &attention.q;
-        pulled.k = over_shared(pulled.k, inputs.k().dim().1);
+        let of_readers = pulled.k.into_flat().into_raw_vec_and_offset().0;
+        pulled.k = over_readers(of_readers, inputs.k().dim().into());
         pulled.k += &attention.k;
         Ok(MikanGradients {
             gradients: Gradients {
