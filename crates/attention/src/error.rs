@@ -73,6 +73,12 @@ pub(crate) fn floor(value: f64) -> Result<(), ArgumentError> {
     in_range((0.0..=1.0).contains(&value), "floor", value, "from 0 to 1")
 }
 
+/// Refuses a factor of inner products that single precision could round to zero or to infinity.
+pub(crate) fn scale(value: f64) -> Result<(), ArgumentError> {
+    let holds = (1e-30..=1e30).contains(&value);
+    in_range(holds, "scale", value, "from 1e-30 to 1e30")
+}
+
 /// Refuses a period after which no kernel can repeat itself: distances are measured in its power of
 /// two, which has to be a number in single precision as well.
 pub(crate) fn period(value: f64) -> Result<(), ArgumentError> {

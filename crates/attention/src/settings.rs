@@ -71,8 +71,8 @@ impl<T: Real> Settings<T> {
         Self::of(Dot::<OnlineSoftmax>::new(None), mask)
     }
 
-    /// [`Settings::softmax`] with a scale of one's own, $a_{ij} = \exp(s\, q_i \cdot k_j)$. The scale is
-    /// positive; other kernels have it in their own parameters.
+    /// [`Settings::softmax`] with a scale of one's own, $a_{ij} = \exp(s\, q_i \cdot k_j)$, from 1e-30 to 1e30;
+    /// other kernels have it in their own parameters.
     pub fn scaled_softmax(scale: f64, mask: &Mask) -> Self {
         Self::of(Dot::<OnlineSoftmax>::new(Some(scale)), mask)
     }

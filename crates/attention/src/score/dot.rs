@@ -3,10 +3,11 @@
 use super::{AlongPoints, Earlier, Given, Gradient, PairKernel, Score, Side, divided_rows, exp2};
 use crate::Error;
 use crate::engine::{HeadAt, NoRank};
+use crate::error::scale;
 use crate::normaliser::{Normaliser, OnlineSoftmax};
 use bochner_numerics::instructions::Arithmetic;
 use bochner_numerics::scaling::{largest, log2_range};
-use bochner_numerics::{Buffer, Mat, Real, argument};
+use bochner_numerics::{Buffer, Mat, Real};
 use std::marker::PhantomData;
 
 /// $a_{ij} = \exp(s\, q_i \cdot k_j)$, under any normaliser that takes exponents.
@@ -102,9 +103,7 @@ impl<T: Real, N: Normaliser<T>> PairKernel<T> for Dot<N> {
     type Score = Exponential<N>;
 
     fn validate(&self, _: usize, _: usize, _: usize) -> Result<(), Error> {
-        Ok(self
-            .scale
-            .map_or(Ok(()), |scale| argument::positive("scale", scale))?)
+        Ok(self.scale.map_or(Ok(()), scale)?)
     }
 
     fn score(&self, at: &HeadAt<T>) -> Self::Score {
