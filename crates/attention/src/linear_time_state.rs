@@ -39,6 +39,9 @@ pub struct LinearTimeState<T> {
 /// The errors of [`attend`](crate::attend()) with [`Form::LinearTime`], and [`Error::Unsupported`] for a causal
 /// mask, under which every query has sums of its own.
 ///
+/// # Numerics
+/// An entry of $B$ beyond the type's range is its largest number.
+///
 /// ```
 /// use bochner_attention::{Magnitude, Mask, Points, Settings, linear_time_state};
 /// use ndarray::{Array4, Array3};
@@ -82,4 +85,27 @@ pub fn linear_time_state<T: Real>(
         });
     };
     Ok(engine::linear_time_state(kernel, &call))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Mask, Points};
+    use bochner_numerics::check::random;
+
+    /// Sums over these values are taken in another unit.
+    #[test]
+    fn large_values_are_summed_up_in_full() {
+        let [q, k, v] = ["q", "k", "v"].map(|name| random::<f32, _>((1, 2, 5, 3), name));
+        let w: Array4<f32> = random((1, 2, 4, 3), "w");
+        let points = Points::Stationary { w: w.view() };
+        let settings = Settings::squared(points, 1e-5, &Mask::none());
+        let power = 2.0_f32.powi(118);
+        let [want, got] = [1.0, power].map(|factor| {
+            let v = &v * factor;
+            linear_time_state(q.view(), k.view(), v.view(), &settings).unwrap()
+        });
+        assert_eq!(got.b, want.b * power);
+        assert_eq!((got.a, got.z), (want.a, want.z));
+    }
 }

@@ -8,6 +8,7 @@ use crate::engine::{Arguments, Level, OutputRows, RowStatistics};
 use crate::linear_time_state::LinearTimeState;
 use crate::score::{PairKernel, Score, Squared};
 use bochner_numerics::memory::overwritten_by;
+use bochner_numerics::scaling::multiplied;
 use bochner_numerics::{Buffer, Real};
 use ndarray::{Array1, Array3, Array4, Array5, ArrayViewMut2, s};
 
@@ -47,12 +48,16 @@ pub(crate) fn linear_time_state<T: Real>(
             kept.into_iter()
                 .zip(g.iter())
                 .for_each(|(kept, &g)| *kept = g);
-            let second_moment = |column, mut out: ArrayViewMut2<T>| {
-                head.second_moment(sums, width, column, |i, j, x| out[[i, j]] = x);
+            let second_moment = |column, unit, mut out: ArrayViewMut2<T>| {
+                head.second_moment(sums, width, column, |i, j, x| {
+                    out[[i, j]] = multiplied(x.as_f64(), unit);
+                });
             };
-            second_moment(values, state.a.slice_mut(s![b, m, .., ..]));
+            second_moment(values, 0, state.a.slice_mut(s![b, m, .., ..]));
+            // The sums are over values that were divided by a power of two.
             for n in 0..values {
-                second_moment(n, state.b.slice_mut(s![b, m, n, .., ..]));
+                let unit = prepared[h].unit;
+                second_moment(n, unit, state.b.slice_mut(s![b, m, n, .., ..]));
             }
         });
         let z: Array1<T> = rows.iter().map(|row| row.normaliser).collect();
