@@ -263,10 +263,11 @@ impl<'a, T: Real> HeadAt<'a, T> {
         }
     }
 
-    /// The power of two by which the values of this call are divided.
+    /// The power of two by which the values of this call are divided: by the number of keys that are not padding, so
+    /// that it does not depend on the padding.
     pub(super) fn own_unit(&self, operand_width: usize) -> i32 {
         let values = largest(self.values().data());
-        self.unit_of_values(values, self.arguments.keys, operand_width)
+        self.unit_of_values(values, self.kept(), operand_width)
     }
 }
 
