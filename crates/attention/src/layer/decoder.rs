@@ -2,6 +2,7 @@
 
 use super::heads::{Heads, Maps};
 use crate::decoder::Decoder;
+use crate::mask::check_lengths;
 use crate::{Error, Mask};
 use bochner_numerics::{Real, argument};
 use ndarray::{Array3, ArrayView3, ArrayViewMut3};
@@ -138,6 +139,9 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
             &[batch, keys, maps.layout.embed],
             memory.shape(),
         )?;
+        if let Some(lengths) = mask.key_lengths() {
+            check_lengths("key lengths", lengths, batch, keys)?;
+        }
         let heads = maps.heads(None, memory, &decoder.numbers());
         let [_, k, v] = maps.layout.gather(&heads, memory, mask, None).get()?;
         decoder.push_of(k, v, mask.key_lengths())?;
