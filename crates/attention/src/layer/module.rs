@@ -43,14 +43,14 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> Parameters<E>
 }
 
 impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, Count, S, Wide> {
-    /// Refuses to record a mechanism with a penalty: a module of dfdx has one output, so the loss would
-    /// miss the penalty, and nobody would notice. Without a tape there is no loss.
+    /// Refuses to record a mechanism with a penalty: a module of dfdx has one output, so the penalty would be missing
+    /// from the loss without an error. Without a tape there is no loss.
     fn check_penalty<T: Tape<E, Cpu>>(&self) -> Result<(), Error> {
         if T::OWNS_TAPE && self.config.variant.card().penalty != Penalty::None {
             return Err(Error::Unsupported {
                 what: "training a mechanism that has a penalty through dfdx's `Module` or `ModuleMut`, which \
                        return the output alone,",
-                instead: "`MultiHead::attend_self`, and add its `penalty` to the loss (or set `beta` to 0)",
+                instead: "`MultiHead::attend_self`, and add its `penalty` to the loss",
             });
         }
         Ok(())
