@@ -57,16 +57,9 @@ impl<T: Real, S: Score<T>> Prepared<T, S> {
         at: &HeadAt<T>,
         score: S,
     ) -> Self {
-        let left = kernel.operand(at, &score, Side::Queries, at.queries());
-        let rows = operand_rows(&left, at.queries(), kernel.operand_width(at.width()));
-        let finite = Finite {
-            left: kernel.is_finite(rows),
-            ..Finite::default()
-        };
         Self {
-            left,
+            left: kernel.operand(at, &score, Side::Queries, at.queries()),
             score,
-            finite,
             ..Self::default()
         }
     }

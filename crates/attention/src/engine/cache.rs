@@ -25,7 +25,7 @@ pub(crate) struct Cache<T, S> {
     score: Option<S>,
     exponents: Option<Exponents>,
     packed: Packed<T>,
-    finite: Finite,
+    values_are_finite: bool,
     /// How many positions came before those that are held.
     forgotten: usize,
     /// How many positions are held.
@@ -41,7 +41,7 @@ pub(crate) struct Following<'a, T, S> {
     pub(crate) values: Mat<'a, T>,
     pub(crate) score: &'a S,
     pub(crate) exponents: Option<&'a Exponents>,
-    pub(crate) finite: Finite,
+    pub(crate) values_are_finite: bool,
 }
 
 impl<T: Real, S: Score<T>> Cache<T, S> {
@@ -55,11 +55,7 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
             score: None,
             exponents: None,
             packed: Packed::default(),
-            finite: Finite {
-                left: true,
-                right: true,
-                values: true,
-            },
+            values_are_finite: true,
             forgotten: 0,
             length: 0,
         }
@@ -70,8 +66,7 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
         self.length += added;
         self.values.extend_from_slice(more.values.data());
         self.largest_value = self.largest_value.max(largest(more.values.data()));
-        self.finite.right &= more.finite.right;
-        self.finite.values &= more.finite.values;
+        self.values_are_finite &= more.values_are_finite;
         match (&mut self.exponents, more.exponents) {
             (Some(exponents), Some(more)) => exponents.append(more),
             (none, more) => *none = more.cloned(),
@@ -101,7 +96,7 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
         }
     }
 
-    /// The last positions as queries, which are taken to be finite.
+    /// The last positions as queries.
     pub(crate) fn head<'a>(
         &'a self,
         left: Mat<'a, T>,
@@ -121,7 +116,11 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
             bias,
             rows,
             dropout: None,
-            finite: self.finite,
+            // The backward pass alone asks for the operands, and a decoder has none.
+            finite: Finite {
+                values: self.values_are_finite,
+                ..Finite::default()
+            },
             blocks,
             packed: &self.packed,
             workspace,

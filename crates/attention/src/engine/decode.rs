@@ -142,7 +142,7 @@ fn decode_pairs<T: Real, K: PairKernel<T>>(
             values: first.values(),
             score: &prepared.score,
             exponents: prepared.exponents.as_ref(),
-            finite: prepared.finite,
+            values_are_finite: prepared.finite.values,
         });
     }
     if let Some(output) = output {
@@ -179,8 +179,7 @@ fn attend_to<T: Real, K: PairKernel<T>>(
     let left = operand_rows(&prepared.left, at.queries(), width).row_range(0..rows.queries);
     let bias = at.bias().map(|bias| bias.with_rows(rows));
     let unit = at.unit_of_values(cache.largest_value(), cache.length(), width);
-    let mut head = cache.head(left, rows, bias, at.arguments.blocks, unit, at.workspace());
-    head.finite.left = prepared.finite.left;
+    let head = cache.head(left, rows, bias, at.arguments.blocks, unit, at.workspace());
     attend_from(head, output);
 }
 
