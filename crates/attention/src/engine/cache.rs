@@ -5,6 +5,7 @@ use crate::bias::HeadBias;
 use crate::normaliser::Normaliser;
 use crate::score::{Raw, Score};
 use crate::{Blocks, Workspace};
+use bochner_numerics::elementary::max_norm;
 use bochner_numerics::memory::remove_first;
 use bochner_numerics::scaling::largest;
 use bochner_numerics::{Buffer, Mat, Panels, Real};
@@ -212,6 +213,7 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
         self.largest.fill(T::zero());
         raise(&mut self.largest, &self.keys);
         self.largest_value = largest(&self.values);
+        self.values_are_finite = max_norm(&self.values).is_finite();
         if let Some(exponents) = &self.exponents {
             self.relate_all(exponents.largest_from(0));
         }

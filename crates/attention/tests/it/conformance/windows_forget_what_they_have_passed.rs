@@ -186,6 +186,9 @@ fn what_is_no_number_is_forgotten() {
                 true => {
                     let (_, want) = want.iter().find(|(own, _)| *own == n).unwrap();
                     assert_within(late.view(), want.view(), &format!("{settings:?}"));
+                    // The cache has dropped the block as well.
+                    let gone = s![.., .., 80.., ..];
+                    assert_eq!(late.slice(gone), want.slice(gone), "{settings:?}");
                 }
             }
         }
