@@ -36,7 +36,9 @@ pub(crate) use linear_time::{FiniteRank, NoRank, Squares, linear_time_state};
 pub(crate) use output::OutputRows;
 pub(crate) use random_features::RandomFeatures;
 pub use random_features::Trained;
-pub(crate) use rescaling::{fill_multiplied, log2_largest, multiply_finite, without_masked};
+pub(crate) use rescaling::{
+    copy_or, divided, fill_multiplied, log2_largest, multiply_finite, without_masked,
+};
 pub(crate) use row_major::{RowMajor, write_row_major};
 pub(crate) use sweep::RowBlock;
 

@@ -2,6 +2,7 @@
 
 use super::squares::FiniteRank;
 use crate::engine::Level;
+use crate::engine::lanes::add;
 use crate::engine::scan::Summed;
 use bochner_numerics::{Buffer, Buffers, Mat, Real};
 
@@ -54,10 +55,6 @@ impl<T: Real> Augmented<T> {
         let all = self.wide.iter_mut().chain(self.last.iter_mut());
         all.for_each(|x| *x *= factor);
     }
-}
-
-fn add<T: Real>(sums: &mut [T], more: &[T]) {
-    sums.iter_mut().zip(more).for_each(|(a, &b)| *a += b);
 }
 
 /// $S = \sum_j g_j \psi_j y_j^T$ and $\sum_j g_j y_j$, with $g_j = \exp(m_j - \text{reference})$.

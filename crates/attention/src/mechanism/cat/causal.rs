@@ -5,6 +5,7 @@
 //! row's own.
 
 use super::scores::{Distribution, Slope};
+use crate::engine::{copy_or, divided};
 use bochner_numerics::elementary::exp_in_place;
 use bochner_numerics::scaling::{largest, multiplied, over_power, unit};
 use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Panels, Real, matmul_in, parallel};
@@ -58,17 +59,6 @@ fn relative<T: Real>(
     weights.extend(scores.map(|z| z - reference));
     exp_in_place(&mut weights);
     weights
-}
-
-/// The values over a power of two that keeps sums of `others` of them in range, if they would not be otherwise.
-fn in_range<T: Real>(x: Mat<T>, others: f64, buffers: &Buffers<T>) -> (Option<Buffer<T>>, i32) {
-    let power = unit::<T>(largest(x.data()).as_f64().log2(), others);
-    let divided = (power != 0).then(|| {
-        let mut divided = buffers.empty(x.data().len());
-        divided.extend(x.data().iter().map(|&x| over_power(x, power)));
-        divided
-    });
-    (divided, power)
 }
 
 /// $y \leftarrow y + a x$.
@@ -154,9 +144,10 @@ pub(super) fn pull<T: Real>(
     let scores = &distribution.scores.values;
     let room = (n as f64 * width as f64).log2() + STEP / std::f64::consts::LN_2;
     let [log_g, log_v] = [g, values].map(|x| largest(x.data()).as_f64().log2());
-    let (divided, power_v) = in_range(values, log_g + room, buffers);
-    let values = divided.as_ref().map_or(values, |x| Mat::new(x, n, width));
-    let power_g = unit::<T>(log_g, log_v + room);
+    let [power_g, power_v] = [(log_g, log_v), (log_v, log_g)]
+        .map(|(own, other)| unit::<T>(own, other + room));
+    let divided = divided(values, power_v, buffers);
+    let values = copy_or(&divided, values);
     let mut all = Vec::new();
     let mut before = T::neg_infinity();
     for first in (0..n).step_by(BLOCK) {
