@@ -52,7 +52,7 @@ pub struct Card {
     pub weights: Support,
     /// What a row of weights sums to.
     pub rows: Rows,
-    /// Which orders of the positions it does not see.
+    /// Which reorderings of the positions the output follows, or does not depend on.
     pub symmetry: Symmetry,
     /// What a pass draws, apart from the dropout on the weights.
     pub draws: Draws,
@@ -60,7 +60,7 @@ pub struct Card {
     pub penalty: Penalty,
     /// The width of a head's output where there are no values to have one, if it is not that of the queries.
     pub output_width: Option<usize>,
-    /// The number R of its spectral points or random features, if it has any.
+    /// The number R of its spectral points, or m of its random frequencies, if it has any.
     pub points: Option<usize>,
     /// What Table 1 of Song et al. 2021 states, if the mechanism is in it.
     pub cost: Option<Cost>,
@@ -142,9 +142,9 @@ impl Card {
 /// Whether a mechanism can do something, and what there is if it cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// It can.
+    /// The mechanism can.
     Yes,
-    /// It cannot.
+    /// The mechanism cannot.
     No {
         /// What to use.
         instead: &'static str,
@@ -168,7 +168,7 @@ impl Support {
         }
     }
 
-    /// The error of whoever asks for it.
+    /// The error for a caller that asks for `what`.
     pub(crate) fn refusal(self, what: &'static str) -> Error {
         let instead = match self {
             Self::Yes => "the forward pass",
@@ -181,11 +181,11 @@ impl Support {
 /// The masks that a mechanism takes, causality aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Masks {
-    /// Any.
+    /// Every mask.
     Any,
-    /// Lengths of the sequences, but no matrix.
+    /// Lengths of the sequences, but nothing that bars single pairs: a matrix, a window, packed sequences.
     Lengths,
-    /// None.
+    /// No mask.
     None,
 }
 
@@ -209,17 +209,17 @@ impl Masks {
 /// What the weights of a row sum to, where the row sees a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
-    /// One.
+    /// The weights are not negative, and sum to 1.
     One,
-    /// One, of weights of either sign.
+    /// The weights sum to 1, and may have either sign.
     OneOfEitherSign,
-    /// A number above 1/2 and at most 1.
+    /// The weights sum to more than 1/2 and to at most 1.
     HalfToOne,
-    /// Any number.
+    /// The weights may sum to any number.
     Free,
 }
 
-/// Which orders of the positions a mechanism does not see.
+/// Under which reorderings of the positions a mechanism's output stays the same, or is reordered along with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symmetry {
     /// The output stays where keys and values are permuted alike, and follows a permutation of the
@@ -231,7 +231,7 @@ pub enum Symmetry {
     CyclicShifts,
     /// The output follows a cyclic shift of the values alone.
     CyclicShiftsOfValues,
-    /// None.
+    /// The output depends on the order of the positions.
     None,
 }
 
@@ -267,7 +267,7 @@ pub enum Penalty {
     PerExample,
     /// A number for each example, that of the example alone: a loss, of which a batch takes the mean.
     LossPerExample,
-    /// A loss of the whole batch, which each of its examples has.
+    /// A loss of the whole batch, repeated for each of its examples.
     PerBatch,
 }
 

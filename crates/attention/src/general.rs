@@ -177,7 +177,8 @@ fn normalise<T: Real>(j: usize, weights: &mut [T]) -> Result<T, ArgumentError> {
 }
 
 /// Attention of queries that are parameters, the same for all examples: an output of fixed size, whatever the
-/// length, that does not depend on the order of the positions.
+/// length, that does not depend on the order of the positions, unless the mask does. Under a causal mask or a window the
+/// n queries count as the last n positions.
 ///
 /// $$O_b = \operatorname{softmax}(c\, Q K_b^\top)\, V_b$$
 ///

@@ -11,7 +11,7 @@ use ndarray::{ArrayView4, ArrayViewMut4};
 type Input<'a, T> = ArrayView4<'a, T>;
 type Output<'a, T> = ArrayViewMut4<'a, T>;
 
-/// The functions that bring all others with them.
+/// Functions that between them use all of the engine: whoever compiles these compiles it.
 #[expect(dead_code, reason = "not to be called, only compiled")]
 struct Instances<T: Real> {
     mechanism: fn(&Variant) -> &dyn Mechanism<T>,

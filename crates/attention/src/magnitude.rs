@@ -48,8 +48,7 @@ impl Magnitude {
 /// `x: [N, d]` to `[N]`.
 ///
 /// # Errors
-/// [`Error::Argument`] unless `p` is finite and positive, [`Error::Argument`] if there is no row or
-/// no column.
+/// [`Error::Argument`] unless `p` is finite and positive, or if `x` has no row or no column.
 ///
 /// # Numerics
 /// Computed in double precision with the largest entry factored out: finite for every finite
@@ -69,8 +68,7 @@ pub fn log_norm_sq<T: Real>(x: ArrayView2<T>, p: f64) -> Result<Array1<T>, Error
 /// `x: [N, d]` to `[N]`.
 ///
 /// # Errors
-/// [`Error::Argument`] unless `p` is finite and positive, [`Error::Argument`] if there is no row or
-/// no column.
+/// [`Error::Argument`] unless `p` is finite and positive, or if `x` has no row or no column.
 ///
 /// # Numerics
 /// Overflows to infinity for small `p` and many coordinates; attention itself works on the

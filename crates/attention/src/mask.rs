@@ -74,8 +74,8 @@ impl Mask {
     /// Causality alone.
     pub(crate) const CAUSAL: &'static Self = &Self::bare(true);
 
+    /// [`Mask::none`], for callers that need a reference.
     #[cfg(feature = "dfdx")]
-    /// [`Mask::none`], to be borrowed for as long as one likes.
     pub(crate) const NONE: &'static Self = &Self::bare(false);
 
     const fn bare(causal: bool) -> Self {

@@ -157,8 +157,9 @@ impl<T: Real> Settings<T> {
         let adds = self.magnitude != Magnitude::None || self.bias.is_some();
         if adds && !self.kernel().has_logits() {
             return Err(Error::Unsupported {
-                what: "a magnitude or a bias beside random features or dropout on magnitudes",
-                instead: "neither: the kernel has the magnitude of keys in it",
+                what: "a magnitude or a bias with a kernel that has the magnitude of keys in it (random features, or \
+                       dropout on magnitudes)",
+                instead: "Magnitude::None and no bias",
             });
         }
         self.kernel().validate(batch, heads, width)

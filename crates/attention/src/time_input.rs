@@ -16,8 +16,8 @@ use ndarray::{Array1, Array2, ArrayViewD, Axis, Ix1, Ix2, Ix3, concatenate, s};
 /// | `Mercer` | $\log b$, `[K]`, of the half-periods; $\sqrt c$, `[K, 2 D + 1]`, of the coefficients | K (2 D + 1) |
 ///
 /// The Mercer parameters may have any sign: half-periods stay positive and coefficients are not negative. The
-/// output is `[B, T, Dh + features]`, which is the width of the layer that follows. Time stamps are data; an
-/// origin that is to be subtracted is the caller's to subtract.
+/// output is `[B, T, Dh + features]`, and the layer that follows has that width. Time stamps are data without a
+/// gradient. No origin is subtracted from them.
 ///
 /// # Errors
 /// [`ArgumentError`] for a time stamp that is not finite, or shapes that do not fit.

@@ -74,8 +74,8 @@ impl<T: Real> Decoder<T> {
         let mut memories = self.memories.iter();
         if memories.any(|memory| memory.length() > length && memory.first() > needed) {
             return Err(Error::Unsupported {
-                what: "forgetting positions in the linear-time form, or more of them than a window leaves",
-                instead: "a clone of the decoder from before them, or Form::Quadratic without a window",
+                what: "truncating to positions that are summed up (Form::LinearTime) or no longer held (a window)",
+                instead: "a clone made at that length, or Form::Quadratic without a window",
             });
         }
         for memory in &mut self.memories {
@@ -91,7 +91,7 @@ impl<T: Real> Decoder<T> {
     /// search. There may be more or fewer sequences than before.
     ///
     /// # Errors
-    /// [`Error::Argument`] without an index, [`Error::Argument`] if there is no such sequence.
+    /// [`Error::Argument`] if `indices` is empty, or holds one that is not below the number of sequences.
     pub fn reorder(&mut self, indices: &[usize]) -> Result<(), Error> {
         let batch = self.size.batch;
         argument::at_least_one("indices", indices.len())?;

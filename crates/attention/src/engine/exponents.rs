@@ -10,8 +10,8 @@ use std::ops::Range;
 
 /// The exponents $u_j$ of the keys of one head: what a magnitude adds to the logarithms of their weights.
 ///
-/// Held in double precision together with their logarithms: differences of huge magnitudes decide
-/// who wins, and for small p a magnitude can be far above f32's range.
+/// They are held in double precision together with their logarithms: small differences of huge magnitudes decide which
+/// key has the weight, and for small p a magnitude can be far above f32's range.
 #[derive(Clone, Debug)]
 pub(crate) struct Exponents {
     levels: Buffer<Level>,

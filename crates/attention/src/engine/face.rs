@@ -1,4 +1,5 @@
-//! The one place where a call that knows its kernel only as one of many meets code made for it.
+//! Dynamic dispatch, once a call: [`Attend`] hides the kernel's type from settings and decoders, and the engine behind it
+//! is compiled for each kernel.
 
 use super::decode::HeadMemory;
 use super::{Arguments, attend, decode, pull_back, with_weights};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 /// What a forward pass keeps for the backward pass.
 pub(crate) type State = Box<dyn Any + Send + Sync>;
 
-/// Attention with one kernel, whichever it is; every method is one call of the engine.
+/// Attention with a kernel whose type the caller does not know. Each method runs over all heads of a call.
 pub(crate) trait Attend<T: Real>: Debug + Send + Sync {
     /// The kernel itself, for what one kernel alone can do.
     fn any(&self) -> &dyn Any;

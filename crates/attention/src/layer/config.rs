@@ -126,7 +126,7 @@ impl MultiHeadConfig {
         let [key_width, value_width] = own.map(|width| width.unwrap_or(embed / heads));
         let value_width = match streams.contains(&Stream::Values) {
             true => value_width,
-            // Without queries the output is as wide as the input's slices.
+            // Without values the mechanism chooses the width, or takes that of the queries.
             false => card.output_width.unwrap_or(key_width),
         };
         if let Some([left, right]) = self.window {
@@ -148,7 +148,7 @@ impl MultiHeadConfig {
             window: self.window,
             position_bias: self.position_bias,
         };
-        // The errors of a mask that nobody gave.
+        // What the layer's own causality and window ask for must hold without a mask from the caller, too.
         let mask = layout.mask(Mask::none());
         mask.check_reach()?;
         card.admit_mask(&mask)?;

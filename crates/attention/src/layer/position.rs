@@ -38,7 +38,7 @@ pub enum PositionBias {
 bochner_numerics::checked_when_read!(PositionBias, |bias| bias.validate());
 
 impl PositionBias {
-    /// Refuses a table that no memory holds.
+    /// Refuses a table that is too large for the memory of any machine.
     pub(super) fn validate(self) -> Result<(), ArgumentError> {
         let Self::Learned { reach } = self else {
             return Ok(());

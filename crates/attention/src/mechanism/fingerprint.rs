@@ -5,8 +5,9 @@ use bochner_numerics::Real;
 
 /// A hash of the streams, the parameters and the pass that a forward pass was of.
 ///
-/// It is there against mistakes: of an array of more than 2^14 numbers, it takes 256 runs of 64 at even distances, so
-/// that it costs next to nothing; a change between the runs goes unnoticed. Mask and bias are compared themselves.
+/// It catches mistakes, not every change: of an array of more than 2^14 numbers only 256 runs of 64, at even distances,
+/// are hashed, which costs next to nothing, and a change between the runs goes unnoticed. Masks and biases are not
+/// hashed: the backward pass compares them whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint(u64);
 

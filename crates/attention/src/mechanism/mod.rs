@@ -77,7 +77,7 @@ pub fn find(name: &str) -> Option<Variant> {
 
 /// An attention mechanism: from queries, keys, values and its own parameters to an output.
 ///
-/// One file under `mechanism/` implements it and brings its [`Card`], its examples and its plain
+/// One file or folder under `mechanism/` implements it and brings its [`Card`], its examples and its plain
 /// reference; a line of the list in `mechanism/mod.rs` makes it known, and a re-export in `lib.rs` public. The tests,
 /// the benchmarks, the reference cases of the kind `attention` (for queries, keys and values) and the trainable layer
 /// read the list. The tests write the table of the crate's docs: the first run after a new card fails, and says so.
@@ -164,7 +164,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
         cotangent: Cotangents<T>,
     ) -> Result<Gradients<T>, Error>;
 
-    /// The mechanism with another number R of spectral points or random features.
+    /// The mechanism with another number R of spectral points, or m of random frequencies.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a mechanism without any.
@@ -250,7 +250,7 @@ pub trait Mechanism<T: Real>: Debug + Send + Sync {
     }
 }
 
-/// How a mechanism decodes. A form alone is that form, under a causal mask without a window or a bias.
+/// How a mechanism decodes. A [`Form`] converts into this, with a causal mask and without a window or a bias.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoding<'a, T> {
     /// What is kept of the positions. [`Form::Automatic`] stands for the mechanism's own form; where that is automatic

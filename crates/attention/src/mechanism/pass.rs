@@ -147,7 +147,7 @@ impl<'a, T: Real> Streams<'a, T> {
         Size { heads, width }
     }
 
-    /// In place of sequences of which nothing but their number is known.
+    /// Zeros in place of sequences of which only the number is known.
     pub(crate) fn none(batch: usize, Size { heads, width }: Size) -> Array4<T> {
         Array4::zeros((batch, heads, 1, width))
     }

@@ -42,8 +42,8 @@ pub(super) struct Pulled<T> {
     pub(super) logs: Buffer<T>,
 }
 
-/// The largest coordinate whose square, summed over a row, is well in range: beyond it, a query or a key is
-/// taken for this large.
+/// The largest coordinate whose square, summed over a row, is well in range. Larger coordinates of queries and keys
+/// are clamped to it.
 fn largest_coordinate<T: Real>() -> T {
     T::max_value().sqrt() / T::of(1024.0)
 }

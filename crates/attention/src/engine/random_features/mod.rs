@@ -43,9 +43,9 @@ pub(crate) struct RandomFeatures<T: Real> {
 /// Whether a backward pass goes on to the frequencies of random features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trained {
-    /// It does.
+    /// The frequencies have a gradient.
     Yes,
-    /// It does not: they are drawn.
+    /// The frequencies are drawn, and have no gradient.
     No,
 }
 

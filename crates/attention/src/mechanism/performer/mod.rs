@@ -88,12 +88,12 @@ pub struct Performer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", remote = "Self")]
 pub enum Redraw {
-    /// Never.
+    /// The first draw stays.
     #[default]
     Never,
-    /// Every so many steps of training.
+    /// The frequencies are drawn anew every `steps` steps of training.
     Every {
-        /// How many, at least 1.
+        /// The steps between two draws, at least 1.
         steps: u64,
     },
 }

@@ -93,7 +93,7 @@ pub enum PrimalWeights {
         /// The matrices whose trace enters the penalty.
         trace: PrimalTrace,
     },
-    /// They are parameters themselves.
+    /// The projections are parameters themselves.
     Parameters,
 }
 
