@@ -2,8 +2,10 @@
 
 use crate::operation::with_last;
 use crate::operation::{BoxError, Operation, Slot, slices, slots};
-use crate::rows::{add, sum_over};
-use bochner_numerics::{ArgumentError, Mat, MatMut, Panels, Real, argument, matmul};
+use crate::rows::{LARGE, add, block_rows, sum_over};
+use bochner_numerics::{
+    ArgumentError, Buffers, Mat, MatMut, Panels, Real, argument, matmul, matmul_in, parallel,
+};
 use ndarray::ArrayViewD;
 use std::iter::repeat;
 
@@ -42,6 +44,80 @@ pub fn affine<T: Real>(
             finish(start * outputs, piece);
         });
     });
+}
+
+/// An [`affine`] map whose weight is packed once for many calls, and whose bias may be missing: for inference.
+///
+/// ```
+/// use bochner_numerics::Buffers;
+/// use bochner_ops::PackedAffine;
+///
+/// let map = PackedAffine::new(&[1.0, 0.0, 0.0, 1.0, 1.0, 1.0], 3, Some(&[0.0, 10.0, 0.0]));
+/// let mut y = [0.0; 3];
+/// map.apply(&[1.0, 2.0], &Buffers::default(), &mut y, |_| ());
+/// assert_eq!(y, [1.0, 12.0, 3.0]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct PackedAffine<T> {
+    weight: Panels<T>,
+    bias: Option<Vec<T>>,
+}
+
+impl<T: Real> PackedAffine<T> {
+    /// The map of a weight, `[outputs, inputs]`, and a bias, `[outputs]`.
+    ///
+    /// # Panics
+    /// If the weight is empty, or the lengths do not fit.
+    pub fn new(weight: &[T], outputs: usize, bias: Option<&[T]>) -> Self {
+        let [_, inputs] = sizes(&[], weight, outputs);
+        let fits = bias.is_none_or(|bias| bias.len() == outputs);
+        assert!(fits, "a bias of another length than {outputs} outputs");
+        Self {
+            weight: Panels::new(Mat::new(weight, outputs, inputs).t()),
+            bias: bias.map(<[T]>::to_vec),
+        }
+    }
+
+    /// The number of outputs.
+    pub fn outputs(&self) -> usize {
+        self.weight.shape().1
+    }
+
+    /// Writes the outputs for the rows of `x` to `y`, with the bits of [`affine`]; room for what has to be copied comes
+    /// from the buffers. `finish` then sees each block of `y` while it is still in the cache.
+    ///
+    /// # Panics
+    /// If the lengths do not fit.
+    pub fn apply(
+        &self,
+        x: &[T],
+        buffers: &Buffers<T>,
+        y: &mut [T],
+        finish: impl Fn(&mut [T]) + Send + Sync,
+    ) {
+        /// Rows that one task maps, at most.
+        const MOST: usize = 128;
+        let (inputs, outputs) = self.weight.shape();
+        let rows = y.len() / outputs;
+        let lengths = [rows * inputs, rows * outputs];
+        assert_eq!([x.len(), y.len()], lengths, "rows of a map");
+        let block = match rows * inputs * outputs < LARGE {
+            true => rows.max(1),
+            false => block_rows(rows).min(MOST),
+        };
+        let share = T::of(f64::from(u8::from(self.bias.is_some())));
+        parallel::for_each_chunk(y, block * outputs, |i, y| {
+            if let Some(bias) = &self.bias {
+                y.chunks_exact_mut(outputs)
+                    .for_each(|row| row.copy_from_slice(bias));
+            }
+            let rows = y.len() / outputs;
+            let x = Mat::new(&x[i * block * inputs..][..rows * inputs], rows, inputs);
+            let target = MatMut::new(&mut *y, rows, outputs);
+            matmul_in(buffers, T::one(), x, &self.weight, share, target);
+            finish(y);
+        });
+    }
 }
 
 /// The numbers of rows and inputs of a map.
@@ -200,6 +276,36 @@ mod tests {
     fn a_cotangent_that_is_too_short_is_refused() {
         let none = [None, None, None];
         affine_vjp(&[1.0; 4], &[1.0; 6], &[1.0; 5], 3, none);
+    }
+
+    /// One block and several, the last of them cut; with a bias and without.
+    #[test]
+    fn a_packed_map_gives_the_bits_of_the_map() {
+        for (rows, inputs, outputs) in [(1, 3, 2), (7, 5, 33), (300, 65, 70)] {
+            let numbers = |n: usize| -> Vec<f32> { (0..n).map(|i| (i as f32).sin()).collect() };
+            let (x, weight) = (numbers(rows * inputs), numbers(outputs * inputs));
+            for bias in [numbers(outputs), vec![0.0; outputs]] {
+                let [want] = filled([rows * outputs], |[y]| {
+                    affine(&x, &weight, &bias, y, |_, y| {
+                        y.iter_mut().for_each(|y| *y *= 2.0);
+                    });
+                });
+                let given = Some(&bias[..]).filter(|bias| bias.iter().any(|&b| b != 0.0));
+                let map = PackedAffine::new(&weight, outputs, given);
+                let mut got = vec![f32::NAN; rows * outputs];
+                map.apply(&x, &Buffers::default(), &mut got, |y| {
+                    y.iter_mut().for_each(|y| *y *= 2.0);
+                });
+                assert_eq!(got, want);
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "rows of a map")]
+    fn a_packed_map_takes_whole_rows() {
+        let map = PackedAffine::new(&[1.0; 6], 3, None);
+        map.apply(&[1.0; 5], &Buffers::default(), &mut [0.0; 6], |_| ());
     }
 
     /// Narrow maps, whose rows are cut, and wide ones, whose outputs are; one part and several.

@@ -1,11 +1,11 @@
 //! Two linear maps with an activation and dropout between them.
 
-use crate::affine::{affine, affine_shape, affine_vjp};
+use crate::affine::{PackedAffine, affine, affine_shape, affine_vjp};
 use crate::operation::{BoxError, Operation, Slot, filled, given, slices, slots};
 use crate::rows::{PIECE, for_each_piece};
 use crate::{Activation, activation_vjp};
 use bochner_numerics::instructions::{self, Arithmetic, Task};
-use bochner_numerics::{ArgumentError, DropoutMask, Mat, Real};
+use bochner_numerics::{ArgumentError, Buffers, DropoutMask, Mat, Real};
 use ndarray::ArrayViewD;
 
 /// Two linear maps with an activation and dropout between them, over the last axis: an operation on `x` and
@@ -56,6 +56,35 @@ impl FeedForward {
             self.drop_from(i * PIECE, piece);
         });
         slopes
+    }
+}
+
+/// A [`FeedForward`] without dropout whose weights are packed once for many calls: for inference.
+#[derive(Clone, Debug)]
+pub struct PackedFeedForward<T> {
+    maps: [PackedAffine<T>; 2],
+    activations: [Activation; 2],
+}
+
+impl<T: Real> PackedFeedForward<T> {
+    /// The maps and activations of a feed-forward part.
+    pub fn new(maps: [PackedAffine<T>; 2], of: &FeedForward) -> Self {
+        let activations = [of.hidden, of.activation];
+        Self { maps, activations }
+    }
+
+    /// Writes the outputs for the rows of `x` to `y`, with the bits of [`FeedForward`]; the hidden layer lies in the
+    /// buffers. Rectifiers and the identity allocate nothing else.
+    ///
+    /// # Panics
+    /// If the lengths do not fit.
+    pub fn apply(&self, x: &[T], buffers: &Buffers<T>, y: &mut [T]) {
+        let [first, second] = &self.maps;
+        let [inner, outer] = self.activations;
+        let rows = y.len() / second.outputs();
+        let mut hidden = buffers.any(rows * first.outputs());
+        first.apply(x, buffers, &mut hidden, |piece| inner.apply(piece));
+        second.apply(&hidden, buffers, y, |piece| outer.apply(piece));
     }
 }
 
@@ -207,6 +236,40 @@ mod tests {
             shapes[at + 1] = &[7, 7, 7];
             let error = Operation::<f64>::output_shapes(&operation, &shapes).unwrap_err();
             assert_eq!(error.name(), name);
+        }
+    }
+
+    #[test]
+    fn packed_maps_give_the_bits_of_the_operation() {
+        let numbers =
+            |n: usize, step: f64| -> Vec<f64> { (0..n).map(|i| (i as f64 * step).sin()).collect() };
+        let (x, first, second) = (
+            numbers(12, 0.7),
+            [numbers(24, 0.3), numbers(6, 1.1)],
+            [numbers(30, 0.9), numbers(5, 0.4)],
+        );
+        let shapes: [&[usize]; 5] = [&[3, 4], &[6, 4], &[6], &[5, 6], &[5]];
+        let values = [&x, &first[0], &first[1], &second[0], &second[1]];
+        let inputs = values.into_iter().zip(shapes);
+        let inputs = inputs.map(|(x, shape)| ArrayViewD::from_shape(shape, x).unwrap());
+        let inputs: Vec<_> = inputs.collect();
+        let packed =
+            |[weight, bias]: &[Vec<f64>; 2]| PackedAffine::new(weight, bias.len(), Some(bias));
+        for hidden in [Activation::Relu, Activation::Gelu] {
+            for activation in [Activation::Identity, Activation::Elu] {
+                let operation = FeedForward {
+                    mask: None,
+                    hidden,
+                    activation,
+                };
+                let [want] = filled([15], |[y]| {
+                    operation.forward(&inputs, vec![y]).unwrap();
+                });
+                let packed = PackedFeedForward::new([&first, &second].map(packed), &operation);
+                let mut got = vec![f64::NAN; 15];
+                packed.apply(&x, &Buffers::default(), &mut got);
+                assert_eq!(got, want);
+            }
         }
     }
 

@@ -1,10 +1,10 @@
 //! Layer normalisation, alone and at the end of a residual branch.
 
 use crate::operation::{BoxError, Operation, Slot, given, slices, slots};
-use crate::rows::{add, by_blocks, sum, sum_over};
+use crate::rows::{LARGE, add, block_rows, by_blocks, sum, sum_over};
 use bochner_numerics::instructions::{self, Arithmetic, Task};
 use bochner_numerics::memory::Unwritten;
-use bochner_numerics::{ArgumentError, DropoutMask, Real, argument};
+use bochner_numerics::{ArgumentError, DropoutMask, Real, argument, parallel};
 use ndarray::ArrayViewD;
 use std::ops::Range;
 
@@ -29,6 +29,33 @@ use std::ops::Range;
 pub struct LayerNorm {
     /// The number $\epsilon$.
     pub epsilon: f64,
+}
+
+impl LayerNorm {
+    /// Writes the normalised rows of `x` to `y`, with the bits of the operation, and keeps nothing: for inference.
+    ///
+    /// # Panics
+    /// If `gamma` is empty, or the lengths do not fit.
+    pub fn apply<T: Real>(&self, x: &[T], [gamma, beta]: [&[T]; 2], y: &mut [T]) {
+        let (n, width) = (x.len(), gamma.len());
+        let lengths = [y.len(), beta.len()];
+        assert_eq!(lengths, [n, width], "rows of a norm");
+        let block = match n * WORK < LARGE {
+            true => n.max(1),
+            false => block_rows(n / width) * width,
+        };
+        let epsilon = T::of(self.epsilon);
+        parallel::for_each_chunk(y, block, |i, y| {
+            let x = &x[i * block..][..y.len()];
+            instructions::run(Once {
+                x,
+                y,
+                gamma,
+                beta,
+                epsilon,
+            });
+        });
+    }
 }
 
 /// The end of a residual branch, $\mathrm{LN}(x + \mathrm{dropout}(r))$: an operation on `x`, the branch $r$,
@@ -275,6 +302,33 @@ impl<T: Real> Task for Forward<'_, T> {
             let mean;
             [mean, *scale] = moments(row, self.epsilon);
             normalise_row(row, [mean, *scale], [self.gamma, self.beta], y);
+        }
+    }
+}
+
+/// Normalises, scales and shifts rows of `x` into `y`.
+struct Once<'a, T> {
+    x: &'a [T],
+    y: &'a mut [T],
+    gamma: &'a [T],
+    beta: &'a [T],
+    epsilon: T,
+}
+
+impl<T: Real> Task for Once<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        let n = self.gamma.len();
+        for (x, y) in self.x.chunks_exact(n).zip(self.y.chunks_exact_mut(n)) {
+            y.copy_from_slice(x);
+            let [mut mean, mut factor] = moments(y, self.epsilon);
+            if overflowed(factor) {
+                let shrink = (Rows { x, branch: None }).write_shrunk(0..n, y);
+                [mean, factor, _] = shrunk_moments(y, shrink, self.epsilon);
+            }
+            for ((y, &gamma), &beta) in y.iter_mut().zip(self.gamma).zip(self.beta) {
+                *y = (*y - mean) * factor * gamma + beta;
+            }
         }
     }
 }

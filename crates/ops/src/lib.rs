@@ -47,10 +47,10 @@
 //! | module | holds |
 //! |---|---|
 //! | `operation` | [`Operation`], [`Slot`], [`Piece`], [`filled`]; [`given`], [`slices`], [`slots`] for writing operations |
-//! | `affine` | [`affine`], [`affine_vjp`], [`Affine`] |
+//! | `affine` | [`affine`], [`affine_vjp`], [`Affine`]; [`PackedAffine`] for inference |
 //! | `activation` | [`Activation`], [`activation_vjp`] |
 //! | `layer_norm` | [`LayerNorm`], [`ResidualNorm`] |
-//! | `feed_forward` | [`FeedForward`] |
+//! | `feed_forward` | [`FeedForward`]; [`PackedFeedForward`] for inference |
 //! | `dropout` | [`dropout_mask`], [`Dropout`] |
 //! | `mode` | [`Mode`]: whether a pass is random |
 //! | `embedding` | [`lookup`], [`lookup_vjp`] |
@@ -77,10 +77,10 @@ mod spiking_neuron;
 mod testing;
 
 pub use activation::{Activation, activation_vjp};
-pub use affine::{Affine, affine, affine_vjp};
+pub use affine::{Affine, PackedAffine, affine, affine_vjp};
 pub use dropout::{Dropout, dropout_mask};
 pub use embedding::{lookup, lookup_vjp};
-pub use feed_forward::{FeedForward, HiddenLayer};
+pub use feed_forward::{FeedForward, HiddenLayer, PackedFeedForward};
 pub use layer_norm::{LayerNorm, Normalised, ResidualNorm};
 pub use loss::{CrossEntropy, Rows, SquaredError};
 pub use mean::{MeanOverTime, check_lengths};

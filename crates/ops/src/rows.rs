@@ -11,7 +11,7 @@ use std::ops::Range;
 /// Rows handed to one matrix product, at most.
 const BLOCK: usize = 256;
 /// Below this many multiplications threads cost more than they save.
-const LARGE: usize = 1 << 20;
+pub(crate) const LARGE: usize = 1 << 20;
 /// Elements handed to one thread at a time where rows do not matter.
 pub(crate) const PIECE: usize = 1 << 13;
 /// Partial sums of a reduction over the rows, at most: each takes the memory of a result.

@@ -215,3 +215,38 @@ fn elements_that_are_not_finite_stay_visible() {
         }
     }
 }
+
+/// Ordinary rows, a constant one, rows whose sums overflow, and one that is not finite; one block and several.
+#[test]
+fn rows_that_are_normalised_once_have_the_bits_of_the_operation() {
+    let width = 70;
+    for rows in [6, 2000] {
+        let mut x: ArrayD<f32> = random(IxDyn(&[rows, width]), "rows");
+        for (i, mut row) in x.outer_iter_mut().enumerate() {
+            match i % 6 {
+                1 => row.fill(0.3),
+                2 => row.mapv_inplace(|x| x * 1e20),
+                3 => row.fill(f32::MAX),
+                4 => row[[3]] = f32::INFINITY,
+                _ => {}
+            }
+        }
+        let (gamma, beta) = (
+            random(IxDyn(&[width]), "gamma"),
+            random(IxDyn(&[width]), "beta"),
+        );
+        let norm = LayerNorm { epsilon: EPSILON };
+        let inputs = [x.view(), gamma.view(), beta.view()];
+        let [want] = crate::filled([x.len()], |[y]| {
+            norm.forward(&inputs, vec![y]).unwrap();
+        });
+        let [x, gamma, beta] = slices(&inputs);
+        let mut got = vec![0.0; want.len()];
+        norm.apply(x, [gamma, beta], &mut got);
+        let bits = |values: &[f32]| -> Vec<_> {
+            let known = values.iter().map(|x| x.is_finite().then(|| x.to_bits()));
+            known.collect()
+        };
+        assert_eq!(bits(&got), bits(&want));
+    }
+}
