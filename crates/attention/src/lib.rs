@@ -89,7 +89,7 @@
 //! | `MultiHead` | the trainable layer (feature `dfdx`) |
 //! | `LearnableQueryLayer` | the layer with queries that are parameters (feature `dfdx`) |
 //! | `BipolarLayer` | bipolar attention over steps of time, trainable (feature `dfdx`) |
-//! | `MultiHeadInference`, `MultiHeadDecoder`, `MultiHeadCrossDecoder` | the layer as it stands, without a tape |
+//! | `PackedMultiHead`, `MultiHeadInference`, `MultiHeadDecoder`, `MultiHeadCrossDecoder` | the layer as it stands, without a tape |
 //! | [`general_attention`], [`LearnableQuery`], [`unfold`], [`fold`] | any weight of a pair, queries that are parameters, data on a grid |
 //! | [`TimeInput`] | time stamps as a part of a layer's input |
 //! | [`Streams`], [`Stream`] | what a layer gives a mechanism, as its card asks |
@@ -146,8 +146,8 @@ pub use general::{
 #[cfg(feature = "dfdx")]
 pub use layer::{
     Attention, BipolarLayer, BipolarLayerConfig, LearnableQueryLayer, MultiHead, MultiHeadConfig,
-    MultiHeadCrossDecoder, MultiHeadDecoder, MultiHeadInference, MultiHeadOperation, PositionBias,
-    Projection, SavedHeads, StaticConfig,
+    MultiHeadCrossDecoder, MultiHeadDecoder, MultiHeadInference, MultiHeadOperation,
+    PackedMultiHead, PositionBias, Projection, SavedHeads, StaticConfig,
 };
 pub use linear_time_state::{LinearTimeState, linear_time_state};
 pub use magnitude::{Magnitude, log_norm_sq, magnitude, magnitude_vjp};

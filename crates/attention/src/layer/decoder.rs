@@ -6,6 +6,7 @@ use crate::mask::check_lengths;
 use crate::{Error, Mask};
 use bochner_numerics::{Real, argument};
 use ndarray::{Array3, ArrayView3, ArrayViewMut3};
+use std::sync::Arc;
 
 /// A [`MultiHead`](super::MultiHead) layer as it stands, decoding sequences position by position.
 ///
@@ -14,11 +15,15 @@ use ndarray::{Array3, ArrayView3, ArrayViewMut3};
 /// how exact it is), and nothing of it is on a tape.
 #[derive(Clone, Debug)]
 pub struct MultiHeadDecoder<T: Real> {
-    pub(super) maps: Maps<T>,
-    pub(super) decoder: Decoder<T>,
+    maps: Arc<Maps<T>>,
+    decoder: Decoder<T>,
 }
 
 impl<T: Real> MultiHeadDecoder<T> {
+    pub(super) fn new(maps: Arc<Maps<T>>, decoder: Decoder<T>) -> Self {
+        Self { maps, decoder }
+    }
+
     /// The layer's output at the next positions.
     ///
     /// # Shapes
@@ -113,14 +118,14 @@ impl<T: Real> MultiHeadDecoder<T> {
 /// of the same queries and the memory, to rounding (see [`Decoder`]), and nothing of it is on a tape.
 #[derive(Clone, Debug)]
 pub struct MultiHeadCrossDecoder<T: Real> {
-    maps: Maps<T>,
+    maps: Arc<Maps<T>>,
     decoder: Decoder<T>,
 }
 
 impl<T: Real> MultiHeadCrossDecoder<T> {
     /// Maps the memory; `decoder` has seen nothing.
     pub(super) fn new(
-        maps: Maps<T>,
+        maps: Arc<Maps<T>>,
         mut decoder: Decoder<T>,
         memory: ArrayView3<T>,
         mask: &Mask,

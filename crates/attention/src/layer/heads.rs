@@ -4,14 +4,15 @@ use super::config::Layout;
 use crate::engine::{RowMajor, write_row_major};
 use crate::mechanism::MOST;
 use crate::{Bias, Error, Mask, Stream, Streams};
-use bochner_numerics::{Buffer, Buffers, Mat, MatMut, Panels, Real, argument, matmul_in, parallel};
+use bochner_numerics::{Buffer, Buffers, Real, argument, parallel};
+use bochner_ops::PackedAffine;
 use ndarray::{ArrayView3, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis};
 
 /// The maps to the streams, in their order, and from all heads to the output.
 #[derive(Clone, Debug)]
 pub(super) struct Maps<T> {
     pub(super) layout: Layout,
-    maps: Vec<Map<T>>,
+    maps: Vec<PackedAffine<T>>,
     /// The position bias.
     pub(super) bias: Option<Bias<T>>,
 }
@@ -34,10 +35,8 @@ impl<T: Real> Maps<T> {
         table: Option<&[T]>,
     ) -> Result<Self, Error> {
         let maps = layout.maps().zip(parameters);
-        let maps = maps.map(|((_, [outputs, inputs]), &(weight, bias))| Map {
-            weight: Panels::new(Mat::new(weight, outputs, inputs).t()),
-            bias: bias.map(<[T]>::to_vec),
-        });
+        let maps = maps
+            .map(|((_, [outputs, _]), &(weight, bias))| PackedAffine::new(weight, outputs, bias));
         Ok(Self {
             maps: maps.collect(),
             bias: layout.position_bias.bias(layout.heads, table)?,
@@ -70,7 +69,7 @@ impl<T: Real> Maps<T> {
             let heads = self.layout.heads_of(stream);
             let mut mapped = buffers.any(batch * time * heads * width);
             match map {
-                Some(map) => map.apply(x.to_slice()?, buffers, &mut mapped),
+                Some(map) => map.apply(x.to_slice()?, buffers, &mut mapped, |_| ()),
                 None => mapped.copy_from_slice(x.to_slice()?),
             }
             let shape = [batch, time, heads, width];
@@ -94,7 +93,7 @@ impl<T: Real> Maps<T> {
         argument::shape("the mechanism's output", &shape, attended.shape())?;
         let joined = join(attended, buffers);
         let map = self.maps.last().expect("a map to the output");
-        map.apply(&joined, buffers, output);
+        map.apply(&joined, buffers, output, |_| ());
         Ok(joined)
     }
 
@@ -110,33 +109,6 @@ impl<T: Real> Maps<T> {
             done = self.output(attended, buffers, output).map(|_| ());
         });
         done
-    }
-}
-
-/// $x W^\top + b$ with a packed weight.
-#[derive(Clone, Debug)]
-struct Map<T> {
-    weight: Panels<T>,
-    bias: Option<Vec<T>>,
-}
-
-/// Rows that one task maps.
-const ROWS: usize = 128;
-
-impl<T: Real> Map<T> {
-    fn apply(&self, x: &[T], buffers: &Buffers<T>, y: &mut [T]) {
-        let (inputs, outputs) = self.weight.shape();
-        let share = T::of(f64::from(u8::from(self.bias.is_some())));
-        parallel::for_each_chunk(y, ROWS * outputs, |i, y| {
-            if let Some(bias) = &self.bias {
-                y.chunks_exact_mut(outputs)
-                    .for_each(|row| row.copy_from_slice(bias));
-            }
-            let rows = y.len() / outputs;
-            let x = &x[i * ROWS * inputs..][..rows * inputs];
-            let (x, y) = (Mat::new(x, rows, inputs), MatMut::new(y, rows, outputs));
-            matmul_in(buffers, T::one(), x, &self.weight, share, y);
-        });
     }
 }
 
@@ -213,23 +185,5 @@ impl Layout {
             None => input.insert_axis(Axis(1)),
         };
         Streams::new(heads.iter().take(self.streams.len()).map(view), mask).with_bias(bias)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Rows are mapped some at a time.
-    #[test]
-    fn every_row_is_mapped_like_the_first() {
-        let map = Map {
-            weight: Panels::new(Mat::new(&[1.0, 2.0], 1, 2).t()),
-            bias: Some(vec![0.5]),
-        };
-        let rows = 2 * ROWS + 1;
-        let mut y = vec![0.0; rows];
-        map.apply(&[1.0, 3.0].repeat(rows), &Buffers::default(), &mut y);
-        assert_eq!(y, vec![7.5; rows]);
     }
 }

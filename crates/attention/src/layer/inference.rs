@@ -1,10 +1,10 @@
 //! A layer without a tape: its parameters copied and packed, its memory used again.
 
-use super::heads::{Heads, Maps};
-use crate::{Error, Mask, Mechanism, Pass, Settings, Streams, Workspace, attend_into};
+use super::heads::Heads;
+use super::packed::PackedMultiHead;
+use crate::{Error, Mask, Pass, Settings, Streams, Workspace, attend_into};
 use bochner_numerics::{Real, argument};
 use ndarray::{ArrayView3, ArrayViewMut3};
-use std::sync::Arc;
 
 /// A [`MultiHead`](super::MultiHead) layer as it stands, without a tape.
 ///
@@ -15,25 +15,16 @@ use std::sync::Arc;
 /// by some settings, such as an average over draws. (See [`Workspace`] for several threads.)
 #[derive(Clone, Debug)]
 pub struct MultiHeadInference<T: Real> {
-    maps: Maps<T>,
-    mechanism: Arc<dyn Mechanism<T>>,
-    parameters: Vec<T>,
+    layer: PackedMultiHead<T>,
     pass: Pass,
     /// Settings that depend on the number of sequences alone, and that number.
     known: Option<(usize, Settings<T>)>,
 }
 
 impl<T: Real> MultiHeadInference<T> {
-    pub(super) fn new(
-        maps: Maps<T>,
-        mechanism: Arc<dyn Mechanism<T>>,
-        parameters: Vec<T>,
-        pass: Pass,
-    ) -> Result<Self, Error> {
+    pub(super) fn new(layer: PackedMultiHead<T>, pass: Pass) -> Result<Self, Error> {
         let mut layer = Self {
-            maps,
-            mechanism,
-            parameters,
+            layer,
             pass,
             known: None,
         };
@@ -77,7 +68,7 @@ impl<T: Real> MultiHeadInference<T> {
         workspace: &Workspace<T>,
         output: ArrayViewMut3<T>,
     ) -> Result<(), Error> {
-        let cross = self.mechanism.card().cross;
+        let cross = self.layer.mechanism.card().cross;
         cross.required("attention to another sequence with this mechanism")?;
         self.attend_of(query, memory, mask, workspace, output)
     }
@@ -90,7 +81,7 @@ impl<T: Real> MultiHeadInference<T> {
         workspace: &Workspace<T>,
         output: ArrayViewMut3<T>,
     ) -> Result<(), Error> {
-        let (layout, numbers) = (self.maps.layout, &workspace.numbers);
+        let (layout, numbers) = (self.layer.maps.layout, &workspace.numbers);
         let ((batch, queries, _), keys) = (query.dim(), memory.dim().1);
         let shape = [batch, queries, layout.embed];
         argument::shape("the input", &shape, query.shape())?;
@@ -102,10 +93,15 @@ impl<T: Real> MultiHeadInference<T> {
             self.know(batch)?;
         }
         let mask = layout.mask(mask.clone());
-        let heads = self.maps.heads(query, memory, numbers);
-        let streams = layout.gather(&heads, query, &mask, self.maps.bias.as_ref());
+        let PackedMultiHead {
+            maps,
+            mechanism,
+            parameters,
+        } = &self.layer;
+        let heads = maps.heads(query, memory, numbers);
+        let streams = layout.gather(&heads, query, &mask, maps.bias.as_ref());
         let mut attended = Heads::any([batch, layout.heads, queries, layout.value_width], numbers);
-        let (mechanism, parameters, pass) = (&self.mechanism, &self.parameters, &self.pass);
+        let pass = &self.pass;
         let inferred;
         let settings = match &self.known {
             Some((_, settings)) => Some(settings),
@@ -122,23 +118,26 @@ impl<T: Real> MultiHeadInference<T> {
                     ..settings.clone()
                 };
                 attend_into(q, k, v, &settings, workspace, attended.view_mut())?;
-                self.maps.write(attended.view(), numbers, output)
+                maps.write(attended.view(), numbers, output)
             }
             // What is wrong with the input is wrong for the forward pass too.
             None => {
                 let forward = mechanism.forward(&streams, parameters, pass)?;
-                self.maps.write(forward.output.view(), numbers, output)
+                maps.write(forward.output.view(), numbers, output)
             }
         }
     }
 
     /// Draws what does not depend on the sequences but for their number.
     fn know(&mut self, batch: usize) -> Result<(), Error> {
-        let none = Streams::none(batch, self.maps.layout.size());
-        let unseen = Streams::unseen(&none, Mask::CAUSAL).with_bias(self.maps.bias.as_ref());
-        let settings = self
-            .mechanism
-            .settings(&unseen, &self.parameters, &self.pass)?;
+        let PackedMultiHead {
+            maps,
+            mechanism,
+            parameters,
+        } = &self.layer;
+        let none = Streams::none(batch, maps.layout.size());
+        let unseen = Streams::unseen(&none, Mask::CAUSAL).with_bias(maps.bias.as_ref());
+        let settings = mechanism.settings(&unseen, parameters, &self.pass)?;
         self.known = Some((batch, settings));
         Ok(())
     }

@@ -9,6 +9,7 @@ mod learnable_query;
 mod module;
 mod multi_head;
 mod operation;
+mod packed;
 mod position;
 mod projection;
 
@@ -19,5 +20,6 @@ pub use inference::MultiHeadInference;
 pub use learnable_query::LearnableQueryLayer;
 pub use multi_head::{Attention, MultiHead};
 pub use operation::{MultiHeadOperation, SavedHeads};
+pub use packed::PackedMultiHead;
 pub use position::PositionBias;
 pub use projection::Projection;

@@ -5,17 +5,19 @@ use super::decoder::{MultiHeadCrossDecoder, MultiHeadDecoder};
 use super::heads::Maps;
 use super::inference::MultiHeadInference;
 use super::operation::MultiHeadOperation;
+use super::packed::PackedMultiHead;
 use super::projection::Projection;
-use crate::{Decoder, DecoderSize, Decoding, Error, Form, Inspection, Mask, Pass, Stream};
+use crate::{Error, Form, Inspection, Mask, Pass, Stream};
 use bochner_nn::{Element, TapeInputs, record};
 use bochner_numerics::{ArgumentError, Buffers, argument};
-use bochner_spectral::{ParameterSpec, Size};
+use bochner_spectral::ParameterSpec;
 use dfdx::dtypes::Dtype;
 use dfdx::shapes::{Dim, HasShape};
 use dfdx::tensor::{Cpu, Storage, Tape, Tensor, TensorFromVec, ZerosTensor};
 use ndarray::{Array3, ArrayView3};
 use rand::RngCore;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// Multi-head attention with any mechanism of the registry.
 ///
@@ -299,9 +301,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         form: Form,
         pass: Pass,
     ) -> Result<MultiHeadDecoder<E>, Error> {
-        let maps = self.arrays()?;
-        let decoder = self.empty_decoder(&maps, batch, form, pass)?;
-        Ok(MultiHeadDecoder { maps, decoder })
+        self.packed()?.decoder(batch, form, pass)
     }
 
     /// The layer as it stands, attending from queries that come a few at a time to a memory that is
@@ -341,29 +341,19 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
         form: Form,
         pass: Pass,
     ) -> Result<MultiHeadCrossDecoder<E>, Error> {
-        let maps = self.arrays()?;
-        let decoder = self.empty_decoder(&maps, memory.dim().0, form, pass)?;
-        MultiHeadCrossDecoder::new(maps, decoder, memory, mask)
+        self.packed()?.cross_decoder(memory, mask, form, pass)
     }
 
-    fn empty_decoder(
-        &self,
-        maps: &Maps<E>,
-        batch: usize,
-        form: Form,
-        pass: Pass,
-    ) -> Result<Decoder<E>, Error> {
-        let Size { heads, width } = self.layout.size();
-        let size = DecoderSize {
-            batch,
-            heads,
-            width,
-            value_width: self.layout.value_width,
-        };
-        let mechanism = self.config.variant.mechanism::<E>();
-        let (mask, bias) = (&self.layout.mask(Mask::none()), maps.bias.as_ref());
-        let decoding = Decoding { form, mask, bias };
-        mechanism.decoder(size, &self.kernel_values(), &pass, decoding)
+    /// The layer as it stands, its weights packed once for all decoders that are made of it.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a table of a position bias that does not fit.
+    pub fn packed(&self) -> Result<PackedMultiHead<E>, Error> {
+        Ok(PackedMultiHead {
+            maps: Arc::new(self.arrays()?),
+            mechanism: self.config.variant.shared(),
+            parameters: Arc::new(self.kernel_values()),
+        })
     }
 
     /// The layer as it stands, for attention without a tape in memory that is used again.
@@ -395,8 +385,7 @@ impl<Embed: Dim, E: Element, Count: Dim, S, Wide: Dim> MultiHead<Embed, E, Cpu, 
     /// # Ok::<(), bochner_attention::Error>(())
     /// ```
     pub fn inference(&self, pass: Pass) -> Result<MultiHeadInference<E>, Error> {
-        let mechanism = self.config.variant.shared();
-        MultiHeadInference::new(self.arrays()?, mechanism, self.kernel_values(), pass)
+        self.packed()?.inference(pass)
     }
 
     /// The maps as they stand, with packed weights.
