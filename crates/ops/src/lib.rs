@@ -51,6 +51,7 @@
 //! | `activation` | [`Activation`], [`activation_vjp`] |
 //! | `layer_norm` | [`LayerNorm`], [`ResidualNorm`] |
 //! | `feed_forward` | [`FeedForward`]; [`PackedFeedForward`] for inference |
+//! | `log_softmax` | [`log_softmax()`] |
 //! | `dropout` | [`dropout_mask`], [`Dropout`] |
 //! | `mode` | [`Mode`]: whether a pass is random |
 //! | `embedding` | [`lookup`], [`lookup_vjp`] |
@@ -66,6 +67,7 @@ mod dropout;
 mod embedding;
 mod feed_forward;
 mod layer_norm;
+mod log_softmax;
 mod loss;
 mod mean;
 mod mode;
@@ -82,6 +84,7 @@ pub use dropout::{Dropout, dropout_mask};
 pub use embedding::{lookup, lookup_vjp};
 pub use feed_forward::{FeedForward, HiddenLayer, PackedFeedForward};
 pub use layer_norm::{LayerNorm, Normalised, ResidualNorm};
+pub use log_softmax::log_softmax;
 pub use loss::{CrossEntropy, Rows, SquaredError};
 pub use mean::{MeanOverTime, check_lengths};
 pub use mode::Mode;

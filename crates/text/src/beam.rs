@@ -75,7 +75,7 @@ pub struct Tokens {
 }
 
 /// A hypothesis that has not ended.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Live {
     /// Its tokens; the first one is the start.
     pub tokens: Vec<usize>,
@@ -178,7 +178,13 @@ fn check(tokens: &Tokens, config: &BeamConfig) -> Result<(), ArgumentError> {
 
 /// Refuses NaN and plus infinity, not minus infinity.
 fn check_rows<T: Real>(log_probs: &[T], vocabulary: usize) -> Result<(), ArgumentError> {
+    /// Numbers that are looked at without a branch.
+    const PIECE: usize = 64;
     let wrong = |x: &T| x.is_nan() || *x == T::infinity();
+    let any_wrong = |piece: &[T]| piece.iter().fold(false, |any, x| any | wrong(x));
+    if !log_probs.chunks(PIECE).any(any_wrong) {
+        return Ok(());
+    }
     match log_probs.iter().position(wrong) {
         None => Ok(()),
         Some(at) => Err(ArgumentError::NotFinite {
@@ -195,13 +201,17 @@ pub struct BeamSearch<'a> {
     tokens: Tokens,
     config: &'a BeamConfig,
     live: Vec<Live>,
+    /// The hypotheses that lived a step before, whose memory the next ones take.
+    before: Vec<Live>,
+    /// The candidates of the last step, likewise.
+    ranked: Vec<Candidate>,
     /// In the order in which they ended.
     ended: Vec<Hypothesis>,
     steps: usize,
 }
 
 /// A continuation of a live hypothesis.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Candidate {
     log_prob: f64,
     token: usize,
@@ -232,6 +242,8 @@ impl<'a> BeamSearch<'a> {
                 log_prob: 0.0,
                 parent: 0,
             }],
+            before: Vec::new(),
+            ranked: Vec::new(),
             ended: Vec::new(),
             steps: 0,
         })
@@ -242,7 +254,8 @@ impl<'a> BeamSearch<'a> {
         &self.live
     }
 
-    /// Goes on by one token: `log_probs` has a row of `vocabulary` numbers for each live hypothesis.
+    /// Goes on by one token: `log_probs` has a row of `vocabulary` numbers for each live hypothesis. Memory is allocated
+    /// for what ends, and where hypotheses have grown to twice their length.
     ///
     /// # Errors
     /// [`Error::Argument`] for another number of them, or one that is NaN or plus infinity.
@@ -251,64 +264,79 @@ impl<'a> BeamSearch<'a> {
         argument::shape("log_probs", &[expected], &[log_probs.len()])?;
         check_rows(log_probs, self.tokens.vocabulary)?;
         self.steps += 1;
-        let place = self.steps;
-        let beam = self.config.beam;
-        let ranked = self.ranked(log_probs, place);
-        let (ending, going_on): (Vec<_>, Vec<_>) = ranked
-            .into_iter()
-            .enumerate()
-            .partition(|(_, candidate)| candidate.token == self.tokens.end);
-        let continued = |candidate: &Candidate| {
-            let mut tokens = self.live[candidate.place].tokens.clone();
-            tokens.push(candidate.token);
-            tokens
-        };
-        let first = ending.iter().take_while(|(rank, _)| *rank < beam);
-        let ended: Vec<_> = first
-            .map(|(_, candidate)| Hypothesis {
-                tokens: continued(candidate).split_off(1),
-                log_prob: candidate.log_prob,
-                score: self.config.score(candidate.log_prob, place),
-            })
-            .collect();
-        let live = going_on.iter().take(beam).map(|(_, candidate)| Live {
-            tokens: continued(candidate),
-            log_prob: candidate.log_prob,
-            parent: candidate.place,
-        });
-        self.live = live.collect();
-        self.ended.extend(ended);
+        let mut ranked = std::mem::take(&mut self.ranked);
+        self.rank(log_probs, &mut ranked);
+        std::mem::swap(&mut self.live, &mut self.before);
+        let mut living = 0;
+        for (rank, candidate) in ranked.iter().enumerate() {
+            let &Candidate {
+                log_prob,
+                token,
+                place,
+            } = candidate;
+            let parent = &self.before[place].tokens;
+            if token == self.tokens.end {
+                if rank < self.config.beam {
+                    self.ended.push(Hypothesis {
+                        tokens: [&parent[1..], &[token]].concat(),
+                        log_prob,
+                        score: self.config.score(log_prob, self.steps),
+                    });
+                }
+            } else if living < self.config.beam {
+                if living == self.live.len() {
+                    self.live.push(Live::default());
+                }
+                let live = &mut self.live[living];
+                live.tokens.clone_from(parent);
+                live.tokens.push(token);
+                (live.log_prob, live.parent) = (log_prob, place);
+                living += 1;
+            }
+        }
+        self.live.truncate(living);
+        self.ranked = ranked;
         Ok(())
     }
 
-    /// The first continuations in their order: as many as could matter, which is twice the beam, since at
+    /// Finds the first continuations in their order: as many as could matter, which is twice the beam, since at
     /// most one continuation of each live hypothesis ends.
-    fn ranked<T: Real>(&self, log_probs: &[T], place: usize) -> Vec<Candidate> {
+    fn rank<T: Real>(&self, log_probs: &[T], ranked: &mut Vec<Candidate>) {
+        /// Tokens that are passed over at once where none of them can be among the first.
+        const PIECE: usize = 32;
         let most = self.config.beam.saturating_mul(2);
-        let allowed = match place == self.config.max_length {
+        let allowed = match self.steps == self.config.max_length {
             true => self.tokens.end..self.tokens.end + 1,
             false => 0..self.tokens.vocabulary,
         };
-        let mut ranked: Vec<Candidate> = Vec::new();
+        ranked.clear();
         let rows = log_probs.chunks_exact(self.tokens.vocabulary);
         for (place, (hypothesis, row)) in self.live.iter().zip(rows).enumerate() {
-            for token in allowed.clone().filter(|&token| token != self.tokens.start) {
-                let candidate = Candidate {
-                    log_prob: hypothesis.log_prob + row[token].as_f64(),
-                    token,
-                    place,
-                };
-                let full = ranked.len() >= most;
-                let late = full && !candidate.precedes(&ranked[most - 1]);
-                if late || candidate.log_prob == f64::NEG_INFINITY {
+            for first in allowed.clone().step_by(PIECE) {
+                let tokens = first..allowed.end.min(first + PIECE);
+                let larger = |a: T, &b: &T| if b > a { b } else { a };
+                let largest = row[tokens.clone()].iter().fold(T::neg_infinity(), larger);
+                let best = hypothesis.log_prob + largest.as_f64();
+                if ranked.len() >= most && best < ranked[most - 1].log_prob {
                     continue;
                 }
-                ranked.truncate(most - 1);
-                let at = ranked.partition_point(|other| other.precedes(&candidate));
-                ranked.insert(at, candidate);
+                for token in tokens.filter(|&token| token != self.tokens.start) {
+                    let candidate = Candidate {
+                        log_prob: hypothesis.log_prob + row[token].as_f64(),
+                        token,
+                        place,
+                    };
+                    let full = ranked.len() >= most;
+                    let late = full && !candidate.precedes(&ranked[most - 1]);
+                    if late || candidate.log_prob == f64::NEG_INFINITY {
+                        continue;
+                    }
+                    ranked.truncate(most - 1);
+                    let at = ranked.partition_point(|other| other.precedes(&candidate));
+                    ranked.insert(at, candidate);
+                }
             }
         }
-        ranked
     }
 
     /// Whether nothing more is looked for.

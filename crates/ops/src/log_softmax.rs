@@ -1,0 +1,109 @@
+//! Logarithms of probabilities.
+
+use crate::rows::sum;
+use bochner_numerics::Real;
+use bochner_numerics::elementary::exp_in_place;
+use bochner_numerics::instructions::{self, Arithmetic, Task};
+
+/// Replaces the logits of a row by the logarithms of their softmax, $x_i - \log \sum_j e^{x_j}$.
+///
+/// # Numerics
+/// The exponentials are relative to the largest logit and those of the type, below an ulp off; their sum and the
+/// differences are taken in double precision. A row that holds NaN or plus infinity, or nothing but minus infinity,
+/// becomes NaN, at least where it is not minus infinity.
+///
+/// ```
+/// let mut row = [1.0, 1.0, f64::NEG_INFINITY];
+/// bochner_ops::log_softmax(&mut row);
+/// assert_eq!(row, [-2_f64.ln(), -2_f64.ln(), f64::NEG_INFINITY]);
+/// ```
+pub fn log_softmax<T: Real>(row: &mut [T]) {
+    /// Exponentials that are summed up in the type before the sum is widened.
+    const PIECE: usize = 256;
+    let larger = |a: T, &b: &T| if b > a { b } else { a };
+    let mut lanes = [T::neg_infinity(); 16];
+    let (chunks, rest) = row.as_chunks::<16>();
+    for chunk in chunks {
+        for (lane, x) in lanes.iter_mut().zip(chunk) {
+            *lane = larger(*lane, x);
+        }
+    }
+    let largest = lanes.iter().chain(rest).fold(T::neg_infinity(), larger);
+    let (mut room, mut total) = ([T::zero(); PIECE], 0.0);
+    for piece in row.chunks(PIECE) {
+        let room = &mut room[..piece.len()];
+        for (y, &x) in room.iter_mut().zip(piece) {
+            *y = x - largest;
+        }
+        exp_in_place(room);
+        total += sum(room.len(), |i| room[i]).as_f64();
+    }
+    let total = total.ln();
+    instructions::run(Relate {
+        row,
+        largest,
+        total,
+    });
+}
+
+/// Subtracts two numbers, the second in double precision.
+struct Relate<'a, T> {
+    row: &'a mut [T],
+    largest: T,
+    total: f64,
+}
+
+impl<T: Real> Task for Relate<'_, T> {
+    #[inline(always)]
+    fn run<A: Arithmetic>(self, _: A) {
+        for x in self.row {
+            *x = T::of((*x - self.largest).as_f64() - self.total);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner_numerics::Tolerance;
+
+    fn is_the_definition<T: Real>(n: usize, scale: f64) {
+        let logits = (0..n).map(|i| T::of(scale * (i as f64 * 0.37).sin()));
+        let mut row: Vec<T> = logits.clone().collect();
+        log_softmax(&mut row);
+        let logits = logits.map(|x| x.as_f64());
+        let total: f64 = logits.clone().map(f64::exp).sum();
+        let want: Vec<f64> = logits.map(|x| x - total.ln()).collect();
+        let bound = Tolerance::outputs::<T>().bound(want.iter().copied());
+        for (got, want) in row.iter().zip(&want) {
+            assert!((got.as_f64() - want).abs() <= bound, "{n}: {got} {want}");
+        }
+    }
+
+    /// Pieces and lanes that are whole and that are cut.
+    #[test]
+    fn rows_are_those_of_the_definition() {
+        for n in [1, 2, 15, 16, 17, 255, 256, 257, 1000] {
+            for scale in [0.0, 1.0, 30.0] {
+                is_the_definition::<f32>(n, scale);
+                is_the_definition::<f64>(n, scale);
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_probabilities_becomes_nan() {
+        let (inf, none) = (f32::INFINITY, f32::NEG_INFINITY);
+        for wrong in [f32::NAN, inf] {
+            let mut row = [0.0, wrong, 1.0];
+            log_softmax(&mut row);
+            assert!(row.iter().any(|x| x.is_nan()));
+        }
+        let mut row = [none; 3];
+        log_softmax(&mut row);
+        assert!(row.iter().all(|x| x.is_nan()));
+        let mut row = [3e38, -3e38];
+        log_softmax(&mut row);
+        assert_eq!(row, [0.0, none]);
+    }
+}
