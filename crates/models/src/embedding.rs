@@ -6,10 +6,12 @@ use crate::positions::Positions;
 use bochner_nn::{Element, Embedding, Parameter, ParameterMut, Parameters, TapeInputs, record_one};
 use bochner_numerics::{ArgumentError, DropoutMask, Real, Seed, argument};
 use bochner_ops::rows::add;
-use bochner_ops::{BoxError, Mode, Operation, Slot, dropout_mask, given, slices, slots};
+use bochner_ops::{
+    BoxError, Mode, Operation, PackedAffine, Slot, dropout_mask, given, slices, slots,
+};
 use dfdx::shapes::HasShape;
 use dfdx::tensor::{Cpu, Tape, Tensor};
-use ndarray::{Array2, Array3, ArrayView1, ArrayViewD};
+use ndarray::ArrayViewD;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -145,36 +147,41 @@ impl<E: Element> WordEmbedding<E> {
         Ok(self.table.logits(x)?)
     }
 
-    /// The vectors of one word each, all at one position, `[B, width]`, without dropout.
+    /// Writes the vectors of one word each, all at one position, `[B, width]`, without dropout.
     ///
     /// # Errors
     /// [`Error::TooLong`] for a position behind the table, [`Error::Argument`] for a word that is not in it.
-    pub(crate) fn at(&self, words: &[usize], position: usize) -> Result<Array2<E>, Error> {
+    pub(crate) fn write_at(
+        &self,
+        words: &[usize],
+        position: usize,
+        vectors: &mut [E],
+    ) -> Result<(), Error> {
         self.fits(position + 1)?;
-        let mut vectors = Array2::zeros((words.len(), self.width));
         let places = position * self.width..(position + 1) * self.width;
-        for (mut vector, &word) in vectors.outer_iter_mut().zip(words) {
+        let scale = E::of(self.scale);
+        for (vector, &word) in vectors.chunks_exact_mut(self.width).zip(words) {
             argument::index("words", word, self.words())?;
             let row = self.table.row(word).iter();
             vector
                 .iter_mut()
                 .zip(row)
-                .for_each(|(y, &x)| *y = E::of(self.scale) * x);
+                .for_each(|(y, &x)| *y = scale * x);
             if let Some(positions) = &self.positions {
-                let position = ArrayView1::from(&positions[places.clone()]);
-                vector.zip_mut_with(&position, |y, &p| *y += p);
+                add(vector, &positions[places.clone()]);
             }
         }
-        Ok(vectors)
+        Ok(())
     }
 
-    /// [`logits`](Self::logits) of an array, without a tape.
-    pub(crate) fn logits_of(&self, x: &Array3<E>) -> Array2<E> {
-        let products = self
-            .table
-            .products(x.as_slice().expect("a row-major array"));
-        let shape = (products.len() / self.words(), self.words());
-        Array2::from_shape_vec(shape, products).expect("whole rows")
+    /// [`logits`](Self::logits) as a map, packed for many calls.
+    pub(crate) fn packed_logits(&self) -> PackedAffine<E> {
+        self.table.packed()
+    }
+
+    /// The width of the vectors.
+    pub(crate) fn width(&self) -> usize {
+        self.width
     }
 
     /// Refuses sentences that the table of positions is too short for.

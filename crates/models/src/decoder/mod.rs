@@ -4,7 +4,7 @@ mod layer;
 mod steps;
 
 pub use layer::{DecoderLayer, DecoderLayerConfig};
-pub use steps::DecoderSteps;
+pub use steps::{DecoderSteps, PackedDecoder};
 
 use crate::Error;
 use crate::encoder::{Encoded, Sequences};

@@ -2,11 +2,51 @@
 
 use super::{Decoder, DecoderLayer};
 use crate::Error;
-use bochner_attention::{Form, Mask, MultiHeadCrossDecoder, MultiHeadDecoder, Pass};
-use bochner_nn::{Element, FeedForward, LayerNorm, Parameters};
-use bochner_numerics::argument;
-use bochner_ops::{Mode, Operation, Slot};
-use ndarray::{Array3, ArrayD, ArrayView3, IxDyn};
+use bochner_attention::{
+    Form, Mask, MultiHeadCrossDecoder, MultiHeadDecoder, PackedMultiHead, Pass,
+};
+use bochner_nn::{Element, FeedForward, LayerNorm, Linear};
+use bochner_numerics::{Buffers, argument};
+use bochner_ops::rows::add;
+use bochner_ops::{Mode, PackedAffine, PackedFeedForward};
+use ndarray::{Array3, ArrayView3, ArrayViewMut3};
+use std::sync::Arc;
+
+/// A [`Decoder`] as it stands, its weights copied and packed once for everything that is decoded with it.
+///
+/// A clone reads the weights that it reads.
+#[derive(Clone, Debug)]
+pub struct PackedDecoder<E: Element>(Arc<Weights<E>>);
+
+#[derive(Debug)]
+struct Weights<E: Element> {
+    layers: Vec<LayerWeights<E>>,
+    norm: Norm<E>,
+}
+
+impl<E: Element> PackedDecoder<E> {
+    /// The decoder before the first position; see [`Decoder::steps`].
+    ///
+    /// # Shapes
+    /// `memory: [B, Tk, width]`; the mask is that of the memory.
+    ///
+    /// # Errors
+    /// The errors of [`Decoder::steps`].
+    pub fn steps(
+        &self,
+        memory: ArrayView3<E>,
+        of_memory: &Mask,
+        pass: Pass,
+    ) -> Result<DecoderSteps<E>, Error> {
+        let layers = self.0.layers.iter().zip(0..);
+        let states = layers.map(|(layer, i)| layer.states(memory, of_memory, pass.nth(i)));
+        Ok(DecoderSteps {
+            weights: self.clone(),
+            states: states.collect::<Result<_, _>>()?,
+            numbers: Buffers::default(),
+        })
+    }
+}
 
 /// A [`Decoder`] as it stands, which decodes the next position of every sequence of a batch, given all before.
 ///
@@ -15,12 +55,25 @@ use ndarray::{Array3, ArrayD, ArrayView3, IxDyn};
 /// outputs are those of [`Decoder::apply`] in evaluation, to rounding.
 #[derive(Clone, Debug)]
 pub struct DecoderSteps<E: Element> {
-    layers: Vec<LayerSteps<E>>,
-    norm: Norm<E>,
+    weights: PackedDecoder<E>,
+    states: Vec<LayerStates<E>>,
+    numbers: Buffers<E>,
 }
 
 impl<E: Element> Decoder<E> {
-    /// The decoder as it stands, before the first position.
+    /// The decoder as it stands, its weights packed.
+    ///
+    /// # Errors
+    /// [`Error::Attention`] for a parameter that does not fit.
+    pub fn packed(&self) -> Result<PackedDecoder<E>, Error> {
+        let layers = self.layers.iter().map(LayerWeights::of);
+        Ok(PackedDecoder(Arc::new(Weights {
+            layers: layers.collect::<Result<_, _>>()?,
+            norm: Norm::of(&self.norm),
+        })))
+    }
+
+    /// The decoder as it stands, before the first position; [`PackedDecoder::steps`] is for several batches.
     ///
     /// # Shapes
     /// `memory: [B, Tk, width]`; the mask is that of the memory.
@@ -34,12 +87,7 @@ impl<E: Element> Decoder<E> {
         of_memory: &Mask,
         pass: Pass,
     ) -> Result<DecoderSteps<E>, Error> {
-        let layers = self.layers.iter().zip(0..);
-        let layers = layers.map(|(layer, i)| LayerSteps::of(layer, memory, of_memory, pass.nth(i)));
-        Ok(DecoderSteps {
-            layers: layers.collect::<Result<_, _>>()?,
-            norm: Norm::of(&self.norm),
-        })
+        self.packed()?.steps(memory, of_memory, pass)
     }
 }
 
@@ -53,20 +101,42 @@ impl<E: Element> DecoderSteps<E> {
     /// [`Error::Argument`] for another width, [`Error::Attention`] for another number of sequences; nothing is remembered
     /// then.
     pub fn step(&mut self, x: Array3<E>) -> Result<Array3<E>, Error> {
+        let mut output = Array3::zeros(x.raw_dim());
+        self.step_into(x.view(), output.view_mut())?;
+        Ok(output)
+    }
+
+    /// [`step`](Self::step) into an array that is there already. On one thread nothing is allocated once a step with as
+    /// many sequences and positions has gone before, but where what the layers remember grows: see
+    /// [`Decoder`](bochner_attention::Decoder).
+    ///
+    /// # Errors
+    /// The errors of [`step`](Self::step), also for an output of another shape.
+    pub fn step_into(
+        &mut self,
+        x: ArrayView3<E>,
+        mut output: ArrayViewMut3<E>,
+    ) -> Result<(), Error> {
+        let Weights { layers, norm } = &*self.weights.0;
         let (batch, positions, _) = x.dim();
-        let width = self.norm.parameters[0].len();
-        argument::shape("x", &[batch, positions, width], x.shape())?;
-        let mut x = x.as_standard_layout().into_owned();
-        for layer in &mut self.layers {
-            layer.step(&mut x)?;
+        let shape = [batch, positions, norm.gamma.len()];
+        argument::shape("x", &shape, x.shape())?;
+        argument::shape("the output", &shape, output.shape())?;
+        let mut rows = self.numbers.any(x.len());
+        view_mut(shape, &mut rows).assign(&x);
+        for (layer, states) in layers.iter().zip(&mut self.states) {
+            states.step(layer, &mut rows, shape, &self.numbers)?;
         }
-        Ok(self.norm.apply(&x))
+        let mut normed = self.numbers.any(x.len());
+        norm.apply(&rows, &mut normed);
+        output.assign(&view(shape, &normed));
+        Ok(())
     }
 
     /// The number of numbers that all layers hold for keys and values of the sequences, and for those of the memory.
     pub fn held(&self) -> [usize; 2] {
-        let layers = self.layers.iter();
-        let held = layers.map(|layer| [layer.attention.held(), layer.cross_attention.held()]);
+        let states = self.states.iter();
+        let held = states.map(|states| [states.attention.held(), states.cross_attention.held()]);
         held.fold([0, 0], |[all, of_memory], [own, of_own]| {
             [all + own, of_memory + of_own]
         })
@@ -78,60 +148,90 @@ impl<E: Element> DecoderSteps<E> {
     /// # Errors
     /// [`Error::Attention`] without an index, or for a sequence that is not there.
     pub fn reorder(&mut self, indices: &[usize]) -> Result<(), Error> {
-        for layer in &mut self.layers {
-            layer.attention.reorder(indices)?;
-            layer.cross_attention.reorder(indices)?;
+        for states in &mut self.states {
+            states.attention.reorder(indices)?;
+            states.cross_attention.reorder(indices)?;
         }
         Ok(())
     }
 }
 
-/// One layer at work.
-#[derive(Clone, Debug)]
-struct LayerSteps<E: Element> {
-    attention: MultiHeadDecoder<E>,
+/// The weights of one layer.
+#[derive(Debug)]
+struct LayerWeights<E: Element> {
+    attention: PackedMultiHead<E>,
     attention_norm: Norm<E>,
-    cross_attention: MultiHeadCrossDecoder<E>,
+    cross_attention: PackedMultiHead<E>,
     cross_attention_norm: Norm<E>,
-    feed_forward: Maps<E>,
+    feed_forward: PackedFeedForward<E>,
     feed_forward_norm: Norm<E>,
 }
 
-impl<E: Element> LayerSteps<E> {
-    fn of(
-        layer: &DecoderLayer<E>,
-        memory: ArrayView3<E>,
-        of_memory: &Mask,
-        pass: Pass,
-    ) -> Result<Self, Error> {
-        let (batch, form) = (memory.dim().0, Form::Automatic);
-        let cross = &layer.cross_attention;
+impl<E: Element> LayerWeights<E> {
+    fn of(layer: &DecoderLayer<E>) -> Result<Self, Error> {
         Ok(Self {
-            attention: layer.attention.decoder(batch, form, pass.nth(0))?,
+            attention: layer.attention.packed()?,
             attention_norm: Norm::of(&layer.attention_norm),
-            cross_attention: cross.cross_decoder(memory, of_memory, form, pass.nth(1))?,
+            cross_attention: layer.cross_attention.packed()?,
             cross_attention_norm: Norm::of(&layer.cross_attention_norm),
-            feed_forward: Maps::of(&layer.feed_forward)?,
+            feed_forward: feed_forward(&layer.feed_forward)?,
             feed_forward_norm: Norm::of(&layer.feed_forward_norm),
         })
     }
 
-    fn step(&mut self, x: &mut Array3<E>) -> Result<(), Error> {
-        let normed = self.attention_norm.apply(x);
-        *x += &self.attention.step(normed.view())?;
-        let normed = self.cross_attention_norm.apply(x);
-        *x += &self.cross_attention.step(normed.view())?;
-        let normed = self.feed_forward_norm.apply(x);
-        *x += &self.feed_forward.apply(&normed);
+    fn states(
+        &self,
+        memory: ArrayView3<E>,
+        of_memory: &Mask,
+        pass: Pass,
+    ) -> Result<LayerStates<E>, Error> {
+        let (batch, form) = (memory.dim().0, Form::Automatic);
+        let cross = &self.cross_attention;
+        Ok(LayerStates {
+            attention: self.attention.decoder(batch, form, pass.nth(0))?,
+            cross_attention: cross.cross_decoder(memory, of_memory, form, pass.nth(1))?,
+        })
+    }
+}
+
+/// What one layer remembers.
+#[derive(Clone, Debug)]
+struct LayerStates<E: Element> {
+    attention: MultiHeadDecoder<E>,
+    cross_attention: MultiHeadCrossDecoder<E>,
+}
+
+impl<E: Element> LayerStates<E> {
+    /// Adds the layer's three branches to the rows of sequences of this shape.
+    fn step(
+        &mut self,
+        weights: &LayerWeights<E>,
+        x: &mut [E],
+        shape: [usize; 3],
+        numbers: &Buffers<E>,
+    ) -> Result<(), Error> {
+        let (mut normed, mut branch) = (numbers.any(x.len()), numbers.any(x.len()));
+        weights.attention_norm.apply(x, &mut normed);
+        let output = view_mut(shape, &mut branch);
+        self.attention.step_into(view(shape, &normed), output)?;
+        add(x, &branch);
+        weights.cross_attention_norm.apply(x, &mut normed);
+        let output = view_mut(shape, &mut branch);
+        (self.cross_attention).step_into(view(shape, &normed), output)?;
+        add(x, &branch);
+        weights.feed_forward_norm.apply(x, &mut normed);
+        weights.feed_forward.apply(&normed, numbers, &mut branch);
+        add(x, &branch);
         Ok(())
     }
 }
 
-/// A layer norm's parameters as arrays.
-#[derive(Clone, Debug)]
+/// A layer norm's parameters as slices.
+#[derive(Debug)]
 struct Norm<E> {
     operation: bochner_ops::LayerNorm,
-    parameters: Vec<ArrayD<E>>,
+    gamma: Vec<E>,
+    beta: Vec<E>,
 }
 
 impl<E: Element> Norm<E> {
@@ -139,59 +239,34 @@ impl<E: Element> Norm<E> {
         let epsilon = norm.epsilon;
         Self {
             operation: bochner_ops::LayerNorm { epsilon },
-            parameters: arrays(norm),
+            gamma: norm.gamma.as_vec(),
+            beta: norm.beta.as_vec(),
         }
     }
 
-    fn apply(&self, x: &Array3<E>) -> Array3<E> {
-        applied(&self.operation, x, &self.parameters)
+    fn apply(&self, x: &[E], y: &mut [E]) {
+        self.operation.apply(x, [&self.gamma, &self.beta], y);
     }
 }
 
-/// The two maps of a feed-forward part as arrays.
-#[derive(Clone, Debug)]
-struct Maps<E> {
-    operation: bochner_ops::FeedForward,
-    parameters: Vec<ArrayD<E>>,
+/// A feed-forward part, packed.
+fn feed_forward<E: Element>(
+    part: &FeedForward<usize, usize, usize, E>,
+) -> Result<PackedFeedForward<E>, Error> {
+    let packed = |map: &Linear<usize, usize, E>| {
+        let bias = map.bias.as_vec();
+        PackedAffine::new(&map.weight.as_vec(), bias.len(), Some(&bias))
+    };
+    let maps = [&part.first, &part.second].map(packed);
+    let operation = part.operation(Mode::Evaluation)?;
+    Ok(PackedFeedForward::new(maps, &operation))
 }
 
-impl<E: Element> Maps<E> {
-    fn of(feed_forward: &FeedForward<usize, usize, usize, E>) -> Result<Self, Error> {
-        Ok(Self {
-            operation: feed_forward.operation(Mode::Evaluation)?,
-            parameters: arrays(feed_forward),
-        })
-    }
-
-    fn apply(&self, x: &Array3<E>) -> Array3<E> {
-        applied(&self.operation, x, &self.parameters)
-    }
+/// Rows as sequences.
+fn view<E>(shape: [usize; 3], rows: &[E]) -> ArrayView3<'_, E> {
+    ArrayView3::from_shape(shape, rows).expect("as many numbers as the shape says")
 }
 
-/// What an operation with one output of the sequences' shape makes of them.
-fn applied<E: Element>(
-    operation: &impl Operation<E>,
-    x: &Array3<E>,
-    parameters: &[ArrayD<E>],
-) -> Array3<E> {
-    let inputs = std::iter::once(x.view().into_dyn()).chain(parameters.iter().map(|p| p.view()));
-    let inputs: Vec<_> = inputs.collect();
-    let mut values = Vec::new();
-    let place = vec![Slot::new(&mut values, x.len())];
-    let applied = operation.forward(&inputs, place);
-    applied.expect("norms and maps take any number");
-    let array = Array3::from_shape_vec(x.raw_dim(), values);
-    array.expect("as many elements as before")
-}
-
-/// The parameters of a part, in their order.
-fn arrays<E: Element>(part: &impl Parameters<E>) -> Vec<ArrayD<E>> {
-    let mut arrays = Vec::new();
-    part.for_each("", &mut |_, parameter| {
-        let mut values = Vec::new();
-        parameter.read_into(&mut values);
-        let array = ArrayD::from_shape_vec(IxDyn(&parameter.dims()), values);
-        arrays.push(array.expect("a parameter has the elements of its shape"));
-    });
-    arrays
+fn view_mut<E>(shape: [usize; 3], rows: &mut [E]) -> ArrayViewMut3<'_, E> {
+    ArrayViewMut3::from_shape(shape, rows).expect("as many numbers as the shape says")
 }

@@ -2,14 +2,15 @@
 
 use super::{Trainer, Translator, embedding_mode};
 use crate::Error;
-use crate::decoder::DecoderSteps;
+use crate::decoder::{DecoderSteps, PackedDecoder};
 use crate::translator::task::tensor;
 use bochner_attention::{Mask, Pass};
 use bochner_nn::Element;
-use bochner_numerics::argument;
+use bochner_numerics::{Buffers, argument, parallel};
+use bochner_ops::{PackedAffine, log_softmax};
 use bochner_text::{BeamConfig, BeamSearch, Tokens, Vocabulary, padded};
 use dfdx::shapes::HasShape;
-use ndarray::{Array2, Array3, Axis};
+use ndarray::{Array3, ArrayView3, ArrayViewMut3};
 
 /// A translation.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,9 +79,15 @@ impl<E: Element> Translator<E> {
         order.retain(|&at| translations[at].is_ok());
         order.sort_by_key(|&at| sources[at].len());
         let together = (HYPOTHESES / beam.beam).max(1);
+        let packed = Packed {
+            decoder: self.decoder.packed()?,
+            table: self.embedding.packed_logits(),
+            numbers: Buffers::default(),
+        };
         for batch in order.chunks(together) {
             let read: Vec<Vec<usize>> = batch.iter().map(|&at| sources[at].clone()).collect();
-            let found = self.translate_batch(&read, beam, pass)?;
+            let translated = || self.translate_batch(&packed, &read, beam, pass);
+            let found = parallel::awake(translated)?;
             for (&at, translation) in batch.iter().zip(found) {
                 translations[at] = translation;
             }
@@ -115,6 +122,7 @@ impl<E: Element> Translator<E> {
     /// The translations of sources whose searches take their steps together.
     fn translate_batch(
         &self,
+        packed: &Packed<E>,
         sources: &[Vec<usize>],
         beam: &BeamConfig,
         pass: Pass,
@@ -124,53 +132,48 @@ impl<E: Element> Translator<E> {
         // A search that fails ends there, and the others go on.
         let mut searches: Vec<Result<_, bochner_text::Error>> =
             sources.iter().map(search).collect();
-        let mut steps = self.memory(sources, pass)?;
-        let mut going: Vec<usize> = (0..sources.len()).collect();
-        let mut log_probs = Vec::new();
+        let mut steps = self.memory(packed, sources, pass)?;
+        let mut rows = Rows::new(sources.len());
+        let (mut vectors, mut log_probs) = (Vec::new(), Vec::new());
         for position in 0.. {
-            let live = going.iter().filter_map(|&at| searches[at].as_ref().ok());
-            let live = live.flat_map(BeamSearch::live);
-            let last = live.map(|hypothesis| *hypothesis.tokens.last().expect("a start"));
-            let logits = self.next(&mut steps, &last.collect::<Vec<_>>(), position)?;
-            log_probs.resize(logits.len(), E::default());
-            let rows = log_probs.chunks_mut(tokens.vocabulary);
-            for (logits, row) in logits.outer_iter().zip(rows) {
-                log_softmax(logits.iter().copied(), row);
-            }
-            // The rows of the states that hypotheses go on from.
-            let (mut parents, mut row) = (Vec::new(), 0);
-            going.retain(|&at| {
-                let Ok(search) = &mut searches[at] else {
-                    return false;
-                };
-                let rows = row..row + search.live().len();
-                row = rows.end;
-                let own = rows.start * tokens.vocabulary..rows.end * tokens.vocabulary;
-                if let Err(error) = search.advance(&log_probs[own]) {
-                    searches[at] = Err(error);
-                    return false;
-                }
-                let goes_on = !search.is_over();
-                if goes_on {
-                    let live = search.live().iter();
-                    parents.extend(live.map(|hypothesis| rows.start + hypothesis.parent));
-                }
-                goes_on
-            });
-            if going.is_empty() {
+            let before = rows.count();
+            rows.go_on(&searches);
+            if rows.count() == 0 {
                 break;
             }
-            let stay = parents.iter().copied().eq(0..row);
+            let stay = rows.parents.iter().copied().eq(0..before);
             if !stay {
-                steps.reorder(&parents)?;
+                steps.reorder(&rows.parents)?;
             }
+            vectors.resize(rows.count() * self.embedding.width(), E::default());
+            log_probs.resize(rows.count() * tokens.vocabulary, E::default());
+            self.embedding
+                .write_at(&rows.last, position, &mut vectors)?;
+            packed.logits(&mut steps, &vectors, &mut log_probs)?;
+            // Every search has rows of its own.
+            parallel::for_each_piece(
+                (&mut searches[..], &mut log_probs[..]),
+                sources.len(),
+                |(searches, log_probs), at, next| {
+                    let own = rows.starts[next] - rows.starts[at];
+                    let (searches, more_searches) = searches.split_at_mut(next - at);
+                    let (log_probs, more) = log_probs.split_at_mut(own * tokens.vocabulary);
+                    ((searches, log_probs), (more_searches, more))
+                },
+                |_, (search, log_probs)| advance(&mut search[0], log_probs, tokens.vocabulary),
+            );
         }
         let searches = searches.into_iter();
         Ok(searches.map(|search| best(search?)).collect())
     }
 
     /// The decoder before the first token of a translation of each source.
-    fn memory(&self, sources: &[Vec<usize>], pass: Pass) -> Result<DecoderSteps<E>, Error> {
+    fn memory(
+        &self,
+        packed: &Packed<E>,
+        sources: &[Vec<usize>],
+        pass: Pass,
+    ) -> Result<DecoderSteps<E>, Error> {
         let all: Vec<usize> = (0..sources.len()).collect();
         let read = padded(sources, &all, Vocabulary::PADDING)?;
         let [first, second] = [pass.nth(0), pass.nth(1)];
@@ -181,29 +184,92 @@ impl<E: Element> Translator<E> {
         let encoded = self.encoder.apply(x, &mask, first)?.output;
         let memory = Array3::from_shape_vec(*encoded.shape(), encoded.as_vec());
         let memory = memory.expect("a tensor has the elements of its shape");
-        self.decoder.steps(memory.view(), &mask, second)
-    }
-
-    /// The logits of the tokens that follow, `[B, tokens]`, given the last token of each sequence and its position.
-    fn next(
-        &self,
-        steps: &mut DecoderSteps<E>,
-        last: &[usize],
-        position: usize,
-    ) -> Result<Array2<E>, Error> {
-        let vectors = self.embedding.at(last, position)?;
-        let decoded = steps.step(vectors.insert_axis(Axis(1)))?;
-        Ok(self.embedding.logits_of(&decoded))
+        packed.decoder.steps(memory.view(), &mask, second)
     }
 }
 
-/// The logarithms of the softmax of a row.
-pub(super) fn log_softmax<E: Element>(row: impl Iterator<Item = E> + Clone, log_probs: &mut [E]) {
-    let largest = row.clone().fold(E::neg_infinity(), |a, b| a.max(b));
-    let total: f64 = row.clone().map(|x| (x - largest).as_f64().exp()).sum();
-    let total = total.ln();
-    for (log_prob, x) in log_probs.iter_mut().zip(row) {
-        *log_prob = E::of((x - largest).as_f64() - total);
+/// What the searches of all batches read of a translator, packed once.
+struct Packed<E: Element> {
+    decoder: PackedDecoder<E>,
+    table: PackedAffine<E>,
+    numbers: Buffers<E>,
+}
+
+impl<E: Element> Packed<E> {
+    /// Writes the logits of the tokens that follow, `[B, tokens]`, given the vectors of the last ones, `[B, width]`.
+    fn logits(
+        &self,
+        steps: &mut DecoderSteps<E>,
+        vectors: &[E],
+        logits: &mut [E],
+    ) -> Result<(), Error> {
+        let batch = logits.len() / self.table.outputs();
+        let shape = [batch, 1, vectors.len() / batch];
+        let mut decoded = self.numbers.any(vectors.len());
+        let x = ArrayView3::from_shape(shape, vectors).expect("rows of one width");
+        let output = ArrayViewMut3::from_shape(shape, &mut decoded).expect("as many");
+        steps.step_into(x, output)?;
+        self.table.apply(&decoded, &self.numbers, logits, |_| ());
+        Ok(())
+    }
+}
+
+/// The live hypotheses of all searches that go on, one after the other: the rows of a step.
+struct Rows {
+    /// The first row of each search, which has none once it is over, and the number of all rows.
+    starts: Vec<usize>,
+    /// The row of the step before that each hypothesis continues.
+    parents: Vec<usize>,
+    /// The last token of each hypothesis.
+    last: Vec<usize>,
+}
+
+impl Rows {
+    /// A row for each search.
+    fn new(searches: usize) -> Self {
+        Self {
+            starts: (0..=searches).collect(),
+            parents: Vec::new(),
+            last: Vec::new(),
+        }
+    }
+
+    /// The number of all rows.
+    fn count(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// Goes on to the rows of the next step.
+    fn go_on(&mut self, searches: &[Result<BeamSearch<'_>, bochner_text::Error>]) {
+        self.parents.clear();
+        self.last.clear();
+        for (start, search) in self.starts.iter_mut().zip(searches) {
+            let before = std::mem::replace(start, self.last.len());
+            let going = search.as_ref().ok().filter(|search| !search.is_over());
+            for hypothesis in going.into_iter().flat_map(BeamSearch::live) {
+                self.parents.push(before + hypothesis.parent);
+                self.last.push(*hypothesis.tokens.last().expect("a start"));
+            }
+        }
+        if let Some(count) = self.starts.last_mut() {
+            *count = self.last.len();
+        }
+    }
+}
+
+/// A search's next step, given the logits of its rows, if it has any.
+fn advance<E: Element>(
+    search: &mut Result<BeamSearch<'_>, bochner_text::Error>,
+    logits: &mut [E],
+    vocabulary: usize,
+) {
+    let Ok(going) = search else { return };
+    if logits.is_empty() {
+        return;
+    }
+    logits.chunks_exact_mut(vocabulary).for_each(log_softmax);
+    if let Err(error) = going.advance(logits) {
+        *search = Err(error);
     }
 }
 

@@ -1,6 +1,5 @@
 //! Training a translator on batches of pairs of similar length.
 
-use super::search::log_softmax;
 use super::{Translator, TranslatorConfig};
 use crate::Error;
 use crate::fingerprint::fingerprint;
@@ -8,7 +7,7 @@ use crate::training::{self, Objective, device_error};
 use bochner_attention::{Attention, Pass};
 use bochner_nn::classification_loss;
 use bochner_numerics::{Seed, argument};
-use bochner_ops::CrossEntropy;
+use bochner_ops::{CrossEntropy, log_softmax};
 use bochner_text::{
     BatchConfig, Counted, Padded, Vocabulary, ordered_batches, padded, shuffled_batches,
 };
@@ -142,8 +141,9 @@ impl Trainer {
             let logits = model.apply(source, target, lengths, pass)?.output.as_vec();
             let mut log_probs = vec![0.0; model.config().tokens];
             for &(row, token) in &read.labelled {
-                let row = &logits[row * log_probs.len()..][..log_probs.len()];
-                log_softmax(row.iter().copied(), &mut log_probs);
+                let tokens = log_probs.len();
+                log_probs.copy_from_slice(&logits[row * tokens..][..tokens]);
+                log_softmax(&mut log_probs);
                 total -= f64::from(log_probs[token]);
             }
             count += read.labelled.len();

@@ -5,7 +5,7 @@ use crate::parameters::{Parameter, ParameterMut, Parameters, join};
 use crate::{Element, Error};
 use bochner_numerics::{argument, standard_normal};
 use bochner_ops::rows::add;
-use bochner_ops::{Slot, affine, affine_vjp, filled, lookup, lookup_vjp};
+use bochner_ops::{PackedAffine, Slot, affine, affine_vjp, filled, lookup, lookup_vjp};
 use dfdx::shapes::{Dim, HasShape, Shape};
 use dfdx::tensor::{
     Cpu, Gradients, PutTape, SplitTape, Tape, Tensor, TensorFromVec, UniqueId, ZerosTensor,
@@ -178,6 +178,11 @@ impl<E: Element> Embedding<E> {
             affine(vectors, &self.values, &zeros, products, |_, _| ());
         });
         products
+    }
+
+    /// The map to the products with all rows as it stands, packed once for many calls: for inference.
+    pub fn packed(&self) -> PackedAffine<E> {
+        PackedAffine::new(&self.values, self.words, None)
     }
 
     /// The vector of one word.
