@@ -1,6 +1,7 @@
 //! A layer that decodes: its parameters copied and packed, no tape.
 
 use super::heads::{Heads, Maps};
+use super::readers::Readers;
 use crate::decoder::Decoder;
 use crate::mask::check_lengths;
 use crate::{Error, Mask};
@@ -116,10 +117,15 @@ impl<T: Real> MultiHeadDecoder<T> {
 ///
 /// Made by [`MultiHead::cross_decoder`](super::MultiHead::cross_decoder); it gives what the layer gives
 /// of the same queries and the memory, to rounding (see [`Decoder`]), and nothing of it is on a tape.
+///
+/// Sequences that [`reorder`](Self::reorder) has made of one read its memory together: it is there once, and their
+/// queries meet it as those of one sequence do.
 #[derive(Clone, Debug)]
 pub struct MultiHeadCrossDecoder<T: Real> {
     maps: Arc<Maps<T>>,
+    /// The memories are its sequences.
     decoder: Decoder<T>,
+    readers: Readers,
 }
 
 impl<T: Real> MultiHeadCrossDecoder<T> {
@@ -150,7 +156,11 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
         let heads = maps.heads(None, memory, &decoder.numbers());
         let [_, k, v] = maps.layout.gather(&heads, memory, mask, None).get()?;
         decoder.push_of(k, v, mask.key_lengths())?;
-        Ok(Self { maps, decoder })
+        Ok(Self {
+            maps,
+            decoder,
+            readers: Readers::new(batch),
+        })
     }
 
     /// The layer's output for the next queries.
@@ -172,29 +182,41 @@ impl<T: Real> MultiHeadCrossDecoder<T> {
     /// # Errors
     /// The errors of [`MultiHeadCrossDecoder::step`].
     pub fn step_into(&mut self, x: ArrayView3<T>, output: ArrayViewMut3<T>) -> Result<(), Error> {
-        let (layout, (batch, positions, _)) = (self.maps.layout, x.dim());
-        let shape = [batch, positions, layout.embed];
+        let Self {
+            maps,
+            decoder,
+            readers,
+        } = self;
+        let (layout, positions) = (maps.layout, x.dim().1);
+        let shape = [readers.sequences(), positions, layout.embed];
         argument::shape("the input", &shape, x.shape())?;
         argument::shape("the output", &shape, output.shape())?;
-        let numbers = self.decoder.numbers();
-        let heads = self.maps.heads(x, None, &numbers);
-        let [q, _, _] = layout.gather(&heads, x, Mask::NONE, None).get()?;
-        let shape = [batch, layout.heads, positions, layout.value_width];
-        let mut attended = Heads::any(shape, &numbers);
-        self.decoder.attend_into(q, attended.view_mut())?;
-        self.maps.write(attended.view(), &numbers, output)
+        let numbers = decoder.numbers();
+        readers.together(x, output, &numbers, |x, output| {
+            let (memories, positions, _) = x.dim();
+            let heads = maps.heads(x, None, &numbers);
+            let [q, _, _] = layout.gather(&heads, x, Mask::NONE, None).get()?;
+            let shape = [memories, layout.heads, positions, layout.value_width];
+            let mut attended = Heads::any(shape, &numbers);
+            decoder.attend_into(q, attended.view_mut())?;
+            maps.write(attended.view(), &numbers, output)
+        })
     }
 
-    /// The number of numbers held for the memory; see [`Decoder::held`].
+    /// The number of numbers held for the memories that are read; see [`Decoder::held`].
     pub fn held(&self) -> usize {
         self.decoder.held()
     }
 
-    /// Sequence `b` becomes what `indices[b]` was, memory included: for beam search.
+    /// Sequence `b` becomes what `indices[b]` was, and reads its memory: for beam search. Nothing is copied.
     ///
     /// # Errors
     /// The errors of [`Decoder::reorder`].
     pub fn reorder(&mut self, indices: &[usize]) -> Result<(), Error> {
-        self.decoder.reorder(indices)
+        let read = self.readers.reorder(indices)?;
+        if read.len() < self.decoder.lengths().len() {
+            self.decoder.reorder(read)?;
+        }
+        Ok(())
     }
 }

@@ -12,6 +12,7 @@ mod operation;
 mod packed;
 mod position;
 mod projection;
+mod readers;
 
 pub use bipolar::{BipolarLayer, BipolarLayerConfig};
 pub use config::{MultiHeadConfig, StaticConfig};

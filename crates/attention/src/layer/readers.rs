@@ -1,0 +1,179 @@
+//! Which memory each sequence of a decoder reads.
+
+use crate::Error;
+use bochner_numerics::{Buffers, Real, argument};
+use ndarray::{ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis};
+
+/// The sequences that read each memory of a batch: beams of one sentence read one, which is there once.
+#[derive(Clone, Debug)]
+pub(super) struct Readers {
+    /// The memory of each sequence.
+    of: Vec<usize>,
+    /// The sequences in the order of their memories.
+    order: Vec<usize>,
+    /// The sequences that read each memory, of every memory as many: the last one again where there are fewer.
+    places: Vec<usize>,
+    /// Places of each memory.
+    each: usize,
+    /// The memories that are read.
+    read: Vec<usize>,
+}
+
+impl Readers {
+    /// A memory for each sequence.
+    pub(super) fn new(sequences: usize) -> Self {
+        let mut readers = Self {
+            of: (0..sequences).collect(),
+            order: Vec::new(),
+            places: Vec::new(),
+            each: 1,
+            read: Vec::new(),
+        };
+        readers.arrange();
+        readers
+    }
+
+    /// Sequence `b` becomes what `indices[b]` was. Returns which of the memories are read from now on, in their order:
+    /// they are numbered anew.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] without an index, or for a sequence that is not there.
+    pub(super) fn reorder(&mut self, indices: &[usize]) -> Result<&[usize], Error> {
+        argument::at_least_one("indices", indices.len())?;
+        for &index in indices {
+            argument::index("indices", index, self.of.len())?;
+        }
+        // The order is made anew below: its memory holds the sequences of before.
+        self.order.clone_from(&self.of);
+        let (of, before) = (&mut self.of, &self.order);
+        of.clear();
+        of.extend(indices.iter().map(|&index| before[index]));
+        self.arrange();
+        Ok(&self.read)
+    }
+
+    /// Groups the sequences by their memories, and numbers these anew.
+    fn arrange(&mut self) {
+        self.order.clear();
+        self.order.extend(0..self.of.len());
+        let of = &self.of;
+        self.order.sort_unstable_by_key(|&b| (of[b], b));
+        let groups = || self.order.chunk_by(|&a, &b| of[a] == of[b]);
+        self.each = groups().map(<[usize]>::len).max().unwrap_or(1);
+        self.places.clear();
+        self.read.clear();
+        for group in groups() {
+            let last = group[group.len() - 1];
+            self.read.push(of[last]);
+            self.places.extend_from_slice(group);
+            let missing = self.each - group.len();
+            self.places.extend(std::iter::repeat_n(last, missing));
+        }
+        for (memory, places) in self.places.chunks_exact(self.each).enumerate() {
+            places.iter().for_each(|&b| self.of[b] = memory);
+        }
+    }
+
+    /// The number of sequences.
+    pub(super) fn sequences(&self) -> usize {
+        self.of.len()
+    }
+
+    /// The number of memories, and that of the places of each.
+    pub(super) fn shape(&self) -> [usize; 2] {
+        [self.places.len() / self.each, self.each]
+    }
+
+    /// Calls `f` with `x`, `[B, n, N]`, the sequences of one memory as one, `[memories, each n, N]`, and brings what it
+    /// writes into the order of the sequences.
+    pub(super) fn together<T: Real>(
+        &self,
+        x: ArrayView3<T>,
+        mut output: ArrayViewMut3<T>,
+        buffers: &Buffers<T>,
+        f: impl FnOnce(ArrayView3<T>, ArrayViewMut3<T>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let ([memories, each], (_, positions, width)) = (self.shape(), x.dim());
+        let shape = [memories, each * positions, width];
+        let view = |rows| ArrayView3::from_shape(shape, rows).expect("as many");
+        let in_order = self.places.iter().copied().eq(0..self.of.len());
+        if in_order
+            && let Some(x) = x.to_slice()
+            && let Some(output) = output.as_slice_mut()
+        {
+            let output = ArrayViewMut3::from_shape(shape, output).expect("as many");
+            return f(view(x), output);
+        }
+        let (size, one) = ((positions * width).max(1), [positions, width]);
+        let mut rows = buffers.any(self.places.len() * positions * width);
+        for (rows, &b) in rows.chunks_exact_mut(size).zip(&self.places) {
+            let mut rows = ArrayViewMut2::from_shape(one, rows).expect("as many");
+            rows.assign(&x.index_axis(Axis(0), b));
+        }
+        let mut written = buffers.any(rows.len());
+        let places = ArrayViewMut3::from_shape(shape, &mut written).expect("as many");
+        f(view(&rows), places)?;
+        let mut last = None;
+        for (rows, &b) in written.chunks_exact(size).zip(&self.places) {
+            // A sequence that stands there again only fills the memory's places.
+            if last.replace(b) != Some(b) {
+                let rows = ArrayView2::from_shape(one, rows).expect("as many");
+                output.index_axis_mut(Axis(0), b).assign(&rows);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array3, s};
+
+    #[test]
+    fn readers_of_one_memory_stand_together() {
+        let mut readers = Readers::new(3);
+        assert_eq!(readers.shape(), [3, 1]);
+        assert_eq!(readers.reorder(&[0, 0, 1, 1, 2, 2]).unwrap(), [0, 1, 2]);
+        assert_eq!(readers.shape(), [3, 2]);
+        // The second memory is read no more, and the last one by one sequence.
+        assert_eq!(readers.reorder(&[5, 1, 0, 1]).unwrap(), [0, 2]);
+        assert_eq!((readers.shape(), readers.sequences()), ([2, 3], 4));
+        assert_eq!(readers.places, [1, 2, 3, 0, 0, 0]);
+        assert_eq!(readers.reorder(&[1, 0]).unwrap(), [0, 1]);
+        assert_eq!(readers.places, [0, 1]);
+        assert_eq!(readers.reorder(&[1]).unwrap(), [1]);
+        for wrong in [&[][..], &[1]] {
+            assert!(matches!(readers.reorder(wrong), Err(Error::Argument(_))));
+        }
+        assert_eq!(readers.sequences(), 1);
+    }
+
+    /// Rows that stand in order and rows that are gathered; those that only fill places are not written back.
+    #[test]
+    fn rows_come_back_to_their_sequences() {
+        for (indices, filled) in [(vec![0, 0, 1, 1], 0), (vec![1, 0, 1], 1)] {
+            let mut readers = Readers::new(2);
+            readers.reorder(&indices).unwrap();
+            let shape = (indices.len(), 2, 3);
+            let x = Array3::from_shape_fn(shape, |(b, t, n)| (100 * b + 10 * t + n) as f64);
+            let mut y = Array3::zeros(shape);
+            let doubled = |x: ArrayView3<f64>, mut y: ArrayViewMut3<f64>| {
+                assert_eq!(x.dim(), (2, 4, 3));
+                let mut seen: Vec<_> = x.iter().map(|&x| x as usize / 100).collect();
+                seen.sort_unstable();
+                seen.dedup();
+                assert_eq!(seen.len(), indices.len());
+                y.assign(&(&x * 2.0));
+                // The first memory of the second case has one reader, whose second place holds nothing of worth.
+                y.slice_mut(s![..filled, 2.., ..]).fill(f64::NAN);
+                Ok(())
+            };
+            let buffers = Buffers::default();
+            readers
+                .together(x.view(), y.view_mut(), &buffers, doubled)
+                .unwrap();
+            assert_eq!(y, &x * 2.0);
+        }
+    }
+}
