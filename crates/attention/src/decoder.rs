@@ -5,7 +5,7 @@ mod size;
 
 pub use size::DecoderSize;
 
-use crate::engine::{Arguments, Memory, shared_heads, write_row_major};
+use crate::engine::{Arguments, Memory, Paths, shared_heads, write_row_major};
 use crate::mask::check_lengths;
 use crate::{Error, Mask, Settings, Workspace};
 #[cfg(feature = "dfdx")]
@@ -185,7 +185,7 @@ impl<T: Real> Decoder<T> {
         v: ArrayView4<T>,
         output: ArrayViewMut4<T>,
     ) -> Result<(), Error> {
-        self.step_of(q, k, v, None, output)
+        self.step_of([q, k, v], None, None, output)
     }
 
     /// [`Decoder::step`] where of the next positions only the first `counts[b]` belong to example
@@ -220,22 +220,23 @@ impl<T: Real> Decoder<T> {
         counts: &[usize],
         output: ArrayViewMut4<T>,
     ) -> Result<(), Error> {
-        self.step_of(q, k, v, Some(counts), output)
+        self.step_of([q, k, v], Some(counts), None, output)
     }
 
+    /// Where there are `paths`, the next positions of an example are the ends of its paths: each sees its own path
+    /// instead of all before it. The mask has no window then, and there is no bias.
     pub(crate) fn step_of(
         &mut self,
-        q: ArrayView4<T>,
-        k: ArrayView4<T>,
-        v: ArrayView4<T>,
+        [q, k, v]: [ArrayView4<T>; 3],
         counts: Option<&[usize]>,
+        paths: Option<&Paths>,
         output: ArrayViewMut4<T>,
     ) -> Result<(), Error> {
         let positions = k.len_of(Axis(2));
         self.count(positions, counts)?;
         self.check("q", q.shape(), positions, self.size.width)?;
         self.check("output", output.shape(), positions, self.size.value_width)?;
-        self.remember(q, k, v, Some(output))
+        self.remember([q, k, v], paths, Some(output))
     }
 
     /// Attention from queries to all positions so far: for a memory that [`push`](Decoder::push) has
@@ -277,7 +278,7 @@ impl<T: Real> Decoder<T> {
         let value = ndarray::aview0(&zero);
         let value = value.broadcast([batch, self.key_heads, positions, value_width]);
         let value = value.expect("a single number");
-        let result = self.remember(q, key, value, Some(output));
+        let result = self.remember([q, key, value], None, Some(output));
         self.settings.mask = mask;
         result
     }
@@ -336,7 +337,7 @@ impl<T: Real> Decoder<T> {
         let zero = T::zero();
         let query = ndarray::aview0(&zero);
         let query = query.broadcast(shape);
-        self.remember(query.expect("a single number"), k, v, None)
+        self.remember([query.expect("a single number"), k, v], None, None)
     }
 
     /// Says how many of the next positions belong to each sequence: all, unless they are counted.
@@ -355,9 +356,8 @@ impl<T: Real> Decoder<T> {
     /// Remembers the next positions; with an output, attends from them.
     fn remember(
         &mut self,
-        q: ArrayView4<T>,
-        k: ArrayView4<T>,
-        v: ArrayView4<T>,
+        [q, k, v]: [ArrayView4<T>; 3],
+        paths: Option<&Paths>,
         output: Option<ArrayViewMut4<T>>,
     ) -> Result<(), Error> {
         let positions = k.len_of(Axis(2));
@@ -373,7 +373,8 @@ impl<T: Real> Decoder<T> {
         self.expect_key_heads(shared)?;
         let queries = q.len_of(Axis(2));
         let (settings, kernel) = (&self.settings, self.settings.kernel());
-        let call = Arguments::new(q, k, v, settings, &self.workspace)?;
+        let mut call = Arguments::new(q, k, v, settings, &self.workspace)?;
+        call.paths = paths;
         let memories = self.memories.as_mut_slice();
         let count = memories.len();
         // The heads of queries that share a memory are neighbours.

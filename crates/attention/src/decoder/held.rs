@@ -122,4 +122,21 @@ impl<T: Real> Decoder<T> {
         self.settings.reorder(indices);
         Ok(())
     }
+    /// Whether the memory of a sequence may hold positions that are not all on one path: keys and values, and neither a
+    /// window nor a bias, which need the distance of two positions.
+    #[cfg(feature = "dfdx")]
+    pub(crate) fn can_branch(&self) -> bool {
+        let settings = &self.settings;
+        let by_distance = settings.mask.has_starts() || settings.bias.is_some();
+        !by_distance && self.memories.iter().all(|memory| memory.can_branch())
+    }
+
+    /// Forgets the positions of a sequence that are not marked, if it can branch.
+    #[cfg(feature = "dfdx")]
+    pub(crate) fn keep(&mut self, b: usize, marks: &[bool]) {
+        let heads = self.memories.len() / self.size.batch;
+        let memories = &mut self.memories[b * heads..(b + 1) * heads];
+        memories.iter_mut().for_each(|memory| memory.keep(marks));
+        self.lengths[b] = memories[0].length();
+    }
 }

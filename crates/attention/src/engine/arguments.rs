@@ -28,6 +28,47 @@ pub(crate) struct Arguments<'a, T> {
     pub(crate) mask: Mask,
     pub(crate) blocks: Blocks,
     pub(crate) workspace: &'a Workspace<T>,
+    /// Which positions each query of a decoder's call sees, where that is not all before it.
+    pub(crate) paths: Option<&'a Paths>,
+}
+
+/// The paths to the queries of a call: of the positions that the memory of an example will hold after the call, those
+/// that each of its queries sees.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(
+    not(feature = "dfdx"),
+    allow(dead_code, reason = "sequences branch in layers alone")
+)]
+pub(crate) struct Paths {
+    /// The rows of one example after those of another.
+    seen: Vec<bool>,
+    /// Where the rows of each example end.
+    ends: Vec<usize>,
+}
+
+impl Paths {
+    fn of(&self, example: usize) -> &[bool] {
+        let start = example.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.seen[start..self.ends[example]]
+    }
+}
+
+#[cfg(feature = "dfdx")]
+impl Paths {
+    pub(crate) fn clear(&mut self) {
+        self.seen.clear();
+        self.ends.clear();
+    }
+
+    /// Adds the next query of an example.
+    pub(crate) fn push(&mut self, row: &[bool]) {
+        self.seen.extend_from_slice(row);
+    }
+
+    /// Ends the queries of an example.
+    pub(crate) fn end_example(&mut self) {
+        self.ends.push(self.seen.len());
+    }
 }
 
 impl<'a, T: Real> Arguments<'a, T> {
@@ -72,6 +113,7 @@ impl<'a, T: Real> Arguments<'a, T> {
             mask,
             blocks,
             workspace,
+            paths: None,
         })
     }
 
@@ -205,7 +247,13 @@ impl<'a, T: Real> HeadAt<'a, T> {
             head: self.head(),
             queries: self.arguments.queries,
             keys: self.arguments.keys,
+            seen: None,
         }
+    }
+
+    /// Which positions each query that counts sees, of those that the memory holds after the call.
+    pub(super) fn paths(&self) -> Option<&'a [bool]> {
+        Some(self.arguments.paths?.of(self.example()))
     }
 
     /// What is added to the logits of the head's pairs.

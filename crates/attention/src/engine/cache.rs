@@ -208,6 +208,21 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
         self.find_largest();
     }
 
+    #[cfg(feature = "dfdx")]
+    /// Forgets the positions that are not marked.
+    pub(crate) fn keep(&mut self, marks: &[bool]) {
+        keep_marked(&mut self.keys, marks);
+        keep_marked(&mut self.values, marks);
+        if let Some(right) = &mut self.packed.right {
+            right.keep(marks);
+        }
+        if let Some(exponents) = &mut self.exponents {
+            exponents.keep(marks);
+        }
+        self.length = marks.iter().filter(|&&kept| kept).count();
+        self.find_largest();
+    }
+
     /// Finds what is largest of the positions that are left, and relates them to it: the loudest key may be gone.
     fn find_largest(&mut self) {
         self.largest.fill(T::zero());
@@ -237,6 +252,18 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
         let packed = packed.map_or(0, |(rows, columns)| rows * columns);
         self.keys.len() + self.values.len() + packed + 2 * self.length
     }
+}
+
+#[cfg(feature = "dfdx")]
+/// Keeps the rows of a list that are marked, one mark a row.
+pub(crate) fn keep_marked<X: Copy>(list: &mut Vec<X>, marks: &[bool]) {
+    let width = list.len().checked_div(marks.len()).unwrap_or(0);
+    let mut end = 0;
+    for (from, _) in marks.iter().enumerate().filter(|&(_, &kept)| kept) {
+        list.copy_within(from * width..(from + 1) * width, end);
+        end += width;
+    }
+    list.truncate(end);
 }
 
 /// Raises each column's largest number to those of more rows.

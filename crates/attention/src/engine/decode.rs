@@ -11,7 +11,7 @@ use crate::score::{Earlier, PairKernel, Score};
 use crate::{Form, Mask, Settings};
 use bochner_numerics::memory::overwritten_by;
 use bochner_numerics::{Mat, Real, parallel};
-use ndarray::ArrayView4;
+use ndarray::{ArrayView2, ArrayView4};
 use std::ops::Range;
 
 /// What one head, or all that share it, remember of the positions so far.
@@ -62,6 +62,18 @@ impl<T: Real, S: Score<T>> Memory<T> for HeadMemory<T, S> {
 
     fn copy(&self) -> Box<dyn Memory<T>> {
         Box::new(self.clone())
+    }
+
+    #[cfg(feature = "dfdx")]
+    fn can_branch(&self) -> bool {
+        matches!(self, Self::Pairs(_))
+    }
+
+    #[cfg(feature = "dfdx")]
+    fn keep(&mut self, marks: &[bool]) {
+        if let Self::Pairs(cache) = self {
+            cache.keep(marks);
+        }
     }
 }
 
@@ -196,8 +208,14 @@ fn attend_anew<T: Real, K: PairKernel<T>>(
     cache: &Cache<T, K::Score>,
     output: &mut [T],
 ) {
+    let mask = at.rows().mask.without_lengths();
+    let sizes = (queries.shape().0, cache.length());
+    let mask = match at.paths() {
+        Some(seen) => mask.with_matrix(ArrayView2::from_shape(sizes, seen).expect("a row a query")),
+        None => mask,
+    };
     let settings = Settings {
-        mask: at.rows().mask.without_lengths(),
+        mask,
         bias: (at.arguments.settings.bias.as_ref())
             .map(|bias| bias.of_head(at.head(), at.arguments.heads)),
         ..at.arguments.settings.clone()
@@ -214,7 +232,7 @@ fn attend_anew<T: Real, K: PairKernel<T>>(
 
 /// The last positions of a sequence as its rows, under a mask without lengths.
 pub(super) fn last_rows<'m, T: Real>(
-    at: &HeadAt<T>,
+    at: &HeadAt<'m, T>,
     mask: &'m Mask,
     queries: usize,
     keys: usize,
@@ -225,6 +243,7 @@ pub(super) fn last_rows<'m, T: Real>(
         head: at.head(),
         queries,
         keys,
+        seen: at.paths(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! The exponents that a magnitude adds to the logarithms of weights.
 
 use super::blocks;
+#[cfg(feature = "dfdx")]
+use super::cache::keep_marked;
 use crate::bias::RowBias;
 use bochner_numerics::elementary::{self, PNorm, SquaredNorms, p_norms_into};
 use bochner_numerics::memory::remove_first;
@@ -207,6 +209,15 @@ impl Exponents {
         remove_first(&mut self.levels, keys, most);
         if let Some(terms) = &mut self.terms {
             remove_first(terms, keys, most);
+        }
+    }
+
+    #[cfg(feature = "dfdx")]
+    /// Forgets the keys that are not marked.
+    pub(crate) fn keep(&mut self, marks: &[bool]) {
+        keep_marked(&mut self.levels, marks);
+        if let Some(terms) = &mut self.terms {
+            keep_marked(terms, marks);
         }
     }
 

@@ -94,6 +94,16 @@ pub(crate) trait Memory<T>: Any + Send + Sync {
     fn truncate(&mut self, length: usize);
 
     fn copy(&self) -> Box<dyn Memory<T>>;
+
+    #[cfg(feature = "dfdx")]
+    /// Whether it holds positions that are not all on one path, of which [`keep`](Self::keep) leaves some.
+    fn can_branch(&self) -> bool {
+        false
+    }
+
+    #[cfg(feature = "dfdx")]
+    /// Forgets the positions that are not marked, if it can branch.
+    fn keep(&mut self, _marks: &[bool]) {}
 }
 
 impl<T: 'static> Clone for Box<dyn Memory<T>> {

@@ -27,7 +27,9 @@ mod scan;
 mod sweep;
 mod with_weights;
 
-pub(crate) use arguments::{Arguments, HeadAt, over_readers, shared_heads, slab};
+pub(crate) use arguments::{Arguments, HeadAt, Paths, over_readers, shared_heads, slab};
+#[cfg(feature = "dfdx")]
+pub(crate) use cache::keep_marked;
 pub(crate) use decode::first_seen;
 pub(crate) use exponents::{Exponents, Level};
 pub(crate) use face::{Attend, Memory, State, Tiled};
@@ -157,6 +159,8 @@ pub(crate) struct Rows<'a> {
     pub(crate) head: usize,
     pub(crate) queries: usize,
     pub(crate) keys: usize,
+    /// Which keys each query sees, `[queries, keys]`, where the mask has no matrix of its own.
+    pub(crate) seen: Option<&'a [bool]>,
 }
 
 impl<'a> Rows<'a> {
@@ -172,7 +176,10 @@ impl<'a> Rows<'a> {
     }
 
     pub(crate) fn matrix(&self, i: usize) -> Option<&'a [bool]> {
-        self.mask.matrix_row(self.example, self.head, i)
+        match self.seen {
+            Some(seen) => Some(&seen[i * self.keys..][..self.keys]),
+            None => self.mask.matrix_row(self.example, self.head, i),
+        }
     }
 
     /// The number of queries that are not padding, as far as it is known: as many queries as keys are one sequence.

@@ -2,7 +2,9 @@
 
 use super::heads::{Heads, Maps};
 use super::readers::Readers;
+use super::tree::Tree;
 use crate::decoder::Decoder;
+use crate::engine::Paths;
 use crate::mask::check_lengths;
 use crate::{Error, Mask};
 use bochner_numerics::{Real, argument};
@@ -14,15 +16,26 @@ use std::sync::Arc;
 /// Made by [`MultiHead::decoder`](super::MultiHead::decoder); row by row it gives what the layer
 /// gives of the whole sequence under a causal mask (see [`Decoder`] for what a position costs, and
 /// how exact it is), and nothing of it is on a tape.
+///
+/// Where keys and values are kept, without a window and without a position bias, sequences that
+/// [`reorder`](Self::reorder) has made of one share them: positions that they have in common are there once, and their
+/// queries meet them together. Other states are copied.
 #[derive(Clone, Debug)]
 pub struct MultiHeadDecoder<T: Real> {
     maps: Arc<Maps<T>>,
+    /// Its sequences are the memories of the tree, if there is one.
     decoder: Decoder<T>,
+    tree: Option<Tree>,
 }
 
 impl<T: Real> MultiHeadDecoder<T> {
     pub(super) fn new(maps: Arc<Maps<T>>, decoder: Decoder<T>) -> Self {
-        Self { maps, decoder }
+        let tree = None;
+        Self {
+            maps,
+            decoder,
+            tree,
+        }
     }
 
     /// The layer's output at the next positions.
@@ -68,22 +81,41 @@ impl<T: Real> MultiHeadDecoder<T> {
         counts: Option<&[usize]>,
         output: ArrayViewMut3<T>,
     ) -> Result<(), Error> {
-        let (layout, (batch, positions, _)) = (self.maps.layout, x.dim());
-        let shape = [batch, positions, layout.embed];
+        let positions = x.dim().1;
+        if positions != 1 || counts.is_some() {
+            self.part();
+        }
+        let shape = [self.lengths().len(), positions, self.maps.layout.embed];
         argument::shape("the input", &shape, x.shape())?;
         argument::shape("the output", &shape, output.shape())?;
-        let numbers = self.decoder.numbers();
-        let heads = self.maps.heads(x, x, &numbers);
-        let [q, k, v] = layout.gather(&heads, x, Mask::CAUSAL, None).get()?;
-        let shape = [batch, layout.heads, positions, layout.value_width];
-        let mut attended = Heads::any(shape, &numbers);
-        self.decoder.step_of(q, k, v, counts, attended.view_mut())?;
-        self.maps.write(attended.view(), &numbers, output)
+        let Self {
+            maps,
+            decoder,
+            tree,
+        } = self;
+        let Some(tree) = tree else {
+            return attend(maps, decoder, x, counts, None, output);
+        };
+        let numbers = decoder.numbers();
+        let (readers, counts, paths) = tree.grow(decoder.lengths());
+        readers.together(x, output, &numbers, |x, output| {
+            attend(maps, decoder, x, Some(counts), Some(paths), output)
+        })
+    }
+
+    /// Gives each sequence a memory of its own.
+    fn part(&mut self) {
+        if let Some(tree) = self.tree.take() {
+            tree.part(&mut self.decoder);
+        }
     }
 
     /// The number of positions of each sequence, `[B]`.
     pub fn lengths(&self) -> &[usize] {
-        self.decoder.lengths()
+        match &self.tree {
+            Some(tree) => tree.lengths(),
+            None => self.decoder.lengths(),
+        }
     }
 
     /// The number of numbers held for keys and values; see [`Decoder::held`].
@@ -93,6 +125,7 @@ impl<T: Real> MultiHeadDecoder<T> {
 
     /// Forgets all positions.
     pub fn reset(&mut self) {
+        self.part();
         self.decoder.reset();
     }
 
@@ -101,6 +134,7 @@ impl<T: Real> MultiHeadDecoder<T> {
     /// # Errors
     /// The errors of [`Decoder::truncate`].
     pub fn truncate(&mut self, length: usize) -> Result<(), Error> {
+        self.part();
         self.decoder.truncate(length)
     }
 
@@ -109,8 +143,41 @@ impl<T: Real> MultiHeadDecoder<T> {
     /// # Errors
     /// The errors of [`Decoder::reorder`].
     pub fn reorder(&mut self, indices: &[usize]) -> Result<(), Error> {
-        self.decoder.reorder(indices)
+        let tree = match &mut self.tree {
+            Some(tree) => tree,
+            None => {
+                let repeats = |(i, b): (usize, &usize)| indices[..i].contains(b);
+                if !self.decoder.can_branch() || !indices.iter().enumerate().any(repeats) {
+                    return self.decoder.reorder(indices);
+                }
+                self.tree.insert(Tree::new(self.decoder.lengths()))
+            }
+        };
+        tree.reorder(indices, &mut self.decoder)?;
+        if tree.has_parted() {
+            self.part();
+        }
+        Ok(())
     }
+}
+
+/// The output for the next positions of each sequence of the decoder, or of each memory of a tree.
+fn attend<T: Real>(
+    maps: &Maps<T>,
+    decoder: &mut Decoder<T>,
+    x: ArrayView3<T>,
+    counts: Option<&[usize]>,
+    paths: Option<&Paths>,
+    output: ArrayViewMut3<T>,
+) -> Result<(), Error> {
+    let (layout, (batch, positions, _)) = (maps.layout, x.dim());
+    let numbers = decoder.numbers();
+    let heads = maps.heads(x, x, &numbers);
+    let streams = layout.gather(&heads, x, Mask::CAUSAL, None).get()?;
+    let shape = [batch, layout.heads, positions, layout.value_width];
+    let mut attended = Heads::any(shape, &numbers);
+    decoder.step_of(streams, counts, paths, attended.view_mut())?;
+    maps.write(attended.view(), &numbers, output)
 }
 
 /// A [`MultiHead`](super::MultiHead) layer as it stands, attending to a memory that is mapped once.

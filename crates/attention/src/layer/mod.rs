@@ -13,6 +13,7 @@ mod packed;
 mod position;
 mod projection;
 mod readers;
+mod tree;
 
 pub use bipolar::{BipolarLayer, BipolarLayerConfig};
 pub use config::{MultiHeadConfig, StaticConfig};

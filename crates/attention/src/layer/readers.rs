@@ -74,6 +74,11 @@ impl Readers {
         }
     }
 
+    /// The memory of each sequence.
+    pub(super) fn of(&self) -> &[usize] {
+        &self.of
+    }
+
     /// The number of sequences.
     pub(super) fn sequences(&self) -> usize {
         self.of.len()
@@ -82,6 +87,11 @@ impl Readers {
     /// The number of memories, and that of the places of each.
     pub(super) fn shape(&self) -> [usize; 2] {
         [self.places.len() / self.each, self.each]
+    }
+
+    /// The sequences that read each memory, in the order of the memories.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &[usize]> {
+        self.order.chunk_by(|&a, &b| self.of[a] == self.of[b])
     }
 
     /// Calls `f` with `x`, `[B, n, N]`, the sequences of one memory as one, `[memories, each n, N]`, and brings what it

@@ -144,6 +144,25 @@ impl<T: Real> Panels<T> {
         self.cols -= columns;
     }
 
+    /// Keeps the columns that are marked, in their order.
+    ///
+    /// # Panics
+    /// Unless there is a mark for each column.
+    pub fn keep(&mut self, marks: &[bool]) {
+        assert_eq!(marks.len(), self.cols, "a mark for each column");
+        let (rows, width) = (self.rows, self.width);
+        let place = |column: usize| column / width * rows * width + column % width;
+        let mut kept = 0;
+        for column in (0..self.cols).filter(|&column| marks[column]) {
+            let (from, to) = (place(column), place(kept));
+            for i in (0..rows).map(|i| i * width) {
+                self.data[to + i] = self.data[from + i];
+            }
+            kept += 1;
+        }
+        self.truncate(kept);
+    }
+
     /// `(rows, columns)` of the matrix.
     pub fn shape(&self) -> (usize, usize) {
         (self.rows, self.cols)

@@ -166,6 +166,27 @@ fn columns_can_be_appended_and_cut_off() {
 }
 
 #[test]
+fn marked_columns_are_kept_in_order() {
+    let columns = 2 * Panels::<f64>::ALIGNMENT + 3;
+    let x: Vec<f64> = random(columns * 2, "x");
+    let matrix = Mat::new(&x, columns, 2);
+    for modulus in [1, 2, 5, columns] {
+        let marks: Vec<bool> = (0..columns).map(|j| j % modulus == 0).collect();
+        let mut panels = Panels::new(matrix.t());
+        panels.keep(&marks);
+        // What follows is appended as before.
+        panels.append(matrix.row_range(0..4).t());
+        let kept = (0..columns).filter(|&j| marks[j]).chain(0..4);
+        let want: Vec<f64> = kept.map(|j| x[2 * j] - x[2 * j + 1]).collect();
+        assert_eq!(panels.shape(), (2, want.len()));
+        let mut got = vec![0.0; want.len()];
+        let target = MatMut::new(&mut got, 1, want.len());
+        matmul(1.0, Mat::new(&[1.0, -1.0], 1, 2), &panels, 0.0, target);
+        assert_eq!(got, want);
+    }
+}
+
+#[test]
 #[should_panic(expected = "the first 33 columns of 40")]
 fn panels_are_not_taken_apart() {
     let mut panels = Panels::new(Mat::new(&[1.0; 40], 1, 40));

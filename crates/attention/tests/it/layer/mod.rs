@@ -1,5 +1,6 @@
 //! The trainable layer on the tape of dfdx.
 
+mod beams_share_what_they_have_in_common;
 mod bipolar_attention_over_steps;
 mod decoding_continues_the_sequence;
 mod inference_is_the_layer;

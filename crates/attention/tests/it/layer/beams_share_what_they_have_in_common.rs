@@ -1,0 +1,192 @@
+//! Sequences that have branched off each other decode as each of them would alone, however they go on.
+
+use super::{PASS, WIDTH, array, build, sequence, two_heads};
+use bochner_attention::{
+    Expsin, Form, IkanDirect, Linear, Mask, MultiHead, MultiHeadConfig, MultiHeadDecoder,
+    Performer, PositionBias, RbfOnly, Softmax,
+};
+use bochner_numerics::{Seed, Tolerance};
+use dfdx::prelude::*;
+use ndarray::{Array2, Array3, Axis, s};
+use rand::Rng;
+
+/// Layers whose decoders share what sequences have in common, and layers whose decoders copy it.
+fn layers() -> Vec<(MultiHead<usize, f64>, bool)> {
+    let direct = |form| IkanDirect {
+        p: 1.5,
+        points: 4,
+        form,
+        ..Default::default()
+    };
+    let performer = Performer {
+        points: 4,
+        ..Default::default()
+    };
+    let softmax = two_heads(Softmax::default().into());
+    let windowed = MultiHeadConfig {
+        window: Some([4, 0]),
+        ..softmax.clone()
+    };
+    let biased = MultiHeadConfig {
+        position_bias: PositionBias::Alibi,
+        ..softmax.clone()
+    };
+    let configs = [
+        (softmax, true),
+        (two_heads(RbfOnly {}.into()), true),
+        (two_heads(Expsin::default().into()), true),
+        (two_heads(Linear {}.into()), true),
+        (two_heads(direct(Form::Quadratic).into()), true),
+        (two_heads(direct(Form::LinearTime).into()), false),
+        (two_heads(performer.into()), false),
+        (windowed, false),
+        (biased, false),
+    ];
+    configs
+        .map(|(config, shares)| (build(config), shares))
+        .into()
+}
+
+/// Sequences in a decoder, and which of some positions each of them has passed.
+struct Beams<'a> {
+    layer: &'a MultiHead<usize, f64>,
+    decoder: MultiHeadDecoder<f64>,
+    x: Array3<f64>,
+    passed: Vec<Vec<usize>>,
+    next: usize,
+}
+
+impl<'a> Beams<'a> {
+    fn new(layer: &'a MultiHead<usize, f64>, batch: usize) -> Self {
+        Self {
+            layer,
+            decoder: layer.decoder(batch, Form::Automatic, PASS).unwrap(),
+            x: array(&sequence(1, 600)),
+            passed: vec![Vec::new(); batch],
+            next: 0,
+        }
+    }
+
+    /// The layer's output for a whole sequence.
+    fn whole(&self, b: usize) -> Array2<f64> {
+        let rows = self.x.select(Axis(1), &self.passed[b]);
+        let values = rows.iter().copied().collect();
+        let x: Tensor<_, f64, _> = Cpu::default().tensor_from_vec(values, rows.dim());
+        let mask = Mask::none().with_causality();
+        let whole = self.layer.attend_self(x, &mask, PASS).unwrap().output;
+        array(&whole).index_axis_move(Axis(0), 0)
+    }
+
+    /// Gives each sequence positions of its own, or the first of them.
+    fn step(&mut self, positions: usize, counts: Option<&[usize]>) {
+        let batch = self.passed.len();
+        let own = |b: usize| counts.map_or(positions, |counts| counts[b]);
+        let mut input = Array3::zeros((batch, positions, WIDTH));
+        for b in 0..batch {
+            let rows = self.next..self.next + positions;
+            let given = self.x.slice(s![0, rows.clone(), ..]);
+            input.index_axis_mut(Axis(0), b).assign(&given);
+            self.passed[b].extend(rows.take(own(b)));
+            self.next += positions;
+        }
+        let got = match counts {
+            None => self.decoder.step(input.view()),
+            Some(counts) => self.decoder.step_with_counts(input.view(), counts),
+        };
+        let got = got.unwrap();
+        for b in 0..batch {
+            let (want, own) = (self.whole(b), own(b));
+            let want = want.slice(s![want.nrows() - own.., ..]);
+            let bound = Tolerance::outputs::<f64>().bound(want.iter().copied());
+            let error = (&got.slice(s![b, ..own, ..]) - &want).mapv(f64::abs);
+            assert!(
+                error.iter().all(|&error| error <= bound),
+                "{b} of {:?} in {:?}",
+                self.passed,
+                self.layer
+            );
+        }
+        let lengths: Vec<_> = self.passed.iter().map(Vec::len).collect();
+        assert_eq!(self.decoder.lengths(), lengths);
+    }
+
+    fn reorder(&mut self, indices: &[usize]) {
+        self.decoder.reorder(indices).unwrap();
+        self.passed = indices.iter().map(|&b| self.passed[b].clone()).collect();
+    }
+}
+
+/// Three beams of two sentences, for so long that positions of those that have ended are forgotten; then fewer of them,
+/// in another order, as many of each sentence as not, and as sequences that have nothing to do with each other.
+#[test]
+fn beams_go_on_as_their_whole_sequences() {
+    for (layer, _) in layers() {
+        let mut stream = Seed::new(2).stream("beams");
+        let mut beams = Beams::new(&layer, 2);
+        beams.step(2, Some(&[2, 1]));
+        beams.reorder(&[0, 0, 0, 1, 1, 1]);
+        for _ in 0..30 {
+            beams.step(1, None);
+            let indices = [0, 0, 0, 3, 3, 3].map(|first| first + stream.gen_range(0..3));
+            beams.reorder(&indices);
+        }
+        for indices in [&[5, 4, 1, 0][..], &[0, 2, 2], &[2, 1, 1]] {
+            beams.reorder(indices);
+            beams.step(1, None);
+            beams.step(1, None);
+        }
+        let mut parted = Beams {
+            decoder: beams.decoder.clone(),
+            x: beams.x.clone(),
+            passed: beams.passed.clone(),
+            ..beams
+        };
+        beams.step(2, None);
+        beams.step(1, None);
+        parted.step(2, Some(&[2, 0, 1]));
+        parted.reorder(&[1]);
+        parted.step(1, None);
+    }
+}
+
+#[test]
+fn branching_copies_no_keys_and_parting_leaves_the_own_ones() {
+    for (layer, shares) in layers() {
+        let mut beams = Beams::new(&layer, 1);
+        (0..3).for_each(|_| beams.step(1, None));
+        let before = beams.decoder.held();
+        beams.reorder(&[0, 0, 0]);
+        assert_eq!(beams.decoder.held() == before, shares, "{layer:?}");
+        beams.step(1, None);
+        beams.step(1, None);
+        beams.reorder(&[1]);
+        let mut alone = Beams::new(&layer, 1);
+        (0..5).for_each(|_| alone.step(1, None));
+        assert_eq!(beams.decoder.held(), alone.decoder.held(), "{layer:?}");
+        beams.step(1, None);
+        beams.decoder.reset();
+        beams.passed = vec![Vec::new()];
+        beams.step(1, None);
+    }
+}
+
+#[test]
+fn what_was_passed_together_can_be_forgotten() {
+    for (layer, shares) in layers() {
+        if !shares {
+            continue;
+        }
+        let mut beams = Beams::new(&layer, 2);
+        beams.step(4, None);
+        beams.reorder(&[0, 0, 1]);
+        beams.step(1, None);
+        beams.step(1, None);
+        beams.decoder.truncate(5).unwrap();
+        beams.passed.iter_mut().for_each(|own| own.truncate(5));
+        beams.step(1, None);
+        for wrong in [&[][..], &[3]] {
+            assert!(beams.decoder.reorder(wrong).is_err());
+        }
+        beams.step(1, None);
+    }
+}
