@@ -303,7 +303,7 @@ impl<'a> BeamSearch<'a> {
     /// most one continuation of each live hypothesis ends.
     fn rank<T: Real>(&self, log_probs: &[T], ranked: &mut Vec<Candidate>) {
         /// Tokens that are passed over at once where none of them can be among the first.
-        const PIECE: usize = 32;
+        const PIECE: usize = 64;
         let most = self.config.beam.saturating_mul(2);
         let allowed = match self.steps == self.config.max_length {
             true => self.tokens.end..self.tokens.end + 1,
@@ -314,10 +314,16 @@ impl<'a> BeamSearch<'a> {
         for (place, (hypothesis, row)) in self.live.iter().zip(rows).enumerate() {
             for first in allowed.clone().step_by(PIECE) {
                 let tokens = first..allowed.end.min(first + PIECE);
-                let larger = |a: T, &b: &T| if b > a { b } else { a };
-                let largest = row[tokens.clone()].iter().fold(T::neg_infinity(), larger);
-                let best = hypothesis.log_prob + largest.as_f64();
-                if ranked.len() >= most && best < ranked[most - 1].log_prob {
+                let full = ranked.len() >= most;
+                let least = if full {
+                    ranked[most - 1].log_prob
+                } else {
+                    f64::NEG_INFINITY
+                };
+                // Without a branch for each token.
+                let reaches = |x: &T| hypothesis.log_prob + x.as_f64() >= least;
+                let piece = row[tokens.clone()].iter();
+                if !piece.fold(false, |any, x| any | reaches(x)) {
                     continue;
                 }
                 for token in tokens.filter(|&token| token != self.tokens.start) {

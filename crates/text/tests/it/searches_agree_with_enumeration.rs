@@ -1,7 +1,7 @@
 //! A beam wide enough finds what enumerating every sequence finds, and a narrow one never finds better.
 
 use bochner_numerics::Seed;
-use bochner_text::{BeamConfig, Error, Found, Live, Stop, Tokens, beam_search};
+use bochner_text::{BeamConfig, BeamSearch, Error, Found, Live, Stop, Tokens, beam_search};
 use proptest::prelude::*;
 use rand::Rng;
 
@@ -188,4 +188,44 @@ fn an_error_of_the_model_ends_the_search() {
         beam_search(&TOKENS, &BeamConfig::default(), step),
         Err(Broken)
     );
+}
+
+/// Vocabularies of which most is passed over, with equal probabilities and without.
+#[test]
+fn a_step_ranks_as_a_sort_of_all_continuations_does() {
+    let tokens = Tokens {
+        vocabulary: 700,
+        start: 0,
+        end: 130,
+    };
+    let config = config(3, 0.6, Stop::Bound);
+    let mut rng = Seed::new(5).stream("rows");
+    for levels in [5, 1_000_000] {
+        let mut search = BeamSearch::new(tokens, &config).unwrap();
+        let mut live = vec![(vec![tokens.start], 0.0_f64)];
+        for _ in 1..PLACES {
+            let row =
+                (0..live.len() * tokens.vocabulary).map(|_| -f64::from(rng.gen_range(0..levels)));
+            let rows: Vec<f64> = row.collect();
+            search.advance(&rows).unwrap();
+            let mut all = Vec::new();
+            for (place, (_, before)) in live.iter().enumerate() {
+                for token in (0..tokens.vocabulary).filter(|&token| token != tokens.start) {
+                    let log_prob = before + rows[place * tokens.vocabulary + token];
+                    all.push((log_prob, token, place));
+                }
+            }
+            all.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+            let going_on = all.into_iter().filter(|&(_, token, _)| token != tokens.end);
+            let continued = going_on.take(config.beam).map(|(log_prob, token, place)| {
+                ([&live[place].0[..], &[token]].concat(), log_prob)
+            });
+            live = continued.collect();
+            let got = search
+                .live()
+                .iter()
+                .map(|live| (live.tokens.clone(), live.log_prob));
+            assert_eq!(got.collect::<Vec<_>>(), live);
+        }
+    }
 }
