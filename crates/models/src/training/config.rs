@@ -13,6 +13,9 @@ pub struct TrainingConfig {
     /// Adam's learning rate; PyTorch's default 0.001 unless it is said.
     #[serde(alias = "learning-rate")]
     pub learning_rate: f64,
+    /// The decay rates of Adam's two moments; 0.9 and 0.999 by default, as in PyTorch.
+    #[serde(skip_serializing_if = "are_usual")]
+    pub betas: [f64; 2],
     /// The factor on the learning rate, by step; always 1 by default.
     #[serde(skip_serializing_if = "is_default")]
     pub schedule: Schedule,
@@ -36,6 +39,10 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
+fn are_usual(betas: &[f64; 2]) -> bool {
+    *betas == AdamConfig::default().betas
+}
+
 fn is_one(count: &NonZeroUsize) -> bool {
     *count == NonZeroUsize::MIN
 }
@@ -44,6 +51,7 @@ impl Default for TrainingConfig {
     fn default() -> Self {
         Self {
             learning_rate: AdamConfig::default().learning_rate,
+            betas: AdamConfig::default().betas,
             schedule: Schedule::Constant,
             clip_norm: None,
             l2: 0.0,
@@ -84,7 +92,31 @@ impl TrainingConfig {
     pub(super) fn adam(&self) -> AdamConfig {
         AdamConfig {
             learning_rate: self.learning_rate,
+            betas: self.betas,
             ..AdamConfig::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decay_rates_are_written_where_they_are_not_the_usual_ones() {
+        let usual = TrainingConfig::default();
+        let written = serde_json::to_value(&usual).unwrap();
+        assert!(written.get("betas").is_none());
+        let betas = [0.9, 0.98];
+        let other = TrainingConfig { betas, ..usual };
+        let written = serde_json::to_value(&other).unwrap();
+        assert_eq!(written["betas"], serde_json::json!(betas));
+        assert_eq!(
+            serde_json::from_value::<TrainingConfig>(written).unwrap(),
+            other
+        );
+        assert_eq!(other.adam().betas, betas);
+        let betas = [0.9, 1.0];
+        assert!(TrainingConfig { betas, ..other }.validate().is_err());
     }
 }

@@ -380,10 +380,10 @@ fn settings(at: &At<'_>) -> Option<TranslationSettings> {
     let desk = TranslationSettings {
         attention: mechanism(TRANSFORMER, Preset::Paper, None, 0),
         p: None, points: Some(32), layers: 4, width: 128, heads: 4, hidden: 256, merges: 3000,
-        dropout, attention_dropout: dropout, smoothing: 0.1, longest: 100, positions: 256, tokens: 2000,
+        dropout, attention_dropout: dropout, smoothing: 0.1, longest: 100, length_ratio: None, positions: 256, tokens: 2000,
         // 8,000 updates: an epoch has 266 batches.
         epochs: if at.gives_up("updates") { 23 } else { 30 },
-        learning_rate, warmup: 1000, l2: 0.0, clip_norm: 1.0, beam: 5,
+        learning_rate, betas: None, warmup: 1000, l2: 0.0, clip_norm: 1.0, beam: 5,
     };
     let smoke = TranslationSettings {
         points: Some(8), layers: 1, dropout: 0.0, attention_dropout: 0.0, smoothing: 0.0, positions: 100, warmup: 50,

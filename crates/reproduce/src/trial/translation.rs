@@ -151,7 +151,7 @@ impl<'a> Translator<'a> {
             Read { text, pairs, cut }
         };
         let mut train = read(&data.train).pairs;
-        train.retain(|pair| pair.source.len().max(pair.target.len() + 1) <= settings.longest);
+        train.retain(|pair| settings.admits(pair));
         let batches = BatchConfig {
             tokens: settings.tokens,
             counted: Counted::LastSide,
