@@ -68,16 +68,16 @@ fn powers<T: Real>(at: &HeadAt<T>, earlier: Option<&Earlier<T>>) -> Buffer<i32> 
     let earlier_numbers = earlier.map_or(&[][..], |earlier| earlier.largest);
     largest.extend(earlier_numbers.iter().map(|x| x.as_f64()));
     largest.resize(width, 0.0);
-    // In a window each row keeps earlier keys of its own; otherwise it keeps all.
-    let windowed = earlier.filter(|earlier| earlier.rows.mask.has_starts());
+    // In a window, or on a path of its own, each row keeps some of the earlier keys; otherwise it keeps all.
+    let partly = earlier.filter(|earlier| !earlier.rows.keep_prefixes());
     let mut columns = Columns {
-        earlier: windowed.map(|earlier| earlier.keys),
+        earlier: partly.map(|earlier| earlier.keys),
         keys: at.keys(),
         largest,
         of_row: doubles.empty(width),
         seen: 0,
     };
-    let rows = windowed.map_or(at.rows(), |earlier| earlier.rows);
+    let rows = partly.map_or(at.rows(), |earlier| earlier.rows);
     // With room for products with keys that the row does not keep.
     let most = log2_range::<T>() - 28.0;
     let power = |i: usize| {
@@ -86,8 +86,11 @@ fn powers<T: Real>(at: &HeadAt<T>, earlier: Option<&Earlier<T>>) -> Buffer<i32> 
         let power = (-product).min(most - largest_of(query).as_f64().log2());
         if power.is_finite() { power as i32 } else { 0 }
     };
-    let mut powers = at.workspace().pool().empty(queries.shape().0);
-    powers.extend((0..queries.shape().0).map(power));
+    let count = queries.shape().0;
+    let mut powers = at.workspace().pool().empty(count);
+    // Queries that only fill places have no row.
+    powers.extend((0..count.min(rows.queries)).map(power));
+    powers.resize(count, 0);
     powers
 }
 

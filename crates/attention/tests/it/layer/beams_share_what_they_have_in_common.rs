@@ -1,9 +1,9 @@
 //! Sequences that have branched off each other decode as each of them would alone, however they go on.
 
-use super::{PASS, WIDTH, array, build, sequence, two_heads};
+use super::{PASS, WIDTH, array, build, layer, sequence, two_heads};
 use bochner_attention::{
-    Expsin, Form, IkanDirect, Linear, Mask, MultiHead, MultiHeadConfig, MultiHeadDecoder,
-    Performer, PositionBias, RbfOnly, Softmax,
+    Copula, Expsin, Form, IkanDirect, Linear, Mask, Mikan, MultiHead, MultiHeadConfig,
+    MultiHeadDecoder, Performer, PositionBias, Posterior, RbfOnly, Softmax, Variant,
 };
 use bochner_numerics::{Seed, Tolerance};
 use dfdx::prelude::*;
@@ -31,8 +31,16 @@ fn layers() -> Vec<(MultiHead<usize, f64>, bool)> {
         position_bias: PositionBias::Alibi,
         ..softmax.clone()
     };
+    let sharing = |variant: Variant| MultiHeadConfig {
+        key_heads: Some(1),
+        ..two_heads(variant)
+    };
     let configs = [
         (softmax, true),
+        (sharing(Softmax::default().into()), true),
+        (sharing(Linear {}.into()), true),
+        (sharing(direct(Form::Quadratic).into()), true),
+        (sharing(direct(Form::LinearTime).into()), false),
         (two_heads(RbfOnly {}.into()), true),
         (two_heads(Expsin::default().into()), true),
         (two_heads(Linear {}.into()), true),
@@ -188,5 +196,63 @@ fn what_was_passed_together_can_be_forgotten() {
             assert!(beams.decoder.reorder(wrong).is_err());
         }
         beams.step(1, None);
+    }
+}
+
+/// Points that differ from sequence to sequence go along with what a sequence becomes.
+#[test]
+fn branches_keep_the_points_of_their_sequence() {
+    let latent = Mikan {
+        p: 1.5,
+        points: 4,
+        copula: Copula::Free,
+        posterior: Posterior::Unconditional,
+        ..Mikan::default()
+    };
+    let (layer, x) = (layer(latent.into()), array(&sequence(4, 6)));
+    let mut decoder = layer.decoder(2, Form::Quadratic, PASS).unwrap();
+    decoder.step(x.slice(s![..2, ..3, ..])).unwrap();
+    let (before, parents) = (decoder.clone(), [1, 0, 1, 1]);
+    decoder.reorder(&parents).unwrap();
+    assert_eq!(decoder.held(), before.held());
+    let mut alone = parents.map(|parent| {
+        let mut alone = before.clone();
+        alone.reorder(&[parent]).unwrap();
+        alone
+    });
+    for t in 3..6 {
+        let got = decoder.step(x.slice(s![.., t..t + 1, ..])).unwrap();
+        for (b, alone) in alone.iter_mut().enumerate() {
+            let want = alone.step(x.slice(s![b..b + 1, t..t + 1, ..])).unwrap();
+            let bound = Tolerance::outputs::<f64>().bound(want.iter().copied());
+            let error = (&got.slice(s![b..b + 1, .., ..]) - &want).mapv(f64::abs);
+            assert!(error.iter().all(|&error| error <= bound), "{b} at {t}");
+        }
+    }
+}
+
+/// Keys beside which all others vanish have no say in branches that have not passed them.
+#[test]
+fn a_loud_branch_drowns_no_other() {
+    let variants: [Variant; 3] = [
+        Softmax::default().into(),
+        RbfOnly {}.into(),
+        Linear {}.into(),
+    ];
+    for variant in variants {
+        for key_heads in [None, Some(1)] {
+            let layer = build(MultiHeadConfig {
+                key_heads,
+                ..two_heads(variant.clone())
+            });
+            let mut beams = Beams::new(&layer, 1);
+            beams.step(1, None);
+            beams.step(1, None);
+            beams.reorder(&[0, 0]);
+            // The next position of the first branch.
+            let mut loud = beams.x.slice_mut(s![0, beams.next, ..]);
+            loud.mapv_inplace(|x| 1e200 * x);
+            (0..3).for_each(|_| beams.step(1, None));
+        }
     }
 }
