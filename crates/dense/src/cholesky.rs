@@ -204,6 +204,9 @@ mod tests {
         let (order, row, pivot) = (3, 2, -2.0);
         let want = Error::NotPositiveDefinite { order, row, pivot };
         assert_eq!(Cholesky::new(a.view()), Err(want));
+        let unshifted = &a - 2.0 * Array2::<f64>::eye(3);
+        let error = Cholesky::shifted(unshifted.view(), 2.0).unwrap_err();
+        assert_eq!(error, Error::NotPositiveDefinite { order, row, pivot });
         let mut late = covariance(100);
         late[[70, 70]] = 0.5;
         let error = Cholesky::new(late.view()).unwrap_err();

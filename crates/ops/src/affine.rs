@@ -278,6 +278,21 @@ mod tests {
         affine_vjp(&[1.0; 4], &[1.0; 6], &[1.0; 5], 3, none);
     }
 
+    /// Also where the rows are several blocks.
+    #[test]
+    fn what_finishes_a_block_is_told_where_it_starts() {
+        for rows in [1, 700] {
+            let x: Vec<f64> = (0..2 * rows).map(|i| i as f64).collect();
+            let [y] = filled([3 * rows], |[y]| {
+                affine(&x, &[0.0; 6], &[0.0; 3], y, |start, piece| {
+                    let places = piece.iter_mut().zip(start..);
+                    places.for_each(|(y, place)| *y = place as f64);
+                });
+            });
+            assert!(y.into_iter().eq((0..3 * rows).map(|i| i as f64)));
+        }
+    }
+
     /// One block and several, the last of them cut; with a bias and without.
     #[test]
     fn a_packed_map_gives_the_bits_of_the_map() {

@@ -118,6 +118,23 @@ fn reading_and_clipping_leave_it_sparse() {
 }
 
 #[test]
+fn products_with_all_rows_reach_all_rows() {
+    let table = table();
+    let x = Cpu::default().tensor_from_vec(vec![1.0, -2.0], (1, 1, 2));
+    let logits = table.logits(x.trace(alloc_gradients(&table).unwrap()));
+    let mut gradients = logits.unwrap().exp().sum().backward();
+    let mut rows = Vec::new();
+    let f = &mut |start, row: &mut [f64]| rows.push((start, row.to_vec()));
+    table.gradient_parts(&mut gradients, f).unwrap();
+    assert_eq!(rows.len(), 7);
+    for (word, (start, row)) in rows.into_iter().enumerate() {
+        let product = (table.row(word)[0] - 2.0 * table.row(word)[1]).exp();
+        assert_eq!(start, 2 * word);
+        close(&row, &[product, -2.0 * product], 1e-12);
+    }
+}
+
+#[test]
 fn adam_steps_it_like_any_other_parameter() {
     let mut table = table();
     let mut values = Vec::new();

@@ -143,7 +143,8 @@ impl<T: Real> Operation<T> for SquaredError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::gradients_are_right;
+    use crate::testing::{gradients_are_right, pull_back, run};
+    use ndarray::{arr0, arr1};
 
     #[test]
     fn gradients_agree_with_finite_differences() {
@@ -164,6 +165,17 @@ mod tests {
         assert_eq!(of(Rows::At(&[2, 0, 2, 2])), [0.25, 0.0, 0.75]);
         assert_eq!(of(Rows::Weighted(&[1.0, 0.0, 3.0])), [0.25, 0.0, 0.75]);
         assert_eq!(of(Rows::All), [1.0 / 3.0; 3]);
+    }
+
+    #[test]
+    fn rows_of_weight_zero_are_not_read() {
+        let loss = SquaredError::new(Rows::At(&[1]), 2).unwrap();
+        let inputs = [[f64::NAN, 3.0], [f64::INFINITY, 1.0]].map(|x| arr1(&x).into_dyn());
+        let (value, ()) = run(&loss, &inputs);
+        assert_eq!(value, [arr0(4.0).into_dyn()]);
+        let wanted = vec![Some(Vec::new()), None];
+        let gradients = pull_back(&loss, &inputs, &(), &[arr0(1.0).into_dyn()], wanted);
+        assert_eq!(gradients, [Some(vec![0.0, 4.0]), None]);
     }
 
     #[test]

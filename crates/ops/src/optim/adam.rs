@@ -158,12 +158,17 @@ mod tests {
         ((1 + i) * (1 + step)) as f64 * if step.is_multiple_of(3) { -0.1 } else { 0.3 }
     }
 
+    /// A rate that falls, as under a schedule: weight decay follows it too.
+    fn scheduled(config: &AdamConfig, step: usize) -> f64 {
+        config.learning_rate / (1 + step) as f64
+    }
+
     /// The published algorithm, one number at a time.
     fn textbook(config: &AdamConfig, steps: usize, mut x: f64, i: usize) -> f64 {
-        let ([b1, b2], lr) = (config.betas, config.learning_rate);
+        let [b1, b2] = config.betas;
         let (mut m, mut v) = (0.0, 0.0);
         for step in 0..steps {
-            let mut g = gradient(i, step);
+            let (mut g, lr) = (gradient(i, step), scheduled(config, step));
             match config.weight_decay {
                 WeightDecay::L2(l) => g += l * x,
                 WeightDecay::Decoupled(l) => x -= lr * l * x,
@@ -194,7 +199,7 @@ mod tests {
             let (mut x, mut moments) = (start, Moments::zeros(3));
             for step in 0..10 {
                 let gradients = [0, 1, 2].map(|i| gradient(i, step));
-                let rule = AdamRule::new(&config, config.learning_rate, step as u64 + 1);
+                let rule = AdamRule::new(&config, scheduled(&config, step), step as u64 + 1);
                 rule.step(&mut x, &mut moments, &gradients);
             }
             let want = [0, 1, 2].map(|i| textbook(&config, 10, start[i], i));

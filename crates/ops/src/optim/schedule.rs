@@ -58,3 +58,24 @@ impl Schedule {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_are_those_of_the_formulas() {
+        let factors = |schedule: Schedule| [0, 1, 2, 4, 9, 16].map(|step| schedule.factor(step));
+        assert_eq!(factors(Schedule::Constant), [1.0; 6]);
+        let rising = Schedule::InverseSquareRoot { warmup: 4 };
+        assert_eq!(factors(rising), [0.25, 0.25, 0.5, 1.0, 2.0 / 3.0, 0.5]);
+        let falling = Schedule::InverseSquareRoot { warmup: 0 };
+        let roots = [1.0, 1.0, 0.5_f64.sqrt(), 0.5, (1.0 / 9.0_f64).sqrt(), 0.25];
+        assert_eq!(factors(falling), roots);
+        let warm = Schedule::Warmup { warmup: 4 };
+        assert_eq!(factors(warm), [0.25, 0.25, 0.5, 1.0, 1.0, 1.0]);
+        assert_eq!(factors(Schedule::Warmup { warmup: 0 }), [1.0; 6]);
+        let halving = Schedule::Halving { every: 4 };
+        assert_eq!(factors(halving), [1.0, 1.0, 1.0, 1.0, 0.25, 0.125]);
+    }
+}

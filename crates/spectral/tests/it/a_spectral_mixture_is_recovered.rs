@@ -119,3 +119,23 @@ fn pairs_of_points_come_close_to_the_kernel() {
     let fit = fit_nonstationary(&mut first, &mut second, &rbf.target(), &config).unwrap();
     assert!(fit.losses[fit.best] < 0.1 * fit.losses[0]);
 }
+
+/// The first step of Adam has the length of the learning rate along every parameter.
+#[test]
+fn each_density_of_a_pair_steps_by_its_own_gradient() {
+    let start = ["first", "second"].map(|purpose| DirectEstimator {
+        w: noise(5, purpose),
+    });
+    let [mut first, mut second] = start.clone();
+    let config = DensityFitConfig {
+        steps: 1,
+        learning_rate: 1e-3,
+        ..Default::default()
+    };
+    let fit = fit_nonstationary(&mut first, &mut second, &rbf().target(), &config).unwrap();
+    assert_eq!(fit.best, 1);
+    for (before, after) in start.iter().zip([first, second]) {
+        let lengths = (after.w - &before.w).mapv(f64::abs);
+        assert!(lengths.iter().all(|length| (length / 1e-3 - 1.0).abs() < 1e-3), "{lengths}");
+    }
+}
