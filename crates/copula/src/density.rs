@@ -391,6 +391,9 @@ mod tests {
             call(array![[0.5, f64::NAN, 0.5]]),
             Error::Score { .. }
         ));
+        let mut long = Array2::from_elem((ROWS + 44, 3), 0.5);
+        long[[ROWS + 43, 2]] = 0.0;
+        assert!(matches!(call(long), Error::Score { row, coordinate: 2, .. } if row == ROWS + 43));
         let shape = call(array![[0.5, 0.5]]).to_string();
         assert!(shape.starts_with("`u` has shape [1, 2], but must have [1, 3]"));
         assert!(!shape.contains("heads"));
