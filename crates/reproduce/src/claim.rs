@@ -10,6 +10,7 @@ use crate::statistics::Verdict;
 use crate::suite::Suite;
 use crate::{Error, Scale};
 use std::collections::BTreeSet;
+use std::panic::Location;
 
 /// A statement of the paper and what it takes to hold, written down before anything is run.
 #[derive(Clone, Copy, Debug)]
@@ -24,10 +25,13 @@ pub struct Claim {
     pub needs: Option<(&'static str, &'static str)>,
     /// What it takes.
     pub criterion: Criterion,
+    /// The line that makes the claim, for the error about a name in it.
+    pub(crate) place: &'static Location<'static>,
 }
 
 impl Claim {
     /// A claim that scale `desk` can tell.
+    #[track_caller]
     pub const fn new(name: &'static str, text: &'static str, criterion: Criterion) -> Self {
         Self {
             name,
@@ -35,6 +39,7 @@ impl Claim {
             from: FROM_DESK,
             needs: None,
             criterion,
+            place: Location::caller(),
         }
     }
 
@@ -211,6 +216,7 @@ pub(crate) fn check_names(suite: &dyn Suite) -> Result<(), Error> {
             return Err(Error::UnknownInClaim {
                 suite: card.name,
                 claim: claim.name,
+                place: claim.place,
                 unknown,
                 known: Vec::from_iter(known).join(", "),
             });

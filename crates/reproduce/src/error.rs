@@ -2,6 +2,7 @@
 
 use bochner_nn::Integrity;
 use std::borrow::Cow;
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
@@ -68,14 +69,18 @@ pub enum Error {
     },
     /// A claim of a suite names a model or a set that no arm of the suite has.
     #[error(
-        "claim {claim} of the suite {suite} names {unknown}, which no arm has at scale paper; correct the name in \
-         crates/reproduce/src/suites/{suite}.rs, or add the arm. The arms have: {known}"
+        "claim {claim} of the suite {suite} names {unknown}, which no arm has at scale paper; correct the name in the \
+         claim at {}, line {}, or add the arm. The arms have: {known}",
+        place.file(),
+        place.line()
     )]
     UnknownInClaim {
         /// The suite.
         suite: &'static str,
         /// The claim.
         claim: &'static str,
+        /// The line that makes the claim.
+        place: &'static Location<'static>,
         /// The name.
         unknown: &'static str,
         /// The names that there are.

@@ -291,7 +291,8 @@ impl Suite for Misspelt {
 }
 
 #[test]
-fn a_claim_that_names_a_model_or_a_set_that_no_arm_has_is_refused_with_the_file_and_the_names() {
+fn a_claim_that_names_a_model_or_a_set_that_no_arm_has_is_refused_with_its_line_and_the_names() {
+    #[track_caller]
     const fn below(set: &'static str, models: &'static [&'static str]) -> [Claim; 1] {
         let criterion = Criterion::Below { set, models };
         [Claim::new("C9", "a slip of the pen", criterion)]
@@ -300,18 +301,17 @@ fn a_claim_that_names_a_model_or_a_set_that_no_arm_has_is_refused_with_the_file_
     // A set where a model stands, and a model where a set does.
     static SET_FOR_MODEL: [Claim; 1] = below("CO2", &["MIKAN", "Concrete"]);
     static MODEL_FOR_SET: [Claim; 1] = below("IKAN", &["MIKAN"]);
-    for (claims, unknown) in [
-        (&MODEL, "MIKNA"),
-        (&SET_FOR_MODEL, "Concrete"),
-        (&MODEL_FOR_SET, "IKAN"),
+    const LAST: u32 = line!() - 1;
+    for (claims, unknown, line) in [
+        (&MODEL, "MIKNA", LAST - 3),
+        (&SET_FOR_MODEL, "Concrete", LAST - 1),
+        (&MODEL_FOR_SET, "IKAN", LAST),
     ] {
         let error = check_names(&Misspelt(claims)).unwrap_err().to_string();
         let names = format!("claim C9 of the suite regression names {unknown},");
         assert!(error.starts_with(&names), "{error}");
-        assert!(
-            error.contains("suites/regression.rs") && error.contains("MIKAN"),
-            "{error}"
-        );
+        let place = format!("at {}, line {line}, or add the arm", file!());
+        assert!(error.contains(&place) && error.contains("MIKAN"), "{error}");
     }
 }
 
