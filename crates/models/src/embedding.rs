@@ -189,14 +189,16 @@ impl<E: Element> WordEmbedding<E> {
     /// # Errors
     /// [`Error::TooLong`].
     pub(crate) fn fits(&self, got: usize) -> Result<(), Error> {
-        let longest = self
-            .positions
-            .as_ref()
-            .map(|table| table.len() / self.width);
-        match longest {
+        match self.longest() {
             Some(longest) if got > longest => Err(Error::TooLong { got, longest }),
             _ => Ok(()),
         }
+    }
+
+    /// The length of the table of positions; `None` where there is none.
+    pub(crate) fn longest(&self) -> Option<usize> {
+        let table = self.positions.as_ref()?;
+        Some(table.len() / self.width)
     }
 
     /// The number of words.

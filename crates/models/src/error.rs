@@ -27,6 +27,19 @@ pub enum Error {
         /// The number of positions in the table.
         longest: usize,
     },
+    /// A sentence to learn from, or to classify, is longer than the table of positions.
+    #[error(
+        "sentence {sentence} has {got} words, but the model's table has {longest} positions: cut such sentences to \
+         {longest}, or make the model with `longest` at least {got}"
+    )]
+    SentenceTooLong {
+        /// The sentence's place among those given, from 0.
+        sentence: usize,
+        /// Its length.
+        got: usize,
+        /// The number of positions in the table.
+        longest: usize,
+    },
     /// A pair to learn from is longer than the table of positions.
     #[error(
         "the {side} of pair {pair} has {got} positions, but the model's table has {longest}: leave such pairs out, or \

@@ -55,7 +55,8 @@ pub enum Error {
     /// A vocabulary knows no word of a text.
     #[error(
         "{part}: none of the {tokens} tokens in {sentences} sentences is among the vocabulary's {words} \
-         words; the text was cleaned or split in another way than the one the vocabulary was made of"
+         words: clean and split the text in the way of the one that the vocabulary was made of, or load the vocabulary \
+         that belongs to it"
     )]
     UnknownOnly {
         /// The name of the text.

@@ -51,6 +51,10 @@ mod tests {
             column: 3,
         };
         assert_eq!(wrong, expected);
+        assert_eq!(
+            wrong.to_string(),
+            "x, line 3: byte 3 is not valid UTF-8; convert the file, or read it as bytes, which `clean_str` takes"
+        );
         assert!(matches!(
             lines("x", b"\xc3"),
             Err(Error::InvalidUtf8 {
@@ -66,6 +70,9 @@ mod tests {
         assert_eq!(lines("x", b"\n").unwrap(), [""]);
         assert_eq!(lines("x", b"a\n\n").unwrap(), ["a", ""]);
         assert_eq!(lines("x", b"a\r\nb").unwrap(), ["a\r", "b"]);
-        assert!(matches!(lines("x", b""), Err(Error::EmptyText { .. })));
+        let empty = lines("x", b"").unwrap_err();
+        assert!(matches!(empty, Error::EmptyText { .. }));
+        let remedy = "x is empty: check that it was written or downloaded completely";
+        assert_eq!(empty.to_string(), remedy);
     }
 }

@@ -129,6 +129,20 @@ fn lengths(sentences: &[Vec<usize>]) -> Vec<[usize; 1]> {
     sentences.iter().map(|sentence| [sentence.len()]).collect()
 }
 
+/// Refuses sentences that the model's table of positions is too short for, by their place: the model itself sees no more
+/// than the width of a batch.
+fn fit(model: &TextClassifier<f32>, sentences: &[Vec<usize>]) -> Result<(), Error> {
+    let longest = model.embedding.longest().unwrap_or(usize::MAX);
+    match sentences.iter().position(|words| words.len() > longest) {
+        None => Ok(()),
+        Some(sentence) => Err(Error::SentenceTooLong {
+            sentence,
+            got: sentences[sentence].len(),
+            longest,
+        }),
+    }
+}
+
 /// Padded sentences as a tensor.
 fn tensor(batch: &Padded) -> Result<Tensor<(usize, usize), usize, Cpu>, Error> {
     let shape = (batch.lengths.len(), batch.width);
@@ -176,8 +190,7 @@ impl training::Task for Task {
             }
         }
         let model = TextClassifier::try_new(&Cpu::default(), config, seed)?;
-        let longest = self.sentences.iter().map(Vec::len).max();
-        model.embedding.fits(longest.unwrap_or(0))?;
+        fit(&model, &self.sentences)?;
         Ok(model)
     }
 
@@ -270,11 +283,12 @@ impl Trainer {
     /// for a sentence depends on its place there.
     ///
     /// # Errors
-    /// [`Error::Argument`] without sentences; [`Error::TooLong`] or [`Error::Nn`] for a sentence longer than the
+    /// [`Error::Argument`] without sentences; [`Error::SentenceTooLong`] or [`Error::Nn`] for a sentence longer than the
     /// table of positions or a word that is not in the table of words; [`Error::Text`] for a sentence longer than a
     /// batch.
     pub fn predict(&self, sentences: &[Vec<usize>]) -> Result<Array2<f32>, Error> {
         argument::at_least_one("sentences", sentences.len())?;
+        fit(&self.model, sentences)?;
         let batches = ordered_batches(&lengths(sentences), &self.task.batches)?;
         awake(|| {
             let mut all: Option<Array2<f32>> = None;
@@ -312,6 +326,7 @@ impl Trainer {
     /// The errors of [`predict`](Self::predict).
     pub fn inspect(&self, sentences: &[Vec<usize>]) -> Result<Vec<Inspection<f32>>, Error> {
         argument::at_least_one("sentences", sentences.len())?;
+        fit(&self.model, sentences)?;
         let places: Vec<usize> = (0..sentences.len()).collect();
         let read = padded(sentences, &places, Vocabulary::PADDING)?;
         let seed = self.evaluation_seed();

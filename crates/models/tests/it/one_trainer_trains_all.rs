@@ -374,17 +374,21 @@ fn what_does_not_fit_is_refused_by_type_before_anything_is_trained() {
         message.starts_with("`class of sentence 1` holds the index 2"),
         "{message}"
     );
-    let long = start(
-        task(vec![vec![1; LONGEST + 1], vec![]], classes()).unwrap(),
-        &plain,
-    );
-    assert!(matches!(
-        long,
-        Err(Error::TooLong {
-            got: 13,
-            longest: 12
-        })
-    ));
+    let longer = vec![vec![], vec![1; LONGEST + 1]];
+    let long = start(task(longer.clone(), classes()).unwrap(), &plain);
+    let trained = trainer(Softmax::default().into());
+    for error in [
+        long.unwrap_err(),
+        trained.predict(&longer).unwrap_err(),
+        trained.assess(&longer, &classes()).unwrap_err(),
+        trained.inspect(&longer).unwrap_err(),
+    ] {
+        assert_eq!(
+            error.to_string(),
+            "sentence 1 has 13 words, but the model's table has 12 positions: cut such sentences to 12, or make the model \
+             with `longest` at least 13"
+        );
+    }
     for wrong in [
         TrainingConfig {
             clip_norm: Some(0.0),

@@ -64,6 +64,11 @@ fn another_vocabulary_is_refused() {
         assert!(
             matches!(refused, Error::AnotherVocabulary { expected, .. } if expected == fingerprint)
         );
+        let message = refused.to_string();
+        assert!(
+            message.ends_with("another run; load the vocabulary that was saved with the model"),
+            "{message}"
+        );
     }
     assert!(vocabulary.expect(fingerprint).is_ok());
 }
@@ -94,6 +99,11 @@ fn nothing_known_is_an_error_and_nothing_at_all_is_not() {
         words: 2,
     };
     assert_eq!(unknown, expected);
+    assert_eq!(
+        unknown.to_string(),
+        "dev: none of the 3 tokens in 3 sentences is among the vocabulary's 2 words: clean and split the text in the way of \
+         the one that the vocabulary was made of, or load the vocabulary that belongs to it"
+    );
     let empty: [Vec<&str>; 2] = [vec![], vec![]];
     assert!(vocabulary.encode_all("dev", &empty).is_ok());
     assert!(vocabulary.encode_all("dev", &[vec!["x", "c"]]).is_ok());
