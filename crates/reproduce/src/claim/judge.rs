@@ -123,11 +123,10 @@ impl Court<'_> {
             Criterion::Within { model, bands } => self.within(model, bands),
             Criterion::Trend { .. } => Ok(measures::trend(measured()?)),
             Criterion::More { .. } => Ok(measures::more(measured()?)),
-            Criterion::RisesMost {
-                set,
-                models,
-                measures,
-            } => self.rises_most(set, models, measures),
+            Criterion::RisesMost { set, .. } => {
+                self.adequate(set)?;
+                Ok(measures::rises_most(measured()?))
+            }
             Criterion::InMost { .. } => Ok(measures::in_most(measured()?)),
             Criterion::Below { set, models } => self.below(set, models),
         }

@@ -25,7 +25,7 @@ pub(crate) fn behind_verdicts(document: &mut Document, account: &Account<'_>) {
     let measured = claims().flat_map(|claim| {
         let measured = claim.measured.iter();
         measured.map(|found| {
-            let names = [claim.name, found.measure, &found.model, &found.other];
+            let names = [claim.name, &found.measure, &found.model, &found.other];
             [&names.map(str::to_owned)[..], &[found.shown()]].concat()
         })
     });

@@ -11,8 +11,8 @@ use std::fmt;
 /// A measure that a verdict rests on: that of a model against that of another, or against the value that is asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// The measure.
-    pub measure: &'static str,
+    /// The measure, or a rise to it.
+    pub measure: String,
     /// The model that has more of it, if the claim holds.
     pub model: String,
     /// What has less of it then.
@@ -23,9 +23,9 @@ pub struct Measured {
 }
 
 impl Measured {
-    fn new(measure: &'static str, [model, other]: [String; 2], paired: Paired) -> Self {
+    fn new(measure: &str, [model, other]: [String; 2], paired: Paired) -> Self {
         Self {
-            measure,
+            measure: measure.to_owned(),
             model,
             other,
             paired,
@@ -100,6 +100,17 @@ impl Court<'_> {
                     .map(|other| self.over(measure, [own, other]))
                     .collect()
             }
+            Criterion::RisesMost {
+                set,
+                models,
+                measures,
+            } => {
+                let pairs = measures.iter();
+                let steps = pairs.flat_map(|pair| models.iter().map(move |model| (pair, *model)));
+                steps
+                    .map(|(pair, model)| self.rises_over(set, model, pair))
+                    .collect()
+            }
             Criterion::InMost {
                 set,
                 model,
@@ -135,11 +146,7 @@ impl Court<'_> {
     }
 
     /// How much more of a measure the first arm has than the second.
-    fn over(
-        &self,
-        measure: &'static str,
-        arms: [(&str, &str, Preset); 2],
-    ) -> Result<Measured, String> {
+    fn over(&self, measure: &str, arms: [(&str, &str, Preset); 2]) -> Result<Measured, String> {
         let [own, other] = arms.map(|arm| self.with_measure(measure, arm));
         let (own, other) = (own?, other?);
         let paired = self.results.compare_measure([other, own], measure);
@@ -155,7 +162,7 @@ impl Court<'_> {
     /// How much more of a measure than a value the units of an arm have, and how many of them reach it.
     fn at_least(
         &self,
-        measure: &'static str,
+        measure: &str,
         arm: (&str, &str, Preset),
         least: f64,
     ) -> Result<Measured, String> {
@@ -175,38 +182,27 @@ impl Court<'_> {
         Ok(rows.iter().map(|row| row.measures[measure]).collect())
     }
 
-    /// Whether measures of the baseline rise by more than those of the models, in every unit and for every pair, where the
-    /// set counts.
-    pub(super) fn rises_most(
+    /// How much more a measure of the baseline rises, from the first of a pair to the second, than that of a model.
+    fn rises_over(
         &self,
         set: &str,
-        models: &[&'static str],
-        measures: &[[&'static str; 2]],
-    ) -> Result<Verdict, String> {
-        self.adequate(set)?;
-        let rises = |model: &str, pair: &[&str; 2]| {
+        model: &str,
+        pair: &[&'static str; 2],
+    ) -> Result<Measured, String> {
+        let rises = |model: &str| {
             let [first, last] = pair.map(|name| self.values(name, (set, model, Preset::Paper)));
             let pairs = first?.into_iter().zip(last?);
             Ok::<Vec<f64>, String>(pairs.map(|(first, last)| last - first).collect())
         };
-        let (mut against, mut compared) = (Vec::new(), 0);
-        for pair in measures {
-            let own = rises(self.card.baseline, pair)?;
-            for model in models {
-                let theirs = rises(model, pair)?;
-                let ahead = own.iter().zip(&theirs).filter(|(a, b)| a > b).count();
-                compared += 1;
-                if ahead < own.len().max(theirs.len()) {
-                    let name = pair[1];
-                    against.push(format!("{name} over {model} in {ahead} of {}", own.len()));
-                }
-            }
-        }
-        Ok(match against.len() {
-            0 => Verdict::Reproduced,
-            n if n == compared => Verdict::NotReproduced(against.join("; ")),
-            _ => Verdict::Partly(against.join("; ")),
-        })
+        let baseline = self.card.baseline;
+        let (own, theirs) = (rises(baseline)?, rises(model)?);
+        let paired = Paired::new(&theirs, &own, None).map_err(|error| error.to_string())?;
+        let names = [baseline, model].map(str::to_owned);
+        Ok(Measured::new(
+            &format!("rise to {}", pair[1]),
+            names,
+            paired,
+        ))
     }
 }
 
@@ -236,6 +232,18 @@ pub(super) fn more(measured: &[Measured]) -> Verdict {
             Verdict::Partly(format!("the control is not behind: {all}"))
         }
         _ => Verdict::Reproduced,
+    }
+}
+
+/// Whether measures of the baseline rise by more than those of the models in every unit.
+pub(super) fn rises_most(measured: &[Measured]) -> Verdict {
+    let against = measured.iter();
+    let against = against.filter(|found| found.paired.wins < found.paired.n);
+    let against: Vec<String> = against.map(Measured::to_string).collect();
+    match against.len() {
+        0 => Verdict::Reproduced,
+        n if n == measured.len() => Verdict::NotReproduced(against.join("; ")),
+        _ => Verdict::Partly(format!("not {}", against.join("; "))),
     }
 }
 
