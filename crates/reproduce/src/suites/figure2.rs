@@ -178,19 +178,16 @@ impl Suite for Figure2 {
     fn report(&self, account: &Account<'_>, document: &mut Document) {
         document.heading("What the first heads look at");
         document.text(
-            "The word to which a head gives most weight, and its weight, mean over the words of the sentence, of the first \
-             seed; the number behind a word that recurs is its place. The pictures show all weights of these heads, \
-             queries downwards; `figure2-weights.csv` holds those of all heads and seeds.",
+            "The word to which each of the first heads gives most weight, and its weight, mean over the words of the \
+             sentence; the number behind a word that recurs is its place. The pictures show all weights of these heads, \
+             of the first seed, queries downwards; `figure2-weights.csv` holds those of all heads and seeds.",
         );
         let looked = looked(account);
-        let first = || looked.iter().filter(|sentence| sentence.unit.seed == 0);
-        let rows =
-            first().flat_map(|sentence| (0..SHOWN).map(|head| sentence.most_looked_at(head)));
-        document.table(
-            &["model", "preset", "head", "word", "weight"],
-            rows.collect(),
-        );
-        for sentence in first() {
+        let heads: Vec<String> = (1..=SHOWN).map(|head| format!("head {head}")).collect();
+        let names = ["model", "preset", "seed"].into_iter();
+        let names: Vec<&str> = names.chain(heads.iter().map(String::as_str)).collect();
+        document.table(&names, looked.iter().map(Looked::row).collect());
+        for sentence in looked.iter().filter(|sentence| sentence.unit.seed == 0) {
             let (model, reading) = (sentence.arm.model, sentence.arm.reading);
             document.figure(
                 format!("figure2-{}-{reading}", model.to_lowercase()),
@@ -247,8 +244,16 @@ fn looked<'a>(account: &Account<'a>) -> Vec<Looked<'a>> {
 }
 
 impl Looked<'_> {
-    /// A row of the table: the word to which a head gives most weight, and its weight.
-    fn most_looked_at(&self, head: usize) -> Vec<String> {
+    /// A row of the table: what the first heads look at.
+    fn row(&self) -> Vec<String> {
+        let (model, reading) = (self.arm.model.to_owned(), self.arm.reading.to_owned());
+        let names = [model, reading, self.unit.seed.to_string()].into_iter();
+        let heads = (0..SHOWN).map(|head| self.most_looked_at(head));
+        names.chain(heads).collect()
+    }
+
+    /// The word to which a head gives most weight, and its weight.
+    fn most_looked_at(&self, head: usize) -> String {
         let length = self.words.len();
         let mean = |key: usize| {
             let weights = self.heads[head].iter().skip(key).step_by(length);
@@ -256,13 +261,7 @@ impl Looked<'_> {
         };
         let most = (0..length).max_by(|&a, &b| mean(a).total_cmp(&mean(b)));
         let most = most.unwrap_or(0);
-        vec![
-            self.arm.model.to_owned(),
-            self.arm.reading.to_owned(),
-            (head + 1).to_string(),
-            self.name(most),
-            format!("{:.2}", mean(most)),
-        ]
+        format!("{}, {:.2}", self.name(most), mean(most))
     }
 
     /// A word, with its place in the sentence if it recurs.
