@@ -200,7 +200,18 @@ fn a_checkpoint_of_other_sentences_or_settings_is_refused_and_changes_nothing() 
         schedule: Schedule::Halving { every: 10 },
         ..training()
     };
+    // The sentences by the numbers that another vocabulary gives their words.
+    let renumbered = |words: Vec<usize>| words.into_iter().map(|word| 10 - word).collect();
+    let renumbered = sentences().into_iter().map(renumbered).collect();
+    let batches = BatchConfig {
+        sentences: Some(8),
+        ..BatchConfig::default()
+    };
+    let renumbered = Task::new(renumbered, classes(), batches).unwrap();
+    let config = config(Softmax::default().into(), 0.1);
+    let renumbered = Trainer::new(&config, &training(), renumbered, Seed::new(3)).unwrap();
     for (mut other, named) in [
+        (renumbered, "task is \""),
         (trainer_of(&training(), 9, 0.1), "task is \""),
         (trainer_of(&halving, 8, 0.1), "schedule"),
         (trainer_of(&training(), 8, 0.2), "dropout"),
