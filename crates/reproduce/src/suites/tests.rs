@@ -15,7 +15,7 @@ use crate::plan::{Arm, Choices, Frame, OnRequest, Plan, Role};
 use crate::results::tests::row;
 use crate::statistics::Verdict;
 use crate::store::tests::published;
-use crate::suite::{Metric, Set};
+use crate::suite::{Cut, Metric, Set};
 use crate::trial::translation::Place;
 use crate::{Account, Results, Scale, Unit};
 
@@ -114,7 +114,7 @@ fn is_untested(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::NotTested(_))
 }
 
-/// The plan and the results after the rows of a published directory were imported.
+/// The plan, with the cut that the report names, and the results after the rows of a published directory were imported.
 fn of_published(suite: &'static dyn Suite, scale: Scale, name: &str) -> (Plan, Results) {
     let rows = published(name);
     let sets: Vec<&'static Set> = suite
@@ -125,7 +125,10 @@ fn of_published(suite: &'static dyn Suite, scale: Scale, name: &str) -> (Plan, R
         .collect();
     let mut results = Results::new(suite.card().metric.direction);
     results.extend(rows);
-    let plan = Plan::new(suite, &sets, frame(scale, 0), Choices::Of(&results));
+    let report = published_report(name);
+    let is_named = |cut: &Cut| report.contains(&format!("To save time, {}.", cut.what));
+    let cut = suite.card().cuts.iter().position(is_named).unwrap_or(0);
+    let plan = Plan::new(suite, &sets, frame(scale, cut), Choices::Of(&results));
     (plan, results)
 }
 
