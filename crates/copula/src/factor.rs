@@ -21,8 +21,9 @@ use std::borrow::Cow;
 /// part is not finite, or if the matrices are not square or have no entries.
 ///
 /// # Numerics
-/// The norms are computed in double precision, without overflow in the squares. A row with nothing left
-/// of the diagonal gives exactly a row of the identity.
+/// The norms are computed in double precision, without overflow. A row with nothing left of the diagonal
+/// gives exactly a row of the identity. A diagonal entry that would round to zero becomes the type's smallest
+/// normal number, so that the result is a factor again.
 pub fn normalise<T: Real>(factor: ArrayView3<T>) -> Result<Array3<T>, Error> {
     let stack = Stack::new("factor", factor)?;
     let mut lh = Array3::zeros(stack.shape());
@@ -30,10 +31,17 @@ pub fn normalise<T: Real>(factor: ArrayView3<T>) -> Result<Array3<T>, Error> {
     record(Operations::multiply_adds(
         stack.n * stack.heads * (stack.heads + 1),
     ));
-    stack.write(&mut lh, |_, row, target| {
-        let norm = norm(row);
+    stack.write(&mut lh, |(_, m), row, target| {
+        // The norm of finite entries may be infinite.
+        let (norm, scale) = match norm(row) {
+            norm if norm.is_finite() => (norm, 1.0),
+            _ => (scaled_norm(row, SHRINK), SHRINK),
+        };
         for (y, x) in target.iter_mut().zip(row) {
-            *y = T::of(x.as_f64() / norm);
+            *y = T::of(x.as_f64() * scale / norm);
+        }
+        if target[m] == T::zero() {
+            target[m] = T::min_positive_value();
         }
     });
     Ok(lh)
@@ -241,8 +249,16 @@ pub(crate) fn flat<'a, T: Real>(lh: &'a ArrayView4<T>) -> CowArray<'a, T, Ix3> {
         .expect("the same number of elements")
 }
 
+/// A scale at which the norms of finite rows are finite.
+const SHRINK: f64 = 1.0 / (1_u64 << 63) as f64;
+
 fn norm<T: Real>(row: &[T]) -> f64 {
-    row.iter().fold(0.0, |r: f64, x| r.hypot(x.as_f64()))
+    scaled_norm(row, 1.0)
+}
+
+fn scaled_norm<T: Real>(row: &[T], scale: f64) -> f64 {
+    row.iter()
+        .fold(0.0, |r: f64, x| r.hypot(x.as_f64() * scale))
 }
 
 /// `sum a_k b_k` over the shorter of the two.
@@ -265,7 +281,7 @@ fn log_secant<T: Real>(row: &[T]) -> f64 {
 pub(crate) mod tests {
     use super::*;
     use bochner_numerics::check::{self, assert_gradient};
-    use ndarray::{Array4, array, aview1};
+    use ndarray::{Array4, array, aview1, s};
 
     /// Random matrices `[n, d, M, M]` with a positive diagonal; their rows are not normalised.
     pub(crate) fn factors(n: usize, d: usize, heads: usize) -> Array4<f64> {
@@ -311,9 +327,25 @@ pub(crate) mod tests {
     fn extreme_factors_do_not_overflow() {
         let lh = normalise(array![[[1e-200, 0.0], [1e200, 1e200]]].view()).unwrap();
         assert!((lh[[0, 1, 1]] - 0.5_f64.sqrt()).abs() < 1e-15);
+        let half = 0.5_f64.sqrt();
+        let huge = normalise(array![[[1.0, 0.0], [f64::MAX, f64::MAX]]].view()).unwrap();
+        assert!(
+            huge.slice(s![0, 1, ..])
+                .iter()
+                .all(|x| (x - half).abs() < 1e-15)
+        );
         let weak = array![[[1.0_f32, 0.0], [1e-6, 1.0]]];
         let value = half_neg_log_det(weak.view()).unwrap()[0];
         assert!((value - 5e-13).abs() < 1e-18);
+    }
+
+    #[test]
+    fn a_diagonal_that_rounds_to_zero_stays_positive() {
+        let lh = normalise(array![[[1.0, 0.0], [1e200, 1e-200]]].view()).unwrap();
+        assert_eq!(lh, array![[[1.0, 0.0], [1.0, f64::MIN_POSITIVE]]]);
+        let lh = normalise(array![[[1.0_f32, 0.0], [-1e30, 1e-30]]].view()).unwrap();
+        assert_eq!(lh, array![[[1.0, 0.0], [-1.0, f32::MIN_POSITIVE]]]);
+        assert!(half_neg_log_det(lh.view()).unwrap()[0].is_finite());
     }
 
     #[test]

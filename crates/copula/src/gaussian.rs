@@ -241,6 +241,18 @@ mod tests {
     }
 
     #[test]
+    fn a_factor_whose_diagonal_vanishes_next_to_its_row_has_a_density() {
+        for row in [[1e200, 1e-200], [f64::MAX, f64::from_bits(1)]] {
+            let factor = array![[1.0, 0.0], row];
+            let copula = GaussianCopula::from_factor(factor.view()).unwrap();
+            let kl = copula.kl_to_independence();
+            assert!(kl > 700.0 && kl.is_finite(), "{kl}");
+            let density = copula.log_density(array![[0.5, 0.5]].view()).unwrap();
+            assert!(density[0] > 700.0 && density[0].is_finite(), "{density}");
+        }
+    }
+
+    #[test]
     fn what_is_no_correlation_matrix_is_refused_by_name() {
         for (wrong, text) in [
             (
