@@ -37,8 +37,8 @@ impl GaussianCopula {
     /// the coordinates given hold their scores.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a coordinate that does not exist, [`Error::Repeated`] for one that is
-    /// given twice, [`Error::Score`] (of row 0).
+    /// [`Error::Argument`] for a coordinate that does not exist and for a score not strictly between 0 and 1,
+    /// [`Error::Repeated`] for a coordinate that is given twice.
     ///
     /// # Example
     ///
@@ -60,14 +60,9 @@ impl GaussianCopula {
         n: usize,
         rng: &mut (impl RngCore + ?Sized),
     ) -> Result<Array2<f64>, Error> {
-        let outside = given.iter().find(|(_, u)| !(*u > 0.0 && *u < 1.0));
-        if let Some(&(coordinate, got)) = outside {
-            let row = 0;
-            return Err(Error::Score {
-                row,
-                coordinate,
-                got,
-            });
+        for &(coordinate, u) in given {
+            let name = format!("coordinate {coordinate} of given");
+            argument::in_range(u > 0.0 && u < 1.0, name, u, "strictly between 0 and 1")?;
         }
         let scores: Vec<_> = given
             .iter()
@@ -283,9 +278,10 @@ mod tests {
             call(&[(1, 0.5), (1, 0.6)]),
             Err(Error::Repeated { coordinate })
         );
-        assert!(matches!(
-            call(&[(1, 0.0)]),
-            Err(Error::Score { coordinate: 1, .. })
-        ));
+        let outside = call(&[(1, 0.0)]).unwrap_err().to_string();
+        assert_eq!(
+            outside,
+            "`coordinate 1 of given` is 0, but must be strictly between 0 and 1"
+        );
     }
 }
