@@ -27,6 +27,12 @@ fn of_every_type() {
 
     let factor = array![[1.0, 0.0], [0.6, 0.8]];
     survives(&GaussianCopula::from_factor(factor.view()).unwrap());
-    refused::<GaussianCopula>(r#"{"factor":[[1.0],[1e308,1.0]]}"#, "");
-    refused::<GaussianCopula>(r#"{"factor":[[3.0],[0.6,0.8]]}"#, "");
+    refused::<GaussianCopula>(
+        r#"{"factor":[[1.0],[1e308,1.0]]}"#,
+        "`the norm of row 1 of factor` is 1e308",
+    );
+    refused::<GaussianCopula>(
+        r#"{"factor":[[3.0],[0.6,0.8]]}"#,
+        "`the norm of row 0 of factor` is 3",
+    );
 }
