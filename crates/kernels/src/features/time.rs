@@ -165,7 +165,9 @@ impl<T: Real> TimeFeatures<T> {
                         self.amplitude(at) * sums[at][1] * degree
                     };
                     let sum: f64 = (1..terms).map(of).sum();
-                    T::of(-sum * PI / b.as_f64().powi(2))
+                    // The square of a tiny b may be zero, and zero by zero is no number.
+                    let square = b.as_f64().powi(2).max(f64::from_bits(1));
+                    T::of(-sum * PI / square)
                 };
                 let of = |at: usize| match self.amplitude(at) {
                     0.0 => T::zero(),
@@ -442,6 +444,23 @@ mod tests {
                 (with(x).features(t.view()).unwrap() * &cotangent).sum()
             });
             assert!(relative_error(&got, &want) < 1e-7, "{got:?} {want:?}");
+        }
+    }
+
+    #[test]
+    fn a_tiny_half_period_without_effect_has_a_gradient_of_zero() {
+        for (coefficients, t) in [(array![[1.0]], 2.0), (array![[0.3, 0.5, 0.2]], 0.0)] {
+            let cotangent = Array2::ones((1, coefficients.len()));
+            let half_periods = array![1e-200];
+            let time = TimeFeatures::Mercer {
+                half_periods,
+                coefficients,
+            };
+            let gradients = time.features_vjp(array![t].view(), cotangent.view());
+            let TimeFeatures::Mercer { half_periods, .. } = gradients.unwrap() else {
+                panic!("the gradients of another variant");
+            };
+            assert_eq!(half_periods, array![0.0]);
         }
     }
 
