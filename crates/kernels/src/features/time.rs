@@ -85,12 +85,12 @@ impl<T: Real> TimeFeatures<T> {
                 half_periods,
                 coefficients,
             } => {
-                argument::not_empty("half-periods", half_periods.shape())?;
+                argument::not_empty("half_periods", half_periods.shape())?;
                 let (bases, terms) = (half_periods.len(), coefficients.ncols());
                 let odd = terms.saturating_sub(1) / 2 * 2 + 1;
                 argument::shape("coefficients", &[bases, odd], coefficients.shape())?;
                 for &b in half_periods {
-                    argument::positive("half-periods", b)?;
+                    argument::positive("half_periods", b)?;
                 }
                 for &c in coefficients {
                     argument::non_negative("coefficients", c)?;
@@ -324,7 +324,6 @@ mod tests {
         );
     }
 
-    /// Mercer features repeat after twice the half-period.
     #[test]
     fn phases_that_overflow_are_named() {
         let fast = TimeFeatures::Bochner {
@@ -341,6 +340,7 @@ mod tests {
         }
     }
 
+    /// Mercer features repeat after twice the half-period.
     #[test]
     fn a_base_repeats_after_two_half_periods() {
         let time = TimeFeatures::Mercer {
@@ -479,7 +479,7 @@ mod tests {
             half_periods,
             coefficients: array![[1.0]],
         };
-        assert!(named(&zero, 1.0).contains("half-periods"));
+        assert!(named(&zero, 1.0).contains("half_periods"));
         assert!(
             bochner()
                 .features_vjp(array![1.0].view(), Array2::zeros((1, 5)).view())
