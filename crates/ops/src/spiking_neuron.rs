@@ -109,10 +109,14 @@ impl SpikingNeuron {
     /// Everything that happens over `steps` steps, which `x` holds one after the other.
     ///
     /// # Errors
-    /// The errors of [`validate`](Self::validate), [`ArgumentError::Empty`] for no steps,
-    /// [`ArgumentError::Shape`] if they do not divide the numbers of `x`.
+    /// The errors of [`validate`](Self::validate), [`ArgumentError::OutOfRange`] for a reset beyond the range
+    /// of the type, [`ArgumentError::Empty`] for no steps, [`ArgumentError::Shape`] if they do not divide the
+    /// numbers of `x`.
     pub fn run<T: Real>(&self, x: &[T], steps: usize) -> Result<SpikeTrain<T>, ArgumentError> {
         self.validate()?;
+        let (reset, decay) = (T::of(self.reset), T::of(self.decay));
+        let allowed = "finite in the type of the numbers";
+        argument::in_range(reset.is_finite(), "reset", self.reset, allowed)?;
         argument::at_least_one("steps", steps)?;
         let width = x.len() / steps;
         argument::shape("x", &[steps * width], &[x.len()])?;
@@ -121,7 +125,6 @@ impl SpikingNeuron {
             membrane: x.to_vec(),
             held: vec![T::zero(); x.len()],
         };
-        let (reset, decay) = (T::of(self.reset), T::of(self.decay));
         for step in 0..steps {
             let start = step * width;
             let (before, held) = train.held.split_at_mut(start);
@@ -442,6 +445,12 @@ mod tests {
         for (name, neuron) in bad {
             assert_eq!(neuron.run(&[0.0], 1).unwrap_err().name(), name);
         }
+        let far = SpikingNeuron {
+            reset: 1e39,
+            ..good
+        };
+        assert_eq!(far.run(&[0.0_f32], 1).unwrap_err().name(), "reset");
+        assert!(far.run(&[0.0_f64], 1).is_ok());
         assert_eq!(good.run(&[0.0_f64], 0).unwrap_err().name(), "steps");
         assert_eq!(good.run(&[0.0; 5], 2).unwrap_err().name(), "x");
         let shapes = Operation::<f64>::output_shapes(&good, &[&[]]);
