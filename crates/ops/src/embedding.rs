@@ -39,7 +39,7 @@ pub fn lookup<T: Real>(table: &[T], width: usize, indices: &[usize], rows: Slot<
 /// `indices: [n]`, `dy: [n, width]`, `gradient: [words, width]`, `marks: [words]`.
 ///
 /// # Panics
-/// If an index is too large.
+/// If an index is too large, `marks` does not divide `gradient`, or `dy` does not hold one row for each index.
 ///
 /// # Numerics
 /// Each thread has table rows of its own and adds to them in the order of the indices.
@@ -51,7 +51,13 @@ pub fn lookup_vjp<T: Real>(indices: &[usize], dy: &[T], gradient: &mut [T], mark
     if words == 0 {
         return;
     }
-    let (width, part) = (gradient.len() / marks.len(), marks.len().div_ceil(PARTS));
+    let (width, part) = (gradient.len() / words, words.div_ceil(PARTS));
+    assert_eq!(
+        [gradient.len(), dy.len()],
+        [words * width, indices.len() * width],
+        "the numbers of the gradient and of dy, for {words} rows, {} indices and rows of width {width}",
+        indices.len()
+    );
     let parts = gradient
         .chunks_mut(part * width)
         .zip(marks.chunks_mut(part));
@@ -93,6 +99,12 @@ mod tests {
     #[should_panic(expected = "index 3 of a table of 3 rows")]
     fn a_gradient_of_no_row_is_not_dropped() {
         lookup_vjp(&[1, 3], &[1.0; 4], &mut [0.0; 6], &mut [0.0; 3]);
+    }
+
+    #[test]
+    #[should_panic(expected = "for 3 rows, 2 indices and rows of width 2")]
+    fn a_cotangent_of_too_few_rows_is_refused() {
+        lookup_vjp(&[1, 2], &[1.0; 3], &mut [0.0; 6], &mut [0.0; 3]);
     }
 
     #[test]
