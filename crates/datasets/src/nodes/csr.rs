@@ -32,8 +32,9 @@ impl CsrMatrix {
     /// stored entry.
     ///
     /// # Errors
-    /// [`GraphDefect::Argument`] for arrays of other lengths, columns that are too large and values that
-    /// are not finite; [`GraphDefect::RowPointer`], [`GraphDefect::Unsorted`].
+    /// [`GraphDefect::Argument`] for arrays of other lengths, columns that are too large, values that are not
+    /// finite, and an `indptr` that does not begin with 0 and end with the number of entries;
+    /// [`GraphDefect::RowPointer`], [`GraphDefect::Unsorted`].
     pub fn new(
         shape: (usize, usize),
         indptr: Vec<usize>,
@@ -145,10 +146,14 @@ fn check_pointers(indptr: &[usize], entries: usize) -> Result<(), GraphDefect> {
         return Err(GraphDefect::RowPointer { row });
     }
     let (first, last) = (indptr[0], indptr[indptr.len() - 1]);
-    Ok(argument::shape(
-        "the first and the last of indptr",
-        &[0, entries],
-        &[first, last],
+    argument::in_range(first == 0, "the first of indptr", first as f64, "0")?;
+    let allowed = format!("{entries}, the number of entries");
+    let name = "the last of indptr";
+    Ok(argument::in_range(
+        last == entries,
+        name,
+        last as f64,
+        allowed,
     )?)
 }
 
@@ -190,13 +195,13 @@ mod tests {
                 &[1, 1, 1],
                 &[0],
                 &[1.0],
-                "`the first and the last of indptr` has shape [1, 1]",
+                "`the first of indptr` is 1, but must be 0",
             ),
             (
                 &[0, 0, 0],
                 &[0],
                 &[1.0],
-                "`the first and the last of indptr` has shape [0, 0]",
+                "`the last of indptr` is 0, but must be 1, the number of entries",
             ),
             (&[0, 2, 1], &[0], &[1.0], "the entries of row 0 end"),
             (&[0, 1, 0], &[0], &[1.0], "the entries of row 1 end"),
