@@ -41,10 +41,10 @@ const PIECE: usize = 2048;
 /// # Ok::<(), bochner_graph::Error>(())
 /// ```
 pub fn convolve<T: Real>(graph: &Graph, x: ArrayView2<T>) -> Result<Array2<T>, Error> {
-    let inverse = inverse_roots::<T>(graph, &x)?;
+    let inverse = inverse_roots::<T>(graph, "x", &x)?;
     let standard = x.as_standard_layout();
     let features = standard.as_slice().expect("brought to row-major order");
-    finite("features", x.shape(), features)?;
+    finite("x", x.shape(), features)?;
     let rows = &graph.by_target;
     let values = (0..rows.count()).flat_map(|i| {
         let inverse = &inverse;
@@ -64,7 +64,7 @@ pub fn convolve<T: Real>(graph: &Graph, x: ArrayView2<T>) -> Result<Array2<T>, E
 /// [`Error::NotSquare`]; [`Error::Argument`] for another number of rows. NaN and infinity in the cotangent
 /// spread along the edges.
 pub fn convolve_vjp<T: Real>(graph: &Graph, cotangent: ArrayView2<T>) -> Result<Array2<T>, Error> {
-    let inverse = inverse_roots::<T>(graph, &cotangent)?;
+    let inverse = inverse_roots::<T>(graph, "cotangent", &cotangent)?;
     let rows = &graph.by_source;
     let values = (0..rows.count()).flat_map(|j| {
         let inverse = &inverse;
@@ -76,9 +76,13 @@ pub fn convolve_vjp<T: Real>(graph: &Graph, cotangent: ArrayView2<T>) -> Result<
 }
 
 /// $1 / \sqrt{d_i}$ of each node, 0 where no edge leads.
-fn inverse_roots<T: Real>(graph: &Graph, x: &ArrayView2<T>) -> Result<Vec<T>, Error> {
+fn inverse_roots<T: Real>(
+    graph: &Graph,
+    name: &'static str,
+    x: &ArrayView2<T>,
+) -> Result<Vec<T>, Error> {
     graph.expect_square("a convolution")?;
-    argument::shape("features", &[graph.targets(), x.ncols()], x.shape())?;
+    argument::shape(name, &[graph.targets(), x.ncols()], x.shape())?;
     let degrees = (0..graph.targets()).map(|i| graph.in_degree(i) as f64);
     let inverse = |degree: f64| {
         if degree > 0.0 {
@@ -162,14 +166,14 @@ mod tests {
         assert!(matches!(error, Error::NotSquare { .. }));
         let error = convolve_vjp(&graph(), features((4, 1)).view()).unwrap_err();
         assert!(
-            error.to_string().contains("`features` has shape [4, 1]"),
+            error.to_string().contains("`cotangent` has shape [4, 1]"),
             "{error}"
         );
         let mut x = features((5, 2));
         x[[3, 1]] = f64::NAN;
         let error = convolve(&graph(), x.view()).unwrap_err();
         assert!(
-            error.to_string().contains("`features` is NaN at [3, 1]"),
+            error.to_string().contains("`x` is NaN at [3, 1]"),
             "{error}"
         );
         let none: Array2<f64> = array![[], [], [], [], []];
