@@ -19,8 +19,21 @@ pub use convolution::{GraphConvolutionConfig, GraphConvolutionOperation, GraphCo
 pub use error::LayerError;
 pub use nodes::{AttributedGraph, Nodes};
 
-use bochner_numerics::DropoutMask;
+use bochner_numerics::{ArgumentError, DropoutMask, argument};
 use bochner_ops::{Mode, dropout_mask};
+use bochner_spectral::ParameterSpec;
+
+/// Refuses parameters of another number or of other shapes than a layer has.
+fn check_parameters(
+    expected: Vec<ParameterSpec>,
+    shapes: &[&[usize]],
+) -> Result<(), ArgumentError> {
+    argument::shape("parameters", &[expected.len()], &[shapes.len()])?;
+    for (spec, shape) in expected.into_iter().zip(shapes) {
+        argument::shape(spec.name, &spec.shape, shape)?;
+    }
+    Ok(())
+}
 
 /// The dropout of a pass, or `None` where nothing is dropped.
 fn mask(rate: f64, mode: Mode) -> Option<DropoutMask> {

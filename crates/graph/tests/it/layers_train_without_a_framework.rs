@@ -195,7 +195,7 @@ fn parameters_that_do_not_fit_are_named() {
     );
     views.pop();
     assert!(
-        refused(&views).starts_with("`list of parameters`"),
+        refused(&views).starts_with("`parameters` has length"),
         "{}",
         refused(&views)
     );

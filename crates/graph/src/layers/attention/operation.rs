@@ -3,6 +3,7 @@
 use super::arrays::{All, Arrays};
 use super::config::GraphAttentionConfig;
 use super::plan::{Passed, Plan, Wanted, finite};
+use crate::layers::check_parameters;
 use crate::layers::nodes::{
     AttributedGraph, GivenNodes, Nodes, OwnedFeatures, elements_of, matrix,
 };
@@ -118,7 +119,7 @@ impl GraphAttentionConfig {
         parameters: &[ArrayViewD<T>],
     ) -> Result<Array2<T>, LayerError> {
         let shapes: Vec<_> = parameters.iter().map(|p| p.shape()).collect();
-        self.check_parameters(&shapes)?;
+        check_parameters(self.parameters(), &shapes)?;
         let p = Arrays::of(self, parameters);
         let (mut output, _) = self.pass(graph.into(), nodes.into(), &p)?;
         self.activation.apply(elements_of(&mut output));
@@ -176,15 +177,6 @@ impl GraphAttentionConfig {
         };
         Ok(argument::shape(name, &wanted, &given)?)
     }
-
-    fn check_parameters(&self, shapes: &[&[usize]]) -> Result<(), ArgumentError> {
-        let specs = self.parameters();
-        argument::shape("list of parameters", &[specs.len()], &[shapes.len()])?;
-        for (spec, shape) in specs.into_iter().zip(shapes) {
-            argument::shape(spec.name, &spec.shape, shape)?;
-        }
-        Ok(())
-    }
 }
 
 /// The values that the backward pass of a [`GraphAttentionOperation`] needs.
@@ -202,7 +194,7 @@ impl<T: Real> Operation<T> for GraphAttentionOperation<T> {
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
         let parameters = self.nodes.shapes_of_parameters(inputs)?;
-        self.plan.config.check_parameters(parameters)?;
+        check_parameters(self.plan.config.parameters(), parameters)?;
         Ok(vec![self.output_shape().to_vec(), Vec::new()])
     }
 

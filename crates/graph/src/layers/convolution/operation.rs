@@ -1,10 +1,11 @@
 //! The whole layer as one operation.
 
 use super::GraphConvolutionConfig;
+use crate::layers::check_parameters;
 use crate::layers::nodes::{GivenNodes, OwnedFeatures, matrix, vector};
 use crate::layers::rows::{add_to_rows, sum_of_rows};
 use crate::{Features, Graph, LayerError, convolve, convolve_vjp};
-use bochner_numerics::{ArgumentError, Real, argument};
+use bochner_numerics::{ArgumentError, Real};
 use bochner_ops::{BoxError, Mode, Operation, Slot, slots};
 use ndarray::{Array2, ArrayViewD};
 
@@ -104,11 +105,7 @@ impl<T: Real> Operation<T> for GraphConvolutionOperation<T> {
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
         let parameters = self.nodes.shapes_of_parameters(inputs)?;
-        let expected = self.config.parameters();
-        argument::shape("parameters", &[expected.len()], &[parameters.len()])?;
-        for (spec, got) in expected.iter().zip(parameters) {
-            argument::shape(spec.name.clone(), &spec.shape, got)?;
-        }
+        check_parameters(self.config.parameters(), parameters)?;
         Ok(vec![vec![self.graph.targets(), self.config.outputs]])
     }
 
