@@ -232,7 +232,8 @@ impl<T: Real> Call<'_, '_, T> {
 /// The errors of [`attend`].
 ///
 /// # Numerics
-/// A score beyond the range of the type is its largest number.
+/// A score beyond the range of the type is its largest number. If the squared p-norm of one source or of `a`
+/// is beyond $e^{708}$, all kernel scores are; [`attend`] then compares the norms by their logarithms.
 pub fn scores<T: Real>(
     graph: &Graph,
     targets: ArrayView2<T>,
