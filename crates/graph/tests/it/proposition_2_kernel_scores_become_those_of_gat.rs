@@ -9,7 +9,7 @@
 
 use crate::conformance::case::{Attributes, Case, Kind, Size};
 use bochner_graph::Graph;
-use bochner_numerics::check::random;
+use bochner_numerics::check::{largest, random};
 use ndarray::{Array2, Array3};
 use proptest::prelude::*;
 
@@ -67,8 +67,7 @@ fn off(kernel: &Case<f64>) -> f64 {
         kind: Kind::Classic,
         ..kernel.clone()
     };
-    let off = kernel.weights() - classic.weights();
-    off.fold(0.0, |m: f64, x| m.max(x.abs()))
+    largest(&(kernel.weights() - classic.weights()))
 }
 
 /// The root mean square of the error over many cases.

@@ -3,12 +3,9 @@
 use crate::common::{Case, ROUNDING, case};
 use bochner_kernels::{SpectralPoints, feature_map_vjp, kernel_matrix};
 use bochner_numerics::Buffers;
+use bochner_numerics::check::largest;
 use ndarray::Array2;
 use proptest::prelude::*;
-
-fn largest(a: &Array2<f64>) -> f64 {
-    a.iter().fold(0.0, |m, v| m.max(v.abs()))
-}
 
 proptest! {
     #[test]

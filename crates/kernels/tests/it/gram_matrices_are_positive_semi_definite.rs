@@ -12,7 +12,7 @@ fn is_positive_semi_definite(mut k: Array2<f64>) -> bool {
     let jitter = 1e-11 * k.diag().sum().abs() + f64::MIN_POSITIVE;
     k.diag_mut().mapv_inplace(|v| v + jitter);
     for i in 0..k.nrows() {
-        if k[[i, i]] <= 0.0 {
+        if k[[i, i]].is_nan() || k[[i, i]] <= 0.0 {
             return false;
         }
         for j in i + 1..k.nrows() {
@@ -66,5 +66,6 @@ proptest! {
 #[test]
 fn a_matrix_that_is_indefinite_is_found_out() {
     assert!(!is_positive_semi_definite(array![[1.0, 2.0], [2.0, 1.0]]));
+    assert!(!is_positive_semi_definite(array![[f64::NAN]]));
     assert!(is_positive_semi_definite(array![[1.0, 1.0], [1.0, 1.0]]));
 }

@@ -98,9 +98,28 @@ pub fn relative_error(a: &[f64], b: &[f64]) -> f64 {
     if a.len() != b.len() || !a.iter().chain(b).all(|x| x.is_finite()) {
         return f64::INFINITY;
     }
-    let largest = |x: &mut dyn Iterator<Item = f64>| x.fold(0.0, |m: f64, v| m.max(v.abs()));
-    let scale = largest(&mut a.iter().chain(b).copied()).max(1e-12);
-    largest(&mut a.iter().zip(b).map(|(x, y)| x - y)) / scale
+    let scale = largest(a.iter().chain(b)).max(1e-12);
+    let off: Vec<f64> = a.iter().zip(b).map(|(x, y)| x - y).collect();
+    largest(&off) / scale
+}
+
+/// The largest absolute value: 0 of no numbers, and NaN if one is NaN, which `f64::max` would pass over.
+///
+/// ```
+/// use bochner_numerics::check::largest;
+///
+/// assert_eq!(largest(&[1.0, -3.0]), 3.0);
+/// assert!(largest(&[f64::NAN, 1.0]).is_nan());
+/// ```
+pub fn largest<'a>(values: impl IntoIterator<Item = &'a f64>) -> f64 {
+    let larger = |most: f64, x: &f64| {
+        if most >= x.abs() || most.is_nan() {
+            most
+        } else {
+            x.abs()
+        }
+    };
+    values.into_iter().fold(0.0, larger)
 }
 
 #[cfg(test)]
@@ -117,6 +136,17 @@ mod tests {
             3.0 * x[2] * x[2],
         ];
         assert!(relative_error(&got, &want) < 1e-9);
+    }
+
+    #[test]
+    fn the_largest_of_numbers_with_nan_is_nan_wherever_it_stands() {
+        for at in 0..3 {
+            let mut values = [-2.0, f64::INFINITY, 0.0];
+            assert_eq!(largest(&values), f64::INFINITY);
+            values[at] = f64::NAN;
+            assert!(largest(&values).is_nan());
+        }
+        assert_eq!(largest(&[]), 0.0);
     }
 
     #[test]

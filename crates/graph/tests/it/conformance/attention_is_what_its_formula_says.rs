@@ -4,12 +4,13 @@ use crate::conformance::case::{Case, KINDS, Kind, Size, named, random_graph};
 use crate::conformance::reference;
 use bochner_graph::{Graph, Merge, scores};
 use bochner_numerics::Tolerance;
+use bochner_numerics::check::largest;
 use ndarray::{Array2, Axis};
 
 fn close(got: &Array2<f64>, want: &Array2<f64>, what: &str, kind: Kind) {
     assert_eq!(got.dim(), want.dim());
     let bound = Tolerance::outputs::<f64>().bound(want.iter().copied());
-    let off = (got - want).fold(0.0, |m: f64, x| m.max(x.abs()));
+    let off = largest(&(got - want));
     assert!(off <= bound, "{what} of {kind:?}: off by {off:e}");
 }
 
@@ -132,8 +133,8 @@ fn with_gaussian_similarities_and_magnitudes_it_is_gat() {
     let of = |kind| Case::<f64>::new(graph(), kind, size).with_attributes();
     let classic = of(Kind::Classic);
     let off = |p| {
-        let other = of(Kind::Gaussian { p }).weights() - classic.weights();
-        other.fold(0.0, |m: f64, x| m.max(x.abs()))
+        let other = of(Kind::Gaussian { p }).weights();
+        largest(&(other - classic.weights()))
     };
     assert!(off(Some(2.0)) < 1e-13, "{}", off(Some(2.0)));
     assert!(off(Some(1.9)) > 1e-3 && off(None) > 1e-2);

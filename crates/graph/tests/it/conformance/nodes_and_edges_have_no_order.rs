@@ -3,6 +3,7 @@
 
 use crate::conformance::case::{Case, KINDS, SMALL, named, random_graph};
 use bochner_graph::{Batch, Graph};
+use bochner_numerics::check::largest;
 use ndarray::{Array2, Axis, concatenate, s};
 
 /// Row `i` becomes row `numbers[i]`.
@@ -15,10 +16,7 @@ fn renumbered(x: &Array2<f64>, numbers: &[usize]) -> Array2<f64> {
 }
 
 fn close(got: &Array2<f64>, want: &Array2<f64>) {
-    let [got, want] = [got, want].map(|x| x.as_slice().unwrap());
-    let off = got.iter().zip(want).map(|(a, b)| (a - b).abs());
-    let largest = want.iter().fold(1e-3, |m: f64, x| m.max(x.abs()));
-    let off = off.fold(0.0, f64::max) / largest;
+    let off = largest(&(got - want)) / largest(want).max(1e-3);
     assert!(off < 1e-10, "{off:e}");
 }
 
