@@ -122,8 +122,9 @@ impl UniformBound {
 
     fn check(&self, error: f64) -> Result<(), ArgumentError> {
         argument::positive("error", error)?;
-        let allowed = "at most 4 sqrt(2) times diameter times spread";
-        argument::in_range(error <= self.largest_error(), "error", error, allowed)
+        let largest = self.largest_error();
+        let allowed = format!("at most {largest:?}, 4 sqrt(2) times diameter times spread");
+        argument::in_range(error <= largest, "error", error, allowed)
     }
 
     /// $\log(2^8 (D s / e)^2)$.
@@ -167,7 +168,12 @@ mod tests {
         assert_eq!(refused(bound(0, 1.0, 1.0)), "width");
         assert!(bound(1, 0.0, 1.0).is_err() && bound(1, 1.0, f64::INFINITY).is_err());
         let bound = bound(1, 0.1, 1.0).unwrap();
-        assert!(bound.probability(0.5, 1).is_ok() && bound.probability(0.6, 1).is_err());
+        assert!(bound.probability(0.5, 1).is_ok());
+        let large = bound.probability(0.6, 1).unwrap_err().to_string();
+        assert!(
+            large.starts_with("`error` is 0.6, but must be at most 0.56568"),
+            "{large}"
+        );
         assert!(bound.points(-0.1, 0.1).is_err() && bound.points(f64::NAN, 0.1).is_err());
         for probability in [0.0, 1.0, f64::NAN] {
             assert_eq!(refused(bound.points(0.1, probability)), "probability");

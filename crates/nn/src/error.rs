@@ -14,7 +14,9 @@ pub enum Error {
     Argument(#[from] ArgumentError),
 
     /// An operation produced another number of outputs than its caller asked for.
-    #[error("the operation {operation} returned {got} outputs, but {expected} were asked for")]
+    #[error(
+        "the operation {operation} returned {got} outputs, but {expected} were asked for: take as many as it returns"
+    )]
     OutputCount {
         /// The operation's type.
         operation: &'static str,

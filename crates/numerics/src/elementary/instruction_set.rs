@@ -179,7 +179,7 @@ impl InstructionSet {
         Self::available().find(is_asked_for).ok_or_else(|| {
             let known = available().collect::<Vec<_>>().join(", ");
             let name = name.unwrap_or_default();
-            format!("{VARIABLE}={name}: this processor has {known}")
+            format!("{VARIABLE}={name}: this processor has {known}; set one of these, or none")
         })
     }
 
