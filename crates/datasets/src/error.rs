@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An argument has the wrong shape, is empty, or holds a number that is not finite.
+    /// An argument has the wrong shape, is empty, out of range, or holds a number that is not finite.
     #[error(transparent)]
     Argument(#[from] ArgumentError),
     /// The operating system refused a file operation.

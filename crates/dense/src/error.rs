@@ -6,7 +6,7 @@ use bochner_numerics::ArgumentError;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An argument has another shape than it must have, or is not finite.
+    /// An argument has another shape than it must have, is out of range, or is not finite.
     #[error(transparent)]
     Argument(#[from] ArgumentError),
     /// A matrix is not symmetric.

@@ -106,8 +106,8 @@ impl GaussianProcess {
     /// refused, none is replaced.
     ///
     /// # Errors
-    /// [`Error::Argument`] if there are too few or too many; [`Error::Argument`] or
-    /// [`Error::Kernel`] if one lies outside its domain.
+    /// [`Error::Argument`] if there are too few or too many, or if one of the process lies outside its domain;
+    /// [`Error::Kernel`] if one of the kernel does.
     pub fn set_parameters(&mut self, values: &[f64]) -> Result<(), Error> {
         argument::shape("values", &[self.parameters().len()], &[values.len()])?;
         check_mean_and_noise(values[0], values[1])?;

@@ -79,9 +79,8 @@ impl<T: Real> SpectralMixtureConfig<T> {
     /// The kernel of these settings.
     ///
     /// # Errors
-    /// [`Error::Argument`] if the shapes do not fit each other, or if there is
-    /// no component or no dimension, [`Error::Argument`] unless all values are finite and the
-    /// weights and variances positive.
+    /// [`Error::Argument`] if the shapes do not fit each other, if there is no component or no dimension, or
+    /// unless all values are finite and the weights and variances positive.
     pub fn build(self) -> Result<SpectralMixture<T>, Error> {
         self.validate()?;
         Ok(SpectralMixture {
