@@ -231,7 +231,7 @@ pub fn non_negative<T: Real>(name: impl Into<Name>, got: T) -> Result<(), Argume
     in_range(holds, name, got, "finite and at least 0")
 }
 
-/// Refuses a probability of dropping an element outside $[0, 1)$.
+/// Refuses a rate, such as that of dropout or of a running mean, outside $[0, 1)$.
 ///
 /// # Errors
 /// [`ArgumentError::OutOfRange`].

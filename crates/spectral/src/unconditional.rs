@@ -10,11 +10,11 @@ use ndarray::{Array2, Array3, ArrayView2, ArrayView3, Axis, Zip};
 /// causal mask over that same sequence it would show every position its future. This posterior
 /// reads nothing, so that it can stand there, and anywhere else.
 ///
+/// The paper has no answer to a causal mask, and no such posterior. Being the same for every example, it
+/// learns one kernel for each head, as direct points do, and keeps its divergence.
+///
 /// # Shapes
 /// `mu` and `log_sigma` are `[M, d]`.
-///
-/// Not from the paper, which has no answer to a causal mask. Being the same for every example, it
-/// learns one kernel for each head, as direct points do, and keeps its divergence.
 ///
 /// # Example
 /// ```

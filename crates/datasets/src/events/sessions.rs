@@ -39,7 +39,7 @@ pub struct Sessions {
 /// A session, and what its next item rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
-    /// The kinds of its items: those of the first genre come first, neutral kinds last.
+    /// The kinds of its items, in the order of the session; [`Sessions::genre`] tells the genre of each.
     pub kinds: Vec<usize>,
     /// The genre of the next item.
     pub genre: usize,

@@ -13,16 +13,17 @@ use std::f64::consts::TAU;
 /// Components that start alike have the same gradient, and stay alike for ever: five components that
 /// start from one default make a mixture of one. Here all starts are distinct.
 ///
-/// * **One input** (`d = 1`, four observations or more): the components sit on the strongest lines
-///   of the Lomb-Scargle periodogram, which needs no regular spacing. Each line is the peak of what
+/// * **One input** (`d = 1`): the components sit on the strongest lines of the Lomb-Scargle
+///   periodogram, which needs no regular spacing. Each line is the peak of what
 ///   the lines before it leave, up to half of the mean sampling rate. A component's weight is the
 ///   variance that its line explains, its width a quarter of the series' resolution $1 / T$. The
 ///   variance that no line explains is the noise.
-/// * **Several inputs**: the first component is smooth, with the lengthscales
-///   $s_n \sqrt d$ in dimension $n$ of standard deviation $s_n$. The others are drawn from `seed`:
-///   lengthscales that differ from these by factors $e^{z / 2}$, and frequencies
-///   $|z'| / (4 s_n \sqrt d)$, with $z$, $z'$ standard normal. Their weights are equal, and a tenth
-///   of the variance is noise.
+/// * **Several inputs**, or one with fewer than four observations, with all of them at one place, or
+///   with more than two components for each interval between observations: the first component is
+///   smooth, with the lengthscales $s_n \sqrt d$ in dimension $n$ of standard deviation $s_n$. The
+///   others are drawn from `seed`: lengthscales that differ from these by factors $e^{z / 2}$, and
+///   frequencies $|z'| / (4 s_n \sqrt d)$, with $z$, $z'$ standard normal. Their weights are equal,
+///   and a tenth of the variance is noise.
 ///
 /// No weight starts below a thousandth of the targets' variance, and no noise below a hundredth.
 /// The mean is that of the targets; the jitter escalates from $10^{-10}$ to $10^{-4}$ of their

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum WeightDecay {
     /// Adds the factor times the weight to the gradient (Adam).
     L2(f64),
-    /// Shrinks the weight by the learning rate times the factor, past the moments (AdamW).
+    /// Shrinks the weight by the learning rate times the factor; the moments do not see it (AdamW).
     Decoupled(f64),
 }
 

@@ -48,7 +48,7 @@ impl Stationarity {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// The paper's, as corrected in this project's notes on deviations.
+    /// The paper's settings, with the corrections that `docs/deviations.md` lists.
     #[default]
     Paper,
     /// The authors' released code, deviation by deviation.
