@@ -95,7 +95,7 @@ impl Ascent {
     ///
     /// # Errors
     /// [`Error::Argument`] for a gradient without observations, of another process or not finite;
-    /// [`Error::Coordinate`] if the step leads out of a parameter's domain. The process is then
+    /// [`Error::Coordinate`] if the step leads out of a parameter's domain. Process and ascent are then
     /// unchanged.
     pub fn step(
         &mut self,
@@ -109,8 +109,11 @@ impl Ascent {
         argument::finite("gradient", &shape, &gradient.coordinates)?;
         let each = gradient.coordinates.iter();
         let each = each.map(|g| g / observations as f64);
-        self.adam.climb(&self.config, &mut self.coordinates, each);
-        process.set_coordinates(&self.coordinates)
+        let mut next = self.clone();
+        next.adam.climb(&self.config, &mut next.coordinates, each);
+        process.set_coordinates(&next.coordinates)?;
+        *self = next;
+        Ok(())
     }
 }
 
@@ -202,6 +205,22 @@ mod tests {
         let mut short = good;
         short["coordinates"].as_array_mut().unwrap().pop();
         assert!(serde_json::from_value::<Ascent>(short).is_err());
+    }
+
+    #[test]
+    fn a_step_out_of_the_domain_changes_nothing() {
+        let mut process = process(scaled_rbf(1.0, 1.0), 0.0, 0.1);
+        let config = FitConfig {
+            learning_rate: 1e4,
+            ..Default::default()
+        };
+        let mut ascent = Ascent::new(&process, &config).unwrap();
+        let (x, y) = (random((14, 2), "x"), random(14, "y"));
+        let gradient = process.evidence_gradient(x.view(), y.view()).unwrap();
+        let before = (ascent.clone(), process.parameters());
+        let refused = ascent.step(&mut process, &gradient);
+        assert!(matches!(refused, Err(Error::Coordinate { .. })));
+        assert_eq!(before, (ascent, process.parameters()));
     }
 
     #[test]
