@@ -79,7 +79,7 @@ pub enum Error {
     /// A value lies outside the support of its marginal.
     #[error(
         "coordinate {coordinate} is given as {got:?}, but its marginal has the support from {low:?} to \
-         {high:?}: no draw can have that value"
+         {high:?}: give a value that a draw can have"
     )]
     Support {
         /// The coordinate.
@@ -93,8 +93,8 @@ pub enum Error {
     },
     /// A marginal distribution returned something that is no density or probability.
     #[error(
-        "the {function} of marginal {coordinate} is {got:?} at {at:?}: the distribution's parameters \
-         are beyond what its implementation can evaluate"
+        "the {function} of marginal {coordinate} is {got:?} at {at:?}: give the distribution \
+         parameters that its implementation can evaluate"
     )]
     Marginal {
         /// The coordinate of the marginal.

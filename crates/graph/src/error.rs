@@ -65,7 +65,8 @@ pub enum Error {
     },
     /// An operation needs a graph whose targets are its sources.
     #[error(
-        "{what} needs a graph whose targets are its sources, but it has {targets} targets and {sources} sources"
+        "{what} needs a graph whose targets are its sources, but it has {targets} targets and {sources} sources: \
+         make one of a single set of nodes with `Graph::from_edges`"
     )]
     NotSquare {
         /// The operation that was asked for.

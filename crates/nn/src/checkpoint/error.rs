@@ -83,7 +83,9 @@ pub enum CheckpointError {
     },
 
     /// The tensors have another element type.
-    #[error("{name} in the checkpoint has type {got}, the model has {expected}; use that type")]
+    #[error(
+        "{name} in the checkpoint has type {got}, the model has {expected}; build the model in {got}"
+    )]
     OtherType {
         /// The tensor's name.
         name: String,
