@@ -16,8 +16,8 @@
 //!   fitted to trained networks, and exactly for small ones.
 //! * [`Correlations`] reads attention as a structural equation model, [`FisherTest`] tests its partial correlations,
 //!   and [`sem_from_attention`] has the equations themselves where the mask is causal. [`CausalStructure`] searches
-//!   for the graph of causes, latent ones among them, and [`smallest_explanation`] for the tokens that a prediction
-//!   rests on.
+//!   for the graph of causes, latent ones among them, with the order of the tokens or without it, and
+//!   [`smallest_explanation`] for the tokens that a prediction rests on.
 //!
 //! Padding never counts: the callers say which queries are kept, and what stands in the rows of others is not looked
 //! at, not even where it is NaN.

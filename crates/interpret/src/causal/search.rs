@@ -1,7 +1,7 @@
 //! The search for the graphs that have the independences that are seen.
 
 use super::possible_d_sep::ReachedSets;
-use super::{Independence, MixedGraph, orientation, tails};
+use super::{Independence, Mark, MixedGraph, orientation, tails};
 use crate::Error;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,6 +59,57 @@ impl CausalStructure {
     /// Rohekar, Nisimov, Gurwicz, Novik, *Iterative causal discovery in the possible presence of latent confounders
     /// and selection bias*, 2021.
     pub fn find(independence: &impl Independence, largest: Option<usize>) -> Result<Self, Error> {
+        Self::search(independence, largest, Known::Nothing)
+    }
+
+    /// Finds the structure of nodes none of which is a cause of one with a smaller number, as tokens are where a causal
+    /// mask keeps attention from looking ahead.
+    ///
+    /// Every edge has an arrow at its later node before rule R0, and the sets that may separate two nodes are looked for
+    /// around the later one alone. Everything else is as in [`find`](Self::find), than which this search asks fewer
+    /// questions and finds more marks. [`Correlations::between`](super::Correlations::between) puts nodes that are
+    /// numbered otherwise into their order; [`sem_from_attention`](super::sem_from_attention) refuses attention that
+    /// looks ahead, and needs no search where all causes are among the tokens.
+    ///
+    /// # Errors
+    /// The errors of [`find`](Self::find).
+    ///
+    /// # Numerics
+    /// With answers that are right for some graph that has this order, with latent nodes but none that select, the
+    /// result is what all such graphs with these independences have in common. Where answers err, or the nodes have
+    /// another order, it depends on the order of the nodes.
+    ///
+    /// # Reference
+    /// Rohekar, Gurwicz, Yu, Aflalo, Lal, *A causal world model underlying next token prediction*, 2025; that all marks
+    /// are found is shown in Andrews, Spirtes, Cooper, *On the completeness of causal discovery in the presence of latent
+    /// confounding with tiered background knowledge*, 2020.
+    ///
+    /// ```
+    /// use bochner_interpret::{CausalStructure, Correlations, ValueCovariance, ZeroCorrelation};
+    /// use ndarray::array;
+    ///
+    /// // Token 1 looks at token 0, and token 2 at what token 1 has become.
+    /// let a = array![[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.25, 0.5]];
+    /// let correlations = Correlations::of_attention(a.view(), ValueCovariance::Identity)?;
+    /// let independence = ZeroCorrelation::new(&correlations, 1e-9)?;
+    /// let unordered = CausalStructure::find(&independence, None)?;
+    /// assert_eq!(unordered.graph.to_string(), "0 o-o 1, 1 o-o 2");
+    /// let ordered = CausalStructure::find_in_order(&independence, None)?;
+    /// assert_eq!(ordered.graph.to_string(), "0 o-> 1, 1 --> 2");
+    /// # Ok::<(), bochner_interpret::Error>(())
+    /// ```
+    pub fn find_in_order(
+        independence: &impl Independence,
+        largest: Option<usize>,
+    ) -> Result<Self, Error> {
+        Self::search(independence, largest, Known::Order)
+    }
+
+    fn search(
+        independence: &impl Independence,
+        largest: Option<usize>,
+        known: Known,
+    ) -> Result<Self, Error> {
         let tokens = independence.nodes();
         if tokens < 3 {
             return Err(Error::TooFewTokens { tokens });
@@ -67,10 +118,11 @@ impl CausalStructure {
             graph: MixedGraph::complete(tokens),
             separators: SeparatingSets::default(),
         };
+        known.mark(&mut found.graph);
         let largest = largest.unwrap_or(tokens);
         let mut size = 0;
-        while size <= largest && found.separate(independence, size)? {
-            found.graph.forget_marks();
+        while size <= largest && found.separate(independence, size, known)? {
+            known.mark(&mut found.graph);
             orientation::orient(&mut found.graph, &found.separators);
             size += 1;
         }
@@ -79,14 +131,19 @@ impl CausalStructure {
     }
 
     /// One round; says whether there was a question to ask.
-    fn separate(&mut self, independence: &impl Independence, size: usize) -> Result<bool, Error> {
+    fn separate(
+        &mut self,
+        independence: &impl Independence,
+        size: usize,
+        known: Known,
+    ) -> Result<bool, Error> {
         let mut asked = false;
         for (i, j) in self.graph.pairs() {
             if !self.graph.adjacent(i, j) {
                 continue;
             }
             let mut separating = None;
-            for given in candidates(&self.graph, i, j, size) {
+            for given in candidates(&self.graph, [i, j], size, known) {
                 asked = true;
                 if independence.independent(i, j, &given)? {
                     separating = Some(given);
@@ -108,23 +165,52 @@ impl CausalStructure {
     }
 }
 
-/// The sets of so many nodes that may separate $i$ and $j$, the nearest to $i$ first; those from $j$ are not made
-/// before they are asked for.
+/// What is known of the causes before anything is asked.
+#[derive(Clone, Copy)]
+enum Known {
+    Nothing,
+    /// No node is a cause of one with a smaller number.
+    Order,
+}
+
+impl Known {
+    /// Erases all marks but those that this says.
+    fn mark(self, graph: &mut MixedGraph) {
+        graph.forget_marks();
+        if let Self::Order = self {
+            for (earlier, later) in graph.pairs() {
+                graph.orient(later, earlier, Mark::Arrow);
+            }
+        }
+    }
+
+    /// The ends from which separating sets are looked for. A node is separated from what it is no cause of by nodes that
+    /// are reached from it, so that the later end will do.
+    fn ends(self, [i, j]: [usize; 2]) -> impl Iterator<Item = usize> {
+        let first = match self {
+            Self::Nothing => Some(i),
+            Self::Order => None,
+        };
+        first.into_iter().chain([j])
+    }
+}
+
+/// The sets of so many nodes that may separate two nodes, the nearest to an end first; those from the second end are not
+/// made before they are asked for.
 fn candidates(
     graph: &MixedGraph,
-    i: usize,
-    j: usize,
+    pair: [usize; 2],
     size: usize,
+    known: Known,
 ) -> impl Iterator<Item = Vec<usize>> {
-    let mut causes = graph.ancestors(&[i, j], MixedGraph::may_be_directed);
-    for end in [i, j] {
+    let mut causes = graph.ancestors(&pair, MixedGraph::may_be_directed);
+    for end in pair {
         causes[end] = false;
     }
-    let from_i = ReachedSets::new(graph, i, causes.clone()).of_size(size);
-    let seen: BTreeSet<_> = from_i.iter().cloned().collect();
-    let from_j = move || ReachedSets::new(graph, j, causes).of_size(size);
-    let from_j = std::iter::once_with(from_j).flatten();
-    (from_i.into_iter()).chain(from_j.filter(move |set| !seen.contains(set)))
+    let reached = move |end| ReachedSets::new(graph, end, causes.clone()).of_size(size);
+    let mut seen = BTreeSet::new();
+    let sets = known.ends(pair).flat_map(reached);
+    sets.filter(move |set| seen.insert(set.clone()))
 }
 
 /// The sets by the two nodes that they separate, the smaller one first.
@@ -141,5 +227,7 @@ impl SeparatingSets {
 
 #[cfg(test)]
 mod enumeration;
+#[cfg(test)]
+mod in_order;
 #[cfg(test)]
 mod tests;

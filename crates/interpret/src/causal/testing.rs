@@ -85,6 +85,17 @@ impl WeightedDag {
         total
     }
 
+    /// All nodes, causes before their effects.
+    pub(crate) fn order(&self) -> Vec<usize> {
+        let causes = |&node: &usize| {
+            let causes = self.graph.ancestors(&[node], MixedGraph::is_directed);
+            causes.iter().filter(|&&is_cause| is_cause).count()
+        };
+        let mut order: Vec<usize> = (0..self.graph.nodes()).collect();
+        order.sort_by_key(causes);
+        order
+    }
+
     pub(crate) fn correlations(&self) -> Correlations {
         let a = self.attention();
         Correlations::of_attention(a.view(), ValueCovariance::Identity).expect("of full rank")

@@ -82,13 +82,24 @@ fn marks_hold_in_the_graph_with_latent_and_selecting_nodes() {
 }
 
 /// Answers from a known graph, and notes what exact correlations would have said.
-struct Watched<'a> {
+pub(super) struct Watched<'a> {
     oracle: Separation<'a>,
     correlations: &'a Correlations,
     /// The smallest partial correlation between nodes that are not separated.
-    smallest: Cell<f64>,
+    pub(super) smallest: Cell<f64>,
     /// The largest one between nodes that are.
     largest: Cell<f64>,
+}
+
+impl<'a> Watched<'a> {
+    pub(super) fn new(oracle: Separation<'a>, correlations: &'a Correlations) -> Self {
+        Self {
+            oracle,
+            correlations,
+            smallest: Cell::new(1.0),
+            largest: Cell::new(0.0),
+        }
+    }
 }
 
 impl Independence for Watched<'_> {
@@ -128,12 +139,8 @@ fn exact_correlations_find_what_the_oracle_finds() {
         let dag = WeightedDag::random(nodes, 2.0, Seed::new(28).nth(number as u64));
         let all: Vec<usize> = (0..nodes).collect();
         let correlations = dag.correlations();
-        let watched = Watched {
-            oracle: Separation::new(&dag.graph, &all, &[]).unwrap(),
-            correlations: &correlations,
-            smallest: Cell::new(1.0),
-            largest: Cell::new(0.0),
-        };
+        let oracle = Separation::new(&dag.graph, &all, &[]).unwrap();
+        let watched = Watched::new(oracle, &correlations);
         let want = CausalStructure::find(&watched, None).unwrap();
         for (a, b) in dag.graph.pairs() {
             assert_eq!(want.graph.adjacent(a, b), dag.graph.adjacent(a, b));
