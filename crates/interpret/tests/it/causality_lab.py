@@ -47,25 +47,29 @@ def edges(graph):
     return ", ".join(f"{i} {LEFT[marks[j, i]]}-{RIGHT[marks[i, j]]} {j}" for i, j in joined)
 
 
-def case(name, a, samples, level=0.01):
-    nodes = len(a)
-    test = CondIndepParCorr(level, None, num_records=samples, num_vars=nodes)
+def test_of(a, samples, level):
+    test = CondIndepParCorr(level, None, num_records=samples, num_vars=len(a))
     test.correlation_matrix = cov_to_corr(a @ a.T)
-    search = General(set(range(nodes)), test)
+    return test
+
+
+def case(name, a, samples, level=0.01):
+    search = General(set(range(len(a))), test_of(a, samples, level))
     search.learn_structure()
     return dict(name=name, samples=samples, level=level, a=a.tolist(), edges=edges(search.graph))
 
 
-cases = [case(f"linear-{nodes}-{seed}", linear_model(nodes, seed), 1_000_000)
-         for nodes in (6, 9, 12) for seed in range(4)]
-cases += [case(f"softmax-{nodes}-{seed}", softmax(nodes, seed, False), 64)
-          for nodes in (6, 8) for seed in range(4)]
-cases += [case(f"causal-{nodes}-{seed}", softmax(nodes, seed, True), 64)
-          for nodes in (6, 8) for seed in range(4)]
-provenance = dict(
-    made_by="causality_lab.py beside this file, whose first lines have the command",
-    causality_lab="812235d", python=platform.python_version(),
-    numpy=np.__version__, scipy=scipy.__version__)
-print(json.dumps(dict(provenance=provenance)).rstrip("}") + '}, "cases": [')
-print(",\n".join(json.dumps(c) for c in cases))
-print("]}")
+if __name__ == "__main__":
+    cases = [case(f"linear-{nodes}-{seed}", linear_model(nodes, seed), 1_000_000)
+             for nodes in (6, 9, 12) for seed in range(4)]
+    cases += [case(f"softmax-{nodes}-{seed}", softmax(nodes, seed, False), 64)
+              for nodes in (6, 8) for seed in range(4)]
+    cases += [case(f"causal-{nodes}-{seed}", softmax(nodes, seed, True), 64)
+              for nodes in (6, 8) for seed in range(4)]
+    provenance = dict(
+        made_by="causality_lab.py beside this file, whose first lines have the command",
+        causality_lab="812235d", python=platform.python_version(),
+        numpy=np.__version__, scipy=scipy.__version__)
+    print(json.dumps(dict(provenance=provenance)).rstrip("}") + '}, "cases": [')
+    print(",\n".join(json.dumps(c) for c in cases))
+    print("]}")
