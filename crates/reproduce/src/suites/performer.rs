@@ -1,6 +1,5 @@
 //! Random features of softmax attention: their error against the theory, over the number of frequencies and by how
-//! these
-//! are coupled.
+//! these are coupled.
 
 use crate::statistics::{mean, sample_deviation};
 use crate::study::case::{Case, each, normalised};
