@@ -66,7 +66,7 @@ impl CausalStructure {
     /// mask keeps attention from looking ahead.
     ///
     /// Every edge has an arrow at its later node before rule R0, and the sets that may separate two nodes are looked for
-    /// around the later one alone. Everything else is as in [`find`](Self::find), than which this search asks fewer
+    /// around the later one alone. Everything else is as in [`find`](Self::find); as a rule this search asks fewer
     /// questions and finds more marks. [`Correlations::between`](super::Correlations::between) puts nodes that are
     /// numbered otherwise into their order; [`sem_from_attention`](super::sem_from_attention) refuses attention that
     /// looks ahead, and needs no search where all causes are among the tokens.
