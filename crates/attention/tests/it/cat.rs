@@ -192,6 +192,16 @@ fn each_row_is_relative_to_its_own_scores() {
     }
 }
 
+/// A score that no later one comes near is the reference of every row behind it, however far.
+#[test]
+fn a_loud_score_counts_in_all_later_blocks() {
+    let mut sequences = Sequences::<f32>::new(1, 200, 6);
+    sequences.z.slice_mut(s![.., .., 3, ..]).fill(300.0);
+    let got = sequences.attend(CatForm::Causal, &Mask::none());
+    let (seen, values) = (s![.., .., 3.., ..], s![.., .., ..197, ..]);
+    assert_eq!(got.slice(seen), sequences.v.slice(values));
+}
+
 #[test]
 fn what_has_no_circulant_is_refused() {
     let sequences = Sequences::<f64>::new(1, 4, 7);

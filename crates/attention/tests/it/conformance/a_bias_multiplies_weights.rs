@@ -148,6 +148,27 @@ fn gradients_agree_with_finite_differences() {
     }
 }
 
+/// Also where queries are more than one block.
+#[test]
+fn a_table_has_a_gradient_from_every_query() {
+    let example = Example::new(300, 300);
+    let settings = |numbers: &[f64]| {
+        let table = Array2::from_shape_vec((HEADS, 7), numbers.to_vec()).unwrap();
+        Settings {
+            bias: Some(Bias::relative(table.view()).unwrap()),
+            ..Settings::softmax(&Mask::none())
+        }
+    };
+    let (table, [q, k, v]) = (table(), [&example.q, &example.k, &example.v]);
+    let numbers = table.as_slice().unwrap();
+    let attended = attend(q.view(), k.view(), v.view(), &settings(numbers)).unwrap();
+    let cotangent: Array4<f64> = random(attended.output.raw_dim(), "output cotangent");
+    let gradient = attend_vjp(&attended, cotangent.view()).unwrap().bias;
+    let got: Vec<f64> = gradient.unwrap().into_iter().collect();
+    let want = finite_difference(numbers, |numbers| loss(&example, &settings(numbers)));
+    assert!(relative_error(&got, &want) < 1e-7);
+}
+
 fn check(
     example: &Example<f64>,
     plain: &Plain<f64>,

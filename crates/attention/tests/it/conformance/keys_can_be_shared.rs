@@ -87,6 +87,25 @@ fn by_heads_of_queries() {
     }
 }
 
+/// Heads that share keys drop pairs of their own.
+#[test]
+fn with_dropout() {
+    let (heads, length, mask) = (4, 40, Mask::none().with_causality());
+    let q: Array4<f64> = random((BATCH, heads, length, WIDTH), "q");
+    let k: Array4<f64> = random((BATCH, 2, length, WIDTH), "k");
+    let v: Array4<f64> = random((BATCH, 2, length, VALUE_WIDTH), "v");
+    let [all_k, all_v] = [&k, &v].map(|x| repeated(x, 2));
+    for settings in [Settings::softmax(&mask), Settings::rbf(&mask)] {
+        let settings = Settings {
+            dropout: dropout(0.3, "weights"),
+            ..settings
+        };
+        let want = attend(q.view(), all_k.view(), all_v.view(), &settings).unwrap();
+        let got = attend(q.view(), k.view(), v.view(), &settings).unwrap();
+        assert_eq!(got.output, want.output, "{settings:?}");
+    }
+}
+
 /// Heads of queries share keys and values if the card says so; otherwise the error says what there is instead.
 pub(crate) fn shared_keys_are_as_claimed(case: &Case<f64>) {
     // Without pairs there are no queries to share with.

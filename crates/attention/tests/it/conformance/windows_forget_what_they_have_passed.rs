@@ -212,6 +212,15 @@ fn a_window_goes_back_no_further_than_it_is_held() {
     assert!(matches!(going.truncate(60), Err(Error::Unsupported { .. })));
     assert_eq!(going.lengths(), [90; BATCH]);
     assert_eq!(step(&mut going.clone(), 90, 91), want);
+    // The shortest that is left is one of which the next query sees all that it should.
+    let mut lengths = 61..90;
+    let shortest = lengths.find(|&length| going.clone().truncate(length).is_ok());
+    let shortest = shortest.unwrap();
+    let (mut left, mut fresh) = (going.clone(), decoder(&settings, HEADS));
+    left.truncate(shortest).unwrap();
+    step(&mut fresh, 0, shortest);
+    let next = |decoder: &mut _| step(decoder, shortest, shortest + 1);
+    assert_close(&next(&mut left), &next(&mut fresh), "the shortest");
     going.truncate(88).unwrap();
     assert_eq!(going.lengths(), [88; BATCH]);
     step(&mut going, 88, 90);

@@ -1,6 +1,6 @@
 use bochner_attention::{
-    Copula, IkanDirect, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Softmax, StaticConfig,
-    Variant,
+    Copula, IkanDirect, Mask, Mikan, MultiHead, MultiHeadConfig, Pass, Penalty, Softmax,
+    StaticConfig, Variant,
 };
 use bochner_numerics::Seed;
 use dfdx::nn::{LoadFromSafetensors, SaveToSafetensors};
@@ -206,6 +206,16 @@ fn a_penalty_is_never_dropped_in_silence() {
             .try_forward(x.leaky_trace())
             .is_ok()
     );
+}
+
+/// One that counts for each example or for the whole batch.
+#[test]
+fn every_mechanism_with_a_penalty_is_refused() {
+    for variant in super::variants() {
+        let (penalty, layer) = (variant.card().penalty, super::layer(variant));
+        let passed = layer.try_forward(super::sequence(2, 4).leaky_trace());
+        assert_eq!(passed.is_ok(), penalty == Penalty::None, "{layer:?}");
+    }
 }
 
 /// Sizes that are only known at run time give the same numbers.
