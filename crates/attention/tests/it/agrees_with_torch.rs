@@ -2,6 +2,7 @@
 //! `benches/peers/attention_golden.py` writes.
 
 use bochner_attention::{Bias, Decoder, DecoderSize, Mask, Settings, attend, attend_vjp};
+use bochner_numerics::check::largest;
 use ndarray::{Array2, Array4, ArrayD, Ix2, Ix4, s};
 use serde::Deserialize;
 
@@ -84,10 +85,8 @@ fn settings(case: &Case) -> Settings<f64> {
 
 fn assert_near(got: &[f64], want: &[f64], label: &str) {
     assert_eq!(got.len(), want.len(), "{label}");
-    let off = got
-        .iter()
-        .zip(want)
-        .fold(0.0, |m: f64, (a, b)| m.max((a - b).abs()));
+    let off: Vec<f64> = got.iter().zip(want).map(|(a, b)| a - b).collect();
+    let off = largest(&off);
     assert!(off < 1e-13, "{label}: {off:e}");
 }
 

@@ -5,6 +5,7 @@ use bochner_attention::{
     Cat, LearnableQuery, Mask, Mechanism, PairFunction, Pass, QueryScale, Settings, Streams,
     attend, fold, general_attention, general_attention_vjp, unfold, weights,
 };
+use bochner_numerics::check::largest;
 use bochner_numerics::{Seed, finite_difference, relative_error, standard_normal};
 use ndarray::{Array2, Array3, Array4, ArrayView1, ArrayViewMut1, Axis, Dimension, ShapeBuilder};
 use proptest::prelude::*;
@@ -69,7 +70,7 @@ fn placed(x: &Array4<f64>) -> Array4<f64> {
 }
 
 fn distance(a: &Array4<f64>, b: &Array4<f64>) -> f64 {
-    (a - b).iter().fold(0.0, |m: f64, x| m.max(x.abs()))
+    largest(&(a - b))
 }
 
 /// Whether `f` follows the order of the tokens.

@@ -88,7 +88,7 @@ fn check<T: Real>(a: ArrayView2<T>) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bochner_numerics::check::random;
+    use bochner_numerics::check::{largest, random};
     use ndarray::{Array1, Axis, array};
 
     /// Rows of probabilities of a causal softmax.
@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn distance(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
-        (a - b).iter().fold(0.0, |e: f64, x| e.max(x.abs()))
+        largest(&(a - b))
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::Error;
 use crate::trial::nodes::Prepared;
 use bochner_datasets::{DataStore, PlanetoidGraph, PlanetoidSet, Split, SplitSizes, nodes};
 use bochner_graph::{Features, Merge, Score, Settings, attend};
+use bochner_numerics::check::largest;
 use bochner_numerics::{Seed, Tolerance, standard_normal};
 use ndarray::{Array2, ArrayView2};
 
@@ -112,8 +113,8 @@ fn largest_difference(prepared: &Prepared) -> Result<f64, Error> {
     let classic = weights(prepared, h.view(), Score::Classic { a })?;
     let p = Some(2.0);
     let kernel = weights(prepared, h.view(), Score::Gaussian { a, p })?;
-    let differences = classic.iter().zip(&kernel).map(|(c, k)| (c - k).abs());
-    Ok(differences.fold(0.0, f64::max))
+    let differences = classic.iter().zip(&kernel).map(|(c, k)| c - k);
+    Ok(largest(&differences.collect::<Vec<_>>()))
 }
 
 /// The weights of all edges and heads.

@@ -6,6 +6,7 @@ use bochner_attention::conformance::{Pair, Reference, norm_square};
 use bochner_attention::{
     IkanDirect, Magnitude, Points, Preset, RandomFeatureMap, attend, attend_vjp, weights,
 };
+use bochner_numerics::check::largest;
 use bochner_numerics::{DropoutMask, finite_difference, relative_error};
 use ndarray::{Array, Array1, Array4, ArrayView2, Axis, Dimension, s};
 
@@ -96,7 +97,7 @@ pub(crate) fn weights_follow_the_formula(case: &Case<f64>) {
 }
 
 pub(crate) fn assert_near<D: Dimension>(got: &Array<f64, D>, want: &Array<f64, D>, label: &str) {
-    let error = (got - want).iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+    let error = largest(&(got - want));
     assert!(error < 1e-12, "{label}: {error:e}");
 }
 

@@ -3,6 +3,7 @@
 use crate::conformance::common::*;
 use crate::conformance::plain::{Plain, Similarity};
 use bochner_attention::{Form, Magnitude, Mask, Points, Settings, attend, attend_vjp};
+use bochner_numerics::check::largest;
 use bochner_numerics::{Real, Seed, standard_normal};
 use ndarray::Array4;
 use std::f64::consts::FRAC_PI_2;
@@ -47,7 +48,6 @@ fn results<T: Real>(example: &Example<f64>, form: Form, mask: &Mask) -> [Array4<
 
 /// The error of each form in `f32`, relative to the largest value.
 fn errors(example: &Example<f64>) -> [f64; 2] {
-    let largest = |x: &Array4<f64>| x.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     let [want, _] = results::<f64>(example, Form::Quadratic, &Mask::none());
     [Form::Quadratic, Form::LinearTime].map(|form| {
         let [got, _] = results::<f32>(example, form, &Mask::none());

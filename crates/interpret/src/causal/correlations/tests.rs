@@ -1,5 +1,5 @@
 use super::*;
-use bochner_numerics::check::random;
+use bochner_numerics::check::{largest, random};
 use ndarray::{array, s};
 
 const WHITE: ValueCovariance<f64> = ValueCovariance::Identity;
@@ -9,7 +9,7 @@ fn of(a: &Array2<f64>) -> Result<Correlations, Error> {
 }
 
 fn assert_close(got: &Array2<f64>, want: &Array2<f64>) {
-    let error = (got - want).iter().fold(0.0, |e: f64, x| e.max(x.abs()));
+    let error = largest(&(got - want));
     assert!(error < 1e-12, "{error:e}");
 }
 
