@@ -125,6 +125,7 @@ impl<T: Real> Decoder<T> {
         self.settings.reorder(indices);
         Ok(())
     }
+
     /// Whether the memory of a sequence may hold positions that are not all on one path: keys and values, and neither a
     /// window nor a bias, which need the distance of two positions.
     #[cfg(feature = "dfdx")]

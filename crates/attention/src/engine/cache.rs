@@ -208,8 +208,8 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
         self.find_largest();
     }
 
-    #[cfg(feature = "dfdx")]
     /// Forgets the positions that are not marked.
+    #[cfg(feature = "dfdx")]
     pub(crate) fn keep(&mut self, marks: &[bool]) {
         keep_marked(&mut self.keys, marks);
         keep_marked(&mut self.values, marks);
@@ -254,8 +254,8 @@ impl<T: Real, S: Score<T>> Cache<T, S> {
     }
 }
 
-#[cfg(feature = "dfdx")]
 /// Keeps the rows of a list that are marked, one mark a row.
+#[cfg(feature = "dfdx")]
 pub(crate) fn keep_marked<X: Copy>(list: &mut Vec<X>, marks: &[bool]) {
     let width = list.len().checked_div(marks.len()).unwrap_or(0);
     let mut end = 0;

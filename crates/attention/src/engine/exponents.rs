@@ -212,8 +212,8 @@ impl Exponents {
         }
     }
 
-    #[cfg(feature = "dfdx")]
     /// Forgets the keys that are not marked.
+    #[cfg(feature = "dfdx")]
     pub(crate) fn keep(&mut self, marks: &[bool]) {
         keep_marked(&mut self.levels, marks);
         if let Some(terms) = &mut self.terms {

@@ -95,14 +95,14 @@ pub(crate) trait Memory<T>: Any + Send + Sync {
 
     fn copy(&self) -> Box<dyn Memory<T>>;
 
-    #[cfg(feature = "dfdx")]
     /// Whether it holds positions that are not all on one path, of which [`keep`](Self::keep) leaves some.
+    #[cfg(feature = "dfdx")]
     fn can_branch(&self) -> bool {
         false
     }
 
-    #[cfg(feature = "dfdx")]
     /// Forgets the positions that are not marked, if it can branch.
+    #[cfg(feature = "dfdx")]
     fn keep(&mut self, _marks: &[bool]) {}
 }
 

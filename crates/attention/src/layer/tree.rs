@@ -25,7 +25,7 @@ pub(super) struct Tree {
     marks: Vec<bool>,
 }
 
-/// Positions of a memory that are not worth looking for some to forget.
+/// A memory of at most this many positions forgets none: searching it costs more than it holds.
 const FEW: usize = 32;
 
 impl Tree {

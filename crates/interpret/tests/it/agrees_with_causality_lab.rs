@@ -76,8 +76,8 @@ fn as_published_it_finds_other_structures_where_tests_err() {
     assert_eq!(other, [0, 5, 7], "{differing:#?}");
 }
 
-/// Of eight cases of attention with a causal mask and twelve linear models, one of the latter differs: rule R10 of
-/// causality-lab asks for no directions along its two paths, and puts a tail that does not follow.
+/// One of the twelve linear models differs: rule R10 of causality-lab asks for no directions along its two paths, and
+/// puts a tail that does not follow. Tests err in attention with a causal mask, and six of those eight cases differ.
 #[test]
 fn structures_in_order_are_those_of_its_ordered_search_where_tests_do_not_err() {
     let cases = cases(AS_PUBLISHED, "ordered");

@@ -59,6 +59,15 @@ def case(name, a, samples, level=0.01):
     return dict(name=name, samples=samples, level=level, a=a.tolist(), edges=edges(search.graph))
 
 
+def provenance(script):
+    """The beginning of the file that a script writes, up to its cases."""
+    made = dict(
+        made_by=f"{script} beside this file, whose first lines have the command",
+        causality_lab="812235d", python=platform.python_version(),
+        numpy=np.__version__, scipy=scipy.__version__)
+    return json.dumps(dict(provenance=made)).rstrip("}") + "}"
+
+
 if __name__ == "__main__":
     cases = [case(f"linear-{nodes}-{seed}", linear_model(nodes, seed), 1_000_000)
              for nodes in (6, 9, 12) for seed in range(4)]
@@ -66,10 +75,6 @@ if __name__ == "__main__":
               for nodes in (6, 8) for seed in range(4)]
     cases += [case(f"causal-{nodes}-{seed}", softmax(nodes, seed, True), 64)
               for nodes in (6, 8) for seed in range(4)]
-    provenance = dict(
-        made_by="causality_lab.py beside this file, whose first lines have the command",
-        causality_lab="812235d", python=platform.python_version(),
-        numpy=np.__version__, scipy=scipy.__version__)
-    print(json.dumps(dict(provenance=provenance)).rstrip("}") + '}, "cases": [')
+    print(provenance("causality_lab.py") + ', "cases": [')
     print(",\n".join(json.dumps(c) for c in cases))
     print("]}")

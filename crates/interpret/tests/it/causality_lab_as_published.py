@@ -9,13 +9,11 @@ one, on those of attention with a causal mask and on models whose nodes are in t
 """
 
 import json
-import platform
 from pathlib import Path
 
 import numpy as np
-import scipy
 from causal_discovery_algs import LearnStructICD, LearnStructOrderedICD
-from causality_lab import edges, test_of
+from causality_lab import edges, provenance, test_of
 
 HERE = Path(__file__).parent
 
@@ -55,11 +53,7 @@ for nodes in (6, 9, 12):
         a = linear_model(nodes, seed)
         case = dict(name=f"linear-{nodes}-{seed}", samples=1_000_000, level=0.01, a=a.tolist())
         ordered.append(found(case, a, in_order))
-provenance = dict(
-    made_by="causality_lab_as_published.py beside this file, whose first lines have the command",
-    causality_lab="812235d", python=platform.python_version(),
-    numpy=np.__version__, scipy=scipy.__version__)
-print(json.dumps(dict(provenance=provenance)).rstrip("}") + '}, "cases": [')
+print(provenance("causality_lab_as_published.py") + ', "cases": [')
 print(",\n".join(json.dumps(c) for c in cases))
 print('], "ordered": [')
 print(",\n".join(json.dumps(c) for c in ordered))

@@ -143,9 +143,11 @@ impl<E: Element> Embedding<E> {
         // Brings a permuted tensor into row-major order.
         let (x, mut tape) = x.try_reshape_like(&(rows * width,))?.split_tape();
         let (vectors, table_values) = (x.as_vec(), Arc::clone(&self.values));
-        let y = x
-            .device()
-            .try_tensor_from_vec(self.products(&vectors), (rows, words))?;
+        let zeros = vec![E::zero(); words];
+        let [products] = filled([rows * words], |[products]| {
+            affine(&vectors, &table_values, &zeros, products, |_, _| ());
+        });
+        let y = x.device().try_tensor_from_vec(products, (rows, words))?;
         if T::OWNS_TAPE {
             let (key, x, result) = (self.key.ghost(), x.ghost(), y.ghost());
             tape.add_backward_op(move |gradients: &mut Gradients<E, Cpu>| {
@@ -164,20 +166,6 @@ impl<E: Element> Embedding<E> {
             });
         }
         Ok(y.put_tape(tape))
-    }
-
-    /// The products of vectors, which stand one after the other, with all rows: [`logits`](Self::logits) without a
-    /// tape.
-    ///
-    /// # Panics
-    /// Unless there is a whole number of vectors.
-    pub fn products(&self, vectors: &[E]) -> Vec<E> {
-        let zeros = vec![E::zero(); self.words];
-        let rows = vectors.len() / self.width;
-        let [products] = filled([rows * self.words], |[products]| {
-            affine(vectors, &self.values, &zeros, products, |_, _| ());
-        });
-        products
     }
 
     /// The map to the products with all rows as it stands, packed once for many calls: for inference.
