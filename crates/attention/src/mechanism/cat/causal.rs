@@ -144,8 +144,8 @@ pub(super) fn pull<T: Real>(
     let scores = &distribution.scores.values;
     let room = (n as f64 * width as f64).log2() + STEP / std::f64::consts::LN_2;
     let [log_g, log_v] = [g, values].map(|x| largest(x.data()).as_f64().log2());
-    let [power_g, power_v] = [(log_g, log_v), (log_v, log_g)]
-        .map(|(own, other)| unit::<T>(own, other + room));
+    let [power_g, power_v] =
+        [(log_g, log_v), (log_v, log_g)].map(|(own, other)| unit::<T>(own, other + room));
     let divided = divided(values, power_v, buffers);
     let values = copy_or(&divided, values);
     let mut all = Vec::new();
