@@ -5,6 +5,9 @@ use std::fmt::Write;
 
 const STYLE: &str = include_str!("report.css");
 
+/// Numbers and names stay in one line, so that columns can be compared; a longer cell is a sentence, and is broken.
+const LONGEST_IN_A_LINE: usize = 40;
+
 pub(super) fn render(document: &Document) -> String {
     let title = escape(&document.title);
     let mut html = format!(
@@ -79,7 +82,10 @@ fn table(head: &[String], rows: &[Vec<String>]) -> String {
         .map(|row| {
             let cells: String = row
                 .iter()
-                .map(|cell| wrapped("td", &inline(cell)))
+                .map(|cell| match cell.len() {
+                    ..=LONGEST_IN_A_LINE => wrapped("td", &inline(cell)),
+                    _ => format!("<td class=\"prose\">{}</td>", inline(cell)),
+                })
                 .collect();
             wrapped("tr", &cells)
         })
@@ -164,5 +170,15 @@ mod tests {
         for outside in ["http://", "https://", "src=\"/", "@import", "url("] {
             assert!(!html.contains(outside), "{outside}");
         }
+    }
+
+    #[test]
+    fn sentences_in_tables_are_broken_and_numbers_are_not() {
+        let mut document = Document::new("a");
+        let claim = "the mean error is below the Transformer's for every p";
+        let row = vec![claim.to_owned(), "+0.46 ± 0.05".to_owned()];
+        document.table(&["claim", "d"], vec![row]);
+        let html = document.to_html();
+        assert!(html.contains(&format!("<td class=\"prose\">{claim}</td><td>+0.46")));
     }
 }
