@@ -27,10 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let translator = TextTranslator::load(saved)?;
     for line in std::io::stdin().lines() {
         let translated = translator.translate(&line?);
-        println!(
-            "{}",
-            translated.unwrap_or_else(|error| format!("({error})"))
-        );
+        println!("{}", translated.unwrap_or_else(|e| format!("({e})")));
     }
     Ok(())
 }
@@ -41,14 +38,9 @@ pub(crate) fn train(files: [&str; 2], epochs: usize, saved: &Path) -> Result<(),
     let words = TokenCounts::of_words(text.source.iter().chain(&text.target).map(String::as_str));
     let subwords = Subwords::learn(&words, &SubwordConfig::default())?.subwords;
     let vocabulary = subwords.vocabulary(Marks::StartAndEnd)?;
-    let numbers = |line: &String| vocabulary.encode(subwords.encode(line));
-    let sides = text.source.iter().zip(&text.target);
-    let pairs = sides.map(|(source, target)| Pair {
-        source: numbers(source),
-        target: numbers(target),
-    });
-    let pairs = pairs.filter(|pair| pair.source.len().max(pair.target.len() + 1) <= LONGEST);
-    let task = Task::new(pairs.collect(), BatchConfig::default())?.with_label_smoothing(0.1)?;
+    let mut pairs = Pair::of_lines([&text.source, &text.target], &subwords, &vocabulary)?;
+    pairs.retain(|pair| pair.source.len().max(pair.target.len() + 1) <= LONGEST);
+    let task = Task::new(pairs, BatchConfig::default())?.with_label_smoothing(0.1)?;
     let layer = EncoderLayerConfig {
         width: 128,
         heads: 4,

@@ -9,7 +9,7 @@ use bochner_nn::classification_loss;
 use bochner_numerics::{Seed, argument};
 use bochner_ops::{CrossEntropy, log_softmax};
 use bochner_text::{
-    BatchConfig, Counted, Padded, Vocabulary, ordered_batches, padded, shuffled_batches,
+    BatchConfig, Counted, Padded, Subwords, Vocabulary, ordered_batches, padded, shuffled_batches,
 };
 use dfdx::prelude::{AsArray, OwnedTape, Trace};
 use dfdx::tensor::{Cpu, Gradients, Tensor, TensorFromVec};
@@ -22,6 +22,28 @@ pub struct Pair {
     pub source: Vec<usize>,
     /// What is written.
     pub target: Vec<usize>,
+}
+
+impl Pair {
+    /// The pairs of the lines of two texts, in subwords as their vocabulary numbers them.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for texts of unequal numbers of lines.
+    pub fn of_lines<S: AsRef<str>>(
+        [source, target]: [&[S]; 2],
+        subwords: &Subwords,
+        vocabulary: &Vocabulary,
+    ) -> Result<Vec<Self>, Error> {
+        argument::shape("target", &[source.len()], &[target.len()])?;
+        let [source, target] = [source, target].map(|lines| {
+            let pieces = subwords.encode_all(lines.iter().map(AsRef::as_ref));
+            pieces.into_iter().map(|pieces| vocabulary.encode(pieces))
+        });
+        let pairs = source.zip(target);
+        Ok(pairs
+            .map(|(source, target)| Self { source, target })
+            .collect())
+    }
 }
 
 /// Pairs from which translation is to be learned.

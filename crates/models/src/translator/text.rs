@@ -35,10 +35,8 @@ use std::path::Path;
 /// let words = TokenCounts::of_words(german.into_iter().chain(english));
 /// let subwords = Subwords::learn(&words, &SubwordConfig::default())?.subwords;
 /// let vocabulary = subwords.vocabulary(Marks::StartAndEnd)?;
-/// let numbers = |line| vocabulary.encode(subwords.encode(line));
-/// let pairs = german.iter().zip(english);
-/// let pairs = pairs.map(|(german, english)| Pair { source: numbers(german), target: numbers(english) });
-/// let task = Task::new(pairs.collect(), BatchConfig::default())?;
+/// let pairs = Pair::of_lines([&german, &english], &subwords, &vocabulary)?;
+/// let task = Task::new(pairs, BatchConfig::default())?;
 ///
 /// let (attention, norm) = (Softmax::default().into(), NormPlacement::Pre);
 /// let layer = EncoderLayerConfig { width: 16, heads: 2, hidden: 32, attention, dropout: 0.0, norm };

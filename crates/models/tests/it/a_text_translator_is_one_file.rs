@@ -45,12 +45,14 @@ fn config(width: usize, attention: Variant) -> TranslatorConfig {
 fn trainer(attention: Variant) -> Trainer {
     let subwords = subwords(8);
     let vocabulary = subwords.vocabulary(Marks::StartAndEnd).unwrap();
-    let numbers = |line: &str| vocabulary.encode(subwords.encode(line));
-    let pairs = SOURCE.into_iter().zip(TARGET).map(|(source, target)| Pair {
-        source: numbers(source),
-        target: numbers(target),
-    });
-    let task = Task::new(pairs.collect(), BatchConfig::default()).unwrap();
+    let pairs = Pair::of_lines([&SOURCE, &TARGET], &subwords, &vocabulary).unwrap();
+    assert_eq!(
+        pairs[0].target,
+        vocabulary.encode(subwords.encode(TARGET[0]))
+    );
+    let uneven = Pair::of_lines([&SOURCE[..], &TARGET[1..]], &subwords, &vocabulary);
+    assert!(uneven.is_err());
+    let task = Task::new(pairs, BatchConfig::default()).unwrap();
     let training = TrainingConfig {
         learning_rate: 0.01,
         ..TrainingConfig::default()

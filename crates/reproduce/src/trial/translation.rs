@@ -137,20 +137,14 @@ impl<'a> Translator<'a> {
         };
         let subwords = Subwords::learn(&words, &config)?.subwords;
         let vocabulary = subwords.vocabulary(Marks::StartAndEnd)?;
-        let numbers = |lines: &[String]| -> Vec<Vec<usize>> {
-            let pieces = subwords.encode_all(lines.iter().map(String::as_str));
-            let numbers = pieces.into_iter().map(|pieces| vocabulary.encode(pieces));
-            numbers.collect()
-        };
-        let read = |text: &'a ParallelText| {
-            let sides = numbers(&text.source).into_iter().zip(numbers(&text.target));
-            let pairs = sides.map(|(source, target)| Pair { source, target });
-            let mut pairs: Vec<Pair> = pairs.collect();
+        let read = |text: &'a ParallelText| -> Result<Read<'a>, Said> {
+            let lines: [&[String]; 2] = [&text.source, &text.target];
+            let mut pairs = Pair::of_lines(lines, &subwords, &vocabulary)?;
             let cut = pairs.iter_mut().map(|pair| cut(pair, settings.positions));
             let cut = cut.filter(|cut| *cut).count();
-            Read { text, pairs, cut }
+            Ok(Read { text, pairs, cut })
         };
-        let mut train = read(&data.train).pairs;
+        let mut train = read(&data.train)?.pairs;
         train.retain(|pair| settings.admits(pair));
         let batches = BatchConfig {
             tokens: settings.tokens,
@@ -160,7 +154,8 @@ impl<'a> Translator<'a> {
         let train_rows = train.len();
         let task = Task::new(train, batches)?.with_label_smoothing(settings.smoothing)?;
         let seed = Seed::new(unit.seed);
-        let others = data.others.iter().map(|(name, text)| (*name, read(text)));
+        let others = data.others.iter();
+        let others = others.map(|(name, text)| Ok((*name, read(text)?)));
         Ok(Self {
             trainer: Trainer::new(
                 &settings.model(&vocabulary)?,
@@ -169,9 +164,9 @@ impl<'a> Translator<'a> {
                 seed,
             )?,
             train_rows,
-            validation: read(&data.validation),
-            test: read(&data.test),
-            others: others.collect(),
+            validation: read(&data.validation)?,
+            test: read(&data.test)?,
+            others: others.collect::<Result<_, Said>>()?,
             vocabulary,
             settings,
             unit,
