@@ -191,9 +191,10 @@ fn published_tables_come_out_of_published_rows_to_the_byte() {
 
 #[test]
 fn published_verdicts_come_out_of_published_rows() {
-    const MORE: [(&dyn Suite, Scale, &str); 5] = [
+    const MORE: [(&dyn Suite, Scale, &str); 6] = [
         (&CLASSIFICATION, Scale::Desk, "table2-desk"),
         (&DATAPOINTS, Scale::Desk, "datapoints-desk"),
+        (&FIGURE_2, Scale::Desk, "figure2-desk"),
         (&FIGURE_4, Scale::Desk, "figure4-desk"),
         (&FIGURE_5, Scale::Desk, "figure5-desk"),
         (&TIME, Scale::Desk, "time-desk"),
