@@ -38,7 +38,8 @@ pub struct Card {
     pub masks: Masks,
     /// Whether it takes a causal mask.
     pub causal: Support,
-    /// Whether the keys may come from another sequence than the queries.
+    /// Whether the keys may come from another sequence than the queries. Where they may not, an example has as many
+    /// queries as keys, and the rows beyond its length are zero, in the output and in the weights.
     pub cross: Support,
     /// Whether keys and values may have fewer heads than queries, each read by several of these.
     pub shared_keys: Support,

@@ -3,15 +3,19 @@
 
 use crate::Preset;
 use bochner_attention::{
-    Bipolar, Cat, Copula, DirectInit, Expsin, Form, IkanDirect, Linear, Mikan, Performer,
-    Posterior, Primal, PrimalTrace, PrimalWeights, RbfOnly, Softmax, Variant,
+    Copula, DirectInit, Form, IkanDirect, Mikan, Performer, Posterior, Primal, PrimalTrace,
+    PrimalWeights, Softmax, Variant, find,
 };
 
 /// The mechanisms of other papers, which tables run on request.
 pub const OF_OTHER_PAPERS: [&str; 4] = ["Performer", "CAT", "bipolar", "Primal"];
 
 /// The mechanism of a name in a reading of the method, with the norm `p` and so many spectral points where it has
-/// them. Everything not given is the mechanism's own default; the name of a Transformer is softmax attention.
+/// them. Everything not given is the mechanism's own default; a Transformer has softmax attention, and a name that is
+/// not listed here is that of the registry.
+///
+/// # Panics
+/// If no mechanism has the name: trained as another one, it would be reported under a name that it has not.
 pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> Variant {
     let start = match preset {
         Preset::Paper => DirectInit::NearSoftmax,
@@ -22,9 +26,6 @@ pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> V
         Variant::from(Mikan { p, points, ..mikan })
     };
     match name {
-        "RBF-only" => RbfOnly {}.into(),
-        "Expsin" => Expsin::default().into(),
-        "Linear" => Linear {}.into(),
         "IKA-S" => implicit(Mikan::ika_s()),
         "IKA-NS" => implicit(Mikan::ika_ns()),
         "IKAN" => implicit(Mikan::ikan()),
@@ -34,8 +35,6 @@ pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> V
             let usual = Performer::default();
             Performer { points, ..usual }.into()
         }
-        "CAT" => Cat::default().into(),
-        "bipolar" => Bipolar::default().into(),
         "Primal" => {
             // Query and key together get one projection for each spectral point; its weights come from five times as
             // many rows.
@@ -69,7 +68,8 @@ pub fn mechanism(name: &str, preset: Preset, p: Option<f64>, points: usize) -> V
             preset,
             ..Mikan::default()
         }),
-        _ => Softmax::default().into(),
+        "Transformer" => Softmax::default().into(),
+        _ => find(&name.to_lowercase()).unwrap_or_else(|| panic!("no mechanism is called {name}")),
     }
 }
 

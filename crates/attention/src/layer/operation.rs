@@ -462,18 +462,23 @@ mod tests {
 
     #[test]
     fn another_number_of_streams_is_refused() {
-        let values = [Array4::ones((2, 2, 3, 2))];
         let mask = Mask::none();
-        let streams = Streams::new(values.iter().map(|x| x.view()), &mask);
         for variant in crate::registry() {
             let mechanism = variant.mechanism::<f64>();
+            let wanted = variant.card().streams.len();
             let size = Size { heads: 2, width: 2 };
             let initial = mechanism.initial(size, &mut Seed::new(1).stream("initial values"));
-            let got = mechanism.forward(&streams, &initial.unwrap(), &PASS);
-            let Err(Error::StreamCount { expected, got: 1 }) = got else {
-                panic!("{variant:?}: {got:?}");
-            };
-            assert_eq!(expected, variant.card().streams.len(), "{variant:?}");
+            let initial = initial.unwrap();
+            for given in [1, wanted + 1].into_iter().filter(|&given| given != wanted) {
+                let values = vec![Array4::ones((2, 2, 3, 2)); given];
+                let streams = Streams::new(values.iter().map(|x| x.view()), &mask);
+                match mechanism.forward(&streams, &initial, &PASS) {
+                    Err(Error::StreamCount { expected, got }) => {
+                        assert_eq!((expected, got), (wanted, given), "{variant:?}");
+                    }
+                    other => panic!("{variant:?}: {other:?}"),
+                }
+            }
         }
     }
 }

@@ -2,7 +2,8 @@ use crate::conformance::common::*;
 use bochner_attention::{Mask, Symmetry};
 use ndarray::{Array4, Axis};
 
-const QUERIES: [usize; 5] = [3, 0, 4, 2, 1];
+// As many as keys, for a mechanism that attends to its own sequence alone.
+const QUERIES: [usize; 6] = [3, 0, 4, 5, 2, 1];
 const KEYS: [usize; 6] = [5, 2, 0, 3, 1, 4];
 
 fn permuted(x: &Array4<f64>, order: &[usize]) -> Array4<f64> {
@@ -10,7 +11,7 @@ fn permuted(x: &Array4<f64>, order: &[usize]) -> Array4<f64> {
 }
 
 fn unmasked_and_matrix() -> [(Mask, Mask, Mask); 2] {
-    let matrix = matrix(5, 6);
+    let matrix = matrix(6, 6);
     let of = |matrix: ndarray::Array2<bool>| Mask::none().with_matrix(matrix.view());
     [
         (Mask::none(), Mask::none(), Mask::none()),
@@ -26,7 +27,7 @@ pub(crate) fn keys_have_no_order(case: &Case<f64>) {
     if case.card.symmetry != Symmetry::Permutations {
         return;
     }
-    let example = case.example(5, 6);
+    let example = case.example(6, 6);
     let other = Example {
         q: example.q.clone(),
         k: permuted(&example.k, &KEYS),
@@ -51,7 +52,7 @@ pub(crate) fn queries_have_no_order(case: &Case<f64>) {
     if case.card.symmetry != Symmetry::Permutations {
         return;
     }
-    let example = case.example(5, 6);
+    let example = case.example(6, 6);
     let other = Example {
         q: permuted(&example.q, &QUERIES),
         ..example.clone()

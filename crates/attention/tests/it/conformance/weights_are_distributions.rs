@@ -45,7 +45,17 @@ fn check(case: &Case<f64>, example: &Example<f64>, mask: &Mask, label: &str) {
                     Rows::HalfToOne => sum > 0.5 && (sum < 1.0 || near(1.0)),
                     Rows::Free => true,
                 };
-                assert!(fits, "{label}: {row} sums to {sum}");
+                let beyond = match case.is_row(b, i, mask, keys) {
+                    true => "",
+                    false => {
+                        ", but is zero beyond its example's length, as queries are of the same sequence"
+                    }
+                };
+                let rows = case.card.rows;
+                assert!(
+                    fits,
+                    "{label}: row {i} of example {b}, head {m}, {row} sums to {sum}; the card says {rows:?}{beyond}"
+                );
                 seen |= sees;
                 below_one |= sees && !near(1.0);
                 let signed = case.card.rows == Rows::OneOfEitherSign;
