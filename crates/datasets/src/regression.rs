@@ -7,6 +7,7 @@ pub mod parkinsons;
 pub mod passenger;
 mod set;
 
+use set::{Described, Place};
 pub use set::{Protocol, RegressionSet, Rows};
 pub(crate) use set::{by_name, named};
 
@@ -95,18 +96,17 @@ impl Loader<'_> {
 
     /// The full table, scaled, target last, in the row order of the protocol.
     fn table(&mut self, set: RegressionSet, protocol: Protocol) -> Result<Table, Error> {
-        let raw = match (set, protocol) {
-            (RegressionSet::Co2, _) | (RegressionSet::Concrete, Protocol::R90) => {
-                return self.scaled(set);
-            }
-            (RegressionSet::Concrete, _) => self.read(set, concrete::FILE, concrete::parse)?,
-            (RegressionSet::Passenger, _) => {
+        let described = set.described();
+        let place = match protocol {
+            Protocol::R90 => &described.released,
+            _ => &described.table,
+        };
+        let raw = match *place {
+            Place::Scaled => return self.scaled(set),
+            Place::Raw(file, parse) => self.read(set, file, parse)?,
+            Place::Here => {
                 self.provenance.extend(passenger::given(self.store)?);
                 passenger::table()
-            }
-            (RegressionSet::Housing, _) => self.read(set, housing::FILE, housing::parse)?,
-            (RegressionSet::Parkinsons, _) => {
-                self.read(set, parkinsons::FILE, parkinsons::parse)?
             }
         };
         MinMax::fit(&raw).transform(&raw)
@@ -129,7 +129,7 @@ impl Loader<'_> {
             let masks = self.read(set, "released_test_mask.csv", parse_masks)?;
             return Ok(Split::held_out(&every(&masks, rows)));
         }
-        let folds = if set.has_published_folds() {
+        let folds = if set.described().has_published_folds {
             self.read(set, "folds10.txt", parse_folds)?
         } else {
             deal(&vec![0; set.rows()])

@@ -3,10 +3,21 @@
 //! The experiments use the scaled months from 1973-05 on. The raw file, which begins in 1965, says what
 //! the scaled numbers are in parts per million.
 
+use super::{Described, Place};
 use crate::{Error, Table};
 
 /// The raw file of the set.
 pub const FILE: &str = "mauna-loa-c02-1965-2016.csv";
+
+pub(super) const SET: Described = Described {
+    name: "co2",
+    rows: 527,
+    inputs: 1,
+    is_series: true,
+    has_published_folds: false,
+    table: Place::Scaled,
+    released: Place::Scaled,
+};
 
 /// Lines of explanation, and the line of column names.
 const HEADER_LINES: usize = 55;

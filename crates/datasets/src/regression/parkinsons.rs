@@ -7,10 +7,21 @@
 //! Cite A. Tsanas, M. A. Little, P. E. McSharry, L. O. Ramig, *Accurate telemonitoring of
 //! Parkinson's disease progression by non-invasive speech tests*, 2010 (CC BY 4.0).
 
+use super::{Described, Place};
 use crate::{Error, Table};
 
 /// The raw file of the set.
 pub const FILE: &str = "parkinsons_updrs.data";
+
+pub(super) const SET: Described = Described {
+    name: "parkinsons",
+    rows: 5875,
+    inputs: 20,
+    is_series: false,
+    has_published_folds: true,
+    table: Place::Raw(FILE, parse),
+    released: Place::Raw(FILE, parse),
+};
 
 const TOTAL_UPDRS: usize = 5;
 

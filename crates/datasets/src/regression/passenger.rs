@@ -3,12 +3,23 @@
 //! The series is small and public (G. E. P. Box, G. M. Jenkins, *Time Series Analysis*, series G),
 //! so it is part of the crate, and examples run on real data without files or network.
 
+use super::{Described, Place};
 use crate::provenance::FileProvenance;
 use crate::store::DataStore;
 use crate::{Error, RegressionSet, Table, manifest};
 
 /// The raw file of the set.
 pub const FILE: &str = "international-airline-passengers.csv";
+
+pub(super) const SET: Described = Described {
+    name: "passenger",
+    rows: AIRLINE_PASSENGERS.len(),
+    inputs: 1,
+    is_series: true,
+    has_published_folds: false,
+    table: Place::Here,
+    released: Place::Here,
+};
 
 /// Thousands of passengers in each month, from January 1949 on.
 #[rustfmt::skip] // One year per line.

@@ -1,6 +1,6 @@
 //! The names of sets and protocols, and the choice of rows.
 
-use crate::Error;
+use crate::{Error, Table};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
@@ -24,72 +24,87 @@ macro_rules! named {
 }
 pub(crate) use named;
 
-/// The regression sets of Table 4.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RegressionSet {
+/// Makes the enum of the regression sets of a list, in which each names its module.
+macro_rules! list_of_sets {
+    ($($(#[$doc:meta])* $set:ident = $module:ident;)*) => {
+        /// The regression sets of Table 4.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        pub enum RegressionSet {
+            $($(#[$doc])* $set,)*
+        }
+
+        impl RegressionSet {
+            /// All sets, in the order of the table's columns.
+            pub const ALL: [Self; [$(stringify!($set)),*].len()] = [$(Self::$set),*];
+
+            pub(super) const fn described(self) -> &'static Described {
+                match self {
+                    $(Self::$set => &super::$module::SET,)*
+                }
+            }
+        }
+    };
+}
+
+list_of_sets! {
     /// Atmospheric carbon dioxide at Mauna Loa, monthly.
-    Co2,
+    Co2 = co2;
     /// International airline passengers, monthly.
-    Passenger,
+    Passenger = passenger;
     /// House prices in Boston.
-    Housing,
+    Housing = housing;
     /// Compressive strength of concrete.
-    Concrete,
+    Concrete = concrete;
     /// Symptom scores of people with Parkinson's disease from their voices.
-    Parkinsons,
+    Parkinsons = parkinsons;
+}
+
+/// What the module of a set says of it.
+pub(super) struct Described {
+    /// The name of its folder.
+    pub(super) name: &'static str,
+    pub(super) rows: usize,
+    pub(super) inputs: usize,
+    /// Whether the rows are the months of one series, in their order.
+    pub(super) is_series: bool,
+    /// Whether a ten-fold partition has been published, `folds10.txt`.
+    pub(super) has_published_folds: bool,
+    /// Where the table is.
+    pub(super) table: Place,
+    /// Where it is in the row order of [`Protocol::R90`].
+    pub(super) released: Place,
+}
+
+/// Where a table is, target last.
+pub(super) enum Place {
+    /// In this crate.
+    Here,
+    /// In the source's scaled files, `train.csv` and `test.csv`.
+    Scaled,
+    /// In a raw file, to be scaled, with what reads it.
+    Raw(&'static str, fn(&str, &[u8]) -> Result<Table, Error>),
 }
 
 impl RegressionSet {
-    /// All sets, in the order of the table's columns.
-    pub const ALL: [Self; 5] = [
-        Self::Co2,
-        Self::Passenger,
-        Self::Housing,
-        Self::Concrete,
-        Self::Parkinsons,
-    ];
-
     /// The name of its folder.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Co2 => "co2",
-            Self::Passenger => "passenger",
-            Self::Housing => "housing",
-            Self::Concrete => "concrete",
-            Self::Parkinsons => "parkinsons",
-        }
+        self.described().name
     }
 
     /// Number of rows, $n$.
     pub const fn rows(self) -> usize {
-        match self {
-            Self::Co2 => 527,
-            Self::Passenger => 144,
-            Self::Housing => 506,
-            Self::Concrete => 1030,
-            Self::Parkinsons => 5875,
-        }
+        self.described().rows
     }
 
     /// Number of inputs, $d$.
     pub const fn inputs(self) -> usize {
-        match self {
-            Self::Co2 | Self::Passenger => 1,
-            Self::Housing => 13,
-            Self::Concrete => 8,
-            Self::Parkinsons => 20,
-        }
+        self.described().inputs
     }
 
     /// Whether the rows are the months of one series, in their order; those of other sets have no order.
     pub const fn is_series(self) -> bool {
-        matches!(self, Self::Co2 | Self::Passenger)
-    }
-
-    /// Whether a ten-fold partition of the set has been published.
-    pub(super) const fn has_published_folds(self) -> bool {
-        matches!(self, Self::Housing | Self::Concrete | Self::Parkinsons)
+        self.described().is_series
     }
 }
 
