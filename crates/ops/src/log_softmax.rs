@@ -18,6 +18,17 @@ use bochner_numerics::instructions::{self, Arithmetic, Task};
 /// assert_eq!(row, [-2_f64.ln(), -2_f64.ln(), f64::NEG_INFINITY]);
 /// ```
 pub fn log_softmax<T: Real>(row: &mut [T]) {
+    let (largest, total) = largest_and_total(row);
+    let total = total.ln();
+    instructions::run(Relate {
+        row,
+        largest,
+        total,
+    });
+}
+
+/// The largest number of a row, and the sum of the exponentials relative to it.
+pub(crate) fn largest_and_total<T: Real>(row: &[T]) -> (T, f64) {
     /// Exponentials that are summed up in the type before the sum is widened.
     const PIECE: usize = 256;
     let larger = |a: T, &b: &T| if b > a { b } else { a };
@@ -38,12 +49,7 @@ pub fn log_softmax<T: Real>(row: &mut [T]) {
         exp_in_place(room);
         total += sum(room.len(), |i| room[i]).as_f64();
     }
-    let total = total.ln();
-    instructions::run(Relate {
-        row,
-        largest,
-        total,
-    });
+    (largest, total)
 }
 
 /// Subtracts two numbers, the second in double precision.

@@ -7,13 +7,14 @@ use crate::training::{self, Objective, device_error};
 use bochner_attention::{Attention, Pass};
 use bochner_nn::classification_loss;
 use bochner_numerics::{Seed, argument};
-use bochner_ops::{CrossEntropy, log_softmax};
+use bochner_ops::CrossEntropy;
 use bochner_text::{
     BatchConfig, Counted, Padded, Subwords, Vocabulary, ordered_batches, padded, shuffled_batches,
 };
 use dfdx::prelude::{AsArray, OwnedTape, Trace};
 use dfdx::tensor::{Cpu, Gradients, Tensor, TensorFromVec};
 use dfdx::tensor_ops::{TryAdd, TryMul};
+use ndarray::ArrayView2;
 
 /// A sequence of tokens and its translation, without marks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -161,14 +162,18 @@ impl Trainer {
             let (source, target) = (tensor(&read.source)?, tensor(&read.target)?);
             let pass = Pass::Evaluation { seed };
             let logits = model.apply(source, target, lengths, pass)?.output.as_vec();
-            let mut log_probs = vec![0.0; model.config().tokens];
-            for &(row, token) in &read.labelled {
-                let tokens = log_probs.len();
-                log_probs.copy_from_slice(&logits[row * tokens..][..tokens]);
-                log_softmax(&mut log_probs);
-                total -= f64::from(log_probs[token]);
-            }
-            count += read.labelled.len();
+            let shape = (
+                read.target.lengths.len() * read.target.width,
+                model.config().tokens,
+            );
+            let loss = CrossEntropy {
+                labelled: read.labelled,
+                smoothing: 0.0,
+            };
+            let logits = ArrayView2::from_shape(shape, &logits);
+            let losses = loss.of_rows(logits.expect("a logit for each token of a position"))?;
+            total += losses.iter().sum::<f64>();
+            count += losses.len();
         }
         Ok(total / count as f64)
     }

@@ -1,7 +1,10 @@
 //! The loss of a classification.
 
+use crate::log_softmax::largest_and_total;
 use crate::operation::{BoxError, Operation, Slot, given, slices, slots};
-use bochner_numerics::{ArgumentError, Real, argument};
+use crate::rows::sum;
+use bochner_numerics::elementary::exp_in_place;
+use bochner_numerics::{ArgumentError, Real, argument, parallel};
 use ndarray::{ArrayView2, ArrayViewD};
 
 /// The mean cross-entropy of softmax probabilities over some rows, each with its label: an operation on
@@ -17,7 +20,8 @@ use ndarray::{ArrayView2, ArrayViewD};
 ///   which therefore keeps $1 - s + s/C$
 ///
 /// # Numerics
-/// The loss is taken relative to the largest logit of a row, in double precision: no finite `f32` logits overflow.
+/// The loss is taken relative to the largest logit of a row, so that no finite logits overflow. Exponentials are those of
+/// the type, below an ulp off; all else is in double precision.
 ///
 /// # Reference
 /// Szegedy et al., *Rethinking the Inception Architecture for Computer Vision*, 2016, section 7, for label smoothing.
@@ -36,25 +40,34 @@ impl CrossEntropy {
     /// A row or a label that is not among those of `logits`, and a `smoothing` outside `0..=1`.
     pub fn of_rows<T: Real>(&self, logits: ArrayView2<'_, T>) -> Result<Vec<f64>, ArgumentError> {
         self.check(logits.dim())?;
-        let of_row = |&(r, label): &(usize, usize)| {
-            let row = logits.row(r);
-            self.of_row(row.iter().map(|x| x.as_f64()), label).0
-        };
-        Ok(self.labelled.iter().map(of_row).collect())
+        let rows = logits.as_standard_layout();
+        let rows = rows.as_slice().expect("rows one after the other");
+        let losses = self.of_all(rows, logits.ncols()).into_iter();
+        Ok(losses.map(|(loss, _)| loss).collect())
     }
 
-    /// The loss of a row, and with it the largest logit and the sum of the exponentials relative to it.
-    fn of_row(&self, row: impl Iterator<Item = f64> + Clone, label: usize) -> (f64, [f64; 2]) {
-        let largest = row.clone().fold(f64::NEG_INFINITY, f64::max);
-        let total: f64 = row.clone().map(|x| (x - largest).exp()).sum();
-        let below = |x: f64| largest - x;
-        let own = row.clone().nth(label).map_or(0.0, below);
-        let mut loss = total.ln() + (1.0 - self.smoothing) * own;
+    /// [`CrossEntropy::of_row`] of all labelled rows, in their order.
+    fn of_all<T: Real>(&self, logits: &[T], classes: usize) -> Vec<(f64, Saved<T>)> {
+        let some = rows_at_a_time(classes);
+        let pieces: Vec<_> = self.labelled.chunks(some).collect();
+        let of_piece = |piece: usize| -> Vec<_> {
+            let rows = pieces[piece].iter();
+            rows.map(|&(r, label)| self.of_row(&logits[r * classes..][..classes], label))
+                .collect()
+        };
+        parallel::map(pieces.len(), of_piece).concat()
+    }
+
+    /// The loss of a row, and what its gradient needs.
+    fn of_row<T: Real>(&self, row: &[T], label: usize) -> (f64, Saved<T>) {
+        let (largest, total) = largest_and_total(row);
+        let below = |x: T| largest.as_f64() - x.as_f64();
+        let mut loss = total.ln() + (1.0 - self.smoothing) * below(row[label]);
         if self.smoothing > 0.0 {
-            let classes = row.clone().count() as f64;
-            loss += self.smoothing / classes * row.map(below).sum::<f64>();
+            let all = sum(row.len(), |i| below(row[i]));
+            loss += self.smoothing / row.len() as f64 * all;
         }
-        (loss, [largest, total])
+        (loss, Saved { largest, total })
     }
 
     fn check(&self, (rows, classes): (usize, usize)) -> Result<(), ArgumentError> {
@@ -78,9 +91,24 @@ impl CrossEntropy {
     }
 }
 
+/// What the gradient of a row needs besides the row.
+#[derive(Clone, Copy, Debug)]
+pub struct Saved<T> {
+    largest: T,
+    /// The sum of the exponentials relative to it.
+    total: f64,
+}
+
+/// How many rows a thread takes at a time.
+fn rows_at_a_time(classes: usize) -> usize {
+    /// Logits that are worth a thread.
+    const PIECE: usize = 1 << 13;
+    PIECE.div_ceil(classes.max(1))
+}
+
 impl<T: Real> Operation<T> for CrossEntropy {
-    /// The largest logit of each labelled row, and the sum of the exponentials relative to it.
-    type Saved = Vec<[f64; 2]>;
+    /// One for each labelled row.
+    type Saved = Vec<Saved<T>>;
 
     fn output_shapes(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>, ArgumentError> {
         let [logits] = given(inputs)?;
@@ -102,17 +130,10 @@ impl<T: Real> Operation<T> for CrossEntropy {
         outputs: Vec<Slot<'_, T>>,
     ) -> Result<Self::Saved, BoxError> {
         let ([logits], [output]) = (slices(inputs), slots(outputs));
-        let classes = inputs[0].shape()[1];
-        let mut loss = 0.0;
-        let of_row = |&(r, label): &(usize, usize)| {
-            let row = logits[r * classes..(r + 1) * classes].iter();
-            let (of_row, saved) = self.of_row(row.map(|x| x.as_f64()), label);
-            loss += self.share() * of_row;
-            saved
-        };
-        let saved = self.labelled.iter().map(of_row).collect();
+        let all = self.of_all(logits, inputs[0].shape()[1]);
+        let loss: f64 = all.iter().map(|(loss, _)| self.share() * loss).sum();
         output.put(vec![T::of(loss)]);
-        Ok(saved)
+        Ok(all.into_iter().map(|(_, saved)| saved).collect())
     }
 
     fn backward(
@@ -126,18 +147,46 @@ impl<T: Real> Operation<T> for CrossEntropy {
             return Ok(());
         };
         let ([logits], classes) = (slices(inputs), inputs[0].shape()[1]);
-        let mut gradient = vec![0.0; logits.len()];
-        let share = self.share();
-        let each = share * self.smoothing / classes as f64;
-        for (&(r, label), &[largest, total]) in self.labelled.iter().zip(saved) {
-            let places = r * classes..(r + 1) * classes;
-            let own = &mut gradient[places.clone()];
-            for (g, x) in own.iter_mut().zip(&logits[places]) {
-                *g += (x.as_f64() - largest).exp() * (share / total) - each;
+        let share = self.share() * dloss[0].as_f64();
+        // By row, since one may count more than once.
+        let labels = self.labelled.iter().zip(saved);
+        let mut labels: Vec<_> = labels
+            .map(|(&(r, label), saved)| (r, label, saved))
+            .collect();
+        labels.sort_by_key(|&(r, ..)| r);
+        let by_row: Vec<_> = labels.chunk_by(|a, b| a.0 == b.0).collect();
+        let of_row = |labels: &[(usize, usize, &Saved<T>)], row: &mut [T]| {
+            let &[(r, _, &Saved { largest, total }), ..] = labels else {
+                return;
+            };
+            for (g, &x) in row.iter_mut().zip(&logits[r * classes..]) {
+                *g = x - largest;
             }
-            own[label] -= share * (1.0 - self.smoothing);
-        }
-        dlogits.put(gradient.iter().map(|&g| T::of(g) * dloss[0]).collect());
+            exp_in_place(row);
+            let share_of_all = share * labels.len() as f64;
+            let factor = T::of(share_of_all / total);
+            let each = T::of(share_of_all * self.smoothing / classes as f64);
+            for g in &mut *row {
+                *g = *g * factor - each;
+            }
+            for &(_, label, _) in labels {
+                row[label] -= T::of(share * (1.0 - self.smoothing));
+            }
+        };
+        let mut gradient = vec![T::zero(); logits.len()];
+        let some = rows_at_a_time(classes);
+        parallel::for_each_chunk(&mut gradient, some * classes.max(1), |piece, rows| {
+            let first = piece * some;
+            let from = by_row.partition_point(|labels| labels[0].0 < first);
+            for labels in by_row[from..]
+                .iter()
+                .take_while(|labels| labels[0].0 < first + some)
+            {
+                let at = (labels[0].0 - first) * classes;
+                of_row(labels, &mut rows[at..at + classes]);
+            }
+        });
+        dlogits.put(gradient);
         Ok(())
     }
 }
